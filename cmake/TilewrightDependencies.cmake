@@ -1,0 +1,31 @@
+# Third parties, all from Debian 12 packages. tilewright_options carries fmt: every room may print.
+
+if(TILEWRIGHT_STATIC)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+  set(OPENSSL_USE_STATIC_LIBS TRUE)
+endif()
+find_package(Threads REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(SQLite3 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+
+# Debian ships libfmt and libspdlog as shared libraries only; a static build compiles them in from their headers.
+if(TILEWRIGHT_STATIC)
+  target_link_libraries(tilewright_options INTERFACE fmt::fmt-header-only)
+  add_library(tilewright_spdlog ALIAS spdlog::spdlog_header_only)
+else()
+  target_link_libraries(tilewright_options INTERFACE fmt::fmt)
+  add_library(tilewright_spdlog ALIAS spdlog::spdlog)
+endif()
+
+if(TILEWRIGHT_TESTS)
+  find_package(GTest REQUIRED)
+  find_package(rapidcheck REQUIRED)
+  include(GoogleTest)
+endif()
+if(TILEWRIGHT_BENCH)
+  find_package(benchmark REQUIRED)
+endif()
