@@ -1,0 +1,39 @@
+// Element types: their names, widths and classes. One row a type.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tilewright {
+
+enum class DType : std::uint8_t {
+  f64,
+  f32,
+  tf32,  // f32 storage of which an instruction reads 19 bits: a math type, never a tensor's
+  f16,
+  bf16,
+  s32,
+  s8,
+  u8,
+};
+
+inline constexpr int kDTypeCount = 8;
+
+/// Width in memory. tf32 occupies a 32-bit word.
+int bits(DType type);
+inline int bytes(DType type) { return bits(type) / 8; }
+
+/// "f16", "bf16", ... as in PTX.
+std::string_view name(DType type);
+
+/// The type of that name; also accepts float16, bfloat16, float32, float64, int8, uint8, int32, half, float, double.
+std::optional<DType> parse_dtype(std::string_view text);
+
+bool is_float(DType type);
+bool is_integer(DType type);
+
+/// The spelling in CUDA C++ that the device headers define: "double", "float", "tilewright::half_t", ...
+std::string_view cuda_name(DType type);
+
+}  // namespace tilewright
