@@ -1,0 +1,224 @@
+#include "tilewright/op/gemm.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace tilewright::op {
+namespace {
+
+constexpr std::array<std::pair<MathOperation, std::string_view>, 5> kMathOperations{{
+    {MathOperation::multiply_add, "multiply_add"},
+    {MathOperation::multiply_add_tf32, "multiply_add_tf32"},
+    {MathOperation::multiply_add_fast_f16, "multiply_add_fast_f16"},
+    {MathOperation::multiply_add_fast_bf16, "multiply_add_fast_bf16"},
+    {MathOperation::multiply_add_fast_f32, "multiply_add_fast_f32"},
+}};
+
+bool is_byte(DType type) { return type == DType::s8 || type == DType::u8; }
+
+// A leaf without a gate is always read; one with a gate, where the gate is not 0.
+bool is_open(const Gemm& gemm, EpilogueOp leaf) {
+  const std::optional<std::string> gate = gemm.epilogue.gate(leaf);
+  return !gate || scalar_value(gemm.epilogue, *gate, gemm.alpha, gemm.beta) != 0.0;
+}
+
+Support check_types(const Gemm& gemm) {
+  const DType a = gemm.a.dtype;
+  const DType b = gemm.b.dtype;
+  for (const auto& [role, type] : {std::pair{"A", a}, {"B", b}, {"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
+    if (type == DType::tf32) return refuse("{} is tf32, which is a math type: store f32 and ask for multiply_add_tf32", role);
+  }
+  if (a == DType::s32 || b == DType::s32) return refuse("A and B must be f64, f32, f16, bf16, s8 or u8, got {} and {}", name(a), name(b));
+  if (a != b && !(is_byte(a) && is_byte(b))) return refuse("A is {} and B is {}: they must agree", name(a), name(b));
+  if (gemm.math != MathOperation::multiply_add && a != DType::f32) {
+    return refuse("{} takes f32 operands, got {}", name(gemm.math), name(a));
+  }
+  const bool half_accumulator = a == DType::f16 && gemm.accumulator == DType::f16;
+  if (gemm.accumulator != default_accumulator(a) && !half_accumulator) {
+    return refuse("{} operands accumulate in {}{}, got {}", name(a), name(default_accumulator(a)),
+                  a == DType::f16 ? " or f16" : "", name(gemm.accumulator));
+  }
+  const auto storable = [&](DType type) {
+    if (a == DType::f64) return type == DType::f64;
+    if (is_byte(a)) return type != DType::f64;
+    return type == DType::f32 || type == DType::f16 || type == DType::bf16;
+  };
+  for (const auto& [role, type] : {std::pair{"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
+    const bool used = role[0] == 'D' || gemm.epilogue.reads_source();
+    if (used && !storable(type)) return refuse("{} is {}, which a product of {} cannot be stored to or read from", role, name(type), name(a));
+  }
+  return {};
+}
+
+Support check_epilogue(const Gemm& gemm) {
+  if (const Support valid = validate(gemm.epilogue); !valid) return valid;
+  const DType compute = gemm.epilogue.compute;
+  if ((compute == DType::f64) != (gemm.accumulator == DType::f64)) {
+    return refuse("an accumulator of {} needs an epilogue that computes in {}, got {}", name(gemm.accumulator),
+                  gemm.accumulator == DType::f64 ? "f64" : "f32 or s32", name(compute));
+  }
+  if (compute != DType::s32) return {};
+  if (gemm.accumulator != DType::s32) return refuse("an epilogue that computes in s32 needs an s32 accumulator, got {}", name(gemm.accumulator));
+  for (const std::string& label : gemm.epilogue.scalars()) {
+    const double value = scalar_value(gemm.epilogue, label, gemm.alpha, gemm.beta);
+    const bool fits = value == std::trunc(value) && std::fabs(value) <= std::numeric_limits<std::int32_t>::max();
+    if (!fits) return refuse("{} must be a 32-bit integer where the epilogue computes in s32, got {}; compute in f32 instead", label, value);
+  }
+  return {};
+}
+
+Support check_shapes(const Gemm& gemm) {
+  const auto mismatch = [](std::string_view what, const Tensor& x, const Tensor& y) {
+    return refuse("{}: {} against {}", what, to_string(x.shape), to_string(y.shape));
+  };
+  if (gemm.a.shape[1] != gemm.b.shape[0]) return mismatch("columns of A and rows of B differ", gemm.a, gemm.b);
+  if (gemm.d.shape[0] != gemm.m() || gemm.d.shape[1] != gemm.n()) {
+    return refuse("D must be ({},{}), got {}", gemm.m(), gemm.n(), to_string(gemm.d.shape));
+  }
+  if (reads_source(gemm) && gemm.c.shape != gemm.d.shape) return mismatch("shapes of C and D differ", gemm.c, gemm.d);
+  constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max();
+  for (const auto& [role, extent] : {std::pair{"m", gemm.m()}, {"n", gemm.n()}, {"k", gemm.k()}}) {
+    if (extent > kLimit) return refuse("{} must be below 2^31, got {}", role, extent);
+  }
+  return {};
+}
+
+struct Interval {
+  std::uint64_t begin, end;
+};
+Interval interval(const Tensor& tensor) {
+  return {tensor.address, tensor.address + static_cast<std::uint64_t>(span_bytes(tensor))};
+}
+
+Support check_memory(const Gemm& gemm) {
+  if (gemm.m() == 0 || gemm.n() == 0) return {};
+  struct Operand {
+    std::string_view role;
+    const Tensor& tensor;
+    bool used;
+  };
+  const std::array<Operand, 4> operands{{{"A", gemm.a, reads_product(gemm)},
+                                         {"B", gemm.b, reads_product(gemm)},
+                                         {"C", gemm.c, reads_source(gemm)},
+                                         {"D", gemm.d, true}}};
+  for (const Operand& operand : operands) {
+    if (!operand.used) continue;
+    const auto size = static_cast<std::uint64_t>(bytes(operand.tensor.dtype));
+    if (operand.tensor.address == 0) return refuse("{} is a null pointer", operand.role);
+    if (operand.tensor.address % size != 0) {
+      return refuse("{} must be aligned to its element of {} bytes, got address {:#x}", operand.role, size, operand.tensor.address);
+    }
+    if (operand.tensor.device != gemm.d.device) {
+      return refuse("{} is on {} and D on {}", operand.role, to_string(operand.tensor.device), to_string(gemm.d.device));
+    }
+    const bool is_d_itself = operand.tensor == gemm.d && (operand.role == "C" || operand.role == "D");
+    const Interval in = interval(operand.tensor);
+    const Interval out = interval(gemm.d);
+    if (!is_d_itself && in.begin < out.end && out.begin < in.end) {
+      return refuse("D [{:#x}, {:#x}) overlaps {} [{:#x}, {:#x})", out.begin, out.end, operand.role, in.begin, in.end);
+    }
+  }
+  return {};
+}
+
+// Largest power of two of elements, up to 16 bytes, that divides the address and every step between rows or columns.
+int alignment_of(const Tensor& tensor, const MatrixView& view) {
+  const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
+  std::uint64_t steps = tensor.address | 16U;
+  const std::int64_t lines = view.layout == MatrixLayout::row_major ? tensor.shape[0] : tensor.shape[1];
+  if (lines > 1) steps |= static_cast<std::uint64_t>(view.ld) * element;
+  const std::uint64_t alignment_bytes = std::uint64_t{1} << std::countr_zero(steps);
+  return static_cast<int>(std::max<std::uint64_t>(1, alignment_bytes / element));
+}
+
+TensorDescription describe_tensor(const Tensor& tensor, std::string_view role) {
+  const Result<MatrixView> view = view_matrix(tensor, role);
+  return {tensor.dtype, view->layout, alignment_of(tensor, *view)};
+}
+
+}  // namespace
+
+std::string_view name(MathOperation math) { return kMathOperations[static_cast<std::size_t>(math)].second; }
+
+std::optional<MathOperation> parse_math_operation(std::string_view text) {
+  for (const auto& [math, label] : kMathOperations) {
+    if (text == label) return math;
+  }
+  return std::nullopt;
+}
+
+DType default_accumulator(DType a) {
+  if (a == DType::f64) return DType::f64;
+  return is_float(a) ? DType::f32 : DType::s32;
+}
+
+DType default_compute(DType accumulator, DType d) {
+  if (accumulator == DType::f64) return DType::f64;
+  return accumulator == DType::s32 && d == DType::s32 ? DType::s32 : DType::f32;
+}
+
+bool reads_source(const Gemm& gemm) { return gemm.epilogue.reads_source() && is_open(gemm, EpilogueOp::source); }
+
+bool reads_product(const Gemm& gemm) { return gemm.k() != 0 && is_open(gemm, EpilogueOp::accumulator); }
+
+Support validate(const Gemm& gemm) {
+  for (const auto& [role, tensor] : {std::pair{"A", &gemm.a}, {"B", &gemm.b}, {"D", &gemm.d}}) {
+    if (const Result<MatrixView> view = view_matrix(*tensor, role); !view) return view.refusal();
+  }
+  if (const Support epilogue = validate(gemm.epilogue); !epilogue) return epilogue;
+  if (reads_source(gemm)) {
+    if (const Result<MatrixView> view = view_matrix(gemm.c, "C"); !view) return view.refusal();
+  }
+  for (const auto& check : {check_types, check_epilogue, check_shapes, check_memory}) {
+    if (const Support support = check(gemm); !support) return support;
+  }
+  return {};
+}
+
+std::string to_string(const TensorDescription& description) {
+  return fmt::format("{}:{}:{}", name(description.element), name(description.layout), description.alignment);
+}
+
+GemmDescription describe(const Gemm& gemm) {
+  GemmDescription description;
+  description.a = describe_tensor(gemm.a, "A");
+  description.b = describe_tensor(gemm.b, "B");
+  description.d = describe_tensor(gemm.d, "D");
+  description.c = reads_source(gemm) ? describe_tensor(gemm.c, "C") : description.d;
+  description.accumulator = gemm.accumulator;
+  description.math = gemm.math;
+  description.epilogue = gemm.epilogue;
+  return description;
+}
+
+Gemm transposed(const Gemm& gemm) {
+  Gemm result = gemm;
+  result.a = transposed(gemm.b);
+  result.b = transposed(gemm.a);
+  result.d = transposed(gemm.d);
+  if (gemm.c.shape.rank() == 2) result.c = transposed(gemm.c);
+  return result;
+}
+
+GemmDescription transposed(const GemmDescription& description) {
+  const auto flip = [](TensorDescription tensor) {
+    tensor.layout = transposed(tensor.layout);
+    return tensor;
+  };
+  GemmDescription result = description;
+  result.a = flip(description.b);
+  result.b = flip(description.a);
+  result.c = flip(description.c);
+  result.d = flip(description.d);
+  return result;
+}
+
+double operations(const Gemm& gemm) {
+  return 2.0 * static_cast<double>(gemm.m()) * static_cast<double>(gemm.n()) * static_cast<double>(gemm.k());
+}
+
+}  // namespace tilewright::op

@@ -1,0 +1,95 @@
+// The problem D = epilogue(A * B, C): operands, scalars, types. What to compute, not how.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tilewright/op/epilogue.hpp"
+#include "tilewright/op/tensor.hpp"
+
+namespace tilewright::op {
+
+/// How a product of two elements is formed and added. The fast operations take f32 operands to tensor cores.
+enum class MathOperation : std::uint8_t {
+  multiply_add,            // at the operands' own type
+  multiply_add_tf32,       // f32 operands rounded to tf32 (10 fraction bits)
+  multiply_add_fast_f16,   // f32 operands rounded to f16
+  multiply_add_fast_bf16,  // f32 operands rounded to bf16
+  multiply_add_fast_f32,   // 3xTF32: each operand split in two tf32 parts, three products, close to f32
+};
+
+std::string_view name(MathOperation math);
+std::optional<MathOperation> parse_math_operation(std::string_view text);
+
+struct Gemm {
+  Tensor a;  // (m, k)
+  Tensor b;  // (k, n)
+  Tensor c;  // (m, n); read only where the epilogue reads it and its gate (beta) is not 0
+  Tensor d;  // (m, n)
+  double alpha = 1.0;
+  double beta = 0.0;
+  DType accumulator = DType::f32;
+  MathOperation math = MathOperation::multiply_add;
+  Epilogue epilogue = linear_combination();
+
+  std::int64_t m() const { return a.shape[0]; }
+  std::int64_t n() const { return b.shape[1]; }
+  std::int64_t k() const { return a.shape[1]; }
+
+  bool operator==(const Gemm&) const = default;
+};
+
+/// The accumulator that a type of A has unless told otherwise: f64 for f64, s32 for integers, f32 for the rest.
+DType default_accumulator(DType a);
+
+/// The compute type of an epilogue unless told otherwise: f64 for f64; s32 where s32 is accumulated and stored, so that
+/// no sum is rounded; f32 for the rest.
+DType default_compute(DType accumulator, DType d);
+
+/// Whether this call reads C: the epilogue has a source and its gate is not 0.
+bool reads_source(const Gemm& gemm);
+
+/// Whether this call reads A and B: k is not 0 and neither is the accumulator's gate (alpha).
+bool reads_product(const Gemm& gemm);
+
+/// Says what is wrong with the problem itself, whatever the kernel: ranks, extents, strides, types, null pointers that
+/// would be used, overlap of D with an input, operands on different devices, scalars that the compute type lacks.
+/// Accepts m, n, k of 0. C may be the very same matrix as D.
+Support validate(const Gemm& gemm);
+
+/// One operand as a kernel is specialised for it.
+struct TensorDescription {
+  DType element = DType::f32;
+  MatrixLayout layout = MatrixLayout::row_major;
+  int alignment = 1;  // elements; a power of two; every row or column starts at a multiple of it
+
+  bool operator==(const TensorDescription&) const = default;
+};
+
+/// "f16:row:8"
+std::string to_string(const TensorDescription& description);
+
+/// All that selects code on the problem's side: types, layouts, alignments, math, epilogue; no extents, no pointers.
+struct GemmDescription {
+  TensorDescription a, b, c, d;
+  DType accumulator = DType::f32;
+  MathOperation math = MathOperation::multiply_add;
+  Epilogue epilogue = linear_combination();
+
+  bool operator==(const GemmDescription&) const = default;
+};
+
+/// The largest alignments, up to 16 bytes, that the pointers and leading dimensions allow. A C that the epilogue does
+/// not read is described as D. @pre validate(gemm)
+GemmDescription describe(const Gemm& gemm);
+
+/// The same problem transposed: D' = B' * A'. A column-major D becomes row-major.
+Gemm transposed(const Gemm& gemm);
+GemmDescription transposed(const GemmDescription& description);
+
+/// Floating-point or integer operations: 2*m*n*k.
+double operations(const Gemm& gemm);
+
+}  // namespace tilewright::op

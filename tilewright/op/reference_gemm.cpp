@@ -1,0 +1,359 @@
+#include "tilewright/op/reference_gemm.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "tilewright/base/float_format.hpp"
+#include "tilewright/op/fill.hpp"
+
+namespace tilewright::op {
+namespace {
+
+constexpr std::int64_t kExhaustiveProducts = std::int64_t{1} << 31;
+constexpr std::int64_t kSampledElements = 4096;
+
+// A number, and how far from it a computation in the GPU's types may end.
+struct Bounded {
+  double value = 0.0;
+  double error = 0.0;
+};
+
+// What rounding to a type may change: relative to the value, and at least absolutely (subnormals flushed).
+struct Roundoff {
+  double relative = 0.0;
+  double absolute = 0.0;
+};
+
+Roundoff roundoff(DType type) {
+  switch (type) {
+    case DType::f64:
+      return {0x1p-53, 0x1p-1022};
+    case DType::f16:
+      return {0x1p-11, 0x1p-25};
+    case DType::bf16:
+      return {0x1p-8, 0x1p-126};
+    case DType::f32:
+    case DType::tf32:
+      return {0x1p-24, 0x1p-126};
+    default:
+      return {0.0, 0.0};
+  }
+}
+
+double largest(DType type) {
+  switch (type) {
+    case DType::f16:
+      return 65504.0;
+    case DType::f64:
+      return std::numeric_limits<double>::max();
+    case DType::bf16:
+      return 0x1.fep127;
+    default:
+      return std::numeric_limits<float>::max();
+  }
+}
+
+// An operand's element as the multiplier sees it.
+double as_multiplied(MathOperation math, double value) {
+  switch (math) {
+    case MathOperation::multiply_add_tf32:
+      return round_to_tf32(static_cast<float>(value));
+    case MathOperation::multiply_add_fast_f16:
+      return round_to(DType::f16, value);
+    case MathOperation::multiply_add_fast_bf16:
+      return round_to(DType::bf16, value);
+    case MathOperation::multiply_add:
+    case MathOperation::multiply_add_fast_f32:
+      return value;
+  }
+  return value;
+}
+
+// The sum of products, and the sum of their magnitudes.
+struct Dot {
+  double sum = 0.0;
+  double magnitude = 0.0;
+};
+
+double wrap_to_s32(double sum) {
+  return static_cast<double>(static_cast<std::int32_t>(static_cast<std::uint32_t>(static_cast<std::int64_t>(sum))));
+}
+
+Bounded accumulator(const Gemm& gemm, const Dot& dot) {
+  if (gemm.accumulator == DType::s32) return {wrap_to_s32(dot.sum), 0.0};
+  const Roundoff unit = roundoff(gemm.accumulator);
+  const double additions = static_cast<double>(gemm.k()) + 2.0;
+  double relative = additions * 2.0 * unit.relative;
+  if (gemm.math == MathOperation::multiply_add_fast_f32) relative += 0x1p-20;
+  return {dot.sum, dot.magnitude * relative + additions * unit.absolute};
+}
+
+Bounded rounded(Bounded x, const Roundoff& unit, double units = 1.0) {
+  x.error += units * unit.relative * (std::fabs(x.value) + x.error) + unit.absolute;
+  return x;
+}
+
+// The error that an operation's inputs bring with them; `value` is what the operation gives.
+double carried_error(EpilogueOp op, const Bounded& x, const Bounded& y, double value) {
+  switch (op) {
+    case EpilogueOp::add:
+    case EpilogueOp::subtract:
+      return x.error + y.error;
+    case EpilogueOp::multiply:
+      return std::fabs(x.value) * y.error + std::fabs(y.value) * x.error + x.error * y.error;
+    case EpilogueOp::divide: {
+      const double divisor = std::fabs(y.value) - y.error;
+      if (std::isinf(y.value)) return 0.0;
+      return divisor > 0.0 ? (x.error + std::fabs(value) * y.error) / divisor : std::numeric_limits<double>::infinity();
+    }
+    case EpilogueOp::maximum:
+    case EpilogueOp::minimum:
+      return std::max(x.error, y.error);
+    case EpilogueOp::exp:
+      return value == 0.0 ? 0.0 : value * std::expm1(x.error);
+    case EpilogueOp::erf:
+      return 2.0 / std::sqrt(std::acos(-1.0)) * x.error;  // its steepest slope
+    case EpilogueOp::negate:
+    case EpilogueOp::tanh:
+    default:
+      return x.error;
+  }
+}
+
+bool is_transcendental(EpilogueOp op) {
+  return op == EpilogueOp::exp || op == EpilogueOp::erf || op == EpilogueOp::tanh;
+}
+
+// Runs the graph node by node with an error beside each value (running error analysis, Higham section 3.3).
+class BoundedEpilogue {
+ public:
+  explicit BoundedEpilogue(const Gemm& gemm) : gemm_(gemm), unit_(roundoff(gemm.epilogue.compute)) {
+    for (const EpilogueNode& node : gemm.epilogue.nodes) leaves_.push_back(constant_leaf(node));
+    values_.resize(leaves_.size());
+    reads_product_ = reads_product(gemm);
+    reads_source_ = reads_source(gemm);
+  }
+
+  Bounded evaluate(const Bounded& accumulated, double source) {
+    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = node(i, accumulated, source);
+    return values_.back();
+  }
+
+ private:
+  // Scalars and constants as the compute type holds them.
+  Bounded constant_leaf(const EpilogueNode& node) const {
+    double value = node.value;
+    if (node.op == EpilogueOp::scalar) value = scalar_value(gemm_.epilogue, node.label, gemm_.alpha, gemm_.beta);
+    return {value, std::fabs(value - round_to(gemm_.epilogue.compute, value))};
+  }
+
+  Bounded node(std::size_t index, const Bounded& accumulated, double source) const {
+    const EpilogueNode& node = gemm_.epilogue.nodes[index];
+    const auto input = [&](std::size_t side) -> const Bounded& {
+      return values_[static_cast<std::size_t>(node.inputs[side])];
+    };
+    switch (node.op) {
+      case EpilogueOp::accumulator: {
+        if (!reads_product_) return {};
+        const bool is_exact = gemm_.accumulator == DType::s32 && std::fabs(accumulated.value) < 0x1p24;
+        return is_exact ? accumulated : rounded(accumulated, unit_);
+      }
+      case EpilogueOp::source:
+        return reads_source_ ? Bounded{source, std::fabs(source - round_to(gemm_.epilogue.compute, source))} : Bounded{};
+      case EpilogueOp::scalar:
+      case EpilogueOp::constant:
+        return leaves_[index];
+      default: {
+        const Bounded& x = input(0);
+        const Bounded& y = arity(node.op) == 2 ? input(1) : x;
+        const double value = apply(node.op, x.value, y.value);
+        const Bounded result{value, carried_error(node.op, x, y, value)};
+        // Units in the last place of CUDA's expf, erff, tanhf are at most 2: four roundoffs.
+        return rounded(result, unit_, is_transcendental(node.op) ? 4.0 : 1.0);
+      }
+    }
+  }
+
+  const Gemm& gemm_;
+  Roundoff unit_;
+  std::vector<Bounded> leaves_;
+  std::vector<Bounded> values_;
+  bool reads_product_ = false;
+  bool reads_source_ = false;
+};
+
+// A and B as the multiplier sees them, in f64: A row by row, B row by row.
+class DenseOperands {
+ public:
+  explicit DenseOperands(const Gemm& gemm) : n_(gemm.n()), k_(reads_product(gemm) ? gemm.k() : 0) {
+    a_ = pack(gemm.a, gemm.math, gemm.m(), k_);
+    b_ = pack(gemm.b, gemm.math, k_, n_);
+  }
+
+  static constexpr std::int64_t kColumns = 8;  // computed together: independent sums that the compiler vectorises
+
+  std::array<Dot, kColumns> dots(std::int64_t row, std::int64_t column) const {
+    std::array<double, kColumns> sums{};
+    std::array<double, kColumns> magnitudes{};
+    const auto count = static_cast<std::size_t>(std::min(kColumns, n_ - column));
+    for (std::int64_t p = 0; p < k_; ++p) {
+      const double a = a_[static_cast<std::size_t>(row * k_ + p)];
+      const double* b = &b_[static_cast<std::size_t>(p * n_ + column)];
+      for (std::size_t j = 0; j < count; ++j) {
+        const double product = a * b[j];
+        sums[j] += product;
+        magnitudes[j] += std::fabs(product);
+      }
+    }
+    std::array<Dot, kColumns> result;
+    for (std::size_t j = 0; j < result.size(); ++j) result[j] = {sums[j], magnitudes[j]};
+    return result;
+  }
+
+ private:
+  static std::vector<double> pack(const Tensor& from, MathOperation math, std::int64_t rows, std::int64_t columns) {
+    std::vector<double> packed;
+    packed.reserve(static_cast<std::size_t>(rows * columns));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t column = 0; column < columns; ++column) {
+        packed.push_back(as_multiplied(math, load(from, row, column)));
+      }
+    }
+    return packed;
+  }
+
+  std::int64_t n_;
+  std::int64_t k_;
+  std::vector<double> a_;
+  std::vector<double> b_;
+};
+
+Dot single_dot(const Gemm& gemm, std::int64_t row, std::int64_t column) {
+  Dot dot;
+  if (!reads_product(gemm)) return dot;
+  for (std::int64_t p = 0; p < gemm.k(); ++p) {
+    const double product =
+        as_multiplied(gemm.math, load(gemm.a, row, p)) * as_multiplied(gemm.math, load(gemm.b, p, column));
+    dot.sum += product;
+    dot.magnitude += std::fabs(product);
+  }
+  return dot;
+}
+
+using VisitElement = std::function<void(std::int64_t row, std::int64_t column, const Dot& dot)>;
+
+void for_each_element(const Gemm& gemm, const VisitElement& visit) {
+  const DenseOperands operands(gemm);
+  for (std::int64_t row = 0; row < gemm.m(); ++row) {
+    for (std::int64_t column = 0; column < gemm.n(); column += DenseOperands::kColumns) {
+      const auto dots = operands.dots(row, column);
+      const std::int64_t count = std::min(DenseOperands::kColumns, gemm.n() - column);
+      for (std::int64_t j = 0; j < count; ++j) visit(row, column + j, dots[static_cast<std::size_t>(j)]);
+    }
+  }
+}
+
+void for_sampled_elements(const Gemm& gemm, std::uint64_t seed, const VisitElement& visit) {
+  std::array<std::int32_t, 2> place{};
+  for (std::int64_t i = 0; i < kSampledElements; ++i) {
+    const Tensor draw = matrix(place.data(), DType::s32, 1, 2);
+    fill_integers(draw, 0, std::numeric_limits<std::int32_t>::max(), seed + static_cast<std::uint64_t>(i));
+    const std::int64_t row = place[0] % gemm.m();
+    const std::int64_t column = place[1] % gemm.n();
+    visit(row, column, single_dot(gemm, row, column));
+  }
+}
+
+bool same(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
+
+// The bound after the last rounding: half a unit of D's type, which for a float is relative and for an integer 1/2.
+double stored_bound(DType type, const Bounded& expected) {
+  if (is_integer(type)) return expected.error + 0.5;
+  return rounded(expected, roundoff(type)).error;
+}
+
+bool is_acceptable(DType type, double actual, const Bounded& expected, double bound) {
+  if (std::isnan(expected.value)) return is_integer(type) ? actual == 0.0 : std::isnan(actual);
+  if (std::isnan(actual)) return false;
+  if (same(actual, round_to(type, expected.value))) return true;
+  if (std::isinf(expected.value)) return false;
+  if (std::isinf(actual)) {
+    // An overflow is right only where the bound reaches past the largest number, on the same side.
+    return std::signbit(actual) == std::signbit(expected.value) && std::fabs(expected.value) + bound >= largest(type);
+  }
+  return std::fabs(actual - expected.value) <= bound;
+}
+
+void record(Comparison& comparison, DType type, double actual, const Bounded& expected, WorstElement place) {
+  const double stored = round_to(type, expected.value);
+  Bounded in_range = expected;
+  if (is_integer(type) && std::fabs(stored - expected.value) > 0.5) in_range.value = stored;  // saturated
+  const double bound = stored_bound(type, in_range);
+  const double error = std::fabs(actual - in_range.value);
+  ++comparison.checked;
+  if (same(actual, stored)) ++comparison.equal;
+  if (!same(actual, stored) && std::isfinite(error)) comparison.max_error = std::max(comparison.max_error, error);
+  const bool outside = !is_acceptable(type, actual, in_range, bound);
+  place = {place.row, place.column, actual, in_range.value, bound};
+  // The worst is the first one outside, or else the nearest to its bound.
+  const auto closeness = [](const WorstElement& w) {
+    return w.bound > 0.0 ? std::fabs(w.actual - w.expected) / w.bound : 0.0;
+  };
+  if (outside ? comparison.outside == 0 : comparison.outside == 0 && closeness(place) > closeness(comparison.worst)) {
+    comparison.worst = place;
+  }
+  if (outside) ++comparison.outside;
+}
+
+double source_at(const Gemm& gemm, std::int64_t row, std::int64_t column) {
+  return reads_source(gemm) ? load(gemm.c, row, column) : 0.0;
+}
+
+}  // namespace
+
+void reference_gemm(const Gemm& gemm) {
+  for_each_element(gemm, [&](std::int64_t row, std::int64_t column, const Dot& dot) {
+    const double sum = accumulator(gemm, dot).value;
+    const double value = evaluate(gemm.epilogue, sum, source_at(gemm, row, column), gemm.alpha, gemm.beta);
+    store(gemm.d, row, column, value);
+  });
+}
+
+std::string to_string(const Comparison& comparison) {
+  if (comparison.outside != 0) {
+    const WorstElement& worst = comparison.worst;
+    return fmt::format("{} of {} elements wrong; first: D[{},{}] is {}, expected {} within {:.3g}", comparison.outside,
+                       comparison.checked, worst.row, worst.column, worst.actual, worst.expected, worst.bound);
+  }
+  const std::string count = comparison.checked == comparison.elements
+                                ? fmt::format("{} elements", comparison.checked)
+                                : fmt::format("{} of {} elements, sampled,", comparison.checked, comparison.elements);
+  if (comparison.is_exact()) return fmt::format("{} equal the reference bit for bit", count);
+  return fmt::format("{} within the error bound ({} exact, largest error {:.3g})", count, comparison.equal,
+                     comparison.max_error);
+}
+
+Comparison compare(const Gemm& gemm, std::uint64_t seed) {
+  Comparison comparison;
+  comparison.elements = gemm.m() * gemm.n();
+  if (comparison.elements == 0) return comparison;
+  BoundedEpilogue epilogue(gemm);
+  const VisitElement visit = [&](std::int64_t row, std::int64_t column, const Dot& dot) {
+    const Bounded expected = epilogue.evaluate(accumulator(gemm, dot), source_at(gemm, row, column));
+    record(comparison, gemm.d.dtype, load(gemm.d, row, column), expected, {row, column, 0.0, 0.0, 0.0});
+  };
+  const bool is_small = operations(gemm) / 2.0 <= static_cast<double>(kExhaustiveProducts);
+  if (is_small) {
+    for_each_element(gemm, visit);
+  } else {
+    for_sampled_elements(gemm, seed, visit);
+  }
+  return comparison;
+}
+
+}  // namespace tilewright::op

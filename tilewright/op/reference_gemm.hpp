@@ -1,0 +1,54 @@
+// The oracle: what D must be, computed on the host in f64 with no regard to speed, and how far from it a kernel may be.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tilewright/op/gemm.hpp"
+
+namespace tilewright::op {
+
+/// Writes D. Products and sums are formed in f64, which is exact for integer operands (s32 accumulators wrap); operands
+/// are first rounded as the math operation rounds them; the epilogue is op::evaluate in f64; one rounding into D's type.
+/// Where beta is 0 C is not read, where alpha or k is 0 neither are A and B.
+/// @pre validate(gemm), every tensor on the host
+void reference_gemm(const Gemm& gemm);
+
+/// Where a result differs most from the oracle, in units of its bound.
+struct WorstElement {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  double actual = 0.0;
+  double expected = 0.0;  // before the rounding into D's type
+  double bound = 0.0;     // on |actual - expected|
+};
+
+struct Comparison {
+  std::int64_t elements = 0;  // of D
+  std::int64_t checked = 0;   // fewer than `elements` where a sample was drawn
+  std::int64_t equal = 0;     // have the very value that reference_gemm stores
+  std::int64_t outside = 0;   // beyond the error bound, NaN where a number is due, or a number where NaN is due
+  double max_error = 0.0;     // largest |actual - expected| of the finite ones
+  WorstElement worst;
+
+  bool is_exact() const { return equal == checked; }
+  bool is_within_bound() const { return outside == 0; }
+};
+
+/// "65536 of 65536 elements exact" or "65536 elements within the error bound (60000 exact, max error 1.2e-07)" or what is wrong.
+std::string to_string(const Comparison& comparison);
+
+/// Compares the D that a kernel left with the oracle, element by element.
+///
+/// The bound, per element: an accumulator of unit roundoff u is within (k+2) * 2u * sum|a||b| of the exact sum in any
+/// order of addition (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1: k u; twice that because
+/// tensor cores truncate where a CPU rounds: Fasi, Higham, Mikaitis, Pranesh, Numerical Behavior of NVIDIA Tensor
+/// Cores, 2021); 3xTF32 leaves out low * low and a remainder of each operand, 2^-20 of sum|a||b| together; every
+/// epilogue operation adds one roundoff of the compute type (transcendentals four units in the last place, CUDA's
+/// documented figures) and carries its inputs' errors along; the last rounding adds half a unit of D's type.
+///
+/// Above 2^31 products of m*n*k, 4096 elements drawn by `seed` are checked instead of all.
+/// @pre as reference_gemm; C still holds what the kernel read, so C is not D
+Comparison compare(const Gemm& gemm, std::uint64_t seed = 0);
+
+}  // namespace tilewright::op

@@ -1,0 +1,112 @@
+#include "tilewright/op/tensor.hpp"
+
+#include <algorithm>
+
+namespace tilewright::op {
+namespace {
+
+struct LastOffset {
+  std::int64_t bytes = 0;
+  bool overflows = false;
+};
+
+// Byte offset just past the last element.
+LastOffset last_offset(const Tensor& tensor) {
+  LastOffset last;
+  std::int64_t elements = 1;
+  for (int mode = 0; mode < tensor.shape.rank(); ++mode) {
+    if (tensor.shape[mode] == 0) return {};
+    std::int64_t reach = 0;
+    last.overflows |= __builtin_mul_overflow(tensor.shape[mode] - 1, tensor.stride[mode], &reach);
+    last.overflows |= __builtin_add_overflow(elements, reach, &elements);
+  }
+  last.overflows |= __builtin_mul_overflow(elements, std::int64_t{bytes(tensor.dtype)}, &last.bytes);
+  return last;
+}
+
+}  // namespace
+
+Dims::Dims(std::initializer_list<std::int64_t> values) : rank_(static_cast<int>(values.size())) {
+  TILEWRIGHT_CHECK(rank_ <= kMaxRank, "rank {} is more than {}", rank_, kMaxRank);
+  std::copy(values.begin(), values.end(), values_.begin());
+}
+
+std::string to_string(const Dims& dims) {
+  std::string text = "(";
+  for (int mode = 0; mode < dims.rank(); ++mode) text += fmt::format("{}{}", mode == 0 ? "" : ",", dims[mode]);
+  return text + ")";
+}
+
+std::string to_string(const MemoryDevice& device) {
+  switch (device.kind) {
+    case MemoryDevice::Kind::host:
+      return "host";
+    case MemoryDevice::Kind::cuda:
+      return fmt::format("cuda:{}", device.ordinal);
+    case MemoryDevice::Kind::emulator:
+      return "emulator";
+  }
+  return "unknown";
+}
+
+std::string_view name(MatrixLayout layout) { return layout == MatrixLayout::row_major ? "row" : "column"; }
+
+MatrixLayout transposed(MatrixLayout layout) {
+  return layout == MatrixLayout::row_major ? MatrixLayout::column_major : MatrixLayout::row_major;
+}
+
+Tensor matrix(std::uint64_t address, DType dtype, std::int64_t rows, std::int64_t columns, MatrixLayout layout,
+              std::int64_t ld, MemoryDevice device) {
+  const bool row_major = layout == MatrixLayout::row_major;
+  if (ld == 0) ld = std::max<std::int64_t>(1, row_major ? columns : rows);
+  return Tensor{address, dtype, {rows, columns}, row_major ? Dims{ld, 1} : Dims{1, ld}, device};
+}
+
+Tensor matrix(const void* host_data, DType dtype, std::int64_t rows, std::int64_t columns, MatrixLayout layout,
+              std::int64_t ld) {
+  return matrix(reinterpret_cast<std::uint64_t>(host_data), dtype, rows, columns, layout, ld, MemoryDevice{});
+}
+
+Tensor transposed(const Tensor& matrix) {
+  Tensor result = matrix;
+  result.shape = {matrix.shape[1], matrix.shape[0]};
+  result.stride = {matrix.stride[1], matrix.stride[0]};
+  return result;
+}
+
+Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
+  if (tensor.shape.rank() != 2 || tensor.stride.rank() != 2) {
+    return refuse("{} must have rank 2, got shape {} with strides {}", role, to_string(tensor.shape),
+                  to_string(tensor.stride));
+  }
+  for (int mode = 0; mode < 2; ++mode) {
+    if (tensor.shape[mode] < 0) return refuse("{} has a negative extent {}", role, tensor.shape[mode]);
+    if (tensor.stride[mode] < 0) return refuse("{} has a negative stride {}", role, tensor.stride[mode]);
+  }
+  if (last_offset(tensor).overflows) {
+    return refuse("{} of shape {} and strides {} reaches past 2^63 bytes", role, to_string(tensor.shape),
+                  to_string(tensor.stride));
+  }
+  // Mode `contiguous` steps by 1 (or has nothing to step over) and the other steps over all of it.
+  const auto fits = [&](int contiguous) {
+    const int other = 1 - contiguous;
+    const bool unit = tensor.stride[contiguous] == 1 || tensor.shape[contiguous] <= 1;
+    return unit && (tensor.shape[other] <= 1 || tensor.stride[other] >= std::max<std::int64_t>(1, tensor.shape[contiguous]));
+  };
+  for (const int contiguous : {1, 0}) {
+    if (!fits(contiguous)) continue;
+    const std::int64_t ld = std::max({std::int64_t{1}, tensor.shape[contiguous], tensor.stride[1 - contiguous]});
+    return MatrixView{contiguous == 1 ? MatrixLayout::row_major : MatrixLayout::column_major, ld};
+  }
+  for (const int contiguous : {1, 0}) {
+    if (tensor.stride[contiguous] == 1) {
+      return refuse("{} of shape {} needs a leading dimension of at least {}, got {}", role, to_string(tensor.shape),
+                    tensor.shape[contiguous], tensor.stride[1 - contiguous]);
+    }
+  }
+  return refuse("{} must have one stride of 1, got {}", role, to_string(tensor.stride));
+}
+
+std::int64_t span_bytes(const Tensor& tensor) { return last_offset(tensor).bytes; }
+
+}  // namespace tilewright::op
