@@ -1,0 +1,88 @@
+// Layouts as functions: construction, evaluation, sizes, printing.
+#include "tilewright/layout/layout.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <limits>
+#include <sstream>
+
+#include "layout_generators.hpp"
+#include "tilewright/base/error.hpp"
+
+namespace tilewright::layout {
+namespace {
+
+TEST(Layout, Prints) {
+  const Layout layout({8, 64}, {64, 1});
+  EXPECT_EQ(to_string(layout), "(8,64):(64,1)");
+  EXPECT_EQ(fmt::format("{}", layout), "(8,64):(64,1)");
+  EXPECT_EQ(fmt::format("{:>14}", layout), " (8,64):(64,1)");
+  std::ostringstream out;
+  out << layout;
+  EXPECT_EQ(out.str(), "(8,64):(64,1)");
+  EXPECT_EQ(to_string(Layout()), "1:0");
+}
+
+TEST(Layout, CompactConstructions) {
+  EXPECT_EQ(to_string(make_layout(8)), "8:1");
+  EXPECT_EQ(to_string(make_layout({4, {2, 3}})), "(4,(2,3)):(1,(4,8))");
+  EXPECT_EQ(to_string(make_row_major({4, 8})), "(4,8):(8,1)");
+  EXPECT_EQ(to_string(make_row_major({4, {2, 3}})), "(4,(2,3)):(6,(3,1))");
+  EXPECT_EQ(to_string(make_ordered_layout({4, 8}, {1, 0})), "(4,8):(8,1)");
+  EXPECT_EQ(to_string(make_ordered_layout({3, {2, 5}, 7}, {2, 0, 1})), "(3,(2,5),7):(70,(1,2),10)");
+  EXPECT_EQ(to_string(concatenate({Layout(2, 1), Layout({3, 4}, {4, 1})})), "(2,(3,4)):(1,(4,1))");
+}
+
+TEST(Layout, RefusesBrokenInvariants) {
+  EXPECT_THROW(Layout({4, 8}, {1, 4, 8}), InvalidArgument);
+  EXPECT_THROW(Layout({4, 8}, 1), InvalidArgument);
+  EXPECT_THROW(make_layout({4, 0}), InvalidArgument);
+  EXPECT_THROW(make_layout({4, -2}), InvalidArgument);
+  EXPECT_THROW(make_layout({std::numeric_limits<std::int64_t>::max(), 4}), InvalidArgument);
+  EXPECT_THROW(make_ordered_layout({4, 8}, {0, 0}), InvalidArgument);
+  EXPECT_THROW(make_ordered_layout({4, 8}, {0}), InvalidArgument);
+  EXPECT_THROW(make_ordered_layout({4, 8}, {0, 2}), InvalidArgument);
+}
+
+TEST(Layout, TakesIndicesAndCoordinates) {
+  const Layout layout({4, {2, 3}}, {2, {1, 8}});
+  EXPECT_EQ(layout(0), 0);
+  EXPECT_EQ(layout(7), 3 * 2 + 1);
+  EXPECT_EQ(layout(3, 1), 7);
+  EXPECT_EQ(layout(3, 5), 3 * 2 + 1 + 2 * 8);
+  EXPECT_EQ(layout(IntTuple{3, {1, 2}}), 23);
+  EXPECT_EQ(layout(24), 3 * 8) << "the last mode extends past the end";
+  EXPECT_THROW(layout(1, 2, 3), InvalidArgument);
+}
+
+TEST(Layout, ModesAndSizes) {
+  const Layout layout({4, {2, 3}}, {2, {1, 8}});
+  EXPECT_EQ(layout.mode(1), Layout({2, 3}, {1, 8}));
+  EXPECT_THROW((void)layout.mode(2), InvalidArgument);
+  EXPECT_EQ(size(layout), 24);
+  EXPECT_EQ(depth(layout), 2);
+  EXPECT_EQ(flatten(layout), Layout({4, 2, 3}, {2, 1, 8}));
+  EXPECT_EQ(cosize(layout), 3 * 2 + 1 + 2 * 8 + 1);
+  EXPECT_EQ(cosize(Layout(4, -1)), 4);
+  EXPECT_EQ(cosize(Layout({4, 3}, {-1, 4})), 12);
+  EXPECT_EQ(cosize(Layout(5, 0)), 1);
+}
+
+RC_GTEST_PROP(Layout, IndexAndItsCoordinateAgree, ()) {
+  const Layout layout = any_layout();
+  const auto index = *rc::gen::inRange<std::int64_t>(0, 2 * size(layout));
+  RC_ASSERT(layout(index) == layout(idx2crd(index, layout.shape())));
+}
+
+RC_GTEST_PROP(Layout, CompactLayoutsAreBijections, ()) {
+  const Layout layout = any_compact_layout();
+  std::vector<bool> seen(static_cast<std::size_t>(size(layout)));
+  for (std::int64_t i = 0; i < size(layout); ++i) seen.at(static_cast<std::size_t>(layout(i))) = true;
+  RC_ASSERT(std::find(seen.begin(), seen.end(), false) == seen.end());
+  RC_ASSERT(cosize(layout) == size(layout));
+}
+
+}  // namespace
+}  // namespace tilewright::layout

@@ -1,0 +1,90 @@
+// Swizzles for shared memory, and the bank model that justifies them.
+#include "tilewright/arch/smem_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <vector>
+
+#include "tilewright/base/error.hpp"
+
+namespace tilewright::arch {
+namespace {
+
+constexpr int kWarp = 32;
+
+int log2(int power_of_two) { return std::countr_zero(static_cast<unsigned>(power_of_two)); }
+
+int chunk_bytes(SmemAccess access) { return access == SmemAccess::rows_of_16_bytes ? 16 : 32; }
+
+/// Lanes whose addresses are served together.
+std::size_t lanes_served(int access_bytes) {
+  return static_cast<std::size_t>(kWarp / std::max(1, access_bytes / kSmemBankBytes));
+}
+
+/// Clocks for lanes served together: the most different words that fall into one bank.
+int clocks(std::span<const std::int64_t> byte_offsets, int access_bytes) {
+  std::vector<std::int64_t> words;
+  for (const std::int64_t offset : byte_offsets) {
+    for (std::int64_t byte = offset; byte < offset + access_bytes; byte += kSmemBankBytes)
+      words.push_back(byte / kSmemBankBytes);
+  }
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+  std::array<int, kSmemBanks> load{};
+  for (const std::int64_t word : words) ++load[static_cast<std::size_t>(word % kSmemBanks)];
+  return *std::max_element(load.begin(), load.end());
+}
+
+void require_access(std::span<const std::int64_t> byte_offsets, int access_bytes) {
+  if (access_bytes < 1 || access_bytes > 16 || !std::has_single_bit(static_cast<unsigned>(access_bytes)))
+    throw InvalidArgument(fmt::format("a lane accesses 1, 2, 4, 8 or 16 bytes, got {}", access_bytes));
+  if (byte_offsets.size() > static_cast<std::size_t>(kWarp))
+    throw InvalidArgument(fmt::format("a warp has {} lanes, got {} offsets", kWarp, byte_offsets.size()));
+  for (const std::int64_t offset : byte_offsets) {
+    if (offset < 0 || offset % access_bytes != 0)
+      throw InvalidArgument(fmt::format("offset {} is not a multiple of the {} bytes accessed", offset, access_bytes));
+  }
+}
+
+}  // namespace
+
+Result<layout::Swizzle> swizzle_for(int row_bytes, SmemAccess access) {
+  const int chunk = chunk_bytes(access);
+  if (row_bytes < chunk || row_bytes > kSmemLineBytes || !std::has_single_bit(static_cast<unsigned>(row_bytes)))
+    return refuse("rows of a panel must be a power of two from {} to {} bytes, got {}", chunk, kSmemLineBytes,
+                  row_bytes);
+  // Consecutive rows fill a line of banks in order; the bits of the row number above that select the line, and are
+  // XORed into the chunk within the row. As many lines share banks as chunks share a row.
+  const int chunks_log2 = log2(row_bytes) - log2(chunk);
+  return layout::Swizzle(chunks_log2, log2(chunk), log2(kSmemLineBytes) - log2(chunk));
+}
+
+Result<layout::ComposedLayout> smem_panel(int rows, int row_elements, int element_bytes, SmemAccess access) {
+  if (element_bytes < 1 || element_bytes > 16 || !std::has_single_bit(static_cast<unsigned>(element_bytes)))
+    return refuse("elements in shared memory have 1, 2, 4, 8 or 16 bytes, got {}", element_bytes);
+  if (rows < 1 || row_elements < 1) return refuse("a panel of {} rows of {} elements is empty", rows, row_elements);
+  const Result<layout::Swizzle> swizzle = swizzle_for(row_elements * element_bytes, access);
+  if (!swizzle) return swizzle.refusal();
+  return layout::ComposedLayout{layout::upcast(*swizzle, element_bytes), 0,
+                                layout::make_row_major({rows, row_elements})};
+}
+
+int smem_wavefronts(std::span<const std::int64_t> byte_offsets, int access_bytes) {
+  require_access(byte_offsets, access_bytes);
+  const std::size_t group = lanes_served(access_bytes);
+  int total = 0;
+  for (std::size_t first = 0; first < byte_offsets.size(); first += group)
+    total += clocks(byte_offsets.subspan(first, std::min(group, byte_offsets.size() - first)), access_bytes);
+  return total;
+}
+
+int bank_conflicts(std::span<const std::int64_t> byte_offsets, int access_bytes) {
+  const std::size_t group = lanes_served(access_bytes);
+  const int groups = static_cast<int>((byte_offsets.size() + group - 1) / group);
+  return smem_wavefronts(byte_offsets, access_bytes) - groups;
+}
+
+}  // namespace tilewright::arch
