@@ -1,0 +1,65 @@
+#include "tilewright/lower/cuda/sm80_gemm.hpp"
+
+#include "tilewright/lower/cuda/epilogue.hpp"
+#include "tilewright/lower/cuda/gemm.hpp"
+
+namespace tilewright::lower::cuda {
+namespace {
+
+void write_operand(SourceWriter& out, char role, const plan::SmemOperand& operand) {
+  out.line("struct Operand{} {{  // {}", role, layout::to_string(plan::smem_layout(operand))).indent();
+  out.line("using Element = {};", cuda_name(operand.element));
+  out.line("struct Swizzle {{").indent();
+  out.line("static constexpr int kBits = {}, kBase = {}, kShift = {};", operand.swizzle.bits(), operand.swizzle.base(),
+           operand.swizzle.shift());
+  out.dedent().line("}};");
+  out.line("static constexpr bool kIsKMajor = {}, kUsesLdmatrix = {};", operand.is_k_major, operand.uses_ldmatrix);
+  out.line("static constexpr int kStrided = {}, kContiguous = {};", operand.strided, operand.contiguous);
+  out.line("static constexpr int kPanelBytes = {}, kAlignmentBytes = {};", operand.panel_bytes, operand.alignment_bytes);
+  out.line("static constexpr int kTileBytes = {};", operand.tile_bytes());
+  out.dedent().line("}};");
+}
+
+std::string math_type(const plan::Sm80GemmPlan& plan) {
+  const arch::MmaAtom& atom = *plan.atom;
+  const std::string instruction = fmt::format("tilewright::ptx::Mma<{}, {}, {}, {}, {}, {}>", atom.m, atom.n, atom.k,
+                                              cuda_name(atom.a), cuda_name(atom.b), cuda_name(atom.c));
+  switch (plan.operands.math) {
+    case op::MathOperation::multiply_add:
+      return fmt::format("tilewright::DirectMath<{}>", instruction);
+    case op::MathOperation::multiply_add_tf32:
+      return fmt::format("tilewright::Tf32Math<{}>", instruction);
+    case op::MathOperation::multiply_add_fast_f32:
+      return fmt::format("tilewright::SplitTf32Math<{}>", instruction);
+    case op::MathOperation::multiply_add_fast_f16:
+    case op::MathOperation::multiply_add_fast_bf16:
+      return fmt::format("tilewright::FastMath<{}, {}>", instruction, cuda_name(atom.a));
+  }
+  TILEWRIGHT_CHECK(false, "math operation {} has no device type", static_cast<int>(plan.operands.math));
+}
+
+}  // namespace
+
+std::string lower(const plan::Sm80GemmPlan& plan, std::string_view symbol) {
+  SourceWriter out;
+  out.line("#include \"tilewright/gemm/sm80_gemm.cuh\"");
+  out.line("#include \"tilewright/numeric/functions.cuh\"");
+  out.blank();
+  out.line("struct Plan {{").indent();
+  write_operand(out, 'A', plan.a);
+  write_operand(out, 'B', plan.b);
+  out.line("using Math = {};", math_type(plan));
+  out.line("static constexpr bool kPromotesAccumulators = {};", plan.promotes_accumulators);
+  out.line("static constexpr bool kAccumulatesInHalf = {};", plan.operands.accumulator == DType::f16);
+  write_tile_constants(out, plan);
+  out.dedent().line("}};");
+  out.line("static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) == {});",
+           plan.smem_bytes());
+  out.blank();
+  write_epilogue(out, plan.operands.epilogue);
+  out.blank();
+  write_kernel(out, "Sm80Gemm", symbol, plan.threads());
+  return std::move(out).take();
+}
+
+}  // namespace tilewright::lower::cuda

@@ -1,0 +1,46 @@
+#include "tilewright/plan/cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tilewright::plan {
+namespace {
+
+// Latency of the first operands from DRAM and of the last stores, in clocks: about twice a DRAM access.
+constexpr double kFillAndDrainClocks = 1500;
+// Share of a unit's peak that well-fed warps reach; fewer than 8 warps on a SM leave issue slots empty.
+constexpr double kPeakShare = 0.9;
+constexpr double kWarpsToHideLatency = 8;
+// Instructions of other kinds that one SM issues a clock.
+constexpr double kIssuesPerClock = 4;
+
+}  // namespace
+
+double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
+  const auto ceil_div = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
+  const auto ctas = static_cast<double>(ceil_div(input.m, input.tile.m) * ceil_div(input.n, input.tile.n));
+  const double k = static_cast<double>(ceil_div(input.k, input.tile.k) * input.tile.k);
+  const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
+  const int fit = arch::resident_blocks(limits, input.threads, input.registers, input.smem_bytes);
+  if (fit == 0 || input.fma_per_clock <= 0) return INFINITY;
+
+  const double per_sm = std::ceil(ctas / limits.sm_count);  // CTAs of the busiest SM
+  const double together = std::min<double>(fit, per_sm);
+  const double warps = together * input.threads / 32;
+  const double share = kPeakShare * std::min(1.0, 0.5 + 0.5 * warps / kWarpsToHideLatency);
+  const double multiply = tile_area * k * input.instructions_per_fma / (input.fma_per_clock * share);
+  const double smem = input.smem_bytes_per_k * k / limits.smem_bytes_per_clock_per_sm;
+  const double copies = input.copy_instructions_per_k * k / 32 / kIssuesPerClock;
+  const double sm_clocks = per_sm * (std::max(multiply, smem) + copies) + std::ceil(per_sm / together) * kFillAndDrainClocks;
+
+  const double tile_bytes = (input.tile.m * input.element_bytes_a + input.tile.n * input.element_bytes_b) * k;
+  const double l2_clocks = ctas * tile_bytes / limits.l2_bytes_per_clock;
+  const double m = static_cast<double>(input.m);
+  const double n = static_cast<double>(input.n);
+  const double dram_bytes = m * k * input.element_bytes_a + n * k * input.element_bytes_b + m * n * input.element_bytes_d;
+  const double clocks_per_us = limits.clock_ghz * 1e3;
+  const double dram_us = dram_bytes / limits.dram_bytes_per_s * 1e6;
+  return limits.launch_us + std::max(std::max(sm_clocks, l2_clocks) / clocks_per_us, dram_us);
+}
+
+}  // namespace tilewright::plan

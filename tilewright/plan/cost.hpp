@@ -1,0 +1,29 @@
+// How long a planned GEMM should take, without measuring: to rank candidates by, not to quote.
+#pragma once
+
+#include <cstdint>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/plan/gemm_tile.hpp"
+
+namespace tilewright::plan {
+
+/// What the model needs to know of a plan.
+struct CostInput {
+  std::int64_t m = 0, n = 0, k = 0;  // of the problem as computed
+  TileShape tile;
+  int threads = 0;
+  int registers = 0;                 // per thread
+  int smem_bytes = 0;
+  int element_bytes_a = 0, element_bytes_b = 0, element_bytes_d = 0;
+  double fma_per_clock = 0;          // of one SM's unit, at its peak
+  double instructions_per_fma = 1;   // 3 for 3xTF32
+  double smem_bytes_per_k = 0;       // that one CTA's warps read for one step of K
+  double copy_instructions_per_k = 0;  // that one CTA's threads issue to fill shared memory, one step of K
+};
+
+/// Microseconds, launch included. Every wave of CTAs takes as long as the slowest of: multiplying, reading shared
+/// memory, issuing copies, and its share of L2 and DRAM; a CTA adds a fill and a drain of its pipeline.
+double estimate_us(const arch::ArchLimits& limits, const CostInput& input);
+
+}  // namespace tilewright::plan

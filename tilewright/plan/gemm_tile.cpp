@@ -1,0 +1,142 @@
+#include "tilewright/plan/gemm_tile.hpp"
+
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include "tilewright/arch/limits.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
+
+std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+void append_scalar(Launch& launch, DType compute, double value) {
+  switch (compute) {
+    case DType::f64:
+      return launch.append(value);
+    case DType::s32:
+      return launch.append(static_cast<std::int32_t>(value));
+    default:
+      return launch.append(static_cast<float>(value));
+  }
+}
+
+}  // namespace
+
+Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const Design& design) {
+  const TileDescription& tile = design.tile;
+  const auto [tile_m, tile_n, tile_k] = tile.threadblock_shape;
+  const auto [warps_m, warps_n, warps_k] = tile.warp_count;
+  for (const auto& [what, value] : {std::pair{"threadblock shape m", tile_m}, {"threadblock shape n", tile_n}, {"threadblock shape k", tile_k}}) {
+    if (value < 1) return refuse("{} must be at least 1, got {}", what, value);
+  }
+  for (const auto& [what, value] : {std::pair{"warp count m", warps_m}, {"warp count n", warps_n}}) {
+    if (!is_power_of_two(value)) return refuse("{} must be a power of two, got {}", what, value);
+  }
+  if (warps_k != 1) return refuse("warp count k must be 1, got {}: warps do not split K", warps_k);
+  if (tile.stages < 2) return refuse("stages must be at least 2, one filled while one is read, got {}", tile.stages);
+  if (design.raster.width > 8 || !is_power_of_two(design.raster.width)) {
+    return refuse("raster width must be 1, 2, 4 or 8, got {}", design.raster.width);
+  }
+  const int max_threads = arch::limits(design.target).max_threads_per_block;
+  if (warps_m * warps_n > max_threads / 32) {
+    return refuse("{} warps are {} threads, more than the {} of a CTA", warps_m * warps_n, 32 * warps_m * warps_n, max_threads);
+  }
+  if (tile_m % warps_m != 0) return refuse("threadblock shape m {} is not divisible by warp count m {}", tile_m, warps_m);
+  if (tile_n % warps_n != 0) return refuse("threadblock shape n {} is not divisible by warp count n {}", tile_n, warps_n);
+
+  GemmTile plan;
+  plan.is_transposed = description.d.layout == op::MatrixLayout::column_major;
+  plan.operands = plan.is_transposed ? op::transposed(description) : description;
+  plan.tile = {tile_m, tile_n, tile_k};
+  plan.warps_m = warps_m;
+  plan.warps_n = warps_n;
+  if (plan.is_transposed) {
+    std::swap(plan.tile.m, plan.tile.n);
+    std::swap(plan.warps_m, plan.warps_n);
+  }
+  plan.stages = tile.stages;
+  plan.raster_width = design.raster.width;
+  return plan;
+}
+
+Support check_smem(int smem_bytes, const Target& target) {
+  const int limit = arch::limits(target).smem_per_block_bytes;
+  if (smem_bytes > limit) {
+    return refuse("needs {} bytes of shared memory, more than the {} of a CTA on {}", smem_bytes, limit, target.name());
+  }
+  return {};
+}
+
+Support check_instruction(const op::GemmDescription& description, const MathInstruction& instruction, OpClass expected) {
+  if (instruction.op_class != expected) {
+    return refuse("needs a {} instruction, got {}", name(expected), name(instruction.op_class));
+  }
+  if (instruction.element_a != description.a.element || instruction.element_b != description.b.element) {
+    return refuse("the instruction multiplies {} and {}, A and B are {} and {}", name(instruction.element_a),
+                  name(instruction.element_b), name(description.a.element), name(description.b.element));
+  }
+  if (instruction.element_accumulator != description.accumulator) {
+    return refuse("the instruction accumulates in {}, the problem in {}", name(instruction.element_accumulator),
+                  name(description.accumulator));
+  }
+  if (instruction.math_operation != description.math) {
+    return refuse("the instruction does {}, the problem asks for {}", op::name(instruction.math_operation),
+                  op::name(description.math));
+  }
+  return {};
+}
+
+Support check_extents(const GemmTile& tile, const op::Gemm& arguments) {
+  constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() - 1024;  // room to round up to a tile
+  for (const auto& [what, extent] : {std::pair{"m", arguments.m()}, {"n", arguments.n()}, {"k", arguments.k()}}) {
+    if (extent > kLimit) return refuse("{} must be at most {}, got {}", what, kLimit, extent);
+  }
+  const std::int64_t along_m = tile.is_transposed ? arguments.n() : arguments.m();
+  const std::int64_t along_n = tile.is_transposed ? arguments.m() : arguments.n();
+  const std::int64_t ctas = ceil_div(along_m, tile.tile.m) * ceil_div(along_n, tile.tile.n);
+  constexpr std::int64_t kMaxGrid = std::numeric_limits<std::int32_t>::max();
+  if (ctas > kMaxGrid) return refuse("needs {} CTAs, more than the {} of a grid", ctas, kMaxGrid);
+  return {};
+}
+
+Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& arguments) {
+  const op::Gemm& gemm = arguments;
+  const bool flip = tile.is_transposed;
+  const op::Tensor& a = flip ? gemm.b : gemm.a;
+  const op::Tensor& b = flip ? gemm.a : gemm.b;
+  const auto ld = [](const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; };
+  const bool reads_source = op::reads_source(gemm);
+  const auto m = static_cast<std::int32_t>(flip ? gemm.n() : gemm.m());
+  const auto n = static_cast<std::int32_t>(flip ? gemm.m() : gemm.n());
+  const auto tiles_m = static_cast<std::int32_t>(ceil_div(m, tile.tile.m));
+  const auto tiles_n = static_cast<std::int32_t>(ceil_div(n, tile.tile.n));
+
+  Launch launch;
+  launch.grid = {static_cast<std::uint32_t>(tiles_m) * static_cast<std::uint32_t>(tiles_n), 1, 1};
+  launch.block = {static_cast<std::uint32_t>(tile.threads()), 1, 1};
+  launch.dynamic_smem_bytes = static_cast<std::uint32_t>(smem_bytes);
+  launch.append(a.address);
+  launch.append(b.address);
+  launch.append(reads_source ? gemm.c.address : std::uint64_t{0});
+  launch.append(gemm.d.address);
+  launch.append(ld(a));
+  launch.append(ld(b));
+  launch.append(reads_source ? ld(gemm.c) : std::int64_t{0});
+  launch.append(ld(gemm.d));
+  launch.append(m);
+  launch.append(n);
+  launch.append(op::reads_product(gemm) ? static_cast<std::int32_t>(gemm.k()) : std::int32_t{0});
+  launch.append(tiles_m);
+  launch.append(tiles_n);
+  for (const std::string& label : gemm.epilogue.scalars()) {
+    append_scalar(launch, gemm.epilogue.compute, op::scalar_value(gemm.epilogue, label, gemm.alpha, gemm.beta));
+  }
+  launch.finish();
+  return launch;
+}
+
+}  // namespace tilewright::plan

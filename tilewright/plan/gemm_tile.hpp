@@ -1,0 +1,50 @@
+// What every GEMM family's plan shares: the problem turned so that D is row-major, the checks on tiles, and the launch.
+#pragma once
+
+#include <cstdint>
+
+#include "tilewright/base/support.hpp"
+#include "tilewright/op/gemm.hpp"
+#include "tilewright/plan/design.hpp"
+#include "tilewright/plan/launch.hpp"
+
+namespace tilewright::plan {
+
+/// m, n and k of a tile or of a warp's share of it.
+struct TileShape {
+  int m = 0, n = 0, k = 0;
+  bool operator==(const TileShape&) const = default;
+};
+
+struct GemmTile {
+  op::GemmDescription operands;  // of the problem as computed: D is row-major
+  bool is_transposed = false;    // computed as D' = B' A', because the caller's D is column-major
+  TileShape tile;                // of the problem as computed
+  int warps_m = 1, warps_n = 1;
+  int stages = 2;
+  int raster_width = 1;
+
+  int threads() const { return 32 * warps_m * warps_n; }
+  int warp_tile_m() const { return tile.m / warps_m; }
+  int warp_tile_n() const { return tile.n / warps_n; }
+  bool operator==(const GemmTile&) const = default;
+};
+
+/// Turns the problem and checks what holds for every family: positive powers of two of warps, one warp along K, at least
+/// two stages, a raster of 1, 2, 4 or 8, threads within the architecture's limit, tiles that the warps divide.
+Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const Design& design);
+
+/// Refuses shared memory beyond what one CTA of the target may have.
+Support check_smem(int smem_bytes, const Target& target);
+
+/// Refuses an instruction whose types are not the operands', or whose class is not `expected`.
+Support check_instruction(const op::GemmDescription& description, const MathInstruction& instruction, OpClass expected);
+
+/// Refuses extents whose tiles do not fit 32-bit indices of the kernel and the grid's 2^31 - 1 CTAs.
+Support check_extents(const GemmTile& tile, const op::Gemm& arguments);
+
+/// The launch of one CTA a tile of D, with the parameters of device/tilewright/gemm/parameters.cuh.
+/// @pre op::validate(arguments) and check_extents accepted them
+Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& arguments);
+
+}  // namespace tilewright::plan

@@ -1,0 +1,101 @@
+#include "tilewright/plan/search.hpp"
+
+#include <array>
+#include <span>
+
+namespace tilewright::plan {
+namespace {
+
+struct TileRow {
+  std::array<int, 3> shape;
+  int stages;
+  std::array<int, 3> warps;
+};
+
+constexpr int kRasterWidth = 8;  // columns of tiles walked together: keeps a wave's operands of 8192^3 in L2
+
+// Tile k of tensor-core rows is in bytes of the operands, so that one table serves all widths: 64 bytes is k 32 of f16.
+constexpr std::array<TileRow, 9> kTensorTiles{{
+    {{128, 256, 64}, 3, {2, 4, 1}},
+    {{256, 128, 64}, 3, {4, 2, 1}},
+    {{128, 128, 64}, 4, {2, 2, 1}},
+    {{128, 128, 128}, 3, {2, 2, 1}},
+    {{128, 64, 64}, 5, {2, 2, 1}},
+    {{64, 128, 64}, 5, {2, 2, 1}},
+    {{64, 64, 128}, 4, {2, 2, 1}},
+    {{64, 64, 64}, 6, {2, 2, 1}},
+    {{32, 32, 128}, 4, {2, 2, 1}},
+}};
+
+// f64 and 3xTF32 hold twice the registers an element: smaller warp tiles.
+constexpr std::array<TileRow, 6> kWideTiles{{
+    {{128, 128, 128}, 3, {4, 2, 1}},
+    {{128, 128, 64}, 4, {4, 2, 1}},
+    {{128, 64, 128}, 3, {4, 2, 1}},
+    {{64, 64, 128}, 4, {2, 2, 1}},
+    {{64, 64, 64}, 4, {2, 2, 1}},
+    {{32, 32, 128}, 4, {2, 2, 1}},
+}};
+
+constexpr std::array<TileRow, 5> kSimtTiles{{
+    {{128, 128, 8}, 4, {2, 4, 1}},
+    {{128, 128, 16}, 3, {2, 4, 1}},
+    {{128, 64, 8}, 4, {2, 2, 1}},
+    {{64, 64, 8}, 4, {2, 1, 1}},
+    {{32, 32, 16}, 3, {1, 1, 1}},
+}};
+
+// The instruction of a description's types, largest k first; f64 has its larger shapes on sm_90 only.
+std::array<int, 3> tensor_instruction(const op::GemmDescription& description, const Target& target) {
+  if (description.a.element == DType::f64) return target.sm >= 90 ? std::array{16, 8, 8} : std::array{8, 8, 4};
+  if (bytes(description.a.element) == 1) return {16, 8, 32};
+  switch (description.math) {
+    case op::MathOperation::multiply_add_tf32:
+    case op::MathOperation::multiply_add_fast_f32:
+      return {16, 8, 8};
+    default:
+      return {16, 8, 16};
+  }
+}
+
+Design make_design(const Target& target, const TileRow& row, int tile_k, const MathInstruction& instruction) {
+  Design design;
+  design.target = target;
+  design.tile.threadblock_shape = {row.shape[0], row.shape[1], tile_k};
+  design.tile.stages = row.stages;
+  design.tile.warp_count = row.warps;
+  design.tile.math_instruction = instruction;
+  design.raster.width = kRasterWidth;
+  return design;
+}
+
+MathInstruction instruction_of(const op::GemmDescription& description, std::array<int, 3> shape, OpClass op_class) {
+  return {shape, description.a.element, description.b.element, description.accumulator, op_class, description.math};
+}
+
+}  // namespace
+
+std::vector<Design> simt_gemm_designs(const op::GemmDescription& description, const Target& target) {
+  std::vector<Design> designs;
+  designs.reserve(kSimtTiles.size());
+  const MathInstruction instruction = instruction_of(description, {1, 1, 1}, OpClass::simt);
+  for (const TileRow& row : kSimtTiles) designs.push_back(make_design(target, row, row.shape[2], instruction));
+  return designs;
+}
+
+std::vector<Design> sm80_gemm_designs(const op::GemmDescription& description, const Target& target) {
+  const DType element = description.a.element;
+  if (element == DType::f32 && description.math == op::MathOperation::multiply_add) return {};
+  const bool is_wide = element == DType::f64 || description.math == op::MathOperation::multiply_add_fast_f32;
+  const std::span<const TileRow> rows = is_wide ? std::span<const TileRow>(kWideTiles) : std::span<const TileRow>(kTensorTiles);
+  const MathInstruction instruction =
+      instruction_of(description, tensor_instruction(description, target), OpClass::tensor_op);
+  std::vector<Design> designs;
+  designs.reserve(rows.size());
+  for (const TileRow& row : rows) {
+    designs.push_back(make_design(target, row, row.shape[2] / bytes(element), instruction));
+  }
+  return designs;
+}
+
+}  // namespace tilewright::plan

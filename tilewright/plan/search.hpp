@@ -1,0 +1,17 @@
+// Which designs are worth ranking for a problem: rows of tiles that have proved themselves, a table a family.
+#pragma once
+
+#include <vector>
+
+#include "tilewright/op/gemm.hpp"
+#include "tilewright/plan/design.hpp"
+
+namespace tilewright::plan {
+
+/// Designs of CUDA cores, for any type. They need not fit: planning says so.
+std::vector<Design> simt_gemm_designs(const op::GemmDescription& description, const Target& target);
+
+/// Designs of mma.sync for the description's types and math. Empty where no instruction multiplies them.
+std::vector<Design> sm80_gemm_designs(const op::GemmDescription& description, const Target& target);
+
+}  // namespace tilewright::plan

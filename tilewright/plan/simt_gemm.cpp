@@ -1,0 +1,115 @@
+#include "tilewright/plan/simt_gemm.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "tilewright/arch/limits.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+constexpr int kVectorBytes = 16;       // the widest load of one thread
+constexpr int kMinCpAsyncBytes = 4;
+constexpr int kAddressRegisters = 40;  // pointers and counters beside sums and fragments; from ptxas -v of this family
+
+DType stored_type(DType accumulator, DType element) {
+  if (element == DType::f64) return DType::f64;
+  return accumulator == DType::s32 ? DType::s32 : DType::f32;
+}
+
+PanelOperand plan_operand(const op::TensorDescription& tensor, bool is_k_major, int tile_mn, int tile_k, DType stored) {
+  PanelOperand operand;
+  operand.element = tensor.element;
+  operand.is_k_major = is_k_major;
+  operand.is_async = tensor.element == stored && bytes(tensor.element) >= kMinCpAsyncBytes;
+  const int contiguous = is_k_major ? tile_k : tile_mn;
+  // A K-major line is transposed on its way: cp.async then moves single elements.
+  const bool scatters = operand.is_async && is_k_major;
+  int vector = scatters ? 1 : std::min(tensor.alignment, kVectorBytes / bytes(tensor.element));
+  while (contiguous % vector != 0) vector /= 2;
+  operand.vector = vector;
+  // Transposed stores walk down k, one line a thread: 16 bytes of padding spread them over the banks and keep vector
+  // loads aligned.
+  operand.line_elements = tile_mn + (is_k_major ? kVectorBytes / bytes(stored) : 0);
+  return operand;
+}
+
+// Splits a warp's lanes and vectors over its tile so that a thread's share is as square as can be.
+struct LaneGrid {
+  int lanes_m, lanes_n, vector_m, vector_n;
+};
+
+int vector_for(int thread_elements, int largest) {
+  int vector = largest;
+  while (thread_elements % vector != 0) vector /= 2;
+  return vector;
+}
+
+Result<LaneGrid> split_lanes(int warp_m, int warp_n, DType stored) {
+  constexpr std::array<std::array<int, 2>, 6> kGrids{{{8, 4}, {4, 8}, {16, 2}, {2, 16}, {32, 1}, {1, 32}}};
+  const std::array<int, 2>* best = nullptr;
+  int best_difference = 0;
+  for (const auto& grid : kGrids) {
+    if (warp_m % grid[0] != 0 || warp_n % grid[1] != 0) continue;
+    const int difference = std::abs(warp_m / grid[0] - warp_n / grid[1]);
+    if (best == nullptr || difference < best_difference) {
+      best = &grid;
+      best_difference = difference;
+    }
+  }
+  if (best == nullptr) return refuse("a warp tile of {}x{} is not divisible by 32 lanes", warp_m, warp_n);
+  const int largest = kVectorBytes / bytes(stored);
+  const auto [lanes_m, lanes_n] = *best;
+  return LaneGrid{lanes_m, lanes_n, vector_for(warp_m / lanes_m, largest), vector_for(warp_n / lanes_n, largest)};
+}
+
+}  // namespace
+
+int SimtGemmPlan::registers() const {
+  const int words = bytes(stored) / 4;
+  return (thread_m() * thread_n() + 2 * (thread_m() + thread_n())) * words + kAddressRegisters;
+}
+
+Result<SimtGemmPlan> plan_simt_gemm(const op::GemmDescription& description, const Design& design) {
+  const MathInstruction& instruction = design.tile.math_instruction;
+  if (const Support fits = check_instruction(description, instruction, OpClass::simt); !fits) {
+    return refuse("{}", fits.reason());
+  }
+  if (instruction.shape != std::array{1, 1, 1}) {
+    return refuse("the instruction of CUDA cores is 1x1x1, got {}", fmt::join(instruction.shape, "x"));
+  }
+  if (description.math != op::MathOperation::multiply_add) {
+    return refuse("{} needs tensor cores", op::name(description.math));
+  }
+  const Result<GemmTile> tile = plan_gemm_tile(description, design);
+  if (!tile) return tile.refusal();
+  SimtGemmPlan plan{*tile, design.target, DType::f32, {}, {}, 0, 0, 0, 0};
+  plan.stored = stored_type(plan.operands.accumulator, plan.operands.a.element);
+  const bool a_is_k_major = plan.operands.a.layout == op::MatrixLayout::row_major;
+  const bool b_is_k_major = plan.operands.b.layout == op::MatrixLayout::column_major;
+  plan.a = plan_operand(plan.operands.a, a_is_k_major, plan.tile.m, plan.tile.k, plan.stored);
+  plan.b = plan_operand(plan.operands.b, b_is_k_major, plan.tile.n, plan.tile.k, plan.stored);
+  const Result<LaneGrid> lanes = split_lanes(plan.warp_tile_m(), plan.warp_tile_n(), plan.stored);
+  if (!lanes) return lanes.refusal();
+  plan.lanes_m = lanes->lanes_m;
+  plan.lanes_n = lanes->lanes_n;
+  plan.vector_m = lanes->vector_m;
+  plan.vector_n = lanes->vector_n;
+  for (const PanelOperand* operand : {&plan.a, &plan.b}) {
+    const int vector = operand == &plan.a ? plan.vector_m : plan.vector_n;
+    if (operand->line_elements % vector != 0) {
+      return refuse("a line of {} elements in shared memory is not divisible by a load of {}", operand->line_elements, vector);
+    }
+  }
+  if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return refuse("{}", fits.reason());
+  const arch::ArchLimits& limits = arch::limits(design.target);
+  const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
+  if (plan.registers() > available) {
+    return refuse("a thread's {}x{} elements need about {} registers, of {}", plan.thread_m(), plan.thread_n(),
+                  plan.registers(), available);
+  }
+  return plan;
+}
+
+}  // namespace tilewright::plan

@@ -1,0 +1,183 @@
+#include "tilewright/plan/sm80_gemm.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/arch/smem_layout.hpp"
+#include "tilewright/layout/algebra.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+constexpr int kMaxPanelBytes = 128;    // one line of the 32 banks: what a swizzle of 16-byte chunks spreads over
+constexpr int kMinCpAsyncBytes = 4;    // cp.async moves 4, 8 or 16 bytes
+constexpr int kMaxCpAsyncBytes = 16;
+constexpr int kAddressRegisters = 40;  // pointers, counters and predicates beside fragments; from ptxas -v of this family
+
+bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
+
+// The type in which the instruction multiplies.
+DType multiplied_type(DType element, op::MathOperation math) {
+  switch (math) {
+    case op::MathOperation::multiply_add:
+      return element;
+    case op::MathOperation::multiply_add_fast_f16:
+      return DType::f16;
+    case op::MathOperation::multiply_add_fast_bf16:
+      return DType::bf16;
+    case op::MathOperation::multiply_add_tf32:
+    case op::MathOperation::multiply_add_fast_f32:
+      return DType::tf32;
+  }
+  return element;
+}
+
+Result<const arch::MmaAtom*> find_atom(const op::GemmDescription& operands, const Design& design) {
+  const MathInstruction& instruction = design.tile.math_instruction;
+  const auto [m, n, k] = instruction.shape;
+  const DType a = multiplied_type(operands.a.element, operands.math);
+  const DType b = multiplied_type(operands.b.element, operands.math);
+  const arch::MmaAtom* atom = arch::find_mma_atom(m, n, k, a, b, operands.accumulator);
+  if (atom == nullptr) {
+    return refuse("no instruction {}x{}x{} of {} and {} accumulating in {}; there is: {}", m, n, k, name(a), name(b),
+                  name(operands.accumulator), arch::known_instructions(a, b));
+  }
+  if (design.target.sm < atom->min_sm) {
+    return refuse("instruction {} needs sm_{}, the target is {}", atom->name, atom->min_sm, design.target.name());
+  }
+  return atom;
+}
+
+// `role` is A or B, `tile_mn` the tile's extent along M or N.
+Result<SmemOperand> plan_operand(char role, const op::TensorDescription& tensor, bool is_k_major, int tile_mn, int tile_k,
+                                 int threads) {
+  SmemOperand operand;
+  const int element_bytes = bytes(tensor.element);
+  operand.element = tensor.element;
+  operand.is_k_major = is_k_major;
+  operand.strided = is_k_major ? tile_mn : tile_k;
+  operand.contiguous = is_k_major ? tile_k : tile_mn;
+  if (element_bytes == 1 && !is_k_major) {
+    return refuse("{} is {} with stride 1 along {}: 8-bit mma.sync takes it along k only", role, name(tensor.element),
+                  role == 'A' ? 'm' : 'n');
+  }
+  operand.alignment_bytes = std::min(tensor.alignment * element_bytes, kMaxCpAsyncBytes);
+  if (operand.alignment_bytes < kMinCpAsyncBytes) {
+    return refuse("{} is aligned to {} bytes, cp.async moves at least {}", role, operand.alignment_bytes, kMinCpAsyncBytes);
+  }
+  // ldmatrix hands out 16-byte rows: along K for any width, across K for 16-bit elements only.
+  operand.uses_ldmatrix = element_bytes <= 4 && (is_k_major || element_bytes == 2);
+  const int line_bytes = operand.contiguous * element_bytes;
+  operand.panel_bytes = std::min(line_bytes, kMaxPanelBytes);
+  if (line_bytes % operand.panel_bytes != 0) {
+    return refuse("a line of {} has {} bytes in a tile, not a multiple of the panel's {}", role, line_bytes, operand.panel_bytes);
+  }
+  const auto access = operand.uses_ldmatrix ? arch::SmemAccess::rows_of_16_bytes : arch::SmemAccess::rows_of_32_bytes;
+  const Result<layout::Swizzle> swizzle = arch::swizzle_for(operand.panel_bytes, access);
+  if (!swizzle) return refuse("{}: {}", role, swizzle.reason());
+  operand.swizzle = *swizzle;
+
+  const int chunks_per_line = operand.panel_bytes / operand.alignment_bytes;
+  const int lines = line_bytes / operand.panel_bytes * operand.strided;
+  const int lines_per_pass = threads / chunks_per_line;
+  if (threads % chunks_per_line != 0 || (lines >= lines_per_pass && lines % lines_per_pass != 0) ||
+      (operand.strided % lines_per_pass != 0 && lines_per_pass % operand.strided != 0)) {
+    return refuse("{} threads copy {} lines of {} at a time, which does not divide its {} x {} in a tile", threads,
+                  lines_per_pass, role, lines, operand.strided);
+  }
+  return operand;
+}
+
+// Instruction tiles that one ldmatrix.x4 covers along M or N.
+int tiles_per_load(const SmemOperand& operand, int atom_mn, int load_k) {
+  if (!operand.uses_ldmatrix) return 1;
+  const int matrices_along_k = load_k * bytes(operand.element) / 16;
+  return std::max(1, 4 / matrices_along_k * 8 / atom_mn);
+}
+
+Support check_warp_tile(char role, int warp_tile, int atom_mn, const SmemOperand& operand, int load_k) {
+  if (warp_tile % atom_mn != 0) {
+    return refuse("warp tile {} {} is not divisible by the instruction's {}", role, warp_tile, atom_mn);
+  }
+  const int tiles = tiles_per_load(operand, atom_mn, load_k);
+  if (warp_tile % (atom_mn * tiles) != 0) {
+    return refuse("warp tile {} must be a multiple of {}, what one ldmatrix.x4 loads, got {}", role, atom_mn * tiles, warp_tile);
+  }
+  if (!operand.is_k_major && !is_power_of_two(warp_tile)) {
+    return refuse("warp tile {} must be a power of two where the operand's stride along it is 1, got {}", role, warp_tile);
+  }
+  return {};
+}
+
+}  // namespace
+
+layout::ComposedLayout smem_layout(const SmemOperand& operand) {
+  using layout::IntTuple;
+  const std::int64_t element_bytes = bytes(operand.element);
+  const std::int64_t panel_elements = operand.panel_bytes / element_bytes;
+  const std::int64_t panels = operand.contiguous / panel_elements;
+  const std::int64_t panel_step = std::int64_t{operand.strided} * operand.panel_bytes;
+  return {operand.swizzle, 0,
+          layout::make_layout(IntTuple{operand.strided, IntTuple{panel_elements, panels}},
+                              IntTuple{operand.panel_bytes, IntTuple{element_bytes, panel_step}})};
+}
+
+int Sm80GemmPlan::registers() const {
+  const int lanes = 32;
+  const int element_registers = std::max(1, atom->register_bits / 32);
+  const int tiles_m = warp_tile_m() / atom->m;
+  const int tiles_n = warp_tile_n() / atom->n;
+  const int accumulators = tiles_m * tiles_n * atom->c_registers * element_registers;
+  const int step_bytes = (warp_tile_m() * bytes(a.element) + warp_tile_n() * bytes(b.element)) * atom->k;
+  const int fragments = 2 * step_bytes / (lanes * 4);
+  return (promotes_accumulators ? 2 : 1) * accumulators + fragments + kAddressRegisters;
+}
+
+Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmDescription& description, const Design& design) {
+  if (design.target.sm < 80) return refuse("cp.async needs sm_80, the target is {}", design.target.name());
+  const MathInstruction& instruction = design.tile.math_instruction;
+  if (const Support fits = check_instruction(description, instruction, OpClass::tensor_op); !fits) {
+    return refuse("{}", fits.reason());
+  }
+  const Result<GemmTile> tile = plan_gemm_tile(description, design);
+  if (!tile) return tile.refusal();
+  Sm80GemmPlan plan{*tile, design.target, nullptr, {}, {}, false};
+  const Result<const arch::MmaAtom*> atom = find_atom(plan.operands, design);
+  if (!atom) return atom.refusal();
+  plan.atom = *atom;
+  if (plan.tile.k % plan.atom->k != 0) {
+    return refuse("threadblock shape k {} is not divisible by the instruction's {}", plan.tile.k, plan.atom->k);
+  }
+
+  const bool a_is_k_major = plan.operands.a.layout == op::MatrixLayout::row_major;
+  const bool b_is_k_major = plan.operands.b.layout == op::MatrixLayout::column_major;
+  const auto [role_a, role_b] = plan.is_transposed ? std::pair{'B', 'A'} : std::pair{'A', 'B'};
+  Result<SmemOperand> a = plan_operand(role_a, plan.operands.a, a_is_k_major, plan.tile.m, plan.tile.k, plan.threads());
+  if (!a) return a.refusal();
+  Result<SmemOperand> b = plan_operand(role_b, plan.operands.b, b_is_k_major, plan.tile.n, plan.tile.k, plan.threads());
+  if (!b) return b.refusal();
+  plan.a = *a;
+  plan.b = *b;
+
+  const bool is_fast = plan.operands.math == op::MathOperation::multiply_add_fast_f16 ||
+                       plan.operands.math == op::MathOperation::multiply_add_fast_bf16;
+  const int load_k = is_fast ? 8 : plan.atom->k;  // fast math loads f32 fragments in the shape of tf32 m16n8k8
+  if (const Support fits = check_warp_tile('m', plan.warp_tile_m(), plan.atom->m, plan.a, load_k); !fits) {
+    return refuse("{}", fits.reason());
+  }
+  if (const Support fits = check_warp_tile('n', plan.warp_tile_n(), plan.atom->n, plan.b, load_k); !fits) {
+    return refuse("{}", fits.reason());
+  }
+  plan.promotes_accumulators = plan.operands.math == op::MathOperation::multiply_add_fast_f32;
+  if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return refuse("{}", fits.reason());
+  const arch::ArchLimits& limits = arch::limits(design.target);
+  const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
+  if (plan.registers() > available) {
+    return refuse("a warp tile of {}x{} needs about {} registers a thread, of {}", plan.warp_tile_m(), plan.warp_tile_n(),
+                  plan.registers(), available);
+  }
+  return plan;
+}
+
+}  // namespace tilewright::plan

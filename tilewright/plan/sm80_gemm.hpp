@@ -1,0 +1,44 @@
+// Numbers of the sm80_gemm family: cp.async into swizzled stages, ldmatrix, mma.sync.
+#pragma once
+
+#include "tilewright/arch/mma_atom.hpp"
+#include "tilewright/layout/swizzle.hpp"
+#include "tilewright/plan/gemm_tile.hpp"
+
+namespace tilewright::plan {
+
+/// One operand's tile in shared memory: `strided` lines of `contiguous` elements, cut into panels of `panel_bytes`.
+struct SmemOperand {
+  DType element = DType::f16;
+  bool is_k_major = true;
+  int strided = 0;          // lines: M or N of the tile for a K-major operand, else K
+  int contiguous = 0;       // elements of a line
+  int panel_bytes = 0;      // of a line, in one panel
+  int alignment_bytes = 0;  // of one cp.async
+  bool uses_ldmatrix = true;
+  layout::Swizzle swizzle;  // of byte offsets
+
+  int tile_bytes() const { return strided * contiguous * bits(element) / 8; }
+  bool operator==(const SmemOperand&) const = default;
+};
+
+/// (line, element of the line) -> byte offset in the tile.
+layout::ComposedLayout smem_layout(const SmemOperand& operand);
+
+struct Sm80GemmPlan : GemmTile {
+  Target target;
+  const arch::MmaAtom* atom = nullptr;  // row of the table
+  SmemOperand a, b;
+  bool promotes_accumulators = false;   // each tile's sum is added in f32 outside the tensor cores
+
+  int stage_bytes() const { return a.tile_bytes() + b.tile_bytes(); }
+  int smem_bytes() const { return stages * stage_bytes(); }
+  /// Accumulators and two steps of fragments of one thread: what surely lives in registers.
+  int registers() const;
+  bool operator==(const Sm80GemmPlan&) const = default;
+};
+
+/// Every number of the kernel, or the one that makes it impossible.
+Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmDescription& description, const Design& design);
+
+}  // namespace tilewright::plan
