@@ -1,0 +1,96 @@
+// One operand's tile from global to shared memory by cp.async, swizzled, with zeros outside the matrix.
+//
+// A tile is `kStrided` lines of `kContiguous` elements; in shared memory it is cut into panels of `kPanelBytes` of each
+// line, panel after panel, line after line within a panel, swizzled. A K-major operand's lines run along K, an
+// MN-major one's along M or N.
+#pragma once
+
+#include "tilewright/copy/swizzle.cuh"
+#include "tilewright/ptx/cp_async.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// Operand: Element, Swizzle, kIsKMajor, kStrided, kContiguous, kPanelBytes, kAlignmentBytes, kTileBytes.
+template <class Operand, int kThreads>
+class OperandCopy {
+  using Element = typename Operand::Element;
+  static constexpr int kElementBytes = sizeof(Element);
+  static constexpr int kChunkBytes = Operand::kAlignmentBytes;
+  static constexpr int kChunksPerLine = Operand::kPanelBytes / kChunkBytes;  // of one panel
+  static constexpr int kPanels = Operand::kContiguous * kElementBytes / Operand::kPanelBytes;
+  static constexpr int kLines = Operand::kStrided * kPanels;
+  static constexpr int kLinesPerPass = kThreads / kChunksPerLine;
+  static constexpr int kPasses = ceil_div(kLines, kLinesPerPass);
+  static constexpr bool kIsPartialPass = kLines < kLinesPerPass;
+  static_assert(kThreads % kChunksPerLine == 0, "a pass covers whole lines");
+  static_assert(kIsPartialPass || kLines % kLinesPerPass == 0, "passes cover the tile");
+  static_assert(Operand::kStrided % kLinesPerPass == 0 || kLinesPerPass % Operand::kStrided == 0,
+                "a pass covers whole panels or divides one");
+
+  // Where pass p lies relative to pass 0, for every thread alike.
+  static constexpr __device__ int pass_line(int pass) { return pass * kLinesPerPass % Operand::kStrided; }
+  static constexpr __device__ int pass_panel(int pass) { return pass * kLinesPerPass / Operand::kStrided; }
+
+ public:
+  /// `matrix` is the operand, `ld` its leading dimension, `mn` the first row or column of the tile, `mn_extent` the
+  /// matrix's extent along it.
+  __device__ __forceinline__ OperandCopy(const void* matrix, int64_t ld, int mn, int mn_extent, int thread)
+      : ld_bytes_(ld * kElementBytes), mn_left_(mn_extent - mn) {
+    const int line = thread / kChunksPerLine;
+    line_ = line % Operand::kStrided;
+    const int panel = line / Operand::kStrided;
+    const int chunk_byte = thread % kChunksPerLine * kChunkBytes;
+    is_active_ = !kIsPartialPass || line < kLines;
+    contiguous_byte_ = panel * Operand::kPanelBytes + chunk_byte;
+    const int64_t origin = Operand::kIsKMajor ? mn * ld_bytes_ : static_cast<int64_t>(mn) * kElementBytes;
+    global_ = static_cast<const char*>(matrix) + origin + line_ * ld_bytes_ + contiguous_byte_;
+    shared_ = panel * Operand::kStrided * Operand::kPanelBytes +
+              swizzled<typename Operand::Swizzle>(line_ * Operand::kPanelBytes + chunk_byte);
+  }
+
+  /// Starts the copy of the next tile along K into `tile` (a shared address, aligned to the swizzle's period).
+  /// `k_left` elements of K, possibly fewer than a tile, are still to come.
+  template <int kTileK>
+  __device__ __forceinline__ void start(uint32_t tile, int k_left) {
+    if (mn_left_ >= kTileMn && k_left >= kTileK) {
+      start_passes<true>(tile, k_left);
+    } else {
+      start_passes<false>(tile, k_left);
+    }
+    global_ += Operand::kIsKMajor ? static_cast<int64_t>(kTileK * kElementBytes) : kTileK * ld_bytes_;
+  }
+
+ private:
+  static constexpr int kTileMn = Operand::kIsKMajor ? Operand::kStrided : Operand::kContiguous;
+
+  template <bool kIsFull>
+  __device__ __forceinline__ void start_passes(uint32_t tile, int k_left) const {
+    const int lines_left = (Operand::kIsKMajor ? mn_left_ : k_left) - line_;
+    const int bytes_left = minimum(Operand::kIsKMajor ? k_left : mn_left_, Operand::kContiguous) * kElementBytes - contiguous_byte_;
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      constexpr uint32_t kPanelStep = Operand::kStrided * Operand::kPanelBytes;
+      // The line's low bits are the thread's or the pass's, never both, so that the swizzle splits over exclusive or.
+      const uint32_t within = swizzled<typename Operand::Swizzle>(pass_line(pass) * Operand::kPanelBytes);
+      const uint32_t to = tile + (shared_ ^ within) + pass_panel(pass) * kPanelStep;
+      const char* const from = global_ + pass_line(pass) * ld_bytes_ + pass_panel(pass) * Operand::kPanelBytes;
+      int valid_bytes = kChunkBytes;
+      if constexpr (!kIsFull) {
+        valid_bytes = min(max(bytes_left - pass_panel(pass) * Operand::kPanelBytes, 0), kChunkBytes);
+        if (pass_line(pass) >= lines_left) valid_bytes = 0;
+      }
+      if (is_active_) ptx::cp_async_zfill<kChunkBytes>(to, from, valid_bytes);
+    }
+  }
+
+  const char* global_;        // this thread's chunk in the next tile
+  int64_t ld_bytes_;
+  int mn_left_;               // extent of M or N from the tile's origin on
+  int line_;                  // this thread's line in pass 0
+  int contiguous_byte_;       // this thread's byte within a line
+  uint32_t shared_;           // this thread's swizzled offset within a tile
+  bool is_active_;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,82 @@
+// The way from accumulators to D: read C where the epilogue wants it, apply the epilogue, round once, store.
+#pragma once
+
+#include "tilewright/gemm/parameters.cuh"
+#include "tilewright/numeric/convert.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor. D is row-major.
+/// Epilogue: Compute, Scalars, kReadsSource, reads_source(scalars), apply(accumulator, source, scalars).
+template <class Plan, class Epilogue>
+class OutputTile {
+  using C = typename Plan::ElementC;
+  using D = typename Plan::ElementD;
+  using Compute = typename Epilogue::Compute;
+  using Parameters = GemmParameters<typename Epilogue::Scalars>;
+
+ public:
+  __device__ __forceinline__ explicit OutputTile(const Parameters& parameters)
+      : parameters_(parameters), reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
+
+  /// Stores kCount neighbouring columns of one row, those inside D. `column` is a multiple of kCount.
+  template <int kCount, class Accumulator>
+  __device__ __forceinline__ void store(int row, int column, const Accumulator (&accumulator)[kCount]) const {
+    if (row >= parameters_.m) return;
+    constexpr int kVector = minimum(kCount, Plan::kAlignmentD);
+    D* const d = static_cast<D*>(parameters_.d) + row * parameters_.ldd + column;
+#pragma unroll
+    for (int first = 0; first < kCount; first += kVector) {
+      Compute source[kVector] = {};
+      if (reads_source_) load_source(source, row, column + first);
+      Vector<D, kVector> out;
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) {
+        out.element[i] = convert<D>(
+            Epilogue::apply(convert<Compute>(accumulator[first + i]), source[i], parameters_.epilogue));
+      }
+      if (column + first + kVector <= parameters_.n) {
+        *reinterpret_cast<Vector<D, kVector>*>(d + first) = out;
+      } else {
+#pragma unroll
+        for (int i = 0; i < kVector - 1; ++i) {
+          if (column + first + i < parameters_.n) d[first + i] = out.element[i];
+        }
+      }
+    }
+  }
+
+ private:
+  template <int kCount>
+  __device__ __forceinline__ void load_source(Compute (&source)[kCount], int row, int column) const {
+    const C* const c = static_cast<const C*>(parameters_.c);
+    if constexpr (Plan::kCIsRowMajor) {
+      constexpr int kVector = minimum(kCount, Plan::kAlignmentC);
+      const C* const at = c + row * parameters_.ldc + column;
+#pragma unroll
+      for (int first = 0; first < kCount; first += kVector) {
+        if (column + first + kVector <= parameters_.n) {
+          const auto in = *reinterpret_cast<const Vector<C, kVector>*>(at + first);
+#pragma unroll
+          for (int i = 0; i < kVector; ++i) source[first + i] = convert<Compute>(in.element[i]);
+        } else {
+#pragma unroll
+          for (int i = 0; i < kVector - 1; ++i) {
+            if (column + first + i < parameters_.n) source[first + i] = convert<Compute>(at[first + i]);
+          }
+        }
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        if (column + i < parameters_.n) source[i] = convert<Compute>(c[row + (column + i) * parameters_.ldc]);
+      }
+    }
+  }
+
+  const Parameters& parameters_;
+  bool reads_source_;
+};
+
+}  // namespace tilewright

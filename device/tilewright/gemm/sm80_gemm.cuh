@@ -1,0 +1,214 @@
+// GEMM on tensor cores as of sm_80: operands by cp.async into a ring of swizzled shared-memory stages, fragments by
+// ldmatrix, mma.sync. One CTA computes one tile of D.
+#pragma once
+
+#include "tilewright/copy/operand_copy.cuh"
+#include "tilewright/epilogue/output_tile.cuh"
+#include "tilewright/gemm/parameters.cuh"
+#include "tilewright/mma/fragment_loader.cuh"
+#include "tilewright/mma/warp_math.cuh"
+#include "tilewright/ptx/cp_async.cuh"
+#include "tilewright/scheduler/raster.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// Plan: OperandA, OperandB, Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kRasterWidth,
+/// kPromotesAccumulators, and what OutputTile asks for. All numbers come from plan/sm80_gemm.
+template <class Plan, class Epilogue>
+class Sm80Gemm {
+  using Math = typename Plan::Math;
+  using Mma = typename Math::Mma;
+  using OperandA = typename Plan::OperandA;
+  using OperandB = typename Plan::OperandB;
+  using Parameters = GemmParameters<typename Epilogue::Scalars>;
+
+  static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
+  static constexpr int kWarpTileM = Plan::kTileM / Plan::kWarpsM;
+  static constexpr int kWarpTileN = Plan::kTileN / Plan::kWarpsN;
+  static constexpr int kTilesM = kWarpTileM / Mma::kM;  // instructions along M in a warp's tile
+  static constexpr int kTilesN = kWarpTileN / Mma::kN;
+  static constexpr int kSteps = Plan::kTileK / Mma::kK;
+  static constexpr int kStageBytes = OperandA::kTileBytes + OperandB::kTileBytes;
+
+  using LoaderA = FragmentLoader<OperandA, true, Mma::kM, Math::kLoadK, Math::kLoadRegistersA, kTilesM>;
+  using LoaderB = FragmentLoader<OperandB, false, Mma::kN, Math::kLoadK, Math::kLoadRegistersB, kTilesN>;
+  using Accumulators = typename Mma::RegisterC[kTilesM][kTilesN][Mma::kRegistersC];
+
+  /// What one step's loads hold: [load][tile][register].
+  struct Fragments {
+    typename LoaderA::Fragment a[Math::kLoadsPerStep];
+    typename LoaderB::Fragment b[Math::kLoadsPerStep];
+  };
+
+ public:
+  __device__ __forceinline__ explicit Sm80Gemm(const Parameters& parameters)
+      : parameters_(parameters),
+        thread_(static_cast<int>(threadIdx.x)),
+        warp_m_(thread_ / 32 % Plan::kWarpsM * kWarpTileM),
+        warp_n_(thread_ / 32 / Plan::kWarpsM * kWarpTileN),
+        load_a_(warp_m_, thread_ % 32),
+        load_b_(warp_n_, thread_ % 32) {}
+
+  __device__ __forceinline__ void run() {
+    extern __shared__ __align__(1024) unsigned char shared_memory[];
+    shared_ = ptx::shared_address(shared_memory);
+    const TileCoordinate tile = raster<Plan::kRasterWidth>(static_cast<int>(blockIdx.x), parameters_.tiles_m, parameters_.tiles_n);
+    const int m = tile.m * Plan::kTileM;
+    const int n = tile.n * Plan::kTileN;
+    Accumulators accumulators = {};
+    multiply(accumulators, m, n);
+    store(accumulators, m + warp_m_, n + warp_n_);
+  }
+
+ private:
+  __device__ __forceinline__ void multiply(Accumulators& accumulators, int m, int n) {
+    OperandCopy<OperandA, kThreads> copy_a(parameters_.a, parameters_.lda, m, parameters_.m, thread_);
+    OperandCopy<OperandB, kThreads> copy_b(parameters_.b, parameters_.ldb, n, parameters_.n, thread_);
+    const int k_tiles = ceil_div(parameters_.k, Plan::kTileK);
+    int k_left = parameters_.k;
+    uint32_t write_stage = shared_;
+    // Every iteration commits one group, empty past the end, so that the count of pending groups stays the same.
+    const auto start_copy = [&] {
+      if (k_left > 0) {
+        copy_a.template start<Plan::kTileK>(write_stage, k_left);
+        copy_b.template start<Plan::kTileK>(write_stage + OperandA::kTileBytes, k_left);
+      }
+      ptx::cp_async_commit();
+      k_left -= Plan::kTileK;
+      write_stage = next_stage(write_stage);
+    };
+#pragma unroll
+    for (int stage = 0; stage < Plan::kStages - 1; ++stage) start_copy();
+
+    uint32_t read_stage = shared_;
+    Fragments fragments[2];
+    if (k_tiles > 0) {
+      wait_for_stage();
+      load<0>(fragments[0], read_stage);
+    }
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      Accumulators partial = {};
+      Accumulators& sum = Plan::kPromotesAccumulators ? partial : accumulators;
+      unroll_steps<0>([&](auto step) {
+        constexpr int kStep = decltype(step)::value;
+        constexpr int kNext = (kStep + 1) % kSteps;
+        if constexpr (kStep == kSteps - 1) {
+          // The next tile has arrived, and every warp has its fragments of this one: its stage may be overwritten.
+          wait_for_stage();
+          read_stage = next_stage(read_stage);
+        }
+        if (kNext != 0 || k_tile + 1 < k_tiles) load<kNext>(fragments[(kStep + 1) % 2], read_stage);
+        if constexpr (kStep == 0) start_copy();
+        multiply_step(sum, fragments[kStep % 2]);
+        if constexpr (kStep == kSteps - 1 && kSteps % 2 == 1) fragments[0] = fragments[1];
+      });
+      if constexpr (Plan::kPromotesAccumulators) add(accumulators, partial);
+    }
+    ptx::cp_async_wait<0>();
+  }
+
+  template <int kValue>
+  struct Constant {
+    static constexpr int value = kValue;
+  };
+  template <int kStep, class Body>
+  static __device__ __forceinline__ void unroll_steps(const Body& body) {
+    if constexpr (kStep < kSteps) {
+      body(Constant<kStep>{});
+      unroll_steps<kStep + 1>(body);
+    }
+  }
+
+  __device__ __forceinline__ uint32_t next_stage(uint32_t stage) const {
+    const uint32_t next = stage + kStageBytes;
+    return next == shared_ + Plan::kStages * kStageBytes ? shared_ : next;
+  }
+
+  static __device__ __forceinline__ void wait_for_stage() {
+    ptx::cp_async_wait<Plan::kStages - 2>();
+    __syncthreads();
+  }
+
+  template <int kStep>
+  __device__ __forceinline__ void load(Fragments& fragments, uint32_t stage) const {
+    constexpr int kFirst = kStep * Math::kLoadsPerStep;
+    load_a_.template load<kFirst>(fragments.a[0], stage);
+    load_b_.template load<kFirst>(fragments.b[0], stage + OperandA::kTileBytes);
+    if constexpr (Math::kLoadsPerStep == 2) {
+      load_a_.template load<kFirst + 1>(fragments.a[1], stage);
+      load_b_.template load<kFirst + 1>(fragments.b[1], stage + OperandA::kTileBytes);
+    }
+  }
+
+  static __device__ __forceinline__ void multiply_step(Accumulators& accumulators, const Fragments& fragments) {
+    typename Math::A a[kTilesM];
+    typename Math::B b[kTilesN];
+#pragma unroll
+    for (int i = 0; i < kTilesM; ++i) Math::prepare_a(a[i], TileOf<typename LoaderA::Fragment>{fragments.a, i});
+#pragma unroll
+    for (int j = 0; j < kTilesN; ++j) Math::prepare_b(b[j], TileOf<typename LoaderB::Fragment>{fragments.b, j});
+#pragma unroll
+    for (int i = 0; i < kTilesM; ++i) {
+#pragma unroll
+      for (int j = 0; j < kTilesN; ++j) {
+        // Back and forth along N: each instruction shares an operand with the one before it.
+        const int column = i % 2 == 0 ? j : kTilesN - 1 - j;
+        Math::fma(accumulators[i][column], a[i], b[column]);
+      }
+    }
+  }
+
+  /// [load] -> the registers of one tile.
+  template <class Fragment>
+  struct TileOf {
+    const Fragment* loads;
+    int tile;
+    __device__ __forceinline__ decltype(auto) operator[](int load) const { return (loads[load][tile]); }
+  };
+
+  /// Tensor cores round sums toward zero; adding each tile's sum by an ordinary addition keeps that from accumulating.
+  static __device__ __forceinline__ void add(Accumulators& sum, const Accumulators& partial) {
+#pragma unroll
+    for (int i = 0; i < kTilesM; ++i) {
+#pragma unroll
+      for (int j = 0; j < kTilesN; ++j) {
+#pragma unroll
+        for (int r = 0; r < Mma::kRegistersC; ++r) sum[i][j][r] += partial[i][j][r];
+      }
+    }
+  }
+
+  __device__ __forceinline__ void store(const Accumulators& accumulators, int m, int n) const {
+    const OutputTile<Plan, Epilogue> output(parameters_);
+    const int lane = thread_ % 32;
+#pragma unroll
+    for (int i = 0; i < kTilesM; ++i) {
+#pragma unroll
+      for (int half = 0; half < Mma::kM / 8; ++half) {
+        const int row = m + i * Mma::kM + half * 8 + lane / 4;
+#pragma unroll
+        for (int j = 0; j < kTilesN; ++j) {
+          const int column = n + j * Mma::kN + lane % 4 * 2;
+          if constexpr (Plan::kAccumulatesInHalf) {
+            const uint32_t pair = accumulators[i][j][half];
+            const half_t values[2] = {{static_cast<uint16_t>(pair)}, {static_cast<uint16_t>(pair >> 16)}};
+            output.store(row, column, values);
+          } else {
+            const typename Mma::RegisterC values[2] = {accumulators[i][j][2 * half], accumulators[i][j][2 * half + 1]};
+            output.store(row, column, values);
+          }
+        }
+      }
+    }
+  }
+
+  const Parameters& parameters_;
+  int thread_;
+  int warp_m_, warp_n_;  // origin of this warp's tile within the CTA's
+  LoaderA load_a_;
+  LoaderB load_b_;
+  uint32_t shared_ = 0;
+};
+
+}  // namespace tilewright

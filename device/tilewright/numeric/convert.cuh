@@ -1,0 +1,30 @@
+// convert<To>(from) for every pair of types that a kernel meets. Float to byte goes through s32: both steps saturate.
+#pragma once
+
+#include "tilewright/ptx/convert.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+template <class To, class From>
+__device__ __forceinline__ To convert(From from) {
+  if constexpr (is_same<To, From>) {
+    return from;
+  } else if constexpr (is_same<From, half_t> || is_same<From, bfloat16_t>) {
+    return convert<To>(ptx::to_float(from));
+  } else if constexpr (is_same<To, half_t>) {
+    return ptx::to_half(static_cast<float>(from));
+  } else if constexpr (is_same<To, bfloat16_t>) {
+    return ptx::to_bfloat16(static_cast<float>(from));
+  } else if constexpr (is_same<To, int8_t>) {
+    return ptx::to_int8(convert<int32_t>(from));
+  } else if constexpr (is_same<To, uint8_t>) {
+    return ptx::to_uint8(convert<int32_t>(from));
+  } else if constexpr (is_same<To, int32_t> && is_same<From, float>) {
+    return ptx::to_int32(from);
+  } else {
+    return static_cast<To>(from);
+  }
+}
+
+}  // namespace tilewright

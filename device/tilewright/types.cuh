@@ -1,0 +1,51 @@
+// The element types and integers of device code. Nothing is included: the headers of CUDA cost more compile time than
+// our kernels do.
+#pragma once
+
+namespace tilewright {
+
+using int8_t = signed char;
+using uint8_t = unsigned char;
+using uint16_t = unsigned short;
+using int32_t = int;
+using uint32_t = unsigned int;
+using int64_t = long long;
+using uint64_t = unsigned long long;
+
+/// IEEE binary16, as its bits.
+struct half_t {
+  uint16_t bits;
+};
+
+/// bfloat16, as its bits.
+struct bfloat16_t {
+  uint16_t bits;
+};
+
+template <class A, class B>
+inline constexpr bool is_same = false;
+template <class A>
+inline constexpr bool is_same<A, A> = true;
+
+template <bool Condition, class Yes, class No>
+struct SelectType {
+  using type = Yes;
+};
+template <class Yes, class No>
+struct SelectType<false, Yes, No> {
+  using type = No;
+};
+template <bool Condition, class Yes, class No>
+using Select = typename SelectType<Condition, Yes, No>::type;
+
+/// `kCount` elements moved by one memory instruction.
+template <class Element, int kCount>
+struct alignas(sizeof(Element) * kCount) Vector {
+  Element element[kCount];
+};
+
+__host__ __device__ constexpr int minimum(int x, int y) { return x < y ? x : y; }
+__host__ __device__ constexpr int maximum(int x, int y) { return x > y ? x : y; }
+__host__ __device__ constexpr int ceil_div(int x, int y) { return (x + y - 1) / y; }
+
+}  // namespace tilewright
