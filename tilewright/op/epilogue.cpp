@@ -89,13 +89,13 @@ class GraphBuilder {
 
 std::string print_node(const Epilogue& epilogue, int index) {
   const EpilogueNode& node = epilogue.nodes[static_cast<std::size_t>(index)];
-  if (node.op == EpilogueOp::scalar) return "$" + node.label;
+  if (node.op == EpilogueOp::scalar) return fmt::format("${}", node.label);
   if (node.op == EpilogueOp::constant) return fmt::format("{:a}", node.value);
-  std::string text(row(node.op).name);
-  if (arity(node.op) == 0) return text;
-  text += "(" + print_node(epilogue, node.inputs[0]);
-  if (arity(node.op) == 2) text += "," + print_node(epilogue, node.inputs[1]);
-  return text + ")";
+  const std::string_view function = row(node.op).name;
+  if (arity(node.op) == 0) return std::string(function);
+  const std::string first = print_node(epilogue, node.inputs[0]);
+  if (arity(node.op) == 1) return fmt::format("{}({})", function, first);
+  return fmt::format("{}({},{})", function, first, print_node(epilogue, node.inputs[1]));
 }
 
 }  // namespace
@@ -187,6 +187,15 @@ Support validate(const Epilogue& epilogue) {
 std::string signature(const Epilogue& epilogue) {
   return fmt::format("{} {} {}", epilogue.name, name(epilogue.compute),
                      print_node(epilogue, static_cast<int>(epilogue.nodes.size()) - 1));
+}
+
+bool same_code(const Epilogue& x, const Epilogue& y) {
+  const auto same_node = [](const EpilogueNode& u, const EpilogueNode& v) {
+    return u.op == v.op && u.inputs == v.inputs && u.label == v.label &&
+           (u.op != EpilogueOp::constant || u.value == v.value);
+  };
+  return x.name == y.name && x.compute == y.compute &&
+         std::equal(x.nodes.begin(), x.nodes.end(), y.nodes.begin(), y.nodes.end(), same_node);
 }
 
 double scalar_value(const Epilogue& epilogue, std::string_view label, double alpha, double beta) {

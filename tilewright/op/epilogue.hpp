@@ -69,6 +69,9 @@ Support validate(const Epilogue& epilogue);
 /// launch arguments and not in it.
 std::string signature(const Epilogue& epilogue);
 
+/// Whether both compile to the same code: equal but for the values of scalars.
+bool same_code(const Epilogue& x, const Epilogue& y);
+
 /// The value stored for one element, in f64 (exact for s32), before the conversion to D's type.
 double evaluate(const Epilogue& epilogue, double accumulator, double source, double alpha, double beta);
 

@@ -16,6 +16,19 @@ constexpr double kIssuesPerClock = 4;
 
 }  // namespace
 
+CostInput tile_cost(const GemmTile& tile, const op::Gemm& arguments) {
+  CostInput input;
+  input.m = tile.is_transposed ? arguments.n() : arguments.m();
+  input.n = tile.is_transposed ? arguments.m() : arguments.n();
+  input.k = arguments.k();
+  input.tile = tile.tile;
+  input.threads = tile.threads();
+  input.element_bytes_a = bytes(tile.operands.a.element);
+  input.element_bytes_b = bytes(tile.operands.b.element);
+  input.element_bytes_d = bytes(tile.operands.d.element);
+  return input;
+}
+
 double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const auto ceil_div = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
   const auto ctas = static_cast<double>(ceil_div(input.m, input.tile.m) * ceil_div(input.n, input.tile.n));

@@ -22,6 +22,9 @@ struct CostInput {
   double copy_instructions_per_k = 0;  // that one CTA's threads issue to fill shared memory, one step of K
 };
 
+/// What every family fills in the same way: extents, tile, threads, element widths.
+CostInput tile_cost(const GemmTile& tile, const op::Gemm& arguments);
+
 /// Microseconds, launch included. Every wave of CTAs takes as long as the slowest of: multiplying, reading shared
 /// memory, issuing copies, and its share of L2 and DRAM; a CTA adds a fill and a drain of its pipeline.
 double estimate_us(const arch::ArchLimits& limits, const CostInput& input);

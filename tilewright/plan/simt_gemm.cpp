@@ -71,6 +71,19 @@ int SimtGemmPlan::registers() const {
   return (thread_m() * thread_n() + 2 * (thread_m() + thread_n())) * words + kAddressRegisters;
 }
 
+CostInput cost_input(const SimtGemmPlan& plan, const op::Gemm& arguments) {
+  CostInput input = tile_cost(plan, arguments);
+  input.registers = plan.registers();
+  input.smem_bytes = plan.smem_bytes();
+  input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::simt, plan.stored);
+  // A warp's lanes share what they read: one line of lanes' vectors along M, one along N.
+  const int warps = plan.warps_m * plan.warps_n;
+  input.smem_bytes_per_k = warps * (plan.warp_tile_m() + plan.warp_tile_n()) * bytes(plan.stored);
+  const double stores = (plan.a.is_async ? 0 : plan.tile.m) + (plan.b.is_async ? 0 : plan.tile.n);
+  input.copy_instructions_per_k = static_cast<double>(plan.tile.m) / plan.a.vector + static_cast<double>(plan.tile.n) / plan.b.vector + stores;
+  return input;
+}
+
 Result<SimtGemmPlan> plan_simt_gemm(const op::GemmDescription& description, const Design& design) {
   const MathInstruction& instruction = design.tile.math_instruction;
   if (const Support fits = check_instruction(description, instruction, OpClass::simt); !fits) {

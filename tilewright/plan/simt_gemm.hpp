@@ -1,6 +1,7 @@
 // Numbers of the simt_gemm family: any type and alignment on CUDA cores.
 #pragma once
 
+#include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 
 namespace tilewright::plan {
@@ -31,6 +32,9 @@ struct SimtGemmPlan : GemmTile {
   int registers() const;
   bool operator==(const SimtGemmPlan&) const = default;
 };
+
+/// The plan as the cost model sees it, on extents of the caller's problem.
+CostInput cost_input(const SimtGemmPlan& plan, const op::Gemm& arguments);
 
 /// Every number of the kernel, or the one that makes it impossible.
 Result<SimtGemmPlan> plan_simt_gemm(const op::GemmDescription& description, const Design& design);

@@ -134,6 +134,19 @@ int Sm80GemmPlan::registers() const {
   return (promotes_accumulators ? 2 : 1) * accumulators + fragments + kAddressRegisters;
 }
 
+CostInput cost_input(const Sm80GemmPlan& plan, const op::Gemm& arguments) {
+  CostInput input = tile_cost(plan, arguments);
+  input.registers = plan.registers();
+  input.smem_bytes = plan.smem_bytes();
+  input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::mma_sync, plan.atom->a);
+  input.instructions_per_fma = plan.promotes_accumulators ? 3 : 1;
+  const int warps = plan.warps_m * plan.warps_n;
+  input.smem_bytes_per_k = warps * (plan.warp_tile_m() * bytes(plan.a.element) + plan.warp_tile_n() * bytes(plan.b.element));
+  input.copy_instructions_per_k = static_cast<double>(plan.tile.m) * bytes(plan.a.element) / plan.a.alignment_bytes +
+                                  static_cast<double>(plan.tile.n) * bytes(plan.b.element) / plan.b.alignment_bytes;
+  return input;
+}
+
 Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmDescription& description, const Design& design) {
   if (design.target.sm < 80) return refuse("cp.async needs sm_80, the target is {}", design.target.name());
   const MathInstruction& instruction = design.tile.math_instruction;

@@ -3,6 +3,7 @@
 
 #include "tilewright/arch/mma_atom.hpp"
 #include "tilewright/layout/swizzle.hpp"
+#include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 
 namespace tilewright::plan {
@@ -37,6 +38,9 @@ struct Sm80GemmPlan : GemmTile {
   int registers() const;
   bool operator==(const Sm80GemmPlan&) const = default;
 };
+
+/// The plan as the cost model sees it, on extents of the caller's problem.
+CostInput cost_input(const Sm80GemmPlan& plan, const op::Gemm& arguments);
 
 /// Every number of the kernel, or the one that makes it impossible.
 Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmDescription& description, const Design& design);

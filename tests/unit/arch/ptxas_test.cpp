@@ -1,5 +1,6 @@
 // Every instruction row is assembled by ptxas, where the CUDA toolkit is installed.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -97,7 +98,7 @@ struct Assembly {
 };
 
 Assembly assemble(const fs::path& ptxas, int sm, const std::string& text) {
-  const fs::path file = fs::path(testing::TempDir()) / fmt::format("tilewright_rows_sm_{}_{}.ptx", sm, std::rand());
+  const fs::path file = fs::path(testing::TempDir()) / fmt::format("tilewright_rows_sm_{}_{}.ptx", sm, ::getpid());
   std::ofstream(file) << text;
   const std::string command = fmt::format("'{}' -arch=sm_{} -o /dev/null '{}' 2>&1", ptxas.string(), sm, file.string());
   Assembly result;

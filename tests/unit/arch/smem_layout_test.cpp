@@ -128,8 +128,11 @@ TEST_P(Panels, EightByteFragmentsKMajor) {
       [](auto lane) { return lane % 4 * 8; });
 }
 
-TEST_P(Panels, EightByteFragmentsMnMajor) {
-  if (row_bytes() < 64) GTEST_SKIP() << "8 elements of 8 bytes need rows of 64";
+// Eight elements of 8 bytes need rows of 64 bytes or more.
+class WidePanels : public Panels {};
+INSTANTIATE_TEST_SUITE_P(RowBytes, WidePanels, testing::Values(64, 128));
+
+TEST_P(WidePanels, EightByteFragmentsMnMajor) {
   expect_conflict_free(
       SmemAccess::rows_of_32_bytes, 8, 4, 64, [](auto lane) { return lane % 4; },
       [](auto lane) { return lane / 4 * 8; });

@@ -235,7 +235,7 @@ TEST(Product, Goldens) {
 
 TEST(Product, TileToShape) {
   const Layout block({8, 64}, {64, 1});
-  EXPECT_EQ(to_string(tile_to_shape(block, {128, 64})), "((8,16),(64,1)):((64,512),(1,0))");
+  EXPECT_EQ(to_string(tile_to_shape(block, {128, 64})), "((8,16),(64,1)):((64,512),(1,8192))");
   EXPECT_EQ(to_string(tile_to_shape(block, {16, 128, 3})), "((8,2),(64,2),(1,3)):((64,512),(1,1024),(0,2048))");
   EXPECT_EQ(to_string(tile_to_shape(block, {16, 128}, {1, 0})), "((8,2),(64,2)):((64,1024),(1,512))");
   EXPECT_THROW(tile_to_shape(block, {12, 64}), InvalidArgument);

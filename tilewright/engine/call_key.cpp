@@ -1,0 +1,47 @@
+#include "tilewright/engine/call_key.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+// FNV-1a over 64-bit words, with a final fold: a table index, not an identity; equality decides.
+class WordHash {
+ public:
+  void mix(std::uint64_t word) { state_ = (state_ ^ word) * 0x100000001b3ULL; }
+  std::size_t finish() const { return state_ ^ (state_ >> 32); }
+
+ private:
+  std::uint64_t state_ = 0xcbf29ce484222325ULL;
+};
+
+std::uint64_t pack(const op::TensorDescription& tensor) {
+  return static_cast<std::uint64_t>(tensor.element) | static_cast<std::uint64_t>(tensor.layout) << 8 |
+         static_cast<std::uint64_t>(tensor.alignment) << 16;
+}
+
+}  // namespace
+
+bool CallKey::operator==(const CallKey& other) const {
+  const op::GemmDescription& x = description;
+  const op::GemmDescription& y = other.description;
+  return extents == other.extents && reads_source == other.reads_source && x.a == y.a && x.b == y.b && x.c == y.c &&
+         x.d == y.d && x.accumulator == y.accumulator && x.math == y.math && op::same_code(x.epilogue, y.epilogue);
+}
+
+CallKey make_call_key(const op::Gemm& arguments) {
+  return {op::describe(arguments), {arguments.m(), arguments.n(), arguments.k()}, op::reads_source(arguments)};
+}
+
+std::size_t CallKeyHash::operator()(const CallKey& key) const {
+  WordHash hash;
+  for (const std::int64_t extent : key.extents) hash.mix(static_cast<std::uint64_t>(extent));
+  const op::GemmDescription& description = key.description;
+  for (const op::TensorDescription* tensor : {&description.a, &description.b, &description.c, &description.d}) {
+    hash.mix(pack(*tensor));
+  }
+  hash.mix(static_cast<std::uint64_t>(description.accumulator) | static_cast<std::uint64_t>(description.math) << 8 |
+           static_cast<std::uint64_t>(key.reads_source) << 16);
+  for (const op::EpilogueNode& node : description.epilogue.nodes) hash.mix(static_cast<std::uint64_t>(node.op));
+  return hash.finish();
+}
+
+}  // namespace tilewright::engine

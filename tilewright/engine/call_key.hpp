@@ -1,0 +1,26 @@
+// What two calls must share to run the same prepared kernel: everything but addresses and the values of scalars.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "tilewright/op/gemm.hpp"
+
+namespace tilewright::engine {
+
+struct CallKey {
+  op::GemmDescription description;
+  std::array<std::int64_t, 3> extents{};  // m, n, k
+  bool reads_source = false;
+
+  /// Equal but for the values of scalars, which are launch arguments.
+  bool operator==(const CallKey& other) const;
+};
+
+CallKey make_call_key(const op::Gemm& arguments);
+
+struct CallKeyHash {
+  std::size_t operator()(const CallKey& key) const;
+};
+
+}  // namespace tilewright::engine

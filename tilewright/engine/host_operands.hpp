@@ -1,0 +1,33 @@
+// A problem on host arrays, carried to the device and back through its memory pool.
+#pragma once
+
+#include <memory>
+
+#include "tilewright/op/gemm.hpp"
+#include "tilewright/runtime/device.hpp"
+
+namespace tilewright::engine {
+
+class HostOperands {
+ public:
+  /// Copies in what the call reads: A and B unless their product counts as 0, C where it is read, and D where it has
+  /// gaps between rows, which must come back as they were. @pre op::validate(host) accepted it
+  HostOperands(const op::Gemm& host, const std::shared_ptr<runtime::Device>& device, runtime::StreamHandle stream);
+
+  /// The same problem on device tensors.
+  const op::Gemm& on_device() const { return on_device_; }
+
+  /// Waits for the stream and copies D out.
+  void copy_out();
+
+ private:
+  runtime::DeviceBuffer place(op::Tensor& tensor, bool copies_in);
+
+  std::shared_ptr<runtime::Device> device_;
+  runtime::StreamHandle stream_;
+  op::Tensor host_d_;
+  op::Gemm on_device_;
+  runtime::DeviceBuffer a_, b_, c_, d_;
+};
+
+}  // namespace tilewright::engine

@@ -1,0 +1,31 @@
+#include "tilewright/plan/simt_gemm.hpp"
+
+#include "tilewright/kernels/list.hpp"
+#include "tilewright/kernels/planned_gemm.hpp"
+#include "tilewright/lower/cuda/simt_gemm.hpp"
+#include "tilewright/plan/search.hpp"
+
+namespace tilewright::kernels {
+namespace {
+
+struct SimtGemmFamily {
+  using Plan = plan::SimtGemmPlan;
+  static constexpr const char* kName = "simt_gemm";
+  static constexpr const char* kNoDesign = "no design of CUDA cores";
+
+  static std::vector<plan::Design> designs(const op::GemmDescription& description, const Target& target) {
+    return plan::simt_gemm_designs(description, target);
+  }
+  static Result<Plan> plan(const op::GemmDescription& description, const plan::Design& design) {
+    return plan::plan_simt_gemm(description, design);
+  }
+  static std::string lower(const Plan& plan, std::string_view symbol) { return lower::cuda::lower(plan, symbol); }
+};
+
+}  // namespace
+
+std::unique_ptr<registry::Provider> make_simt_gemm_provider() {
+  return std::make_unique<PlannedGemmProvider<SimtGemmFamily>>();
+}
+
+}  // namespace tilewright::kernels

@@ -1,0 +1,32 @@
+#include "tilewright/plan/sm80_gemm.hpp"
+
+#include "tilewright/kernels/list.hpp"
+#include "tilewright/kernels/planned_gemm.hpp"
+#include "tilewright/lower/cuda/sm80_gemm.hpp"
+#include "tilewright/plan/search.hpp"
+
+namespace tilewright::kernels {
+namespace {
+
+struct Sm80GemmFamily {
+  using Plan = plan::Sm80GemmPlan;
+  static constexpr const char* kName = "sm80_gemm";
+  static constexpr const char* kNoDesign =
+      "no tensor-core instruction multiplies f32 exactly: ask for multiply_add_tf32, fast_f32, fast_f16 or fast_bf16";
+
+  static std::vector<plan::Design> designs(const op::GemmDescription& description, const Target& target) {
+    return plan::sm80_gemm_designs(description, target);
+  }
+  static Result<Plan> plan(const op::GemmDescription& description, const plan::Design& design) {
+    return plan::plan_sm80_gemm(description, design);
+  }
+  static std::string lower(const Plan& plan, std::string_view symbol) { return lower::cuda::lower(plan, symbol); }
+};
+
+}  // namespace
+
+std::unique_ptr<registry::Provider> make_sm80_gemm_provider() {
+  return std::make_unique<PlannedGemmProvider<Sm80GemmFamily>>();
+}
+
+}  // namespace tilewright::kernels

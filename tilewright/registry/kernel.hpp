@@ -1,0 +1,53 @@
+// A kernel: metadata, and the verbs that check before they do. Ours and a user's enter by this door.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tilewright/compile/source.hpp"
+#include "tilewright/op/gemm.hpp"
+#include "tilewright/plan/launch.hpp"
+#include "tilewright/registry/metadata.hpp"
+
+namespace tilewright::registry {
+
+class Kernel {
+ public:
+  explicit Kernel(KernelMetadata metadata);
+  virtual ~Kernel() = default;
+
+  const KernelMetadata& metadata() const { return metadata_; }
+  const std::string& name() const { return name_; }
+
+  /// Whether this kernel computes `arguments`: the problem is valid, the types, layouts and alignments are those it was
+  /// made for, and the author's own conditions hold.
+  Support supports(const op::Gemm& arguments) const;
+
+  /// Bytes of device memory that one run needs beside its operands. @pre supports(arguments)
+  std::int64_t workspace_bytes(const op::Gemm& arguments) const { return do_workspace_bytes(arguments); }
+
+  /// The CUDA C++ of this kernel, complete.
+  compile::Source source() const;
+
+  /// The integers of one launch. @pre supports(arguments); m and n are not 0
+  plan::Launch launch(const op::Gemm& arguments) const { return do_launch(arguments); }
+
+  /// Predicted time on its design's target, in microseconds, launch included: a figure to rank by, not to quote.
+  double estimate_us(const op::Gemm& arguments) const { return do_estimate_us(arguments); }
+
+ protected:
+  virtual Support do_supports(const op::Gemm& arguments) const;
+  virtual std::int64_t do_workspace_bytes(const op::Gemm& arguments) const;
+  virtual std::string do_source_text() const = 0;
+  virtual plan::Launch do_launch(const op::Gemm& arguments) const = 0;
+  virtual double do_estimate_us(const op::Gemm& arguments) const = 0;
+
+ private:
+  KernelMetadata metadata_;
+  std::string name_;
+};
+
+using KernelPtr = std::shared_ptr<const Kernel>;
+
+}  // namespace tilewright::registry

@@ -1,0 +1,59 @@
+#include "tilewright/registry/metadata.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "tilewright/base/hash.hpp"
+
+namespace tilewright::registry {
+namespace {
+
+// "f16r8": element, r or c for its layout, alignment in elements.
+std::string short_name(const op::TensorDescription& tensor) {
+  return fmt::format("{}{}{}", name(tensor.element), tensor.layout == op::MatrixLayout::row_major ? 'r' : 'c', tensor.alignment);
+}
+
+nlohmann::ordered_json describe(const op::TensorDescription& tensor) {
+  return {{"element", name(tensor.element)}, {"layout", op::name(tensor.layout)}, {"alignment", tensor.alignment}};
+}
+
+}  // namespace
+
+std::string kernel_name(const KernelMetadata& metadata) {
+  const op::GemmDescription& operands = metadata.operands;
+  const plan::TileDescription& tile = metadata.design.tile;
+  const std::string readable = fmt::format(
+      "{}_{}_{}_{}_{}_{}_s{}_w{}", metadata.family, short_name(operands.a), short_name(operands.b), short_name(operands.d),
+      name(operands.accumulator), fmt::join(tile.threadblock_shape, "x"), tile.stages, fmt::join(tile.warp_count, "x"));
+  const std::string whole = fmt::format("{} {} {} {} {}", readable, short_name(operands.c), op::name(operands.math),
+                                        op::signature(operands.epilogue), plan::to_string(metadata.design));
+  return fmt::format("{}_{}", readable, sha256(whole).hex().substr(0, 8));
+}
+
+std::string to_json(const KernelMetadata& metadata) {
+  const op::GemmDescription& operands = metadata.operands;
+  const plan::TileDescription& tile = metadata.design.tile;
+  const plan::MathInstruction& math = tile.math_instruction;
+  const nlohmann::ordered_json json{
+      {"name", kernel_name(metadata)},
+      {"family", metadata.family},
+      {"operands",
+       {{"a", describe(operands.a)},
+        {"b", describe(operands.b)},
+        {"c", describe(operands.c)},
+        {"d", describe(operands.d)},
+        {"accumulator", name(operands.accumulator)}}},
+      {"design",
+       {{"target", metadata.design.target.name()},
+        {"op_class", plan::name(math.op_class)},
+        {"math", op::name(math.math_operation)},
+        {"instruction", math.shape},
+        {"threadblock_shape", tile.threadblock_shape},
+        {"warp_count", tile.warp_count},
+        {"stages", tile.stages},
+        {"raster_width", metadata.design.raster.width}}},
+      {"epilogue", {{"name", operands.epilogue.name}, {"compute", name(operands.epilogue.compute)}, {"graph", op::signature(operands.epilogue)}}},
+  };
+  return json.dump();
+}
+
+}  // namespace tilewright::registry

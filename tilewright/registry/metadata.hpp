@@ -1,0 +1,26 @@
+// What a kernel is, as data: what it takes, how it works, what it fuses. Printable, comparable, hashable, unique by name.
+#pragma once
+
+#include <string>
+
+#include "tilewright/op/gemm.hpp"
+#include "tilewright/plan/design.hpp"
+
+namespace tilewright::registry {
+
+struct KernelMetadata {
+  std::string family;           // "sm80_gemm"
+  op::GemmDescription operands;  // the types, layouts and alignments it is compiled for, and its epilogue
+  plan::Design design;
+
+  bool operator==(const KernelMetadata&) const = default;
+};
+
+/// "sm80_gemm_f16_row8_f16_col8_f32_row8_acc_f32_128x128x32_s4_w2x2x1_mma16x8x16_r1_linear_combination_0123abcd": unique,
+/// an identifier, and the kernel's symbol. The last part is a digest of all that the readable parts leave out.
+std::string kernel_name(const KernelMetadata& metadata);
+
+/// One JSON object, keys in a fixed order.
+std::string to_json(const KernelMetadata& metadata);
+
+}  // namespace tilewright::registry
