@@ -4,6 +4,10 @@
 add_library(tilewright_options INTERFACE)
 target_include_directories(tilewright_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(tilewright_options INTERFACE -Wall -Wextra -Wconversion -Wshadow -fvisibility=hidden)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC bug 105651: std::string operations with literals give false warnings.
+  target_compile_options(tilewright_options INTERFACE -Wno-restrict)
+endif()
 if(TILEWRIGHT_WERROR)
   target_compile_options(tilewright_options INTERFACE -Werror)
 endif()

@@ -1,0 +1,75 @@
+// What the fault tests share: a store in a private folder, its one entry, and code run in a process of its own.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "tests/unit/cache/fake_compiler.hpp"
+#include "tilewright/cache/store.hpp"
+
+namespace tilewright::cache {
+
+/// A process that runs `work` and exits with 0 when it returns true. The test process must have one thread.
+class Child {
+ public:
+  explicit Child(const std::function<bool()>& work) : pid_(::fork()) {
+    if (pid_ == 0) ::_exit(run(work) ? 0 : 1);
+  }
+  Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  Child& operator=(Child&&) = delete;
+  ~Child() {
+    if (pid_ > 0) wait_status();
+  }
+
+  pid_t pid() const { return pid_; }
+  /// Waits; whether it exited with 0.
+  bool succeeded() {
+    const int status = wait_status();
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+
+ private:
+  static bool run(const std::function<bool()>& work) {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "child: %s\n", error.what());
+      return false;
+    }
+  }
+  int wait_status() {
+    int status = 0;
+    ::waitpid(std::exchange(pid_, -1), &status, 0);
+    return status;
+  }
+
+  pid_t pid_;
+};
+
+class FaultTest : public testing::Test {
+ protected:
+  std::string at(const std::string& name) const { return folder_.path() + "/" + name; }
+  StoreOptions options() const {
+    StoreOptions options;
+    options.root = at("cache");
+    return options;
+  }
+  /// Where the entry of source_named("gemm") lies.
+  std::string entry() const {
+    const std::string hex = make_key(source_named("gemm"), compiler_.identity()).hex();
+    return at("cache") + "/entries/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".twk";
+  }
+  ArtifactPtr fill() const { return Store(options()).get_or_compile(source_named("gemm"), compiler_); }
+
+  compile::ScopedFolder folder_{testing::TempDir()};
+  FakeCompiler compiler_{at("compiles")};
+};
+
+}  // namespace tilewright::cache

@@ -1,0 +1,175 @@
+#include "tilewright/compile/artifact.hpp"
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tilewright/base/hash.hpp"
+#include "tilewright/base/text.hpp"
+
+namespace tilewright::compile {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::array<char, 4> kMagic = {'T', 'W', 'K', '1'};
+constexpr std::uint32_t kFormatVersion = 1;
+
+// The first 64 bytes, little-endian; metadata, cubin and PTX follow. The digest covers everything after itself.
+struct FileHeader {
+  std::array<char, 4> magic = kMagic;
+  std::uint32_t version = kFormatVersion;
+  std::array<std::byte, 32> digest{};
+  std::array<std::uint64_t, 3> part_sizes{};
+};
+static_assert(sizeof(FileHeader) == 64 && std::endian::native == std::endian::little);
+constexpr std::size_t kHashedFrom = offsetof(FileHeader, part_sizes);
+
+std::string metadata_of(const Artifact& artifact) {
+  Json json = {{"name", artifact.name},
+               {"symbol", artifact.symbol},
+               {"target", artifact.target.name()},
+               {"static_smem_bytes", artifact.static_smem_bytes},
+               {"compiler", artifact.compiler},
+               {"compile_ms", artifact.compile_ms},
+               {"description", artifact.description}};
+  if (artifact.registers) json["registers"] = *artifact.registers;
+  if (artifact.spill_bytes) json["spill_bytes"] = *artifact.spill_bytes;
+  try {
+    return json.dump();
+  } catch (const Json::type_error& error) {
+    throw InvalidArgument(
+        fmt::format("artifact '{}' holds text that is not UTF-8: {}", printable(artifact.name), error.what()));
+  }
+}
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Takes fields out of the metadata one by one; the first that is missing or of the wrong kind is remembered.
+class MetadataReader {
+ public:
+  explicit MetadataReader(const Json& json) : json_(json) {}
+
+  std::string text(const char* key) {
+    const Json* value = find(key, &Json::is_string);
+    return value == nullptr ? std::string() : value->get<std::string>();
+  }
+  double number(const char* key) {
+    const Json* value = find(key, &Json::is_number);
+    return value == nullptr ? 0.0 : value->get<double>();
+  }
+  std::int64_t integer(const char* key) {
+    const Json* value = find(key, &Json::is_number_integer);
+    const std::int64_t result = value == nullptr ? 0 : value->get<std::int64_t>();
+    if (result < 0) fail(key);
+    return result;
+  }
+  std::optional<int> optional_int(const char* key) {
+    if (!json_.contains(key)) return std::nullopt;
+    const std::int64_t value = integer(key);
+    if (value > std::numeric_limits<int>::max()) fail(key);
+    return static_cast<int>(value);
+  }
+  std::string identifier(const char* key) {
+    std::string value = text(key);
+    if (!is_identifier(value)) fail(key);
+    return value;
+  }
+  void fail(const char* key) {
+    if (failed_.empty()) failed_ = key;
+  }
+  const std::string& failed() const { return failed_; }
+
+ private:
+  const Json* find(const char* key, bool (Json::*is_kind)() const noexcept) {
+    const auto found = json_.find(key);
+    if (found != json_.end() && ((*found).*is_kind)()) return &*found;
+    fail(key);
+    return nullptr;
+  }
+
+  const Json& json_;
+  std::string failed_;
+};
+
+Result<Artifact> parse_metadata(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return refuse("metadata is not a JSON object");
+  MetadataReader reader(json);
+  Artifact artifact;
+  artifact.name = reader.identifier("name");
+  artifact.symbol = reader.identifier("symbol");
+  const Result<Target> target = parse_target(reader.text("target"));
+  if (target) {
+    artifact.target = *target;
+  } else {
+    reader.fail("target");
+  }
+  artifact.registers = reader.optional_int("registers");
+  artifact.spill_bytes = reader.optional_int("spill_bytes");
+  artifact.static_smem_bytes = reader.integer("static_smem_bytes");
+  artifact.compiler = reader.text("compiler");
+  artifact.compile_ms = reader.number("compile_ms");
+  artifact.description = reader.text("description");
+  if (!reader.failed().empty()) return refuse("metadata field '{}' is missing or invalid", reader.failed());
+  return artifact;
+}
+
+}  // namespace
+
+std::vector<std::byte> serialize(const Artifact& artifact) {
+  const std::string metadata = metadata_of(artifact);
+  const std::array<std::span<const std::byte>, 3> parts = {std::as_bytes(std::span(metadata)), artifact.cubin,
+                                                           std::as_bytes(std::span(artifact.ptx))};
+  FileHeader header;
+  std::size_t size = sizeof header;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    header.part_sizes[i] = parts[i].size();
+    size += parts[i].size();
+  }
+  std::vector<std::byte> bytes(size);
+  std::memcpy(bytes.data(), &header, sizeof header);
+  auto end = bytes.begin() + sizeof header;
+  for (const auto part : parts) end = std::copy(part.begin(), part.end(), end);
+
+  const Digest digest = sha256(std::span<const std::byte>(bytes).subspan(kHashedFrom));
+  std::copy(digest.bytes.begin(), digest.bytes.end(), bytes.begin() + offsetof(FileHeader, digest));
+  return bytes;
+}
+
+Result<Artifact> deserialize(std::span<const std::byte> bytes) {
+  FileHeader header;
+  if (bytes.size() < sizeof header)
+    return refuse("{} bytes are too few for a header of {}", bytes.size(), sizeof header);
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.magic != kMagic) return refuse("not a Tilewright artifact");
+  if (header.version != kFormatVersion) {
+    return refuse("format version {}, this build reads {}", header.version, kFormatVersion);
+  }
+  const std::span<const std::byte> hashed = bytes.subspan(kHashedFrom);
+  if (sha256(hashed).bytes != header.digest) return refuse("SHA-256 mismatch over {} bytes", hashed.size());
+
+  std::span<const std::byte> rest = bytes.subspan(sizeof header);
+  std::array<std::span<const std::byte>, 3> parts;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::uint64_t size = header.part_sizes[i];
+    if (size > rest.size()) return refuse("a part claims {} bytes, {} are left", size, rest.size());
+    parts[i] = rest.first(size);
+    rest = rest.subspan(size);
+  }
+  if (!rest.empty()) return refuse("{} bytes after the last part", rest.size());
+
+  Result<Artifact> parsed = parse_metadata(as_text(parts[0]));
+  if (!parsed) return parsed;
+  Artifact artifact = *std::move(parsed);
+  artifact.cubin.assign(parts[1].begin(), parts[1].end());
+  artifact.ptx = as_text(parts[2]);
+  return artifact;
+}
+
+}  // namespace tilewright::compile

@@ -1,0 +1,38 @@
+// What a compile gives and a cache keeps: cubin and PTX of one kernel, and what is known about it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tilewright/base/support.hpp"
+#include "tilewright/base/target.hpp"
+
+namespace tilewright::compile {
+
+struct Artifact {
+  std::string name;    // as Source::name
+  std::string symbol;  // the kernel's symbol in cubin and PTX
+  Target target;
+  std::vector<std::byte> cubin;    // empty when not asked for
+  std::string ptx;                 // empty when not asked for
+  std::optional<int> registers;    // per thread; from the cubin
+  std::optional<int> spill_bytes;  // stores + loads per thread, as ptxas -v reports them
+  std::int64_t static_smem_bytes = 0;
+  std::string compiler;     // as it calls itself: "nvrtc 13.0 V13.0.88 CL-36424714"
+  double compile_ms = 0.0;  // wall time of the compile that made it
+  std::string description;  // as Source::description
+
+  bool operator==(const Artifact&) const = default;
+};
+
+/// One self-contained byte string: magic, format version, SHA-256 of all that follows, JSON metadata, payloads.
+std::vector<std::byte> serialize(const Artifact& artifact);
+
+/// Refuses, with what was wrong, bytes that are truncated, altered, of another format or larger than claimed.
+Result<Artifact> deserialize(std::span<const std::byte> bytes);
+
+}  // namespace tilewright::compile

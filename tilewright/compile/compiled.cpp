@@ -1,0 +1,51 @@
+#include "tilewright/compile/compiled.hpp"
+
+#include <algorithm>
+
+#include "tilewright/compile/resource_usage.hpp"
+
+namespace tilewright::compile {
+namespace {
+
+// The rest of the line after the first `tag`.
+std::string_view after(std::string_view text, std::string_view tag) {
+  const std::size_t found = text.find(tag);
+  if (found == std::string_view::npos) return {};
+  const std::string_view rest = text.substr(found + tag.size());
+  return rest.substr(0, rest.find('\n'));
+}
+
+}  // namespace
+
+std::string compiler_named_in(std::string_view ptx) {
+  const std::string_view head = ptx.substr(0, ptx.find(".version"));
+  const std::string_view release = after(head, "release ");  // "13.0, V13.0.88"
+  const std::string_view build = after(head, "Compiler Build ID: ");
+  if (release.empty() || build.empty()) return {};
+  std::string name = fmt::format("{} {}", release, build);
+  std::erase(name, ',');
+  return name;
+}
+
+Artifact make_artifact(const Source& source, std::string_view backend, Compiled compiled,
+                       std::chrono::steady_clock::time_point started) {
+  const ResourceUsage usage = parse_resource_usage(compiled.log, source.symbol);
+  Artifact artifact;
+  artifact.name = source.name;
+  artifact.symbol = source.symbol;
+  artifact.target = source.target;
+  artifact.compiler = fmt::format("{} {}", backend, compiler_named_in(compiled.ptx));
+  if (source.outputs.cubin) {
+    const auto bytes = std::as_bytes(std::span(compiled.cubin));
+    artifact.cubin.assign(bytes.begin(), bytes.end());
+  }
+  if (source.outputs.ptx) artifact.ptx = std::move(compiled.ptx);
+  artifact.registers = usage.registers;
+  artifact.spill_bytes = usage.spill_bytes;
+  artifact.static_smem_bytes = usage.static_smem_bytes;
+  artifact.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();
+  artifact.description = source.description;
+  return artifact;
+}
+
+}  // namespace tilewright::compile

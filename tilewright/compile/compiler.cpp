@@ -1,0 +1,22 @@
+#include "tilewright/compile/compiler.hpp"
+
+#include "tilewright/compile/nvcc.hpp"
+#include "tilewright/compile/nvrtc.hpp"
+#include "tilewright/compile/parallel.hpp"
+
+namespace tilewright::compile {
+
+std::unique_ptr<Compiler> make_compiler(const ToolchainOptions& options, const Environment& environment) {
+  Environment searched = environment;
+  if (!options.cuda_home.empty()) searched.cuda_home = options.cuda_home;
+  if (options.backend == Backend::nvcc) return std::make_unique<NvccCompiler>(options, searched);
+  return std::make_unique<NvrtcCompiler>(options, searched);
+}
+
+std::vector<Artifact> compile_all(const Compiler& compiler, std::span<const Source> sources, int threads) {
+  std::vector<Artifact> artifacts(sources.size());
+  for_each_index(sources.size(), threads, [&](std::size_t i) { artifacts[i] = compiler.compile(sources[i]); });
+  return artifacts;
+}
+
+}  // namespace tilewright::compile

@@ -1,0 +1,30 @@
+// What the process was told by its environment, read once at the edge; nothing deeper calls getenv.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tilewright::compile {
+
+/// A default-constructed Environment knows no place at all: what a test of "nothing is installed" passes.
+struct Environment {
+  std::string home;                     // HOME
+  std::string xdg_cache_home;           // XDG_CACHE_HOME
+  std::string cache_dir;                // TILEWRIGHT_CACHE_DIR
+  std::string cuda_home;                // TILEWRIGHT_CUDA_HOME: searched before everything else
+  std::vector<std::string> cuda_paths;  // CUDA_PATH, CUDA_HOME
+  std::string virtual_env;              // VIRTUAL_ENV
+  std::string conda_prefix;             // CONDA_PREFIX
+  std::string temporary_dir;            // TMPDIR, else /tmp
+  std::vector<std::string> path;        // PATH, absolute entries
+  std::vector<std::string> code_dirs;   // folders of this executable and of the shared object this code is in
+
+  std::vector<std::string> loader_dirs;  // where the dynamic loader looks first: LD_LIBRARY_PATH, the system's folders
+  std::vector<std::string> cuda_roots;   // conventional installations: /usr/local/cuda
+  bool ask_loader = false;               // whether dlopen by bare soname may be tried
+};
+
+/// The environment of this process. Set-uid programs see no variables: secure_getenv.
+Environment capture_environment();
+
+}  // namespace tilewright::compile
