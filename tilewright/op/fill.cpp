@@ -124,6 +124,13 @@ double round_to(DType type, double value) {
   return load_element(type, word);
 }
 
+void copy_elements(const Tensor& from, const Tensor& to) {
+  TILEWRIGHT_CHECK(from.shape == to.shape, "copying {} to {}", to_string(from.shape), to_string(to.shape));
+  for (std::int64_t row = 0; row < from.shape[0]; ++row) {
+    for (std::int64_t column = 0; column < from.shape[1]; ++column) store(to, row, column, load(from, row, column));
+  }
+}
+
 void fill_integers(const Tensor& tensor, std::int64_t low, std::int64_t high, std::uint64_t seed) {
   TILEWRIGHT_CHECK(low <= high && high - low < (std::int64_t{1} << 32), "integers of [{}, {}]", low, high);
   Random random(seed);

@@ -25,6 +25,9 @@ double load(const Tensor& tensor, std::int64_t row, std::int64_t column);
 /// @pre host memory; row and column within the shape
 void store(const Tensor& tensor, std::int64_t row, std::int64_t column, double value);
 
+/// Each element of `from`, through f64, to the same place of `to`. @pre host memory; equal shapes
+void copy_elements(const Tensor& from, const Tensor& to);
+
 /// `value` as store() leaves it in `type`.
 double round_to(DType type, double value);
 

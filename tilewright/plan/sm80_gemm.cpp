@@ -123,6 +123,10 @@ layout::ComposedLayout smem_layout(const SmemOperand& operand) {
                               IntTuple{operand.panel_bytes, IntTuple{element_bytes, panel_step}})};
 }
 
+int Sm80GemmPlan::band_bytes() const {
+  return warps_m * atom->m * band_line() * bytes(operands.epilogue.compute);
+}
+
 int Sm80GemmPlan::registers() const {
   const int lanes = 32;
   const int element_registers = std::max(1, atom->register_bits / 32);

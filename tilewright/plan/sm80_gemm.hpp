@@ -1,6 +1,8 @@
 // Numbers of the sm80_gemm family: cp.async into swizzled stages, ldmatrix, mma.sync.
 #pragma once
 
+#include <algorithm>
+
 #include "tilewright/arch/mma_atom.hpp"
 #include "tilewright/layout/swizzle.hpp"
 #include "tilewright/plan/cost.hpp"
@@ -33,7 +35,12 @@ struct Sm80GemmPlan : GemmTile {
   bool promotes_accumulators = false;   // each tile's sum is added in f32 outside the tensor cores
 
   int stage_bytes() const { return a.tile_bytes() + b.tile_bytes(); }
-  int smem_bytes() const { return stages * stage_bytes(); }
+  /// Elements from row to row of a band of accumulators on its way out: 8 more than the tile, so that the lanes of a
+  /// warp, 4 along a row and 8 rows, write to different banks.
+  int band_line() const { return tile.n + 8; }
+  int band_bytes() const;
+  /// The ring of stages, which the bands reuse.
+  int smem_bytes() const { return std::max(stages * stage_bytes(), band_bytes()); }
   /// Accumulators and two steps of fragments of one thread: what surely lives in registers.
   int registers() const;
   bool operator==(const Sm80GemmPlan&) const = default;

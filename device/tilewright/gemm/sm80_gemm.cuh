@@ -3,7 +3,7 @@
 #pragma once
 
 #include "tilewright/copy/operand_copy.cuh"
-#include "tilewright/epilogue/output_tile.cuh"
+#include "tilewright/epilogue/staged_output.cuh"
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/mma/fragment_loader.cuh"
 #include "tilewright/mma/warp_math.cuh"
@@ -14,7 +14,7 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB, Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kRasterWidth,
-/// kPromotesAccumulators, and what OutputTile asks for. All numbers come from plan/sm80_gemm.
+/// kPromotesAccumulators, kAccumulatesInHalf, kBandLine, and what OutputTile asks for. All numbers come from plan/sm80_gemm.
 template <class Plan, class Epilogue>
 class Sm80Gemm {
   using Math = typename Plan::Math;
@@ -58,65 +58,75 @@ class Sm80Gemm {
     const int n = tile.n * Plan::kTileN;
     Accumulators accumulators = {};
     multiply(accumulators, m, n);
-    store(accumulators, m + warp_m_, n + warp_n_);
+    store(accumulators, shared_memory, m, n);
   }
 
  private:
-  __device__ __forceinline__ void multiply(Accumulators& accumulators, int m, int n) {
-    OperandCopy<OperandA, kThreads> copy_a(parameters_.a, parameters_.lda, m, parameters_.m, thread_);
-    OperandCopy<OperandB, kThreads> copy_b(parameters_.b, parameters_.ldb, n, parameters_.n, thread_);
-    const int k_tiles = ceil_div(parameters_.k, Plan::kTileK);
-    int k_left = parameters_.k;
-    uint32_t write_stage = shared_;
-    // Every iteration commits one group, empty past the end, so that the count of pending groups stays the same.
-    const auto start_copy = [&] {
-      if (k_left > 0) {
-        copy_a.template start<Plan::kTileK>(write_stage, k_left);
-        copy_b.template start<Plan::kTileK>(write_stage + OperandA::kTileBytes, k_left);
-      }
-      ptx::cp_async_commit();
-      k_left -= Plan::kTileK;
-      write_stage = next_stage(write_stage);
-    };
-#pragma unroll
-    for (int stage = 0; stage < Plan::kStages - 1; ++stage) start_copy();
-
-    uint32_t read_stage = shared_;
+  /// The ring of stages and the fragments in flight.
+  struct Ring {
+    OperandCopy<OperandA, kThreads> copy_a;
+    OperandCopy<OperandB, kThreads> copy_b;
+    int k_left;  // elements of K whose copies have not begun
+    uint32_t write_stage, read_stage;
     Fragments fragments[2];
+  };
+
+  __device__ __forceinline__ void multiply(Accumulators& accumulators, int m, int n) {
+    Ring ring{{parameters_.a, parameters_.lda, m, parameters_.m, thread_},
+              {parameters_.b, parameters_.ldb, n, parameters_.n, thread_},
+              parameters_.k,
+              shared_,
+              shared_};
+#pragma unroll
+    for (int stage = 0; stage < Plan::kStages - 1; ++stage) start_copy(ring);
+    const int k_tiles = ceil_div(parameters_.k, Plan::kTileK);
     if (k_tiles > 0) {
       wait_for_stage();
-      load<0>(fragments[0], read_stage);
+      load<0>(ring.fragments[0], ring.read_stage);
     }
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-      Accumulators partial = {};
-      Accumulators& sum = Plan::kPromotesAccumulators ? partial : accumulators;
-      unroll_steps<0>([&](auto step) {
-        constexpr int kStep = decltype(step)::value;
-        constexpr int kNext = (kStep + 1) % kSteps;
-        if constexpr (kStep == kSteps - 1) {
-          // The next tile has arrived, and every warp has its fragments of this one: its stage may be overwritten.
-          wait_for_stage();
-          read_stage = next_stage(read_stage);
-        }
-        if (kNext != 0 || k_tile + 1 < k_tiles) load<kNext>(fragments[(kStep + 1) % 2], read_stage);
-        if constexpr (kStep == 0) start_copy();
-        multiply_step(sum, fragments[kStep % 2]);
-        if constexpr (kStep == kSteps - 1 && kSteps % 2 == 1) fragments[0] = fragments[1];
-      });
-      if constexpr (Plan::kPromotesAccumulators) add(accumulators, partial);
+      if constexpr (Plan::kPromotesAccumulators) {
+        Accumulators partial = {};
+        multiply_steps<0>(partial, ring, k_tile + 1 < k_tiles);
+        add(accumulators, partial);
+      } else {
+        multiply_steps<0>(accumulators, ring, k_tile + 1 < k_tiles);
+      }
     }
     ptx::cp_async_wait<0>();
   }
 
-  template <int kValue>
-  struct Constant {
-    static constexpr int value = kValue;
-  };
-  template <int kStep, class Body>
-  static __device__ __forceinline__ void unroll_steps(const Body& body) {
-    if constexpr (kStep < kSteps) {
-      body(Constant<kStep>{});
-      unroll_steps<kStep + 1>(body);
+  /// Begins the copy of the next tile along K. Every call commits one group, empty past the end, so that the number of
+  /// pending groups stays the same.
+  __device__ __forceinline__ void start_copy(Ring& ring) const {
+    if (ring.k_left > 0) {
+      ring.copy_a.template start<Plan::kTileK>(ring.write_stage, ring.k_left);
+      ring.copy_b.template start<Plan::kTileK>(ring.write_stage + OperandA::kTileBytes, ring.k_left);
+    }
+    ptx::cp_async_commit();
+    ring.k_left -= Plan::kTileK;
+    ring.write_stage = next_stage(ring.write_stage);
+  }
+
+  /// Steps kStep and later of the tile in ring.read_stage. A step multiplies fragments that the one before loaded, the
+  /// last one loads those of the next tile.
+  template <int kStep>
+  __device__ __forceinline__ void multiply_steps(Accumulators& accumulators, Ring& ring, bool has_next_tile) const {
+    constexpr bool kIsLast = kStep == kSteps - 1;
+    if constexpr (kIsLast) {
+      // The next tile has arrived, and every warp has its fragments of this one: its stage may be overwritten.
+      wait_for_stage();
+      ring.read_stage = next_stage(ring.read_stage);
+      if (has_next_tile) load<0>(ring.fragments[kSteps % 2], ring.read_stage);
+    } else {
+      load<kStep + 1>(ring.fragments[(kStep + 1) % 2], ring.read_stage);
+    }
+    if constexpr (kStep == 0) start_copy(ring);
+    multiply_step(accumulators, ring.fragments[kStep % 2]);
+    if constexpr (!kIsLast) {
+      multiply_steps<kStep + 1>(accumulators, ring, has_next_tile);
+    } else if constexpr (kSteps % 2 == 1) {
+      ring.fragments[0] = ring.fragments[1];
     }
   }
 
@@ -148,15 +158,22 @@ class Sm80Gemm {
     for (int i = 0; i < kTilesM; ++i) Math::prepare_a(a[i], TileOf<typename LoaderA::Fragment>{fragments.a, i});
 #pragma unroll
     for (int j = 0; j < kTilesN; ++j) Math::prepare_b(b[j], TileOf<typename LoaderB::Fragment>{fragments.b, j});
+    multiply_term<0>(accumulators, a, b);
+  }
+
+  template <int kTerm>
+  static __device__ __forceinline__ void multiply_term(Accumulators& accumulators, const typename Math::A (&a)[kTilesM],
+                                                       const typename Math::B (&b)[kTilesN]) {
 #pragma unroll
     for (int i = 0; i < kTilesM; ++i) {
 #pragma unroll
       for (int j = 0; j < kTilesN; ++j) {
         // Back and forth along N: each instruction shares an operand with the one before it.
         const int column = i % 2 == 0 ? j : kTilesN - 1 - j;
-        Math::fma(accumulators[i][column], a[i], b[column]);
+        Math::template fma<kTerm>(accumulators[i][column], a[i], b[column]);
       }
     }
+    if constexpr (kTerm + 1 < Math::kTerms) multiply_term<kTerm + 1>(accumulators, a, b);
   }
 
   /// [load] -> the registers of one tile.
@@ -179,27 +196,24 @@ class Sm80Gemm {
     }
   }
 
-  __device__ __forceinline__ void store(const Accumulators& accumulators, int m, int n) const {
-    const OutputTile<Plan, Epilogue> output(parameters_);
-    const int lane = thread_ % 32;
+  __device__ __forceinline__ void store(const Accumulators& accumulators, void* shared, int m, int n) const {
+    const StagedOutput<Plan, Epilogue, Mma::kM, Mma::kN> output(parameters_, shared, m, n);
+    __syncthreads();  // the last fragments have been read: the stages are free
 #pragma unroll
     for (int i = 0; i < kTilesM; ++i) {
 #pragma unroll
       for (int half = 0; half < Mma::kM / 8; ++half) {
-        const int row = m + i * Mma::kM + half * 8 + lane / 4;
 #pragma unroll
         for (int j = 0; j < kTilesN; ++j) {
-          const int column = n + j * Mma::kN + lane % 4 * 2;
           if constexpr (Plan::kAccumulatesInHalf) {
             const uint32_t pair = accumulators[i][j][half];
-            const half_t values[2] = {{static_cast<uint16_t>(pair)}, {static_cast<uint16_t>(pair >> 16)}};
-            output.store(row, column, values);
+            output.stage(half, j, half_t{static_cast<uint16_t>(pair)}, half_t{static_cast<uint16_t>(pair >> 16)});
           } else {
-            const typename Mma::RegisterC values[2] = {accumulators[i][j][2 * half], accumulators[i][j][2 * half + 1]};
-            output.store(row, column, values);
+            output.stage(half, j, accumulators[i][j][2 * half], accumulators[i][j][2 * half + 1]);
           }
         }
       }
+      output.store(i);
     }
   }
 
