@@ -1,0 +1,292 @@
+// The device on the fake driver: properties, loading, launching, threads, and the fault matrix.
+#include "tilewright/runtime/cuda_device.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <functional>
+#include <thread>
+
+#include "fixture.hpp"
+#include "tilewright/runtime/event.hpp"
+#include "tilewright/runtime/module.hpp"
+#include "tilewright/runtime/stream.hpp"
+
+namespace tilewright::runtime {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class CudaDeviceTest : public FakeDriverTest {
+ protected:
+  std::shared_ptr<LoadedKernel> load(std::uint32_t dynamic_smem_bytes = 0, const std::string& symbol = "kernel") {
+    return device_->load({.cubin = cubin_, .ptx = {}}, symbol, dynamic_smem_bytes);
+  }
+
+  std::vector<std::byte> cubin_ = minimal_cubin();
+  std::shared_ptr<CudaDevice> device_ = open_cuda_device(0, {}, kFakeDriver);
+};
+
+TEST_F(CudaDeviceTest, PropertiesAreTheDrivers) {
+  const DeviceProperties& properties = device_->properties();
+  EXPECT_EQ(properties.name, "Fake GPU");
+  EXPECT_EQ(properties.target.name(), "sm_90a");
+  EXPECT_FALSE(properties.emulated);
+  EXPECT_EQ(properties.sm_count, 132);
+  EXPECT_EQ(properties.clock_khz, 1980000);
+  EXPECT_EQ(properties.memory_bytes, std::int64_t{1} << 30);
+  EXPECT_EQ(properties.smem_per_block_bytes, 232448);
+  EXPECT_EQ(properties.registers_per_sm, 65536);
+}
+
+TEST_F(CudaDeviceTest, OrdinalMustExist) {
+  EXPECT_THAT(message_of<InvalidArgument>([] { open_cuda_device(1, {}, kFakeDriver); }), HasSubstr("cuda:1"));
+  EXPECT_THROW(open_cuda_device(-1, {}, kFakeDriver), InvalidArgument);
+}
+
+TEST_F(CudaDeviceTest, CopiesAndFills) {
+  const DeviceBuffer buffer(device_, 4);
+  const std::array<std::uint8_t, 4> in{1, 2, 3, 4};
+  std::array<std::uint8_t, 4> out{};
+  device_->copy_in(buffer.address(), in.data(), in.size(), nullptr);
+  device_->fill(buffer.address() + 1, 9, 2, nullptr);
+  device_->copy_out(out.data(), buffer.address(), out.size(), nullptr);
+  device_->synchronize(nullptr);
+  EXPECT_THAT(out, ElementsAre(1, 9, 9, 4));
+}
+
+TEST_F(CudaDeviceTest, EmptyCopiesReachNoDriver) {
+  device_->copy_in(0, nullptr, 0, nullptr);
+  device_->copy_out(nullptr, 0, 0, nullptr);
+  device_->fill(0, 1, 0, nullptr);
+  EXPECT_EQ(calls("cuMemcpyHtoDAsync") + calls("cuMemcpyDtoHAsync") + calls("cuMemsetD8Async"), 0);
+}
+
+TEST_F(CudaDeviceTest, BufferMovesItsOwnership) {
+  DeviceBuffer first(device_, 100);
+  const DeviceAddress address = first.address();
+  DeviceBuffer second(std::move(first));
+  EXPECT_EQ(first.address(), 0u);  // NOLINT(bugprone-use-after-move): what a move leaves is the point
+  EXPECT_EQ(second.address(), address);
+  first = DeviceBuffer(device_, 7);
+  EXPECT_EQ(device_->allocated_bytes(), 107u);
+  first = std::move(second);
+  EXPECT_EQ(device_->allocated_bytes(), 100u);
+  EXPECT_EQ(first.bytes(), 100u);
+}
+
+TEST_F(CudaDeviceTest, LaunchPassesItsConfiguration) {
+  state_->parameter_sizes = {8, 4};
+  const auto kernel = load(1024);
+  std::array<std::byte, 12> parameters{};
+  parameters[11] = std::byte{42};
+  kernel->launch({.grid = {8, 4, 2},
+                  .block = {128, 2, 1},
+                  .cluster = {2, 2, 1},
+                  .dynamic_smem_bytes = 1000,
+                  .programmatic_stream_serialization = true},
+                 parameters);
+  ASSERT_EQ(state_->launches.size(), 1u);
+  const fake_driver::Launch& launch = state_->launches[0];
+  EXPECT_THAT(launch.grid, ElementsAre(8, 4, 2));
+  EXPECT_THAT(launch.block, ElementsAre(128, 2, 1));
+  EXPECT_EQ(launch.dynamic_smem_bytes, 1000u);
+  EXPECT_THAT(launch.attributes.at(4), ElementsAre(2, 2, 1));
+  EXPECT_EQ(launch.attributes.at(6).at(0), 1u);
+  ASSERT_EQ(launch.parameters.size(), 12u);
+  EXPECT_EQ(launch.parameters[11], std::byte{42});
+}
+
+TEST_F(CudaDeviceTest, PlainLaunchHasNoAttributes) {
+  load()->launch({.grid = {1}, .block = {32}}, {});
+  EXPECT_TRUE(state_->launches.at(0).attributes.empty());
+}
+
+TEST_F(CudaDeviceTest, LaunchPastALimitNeverReachesTheDriver) {
+  state_->parameter_sizes = {8};
+  const auto kernel = load(1024);
+  const std::array<std::byte, 8> parameters{};
+  EXPECT_THROW(kernel->launch({.grid = {1, 65536, 1}, .block = {32}}, parameters), InvalidArgument);
+  EXPECT_THROW(kernel->launch({.block = {513}}, parameters), InvalidArgument);
+  EXPECT_THROW(kernel->launch({.block = {32}, .dynamic_smem_bytes = 1025}, parameters), InvalidArgument);
+  EXPECT_THROW(kernel->launch({.block = {32}}, std::span(parameters).first(4)), InvalidArgument);
+  EXPECT_EQ(calls("cuLaunchKernelEx"), 0);
+}
+
+TEST_F(CudaDeviceTest, SharedMemoryIsCheckedAndMadeAvailableOnce) {
+  state_->static_smem_bytes = 448;
+  const auto kernel = load(232000);
+  EXPECT_EQ(calls("cuKernelSetAttribute"), 1);
+  kernel->launch({.block = {32}, .dynamic_smem_bytes = 232000}, {});
+  EXPECT_EQ(calls("cuKernelSetAttribute"), 1);
+  EXPECT_THAT(message_of<InvalidArgument>([&] { load(232001); }),
+              AllOf(HasSubstr("448 + 232001"), HasSubstr("232448")));
+}
+
+TEST_F(CudaDeviceTest, ImageMustHaveACubinAndSymbolMustBeAName) {
+  EXPECT_THROW(device_->load({.cubin = {}, .ptx = ".version 8.0"}, "kernel", 0), InvalidArgument);
+  for (const std::string symbol : {"", "a b", "x\nevil", "1x"}) EXPECT_THROW(load(0, symbol), InvalidArgument);
+  EXPECT_EQ(calls("cuLibraryGetKernel"), 0);
+  EXPECT_THROW(load(0, "missing"), DriverError);
+}
+
+TEST_F(CudaDeviceTest, DamagedCubinNeverReachesTheDriver) {
+  for (std::size_t size = 0; size < cubin_.size(); ++size) {
+    EXPECT_THROW(device_->load({.cubin = std::span(cubin_).first(size), .ptx = {}}, "kernel", 0), InvalidArgument)
+        << size;
+  }
+  EXPECT_EQ(calls("cuLibraryLoadData"), 0);
+}
+
+TEST(CheckCubin, NamesWhatIsWrong) {
+  const auto refusal = [](std::size_t offset, int value) {
+    std::vector<std::byte> image = minimal_cubin();
+    image[offset] = static_cast<std::byte>(value);
+    return check_cubin(image).reason();
+  };
+  EXPECT_TRUE(check_cubin(minimal_cubin()));
+  EXPECT_THAT(refusal(1, 'X'), HasSubstr("ELF"));
+  EXPECT_THAT(refusal(4, 1), HasSubstr("64-bit"));
+  EXPECT_THAT(refusal(18, 62), HasSubstr("got 62"));
+  EXPECT_THAT(refusal(60, 0), HasSubstr("0 sections"));
+  EXPECT_THAT(refusal(60, 3), HasSubstr("truncated"));
+  EXPECT_THAT(refusal(47, 0xff), HasSubstr("truncated"));       // e_shoff near 2^63
+  EXPECT_THAT(refusal(64 + 24, 0xff), HasSubstr("section 0"));  // sh_offset; its type is not NOBITS
+}
+
+TEST_F(CudaDeviceTest, KernelAndBufferOutliveTheirDevice) {
+  auto kernel = load();
+  DeviceBuffer buffer(device_, 16);
+  device_.reset();
+  kernel->launch({.block = {32}}, {});
+  EXPECT_EQ(buffer.bytes(), 16u);
+}
+
+TEST_F(CudaDeviceTest, UnloadDisturbsNoCapture) {
+  constexpr int kRelaxed = 2;
+  load();
+  EXPECT_EQ(state_->capture_mode_at_unload, kRelaxed);
+  EXPECT_EQ(state_->capture_mode, 0);
+}
+
+TEST_F(CudaDeviceTest, ThreadWithoutAContextGetsOneAndAnotherContextIsPutBack) {
+  const Driver& driver = device_->context()->driver();
+  std::thread([&] {
+    device_->synchronize(nullptr);
+    ContextHandle current = nullptr;
+    driver.ctx_get_current(&current);
+    EXPECT_EQ(current, device_->context()->handle());
+
+    char other = 0;
+    const auto another = reinterpret_cast<ContextHandle>(&other);
+    driver.ctx_set_current(another);
+    device_->synchronize(nullptr);
+    driver.ctx_get_current(&current);
+    EXPECT_EQ(current, another);
+  }).join();
+}
+
+TEST_F(CudaDeviceTest, ManyThreadsAllocateAndFree) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (std::size_t i = 0; i < 100; ++i) DeviceBuffer(device_, i);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(device_->allocated_bytes(), 0u);
+}
+
+TEST_F(CudaDeviceTest, PoisonedDeviceRepeatsTheFirstError) {
+  auto kernel = load();
+  state_->failures["cuStreamSynchronize"] = 700;
+  EXPECT_THROW(device_->synchronize(nullptr), DriverError);
+  state_->failures.clear();
+  for (const auto& again : std::vector<std::function<void()>>{
+           [&] { device_->synchronize(nullptr); }, [&] { device_->allocate(16, nullptr); },
+           [&] { kernel->launch({.block = {32}}, {}); }, [&] { load(); }}) {
+    EXPECT_THAT(message_of<DriverError>(again), AllOf(HasSubstr("cuStreamSynchronize"), HasSubstr("700")));
+  }
+  EXPECT_EQ(calls("cuLaunchKernelEx"), 0);
+  kernel.reset();
+  device_.reset();
+  state_->live.clear();  // a broken context is left as it is
+}
+
+/// All that a user of the room does, each object going through its whole life.
+void use_everything(const std::vector<std::byte>& cubin) {
+  auto device = open_cuda_device(0, {.initial_bytes = 64, .maximum_bytes = 4096}, kFakeDriver);
+  Stream stream(device->context());
+  const Event start(device->context());
+  const Event stop(device->context());
+  const DeviceBuffer buffer(device, 64, stream.handle());
+  std::array<std::byte, 64> host{};
+  device->copy_in(buffer.address(), host.data(), host.size(), stream.handle());
+  const auto kernel = device->load({.cubin = cubin, .ptx = {}}, "kernel", 128);
+  start.record(stream.handle());
+  kernel->launch({.block = {32}, .stream = stream.handle()}, {});
+  stop.record(stream.handle());
+  stream.wait(stop);
+  stop.synchronize();
+  EXPECT_FLOAT_EQ(stop.milliseconds_since(start), 1.5f);
+  device->fill(buffer.address(), 0, 64, stream.handle());
+  device->copy_out(host.data(), buffer.address(), host.size(), stream.handle());
+  stream.synchronize();
+  device->pool().trim();
+  EXPECT_GT(device->pool().pool_bytes(), 0u);
+}
+
+class FaultMatrix : public FakeDriverTest {
+ protected:
+  /// The calls whose failure must stay silent: they release, in destructors.
+  static bool releases(const std::string& symbol) {
+    return symbol.find("Destroy") != std::string::npos || symbol.find("Release") != std::string::npos ||
+           symbol.find("Unload") != std::string::npos;
+  }
+};
+
+TEST_F(FaultMatrix, EachCallFailingWithEachCodeIsOneExceptionAndNoLeak) {
+  const std::vector<std::byte> cubin = minimal_cubin();
+  use_everything(cubin);
+  ASSERT_EQ(live(), "");
+  std::vector<std::string> symbols;
+  for (const auto& [symbol, count] : state_->calls) {
+    if (symbol != "cuGetProcAddress" && symbol.find("GetError") == std::string::npos) symbols.push_back(symbol);
+  }
+  ASSERT_GT(symbols.size(), 30u);
+
+  for (const std::string& symbol : symbols) {
+    for (const int code : {1, 2, 3, 4, 46, 201, 209, 400, 700, 719, 900, 999}) {
+      SCOPED_TRACE(symbol + " -> " + std::to_string(code));
+      *state_ = {};
+      state_->failures[symbol] = code;
+      bool thrown = false;
+      try {
+        use_everything(cubin);
+      } catch (const OutOfMemory&) {
+        thrown = true;
+        EXPECT_EQ(code, 2);
+      } catch (const DriverError& error) {
+        thrown = true;
+        EXPECT_EQ(error.code(), code);
+        EXPECT_THAT(error.what(), HasSubstr(symbol == "cuInit" ? "cuInit" : symbol));
+      }
+      const bool is_free = symbol == "cuMemFreeAsync";  // reported when it ends the initial reservation
+      const bool is_silent = releases(symbol) || symbol == "cuKernelGetParamInfo" ||
+                             (symbol == "cuThreadExchangeStreamCaptureMode" && !is_fatal(code));
+      EXPECT_EQ(thrown, is_free || !is_silent);
+      EXPECT_EQ(state_->bad_releases, 0);
+      const bool still_releasable =
+          !is_fatal(code) && !releases(symbol) && symbol.find("Ctx") == std::string::npos && !is_free;
+      if (still_releasable) {
+        EXPECT_EQ(live(), "");
+      }
+    }
+  }
+  *state_ = {};
+}
+
+}  // namespace
+}  // namespace tilewright::runtime

@@ -1,0 +1,42 @@
+// How a test talks to the fake libcuda: scripts its answers, reads what was asked of it.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fake_driver {
+
+/// One recorded cuLaunchKernelEx.
+struct Launch {
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned dynamic_smem_bytes;
+  std::map<int, std::vector<unsigned>> attributes;  // id -> first three words of the value
+  std::vector<std::byte> parameters;
+};
+
+struct State {
+  int version = 13000;
+  int device_count = 1;
+  int memory_pools_supported = 1;
+  int static_smem_bytes = 0;
+  std::size_t free_bytes = std::size_t{1} << 30;
+  int capture_status = 0;
+  int capture_mode = 0;  // of the thread
+  int capture_mode_at_unload = 0;
+  std::vector<std::size_t> parameter_sizes;  // of the loaded kernel
+
+  std::map<std::string, int> failures;  // symbol -> code that it returns from now on
+  std::map<std::string, int> calls;     // symbol -> times called
+  std::map<std::string, int> live;      // kind of handle -> how many were not released
+  int bad_releases = 0;                 // releases of what was not live
+  std::vector<Launch> launches;
+  std::size_t release_threshold = 0;
+};
+
+/// The library's one state, exported as fake_driver_state.
+using GetState = State* (*)();
+
+}  // namespace fake_driver

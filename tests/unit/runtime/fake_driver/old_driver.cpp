@@ -1,0 +1,6 @@
+// A libcuda of before CUDA 12: it can say its version and has no cuGetProcAddress_v2.
+
+extern "C" [[gnu::visibility("default")]] int cuDriverGetVersion(int* version) {
+  *version = 11080;
+  return 0;
+}

@@ -1,0 +1,72 @@
+// The Device interface on top of context, pool and module.
+#include "tilewright/runtime/cuda_device.hpp"
+
+#include <utility>
+
+#include "tilewright/base/text.hpp"
+#include "tilewright/runtime/module.hpp"
+
+namespace tilewright::runtime {
+
+CudaDevice::CudaDevice(std::shared_ptr<CudaContext> context, const MemoryPoolOptions& pool)
+    : context_(std::move(context)), pool_(context_, pool) {}
+
+DeviceAddress CudaDevice::allocate(std::size_t bytes, StreamHandle stream) { return pool_.allocate(bytes, stream); }
+
+void CudaDevice::deallocate(DeviceAddress address, StreamHandle stream) noexcept { pool_.deallocate(address, stream); }
+
+void CudaDevice::copy_in(DeviceAddress to, const void* from, std::size_t bytes, StreamHandle stream) {
+  if (bytes == 0) return;
+  const ContextScope scope(*context_);
+  context_->driver().copy_host_to_device(to, from, bytes, stream);
+}
+
+void CudaDevice::copy_out(void* to, DeviceAddress from, std::size_t bytes, StreamHandle stream) {
+  if (bytes == 0) return;
+  const ContextScope scope(*context_);
+  context_->driver().copy_device_to_host(to, from, bytes, stream);
+}
+
+void CudaDevice::fill(DeviceAddress to, std::uint8_t value, std::size_t bytes, StreamHandle stream) {
+  if (bytes == 0) return;
+  const ContextScope scope(*context_);
+  context_->driver().fill_bytes(to, value, bytes, stream);
+}
+
+void CudaDevice::synchronize(StreamHandle stream) {
+  const ContextScope scope(*context_);
+  context_->driver().stream_synchronize(stream);
+}
+
+std::shared_ptr<LoadedKernel> CudaDevice::load(const Image& image, const std::string& symbol,
+                                               std::uint32_t dynamic_smem_bytes) {
+  if (image.cubin.empty()) {
+    throw InvalidArgument(fmt::format("{}: a GPU runs a cubin, and the image has none", printable(symbol)));
+  }
+  return std::make_shared<CudaKernel>(context_, image.cubin, symbol, dynamic_smem_bytes);
+}
+
+std::shared_ptr<CudaDevice> open_cuda_device(int ordinal, const MemoryPoolOptions& pool, const DriverOptions& driver) {
+  return open_cuda_device(ordinal, pool, std::make_shared<Driver>(driver));
+}
+
+std::shared_ptr<CudaDevice> open_cuda_device(int ordinal, const MemoryPoolOptions& pool,
+                                             std::shared_ptr<Driver> driver) {
+  return std::make_shared<CudaDevice>(std::make_shared<CudaContext>(std::move(driver), ordinal), pool);
+}
+
+int cuda_device_count(std::string* why_none, const DriverOptions& options) {
+  int count = 0;
+  std::string reason = "the driver counts no GPU";
+  try {
+    Driver driver(options);
+    driver.initialize();
+    driver.device_get_count(&count);
+  } catch (const Error& error) {
+    reason = error.what();
+  }
+  if (why_none != nullptr) *why_none = count == 0 ? reason : "";
+  return count;
+}
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,30 @@
+// The owned piece of a device's pool.
+#include "tilewright/runtime/device.hpp"
+
+#include <utility>
+
+namespace tilewright::runtime {
+
+DeviceBuffer::DeviceBuffer(std::shared_ptr<Device> device, std::size_t bytes, StreamHandle stream)
+    : device_(std::move(device)), address_(device_->allocate(bytes, stream)), bytes_(bytes), stream_(stream) {}
+
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
+    : device_(std::move(other.device_)),
+      address_(std::exchange(other.address_, 0)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      stream_(std::exchange(other.stream_, nullptr)) {}
+
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
+  DeviceBuffer moved(std::move(other));
+  std::swap(device_, moved.device_);
+  std::swap(address_, moved.address_);
+  std::swap(bytes_, moved.bytes_);
+  std::swap(stream_, moved.stream_);
+  return *this;
+}
+
+DeviceBuffer::~DeviceBuffer() {
+  if (device_ != nullptr && address_ != 0) device_->deallocate(address_, stream_);
+}
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,58 @@
+// Compares a launch with the limits of device and kernel.
+#include "tilewright/runtime/launch.hpp"
+
+namespace tilewright::runtime {
+namespace {
+
+std::uint64_t volume(const Dim3& dim) { return std::uint64_t{dim.x} * dim.y * dim.z; }
+
+bool within(const Dim3& dim, const Dim3& limit) {
+  const auto in = [](std::uint32_t value, std::uint32_t most) { return value - 1 < most; };  // 1 <= value <= most
+  return in(dim.x, limit.x) && in(dim.y, limit.y) && in(dim.z, limit.z);
+}
+
+bool divides(const Dim3& cluster, const Dim3& grid) {
+  return grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
+}
+
+std::string text(const Dim3& dim) { return fmt::format("{}x{}x{}", dim.x, dim.y, dim.z); }
+
+Support check_cluster(const LaunchLimits& device, const Dim3& cluster, const Dim3& grid) {
+  if (cluster == Dim3{}) return {};
+  if (!device.clusters) return refuse("the device launches no clusters, got one of {}", text(cluster));
+  const std::uint64_t ctas = volume(cluster);
+  if (ctas == 0 || ctas > kMaxPortableClusterCtas) {
+    return refuse("cluster {} has {} CTAs, must be 1 to {}", text(cluster), ctas, kMaxPortableClusterCtas);
+  }
+  if (!divides(cluster, grid)) return refuse("grid {} is not a multiple of cluster {}", text(grid), text(cluster));
+  return {};
+}
+
+}  // namespace
+
+Support check_launch(const LaunchLimits& device, const KernelLimits& kernel, const LaunchConfig& config,
+                     std::size_t parameter_bytes) {
+  if (!within(config.grid, device.grid)) {
+    return refuse("grid {} must be from 1x1x1 to {}", text(config.grid), text(device.grid));
+  }
+  if (!within(config.block, device.block) || volume(config.block) > device.threads_per_block) {
+    return refuse("block {} must be from 1x1x1 to {} and at most {} threads, got {}", text(config.block),
+                  text(device.block), device.threads_per_block, volume(config.block));
+  }
+  if (volume(config.block) > kernel.threads_per_block) {
+    return refuse("block {} has {} threads, the kernel's registers leave {}", text(config.block), volume(config.block),
+                  kernel.threads_per_block);
+  }
+  if (config.dynamic_smem_bytes > kernel.dynamic_smem_bytes) {
+    return refuse("dynamic shared memory must be at most the {} bytes the kernel was loaded with, got {}",
+                  kernel.dynamic_smem_bytes, config.dynamic_smem_bytes);
+  }
+  const std::size_t expected = kernel.parameter_bytes;
+  if (parameter_bytes > kMaxParameterBytes || (expected != 0 && parameter_bytes != expected)) {
+    return expected != 0 ? refuse("the kernel takes {} bytes of parameters, got {}", expected, parameter_bytes)
+                         : refuse("parameters must be at most {} bytes, got {}", kMaxParameterBytes, parameter_bytes);
+  }
+  return check_cluster(device, config.cluster, config.grid);
+}
+
+}  // namespace tilewright::runtime

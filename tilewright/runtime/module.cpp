@@ -1,0 +1,180 @@
+// Checks, loads and launches.
+#include "tilewright/runtime/module.hpp"
+
+#include <elf.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "tilewright/base/text.hpp"
+
+namespace tilewright::runtime {
+namespace {
+
+constexpr Elf64_Half kCudaMachine = 190;  // EM_CUDA
+
+/// [offset, offset + count * size) lies inside `total` bytes.
+bool inside(std::uint64_t offset, std::uint64_t count, std::uint64_t size, std::uint64_t total) {
+  return offset <= total && (size == 0 || count <= (total - offset) / size);
+}
+
+template <class T>
+T read(std::span<const std::byte> bytes, std::uint64_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+Support check_sections(std::span<const std::byte> cubin, const Elf64_Ehdr& header) {
+  for (unsigned i = 0; i < header.e_shnum; ++i) {
+    const auto section = read<Elf64_Shdr>(cubin, header.e_shoff + i * sizeof(Elf64_Shdr));
+    if (section.sh_type != SHT_NOBITS && !inside(section.sh_offset, section.sh_size, 1, cubin.size())) {
+      return refuse("cubin of {} bytes is truncated: section {} spans {} bytes from {}", cubin.size(), i,
+                    section.sh_size, section.sh_offset);
+    }
+  }
+  return {};
+}
+
+/// While it lives, this thread may load and unload although a stream is being captured. Without it an unload makes the
+/// driver invalidate the capture.
+class RelaxedCapture {
+ public:
+  explicit RelaxedCapture(Driver& driver) : driver_(driver) { exchange(); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+  ~RelaxedCapture() { exchange(); }
+
+ private:
+  void exchange() {
+    if (driver_.poisoned() || !driver_.is_owner_process()) return;
+    driver_.note(driver_.thread_exchange_capture_mode.raw(&mode_), driver_.thread_exchange_capture_mode.symbol());
+  }
+
+  Driver& driver_;
+  CaptureMode mode_ = CaptureMode::relaxed;
+};
+
+}  // namespace
+
+Support check_cubin(std::span<const std::byte> cubin) {
+  if (cubin.size() < sizeof(Elf64_Ehdr)) {
+    return refuse("a cubin has at least {} bytes, got {}", sizeof(Elf64_Ehdr), cubin.size());
+  }
+  const auto header = read<Elf64_Ehdr>(cubin, 0);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) {
+    return refuse("not a cubin: it does not begin as a 64-bit ELF image");
+  }
+  if (header.e_machine != kCudaMachine) {
+    return refuse("not a cubin: ELF machine must be {} (CUDA), got {}", kCudaMachine, header.e_machine);
+  }
+  if (header.e_shnum == 0 || header.e_shentsize != sizeof(Elf64_Shdr) ||
+      (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr))) {
+    return refuse("damaged cubin: {} sections of {} bytes, {} segments of {}", header.e_shnum, header.e_shentsize,
+                  header.e_phnum, header.e_phentsize);
+  }
+  if (!inside(header.e_shoff, header.e_shnum, sizeof(Elf64_Shdr), cubin.size()) ||
+      !inside(header.e_phoff, header.e_phnum, sizeof(Elf64_Phdr), cubin.size())) {
+    return refuse("cubin of {} bytes is truncated: its tables begin at {} and {}", cubin.size(), header.e_shoff,
+                  header.e_phoff);
+  }
+  return check_sections(cubin, header);
+}
+
+Module::Module(std::shared_ptr<CudaContext> context, std::span<const std::byte> cubin) : context_(std::move(context)) {
+  check_cubin(cubin).or_throw();
+  const ContextScope scope(*context_);
+  const RelaxedCapture relaxed(context_->driver());
+  context_->driver().library_load_data(&handle_, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+}
+
+Module::~Module() {
+  const RelaxedCapture relaxed(context_->driver());
+  release(*context_, context_->driver().library_unload, handle_);
+}
+
+KernelHandle Module::kernel(const std::string& symbol) const {
+  if (!is_identifier(symbol)) {
+    throw InvalidArgument(fmt::format("a kernel's symbol must be an identifier, got \"{}\"", printable(symbol)));
+  }
+  const ContextScope scope(*context_);
+  KernelHandle kernel = nullptr;
+  context_->driver().library_get_kernel(&kernel, handle_, symbol.c_str());
+  return kernel;
+}
+
+CudaKernel::CudaKernel(std::shared_ptr<CudaContext> context, std::span<const std::byte> cubin,
+                       const std::string& symbol, std::uint32_t dynamic_smem_bytes)
+    : context_(std::move(context)), module_(context_, cubin) {
+  const KernelHandle kernel = module_.kernel(symbol);
+  const ContextScope scope(*context_);
+  make_smem_available(kernel, symbol, dynamic_smem_bytes);
+  limits_.threads_per_block = static_cast<std::uint32_t>(attribute(kernel, KernelAttribute::max_threads_per_block));
+  limits_.parameter_bytes = parameter_bytes(kernel);
+  context_->driver().kernel_get_function(&function_, kernel);
+}
+
+int CudaKernel::attribute(KernelHandle kernel, KernelAttribute attribute) const {
+  int value = 0;
+  context_->driver().kernel_get_attribute(&value, attribute, kernel, context_->gpu());
+  return value;
+}
+
+void CudaKernel::make_smem_available(KernelHandle kernel, const std::string& symbol, std::uint32_t dynamic_smem_bytes) {
+  const std::int64_t static_bytes = attribute(kernel, KernelAttribute::static_smem_bytes);
+  const std::int64_t limit = context_->limits().smem_per_block_bytes;
+  if (static_bytes + dynamic_smem_bytes > limit) {
+    throw InvalidArgument(fmt::format("{} needs {} + {} bytes of shared memory, static and dynamic; {} has {} a block",
+                                      symbol, static_bytes, dynamic_smem_bytes, context_->properties().name, limit));
+  }
+  if (dynamic_smem_bytes != 0) {
+    context_->driver().kernel_set_attribute(KernelAttribute::max_dynamic_smem_bytes,
+                                            static_cast<int>(dynamic_smem_bytes), kernel, context_->gpu());
+  }
+  limits_.dynamic_smem_bytes = dynamic_smem_bytes;
+}
+
+std::size_t CudaKernel::parameter_bytes(KernelHandle kernel) const {
+  const auto& param_info = context_->driver().kernel_get_param_info;
+  std::size_t end = 0;
+  std::size_t offset = 0;
+  std::size_t size = 0;
+  if (!param_info.present()) return 0;
+  for (std::size_t i = 0; param_info.raw(kernel, i, &offset, &size) == kSuccess; ++i) end = offset + size;
+  return end;
+}
+
+void CudaKernel::launch(const LaunchConfig& config, std::span<const std::byte> parameters) {
+  check_launch(context_->limits(), limits_, config, parameters.size()).or_throw();
+  const ContextScope scope(*context_);
+
+  std::array<LaunchAttribute, 2> attributes{};
+  unsigned count = 0;
+  if (config.cluster != Dim3{}) {
+    LaunchAttribute& attribute = attributes[count++];
+    attribute.id = LaunchAttribute::kClusterDimension;
+    attribute.cluster = config.cluster;
+  }
+  if (config.programmatic_stream_serialization) {
+    LaunchAttribute& attribute = attributes[count++];
+    attribute.id = LaunchAttribute::kProgrammaticStreamSerialization;
+    attribute.allowed = 1;
+  }
+  const LaunchRecord record{
+      .grid = config.grid,
+      .block = config.block,
+      .dynamic_smem_bytes = config.dynamic_smem_bytes,
+      .stream = config.stream,
+      .attributes = attributes.data(),
+      .attribute_count = count,
+  };
+  std::size_t parameter_bytes = parameters.size();
+  std::array<void*, 5> extra = {kParameterBuffer, const_cast<std::byte*>(parameters.data()), kParameterBufferSize,
+                                &parameter_bytes, kParameterEnd};
+  Driver& driver = context_->driver();
+  driver.check(driver.launch_kernel.raw(&record, function_, nullptr, parameters.empty() ? nullptr : extra.data()),
+               driver.launch_kernel.symbol());
+}
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,61 @@
+// A cubin in the driver and one kernel of it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "tilewright/runtime/cuda_context.hpp"
+#include "tilewright/runtime/launch.hpp"
+
+namespace tilewright::runtime {
+
+/// Whether the bytes are a whole ELF image of CUDA code: header, machine, and every table and section inside the bytes.
+/// The driver takes no length and reads past the end of a truncated image. It finds no other damage: whoever reads
+/// images from disk compares their digest first.
+Support check_cubin(std::span<const std::byte> cubin);
+
+/// A loaded library of the driver; unloads when destroyed.
+class Module {
+ public:
+  /// @throws InvalidArgument when check_cubin refuses the bytes; DriverError, e.g. for code of another architecture.
+  Module(std::shared_ptr<CudaContext> context, std::span<const std::byte> cubin);
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+  ~Module();
+
+  /// @throws InvalidArgument when `symbol` is not an identifier, DriverError when the module has no such kernel.
+  KernelHandle kernel(const std::string& symbol) const;
+
+ private:
+  std::shared_ptr<CudaContext> context_;
+  LibraryHandle handle_ = nullptr;
+};
+
+/// A kernel ready to launch.
+class CudaKernel final : public LoadedKernel {
+ public:
+  /// @throws InvalidArgument when static and dynamic shared memory together exceed the device's limit, and what Module
+  /// throws.
+  CudaKernel(std::shared_ptr<CudaContext> context, std::span<const std::byte> cubin, const std::string& symbol,
+             std::uint32_t dynamic_smem_bytes);
+
+  /// @throws InvalidArgument with the number when the launch exceeds a limit, DriverError.
+  void launch(const LaunchConfig& config, std::span<const std::byte> parameters) override;
+
+  const KernelLimits& limits() const { return limits_; }
+  /// The CUfunction, for use with the driver directly.
+  FunctionHandle function() const { return function_; }
+
+ private:
+  void make_smem_available(KernelHandle kernel, const std::string& symbol, std::uint32_t dynamic_smem_bytes);
+  int attribute(KernelHandle kernel, KernelAttribute attribute) const;
+  std::size_t parameter_bytes(KernelHandle kernel) const;
+
+  std::shared_ptr<CudaContext> context_;
+  Module module_;
+  FunctionHandle function_ = nullptr;
+  KernelLimits limits_;
+};
+
+}  // namespace tilewright::runtime

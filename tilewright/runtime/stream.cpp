@@ -1,0 +1,47 @@
+// Creates, waits for and destroys a stream.
+#include "tilewright/runtime/stream.hpp"
+
+#include <utility>
+
+namespace tilewright::runtime {
+
+Stream::Stream(std::shared_ptr<CudaContext> context) : context_(std::move(context)) {
+  const ContextScope scope(*context_);
+  context_->driver().stream_create(&handle_, kStreamNonBlocking);
+}
+
+Stream::Stream(Stream&& other) noexcept
+    : context_(std::move(other.context_)), handle_(std::exchange(other.handle_, nullptr)) {}
+
+Stream& Stream::operator=(Stream&& other) noexcept {
+  std::swap(context_, other.context_);
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+
+Stream::~Stream() {
+  if (handle_ != nullptr) release(*context_, context_->driver().stream_destroy, handle_);
+}
+
+void Stream::synchronize() const {
+  const ContextScope scope(*context_);
+  context_->driver().stream_synchronize(handle_);
+}
+
+void Stream::wait(const Event& event) const {
+  const ContextScope scope(*context_);
+  context_->driver().stream_wait_event(handle_, event.handle(), 0);
+}
+
+bool Stream::is_capturing() const {
+  const ContextScope scope(*context_);
+  return runtime::is_capturing(context_->driver(), handle_);
+}
+
+bool is_capturing(Driver& driver, StreamHandle stream) {
+  CaptureStatus status = CaptureStatus::none;
+  driver.stream_is_capturing(stream, &status);
+  return status != CaptureStatus::none;
+}
+
+}  // namespace tilewright::runtime
