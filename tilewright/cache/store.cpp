@@ -102,7 +102,7 @@ ArtifactPtr Store::find(const Key& key) {
   return found;
 }
 
-void Store::insert(const Key& key, ArtifactPtr artifact) {
+void Store::insert(const Key& key, const ArtifactPtr& artifact) {
   remember(key, artifact);
   publish(key, *artifact);
 }

@@ -73,7 +73,7 @@ class Store {
   ArtifactPtr find(const Key& key);
 
   /// Keeps it in memory and, if it can, on disk.
-  void insert(const Key& key, ArtifactPtr artifact);
+  void insert(const Key& key, const ArtifactPtr& artifact);
 
   Counters counters() const;
 

@@ -41,7 +41,8 @@ std::shared_ptr<runtime::Device> open_device(const Options& options) {
   int ordinal = -1;
   const auto [end, status] = std::from_chars(which.data(), which.data() + which.size(), ordinal);
   if (kind != "cuda" || status != std::errc() || end != which.data() + which.size() || ordinal < 0) {
-    throw InvalidArgument(fmt::format("unknown device '{}': auto, cuda:N, emulator:sm_80 and emulator:sm_90a are known", printable(device)));
+    throw InvalidArgument(fmt::format("unknown device '{}': auto, cuda:N, emulator:sm_80 and emulator:sm_90a are known",
+                                      printable(device)));
   }
   return open_cuda(options, ordinal);
 }

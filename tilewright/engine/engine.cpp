@@ -129,7 +129,8 @@ std::shared_ptr<const compile::Artifact> Engine::compile(const registry::KernelP
   return compile(std::span(&kernel, 1)).front();
 }
 
-std::shared_ptr<runtime::LoadedKernel> Engine::State::load(const registry::KernelPtr& kernel, const plan::Launch& launch) {
+std::shared_ptr<runtime::LoadedKernel> Engine::State::load(const registry::KernelPtr& kernel,
+                                                           const plan::Launch& launch) {
   {
     const std::scoped_lock lock(mutex);
     if (const auto found = loaded.find(kernel->name()); found != loaded.end()) return found->second;
@@ -146,6 +147,11 @@ PreparedGemm Engine::prepare(const op::Gemm& arguments, const registry::KernelPt
   op::validate(arguments).or_throw();
   PreparedGemm prepared;
   prepared.is_empty_ = arguments.m() == 0 || arguments.n() == 0;
+  if (const op::MemoryDevice here = memory_device(device()->properties());
+      !prepared.is_empty_ && arguments.d.device != here) {
+    throw InvalidArgument(fmt::format("the operands are on {}, this engine's device is {}",
+                                      op::to_string(arguments.d.device), op::to_string(here)));
+  }
   if (kernel != nullptr) {
     kernel->supports(arguments).or_throw();
     prepared.kernel_ = kernel;

@@ -3,15 +3,15 @@
 namespace tilewright::engine {
 namespace {
 
-op::MemoryDevice memory_device(const runtime::DeviceProperties& properties) {
-  return {properties.emulated ? op::MemoryDevice::Kind::emulator : op::MemoryDevice::Kind::cuda, properties.ordinal};
-}
-
 bool is_packed(const op::Tensor& tensor) {
   return op::span_bytes(tensor) == tensor.shape[0] * tensor.shape[1] * bytes(tensor.dtype);
 }
 
 }  // namespace
+
+op::MemoryDevice memory_device(const runtime::DeviceProperties& properties) {
+  return {properties.emulated ? op::MemoryDevice::Kind::emulator : op::MemoryDevice::Kind::cuda, properties.ordinal};
+}
 
 HostOperands::HostOperands(const op::Gemm& host, const std::shared_ptr<runtime::Device>& device,
                            runtime::StreamHandle stream)

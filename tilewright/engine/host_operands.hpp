@@ -8,6 +8,9 @@
 
 namespace tilewright::engine {
 
+/// Where memory of this device lives, as tensors say it.
+op::MemoryDevice memory_device(const runtime::DeviceProperties& properties);
+
 class HostOperands {
  public:
   /// Copies in what the call reads: A and B unless their product counts as 0, C where it is read, and D where it has

@@ -13,10 +13,10 @@ namespace tilewright::engine {
 struct Options {
   std::string device = "auto";  // auto, cuda, cuda:N, emulator, emulator:sm_80, emulator:sm_90a
   compile::ToolchainOptions toolchain;
-  std::string cache_dir;        // empty: the usual places
+  std::string cache_dir;  // empty: the usual places
   bool cache_on_disk = true;
   std::int64_t cache_max_bytes = std::int64_t{2} << 30;
-  int compile_threads = 0;      // 0: one a core, at most 8
+  int compile_threads = 0;  // 0: one a core, at most 8
   std::int64_t pool_initial_bytes = 0;
   std::int64_t pool_maximum_bytes = 0;  // 0: all of the device
 
@@ -27,7 +27,8 @@ struct Options {
 };
 
 /// "auto" is the first GPU, or the emulator of sm_90a where there is none.
-/// @throws InvalidArgument for a name that is none of these, DriverError or ToolchainNotFound for a GPU that is not there.
+/// @throws InvalidArgument for a name that is none of these, DriverError or ToolchainNotFound for a GPU that is not
+/// there.
 std::shared_ptr<runtime::Device> open_device(const Options& options);
 
 }  // namespace tilewright::engine

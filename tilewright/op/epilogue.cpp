@@ -5,6 +5,8 @@
 #include <limits>
 #include <numbers>
 
+#include "tilewright/base/text.hpp"
+
 namespace tilewright::op {
 namespace {
 
@@ -161,6 +163,8 @@ std::optional<std::string> Epilogue::gate(EpilogueOp leaf) const {
 }
 
 Support validate(const Epilogue& epilogue) {
+  if (!is_identifier(epilogue.name))
+    return refuse("an epilogue's name must be an identifier, got '{}'", printable(epilogue.name));
   if (epilogue.nodes.empty()) return refuse("epilogue '{}' has no nodes", epilogue.name);
   if (epilogue.compute != DType::f32 && epilogue.compute != DType::f64 && epilogue.compute != DType::s32) {
     return refuse("an epilogue computes in f32, f64 or s32, got {}", name(epilogue.compute));
@@ -173,7 +177,13 @@ Support validate(const Epilogue& epilogue) {
         return refuse("epilogue node {} ({}) takes node {}, which is not an earlier one", i, name(node.op), input);
       }
     }
-    if (node.op == EpilogueOp::scalar && node.label.empty()) return refuse("epilogue node {} is a scalar without a name", i);
+    if (node.op == EpilogueOp::scalar && !is_identifier(node.label)) {
+      return refuse("epilogue node {} is a scalar whose name must be an identifier, got '{}'", i,
+                    printable(node.label));
+    }
+    if (node.op == EpilogueOp::constant && !std::isfinite(node.value)) {
+      return refuse("epilogue node {} is the constant {}, which is not finite", i, node.value);
+    }
     if (epilogue.compute == DType::s32 && row(node.op).needs_float) {
       return refuse("epilogue node {} ({}) needs a float compute type, got s32", i, name(node.op));
     }
@@ -317,9 +327,10 @@ Result<Epilogue> named_epilogue(std::string_view text, DType output, DType compu
   } else if (const std::optional<Activation> activation = parse_activation(rest)) {
     epilogue = linear_combination_generic(*activation, compute);
   } else {
-    return refuse("unknown epilogue '{}': known are linear_combination, clamp, relu, leaky_relu, tanh, sigmoid, silu, "
-                  "hardswish, gelu, identity",
-                  text);
+    return refuse(
+        "unknown epilogue '{}': known are linear_combination, clamp, relu, leaky_relu, tanh, sigmoid, silu, "
+        "hardswish, gelu, identity",
+        text);
   }
   if (const Support valid = validate(epilogue); !valid) return refuse("{}", valid.reason());
   return epilogue;

@@ -46,7 +46,8 @@ struct EpilogueNode {
   bool operator==(const EpilogueNode&) const = default;
 };
 
-/// A directed acyclic graph in topological order; the last node is stored to D, rounded to its type, integers saturated.
+/// A directed acyclic graph in topological order; the last node is stored to D, rounded to its type, integers
+/// saturated.
 struct Epilogue {
   std::string name;            // "linear_combination"
   DType compute = DType::f32;  // type of every node: f32, f64 or s32
@@ -62,7 +63,8 @@ struct Epilogue {
   std::optional<std::string> gate(EpilogueOp leaf) const;
 };
 
-/// Refuses inputs that are not earlier nodes, unnamed scalars, and functions that the compute type lacks.
+/// Refuses names that are not identifiers, inputs that are not earlier nodes, constants that are not finite, and
+/// functions that the compute type lacks.
 Support validate(const Epilogue& epilogue);
 
 /// One line that determines the code: "linear_combination f32 add(mul($alpha,acc),mul($beta,c))". Values of scalars are

@@ -135,7 +135,8 @@ void fill_integers(const Tensor& tensor, std::int64_t low, std::int64_t high, st
   TILEWRIGHT_CHECK(low <= high && high - low < (std::int64_t{1} << 32), "integers of [{}, {}]", low, high);
   Random random(seed);
   const auto count = static_cast<std::uint64_t>(high - low + 1);
-  fill_with(tensor, [&] { return static_cast<double>(low + static_cast<std::int64_t>((random.next() >> 32) % count)); });
+  fill_with(tensor,
+            [&] { return static_cast<double>(low + static_cast<std::int64_t>((random.next() >> 32) % count)); });
 }
 
 void fill_normal(const Tensor& tensor, double deviation, std::uint64_t seed) {

@@ -30,9 +30,11 @@ Support check_types(const Gemm& gemm) {
   const DType a = gemm.a.dtype;
   const DType b = gemm.b.dtype;
   for (const auto& [role, type] : {std::pair{"A", a}, {"B", b}, {"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
-    if (type == DType::tf32) return refuse("{} is tf32, which is a math type: store f32 and ask for multiply_add_tf32", role);
+    if (type == DType::tf32)
+      return refuse("{} is tf32, which is a math type: store f32 and ask for multiply_add_tf32", role);
   }
-  if (a == DType::s32 || b == DType::s32) return refuse("A and B must be f64, f32, f16, bf16, s8 or u8, got {} and {}", name(a), name(b));
+  if (a == DType::s32 || b == DType::s32)
+    return refuse("A and B must be f64, f32, f16, bf16, s8 or u8, got {} and {}", name(a), name(b));
   if (a != b && !(is_byte(a) && is_byte(b))) return refuse("A is {} and B is {}: they must agree", name(a), name(b));
   if (gemm.math != MathOperation::multiply_add && a != DType::f32) {
     return refuse("{} takes f32 operands, got {}", name(gemm.math), name(a));
@@ -49,7 +51,8 @@ Support check_types(const Gemm& gemm) {
   };
   for (const auto& [role, type] : {std::pair{"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
     const bool used = role[0] == 'D' || gemm.epilogue.reads_source();
-    if (used && !storable(type)) return refuse("{} is {}, which a product of {} cannot be stored to or read from", role, name(type), name(a));
+    if (used && !storable(type))
+      return refuse("{} is {}, which a product of {} cannot be stored to or read from", role, name(type), name(a));
   }
   return {};
 }
@@ -62,11 +65,14 @@ Support check_epilogue(const Gemm& gemm) {
                   gemm.accumulator == DType::f64 ? "f64" : "f32 or s32", name(compute));
   }
   if (compute != DType::s32) return {};
-  if (gemm.accumulator != DType::s32) return refuse("an epilogue that computes in s32 needs an s32 accumulator, got {}", name(gemm.accumulator));
+  if (gemm.accumulator != DType::s32)
+    return refuse("an epilogue that computes in s32 needs an s32 accumulator, got {}", name(gemm.accumulator));
   for (const std::string& label : gemm.epilogue.scalars()) {
     const double value = scalar_value(gemm.epilogue, label, gemm.alpha, gemm.beta);
     const bool fits = value == std::trunc(value) && std::fabs(value) <= std::numeric_limits<std::int32_t>::max();
-    if (!fits) return refuse("{} must be a 32-bit integer where the epilogue computes in s32, got {}; compute in f32 instead", label, value);
+    if (!fits)
+      return refuse("{} must be a 32-bit integer where the epilogue computes in s32, got {}; compute in f32 instead",
+                    label, value);
   }
   return {};
 }
@@ -110,10 +116,12 @@ Support check_memory(const Gemm& gemm) {
     const auto size = static_cast<std::uint64_t>(bytes(operand.tensor.dtype));
     if (operand.tensor.address == 0) return refuse("{} is a null pointer", operand.role);
     if (operand.tensor.address % size != 0) {
-      return refuse("{} must be aligned to its element of {} bytes, got address {:#x}", operand.role, size, operand.tensor.address);
+      return refuse("{} must be aligned to its element of {} bytes, got address {:#x}", operand.role, size,
+                    operand.tensor.address);
     }
     if (operand.tensor.device != gemm.d.device) {
-      return refuse("{} is on {} and D on {}", operand.role, to_string(operand.tensor.device), to_string(gemm.d.device));
+      return refuse("{} is on {} and D on {}", operand.role, to_string(operand.tensor.device),
+                    to_string(gemm.d.device));
     }
     const bool is_d_itself = operand.tensor == gemm.d && (operand.role == "C" || operand.role == "D");
     const Interval in = interval(operand.tensor);

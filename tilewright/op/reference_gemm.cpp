@@ -58,16 +58,20 @@ double largest(DType type) {
   }
 }
 
-// An operand's element as the multiplier sees it.
+// What is lost of a product, relative to it. tf32: each operand is rounded with an error below 2/3 of 2^-10. 3xTF32:
+// the part of each operand below its two tf32 parts, 2^-20, and the product of the two low parts, 2^-20.
+constexpr double kTf32Products = 1.34 * 0x1p-10;
+constexpr double kSplitProducts = 3.01 * 0x1p-20;
+
+// An operand's element as the multiplier sees it, where that is one value whatever the kernel.
 double as_multiplied(MathOperation math, double value) {
   switch (math) {
-    case MathOperation::multiply_add_tf32:
-      return round_to_tf32(static_cast<float>(value));
     case MathOperation::multiply_add_fast_f16:
       return round_to(DType::f16, value);
     case MathOperation::multiply_add_fast_bf16:
       return round_to(DType::bf16, value);
     case MathOperation::multiply_add:
+    case MathOperation::multiply_add_tf32:
     case MathOperation::multiply_add_fast_f32:
       return value;
   }
@@ -89,7 +93,8 @@ Bounded accumulator(const Gemm& gemm, const Dot& dot) {
   const Roundoff unit = roundoff(gemm.accumulator);
   const double additions = static_cast<double>(gemm.k()) + 2.0;
   double relative = additions * 2.0 * unit.relative;
-  if (gemm.math == MathOperation::multiply_add_fast_f32) relative += 0x1p-20;
+  if (gemm.math == MathOperation::multiply_add_tf32) relative += kTf32Products;
+  if (gemm.math == MathOperation::multiply_add_fast_f32) relative += kSplitProducts;
   return {dot.sum, dot.magnitude * relative + additions * unit.absolute};
 }
 
@@ -164,7 +169,8 @@ class BoundedEpilogue {
         return is_exact ? accumulated : rounded(accumulated, unit_);
       }
       case EpilogueOp::source:
-        return reads_source_ ? Bounded{source, std::fabs(source - round_to(gemm_.epilogue.compute, source))} : Bounded{};
+        return reads_source_ ? Bounded{source, std::fabs(source - round_to(gemm_.epilogue.compute, source))}
+                             : Bounded{};
       case EpilogueOp::scalar:
       case EpilogueOp::constant:
         return leaves_[index];

@@ -9,8 +9,8 @@
 namespace tilewright::op {
 
 /// Writes D. Products and sums are formed in f64, which is exact for integer operands (s32 accumulators wrap); operands
-/// are first rounded as the math operation rounds them; the epilogue is op::evaluate in f64; one rounding into D's type.
-/// Where beta is 0 C is not read, where alpha or k is 0 neither are A and B.
+/// are first rounded where the math operation rounds to f16 or bf16; the epilogue is op::evaluate in f64; one rounding
+/// into D's type. Where beta is 0 C is not read, where alpha or k is 0 neither are A and B.
 /// @pre validate(gemm), every tensor on the host
 void reference_gemm(const Gemm& gemm);
 
@@ -35,7 +35,8 @@ struct Comparison {
   bool is_within_bound() const { return outside == 0; }
 };
 
-/// "65536 of 65536 elements exact" or "65536 elements within the error bound (60000 exact, max error 1.2e-07)" or what is wrong.
+/// "65536 of 65536 elements exact" or "65536 elements within the error bound (60000 exact, max error 1.2e-07)" or what
+/// is wrong.
 std::string to_string(const Comparison& comparison);
 
 /// Compares the D that a kernel left with the oracle, element by element.
@@ -43,7 +44,8 @@ std::string to_string(const Comparison& comparison);
 /// The bound, per element: an accumulator of unit roundoff u is within (k+2) * 2u * sum|a||b| of the exact sum in any
 /// order of addition (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1: k u; twice that because
 /// tensor cores truncate where a CPU rounds: Fasi, Higham, Mikaitis, Pranesh, Numerical Behavior of NVIDIA Tensor
-/// Cores, 2021); 3xTF32 leaves out low * low and a remainder of each operand, 2^-20 of sum|a||b| together; every
+/// Cores, 2021); tf32 rounds each operand with an error below 2/3 * 2^-10;
+/// 3xTF32 leaves out low * low and a remainder of each operand, 3 * 2^-20 of sum|a||b| together; every
 /// epilogue operation adds one roundoff of the compute type (transcendentals four units in the last place, CUDA's
 /// documented figures) and carries its inputs' errors along; the last rounding adds half a unit of D's type.
 ///

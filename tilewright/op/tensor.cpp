@@ -91,7 +91,8 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
   const auto fits = [&](int contiguous) {
     const int other = 1 - contiguous;
     const bool unit = tensor.stride[contiguous] == 1 || tensor.shape[contiguous] <= 1;
-    return unit && (tensor.shape[other] <= 1 || tensor.stride[other] >= std::max<std::int64_t>(1, tensor.shape[contiguous]));
+    return unit &&
+           (tensor.shape[other] <= 1 || tensor.stride[other] >= std::max<std::int64_t>(1, tensor.shape[contiguous]));
   };
   for (const int contiguous : {1, 0}) {
     if (!fits(contiguous)) continue;

@@ -11,6 +11,8 @@ constexpr double kFillAndDrainClocks = 1500;
 // Share of a unit's peak that well-fed warps reach; fewer than 8 warps on a SM leave issue slots empty.
 constexpr double kPeakShare = 0.9;
 constexpr double kWarpsToHideLatency = 8;
+// What does not hide behind the slower of multiplying and reading shared memory, as a share of the faster.
+constexpr double kOverlapLoss = 0.15;
 // Instructions of other kinds that one SM issues a clock.
 constexpr double kIssuesPerClock = 4;
 
@@ -44,13 +46,15 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double multiply = tile_area * k * input.instructions_per_fma / (input.fma_per_clock * share);
   const double smem = input.smem_bytes_per_k * k / limits.smem_bytes_per_clock_per_sm;
   const double copies = input.copy_instructions_per_k * k / 32 / kIssuesPerClock;
-  const double sm_clocks = per_sm * (std::max(multiply, smem) + copies) + std::ceil(per_sm / together) * kFillAndDrainClocks;
+  const double sm_clocks = per_sm * (std::max(multiply, smem) + kOverlapLoss * std::min(multiply, smem) + copies) +
+                           std::ceil(per_sm / together) * kFillAndDrainClocks;
 
   const double tile_bytes = (input.tile.m * input.element_bytes_a + input.tile.n * input.element_bytes_b) * k;
   const double l2_clocks = ctas * tile_bytes / limits.l2_bytes_per_clock;
   const double m = static_cast<double>(input.m);
   const double n = static_cast<double>(input.n);
-  const double dram_bytes = m * k * input.element_bytes_a + n * k * input.element_bytes_b + m * n * input.element_bytes_d;
+  const double dram_bytes =
+      m * k * input.element_bytes_a + n * k * input.element_bytes_b + m * n * input.element_bytes_d;
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double dram_us = dram_bytes / limits.dram_bytes_per_s * 1e6;
   return limits.launch_us + std::max(std::max(sm_clocks, l2_clocks) / clocks_per_us, dram_us);

@@ -13,12 +13,12 @@ struct CostInput {
   std::int64_t m = 0, n = 0, k = 0;  // of the problem as computed
   TileShape tile;
   int threads = 0;
-  int registers = 0;                 // per thread
+  int registers = 0;  // per thread
   int smem_bytes = 0;
   int element_bytes_a = 0, element_bytes_b = 0, element_bytes_d = 0;
-  double fma_per_clock = 0;          // of one SM's unit, at its peak
-  double instructions_per_fma = 1;   // 3 for 3xTF32
-  double smem_bytes_per_k = 0;       // that one CTA's warps read for one step of K
+  double fma_per_clock = 0;            // of one SM's unit, at its peak
+  double instructions_per_fma = 1;     // 3 for 3xTF32
+  double smem_bytes_per_k = 0;         // that one CTA's warps read for one step of K
   double copy_instructions_per_k = 0;  // that one CTA's threads issue to fill shared memory, one step of K
 };
 

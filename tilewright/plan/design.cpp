@@ -9,9 +9,9 @@ std::string_view name(OpClass op_class) { return op_class == OpClass::simt ? "si
 std::string to_string(const Design& design) {
   const TileDescription& tile = design.tile;
   const MathInstruction& math = tile.math_instruction;
-  return fmt::format("{} {} {} {} {} s{} w{} r{}", design.target.name(), name(math.op_class), fmt::join(math.shape, "x"),
-                     fmt::join(tile.threadblock_shape, "x"), op::name(math.math_operation), tile.stages,
-                     fmt::join(tile.warp_count, "x"), design.raster.width);
+  return fmt::format("{} {} {} {} {} s{} w{} r{}", design.target.name(), name(math.op_class),
+                     fmt::join(math.shape, "x"), fmt::join(tile.threadblock_shape, "x"), op::name(math.math_operation),
+                     tile.stages, fmt::join(tile.warp_count, "x"), design.raster.width);
 }
 
 }  // namespace tilewright::plan

@@ -24,36 +24,75 @@ void append_scalar(Launch& launch, DType compute, double value) {
   }
 }
 
+// The description as a problem without elements: what is wrong with that is wrong with every problem of the kind.
+Support check_description(const op::GemmDescription& description) {
+  const auto empty = [](const op::TensorDescription& tensor) {
+    return op::matrix(std::uint64_t{0}, tensor.element, 0, 0, tensor.layout);
+  };
+  op::Gemm gemm;
+  gemm.a = empty(description.a);
+  gemm.b = empty(description.b);
+  gemm.c = empty(description.c);
+  gemm.d = empty(description.d);
+  gemm.accumulator = description.accumulator;
+  gemm.math = description.math;
+  gemm.epilogue = description.epilogue;
+  if (const Support valid = op::validate(gemm); !valid) return valid;
+  for (const auto& [role, alignment] : {std::pair{'A', description.a.alignment},
+                                        {'B', description.b.alignment},
+                                        {'C', description.c.alignment},
+                                        {'D', description.d.alignment}}) {
+    if (!is_power_of_two(alignment)) return refuse("alignment of {} must be a power of two, got {}", role, alignment);
+  }
+  return {};
+}
+
+Support check_tile(const TileDescription& tile, int max_threads) {
+  // Beyond any tile that fits shared memory and registers, and small enough that no product of them overflows.
+  constexpr int kMaxExtent = 1024;
+  constexpr int kMaxStages = 64;
+  const auto [tile_m, tile_n, tile_k] = tile.threadblock_shape;
+  const auto [warps_m, warps_n, warps_k] = tile.warp_count;
+  for (const auto& [what, value] : {std::pair{'m', tile_m}, {'n', tile_n}, {'k', tile_k}}) {
+    if (value < 1 || value > kMaxExtent) {
+      return refuse("threadblock shape {} must be from 1 to {}, got {}", what, kMaxExtent, value);
+    }
+  }
+  for (const auto& [what, value] : {std::pair{'m', warps_m}, {'n', warps_n}}) {
+    if (!is_power_of_two(value)) return refuse("warp count {} must be a power of two, got {}", what, value);
+  }
+  if (warps_k != 1) return refuse("warp count k must be 1, got {}: warps do not split K", warps_k);
+  if (tile.stages < 2) return refuse("stages must be at least 2, one filled while one is read, got {}", tile.stages);
+  if (tile.stages > kMaxStages) return refuse("stages must be at most {}, got {}", kMaxStages, tile.stages);
+  if (const std::int64_t warps = std::int64_t{warps_m} * warps_n; warps > max_threads / 32) {
+    return refuse("{} warps, more than the {} of a CTA of {} threads", warps, max_threads / 32, max_threads);
+  }
+  if (tile_m % warps_m != 0)
+    return refuse("threadblock shape m {} is not divisible by warp count m {}", tile_m, warps_m);
+  if (tile_n % warps_n != 0)
+    return refuse("threadblock shape n {} is not divisible by warp count n {}", tile_n, warps_n);
+  return {};
+}
+
 }  // namespace
 
 Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const Design& design) {
   const TileDescription& tile = design.tile;
-  const auto [tile_m, tile_n, tile_k] = tile.threadblock_shape;
-  const auto [warps_m, warps_n, warps_k] = tile.warp_count;
-  for (const auto& [what, value] : {std::pair{"threadblock shape m", tile_m}, {"threadblock shape n", tile_n}, {"threadblock shape k", tile_k}}) {
-    if (value < 1) return refuse("{} must be at least 1, got {}", what, value);
+  if (design.target.sm < 80) return refuse("cp.async needs sm_80, the target is {}", design.target.name());
+  if (const Support valid = check_description(description); !valid) return refuse("{}", valid.reason());
+  if (const Support valid = check_tile(tile, arch::limits(design.target).max_threads_per_block); !valid) {
+    return refuse("{}", valid.reason());
   }
-  for (const auto& [what, value] : {std::pair{"warp count m", warps_m}, {"warp count n", warps_n}}) {
-    if (!is_power_of_two(value)) return refuse("{} must be a power of two, got {}", what, value);
-  }
-  if (warps_k != 1) return refuse("warp count k must be 1, got {}: warps do not split K", warps_k);
-  if (tile.stages < 2) return refuse("stages must be at least 2, one filled while one is read, got {}", tile.stages);
   if (design.raster.width > 8 || !is_power_of_two(design.raster.width)) {
     return refuse("raster width must be 1, 2, 4 or 8, got {}", design.raster.width);
   }
-  const int max_threads = arch::limits(design.target).max_threads_per_block;
-  if (warps_m * warps_n > max_threads / 32) {
-    return refuse("{} warps are {} threads, more than the {} of a CTA", warps_m * warps_n, 32 * warps_m * warps_n, max_threads);
-  }
-  if (tile_m % warps_m != 0) return refuse("threadblock shape m {} is not divisible by warp count m {}", tile_m, warps_m);
-  if (tile_n % warps_n != 0) return refuse("threadblock shape n {} is not divisible by warp count n {}", tile_n, warps_n);
 
   GemmTile plan;
   plan.is_transposed = description.d.layout == op::MatrixLayout::column_major;
   plan.operands = plan.is_transposed ? op::transposed(description) : description;
-  plan.tile = {tile_m, tile_n, tile_k};
-  plan.warps_m = warps_m;
-  plan.warps_n = warps_n;
+  plan.tile = {tile.threadblock_shape[0], tile.threadblock_shape[1], tile.threadblock_shape[2]};
+  plan.warps_m = tile.warp_count[0];
+  plan.warps_n = tile.warp_count[1];
   if (plan.is_transposed) {
     std::swap(plan.tile.m, plan.tile.n);
     std::swap(plan.warps_m, plan.warps_n);
@@ -71,7 +110,8 @@ Support check_smem(int smem_bytes, const Target& target) {
   return {};
 }
 
-Support check_instruction(const op::GemmDescription& description, const MathInstruction& instruction, OpClass expected) {
+Support check_instruction(const op::GemmDescription& description, const MathInstruction& instruction,
+                          OpClass expected) {
   if (instruction.op_class != expected) {
     return refuse("needs a {} instruction, got {}", name(expected), name(instruction.op_class));
   }

@@ -12,7 +12,7 @@
 namespace tilewright::plan {
 
 struct Launch {
-  std::array<std::uint32_t, 3> grid{1, 1, 1};  // CTAs
+  std::array<std::uint32_t, 3> grid{1, 1, 1};   // CTAs
   std::array<std::uint32_t, 3> block{1, 1, 1};  // threads
   std::uint32_t dynamic_smem_bytes = 0;
 
@@ -23,13 +23,16 @@ struct Launch {
   template <class T>
   void append(const T& value) {
     const std::size_t at = (parameter_size_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
-    TILEWRIGHT_CHECK(at + sizeof(T) <= parameter_bytes_.size(), "kernel parameters exceed {} bytes", parameter_bytes_.size());
+    TILEWRIGHT_CHECK(at + sizeof(T) <= parameter_bytes_.size(), "kernel parameters exceed {} bytes",
+                     parameter_bytes_.size());
     std::memcpy(parameter_bytes_.data() + at, &value, sizeof(T));
     parameter_size_ = at + sizeof(T);
   }
 
   /// Rounds the struct's size up to its alignment, as C++ does.
-  void finish(std::size_t alignment = 8) { parameter_size_ = (parameter_size_ + alignment - 1) / alignment * alignment; }
+  void finish(std::size_t alignment = 8) {
+    parameter_size_ = (parameter_size_ + alignment - 1) / alignment * alignment;
+  }
 
  private:
   std::array<std::byte, 256> parameter_bytes_{};

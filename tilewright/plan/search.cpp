@@ -10,52 +10,64 @@ struct TileRow {
   std::array<int, 3> shape;
   int stages;
   std::array<int, 3> warps;
+  int instruction_k = 0;  // f64 only: the shape m16n8k? that was best for the tile
 };
 
 constexpr int kRasterWidth = 8;  // columns of tiles walked together: keeps a wave's operands of 8192^3 in L2
 
-// Tile k of tensor-core rows is in bytes of the operands, so that one table serves all widths: 64 bytes is k 32 of f16.
+// Tile k of tensor-core rows is in bytes of the operands, so that one table serves all widths: 128 bytes is k 64 of
+// f16, and one line of the shared-memory banks.
 constexpr std::array<TileRow, 9> kTensorTiles{{
-    {{128, 256, 64}, 3, {2, 4, 1}},
-    {{256, 128, 64}, 3, {4, 2, 1}},
-    {{128, 128, 64}, 4, {2, 2, 1}},
+    {{128, 256, 128}, 3, {2, 4, 1}},
+    {{256, 128, 128}, 3, {4, 2, 1}},
     {{128, 128, 128}, 3, {2, 2, 1}},
-    {{128, 64, 64}, 5, {2, 2, 1}},
-    {{64, 128, 64}, 5, {2, 2, 1}},
+    {{128, 128, 64}, 4, {2, 2, 1}},
+    {{128, 64, 128}, 3, {2, 2, 1}},
+    {{64, 128, 128}, 3, {2, 2, 1}},
     {{64, 64, 128}, 4, {2, 2, 1}},
     {{64, 64, 64}, 6, {2, 2, 1}},
     {{32, 32, 128}, 4, {2, 2, 1}},
 }};
 
-// f64 and 3xTF32 hold twice the registers an element: smaller warp tiles.
-constexpr std::array<TileRow, 6> kWideTiles{{
-    {{128, 128, 128}, 3, {4, 2, 1}},
-    {{128, 128, 64}, 4, {4, 2, 1}},
-    {{128, 64, 128}, 3, {4, 2, 1}},
-    {{64, 64, 128}, 4, {2, 2, 1}},
-    {{64, 64, 64}, 4, {2, 2, 1}},
+// 3xTF32 keeps two parts of an operand and two sets of sums: smaller warp tiles.
+constexpr std::array<TileRow, 5> kSplitTiles{{
+    {{128, 128, 128}, 3, {2, 4, 1}},
+    {{128, 64, 128}, 3, {2, 2, 1}},
+    {{64, 128, 128}, 3, {2, 2, 1}},
+    {{64, 64, 128}, 3, {2, 2, 1}},
     {{32, 32, 128}, 4, {2, 2, 1}},
 }};
 
+constexpr std::array<TileRow, 3> kDoubleTiles{{
+    {{128, 128, 128}, 3, {4, 2, 1}, 4},
+    {{64, 64, 128}, 4, {2, 2, 1}, 8},
+    {{32, 32, 128}, 4, {2, 2, 1}, 8},
+}};
+
 constexpr std::array<TileRow, 5> kSimtTiles{{
-    {{128, 128, 8}, 4, {2, 4, 1}},
     {{128, 128, 16}, 3, {2, 4, 1}},
+    {{128, 128, 8}, 4, {2, 4, 1}},
     {{128, 64, 8}, 4, {2, 2, 1}},
     {{64, 64, 8}, 4, {2, 1, 1}},
     {{32, 32, 16}, 3, {1, 1, 1}},
 }};
 
-// The instruction of a description's types, largest k first; f64 has its larger shapes on sm_90 only.
-std::array<int, 3> tensor_instruction(const op::GemmDescription& description, const Target& target) {
-  if (description.a.element == DType::f64) return target.sm >= 90 ? std::array{16, 8, 8} : std::array{8, 8, 4};
-  if (bytes(description.a.element) == 1) return {16, 8, 32};
-  switch (description.math) {
-    case op::MathOperation::multiply_add_tf32:
-    case op::MathOperation::multiply_add_fast_f32:
-      return {16, 8, 8};
-    default:
-      return {16, 8, 16};
+// The instruction of a description's types; f64 has its larger shapes on sm_90 only.
+std::array<int, 3> tensor_instruction(const op::GemmDescription& description, const Target& target,
+                                      const TileRow& row) {
+  if (description.a.element == DType::f64) {
+    return target.sm >= 90 ? std::array{16, 8, row.instruction_k} : std::array{8, 8, 4};
   }
+  if (bytes(description.a.element) == 1) return {16, 8, 32};
+  // f32 operands: fast_f16 and fast_bf16 could take k 16, but then load two steps at once and run out of registers.
+  if (description.a.element == DType::f32) return {16, 8, 8};
+  return {16, 8, 16};
+}
+
+std::span<const TileRow> tensor_rows(const op::GemmDescription& description) {
+  if (description.a.element == DType::f64) return kDoubleTiles;
+  if (description.math == op::MathOperation::multiply_add_fast_f32) return kSplitTiles;
+  return kTensorTiles;
 }
 
 Design make_design(const Target& target, const TileRow& row, int tile_k, const MathInstruction& instruction) {
@@ -86,13 +98,12 @@ std::vector<Design> simt_gemm_designs(const op::GemmDescription& description, co
 std::vector<Design> sm80_gemm_designs(const op::GemmDescription& description, const Target& target) {
   const DType element = description.a.element;
   if (element == DType::f32 && description.math == op::MathOperation::multiply_add) return {};
-  const bool is_wide = element == DType::f64 || description.math == op::MathOperation::multiply_add_fast_f32;
-  const std::span<const TileRow> rows = is_wide ? std::span<const TileRow>(kWideTiles) : std::span<const TileRow>(kTensorTiles);
-  const MathInstruction instruction =
-      instruction_of(description, tensor_instruction(description, target), OpClass::tensor_op);
+  const std::span<const TileRow> rows = tensor_rows(description);
   std::vector<Design> designs;
   designs.reserve(rows.size());
   for (const TileRow& row : rows) {
+    const MathInstruction instruction =
+        instruction_of(description, tensor_instruction(description, target, row), OpClass::tensor_op);
     designs.push_back(make_design(target, row, row.shape[2] / bytes(element), instruction));
   }
   return designs;

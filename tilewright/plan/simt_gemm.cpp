@@ -9,7 +9,7 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr int kVectorBytes = 16;       // the widest load of one thread
+constexpr int kVectorBytes = 16;  // the widest load of one thread
 constexpr int kMinCpAsyncBytes = 4;
 constexpr int kAddressRegisters = 40;  // pointers and counters beside sums and fragments; from ptxas -v of this family
 
@@ -80,7 +80,8 @@ CostInput cost_input(const SimtGemmPlan& plan, const op::Gemm& arguments) {
   const int warps = plan.warps_m * plan.warps_n;
   input.smem_bytes_per_k = warps * (plan.warp_tile_m() + plan.warp_tile_n()) * bytes(plan.stored);
   const double stores = (plan.a.is_async ? 0 : plan.tile.m) + (plan.b.is_async ? 0 : plan.tile.n);
-  input.copy_instructions_per_k = static_cast<double>(plan.tile.m) / plan.a.vector + static_cast<double>(plan.tile.n) / plan.b.vector + stores;
+  input.copy_instructions_per_k =
+      static_cast<double>(plan.tile.m) / plan.a.vector + static_cast<double>(plan.tile.n) / plan.b.vector + stores;
   return input;
 }
 
@@ -110,9 +111,23 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmDescription& description, cons
   plan.vector_m = lanes->vector_m;
   plan.vector_n = lanes->vector_n;
   for (const PanelOperand* operand : {&plan.a, &plan.b}) {
+    const int tile_mn = operand == &plan.a ? plan.tile.m : plan.tile.n;
+    const int vectors_per_line = (operand->is_k_major ? plan.tile.k : tile_mn) / operand->vector;
+    const int vectors = tile_mn * plan.tile.k / operand->vector;
+    const bool divides = plan.threads() % vectors_per_line == 0 || vectors_per_line % plan.threads() == 0;
+    if (!divides || (vectors > plan.threads() && vectors % plan.threads() != 0)) {
+      return refuse("{} threads copy lines of {} vectors, {} in a tile, which does not divide", plan.threads(),
+                    vectors_per_line, vectors);
+    }
     const int vector = operand == &plan.a ? plan.vector_m : plan.vector_n;
     if (operand->line_elements % vector != 0) {
-      return refuse("a line of {} elements in shared memory is not divisible by a load of {}", operand->line_elements, vector);
+      return refuse("a line of {} elements in shared memory is not divisible by a load of {}", operand->line_elements,
+                    vector);
+    }
+    const int panel_bytes = operand->line_elements * plan.tile.k * bytes(plan.stored);
+    if (panel_bytes % kVectorBytes != 0) {
+      return refuse("an operand's {} bytes of a stage must be a multiple of {}, for what follows it", panel_bytes,
+                    kVectorBytes);
     }
   }
   if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return refuse("{}", fits.reason());

@@ -19,10 +19,10 @@ struct PanelOperand {
 
 struct SimtGemmPlan : GemmTile {
   Target target;
-  DType stored = DType::f32;          // type in shared memory, of the products and of the sums
+  DType stored = DType::f32;  // type in shared memory, of the products and of the sums
   PanelOperand a, b;
-  int lanes_m = 8, lanes_n = 4;       // a warp's lanes along M and N
-  int vector_m = 4, vector_n = 4;     // elements of one shared-memory load
+  int lanes_m = 8, lanes_n = 4;    // a warp's lanes along M and N
+  int vector_m = 4, vector_n = 4;  // elements of one shared-memory load
 
   int thread_m() const { return warp_tile_m() / lanes_m; }
   int thread_n() const { return warp_tile_n() / lanes_n; }

@@ -10,10 +10,11 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr int kMaxPanelBytes = 128;    // one line of the 32 banks: what a swizzle of 16-byte chunks spreads over
-constexpr int kMinCpAsyncBytes = 4;    // cp.async moves 4, 8 or 16 bytes
+constexpr int kMaxPanelBytes = 128;  // one line of the 32 banks: what a swizzle of 16-byte chunks spreads over
+constexpr int kMinCpAsyncBytes = 4;  // cp.async moves 4, 8 or 16 bytes
 constexpr int kMaxCpAsyncBytes = 16;
-constexpr int kAddressRegisters = 40;  // pointers, counters and predicates beside fragments; from ptxas -v of this family
+constexpr int kAddressRegisters =
+    40;  // pointers, counters and predicates beside fragments; from ptxas -v of this family
 
 bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
 
@@ -50,8 +51,8 @@ Result<const arch::MmaAtom*> find_atom(const op::GemmDescription& operands, cons
 }
 
 // `role` is A or B, `tile_mn` the tile's extent along M or N.
-Result<SmemOperand> plan_operand(char role, const op::TensorDescription& tensor, bool is_k_major, int tile_mn, int tile_k,
-                                 int threads) {
+Result<SmemOperand> plan_operand(char role, const op::TensorDescription& tensor, bool is_k_major, int tile_mn,
+                                 int tile_k, int threads) {
   SmemOperand operand;
   const int element_bytes = bytes(tensor.element);
   operand.element = tensor.element;
@@ -62,16 +63,18 @@ Result<SmemOperand> plan_operand(char role, const op::TensorDescription& tensor,
     return refuse("{} is {} with stride 1 along {}: 8-bit mma.sync takes it along k only", role, name(tensor.element),
                   role == 'A' ? 'm' : 'n');
   }
-  operand.alignment_bytes = std::min(tensor.alignment * element_bytes, kMaxCpAsyncBytes);
+  operand.alignment_bytes = std::min(tensor.alignment, kMaxCpAsyncBytes / element_bytes) * element_bytes;
   if (operand.alignment_bytes < kMinCpAsyncBytes) {
-    return refuse("{} is aligned to {} bytes, cp.async moves at least {}", role, operand.alignment_bytes, kMinCpAsyncBytes);
+    return refuse("{} is aligned to {} bytes, cp.async moves at least {}", role, operand.alignment_bytes,
+                  kMinCpAsyncBytes);
   }
   // ldmatrix hands out 16-byte rows: along K for any width, across K for 16-bit elements only.
   operand.uses_ldmatrix = element_bytes <= 4 && (is_k_major || element_bytes == 2);
   const int line_bytes = operand.contiguous * element_bytes;
   operand.panel_bytes = std::min(line_bytes, kMaxPanelBytes);
   if (line_bytes % operand.panel_bytes != 0) {
-    return refuse("a line of {} has {} bytes in a tile, not a multiple of the panel's {}", role, line_bytes, operand.panel_bytes);
+    return refuse("a line of {} has {} bytes in a tile, not a multiple of the panel's {}", role, line_bytes,
+                  operand.panel_bytes);
   }
   const auto access = operand.uses_ldmatrix ? arch::SmemAccess::rows_of_16_bytes : arch::SmemAccess::rows_of_32_bytes;
   const Result<layout::Swizzle> swizzle = arch::swizzle_for(operand.panel_bytes, access);
@@ -83,8 +86,8 @@ Result<SmemOperand> plan_operand(char role, const op::TensorDescription& tensor,
   const int lines_per_pass = threads / chunks_per_line;
   if (threads % chunks_per_line != 0 || (lines >= lines_per_pass && lines % lines_per_pass != 0) ||
       (operand.strided % lines_per_pass != 0 && lines_per_pass % operand.strided != 0)) {
-    return refuse("{} threads copy {} lines of {} at a time, which does not divide its {} x {} in a tile", threads,
-                  lines_per_pass, role, lines, operand.strided);
+    return refuse("{} threads copy {} lines of {} at a time, which does not divide its {} panels of {} lines", threads,
+                  lines_per_pass, role, lines / operand.strided, operand.strided);
   }
   return operand;
 }
@@ -102,10 +105,12 @@ Support check_warp_tile(char role, int warp_tile, int atom_mn, const SmemOperand
   }
   const int tiles = tiles_per_load(operand, atom_mn, load_k);
   if (warp_tile % (atom_mn * tiles) != 0) {
-    return refuse("warp tile {} must be a multiple of {}, what one ldmatrix.x4 loads, got {}", role, atom_mn * tiles, warp_tile);
+    return refuse("warp tile {} must be a multiple of {}, what one ldmatrix.x4 loads, got {}", role, atom_mn * tiles,
+                  warp_tile);
   }
   if (!operand.is_k_major && !is_power_of_two(warp_tile)) {
-    return refuse("warp tile {} must be a power of two where the operand's stride along it is 1, got {}", role, warp_tile);
+    return refuse("warp tile {} must be a power of two where the operand's stride along it is 1, got {}", role,
+                  warp_tile);
   }
   return {};
 }
@@ -123,9 +128,7 @@ layout::ComposedLayout smem_layout(const SmemOperand& operand) {
                               IntTuple{operand.panel_bytes, IntTuple{element_bytes, panel_step}})};
 }
 
-int Sm80GemmPlan::band_bytes() const {
-  return warps_m * atom->m * band_line() * bytes(operands.epilogue.compute);
-}
+int Sm80GemmPlan::band_bytes() const { return warps_m * atom->m * band_line() * bytes(operands.epilogue.compute); }
 
 int Sm80GemmPlan::registers() const {
   const int lanes = 32;
@@ -145,14 +148,14 @@ CostInput cost_input(const Sm80GemmPlan& plan, const op::Gemm& arguments) {
   input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::mma_sync, plan.atom->a);
   input.instructions_per_fma = plan.promotes_accumulators ? 3 : 1;
   const int warps = plan.warps_m * plan.warps_n;
-  input.smem_bytes_per_k = warps * (plan.warp_tile_m() * bytes(plan.a.element) + plan.warp_tile_n() * bytes(plan.b.element));
+  input.smem_bytes_per_k =
+      warps * (plan.warp_tile_m() * bytes(plan.a.element) + plan.warp_tile_n() * bytes(plan.b.element));
   input.copy_instructions_per_k = static_cast<double>(plan.tile.m) * bytes(plan.a.element) / plan.a.alignment_bytes +
                                   static_cast<double>(plan.tile.n) * bytes(plan.b.element) / plan.b.alignment_bytes;
   return input;
 }
 
 Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmDescription& description, const Design& design) {
-  if (design.target.sm < 80) return refuse("cp.async needs sm_80, the target is {}", design.target.name());
   const MathInstruction& instruction = design.tile.math_instruction;
   if (const Support fits = check_instruction(description, instruction, OpClass::tensor_op); !fits) {
     return refuse("{}", fits.reason());
@@ -191,8 +194,8 @@ Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmDescription& description, cons
   const arch::ArchLimits& limits = arch::limits(design.target);
   const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
   if (plan.registers() > available) {
-    return refuse("a warp tile of {}x{} needs about {} registers a thread, of {}", plan.warp_tile_m(), plan.warp_tile_n(),
-                  plan.registers(), available);
+    return refuse("a warp tile of {}x{} needs about {} registers a thread, of {}", plan.warp_tile_m(),
+                  plan.warp_tile_n(), plan.registers(), available);
   }
   return plan;
 }

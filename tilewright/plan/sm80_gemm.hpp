@@ -32,7 +32,7 @@ struct Sm80GemmPlan : GemmTile {
   Target target;
   const arch::MmaAtom* atom = nullptr;  // row of the table
   SmemOperand a, b;
-  bool promotes_accumulators = false;   // each tile's sum is added in f32 outside the tensor cores
+  bool promotes_accumulators = false;  // each tile's sum is added in f32 outside the tensor cores
 
   int stage_bytes() const { return a.tile_bytes() + b.tile_bytes(); }
   /// Elements from row to row of a band of accumulators on its way out: 8 more than the tile, so that the lanes of a

@@ -6,8 +6,10 @@ namespace tilewright::registry {
 namespace {
 
 Support accepts(const op::TensorDescription& made_for, const op::TensorDescription& given, char role) {
-  if (given.element != made_for.element) return refuse("{} is {}, the kernel takes {}", role, name(given.element), name(made_for.element));
-  if (given.layout != made_for.layout) return refuse("{} is {}-major, the kernel takes {}-major", role, op::name(given.layout), op::name(made_for.layout));
+  if (given.element != made_for.element)
+    return refuse("{} is {}, the kernel takes {}", role, name(given.element), name(made_for.element));
+  if (given.layout != made_for.layout)
+    return refuse("{} is {}-major, the kernel takes {}-major", role, op::name(given.layout), op::name(made_for.layout));
   if (given.alignment < made_for.alignment) {
     return refuse("{} is aligned to {} elements, the kernel needs {}", role, given.alignment, made_for.alignment);
   }
@@ -23,11 +25,14 @@ Support Kernel::supports(const op::Gemm& arguments) const {
   const op::GemmDescription given = op::describe(arguments);
   const op::GemmDescription& made_for = metadata_.operands;
   if (given.accumulator != made_for.accumulator) {
-    return refuse("the problem accumulates in {}, the kernel in {}", tilewright::name(given.accumulator), tilewright::name(made_for.accumulator));
+    return refuse("the problem accumulates in {}, the kernel in {}", tilewright::name(given.accumulator),
+                  tilewright::name(made_for.accumulator));
   }
-  if (given.math != made_for.math) return refuse("the problem asks for {}, the kernel does {}", op::name(given.math), op::name(made_for.math));
+  if (given.math != made_for.math)
+    return refuse("the problem asks for {}, the kernel does {}", op::name(given.math), op::name(made_for.math));
   if (!op::same_code(given.epilogue, made_for.epilogue)) {
-    return refuse("the problem's epilogue is {}, the kernel's {}", op::signature(given.epilogue), op::signature(made_for.epilogue));
+    return refuse("the problem's epilogue is {}, the kernel's {}", op::signature(given.epilogue),
+                  op::signature(made_for.epilogue));
   }
   struct Operand {
     char role;
@@ -35,9 +40,9 @@ Support Kernel::supports(const op::Gemm& arguments) const {
     const op::TensorDescription& given;
     bool used;
   };
-  for (const Operand& operand : {Operand{'A', made_for.a, given.a, true}, Operand{'B', made_for.b, given.b, true},
-                                 Operand{'C', made_for.c, given.c, op::reads_source(arguments)},
-                                 Operand{'D', made_for.d, given.d, true}}) {
+  for (const Operand& operand :
+       {Operand{'A', made_for.a, given.a, true}, Operand{'B', made_for.b, given.b, true},
+        Operand{'C', made_for.c, given.c, op::reads_source(arguments)}, Operand{'D', made_for.d, given.d, true}}) {
     if (!operand.used) continue;
     if (const Support support = accepts(operand.made_for, operand.given, operand.role); !support) return support;
   }

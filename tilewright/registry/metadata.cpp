@@ -9,7 +9,8 @@ namespace {
 
 // "f16r8": element, r or c for its layout, alignment in elements.
 std::string short_name(const op::TensorDescription& tensor) {
-  return fmt::format("{}{}{}", name(tensor.element), tensor.layout == op::MatrixLayout::row_major ? 'r' : 'c', tensor.alignment);
+  return fmt::format("{}{}{}", name(tensor.element), tensor.layout == op::MatrixLayout::row_major ? 'r' : 'c',
+                     tensor.alignment);
 }
 
 nlohmann::ordered_json describe(const op::TensorDescription& tensor) {
@@ -21,11 +22,14 @@ nlohmann::ordered_json describe(const op::TensorDescription& tensor) {
 std::string kernel_name(const KernelMetadata& metadata) {
   const op::GemmDescription& operands = metadata.operands;
   const plan::TileDescription& tile = metadata.design.tile;
-  const std::string readable = fmt::format(
-      "{}_{}_{}_{}_{}_{}_s{}_w{}", metadata.family, short_name(operands.a), short_name(operands.b), short_name(operands.d),
-      name(operands.accumulator), fmt::join(tile.threadblock_shape, "x"), tile.stages, fmt::join(tile.warp_count, "x"));
-  const std::string whole = fmt::format("{} {} {} {} {}", readable, short_name(operands.c), op::name(operands.math),
-                                        op::signature(operands.epilogue), plan::to_string(metadata.design));
+  const std::string readable =
+      fmt::format("{}_{}_{}_{}_{}_{}_s{}_w{}", metadata.family, short_name(operands.a), short_name(operands.b),
+                  short_name(operands.d), name(operands.accumulator), fmt::join(tile.threadblock_shape, "x"),
+                  tile.stages, fmt::join(tile.warp_count, "x"));
+  // The order of scalars is that of the launch arguments, and not always that of the formula.
+  const std::string whole = fmt::format("{} {} {} {} {} {}", readable, short_name(operands.c), op::name(operands.math),
+                                        op::signature(operands.epilogue), fmt::join(operands.epilogue.scalars(), ","),
+                                        plan::to_string(metadata.design));
   return fmt::format("{}_{}", readable, sha256(whole).hex().substr(0, 8));
 }
 
@@ -51,7 +55,10 @@ std::string to_json(const KernelMetadata& metadata) {
         {"warp_count", tile.warp_count},
         {"stages", tile.stages},
         {"raster_width", metadata.design.raster.width}}},
-      {"epilogue", {{"name", operands.epilogue.name}, {"compute", name(operands.epilogue.compute)}, {"graph", op::signature(operands.epilogue)}}},
+      {"epilogue",
+       {{"name", operands.epilogue.name},
+        {"compute", name(operands.epilogue.compute)},
+        {"graph", op::signature(operands.epilogue)}}},
   };
   return json.dump();
 }

@@ -1,4 +1,5 @@
-// What a kernel is, as data: what it takes, how it works, what it fuses. Printable, comparable, hashable, unique by name.
+// What a kernel is, as data: what it takes, how it works, what it fuses. Printable, comparable, hashable, unique by
+// name.
 #pragma once
 
 #include <string>
@@ -9,15 +10,16 @@
 namespace tilewright::registry {
 
 struct KernelMetadata {
-  std::string family;           // "sm80_gemm"
+  std::string family;            // "sm80_gemm"
   op::GemmDescription operands;  // the types, layouts and alignments it is compiled for, and its epilogue
   plan::Design design;
 
   bool operator==(const KernelMetadata&) const = default;
 };
 
-/// "sm80_gemm_f16_row8_f16_col8_f32_row8_acc_f32_128x128x32_s4_w2x2x1_mma16x8x16_r1_linear_combination_0123abcd": unique,
-/// an identifier, and the kernel's symbol. The last part is a digest of all that the readable parts leave out.
+/// "sm80_gemm_f16r8_f16c8_f32r4_f32_128x128x32_s4_w2x2x1_0123abcd": family; A, B and D as element, row- or
+/// column-major, alignment; accumulator; tile, stages, warps. Unique, an identifier, and the kernel's symbol. The last
+/// part is a digest of all that the readable parts leave out.
 std::string kernel_name(const KernelMetadata& metadata);
 
 /// One JSON object, keys in a fixed order.

@@ -11,7 +11,7 @@ namespace tilewright::registry {
 
 /// Why a family has no kernel for a problem, or why one of its designs does not fit.
 struct RefusedKernel {
-  std::string name;    // family or kernel
+  std::string name;  // family or kernel
   std::string reason;
   bool operator==(const RefusedKernel&) const = default;
 };

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "tilewright/runtime/stream.hpp"
+#include "tilewright/runtime/capture.hpp"
 
 namespace tilewright::runtime {
 
@@ -51,7 +51,8 @@ void MemoryPool::reserve_initial() {
 }
 
 DriverCode MemoryPool::try_allocate(std::size_t bytes, StreamHandle stream, DeviceAddress* address) const {
-  const Driver& driver = context_->driver();
+  Driver& driver = context_->driver();
+  const RelaxedCapture relaxed(driver);
   const std::size_t size = std::max<std::size_t>(bytes, 1);
   const DriverCode code = driver.mem_alloc_from_pool.raw(address, size, handle_, stream);
   if (code != kOutOfMemory) return code;
@@ -88,6 +89,7 @@ void MemoryPool::deallocate(DeviceAddress address, StreamHandle stream) noexcept
   }
   allocated_bytes_ -= entry->second;
   sizes_.erase(entry);
+  const RelaxedCapture relaxed(context_->driver());
   release(*context_, context_->driver().mem_free, address, stream);
 }
 

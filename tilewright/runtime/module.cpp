@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tilewright/base/text.hpp"
+#include "tilewright/runtime/capture.hpp"
 
 namespace tilewright::runtime {
 namespace {
@@ -36,25 +37,6 @@ Support check_sections(std::span<const std::byte> cubin, const Elf64_Ehdr& heade
   }
   return {};
 }
-
-/// While it lives, this thread may load and unload although a stream is being captured. Without it an unload makes the
-/// driver invalidate the capture.
-class RelaxedCapture {
- public:
-  explicit RelaxedCapture(Driver& driver) : driver_(driver) { exchange(); }
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-  ~RelaxedCapture() { exchange(); }
-
- private:
-  void exchange() {
-    if (driver_.poisoned() || !driver_.is_owner_process()) return;
-    driver_.note(driver_.thread_exchange_capture_mode.raw(&mode_), driver_.thread_exchange_capture_mode.symbol());
-  }
-
-  Driver& driver_;
-  CaptureMode mode_ = CaptureMode::relaxed;
-};
 
 }  // namespace
 

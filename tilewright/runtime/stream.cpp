@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "tilewright/runtime/capture.hpp"
+
 namespace tilewright::runtime {
 
 Stream::Stream(std::shared_ptr<CudaContext> context) : context_(std::move(context)) {
@@ -36,12 +38,6 @@ void Stream::wait(const Event& event) const {
 bool Stream::is_capturing() const {
   const ContextScope scope(*context_);
   return runtime::is_capturing(context_->driver(), handle_);
-}
-
-bool is_capturing(Driver& driver, StreamHandle stream) {
-  CaptureStatus status = CaptureStatus::none;
-  driver.stream_is_capturing(stream, &status);
-  return status != CaptureStatus::none;
 }
 
 }  // namespace tilewright::runtime

@@ -31,8 +31,4 @@ class Stream {
   StreamHandle handle_ = nullptr;
 };
 
-/// Whether a graph capture of `stream` is under way. Asking does not disturb it. @pre the context is current
-/// @throws DriverError
-bool is_capturing(Driver& driver, StreamHandle stream);
-
 }  // namespace tilewright::runtime

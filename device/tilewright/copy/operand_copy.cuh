@@ -32,6 +32,17 @@ class OperandCopy {
   static constexpr __device__ int pass_line(int pass) { return pass * kLinesPerPass % Operand::kStrided; }
   static constexpr __device__ int pass_panel(int pass) { return pass * kLinesPerPass / Operand::kStrided; }
 
+  /// The pass's offset in shared memory, split in what enters by exclusive or and what is added. The line's low bits
+  /// are the thread's or the pass's, never both, so that the swizzle splits over exclusive or; a pass that moves by
+  /// whole periods of the swizzle leaves nothing for the former.
+  static constexpr __device__ uint32_t pass_xor(int pass) {
+    const uint32_t linear = pass_line(pass) * Operand::kPanelBytes;
+    return swizzled<typename Operand::Swizzle>(linear) ^ linear;
+  }
+  static constexpr __device__ uint32_t pass_add(int pass) {
+    return (pass_line(pass) + pass_panel(pass) * Operand::kStrided) * Operand::kPanelBytes;
+  }
+
  public:
   /// `matrix` is the operand, `ld` its leading dimension, `mn` the first row or column of the tile, `mn_extent` the
   /// matrix's extent along it.
@@ -47,49 +58,43 @@ class OperandCopy {
     global_ = static_cast<const char*>(matrix) + origin + line_ * ld_bytes_ + contiguous_byte_;
     shared_ = panel * Operand::kStrided * Operand::kPanelBytes +
               swizzled<typename Operand::Swizzle>(line_ * Operand::kPanelBytes + chunk_byte);
+    pass_bytes_ = Operand::kStrided > kLinesPerPass ? kLinesPerPass * ld_bytes_ : 0;
   }
 
-  /// Starts the copy of the next tile along K into `tile` (a shared address, aligned to the swizzle's period).
-  /// `k_left` elements of K, possibly fewer than a tile, are still to come.
-  template <int kTileK>
-  __device__ __forceinline__ void start(uint32_t tile, int k_left) {
-    if (mn_left_ >= kTileMn && k_left >= kTileK) {
-      start_passes<true>(tile, k_left);
-    } else {
-      start_passes<false>(tile, k_left);
-    }
-    global_ += Operand::kIsKMajor ? static_cast<int64_t>(kTileK * kElementBytes) : kTileK * ld_bytes_;
-  }
-
- private:
-  static constexpr int kTileMn = Operand::kIsKMajor ? Operand::kStrided : Operand::kContiguous;
-
-  template <bool kIsFull>
-  __device__ __forceinline__ void start_passes(uint32_t tile, int k_left) const {
+  /// Starts share `kShare` of `kShares` of the copy of the next tile along K into `tile` (a shared address). `k_left`
+  /// elements of K are still to come; what lies past them, all of it where k_left is not positive, becomes zero.
+  /// Without branches, so that the compiler can spread the instructions among those that multiply.
+  template <int kShare, int kShares>
+  __device__ __forceinline__ void start(uint32_t tile, int k_left) const {
+    constexpr int kFirst = kPasses * kShare / kShares, kEnd = kPasses * (kShare + 1) / kShares;
     const int lines_left = (Operand::kIsKMajor ? mn_left_ : k_left) - line_;
-    const int bytes_left = minimum(Operand::kIsKMajor ? k_left : mn_left_, Operand::kContiguous) * kElementBytes - contiguous_byte_;
+    const int bytes_left =
+        minimum(Operand::kIsKMajor ? k_left : mn_left_, Operand::kContiguous) * kElementBytes - contiguous_byte_;
 #pragma unroll
-    for (int pass = 0; pass < kPasses; ++pass) {
-      constexpr uint32_t kPanelStep = Operand::kStrided * Operand::kPanelBytes;
-      // The line's low bits are the thread's or the pass's, never both, so that the swizzle splits over exclusive or.
-      const uint32_t within = swizzled<typename Operand::Swizzle>(pass_line(pass) * Operand::kPanelBytes);
-      const uint32_t to = tile + (shared_ ^ within) + pass_panel(pass) * kPanelStep;
-      const char* const from = global_ + pass_line(pass) * ld_bytes_ + pass_panel(pass) * Operand::kPanelBytes;
-      int valid_bytes = kChunkBytes;
-      if constexpr (!kIsFull) {
-        valid_bytes = min(max(bytes_left - pass_panel(pass) * Operand::kPanelBytes, 0), kChunkBytes);
-        if (pass_line(pass) >= lines_left) valid_bytes = 0;
-      }
+    for (int pass = kFirst; pass < kEnd; ++pass) {
+      const uint32_t to = tile + (shared_ ^ pass_xor(pass)) + pass_add(pass);
+      const char* const from =
+          global_ + pass_line(pass) / kLinesPerPass * pass_bytes_ + pass_panel(pass) * Operand::kPanelBytes;
+      const int bytes_of_line = min(max(bytes_left - pass_panel(pass) * Operand::kPanelBytes, 0), kChunkBytes);
+      const int valid_bytes = pass_line(pass) < lines_left ? bytes_of_line : 0;
       if (is_active_) ptx::cp_async_zfill<kChunkBytes>(to, from, valid_bytes);
     }
   }
 
-  const char* global_;        // this thread's chunk in the next tile
+  /// Moves on by kTileK elements of K.
+  template <int kTileK>
+  __device__ __forceinline__ void advance() {
+    global_ += Operand::kIsKMajor ? static_cast<int64_t>(kTileK * kElementBytes) : kTileK * ld_bytes_;
+  }
+
+ private:
+  const char* global_;  // this thread's chunk in the next tile
   int64_t ld_bytes_;
-  int mn_left_;               // extent of M or N from the tile's origin on
-  int line_;                  // this thread's line in pass 0
-  int contiguous_byte_;       // this thread's byte within a line
-  uint32_t shared_;           // this thread's swizzled offset within a tile
+  int64_t pass_bytes_;   // from one pass's lines to the next's
+  int mn_left_;          // extent of M or N from the tile's origin on
+  int line_;             // this thread's line in pass 0
+  int contiguous_byte_;  // this thread's byte within a line
+  uint32_t shared_;      // this thread's swizzled offset within a tile
   bool is_active_;
 };
 

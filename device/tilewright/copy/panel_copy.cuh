@@ -1,6 +1,6 @@
-// One operand's tile from global to shared memory for CUDA cores: stored K by K, M or N contiguous, in the type that the
-// products are computed in. By cp.async where an element is stored as it is and has 4 bytes or more; through registers,
-// converted on the way, otherwise.
+// One operand's tile from global to shared memory for CUDA cores: stored K by K, M or N contiguous, in the type that
+// the products are computed in. By cp.async where an element is stored as it is and has 4 bytes or more; through
+// registers, converted on the way, otherwise.
 #pragma once
 
 #include "tilewright/numeric/convert.cuh"
@@ -23,30 +23,50 @@ class PanelCopy {
   static constexpr int kPasses = ceil_div(kVectors, kThreads);
   static constexpr bool kIsPartial = kVectors % kThreads != 0;
   static_assert(kContiguous % kVector == 0, "vectors cover a line");
-  static_assert(!Operand::kIsAsync || !Operand::kIsKMajor || kVector == 1, "a transposing cp.async moves single elements");
+  static_assert(kThreads % kVectorsPerLine == 0 || kVectorsPerLine % kThreads == 0,
+                "a pass covers whole lines or divides one");
+  static_assert(!Operand::kIsAsync || !Operand::kIsKMajor || kVector == 1,
+                "a transposing cp.async moves single elements");
+
+  // Where pass p lies relative to pass 0, for every thread alike.
+  static constexpr __device__ int pass_line(int pass) { return pass * kThreads / kVectorsPerLine; }
+  static constexpr __device__ int pass_first(int pass) { return pass * kThreads % kVectorsPerLine * kVector; }
+  static constexpr int kLinesPerPass = maximum(kThreads / kVectorsPerLine, 1);
+
+  /// Offset in shared memory, linear in both: what a thread and a pass contribute adds up.
+  static constexpr __device__ int stored_at(int line, int contiguous) {
+    return Operand::kIsKMajor ? contiguous * Operand::kLineElements + line : line * Operand::kLineElements + contiguous;
+  }
 
  public:
   __device__ __forceinline__ PanelCopy(const void* matrix, int64_t ld, int mn, int mn_extent, int thread)
-      : global_(static_cast<const Element*>(matrix) + (Operand::kIsKMajor ? mn * ld : static_cast<int64_t>(mn))),
-        ld_(ld),
+      : ld_(ld),
         mn_left_(mn_extent - mn),
-        thread_(thread) {}
+        line_(thread / kVectorsPerLine),
+        first_(thread % kVectorsPerLine * kVector),
+        is_active_(!kIsPartial || thread < kVectors) {
+    const int64_t origin = Operand::kIsKMajor ? mn * ld : static_cast<int64_t>(mn);
+    global_ = static_cast<const Element*>(matrix) + origin + line_ * ld + first_;
+    pass_elements_ = kLinesPerPass * ld;
+  }
 
-  /// Begins moving the next tile along K toward `tile`; finish() completes what goes through registers.
+  /// Begins moving the next tile along K toward `tile`; finish() completes what goes through registers. What lies past
+  /// the `k_left` elements of K, or past the matrix along M or N, becomes zero.
   __device__ __forceinline__ void start(Stored* tile, int k_left) {
+    const int lines_left = (Operand::kIsKMajor ? mn_left_ : k_left) - line_;
+    const int elements_left = (Operand::kIsKMajor ? k_left : mn_left_) - first_;
+    const uint32_t to = ptx::shared_address(tile + stored_at(line_, first_));
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
-      const int index = thread_ + pass * kThreads;
-      const int line = index / kVectorsPerLine;
-      const int first = index % kVectorsPerLine * kVector;
-      if (kIsPartial && index >= kVectors) break;
-      const int lines_left = Operand::kIsKMajor ? mn_left_ : k_left;
-      const int elements_left = (Operand::kIsKMajor ? k_left : mn_left_) - first;
-      const int valid = line < lines_left ? min(max(elements_left, 0), kVector) : 0;
-      const Element* const from = global_ + line * ld_ + first;
+      const int valid_of_line = min(max(elements_left - pass_first(pass), 0), kVector);
+      const int valid = pass_line(pass) < lines_left && (!is_last_partial(pass) || is_active_) ? valid_of_line : 0;
+      const Element* const from = global_ + pass_line(pass) / kLinesPerPass * pass_elements_ + pass_first(pass);
       if constexpr (Operand::kIsAsync) {
-        ptx::cp_async_zfill<static_cast<int>(sizeof(Element)) * kVector>(ptx::shared_address(tile + stored_at(line, first)), from,
-                                                       valid * static_cast<int>(sizeof(Element)));
+        constexpr int kElementBytes = static_cast<int>(sizeof(Element));
+        const uint32_t offset = stored_at(pass_line(pass), pass_first(pass)) * kElementBytes;
+        if (!is_last_partial(pass) || is_active_) {
+          ptx::cp_async_zfill<kElementBytes * kVector>(to + offset, from, valid * kElementBytes);
+        }
       } else {
         load(registers_[pass], from, valid);
       }
@@ -56,26 +76,21 @@ class PanelCopy {
 
   __device__ __forceinline__ void finish(Stored* tile) const {
     if constexpr (!Operand::kIsAsync) {
+      Stored* const to = tile + stored_at(line_, first_);
 #pragma unroll
       for (int pass = 0; pass < kPasses; ++pass) {
-        const int index = thread_ + pass * kThreads;
-        if (kIsPartial && index >= kVectors) break;
-        const int line = index / kVectorsPerLine;
-        const int first = index % kVectorsPerLine * kVector;
+        if (is_last_partial(pass) && !is_active_) break;
 #pragma unroll
         for (int i = 0; i < kVector; ++i) {
-          tile[stored_at(line, first + i)] = convert<Stored>(registers_[pass].element[i]);
+          to[stored_at(pass_line(pass), pass_first(pass) + i)] = convert<Stored>(registers_[pass].element[i]);
         }
       }
     }
   }
 
  private:
-  static __device__ __forceinline__ int stored_at(int line, int contiguous) {
-    const int mn = Operand::kIsKMajor ? line : contiguous;
-    const int k = Operand::kIsKMajor ? contiguous : line;
-    return k * Operand::kLineElements + mn;
-  }
+  /// Whether some threads sit the pass out: only where one pass, not quite full, is all there is.
+  static constexpr __device__ bool is_last_partial(int pass) { return kIsPartial && pass == kPasses - 1; }
 
   static __device__ __forceinline__ void load(Vector<Element, kVector>& to, const Element* from, int valid) {
     if (valid == kVector) {
@@ -86,10 +101,12 @@ class PanelCopy {
     }
   }
 
-  const Element* global_;
+  const Element* global_;  // this thread's vector in the next tile
   int64_t ld_;
-  int mn_left_;
-  int thread_;
+  int64_t pass_elements_;  // from one pass's lines to the next's
+  int mn_left_;            // extent of M or N from the tile's origin on
+  int line_, first_;       // this thread's line, and element of the line, in pass 0
+  bool is_active_;
   Vector<Element, kVector> registers_[Operand::kIsAsync ? 1 : kPasses];
 };
 

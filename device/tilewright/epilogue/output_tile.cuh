@@ -33,8 +33,8 @@ class OutputTile {
       Vector<D, kVector> out;
 #pragma unroll
       for (int i = 0; i < kVector; ++i) {
-        out.element[i] = convert<D>(
-            Epilogue::apply(convert<Compute>(accumulator[first + i]), source[i], parameters_.epilogue));
+        out.element[i] =
+            convert<D>(Epilogue::apply(convert<Compute>(accumulator[first + i]), source[i], parameters_.epilogue));
       }
       if (column + first + kVector <= parameters_.n) {
         *reinterpret_cast<Vector<D, kVector>*>(d + first) = out;

@@ -24,7 +24,11 @@ class StagedOutput {
 
  public:
   __device__ __forceinline__ StagedOutput(const Parameters& parameters, void* shared, int m, int n)
-      : output_(parameters), band_(static_cast<Compute*>(shared)), m_(m), n_(n), thread_(static_cast<int>(threadIdx.x)) {}
+      : output_(parameters),
+        band_(static_cast<Compute*>(shared)),
+        m_(m),
+        n_(n),
+        thread_(static_cast<int>(threadIdx.x)) {}
 
   /// Keeps two neighbouring columns of a lane: row lane/4 + 8 * half of the instruction tile, column 2 * (lane % 4) of
   /// instruction tile `j` of this warp.
@@ -34,7 +38,8 @@ class StagedOutput {
     const int warp = thread_ / 32;
     const int row = warp % Plan::kWarpsM * kInstructionM + half * 8 + lane / 4;
     const int column = warp / Plan::kWarpsM * kWarpTileN + j * kInstructionN + lane % 4 * 2;
-    *reinterpret_cast<Vector<Compute, 2>*>(band_ + row * kLine + column) = {convert<Compute>(low), convert<Compute>(high)};
+    *reinterpret_cast<Vector<Compute, 2>*>(band_ + row * kLine + column) = {convert<Compute>(low),
+                                                                            convert<Compute>(high)};
   }
 
   /// Stores the band that all threads staged, the i-th of the tile. Begins and ends with a barrier.

@@ -5,7 +5,8 @@
 
 namespace tilewright {
 
-/// D is row-major: a column-major D is computed as the transposed problem. Fields in the order that the host packs them.
+/// D is row-major: a column-major D is computed as the transposed problem. Fields in the order that the host packs
+/// them.
 template <class EpilogueScalars>
 struct GemmParameters {
   const void* a;

@@ -63,22 +63,18 @@ class SimtGemm {
     int write_stage = 0;
     const auto start_copy = [&] {
       Stored* const to = stages + write_stage * kStageElements;
-      if (k_left > 0) {
-        copy_a.start(to, k_left);
-        copy_b.start(to + kElementsA, k_left);
-      }
+      copy_a.start(to, k_left);
+      copy_b.start(to + kElementsA, k_left);
       ptx::cp_async_commit();
     };
     const auto finish_copy = [&] {
       Stored* const to = stages + write_stage * kStageElements;
-      if (k_left > 0) {
-        copy_a.finish(to);
-        copy_b.finish(to + kElementsA);
-      }
+      copy_a.finish(to);
+      copy_b.finish(to + kElementsA);
       k_left -= Plan::kTileK;
       write_stage = write_stage + 1 == Plan::kStages ? 0 : write_stage + 1;
     };
-#pragma unroll
+#pragma unroll 1
     for (int stage = 0; stage < Plan::kStages - 1; ++stage) {
       start_copy();
       finish_copy();

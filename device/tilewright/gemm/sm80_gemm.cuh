@@ -14,7 +14,8 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB, Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kRasterWidth,
-/// kPromotesAccumulators, kAccumulatesInHalf, kBandLine, and what OutputTile asks for. All numbers come from plan/sm80_gemm.
+/// kPromotesAccumulators, kAccumulatesInHalf, kBandLine, and what OutputTile asks for. All numbers come from
+/// plan/sm80_gemm.
 template <class Plan, class Epilogue>
 class Sm80Gemm {
   using Math = typename Plan::Math;
@@ -53,7 +54,8 @@ class Sm80Gemm {
   __device__ __forceinline__ void run() {
     extern __shared__ __align__(1024) unsigned char shared_memory[];
     shared_ = ptx::shared_address(shared_memory);
-    const TileCoordinate tile = raster<Plan::kRasterWidth>(static_cast<int>(blockIdx.x), parameters_.tiles_m, parameters_.tiles_n);
+    const TileCoordinate tile =
+        raster<Plan::kRasterWidth>(static_cast<int>(blockIdx.x), parameters_.tiles_m, parameters_.tiles_n);
     const int m = tile.m * Plan::kTileM;
     const int n = tile.n * Plan::kTileN;
     Accumulators accumulators = {};
@@ -77,54 +79,58 @@ class Sm80Gemm {
               parameters_.k,
               shared_,
               shared_};
-#pragma unroll
-    for (int stage = 0; stage < Plan::kStages - 1; ++stage) start_copy(ring);
-    const int k_tiles = ceil_div(parameters_.k, Plan::kTileK);
-    if (k_tiles > 0) {
-      wait_for_stage();
-      load<0>(ring.fragments[0], ring.read_stage);
+#pragma unroll 1
+    for (int stage = 0; stage < Plan::kStages - 1; ++stage) {
+      start_copy<0, 1>(ring);
+      finish_copy(ring);
     }
+    wait_for_stage();
+    load<0>(ring.fragments[0], ring.read_stage);
+    const int k_tiles = ceil_div(parameters_.k, Plan::kTileK);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       if constexpr (Plan::kPromotesAccumulators) {
         Accumulators partial = {};
-        multiply_steps<0>(partial, ring, k_tile + 1 < k_tiles);
+        multiply_steps<0>(partial, ring);
         add(accumulators, partial);
       } else {
-        multiply_steps<0>(accumulators, ring, k_tile + 1 < k_tiles);
+        multiply_steps<0>(accumulators, ring);
       }
     }
     ptx::cp_async_wait<0>();
   }
 
-  /// Begins the copy of the next tile along K. Every call commits one group, empty past the end, so that the number of
-  /// pending groups stays the same.
-  __device__ __forceinline__ void start_copy(Ring& ring) const {
-    if (ring.k_left > 0) {
-      ring.copy_a.template start<Plan::kTileK>(ring.write_stage, ring.k_left);
-      ring.copy_b.template start<Plan::kTileK>(ring.write_stage + OperandA::kTileBytes, ring.k_left);
-    }
+  /// Begins one share of the copy of the next tile along K: of zeros past the end, so that stages are always defined
+  /// and the number of pending groups stays the same.
+  template <int kShare, int kShares>
+  __device__ __forceinline__ void start_copy(const Ring& ring) const {
+    ring.copy_a.template start<kShare, kShares>(ring.write_stage, ring.k_left);
+    ring.copy_b.template start<kShare, kShares>(ring.write_stage + OperandA::kTileBytes, ring.k_left);
+  }
+
+  __device__ __forceinline__ void finish_copy(Ring& ring) const {
     ptx::cp_async_commit();
+    ring.copy_a.template advance<Plan::kTileK>();
+    ring.copy_b.template advance<Plan::kTileK>();
     ring.k_left -= Plan::kTileK;
     ring.write_stage = next_stage(ring.write_stage);
   }
 
-  /// Steps kStep and later of the tile in ring.read_stage. A step multiplies fragments that the one before loaded, the
-  /// last one loads those of the next tile.
+  /// Steps kStep and later of the tile in ring.read_stage. A step begins its share of a copy, loads the fragments of
+  /// the next step (the last one those of the next tile) and multiplies those that the one before loaded.
   template <int kStep>
-  __device__ __forceinline__ void multiply_steps(Accumulators& accumulators, Ring& ring, bool has_next_tile) const {
-    constexpr bool kIsLast = kStep == kSteps - 1;
-    if constexpr (kIsLast) {
+  __device__ __forceinline__ void multiply_steps(Accumulators& accumulators, Ring& ring) const {
+    constexpr int kNext = (kStep + 1) % kSteps;
+    start_copy<kStep, kSteps>(ring);
+    if constexpr (kNext == 0) {
+      finish_copy(ring);
       // The next tile has arrived, and every warp has its fragments of this one: its stage may be overwritten.
       wait_for_stage();
       ring.read_stage = next_stage(ring.read_stage);
-      if (has_next_tile) load<0>(ring.fragments[kSteps % 2], ring.read_stage);
-    } else {
-      load<kStep + 1>(ring.fragments[(kStep + 1) % 2], ring.read_stage);
     }
-    if constexpr (kStep == 0) start_copy(ring);
+    load<kNext>(ring.fragments[(kStep + 1) % 2], ring.read_stage);
     multiply_step(accumulators, ring.fragments[kStep % 2]);
-    if constexpr (!kIsLast) {
-      multiply_steps<kStep + 1>(accumulators, ring, has_next_tile);
+    if constexpr (kNext != 0) {
+      multiply_steps<kStep + 1>(accumulators, ring);
     } else if constexpr (kSteps % 2 == 1) {
       ring.fragments[0] = ring.fragments[1];
     }
@@ -151,29 +157,28 @@ class Sm80Gemm {
     }
   }
 
+  /// Operands are prepared where they are first multiplied, so that the tensor cores need not wait for all of them.
   static __device__ __forceinline__ void multiply_step(Accumulators& accumulators, const Fragments& fragments) {
     typename Math::A a[kTilesM];
     typename Math::B b[kTilesN];
-#pragma unroll
-    for (int i = 0; i < kTilesM; ++i) Math::prepare_a(a[i], TileOf<typename LoaderA::Fragment>{fragments.a, i});
-#pragma unroll
-    for (int j = 0; j < kTilesN; ++j) Math::prepare_b(b[j], TileOf<typename LoaderB::Fragment>{fragments.b, j});
-    multiply_term<0>(accumulators, a, b);
+    multiply_term<0>(accumulators, fragments, a, b);
   }
 
   template <int kTerm>
-  static __device__ __forceinline__ void multiply_term(Accumulators& accumulators, const typename Math::A (&a)[kTilesM],
-                                                       const typename Math::B (&b)[kTilesN]) {
+  static __device__ __forceinline__ void multiply_term(Accumulators& accumulators, const Fragments& fragments,
+                                                       typename Math::A (&a)[kTilesM], typename Math::B (&b)[kTilesN]) {
 #pragma unroll
     for (int i = 0; i < kTilesM; ++i) {
+      if (kTerm == 0) Math::prepare_a(a[i], TileOf<typename LoaderA::Fragment>{fragments.a, i});
 #pragma unroll
       for (int j = 0; j < kTilesN; ++j) {
         // Back and forth along N: each instruction shares an operand with the one before it.
         const int column = i % 2 == 0 ? j : kTilesN - 1 - j;
+        if (kTerm == 0 && i == 0) Math::prepare_b(b[column], TileOf<typename LoaderB::Fragment>{fragments.b, column});
         Math::template fma<kTerm>(accumulators[i][column], a[i], b[column]);
       }
     }
-    if constexpr (kTerm + 1 < Math::kTerms) multiply_term<kTerm + 1>(accumulators, a, b);
+    if constexpr (kTerm + 1 < Math::kTerms) multiply_term<kTerm + 1>(accumulators, fragments, a, b);
   }
 
   /// [load] -> the registers of one tile.
@@ -196,24 +201,35 @@ class Sm80Gemm {
     }
   }
 
+  using Output = StagedOutput<Plan, Epilogue, Mma::kM, Mma::kN>;
+
   __device__ __forceinline__ void store(const Accumulators& accumulators, void* shared, int m, int n) const {
-    const StagedOutput<Plan, Epilogue, Mma::kM, Mma::kN> output(parameters_, shared, m, n);
+    const Output output(parameters_, shared, m, n);
     __syncthreads();  // the last fragments have been read: the stages are free
+    // One copy of the epilogue's code, whatever the number of bands; accumulators are still indexed by constants.
+#pragma unroll 1
+    for (int band = 0; band < kTilesM; ++band) {
 #pragma unroll
-    for (int i = 0; i < kTilesM; ++i) {
+      for (int i = 0; i < kTilesM; ++i) {
+        if (i == band) stage(output, accumulators[i]);
+      }
+      output.store(band);
+    }
+  }
+
+  static __device__ __forceinline__ void stage(const Output& output,
+                                               const typename Mma::RegisterC (&row)[kTilesN][Mma::kRegistersC]) {
 #pragma unroll
-      for (int half = 0; half < Mma::kM / 8; ++half) {
+    for (int half = 0; half < Mma::kM / 8; ++half) {
 #pragma unroll
-        for (int j = 0; j < kTilesN; ++j) {
-          if constexpr (Plan::kAccumulatesInHalf) {
-            const uint32_t pair = accumulators[i][j][half];
-            output.stage(half, j, half_t{static_cast<uint16_t>(pair)}, half_t{static_cast<uint16_t>(pair >> 16)});
-          } else {
-            output.stage(half, j, accumulators[i][j][2 * half], accumulators[i][j][2 * half + 1]);
-          }
+      for (int j = 0; j < kTilesN; ++j) {
+        if constexpr (Plan::kAccumulatesInHalf) {
+          const uint32_t pair = row[j][half];
+          output.stage(half, j, half_t{static_cast<uint16_t>(pair)}, half_t{static_cast<uint16_t>(pair >> 16)});
+        } else {
+          output.stage(half, j, row[j][2 * half], row[j][2 * half + 1]);
         }
       }
-      output.store(i);
     }
   }
 

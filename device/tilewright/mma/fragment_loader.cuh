@@ -53,8 +53,8 @@ class FragmentLoader {
       k_byte = (Operand::kIsKMajor ? along_k : along_mn) * kElementBytes;
     }
     const int panel = k_byte / Operand::kPanelBytes;
-    lane_offset_ = panel * kPanelStep + swizzled<typename Operand::Swizzle>(line * Operand::kPanelBytes +
-                                                                            k_byte % Operand::kPanelBytes);
+    lane_offset_ = panel * kPanelStep +
+                   swizzled<typename Operand::Swizzle>(line * Operand::kPanelBytes + k_byte % Operand::kPanelBytes);
   }
 
   /// Loads step `kStep` of kAtomK elements from `tile`, a shared address.

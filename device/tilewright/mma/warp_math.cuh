@@ -82,8 +82,8 @@ struct FastMath {
 };
 
 /// 3xTF32: x = high + low, both tf32; high*low + low*high + high*high, the small products first. What is dropped,
-/// low*low and the tail of low, is 2^-21 of a product. (Scheme: Ootomo and Yokota, arXiv 2203.03341.) An infinite
-/// operand gives NaN, since its low part is inf - inf.
+/// low*low and the tails of both lows, is below 3 * 2^-20 of a product. (Scheme: Ootomo and Yokota, arXiv 2203.03341.)
+/// An infinite operand gives NaN, since its low part is inf - inf.
 template <class Instruction>
 struct SplitTf32Math {
   using Mma = Instruction;

@@ -40,11 +40,13 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
   return result;
 }
 
-/// Rounds to 10 fraction bits, ties away from zero, for an instruction that drops the low 13 bits itself: what
-/// cvt.rna.tf32.f32 gives, by an addition at four times its rate. A NaN stays as it is.
+/// Rounds faithfully for an instruction that itself drops the low 13 bits: adds from 1/3 to 2/3 of a unit of the tenth
+/// fraction bit, depending on where x lies between powers of two, so that the error stays below 2/3 of a unit and its
+/// mean is near 0. Values with 10 fraction bits, infinity and NaN stay what they are. One instruction, where
+/// cvt.rna.tf32.f32 is three: see docs/decisions/tf32_rounding.md.
 __device__ __forceinline__ uint32_t round_to_tf32(uint32_t bits) {
-  const float value = __uint_as_float(bits);
-  return value == value ? bits + 0x1000U : bits;
+  constexpr float kScale = 0x1.001556p+0F;  // 1 + 2/3 * 2^-11
+  return __float_as_uint(__fmul_rn(__uint_as_float(bits), kScale));
 }
 
 __device__ __forceinline__ int32_t to_int32(float value) {

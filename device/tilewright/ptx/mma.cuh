@@ -17,26 +17,26 @@ struct Mma;
   using RegisterC = C_REGISTER;                                                          \
   static constexpr int kRegistersA = A_COUNT, kRegistersB = B_COUNT, kRegistersC = C_COUNT;
 
-#define TILEWRIGHT_MMA_4_2_4(M, N, K, A, B, C, LETTER, TEXT)                                               \
-  template <>                                                                                              \
-  struct Mma<M, N, K, A, B, C> {                                                                           \
-    TILEWRIGHT_MMA_SHAPE(M, N, K, uint32_t, 4, 2, C, 4)                                                    \
+#define TILEWRIGHT_MMA_4_2_4(M, N, K, A, B, C, LETTER, TEXT)                                                \
+  template <>                                                                                               \
+  struct Mma<M, N, K, A, B, C> {                                                                            \
+    TILEWRIGHT_MMA_SHAPE(M, N, K, uint32_t, 4, 2, C, 4)                                                     \
     static __device__ __forceinline__ void fma(C (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { \
-      asm volatile(TEXT " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                           \
-                   : "+" LETTER(d[0]), "+" LETTER(d[1]), "+" LETTER(d[2]), "+" LETTER(d[3])                \
-                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                    \
-    }                                                                                                      \
+      asm volatile(TEXT " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                            \
+                   : "+" LETTER(d[0]), "+" LETTER(d[1]), "+" LETTER(d[2]), "+" LETTER(d[3])                 \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                     \
+    }                                                                                                       \
   };
 
-#define TILEWRIGHT_MMA_2_1_4(M, N, K, A, B, C, LETTER, TEXT)                                               \
-  template <>                                                                                              \
-  struct Mma<M, N, K, A, B, C> {                                                                           \
-    TILEWRIGHT_MMA_SHAPE(M, N, K, uint32_t, 2, 1, C, 4)                                                    \
+#define TILEWRIGHT_MMA_2_1_4(M, N, K, A, B, C, LETTER, TEXT)                                                \
+  template <>                                                                                               \
+  struct Mma<M, N, K, A, B, C> {                                                                            \
+    TILEWRIGHT_MMA_SHAPE(M, N, K, uint32_t, 2, 1, C, 4)                                                     \
     static __device__ __forceinline__ void fma(C (&d)[4], const uint32_t (&a)[2], const uint32_t (&b)[1]) { \
-      asm volatile(TEXT " {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"                                    \
-                   : "+" LETTER(d[0]), "+" LETTER(d[1]), "+" LETTER(d[2]), "+" LETTER(d[3])                \
-                   : "r"(a[0]), "r"(a[1]), "r"(b[0]));                                                     \
-    }                                                                                                      \
+      asm volatile(TEXT " {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"                                     \
+                   : "+" LETTER(d[0]), "+" LETTER(d[1]), "+" LETTER(d[2]), "+" LETTER(d[3])                 \
+                   : "r"(a[0]), "r"(a[1]), "r"(b[0]));                                                      \
+    }                                                                                                       \
   };
 
 TILEWRIGHT_MMA_4_2_4(16, 8, 16, half_t, half_t, float, "f", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
@@ -49,8 +49,7 @@ TILEWRIGHT_MMA_4_2_4(16, 8, 32, int8_t, uint8_t, int32_t, "r", "mma.sync.aligned
 TILEWRIGHT_MMA_4_2_4(16, 8, 32, uint8_t, int8_t, int32_t, "r", "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32")
 
 TILEWRIGHT_MMA_2_1_4(16, 8, 8, half_t, half_t, float, "f", "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32")
-TILEWRIGHT_MMA_2_1_4(16, 8, 8, bfloat16_t, bfloat16_t, float, "f",
-                     "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32")
+TILEWRIGHT_MMA_2_1_4(16, 8, 8, bfloat16_t, bfloat16_t, float, "f", "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32")
 TILEWRIGHT_MMA_2_1_4(16, 8, 4, float, float, float, "f", "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32")
 TILEWRIGHT_MMA_2_1_4(16, 8, 16, int8_t, int8_t, int32_t, "r", "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32")
 TILEWRIGHT_MMA_2_1_4(16, 8, 16, uint8_t, uint8_t, int32_t, "r", "mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32")

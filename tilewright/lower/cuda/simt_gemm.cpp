@@ -32,7 +32,8 @@ std::string lower(const plan::SimtGemmPlan& plan, std::string_view symbol) {
   out.line("static constexpr int kVectorM = {}, kVectorN = {};", plan.vector_m, plan.vector_n);
   write_tile_constants(out, plan);
   out.dedent().line("}};");
-  out.line("static_assert(Plan::kStages * (Plan::OperandA::kLineElements + Plan::OperandB::kLineElements) * Plan::kTileK *");
+  out.line(
+      "static_assert(Plan::kStages * (Plan::OperandA::kLineElements + Plan::OperandB::kLineElements) * Plan::kTileK *");
   out.line("                  int(sizeof(Plan::Accumulator)) == {});", plan.smem_bytes());
   out.blank();
   write_epilogue(out, plan.operands.epilogue);

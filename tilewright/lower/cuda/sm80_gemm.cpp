@@ -15,7 +15,8 @@ void write_operand(SourceWriter& out, char role, const plan::SmemOperand& operan
   out.dedent().line("}};");
   out.line("static constexpr bool kIsKMajor = {}, kUsesLdmatrix = {};", operand.is_k_major, operand.uses_ldmatrix);
   out.line("static constexpr int kStrided = {}, kContiguous = {};", operand.strided, operand.contiguous);
-  out.line("static constexpr int kPanelBytes = {}, kAlignmentBytes = {};", operand.panel_bytes, operand.alignment_bytes);
+  out.line("static constexpr int kPanelBytes = {}, kAlignmentBytes = {};", operand.panel_bytes,
+           operand.alignment_bytes);
   out.line("static constexpr int kTileBytes = {};", operand.tile_bytes());
   out.dedent().line("}};");
 }

@@ -1,0 +1,150 @@
+// What validate() accepts and refuses, and what describe() tells a kernel.
+#include "tilewright/op/gemm.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace tilewright::op {
+namespace {
+
+constexpr std::uint64_t kA = 0x10000, kB = 0x20000, kC = 0x30000, kD = 0x40000;
+
+Gemm problem(std::int64_t m = 16, std::int64_t n = 24, std::int64_t k = 32, DType type = DType::f32) {
+  Gemm gemm;
+  gemm.a = matrix(kA, type, m, k);
+  gemm.b = matrix(kB, type, k, n);
+  gemm.c = matrix(kC, type, m, n);
+  gemm.d = matrix(kD, type, m, n);
+  gemm.accumulator = default_accumulator(type);
+  gemm.epilogue = linear_combination(default_compute(gemm.accumulator, type));
+  return gemm;
+}
+
+TEST(Validate, AcceptsEveryTypeOfTheTable) {
+  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16})
+    EXPECT_TRUE(validate(problem(16, 24, 32, type)));
+  for (const DType type : {DType::s8, DType::u8}) {
+    for (const DType out : {DType::s32, DType::s8, DType::f32}) {
+      Gemm gemm = problem(16, 24, 32, type);
+      gemm.c.dtype = gemm.d.dtype = out;
+      gemm.epilogue = linear_combination(default_compute(DType::s32, out));
+      EXPECT_TRUE(validate(gemm)) << validate(gemm).reason();
+    }
+  }
+  Gemm half = problem(16, 24, 32, DType::f16);
+  half.accumulator = DType::f16;
+  EXPECT_TRUE(validate(half));
+}
+
+TEST(Validate, EmptyProblemsNeedNoMemory) {
+  Gemm gemm = problem(0, 24, 32);
+  gemm.a.address = gemm.b.address = gemm.d.address = 0;
+  EXPECT_TRUE(validate(gemm)) << validate(gemm).reason();
+  Gemm no_k = problem(16, 24, 0);
+  no_k.a.address = no_k.b.address = 0;
+  EXPECT_TRUE(validate(no_k)) << validate(no_k).reason();
+}
+
+TEST(Validate, OperandsThatAreNotReadMayBeNull) {
+  Gemm gemm = problem();
+  gemm.c.address = 0;
+  EXPECT_TRUE(validate(gemm));
+  EXPECT_FALSE(reads_source(gemm));
+  gemm.beta = 1.0;
+  EXPECT_FALSE(validate(gemm));
+  Gemm scaled = problem();
+  scaled.alpha = 0.0;
+  scaled.a.address = scaled.b.address = 0;
+  EXPECT_TRUE(validate(scaled)) << validate(scaled).reason();
+}
+
+TEST(Validate, SourceMayBeTheDestination) {
+  Gemm gemm = problem();
+  gemm.beta = 1.0;
+  gemm.c = gemm.d;
+  EXPECT_TRUE(validate(gemm));
+  gemm.c.address += 4;
+  EXPECT_FALSE(validate(gemm));
+}
+
+struct BadProblem {
+  const char* says;
+  std::function<void(Gemm&)> spoil;
+};
+
+TEST(Validate, RefusesWithTheNumber) {
+  const BadProblem cases[] = {
+      {"A is a null pointer", [](Gemm& g) { g.a.address = 0; }},
+      {"D is a null pointer", [](Gemm& g) { g.d.address = 0; }},
+      {"columns of A and rows of B differ: (16,32) against (31,24)",
+       [](Gemm& g) { g.b = matrix(kB, DType::f32, 31, 24); }},
+      {"D must be (16,24), got (16,25)", [](Gemm& g) { g.d = matrix(kD, DType::f32, 16, 25); }},
+      {"A has a negative extent -16", [](Gemm& g) { g.a.shape[0] = -16; }},
+      {"A of shape (16,32) needs a leading dimension of at least 32, got 31", [](Gemm& g) { g.a.stride[0] = 31; }},
+      {"A is f16 and B is f32: they must agree", [](Gemm& g) { g.a.dtype = DType::f16; }},
+      {"A and B must be f64, f32, f16, bf16, s8 or u8", [](Gemm& g) { g.a.dtype = g.b.dtype = DType::s32; }},
+      {"tf32, which is a math type", [](Gemm& g) { g.a.dtype = DType::tf32; }},
+      {"f32 operands accumulate in f32, got f16", [](Gemm& g) { g.accumulator = DType::f16; }},
+      {"D is s32, which a product of f32", [](Gemm& g) { g.d.dtype = DType::s32; }},
+      {"overlaps A", [](Gemm& g) { g.d.address = kA + 128; }},
+      {"aligned to its element of 4 bytes", [](Gemm& g) { g.b.address = kB + 2; }},
+      {"A is on cuda:0 and D on host",
+       [](Gemm& g) {
+         g.a.device = {MemoryDevice::Kind::cuda, 0};
+       }},
+      {"multiply_add_tf32 takes f32 operands, got f16",
+       [](Gemm& g) {
+         g = problem(16, 24, 32, DType::f16);
+         g.math = MathOperation::multiply_add_tf32;
+       }},
+      {"m must be below 2^31, got 2147483648",
+       [](Gemm& g) {
+         g.a = matrix(kA, DType::f32, std::int64_t{1} << 31, 1);
+         g.b = matrix(kB, DType::f32, 1, 1);
+         g.d = matrix(kD, DType::f32, std::int64_t{1} << 31, 1);
+       }},
+      {"shapes of C and D differ",
+       [](Gemm& g) {
+         g.beta = 1.0;
+         g.c = matrix(kC, DType::f32, 24, 16);
+       }},
+      {"an accumulator of f32 needs an epilogue", [](Gemm& g) { g.epilogue = linear_combination(DType::f64); }},
+      {"alpha must be a 32-bit integer where the epilogue computes in s32, got 0.5",
+       [](Gemm& g) {
+         g = problem(16, 24, 32, DType::s8);
+         g.c.dtype = g.d.dtype = DType::s32;
+         g.epilogue = linear_combination(DType::s32);
+         g.alpha = 0.5;
+       }},
+  };
+  for (const BadProblem& bad : cases) {
+    Gemm gemm = problem();
+    bad.spoil(gemm);
+    const Support support = validate(gemm);
+    ASSERT_FALSE(support) << bad.says;
+    EXPECT_NE(support.reason().find(bad.says), std::string::npos) << support.reason();
+    EXPECT_EQ(support.reason().find('\n'), std::string::npos);
+  }
+}
+
+TEST(Describe, AlignmentIsWhatPointerAndLeadingDimensionShare) {
+  Gemm gemm = problem(16, 24, 32, DType::f16);
+  EXPECT_EQ(describe(gemm).a, (TensorDescription{DType::f16, MatrixLayout::row_major, 8}));
+  gemm.a = matrix(kA, DType::f16, 16, 32, MatrixLayout::row_major, 36);
+  EXPECT_EQ(describe(gemm).a.alignment, 4);
+  gemm.a.address += 2;
+  EXPECT_EQ(describe(gemm).a.alignment, 1);
+  EXPECT_EQ(to_string(describe(problem()).b), "f32:row:4");
+}
+
+TEST(Describe, TransposingTwiceIsTheSame) {
+  Gemm gemm = problem();
+  gemm.b = matrix(kB, DType::f32, 32, 24, MatrixLayout::column_major);
+  EXPECT_EQ(transposed(transposed(gemm)), gemm);
+  EXPECT_EQ(describe(transposed(gemm)), transposed(describe(gemm)));
+  EXPECT_EQ(transposed(gemm).m(), gemm.n());
+}
+
+}  // namespace
+}  // namespace tilewright::op

@@ -1,0 +1,125 @@
+// Matrices as the caller has them: which strides are a layout, and which are refused with the number.
+#include "tilewright/op/tensor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tilewright/op/fill.hpp"
+
+namespace tilewright::op {
+namespace {
+
+constexpr MatrixLayout kRow = MatrixLayout::row_major;
+constexpr MatrixLayout kColumn = MatrixLayout::column_major;
+
+Tensor strided(Dims shape, Dims stride) { return {0, DType::f32, shape, stride, {}}; }
+
+TEST(ViewMatrix, PackedAndPaddedMatrices) {
+  EXPECT_EQ(*view_matrix(matrix(nullptr, DType::f16, 3, 5), "A"), (MatrixView{kRow, 5}));
+  EXPECT_EQ(*view_matrix(matrix(nullptr, DType::f16, 3, 5, kColumn), "A"), (MatrixView{kColumn, 3}));
+  EXPECT_EQ(*view_matrix(matrix(nullptr, DType::f16, 3, 5, kRow, 8), "A"), (MatrixView{kRow, 8}));
+  EXPECT_EQ(*view_matrix(matrix(nullptr, DType::f16, 3, 5, kColumn, 7), "A"), (MatrixView{kColumn, 7}));
+}
+
+TEST(ViewMatrix, DegenerateExtentsHaveALayout) {
+  for (const Dims shape : {Dims{1, 1}, Dims{0, 0}, Dims{0, 5}, Dims{5, 0}, Dims{1, 7}, Dims{7, 1}}) {
+    for (const MatrixLayout layout : {kRow, kColumn}) {
+      const Result<MatrixView> view = view_matrix(matrix(nullptr, DType::f32, shape[0], shape[1], layout), "A");
+      ASSERT_TRUE(view) << to_string(shape);
+      EXPECT_GE(view->ld, 1);
+    }
+  }
+  EXPECT_TRUE(view_matrix(strided({1, 4}, {77, 1}), "A"));
+  EXPECT_TRUE(view_matrix(strided({4, 1}, {3, 99}), "A"));
+}
+
+TEST(ViewMatrix, RefusesWithTheNumber) {
+  const auto reason = [](const Tensor& tensor) {
+    const Result<MatrixView> view = view_matrix(tensor, "B");
+    return view ? std::string("accepted") : view.reason();
+  };
+  EXPECT_EQ(reason(strided({3, 5}, {4, 1})), "B of shape (3,5) needs a leading dimension of at least 5, got 4");
+  EXPECT_EQ(reason(strided({-3, 5}, {5, 1})), "B has a negative extent -3");
+  EXPECT_EQ(reason(strided({3, 5}, {-5, 1})), "B has a negative stride -5");
+  EXPECT_EQ(reason(strided({3, 5}, {10, 2})), "B must have one stride of 1, got (10,2)");
+  EXPECT_NE(reason(strided({3}, {1})).find("rank 2"), std::string::npos);
+  EXPECT_NE(reason(strided({3, 5, 7}, {35, 7, 1})).find("rank 2"), std::string::npos);
+  const std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+  EXPECT_NE(reason(strided({huge, 1}, {1, 1})).find("2^63"), std::string::npos);
+  EXPECT_NE(reason(strided({huge / 2, 8}, {8, 1})).find("2^63"), std::string::npos);
+}
+
+TEST(SpanBytes, ReachesPastTheLastElementOnly) {
+  EXPECT_EQ(span_bytes(matrix(nullptr, DType::f32, 3, 5, kRow, 8)), (2 * 8 + 5) * 4);
+  EXPECT_EQ(span_bytes(matrix(nullptr, DType::u8, 3, 5, kColumn, 4)), 4 * 4 + 3);
+  EXPECT_EQ(span_bytes(matrix(nullptr, DType::f64, 0, 5)), 0);
+}
+
+TEST(Transposed, IsTheSameMemory) {
+  std::int8_t values[15] = {};
+  for (int i = 0; i < 15; ++i) values[i] = static_cast<std::int8_t>(i);
+  const Tensor a = matrix(values, DType::s8, 3, 5);
+  const Tensor t = transposed(a);
+  EXPECT_EQ(t.shape, (Dims{5, 3}));
+  EXPECT_EQ(transposed(t), a);
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 5; ++j) EXPECT_EQ(load(a, i, j), load(t, j, i));
+  }
+}
+
+TEST(Store, RoundsOnceAndSaturates) {
+  EXPECT_EQ(round_to(DType::s8, 300.0), 127.0);
+  EXPECT_EQ(round_to(DType::s8, -300.0), -128.0);
+  EXPECT_EQ(round_to(DType::u8, -1.0), 0.0);
+  EXPECT_EQ(round_to(DType::u8, 255.5), 255.0);
+  EXPECT_EQ(round_to(DType::s8, 2.5), 2.0);
+  EXPECT_EQ(round_to(DType::s8, 3.5), 4.0);
+  EXPECT_EQ(round_to(DType::s32, 1e10), 2147483647.0);
+  EXPECT_EQ(round_to(DType::s32, std::numeric_limits<double>::quiet_NaN()), 0.0);
+  EXPECT_EQ(round_to(DType::f16, 65520.0), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(round_to(DType::bf16, 257.0), 256.0);
+  EXPECT_EQ(round_to(DType::f64, 0.1), 0.1);
+}
+
+TEST(Fill, SameSeedSameValuesAndWithinTheBounds) {
+  float x[64] = {}, y[64] = {};
+  const Tensor a = matrix(x, DType::f32, 8, 8), b = matrix(y, DType::f32, 8, 8);
+  fill_integers(a, -3, 2, 7);
+  fill_integers(b, -3, 2, 7);
+  bool low = false, high = false;
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_EQ(x[i], y[i]);
+    EXPECT_GE(x[i], -3);
+    EXPECT_LE(x[i], 2);
+    EXPECT_EQ(x[i], std::trunc(x[i]));
+    low |= x[i] == -3;
+    high |= x[i] == 2;
+  }
+  EXPECT_TRUE(low && high);
+  fill_integers(b, -3, 2, 8);
+  EXPECT_NE(0, std::memcmp(x, y, sizeof x));
+}
+
+TEST(Fill, NormalHasItsMoments) {
+  std::vector<double> values(10000);
+  fill_normal(matrix(values.data(), DType::f64, 100, 100), 3.0, 1);
+  double sum = 0, squares = 0;
+  for (const double v : values) {
+    sum += v;
+    squares += v * v;
+  }
+  EXPECT_NEAR(sum / 10000, 0.0, 0.15);
+  EXPECT_NEAR(std::sqrt(squares / 10000), 3.0, 0.1);
+}
+
+TEST(Fill, PoisonIsNanAndStaysInTheSpan) {
+  float values[10] = {};
+  fill_poison(matrix(values, DType::f32, 2, 3, kRow, 5));
+  EXPECT_TRUE(std::isnan(values[0]));
+  EXPECT_TRUE(std::isnan(values[7]));
+  EXPECT_EQ(values[8], 0.0F);
+}
+
+}  // namespace
+}  // namespace tilewright::op

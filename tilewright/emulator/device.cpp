@@ -1,0 +1,204 @@
+// The runtime::Device over GlobalMemory, Program and run_grid.
+#include "tilewright/emulator/device.hpp"
+
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "tilewright/base/text.hpp"
+#include "tilewright/emulator/checks.hpp"
+#include "tilewright/emulator/machine.hpp"
+#include "tilewright/emulator/ptx_parser.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+using runtime::DeviceAddress;
+using runtime::StreamHandle;
+
+/// Shared memory that kernels of an architecture may use; CUDA C++ Programming Guide, technical specifications.
+struct SharedLimits {
+  int sm;
+  std::int64_t per_block;
+  std::int64_t per_sm;
+};
+
+constexpr SharedLimits kSharedLimits[] = {
+    {80, 163 * 1024, 164 * 1024}, {86, 99 * 1024, 100 * 1024},  {87, 163 * 1024, 164 * 1024},
+    {89, 99 * 1024, 100 * 1024},  {90, 227 * 1024, 228 * 1024},
+};
+
+runtime::DeviceProperties make_properties(Target target, const EmulatorOptions& options) {
+  runtime::DeviceProperties properties;
+  properties.name = "emulator:" + target.name();
+  properties.target = target;
+  properties.emulated = true;
+  properties.sm_count = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  properties.memory_bytes = options.memory_bytes;
+  properties.l2_bytes = std::int64_t{32} << 20;
+  for (const SharedLimits& limits : kSharedLimits) {
+    if (limits.sm > target.sm) break;
+    properties.smem_per_block_bytes = limits.per_block;
+    properties.smem_per_sm_bytes = limits.per_sm;
+  }
+  properties.registers_per_sm = 65536;
+  return properties;
+}
+
+/// The module's own variables in global memory, with their initial values.
+class ModuleVariables {
+ public:
+  ModuleVariables(std::shared_ptr<GlobalMemory> memory, const Module& module) : memory_(std::move(memory)) {
+    addresses_.assign(module.variables.size(), 0);
+    for (std::size_t i = 0; i < addresses_.size(); ++i) {
+      const Variable& variable = module.variables[i];
+      if (variable.space != Space::global && variable.space != Space::constant) continue;
+      addresses_[i] = memory_->allocate(variable.size);
+    }
+    for (std::size_t i = 0; i < addresses_.size(); ++i) {
+      if (addresses_[i] != 0) initialise(module.variables[i], addresses_[i]);
+    }
+  }
+  ~ModuleVariables() {
+    for (const std::uint64_t address : addresses_) memory_->deallocate(address);
+  }
+  ModuleVariables(const ModuleVariables&) = delete;
+  ModuleVariables& operator=(const ModuleVariables&) = delete;
+
+  const std::vector<std::uint64_t>& addresses() const { return addresses_; }
+
+ private:
+  void initialise(const Variable& variable, std::uint64_t address) const {
+    std::byte* to = memory_->host_pointer(address, variable.size);
+    std::memset(to, 0, variable.size);
+    const auto width = static_cast<std::size_t>(bytes(variable.type));
+    for (const Initialiser& element : variable.initialisers) {
+      std::uint64_t value = element.bits;
+      if (element.variable != kNone) value += addresses_[element.variable];
+      std::memcpy(to, &value, std::min(width, sizeof(value)));
+      to += width;
+    }
+  }
+
+  std::shared_ptr<GlobalMemory> memory_;
+  std::vector<std::uint64_t> addresses_;
+};
+
+class EmulatedKernel final : public runtime::LoadedKernel {
+ public:
+  EmulatedKernel(const runtime::DeviceProperties& properties, EmulatorOptions options,
+                 std::shared_ptr<GlobalMemory> memory, std::string_view ptx, const std::string& symbol,
+                 std::uint32_t dynamic_smem_bytes)
+      : properties_(properties),
+        options_(options),
+        memory_(std::move(memory)),
+        module_(parse_ptx(ptx)),
+        variables_(memory_, *module_),
+        symbol_(symbol),
+        program_(build_program(*module_, entry(), variables_.addresses())) {
+    check_shared_memory(dynamic_smem_bytes);
+  }
+
+  void launch(const runtime::LaunchConfig& config, std::span<const std::byte> parameters) override {
+    check(config, parameters);
+    if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
+    run_grid(Launch{*module_, program_, options_, memory_->snapshot(), config.grid, config.block,
+                    config.dynamic_smem_bytes, static_cast<std::uint32_t>(properties_.sm_count),
+                    std::vector<std::byte>(parameters.begin(), parameters.end())});
+  }
+
+ private:
+  const Function& entry() const {
+    const Function* const function = module_->find(symbol_);
+    if (function == nullptr || !function->entry || function->declared_only) {
+      throw EmulationError(fmt::format("emulator: the PTX has no kernel {}", printable(symbol_)));
+    }
+    return *function;
+  }
+
+  void check_shared_memory(std::uint32_t dynamic_bytes) const {
+    const std::uint64_t bytes = std::uint64_t{program_.static_shared_bytes} + dynamic_bytes;
+    if (static_cast<std::int64_t>(bytes) <= properties_.smem_per_block_bytes) return;
+    throw InvalidArgument(fmt::format("{} needs {} bytes of shared memory a CTA, {} has {}", symbol_, bytes,
+                                      properties_.name, properties_.smem_per_block_bytes));
+  }
+
+  void check(const runtime::LaunchConfig& config, std::span<const std::byte> parameters) const {
+    const runtime::Dim3& block = config.block;
+    const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+    if (threads == 0 || threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64) {
+      throw InvalidArgument(fmt::format("{}: a block of {} threads", symbol_, to_string(block)));
+    }
+    const std::uint32_t* const required = program_.required_block;
+    if (required[0] != 0 && block != runtime::Dim3{required[0], required[1], required[2]}) {
+      throw InvalidArgument(fmt::format("{} requires blocks of ({},{},{}) threads, got {}", symbol_, required[0],
+                                        required[1], required[2], to_string(block)));
+    }
+    if (program_.maximum_block != 0 && threads > program_.maximum_block) {
+      throw InvalidArgument(
+          fmt::format("{} allows {} threads a block, got {}", symbol_, program_.maximum_block, threads));
+    }
+    if (config.cluster != runtime::Dim3{}) {
+      throw InvalidArgument(
+          fmt::format("{}: the emulator has no clusters, got {}", symbol_, to_string(config.cluster)));
+    }
+    if (parameters.size() != program_.parameter_bytes) {
+      throw InvalidArgument(
+          fmt::format("{} takes {} bytes of parameters, got {}", symbol_, program_.parameter_bytes, parameters.size()));
+    }
+    check_shared_memory(config.dynamic_smem_bytes);
+  }
+
+  const runtime::DeviceProperties properties_;
+  const EmulatorOptions options_;
+  const std::shared_ptr<GlobalMemory> memory_;
+  const std::unique_ptr<const Module> module_;
+  const ModuleVariables variables_;
+  const std::string symbol_;
+  const Program program_;
+};
+
+class EmulatedDevice final : public runtime::Device {
+ public:
+  EmulatedDevice(Target target, EmulatorOptions options)
+      : options_(options),
+        properties_(make_properties(target, options)),
+        memory_(std::make_shared<GlobalMemory>(options.memory_bytes)) {}
+
+  const runtime::DeviceProperties& properties() const override { return properties_; }
+
+  DeviceAddress allocate(std::size_t bytes, StreamHandle) override { return memory_->allocate(bytes); }
+  void deallocate(DeviceAddress address, StreamHandle) noexcept override { memory_->deallocate(address); }
+  std::size_t allocated_bytes() const override { return memory_->allocated_bytes(); }
+
+  void copy_in(DeviceAddress to, const void* from, std::size_t bytes, StreamHandle) override {
+    if (bytes != 0) std::memcpy(memory_->host_pointer(to, bytes), from, bytes);
+  }
+  void copy_out(void* to, DeviceAddress from, std::size_t bytes, StreamHandle) override {
+    if (bytes != 0) std::memcpy(to, memory_->host_pointer(from, bytes), bytes);
+  }
+  void fill(DeviceAddress to, std::uint8_t value, std::size_t bytes, StreamHandle) override {
+    if (bytes != 0) std::memset(memory_->host_pointer(to, bytes), value, bytes);
+  }
+  void synchronize(StreamHandle) override {}
+
+  std::shared_ptr<runtime::LoadedKernel> load(const runtime::Image& image, const std::string& symbol,
+                                              std::uint32_t dynamic_smem_bytes) override {
+    if (image.ptx.empty()) throw EmulationError(fmt::format("emulator: {} has no PTX", printable(symbol)));
+    return std::make_shared<EmulatedKernel>(properties_, options_, memory_, image.ptx, symbol, dynamic_smem_bytes);
+  }
+
+ private:
+  const EmulatorOptions options_;
+  const runtime::DeviceProperties properties_;
+  const std::shared_ptr<GlobalMemory> memory_;
+};
+
+}  // namespace
+
+std::shared_ptr<runtime::Device> make_emulated_device(Target target, EmulatorOptions options) {
+  if (target.sm < 80) throw InvalidArgument(fmt::format("the emulator begins at sm_80, got {}", target.name()));
+  return std::make_shared<EmulatedDevice>(target, options);
+}
+
+}  // namespace tilewright::emulator

@@ -1,0 +1,27 @@
+// A GPU on the CPU: executes the PTX of kernels, and checks them as no GPU does.
+#pragma once
+
+#include <memory>
+
+#include "tilewright/base/target.hpp"
+#include "tilewright/emulator/options.hpp"
+#include "tilewright/runtime/device.hpp"
+
+namespace tilewright::emulator {
+
+/// The instruction set is that of sm_80 and what of later ones needs no cluster: see instructions/. Where the PTX ISA
+/// leaves a choice, it is the stricter one:
+/// - cp.async writes when it is waited for; until then its bytes are in flight, and touching them is a finding;
+/// - an .aligned barrier is for whole warps, and a barrier without a count for all threads of the CTA: threads that
+///   exited instead are a finding, though a GPU lets the others pass;
+/// - accesses of one warp are ordered by its instructions; those of different warps by barriers, and by atomic,
+/// volatile
+///   and release/acquire accesses to shared memory;
+/// - shared memory starts as all ones, and so does an allocation: NaN.
+/// "emulator:sm_80", "emulator:sm_90a". Launches run to their end before they return. load() takes the PTX of an image
+/// and throws EmulationFinding (checks.hpp) when it has an instruction the emulator lacks; launch() throws it for the
+/// first finding, of the CTA with the lowest index. After a finding the device goes on working.
+/// @throws InvalidArgument for a target below sm_80
+std::shared_ptr<runtime::Device> make_emulated_device(Target target, EmulatorOptions options = {});
+
+}  // namespace tilewright::emulator

@@ -1,0 +1,94 @@
+// Allocation of host memory as device memory, and lookups by address.
+#include "tilewright/emulator/global_memory.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "tilewright/base/error.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+constexpr std::size_t kRedZone = 256;
+constexpr int kFresh = 0xff;
+
+void free_host_memory(const Region& region) { std::free(reinterpret_cast<std::byte*>(region.begin) - kRedZone); }
+
+}  // namespace
+
+const Region* RegionMap::find(std::uint64_t address, std::uint64_t bytes) const {
+  const auto after = std::ranges::upper_bound(regions_, address, {}, &Region::begin);
+  if (after == regions_.begin()) return nullptr;
+  const Region& candidate = *(after - 1);
+  return candidate.contains(address, bytes) ? &candidate : nullptr;
+}
+
+std::string RegionMap::describe(std::uint64_t address) const {
+  const auto after = std::ranges::upper_bound(regions_, address, {}, &Region::begin);
+  const Region* const below = after == regions_.begin() ? nullptr : &*(after - 1);
+  const Region* const above = after == regions_.end() ? nullptr : &*after;
+  if (below != nullptr && address < below->end) {
+    return fmt::format("the last {} bytes of a {}-byte allocation", below->end - address, below->end - below->begin);
+  }
+  const std::uint64_t past = below != nullptr ? address - below->end : ~std::uint64_t{0};
+  const std::uint64_t before = above != nullptr ? above->begin - address : ~std::uint64_t{0};
+  constexpr std::uint64_t kNear = std::uint64_t{1} << 32;
+  if (past <= before && past < kNear) {
+    return fmt::format("{} bytes past the end of a {}-byte allocation", past, below->end - below->begin);
+  }
+  if (before < kNear) {
+    return fmt::format("{} bytes before the start of a {}-byte allocation", before, above->end - above->begin);
+  }
+  return "in no allocation";
+}
+
+GlobalMemory::~GlobalMemory() { std::ranges::for_each(regions_, free_host_memory); }
+
+runtime::DeviceAddress GlobalMemory::allocate(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t free_bytes = limit_ - allocated_;
+  const auto fail = [&] {
+    throw OutOfMemory(
+        fmt::format("emulator: cannot allocate {} bytes: {} of {} bytes are free", bytes, free_bytes, limit_));
+  };
+  if (bytes > free_bytes) fail();
+  regions_.reserve(regions_.size() + 1);
+  const std::size_t rounded = (bytes + kRedZone - 1) / kRedZone * kRedZone + 2 * kRedZone;
+  void* const storage = std::aligned_alloc(kRedZone, rounded);
+  if (storage == nullptr) fail();
+  std::memset(storage, kFresh, rounded);
+  const std::uint64_t begin = reinterpret_cast<std::uint64_t>(storage) + kRedZone;
+  regions_.insert(std::ranges::upper_bound(regions_, begin, {}, &Region::begin), Region{begin, begin + bytes});
+  allocated_ += bytes;
+  return begin;
+}
+
+void GlobalMemory::deallocate(runtime::DeviceAddress address) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::lower_bound(regions_, address, {}, &Region::begin);
+  if (found == regions_.end() || found->begin != address) return;
+  allocated_ -= found->end - found->begin;
+  free_host_memory(*found);
+  regions_.erase(found);
+}
+
+std::size_t GlobalMemory::allocated_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return allocated_;
+}
+
+RegionMap GlobalMemory::snapshot() const {
+  const std::lock_guard lock(mutex_);
+  return RegionMap(regions_);
+}
+
+std::byte* GlobalMemory::host_pointer(runtime::DeviceAddress address, std::size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  const auto after = std::ranges::upper_bound(regions_, address, {}, &Region::begin);
+  if (after != regions_.begin() && (after - 1)->contains(address, bytes)) return reinterpret_cast<std::byte*>(address);
+  throw EmulationError(
+      fmt::format("emulator: copy or fill of {} bytes at {:#x} is not inside one allocation", bytes, address));
+}
+
+}  // namespace tilewright::emulator

@@ -1,0 +1,204 @@
+// Takes modifiers and operands of a parsed instruction apart.
+#include "tilewright/emulator/instruction_reader.hpp"
+
+#include <bit>
+
+#include "tilewright/base/text.hpp"
+#include "tilewright/emulator/program_builder.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+/// The bits of a number written in PTX as a value of the type: numbers convert for f32 and f64, are bits for the rest.
+std::uint64_t bits_as(const Operand& number, PtxType type) {
+  const auto from_f32 = [&] { return std::bit_cast<float>(static_cast<std::uint32_t>(number.bits)); };
+  const auto from_f64 = [&] { return std::bit_cast<double>(number.bits); };
+  const auto signed_value = static_cast<std::int64_t>(number.bits);
+  switch (number.kind) {
+    case Operand::Kind::real_f32:
+      return type == PtxType::f64 ? std::bit_cast<std::uint64_t>(static_cast<double>(from_f32())) : number.bits;
+    case Operand::Kind::real:
+      return bytes(type) == 4 ? std::bit_cast<std::uint32_t>(static_cast<float>(from_f64())) : number.bits;
+    default:
+      if (type == PtxType::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(signed_value));
+      if (type == PtxType::f64) return std::bit_cast<std::uint64_t>(static_cast<double>(signed_value));
+      return number.bits;
+  }
+}
+
+bool is_number(const Operand& operand) {
+  return operand.kind == Operand::Kind::integer || operand.kind == Operand::Kind::real ||
+         operand.kind == Operand::Kind::real_f32;
+}
+
+int width_of(PtxType type) { return type == PtxType::pred ? 0 : bytes(type); }
+
+std::string shown(const Operand& operand) { return printable(operand.name, 80); }
+
+}  // namespace
+
+InstructionReader::InstructionReader(ProgramBuilder& builder, const ParsedInstruction& parsed, Instruction& out,
+                                     std::string_view modifiers)
+    : builder_(builder), parsed_(parsed), out_(out) {
+  while (!modifiers.empty()) {
+    const std::size_t dot = modifiers.find('.');
+    modifiers_.push_back(modifiers.substr(0, dot));
+    modifiers = dot == std::string_view::npos ? std::string_view() : modifiers.substr(dot + 1);
+  }
+}
+
+void InstructionReader::refuse(std::string reason) const { builder_.refuse(parsed_, std::move(reason)); }
+
+bool InstructionReader::take(std::string_view modifier) {
+  for (std::string_view& candidate : modifiers_) {
+    if (candidate != modifier) continue;
+    candidate = {};
+    return true;
+  }
+  return false;
+}
+
+int InstructionReader::take_one_of(std::initializer_list<std::string_view> modifiers) {
+  int index = 0;
+  for (const std::string_view modifier : modifiers) {
+    if (take(modifier)) return index;
+    ++index;
+  }
+  return -1;
+}
+
+std::optional<PtxType> InstructionReader::try_type() {
+  for (std::string_view& candidate : modifiers_) {
+    if (candidate.empty()) continue;
+    const auto type = parse_ptx_type(candidate);
+    if (!type) continue;
+    candidate = {};
+    return type;
+  }
+  return std::nullopt;
+}
+
+PtxType InstructionReader::type() {
+  const auto type = try_type();
+  if (!type) refuse(fmt::format("{} has no type that is known", printable(parsed_.opcode, 80)));
+  return *type;
+}
+
+void InstructionReader::ignore_prefixed(std::initializer_list<std::string_view> prefixes) {
+  for (std::string_view& candidate : modifiers_) {
+    for (const std::string_view prefix : prefixes) {
+      if (candidate.starts_with(prefix)) candidate = {};
+    }
+  }
+}
+
+void InstructionReader::finish() const {
+  for (const std::string_view modifier : modifiers_) {
+    if (!modifier.empty()) refuse(fmt::format("modifier .{} of {}", printable(modifier, 40), parsed_.opcode));
+  }
+}
+
+const Operand& InstructionReader::operand(std::size_t i) const { return parsed_.operands[i]; }
+
+void InstructionReader::expect_operands(std::size_t least, std::size_t most) {
+  if (operands() < least || operands() > most) {
+    refuse(fmt::format("{} with {} operands", printable(parsed_.opcode, 80), operands()));
+  }
+}
+
+int InstructionReader::destination_of_any_width(const Operand& operand, PtxType type) {
+  if (operand.kind == Operand::Kind::sink) {
+    builder_.add_operand(builder_.scratch(width_of(type)));
+    return width_of(type);
+  }
+  if (operand.kind != Operand::Kind::reg) refuse("a destination that is not a register");
+  builder_.add_operand(builder_.register_slot(operand.index));
+  return width_of(builder_.register_type(operand.index));
+}
+
+void InstructionReader::destination(const Operand& operand, PtxType type) {
+  const int width = destination_of_any_width(operand, type);
+  if (width != width_of(type)) refuse(fmt::format("register {} where .{} is written", shown(operand), name(type)));
+}
+
+int InstructionReader::source_of_any_width(const Operand& operand, PtxType type) {
+  if (operand.kind == Operand::Kind::reg) {
+    if (operand.negated) refuse("a negated operand");
+    builder_.add_operand(builder_.register_slot(operand.index));
+    return width_of(builder_.register_type(operand.index));
+  }
+  const int width = width_of(type);
+  if (is_number(operand)) {
+    builder_.add_operand(builder_.constant(width, bits_as(operand, type)));
+  } else if (operand.kind == Operand::Kind::variable) {
+    const auto address = builder_.address_of(operand) + static_cast<std::uint64_t>(operand.offset);
+    builder_.add_operand(builder_.constant(width, address));
+  } else if (operand.kind == Operand::Kind::special) {
+    const Slot slot = builder_.special(operand.name);
+    if (slot == kNone) refuse(fmt::format("special register {}", shown(operand)));
+    if (width == 8) refuse(fmt::format("special register {} as .{}", shown(operand), name(type)));
+    builder_.add_operand(slot);
+  } else {
+    refuse(operand.name.empty() ? "an operand of this form" : fmt::format("operand {}", shown(operand)));
+  }
+  return width;
+}
+
+void InstructionReader::source(const Operand& operand, PtxType type) {
+  const int width = source_of_any_width(operand, type);
+  if (width != width_of(type)) refuse(fmt::format("register {} where .{} is read", shown(operand), name(type)));
+}
+
+void InstructionReader::predicate_source(const Operand& operand) {
+  Operand plain = operand;
+  plain.negated = false;
+  source(plain, PtxType::pred);
+  builder_.add_operand(builder_.constant(0, operand.negated ? 1 : 0));
+}
+
+void InstructionReader::address(const Operand& operand, Space space) {
+  if (operand.kind != Operand::Kind::address || operand.elements.empty()) refuse("an operand that is not an address");
+  if (operand.elements.size() > 1) refuse("an address with coordinates");
+  TILEWRIGHT_CHECK(addresses_ < std::size(out_.address), "{} reads more than two addresses", parsed_.opcode);
+  const Operand& base = operand.elements[0];
+  AddressOperand& address = out_.address[addresses_++];
+  address.offset = operand.offset;
+  address.operand = static_cast<std::uint8_t>(builder_.operand_count() - out_.first_operand);
+  if (base.kind == Operand::Kind::variable) {
+    std::uint64_t at = builder_.address_of(base);
+    if (space == Space::generic) {
+      const Space own = builder_.space_of(base);
+      at += own == Space::shared ? kSharedWindow : own == Space::local ? kLocalWindow : 0;
+    }
+    builder_.add_operand(builder_.constant(8, at));
+    return;
+  }
+  if (base.kind != Operand::Kind::reg && base.kind != Operand::Kind::integer) refuse("an address of this form");
+  const int width = source_of_any_width(base, PtxType::b64);
+  if (width != 4 && width != 8) refuse(fmt::format("address register {}", shown(base)));
+  address.register_bytes = static_cast<std::uint8_t>(width);
+}
+
+Space InstructionReader::parameter_space(const Operand& address) const {
+  if (address.kind == Operand::Kind::address && !address.elements.empty() &&
+      address.elements[0].kind == Operand::Kind::variable) {
+    return builder_.space_of(address.elements[0]);
+  }
+  return builder_.in_kernel() ? Space::param : Space::local;
+}
+
+std::vector<Operand> InstructionReader::elements(const Operand& operand) const {
+  if (operand.kind == Operand::Kind::vector) return operand.elements;
+  return {operand};
+}
+
+bool InstructionReader::is_predicate(const Operand& operand) const {
+  return operand.kind == Operand::Kind::reg && builder_.register_type(operand.index) == PtxType::pred;
+}
+
+std::uint64_t InstructionReader::number(const Operand& operand) const {
+  if (operand.kind != Operand::Kind::integer) refuse("an operand that is not a number");
+  return operand.bits;
+}
+
+}  // namespace tilewright::emulator

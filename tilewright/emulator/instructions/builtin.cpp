@@ -1,0 +1,168 @@
+// __assertfail (of assert) and vprintf (of printf).
+#include "tilewright/emulator/instructions/builtin.hpp"
+
+#include <array>
+#include <bit>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "tilewright/base/text.hpp"
+#include "tilewright/emulator/cta.hpp"
+#include "tilewright/emulator/instructions/lanes.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+/// The parameters of one lane's call.
+class Arguments {
+ public:
+  Arguments(Warp& warp, const Instruction& in, int lane) : warp_(warp), in_(in), lane_(lane) {}
+
+  template <class T>
+  T get(std::size_t parameter) const {
+    T value;
+    std::memcpy(&value, local() + place(parameter), sizeof(T));
+    return value;
+  }
+  void set(std::size_t result, std::uint32_t value) const {
+    std::memcpy(local() + place(result), &value, sizeof(value));
+  }
+
+  /// One byte at a generic address. False where there is nothing to read.
+  bool read(std::uint64_t address, char& byte) const {
+    const std::byte* from = nullptr;
+    const std::uint64_t offset = address & ~kWindowMask;
+    if ((address & kWindowMask) == kLocalWindow) {
+      if (offset < warp_.program().local_bytes) from = local() + offset;
+    } else if (warp_.cta().launch().regions.find(address, 1) != nullptr) {
+      from = reinterpret_cast<const std::byte*>(address);
+    }
+    if (from != nullptr) byte = static_cast<char>(*from);
+    return from != nullptr;
+  }
+
+  /// Text up to its zero, or to the end of what can be read.
+  std::string text(std::uint64_t address) const {
+    constexpr std::size_t kLongest = 4096;
+    std::string all;
+    for (char c = 0; all.size() < kLongest && read(address++, c) && c != '\0';) all += c;
+    return all;
+  }
+
+ private:
+  std::uint64_t place(std::size_t operand) const { return warp_.reg<std::uint64_t>(in_.op[operand])[lane_]; }
+  std::byte* local() const { return warp_.cta().local(warp_.index() * kWarpSize + lane_); }
+
+  Warp& warp_;
+  const Instruction& in_;
+  int lane_;
+};
+
+void execute_assertion_failure(Warp& warp, const Instruction& in, Mask lanes) {
+  const int lane = std::countr_zero(lanes);
+  const Arguments arguments(warp, in, lane);
+  warp.fail(FindingKind::trap, in, lane, 0,
+            fmt::format("assertion failed: {} ({}:{})", printable(arguments.text(arguments.get<std::uint64_t>(0))),
+                        printable(arguments.text(arguments.get<std::uint64_t>(1))), arguments.get<std::uint32_t>(2)));
+}
+
+/// The arguments of a printf, packed as varargs: each at a multiple of its size, 4 or 8 bytes.
+class PackedArguments {
+ public:
+  PackedArguments(const Arguments& arguments, std::uint64_t address) : arguments_(arguments), at_(address) {}
+
+  template <class T>
+  T next() {
+    at_ = (at_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
+    char bytes[sizeof(T)] = {};
+    for (char& byte : bytes) arguments_.read(at_++, byte);
+    return std::bit_cast<T>(bytes);
+  }
+
+ private:
+  const Arguments& arguments_;
+  std::uint64_t at_;
+};
+
+template <class T>
+std::string formatted(const std::string& conversion, T value) {
+  char text[512];
+  std::snprintf(text, sizeof(text), conversion.c_str(), value);
+  return text;
+}
+
+/// One conversion, "%-8.3lld", with its argument.
+std::string convert(std::string conversion, const Arguments& arguments, PackedArguments& packed) {
+  const char kind = conversion.back();
+  const bool wide = conversion.find_first_of("lzjt") != std::string::npos;
+  switch (kind) {
+    case '%':
+      return "%";
+    case 's':
+      return formatted(conversion, arguments.text(packed.next<std::uint64_t>()).c_str());
+    case 'p':
+      return formatted(conversion, std::bit_cast<void*>(packed.next<std::uint64_t>()));
+    case 'd':
+    case 'i':
+    case 'u':
+    case 'x':
+    case 'X':
+    case 'o':
+    case 'c':
+      return wide ? formatted(conversion, packed.next<long long>()) : formatted(conversion, packed.next<int>());
+    case 'f':
+    case 'F':
+    case 'e':
+    case 'E':
+    case 'g':
+    case 'G':
+    case 'a':
+    case 'A':
+      return formatted(conversion, packed.next<double>());
+    default:
+      return conversion;
+  }
+}
+
+std::string print(const std::string& format, const Arguments& arguments, PackedArguments packed) {
+  std::string text;
+  for (std::size_t at = 0; at < format.size();) {
+    if (format[at] != '%') {
+      text += format[at++];
+      continue;
+    }
+    const std::size_t kind = format.find_first_not_of("0123456789.+-# lhzjt", at + 1);
+    if (kind == std::string::npos) return text + format.substr(at);
+    text += convert(format.substr(at, kind + 1 - at), arguments, packed);
+    at = kind + 1;
+  }
+  return text;
+}
+
+/// Prints to the host's standard output, lane by lane.
+void execute_print(Warp& warp, const Instruction& in, Mask lanes) {
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const Arguments arguments(warp, in, std::countr_zero(lanes));
+    const std::string format = arguments.text(arguments.get<std::uint64_t>(0));
+    const std::string text = print(format, arguments, PackedArguments(arguments, arguments.get<std::uint64_t>(1)));
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    arguments.set(2, static_cast<std::uint32_t>(text.size()));
+  }
+}
+
+constexpr std::array kBuiltins = {
+    BuiltinFunction{"__assertfail", 0, 5, &execute_assertion_failure},
+    BuiltinFunction{"vprintf", 1, 2, &execute_print},
+};
+
+}  // namespace
+
+const BuiltinFunction* find_builtin(std::string_view name) {
+  for (const BuiltinFunction& builtin : kBuiltins) {
+    if (builtin.name == name) return &builtin;
+  }
+  return nullptr;
+}
+
+}  // namespace tilewright::emulator

@@ -1,0 +1,21 @@
+// Functions that PTX calls but does not define, and the emulator knows.
+#pragma once
+
+#include <string_view>
+
+#include "tilewright/emulator/program.hpp"
+
+namespace tilewright::emulator {
+
+struct BuiltinFunction {
+  std::string_view name;
+  std::size_t results = 0;
+  std::size_t parameters = 0;
+  /// Operands: the address in local memory of each parameter, then of each result.
+  Handler execute = nullptr;
+};
+
+/// Null for a function that is not known: only __assertfail and vprintf are.
+const BuiltinFunction* find_builtin(std::string_view name);
+
+}  // namespace tilewright::emulator

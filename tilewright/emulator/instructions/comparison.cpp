@@ -1,0 +1,299 @@
+// setp set selp slct: comparisons and selections.
+#include <array>
+#include <cmath>
+#include <type_traits>
+
+#include "tilewright/emulator/instructions/instruction_set.hpp"
+#include "tilewright/emulator/instructions/lanes.hpp"
+#include "tilewright/emulator/instructions/rounding.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+template <class T>
+auto comparable(T value) {
+  if constexpr (kIsSmallFloat<T>) {
+    return value.value();
+  } else {
+    return value;
+  }
+}
+
+struct Equal {
+  template <class T>
+  static bool holds(T a, T b) {
+    return a == b;
+  }
+};
+struct NotEqual {  // ordered: false when one is NaN
+  template <class T>
+  static bool holds(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) return a < b || a > b;
+    return a != b;
+  }
+};
+struct Less {
+  template <class T>
+  static bool holds(T a, T b) {
+    return a < b;
+  }
+};
+struct LessOrEqual {
+  template <class T>
+  static bool holds(T a, T b) {
+    return a <= b;
+  }
+};
+struct Greater {
+  template <class T>
+  static bool holds(T a, T b) {
+    return a > b;
+  }
+};
+struct GreaterOrEqual {
+  template <class T>
+  static bool holds(T a, T b) {
+    return a >= b;
+  }
+};
+/// True when one is NaN, else as the ordered comparison.
+template <class Ordered>
+struct OrUnordered {
+  template <class T>
+  static bool holds(T a, T b) {
+    return std::isunordered(a, b) || Ordered::holds(a, b);
+  }
+};
+struct BothNumbers {
+  template <class T>
+  static bool holds(T a, T b) {
+    return !std::isunordered(a, b);
+  }
+};
+struct OneNan {
+  template <class T>
+  static bool holds(T a, T b) {
+    return std::isunordered(a, b);
+  }
+};
+
+using CompareLanes = Mask (*)(Warp& warp, Slot a, Slot b);
+
+template <class T, class Comparison>
+Mask compare_lanes(Warp& warp, Slot first, Slot second) {
+  const T* const a = warp.reg<T>(first);
+  const T* const b = warp.reg<T>(second);
+  Mask holds = 0;
+  for (int l = 0; l < kWarpSize; ++l) {
+    holds |= Mask{Comparison::holds(comparable(a[l]), comparable(b[l]))} << l;
+  }
+  return holds;
+}
+
+struct ComparisonRow {
+  std::string_view name;
+  CompareLanes compare = nullptr;
+};
+
+template <class T>
+constexpr std::array kIntegerComparisons = {
+    ComparisonRow{"eq", &compare_lanes<T, Equal>},   ComparisonRow{"ne", &compare_lanes<T, NotEqual>},
+    ComparisonRow{"lt", &compare_lanes<T, Less>},    ComparisonRow{"le", &compare_lanes<T, LessOrEqual>},
+    ComparisonRow{"gt", &compare_lanes<T, Greater>}, ComparisonRow{"ge", &compare_lanes<T, GreaterOrEqual>},
+    ComparisonRow{"lo", &compare_lanes<T, Less>},    ComparisonRow{"ls", &compare_lanes<T, LessOrEqual>},
+    ComparisonRow{"hi", &compare_lanes<T, Greater>}, ComparisonRow{"hs", &compare_lanes<T, GreaterOrEqual>},
+};
+
+template <class T>
+constexpr std::array kFloatComparisons = {
+    ComparisonRow{"eq", &compare_lanes<T, Equal>},
+    ComparisonRow{"ne", &compare_lanes<T, NotEqual>},
+    ComparisonRow{"lt", &compare_lanes<T, Less>},
+    ComparisonRow{"le", &compare_lanes<T, LessOrEqual>},
+    ComparisonRow{"gt", &compare_lanes<T, Greater>},
+    ComparisonRow{"ge", &compare_lanes<T, GreaterOrEqual>},
+    ComparisonRow{"equ", &compare_lanes<T, OrUnordered<Equal>>},
+    ComparisonRow{"neu", &compare_lanes<T, OrUnordered<NotEqual>>},
+    ComparisonRow{"ltu", &compare_lanes<T, OrUnordered<Less>>},
+    ComparisonRow{"leu", &compare_lanes<T, OrUnordered<LessOrEqual>>},
+    ComparisonRow{"gtu", &compare_lanes<T, OrUnordered<Greater>>},
+    ComparisonRow{"geu", &compare_lanes<T, OrUnordered<GreaterOrEqual>>},
+    ComparisonRow{"num", &compare_lanes<T, BothNumbers>},
+    ComparisonRow{"nan", &compare_lanes<T, OneNan>},
+};
+
+std::span<const ComparisonRow> comparisons(PtxType type) {
+  switch (type) {
+    case PtxType::b16:
+    case PtxType::u16:
+      return kIntegerComparisons<std::uint16_t>;
+    case PtxType::s16:
+      return kIntegerComparisons<std::int16_t>;
+    case PtxType::b32:
+    case PtxType::u32:
+      return kIntegerComparisons<std::uint32_t>;
+    case PtxType::s32:
+      return kIntegerComparisons<std::int32_t>;
+    case PtxType::b64:
+    case PtxType::u64:
+      return kIntegerComparisons<std::uint64_t>;
+    case PtxType::s64:
+      return kIntegerComparisons<std::int64_t>;
+    case PtxType::f16:
+      return kFloatComparisons<F16>;
+    case PtxType::bf16:
+      return kFloatComparisons<BF16>;
+    case PtxType::f32:
+      return kFloatComparisons<float>;
+    case PtxType::f64:
+      return kFloatComparisons<double>;
+    default:
+      return {};
+  }
+}
+
+const ComparisonRow* take_comparison(InstructionReader& reader, PtxType type) {
+  for (const ComparisonRow& row : comparisons(type)) {
+    if (reader.take(row.name)) return &row;
+  }
+  reader.refuse("this comparison");
+}
+
+enum class Combination : std::uint8_t { none, conjunction, disjunction, exclusive };
+
+Combination take_combination(InstructionReader& reader) {
+  return static_cast<Combination>(reader.take_one_of({"and", "or", "xor"}) + 1);
+}
+
+Mask combine(Combination combination, Mask a, Mask b) {
+  switch (combination) {
+    case Combination::conjunction:
+      return a & b;
+    case Combination::disjunction:
+      return a | b;
+    case Combination::exclusive:
+      return a ^ b;
+    default:
+      return a;
+  }
+}
+
+/// Operands: p, q, a, b, and the predicate to combine with and its flip.
+void execute_setp(Warp& warp, const Instruction& in, Mask lanes) {
+  const Mask holds = static_cast<const ComparisonRow*>(in.table)->compare(warp, in.op[2], in.op[3]);
+  const Mask with = warp.predicate(in.op[4]) ^ warp.predicate(in.op[5]);
+  const auto combination = static_cast<Combination>(in.mode);
+  warp.set_predicate(in.op[1], combine(combination, ~holds, with), lanes);
+  warp.set_predicate(in.op[0], combine(combination, holds, with), lanes);
+}
+
+/// The comparison's operands from `first` on, then what it is combined with.
+void decode_comparison(InstructionReader& reader, PtxType type, std::size_t first, Combination combination) {
+  reader.expect_operands(first + (combination == Combination::none ? 2U : 3U));
+  reader.source(reader.operand(first), type);
+  reader.source(reader.operand(first + 1), type);
+  reader.predicate_source(combination == Combination::none ? integer_operand(1) : reader.operand(first + 2));
+  reader.out().mode = static_cast<std::uint8_t>(combination);
+}
+
+void decode_setp(InstructionReader& reader) {
+  reader.take("ftz");
+  const PtxType type = reader.type();
+  reader.out().table = take_comparison(reader, type);
+  const Combination combination = take_combination(reader);
+  reader.finish();
+  reader.expect_operands(3, 4);
+  const Operand& destination = reader.operand(0);
+  if (destination.kind == Operand::Kind::pair) {
+    reader.destination(destination.elements[0], PtxType::pred);
+    reader.destination(destination.elements[1], PtxType::pred);
+  } else {
+    reader.destination(destination, PtxType::pred);
+    reader.destination(Operand(), PtxType::pred);
+  }
+  decode_comparison(reader, type, 1, combination);
+  reader.out().execute = &execute_setp;
+}
+
+/// d = holds ? (all ones, or 1.0 for a float destination) : 0. Operands: d, unused, a, b, predicate, flip.
+void execute_set(Warp& warp, const Instruction& in, Mask lanes) {
+  const Mask holds = static_cast<const ComparisonRow*>(in.table)->compare(warp, in.op[2], in.op[3]);
+  const Mask with = warp.predicate(in.op[4]) ^ warp.predicate(in.op[5]);
+  const Mask result = combine(static_cast<Combination>(in.mode), holds, with);
+  auto* const d = warp.reg<std::uint32_t>(in.op[0]);
+  each_lane(lanes, [&](int l) { d[l] = ((result >> l) & 1) != 0 ? static_cast<std::uint32_t>(in.immediate) : 0; });
+}
+
+void decode_set(InstructionReader& reader) {
+  reader.take("ftz");
+  const PtxType to = reader.type();
+  const PtxType type = reader.type();
+  if (bytes(to) != 4) reader.refuse("set with a destination that is not 32 bits wide");
+  reader.out().table = take_comparison(reader, type);
+  const Combination combination = take_combination(reader);
+  reader.finish();
+  reader.expect_operands(3, 4);
+  reader.destination(reader.operand(0), to);
+  reader.destination(Operand(), PtxType::pred);
+  decode_comparison(reader, type, 1, combination);
+  reader.out().immediate = to == PtxType::f32 ? std::bit_cast<std::int32_t>(1.0F) : -1;
+  reader.out().execute = &execute_set;
+}
+
+template <class T>
+void execute_selp(Warp& warp, const Instruction& in, Mask lanes) {
+  T* const d = warp.reg<T>(in.op[0]);
+  const T* const a = warp.reg<T>(in.op[1]);
+  const T* const b = warp.reg<T>(in.op[2]);
+  const Mask chosen = warp.predicate(in.op[3]) ^ warp.predicate(in.op[4]);
+  each_lane(lanes, [=](int l) { d[l] = ((chosen >> l) & 1) != 0 ? a[l] : b[l]; });
+}
+
+void decode_selp(InstructionReader& reader) {
+  const PtxType type = reader.type();
+  reader.finish();
+  reader.expect_operands(4);
+  reader.destination(reader.operand(0), type);
+  reader.source(reader.operand(1), type);
+  reader.source(reader.operand(2), type);
+  reader.predicate_source(reader.operand(3));
+  reader.out().execute = for_bits(reader, type, [](auto t) -> Handler { return &execute_selp<decltype(t)>; });
+}
+
+struct SelectBySign {
+  template <class T, class C>
+  T operator()(T a, T b, C c) const {
+    return c >= C(0) ? a : b;
+  }
+};
+
+void decode_slct(InstructionReader& reader) {
+  reader.take("ftz");
+  const PtxType type = reader.type();
+  const PtxType by = reader.type();
+  if (by != PtxType::s32 && by != PtxType::f32) reader.refuse("slct by this type");
+  reader.finish();
+  reader.expect_operands(4);
+  reader.destination(reader.operand(0), type);
+  reader.source(reader.operand(1), type);
+  reader.source(reader.operand(2), type);
+  reader.source(reader.operand(3), by);
+  reader.out().execute = for_bits(reader, type, [&](auto t) -> Handler {
+    using T = decltype(t);
+    return by == PtxType::f32 ? Handler{&ternary<T, T, T, float, SelectBySign>}
+                              : &ternary<T, T, T, std::int32_t, SelectBySign>;
+  });
+}
+
+constexpr std::array kRows = {
+    OpcodeRow{"setp", OperandClass::any, decode_setp},
+    OpcodeRow{"set", OperandClass::any, decode_set},
+    OpcodeRow{"selp", OperandClass::any, decode_selp},
+    OpcodeRow{"slct", OperandClass::any, decode_slct},
+};
+
+}  // namespace
+
+std::span<const OpcodeRow> comparison_opcodes() { return kRows; }
+
+}  // namespace tilewright::emulator

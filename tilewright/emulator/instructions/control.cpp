@@ -1,0 +1,123 @@
+// bra brx ret exit trap call, and what only orders memory or time: membar fence nanosleep griddepcontrol.
+#include "tilewright/emulator/instructions/control.hpp"
+
+#include <array>
+#include <bit>
+
+#include "tilewright/emulator/cta.hpp"
+#include "tilewright/emulator/instructions/instruction_set.hpp"
+#include "tilewright/emulator/instructions/lanes.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+void execute_yield(Warp& warp, const Instruction&, Mask) { warp.yield(); }
+
+void execute_trap(Warp& warp, const Instruction& in, Mask lanes) {
+  warp.fail(FindingKind::trap, in, std::countr_zero(lanes), 0, "trap executed");
+}
+
+void decode_exit(InstructionReader& reader) {
+  reader.finish();
+  reader.expect_operands(0);
+  reader.out().execute = &execute_exit;
+}
+
+void decode_trap(InstructionReader& reader) {
+  reader.finish();
+  reader.out().execute = &execute_trap;
+}
+
+/// Warps run one instruction at a time and see each other's writes at once: every order is kept.
+void decode_fence(InstructionReader& reader) {
+  reader.take_one_of({"sc", "acq_rel", "acquire", "release"});
+  reader.take_one_of({"cta", "cluster", "gpu", "sys", "gl"});
+  reader.finish();
+  reader.expect_operands(0);
+  reader.out().execute = &execute_nothing;
+}
+
+void decode_nanosleep(InstructionReader& reader) {
+  reader.type();
+  reader.finish();
+  reader.expect_operands(1);
+  reader.out().execute = &execute_yield;
+}
+
+/// Launches never overlap here.
+void decode_grid_dependency(InstructionReader& reader) {
+  if (reader.take_one_of({"launch_dependents", "wait"}) < 0) reader.refuse("this griddepcontrol");
+  reader.finish();
+  reader.out().execute = &execute_nothing;
+}
+
+void decode_event(InstructionReader& reader) { reader.out().execute = &execute_nothing; }
+
+constexpr std::array kRows = {
+    OpcodeRow{"bra", OperandClass::any, decode_branch},
+    OpcodeRow{"brx.idx", OperandClass::any, decode_indexed_branch},
+    OpcodeRow{"ret", OperandClass::any, decode_return},
+    OpcodeRow{"call", OperandClass::any, decode_call},
+    OpcodeRow{"exit", OperandClass::any, decode_exit},
+    OpcodeRow{"trap", OperandClass::any, decode_trap},
+    OpcodeRow{"membar", OperandClass::any, decode_fence},
+    OpcodeRow{"fence", OperandClass::any, decode_fence},
+    OpcodeRow{"nanosleep", OperandClass::any, decode_nanosleep},
+    OpcodeRow{"griddepcontrol", OperandClass::any, decode_grid_dependency},
+    OpcodeRow{"pmevent", OperandClass::any, decode_event},
+};
+
+}  // namespace
+
+void execute_nothing(Warp&, const Instruction&, Mask) {}
+
+void execute_branch(Warp& warp, const Instruction& in, Mask lanes) { warp.branch(lanes, in.target); }
+
+void execute_indexed_branch(Warp& warp, const Instruction& in, Mask lanes) {
+  const auto* const index = warp.reg<std::uint32_t>(in.op[0]);
+  const std::vector<std::uint32_t>& table = warp.program().branch_tables[in.target];
+  while (lanes != 0) {
+    const int lane = std::countr_zero(lanes);
+    const std::uint32_t entry = index[lane];
+    if (entry >= table.size()) {
+      warp.fail(FindingKind::trap, in, lane, 0,
+                fmt::format("branch to entry {} of a table of {}", entry, table.size()));
+    }
+    Mask same = 0;
+    each_lane(lanes, [&](int l) { same |= Mask{index[l] == entry} << l; });
+    warp.branch(same, table[entry]);
+    lanes &= ~same;
+  }
+}
+
+void execute_exit(Warp& warp, const Instruction&, Mask lanes) { warp.exit(lanes); }
+
+void decode_branch(InstructionReader& reader) {
+  reader.take("uni");
+  reader.finish();
+  reader.expect_operands(1);
+  if (reader.operand(0).kind != Operand::Kind::label) reader.refuse("a branch to an unknown label");
+  reader.out().execute = &execute_branch;
+}
+
+void decode_indexed_branch(InstructionReader& reader) {
+  reader.take("uni");
+  reader.finish();
+  reader.expect_operands(2);
+  if (reader.operand(1).kind != Operand::Kind::label) reader.refuse("a branch by an unknown table");
+  reader.source(reader.operand(0), PtxType::u32);
+  reader.out().execute = &execute_indexed_branch;
+}
+
+void decode_return(InstructionReader& reader) {
+  reader.take("uni");
+  reader.finish();
+  reader.expect_operands(0);
+  reader.out().execute = &execute_exit;
+}
+
+void decode_call(InstructionReader& reader) { reader.refuse("a call here"); }
+
+std::span<const OpcodeRow> control_opcodes() { return kRows; }
+
+}  // namespace tilewright::emulator

@@ -1,0 +1,337 @@
+// add sub mul fma mad div min max abs neg sqrt rcp rsqrt ex2 lg2 sin cos tanh copysign testp on f32 and f64.
+// .approx forms are computed with the host's functions: closer than the GPU's, and the same on every host with one
+// libm.
+#include <array>
+#include <cmath>
+
+#include "tilewright/emulator/instructions/hardware_fma.hpp"
+#include "tilewright/emulator/instructions/instruction_set.hpp"
+#include "tilewright/emulator/instructions/lanes.hpp"
+#include "tilewright/emulator/instructions/rounding.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+struct Add {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Subtract {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a - b;
+  }
+};
+struct Multiply {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a * b;
+  }
+};
+struct Divide {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a / b;
+  }
+};
+struct MultiplyAdd {
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    return std::fma(a, b, c);
+  }
+};
+
+/// NaN loses against a number; -0 is less than +0.
+struct Minimum {
+  template <class T>
+  T operator()(T a, T b) const {
+    if (std::isnan(a)) return std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : b;
+    if (std::isnan(b)) return a;
+    if (a == b) return std::signbit(a) ? a : b;
+    return a < b ? a : b;
+  }
+};
+struct Maximum {
+  template <class T>
+  T operator()(T a, T b) const {
+    if (std::isnan(a)) return std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : b;
+    if (std::isnan(b)) return a;
+    if (a == b) return std::signbit(a) ? b : a;
+    return a > b ? a : b;
+  }
+};
+template <class Op>
+struct NanWins {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : Op()(a, b);
+  }
+};
+
+struct Absolute {
+  template <class T>
+  T operator()(T a) const {
+    return std::fabs(a);
+  }
+};
+struct Negate {
+  template <class T>
+  T operator()(T a) const {
+    return -a;
+  }
+};
+struct SquareRoot {
+  template <class T>
+  T operator()(T a) const {
+    return std::sqrt(a);
+  }
+};
+struct Reciprocal {
+  template <class T>
+  T operator()(T a) const {
+    return T(1) / a;
+  }
+};
+struct ReciprocalSquareRoot {
+  template <class T>
+  T operator()(T a) const {
+    if (a == 0) return std::copysign(std::numeric_limits<T>::infinity(), a);
+    return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));
+  }
+};
+struct Exp2 {
+  float operator()(float a) const { return std::exp2(a); }
+};
+struct Log2 {
+  float operator()(float a) const { return std::log2(a); }
+};
+struct Sine {
+  float operator()(float a) const { return std::sin(a); }
+};
+struct Cosine {
+  float operator()(float a) const { return std::cos(a); }
+};
+struct HyperbolicTangent {
+  float operator()(float a) const { return std::tanh(a); }
+};
+/// The magnitude of b with the sign of a.
+struct CopySign {
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::copysign(b, a);
+  }
+};
+
+template <class Op>
+struct Canonical {
+  template <class... T>
+  auto operator()(T... operands) const {
+    return canonical(Op()(operands...));
+  }
+};
+
+template <class T, class Op, int kOperands>
+constexpr Handler plain_handler() {
+  if constexpr (kOperands == 1) return &unary<T, T, Canonical<Op>>;
+  if constexpr (kOperands == 2) return &binary<T, T, T, Canonical<Op>>;
+  if constexpr (kOperands == 3) return &ternary<T, T, T, T, Canonical<Op>>;
+}
+
+/// As the plain handlers, with the instruction's FloatMode. Volatile keeps the arithmetic inside the rounding scope.
+template <class T, class Op, int kOperands>
+void execute_with_mode(Warp& warp, const Instruction& in, Mask lanes) {
+  const FloatMode mode = FloatMode::unpack(in.mode);
+  const RoundingScope scope(mode.rounding);
+  T* const d = warp.reg<T>(in.op[0]);
+  const T* const a = warp.reg<T>(in.op[1]);
+  const T* const b = warp.reg<T>(in.op[kOperands > 1 ? 2 : 1]);
+  const T* const c = warp.reg<T>(in.op[kOperands > 2 ? 3 : 1]);
+  const auto input = [&](T value) { return mode.flush ? flushed(value) : value; };
+  for (int l = 0; l < kWarpSize; ++l) {
+    if (((lanes >> l) & 1) == 0) continue;
+    volatile T x = input(a[l]);
+    volatile T y = input(b[l]);
+    volatile T z = input(c[l]);
+    volatile T result = T();
+    if constexpr (kOperands == 1) result = Op()(T(x));
+    if constexpr (kOperands == 2) result = Op()(T(x), T(y));
+    if constexpr (kOperands == 3) result = Op()(T(x), T(y), T(z));
+    const T flushed_result = canonical(input(result));
+    d[l] = mode.saturate ? saturated(flushed_result) : flushed_result;
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline void fma_lanes(Warp& warp, const Instruction& in, Mask lanes) {
+  T* const d = warp.reg<T>(in.op[0]);
+  const T* const a = warp.reg<T>(in.op[1]);
+  const T* const b = warp.reg<T>(in.op[2]);
+  const T* const c = warp.reg<T>(in.op[3]);
+  if (lanes == kAllLanes) {
+#pragma GCC ivdep
+    for (int l = 0; l < kWarpSize; ++l) d[l] = canonical(std::fma(a[l], b[l], c[l]));
+  } else {
+    for (; lanes != 0; lanes &= lanes - 1) {
+      const int l = std::countr_zero(lanes);
+      d[l] = canonical(std::fma(a[l], b[l], c[l]));
+    }
+  }
+}
+
+TILEWRIGHT_FOR_FMA void execute_fma_f32_by_hardware(Warp& warp, const Instruction& in, Mask lanes) {
+  fma_lanes<float>(warp, in, lanes);
+}
+TILEWRIGHT_FOR_FMA void execute_fma_f64_by_hardware(Warp& warp, const Instruction& in, Mask lanes) {
+  fma_lanes<double>(warp, in, lanes);
+}
+
+template <class T>
+Handler fma_handler() {
+  if (!has_hardware_fma()) return plain_handler<T, MultiplyAdd, 3>();
+  return std::is_same_v<T, float> ? &execute_fma_f32_by_hardware : &execute_fma_f64_by_hardware;
+}
+
+FloatMode take_mode(InstructionReader& reader) {
+  FloatMode mode;
+  const int rounding = reader.take_one_of({"rn", "rz", "rm", "rp"});
+  if (rounding > 0) mode.rounding = static_cast<Rounding>(rounding);
+  mode.flush = reader.take("ftz");
+  mode.saturate = reader.take("sat");
+  return mode;
+}
+
+template <class T, class Op, int kOperands>
+Handler handler_for(const FloatMode& mode) {
+  const bool plain = mode.pack() == FloatMode().pack();
+  return plain ? plain_handler<T, Op, kOperands>() : &execute_with_mode<T, Op, kOperands>;
+}
+
+template <class Op, int kOperands>
+void decode_typed(InstructionReader& reader, PtxType type, const FloatMode& mode) {
+  reader.out().mode = mode.pack();
+  const Handler handler =
+      type == PtxType::f64 ? handler_for<double, Op, kOperands>(mode) : handler_for<float, Op, kOperands>(mode);
+  decode_uniform(reader, type, kOperands + 1, handler);
+}
+
+template <class Op, int kOperands>
+void decode_float(InstructionReader& reader) {
+  const FloatMode mode = take_mode(reader);
+  reader.take_one_of({"approx", "full"});
+  decode_typed<Op, kOperands>(reader, reader.type(), mode);
+}
+
+void decode_fma(InstructionReader& reader) {
+  const FloatMode mode = take_mode(reader);
+  const PtxType type = reader.type();
+  decode_typed<MultiplyAdd, 3>(reader, type, mode);
+  if (mode.pack() != FloatMode().pack()) return;
+  reader.out().execute = type == PtxType::f64 ? fma_handler<double>() : fma_handler<float>();
+}
+
+template <class Op>
+void decode_extremum(InstructionReader& reader) {
+  const FloatMode mode = take_mode(reader);
+  const bool nan_wins = reader.take("NaN");
+  const PtxType type = reader.type();
+  if (nan_wins) {
+    decode_typed<NanWins<Op>, 2>(reader, type, mode);
+  } else {
+    decode_typed<Op, 2>(reader, type, mode);
+  }
+}
+
+/// Moves bits: a NaN stays what it is.
+void decode_copysign(InstructionReader& reader) {
+  const PtxType type = reader.type();
+  decode_uniform(reader, type, 3,
+                 type == PtxType::f64 ? Handler{&binary<double, double, double, CopySign>}
+                                      : &binary<float, float, float, CopySign>);
+}
+
+/// Functions that exist as .approx.f32 only.
+template <class Op>
+void decode_f32_function(InstructionReader& reader) {
+  const FloatMode mode = take_mode(reader);
+  if (!reader.take("approx")) reader.refuse("this function without .approx");
+  const PtxType type = reader.type();
+  if (type != PtxType::f32) reader.refuse("this function of this type");
+  reader.out().mode = mode.pack();
+  decode_uniform(reader, type, 2, handler_for<float, Op, 1>(mode));
+}
+
+// testp ------------------------------------------------------------------------------------------------------------
+
+enum class Property : std::uint8_t { finite, infinite, number, notanumber, normal, subnormal };
+
+template <class T>
+bool has_property(T value, Property property) {
+  switch (property) {
+    case Property::finite:
+      return std::isfinite(value);
+    case Property::infinite:
+      return std::isinf(value);
+    case Property::number:
+      return !std::isnan(value);
+    case Property::notanumber:
+      return std::isnan(value);
+    case Property::normal:
+      return std::isnormal(value) || value == 0;  // as the GPU answers for zero
+    case Property::subnormal:
+      return std::fpclassify(value) == FP_SUBNORMAL;
+  }
+  return false;
+}
+
+template <class T>
+void execute_test_property(Warp& warp, const Instruction& in, Mask lanes) {
+  const T* const a = warp.reg<T>(in.op[1]);
+  Mask holds = 0;
+  each_lane(lanes, [&](int l) {
+    if (has_property(a[l], static_cast<Property>(in.mode))) holds |= Mask{1} << l;
+  });
+  warp.set_predicate(in.op[0], holds, lanes);
+}
+
+void decode_test_property(InstructionReader& reader) {
+  const int property = reader.take_one_of({"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
+  if (property < 0) reader.refuse("testp of this property");
+  const PtxType type = reader.type();
+  reader.finish();
+  reader.expect_operands(2);
+  reader.destination(reader.operand(0), PtxType::pred);
+  reader.source(reader.operand(1), type);
+  reader.out().mode = static_cast<std::uint8_t>(property);
+  reader.out().execute = type == PtxType::f64 ? &execute_test_property<double> : &execute_test_property<float>;
+}
+
+constexpr std::array kRows = {
+    OpcodeRow{"add", OperandClass::floating, decode_float<Add, 2>},
+    OpcodeRow{"sub", OperandClass::floating, decode_float<Subtract, 2>},
+    OpcodeRow{"mul", OperandClass::floating, decode_float<Multiply, 2>},
+    OpcodeRow{"div", OperandClass::floating, decode_float<Divide, 2>},
+    OpcodeRow{"fma", OperandClass::floating, decode_fma},
+    OpcodeRow{"mad", OperandClass::floating, decode_fma},
+    OpcodeRow{"min", OperandClass::floating, decode_extremum<Minimum>},
+    OpcodeRow{"max", OperandClass::floating, decode_extremum<Maximum>},
+    OpcodeRow{"abs", OperandClass::floating, decode_float<Absolute, 1>},
+    OpcodeRow{"neg", OperandClass::floating, decode_float<Negate, 1>},
+    OpcodeRow{"sqrt", OperandClass::floating, decode_float<SquareRoot, 1>},
+    OpcodeRow{"rcp", OperandClass::floating, decode_float<Reciprocal, 1>},
+    OpcodeRow{"rsqrt", OperandClass::floating, decode_float<ReciprocalSquareRoot, 1>},
+    OpcodeRow{"ex2", OperandClass::floating, decode_f32_function<Exp2>},
+    OpcodeRow{"lg2", OperandClass::floating, decode_f32_function<Log2>},
+    OpcodeRow{"sin", OperandClass::floating, decode_f32_function<Sine>},
+    OpcodeRow{"cos", OperandClass::floating, decode_f32_function<Cosine>},
+    OpcodeRow{"tanh", OperandClass::floating, decode_f32_function<HyperbolicTangent>},
+    OpcodeRow{"copysign", OperandClass::floating, decode_copysign},
+    OpcodeRow{"testp", OperandClass::floating, decode_test_property},
+};
+
+}  // namespace
+
+std::span<const OpcodeRow> float_opcodes() { return kRows; }
+
+}  // namespace tilewright::emulator

@@ -1,0 +1,96 @@
+// ldmatrix and stmatrix: 8x8 matrices of 16-bit elements between shared memory and the registers of a warp.
+#include <array>
+
+#include "tilewright/emulator/access.hpp"
+#include "tilewright/emulator/instructions/instruction_set.hpp"
+#include "tilewright/emulator/instructions/lanes.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+constexpr std::uint32_t kRowBytes = 16;
+constexpr int kRows = 8;
+
+/// Lane 8*i + r holds the address of row r of matrix i.
+Mask address_lanes(const Instruction& in) {
+  const int lanes = kRows * in.elements;
+  return lanes == kWarpSize ? kAllLanes : (Mask{1} << lanes) - 1;
+}
+
+/// The place of a lane's element `half` (0 or 1) in matrix i: lane 4*r + c holds (r, 2c) and (r, 2c + 1), or the
+/// transposed of these.
+std::byte* element(const LanePointers& rows, int matrix, int lane, int half, bool transposed) {
+  int row = lane / 4;
+  int column = 2 * (lane % 4) + half;
+  if (transposed) std::swap(row, column);
+  return rows.at[kRows * matrix + row] + 2 * column;
+}
+
+/// Operands: one register a matrix, then the address. mode: transposed.
+void execute_ldmatrix(Warp& warp, const Instruction& in, Mask lanes) {
+  if (!warp.gather(in, lanes, kAllLanes)) return;
+  LanePointers rows;
+  resolve(warp, in, address_lanes(in), Space::shared, 0, kRowBytes, AccessKind::read, rows);
+  for (int matrix = 0; matrix < in.elements; ++matrix) {
+    auto* const d = warp.reg<std::byte>(in.op[matrix]);
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      for (int half = 0; half < 2; ++half) {
+        std::memcpy(d + 4 * lane + 2 * half, element(rows, matrix, lane, half, in.mode != 0), 2);
+      }
+    }
+  }
+}
+
+void execute_stmatrix(Warp& warp, const Instruction& in, Mask lanes) {
+  if (!warp.gather(in, lanes, kAllLanes)) return;
+  LanePointers rows;
+  resolve(warp, in, address_lanes(in), Space::shared, 0, kRowBytes, AccessKind::write, rows);
+  for (int matrix = 0; matrix < in.elements; ++matrix) {
+    const auto* const a = warp.reg<std::byte>(in.op[matrix]);
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      for (int half = 0; half < 2; ++half) {
+        std::memcpy(element(rows, matrix, lane, half, in.mode != 0), a + 4 * lane + 2 * half, 2);
+      }
+    }
+  }
+}
+
+void decode(InstructionReader& reader, bool loads) {
+  reader.take("sync");
+  reader.take("aligned");
+  if (!reader.take("m8n8")) reader.refuse("matrices of this shape");
+  const int count = reader.take_one_of({"x1", "x2", "x4"});
+  if (count < 0) reader.refuse("this number of matrices");
+  const bool transposed = reader.take("trans");
+  if (!reader.take("shared") && !reader.take("shared::cta")) reader.refuse("matrices in this state space");
+  if (reader.type() != PtxType::b16) reader.refuse("matrices of this type");
+  reader.finish();
+  reader.expect_operands(2);
+  const std::vector<Operand> registers = reader.elements(reader.operand(loads ? 0 : 1));
+  if (registers.size() != 1U << count) reader.refuse("a vector of another length than its instruction's");
+  for (const Operand& one : registers) {
+    if (loads) {
+      reader.destination(one, PtxType::b32);
+    } else {
+      reader.source(one, PtxType::b32);
+    }
+  }
+  reader.address(reader.operand(loads ? 1 : 0), Space::shared);
+  reader.out().elements = static_cast<std::uint8_t>(1U << count);
+  reader.out().mode = transposed ? 1 : 0;
+  reader.out().execute = loads ? &execute_ldmatrix : &execute_stmatrix;
+}
+
+void decode_ldmatrix(InstructionReader& reader) { decode(reader, true); }
+void decode_stmatrix(InstructionReader& reader) { decode(reader, false); }
+
+constexpr std::array kOpcodes = {
+    OpcodeRow{"ldmatrix", OperandClass::any, decode_ldmatrix},
+    OpcodeRow{"stmatrix", OperandClass::any, decode_stmatrix},
+};
+
+}  // namespace
+
+std::span<const OpcodeRow> matrix_move_opcodes() { return kOpcodes; }
+
+}  // namespace tilewright::emulator

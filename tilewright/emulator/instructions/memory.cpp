@@ -1,0 +1,200 @@
+// ld and st in every state space, with vectors, cache hints and memory order; prefetches.
+#include <array>
+
+#include "tilewright/emulator/access.hpp"
+#include "tilewright/emulator/cta.hpp"
+#include "tilewright/emulator/instructions/control.hpp"
+#include "tilewright/emulator/instructions/instruction_set.hpp"
+#include "tilewright/emulator/instructions/lanes.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+/// Instruction::mode of ld and st.
+struct AccessMode {
+  Space space = Space::generic;
+  bool synchronises = false;  // volatile, relaxed, acquire, release
+
+  std::uint8_t pack() const { return static_cast<std::uint8_t>(static_cast<int>(space) | (synchronises ? 16 : 0)); }
+  static AccessMode unpack(std::uint8_t mode) { return {static_cast<Space>(mode & 15), (mode & 16) != 0}; }
+};
+
+/// Operands: the destinations, then the address. immediate is the registers' width, which may exceed E's.
+template <class E>
+void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
+  const AccessMode mode = AccessMode::unpack(in.mode);
+  LanePointers from;
+  resolve(warp, in, lanes, mode.space, 0, sizeof(E) * in.elements,
+          mode.synchronises ? AccessKind::synchronising_read : AccessKind::read, from);
+  for (std::size_t i = 0; i < in.elements; ++i) {
+    if (in.immediate == sizeof(E)) {
+      E* const d = warp.reg<E>(in.op[i]);
+      each_lane(lanes, [&](int l) { std::memcpy(&d[l], from.at[l] + i * sizeof(E), sizeof(E)); });
+      continue;
+    }
+    std::byte* const d = warp.reg<std::byte>(in.op[i]);
+    each_lane(lanes, [&](int l) {
+      E element;
+      std::memcpy(&element, from.at[l] + i * sizeof(E), sizeof(E));
+      const auto extended = static_cast<std::uint64_t>(static_cast<std::int64_t>(element));
+      std::memcpy(d + l * in.immediate, &extended, static_cast<std::size_t>(in.immediate));
+    });
+  }
+}
+
+/// Lanes of one store that write different values to a byte race with each other.
+void check_lanes_agree(Warp& warp, const Instruction& in, const LanePointers& to, const std::byte* values,
+                       std::uint32_t bytes) {
+  SharedMemory& shared = warp.cta().shared();
+  std::uint64_t next = 0;
+  bool apart = true;
+  for (Mask left = to.shared; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    apart = apart && to.address[lane] >= next;
+    next = to.address[lane] + bytes;
+  }
+  if (apart) return;
+  for (Mask left = to.shared; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const std::byte* const value = values + static_cast<std::size_t>(lane) * bytes;
+    const bool again = shared.touch(to.address[lane], bytes);
+    if (again && std::memcmp(to.at[lane], value, bytes) != 0) {
+      warp.fail(
+          FindingKind::shared_race, in, lane, to.address[lane],
+          fmt::format("write of {} bytes at shared address {:#x}, where another thread of the warp writes another "
+                      "value in the same instruction",
+                      bytes, to.address[lane]));
+    }
+    std::memcpy(to.at[lane], value, bytes);
+  }
+  for (Mask left = to.shared; left != 0; left &= left - 1) shared.untouch(to.address[std::countr_zero(left)], bytes);
+}
+
+/// Operands: the address, then the sources. immediate is the registers' width.
+template <class E>
+void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
+  const AccessMode mode = AccessMode::unpack(in.mode);
+  const std::size_t bytes = sizeof(E) * in.elements;
+  LanePointers to;
+  resolve(warp, in, lanes, mode.space, 0, bytes,
+          mode.synchronises ? AccessKind::synchronising_write : AccessKind::write, to);
+  std::byte values[kWarpSize * 16];
+  for (std::size_t i = 0; i < in.elements; ++i) {
+    const std::byte* const a = warp.reg<std::byte>(in.op[1 + i]);
+    each_lane(lanes, [&](int l) {
+      std::memcpy(values + static_cast<std::size_t>(l) * bytes + i * sizeof(E), a + l * in.immediate, sizeof(E));
+    });
+  }
+  if (to.shared != 0 && !mode.synchronises && warp.cta().launch().options.check_races) {
+    check_lanes_agree(warp, in, to, values, static_cast<std::uint32_t>(bytes));
+  }
+  each_lane(lanes, [&](int l) { std::memcpy(to.at[l], values + static_cast<std::size_t>(l) * bytes, bytes); });
+}
+
+Space take_space(InstructionReader& reader, const Operand& address) {
+  if (reader.take("global")) return Space::global;
+  if (reader.take("const")) return Space::constant;
+  if (reader.take("shared") || reader.take("shared::cta") || reader.take("shared::cluster")) return Space::shared;
+  if (reader.take("local")) return Space::local;
+  if (reader.take("param") || reader.take("param::entry") || reader.take("param::func")) {
+    return reader.parameter_space(address);
+  }
+  return Space::generic;
+}
+
+struct Access {
+  AccessMode mode;
+  std::size_t elements = 1;
+  PtxType type = PtxType::b32;
+};
+
+Access take_access(InstructionReader& reader, const Operand& address) {
+  Access access;
+  const bool is_volatile = reader.take("volatile");
+  const int order = reader.take_one_of({"relaxed", "acquire", "release", "mmio"});
+  reader.take("weak");
+  reader.take_one_of({"cta", "cluster", "gpu", "sys"});
+  access.mode.synchronises = is_volatile || order >= 0;
+  access.mode.space = take_space(reader, address);
+  reader.take("nc");
+  reader.take_one_of({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
+  reader.ignore_prefixed({"L1::", "L2::"});
+  const int vector = reader.take_one_of({"v2", "v4"});
+  if (vector >= 0) access.elements = vector == 0 ? 2 : 4;
+  access.type = reader.type();
+  reader.finish();
+  if (bytes(access.type) > 8 || access.elements * static_cast<std::size_t>(bytes(access.type)) > 16) {
+    reader.refuse("an access of more than 16 bytes");
+  }
+  return access;
+}
+
+/// Calls f with a value of the host type of a memory element.
+template <class F>
+Handler for_element(PtxType type, F&& f) {
+  const bool extends_sign = is_signed(type);
+  switch (bytes(type)) {
+    case 1:
+      return extends_sign ? f(std::int8_t()) : f(std::uint8_t());
+    case 2:
+      return extends_sign ? f(std::int16_t()) : f(std::uint16_t());
+    case 4:
+      return extends_sign ? f(std::int32_t()) : f(std::uint32_t());
+    default:
+      return f(std::uint64_t());
+  }
+}
+
+void set_width(InstructionReader& reader, int width, PtxType type) {
+  if (width < bytes(type)) reader.refuse("a register narrower than its type");
+  if (reader.out().immediate != 0 && reader.out().immediate != width) reader.refuse("registers of different widths");
+  reader.out().immediate = width;
+}
+
+void decode_load(InstructionReader& reader) {
+  reader.expect_operands(2, 3);  // the third is a cache policy
+  const Access access = take_access(reader, reader.operand(1));
+  const std::vector<Operand> destinations = reader.elements(reader.operand(0));
+  if (destinations.size() != access.elements) reader.refuse("a vector of another length than its instruction's");
+  for (const Operand& destination : destinations) {
+    set_width(reader, reader.destination_of_any_width(destination, access.type), access.type);
+  }
+  reader.address(reader.operand(1), access.mode.space);
+  reader.out().elements = static_cast<std::uint8_t>(access.elements);
+  reader.out().mode = access.mode.pack();
+  reader.out().execute = for_element(access.type, [](auto t) -> Handler { return &execute_load<decltype(t)>; });
+}
+
+void decode_store(InstructionReader& reader) {
+  reader.expect_operands(2, 3);
+  const Access access = take_access(reader, reader.operand(0));
+  if (access.mode.space == Space::param) reader.refuse("a store to the parameters of a kernel");
+  const std::vector<Operand> sources = reader.elements(reader.operand(1));
+  if (sources.size() != access.elements) reader.refuse("a vector of another length than its instruction's");
+  reader.address(reader.operand(0), access.mode.space);
+  for (const Operand& source : sources) {
+    set_width(reader, reader.source_of_any_width(source, access.type), access.type);
+  }
+  reader.out().elements = static_cast<std::uint8_t>(access.elements);
+  reader.out().mode = access.mode.pack();
+  reader.out().execute = for_element(access.type, [](auto t) -> Handler { return &execute_store<decltype(t)>; });
+}
+
+/// Hints: they move no data that a program can see.
+void decode_hint(InstructionReader& reader) { reader.out().execute = &execute_nothing; }
+
+constexpr std::array kRows = {
+    OpcodeRow{"ld", OperandClass::any, decode_load},
+    OpcodeRow{"ldu", OperandClass::any, decode_load},
+    OpcodeRow{"st", OperandClass::any, decode_store},
+    OpcodeRow{"prefetch", OperandClass::any, decode_hint},
+    OpcodeRow{"prefetchu", OperandClass::any, decode_hint},
+    OpcodeRow{"discard", OperandClass::any, decode_hint},
+    OpcodeRow{"applypriority", OperandClass::any, decode_hint},
+};
+
+}  // namespace
+
+std::span<const OpcodeRow> memory_opcodes() { return kRows; }
+
+}  // namespace tilewright::emulator

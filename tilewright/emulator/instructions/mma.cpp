@@ -1,0 +1,290 @@
+// mma.sync of every row of arch/mma_atom. Numerics: products are exact; the accumulator and the products of one
+// instruction are added in f64 in the order of k, then rounded once to the accumulator's type; f64 rounds at each
+// multiply-add; integers are exact and wrap, or clamp with .satfinite.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "tilewright/arch/mma_atom.hpp"
+#include "tilewright/emulator/instructions/hardware_fma.hpp"
+#include "tilewright/emulator/instructions/instruction_set.hpp"
+#include "tilewright/emulator/instructions/lanes.hpp"
+#include "tilewright/emulator/instructions/rounding.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+constexpr int kMaxM = 16;
+constexpr int kMaxN = 8;
+constexpr int kMaxK = 32;
+
+/// For each (lane, value) of an operand, its place in a row-major tile of the machine: A m*K+k, B k*N+n, C m*N+n.
+struct FragmentTable {
+  int values = 0;     // a lane
+  int registers = 0;  // a lane
+  std::vector<std::uint16_t> place;
+};
+
+struct MmaTable {
+  int m = 0, n = 0, k = 0;
+  FragmentTable a, b, c;
+};
+
+/// The layout gives offsets in a column-major (rows, columns) tile; `place` maps (row, column).
+template <class Place>
+FragmentTable make_fragment(const layout::Layout& tv, int registers, int rows, Place&& place) {
+  FragmentTable table;
+  table.registers = registers;
+  const std::int64_t size = layout::size(tv);
+  table.values = static_cast<int>(size / kWarpSize);
+  for (std::int64_t lane = 0; lane < kWarpSize; ++lane) {
+    for (std::int64_t value = 0; value < table.values; ++value) {
+      const auto offset = static_cast<int>(tv(lane + kWarpSize * value));
+      table.place.push_back(static_cast<std::uint16_t>(place(offset % rows, offset / rows)));
+    }
+  }
+  return table;
+}
+
+MmaTable make_table(const arch::MmaAtom& atom) {
+  return {atom.m,
+          atom.n,
+          atom.k,
+          make_fragment(atom.a_tv, atom.a_registers, atom.m, [&](int m, int k) { return m * atom.k + k; }),
+          make_fragment(atom.b_tv, atom.b_registers, atom.n, [&](int n, int k) { return k * atom.n + n; }),
+          make_fragment(atom.c_tv, atom.c_registers, atom.m, [&](int m, int n) { return m * atom.n + n; })};
+}
+
+const MmaTable& table_of(const arch::MmaAtom& atom) {
+  static const auto tables = [] {
+    std::unordered_map<const arch::MmaAtom*, MmaTable> all;
+    for (const arch::MmaAtom& each : arch::mma_atoms()) all.emplace(&each, make_table(each));
+    return all;
+  }();
+  return tables.at(&atom);
+}
+
+// What a value of a fragment is in the registers, and as a number.
+struct HalfElement {
+  using Stored = std::uint16_t;
+  static double number(Stored bits) { return f16_to_f32(bits); }
+};
+struct BFloatElement {
+  using Stored = std::uint16_t;
+  static double number(Stored bits) { return bf16_to_f32(bits); }
+};
+struct Tf32Element {  // reads the upper 19 bits
+  using Stored = std::uint32_t;
+  static double number(Stored bits) { return std::bit_cast<float>(bits & 0xffffe000U); }
+};
+struct DoubleElement {
+  using Stored = double;
+  static double number(Stored value) { return value; }
+};
+struct SignedByteElement {
+  using Stored = std::int8_t;
+  static std::int64_t number(Stored value) { return value; }
+};
+struct ByteElement {
+  using Stored = std::uint8_t;
+  static std::int64_t number(Stored value) { return value; }
+};
+
+struct FloatAccumulator {
+  using Stored = float;
+  static double number(Stored value) { return value; }
+  static Stored stored(double value, bool) { return static_cast<float>(value); }
+};
+struct HalfAccumulator {
+  using Stored = std::uint16_t;
+  static double number(Stored bits) { return f16_to_f32(bits); }
+  static Stored stored(double value, bool) { return f64_to_f16(value); }
+};
+struct DoubleAccumulator {
+  using Stored = double;
+  static double number(Stored value) { return value; }
+  static Stored stored(double value, bool) { return value; }
+};
+struct IntegerAccumulator {
+  using Stored = std::int32_t;
+  static std::int64_t number(Stored value) { return value; }
+  static Stored stored(std::int64_t value, bool saturates) {
+    if (saturates) {
+      value = std::clamp<std::int64_t>(value, std::numeric_limits<Stored>::min(), std::numeric_limits<Stored>::max());
+    }
+    return static_cast<Stored>(value);
+  }
+};
+
+/// Registers hold `per_register` values of a lane each, the first in the low bits.
+template <class Element, class Number>
+void read_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, Number* tile) {
+  using Stored = typename Element::Stored;
+  constexpr int kPerRegister = sizeof(Stored) < 4 ? static_cast<int>(4 / sizeof(Stored)) : 1;
+  const std::uint16_t* place = table.place.data();
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    for (int value = 0; value < table.values; ++value) {
+      const Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
+      tile[*place++] = Element::number(packed[lane * kPerRegister + value % kPerRegister]);
+    }
+  }
+}
+
+template <class Accumulator, class Number>
+void write_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, const Number* tile, bool saturates) {
+  using Stored = typename Accumulator::Stored;
+  constexpr int kPerRegister = sizeof(Stored) < 4 ? static_cast<int>(4 / sizeof(Stored)) : 1;
+  const std::uint16_t* place = table.place.data();
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    for (int value = 0; value < table.values; ++value) {
+      Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
+      packed[lane * kPerRegister + value % kPerRegister] = Accumulator::stored(tile[*place++], saturates);
+    }
+  }
+}
+
+template <class Number, class Accumulator>
+void multiply_add(const MmaTable& table, const Number* a, const Number* b, Number* c, Accumulator) {
+  for (int m = 0; m < table.m; ++m) {
+    for (int k = 0; k < table.k; ++k) {
+      const Number x = a[m * table.k + k];
+      for (int n = 0; n < kMaxN; ++n) c[m * kMaxN + n] += x * b[k * kMaxN + n];
+    }
+  }
+}
+
+[[gnu::always_inline]] inline void fused_multiply_add(const MmaTable& table, const double* a, const double* b,
+                                                      double* c) {
+  for (int m = 0; m < table.m; ++m) {
+    for (int k = 0; k < table.k; ++k) {
+      const double x = a[m * table.k + k];
+      for (int n = 0; n < kMaxN; ++n) c[m * kMaxN + n] = std::fma(x, b[k * kMaxN + n], c[m * kMaxN + n]);
+    }
+  }
+}
+
+TILEWRIGHT_FOR_FMA void fused_multiply_add_by_hardware(const MmaTable& table, const double* a, const double* b,
+                                                       double* c) {
+  fused_multiply_add(table, a, b, c);
+}
+
+/// f64 rounds at each step.
+void multiply_add(const MmaTable& table, const double* a, const double* b, double* c, DoubleAccumulator) {
+  static const bool by_hardware = has_hardware_fma();
+  if (by_hardware) {
+    fused_multiply_add_by_hardware(table, a, b, c);
+  } else {
+    fused_multiply_add(table, a, b, c);
+  }
+}
+
+/// Operands: the registers of D, A, B, C. mode: .satfinite.
+template <class A, class B, class Accumulator>
+void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
+  if (!warp.gather(in, lanes, kAllLanes)) return;
+  using Number = decltype(A::number(typename A::Stored()));
+  const auto& table = *static_cast<const MmaTable*>(in.table);
+  Number a[kMaxM * kMaxK];
+  Number b[kMaxK * kMaxN];
+  Number c[kMaxM * kMaxN];
+  const Slot* const d_registers = in.op;
+  const Slot* const a_registers = d_registers + table.c.registers;
+  const Slot* const b_registers = a_registers + table.a.registers;
+  const Slot* const c_registers = b_registers + table.b.registers;
+  read_fragment<A>(warp, a_registers, table.a, a);
+  read_fragment<B>(warp, b_registers, table.b, b);
+  read_fragment<Accumulator>(warp, c_registers, table.c, c);
+  multiply_add(table, a, b, c, Accumulator());
+  write_fragment<Accumulator>(warp, d_registers, table.c, c, in.mode != 0);
+}
+
+template <class A>
+Handler integer_handler(DType b) {
+  return b == DType::s8 ? Handler{&execute_mma<A, SignedByteElement, IntegerAccumulator>}
+                        : &execute_mma<A, ByteElement, IntegerAccumulator>;
+}
+
+Handler handler_of(const arch::MmaAtom& atom) {
+  const bool half = atom.c == DType::f16;
+  switch (atom.a) {
+    case DType::f16:
+      return half ? Handler{&execute_mma<HalfElement, HalfElement, HalfAccumulator>}
+                  : &execute_mma<HalfElement, HalfElement, FloatAccumulator>;
+    case DType::bf16:
+      return &execute_mma<BFloatElement, BFloatElement, FloatAccumulator>;
+    case DType::tf32:
+      return &execute_mma<Tf32Element, Tf32Element, FloatAccumulator>;
+    case DType::f64:
+      return &execute_mma<DoubleElement, DoubleElement, DoubleAccumulator>;
+    case DType::s8:
+      return integer_handler<SignedByteElement>(atom.b);
+    case DType::u8:
+      return integer_handler<ByteElement>(atom.b);
+    default:
+      return nullptr;
+  }
+}
+
+std::optional<DType> element_type(PtxType type) { return parse_dtype(name(type)); }
+
+const arch::MmaAtom* find_atom(InstructionReader& reader) {
+  static constexpr std::pair<std::string_view, std::array<int, 3>> kShapes[] = {
+      {"m8n8k4", {8, 8, 4}},     {"m16n8k4", {16, 8, 4}},   {"m16n8k8", {16, 8, 8}},
+      {"m16n8k16", {16, 8, 16}}, {"m16n8k32", {16, 8, 32}},
+  };
+  for (const auto& [text, mnk] : kShapes) {
+    if (!reader.take(text)) continue;
+    const PtxType d = reader.type();
+    const auto a = element_type(reader.type());
+    const auto b = element_type(reader.type());
+    const PtxType c = reader.type();
+    const auto accumulator = element_type(c);
+    if (d != c || !a || !b || !accumulator) return nullptr;
+    return arch::find_mma_atom(mnk[0], mnk[1], mnk[2], *a, *b, *accumulator);
+  }
+  return nullptr;
+}
+
+void decode_mma(InstructionReader& reader) {
+  reader.take("sync");
+  reader.take("aligned");
+  const bool rows_by_columns = reader.take("row") && reader.take("col");
+  const bool saturates = reader.take("satfinite");
+  const arch::MmaAtom* const atom = find_atom(reader);
+  const Handler handler = atom == nullptr ? nullptr : handler_of(*atom);
+  if (handler == nullptr || !rows_by_columns) reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
+  reader.finish();
+  reader.expect_operands(4);
+  const PtxType word = atom->register_bits == 64 ? PtxType::b64 : PtxType::b32;
+  const int counts[] = {atom->c_registers, atom->a_registers, atom->b_registers, atom->c_registers};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::vector<Operand> registers = reader.elements(reader.operand(i));
+    if (static_cast<int>(registers.size()) != counts[i]) {
+      reader.refuse(fmt::format("a fragment of {} registers where {} belong", registers.size(), counts[i]));
+    }
+    for (const Operand& one : registers) {
+      if (i == 0) {
+        reader.destination(one, word);
+      } else {
+        reader.source(one, word);
+      }
+    }
+  }
+  Instruction& out = reader.out();
+  out.mode = saturates ? 1 : 0;
+  out.table = &table_of(*atom);
+  out.execute = handler;
+}
+
+constexpr std::array kRows = {
+    OpcodeRow{"mma", OperandClass::any, decode_mma},
+};
+
+}  // namespace
+
+std::span<const OpcodeRow> mma_opcodes() { return kRows; }
+
+}  // namespace tilewright::emulator

@@ -1,0 +1,102 @@
+// Rounding modes, flushing and saturation of the floating-point instructions, as a value a decoder fills.
+#pragma once
+
+#include <bit>
+#include <cfenv>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "tilewright/base/float_format.hpp"
+
+namespace tilewright::emulator {
+
+enum class Rounding : std::uint8_t { nearest, zero, down, up };
+
+/// Sets the host's rounding mode for a scope.
+class RoundingScope {
+ public:
+  explicit RoundingScope(Rounding rounding) : before_(std::fegetround()) {
+    static constexpr int kModes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+    std::fesetround(kModes[static_cast<int>(rounding)]);
+  }
+  ~RoundingScope() { std::fesetround(before_); }
+  RoundingScope(const RoundingScope&) = delete;
+  RoundingScope& operator=(const RoundingScope&) = delete;
+
+ private:
+  int before_;
+};
+
+/// How a float instruction treats its result; packed into Instruction::mode.
+struct FloatMode {
+  Rounding rounding = Rounding::nearest;
+  bool flush = false;     // .ftz: subnormal inputs and results become zeros of their sign
+  bool saturate = false;  // .sat: clamped to [0, 1], NaN to 0
+
+  std::uint8_t pack() const {
+    return static_cast<std::uint8_t>(static_cast<int>(rounding) | (flush ? 4 : 0) | (saturate ? 8 : 0));
+  }
+  static FloatMode unpack(std::uint8_t mode) {
+    return {static_cast<Rounding>(mode & 3), (mode & 4) != 0, (mode & 8) != 0};
+  }
+};
+
+/// .ftz is a matter of f32 only.
+inline float flushed(float value) {
+  return std::fabs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0F, value) : value;
+}
+inline double flushed(double value) { return value; }
+
+/// Every NaN that f32 arithmetic gives is this one; f64 arithmetic keeps the operand's. Measured on an H200.
+inline constexpr std::uint32_t kCanonicalNan = 0x7fffffff;
+inline float canonical(float value) { return std::isnan(value) ? std::bit_cast<float>(kCanonicalNan) : value; }
+inline double canonical(double value) { return value; }
+
+template <class T>
+T saturated(T value) {
+  return value >= T(1) ? T(1) : value > T(0) ? value : T(0);
+}
+
+// 16-bit floats in registers. Arithmetic is in f32 or f64 and rounds once.
+
+struct F16 {
+  std::uint16_t bits = 0;
+  float value() const { return f16_to_f32(bits); }
+  static F16 nearest(float value) { return {f32_to_f16(value)}; }
+  static F16 nearest(double value) { return {f64_to_f16(value)}; }
+};
+
+struct BF16 {
+  std::uint16_t bits = 0;
+  float value() const { return bf16_to_f32(bits); }
+  static BF16 nearest(float value) { return {f32_to_bf16(value)}; }
+  static BF16 nearest(double value) { return {f64_to_bf16(value)}; }
+};
+
+template <class T>
+inline constexpr bool kIsSmallFloat = std::is_same_v<T, F16> || std::is_same_v<T, BF16>;
+
+/// The 16-bit float nearest to zero's side: the nearest one, stepped back when its magnitude grew.
+template <class Small>
+Small toward_zero(double value) {
+  Small result = Small::nearest(value);
+  if (std::fabs(static_cast<double>(result.value())) > std::fabs(value) && !std::isinf(value)) --result.bits;
+  return result;
+}
+
+/// a + b rounded to odd: rounding it again to a format of at most 51 bits gives the correctly rounded sum.
+inline double sum_to_odd(double a, double b) {
+  const double sum = a + b;
+  if (!std::isfinite(sum)) return sum;
+  const double b_part = sum - a;
+  const double error = (a - (sum - b_part)) + (b - b_part);
+  auto bits = std::bit_cast<std::uint64_t>(sum);
+  if (error == 0 || (bits & 1) != 0) return sum;
+  bits += (error > 0) == (sum > 0) ? 1 : ~std::uint64_t{0};
+  return std::bit_cast<double>(bits);
+}
+
+}  // namespace tilewright::emulator

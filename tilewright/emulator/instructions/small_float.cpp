@@ -1,0 +1,174 @@
+// add sub mul fma min max abs neg ex2 tanh on f16, bf16 and pairs of them.
+#include <array>
+#include <cmath>
+
+#include "tilewright/emulator/instructions/instruction_set.hpp"
+#include "tilewright/emulator/instructions/lanes.hpp"
+#include "tilewright/emulator/instructions/rounding.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+// f32 holds sums and products of two 16-bit floats so well that a second rounding does no harm (24 >= 2 * 11 + 2).
+
+struct Add {
+  template <class S>
+  S operator()(S a, S b) const {
+    return S::nearest(a.value() + b.value());
+  }
+};
+struct Subtract {
+  template <class S>
+  S operator()(S a, S b) const {
+    return S::nearest(a.value() - b.value());
+  }
+};
+struct Multiply {
+  template <class S>
+  S operator()(S a, S b) const {
+    return S::nearest(a.value() * b.value());
+  }
+};
+struct MultiplyAdd {
+  template <class S>
+  S operator()(S a, S b, S c) const {
+    const double product = static_cast<double>(a.value()) * b.value();
+    return S::nearest(sum_to_odd(product, c.value()));
+  }
+};
+
+inline constexpr std::uint16_t kNan = 0x7fff;
+
+template <bool kMaximum, bool kNanWins>
+struct Extremum {
+  template <class S>
+  S operator()(S a, S b) const {
+    const float x = a.value();
+    const float y = b.value();
+    if (std::isnan(x) || std::isnan(y)) {
+      if (kNanWins || (std::isnan(x) && std::isnan(y))) return {kNan};
+      return std::isnan(x) ? b : a;
+    }
+    if (x == y) return std::signbit(x) != kMaximum ? a : b;
+    return (x < y) != kMaximum ? a : b;
+  }
+};
+
+struct Absolute {
+  template <class S>
+  S operator()(S a) const {
+    return std::isnan(a.value()) ? S{kNan} : S{static_cast<std::uint16_t>(a.bits & 0x7fff)};
+  }
+};
+struct Negate {
+  template <class S>
+  S operator()(S a) const {
+    return std::isnan(a.value()) ? S{kNan} : S{static_cast<std::uint16_t>(a.bits ^ 0x8000)};
+  }
+};
+struct Exp2 {
+  template <class S>
+  S operator()(S a) const {
+    return S::nearest(std::exp2(a.value()));
+  }
+};
+struct HyperbolicTangent {
+  template <class S>
+  S operator()(S a) const {
+    return S::nearest(std::tanh(a.value()));
+  }
+};
+
+/// Instruction::mode of these handlers.
+constexpr std::uint8_t kSaturate = 1;  // to [0, 1]
+constexpr std::uint8_t kRelu = 2;      // negative numbers to 0; NaN stays
+constexpr std::uint8_t kFlush = 4;     // .ftz
+
+template <class S>
+S flush(S a) {
+  constexpr std::uint16_t kExponent = std::is_same_v<S, F16> ? 0x7c00 : 0x7f80;
+  return (a.bits & kExponent) == 0 ? S{static_cast<std::uint16_t>(a.bits & 0x8000)} : a;
+}
+
+template <class S>
+S finish(S a, std::uint8_t mode) {
+  if ((mode & kFlush) != 0) a = flush(a);
+  if ((mode & kSaturate) != 0) a = S::nearest(saturated(a.value()));
+  if ((mode & kRelu) != 0 && (a.bits & 0x8000) != 0 && !std::isnan(a.value())) a.bits = 0;
+  return a;
+}
+
+/// kPair values of S a register, kOperands sources.
+template <class S, class Op, int kPair, int kOperands>
+void execute_small(Warp& warp, const Instruction& in, Mask lanes) {
+  S* const d = warp.reg<S>(in.op[0]);
+  const S* const a = warp.reg<S>(in.op[1]);
+  const S* const b = warp.reg<S>(in.op[kOperands > 1 ? 2 : 1]);
+  const S* const c = warp.reg<S>(in.op[kOperands > 2 ? 3 : 1]);
+  const auto input = [&](S value) { return (in.mode & kFlush) != 0 ? flush(value) : value; };
+  each_lane(lanes, [&](int lane) {
+    for (int i = lane * kPair; i < (lane + 1) * kPair; ++i) {
+      if constexpr (kOperands == 1) d[i] = finish(Op()(input(a[i])), in.mode);
+      if constexpr (kOperands == 2) d[i] = finish(Op()(input(a[i]), input(b[i])), in.mode);
+      if constexpr (kOperands == 3) d[i] = finish(Op()(input(a[i]), input(b[i]), input(c[i])), in.mode);
+    }
+  });
+}
+
+template <class Op, int kOperands>
+void decode_typed(InstructionReader& reader) {
+  if (reader.take_one_of({"rz", "rm", "rp"}) >= 0) reader.refuse("this rounding of this type");
+  reader.take_one_of({"rn", "approx"});
+  std::uint8_t mode = 0;
+  if (reader.take("ftz")) mode |= kFlush;
+  if (reader.take("sat")) mode |= kSaturate;
+  if (reader.take("relu")) mode |= kRelu;
+  reader.out().mode = mode;
+  const PtxType type = reader.type();
+  Handler handler = nullptr;
+  switch (type) {
+    case PtxType::f16:
+      handler = &execute_small<F16, Op, 1, kOperands>;
+      break;
+    case PtxType::f16x2:
+      handler = &execute_small<F16, Op, 2, kOperands>;
+      break;
+    case PtxType::bf16:
+      handler = &execute_small<BF16, Op, 1, kOperands>;
+      break;
+    case PtxType::bf16x2:
+      handler = &execute_small<BF16, Op, 2, kOperands>;
+      break;
+    default:
+      reader.refuse(fmt::format("type .{} of {}", name(type), reader.parsed().opcode));
+  }
+  decode_uniform(reader, type, kOperands + 1, handler);
+}
+
+template <bool kMaximum>
+void decode_extremum(InstructionReader& reader) {
+  if (reader.take("NaN")) {
+    decode_typed<Extremum<kMaximum, true>, 2>(reader);
+  } else {
+    decode_typed<Extremum<kMaximum, false>, 2>(reader);
+  }
+}
+
+constexpr std::array kRows = {
+    OpcodeRow{"add", OperandClass::small_float, decode_typed<Add, 2>},
+    OpcodeRow{"sub", OperandClass::small_float, decode_typed<Subtract, 2>},
+    OpcodeRow{"mul", OperandClass::small_float, decode_typed<Multiply, 2>},
+    OpcodeRow{"fma", OperandClass::small_float, decode_typed<MultiplyAdd, 3>},
+    OpcodeRow{"min", OperandClass::small_float, decode_extremum<false>},
+    OpcodeRow{"max", OperandClass::small_float, decode_extremum<true>},
+    OpcodeRow{"abs", OperandClass::small_float, decode_typed<Absolute, 1>},
+    OpcodeRow{"neg", OperandClass::small_float, decode_typed<Negate, 1>},
+    OpcodeRow{"ex2", OperandClass::small_float, decode_typed<Exp2, 1>},
+    OpcodeRow{"tanh", OperandClass::small_float, decode_typed<HyperbolicTangent, 1>},
+};
+
+}  // namespace
+
+std::span<const OpcodeRow> small_float_opcodes() { return kRows; }
+
+}  // namespace tilewright::emulator

@@ -1,0 +1,137 @@
+// A kernel decoded once into what the warps run: handlers, and operands as places in the register file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tilewright/emulator/ptx_module.hpp"
+
+namespace tilewright::emulator {
+
+class Warp;
+struct Instruction;
+
+inline constexpr int kWarpSize = 32;
+
+/// One bit a lane.
+using Mask = std::uint32_t;
+inline constexpr Mask kAllLanes = ~Mask{0};
+
+/// Byte offset in a warp's register file of 32 lanes of one register; a predicate is one Mask.
+using Slot = std::uint32_t;
+
+/// Executes an instruction for the lanes of `mask`, which is never empty.
+using Handler = void (*)(Warp& warp, const Instruction& instruction, Mask mask);
+
+/// Addresses at which the generic address space shows the others; no host pointer has bits this high.
+inline constexpr std::uint64_t kSharedWindow = std::uint64_t{1} << 56;
+inline constexpr std::uint64_t kLocalWindow = std::uint64_t{2} << 56;
+inline constexpr std::uint64_t kParamWindow = std::uint64_t{3} << 56;
+inline constexpr std::uint64_t kWindowMask = ~((std::uint64_t{1} << 56) - 1);
+
+/// The first KiB of shared memory belongs to the system, as on sm_80 and later; null is no shared address.
+inline constexpr std::uint32_t kSharedBase = 1024;
+
+/// [base + offset]
+struct AddressOperand {
+  std::int64_t offset = 0;
+  std::uint8_t operand = 0;         // of the base register, in Instruction::op
+  std::uint8_t register_bytes = 8;  // width of the base register: 4 or 8
+};
+
+struct Instruction {
+  Handler execute = nullptr;
+  const Slot* op = nullptr;  // operands in the order the handler documents by its decoder
+  std::int64_t immediate = 0;
+  const void* table = nullptr;      // row of data of the handler
+  Slot guard = kNone;               // kNone: unguarded
+  Mask guard_flip = 0;              // all ones for @!p
+  std::uint32_t target = kNone;     // of a branch, an index into Program::code
+  std::uint32_t first_operand = 0;  // index into Program::operands of *op
+  AddressOperand address[2];
+  std::uint8_t element_bytes = 0;  // of one element in memory
+  std::uint8_t elements = 1;       // of a vector access
+  std::uint8_t mode = 0;           // a choice of the handler
+};
+
+enum class SpecialRegister : std::uint8_t {
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  clusterid_x,
+  clusterid_y,
+  clusterid_z,
+  nclusterid_x,
+  nclusterid_y,
+  nclusterid_z,
+  cluster_ctaid,
+  cluster_nctaid,
+  cluster_ctarank,
+  cluster_nctarank,
+  is_explicit_cluster,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  gridid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  dynamic_smem_size,
+  total_smem_size,
+};
+
+struct SpecialSlot {
+  Slot slot = 0;
+  SpecialRegister what = SpecialRegister::tid_x;
+};
+
+/// A register that holds one value in all lanes for the whole launch.
+struct ConstantSlot {
+  Slot slot = 0;
+  std::uint8_t width = 4;  // bytes a lane; 0: a predicate
+  std::uint64_t bits = 0;
+};
+
+struct SharedVariable {
+  std::string name;
+  std::uint32_t begin = 0;
+  std::uint32_t size = 0;  // 0: the dynamic shared memory
+};
+
+struct Program {
+  std::vector<Instruction> code;
+  std::vector<const ParsedInstruction*> origins;  // of code, one each
+  std::vector<Slot> operands;
+  std::vector<std::vector<std::uint32_t>> branch_tables;
+  std::vector<ConstantSlot> constants;
+  std::vector<SpecialSlot> specials;
+  std::vector<SharedVariable> shared_variables;  // by address; the dynamic ones last
+  std::size_t register_bytes = 0;
+  std::uint32_t static_shared_bytes = 0;
+  std::uint32_t dynamic_shared_begin = kSharedBase;  // end of the static shared memory and its red zones
+  std::uint32_t local_bytes = 0;                     // a thread
+  std::uint32_t parameter_bytes = 0;
+  std::uint32_t required_block[3] = {0, 0, 0};
+  std::uint32_t maximum_block = 0;
+};
+
+/// Decodes `kernel` of `module`; the functions it calls are inlined. `global_addresses` has the address of each module
+/// variable of the spaces global and const. The result points into `module`.
+/// @throws EmulationFinding: unknown_instruction naming what is not supported and its line, or malformed_ptx.
+Program build_program(const Module& module, const Function& kernel, const std::vector<std::uint64_t>& global_addresses);
+
+}  // namespace tilewright::emulator

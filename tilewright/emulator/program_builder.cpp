@@ -1,0 +1,406 @@
+// Places registers and variables, decodes instructions, inlines calls, links branches.
+#include "tilewright/emulator/program_builder.hpp"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+
+#include "tilewright/base/text.hpp"
+#include "tilewright/emulator/instructions/builtin.hpp"
+#include "tilewright/emulator/instructions/control.hpp"
+#include "tilewright/emulator/instructions/instruction_set.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+constexpr int kMaxCallDepth = 32;
+constexpr std::size_t kMaxCode = std::size_t{1} << 22;  // instructions after inlining
+constexpr std::uint64_t kMaxSharedBytes = 1U << 20;
+constexpr std::uint64_t kSharedRedZone = 64;         // between variables; belongs to none
+constexpr std::uint64_t kMaxLocalBytes = 1U << 20;   // a thread
+constexpr std::uint64_t kMaxParameterBytes = 32764;  // PTX ISA 8.1 and later
+constexpr Slot kSlotAlignment = 64;                  // a cache line
+
+struct SpecialRow {
+  std::string_view name;
+  SpecialRegister what;
+};
+
+constexpr std::array kSpecials = {
+    SpecialRow{"%tid.x", SpecialRegister::tid_x},
+    SpecialRow{"%tid.y", SpecialRegister::tid_y},
+    SpecialRow{"%tid.z", SpecialRegister::tid_z},
+    SpecialRow{"%ntid.x", SpecialRegister::ntid_x},
+    SpecialRow{"%ntid.y", SpecialRegister::ntid_y},
+    SpecialRow{"%ntid.z", SpecialRegister::ntid_z},
+    SpecialRow{"%ctaid.x", SpecialRegister::ctaid_x},
+    SpecialRow{"%ctaid.y", SpecialRegister::ctaid_y},
+    SpecialRow{"%ctaid.z", SpecialRegister::ctaid_z},
+    SpecialRow{"%nctaid.x", SpecialRegister::nctaid_x},
+    SpecialRow{"%nctaid.y", SpecialRegister::nctaid_y},
+    SpecialRow{"%nctaid.z", SpecialRegister::nctaid_z},
+    SpecialRow{"%clusterid.x", SpecialRegister::clusterid_x},
+    SpecialRow{"%clusterid.y", SpecialRegister::clusterid_y},
+    SpecialRow{"%clusterid.z", SpecialRegister::clusterid_z},
+    SpecialRow{"%nclusterid.x", SpecialRegister::nclusterid_x},
+    SpecialRow{"%nclusterid.y", SpecialRegister::nclusterid_y},
+    SpecialRow{"%nclusterid.z", SpecialRegister::nclusterid_z},
+    SpecialRow{"%cluster_ctaid.x", SpecialRegister::cluster_ctaid},
+    SpecialRow{"%cluster_ctaid.y", SpecialRegister::cluster_ctaid},
+    SpecialRow{"%cluster_ctaid.z", SpecialRegister::cluster_ctaid},
+    SpecialRow{"%cluster_nctaid.x", SpecialRegister::cluster_nctaid},
+    SpecialRow{"%cluster_nctaid.y", SpecialRegister::cluster_nctaid},
+    SpecialRow{"%cluster_nctaid.z", SpecialRegister::cluster_nctaid},
+    SpecialRow{"%cluster_ctarank", SpecialRegister::cluster_ctarank},
+    SpecialRow{"%cluster_nctarank", SpecialRegister::cluster_nctarank},
+    SpecialRow{"%is_explicit_cluster", SpecialRegister::is_explicit_cluster},
+    SpecialRow{"%laneid", SpecialRegister::laneid},
+    SpecialRow{"%warpid", SpecialRegister::warpid},
+    SpecialRow{"%nwarpid", SpecialRegister::nwarpid},
+    SpecialRow{"%smid", SpecialRegister::smid},
+    SpecialRow{"%nsmid", SpecialRegister::nsmid},
+    SpecialRow{"%gridid", SpecialRegister::gridid},
+    SpecialRow{"%lanemask_eq", SpecialRegister::lanemask_eq},
+    SpecialRow{"%lanemask_le", SpecialRegister::lanemask_le},
+    SpecialRow{"%lanemask_lt", SpecialRegister::lanemask_lt},
+    SpecialRow{"%lanemask_ge", SpecialRegister::lanemask_ge},
+    SpecialRow{"%lanemask_gt", SpecialRegister::lanemask_gt},
+    SpecialRow{"%dynamic_smem_size", SpecialRegister::dynamic_smem_size},
+    SpecialRow{"%total_smem_size", SpecialRegister::total_smem_size},
+};
+
+/// A variable's name as its source has it: "planted(float*)::tile".
+std::string source_name(std::string_view symbol) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> demangled(
+      abi::__cxa_demangle(std::string(symbol).c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? std::string(demangled.get()) : printable(symbol, 80);
+}
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace
+
+ProgramBuilder::ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& global_addresses)
+    : module_(module), global_addresses_(global_addresses) {}
+
+void ProgramBuilder::refuse(const ParsedInstruction& parsed, std::string reason) const {
+  throw EmulationFinding(Finding{FindingKind::unknown_instruction,
+                                 fmt::format("the emulator does not have {}", reason),
+                                 std::nullopt,
+                                 module_.place(parsed),
+                                 0,
+                                 {}});
+}
+
+// Registers -------------------------------------------------------------------------------------------------------
+
+Slot ProgramBuilder::new_slot(int width) {
+  const std::size_t size = width == 0 ? sizeof(Mask) : static_cast<std::size_t>(width) * kWarpSize;
+  // A predicate may share a cache line with others; lanes of a register start one.
+  const std::size_t alignment = width == 0 ? sizeof(Mask) : kSlotAlignment;
+  const std::size_t slot = round_up(program_.register_bytes, alignment);
+  program_.register_bytes = slot + size;
+  return static_cast<Slot>(slot);
+}
+
+Slot ProgramBuilder::constant(int width, std::uint64_t bits) {
+  if (width == 0) bits = bits != 0 ? ~std::uint64_t{0} : 0;
+  if (width > 0 && width < 8) bits &= (std::uint64_t{1} << (8 * width)) - 1;
+  const auto [entry, inserted] = constants_.try_emplace({width, bits}, 0);
+  if (inserted) {
+    entry->second = new_slot(width);
+    program_.constants.push_back({entry->second, static_cast<std::uint8_t>(width), bits});
+  }
+  return entry->second;
+}
+
+Slot ProgramBuilder::scratch(int width) {
+  const auto [entry, inserted] = scratch_.try_emplace(width, 0);
+  if (inserted) entry->second = new_slot(width);
+  return entry->second;
+}
+
+Slot ProgramBuilder::special(std::string_view name) {
+  const auto row = std::ranges::find(kSpecials, name, &SpecialRow::name);
+  if (row == kSpecials.end()) return kNone;
+  const auto [entry, inserted] = specials_.try_emplace(row->what, 0);
+  if (inserted) {
+    entry->second = new_slot(4);
+    program_.specials.push_back({entry->second, row->what});
+  }
+  return entry->second;
+}
+
+// Variables -------------------------------------------------------------------------------------------------------
+
+std::uint64_t ProgramBuilder::address_of(const Operand& variable) const {
+  if (variable.local_scope) {
+    const Variable& own = frame_->function->variables[variable.index];
+    if (own.space == Space::shared) return shared_addresses_.at(&own);
+    return frame_->addresses[variable.index];
+  }
+  const Variable& shared = module_.variables[variable.index];
+  if (shared.space == Space::shared) return shared_addresses_.at(&shared);
+  return global_addresses_[variable.index];
+}
+
+Space ProgramBuilder::space_of(const Operand& variable) const {
+  if (!variable.local_scope) return module_.variables[variable.index].space;
+  const Function& function = *frame_->function;
+  const Space space = function.variables[variable.index].space;
+  const bool of_kernel =
+      in_kernel() && std::ranges::find(function.parameters, variable.index) != function.parameters.end();
+  return space == Space::param && !of_kernel ? Space::local : space;
+}
+
+void ProgramBuilder::place_shared_variables(const Function& kernel) {
+  std::uint64_t at = kSharedBase;
+  std::uint64_t used = 0;
+  std::uint64_t dynamic_alignment = 16;
+  std::vector<const Variable*> dynamic;
+  const auto place = [&](const Variable& variable) {
+    if (variable.space != Space::shared) return;
+    if (variable.external && variable.size == 0) {
+      dynamic.push_back(&variable);
+      dynamic_alignment = std::max(dynamic_alignment, variable.alignment);
+      return;
+    }
+    if (used != 0) at += kSharedRedZone;
+    at = round_up(at, variable.alignment);
+    used = round_up(used, variable.alignment) + variable.size;
+    shared_addresses_[&variable] = static_cast<std::uint32_t>(at);
+    program_.shared_variables.push_back(
+        {source_name(variable.name), static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(variable.size)});
+    at += variable.size;
+    if (at > kMaxSharedBytes) refuse_too_large(variable, "shared memory", kMaxSharedBytes);
+  };
+  for (const Variable& variable : module_.variables) place(variable);
+  for (const Function& function : module_.functions) {
+    if (function.entry && &function != &kernel) continue;
+    for (const Variable& variable : function.variables) place(variable);
+  }
+  if (!dynamic.empty()) {
+    if (used != 0) at += kSharedRedZone;
+    at = round_up(at, dynamic_alignment);
+    used = round_up(used, dynamic_alignment);
+  }
+  program_.static_shared_bytes = static_cast<std::uint32_t>(used);
+  program_.dynamic_shared_begin = static_cast<std::uint32_t>(at);
+  for (const Variable* variable : dynamic) {
+    shared_addresses_[variable] = program_.dynamic_shared_begin;
+    program_.shared_variables.push_back({source_name(variable->name), program_.dynamic_shared_begin, 0});
+  }
+}
+
+void ProgramBuilder::place_parameters(const Function& kernel, Storage& storage) {
+  std::uint64_t at = 0;
+  for (const std::uint32_t index : kernel.parameters) {
+    const Variable& parameter = kernel.variables[index];
+    at = round_up(at, parameter.alignment);
+    storage.addresses[index] = at;
+    at += parameter.size;
+    if (at > kMaxParameterBytes) refuse_too_large(parameter, "parameters", kMaxParameterBytes);
+  }
+  program_.parameter_bytes = static_cast<std::uint32_t>(at);
+}
+
+void ProgramBuilder::refuse_too_large(const Variable& variable, std::string_view what, std::uint64_t limit) {
+  throw EmulationFinding(
+      Finding{FindingKind::malformed_ptx,
+              fmt::format("variable {} does not fit: {} end at {} bytes", printable(variable.name, 80), what, limit),
+              std::nullopt,
+              {variable.line, {}, {}},
+              0,
+              {}});
+}
+
+const ProgramBuilder::Storage& ProgramBuilder::storage(const Function& function) {
+  const auto [entry, inserted] = storages_.try_emplace(&function);
+  Storage& storage = entry->second;
+  if (!inserted) return storage;
+  storage.registers.reserve(function.registers.size());
+  for (const Register& reg : function.registers) {
+    storage.registers.push_back(new_slot(reg.type == PtxType::pred ? 0 : bytes(reg.type)));
+  }
+  storage.addresses.assign(function.variables.size(), 0);
+  if (function.entry) place_parameters(function, storage);
+  std::uint64_t at = program_.local_bytes;
+  for (std::size_t i = 0; i < function.variables.size(); ++i) {
+    const Variable& variable = function.variables[i];
+    const bool parameter = std::ranges::find(function.parameters, i) != function.parameters.end();
+    const bool call_argument = variable.space == Space::param && !parameter;
+    if (variable.space == Space::global || variable.space == Space::constant) {
+      throw EmulationFinding(Finding{FindingKind::unknown_instruction,
+                                     "the emulator does not have global variables inside functions",
+                                     std::nullopt,
+                                     {variable.line, {}, {}},
+                                     0,
+                                     {}});
+    }
+    if (variable.space != Space::local && !call_argument) continue;
+    at = round_up(at, variable.alignment);
+    storage.addresses[i] = at;
+    at += variable.size;
+    if (at > kMaxLocalBytes) refuse_too_large(variable, "local memory", kMaxLocalBytes);
+  }
+  program_.local_bytes = static_cast<std::uint32_t>(round_up(at, 16));
+  return storage;
+}
+
+// Code ------------------------------------------------------------------------------------------------------------
+
+Program ProgramBuilder::build(const Function& kernel) {
+  place_shared_variables(kernel);
+  const Storage& own = storage(kernel);
+  Frame frame{&kernel, own.registers, own.addresses, {}, {}, {}};
+  emit_body(frame, 0);
+  static const ParsedInstruction kImplicitReturn{"ret", "end of the kernel", kNone, false, 0, kNone, {}};
+  append(kImplicitReturn).execute = execute_exit;
+  for (Instruction& instruction : program_.code) instruction.op = program_.operands.data() + instruction.first_operand;
+  std::copy(std::begin(kernel.required_block), std::end(kernel.required_block), program_.required_block);
+  program_.maximum_block = kernel.maximum_block;
+  program_.register_bytes = round_up(program_.register_bytes, kSlotAlignment);
+  return std::move(program_);
+}
+
+void ProgramBuilder::emit_body(Frame& frame, int depth) {
+  Frame* const caller = frame_;
+  frame_ = &frame;
+  calling_.push_back(frame.function);
+  for (const ParsedInstruction& parsed : frame.function->instructions) {
+    frame.starts.push_back(static_cast<std::uint32_t>(program_.code.size()));
+    if (program_.code.size() > kMaxCode) refuse(parsed, fmt::format("room for more than {} instructions", kMaxCode));
+    emit(parsed, depth);
+  }
+  link(frame);
+  calling_.pop_back();
+  frame_ = caller;
+}
+
+void ProgramBuilder::link(Frame& frame) {
+  const auto end = static_cast<std::uint32_t>(program_.code.size());
+  const auto start_of = [&](std::uint32_t label) {
+    const std::uint32_t instruction = frame.function->labels[label].instruction;
+    return instruction < frame.starts.size() ? frame.starts[instruction] : end;
+  };
+  for (const auto& [code, label] : frame.branches) {
+    Instruction& branch = program_.code[code];
+    if (branch.execute != execute_indexed_branch) {
+      branch.target = start_of(label);
+      continue;
+    }
+    branch.target = static_cast<std::uint32_t>(program_.branch_tables.size());
+    auto& table = program_.branch_tables.emplace_back();
+    for (const std::uint32_t target : frame.function->labels[label].targets) table.push_back(start_of(target));
+  }
+  for (const std::uint32_t code : frame.returns) program_.code[code].target = end;
+}
+
+Instruction& ProgramBuilder::append(const ParsedInstruction& parsed) {
+  Instruction& instruction = program_.code.emplace_back();
+  instruction.first_operand = static_cast<std::uint32_t>(program_.operands.size());
+  program_.origins.push_back(&parsed);
+  return instruction;
+}
+
+void ProgramBuilder::set_guard(const ParsedInstruction& parsed, Instruction& instruction, bool flip) {
+  if (parsed.guard == kNone) return;
+  if (register_type(parsed.guard) != PtxType::pred) refuse(parsed, "a guard that is not a predicate");
+  instruction.guard = register_slot(parsed.guard);
+  instruction.guard_flip = parsed.guard_negated != flip ? kAllLanes : 0;
+}
+
+void ProgramBuilder::emit(const ParsedInstruction& parsed, int depth) {
+  const auto [row, modifiers] = find_opcode(parsed.opcode);
+  if (row == nullptr) refuse(parsed, fmt::format("instruction {}", printable(parsed.opcode, 80)));
+  if (row->decode == decode_call) return emit_call(parsed, depth);
+  const auto code = static_cast<std::uint32_t>(program_.code.size());
+  Instruction& instruction = append(parsed);
+  InstructionReader reader(*this, parsed, instruction, modifiers);
+  row->decode(reader);
+  set_guard(parsed, instruction, false);
+  if (row->decode == decode_branch || row->decode == decode_indexed_branch) {
+    frame_->branches.emplace_back(code, parsed.operands.back().index);
+  } else if (row->decode == decode_return && !in_kernel()) {
+    instruction.execute = execute_branch;
+    frame_->returns.push_back(code);
+  }
+}
+
+void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
+  // call{.uni} (results), function, (arguments); either list may be missing.
+  std::vector<Operand> results, arguments;
+  const Operand* callee = nullptr;
+  for (const Operand& operand : parsed.operands) {
+    if (operand.kind == Operand::Kind::list) {
+      (callee == nullptr ? results : arguments) = operand.elements;
+    } else if (callee == nullptr) {
+      callee = &operand;
+    } else {
+      refuse(parsed, "indirect calls");
+    }
+  }
+  if (callee == nullptr || callee->kind != Operand::Kind::function) refuse(parsed, "this form of call");
+  if (const BuiltinFunction* const builtin = find_builtin(callee->name)) {
+    return emit_builtin(parsed, *builtin, results, arguments);
+  }
+  const Function* function = module_.find(callee->name);
+  if (function == nullptr || function->declared_only) {
+    refuse(parsed, fmt::format("external function {}", printable(callee->name, 80)));
+  }
+  if (depth >= kMaxCallDepth || std::ranges::find(calling_, function) != calling_.end()) {
+    refuse(parsed, fmt::format("recursive function {}", printable(callee->name, 80)));
+  }
+  if (results.size() != function->results.size() || arguments.size() != function->parameters.size()) {
+    refuse(parsed, "a call with another number of parameters than its function");
+  }
+  std::uint32_t skip = kNone;
+  if (parsed.guard != kNone) {
+    skip = static_cast<std::uint32_t>(program_.code.size());
+    Instruction& branch = append(parsed);
+    branch.execute = execute_branch;
+    set_guard(parsed, branch, true);
+  }
+  const Storage& own = storage(*function);
+  Frame frame{function, own.registers, own.addresses, {}, {}, {}};
+  const auto bind = [&](const Operand& actual, std::uint32_t formal) {
+    if (actual.kind != Operand::Kind::variable || !actual.local_scope) refuse(parsed, "parameters in registers");
+    if (frame_->function->variables[actual.index].size < function->variables[formal].size) {
+      refuse(parsed, "a parameter smaller than its function's");
+    }
+    frame.addresses[formal] = frame_->addresses[actual.index];
+  };
+  for (std::size_t i = 0; i < results.size(); ++i) bind(results[i], function->results[i]);
+  for (std::size_t i = 0; i < arguments.size(); ++i) bind(arguments[i], function->parameters[i]);
+  emit_body(frame, depth + 1);
+  if (skip != kNone) program_.code[skip].target = static_cast<std::uint32_t>(program_.code.size());
+}
+
+void ProgramBuilder::emit_builtin(const ParsedInstruction& parsed, const BuiltinFunction& builtin,
+                                  const std::vector<Operand>& results, const std::vector<Operand>& arguments) {
+  if (results.size() != builtin.results || arguments.size() != builtin.parameters) {
+    refuse(parsed, "a call with another number of parameters than its function");
+  }
+  Instruction& call = append(parsed);
+  call.execute = builtin.execute;
+  set_guard(parsed, call, false);
+  for (const std::vector<Operand>* const list : {&arguments, &results}) {
+    for (const Operand& actual : *list) {
+      if (actual.kind != Operand::Kind::variable || !actual.local_scope) refuse(parsed, "parameters in registers");
+      add_operand(constant(8, frame_->addresses[actual.index]));
+    }
+  }
+}
+
+Program build_program(const Module& module, const Function& kernel,
+                      const std::vector<std::uint64_t>& global_addresses) {
+  return ProgramBuilder(module, global_addresses).build(kernel);
+}
+
+}  // namespace tilewright::emulator

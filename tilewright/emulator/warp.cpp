@@ -1,0 +1,235 @@
+// The interpreter loop, and how paths of a diverged warp part, wait and meet.
+#include "tilewright/emulator/warp.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/emulator/cta.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+
+template <class T>
+void broadcast(std::byte* to, std::uint64_t bits) {
+  const T value = static_cast<T>(bits);
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    std::memcpy(to + static_cast<std::size_t>(lane) * sizeof(T), &value, sizeof(T));
+  }
+}
+
+void fill_constant(std::byte* to, const ConstantSlot& constant) {
+  switch (constant.width) {
+    case 0:
+      *reinterpret_cast<Mask*>(to) = static_cast<Mask>(constant.bits);
+      break;
+    case 1:
+      broadcast<std::uint8_t>(to, constant.bits);
+      break;
+    case 2:
+      broadcast<std::uint16_t>(to, constant.bits);
+      break;
+    case 4:
+      broadcast<std::uint32_t>(to, constant.bits);
+      break;
+    default:
+      broadcast<std::uint64_t>(to, constant.bits);
+      break;
+  }
+}
+
+}  // namespace
+
+void Warp::Free::operator()(std::byte* memory) const { std::free(memory); }
+
+Warp::Warp(Cta& cta, int index, const Program& program) : cta_(cta), program_(program), index_(index) {
+  const std::size_t bytes = std::max(program.register_bytes, kCacheLine);
+  registers_.reset(static_cast<std::byte*>(std::aligned_alloc(kCacheLine, bytes)));
+  if (!registers_) throw std::bad_alloc();
+  std::memset(registers_.get(), 0, bytes);
+  for (const ConstantSlot& constant : program.constants) fill_constant(registers_.get() + constant.slot, constant);
+  const int threads = cta.threads() - index * kWarpSize;
+  present_ = threads >= kWarpSize ? kAllLanes : (Mask{1} << threads) - 1;
+}
+
+void Warp::reset() {
+  exited_ = 0;
+  active_ = present_;
+  collecting_ = 0;
+  pc_ = 0;
+  limit_ = kNone;
+  steps_ = 0;
+  favoured_lane_ = -1;
+  paths_.clear();
+  pending_copies.clear();
+  std::ranges::fill(copy_groups, 0U);
+  for (const SpecialSlot& special : program_.specials) fill_special(special);
+}
+
+void Warp::fill_special(SpecialSlot special) {
+  auto* const values = reg<std::uint32_t>(special.slot);
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    values[lane] = cta_.special(special.what, index_, lane);
+  }
+}
+
+// Control ---------------------------------------------------------------------------------------------------------
+
+Warp::State Warp::run(std::uint32_t budget) {
+  budget_ = budget;
+  if (active_ == 0) limit_ = 0;
+  while (true) {
+    if (pc_ >= limit_ && !reschedule()) break;
+    const Instruction& instruction = program_.code[pc_];
+    Mask lanes = active_;
+    if (instruction.guard != kNone) lanes &= predicate(instruction.guard) ^ instruction.guard_flip;
+    ++pc_;
+    ++steps_;
+    if (lanes != 0) instruction.execute(*this, instruction, lanes);
+    if (--budget_ == 0) {
+      if (!paths_.empty()) {
+        // Alternates between the lowest path and the others, so that a path that waits for another in a loop ends.
+        const auto other = std::ranges::find(paths_, Path::State::ready, &Path::state);
+        const bool favour = favoured_lane_ < 0 && other != paths_.end();
+        favoured_lane_ = favour ? std::countr_zero(other->lanes) : -1;
+        limit_ = 0;
+      }
+      return State::ready;
+    }
+  }
+  if (exited_ == present_) return State::finished;
+  const bool waits = std::ranges::any_of(paths_, [](const Path& p) { return p.state == Path::State::at_barrier; });
+  if (!waits) fail_divergence(paths_.front());
+  return State::blocked;
+}
+
+bool Warp::reschedule() {
+  if (active_ != 0) paths_.push_back({pc_, active_, Path::State::ready, kNone, 0});
+  active_ = 0;
+  std::ranges::sort(paths_, {}, &Path::pc);
+  for (std::size_t i = 0; i + 1 < paths_.size();) {
+    Path& path = paths_[i];
+    const Path& next = paths_[i + 1];
+    const bool joins = path.pc == next.pc && path.state != Path::State::at_barrier &&
+                       next.state != Path::State::at_barrier &&
+                       (path.state == Path::State::ready || next.state == Path::State::ready);
+    if (!joins) {
+      ++i;
+      continue;
+    }
+    path.lanes |= next.lanes;
+    path.state = Path::State::ready;
+    paths_.erase(paths_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
+  auto chosen = paths_.end();
+  for (auto path = paths_.begin(); path != paths_.end(); ++path) {
+    if (path->state != Path::State::ready) continue;
+    if (chosen == paths_.end()) chosen = path;
+    if (favoured_lane_ >= 0 && ((path->lanes >> favoured_lane_) & 1) != 0) chosen = path;
+  }
+  if (chosen == paths_.end()) {
+    limit_ = 0;
+    return false;
+  }
+  pc_ = chosen->pc;
+  active_ = chosen->lanes;
+  paths_.erase(chosen);
+  limit_ = kNone;
+  for (const Path& path : paths_) {
+    if (path.state != Path::State::at_barrier && path.pc > pc_) limit_ = std::min(limit_, path.pc);
+  }
+  return true;
+}
+
+void Warp::branch(Mask lanes, std::uint32_t target) {
+  if (lanes == active_) {
+    pc_ = target;
+    if (!paths_.empty()) limit_ = 0;
+    return;
+  }
+  paths_.push_back({target, lanes, Path::State::ready, kNone, 0});
+  active_ &= ~lanes;
+  limit_ = 0;
+}
+
+void Warp::exit(Mask lanes) {
+  exited_ |= lanes;
+  active_ &= ~lanes;
+  if (active_ == 0) limit_ = 0;
+  // Who waits for lanes that may have been these looks again.
+  for (Path& path : paths_) {
+    if (path.state == Path::State::parked) path.state = Path::State::ready;
+  }
+}
+
+bool Warp::gather(const Instruction& instruction, Mask lanes, Mask required) {
+  if ((required & ~lanes) == 0) return true;
+  if ((required & exited_) != 0) {
+    const Mask gone = required & exited_;
+    fail(FindingKind::barrier_divergence, instruction, std::countr_zero(lanes), 0,
+         fmt::format("{} execute an instruction that needs the whole warp, but {} exited before it",
+                     describe_lanes(lanes), describe_lanes(gone)));
+  }
+  paths_.push_back({pc_ - 1, lanes, Path::State::parked, pc_ - 1, 0});
+  active_ &= ~lanes;
+  limit_ = 0;
+  return false;
+}
+
+bool Warp::collects(Mask lanes) {
+  if ((collecting_ & lanes) == 0) return false;
+  collecting_ &= ~lanes;
+  return true;
+}
+
+void Warp::wait_at_barrier(const Instruction& instruction, Mask lanes, int barrier, bool collect) {
+  if (collect) collecting_ |= lanes;
+  paths_.push_back({collect ? pc_ - 1 : pc_, lanes, Path::State::at_barrier, code_index(instruction), barrier});
+  active_ &= ~lanes;
+  limit_ = 0;
+}
+
+void Warp::release(int barrier) {
+  for (Path& path : paths_) {
+    if (path.state == Path::State::at_barrier && path.barrier == barrier) path.state = Path::State::ready;
+  }
+  limit_ = 0;
+}
+
+// Findings --------------------------------------------------------------------------------------------------------
+
+std::uint32_t Warp::code_index(const Instruction& instruction) const {
+  return static_cast<std::uint32_t>(&instruction - program_.code.data());
+}
+
+void Warp::fail(FindingKind kind, const Instruction& instruction, int lane, std::uint64_t address, std::string detail) {
+  cta_.fail(kind, code_index(instruction), index_ * kWarpSize + lane, address, std::move(detail));
+}
+
+void Warp::fail_divergence(const Path& path) {
+  std::string detail = fmt::format("{} wait at an instruction that needs the whole warp", describe_lanes(path.lanes));
+  for (const Path& other : paths_) {
+    if (&other == &path) continue;
+    detail += fmt::format(", while {} wait at {}", describe_lanes(other.lanes), cta_.describe_place(other.waits_at));
+  }
+  if (exited_ != 0) detail += fmt::format(", while {} exited", describe_lanes(exited_));
+  cta_.fail(FindingKind::barrier_divergence, path.waits_at, index_ * kWarpSize + std::countr_zero(path.lanes), 0,
+            std::move(detail));
+}
+
+std::string Warp::describe_lanes(Mask lanes) const {
+  const int first = std::countr_zero(lanes);
+  const int last = kWarpSize - 1 - std::countl_zero(lanes);
+  const auto thread = [&](int lane) { return to_string(cta_.thread_index(index_ * kWarpSize + lane)); };
+  const int count = std::popcount(lanes);
+  if (count == 1) return fmt::format("thread {} of warp {}", thread(first), index_);
+  if (count == last - first + 1) return fmt::format("threads {}..{} of warp {}", thread(first), thread(last), index_);
+  return fmt::format("{} threads ({}, ..., {}) of warp {}", count, thread(first), thread(last), index_);
+}
+
+}  // namespace tilewright::emulator

@@ -1,0 +1,128 @@
+// 32 threads that run a program together: registers, divergence, and the accesses they have in flight.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilewright/emulator/global_memory.hpp"
+#include "tilewright/emulator/program.hpp"
+#include "tilewright/emulator/shared_memory.hpp"
+
+namespace tilewright::emulator {
+
+class Cta;
+
+/// Lanes that stand at one instruction. A warp that diverged has several; it runs the one with the lowest program
+/// counter, and joins those that meet.
+struct Path {
+  enum class State : std::uint8_t {
+    ready,
+    parked,      // at an instruction that needs lanes which are elsewhere
+    at_barrier,  // arrived; waits for the rest of the CTA
+  };
+  std::uint32_t pc = 0;
+  Mask lanes = 0;
+  State state = State::ready;
+  std::uint32_t waits_at = kNone;  // code index of the instruction it waits at
+  int barrier = 0;
+};
+
+/// A cp.async of one thread that is not complete.
+struct PendingCopy {
+  Accessor who;
+  std::uint32_t group = 0;  // number of the thread's cp.async.commit_group that closes it
+  std::uint64_t to = 0;     // shared address
+  std::uint32_t bytes = 0;
+  std::byte data[16] = {};
+};
+
+class Warp {
+ public:
+  Warp(Cta& cta, int index, const Program& program);
+
+  /// Back to the first instruction, for the CTA's present index.
+  void reset();
+
+  enum class State : std::uint8_t { ready, blocked, finished };
+  /// Runs at most `budget` instructions, or until no lane can go on.
+  State run(std::uint32_t budget);
+  std::uint64_t steps() const { return steps_; }
+
+  template <class T>
+  T* reg(Slot slot) {
+    return reinterpret_cast<T*>(registers_.get() + slot);
+  }
+  Mask predicate(Slot slot) { return *reg<Mask>(slot); }
+  /// The predicate of these lanes; the others keep theirs.
+  void set_predicate(Slot slot, Mask value, Mask lanes) {
+    Mask& predicate = *reg<Mask>(slot);
+    predicate = (predicate & ~lanes) | (value & lanes);
+  }
+
+  Cta& cta() { return cta_; }
+  int index() const { return index_; }
+  const Program& program() const { return program_; }
+  Mask present() const { return present_; }
+  Mask exited() const { return exited_; }
+  const std::vector<Path>& paths() const { return paths_; }
+
+  // For instructions that move control. Each applies to lanes of the path that runs.
+  void branch(Mask lanes, std::uint32_t target);
+  void exit(Mask lanes);
+  /// True when all `required` lanes are in `lanes`; else parks these until the others come.
+  /// @throws EmulationFinding barrier_divergence when a required lane has exited
+  bool gather(const Instruction& instruction, Mask lanes, Mask required);
+  /// The lanes wait at a barrier of the CTA until release(barrier); then they go on, or, when they `collect` a result,
+  /// execute the instruction once more.
+  void wait_at_barrier(const Instruction& instruction, Mask lanes, int barrier, bool collect);
+  /// True, once, for lanes that come back to collect the result of their barrier.
+  bool collects(Mask lanes);
+  void release(int barrier);
+  /// Lets other warps run before the next instruction.
+  void yield() { budget_ = 1; }
+
+  // Memory.
+  /// The last allocation that an access of this warp fell into.
+  const Region* region = nullptr;
+  std::vector<PendingCopy> pending_copies;
+  std::uint32_t copy_groups[kWarpSize] = {};  // committed by each lane
+
+  std::uint32_t code_index(const Instruction& instruction) const;
+  Accessor accessor(const Instruction& instruction, int lane) const {
+    return {static_cast<std::uint32_t>(index_), static_cast<std::uint32_t>(lane), code_index(instruction)};
+  }
+  /// @throws EmulationFinding, always
+  [[noreturn]] void fail(FindingKind kind, const Instruction& instruction, int lane, std::uint64_t address,
+                         std::string detail);
+  /// "threads (0,0,0)..(15,0,0) of warp 0"
+  std::string describe_lanes(Mask lanes) const;
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+
+  bool reschedule();
+  void fill_special(SpecialSlot special);
+  [[noreturn]] void fail_divergence(const Path& path);
+
+  Cta& cta_;
+  const Program& program_;
+  int index_ = 0;
+  std::unique_ptr<std::byte, Free> registers_;
+  Mask present_ = 0;  // fewer than 32 in the last warp of a block
+  Mask exited_ = 0;
+  Mask active_ = 0;
+  Mask collecting_ = 0;
+  std::uint32_t pc_ = 0;
+  std::uint32_t limit_ = 0;  // program counter at which another path must be looked at; 0: at once
+  std::uint32_t budget_ = 0;
+  std::uint64_t steps_ = 0;
+  int favoured_lane_ = -1;   // its path goes first, so that no path starves in another's loop
+  std::vector<Path> paths_;  // all but the one that runs
+};
+
+}  // namespace tilewright::emulator
