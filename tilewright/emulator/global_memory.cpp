@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "tilewright/base/error.hpp"
 
@@ -53,13 +54,13 @@ runtime::DeviceAddress GlobalMemory::allocate(std::size_t bytes) {
         fmt::format("emulator: cannot allocate {} bytes: {} of {} bytes are free", bytes, free_bytes, limit_));
   };
   if (bytes > free_bytes) fail();
-  regions_.reserve(regions_.size() + 1);
   const std::size_t rounded = (bytes + kRedZone - 1) / kRedZone * kRedZone + 2 * kRedZone;
-  void* const storage = std::aligned_alloc(kRedZone, rounded);
-  if (storage == nullptr) fail();
-  std::memset(storage, kFresh, rounded);
-  const std::uint64_t begin = reinterpret_cast<std::uint64_t>(storage) + kRedZone;
+  std::unique_ptr<void, decltype(&std::free)> storage(std::aligned_alloc(kRedZone, rounded), &std::free);
+  if (!storage) fail();
+  std::memset(storage.get(), kFresh, rounded);
+  const std::uint64_t begin = reinterpret_cast<std::uint64_t>(storage.get()) + kRedZone;
   regions_.insert(std::ranges::upper_bound(regions_, begin, {}, &Region::begin), Region{begin, begin + bytes});
+  static_cast<void>(storage.release());
   allocated_ += bytes;
   return begin;
 }
