@@ -13,8 +13,10 @@ constexpr double kPeakShare = 0.9;
 constexpr double kWarpsToHideLatency = 8;
 // What does not hide behind the slower of multiplying and reading shared memory, as a share of the faster.
 constexpr double kOverlapLoss = 0.15;
-// Instructions of other kinds that one SM issues a clock.
+// Warp instructions that one SM issues a clock, and how many one copy takes with its address and predicate.
 constexpr double kIssuesPerClock = 4;
+constexpr double kIssuesPerCopy = 5;
+constexpr double kWarp = 32;
 
 }  // namespace
 
@@ -45,9 +47,10 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double share = kPeakShare * std::min(1.0, 0.5 + 0.5 * warps / kWarpsToHideLatency);
   const double multiply = tile_area * k * input.instructions_per_fma / (input.fma_per_clock * share);
   const double smem = input.smem_bytes_per_k * k / limits.smem_bytes_per_clock_per_sm;
-  const double copies = input.copy_instructions_per_k * k / 32 / kIssuesPerClock;
-  const double sm_clocks = per_sm * (std::max(multiply, smem) + kOverlapLoss * std::min(multiply, smem) + copies) +
-                           std::ceil(per_sm / together) * kFillAndDrainClocks;
+  const double copies = input.copies_per_k * kIssuesPerCopy / kWarp;
+  const double issue = multiply * input.multiply_issue_share + (copies + input.smem_loads_per_k) * k / kIssuesPerClock;
+  const double cta = std::max({multiply, smem, issue}) + kOverlapLoss * std::min(multiply, smem);
+  const double sm_clocks = per_sm * cta + std::ceil(per_sm / together) * kFillAndDrainClocks;
 
   const double tile_bytes = (input.tile.m * input.element_bytes_a + input.tile.n * input.element_bytes_b) * k;
   const double l2_clocks = ctas * tile_bytes / limits.l2_bytes_per_clock;

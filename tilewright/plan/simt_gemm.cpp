@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kVectorBytes = 16;  // the widest load of one thread
 constexpr int kMinCpAsyncBytes = 4;
+constexpr double kFmaPerClockOfIssue = 128;  // four schedulers, one instruction of 32 lanes each
 constexpr int kAddressRegisters = 40;  // pointers and counters beside sums and fragments; from ptxas -v of this family
 
 DType stored_type(DType accumulator, DType element) {
@@ -76,11 +77,13 @@ CostInput cost_input(const SimtGemmPlan& plan, const op::Gemm& arguments) {
   input.registers = plan.registers();
   input.smem_bytes = plan.smem_bytes();
   input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::simt, plan.stored);
+  input.multiply_issue_share = input.fma_per_clock / kFmaPerClockOfIssue;
   // A warp's lanes share what they read: one line of lanes' vectors along M, one along N.
   const int warps = plan.warps_m * plan.warps_n;
   input.smem_bytes_per_k = warps * (plan.warp_tile_m() + plan.warp_tile_n()) * bytes(plan.stored);
+  input.smem_loads_per_k = warps * (plan.thread_m() / plan.vector_m + plan.thread_n() / plan.vector_n);
   const double stores = (plan.a.is_async ? 0 : plan.tile.m) + (plan.b.is_async ? 0 : plan.tile.n);
-  input.copy_instructions_per_k =
+  input.copies_per_k =
       static_cast<double>(plan.tile.m) / plan.a.vector + static_cast<double>(plan.tile.n) / plan.b.vector + stores;
   return input;
 }

@@ -13,6 +13,9 @@ namespace {
 constexpr int kMaxPanelBytes = 128;  // one line of the 32 banks: what a swizzle of 16-byte chunks spreads over
 constexpr int kMinCpAsyncBytes = 4;  // cp.async moves 4, 8 or 16 bytes
 constexpr int kMaxCpAsyncBytes = 16;
+constexpr int kLanes = 32;
+constexpr int kLdmatrixBytes = 16;     // of one lane, by ldmatrix.x4
+constexpr double kIssuesPerClock = 4;  // of one SM
 constexpr int kAddressRegisters =
     40;  // pointers, counters and predicates beside fragments; from ptxas -v of this family
 
@@ -131,13 +134,12 @@ layout::ComposedLayout smem_layout(const SmemOperand& operand) {
 int Sm80GemmPlan::band_bytes() const { return warps_m * atom->m * band_line() * bytes(operands.epilogue.compute); }
 
 int Sm80GemmPlan::registers() const {
-  const int lanes = 32;
   const int element_registers = std::max(1, atom->register_bits / 32);
   const int tiles_m = warp_tile_m() / atom->m;
   const int tiles_n = warp_tile_n() / atom->n;
   const int accumulators = tiles_m * tiles_n * atom->c_registers * element_registers;
   const int step_bytes = (warp_tile_m() * bytes(a.element) + warp_tile_n() * bytes(b.element)) * atom->k;
-  const int fragments = 2 * step_bytes / (lanes * 4);
+  const int fragments = 2 * step_bytes / (kLanes * 4);
   return (promotes_accumulators ? 2 : 1) * accumulators + fragments + kAddressRegisters;
 }
 
@@ -148,10 +150,17 @@ CostInput cost_input(const Sm80GemmPlan& plan, const op::Gemm& arguments) {
   input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::mma_sync, plan.atom->a);
   input.instructions_per_fma = plan.promotes_accumulators ? 3 : 1;
   const int warps = plan.warps_m * plan.warps_n;
-  input.smem_bytes_per_k =
-      warps * (plan.warp_tile_m() * bytes(plan.a.element) + plan.warp_tile_n() * bytes(plan.b.element));
-  input.copy_instructions_per_k = static_cast<double>(plan.tile.m) * bytes(plan.a.element) / plan.a.alignment_bytes +
-                                  static_cast<double>(plan.tile.n) * bytes(plan.b.element) / plan.b.alignment_bytes;
+  const double step_fma = static_cast<double>(plan.atom->m) * plan.atom->n * plan.atom->k;  // of one instruction
+  input.multiply_issue_share = input.fma_per_clock / step_fma / kIssuesPerClock;
+  const double bytes_a = plan.warp_tile_m() * bytes(plan.a.element);
+  const double bytes_b = plan.warp_tile_n() * bytes(plan.b.element);
+  input.smem_bytes_per_k = warps * (bytes_a + bytes_b);
+  const auto bytes_per_load = [](const SmemOperand& operand) {
+    return kLanes * (operand.uses_ldmatrix ? kLdmatrixBytes : bytes(operand.element));
+  };
+  input.smem_loads_per_k = warps * (bytes_a / bytes_per_load(plan.a) + bytes_b / bytes_per_load(plan.b));
+  input.copies_per_k = static_cast<double>(plan.tile.m) * bytes(plan.a.element) / plan.a.alignment_bytes +
+                       static_cast<double>(plan.tile.n) * bytes(plan.b.element) / plan.b.alignment_bytes;
   return input;
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <functional>
+#include <future>
 #include <thread>
 
 #include "fixture.hpp"
@@ -216,7 +217,7 @@ TEST_F(CudaDeviceTest, PoisonedDeviceRepeatsTheFirstError) {
 }
 
 /// All that a user of the room does, each object going through its whole life.
-void use_everything(const std::vector<std::byte>& cubin) {
+void live_a_life(const std::vector<std::byte>& cubin) {
   auto device = open_cuda_device(0, {.initial_bytes = 64, .maximum_bytes = 4096}, kFakeDriver);
   Stream stream(device->context());
   const Event start(device->context());
@@ -236,6 +237,11 @@ void use_everything(const std::vector<std::byte>& cubin) {
   stream.synchronize();
   device->pool().trim();
   EXPECT_GT(device->pool().pool_bytes(), 0u);
+}
+
+/// In a thread of its own, which has no current context yet.
+void use_everything(const std::vector<std::byte>& cubin) {
+  std::async(std::launch::async, live_a_life, std::cref(cubin)).get();
 }
 
 class FaultMatrix : public FakeDriverTest {

@@ -1,0 +1,142 @@
+// Every code of the 16-bit formats, and the rounding of every boundary between two of them.
+#include "tilewright/base/float_format.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace tilewright {
+namespace {
+
+struct Format {
+  const char* name;
+  float (*widen)(std::uint16_t);
+  std::uint16_t (*from_f32)(float);
+  std::uint16_t (*from_f64)(double);
+  std::uint16_t infinity;
+  double smallest;  // subnormal
+  double one_plus;  // the next number above 1
+};
+
+const Format kFormats[] = {
+    {"f16", f16_to_f32, f32_to_f16, f64_to_f16, 0x7c00, 0x1p-24, 1.0 + 0x1p-10},
+    {"bf16", bf16_to_f32, f32_to_bf16, f64_to_bf16, 0x7f80, 0x1p-133, 1.0 + 0x1p-7},
+};
+
+class FloatFormat : public testing::TestWithParam<Format> {};
+
+TEST_P(FloatFormat, EveryCodeSurvivesTheRoundTrip) {
+  for (unsigned code = 0; code < 0x10000; ++code) {
+    const auto bits = static_cast<std::uint16_t>(code);
+    const float value = GetParam().widen(bits);
+    if ((bits & 0x7fff) > GetParam().infinity) {
+      EXPECT_TRUE(std::isnan(value)) << std::hex << code;
+      EXPECT_EQ(GetParam().from_f32(value), 0x7fff) << std::hex << code;
+      EXPECT_EQ(GetParam().from_f64(value), 0x7fff) << std::hex << code;
+    } else {
+      EXPECT_EQ(GetParam().from_f32(value), bits) << std::hex << code;
+      EXPECT_EQ(GetParam().from_f64(value), bits) << std::hex << code;
+    }
+  }
+}
+
+TEST_P(FloatFormat, CodesAscend) {
+  for (unsigned code = 0; code < GetParam().infinity; ++code) {
+    EXPECT_LT(GetParam().widen(static_cast<std::uint16_t>(code)),
+              GetParam().widen(static_cast<std::uint16_t>(code + 1)));
+  }
+}
+
+TEST_P(FloatFormat, TiesGoToEvenAndTheirNeighboursToTheNearest) {
+  for (unsigned code = 0; code + 1 < GetParam().infinity; ++code) {
+    const double low = GetParam().widen(static_cast<std::uint16_t>(code));
+    const double high = GetParam().widen(static_cast<std::uint16_t>(code + 1));
+    const double middle = (low + high) / 2;
+    const unsigned even = code % 2 == 0 ? code : code + 1;
+    for (const double sign : {1.0, -1.0}) {
+      const unsigned sign_bit = sign < 0 ? 0x8000 : 0;
+      const auto expect = [&](double value, unsigned expected) {
+        EXPECT_EQ(GetParam().from_f64(sign * value), expected | sign_bit) << value;
+        const auto narrow = static_cast<float>(sign * value);
+        if (narrow == sign * value) {
+          EXPECT_EQ(GetParam().from_f32(narrow), expected | sign_bit) << value;
+        }
+      };
+      expect(middle, even);
+      expect(std::nextafter(middle, 0.0), code);
+      expect(std::nextafter(middle, 1e300), code + 1);
+      const auto narrow_middle = static_cast<float>(middle);
+      if (narrow_middle == middle) {
+        expect(std::nextafter(narrow_middle, 0.0F), code);
+        expect(std::nextafter(narrow_middle, std::numeric_limits<float>::infinity()), code + 1);
+      }
+    }
+  }
+}
+
+TEST_P(FloatFormat, OverflowBeginsHalfwayPastTheLargest) {
+  const double largest = GetParam().widen(static_cast<std::uint16_t>(GetParam().infinity - 1));
+  const double below = GetParam().widen(static_cast<std::uint16_t>(GetParam().infinity - 2));
+  const double edge = largest + (largest - below) / 2;
+  EXPECT_EQ(GetParam().from_f64(edge), GetParam().infinity);
+  EXPECT_EQ(GetParam().from_f64(-edge), GetParam().infinity | 0x8000);
+  EXPECT_EQ(GetParam().from_f64(std::nextafter(edge, 0.0)), GetParam().infinity - 1);
+  EXPECT_EQ(GetParam().from_f64(std::numeric_limits<double>::max()), GetParam().infinity);
+  EXPECT_EQ(GetParam().from_f32(std::numeric_limits<float>::infinity()), GetParam().infinity);
+}
+
+TEST_P(FloatFormat, UnderflowKeepsTheSign) {
+  EXPECT_EQ(GetParam().from_f64(GetParam().smallest), 1);
+  EXPECT_EQ(GetParam().from_f64(GetParam().smallest / 2), 0);
+  EXPECT_EQ(GetParam().from_f64(std::nextafter(GetParam().smallest / 2, 1.0)), 1);
+  EXPECT_EQ(GetParam().from_f64(-1e-300), 0x8000);
+  EXPECT_EQ(GetParam().from_f32(-0.0F), 0x8000);
+  EXPECT_EQ(GetParam().from_f64(std::numeric_limits<double>::denorm_min()), 0);
+}
+
+TEST_P(FloatFormat, FromF64RoundsOnce) {
+  // Just above the middle of 1 and the next number, closer than f32 can tell: through f32 it would become a tie.
+  const double value = (1.0 + GetParam().one_plus) / 2 + 0x1p-40;
+  EXPECT_EQ(GetParam().widen(GetParam().from_f64(value)), static_cast<float>(GetParam().one_plus));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FloatFormat, testing::ValuesIn(kFormats),
+                         [](const auto& format) { return std::string(format.param.name); });
+
+TEST(Tf32, KeepsTenFractionBitsTiesAwayFromZero) {
+  EXPECT_EQ(round_to_tf32(1.0F + 0x1p-10F), 1.0F + 0x1p-10F);
+  EXPECT_EQ(round_to_tf32(1.0F + 0x1p-11F), 1.0F + 0x1p-10F);
+  EXPECT_EQ(round_to_tf32(-1.0F - 0x1p-11F), -1.0F - 0x1p-10F);
+  EXPECT_EQ(round_to_tf32(1.0F + 0x1p-11F - 0x1p-23F), 1.0F);
+  EXPECT_EQ(round_to_tf32(2.0F - 0x1p-23F), 2.0F);
+  EXPECT_EQ(round_to_tf32(-0.0F), 0.0F);
+  EXPECT_TRUE(std::signbit(round_to_tf32(-0.0F)));
+}
+
+TEST(Tf32, SpecialValues) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(round_to_tf32(infinity), infinity);
+  EXPECT_EQ(round_to_tf32(-infinity), -infinity);
+  EXPECT_EQ(round_to_tf32(std::numeric_limits<float>::max()), infinity);
+  EXPECT_TRUE(std::isnan(round_to_tf32(std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_EQ(round_to_tf32(0x1p-149F), 0.0F);
+  EXPECT_EQ(round_to_tf32(0x1p-136F), 0x1p-136F);
+}
+
+TEST(Tf32, IsIdempotentAndDropsThirteenBits) {
+  for (std::uint64_t bits = 0; bits < 0x7f800000U; bits += 40503) {
+    const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    const float rounded = round_to_tf32(value);
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(rounded) & 0x1fffU, 0U);
+    EXPECT_EQ(round_to_tf32(rounded), rounded);
+    if (std::isfinite(rounded)) {
+      const float spacing = std::ldexp(1.0F, std::max(std::ilogb(std::max(value, 0x1p-149F)), -126) - 10);
+      EXPECT_LE(std::fabs(rounded - value), spacing / 2) << value;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,41 @@
+// Medians, spread, and rates.
+#include "bench/measure.hpp"
+
+#include <gtest/gtest.h>
+
+#include "bench/report.hpp"
+
+namespace tilewright::bench {
+namespace {
+
+TEST(Summarize, MedianAndSpreadIgnoreAnOutlier) {
+  const Timing timing = summarize({10.0, 1000.0, 11.0, 9.0, 10.5});
+  EXPECT_DOUBLE_EQ(timing.median_us, 10.5);
+  EXPECT_DOUBLE_EQ(timing.mad_us, 0.5);
+  EXPECT_DOUBLE_EQ(timing.least_us, 9.0);
+  EXPECT_DOUBLE_EQ(timing.most_us, 1000.0);
+  EXPECT_EQ(timing.samples, 5);
+}
+
+TEST(Summarize, EvenCountTakesTheMiddleOfTwo) {
+  EXPECT_DOUBLE_EQ(summarize({1.0, 2.0, 4.0, 8.0}).median_us, 3.0);
+  EXPECT_DOUBLE_EQ(summarize({7.0}).mad_us, 0.0);
+}
+
+TEST(Report, RatesCountTwoOperationsAProduct) {
+  const Problem problem = *parse_problem("dtype=f16 m=1000 n=1000 k=1000");
+  EXPECT_DOUBLE_EQ(tera_ops(problem, 2.0), 1000.0);
+}
+
+TEST(Report, TimingOfAWrongRowIsNotFound) {
+  ProblemReport report;
+  Row wrong{.contender = "cublaslt", .detail = "", .verdict = {}, .timing = {}};
+  report.rows.push_back(wrong);
+  EXPECT_EQ(find_timing(report, "cublaslt"), nullptr);
+  report.rows[0].verdict.right = true;
+  EXPECT_EQ(find_timing(report, "cublaslt"), &report.rows[0].timing);
+  EXPECT_EQ(find_timing(report, "tilewright"), nullptr);
+}
+
+}  // namespace
+}  // namespace tilewright::bench

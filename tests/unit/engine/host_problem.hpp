@@ -1,0 +1,92 @@
+// A GEMM on host memory that it owns, filled with small integers, so that every correct kernel gives the same bits.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "tilewright/engine/engine.hpp"
+#include "tilewright/op/fill.hpp"
+#include "tilewright/op/reference_gemm.hpp"
+
+namespace tilewright::engine {
+
+struct HostProblemOptions {
+  DType type = DType::f32;
+  DType d_type = DType::f32;
+  op::MatrixLayout a = op::MatrixLayout::row_major;
+  op::MatrixLayout b = op::MatrixLayout::row_major;
+  op::MatrixLayout c = op::MatrixLayout::row_major;
+  op::MatrixLayout d = op::MatrixLayout::row_major;
+  int padding = 0;  // elements between rows or columns of every matrix
+};
+
+class HostProblem {
+ public:
+  HostProblem(std::int64_t m, std::int64_t n, std::int64_t k, const HostProblemOptions& options = {}) {
+    gemm.a = allocate(options.type, m, k, options.a, options.padding);
+    gemm.b = allocate(options.type, k, n, options.b, options.padding);
+    gemm.c = allocate(options.d_type, m, n, options.c, options.padding);
+    gemm.d = allocate(options.d_type, m, n, options.d, options.padding);
+    gemm.accumulator = op::default_accumulator(options.type);
+    gemm.epilogue = op::linear_combination(op::default_compute(gemm.accumulator, options.d_type));
+    std::uint64_t seed = 1;
+    for (const op::Tensor* input : {&gemm.a, &gemm.b, &gemm.c}) {
+      op::fill_integers(*input, input->dtype == DType::u8 ? 0 : -3, 3, seed++);
+    }
+  }
+
+  op::Comparison compare() const { return op::compare(gemm); }
+
+  op::Gemm gemm;
+
+ private:
+  op::Tensor allocate(DType type, std::int64_t rows, std::int64_t columns, op::MatrixLayout layout, int padding) {
+    const std::int64_t contiguous = layout == op::MatrixLayout::row_major ? columns : rows;
+    const std::int64_t lines = layout == op::MatrixLayout::row_major ? rows : columns;
+    const std::int64_t ld = contiguous + padding;
+    memory_.emplace_back(static_cast<std::size_t>(std::max<std::int64_t>(1, lines * ld * bytes(type))), kPoison);
+    return op::matrix(memory_.back().data(), type, rows, columns, layout, ld);
+  }
+
+  static constexpr std::byte kPoison{0xff};  // NaN, in what is not filled
+
+  std::vector<std::vector<std::byte>> memory_;
+};
+
+/// The same problem in device memory.
+class DeviceProblem {
+ public:
+  DeviceProblem(const HostProblem& host, const std::shared_ptr<runtime::Device>& device)
+      : gemm(host.gemm), device_(device) {
+    for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) {
+      const auto size = static_cast<std::size_t>(op::span_bytes(*tensor));
+      buffers_.emplace_back(device, size);
+      device->copy_in(buffers_.back().address(), reinterpret_cast<const void*>(tensor->address), size, nullptr);
+      tensor->address = buffers_.back().address();
+      tensor->device = {op::MemoryDevice::Kind::emulator, device->properties().ordinal};
+    }
+  }
+
+  void copy_d_to(const HostProblem& host) const {
+    device_->copy_out(reinterpret_cast<void*>(host.gemm.d.address), gemm.d.address,
+                      static_cast<std::size_t>(op::span_bytes(host.gemm.d)), nullptr);
+    device_->synchronize(nullptr);
+  }
+
+  op::Gemm gemm;
+
+ private:
+  std::shared_ptr<runtime::Device> device_;
+  std::vector<runtime::DeviceBuffer> buffers_;
+};
+
+inline Options emulator_options() {
+  Options options;
+  options.device = "emulator:sm_80";
+  options.cache_on_disk = false;
+  return options;
+}
+
+}  // namespace tilewright::engine

@@ -1,0 +1,126 @@
+// What an engine is told: by its options, and by the environment.
+#include "tilewright/engine/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/engine/engine.hpp"
+#include "tilewright/runtime/cuda_device.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+constexpr const char* kVariables[] = {"TILEWRIGHT_DEVICE",    "TILEWRIGHT_COMPILER",       "TILEWRIGHT_CUDA_HOME",
+                                      "TILEWRIGHT_CACHE_DIR", "TILEWRIGHT_CACHE_DISABLE",  "TILEWRIGHT_JOBS",
+                                      "TILEWRIGHT_DUMP_DIR",  "TILEWRIGHT_CACHE_MAX_BYTES"};
+
+class EnvironmentOptions : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* variable : kVariables) ::unsetenv(variable);
+  }
+  void TearDown() override { SetUp(); }
+};
+
+TEST_F(EnvironmentOptions, HaveDefaults) {
+  const Options options = Options::from_environment();
+  EXPECT_EQ(options.device, "auto");
+  EXPECT_EQ(options.toolchain.backend, compile::Backend::nvrtc);
+  EXPECT_EQ(options.cache_dir, "");
+  EXPECT_TRUE(options.cache_on_disk);
+  EXPECT_EQ(options.cache_max_bytes, std::int64_t{2} << 30);
+  EXPECT_EQ(options.compile_threads, 0);
+}
+
+TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
+  ::setenv("TILEWRIGHT_DEVICE", "emulator:sm_80", 1);
+  ::setenv("TILEWRIGHT_COMPILER", "nvcc", 1);
+  ::setenv("TILEWRIGHT_CUDA_HOME", "/opt/cuda", 1);
+  ::setenv("TILEWRIGHT_CACHE_DIR", "/somewhere", 1);
+  ::setenv("TILEWRIGHT_CACHE_DISABLE", "1", 1);
+  ::setenv("TILEWRIGHT_CACHE_MAX_BYTES", "1000000", 1);
+  ::setenv("TILEWRIGHT_JOBS", "3", 1);
+  ::setenv("TILEWRIGHT_DUMP_DIR", "/dumps", 1);
+  const Options options = Options::from_environment();
+  EXPECT_EQ(options.device, "emulator:sm_80");
+  EXPECT_EQ(options.toolchain.backend, compile::Backend::nvcc);
+  EXPECT_EQ(options.toolchain.cuda_home, "/opt/cuda");
+  EXPECT_EQ(options.toolchain.dump_dir, "/dumps");
+  EXPECT_EQ(options.cache_dir, "/somewhere");
+  EXPECT_FALSE(options.cache_on_disk);
+  EXPECT_EQ(options.cache_max_bytes, 1000000);
+  EXPECT_EQ(options.compile_threads, 3);
+}
+
+TEST_F(EnvironmentOptions, EmptyIsUnset) {
+  for (const char* variable : kVariables) ::setenv(variable, "", 1);
+  const Options options = Options::from_environment();
+  EXPECT_EQ(options.device, "auto");
+  EXPECT_TRUE(options.cache_on_disk);
+}
+
+TEST_F(EnvironmentOptions, BadValuesNameTheirVariable) {
+  const std::vector<std::pair<const char*, const char*>> bad{{"TILEWRIGHT_COMPILER", "clang"},
+                                                             {"TILEWRIGHT_CACHE_DISABLE", "yes"},
+                                                             {"TILEWRIGHT_CACHE_MAX_BYTES", "2 GiB"},
+                                                             {"TILEWRIGHT_CACHE_MAX_BYTES", "99999999999999999999"},
+                                                             {"TILEWRIGHT_CACHE_MAX_BYTES", "-1"},
+                                                             {"TILEWRIGHT_JOBS", "-2"},
+                                                             {"TILEWRIGHT_JOBS", "1.5"},
+                                                             {"TILEWRIGHT_JOBS", " 4"}};
+  for (const auto& [variable, value] : bad) {
+    ::setenv(variable, value, 1);
+    try {
+      Options::from_environment();
+      ADD_FAILURE() << variable << "=" << value << " was accepted";
+    } catch (const InvalidArgument& error) {
+      EXPECT_NE(std::string(error.what()).find(variable), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(value), std::string::npos) << error.what();
+    }
+    ::unsetenv(variable);
+  }
+}
+
+Options on(const std::string& device) {
+  Options options;
+  options.device = device;
+  options.cache_on_disk = false;
+  return options;
+}
+
+TEST(OpenDevice, KnowsTheEmulators) {
+  EXPECT_EQ(open_device(on("emulator:sm_80"))->properties().name, "emulator:sm_80");
+  EXPECT_EQ(open_device(on("emulator:sm_90a"))->properties().target, (Target{90, true}));
+  EXPECT_EQ(open_device(on("emulator"))->properties().name, "emulator:sm_90a");
+  EXPECT_TRUE(open_device(on("emulator"))->properties().emulated);
+}
+
+TEST(OpenDevice, AutoIsTheFirstGpuOrTheEmulator) {
+  const auto device = open_device(on("auto"));
+  EXPECT_EQ(device->properties().emulated, runtime::cuda_device_count() == 0);
+}
+
+TEST(OpenDevice, RefusesOtherNames) {
+  for (const char* name : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:99999999999", "cpu:0",
+                           "emulator:", "emulator:sm_70", "emulator:hopper", "EMULATOR", ":", "cuda:0:0"}) {
+    EXPECT_THROW(open_device(on(name)), InvalidArgument) << "'" << name << "'";
+  }
+  try {
+    open_device(on("tpu\n0"));
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << "what is printed is safe to print";
+  }
+}
+
+TEST(OpenDevice, AMissingGpuIsAnErrorOfTheEnvironment) {
+  EXPECT_THROW(open_device(on("cuda:63")), Error);
+  EXPECT_THROW(Engine(on("cuda:63")), Error);
+}
+
+}  // namespace
+}  // namespace tilewright::engine

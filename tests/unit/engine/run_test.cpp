@@ -1,0 +1,406 @@
+// From a description to verified numbers on the emulator: host arrays, device memory, explicit kernels, a user's own.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+#include "tests/unit/engine/host_problem.hpp"
+#include "tilewright/base/error.hpp"
+#include "tilewright/cache/store.hpp"
+#include "tilewright/compile/artifact.hpp"
+#include "tilewright/compile/file.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+constexpr auto kRow = op::MatrixLayout::row_major;
+constexpr auto kColumn = op::MatrixLayout::column_major;
+
+class Running : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      engine_.compiler();
+    } catch (const ToolchainNotFound& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  void expect_exact(const HostProblem& problem) {
+    engine_.run(problem.gemm);
+    EXPECT_TRUE(problem.compare().is_exact()) << op::to_string(problem.compare());
+  }
+
+  Engine engine_{emulator_options()};
+};
+
+// The first example of PyCUTLASS's README, at its size.
+TEST_F(Running, AnExplicitDescriptionOfPyCutlass) {
+  plan::MathInstruction math;
+  math.shape = {1, 1, 1};
+  math.op_class = plan::OpClass::simt;
+  math.math_operation = op::MathOperation::multiply_add;
+  plan::Design design;
+  design.target = {80, false};
+  design.tile = {.threadblock_shape = {128, 128, 8}, .stages = 4, .warp_count = {2, 4, 1}, .math_instruction = math};
+  design.raster.width = 1;
+  op::GemmDescription operation;
+  operation.a = operation.b = operation.c = operation.d = {DType::f32, kRow, 1};
+  operation.epilogue = op::linear_combination();
+
+  HostProblem problem(512, 256, 128);
+  op::fill_integers(problem.gemm.a, -8, 7, 1);
+  op::fill_integers(problem.gemm.b, -8, 7, 2);
+  op::fill_integers(problem.gemm.c, -8, 7, 3);
+  engine_.run(problem.gemm, engine_.make_kernel(operation, design));
+  EXPECT_TRUE(problem.compare().is_exact()) << op::to_string(problem.compare());
+}
+
+// The shortest pipelines: one step of the instruction a tile, two stages; more stages than there are tiles along K.
+TEST_F(Running, AnyNumberOfStepsAndStages) {
+  for (const int k : {16, 32, 144}) {
+    const HostProblem problem(64, 64, k, {.type = DType::f16, .d_type = DType::f16, .b = kColumn});
+    plan::Design design = engine_.find_kernels(problem.gemm).front().kernel->metadata().design;
+    design.tile.warp_count = {2, 2, 1};
+    for (const int tile_k : {16, 32, 64}) {
+      for (const int stages : {2, 3, 5}) {
+        design.tile.threadblock_shape = {64, 64, tile_k};
+        design.tile.stages = stages;
+        op::fill_poison(problem.gemm.d);
+        engine_.run(problem.gemm, engine_.make_kernel(op::describe(problem.gemm), design));
+        EXPECT_TRUE(problem.compare().is_exact())
+            << k << " " << plan::to_string(design) << op::to_string(problem.compare());
+      }
+    }
+  }
+}
+
+TEST_F(Running, AnImpossibleDescriptionIsRefusedBeforeAnyCompile) {
+  const HostProblem problem(64, 64, 64, {.type = DType::f16, .d_type = DType::f16, .b = kColumn});
+  plan::Design design = engine_.find_kernels(problem.gemm).front().kernel->metadata().design;
+  design.tile.stages = 1;
+  try {
+    engine_.make_kernel(op::describe(problem.gemm), design);
+    FAIL() << "one stage is not a pipeline";
+  } catch (const InvalidArgument& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("stages must be at least 2, one filled while one is read, got 1"), std::string::npos) << what;
+    EXPECT_NE(what.find("simt_gemm: needs a simt instruction, got tensor_op"), std::string::npos) << what;
+  }
+  EXPECT_EQ(engine_.cache().counters(), cache::Counters{});
+}
+
+TEST_F(Running, AKernelForOtherArgumentsIsRefused) {
+  const HostProblem rows(16, 16, 16);
+  const HostProblem columns(16, 16, 16, {.a = kColumn});
+  const registry::KernelPtr kernel = engine_.find_kernels(rows.gemm).front().kernel;
+  EXPECT_THROW(engine_.run(columns.gemm, kernel), InvalidArgument);
+  EXPECT_EQ(engine_.cache().counters(), cache::Counters{});
+}
+
+TEST_F(Running, EveryLayout) {
+  for (const DType type : {DType::f32, DType::f16}) {
+    for (const auto a : {kRow, kColumn}) {
+      for (const auto b : {kRow, kColumn}) {
+        for (const auto d : {kRow, kColumn}) {
+          expect_exact(HostProblem(24, 40, 16, {.type = type, .d_type = type, .a = a, .b = b, .c = a, .d = d}));
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Running, EveryTypeAtASizeThatNothingDivides) {
+  for (const auto& [type, d_type] : {std::pair{DType::f64, DType::f64},
+                                     {DType::f32, DType::f32},
+                                     {DType::f16, DType::f32},
+                                     {DType::bf16, DType::bf16},
+                                     {DType::s8, DType::s32},
+                                     {DType::u8, DType::f32}}) {
+    expect_exact(HostProblem(5, 7, 3, {.type = type, .d_type = d_type}));
+  }
+}
+
+TEST_F(Running, ReadsCWhereBetaAsksForIt) {
+  HostProblem problem(20, 12, 16, {.c = kColumn});
+  problem.gemm.alpha = 2.0;
+  problem.gemm.beta = -3.0;
+  expect_exact(problem);
+}
+
+TEST_F(Running, BetaOfZeroNeverReadsC) {
+  HostProblem problem(20, 12, 16);
+  op::fill_poison(problem.gemm.c);
+  expect_exact(problem);
+  problem.gemm.c = {};
+  expect_exact(problem);
+}
+
+TEST_F(Running, AlphaOfZeroNeverReadsAAndB) {
+  HostProblem problem(20, 12, 16);
+  problem.gemm.alpha = 0.0;
+  problem.gemm.beta = 2.0;
+  op::fill_poison(problem.gemm.a);
+  op::fill_poison(problem.gemm.b);
+  expect_exact(problem);
+  problem.gemm.a.address = problem.gemm.b.address = 0;
+  expect_exact(problem);
+}
+
+TEST_F(Running, KOfZeroGivesBetaTimesC) {
+  HostProblem problem(20, 12, 0);
+  problem.gemm.beta = 2.0;
+  expect_exact(problem);
+  problem.gemm.beta = 0.0;
+  expect_exact(problem);
+  EXPECT_EQ(op::load(problem.gemm.d, 3, 4), 0.0);
+}
+
+TEST_F(Running, NoElementsNeedNoMemoryAndNoKernel) {
+  for (const auto& [m, n] : {std::pair{0, 8}, {8, 0}, {0, 0}}) {
+    HostProblem problem(m, n, 4);
+    engine_.run(problem.gemm);
+    for (op::Tensor* tensor : {&problem.gemm.a, &problem.gemm.b, &problem.gemm.c, &problem.gemm.d}) tensor->address = 0;
+    engine_.run(problem.gemm);
+    engine_.prepare(problem.gemm).run();
+  }
+  EXPECT_EQ(engine_.cache().counters(), cache::Counters{});
+}
+
+TEST_F(Running, NanAndInfinityPropagate) {
+  for (const DType type : {DType::f32, DType::f16}) {
+    HostProblem problem(20, 12, 16, {.type = type, .d_type = type, .b = kColumn});
+    op::store(problem.gemm.a, 3, 5, std::numeric_limits<double>::quiet_NaN());
+    op::store(problem.gemm.b, 7, 11, std::numeric_limits<double>::infinity());
+    expect_exact(problem);
+    EXPECT_TRUE(std::isnan(op::load(problem.gemm.d, 3, 0)));
+    EXPECT_FALSE(std::isfinite(op::load(problem.gemm.d, 0, 11)));
+    EXPECT_TRUE(std::isfinite(op::load(problem.gemm.d, 0, 0)));
+  }
+}
+
+TEST_F(Running, GapsOfDStayAsTheyWere) {
+  for (const auto d : {kRow, kColumn}) {
+    HostProblem problem(9, 13, 16, {.c = d, .d = d, .padding = 3});
+    expect_exact(problem);
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(problem.gemm.d.address);
+    const std::int64_t contiguous = d == kRow ? 13 : 9;
+    const std::int64_t lines = d == kRow ? 9 : 13;
+    for (std::int64_t line = 0; line < lines; ++line) {
+      for (std::int64_t byte = contiguous * 4; byte < (contiguous + 3) * 4; ++byte) {
+        ASSERT_EQ(bytes[line * (contiguous + 3) * 4 + byte], 0xff) << "line " << line << " byte " << byte;
+      }
+    }
+  }
+}
+
+TEST_F(Running, CMayBeD) {
+  HostProblem problem(20, 12, 16, {.padding = 2});
+  problem.gemm.beta = 1.0;
+  HostProblem in_place(20, 12, 16, {.padding = 2});
+  in_place.gemm.beta = 1.0;
+  op::copy_elements(in_place.gemm.c, in_place.gemm.d);
+  in_place.gemm.c = in_place.gemm.d;
+  engine_.run(in_place.gemm);
+  op::copy_elements(in_place.gemm.d, problem.gemm.d);
+  EXPECT_TRUE(problem.compare().is_exact()) << op::to_string(problem.compare());
+}
+
+TEST_F(Running, EveryBufferIsGivenBack) {
+  const HostProblem problem(20, 12, 16, {.padding = 3});
+  engine_.run(problem.gemm);  // loads the kernel, which stays
+  const std::size_t before = engine_.device()->allocated_bytes();
+  expect_exact(problem);
+  EXPECT_EQ(engine_.device()->allocated_bytes(), before);
+  const HostProblem columns(20, 12, 16, {.a = kColumn});
+  EXPECT_THROW(engine_.run(problem.gemm, engine_.find_kernels(columns.gemm).front().kernel), InvalidArgument);
+  EXPECT_EQ(engine_.device()->allocated_bytes(), before) << "a refused call leaves nothing behind";
+}
+
+TEST_F(Running, EpiloguesAreFused) {
+  for (const op::Activation activation : {op::Activation::gelu, op::Activation::leaky_relu}) {
+    HostProblem problem(20, 12, 16);
+    problem.gemm.epilogue = op::linear_combination_generic(activation, DType::f32, 0.25);
+    problem.gemm.beta = 0.5;
+    engine_.run(problem.gemm);
+    EXPECT_TRUE(problem.compare().is_within_bound()) << op::to_string(problem.compare());
+  }
+  HostProblem clamped(20, 12, 64, {.type = DType::s8, .d_type = DType::s8});
+  op::fill_integers(clamped.gemm.a, -128, 127, 1);
+  clamped.gemm.epilogue = op::linear_combination_clamp(DType::s8);
+  expect_exact(clamped);
+}
+
+// The two have one formula and one signature, but pack their scalars in another order.
+TEST_F(Running, ScalarsOfLookalikeEpiloguesAreNotExchanged) {
+  using enum op::EpilogueOp;
+  const std::array<int, 2> leaf{-1, -1};
+  const op::EpilogueNode alpha{scalar, leaf, 0.0, "alpha"}, beta{scalar, leaf, 0.0, "beta"};
+  const op::EpilogueNode product{accumulator, leaf, 0.0, {}}, c{source, leaf, 0.0, {}};
+  HostProblem problem(20, 12, 16);
+  problem.gemm.alpha = 2.0;
+  problem.gemm.beta = -3.0;
+  problem.gemm.epilogue = {
+      "mine",
+      DType::f32,
+      {alpha, beta, product, c, {multiply, {0, 2}, 0.0, {}}, {multiply, {1, 3}, 0.0, {}}, {add, {4, 5}, 0.0, {}}}};
+  expect_exact(problem);
+  problem.gemm.epilogue.nodes = {
+      beta, alpha, product, c, {multiply, {1, 2}, 0.0, {}}, {multiply, {0, 3}, 0.0, {}}, {add, {4, 5}, 0.0, {}}};
+  expect_exact(problem);
+}
+
+TEST_F(Running, ScalarsAreArgumentsNotCode) {
+  HostProblem problem(20, 12, 16);
+  problem.gemm.beta = 1.0;
+  for (const double alpha : {1.0, 2.0, -5.0}) {
+    problem.gemm.alpha = alpha;
+    expect_exact(problem);
+  }
+  EXPECT_EQ(engine_.cache().counters().compiles, 1);
+}
+
+TEST_F(Running, APreparedCallIsLaunchedAgainOnNewData) {
+  const HostProblem host(24, 40, 16, {.type = DType::f16, .d_type = DType::f16, .b = kColumn});
+  const DeviceProblem device(host, engine_.device());
+  const PreparedGemm prepared = engine_.prepare(device.gemm);
+  EXPECT_TRUE(prepared.kernel().supports(device.gemm));
+  for (const std::uint64_t seed : {1U, 7U}) {
+    op::fill_integers(host.gemm.a, -3, 3, seed);
+    engine_.device()->copy_in(device.gemm.a.address, reinterpret_cast<const void*>(host.gemm.a.address),
+                              static_cast<std::size_t>(op::span_bytes(host.gemm.a)), nullptr);
+    prepared.run();
+    device.copy_d_to(host);
+    EXPECT_TRUE(host.compare().is_exact()) << op::to_string(host.compare());
+  }
+  engine_.run(device.gemm);
+  EXPECT_EQ(&engine_.prepare(device.gemm).kernel(), &prepared.kernel()) << "remembered for the problem";
+  EXPECT_EQ(engine_.cache().counters().compiles, 1);
+}
+
+TEST_F(Running, PreparingOperandsOfAnotherDeviceIsRefused) {
+  const HostProblem host(8, 8, 8);
+  EXPECT_THROW(engine_.prepare(host.gemm), InvalidArgument);
+  HostProblem elsewhere(8, 8, 8);
+  for (op::Tensor* tensor : {&elsewhere.gemm.a, &elsewhere.gemm.b, &elsewhere.gemm.c, &elsewhere.gemm.d}) {
+    tensor->device = {op::MemoryDevice::Kind::cuda, 0};
+  }
+  EXPECT_THROW(engine_.run(elsewhere.gemm), InvalidArgument);
+}
+
+TEST_F(Running, ManyThreadsShareOneEngine) {
+  std::vector<std::thread> threads;
+  std::vector<std::unique_ptr<HostProblem>> problems;
+  for (int i = 0; i < 8; ++i) {
+    problems.push_back(std::make_unique<HostProblem>(16 + i % 2, 12, 16));  // two alignments of one kernel family
+  }
+  for (const auto& problem : problems) {
+    threads.emplace_back([&] {
+      for (int repeat = 0; repeat < 3; ++repeat) engine_.run(problem->gemm);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& problem : problems) EXPECT_TRUE(problem->compare().is_exact()) << op::to_string(problem->compare());
+  EXPECT_LE(engine_.cache().counters().compiles, 2);
+}
+
+TEST_F(Running, SeveralKernelsAreCompiledInOneCall) {
+  const HostProblem problem(64, 64, 64);
+  std::vector<registry::KernelPtr> kernels;
+  for (const RankedKernel& ranked : engine_.find_kernels(problem.gemm)) kernels.push_back(ranked.kernel);
+  const auto artifacts = engine_.compile(kernels);
+  ASSERT_EQ(artifacts.size(), kernels.size());
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    EXPECT_EQ(artifacts[i]->name, kernels[i]->name());
+    EXPECT_FALSE(artifacts[i]->ptx.empty());
+    EXPECT_FALSE(artifacts[i]->cubin.empty());
+  }
+  EXPECT_EQ(engine_.cache().counters().compiles, static_cast<std::int64_t>(kernels.size()));
+  engine_.compile(kernels.front());
+  EXPECT_EQ(engine_.cache().counters().memory_hits, 1);
+}
+
+TEST_F(Running, AnotherEngineFindsTheKernelOnDisk) {
+  const compile::ScopedFolder folder(testing::TempDir());
+  Options options = emulator_options();
+  options.cache_on_disk = true;
+  options.cache_dir = folder.path();
+  const HostProblem problem(20, 12, 16);
+  {
+    Engine first(options);
+    first.run(problem.gemm);
+    first.run(problem.gemm);
+    EXPECT_EQ(first.cache().counters(), (cache::Counters{.memory_hits = 0, .disk_hits = 0, .compiles = 1}));
+  }
+  op::fill_poison(problem.gemm.d);
+  Engine second(options);
+  second.run(problem.gemm);
+  EXPECT_EQ(second.cache().counters(), (cache::Counters{.memory_hits = 0, .disk_hits = 1, .compiles = 0}));
+  EXPECT_TRUE(problem.compare().is_exact()) << op::to_string(problem.compare());
+}
+
+/// D[i] = i-th element of A, doubled, for a packed problem: whatever its text says.
+class UsersKernel final : public registry::Kernel {
+ public:
+  UsersKernel(registry::KernelMetadata metadata, std::string body)
+      : Kernel(std::move(metadata)), body_(std::move(body)) {}
+
+ protected:
+  std::string do_source_text() const override {
+    return "struct P { const float* a; float* d; };\nextern \"C\" __global__ void " + name() +
+           "(const __grid_constant__ P p) { " + body_ + " }\n";
+  }
+  plan::Launch do_launch(const op::Gemm& arguments) const override {
+    plan::Launch launch;
+    launch.block[0] = static_cast<std::uint32_t>(arguments.m() * arguments.n());
+    launch.append(arguments.a.address);
+    launch.append(arguments.d.address);
+    launch.finish();
+    return launch;
+  }
+  double do_estimate_us(const op::Gemm&) const override { return 1.0; }
+
+ private:
+  std::string body_;
+};
+
+registry::KernelPtr users_kernel(const std::string& family, const op::Gemm& gemm, std::string body) {
+  plan::Design design;
+  design.target = {80, false};
+  return std::make_shared<UsersKernel>(registry::KernelMetadata{family, op::describe(gemm), design}, std::move(body));
+}
+
+TEST_F(Running, AUsersKernelEntersByTheSameDoor) {
+  const HostProblem problem(8, 8, 8);
+  engine_.run(problem.gemm, users_kernel("twice", problem.gemm, "p.d[threadIdx.x] = 2.0f * p.a[threadIdx.x];"));
+  for (int row = 0; row < 8; ++row) {
+    for (int column = 0; column < 8; ++column) {
+      ASSERT_EQ(op::load(problem.gemm.d, row, column), 2 * op::load(problem.gemm.a, row, column));
+    }
+  }
+  EXPECT_EQ(engine_.cache().counters().compiles, 1);
+}
+
+TEST_F(Running, AFaultOfAKernelIsReportedAndTheEngineGoesOn) {
+  const HostProblem problem(8, 8, 8);
+  EXPECT_THROW(engine_.run(problem.gemm, users_kernel("stray", problem.gemm, "p.d[threadIdx.x + 1000000] = 1.0f;")),
+               EmulationError);
+  expect_exact(problem);
+}
+
+TEST_F(Running, ATextThatDoesNotCompileIsReportedEveryTime) {
+  const HostProblem problem(8, 8, 8);
+  Options options = emulator_options();
+  const compile::ScopedFolder dumps(testing::TempDir());
+  options.toolchain.dump_dir = dumps.path();
+  Engine engine(options);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THROW(engine.run(problem.gemm, users_kernel("broken", problem.gemm, "no such thing;")), CompileError);
+  }
+  EXPECT_EQ(engine.device()->allocated_bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace tilewright::engine

@@ -1,0 +1,166 @@
+// What the families emit compiles: every design, every layout, every alignment, every epilogue.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/base/error.hpp"
+#include "tilewright/compile/compiler.hpp"
+#include "tilewright/kernels/list.hpp"
+#include "tilewright/plan/search.hpp"
+
+namespace tilewright::kernels {
+namespace {
+
+using plan::Layouts;
+using plan::TypeCase;
+
+// Bytes stored and loaded by one thread, together. The designs are chosen not to spill in their main loop; what ptxas
+// spills of the prologue and the epilogue is below this.
+constexpr int kMaxSpillBytes = 128;
+
+class Compiling : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      compiler_ = compile::make_compiler({});
+    } catch (const ToolchainNotFound& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  /// The kernel of a design, if there is one.
+  void add(const registry::Provider& provider, const op::GemmDescription& description, const plan::Design& design) {
+    const Result<registry::KernelPtr> kernel = provider.make(description, design);
+    if (kernel) sources_.push_back((*kernel)->source());
+  }
+
+  void add_all_designs(const op::GemmDescription& description, const Target& target) {
+    for (const plan::Design& design : plan::sm80_gemm_designs(description, target)) add(*sm80_, description, design);
+    for (const plan::Design& design : plan::simt_gemm_designs(description, target)) add(*simt_, description, design);
+  }
+
+  /// Of each family, the design with the smallest tile: the tables end with it.
+  void add_small_designs(const op::GemmDescription& description, const Target& target) {
+    const std::vector<plan::Design> tensor = plan::sm80_gemm_designs(description, target);
+    if (!tensor.empty()) add(*sm80_, description, tensor.back());
+    add(*simt_, description, plan::simt_gemm_designs(description, target).back());
+  }
+
+  void expect_that_all_compile() const {
+    ASSERT_FALSE(sources_.empty());
+    std::vector<compile::Artifact> artifacts;
+    ASSERT_NO_THROW(artifacts = compile::compile_all(*compiler_, sources_, 2));
+    for (const compile::Artifact& artifact : artifacts) {
+      EXPECT_FALSE(artifact.cubin.empty()) << artifact.name;
+      EXPECT_NE(artifact.ptx.find(".entry " + artifact.symbol + "("), std::string::npos) << artifact.name;
+      ASSERT_TRUE(artifact.spill_bytes.has_value()) << artifact.name;
+      EXPECT_LE(*artifact.spill_bytes, kMaxSpillBytes) << artifact.name << " on " << artifact.target.name();
+      EXPECT_EQ(artifact.static_smem_bytes, 0) << artifact.name;
+    }
+  }
+
+  std::unique_ptr<registry::Provider> sm80_ = make_sm80_gemm_provider();
+  std::unique_ptr<registry::Provider> simt_ = make_simt_gemm_provider();
+  std::unique_ptr<compile::Compiler> compiler_;
+  std::vector<compile::Source> sources_;
+};
+
+/// One type of operands and math each; their other outputs differ in the epilogue's last conversion only, and u8 from
+/// s8 in the instruction's name.
+std::vector<TypeCase> different_mainloops() {
+  std::vector<TypeCase> cases;
+  std::set<std::string> seen;
+  for (const TypeCase& types : plan::type_cases()) {
+    if (types.a == DType::u8 || types.b == DType::u8) continue;
+    const std::string mainloop =
+        fmt::format("{} {} {} {}", name(types.a), name(types.b), name(types.accumulator), op::name(types.math));
+    if (seen.insert(mainloop).second) cases.push_back(types);
+  }
+  return cases;
+}
+
+class CompilingType : public Compiling, public testing::WithParamInterface<TypeCase> {};
+
+TEST_P(CompilingType, EveryDesignOnHopper) {
+  add_all_designs(plan::describe(GetParam()), plan::kSm90);
+  expect_that_all_compile();
+}
+
+TEST_P(CompilingType, EveryLayoutOnAmpere) {
+  for (const Layouts& layouts : plan::all_layouts()) {
+    if (layouts.c == layouts.d) add_small_designs(plan::describe(GetParam(), layouts), plan::kSm80);
+  }
+  expect_that_all_compile();
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CompilingType, testing::ValuesIn(different_mainloops()), [](const auto& tested) {
+  const TypeCase& types = tested.param;
+  return fmt::format("{}_{}_{}_{}", name(types.a), name(types.b), name(types.accumulator), op::name(types.math));
+});
+
+TEST_F(Compiling, EveryOutputTypeFromAColumnMajorSource) {
+  for (const TypeCase& types : plan::type_cases()) {
+    if (types.math != op::MathOperation::multiply_add) continue;
+    add_small_designs(plan::describe(types, {plan::kRow, plan::kColumn, plan::kColumn, plan::kRow}), plan::kSm80);
+  }
+  expect_that_all_compile();
+}
+
+TEST_F(Compiling, EveryAlignment) {
+  for (const int alignment_bytes : {1, 2, 4, 8}) {
+    for (const TypeCase& types : {TypeCase{DType::f16, DType::f16, DType::f16, DType::f32},
+                                  TypeCase{DType::s8, DType::s8, DType::s8, DType::s32},
+                                  TypeCase{DType::f32, DType::f32, DType::f32, DType::f32}}) {
+      add_small_designs(plan::describe(types, {}, alignment_bytes), plan::kSm80);
+    }
+  }
+  expect_that_all_compile();
+}
+
+TEST_F(Compiling, EveryEpilogue) {
+  for (const char* epilogue : {"linear_combination", "clamp", "identity", "relu", "leaky_relu", "tanh", "sigmoid",
+                               "silu", "hardswish", "gelu"}) {
+    for (const TypeCase& types : {TypeCase{DType::f64, DType::f64, DType::f64, DType::f64},
+                                  TypeCase{DType::f16, DType::f16, DType::f16, DType::f16},
+                                  TypeCase{DType::s8, DType::s8, DType::s8, DType::s32},
+                                  TypeCase{DType::s8, DType::s8, DType::s32, DType::s32}}) {
+      op::GemmDescription description = plan::describe(types);
+      const Result<op::Epilogue> graph = op::named_epilogue(epilogue, types.d, description.epilogue.compute);
+      if (!graph) continue;  // an epilogue in s32 has no transcendental functions
+      description.epilogue = *graph;
+      const plan::Design smallest = plan::sm80_gemm_designs(description, plan::kSm80).back();
+      add(*sm80_, description, smallest);
+    }
+  }
+  EXPECT_GT(sources_.size(), 30U);
+  expect_that_all_compile();
+}
+
+// A graph of one's own: reads no source, has its own scalar, uses every operation.
+TEST_F(Compiling, AUsersEpilogue) {
+  using enum op::EpilogueOp;
+  const std::array<int, 2> leaf{-1, -1};
+  op::GemmDescription description = plan::describe_f32();
+  description.epilogue = {"everything",
+                          DType::f32,
+                          {{accumulator, leaf, 0.0, {}},
+                           {scalar, leaf, 2.5, "temperature"},
+                           {divide, {0, 1}, 0.0, {}},
+                           {exp, {2, -1}, 0.0, {}},
+                           {erf, {3, -1}, 0.0, {}},
+                           {tanh, {4, -1}, 0.0, {}},
+                           {constant, leaf, -1.5, {}},
+                           {subtract, {5, 6}, 0.0, {}},
+                           {minimum, {7, 2}, 0.0, {}},
+                           {maximum, {8, 6}, 0.0, {}},
+                           {negate, {9, -1}, 0.0, {}},
+                           {add, {10, 0}, 0.0, {}},
+                           {multiply, {11, 1}, 0.0, {}}}};
+  ASSERT_TRUE(op::validate(description.epilogue));
+  add_small_designs(description, plan::kSm80);
+  expect_that_all_compile();
+}
+
+}  // namespace
+}  // namespace tilewright::kernels

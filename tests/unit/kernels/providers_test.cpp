@@ -1,0 +1,139 @@
+// The families that Tilewright ships, as sources of kernels: what they offer a problem, and why not.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/kernels/list.hpp"
+
+namespace tilewright::kernels {
+namespace {
+
+using plan::kColumn;
+using plan::kRow;
+using plan::Layouts;
+using plan::TypeCase;
+
+op::Gemm problem(const TypeCase& types, const Layouts& layouts = {}, std::int64_t m = 256, std::int64_t n = 192,
+                 std::int64_t k = 128) {
+  op::Gemm gemm;
+  gemm.a = op::matrix(std::uint64_t{1} << 40, types.a, m, k, layouts.a);
+  gemm.b = op::matrix(std::uint64_t{2} << 40, types.b, k, n, layouts.b);
+  gemm.c = op::matrix(std::uint64_t{3} << 40, types.d, m, n, layouts.c);
+  gemm.d = op::matrix(std::uint64_t{4} << 40, types.d, m, n, layouts.d);
+  gemm.accumulator = types.accumulator;
+  gemm.math = types.math;
+  gemm.epilogue = op::linear_combination(op::default_compute(types.accumulator, types.d));
+  return gemm;
+}
+
+const TypeCase kF16{DType::f16, DType::f16, DType::f16, DType::f32};
+const TypeCase kF32{DType::f32, DType::f32, DType::f32, DType::f32};
+
+registry::Discovery discover_all(const op::Gemm& gemm, const Target& target) {
+  registry::Discovery found;
+  for (const auto& provider : make_providers()) provider->discover(gemm, target, found);
+  return found;
+}
+
+TEST(Providers, AreKnownByTheirFamilies) {
+  std::vector<std::string> families;
+  for (const auto& provider : make_providers()) families.push_back(provider->family());
+  EXPECT_EQ(families, (std::vector<std::string>{"sm80_gemm", "simt_gemm"}));
+}
+
+TEST(Providers, WhatTheyDiscoverSupportsTheProblemAndRunsOnTheTarget) {
+  for (const TypeCase& types : plan::type_cases()) {
+    for (const Layouts& layouts : plan::all_layouts()) {
+      for (const Target& target : {plan::kSm80, plan::kSm90}) {
+        op::Gemm gemm = problem(types, layouts);
+        gemm.beta = 1.0;
+        const registry::Discovery found = discover_all(gemm, target);
+        ASSERT_FALSE(found.kernels.empty()) << plan::to_string(op::describe(gemm));
+        std::set<std::string> names;
+        for (const registry::KernelPtr& kernel : found.kernels) {
+          EXPECT_TRUE(kernel->supports(gemm)) << kernel->supports(gemm).reason();
+          EXPECT_EQ(kernel->metadata().operands, op::describe(gemm));
+          EXPECT_EQ(kernel->metadata().design.target, target);
+          EXPECT_TRUE(names.insert(kernel->name()).second) << kernel->name();
+          EXPECT_GT(kernel->estimate_us(gemm), 0.0);
+          EXPECT_EQ(kernel->workspace_bytes(gemm), 0);
+        }
+        for (const registry::RefusedKernel& refused : found.refused) {
+          EXPECT_FALSE(refused.name.empty());
+          EXPECT_FALSE(refused.reason.empty());
+        }
+      }
+    }
+  }
+}
+
+TEST(Providers, AnyAlignmentIsServed) {
+  for (const TypeCase& types : plan::type_cases()) {
+    if (types.math != op::MathOperation::multiply_add) continue;
+    op::Gemm gemm = problem(types, {kRow, kRow, kRow, kRow}, 37, 41, 19);
+    for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) {
+      tensor->address += static_cast<std::uint64_t>(bytes(tensor->dtype));
+    }
+    ASSERT_TRUE(op::validate(gemm)) << op::validate(gemm).reason();
+    EXPECT_FALSE(discover_all(gemm, plan::kSm80).kernels.empty()) << plan::to_string(op::describe(gemm));
+  }
+}
+
+TEST(Providers, AFamilyWithoutDesignsSaysSoOnce) {
+  registry::Discovery found;
+  make_sm80_gemm_provider()->discover(problem(kF32), plan::kSm90, found);
+  EXPECT_TRUE(found.kernels.empty());
+  ASSERT_EQ(found.refused.size(), 1U);
+  EXPECT_EQ(found.refused.front().name, "sm80_gemm");
+  EXPECT_NE(found.refused.front().reason.find("multiply_add_tf32"), std::string::npos) << found.refused.front().reason;
+}
+
+TEST(Providers, ARefusedDesignIsNamedWithItsReason) {
+  registry::Discovery found;
+  make_simt_gemm_provider()->discover(
+      problem({DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32}), plan::kSm80,
+      found);
+  EXPECT_TRUE(found.kernels.empty());
+  ASSERT_FALSE(found.refused.empty());
+  EXPECT_EQ(found.refused.front().name.find("simt_gemm sm_80 simt 1x1x1"), 0U) << found.refused.front().name;
+  EXPECT_EQ(found.refused.front().reason, "multiply_add_tf32 needs tensor cores");
+}
+
+TEST(Providers, MakeAKernelOfADesignSomeoneWrote) {
+  const op::GemmDescription description = plan::describe_f16();
+  const plan::Design design = plan::tensor_design(description, {16, 8, 16});
+  const Result<registry::KernelPtr> kernel = make_sm80_gemm_provider()->make(description, design);
+  ASSERT_TRUE(kernel) << kernel.reason();
+  EXPECT_EQ((*kernel)->metadata(), (registry::KernelMetadata{"sm80_gemm", description, design}));
+  EXPECT_EQ(make_simt_gemm_provider()->make(description, design).reason(), "needs a simt instruction, got tensor_op");
+  plan::Design impossible = design;
+  impossible.tile.stages = 12;
+  EXPECT_EQ(make_sm80_gemm_provider()->make(description, impossible).reason(),
+            "needs 196608 bytes of shared memory, more than the 166912 of a CTA on sm_80");
+}
+
+TEST(Providers, LaunchesCoverTheOutput) {
+  const op::Gemm gemm = problem(kF16, {}, 300, 200, 64);
+  const op::GemmDescription description = op::describe(gemm);
+  const auto kernel = make_sm80_gemm_provider()->make(description, plan::tensor_design(description, {16, 8, 16}));
+  ASSERT_TRUE(kernel);
+  const plan::Launch launch = (*kernel)->launch(gemm);
+  EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{3 * 2, 1, 1}));
+  EXPECT_EQ(launch.block, (std::array<std::uint32_t, 3>{128, 1, 1}));
+  EXPECT_EQ(launch.dynamic_smem_bytes, 65536U);
+}
+
+TEST(Providers, ExtentsBeyondTheGridAreRefused) {
+  const op::GemmDescription description = plan::describe_f32({kRow, kRow, kRow, kRow}, 4);
+  const auto kernel = make_simt_gemm_provider()->make(description, plan::simt_design(description));
+  ASSERT_TRUE(kernel);
+  op::Gemm gemm;
+  gemm.a = op::matrix(std::uint64_t{1} << 50, DType::f32, 1, 1);
+  gemm.b = op::matrix(std::uint64_t{1} << 51, DType::f32, 1, 2147483647);
+  gemm.d = op::matrix(std::uint64_t{1} << 52, DType::f32, 1, 2147483647);
+  EXPECT_EQ((*kernel)->supports(gemm).reason(), "n must be at most 2147482623, got 2147483647");
+}
+
+}  // namespace
+}  // namespace tilewright::kernels

@@ -1,0 +1,140 @@
+// The parts of emitted text: an epilogue graph line by line, the constants that restate the plan.
+#include <gtest/gtest.h>
+
+#include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/lower/cuda/epilogue.hpp"
+#include "tilewright/lower/cuda/gemm.hpp"
+#include "tilewright/lower/cuda/simt_gemm.hpp"
+#include "tilewright/lower/cuda/sm80_gemm.hpp"
+
+namespace tilewright::lower::cuda {
+namespace {
+
+using plan::kColumn;
+using plan::kRow;
+
+std::string text_of(const op::Epilogue& epilogue) {
+  SourceWriter out;
+  write_epilogue(out, epilogue);
+  return std::move(out).take();
+}
+
+TEST(EpilogueText, IsTheGraphALineANode) {
+  EXPECT_EQ(text_of(op::linear_combination()),
+            R"(// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
+struct Epilogue {
+  using Compute = float;
+  struct Scalars {
+    Compute alpha;
+    Compute beta;
+  };
+  static constexpr bool kReadsSource = true;
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {
+    return scalars.beta != Compute(0);
+  }
+  static __device__ __forceinline__ Compute apply([[maybe_unused]] Compute accumulator,
+                                                 [[maybe_unused]] Compute source,
+                                                 [[maybe_unused]] const Scalars& scalars) {
+    const Compute x0 = scalars.alpha;
+    const Compute x1 = accumulator;
+    const Compute x2 = tilewright::numeric::mul(x0, x1);
+    const Compute x3 = scalars.beta;
+    const Compute x4 = source;
+    const Compute x5 = tilewright::numeric::mul(x3, x4);
+    const Compute x6 = tilewright::numeric::add(x2, x5);
+    return x6;
+  }
+};
+)");
+}
+
+TEST(EpilogueText, WithoutASourceReadsNone) {
+  const std::string text = text_of({"plain", DType::f64, {{op::EpilogueOp::accumulator, {-1, -1}, 0.0, {}}}});
+  EXPECT_NE(text.find("using Compute = double;"), std::string::npos);
+  EXPECT_NE(text.find("kReadsSource = false;"), std::string::npos);
+  EXPECT_NE(text.find("return kReadsSource;"), std::string::npos);
+  EXPECT_NE(text.find("struct Scalars {\n  };"), std::string::npos);
+}
+
+TEST(EpilogueText, AnUngatedSourceIsAlwaysRead) {
+  using enum op::EpilogueOp;
+  const std::string text = text_of(
+      {"sum", DType::f32, {{accumulator, {-1, -1}, 0.0, {}}, {source, {-1, -1}, 0.0, {}}, {add, {0, 1}, 0.0, {}}}});
+  EXPECT_NE(text.find("kReadsSource = true;"), std::string::npos);
+  EXPECT_NE(text.find("return kReadsSource;"), std::string::npos);
+}
+
+TEST(EpilogueText, ConstantsAreExact) {
+  const auto literal = [](double value, DType compute) {
+    const std::string text = text_of({"constant", compute, {{op::EpilogueOp::constant, {-1, -1}, value, {}}}});
+    const std::size_t begin = text.find("x0 = ") + 5;
+    return text.substr(begin, text.find(';', begin) - begin);
+  };
+  EXPECT_EQ(literal(0.5, DType::f32), "0x1p-1f");
+  EXPECT_EQ(literal(-128.0, DType::f32), "-0x1p+7f");
+  EXPECT_EQ(literal(0.1, DType::f64), "0x1.999999999999ap-4");
+  EXPECT_EQ(literal(0.0, DType::f32), "0x0p+0f");
+  EXPECT_EQ(literal(-7.0, DType::s32), "-7");
+}
+
+TEST(TileText, RestatesThePlan) {
+  const op::GemmDescription description =
+      plan::describe({DType::f16, DType::f16, DType::f32, DType::f32}, {kRow, kColumn, kRow, kColumn});
+  plan::Design design = plan::tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {4, 2, 1}});
+  design.raster.width = 4;
+  const Result<plan::GemmTile> tile = plan::plan_gemm_tile(description, design);
+  ASSERT_TRUE(tile);
+  SourceWriter out;
+  write_tile_constants(out, *tile);
+  EXPECT_EQ(std::move(out).take(), R"(using ElementC = float;
+using ElementD = float;
+static constexpr int kAlignmentC = 4;
+static constexpr int kAlignmentD = 4;
+static constexpr bool kCIsRowMajor = false;
+static constexpr int kTileM = 64, kTileN = 128, kTileK = 32;
+static constexpr int kWarpsM = 2, kWarpsN = 4;
+static constexpr int kStages = 3;
+static constexpr int kRasterWidth = 4;
+)");
+}
+
+TEST(KernelText, IsOneEntryOfTheGivenName) {
+  SourceWriter out;
+  write_kernel(out, "SimtGemm", "my_kernel", 256);
+  EXPECT_EQ(std::move(out).take(), R"(extern "C" __global__ void __launch_bounds__(256)
+my_kernel(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {
+  tilewright::SimtGemm<Plan, Epilogue>(parameters).run();
+}
+)");
+}
+
+TEST(KernelText, NamesTheMathOfEachOperation) {
+  using enum op::MathOperation;
+  for (const auto& [math, device_type] :
+       {std::pair{multiply_add_tf32, "using Math = tilewright::Tf32Math<"},
+        {multiply_add_fast_f32, "using Math = tilewright::SplitTf32Math<"},
+        {multiply_add_fast_f16, "using Math = tilewright::FastMath<tilewright::ptx::Mma<16, 8, 8, tilewright::half_t"},
+        {multiply_add_fast_bf16,
+         "using Math = tilewright::FastMath<tilewright::ptx::Mma<16, 8, 8, tilewright::bfloat16_t"}}) {
+    const op::GemmDescription description = plan::describe({DType::f32, DType::f32, DType::f32, DType::f32, math});
+    const plan::Tile tile{{64, 64, 16}, 3, {2, 2, 1}};
+    const auto plan = plan::plan_sm80_gemm(description, plan::tensor_design(description, {16, 8, 8}, tile));
+    ASSERT_TRUE(plan) << plan.reason();
+    const std::string text = lower(*plan, "kernel");
+    EXPECT_NE(text.find(device_type), std::string::npos) << text;
+    const bool promotes = math == multiply_add_fast_f32;
+    EXPECT_NE(text.find(fmt::format("kPromotesAccumulators = {};", promotes)), std::string::npos);
+  }
+}
+
+TEST(KernelText, IsShortAndDependsOnNothingButThePlan) {
+  const op::GemmDescription description = plan::describe_f16();
+  const auto plan = plan::plan_sm80_gemm(description, plan::tensor_design(description, {16, 8, 16}));
+  ASSERT_TRUE(plan);
+  const std::string text = lower(*plan, "kernel");
+  EXPECT_LT(text.size(), 4096U);
+  EXPECT_EQ(text, lower(*plan, "kernel"));
+}
+
+}  // namespace
+}  // namespace tilewright::lower::cuda

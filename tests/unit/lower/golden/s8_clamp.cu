@@ -1,0 +1,73 @@
+#include "tilewright/gemm/sm80_gemm.cuh"
+#include "tilewright/numeric/functions.cuh"
+
+struct Plan {
+  struct OperandA {  // Sw<2,4,3> o 0 o (64,(64,1)):(64,(1,4096))
+    using Element = tilewright::int8_t;
+    struct Swizzle {
+      static constexpr int kBits = 2, kBase = 4, kShift = 3;
+    };
+    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr int kStrided = 64, kContiguous = 64;
+    static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 4096;
+  };
+  struct OperandB {  // Sw<2,4,3> o 0 o (64,(64,1)):(64,(1,4096))
+    using Element = tilewright::int8_t;
+    struct Swizzle {
+      static constexpr int kBits = 2, kBase = 4, kShift = 3;
+    };
+    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr int kStrided = 64, kContiguous = 64;
+    static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 4096;
+  };
+  using Math = tilewright::DirectMath<tilewright::ptx::Mma<16, 8, 32, tilewright::int8_t, tilewright::int8_t, tilewright::int32_t>>;
+  static constexpr bool kPromotesAccumulators = false;
+  static constexpr bool kAccumulatesInHalf = false;
+  static constexpr int kBandLine = 72;
+  using ElementC = tilewright::int8_t;
+  using ElementD = tilewright::int8_t;
+  static constexpr int kAlignmentC = 16;
+  static constexpr int kAlignmentD = 16;
+  static constexpr bool kCIsRowMajor = true;
+  static constexpr int kTileM = 64, kTileN = 64, kTileK = 64;
+  static constexpr int kWarpsM = 2, kWarpsN = 2;
+  static constexpr int kStages = 4;
+  static constexpr int kRasterWidth = 1;
+};
+static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 32768);
+
+// linear_combination_clamp f32 min(max(add(mul($alpha,acc),mul($beta,c)),-0x1p+7),0x1.fcp+6)
+struct Epilogue {
+  using Compute = float;
+  struct Scalars {
+    Compute alpha;
+    Compute beta;
+  };
+  static constexpr bool kReadsSource = true;
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {
+    return scalars.beta != Compute(0);
+  }
+  static __device__ __forceinline__ Compute apply([[maybe_unused]] Compute accumulator,
+                                                 [[maybe_unused]] Compute source,
+                                                 [[maybe_unused]] const Scalars& scalars) {
+    const Compute x0 = scalars.alpha;
+    const Compute x1 = accumulator;
+    const Compute x2 = tilewright::numeric::mul(x0, x1);
+    const Compute x3 = scalars.beta;
+    const Compute x4 = source;
+    const Compute x5 = tilewright::numeric::mul(x3, x4);
+    const Compute x6 = tilewright::numeric::add(x2, x5);
+    const Compute x7 = -0x1p+7f;
+    const Compute x8 = 0x1.fcp+6f;
+    const Compute x9 = tilewright::numeric::max(x6, x7);
+    const Compute x10 = tilewright::numeric::min(x9, x8);
+    return x10;
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(128)
+s8_clamp(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {
+  tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
+}

@@ -1,0 +1,103 @@
+// The whole text of a few kernels, against files in golden/. After an intended change:
+//   test_lower --update-golden     or     TILEWRIGHT_UPDATE_GOLDEN=1 test_lower
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/lower/cuda/simt_gemm.hpp"
+#include "tilewright/lower/cuda/sm80_gemm.hpp"
+
+namespace tilewright::lower {
+namespace {
+
+using plan::kColumn;
+using plan::kRow;
+
+const std::filesystem::path kFolder = TILEWRIGHT_SOURCE_DIR "/tests/unit/lower/golden";
+
+struct Golden {
+  std::string name;
+  op::GemmDescription description;
+  plan::Design design;
+};
+std::ostream& operator<<(std::ostream& out, const Golden& golden) { return out << golden.name; }
+
+op::GemmDescription with_epilogue(op::GemmDescription description, std::string_view epilogue) {
+  description.epilogue = *op::named_epilogue(epilogue, description.d.element, description.epilogue.compute);
+  return description;
+}
+
+Golden tensor(std::string name, const op::GemmDescription& description, std::array<int, 3> instruction,
+              const plan::Tile& tile, const Target& target = plan::kSm80) {
+  return {std::move(name), description, plan::tensor_design(description, instruction, tile, target)};
+}
+
+std::vector<Golden> goldens() {
+  using enum DType;
+  using enum op::MathOperation;
+  const op::GemmDescription simt = plan::describe_f32({kRow, kRow, kRow, kRow}, 4);
+  return {
+      tensor("f16_tn", plan::describe_f16(), {16, 8, 16}, {{128, 128, 32}, 4, {2, 2, 1}}),
+      tensor("f16_in_half_gelu", with_epilogue(plan::describe({f16, f16, f16, f16}), "gelu"), {16, 8, 16},
+             {{64, 64, 32}, 3, {2, 2, 1}}),
+      tensor("s8_clamp", with_epilogue(plan::describe({s8, s8, s8, s32}), "clamp"), {16, 8, 32},
+             {{64, 64, 64}, 4, {2, 2, 1}}),
+      tensor("tf32_mn_major", plan::describe({f32, f32, f32, f32, multiply_add_tf32}, {kColumn, kRow, kColumn, kRow}),
+             {16, 8, 8}, {{128, 64, 16}, 3, {2, 2, 1}}),
+      tensor("f64_hopper", plan::describe({f64, f64, f64, f64}), {16, 8, 8}, {{64, 64, 16}, 4, {2, 2, 1}}, plan::kSm90),
+      tensor("fast_f32_column_major_output",
+             plan::describe({f32, f32, f32, f32, multiply_add_fast_f32}, {kRow, kColumn, kRow, kColumn}), {16, 8, 8},
+             {{64, 32, 16}, 3, {2, 1, 1}}),
+      {"simt_f32", simt, plan::simt_design(simt)},
+  };
+}
+
+std::string emit(const Golden& golden) {
+  if (golden.design.tile.math_instruction.op_class == plan::OpClass::simt) {
+    return cuda::lower(plan::plan_simt_gemm(golden.description, golden.design).value_or_throw(), golden.name);
+  }
+  return cuda::lower(plan::plan_sm80_gemm(golden.description, golden.design).value_or_throw(), golden.name);
+}
+
+bool updates_goldens() { return std::getenv("TILEWRIGHT_UPDATE_GOLDEN") != nullptr; }
+
+class EmittedText : public testing::TestWithParam<Golden> {};
+
+TEST_P(EmittedText, IsTheGoldenOne) {
+  const std::filesystem::path path = kFolder / (GetParam().name + ".cu");
+  const std::string text = emit(GetParam());
+  if (updates_goldens()) std::ofstream(path) << text;
+  std::ifstream file(path);
+  ASSERT_TRUE(file) << path << " is missing";
+  std::ostringstream golden;
+  golden << file.rdbuf();
+  EXPECT_EQ(text, golden.str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, EmittedText, testing::ValuesIn(goldens()),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST(Goldens, NoneIsLeftOver) {
+  if (updates_goldens()) GTEST_SKIP() << "not all are written yet";
+  std::set<std::string> wanted, found;
+  for (const Golden& golden : goldens()) wanted.insert(golden.name + ".cu");
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) found.insert(entry.path().filename());
+  EXPECT_EQ(found, wanted);
+}
+
+}  // namespace
+}  // namespace tilewright::lower
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--update-golden") ::setenv("TILEWRIGHT_UPDATE_GOLDEN", "1", 1);
+  }
+  return RUN_ALL_TESTS();
+}

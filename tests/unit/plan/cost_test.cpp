@@ -1,0 +1,179 @@
+// The cost model: it ranks, so what is tested is order, and that no plan that cannot run gets a finite time.
+#include "tilewright/plan/cost.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+
+#include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/plan/search.hpp"
+#include "tilewright/plan/simt_gemm.hpp"
+#include "tilewright/plan/sm80_gemm.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+op::Gemm problem(const TypeCase& types, std::int64_t m, std::int64_t n, std::int64_t k, const Layouts& layouts = {}) {
+  op::Gemm gemm;
+  gemm.a = op::matrix(std::uint64_t{1} << 40, types.a, m, k, layouts.a);
+  gemm.b = op::matrix(std::uint64_t{2} << 40, types.b, k, n, layouts.b);
+  gemm.d = op::matrix(std::uint64_t{3} << 40, types.d, m, n, layouts.d);
+  gemm.accumulator = types.accumulator;
+  gemm.math = types.math;
+  gemm.epilogue = op::linear_combination(op::default_compute(types.accumulator, types.d));
+  return gemm;
+}
+
+const TypeCase kF16{DType::f16, DType::f16, DType::f16, DType::f32};
+const TypeCase kF32{DType::f32, DType::f32, DType::f32, DType::f32};
+
+/// The time and tile of the best of all families.
+struct Best {
+  double us = INFINITY;
+  std::array<int, 3> tile{};
+  OpClass op_class{};
+};
+
+Best best_of(const op::Gemm& gemm, const Target& target) {
+  Best best;
+  const op::GemmDescription description = op::describe(gemm);
+  const auto consider = [&](const Design& design, const auto& plan) {
+    if (!plan) return;
+    const double us = estimate_us(arch::limits(target), cost_input(*plan, gemm));
+    if (us < best.us) best = {us, design.tile.threadblock_shape, design.tile.math_instruction.op_class};
+  };
+  for (const Design& design : sm80_gemm_designs(description, target))
+    consider(design, plan_sm80_gemm(description, design));
+  for (const Design& design : simt_gemm_designs(description, target))
+    consider(design, plan_simt_gemm(description, design));
+  return best;
+}
+
+/// Every plan of f16 and f32 for a problem, as the model sees it.
+std::vector<CostInput> inputs(std::int64_t m, std::int64_t n, std::int64_t k) {
+  std::vector<CostInput> all;
+  const op::Gemm half = problem(kF16, m, n, k);
+  for (const Design& design : sm80_gemm_designs(op::describe(half), kSm90)) {
+    const auto plan = plan_sm80_gemm(op::describe(half), design);
+    if (plan) all.push_back(cost_input(*plan, half));
+  }
+  const op::Gemm single = problem(kF32, m, n, k);
+  for (const Design& design : simt_gemm_designs(op::describe(single), kSm90)) {
+    const auto plan = plan_simt_gemm(op::describe(single), design);
+    if (plan) all.push_back(cost_input(*plan, single));
+  }
+  EXPECT_GE(all.size(), 5U);
+  return all;
+}
+
+TEST(Cost, IsPositiveAndFiniteForWhatRuns) {
+  for (const auto& [m, n, k] : {std::array{1, 1, 1}, {64, 64, 64}, {1000, 3, 77}, {8192, 8192, 8192}, {16, 16, 0}}) {
+    for (const CostInput& input : inputs(m, n, k)) {
+      const double us = estimate_us(arch::limits(kSm90), input);
+      EXPECT_TRUE(std::isfinite(us));
+      EXPECT_GE(us, arch::limits(kSm90).launch_us);
+    }
+  }
+}
+
+TEST(Cost, GrowsWithK) {
+  for (const int size : {64, 512, 4096}) {
+    std::vector<double> before;
+    for (const int k : {64, 128, 1024, 16384}) {
+      std::vector<double> now;
+      for (const CostInput& input : inputs(size, size, k)) now.push_back(estimate_us(arch::limits(kSm90), input));
+      for (std::size_t i = 0; i < before.size(); ++i)
+        EXPECT_GT(now[i], before[i]) << size << " k " << k << " plan " << i;
+      before = now;
+    }
+  }
+}
+
+TEST(Cost, GrowsWithTheOutput) {
+  std::vector<double> before;
+  for (const int size : {2048, 4096, 8192}) {
+    std::vector<double> now;
+    for (const CostInput& input : inputs(size, size, 1024)) now.push_back(estimate_us(arch::limits(kSm90), input));
+    for (std::size_t i = 0; i < before.size(); ++i) EXPECT_GT(now[i], before[i]) << size << " plan " << i;
+    before = now;
+  }
+}
+
+TEST(Cost, MoreMultiprocessorsAreNotSlower) {
+  for (const int size : {64, 700, 4096}) {
+    for (const CostInput& input : inputs(size, size, 1024)) {
+      double before = INFINITY;
+      for (const int sm_count : {1, 8, 66, 108, 132, 264}) {
+        arch::ArchLimits limits = arch::limits(kSm90);
+        limits.sm_count = sm_count;
+        const double us = estimate_us(limits, input);
+        EXPECT_LE(us, before) << size << " on " << sm_count;
+        before = us;
+      }
+    }
+  }
+}
+
+TEST(Cost, IsInfiniteWhereNothingFits) {
+  const arch::ArchLimits& limits = arch::limits(kSm80);
+  const CostInput good = inputs(1024, 1024, 1024).front();
+  ASSERT_TRUE(std::isfinite(estimate_us(arch::limits(kSm90), good)));
+  CostInput input = good;
+  input.smem_bytes = limits.smem_per_block_bytes + 1;
+  EXPECT_EQ(estimate_us(limits, input), INFINITY);
+  input = good;
+  input.registers = 300;
+  EXPECT_EQ(estimate_us(limits, input), INFINITY);
+  input = good;
+  input.threads = 2048;
+  EXPECT_EQ(estimate_us(limits, input), INFINITY);
+  input = good;
+  input.fma_per_clock = 0;
+  EXPECT_EQ(estimate_us(limits, input), INFINITY) << "a unit without the instruction";
+}
+
+TEST(Cost, ReadsTheProblemTheWayItIsComputed) {
+  const op::Gemm gemm = problem(kF16, 100, 2000, 64, {kRow, kColumn, kRow, kColumn});
+  const op::GemmDescription description = op::describe(gemm);
+  const auto plan = plan_sm80_gemm(description, tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {2, 2, 1}}));
+  ASSERT_TRUE(plan);
+  const CostInput input = cost_input(*plan, gemm);
+  EXPECT_EQ(input.m, 2000);
+  EXPECT_EQ(input.n, 100);
+  EXPECT_EQ(input.k, 64);
+  EXPECT_EQ(input.tile, (TileShape{64, 128, 32}));
+}
+
+int area(const Best& best) { return best.tile[0] * best.tile[1]; }
+
+// The big one is a whole number of waves of every tile, so that no tile wins by its last wave.
+TEST(Cost, BigProblemsGetBigTilesAndSmallOnesSmall) {
+  for (const Target& target : {kSm80, kSm90}) {
+    const int whole = 128 * arch::limits(target).sm_count;
+    for (const TypeCase& types : type_cases()) {
+      const Best big = best_of(problem(types, whole, whole, 4096), target);
+      const Best small = best_of(problem(types, 96, 96, 512), target);
+      ASSERT_TRUE(std::isfinite(big.us) && std::isfinite(small.us));
+      EXPECT_GE(area(big), 64 * 128) << name(types.a) << " " << op::name(types.math) << " on " << target.name();
+      EXPECT_LE(area(small), 64 * 64) << name(types.a) << " " << op::name(types.math) << " on " << target.name();
+      EXPECT_LT(small.us, big.us);
+    }
+  }
+}
+
+TEST(Cost, TensorCoresWinWhereTheyCanRun) {
+  EXPECT_EQ(best_of(problem(kF16, 4096, 4096, 4096), kSm80).op_class, OpClass::tensor_op);
+  EXPECT_EQ(best_of(problem(kF16, 4096, 4096, 4096), kSm90).op_class, OpClass::tensor_op);
+  EXPECT_EQ(best_of(problem(kF32, 4096, 4096, 4096), kSm90).op_class, OpClass::simt);
+}
+
+// 8192 x 8192 x 8192 of f16 at mma.sync's peak on H200 takes 1.1e12 / (132 * 1270 * 1.755e9) s = 3.7 ms.
+TEST(Cost, IsWithinReasonOfThePeak) {
+  const Best best = best_of(problem(kF16, 8192, 8192, 8192), kSm90);
+  EXPECT_GT(best.us, 1870);
+  EXPECT_LT(best.us, 7500);
+}
+
+}  // namespace
+}  // namespace tilewright::plan

@@ -1,0 +1,135 @@
+// Descriptions and designs that the tests of plan, lower, registry and kernels share: every combination of types and
+// layouts that a GEMM may have.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tilewright/plan/design.hpp"
+
+namespace tilewright::plan {
+
+struct TypeCase {
+  DType a, b, d;
+  DType accumulator;
+  op::MathOperation math = op::MathOperation::multiply_add;
+};
+inline std::ostream& operator<<(std::ostream& out, const TypeCase& types) {
+  return out << name(types.a) << " " << name(types.b) << " to " << name(types.d) << " " << op::name(types.math);
+}
+
+inline const std::vector<TypeCase>& type_cases() {
+  using enum DType;
+  using enum op::MathOperation;
+  static const std::vector<TypeCase> cases{
+      {f64, f64, f64, f64},
+      {f32, f32, f32, f32},
+      {f32, f32, f16, f32},
+      {f32, f32, f32, f32, multiply_add_tf32},
+      {f32, f32, f32, f32, multiply_add_fast_f16},
+      {f32, f32, f32, f32, multiply_add_fast_bf16},
+      {f32, f32, f32, f32, multiply_add_fast_f32},
+      {f16, f16, f16, f32},
+      {f16, f16, f16, f16},
+      {f16, f16, f32, f32},
+      {bf16, bf16, bf16, f32},
+      {bf16, bf16, f32, f32},
+      {s8, s8, s32, s32},
+      {s8, s8, s8, s32},
+      {s8, s8, f32, s32},
+      {u8, u8, s32, s32},
+      {u8, u8, u8, s32},
+      {s8, u8, s32, s32},
+      {u8, s8, f32, s32},
+  };
+  return cases;
+}
+
+inline constexpr auto kRow = op::MatrixLayout::row_major;
+inline constexpr auto kColumn = op::MatrixLayout::column_major;
+
+struct Layouts {
+  op::MatrixLayout a = kRow, b = kColumn, c = kRow, d = kRow;
+};
+
+/// All 16 of A, B, C, D.
+inline std::vector<Layouts> all_layouts() {
+  std::vector<Layouts> layouts;
+  for (const auto a : {kRow, kColumn}) {
+    for (const auto b : {kRow, kColumn}) {
+      for (const auto c : {kRow, kColumn}) {
+        for (const auto d : {kRow, kColumn}) layouts.push_back({a, b, c, d});
+      }
+    }
+  }
+  return layouts;
+}
+
+/// Every operand aligned to `alignment_bytes`, or to an element where that is more.
+inline op::GemmDescription describe(const TypeCase& types, const Layouts& layouts = {}, int alignment_bytes = 16) {
+  const auto tensor = [&](DType element, op::MatrixLayout layout) {
+    return op::TensorDescription{element, layout, std::max(1, alignment_bytes / bytes(element))};
+  };
+  op::GemmDescription description;
+  description.a = tensor(types.a, layouts.a);
+  description.b = tensor(types.b, layouts.b);
+  description.c = tensor(types.d, layouts.c);
+  description.d = tensor(types.d, layouts.d);
+  description.accumulator = types.accumulator;
+  description.math = types.math;
+  description.epilogue = op::linear_combination(op::default_compute(types.accumulator, types.d));
+  return description;
+}
+
+inline op::GemmDescription describe_f16(const Layouts& layouts = {}, int alignment_bytes = 16) {
+  return describe({DType::f16, DType::f16, DType::f16, DType::f32}, layouts, alignment_bytes);
+}
+
+inline op::GemmDescription describe_f32(const Layouts& layouts = {}, int alignment_bytes = 16) {
+  return describe({DType::f32, DType::f32, DType::f32, DType::f32}, layouts, alignment_bytes);
+}
+
+inline std::string to_string(const op::GemmDescription& description) {
+  return fmt::format("A {} B {} C {} D {} acc {} {} {}", op::to_string(description.a), op::to_string(description.b),
+                     op::to_string(description.c), op::to_string(description.d), name(description.accumulator),
+                     op::name(description.math), description.epilogue.name);
+}
+
+inline constexpr Target kSm80{80, false};
+inline constexpr Target kSm90{90, true};
+
+/// What of a design its description does not say.
+struct Tile {
+  std::array<int, 3> shape{128, 128, 32};
+  int stages = 4;
+  std::array<int, 3> warps{2, 2, 1};
+};
+
+inline Design make_design(const op::GemmDescription& description, const Tile& tile, OpClass op_class,
+                          std::array<int, 3> instruction, const Target& target) {
+  Design design;
+  design.target = target;
+  design.tile.threadblock_shape = tile.shape;
+  design.tile.stages = tile.stages;
+  design.tile.warp_count = tile.warps;
+  design.tile.math_instruction = {instruction, description.a.element, description.b.element, description.accumulator,
+                                  op_class,    description.math};
+  return design;
+}
+
+inline Design simt_design(const op::GemmDescription& description, const Tile& tile = {{128, 128, 8}, 4, {2, 4, 1}},
+                          const Target& target = kSm80) {
+  return make_design(description, tile, OpClass::simt, {1, 1, 1}, target);
+}
+
+inline Design tensor_design(const op::GemmDescription& description, std::array<int, 3> instruction,
+                            const Tile& tile = {}, const Target& target = kSm80) {
+  return make_design(description, tile, OpClass::tensor_op, instruction, target);
+}
+
+}  // namespace tilewright::plan

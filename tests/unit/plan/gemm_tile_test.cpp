@@ -1,0 +1,348 @@
+// What every GEMM family's plan refuses, and the launch it makes: a grid of tiles and the bytes of one struct.
+#include "tilewright/plan/gemm_tile.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <limits>
+
+#include "tests/unit/plan/gemm_cases.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+struct BadTile {
+  std::string name;
+  std::function<void(op::GemmDescription&, Design&)> spoil;
+  std::string reason;
+};
+std::ostream& operator<<(std::ostream& out, const BadTile& bad) { return out << bad.name; }
+
+class TileRefusal : public testing::TestWithParam<BadTile> {};
+
+TEST_P(TileRefusal, SaysTheNumber) {
+  op::GemmDescription description = describe_f32();
+  Design design = simt_design(description);
+  ASSERT_TRUE(plan_gemm_tile(description, design));
+  GetParam().spoil(description, design);
+  const Result<GemmTile> plan = plan_gemm_tile(description, design);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.reason(), GetParam().reason);
+}
+
+constexpr int kHuge = std::numeric_limits<int>::max();
+
+BadTile bad_design(std::string name, void (*spoil)(Design&), std::string reason) {
+  return {std::move(name), [spoil](op::GemmDescription&, Design& design) { spoil(design); }, std::move(reason)};
+}
+BadTile bad_description(std::string name, void (*spoil)(op::GemmDescription&), std::string reason) {
+  return {std::move(name), [spoil](op::GemmDescription& description, Design&) { spoil(description); },
+          std::move(reason)};
+}
+
+const auto tile_of = [](const auto& tested) { return tested.param.name; };
+
+INSTANTIATE_TEST_SUITE_P(
+    Designs, TileRefusal,
+    testing::Values(
+        bad_design(
+            "NoRows", [](Design& d) { d.tile.threadblock_shape[0] = 0; },
+            "threadblock shape m must be from 1 to 1024, got 0"),
+        bad_design(
+            "NegativeColumns", [](Design& d) { d.tile.threadblock_shape[1] = -128; },
+            "threadblock shape n must be from 1 to 1024, got -128"),
+        bad_design(
+            "HugeK", [](Design& d) { d.tile.threadblock_shape[2] = kHuge; },
+            "threadblock shape k must be from 1 to 1024, got 2147483647"),
+        bad_design(
+            "ThreeWarps", [](Design& d) { d.tile.warp_count[0] = 3; }, "warp count m must be a power of two, got 3"),
+        bad_design(
+            "NoWarps", [](Design& d) { d.tile.warp_count[1] = 0; }, "warp count n must be a power of two, got 0"),
+        bad_design(
+            "WarpsAlongK", [](Design& d) { d.tile.warp_count[2] = 2; },
+            "warp count k must be 1, got 2: warps do not split K"),
+        bad_design(
+            "OneStage", [](Design& d) { d.tile.stages = 1; },
+            "stages must be at least 2, one filled while one is read, got 1"),
+        bad_design(
+            "HugeStages", [](Design& d) { d.tile.stages = kHuge; }, "stages must be at most 64, got 2147483647"),
+        bad_design(
+            "TooManyThreads",
+            [](Design& d) {
+              d.tile.warp_count = {8, 8, 1};
+            },
+            "64 warps, more than the 32 of a CTA of 1024 threads"),
+        bad_design(
+            "HugeWarps",
+            [](Design& d) {
+              d.tile.warp_count = {1 << 30, 1 << 30, 1};
+            },
+            "1152921504606846976 warps, more than the 32 of a CTA of 1024 threads"),
+        bad_design(
+            "RowsNotDivisible", [](Design& d) { d.tile.threadblock_shape[0] = 127; },
+            "threadblock shape m 127 is not divisible by warp count m 2"),
+        bad_design(
+            "ColumnsNotDivisible", [](Design& d) { d.tile.threadblock_shape[1] = 126; },
+            "threadblock shape n 126 is not divisible by warp count n 4"),
+        bad_design(
+            "RasterOfThree", [](Design& d) { d.raster.width = 3; }, "raster width must be 1, 2, 4 or 8, got 3"),
+        bad_design(
+            "RasterOfSixteen", [](Design& d) { d.raster.width = 16; }, "raster width must be 1, 2, 4 or 8, got 16"),
+        bad_design(
+            "NoRaster", [](Design& d) { d.raster.width = 0; }, "raster width must be 1, 2, 4 or 8, got 0"),
+        bad_design(
+            "OldTarget", [](Design& d) { d.target.sm = 75; }, "cp.async needs sm_80, the target is sm_75")),
+    tile_of);
+
+INSTANTIATE_TEST_SUITE_P(Descriptions, TileRefusal,
+                         testing::Values(bad_description(
+                                             "AlignmentOfThree", [](op::GemmDescription& d) { d.a.alignment = 3; },
+                                             "alignment of A must be a power of two, got 3"),
+                                         bad_description(
+                                             "AlignmentOfNone", [](op::GemmDescription& d) { d.d.alignment = 0; },
+                                             "alignment of D must be a power of two, got 0"),
+                                         bad_description(
+                                             "NegativeAlignment", [](op::GemmDescription& d) { d.c.alignment = -4; },
+                                             "alignment of C must be a power of two, got -4"),
+                                         bad_description(
+                                             "TypesDiffer", [](op::GemmDescription& d) { d.b.element = DType::f16; },
+                                             "A is f32 and B is f16: they must agree"),
+                                         bad_description(
+                                             "WrongAccumulator",
+                                             [](op::GemmDescription& d) { d.accumulator = DType::s32; },
+                                             "f32 operands accumulate in f32, got s32"),
+                                         bad_description(
+                                             "NoNodes", [](op::GemmDescription& d) { d.epilogue.nodes.clear(); },
+                                             "epilogue 'linear_combination' has no nodes")),
+                         tile_of);
+
+TEST(GemmTile, ColumnMajorOutputIsComputedTransposed) {
+  const op::GemmDescription description = describe_f16({kRow, kColumn, kRow, kColumn});
+  const Result<GemmTile> plan =
+      plan_gemm_tile(description, tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {4, 1, 1}}));
+  ASSERT_TRUE(plan) << plan.reason();
+  EXPECT_TRUE(plan->is_transposed);
+  EXPECT_EQ(plan->tile, (TileShape{64, 128, 32}));
+  EXPECT_EQ(plan->warps_m, 1);
+  EXPECT_EQ(plan->warps_n, 4);
+  EXPECT_EQ(plan->warp_tile_m(), 64);
+  EXPECT_EQ(plan->warp_tile_n(), 32);
+  EXPECT_EQ(plan->threads(), 128);
+  EXPECT_EQ(plan->operands, op::transposed(description));
+  EXPECT_EQ(plan->operands.d.layout, kRow);
+  EXPECT_EQ(plan->operands.c.layout, kColumn);
+}
+
+TEST(GemmTile, RowMajorOutputStaysAsItIs) {
+  const op::GemmDescription description = describe_f16();
+  Design design = tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {4, 1, 1}});
+  for (const int width : {1, 2, 4, 8}) {
+    design.raster.width = width;
+    const Result<GemmTile> plan = plan_gemm_tile(description, design);
+    ASSERT_TRUE(plan) << plan.reason();
+    EXPECT_FALSE(plan->is_transposed);
+    EXPECT_EQ(plan->tile, (TileShape{128, 64, 32}));
+    EXPECT_EQ(plan->stages, 3);
+    EXPECT_EQ(plan->raster_width, width);
+    EXPECT_EQ(plan->operands, description);
+  }
+}
+
+TEST(SharedMemory, LimitIsTheTargets) {
+  EXPECT_TRUE(check_smem(166912, kSm80));
+  EXPECT_EQ(check_smem(166913, kSm80).reason(),
+            "needs 166913 bytes of shared memory, more than the 166912 of a CTA on sm_80");
+  EXPECT_TRUE(check_smem(232448, kSm90));
+  EXPECT_FALSE(check_smem(232449, kSm90));
+  EXPECT_FALSE(check_smem(101377, {86, false}));
+}
+
+TEST(Instruction, MustMultiplyWhatTheProblemHas) {
+  const op::GemmDescription description = describe_f16();
+  const MathInstruction right = tensor_design(description, {16, 8, 16}).tile.math_instruction;
+  EXPECT_TRUE(check_instruction(description, right, OpClass::tensor_op));
+  EXPECT_EQ(check_instruction(description, right, OpClass::simt).reason(), "needs a simt instruction, got tensor_op");
+  MathInstruction wrong = right;
+  wrong.element_b = DType::bf16;
+  EXPECT_EQ(check_instruction(description, wrong, OpClass::tensor_op).reason(),
+            "the instruction multiplies f16 and bf16, A and B are f16 and f16");
+  wrong = right;
+  wrong.element_accumulator = DType::f16;
+  EXPECT_EQ(check_instruction(description, wrong, OpClass::tensor_op).reason(),
+            "the instruction accumulates in f16, the problem in f32");
+  wrong = right;
+  wrong.math_operation = op::MathOperation::multiply_add_tf32;
+  EXPECT_EQ(check_instruction(description, wrong, OpClass::tensor_op).reason(),
+            "the instruction does multiply_add_tf32, the problem asks for multiply_add");
+}
+
+// The kernel's argument as device/tilewright/gemm/parameters.cuh declares it.
+template <class Scalars>
+struct Parameters {
+  std::uint64_t a, b, c, d;
+  std::int64_t lda, ldb, ldc, ldd;
+  std::int32_t m, n, k;
+  std::int32_t tiles_m, tiles_n;
+  Scalars epilogue;
+};
+template <class T>
+struct AlphaBeta {
+  T alpha, beta;
+};
+struct NoScalars {};
+
+template <class Scalars>
+Parameters<Scalars> parameters_of(const Launch& launch) {
+  Parameters<Scalars> parameters{};
+  EXPECT_EQ(launch.parameters().size(), sizeof parameters);
+  std::memcpy(static_cast<void*>(&parameters), launch.parameters().data(),
+              std::min(sizeof parameters, launch.parameters().size()));
+  return parameters;
+}
+
+// m 100, n 70, k 33 with padded leading dimensions.
+op::Gemm problem(DType type, DType d_type, op::MatrixLayout d_layout = kRow) {
+  op::Gemm gemm;
+  gemm.a = op::matrix(std::uint64_t{0xa0000}, type, 100, 33, kRow, 40);
+  gemm.b = op::matrix(std::uint64_t{0xb0000}, type, 33, 70, kColumn, 48);
+  gemm.c = op::matrix(std::uint64_t{0xc0000}, d_type, 100, 70, kRow, 72);
+  gemm.d = op::matrix(std::uint64_t{0xd0000}, d_type, 100, 70, d_layout, 120);
+  gemm.accumulator = op::default_accumulator(type);
+  gemm.epilogue = op::linear_combination(op::default_compute(gemm.accumulator, d_type));
+  gemm.alpha = 2.0;
+  gemm.beta = -3.0;
+  return gemm;
+}
+
+GemmTile tile_for(const op::Gemm& gemm) {
+  const op::GemmDescription description = op::describe(gemm);
+  const Result<GemmTile> tile = plan_gemm_tile(description, simt_design(description, {{64, 32, 8}, 3, {2, 1, 1}}));
+  EXPECT_TRUE(tile);
+  return *tile;
+}
+
+TEST(Launching, GridBlockAndParametersOfF32) {
+  const op::Gemm gemm = problem(DType::f32, DType::f32);
+  const Launch launch = launch_gemm(tile_for(gemm), 12345, gemm);
+  EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{2 * 3, 1, 1}));
+  EXPECT_EQ(launch.block, (std::array<std::uint32_t, 3>{64, 1, 1}));
+  EXPECT_EQ(launch.dynamic_smem_bytes, 12345U);
+  const auto p = parameters_of<AlphaBeta<float>>(launch);
+  EXPECT_EQ(p.a, 0xa0000U);
+  EXPECT_EQ(p.b, 0xb0000U);
+  EXPECT_EQ(p.c, 0xc0000U);
+  EXPECT_EQ(p.d, 0xd0000U);
+  EXPECT_EQ(p.lda, 40);
+  EXPECT_EQ(p.ldb, 48);
+  EXPECT_EQ(p.ldc, 72);
+  EXPECT_EQ(p.ldd, 120);
+  EXPECT_EQ(p.m, 100);
+  EXPECT_EQ(p.n, 70);
+  EXPECT_EQ(p.k, 33);
+  EXPECT_EQ(p.tiles_m, 2);
+  EXPECT_EQ(p.tiles_n, 3);
+  EXPECT_EQ(p.epilogue.alpha, 2.0F);
+  EXPECT_EQ(p.epilogue.beta, -3.0F);
+}
+
+TEST(Launching, TransposedProblemExchangesTheOperands) {
+  const op::Gemm gemm = problem(DType::f32, DType::f32, kColumn);
+  const GemmTile tile = tile_for(gemm);
+  ASSERT_EQ(tile.tile, (TileShape{32, 64, 8}));
+  const auto p = parameters_of<AlphaBeta<float>>(launch_gemm(tile, 0, gemm));
+  EXPECT_EQ(p.a, 0xb0000U);
+  EXPECT_EQ(p.b, 0xa0000U);
+  EXPECT_EQ(p.lda, 48);
+  EXPECT_EQ(p.ldb, 40);
+  EXPECT_EQ(p.ldd, 120);
+  EXPECT_EQ(p.m, 70);
+  EXPECT_EQ(p.n, 100);
+  EXPECT_EQ(p.tiles_m, 3);
+  EXPECT_EQ(p.tiles_n, 2);
+}
+
+TEST(Launching, ScalarsHaveTheEpiloguesType) {
+  const op::Gemm doubles = problem(DType::f64, DType::f64);
+  const auto f64 = parameters_of<AlphaBeta<double>>(launch_gemm(tile_for(doubles), 0, doubles));
+  EXPECT_EQ(f64.tiles_n, 3);
+  EXPECT_EQ(f64.epilogue.alpha, 2.0);
+  EXPECT_EQ(f64.epilogue.beta, -3.0);
+  const op::Gemm integers = problem(DType::s8, DType::s32);
+  const auto s32 = parameters_of<AlphaBeta<std::int32_t>>(launch_gemm(tile_for(integers), 0, integers));
+  EXPECT_EQ(s32.epilogue.alpha, 2);
+  EXPECT_EQ(s32.epilogue.beta, -3);
+}
+
+TEST(Launching, ScalarsComeInTheOrderOfTheGraph) {
+  struct Leaky {
+    float alpha, beta, leaky_alpha;
+  };
+  op::Gemm gemm = problem(DType::f32, DType::f32);
+  gemm.epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.125);
+  const auto leaky = parameters_of<Leaky>(launch_gemm(tile_for(gemm), 0, gemm));
+  EXPECT_EQ(leaky.epilogue.alpha, 2.0F);
+  EXPECT_EQ(leaky.epilogue.beta, -3.0F);
+  EXPECT_EQ(leaky.epilogue.leaky_alpha, 0.125F);
+  gemm.epilogue = {"plain", DType::f32, {{op::EpilogueOp::accumulator, {-1, -1}, 0.0, {}}}};
+  const auto plain = parameters_of<NoScalars>(launch_gemm(tile_for(gemm), 0, gemm));
+  EXPECT_EQ(plain.tiles_n, 3);
+}
+
+TEST(Launching, WhatIsNotReadIsNotPassed) {
+  op::Gemm gemm = problem(DType::f32, DType::f32);
+  gemm.beta = 0.0;
+  const auto no_source = parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), 0, gemm));
+  EXPECT_EQ(no_source.c, 0U);
+  EXPECT_EQ(no_source.ldc, 0);
+  EXPECT_EQ(no_source.k, 33);
+  gemm.alpha = 0.0;
+  const auto no_product = parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), 0, gemm));
+  EXPECT_EQ(no_product.k, 0);
+}
+
+TEST(Extents, MustFitTheKernelsIntegersAndTheGrid) {
+  const GemmTile tile = tile_for(problem(DType::f32, DType::f32));
+  const auto extents = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    op::Gemm gemm;
+    gemm.a = op::matrix(std::uint64_t{0xa0000}, DType::f32, m, k);
+    gemm.b = op::matrix(std::uint64_t{0xb0000}, DType::f32, k, n);
+    gemm.d = op::matrix(std::uint64_t{0xd0000}, DType::f32, m, n);
+    return check_extents(tile, gemm);
+  };
+  constexpr std::int64_t kLargest = 2147482623;
+  EXPECT_TRUE(extents(kLargest, 1, 1));
+  EXPECT_TRUE(extents(1, 1, kLargest));
+  EXPECT_EQ(extents(kLargest + 1, 1, 1).reason(), "m must be at most 2147482623, got 2147482624");
+  EXPECT_EQ(extents(1, 1, kLargest + 1).reason(), "k must be at most 2147482623, got 2147482624");
+  EXPECT_EQ(extents(std::int64_t{1} << 30, std::int64_t{1} << 30, 1).reason(),
+            "needs 562949953421312 CTAs, more than the 2147483647 of a grid");
+  EXPECT_TRUE(extents(64 * 46340, 32 * 46340, 1)) << "2147395600 CTAs";
+  EXPECT_FALSE(extents(64 * 46341, 32 * 46341, 1)) << "2147488281 CTAs";
+}
+
+TEST(LaunchParameters, EveryFieldIsAtAMultipleOfItsSize) {
+  Launch launch;
+  launch.append(std::uint8_t{1});
+  launch.append(std::uint32_t{2});
+  launch.append(std::uint8_t{3});
+  launch.append(std::uint64_t{4});
+  EXPECT_EQ(launch.parameters().size(), 24U);
+  launch.append(std::uint8_t{5});
+  launch.finish();
+  EXPECT_EQ(launch.parameters().size(), 32U);
+  for (int i = 0; i < 28; ++i) launch.append(std::uint64_t{0});
+  EXPECT_EQ(launch.parameters().size(), 256U);
+  EXPECT_THROW(launch.append(std::uint8_t{0}), InternalError);
+}
+
+TEST(Names, OfADesignSayEveryNumber) {
+  Design design = simt_design(describe_f32());
+  EXPECT_EQ(to_string(design), "sm_80 simt 1x1x1 128x128x8 multiply_add s4 w2x4x1 r1");
+  design = tensor_design(describe_f16(), {16, 8, 16}, {}, kSm90);
+  design.raster.width = 8;
+  EXPECT_EQ(to_string(design), "sm_90a tensor_op 16x8x16 128x128x32 multiply_add s4 w2x2x1 r8");
+}
+
+}  // namespace
+}  // namespace tilewright::plan

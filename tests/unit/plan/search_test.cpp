@@ -1,0 +1,144 @@
+// The tables of designs: every row plans or says why not, and no valid problem is left without a kernel.
+#include "tilewright/plan/search.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+#include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/plan/simt_gemm.hpp"
+#include "tilewright/plan/sm80_gemm.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+template <class Check>
+void for_each_description(Check&& check) {
+  for (const TypeCase& types : type_cases()) {
+    for (const Layouts& layouts : all_layouts()) {
+      for (const int alignment_bytes : {1, 2, 4, 8, 16}) {
+        for (const Target& target : {kSm80, Target{86, false}, kSm90}) {
+          check(describe(types, layouts, alignment_bytes), target);
+        }
+      }
+    }
+  }
+}
+
+template <class Plan>
+void expect_sound(const Plan& plan, const Design& design) {
+  const arch::ArchLimits& limits = arch::limits(design.target);
+  EXPECT_LE(plan.smem_bytes(), limits.smem_per_block_bytes);
+  EXPECT_EQ(plan.threads(), design.tile.threads());
+  EXPECT_LE(plan.threads() * plan.registers(), limits.registers_per_sm);
+  EXPECT_EQ(plan.warp_tile_m() * plan.warps_m, plan.tile.m);
+  EXPECT_EQ(plan.warp_tile_n() * plan.warps_n, plan.tile.n);
+  EXPECT_EQ(plan.operands.d.layout, kRow);
+  EXPECT_GE(arch::resident_blocks(limits, plan.threads(), plan.registers(), plan.smem_bytes()), 1);
+}
+
+TEST(Search, EveryDesignPlansOrSaysWhy) {
+  int planned = 0;
+  std::set<std::string> reasons;
+  for_each_description([&](const op::GemmDescription& description, const Target& target) {
+    for (const Design& design : sm80_gemm_designs(description, target)) {
+      EXPECT_EQ(design.target, target);
+      const Result<Sm80GemmPlan> plan = plan_sm80_gemm(description, design);
+      if (plan) {
+        ++planned;
+        expect_sound(*plan, design);
+      } else {
+        ASSERT_FALSE(plan.reason().empty()) << to_string(description) << " " << to_string(design);
+        reasons.insert(plan.reason());
+      }
+    }
+  });
+  EXPECT_GT(planned, 1000);
+  EXPECT_GT(reasons.size(), 3U);
+}
+
+TEST(Search, CudaCoresServeEveryDescription) {
+  for_each_description([&](const op::GemmDescription& description, const Target& target) {
+    int planned = 0;
+    for (const Design& design : simt_gemm_designs(description, target)) {
+      const Result<SimtGemmPlan> plan = plan_simt_gemm(description, design);
+      if (!plan) {
+        ASSERT_FALSE(plan.reason().empty());
+        continue;
+      }
+      ++planned;
+      expect_sound(*plan, design);
+      EXPECT_EQ(plan->lanes_m * plan->lanes_n, 32);
+      EXPECT_EQ(plan->thread_m() % plan->vector_m, 0);
+      EXPECT_EQ(plan->thread_n() % plan->vector_n, 0);
+    }
+    const bool needs_tensor_cores = description.math != op::MathOperation::multiply_add;
+    ASSERT_EQ(planned > 0, !needs_tensor_cores) << to_string(description) << " on " << target.name();
+  });
+}
+
+// What mma.sync and cp.async can do at all, the tables do: operands along K, aligned to 4 bytes.
+TEST(Search, TensorCoresServeWhatTheyCan) {
+  for (const TypeCase& types : type_cases()) {
+    if (types.a == DType::f32 && types.math == op::MathOperation::multiply_add) continue;
+    for (const Target& target : {kSm80, Target{86, false}, kSm90}) {
+      for (const int alignment_bytes : {4, 8, 16}) {
+        for (const Layouts& layouts : all_layouts()) {
+          const bool is_along_k = layouts.a == kRow && layouts.b == kColumn;
+          if (bytes(types.a) == 1 && !is_along_k) continue;
+          const op::GemmDescription description = describe(types, layouts, alignment_bytes);
+          int planned = 0;
+          for (const Design& design : sm80_gemm_designs(description, target)) {
+            planned += plan_sm80_gemm(description, design) ? 1 : 0;
+          }
+          EXPECT_GT(planned, 0) << to_string(description) << " on " << target.name();
+        }
+      }
+    }
+  }
+}
+
+// Tensor-core math on f32 has no other family to fall back on.
+TEST(Search, FastMathServesEveryAlignmentOfF32) {
+  for (const TypeCase& types : type_cases()) {
+    if (types.math == op::MathOperation::multiply_add) continue;
+    for (const Layouts& layouts : all_layouts()) {
+      const op::GemmDescription description = describe(types, layouts, 4);
+      bool is_served = false;
+      for (const Design& design : sm80_gemm_designs(description, kSm80)) {
+        is_served = is_served || plan_sm80_gemm(description, design);
+      }
+      EXPECT_TRUE(is_served) << to_string(description);
+    }
+  }
+}
+
+TEST(Search, PlainF32HasNoTensorDesigns) {
+  EXPECT_TRUE(sm80_gemm_designs(describe_f32(), kSm80).empty());
+  EXPECT_TRUE(sm80_gemm_designs(describe_f32(), kSm90).empty());
+  EXPECT_FALSE(simt_gemm_designs(describe_f32(), kSm80).empty());
+}
+
+TEST(Search, DesignsOfADescriptionDiffer) {
+  for_each_description([](const op::GemmDescription& description, const Target& target) {
+    std::set<std::string> names;
+    std::vector<Design> designs = sm80_gemm_designs(description, target);
+    for (const Design& design : simt_gemm_designs(description, target)) designs.push_back(design);
+    for (const Design& design : designs) EXPECT_TRUE(names.insert(to_string(design)).second) << to_string(design);
+  });
+}
+
+TEST(Search, HopperDoublesUseItsLargerInstruction) {
+  const op::GemmDescription description = describe({DType::f64, DType::f64, DType::f64, DType::f64});
+  for (const Design& design : sm80_gemm_designs(description, kSm80)) {
+    EXPECT_EQ(design.tile.math_instruction.shape, (std::array{8, 8, 4}));
+  }
+  for (const Design& design : sm80_gemm_designs(description, kSm90)) {
+    EXPECT_EQ(design.tile.math_instruction.shape[0], 16);
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::plan

@@ -1,0 +1,162 @@
+// What every kernel's public verbs check, whoever wrote it: shown on a kernel of a user's own.
+#include "tilewright/registry/kernel.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/registry/provider.hpp"
+
+namespace tilewright::registry {
+namespace {
+
+using plan::kColumn;
+using plan::kRow;
+
+/// Takes problems of even m only, to have a condition of its own.
+class EvenRows final : public Kernel {
+ public:
+  using Kernel::Kernel;
+
+ protected:
+  Support do_supports(const op::Gemm& arguments) const override {
+    if (arguments.m() % 2 != 0) return refuse("m must be even, got {}", arguments.m());
+    return {};
+  }
+  std::int64_t do_workspace_bytes(const op::Gemm& arguments) const override { return 4 * arguments.m(); }
+  std::string do_source_text() const override { return "extern \"C\" __global__ void " + name() + "() {}\n"; }
+  plan::Launch do_launch(const op::Gemm& arguments) const override {
+    plan::Launch launch;
+    launch.grid[0] = static_cast<std::uint32_t>(arguments.m() / 2);
+    return launch;
+  }
+  double do_estimate_us(const op::Gemm&) const override { return 42.0; }
+};
+
+KernelMetadata metadata() {
+  const op::GemmDescription description = plan::describe_f32({}, 8);
+  return {"even_rows", description, plan::simt_design(description)};
+}
+
+op::Gemm problem() {
+  op::Gemm gemm;
+  gemm.a = op::matrix(std::uint64_t{0xa0000}, DType::f32, 10, 16, kRow);
+  gemm.b = op::matrix(std::uint64_t{0xb0000}, DType::f32, 16, 12, kColumn);
+  gemm.c = op::matrix(std::uint64_t{0xc0000}, DType::f32, 10, 12, kRow);
+  gemm.d = op::matrix(std::uint64_t{0xd0000}, DType::f32, 10, 12, kRow);
+  gemm.beta = 1.0;
+  return gemm;
+}
+
+TEST(Kernel, AUsersOwnHasTheSameVerbs) {
+  const KernelPtr kernel = std::make_shared<EvenRows>(metadata());
+  EXPECT_EQ(kernel->metadata(), metadata());
+  EXPECT_EQ(kernel->name(), kernel_name(metadata()));
+  EXPECT_TRUE(kernel->supports(problem())) << kernel->supports(problem()).reason();
+  EXPECT_EQ(kernel->workspace_bytes(problem()), 40);
+  EXPECT_EQ(kernel->launch(problem()).grid[0], 5U);
+  EXPECT_EQ(kernel->estimate_us(problem()), 42.0);
+}
+
+TEST(Kernel, SourceIsReadyToCompile) {
+  const EvenRows kernel(metadata());
+  const compile::Source source = kernel.source();
+  EXPECT_TRUE(compile::validate(source)) << compile::validate(source).reason();
+  EXPECT_EQ(source.name, kernel.name());
+  EXPECT_EQ(source.symbol, kernel.name());
+  EXPECT_EQ(source.target, plan::kSm80);
+  EXPECT_EQ(source.description, to_json(metadata()));
+  EXPECT_NE(source.text.find("void " + kernel.name()), std::string::npos);
+}
+
+struct Mismatch {
+  std::string name;
+  void (*spoil)(op::Gemm&);
+  std::string reason;
+};
+std::ostream& operator<<(std::ostream& out, const Mismatch& mismatch) { return out << mismatch.name; }
+
+class KernelSupports : public testing::TestWithParam<Mismatch> {};
+
+TEST_P(KernelSupports, RefusesWithAReason) {
+  op::Gemm gemm = problem();
+  GetParam().spoil(gemm);
+  const Support support = EvenRows(metadata()).supports(gemm);
+  ASSERT_FALSE(support);
+  EXPECT_EQ(support.reason(), GetParam().reason);
+}
+
+void use_halves(op::Gemm& gemm) { gemm.a.dtype = gemm.b.dtype = DType::f16; }
+
+INSTANTIATE_TEST_SUITE_P(
+    Arguments, KernelSupports,
+    testing::Values(
+        Mismatch{"InvalidProblem", [](op::Gemm& g) { g.a.address = 0; }, "A is a null pointer"},
+        Mismatch{"Types", use_halves, "A is f16, the kernel takes f32"},
+        Mismatch{"OutputType", [](op::Gemm& g) { g.d.dtype = DType::f16; }, "D is f16, the kernel takes f32"},
+        Mismatch{"SourceType", [](op::Gemm& g) { g.c.dtype = DType::bf16; }, "C is bf16, the kernel takes f32"},
+        Mismatch{"LayoutOfA", [](op::Gemm& g) { g.a = op::matrix(g.a.address, DType::f32, 10, 16, kColumn); },
+                 "A is column-major, the kernel takes row-major"},
+        Mismatch{"LayoutOfB", [](op::Gemm& g) { g.b = op::matrix(g.b.address, DType::f32, 16, 12, kRow); },
+                 "B is row-major, the kernel takes column-major"},
+        Mismatch{"LayoutOfC", [](op::Gemm& g) { g.c = op::matrix(g.c.address, DType::f32, 10, 12, kColumn); },
+                 "C is column-major, the kernel takes row-major"},
+        Mismatch{"LayoutOfD", [](op::Gemm& g) { g.d = op::matrix(g.d.address, DType::f32, 10, 12, kColumn); },
+                 "D is column-major, the kernel takes row-major"},
+        Mismatch{"AlignmentOfAddress", [](op::Gemm& g) { g.a.address += 4; },
+                 "A is aligned to 1 elements, the kernel needs 2"},
+        Mismatch{"AlignmentOfRows", [](op::Gemm& g) { g.d = op::matrix(g.d.address, DType::f32, 10, 12, kRow, 13); },
+                 "D is aligned to 1 elements, the kernel needs 2"},
+        Mismatch{"Math", [](op::Gemm& g) { g.math = op::MathOperation::multiply_add_tf32; },
+                 "the problem asks for multiply_add_tf32, the kernel does multiply_add"},
+        Mismatch{"OwnCondition",
+                 [](op::Gemm& g) {
+                   g.a.shape[0] = 9;
+                   g.c.shape[0] = g.d.shape[0] = 9;
+                 },
+                 "m must be even, got 9"}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(Kernel, RefusesAnotherAccumulator) {
+  op::GemmDescription description = plan::describe_f16({}, 2);
+  description.accumulator = DType::f16;
+  const EvenRows kernel({"even_rows", description, plan::simt_design(description)});
+  op::Gemm gemm = problem();
+  gemm.a.dtype = gemm.b.dtype = gemm.c.dtype = gemm.d.dtype = DType::f16;
+  EXPECT_EQ(kernel.supports(gemm).reason(), "the problem accumulates in f32, the kernel in f16");
+  gemm.accumulator = DType::f16;
+  EXPECT_TRUE(kernel.supports(gemm)) << kernel.supports(gemm).reason();
+}
+
+TEST(Kernel, RefusesAnotherEpilogueButNotOtherScalars) {
+  KernelMetadata leaky = metadata();
+  leaky.operands.epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.1);
+  const EvenRows kernel(leaky);
+  op::Gemm gemm = problem();
+  EXPECT_EQ(kernel.supports(gemm).reason(), "the problem's epilogue is " + op::signature(gemm.epilogue) +
+                                                ", the kernel's " + op::signature(leaky.operands.epilogue));
+  gemm.epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.3);
+  EXPECT_TRUE(kernel.supports(gemm)) << kernel.supports(gemm).reason();
+}
+
+TEST(Kernel, AnUnreadSourceMayBeAnything) {
+  op::Gemm gemm = problem();
+  gemm.beta = 0.0;
+  gemm.c = {};
+  EXPECT_TRUE(EvenRows(metadata()).supports(gemm));
+  gemm.c = op::matrix(std::uint64_t{0xc0004}, DType::f16, 10, 12, kColumn);
+  EXPECT_TRUE(EvenRows(metadata()).supports(gemm));
+}
+
+TEST(Kernel, MoreAlignmentThanNeededIsFine) {
+  op::Gemm gemm = problem();
+  for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) tensor->address &= ~std::uint64_t{0xff};
+  EXPECT_TRUE(EvenRows(metadata()).supports(gemm));
+}
+
+TEST(RefusedKernels, AreComparable) {
+  EXPECT_EQ((RefusedKernel{"a", "b"}), (RefusedKernel{"a", "b"}));
+  EXPECT_NE((RefusedKernel{"a", "b"}), (RefusedKernel{"a", "c"}));
+}
+
+}  // namespace
+}  // namespace tilewright::registry
