@@ -1,0 +1,17 @@
+// One way to compute a problem, ours or the vendor's: what the harness times side by side.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tilewright/runtime/device.hpp"
+
+namespace tilewright::bench {
+
+struct Contender {
+  std::string name;                                                // "tilewright", "cublaslt", "cublaslt_best"
+  std::string detail;                                              // the kernel's name, or the algorithm
+  std::function<void(int set, runtime::StreamHandle stream)> run;  // enqueues one call on operand set `set`
+};
+
+}  // namespace tilewright::bench

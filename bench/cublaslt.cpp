@@ -1,0 +1,291 @@
+// The part of cublasLt.h that a plain GEMM needs, declared here; its values are the library's ABI.
+#include "cublaslt.hpp"
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "tilewright/base/float_format.hpp"
+#include "tilewright/compile/shared_library.hpp"
+#include "tilewright/compile/toolchain.hpp"
+
+namespace tilewright::bench {
+namespace {
+
+using Status = int;  // cublasStatus_t
+using Handle = void*;
+using Descriptor = void*;
+using MatrixLayout = void*;
+using Preference = void*;
+
+enum class DataType : int { f32 = 0, f64 = 1, f16 = 2, s8 = 3, u8 = 8, s32 = 10, bf16 = 14 };
+enum class ComputeType : int { f16 = 64, f32 = 68, f64 = 70, s32 = 72, fast_f16 = 74, fast_bf16 = 75, fast_tf32 = 77 };
+enum class DescriptorAttribute : int { transpose_a = 3, transpose_b = 4 };
+constexpr int kPreferenceWorkspaceBytes = 1;
+constexpr std::int32_t kNoTranspose = 0;
+constexpr std::int32_t kTranspose = 1;
+
+struct Algorithm {
+  std::uint64_t data[8];
+};
+
+struct HeuristicResult {
+  Algorithm algorithm;
+  std::size_t workspace_bytes;
+  Status state;
+  float waves;
+  int reserved[4];
+};
+static_assert(sizeof(HeuristicResult) == 96);
+
+}  // namespace
+
+struct CublasLtFunctions {
+  std::size_t (*version)();
+  Status (*create)(Handle*);
+  Status (*destroy)(Handle);
+  Status (*descriptor_create)(Descriptor*, ComputeType, DataType scale);
+  Status (*descriptor_destroy)(Descriptor);
+  Status (*descriptor_set)(Descriptor, DescriptorAttribute, const void*, std::size_t);
+  Status (*layout_create)(MatrixLayout*, DataType, std::uint64_t rows, std::uint64_t columns, std::int64_t ld);
+  Status (*layout_destroy)(MatrixLayout);
+  Status (*preference_create)(Preference*);
+  Status (*preference_destroy)(Preference);
+  Status (*preference_set)(Preference, int attribute, const void*, std::size_t);
+  Status (*heuristic)(Handle, Descriptor, MatrixLayout a, MatrixLayout b, MatrixLayout c, MatrixLayout d, Preference,
+                      int requested, HeuristicResult*, int* returned);
+  Status (*matmul)(Handle, Descriptor, const void* alpha, const void* a, MatrixLayout, const void* b, MatrixLayout,
+                   const void* beta, const void* c, MatrixLayout, void* d, MatrixLayout, const Algorithm*,
+                   void* workspace, std::size_t workspace_bytes, runtime::StreamHandle);
+};
+
+namespace {
+
+void check(Status status, const char* call) {
+  if (status != 0) throw DriverError(status, fmt::format("{} failed with cublasStatus_t {}", call, status));
+}
+
+std::unique_ptr<const CublasLtFunctions> load(const std::string& path) {
+  std::string error;
+  const auto library = compile::SharedLibrary::open(path, compile::SharedLibrary::Load::now, &error);
+  if (!library) throw ToolchainNotFound(fmt::format("cannot open {}: {}", path, error));
+  auto functions = std::make_unique<CublasLtFunctions>();
+  const auto resolve = [&](auto& function, const char* symbol) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(library->symbol(symbol));
+    if (function == nullptr) throw ToolchainNotFound(fmt::format("{} has no {}", path, symbol));
+  };
+  resolve(functions->version, "cublasLtGetVersion");
+  resolve(functions->create, "cublasLtCreate");
+  resolve(functions->destroy, "cublasLtDestroy");
+  resolve(functions->descriptor_create, "cublasLtMatmulDescCreate");
+  resolve(functions->descriptor_destroy, "cublasLtMatmulDescDestroy");
+  resolve(functions->descriptor_set, "cublasLtMatmulDescSetAttribute");
+  resolve(functions->layout_create, "cublasLtMatrixLayoutCreate");
+  resolve(functions->layout_destroy, "cublasLtMatrixLayoutDestroy");
+  resolve(functions->preference_create, "cublasLtMatmulPreferenceCreate");
+  resolve(functions->preference_destroy, "cublasLtMatmulPreferenceDestroy");
+  resolve(functions->preference_set, "cublasLtMatmulPreferenceSetAttribute");
+  resolve(functions->heuristic, "cublasLtMatmulAlgoGetHeuristic");
+  resolve(functions->matmul, "cublasLtMatmul");
+  return functions;
+}
+
+std::string find_cublaslt() {
+  static constexpr std::array<std::string_view, 2> kSonames = {"libcublasLt.so.13", "libcublasLt.so.12"};
+  const compile::Search search = compile::find_library(kSonames, compile::capture_environment());
+  if (!search.path) compile::throw_not_found("cuBLASLt", search, "pip install \"cuda-toolkit[cublas]==13.*\"");
+  return *search.path;
+}
+
+DataType data_type(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return DataType::f64;
+    case DType::f16:
+      return DataType::f16;
+    case DType::bf16:
+      return DataType::bf16;
+    case DType::s32:
+      return DataType::s32;
+    case DType::s8:
+      return DataType::s8;
+    case DType::u8:
+      return DataType::u8;
+    case DType::f32:
+    case DType::tf32:
+      return DataType::f32;
+  }
+  throw InternalError("element type out of range");
+}
+
+ComputeType compute_type(const Problem& problem) {
+  switch (problem.math) {
+    case op::MathOperation::multiply_add_tf32:
+      return ComputeType::fast_tf32;
+    case op::MathOperation::multiply_add_fast_f16:
+      return ComputeType::fast_f16;
+    case op::MathOperation::multiply_add_fast_bf16:
+      return ComputeType::fast_bf16;
+    case op::MathOperation::multiply_add:
+    case op::MathOperation::multiply_add_fast_f32:
+      break;  // close to f32: the peer is f32 itself
+  }
+  switch (problem.accumulator) {
+    case DType::f64:
+      return ComputeType::f64;
+    case DType::f16:
+      return ComputeType::f16;
+    case DType::s32:
+      return ComputeType::s32;
+    default:
+      return ComputeType::f32;
+  }
+}
+
+/// alpha or beta, in the scale type.
+using Scalar = std::array<std::byte, 8>;
+
+template <class T>
+Scalar bytes_of(T value) {
+  Scalar scalar{};
+  std::memcpy(scalar.data(), &value, sizeof value);
+  return scalar;
+}
+
+Scalar make_scalar(DataType type, int value) {
+  switch (type) {
+    case DataType::f64:
+      return bytes_of(static_cast<double>(value));
+    case DataType::f16:
+      return bytes_of(f32_to_f16(static_cast<float>(value)));
+    case DataType::s32:
+      return bytes_of(static_cast<std::int32_t>(value));
+    default:
+      return bytes_of(static_cast<float>(value));
+  }
+}
+
+DataType scale_type(const Problem& problem) {
+  if (problem.accumulator == DType::s32) return problem.out == DType::s32 ? DataType::s32 : DataType::f32;
+  return data_type(problem.accumulator);
+}
+
+/// How cuBLASLt sees one operand: everything is column-major to it, so a row-major matrix is its transpose.
+struct OperandView {
+  std::int64_t rows, columns;  // as they lie in memory, column-major
+  std::int32_t transpose;      // what gives the operand back
+};
+
+OperandView view(std::int64_t rows, std::int64_t columns, op::MatrixLayout layout, bool wanted_transposed) {
+  const bool is_row_major = layout == op::MatrixLayout::row_major;
+  return {is_row_major ? columns : rows, is_row_major ? rows : columns,
+          is_row_major == wanted_transposed ? kNoTranspose : kTranspose};
+}
+
+/// One problem as cuBLASLt's objects. A row-major D is computed as D' = B' A'.
+class Matmul {
+ public:
+  Matmul(const CublasLtFunctions& functions, const Problem& problem)
+      : functions_(functions),
+        swapped_(problem.d == op::MatrixLayout::row_major),
+        alpha_(make_scalar(scale_type(problem), 1)),
+        beta_(make_scalar(scale_type(problem), 0)) {
+    OperandView first = view(problem.m, problem.k, problem.a, swapped_);
+    OperandView second = view(problem.k, problem.n, problem.b, swapped_);
+    if (swapped_) std::swap(first, second);
+    check(functions_.descriptor_create(&descriptor_, compute_type(problem), scale_type(problem)),
+          "cublasLtMatmulDescCreate");
+    set_transpose(DescriptorAttribute::transpose_a, first.transpose);
+    set_transpose(DescriptorAttribute::transpose_b, second.transpose);
+    create_layout(first_, problem.dtype, first.rows, first.columns);
+    create_layout(second_, problem.dtype, second.rows, second.columns);
+    create_layout(d_, problem.out, swapped_ ? problem.n : problem.m, swapped_ ? problem.m : problem.n);
+  }
+  Matmul(const Matmul&) = delete;
+  Matmul& operator=(const Matmul&) = delete;
+  ~Matmul() {
+    for (MatrixLayout layout : {first_, second_, d_}) {
+      if (layout != nullptr) functions_.layout_destroy(layout);
+    }
+    if (descriptor_ != nullptr) functions_.descriptor_destroy(descriptor_);
+  }
+
+  std::vector<HeuristicResult> algorithms(Handle handle, std::size_t workspace_bytes, int most) const {
+    Preference preference = nullptr;
+    check(functions_.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
+    functions_.preference_set(preference, kPreferenceWorkspaceBytes, &workspace_bytes, sizeof workspace_bytes);
+    std::vector<HeuristicResult> results(static_cast<std::size_t>(most));
+    int count = 0;
+    const Status status =
+        functions_.heuristic(handle, descriptor_, first_, second_, d_, d_, preference, most, results.data(), &count);
+    functions_.preference_destroy(preference);
+    results.resize(status == 0 ? static_cast<std::size_t>(count) : 0);
+    std::erase_if(results, [](const HeuristicResult& result) { return result.state != 0; });
+    return results;
+  }
+
+  void run(Handle handle, const op::Gemm& operands, const Algorithm& algorithm, const runtime::DeviceBuffer& workspace,
+           runtime::StreamHandle stream) const {
+    const auto pointer = [](std::uint64_t address) { return reinterpret_cast<void*>(address); };
+    const void* first = pointer(swapped_ ? operands.b.address : operands.a.address);
+    const void* second = pointer(swapped_ ? operands.a.address : operands.b.address);
+    void* d = pointer(operands.d.address);
+    check(functions_.matmul(handle, descriptor_, alpha_.data(), first, first_, second, second_, beta_.data(), d, d_, d,
+                            d_, &algorithm, pointer(workspace.address()), workspace.bytes(), stream),
+          "cublasLtMatmul");
+  }
+
+ private:
+  void set_transpose(DescriptorAttribute attribute, std::int32_t transpose) {
+    check(functions_.descriptor_set(descriptor_, attribute, &transpose, sizeof transpose),
+          "cublasLtMatmulDescSetAttribute");
+  }
+  void create_layout(MatrixLayout& layout, DType dtype, std::int64_t rows, std::int64_t columns) {
+    check(functions_.layout_create(&layout, data_type(dtype), static_cast<std::uint64_t>(rows),
+                                   static_cast<std::uint64_t>(columns), rows),
+          "cublasLtMatrixLayoutCreate");
+  }
+
+  const CublasLtFunctions& functions_;
+  bool swapped_;
+  Scalar alpha_, beta_;
+  Descriptor descriptor_ = nullptr;
+  MatrixLayout first_ = nullptr, second_ = nullptr, d_ = nullptr;
+};
+
+}  // namespace
+
+CublasLt::CublasLt(std::shared_ptr<runtime::CudaDevice> device, const std::string& path, std::size_t workspace_bytes)
+    : device_(std::move(device)),
+      path_(path.empty() ? find_cublaslt() : path),
+      functions_(load(path_)),
+      workspace_(device_, workspace_bytes) {
+  const runtime::ContextScope scope(*device_->context());
+  check(functions_->create(&handle_), "cublasLtCreate");
+}
+
+CublasLt::~CublasLt() { functions_->destroy(handle_); }
+
+std::string CublasLt::version() const {
+  const std::size_t version = functions_->version();  // 10000 * major + 100 * minor + patch
+  return fmt::format("{}.{}.{} ({})", version / 10000, version / 100 % 100, version % 100, path_);
+}
+
+std::vector<Contender> CublasLt::contenders(const Problem& problem, const OperandSets& sets, int most) {
+  const runtime::ContextScope scope(*device_->context());
+  const auto matmul = std::make_shared<const Matmul>(*functions_, problem);
+  std::vector<Contender> contenders;
+  for (const HeuristicResult& result : matmul->algorithms(handle_, workspace_.bytes(), most)) {
+    const auto run = [this, matmul, &sets, algorithm = result.algorithm](int set, runtime::StreamHandle stream) {
+      matmul->run(handle_, sets.gemm(set), algorithm, workspace_, stream);
+    };
+    const std::string detail =
+        fmt::format("algorithm {} of the heuristic, workspace {} bytes", contenders.size(), result.workspace_bytes);
+    contenders.push_back({"cublaslt", detail, run});
+  }
+  return contenders;
+}
+
+}  // namespace tilewright::bench

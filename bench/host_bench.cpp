@@ -1,0 +1,225 @@
+// host_bench: what the host side costs: compile, cache, discovery, dispatch, and the emulator's speed.
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilewright/base/float_format.hpp"
+#include "tilewright/cache/store.hpp"
+#include "tilewright/engine/engine.hpp"
+#include "tilewright/runtime/cuda_device.hpp"
+#include "tilewright/runtime/module.hpp"
+#include "tilewright/runtime/stream.hpp"
+
+namespace tilewright {
+namespace {
+
+constexpr Target kHopper{.sm = 90, .arch_specific = true};
+constexpr const char* kEmulator = "emulator:sm_90a";
+
+engine::Options options_for(const std::string& device) {
+  engine::Options options = engine::Options::from_environment();
+  options.device = device;
+  return options;
+}
+
+/// f16 x f16 -> f16 with f32 sums: A row-major, B column-major, D row-major, at `address`.
+op::Gemm f16_problem(std::int64_t size, std::uint64_t address, op::MemoryDevice device) {
+  op::Gemm gemm;
+  gemm.a = op::matrix(address, DType::f16, size, size, op::MatrixLayout::row_major, 0, device);
+  gemm.b = op::matrix(address, DType::f16, size, size, op::MatrixLayout::column_major, 0, device);
+  gemm.d =
+      op::matrix(address + (std::uint64_t{1} << 32), DType::f16, size, size, op::MatrixLayout::row_major, 0, device);
+  return gemm;
+}
+
+/// The f16 kernel of CTA tile 128x128x32 on mma.sync m16n8k16.
+registry::KernelPtr f16_128x128x32_kernel(const engine::Engine& engine) {
+  plan::Design design;
+  design.target = kHopper;
+  design.tile.threadblock_shape = {128, 128, 32};
+  design.tile.stages = 4;
+  design.tile.warp_count = {2, 2, 1};
+  design.tile.math_instruction = {.shape = {16, 8, 16},
+                                  .element_a = DType::f16,
+                                  .element_b = DType::f16,
+                                  .element_accumulator = DType::f32,
+                                  .op_class = plan::OpClass::tensor_op};
+  const op::Gemm gemm = f16_problem(1024, 1 << 20, {.kind = op::MemoryDevice::Kind::emulator});
+  return engine.make_kernel(op::describe(gemm), design);
+}
+
+void compile_cold(benchmark::State& state) {
+  engine::Engine engine(options_for(kEmulator));
+  const compile::Source source = f16_128x128x32_kernel(engine)->source();
+  for (auto _ : state) benchmark::DoNotOptimize(engine.compiler().compile(source));
+}
+BENCHMARK(compile_cold)->Name("nvrtc_compile/f16_sm80_128x128x32")->Unit(benchmark::kMillisecond);
+
+/// A private folder, removed with what is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() : path_((std::filesystem::temp_directory_path() / "host_bench_XXXXXX").string()) {
+    if (mkdtemp(path_.data()) == nullptr) throw Error("cannot make a folder like " + path_);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Each round opens a store of its own, as a new process would, so that memory holds nothing.
+void disk_cache_hit(benchmark::State& state) {
+  engine::Engine engine(options_for(kEmulator));
+  const compile::Source source = f16_128x128x32_kernel(engine)->source();
+  const TemporaryFolder folder;
+  const cache::StoreOptions options{.root = folder.path()};
+  cache::Store(options).get_or_compile(source, engine.compiler());
+  for (auto _ : state) {
+    cache::Store store(options);
+    benchmark::DoNotOptimize(store.get_or_compile(source, engine.compiler()));
+    if (store.counters().disk_hits != 1) state.SkipWithError("the kernel was not on disk");
+  }
+}
+BENCHMARK(disk_cache_hit)->Unit(benchmark::kMicrosecond);
+
+void find_kernels(benchmark::State& state) {
+  const engine::Engine engine(options_for(kEmulator));
+  const op::Gemm gemm = f16_problem(4096, 1 << 20, {.kind = op::MemoryDevice::Kind::emulator});
+  for (auto _ : state) benchmark::DoNotOptimize(engine.find_kernels(gemm));
+}
+BENCHMARK(find_kernels)->Unit(benchmark::kMicrosecond);
+
+/// Small integers, in the element type's bytes.
+template <class Element, class Convert>
+std::vector<Element> pattern(std::int64_t count, const Convert& convert) {
+  std::vector<Element> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = convert(static_cast<float>(static_cast<int>(i % 7) - 3));
+  return values;
+}
+
+/// Host operands in, result out: compile and load happen in the first, untimed, run.
+template <class Element, class Convert>
+void emulate(benchmark::State& state, DType dtype, op::MatrixLayout b_layout, const char* family,
+             const Convert& convert) {
+  constexpr std::int64_t kSize = 256;
+  engine::Engine engine(options_for("emulator:sm_80"));
+  const std::vector<Element> a = pattern<Element>(kSize * kSize, convert);
+  const std::vector<Element> b = pattern<Element>(kSize * kSize, convert);
+  std::vector<Element> d(a.size());
+  op::Gemm gemm;
+  gemm.a = op::matrix(a.data(), dtype, kSize, kSize);
+  gemm.b = op::matrix(b.data(), dtype, kSize, kSize, b_layout);
+  gemm.d = op::matrix(d.data(), dtype, kSize, kSize);
+  const auto ranked =
+      engine.find_kernels(gemm, [&](const registry::KernelMetadata& metadata) { return metadata.family == family; });
+  if (ranked.empty()) return state.SkipWithError("no kernel");
+  engine.run(gemm, ranked.front().kernel);
+  for (auto _ : state) engine.run(gemm, ranked.front().kernel);
+  state.SetLabel(ranked.front().kernel->name());
+}
+
+void emulate_f16(benchmark::State& state) {
+  emulate<std::uint16_t>(state, DType::f16, op::MatrixLayout::column_major, "sm80_gemm", f32_to_f16);
+}
+BENCHMARK(emulate_f16)->Name("emulator/f16_sm80_256x256x256")->Unit(benchmark::kSecond)->Iterations(1);
+
+void emulate_simt_f32(benchmark::State& state) {
+  emulate<float>(state, DType::f32, op::MatrixLayout::row_major, "simt_gemm", [](float value) { return value; });
+}
+BENCHMARK(emulate_simt_f32)->Name("emulator/f32_simt_256x256x256")->Unit(benchmark::kSecond)->Iterations(1);
+
+/// A prepared call beside the driver's own launch of the same kernel with the same parameters, on the first GPU.
+class Dispatch : public benchmark::Fixture {
+ public:
+  void SetUp(benchmark::State& state) override {
+    std::string reason;
+    if (runtime::cuda_device_count(&reason) == 0) return state.SkipWithError(reason.c_str());
+    engine_ = std::make_unique<engine::Engine>(options_for("cuda:0"));
+    device_ = std::dynamic_pointer_cast<runtime::CudaDevice>(engine_->device());
+    stream_ = std::make_unique<runtime::Stream>(device_->context());
+    memory_ = runtime::DeviceBuffer(device_, 3 * kSize * kSize * sizeof(std::uint16_t));
+    gemm_ = f16_problem(kSize, memory_.address(), {.kind = op::MemoryDevice::Kind::cuda});
+    gemm_.d.address = memory_.address() + 2 * kSize * kSize * sizeof(std::uint16_t);
+    prepared_ = std::make_unique<engine::PreparedGemm>(engine_->prepare(gemm_));
+    scope_ = std::make_unique<runtime::ContextScope>(*device_->context());
+  }
+
+  void TearDown(benchmark::State&) override {
+    if (stream_) stream_->synchronize();
+    scope_.reset();
+    prepared_.reset();
+    stream_.reset();
+    memory_ = {};
+    device_.reset();
+    engine_.reset();
+  }
+
+ protected:
+  static constexpr std::int64_t kSize = 128;  // one CTA: the GPU keeps up with the host
+
+  /// Keeps the launch queue from filling, which would time the GPU.
+  template <class Launch>
+  void run(benchmark::State& state, const Launch& launch) {
+    constexpr int kQueued = 256;
+    int queued = 0;
+    for (auto _ : state) {
+      launch();
+      if (++queued % kQueued != 0) continue;
+      state.PauseTiming();
+      stream_->synchronize();
+      state.ResumeTiming();
+    }
+  }
+
+  std::unique_ptr<engine::Engine> engine_;
+  std::shared_ptr<runtime::CudaDevice> device_;
+  std::unique_ptr<runtime::Stream> stream_;
+  runtime::DeviceBuffer memory_;
+  op::Gemm gemm_;
+  std::unique_ptr<engine::PreparedGemm> prepared_;
+  std::unique_ptr<runtime::ContextScope> scope_;
+};
+
+BENCHMARK_DEFINE_F(Dispatch, prepared)(benchmark::State& state) {
+  if (!prepared_) return;
+  run(state, [&] { prepared_->run(stream_->handle()); });
+}
+BENCHMARK_REGISTER_F(Dispatch, prepared)->Name("dispatch/prepared")->Unit(benchmark::kMicrosecond);
+
+BENCHMARK_DEFINE_F(Dispatch, remembered)(benchmark::State& state) {
+  if (!prepared_) return;
+  run(state, [&] { engine_->run(gemm_, nullptr, stream_->handle()); });
+}
+BENCHMARK_REGISTER_F(Dispatch, remembered)->Name("dispatch/engine_run")->Unit(benchmark::kMicrosecond);
+
+BENCHMARK_DEFINE_F(Dispatch, bare)(benchmark::State& state) {
+  if (!prepared_) return;
+  const registry::Kernel& kernel = prepared_->kernel();
+  const plan::Launch launch = kernel.launch(gemm_);
+  const auto artifact = engine_->compile(engine_->find_kernels(gemm_).front().kernel);
+  const runtime::CudaKernel loaded(device_->context(), artifact->cubin, artifact->symbol, launch.dynamic_smem_bytes);
+  const runtime::LaunchRecord record{.grid = {launch.grid[0], launch.grid[1], launch.grid[2]},
+                                     .block = {launch.block[0], launch.block[1], launch.block[2]},
+                                     .dynamic_smem_bytes = launch.dynamic_smem_bytes,
+                                     .stream = stream_->handle(),
+                                     .attributes = nullptr,
+                                     .attribute_count = 0};
+  std::array<void*, 1> parameters = {const_cast<std::byte*>(launch.parameters().data())};
+  const auto& call = device_->context()->driver().launch_kernel;
+  run(state, [&] { benchmark::DoNotOptimize(call.raw(&record, loaded.function(), parameters.data(), nullptr)); });
+}
+BENCHMARK_REGISTER_F(Dispatch, bare)->Name("dispatch/bare_cuLaunchKernelEx")->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,270 @@
+// tilewright_bench: runs the problems of a file against cuBLASLt and says how they compare.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <optional>
+
+#include "cublaslt.hpp"
+#include "report.hpp"
+#include "tilewright/compile/compiler.hpp"
+#include "tilewright_kernels.hpp"
+
+namespace tilewright::bench {
+namespace {
+
+/// cuBLASLt's algorithms from which its best is taken.
+constexpr int kCublasLtAlgorithms = 32;
+constexpr int kSamplesToChoose = 7;
+
+struct BenchOptions {
+  std::vector<std::string> files;
+  std::string device = "cuda";
+  std::string cublaslt_path;
+  std::string json_path;
+  std::string kernel;
+  int workspace_mib = 128;
+  int candidates = 1;
+  bool all = false;
+  bool without_cublaslt = false;
+  MeasureOptions measure;
+};
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+std::vector<Problem> read_all(const BenchOptions& options) {
+  std::vector<Problem> problems;
+  for (const std::string& name : options.files) {
+    std::ifstream file(name);
+    if (!file) throw InvalidArgument(fmt::format("cannot read {}", name));
+    std::ranges::move(read_problems(file, name), std::back_inserter(problems));
+  }
+  for (Problem& problem : problems) {
+    if (!options.kernel.empty()) problem.kernel = options.kernel;
+  }
+  return problems;
+}
+
+/// Runs the problems, one after another.
+class Bench {
+ public:
+  explicit Bench(const BenchOptions& options) : options_(options), engine_(engine_options(options)) {
+    device_ = std::dynamic_pointer_cast<runtime::CudaDevice>(engine_.device());
+    if (device_ == nullptr)
+      throw InvalidArgument("a benchmark needs a GPU, not " + engine_.device()->properties().name);
+    if (!options.without_cublaslt) open_cublaslt();
+  }
+
+  Setting setting(const std::string& command) {
+    const runtime::DeviceProperties& properties = device_->properties();
+    int version = 0;
+    device_->context()->driver().driver_get_version(&version);
+    return {.date = utc_now(),
+            .command = command,
+            .gpu = properties.name,
+            .sm_count = properties.sm_count,
+            .l2_bytes = properties.l2_bytes,
+            .kernel_driver = kernel_driver_version(),
+            .cuda_driver = fmt::format("{}.{}", version / 1000, version % 1000 / 10),
+            .cublaslt = cublaslt_ ? cublaslt_->version() : "",
+            .compiler = engine_.compiler().identity()};
+  }
+
+  /// A failure of one problem is in its report: the others still run.
+  ProblemReport run(const Problem& problem) {
+    ProblemReport report;
+    report.problem = problem;
+    try {
+      compare(report);
+    } catch (const Error& error) {
+      report.failure = error.what();
+    }
+    return report;
+  }
+
+ private:
+  static engine::Options engine_options(const BenchOptions& options) {
+    engine::Options result = engine::Options::from_environment();
+    result.device = options.device;
+    return result;
+  }
+
+  void open_cublaslt() {
+    try {
+      cublaslt_ = std::make_unique<CublasLt>(device_, options_.cublaslt_path,
+                                             static_cast<std::size_t>(options_.workspace_mib) << 20);
+    } catch (const ToolchainNotFound& error) {
+      no_cublaslt_ = error.what();
+    }
+  }
+
+  void compare(ProblemReport& report) {
+    const Problem& problem = report.problem;
+    const OperandSets sets(device_, problem, options_.measure.seed);
+    report.operand_sets = sets.count();
+    std::vector<Contender> contenders = gather(problem, sets, report.notes);
+    verify(problem, sets, contenders, report.rows);
+    time(contenders, sets.count(), report);
+  }
+
+  std::vector<Contender> gather(const Problem& problem, const OperandSets& sets, std::vector<std::string>& notes) {
+    std::vector<Contender> contenders;
+    if (cublaslt_ == nullptr) {
+      notes.push_back("no cuBLASLt: " + (no_cublaslt_.empty() ? "not asked for" : no_cublaslt_));
+    } else {
+      add_cublaslt(problem, sets, contenders, notes);
+    }
+    std::vector<Contender> ours = tilewright_contenders(engine_, problem, sets, options_.all ? 0 : options_.candidates);
+    if (ours.empty()) {
+      notes.push_back(fmt::format("no kernel of ours has \"{}\" in its name for this problem", problem.kernel));
+    } else if (options_.all) {
+      std::ranges::move(ours, std::back_inserter(contenders));
+    } else {
+      add_first_and_best(std::move(ours), sets.count(), "tilewright_best", contenders);
+    }
+    return contenders;
+  }
+
+  void add_cublaslt(const Problem& problem, const OperandSets& sets, std::vector<Contender>& contenders,
+                    std::vector<std::string>& notes) {
+    std::vector<Contender> algorithms = cublaslt_->contenders(problem, sets, kCublasLtAlgorithms);
+    if (algorithms.empty()) {
+      notes.push_back("cuBLASLt has no algorithm for these types and layouts");
+    } else {
+      add_first_and_best(std::move(algorithms), sets.count(), "cublaslt_best", contenders);
+    }
+  }
+
+  /// The first of a ranking, and the one that is fastest here under a name of its own.
+  void add_first_and_best(std::vector<Contender> ranked, int set_count, const std::string& best_name,
+                          std::vector<Contender>& contenders) const {
+    contenders.push_back(ranked.front());
+    if (ranked.size() == 1) return;
+    MeasureOptions brief = options_.measure;
+    brief.samples = kSamplesToChoose;
+    const std::vector<Timing> timings = measure(*device_, ranked, set_count, brief);
+    const auto best = std::ranges::min_element(timings, {}, &Timing::median_us);
+    Contender& winner = ranked[static_cast<std::size_t>(best - timings.begin())];
+    winner.name = best_name;
+    contenders.push_back(std::move(winner));
+  }
+
+  /// Runs each contender once into a spoilt D; one row each. What is wrong, or disagrees with the first, is not timed.
+  void verify(const Problem& problem, const OperandSets& sets, std::vector<Contender>& contenders,
+              std::vector<Row>& rows) {
+    const Verifier verifier(problem, sets);
+    std::optional<Output> first;
+    std::vector<Contender> right;
+    for (Contender& contender : contenders) {
+      sets.spoil_d(0);
+      contender.run(0, nullptr);
+      device_->synchronize(nullptr);
+      Output output{sets.read_d(0)};
+      Verdict verdict = verifier.against_exact(output);
+      if (verdict.right && first) {
+        const std::string disagreement = verifier.disagreement(output, *first);
+        if (!disagreement.empty()) verdict = {.right = false, .reason = disagreement};
+      }
+      rows.push_back({contender.name, contender.detail, verdict, {}});
+      if (!verdict.right) continue;
+      if (!first) first = std::move(output);
+      right.push_back(std::move(contender));
+    }
+    contenders = std::move(right);
+  }
+
+  void time(const std::vector<Contender>& contenders, int set_count, ProblemReport& report) {
+    if (contenders.empty()) return;
+    TelemetryRecorder recorder(device_->properties().ordinal);
+    const std::vector<Timing> timings = measure(*device_, contenders, set_count, options_.measure);
+    report.telemetry = recorder.stop();
+    auto timing = timings.begin();
+    for (Row& row : report.rows) {
+      if (row.verdict.right) row.timing = *timing++;
+    }
+  }
+
+  BenchOptions options_;
+  engine::Engine engine_;
+  std::shared_ptr<runtime::CudaDevice> device_;
+  std::unique_ptr<CublasLt> cublaslt_;
+  std::string no_cublaslt_;
+};
+
+/// 0 all right, 1 a result of ours was wrong, 3 a problem failed.
+int exit_code(const std::vector<ProblemReport>& reports) {
+  const auto is_wrong = [](const Row& row) { return row.contender.starts_with("tilewright") && !row.verdict.right; };
+  int code = 0;
+  for (const ProblemReport& report : reports) {
+    if (std::ranges::any_of(report.rows, is_wrong)) return 1;
+    if (!report.failure.empty()) code = 3;
+  }
+  return code;
+}
+
+int run(const BenchOptions& options, const std::string& command) {
+  const std::vector<Problem> problems = read_all(options);
+  Bench bench(options);
+  const Setting setting = bench.setting(command);
+  print_setting(setting);
+  std::vector<ProblemReport> reports;
+  for (const Problem& problem : problems) {
+    reports.push_back(bench.run(problem));
+    print_problem(reports.back());
+    if (!options.json_path.empty()) write_json(options.json_path, setting, reports);
+  }
+  return exit_code(reports);
+}
+
+}  // namespace
+}  // namespace tilewright::bench
+
+int main(int argc, char** argv) {
+  using namespace tilewright;
+  bench::BenchOptions options;
+  CLI::App app("Times Tilewright's kernels against cuBLASLt, side by side, on the problems of a file.");
+  app.add_option("files", options.files, "problem files: one 'dtype=f16 m=.. n=.. k=..' a line")->required();
+  app.add_option("--device", options.device, "cuda or cuda:N")->capture_default_str();
+  app.add_option("--samples", options.measure.samples, "timed calls of each contender")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app.add_option("--warmups", options.measure.warmups, "untimed calls of each before")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  app.add_option("--warmup-ms", options.measure.warmup_ms, "how long to warm up at least, so that the clock settles")
+      ->check(CLI::Range(0, 60000))
+      ->capture_default_str();
+  app.add_option("--seed", options.measure.seed, "of operands and order")->capture_default_str();
+  app.add_option("--candidates", options.candidates, "how many of our best-ranked kernels compete for tilewright_best")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_flag("--all", options.all, "a row for every kernel of ours that matches");
+  app.add_option("--kernel", options.kernel, "only kernels whose name contains this, whatever the file says");
+  app.add_option("--cublaslt", options.cublaslt_path, "path of libcublasLt; searched when not given");
+  app.add_flag("--no-cublaslt", options.without_cublaslt, "only our kernels");
+  app.add_option("--workspace-mib", options.workspace_mib, "workspace that cuBLASLt may use")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+  app.add_option("--json", options.json_path, "also write everything to this file");
+  CLI11_PARSE(app, argc, argv);
+
+  std::string command;
+  for (int i = 0; i < argc; ++i) command += (i == 0 ? "" : " ") + std::string(argv[i]);
+  try {
+    return bench::run(options, command);
+  } catch (const InvalidArgument& error) {
+    fmt::print(stderr, "tilewright_bench: {}\n", error.what());
+    return 2;
+  } catch (const Error& error) {
+    fmt::print(stderr, "tilewright_bench: {}\n", error.what());
+    return 3;
+  }
+}

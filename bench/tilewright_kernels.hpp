@@ -1,0 +1,18 @@
+// Our side of the comparison: the engine's kernels for a problem as contenders.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "contender.hpp"
+#include "operand_sets.hpp"
+#include "tilewright/engine/engine.hpp"
+
+namespace tilewright::bench {
+
+/// The best-ranked kernels, at most `most` of them (0: all), compiled and prepared on every operand set. Only those
+/// whose name contains the problem's `kernel`. Each is named "tilewright". @throws CompileError, DriverError
+std::vector<Contender> tilewright_contenders(engine::Engine& engine, const Problem& problem, const OperandSets& sets,
+                                             int most);
+
+}  // namespace tilewright::bench

@@ -1,0 +1,165 @@
+// Exact sums, error bounds, comparison.
+#include "verify.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "tilewright/base/float_format.hpp"
+
+namespace tilewright::bench {
+namespace {
+
+constexpr int kSampleCount = 512;
+
+template <class T>
+T load(const std::vector<std::byte>& bytes, std::int64_t index) {
+  T value;
+  std::memcpy(&value, bytes.data() + static_cast<std::size_t>(index) * sizeof(T), sizeof(T));
+  return value;
+}
+
+double element(const std::vector<std::byte>& bytes, DType dtype, std::int64_t index) {
+  switch (dtype) {
+    case DType::f64:
+      return load<double>(bytes, index);
+    case DType::f32:
+    case DType::tf32:
+      return load<float>(bytes, index);
+    case DType::f16:
+      return f16_to_f32(load<std::uint16_t>(bytes, index));
+    case DType::bf16:
+      return bf16_to_f32(load<std::uint16_t>(bytes, index));
+    case DType::s32:
+      return load<std::int32_t>(bytes, index);
+    case DType::s8:
+      return load<std::int8_t>(bytes, index);
+    case DType::u8:
+      return load<std::uint8_t>(bytes, index);
+  }
+  return std::nan("");
+}
+
+std::int64_t offset(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns,
+                    op::MatrixLayout layout) {
+  return layout == op::MatrixLayout::row_major ? row * columns + column : column * rows + row;
+}
+
+/// Relative error of one product of two operands, from their rounding before the multiplication.
+double product_error(op::MathOperation math) {
+  switch (math) {
+    case op::MathOperation::multiply_add:
+      return 0.0;
+    case op::MathOperation::multiply_add_tf32:
+    case op::MathOperation::multiply_add_fast_f16:
+      return 0x1p-10;
+    case op::MathOperation::multiply_add_fast_bf16:
+      return 0x1p-7;
+    case op::MathOperation::multiply_add_fast_f32:
+      return 0x1p-20;
+  }
+  return 0.0;
+}
+
+/// Error of one addition relative to the sum. Tensor cores truncate: one unit in the last place, not half.
+double addition_error(DType accumulator) {
+  switch (accumulator) {
+    case DType::f64:
+      return 0x1p-52;
+    case DType::f16:
+      return 0x1p-10;
+    case DType::s32:
+      return 0.0;
+    default:
+      return 0x1p-23;
+  }
+}
+
+double store_error(DType out) {
+  switch (out) {
+    case DType::f16:
+      return 0x1p-11;
+    case DType::bf16:
+      return 0x1p-8;
+    case DType::f32:
+      return 0x1p-24;
+    default:
+      return 0.0;
+  }
+}
+
+double saturated(double value, DType out) {
+  switch (out) {
+    case DType::s8:
+      return std::clamp(value, -128.0, 127.0);
+    case DType::u8:
+      return std::clamp(value, 0.0, 255.0);
+    default:
+      return value;
+  }
+}
+
+}  // namespace
+
+Verifier::Verifier(const Problem& problem, const OperandSets& sets) : problem_(problem) {
+  const std::vector<std::byte> a = sets.read_a(0);
+  const std::vector<std::byte> b = sets.read_b(0);
+  std::mt19937_64 generator(problem.line.size());
+  const auto below = [&](std::int64_t limit) {
+    return static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(limit));
+  };
+  for (int i = 0; i < kSampleCount; ++i) {
+    Sample sample{i == 0 ? 0 : below(problem.m), i == 0 ? 0 : below(problem.n), 0.0};
+    if (i == 1) sample = {problem.m - 1, problem.n - 1, 0.0};
+    for (std::int64_t k = 0; k < problem.k; ++k) {
+      sample.exact += element(a, problem.dtype, offset(sample.row, k, problem.m, problem.k, problem.a)) *
+                      element(b, problem.dtype, offset(k, sample.column, problem.k, problem.n, problem.b));
+    }
+    sample.exact = saturated(sample.exact, problem.out);
+    samples_.push_back(sample);
+  }
+}
+
+/// For operands of N(0,1) a sum of k products is about sqrt(k) large. Rounded operands give independent errors, which
+/// add as sqrt(k); 8 standard deviations cover any number of elements. Truncated additions add up: 4 k units of them.
+double Verifier::bound(double exact) const {
+  const auto k = static_cast<double>(problem_.k);
+  return 8.0 * std::sqrt(k) * product_error(problem_.math) + 4.0 * k * addition_error(problem_.accumulator) +
+         2.0 * store_error(problem_.out) * std::abs(exact);
+}
+
+std::int64_t Verifier::index(std::int64_t row, std::int64_t column) const {
+  return offset(row, column, problem_.m, problem_.n, problem_.d);
+}
+
+Verdict Verifier::against_exact(const Output& output) const {
+  Verdict verdict;
+  verdict.right = true;
+  for (const Sample& sample : samples_) {
+    const double value = element(output.bytes, problem_.out, index(sample.row, sample.column));
+    const double error = std::abs(value - sample.exact);
+    if (!(error <= bound(sample.exact)) && verdict.right) {  // negated, so that NaN is wrong
+      verdict.right = false;
+      verdict.reason = fmt::format("D[{},{}] is {}, exactly {}, off by more than {:.3g}", sample.row, sample.column,
+                                   value, sample.exact, bound(sample.exact));
+    }
+    verdict.max_error = std::max(verdict.max_error, error);
+    verdict.mean_error += error / kSampleCount;
+  }
+  return verdict;
+}
+
+std::string Verifier::disagreement(const Output& output, const Output& other) const {
+  for (std::int64_t row = 0; row < problem_.m; ++row) {
+    for (std::int64_t column = 0; column < problem_.n; ++column) {
+      const double value = element(output.bytes, problem_.out, index(row, column));
+      const double expected = element(other.bytes, problem_.out, index(row, column));
+      if (std::abs(value - expected) <= 2.0 * bound(expected)) continue;
+      return fmt::format("D[{},{}] is {}, the other's {}", row, column, value, expected);
+    }
+  }
+  return "";
+}
+
+}  // namespace tilewright::bench

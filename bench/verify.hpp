@@ -1,0 +1,49 @@
+// Whether a contender computed the problem: against exact sums at sampled elements, and against another's whole result.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "operand_sets.hpp"
+
+namespace tilewright::bench {
+
+/// D of one contender, on the host.
+struct Output {
+  std::vector<std::byte> bytes;
+};
+
+struct Verdict {
+  bool right = false;
+  double max_error = 0.0;   // largest |d - exact| over the sampled elements
+  double mean_error = 0.0;  // mean of it
+  std::string reason;       // of what is wrong, with the element
+};
+
+class Verifier {
+ public:
+  /// Computes sampled elements of set 0 in f64 (integers exactly).
+  Verifier(const Problem& problem, const OperandSets& sets);
+
+  /// Samples only. An element may be off by what rounding of products, sums and the store can explain.
+  Verdict against_exact(const Output& output) const;
+
+  /// Every element of `output` and `other` may differ by twice that. Empty when they agree.
+  std::string disagreement(const Output& output, const Output& other) const;
+
+ private:
+  struct Sample {
+    std::int64_t row, column;
+    double exact;
+  };
+
+  double bound(double exact) const;
+  std::int64_t index(std::int64_t row, std::int64_t column) const;
+
+  Problem problem_;
+  std::vector<Sample> samples_;
+};
+
+}  // namespace tilewright::bench
