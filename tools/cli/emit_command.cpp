@@ -1,0 +1,69 @@
+// tilewright emit: what a kernel is made of: CUDA C++, PTX, cubin, and the figures of its compile.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+
+#include "tilewright/compile/artifact.hpp"
+#include "tilewright/engine/engine.hpp"
+#include "tools/cli/commands.hpp"
+#include "tools/cli/kernel_choice.hpp"
+#include "tools/cli/output_file.hpp"
+#include "tools/cli/problem.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+struct EmitOptions {
+  ProblemOptions problem;
+  KernelOptions kernel;
+  bool ptx = false;
+  bool stats = false;
+  std::string cubin;
+};
+
+std::string count(const std::optional<int>& value) { return value ? std::to_string(*value) : "unknown"; }
+
+void print_stats(const compile::Artifact& artifact, const plan::Launch& launch) {
+  fmt::print("kernel        {}\n", artifact.name);
+  fmt::print("target        {}\n", artifact.target.name());
+  fmt::print("compiler      {}\n", artifact.compiler);
+  fmt::print("compile       {:.1f} ms\n", artifact.compile_ms);
+  fmt::print("registers     {} a thread\n", count(artifact.registers));
+  fmt::print("spills        {} bytes a thread\n", count(artifact.spill_bytes));
+  fmt::print("shared memory {} bytes static, {} dynamic\n", artifact.static_smem_bytes, launch.dynamic_smem_bytes);
+  fmt::print("block         {} threads\n", launch.block[0]);
+  fmt::print("grid          {} CTAs\n", launch.grid[0]);
+  fmt::print("cubin         {} bytes\n", artifact.cubin.size());
+}
+
+ExitCode run(const EmitOptions& options) {
+  if (!options.cubin.empty()) check_output(options.cubin);
+  const Problem problem(options.problem);
+  engine::Engine engine(engine_options(options.kernel));
+  const registry::KernelPtr kernel = choose_kernel(engine, problem.gemm(), options.kernel).kernel;
+  if (!options.ptx && !options.stats && options.cubin.empty()) {
+    fmt::print("{}", kernel->source().text);
+    return ExitCode::ok;
+  }
+  const std::shared_ptr<const compile::Artifact> artifact = engine.compile(kernel);
+  if (options.ptx) fmt::print("{}", artifact->ptx);
+  if (options.stats) print_stats(*artifact, kernel->launch(problem.gemm()));
+  if (!options.cubin.empty()) write_output(options.cubin, artifact->cubin);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+Command add_emit_command(CLI::App& parent) {
+  CLI::App* app =
+      parent.add_subcommand("emit", "print the CUDA C++ of the kernel for a problem, or what it compiles to");
+  const auto options = std::make_shared<EmitOptions>();
+  add_problem_options(*app, options->problem);
+  add_kernel_options(*app, options->kernel, true);
+  app->add_flag("--ptx", options->ptx, "compile and print the PTX");
+  app->add_option("--cubin", options->cubin, "compile and write the cubin")->type_name("FILE");
+  app->add_flag("--stats", options->stats, "compile and print registers, spills and shared memory");
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,138 @@
+#include "tools/cli/kernel_choice.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+#include <vector>
+
+#include "tilewright/base/text.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+constexpr std::size_t kNearNames = 3;
+
+// Levenshtein's distance.
+std::size_t edit_distance(const std::string& x, const std::string& y) {
+  std::vector<std::size_t> row(y.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= x.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= y.size(); ++j) {
+      const std::size_t replace = diagonal + (x[i - 1] == y[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
+    }
+  }
+  return row.back();
+}
+
+[[noreturn]] void throw_unknown(const std::string& name, const std::vector<engine::RankedKernel>& ranked) {
+  std::vector<std::string> names;
+  for (const engine::RankedKernel& candidate : ranked) names.push_back(candidate.kernel->name());
+  const std::string wanted = printable(name, 200);
+  const auto nearer = [&](const std::string& x, const std::string& y) {
+    return edit_distance(wanted, x) < edit_distance(wanted, y);
+  };
+  std::sort(names.begin(), names.end(), nearer);
+  names.resize(std::min(names.size(), kNearNames));
+  throw InvalidArgument(
+      fmt::format("no kernel for this problem is named '{}'; near: {}", wanted, fmt::join(names, ", ")));
+}
+
+[[noreturn]] void throw_none(const engine::Explanation& explanation, const Target& target) {
+  std::string reasons;
+  for (const registry::RefusedKernel& refused : explanation.refused) {
+    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", refused.name, refused.reason);
+  }
+  throw InvalidArgument(fmt::format("no kernel for this problem on {}: {}", target.name(), reasons));
+}
+
+plan::OpClass parse_op_class(const KernelOptions& options, const std::array<int, 3>& instruction) {
+  const bool is_scalar = instruction == std::array<int, 3>{1, 1, 1};
+  if (options.op_class.empty()) return is_scalar ? plan::OpClass::simt : plan::OpClass::tensor_op;
+  for (const plan::OpClass op_class : {plan::OpClass::simt, plan::OpClass::tensor_op}) {
+    if (options.op_class == plan::name(op_class)) return op_class;
+  }
+  throw InvalidArgument(fmt::format("--op-class is simt or tensor_op, got '{}'", printable(options.op_class, 40)));
+}
+
+plan::Design read_design(const op::GemmDescription& description, const Target& target, const KernelOptions& options) {
+  plan::Design design;
+  design.target = target;
+  plan::TileDescription& tile = design.tile;
+  tile.threadblock_shape = parse_shape(options.tile, "--tile");
+  if (options.stages != 0) tile.stages = options.stages;
+  if (!options.warps.empty()) tile.warp_count = parse_shape(options.warps, "--warps");
+  if (options.swizzle != 0) design.raster.width = options.swizzle;
+  plan::MathInstruction& math = tile.math_instruction;
+  if (!options.instruction.empty()) math.shape = parse_shape(options.instruction, "--instruction");
+  math.op_class = parse_op_class(options, math.shape);
+  math.element_a = description.a.element;
+  math.element_b = description.b.element;
+  math.element_accumulator = description.accumulator;
+  math.math_operation = description.math;
+  return design;
+}
+
+void refuse_lone_design_options(const KernelOptions& options) {
+  const bool has_parts = options.stages != 0 || options.swizzle != 0 || !options.warps.empty() ||
+                         !options.instruction.empty() || !options.op_class.empty();
+  if (has_parts && !options.has_design()) {
+    throw InvalidArgument(
+        "--stages, --warps, --instruction, --op-class and --swizzle belong to a design: give --tile too");
+  }
+  if (options.has_design() && !options.kernel.empty())
+    throw InvalidArgument("give either --kernel or --tile, not both");
+}
+
+}  // namespace
+
+std::array<int, 3> parse_shape(const std::string& text, const char* option) {
+  std::array<int, 3> shape{};
+  const std::vector<std::string> parts = split(text, 'x');
+  bool is_good = parts.size() == shape.size();
+  for (std::size_t i = 0; is_good && i < shape.size(); ++i) {
+    const char* end = parts[i].data() + parts[i].size();
+    const auto [stop, status] = std::from_chars(parts[i].data(), end, shape[i]);
+    is_good = status == std::errc() && stop == end && shape[i] > 0;
+  }
+  if (!is_good)
+    throw InvalidArgument(
+        fmt::format("{} is three positive numbers such as 128x128x8, got '{}'", option, printable(text, 60)));
+  return shape;
+}
+
+engine::Options engine_options(const KernelOptions& options) {
+  engine::Options result = engine::Options::from_environment();
+  if (options.device != "auto") result.device = options.device;
+  return result;
+}
+
+Target choose_target(const engine::Engine& engine, const KernelOptions& options) {
+  if (options.target.empty()) return engine.device()->properties().target;
+  return parse_target(options.target).value_or_throw();
+}
+
+ChosenKernel choose_kernel(const engine::Engine& engine, const op::Gemm& gemm, const KernelOptions& options) {
+  refuse_lone_design_options(options);
+  const Target target = choose_target(engine, options);
+  if (options.has_design()) {
+    const op::GemmDescription description = op::describe(gemm);
+    const registry::KernelPtr kernel = engine.make_kernel(description, read_design(description, target, options));
+    kernel->supports(gemm).or_throw();
+    return {kernel, "explicit design"};
+  }
+  const std::vector<engine::RankedKernel> ranked = engine.find_kernels(gemm, {}, target);
+  if (ranked.empty()) throw_none(engine.explain(gemm, {}, target), target);
+  for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
+    if (ranked[rank].kernel->name().find(options.kernel) == std::string::npos) continue;
+    return {ranked[rank].kernel,
+            fmt::format("number {} of {}, predicted {:.1f} us", rank + 1, ranked.size(), ranked[rank].estimate_us)};
+  }
+  throw_unknown(options.kernel, ranked);
+}
+
+}  // namespace tilewright::cli

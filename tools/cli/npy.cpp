@@ -1,0 +1,237 @@
+#include "tools/cli/npy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "tilewright/base/text.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+// NumPy writes about 80 characters for a matrix, and itself refuses to evaluate more than 10000.
+constexpr std::size_t kLongestHeader = 10000;
+
+struct TypeRow {
+  DType dtype;
+  std::string_view descr;
+};
+constexpr std::array<TypeRow, 6> kTypes{{
+    {DType::f64, "<f8"},
+    {DType::f32, "<f4"},
+    {DType::f16, "<f2"},
+    {DType::s32, "<i4"},
+    {DType::s8, "|i1"},
+    {DType::u8, "|u1"},
+}};
+
+std::optional<DType> dtype_of(std::string_view descr) {
+  for (const TypeRow& row : kTypes) {
+    if (descr == row.descr) return row.dtype;
+  }
+  return std::nullopt;
+}
+
+// The header is a Python dictionary of strings, booleans and tuples of integers; this reads just that.
+class DictionaryReader {
+ public:
+  explicit DictionaryReader(std::string_view text) : text_(text) {}
+
+  bool take(char expected) {
+    skip_spaces();
+    if (text_.empty() || text_.front() != expected) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+
+  std::optional<std::string> string() {
+    for (const char quote : {'\'', '"'}) {
+      if (!take(quote)) continue;
+      const std::size_t end = text_.find(quote);
+      if (end == std::string_view::npos) return std::nullopt;
+      std::string value(text_.substr(0, end));
+      text_.remove_prefix(end + 1);
+      return value;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<bool> boolean() {
+    skip_spaces();
+    for (const auto& [word, value] : {std::pair<std::string_view, bool>{"True", true}, {"False", false}}) {
+      if (!text_.starts_with(word)) continue;
+      text_.remove_prefix(word.size());
+      return value;
+    }
+    return std::nullopt;
+  }
+
+  /// A tuple of integers, as text: one that does not fit can still be shown.
+  std::optional<std::vector<std::string>> integers() {
+    std::vector<std::string> values;
+    if (!take('(')) return std::nullopt;
+    while (!take(')')) {
+      skip_spaces();
+      const std::size_t length = std::min(text_.find_first_not_of("-0123456789"), text_.size());
+      if (length == 0) return std::nullopt;
+      values.emplace_back(text_.substr(0, length));
+      text_.remove_prefix(length);
+      if (take(',')) continue;
+      if (!take(')')) return std::nullopt;
+      return values;
+    }
+    return values;
+  }
+
+ private:
+  void skip_spaces() { text_.remove_prefix(std::min(text_.find_first_not_of(" \t\n"), text_.size())); }
+
+  std::string_view text_;
+};
+
+struct Fields {
+  std::optional<std::string> descr;
+  std::optional<bool> fortran_order;
+  std::optional<std::vector<std::string>> shape;
+};
+
+Result<Fields> read_fields(std::string_view text) {
+  DictionaryReader reader(text);
+  const Refusal malformed = refuse("its header is not the dictionary of a .npy file: {}", printable(text, 60));
+  Fields fields;
+  if (!reader.take('{')) return malformed;
+  while (!reader.take('}')) {
+    const std::optional<std::string> key = reader.string();
+    if (!key || !reader.take(':')) return malformed;
+    if (*key == "descr") {
+      fields.descr = reader.string();
+      if (!fields.descr) return refuse("its dtype is a structure: save one plain array of numbers");
+    } else if (*key == "fortran_order") {
+      fields.fortran_order = reader.boolean();
+    } else if (*key == "shape") {
+      fields.shape = reader.integers();
+    } else {
+      return malformed;
+    }
+    reader.take(',');
+  }
+  if (!fields.descr || !fields.fortran_order || !fields.shape) return malformed;
+  return fields;
+}
+
+std::optional<std::int64_t> parse_extent(const std::string& digits) {
+  const bool is_plain = !digits.empty() && digits.size() <= 18 && digits.find('-') == std::string::npos;
+  return is_plain ? std::optional<std::int64_t>(std::stoll(digits)) : std::nullopt;
+}
+
+Result<NpyHeader> check_fields(const Fields& fields) {
+  NpyHeader header;
+  const std::string descr = printable(*fields.descr, 20);
+  const std::optional<DType> dtype = dtype_of(*fields.descr);
+  if (!dtype) {
+    if (fields.descr->starts_with('>'))
+      return refuse("its dtype '{}' is big endian: .astype('<{}')", descr, descr.substr(1));
+    return refuse("its dtype '{}' is none of f8 f4 f2 i4 i1 u1: convert with .astype(numpy.float32)", descr);
+  }
+  header.dtype = *dtype;
+  if (*fields.fortran_order) {
+    return refuse("it is in Fortran order: save numpy.ascontiguousarray(x), or x.T and pass --transpose");
+  }
+  if (fields.shape->size() != 2) return refuse("it has {} dimensions: .reshape it to a matrix", fields.shape->size());
+  const std::optional<std::int64_t> rows = parse_extent((*fields.shape)[0]);
+  const std::optional<std::int64_t> columns = parse_extent((*fields.shape)[1]);
+  std::int64_t elements = 0;
+  std::int64_t size = 0;
+  if (!rows || !columns || __builtin_mul_overflow(*rows, *columns, &elements) ||
+      __builtin_mul_overflow(elements, std::int64_t{bytes(*dtype)}, &size)) {
+    return refuse("its shape ({},{}) is impossible", printable((*fields.shape)[0], 30),
+                  printable((*fields.shape)[1], 30));
+  }
+  header.rows = *rows;
+  header.columns = *columns;
+  return header;
+}
+
+std::size_t little_endian(std::span<const std::byte> digits) {
+  std::size_t value = 0;
+  for (std::size_t i = digits.size(); i-- > 0;) value = value << 8 | std::to_integer<std::size_t>(digits[i]);
+  return value;
+}
+
+}  // namespace
+
+Result<NpyHeader> parse_npy_header(std::span<const std::byte> file) {
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  if (!text.starts_with(kMagic)) return refuse("it is not a .npy file");
+  if (file.size() < kMagic.size() + 4) return refuse("it ends inside its header, at byte {}", file.size());
+  const int major = std::to_integer<int>(file[kMagic.size()]);
+  if (major < 1 || major > 3) return refuse("its format version {} is none of 1, 2, 3", major);
+  const std::size_t length_digits = major == 1 ? 2 : 4;
+  const std::size_t begin = kMagic.size() + 2 + length_digits;
+  if (file.size() < begin) return refuse("it ends inside its header, at byte {}", file.size());
+  const std::size_t length = little_endian(file.subspan(kMagic.size() + 2, length_digits));
+  if (length > kLongestHeader) return refuse("its header claims {} bytes, more than {}", length, kLongestHeader);
+  if (file.size() - begin < length) return refuse("it ends inside its header, at byte {}", file.size());
+  const Result<Fields> fields = read_fields(text.substr(begin, length));
+  if (!fields) return fields.refusal();
+  Result<NpyHeader> header = check_fields(*fields);
+  if (!header) return header;
+  NpyHeader complete = *header;
+  complete.data_offset = static_cast<std::int64_t>(begin + length);
+  return complete;
+}
+
+op::Tensor NpyMatrix::tensor() const { return op::matrix(data.data(), dtype, rows, columns); }
+
+NpyMatrix read_npy(const std::string& path) {
+  const auto fail = [&](const std::string& why) { throw InvalidArgument(fmt::format("{}: {}", printable(path), why)); };
+  std::ifstream file(path, std::ios::binary);
+  std::vector<std::byte> head(kLongestHeader + 16);
+  if (!file) fail("cannot be opened");
+  file.read(reinterpret_cast<char*>(head.data()), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(file.gcount()));
+  if (file.bad()) fail("cannot be read");
+  const Result<NpyHeader> header = parse_npy_header(head);
+  if (!header) fail(header.reason());
+
+  NpyMatrix matrix{header->dtype, header->rows, header->columns, {}};
+  const std::int64_t size = header->rows * header->columns * bytes(header->dtype);
+  file.clear();
+  file.seekg(0, std::ios::end);
+  const std::int64_t available = static_cast<std::int64_t>(file.tellg()) - header->data_offset;
+  if (available < size) {
+    fail(fmt::format("it is truncated: a {} matrix ({},{}) needs {} bytes of data, it has {}", name(header->dtype),
+                     header->rows, header->columns, size, std::max<std::int64_t>(0, available)));
+  }
+  matrix.data.resize(static_cast<std::size_t>(size));
+  file.seekg(header->data_offset);
+  if (!file.read(reinterpret_cast<char*>(matrix.data.data()), size)) fail("cannot be read");
+  return matrix;
+}
+
+std::vector<std::byte> npy_bytes(const NpyMatrix& matrix) {
+  const auto row =
+      std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeRow& r) { return r.dtype == matrix.dtype; });
+  TILEWRIGHT_CHECK(row != kTypes.end(), "a .npy file cannot hold {}", name(matrix.dtype));
+  std::string dictionary = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}), }}", row->descr,
+                                       matrix.rows, matrix.columns);
+  // The data begins at a multiple of 64 bytes, and the header ends with a line feed.
+  const std::size_t prefix = kMagic.size() + 4;
+  dictionary.append(63 - (prefix + dictionary.size()) % 64, ' ');
+  dictionary += '\n';
+  std::string header(kMagic);
+  header += {'\x01', '\x00', static_cast<char>(dictionary.size() & 0xff), static_cast<char>(dictionary.size() >> 8)};
+  header += dictionary;
+
+  std::vector<std::byte> file(header.size() + matrix.data.size());
+  std::memcpy(file.data(), header.data(), header.size());
+  if (!matrix.data.empty()) std::memcpy(file.data() + header.size(), matrix.data.data(), matrix.data.size());
+  return file;
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,48 @@
+// NumPy's .npy files of matrices: format versions 1.0 to 3.0, C order, little endian.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tilewright/base/dtype.hpp"
+#include "tilewright/base/support.hpp"
+#include "tilewright/op/tensor.hpp"
+
+namespace tilewright::cli {
+
+struct NpyHeader {
+  DType dtype = DType::f32;  // f64, f32, f16, s8, u8 or s32
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t data_offset = 0;  // bytes from the start of the file
+
+  bool operator==(const NpyHeader&) const = default;
+};
+
+/// Reads the header that the file begins with; `file` need not hold the data. Refuses, with what is wrong and where
+/// there is one the NumPy call that mends it: another format or version, a header that is cut or longer than any
+/// matrix needs, other types, big endian, Fortran order, ranks other than 2, and shapes whose bytes overflow.
+/// Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+Result<NpyHeader> parse_npy_header(std::span<const std::byte> file);
+
+/// A matrix, row by row, packed.
+struct NpyMatrix {
+  DType dtype = DType::f32;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::vector<std::byte> data;
+
+  /// The matrix in this object's memory.
+  op::Tensor tensor() const;
+};
+
+/// @throws InvalidArgument naming the file when it cannot be opened, is refused, or has fewer bytes than its shape.
+NpyMatrix read_npy(const std::string& path);
+
+/// The file's bytes, format version 1.0. @pre the type is one that .npy has: not bf16, not tf32
+std::vector<std::byte> npy_bytes(const NpyMatrix& matrix);
+
+}  // namespace tilewright::cli

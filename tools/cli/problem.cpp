@@ -1,0 +1,193 @@
+#include "tools/cli/problem.hpp"
+
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+#include "tilewright/base/text.hpp"
+#include "tilewright/op/fill.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+constexpr std::uint64_t kAlignment = 256;                        // bytes, as the device's pool aligns
+constexpr std::uint64_t kPlaceholder = std::uint64_t{1} << 60;   // between two operands' addresses
+constexpr std::int64_t kLargestOperand = std::int64_t{1} << 46;  // bytes: beyond any machine's memory
+
+DType read_dtype(const std::string& text, const char* option) {
+  const std::optional<DType> type = parse_dtype(text);
+  if (!type) {
+    throw InvalidArgument(
+        fmt::format("{}: unknown type '{}': known are f64 f32 tf32 f16 bf16 s32 s8 u8", option, printable(text, 40)));
+  }
+  return *type;
+}
+
+op::MatrixLayout layout_of(const OperandOptions& operand) {
+  return operand.is_transposed ? op::MatrixLayout::column_major : op::MatrixLayout::row_major;
+}
+
+DType default_output(DType input) { return is_integer(input) ? DType::s32 : input; }
+
+// Extents of a file's matrix as the operand that it holds, perhaps transposed.
+op::Dims extents(const NpyMatrix& file, const OperandOptions& operand) {
+  return operand.is_transposed ? op::Dims{file.columns, file.rows} : op::Dims{file.rows, file.columns};
+}
+
+op::Tensor placeholder(int index, DType type, op::Dims shape, const OperandOptions& operand) {
+  return op::matrix(kPlaceholder * static_cast<std::uint64_t>(index + 1), type, shape[0], shape[1], layout_of(operand),
+                    operand.ld);
+}
+
+// Integers whose sums of k products every accumulator of the problem holds exactly.
+std::int64_t integer_limit(const op::Gemm& gemm) {
+  const double exact = gemm.accumulator == DType::f16 ? 0x1p11 : gemm.accumulator == DType::f32 ? 0x1p24 : 0x1p31;
+  const double limit = std::sqrt(exact / static_cast<double>(std::max<std::int64_t>(1, gemm.k())));
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(limit), 1, 8);
+}
+
+}  // namespace
+
+Problem::Problem(const ProblemOptions& options) : options_(options) {
+  read_files();
+  choose_types();
+  choose_shapes();
+  for (const auto& [role, operand] : {std::pair{"A", &gemm_.a}, {"B", &gemm_.b}, {"C", &gemm_.c}, {"D", &gemm_.d}}) {
+    if (op::view_matrix(*operand, role) && op::span_bytes(*operand) > kLargestOperand) {
+      throw InvalidArgument(fmt::format("{} of shape {} needs {} bytes, more than any memory", role,
+                                        op::to_string(operand->shape), op::span_bytes(*operand)));
+    }
+  }
+  op::validate(gemm_).or_throw();
+}
+
+void Problem::read_files() {
+  const bool has_files = !options_.a.file.empty() || !options_.b.file.empty();
+  const bool has_extents = options_.m >= 0 || options_.n >= 0 || options_.k >= 0;
+  if (has_files && (options_.a.file.empty() || options_.b.file.empty()))
+    throw InvalidArgument("--a and --b belong together");
+  if (has_files && has_extents) throw InvalidArgument("give either files (--a --b) or extents (--m --n --k), not both");
+  for (const auto& [letter, extent] : {std::pair{'m', options_.m}, {'n', options_.n}, {'k', options_.k}}) {
+    if (!has_files && extent == -1)
+      throw InvalidArgument(fmt::format("--{} is missing: give --a and --b, or --m --n --k", letter));
+    if (extent < -1) throw InvalidArgument(fmt::format("--{} must not be negative, got {}", letter, extent));
+  }
+  if (has_files) {
+    a_.push_back(read_npy(options_.a.file));
+    b_.push_back(read_npy(options_.b.file));
+  }
+  if (!options_.c.file.empty()) c_.push_back(read_npy(options_.c.file));
+}
+
+void Problem::choose_types() {
+  const auto operand_type = [&](const std::vector<NpyMatrix>& file, const std::string& path) {
+    const std::optional<DType> asked =
+        options_.dtype.empty() ? std::nullopt : std::optional(read_dtype(options_.dtype, "--dtype"));
+    const DType stored = asked == DType::tf32 ? DType::f32 : asked.value_or(DType::f32);
+    if (file.empty()) return stored;
+    const DType held = file.front().dtype;
+    const bool converts = held == DType::f32 && asked == DType::bf16;
+    if (asked && held != stored && !converts) {
+      throw InvalidArgument(fmt::format("{} holds {}, --dtype says {}: only f32 is converted, to bf16 or tf32",
+                                        printable(path), name(held), name(*asked)));
+    }
+    return asked ? stored : held;
+  };
+  gemm_.a.dtype = operand_type(a_, options_.a.file);
+  gemm_.b.dtype = operand_type(b_, options_.b.file);
+  gemm_.accumulator = options_.accumulator.empty() ? op::default_accumulator(gemm_.a.dtype)
+                                                   : read_dtype(options_.accumulator, "--accumulator");
+  gemm_.d.dtype =
+      options_.out_dtype.empty() ? default_output(gemm_.a.dtype) : read_dtype(options_.out_dtype, "--out-dtype");
+  gemm_.c.dtype = gemm_.d.dtype;
+  if (!c_.empty() && c_.front().dtype != gemm_.d.dtype &&
+      !(c_.front().dtype == DType::f32 && gemm_.d.dtype == DType::bf16)) {
+    throw InvalidArgument(fmt::format("{} holds {}, C and D are {}: convert it, or choose --out-dtype",
+                                      printable(options_.c.file), name(c_.front().dtype), name(gemm_.d.dtype)));
+  }
+  if (options_.math.empty()) {
+    const bool is_tf32 = !options_.dtype.empty() && parse_dtype(options_.dtype) == DType::tf32;
+    gemm_.math = is_tf32 ? op::MathOperation::multiply_add_tf32 : op::MathOperation::multiply_add;
+  } else {
+    const std::optional<op::MathOperation> math = op::parse_math_operation(options_.math);
+    if (!math) throw InvalidArgument(fmt::format("--math: unknown operation '{}'", printable(options_.math, 40)));
+    gemm_.math = *math;
+  }
+  gemm_.alpha = options_.alpha;
+  gemm_.beta = options_.beta;
+  const DType compute = op::default_compute(gemm_.accumulator, gemm_.d.dtype);
+  gemm_.epilogue = op::named_epilogue(options_.epilogue, gemm_.d.dtype, compute).value_or_throw();
+  if (options_.fill != "integer" && options_.fill != "normal") {
+    throw InvalidArgument(fmt::format("--fill is 'integer' or 'normal', got '{}'", printable(options_.fill, 40)));
+  }
+}
+
+void Problem::choose_shapes() {
+  const op::Dims a = a_.empty() ? op::Dims{options_.m, options_.k} : extents(a_.front(), options_.a);
+  const op::Dims b = b_.empty() ? op::Dims{options_.k, options_.n} : extents(b_.front(), options_.b);
+  const op::Dims d = {a[0], b[1]};
+  const op::Dims c = c_.empty() ? d : extents(c_.front(), options_.c);
+  if (c_.empty() && !a_.empty() && op::reads_source(gemm_)) throw InvalidArgument("beta is not 0: --c is missing");
+  gemm_.a = placeholder(0, gemm_.a.dtype, a, options_.a);
+  gemm_.b = placeholder(1, gemm_.b.dtype, b, options_.b);
+  gemm_.c = placeholder(2, gemm_.c.dtype, c, options_.c);
+  gemm_.d = placeholder(3, gemm_.d.dtype, d, options_.d);
+}
+
+void Problem::materialize() {
+  const std::array<op::Tensor*, 4> operands{&gemm_.a, &gemm_.b, &gemm_.c, &gemm_.d};
+  std::uint64_t total = 0;
+  for (const op::Tensor* operand : operands) total += static_cast<std::uint64_t>(op::span_bytes(*operand)) + kAlignment;
+  struct sysinfo machine {};
+  const bool is_known = sysinfo(&machine) == 0;
+  if (is_known && total > machine.totalram * machine.mem_unit) {
+    throw InvalidArgument(fmt::format("the matrices need {} MiB, this machine has {} MiB", total >> 20,
+                                      (machine.totalram * machine.mem_unit) >> 20));
+  }
+  for (op::Tensor* operand : operands) {
+    memory_.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(op::span_bytes(*operand)) + kAlignment));
+    const auto address = reinterpret_cast<std::uint64_t>(memory_.back().get());
+    operand->address = (address + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  fill(gemm_.a, a_, options_.a, 0);
+  fill(gemm_.b, b_, options_.b, 1);
+  fill(gemm_.c, c_, options_.c, 2);
+  op::fill_poison(gemm_.d);
+}
+
+void Problem::fill(const op::Tensor& tensor, const std::vector<NpyMatrix>& file, const OperandOptions& operand,
+                   std::uint64_t stream) const {
+  const std::uint64_t seed = options_.seed * 4 + stream;
+  const std::int64_t limit = integer_limit(gemm_);
+  if (!file.empty()) {
+    const op::Tensor held = file.front().tensor();
+    op::copy_elements(operand.is_transposed ? op::transposed(held) : held, tensor);
+  } else if (options_.fill == "normal") {
+    op::fill_normal(tensor, is_integer(tensor.dtype) ? 16.0 : 1.0, seed);
+  } else {
+    op::fill_integers(tensor, tensor.dtype == DType::u8 ? 0 : -limit, limit == 1 ? 1 : limit - 1, seed);
+  }
+}
+
+NpyMatrix Problem::output() const {
+  const op::Tensor d = options_.d.is_transposed ? op::transposed(gemm_.d) : gemm_.d;
+  NpyMatrix matrix{d.dtype == DType::bf16 ? DType::f32 : d.dtype, d.shape[0], d.shape[1], {}};
+  matrix.data.resize(static_cast<std::size_t>(matrix.rows * matrix.columns * bytes(matrix.dtype)));
+  op::copy_elements(d, matrix.tensor());
+  return matrix;
+}
+
+std::string to_string(const op::Gemm& gemm) {
+  const auto operand = [](const op::Tensor& tensor) {
+    return fmt::format("{} {}", name(tensor.dtype), op::name(op::view_matrix(tensor, "operand")->layout));
+  };
+  return fmt::format("{}x{}x{}: {} * {} -> {}, {} accumulated in {}, {}, alpha {}, beta {}", gemm.m(), gemm.n(),
+                     gemm.k(), operand(gemm.a), operand(gemm.b), operand(gemm.d), op::name(gemm.math),
+                     name(gemm.accumulator), gemm.epilogue.name, gemm.alpha, gemm.beta);
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,45 @@
+// The problem that a command line describes: files or random numbers, as matrices in host memory.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "tilewright/op/gemm.hpp"
+#include "tools/cli/npy.hpp"
+#include "tools/cli/problem_options.hpp"
+
+namespace tilewright::cli {
+
+class Problem {
+ public:
+  /// Reads the files and checks the problem. Allocates nothing for it yet: addresses are placeholders, aligned as
+  /// device memory is. @throws InvalidArgument with one line on what is wrong
+  explicit Problem(const ProblemOptions& options);
+
+  const op::Gemm& gemm() const { return gemm_; }
+
+  /// Gives every operand memory: inputs from the files or the seed, D poisoned with NaN.
+  /// @throws InvalidArgument when this machine has not enough
+  void materialize();
+
+  /// D as a .npy file holds it: bf16 widened to f32; transposed where asked for. @pre materialize()
+  NpyMatrix output() const;
+
+ private:
+  void read_files();
+  void choose_types();
+  void choose_shapes();
+  void fill(const op::Tensor& tensor, const std::vector<NpyMatrix>& file, const OperandOptions& operand,
+            std::uint64_t stream) const;
+
+  ProblemOptions options_;
+  std::vector<NpyMatrix> a_, b_, c_;  // none or one
+  op::Gemm gemm_;
+  std::vector<std::unique_ptr<std::byte[]>> memory_;
+};
+
+/// "512x256x128: f32 row * f32 row -> f32 row, accumulated in f32, linear_combination, alpha 1, beta 0"
+std::string to_string(const op::Gemm& gemm);
+
+}  // namespace tilewright::cli

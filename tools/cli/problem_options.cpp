@@ -1,0 +1,55 @@
+#include "tools/cli/problem_options.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace tilewright::cli {
+namespace {
+
+void add_operand(CLI::App& command, const std::string& letter, OperandOptions& operand, const char* transposed) {
+  command.add_flag("--transpose-" + letter, operand.is_transposed, transposed);
+  command.add_option("--ld" + letter, operand.ld, "leading dimension in elements (default: packed)");
+}
+
+}  // namespace
+
+void add_problem_options(CLI::App& command, ProblemOptions& options) {
+  command.add_option("--a", options.a.file, "A, m x k, a .npy file of f64, f32, f16, i8 or u8")->type_name("FILE");
+  command.add_option("--b", options.b.file, "B, k x n")->type_name("FILE");
+  command.add_option("--c", options.c.file, "C, m x n, read where beta is not 0")->type_name("FILE");
+  command.add_option("--m", options.m, "rows of D, for random inputs in place of files");
+  command.add_option("--n", options.n, "columns of D");
+  command.add_option("--k", options.k, "length of the sums");
+  command.add_option("--seed", options.seed, "seed of the random inputs");
+  command.add_option("--fill", options.fill, "random inputs: 'integer' makes every sum exact, or 'normal'");
+  add_operand(command, "a", options.a, "the file holds A transposed: A is column-major");
+  add_operand(command, "b", options.b, "the file holds B transposed: B is column-major");
+  add_operand(command, "c", options.c, "the file holds C transposed: C is column-major");
+  add_operand(command, "d", options.d, "write D transposed: D is column-major");
+  command.add_option("--alpha", options.alpha, "D = epilogue(alpha * A * B + beta * C)");
+  command.add_option("--beta", options.beta, "0 never reads C");
+  command.add_option("--dtype", options.dtype,
+                     "f64 f32 tf32 f16 bf16 s8 u8; default: the files'. bf16 and tf32 take files of f32");
+  command.add_option("--accumulator", options.accumulator,
+                     "type of the sums; default f64 for f64, s32 for integers, else f32");
+  command.add_option("--out-dtype", options.out_dtype,
+                     "type of C and D; default: A's, s32 for integers. A D of bf16 is written as f32, exactly");
+  command.add_option("--math", options.math,
+                     "multiply_add, or for f32: multiply_add_tf32, multiply_add_fast_f16, _fast_bf16, _fast_f32");
+  command.add_option("--epilogue", options.epilogue,
+                     "linear_combination, clamp, relu, leaky_relu, tanh, sigmoid, silu, hardswish, gelu");
+}
+
+void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_target) {
+  command.add_option("--device", options.device, "auto, cuda:N, emulator:sm_80 or emulator:sm_90a");
+  if (with_target) command.add_option("--target", options.target, "sm_80 .. sm_90a; default: the device's");
+  command.add_option("--kernel", options.kernel,
+                     "a kernel's name; a part of it takes the best-ranked kernel that has it");
+  command.add_option("--tile", options.tile, "a design of your own: the CTA's m x n x k, such as 128x128x8");
+  command.add_option("--stages", options.stages, "shared-memory buffers in flight");
+  command.add_option("--warps", options.warps, "warps along m, n, k, such as 2x4x1");
+  command.add_option("--instruction", options.instruction, "1x1x1 on CUDA cores, or a tensor-core shape: 16x8x16");
+  command.add_option("--op-class", options.op_class, "simt or tensor_op; default: by the instruction");
+  command.add_option("--swizzle", options.swizzle, "tile columns walked together: 1, 2, 4 or 8");
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,52 @@
+// The options that describe a problem and how to solve it: the same for gemm, find and emit.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace tilewright::cli {
+
+/// One operand's options. A layout is chosen by transposition: the file of a transposed operand holds its transpose,
+/// row by row, so that the operand itself is column-major and nothing is copied.
+struct OperandOptions {
+  std::string file;
+  bool is_transposed = false;
+  std::int64_t ld = 0;  // elements; 0: packed
+};
+
+struct ProblemOptions {
+  OperandOptions a, b, c, d;
+  std::int64_t m = -1, n = -1, k = -1;  // of a random problem; -1: not given
+  std::uint64_t seed = 0;
+  std::string fill = "integer";
+  double alpha = 1.0;
+  double beta = 0.0;
+  std::string dtype;        // empty: the files', or f32
+  std::string accumulator;  // empty: the type's own, and so on
+  std::string out_dtype;
+  std::string math;
+  std::string epilogue = "linear_combination";
+};
+
+/// Which kernel: the best one, one by name, or a design of the caller's own.
+struct KernelOptions {
+  std::string device = "auto";
+  std::string target;  // empty: the device's
+  std::string kernel;
+  std::string tile, warps, instruction, op_class;  // "128x128x8", "2x4x1", "16x8x16", "simt" or "tensor_op"
+  int stages = 0;                                  // 0: not given, and so is swizzle
+  int swizzle = 0;
+
+  bool has_design() const { return !tile.empty(); }
+};
+
+void add_problem_options(CLI::App& command, ProblemOptions& options);
+
+/// `with_target`: for commands that need not run what they compile.
+void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_target);
+
+}  // namespace tilewright::cli
