@@ -1,0 +1,58 @@
+# The front door. Each target installs what it lacks on Debian 12 (scripts/bootstrap.sh) and says what it does.
+BUILD := build
+JOBS := $(shell nproc)
+
+.DEFAULT_GOAL := help
+.PHONY: help configure build demo test sanitize format lint bench docs clean
+
+help:
+	@echo "make demo      from a fresh Debian 12 to a verified GEMM: on the GPU if there is one, else on the emulator"
+	@echo "make test      build everything and run every test that this machine can run"
+	@echo "make sanitize  the host tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@echo "make format    rewrite the C++ and CUDA sources in the project's format"
+	@echo "make lint      check the format, the room arrows and clang-tidy"
+	@echo "make bench     measure this machine: compile, cache, find, emulator, and cuBLASLt side by side on a GPU"
+	@echo "make docs      the reference of the headers, in build/docs/html"
+
+configure:
+	@scripts/bootstrap.sh build
+	@cmake --preset default -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null
+
+build: configure
+	@cmake --build $(BUILD) --parallel $(JOBS)
+
+demo: configure
+	@cmake --build $(BUILD) --parallel $(JOBS) --target tilewright_cli example_00_gemm
+	@scripts/demo.sh $(BUILD)/bin
+
+test: build
+	@scripts/bootstrap.sh test
+	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
+
+sanitize:
+	@scripts/bootstrap.sh build
+	@cmake --preset sanitize -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null
+	@cmake --build $(BUILD)/sanitize --parallel $(JOBS)
+	@ctest --test-dir $(BUILD)/sanitize --output-on-failure --parallel $(JOBS) --label-regex unit
+
+format:
+	@scripts/bootstrap.sh lint
+	@scripts/format.sh
+
+lint: configure
+	@scripts/bootstrap.sh lint
+	@scripts/format.sh --check
+	@python3 tests/arrows/test_arrows.py
+	@scripts/tidy.sh $(BUILD) $(JOBS)
+
+bench: build
+	@scripts/bench.sh $(BUILD)/bin
+
+docs:
+	@scripts/bootstrap.sh docs
+	@mkdir -p $(BUILD)/docs
+	@doxygen docs/Doxyfile
+	@echo "open $(BUILD)/docs/html/index.html"
+
+clean:
+	@rm -rf $(BUILD)

@@ -1,0 +1,49 @@
+// A kernel described by hand instead of found: SIMT f32, CTA tile 128x128x8, 4 stages, 2x4x1 warps, and the epilogue
+// alpha * A * B + beta * C. The same description in PyCUTLASS is a GemmOperationUniversal.
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "tilewright/engine/engine.hpp"
+#include "tilewright/op/fill.hpp"
+#include "tilewright/op/reference_gemm.hpp"
+
+using namespace tilewright;
+
+int main() {
+  constexpr int m = 512, n = 256, k = 128;
+  std::vector<float> a(m * k), b(k * n), c(m * n), d(m * n);
+
+  op::Gemm gemm;
+  gemm.a = op::matrix(a.data(), DType::f32, m, k);
+  gemm.b = op::matrix(b.data(), DType::f32, k, n);
+  gemm.c = op::matrix(c.data(), DType::f32, m, n);
+  gemm.d = op::matrix(d.data(), DType::f32, m, n);
+  gemm.alpha = 1.0;
+  gemm.beta = 0.0;
+  op::fill_integers(gemm.a, -8, 7, 1);  // integers: every order of addition gives the same bits
+  op::fill_integers(gemm.b, -8, 7, 2);
+  op::fill_integers(gemm.c, -8, 7, 3);
+
+  plan::MathInstruction math;  // CUDA cores: one multiply-add at a time
+  math.shape = {1, 1, 1};
+  math.op_class = plan::OpClass::simt;
+  math.math_operation = op::MathOperation::multiply_add;
+
+  engine::Engine engine;
+  plan::Design design;
+  design.target = engine.device()->properties().target;
+  design.tile = {.threadblock_shape = {128, 128, 8}, .stages = 4, .warp_count = {2, 4, 1}, .math_instruction = math};
+  design.raster.width = 1;  // IdentitySwizzle1
+
+  op::GemmDescription operation;
+  operation.a = operation.b = operation.c = operation.d = {DType::f32, op::MatrixLayout::row_major, 1};
+  operation.epilogue = op::linear_combination();
+
+  const registry::KernelPtr kernel = engine.make_kernel(operation, design);
+  engine.run(gemm, kernel);
+
+  const op::Comparison comparison = op::compare(gemm);
+  fmt::print("{}\non {}\n{}\n", kernel->name(), engine.device()->properties().name, op::to_string(comparison));
+  return comparison.is_exact() ? 0 : 1;
+}

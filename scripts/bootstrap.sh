@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Installs what is missing on Debian 12, and only that: bootstrap.sh build|test|lint|docs ...
+# Packages come from apt (as root or through sudo); NVRTC and, for the tests, nvcc and ptxas, where no CUDA toolkit has
+# them, and the tests' Python packages come from PyPI into .venv. With nothing missing it takes a fraction of a second
+# and needs no network.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+build_packages=(g++ cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libssl-dev
+                libsqlite3-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev python3 python3-venv ca-certificates)
+test_packages=(clang-format)
+lint_packages=(clang-format clang-tidy-16)
+docs_packages=(doxygen)
+test_wheels=(numpy==2.2.6 pytest==8.4.1 pytest-xdist==3.8.0)
+nvrtc_wheel=nvidia-cuda-nvrtc==13.0.88
+nvcc_wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96)
+
+has_package() { dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
+
+# A program that is there need not come from its package.
+has() {
+  case $1 in
+    g++ | cmake | ccache | clang-format | clang-tidy-16 | doxygen) command -v "$1" >/dev/null || has_package "$1" ;;
+    ninja-build) command -v ninja >/dev/null ;;
+    *) has_package "$1" ;;
+  esac
+}
+
+install_packages() {
+  local missing=()
+  for package in "$@"; do has "$package" || missing+=("$package"); done
+  [ ${#missing[@]} -eq 0 ] && return
+  echo "bootstrap: installing ${missing[*]}"
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "bootstrap: as root, run: apt-get install ${missing[*]}" >&2; exit 3; }
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" apt-get -qq update
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# The wheels that .venv lacks, told by the folders that pip leaves.
+install_wheels() {
+  local missing=()
+  for wheel in "$@"; do
+    local name=${wheel%%==*}
+    compgen -G ".venv/lib/python3*/site-packages/${name//-/_}-${wheel##*==}.dist-info" >/dev/null || missing+=("$wheel")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  echo "bootstrap: installing ${missing[*]} into .venv"
+  [ -x .venv/bin/pip ] || /usr/bin/python3 -m venv .venv
+  .venv/bin/pip install --quiet --disable-pip-version-check "${missing[@]}"
+}
+
+# Whether a CUDA toolkit of this machine has a file of that pattern.
+toolkit_has() {
+  local root
+  for root in "${TILEWRIGHT_CUDA_HOME:-}" "${CUDA_PATH:-}" "${CUDA_HOME:-}" /usr/local/cuda; do
+    [ -n "$root" ] && compgen -G "$root/$1" >/dev/null && return
+  done
+  return 1
+}
+
+has_nvrtc() {
+  toolkit_has 'lib*/libnvrtc.so.1[23]' && return
+  /sbin/ldconfig -p | grep 'libnvrtc\.so\.1[23]' >/dev/null
+}
+
+for group in "$@"; do
+  case $group in
+    build)
+      install_packages "${build_packages[@]}"
+      has_nvrtc || install_wheels "$nvrtc_wheel"
+      ;;
+    test)
+      install_packages "${test_packages[@]}"
+      install_wheels "${test_wheels[@]}"
+      toolkit_has bin/nvcc || install_wheels "${nvcc_wheels[@]}"
+      ;;
+    lint) install_packages "${lint_packages[@]}" ;;
+    docs) install_packages "${docs_packages[@]}" ;;
+    *) echo "bootstrap: unknown group '$group'" >&2; exit 2 ;;
+  esac
+done

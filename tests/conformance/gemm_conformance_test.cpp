@@ -1,0 +1,290 @@
+// Every kernel family on every problem of tests/problems/gemm.txt, on each device: bit for bit on integers, by error
+// bound on random numbers, between red zones, D poisoned before. TILEWRIGHT_DEVICES (comma-separated) chooses devices.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bench/problem.hpp"
+#include "tests/conformance/guarded_operands.hpp"
+#include "tilewright/base/text.hpp"
+#include "tilewright/engine/engine.hpp"
+#include "tilewright/op/fill.hpp"
+#include "tilewright/op/reference_gemm.hpp"
+#include "tilewright/runtime/cuda_device.hpp"
+
+namespace tilewright::conformance {
+namespace {
+
+// One engine a device for the whole program: its kernels are compiled once.
+engine::Engine& engine_of(const std::string& device) {
+  static std::map<std::string, std::unique_ptr<engine::Engine>> engines;
+  std::unique_ptr<engine::Engine>& engine = engines[device];
+  if (!engine) {
+    engine::Options options = engine::Options::from_environment();
+    options.device = device;
+    engine = std::make_unique<engine::Engine>(options);
+  }
+  return *engine;
+}
+
+std::vector<std::string> devices() {
+  const char* chosen = std::getenv("TILEWRIGHT_DEVICES");
+  return split(chosen != nullptr ? chosen : "emulator:sm_80,emulator:sm_90a", ',');
+}
+
+std::vector<bench::Problem> problems() {
+  const std::string path = TILEWRIGHT_SOURCE_DIR "/tests/problems/gemm.txt";
+  std::ifstream file(path);
+  return bench::read_problems(file, path);
+}
+
+// The problem, with placeholder addresses: four matrices of whole pages far from each other.
+op::Gemm shape_of(const bench::Problem& problem) {
+  constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
+  op::Gemm gemm = bench::gemm(problem, kApart, 2 * kApart, 4 * kApart, 0);
+  gemm.c = gemm.d;
+  gemm.c.address = 3 * kApart;
+  return gemm;
+}
+
+// Integers whose sums of k products are exact in the accumulator, and in range of an 8-bit D.
+void fill_exactly(const op::Gemm& gemm) {
+  const std::int64_t limit = gemm.accumulator == DType::f16 ? 1 : 3;
+  std::uint64_t seed = 1;
+  for (const op::Tensor* input : {&gemm.a, &gemm.b, &gemm.c}) {
+    op::fill_integers(*input, input->dtype == DType::u8 ? 0 : -limit, limit, seed++);
+  }
+}
+
+void fill_randomly(const op::Gemm& gemm) {
+  std::uint64_t seed = 4;
+  for (const op::Tensor* input : {&gemm.a, &gemm.b, &gemm.c}) {
+    op::fill_normal(*input, is_integer(input->dtype) ? 20.0 : 1.0, seed++);
+  }
+}
+
+op::Comparison run_once(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem) {
+  problem.upload();
+  engine.run(problem.on_device(), kernel);
+  problem.download();
+  EXPECT_EQ(problem.damage(), "");
+  return op::compare(problem.host());
+}
+
+void expect_exact(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem) {
+  fill_exactly(problem.host());
+  const op::Comparison comparison = run_once(engine, kernel, problem);
+  EXPECT_TRUE(comparison.is_exact()) << kernel->name() << "\n" << op::to_string(comparison);
+}
+
+void expect_within_bound(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem) {
+  fill_randomly(problem.host());
+  const op::Comparison comparison = run_once(engine, kernel, problem);
+  EXPECT_TRUE(comparison.is_within_bound()) << kernel->name() << "\n" << op::to_string(comparison);
+}
+
+// The best-ranked kernel of each family that takes the problem.
+std::vector<registry::KernelPtr> best_of_each_family(const engine::Engine& engine, const op::Gemm& gemm) {
+  std::vector<registry::KernelPtr> best;
+  std::set<std::string> seen;
+  for (const engine::RankedKernel& candidate : engine.find_kernels(gemm)) {
+    if (seen.insert(candidate.kernel->metadata().family).second) best.push_back(candidate.kernel);
+  }
+  return best;
+}
+
+struct Case {
+  std::string device;
+  bench::Problem problem;
+};
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const std::string& device : devices()) {
+    for (const bench::Problem& problem : problems()) cases.push_back({device, problem});
+  }
+  return cases;
+}
+
+std::string identifier(std::string text) {
+  for (char& c : text) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return text;
+}
+
+bool is_missing(const std::string& device) { return device.starts_with("cuda") && runtime::cuda_device_count() == 0; }
+
+class GemmConformance : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (is_missing(GetParam().device)) GTEST_SKIP() << "no GPU";
+  }
+
+  engine::Engine& engine() const { return engine_of(GetParam().device); }
+  op::Gemm shape() const { return shape_of(GetParam().problem); }
+
+  // Checks every family's best kernel for the problem so placed.
+  template <class Check>
+  void for_each_family(const op::Gemm& gemm, const Placement& placement, Check check) {
+    GuardedProblem problem(engine().device(), gemm, placement);
+    const std::vector<registry::KernelPtr> kernels = best_of_each_family(engine(), problem.on_device());
+    ASSERT_FALSE(kernels.empty());
+    for (const registry::KernelPtr& kernel : kernels) check(engine(), kernel, problem);
+  }
+};
+
+TEST_P(GemmConformance, IsExactOnIntegers) { for_each_family(shape(), {}, expect_exact); }
+
+TEST_P(GemmConformance, IsWithinTheBoundOnRandomNumbers) { for_each_family(shape(), {}, expect_within_bound); }
+
+TEST_P(GemmConformance, ReadsCAndScalesWithOddLeadingDimensionsAndAddresses) {
+  op::Gemm gemm = shape();
+  gemm.alpha = 2.0;
+  gemm.beta = -3.0;
+  for_each_family(gemm, {.padding = 3, .offset_elements = 1}, expect_exact);
+}
+
+INSTANTIATE_TEST_SUITE_P(Problems, GemmConformance, testing::ValuesIn(all_cases()), [](const auto& tested) {
+  return identifier(fmt::format("{} {} {}", tested.param.device, tested.index, bench::title(tested.param.problem)));
+});
+
+class DeviceConformance : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (is_missing(GetParam())) GTEST_SKIP() << "no GPU";
+  }
+
+  engine::Engine& engine() const { return engine_of(GetParam()); }
+
+  static op::Gemm problem(DType type, std::int64_t m, std::int64_t n, std::int64_t k) {
+    bench::Problem wanted;
+    wanted.dtype = type;
+    wanted.out = is_integer(type) ? DType::s32 : type;
+    wanted.accumulator = op::default_accumulator(type);
+    wanted.m = m;
+    wanted.n = n;
+    wanted.k = k;
+    wanted.b = op::MatrixLayout::column_major;
+    return shape_of(wanted);
+  }
+};
+
+// Not only the best: whatever is ranked must be right.
+TEST_P(DeviceConformance, EveryRankedKernelIsExact) {
+  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::s8}) {
+    GuardedProblem guarded(engine().device(), problem(type, 150, 140, 72), {});
+    std::vector<registry::KernelPtr> kernels;
+    for (const engine::RankedKernel& ranked : engine().find_kernels(guarded.on_device()))
+      kernels.push_back(ranked.kernel);
+    engine().compile(kernels);
+    for (const registry::KernelPtr& kernel : kernels) expect_exact(engine(), kernel, guarded);
+  }
+}
+
+TEST_P(DeviceConformance, EveryNamedEpilogueIsWithinItsBound) {
+  for (const char* name : {"clamp", "relu", "leaky_relu", "tanh", "sigmoid", "silu", "hardswish", "gelu"}) {
+    for (const DType type : {DType::f64, DType::f32, DType::f16}) {
+      op::Gemm gemm = problem(type, 40, 24, 16);
+      gemm.epilogue = *op::named_epilogue(name, type, op::default_compute(gemm.accumulator, type));
+      gemm.beta = 0.5;
+      GuardedProblem guarded(engine().device(), gemm, {});
+      SCOPED_TRACE(name);
+      expect_within_bound(engine(), best_of_each_family(engine(), guarded.on_device()).front(), guarded);
+    }
+  }
+}
+
+TEST_P(DeviceConformance, ZeroExtentsLaunchNothingOrGiveBetaTimesC) {
+  for (const auto& [m, n] : {std::pair{0, 8}, {8, 0}, {0, 0}}) {
+    GuardedProblem guarded(engine().device(), problem(DType::f32, m, n, 4), {});
+    guarded.upload();
+    EXPECT_NO_THROW(engine().run(guarded.on_device()));
+    guarded.download();
+    EXPECT_EQ(guarded.damage(), "");
+  }
+  op::Gemm gemm = problem(DType::f16, 33, 17, 0);
+  gemm.beta = 2.0;
+  GuardedProblem guarded(engine().device(), gemm, {});
+  for (const registry::KernelPtr& kernel : best_of_each_family(engine(), guarded.on_device())) {
+    expect_exact(engine(), kernel, guarded);
+  }
+}
+
+TEST_P(DeviceConformance, ZeroScalarsNeverReadTheirOperand) {
+  op::Gemm gemm = problem(DType::f32, 33, 17, 20);
+  GuardedProblem no_source(engine().device(), gemm, {});
+  op::fill_integers(no_source.host().a, -3, 3, 1);
+  op::fill_integers(no_source.host().b, -3, 3, 2);  // C stays NaN
+  for (const registry::KernelPtr& kernel : best_of_each_family(engine(), no_source.on_device())) {
+    EXPECT_TRUE(run_once(engine(), kernel, no_source).is_exact()) << kernel->name();
+  }
+  gemm.alpha = 0.0;
+  gemm.beta = 1.0;
+  GuardedProblem no_product(engine().device(), gemm, {});
+  op::fill_integers(no_product.host().c, -3, 3, 3);  // A and B stay NaN
+  for (const registry::KernelPtr& kernel : best_of_each_family(engine(), no_product.on_device())) {
+    EXPECT_TRUE(run_once(engine(), kernel, no_product).is_exact()) << kernel->name();
+  }
+}
+
+TEST_P(DeviceConformance, NanAndInfinityPropagate) {
+  GuardedProblem guarded(engine().device(), problem(DType::f16, 33, 17, 20), {});
+  fill_exactly(guarded.host());
+  op::store(guarded.host().a, 3, 5, std::numeric_limits<double>::quiet_NaN());
+  op::store(guarded.host().b, 7, 11, std::numeric_limits<double>::infinity());
+  for (const registry::KernelPtr& kernel : best_of_each_family(engine(), guarded.on_device())) {
+    const op::Comparison comparison = run_once(engine(), kernel, guarded);
+    EXPECT_TRUE(comparison.is_exact()) << kernel->name() << op::to_string(comparison);
+  }
+}
+
+TEST_P(DeviceConformance, SourceMayBeTheDestination) {
+  op::Gemm gemm = problem(DType::f32, 40, 24, 16);
+  gemm.beta = 1.0;
+  GuardedProblem guarded(engine().device(), gemm, {});
+  fill_exactly(guarded.host());
+  guarded.upload();
+  op::Gemm in_place = guarded.on_device();
+  in_place.d = in_place.c;
+  engine().run(in_place);
+  std::vector<float> c(40 * 24);
+  const op::Tensor before = op::matrix(c.data(), DType::f32, 40, 24);
+  op::copy_elements(guarded.host().c, before);
+  guarded.download();
+  op::Gemm expected = guarded.host();
+  expected.d = expected.c;  // holds the result now
+  expected.c = before;
+  EXPECT_TRUE(op::compare(expected).is_exact()) << op::to_string(op::compare(expected));
+}
+
+TEST_P(DeviceConformance, BadArgumentsAreRefusedBeforeAnythingRuns) {
+  std::vector<float> memory(64);
+  op::Gemm gemm;
+  gemm.a = op::matrix(memory.data(), DType::f32, 4, 4);
+  gemm.b = op::matrix(memory.data() + 16, DType::f32, 4, 4);
+  gemm.d = op::matrix(memory.data() + 32, DType::f32, 4, 4);
+  EXPECT_NO_THROW(engine().run(gemm));
+  const auto refuses = [&](auto spoil) {
+    op::Gemm bad = gemm;
+    spoil(bad);
+    EXPECT_THROW(engine().run(bad), InvalidArgument);
+  };
+  refuses([](op::Gemm& g) { g.a.address = 0; });
+  refuses([](op::Gemm& g) { g.d.address = 0; });
+  refuses([](op::Gemm& g) { g.b.stride[0] = 3; });
+  refuses([](op::Gemm& g) { g.a.shape[0] = -4; });
+  refuses([](op::Gemm& g) { g.a.dtype = DType::f16; });
+  refuses([](op::Gemm& g) { g.d.address = g.a.address; });
+  refuses([](op::Gemm& g) { g.beta = 1.0; });  // C is null
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceConformance, testing::ValuesIn(devices()),
+                         [](const auto& tested) { return identifier(tested.param); });
+
+}  // namespace
+}  // namespace tilewright::conformance

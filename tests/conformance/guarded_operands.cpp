@@ -1,0 +1,106 @@
+#include "tests/conformance/guarded_operands.hpp"
+
+#include <cstring>
+
+#include "tilewright/op/fill.hpp"
+
+namespace tilewright::conformance {
+namespace {
+
+constexpr std::size_t kRedZone = 512;  // bytes before and after; keeps the pool's alignment of 256
+constexpr std::byte kPoison{0xff};
+
+op::MemoryDevice memory_of(const runtime::DeviceProperties& properties) {
+  return {properties.emulated ? op::MemoryDevice::Kind::emulator : op::MemoryDevice::Kind::cuda, properties.ordinal};
+}
+
+op::Tensor padded(const op::Tensor& tensor, int padding) {
+  const Result<op::MatrixView> view = op::view_matrix(tensor, "operand");
+  return op::matrix(0, tensor.dtype, tensor.shape[0], tensor.shape[1], view->layout, view->ld + padding, {});
+}
+
+}  // namespace
+
+GuardedOperand::GuardedOperand(const std::shared_ptr<runtime::Device>& device, const op::Tensor& shape,
+                               int offset_elements)
+    : device_(device),
+      image_(2 * kRedZone + static_cast<std::size_t>(op::span_bytes(shape) + offset_elements * bytes(shape.dtype)),
+             kPoison),
+      buffer_(device, image_.size()),
+      host_(shape),
+      on_device_(shape),
+      begin_(kRedZone + static_cast<std::size_t>(offset_elements * bytes(shape.dtype))) {
+  host_.address = reinterpret_cast<std::uint64_t>(image_.data()) + begin_;
+  on_device_.address = buffer_.address() + begin_;
+  on_device_.device = memory_of(device->properties());
+}
+
+void GuardedOperand::upload() { device_->copy_in(buffer_.address(), image_.data(), image_.size(), nullptr); }
+
+void GuardedOperand::download() {
+  device_->copy_out(image_.data(), buffer_.address(), image_.size(), nullptr);
+  device_->synchronize(nullptr);
+}
+
+std::string GuardedOperand::damage() const {
+  std::vector<bool> belongs(image_.size(), false);
+  const auto size = static_cast<std::size_t>(bytes(host_.dtype));
+  for (std::int64_t row = 0; row < host_.shape[0]; ++row) {
+    for (std::int64_t column = 0; column < host_.shape[1]; ++column) {
+      const auto element = static_cast<std::size_t>(row * host_.stride[0] + column * host_.stride[1]);
+      for (std::size_t byte = 0; byte < size; ++byte) belongs[begin_ + element * size + byte] = true;
+    }
+  }
+  for (std::size_t at = 0; at < image_.size(); ++at) {
+    if (belongs[at] || image_[at] == kPoison) continue;
+    return fmt::format("byte {} from the first element was overwritten",
+                       static_cast<std::int64_t>(at) - static_cast<std::int64_t>(begin_));
+  }
+  return {};
+}
+
+GuardedProblem::GuardedProblem(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape,
+                               const Placement& placement)
+    : a_(device, padded(shape.a, placement.padding), placement.offset_elements),
+      b_(device, padded(shape.b, placement.padding), placement.offset_elements),
+      c_(device, padded(shape.c, placement.padding), placement.offset_elements),
+      d_(device, padded(shape.d, placement.padding), placement.offset_elements),
+      host_(shape),
+      on_device_(shape) {
+  host_.a = a_.host();
+  host_.b = b_.host();
+  host_.c = c_.host();
+  host_.d = d_.host();
+  on_device_.a = a_.on_device();
+  on_device_.b = b_.on_device();
+  on_device_.c = c_.on_device();
+  on_device_.d = d_.on_device();
+}
+
+std::vector<std::byte> GuardedProblem::inputs() const {
+  std::vector<std::byte> all;
+  for (const op::Tensor* input : {&host_.a, &host_.b, &host_.c}) {
+    const auto* begin = reinterpret_cast<const std::byte*>(input->address);
+    all.insert(all.end(), begin, begin + op::span_bytes(*input));
+  }
+  return all;
+}
+
+void GuardedProblem::upload() {
+  op::fill_poison(host_.d);
+  for (GuardedOperand* operand : {&a_, &b_, &c_, &d_}) operand->upload();
+  inputs_before_ = inputs();
+}
+
+void GuardedProblem::download() {
+  for (GuardedOperand* operand : {&a_, &b_, &c_, &d_}) operand->download();
+}
+
+std::string GuardedProblem::damage() const {
+  for (const auto& [role, operand] : {std::pair{"A", &a_}, {"B", &b_}, {"C", &c_}, {"D", &d_}}) {
+    if (const std::string found = operand->damage(); !found.empty()) return fmt::format("{}: {}", role, found);
+  }
+  return inputs() == inputs_before_ ? std::string() : "an input was overwritten";
+}
+
+}  // namespace tilewright::conformance

@@ -1,0 +1,69 @@
+// A problem's operands in device memory, each between red zones, so that a stray write or read shows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilewright/op/gemm.hpp"
+#include "tilewright/runtime/device.hpp"
+
+namespace tilewright::conformance {
+
+/// One operand: its host image with everything around the elements poisoned (0xff: NaN), and its place on the device.
+class GuardedOperand {
+ public:
+  /// `offset_elements` shifts the matrix off the allocation's alignment.
+  GuardedOperand(const std::shared_ptr<runtime::Device>& device, const op::Tensor& shape, int offset_elements);
+
+  const op::Tensor& host() const { return host_; }
+  const op::Tensor& on_device() const { return on_device_; }
+
+  void upload();
+  void download();
+
+  /// Empty when every byte that belongs to no element is still poison; else where the first one is that is not.
+  std::string damage() const;
+
+ private:
+  std::shared_ptr<runtime::Device> device_;
+  std::vector<std::byte> image_;
+  runtime::DeviceBuffer buffer_;
+  op::Tensor host_;
+  op::Tensor on_device_;
+  std::size_t begin_ = 0;  // of the first element, in bytes from the image's start
+};
+
+/// What all operands of one problem have in common.
+struct Placement {
+  int padding = 0;          // elements added to every leading dimension
+  int offset_elements = 0;  // from an aligned address
+};
+
+class GuardedProblem {
+ public:
+  /// `shape` tells extents, types, layouts, math and epilogue; its addresses are ignored.
+  GuardedProblem(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape, const Placement& placement);
+
+  /// Over host memory, to fill and compare; over device memory, to run.
+  const op::Gemm& host() const { return host_; }
+  const op::Gemm& on_device() const { return on_device_; }
+
+  /// Copies A, B and C in, and a D of poison.
+  void upload();
+  /// Copies everything back.
+  void download();
+  /// Empty, or which operand was written outside its elements, or which input changed.
+  std::string damage() const;
+
+ private:
+  GuardedOperand a_, b_, c_, d_;
+  op::Gemm host_;
+  op::Gemm on_device_;
+  std::vector<std::byte> inputs_before_;
+  std::vector<std::byte> inputs() const;
+};
+
+}  // namespace tilewright::conformance

@@ -1,0 +1,199 @@
+"""The other commands, and what every command does with bad input: exit code 2, one clear line, no output file."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+
+SMALL = ("--m", 40, "--n", 24, "--k", 16, "--device", "emulator:sm_80")
+
+
+def expect_refusal(finished, says, code=2):
+    assert finished.returncode == code, finished.stdout + finished.stderr
+    lines = finished.stderr.strip().splitlines()
+    assert len(lines) == 1, finished.stderr
+    assert lines[0].startswith("tilewright: ")
+    assert says in lines[0]
+    assert finished.stdout == ""
+
+
+def npy(descr="'<f4'", fortran="False", shape="(4, 4)", data=b"\0" * 64, length=None):
+    header = f"{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\0" + struct.pack("<H", len(header) if length is None else length) + header + data
+
+
+BAD_FILES = {
+    "not_npy": (b"PK\x03\x04 something else", "it is not a .npy file"),
+    "empty": (b"", "it is not a .npy file"),
+    "cut_in_header": (npy()[:20], "ends inside its header"),
+    "truncated": (npy(data=b"\0" * 63), "needs 64 bytes of data, it has 63"),
+    "fortran_order": (npy(fortran="True"), "numpy.ascontiguousarray"),
+    "wrong_dtype": (npy(descr="'<i8'"), "'<i8'"),
+    "big_endian": (npy(descr="'>f4'"), "big endian"),
+    "structure": (npy(descr="[('x', '<f4')]"), "structure"),
+    "vector": (npy(shape="(16,)"), "1 dimensions"),
+    "negative_shape": (npy(shape="(-4, 4)"), "impossible"),
+    "overflowing_shape": (npy(shape="(999999999999999999, 999999999999999999)"), "impossible"),
+    "absurd_shape": (npy(shape="(1000000000, 1000000000)"), "truncated"),
+    "huge_header": (npy(length=65535), "claims 65535 bytes"),
+    "not_a_dictionary": (b"\x93NUMPY\x01\0" + struct.pack("<H", 8) + b"import x", "not the dictionary"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_file(tilewright, save, tmp_path, name):
+    contents, says = BAD_FILES[name]
+    bad = tmp_path / "bad.npy"
+    bad.write_bytes(contents)
+    good = save("good", np.zeros((4, 4), np.float32))
+    out = tmp_path / "d.npy"
+    expect_refusal(tilewright("gemm", "--a", bad, "--b", good, "--out", out), says)
+    assert not out.exists()
+
+
+BAD_PROBLEMS = {
+    "negative": (("--m", -5, "--n", 3, "--k", 2), "must not be negative, got -5"),
+    "overflowing": (("--m", 2147483647, "--n", 2147483647, "--k", 2147483647), "2^63"),
+    "not_an_index": (("--m", 2147483648, "--n", 1, "--k", 1), "below 2^31, got 2147483648"),
+    "not_a_number": (("--m", "many", "--n", 1, "--k", 1), "--m"),
+    "too_large": (("--m", 1000000, "--n", 1000000, "--k", 1), "MiB"),
+    "missing_extent": (("--m", 4, "--n", 4), "--k is missing"),
+    "nothing": ((), "--m is missing"),
+    "ld_too_small": ((*SMALL, "--lda", 15), "leading dimension of at least 16, got 15"),
+    "ld_negative": ((*SMALL, "--ldd", -24), "negative stride -24"),
+    "unknown_dtype": ((*SMALL, "--dtype", "f12"), "unknown type 'f12'"),
+    "integer_input": ((*SMALL, "--dtype", "s32"), "A and B must be"),
+    "accumulator": ((*SMALL, "--dtype", "f16", "--accumulator", "s32"), "accumulate in f32 or f16, got s32"),
+    "out_dtype": ((*SMALL, "--dtype", "f64", "--out-dtype", "s8"), "is s8, which a product of f64"),
+    "math_of_f16": ((*SMALL, "--dtype", "f16", "--math", "multiply_add_tf32"), "takes f32 operands, got f16"),
+    "unknown_math": ((*SMALL, "--math", "divide"), "unknown operation 'divide'"),
+    "unknown_epilogue": ((*SMALL, "--epilogue", "mish"), "unknown epilogue 'mish'"),
+    "epilogue_of_s32": ((*SMALL, "--dtype", "s8", "--epilogue", "gelu"), "compute type s32"),
+    "fraction_of_s32": ((*SMALL, "--dtype", "s8", "--alpha", "0.5"), "32-bit integer"),
+    "unknown_kernel": ((*SMALL, "--kernel", "sm99_gemm"), "near: "),
+    "unknown_device": ((*SMALL[:6], "--device", "abacus"), "unknown device 'abacus'"),
+    "unknown_target": ((*SMALL[:6], "--device", "emulator:sm_75"), "unknown target 'sm_75'"),
+    "tile_shape": ((*SMALL, "--tile", "128x128"), "--tile is three positive numbers"),
+    "tile_indivisible": ((*SMALL, "--tile", "100x100x8"), "divisible"),
+    "too_much_smem": ((*SMALL, "--tile", "128x128x32", "--stages", 20), "shared memory"),
+    "no_such_instruction": ((*SMALL, "--tile", "128x128x32", "--instruction", "16x8x5"), "16x8x5"),
+    "unknown_op_class": ((*SMALL, "--tile", "128x128x8", "--op-class", "abacus"), "simt or tensor_op"),
+    "design_without_tile": ((*SMALL, "--stages", 3), "give --tile too"),
+    "two_kernels": ((*SMALL, "--tile", "128x128x8", "--kernel", "simt"), "not both"),
+    "unknown_option": ((*SMALL, "--frobnicate"), "--frobnicate"),
+    "unknown_fill": ((*SMALL, "--fill", "sand"), "'integer' or 'normal'"),
+    "control_characters": ((*SMALL, "--kernel", "x\n\x1b[31my"), "no kernel"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PROBLEMS)
+def test_bad_problem(tilewright, tmp_path, name):
+    arguments, says = BAD_PROBLEMS[name]
+    out = tmp_path / "d.npy"
+    expect_refusal(tilewright("gemm", *arguments, "--out", out), says)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_do_not_fit_together(tilewright, save, tmp_path):
+    a = save("a", np.zeros((4, 5), np.float32))
+    b = save("b", np.zeros((4, 6), np.float32))
+    half = save("half", np.zeros((5, 6), np.float16))
+    expect_refusal(tilewright("gemm", "--a", a, "--b", b), "columns of A and rows of B differ: (4,5) against (4,6)")
+    expect_refusal(tilewright("gemm", "--a", a, "--b", half), "A is f32 and B is f16")
+    expect_refusal(tilewright("gemm", "--a", a), "--a and --b belong together")
+    expect_refusal(tilewright("gemm", "--a", a, "--b", b, "--m", 4), "not both")
+    expect_refusal(tilewright("gemm", "--a", half, "--b", half, "--dtype", "bf16"), "only f32 is converted")
+    fit = save("fit", np.zeros((5, 6), np.float32))
+    expect_refusal(tilewright("gemm", "--a", a, "--b", fit, "--beta", 1), "--c is missing")
+    expect_refusal(tilewright("gemm", "--a", a, "--b", fit, "--c", fit, "--beta", 1), "shapes of C and D differ")
+    expect_refusal(tilewright("gemm", "--a", tmp_path / "none.npy", "--b", b), "cannot be opened")
+
+
+def test_output_that_cannot_be_written(tilewright, tmp_path):
+    expect_refusal(tilewright("gemm", *SMALL, "--out", tmp_path / "missing" / "d.npy"), "cannot be written")
+    expect_refusal(tilewright("gemm", *SMALL, "--out", tmp_path), "not the name of a file")
+
+
+def test_absent_gpu_is_the_environments_fault(tilewright):
+    finished = tilewright("gemm", *SMALL[:6], "--device", "cuda:99")
+    assert finished.returncode in (2, 3)  # 2: there are GPUs, but not that many
+    assert len(finished.stderr.strip().splitlines()) == 1
+
+
+def test_no_command(tilewright):
+    assert tilewright().returncode == 2
+    assert tilewright("frobnicate").returncode == 2
+    assert tilewright("--help").returncode == 0
+    assert tilewright("gemm", "--help").returncode == 0
+
+
+def test_find_ranks_and_explains(tilewright):
+    finished = tilewright("find", "--m", 512, "--n", 512, "--k", 63, "--dtype", "f16", "--target", "sm_80", "--json")
+    assert finished.returncode == 0, finished.stderr
+    found = json.loads(finished.stdout)
+    names = [kernel["name"] for kernel in found["kernels"]]
+    assert names and len(set(names)) == len(names)
+    estimates = [kernel["estimate_us"] for kernel in found["kernels"]]
+    assert estimates == sorted(estimates)
+    assert all(refused["name"] and refused["reason"] for refused in found["refused"])
+    assert found["target"] == "sm_80"
+    text = tilewright("find", "--m", 512, "--n", 512, "--k", 63, "--dtype", "f16", "--explain").stdout
+    assert "refused" in text
+
+
+def test_every_ranked_name_is_accepted_by_gemm(tilewright):
+    found = json.loads(tilewright("find", *SMALL, "--json").stdout)
+    for kernel in found["kernels"]:
+        finished = tilewright("gemm", *SMALL, "--kernel", kernel["name"], "--verify", "--json")
+        assert finished.returncode == 0, finished.stderr
+        outcome = json.loads(finished.stdout)
+        assert outcome["kernel"] == kernel["name"]
+        assert outcome["verify"]["exact"]
+
+
+def test_emit(tilewright, tmp_path):
+    source = tilewright("emit", *SMALL).stdout
+    assert '#include "tilewright/' in source and 'extern "C"' in source and "static_assert" in source
+    ptx = tilewright("emit", *SMALL, "--ptx").stdout
+    assert ".visible .entry" in ptx and ".target sm_80" in ptx
+    cubin = tmp_path / "kernel.cubin"
+    stats = tilewright("emit", *SMALL, "--stats", "--cubin", cubin)
+    assert stats.returncode == 0, stats.stderr
+    for figure in ("registers", "spills", "shared memory"):
+        assert figure in stats.stdout
+    assert "unknown" not in stats.stdout
+    assert cubin.read_bytes().startswith(b"\x7fELF")
+
+
+def test_cache(tmp_path):
+    from conftest import Tilewright
+
+    here = Tilewright({"TILEWRIGHT_CACHE_DIR": str(tmp_path / "here")})
+    there = Tilewright({"TILEWRIGHT_CACHE_DIR": str(tmp_path / "there")})
+    first, second = (json.loads(here("gemm", *SMALL, "--json").stdout) for _ in range(2))
+    assert first["binary"]["from"] == "compiled"
+    assert second["binary"]["from"] == "disk"
+    assert first["kernel"] in here("cache", "ls").stdout
+    assert "1 sound, 0 damaged" in here("cache", "verify").stdout
+
+    bundle = tmp_path / "compiled_cache.db"
+    assert here("cache", "export", bundle).returncode == 0
+    assert there("cache", "import", bundle).returncode == 0
+    assert json.loads(there("gemm", *SMALL, "--json").stdout)["binary"]["from"] == "disk"
+
+    entry = next((tmp_path / "here").rglob("*.twk"))
+    entry.write_bytes(entry.read_bytes()[:100])
+    assert json.loads(here("gemm", *SMALL, "--json").stdout)["binary"]["from"] == "compiled"
+    assert here("cache", "clear").returncode == 0
+    assert "0 kernels" in here("cache", "ls").stdout
+    expect_refusal(here("cache", "import", "/dev/null"), "not a bundle")
+
+
+def test_doctor(tilewright):
+    finished = tilewright("doctor", "--json")
+    assert finished.returncode == 0, finished.stderr
+    findings = {finding["what"]: finding for finding in json.loads(finished.stdout)}
+    assert findings["NVRTC"]["found"] and findings["NVRTC"]["detail"].startswith("/")
+    assert findings["emulator"]["found"]
+    assert tilewright("doctor").stdout.startswith("ok")

@@ -1,0 +1,58 @@
+"""What the Python tests share: the command under test, and where its kernels are kept between runs."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BINARIES = pathlib.Path(os.environ.get("TILEWRIGHT_BIN_DIR", ROOT / "build/bin")).resolve()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files instead of comparing")
+
+
+class Tilewright:
+    """Runs build/bin/tilewright."""
+
+    def __init__(self, environment):
+        self.environment = {**os.environ, **environment}
+
+    def __call__(self, *arguments, cwd=None):
+        command = [str(BINARIES / "tilewright"), *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, env=self.environment, cwd=cwd, timeout=300)
+
+
+@pytest.fixture(scope="session")
+def tilewright():
+    return Tilewright({})
+
+
+@pytest.fixture(scope="session")
+def has_gpu(tilewright):
+    findings = json.loads(tilewright("doctor", "--json").stdout)
+    return any(finding["what"] == "GPU" and finding["found"] for finding in findings)
+
+
+@pytest.fixture(autouse=True)
+def skip_where_the_device_is_missing(request, has_gpu):
+    callspec = getattr(request.node, "callspec", None)
+    device = callspec.params.get("device", "") if callspec else ""
+    if device.startswith("cuda") and not has_gpu:
+        pytest.skip("no GPU")
+
+
+@pytest.fixture
+def save(tmp_path):
+    """Writes an array to a .npy file of that name and returns its path."""
+
+    def write(name, array):
+        path = tmp_path / f"{name}.npy"
+        np.save(path, array)
+        return path
+
+    return write

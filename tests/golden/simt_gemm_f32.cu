@@ -1,0 +1,63 @@
+#include "tilewright/gemm/simt_gemm.cuh"
+#include "tilewright/numeric/functions.cuh"
+
+struct Plan {
+  struct OperandA {
+    using Element = float;
+    using Stored = float;
+    static constexpr bool kIsKMajor = true, kIsAsync = true;
+    static constexpr int kTileMn = 128, kTileK = 8;
+    static constexpr int kLineElements = 132, kVector = 1;
+  };
+  struct OperandB {
+    using Element = float;
+    using Stored = float;
+    static constexpr bool kIsKMajor = false, kIsAsync = true;
+    static constexpr int kTileMn = 128, kTileK = 8;
+    static constexpr int kLineElements = 128, kVector = 4;
+  };
+  using Accumulator = float;
+  static constexpr int kLanesM = 8, kLanesN = 4;
+  static constexpr int kVectorM = 4, kVectorN = 4;
+  using ElementC = float;
+  using ElementD = float;
+  static constexpr int kAlignmentC = 4;
+  static constexpr int kAlignmentD = 4;
+  static constexpr bool kCIsRowMajor = true;
+  static constexpr int kTileM = 128, kTileN = 128, kTileK = 8;
+  static constexpr int kWarpsM = 2, kWarpsN = 4;
+  static constexpr int kStages = 4;
+  static constexpr int kRasterWidth = 1;
+};
+static_assert(Plan::kStages * (Plan::OperandA::kLineElements + Plan::OperandB::kLineElements) * Plan::kTileK *
+                  int(sizeof(Plan::Accumulator)) == 33280);
+
+// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
+struct Epilogue {
+  using Compute = float;
+  struct Scalars {
+    Compute alpha;
+    Compute beta;
+  };
+  static constexpr bool kReadsSource = true;
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {
+    return scalars.beta != Compute(0);
+  }
+  static __device__ __forceinline__ Compute apply([[maybe_unused]] Compute accumulator,
+                                                 [[maybe_unused]] Compute source,
+                                                 [[maybe_unused]] const Scalars& scalars) {
+    const Compute x0 = scalars.alpha;
+    const Compute x1 = accumulator;
+    const Compute x2 = tilewright::numeric::mul(x0, x1);
+    const Compute x3 = scalars.beta;
+    const Compute x4 = source;
+    const Compute x5 = tilewright::numeric::mul(x3, x4);
+    const Compute x6 = tilewright::numeric::add(x2, x5);
+    return x6;
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(256)
+simt_gemm_f32r4_f32r4_f32r4_f32_128x128x8_s4_w2x4x1_a903d90f(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {
+  tilewright::SimtGemm<Plan, Epilogue>(parameters).run();
+}

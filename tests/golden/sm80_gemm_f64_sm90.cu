@@ -1,0 +1,69 @@
+#include "tilewright/gemm/sm80_gemm.cuh"
+#include "tilewright/numeric/functions.cuh"
+
+struct Plan {
+  struct OperandA {  // Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
+    using Element = double;
+    struct Swizzle {
+      static constexpr int kBits = 2, kBase = 5, kShift = 2;
+    };
+    static constexpr bool kIsKMajor = true, kUsesLdmatrix = false;
+    static constexpr int kStrided = 64, kContiguous = 16;
+    static constexpr int kPanelBytes = 128, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 8192;
+  };
+  struct OperandB {  // Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
+    using Element = double;
+    struct Swizzle {
+      static constexpr int kBits = 2, kBase = 5, kShift = 2;
+    };
+    static constexpr bool kIsKMajor = true, kUsesLdmatrix = false;
+    static constexpr int kStrided = 64, kContiguous = 16;
+    static constexpr int kPanelBytes = 128, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 8192;
+  };
+  using Math = tilewright::DirectMath<tilewright::ptx::Mma<16, 8, 8, double, double, double>>;
+  static constexpr bool kPromotesAccumulators = false;
+  static constexpr bool kAccumulatesInHalf = false;
+  static constexpr int kBandLine = 72;
+  using ElementC = double;
+  using ElementD = double;
+  static constexpr int kAlignmentC = 2;
+  static constexpr int kAlignmentD = 2;
+  static constexpr bool kCIsRowMajor = true;
+  static constexpr int kTileM = 64, kTileN = 64, kTileK = 16;
+  static constexpr int kWarpsM = 2, kWarpsN = 2;
+  static constexpr int kStages = 3;
+  static constexpr int kRasterWidth = 1;
+};
+static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 49152);
+
+// linear_combination f64 add(mul($alpha,acc),mul($beta,c))
+struct Epilogue {
+  using Compute = double;
+  struct Scalars {
+    Compute alpha;
+    Compute beta;
+  };
+  static constexpr bool kReadsSource = true;
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {
+    return scalars.beta != Compute(0);
+  }
+  static __device__ __forceinline__ Compute apply([[maybe_unused]] Compute accumulator,
+                                                 [[maybe_unused]] Compute source,
+                                                 [[maybe_unused]] const Scalars& scalars) {
+    const Compute x0 = scalars.alpha;
+    const Compute x1 = accumulator;
+    const Compute x2 = tilewright::numeric::mul(x0, x1);
+    const Compute x3 = scalars.beta;
+    const Compute x4 = source;
+    const Compute x5 = tilewright::numeric::mul(x3, x4);
+    const Compute x6 = tilewright::numeric::add(x2, x5);
+    return x6;
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(128)
+sm80_gemm_f64r2_f64c2_f64r2_f64_64x64x16_s3_w2x2x1_5f8813c2(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {
+  tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
+}

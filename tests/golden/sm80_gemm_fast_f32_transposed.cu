@@ -1,0 +1,69 @@
+#include "tilewright/gemm/sm80_gemm.cuh"
+#include "tilewright/numeric/functions.cuh"
+
+struct Plan {
+  struct OperandA {  // Sw<2,5,2> o 0 o (16,(32,2)):(128,(4,2048))
+    using Element = float;
+    struct Swizzle {
+      static constexpr int kBits = 2, kBase = 5, kShift = 2;
+    };
+    static constexpr bool kIsKMajor = false, kUsesLdmatrix = false;
+    static constexpr int kStrided = 16, kContiguous = 64;
+    static constexpr int kPanelBytes = 128, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 4096;
+  };
+  struct OperandB {  // Sw<2,4,3> o 0 o (64,(16,1)):(64,(4,4096))
+    using Element = float;
+    struct Swizzle {
+      static constexpr int kBits = 2, kBase = 4, kShift = 3;
+    };
+    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr int kStrided = 64, kContiguous = 16;
+    static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 4096;
+  };
+  using Math = tilewright::SplitTf32Math<tilewright::ptx::Mma<16, 8, 8, float, float, float>>;
+  static constexpr bool kPromotesAccumulators = true;
+  static constexpr bool kAccumulatesInHalf = false;
+  static constexpr int kBandLine = 72;
+  using ElementC = float;
+  using ElementD = float;
+  static constexpr int kAlignmentC = 4;
+  static constexpr int kAlignmentD = 4;
+  static constexpr bool kCIsRowMajor = true;
+  static constexpr int kTileM = 64, kTileN = 64, kTileK = 16;
+  static constexpr int kWarpsM = 2, kWarpsN = 2;
+  static constexpr int kStages = 3;
+  static constexpr int kRasterWidth = 1;
+};
+static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 24576);
+
+// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
+struct Epilogue {
+  using Compute = float;
+  struct Scalars {
+    Compute alpha;
+    Compute beta;
+  };
+  static constexpr bool kReadsSource = true;
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {
+    return scalars.beta != Compute(0);
+  }
+  static __device__ __forceinline__ Compute apply([[maybe_unused]] Compute accumulator,
+                                                 [[maybe_unused]] Compute source,
+                                                 [[maybe_unused]] const Scalars& scalars) {
+    const Compute x0 = scalars.alpha;
+    const Compute x1 = accumulator;
+    const Compute x2 = tilewright::numeric::mul(x0, x1);
+    const Compute x3 = scalars.beta;
+    const Compute x4 = source;
+    const Compute x5 = tilewright::numeric::mul(x3, x4);
+    const Compute x6 = tilewright::numeric::add(x2, x5);
+    return x6;
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(128)
+sm80_gemm_f32r4_f32r4_f32c4_f32_64x64x16_s3_w2x2x1_a04607cb(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {
+  tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
+}
