@@ -27,7 +27,8 @@ demo: configure
 
 test: build
 	@scripts/bootstrap.sh test
-	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
+	@PATH="$$PATH:$$(echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/cu13/bin)" \
+	  ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
 
 sanitize:
 	@scripts/bootstrap.sh build

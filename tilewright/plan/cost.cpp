@@ -11,7 +11,8 @@ constexpr double kFillAndDrainClocks = 1500;
 // Share of a unit's peak that well-fed warps reach; fewer than 8 warps on a SM leave issue slots empty.
 constexpr double kPeakShare = 0.9;
 constexpr double kWarpsToHideLatency = 8;
-// What does not hide behind the slower of multiplying and reading shared memory, as a share of the faster.
+// Of two things that go on together, what does not hide behind the slower: a share of the faster. Multiplying and
+// reading shared memory; a SM's work and L2's.
 constexpr double kOverlapLoss = 0.15;
 // Warp instructions that one SM issues a clock, and how many one copy takes with its address and predicate.
 constexpr double kIssuesPerClock = 4;
@@ -60,7 +61,9 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
       m * k * input.element_bytes_a + n * k * input.element_bytes_b + m * n * input.element_bytes_d;
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double dram_us = dram_bytes / limits.dram_bytes_per_s * 1e6;
-  return limits.launch_us + std::max(std::max(sm_clocks, l2_clocks) / clocks_per_us, dram_us);
+  return limits.launch_us +
+         std::max((std::max(sm_clocks, l2_clocks) + kOverlapLoss * std::min(sm_clocks, l2_clocks)) / clocks_per_us,
+                  dram_us);
 }
 
 }  // namespace tilewright::plan
