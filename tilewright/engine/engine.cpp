@@ -1,9 +1,11 @@
 #include "tilewright/engine/engine.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "tilewright/cache/store.hpp"
 #include "tilewright/compile/artifact.hpp"
@@ -45,8 +47,10 @@ struct ReadyKernel {
 };
 
 struct Engine::State {
-  explicit State(const Options& given)
-      : options(given), device(open_device(given)), store(store_options(given)), providers(kernels::make_providers()) {}
+  State(const Options& given, Providers more_providers)
+      : options(given), device(open_device(given)), store(store_options(given)), providers(std::move(more_providers)) {
+    std::ranges::move(kernels::make_providers(), std::back_inserter(providers));
+  }
 
   /// Compiled or cached, loaded once an engine.
   std::shared_ptr<runtime::LoadedKernel> load(const registry::KernelPtr& kernel, const plan::Launch& launch);
@@ -54,7 +58,7 @@ struct Engine::State {
   Options options;
   std::shared_ptr<runtime::Device> device;
   cache::Store store;
-  std::vector<std::unique_ptr<registry::Provider>> providers;
+  Providers providers;
 
   std::mutex mutex;  // guards what follows
   std::unique_ptr<compile::Compiler> compiler;
@@ -69,7 +73,8 @@ void PreparedGemm::run(runtime::StreamHandle stream) const {
   loaded_->launch(config, launch_.parameters());
 }
 
-Engine::Engine(const Options& options) : state_(std::make_unique<State>(options)) {}
+Engine::Engine(const Options& options, Providers more_providers)
+    : state_(std::make_unique<State>(options, std::move(more_providers))) {}
 Engine::~Engine() = default;
 
 const std::shared_ptr<runtime::Device>& Engine::device() const { return state_->device; }

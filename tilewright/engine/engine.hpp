@@ -54,8 +54,11 @@ class PreparedGemm {
 /// Owns device, cache, compiler and registry. Thread-safe. The caller owns it; nothing is global.
 class Engine {
  public:
+  using Providers = std::vector<std::unique_ptr<registry::Provider>>;
+
+  /// `more_providers` are asked for kernels before the families that Tilewright ships.
   /// @throws when the device that options name does not exist; a missing compiler is reported by the first compile.
-  explicit Engine(const Options& options = Options::from_environment());
+  explicit Engine(const Options& options = Options::from_environment(), Providers more_providers = {});
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

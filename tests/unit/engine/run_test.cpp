@@ -383,6 +383,37 @@ TEST_F(Running, AUsersKernelEntersByTheSameDoor) {
   EXPECT_EQ(engine_.cache().counters().compiles, 1);
 }
 
+/// Offers one kernel for square f32 problems of 8, and a reason otherwise.
+class UsersProvider final : public registry::Provider {
+ public:
+  std::string family() const override { return "twice"; }
+  void discover(const op::Gemm& arguments, const Target& /*target*/, registry::Discovery& found) const override {
+    if (arguments.m() == 8) {
+      found.kernels.push_back(users_kernel("twice", arguments, "p.d[threadIdx.x] = 2.0f * p.a[threadIdx.x];"));
+    } else {
+      found.refused.push_back({family(), fmt::format("m must be 8, got {}", arguments.m())});
+    }
+  }
+  Result<registry::KernelPtr> make(const op::GemmDescription&, const plan::Design&) const override {
+    return refuse("no explicit designs");
+  }
+};
+
+TEST_F(Running, AUsersProviderIsAskedWithOurs) {
+  Engine::Providers providers;
+  providers.push_back(std::make_unique<UsersProvider>());
+  Engine engine(emulator_options(), std::move(providers));
+  const HostProblem small(8, 8, 8);
+  ASSERT_EQ(engine.find_kernels(small.gemm).front().kernel->metadata().family, "twice");
+  engine.run(small.gemm);
+  EXPECT_EQ(op::load(small.gemm.d, 3, 5), 2 * op::load(small.gemm.a, 3, 5));
+
+  const HostProblem large(16, 8, 8);
+  const Explanation explanation = engine.explain(large.gemm);
+  EXPECT_FALSE(explanation.kernels.empty());
+  EXPECT_EQ(explanation.refused.front(), (registry::RefusedKernel{"twice", "m must be 8, got 16"}));
+}
+
 TEST_F(Running, AFaultOfAKernelIsReportedAndTheEngineGoesOn) {
   const HostProblem problem(8, 8, 8);
   EXPECT_THROW(engine_.run(problem.gemm, users_kernel("stray", problem.gemm, "p.d[threadIdx.x + 1000000] = 1.0f;")),
