@@ -68,8 +68,8 @@ namespace detail {
 }  // namespace tilewright
 
 /// Our own invariant. The message is a fmt string with the values that failed.
-#define TILEWRIGHT_CHECK(condition, ...)                                                                             \
-  do {                                                                                                               \
-    if (!(condition)) [[unlikely]]                                                                                   \
+#define TILEWRIGHT_CHECK(condition, ...)                                                                         \
+  do {                                                                                                           \
+    if (!(condition)) [[unlikely]]                                                                               \
       ::tilewright::detail::fail_check(#condition, ::fmt::format(__VA_ARGS__), std::source_location::current()); \
   } while (false)

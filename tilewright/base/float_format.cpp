@@ -1,7 +1,7 @@
 #include "tilewright/base/float_format.hpp"
 
-#include <bit>
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace tilewright {

@@ -60,9 +60,8 @@ FieldHasher& FieldHasher::field(std::string_view tag, std::int64_t value) { retu
 Digest FieldHasher::finish() {
   Digest digest;
   unsigned size = 0;
-  TILEWRIGHT_CHECK(
-      EVP_DigestFinal_ex(context_->evp, reinterpret_cast<unsigned char*>(digest.bytes.data()), &size) == 1,
-      "SHA-256 failed to finish");
+  TILEWRIGHT_CHECK(EVP_DigestFinal_ex(context_->evp, reinterpret_cast<unsigned char*>(digest.bytes.data()), &size) == 1,
+                   "SHA-256 failed to finish");
   return digest;
 }
 

@@ -46,8 +46,8 @@ class [[nodiscard]] Support {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}              // NOLINT: a value is a Result
-  Result(Refusal refusal) : state_(std::in_place_index<1>, std::move(refusal)) {}    // NOLINT: a refusal is a Result
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}            // NOLINT: a value is a Result
+  Result(Refusal refusal) : state_(std::in_place_index<1>, std::move(refusal)) {}  // NOLINT: a refusal is a Result
 
   explicit operator bool() const { return state_.index() == 0; }
   /// @pre the result holds a refusal

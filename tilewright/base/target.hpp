@@ -10,8 +10,8 @@
 namespace tilewright {
 
 struct Target {
-  int sm = 80;                        // major * 10 + minor
-  bool arch_specific = false;         // the "a" of sm_90a: its wgmma, setmaxnreg, tensor-map forms
+  int sm = 80;                 // major * 10 + minor
+  bool arch_specific = false;  // the "a" of sm_90a: its wgmma, setmaxnreg, tensor-map forms
 
   auto operator<=>(const Target&) const = default;
 
@@ -20,7 +20,8 @@ struct Target {
   /// "compute_90a"
   std::string virtual_name() const;
 
-  /// Code for `other` runs here: same sm for arch-specific code, else the same major and not a newer minor (cubin rule).
+  /// Code for `other` runs here: same sm for arch-specific code, else the same major and not a newer minor (cubin
+  /// rule).
   bool runs(const Target& other) const;
 };
 

@@ -53,7 +53,7 @@ class ModuleVariables {
     for (std::size_t i = 0; i < addresses_.size(); ++i) {
       const Variable& variable = module.variables[i];
       if (variable.space != Space::global && variable.space != Space::constant) continue;
-      addresses_[i] = memory_->allocate(variable.size);
+      addresses_[i] = memory_->allocate(variable.size, Owner::module);
     }
     for (std::size_t i = 0; i < addresses_.size(); ++i) {
       if (addresses_[i] != 0) initialise(module.variables[i], addresses_[i]);
@@ -169,7 +169,7 @@ class EmulatedDevice final : public runtime::Device {
 
   DeviceAddress allocate(std::size_t bytes, StreamHandle) override { return memory_->allocate(bytes); }
   void deallocate(DeviceAddress address, StreamHandle) noexcept override { memory_->deallocate(address); }
-  std::size_t allocated_bytes() const override { return memory_->allocated_bytes(); }
+  std::size_t allocated_bytes() const override { return memory_->allocated_bytes(Owner::caller); }
 
   void copy_in(DeviceAddress to, const void* from, std::size_t bytes, StreamHandle) override {
     if (bytes != 0) std::memcpy(memory_->host_pointer(to, bytes), from, bytes);

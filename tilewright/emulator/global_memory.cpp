@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kRedZone = 256;
 constexpr int kFresh = 0xff;
 
+constexpr std::size_t index(Owner owner) { return static_cast<std::size_t>(owner); }
+
 void free_host_memory(const Region& region) { std::free(reinterpret_cast<std::byte*>(region.begin) - kRedZone); }
 
 }  // namespace
@@ -46,9 +48,9 @@ std::string RegionMap::describe(std::uint64_t address) const {
 
 GlobalMemory::~GlobalMemory() { std::ranges::for_each(regions_, free_host_memory); }
 
-runtime::DeviceAddress GlobalMemory::allocate(std::size_t bytes) {
+runtime::DeviceAddress GlobalMemory::allocate(std::size_t bytes, Owner owner) {
   const std::lock_guard lock(mutex_);
-  const std::size_t free_bytes = limit_ - allocated_;
+  const std::size_t free_bytes = limit_ - allocated_[0] - allocated_[1];
   const auto fail = [&] {
     throw OutOfMemory(
         fmt::format("emulator: cannot allocate {} bytes: {} of {} bytes are free", bytes, free_bytes, limit_));
@@ -59,9 +61,9 @@ runtime::DeviceAddress GlobalMemory::allocate(std::size_t bytes) {
   if (!storage) fail();
   std::memset(storage.get(), kFresh, rounded);
   const std::uint64_t begin = reinterpret_cast<std::uint64_t>(storage.get()) + kRedZone;
-  regions_.insert(std::ranges::upper_bound(regions_, begin, {}, &Region::begin), Region{begin, begin + bytes});
+  regions_.insert(std::ranges::upper_bound(regions_, begin, {}, &Region::begin), Region{begin, begin + bytes, owner});
   static_cast<void>(storage.release());
-  allocated_ += bytes;
+  allocated_[index(owner)] += bytes;
   return begin;
 }
 
@@ -69,14 +71,14 @@ void GlobalMemory::deallocate(runtime::DeviceAddress address) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::lower_bound(regions_, address, {}, &Region::begin);
   if (found == regions_.end() || found->begin != address) return;
-  allocated_ -= found->end - found->begin;
+  allocated_[index(found->owner)] -= found->end - found->begin;
   free_host_memory(*found);
   regions_.erase(found);
 }
 
-std::size_t GlobalMemory::allocated_bytes() const {
+std::size_t GlobalMemory::allocated_bytes(Owner owner) const {
   const std::lock_guard lock(mutex_);
-  return allocated_;
+  return allocated_[index(owner)];
 }
 
 RegionMap GlobalMemory::snapshot() const {

@@ -1,6 +1,7 @@
 // The emulated device's global memory: host memory, allocations with red zones between them, and bounds checks.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -11,10 +12,14 @@
 
 namespace tilewright::emulator {
 
+/// Who asked for an allocation: a caller of the device, or a module for its variables.
+enum class Owner : std::uint8_t { caller, module };
+
 /// The bytes [begin, end) of one allocation.
 struct Region {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
+  Owner owner = Owner::caller;
   bool contains(std::uint64_t address, std::uint64_t bytes) const {
     return address >= begin && address <= end && bytes <= end - address;
   }
@@ -44,10 +49,11 @@ class GlobalMemory {
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
   /// @throws OutOfMemory
-  runtime::DeviceAddress allocate(std::size_t bytes);
+  runtime::DeviceAddress allocate(std::size_t bytes, Owner owner = Owner::caller);
   /// Does nothing for an address that allocate() did not give.
   void deallocate(runtime::DeviceAddress address) noexcept;
-  std::size_t allocated_bytes() const;
+  /// Bytes of the owner's allocations that live.
+  std::size_t allocated_bytes(Owner owner) const;
   RegionMap snapshot() const;
 
   /// The host's view of device bytes. @throws EmulationError when they are not in one allocation
@@ -55,8 +61,8 @@ class GlobalMemory {
 
  private:
   mutable std::mutex mutex_;
-  std::vector<Region> regions_;  // by address; each owns its host memory, red zones included
-  std::size_t allocated_ = 0;
+  std::vector<Region> regions_;             // by address; each owns its host memory, red zones included
+  std::array<std::size_t, 2> allocated_{};  // by owner
   std::size_t limit_ = 0;
 };
 

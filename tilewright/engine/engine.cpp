@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tilewright/cache/key.hpp"
 #include "tilewright/cache/store.hpp"
 #include "tilewright/compile/artifact.hpp"
 #include "tilewright/compile/compiler.hpp"
@@ -62,7 +63,7 @@ struct Engine::State {
 
   std::mutex mutex;  // guards what follows
   std::unique_ptr<compile::Compiler> compiler;
-  std::unordered_map<std::string, std::shared_ptr<runtime::LoadedKernel>> loaded;
+  std::unordered_map<Digest, std::shared_ptr<runtime::LoadedKernel>, cache::KeyHash> loaded;  // by source_digest()
   std::unordered_map<CallKey, ReadyKernel, CallKeyHash> ready;
 };
 
@@ -136,16 +137,17 @@ std::shared_ptr<const compile::Artifact> Engine::compile(const registry::KernelP
 
 std::shared_ptr<runtime::LoadedKernel> Engine::State::load(const registry::KernelPtr& kernel,
                                                            const plan::Launch& launch) {
+  const Digest digest = kernel->source_digest();
   {
     const std::scoped_lock lock(mutex);
-    if (const auto found = loaded.find(kernel->name()); found != loaded.end()) return found->second;
+    if (const auto found = loaded.find(digest); found != loaded.end()) return found->second;
     if (!compiler) compiler = compile::make_compiler(options.toolchain);
   }
   const cache::ArtifactPtr artifact = store.get_or_compile(kernel->source(), *compiler);
   std::shared_ptr<runtime::LoadedKernel> fresh =
       device->load({artifact->cubin, artifact->ptx}, artifact->symbol, launch.dynamic_smem_bytes);
   const std::scoped_lock lock(mutex);
-  return loaded.emplace(kernel->name(), std::move(fresh)).first->second;
+  return loaded.emplace(digest, std::move(fresh)).first->second;
 }
 
 PreparedGemm Engine::prepare(const op::Gemm& arguments, const registry::KernelPtr& kernel) {

@@ -100,6 +100,20 @@ std::string print_node(const Epilogue& epilogue, int index) {
   return fmt::format("{}({},{})", function, first, print_node(epilogue, node.inputs[1]));
 }
 
+// Of the last node's tree; saturates just past the limit.
+std::int64_t signature_terms(const Epilogue& epilogue) {
+  std::vector<std::int64_t> terms;
+  terms.reserve(epilogue.nodes.size());
+  for (const EpilogueNode& node : epilogue.nodes) {
+    std::int64_t sum = 1;
+    for (int side = 0; side < arity(node.op); ++side) {
+      sum += terms[static_cast<std::size_t>(node.inputs[static_cast<std::size_t>(side)])];
+    }
+    terms.push_back(std::min(sum, kMaxSignatureTerms + 1));
+  }
+  return terms.back();
+}
+
 }  // namespace
 
 double apply(EpilogueOp op, double x, double y) {
@@ -190,6 +204,10 @@ Support validate(const Epilogue& epilogue) {
     if (epilogue.compute == DType::s32 && node.op == EpilogueOp::constant && node.value != std::trunc(node.value)) {
       return refuse("epilogue node {} is the constant {}, not an integer as compute type s32 needs", i, node.value);
     }
+  }
+  if (signature_terms(epilogue) > kMaxSignatureTerms) {
+    return refuse("epilogue '{}' of {} nodes has more than {} terms when nodes used twice are written twice",
+                  epilogue.name, epilogue.nodes.size(), kMaxSignatureTerms);
   }
   return {};
 }

@@ -63,12 +63,15 @@ struct Epilogue {
   std::optional<std::string> gate(EpilogueOp leaf) const;
 };
 
-/// Refuses names that are not identifiers, inputs that are not earlier nodes, constants that are not finite, and
-/// functions that the compute type lacks.
+/// A signature writes a node once for every use of it: its terms may double with each node that is used twice.
+inline constexpr std::int64_t kMaxSignatureTerms = 4096;
+
+/// Refuses names that are not identifiers, inputs that are not earlier nodes, constants that are not finite, functions
+/// that the compute type lacks, and graphs whose signature would have more than kMaxSignatureTerms terms.
 Support validate(const Epilogue& epilogue);
 
 /// One line that determines the code: "linear_combination f32 add(mul($alpha,acc),mul($beta,c))". Values of scalars are
-/// launch arguments and not in it.
+/// launch arguments and not in it. @pre validate(epilogue)
 std::string signature(const Epilogue& epilogue);
 
 /// Whether both compile to the same code: equal but for the values of scalars.

@@ -137,9 +137,14 @@ Support check_extents(const GemmTile& tile, const op::Gemm& arguments) {
   }
   const std::int64_t along_m = tile.is_transposed ? arguments.n() : arguments.m();
   const std::int64_t along_n = tile.is_transposed ? arguments.m() : arguments.n();
-  const std::int64_t ctas = ceil_div(along_m, tile.tile.m) * ceil_div(along_n, tile.tile.n);
+  const std::int64_t tiles_m = ceil_div(along_m, tile.tile.m);
+  const std::int64_t ctas = tiles_m * ceil_div(along_n, tile.tile.n);
   constexpr std::int64_t kMaxGrid = std::numeric_limits<std::int32_t>::max();
   if (ctas > kMaxGrid) return refuse("needs {} CTAs, more than the {} of a grid", ctas, kMaxGrid);
+  if (tiles_m > kMaxGrid / tile.raster_width) {
+    return refuse("a raster of width {} must have at most {} tiles a column, got {}", tile.raster_width,
+                  kMaxGrid / tile.raster_width, tiles_m);
+  }
   return {};
 }
 

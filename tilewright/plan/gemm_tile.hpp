@@ -41,7 +41,8 @@ Support check_smem(int smem_bytes, const Target& target);
 /// Refuses an instruction whose types are not the operands', or whose class is not `expected`.
 Support check_instruction(const op::GemmDescription& description, const MathInstruction& instruction, OpClass expected);
 
-/// Refuses extents whose tiles do not fit 32-bit indices of the kernel and the grid's 2^31 - 1 CTAs.
+/// Refuses extents whose tiles do not fit 32-bit indices of the kernel, those of its raster (scheduler/raster.cuh)
+/// among them, and the grid's 2^31 - 1 CTAs.
 Support check_extents(const GemmTile& tile, const op::Gemm& arguments);
 
 /// The launch of one CTA a tile of D, with the parameters of device/tilewright/gemm/parameters.cuh.

@@ -81,7 +81,8 @@ CostInput cost_input(const SimtGemmPlan& plan, const op::Gemm& arguments) {
   // A warp's lanes share what they read: one line of lanes' vectors along M, one along N.
   const int warps = plan.warps_m * plan.warps_n;
   input.smem_bytes_per_k = warps * (plan.warp_tile_m() + plan.warp_tile_n()) * bytes(plan.stored);
-  input.smem_loads_per_k = warps * (plan.thread_m() / plan.vector_m + plan.thread_n() / plan.vector_n);
+  const int vectors = plan.thread_m() / plan.vector_m + plan.thread_n() / plan.vector_n;
+  input.smem_loads_per_k = warps * vectors;
   const double stores = (plan.a.is_async ? 0 : plan.tile.m) + (plan.b.is_async ? 0 : plan.tile.n);
   input.copies_per_k =
       static_cast<double>(plan.tile.m) / plan.a.vector + static_cast<double>(plan.tile.n) / plan.b.vector + stores;

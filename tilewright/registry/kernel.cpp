@@ -59,6 +59,12 @@ compile::Source Kernel::source() const {
   return source;
 }
 
+Digest Kernel::source_digest() const {
+  const std::scoped_lock lock(mutex_);
+  if (!digest_) digest_ = FieldHasher().field("name", name_).field("text", do_source_text()).finish();
+  return *digest_;
+}
+
 Support Kernel::do_supports(const op::Gemm& /*arguments*/) const { return {}; }
 std::int64_t Kernel::do_workspace_bytes(const op::Gemm& /*arguments*/) const { return 0; }
 

@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 
+#include "tilewright/base/hash.hpp"
 #include "tilewright/compile/source.hpp"
 #include "tilewright/op/gemm.hpp"
 #include "tilewright/plan/launch.hpp"
@@ -30,6 +33,9 @@ class Kernel {
   /// The CUDA C++ of this kernel, complete.
   compile::Source source() const;
 
+  /// Digest of name and text: kernels of equal metadata may have other texts. Computed once.
+  Digest source_digest() const;
+
   /// The integers of one launch. @pre supports(arguments); m and n are not 0
   plan::Launch launch(const op::Gemm& arguments) const { return do_launch(arguments); }
 
@@ -46,6 +52,8 @@ class Kernel {
  private:
   KernelMetadata metadata_;
   std::string name_;
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::optional<Digest> digest_;
 };
 
 using KernelPtr = std::shared_ptr<const Kernel>;

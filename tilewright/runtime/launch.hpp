@@ -15,7 +15,7 @@ inline constexpr std::size_t kMaxParameterBytes = 32764;
 struct KernelLimits {
   std::uint32_t threads_per_block = 0;   // what its registers leave
   std::uint32_t dynamic_smem_bytes = 0;  // made available when it was loaded
-  std::size_t parameter_bytes = 0;       // of all its parameters; 0: none, or not known
+  std::size_t parameter_bytes = 0;       // of its one struct; 0: none, or not known
   bool operator==(const KernelLimits&) const = default;
 };
 

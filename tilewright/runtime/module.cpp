@@ -119,12 +119,10 @@ void CudaKernel::make_smem_available(KernelHandle kernel, const std::string& sym
 
 std::size_t CudaKernel::parameter_bytes(KernelHandle kernel) const {
   const auto& param_info = context_->driver().kernel_get_param_info;
-  std::size_t end = 0;
   std::size_t offset = 0;
   std::size_t size = 0;
-  if (!param_info.present()) return 0;
-  for (std::size_t i = 0; param_info.raw(kernel, i, &offset, &size) == kSuccess; ++i) end = offset + size;
-  return end;
+  if (!param_info.present() || param_info.raw(kernel, 0, &offset, &size) != kSuccess) return 0;
+  return size;
 }
 
 void CudaKernel::launch(const LaunchConfig& config, std::span<const std::byte> parameters) {

@@ -50,6 +50,8 @@ class CudaKernel final : public LoadedKernel {
  private:
   void make_smem_available(KernelHandle kernel, const std::string& symbol, std::uint32_t dynamic_smem_bytes);
   int attribute(KernelHandle kernel, KernelAttribute attribute) const;
+  /// Of the kernel's one struct; 0 where it has none or the driver does not say. An index past the last parameter is
+  /// an error to the driver and to the tools that watch it, so no other is asked for.
   std::size_t parameter_bytes(KernelHandle kernel) const;
 
   std::shared_ptr<CudaContext> context_;

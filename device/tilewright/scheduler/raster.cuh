@@ -11,6 +11,7 @@ struct TileCoordinate {
 };
 
 /// `index` counts CTAs from 0 to tiles_m * tiles_n - 1. The last group may be narrower.
+/// kWidth * tiles_m is below 2^31: the plan refuses what is not.
 template <int kWidth>
 __device__ __forceinline__ TileCoordinate raster(int index, int tiles_m, int tiles_n) {
   const int group = index / (kWidth * tiles_m);

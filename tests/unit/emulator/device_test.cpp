@@ -70,13 +70,19 @@ TEST(Device, LoadsOnlyWhatIsThere) {
   EXPECT_THROW(device->load({{}, kEmpty}, "k", 228 * 1024), InvalidArgument);
 }
 
-TEST(Device, KernelsFreeTheirVariables) {
-  const auto device = test_device();
+TEST(Device, VariablesOfAKernelTakeMemoryButAreNotAllocations) {
+  EmulatorOptions options;
+  options.memory_bytes = 1024;
+  const auto device = test_device(options);
   {
     const auto kernel = device->load({{}, kEmpty + ".global .b8 table[1000];\n"}, "k", 0);
-    EXPECT_EQ(device->allocated_bytes(), 1000U);
+    EXPECT_EQ(device->allocated_bytes(), 0U);
+    EXPECT_THROW(device->allocate(25, nullptr), OutOfMemory);
+    const runtime::DeviceBuffer beside(device, 24);
+    EXPECT_EQ(device->allocated_bytes(), 24U);
   }
-  EXPECT_EQ(device->allocated_bytes(), 0U);
+  const runtime::DeviceBuffer whole(device, 1024);
+  EXPECT_EQ(device->allocated_bytes(), 1024U) << "the kernel's variables went with it";
 }
 
 TEST(Device, RefusesImpossibleLaunches) {

@@ -383,6 +383,16 @@ TEST_F(Running, AUsersKernelEntersByTheSameDoor) {
   EXPECT_EQ(engine_.cache().counters().compiles, 1);
 }
 
+TEST_F(Running, UsersKernelsOfOneNameAreNotExchanged) {
+  const HostProblem problem(8, 8, 8);
+  for (int factor = 2; factor <= 3; ++factor) {
+    const std::string body = fmt::format("p.d[threadIdx.x] = {}.0f * p.a[threadIdx.x];", factor);
+    engine_.run(problem.gemm, users_kernel("scaled", problem.gemm, body));
+    EXPECT_EQ(op::load(problem.gemm.d, 3, 5), factor * op::load(problem.gemm.a, 3, 5));
+  }
+  EXPECT_EQ(engine_.cache().counters().compiles, 2);
+}
+
 /// Offers one kernel for square f32 problems of 8, and a reason otherwise.
 class UsersProvider final : public registry::Provider {
  public:

@@ -86,5 +86,22 @@ TEST(Validate, RefusesBrokenGraphs) {
   EXPECT_TRUE(validate(Epilogue{"plain", DType::f32, {leaf(EpilogueOp::accumulator)}}));
 }
 
+// Each node adds the one before to itself: n additions have 2^(n+1) - 1 terms.
+TEST(Validate, RefusesASignatureThatDoublesWithEveryNode) {
+  const auto doublings = [](int count) {
+    Epilogue epilogue{"doublings", DType::f32, {{EpilogueOp::accumulator, {-1, -1}, 0.0, {}}}};
+    for (int i = 0; i < count; ++i) epilogue.nodes.push_back({EpilogueOp::add, {i, i}, 0.0, {}});
+    return epilogue;
+  };
+  Epilogue largest = doublings(11);  // 4095 terms
+  EXPECT_TRUE(validate(largest)) << validate(largest).reason();
+  largest.nodes.push_back({EpilogueOp::negate, {11, -1}, 0.0, {}});
+  EXPECT_TRUE(validate(largest)) << "4096 terms";
+  largest.nodes.push_back({EpilogueOp::negate, {12, -1}, 0.0, {}});
+  EXPECT_FALSE(validate(largest)) << "4097 terms";
+  EXPECT_EQ(validate(doublings(200)).reason(),
+            "epilogue 'doublings' of 201 nodes has more than 4096 terms when nodes used twice are written twice");
+}
+
 }  // namespace
 }  // namespace tilewright::op

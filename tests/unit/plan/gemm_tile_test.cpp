@@ -321,6 +321,22 @@ TEST(Extents, MustFitTheKernelsIntegersAndTheGrid) {
   EXPECT_FALSE(extents(64 * 46341, 32 * 46341, 1)) << "2147488281 CTAs";
 }
 
+TEST(Extents, MustFitTheRaster) {
+  GemmTile tile = tile_for(problem(DType::f32, DType::f32));
+  tile.tile = {4, 4, 4};
+  tile.raster_width = 8;
+  op::Gemm gemm;
+  gemm.a = op::matrix(std::uint64_t{0xa0000}, DType::f32, 4 * 268435455, 1);
+  gemm.b = op::matrix(std::uint64_t{0xb0000}, DType::f32, 1, 4);
+  gemm.d = op::matrix(std::uint64_t{0xd0000}, DType::f32, 4 * 268435455, 4);
+  EXPECT_TRUE(check_extents(tile, gemm)) << check_extents(tile, gemm).reason();
+  gemm.a.shape[0] = gemm.d.shape[0] = 4 * 268435455 + 1;
+  EXPECT_EQ(check_extents(tile, gemm).reason(),
+            "a raster of width 8 must have at most 268435455 tiles a column, got 268435456");
+  tile.raster_width = 4;
+  EXPECT_TRUE(check_extents(tile, gemm)) << check_extents(tile, gemm).reason();
+}
+
 TEST(LaunchParameters, EveryFieldIsAtAMultipleOfItsSize) {
   Launch launch;
   launch.append(std::uint8_t{1});

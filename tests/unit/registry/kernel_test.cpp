@@ -68,6 +68,36 @@ TEST(Kernel, SourceIsReadyToCompile) {
   EXPECT_NE(source.text.find("void " + kernel.name()), std::string::npos);
 }
 
+/// A kernel whose text is its author's.
+class Worded final : public Kernel {
+ public:
+  Worded(KernelMetadata metadata, std::string text) : Kernel(std::move(metadata)), text_(std::move(text)) {}
+  int times_written() const { return times_written_; }
+
+ protected:
+  std::string do_source_text() const override {
+    ++times_written_;
+    return text_;
+  }
+  plan::Launch do_launch(const op::Gemm&) const override { return {}; }
+  double do_estimate_us(const op::Gemm&) const override { return 1.0; }
+
+ private:
+  std::string text_;
+  mutable int times_written_ = 0;
+};
+
+TEST(Kernel, SourceDigestTellsTextsAndMetadataApart) {
+  const Worded kernel(metadata(), "one");
+  EXPECT_EQ(kernel.source_digest(), kernel.source_digest());
+  EXPECT_EQ(kernel.times_written(), 1);
+  EXPECT_EQ(kernel.source_digest(), Worded(metadata(), "one").source_digest());
+  EXPECT_NE(kernel.source_digest(), Worded(metadata(), "two").source_digest());
+  KernelMetadata other = metadata();
+  other.family = "other_rows";
+  EXPECT_NE(kernel.source_digest(), Worded(other, "one").source_digest());
+}
+
 struct Mismatch {
   std::string name;
   void (*spoil)(op::Gemm&);

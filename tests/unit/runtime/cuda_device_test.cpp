@@ -79,7 +79,7 @@ TEST_F(CudaDeviceTest, BufferMovesItsOwnership) {
 }
 
 TEST_F(CudaDeviceTest, LaunchPassesItsConfiguration) {
-  state_->parameter_sizes = {8, 4};
+  state_->parameter_sizes = {12};
   const auto kernel = load(1024);
   std::array<std::byte, 12> parameters{};
   parameters[11] = std::byte{42};
@@ -98,6 +98,12 @@ TEST_F(CudaDeviceTest, LaunchPassesItsConfiguration) {
   EXPECT_EQ(launch.attributes.at(6).at(0), 1u);
   ASSERT_EQ(launch.parameters.size(), 12u);
   EXPECT_EQ(launch.parameters[11], std::byte{42});
+}
+
+TEST_F(CudaDeviceTest, LoadingAsksForNoParameterThatIsNotThere) {
+  state_->parameter_sizes = {8};
+  load();
+  EXPECT_EQ(calls("cuKernelGetParamInfo"), 1);
 }
 
 TEST_F(CudaDeviceTest, PlainLaunchHasNoAttributes) {
