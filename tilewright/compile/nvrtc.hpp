@@ -18,8 +18,8 @@ class NvrtcCompiler : public Compiler {
   NvrtcCompiler(const ToolchainOptions& options, const Environment& environment);
   ~NvrtcCompiler() override;
 
-  /// "nvrtc <build id> -std=c++20 --minimal". The build id is in the library's first page: loading 109 MB to ask it for its
-  /// version costs 15 to 140 ms, and nvrtcVersion() does not tell two builds of one release apart.
+  /// "nvrtc <build id> -std=c++20 --minimal". The build id is in the library's first page: loading 109 MB to ask it for
+  /// its version costs 15 to 140 ms, and nvrtcVersion() does not tell two builds of one release apart.
   const std::string& identity() const override { return identity_; }
 
   /// The first call loads the library. @throws CompileError, ToolchainNotFound, InvalidArgument when validate()
