@@ -12,10 +12,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 BINARIES = pathlib.Path(os.environ.get("TILEWRIGHT_BIN_DIR", ROOT / "build/bin")).resolve()
 
 
-def pytest_addoption(parser):
-    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files instead of comparing")
-
-
 class Tilewright:
     """Runs build/bin/tilewright."""
 

@@ -1,4 +1,4 @@
-// The whole text of a few kernels, against files in golden/. After an intended change:
+// The whole text of a few kernels, against the files in tests/golden/. After an intended change:
 //   test_lower --update-golden     or     TILEWRIGHT_UPDATE_GOLDEN=1 test_lower
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 using plan::kColumn;
 using plan::kRow;
 
-const std::filesystem::path kFolder = TILEWRIGHT_SOURCE_DIR "/tests/unit/lower/golden";
+const std::filesystem::path kFolder = TILEWRIGHT_SOURCE_DIR "/tests/golden";
 
 struct Golden {
   std::string name;

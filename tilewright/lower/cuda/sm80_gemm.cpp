@@ -39,12 +39,31 @@ std::string math_type(const plan::Sm80GemmPlan& plan) {
   TILEWRIGHT_CHECK(false, "math operation {} has no device type", static_cast<int>(plan.operands.math));
 }
 
+/// The device header with the instructions of an operand type.
+std::string_view instruction_header(DType operand) {
+  switch (operand) {
+    case DType::f16:
+    case DType::bf16:
+      return "tilewright/ptx/mma_f16.cuh";
+    case DType::tf32:
+      return "tilewright/ptx/mma_tf32.cuh";
+    case DType::s8:
+    case DType::u8:
+      return "tilewright/ptx/mma_s8.cuh";
+    case DType::f64:
+      return "tilewright/ptx/mma_f64.cuh";
+    default:
+      TILEWRIGHT_CHECK(false, "no device header has mma.sync of {}", name(operand));
+  }
+}
+
 }  // namespace
 
 std::string lower(const plan::Sm80GemmPlan& plan, std::string_view symbol) {
   SourceWriter out;
   out.line("#include \"tilewright/gemm/sm80_gemm.cuh\"");
   out.line("#include \"tilewright/numeric/functions.cuh\"");
+  out.line("#include \"{}\"", instruction_header(plan.atom->a));
   out.blank();
   out.line("struct Plan {{").indent();
   write_operand(out, 'A', plan.a);

@@ -1,44 +1,45 @@
 #include "tilewright/gemm/sm80_gemm.cuh"
 #include "tilewright/numeric/functions.cuh"
+#include "tilewright/ptx/mma_f16.cuh"
 
 struct Plan {
-  struct OperandA {  // Sw<2,5,2> o 0 o (16,(32,2)):(128,(4,2048))
-    using Element = float;
-    struct Swizzle {
-      static constexpr int kBits = 2, kBase = 5, kShift = 2;
-    };
-    static constexpr bool kIsKMajor = false, kUsesLdmatrix = false;
-    static constexpr int kStrided = 16, kContiguous = 64;
-    static constexpr int kPanelBytes = 128, kAlignmentBytes = 16;
-    static constexpr int kTileBytes = 4096;
-  };
-  struct OperandB {  // Sw<2,4,3> o 0 o (64,(16,1)):(64,(4,4096))
-    using Element = float;
+  struct OperandA {  // Sw<2,4,3> o 0 o (64,(32,1)):(64,(2,4096))
+    using Element = tilewright::half_t;
     struct Swizzle {
       static constexpr int kBits = 2, kBase = 4, kShift = 3;
     };
     static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
-    static constexpr int kStrided = 64, kContiguous = 16;
+    static constexpr int kStrided = 64, kContiguous = 32;
     static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 4096;
   };
-  using Math = tilewright::SplitTf32Math<tilewright::ptx::Mma<16, 8, 8, float, float, float>>;
-  static constexpr bool kPromotesAccumulators = true;
-  static constexpr bool kAccumulatesInHalf = false;
+  struct OperandB {  // Sw<2,4,3> o 0 o (64,(32,1)):(64,(2,4096))
+    using Element = tilewright::half_t;
+    struct Swizzle {
+      static constexpr int kBits = 2, kBase = 4, kShift = 3;
+    };
+    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr int kStrided = 64, kContiguous = 32;
+    static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 4096;
+  };
+  using Math = tilewright::DirectMath<tilewright::ptx::Mma<16, 8, 16, tilewright::half_t, tilewright::half_t, tilewright::half_t>>;
+  static constexpr bool kPromotesAccumulators = false;
+  static constexpr bool kAccumulatesInHalf = true;
   static constexpr int kBandLine = 72;
-  using ElementC = float;
-  using ElementD = float;
-  static constexpr int kAlignmentC = 4;
-  static constexpr int kAlignmentD = 4;
+  using ElementC = tilewright::half_t;
+  using ElementD = tilewright::half_t;
+  static constexpr int kAlignmentC = 8;
+  static constexpr int kAlignmentD = 8;
   static constexpr bool kCIsRowMajor = true;
-  static constexpr int kTileM = 64, kTileN = 64, kTileK = 16;
+  static constexpr int kTileM = 64, kTileN = 64, kTileK = 32;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 3;
   static constexpr int kRasterWidth = 1;
 };
 static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 24576);
 
-// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
+// linear_combination_gelu f32 mul(mul(0x1p-1,add(mul($alpha,acc),mul($beta,c))),add(0x1p+0,erf(mul(add(mul($alpha,acc),mul($beta,c)),0x1.6a09e667f3bccp-1))))
 struct Epilogue {
   using Compute = float;
   struct Scalars {
@@ -59,11 +60,19 @@ struct Epilogue {
     const Compute x4 = source;
     const Compute x5 = tilewright::numeric::mul(x3, x4);
     const Compute x6 = tilewright::numeric::add(x2, x5);
-    return x6;
+    const Compute x7 = 0x1.6a09e667f3bccp-1f;
+    const Compute x8 = tilewright::numeric::mul(x6, x7);
+    const Compute x9 = tilewright::numeric::erf(x8);
+    const Compute x10 = 0x1p+0f;
+    const Compute x11 = tilewright::numeric::add(x10, x9);
+    const Compute x12 = 0x1p-1f;
+    const Compute x13 = tilewright::numeric::mul(x12, x6);
+    const Compute x14 = tilewright::numeric::mul(x13, x11);
+    return x14;
   }
 };
 
 extern "C" __global__ void __launch_bounds__(128)
-sm80_gemm_f32r4_f32r4_f32c4_f32_64x64x16_s3_w2x2x1_a04607cb(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {
+f16_in_half_gelu(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {
   tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
 }

@@ -1,5 +1,6 @@
 #include "tilewright/gemm/sm80_gemm.cuh"
 #include "tilewright/numeric/functions.cuh"
+#include "tilewright/ptx/mma_f64.cuh"
 
 struct Plan {
   struct OperandA {  // Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))

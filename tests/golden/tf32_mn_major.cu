@@ -1,29 +1,30 @@
 #include "tilewright/gemm/sm80_gemm.cuh"
 #include "tilewright/numeric/functions.cuh"
+#include "tilewright/ptx/mma_tf32.cuh"
 
 struct Plan {
-  struct OperandA {  // Sw<2,4,3> o 0 o (32,(16,1)):(64,(4,2048))
+  struct OperandA {  // Sw<2,5,2> o 0 o (16,(32,4)):(128,(4,2048))
     using Element = float;
     struct Swizzle {
-      static constexpr int kBits = 2, kBase = 4, kShift = 3;
+      static constexpr int kBits = 2, kBase = 5, kShift = 2;
     };
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
-    static constexpr int kStrided = 32, kContiguous = 16;
-    static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
-    static constexpr int kTileBytes = 2048;
+    static constexpr bool kIsKMajor = false, kUsesLdmatrix = false;
+    static constexpr int kStrided = 16, kContiguous = 128;
+    static constexpr int kPanelBytes = 128, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 8192;
   };
-  struct OperandB {  // Sw<2,4,3> o 0 o (64,(16,1)):(64,(4,4096))
+  struct OperandB {  // Sw<2,5,2> o 0 o (16,(32,2)):(128,(4,2048))
     using Element = float;
     struct Swizzle {
-      static constexpr int kBits = 2, kBase = 4, kShift = 3;
+      static constexpr int kBits = 2, kBase = 5, kShift = 2;
     };
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
-    static constexpr int kStrided = 64, kContiguous = 16;
-    static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
+    static constexpr bool kIsKMajor = false, kUsesLdmatrix = false;
+    static constexpr int kStrided = 16, kContiguous = 64;
+    static constexpr int kPanelBytes = 128, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 4096;
   };
-  using Math = tilewright::SplitTf32Math<tilewright::ptx::Mma<16, 8, 8, float, float, float>>;
-  static constexpr bool kPromotesAccumulators = true;
+  using Math = tilewright::Tf32Math<tilewright::ptx::Mma<16, 8, 8, float, float, float>>;
+  static constexpr bool kPromotesAccumulators = false;
   static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kBandLine = 72;
   using ElementC = float;
@@ -31,12 +32,12 @@ struct Plan {
   static constexpr int kAlignmentC = 4;
   static constexpr int kAlignmentD = 4;
   static constexpr bool kCIsRowMajor = false;
-  static constexpr int kTileM = 32, kTileN = 64, kTileK = 16;
-  static constexpr int kWarpsM = 1, kWarpsN = 2;
+  static constexpr int kTileM = 128, kTileN = 64, kTileK = 16;
+  static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 3;
   static constexpr int kRasterWidth = 1;
 };
-static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 18432);
+static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 36864);
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
@@ -63,7 +64,7 @@ struct Epilogue {
   }
 };
 
-extern "C" __global__ void __launch_bounds__(64)
-fast_f32_column_major_output(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {
+extern "C" __global__ void __launch_bounds__(128)
+tf32_mn_major(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {
   tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
 }

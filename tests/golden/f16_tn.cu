@@ -1,46 +1,47 @@
 #include "tilewright/gemm/sm80_gemm.cuh"
 #include "tilewright/numeric/functions.cuh"
+#include "tilewright/ptx/mma_f16.cuh"
 
 struct Plan {
-  struct OperandA {  // Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
-    using Element = double;
+  struct OperandA {  // Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
+    using Element = tilewright::half_t;
     struct Swizzle {
-      static constexpr int kBits = 2, kBase = 5, kShift = 2;
+      static constexpr int kBits = 2, kBase = 4, kShift = 3;
     };
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = false;
-    static constexpr int kStrided = 64, kContiguous = 16;
-    static constexpr int kPanelBytes = 128, kAlignmentBytes = 16;
+    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr int kStrided = 128, kContiguous = 32;
+    static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 8192;
   };
-  struct OperandB {  // Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
-    using Element = double;
+  struct OperandB {  // Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
+    using Element = tilewright::half_t;
     struct Swizzle {
-      static constexpr int kBits = 2, kBase = 5, kShift = 2;
+      static constexpr int kBits = 2, kBase = 4, kShift = 3;
     };
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = false;
-    static constexpr int kStrided = 64, kContiguous = 16;
-    static constexpr int kPanelBytes = 128, kAlignmentBytes = 16;
+    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr int kStrided = 128, kContiguous = 32;
+    static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 8192;
   };
-  using Math = tilewright::DirectMath<tilewright::ptx::Mma<16, 8, 8, double, double, double>>;
+  using Math = tilewright::DirectMath<tilewright::ptx::Mma<16, 8, 16, tilewright::half_t, tilewright::half_t, float>>;
   static constexpr bool kPromotesAccumulators = false;
   static constexpr bool kAccumulatesInHalf = false;
-  static constexpr int kBandLine = 72;
-  using ElementC = double;
-  using ElementD = double;
-  static constexpr int kAlignmentC = 2;
-  static constexpr int kAlignmentD = 2;
+  static constexpr int kBandLine = 136;
+  using ElementC = tilewright::half_t;
+  using ElementD = tilewright::half_t;
+  static constexpr int kAlignmentC = 8;
+  static constexpr int kAlignmentD = 8;
   static constexpr bool kCIsRowMajor = true;
-  static constexpr int kTileM = 64, kTileN = 64, kTileK = 16;
+  static constexpr int kTileM = 128, kTileN = 128, kTileK = 32;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
-  static constexpr int kStages = 3;
+  static constexpr int kStages = 4;
   static constexpr int kRasterWidth = 1;
 };
-static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 49152);
+static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 65536);
 
-// linear_combination f64 add(mul($alpha,acc),mul($beta,c))
+// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
-  using Compute = double;
+  using Compute = float;
   struct Scalars {
     Compute alpha;
     Compute beta;
@@ -64,6 +65,6 @@ struct Epilogue {
 };
 
 extern "C" __global__ void __launch_bounds__(128)
-sm80_gemm_f64r2_f64c2_f64r2_f64_64x64x16_s3_w2x2x1_5f8813c2(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {
+f16_tn(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {
   tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
 }
