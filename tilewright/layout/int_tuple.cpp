@@ -1,4 +1,4 @@
-// Recursions over trees of integers.
+// Construction and structure of trees of integers.
 #include "tilewright/layout/int_tuple.hpp"
 
 #include <fmt/format.h>
@@ -11,62 +11,46 @@
 namespace tilewright::layout {
 namespace {
 
-std::int64_t checked_product(std::int64_t a, std::int64_t b) {
-  std::int64_t result = 0;
-  if (__builtin_mul_overflow(a, b, &result))
-    throw InvalidArgument(fmt::format("{} * {} does not fit in 63 bits", a, b));
-  return result;
+using Modes = std::vector<IntTuple>;
+
+/// The modes; a leaf is its own one mode.
+Modes modes_of(const IntTuple& t) {
+  Modes modes;
+  modes.reserve(static_cast<std::size_t>(t.rank()) + 1);
+  for (int i = 0; i < t.rank(); ++i) modes.push_back(t[i]);
+  return modes;
 }
 
-void collect(const IntTuple& t, std::vector<std::int64_t>& out) {
-  if (t.is_leaf()) {
-    out.push_back(t.value());
-    return;
+void require_range(const char* verb, const IntTuple& t, int begin, int end) {
+  if (begin < 0 || begin >= end || end > t.rank())
+    throw InvalidArgument(
+        fmt::format("{} of modes [{},{}) of {}, which has {}", verb, begin, end, to_string(t), t.rank()));
+}
+
+void require_room(const char* verb, const IntTuple& t, int rank) {
+  if (t.rank() > rank)
+    throw InvalidArgument(fmt::format("{} to rank {} of {}, which has {} modes", verb, rank, to_string(t), t.rank()));
+}
+
+template <class Predicate>
+bool any_leaf(const IntTuple& t, Predicate&& predicate) {
+  if (t.is_leaf()) return predicate(t);
+  for (int i = 0; i < t.rank(); ++i) {
+    if (any_leaf(t[i], predicate)) return true;
   }
-  for (int i = 0; i < t.rank(); ++i) collect(t[i], out);
+  return false;
 }
 
-void require_same_rank(const char* what, const IntTuple& a, const IntTuple& b) {
-  if (a.is_leaf() || b.is_leaf() || a.rank() != b.rank())
-    throw InvalidArgument(fmt::format("{} of {} and {}: ranks differ", what, to_string(a), to_string(b)));
+void collect(const IntTuple& t, Modes& out) {
+  (void)any_leaf(t, [&](const IntTuple& leaf) {
+    out.push_back(leaf);
+    return false;
+  });
 }
 
-IntTuple prefix_product_from(const IntTuple& t, std::int64_t& running) {
-  if (t.is_leaf()) {
-    const std::int64_t before = running;
-    running = checked_product(running, t.value());
-    return before;
-  }
-  std::vector<IntTuple> modes;
-  for (int i = 0; i < t.rank(); ++i) modes.push_back(prefix_product_from(t[i], running));
-  return IntTuple::tuple(std::move(modes));
-}
-
-std::int64_t shape_div_leaf(std::int64_t a, std::int64_t b) {
-  if (a <= 0 || b <= 0 || (a % b != 0 && b % a != 0))
-    throw InvalidArgument(fmt::format("shape_div of {} by {}: neither divides the other", a, b));
-  return ceil_div(a, b);
-}
-
-/// Digits of an index in the leaves of a tuple shape; only the very last leaf is not wrapped.
-std::int64_t index_to_offset(std::int64_t index, const IntTuple& shape, const IntTuple& stride) {
-  if (shape.is_leaf()) return index * stride.value();
-  std::int64_t offset = 0;
-  for (int i = 0; i < shape.rank(); ++i) {
-    const bool last = i + 1 == shape.rank();
-    const std::int64_t extent = product(shape[i]);
-    offset += index_to_offset(last ? index : index % extent, shape[i], stride[i]);
-    index /= extent;
-  }
-  return offset;
-}
-
-std::int64_t coord_to_offset(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride) {
-  if (coord.is_leaf()) return index_to_offset(coord.value(), shape, stride);
-  require_same_rank("coordinate", coord, shape);
-  std::int64_t offset = 0;
-  for (int i = 0; i < coord.rank(); ++i) offset += coord_to_offset(coord[i], shape[i], stride[i]);
-  return offset;
+/// The tree of `profile` over the leaves from `at` on.
+IntTuple regrown(const IntTuple& flat, const IntTuple& profile, int& at) {
+  return transform_leaves(profile, [&](const IntTuple&) { return flat[at++]; });
 }
 
 }  // namespace
@@ -74,7 +58,7 @@ std::int64_t coord_to_offset(const IntTuple& coord, const IntTuple& shape, const
 IntTuple IntTuple::tuple(std::vector<IntTuple> modes) {
   IntTuple result;
   result.modes_ = std::move(modes);
-  result.is_leaf_ = false;
+  result.kind_ = Kind::tuple;
   return result;
 }
 
@@ -82,15 +66,19 @@ IntTuple IntTuple::tuple(const std::vector<std::int64_t>& leaves) {
   return tuple(std::vector<IntTuple>(leaves.begin(), leaves.end()));
 }
 
-std::int64_t IntTuple::value() const {
-  if (!is_leaf_) throw InvalidArgument(fmt::format("{} is a tuple where an integer is needed", to_string(*this)));
-  return value_;
+IntTuple IntTuple::scaled_basis(std::int64_t value, Basis basis) {
+  IntTuple result(value);
+  result.basis_ = basis;
+  return result;
 }
 
-const IntTuple& IntTuple::operator[](int i) const {
-  if (i < 0 || i >= rank())
-    throw InvalidArgument(fmt::format("mode {} of {}, of rank {}", i, to_string(*this), rank()));
-  return is_leaf_ ? *this : modes_[static_cast<std::size_t>(i)];
+void IntTuple::refuse_value() const {
+  const char* what = is_underscore() ? "a whole mode" : is_leaf() ? "a scaled basis element" : "a tuple";
+  throw InvalidArgument(fmt::format("{} is {} where an integer is needed", to_string(*this), what));
+}
+
+void IntTuple::refuse_mode(int i) const {
+  throw InvalidArgument(fmt::format("mode {} of {}, of rank {}", i, to_string(*this), rank()));
 }
 
 int depth(const IntTuple& t) {
@@ -102,97 +90,106 @@ int depth(const IntTuple& t) {
 
 std::vector<std::int64_t> leaves(const IntTuple& t) {
   std::vector<std::int64_t> result;
+  (void)any_leaf(t, [&](const IntTuple& leaf) {
+    result.push_back(leaf.value());
+    return false;
+  });
+  return result;
+}
+
+const IntTuple& get(const IntTuple& t, const Basis& path) {
+  const IntTuple* mode = &t;
+  for (const int i : path) mode = &(*mode)[i];
+  return *mode;
+}
+
+IntTuple flatten(const IntTuple& t) {
+  if (t.is_leaf()) return t;
+  Modes result;
   collect(t, result);
-  return result;
+  return IntTuple::tuple(std::move(result));
 }
 
-IntTuple flatten(const IntTuple& t) { return t.is_leaf() ? t : IntTuple::tuple(leaves(t)); }
-
-std::int64_t product(const IntTuple& t) {
-  if (t.is_leaf()) return t.value();
-  std::int64_t result = 1;
-  for (int i = 0; i < t.rank(); ++i) result = checked_product(result, product(t[i]));
-  return result;
+IntTuple unflatten(const IntTuple& flat, const IntTuple& profile) {
+  const IntTuple source = flatten(flat);
+  const int wanted = flatten(profile).rank();
+  if (source.rank() != wanted)
+    throw InvalidArgument(fmt::format("unflatten of {} into {}: {} leaves for {}", to_string(flat), to_string(profile),
+                                      source.rank(), wanted));
+  int at = 0;
+  return regrown(source, profile, at);
 }
 
-std::int64_t inner_product(const IntTuple& a, const IntTuple& b) {
-  if (a.is_leaf() && b.is_leaf()) return a.value() * b.value();
-  require_same_rank("inner product", a, b);
-  std::int64_t result = 0;
-  for (int i = 0; i < a.rank(); ++i) result += inner_product(a[i], b[i]);
-  return result;
-}
-
-IntTuple prefix_product(const IntTuple& t, std::int64_t init) { return prefix_product_from(t, init); }
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  TILEWRIGHT_CHECK(b > 0, "ceil_div of {} by {}", a, b);
-  return a / b + (a % b > 0 ? 1 : 0);
-}
-
-IntTuple shape_div(const IntTuple& a, const IntTuple& b) {
-  if (a.is_leaf()) return shape_div_leaf(a.value(), product(b));
-  std::vector<IntTuple> modes;
-  if (b.is_leaf()) {
-    std::int64_t rest = b.value();
-    for (int i = 0; i < a.rank(); ++i) {
-      modes.push_back(shape_div(a[i], rest));
-      rest = shape_div_leaf(rest, product(a[i]));
-    }
-  } else {
-    require_same_rank("shape_div", a, b);
-    for (int i = 0; i < a.rank(); ++i) modes.push_back(shape_div(a[i], b[i]));
-  }
+IntTuple take(const IntTuple& t, int begin, int end) {
+  require_range("take", t, begin, end);
+  Modes modes;
+  for (int i = begin; i < end; ++i) modes.push_back(t[i]);
   return IntTuple::tuple(std::move(modes));
 }
 
-bool congruent(const IntTuple& a, const IntTuple& b) {
-  if (a.is_leaf() || b.is_leaf()) return a.is_leaf() && b.is_leaf();
-  return a.rank() == b.rank() && weakly_congruent(a, b) && weakly_congruent(b, a);
+IntTuple select(const IntTuple& t, const std::vector<int>& modes) {
+  Modes result;
+  for (const int i : modes) result.push_back(t[i]);
+  return IntTuple::tuple(std::move(result));
 }
 
-bool weakly_congruent(const IntTuple& a, const IntTuple& b) {
-  if (a.is_leaf()) return true;
-  if (b.is_leaf() || a.rank() != b.rank()) return false;
-  for (int i = 0; i < a.rank(); ++i) {
-    if (!weakly_congruent(a[i], b[i])) return false;
-  }
-  return true;
-}
-
-bool compatible(const IntTuple& a, const IntTuple& b) {
-  if (a.is_leaf()) return a.value() == product(b);
-  if (b.is_leaf() || a.rank() != b.rank()) return false;
-  for (int i = 0; i < a.rank(); ++i) {
-    if (!compatible(a[i], b[i])) return false;
-  }
-  return true;
-}
-
-std::int64_t crd2idx(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride) {
-  if (!congruent(shape, stride))
-    throw InvalidArgument(fmt::format("stride {} is not congruent to shape {}", to_string(stride), to_string(shape)));
-  return coord_to_offset(coord, shape, stride);
-}
-
-std::int64_t crd2idx(const IntTuple& coord, const IntTuple& shape) {
-  return coord_to_offset(coord, shape, prefix_product(shape));
-}
-
-IntTuple idx2crd(std::int64_t index, const IntTuple& shape) {
-  if (shape.is_leaf()) return index;
-  std::vector<IntTuple> modes;
-  for (int i = 0; i < shape.rank(); ++i) {
-    const bool last = i + 1 == shape.rank();
-    const std::int64_t extent = product(shape[i]);
-    modes.push_back(idx2crd(last ? index : index % extent, shape[i]));
-    index /= extent;
-  }
+IntTuple append(const IntTuple& t, const IntTuple& x) {
+  Modes modes = modes_of(t);
+  modes.push_back(x);
   return IntTuple::tuple(std::move(modes));
+}
+
+IntTuple prepend(const IntTuple& t, const IntTuple& x) {
+  Modes modes = modes_of(t);
+  modes.insert(modes.begin(), x);
+  return IntTuple::tuple(std::move(modes));
+}
+
+IntTuple append(const IntTuple& t, int rank, const IntTuple& x) {
+  require_room("append", t, rank);
+  if (t.rank() == rank) return t;
+  Modes modes = modes_of(t);
+  modes.resize(static_cast<std::size_t>(rank), x);
+  return IntTuple::tuple(std::move(modes));
+}
+
+IntTuple prepend(const IntTuple& t, int rank, const IntTuple& x) {
+  require_room("prepend", t, rank);
+  if (t.rank() == rank) return t;
+  Modes modes = modes_of(t);
+  modes.insert(modes.begin(), static_cast<std::size_t>(rank - t.rank()), x);
+  return IntTuple::tuple(std::move(modes));
+}
+
+IntTuple replace(const IntTuple& t, int i, const IntTuple& x) {
+  (void)t[i];  // refuses a mode that is not there
+  return transform_modes(t, [&](const IntTuple& mode, int at) { return at == i ? x : mode; });
+}
+
+IntTuple group(const IntTuple& t, int begin, int end) {
+  require_range("group", t, begin, end);
+  Modes modes = modes_of(t);
+  IntTuple grouped = take(t, begin, end);
+  modes.erase(modes.begin() + begin, modes.begin() + end);
+  modes.insert(modes.begin() + begin, std::move(grouped));
+  return IntTuple::tuple(std::move(modes));
+}
+
+IntTuple reverse(const IntTuple& t) {
+  return transform_modes(t, [&](const IntTuple&, int i) { return t[t.rank() - 1 - i]; });
+}
+
+bool has_underscore(const IntTuple& t) {
+  return any_leaf(t, [](const IntTuple& leaf) { return leaf.is_underscore(); });
+}
+
+bool has_basis(const IntTuple& t) {
+  return any_leaf(t, [](const IntTuple& leaf) { return !leaf.basis().empty(); });
 }
 
 std::string to_string(const IntTuple& t) {
-  if (t.is_leaf()) return fmt::format("{}", t.value());
+  if (t.is_underscore()) return "_";
+  if (t.is_leaf()) return fmt::format("{}{}", t.basis_value(), to_string(t.basis()));
   std::string text = "(";
   for (int i = 0; i < t.rank(); ++i) {
     if (i > 0) text += ',';

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <cstdlib>
 #include <utility>
 
 #include "tilewright/base/error.hpp"
@@ -12,30 +12,56 @@
 namespace tilewright::layout {
 namespace {
 
-/// Compact strides of a shape whose first leaf is the slowest; `running` is the product of what follows.
-IntTuple suffix_product(const IntTuple& shape, std::int64_t& running) {
+/// The same change of the tree on shape and stride.
+template <class Change>
+Layout restructure(const Layout& layout, Change&& change) {
+  return Layout(change(layout.shape()), change(layout.stride()));
+}
+
+/// As restructure, for changes that put a second layout in.
+template <class Change>
+Layout restructure(const Layout& layout, const Layout& x, Change&& change) {
+  return Layout(change(layout.shape(), x.shape()), change(layout.stride(), x.stride()));
+}
+
+/// The size of a part of a layout. @throws InvalidArgument where it breaks the invariant of layouts.
+std::int64_t checked_size(const Layout& layout, const IntTuple& shape, const IntTuple& stride) {
+  if (shape.is_leaf() != stride.is_leaf() || shape.rank() != stride.rank())
+    throw InvalidArgument(
+        fmt::format("stride {} is not congruent to shape {}", to_string(layout.stride()), to_string(layout.shape())));
   if (shape.is_leaf()) {
-    const std::int64_t after = running;
-    running *= shape.value();
-    return after;
+    if (stride.is_underscore())
+      throw InvalidArgument(fmt::format("stride {} has a whole mode in it", to_string(layout.stride())));
+    if (shape.value() < 1)
+      throw InvalidArgument(
+          fmt::format("extents must be at least 1, got {} in shape {}", shape.value(), to_string(layout.shape())));
+    return shape.value();
   }
-  std::vector<IntTuple> modes(static_cast<std::size_t>(shape.rank()));
-  for (int i = shape.rank() - 1; i >= 0; --i) modes[static_cast<std::size_t>(i)] = suffix_product(shape[i], running);
-  return IntTuple::tuple(std::move(modes));
+  std::int64_t size = 1;
+  for (int i = 0; i < shape.rank(); ++i) size = checked_product(size, checked_size(layout, shape[i], stride[i]));
+  return size;
+}
+
+/// Shape with extents of 1 where the stride is 0.
+IntTuple without_broadcasts(const Layout& layout) {
+  if (layout.shape().is_leaf()) return layout.stride().basis_value() == 0 ? IntTuple(1) : layout.shape();
+  return transform_modes(layout.shape(), [&](const IntTuple&, int i) { return without_broadcasts(layout.mode(i)); });
+}
+
+/// Stride with 0 where that of the layout is.
+IntTuple with_broadcasts_of(const Layout& layout, const IntTuple& stride) {
+  if (stride.is_leaf()) return layout.stride().basis_value() == 0 ? IntTuple(0) : stride;
+  return transform_modes(stride, [&](const IntTuple& mode, int i) { return with_broadcasts_of(layout.mode(i), mode); });
+}
+
+IntTuple magnitudes(const IntTuple& strides) {
+  return transform_leaves(strides, [](const IntTuple& stride) { return std::abs(stride.value()); });
 }
 
 }  // namespace
 
 Layout::Layout(IntTuple shape, IntTuple stride) : shape_(std::move(shape)), stride_(std::move(stride)) {
-  if (!congruent(shape_, stride_))
-    throw InvalidArgument(
-        fmt::format("stride {} is not congruent to shape {}", layout::to_string(stride_), layout::to_string(shape_)));
-  for (const std::int64_t extent : leaves(shape_)) {
-    if (extent < 1)
-      throw InvalidArgument(
-          fmt::format("extents must be at least 1, got {} in shape {}", extent, layout::to_string(shape_)));
-  }
-  (void)product(shape_);  // refuses a size that overflows
+  (void)checked_size(*this, shape_, stride_);
 }
 
 Layout Layout::mode(int i) const { return Layout(shape_[i], stride_[i]); }
@@ -46,39 +72,38 @@ std::int64_t Layout::operator()(const IntTuple& coord) const { return crd2idx(co
 Layout make_layout(const IntTuple& shape) { return Layout(shape, prefix_product(shape)); }
 Layout make_layout(const IntTuple& shape, const IntTuple& stride) { return Layout(shape, stride); }
 
-Layout make_row_major(const IntTuple& shape) {
-  (void)product(shape);  // refuses a size that overflows
-  std::int64_t running = 1;
-  return Layout(shape, suffix_product(shape, running));
+Layout make_row_major(const IntTuple& shape) { return Layout(shape, suffix_product(shape)); }
+
+Layout make_ordered_layout(const IntTuple& shape, const IntTuple& order) {
+  return Layout(shape, compact_order(shape, order));
 }
 
-Layout make_ordered_layout(const IntTuple& shape, const std::vector<int>& order) {
-  const auto rank = static_cast<std::size_t>(shape.rank());
-  std::vector<int> by_order(rank, -1);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (order.size() == rank && order[i] >= 0 && order[i] < shape.rank())
-      by_order[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
-  }
-  if (std::find(by_order.begin(), by_order.end(), -1) != by_order.end())
-    throw InvalidArgument(fmt::format("order ({}) is not a permutation of the {} modes of {}", fmt::join(order, ","),
-                                      rank, layout::to_string(shape)));
-
-  std::vector<IntTuple> strides(rank);
-  std::int64_t running = 1;
-  for (const int i : by_order) {
-    strides[static_cast<std::size_t>(i)] = prefix_product(shape[i], running);
-    running *= product(shape[i]);
-  }
-  return shape.is_leaf() ? Layout(shape, strides.front()) : Layout(shape, IntTuple::tuple(std::move(strides)));
+Layout make_layout_like(const Layout& layout) {
+  const IntTuple strides = compact_order(without_broadcasts(layout), magnitudes(layout.stride()));
+  return Layout(layout.shape(), with_broadcasts_of(layout, strides));
 }
 
-Layout concatenate(const std::vector<Layout>& modes) {
+Layout make_fragment_like(const Layout& layout) {
+  if (layout.rank() == 1) return make_layout(layout.shape());
+  const Layout front = layout.mode(0);
+  const IntTuple extents = without_broadcasts(front);
+  const Layout rest = take(layout, 1, layout.rank());
+  const Layout ordered = make_ordered_layout(rest.shape(), magnitudes(rest.stride()));
+  return prepend(Layout(rest.shape(), product(extents) * ordered.stride()),
+                 Layout(front.shape(), with_broadcasts_of(front, prefix_product(extents))));
+}
+
+Layout make_identity_layout(const IntTuple& shape) { return Layout(shape, make_basis_like(shape)); }
+
+Layout concatenate(std::vector<Layout> modes) {
   TILEWRIGHT_CHECK(!modes.empty(), "a layout needs a mode");
   std::vector<IntTuple> shapes;
   std::vector<IntTuple> strides;
-  for (const Layout& mode : modes) {
-    shapes.push_back(mode.shape());
-    strides.push_back(mode.stride());
+  shapes.reserve(modes.size());
+  strides.reserve(modes.size());
+  for (Layout& mode : modes) {
+    shapes.push_back(std::move(mode).shape());
+    strides.push_back(std::move(mode).stride());
   }
   return Layout(IntTuple::tuple(std::move(shapes)), IntTuple::tuple(std::move(strides)));
 }
@@ -86,14 +111,86 @@ Layout concatenate(const std::vector<Layout>& modes) {
 int depth(const Layout& layout) { return depth(layout.shape()); }
 std::int64_t size(const Layout& layout) { return product(layout.shape()); }
 
-std::int64_t cosize(const Layout& layout) {
-  const std::vector<std::int64_t> shape = leaves(layout.shape());
-  const std::vector<std::int64_t> stride = leaves(layout.stride());
-  return std::transform_reduce(shape.begin(), shape.end(), stride.begin(), std::int64_t{1}, std::plus<>(),
-                               [](std::int64_t s, std::int64_t d) { return (s - 1) * std::abs(d); });
+IntTuple coshape(const Layout& layout) {
+  const IntTuple extents = flatten(layout.shape());
+  const IntTuple strides = flatten(layout.stride());
+  IntTuple last;
+  for (int i = 0; i < extents.rank(); ++i) {
+    const std::int64_t way = strides[i].basis_value() < 0 ? -1 : 1;
+    last = last + (way * (extents[i].value() - 1)) * strides[i];
+  }
+  return transform_leaves(last, [](const IntTuple& end) -> IntTuple { return checked_sum(end.value(), 1); });
 }
 
-Layout flatten(const Layout& layout) { return Layout(flatten(layout.shape()), flatten(layout.stride())); }
+std::int64_t cosize(const Layout& layout) { return product(coshape(layout)); }
+
+IntTuple coordinate(const Layout& layout, const IntTuple& coord) {
+  return coordinate(coord, layout.shape(), layout.stride());
+}
+
+IntTuple hierarchical_coord(const Layout& layout, std::int64_t offset) {
+  IntTuple coord = idx2crd(offset, layout.shape(), layout.stride());
+  if (layout(coord) != offset)
+    throw InvalidArgument(
+        fmt::format("the coordinate of offset {} in {}: division by the strides gives {}, which is "
+                    "the one of {}",
+                    offset, to_string(layout), to_string(coord), layout(coord)));
+  return coord;
+}
+
+IntTuple flat_coord(const Layout& layout, std::int64_t offset) {
+  const IntTuple coord = hierarchical_coord(layout, offset);
+  return transform_modes(layout.shape(), [&](const IntTuple& shape, int i) { return crd2idx(coord[i], shape); });
+}
+
+Layout get(const Layout& layout, const Basis& path) {
+  return restructure(layout, [&](const IntTuple& t) { return get(t, path); });
+}
+Layout flatten(const Layout& layout) {
+  return restructure(layout, [](const IntTuple& t) { return flatten(t); });
+}
+Layout unflatten(const Layout& layout, const IntTuple& profile) {
+  return restructure(layout, [&](const IntTuple& t) { return unflatten(t, profile); });
+}
+Layout take(const Layout& layout, int begin, int end) {
+  return restructure(layout, [&](const IntTuple& t) { return take(t, begin, end); });
+}
+Layout select(const Layout& layout, const std::vector<int>& modes) {
+  return restructure(layout, [&](const IntTuple& t) { return select(t, modes); });
+}
+Layout append(const Layout& layout, const Layout& x) {
+  return restructure(layout, x, [](const IntTuple& t, const IntTuple& mode) { return append(t, mode); });
+}
+Layout prepend(const Layout& layout, const Layout& x) {
+  return restructure(layout, x, [](const IntTuple& t, const IntTuple& mode) { return prepend(t, mode); });
+}
+Layout append(const Layout& layout, int rank, const Layout& x) {
+  return restructure(layout, x, [&](const IntTuple& t, const IntTuple& mode) { return append(t, rank, mode); });
+}
+Layout prepend(const Layout& layout, int rank, const Layout& x) {
+  return restructure(layout, x, [&](const IntTuple& t, const IntTuple& mode) { return prepend(t, rank, mode); });
+}
+Layout replace(const Layout& layout, int i, const Layout& x) {
+  return restructure(layout, x, [&](const IntTuple& t, const IntTuple& mode) { return replace(t, i, mode); });
+}
+Layout group(const Layout& layout, int begin, int end) {
+  return restructure(layout, [&](const IntTuple& t) { return group(t, begin, end); });
+}
+Layout reverse(const Layout& layout) {
+  return restructure(layout, [](const IntTuple& t) { return reverse(t); });
+}
+Layout dice(const IntTuple& coord, const Layout& layout) {
+  return restructure(layout, [&](const IntTuple& t) { return dice(coord, t); });
+}
+Layout slice(const IntTuple& coord, const Layout& layout) {
+  return restructure(layout, [&](const IntTuple& t) { return slice(coord, t); });
+}
+
+LayoutAndOffset slice_and_offset(const IntTuple& coord, const Layout& layout) {
+  const IntTuple start = transform_leaves(
+      coord, [](const IntTuple& leaf) -> IntTuple { return leaf.is_underscore() ? IntTuple(0) : leaf; });
+  return {slice(coord, layout), coordinate(layout, start)};
+}
 
 std::string to_string(const Layout& layout) { return to_string(layout.shape()) + ":" + to_string(layout.stride()); }
 

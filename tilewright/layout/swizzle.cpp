@@ -1,4 +1,4 @@
-// Evaluation and change of units of XOR swizzles.
+// Evaluation, change of units and composition of XOR swizzles.
 #include "tilewright/layout/swizzle.hpp"
 
 #include <fmt/format.h>
@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <numeric>
 
 #include "tilewright/base/error.hpp"
-#include "tilewright/layout/algebra.hpp"
 
 namespace tilewright::layout {
 namespace {
@@ -17,6 +17,11 @@ int log2_of_unit(std::int64_t n) {
   TILEWRIGHT_CHECK(n > 0 && std::has_single_bit(static_cast<std::uint64_t>(n)), "{} is not a power of two", n);
   return std::countr_zero(static_cast<std::uint64_t>(n));
 }
+
+std::int64_t run_of_ones(int count) { return (std::int64_t{1} << count) - 1; }
+int bit_count(std::int64_t bits) { return std::popcount(static_cast<std::uint64_t>(bits)); }
+int lowest_bit(std::int64_t bits) { return std::countr_zero(static_cast<std::uint64_t>(bits)); }
+bool is_run(std::int64_t bits) { return bits > 0 && bits >> lowest_bit(bits) == run_of_ones(bit_count(bits)); }
 
 }  // namespace
 
@@ -27,9 +32,8 @@ Swizzle::Swizzle(int bits, int base, int shift) : bits_(bits), base_(base), shif
 }
 
 std::int64_t Swizzle::operator()(std::int64_t offset) const {
-  const std::int64_t ones = (std::int64_t{1} << bits_) - 1;
-  if (shift_ >= 0) return offset ^ ((offset & (ones << (base_ + shift_))) >> shift_);
-  return offset ^ ((offset & (ones << base_)) << -shift_);
+  const std::int64_t read = offset & source_bits(*this);
+  return offset ^ (shift_ >= 0 ? read >> shift_ : read << -shift_);
 }
 
 std::int64_t size(const Swizzle& swizzle) {
@@ -48,20 +52,47 @@ Swizzle downcast(const Swizzle& swizzle, std::int64_t n) {
   return Swizzle(swizzle.bits(), swizzle.base() + log2_of_unit(n), swizzle.shift());
 }
 
+Swizzle recast(const Swizzle& swizzle, std::int64_t old_bits, std::int64_t new_bits) {
+  const std::int64_t unit = std::gcd(old_bits, new_bits);
+  if (old_bits < 1 || new_bits < 1)
+    throw InvalidArgument(fmt::format("recast of {} from {} to {} bits", to_string(swizzle), old_bits, new_bits));
+  return downcast(upcast(swizzle, new_bits / unit), old_bits / unit);
+}
+
+std::int64_t source_bits(const Swizzle& swizzle) {
+  return run_of_ones(swizzle.bits()) << (swizzle.base() + std::max(0, swizzle.shift()));
+}
+
+std::int64_t target_bits(const Swizzle& swizzle) {
+  return run_of_ones(swizzle.bits()) << (swizzle.base() + std::max(0, -swizzle.shift()));
+}
+
+Swizzle make_swizzle(std::int64_t source, std::int64_t target) {
+  if (source == 0 && target == 0) return Swizzle();
+  if (!is_run(source) || !is_run(target) || bit_count(source) != bit_count(target))
+    throw InvalidArgument(fmt::format(
+        "no swizzle reads bits {:#x} and changes {:#x}: each must be one run of as many ones", source, target));
+  const int from = lowest_bit(source);
+  const int to = lowest_bit(target);
+  return Swizzle(bit_count(source), std::min(from, to), from - to);
+}
+
+Swizzle composition(const Swizzle& a, const Swizzle& b) {
+  if (a.bits() == 0) return b;
+  if (b.bits() == 0) return a;
+  if (a.shift() != b.shift())
+    throw InvalidArgument(fmt::format("composition {} o {}: shifts differ", to_string(a), to_string(b)));
+  if ((target_bits(b) & source_bits(a)) != 0)
+    throw InvalidArgument(fmt::format("composition {} o {}: the first reads bits {:#x} that the second changes",
+                                      to_string(a), to_string(b), target_bits(b) & source_bits(a)));
+  return make_swizzle(source_bits(a) ^ source_bits(b), target_bits(a) ^ target_bits(b));
+}
+
 std::string to_string(const Swizzle& swizzle) {
   return fmt::format("Sw<{},{},{}>", swizzle.bits(), swizzle.base(), swizzle.shift());
 }
 
 std::int64_t size(const ComposedLayout& layout) { return size(layout.layout); }
-
-ComposedLayout upcast(const ComposedLayout& layout, std::int64_t n) {
-  if (layout.offset % n != 0) throw InvalidArgument(fmt::format("offset {} is not a multiple of {}", layout.offset, n));
-  return {upcast(layout.swizzle, n), layout.offset / n, upcast(layout.layout, n)};
-}
-
-ComposedLayout downcast(const ComposedLayout& layout, std::int64_t n) {
-  return {downcast(layout.swizzle, n), layout.offset * n, downcast(layout.layout, n)};
-}
 
 std::string to_string(const ComposedLayout& layout) {
   return fmt::format("{} o {} o {}", to_string(layout.swizzle), layout.offset, to_string(layout.layout));

@@ -98,6 +98,94 @@ TEST(IntTuple, CoordinatesToIndices) {
   EXPECT_THROW(crd2idx(1, shape, IntTuple{1, 2}), InvalidArgument);
 }
 
+TEST(IntTuple, EditsOfModes) {
+  const IntTuple t{{2, 3}, 8, 5};
+  EXPECT_EQ(get(t, {0, 1}), IntTuple(3));
+  EXPECT_EQ(get(t, {}), t);
+  EXPECT_EQ(take(t, 1, 3), (IntTuple{8, 5}));
+  EXPECT_EQ(select(t, {2, 0}), (IntTuple{5, {2, 3}}));
+  EXPECT_EQ(append(IntTuple(2), 3), (IntTuple{2, 3}));
+  EXPECT_EQ(prepend(t, 1), (IntTuple{1, {2, 3}, 8, 5}));
+  EXPECT_EQ(append(IntTuple{2, 3}, 4, 1), (IntTuple{2, 3, 1, 1}));
+  EXPECT_EQ(prepend(IntTuple(2), 2, 1), (IntTuple{1, 2}));
+  EXPECT_EQ(append(IntTuple(2), 1, 1), IntTuple(2));
+  EXPECT_EQ(replace(t, 0, 6), (IntTuple{6, 8, 5}));
+  EXPECT_EQ(group(t, 0, 2), (IntTuple{{{2, 3}, 8}, 5}));
+  EXPECT_EQ(reverse(t), (IntTuple{5, 8, {2, 3}}));
+  EXPECT_EQ(unflatten(IntTuple{7, 8, 9, 10}, t), (IntTuple{{7, 8}, 9, 10}));
+  EXPECT_EQ(unflatten(flatten(t), t), t);
+  EXPECT_THROW(get(t, {1, 1}), InvalidArgument);
+  EXPECT_THROW(take(t, 2, 2), InvalidArgument);
+  EXPECT_THROW(append(t, 2, 1), InvalidArgument);
+  EXPECT_THROW(replace(t, 3, 1), InvalidArgument);
+  EXPECT_THROW(unflatten(IntTuple{7, 8}, t), InvalidArgument);
+}
+
+TEST(IntTuple, ProductsByModeAndQuotients) {
+  EXPECT_EQ(product_each(IntTuple{{2, 3}, 8}), (IntTuple{6, 8}));
+  EXPECT_EQ(suffix_product(IntTuple{{2, 3}, 4}), (IntTuple{{12, 4}, 1}));
+  EXPECT_EQ(tuple_max(IntTuple{{2, 9}, 4}), 9);
+  EXPECT_EQ(elem_scale(IntTuple{2, {3, 4}}, IntTuple{{5, 2}, {7, 1}}), (IntTuple{20, {21, 4}}));
+  EXPECT_EQ(ceil_div(IntTuple{10, 7}, IntTuple{4}), (IntTuple{3, 7}));
+  EXPECT_EQ(ceil_div(IntTuple{4, 10}, 8), (IntTuple{1, 5}));
+  EXPECT_EQ(ceil_div(IntTuple(10), IntTuple{2, 2}), IntTuple(3));
+  EXPECT_EQ(compact_order(IntTuple{4, {2, 5}, 8}, IntTuple{1, 0, 2}), (IntTuple{10, {1, 2}, 40}));
+  EXPECT_EQ(compact_order(IntTuple{4, 8}, IntTuple{3, 3}), (IntTuple{1, 4})) << "equals: the first is faster";
+  EXPECT_TRUE(evenly_divides(IntTuple{{4, 8}, 6}, IntTuple{16, 3}));
+  EXPECT_FALSE(evenly_divides(IntTuple{12, 6}, IntTuple{8}));
+}
+
+TEST(IntTuple, Orders) {
+  const IntTuple shape{3, {2, 5}};
+  for (std::int64_t i = 0; i < product(shape); ++i) {
+    EXPECT_TRUE(elem_less(idx2crd(i, shape), shape));
+    for (std::int64_t j = 0; j < product(shape); ++j)
+      EXPECT_EQ(i < j, colex_less(idx2crd(i, shape), idx2crd(j, shape))) << i << " " << j;
+  }
+  EXPECT_TRUE(lex_less(IntTuple{1, 9}, IntTuple{2, 0}));
+  EXPECT_FALSE(elem_less(IntTuple{1, 9}, IntTuple{2, 0}));
+  EXPECT_TRUE(elem_geq(IntTuple{1, 9}, IntTuple{2, 0}));
+  EXPECT_TRUE(elem_gtr(IntTuple{2, 2}, IntTuple{1, 1}));
+  EXPECT_TRUE(elem_leq(IntTuple{1, 1}, IntTuple{1, 1}));
+  EXPECT_THROW(elem_less(IntTuple{1, 2}, 3), InvalidArgument);
+}
+
+TEST(IntTuple, ScaledBasesAreCoordinates) {
+  const IntTuple e = IntTuple::scaled_basis(5, {0, 1});
+  EXPECT_EQ(to_string(e), "5@1@0") << "innermost first, as CuTe prints E<0,1>";
+  EXPECT_EQ(as_arithmetic_tuple(e), (IntTuple{{0, 5}}));
+  EXPECT_EQ(e + IntTuple::scaled_basis(3, {2}), (IntTuple{{0, 5}, 0, 3}));
+  EXPECT_EQ(IntTuple(0) + e, (IntTuple{{0, 5}}));
+  EXPECT_EQ(to_string(-2 * e), "-10@1@0");
+  EXPECT_EQ(to_string(make_basis_like({4, {2, 3}})), "(1@0,(1@0@1,1@1@1))");
+  EXPECT_EQ(IntTuple::scaled_basis(7, {}), IntTuple(7));
+  EXPECT_NE(e, IntTuple(5));
+  EXPECT_THROW(IntTuple(1) + e, InvalidArgument);
+  EXPECT_THROW((void)e.value(), InvalidArgument);
+  EXPECT_THROW((Basis{0, 0, 0, 0, 0, 0, 0}), InvalidArgument);
+}
+
+TEST(IntTuple, UnderscoresNameModes) {
+  const IntTuple t{4, {2, 3}};
+  EXPECT_EQ(to_string(IntTuple{_, {1, _}}), "(_,(1,_))");
+  EXPECT_EQ(slice({_, {1, _}}, t), (IntTuple{4, 3}));
+  EXPECT_EQ(dice({_, {1, _}}, t), (IntTuple{2}));
+  EXPECT_EQ(slice({1, _}, t), (IntTuple{{2, 3}}));
+  EXPECT_EQ(slice(_, t), t);
+  EXPECT_EQ(dice(1, t), t);
+  EXPECT_EQ(to_string(slice({1, 2}, t)), "()");
+  EXPECT_THROW(slice({_, _, _}, t), InvalidArgument);
+  EXPECT_THROW((void)crd2idx({_, 1}, t), InvalidArgument) << "a whole mode has no index";
+}
+
+TEST(IntTuple, CoordinatesBetweenShapes) {
+  EXPECT_EQ(crd2crd(IntTuple{1, 5}, IntTuple{3, 6}, IntTuple{{3, 1}, {2, 3}}), (IntTuple{{1, 0}, {1, 2}}));
+  EXPECT_EQ(crd2crd(IntTuple{1, 5}, IntTuple{3, 6}, IntTuple(18)), IntTuple(16));
+  EXPECT_EQ(crd2crd(16, IntTuple(18), IntTuple{3, {2, 3}}), (IntTuple{1, {1, 2}}));
+  EXPECT_EQ(idx2crd(17, IntTuple{2, 16, 1}, IntTuple{16, 1, 0}), (IntTuple{1, 1, 0}));
+  EXPECT_EQ(idx2crd(IntTuple{1, 5}, IntTuple{3, {2, 3}}), (IntTuple{1, {1, 2}}));
+}
+
 RC_GTEST_PROP(IntTuple, CoordinatesAndIndicesAreInverse, ()) {
   const IntTuple shape = *any_shape();
   const auto index = *rc::gen::inRange<std::int64_t>(0, 3 * product(shape));

@@ -48,10 +48,10 @@ inline Layout any_layout() {
 /// A compact layout whose modes have been put in a random order.
 inline Layout any_compact_layout() {
   const IntTuple shape = *any_shape();
-  std::vector<int> order;
+  std::vector<std::int64_t> order;
   for (int i = 0; i < shape.rank(); ++i) order.push_back(i);
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[*rc::gen::inRange<std::size_t>(0, i)]);
-  return make_ordered_layout(shape, order);
+  return make_ordered_layout(shape, shape.is_leaf() ? IntTuple(0) : IntTuple::tuple(order));
 }
 
 }  // namespace tilewright::layout

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/layout/composed_layout.hpp"
 #include "tilewright/layout/print.hpp"
 
 namespace tilewright::layout {

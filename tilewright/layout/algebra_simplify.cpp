@@ -1,0 +1,50 @@
+// Coalesce and filter.
+#include <fmt/format.h>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/layout/algebra.hpp"
+#include "tilewright/layout/modes.hpp"
+
+namespace tilewright::layout {
+namespace {
+
+/// verb(layout), by mode where the profile is a tuple; modes past the profile are kept.
+template <class Verb>
+Layout by_profile(const char* name, const Layout& layout, const IntTuple& profile, Verb&& verb) {
+  if (profile.is_leaf()) return verb(layout);
+  if (profile.rank() > layout.rank())
+    throw InvalidArgument(fmt::format("{} of {} by profile {}: it has only {} modes", name, to_string(layout),
+                                      to_string(profile), layout.rank()));
+  return transform_first_modes(layout, profile.rank(),
+                               [&](const Layout& mode, int i) { return by_profile(name, mode, profile[i], verb); });
+}
+
+}  // namespace
+
+Layout coalesce(const Layout& layout) { return from_modes(merged(flat_modes(layout))); }
+
+Layout coalesce(const Layout& layout, const IntTuple& profile) {
+  return by_profile("coalesce", layout, profile, [](const Layout& mode) { return coalesce(mode); });
+}
+
+Layout coalesce_past_end(const Layout& layout) { return from_modes(merged_past_end(flat_modes(layout))); }
+
+Layout filter_zeros(const Layout& layout) {
+  Modes modes = flat_modes(layout);
+  for (Mode& mode : modes) {
+    if (mode.stride == 0) mode.extent = 1;
+  }
+  return with_profile(modes, layout.shape());
+}
+
+Layout filter(const Layout& layout) {
+  Modes modes = flat_modes(layout);
+  std::erase_if(modes, [](const Mode& mode) { return mode.stride == 0; });
+  return from_modes(merged(modes));
+}
+
+Layout filter(const Layout& layout, const IntTuple& profile) {
+  return by_profile("filter", layout, profile, [](const Layout& mode) { return filter(mode); });
+}
+
+}  // namespace tilewright::layout

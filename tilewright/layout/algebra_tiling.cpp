@@ -1,0 +1,185 @@
+// Divide, multiply, partition.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/layout/algebra.hpp"
+#include "tilewright/layout/modes.hpp"
+
+namespace tilewright::layout {
+namespace {
+
+Layout divide(const Layout& a, const Layout& tile) {
+  const Layout whole = pair_of(tile, complement(tile, size(a)));
+  if (!fills_offsets(whole))
+    throw InvalidArgument(fmt::format("logical_divide of {} by {}: the tile has gaps that copies of it do not fill",
+                                      to_string(a), to_string(tile)));
+  return composition(a, whole);
+}
+
+Layout multiply(const Layout& block, const Layout& copies) {
+  const std::int64_t needed = cosize(copies);
+  const std::int64_t room = checked_product(size(block), needed);
+  Layout rest = complement(block, room);
+  // Gaps that are no multiple of what lies below them hold fewer copies than there is room for: go on past the block.
+  if (size(rest) < needed) rest = complement(block, std::max(room, 2 * cosize(block)));
+  return pair_of(block, composition(rest, copies));
+}
+
+void require_rank(const char* verb, const Layout& a, const Tiler& tiler) {
+  if (tiler.rank() == 0 || tiler.rank() > a.rank())
+    throw InvalidArgument(fmt::format("{} of {} by mode with {}: the tiler has {} modes, the layout {}", verb,
+                                      to_string(a), to_string(tiler), tiler.rank(), a.rank()));
+}
+
+/// verb(a, tile), by mode where the tiler is a tuple. Whole modes stay.
+template <class Verb>
+Layout by_mode(const char* name, const Layout& a, const Tiler& tiler, Verb&& verb) {
+  if (tiler.is_whole()) return a;
+  if (tiler.is_layout()) return verb(a, tiler.layout());
+  require_rank(name, a, tiler);
+  return transform_first_modes(a, tiler.rank(),
+                               [&](const Layout& mode, int i) { return by_mode(name, mode, tiler[i], verb); });
+}
+
+/// As by_mode, with the two modes that verb makes of each gathered: ((first, ...), (second, ..., modes past the
+/// tiler)). Whole modes are second; their first is 1:0.
+template <class Verb>
+Layout zipped(const char* name, const Layout& a, const Tiler& tiler, Verb&& verb) {
+  if (tiler.is_whole()) return pair_of(Layout(), a);
+  if (tiler.is_layout()) return verb(a, tiler.layout());
+  require_rank(name, a, tiler);
+  std::vector<Layout> first;
+  std::vector<Layout> second;
+  for (int i = 0; i < a.rank(); ++i) {
+    if (i < tiler.rank()) {
+      const Layout pair = zipped(name, a.mode(i), tiler[i], verb);
+      first.push_back(pair.mode(0));
+      second.push_back(pair.mode(1));
+    } else {
+      second.push_back(a.mode(i));
+    }
+  }
+  return pair_of(concatenate(std::move(first)), concatenate(std::move(second)));
+}
+
+void push_modes(std::vector<Layout>& out, const Layout& layout) {
+  for (int i = 0; i < layout.rank(); ++i) out.push_back(layout.rank() == 1 ? layout : layout.mode(i));
+}
+
+/// (a, (b, c)) -> (a, b, c)
+Layout with_flat_second(const Layout& pair) {
+  std::vector<Layout> modes = {pair.mode(0)};
+  push_modes(modes, pair.mode(1));
+  return concatenate(std::move(modes));
+}
+
+/// ((a, b), (c, d)) -> (a, b, c, d)
+Layout with_flat_modes(const Layout& pair) {
+  std::vector<Layout> modes;
+  push_modes(modes, pair.mode(0));
+  push_modes(modes, pair.mode(1));
+  return concatenate(std::move(modes));
+}
+
+/// Modes (first_i, second_i) of two layouts of one rank.
+Layout zip(const Layout& first, const Layout& second) {
+  if (first.shape().is_leaf() && second.shape().is_leaf()) return pair_of(first, second);
+  return transform_first_modes(first, first.rank(),
+                               [&](const Layout& mode, int i) { return pair_of(mode, second.mode(i)); });
+}
+
+Layout padded_product(const Layout& a, const Layout& b) {
+  const int rank = std::max(a.rank(), b.rank());
+  return multiply(append(a, rank), append(b, rank));
+}
+
+IntTuple whole_modes(int rank) {
+  return rank == 1 ? IntTuple(_) : IntTuple::tuple(std::vector<IntTuple>(static_cast<std::size_t>(rank), _));
+}
+
+/// A tuple coordinate followed by `_` up to the rank.
+IntTuple padded_coord(const IntTuple& coord, int rank) { return coord.is_leaf() ? coord : append(coord, rank, _); }
+
+/// The tiler and the coordinate of what a thread has.
+struct ThreadTile {
+  Tiler tiler;
+  IntTuple coord;
+};
+ThreadTile thread_tile(const Layout& threads, std::int64_t index) {
+  const IntTuple extents = product_each(threads.shape());
+  return {make_tiler(extents.is_leaf() ? IntTuple{extents} : extents), flat_coord(threads, index)};
+}
+
+}  // namespace
+
+Layout logical_divide(const Layout& a, const Tiler& b) { return by_mode("logical_divide", a, b, divide); }
+Layout zipped_divide(const Layout& a, const Tiler& b) { return zipped("zipped_divide", a, b, divide); }
+Layout tiled_divide(const Layout& a, const Tiler& b) { return with_flat_second(zipped("tiled_divide", a, b, divide)); }
+Layout flat_divide(const Layout& a, const Tiler& b) { return with_flat_modes(zipped("flat_divide", a, b, divide)); }
+
+Layout logical_product(const Layout& a, const Tiler& b) { return by_mode("logical_product", a, b, multiply); }
+Layout zipped_product(const Layout& a, const Tiler& b) { return zipped("zipped_product", a, b, multiply); }
+Layout tiled_product(const Layout& a, const Tiler& b) {
+  return with_flat_second(zipped("tiled_product", a, b, multiply));
+}
+Layout flat_product(const Layout& a, const Tiler& b) { return with_flat_modes(zipped("flat_product", a, b, multiply)); }
+
+Layout blocked_product(const Layout& a, const Layout& b) {
+  const Layout product = padded_product(a, b);
+  return zip(product.mode(0), product.mode(1));
+}
+
+Layout raked_product(const Layout& a, const Layout& b) {
+  const Layout product = padded_product(a, b);
+  return zip(product.mode(1), product.mode(0));
+}
+
+Layout tile_to_shape(const Layout& block, const IntTuple& shape, const IntTuple& order) {
+  if (block.rank() > shape.rank())
+    throw InvalidArgument(
+        fmt::format("tile_to_shape of {} to {}: the block has more modes", to_string(block), to_string(shape)));
+  const Layout block_of_rank = append(block, shape.rank());
+  const IntTuple repeats = transform_modes(product_each(shape), [&](const IntTuple& target, int i) -> IntTuple {
+    const std::int64_t extent = size(block_of_rank.mode(i));
+    if (target.value() % extent != 0)
+      throw InvalidArgument(fmt::format("tile_to_shape of {} to {}: in mode {}, {} does not divide {}",
+                                        to_string(block), to_string(shape), i, extent, target.value()));
+    return target.value() / extent;
+  });
+  return blocked_product(block_of_rank, make_ordered_layout(repeats, order));
+}
+
+LayoutAndOffset inner_partition(const Layout& layout, const Tiler& tiler, const IntTuple& coord) {
+  const Layout tiled = zipped("inner_partition", layout, tiler, divide);
+  return slice_and_offset({whole_modes(tiled.mode(0).rank()), padded_coord(coord, tiled.mode(1).rank())}, tiled);
+}
+
+LayoutAndOffset outer_partition(const Layout& layout, const Tiler& tiler, const IntTuple& coord) {
+  const Layout tiled = zipped("outer_partition", layout, tiler, divide);
+  return slice_and_offset({padded_coord(coord, tiled.mode(0).rank()), whole_modes(tiled.mode(1).rank())}, tiled);
+}
+
+LayoutAndOffset local_tile(const Layout& layout, const Tiler& tiler, const IntTuple& coord) {
+  return inner_partition(layout, tiler, coord);
+}
+
+LayoutAndOffset local_tile(const Layout& layout, const Tiler& tiler, const IntTuple& coord,
+                           const IntTuple& projection) {
+  return inner_partition(layout, dice(projection, tiler), dice(projection, coord));
+}
+
+LayoutAndOffset local_partition(const Layout& layout, const Layout& threads, std::int64_t index) {
+  const ThreadTile part = thread_tile(threads, index);
+  return outer_partition(layout, part.tiler, part.coord);
+}
+
+LayoutAndOffset local_partition(const Layout& layout, const Layout& threads, std::int64_t index,
+                                const IntTuple& projection) {
+  const ThreadTile part = thread_tile(threads, index);
+  return outer_partition(layout, dice(projection, part.tiler), dice(projection, part.coord));
+}
+
+}  // namespace tilewright::layout

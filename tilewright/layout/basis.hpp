@@ -1,0 +1,46 @@
+// Paths to the modes of a tree, which are also the basis elements of its coordinates.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+namespace tilewright::layout {
+
+/// CuTe's E<0,1>, written @1@0: mode 1 of mode 0. The empty path is the whole tree, and the unit of the integers.
+class Basis {
+ public:
+  static constexpr int kMaxDepth = 6;
+
+  constexpr Basis() = default;
+  /// Outermost mode first. @throws InvalidArgument past kMaxDepth, and unless 0 <= mode < 128.
+  Basis(std::initializer_list<int> path);
+
+  constexpr bool empty() const { return depth_ == 0; }
+  constexpr int depth() const { return depth_; }
+  /// @pre 0 <= i < depth()
+  constexpr int operator[](int i) const { return modes_[static_cast<std::size_t>(i)]; }
+  constexpr const std::int8_t* begin() const { return modes_.data(); }
+  constexpr const std::int8_t* end() const { return modes_.data() + depth_; }
+
+  /// The path one level down, to `mode` of where this one ends. @throws as the constructor does.
+  Basis child(int mode) const;
+  /// Whether this path leads to `other` or to a mode that holds it.
+  bool is_prefix_of(const Basis& other) const;
+
+  constexpr bool operator==(const Basis& other) const {
+    return depth_ == other.depth_ && std::equal(begin(), end(), other.begin());
+  }
+
+ private:
+  std::array<std::int8_t, kMaxDepth> modes_{};
+  std::int8_t depth_ = 0;
+};
+
+/// As CuTe prints it, innermost first: "@1@0"; "" for the empty path.
+std::string to_string(const Basis& basis);
+
+}  // namespace tilewright::layout

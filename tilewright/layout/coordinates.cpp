@@ -1,0 +1,117 @@
+// Coordinates: to indices, from indices, between shapes, and as names of modes.
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/layout/int_tuple.hpp"
+
+namespace tilewright::layout {
+namespace {
+
+void require_congruent(const IntTuple& shape, const IntTuple& stride) {
+  if (!congruent(shape, stride))
+    throw InvalidArgument(fmt::format("stride {} is not congruent to shape {}", to_string(stride), to_string(shape)));
+}
+
+void require_rank(const IntTuple& coord, const IntTuple& t) {
+  if (t.is_leaf() || coord.rank() != t.rank())
+    throw InvalidArgument(fmt::format("coordinate {} of {}: ranks differ", to_string(coord), to_string(t)));
+}
+
+/// visit(digit, stride) for the digits of an index in the leaves of a shape; only the very last leaf is not wrapped.
+template <class Visit>
+void visit_index(std::int64_t index, const IntTuple& shape, const IntTuple& stride, Visit&& visit) {
+  if (shape.is_leaf()) return visit(index, stride);
+  for (int i = 0; i < shape.rank(); ++i) {
+    const bool last = i + 1 == shape.rank();
+    const std::int64_t extent = product(shape[i]);
+    visit_index(last ? index : index % extent, shape[i], stride[i], visit);
+    index /= extent;
+  }
+}
+
+template <class Visit>
+void visit_coord(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride, Visit&& visit) {
+  if (coord.is_leaf()) return visit_index(coord.value(), shape, stride, visit);
+  require_rank(coord, shape);
+  for (int i = 0; i < coord.rank(); ++i) visit_coord(coord[i], shape[i], stride[i], visit);
+}
+
+/// The modes of t that the coordinate names by `_`, or those that it names otherwise, without the tree around them.
+void collect_named(const IntTuple& coord, const IntTuple& t, bool by_underscore, std::vector<IntTuple>& out) {
+  if (coord.is_leaf()) {
+    if (coord.is_underscore() == by_underscore) out.push_back(t);
+    return;
+  }
+  require_rank(coord, t);
+  for (int i = 0; i < coord.rank(); ++i) collect_named(coord[i], t[i], by_underscore, out);
+}
+
+IntTuple named(const IntTuple& coord, const IntTuple& t, bool by_underscore) {
+  std::vector<IntTuple> modes;
+  collect_named(coord, t, by_underscore, modes);
+  return coord.is_leaf() && !modes.empty() ? t : IntTuple::tuple(std::move(modes));
+}
+
+}  // namespace
+
+std::int64_t crd2idx(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride) {
+  require_congruent(shape, stride);
+  std::int64_t index = 0;
+  visit_coord(coord, shape, stride, [&](std::int64_t digit, const IntTuple& step) {
+    index = checked_sum(index, checked_product(digit, step.value()));
+  });
+  return index;
+}
+
+std::int64_t crd2idx(const IntTuple& coord, const IntTuple& shape) {
+  if (coord.is_leaf()) return coord.value();
+  return crd2idx(coord, shape, prefix_product(shape));
+}
+
+IntTuple coordinate(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride) {
+  require_congruent(shape, stride);
+  IntTuple sum;
+  visit_coord(coord, shape, stride, [&](std::int64_t digit, const IntTuple& step) {
+    const bool leads_nowhere = step.basis_value() == 0;
+    if (!leads_nowhere) sum = sum + digit * step;
+  });
+  return sum;
+}
+
+IntTuple idx2crd(const IntTuple& index, const IntTuple& shape) {
+  if (!index.is_leaf()) {
+    require_rank(index, shape);
+    return transform_modes(index, [&](const IntTuple& mode, int i) { return idx2crd(mode, shape[i]); });
+  }
+  std::vector<std::int64_t> digits;
+  visit_index(index.value(), shape, shape, [&](std::int64_t digit, const IntTuple&) { digits.push_back(digit); });
+  return shape.is_leaf() ? index : unflatten(IntTuple::tuple(digits), shape);
+}
+
+IntTuple idx2crd(const IntTuple& index, const IntTuple& shape, const IntTuple& stride) {
+  if (!index.is_leaf()) {
+    require_rank(index, shape);
+    require_rank(index, stride);
+    return transform_modes(index, [&](const IntTuple& mode, int i) { return idx2crd(mode, shape[i], stride[i]); });
+  }
+  if (shape.is_leaf() && stride.is_leaf()) {
+    if (shape.value() == 1 || stride.value() == 0) return 0;
+    return index.value() / stride.value() % shape.value();
+  }
+  require_rank(shape, stride);
+  return transform_modes(shape, [&](const IntTuple& mode, int i) { return idx2crd(index, mode, stride[i]); });
+}
+
+IntTuple crd2crd(const IntTuple& coord, const IntTuple& from, const IntTuple& to) {
+  if (coord.is_leaf() || from.is_leaf() || to.is_leaf()) return idx2crd(crd2idx(coord, from), to);
+  require_rank(coord, from);
+  require_rank(coord, to);
+  return transform_modes(coord, [&](const IntTuple& mode, int i) { return crd2crd(mode, from[i], to[i]); });
+}
+
+IntTuple slice(const IntTuple& coord, const IntTuple& t) { return named(coord, t, true); }
+IntTuple dice(const IntTuple& coord, const IntTuple& t) { return named(coord, t, false); }
+
+}  // namespace tilewright::layout

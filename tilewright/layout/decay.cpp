@@ -1,0 +1,86 @@
+// When a swizzled layout is a plain one: its offsets move bits that are not swizzled together.
+#include <bit>
+#include <cstdlib>
+
+#include "tilewright/layout/composed_layout.hpp"
+#include "tilewright/layout/modes.hpp"
+
+namespace tilewright::layout {
+namespace {
+
+bool is_power_of_two(std::int64_t n) { return n > 0 && std::has_single_bit(static_cast<std::uint64_t>(n)); }
+
+/// Offsets in three parts: below the swizzled bits (those add up as long as they do not reach the next part), the block
+/// of bits that are read, changed, or between those, and above (where anything adds).
+class Decay {
+ public:
+  explicit Decay(const ComposedLayout& layout)
+      : swizzle_(layout.swizzle),
+        offset_(layout.offset),
+        low_(std::int64_t{1} << swizzle_.base()),
+        block_(size(swizzle_)),
+        low_reach_(offset_ & (low_ - 1)),
+        taken_(offset_ & (block_ - 1) & -low_) {}
+
+  /// Takes note of what the mode moves. False: modes or the offset may add up across swizzled bits.
+  bool admit(const Mode& mode) {
+    if (is_above(mode)) return true;
+    if (is_below(mode)) return reaches((mode.extent - 1) * mode.stride);
+    if (!is_power_of_two(mode.stride) || !is_power_of_two(mode.extent)) return false;
+    for (std::int64_t bit = mode.stride; bit < mode.stride * mode.extent; bit <<= 1) {
+      if (bit < low_ ? !reaches(bit) : bit < block_ && !takes(bit)) return false;
+    }
+    return true;
+  }
+
+  /// Whether no moved bit is swizzled into another. @pre every mode has been admitted
+  bool keeps_bits_apart() const { return (swizzle_(moved_) & moved_) == moved_; }
+
+  /// The mode after the swizzle: its bits one by one, neighbours of one direction together. @pre keeps_bits_apart()
+  Modes swizzled(const Mode& mode) const {
+    if (is_above(mode) || is_below(mode) || mode.extent == 1) return {mode};
+    Modes result;
+    for (std::int64_t bit = mode.stride; bit < mode.stride * mode.extent; bit <<= 1)
+      append_merged(result, {2, bit < low_ ? bit : swizzle_(offset_ + bit) - swizzle_(offset_)});
+    return result;
+  }
+
+ private:
+  bool is_above(const Mode& mode) const { return mode.stride % block_ == 0; }
+  bool is_below(const Mode& mode) const { return mode.stride > 0 && (mode.extent - 1) * mode.stride < low_; }
+  bool reaches(std::int64_t offset) { return (low_reach_ += offset) < low_; }
+  bool takes(std::int64_t bit) {
+    const bool is_free = (taken_ & bit) == 0;
+    taken_ |= bit;
+    moved_ |= bit;
+    return is_free;
+  }
+
+  Swizzle swizzle_;
+  std::int64_t offset_;
+  std::int64_t low_;
+  std::int64_t block_;
+  std::int64_t low_reach_;  // largest sum of the part below
+  std::int64_t taken_;      // bits of the block that the offset or a mode sets
+  std::int64_t moved_ = 0;  // bits of the block that modes set
+};
+
+Layout decayed(const Decay& decay, const IntTuple& shape, const IntTuple& stride) {
+  if (shape.is_leaf()) return from_modes(decay.swizzled({shape.value(), stride.value()}));
+  std::vector<Layout> modes;
+  for (int i = 0; i < shape.rank(); ++i) modes.push_back(decayed(decay, shape[i], stride[i]));
+  return modes.empty() ? Layout(shape, stride) : concatenate(modes);
+}
+
+}  // namespace
+
+std::optional<LayoutAndOffset> decay(const ComposedLayout& layout) {
+  Decay decay(layout);
+  for (const Mode& mode : integer_modes("decay", layout.layout)) {
+    if (!decay.admit(mode)) return std::nullopt;
+  }
+  if (!decay.keeps_bits_apart()) return std::nullopt;
+  return LayoutAndOffset{decayed(decay, layout.layout.shape(), layout.layout.stride()), layout.swizzle(layout.offset)};
+}
+
+}  // namespace tilewright::layout

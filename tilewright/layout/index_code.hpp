@@ -1,0 +1,42 @@
+// Layouts as code: the offset of run-time coordinates as a C expression.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tilewright/layout/swizzle.hpp"
+
+namespace tilewright::layout {
+
+/// A coordinate that code has at run time.
+struct IndexVariable {
+  IndexVariable(const char* variable) : name(variable) {}             // NOLINT: a name is a variable
+  IndexVariable(std::string variable) : name(std::move(variable)) {}  // NOLINT: so is this
+  IndexVariable(std::string variable, std::int64_t values) : name(std::move(variable)), extent(values) {}
+
+  std::string name;         // "lane", "threadIdx.x": printed as it is
+  std::int64_t extent = 0;  // its values are 0 to extent - 1; 0: as many as its mode has
+};
+
+/// layout(v0, v1, ...) as the shortest C expression found: one variable for each mode, or one for the whole layout,
+/// whose digits it then takes. Powers of two become shifts and masks; other extents take one division for each boundary
+/// that they leave. What extents of variables make superfluous is left out: masks, divisions, a swizzle of bits that
+/// are 0.
+///
+/// The code holds for values below the extents, of an unsigned type that holds the offset. With negative strides, or of
+/// a signed type, the type must also hold twice the largest stride times the largest extent. A layout that is 0
+/// everywhere is "0".
+/// @throws InvalidArgument for a number of variables other than 1 or the rank, for names that are not C names, for
+/// extents past the size of their mode, and for strides that are scaled bases.
+/// @post evaluated in C, the text equals layout(v0, v1, ...)
+std::string index_code(const Layout& layout, const std::vector<IndexVariable>& variables);
+/// The swizzle is part of the same expression: (row, chunk) -> "row << 7 | (chunk ^ row) << 4".
+/// @throws also for offsets of the layout that may be negative.
+std::string index_code(const ComposedLayout& layout, const std::vector<IndexVariable>& variables);
+
+/// The coordinate of a layout with scaled-basis strides, one expression for each leaf of the coordinate, in order:
+/// (4,(8,2)):(1@1,(1@0,64@1)) of (i,j) -> "j & 7", "i | j >> 3 << 6". @throws as index_code does.
+std::vector<std::string> coordinate_code(const Layout& layout, const std::vector<IndexVariable>& variables);
+
+}  // namespace tilewright::layout

@@ -1,0 +1,118 @@
+// Layouts to flat lists of modes and back.
+#include "tilewright/layout/modes.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "tilewright/base/error.hpp"
+
+namespace tilewright::layout {
+namespace {
+
+void collect(const IntTuple& shape, const IntTuple& stride, Modes& out) {
+  if (shape.is_leaf()) {
+    out.push_back({shape.value(), stride.basis_value(), stride.basis()});
+    return;
+  }
+  for (int i = 0; i < shape.rank(); ++i) collect(shape[i], stride[i], out);
+}
+
+/// Number of offsets, and the last of them, with the leaves of this part; those of stride 0 apart.
+void extend(const IntTuple& shape, const IntTuple& stride, std::int64_t& count, std::int64_t& last) {
+  if (!shape.is_leaf()) {
+    for (int i = 0; i < shape.rank(); ++i) extend(shape[i], stride[i], count, last);
+  } else if (stride.value() != 0) {
+    count = checked_product(count, shape.value());
+    last = checked_sum(last, checked_product(shape.value() - 1, std::abs(stride.value())));
+  }
+}
+
+/// Makes the mode longer by the next one, where that continues it.
+bool merge(Mode& mode, const Mode& next) {
+  if (mode.basis != next.basis || mode.extent * mode.stride != next.stride) return false;
+  mode.extent *= next.extent;
+  return true;
+}
+
+IntTuple stride_of(const Mode& mode) { return IntTuple::scaled_basis(mode.stride, mode.basis); }
+
+}  // namespace
+
+Modes flat_modes(const Layout& layout) {
+  Modes modes;
+  modes.reserve(8);
+  collect(layout.shape(), layout.stride(), modes);
+  return modes;
+}
+
+Modes integer_modes(const char* verb, const Layout& layout) {
+  Modes modes = flat_modes(layout);
+  for (const Mode& mode : modes) {
+    if (!mode.basis.empty())
+      throw InvalidArgument(
+          fmt::format("{} of {}: stride {} is no integer", verb, to_string(layout), to_string(stride_of(mode))));
+  }
+  return modes;
+}
+
+ShapeAndStride shape_and_stride(const Modes& modes) {
+  if (modes.empty()) return {1, 0};
+  if (modes.size() == 1) return {modes[0].extent, stride_of(modes[0])};
+  std::vector<IntTuple> shape;
+  std::vector<IntTuple> stride;
+  shape.reserve(modes.size());
+  stride.reserve(modes.size());
+  for (const Mode& mode : modes) {
+    shape.emplace_back(mode.extent);
+    stride.push_back(stride_of(mode));
+  }
+  return {IntTuple::tuple(std::move(shape)), IntTuple::tuple(std::move(stride))};
+}
+
+Layout from_modes(const Modes& modes) {
+  ShapeAndStride parts = shape_and_stride(modes);
+  return Layout(std::move(parts.shape), std::move(parts.stride));
+}
+
+Layout with_profile(const Modes& modes, const IntTuple& profile) {
+  auto extent = modes.begin();
+  auto stride = modes.begin();
+  return Layout(transform_leaves(profile, [&](const IntTuple&) { return IntTuple((extent++)->extent); }),
+                transform_leaves(profile, [&](const IntTuple&) { return stride_of(*stride++); }));
+}
+
+Layout pair_of(Layout first, Layout second) {
+  std::vector<Layout> modes;
+  modes.reserve(2);
+  modes.push_back(std::move(first));
+  modes.push_back(std::move(second));
+  return concatenate(std::move(modes));
+}
+
+bool fills_offsets(const Layout& layout) {
+  std::int64_t count = 1;
+  std::int64_t last = 0;
+  extend(layout.shape(), layout.stride(), count, last);
+  return last + 1 == count;
+}
+
+void append_merged(Modes& modes, const Mode& next) {
+  if (next.extent != 1 && (modes.empty() || !merge(modes.back(), next))) modes.push_back(next);
+}
+
+Modes merged(Modes modes) {
+  std::size_t count = 0;
+  for (const Mode& next : modes) {
+    if (next.extent != 1 && (count == 0 || !merge(modes[count - 1], next))) modes[count++] = next;
+  }
+  modes.resize(count);
+  return modes;
+}
+
+Modes merged_past_end(Modes modes) {
+  if (!modes.empty() && modes.back().extent == 1) modes.back().extent = 2;
+  return merged(std::move(modes));
+}
+
+}  // namespace tilewright::layout
