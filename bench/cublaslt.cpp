@@ -116,8 +116,9 @@ DataType data_type(DType dtype) {
     case DType::f32:
     case DType::tf32:
       return DataType::f32;
+    default:
+      throw InternalError("no problem has elements of this type");
   }
-  throw InternalError("element type out of range");
 }
 
 ComputeType compute_type(const Problem& problem) {

@@ -37,8 +37,9 @@ double element(const std::vector<std::byte>& bytes, DType dtype, std::int64_t in
       return load<std::int8_t>(bytes, index);
     case DType::u8:
       return load<std::uint8_t>(bytes, index);
+    default:
+      return std::nan("");
   }
-  return std::nan("");
 }
 
 std::int64_t offset(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns,

@@ -1,9 +1,10 @@
 // The table of copy instructions.
 #include "tilewright/arch/copy_atom.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
 
-#include "tilewright/base/error.hpp"
+#include <algorithm>
+#include <utility>
 
 namespace tilewright::arch {
 namespace {
@@ -12,52 +13,67 @@ using layout::Layout;
 
 constexpr int kWarp = 32;
 
-CopyAtom one_thread(std::string_view name, CopyKind kind, std::string_view ptx, int bytes) {
+bool is_transposed(CopyKind kind) { return kind == CopyKind::ldmatrix_trans || kind == CopyKind::stmatrix_trans; }
+bool is_store(CopyKind kind) { return kind == CopyKind::stmatrix || kind == CopyKind::stmatrix_trans; }
+
+CopyAtom one_thread(std::string name, CopyKind kind, std::string_view ptx, int bytes) {
   const Layout bits({1, 8 * bytes}, {0, 1});
-  return {.name = name, .kind = kind, .ptx = ptx, .bytes = bytes, .alignment = bytes, .src = bits, .dst = bits};
+  return {.name = std::move(name),
+          .kind = kind,
+          .ptx = std::string(ptx),
+          .bytes = bytes,
+          .alignment = bytes,
+          .src = bits,
+          .dst = bits};
 }
 
 /// Lane i < 8 * matrices points at row i % 8 of matrix i / 8; lanes beyond repeat, and are ignored.
-/// Every lane receives 32 bits of each matrix: of row lane / 4 the elements 2 * (lane % 4) and the next; transposed, of
-/// column lane / 4 the rows 2 * (lane % 4) and the next.
-CopyAtom load_matrices(std::string_view name, CopyKind kind, std::string_view ptx, int matrices) {
+Layout rows_of_matrices(int matrices) {
   const int rows = 8 * matrices;
-  const Layout src =
-      rows == kWarp ? Layout({kWarp, 128}, {128, 1}) : Layout({{rows, kWarp / rows}, 128}, {{128, 0}, 1});
-  const bool transposed = kind == CopyKind::ldmatrix_trans;
-  const Layout lane = transposed ? Layout({4, 8}, {256, 16}) : Layout(kWarp, 32);
-  const Layout word = transposed ? Layout({16, 2}, {1, 128}) : Layout(32, 1);
-  const Layout values = matrices == 1 ? word : layout::concatenate({word, Layout(matrices, 1024)});
-  return {.name = name,
-          .kind = kind,
-          .ptx = ptx,
-          .bytes = 4 * matrices,
-          .alignment = 16,
-          .src = src,
-          .dst = layout::concatenate({lane, values})};
+  return rows == kWarp ? Layout({kWarp, 128}, {128, 1}) : Layout({{rows, kWarp / rows}, 128}, {{128, 0}, 1});
+}
+
+/// Every lane holds 32 bits of each matrix: of row lane / 4 the elements 2 * (lane % 4) and the next; transposed, of
+/// column lane / 4 the rows 2 * (lane % 4) and the next.
+Layout words_of_matrices(int matrices, bool transposed) {
+  if (transposed) {
+    return matrices == 1 ? Layout({{4, 8}, {16, 2}}, {{256, 16}, {1, 128}})
+                         : Layout({{4, 8}, {16, 2, matrices}}, {{256, 16}, {1, 128, 1024}});
+  }
+  return matrices == 1 ? Layout({kWarp, 32}, {32, 1}) : Layout({kWarp, {32, matrices}}, {32, {1, 1024}});
+}
+
+CopyAtom matrices(CopyKind kind, int count) {
+  const std::string_view mnemonic = is_store(kind) ? "stmatrix" : "ldmatrix";
+  const bool transposed = is_transposed(kind);
+  CopyAtom atom{
+      .name = fmt::format("{}_x{}{}", mnemonic, count, transposed ? "_trans" : ""),
+      .kind = kind,
+      .ptx = fmt::format("{}.sync.aligned.m8n8.x{}{}.shared.b16", mnemonic, count, transposed ? ".trans" : ""),
+      .bytes = 4 * count,
+      .alignment = 16,
+      .min_sm = is_store(kind) ? 90 : 75,
+      .src = rows_of_matrices(count),
+      .dst = words_of_matrices(count, transposed)};
+  if (is_store(kind)) std::swap(atom.src, atom.dst);
+  return atom;
 }
 
 std::vector<CopyAtom> build_copy_atoms() {
   using enum CopyKind;
-  constexpr std::string_view kCa = "cp.async.ca.shared.global";
-  constexpr std::string_view kCg = "cp.async.cg.shared.global";
-  return {
-      one_thread("cp_async_ca_4", cp_async_ca, kCa, 4),
-      one_thread("cp_async_ca_8", cp_async_ca, kCa, 8),
-      one_thread("cp_async_ca_16", cp_async_ca, kCa, 16),
-      one_thread("cp_async_cg_16", cp_async_cg, kCg, 16),
-      load_matrices("ldmatrix_x1", ldmatrix, "ldmatrix.sync.aligned.m8n8.x1.shared.b16", 1),
-      load_matrices("ldmatrix_x2", ldmatrix, "ldmatrix.sync.aligned.m8n8.x2.shared.b16", 2),
-      load_matrices("ldmatrix_x4", ldmatrix, "ldmatrix.sync.aligned.m8n8.x4.shared.b16", 4),
-      load_matrices("ldmatrix_x1_trans", ldmatrix_trans, "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16", 1),
-      load_matrices("ldmatrix_x2_trans", ldmatrix_trans, "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16", 2),
-      load_matrices("ldmatrix_x4_trans", ldmatrix_trans, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", 4),
-      one_thread("load_shared_1", load_shared, "ld.shared.b8", 1),
-      one_thread("load_shared_2", load_shared, "ld.shared.b16", 2),
-      one_thread("load_shared_4", load_shared, "ld.shared.b32", 4),
-      one_thread("load_shared_8", load_shared, "ld.shared.v2.b32", 8),
-      one_thread("load_shared_16", load_shared, "ld.shared.v4.b32", 16),
-  };
+  std::vector<CopyAtom> atoms;
+  for (const int bytes : {4, 8, 16}) {
+    atoms.push_back(one_thread(fmt::format("cp_async_ca_{}", bytes), cp_async_ca, "cp.async.ca.shared.global", bytes));
+  }
+  atoms.push_back(one_thread("cp_async_cg_16", cp_async_cg, "cp.async.cg.shared.global", 16));
+  for (const CopyKind kind : {ldmatrix, ldmatrix_trans, stmatrix, stmatrix_trans}) {
+    for (const int count : {1, 2, 4}) atoms.push_back(matrices(kind, count));
+  }
+  for (const auto& [bytes, type] : {std::pair{1, "b8"}, {2, "b16"}, {4, "b32"}, {8, "v2.b32"}, {16, "v4.b32"}}) {
+    atoms.push_back(
+        one_thread(fmt::format("load_shared_{}", bytes), load_shared, fmt::format("ld.shared.{}", type), bytes));
+  }
+  return atoms;
 }
 
 /// How often a layout reaches each bit.
@@ -76,17 +92,20 @@ std::vector<int> visits(const Layout& layout, std::int64_t bits) {
 int threads(const CopyAtom& atom) { return static_cast<int>(layout::size(atom.dst.mode(0))); }
 
 Support check(const CopyAtom& atom) {
-  const std::int64_t bits = layout::size(atom.dst);
-  if (layout::size(atom.dst.mode(1)) != 8 * atom.bytes)
-    return refuse("{}: a thread receives {} bits, the row says {} bytes", atom.name, layout::size(atom.dst.mode(1)),
+  const bool stores = is_store(atom.kind);
+  const Layout& held = stores ? atom.src : atom.dst;
+  const Layout& pointed_at = stores ? atom.dst : atom.src;
+  const std::int64_t bits = layout::size(held);
+  if (layout::size(held.mode(1)) != 8 * atom.bytes)
+    return refuse("{}: a thread holds {} bits, the row says {} bytes", atom.name, layout::size(held.mode(1)),
                   atom.bytes);
   if (layout::size(atom.src.mode(0)) != threads(atom))
-    return refuse("{}: {} threads read and {} receive", atom.name, layout::size(atom.src.mode(0)), threads(atom));
-  const std::vector<int> received = visits(atom.dst, bits);
-  if (received.empty() || std::any_of(received.begin(), received.end(), [](int n) { return n != 1; }))
-    return refuse("{}: what threads receive is not each of {} bits once", atom.name, bits);
-  const std::vector<int> read = visits(atom.src, bits);
-  if (read.empty() || std::any_of(read.begin(), read.end(), [](int n) { return n == 0; }))
+    return refuse("{}: {} threads give and {} receive", atom.name, layout::size(atom.src.mode(0)), threads(atom));
+  const std::vector<int> holders = visits(held, bits);
+  if (holders.empty() || std::any_of(holders.begin(), holders.end(), [](int n) { return n != 1; }))
+    return refuse("{}: what threads hold is not each of {} bits once", atom.name, bits);
+  const std::vector<int> pointers = visits(pointed_at, bits);
+  if (pointers.empty() || std::any_of(pointers.begin(), pointers.end(), [](int n) { return n == 0; }))
     return refuse("{}: what threads point at does not cover {} bits", atom.name, bits);
   return {};
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "tilewright/base/support.hpp"
@@ -15,20 +15,23 @@ enum class CopyKind : std::uint8_t {
   cp_async_cg,     // global to shared, cached in L2 only
   ldmatrix,        // shared to registers: 8x8 matrices of 16-bit elements, spread over a warp
   ldmatrix_trans,  // the same, transposed
-  load_shared,     // shared to registers, one thread
+  stmatrix,        // registers to shared: what ldmatrix does, the other way
+  stmatrix_trans,
+  load_shared,  // shared to registers, one thread
+  bulk,         // cp.async.bulk, one thread: see bulk_copy_atom.hpp
 };
 
 struct CopyAtom {
-  std::string_view name;  // "ldmatrix_x4_trans"
+  std::string name;  // "ldmatrix_x4_trans"
   CopyKind kind{};
-  std::string_view ptx;  // the mnemonic with all its suffixes
-  int bytes = 0;         // moved for one thread by one instruction
-  int alignment = 0;     // of every address, in bytes
+  std::string ptx;    // the mnemonic with all its suffixes
+  int bytes = 0;      // moved for one thread by one instruction
+  int alignment = 0;  // of every address in shared memory, in bytes
   int min_sm = 80;
 
-  /// (thread, value) -> bit of the instruction's source, in bits. For ldmatrix the source is its matrices one after the
-  /// other, rows of 128 bits: `src` is the row that a thread points at, `dst` what it receives.
-  /// Threads whose addresses an instruction ignores have stride 0 in `src`.
+  /// (thread, value) -> bit of what is copied. For ldmatrix that is its matrices one after the other, rows of 128 bits:
+  /// `src` is the row that a thread points at, `dst` what it receives. For stmatrix `src` is what a thread gives and
+  /// `dst` the row that it points at. Threads whose addresses an instruction ignores have stride 0.
   layout::Layout src;
   layout::Layout dst;
 
@@ -37,12 +40,14 @@ struct CopyAtom {
 
 /// Threads that execute the instruction together: 32 or 1.
 int threads(const CopyAtom& atom);
-/// Whether a row agrees with itself: `dst` is a bijection onto the source's bits, `src` covers them, `bytes` is what a
-/// thread receives.
+/// Whether a row agrees with itself: what threads hold in registers is a bijection onto the bits, what they point at
+/// covers them, `bytes` is what a thread holds.
 Support check(const CopyAtom& atom);
 
+/// cp.async of 4, 8, 16 bytes; ldmatrix and stmatrix (sm_90) x1, x2, x4 of 16-bit elements, plain and transposed (the
+/// 8-bit forms are sm_100's); ld.shared of 1 to 16 bytes.
 const std::vector<CopyAtom>& copy_atoms();
-/// The row of that kind moving `bytes` a thread (ldmatrix: 4 for x1, 8 for x2, 16 for x4), or null.
+/// The row of that kind moving `bytes` a thread (ldmatrix, stmatrix: 4 for x1, 8 for x2, 16 for x4), or null.
 const CopyAtom* find_copy_atom(CopyKind kind, int bytes);
 
 }  // namespace tilewright::arch

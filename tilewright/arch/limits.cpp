@@ -127,8 +127,9 @@ double rate(const MathRates& rates, DType operand) {
     case DType::s8:
     case DType::u8:
       return rates.s8;
+    default:  // types of instructions that no plan uses
+      return 0;
   }
-  return 0;
 }
 
 int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }

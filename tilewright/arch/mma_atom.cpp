@@ -1,152 +1,164 @@
 // The table of multiply-accumulate instructions. Thread-value layouts are those of the PTX ISA, "Matrix Fragments" of
-// each mma.sync shape: groups of 4 lanes hold a row of A and C or a column of B.
+// each mma.sync shape.
 #include "tilewright/arch/mma_atom.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <tuple>
+#include <utility>
+
+#include "tilewright/arch/fragment.hpp"
 
 namespace tilewright::arch {
 namespace {
 
 using layout::Layout;
+using enum DType;
 
-/// The layouts of one shape, shared by the types of one width.
-struct Fragments {
+constexpr int kRegisterBits = 32;
+constexpr int kWarp = 32;
+
+struct Shape {
   int m, n, k;
-  Layout a, b, c;
 };
 
-/// C of m16n8 tiles: two neighbours of a row in lane / 4, two of the row 8 below.
-Layout c_m16n8() { return Layout({{4, 8}, {2, 2}}, {{32, 1}, {16, 8}}); }
+std::string text(const Shape& shape) { return fmt::format("m{}n{}k{}", shape.m, shape.n, shape.k); }
 
-Fragments m16n8k8_16bit() { return {16, 8, 8, c_m16n8(), Layout({{4, 8}, 2}, {{16, 1}, 8}), c_m16n8()}; }
-Fragments m16n8k16_16bit() {
-  return {16,
-          8,
-          16,
-          Layout({{4, 8}, {2, 2, 2}}, {{32, 1}, {16, 8, 128}}),
-          Layout({{4, 8}, {2, 2}}, {{16, 1}, {8, 64}}),
-          c_m16n8()};
-}
-Fragments m16n8k16_8bit() {
-  return {16, 8, 16, Layout({{4, 8}, {4, 2}}, {{64, 1}, {16, 8}}), Layout({{4, 8}, 4}, {{32, 1}, 8}), c_m16n8()};
-}
-Fragments m16n8k32_8bit() {
-  return {16,
-          8,
-          32,
-          Layout({{4, 8}, {4, 2, 2}}, {{64, 1}, {16, 8, 256}}),
-          Layout({{4, 8}, {4, 2}}, {{32, 1}, {8, 128}}),
-          c_m16n8()};
-}
-/// tf32 and f64 place elements alike: one k to a lane.
-Fragments m16n8k4_word() {
-  return {16, 8, 4, Layout({{4, 8}, 2}, {{16, 1}, 8}), Layout({{4, 8}, 1}, {{8, 1}, 0}), c_m16n8()};
-}
-Fragments m16n8k8_word() {
-  return {16, 8, 8, Layout({{4, 8}, {2, 2}}, {{16, 1}, {8, 64}}), Layout({{4, 8}, 2}, {{8, 1}, 32}), c_m16n8()};
-}
-Fragments m16n8k16_word() {
-  return {16, 8, 16, Layout({{4, 8}, {2, 4}}, {{16, 1}, {8, 64}}), Layout({{4, 8}, 4}, {{8, 1}, 32}), c_m16n8()};
-}
-Fragments m8n8k4_word() {
-  const Layout operand({{4, 8}, 1}, {{8, 1}, 0});
-  return {8, 8, 4, operand, operand, Layout({{4, 8}, 2}, {{16, 1}, 8})};
-}
-
-Fragments m1n1k1() { return {1, 1, 1, Layout(), Layout(), Layout()}; }
-
-/// Registers that hold the values of one thread; a value narrower than a register that is alone in it takes it whole.
-int registers(const Layout& tv, DType type, int register_bits) {
-  const std::int64_t values = tv.rank() == 2 ? size(tv.mode(1)) : 1;
-  return static_cast<int>(layout::ceil_div(values * bits(type), register_bits));
-}
-
-struct Row {
-  std::string_view name;
-  Fragments fragments;
+struct Types {
   DType c, a, b;
-  int min_sm;
-  std::string_view ptx;
 };
 
-std::vector<MmaAtom> build(const std::vector<Row>& rows) {
+std::string text(const Types& types) { return fmt::format("{}_{}_{}", name(types.c), name(types.a), name(types.b)); }
+
+/// ".row.col.f32.f16.f16.f32"
+std::string qualifiers(const Types& types, bool a_is_k_major = true, bool b_is_k_major = true) {
+  return fmt::format(".{}.{}.{}.{}.{}.{}", a_is_k_major ? "row" : "col", b_is_k_major ? "col" : "row", name(types.c),
+                     name(types.a), name(types.b), name(types.c));
+}
+
+/// Shape, types, and the registers that the layouts, which are set, ask for.
+void fill(MmaAtom& atom, const Shape& shape, const Types& types, int min_sm) {
+  std::tie(atom.m, atom.n, atom.k) = std::tie(shape.m, shape.n, shape.k);
+  std::tie(atom.c, atom.a, atom.b) = std::tie(types.c, types.a, types.b);
+  atom.min_sm = min_sm;
+  atom.register_bits = types.c == f64 ? 64 : kRegisterBits;
+  atom.a_registers = fragment_registers(atom.a_tv, atom.a, atom.register_bits);
+  atom.b_registers = fragment_registers(atom.b_tv, atom.b, atom.register_bits);
+  atom.c_registers = fragment_registers(atom.c_tv, atom.c, atom.register_bits);
+}
+
+/// A whole warp's instruction. f64 is held one element to a register, as 32-bit types are.
+MmaAtom mma(const Shape& shape, const Types& types, int min_sm) {
+  const int packed = std::max(1, kRegisterBits / bits(types.a));
+  MmaAtom atom{.name = fmt::format("mma_{}_{}", text(shape), text(types)),
+               .ptx = fmt::format("mma.sync.aligned.{}{}", text(shape), qualifiers(types)),
+               .thread_ids = Layout(kWarp, 1),
+               .a_tv = fragment(shape.m, shape.k, packed),
+               .b_tv = fragment(shape.n, shape.k, packed),
+               .c_tv = fragment(shape.m, shape.n, 2)};
+  fill(atom, shape, types, min_sm);
+  return atom;
+}
+
+MmaAtom bit_mma(const Shape& shape, MmaOp op, int min_sm) {
+  const std::string_view bitwise = op == MmaOp::xor_popc ? "xor" : "and";
+  MmaAtom atom = mma(shape, {s32, b1, b1}, min_sm);
+  atom.op = op;
+  atom.name += fmt::format("_{}_popc", bitwise);
+  atom.ptx += fmt::format(".{}.popc", bitwise);
+  return atom;
+}
+
+/// The shapes of one width of operands, and the sm that each came with.
+struct Family {
+  std::vector<std::pair<Shape, int>> shapes;
+  std::vector<DType> operands;  // which mix freely
+  std::vector<DType> accumulators;
+};
+
+void append(std::vector<MmaAtom>& atoms, const Family& family) {
+  for (const auto& [shape, min_sm] : family.shapes) {
+    for (const DType a : family.operands) {
+      for (const DType b : family.operands) {
+        for (const DType c : family.accumulators) atoms.push_back(mma(shape, {c, a, b}, min_sm));
+      }
+    }
+  }
+}
+
+std::vector<MmaAtom> build_mma_atoms() {
+  const std::vector<Family> families{
+      {{{{16, 8, 8}, 75}, {{16, 8, 16}, 80}}, {f16}, {f16, f32}},
+      {{{{16, 8, 8}, 80}, {{16, 8, 16}, 80}}, {bf16}, {f32}},
+      {{{{16, 8, 4}, 80}, {{16, 8, 8}, 80}}, {tf32}, {f32}},
+      {{{{8, 8, 16}, 75}, {{16, 8, 16}, 80}, {{16, 8, 32}, 80}}, {s8, u8}, {s32}},
+      {{{{8, 8, 32}, 75}, {{16, 8, 32}, 80}, {{16, 8, 64}, 80}}, {s4, u4}, {s32}},
+      {{{{16, 8, 16}, 89}, {{16, 8, 32}, 89}}, {e4m3, e5m2}, {f16, f32}},
+      {{{{8, 8, 4}, 80}, {{16, 8, 4}, 90}, {{16, 8, 8}, 90}, {{16, 8, 16}, 90}}, {f64}, {f64}},
+  };
   std::vector<MmaAtom> atoms;
-  for (const Row& row : rows) {
-    const Fragments& f = row.fragments;
-    const int register_bits = row.c == DType::f64 ? 64 : 32;
-    atoms.push_back({.name = row.name,
-                     .m = f.m,
-                     .n = f.n,
-                     .k = f.k,
-                     .a = row.a,
-                     .b = row.b,
-                     .c = row.c,
-                     .min_sm = row.min_sm,
-                     .ptx = row.ptx,
-                     .register_bits = register_bits,
-                     .a_registers = registers(f.a, row.a, register_bits),
-                     .b_registers = registers(f.b, row.b, register_bits),
-                     .c_registers = registers(f.c, row.c, register_bits),
-                     .a_tv = f.a,
-                     .b_tv = f.b,
-                     .c_tv = f.c});
+  for (const Family& family : families) append(atoms, family);
+  for (const MmaOp op : {MmaOp::xor_popc, MmaOp::and_popc}) {
+    atoms.push_back(bit_mma({8, 8, 128}, op, op == MmaOp::xor_popc ? 75 : 80));
+    atoms.push_back(bit_mma({16, 8, 128}, op, 80));
+    atoms.push_back(bit_mma({16, 8, 256}, op, 80));
   }
   return atoms;
 }
 
-using enum DType;
+/// Threads 0 to 3 of a quad pair have the upper four rows of a K-major operand, 4 to 7 the lower, each a row of 4 k; of
+/// an MN-major operand thread % 4 is k, and values are the four rows.
+Layout quad_pair_operand(bool is_k_major) {
+  return is_k_major ? Layout({8, 4}, {1, 8}) : Layout({{4, 2}, 4}, {{8, 4}, 1});
+}
 
-std::vector<MmaAtom> build_mma_atoms() {
-  return build({
-      {"mma_m16n8k8_f16_f16_f16", m16n8k8_16bit(), f16, f16, f16, 80,
-       "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16"},
-      {"mma_m16n8k8_f32_f16_f16", m16n8k8_16bit(), f32, f16, f16, 80,
-       "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"},
-      {"mma_m16n8k16_f16_f16_f16", m16n8k16_16bit(), f16, f16, f16, 80,
-       "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16"},
-      {"mma_m16n8k16_f32_f16_f16", m16n8k16_16bit(), f32, f16, f16, 80,
-       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"},
-      {"mma_m16n8k8_f32_bf16_bf16", m16n8k8_16bit(), f32, bf16, bf16, 80,
-       "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32"},
-      {"mma_m16n8k16_f32_bf16_bf16", m16n8k16_16bit(), f32, bf16, bf16, 80,
-       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"},
-      {"mma_m16n8k4_f32_tf32_tf32", m16n8k4_word(), f32, tf32, tf32, 80,
-       "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32"},
-      {"mma_m16n8k8_f32_tf32_tf32", m16n8k8_word(), f32, tf32, tf32, 80,
-       "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"},
-      {"mma_m16n8k16_s32_s8_s8", m16n8k16_8bit(), s32, s8, s8, 80, "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32"},
-      {"mma_m16n8k16_s32_s8_u8", m16n8k16_8bit(), s32, s8, u8, 80, "mma.sync.aligned.m16n8k16.row.col.s32.s8.u8.s32"},
-      {"mma_m16n8k16_s32_u8_s8", m16n8k16_8bit(), s32, u8, s8, 80, "mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32"},
-      {"mma_m16n8k16_s32_u8_u8", m16n8k16_8bit(), s32, u8, u8, 80, "mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32"},
-      {"mma_m16n8k32_s32_s8_s8", m16n8k32_8bit(), s32, s8, s8, 80, "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"},
-      {"mma_m16n8k32_s32_s8_u8", m16n8k32_8bit(), s32, s8, u8, 80, "mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32"},
-      {"mma_m16n8k32_s32_u8_s8", m16n8k32_8bit(), s32, u8, s8, 80, "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"},
-      {"mma_m16n8k32_s32_u8_u8", m16n8k32_8bit(), s32, u8, u8, 80, "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32"},
-      {"mma_m8n8k4_f64_f64_f64", m8n8k4_word(), f64, f64, f64, 80, "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"},
-      {"mma_m16n8k4_f64_f64_f64", m16n8k4_word(), f64, f64, f64, 90,
-       "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64"},
-      {"mma_m16n8k8_f64_f64_f64", m16n8k8_word(), f64, f64, f64, 90,
-       "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64"},
-      {"mma_m16n8k16_f64_f64_f64", m16n8k16_word(), f64, f64, f64, 90,
-       "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64"},
-  });
+/// f16: a row for each thread. f32: rows by bits 0 and 2 of the thread and bit 1 of the value.
+Layout quad_pair_accumulator(DType c) {
+  return c == f16 ? Layout({8, 8}, {1, 8}) : Layout({{2, 2, 2}, {2, 2, 2}}, {{1, 16, 4}, {8, 2, 32}});
+}
+
+std::vector<MmaAtom> build_quad_pair_atoms() {
+  constexpr Shape kShape{8, 8, 4};
+  std::vector<MmaAtom> atoms;
+  for (const DType c : {f16, f32}) {
+    for (const bool a_is_k_major : {true, false}) {
+      for (const bool b_is_k_major : {true, false}) {
+        const Types types{c, f16, f16};
+        MmaAtom atom{
+            .name = fmt::format("mma_{}_{}_{}_{}", text(kShape), text(types), a_is_k_major ? "row" : "col",
+                                b_is_k_major ? "col" : "row"),
+            .a_is_k_major = a_is_k_major,
+            .b_is_k_major = b_is_k_major,
+            .ptx = fmt::format("mma.sync.aligned.{}{}", text(kShape), qualifiers(types, a_is_k_major, b_is_k_major)),
+            .thread_ids = Layout({4, 2}, {1, 16}),
+            .a_tv = quad_pair_operand(a_is_k_major),
+            .b_tv = quad_pair_operand(b_is_k_major),
+            .c_tv = quad_pair_accumulator(c)};
+        fill(atom, kShape, types, 70);
+        atoms.push_back(std::move(atom));
+      }
+    }
+  }
+  return atoms;
 }
 
 std::vector<MmaAtom> build_simt_atoms() {
-  return build({
-      {"fma_f64_f64_f64", m1n1k1(), f64, f64, f64, 80, "fma.rn.f64"},
-      {"fma_f32_f32_f32", m1n1k1(), f32, f32, f32, 80, "fma.rn.f32"},
-      {"fma_f32_f16_f16", m1n1k1(), f32, f16, f16, 80, "fma.rn.f32"},
-      {"fma_f32_bf16_bf16", m1n1k1(), f32, bf16, bf16, 80, "fma.rn.f32"},
-      {"fma_f16_f16_f16", m1n1k1(), f16, f16, f16, 80, "fma.rn.f16"},
-      {"mad_s32_s8_s8", m1n1k1(), s32, s8, s8, 80, "mad.lo.s32"},
-      {"mad_s32_s8_u8", m1n1k1(), s32, s8, u8, 80, "mad.lo.s32"},
-      {"mad_s32_u8_s8", m1n1k1(), s32, u8, s8, 80, "mad.lo.s32"},
-      {"mad_s32_u8_u8", m1n1k1(), s32, u8, u8, 80, "mad.lo.s32"},
-  });
+  const std::vector<std::pair<Types, std::string_view>> rows{
+      {{f64, f64, f64}, "fma.rn.f64"},   {{f32, f32, f32}, "fma.rn.f32"}, {{f32, f16, f16}, "fma.rn.f32"},
+      {{f32, bf16, bf16}, "fma.rn.f32"}, {{f16, f16, f16}, "fma.rn.f16"}, {{s32, s8, s8}, "mad.lo.s32"},
+      {{s32, s8, u8}, "mad.lo.s32"},     {{s32, u8, s8}, "mad.lo.s32"},   {{s32, u8, u8}, "mad.lo.s32"},
+  };
+  std::vector<MmaAtom> atoms;
+  for (const auto& [types, ptx] : rows) {
+    MmaAtom atom;
+    atom.name = fmt::format("{}_{}", ptx.substr(0, 3), text(types));
+    atom.ptx = ptx;
+    fill(atom, {1, 1, 1}, types, 80);
+    atoms.push_back(std::move(atom));
+  }
+  return atoms;
 }
 
 /// One operand of a row: what it is called, its layout, the tile it must cover, what carries it.
@@ -158,21 +170,56 @@ struct Operand {
   int registers;
 };
 
-Support check_operand(const MmaAtom& atom, const Operand& operand) {
-  if (layout::size(operand.tv) != operand.tile)
-    return refuse("{}: {} has {} threads x values for a tile of {}", atom.name, operand.name, layout::size(operand.tv),
+/// The offsets of all indices in order, leaf by leaf: evaluating the layout at each index would take longer.
+std::vector<std::int64_t> offsets(const Layout& layout) {
+  const std::vector<std::int64_t> extents = layout::leaves(layout.shape());
+  const std::vector<std::int64_t> strides = layout::leaves(layout.stride());
+  std::vector<std::int64_t> all{0};
+  for (std::size_t leaf = 0; leaf < extents.size(); ++leaf) {
+    const std::size_t before = all.size();
+    for (std::int64_t i = 1; i < extents[leaf]; ++i) {
+      for (std::size_t j = 0; j < before; ++j) all.push_back(all[j] + i * strides[leaf]);
+    }
+  }
+  return all;
+}
+
+/// That `layout` reaches each offset of the tile once. `coordinates` says what it maps.
+Support check_bijection(const MmaAtom& atom, const Operand& operand, const Layout& layout,
+                        std::string_view coordinates) {
+  const std::vector<std::int64_t> reached = offsets(layout);
+  if (static_cast<std::int64_t>(reached.size()) != operand.tile)
+    return refuse("{}: {} has {} {} for a tile of {}", atom.name, operand.name, reached.size(), coordinates,
                   operand.tile);
-  std::vector<bool> covered(static_cast<std::size_t>(operand.tile));
-  for (std::int64_t i = 0; i < operand.tile; ++i) {
-    const std::int64_t offset = operand.tv(i);
+  std::vector<bool> covered(reached.size());
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    const std::int64_t offset = reached[i];
     if (offset < 0 || offset >= operand.tile || covered[static_cast<std::size_t>(offset)])
-      return refuse("{}: {} maps thread x value {} to offset {}, outside the tile or twice", atom.name, operand.name, i,
-                    offset);
+      return refuse("{}: {} maps {} {} to offset {}, outside the tile or twice", atom.name, operand.name, coordinates,
+                    i, offset);
     covered[static_cast<std::size_t>(offset)] = true;
   }
-  if (operand.registers != registers(operand.tv, operand.type, atom.register_bits))
-    return refuse("{}: {} needs {} registers of {} bits, the row says {}", atom.name, operand.name,
-                  registers(operand.tv, operand.type, atom.register_bits), atom.register_bits, operand.registers);
+  return {};
+}
+
+Support check_descriptor(const MmaAtom& atom, const Operand& operand) {
+  const bool is_shared = operand.tv.rank() == 2 && cosize(operand.tv.mode(0)) == 1;
+  if (!is_shared)
+    return refuse("{}: {} has no registers, and threads differ in what they hold", atom.name, operand.name);
+  return check_bijection(atom, operand, operand.tv.mode(1), "values");
+}
+
+Support check_operand(const MmaAtom& atom, const Operand& operand) {
+  const std::int64_t held_by = operand.tv.rank() == 2 ? size(operand.tv.mode(0)) : 1;
+  if (held_by != threads(atom))
+    return refuse("{}: {} is held by {} threads of {}", atom.name, operand.name, held_by, threads(atom));
+  if (operand.registers == 0) return check_descriptor(atom, operand);
+  const Support bijection = check_bijection(atom, operand, operand.tv, "threads x values");
+  if (!bijection) return bijection;
+  const int registers = fragment_registers(operand.tv, operand.type, atom.register_bits);
+  if (operand.registers != registers)
+    return refuse("{}: {} needs {} registers of {} bits, the row says {}", atom.name, operand.name, registers,
+                  atom.register_bits, operand.registers);
   return {};
 }
 
@@ -183,9 +230,7 @@ const MmaAtom* find(const std::vector<MmaAtom>& atoms, auto&& matches) {
 
 }  // namespace
 
-int threads(const MmaAtom& atom) {
-  return atom.c_tv.rank() == 2 ? static_cast<int>(layout::size(atom.c_tv.mode(0))) : 1;
-}
+int threads(const MmaAtom& atom) { return static_cast<int>(layout::size(atom.thread_ids)); }
 
 Support check(const MmaAtom& atom) {
   const std::array operands{Operand{"A", atom.a_tv, atom.m * atom.k, atom.a, atom.a_registers},
@@ -203,9 +248,10 @@ const std::vector<MmaAtom>& mma_atoms() {
   return atoms;
 }
 
-const MmaAtom* find_mma_atom(int m, int n, int k, DType a, DType b, DType c) {
-  return find(mma_atoms(),
-              [&](const MmaAtom& x) { return x.m == m && x.n == n && x.k == k && x.a == a && x.b == b && x.c == c; });
+const MmaAtom* find_mma_atom(int m, int n, int k, DType a, DType b, DType c, MmaOp op) {
+  return find(mma_atoms(), [&](const MmaAtom& x) {
+    return x.m == m && x.n == n && x.k == k && x.a == a && x.b == b && x.c == c && x.op == op;
+  });
 }
 
 std::string known_instructions(DType a, DType b) {
@@ -213,9 +259,21 @@ std::string known_instructions(DType a, DType b) {
   for (const MmaAtom& atom : mma_atoms()) {
     if (atom.a != a || atom.b != b) continue;
     text += fmt::format("{}m{}n{}k{} {}", text.empty() ? "" : ", ", atom.m, atom.n, atom.k, name(atom.c));
+    if (atom.op != MmaOp::multiply_add) text += atom.op == MmaOp::xor_popc ? " xor" : " and";
     if (atom.min_sm > 80) text += fmt::format(" (sm_{})", atom.min_sm);
   }
   return text.empty() ? "none" : text;
+}
+
+const std::vector<MmaAtom>& quad_pair_atoms() {
+  static const std::vector<MmaAtom> atoms = build_quad_pair_atoms();
+  return atoms;
+}
+
+const MmaAtom* find_quad_pair_atom(DType c, bool a_is_k_major, bool b_is_k_major) {
+  return find(quad_pair_atoms(), [&](const MmaAtom& x) {
+    return x.c == c && x.a_is_k_major == a_is_k_major && x.b_is_k_major == b_is_k_major;
+  });
 }
 
 const std::vector<MmaAtom>& simt_atoms() {

@@ -1,8 +1,8 @@
 // Multiply-accumulate instructions: shapes, types, registers, and which thread holds which element.
 #pragma once
 
+#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tilewright/base/dtype.hpp"
@@ -11,25 +11,39 @@
 
 namespace tilewright::arch {
 
+/// What is summed over k.
+enum class MmaOp : std::uint8_t {
+  multiply_add,  // a * b
+  xor_popc,      // of single bits: a ^ b
+  and_popc,      // of single bits: a & b
+};
+
 /// One instruction: C[m,n] += A[m,k] * B[n,k].
 struct MmaAtom {
-  std::string_view name;  // "mma_m16n8k16_f32_f16_f16": shape, accumulator, a, b; "fma_f32_f16_f16" for one thread's
+  std::string name;  // "mma_m16n8k16_f32_f16_f16": shape, accumulator, a, b; "fma_f32_f16_f16" for one thread's
   int m = 1;
   int n = 1;
   int k = 1;
   DType a{};
   DType b{};
   DType c{};  // accumulator
+  MmaOp op = MmaOp::multiply_add;
+  bool a_is_k_major = true;  // how a register packs neighbours: of k, or of m of A and n of B
+  bool b_is_k_major = true;
   int min_sm = 80;
-  std::string_view ptx;  // the mnemonic with all its suffixes; operands are d, a, b, c
+  bool arch_specific = false;  // needs the "a" of sm_90a
+  std::string ptx;             // the mnemonic with all its suffixes; operands are d, a, b, c
 
   int register_bits = 32;  // what one register below is: a .b32 (.f32, .s32), or 64 for a .f64
-  int a_registers = 1;     // of one thread
+  int a_registers = 1;     // of one thread; 0: read from shared memory through a 64-bit matrix descriptor
   int b_registers = 1;
   int c_registers = 1;
 
+  /// Threads of the layouts below -> their ids, of lanes in the warp or of threads in the warpgroup.
+  layout::Layout thread_ids;
   /// (thread, value) -> offset in the column-major tile: (m,k) for A, (n,k) for B, (m,n) for C.
-  /// Values are in register order, low half first where a register packs several.
+  /// Values are in register order, low bits first where a register packs several. Of an operand in shared memory every
+  /// thread has the whole tile.
   layout::Layout a_tv;
   layout::Layout b_tv;
   layout::Layout c_tv;
@@ -37,21 +51,28 @@ struct MmaAtom {
   bool operator==(const MmaAtom&) const = default;
 };
 
-/// Threads that execute the instruction together: 32, or 1 for fma.
+/// Threads that execute the instruction together: 32; 8 for a quad pair, 128 for a warpgroup, 1 for fma.
 int threads(const MmaAtom& atom);
 
-/// Whether a row agrees with itself: its layouts are bijections of threads x values onto the tiles, and the values fill
-/// the registers.
+/// Whether a row agrees with itself: its layouts are bijections of threads x values onto the tiles (of values alone,
+/// where all threads have the tile), the values fill the registers, and as many threads hold A and B as hold C.
 Support check(const MmaAtom& atom);
 
-/// mma.sync, in the order of the PTX ISA. f16 and bf16 m16n8k8, m16n8k16; tf32 m16n8k4, m16n8k8; s8, u8 and mixed
-/// m16n8k16, m16n8k32; f64 m8n8k4 (sm_80) and m16n8k4, k8, k16 (sm_90).
+/// mma.sync of a whole warp, by operand type. f16 m16n8k8 (sm_75), m16n8k16; bf16 the same; tf32 m16n8k4, m16n8k8;
+/// s8, u8 and mixed m8n8k16 (sm_75), m16n8k16, m16n8k32; s4, u4 and mixed m8n8k32 (sm_75), m16n8k32, m16n8k64; b1
+/// m8n8k128 (xor sm_75, and sm_80), m16n8k128, m16n8k256; e4m3, e5m2 and mixed m16n8k16, m16n8k32 (sm_89); f64 m8n8k4
+/// and m16n8k4, k8, k16 (sm_90). sm_80 where no other is named.
 const std::vector<MmaAtom>& mma_atoms();
 /// The row of that shape and those types, or null. known_instructions(a, b) lists what there is.
-const MmaAtom* find_mma_atom(int m, int n, int k, DType a, DType b, DType c);
+const MmaAtom* find_mma_atom(int m, int n, int k, DType a, DType b, DType c, MmaOp op = MmaOp::multiply_add);
 /// "m16n8k8 f16, m16n8k8 f32, m16n8k16 f16, m16n8k16 f32": the shapes and accumulators of these operand types;
 /// "none" when there is no row.
 std::string known_instructions(DType a, DType b);
+
+/// Volta's m8n8k4 of f16 (sm_70): a warp does four of them at once, one for each quad pair, lanes {4q, .. 4q+3} and
+/// {16+4q, .. 16+4q+3}. thread_ids are those of q = 0.
+const std::vector<MmaAtom>& quad_pair_atoms();
+const MmaAtom* find_quad_pair_atom(DType c, bool a_is_k_major, bool b_is_k_major);
 
 /// One thread's fma of two operands converted to the accumulator's type: m1n1k1, every type pair that a tensor may
 /// have.

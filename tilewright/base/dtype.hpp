@@ -16,24 +16,33 @@ enum class DType : std::uint8_t {
   s32,
   s8,
   u8,
+  // Operands of instructions only, so far: no tensor has them.
+  e4m3,
+  e5m2,
+  s4,
+  u4,
+  b1,
 };
 
-inline constexpr int kDTypeCount = 8;
+inline constexpr int kDTypeCount = 13;
 
 /// Width in memory. tf32 occupies a 32-bit word.
 int bits(DType type);
-inline int bytes(DType type) { return bits(type) / 8; }
+/// @pre whole bytes: neither s4, u4 nor b1
+int bytes(DType type);
 
 /// "f16", "bf16", ... as in PTX.
 std::string_view name(DType type);
 
-/// The type of that name; also accepts float16, bfloat16, float32, float64, int8, uint8, int32, half, float, double.
+/// The type of that name; also accepts float16, bfloat16, float32, float64, int8, uint8, int32, half, float, double,
+/// i8, float8_e4m3fn, fp8_e4m3, float8_e5m2, fp8_e5m2, int4, i4, uint4, uint1, bit.
 std::optional<DType> parse_dtype(std::string_view text);
 
 bool is_float(DType type);
 bool is_integer(DType type);
 
-/// The spelling in CUDA C++ that the device headers define: "double", "float", "tilewright::half_t", ...
+/// The spelling in CUDA C++ that the device headers define: "double", "float", "tilewright::half_t", ...; empty for the
+/// types that no tensor has, tf32 apart.
 std::string_view cuda_name(DType type);
 
 }  // namespace tilewright

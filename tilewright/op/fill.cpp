@@ -77,6 +77,8 @@ double load_element(DType type, const std::byte* from) {
       return load_as<std::int8_t>(from);
     case DType::u8:
       return load_as<std::uint8_t>(from);
+    default:
+      break;
   }
   TILEWRIGHT_CHECK(false, "dtype {} cannot be loaded", static_cast<int>(type));
 }
@@ -98,7 +100,10 @@ void store_element(DType type, std::byte* to, double value) {
       return store_as(to, saturate<std::int8_t>(value));
     case DType::u8:
       return store_as(to, saturate<std::uint8_t>(value));
+    default:
+      break;
   }
+  TILEWRIGHT_CHECK(false, "{} cannot be stored", name(type));
 }
 
 template <class Next>

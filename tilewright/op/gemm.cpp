@@ -20,6 +20,12 @@ constexpr std::array<std::pair<MathOperation, std::string_view>, 5> kMathOperati
 
 bool is_byte(DType type) { return type == DType::s8 || type == DType::u8; }
 
+// Types that only instructions have: no kernel loads, stores or scales them.
+bool is_narrow(DType type) {
+  using enum DType;
+  return type == e4m3 || type == e5m2 || type == s4 || type == u4 || type == b1;
+}
+
 // A leaf without a gate is always read; one with a gate, where the gate is not 0.
 bool is_open(const Gemm& gemm, EpilogueOp leaf) {
   const std::optional<std::string> gate = gemm.epilogue.gate(leaf);
@@ -32,6 +38,7 @@ Support check_types(const Gemm& gemm) {
   for (const auto& [role, type] : {std::pair{"A", a}, {"B", b}, {"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
     if (type == DType::tf32)
       return refuse("{} is tf32, which is a math type: store f32 and ask for multiply_add_tf32", role);
+    if (is_narrow(type)) return refuse("{} is {}: must be f64, f32, f16, bf16, s32, s8 or u8", role, name(type));
   }
   if (a == DType::s32 || b == DType::s32)
     return refuse("A and B must be f64, f32, f16, bf16, s8 or u8, got {} and {}", name(a), name(b));

@@ -79,6 +79,7 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
     return refuse("{} must have rank 2, got shape {} with strides {}", role, to_string(tensor.shape),
                   to_string(tensor.stride));
   }
+  if (bits(tensor.dtype) % 8 != 0) return refuse("{} is {}: elements must be whole bytes", role, name(tensor.dtype));
   for (int mode = 0; mode < 2; ++mode) {
     if (tensor.shape[mode] < 0) return refuse("{} has a negative extent {}", role, tensor.shape[mode]);
     if (tensor.stride[mode] < 0) return refuse("{} has a negative stride {}", role, tensor.stride[mode]);

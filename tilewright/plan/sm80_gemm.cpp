@@ -47,6 +47,9 @@ Result<const arch::MmaAtom*> find_atom(const op::GemmDescription& operands, cons
     return refuse("no instruction {}x{}x{} of {} and {} accumulating in {}; there is: {}", m, n, k, name(a), name(b),
                   name(operands.accumulator), arch::known_instructions(a, b));
   }
+  if (atom->m == 8 && bits(a) == 8) {
+    return refuse("instruction {} is sm_75's: from sm_80 on use m16n8k16 or m16n8k32", atom->name);
+  }
   if (design.target.sm < atom->min_sm) {
     return refuse("instruction {} needs sm_{}, the target is {}", atom->name, atom->min_sm, design.target.name());
   }

@@ -24,10 +24,10 @@ TEST(CopyAtom, CheckFindsWhatIsWrong) {
   const CopyAtom good = *find_copy_atom(CopyKind::ldmatrix, 16);
   CopyAtom bytes = good;
   bytes.bytes = 8;
-  EXPECT_EQ(check(bytes).reason(), "ldmatrix_x4: a thread receives 128 bits, the row says 8 bytes");
+  EXPECT_EQ(check(bytes).reason(), "ldmatrix_x4: a thread holds 128 bits, the row says 8 bytes");
   CopyAtom twice = good;
   twice.dst = layout::Layout({32, {32, 4}}, {32, {1, 512}});
-  EXPECT_EQ(check(twice).reason(), "ldmatrix_x4: what threads receive is not each of 4096 bits once");
+  EXPECT_EQ(check(twice).reason(), "ldmatrix_x4: what threads hold is not each of 4096 bits once");
   CopyAtom missing = good;
   missing.src = layout::Layout({{16, 2}, 128}, {{128, 0}, 1});
   EXPECT_EQ(check(missing).reason(), "ldmatrix_x4: what threads point at does not cover 4096 bits");
@@ -40,8 +40,20 @@ TEST(CopyAtom, LayoutsOfLdmatrix) {
   EXPECT_EQ(to_string(find_copy_atom(CopyKind::ldmatrix, 16)->src), "(32,128):(128,1)");
   EXPECT_EQ(to_string(find_copy_atom(CopyKind::ldmatrix, 16)->dst), "(32,(32,4)):(32,(1,1024))");
   EXPECT_EQ(to_string(find_copy_atom(CopyKind::ldmatrix_trans, 4)->dst), "((4,8),(16,2)):((256,16),(1,128))");
-  EXPECT_EQ(to_string(find_copy_atom(CopyKind::ldmatrix_trans, 16)->dst),
-            "((4,8),((16,2),4)):((256,16),((1,128),1024))");
+  EXPECT_EQ(to_string(find_copy_atom(CopyKind::ldmatrix_trans, 16)->dst), "((4,8),(16,2,4)):((256,16),(1,128,1024))");
+  EXPECT_EQ(to_string(find_copy_atom(CopyKind::ldmatrix_trans, 8)->dst), "((4,8),(16,2,2)):((256,16),(1,128,1024))");
+}
+
+TEST(CopyAtom, StmatrixIsLdmatrixTheOtherWay) {
+  using enum CopyKind;
+  for (const auto& [store, load] : {std::pair{stmatrix, ldmatrix}, {stmatrix_trans, ldmatrix_trans}}) {
+    for (const int bytes : {4, 8, 16}) {
+      EXPECT_EQ(find_copy_atom(store, bytes)->src, find_copy_atom(load, bytes)->dst) << bytes;
+      EXPECT_EQ(find_copy_atom(store, bytes)->dst, find_copy_atom(load, bytes)->src) << bytes;
+      EXPECT_EQ(find_copy_atom(store, bytes)->min_sm, 90);
+      EXPECT_EQ(find_copy_atom(load, bytes)->min_sm, 75);
+    }
+  }
 }
 
 TEST(CopyAtom, LdmatrixDeliversTheFragmentsOfMma) {

@@ -180,6 +180,9 @@ INSTANTIATE_TEST_SUITE_P(
                         "no instruction 16x8x8 of f32 and f32 accumulating in f32; there is: none", {16, 8, 8}),
                     bad("HopperShapeOnAmpere", describe(kF64), {{64, 64, 16}, 3, {2, 2, 1}},
                         "instruction mma_m16n8k8_f64_f64_f64 needs sm_90, the target is sm_80", {16, 8, 8}),
+                    bad("ByteShapeOfTuring", describe(kS8), {{128, 128, 64}, 3, {2, 2, 1}},
+                        "instruction mma_m8n8k16_s32_s8_s8 is sm_75's: from sm_80 on use m16n8k16 or m16n8k32",
+                        {8, 8, 16}),
                     bad("KNotDivisible", describe_f16(), {{128, 128, 24}, 4, {2, 2, 1}},
                         "threadblock shape k 24 is not divisible by the instruction's 16")),
     [](const auto& tested) { return tested.param.name; });
