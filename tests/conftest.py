@@ -12,6 +12,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 BINARIES = pathlib.Path(os.environ.get("TILEWRIGHT_BIN_DIR", ROOT / "build/bin")).resolve()
 
 
+def pytest_addoption(parser):
+    parser.addoption("--update-docs", action="store_true", help="rewrite what documents show instead of comparing")
+
+
 class Tilewright:
     """Runs build/bin/tilewright."""
 

@@ -25,6 +25,8 @@ Command add_find_command(CLI::App& parent);
 Command add_emit_command(CLI::App& parent);
 /// Lists, checks, empties and moves the kernel cache.
 Command add_cache_command(CLI::App& parent);
+/// Evaluates and draws layouts.
+Command add_layout_command(CLI::App& parent);
 /// Says what this machine has and lacks.
 Command add_doctor_command(CLI::App& parent);
 

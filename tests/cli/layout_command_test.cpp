@@ -1,0 +1,137 @@
+// tilewright layout: what it prints, draws, writes and refuses.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/layout/function_table.hpp"
+#include "tools/cli/commands.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+// What the command prints. @throws what the command does
+std::string run(std::vector<std::string> arguments) {
+  CLI::App app;
+  const Command command = add_layout_command(app);
+  arguments.insert(arguments.begin(), "layout");
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes a vector
+  app.parse(arguments);
+  testing::internal::CaptureStdout();
+  try {
+    EXPECT_EQ(command.run(), ExitCode::ok);
+  } catch (...) {
+    EXPECT_EQ(testing::internal::GetCapturedStdout(), "") << "nothing is printed before a refusal";
+    throw;
+  }
+  return testing::internal::GetCapturedStdout();
+}
+
+std::string refusal(const std::vector<std::string>& arguments) {
+  try {
+    return "accepted: " + run(arguments);
+  } catch (const InvalidArgument& refused) {
+    return refused.what();
+  }
+}
+
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / ("tilewright_layout_" + std::to_string(getpid()))) {
+    std::filesystem::create_directory(path_);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string file(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(LayoutCommand, Evaluates) {
+  EXPECT_EQ(run({"eval", "composition((20,2):(16,4),(4,5):(1,4))"}), "(4,5):(16,64)\n");
+  EXPECT_EQ(run({"eval", "logical_divide(24:1,4:1)", "((4,8):(8,1))(5)"}), "(4,6):(1,4)\n9\n");
+}
+
+TEST(LayoutCommand, RefusesWithTheColumn) {
+  EXPECT_EQ(refusal({"eval", "size(composition(8:1,"}),
+            "column 22: expected an integer, '(', '<' or a name, got the end");
+  EXPECT_EQ(refusal({"eval", "size(compositon(8:1,4:1))"}), "column 6: no function compositon; near: composition");
+  EXPECT_EQ(refusal({"eval", "8:1", "8:"}), "column 3: expected an integer, '(', '<' or a name, got the end");
+  EXPECT_EQ(refusal({"draw", "(4,8)"}), "a layout can be drawn, not a tuple: (4,8)");
+  EXPECT_EQ(refusal({"draw", "(1024,1024):(1,1024)"}),
+            "a drawing has at most 16384 cells, got 1048576: draw its tiles, or a slice");
+}
+
+TEST(LayoutCommand, ListsEveryFunction) {
+  const std::string listed = run({"functions"});
+  for (const layout::Function& function : layout::functions())
+    EXPECT_NE(listed.find(function.signature() + "\n    "), std::string::npos) << function.name;
+}
+
+TEST(LayoutCommand, DrawsOnTheTerminal) {
+  EXPECT_EQ(run({"draw", "(1,2):(2,1)"}), "(1,2):(2,1)\n     0   1\n   +---+---+\n 0 | 0 | 1 |\n   +---+---+\n");
+  EXPECT_NE(run({"draw", "((4,8),(2,2)):((32,1),(16,8))", "--tv", "16x8"}).find("| T31 V3 |"), std::string::npos);
+  EXPECT_NE(run({"draw", "((4,8):(8,1))(_,3)", "--title", "a column"}).find("a column\n"), std::string::npos);
+  EXPECT_NE(run({"draw", "(4,8):(8,1)", "--tile", "2x4"}).find(" 1 |  8 |  9 | 10 | 11 # 12 |"), std::string::npos);
+  EXPECT_NE(run({"draw", "(4,8):(8,1)", "--tile", "2x4", "--whole", "--bits", "16"}).find(" 2 | 32 | 40 |"),
+            std::string::npos);
+  EXPECT_NE(run({"draw", "8:1", "--banks", "--bits", "64"}).find("| 7 b14 |"), std::string::npos);
+}
+
+// The figure of wgmma's descriptors: a 64x128x64 tile of f16. A: 64 x 64, row-major (K-major), LBO 16, SBO 1024.
+// B: 64 x 128 (K x N), row-major (MN-major), LBO 8192 and SBO 1024. K steps of 32 and 2048 bytes.
+TEST(LayoutCommand, DrawsTheOperandsOfWgmma) {
+  const std::string a = run({"draw", "Sw<3,3,3> o (64,64):(64,1)", "--wgmma", "a", "--bits", "16"});
+  EXPECT_NE(a.find("LBO 16 B: from column 0 to 8\nSBO 1024 B: from row 0 to 8\n"), std::string::npos) << a;
+  EXPECT_NE(a.find("descriptor 0x4000004000010000: "), std::string::npos) << a;
+  EXPECT_NE(a.find("the next are at +32 bytes"), std::string::npos) << a;
+  const std::string b = run({"draw", "Sw<3,3,3> o ((64,2),64):((1,4096),64)", "--wgmma", "b", "--bits", "16"});
+  EXPECT_NE(b.find("LBO 8192 B: from column 0 to 64\nSBO 1024 B: from row 0 to 8\n"), std::string::npos) << b;
+  EXPECT_NE(b.find("descriptor 0x4000004002000000: "), std::string::npos) << b;
+  EXPECT_NE(b.find("the next are at +2048 bytes"), std::string::npos) << b;
+}
+
+TEST(LayoutCommand, RefusesOptionsThatDoNotFit) {
+  EXPECT_EQ(refusal({"draw", "8:1", "--banks"}), "--banks needs --bits, the width of an element");
+  EXPECT_EQ(refusal({"draw", "8:1", "--tv", "8"}), "--tv is two positive numbers, as in 8x16, got '8'");
+  EXPECT_EQ(refusal({"draw", "(4,8):(8,1)", "--tile", "3x4"}), "tiles of 3x4 do not divide 4x8");
+  EXPECT_EQ(refusal({"draw", "(4,8):(8,1)", "--tile", "0x4"}), "--tile is two positive numbers, as in 8x16, got '0x4'");
+  EXPECT_EQ(refusal({"draw", "8:1", "8:1", "--wgmma", "a"}), "--wgmma is 'a' or 'b' for each expression: 1 for 2");
+  EXPECT_EQ(refusal({"draw", "8:1", "--wgmma", "c", "--bits", "16"}),
+            "--wgmma is 'a' or 'b' for each expression, got 'c'");
+  EXPECT_EQ(refusal({"draw", "(64,64):(2,128)", "--wgmma", "a", "--bits", "16"}),
+            "neither mode of Sw<0,0,0> o 0 o (64,64):(2,128) is contiguous");
+  EXPECT_THROW(run({"draw", "8:1", "--banks", "--bits", "16", "--tv", "2x4"}), CLI::ParseError);
+  EXPECT_THROW(run({"draw"}), CLI::ParseError);
+  EXPECT_THROW(run({"draw", "8:1", "--bits", "0"}), CLI::ParseError);
+  EXPECT_THROW(run({}), CLI::ParseError);
+}
+
+TEST(LayoutCommand, WritesFilesWholeOrNotAtAll) {
+  const Folder folder;
+  EXPECT_EQ(run({"draw", "8:1", "--svg", folder.file("a.svg"), "--latex", folder.file("a.tex")}), "");
+  EXPECT_EQ(contents(folder.file("a.svg")), run({"draw", "8:1", "--svg", "-"}));
+  EXPECT_EQ(contents(folder.file("a.tex")), run({"draw", "8:1", "--latex", "-"}));
+
+  EXPECT_NE(refusal({"draw", "8:1", "--svg", folder.file("no/a.svg")}).find("cannot be written"), std::string::npos);
+  std::filesystem::remove_all(folder.file("a.svg"));
+  EXPECT_NE(refusal({"draw", "8", "--svg", folder.file("a.svg")}).find("a layout can be drawn"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder.file("a.svg")));
+}
+
+}  // namespace
+}  // namespace tilewright::cli

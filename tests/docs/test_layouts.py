@@ -1,0 +1,60 @@
+"""docs/layouts.md: each command prints what stands below it, and draws the pictures as they are.
+
+After an intended change: pytest tests/docs --update-docs.
+"""
+
+import re
+import xml.etree.ElementTree
+
+from conftest import ROOT
+from documents import Document, run_in
+
+GUIDE = Document("docs/layouts.md")
+PICTURES = "docs/images/layouts"
+SESSIONS = list(GUIDE.sessions())
+
+
+def run_all(folder):
+    """The sessions of the guide, run; pictures go below the folder."""
+    (folder / PICTURES).mkdir(parents=True)
+    for command, expected in SESSIONS:
+        finished = run_in(folder, command)
+        yield command, expected, finished.stdout + finished.stderr
+
+
+def update(folder):
+    text = GUIDE.text
+    for command, expected, printed in run_all(folder):
+        text = text.replace(f"$ {command}\n{expected}", f"$ {command}\n{printed}")
+    GUIDE.path.write_text(text)
+    for drawn in (folder / PICTURES).iterdir():
+        (ROOT / PICTURES / drawn.name).write_bytes(drawn.read_bytes())
+
+
+def test_commands_print_and_draw_what_the_guide_shows(tmp_path, request):
+    if request.config.getoption("--update-docs"):
+        return update(tmp_path)
+    for command, expected, printed in run_all(tmp_path):
+        assert printed == expected, command
+    drawn = {path.name: path.read_text() for path in (tmp_path / PICTURES).iterdir()}
+    kept = {path.name: path.read_text() for path in (ROOT / PICTURES).iterdir()}
+    assert drawn.keys() == kept.keys()
+    stale = [name for name in drawn if drawn[name] != kept[name]]
+    assert stale == [], "redraw with: pytest tests/docs --update-docs"
+
+
+def test_pictures_are_svg_and_shown():
+    for path in (ROOT / PICTURES).iterdir():
+        assert xml.etree.ElementTree.parse(path).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+        assert f"](images/layouts/{path.name})" in GUIDE.text
+
+
+def test_links_lead_somewhere():
+    assert list(GUIDE.missing_links()) == []
+
+
+def test_functions_named_in_the_guide_exist(tilewright):
+    table = tilewright("layout", "functions").stdout
+    named = set(re.findall(r"`(\w{3,})\(", GUIDE.text))
+    assert named
+    assert {name for name in named if not re.search(rf"^{name}\(", table, re.M)} == set()

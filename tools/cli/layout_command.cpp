@@ -1,0 +1,188 @@
+// tilewright layout: expressions over the algebra of layouts, evaluated and drawn.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tilewright/base/text.hpp"
+#include "tilewright/layout/draw.hpp"
+#include "tilewright/layout/expression.hpp"
+#include "tilewright/layout/function_table.hpp"
+#include "tools/cli/commands.hpp"
+#include "tools/cli/output_file.hpp"
+#include "tools/cli/wgmma_picture.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+using layout::ComposedLayout;
+using layout::Picture;
+using layout::Value;
+
+struct LayoutOptions {
+  ExitCode (*act)(const LayoutOptions&) = nullptr;
+  std::vector<std::string> expressions;
+  std::vector<std::string> titles;
+  std::vector<std::string> wgmma;  // "a" or "b" for each expression
+  std::string thread_values;       // "MxN"
+  std::string tile;                // "RxC"
+  std::string svg;
+  std::string latex;
+  bool banks = false;
+  bool whole_tiles = false;
+  int bits = 0;
+};
+
+ExitCode eval(const LayoutOptions& options) {
+  std::vector<std::string> results;
+  for (const std::string& expression : options.expressions)
+    results.push_back(notation(layout::evaluate(expression).value_or_throw()));
+  for (const std::string& result : results) fmt::print("{}\n", result);
+  return ExitCode::ok;
+}
+
+ExitCode list_functions(const LayoutOptions&) {
+  for (const layout::Function& function : layout::functions())
+    fmt::print("{}\n    {}\n", function.signature(), function.meaning);
+  return ExitCode::ok;
+}
+
+// What can be drawn, as a layout with a swizzle.
+ComposedLayout drawable(const Value& value) {
+  if (const auto* composed = std::get_if<ComposedLayout>(&value)) return *composed;
+  if (const auto* plain = std::get_if<layout::Layout>(&value)) return {layout::Swizzle(), 0, *plain};
+  const auto* part = std::get_if<layout::LayoutAndOffset>(&value);
+  if (part != nullptr && part->offset.is_integer()) return {layout::Swizzle(), part->offset.value(), part->layout};
+  throw InvalidArgument(fmt::format("a layout can be drawn, not a {}: {}", kind_of(value), notation(value)));
+}
+
+std::array<int, 2> parse_extents(const std::string& text, const char* option) {
+  const std::vector<std::string> parts = split(text, 'x');
+  std::array<int, 2> extents{};
+  for (std::size_t i = 0; i < extents.size() && parts.size() == extents.size(); ++i) {
+    const char* end = parts[i].data() + parts[i].size();
+    const auto [stop, error] = std::from_chars(parts[i].data(), end, extents[i]);
+    if (error != std::errc() || stop != end) extents[i] = 0;
+  }
+  if (extents[0] < 1 || extents[1] < 1)
+    throw InvalidArgument(fmt::format("{} is two positive numbers, as in 8x16, got '{}'", option, printable(text, 40)));
+  return extents;
+}
+
+WgmmaOperand parse_operand(const std::string& text) {
+  if (text != "a" && text != "b")
+    throw InvalidArgument(fmt::format("--wgmma is 'a' or 'b' for each expression, got '{}'", printable(text, 40)));
+  return text == "a" ? WgmmaOperand::a : WgmmaOperand::b;
+}
+
+int element_bits(const LayoutOptions& options, const char* option) {
+  if (options.bits == 0) throw InvalidArgument(fmt::format("{} needs --bits, the width of an element", option));
+  return options.bits;
+}
+
+Picture thread_values(const LayoutOptions& options, const Value& value, const std::string& title) {
+  const auto* plain = std::get_if<layout::Layout>(&value);
+  if (plain == nullptr)
+    throw InvalidArgument(fmt::format("--tv draws a layout, not a {}: {}", kind_of(value), notation(value)));
+  const auto [rows, columns] = parse_extents(options.thread_values, "--tv");
+  return layout::thread_value_picture(*plain, rows, columns, title).value_or_throw();
+}
+
+std::vector<Picture> pictures_of(const LayoutOptions& options, const Value& value, const std::string& title,
+                                 const std::string& operand) {
+  if (!options.thread_values.empty()) return {thread_values(options, value, title)};
+  const ComposedLayout layout = drawable(value);
+  if (!operand.empty())
+    return {wgmma_picture(layout, parse_operand(operand), element_bits(options, "--wgmma"), title).value_or_throw()};
+  if (!options.tile.empty()) {
+    const auto [rows, columns] = parse_extents(options.tile, "--tile");
+    if (!options.whole_tiles) return {layout::tiled_picture(layout, rows, columns, title).value_or_throw()};
+    return {layout::tile_picture(layout, {rows, columns, options.bits}, title).value_or_throw()};
+  }
+  if (options.banks) return bank_pictures(layout, element_bits(options, "--banks"), title).value_or_throw();
+  return offset_pictures(layout, title).value_or_throw();
+}
+
+std::vector<Picture> pictures_of(const LayoutOptions& options) {
+  if (!options.wgmma.empty() && options.wgmma.size() != options.expressions.size())
+    throw InvalidArgument(fmt::format("--wgmma is 'a' or 'b' for each expression: {} for {}", options.wgmma.size(),
+                                      options.expressions.size()));
+  std::vector<Picture> pictures;
+  for (std::size_t i = 0; i < options.expressions.size(); ++i) {
+    const Value value = layout::evaluate(options.expressions[i]).value_or_throw();
+    const std::string title = i < options.titles.size() ? options.titles[i] : notation(value);
+    const std::string operand = options.wgmma.empty() ? "" : options.wgmma[i];
+    for (Picture& picture : pictures_of(options, value, title, operand)) pictures.push_back(std::move(picture));
+  }
+  return pictures;
+}
+
+void write(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    fmt::print("{}", text);
+  } else {
+    write_output(path, std::as_bytes(std::span(text)));
+  }
+}
+
+ExitCode draw(const LayoutOptions& options) {
+  for (const std::string& path : {options.svg, options.latex}) {
+    if (!path.empty() && path != "-") check_output(path);
+  }
+  const std::vector<Picture> pictures = pictures_of(options);
+  if (!options.svg.empty()) write(options.svg, to_svg(pictures));
+  if (!options.latex.empty()) write(options.latex, to_latex(pictures));
+  if (options.svg.empty() && options.latex.empty()) fmt::print("{}", to_terminal(pictures, isatty(STDOUT_FILENO) == 1));
+  return ExitCode::ok;
+}
+
+void add_draw_options(CLI::App& app, LayoutOptions& options) {
+  app.add_option("expression", options.expressions, "layouts, drawn side by side")->required();
+  app.add_option("--title", options.titles, "instead of the notation, for each expression")->allow_extra_args(false);
+  app.add_option("--svg", options.svg, "write SVG; - is the standard output")->type_name("FILE");
+  app.add_option("--latex", options.latex, "write LaTeX (TikZ); - is the standard output")->type_name("FILE");
+  CLI::Option* tv =
+      app.add_option("--tv", options.thread_values,
+                     "thread-value layouts of a tile MxN, whose first mode is fastest: who has which value");
+  CLI::Option* banks = app.add_flag("--banks", options.banks, "colours by bank of shared memory");
+  CLI::Option* tile = app.add_option("--tile", options.tile, "coloured by tile of RxC elements");
+  app.add_flag("--whole", options.whole_tiles, "a cell for each tile: where it begins, in bytes where --bits is given")
+      ->needs(tile);
+  CLI::Option* wgmma =
+      app.add_option("--wgmma", options.wgmma,
+                     "a or b, for each expression: shared-memory tiles (mn,k) of wgmma's operand, with "
+                     "the byte offsets of its descriptor")
+          ->allow_extra_args(false);
+  app.add_option("--bits", options.bits, "width of an element")->check(CLI::Range(1, 1024));
+  for (CLI::Option* one : {tv, banks, tile, wgmma}) {
+    for (CLI::Option* other : {tv, banks, tile, wgmma}) {
+      if (one != other) one->excludes(other);
+    }
+  }
+}
+
+}  // namespace
+
+Command add_layout_command(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("layout", "evaluate and draw expressions over the algebra of layouts");
+  app->require_subcommand(1);
+  const auto options = std::make_shared<LayoutOptions>();
+  const auto add = [&](const char* name, const char* help, decltype(LayoutOptions::act) act) {
+    return app->add_subcommand(name, help)->callback([options, act] { options->act = act; });
+  };
+  add("eval", "print the value of each expression: composition((20,2):(16,4),(4,5):(1,4))", eval)
+      ->add_option("expression", options->expressions, "see 'tilewright layout functions' and docs/layouts.md")
+      ->required();
+  add_draw_options(*add("draw", "draw layouts on the terminal, as SVG or as LaTeX", draw), *options);
+  add("functions", "list the functions that expressions may call", list_functions);
+  return {app, [options] { return options->act(*options); }};
+}
+
+}  // namespace tilewright::cli
