@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "tilewright/base/error.hpp"
-#include "tilewright/emulator/cta.hpp"
+#include "tilewright/emulator/cluster.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 
 namespace tilewright::emulator {
@@ -77,38 +77,21 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
   }
 }
 
-SharedVerdict consult_shadow(Warp& warp, const Accessor& who, std::uint64_t address, std::uint32_t bytes,
-                             AccessKind kind) {
-  SharedMemory& shared = warp.cta().shared();
-  VectorClock& now = warp.cta().clock(warp.index());
+SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& who, std::uint64_t address,
+                             std::uint32_t bytes, AccessKind kind) {
   switch (kind) {
     case AccessKind::read:
-      return shared.read(now, who, address, bytes);
+      return shared.read(warp.past.happened, who, address, bytes);
     case AccessKind::write:
-      return shared.write(now, who, address, bytes);
+      return shared.write(warp.past.happened, who, address, bytes);
     case AccessKind::synchronising_read:
-      return shared.synchronising_access(now, who, address, bytes, false);
+      return shared.synchronising_access(warp.past, who, address, bytes, false);
     case AccessKind::synchronising_write:
-      return shared.synchronising_access(now, who, address, bytes, true);
+      return shared.synchronising_access(warp.past, who, address, bytes, true);
     case AccessKind::unshadowed:
       break;
   }
   return SharedVerdict::ok;
-}
-
-/// " (tile + 12)", or how far past which variable it is.
-std::string describe_shared_variable(const Program& program, std::uint64_t address) {
-  const SharedVariable* below = nullptr;
-  for (const SharedVariable& variable : program.shared_variables) {
-    if (variable.size != 0 && variable.begin <= address) below = &variable;
-  }
-  if (address >= program.dynamic_shared_begin) {
-    return fmt::format(" (dynamic shared memory + {})", address - program.dynamic_shared_begin);
-  }
-  if (below == nullptr) return {};
-  const std::uint64_t offset = address - below->begin;
-  if (offset < below->size) return fmt::format(" ({} + {})", below->name, offset);
-  return fmt::format(" ({} bytes past the end of {}, which has {})", offset - below->size, below->name, below->size);
 }
 
 void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize size, AccessKind kind,
@@ -118,20 +101,23 @@ void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
   check_alignment(warp, in, lanes, size, kind, out, extent);
   SharedMemory& shared = warp.cta().shared();
   const bool inside = shared.contains(extent.low, 0) && shared.contains(extent.high, bytes);
-  out.shared |= lanes;
   const bool shadowed = shared.shadowed() && kind != AccessKind::unshadowed;
+  if (inside && !shadowed) {
+    out.shared |= lanes;
+    each_lane(lanes, [&](int l) { out.at[l] = shared.at(out.address[l]); });
+    return;
+  }
   for (Mask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const std::uint64_t address = out.address[lane];
-    if (!inside && !shared.contains(address, bytes)) {
-      warp.fail(FindingKind::out_of_bounds_shared, in, lane, address,
-                fmt::format("{} of {} bytes at shared address {:#x}{}: the CTA's are {:#x} to {:#x}", verb(kind), bytes,
-                            address, describe_shared_variable(warp.program(), address), kSharedBase, shared.end()));
-    }
-    out.at[lane] = shared.at(address);
+    const SharedPlace place = locate_shared(warp, in, lane, out.address[lane], bytes, verb(kind));
+    if (place.cta == &warp.cta()) out.shared |= Mask{1} << lane;
+    out.at[lane] = place.cta->shared().at(place.address);
     if (!shadowed) continue;
-    const SharedVerdict verdict = consult_shadow(warp, warp.accessor(in, lane), address, bytes, kind);
-    if (verdict != SharedVerdict::ok) report_shared(warp, in, lane, address, bytes, kind, verdict);
+    const SharedVerdict verdict =
+        consult_shadow(warp, place.cta->shared(), warp.accessor(in, lane), place.address, bytes, kind);
+    if (verdict != SharedVerdict::ok) {
+      report_shared(warp, in, lane, place, bytes, verb(kind), verdict);
+    }
   }
 }
 
@@ -193,50 +179,103 @@ void resolve_generic(Warp& warp, const Instruction& in, Mask lanes, AccessSize s
   }
 }
 
+void compute_addresses(Warp& warp, const AddressOperand& operand, const Slot* operands, Mask lanes, LanePointers& out) {
+  const auto offset = static_cast<std::uint64_t>(operand.offset);
+  if (operand.register_bytes == 4) {
+    const auto* const base = warp.reg<std::uint32_t>(operands[operand.operand]);
+    each_lane(lanes, [&](int l) { out.address[l] = static_cast<std::uint32_t>(base[l] + offset); });
+  } else {
+    const auto* const base = warp.reg<std::uint64_t>(operands[operand.operand]);
+    each_lane(lanes, [&](int l) { out.address[l] = base[l] + offset; });
+  }
+}
+
 }  // namespace
+
+SharedPlace resolve_shared_place(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,
+                                 std::string_view verb) {
+  LanePointers out;
+  const Mask only = Mask{1} << lane;
+  compute_addresses(warp, in.address[which], in.op, only, out);
+  std::uint64_t& address = out.address[lane];
+  if ((address & kWindowMask) == kSharedWindow) address &= ~kWindowMask;
+  check_alignment(warp, in, only, size, AccessKind::unshadowed, out, extent_of(out, only));
+  return locate_shared(warp, in, lane, address, size.bytes, verb);
+}
 
 void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::size_t which, AccessSize size,
              AccessKind kind, LanePointers& out) {
-  const AddressOperand& operand = in.address[which];
-  const auto offset = static_cast<std::uint64_t>(operand.offset);
   out.shared = 0;
-  if (operand.register_bytes == 4) {
-    const auto* const base = warp.reg<std::uint32_t>(in.op[operand.operand]);
-    each_lane(lanes, [&](int l) { out.address[l] = static_cast<std::uint32_t>(base[l] + offset); });
-  } else {
-    const auto* const base = warp.reg<std::uint64_t>(in.op[operand.operand]);
-    each_lane(lanes, [&](int l) { out.address[l] = base[l] + offset; });
-  }
+  compute_addresses(warp, in.address[which], in.op, lanes, out);
   if (space == Space::generic) return resolve_generic(warp, in, lanes, size, kind, out);
   resolve_in(warp, in, lanes, space, size, kind, out);
 }
 
-void report_shared(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                   AccessKind kind, SharedVerdict verdict) {
+SharedPlace locate_shared(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint64_t bytes,
+                          std::string_view verb) {
+  Cta& own = warp.cta();
+  const std::uint64_t window = address >> kClusterRankShift;
+  const std::uint64_t offset = address & kSharedOffsetMask;
+  const auto size = static_cast<std::uint64_t>(own.cluster().size());
+  if (window > size || (window != 0 && size == 1)) {
+    warp.fail(FindingKind::out_of_bounds_shared, in, lane, address,
+              fmt::format("{} of {} bytes at shared address {:#x} of CTA {} of a cluster of {}", verb, bytes, offset,
+                          window - 1, size));
+  }
+  Cta& cta = window == 0 ? own : own.cluster().cta(static_cast<int>(window - 1));
+  if (!cta.shared().contains(offset, bytes)) {
+    warp.fail(FindingKind::out_of_bounds_shared, in, lane, address,
+              fmt::format("{} of {} bytes at shared address {:#x}{}: the CTA's are {:#x} to {:#x}", verb, bytes, offset,
+                          cta.describe_shared(offset), kSharedBase, cta.shared().end()));
+  }
+  if (&cta != &own) {
+    if (cta.finished()) {
+      warp.fail(FindingKind::exited_cta_access, in, lane, address,
+                fmt::format("{} of {} bytes at shared address {:#x}{} of CTA {}, which has exited", verb, bytes, offset,
+                            cta.describe_shared(offset), to_string(cta.index())));
+    }
+    cta.note_remote_access(warp.past.happened, warp.accessor(in, lane));
+  }
+  return {&cta, static_cast<std::uint32_t>(offset)};
+}
+
+void report_shared(Warp& warp, const Instruction& in, int lane, const SharedPlace& place, std::uint32_t bytes,
+                   std::string_view verb, SharedVerdict verdict) {
   Cta& cta = warp.cta();
-  const Accessor& other = cta.shared().other();
-  const std::string what = fmt::format("{} of {} bytes at shared address {:#x}{}", verb(kind), bytes, address,
-                                       describe_shared_variable(warp.program(), address));
-  const auto who = [&] {
-    return fmt::format(
-        "thread {} at {}",
-        to_string(cta.thread_index(static_cast<int>(other.warp) * kWarpSize + static_cast<int>(other.lane))),
-        cta.describe_place(other.code));
+  const SharedMemory& shared = place.cta->shared();
+  const std::string what = fmt::format("{} of {} bytes at shared address {:#x}{}", verb, bytes, place.address,
+                                       place.cta->describe_shared(place.address));
+  const Accessor& other = shared.other();
+  const auto who = [&] { return cta.cluster().describe(other); };
+  const auto fail = [&](FindingKind kind, std::string detail) {
+    warp.fail(kind, in, lane, place.address, std::move(detail));
   };
   switch (verdict) {
     case SharedVerdict::ok:
       return;
     case SharedVerdict::uninitialised:
       return cta.suspect(FindingKind::uninitialised_shared_read, warp.code_index(in), warp.index() * kWarpSize + lane,
-                         address, what + ", which no thread has written,");
+                         place.address, what + ", which no thread has written,");
+    case SharedVerdict::unfenced:
+      return fail(FindingKind::unfenced_async_read,
+                  fmt::format("{} through the asynchronous proxy, with no fence.proxy.async after the write by {},",
+                              what, who()));
     case SharedVerdict::race:
-      warp.fail(FindingKind::shared_race, in, lane, address,
-                fmt::format("{} with no barrier (missing __syncthreads?) after the access by {},", what, who()));
+      if (is_async(other.agent) && shared.other_reads()) {
+        return fail(FindingKind::in_flight_write,
+                    fmt::format("{} that {} may still be reading: no wait for it came before,", what, who()));
+      }
+      if (cta.cluster().record_of(other.agent).kind == AgentRecord::Kind::mbarrier) {
+        return fail(FindingKind::in_flight_read,
+                    fmt::format("{} that {} writes: no wait for that mbarrier came before,", what, who()));
+      }
+      return fail(FindingKind::shared_race,
+                  fmt::format("{} with no barrier (missing __syncthreads?) after the access by {},", what, who()));
     case SharedVerdict::outside:
-      warp.fail(FindingKind::out_of_bounds_shared, in, lane, address, what);
+      return fail(FindingKind::out_of_bounds_shared, what);
     case SharedVerdict::in_flight:
-      warp.fail(FindingKind::in_flight_read, in, lane, address,
-                fmt::format("{} while the cp.async to it by {} is in flight,", what, who()));
+      return fail(FindingKind::in_flight_read,
+                  fmt::format("{} while the cp.async to it by {} is in flight,", what, who()));
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "tilewright/emulator/program.hpp"
 #include "tilewright/emulator/shared_memory.hpp"
@@ -40,9 +41,25 @@ inline void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, 
   resolve(warp, in, lanes, space, which, AccessSize{size, size}, kind, out);
 }
 
+/// A place in the shared memory of a CTA of the cluster.
+struct SharedPlace {
+  Cta* cta = nullptr;
+  std::uint32_t address = 0;
+};
+
+/// Where a shared::cluster address points; `bytes` of it exist. `verb` is what a finding calls the access.
+/// @throws EmulationFinding: out of bounds, of an exited CTA
+SharedPlace locate_shared(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint64_t bytes,
+                          std::string_view verb);
+
+/// Where in.address[which], in shared memory or as a generic address of it, points for one lane.
+/// @throws EmulationFinding: misaligned, and what locate_shared throws
+SharedPlace resolve_shared_place(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,
+                                 std::string_view verb);
+
 /// The finding that a verdict of the shadow stands for: thrown, but for an uninitialised read, which the CTA keeps in
 /// mind until it is certain that it is no race with a write to come.
-void report_shared(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                   AccessKind kind, SharedVerdict verdict);
+void report_shared(Warp& warp, const Instruction& in, int lane, const SharedPlace& place, std::uint32_t bytes,
+                   std::string_view verb, SharedVerdict verdict);
 
 }  // namespace tilewright::emulator

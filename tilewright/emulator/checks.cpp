@@ -6,7 +6,7 @@
 namespace tilewright::emulator {
 namespace {
 
-constexpr std::array<std::string_view, 14> kNames = {
+constexpr std::array<std::string_view, 22> kNames = {
     "malformed PTX",
     "unknown instruction",
     "out-of-bounds global access",
@@ -16,7 +16,15 @@ constexpr std::array<std::string_view, 14> kNames = {
     "misaligned access",
     "uninitialised shared read",
     "shared race",
-    "in-flight cp.async access",
+    "access to a copy in flight",
+    "write under a read in flight",
+    "missing proxy fence",
+    "wgmma register in flight",
+    "missing wgmma.fence",
+    "mbarrier misuse",
+    "transaction count mismatch",
+    "bad descriptor",
+    "access to an exited CTA",
     "barrier divergence",
     "deadlock",
     "no progress",

@@ -21,9 +21,17 @@ enum class FindingKind : std::uint8_t {
   out_of_bounds_param,
   misaligned_access,
   uninitialised_shared_read,
-  shared_race,         // two threads, one byte, at least one write, no barrier between
-  in_flight_read,      // of bytes that a cp.async may still be writing
-  barrier_divergence,  // threads of a warp that must execute one instruction together do not
+  shared_race,          // two threads, one byte, at least one write, no barrier between
+  in_flight_read,       // of bytes that a cp.async or a bulk copy may still be writing
+  in_flight_write,      // of bytes that a wgmma or a bulk store may still be reading
+  unfenced_async_read,  // wgmma or a bulk copy reads what the generic proxy wrote, and no fence.proxy.async is between
+  accumulator_in_flight,  // a register of a wgmma is touched before the wait that retires it
+  unfenced_wgmma,         // registers of a wgmma were written, and no wgmma.fence followed
+  mbarrier_misuse,        // an mbarrier used before its init, initialised while in use, given too many arrivals
+  transaction_mismatch,   // an mbarrier's phase cannot complete: other bytes were expected than arrived
+  bad_descriptor,         // of a shared matrix, or a tensor map that is none
+  exited_cta_access,      // shared memory of a CTA that has exited, or exits with asynchronous work in it
+  barrier_divergence,     // threads of a warp that must execute one instruction together do not
   deadlock,
   no_progress,  // the CTA exceeded its limit of steps
   trap,         // trap, or a failed assert()

@@ -1,10 +1,11 @@
-// Runs the warps of a CTA in turns; completes barriers; reports deadlocks.
+// Runs the warps of a CTA in turns; completes barriers; says who waits for what.
 #include "tilewright/emulator/cta.hpp"
 
 #include <algorithm>
 #include <bit>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/emulator/cluster.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -14,42 +15,44 @@ constexpr std::uint32_t kQuantum = 4096;
 
 }  // namespace
 
-Cta::Cta(const Launch& launch)
-    : launch_(launch),
-      threads_(static_cast<int>(launch.block.x * launch.block.y * launch.block.z)),
-      shared_(launch.options.check_races, launch.options.check_uninitialised) {
-  local_.resize(static_cast<std::size_t>(threads_) * launch.program.local_bytes);
+Cta::Cta(Cluster& cluster, int rank)
+    : cluster_(cluster),
+      launch_(cluster.launch()),
+      rank_(rank),
+      threads_(static_cast<int>(launch_.block.x * launch_.block.y * launch_.block.z)),
+      shared_(launch_.options.check_races, launch_.options.check_uninitialised) {
+  local_.resize(static_cast<std::size_t>(threads_) * launch_.program.local_bytes);
   const int warps = (threads_ + kWarpSize - 1) / kWarpSize;
-  for (int w = 0; w < warps; ++w) warps_.push_back(std::make_unique<Warp>(*this, w, launch.program));
+  for (int w = 0; w < warps; ++w) {
+    const Agent agent = cluster.new_agents({AgentRecord::Kind::warp, rank, w, 0});
+    warps_.push_back(std::make_unique<Warp>(*this, w, agent, launch_.program));
+  }
 }
 
-void Cta::run(runtime::Dim3 index) {
+void Cta::start(runtime::Dim3 index) {
   index_ = index;
+  finished_ = false;
   reset_shared_memory();
   barriers_.fill({});
+  mbarriers_.clear();
+  bulk_agents_.clear();
+  remote_accesses_.clear();
   suspicion_.reset();
-  for (std::size_t w = 0; w < clocks_.size(); ++w) {
-    clocks_[w].fill(0);
-    clocks_[w][w] = 1;
-  }
   for (const auto& warp : warps_) warp->reset();
-  std::vector<Warp::State> states(warps_.size(), Warp::State::ready);
-  for (std::size_t finished = 0; finished < warps_.size();) {
-    bool progress = false;
-    for (std::size_t w = 0; w < warps_.size(); ++w) {
-      if (states[w] == Warp::State::finished) continue;
-      const std::uint64_t before = warps_[w]->steps();
-      states[w] = warps_[w]->run(kQuantum);
-      progress |= warps_[w]->steps() != before;
-      if (states[w] == Warp::State::finished) ++finished;
-    }
-    if (!progress && finished < warps_.size()) {
-      throw_suspicion();
-      fail_deadlock();
-    }
-    check_steps();
+  states_.assign(warps_.size(), Warp::State::ready);
+}
+
+bool Cta::run_warps() {
+  bool progress = false;
+  for (std::size_t w = 0; w < warps_.size(); ++w) {
+    if (states_[w] == Warp::State::finished) continue;
+    const std::uint64_t before = warps_[w]->steps();
+    states_[w] = warps_[w]->run(kQuantum);
+    progress |= warps_[w]->steps() != before;
   }
-  throw_suspicion();
+  check_steps();
+  if (!finished_ && std::ranges::count(states_, Warp::State::finished) == std::ssize(states_)) check_exit();
+  return progress;
 }
 
 void Cta::reset_shared_memory() {
@@ -86,8 +89,9 @@ void Cta::arrive(Warp& warp, const Instruction& instruction, Mask lanes, int bar
   b.expected = wanted;
   // A barrier with a count counts whole warps, even the last one of a block that is not a multiple of 32.
   b.arrived += counted && lanes == warp.present() ? kWarpSize : static_cast<std::uint32_t>(std::popcount(lanes));
-  join(b.clock, clock(warp.index()));
-  advance_clock(warp.index());
+  b.past.join(warp.past);
+  warp.advance_clock();
+  cluster_.note_event();
   if (arrival != Arrival::goes_on) {
     warp.wait_at_barrier(instruction, lanes, barrier, arrival == Arrival::collects);
   }
@@ -106,22 +110,103 @@ void Cta::complete(int barrier) {
       return path.state == Path::State::at_barrier && path.barrier == barrier;
     });
     if (!waits) continue;
-    join(clock(warp->index()), b.clock);
+    warp->past.join(b.past);
     warp->release(barrier);
   }
   completed_[static_cast<std::size_t>(barrier)] = b;
   b = {};
 }
 
-void Cta::advance_clock(int warp) {
-  std::uint32_t& own = clock(warp)[static_cast<std::size_t>(warp)];
-  if (++own < SharedMemory::kClockLimit) return;
+void Cta::restart_clocks() {
   shared_.forget_order();
-  for (std::size_t w = 0; w < clocks_.size(); ++w) {
-    clocks_[w].fill(0);
-    clocks_[w][w] = 1;
+  for (const auto& warp : warps_) {
+    warp->past.clear();
+    warp->past.happened[warp->agent()] = 1;
+    warp->released.clear();
   }
-  for (Barrier& b : barriers_) b.clock.fill(0);
+  for (Barrier& b : barriers_) b.past.clear();
+  for (auto& [address, barrier] : mbarriers_) {
+    barrier.gathering.clear();
+    barrier.completed.clear();
+    barrier.initialiser.clock = 0;
+  }
+  remote_accesses_.clear();
+}
+
+void Cta::release_mbarrier(std::uint32_t address) {
+  for (const auto& warp : warps_) warp->release_mbarrier(address);
+}
+
+std::span<const std::unique_ptr<Warp>> Cta::warpgroup(int warp) const {
+  const std::size_t first = static_cast<std::size_t>(warp) / kWarpgroup * kWarpgroup;
+  return std::span(warps_).subspan(first, std::min(kWarpgroup, warps_.size() - first));
+}
+
+void Cta::release_warpgroup(int warp) {
+  for (const auto& each : warpgroup(warp)) each->release_warpgroup();
+}
+
+Agent Cta::bulk_agent(int thread) {
+  const auto [entry, inserted] = bulk_agents_.try_emplace(thread, 0);
+  if (inserted) entry->second = cluster_.new_agents({AgentRecord::Kind::bulk_groups, rank_, thread, 0});
+  return entry->second;
+}
+
+// Exit ------------------------------------------------------------------------------------------------------------
+
+void Cta::note_remote_access(const VectorClock& now, const Accessor& who) {
+  Accessor& last = remote_accesses_[who.agent];
+  last = who;
+  if (last.clock == 0) last.clock = now[who.agent];
+}
+
+void Cta::check_exit() {
+  finished_ = true;
+  cluster_.note_event();
+  check_warpgroups();
+  if (!launch_.options.check_races) return;
+  check_bulk_groups();
+  VectorClock known;
+  for (const auto& warp : warps_) known.join(warp->past.happened);
+  for (const auto& [agent, access] : remote_accesses_) {
+    if (access.clock <= known[agent]) continue;
+    fail(FindingKind::exited_cta_access, access.code, 0, 0,
+         fmt::format("the CTA exits while its shared memory may be in use by {}: nothing that it waited for is after "
+                     "the access",
+                     cluster_.describe(access)));
+  }
+}
+
+void Cta::check_warpgroups() const {
+  for (std::size_t first = 0; first < warps_.size(); first += kWarpgroup) {
+    const std::size_t last = std::min(first + kWarpgroup, warps_.size()) - 1;
+    const auto thread = static_cast<int>(first) * kWarpSize;
+    for (std::size_t w = first + 1; w <= last; ++w) {
+      if (warps_[w]->wgmma.multiplies != warps_[first]->wgmma.multiplies) {
+        fail(FindingKind::barrier_divergence, kNone, thread, 0,
+             fmt::format("warps {} and {} of one warpgroup execute {} and {} wgmma.mma_async", first, w,
+                         warps_[first]->wgmma.multiplies, warps_[w]->wgmma.multiplies));
+      }
+      if (warps_[w]->register_counts != warps_[first]->register_counts) {
+        fail(FindingKind::barrier_divergence, kNone, thread, 0,
+             fmt::format("warps {} and {} of one warpgroup execute different setmaxnreg ({} and {} of them)", first, w,
+                         warps_[first]->register_counts.size(), warps_[w]->register_counts.size()));
+      }
+    }
+  }
+}
+
+void Cta::check_bulk_groups() const {
+  for (const auto& warp : warps_) {
+    for (std::size_t lane = 0; lane < warp->bulk_groups.size(); ++lane) {
+      const BulkGroups& groups = warp->bulk_groups[lane];
+      if (groups.read == groups.committed && !groups.open) continue;
+      fail(FindingKind::exited_cta_access, kNone, warp->index() * kWarpSize + static_cast<int>(lane), 0,
+           fmt::format("the CTA exits while {} bulk groups may still read its shared memory: cp.async.bulk.wait_group "
+                       "is missing",
+                       groups.committed - groups.read + (groups.open ? 1 : 0)));
+    }
+  }
 }
 
 // Findings --------------------------------------------------------------------------------------------------------
@@ -157,28 +242,63 @@ void Cta::throw_suspicion() const {
   if (suspicion_) throw EmulationFinding(*suspicion_);
 }
 
-void Cta::fail_deadlock() const {
-  Finding finding;
+std::string Cta::describe_wait(const Path& path) const {
+  switch (path.state) {
+    case Path::State::at_barrier: {
+      const Barrier& b = barriers_[static_cast<std::size_t>(path.barrier)];
+      return fmt::format("barrier {} ({} of {} threads arrived)", path.barrier, b.arrived, b.expected);
+    }
+    case Path::State::at_mbarrier: {
+      const auto found = mbarriers_.find(path.mbarrier);
+      return fmt::format("phase {} of the mbarrier at shared address {:#x}{} ({})", path.phase, path.mbarrier,
+                         describe_shared(path.mbarrier),
+                         found == mbarriers_.end() ? "not initialised" : describe(found->second));
+    }
+    case Path::State::at_cluster_barrier: {
+      const ClusterBarrier& b = cluster_.barrier();
+      return fmt::format("phase {} of the cluster's barrier ({} threads arrived)", b.phase, b.arrived);
+    }
+    case Path::State::at_warpgroup:
+      return "the other warps of its warpgroup to come to the same wgmma";
+    default:
+      return "the other threads of the warp";
+  }
+}
+
+void Cta::describe_waiters(std::vector<std::string>& notes) const {
   int exited = 0;
   for (const auto& warp : warps_) {
     exited += std::popcount(warp->exited());
+    const auto describe_path = [&](const Path& path) {
+      notes.push_back(fmt::format("{} wait for {} at {}", warp->describe_lanes(path.lanes), describe_wait(path),
+                                  describe_place(path.waits_at)));
+    };
+    if (const Poll* const poll = warp->poll()) {
+      Path path{.lanes = poll->lanes, .state = Path::State::at_mbarrier, .waits_at = poll->code};
+      path.mbarrier = poll->mbarrier;
+      path.phase = poll->phase;
+      describe_path(path);
+    }
     for (const Path& path : warp->paths()) {
-      if (finding.notes.empty()) {
-        finding =
-            make_finding(FindingKind::deadlock, path.waits_at, warp->index() * kWarpSize + std::countr_zero(path.lanes),
-                         0, "no thread of the CTA can go on");
-      }
-      std::string waits_for = "the other threads of the warp";
-      if (path.state == Path::State::at_barrier) {
-        const Barrier& b = barriers_[static_cast<std::size_t>(path.barrier)];
-        waits_for = fmt::format("barrier {} ({} of {} threads arrived)", path.barrier, b.arrived, b.expected);
-      }
-      finding.notes.push_back(fmt::format("{} wait for {} at {}", warp->describe_lanes(path.lanes), waits_for,
-                                          describe_place(path.waits_at)));
+      if (path.waits_at != kNone) describe_path(path);
     }
   }
-  if (exited > 0) finding.notes.push_back(fmt::format("{} threads have exited", exited));
-  throw EmulationFinding(std::move(finding));
+  if (exited > 0) notes.push_back(fmt::format("{} threads have exited", exited));
+}
+
+std::string Cta::describe_shared(std::uint64_t address) const {
+  const Program& program = launch_.program;
+  const SharedVariable* below = nullptr;
+  for (const SharedVariable& variable : program.shared_variables) {
+    if (variable.size != 0 && variable.begin <= address) below = &variable;
+  }
+  if (address >= program.dynamic_shared_begin) {
+    return fmt::format(" (dynamic shared memory + {})", address - program.dynamic_shared_begin);
+  }
+  if (below == nullptr) return {};
+  const std::uint64_t offset = address - below->begin;
+  if (offset < below->size) return fmt::format(" ({} + {})", below->name, offset);
+  return fmt::format(" ({} bytes past the end of {}, which has {})", offset - below->size, below->name, below->size);
 }
 
 // Special registers -----------------------------------------------------------------------------------------------
@@ -203,31 +323,49 @@ std::uint32_t Cta::special(SpecialRegister what, int warp, int lane) const {
     case SpecialRegister::ntid_z:
       return launch_.block.z;
     case SpecialRegister::ctaid_x:
-    case SpecialRegister::clusterid_x:
       return index_.x;
     case SpecialRegister::ctaid_y:
-    case SpecialRegister::clusterid_y:
       return index_.y;
     case SpecialRegister::ctaid_z:
-    case SpecialRegister::clusterid_z:
       return index_.z;
     case SpecialRegister::nctaid_x:
-    case SpecialRegister::nclusterid_x:
       return launch_.grid.x;
     case SpecialRegister::nctaid_y:
-    case SpecialRegister::nclusterid_y:
       return launch_.grid.y;
     case SpecialRegister::nctaid_z:
-    case SpecialRegister::nclusterid_z:
       return launch_.grid.z;
-    case SpecialRegister::cluster_ctaid:
+    case SpecialRegister::clusterid_x:
+      return cluster_.index().x;
+    case SpecialRegister::clusterid_y:
+      return cluster_.index().y;
+    case SpecialRegister::clusterid_z:
+      return cluster_.index().z;
+    case SpecialRegister::nclusterid_x:
+      return launch_.grid.x / launch_.cluster.x;
+    case SpecialRegister::nclusterid_y:
+      return launch_.grid.y / launch_.cluster.y;
+    case SpecialRegister::nclusterid_z:
+      return launch_.grid.z / launch_.cluster.z;
+    case SpecialRegister::cluster_ctaid_x:
+      return cluster_.place_of(rank_).x;
+    case SpecialRegister::cluster_ctaid_y:
+      return cluster_.place_of(rank_).y;
+    case SpecialRegister::cluster_ctaid_z:
+      return cluster_.place_of(rank_).z;
+    case SpecialRegister::cluster_nctaid_x:
+      return launch_.cluster.x;
+    case SpecialRegister::cluster_nctaid_y:
+      return launch_.cluster.y;
+    case SpecialRegister::cluster_nctaid_z:
+      return launch_.cluster.z;
     case SpecialRegister::cluster_ctarank:
+      return static_cast<std::uint32_t>(rank_);
+    case SpecialRegister::cluster_nctarank:
+      return static_cast<std::uint32_t>(cluster_.size());
     case SpecialRegister::is_explicit_cluster:
+      return launch_.explicit_cluster ? 1 : 0;
     case SpecialRegister::gridid:
       return 0;
-    case SpecialRegister::cluster_nctaid:
-    case SpecialRegister::cluster_nctarank:
-      return 1;
     case SpecialRegister::laneid:
       return static_cast<std::uint32_t>(lane);
     case SpecialRegister::warpid:

@@ -9,6 +9,7 @@
 #include "tilewright/emulator/checks.hpp"
 #include "tilewright/emulator/machine.hpp"
 #include "tilewright/emulator/ptx_parser.hpp"
+#include "tilewright/emulator/tensor_map_form.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -102,8 +103,10 @@ class EmulatedKernel final : public runtime::LoadedKernel {
   void launch(const runtime::LaunchConfig& config, std::span<const std::byte> parameters) override {
     check(config, parameters);
     if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
-    run_grid(Launch{*module_, program_, options_, memory_->snapshot(), config.grid, config.block,
-                    config.dynamic_smem_bytes, static_cast<std::uint32_t>(properties_.sm_count),
+    const runtime::Dim3 cluster = cluster_of(config);
+    run_grid(Launch{*module_, program_, options_, memory_->snapshot(), config.grid, config.block, cluster,
+                    cluster != runtime::Dim3{} || program_.required_cluster[0] != 0, config.dynamic_smem_bytes,
+                    static_cast<std::uint32_t>(properties_.sm_count),
                     std::vector<std::byte>(parameters.begin(), parameters.end())});
   }
 
@@ -114,6 +117,35 @@ class EmulatedKernel final : public runtime::LoadedKernel {
       throw EmulationError(fmt::format("emulator: the PTX has no kernel {}", printable(symbol_)));
     }
     return *function;
+  }
+
+  /// CTAs a cluster: the launch's, or what the kernel requires.
+  runtime::Dim3 cluster_of(const runtime::LaunchConfig& config) const {
+    const std::uint32_t* const required = program_.required_cluster;
+    if (required[0] == 0 || config.cluster != runtime::Dim3{}) return config.cluster;
+    return {required[0], required[1], required[2]};
+  }
+
+  void check_cluster(const runtime::LaunchConfig& config) const {
+    const runtime::Dim3 cluster = cluster_of(config);
+    if (cluster == runtime::Dim3{}) return;
+    if (properties_.target.sm < 90) {
+      throw InvalidArgument(
+          fmt::format("{}: {} has no clusters, got {}", symbol_, properties_.name, to_string(cluster)));
+    }
+    const std::uint32_t* const required = program_.required_cluster;
+    if (required[0] != 0 && cluster != runtime::Dim3{required[0], required[1], required[2]}) {
+      throw InvalidArgument(fmt::format("{} requires clusters of ({},{},{}) CTAs, got {}", symbol_, required[0],
+                                        required[1], required[2], to_string(cluster)));
+    }
+    const std::uint64_t ctas = std::uint64_t{cluster.x} * cluster.y * cluster.z;
+    if (ctas == 0 || ctas > kMaxClusterCtas) {
+      throw InvalidArgument(fmt::format("{}: a cluster of {} CTAs, must be 1 to {}", symbol_, ctas, kMaxClusterCtas));
+    }
+    if (config.grid.x % cluster.x != 0 || config.grid.y % cluster.y != 0 || config.grid.z % cluster.z != 0) {
+      throw InvalidArgument(fmt::format("{}: grid {} is not a multiple of cluster {}", symbol_, to_string(config.grid),
+                                        to_string(cluster)));
+    }
   }
 
   void check_shared_memory(std::uint32_t dynamic_bytes) const {
@@ -138,10 +170,7 @@ class EmulatedKernel final : public runtime::LoadedKernel {
       throw InvalidArgument(
           fmt::format("{} allows {} threads a block, got {}", symbol_, program_.maximum_block, threads));
     }
-    if (config.cluster != runtime::Dim3{}) {
-      throw InvalidArgument(
-          fmt::format("{}: the emulator has no clusters, got {}", symbol_, to_string(config.cluster)));
-    }
+    check_cluster(config);
     if (parameters.size() != program_.parameter_bytes) {
       throw InvalidArgument(
           fmt::format("{} takes {} bytes of parameters, got {}", symbol_, program_.parameter_bytes, parameters.size()));
@@ -186,6 +215,14 @@ class EmulatedDevice final : public runtime::Device {
                                               std::uint32_t dynamic_smem_bytes) override {
     if (image.ptx.empty()) throw EmulationError(fmt::format("emulator: {} has no PTX", printable(symbol)));
     return std::make_shared<EmulatedKernel>(properties_, options_, memory_, image.ptx, symbol, dynamic_smem_bytes);
+  }
+
+  runtime::TensorMap encode(const runtime::TensorMapDescription& description) override {
+    runtime::check(description).or_throw();
+    if (properties_.target.sm < 90) {
+      throw InvalidArgument(fmt::format("tensor maps begin at sm_90, got {}", properties_.name));
+    }
+    return write_tensor_map(description);
   }
 
  private:

@@ -9,9 +9,13 @@
 
 namespace tilewright::emulator {
 
-/// The instruction set is that of sm_80 and what of later ones needs no cluster: see instructions/. Where the PTX ISA
-/// leaves a choice, it is the stricter one:
+/// The instruction set is that of sm_90a as far as instructions/ has it: with mbarriers, bulk and tensor copies, wgmma
+/// and clusters. Where the PTX ISA leaves a choice, it is the stricter one:
 /// - cp.async writes when it is waited for; until then its bytes are in flight, and touching them is a finding;
+/// - bulk copies and wgmma move and compute at once, but what they write, and registers they use, may not be touched,
+///   nor what they read be overwritten, before the wait that the PTX ISA asks for; what the generic proxy wrote they
+///   may read after a fence.proxy.async alone;
+/// - a CTA of a cluster may not exit before all its peers did with its shared memory is ordered before its end;
 /// - an .aligned barrier is for whole warps, and a barrier without a count for all threads of the CTA: threads that
 ///   exited instead are a finding, though a GPU lets the others pass;
 /// - accesses of one warp are ordered by its instructions; those of different warps by barriers, and by atomic,

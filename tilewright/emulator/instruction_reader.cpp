@@ -107,6 +107,8 @@ void InstructionReader::expect_operands(std::size_t least, std::size_t most) {
 }
 
 int InstructionReader::destination_of_any_width(const Operand& operand, PtxType type) {
+  const std::size_t place = builder_.operand_count() - out_.first_operand;
+  if (place < 32) out_.written |= 1U << place;
   if (operand.kind == Operand::Kind::sink) {
     builder_.add_operand(builder_.scratch(width_of(type)));
     return width_of(type);
@@ -159,7 +161,21 @@ void InstructionReader::predicate_source(const Operand& operand) {
 void InstructionReader::address(const Operand& operand, Space space) {
   if (operand.kind != Operand::Kind::address || operand.elements.empty()) refuse("an operand that is not an address");
   if (operand.elements.size() > 1) refuse("an address with coordinates");
-  TILEWRIGHT_CHECK(addresses_ < std::size(out_.address), "{} reads more than two addresses", parsed_.opcode);
+  address_of_base(operand, space);
+}
+
+std::size_t InstructionReader::tensor_address(const Operand& operand) {
+  if (operand.kind != Operand::Kind::address || operand.elements.size() != 2) {
+    refuse("an operand that is not a tensor map with coordinates");
+  }
+  address_of_base(operand, Space::generic);
+  const std::vector<Operand> coordinates = elements(operand.elements[1]);
+  for (const Operand& coordinate : coordinates) source(coordinate, PtxType::s32);
+  return coordinates.size();
+}
+
+void InstructionReader::address_of_base(const Operand& operand, Space space) {
+  TILEWRIGHT_CHECK(addresses_ < std::size(out_.address), "{} reads more than three addresses", parsed_.opcode);
   const Operand& base = operand.elements[0];
   AddressOperand& address = out_.address[addresses_++];
   address.offset = operand.offset;
@@ -177,6 +193,10 @@ void InstructionReader::address(const Operand& operand, Space space) {
   const int width = source_of_any_width(base, PtxType::b64);
   if (width != 4 && width != 8) refuse(fmt::format("address register {}", shown(base)));
   address.register_bytes = static_cast<std::uint8_t>(width);
+}
+
+std::uint8_t InstructionReader::next_operand() const {
+  return static_cast<std::uint8_t>(builder_.operand_count() - out_.first_operand);
 }
 
 Space InstructionReader::parameter_space(const Operand& address) const {

@@ -51,6 +51,10 @@ class InstructionReader {
   void predicate_source(const Operand& operand);
   /// [base + offset]: appends the base's slot; fills the next of the instruction's addresses.
   void address(const Operand& operand, Space space);
+  /// [tensor map, {coordinates}]: an address in the generic space, then the coordinates' slots. Returns their number.
+  std::size_t tensor_address(const Operand& operand);
+  /// The slot number, among the instruction's operands, that the next operand gets.
+  std::uint8_t next_operand() const;
   /// Where an address of .param points: a kernel's parameters, or a call's, which are in local memory.
   Space parameter_space(const Operand& address) const;
   /// Elements of { }, or the operand itself as the only one.
@@ -61,6 +65,8 @@ class InstructionReader {
   std::uint64_t number(const Operand& operand) const;
 
  private:
+  void address_of_base(const Operand& operand, Space space);
+
   ProgramBuilder& builder_;
   const ParsedInstruction& parsed_;
   Instruction& out_;

@@ -1,4 +1,4 @@
-// Hands the CTAs of a grid to host threads.
+// Hands the clusters of a grid to host threads.
 #include "tilewright/emulator/machine.hpp"
 
 #include <algorithm>
@@ -11,20 +11,23 @@
 namespace tilewright::emulator {
 namespace {
 
-/// CTAs handed out in order. After a failure only those before it still run: which finding is reported does not depend
-/// on the host's threads.
+/// Clusters handed out in order; one is one CTA where the launch has none. After a failure only those before it still
+/// run: which finding is reported does not depend on the host's threads.
 class Grid {
  public:
   explicit Grid(const Launch& launch)
-      : launch_(launch), size_(std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z), end_(size_) {}
+      : launch_(launch),
+        clusters_{launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y, launch.grid.z / launch.cluster.z},
+        size_(std::uint64_t{clusters_.x} * clusters_.y * clusters_.z),
+        end_(size_) {}
 
   std::uint64_t size() const { return size_; }
 
   void work() noexcept {
     std::uint64_t index = 0;
     try {
-      Cta cta(launch_);
-      while ((index = next_.fetch_add(1)) < end_.load()) cta.run(index_of(index));
+      Cluster cluster(launch_);
+      while ((index = next_.fetch_add(1)) < end_.load()) cluster.run(index_of(index));
     } catch (...) {
       fail(index);
     }
@@ -36,9 +39,9 @@ class Grid {
 
  private:
   runtime::Dim3 index_of(std::uint64_t index) const {
-    const std::uint64_t rows = index / launch_.grid.x;
-    return {static_cast<std::uint32_t>(index % launch_.grid.x), static_cast<std::uint32_t>(rows % launch_.grid.y),
-            static_cast<std::uint32_t>(rows / launch_.grid.y)};
+    const std::uint64_t rows = index / clusters_.x;
+    return {static_cast<std::uint32_t>(index % clusters_.x), static_cast<std::uint32_t>(rows % clusters_.y),
+            static_cast<std::uint32_t>(rows / clusters_.y)};
   }
 
   void fail(std::uint64_t index) {
@@ -49,6 +52,7 @@ class Grid {
   }
 
   const Launch& launch_;
+  runtime::Dim3 clusters_;
   std::uint64_t size_ = 0;
   std::atomic<std::uint64_t> next_ = 0;
   std::atomic<std::uint64_t> end_;

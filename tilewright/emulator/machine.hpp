@@ -1,11 +1,11 @@
 // Runs the CTAs of a grid, on as many host threads as asked for.
 #pragma once
 
-#include "tilewright/emulator/cta.hpp"
+#include "tilewright/emulator/cluster.hpp"
 
 namespace tilewright::emulator {
 
-/// @throws EmulationFinding of the CTA with the lowest index that has one
+/// @throws EmulationFinding of the cluster with the lowest index that has one
 void run_grid(const Launch& launch);
 
 }  // namespace tilewright::emulator

@@ -40,6 +40,9 @@ struct AddressOperand {
   std::uint8_t register_bytes = 8;  // width of the base register: 4 or 8
 };
 
+/// How an instruction treats its registers, for the checks of wgmma: see RegisterHazards.
+enum class RegisterUse : std::uint8_t { ordinary, copies, wgmma };
+
 struct Instruction {
   Handler execute = nullptr;
   const Slot* op = nullptr;  // operands in the order the handler documents by its decoder
@@ -49,10 +52,13 @@ struct Instruction {
   Mask guard_flip = 0;              // all ones for @!p
   std::uint32_t target = kNone;     // of a branch, an index into Program::code
   std::uint32_t first_operand = 0;  // index into Program::operands of *op
-  AddressOperand address[2];
+  std::uint32_t written = 0;        // a bit for each of the first 32 operands that is a destination
+  std::uint16_t operand_count = 0;
+  AddressOperand address[3];
   std::uint8_t element_bytes = 0;  // of one element in memory
   std::uint8_t elements = 1;       // of a vector access
   std::uint8_t mode = 0;           // a choice of the handler
+  RegisterUse registers = RegisterUse::ordinary;
 };
 
 enum class SpecialRegister : std::uint8_t {
@@ -74,8 +80,12 @@ enum class SpecialRegister : std::uint8_t {
   nclusterid_x,
   nclusterid_y,
   nclusterid_z,
-  cluster_ctaid,
-  cluster_nctaid,
+  cluster_ctaid_x,
+  cluster_ctaid_y,
+  cluster_ctaid_z,
+  cluster_nctaid_x,
+  cluster_nctaid_y,
+  cluster_nctaid_z,
   cluster_ctarank,
   cluster_nctarank,
   is_explicit_cluster,
@@ -127,6 +137,8 @@ struct Program {
   std::uint32_t parameter_bytes = 0;
   std::uint32_t required_block[3] = {0, 0, 0};
   std::uint32_t maximum_block = 0;
+  std::uint32_t required_cluster[3] = {0, 0, 0};
+  bool uses_wgmma = false;
 };
 
 /// Decodes `kernel` of `module`; the functions it calls are inlined. `global_addresses` has the address of each module

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <ranges>
 
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/instructions/builtin.hpp"
@@ -48,12 +49,12 @@ constexpr std::array kSpecials = {
     SpecialRow{"%nclusterid.x", SpecialRegister::nclusterid_x},
     SpecialRow{"%nclusterid.y", SpecialRegister::nclusterid_y},
     SpecialRow{"%nclusterid.z", SpecialRegister::nclusterid_z},
-    SpecialRow{"%cluster_ctaid.x", SpecialRegister::cluster_ctaid},
-    SpecialRow{"%cluster_ctaid.y", SpecialRegister::cluster_ctaid},
-    SpecialRow{"%cluster_ctaid.z", SpecialRegister::cluster_ctaid},
-    SpecialRow{"%cluster_nctaid.x", SpecialRegister::cluster_nctaid},
-    SpecialRow{"%cluster_nctaid.y", SpecialRegister::cluster_nctaid},
-    SpecialRow{"%cluster_nctaid.z", SpecialRegister::cluster_nctaid},
+    SpecialRow{"%cluster_ctaid.x", SpecialRegister::cluster_ctaid_x},
+    SpecialRow{"%cluster_ctaid.y", SpecialRegister::cluster_ctaid_y},
+    SpecialRow{"%cluster_ctaid.z", SpecialRegister::cluster_ctaid_z},
+    SpecialRow{"%cluster_nctaid.x", SpecialRegister::cluster_nctaid_x},
+    SpecialRow{"%cluster_nctaid.y", SpecialRegister::cluster_nctaid_y},
+    SpecialRow{"%cluster_nctaid.z", SpecialRegister::cluster_nctaid_z},
     SpecialRow{"%cluster_ctarank", SpecialRegister::cluster_ctarank},
     SpecialRow{"%cluster_nctarank", SpecialRegister::cluster_nctarank},
     SpecialRow{"%is_explicit_cluster", SpecialRegister::is_explicit_cluster},
@@ -262,7 +263,14 @@ Program ProgramBuilder::build(const Function& kernel) {
   emit_body(frame, 0);
   static const ParsedInstruction kImplicitReturn{"ret", "end of the kernel", kNone, false, 0, kNone, {}};
   append(kImplicitReturn).execute = execute_exit;
-  for (Instruction& instruction : program_.code) instruction.op = program_.operands.data() + instruction.first_operand;
+  std::size_t end = program_.operands.size();
+  for (Instruction& instruction : std::views::reverse(program_.code)) {
+    instruction.op = program_.operands.data() + instruction.first_operand;
+    instruction.operand_count = static_cast<std::uint16_t>(end - instruction.first_operand);
+    end = instruction.first_operand;
+    program_.uses_wgmma |= instruction.registers == RegisterUse::wgmma;
+  }
+  std::copy(std::begin(kernel.required_cluster), std::end(kernel.required_cluster), program_.required_cluster);
   std::copy(std::begin(kernel.required_block), std::end(kernel.required_block), program_.required_block);
   program_.maximum_block = kernel.maximum_block;
   program_.register_bytes = round_up(program_.register_bytes, kSlotAlignment);

@@ -107,8 +107,9 @@ struct Function {
   std::vector<std::uint32_t> results;     // of a .func
   std::vector<Label> labels;
   std::vector<ParsedInstruction> instructions;
-  std::uint32_t required_block[3] = {0, 0, 0};  // .reqntid, 0 when not given
-  std::uint32_t maximum_block = 0;              // product of .maxntid, 0 when not given
+  std::uint32_t required_block[3] = {0, 0, 0};    // .reqntid, 0 when not given
+  std::uint32_t maximum_block = 0;                // product of .maxntid, 0 when not given
+  std::uint32_t required_cluster[3] = {0, 0, 0};  // .reqnctapercluster, 0 when not given
 };
 
 struct Module {

@@ -432,6 +432,7 @@ class Parser {
           extents[rank++] = static_cast<std::uint32_t>(small_integer());
         } while (accept(','));
         if (directive == ".reqntid") std::copy(extents, extents + 3, function_.required_block);
+        if (directive == ".reqnctapercluster") std::copy(extents, extents + 3, function_.required_cluster);
         if (directive == ".maxntid") {
           function_.maximum_block = static_cast<std::uint32_t>(
               std::min<std::uint64_t>(std::uint64_t{extents[0]} * extents[1] * extents[2], 1024));

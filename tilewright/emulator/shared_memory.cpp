@@ -9,18 +9,16 @@ namespace {
 constexpr std::uint32_t kInFlight = 1U << 31;
 constexpr std::uint32_t kSet = 1U << 31;
 constexpr std::uint32_t kSplit = ~std::uint32_t{0};  // writer of a word whose bytes have their own cells
-constexpr std::uint32_t kWrittenBefore = 1;          // by somebody, ordered before everything: clock 0
-constexpr std::uint32_t kForbidden = 2;              // writer of bytes between variables
+constexpr std::uint32_t kWrittenBefore = 2;          // by somebody, ordered before everything: clock 0
+constexpr std::uint32_t kForbidden = 4;              // writer of bytes between variables
 constexpr std::byte kPoison{0xff};
+constexpr int kAgentBits = 11;
+constexpr int kCodeBits = 27;
 
-std::uint32_t clock_of(std::uint32_t epoch) { return (epoch & ~kInFlight) >> 10; }
-std::uint32_t warp_of(std::uint32_t epoch) { return (epoch >> 5) & 31; }
+std::uint32_t clock_of(std::uint32_t epoch) { return (epoch & ~kInFlight) >> kAgentBits; }
+Agent agent_of(std::uint32_t epoch) { return epoch & ((1U << kAgentBits) - 1); }
 
 }  // namespace
-
-void join(VectorClock& into, const VectorClock& from) {
-  for (std::size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], from[i]);
-}
 
 SharedMemory::SharedMemory(bool check_races, bool check_uninitialised)
     : check_races_(check_races), check_uninitialised_(check_uninitialised) {}
@@ -61,18 +59,20 @@ void SharedMemory::forget_order() {
 }
 
 SharedMemory::Stamp SharedMemory::stamp(const VectorClock& now, const Accessor& who) {
-  return {(now[who.warp] << 10) | (who.warp << 5) | who.lane, who.code};
+  const std::uint32_t clock = std::min(who.clock != 0 ? who.clock : now[who.agent], kClockLimit);
+  return {(clock << kAgentBits) | who.agent, (who.lane << kCodeBits) | who.code};
 }
 
-bool SharedMemory::ordered(PackedEpoch epoch, const VectorClock& now, std::uint32_t warp) {
-  const std::uint32_t other = warp_of(epoch);
-  return other == warp || clock_of(epoch) <= now[other];
+bool SharedMemory::ordered(PackedEpoch epoch, const VectorClock& now) {
+  return clock_of(epoch) <= now[agent_of(epoch)];
 }
 
-SharedVerdict SharedMemory::conflict(SharedVerdict verdict, Stamp other) {
+SharedVerdict SharedMemory::conflict(SharedVerdict verdict, Stamp other, bool reads) {
   const bool wanted = verdict == SharedVerdict::uninitialised ? check_uninitialised_ : check_races_;
   if (!wanted) return SharedVerdict::ok;
-  other_ = {warp_of(other.epoch), other.epoch & 31, other.code};
+  other_ = {agent_of(other.epoch), other.code >> kCodeBits, other.code & ((1U << kCodeBits) - 1),
+            clock_of(other.epoch)};
+  other_reads_ = reads;
   return verdict;
 }
 
@@ -82,7 +82,7 @@ void SharedMemory::split(std::size_t word) {
     Cell& part = bytes_[4 * word + i];
     part = whole;
     if ((whole.reader.epoch & kSet) == 0 || i == 0) continue;
-    part.reader = new_read_set();
+    part.reader.code = new_read_set();
     read_sets_[part.reader.code] = read_sets_[whole.reader.code];
   }
   whole = {{kSplit, 0}, {}};
@@ -112,34 +112,41 @@ SharedVerdict SharedMemory::each_cell(std::uint64_t address, std::uint32_t bytes
   return worst;
 }
 
-SharedMemory::Stamp SharedMemory::new_read_set() {
+std::uint32_t SharedMemory::new_read_set() {
   if (free_sets_.empty()) {
     read_sets_.emplace_back();
-    return {kSet, static_cast<std::uint32_t>(read_sets_.size() - 1)};
+    return static_cast<std::uint32_t>(read_sets_.size() - 1);
   }
   const std::uint32_t set = free_sets_.back();
   free_sets_.pop_back();
-  read_sets_[set].fill({});
-  return {kSet, set};
+  read_sets_[set].clear();
+  return set;
 }
 
 bool SharedMemory::has_read(const Cell& cell, Stamp me) const {
-  const bool many = (cell.reader.epoch & kSet) != 0;
-  const PackedEpoch known = many ? read_sets_[cell.reader.code][warp_of(me.epoch)].epoch : cell.reader.epoch;
-  return ((known ^ me.epoch) >> 5) == 0;
+  if ((cell.reader.epoch & kSet) == 0) return cell.reader.epoch == me.epoch;
+  const ReadSet& readers = read_sets_[cell.reader.code];
+  return std::ranges::any_of(readers, [&](const Stamp& reader) { return reader.epoch == me.epoch; });
 }
 
 void SharedMemory::add_reader(Cell& cell, const VectorClock& now, Stamp me) {
   if ((cell.reader.epoch & kSet) == 0) {
-    if (cell.reader.epoch == 0 || ordered(cell.reader.epoch, now, warp_of(me.epoch))) {
+    const bool same = agent_of(cell.reader.epoch) == agent_of(me.epoch);
+    if (cell.reader.epoch == 0 || same || ordered(cell.reader.epoch, now)) {
       cell.reader = me;
       return;
     }
     const Stamp first = cell.reader;
-    cell.reader = new_read_set();
-    read_sets_[cell.reader.code][warp_of(first.epoch)] = first;
+    cell.reader = {kSet, new_read_set()};
+    read_sets_[cell.reader.code].push_back(first);
   }
-  read_sets_[cell.reader.code][warp_of(me.epoch)] = me;
+  ReadSet& readers = read_sets_[cell.reader.code];
+  for (Stamp& reader : readers) {
+    if (agent_of(reader.epoch) != agent_of(me.epoch)) continue;
+    reader = me;
+    return;
+  }
+  readers.push_back(me);
 }
 
 void SharedMemory::drop_readers(Cell& cell) {
@@ -147,16 +154,19 @@ void SharedMemory::drop_readers(Cell& cell) {
   cell.reader = {};
 }
 
-SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, Stamp me) {
+SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const VectorClock* fenced, Stamp me) {
   if (has_read(cell, me)) return SharedVerdict::ok;  // judged then, and not written since
-  if (cell.writer.epoch == kForbidden) return SharedVerdict::outside;
+  const PackedEpoch writer = cell.writer.epoch;
+  if (writer == kForbidden) return SharedVerdict::outside;
   SharedVerdict verdict = SharedVerdict::ok;
-  if (cell.writer.epoch == 0) {
+  if (writer == 0) {
     verdict = conflict(SharedVerdict::uninitialised, {});
-  } else if ((cell.writer.epoch & kInFlight) != 0) {
+  } else if ((writer & kInFlight) != 0) {
     verdict = conflict(SharedVerdict::in_flight, cell.writer);
-  } else if (!ordered(cell.writer.epoch, now, warp_of(me.epoch))) {
+  } else if (!ordered(writer, now)) {
     verdict = conflict(SharedVerdict::race, cell.writer);
+  } else if (fenced != nullptr && !is_async(agent_of(writer)) && !ordered(writer, *fenced)) {
+    verdict = conflict(SharedVerdict::unfenced, cell.writer);
   }
   add_reader(cell, now, me);
   return verdict;
@@ -164,8 +174,7 @@ SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, Stamp 
 
 SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, Stamp me) {
   if (cell.writer.epoch == kForbidden) return SharedVerdict::outside;
-  const std::uint32_t warp = warp_of(me.epoch);
-  const auto unordered = [&](const Stamp& other) { return other.epoch != 0 && !ordered(other.epoch, now, warp); };
+  const auto unordered = [&](const Stamp& other) { return other.epoch != 0 && !ordered(other.epoch, now); };
   SharedVerdict verdict = SharedVerdict::ok;
   if ((cell.writer.epoch & kInFlight) != 0) {
     verdict = conflict(SharedVerdict::in_flight, cell.writer);
@@ -174,10 +183,10 @@ SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, Stamp
   }
   if ((cell.reader.epoch & kSet) != 0) {
     for (const Stamp& reader : read_sets_[cell.reader.code]) {
-      if (unordered(reader)) verdict = conflict(SharedVerdict::race, reader);
+      if (unordered(reader)) verdict = conflict(SharedVerdict::race, reader, true);
     }
   } else if (unordered(cell.reader)) {
-    verdict = conflict(SharedVerdict::race, cell.reader);
+    verdict = conflict(SharedVerdict::race, cell.reader, true);
   }
   drop_readers(cell);
   cell.writer = me;
@@ -187,7 +196,13 @@ SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, Stamp
 SharedVerdict SharedMemory::read(const VectorClock& now, const Accessor& who, std::uint64_t address,
                                  std::uint32_t bytes) {
   const Stamp me = stamp(now, who);
-  return each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, now, me); });
+  return each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, now, nullptr, me); });
+}
+
+SharedVerdict SharedMemory::async_read(const Past& past, const Accessor& who, std::uint64_t address,
+                                       std::uint32_t bytes) {
+  const Stamp me = stamp(past.happened, who);
+  return each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, past.happened, &past.fenced, me); });
 }
 
 SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& who, std::uint64_t address,
@@ -196,17 +211,17 @@ SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& who, s
   return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, now, me); });
 }
 
-SharedVerdict SharedMemory::synchronising_access(VectorClock& now, const Accessor& who, std::uint64_t address,
+SharedVerdict SharedMemory::synchronising_access(Past& past, const Accessor& who, std::uint64_t address,
                                                  std::uint32_t bytes, bool writes) {
-  VectorClock& through = synchronisers_[address];
-  join(now, through);
-  if (writes) join(through, now);
+  Past& through = synchronisers_[address];
+  past.join(through);
+  if (writes) through.join(past);
   return each_cell(address, bytes, false, [&](Cell& cell) {
     if (cell.writer.epoch == kForbidden) return SharedVerdict::outside;
     SharedVerdict verdict = SharedVerdict::ok;
     if ((cell.writer.epoch & kInFlight) != 0) {
       verdict = conflict(SharedVerdict::in_flight, cell.writer);
-    } else if (cell.writer.epoch != 0 && !ordered(cell.writer.epoch, now, who.warp)) {
+    } else if (cell.writer.epoch != 0 && !ordered(cell.writer.epoch, past.happened)) {
       verdict = conflict(SharedVerdict::race, cell.writer);
     }
     if (writes) cell.writer = {kWrittenBefore, who.code};

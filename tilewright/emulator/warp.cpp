@@ -8,7 +8,7 @@
 #include <new>
 
 #include "tilewright/base/error.hpp"
-#include "tilewright/emulator/cta.hpp"
+#include "tilewright/emulator/cluster.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -47,7 +47,8 @@ void fill_constant(std::byte* to, const ConstantSlot& constant) {
 
 void Warp::Free::operator()(std::byte* memory) const { std::free(memory); }
 
-Warp::Warp(Cta& cta, int index, const Program& program) : cta_(cta), program_(program), index_(index) {
+Warp::Warp(Cta& cta, int index, Agent agent, const Program& program)
+    : cta_(cta), program_(program), index_(index), agent_(agent) {
   const std::size_t bytes = std::max(program.register_bytes, kCacheLine);
   registers_.reset(static_cast<std::byte*>(std::aligned_alloc(kCacheLine, bytes)));
   if (!registers_) throw std::bad_alloc();
@@ -55,6 +56,7 @@ Warp::Warp(Cta& cta, int index, const Program& program) : cta_(cta), program_(pr
   for (const ConstantSlot& constant : program.constants) fill_constant(registers_.get() + constant.slot, constant);
   const int threads = cta.threads() - index * kWarpSize;
   present_ = threads >= kWarpSize ? kAllLanes : (Mask{1} << threads) - 1;
+  if (program.uses_wgmma && cta.launch().options.check_races) hazards_ = std::make_unique<RegisterHazards>(program);
 }
 
 void Warp::reset() {
@@ -68,6 +70,17 @@ void Warp::reset() {
   paths_.clear();
   pending_copies.clear();
   std::ranges::fill(copy_groups, 0U);
+  std::ranges::fill(cluster_arrivals, 0U);
+  std::ranges::fill(cluster_waits, 0U);
+  bulk_groups.clear();
+  register_counts.clear();
+  wgmma = {};
+  past.clear();
+  past.happened[agent_] = 1;
+  released.clear();
+  poll_ = {};
+  timed_out_ = 0;
+  if (hazards_) hazards_->reset();
   for (const SpecialSlot& special : program_.specials) fill_special(special);
 }
 
@@ -90,7 +103,10 @@ Warp::State Warp::run(std::uint32_t budget) {
     if (instruction.guard != kNone) lanes &= predicate(instruction.guard) ^ instruction.guard_flip;
     ++pc_;
     ++steps_;
-    if (lanes != 0) instruction.execute(*this, instruction, lanes);
+    if (lanes != 0) {
+      if (hazards_) hazards_->check(*this, instruction);
+      instruction.execute(*this, instruction, lanes);
+    }
     if (--budget_ == 0) {
       if (!paths_.empty()) {
         // Alternates between the lowest path and the others, so that a path that waits for another in a loop ends.
@@ -103,20 +119,19 @@ Warp::State Warp::run(std::uint32_t budget) {
     }
   }
   if (exited_ == present_) return State::finished;
-  const bool waits = std::ranges::any_of(paths_, [](const Path& p) { return p.state == Path::State::at_barrier; });
+  const bool waits = std::ranges::any_of(paths_, &Path::waits);
   if (!waits) fail_divergence(paths_.front());
   return State::blocked;
 }
 
 bool Warp::reschedule() {
-  if (active_ != 0) paths_.push_back({pc_, active_, Path::State::ready, kNone, 0});
+  if (active_ != 0) paths_.push_back({.pc = pc_, .lanes = active_});
   active_ = 0;
   std::ranges::sort(paths_, {}, &Path::pc);
   for (std::size_t i = 0; i + 1 < paths_.size();) {
     Path& path = paths_[i];
     const Path& next = paths_[i + 1];
-    const bool joins = path.pc == next.pc && path.state != Path::State::at_barrier &&
-                       next.state != Path::State::at_barrier &&
+    const bool joins = path.pc == next.pc && !path.waits() && !next.waits() &&
                        (path.state == Path::State::ready || next.state == Path::State::ready);
     if (!joins) {
       ++i;
@@ -141,7 +156,7 @@ bool Warp::reschedule() {
   paths_.erase(chosen);
   limit_ = kNone;
   for (const Path& path : paths_) {
-    if (path.state != Path::State::at_barrier && path.pc > pc_) limit_ = std::min(limit_, path.pc);
+    if (!path.waits() && path.pc > pc_) limit_ = std::min(limit_, path.pc);
   }
   return true;
 }
@@ -152,7 +167,7 @@ void Warp::branch(Mask lanes, std::uint32_t target) {
     if (!paths_.empty()) limit_ = 0;
     return;
   }
-  paths_.push_back({target, lanes, Path::State::ready, kNone, 0});
+  paths_.push_back({.pc = target, .lanes = lanes});
   active_ &= ~lanes;
   limit_ = 0;
 }
@@ -165,6 +180,9 @@ void Warp::exit(Mask lanes) {
   for (Path& path : paths_) {
     if (path.state == Path::State::parked) path.state = Path::State::ready;
   }
+  cta_.release_warpgroup(index_);
+  cta_.cluster().note_event();
+  cta_.cluster().settle_barrier();
 }
 
 bool Warp::gather(const Instruction& instruction, Mask lanes, Mask required) {
@@ -175,7 +193,7 @@ bool Warp::gather(const Instruction& instruction, Mask lanes, Mask required) {
          fmt::format("{} execute an instruction that needs the whole warp, but {} exited before it",
                      describe_lanes(lanes), describe_lanes(gone)));
   }
-  paths_.push_back({pc_ - 1, lanes, Path::State::parked, pc_ - 1, 0});
+  paths_.push_back({.pc = pc_ - 1, .lanes = lanes, .state = Path::State::parked, .waits_at = pc_ - 1});
   active_ &= ~lanes;
   limit_ = 0;
   return false;
@@ -189,9 +207,31 @@ bool Warp::collects(Mask lanes) {
 
 void Warp::wait_at_barrier(const Instruction& instruction, Mask lanes, int barrier, bool collect) {
   if (collect) collecting_ |= lanes;
-  paths_.push_back({collect ? pc_ - 1 : pc_, lanes, Path::State::at_barrier, code_index(instruction), barrier});
-  active_ &= ~lanes;
+  Path path{.pc = collect ? pc_ - 1 : pc_, .lanes = lanes, .state = Path::State::at_barrier};
+  path.waits_at = code_index(instruction);
+  path.barrier = barrier;
+  suspend(path);
+}
+
+void Warp::suspend(const Path& path) {
+  paths_.push_back(path);
+  active_ &= ~path.lanes;
   limit_ = 0;
+}
+
+void Warp::wait_at_mbarrier(const Instruction& instruction, Mask lanes, std::uint32_t address, std::uint32_t phase) {
+  Path path{.pc = pc_ - 1, .lanes = lanes, .state = Path::State::at_mbarrier};
+  path.waits_at = code_index(instruction);
+  path.mbarrier = address;
+  path.phase = phase;
+  suspend(path);
+}
+
+void Warp::wait_at_cluster_barrier(const Instruction& instruction, Mask lanes, std::uint32_t phase) {
+  Path path{.pc = pc_ - 1, .lanes = lanes, .state = Path::State::at_cluster_barrier};
+  path.waits_at = code_index(instruction);
+  path.phase = phase;
+  suspend(path);
 }
 
 void Warp::release(int barrier) {
@@ -199,6 +239,67 @@ void Warp::release(int barrier) {
     if (path.state == Path::State::at_barrier && path.barrier == barrier) path.state = Path::State::ready;
   }
   limit_ = 0;
+}
+
+void Warp::wait_at_warpgroup(const Instruction& instruction, Mask lanes) {
+  Path path{.pc = pc_ - 1, .lanes = lanes, .state = Path::State::at_warpgroup};
+  path.waits_at = code_index(instruction);
+  suspend(path);
+}
+
+void Warp::release_mbarrier(std::uint32_t address) {
+  for (Path& path : paths_) {
+    if (path.state == Path::State::at_mbarrier && path.mbarrier == address) path.state = Path::State::ready;
+  }
+  limit_ = 0;
+}
+
+void Warp::release_all(Path::State state) {
+  for (Path& path : paths_) {
+    if (path.state == state) path.state = Path::State::ready;
+  }
+  limit_ = 0;
+}
+
+void Warp::release_cluster_barrier() { release_all(Path::State::at_cluster_barrier); }
+void Warp::release_warpgroup() { release_all(Path::State::at_warpgroup); }
+
+bool Warp::time_out() {
+  bool any = false;
+  for (Path& path : paths_) {
+    if (path.state != Path::State::at_mbarrier) continue;
+    path.state = Path::State::ready;
+    timed_out_ |= path.lanes;
+    any = true;
+  }
+  if (any) limit_ = 0;
+  return any;
+}
+
+bool Warp::can_run() const {
+  return active_ != 0 || std::ranges::any_of(paths_, [](const Path& path) { return !path.waits(); });
+}
+
+bool Warp::timed_out(Mask lanes) {
+  const bool did = (timed_out_ & lanes) != 0;
+  timed_out_ &= ~lanes;
+  return did;
+}
+
+void Warp::note_poll(const Instruction& instruction, Mask lanes, std::uint32_t address, std::uint32_t phase) {
+  poll_ = Poll{code_index(instruction), lanes, address, phase, steps_};
+  yield();
+}
+
+// Order -----------------------------------------------------------------------------------------------------------
+
+void Warp::advance_clock() {
+  if (++past.happened[agent_] >= SharedMemory::kClockLimit) cta_.cluster().restart_clocks();
+}
+
+void Warp::fence_proxy() {
+  past.fenced.join(past.happened);
+  advance_clock();
 }
 
 // Findings --------------------------------------------------------------------------------------------------------

@@ -7,6 +7,18 @@
 #include "tilewright/runtime/module.hpp"
 
 namespace tilewright::runtime {
+namespace {
+
+constexpr int kInterleaveNone = 0;  // CU_TENSOR_MAP_INTERLEAVE_NONE
+
+// Drivers up to 13.1 set a bit in the maps of small tensors that CUTLASS clears (copy_traits_sm90_tma.hpp): bit 21 of
+// the second 64-bit word.
+constexpr int kLastDriverWithSmallTensorFault = 13010;
+constexpr std::uint64_t kSmallTensorBytes = 131072;
+constexpr std::size_t kSmallTensorByte = 8 + 21 / 8;
+constexpr std::byte kSmallTensorBit{1 << (21 % 8)};
+
+}  // namespace
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaContext> context, const MemoryPoolOptions& pool)
     : context_(std::move(context)), pool_(context_, pool) {}
@@ -44,6 +56,28 @@ std::shared_ptr<LoadedKernel> CudaDevice::load(const Image& image, const std::st
     throw InvalidArgument(fmt::format("{}: a GPU runs a cubin, and the image has none", printable(symbol)));
   }
   return std::make_shared<CudaKernel>(context_, image.cubin, symbol, dynamic_smem_bytes);
+}
+
+TensorMap CudaDevice::encode(const TensorMapDescription& description) {
+  check(description).or_throw();
+  if (properties().target.sm < 90) {
+    throw InvalidArgument(
+        fmt::format("tensor maps begin at sm_90, {} is {}", properties().name, properties().target.name()));
+  }
+  const ContextScope scope(*context_);
+  Driver& driver = context_->driver();
+  TensorMap map;
+  driver.tensor_map_encode_tiled(&map, static_cast<int>(description.type), static_cast<unsigned>(description.rank),
+                                 description.address, description.extents.data(), &description.strides[1],
+                                 description.box.data(), description.element_strides.data(), kInterleaveNone,
+                                 static_cast<int>(description.swizzle), static_cast<int>(description.promotion),
+                                 static_cast<int>(description.fill));
+  int version = 0;
+  driver.driver_get_version(&version);
+  if (version <= kLastDriverWithSmallTensorFault && footprint(description) < kSmallTensorBytes) {
+    map.bytes[kSmallTensorByte] &= ~kSmallTensorBit;
+  }
+  return map;
 }
 
 std::shared_ptr<CudaDevice> open_cuda_device(int ordinal, const MemoryPoolOptions& pool, const DriverOptions& driver) {

@@ -29,6 +29,7 @@ class CudaDevice final : public Device {
   /// @throws InvalidArgument when the image has no whole cubin; DriverError.
   std::shared_ptr<LoadedKernel> load(const Image& image, const std::string& symbol,
                                      std::uint32_t dynamic_smem_bytes) override;
+  TensorMap encode(const TensorMapDescription& description) override;
 
   /// For streams and events on this GPU, and the driver itself.
   const std::shared_ptr<CudaContext>& context() const { return context_; }

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "tilewright/base/target.hpp"
+#include "tilewright/runtime/tensor_map.hpp"
 
 namespace tilewright::runtime {
 
@@ -84,6 +85,10 @@ class Device {
   /// Loads a kernel; dynamic shared memory up to `dynamic_smem_bytes` is made available to it once, here.
   virtual std::shared_ptr<LoadedKernel> load(const Image& image, const std::string& symbol,
                                              std::uint32_t dynamic_smem_bytes) = 0;
+
+  /// The tensor map for kernels of this device. The bytes mean nothing to another device.
+  /// @throws InvalidArgument where check(description) refuses, and on a device before sm_90; DriverError
+  virtual TensorMap encode(const TensorMapDescription& description) = 0;
 };
 
 /// An owned piece of a device's pool.

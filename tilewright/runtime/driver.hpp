@@ -271,6 +271,11 @@ class Driver {
   const DriverCall<DeviceAddress, DeviceAddress, std::size_t, StreamHandle> copy_device_to_device{*this,
                                                                                                   "cuMemcpyDtoDAsync"};
   const DriverCall<DeviceAddress, unsigned char, std::size_t, StreamHandle> fill_bytes{*this, "cuMemsetD8Async"};
+  /// map, type, rank, address, extents, strides of modes 1.., box, element strides, interleave, swizzle, promotion,
+  /// fill
+  const DriverCall<TensorMap*, int, unsigned, DeviceAddress, const std::uint64_t*, const std::uint64_t*,
+                   const std::uint32_t*, const std::uint32_t*, int, int, int, int>
+      tensor_map_encode_tiled{*this, "cuTensorMapEncodeTiled"};
 };
 
 template <class... Parameters>

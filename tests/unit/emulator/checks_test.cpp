@@ -260,14 +260,14 @@ TEST(SharedMemory, OrderComesThroughClocks) {
   SharedMemory shared(true, true);
   shared.reset(64);
   VectorClock first{}, second{};
-  first[0] = second[1] = 1;
+  first[0] = second[2] = 1;
   const Accessor writer{0, 3, 10};
-  const Accessor reader{1, 4, 20};
+  const Accessor reader{2, 4, 20};
   EXPECT_EQ(shared.write(first, writer, kSharedBase, 8), SharedVerdict::ok);
   EXPECT_EQ(shared.read(second, reader, kSharedBase + 4, 4), SharedVerdict::race);
   EXPECT_EQ(shared.other().lane, 3U);
   EXPECT_EQ(shared.other().code, 10U);
-  join(second, first);
+  second.join(first);
   EXPECT_EQ(shared.read(second, reader, kSharedBase + 2, 2), SharedVerdict::ok);
   EXPECT_EQ(shared.write(first, writer, kSharedBase + 1, 1), SharedVerdict::ok);  // byte 1 has no reader
   EXPECT_EQ(shared.write(first, writer, kSharedBase, 4), SharedVerdict::race);    // bytes 2 and 3 have
@@ -292,13 +292,13 @@ TEST(SharedMemory, ForgettingOrderKeepsWhatIsWritten) {
   SharedMemory shared(true, true);
   shared.reset(64);
   VectorClock first{}, second{};
-  first[0] = second[1] = 5;
+  first[0] = second[2] = 5;
   shared.write(first, {0, 0, 1}, kSharedBase, 4);
   shared.write(first, {0, 0, 1}, kSharedBase + 4, 1);
   shared.forget_order();
-  EXPECT_EQ(shared.read(second, {1, 0, 2}, kSharedBase, 4), SharedVerdict::ok);
-  EXPECT_EQ(shared.read(second, {1, 0, 2}, kSharedBase + 4, 1), SharedVerdict::ok);
-  EXPECT_EQ(shared.read(second, {1, 0, 2}, kSharedBase + 5, 1), SharedVerdict::uninitialised);
+  EXPECT_EQ(shared.read(second, {2, 0, 2}, kSharedBase, 4), SharedVerdict::ok);
+  EXPECT_EQ(shared.read(second, {2, 0, 2}, kSharedBase + 4, 1), SharedVerdict::ok);
+  EXPECT_EQ(shared.read(second, {2, 0, 2}, kSharedBase + 5, 1), SharedVerdict::uninitialised);
 }
 
 }  // namespace

@@ -99,8 +99,13 @@ TEST(Device, RefusesImpossibleLaunches) {
   EXPECT_THROW(kernel->launch(config, parameters), InvalidArgument);
   config.block = {32, 1, 1};
   config.cluster = {2, 1, 1};
+  EXPECT_THROW(kernel->launch(config, parameters), InvalidArgument);  // a grid of one CTA
+  config.grid = {34, 1, 1};
+  kernel->launch(config, parameters);
+  config.cluster = {17, 1, 1};
   EXPECT_THROW(kernel->launch(config, parameters), InvalidArgument);
   config.cluster = {};
+  config.grid = {};
   config.dynamic_smem_bytes = 300000;
   EXPECT_THROW(kernel->launch(config, parameters), InvalidArgument);
   config.dynamic_smem_bytes = 0;

@@ -1,4 +1,4 @@
-// bra brx ret exit trap call, and what only orders memory or time: membar fence nanosleep griddepcontrol.
+// bra brx ret exit trap call, and what only takes time: nanosleep griddepcontrol.
 #include "tilewright/emulator/instructions/control.hpp"
 
 #include <array>
@@ -28,15 +28,6 @@ void decode_trap(InstructionReader& reader) {
   reader.out().execute = &execute_trap;
 }
 
-/// Warps run one instruction at a time and see each other's writes at once: every order is kept.
-void decode_fence(InstructionReader& reader) {
-  reader.take_one_of({"sc", "acq_rel", "acquire", "release"});
-  reader.take_one_of({"cta", "cluster", "gpu", "sys", "gl"});
-  reader.finish();
-  reader.expect_operands(0);
-  reader.out().execute = &execute_nothing;
-}
-
 void decode_nanosleep(InstructionReader& reader) {
   reader.type();
   reader.finish();
@@ -60,8 +51,6 @@ constexpr std::array kRows = {
     OpcodeRow{"call", OperandClass::any, decode_call},
     OpcodeRow{"exit", OperandClass::any, decode_exit},
     OpcodeRow{"trap", OperandClass::any, decode_trap},
-    OpcodeRow{"membar", OperandClass::any, decode_fence},
-    OpcodeRow{"fence", OperandClass::any, decode_fence},
     OpcodeRow{"nanosleep", OperandClass::any, decode_nanosleep},
     OpcodeRow{"griddepcontrol", OperandClass::any, decode_grid_dependency},
     OpcodeRow{"pmevent", OperandClass::any, decode_event},

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "tilewright/emulator/instructions/fp8_conversion.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 #include "tilewright/emulator/instructions/rounding.hpp"
@@ -304,6 +305,7 @@ void decode_cvt(InstructionReader& reader) {
   const PtxType to = reader.type();
   const PtxType from = reader.type();
   reader.expect_operands(2, 3);
+  if (is_fp8_pair(to) || is_fp8_pair(from)) return decode_fp8_conversion(reader, to, from, mode.relu);
   reader.out().immediate = mode.pack();
   if (reader.operands() == 3) return decode_pack(reader, to, from);
   reader.finish();

@@ -44,8 +44,9 @@ void execute_cp_async(Warp& warp, const Instruction& in, Mask lanes) {
     const int l = std::countr_zero(lanes);
     if (cta.shared().shadowed()) {
       const SharedVerdict verdict =
-          cta.shared().begin_copy(cta.clock(warp.index()), warp.accessor(in, l), to.address[l], bytes);
-      if (verdict != SharedVerdict::ok) report_shared(warp, in, l, to.address[l], bytes, AccessKind::write, verdict);
+          cta.shared().begin_copy(warp.past.happened, warp.accessor(in, l), to.address[l], bytes);
+      const SharedPlace place{&cta, static_cast<std::uint32_t>(to.address[l])};
+      if (verdict != SharedVerdict::ok) report_shared(warp, in, l, place, bytes, "write", verdict);
     }
     PendingCopy copy{warp.accessor(in, l), warp.copy_groups[l], to.address[l], bytes, {}};
     if (sizes[l] != 0) std::memcpy(copy.data, from.at[l], sizes[l]);
@@ -68,7 +69,7 @@ void execute_wait_group(Warp& warp, const Instruction& in, Mask lanes) {
     if (!finishes(copy)) continue;
     std::memcpy(cta.shared().at(copy.to), copy.data, copy.bytes);
     if (!cta.shared().shadowed()) continue;
-    cta.shared().complete_copy(cta.clock(warp.index()), copy.who, copy.to, copy.bytes);
+    cta.shared().complete_copy(warp.past.happened, copy.who, copy.to, copy.bytes);
   }
   std::erase_if(warp.pending_copies, finishes);
 }

@@ -32,6 +32,13 @@ std::span<const OpcodeRow> mma_opcodes();
 std::span<const OpcodeRow> warp_opcodes();
 std::span<const OpcodeRow> barrier_opcodes();
 std::span<const OpcodeRow> control_opcodes();
+std::span<const OpcodeRow> mbarrier_opcodes();
+std::span<const OpcodeRow> fence_opcodes();
+std::span<const OpcodeRow> cluster_opcodes();
+std::span<const OpcodeRow> wgmma_opcodes();
+std::span<const OpcodeRow> register_count_opcodes();
+std::span<const OpcodeRow> bulk_copy_opcodes();
+std::span<const OpcodeRow> tensor_copy_opcodes();
 
 struct FoundOpcode {
   const OpcodeRow* row = nullptr;

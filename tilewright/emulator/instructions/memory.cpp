@@ -180,6 +180,18 @@ void decode_store(InstructionReader& reader) {
   reader.out().execute = for_element(access.type, [](auto t) -> Handler { return &execute_store<decltype(t)>; });
 }
 
+/// A cache policy is a hint: any value is one.
+void execute_policy(Warp& warp, const Instruction& in, Mask lanes) {
+  auto* const d = warp.reg<std::uint64_t>(in.op[0]);
+  each_lane(lanes, [=](int l) { d[l] = 0; });
+}
+
+void decode_policy(InstructionReader& reader) {
+  reader.expect_operands(1, 4);
+  reader.destination(reader.operand(0), PtxType::b64);
+  reader.out().execute = &execute_policy;
+}
+
 /// Hints: they move no data that a program can see.
 void decode_hint(InstructionReader& reader) { reader.out().execute = &execute_nothing; }
 
@@ -191,6 +203,7 @@ constexpr std::array kRows = {
     OpcodeRow{"prefetchu", OperandClass::any, decode_hint},
     OpcodeRow{"discard", OperandClass::any, decode_hint},
     OpcodeRow{"applypriority", OperandClass::any, decode_hint},
+    OpcodeRow{"createpolicy", OperandClass::any, decode_policy},
 };
 
 }  // namespace

@@ -119,6 +119,7 @@ void decode_mov(InstructionReader& reader) {
     return;
   }
   reader.source(reader.operand(1), type);
+  reader.out().registers = RegisterUse::copies;
   reader.out().execute = for_bits(reader, type, [](auto t) -> Handler {
     using T = decltype(t);
     return &unary<T, T, Copy>;

@@ -152,6 +152,25 @@ int parameter_info(void*, std::size_t index, std::size_t* offset, std::size_t* s
   return kSuccess;
 }
 
+/// Every bit of the map is set, so that the bits which its caller clears are seen.
+int encode_tensor_map(void* map, int type, unsigned rank, std::uint64_t address, const std::uint64_t* extents,
+                      const std::uint64_t* strides, const unsigned* box, const unsigned* element_strides,
+                      int interleave, int swizzle, int promotion, int fill) {
+  if (const int code = enter_with_context("cuTensorMapEncodeTiled"); code != kSuccess) return code;
+  g_state.tensor_maps.push_back({type,
+                                 address,
+                                 {extents, extents + rank},
+                                 {strides, strides + rank - 1},
+                                 {box, box + rank},
+                                 {element_strides, element_strides + rank},
+                                 interleave,
+                                 swizzle,
+                                 promotion,
+                                 fill});
+  std::memset(map, 0xff, 128);
+  return kSuccess;
+}
+
 /// A driver call that only answers: the code, then what `answer` writes.
 #define ANSWER(symbol, parameters, ...)                     \
   {                                                         \
@@ -247,6 +266,7 @@ const Function kFunctions[] = {
                  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes)),
     WITH_CONTEXT("cuMemsetD8Async", (std::uint64_t to, unsigned char value, std::size_t bytes, void*),
                  std::memset(reinterpret_cast<void*>(to), value, bytes)),
+    {"cuTensorMapEncodeTiled", reinterpret_cast<void*>(&encode_tensor_map)},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,6 +16,17 @@ struct Launch {
   unsigned dynamic_smem_bytes;
   std::map<int, std::vector<unsigned>> attributes;  // id -> first three words of the value
   std::vector<std::byte> parameters;
+};
+
+/// One recorded cuTensorMapEncodeTiled.
+struct TensorMap {
+  int type;
+  std::uint64_t address;
+  std::vector<std::uint64_t> extents;
+  std::vector<std::uint64_t> strides;  // of modes 1..
+  std::vector<unsigned> box;
+  std::vector<unsigned> element_strides;
+  int interleave, swizzle, promotion, fill;
 };
 
 struct State {
@@ -33,6 +45,7 @@ struct State {
   std::map<std::string, int> live;      // kind of handle -> how many were not released
   int bad_releases = 0;                 // releases of what was not live
   std::vector<Launch> launches;
+  std::vector<TensorMap> tensor_maps;
   std::size_t release_threshold = 0;
 };
 

@@ -1,0 +1,212 @@
+// The asynchronous proxy's view of shared memory, and the element updates of reducing copies.
+#include "tilewright/emulator/instructions/async_copy.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "tilewright/emulator/instructions/rounding.hpp"
+
+namespace tilewright::emulator {
+
+AsyncCopy::AsyncCopy(Warp& warp, const Instruction& in, int lane, const Mbarrier* completes_on)
+    : warp_(warp), in_(in), lane_(lane), who_(warp.accessor(in, lane)) {
+  if (completes_on != nullptr) {
+    who_.agent = async_of(completes_on->agent);
+    who_.clock = completes_on->copies_clock();
+    return;
+  }
+  if (warp.bulk_groups.empty()) warp.bulk_groups.resize(kWarpSize);
+  BulkGroups& groups = warp.bulk_groups[static_cast<std::size_t>(lane)];
+  groups.open = true;
+  who_.agent = async_of(warp.cta().bulk_agent(warp.index() * kWarpSize + lane));
+  who_.clock = groups.committed + 1;
+}
+
+void AsyncCopy::report(const SharedPlace& place, std::uint32_t bytes, std::string_view verb, SharedVerdict verdict) {
+  if (verdict != SharedVerdict::ok) report_shared(warp_, in_, lane_, place, bytes, verb, verdict);
+}
+
+void AsyncCopy::write_shared(const SharedPlace& to, const std::byte* from, std::uint32_t bytes) {
+  SharedMemory& shared = to.cta->shared();
+  if (!shared.contains(to.address, bytes)) report(to, bytes, "bulk write", SharedVerdict::outside);
+  if (shared.shadowed()) {
+    report(to, bytes, "bulk write", shared.write(warp_.past.happened, who_, to.address, bytes));
+  }
+  std::memcpy(shared.at(to.address), from, bytes);
+  if (to.cta != &warp_.cta()) to.cta->note_remote_access(warp_.past.happened, who_);
+}
+
+const std::byte* AsyncCopy::read_shared(const SharedPlace& from, std::uint32_t bytes) {
+  SharedMemory& shared = from.cta->shared();
+  if (!shared.contains(from.address, bytes)) report(from, bytes, "bulk read", SharedVerdict::outside);
+  if (shared.shadowed()) report(from, bytes, "bulk read", shared.async_read(warp_.past, who_, from.address, bytes));
+  return shared.at(from.address);
+}
+
+std::byte* AsyncCopy::global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) {
+  const RegionMap& regions = warp_.cta().launch().regions;
+  if (regions.find(address, bytes) == nullptr) {
+    warp_.fail(FindingKind::out_of_bounds_global, in_, lane_, address,
+               fmt::format("{} of {} bytes at {:#x} ({})", verb, bytes, address, regions.describe(address)));
+  }
+  return reinterpret_cast<std::byte*>(address);
+}
+
+void complete_on(Warp& warp, const Instruction& in, int lane, const MbarrierPlace& at, std::uint64_t bytes) {
+  finish_mbarrier(warp, in, lane, at, complete_transactions(*at.barrier, bytes));
+}
+
+void check_multicast(Warp& warp, const Instruction& in, int lane, std::uint32_t mask) {
+  const auto size = static_cast<std::uint32_t>(warp.cta().cluster().size());
+  if (mask != 0 && mask >> size == 0) return;
+  warp.fail(FindingKind::bad_descriptor, in, lane, 0,
+            fmt::format("multicast to the CTAs of mask {:#x} in a cluster of {}", mask, size));
+}
+
+// Reductions -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+template <class T, class Op>
+void update(std::byte* memory, const std::byte* operand) {
+  using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+  T b;
+  std::memcpy(&b, operand, sizeof(b));
+  // CTAs may run on several host threads.
+  std::atomic_ref<Bits> at(*reinterpret_cast<Bits*>(memory));
+  Bits old = at.load();
+  while (!at.compare_exchange_weak(old, std::bit_cast<Bits>(Op()(std::bit_cast<T>(old), b)))) {
+  }
+}
+
+/// f(a, b), for 16-bit floats by way of f32.
+template <class T, class F>
+T apply(T a, T b, F&& f) {
+  if constexpr (kIsSmallFloat<T>) {
+    return T::nearest(f(a.value(), b.value()));
+  } else {
+    return static_cast<T>(f(a, b));
+  }
+}
+
+struct Add {
+  template <class T>
+  T operator()(T a, T b) const {
+    return apply(a, b, [](auto x, auto y) { return x + y; });
+  }
+};
+struct Minimum {
+  template <class T>
+  T operator()(T a, T b) const {
+    return apply(a, b, [](auto x, auto y) { return std::isnan(static_cast<double>(x)) || y < x ? y : x; });
+  }
+};
+struct Maximum {
+  template <class T>
+  T operator()(T a, T b) const {
+    return apply(a, b, [](auto x, auto y) { return std::isnan(static_cast<double>(x)) || x < y ? y : x; });
+  }
+};
+struct Increment {  // wraps to 0 at b
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a >= b ? 0 : a + 1; }
+};
+struct Decrement {  // wraps to b at 0
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a == 0 || a > b ? b : a - 1; }
+};
+struct And {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a & b;
+  }
+};
+struct Or {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a | b;
+  }
+};
+struct Xor {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a ^ b;
+  }
+};
+
+template <class T>
+UpdateElement order_update(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::min:
+      return &update<T, Minimum>;
+    case Reduction::max:
+      return &update<T, Maximum>;
+    default:
+      return nullptr;
+  }
+}
+
+template <class T>
+UpdateElement bit_update(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::bitwise_and:
+      return &update<T, And>;
+    case Reduction::bitwise_or:
+      return &update<T, Or>;
+    case Reduction::bitwise_xor:
+      return &update<T, Xor>;
+    default:
+      return nullptr;
+  }
+}
+
+template <class T>
+UpdateElement number_update(Reduction reduction) {
+  if (reduction == Reduction::add) return &update<T, Add>;
+  if constexpr (std::is_integral_v<T>) {
+    if (UpdateElement bits = bit_update<T>(reduction)) return bits;
+  }
+  return order_update<T>(reduction);
+}
+
+}  // namespace
+
+UpdateElement find_update(PtxType type, Reduction reduction) {
+  switch (type) {
+    case PtxType::u32:
+      if (reduction == Reduction::inc) return &update<std::uint32_t, Increment>;
+      if (reduction == Reduction::dec) return &update<std::uint32_t, Decrement>;
+      return number_update<std::uint32_t>(reduction);
+    case PtxType::b32:
+      return bit_update<std::uint32_t>(reduction);
+    case PtxType::s32:
+      return number_update<std::int32_t>(reduction);
+    case PtxType::u64:
+      return number_update<std::uint64_t>(reduction);
+    case PtxType::b64:
+      return bit_update<std::uint64_t>(reduction);
+    case PtxType::s64:
+      return number_update<std::int64_t>(reduction);
+    case PtxType::f16:
+      return number_update<F16>(reduction);
+    case PtxType::bf16:
+      return number_update<BF16>(reduction);
+    case PtxType::f32:
+      return reduction == Reduction::add ? &update<float, Add> : nullptr;
+    case PtxType::f64:
+      return reduction == Reduction::add ? &update<double, Add> : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+Reduction take_reduction(InstructionReader& reader) {
+  const int reduction = reader.take_one_of({"add", "min", "max", "inc", "dec", "and", "or", "xor"});
+  if (reduction < 0) reader.refuse("this reduction");
+  return static_cast<Reduction>(reduction);
+}
+
+}  // namespace tilewright::emulator

@@ -1,0 +1,32 @@
+// A matrix operand of wgmma in shared memory: its descriptor, decoded, and the place of each 16 bytes of it.
+#pragma once
+
+#include <cstdint>
+
+namespace tilewright::emulator {
+
+/// Which dimension is contiguous.
+enum class Major : std::uint8_t { k, mn };
+
+/// PTX ISA, "Matrix Descriptor Format": bits 0..13 start address, 16..29 leading and 32..45 stride byte offset (all in
+/// 16 bytes), 49..51 base offset, 62..63 swizzle mode.
+struct SharedMatrix {
+  std::uint32_t start = 0;
+  std::uint32_t leading_bytes = 0;
+  std::uint32_t stride_bytes = 0;
+  std::uint32_t base_offset = 0;
+  std::uint32_t swizzle_bytes = 16;  // 16: none
+
+  /// Where a chunk of 16 bytes is: K-major, chunk `k` of row `mn`; MN-major, chunk `mn` of row `k`.
+  std::uint32_t address(Major major, std::uint32_t mn, std::uint32_t k) const;
+};
+
+SharedMatrix decode_descriptor(std::uint64_t descriptor);
+
+/// Where the swizzle puts what would be at `address`: bits 4 to 6 are exchanged by the row of 128 bytes.
+constexpr std::uint32_t swizzled(std::uint32_t address, std::uint32_t swizzle_bytes, std::uint32_t base_offset = 0) {
+  const std::uint32_t row = (address >> 7) - base_offset;
+  return address ^ ((row & (swizzle_bytes / 16 - 1)) << 4);
+}
+
+}  // namespace tilewright::emulator

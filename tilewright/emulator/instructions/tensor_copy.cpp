@@ -1,0 +1,282 @@
+// cp.async.bulk.tensor and cp.reduce.async.bulk.tensor in tile mode: boxes of a tensor map, swizzled in shared memory.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "tilewright/emulator/instructions/async_copy.hpp"
+#include "tilewright/emulator/instructions/instruction_set.hpp"
+#include "tilewright/emulator/instructions/lanes.hpp"
+#include "tilewright/emulator/instructions/shared_matrix.hpp"
+#include "tilewright/emulator/tensor_map_form.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+using runtime::TensorMapDescription;
+using runtime::TensorMapFill;
+using runtime::TensorMapType;
+
+constexpr std::uint32_t kChunk = 16;
+constexpr std::uint32_t kBoxAlignment = 128;
+constexpr std::size_t kMaxRowBytes = 256 * 8;
+
+/// A row of the box along mode 0: where it is in both memories, and which of its elements the tensor has.
+struct BoxRow {
+  std::uint32_t offset = 0;   // in the box, unswizzled
+  std::uint64_t address = 0;  // of element `first`
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
+/// One copy's box: the map and the coordinates of its first element.
+class Box {
+ public:
+  Box(Warp& warp, const Instruction& in, int lane, std::size_t map_address, const Slot* coordinates, int rank) {
+    LanePointers at;
+    resolve(warp, in, Mask{1} << lane, Space::generic, map_address, AccessSize{sizeof(runtime::TensorMap), 64},
+            AccessKind::unshadowed, at);
+    const auto map = read_tensor_map(at.at[lane]);
+    if (!map) {
+      warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane],
+                fmt::format("no tensor map of this device at {:#x}", at.address[lane]));
+    }
+    if (map->rank != rank) {
+      warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane],
+                fmt::format("copy of rank {} with a tensor map of rank {}", rank, map->rank));
+    }
+    map_ = *map;
+    for (std::size_t mode = 0; mode < static_cast<std::size_t>(rank); ++mode) {
+      start_[mode] = warp.reg<std::int32_t>(coordinates[mode])[lane];
+    }
+  }
+
+  const TensorMapDescription& map() const { return map_; }
+  /// That the copy moves, and signals.
+  std::uint32_t bytes() const { return static_cast<std::uint32_t>(box_bytes(map_)); }
+  std::uint32_t row_bytes() const { return map_.box[0] * element_bytes(); }
+  /// From row to row in shared memory: rows narrower than the swizzle lie apart (measured on an H200).
+  std::uint32_t row_pitch() const { return std::max(row_bytes(), static_cast<std::uint32_t>(width(map_.swizzle))); }
+  std::uint32_t rows() const { return bytes() / row_bytes(); }
+  /// That it spans in shared memory.
+  std::uint32_t shared_bytes() const { return (rows() - 1) * row_pitch() + row_bytes(); }
+  std::uint32_t element_bytes() const { return static_cast<std::uint32_t>(runtime::bytes(map_.type)); }
+
+  /// Calls f(row) for each row of the box, in the order they lie in shared memory.
+  template <class F>
+  void each_row(F&& f) const {
+    std::array<std::uint32_t, runtime::kMaxTensorMapRank> at{};
+    const auto rank = static_cast<std::size_t>(map_.rank);
+    for (std::uint32_t i = 0; i < rows(); ++i) {
+      f(row(i * row_pitch(), at));
+      for (std::size_t mode = 1; mode < rank; ++mode) {
+        if (++at[mode] < box_elements(map_, static_cast<int>(mode))) break;
+        at[mode] = 0;
+      }
+    }
+  }
+
+ private:
+  BoxRow row(std::uint32_t offset, const std::array<std::uint32_t, runtime::kMaxTensorMapRank>& at) const {
+    BoxRow row{offset, map_.address, 0, 0};
+    for (std::size_t mode = 1; mode < static_cast<std::size_t>(map_.rank); ++mode) {
+      const std::int64_t coordinate = start_[mode] + std::int64_t{at[mode]} * map_.element_strides[mode];
+      if (coordinate < 0 || static_cast<std::uint64_t>(coordinate) >= map_.extents[mode]) return row;
+      row.address += static_cast<std::uint64_t>(coordinate) * map_.strides[mode];
+    }
+    const std::int64_t begin = std::max<std::int64_t>(start_[0], 0);
+    const std::int64_t end =
+        std::min(start_[0] + std::int64_t{map_.box[0]}, static_cast<std::int64_t>(map_.extents[0]));
+    if (begin >= end) return row;
+    row.first = static_cast<std::uint32_t>(begin - start_[0]);
+    row.count = static_cast<std::uint32_t>(end - begin);
+    row.address += static_cast<std::uint64_t>(begin) * element_bytes();
+    return row;
+  }
+
+  TensorMapDescription map_;
+  std::array<std::int64_t, runtime::kMaxTensorMapRank> start_{};
+};
+
+/// Calls f(shared address, offset in the row) for each 16 bytes of a row, at the places that the swizzle gives them.
+template <class F>
+void each_chunk(const Box& box, std::uint32_t base, const BoxRow& row, F&& f) {
+  const auto span = static_cast<std::uint32_t>(std::max(width(box.map().swizzle), int{kChunk}));
+  for (std::uint32_t at = 0; at < box.row_bytes(); at += kChunk) f(swizzled(base + row.offset + at, span), at);
+}
+
+/// What lies outside is zeros, or a NaN whose every 16 bits are 0x7ff7 (measured on an H200).
+void fill_row(const Box& box, std::byte* row) {
+  const bool nan = box.map().fill == TensorMapFill::nan;
+  for (std::uint32_t i = 0; i < box.row_bytes(); i += 2) {
+    row[i] = nan ? std::byte{0xf7} : std::byte{0};
+    row[i + 1] = nan ? std::byte{0x7f} : std::byte{0};
+  }
+}
+
+/// A load of tf32 rounds as cvt.rn.tf32.f32 does; _ftz changes nothing (measured on an H200).
+void round_row(const Box& box, const BoxRow& part, std::byte* row) {
+  if (box.map().type != TensorMapType::tf32 && box.map().type != TensorMapType::tf32_ftz) return;
+  for (std::uint32_t i = part.first; i < part.first + part.count; ++i) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, row + 4 * i, 4);
+    const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
+    bits = nan ? 0x7fffe000U : (bits + 0xfffU + ((bits >> 13) & 1U)) & 0xffffe000U;
+    std::memcpy(row + 4 * i, &bits, 4);
+  }
+}
+
+void load_box(AsyncCopy& copy, const Box& box, const SharedPlace& to) {
+  std::byte row[kMaxRowBytes];
+  box.each_row([&](const BoxRow& part) {
+    if (part.count < box.map().box[0]) fill_row(box, row);
+    if (part.count != 0) {
+      const std::uint32_t bytes = part.count * box.element_bytes();
+      std::memcpy(row + part.first * box.element_bytes(), copy.global(part.address, bytes, "bulk tensor read"), bytes);
+      round_row(box, part, row);
+    }
+    each_chunk(box, to.address, part, [&](std::uint32_t address, std::uint32_t at) {
+      copy.write_shared({to.cta, address}, row + at, kChunk);
+    });
+  });
+}
+
+/// Operands: destination, map and coordinates, mbarrier, CTA mask. element_bytes: the rank. mode: multicast.
+void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
+  const int rank = in.element_bytes;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int lane = std::countr_zero(lanes);
+    const Box box(warp, in, lane, 1, in.op + in.address[1].operand + 1, rank);
+    const SharedPlace to =
+        resolve_shared_place(warp, in, lane, 0, {box.shared_bytes(), kBoxAlignment}, "bulk tensor write");
+    const MbarrierPlace at = find_mbarrier(warp, in, lane, 2);
+    if (in.mode == 0) {
+      AsyncCopy copy(warp, in, lane, at.barrier);
+      load_box(copy, box, to);
+      complete_on(warp, in, lane, at, box.bytes());
+      continue;
+    }
+    std::uint32_t mask = warp.reg<std::uint16_t>(in.op[in.address[2].operand + 1])[lane];
+    check_multicast(warp, in, lane, mask);
+    for (; mask != 0; mask &= mask - 1) {
+      Cta& cta = warp.cta().cluster().cta(std::countr_zero(mask));
+      const MbarrierPlace there = find_mbarrier(warp, in, lane, SharedPlace{&cta, at.place.address});
+      AsyncCopy copy(warp, in, lane, there.barrier);
+      load_box(copy, box, {&cta, to.address});
+      complete_on(warp, in, lane, there, box.bytes());
+    }
+  }
+}
+
+PtxType element_type(TensorMapType type) {
+  static constexpr PtxType kTypes[] = {PtxType::u8,  PtxType::u16, PtxType::u32, PtxType::s32, PtxType::u64,
+                                       PtxType::s64, PtxType::f16, PtxType::f32, PtxType::f64, PtxType::bf16,
+                                       PtxType::f32, PtxType::f32, PtxType::f32};
+  return kTypes[static_cast<std::size_t>(type)];
+}
+
+/// Operands: map and coordinates, source. element_bytes: the rank. mode: 0, or the reduction and one.
+void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int lane = std::countr_zero(lanes);
+    const Box box(warp, in, lane, 0, in.op + in.address[0].operand + 1, in.element_bytes);
+    const SharedPlace from =
+        resolve_shared_place(warp, in, lane, 1, {box.shared_bytes(), kBoxAlignment}, "bulk tensor read");
+    UpdateElement updates = nullptr;
+    if (in.mode != 0) {
+      updates = find_update(element_type(box.map().type), static_cast<Reduction>(in.mode - 1));
+      if (updates == nullptr) {
+        warp.fail(FindingKind::bad_descriptor, in, lane, 0,
+                  fmt::format("this reduction with a tensor map of {}", name(box.map().type)));
+      }
+    }
+    AsyncCopy copy(warp, in, lane);
+    std::byte row[kMaxRowBytes];
+    box.each_row([&](const BoxRow& part) {
+      each_chunk(box, from.address, part, [&](std::uint32_t address, std::uint32_t at) {
+        std::memcpy(row + at, copy.read_shared({from.cta, address}, kChunk), kChunk);
+      });
+      if (part.count == 0) return;
+      const std::uint32_t bytes = part.count * box.element_bytes();
+      const std::byte* const source = row + part.first * box.element_bytes();
+      std::byte* const memory = copy.global(part.address, bytes, "bulk tensor write");
+      if (updates == nullptr) {
+        std::memcpy(memory, source, bytes);
+        return;
+      }
+      for (std::uint32_t i = 0; i < bytes; i += box.element_bytes()) updates(memory + i, source + i);
+    });
+  }
+}
+
+// Decoders ---------------------------------------------------------------------------------------------------------
+
+int take_rank(InstructionReader& reader) {
+  const int rank = reader.take_one_of({"1d", "2d", "3d", "4d", "5d"}) + 1;
+  if (rank == 0) reader.refuse("a tensor of this rank");
+  reader.out().element_bytes = static_cast<std::uint8_t>(rank);
+  reader.take("tile");
+  return rank;
+}
+
+void take_tensor(InstructionReader& reader, const Operand& operand, int rank) {
+  if (reader.tensor_address(operand) != static_cast<std::size_t>(rank)) {
+    reader.refuse(fmt::format("coordinates that are not {}", rank));
+  }
+}
+
+void decode_load(InstructionReader& reader, int rank, std::size_t hints) {
+  if (!reader.take("mbarrier::complete_tx::bytes")) reader.refuse("a tensor copy that completes otherwise");
+  const bool multicast = reader.take("multicast::cluster");
+  reader.finish();
+  reader.expect_operands(3 + (multicast ? 1U : 0U) + hints);
+  reader.address(reader.operand(0), Space::generic);
+  take_tensor(reader, reader.operand(1), rank);
+  reader.address(reader.operand(2), Space::generic);
+  if (multicast) reader.source(reader.operand(3), PtxType::b16);
+  reader.out().mode = multicast ? 1 : 0;
+  reader.out().execute = &execute_load;
+}
+
+void decode_store(InstructionReader& reader, int rank, std::size_t hints) {
+  if (!reader.take("bulk_group")) reader.refuse("a tensor copy that completes otherwise");
+  reader.finish();
+  reader.expect_operands(2 + hints);
+  take_tensor(reader, reader.operand(0), rank);
+  reader.address(reader.operand(1), Space::generic);
+  reader.out().execute = &execute_store;
+}
+
+/// The first state space is the destination's.
+void decode_copy(InstructionReader& reader) {
+  const int rank = take_rank(reader);
+  const std::size_t hints = reader.take("L2::cache_hint") ? 1 : 0;
+  if (!reader.take("global")) reader.refuse("a tensor copy between these state spaces");
+  const bool cluster = reader.take("shared::cluster");
+  if (!cluster && !reader.take("shared::cta")) reader.refuse("a tensor copy between these state spaces");
+  // To shared::cta the load names its mbarrier, and the store has none.
+  const bool loads = reader.operand(0).kind == Operand::Kind::address && reader.operand(0).elements.size() == 1;
+  return loads ? decode_load(reader, rank, hints) : decode_store(reader, rank, hints);
+}
+
+void decode_reduce(InstructionReader& reader) {
+  const int rank = take_rank(reader);
+  const std::size_t hints = reader.take("L2::cache_hint") ? 1 : 0;
+  const Reduction reduction = take_reduction(reader);
+  if (!reader.take("global") || !reader.take("shared::cta")) {
+    reader.refuse("a tensor reduction between these state spaces");
+  }
+  decode_store(reader, rank, hints);
+  reader.out().mode = static_cast<std::uint8_t>(static_cast<int>(reduction) + 1);
+}
+
+constexpr std::array kRows = {
+    OpcodeRow{"cp.async.bulk.tensor", OperandClass::any, decode_copy},
+    OpcodeRow{"cp.reduce.async.bulk.tensor", OperandClass::any, decode_reduce},
+};
+
+}  // namespace
+
+std::span<const OpcodeRow> tensor_copy_opcodes() { return kRows; }
+
+}  // namespace tilewright::emulator
