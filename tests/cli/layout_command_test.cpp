@@ -107,9 +107,10 @@ TEST(LayoutCommand, DrawsTheOperandsOfWgmma) {
 
 TEST(LayoutCommand, RefusesOptionsThatDoNotFit) {
   EXPECT_EQ(refusal({"draw", "8:1", "--banks"}), "--banks needs --bits, the width of an element");
-  EXPECT_EQ(refusal({"draw", "8:1", "--tv", "8"}), "--tv is two positive numbers, as in 8x16, got '8'");
+  EXPECT_EQ(refusal({"draw", "8:1", "--tv", "8"}), "--tv is two positive numbers such as 8x16, got '8'");
   EXPECT_EQ(refusal({"draw", "(4,8):(8,1)", "--tile", "3x4"}), "tiles of 3x4 do not divide 4x8");
-  EXPECT_EQ(refusal({"draw", "(4,8):(8,1)", "--tile", "0x4"}), "--tile is two positive numbers, as in 8x16, got '0x4'");
+  EXPECT_EQ(refusal({"draw", "(4,8):(8,1)", "--tile", "0x4"}),
+            "--tile is two positive numbers such as 8x16, got '0x4'");
   EXPECT_EQ(refusal({"draw", "8:1", "8:1", "--wgmma", "a"}), "--wgmma is 'a' or 'b' for each expression: 1 for 2");
   EXPECT_EQ(refusal({"draw", "8:1", "--wgmma", "c", "--bits", "16"}),
             "--wgmma is 'a' or 'b' for each expression, got 'c'");

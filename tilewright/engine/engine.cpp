@@ -13,6 +13,7 @@
 #include "tilewright/compile/compiler.hpp"
 #include "tilewright/engine/call_key.hpp"
 #include "tilewright/engine/host_operands.hpp"
+#include "tilewright/engine/tensor_maps.hpp"
 #include "tilewright/kernels/list.hpp"
 
 namespace tilewright::engine {
@@ -35,6 +36,7 @@ runtime::LaunchConfig launch_config(const plan::Launch& launch) {
   runtime::LaunchConfig config;
   config.grid = {launch.grid[0], launch.grid[1], launch.grid[2]};
   config.block = {launch.block[0], launch.block[1], launch.block[2]};
+  config.cluster = {launch.cluster[0], launch.cluster[1], launch.cluster[2]};
   config.dynamic_smem_bytes = launch.dynamic_smem_bytes;
   return config;
 }
@@ -184,6 +186,7 @@ PreparedGemm Engine::prepare(const op::Gemm& arguments, const registry::KernelPt
       state_->ready.insert_or_assign(key, ReadyKernel{prepared.kernel_, prepared.loaded_});
     }
   }
+  if (!prepared.is_empty_) encode_tensor_maps(*state_->device, prepared.launch_);
   prepared.config_ = launch_config(prepared.launch_);
   return prepared;
 }

@@ -8,6 +8,7 @@
 
 namespace tilewright::kernels {
 
+std::unique_ptr<registry::Provider> make_sm90_gemm_provider();
 std::unique_ptr<registry::Provider> make_sm80_gemm_provider();
 std::unique_ptr<registry::Provider> make_simt_gemm_provider();
 

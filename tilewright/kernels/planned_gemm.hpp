@@ -12,7 +12,8 @@
 
 namespace tilewright::kernels {
 
-/// Family: Plan, kName, designs(description, target), plan(description, design), lower(plan, symbol).
+/// Family: Plan, kName, kNoDesign (why it may have none), designs(description, target), plan(description, design),
+/// lower(plan, symbol). Plan: check_arguments, launch, cost_input in plan/.
 template <class Family>
 class PlannedGemm final : public registry::Kernel {
  public:
@@ -23,11 +24,9 @@ class PlannedGemm final : public registry::Kernel {
   const Plan& plan() const { return plan_; }
 
  protected:
-  Support do_supports(const op::Gemm& arguments) const override { return plan::check_extents(plan_, arguments); }
+  Support do_supports(const op::Gemm& arguments) const override { return plan::check_arguments(plan_, arguments); }
   std::string do_source_text() const override { return Family::lower(plan_, name()); }
-  plan::Launch do_launch(const op::Gemm& arguments) const override {
-    return plan::launch_gemm(plan_, plan_.smem_bytes(), arguments);
-  }
+  plan::Launch do_launch(const op::Gemm& arguments) const override { return plan::launch(plan_, arguments); }
   double do_estimate_us(const op::Gemm& arguments) const override {
     return plan::estimate_us(arch::limits(plan_.target), plan::cost_input(plan_, arguments));
   }

@@ -53,7 +53,9 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double cta = std::max({multiply, smem, issue}) + kOverlapLoss * std::min(multiply, smem);
   const double sm_clocks = per_sm * cta + std::ceil(per_sm / together) * kFillAndDrainClocks;
 
-  const double tile_bytes = (input.tile.m * input.element_bytes_a + input.tile.n * input.element_bytes_b) * k;
+  const double tile_bytes = (input.tile.m * input.element_bytes_a / input.multicast_a +
+                             input.tile.n * input.element_bytes_b / input.multicast_b) *
+                            k;
   const double l2_clocks = ctas * tile_bytes / limits.l2_bytes_per_clock;
   const double m = static_cast<double>(input.m);
   const double n = static_cast<double>(input.n);

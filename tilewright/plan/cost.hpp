@@ -21,7 +21,8 @@ struct CostInput {
   double multiply_issue_share = 1;  // of the SM's issue slots while it multiplies at its peak: near 0 for tensor cores
   double smem_bytes_per_k = 0;      // that one CTA's warps read for one step of K
   double smem_loads_per_k = 0;      // warp instructions that read them
-  double copies_per_k = 0;          // that one CTA's threads begin to fill shared memory, one step of K
+  double multicast_a = 1, multicast_b = 1;  // CTAs that one read of an operand from L2 serves
+  double copies_per_k = 0;                  // that one CTA's threads begin to fill shared memory, one step of K
 };
 
 /// What every family fills in the same way: extents, tile, threads, element widths.

@@ -9,9 +9,11 @@ std::string_view name(OpClass op_class) { return op_class == OpClass::simt ? "si
 std::string to_string(const Design& design) {
   const TileDescription& tile = design.tile;
   const MathInstruction& math = tile.math_instruction;
-  return fmt::format("{} {} {} {} {} s{} w{} r{}", design.target.name(), name(math.op_class),
+  const bool has_cluster = tile.cluster_shape != std::array{1, 1, 1};
+  return fmt::format("{} {} {} {} {} s{} w{}{} r{}", design.target.name(), name(math.op_class),
                      fmt::join(math.shape, "x"), fmt::join(tile.threadblock_shape, "x"), op::name(math.math_operation),
-                     tile.stages, fmt::join(tile.warp_count, "x"), design.raster.width);
+                     tile.stages, fmt::join(tile.warp_count, "x"),
+                     has_cluster ? fmt::format(" c{}", fmt::join(tile.cluster_shape, "x")) : "", design.raster.width);
 }
 
 }  // namespace tilewright::plan

@@ -31,7 +31,8 @@ struct MathInstruction {
 struct TileDescription {
   std::array<int, 3> threadblock_shape{128, 128, 8};  // m, n, k of one CTA's step
   int stages = 2;                                     // shared-memory buffers in flight
-  std::array<int, 3> warp_count{2, 4, 1};             // warps along m, n, k
+  std::array<int, 3> warp_count{2, 4, 1};             // warps along m, n, k; those that multiply
+  std::array<int, 3> cluster_shape{1, 1, 1};          // CTAs along m, n, k that share operands (sm_90)
   MathInstruction math_instruction;
 
   int threads() const { return 32 * warp_count[0] * warp_count[1] * warp_count[2]; }

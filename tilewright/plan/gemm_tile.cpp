@@ -59,7 +59,7 @@ Support check_tile(const TileDescription& tile, int max_threads) {
     }
   }
   for (const auto& [what, value] : {std::pair{'m', warps_m}, {'n', warps_n}}) {
-    if (!is_power_of_two(value)) return refuse("warp count {} must be a power of two, got {}", what, value);
+    if (value < 1) return refuse("warp count {} must be at least 1, got {}", what, value);
   }
   if (warps_k != 1) return refuse("warp count k must be 1, got {}: warps do not split K", warps_k);
   if (tile.stages < 2) return refuse("stages must be at least 2, one filled while one is read, got {}", tile.stages);
@@ -100,6 +100,16 @@ Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const De
   plan.stages = tile.stages;
   plan.raster_width = design.raster.width;
   return plan;
+}
+
+Support check_plain_warps(const TileDescription& tile) {
+  for (const auto& [what, value] : {std::pair{'m', tile.warp_count[0]}, {'n', tile.warp_count[1]}}) {
+    if (!is_power_of_two(value)) return refuse("warp count {} must be a power of two, got {}", what, value);
+  }
+  if (tile.cluster_shape != std::array{1, 1, 1}) {
+    return refuse("clusters are of the sm90 families, got {}", fmt::join(tile.cluster_shape, "x"));
+  }
+  return {};
 }
 
 Support check_smem(int smem_bytes, const Target& target) {
@@ -148,6 +158,12 @@ Support check_extents(const GemmTile& tile, const op::Gemm& arguments) {
   return {};
 }
 
+void append_scalars(Launch& launch, const op::Gemm& arguments) {
+  const op::Epilogue& epilogue = arguments.epilogue;
+  for (const std::string& label : epilogue.scalars())
+    append_scalar(launch, epilogue.compute, op::scalar_value(epilogue, label, arguments.alpha, arguments.beta));
+}
+
 Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& arguments) {
   const op::Gemm& gemm = arguments;
   const bool flip = tile.is_transposed;
@@ -177,9 +193,7 @@ Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& argumen
   launch.append(op::reads_product(gemm) ? static_cast<std::int32_t>(gemm.k()) : std::int32_t{0});
   launch.append(tiles_m);
   launch.append(tiles_n);
-  for (const std::string& label : gemm.epilogue.scalars()) {
-    append_scalar(launch, gemm.epilogue.compute, op::scalar_value(gemm.epilogue, label, gemm.alpha, gemm.beta));
-  }
+  append_scalars(launch, gemm);
   launch.finish();
   return launch;
 }

@@ -31,7 +31,7 @@ struct GemmTile {
 };
 
 /// Turns the problem and checks what holds for every family: a description that some problem has, power-of-two
-/// alignments, sm_80 or newer, powers of two of warps, one warp along K, at least two stages, a raster of 1, 2, 4 or 8,
+/// alignments, sm_80 or newer, one warp along K, at least two stages, a raster of 1, 2, 4 or 8,
 /// threads within the architecture's limit, tiles that the warps divide.
 Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const Design& design);
 
@@ -41,9 +41,15 @@ Support check_smem(int smem_bytes, const Target& target);
 /// Refuses an instruction whose types are not the operands', or whose class is not `expected`.
 Support check_instruction(const op::GemmDescription& description, const MathInstruction& instruction, OpClass expected);
 
+/// Refuses a number of warps along M or N that is not a power of two, and clusters: for families that tile by either.
+Support check_plain_warps(const TileDescription& tile);
+
 /// Refuses extents whose tiles do not fit 32-bit indices of the kernel, those of its raster (scheduler/raster.cuh)
 /// among them, and the grid's 2^31 - 1 CTAs.
 Support check_extents(const GemmTile& tile, const op::Gemm& arguments);
+
+/// Appends the values of the epilogue's scalars, in its compute type.
+void append_scalars(Launch& launch, const op::Gemm& arguments);
 
 /// The launch of one CTA a tile of D, with the parameters of device/tilewright/gemm/parameters.cuh.
 /// @pre op::validate(arguments) and check_extents accepted them

@@ -7,13 +7,29 @@
 #include <cstring>
 #include <span>
 
+#include "tilewright/base/dtype.hpp"
 #include "tilewright/base/error.hpp"
 
 namespace tilewright::plan {
 
+/// A matrix, or a batch of them, that the kernel reaches by TMA. The device encodes it: it knows the opaque form.
+struct TensorMapRequest {
+  DType element{};  // tf32: f32 in memory, rounded on the way in
+  std::uint64_t address = 0;
+  std::array<std::int64_t, 3> extents{1, 1, 1};  // contiguous, strided, batch; elements
+  std::array<std::int64_t, 2> strides{};         // of the strided mode and of the batch; bytes
+  std::array<std::int64_t, 3> box{1, 1, 1};      // elements
+  int swizzle_bytes = 0;                         // 0, 32, 64 or 128; 16 is none
+  std::size_t parameter_offset = 0;              // where the kernel expects the encoded map
+};
+
+inline constexpr std::size_t kTensorMapBytes = 128;
+inline constexpr std::size_t kTensorMapAlignment = 64;
+
 struct Launch {
-  std::array<std::uint32_t, 3> grid{1, 1, 1};   // CTAs
-  std::array<std::uint32_t, 3> block{1, 1, 1};  // threads
+  std::array<std::uint32_t, 3> grid{1, 1, 1};     // CTAs
+  std::array<std::uint32_t, 3> block{1, 1, 1};    // threads
+  std::array<std::uint32_t, 3> cluster{1, 1, 1};  // CTAs
   std::uint32_t dynamic_smem_bytes = 0;
 
   /// The kernel's one by-value struct, laid out as C++ lays it out: each field at a multiple of its size.
@@ -22,11 +38,19 @@ struct Launch {
   /// Appends a field. The kernel's struct must list the same types in the same order.
   template <class T>
   void append(const T& value) {
-    const std::size_t at = (parameter_size_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
-    TILEWRIGHT_CHECK(at + sizeof(T) <= parameter_bytes_.size(), "kernel parameters exceed {} bytes",
-                     parameter_bytes_.size());
-    std::memcpy(parameter_bytes_.data() + at, &value, sizeof(T));
-    parameter_size_ = at + sizeof(T);
+    std::memcpy(parameter_bytes_.data() + reserve(sizeof(T), sizeof(T)), &value, sizeof(T));
+  }
+
+  /// Appends a tensor map, whose bytes come later, by set_tensor_map.
+  void append(TensorMapRequest request) {
+    TILEWRIGHT_CHECK(tensor_map_count_ < tensor_maps_.size(), "a kernel takes at most {} tensor maps",
+                     tensor_maps_.size());
+    request.parameter_offset = reserve(kTensorMapBytes, kTensorMapAlignment);
+    tensor_maps_[tensor_map_count_++] = request;
+  }
+  std::span<const TensorMapRequest> tensor_maps() const { return {tensor_maps_.data(), tensor_map_count_}; }
+  void set_tensor_map(const TensorMapRequest& request, std::span<const std::byte, kTensorMapBytes> encoded) {
+    std::memcpy(parameter_bytes_.data() + request.parameter_offset, encoded.data(), encoded.size());
   }
 
   /// Rounds the struct's size up to its alignment, as C++ does.
@@ -35,8 +59,18 @@ struct Launch {
   }
 
  private:
-  std::array<std::byte, 256> parameter_bytes_{};
+  std::size_t reserve(std::size_t bytes, std::size_t alignment) {
+    const std::size_t at = (parameter_size_ + alignment - 1) / alignment * alignment;
+    TILEWRIGHT_CHECK(at + bytes <= parameter_bytes_.size(), "kernel parameters exceed {} bytes",
+                     parameter_bytes_.size());
+    parameter_size_ = at + bytes;
+    return at;
+  }
+
+  alignas(kTensorMapAlignment) std::array<std::byte, 768> parameter_bytes_{};
   std::size_t parameter_size_ = 0;
+  std::array<TensorMapRequest, 4> tensor_maps_{};
+  std::size_t tensor_map_count_ = 0;
 };
 
 }  // namespace tilewright::plan

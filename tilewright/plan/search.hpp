@@ -14,4 +14,8 @@ std::vector<Design> simt_gemm_designs(const op::GemmDescription& description, co
 /// Designs of mma.sync for the description's types and math. Empty where no instruction multiplies them.
 std::vector<Design> sm80_gemm_designs(const op::GemmDescription& description, const Target& target);
 
+/// Designs of wgmma for the description's types and math. Empty where no instruction multiplies them, and for other
+/// targets than sm_90a.
+std::vector<Design> sm90_gemm_designs(const op::GemmDescription& description, const Target& target);
+
 }  // namespace tilewright::plan

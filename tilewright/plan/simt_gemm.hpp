@@ -33,6 +33,13 @@ struct SimtGemmPlan : GemmTile {
   bool operator==(const SimtGemmPlan&) const = default;
 };
 
+inline Support check_arguments(const SimtGemmPlan& plan, const op::Gemm& arguments) {
+  return check_extents(plan, arguments);
+}
+inline Launch launch(const SimtGemmPlan& plan, const op::Gemm& arguments) {
+  return launch_gemm(plan, plan.smem_bytes(), arguments);
+}
+
 /// The plan as the cost model sees it, on extents of the caller's problem.
 CostInput cost_input(const SimtGemmPlan& plan, const op::Gemm& arguments);
 

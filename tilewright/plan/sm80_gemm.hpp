@@ -46,6 +46,13 @@ struct Sm80GemmPlan : GemmTile {
   bool operator==(const Sm80GemmPlan&) const = default;
 };
 
+inline Support check_arguments(const Sm80GemmPlan& plan, const op::Gemm& arguments) {
+  return check_extents(plan, arguments);
+}
+inline Launch launch(const Sm80GemmPlan& plan, const op::Gemm& arguments) {
+  return launch_gemm(plan, plan.smem_bytes(), arguments);
+}
+
 /// The plan as the cost model sees it, on extents of the caller's problem.
 CostInput cost_input(const Sm80GemmPlan& plan, const op::Gemm& arguments);
 

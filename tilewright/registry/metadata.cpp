@@ -53,6 +53,7 @@ std::string to_json(const KernelMetadata& metadata) {
         {"instruction", math.shape},
         {"threadblock_shape", tile.threadblock_shape},
         {"warp_count", tile.warp_count},
+        {"cluster_shape", tile.cluster_shape},
         {"stages", tile.stages},
         {"raster_width", metadata.design.raster.width}}},
       {"epilogue",

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <numeric>
 #include <vector>
 
 #include "tilewright/base/text.hpp"
+#include "tools/cli/extents.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -63,12 +63,13 @@ plan::Design read_design(const op::GemmDescription& description, const Target& t
   plan::Design design;
   design.target = target;
   plan::TileDescription& tile = design.tile;
-  tile.threadblock_shape = parse_shape(options.tile, "--tile");
+  tile.threadblock_shape = parse_extents<3>(options.tile, "--tile");
   if (options.stages != 0) tile.stages = options.stages;
-  if (!options.warps.empty()) tile.warp_count = parse_shape(options.warps, "--warps");
+  if (!options.warps.empty()) tile.warp_count = parse_extents<3>(options.warps, "--warps");
+  if (!options.cluster.empty()) tile.cluster_shape = parse_extents<3>(options.cluster, "--cluster");
   if (options.swizzle != 0) design.raster.width = options.swizzle;
   plan::MathInstruction& math = tile.math_instruction;
-  if (!options.instruction.empty()) math.shape = parse_shape(options.instruction, "--instruction");
+  if (!options.instruction.empty()) math.shape = parse_extents<3>(options.instruction, "--instruction");
   math.op_class = parse_op_class(options, math.shape);
   math.element_a = description.a.element;
   math.element_b = description.b.element;
@@ -79,31 +80,16 @@ plan::Design read_design(const op::GemmDescription& description, const Target& t
 
 void refuse_lone_design_options(const KernelOptions& options) {
   const bool has_parts = options.stages != 0 || options.swizzle != 0 || !options.warps.empty() ||
-                         !options.instruction.empty() || !options.op_class.empty();
+                         !options.cluster.empty() || !options.instruction.empty() || !options.op_class.empty();
   if (has_parts && !options.has_design()) {
     throw InvalidArgument(
-        "--stages, --warps, --instruction, --op-class and --swizzle belong to a design: give --tile too");
+        "--stages, --warps, --cluster, --instruction, --op-class and --swizzle belong to a design: give --tile too");
   }
   if (options.has_design() && !options.kernel.empty())
     throw InvalidArgument("give either --kernel or --tile, not both");
 }
 
 }  // namespace
-
-std::array<int, 3> parse_shape(const std::string& text, const char* option) {
-  std::array<int, 3> shape{};
-  const std::vector<std::string> parts = split(text, 'x');
-  bool is_good = parts.size() == shape.size();
-  for (std::size_t i = 0; is_good && i < shape.size(); ++i) {
-    const char* end = parts[i].data() + parts[i].size();
-    const auto [stop, status] = std::from_chars(parts[i].data(), end, shape[i]);
-    is_good = status == std::errc() && stop == end && shape[i] > 0;
-  }
-  if (!is_good)
-    throw InvalidArgument(
-        fmt::format("{} is three positive numbers such as 128x128x8, got '{}'", option, printable(text, 60)));
-  return shape;
-}
 
 engine::Options engine_options(const KernelOptions& options) {
   engine::Options result = engine::Options::from_environment();

@@ -23,7 +23,4 @@ struct ChosenKernel {
 /// name: then with the nearest names.
 ChosenKernel choose_kernel(const engine::Engine& engine, const op::Gemm& gemm, const KernelOptions& options);
 
-/// "128x128x8" -> three positive integers. @throws InvalidArgument naming the option
-std::array<int, 3> parse_shape(const std::string& text, const char* option);
-
 }  // namespace tilewright::cli

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -16,6 +15,7 @@
 #include "tilewright/layout/expression.hpp"
 #include "tilewright/layout/function_table.hpp"
 #include "tools/cli/commands.hpp"
+#include "tools/cli/extents.hpp"
 #include "tools/cli/output_file.hpp"
 #include "tools/cli/wgmma_picture.hpp"
 
@@ -63,19 +63,6 @@ ComposedLayout drawable(const Value& value) {
   throw InvalidArgument(fmt::format("a layout can be drawn, not a {}: {}", kind_of(value), notation(value)));
 }
 
-std::array<int, 2> parse_extents(const std::string& text, const char* option) {
-  const std::vector<std::string> parts = split(text, 'x');
-  std::array<int, 2> extents{};
-  for (std::size_t i = 0; i < extents.size() && parts.size() == extents.size(); ++i) {
-    const char* end = parts[i].data() + parts[i].size();
-    const auto [stop, error] = std::from_chars(parts[i].data(), end, extents[i]);
-    if (error != std::errc() || stop != end) extents[i] = 0;
-  }
-  if (extents[0] < 1 || extents[1] < 1)
-    throw InvalidArgument(fmt::format("{} is two positive numbers, as in 8x16, got '{}'", option, printable(text, 40)));
-  return extents;
-}
-
 WgmmaOperand parse_operand(const std::string& text) {
   if (text != "a" && text != "b")
     throw InvalidArgument(fmt::format("--wgmma is 'a' or 'b' for each expression, got '{}'", printable(text, 40)));
@@ -91,7 +78,7 @@ Picture thread_values(const LayoutOptions& options, const Value& value, const st
   const auto* plain = std::get_if<layout::Layout>(&value);
   if (plain == nullptr)
     throw InvalidArgument(fmt::format("--tv draws a layout, not a {}: {}", kind_of(value), notation(value)));
-  const auto [rows, columns] = parse_extents(options.thread_values, "--tv");
+  const auto [rows, columns] = parse_extents<2>(options.thread_values, "--tv");
   return layout::thread_value_picture(*plain, rows, columns, title).value_or_throw();
 }
 
@@ -102,7 +89,7 @@ std::vector<Picture> pictures_of(const LayoutOptions& options, const Value& valu
   if (!operand.empty())
     return {wgmma_picture(layout, parse_operand(operand), element_bits(options, "--wgmma"), title).value_or_throw()};
   if (!options.tile.empty()) {
-    const auto [rows, columns] = parse_extents(options.tile, "--tile");
+    const auto [rows, columns] = parse_extents<2>(options.tile, "--tile");
     if (!options.whole_tiles) return {layout::tiled_picture(layout, rows, columns, title).value_or_throw()};
     return {layout::tile_picture(layout, {rows, columns, options.bits}, title).value_or_throw()};
   }

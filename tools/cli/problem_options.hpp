@@ -37,8 +37,9 @@ struct KernelOptions {
   std::string device = "auto";
   std::string target;  // empty: the device's
   std::string kernel;
-  std::string tile, warps, instruction, op_class;  // "128x128x8", "2x4x1", "16x8x16", "simt" or "tensor_op"
-  int stages = 0;                                  // 0: not given, and so is swizzle
+  std::string tile, warps, cluster, instruction;  // "128x128x8", "2x4x1", "2x1x1", "16x8x16"
+  std::string op_class;                           // "simt" or "tensor_op"
+  int stages = 0;                                 // 0: not given, and so is swizzle
   int swizzle = 0;
 
   bool has_design() const { return !tile.empty(); }

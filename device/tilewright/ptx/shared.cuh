@@ -1,5 +1,5 @@
-// Loads from shared memory: scalars by 32-bit address, and ldmatrix, which hands 8x8 matrices of 16-bit elements to a
-// warp in the order that mma takes.
+// Loads and stores of shared memory by 32-bit address: scalars, pairs, and ldmatrix and stmatrix, which move 8x8
+// matrices of 16-bit elements between it and a warp's registers in the order that mma takes.
 #pragma once
 
 #include "tilewright/types.cuh"
@@ -32,6 +32,26 @@ __device__ __forceinline__ void ldmatrix_x4(uint32_t (&matrix)[4], uint32_t row_
                  : "=r"(matrix[0]), "=r"(matrix[1]), "=r"(matrix[2]), "=r"(matrix[3])
                  : "r"(row_address)
                  : "memory");
+  }
+}
+
+/// Stores four matrices, each lane its pair of each, as ldmatrix_x4 would load them (sm_90).
+__device__ __forceinline__ void stmatrix_x4(uint32_t row_address, const uint32_t (&matrix)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared::cta.b16 [%0], {%1,%2,%3,%4};" ::"r"(row_address), "r"(matrix[0]),
+               "r"(matrix[1]), "r"(matrix[2]), "r"(matrix[3])
+               : "memory");
+}
+
+/// Stores two neighbouring elements at once.
+template <class Element>
+__device__ __forceinline__ void store_shared(uint32_t address, const Vector<Element, 2>& pair) {
+  if constexpr (sizeof(Element) == 4) {
+    const auto bits = __builtin_bit_cast(Vector<uint32_t, 2>, pair);
+    asm volatile("st.shared.v2.b32 [%0], {%1,%2};" ::"r"(address), "r"(bits.element[0]), "r"(bits.element[1])
+                 : "memory");
+  } else {
+    static_assert(sizeof(Element) == 1, "pairs of 1 or 4 bytes an element");
+    asm volatile("st.shared.b16 [%0], %1;" ::"r"(address), "h"(__builtin_bit_cast(uint16_t, pair)) : "memory");
   }
 }
 

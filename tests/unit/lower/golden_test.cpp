@@ -12,6 +12,7 @@
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/lower/cuda/simt_gemm.hpp"
 #include "tilewright/lower/cuda/sm80_gemm.hpp"
+#include "tilewright/lower/cuda/sm90_gemm.hpp"
 
 namespace tilewright::lower {
 namespace {
@@ -38,6 +39,14 @@ Golden tensor(std::string name, const op::GemmDescription& description, std::arr
   return {std::move(name), description, plan::tensor_design(description, instruction, tile, target)};
 }
 
+Golden wgmma(std::string name, const op::GemmDescription& description, const plan::Tile& tile,
+             std::array<int, 3> cluster) {
+  Golden golden =
+      tensor(std::move(name), description, {64, tile.shape[1], 32 / bytes(description.a.element)}, tile, plan::kSm90);
+  golden.design.tile.cluster_shape = cluster;
+  return golden;
+}
+
 std::vector<Golden> goldens() {
   using enum DType;
   using enum op::MathOperation;
@@ -54,6 +63,9 @@ std::vector<Golden> goldens() {
       tensor("fast_f32_column_major_output",
              plan::describe({f32, f32, f32, f32, multiply_add_fast_f32}, {kRow, kColumn, kRow, kColumn}), {16, 8, 8},
              {{64, 32, 16}, 3, {2, 1, 1}}),
+      wgmma("wgmma_bf16_mn_major", plan::describe({bf16, bf16, bf16, f32}, {kColumn, kRow, kRow, kRow}),
+            {{128, 64, 64}, 6, {8, 1, 1}}, {2, 1, 1}),
+      wgmma("wgmma_s8", plan::describe({s8, s8, s32, s32}), {{64, 32, 128}, 4, {4, 1, 1}}, {1, 1, 1}),
       {"simt_f32", simt, plan::simt_design(simt)},
   };
 }
@@ -61,6 +73,9 @@ std::vector<Golden> goldens() {
 std::string emit(const Golden& golden) {
   if (golden.design.tile.math_instruction.op_class == plan::OpClass::simt) {
     return cuda::lower(plan::plan_simt_gemm(golden.description, golden.design).value_or_throw(), golden.name);
+  }
+  if (golden.design.tile.math_instruction.shape[0] == 64) {
+    return cuda::lower(plan::plan_sm90_gemm(golden.description, golden.design).value_or_throw(), golden.name);
   }
   return cuda::lower(plan::plan_sm80_gemm(golden.description, golden.design).value_or_throw(), golden.name);
 }

@@ -56,9 +56,10 @@ INSTANTIATE_TEST_SUITE_P(
             "HugeK", [](Design& d) { d.tile.threadblock_shape[2] = kHuge; },
             "threadblock shape k must be from 1 to 1024, got 2147483647"),
         bad_design(
-            "ThreeWarps", [](Design& d) { d.tile.warp_count[0] = 3; }, "warp count m must be a power of two, got 3"),
+            "ThreeWarps", [](Design& d) { d.tile.warp_count[0] = 3; },
+            "threadblock shape m 128 is not divisible by warp count m 3"),
         bad_design(
-            "NoWarps", [](Design& d) { d.tile.warp_count[1] = 0; }, "warp count n must be a power of two, got 0"),
+            "NoWarps", [](Design& d) { d.tile.warp_count[1] = 0; }, "warp count n must be at least 1, got 0"),
         bad_design(
             "WarpsAlongK", [](Design& d) { d.tile.warp_count[2] = 2; },
             "warp count k must be 1, got 2: warps do not split K"),
@@ -347,9 +348,34 @@ TEST(LaunchParameters, EveryFieldIsAtAMultipleOfItsSize) {
   launch.append(std::uint8_t{5});
   launch.finish();
   EXPECT_EQ(launch.parameters().size(), 32U);
-  for (int i = 0; i < 28; ++i) launch.append(std::uint64_t{0});
-  EXPECT_EQ(launch.parameters().size(), 256U);
+  for (int i = 0; i < 92; ++i) launch.append(std::uint64_t{0});
+  EXPECT_EQ(launch.parameters().size(), 768U);
   EXPECT_THROW(launch.append(std::uint8_t{0}), InternalError);
+}
+
+TEST(LaunchParameters, TensorMapsLieAtMultiplesOf64AndAreFilledInLater) {
+  Launch launch;
+  launch.append(std::uint32_t{1});
+  launch.append(TensorMapRequest{.element = DType::f16, .address = 256});
+  launch.append(std::uint32_t{2});
+  ASSERT_EQ(launch.tensor_maps().size(), 1U);
+  const TensorMapRequest& request = launch.tensor_maps().front();
+  EXPECT_EQ(request.parameter_offset, 64U);
+  std::array<std::byte, kTensorMapBytes> encoded{};
+  encoded.back() = std::byte{7};
+  launch.set_tensor_map(request, encoded);
+  EXPECT_EQ(launch.parameters()[64 + 127], std::byte{7});
+  EXPECT_EQ(launch.parameters()[64 + 128], std::byte{2});
+}
+
+TEST(PlainWarps, ArePowersOfTwoWithoutClusters) {
+  TileDescription tile;
+  EXPECT_TRUE(check_plain_warps(tile));
+  tile.warp_count = {3, 1, 1};
+  EXPECT_EQ(check_plain_warps(tile).reason(), "warp count m must be a power of two, got 3");
+  tile.warp_count = {2, 1, 1};
+  tile.cluster_shape = {2, 1, 1};
+  EXPECT_EQ(check_plain_warps(tile).reason(), "clusters are of the sm90 families, got 2x1x1");
 }
 
 TEST(Names, OfADesignSayEveryNumber) {

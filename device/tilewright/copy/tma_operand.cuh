@@ -1,0 +1,43 @@
+// One operand's tile from global to shared memory by TMA, box after box; shared among the CTAs of a cluster that need
+// it.
+#pragma once
+
+#include "tilewright/ptx/tma.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// Operand: kIsKMajor, kBoxes, kShares (CTAs that need the same tile: each loads its share of every box for all), and
+/// from one box and from one share to the next: kBoxContiguous, kBoxStrided, kBoxBytes, kShareContiguous, ...
+template <class Operand>
+class TmaOperand {
+ public:
+  /// `share` is the one that this CTA loads, `ctas` the mask of those that need it.
+  __device__ __forceinline__ TmaOperand(const ptx::TensorMap& map, int share, uint16_t ctas)
+      : map_(map), share_(share), ctas_(ctas) {}
+
+  /// Begins this CTA's part of the tile at (mn, k) of `batch`.
+  __device__ __forceinline__ void load(uint32_t to, uint32_t barrier, int mn, int k, int batch) const {
+    const int contiguous = (Operand::kIsKMajor ? k : mn) + share_ * Operand::kShareContiguous;
+    const int strided = (Operand::kIsKMajor ? mn : k) + share_ * Operand::kShareStrided;
+    const uint32_t part = to + share_ * Operand::kShareBytes;
+#pragma unroll
+    for (int box = 0; box < Operand::kBoxes; ++box) {
+      const uint32_t at = part + box * Operand::kBoxBytes;
+      const int x = contiguous + box * Operand::kBoxContiguous;
+      const int y = strided + box * Operand::kBoxStrided;
+      if constexpr (Operand::kShares > 1) {
+        ptx::tma_load_multicast(at, map_, barrier, ctas_, x, y, batch);
+      } else {
+        ptx::tma_load(at, map_, barrier, x, y, batch);
+      }
+    }
+  }
+
+ private:
+  const ptx::TensorMap& map_;
+  int share_;
+  uint16_t ctas_;
+};
+
+}  // namespace tilewright

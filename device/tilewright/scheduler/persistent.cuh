@@ -1,0 +1,51 @@
+// The tiles of D that one CTA of a persistent grid computes, one after another.
+#pragma once
+
+#include "tilewright/scheduler/raster.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// Origin of a tile: its first row and column of D, and its batch.
+struct TileOrigin {
+  int m, n, batch;
+};
+
+/// Clusters of kClusterM x kClusterN CTAs take cluster tiles in turn; a cluster tile is that many tiles. CTAs are
+/// numbered along M first within a cluster. Plan: kTileM, kTileN, kClusterM, kClusterN, kRasterWidth.
+template <class Plan>
+class PersistentTiles {
+  static constexpr int kClusterSize = Plan::kClusterM * Plan::kClusterN;
+
+ public:
+  /// `cluster_tiles_m` x `cluster_tiles_n` cluster tiles for each of `batches`; `rank` of this CTA in its cluster.
+  __device__ __forceinline__ PersistentTiles(int cluster_tiles_m, int cluster_tiles_n, int batches, uint32_t rank)
+      : tiles_m_(cluster_tiles_m),
+        tiles_n_(cluster_tiles_n),
+        per_batch_(cluster_tiles_m * cluster_tiles_n),
+        end_(per_batch_ * batches),
+        next_(static_cast<int>(blockIdx.x) / kClusterSize),
+        step_(static_cast<int>(gridDim.x) / kClusterSize),
+        cta_m_(static_cast<int>(rank) % Plan::kClusterM),
+        cta_n_(static_cast<int>(rank) / Plan::kClusterM) {}
+
+  /// False when there is none left; else where the next tile begins, which may lie outside D at its far edges.
+  __device__ __forceinline__ bool next(TileOrigin& tile) {
+    if (next_ >= end_) return false;
+    tile.batch = next_ / per_batch_;
+    const TileCoordinate at = raster<Plan::kRasterWidth>(next_ - tile.batch * per_batch_, tiles_m_, tiles_n_);
+    tile.m = (at.m * Plan::kClusterM + cta_m_) * Plan::kTileM;
+    tile.n = (at.n * Plan::kClusterN + cta_n_) * Plan::kTileN;
+    next_ += step_;
+    return true;
+  }
+  __device__ __forceinline__ void skip() { next_ += step_; }
+
+ private:
+  int tiles_m_, tiles_n_;
+  int per_batch_, end_;
+  int next_, step_;
+  int cta_m_, cta_n_;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,146 @@
+// sm90_gemm's plans: the integers of known designs, launches, and what is refused.
+#include "tilewright/plan/sm90_gemm.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/unit/plan/gemm_cases.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+constexpr Tile kLarge{{128, 256, 64}, 4, {8, 1, 1}};
+
+Design design_of(const op::GemmDescription& description, std::array<int, 3> cluster = {2, 1, 1},
+                 const Tile& tile = kLarge, const Target& target = kSm90) {
+  const bool is_transposed = description.d.layout == kColumn;
+  const int n = tile.shape[is_transposed ? 0 : 1];
+  Design design = tensor_design(description, {64, n, 32 / bytes(description.a.element)}, tile, target);
+  design.tile.cluster_shape = cluster;
+  return design;
+}
+
+Sm90GemmPlan planned(const op::GemmDescription& description, const Design& design) {
+  Result<Sm90GemmPlan> plan = plan_sm90_gemm(description, design);
+  EXPECT_TRUE(plan) << (plan ? "" : plan.reason());
+  return *std::move(plan);
+}
+
+std::string refusal(const op::GemmDescription& description, const Design& design) {
+  const Result<Sm90GemmPlan> plan = plan_sm90_gemm(description, design);
+  return plan ? "none" : plan.reason();
+}
+
+TEST(Sm90Gemm, PinsTheIntegersOfF16AlongK) {
+  const op::GemmDescription description = describe_f16();
+  const Sm90GemmPlan plan = planned(description, design_of(description));
+  EXPECT_EQ(plan.atom->name, "wgmma_k16_f32_f16_f16_ss");
+  EXPECT_EQ(plan.consumers(), 2);
+  EXPECT_EQ(plan.threads(), 384);
+  EXPECT_EQ(plan.a.tile_bytes(), 128 * 64 * 2);
+  EXPECT_EQ(plan.a.boxes, 1);
+  EXPECT_EQ(plan.a.shares, 1);
+  EXPECT_EQ(plan.a.map.box_dim, (std::vector<std::int64_t>{64, 128, 1}));
+  EXPECT_EQ(arch::encode(plan.a.wgmma.descriptor), 0x4000004000010000U);
+  EXPECT_EQ(to_string(plan.a.wgmma.offset), "(2,4):(512,2)");
+  // Two CTAs along M share B: each loads half of its columns.
+  EXPECT_EQ(plan.b.shares, 2);
+  EXPECT_EQ(plan.b.map.box_dim, (std::vector<std::int64_t>{64, 128, 1}));
+  EXPECT_EQ(plan.b.share, (TmaStep{0, 128, 128 * 128}));
+  EXPECT_EQ(plan.chunk_columns, 64);
+  EXPECT_EQ(plan.smem_bytes(), 4 * (16384 + 32768) + 2 * 2 * 8192 + 2 * 4 * 8);
+  EXPECT_EQ(plan.producer_registers, 40);
+  EXPECT_EQ(plan.consumer_registers, 232);
+}
+
+TEST(Sm90Gemm, OperandsAlongMnAreWideBoxesOfAllK) {
+  const op::GemmDescription description = describe_f16({kColumn, kRow, kRow, kRow});
+  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}));
+  EXPECT_EQ(plan.b.boxes, 4);
+  EXPECT_EQ(plan.b.map.box_dim, (std::vector<std::int64_t>{64, 64, 1}));
+  EXPECT_EQ(plan.b.box, (TmaStep{64, 0, 64 * 128}));
+  EXPECT_EQ(arch::encode(plan.b.wgmma.descriptor), 0x4000004002000000U);  // LBO 8192, SBO 1024
+  EXPECT_EQ(to_string(plan.b.wgmma.offset), "(1,4):(0,128)");
+  EXPECT_EQ(to_string(plan.a.wgmma.offset), "(2,4):(512,128)");
+}
+
+TEST(Sm90Gemm, WhatSpansTwoSwizzleWidthsStepsAsALayout) {
+  const op::GemmDescription description = describe_f16();
+  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 128, 128}, 3, {8, 1, 1}}));
+  EXPECT_EQ(plan.a.boxes, 2);
+  EXPECT_EQ(plan.a.box, (TmaStep{64, 0, 128 * 128}));
+  EXPECT_EQ(to_string(plan.a.wgmma.offset), "(2,(4,2)):(512,(2,1024))");
+}
+
+TEST(Sm90Gemm, AColumnMajorOutputIsTheTransposedProblem) {
+  const op::GemmDescription description = describe_f16({kRow, kColumn, kRow, kColumn});
+  const Design design = design_of(description, {1, 2, 1}, {{256, 128, 64}, 4, {1, 8, 1}});
+  const Sm90GemmPlan plan = planned(description, design);
+  EXPECT_TRUE(plan.is_transposed);
+  EXPECT_EQ(plan.tile, (TileShape{128, 256, 64}));
+  EXPECT_EQ(plan.cluster_m, 2);
+  EXPECT_EQ(plan.cluster_n, 1);
+}
+
+TEST(Sm90Gemm, ALaunchIsAPersistentGridWithThreeTensorMaps) {
+  const op::GemmDescription description = describe_f16();
+  const Sm90GemmPlan plan = planned(description, design_of(description));
+  op::Gemm gemm;
+  gemm.a = op::matrix(std::uint64_t{1} << 20, DType::f16, 1000, 520, kRow);
+  gemm.b = op::matrix(std::uint64_t{2} << 20, DType::f16, 520, 2048, kColumn);
+  gemm.c = op::matrix(std::uint64_t{3} << 20, DType::f16, 1000, 2048, kRow);
+  gemm.d = op::matrix(std::uint64_t{4} << 20, DType::f16, 1000, 2048, kRow);
+  gemm.accumulator = DType::f32;
+  gemm.epilogue = description.epilogue;
+  ASSERT_TRUE(check_arguments(plan, gemm));
+  const Launch launched = launch(plan, gemm);
+  EXPECT_EQ(launched.grid[0], 2U * 4 * 8);  // 4 x 8 clusters of two CTAs
+  EXPECT_EQ(launched.block[0], 384U);
+  EXPECT_EQ(launched.cluster[0], 2U);
+  ASSERT_EQ(launched.tensor_maps().size(), 3U);
+  const TensorMapRequest& a = launched.tensor_maps()[0];
+  EXPECT_EQ(a.extents, (std::array<std::int64_t, 3>{520, 1000, 1}));
+  EXPECT_EQ(a.strides, (std::array<std::int64_t, 2>{1040, 1040000}));
+  EXPECT_EQ(a.box, (std::array<std::int64_t, 3>{64, 128, 1}));
+  EXPECT_EQ(a.swizzle_bytes, 128);
+  EXPECT_EQ(launched.tensor_maps()[2].parameter_offset, 256U);
+  EXPECT_EQ(launched.parameters().size(), 448U);  // three maps, C, seven integers, two scalars; a multiple of 64
+  std::int32_t m = 0;
+  std::memcpy(&m, launched.parameters().data() + 384 + 24, sizeof m);
+  EXPECT_EQ(m, 1000);
+
+  gemm.alpha = 0;
+  EXPECT_EQ(check_arguments(plan, gemm).reason(), "needs a product to sum: k is 520, alpha 0");
+}
+
+TEST(Sm90Gemm, RefusesWithTheNumber) {
+  const op::GemmDescription f16 = describe_f16();
+  EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, kLarge, kSm80)), "wgmma needs sm_90a, the target is sm_80");
+  const op::GemmDescription loose = describe_f16({}, 8);
+  EXPECT_EQ(refusal(loose, design_of(loose)), "A is aligned to 8 bytes, TMA needs 16");
+  EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{128, 256, 64}, 4, {6, 1, 1}})),
+            "threadblock shape m 128 is not divisible by warp count m 6");
+  EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{128, 256, 64}, 4, {2, 1, 1}})),
+            "warps that multiply must be 4, 8 or 12 along m, got 2x1");
+  EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{64, 256, 64}, 4, {8, 1, 1}})),
+            "threadblock shape m 64 is not divisible by the 128 rows of 2 warpgroups");
+  EXPECT_EQ(refusal(f16, design_of(f16, {4, 4, 1})), "a cluster has at most 8 CTAs, got 4x4");
+  EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{256, 256, 64}, 2, {8, 1, 1}})),
+            "a tile of 256x256 over 2 warpgroups needs about 296 registers a thread, of 232");
+  EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{128, 256, 64}, 5, {8, 1, 1}})),
+            "needs 278608 bytes of shared memory, more than the 232448 of a CTA on sm_90a");
+}
+
+TEST(Sm90Gemm, WordsAndBytesAreReadAlongKOnly) {
+  const TypeCase tf32{DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32};
+  const op::GemmDescription along_k = describe(tf32);
+  const Sm90GemmPlan plan = planned(along_k, design_of(along_k, {1, 1, 1}, {{128, 256, 32}, 4, {8, 1, 1}}));
+  EXPECT_EQ(plan.atom->k, 8);
+  EXPECT_EQ(plan.chunk_columns, 32);
+  const op::GemmDescription along_m = describe(tf32, {kColumn, kColumn, kRow, kRow});
+  EXPECT_NE(refusal(along_m, design_of(along_m, {1, 1, 1}, {{128, 256, 32}, 4, {8, 1, 1}})), "none");
+}
+
+}  // namespace
+}  // namespace tilewright::plan

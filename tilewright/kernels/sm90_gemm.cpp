@@ -1,0 +1,31 @@
+#include "tilewright/plan/sm90_gemm.hpp"
+
+#include "tilewright/kernels/list.hpp"
+#include "tilewright/kernels/planned_gemm.hpp"
+#include "tilewright/lower/cuda/sm90_gemm.hpp"
+#include "tilewright/plan/search.hpp"
+
+namespace tilewright::kernels {
+namespace {
+
+struct Sm90GemmFamily {
+  using Plan = plan::Sm90GemmPlan;
+  static constexpr const char* kName = "sm90_gemm";
+  static constexpr const char* kNoDesign = "wgmma of sm_90a multiplies f16, bf16, tf32, s8 and u8";
+
+  static std::vector<plan::Design> designs(const op::GemmDescription& description, const Target& target) {
+    return plan::sm90_gemm_designs(description, target);
+  }
+  static Result<Plan> plan(const op::GemmDescription& description, const plan::Design& design) {
+    return plan::plan_sm90_gemm(description, design);
+  }
+  static std::string lower(const Plan& plan, std::string_view symbol) { return lower::cuda::lower(plan, symbol); }
+};
+
+}  // namespace
+
+std::unique_ptr<registry::Provider> make_sm90_gemm_provider() {
+  return std::make_unique<PlannedGemmProvider<Sm90GemmFamily>>();
+}
+
+}  // namespace tilewright::kernels

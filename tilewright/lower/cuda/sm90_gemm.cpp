@@ -1,0 +1,75 @@
+#include "tilewright/lower/cuda/sm90_gemm.hpp"
+
+#include "tilewright/layout/index_code.hpp"
+#include "tilewright/lower/cuda/epilogue.hpp"
+#include "tilewright/lower/cuda/gemm.hpp"
+#include "tilewright/lower/cuda/wgmma.hpp"
+
+namespace tilewright::lower::cuda {
+namespace {
+
+void write_step(SourceWriter& out, std::string_view what, const plan::TmaStep& step) {
+  out.line("static constexpr int k{0}Contiguous = {1}, k{0}Strided = {2}, k{0}Bytes = {3};", what, step.contiguous,
+           step.strided, step.smem_bytes);
+}
+
+void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& operand) {
+  out.line("struct Operand{} {{  // {}", role, layout::to_string(operand.smem)).indent();
+  out.line("static constexpr bool kIsKMajor = {};", operand.major == arch::Major::k);
+  out.line("static constexpr int kTileBytes = {}, kBoxes = {}, kShares = {};", operand.tile_bytes(), operand.boxes,
+           operand.shares);
+  write_step(out, "Box", operand.box);
+  write_step(out, "Share", operand.share);
+  out.line("// {}", arch::to_string(operand.wgmma.descriptor));
+  out.line("static constexpr tilewright::uint64_t kDescriptor = {:#018x};", arch::encode(operand.wgmma.descriptor));
+  out.line("// {}", layout::to_string(operand.wgmma.offset));
+  out.line("static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {{")
+      .indent();
+  out.line("return {};", layout::index_code(operand.wgmma.offset, {"mn", "k"}));
+  out.dedent().line("}}");
+  out.dedent().line("}};");
+}
+
+void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
+  const op::GemmDescription& operands = plan.operands;
+  out.line("using ElementC = {};", cuda_name(operands.c.element));
+  out.line("using ElementD = {};", cuda_name(operands.d.element));
+  out.line("static constexpr bool kCIsRowMajor = {};", operands.c.layout == op::MatrixLayout::row_major);
+  out.line("static constexpr bool kAccumulatesInHalf = {};", operands.accumulator == DType::f16);
+  out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", plan.tile.m, plan.tile.n, plan.tile.k);
+  out.line("static constexpr int kConsumers = {}, kStages = {};", plan.consumers(), plan.stages);
+  out.line("static constexpr int kClusterM = {}, kClusterN = {}, kRasterWidth = {};", plan.cluster_m, plan.cluster_n,
+           plan.raster_width);
+  out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {};", plan.producer_registers,
+           plan.consumer_registers);
+  out.line("static constexpr int kChunkColumns = {}, kOutputBuffers = {};", plan.chunk_columns, plan.output_buffers);
+}
+
+}  // namespace
+
+std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
+  SourceWriter out;
+  out.line("#include \"tilewright/gemm/sm90_gemm.cuh\"");
+  out.line("#include \"tilewright/numeric/functions.cuh\"");
+  out.blank();
+  out.line("struct Plan {{").indent();
+  write_operand(out, 'A', plan.a);
+  write_operand(out, 'B', plan.b);
+  write_wgmma(out, *plan.atom, plan.tile.n, plan.a.major, plan.b.major);
+  write_constants(out, plan);
+  out.dedent().line("}};");
+  out.blank();
+  write_epilogue(out, plan.operands.epilogue);
+  out.blank();
+  const std::string cluster =
+      plan.cluster_size() > 1 ? fmt::format("__cluster_dims__({}) ", plan.cluster_size()) : std::string();
+  out.line("extern \"C\" __global__ void {}__launch_bounds__({}, 1)", cluster, plan.threads());
+  out.line("{}(const __grid_constant__ tilewright::Sm90GemmParameters<Epilogue::Scalars> parameters) {{", symbol)
+      .indent();
+  out.line("static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == {});", plan.smem_bytes());
+  out.line("tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();");
+  out.dedent().line("}}");
+  return std::move(out).take();
+}
+
+}  // namespace tilewright::lower::cuda

@@ -1,0 +1,305 @@
+#include "tilewright/plan/sm90_gemm.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/layout/algebra.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+constexpr int kTmaBytes = 16;      // what TMA's addresses and strides are multiples of
+constexpr int kAtomM = 64;         // rows of one wgmma
+constexpr int kMaxConsumers = 3;   // beside the producer: 512 threads of 128 registers
+constexpr int kMaxRowBytes = 128;  // of a box of D: the widest swizzle
+constexpr int kMbarrierBytes = 8;
+constexpr int kAddressRegisters = 40;  // beside accumulators; from ptxas -v of this family
+
+std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+DType multiplied_type(DType element, op::MathOperation math) {
+  return math == op::MathOperation::multiply_add_tf32 ? DType::tf32 : element;
+}
+
+Result<const arch::WgmmaAtom*> find_atom(const op::GemmDescription& operands, const Design& design) {
+  if (design.target.sm != 90 || !design.target.arch_specific) {
+    return refuse("wgmma needs sm_90a, the target is {}", design.target.name());
+  }
+  const DType a = multiplied_type(operands.a.element, operands.math);
+  const DType b = multiplied_type(operands.b.element, operands.math);
+  const arch::WgmmaAtom* atom = arch::find_wgmma_atom(a, b, operands.accumulator, arch::OperandSource::shared_memory);
+  if (atom == nullptr) {
+    return refuse("no wgmma of {} and {} accumulating in {}; there is: {}", name(a), name(b),
+                  name(operands.accumulator), arch::known_wgmma(a, b));
+  }
+  return atom;
+}
+
+/// The one stride of a layout of instructions or CTAs: 0 where there is one, refused where no one step leads along.
+Result<TmaStep> step_of(char role, const layout::Layout& coordinates, const layout::Layout& offsets, int bits) {
+  const layout::Layout along = layout::coalesce(coordinates);
+  const layout::Layout to = layout::coalesce(offsets);
+  TmaStep step;
+  if (layout::size(along) == 1) return step;
+  if (!along.stride().is_leaf() || !to.stride().is_leaf()) {
+    return refuse("{} takes boxes at {}, which no one step leads along", role, layout::to_string(along));
+  }
+  (along.stride().basis()[0] == 0 ? step.contiguous : step.strided) = along.stride().basis_value();
+  step.smem_bytes = to.stride().value() * bits / 8;
+  return step;
+}
+
+/// `role` is A or B, `shares` the CTAs of a cluster that need the same tile.
+Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tensor, DType multiplied, arch::Major major,
+                                    int tile_mn, int tile_k, int shares) {
+  const int element_bits = bits(tensor.element);
+  if (tensor.alignment * element_bits / 8 < kTmaBytes) {
+    return refuse("{} is aligned to {} bytes, TMA needs {}", role, tensor.alignment * element_bits / 8, kTmaBytes);
+  }
+  TmaOperandPlan operand;
+  operand.element = multiplied;
+  operand.major = major;
+  operand.mn = tile_mn;
+  operand.k = tile_k;
+  operand.shares = shares;
+  const Result<arch::SwizzleMode> mode = arch::widest_swizzle(major, element_bits, tile_mn, tile_k);
+  if (!mode) return refuse("{}: {}", role, mode.reason());
+  Result<layout::ComposedLayout> smem = arch::smem_tile({major, *mode, element_bits, tile_mn, tile_k});
+  if (!smem) return refuse("{}: {}", role, smem.reason());
+  operand.smem = *std::move(smem);
+
+  // A tensor of two tiles each way stands for all: a launch puts its own extents and strides in the map.
+  const std::int64_t mn = 2 * tile_mn;
+  const std::int64_t k = 2 * tile_k;
+  const layout::IntTuple stride =
+      major == arch::Major::k ? layout::IntTuple{k, 1, mn * k} : layout::IntTuple{1, mn, mn * k};
+  Result<arch::TmaCopy> copy = arch::make_tma_copy({.global = layout::Layout({mn, k, 2}, stride),
+                                                    .element_bits = element_bits,
+                                                    .smem = operand.smem,
+                                                    .tile = {tile_mn, tile_k},
+                                                    .multicast = shares});
+  if (!copy) return refuse("{}: {}", role, copy.reason());
+  operand.map = copy->map;
+  operand.boxes = static_cast<int>(arch::box_count(*copy));
+  const Result<TmaStep> box = step_of(role, copy->box_coordinate, copy->box_offset, element_bits);
+  if (!box) return box.refusal();
+  operand.box = *box;
+  const Result<TmaStep> share = step_of(role, copy->slice_coordinate, copy->slice_offset, element_bits);
+  if (!share) return share.refusal();
+  operand.share = *share;
+  return operand;
+}
+
+Support check_cluster(const std::array<int, 3>& cluster) {
+  constexpr int kMaxCtas = 8;  // portable: CUDA C++ Programming Guide, "Thread Block Clusters"
+  const auto [m, n, k] = cluster;
+  if (k != 1) return refuse("cluster shape k must be 1, got {}", k);
+  for (const auto& [what, value] : {std::pair{'m', m}, {'n', n}}) {
+    if (value < 1 || value > kMaxCtas)
+      return refuse("cluster shape {} must be from 1 to {}, got {}", what, kMaxCtas, value);
+  }
+  if (m * n > kMaxCtas) return refuse("a cluster has at most {} CTAs, got {}x{}", kMaxCtas, m, n);
+  return {};
+}
+
+Support check_warps(const GemmTile& tile) {
+  if (tile.warps_n != 1 || tile.warps_m % 4 != 0 || tile.warps_m / 4 > kMaxConsumers) {
+    return refuse("warps that multiply must be 4, 8 or 12 along m, got {}x{}", tile.warps_m, tile.warps_n);
+  }
+  if (const int rows = kAtomM * tile.warps_m / 4; tile.tile.m % rows != 0) {
+    return refuse("threadblock shape m {} is not divisible by the {} rows of {} warpgroups", tile.tile.m, rows,
+                  tile.warps_m / 4);
+  }
+  return {};
+}
+
+/// The widest box of D whose rows divide the tile's.
+Result<int> plan_chunk(const GemmTile& tile) {
+  const op::TensorDescription& d = tile.operands.d;
+  const int element_bytes = bytes(d.element);
+  if (d.alignment * element_bytes < kTmaBytes) {
+    return refuse("D is aligned to {} bytes, TMA needs {}", d.alignment * element_bytes, kTmaBytes);
+  }
+  const int smallest = std::max(kTmaBytes, 16 * (element_bytes == 2 ? 2 : 1)) / element_bytes;
+  for (int columns = kMaxRowBytes / element_bytes; columns >= smallest; columns /= 2) {
+    if (tile.tile.n % columns == 0) return columns;
+  }
+  return refuse("threadblock shape n {} is not divisible by {}, the fewest columns of D that are stored at once",
+                tile.tile.n, smallest);
+}
+
+/// Registers that setmaxnreg leaves a thread of the producer and of a consumer, in multiples of 8. The sum over all
+/// threads stays within the 64 K of an SM.
+struct RegisterSplit {
+  int producer, consumer;
+};
+RegisterSplit split_registers(int consumers) {
+  return consumers == 3 ? RegisterSplit{32, 160} : RegisterSplit{40, 232};
+}
+
+Support check_registers(const Sm90GemmPlan& plan) {
+  const int accumulators = plan.tile.m * plan.tile.n / (128 * plan.consumers());
+  if (accumulators + kAddressRegisters > plan.consumer_registers) {
+    return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", plan.tile.m,
+                  plan.tile.n, plan.consumers(), accumulators + kAddressRegisters, plan.consumer_registers);
+  }
+  return {};
+}
+
+std::int64_t leading_dimension(const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; }
+
+/// The tensor map of a matrix of `contiguous` x `strided` elements. One row may lie anywhere: its distance to the next
+/// is not read, and need only be one that tensor maps may have.
+TensorMapRequest request(DType element, const op::Tensor& tensor, std::int64_t contiguous, std::int64_t strided,
+                         const std::array<std::int64_t, 3>& box, int swizzle_bytes) {
+  const std::int64_t ld = strided == 1 ? contiguous : leading_dimension(tensor);
+  const std::int64_t row_bytes = ceil_div(ld * bits(element) / 8, kTmaBytes) * kTmaBytes;
+  return {.element = element,
+          .address = tensor.address,
+          .extents = {contiguous, strided, 1},
+          .strides = {row_bytes, row_bytes * strided},
+          .box = box,
+          .swizzle_bytes = swizzle_bytes};
+}
+
+/// The operands of the problem as computed, and how they lie.
+struct View {
+  const op::Tensor& a;
+  const op::Tensor& b;
+  std::int64_t m, n, k;
+};
+View view(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+  return plan.is_transposed ? View{arguments.b, arguments.a, arguments.n(), arguments.m(), arguments.k()}
+                            : View{arguments.a, arguments.b, arguments.m(), arguments.n(), arguments.k()};
+}
+
+TensorMapRequest operand_map(const TmaOperandPlan& operand, const op::Tensor& tensor, std::int64_t mn, std::int64_t k) {
+  const bool is_k_major = operand.major == arch::Major::k;
+  const arch::TensorMap& map = operand.map;
+  return request(operand.element, tensor, is_k_major ? k : mn, is_k_major ? mn : k, {map.box_dim[0], map.box_dim[1], 1},
+                 map.swizzle == arch::SwizzleMode::none ? 0 : arch::width_bytes(map.swizzle));
+}
+
+}  // namespace
+
+int Sm90GemmPlan::chunk_bytes() const { return kAtomM * chunk_columns * bytes(operands.d.element); }
+
+int Sm90GemmPlan::smem_bytes() const {
+  return stages * stage_bytes() + consumers() * output_buffers * chunk_bytes() + 2 * stages * kMbarrierBytes;
+}
+
+CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+  CostInput input = tile_cost(plan, arguments);
+  input.threads = plan.threads();
+  input.registers = arch::limits(plan.target).registers_per_sm / plan.threads() / 8 * 8;
+  input.smem_bytes = plan.smem_bytes();
+  input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a);
+  input.multiply_issue_share = 0;
+  // Each instruction reads its rows of A and all of B.
+  const int instructions_m = plan.tile.m / kAtomM;
+  input.smem_bytes_per_k = instructions_m * (kAtomM + plan.tile.n) * bits(plan.atom->a) / 8.0;
+  input.multicast_a = plan.cluster_n;
+  input.multicast_b = plan.cluster_m;
+  return input;
+}
+
+Support check_arguments(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+  if (const Support fits = check_extents(plan, arguments); !fits) return fits;
+  if (!op::reads_product(arguments) || arguments.k() == 0) {
+    return refuse("needs a product to sum: k is {}, alpha {}", arguments.k(), arguments.alpha);
+  }
+  constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // bytes, cuTensorMapEncodeTiled
+  for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.d}) {
+    const std::int64_t row_bytes = leading_dimension(*tensor) * bits(tensor->dtype) / 8;
+    if (row_bytes >= kMaxStride)
+      return refuse("rows are {} bytes apart, TMA reaches less than {}", row_bytes, kMaxStride);
+  }
+  return {};
+}
+
+Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+  const View problem = view(plan, arguments);
+  const bool reads_source = op::reads_source(arguments);
+  const std::int64_t tiles_m = ceil_div(problem.m, std::int64_t{plan.tile.m} * plan.cluster_m);
+  const std::int64_t tiles_n = ceil_div(problem.n, std::int64_t{plan.tile.n} * plan.cluster_n);
+  const int clusters = arch::limits(plan.target).sm_count / plan.cluster_size();
+
+  Launch launch;
+  launch.grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(tiles_m * tiles_n, clusters) * plan.cluster_size()),
+                 1, 1};
+  launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
+  launch.cluster = {static_cast<std::uint32_t>(plan.cluster_size()), 1, 1};
+  launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());
+  launch.append(operand_map(plan.a, problem.a, problem.m, problem.k));
+  launch.append(operand_map(plan.b, problem.b, problem.n, problem.k));
+  const DType d = plan.operands.d.element;
+  launch.append(
+      request(d, arguments.d, problem.n, problem.m, {plan.chunk_columns, kAtomM, 1}, plan.chunk_columns * bytes(d)));
+  launch.append(reads_source ? arguments.c.address : std::uint64_t{0});
+  launch.append(reads_source ? leading_dimension(arguments.c) : std::int64_t{0});
+  launch.append(std::int64_t{0});  // from one batch of C to the next
+  launch.append(static_cast<std::int32_t>(problem.m));
+  launch.append(static_cast<std::int32_t>(problem.n));
+  launch.append(static_cast<std::int32_t>(problem.k));
+  launch.append(std::int32_t{1});  // batches
+  launch.append(static_cast<std::int32_t>(tiles_m));
+  launch.append(static_cast<std::int32_t>(tiles_n));
+  append_scalars(launch, arguments);
+  launch.finish(kTensorMapAlignment);
+  return launch;
+}
+
+Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, const Design& design) {
+  const MathInstruction& instruction = design.tile.math_instruction;
+  if (const Support fits = check_instruction(description, instruction, OpClass::tensor_op); !fits) {
+    return refuse("{}", fits.reason());
+  }
+  const Result<GemmTile> tile = plan_gemm_tile(description, design);
+  if (!tile) return tile.refusal();
+  Sm90GemmPlan plan;
+  static_cast<GemmTile&>(plan) = *tile;
+  plan.target = design.target;
+  const Result<const arch::WgmmaAtom*> atom = find_atom(plan.operands, design);
+  if (!atom) return atom.refusal();
+  plan.atom = *atom;
+  if (const Support fits = arch::supports_n(*plan.atom, plan.tile.n); !fits) return refuse("{}", fits.reason());
+  if (const std::array shape{kAtomM, plan.tile.n, plan.atom->k}; instruction.shape != shape) {
+    return refuse("the instruction of this tile is m{}n{}k{}, got m{}n{}k{}", shape[0], shape[1], shape[2],
+                  instruction.shape[0], instruction.shape[1], instruction.shape[2]);
+  }
+  if (const Support fits = check_warps(plan); !fits) return refuse("{}", fits.reason());
+  if (const Support fits = check_cluster(design.tile.cluster_shape); !fits) return refuse("{}", fits.reason());
+  plan.cluster_m = design.tile.cluster_shape[plan.is_transposed ? 1 : 0];
+  plan.cluster_n = design.tile.cluster_shape[plan.is_transposed ? 0 : 1];
+
+  const auto [role_a, role_b] = plan.is_transposed ? std::pair{'B', 'A'} : std::pair{'A', 'B'};
+  const arch::Major major_a = plan.operands.a.layout == op::MatrixLayout::row_major ? arch::Major::k : arch::Major::mn;
+  const arch::Major major_b =
+      plan.operands.b.layout == op::MatrixLayout::column_major ? arch::Major::k : arch::Major::mn;
+  Result<TmaOperandPlan> a =
+      plan_operand(role_a, plan.operands.a, plan.atom->a, major_a, plan.tile.m, plan.tile.k, plan.cluster_n);
+  if (!a) return a.refusal();
+  Result<TmaOperandPlan> b =
+      plan_operand(role_b, plan.operands.b, plan.atom->b, major_b, plan.tile.n, plan.tile.k, plan.cluster_m);
+  if (!b) return b.refusal();
+  const Result<arch::WgmmaTile> wgmma =
+      arch::wgmma_tile(*plan.atom, plan.tile.n, {a->major, a->smem}, {b->major, b->smem});
+  if (!wgmma) return refuse("{}", wgmma.reason());
+  plan.a = *std::move(a);
+  plan.a.wgmma = wgmma->a;
+  plan.b = *std::move(b);
+  plan.b.wgmma = wgmma->b;
+
+  const Result<int> chunk = plan_chunk(plan);
+  if (!chunk) return chunk.refusal();
+  plan.chunk_columns = *chunk;
+  const RegisterSplit registers = split_registers(plan.consumers());
+  plan.producer_registers = registers.producer;
+  plan.consumer_registers = registers.consumer;
+  if (const Support fits = check_registers(plan); !fits) return refuse("{}", fits.reason());
+  if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return refuse("{}", fits.reason());
+  return plan;
+}
+
+}  // namespace tilewright::plan
