@@ -209,6 +209,11 @@ Support check_arguments(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   if (!op::reads_product(arguments) || arguments.k() == 0) {
     return refuse("needs a product to sum: k is {}, alpha {}", arguments.k(), arguments.alpha);
   }
+  // A box of D that ends within 16 bytes overwrote what lies behind them (H200, driver 580).
+  const std::int64_t d_row_bytes = view(plan, arguments).n * bytes(arguments.d.dtype);
+  if (d_row_bytes % kTmaBytes != 0) {
+    return refuse("rows of D have {} bytes, TMA stores multiples of {}", d_row_bytes, kTmaBytes);
+  }
   constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // bytes, cuTensorMapEncodeTiled
   for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.d}) {
     const std::int64_t row_bytes = leading_dimension(*tensor) * bits(tensor->dtype) / 8;

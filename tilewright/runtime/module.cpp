@@ -149,11 +149,15 @@ void CudaKernel::launch(const LaunchConfig& config, std::span<const std::byte> p
       .attributes = attributes.data(),
       .attribute_count = count,
   };
+  // One struct whose size is known goes by its address: in a packed buffer the driver (580, CUDA 13.0) does not see
+  // tensor maps, and copies by them go nowhere. The buffer serves drivers that do not tell sizes.
+  void* structs[] = {const_cast<std::byte*>(parameters.data())};
   std::size_t parameter_bytes = parameters.size();
-  std::array<void*, 5> extra = {kParameterBuffer, const_cast<std::byte*>(parameters.data()), kParameterBufferSize,
-                                &parameter_bytes, kParameterEnd};
+  void* buffer[] = {kParameterBuffer, structs[0], kParameterBufferSize, &parameter_bytes, kParameterEnd};
+  const bool is_known = limits_.parameter_bytes != 0;
   Driver& driver = context_->driver();
-  driver.check(driver.launch_kernel.raw(&record, function_, nullptr, parameters.empty() ? nullptr : extra.data()),
+  driver.check(driver.launch_kernel.raw(&record, function_, is_known ? structs : nullptr,
+                                        is_known || parameters.empty() ? nullptr : buffer),
                driver.launch_kernel.symbol());
 }
 

@@ -110,6 +110,12 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithThreeTensorMaps) {
   std::memcpy(&m, launched.parameters().data() + 384 + 24, sizeof m);
   EXPECT_EQ(m, 1000);
 
+  op::Gemm ragged = gemm;
+  ragged.b = op::matrix(std::uint64_t{2} << 20, DType::f16, 520, 2044, kColumn);
+  ragged.d = op::matrix(std::uint64_t{4} << 20, DType::f16, 1000, 2044, kRow, 2048);
+  ragged.c = ragged.d;
+  EXPECT_EQ(check_arguments(plan, ragged).reason(), "rows of D have 4088 bytes, TMA stores multiples of 16");
+
   gemm.alpha = 0;
   EXPECT_EQ(check_arguments(plan, gemm).reason(), "needs a product to sum: k is 520, alpha 0");
 }

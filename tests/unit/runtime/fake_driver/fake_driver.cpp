@@ -117,7 +117,7 @@ int attribute_value(int attribute) {
   }
 }
 
-int launch(const LaunchConfig* config, void*, void**, void** extra) {
+int launch(const LaunchConfig* config, void*, void** parameters, void** extra) {
   if (const int code = enter_with_context("cuLaunchKernelEx"); code != kSuccess) return code;
   Launch record{};
   std::copy_n(config->grid, 3, record.grid);
@@ -127,7 +127,10 @@ int launch(const LaunchConfig* config, void*, void**, void** extra) {
     const auto& attribute = config->attributes[i];
     record.attributes[attribute.id] = {attribute.words[0], attribute.words[1], attribute.words[2]};
   }
-  if (extra != nullptr) {
+  if (parameters != nullptr) {
+    const auto* bytes = static_cast<const std::byte*>(parameters[0]);
+    record.parameters.assign(bytes, bytes + g_state.parameter_sizes.at(0));
+  } else if (extra != nullptr) {
     const auto* bytes = static_cast<const std::byte*>(extra[1]);
     record.parameters.assign(bytes, bytes + *static_cast<const std::size_t*>(extra[3]));
   }
