@@ -19,7 +19,7 @@ struct TensorMapRequest {
   std::array<std::int64_t, 3> extents{1, 1, 1};  // contiguous, strided, batch; elements
   std::array<std::int64_t, 2> strides{};         // of the strided mode and of the batch; bytes
   std::array<std::int64_t, 3> box{1, 1, 1};      // elements
-  int swizzle_bytes = 0;                         // 0, 32, 64 or 128; 16 is none
+  int swizzle_bytes = 16;                        // width of the pattern: 16 (none), 32, 64 or 128
   std::size_t parameter_offset = 0;              // where the kernel expects the encoded map
 };
 

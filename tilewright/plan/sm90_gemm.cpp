@@ -121,7 +121,8 @@ Result<int> plan_chunk(const GemmTile& tile) {
   if (d.alignment * element_bytes < kTmaBytes) {
     return refuse("D is aligned to {} bytes, TMA needs {}", d.alignment * element_bytes, kTmaBytes);
   }
-  const int smallest = std::max(kTmaBytes, 16 * (element_bytes == 2 ? 2 : 1)) / element_bytes;
+  // 16 bytes; of 2-byte elements the 16 columns that one stmatrix.x4 stores.
+  const int smallest = element_bytes == 2 ? 16 : kTmaBytes / element_bytes;
   for (int columns = kMaxRowBytes / element_bytes; columns >= smallest; columns /= 2) {
     if (tile.tile.n % columns == 0) return columns;
   }
@@ -178,7 +179,7 @@ TensorMapRequest operand_map(const TmaOperandPlan& operand, const op::Tensor& te
   const bool is_k_major = operand.major == arch::Major::k;
   const arch::TensorMap& map = operand.map;
   return request(operand.element, tensor, is_k_major ? k : mn, is_k_major ? mn : k, {map.box_dim[0], map.box_dim[1], 1},
-                 map.swizzle == arch::SwizzleMode::none ? 0 : arch::width_bytes(map.swizzle));
+                 arch::width_bytes(map.swizzle));
 }
 
 }  // namespace

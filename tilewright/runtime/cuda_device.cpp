@@ -66,6 +66,9 @@ TensorMap CudaDevice::encode(const TensorMapDescription& description) {
   }
   const ContextScope scope(*context_);
   Driver& driver = context_->driver();
+  if (!driver.kernel_get_param_info.present()) {  // CudaKernel::launch would pass the map in a buffer
+    throw InvalidArgument("tensor maps need a driver that tells the sizes of kernel parameters (CUDA 12.4)");
+  }
   TensorMap map;
   driver.tensor_map_encode_tiled(&map, static_cast<int>(description.type), static_cast<unsigned>(description.rank),
                                  description.address, description.extents.data(), &description.strides[1],

@@ -157,6 +157,13 @@ TEST_F(EncodeTensorMap, ClearsTheBitOfSmallTensorsOnOldDrivers) {
   EXPECT_EQ(device_->encode(d).bytes[10], std::byte{0xff});
 }
 
+TEST_F(EncodeTensorMap, RefusesDriversThatWouldTakeItInABuffer) {
+  state_->failures["find cuKernelGetParamInfo"] = 1;
+  const std::shared_ptr<CudaDevice> old = open_cuda_device(0, {}, kFakeDriver);
+  EXPECT_THAT(message_of<InvalidArgument>([&] { old->encode(matrix()); }), HasSubstr("CUDA 12.4"));
+  EXPECT_EQ(calls("cuTensorMapEncodeTiled"), 0);
+}
+
 TEST_F(EncodeTensorMap, RefusesBeforeTheDriverSeesIt) {
   TensorMapDescription d = matrix();
   d.box[1] = 257;
