@@ -140,19 +140,21 @@ Support check_memory(const Gemm& gemm) {
   return {};
 }
 
-// Largest power of two of elements, up to 16 bytes, that divides the address and every step between rows or columns.
-int alignment_of(const Tensor& tensor, const MatrixView& view) {
+// Largest power of two of elements, up to 16 bytes, that divides the address and every step between rows or columns;
+// of a tensor that is written, their length too.
+int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) {
   const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
   std::uint64_t steps = tensor.address | 16U;
-  const std::int64_t lines = view.layout == MatrixLayout::row_major ? tensor.shape[0] : tensor.shape[1];
-  if (lines > 1) steps |= static_cast<std::uint64_t>(view.ld) * element;
+  const bool is_row_major = view.layout == MatrixLayout::row_major;
+  if (tensor.shape[is_row_major ? 0 : 1] > 1) steps |= static_cast<std::uint64_t>(view.ld) * element;
+  if (is_written) steps |= static_cast<std::uint64_t>(tensor.shape[is_row_major ? 1 : 0]) * element;
   const std::uint64_t alignment_bytes = std::uint64_t{1} << std::countr_zero(steps);
   return static_cast<int>(std::max<std::uint64_t>(1, alignment_bytes / element));
 }
 
 TensorDescription describe_tensor(const Tensor& tensor, std::string_view role) {
   const Result<MatrixView> view = view_matrix(tensor, role);
-  return {tensor.dtype, view->layout, alignment_of(tensor, *view)};
+  return {tensor.dtype, view->layout, alignment_of(tensor, *view, role == "D")};
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ Support validate(const Gemm& gemm);
 struct TensorDescription {
   DType element = DType::f32;
   MatrixLayout layout = MatrixLayout::row_major;
-  int alignment = 1;  // elements; a power of two; every row or column starts at a multiple of it
+  int alignment = 1;  // elements; a power of two; every row or column starts at a multiple of it, and of D ends at one
 
   bool operator==(const TensorDescription&) const = default;
 };

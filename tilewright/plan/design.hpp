@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,13 @@ namespace tilewright::plan {
 enum class OpClass : std::uint8_t { simt, tensor_op };
 
 std::string_view name(OpClass op_class);
+
+/// How the warpgroups of a persistent CTA share its work (sm_90): one tile together, or tiles in turn, so that one
+/// multiplies while another stores.
+enum class Schedule : std::uint8_t { cooperative, ping_pong };
+
+std::string_view name(Schedule schedule);
+std::optional<Schedule> parse_schedule(std::string_view text);
 
 /// The instruction that multiplies: {16,8,16} f16 f16 f32 on tensor cores, {1,1,1} f32 f32 f32 on CUDA cores.
 struct MathInstruction {
@@ -32,7 +40,9 @@ struct TileDescription {
   std::array<int, 3> threadblock_shape{128, 128, 8};  // m, n, k of one CTA's step
   int stages = 2;                                     // shared-memory buffers in flight
   std::array<int, 3> warp_count{2, 4, 1};             // warps along m, n, k; those that multiply
-  std::array<int, 3> cluster_shape{1, 1, 1};          // CTAs along m, n, k that share operands (sm_90)
+  std::array<int, 3> cluster_shape{1, 1, 1};          // CTAs along m, n that share operands, or along k a tile (sm_90)
+  Schedule schedule = Schedule::cooperative;
+  bool swaps_operands = false;  // computes D' = B' A' although D is row-major: the instruction's m lies along n (sm_90)
   MathInstruction math_instruction;
 
   int threads() const { return 32 * warp_count[0] * warp_count[1] * warp_count[2]; }

@@ -88,7 +88,7 @@ Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const De
   }
 
   GemmTile plan;
-  plan.is_transposed = description.d.layout == op::MatrixLayout::column_major;
+  plan.is_transposed = (description.d.layout == op::MatrixLayout::column_major) != tile.swaps_operands;
   plan.operands = plan.is_transposed ? op::transposed(description) : description;
   plan.tile = {tile.threadblock_shape[0], tile.threadblock_shape[1], tile.threadblock_shape[2]};
   plan.warps_m = tile.warp_count[0];
@@ -109,6 +109,10 @@ Support check_plain_warps(const TileDescription& tile) {
   if (tile.cluster_shape != std::array{1, 1, 1}) {
     return refuse("clusters are of the sm90 families, got {}", fmt::join(tile.cluster_shape, "x"));
   }
+  if (tile.schedule != Schedule::cooperative) {
+    return refuse("schedules are of the sm90 families, got {}", name(tile.schedule));
+  }
+  if (tile.swaps_operands) return refuse("operands are swapped by the sm90 families only");
   return {};
 }
 

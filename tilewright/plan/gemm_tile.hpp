@@ -1,4 +1,4 @@
-// What every GEMM family's plan shares: the problem turned so that D is row-major, the checks on tiles, and the launch.
+// What every GEMM family's plan shares: the problem turned as the design asks, the checks on tiles, and the launch.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct TileShape {
 };
 
 struct GemmTile {
-  op::GemmDescription operands;  // of the problem as computed: D is row-major
-  bool is_transposed = false;    // computed as D' = B' A', because the caller's D is column-major
+  op::GemmDescription operands;  // of the problem as computed: D is row-major unless the design swaps operands
+  bool is_transposed = false;    // computed as D' = B' A': the caller's D is column-major, or the design swaps operands
   TileShape tile;                // of the problem as computed
   int warps_m = 1, warps_n = 1;
   int stages = 2;
@@ -41,7 +41,8 @@ Support check_smem(int smem_bytes, const Target& target);
 /// Refuses an instruction whose types are not the operands', or whose class is not `expected`.
 Support check_instruction(const op::GemmDescription& description, const MathInstruction& instruction, OpClass expected);
 
-/// Refuses a number of warps along M or N that is not a power of two, and clusters: for families that tile by either.
+/// Refuses a number of warps along M or N that is not a power of two, and what only the sm90 families have: clusters,
+/// schedules, swapped operands.
 Support check_plain_warps(const TileDescription& tile);
 
 /// Refuses extents whose tiles do not fit 32-bit indices of the kernel, those of its raster (scheduler/raster.cuh)

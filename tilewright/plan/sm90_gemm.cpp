@@ -94,12 +94,23 @@ Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tens
 Support check_cluster(const std::array<int, 3>& cluster) {
   constexpr int kMaxCtas = 8;  // portable: CUDA C++ Programming Guide, "Thread Block Clusters"
   const auto [m, n, k] = cluster;
-  if (k != 1) return refuse("cluster shape k must be 1, got {}", k);
-  for (const auto& [what, value] : {std::pair{'m', m}, {'n', n}}) {
+  for (const auto& [what, value] : {std::pair{'m', m}, {'n', n}, {'k', k}}) {
     if (value < 1 || value > kMaxCtas)
       return refuse("cluster shape {} must be from 1 to {}, got {}", what, kMaxCtas, value);
   }
-  if (m * n > kMaxCtas) return refuse("a cluster has at most {} CTAs, got {}x{}", kMaxCtas, m, n);
+  if (m * n * k > kMaxCtas) return refuse("a cluster has at most {} CTAs, got {}x{}x{}", kMaxCtas, m, n, k);
+  if (k > 1 && m * n > 1) return refuse("a cluster shares operands or splits K, not both: got {}x{}x{}", m, n, k);
+  return {};
+}
+
+/// Each slice of K ends up with a share of the tile's columns, whole groups of 8 of them.
+Support check_slices(const Sm90GemmPlan& plan) {
+  if (plan.slices == 1) return {};
+  if (plan.tile.n % (8 * plan.slices) != 0) {
+    return refuse("{} slices of K share the {} columns of a tile, which is not a multiple of {}", plan.slices,
+                  plan.tile.n, 8 * plan.slices);
+  }
+  if (plan.operands.accumulator == DType::f16) return refuse("slices of K are summed in f32 or s32, not f16");
   return {};
 }
 
@@ -107,27 +118,38 @@ Support check_warps(const GemmTile& tile) {
   if (tile.warps_n != 1 || tile.warps_m % 4 != 0 || tile.warps_m / 4 > kMaxConsumers) {
     return refuse("warps that multiply must be 4, 8 or 12 along m, got {}x{}", tile.warps_m, tile.warps_n);
   }
-  if (const int rows = kAtomM * tile.warps_m / 4; tile.tile.m % rows != 0) {
-    return refuse("threadblock shape m {} is not divisible by the {} rows of {} warpgroups", tile.tile.m, rows,
-                  tile.warps_m / 4);
+  return {};
+}
+
+Support check_teams(const Sm90GemmPlan& plan) {
+  if (const int rows = kAtomM * plan.team(); plan.tile.m % rows != 0) {
+    return refuse("threadblock shape m {} is not divisible by the {} rows of {} warpgroups", plan.tile.m, rows,
+                  plan.team());
+  }
+  if (plan.schedule == Schedule::ping_pong && plan.consumers() == 1) {
+    return refuse("ping_pong needs at least 2 warpgroups that multiply in turn, got 1");
   }
   return {};
 }
 
-/// The widest box of D whose rows divide the tile's.
-Result<int> plan_chunk(const GemmTile& tile) {
-  const op::TensorDescription& d = tile.operands.d;
-  const int element_bytes = bytes(d.element);
-  if (d.alignment * element_bytes < kTmaBytes) {
-    return refuse("D is aligned to {} bytes, TMA needs {}", d.alignment * element_bytes, kTmaBytes);
+/// How D leaves: lines that begin and end at 16 bytes by TMA.
+void plan_output(Sm90GemmPlan& plan) {
+  const op::TensorDescription& d = plan.operands.d;
+  plan.store_bytes = std::min(kTmaBytes, d.alignment * bytes(d.element));
+  plan.stores_by_tma = plan.store_bytes == kTmaBytes;
+}
+
+/// The widest chunk of D that divides what a CTA stores of a tile: its lines are a swizzle's width, of 16 bytes at
+/// least, and it has whole groups of 8 columns.
+Result<int> plan_chunk(const Sm90GemmPlan& plan) {
+  const int element_bytes = bytes(plan.operands.d.element);
+  const int widest = kMaxRowBytes / element_bytes;
+  const int smallest = plan.d_is_row_major() ? std::max(8, kTmaBytes / element_bytes) : 8;
+  for (int columns = widest; columns >= smallest; columns /= 2) {
+    if (plan.output_columns() % columns == 0) return columns;
   }
-  // 16 bytes; of 2-byte elements the 16 columns that one stmatrix.x4 stores.
-  const int smallest = element_bytes == 2 ? 16 : kTmaBytes / element_bytes;
-  for (int columns = kMaxRowBytes / element_bytes; columns >= smallest; columns /= 2) {
-    if (tile.tile.n % columns == 0) return columns;
-  }
-  return refuse("threadblock shape n {} is not divisible by {}, the fewest columns of D that are stored at once",
-                tile.tile.n, smallest);
+  return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.output_columns(),
+                smallest);
 }
 
 /// Registers that setmaxnreg leaves a thread of the producer and of a consumer, in multiples of 8. The sum over all
@@ -140,10 +162,10 @@ RegisterSplit split_registers(int consumers) {
 }
 
 Support check_registers(const Sm90GemmPlan& plan) {
-  const int accumulators = plan.tile.m * plan.tile.n / (128 * plan.consumers());
+  const int accumulators = plan.tile.m * plan.tile.n / (128 * plan.team());
   if (accumulators + kAddressRegisters > plan.consumer_registers) {
     return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", plan.tile.m,
-                  plan.tile.n, plan.consumers(), accumulators + kAddressRegisters, plan.consumer_registers);
+                  plan.tile.n, plan.team(), accumulators + kAddressRegisters, plan.consumer_registers);
   }
   return {};
 }
@@ -182,12 +204,36 @@ TensorMapRequest operand_map(const TmaOperandPlan& operand, const op::Tensor& te
                  arch::width_bytes(map.swizzle));
 }
 
+/// GlobalMatrix of gemm/sm90_parameters.cuh; nulls for a tensor that is not there.
+void append_matrix(Launch& launch, const op::Tensor& tensor) {
+  launch.append(tensor.address);
+  launch.append(tensor.address == 0 ? std::int64_t{0} : leading_dimension(tensor));
+  launch.append(std::int64_t{0});  // from one batch to the next
+}
+
+/// D: boxes as epilogue/output_chunk.cuh lays them out.
+void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+  if (!plan.stores_by_tma) return append_matrix(launch, arguments.d);
+  const View problem = view(plan, arguments);
+  const DType element = plan.operands.d.element;
+  const std::int64_t line =
+      plan.d_is_row_major() ? plan.chunk_columns : std::min(kAtomM, kMaxRowBytes / bytes(element));
+  const std::int64_t lines = plan.d_is_row_major() ? kAtomM : plan.chunk_columns;
+  launch.append(request(element, arguments.d, plan.d_is_row_major() ? problem.n : problem.m,
+                        plan.d_is_row_major() ? problem.m : problem.n, {line, lines, 1},
+                        static_cast<int>(line) * bytes(element)));
+}
+
 }  // namespace
 
 int Sm90GemmPlan::chunk_bytes() const { return kAtomM * chunk_columns * bytes(operands.d.element); }
 
+int Sm90GemmPlan::sum_bytes() const { return slices == 1 ? 0 : kAtomM * tile.n * bytes(operands.accumulator); }
+
 int Sm90GemmPlan::smem_bytes() const {
-  return stages * stage_bytes() + consumers() * output_buffers * chunk_bytes() + 2 * stages * kMbarrierBytes;
+  const int barriers = 2 * stages + (slices == 1 ? 0 : 2 * consumers());
+  return stages * stage_bytes() + consumers() * (output_buffers * chunk_bytes() + sum_bytes()) +
+         barriers * kMbarrierBytes;
 }
 
 CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
@@ -210,10 +256,15 @@ Support check_arguments(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   if (!op::reads_product(arguments) || arguments.k() == 0) {
     return refuse("needs a product to sum: k is {}, alpha {}", arguments.k(), arguments.alpha);
   }
+  const View problem = view(plan, arguments);
   // A box of D that ends within 16 bytes overwrote what lies behind them (H200, driver 580).
-  const std::int64_t d_row_bytes = view(plan, arguments).n * bytes(arguments.d.dtype);
-  if (d_row_bytes % kTmaBytes != 0) {
-    return refuse("rows of D have {} bytes, TMA stores multiples of {}", d_row_bytes, kTmaBytes);
+  const std::int64_t line_bytes = (plan.d_is_row_major() ? problem.n : problem.m) * bytes(arguments.d.dtype);
+  if (plan.stores_by_tma && line_bytes % kTmaBytes != 0) {
+    return refuse("{} of D have {} bytes, TMA stores multiples of {}", plan.d_is_row_major() ? "rows" : "columns",
+                  line_bytes, kTmaBytes);
+  }
+  if (const std::int64_t k_tiles = ceil_div(problem.k, plan.tile.k); k_tiles < plan.slices) {
+    return refuse("k of {} is {} steps of {}, fewer than the {} slices", problem.k, k_tiles, plan.tile.k, plan.slices);
   }
   constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // bytes, cuTensorMapEncodeTiled
   for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.d}) {
@@ -226,7 +277,6 @@ Support check_arguments(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
 
 Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   const View problem = view(plan, arguments);
-  const bool reads_source = op::reads_source(arguments);
   const std::int64_t tiles_m = ceil_div(problem.m, std::int64_t{plan.tile.m} * plan.cluster_m);
   const std::int64_t tiles_n = ceil_div(problem.n, std::int64_t{plan.tile.n} * plan.cluster_n);
   const int clusters = arch::limits(plan.target).sm_count / plan.cluster_size();
@@ -239,12 +289,12 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());
   launch.append(operand_map(plan.a, problem.a, problem.m, problem.k));
   launch.append(operand_map(plan.b, problem.b, problem.n, problem.k));
-  const DType d = plan.operands.d.element;
-  launch.append(
-      request(d, arguments.d, problem.n, problem.m, {plan.chunk_columns, kAtomM, 1}, plan.chunk_columns * bytes(d)));
-  launch.append(reads_source ? arguments.c.address : std::uint64_t{0});
-  launch.append(reads_source ? leading_dimension(arguments.c) : std::int64_t{0});
-  launch.append(std::int64_t{0});  // from one batch of C to the next
+  append_output(launch, plan, arguments);
+  if (op::reads_source(arguments)) {
+    append_matrix(launch, arguments.c);
+  } else {
+    append_matrix(launch, {});
+  }
   launch.append(static_cast<std::int32_t>(problem.m));
   launch.append(static_cast<std::int32_t>(problem.n));
   launch.append(static_cast<std::int32_t>(problem.k));
@@ -278,6 +328,11 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   if (const Support fits = check_cluster(design.tile.cluster_shape); !fits) return refuse("{}", fits.reason());
   plan.cluster_m = design.tile.cluster_shape[plan.is_transposed ? 1 : 0];
   plan.cluster_n = design.tile.cluster_shape[plan.is_transposed ? 0 : 1];
+  plan.slices = design.tile.cluster_shape[2];
+  plan.schedule = design.tile.schedule;
+  for (const auto& check : {check_teams, check_slices}) {
+    if (const Support fits = check(plan); !fits) return refuse("{}", fits.reason());
+  }
 
   const auto [role_a, role_b] = plan.is_transposed ? std::pair{'B', 'A'} : std::pair{'A', 'B'};
   const arch::Major major_a = plan.operands.a.layout == op::MatrixLayout::row_major ? arch::Major::k : arch::Major::mn;
@@ -297,6 +352,7 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   plan.b = *std::move(b);
   plan.b.wgmma = wgmma->b;
 
+  plan_output(plan);
   const Result<int> chunk = plan_chunk(plan);
   if (!chunk) return chunk.refusal();
   plan.chunk_columns = *chunk;

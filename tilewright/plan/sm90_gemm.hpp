@@ -1,4 +1,4 @@
-// Numbers of the sm90_gemm family: TMA into swizzled stages, wgmma, D by TMA.
+// Numbers of the sm90_gemm family: TMA into swizzled stages, wgmma, D by TMA or by plain stores.
 #pragma once
 
 #include <cstdint>
@@ -39,17 +39,26 @@ struct Sm90GemmPlan : GemmTile {
   Target target;
   const arch::WgmmaAtom* atom = nullptr;  // row of the table; its n is the tile's
   int cluster_m = 1, cluster_n = 1;       // CTAs that share operands
+  int slices = 1;                         // CTAs of a cluster that share a tile, each a part of K
+  Schedule schedule = Schedule::cooperative;
   TmaOperandPlan a, b;
-  int chunk_columns = 0;   // of D, that one TMA box takes, 64 rows high
+  bool stores_by_tma = true;
+  int store_bytes = 16;    // of D at once, where its lines do not begin and end at 16 bytes
+  int chunk_columns = 0;   // of D, that leave shared memory together, 64 rows high
   int output_buffers = 2;  // chunks of each warpgroup on their way out
   int producer_registers = 0, consumer_registers = 0;
 
-  int consumers() const { return warps_m * warps_n / 4; }  // warpgroups that multiply
-  int cluster_size() const { return cluster_m * cluster_n; }
+  int consumers() const { return warps_m * warps_n / 4; }                         // warpgroups that multiply
+  int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }  // those that share a tile
+  int cluster_size() const { return cluster_m * cluster_n * slices; }
+  int output_columns() const { return tile.n / slices; }  // of a tile, that one CTA stores
+  bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }
   int threads() const { return GemmTile::threads() + kProducerThreads; }
   int stage_bytes() const { return a.tile_bytes() + b.tile_bytes(); }
   int chunk_bytes() const;
-  /// Stages, chunks of D, and two barriers a stage: pipeline/tma_ring.cuh.
+  /// Of one warpgroup's partial sums, exchanged among the slices: epilogue/slice_sum.cuh.
+  int sum_bytes() const;
+  /// Stages, chunks of D, partial sums, and their barriers: gemm/sm90_gemm.cuh.
   int smem_bytes() const;
   bool operator==(const Sm90GemmPlan&) const = default;
 

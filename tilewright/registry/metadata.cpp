@@ -54,6 +54,8 @@ std::string to_json(const KernelMetadata& metadata) {
         {"threadblock_shape", tile.threadblock_shape},
         {"warp_count", tile.warp_count},
         {"cluster_shape", tile.cluster_shape},
+        {"schedule", plan::name(tile.schedule)},
+        {"swaps_operands", tile.swaps_operands},
         {"stages", tile.stages},
         {"raster_width", metadata.design.raster.width}}},
       {"epilogue",

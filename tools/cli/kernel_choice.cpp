@@ -59,6 +59,13 @@ plan::OpClass parse_op_class(const KernelOptions& options, const std::array<int,
   throw InvalidArgument(fmt::format("--op-class is simt or tensor_op, got '{}'", printable(options.op_class, 40)));
 }
 
+plan::Schedule parse_schedule(const std::string& text) {
+  const std::optional<plan::Schedule> schedule = plan::parse_schedule(text);
+  if (!schedule)
+    throw InvalidArgument(fmt::format("--schedule is cooperative or ping_pong, got '{}'", printable(text, 40)));
+  return *schedule;
+}
+
 plan::Design read_design(const op::GemmDescription& description, const Target& target, const KernelOptions& options) {
   plan::Design design;
   design.target = target;
@@ -67,6 +74,8 @@ plan::Design read_design(const op::GemmDescription& description, const Target& t
   if (options.stages != 0) tile.stages = options.stages;
   if (!options.warps.empty()) tile.warp_count = parse_extents<3>(options.warps, "--warps");
   if (!options.cluster.empty()) tile.cluster_shape = parse_extents<3>(options.cluster, "--cluster");
+  if (!options.schedule.empty()) tile.schedule = parse_schedule(options.schedule);
+  tile.swaps_operands = options.swaps_operands;
   if (options.swizzle != 0) design.raster.width = options.swizzle;
   plan::MathInstruction& math = tile.math_instruction;
   if (!options.instruction.empty()) math.shape = parse_extents<3>(options.instruction, "--instruction");
@@ -80,10 +89,12 @@ plan::Design read_design(const op::GemmDescription& description, const Target& t
 
 void refuse_lone_design_options(const KernelOptions& options) {
   const bool has_parts = options.stages != 0 || options.swizzle != 0 || !options.warps.empty() ||
-                         !options.cluster.empty() || !options.instruction.empty() || !options.op_class.empty();
+                         !options.cluster.empty() || !options.schedule.empty() || options.swaps_operands ||
+                         !options.instruction.empty() || !options.op_class.empty();
   if (has_parts && !options.has_design()) {
     throw InvalidArgument(
-        "--stages, --warps, --cluster, --instruction, --op-class and --swizzle belong to a design: give --tile too");
+        "--stages, --warps, --cluster, --schedule, --swap, --instruction, --op-class and --swizzle belong to a design: "
+        "give --tile too");
   }
   if (options.has_design() && !options.kernel.empty())
     throw InvalidArgument("give either --kernel or --tile, not both");

@@ -39,7 +39,9 @@ struct KernelOptions {
   std::string kernel;
   std::string tile, warps, cluster, instruction;  // "128x128x8", "2x4x1", "2x1x1", "16x8x16"
   std::string op_class;                           // "simt" or "tensor_op"
-  int stages = 0;                                 // 0: not given, and so is swizzle
+  std::string schedule;                           // "cooperative" or "ping_pong"
+  bool swaps_operands = false;
+  int stages = 0;  // 0: not given, and so is swizzle
   int swizzle = 0;
 
   bool has_design() const { return !tile.empty(); }

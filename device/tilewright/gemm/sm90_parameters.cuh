@@ -6,13 +6,22 @@
 
 namespace tilewright {
 
-/// D is row-major: a column-major D is computed as the transposed problem. Fields in the order that the host packs
-/// them. Tensor maps have three modes: contiguous, strided, batch.
-template <class EpilogueScalars>
+/// A matrix, or a batch of them, that threads reach by address. Strides in elements.
+struct GlobalMatrix {
+  const void* address;
+  int64_t ld, batch_stride;
+};
+
+/// A matrix that TMA reaches: three modes, contiguous, strided, batch.
+using TmaMatrix = ptx::TensorMap;
+
+/// Fields in the order that the host packs them. `D` is a TmaMatrix or a GlobalMatrix: how the kernel stores it. m, n
+/// and k are of the problem as computed, which may be the transposed one.
+template <class D, class EpilogueScalars>
 struct Sm90GemmParameters {
-  ptx::TensorMap a, b, d;
-  const void* c;
-  int64_t ldc, batch_stride_c;  // elements
+  TmaMatrix a, b;
+  D d;
+  GlobalMatrix c;
   int m, n, k, batches;
   int cluster_tiles_m, cluster_tiles_n;
   EpilogueScalars epilogue;

@@ -23,10 +23,18 @@ struct RingPosition {
       parity ^= 1;
     }
   }
+
+  /// By any number of stages that others use.
+  __device__ __forceinline__ void skip(int stages) {
+    const int to = stage + stages;
+    parity ^= to / kStages & 1;
+    stage = to % kStages;
+  }
 };
 
-/// kReaders arrive once each per stage and CTA of the cluster; stages are kStageBytes apart, from `stages` on.
-template <int kStages, int kStageBytes, int kReaders, int kClusterSize>
+/// The loads of kSharers CTAs, the first of the cluster, reach each other's stages. kReaders warpgroups of each arrive
+/// once per stage at each of them; stages are kStageBytes apart, from `stages` on.
+template <int kStages, int kStageBytes, int kReaders, int kSharers>
 class TmaRing {
  public:
   using Position = RingPosition<kStages>;
@@ -35,13 +43,12 @@ class TmaRing {
   /// Shared addresses: of stage 0, and of kBarrierBytes for the barriers.
   __device__ __forceinline__ TmaRing(uint32_t stages, uint32_t barriers) : stages_(stages), barriers_(barriers) {}
 
-  /// By one thread, before any other use; a cluster-wide barrier must follow.
+  /// By one thread, before any other use; ptx::fence_mbarrier_init and a cluster-wide barrier must follow.
   __device__ __forceinline__ void initialise() const {
     for (int stage = 0; stage < kStages; ++stage) {
       ptx::mbarrier_init(full(stage), 1);
-      ptx::mbarrier_init(empty(stage), kReaders * kClusterSize);
+      ptx::mbarrier_init(empty(stage), kReaders * kSharers);
     }
-    ptx::fence_mbarrier_init();
   }
 
   __device__ __forceinline__ uint32_t stage(int index) const { return stages_ + index * kStageBytes; }
@@ -64,8 +71,8 @@ class TmaRing {
 
   /// By all 128 threads of a reader, `thread` of them: the stage may be overwritten.
   __device__ __forceinline__ void end_read(int stage, int thread) const {
-    if constexpr (kClusterSize > 1) {
-      if (thread < kClusterSize) ptx::mbarrier_arrive_at(empty(stage), static_cast<uint32_t>(thread));
+    if constexpr (kSharers > 1) {
+      if (thread < kSharers) ptx::mbarrier_arrive_at(empty(stage), static_cast<uint32_t>(thread));
     } else {
       if (thread == 0) ptx::mbarrier_arrive(empty(stage));
     }

@@ -36,22 +36,81 @@ __device__ __forceinline__ void ldmatrix_x4(uint32_t (&matrix)[4], uint32_t row_
 }
 
 /// Stores four matrices, each lane its pair of each, as ldmatrix_x4 would load them (sm_90).
+template <bool kTranspose>
 __device__ __forceinline__ void stmatrix_x4(uint32_t row_address, const uint32_t (&matrix)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared::cta.b16 [%0], {%1,%2,%3,%4};" ::"r"(row_address), "r"(matrix[0]),
-               "r"(matrix[1]), "r"(matrix[2]), "r"(matrix[3])
-               : "memory");
-}
-
-/// Stores two neighbouring elements at once.
-template <class Element>
-__device__ __forceinline__ void store_shared(uint32_t address, const Vector<Element, 2>& pair) {
-  if constexpr (sizeof(Element) == 4) {
-    const auto bits = __builtin_bit_cast(Vector<uint32_t, 2>, pair);
-    asm volatile("st.shared.v2.b32 [%0], {%1,%2};" ::"r"(address), "r"(bits.element[0]), "r"(bits.element[1])
+  if constexpr (kTranspose) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 [%0], {%1,%2,%3,%4};" ::"r"(row_address),
+                 "r"(matrix[0]), "r"(matrix[1]), "r"(matrix[2]), "r"(matrix[3])
                  : "memory");
   } else {
-    static_assert(sizeof(Element) == 1, "pairs of 1 or 4 bytes an element");
-    asm volatile("st.shared.b16 [%0], %1;" ::"r"(address), "h"(__builtin_bit_cast(uint16_t, pair)) : "memory");
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared::cta.b16 [%0], {%1,%2,%3,%4};" ::"r"(row_address),
+                 "r"(matrix[0]), "r"(matrix[1]), "r"(matrix[2]), "r"(matrix[3])
+                 : "memory");
+  }
+}
+
+/// The same of two matrices; lanes 0 to 15 give addresses.
+template <bool kTranspose>
+__device__ __forceinline__ void stmatrix_x2(uint32_t row_address, const uint32_t (&matrix)[2]) {
+  if constexpr (kTranspose) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 [%0], {%1,%2};" ::"r"(row_address),
+                 "r"(matrix[0]), "r"(matrix[1])
+                 : "memory");
+  } else {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared::cta.b16 [%0], {%1,%2};" ::"r"(row_address), "r"(matrix[0]),
+                 "r"(matrix[1])
+                 : "memory");
+  }
+}
+
+/// Stores one value of 1, 2, 4, 8 or 16 bytes: an element, or neighbouring ones at once.
+template <class Value>
+__device__ __forceinline__ void store_shared(uint32_t address, const Value& value) {
+  if constexpr (sizeof(Value) == 16) {
+    const auto bits = __builtin_bit_cast(Vector<uint32_t, 4>, value);
+    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(bits.element[0]), "r"(bits.element[1]),
+                 "r"(bits.element[2]), "r"(bits.element[3])
+                 : "memory");
+  } else if constexpr (sizeof(Value) == 8) {
+    const auto bits = __builtin_bit_cast(Vector<uint32_t, 2>, value);
+    asm volatile("st.shared.v2.b32 [%0], {%1,%2};" ::"r"(address), "r"(bits.element[0]), "r"(bits.element[1])
+                 : "memory");
+  } else if constexpr (sizeof(Value) == 4) {
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(__builtin_bit_cast(uint32_t, value)) : "memory");
+  } else if constexpr (sizeof(Value) == 2) {
+    asm volatile("st.shared.b16 [%0], %1;" ::"r"(address), "h"(__builtin_bit_cast(uint16_t, value)) : "memory");
+  } else {
+    static_assert(sizeof(Value) == 1, "1, 2, 4, 8 or 16 bytes");
+    asm volatile("st.shared.b8 [%0], %1;" ::"r"(address), "r"(static_cast<uint32_t>(__builtin_bit_cast(uint8_t, value)))
+                 : "memory");
+  }
+}
+
+/// Loads one value of 1, 2, 4, 8 or 16 bytes.
+template <class Value>
+__device__ __forceinline__ Value load_shared(uint32_t address) {
+  if constexpr (sizeof(Value) == 16) {
+    Vector<uint32_t, 4> v;
+    asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.element[0]), "=r"(v.element[1]), "=r"(v.element[2]), "=r"(v.element[3])
+                 : "r"(address)
+                 : "memory");
+    return __builtin_bit_cast(Value, v);
+  } else if constexpr (sizeof(Value) == 8) {
+    Vector<uint32_t, 2> v;
+    asm volatile("ld.shared.v2.b32 {%0,%1}, [%2];" : "=r"(v.element[0]), "=r"(v.element[1]) : "r"(address) : "memory");
+    return __builtin_bit_cast(Value, v);
+  } else if constexpr (sizeof(Value) == 4) {
+    return __builtin_bit_cast(Value, load_shared_b32(address));
+  } else if constexpr (sizeof(Value) == 2) {
+    uint16_t v;
+    asm volatile("ld.shared.b16 %0, [%1];" : "=h"(v) : "r"(address) : "memory");
+    return __builtin_bit_cast(Value, v);
+  } else {
+    static_assert(sizeof(Value) == 1, "1, 2, 4, 8 or 16 bytes");
+    uint32_t v;
+    asm volatile("ld.shared.b8 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+    return __builtin_bit_cast(Value, static_cast<uint8_t>(v));
   }
 }
 

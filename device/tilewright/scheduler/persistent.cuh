@@ -11,11 +11,12 @@ struct TileOrigin {
   int m, n, batch;
 };
 
-/// Clusters of kClusterM x kClusterN CTAs take cluster tiles in turn; a cluster tile is that many tiles. CTAs are
-/// numbered along M first within a cluster. Plan: kTileM, kTileN, kClusterM, kClusterN, kRasterWidth.
+/// Clusters of kClusterM x kClusterN x kSlices CTAs take cluster tiles in turn; a cluster tile is kClusterM x kClusterN
+/// tiles, each computed by kSlices CTAs that share K. CTAs are numbered along M first within a cluster, along K last.
+/// Plan: kTileM, kTileN, kClusterM, kClusterN, kSlices, kRasterWidth.
 template <class Plan>
 class PersistentTiles {
-  static constexpr int kClusterSize = Plan::kClusterM * Plan::kClusterN;
+  static constexpr int kClusterSize = Plan::kClusterM * Plan::kClusterN * Plan::kSlices;
 
  public:
   /// `cluster_tiles_m` x `cluster_tiles_n` cluster tiles for each of `batches`; `rank` of this CTA in its cluster.
@@ -27,7 +28,7 @@ class PersistentTiles {
         next_(static_cast<int>(blockIdx.x) / kClusterSize),
         step_(static_cast<int>(gridDim.x) / kClusterSize),
         cta_m_(static_cast<int>(rank) % Plan::kClusterM),
-        cta_n_(static_cast<int>(rank) / Plan::kClusterM) {}
+        cta_n_(static_cast<int>(rank) / Plan::kClusterM % Plan::kClusterN) {}
 
   /// False when there is none left; else where the next tile begins, which may lie outside D at its far edges.
   __device__ __forceinline__ bool next(TileOrigin& tile) {
@@ -39,7 +40,8 @@ class PersistentTiles {
     next_ += step_;
     return true;
   }
-  __device__ __forceinline__ void skip() { next_ += step_; }
+  /// Leaves `count` tiles to others.
+  __device__ __forceinline__ void skip(int count) { next_ += count * step_; }
 
  private:
   int tiles_m_, tiles_n_;

@@ -34,15 +34,19 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   const op::GemmDescription& operands = plan.operands;
   out.line("using ElementC = {};", cuda_name(operands.c.element));
   out.line("using ElementD = {};", cuda_name(operands.d.element));
-  out.line("static constexpr bool kCIsRowMajor = {};", operands.c.layout == op::MatrixLayout::row_major);
+  out.line("using Output = tilewright::{};", plan.stores_by_tma ? "TmaMatrix" : "GlobalMatrix");
+  out.line("static constexpr bool kCIsRowMajor = {}, kDIsRowMajor = {};",
+           operands.c.layout == op::MatrixLayout::row_major, plan.d_is_row_major());
   out.line("static constexpr bool kAccumulatesInHalf = {};", operands.accumulator == DType::f16);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", plan.tile.m, plan.tile.n, plan.tile.k);
   out.line("static constexpr int kConsumers = {}, kStages = {};", plan.consumers(), plan.stages);
-  out.line("static constexpr int kClusterM = {}, kClusterN = {}, kRasterWidth = {};", plan.cluster_m, plan.cluster_n,
-           plan.raster_width);
+  out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
+  out.line("static constexpr int kClusterM = {}, kClusterN = {}, kSlices = {}, kRasterWidth = {};", plan.cluster_m,
+           plan.cluster_n, plan.slices, plan.raster_width);
   out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {};", plan.producer_registers,
            plan.consumer_registers);
-  out.line("static constexpr int kChunkColumns = {}, kOutputBuffers = {};", plan.chunk_columns, plan.output_buffers);
+  out.line("static constexpr int kOutputColumns = {}, kChunkColumns = {}, kOutputBuffers = {}, kStoreBytes = {};",
+           plan.output_columns(), plan.chunk_columns, plan.output_buffers, plan.store_bytes);
 }
 
 }  // namespace
@@ -64,7 +68,8 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   const std::string cluster =
       plan.cluster_size() > 1 ? fmt::format("__cluster_dims__({}) ", plan.cluster_size()) : std::string();
   out.line("extern \"C\" __global__ void {}__launch_bounds__({}, 1)", cluster, plan.threads());
-  out.line("{}(const __grid_constant__ tilewright::Sm90GemmParameters<Epilogue::Scalars> parameters) {{", symbol)
+  out.line("{}(const __grid_constant__ tilewright::Sm90GemmParameters<Plan::Output, Epilogue::Scalars> parameters) {{",
+           symbol)
       .indent();
   out.line("static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == {});", plan.smem_bytes());
   out.line("tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();");
