@@ -5,6 +5,7 @@
 
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/ptx/cp_async.cuh"
+#include "tilewright/ptx/shared.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {

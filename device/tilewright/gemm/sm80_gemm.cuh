@@ -8,6 +8,7 @@
 #include "tilewright/mma/fragment_loader.cuh"
 #include "tilewright/mma/warp_math.cuh"
 #include "tilewright/ptx/cp_async.cuh"
+#include "tilewright/ptx/shared.cuh"
 #include "tilewright/scheduler/raster.cuh"
 #include "tilewright/types.cuh"
 

@@ -7,9 +7,10 @@
 #include "tilewright/epilogue/warpgroup_output.cuh"
 #include "tilewright/gemm/sm90_parameters.cuh"
 #include "tilewright/mma/warpgroup_mainloop.cuh"
+#include "tilewright/pipeline/consumer_turns.cuh"
 #include "tilewright/pipeline/tma_ring.cuh"
 #include "tilewright/ptx/cluster.cuh"
-#include "tilewright/ptx/cp_async.cuh"
+#include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/warpgroup.cuh"
 #include "tilewright/scheduler/persistent.cuh"
 #include "tilewright/types.cuh"
@@ -37,6 +38,7 @@ class Sm90Gemm {
   static constexpr int kStageBytes = OperandA::kTileBytes + OperandB::kTileBytes;
   using Ring = TmaRing<Plan::kStages, kStageBytes, kTeam, kSharers>;
   using Mainloop = WarpgroupMainloop<Plan, kAtoms>;
+  using Turns = ConsumerTurns<kTeams, 1 + Plan::kConsumers>;
   using Sum = SliceSum<typename Wgmma::Accumulator, Plan::kSlices, Wgmma::kRegisters>;
 
   // Shared memory: the stages, then of each consumer the chunks on their way out and its partial sums, the barriers.
@@ -137,13 +139,17 @@ class Sm90Gemm {
     Sum sum(shared + kSums + consumer * kSumBytes, shared + kSumBarriers + consumer * kSumBarrierBytes, rank_, thread,
             1 + consumer);
     typename Ring::Position at;
+    Turns turns(consumer / kTeam);
     if constexpr (kTeams > 1) {
       tiles.skip(consumer / kTeam);
       at.skip(consumer / kTeam * k_tiles_);
     }
     for (TileOrigin tile; tiles.next(tile);) {
       typename Mainloop::Accumulators accumulators;
-      Mainloop::multiply(accumulators, ring, at, k_tiles_, first_atom, thread);
+      turns.begin();
+      const int last = Mainloop::multiply(accumulators, ring, at, k_tiles_, first_atom, thread);
+      turns.end();
+      Mainloop::finish(ring, last, thread);
 #pragma unroll
       for (int i = 0; i < kAtoms; ++i) store(output, sum, accumulators[i], tile, (first_atom + i) * 64);
       if constexpr (kTeams > 1) {

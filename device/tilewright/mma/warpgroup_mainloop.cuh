@@ -18,12 +18,11 @@ class WarpgroupMainloop {
  public:
   using Accumulators = typename Wgmma::Accumulator[kAtoms][Wgmma::kRegisters];
 
-  /// The sum over k_tiles (at least one) stages from `at` on. One stage's instructions stay in flight while the next
-  /// one's are issued; a stage is given back when its own have finished.
+  /// Begins the sum over k_tiles (at least one) stages from `at` on. One stage's instructions stay in flight while the
+  /// next one's are issued; a stage is given back when its own have finished. Returns the last stage, for finish().
   template <class Ring>
-  static __device__ __forceinline__ void multiply(Accumulators& accumulators, const Ring& ring,
-                                                  typename Ring::Position& at, int k_tiles, int first_atom,
-                                                  int thread) {
+  static __device__ __forceinline__ int multiply(Accumulators& accumulators, const Ring& ring,
+                                                 typename Ring::Position& at, int k_tiles, int first_atom, int thread) {
     ring.begin_read(at);
     multiply_stage<true>(accumulators, ring.stage(at.stage), first_atom);
     int previous = at.stage;
@@ -36,8 +35,14 @@ class WarpgroupMainloop {
       previous = at.stage;
       at.advance();
     }
+    return previous;
+  }
+
+  /// Ends it: the accumulators hold the sum.
+  template <class Ring>
+  static __device__ __forceinline__ void finish(const Ring& ring, int last_stage, int thread) {
     ptx::wgmma_wait<0>();
-    ring.end_read(previous, thread);
+    ring.end_read(last_stage, thread);
   }
 
  private:

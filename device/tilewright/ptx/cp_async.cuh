@@ -5,11 +5,6 @@
 
 namespace tilewright::ptx {
 
-/// The 32-bit address that ld.shared and its kin take.
-__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
 /// Copies `valid_bytes` of kBytes from `from`, and zeros for the rest. valid_bytes 0 reads nothing.
 /// 16-byte copies bypass L1 (.cg); the narrower ones exist only through L1 (.ca).
 template <int kBytes>

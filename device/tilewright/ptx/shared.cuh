@@ -6,6 +6,11 @@
 
 namespace tilewright::ptx {
 
+/// The 32-bit address that ld.shared and its kin take.
+__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
 __device__ __forceinline__ uint32_t load_shared_b32(uint32_t address) {
   uint32_t value;
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
