@@ -5,12 +5,13 @@
 // for the tensor cores. On sm_90, mma.sync reaches half of the wgmma rate (measured on an H200: 3xTF32 at 518 of 1024
 // tf32 multiply-adds a clock), except f64, which has no wgmma form.
 // L2 bytes a clock: sm_80 as published, sm_90 from published microbenchmarks (3942 to 4472), the others slices x 64
-// bytes.
+// bytes. Clusters: as an H200's timings of grids of clusters show.
 #include "tilewright/arch/limits.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "tilewright/base/error.hpp"
 
@@ -98,6 +99,7 @@ std::vector<ArchLimits> build_limits() {
        .max_threads_per_sm = 2048,
        .max_blocks_per_sm = 32,
        .sm_count = 132,
+       .clusters = {132, 66, 30, 14},
        .clock_ghz = 1.755,
        .dram_bytes_per_s = 4.8e12,
        .l2_bytes = 50 * kMiB,
@@ -159,6 +161,11 @@ double fma_per_clock(const ArchLimits& limits, MathUnit unit, DType operand) {
       return rate(limits.wgmma, operand);
   }
   return 0;
+}
+
+int resident_clusters(const ArchLimits& limits, int ctas) {
+  const auto row = static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(ctas - 1)));
+  return limits.clusters[row];
 }
 
 int resident_blocks(const ArchLimits& limits, int threads, int registers_per_thread, int smem_bytes) {

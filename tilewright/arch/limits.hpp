@@ -1,6 +1,7 @@
 // What one architecture offers: resources that a kernel must fit in, and rates that a cost model ranks by.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,7 @@ struct ArchLimits {
   int max_registers_per_thread = 255;
 
   int sm_count = 0;
+  std::array<int, 4> clusters{};  // of 1, 2, 4 and 8 CTAs that fit at once where one CTA fills a SM; 0: no clusters
   double clock_ghz = 0;
   double dram_bytes_per_s = 0;
   std::int64_t l2_bytes = 0;
@@ -58,6 +60,10 @@ const ArchLimits& limits(const Target& target);
 
 /// Multiply-adds a clock a SM. SIMT works in the accumulator's type: pass that.
 double fma_per_clock(const ArchLimits& limits, MathUnit unit, DType operand);
+
+/// Clusters of `ctas` CTAs, each filling a SM, that fit at once: fewer than SMs / ctas, because a cluster lies within
+/// one GPC and GPCs have odd rests. @pre 1 <= ctas <= 8
+int resident_clusters(const ArchLimits& limits, int ctas);
 
 /// Blocks that fit on one SM at once; 0 when not even one does.
 /// `smem_bytes` static and dynamic of a block. Registers are allocated to warps in units of 256.

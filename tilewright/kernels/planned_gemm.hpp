@@ -12,7 +12,8 @@
 
 namespace tilewright::kernels {
 
-/// Family: Plan, kName, kNoDesign (why it may have none), designs(description, target), plan(description, design),
+/// Family: Plan, kName, kNoDesign (why it may have none), designs(arguments,
+/// description, target), plan(description, design),
 /// lower(plan, symbol). Plan: check_arguments, launch, cost_input in plan/.
 template <class Family>
 class PlannedGemm final : public registry::Kernel {
@@ -42,7 +43,7 @@ class PlannedGemmProvider final : public registry::Provider {
 
   void discover(const op::Gemm& arguments, const Target& target, registry::Discovery& found) const override {
     const op::GemmDescription description = op::describe(arguments);
-    const std::vector<plan::Design> designs = Family::designs(description, target);
+    const std::vector<plan::Design> designs = Family::designs(arguments, description, target);
     if (designs.empty()) found.refused.push_back({family(), Family::kNoDesign});
     for (const plan::Design& design : designs) {
       Result<registry::KernelPtr> kernel = make(description, design);

@@ -13,7 +13,8 @@ struct SimtGemmFamily {
   static constexpr const char* kName = "simt_gemm";
   static constexpr const char* kNoDesign = "no design of CUDA cores";
 
-  static std::vector<plan::Design> designs(const op::GemmDescription& description, const Target& target) {
+  static std::vector<plan::Design> designs(const op::Gemm& /*arguments*/, const op::GemmDescription& description,
+                                           const Target& target) {
     return plan::simt_gemm_designs(description, target);
   }
   static Result<Plan> plan(const op::GemmDescription& description, const plan::Design& design) {

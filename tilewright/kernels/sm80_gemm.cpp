@@ -14,7 +14,8 @@ struct Sm80GemmFamily {
   static constexpr const char* kNoDesign =
       "no tensor-core instruction multiplies f32 exactly: ask for multiply_add_tf32, fast_f32, fast_f16 or fast_bf16";
 
-  static std::vector<plan::Design> designs(const op::GemmDescription& description, const Target& target) {
+  static std::vector<plan::Design> designs(const op::Gemm& /*arguments*/, const op::GemmDescription& description,
+                                           const Target& target) {
     return plan::sm80_gemm_designs(description, target);
   }
   static Result<Plan> plan(const op::GemmDescription& description, const plan::Design& design) {

@@ -13,8 +13,9 @@ struct Sm90GemmFamily {
   static constexpr const char* kName = "sm90_gemm";
   static constexpr const char* kNoDesign = "wgmma of sm_90a multiplies f16, bf16, tf32, s8 and u8";
 
-  static std::vector<plan::Design> designs(const op::GemmDescription& description, const Target& target) {
-    return plan::sm90_gemm_designs(description, target);
+  static std::vector<plan::Design> designs(const op::Gemm& arguments, const op::GemmDescription& description,
+                                           const Target& target) {
+    return plan::sm90_gemm_designs(arguments, description, target);
   }
   static Result<Plan> plan(const op::GemmDescription& description, const plan::Design& design) {
     return plan::plan_sm90_gemm(description, design);

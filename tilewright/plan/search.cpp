@@ -53,23 +53,6 @@ constexpr std::array<TileRow, 5> kSimtTiles{{
     {{32, 32, 16}, 3, {1, 1, 1}},
 }};
 
-// Warps are those that multiply, four to a warpgroup; tile k is in bytes, one width of the 128-byte swizzle.
-struct WgmmaTileRow {
-  std::array<int, 2> shape;
-  int stages;
-  int warpgroups;
-  std::array<int, 2> cluster;
-};
-constexpr int kWgmmaTileBytes = 128;
-constexpr std::array<WgmmaTileRow, 6> kWgmmaTiles{{
-    {{128, 256}, 4, 2, {2, 1}},
-    {{256, 128}, 4, 2, {1, 2}},
-    {{128, 192}, 4, 2, {2, 1}},
-    {{128, 128}, 6, 2, {1, 1}},
-    {{128, 64}, 8, 2, {1, 1}},
-    {{64, 64}, 8, 1, {1, 1}},
-}};
-
 // The instruction of a description's types; f64 has its larger shapes on sm_90 only.
 std::array<int, 3> tensor_instruction(const op::GemmDescription& description, const Target& target,
                                       const TileRow& row) {
@@ -110,35 +93,6 @@ std::vector<Design> simt_gemm_designs(const op::GemmDescription& description, co
   designs.reserve(kSimtTiles.size());
   const MathInstruction instruction = instruction_of(description, {1, 1, 1}, OpClass::simt);
   for (const TileRow& row : kSimtTiles) designs.push_back(make_design(target, row, row.shape[2], instruction));
-  return designs;
-}
-
-std::vector<Design> sm90_gemm_designs(const op::GemmDescription& description, const Target& target) {
-  if (target.sm != 90 || !target.arch_specific) return {};
-  const DType element = description.a.element;
-  const bool multiplies = bytes(element) == 1 || bytes(element) == 2 ||
-                          (element == DType::f32 && description.math == op::MathOperation::multiply_add_tf32);
-  if (!multiplies) return {};
-  std::vector<Design> designs;
-  designs.reserve(kWgmmaTiles.size());
-  const bool is_transposed = description.d.layout == op::MatrixLayout::column_major;
-  for (const WgmmaTileRow& row : kWgmmaTiles) {
-    Design design;
-    design.target = target;
-    design.tile.threadblock_shape = {row.shape[0], row.shape[1], kWgmmaTileBytes / bytes(element)};
-    design.tile.stages = row.stages;
-    design.tile.warp_count = {4 * row.warpgroups, 1, 1};
-    design.tile.cluster_shape = {row.cluster[0], row.cluster[1], 1};
-    design.tile.math_instruction =
-        instruction_of(description, {64, row.shape[1], 32 / bytes(element)}, OpClass::tensor_op);
-    design.raster.width = kRasterWidth;
-    if (is_transposed) {  // rows are of the problem as computed
-      std::swap(design.tile.threadblock_shape[0], design.tile.threadblock_shape[1]);
-      std::swap(design.tile.warp_count[0], design.tile.warp_count[1]);
-      std::swap(design.tile.cluster_shape[0], design.tile.cluster_shape[1]);
-    }
-    designs.push_back(design);
-  }
   return designs;
 }
 

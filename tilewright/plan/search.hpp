@@ -1,4 +1,4 @@
-// Which designs are worth ranking for a problem: rows of tiles that have proved themselves, a table a family.
+// Which designs are worth ranking for a problem: tiles that have proved themselves.
 #pragma once
 
 #include <vector>
@@ -14,8 +14,9 @@ std::vector<Design> simt_gemm_designs(const op::GemmDescription& description, co
 /// Designs of mma.sync for the description's types and math. Empty where no instruction multiplies them.
 std::vector<Design> sm80_gemm_designs(const op::GemmDescription& description, const Target& target);
 
-/// Designs of wgmma for the description's types and math. Empty where no instruction multiplies them, and for other
-/// targets than sm_90a.
-std::vector<Design> sm90_gemm_designs(const op::GemmDescription& description, const Target& target);
+/// Designs of wgmma for the problem's types, math and extents: of all tiles and schedules, the dozen that the cost
+/// model puts first. Empty where no instruction multiplies the types, and for other targets than sm_90a.
+std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmDescription& description,
+                                      const Target& target);
 
 }  // namespace tilewright::plan

@@ -139,37 +139,6 @@ void plan_output(Sm90GemmPlan& plan) {
   plan.stores_by_tma = plan.store_bytes == kTmaBytes;
 }
 
-/// The widest chunk of D that divides what a CTA stores of a tile: its lines are a swizzle's width, of 16 bytes at
-/// least, and it has whole groups of 8 columns.
-Result<int> plan_chunk(const Sm90GemmPlan& plan) {
-  const int element_bytes = bytes(plan.operands.d.element);
-  const int widest = kMaxRowBytes / element_bytes;
-  const int smallest = plan.d_is_row_major() ? std::max(8, kTmaBytes / element_bytes) : 8;
-  for (int columns = widest; columns >= smallest; columns /= 2) {
-    if (plan.output_columns() % columns == 0) return columns;
-  }
-  return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.output_columns(),
-                smallest);
-}
-
-/// Registers that setmaxnreg leaves a thread of the producer and of a consumer, in multiples of 8. The sum over all
-/// threads stays within the 64 K of an SM.
-struct RegisterSplit {
-  int producer, consumer;
-};
-RegisterSplit split_registers(int consumers) {
-  return consumers == 3 ? RegisterSplit{32, 160} : RegisterSplit{40, 232};
-}
-
-Support check_registers(const Sm90GemmPlan& plan) {
-  const int accumulators = plan.tile.m * plan.tile.n / (128 * plan.team());
-  if (accumulators + kAddressRegisters > plan.consumer_registers) {
-    return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", plan.tile.m,
-                  plan.tile.n, plan.team(), accumulators + kAddressRegisters, plan.consumer_registers);
-  }
-  return {};
-}
-
 std::int64_t leading_dimension(const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; }
 
 /// The tensor map of a matrix of `contiguous` x `strided` elements. One row may lie anywhere: its distance to the next
@@ -226,29 +195,60 @@ void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arg
 
 }  // namespace
 
-int Sm90GemmPlan::chunk_bytes() const { return kAtomM * chunk_columns * bytes(operands.d.element); }
-
-int Sm90GemmPlan::sum_bytes() const { return slices == 1 ? 0 : kAtomM * tile.n * bytes(operands.accumulator); }
-
-int Sm90GemmPlan::smem_bytes() const {
-  const int barriers = 2 * stages + (slices == 1 ? 0 : 2 * consumers());
-  return stages * stage_bytes() + consumers() * (output_buffers * chunk_bytes() + sum_bytes()) +
-         barriers * kMbarrierBytes;
+int Sm90SharedMemory::bytes() const {
+  const int barriers = 2 * stages + (sum_bytes == 0 ? 0 : 2 * consumers);
+  return stages * stage_bytes + consumers * (output_bytes + sum_bytes) + barriers * kMbarrierBytes;
 }
 
-CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
-  CostInput input = tile_cost(plan, arguments);
-  input.threads = plan.threads();
-  input.registers = arch::limits(plan.target).registers_per_sm / plan.threads() / 8 * 8;
-  input.smem_bytes = plan.smem_bytes();
-  input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a);
-  input.multiply_issue_share = 0;
-  // Each instruction reads its rows of A and all of B.
-  const int instructions_m = plan.tile.m / kAtomM;
-  input.smem_bytes_per_k = instructions_m * (kAtomM + plan.tile.n) * bits(plan.atom->a) / 8.0;
-  input.multicast_a = plan.cluster_n;
-  input.multicast_b = plan.cluster_m;
-  return input;
+int widest_chunk(bool d_is_row_major, int d_bytes, int output_columns) {
+  const int smallest = d_is_row_major ? std::max(8, kTmaBytes / d_bytes) : 8;
+  for (int columns = kMaxRowBytes / d_bytes; columns >= smallest; columns /= 2) {
+    if (output_columns % columns == 0) return columns;
+  }
+  return 0;
+}
+
+RegisterSplit split_registers(int consumers) {
+  return consumers == 3 ? RegisterSplit{32, 160} : RegisterSplit{40, 232};
+}
+
+Support check_registers(const TileShape& tile, int team, int consumers) {
+  const int needed = tile.m * tile.n / (128 * team) + kAddressRegisters;
+  if (const int given = split_registers(consumers).consumer; needed > given) {
+    return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", tile.m, tile.n, team,
+                  needed, given);
+  }
+  return {};
+}
+
+int Sm90GemmPlan::smem_bytes() const {
+  const Sm90SharedMemory memory{
+      .stages = stages,
+      .stage_bytes = stage_bytes(),
+      .consumers = consumers(),
+      .output_bytes = output_buffers * kAtomM * chunk_columns * bytes(operands.d.element),
+      .sum_bytes = slices == 1 ? 0 : kAtomM * tile.n * bytes(operands.accumulator),
+  };
+  return memory.bytes();
+}
+
+Sm90CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+  const View problem = view(plan, arguments);
+  return {
+      .m = problem.m,
+      .n = problem.n,
+      .k = problem.k,
+      .tile = plan.tile,
+      .stages = plan.stages,
+      .cluster_m = plan.cluster_m,
+      .cluster_n = plan.cluster_n,
+      .slices = plan.slices,
+      .schedule = plan.schedule,
+      .chunks = plan.tile.m / kAtomM / plan.team() * plan.output_columns() / plan.chunk_columns,
+      .element_bytes = bytes(plan.operands.a.element),
+      .d_bytes = bytes(plan.operands.d.element),
+      .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
+  };
 }
 
 Support check_arguments(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
@@ -279,7 +279,7 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   const View problem = view(plan, arguments);
   const std::int64_t tiles_m = ceil_div(problem.m, std::int64_t{plan.tile.m} * plan.cluster_m);
   const std::int64_t tiles_n = ceil_div(problem.n, std::int64_t{plan.tile.n} * plan.cluster_n);
-  const int clusters = arch::limits(plan.target).sm_count / plan.cluster_size();
+  const int clusters = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size());
 
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(tiles_m * tiles_n, clusters) * plan.cluster_size()),
@@ -353,13 +353,17 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   plan.b.wgmma = wgmma->b;
 
   plan_output(plan);
-  const Result<int> chunk = plan_chunk(plan);
-  if (!chunk) return chunk.refusal();
-  plan.chunk_columns = *chunk;
+  plan.chunk_columns = widest_chunk(plan.d_is_row_major(), bytes(plan.operands.d.element), plan.output_columns());
+  if (plan.chunk_columns == 0) {
+    return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.output_columns(),
+                  std::max(8, plan.d_is_row_major() ? kTmaBytes / bytes(plan.operands.d.element) : 8));
+  }
   const RegisterSplit registers = split_registers(plan.consumers());
   plan.producer_registers = registers.producer;
   plan.consumer_registers = registers.consumer;
-  if (const Support fits = check_registers(plan); !fits) return refuse("{}", fits.reason());
+  if (const Support fits = check_registers(plan.tile, plan.team(), plan.consumers()); !fits) {
+    return refuse("{}", fits.reason());
+  }
   if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return refuse("{}", fits.reason());
   return plan;
 }

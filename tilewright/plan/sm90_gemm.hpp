@@ -6,8 +6,8 @@
 #include "tilewright/arch/tma_copy.hpp"
 #include "tilewright/arch/wgmma_atom.hpp"
 #include "tilewright/arch/wgmma_tile.hpp"
-#include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
+#include "tilewright/plan/sm90_cost.hpp"
 
 namespace tilewright::plan {
 
@@ -35,6 +35,29 @@ struct TmaOperandPlan {
   bool operator==(const TmaOperandPlan&) const = default;
 };
 
+/// The shared memory of a CTA: stages, and of each warpgroup that multiplies the chunks of D on their way out and,
+/// where slices of K are summed, its partial sums (epilogue/slice_sum.cuh); then their barriers. gemm/sm90_gemm.cuh.
+struct Sm90SharedMemory {
+  int stages = 2, stage_bytes = 0;
+  int consumers = 1, output_bytes = 0, sum_bytes = 0;
+
+  int bytes() const;
+};
+
+/// Columns of the widest chunk of D that divides `output_columns`: its lines are a swizzle's width, of 16 bytes at
+/// least, and it has whole groups of 8 columns. 0: none.
+int widest_chunk(bool d_is_row_major, int d_bytes, int output_columns);
+
+/// Registers that setmaxnreg leaves a thread of the producer and of a consumer. The sum over all threads stays within
+/// the 64 K of an SM.
+struct RegisterSplit {
+  int producer = 0, consumer = 0;
+};
+RegisterSplit split_registers(int consumers);
+
+/// Whether a tile's sums and the addresses beside them fit the registers of `team` warpgroups of all `consumers`.
+Support check_registers(const TileShape& tile, int team, int consumers);
+
 struct Sm90GemmPlan : GemmTile {
   Target target;
   const arch::WgmmaAtom* atom = nullptr;  // row of the table; its n is the tile's
@@ -55,10 +78,6 @@ struct Sm90GemmPlan : GemmTile {
   bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }
   int threads() const { return GemmTile::threads() + kProducerThreads; }
   int stage_bytes() const { return a.tile_bytes() + b.tile_bytes(); }
-  int chunk_bytes() const;
-  /// Of one warpgroup's partial sums, exchanged among the slices: epilogue/slice_sum.cuh.
-  int sum_bytes() const;
-  /// Stages, chunks of D, partial sums, and their barriers: gemm/sm90_gemm.cuh.
   int smem_bytes() const;
   bool operator==(const Sm90GemmPlan&) const = default;
 
@@ -66,7 +85,7 @@ struct Sm90GemmPlan : GemmTile {
 };
 
 /// The plan as the cost model sees it, on extents of the caller's problem.
-CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments);
+Sm90CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments);
 
 /// Refuses arguments that kernels of the plan cannot take: no k to sum over, extents beyond 32-bit indices, tensors
 /// that TMA cannot reach.

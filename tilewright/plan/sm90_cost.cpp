@@ -1,0 +1,81 @@
+// The constants are fitted to the medians of some 800 kernels on 25 problems (bf16, s8, tf32; K from 256 to 65536; D
+// from 1x4096 to 8192x8192) on an H200: docs/performance.md, "Ranking".
+#include "tilewright/plan/sm90_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tilewright::plan {
+namespace {
+
+constexpr double kLaunchUs = 4.6;        // one kernel between two events, with the first operands' latency
+constexpr double kSharingUs = 1.75;      // more, of clusters that load for each other
+constexpr double kPeakShare = 0.83;      // of the tensor cores' rate at the nominal clock, under the power limit
+constexpr double kDramShare = 0.875;     // of DRAM's nominal rate
+constexpr double kL2Share = 1.76;        // of limits.l2_bytes_per_clock: neighbours' reads of one line are merged
+constexpr double kSmBytesPerClock = 80;  // that one SM's TMA brings from L2
+constexpr double kLatencyClocks = 2600;  // from a TMA load's issue to its bytes, under load
+constexpr double kStepClocks = 14;       // barriers of one step
+constexpr double kChunkClocks = 250;     // of a chunk of D: barriers and the store's issue
+constexpr double kStoreBytesPerClock = 38;
+constexpr double kTurnClocks = 350;  // from one ping-pong team's last step to the next one's first
+constexpr double kExchangeUs = 3.7;  // slices of K: barriers between CTAs
+constexpr double kExchangeBytesPerClock = 12;
+constexpr double kOverlapLoss = 0.15;  // of two things that go on together, what does not hide behind the slower
+constexpr int kInstructionM = 64;
+constexpr int kInstructionKBytes = 32;
+
+std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+/// Clocks of the instructions of one step: the tensor cores' rate, or, of narrow tiles, reading A and B from shared
+/// memory.
+double multiply_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input) {
+  const double instruction_k = kInstructionKBytes / static_cast<double>(input.element_bytes);
+  const double math = kInstructionM * input.tile.n * instruction_k / input.fma_per_clock;
+  const double reads = (kInstructionM + input.tile.n) * kInstructionKBytes / limits.smem_bytes_per_clock_per_sm;
+  const double instructions = input.tile.m / static_cast<double>(kInstructionM) * input.tile.k / instruction_k;
+  return instructions * std::max(math, reads) / kPeakShare;
+}
+
+}  // namespace
+
+double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
+  const int sharers = input.cluster_m * input.cluster_n;
+  const std::int64_t cluster_tiles = ceil_div(input.m, std::int64_t{input.tile.m} * input.cluster_m) *
+                                     ceil_div(input.n, std::int64_t{input.tile.n} * input.cluster_n) * input.batches;
+  const std::int64_t resident = arch::resident_clusters(limits, sharers * input.slices);
+  if (resident == 0 || input.fma_per_clock <= 0) return INFINITY;
+  const auto tiles = static_cast<double>(ceil_div(cluster_tiles, resident));  // of the busiest CTA
+  const auto ctas = static_cast<double>(std::min(cluster_tiles, resident) * sharers * input.slices);
+  const auto steps = static_cast<double>(ceil_div(ceil_div(input.k, input.tile.k), input.slices));
+
+  const double step_bytes =
+      (static_cast<double>(input.tile.m) / input.cluster_n + static_cast<double>(input.tile.n) / input.cluster_m) *
+      input.tile.k * input.element_bytes;
+  const double load = std::max({step_bytes / kSmBytesPerClock, kLatencyClocks / input.stages,
+                                step_bytes * ctas / (limits.l2_bytes_per_clock * kL2Share)});
+  const double multiply = multiply_clocks(limits, input);
+  const double main = steps * (std::max(multiply, load) + kStepClocks);
+
+  const double clocks_per_us = limits.clock_ghz * 1e3;
+  const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
+  double epilogue = input.chunks * kChunkClocks + tile_area * input.d_bytes / input.slices / kStoreBytesPerClock;
+  if (input.slices > 1) {
+    constexpr double kAccumulatorBytes = 4;
+    epilogue += kExchangeUs * clocks_per_us + tile_area * kAccumulatorBytes / kExchangeBytesPerClock;
+  }
+  const double clocks = input.schedule == Schedule::ping_pong
+                            ? tiles * std::max(main + kTurnClocks, (main + epilogue) / 2) + epilogue
+                            : tiles * (main + epilogue);
+
+  const auto m = static_cast<double>(input.m);
+  const auto n = static_cast<double>(input.n);
+  const double dram_bytes = ((m + n) * static_cast<double>(input.k) * input.element_bytes + m * n * input.d_bytes) *
+                            static_cast<double>(input.batches);
+  const double dram_us = dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
+  const double sm_us = clocks / clocks_per_us;
+  return kLaunchUs + (sharers > 1 ? kSharingUs : 0) + std::max(sm_us, dram_us) +
+         kOverlapLoss * std::min(sm_us, dram_us);
+}
+
+}  // namespace tilewright::plan

@@ -1,0 +1,30 @@
+// How long an sm90_gemm kernel should take, without measuring: to rank candidates by, not to quote.
+#pragma once
+
+#include <cstdint>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/plan/design.hpp"
+#include "tilewright/plan/gemm_tile.hpp"
+
+namespace tilewright::plan {
+
+/// What the model needs to know of a design on one problem. Extents are of the problem as computed.
+struct Sm90CostInput {
+  std::int64_t m = 0, n = 0, k = 0, batches = 1;
+  TileShape tile;
+  int stages = 2;
+  int cluster_m = 1, cluster_n = 1;  // CTAs that share operands
+  int slices = 1;                    // CTAs that share a tile
+  Schedule schedule = Schedule::cooperative;
+  int chunks = 1;  // of D, that one warpgroup stores of a tile
+  int element_bytes = 2, d_bytes = 2;
+  double fma_per_clock = 0;  // of one SM's tensor cores
+};
+
+/// Microseconds, launch included: a persistent CTA's tiles one after another, each as many steps of K, each step as
+/// long as the slowest of multiplying, its bytes from L2, and the latency that its stages hide; at least what DRAM
+/// takes.
+double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input);
+
+}  // namespace tilewright::plan

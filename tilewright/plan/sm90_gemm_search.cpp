@@ -1,0 +1,185 @@
+// Every way that sm90_gemm might tile a problem costs some tens of nanoseconds to estimate: all are, and the best kept.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/plan/search.hpp"
+#include "tilewright/plan/sm90_cost.hpp"
+#include "tilewright/plan/sm90_gemm.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+constexpr std::size_t kKept = 12;
+constexpr int kWarpgroup = 4;  // warps
+constexpr int kMaxStages = 16;
+constexpr int kMinStages = 3;
+constexpr int kInstructionM = 64;
+constexpr int kInstructionKBytes = 32;
+constexpr int kSwizzleBytes = 128;  // of K, one step
+constexpr int kFewRows = 192;       // of D, for which swapped operands may waste less
+constexpr int kRasterWidth = 8;     // columns of tiles walked together: keeps a wave's operands of 8192^3 in L2
+constexpr int kFewTiles = 8;        // along M: then CTAs that run together share columns instead
+
+/// Rows of the tile and who computes them.
+struct Rows {
+  int m, consumers;
+  Schedule schedule;
+};
+constexpr std::array<Rows, 6> kRows{{
+    {64, 1, Schedule::cooperative},
+    {128, 2, Schedule::cooperative},
+    {192, 3, Schedule::cooperative},
+    {256, 2, Schedule::cooperative},
+    {64, 2, Schedule::ping_pong},
+    {128, 2, Schedule::ping_pong},
+}};
+constexpr std::array<int, 14> kColumns{8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256};
+constexpr std::array<std::array<int, 3>, 6> kClusters{
+    {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1, 1, 4}, {1, 1, 8}}};
+
+/// The problem as computed, and what all its candidates share.
+struct Search {
+  std::int64_t m, n, k;
+  const arch::ArchLimits& limits;
+  int element_bytes, d_bytes;
+  bool is_transposed, d_is_row_major;
+  double fma_per_clock;
+};
+
+struct Candidate {
+  double us;
+  Sm90CostInput input;
+  int consumers;
+  bool is_transposed;
+};
+
+/// Whether a smaller choice covers the extent as well.
+template <std::size_t kCount>
+bool is_wasteful(const std::array<int, kCount>& ascending, int choice, std::int64_t extent) {
+  return std::ranges::any_of(ascending, [&](int smaller) { return smaller < choice && smaller >= extent; });
+}
+
+/// As many stages as fit beside the rest, or 0 where too few do.
+int fit_stages(const Search& search, const Rows& rows, const TileShape& tile, int chunk, int slices) {
+  Sm90SharedMemory memory{.stages = 0,
+                          .stage_bytes = (tile.m + tile.n) * tile.k * search.element_bytes,
+                          .consumers = rows.consumers,
+                          .output_bytes = 2 * kInstructionM * chunk * search.d_bytes,
+                          .sum_bytes = slices == 1 ? 0 : kInstructionM * tile.n * 4};
+  const int rest = memory.bytes();
+  memory.stages = 1;
+  const int stages = (search.limits.smem_per_block_bytes - rest) / (memory.bytes() - rest);
+  return stages < kMinStages ? 0 : std::min(stages, kMaxStages);
+}
+
+void consider(const Search& search, const Rows& rows, int columns, const std::array<int, 3>& cluster, int k_bytes,
+              std::vector<Candidate>& candidates) {
+  const auto [cluster_m, cluster_n, slices] = cluster;
+  const TileShape tile{rows.m, columns, k_bytes / search.element_bytes};
+  const int team = rows.schedule == Schedule::ping_pong ? 1 : rows.consumers;
+  const bool divides = columns % (8 * cluster_m) == 0 && columns % (8 * slices) == 0;
+  if (!divides || !check_registers(tile, team, rows.consumers)) return;
+  const int chunk = widest_chunk(search.d_is_row_major, search.d_bytes, columns / slices);
+  if (chunk == 0) return;
+  const int stages = fit_stages(search, rows, tile, chunk, slices);
+  if (stages == 0 || (slices > 1 && search.k <= std::int64_t{tile.k} * (slices - 1))) return;
+  const Sm90CostInput input{.m = search.m,
+                            .n = search.n,
+                            .k = search.k,
+                            .tile = tile,
+                            .stages = stages,
+                            .cluster_m = cluster_m,
+                            .cluster_n = cluster_n,
+                            .slices = slices,
+                            .schedule = rows.schedule,
+                            .chunks = tile.m / kInstructionM / team * (columns / slices) / chunk,
+                            .element_bytes = search.element_bytes,
+                            .d_bytes = search.d_bytes,
+                            .fma_per_clock = search.fma_per_clock};
+  candidates.push_back({estimate_us(search.limits, input), input, rows.consumers, search.is_transposed});
+}
+
+void consider_all(const Search& search, std::vector<Candidate>& candidates) {
+  constexpr std::array<int, 4> kHeights{64, 128, 192, 256};
+  for (const Rows& rows : kRows) {
+    if (is_wasteful(kHeights, rows.m, search.m)) continue;
+    for (const int columns : kColumns) {
+      if (is_wasteful(kColumns, columns, search.n)) break;
+      for (const std::array<int, 3>& cluster : kClusters) {
+        consider(search, rows, columns, cluster, kSwizzleBytes, candidates);
+      }
+      // Two widths a step halve the barriers of small tiles.
+      if (rows.m + columns <= 192) consider(search, rows, columns, {1, 1, 1}, 2 * kSwizzleBytes, candidates);
+    }
+  }
+}
+
+int raster_width(const Candidate& candidate) {
+  return candidate.input.m <= std::int64_t{kFewTiles} * candidate.input.tile.m ? 1 : kRasterWidth;
+}
+
+Design design_of(const Candidate& candidate, const op::GemmDescription& description, const Target& target) {
+  const Sm90CostInput& input = candidate.input;
+  Design design;
+  design.target = target;
+  TileDescription& tile = design.tile;
+  tile.threadblock_shape = {input.tile.m, input.tile.n, input.tile.k};
+  tile.stages = input.stages;
+  tile.warp_count = {kWarpgroup * candidate.consumers, 1, 1};
+  tile.cluster_shape = {input.cluster_m, input.cluster_n, input.slices};
+  tile.schedule = input.schedule;
+  tile.math_instruction = {{kInstructionM, input.tile.n, kInstructionKBytes / input.element_bytes},
+                           description.a.element,
+                           description.b.element,
+                           description.accumulator,
+                           OpClass::tensor_op,
+                           description.math};
+  tile.swaps_operands = candidate.is_transposed != (description.d.layout == op::MatrixLayout::column_major);
+  if (candidate.is_transposed) {  // shapes of a design are of the caller's problem
+    std::swap(tile.threadblock_shape[0], tile.threadblock_shape[1]);
+    std::swap(tile.warp_count[0], tile.warp_count[1]);
+    std::swap(tile.cluster_shape[0], tile.cluster_shape[1]);
+  }
+  design.raster.width = raster_width(candidate);
+  return design;
+}
+
+}  // namespace
+
+std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmDescription& description,
+                                      const Target& target) {
+  if (target.sm != 90 || !target.arch_specific) return {};
+  const DType element = description.a.element;
+  const bool is_tf32 = element == DType::f32 && description.math == op::MathOperation::multiply_add_tf32;
+  if (bytes(element) > 2 && !is_tf32) return {};
+
+  const bool natural = description.d.layout == op::MatrixLayout::column_major;
+  std::vector<Candidate> candidates;
+  candidates.reserve(1024);
+  for (const bool is_transposed : {natural, !natural}) {
+    const std::int64_t rows = is_transposed ? arguments.n() : arguments.m();
+    const std::int64_t columns = is_transposed ? arguments.m() : arguments.n();
+    if (is_transposed != natural && columns > kFewRows) continue;
+    const arch::ArchLimits& limits = arch::limits(target);
+    consider_all({.m = rows,
+                  .n = columns,
+                  .k = arguments.k(),
+                  .limits = limits,
+                  .element_bytes = bytes(element),
+                  .d_bytes = bytes(description.d.element),
+                  .is_transposed = is_transposed,
+                  .d_is_row_major = is_transposed == natural,
+                  .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element)},
+                 candidates);
+  }
+  const std::size_t kept = std::min(kKept, candidates.size());
+  std::ranges::partial_sort(candidates, candidates.begin() + static_cast<std::ptrdiff_t>(kept), {}, &Candidate::us);
+  std::vector<Design> designs;
+  designs.reserve(kept);
+  for (std::size_t i = 0; i < kept; ++i) designs.push_back(design_of(candidates[i], description, target));
+  return designs;
+}
+
+}  // namespace tilewright::plan
