@@ -20,9 +20,10 @@ using Descriptor = void*;
 using MatrixLayout = void*;
 using Preference = void*;
 
-enum class DataType : int { f32 = 0, f64 = 1, f16 = 2, s8 = 3, u8 = 8, s32 = 10, bf16 = 14 };
+enum class DataType : int { f32 = 0, f64 = 1, f16 = 2, s8 = 3, u8 = 8, s32 = 10, bf16 = 14, e4m3 = 28, e5m2 = 29 };
 enum class ComputeType : int { f16 = 64, f32 = 68, f64 = 70, s32 = 72, fast_f16 = 74, fast_bf16 = 75, fast_tf32 = 77 };
-enum class DescriptorAttribute : int { transpose_a = 3, transpose_b = 4 };
+enum class DescriptorAttribute : int { transpose_a = 3, transpose_b = 4, fast_accumulate = 25 };
+enum class LayoutAttribute : int { batch_count = 5, batch_stride = 6 };
 constexpr int kPreferenceWorkspaceBytes = 1;
 constexpr std::int32_t kNoTranspose = 0;
 constexpr std::int32_t kTranspose = 1;
@@ -50,6 +51,7 @@ struct CublasLtFunctions {
   Status (*descriptor_destroy)(Descriptor);
   Status (*descriptor_set)(Descriptor, DescriptorAttribute, const void*, std::size_t);
   Status (*layout_create)(MatrixLayout*, DataType, std::uint64_t rows, std::uint64_t columns, std::int64_t ld);
+  Status (*layout_set)(MatrixLayout, LayoutAttribute, const void*, std::size_t);
   Status (*layout_destroy)(MatrixLayout);
   Status (*preference_create)(Preference*);
   Status (*preference_destroy)(Preference);
@@ -83,6 +85,7 @@ std::unique_ptr<const CublasLtFunctions> load(const std::string& path) {
   resolve(functions->descriptor_destroy, "cublasLtMatmulDescDestroy");
   resolve(functions->descriptor_set, "cublasLtMatmulDescSetAttribute");
   resolve(functions->layout_create, "cublasLtMatrixLayoutCreate");
+  resolve(functions->layout_set, "cublasLtMatrixLayoutSetAttribute");
   resolve(functions->layout_destroy, "cublasLtMatrixLayoutDestroy");
   resolve(functions->preference_create, "cublasLtMatmulPreferenceCreate");
   resolve(functions->preference_destroy, "cublasLtMatmulPreferenceDestroy");
@@ -113,6 +116,10 @@ DataType data_type(DType dtype) {
       return DataType::s8;
     case DType::u8:
       return DataType::u8;
+    case DType::e4m3:
+      return DataType::e4m3;
+    case DType::e5m2:
+      return DataType::e5m2;
     case DType::f32:
     case DType::tf32:
       return DataType::f32;
@@ -129,9 +136,8 @@ ComputeType compute_type(const Problem& problem) {
       return ComputeType::fast_f16;
     case op::MathOperation::multiply_add_fast_bf16:
       return ComputeType::fast_bf16;
-    case op::MathOperation::multiply_add:
-    case op::MathOperation::multiply_add_fast_f32:
-      break;  // close to f32: the peer is f32 itself
+    default:  // multiply_add_fast_f32 is close to f32: the peer is f32 itself
+      break;
   }
   switch (problem.accumulator) {
     case DType::f64:
@@ -173,16 +179,10 @@ DataType scale_type(const Problem& problem) {
   return data_type(problem.accumulator);
 }
 
-/// How cuBLASLt sees one operand: everything is column-major to it, so a row-major matrix is its transpose.
-struct OperandView {
-  std::int64_t rows, columns;  // as they lie in memory, column-major
-  std::int32_t transpose;      // what gives the operand back
-};
-
-OperandView view(std::int64_t rows, std::int64_t columns, op::MatrixLayout layout, bool wanted_transposed) {
-  const bool is_row_major = layout == op::MatrixLayout::row_major;
-  return {is_row_major ? columns : rows, is_row_major ? rows : columns,
-          is_row_major == wanted_transposed ? kNoTranspose : kTranspose};
+/// Everything is column-major to cuBLASLt, so a row-major matrix is its transpose: what makes a product see the operand
+/// as it is, or transposed where that is `wanted`.
+std::int32_t transpose(op::MatrixLayout layout, bool wanted) {
+  return (layout == op::MatrixLayout::row_major) == wanted ? kNoTranspose : kTranspose;
 }
 
 /// One problem as cuBLASLt's objects. A row-major D is computed as D' = B' A'.
@@ -193,16 +193,18 @@ class Matmul {
         swapped_(problem.d == op::MatrixLayout::row_major),
         alpha_(make_scalar(scale_type(problem), 1)),
         beta_(make_scalar(scale_type(problem), 0)) {
-    OperandView first = view(problem.m, problem.k, problem.a, swapped_);
-    OperandView second = view(problem.k, problem.n, problem.b, swapped_);
+    StoredMatrix first = stored_a(problem);
+    StoredMatrix second = stored_b(problem);
     if (swapped_) std::swap(first, second);
     check(functions_.descriptor_create(&descriptor_, compute_type(problem), scale_type(problem)),
           "cublasLtMatmulDescCreate");
-    set_transpose(DescriptorAttribute::transpose_a, first.transpose);
-    set_transpose(DescriptorAttribute::transpose_b, second.transpose);
-    create_layout(first_, problem.dtype, first.rows, first.columns);
-    create_layout(second_, problem.dtype, second.rows, second.columns);
-    create_layout(d_, problem.out, swapped_ ? problem.n : problem.m, swapped_ ? problem.m : problem.n);
+    set(DescriptorAttribute::transpose_a, transpose(first.layout, swapped_));
+    set(DescriptorAttribute::transpose_b, transpose(second.layout, swapped_));
+    // Scales of 8-bit floats stay null, which is a scale of 1.
+    if (problem.fast_accumulate) set(DescriptorAttribute::fast_accumulate, std::int8_t{1});
+    create_layout(first_, first);
+    create_layout(second_, second);
+    create_layout(d_, stored_d(problem));
   }
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
@@ -227,26 +229,37 @@ class Matmul {
     return results;
   }
 
-  void run(Handle handle, const op::Gemm& operands, const Algorithm& algorithm, const runtime::DeviceBuffer& workspace,
+  void run(Handle handle, const Addresses& operands, const Algorithm& algorithm, const runtime::DeviceBuffer& workspace,
            runtime::StreamHandle stream) const {
     const auto pointer = [](std::uint64_t address) { return reinterpret_cast<void*>(address); };
-    const void* first = pointer(swapped_ ? operands.b.address : operands.a.address);
-    const void* second = pointer(swapped_ ? operands.a.address : operands.b.address);
-    void* d = pointer(operands.d.address);
+    const void* first = pointer(swapped_ ? operands.b : operands.a);
+    const void* second = pointer(swapped_ ? operands.a : operands.b);
+    void* d = pointer(operands.d);
     check(functions_.matmul(handle, descriptor_, alpha_.data(), first, first_, second, second_, beta_.data(), d, d_, d,
                             d_, &algorithm, pointer(workspace.address()), workspace.bytes(), stream),
           "cublasLtMatmul");
   }
 
  private:
-  void set_transpose(DescriptorAttribute attribute, std::int32_t transpose) {
-    check(functions_.descriptor_set(descriptor_, attribute, &transpose, sizeof transpose),
-          "cublasLtMatmulDescSetAttribute");
+  template <class T>
+  void set(DescriptorAttribute attribute, T value) {
+    check(functions_.descriptor_set(descriptor_, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
   }
-  void create_layout(MatrixLayout& layout, DType dtype, std::int64_t rows, std::int64_t columns) {
-    check(functions_.layout_create(&layout, data_type(dtype), static_cast<std::uint64_t>(rows),
-                                   static_cast<std::uint64_t>(columns), rows),
+
+  template <class T>
+  void set(MatrixLayout layout, LayoutAttribute attribute, T value) {
+    check(functions_.layout_set(layout, attribute, &value, sizeof value), "cublasLtMatrixLayoutSetAttribute");
+  }
+
+  void create_layout(MatrixLayout& layout, const StoredMatrix& stored) {
+    const bool is_row_major = stored.layout == op::MatrixLayout::row_major;
+    check(functions_.layout_create(&layout, data_type(stored.dtype),
+                                   static_cast<std::uint64_t>(is_row_major ? stored.columns : stored.rows),
+                                   static_cast<std::uint64_t>(is_row_major ? stored.rows : stored.columns), stored.ld),
           "cublasLtMatrixLayoutCreate");
+    if (stored.batch == 1) return;
+    set(layout, LayoutAttribute::batch_count, static_cast<std::int32_t>(stored.batch));
+    set(layout, LayoutAttribute::batch_stride, stored.batch_stride());
   }
 
   const CublasLtFunctions& functions_;
@@ -280,7 +293,7 @@ std::vector<Contender> CublasLt::contenders(const Problem& problem, const Operan
   std::vector<Contender> contenders;
   for (const HeuristicResult& result : matmul->algorithms(handle_, workspace_.bytes(), most)) {
     const auto run = [this, matmul, &sets, algorithm = result.algorithm](int set, runtime::StreamHandle stream) {
-      matmul->run(handle_, sets.gemm(set), algorithm, workspace_, stream);
+      matmul->run(handle_, sets.addresses(set), algorithm, workspace_, stream);
     };
     const std::string detail =
         fmt::format("algorithm {} of the heuristic, workspace {} bytes", contenders.size(), result.workspace_bytes);

@@ -45,17 +45,13 @@ std::vector<std::byte> random_block(DType dtype, std::uint64_t seed) {
   }
 }
 
-std::size_t byte_count(std::int64_t rows, std::int64_t columns, DType dtype) {
-  return static_cast<std::size_t>(rows * columns * bytes(dtype));
-}
-
 }  // namespace
 
 OperandSets::OperandSets(std::shared_ptr<runtime::CudaDevice> device, const Problem& problem, std::uint64_t seed)
-    : device_(std::move(device)), problem_(problem) {
-  const std::size_t a_bytes = byte_count(problem.m, problem.k, problem.dtype);
-  const std::size_t b_bytes = byte_count(problem.k, problem.n, problem.dtype);
-  const std::size_t d_bytes = byte_count(problem.m, problem.n, problem.out);
+    : device_(std::move(device)) {
+  const std::size_t a_bytes = stored_a(problem).bytes();
+  const std::size_t b_bytes = stored_b(problem).bytes();
+  const std::size_t d_bytes = stored_d(problem).bytes();
   const std::size_t all_bytes = a_bytes + b_bytes + d_bytes;
   const auto enough = 2 * static_cast<std::size_t>(device_->properties().l2_bytes);
   const std::size_t count = 1 + (enough + all_bytes - 1) / all_bytes;
@@ -75,10 +71,9 @@ OperandSets::OperandSets(std::shared_ptr<runtime::CudaDevice> device, const Prob
   device_->synchronize(nullptr);
 }
 
-op::Gemm OperandSets::gemm(int set) const {
+Addresses OperandSets::addresses(int set) const {
   const Set& memory = sets_[static_cast<std::size_t>(set)];
-  return bench::gemm(problem_, memory.a.address(), memory.b.address(), memory.d.address(),
-                     device_->properties().ordinal);
+  return {memory.a.address(), memory.b.address(), memory.d.address()};
 }
 
 void OperandSets::fill(const runtime::DeviceBuffer& buffer, const runtime::DeviceBuffer& random,

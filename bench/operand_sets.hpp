@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "problem.hpp"
+#include "arguments.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
 
 namespace tilewright::bench {
@@ -18,7 +18,7 @@ class OperandSets {
   OperandSets(std::shared_ptr<runtime::CudaDevice> device, const Problem& problem, std::uint64_t seed);
 
   int count() const { return static_cast<int>(sets_.size()); }
-  op::Gemm gemm(int set) const;
+  Addresses addresses(int set) const;
 
   std::vector<std::byte> read_a(int set) const { return read(sets_[static_cast<std::size_t>(set)].a); }
   std::vector<std::byte> read_b(int set) const { return read(sets_[static_cast<std::size_t>(set)].b); }
@@ -35,7 +35,6 @@ class OperandSets {
   std::vector<std::byte> read(const runtime::DeviceBuffer& buffer) const;
 
   std::shared_ptr<runtime::CudaDevice> device_;
-  Problem problem_;
   std::vector<Set> sets_;
 };
 

@@ -13,7 +13,8 @@ namespace {
 using Fields = std::map<std::string, std::string, std::less<>>;
 
 Result<Fields> parse_fields(std::string_view line) {
-  static constexpr std::string_view kKeys[] = {"dtype", "m", "n", "k", "a", "b", "d", "out", "acc", "math", "kernel"};
+  static constexpr std::string_view kKeys[] = {"id", "class", "dtype", "batch", "m",   "n",   "k",    "a",     "b",
+                                               "d",  "lda",   "ldb",   "ldd",   "out", "acc", "math", "kernel"};
   Fields fields;
   for (const std::string& word : split(line, ' ')) {
     if (word.empty()) continue;
@@ -26,15 +27,26 @@ Result<Fields> parse_fields(std::string_view line) {
   return fields;
 }
 
+std::string read_text(const Fields& fields, std::string_view key) {
+  const auto field = fields.find(key);
+  return field == fields.end() ? "" : field->second;
+}
+
+/// Leaves `extent` as it is where the key is not given.
 Support read_extent(const Fields& fields, std::string_view key, std::int64_t& extent) {
   const auto field = fields.find(key);
-  if (field == fields.end()) return refuse("{} is missing", key);
+  if (field == fields.end()) return {};
   const std::string& text = field->second;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
   if (error != std::errc() || end != text.data() + text.size() || extent < 1) {
     return refuse("{} must be a positive number, got \"{}\"", key, printable(text));
   }
   return {};
+}
+
+Support read_required_extent(const Fields& fields, std::string_view key, std::int64_t& extent) {
+  if (!fields.contains(key)) return refuse("{} is missing", key);
+  return read_extent(fields, key, extent);
 }
 
 Support read_layout(const Fields& fields, std::string_view key, op::MatrixLayout& layout) {
@@ -54,12 +66,13 @@ Support read_dtype(const Fields& fields, std::string_view key, DType& dtype) {
   return {};
 }
 
-Support read_math(const Fields& fields, op::MathOperation& math) {
+Support read_math(const Fields& fields, Problem& problem) {
   const auto field = fields.find("math");
   if (field == fields.end()) return {};
+  problem.fast_accumulate = field->second == kFastAccumulate;
   const std::optional<op::MathOperation> parsed = op::parse_math_operation(field->second);
-  if (!parsed) return refuse("math is unknown: \"{}\"", printable(field->second));
-  math = *parsed;
+  if (!parsed && !problem.fast_accumulate) return refuse("math is unknown: \"{}\"", printable(field->second));
+  problem.math = parsed.value_or(op::MathOperation::multiply_add);
   return {};
 }
 
@@ -74,25 +87,74 @@ Support read_types(const Fields& fields, Problem& problem) {
   problem.accumulator = op::default_accumulator(problem.dtype);
   if (Support read = read_dtype(fields, "out", problem.out); !read) return read;
   if (Support read = read_dtype(fields, "acc", problem.accumulator); !read) return read;
-  return read_math(fields, problem.math);
+  return read_math(fields, problem);
+}
+
+Support read_leading_dimension(const Fields& fields, std::string_view key, std::int64_t& ld,
+                               const StoredMatrix& stored) {
+  if (Support read = read_extent(fields, key, ld); !read) return read;
+  const std::int64_t least = stored.layout == op::MatrixLayout::row_major ? stored.columns : stored.rows;
+  if (ld != 0 && ld < least) return refuse("{} must be at least {}, got {}", key, least, ld);
+  return {};
+}
+
+Support read_leading_dimensions(const Fields& fields, Problem& problem) {
+  if (Support read = read_leading_dimension(fields, "lda", problem.lda, stored_a(problem)); !read) return read;
+  if (Support read = read_leading_dimension(fields, "ldb", problem.ldb, stored_b(problem)); !read) return read;
+  return read_leading_dimension(fields, "ldd", problem.ldd, stored_d(problem));
 }
 
 std::string_view short_name(op::MatrixLayout layout) { return layout == op::MatrixLayout::row_major ? "row" : "col"; }
 
+StoredMatrix stored(const Problem& problem, DType dtype, std::int64_t rows, std::int64_t columns,
+                    op::MatrixLayout layout, std::int64_t ld) {
+  const std::int64_t packed = layout == op::MatrixLayout::row_major ? columns : rows;
+  return {dtype, problem.batch, rows, columns, layout, ld == 0 ? packed : ld};
+}
+
 }  // namespace
+
+std::int64_t StoredMatrix::batch_stride() const {
+  return ld * (layout == op::MatrixLayout::row_major ? rows : columns);
+}
+
+std::size_t StoredMatrix::bytes() const {
+  return static_cast<std::size_t>(batch * batch_stride() * tilewright::bytes(dtype));
+}
+
+std::int64_t StoredMatrix::index(std::int64_t matrix, std::int64_t row, std::int64_t column) const {
+  const bool is_row_major = layout == op::MatrixLayout::row_major;
+  return matrix * batch_stride() + (is_row_major ? row * ld + column : column * ld + row);
+}
+
+StoredMatrix stored_a(const Problem& problem) {
+  return stored(problem, problem.dtype, problem.m, problem.k, problem.a, problem.lda);
+}
+
+StoredMatrix stored_b(const Problem& problem) {
+  return stored(problem, problem.dtype, problem.k, problem.n, problem.b, problem.ldb);
+}
+
+StoredMatrix stored_d(const Problem& problem) {
+  return stored(problem, problem.out, problem.m, problem.n, problem.d, problem.ldd);
+}
 
 Result<Problem> parse_problem(std::string_view line) {
   const Result<Fields> fields = parse_fields(line);
   if (!fields) return fields.refusal();
   Problem problem;
   problem.line = line;
+  problem.id = read_text(*fields, "id");
+  problem.problem_class = read_text(*fields, "class");
+  problem.kernel = read_text(*fields, "kernel");
   for (const Support& read :
-       {read_types(*fields, problem), read_extent(*fields, "m", problem.m), read_extent(*fields, "n", problem.n),
-        read_extent(*fields, "k", problem.k), read_layout(*fields, "a", problem.a),
-        read_layout(*fields, "b", problem.b), read_layout(*fields, "d", problem.d)}) {
+       {read_types(*fields, problem), read_required_extent(*fields, "m", problem.m),
+        read_required_extent(*fields, "n", problem.n), read_required_extent(*fields, "k", problem.k),
+        read_extent(*fields, "batch", problem.batch), read_layout(*fields, "a", problem.a),
+        read_layout(*fields, "b", problem.b), read_layout(*fields, "d", problem.d),
+        read_leading_dimensions(*fields, problem)}) {
     if (!read) return Refusal{read.reason()};
   }
-  if (const auto kernel = fields->find("kernel"); kernel != fields->end()) problem.kernel = kernel->second;
   return problem;
 }
 
@@ -103,32 +165,37 @@ std::vector<Problem> read_problems(std::istream& file, const std::string& file_n
     line.erase(std::min(line.find('#'), line.size()));
     line.erase(line.find_last_not_of(" \t\r") + 1);
     if (line.empty()) continue;
+    const auto refuse_line = [&](const std::string& reason) {
+      throw InvalidArgument(fmt::format("{}:{}: {}", file_name, number, reason));
+    };
     Result<Problem> problem = parse_problem(line);
-    if (!problem) throw InvalidArgument(fmt::format("{}:{}: {}", file_name, number, problem.reason()));
+    if (!problem) refuse_line(problem.reason());
+    if (!problem->id.empty() && std::ranges::find(problems, problem->id, &Problem::id) != problems.end())
+      refuse_line(fmt::format("id \"{}\" is given twice", printable(problem->id)));
     problems.push_back(*std::move(problem));
   }
   return problems;
 }
 
 std::string title(const Problem& problem) {
-  std::string text = fmt::format("{} {}x{}x{} {} {} {}", name(problem.dtype), problem.m, problem.n, problem.k,
-                                 short_name(problem.a), short_name(problem.b), short_name(problem.d));
+  std::string text = fmt::format("{} ", name(problem.dtype));
+  if (problem.batch != 1) text += fmt::format("{}x ", problem.batch);
+  text += fmt::format("{}x{}x{} {} {} {}", problem.m, problem.n, problem.k, short_name(problem.a),
+                      short_name(problem.b), short_name(problem.d));
   if (problem.out != problem.dtype) text += fmt::format(" -> {}", name(problem.out));
-  if (problem.math != op::MathOperation::multiply_add) text += fmt::format(" {}", op::name(problem.math));
+  if (problem.fast_accumulate) {
+    text += fmt::format(" {}", kFastAccumulate);
+  } else if (problem.math != op::MathOperation::multiply_add) {
+    text += fmt::format(" {}", op::name(problem.math));
+  }
+  if (problem.lda != 0 || problem.ldb != 0 || problem.ldd != 0)
+    text += fmt::format(", ld {} {} {}", stored_a(problem).ld, stored_b(problem).ld, stored_d(problem).ld);
   return text;
 }
 
-op::Gemm gemm(const Problem& problem, std::uint64_t a, std::uint64_t b, std::uint64_t d, int ordinal) {
-  const op::MemoryDevice device{.kind = op::MemoryDevice::Kind::cuda, .ordinal = ordinal};
-  op::Gemm result;
-  result.a = op::matrix(a, problem.dtype, problem.m, problem.k, problem.a, 0, device);
-  result.b = op::matrix(b, problem.dtype, problem.k, problem.n, problem.b, 0, device);
-  result.d = op::matrix(d, problem.out, problem.m, problem.n, problem.d, 0, device);
-  result.c = result.d;
-  result.accumulator = problem.accumulator;
-  result.math = problem.math;
-  result.epilogue = op::linear_combination(op::default_compute(problem.accumulator, problem.out));
-  return result;
+double operations(const Problem& problem) {
+  return 2.0 * static_cast<double>(problem.batch) * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+         static_cast<double>(problem.k);
 }
 
 }  // namespace tilewright::bench

@@ -12,33 +12,62 @@
 
 namespace tilewright::bench {
 
+/// `math=` of fp8 operands whose partial sums stay in the tensor core's short accumulator until the end; with
+/// multiply_add they are added in f32 every 128 of K.
+inline constexpr std::string_view kFastAccumulate = "multiply_add_fast_accumulate";
+
 struct Problem {
-  std::string line;          // as written, without its comment
-  DType dtype = DType::f32;  // of A and B
-  DType out = DType::f32;    // of D
+  std::string line;           // as written, without its comment
+  std::string id;             // names the case in reports; empty when it has no name
+  std::string problem_class;  // by which the case is judged (score.hpp); empty: by none
+  DType dtype = DType::f32;   // of A and B
+  DType out = DType::f32;     // of D
   DType accumulator = DType::f32;
   op::MathOperation math = op::MathOperation::multiply_add;
+  bool fast_accumulate = false;
+  std::int64_t batch = 1;
   std::int64_t m = 0, n = 0, k = 0;
   op::MatrixLayout a = op::MatrixLayout::row_major;
   op::MatrixLayout b = op::MatrixLayout::row_major;
   op::MatrixLayout d = op::MatrixLayout::row_major;
-  std::string kernel;  // only kernels whose name contains this
+  std::int64_t lda = 0, ldb = 0, ldd = 0;  // leading dimensions in elements; 0: packed
+  std::string kernel;                      // only kernels whose name contains this
 
   bool operator==(const Problem&) const = default;
 };
 
-/// "dtype=f16 m=128 n=128 k=64 a=row b=col d=row out=f16 acc=f32 math=multiply_add kernel=sm80". dtype, m, n and k are
-/// required; layouts are row unless told, out is dtype (s32 for integers), acc as op::default_accumulator. dtype=tf32
-/// is f32 with math=multiply_add_tf32.
+/// "id=G03-TN class=large dtype=f16 batch=1 m=128 n=128 k=64 a=row b=col d=row lda=72 ldb=64 ldd=128 out=f16 acc=f32
+/// math=multiply_add kernel=sm80". dtype, m, n and k are required; layouts are row unless told, leading dimensions
+/// packed, out is dtype (s32 for integers), acc as op::default_accumulator. dtype=tf32 is f32 with
+/// math=multiply_add_tf32.
 Result<Problem> parse_problem(std::string_view line);
 
-/// Every problem of a file; '#' begins a comment. @throws InvalidArgument with the number of the line that is wrong
+/// Every problem of a file; '#' begins a comment. @throws InvalidArgument with the number of the line that is wrong, or
+/// whose id an earlier line has
 std::vector<Problem> read_problems(std::istream& file, const std::string& file_name);
 
-/// "f16 8192x8192x8192 row col row"
+/// "bf16 8x 1024x1024x1024 row col row, ld 1032 1024 1024"
 std::string title(const Problem& problem);
 
-/// The problem over memory, on the GPU `ordinal`. alpha = 1, beta = 0.
-op::Gemm gemm(const Problem& problem, std::uint64_t a, std::uint64_t b, std::uint64_t d, int ordinal);
+/// Floating-point or integer operations of one call: 2 * batch * m * n * k.
+double operations(const Problem& problem);
+
+/// One operand as it lies in memory: `batch` matrices, each right after the other.
+struct StoredMatrix {
+  DType dtype = DType::f32;
+  std::int64_t batch = 1;
+  std::int64_t rows = 0, columns = 0;
+  op::MatrixLayout layout = op::MatrixLayout::row_major;
+  std::int64_t ld = 0;  // elements from one row (column) to the next
+
+  std::int64_t batch_stride() const;  // elements from one matrix to the next
+  std::size_t bytes() const;          // of all, the gaps that `ld` leaves included
+  /// Elements from the first of all. Counted from 0.
+  std::int64_t index(std::int64_t matrix, std::int64_t row, std::int64_t column) const;
+};
+
+StoredMatrix stored_a(const Problem& problem);
+StoredMatrix stored_b(const Problem& problem);
+StoredMatrix stored_d(const Problem& problem);
 
 }  // namespace tilewright::bench

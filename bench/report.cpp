@@ -76,10 +76,7 @@ Json to_json(const Setting& setting) {
 
 }  // namespace
 
-double tera_ops(const Problem& problem, double microseconds) {
-  return 2e-6 * static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k) /
-         microseconds;
-}
+double tera_ops(const Problem& problem, double microseconds) { return 1e-6 * operations(problem) / microseconds; }
 
 const Timing* find_timing(const ProblemReport& report, const std::string& contender) {
   for (const Row& row : report.rows) {

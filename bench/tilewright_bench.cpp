@@ -122,13 +122,14 @@ class Bench {
     } else {
       add_cublaslt(problem, sets, contenders, notes);
     }
-    std::vector<Contender> ours = tilewright_contenders(engine_, problem, sets, options_.all ? 0 : options_.candidates);
-    if (ours.empty()) {
-      notes.push_back(fmt::format("no kernel of ours has \"{}\" in its name for this problem", problem.kernel));
+    Result<std::vector<Contender>> ours =
+        tilewright_contenders(engine_, problem, sets, options_.all ? 0 : options_.candidates);
+    if (!ours) {
+      notes.push_back(ours.reason());
     } else if (options_.all) {
-      std::ranges::move(ours, std::back_inserter(contenders));
+      std::ranges::move(*std::move(ours), std::back_inserter(contenders));
     } else {
-      add_first_and_best(std::move(ours), sets.count(), "tilewright_best", contenders);
+      add_first_and_best(*std::move(ours), sets.count(), "tilewright_best", contenders);
     }
     return contenders;
   }

@@ -4,23 +4,44 @@
 #include <memory>
 
 namespace tilewright::bench {
+namespace {
 
-std::vector<Contender> tilewright_contenders(engine::Engine& engine, const Problem& problem, const OperandSets& sets,
-                                             int most) {
-  const auto wanted = [&](const registry::KernelMetadata& metadata) {
-    return registry::kernel_name(metadata).find(problem.kernel) != std::string::npos;
+Result<std::vector<registry::KernelPtr>> find_kernels(const engine::Engine& engine, const op::Gemm& arguments,
+                                                      const std::string& wanted, int most) {
+  const auto has_name = [&](const registry::KernelMetadata& metadata) {
+    return registry::kernel_name(metadata).find(wanted) != std::string::npos;
   };
   std::vector<registry::KernelPtr> kernels;
-  for (const engine::RankedKernel& ranked : engine.find_kernels(sets.gemm(0), wanted)) {
+  for (const engine::RankedKernel& ranked : engine.find_kernels(arguments, has_name)) {
     if (most != 0 && static_cast<int>(kernels.size()) == most) break;
     kernels.push_back(ranked.kernel);
   }
-  engine.compile(kernels);
+  if (!kernels.empty()) return kernels;
+  if (!wanted.empty()) return refuse("no kernel of ours has \"{}\" in its name for this problem", wanted);
+  std::string reasons;
+  for (const registry::RefusedKernel& refused : engine.explain(arguments).refused)
+    reasons += fmt::format("; {}: {}", refused.name, refused.reason);
+  return refuse("no kernel of ours computes this problem{}", reasons);
+}
+
+}  // namespace
+
+Result<std::vector<Contender>> tilewright_contenders(engine::Engine& engine, const Problem& problem,
+                                                     const OperandSets& sets, int most) {
+  std::vector<op::Gemm> calls;
+  for (int set = 0; set < sets.count(); ++set) {
+    Result<op::Gemm> call = gemm(problem, sets.addresses(set), engine.device()->properties().ordinal);
+    if (!call) return call.refusal();
+    calls.push_back(*std::move(call));
+  }
+  const Result<std::vector<registry::KernelPtr>> kernels = find_kernels(engine, calls.front(), problem.kernel, most);
+  if (!kernels) return kernels.refusal();
+  engine.compile(*kernels);
 
   std::vector<Contender> contenders;
-  for (const registry::KernelPtr& kernel : kernels) {
+  for (const registry::KernelPtr& kernel : *kernels) {
     auto prepared = std::make_shared<std::vector<engine::PreparedGemm>>();
-    for (int set = 0; set < sets.count(); ++set) prepared->push_back(engine.prepare(sets.gemm(set), kernel));
+    for (const op::Gemm& call : calls) prepared->push_back(engine.prepare(call, kernel));
     contenders.push_back({"tilewright", kernel->name(), [prepared](int set, runtime::StreamHandle stream) {
                             (*prepared)[static_cast<std::size_t>(set)].run(stream);
                           }});

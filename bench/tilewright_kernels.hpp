@@ -11,8 +11,9 @@
 namespace tilewright::bench {
 
 /// The best-ranked kernels, at most `most` of them (0: all), compiled and prepared on every operand set. Only those
-/// whose name contains the problem's `kernel`. Each is named "tilewright". @throws CompileError, DriverError
-std::vector<Contender> tilewright_contenders(engine::Engine& engine, const Problem& problem, const OperandSets& sets,
-                                             int most);
+/// whose name contains the problem's `kernel`. Each is named "tilewright". Refused, with the reason, where the library
+/// has no kernel for the problem. @throws CompileError, DriverError
+Result<std::vector<Contender>> tilewright_contenders(engine::Engine& engine, const Problem& problem,
+                                                     const OperandSets& sets, int most);
 
 }  // namespace tilewright::bench

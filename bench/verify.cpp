@@ -42,16 +42,9 @@ double element(const std::vector<std::byte>& bytes, DType dtype, std::int64_t in
   }
 }
 
-std::int64_t offset(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns,
-                    op::MatrixLayout layout) {
-  return layout == op::MatrixLayout::row_major ? row * columns + column : column * rows + row;
-}
-
 /// Relative error of one product of two operands, from their rounding before the multiplication.
 double product_error(op::MathOperation math) {
   switch (math) {
-    case op::MathOperation::multiply_add:
-      return 0.0;
     case op::MathOperation::multiply_add_tf32:
     case op::MathOperation::multiply_add_fast_f16:
       return 0x1p-10;
@@ -59,8 +52,9 @@ double product_error(op::MathOperation math) {
       return 0x1p-7;
     case op::MathOperation::multiply_add_fast_f32:
       return 0x1p-20;
+    default:
+      return 0.0;
   }
-  return 0.0;
 }
 
 /// Error of one addition relative to the sum. Tensor cores truncate: one unit in the last place, not half.
@@ -111,11 +105,12 @@ Verifier::Verifier(const Problem& problem, const OperandSets& sets) : problem_(p
     return static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(limit));
   };
   for (int i = 0; i < kSampleCount; ++i) {
-    Sample sample{i == 0 ? 0 : below(problem.m), i == 0 ? 0 : below(problem.n), 0.0};
-    if (i == 1) sample = {problem.m - 1, problem.n - 1, 0.0};
+    Sample sample{below(problem.batch), below(problem.m), below(problem.n), 0.0};
+    if (i == 0) sample = {0, 0, 0, 0.0};
+    if (i == 1) sample = {problem.batch - 1, problem.m - 1, problem.n - 1, 0.0};
     for (std::int64_t k = 0; k < problem.k; ++k) {
-      sample.exact += element(a, problem.dtype, offset(sample.row, k, problem.m, problem.k, problem.a)) *
-                      element(b, problem.dtype, offset(k, sample.column, problem.k, problem.n, problem.b));
+      sample.exact += element(a, problem.dtype, stored_a(problem).index(sample.matrix, sample.row, k)) *
+                      element(b, problem.dtype, stored_b(problem).index(sample.matrix, k, sample.column));
     }
     sample.exact = saturated(sample.exact, problem.out);
     samples_.push_back(sample);
@@ -130,20 +125,18 @@ double Verifier::bound(double exact) const {
          2.0 * store_error(problem_.out) * std::abs(exact);
 }
 
-std::int64_t Verifier::index(std::int64_t row, std::int64_t column) const {
-  return offset(row, column, problem_.m, problem_.n, problem_.d);
-}
-
 Verdict Verifier::against_exact(const Output& output) const {
+  const StoredMatrix d = stored_d(problem_);
   Verdict verdict;
   verdict.right = true;
   for (const Sample& sample : samples_) {
-    const double value = element(output.bytes, problem_.out, index(sample.row, sample.column));
+    const double value = element(output.bytes, d.dtype, d.index(sample.matrix, sample.row, sample.column));
     const double error = std::abs(value - sample.exact);
     if (!(error <= bound(sample.exact)) && verdict.right) {  // negated, so that NaN is wrong
       verdict.right = false;
-      verdict.reason = fmt::format("D[{},{}] is {}, exactly {}, off by more than {:.3g}", sample.row, sample.column,
-                                   value, sample.exact, bound(sample.exact));
+      verdict.reason =
+          fmt::format("{} is {}, exactly {}, off by more than {:.3g}",
+                      element_name(sample.matrix, sample.row, sample.column), value, sample.exact, bound(sample.exact));
     }
     verdict.max_error = std::max(verdict.max_error, error);
     verdict.mean_error += error / kSampleCount;
@@ -152,15 +145,23 @@ Verdict Verifier::against_exact(const Output& output) const {
 }
 
 std::string Verifier::disagreement(const Output& output, const Output& other) const {
-  for (std::int64_t row = 0; row < problem_.m; ++row) {
-    for (std::int64_t column = 0; column < problem_.n; ++column) {
-      const double value = element(output.bytes, problem_.out, index(row, column));
-      const double expected = element(other.bytes, problem_.out, index(row, column));
-      if (std::abs(value - expected) <= 2.0 * bound(expected)) continue;
-      return fmt::format("D[{},{}] is {}, the other's {}", row, column, value, expected);
+  const StoredMatrix d = stored_d(problem_);
+  for (std::int64_t matrix = 0; matrix < d.batch; ++matrix) {
+    for (std::int64_t row = 0; row < d.rows; ++row) {
+      for (std::int64_t column = 0; column < d.columns; ++column) {
+        const std::int64_t index = d.index(matrix, row, column);
+        const double value = element(output.bytes, d.dtype, index);
+        const double expected = element(other.bytes, d.dtype, index);
+        if (std::abs(value - expected) <= 2.0 * bound(expected)) continue;
+        return fmt::format("{} is {}, the other's {}", element_name(matrix, row, column), value, expected);
+      }
     }
   }
   return "";
+}
+
+std::string Verifier::element_name(std::int64_t matrix, std::int64_t row, std::int64_t column) const {
+  return problem_.batch == 1 ? fmt::format("D[{},{}]", row, column) : fmt::format("D[{},{},{}]", matrix, row, column);
 }
 
 }  // namespace tilewright::bench

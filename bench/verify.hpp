@@ -35,12 +35,12 @@ class Verifier {
 
  private:
   struct Sample {
-    std::int64_t row, column;
+    std::int64_t matrix, row, column;
     double exact;
   };
 
   double bound(double exact) const;
-  std::int64_t index(std::int64_t row, std::int64_t column) const;
+  std::string element_name(std::int64_t matrix, std::int64_t row, std::int64_t column) const;
 
   Problem problem_;
   std::vector<Sample> samples_;

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "bench/arguments.hpp"
+
 namespace tilewright::bench {
 namespace {
 
@@ -37,6 +39,22 @@ TEST(ParseProblem, EveryFieldCanBeSaid) {
   EXPECT_EQ(problem.kernel, "sm80");
 }
 
+TEST(ParseProblem, CasesHaveAnIdAndAClass) {
+  const Problem problem = *parse_problem("id=G03-TN class=large dtype=bf16 m=1 n=1 k=1");
+  EXPECT_EQ(problem.id, "G03-TN");
+  EXPECT_EQ(problem.problem_class, "large");
+  EXPECT_EQ(parse_problem("dtype=bf16 m=1 n=1 k=1")->id, "");
+}
+
+TEST(ParseProblem, FastAccumulationIsTheMathOfEightBitFloats) {
+  const Problem fast = *parse_problem("dtype=e4m3 out=bf16 m=1 n=1 k=1 math=multiply_add_fast_accumulate");
+  EXPECT_EQ(fast.dtype, DType::e4m3);
+  EXPECT_EQ(fast.out, DType::bf16);
+  EXPECT_EQ(fast.accumulator, DType::f32);
+  EXPECT_TRUE(fast.fast_accumulate);
+  EXPECT_FALSE(parse_problem("dtype=e4m3 out=bf16 m=1 n=1 k=1 math=multiply_add")->fast_accumulate);
+}
+
 TEST(ParseProblem, Tf32IsF32WithItsMath) {
   const Problem problem = *parse_problem("dtype=tf32 m=1 n=1 k=1");
   EXPECT_EQ(problem.dtype, DType::f32);
@@ -57,6 +75,56 @@ TEST(ParseProblem, SaysWhatIsWrong) {
   EXPECT_THAT(reason("dtype=f32 m=1 n=1 k=1 speed=9"), HasSubstr("unknown key"));
   EXPECT_THAT(reason("dtype=f32 m=1 n=1 k=1 math=magic"), HasSubstr("magic"));
   EXPECT_THAT(reason("fast"), HasSubstr("key=value"));
+  EXPECT_THAT(reason("dtype=f32 m=1 n=1 k=1 batch=0"), HasSubstr("batch must be a positive number"));
+  EXPECT_THAT(reason("dtype=f32 m=4 n=5 k=6 lda=5"), HasSubstr("lda must be at least 6, got 5"));
+  EXPECT_THAT(reason("dtype=f32 m=4 n=5 k=6 b=col ldb=5"), HasSubstr("ldb must be at least 6, got 5"));
+  EXPECT_THAT(reason("dtype=f32 m=4 n=5 k=6 d=col ldd=3"), HasSubstr("ldd must be at least 4, got 3"));
+}
+
+TEST(StoredMatrix, RowsAndMatricesAreWhereLeadingDimensionAndBatchPutThem) {
+  const Problem problem = *parse_problem("dtype=bf16 out=f32 batch=3 m=4 n=5 k=6 b=col lda=7 ldb=8");
+  const StoredMatrix a = stored_a(problem);
+  EXPECT_EQ(a.batch_stride(), 4 * 7);
+  EXPECT_EQ(a.index(2, 3, 5), 2 * 28 + 3 * 7 + 5);
+  EXPECT_EQ(a.bytes(), 3u * 28 * 2);
+  const StoredMatrix b = stored_b(problem);
+  EXPECT_EQ(b.batch_stride(), 5 * 8);
+  EXPECT_EQ(b.index(1, 5, 4), 40 + 4 * 8 + 5);
+  const StoredMatrix d = stored_d(problem);
+  EXPECT_EQ(d.ld, 5);
+  EXPECT_EQ(d.bytes(), 3u * 4 * 5 * 4);
+}
+
+TEST(Title, SaysBatchLeadingDimensionsAndMath) {
+  const auto of = [](const char* line) { return title(*parse_problem(line)); };
+  EXPECT_EQ(of("dtype=f16 m=1 n=2 k=3"), "f16 1x2x3 row row row");
+  EXPECT_EQ(of("dtype=bf16 batch=8 m=1 n=2 k=3 b=col lda=9"), "bf16 8x 1x2x3 row col row, ld 9 3 2");
+  EXPECT_EQ(of("dtype=e4m3 out=bf16 m=1 n=2 k=3 math=multiply_add_fast_accumulate"),
+            "e4m3 1x2x3 row row row -> bf16 multiply_add_fast_accumulate");
+}
+
+TEST(Operations, CountTwoAProductOfEachMatrixOfTheBatch) {
+  EXPECT_DOUBLE_EQ(operations(*parse_problem("dtype=f16 batch=5 m=10 n=20 k=30")), 60000.0);
+}
+
+constexpr std::uint64_t kFar = std::uint64_t{1} << 40;
+constexpr Addresses kApart{kFar, 2 * kFar, 3 * kFar};
+
+TEST(Arguments, CarryTheProblem) {
+  const Result<op::Gemm> call = gemm(*parse_problem("dtype=f16 out=f32 m=4 n=5 k=6 a=col lda=8 ldd=9"), kApart, 1);
+  ASSERT_TRUE(call) << call.reason();
+  EXPECT_EQ(call->a.address, kFar);
+  EXPECT_EQ(call->a.stride, (op::Dims{1, 8}));
+  EXPECT_EQ(call->b.stride, (op::Dims{5, 1}));
+  EXPECT_EQ(call->d.stride, (op::Dims{9, 1}));
+  EXPECT_EQ(call->d.dtype, DType::f32);
+  EXPECT_EQ(call->d.device.ordinal, 1);
+}
+
+TEST(Arguments, WhatTheLibraryCannotSayIsRefused) {
+  const Result<op::Gemm> batched = gemm(*parse_problem("dtype=f16 batch=8 m=4 n=4 k=4"), kApart, 0);
+  ASSERT_FALSE(batched);
+  EXPECT_THAT(batched.reason(), HasSubstr("batch of 8"));
 }
 
 TEST(ReadProblems, SkipsCommentsAndNamesTheWrongLine) {
@@ -65,13 +133,17 @@ TEST(ReadProblems, SkipsCommentsAndNamesTheWrongLine) {
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].line, "dtype=f32 m=1 n=1 k=1");
 
-  std::istringstream wrong("dtype=f32 m=1 n=1 k=1\ndtype=f32 m=1 n=1\n");
-  try {
-    read_problems(wrong, "list.txt");
-    FAIL();
-  } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), HasSubstr("list.txt:2: k is missing"));
-  }
+  const auto error_of = [](const char* text) -> std::string {
+    std::istringstream wrong(text);
+    try {
+      read_problems(wrong, "list.txt");
+    } catch (const InvalidArgument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(error_of("dtype=f32 m=1 n=1 k=1\ndtype=f32 m=1 n=1\n"), HasSubstr("list.txt:2: k is missing"));
+  EXPECT_THAT(error_of("id=A dtype=f32 m=1 n=1 k=1\nid=A dtype=f32 m=1 n=1 k=2\n"), HasSubstr("list.txt:2: id \"A\""));
 }
 
 TEST(ReadProblems, FilesOfTheProjectDescribeValidProblems) {
@@ -79,9 +151,9 @@ TEST(ReadProblems, FilesOfTheProjectDescribeValidProblems) {
   for (const auto& entry : std::filesystem::directory_iterator(TILEWRIGHT_SOURCE_DIR "/bench/problems")) {
     std::ifstream file(entry.path());
     for (const Problem& problem : read_problems(file, entry.path())) {
-      constexpr std::uint64_t kFar = std::uint64_t{1} << 40;
-      const Support valid = op::validate(gemm(problem, kFar, 2 * kFar, 3 * kFar, 0));
-      EXPECT_TRUE(valid) << problem.line << ": " << valid.reason();
+      const Result<op::Gemm> call = gemm(problem, kApart, 0);
+      const bool may_lack = problem.batch != 1 || problem.dtype == DType::e4m3;
+      EXPECT_TRUE(call || may_lack) << problem.line << ": " << (call ? "" : call.reason());
     }
     ++files;
   }
