@@ -29,6 +29,27 @@ std::uint16_t round_to_16_bits(double value, int exponent_bits, int fraction_bit
   return static_cast<std::uint16_t>(sign | code);
 }
 
+/// A format with a sign, `exponent_bits` and `fraction_bits`, whose largest finite value stands for all beyond it.
+struct SaturatingFormat {
+  int exponent_bits;
+  int fraction_bits;
+  double largest;
+};
+constexpr SaturatingFormat kE4m3{4, 3, 448.0};
+constexpr SaturatingFormat kE5m2{5, 2, 57344.0};
+
+std::uint8_t round_to_8_bits(double value, const SaturatingFormat& format) {
+  if (std::isnan(value)) return 0x7f;
+  const int lowest_exponent = 2 - (1 << (format.exponent_bits - 1));
+  const unsigned sign = std::signbit(value) ? 0x80U : 0U;
+  const double magnitude = std::min(std::fabs(value), format.largest);
+  const int exponent = magnitude == 0.0 ? lowest_exponent : std::max(std::ilogb(magnitude), lowest_exponent);
+  // In units of the last place; a number of 2^fraction_bits units and more is normal, and a carry walks on by itself.
+  const auto units = static_cast<unsigned>(std::nearbyint(std::ldexp(magnitude, format.fraction_bits - exponent)));
+  const auto exponent_field = static_cast<unsigned>(exponent - lowest_exponent) << format.fraction_bits;
+  return static_cast<std::uint8_t>(sign | (exponent_field + units));
+}
+
 }  // namespace
 
 float f16_to_f32(std::uint16_t bits) {
@@ -64,6 +85,18 @@ std::uint16_t f32_to_bf16(float value) {
 }
 
 std::uint16_t f64_to_bf16(double value) { return round_to_16_bits(value, 8, 7); }
+
+float e4m3_to_f32(std::uint8_t bits) {
+  if ((bits & 0x7fU) == 0x7fU) return std::bit_cast<float>(0x7fffffffU);
+  // The same fields in an f16, whose exponent has a bias greater by 8.
+  return 0x1p8F * f16_to_f32(static_cast<std::uint16_t>((bits & 0x80U) << 8 | (bits & 0x7fU) << 7));
+}
+
+std::uint8_t f64_to_e4m3(double value) { return round_to_8_bits(value, kE4m3); }
+
+float e5m2_to_f32(std::uint8_t bits) { return f16_to_f32(static_cast<std::uint16_t>(bits << 8)); }
+
+std::uint8_t f64_to_e5m2(double value) { return round_to_8_bits(value, kE5m2); }
 
 float round_to_tf32(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);

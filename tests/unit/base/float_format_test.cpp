@@ -1,4 +1,4 @@
-// Every code of the 16-bit formats, and the rounding of every boundary between two of them.
+// Every code of the 16-bit and 8-bit formats, and the rounding of every boundary between two of them.
 #include "tilewright/base/float_format.hpp"
 
 #include <gtest/gtest.h>
@@ -6,6 +6,8 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+
+#include "tests/unit/base/fp8_codes.hpp"
 
 namespace tilewright {
 namespace {
@@ -103,6 +105,63 @@ TEST_P(FloatFormat, FromF64RoundsOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FloatFormat, testing::ValuesIn(kFormats),
+                         [](const auto& format) { return std::string(format.param.name); });
+
+struct ByteFormat {
+  const char* name;
+  float (*widen)(std::uint8_t);
+  std::uint8_t (*from_f64)(double);
+  const std::array<double, 128>& codes;
+  unsigned largest;  // code of the largest finite value
+};
+
+const ByteFormat kByteFormats[] = {
+    {"e4m3", e4m3_to_f32, f64_to_e4m3, kE4m3Codes, 0x7e},
+    {"e5m2", e5m2_to_f32, f64_to_e5m2, kE5m2Codes, 0x7b},
+};
+
+class Fp8Format : public testing::TestWithParam<ByteFormat> {
+ protected:
+  static void expect_code(double value, unsigned code) {
+    EXPECT_EQ(GetParam().from_f64(value), code) << value;
+    EXPECT_EQ(GetParam().from_f64(-value), code | 0x80U) << -value;
+  }
+};
+
+TEST_P(Fp8Format, EveryCodeHasTheValueOfTheTable) {
+  for (unsigned code = 0; code < 256; ++code) {
+    const double value = GetParam().codes[code & 0x7fU];
+    const float widened = GetParam().widen(static_cast<std::uint8_t>(code));
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(widened)) << code;
+      EXPECT_EQ(GetParam().from_f64(widened), 0x7f) << code;
+      continue;
+    }
+    EXPECT_EQ(widened, code < 0x80U ? value : -value) << code;
+    EXPECT_EQ(std::signbit(widened), code >= 0x80U) << code;
+    if (std::isinf(value)) continue;  // saturates
+    EXPECT_EQ(GetParam().from_f64(widened), code);
+  }
+}
+
+TEST_P(Fp8Format, TiesGoToEvenAndTheirNeighboursToTheNearest) {
+  for (unsigned code = 0; code < GetParam().largest; ++code) {
+    const double middle = (GetParam().codes[code] + GetParam().codes[code + 1]) / 2;
+    expect_code(middle, code + code % 2);
+    expect_code(std::nextafter(middle, 0.0), code);
+    expect_code(std::nextafter(middle, 1e300), code + 1);
+  }
+}
+
+TEST_P(Fp8Format, WhatLiesPastTheLargestIsTheLargest) {
+  for (const double value : {GetParam().codes[GetParam().largest] * 1.01, 1e9, 1e300, kFp8Infinity}) {
+    expect_code(value, GetParam().largest);
+  }
+  EXPECT_EQ(GetParam().from_f64(kFp8Nan), 0x7f);
+  EXPECT_EQ(GetParam().from_f64(-kFp8Nan), 0x7f);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Fp8Format, testing::ValuesIn(kByteFormats),
                          [](const auto& format) { return std::string(format.param.name); });
 
 TEST(Tf32, KeepsTenFractionBitsTiesAwayFromZero) {

@@ -3,17 +3,16 @@
 
 #include "tilewright/base/float_format.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
-#include "tilewright/emulator/instructions/small_formats.hpp"
 
 namespace tilewright::emulator {
 namespace {
 
 struct E4m3 {
-  static std::uint8_t from(float value) { return f32_to_e4m3(value); }
+  static std::uint8_t from(float value) { return f64_to_e4m3(value); }
   static float to(std::uint8_t bits) { return e4m3_to_f32(bits); }
 };
 struct E5m2 {
-  static std::uint8_t from(float value) { return f32_to_e5m2(value); }
+  static std::uint8_t from(float value) { return f64_to_e5m2(value); }
   static float to(std::uint8_t bits) { return e5m2_to_f32(bits); }
 };
 

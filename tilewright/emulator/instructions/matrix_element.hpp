@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "tilewright/base/float_format.hpp"
-#include "tilewright/emulator/instructions/small_formats.hpp"
 
 namespace tilewright::emulator {
 
