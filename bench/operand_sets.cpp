@@ -37,6 +37,10 @@ std::vector<std::byte> random_block(DType dtype, std::uint64_t seed) {
       return draw_block<std::uint16_t>([&] { return f32_to_f16(float32()); });
     case DType::bf16:
       return draw_block<std::uint16_t>([&] { return f32_to_bf16(float32()); });
+    case DType::e4m3:
+      return draw_block<std::uint8_t>([&] { return f64_to_e4m3(normal(generator)); });
+    case DType::e5m2:
+      return draw_block<std::uint8_t>([&] { return f64_to_e5m2(normal(generator)); });
     case DType::s8:
     case DType::u8:
       return draw_block<std::uint8_t>([&] { return static_cast<std::uint8_t>(generator() >> 56); });

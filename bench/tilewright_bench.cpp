@@ -161,7 +161,7 @@ class Bench {
   /// Runs each contender once into a spoilt D; one row each. What is wrong, or disagrees with the first, is not timed.
   void verify(const Problem& problem, const OperandSets& sets, std::vector<Contender>& contenders,
               std::vector<Row>& rows) {
-    const Verifier verifier(problem, sets);
+    const Verifier verifier(problem, sets.read_a(0), sets.read_b(0));
     std::optional<Output> first;
     std::vector<Contender> right;
     for (Contender& contender : contenders) {

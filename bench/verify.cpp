@@ -31,6 +31,10 @@ double element(const std::vector<std::byte>& bytes, DType dtype, std::int64_t in
       return f16_to_f32(load<std::uint16_t>(bytes, index));
     case DType::bf16:
       return bf16_to_f32(load<std::uint16_t>(bytes, index));
+    case DType::e4m3:
+      return e4m3_to_f32(load<std::uint8_t>(bytes, index));
+    case DType::e5m2:
+      return e5m2_to_f32(load<std::uint8_t>(bytes, index));
     case DType::s32:
       return load<std::int32_t>(bytes, index);
     case DType::s8:
@@ -57,9 +61,11 @@ double product_error(op::MathOperation math) {
   }
 }
 
-/// Error of one addition relative to the sum. Tensor cores truncate: one unit in the last place, not half.
-double addition_error(DType accumulator) {
-  switch (accumulator) {
+/// Error of one addition relative to the sum. Tensor cores truncate: one unit in the last place, not half. Hopper's add
+/// products of 8-bit floats with 13 fraction bits (DeepSeek-V3 Technical Report, 2024, section 3.3.2).
+double addition_error(const Problem& problem) {
+  if (problem.dtype == DType::e4m3 || problem.dtype == DType::e5m2) return 0x1p-13;
+  switch (problem.accumulator) {
     case DType::f64:
       return 0x1p-52;
     case DType::f16:
@@ -77,6 +83,10 @@ double store_error(DType out) {
       return 0x1p-11;
     case DType::bf16:
       return 0x1p-8;
+    case DType::e4m3:
+      return 0x1p-4;
+    case DType::e5m2:
+      return 0x1p-3;
     case DType::f32:
       return 0x1p-24;
     default:
@@ -97,9 +107,8 @@ double saturated(double value, DType out) {
 
 }  // namespace
 
-Verifier::Verifier(const Problem& problem, const OperandSets& sets) : problem_(problem) {
-  const std::vector<std::byte> a = sets.read_a(0);
-  const std::vector<std::byte> b = sets.read_b(0);
+Verifier::Verifier(const Problem& problem, const std::vector<std::byte>& a, const std::vector<std::byte>& b)
+    : problem_(problem) {
   std::mt19937_64 generator(problem.line.size());
   const auto below = [&](std::int64_t limit) {
     return static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(limit));
@@ -121,7 +130,7 @@ Verifier::Verifier(const Problem& problem, const OperandSets& sets) : problem_(p
 /// add as sqrt(k); 8 standard deviations cover any number of elements. Truncated additions add up: 4 k units of them.
 double Verifier::bound(double exact) const {
   const auto k = static_cast<double>(problem_.k);
-  return 8.0 * std::sqrt(k) * product_error(problem_.math) + 4.0 * k * addition_error(problem_.accumulator) +
+  return 8.0 * std::sqrt(k) * product_error(problem_.math) + 4.0 * k * addition_error(problem_) +
          2.0 * store_error(problem_.out) * std::abs(exact);
 }
 

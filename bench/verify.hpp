@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "operand_sets.hpp"
+#include "problem.hpp"
 
 namespace tilewright::bench {
 
@@ -24,8 +24,8 @@ struct Verdict {
 
 class Verifier {
  public:
-  /// Computes sampled elements of set 0 in f64 (integers exactly).
-  Verifier(const Problem& problem, const OperandSets& sets);
+  /// Computes sampled elements of the product of A and B, as they lie in memory, in f64 (integers exactly).
+  Verifier(const Problem& problem, const std::vector<std::byte>& a, const std::vector<std::byte>& b);
 
   /// Samples only. An element may be off by what rounding of products, sums and the store can explain.
   Verdict against_exact(const Output& output) const;
