@@ -4,15 +4,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 
+#include "stream_hold.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/runtime/event.hpp"
 #include "tilewright/runtime/stream.hpp"
 
 namespace tilewright::bench {
 namespace {
+
+/// Calls that are enqueued while the GPU waits: few enough for the driver's queue, at up to 5 launches and events each.
+constexpr std::size_t kHeldCalls = 64;
 
 using Clock = std::chrono::steady_clock;
 
@@ -26,7 +31,30 @@ struct TimedCall {
   runtime::Event start, stop;
 };
 
+/// Calls all contenders in rounds until the options are content. Returns milliseconds of the shortest round.
+template <class NextSet>
+double warm_up(const runtime::Stream& stream, std::span<const Contender> contenders, const NextSet& next_set,
+               const MeasureOptions& options) {
+  const auto begin = Clock::now();
+  const auto since = [](Clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  };
+  double shortest = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < std::max(1, options.warmups) || since(begin) < options.warmup_ms; ++i) {
+    const auto round = Clock::now();
+    for (const Contender& contender : contenders) contender.run(next_set(), stream.handle());
+    stream.synchronize();
+    shortest = std::min(shortest, since(round));
+  }
+  return shortest;
+}
+
 }  // namespace
+
+int samples_for(double round_ms, const MeasureOptions& options) {
+  const double fitting = std::floor(options.target_ms / round_ms);
+  return static_cast<int>(std::clamp(fitting, double(options.least_samples), double(options.most_samples)));
+}
 
 Timing summarize(std::vector<double> samples_us) {
   TILEWRIGHT_CHECK(!samples_us.empty(), "no samples to summarize");
@@ -45,26 +73,25 @@ std::vector<Timing> measure(const runtime::CudaDevice& device, std::span<const C
   const runtime::Stream stream(device.context());
   int set = 0;
   const auto next_set = [&] { return set = (set + 1) % set_count; };
-  const auto warm_until = Clock::now() + std::chrono::milliseconds(options.warmup_ms);
-  for (int i = 0; i < options.warmups || Clock::now() < warm_until; ++i) {
-    for (const Contender& contender : contenders) contender.run(next_set(), stream.handle());
-    stream.synchronize();
-  }
+  const int sample_count = samples_for(warm_up(stream, contenders, next_set, options), options);
 
   std::vector<std::size_t> order(contenders.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::mt19937_64 generator(options.seed);
   std::vector<TimedCall> calls;
-  for (int i = 0; i < options.samples; ++i) {
+  for (int i = 0; i < sample_count; ++i) {
     std::ranges::shuffle(order, generator);
     for (const std::size_t index : order) {
       calls.push_back({index, runtime::Event(device.context()), runtime::Event(device.context())});
     }
   }
-  for (const TimedCall& call : calls) {
-    call.start.record(stream.handle());
-    contenders[call.contender].run(next_set(), stream.handle());
-    call.stop.record(stream.handle());
+  for (std::size_t begin = 0; begin < calls.size(); begin += kHeldCalls) {
+    const StreamHold hold(stream.handle());
+    for (const TimedCall& call : std::span(calls).subspan(begin, std::min(kHeldCalls, calls.size() - begin))) {
+      call.start.record(stream.handle());
+      contenders[call.contender].run(next_set(), stream.handle());
+      call.stop.record(stream.handle());
+    }
   }
   stream.synchronize();
 

@@ -12,11 +12,16 @@
 namespace tilewright::bench {
 
 struct MeasureOptions {
-  int samples = 50;     // timed calls of each contender
-  int warmups = 3;      // untimed calls of each before, and more of them until
-  int warmup_ms = 300;  // this has passed: clock and power settle
+  int least_samples = 10;  // timed calls of each contender: as many as fit `target_ms`, but not fewer
+  int most_samples = 40;   // nor more
+  int target_ms = 600;     // of GPU time, all contenders together
+  int warmups = 3;         // untimed calls of each before, and more of them until
+  int warmup_ms = 300;     // this has passed: clock and power settle
   std::uint64_t seed = 1;
 };
+
+/// How many timed calls each contender makes where one round of all takes `round_ms`.
+int samples_for(double round_ms, const MeasureOptions& options);
 
 /// Microseconds of one contender's calls, by events on the GPU.
 struct Timing {
@@ -29,8 +34,8 @@ struct Timing {
 
 Timing summarize(std::vector<double> samples_us);
 
-/// One timing a contender, in order. Every call is between two events; the whole round is enqueued ahead of the GPU, so
-/// that host time does not show unless a call costs the host more than it costs the GPU.
+/// One timing a contender, in order. Every call is between two events. Calls are enqueued while the GPU is held back,
+/// so that what a call costs the host does not show.
 /// @param set_count how many operand sets to rotate over
 std::vector<Timing> measure(const runtime::CudaDevice& device, std::span<const Contender> contenders, int set_count,
                             const MeasureOptions& options);

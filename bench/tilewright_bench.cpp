@@ -16,7 +16,15 @@ namespace {
 
 /// cuBLASLt's algorithms from which its best is taken.
 constexpr int kCublasLtAlgorithms = 32;
-constexpr int kSamplesToChoose = 7;
+
+/// A short run that only finds which one is best.
+MeasureOptions brief(MeasureOptions options) {
+  options.least_samples = std::min(options.least_samples, 3);
+  options.most_samples = std::min(options.most_samples, 7);
+  options.warmups = std::min(options.warmups, 1);
+  options.warmup_ms = std::min(options.warmup_ms, 100);
+  return options;
+}
 
 struct BenchOptions {
   std::vector<std::string> files;
@@ -149,9 +157,7 @@ class Bench {
                           std::vector<Contender>& contenders) const {
     contenders.push_back(ranked.front());
     if (ranked.size() == 1) return;
-    MeasureOptions brief = options_.measure;
-    brief.samples = kSamplesToChoose;
-    const std::vector<Timing> timings = measure(*device_, ranked, set_count, brief);
+    const std::vector<Timing> timings = measure(*device_, ranked, set_count, brief(options_.measure));
     const auto best = std::ranges::min_element(timings, {}, &Timing::median_us);
     Contender& winner = ranked[static_cast<std::size_t>(best - timings.begin())];
     winner.name = best_name;
@@ -234,8 +240,14 @@ int main(int argc, char** argv) {
   CLI::App app("Times Tilewright's kernels against cuBLASLt, side by side, on the problems of a file.");
   app.add_option("files", options.files, "problem files: one 'dtype=f16 m=.. n=.. k=..' a line")->required();
   app.add_option("--device", options.device, "cuda or cuda:N")->capture_default_str();
-  app.add_option("--samples", options.measure.samples, "timed calls of each contender")
+  app.add_option("--samples", options.measure.most_samples, "timed calls of each contender at most")
       ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app.add_option("--least-samples", options.measure.least_samples, "timed calls of each contender at least")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app.add_option("--target-ms", options.measure.target_ms, "GPU time of a problem's timed calls, within those limits")
+      ->check(CLI::Range(1, 600000))
       ->capture_default_str();
   app.add_option("--warmups", options.measure.warmups, "untimed calls of each before")
       ->check(CLI::Range(0, 1000))
@@ -256,6 +268,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--json", options.json_path, "also write everything to this file");
   CLI11_PARSE(app, argc, argv);
+  options.measure.least_samples = std::min(options.measure.least_samples, options.measure.most_samples);
 
   std::string command;
   for (int i = 0; i < argc; ++i) command += (i == 0 ? "" : " ") + std::string(argv[i]);

@@ -22,9 +22,17 @@ TEST(Summarize, EvenCountTakesTheMiddleOfTwo) {
   EXPECT_DOUBLE_EQ(summarize({7.0}).mad_us, 0.0);
 }
 
+TEST(SamplesFor, AsManyRoundsAsFitTheTargetWithinTheLimits) {
+  const MeasureOptions options{.least_samples = 10, .most_samples = 40, .target_ms = 600};
+  EXPECT_EQ(samples_for(24.0, options), 25);
+  EXPECT_EQ(samples_for(24.1, options), 24);
+  EXPECT_EQ(samples_for(0.05, options), 40);
+  EXPECT_EQ(samples_for(100.0, options), 10);
+}
+
 TEST(Report, RatesCountTwoOperationsAProduct) {
-  const Problem problem = *parse_problem("dtype=f16 m=1000 n=1000 k=1000");
-  EXPECT_DOUBLE_EQ(tera_ops(problem, 2.0), 1000.0);
+  const Problem problem = *parse_problem("dtype=f16 batch=3 m=1000 n=1000 k=1000");
+  EXPECT_DOUBLE_EQ(tera_ops(problem, 2.0), 3000.0);
 }
 
 TEST(Report, TimingOfAWrongRowIsNotFound) {
