@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 
+#include "problem_class.hpp"
 #include "tilewright/base/text.hpp"
 
 namespace tilewright::bench {
@@ -47,6 +48,15 @@ Support read_extent(const Fields& fields, std::string_view key, std::int64_t& ex
 Support read_required_extent(const Fields& fields, std::string_view key, std::int64_t& extent) {
   if (!fields.contains(key)) return refuse("{} is missing", key);
   return read_extent(fields, key, extent);
+}
+
+Support read_class(const Fields& fields, std::string& problem_class) {
+  problem_class = read_text(fields, "class");
+  if (problem_class.empty() || find_problem_class(problem_class) != nullptr) return {};
+  std::string names;
+  for (const ProblemClass& known : problem_classes())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
+  return refuse("class must be one of {}, got \"{}\"", names, printable(problem_class));
 }
 
 Support read_layout(const Fields& fields, std::string_view key, op::MatrixLayout& layout) {
@@ -145,14 +155,13 @@ Result<Problem> parse_problem(std::string_view line) {
   Problem problem;
   problem.line = line;
   problem.id = read_text(*fields, "id");
-  problem.problem_class = read_text(*fields, "class");
   problem.kernel = read_text(*fields, "kernel");
   for (const Support& read :
-       {read_types(*fields, problem), read_required_extent(*fields, "m", problem.m),
-        read_required_extent(*fields, "n", problem.n), read_required_extent(*fields, "k", problem.k),
-        read_extent(*fields, "batch", problem.batch), read_layout(*fields, "a", problem.a),
-        read_layout(*fields, "b", problem.b), read_layout(*fields, "d", problem.d),
-        read_leading_dimensions(*fields, problem)}) {
+       {read_class(*fields, problem.problem_class), read_types(*fields, problem),
+        read_required_extent(*fields, "m", problem.m), read_required_extent(*fields, "n", problem.n),
+        read_required_extent(*fields, "k", problem.k), read_extent(*fields, "batch", problem.batch),
+        read_layout(*fields, "a", problem.a), read_layout(*fields, "b", problem.b),
+        read_layout(*fields, "d", problem.d), read_leading_dimensions(*fields, problem)}) {
     if (!read) return Refusal{read.reason()};
   }
   return problem;

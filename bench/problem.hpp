@@ -19,7 +19,7 @@ inline constexpr std::string_view kFastAccumulate = "multiply_add_fast_accumulat
 struct Problem {
   std::string line;           // as written, without its comment
   std::string id;             // names the case in reports; empty when it has no name
-  std::string problem_class;  // by which the case is judged (score.hpp); empty: by none
+  std::string problem_class;  // by which it is judged, a name of problem_class.hpp; empty: by none
   DType dtype = DType::f32;   // of A and B
   DType out = DType::f32;     // of D
   DType accumulator = DType::f32;

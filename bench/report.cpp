@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "score.hpp"
 #include "tilewright/base/error.hpp"
 
 namespace tilewright::bench {
@@ -14,13 +15,19 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kReference = "cublaslt";
 
+/// JSON's null where there is none.
+template <class T>
+Json optional_json(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
 /// How many times as fast as the heuristic's choice; 0 when that was not measured.
-double ratio(const ProblemReport& report, const Timing& timing) {
-  const Timing* reference = find_timing(report, kReference);
+double ratio(const Outcome& outcome, const Timing& timing) {
+  const Timing* reference = find_timing(outcome, kReference);
   return reference == nullptr ? 0.0 : reference->median_us / timing.median_us;
 }
 
-Json to_json(const ProblemReport& report, const Row& row) {
+Json to_json(const Outcome& outcome, const Row& row) {
   Json json{{"contender", row.contender},
             {"detail", row.detail},
             {"right", row.verdict.right},
@@ -35,8 +42,8 @@ Json to_json(const ProblemReport& report, const Row& row) {
   json["least_us"] = row.timing.least_us;
   json["most_us"] = row.timing.most_us;
   json["samples"] = row.timing.samples;
-  json["tera_ops"] = tera_ops(report.problem, row.timing.median_us);
-  json["ratio_to_cublaslt"] = ratio(report, row.timing);
+  json["tera_ops"] = tera_ops(outcome.problem, row.timing.median_us);
+  json["ratio_to_cublaslt"] = ratio(outcome, row.timing);
   return json;
 }
 
@@ -50,16 +57,59 @@ Json to_json(const Telemetry& telemetry) {
           {"temperature_c_most", telemetry.temperature_c_most}};
 }
 
-Json to_json(const ProblemReport& report) {
+Json to_json(const Outcome& outcome) {
   Json rows = Json::array();
-  for (const Row& row : report.rows) rows.push_back(to_json(report, row));
-  return {{"problem", report.problem.line},
-          {"title", title(report.problem)},
-          {"operand_sets", report.operand_sets},
-          {"rows", rows},
-          {"notes", report.notes},
-          {"failure", report.failure},
-          {"telemetry", to_json(report.telemetry)}};
+  for (const Row& row : outcome.rows) rows.push_back(to_json(outcome, row));
+  const Case one = judge(outcome);
+  Json json{{"id", one.id},
+            {"class", one.problem_class},
+            {"problem", outcome.problem.line},
+            {"title", title(outcome.problem)},
+            {"missing", one.missing}};
+  if (one.missing.empty()) {
+    json["ratio_to_cublaslt"] = one.ratio;
+    json["ratio_to_cublaslt_best"] = one.ratio_to_best;
+  }
+  json.update({{"regret", optional_json(one.regret)},
+               {"kernels", outcome.kernels},
+               {"candidates", outcome.candidates},
+               {"operand_sets", outcome.operand_sets},
+               {"rows", rows},
+               {"no_cublaslt", outcome.no_cublaslt},
+               {"telemetry", to_json(outcome.telemetry)}});
+  return json;
+}
+
+Json to_json(const Score& score) {
+  return {{"name", score.name},
+          {"title", score.title},
+          {"cases", score.cases},
+          {"missing", score.missing},
+          {"geomean", optional_json(score.geomean)},
+          {"asked_geomean", optional_json(score.asked_geomean)},
+          {"least", optional_json(score.least)},
+          {"least_id", score.least_id},
+          {"asked_least", optional_json(score.asked_least)},
+          {"geomean_to_best", optional_json(score.geomean_to_best)},
+          {"mean_regret", optional_json(score.mean_regret)},
+          {"most_regret", optional_json(score.most_regret)},
+          {"most_regret_id", score.most_regret_id},
+          {"met", score.is_met()}};
+}
+
+std::vector<Case> judge_all(const std::vector<Outcome>& outcomes) {
+  std::vector<Case> cases;
+  for (const Outcome& outcome : outcomes) cases.push_back(judge(outcome));
+  return cases;
+}
+
+std::string figure(const std::optional<double>& value) { return value ? fmt::format("{:.3f}", *value) : "-"; }
+
+void print_score(const Score& score) {
+  fmt::print("{:<40} {:>5} {:>7}  {:>7} {:>6}  {:>6} {:>6}  {:<14} {:>7}  {:>6} {:>6}  {:<14} {}\n", score.title,
+             score.cases, score.missing, figure(score.geomean), figure(score.asked_geomean), figure(score.least),
+             figure(score.asked_least), score.least_id, figure(score.geomean_to_best), figure(score.mean_regret),
+             figure(score.most_regret), score.most_regret_id, score.is_met() ? "met" : "NOT MET");
 }
 
 Json to_json(const Setting& setting) {
@@ -76,15 +126,6 @@ Json to_json(const Setting& setting) {
 
 }  // namespace
 
-double tera_ops(const Problem& problem, double microseconds) { return 1e-6 * operations(problem) / microseconds; }
-
-const Timing* find_timing(const ProblemReport& report, const std::string& contender) {
-  for (const Row& row : report.rows) {
-    if (row.contender == contender && row.verdict.right) return &row.timing;
-  }
-  return nullptr;
-}
-
 void print_setting(const Setting& setting) {
   fmt::print("{}, {} SMs, driver {}, CUDA {}, cuBLASLt {}, {}\n", setting.gpu, setting.sm_count,
              setting.kernel_driver.empty() ? "unknown" : setting.kernel_driver, setting.cuda_driver,
@@ -92,34 +133,59 @@ void print_setting(const Setting& setting) {
   fmt::print("medians of GPU time, interleaved call by call, cold L2, random operands; ratio is to cublaslt\n");
 }
 
-void print_problem(const ProblemReport& report) {
-  fmt::print("\n{}  ({} operand sets)\n", title(report.problem), report.operand_sets);
+void print_outcome(const Outcome& outcome) {
+  const std::string& id = outcome.problem.id;
+  fmt::print("\n{}{}{}  ({} operand sets, {} of our {} kernels)\n", id, id.empty() ? "" : "  ", title(outcome.problem),
+             outcome.operand_sets, outcome.candidates, outcome.kernels);
   fmt::print("  {:<16} {:>10} {:>8} {:>9} {:>7} {:>10}  {}\n", "contender", "median us", "MAD", "Tops/s", "ratio",
              "max error", "detail");
-  for (const Row& row : report.rows) {
+  for (const Row& row : outcome.rows) {
     if (!row.verdict.right) {
       fmt::print("  {:<16} WRONG: {}  {}\n", row.contender, row.verdict.reason, row.detail);
       continue;
     }
     fmt::print("  {:<16} {:>10.2f} {:>8.2f} {:>9.1f} {:>7.3f} {:>10.3g}  {}\n", row.contender, row.timing.median_us,
-               row.timing.mad_us, tera_ops(report.problem, row.timing.median_us), ratio(report, row.timing),
+               row.timing.mad_us, tera_ops(outcome.problem, row.timing.median_us), ratio(outcome, row.timing),
                row.verdict.max_error, row.detail);
   }
-  if (!report.failure.empty()) fmt::print("  FAILED: {}\n", report.failure);
-  for (const std::string& note : report.notes) fmt::print("  {}\n", note);
-  if (report.telemetry.samples != 0) {
+  if (!outcome.failure.empty()) fmt::print("  FAILED: {}\n", outcome.failure);
+  if (!outcome.no_kernel.empty()) fmt::print("  MISSING: {}\n", outcome.no_kernel);
+  if (!outcome.no_cublaslt.empty()) fmt::print("  {}\n", outcome.no_cublaslt);
+  if (outcome.telemetry.samples != 0) {
     fmt::print("  SM clock {:.0f} MHz (least {:.0f}), power {:.0f} W (most {:.0f}), at most {:.0f} C\n",
-               report.telemetry.sm_clock_mhz_median, report.telemetry.sm_clock_mhz_least,
-               report.telemetry.power_w_median, report.telemetry.power_w_most, report.telemetry.temperature_c_most);
+               outcome.telemetry.sm_clock_mhz_median, outcome.telemetry.sm_clock_mhz_least,
+               outcome.telemetry.power_w_median, outcome.telemetry.power_w_most, outcome.telemetry.temperature_c_most);
   }
   std::fflush(stdout);
 }
 
-void write_json(const std::string& path, const Setting& setting, const std::vector<ProblemReport>& reports) {
+void print_scores(const std::vector<Outcome>& outcomes) {
+  const std::vector<Case> cases = judge_all(outcomes);
+  const std::vector<Score> classes = score_classes(cases);
+  if (classes.empty()) return;
+  fmt::print("\nOur ranking's choice, in units of cuBLASLt's heuristic choice (to best: of cuBLASLt's best)\n");
+  fmt::print("{:<40} {:>5} {:>7}  {:>7} {:>6}  {:>6} {:>6}  {:<14} {:>7}  {:>6} {:>6}  {:<14}\n", "class", "cases",
+             "missing", "geomean", "asked", "least", "asked", "case", "to best", "regret", "most", "case");
+  for (const Score& score : classes) print_score(score);
+  print_score(score_suite(cases));
+  for (const Case& one : cases) {
+    if (!one.missing.empty() && !one.problem_class.empty()) fmt::print("missing {}: {}\n", one.id, one.missing);
+  }
+  std::fflush(stdout);
+}
+
+void write_json(const std::string& path, const Setting& setting, const std::vector<Outcome>& outcomes) {
   Json problems = Json::array();
-  for (const ProblemReport& report : reports) problems.push_back(to_json(report));
+  for (const Outcome& outcome : outcomes) problems.push_back(to_json(outcome));
+  const std::vector<Case> cases = judge_all(outcomes);
+  Json classes = Json::array();
+  for (const Score& score : score_classes(cases)) classes.push_back(to_json(score));
+  const Json all{{"setting", to_json(setting)},
+                 {"classes", classes},
+                 {"suite", to_json(score_suite(cases))},
+                 {"problems", problems}};
   std::ofstream file(path);
-  file << Json{{"setting", to_json(setting)}, {"problems", problems}}.dump(2) << '\n';
+  file << all.dump(2) << '\n';
   if (!file.flush()) throw Error(fmt::format("cannot write {}", path));
 }
 

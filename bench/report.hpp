@@ -4,10 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "measure.hpp"
-#include "problem.hpp"
-#include "telemetry.hpp"
-#include "verify.hpp"
+#include "outcome.hpp"
 
 namespace tilewright::bench {
 
@@ -24,32 +21,12 @@ struct Setting {
   std::string compiler;       // ours
 };
 
-struct Row {
-  std::string contender;
-  std::string detail;
-  Verdict verdict;
-  Timing timing;  // empty when the result was wrong
-};
-
-struct ProblemReport {
-  Problem problem;
-  int operand_sets = 0;
-  std::vector<Row> rows;
-  std::vector<std::string> notes;  // who was not there, and why
-  std::string failure;             // why the problem was given up; empty when it was not
-  Telemetry telemetry;
-};
-
-/// 10^12 operations a second.
-double tera_ops(const Problem& problem, double microseconds);
-
-/// The timing of the first row called `contender` that was right, or null.
-const Timing* find_timing(const ProblemReport& report, const std::string& contender);
-
 void print_setting(const Setting& setting);
-void print_problem(const ProblemReport& report);
+void print_outcome(const Outcome& outcome);
+/// The classes and the suite, where a problem has a class; nothing else.
+void print_scores(const std::vector<Outcome>& outcomes);
 
 /// @throws Error when the file cannot be written
-void write_json(const std::string& path, const Setting& setting, const std::vector<ProblemReport>& reports);
+void write_json(const std::string& path, const Setting& setting, const std::vector<Outcome>& outcomes);
 
 }  // namespace tilewright::bench

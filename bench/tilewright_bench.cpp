@@ -33,7 +33,7 @@ struct BenchOptions {
   std::string json_path;
   std::string kernel;
   int workspace_mib = 128;
-  int candidates = 1;
+  int candidates = 1;  // 0: all
   bool all = false;
   bool without_cublaslt = false;
   MeasureOptions measure;
@@ -86,16 +86,16 @@ class Bench {
             .compiler = engine_.compiler().identity()};
   }
 
-  /// A failure of one problem is in its report: the others still run.
-  ProblemReport run(const Problem& problem) {
-    ProblemReport report;
-    report.problem = problem;
+  /// A failure of one problem is in its outcome: the others still run.
+  Outcome run(const Problem& problem) {
+    Outcome outcome;
+    outcome.problem = problem;
     try {
-      compare(report);
+      compare(outcome);
     } catch (const Error& error) {
-      report.failure = error.what();
+      outcome.failure = error.what();
     }
-    return report;
+    return outcome;
   }
 
  private:
@@ -114,41 +114,43 @@ class Bench {
     }
   }
 
-  void compare(ProblemReport& report) {
-    const Problem& problem = report.problem;
-    const OperandSets sets(device_, problem, options_.measure.seed);
-    report.operand_sets = sets.count();
-    std::vector<Contender> contenders = gather(problem, sets, report.notes);
-    verify(problem, sets, contenders, report.rows);
-    time(contenders, sets.count(), report);
-  }
-
-  std::vector<Contender> gather(const Problem& problem, const OperandSets& sets, std::vector<std::string>& notes) {
+  void compare(Outcome& outcome) {
+    const OperandSets sets(device_, outcome.problem, options_.measure.seed);
+    outcome.operand_sets = sets.count();
     std::vector<Contender> contenders;
-    if (cublaslt_ == nullptr) {
-      notes.push_back("no cuBLASLt: " + (no_cublaslt_.empty() ? "not asked for" : no_cublaslt_));
-    } else {
-      add_cublaslt(problem, sets, contenders, notes);
-    }
-    Result<std::vector<Contender>> ours =
-        tilewright_contenders(engine_, problem, sets, options_.all ? 0 : options_.candidates);
-    if (!ours) {
-      notes.push_back(ours.reason());
-    } else if (options_.all) {
-      std::ranges::move(*std::move(ours), std::back_inserter(contenders));
-    } else {
-      add_first_and_best(*std::move(ours), sets.count(), "tilewright_best", contenders);
-    }
-    return contenders;
+    add_cublaslt(sets, contenders, outcome);
+    add_ours(sets, contenders, outcome);
+    verify(outcome.problem, sets, contenders, outcome.rows);
+    time(contenders, sets.count(), outcome);
   }
 
-  void add_cublaslt(const Problem& problem, const OperandSets& sets, std::vector<Contender>& contenders,
-                    std::vector<std::string>& notes) {
-    std::vector<Contender> algorithms = cublaslt_->contenders(problem, sets, kCublasLtAlgorithms);
+  void add_cublaslt(const OperandSets& sets, std::vector<Contender>& contenders, Outcome& outcome) {
+    if (cublaslt_ == nullptr) {
+      outcome.no_cublaslt = "no cuBLASLt: " + (no_cublaslt_.empty() ? "not asked for" : no_cublaslt_);
+      return;
+    }
+    std::vector<Contender> algorithms = cublaslt_->contenders(outcome.problem, sets, kCublasLtAlgorithms);
     if (algorithms.empty()) {
-      notes.push_back("cuBLASLt has no algorithm for these types and layouts");
+      outcome.no_cublaslt = "cuBLASLt has no algorithm for these types and layouts";
     } else {
       add_first_and_best(std::move(algorithms), sets.count(), "cublaslt_best", contenders);
+    }
+  }
+
+  void add_ours(const OperandSets& sets, std::vector<Contender>& contenders, Outcome& outcome) {
+    Result<OurKernels> found =
+        tilewright_contenders(engine_, outcome.problem, sets, options_.all ? 0 : options_.candidates);
+    if (!found) {
+      outcome.no_kernel = found.reason();
+      return;
+    }
+    OurKernels ours = *std::move(found);
+    outcome.kernels = ours.found;
+    outcome.candidates = static_cast<int>(ours.contenders.size());
+    if (options_.all) {
+      std::ranges::move(ours.contenders, std::back_inserter(contenders));
+    } else {
+      add_first_and_best(std::move(ours.contenders), sets.count(), "tilewright_best", contenders);
     }
   }
 
@@ -188,13 +190,13 @@ class Bench {
     contenders = std::move(right);
   }
 
-  void time(const std::vector<Contender>& contenders, int set_count, ProblemReport& report) {
+  void time(const std::vector<Contender>& contenders, int set_count, Outcome& outcome) {
     if (contenders.empty()) return;
     TelemetryRecorder recorder(device_->properties().ordinal);
     const std::vector<Timing> timings = measure(*device_, contenders, set_count, options_.measure);
-    report.telemetry = recorder.stop();
+    outcome.telemetry = recorder.stop();
     auto timing = timings.begin();
-    for (Row& row : report.rows) {
+    for (Row& row : outcome.rows) {
       if (row.verdict.right) row.timing = *timing++;
     }
   }
@@ -206,13 +208,24 @@ class Bench {
   std::string no_cublaslt_;
 };
 
+/// "all" to 0, which BenchOptions::candidates understands; a number stays. Returns what is wrong with other text.
+std::string all_or_count(std::string& text) {
+  int count = 0;
+  if (text == "all") {
+    text = "0";
+  } else if (!CLI::detail::lexical_cast(text, count) || count < 1) {
+    return fmt::format("must be 'all' or a positive number, got '{}'", text);
+  }
+  return "";
+}
+
 /// 0 all right, 1 a result of ours was wrong, 3 a problem failed.
-int exit_code(const std::vector<ProblemReport>& reports) {
+int exit_code(const std::vector<Outcome>& outcomes) {
   const auto is_wrong = [](const Row& row) { return row.contender.starts_with("tilewright") && !row.verdict.right; };
   int code = 0;
-  for (const ProblemReport& report : reports) {
-    if (std::ranges::any_of(report.rows, is_wrong)) return 1;
-    if (!report.failure.empty()) code = 3;
+  for (const Outcome& outcome : outcomes) {
+    if (std::ranges::any_of(outcome.rows, is_wrong)) return 1;
+    if (!outcome.failure.empty()) code = 3;
   }
   return code;
 }
@@ -222,13 +235,14 @@ int run(const BenchOptions& options, const std::string& command) {
   Bench bench(options);
   const Setting setting = bench.setting(command);
   print_setting(setting);
-  std::vector<ProblemReport> reports;
+  std::vector<Outcome> outcomes;
   for (const Problem& problem : problems) {
-    reports.push_back(bench.run(problem));
-    print_problem(reports.back());
-    if (!options.json_path.empty()) write_json(options.json_path, setting, reports);
+    outcomes.push_back(bench.run(problem));
+    print_outcome(outcomes.back());
+    if (!options.json_path.empty()) write_json(options.json_path, setting, outcomes);
   }
-  return exit_code(reports);
+  print_scores(outcomes);
+  return exit_code(outcomes);
 }
 
 }  // namespace
@@ -256,8 +270,9 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 60000))
       ->capture_default_str();
   app.add_option("--seed", options.measure.seed, "of operands and order")->capture_default_str();
-  app.add_option("--candidates", options.candidates, "how many of our best-ranked kernels compete for tilewright_best")
-      ->check(CLI::Range(1, 1000))
+  app.add_option("--candidates", options.candidates,
+                 "how many of our best-ranked kernels compete for tilewright_best: a number or 'all'")
+      ->transform(CLI::Validator(bench::all_or_count, "N|all"))
       ->capture_default_str();
   app.add_flag("--all", options.all, "a row for every kernel of ours that matches");
   app.add_option("--kernel", options.kernel, "only kernels whose name contains this, whatever the file says");

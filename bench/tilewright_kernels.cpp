@@ -1,21 +1,20 @@
 // Finds, compiles together, prepares.
 #include "tilewright_kernels.hpp"
 
+#include <algorithm>
 #include <memory>
+#include <span>
 
 namespace tilewright::bench {
 namespace {
 
 Result<std::vector<registry::KernelPtr>> find_kernels(const engine::Engine& engine, const op::Gemm& arguments,
-                                                      const std::string& wanted, int most) {
+                                                      const std::string& wanted) {
   const auto has_name = [&](const registry::KernelMetadata& metadata) {
     return registry::kernel_name(metadata).find(wanted) != std::string::npos;
   };
   std::vector<registry::KernelPtr> kernels;
-  for (const engine::RankedKernel& ranked : engine.find_kernels(arguments, has_name)) {
-    if (most != 0 && static_cast<int>(kernels.size()) == most) break;
-    kernels.push_back(ranked.kernel);
-  }
+  for (const engine::RankedKernel& ranked : engine.find_kernels(arguments, has_name)) kernels.push_back(ranked.kernel);
   if (!kernels.empty()) return kernels;
   if (!wanted.empty()) return refuse("no kernel of ours has \"{}\" in its name for this problem", wanted);
   std::string reasons;
@@ -26,27 +25,29 @@ Result<std::vector<registry::KernelPtr>> find_kernels(const engine::Engine& engi
 
 }  // namespace
 
-Result<std::vector<Contender>> tilewright_contenders(engine::Engine& engine, const Problem& problem,
-                                                     const OperandSets& sets, int most) {
+Result<OurKernels> tilewright_contenders(engine::Engine& engine, const Problem& problem, const OperandSets& sets,
+                                         int most) {
   std::vector<op::Gemm> calls;
   for (int set = 0; set < sets.count(); ++set) {
     Result<op::Gemm> call = gemm(problem, sets.addresses(set), engine.device()->properties().ordinal);
     if (!call) return call.refusal();
     calls.push_back(*std::move(call));
   }
-  const Result<std::vector<registry::KernelPtr>> kernels = find_kernels(engine, calls.front(), problem.kernel, most);
-  if (!kernels) return kernels.refusal();
-  engine.compile(*kernels);
+  const Result<std::vector<registry::KernelPtr>> found = find_kernels(engine, calls.front(), problem.kernel);
+  if (!found) return found.refusal();
+  const auto limit = most == 0 ? found->size() : std::min(found->size(), static_cast<std::size_t>(most));
+  const std::span kernels = std::span(*found).first(limit);
+  engine.compile(kernels);
 
-  std::vector<Contender> contenders;
-  for (const registry::KernelPtr& kernel : *kernels) {
+  OurKernels ours{.contenders = {}, .found = static_cast<int>(found->size())};
+  for (const registry::KernelPtr& kernel : kernels) {
     auto prepared = std::make_shared<std::vector<engine::PreparedGemm>>();
     for (const op::Gemm& call : calls) prepared->push_back(engine.prepare(call, kernel));
-    contenders.push_back({"tilewright", kernel->name(), [prepared](int set, runtime::StreamHandle stream) {
-                            (*prepared)[static_cast<std::size_t>(set)].run(stream);
-                          }});
+    ours.contenders.push_back({"tilewright", kernel->name(), [prepared](int set, runtime::StreamHandle stream) {
+                                 (*prepared)[static_cast<std::size_t>(set)].run(stream);
+                               }});
   }
-  return contenders;
+  return ours;
 }
 
 }  // namespace tilewright::bench

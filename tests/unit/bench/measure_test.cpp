@@ -36,7 +36,7 @@ TEST(Report, RatesCountTwoOperationsAProduct) {
 }
 
 TEST(Report, TimingOfAWrongRowIsNotFound) {
-  ProblemReport report;
+  Outcome report;
   Row wrong{.contender = "cublaslt", .detail = "", .verdict = {}, .timing = {}};
   report.rows.push_back(wrong);
   EXPECT_EQ(find_timing(report, "cublaslt"), nullptr);
