@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""Draws and tabulates what tilewright_bench measured on a suite with classes. Standard library only.
+
+  bench/plot.py RESULT.json --svg PICTURE.svg [--beside OTHER.json ...]   ratio to cuBLASLt of every case, by class
+  bench/plot.py RESULT.json --table [--beside OTHER.json ...]             the same as Markdown, to stdout
+  bench/plot.py --update DOCUMENT.md                                      rewrites the tables of a document
+
+A file beside holds one more contender for cases of the same ids: {"contender": "triton", "problems": [{"id": ...,
+"rows": [{"contender": "triton", "ratio_to_cublaslt": ...}]}]}; with "quoted": true its figures are marked as such.
+In a document, a table stands between `<!-- bench/plot.py RESULT.json --table ... -->` and `<!-- end of table -->`.
+"""
+
+import argparse
+import html
+import json
+import math
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+class Other:
+    """A contender from a file beside: its ratio to cuBLASLt by case."""
+
+    def __init__(self, path):
+        content = json.loads(pathlib.Path(path).read_text())
+        self.name = content["contender"]
+        self.title = self.name + (" (quoted)" if content.get("quoted") else "")
+        self.ratios = {}
+        for problem in content["problems"]:
+            row = find_row(problem, self.name)
+            if row and row.get("ratio_to_cublaslt"):
+                self.ratios[problem["id"]] = row["ratio_to_cublaslt"]
+
+
+class Results:
+    """The cases of a run by class, in the order of its list of classes."""
+
+    def __init__(self, path):
+        self.content = json.loads(pathlib.Path(path).read_text())
+        self.scores = self.content["classes"] + [self.content["suite"]]
+        self.classes = [
+            (score, [problem for problem in self.content["problems"] if problem["class"] == score["name"]])
+            for score in self.content["classes"]
+        ]
+
+
+def find_row(problem, contender):
+    return next((row for row in problem["rows"] if row["contender"] == contender and row.get("right", True)), None)
+
+
+def best_ratio(problem):
+    """Of our best measured kernel; None where that was not looked for."""
+    row = find_row(problem, "tilewright_best")
+    return row and row.get("ratio_to_cublaslt")
+
+
+# The picture.
+
+LABELS, PLOT, RIGHT = 330, 520, 20  # widths: names, the plot, the margin
+LINE, HEADER, TOP, BOTTOM = 16, 26, 66, 34
+TICKS = [0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2, 3, 4, 6, 8]
+OTHER_MARKS = ["triangle", "square"]
+STYLE = """
+svg{background:#ffffff}
+text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#1f2937}
+.title{font-size:14px;font-weight:bold}.class{font-weight:bold}.note,.problem{fill:#6b7280}
+.mean{font-weight:bold;text-anchor:end}.missing{fill:#b45309}.tick{fill:#6b7280;text-anchor:middle}
+.grid{stroke:#e5e7eb}.asked{stroke:#9ca3af;stroke-dasharray:3 3}.one{stroke:#111827;stroke-width:1.5}
+.ours{fill:#1d4ed8}.best{fill:none;stroke:#1d4ed8}.other{fill:none;stroke:#b91c1c;stroke-width:1.3}
+@media (prefers-color-scheme:dark){
+svg{background:#0d1117}text{fill:#e6edf3}.note,.problem,.tick{fill:#9198a1}.missing{fill:#f0a04b}
+.grid{stroke:#262c36}.asked{stroke:#6b7280}.one{stroke:#e6edf3}
+.ours{fill:#6ea8fe}.best{stroke:#6ea8fe}.other{stroke:#ff8f87}}
+"""
+
+
+class Axis:
+    """Ratios on a logarithmic scale, wide enough for all of them and for 0.8 to 1.25."""
+
+    def __init__(self, ratios):
+        self.low = min([0.8, *ratios]) * 0.96
+        self.high = max([1.25, *ratios]) * 1.04
+
+    def x(self, ratio):
+        return LABELS + PLOT * math.log(ratio / self.low) / math.log(self.high / self.low)
+
+    def ticks(self):
+        return [tick for tick in TICKS if self.low <= tick <= self.high]
+
+
+def mark(shape, x, y, style):
+    if shape == "circle":
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" class="{style}"/>'
+    if shape == "ring":
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" class="{style}"/>'
+    if shape == "triangle":
+        return f'<path d="M{x:.1f} {y - 4.5:.1f}l4.5 8h-9z" class="{style}"/>'
+    return f'<path d="M{x - 4:.1f} {y - 4:.1f}h8v8h-8z" class="{style}"/>'
+
+
+def text(x, y, content, style):
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{style}">{html.escape(content)}</text>'
+
+
+def vertical(x, top, bottom, style):
+    return f'<path d="M{x:.1f} {top:.1f}V{bottom:.1f}" class="{style}"/>'
+
+
+def shorten(content, most):
+    return content if len(content) <= most else content[: most - 3] + "..."
+
+
+def draw_case(problem, others, axis, y):
+    ratio = problem.get("ratio_to_cublaslt")
+    hover = f"{problem['id']}, {problem['title']}: " + (f"{ratio:.3f}" if ratio else f"missing, {problem['missing']}")
+    parts = [f'<g id="case-{html.escape(problem["id"])}"><title>{html.escape(hover)}</title>']
+    parts.append(text(10, y + 4, problem["id"], ""))
+    parts.append(text(98, y + 4, shorten(problem["title"], 40), "problem"))
+    for shape, other in zip(OTHER_MARKS, others):
+        if problem["id"] in other.ratios:
+            parts.append(mark(shape, axis.x(other.ratios[problem["id"]]), y, "other"))
+    if ratio:
+        if best_ratio(problem):
+            parts.append(mark("ring", axis.x(best_ratio(problem)), y, "best"))
+        parts.append(mark("circle", axis.x(ratio), y, "ours"))
+    else:
+        parts.append(text(LABELS + 4, y + 4, "missing: " + shorten(problem["missing"], 70), "missing"))
+    return [*parts, "</g>"]
+
+
+def draw_class(score, problems, others, axis, y):
+    mean = f"mean {score['geomean']:.3f}" if score["geomean"] else "no mean"
+    parts = [
+        text(10, y + 18, score["title"], "class"),
+        text(LABELS + PLOT, y + 18, f"{mean}, asked {score['asked_geomean']:.2f}", "mean"),
+    ]
+    bottom = y + HEADER + LINE * len(problems)
+    if score["asked_least"]:
+        parts.append(vertical(axis.x(max(score["asked_least"], axis.low)), y + 20, bottom, "asked"))
+    for number, problem in enumerate(problems):
+        parts += draw_case(problem, others, axis, y + HEADER + LINE * (number + 0.5))
+    return parts, bottom
+
+
+def legend(others):
+    """(shape, style, title) of each kind of mark."""
+    marks = [("circle", "ours", "our ranked choice"), ("ring", "best", "our best measured")]
+    return marks + [(shape, "other", other.title) for shape, other in zip(OTHER_MARKS, others)]
+
+
+def draw(results, others):
+    problems = [problem for _, members in results.classes for problem in members]
+    drawn = {problem["id"] for problem in problems}
+    ratios = [problem.get("ratio_to_cublaslt") for problem in problems] + [best_ratio(problem) for problem in problems]
+    ratios += [ratio for other in others for case, ratio in other.ratios.items() if case in drawn]
+    axis = Axis([ratio for ratio in ratios if ratio])
+    height = TOP + BOTTOM + sum(HEADER + LINE * len(members) for _, members in results.classes)
+    width = LABELS + PLOT + RIGHT
+    bottom = height - BOTTOM
+    setting = results.content["setting"]
+    title = "Speed in units of cuBLASLt's heuristic choice"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
+        f"<title>{title}</title>",
+        f"<style>{STYLE}</style>",
+        text(10, 22, title, "title"),
+        text(10, 40, f"{setting['gpu']}, {setting['date'][:10]}, cuBLASLt {setting['cublaslt'].split(' ')[0]}", "note"),
+    ]
+    x = LABELS
+    for shape, style, name in legend(others):
+        parts += [mark(shape, x, 36, style), text(x + 10, 40, name, "note")]
+        x += 28 + 6.5 * len(name)
+    parts.append(text(LABELS - 5, 54, "dashed: asked of every case; mean: geometric", "note"))
+    for tick in axis.ticks():
+        parts.append(vertical(axis.x(tick), TOP, bottom, "one" if tick == 1 else "grid"))
+        parts.append(text(axis.x(tick), bottom + 16, f"{tick:g}", "tick"))
+    y = TOP
+    for score, members in results.classes:
+        drawn_class, y = draw_class(score, members, others, axis, y)
+        parts += drawn_class
+    return "\n".join([*parts, "</svg>", ""])
+
+
+# The tables.
+
+
+def figure(value, digits=3):
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def markdown(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def score_line(score):
+    def with_case(value, case):
+        return "-" if value is None else f"{value:.3f} ({case})"
+
+    return [
+        score["title"],
+        str(score["cases"]),
+        str(score["missing"]),
+        figure(score["geomean"]),
+        figure(score["asked_geomean"], 2),
+        with_case(score["least"], score["least_id"]),
+        figure(score["asked_least"], 2),
+        figure(score["geomean_to_best"]),
+        figure(score["mean_regret"]),
+        with_case(score["most_regret"], score["most_regret_id"]),
+        "yes" if score["met"] else "**no**",
+    ]
+
+
+def rate(problem, contender):
+    row = find_row(problem, contender)
+    return figure(row["tera_ops"], 1) if row else "-"
+
+
+def short_kernel(name):
+    """"sm90 128x256x64 s4" of a kernel's name."""
+    parts = re.match(r"([a-z0-9]+)_gemm_.*?_(\d+x\d+x\d+)_(s\d+)", name)
+    return " ".join(parts.groups()) if parts else name
+
+
+def case_line(problem, others):
+    ours = find_row(problem, "tilewright")
+    kernel = short_kernel(ours["detail"]) if ours else ""
+    if problem["missing"]:
+        kernel = "missing: " + html.escape(problem["missing"]).replace("|", "/")
+    return [
+        problem["id"],
+        problem["title"],
+        rate(problem, "cublaslt"),
+        rate(problem, "cublaslt_best"),
+        rate(problem, "tilewright"),
+        figure(problem.get("ratio_to_cublaslt")),
+        figure(problem.get("ratio_to_cublaslt_best")),
+        figure(problem["regret"]),
+        *(figure(other.ratios.get(problem["id"])) for other in others),
+        kernel,
+    ]
+
+
+def tables(results, others):
+    scores = markdown(
+        ["class", "cases", "missing", "geomean", "asked", "worst", "asked", "geomean to its best", "mean regret",
+         "most regret", "met"],
+        map(score_line, results.scores),
+    )
+    cases = markdown(
+        ["case", "problem", "cuBLASLt Top/s", "its best", "ours Top/s", "ratio", "to its best", "regret",
+         *(f"{other.title}, ratio" for other in others), "kernel"],
+        (case_line(problem, others) for _, members in results.classes for problem in members),
+    )  # fmt: skip
+    return scores + "\n" + cases
+
+
+TABLE = re.compile(r"(<!-- bench/plot\.py (.*?) -->\n).*?(<!-- end of table -->)", re.S)
+
+
+def updated(document):
+    """The document with every table as its command gives it; paths are relative to the repository."""
+
+    def table(match):
+        arguments = parse(match[2].split())
+        results, others = read(arguments, ROOT)
+        return f"{match[1]}\n{tables(results, others)}\n{match[3]}"
+
+    return TABLE.sub(table, document)
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("result", nargs="?", help="JSON of tilewright_bench")
+    parser.add_argument("--svg", help="writes the picture to this file")
+    parser.add_argument("--table", action="store_true", help="prints Markdown tables")
+    parser.add_argument("--beside", action="append", default=[], help="JSON of one more contender")
+    parser.add_argument("--update", help="rewrites the tables of this document")
+    options = parser.parse_args(arguments)
+    if not options.update and not (options.result and (options.svg or options.table)):
+        parser.error("give a result with --svg or --table, or --update DOCUMENT")
+    if len(options.beside) > len(OTHER_MARKS):
+        parser.error(f"at most {len(OTHER_MARKS)} contenders beside, got {len(options.beside)}")
+    return options
+
+
+def read(options, folder):
+    return Results(folder / options.result), [Other(folder / path) for path in options.beside]
+
+
+def main():
+    options = parse(sys.argv[1:])
+    if options.update:
+        document = pathlib.Path(options.update)
+        document.write_text(updated(document.read_text()))
+        return
+    results, others = read(options, pathlib.Path())
+    if options.svg:
+        pathlib.Path(options.svg).write_text(draw(results, others))
+    if options.table:
+        sys.stdout.write(tables(results, others))
+
+
+if __name__ == "__main__":
+    main()

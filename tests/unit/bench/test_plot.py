@@ -1,0 +1,109 @@
+"""bench/plot.py on a small run made by hand: the picture, the tables, and the tables that documents hold."""
+
+import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+FIXTURES = pathlib.Path(__file__).parent / "fixtures"
+RESULT, TRITON = FIXTURES / "result.json", FIXTURES / "triton.json"
+QUOTED = ROOT / "bench/results/fast_cu_quoted.json"
+SVG = "{http://www.w3.org/2000/svg}"
+
+sys.path.insert(0, str(ROOT / "bench"))
+sys.dont_write_bytecode = True
+import plot  # noqa: E402
+
+
+def run(*arguments):
+    command = [sys.executable, "-B", str(ROOT / "bench/plot.py"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def draw(folder, *beside):
+    options = [argument for path in beside for argument in ("--beside", path)]
+    finished = run(RESULT, "--svg", folder / "picture.svg", *options)
+    assert finished.returncode == 0, finished.stderr
+    return (folder / "picture.svg").read_text()
+
+
+def groups(picture):
+    root = xml.etree.ElementTree.fromstring(picture)
+    assert root.tag == SVG + "svg"
+    return {group.get("id"): group for group in root.iter(SVG + "g")}
+
+
+def marks(group, style):
+    return [mark for mark in group if mark.get("class") == style]
+
+
+def test_picture_holds_each_case_that_has_a_class(tmp_path):
+    assert list(groups(draw(tmp_path))) == ["case-G03-TN", "case-G04-TN", "case-B01-TN"]
+
+
+def test_marks_stand_where_the_axis_puts_their_ratios(tmp_path):
+    drawn = groups(draw(tmp_path))
+    axis = plot.Axis([1.25, 0.8, 1.25, 1.0])
+    assert [float(mark.get("cx")) for mark in marks(drawn["case-G04-TN"], "ours")] == [round(axis.x(0.8), 1)]
+    assert [float(mark.get("cx")) for mark in marks(drawn["case-G04-TN"], "best")] == [round(axis.x(1.0), 1)]
+    assert axis.x(axis.low) == plot.LABELS
+    assert round(axis.x(axis.high), 6) == plot.LABELS + plot.PLOT
+
+
+def test_missing_case_says_why_instead_of_a_mark(tmp_path):
+    group = groups(draw(tmp_path))["case-B01-TN"]
+    assert marks(group, "ours") == []
+    assert "missing: one call computes one product, got a batch of 8 <yet>" in [text.text for text in group]
+
+
+def test_contenders_beside_have_marks_where_they_have_figures(tmp_path):
+    picture = draw(tmp_path, TRITON, QUOTED)
+    drawn = groups(picture)
+    assert len(marks(drawn["case-G03-TN"], "other")) == 1
+    assert len(marks(drawn["case-G04-TN"], "other")) == 1
+    assert marks(drawn["case-B01-TN"], "other") == []
+    assert "fast.cu (quoted)" in picture
+
+
+def test_picture_is_the_same_every_time_and_knows_the_dark(tmp_path):
+    first = draw(tmp_path, TRITON)
+    assert draw(tmp_path, TRITON) == first
+    assert "@media (prefers-color-scheme:dark)" in first
+
+
+def test_tables_hold_classes_suite_and_cases():
+    lines = run(RESULT, "--table", "--beside", TRITON, "--beside", QUOTED).stdout.splitlines()
+    assert lines[2] == (
+        "| large aligned bf16 and f16, all layouts | 2 | 0 | 1.000 | 1.00 | 0.800 (G04-TN) | 0.95 | 0.944 | 1.125 "
+        "| 1.250 (G04-TN) | **no** |"
+    )
+    assert lines[4].startswith("| whole suite | 3 | 1 | 1.000 | 1.12 |")
+    assert lines[8] == (
+        "| G03-TN | bf16 4096x4096x4096 row col row | 687.2 | 723.4 | 859.0 | 1.250 | 1.188 | 1.000 | 0.976 | - "
+        "| sm90 128x256x64 s4 |"
+    )
+    assert lines[9].endswith("| 0.800 | 0.750 | 1.250 | - | 1.025 | sm90 128x256x64 s4 |")
+    assert lines[10].endswith("| missing: one call computes one product, got a batch of 8 &lt;yet&gt; |")
+    assert len(lines) == 11
+
+
+def test_update_rewrites_the_tables_of_a_document_and_nothing_else(tmp_path):
+    document = tmp_path / "performance.md"
+    command = f"{RESULT.relative_to(ROOT)} --table"
+    document.write_text(f"before\n<!-- bench/plot.py {command} -->\nstale\n<!-- end of table -->\nafter\n")
+    assert run("--update", document).returncode == 0
+    table = run(RESULT, "--table").stdout
+    assert document.read_text() == (
+        f"before\n<!-- bench/plot.py {command} -->\n\n{table}\n<!-- end of table -->\nafter\n"
+    )
+
+
+def test_tables_of_the_performance_document_are_their_results():
+    text = (ROOT / "docs/performance.md").read_text()
+    assert plot.updated(text) == text, "rewrite them: bench/plot.py --update docs/performance.md"
+
+
+def test_bad_command_lines_are_refused():
+    assert "give a result" in run(RESULT).stderr
+    assert run(RESULT).returncode == 2
