@@ -6,5 +6,5 @@ bin=$1
 if "$bin/tilewright" doctor | grep '^ok  *GPU' >/dev/null; then
   "$bin/tilewright_bench" bench/problems/*.txt
 else
-  echo 'No GPU here: kernels were not measured. On a GPU: tilewright_bench bench/problems/h200.txt'
+  echo 'No GPU here: kernels were not measured. On a GPU: tilewright_bench bench/problems/hopper.txt'
 fi

@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "bench/problem_class.hpp"
@@ -178,6 +179,15 @@ TEST(ProblemClasses, AskWhatTheHopperGemmIsJudgedBy) {
   EXPECT_EQ(find_problem_class("huge"), nullptr);
   EXPECT_THAT(parse_problem("class=huge dtype=f16 m=1 n=1 k=1").reason(),
               StartsWith("class must be one of large, short, decode"));
+}
+
+TEST(ProblemClasses, AskWhatTheGuideSays) {
+  std::ifstream file(TILEWRIGHT_SOURCE_DIR "/bench/README.md");
+  const std::string guide(std::istreambuf_iterator<char>(file), {});
+  for (const ProblemClass& one : problem_classes())
+    EXPECT_THAT(guide,
+                HasSubstr(fmt::format("| {} | {:.2f} | {:.2f} |", one.title, one.asked_geomean, one.asked_least)));
+  EXPECT_THAT(guide, HasSubstr(fmt::format("| whole suite | {:.2f} | |", kAskedOfTheSuite)));
 }
 
 TEST(ProblemClasses, EachHasCasesInTheSuite) {
