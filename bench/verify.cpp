@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "tilewright/base/float_format.hpp"
 
@@ -154,16 +155,32 @@ Verdict Verifier::against_exact(const Output& output) const {
 }
 
 std::string Verifier::disagreement(const Output& output, const Output& other) const {
+  const std::int64_t lines = problem_.batch * problem_.m;
+  const auto parts = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  std::vector<std::string> found(static_cast<std::size_t>(parts));
+  {
+    std::vector<std::jthread> threads;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      threads.emplace_back([&, part] {
+        const Lines mine{lines * part / parts, lines * (part + 1) / parts};
+        found[static_cast<std::size_t>(part)] = disagreement(output, other, mine);
+      });
+    }
+  }
+  const auto first = std::ranges::find_if(found, [](const std::string& one) { return !one.empty(); });
+  return first == found.end() ? "" : *first;
+}
+
+std::string Verifier::disagreement(const Output& output, const Output& other, const Lines& part) const {
   const StoredMatrix d = stored_d(problem_);
-  for (std::int64_t matrix = 0; matrix < d.batch; ++matrix) {
-    for (std::int64_t row = 0; row < d.rows; ++row) {
-      for (std::int64_t column = 0; column < d.columns; ++column) {
-        const std::int64_t index = d.index(matrix, row, column);
-        const double value = element(output.bytes, d.dtype, index);
-        const double expected = element(other.bytes, d.dtype, index);
-        if (std::abs(value - expected) <= 2.0 * bound(expected)) continue;
-        return fmt::format("{} is {}, the other's {}", element_name(matrix, row, column), value, expected);
-      }
+  for (std::int64_t line = part.begin; line < part.end; ++line) {
+    const std::int64_t matrix = line / d.rows, row = line % d.rows;
+    for (std::int64_t column = 0; column < d.columns; ++column) {
+      const std::int64_t index = d.index(matrix, row, column);
+      const double value = element(output.bytes, d.dtype, index);
+      const double expected = element(other.bytes, d.dtype, index);
+      if (std::abs(value - expected) <= 2.0 * bound(expected)) continue;
+      return fmt::format("{} is {}, the other's {}", element_name(matrix, row, column), value, expected);
     }
   }
   return "";

@@ -30,7 +30,7 @@ class Verifier {
   /// Samples only. An element may be off by what rounding of products, sums and the store can explain.
   Verdict against_exact(const Output& output) const;
 
-  /// Every element of `output` and `other` may differ by twice that. Empty when they agree.
+  /// Every element of `output` and `other` may differ by twice that. The first that does not; empty when all agree.
   std::string disagreement(const Output& output, const Output& other) const;
 
  private:
@@ -39,7 +39,13 @@ class Verifier {
     double exact;
   };
 
+  /// Rows of D, those of all matrices of a batch counted on.
+  struct Lines {
+    std::int64_t begin, end;
+  };
+
   double bound(double exact) const;
+  std::string disagreement(const Output& output, const Output& other, const Lines& part) const;
   std::string element_name(std::int64_t matrix, std::int64_t row, std::int64_t column) const;
 
   Problem problem_;

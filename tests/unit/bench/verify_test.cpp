@@ -84,6 +84,8 @@ TEST(Verify, OneWrongElementIsNamed) {
   store_f32(wrong.bytes, stored_d(example.problem).index(2, 3, 4), 1000.0);
   EXPECT_THAT(verifier.against_exact(wrong).reason, StartsWith("D[2,3,4] is 1000"));
   EXPECT_THAT(verifier.disagreement(wrong, example.d), StartsWith("D[2,3,4] is 1000"));
+  store_f32(wrong.bytes, stored_d(example.problem).index(1, 0, 1), 500.0);
+  EXPECT_THAT(verifier.disagreement(wrong, example.d), StartsWith("D[1,0,1] is 500"));
 }
 
 TEST(Verify, WhatWasNeverWrittenIsWrong) {
