@@ -62,7 +62,8 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   double epilogue = input.chunks * kChunkClocks + tile_area * input.d_bytes / input.slices / kStoreBytesPerClock;
   if (input.slices > 1) {
     constexpr double kAccumulatorBytes = 4;
-    epilogue += kExchangeUs * clocks_per_us + tile_area * kAccumulatorBytes / kExchangeBytesPerClock;
+    epilogue += kExchangeUs * std::pow(input.slices / 2.0, kExchangeGrowth) * clocks_per_us +
+                tile_area * kAccumulatorBytes / kExchangeBytesPerClock;
   }
   const double clocks = input.schedule == Schedule::ping_pong
                             ? tiles * std::max(main + kTurnClocks, (main + epilogue) / 2) + epilogue
