@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace tilewright::op {
@@ -85,19 +86,45 @@ Support check_epilogue(const Gemm& gemm) {
 }
 
 Support check_shapes(const Gemm& gemm) {
-  const auto mismatch = [](std::string_view what, const Tensor& x, const Tensor& y) {
-    return refuse("{}: {} against {}", what, to_string(x.shape), to_string(y.shape));
+  const auto shape = [](const Tensor& tensor) { return Dims{tensor.rows(), tensor.columns()}; };
+  const auto mismatch = [&](std::string_view what, const Tensor& x, const Tensor& y) {
+    return refuse("{}: {} against {}", what, to_string(shape(x)), to_string(shape(y)));
   };
-  if (gemm.a.shape[1] != gemm.b.shape[0]) return mismatch("columns of A and rows of B differ", gemm.a, gemm.b);
-  if (gemm.d.shape[0] != gemm.m() || gemm.d.shape[1] != gemm.n()) {
-    return refuse("D must be ({},{}), got {}", gemm.m(), gemm.n(), to_string(gemm.d.shape));
+  if (gemm.k() != gemm.b.rows()) return mismatch("columns of A and rows of B differ", gemm.a, gemm.b);
+  if (shape(gemm.d) != Dims{gemm.m(), gemm.n()}) {
+    return refuse("D must be ({},{}), got {}", gemm.m(), gemm.n(), to_string(shape(gemm.d)));
   }
-  if (reads_source(gemm) && gemm.c.shape != gemm.d.shape) return mismatch("shapes of C and D differ", gemm.c, gemm.d);
+  if (reads_source(gemm) && shape(gemm.c) != shape(gemm.d)) return mismatch("shapes of C and D differ", gemm.c, gemm.d);
   constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max();
-  for (const auto& [role, extent] : {std::pair{"m", gemm.m()}, {"n", gemm.n()}, {"k", gemm.k()}}) {
+  for (const auto& [role, extent] :
+       {std::pair{"m", gemm.m()}, {"n", gemm.n()}, {"k", gemm.k()}, {"batch", gemm.batch()}}) {
     if (extent > kLimit) return refuse("{} must be below 2^31, got {}", role, extent);
   }
   return {};
+}
+
+// The matrices of D lie one after another, or row by row (column by column) between each other's.
+Support check_distinct(const Tensor& d) {
+  if (d.is_empty() || d.batch() == 1) return {};
+  const MatrixView view = *view_matrix(d, "D");
+  const bool is_row_major = view.layout == MatrixLayout::row_major;
+  const std::int64_t line = is_row_major ? d.columns() : d.rows();
+  const std::int64_t lines = is_row_major ? d.rows() : d.columns();
+  const std::int64_t step = d.batch_stride();
+  const std::int64_t matrix = (lines - 1) * (lines > 1 ? view.ld : 0) + line;
+  const bool interleaves = step >= line && view.ld >= (d.batch() - 1) * step + line;
+  if (step >= matrix || interleaves) return {};
+  return refuse("matrices of D overlap: {} elements from one to the next, each reaches over {}", step, matrix);
+}
+
+Support check_batches(const Gemm& gemm) {
+  for (const auto& [role, tensor, used] :
+       {std::tuple{'A', &gemm.a, true}, {'B', &gemm.b, true}, {'C', &gemm.c, reads_source(gemm)}}) {
+    if (!used || tensor->batch() == 1 || tensor->batch() == gemm.batch()) continue;
+    return refuse("{} is a batch of {}, D of {}: they must agree, or {} be one matrix for all", role, tensor->batch(),
+                  gemm.batch(), role);
+  }
+  return check_distinct(gemm.d);
 }
 
 struct Interval {
@@ -108,7 +135,7 @@ Interval interval(const Tensor& tensor) {
 }
 
 Support check_memory(const Gemm& gemm) {
-  if (gemm.m() == 0 || gemm.n() == 0) return {};
+  if (gemm.is_empty()) return {};
   struct Operand {
     std::string_view role;
     const Tensor& tensor;
@@ -140,14 +167,15 @@ Support check_memory(const Gemm& gemm) {
   return {};
 }
 
-// Largest power of two of elements, up to 16 bytes, that divides the address and every step between rows or columns;
-// of a tensor that is written, their length too.
+// Largest power of two of elements, up to 16 bytes, that divides the address and every step between rows or columns and
+// between matrices; of a tensor that is written, the length of rows or columns too.
 int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) {
   const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
   std::uint64_t steps = tensor.address | 16U;
   const bool is_row_major = view.layout == MatrixLayout::row_major;
-  if (tensor.shape[is_row_major ? 0 : 1] > 1) steps |= static_cast<std::uint64_t>(view.ld) * element;
-  if (is_written) steps |= static_cast<std::uint64_t>(tensor.shape[is_row_major ? 1 : 0]) * element;
+  if ((is_row_major ? tensor.rows() : tensor.columns()) > 1) steps |= static_cast<std::uint64_t>(view.ld) * element;
+  if (is_written) steps |= static_cast<std::uint64_t>(is_row_major ? tensor.columns() : tensor.rows()) * element;
+  steps |= static_cast<std::uint64_t>(tensor.batch_stride()) * element;
   const std::uint64_t alignment_bytes = std::uint64_t{1} << std::countr_zero(steps);
   return static_cast<int>(std::max<std::uint64_t>(1, alignment_bytes / element));
 }
@@ -190,7 +218,7 @@ Support validate(const Gemm& gemm) {
   if (reads_source(gemm)) {
     if (const Result<MatrixView> view = view_matrix(gemm.c, "C"); !view) return view.refusal();
   }
-  for (const auto& check : {check_types, check_epilogue, check_shapes, check_memory}) {
+  for (const auto& check : {check_types, check_epilogue, check_shapes, check_batches, check_memory}) {
     if (const Support support = check(gemm); !support) return support;
   }
   return {};
@@ -217,7 +245,7 @@ Gemm transposed(const Gemm& gemm) {
   result.a = transposed(gemm.b);
   result.b = transposed(gemm.a);
   result.d = transposed(gemm.d);
-  if (gemm.c.shape.rank() == 2) result.c = transposed(gemm.c);
+  if (gemm.c.shape.rank() >= 2) result.c = transposed(gemm.c);
   return result;
 }
 
@@ -234,8 +262,18 @@ GemmDescription transposed(const GemmDescription& description) {
   return result;
 }
 
+Gemm slice(const Gemm& gemm, std::int64_t index) {
+  Gemm result = gemm;
+  result.a = slice(gemm.a, index);
+  result.b = slice(gemm.b, index);
+  result.d = slice(gemm.d, index);
+  if (gemm.c.shape.rank() >= 2) result.c = slice(gemm.c, index);
+  return result;
+}
+
 double operations(const Gemm& gemm) {
-  return 2.0 * static_cast<double>(gemm.m()) * static_cast<double>(gemm.n()) * static_cast<double>(gemm.k());
+  return 2.0 * static_cast<double>(gemm.m()) * static_cast<double>(gemm.n()) * static_cast<double>(gemm.k()) *
+         static_cast<double>(gemm.batch());
 }
 
 }  // namespace tilewright::op

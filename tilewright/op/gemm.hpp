@@ -24,19 +24,22 @@ std::string_view name(MathOperation math);
 std::optional<MathOperation> parse_math_operation(std::string_view text);
 
 struct Gemm {
-  Tensor a;  // (m, k)
-  Tensor b;  // (k, n)
-  Tensor c;  // (m, n); read only where the epilogue reads it and its gate (beta) is not 0
-  Tensor d;  // (m, n)
+  Tensor a;  // (m, k), or a batch of them
+  Tensor b;  // (k, n), or a batch
+  Tensor c;  // (m, n), or a batch; read only where the epilogue reads it and its gate (beta) is not 0
+  Tensor d;  // (m, n), or a batch; an input without a batch, or with a batch of 1 or of stride 0, serves all of D's
   double alpha = 1.0;
   double beta = 0.0;
   DType accumulator = DType::f32;
   MathOperation math = MathOperation::multiply_add;
   Epilogue epilogue = linear_combination();
 
-  std::int64_t m() const { return a.shape[0]; }
-  std::int64_t n() const { return b.shape[1]; }
-  std::int64_t k() const { return a.shape[1]; }
+  std::int64_t m() const { return a.rows(); }
+  std::int64_t n() const { return b.columns(); }
+  std::int64_t k() const { return a.columns(); }
+  std::int64_t batch() const { return d.batch(); }
+  /// Whether D has no elements, so that there is nothing to compute.
+  bool is_empty() const { return m() == 0 || n() == 0 || batch() == 0; }
 
   bool operator==(const Gemm&) const = default;
 };
@@ -55,8 +58,9 @@ bool reads_source(const Gemm& gemm);
 bool reads_product(const Gemm& gemm);
 
 /// Says what is wrong with the problem itself, whatever the kernel: ranks, extents, strides, types, null pointers that
-/// would be used, overlap of D with an input, operands on different devices, scalars that the compute type lacks.
-/// Accepts m, n, k of 0. C may be the very same matrix as D.
+/// would be used, overlap of D with an input (from its first element to its last), of D's matrices with each other,
+/// batches that differ, operands on different devices, scalars that the compute type lacks.
+/// Accepts m, n, k and batches of 0. C may be the very same matrix, or batch, as D.
 Support validate(const Gemm& gemm);
 
 /// One operand as a kernel is specialised for it.
@@ -72,6 +76,7 @@ struct TensorDescription {
 std::string to_string(const TensorDescription& description);
 
 /// All that selects code on the problem's side: types, layouts, alignments, math, epilogue; no extents, no pointers.
+/// A batch is an extent: one kernel computes single matrices and batches.
 struct GemmDescription {
   TensorDescription a, b, c, d;
   DType accumulator = DType::f32;
@@ -81,15 +86,18 @@ struct GemmDescription {
   bool operator==(const GemmDescription&) const = default;
 };
 
-/// The largest alignments, up to 16 bytes, that the pointers and leading dimensions allow. A C that the epilogue does
-/// not read is described as D. @pre validate(gemm)
+/// The largest alignments, up to 16 bytes, that the pointers, leading dimensions and batch strides allow. A C that the
+/// epilogue does not read is described as D. @pre validate(gemm)
 GemmDescription describe(const Gemm& gemm);
 
 /// The same problem transposed: D' = B' * A'. A column-major D becomes row-major.
 Gemm transposed(const Gemm& gemm);
 GemmDescription transposed(const GemmDescription& description);
 
-/// Floating-point or integer operations: 2*m*n*k.
+/// Matrix `index` of every operand, as a problem of its own. @pre validate(gemm)
+Gemm slice(const Gemm& gemm, std::int64_t index);
+
+/// Floating-point or integer operations: 2*m*n*k for each matrix of the batch.
 double operations(const Gemm& gemm);
 
 }  // namespace tilewright::op

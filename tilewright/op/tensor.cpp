@@ -1,6 +1,7 @@
 #include "tilewright/op/tensor.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace tilewright::op {
 namespace {
@@ -67,20 +68,39 @@ Tensor matrix(const void* host_data, DType dtype, std::int64_t rows, std::int64_
   return matrix(reinterpret_cast<std::uint64_t>(host_data), dtype, rows, columns, layout, ld, MemoryDevice{});
 }
 
-Tensor transposed(const Tensor& matrix) {
+Tensor batched(const Tensor& matrix, std::int64_t batch, std::optional<std::int64_t> stride) {
+  const std::int64_t lines = matrix.column_stride() == 1 ? matrix.rows() : matrix.columns();
+  const std::int64_t ld = matrix.column_stride() == 1 ? matrix.row_stride() : matrix.column_stride();
   Tensor result = matrix;
-  result.shape = {matrix.shape[1], matrix.shape[0]};
-  result.stride = {matrix.stride[1], matrix.stride[0]};
+  result.shape = {batch, matrix.rows(), matrix.columns()};
+  result.stride = {stride.value_or(lines * ld), matrix.row_stride(), matrix.column_stride()};
+  return result;
+}
+
+Tensor slice(const Tensor& tensor, std::int64_t index) {
+  Tensor result = tensor;
+  result.address += static_cast<std::uint64_t>(index * tensor.batch_stride() * bytes(tensor.dtype));
+  result.shape = {tensor.rows(), tensor.columns()};
+  result.stride = {tensor.row_stride(), tensor.column_stride()};
+  return result;
+}
+
+Tensor transposed(const Tensor& tensor) {
+  Tensor result = tensor;
+  const int columns = tensor.shape.rank() - 1;
+  std::swap(result.shape[columns - 1], result.shape[columns]);
+  std::swap(result.stride[columns - 1], result.stride[columns]);
   return result;
 }
 
 Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
-  if (tensor.shape.rank() != 2 || tensor.stride.rank() != 2) {
-    return refuse("{} must have rank 2, got shape {} with strides {}", role, to_string(tensor.shape),
-                  to_string(tensor.stride));
+  const int rank = tensor.shape.rank();
+  if (rank < 2 || rank > 3 || tensor.stride.rank() != rank) {
+    return refuse("{} must have rank 2, or 3 with the batch first, got shape {} with strides {}", role,
+                  to_string(tensor.shape), to_string(tensor.stride));
   }
   if (bits(tensor.dtype) % 8 != 0) return refuse("{} is {}: elements must be whole bytes", role, name(tensor.dtype));
-  for (int mode = 0; mode < 2; ++mode) {
+  for (int mode = 0; mode < rank; ++mode) {
     if (tensor.shape[mode] < 0) return refuse("{} has a negative extent {}", role, tensor.shape[mode]);
     if (tensor.stride[mode] < 0) return refuse("{} has a negative stride {}", role, tensor.stride[mode]);
   }
@@ -89,21 +109,22 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
                   to_string(tensor.stride));
   }
   // Mode `contiguous` steps by 1 (or has nothing to step over) and the other steps over all of it.
-  const auto fits = [&](int contiguous) {
-    const int other = 1 - contiguous;
-    const bool unit = tensor.stride[contiguous] == 1 || tensor.shape[contiguous] <= 1;
-    return unit &&
-           (tensor.shape[other] <= 1 || tensor.stride[other] >= std::max<std::int64_t>(1, tensor.shape[contiguous]));
+  const std::array<std::int64_t, 2> extent{tensor.rows(), tensor.columns()};
+  const std::array<std::int64_t, 2> stride{tensor.row_stride(), tensor.column_stride()};
+  const auto fits = [&](std::size_t contiguous) {
+    const std::size_t other = 1 - contiguous;
+    const bool unit = stride[contiguous] == 1 || extent[contiguous] <= 1;
+    return unit && (extent[other] <= 1 || stride[other] >= std::max<std::int64_t>(1, extent[contiguous]));
   };
-  for (const int contiguous : {1, 0}) {
+  for (const std::size_t contiguous : {1U, 0U}) {
     if (!fits(contiguous)) continue;
-    const std::int64_t ld = std::max({std::int64_t{1}, tensor.shape[contiguous], tensor.stride[1 - contiguous]});
+    const std::int64_t ld = std::max({std::int64_t{1}, extent[contiguous], stride[1 - contiguous]});
     return MatrixView{contiguous == 1 ? MatrixLayout::row_major : MatrixLayout::column_major, ld};
   }
-  for (const int contiguous : {1, 0}) {
-    if (tensor.stride[contiguous] == 1) {
+  for (const std::size_t contiguous : {1U, 0U}) {
+    if (stride[contiguous] == 1) {
       return refuse("{} of shape {} needs a leading dimension of at least {}, got {}", role, to_string(tensor.shape),
-                    tensor.shape[contiguous], tensor.stride[1 - contiguous]);
+                    extent[contiguous], stride[1 - contiguous]);
     }
   }
   return refuse("{} must have one stride of 1, got {}", role, to_string(tensor.stride));

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 #include "tilewright/base/dtype.hpp"
@@ -50,6 +51,7 @@ std::string_view name(MatrixLayout layout);  // "row", "column"
 /// The layout of the transposed matrix over the same memory.
 MatrixLayout transposed(MatrixLayout layout);
 
+/// A matrix (rows, columns), or a batch of them (batch, rows, columns).
 struct Tensor {
   std::uint64_t address = 0;  // host pointer or device address; 0 for none
   DType dtype = DType::f32;
@@ -57,7 +59,20 @@ struct Tensor {
   Dims stride;  // elements
   MemoryDevice device;
 
+  std::int64_t rows() const { return shape[row_mode()]; }
+  std::int64_t columns() const { return shape[row_mode() + 1]; }
+  std::int64_t row_stride() const { return stride[row_mode()]; }
+  std::int64_t column_stride() const { return stride[row_mode() + 1]; }
+  /// Matrices; 1 without a batch mode.
+  std::int64_t batch() const { return shape.rank() == 3 ? shape[0] : 1; }
+  /// Elements from one matrix to the next; 0 where there is but one.
+  std::int64_t batch_stride() const { return batch() == 1 ? 0 : stride[0]; }
+  bool is_empty() const { return batch() == 0 || rows() == 0 || columns() == 0; }
+
   bool operator==(const Tensor&) const = default;
+
+ private:
+  int row_mode() const { return shape.rank() == 3 ? 1 : 0; }
 };
 
 /// A packed matrix, or one with leading dimension `ld` elements (0: packed).
@@ -66,18 +81,26 @@ Tensor matrix(std::uint64_t address, DType dtype, std::int64_t rows, std::int64_
 Tensor matrix(const void* host_data, DType dtype, std::int64_t rows, std::int64_t columns,
               MatrixLayout layout = MatrixLayout::row_major, std::int64_t ld = 0);
 
-/// The matrix seen transposed: shape and strides exchanged, same memory.
-Tensor transposed(const Tensor& matrix);
+/// `batch` matrices, the first of them `matrix`; `stride` elements from one to the next: 0 is one matrix for all, and
+/// none given lets the next begin where the last row or column, padded as the others, ends.
+Tensor batched(const Tensor& matrix, std::int64_t batch, std::optional<std::int64_t> stride = {});
 
-/// One matrix operand as a kernel sees it: which stride is 1, and the other one.
+/// Matrix `index` of the batch, as a matrix; the only one where there is one for all. @pre rank 2 or 3
+Tensor slice(const Tensor& tensor, std::int64_t index);
+
+/// Every matrix seen transposed: rows and columns exchanged, same memory.
+Tensor transposed(const Tensor& tensor);
+
+/// One operand's matrices as a kernel sees them: which stride is 1, and the other one.
 struct MatrixView {
   MatrixLayout layout = MatrixLayout::row_major;
   std::int64_t ld = 0;  // elements; at least the contiguous extent, or 1
   bool operator==(const MatrixView&) const = default;
 };
 
-/// Refuses ranks other than 2, negative extents or strides, two strides that are not 1, overlapping rows, and extents
-/// whose last byte offset does not fit 63 bits. `role` names the tensor in the reason.
+/// Refuses ranks other than 2 and 3, negative extents or strides, matrices with two strides that are not 1 or with
+/// overlapping rows, and extents whose last byte offset does not fit 63 bits. Matrices of a batch may lie anyhow.
+/// `role` names the tensor in the reason.
 Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role);
 
 /// Bytes from the first to past the last element; 0 for an empty tensor. @pre view_matrix accepted it

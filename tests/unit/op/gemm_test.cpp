@@ -68,6 +68,53 @@ TEST(Validate, SourceMayBeTheDestination) {
   EXPECT_FALSE(validate(gemm));
 }
 
+Gemm batch_of(std::int64_t batch, std::int64_t m = 16, std::int64_t n = 24, std::int64_t k = 32) {
+  constexpr std::uint64_t kApart = std::uint64_t{1} << 32;
+  Gemm gemm = problem(m, n, k);
+  std::uint64_t address = kApart;
+  for (Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) {
+    *tensor = batched(*tensor, batch);
+    tensor->address = address;
+    address += kApart;
+  }
+  return gemm;
+}
+
+TEST(Validate, BatchesAndWhatServesAllOfThem) {
+  Gemm gemm = batch_of(5);
+  gemm.beta = 1.0;
+  ASSERT_TRUE(validate(gemm)) << validate(gemm).reason();
+  EXPECT_EQ(gemm.batch(), 5);
+  EXPECT_EQ(operations(gemm), 5.0 * operations(problem()));
+  for (Tensor Gemm::*input : {&Gemm::a, &Gemm::b, &Gemm::c}) {
+    for (const Tensor& one : {slice(gemm.*input, 0), batched(slice(gemm.*input, 0), 1, 7),
+                              batched(slice(gemm.*input, 0), 5, 0), batched(slice(gemm.*input, 0), 5, 3)}) {
+      Gemm shared = gemm;
+      shared.*input = one;
+      EXPECT_TRUE(validate(shared)) << validate(shared).reason();
+    }
+  }
+  gemm.c = gemm.d;
+  EXPECT_TRUE(validate(gemm)) << "C may be D";
+  Gemm none = batch_of(0);
+  none.d.address = none.a.address = none.b.address = 0;
+  EXPECT_TRUE(validate(none)) << validate(none).reason();
+  EXPECT_TRUE(none.is_empty());
+  EXPECT_TRUE(validate(batch_of(1)));
+}
+
+// (rows, batch, columns), as attention stores its heads.
+TEST(Validate, MatricesOfDMayInterleave) {
+  Gemm gemm = batch_of(5);
+  gemm.d.stride = {24, 5 * 24, 1};
+  EXPECT_TRUE(validate(gemm)) << validate(gemm).reason();
+  gemm.d.stride = {24, 5 * 24 - 1, 1};
+  EXPECT_EQ(validate(gemm).reason(), "matrices of D overlap: 24 elements from one to the next, each reaches over 1809");
+  gemm.d = batched(matrix(kD, DType::f32, 1, 24, MatrixLayout::row_major, 1000), 5, 24);
+  gemm.a = batched(matrix(kA, DType::f32, 1, 32), 5, 0);
+  EXPECT_TRUE(validate(gemm)) << "one row has nothing to step over: " << validate(gemm).reason();
+}
+
 struct BadProblem {
   const char* says;
   std::function<void(Gemm&)> spoil;
@@ -113,6 +160,39 @@ TEST(Validate, RefusesWithTheNumber) {
          g.beta = 1.0;
          g.c = matrix(kC, DType::f32, 24, 16);
        }},
+      {"B is a batch of 3, D of 5: they must agree, or B be one matrix for all",
+       [](Gemm& g) {
+         g = batch_of(5);
+         g.b.shape[0] = 3;
+       }},
+      {"C is a batch of 5, D of 1",
+       [](Gemm& g) {
+         g = batch_of(5);
+         g.beta = 1.0;
+         g.a = slice(g.a, 0);
+         g.b = slice(g.b, 0);
+         g.d = slice(g.d, 0);
+       }},
+      {"matrices of D overlap: 383 elements from one to the next, each reaches over 384",
+       [](Gemm& g) {
+         g = batch_of(5);
+         g.d.stride[0] = 383;
+       }},
+      {"matrices of D overlap: 0 elements",
+       [](Gemm& g) {
+         g = batch_of(5);
+         g.d.stride[0] = 0;
+       }},
+      {"overlaps A",
+       [](Gemm& g) {
+         g = batch_of(5);
+         g.d.address = g.a.address + 4 * 16 * 32 * 4;
+       }},
+      {"batch must be below 2^31, got 2147483648",
+       [](Gemm& g) {
+         g = batch_of(5);
+         for (Tensor* t : {&g.a, &g.b, &g.c, &g.d}) t->shape[0] = std::int64_t{1} << 31;
+       }},
       {"an accumulator of f32 needs an epilogue", [](Gemm& g) { g.epilogue = linear_combination(DType::f64); }},
       {"alpha must be a 32-bit integer where the epilogue computes in s32, got 0.5",
        [](Gemm& g) {
@@ -140,6 +220,23 @@ TEST(Describe, AlignmentIsWhatPointerAndLeadingDimensionShare) {
   gemm.a.address += 2;
   EXPECT_EQ(describe(gemm).a.alignment, 1);
   EXPECT_EQ(to_string(describe(problem()).b), "f32:row:4");
+}
+
+TEST(Describe, BatchStridesCountForAlignmentWhereTheyAreStepped) {
+  Gemm gemm = batch_of(3);
+  EXPECT_EQ(describe(gemm), describe(problem())) << "one kernel serves both";
+  gemm.a.stride[0] += 2;
+  EXPECT_EQ(describe(gemm).a.alignment, 2);
+  EXPECT_EQ(describe(slice(gemm, 0)).a.alignment, 4);
+  gemm.a.shape[0] = 1;
+  EXPECT_EQ(describe(gemm).a.alignment, 4);
+}
+
+TEST(Describe, TransposingABatchKeepsItsMode) {
+  const Gemm gemm = batch_of(3);
+  EXPECT_EQ(transposed(transposed(gemm)), gemm);
+  EXPECT_EQ(transposed(gemm).d.shape, (Dims{3, 24, 16}));
+  EXPECT_EQ(slice(transposed(gemm), 2), transposed(slice(gemm, 2)));
 }
 
 TEST(Describe, TransposingTwiceIsTheSame) {

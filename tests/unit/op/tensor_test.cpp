@@ -44,10 +44,38 @@ TEST(ViewMatrix, RefusesWithTheNumber) {
   EXPECT_EQ(reason(strided({3, 5}, {-5, 1})), "B has a negative stride -5");
   EXPECT_EQ(reason(strided({3, 5}, {10, 2})), "B must have one stride of 1, got (10,2)");
   EXPECT_NE(reason(strided({3}, {1})).find("rank 2"), std::string::npos);
-  EXPECT_NE(reason(strided({3, 5, 7}, {35, 7, 1})).find("rank 2"), std::string::npos);
+  EXPECT_NE(reason(strided({2, 3, 5, 7}, {105, 35, 7, 1})).find("rank 2, or 3"), std::string::npos);
+  EXPECT_EQ(reason(strided({2, 3, 5}, {15, 4, 1})),
+            "B of shape (2,3,5) needs a leading dimension of at least 5, got 4");
+  EXPECT_EQ(reason(strided({2, 3, 5}, {-15, 5, 1})), "B has a negative stride -15");
   const std::int64_t huge = std::numeric_limits<std::int64_t>::max();
   EXPECT_NE(reason(strided({huge, 1}, {1, 1})).find("2^63"), std::string::npos);
   EXPECT_NE(reason(strided({huge / 2, 8}, {8, 1})).find("2^63"), std::string::npos);
+  EXPECT_NE(reason(strided({3, 4, 4}, {huge / 4, 4, 1})).find("2^63"), std::string::npos);
+}
+
+TEST(Batched, MatricesLieOneAfterAnotherUnlessToldOtherwise) {
+  const Tensor padded = matrix(nullptr, DType::f16, 3, 5, kRow, 8);
+  EXPECT_EQ(batched(padded, 4).shape, (Dims{4, 3, 5}));
+  EXPECT_EQ(batched(padded, 4).stride, (Dims{24, 8, 1}));
+  EXPECT_EQ(batched(matrix(nullptr, DType::f16, 3, 5, kColumn), 4).stride, (Dims{15, 1, 3}));
+  EXPECT_EQ(batched(padded, 4, 100).stride, (Dims{100, 8, 1}));
+  EXPECT_EQ(batched(padded, 4, 0).batch_stride(), 0);
+  EXPECT_EQ(batched(padded, 1, 100).batch_stride(), 0) << "one matrix: nothing to step over";
+  EXPECT_EQ(padded.batch(), 1);
+  EXPECT_EQ(*view_matrix(batched(padded, 4), "A"), (MatrixView{kRow, 8}));
+  EXPECT_EQ(span_bytes(batched(padded, 4, 100)), (3 * 100 + 2 * 8 + 5) * 2);
+  EXPECT_EQ(span_bytes(batched(padded, 4, 0)), span_bytes(padded));
+  EXPECT_EQ(span_bytes(batched(padded, 0)), 0);
+}
+
+TEST(Batched, SlicesAreItsMatrices) {
+  const Tensor tensor = batched(matrix(std::uint64_t{0x1000}, DType::f32, 3, 5), 4, 100);
+  EXPECT_EQ(slice(tensor, 2), matrix(std::uint64_t{0x1000 + 2 * 100 * 4}, DType::f32, 3, 5));
+  EXPECT_EQ(slice(batched(slice(tensor, 0), 4, 0), 3), slice(tensor, 0));
+  EXPECT_EQ(slice(slice(tensor, 0), 3), slice(tensor, 0)) << "one matrix for all";
+  EXPECT_EQ(transposed(tensor).shape, (Dims{4, 5, 3}));
+  EXPECT_EQ(transposed(tensor).stride, (Dims{100, 1, 5}));
 }
 
 TEST(SpanBytes, ReachesPastTheLastElementOnly) {
