@@ -30,7 +30,7 @@ class Random {
 };
 
 std::byte* element(const Tensor& tensor, std::int64_t row, std::int64_t column) {
-  const std::int64_t offset = row * tensor.stride[0] + column * tensor.stride[1];
+  const std::int64_t offset = row * tensor.row_stride() + column * tensor.column_stride();
   return reinterpret_cast<std::byte*>(tensor.address) + offset * bytes(tensor.dtype);
 }
 
@@ -106,10 +106,15 @@ void store_element(DType type, std::byte* to, double value) {
   TILEWRIGHT_CHECK(false, "{} cannot be stored", name(type));
 }
 
+// Of a batch that is one matrix, that one.
 template <class Next>
 void fill_with(const Tensor& tensor, Next next) {
-  for (std::int64_t row = 0; row < tensor.shape[0]; ++row) {
-    for (std::int64_t column = 0; column < tensor.shape[1]; ++column) store(tensor, row, column, next());
+  const std::int64_t batch = tensor.batch_stride() == 0 ? std::min<std::int64_t>(tensor.batch(), 1) : tensor.batch();
+  for (std::int64_t index = 0; index < batch; ++index) {
+    const Tensor matrix = slice(tensor, index);
+    for (std::int64_t row = 0; row < matrix.rows(); ++row) {
+      for (std::int64_t column = 0; column < matrix.columns(); ++column) store(matrix, row, column, next());
+    }
   }
 }
 
@@ -131,8 +136,14 @@ double round_to(DType type, double value) {
 
 void copy_elements(const Tensor& from, const Tensor& to) {
   TILEWRIGHT_CHECK(from.shape == to.shape, "copying {} to {}", to_string(from.shape), to_string(to.shape));
-  for (std::int64_t row = 0; row < from.shape[0]; ++row) {
-    for (std::int64_t column = 0; column < from.shape[1]; ++column) store(to, row, column, load(from, row, column));
+  for (std::int64_t index = 0; index < from.batch(); ++index) {
+    const Tensor source = slice(from, index);
+    const Tensor target = slice(to, index);
+    for (std::int64_t row = 0; row < from.rows(); ++row) {
+      for (std::int64_t column = 0; column < from.columns(); ++column) {
+        store(target, row, column, load(source, row, column));
+      }
+    }
   }
 }
 

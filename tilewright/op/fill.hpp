@@ -1,4 +1,5 @@
-// Contents of host matrices for tests, benchmarks and demonstrations: the same seed gives the same values everywhere.
+// Contents of host matrices, and of batches of them, for tests, benchmarks and demonstrations: the same seed gives the
+// same values everywhere.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ void fill_normal(const Tensor& tensor, double deviation, std::uint64_t seed);
 /// @pre host memory
 void fill_poison(const Tensor& tensor);
 
-/// The element as f64, which holds every element type exactly. @pre host memory; row and column within the shape
+/// The element (of a batch: of its first matrix) as f64, which holds every element type exactly. @pre host memory; row
+/// and column within the shape
 double load(const Tensor& tensor, std::int64_t row, std::int64_t column);
 
 /// Rounds once, to nearest even, into the element type; integers saturate and NaN becomes 0, as cvt.rni.sat gives.

@@ -264,15 +264,20 @@ void for_each_element(const Gemm& gemm, const VisitElement& visit) {
   }
 }
 
-void for_sampled_elements(const Gemm& gemm, std::uint64_t seed, const VisitElement& visit) {
-  std::array<std::int32_t, 2> place{};
+// An element of D, the batch first.
+struct Place {
+  std::int64_t batch, row, column;
+};
+
+std::vector<Place> sampled_places(const Gemm& gemm, std::uint64_t seed) {
+  std::vector<Place> places;
+  std::array<std::int32_t, 3> drawn{};
+  const Tensor draw = matrix(drawn.data(), DType::s32, 1, 3);
   for (std::int64_t i = 0; i < kSampledElements; ++i) {
-    const Tensor draw = matrix(place.data(), DType::s32, 1, 2);
     fill_integers(draw, 0, std::numeric_limits<std::int32_t>::max(), seed + static_cast<std::uint64_t>(i));
-    const std::int64_t row = place[0] % gemm.m();
-    const std::int64_t column = place[1] % gemm.n();
-    visit(row, column, single_dot(gemm, row, column));
+    places.push_back({drawn[2] % gemm.batch(), drawn[0] % gemm.m(), drawn[1] % gemm.n()});
   }
+  return places;
 }
 
 bool same(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
@@ -305,7 +310,7 @@ void record(Comparison& comparison, DType type, double actual, const Bounded& ex
   if (same(actual, stored)) ++comparison.equal;
   if (!same(actual, stored) && std::isfinite(error)) comparison.max_error = std::max(comparison.max_error, error);
   const bool outside = !is_acceptable(type, actual, in_range, bound);
-  place = {place.row, place.column, actual, in_range.value, bound};
+  place = {place.batch, place.row, place.column, actual, in_range.value, bound};
   // The worst is the first one outside, or else the nearest to its bound.
   const auto closeness = [](const WorstElement& w) {
     return w.bound > 0.0 ? std::fabs(w.actual - w.expected) / w.bound : 0.0;
@@ -323,18 +328,23 @@ double source_at(const Gemm& gemm, std::int64_t row, std::int64_t column) {
 }  // namespace
 
 void reference_gemm(const Gemm& gemm) {
-  for_each_element(gemm, [&](std::int64_t row, std::int64_t column, const Dot& dot) {
-    const double sum = accumulator(gemm, dot).value;
-    const double value = evaluate(gemm.epilogue, sum, source_at(gemm, row, column), gemm.alpha, gemm.beta);
-    store(gemm.d, row, column, value);
-  });
+  for (std::int64_t index = 0; index < gemm.batch(); ++index) {
+    const Gemm one = slice(gemm, index);
+    for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dot& dot) {
+      const double sum = accumulator(one, dot).value;
+      const double value = evaluate(one.epilogue, sum, source_at(one, row, column), one.alpha, one.beta);
+      store(one.d, row, column, value);
+    });
+  }
 }
 
 std::string to_string(const Comparison& comparison) {
   if (comparison.outside != 0) {
     const WorstElement& worst = comparison.worst;
-    return fmt::format("{} of {} elements wrong; first: D[{},{}] is {}, expected {} within {:.3g}", comparison.outside,
-                       comparison.checked, worst.row, worst.column, worst.actual, worst.expected, worst.bound);
+    const std::string batch = comparison.batch == 1 ? "" : fmt::format("{},", worst.batch);
+    return fmt::format("{} of {} elements wrong; first: D[{}{},{}] is {}, expected {} within {:.3g}",
+                       comparison.outside, comparison.checked, batch, worst.row, worst.column, worst.actual,
+                       worst.expected, worst.bound);
   }
   const std::string count = comparison.checked == comparison.elements
                                 ? fmt::format("{} elements", comparison.checked)
@@ -346,18 +356,28 @@ std::string to_string(const Comparison& comparison) {
 
 Comparison compare(const Gemm& gemm, std::uint64_t seed) {
   Comparison comparison;
-  comparison.elements = gemm.m() * gemm.n();
+  comparison.batch = gemm.batch();
+  comparison.elements = gemm.batch() * gemm.m() * gemm.n();
   if (comparison.elements == 0) return comparison;
   BoundedEpilogue epilogue(gemm);
-  const VisitElement visit = [&](std::int64_t row, std::int64_t column, const Dot& dot) {
-    const Bounded expected = epilogue.evaluate(accumulator(gemm, dot), source_at(gemm, row, column));
-    record(comparison, gemm.d.dtype, load(gemm.d, row, column), expected, {row, column, 0.0, 0.0, 0.0});
+  const auto check = [&](const Gemm& one, const Place& at, const Dot& dot) {
+    const Bounded expected = epilogue.evaluate(accumulator(one, dot), source_at(one, at.row, at.column));
+    record(comparison, one.d.dtype, load(one.d, at.row, at.column), expected,
+           {at.batch, at.row, at.column, 0.0, 0.0, 0.0});
   };
   const bool is_small = operations(gemm) / 2.0 <= static_cast<double>(kExhaustiveProducts);
   if (is_small) {
-    for_each_element(gemm, visit);
+    for (std::int64_t index = 0; index < gemm.batch(); ++index) {
+      const Gemm one = slice(gemm, index);
+      for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dot& dot) {
+        check(one, {index, row, column}, dot);
+      });
+    }
   } else {
-    for_sampled_elements(gemm, seed, visit);
+    for (const Place& at : sampled_places(gemm, seed)) {
+      const Gemm one = slice(gemm, at.batch);
+      check(one, at, single_dot(one, at.row, at.column));
+    }
   }
   return comparison;
 }

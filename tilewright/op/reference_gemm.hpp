@@ -16,6 +16,7 @@ void reference_gemm(const Gemm& gemm);
 
 /// Where a result differs most from the oracle, in units of its bound.
 struct WorstElement {
+  std::int64_t batch = 0;
   std::int64_t row = 0;
   std::int64_t column = 0;
   double actual = 0.0;
@@ -24,6 +25,7 @@ struct WorstElement {
 };
 
 struct Comparison {
+  std::int64_t batch = 1;
   std::int64_t elements = 0;  // of D
   std::int64_t checked = 0;   // fewer than `elements` where a sample was drawn
   std::int64_t equal = 0;     // have the very value that reference_gemm stores
@@ -49,7 +51,7 @@ std::string to_string(const Comparison& comparison);
 /// epilogue operation adds one roundoff of the compute type (transcendentals four units in the last place, CUDA's
 /// documented figures) and carries its inputs' errors along; the last rounding adds half a unit of D's type.
 ///
-/// Above 2^31 products of m*n*k, 4096 elements drawn by `seed` are checked instead of all.
+/// Above 2^31 products of m*n*k over the batch, 4096 elements drawn by `seed` are checked instead of all.
 /// @pre as reference_gemm; C still holds what the kernel read, so C is not D
 Comparison compare(const Gemm& gemm, std::uint64_t seed = 0);
 

@@ -43,6 +43,44 @@ class Problem {
   std::vector<std::vector<std::byte>> memory_;
 };
 
+// Three matrices of D over memory for six, and one matrix of B for all.
+TEST(ReferenceGemm, ABatchIsItsMatrices) {
+  Problem problem(30, 11, 7, DType::f32, DType::f32);
+  Gemm gemm = problem.gemm;
+  gemm.a = batched(matrix(gemm.a.address, DType::f32, 5, 7), 3, 2 * 35);
+  gemm.c = batched(matrix(gemm.c.address, DType::f32, 5, 11), 3);
+  gemm.d = batched(matrix(gemm.d.address, DType::f32, 5, 11), 3, 2 * 55);
+  gemm.beta = -1.0;
+  problem.fill(-8, 7);
+  reference_gemm(gemm);
+  EXPECT_EQ(compare(gemm).checked, 3 * 5 * 11);
+  EXPECT_TRUE(compare(gemm).is_exact()) << to_string(compare(gemm));
+  for (int index = 0; index < 3; ++index) {
+    const Gemm one = slice(gemm, index);
+    double sum = -load(one.c, 4, 10);
+    for (int p = 0; p < 7; ++p) sum += load(one.a, 4, p) * load(one.b, p, 10);
+    EXPECT_EQ(load(one.d, 4, 10), sum) << index;
+    EXPECT_TRUE(std::isnan(load(one.d, 5, 0))) << "between matrices " << index;
+  }
+  store(slice(gemm.d, 2), 1, 3, 1000.0);
+  EXPECT_NE(to_string(compare(gemm)).find("1 of 165 elements wrong; first: D[2,1,3] is 1000"), std::string::npos)
+      << to_string(compare(gemm));
+}
+
+// 2^31 products and more: elements are drawn from every matrix.
+TEST(ReferenceGemm, ASampleIsDrawnFromTheWholeBatch) {
+  Problem problem(1, 1, 1, DType::f32, DType::f32);
+  Gemm gemm = problem.gemm;
+  std::vector<float> a(300 * 300, 1.0F), d(100 * 300 * 300, 300.0F);
+  gemm.a = gemm.b = matrix(a.data(), DType::f32, 300, 300);
+  gemm.d = batched(matrix(d.data(), DType::f32, 300, 300), 100);
+  EXPECT_TRUE(compare(gemm).is_exact()) << to_string(compare(gemm));
+  EXPECT_EQ(compare(gemm).checked, 4096);
+  EXPECT_EQ(compare(gemm).elements, 100 * 300 * 300);
+  std::fill(d.begin() + 99 * 90000, d.end(), 0.0F);
+  EXPECT_NE(to_string(compare(gemm)).find("first: D[99,"), std::string::npos) << to_string(compare(gemm));
+}
+
 TEST(ReferenceGemm, MatchesTheDefinitionForEveryLayout) {
   for (int layouts = 0; layouts < 8; ++layouts) {
     Problem problem(5, 11, 7, DType::f32, DType::f32);
