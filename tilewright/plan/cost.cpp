@@ -26,6 +26,10 @@ CostInput tile_cost(const GemmTile& tile, const op::Gemm& arguments) {
   input.m = tile.is_transposed ? arguments.n() : arguments.m();
   input.n = tile.is_transposed ? arguments.m() : arguments.n();
   input.k = arguments.k();
+  const auto matrices = [](const op::Tensor& tensor) { return tensor.batch_stride() == 0 ? 1 : tensor.batch(); };
+  input.batch = arguments.batch();
+  input.batch_a = matrices(tile.is_transposed ? arguments.b : arguments.a);
+  input.batch_b = matrices(tile.is_transposed ? arguments.a : arguments.b);
   input.tile = tile.tile;
   input.threads = tile.threads();
   input.element_bytes_a = bytes(tile.operands.a.element);
@@ -36,7 +40,8 @@ CostInput tile_cost(const GemmTile& tile, const op::Gemm& arguments) {
 
 double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const auto ceil_div = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
-  const auto ctas = static_cast<double>(ceil_div(input.m, input.tile.m) * ceil_div(input.n, input.tile.n));
+  const auto ctas = static_cast<double>(ceil_div(input.m, input.tile.m) * ceil_div(input.n, input.tile.n)) *
+                    static_cast<double>(input.batch);
   const double k = static_cast<double>(ceil_div(input.k, input.tile.k) * input.tile.k);
   const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
   const int fit = arch::resident_blocks(limits, input.threads, input.registers, input.smem_bytes);
@@ -59,8 +64,9 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double l2_clocks = ctas * tile_bytes / limits.l2_bytes_per_clock;
   const double m = static_cast<double>(input.m);
   const double n = static_cast<double>(input.n);
-  const double dram_bytes =
-      m * k * input.element_bytes_a + n * k * input.element_bytes_b + m * n * input.element_bytes_d;
+  const double dram_bytes = static_cast<double>(input.batch_a) * m * k * input.element_bytes_a +
+                            static_cast<double>(input.batch_b) * n * k * input.element_bytes_b +
+                            static_cast<double>(input.batch) * m * n * input.element_bytes_d;
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double dram_us = dram_bytes / limits.dram_bytes_per_s * 1e6;
   return limits.launch_us +

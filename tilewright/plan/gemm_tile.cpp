@@ -1,5 +1,6 @@
 #include "tilewright/plan/gemm_tile.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <utility>
@@ -166,6 +167,7 @@ void append_scalars(Launch& launch, const op::Gemm& arguments) {
   const op::Epilogue& epilogue = arguments.epilogue;
   for (const std::string& label : epilogue.scalars())
     append_scalar(launch, epilogue.compute, op::scalar_value(epilogue, label, arguments.alpha, arguments.beta));
+  if (epilogue.scalars().empty()) launch.append(std::uint8_t{0});  // the kernel's empty struct has a byte of its own
 }
 
 Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& arguments) {
@@ -174,6 +176,11 @@ Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& argumen
   const op::Tensor& a = flip ? gemm.b : gemm.a;
   const op::Tensor& b = flip ? gemm.a : gemm.b;
   const auto ld = [](const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; };
+  // A grid's z and y, at most 65535 each (CUDA C++ Programming Guide, "Technical Specifications per Compute
+  // Capability"): as few as cover the batch, which is below 2^31.
+  constexpr std::int64_t kMaxGridZ = 65535;
+  const std::int64_t batch = std::max<std::int64_t>(gemm.batch(), 1);
+  const std::int64_t grid_y = ceil_div(batch, kMaxGridZ);
   const bool reads_source = op::reads_source(gemm);
   const auto m = static_cast<std::int32_t>(flip ? gemm.n() : gemm.m());
   const auto n = static_cast<std::int32_t>(flip ? gemm.m() : gemm.n());
@@ -181,7 +188,8 @@ Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& argumen
   const auto tiles_n = static_cast<std::int32_t>(ceil_div(n, tile.tile.n));
 
   Launch launch;
-  launch.grid = {static_cast<std::uint32_t>(tiles_m) * static_cast<std::uint32_t>(tiles_n), 1, 1};
+  launch.grid = {static_cast<std::uint32_t>(tiles_m) * static_cast<std::uint32_t>(tiles_n),
+                 static_cast<std::uint32_t>(grid_y), static_cast<std::uint32_t>(ceil_div(batch, grid_y))};
   launch.block = {static_cast<std::uint32_t>(tile.threads()), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(smem_bytes);
   launch.append(a.address);
@@ -192,11 +200,16 @@ Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& argumen
   launch.append(ld(b));
   launch.append(reads_source ? ld(gemm.c) : std::int64_t{0});
   launch.append(ld(gemm.d));
+  launch.append(a.batch_stride());
+  launch.append(b.batch_stride());
+  launch.append(reads_source ? gemm.c.batch_stride() : std::int64_t{0});
+  launch.append(gemm.d.batch_stride());
   launch.append(m);
   launch.append(n);
   launch.append(op::reads_product(gemm) ? static_cast<std::int32_t>(gemm.k()) : std::int32_t{0});
   launch.append(tiles_m);
   launch.append(tiles_n);
+  launch.append(static_cast<std::uint32_t>(gemm.batch()));
   append_scalars(launch, gemm);
   launch.finish();
   return launch;

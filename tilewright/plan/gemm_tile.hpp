@@ -49,10 +49,10 @@ Support check_plain_warps(const TileDescription& tile);
 /// among them, and the grid's 2^31 - 1 CTAs.
 Support check_extents(const GemmTile& tile, const op::Gemm& arguments);
 
-/// Appends the values of the epilogue's scalars, in its compute type.
+/// Appends the epilogue's struct: the values of its scalars, in its compute type.
 void append_scalars(Launch& launch, const op::Gemm& arguments);
 
-/// The launch of one CTA a tile of D, with the parameters of device/tilewright/gemm/parameters.cuh.
+/// The launch of one CTA a tile of each D, with the parameters of device/tilewright/gemm/parameters.cuh.
 /// @pre op::validate(arguments) and check_extents accepted them
 Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& arguments);
 

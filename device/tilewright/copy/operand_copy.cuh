@@ -44,9 +44,10 @@ class OperandCopy {
   }
 
  public:
-  /// `matrix` is the operand, `ld` its leading dimension, `mn` the first row or column of the tile, `mn_extent` the
-  /// matrix's extent along it.
-  __device__ __forceinline__ OperandCopy(const void* matrix, int64_t ld, int mn, int mn_extent, int thread)
+  /// The matrix begins `offset` elements from `operand` on, `ld` is its leading dimension, `mn` the first row or column
+  /// of the tile, `mn_extent` the matrix's extent along it.
+  __device__ __forceinline__ OperandCopy(const void* operand, int64_t offset, int64_t ld, int mn, int mn_extent,
+                                         int thread)
       : ld_bytes_(ld * kElementBytes), mn_left_(mn_extent - mn) {
     const int line = thread / kChunksPerLine;
     line_ = line % Operand::kStrided;
@@ -54,8 +55,9 @@ class OperandCopy {
     const int chunk_byte = thread % kChunksPerLine * kChunkBytes;
     is_active_ = !kIsPartialPass || line < kLines;
     contiguous_byte_ = panel * Operand::kPanelBytes + chunk_byte;
-    const int64_t origin = Operand::kIsKMajor ? mn * ld_bytes_ : static_cast<int64_t>(mn) * kElementBytes;
-    global_ = static_cast<const char*>(matrix) + origin + line_ * ld_bytes_ + contiguous_byte_;
+    const int64_t origin =
+        offset * kElementBytes + (Operand::kIsKMajor ? mn * ld_bytes_ : static_cast<int64_t>(mn) * kElementBytes);
+    global_ = static_cast<const char*>(operand) + origin + line_ * ld_bytes_ + contiguous_byte_;
     shared_ = panel * Operand::kStrided * Operand::kPanelBytes +
               swizzled<typename Operand::Swizzle>(line_ * Operand::kPanelBytes + chunk_byte);
     pass_bytes_ = Operand::kStrided > kLinesPerPass ? kLinesPerPass * ld_bytes_ : 0;

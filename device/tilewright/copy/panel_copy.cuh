@@ -40,14 +40,17 @@ class PanelCopy {
   }
 
  public:
-  __device__ __forceinline__ PanelCopy(const void* matrix, int64_t ld, int mn, int mn_extent, int thread)
+  /// The matrix begins `offset` elements from `operand` on, `ld` is its leading dimension, `mn` the first row or column
+  /// of the tile, `mn_extent` the matrix's extent along it.
+  __device__ __forceinline__ PanelCopy(const void* operand, int64_t offset, int64_t ld, int mn, int mn_extent,
+                                       int thread)
       : ld_(ld),
         mn_left_(mn_extent - mn),
         line_(thread / kVectorsPerLine),
         first_(thread % kVectorsPerLine * kVector),
         is_active_(!kIsPartial || thread < kVectors) {
-    const int64_t origin = Operand::kIsKMajor ? mn * ld : static_cast<int64_t>(mn);
-    global_ = static_cast<const Element*>(matrix) + origin + line_ * ld + first_;
+    const int64_t origin = offset + (Operand::kIsKMajor ? mn * ld : static_cast<int64_t>(mn));
+    global_ = static_cast<const Element*>(operand) + origin + line_ * ld + first_;
     pass_elements_ = kLinesPerPass * ld;
   }
 

@@ -17,15 +17,18 @@ class OutputTile {
   using Parameters = GemmParameters<typename Epilogue::Scalars>;
 
  public:
-  __device__ __forceinline__ explicit OutputTile(const Parameters& parameters)
-      : parameters_(parameters), reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
+  __device__ __forceinline__ OutputTile(const Parameters& parameters, uint32_t batch)
+      : parameters_(parameters),
+        c_(static_cast<const C*>(parameters.c) + batch * parameters.batch_stride_c),
+        d_(static_cast<D*>(parameters.d) + batch * parameters.batch_stride_d),
+        reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
 
   /// Stores kCount neighbouring columns of one row, those inside D. `column` is a multiple of kCount.
   template <int kCount, class Accumulator>
   __device__ __forceinline__ void store(int row, int column, const Accumulator (&accumulator)[kCount]) const {
     if (row >= parameters_.m) return;
     constexpr int kVector = minimum(kCount, Plan::kAlignmentD);
-    D* const d = static_cast<D*>(parameters_.d) + row * parameters_.ldd + column;
+    D* const d = d_ + row * parameters_.ldd + column;
 #pragma unroll
     for (int first = 0; first < kCount; first += kVector) {
       Compute source[kVector] = {};
@@ -50,10 +53,9 @@ class OutputTile {
  private:
   template <int kCount>
   __device__ __forceinline__ void load_source(Compute (&source)[kCount], int row, int column) const {
-    const C* const c = static_cast<const C*>(parameters_.c);
     if constexpr (Plan::kCIsRowMajor) {
       constexpr int kVector = minimum(kCount, Plan::kAlignmentC);
-      const C* const at = c + row * parameters_.ldc + column;
+      const C* const at = c_ + row * parameters_.ldc + column;
 #pragma unroll
       for (int first = 0; first < kCount; first += kVector) {
         if (column + first + kVector <= parameters_.n) {
@@ -70,12 +72,14 @@ class OutputTile {
     } else {
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
-        if (column + i < parameters_.n) source[i] = convert<Compute>(c[row + (column + i) * parameters_.ldc]);
+        if (column + i < parameters_.n) source[i] = convert<Compute>(c_[row + (column + i) * parameters_.ldc]);
       }
     }
   }
 
   const Parameters& parameters_;
+  const C* c_;  // of this matrix of the batch
+  D* d_;
   bool reads_source_;
 };
 

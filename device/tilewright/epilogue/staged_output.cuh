@@ -23,8 +23,8 @@ class StagedOutput {
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
 
  public:
-  __device__ __forceinline__ StagedOutput(const Parameters& parameters, void* shared, int m, int n)
-      : output_(parameters),
+  __device__ __forceinline__ StagedOutput(const Parameters& parameters, uint32_t batch, void* shared, int m, int n)
+      : output_(parameters, batch),
         band_(static_cast<Compute*>(shared)),
         m_(m),
         n_(n),

@@ -14,8 +14,11 @@ struct GemmParameters {
   const void* c;
   void* d;
   int64_t lda, ldb, ldc, ldd;  // elements
+  /// Elements from one matrix of a batch to the next; 0 where one serves all.
+  int64_t batch_stride_a, batch_stride_b, batch_stride_c, batch_stride_d;
   int m, n, k;
   int tiles_m, tiles_n;
+  uint32_t batch;  // matrices of D
   EpilogueScalars epilogue;
 };
 

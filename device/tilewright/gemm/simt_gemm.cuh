@@ -1,5 +1,5 @@
 // GEMM on CUDA cores: any element type, layout and alignment. One CTA computes one tile of D from a ring of
-// shared-memory stages; a thread's share are a few vectors along M times a few along N.
+// shared-memory stages; a thread's share are a few vectors along M times a few along N. A batch is the grid's y and z.
 #pragma once
 
 #include "tilewright/copy/panel_copy.cuh"
@@ -34,7 +34,8 @@ class SimtGemm {
   static constexpr int kStageElements = kElementsA + kElementsB;
 
  public:
-  __device__ __forceinline__ explicit SimtGemm(const Parameters& parameters) : parameters_(parameters) {
+  __device__ __forceinline__ explicit SimtGemm(const Parameters& parameters)
+      : parameters_(parameters), batch_(batch_of_grid()) {
     const int thread = static_cast<int>(threadIdx.x);
     const int warp = thread / 32;
     const int lane = thread % 32;
@@ -43,6 +44,7 @@ class SimtGemm {
   }
 
   __device__ __forceinline__ void run() {
+    if (batch_ >= parameters_.batch) return;
     extern __shared__ __align__(128) unsigned char shared_memory[];
     Stored* const stages = reinterpret_cast<Stored*>(shared_memory);
     const TileCoordinate tile =
@@ -56,8 +58,10 @@ class SimtGemm {
   __device__ __forceinline__ void multiply(Accumulator (&accumulators)[kThreadM][kThreadN], Stored* stages, int m,
                                            int n) {
     const int thread = static_cast<int>(threadIdx.x);
-    PanelCopy<OperandA, kThreads> copy_a(parameters_.a, parameters_.lda, m, parameters_.m, thread);
-    PanelCopy<OperandB, kThreads> copy_b(parameters_.b, parameters_.ldb, n, parameters_.n, thread);
+    PanelCopy<OperandA, kThreads> copy_a(parameters_.a, batch_ * parameters_.batch_stride_a, parameters_.lda, m,
+                                         parameters_.m, thread);
+    PanelCopy<OperandB, kThreads> copy_b(parameters_.b, batch_ * parameters_.batch_stride_b, parameters_.ldb, n,
+                                         parameters_.n, thread);
     const int k_tiles = ceil_div(parameters_.k, Plan::kTileK);
     int k_left = parameters_.k;
     int write_stage = 0;
@@ -126,7 +130,7 @@ class SimtGemm {
   }
 
   __device__ __forceinline__ void store(const Accumulator (&accumulators)[kThreadM][kThreadN], int m, int n) const {
-    const OutputTile<Plan, Epilogue> output(parameters_);
+    const OutputTile<Plan, Epilogue> output(parameters_, batch_);
 #pragma unroll
     for (int i = 0; i < kThreadM; ++i) {
       const int row = m + i / Plan::kVectorM * kStepM + i % Plan::kVectorM;
@@ -141,6 +145,7 @@ class SimtGemm {
   }
 
   const Parameters& parameters_;
+  uint32_t batch_;
   int m_, n_;  // this thread's first row and column within the tile
 };
 

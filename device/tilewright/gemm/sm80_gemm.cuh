@@ -1,5 +1,5 @@
 // GEMM on tensor cores as of sm_80: operands by cp.async into a ring of swizzled shared-memory stages, fragments by
-// ldmatrix, mma.sync. One CTA computes one tile of D.
+// ldmatrix, mma.sync. One CTA computes one tile of D. A batch is the grid's y and z.
 #pragma once
 
 #include "tilewright/copy/operand_copy.cuh"
@@ -46,6 +46,7 @@ class Sm80Gemm {
  public:
   __device__ __forceinline__ explicit Sm80Gemm(const Parameters& parameters)
       : parameters_(parameters),
+        batch_(batch_of_grid()),
         thread_(static_cast<int>(threadIdx.x)),
         warp_m_(thread_ / 32 % Plan::kWarpsM * kWarpTileM),
         warp_n_(thread_ / 32 / Plan::kWarpsM * kWarpTileN),
@@ -53,6 +54,7 @@ class Sm80Gemm {
         load_b_(warp_n_, thread_ % 32) {}
 
   __device__ __forceinline__ void run() {
+    if (batch_ >= parameters_.batch) return;
     extern __shared__ __align__(1024) unsigned char shared_memory[];
     shared_ = ptx::shared_address(shared_memory);
     const TileCoordinate tile =
@@ -75,8 +77,8 @@ class Sm80Gemm {
   };
 
   __device__ __forceinline__ void multiply(Accumulators& accumulators, int m, int n) {
-    Ring ring{{parameters_.a, parameters_.lda, m, parameters_.m, thread_},
-              {parameters_.b, parameters_.ldb, n, parameters_.n, thread_},
+    Ring ring{{parameters_.a, batch_ * parameters_.batch_stride_a, parameters_.lda, m, parameters_.m, thread_},
+              {parameters_.b, batch_ * parameters_.batch_stride_b, parameters_.ldb, n, parameters_.n, thread_},
               parameters_.k,
               shared_,
               shared_};
@@ -205,7 +207,7 @@ class Sm80Gemm {
   using Output = StagedOutput<Plan, Epilogue, Mma::kM, Mma::kN>;
 
   __device__ __forceinline__ void store(const Accumulators& accumulators, void* shared, int m, int n) const {
-    const Output output(parameters_, shared, m, n);
+    const Output output(parameters_, batch_, shared, m, n);
     __syncthreads();  // the last fragments have been read: the stages are free
     // One copy of the epilogue's code, whatever the number of bands; accumulators are still indexed by constants.
 #pragma unroll 1
@@ -235,6 +237,7 @@ class Sm80Gemm {
   }
 
   const Parameters& parameters_;
+  uint32_t batch_;
   int thread_;
   int warp_m_, warp_n_;  // origin of this warp's tile within the CTA's
   LoaderA load_a_;

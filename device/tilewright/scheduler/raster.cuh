@@ -1,5 +1,5 @@
-// Which tile of D a CTA computes. Tile columns are walked in groups of kWidth, row by row within a group, so that CTAs
-// that run together share operands in L2.
+// Which tile of D a CTA computes, and of which D. Tile columns are walked in groups of kWidth, row by row within a
+// group, so that CTAs that run together share operands in L2.
 #pragma once
 
 #include "tilewright/types.cuh"
@@ -20,5 +20,9 @@ __device__ __forceinline__ TileCoordinate raster(int index, int tiles_m, int til
   const int within = index - first_n * tiles_m;
   return {within / width, first_n + within % width};
 }
+
+/// Which matrix of a batch this CTA computes, perhaps one past the last. A grid's z, at most 65535, is not enough for
+/// every batch: y counts the multiples of it.
+__device__ __forceinline__ uint32_t batch_of_grid() { return blockIdx.y * gridDim.z + blockIdx.z; }
 
 }  // namespace tilewright

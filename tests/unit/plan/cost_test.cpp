@@ -145,6 +145,35 @@ TEST(Cost, ReadsTheProblemTheWayItIsComputed) {
   EXPECT_EQ(input.tile, (TileShape{64, 128, 32}));
 }
 
+TEST(Cost, ABatchCountsItsTilesAndWhatItReads) {
+  op::Gemm gemm = problem(kF16, 100, 2000, 64, {kRow, kColumn, kRow, kColumn});
+  gemm.a = op::batched(gemm.a, 40, 0);
+  gemm.b = op::batched(gemm.b, 40);
+  gemm.d = op::batched(gemm.d, 40);
+  const op::GemmDescription description = op::describe(gemm);
+  const auto plan = plan_sm80_gemm(description, tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {2, 2, 1}}));
+  ASSERT_TRUE(plan);
+  const CostInput input = cost_input(*plan, gemm);
+  EXPECT_EQ(input.batch, 40);
+  EXPECT_EQ(input.batch_a, 40) << "the transposed problem's A is B";
+  EXPECT_EQ(input.batch_b, 1);
+  const double one = estimate_us(arch::limits(kSm80), cost_input(*plan, op::slice(gemm, 0)));
+  const double all = estimate_us(arch::limits(kSm80), input);
+  EXPECT_GT(all, one);
+  EXPECT_LT(all, 40 * one) << "one launch, and every multiprocessor has work";
+  CostInput distinct = input;
+  distinct.batch_b = 100000;
+  EXPECT_GT(estimate_us(arch::limits(kSm80), distinct), all) << "other matrices come from DRAM";
+}
+
+// Many small matrices fill the machine with small tiles: none may be wasted on what lies outside them.
+TEST(Cost, ABatchOfSmallMatricesGetsSmallTiles) {
+  op::Gemm gemm = problem(kF16, 64, 64, 64);
+  for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.d}) *tensor = op::batched(*tensor, 10000);
+  EXPECT_LE(best_of(gemm, kSm90).tile[0], 64);
+  EXPECT_LE(best_of(gemm, kSm90).tile[1], 64);
+}
+
 int area(const Best& best) { return best.tile[0] * best.tile[1]; }
 
 // The big one is a whole number of waves of every tile, so that no tile wins by its last wave.

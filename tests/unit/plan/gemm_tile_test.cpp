@@ -183,8 +183,10 @@ template <class Scalars>
 struct Parameters {
   std::uint64_t a, b, c, d;
   std::int64_t lda, ldb, ldc, ldd;
+  std::int64_t batch_stride_a, batch_stride_b, batch_stride_c, batch_stride_d;
   std::int32_t m, n, k;
   std::int32_t tiles_m, tiles_n;
+  std::uint32_t batch;
   Scalars epilogue;
 };
 template <class T>
@@ -243,8 +245,46 @@ TEST(Launching, GridBlockAndParametersOfF32) {
   EXPECT_EQ(p.k, 33);
   EXPECT_EQ(p.tiles_m, 2);
   EXPECT_EQ(p.tiles_n, 3);
+  EXPECT_EQ(p.batch_stride_a, 0);
+  EXPECT_EQ(p.batch_stride_d, 0);
+  EXPECT_EQ(p.batch, 1U);
   EXPECT_EQ(p.epilogue.alpha, 2.0F);
   EXPECT_EQ(p.epilogue.beta, -3.0F);
+}
+
+TEST(Launching, ABatchIsTheGridsYAndZ) {
+  op::Gemm gemm = problem(DType::f32, DType::f32, kColumn);
+  gemm.a = op::batched(gemm.a, 7, std::int64_t{1} << 33);
+  gemm.b = op::batched(gemm.b, 7, 0);
+  gemm.c = op::batched(gemm.c, 7);
+  gemm.d = op::batched(gemm.d, 7, 9000);
+  const Launch launch = launch_gemm(tile_for(gemm), 0, gemm);
+  EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{3 * 2, 1, 7}));
+  const auto p = parameters_of<AlphaBeta<float>>(launch);
+  EXPECT_EQ(p.batch_stride_a, 0) << "the transposed problem's A is B";
+  EXPECT_EQ(p.batch_stride_b, std::int64_t{1} << 33);
+  EXPECT_EQ(p.batch_stride_c, 72 * 100);
+  EXPECT_EQ(p.batch_stride_d, 9000);
+  EXPECT_EQ(p.batch, 7U);
+  gemm.beta = 0.0;
+  EXPECT_EQ(parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), 0, gemm)).batch_stride_c, 0);
+}
+
+// z ends at 65535; the few CTAs past the last matrix return at once.
+TEST(Launching, BatchesOfAnySizeFitTheGrid) {
+  const op::Gemm one = problem(DType::f32, DType::f32);
+  const auto grid = [&](std::int64_t batch) {
+    op::Gemm gemm = one;
+    gemm.d = op::batched(one.d, batch);
+    const std::array<std::uint32_t, 3> found = launch_gemm(tile_for(one), 0, gemm).grid;
+    EXPECT_EQ(found[0], 6U);
+    return std::array{found[1], found[2]};
+  };
+  EXPECT_EQ(grid(65535), (std::array{1U, 65535U}));
+  EXPECT_EQ(grid(65536), (std::array{2U, 32768U}));
+  EXPECT_EQ(grid(100000), (std::array{2U, 50000U}));
+  EXPECT_EQ(grid(2147483647), (std::array{32769U, 65535U}));
+  EXPECT_EQ(grid(0), (std::array{1U, 1U}));
 }
 
 TEST(Launching, TransposedProblemExchangesTheOperands) {
