@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <utility>
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/layout/algebra.hpp"
@@ -141,16 +143,21 @@ void plan_output(Sm90GemmPlan& plan) {
 
 std::int64_t leading_dimension(const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; }
 
-/// The tensor map of a matrix of `contiguous` x `strided` elements. One row may lie anywhere: its distance to the next
-/// is not read, and need only be one that tensor maps may have.
+/// Matrices of an operand that differ. CUDA's documents do not say that a tensor map may have a stride of 0: what
+/// serves the whole batch is one matrix, at coordinate 0.
+std::int64_t distinct(const op::Tensor& tensor) { return tensor.batch_stride() == 0 ? 1 : tensor.batch(); }
+
+/// The tensor map of matrices of `contiguous` x `strided` elements. One row may lie anywhere, and so may one matrix:
+/// the distance to the next is not read, and need only be one that tensor maps may have.
 TensorMapRequest request(DType element, const op::Tensor& tensor, std::int64_t contiguous, std::int64_t strided,
                          const std::array<std::int64_t, 3>& box, int swizzle_bytes) {
   const std::int64_t ld = strided == 1 ? contiguous : leading_dimension(tensor);
   const std::int64_t row_bytes = ceil_div(ld * bits(element) / 8, kTmaBytes) * kTmaBytes;
+  const std::int64_t batch = distinct(tensor);
   return {.element = element,
           .address = tensor.address,
-          .extents = {contiguous, strided, 1},
-          .strides = {row_bytes, row_bytes * strided},
+          .extents = {contiguous, strided, batch},
+          .strides = {row_bytes, batch == 1 ? row_bytes * strided : tensor.batch_stride() * bits(element) / 8},
           .box = box,
           .swizzle_bytes = swizzle_bytes};
 }
@@ -166,6 +173,12 @@ View view(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
                             : View{arguments.a, arguments.b, arguments.m(), arguments.n(), arguments.k()};
 }
 
+/// Clusters' tiles along m and n of one matrix of D.
+std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmPlan& plan, const View& problem) {
+  return {ceil_div(problem.m, std::int64_t{plan.tile.m} * plan.cluster_m),
+          ceil_div(problem.n, std::int64_t{plan.tile.n} * plan.cluster_n)};
+}
+
 TensorMapRequest operand_map(const TmaOperandPlan& operand, const op::Tensor& tensor, std::int64_t mn, std::int64_t k) {
   const bool is_k_major = operand.major == arch::Major::k;
   const arch::TensorMap& map = operand.map;
@@ -177,7 +190,7 @@ TensorMapRequest operand_map(const TmaOperandPlan& operand, const op::Tensor& te
 void append_matrix(Launch& launch, const op::Tensor& tensor) {
   launch.append(tensor.address);
   launch.append(tensor.address == 0 ? std::int64_t{0} : leading_dimension(tensor));
-  launch.append(std::int64_t{0});  // from one batch to the next
+  launch.append(tensor.batch_stride());
 }
 
 /// D: boxes as epilogue/output_chunk.cuh lays them out.
@@ -238,6 +251,7 @@ Sm90CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
       .m = problem.m,
       .n = problem.n,
       .k = problem.k,
+      .batches = arguments.batch(),
       .tile = plan.tile,
       .stages = plan.stages,
       .cluster_m = plan.cluster_m,
@@ -266,24 +280,33 @@ Support check_arguments(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   if (const std::int64_t k_tiles = ceil_div(problem.k, plan.tile.k); k_tiles < plan.slices) {
     return refuse("k of {} is {} steps of {}, fewer than the {} slices", problem.k, k_tiles, plan.tile.k, plan.slices);
   }
+  const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
+  constexpr std::int64_t kMaxTiles = std::numeric_limits<std::int32_t>::max() - 1024;  // room to step past the last
+  if (tiles_m * tiles_n > kMaxTiles / std::max<std::int64_t>(arguments.batch(), 1)) {
+    return refuse("needs {} tiles for each of {} matrices, more than {} together", tiles_m * tiles_n, arguments.batch(),
+                  kMaxTiles);
+  }
   constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // bytes, cuTensorMapEncodeTiled
   for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.d}) {
     const std::int64_t row_bytes = leading_dimension(*tensor) * bits(tensor->dtype) / 8;
     if (row_bytes >= kMaxStride)
       return refuse("rows are {} bytes apart, TMA reaches less than {}", row_bytes, kMaxStride);
+    if (tensor->batch_stride() >= kMaxStride / bytes(tensor->dtype)) {
+      return refuse("matrices are {} elements of {} apart, TMA reaches less than {} bytes", tensor->batch_stride(),
+                    name(tensor->dtype), kMaxStride);
+    }
   }
   return {};
 }
 
 Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   const View problem = view(plan, arguments);
-  const std::int64_t tiles_m = ceil_div(problem.m, std::int64_t{plan.tile.m} * plan.cluster_m);
-  const std::int64_t tiles_n = ceil_div(problem.n, std::int64_t{plan.tile.n} * plan.cluster_n);
+  const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
   const int clusters = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size());
 
   Launch launch;
-  launch.grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(tiles_m * tiles_n, clusters) * plan.cluster_size()),
-                 1, 1};
+  const std::int64_t tiles = tiles_m * tiles_n * arguments.batch();
+  launch.grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(tiles, clusters) * plan.cluster_size()), 1, 1};
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   launch.cluster = {static_cast<std::uint32_t>(plan.cluster_size()), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());
@@ -298,7 +321,9 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   launch.append(static_cast<std::int32_t>(problem.m));
   launch.append(static_cast<std::int32_t>(problem.n));
   launch.append(static_cast<std::int32_t>(problem.k));
-  launch.append(std::int32_t{1});  // batches
+  launch.append(static_cast<std::int32_t>(arguments.batch()));
+  launch.append(std::int32_t{problem.a.batch_stride() == 0 ? 0 : 1});
+  launch.append(std::int32_t{problem.b.batch_stride() == 0 ? 0 : 1});
   launch.append(static_cast<std::int32_t>(tiles_m));
   launch.append(static_cast<std::int32_t>(tiles_n));
   append_scalars(launch, arguments);

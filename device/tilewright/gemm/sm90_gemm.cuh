@@ -123,8 +123,8 @@ class Sm90Gemm {
         ring.begin_write(at, kStageBytes);
         const uint32_t stage = ring.stage(at.stage);
         const int k = (first_k_tile_ + k_tile) * Plan::kTileK;
-        a.load(stage, ring.full(at.stage), tile.m, k, tile.batch);
-        b.load(stage + OperandA::kTileBytes, ring.full(at.stage), tile.n, k, tile.batch);
+        a.load(stage, ring.full(at.stage), tile.m, k, tile.batch * parameters_.batch_step_a);
+        b.load(stage + OperandA::kTileBytes, ring.full(at.stage), tile.n, k, tile.batch * parameters_.batch_step_b);
         at.advance();
       }
     }

@@ -23,6 +23,8 @@ struct Sm90GemmParameters {
   D d;
   GlobalMatrix c;
   int m, n, k, batches;
+  /// Of the tensor maps' batch mode, from one of D's matrices to the next: 0 where one matrix serves all, else 1.
+  int batch_step_a, batch_step_b;
   int cluster_tiles_m, cluster_tiles_n;
   EpilogueScalars epilogue;
 };

@@ -105,7 +105,7 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithThreeTensorMaps) {
   EXPECT_EQ(a.box, (std::array<std::int64_t, 3>{64, 128, 1}));
   EXPECT_EQ(a.swizzle_bytes, 128);
   EXPECT_EQ(launched.tensor_maps()[2].parameter_offset, 256U);
-  EXPECT_EQ(launched.parameters().size(), 448U);  // three maps, C, seven integers, two scalars; a multiple of 64
+  EXPECT_EQ(launched.parameters().size(), 448U);  // three maps, C, eight integers, two scalars; a multiple of 64
   std::int32_t m = 0;
   std::memcpy(&m, launched.parameters().data() + 384 + 24, sizeof m);
   EXPECT_EQ(m, 1000);
@@ -118,6 +118,45 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithThreeTensorMaps) {
 
   gemm.alpha = 0;
   EXPECT_EQ(check_arguments(plan, gemm).reason(), "needs a product to sum: k is 520, alpha 0");
+}
+
+TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
+  const op::GemmDescription description = describe_f16();
+  const Sm90GemmPlan plan = planned(description, design_of(description));
+  op::Gemm gemm;
+  gemm.a = op::batched(op::matrix(std::uint64_t{1} << 40, DType::f16, 200, 520, kRow), 5, 200 * 520 + 64);
+  gemm.b = op::batched(op::matrix(std::uint64_t{2} << 40, DType::f16, 520, 256, kColumn), 5, 0);
+  gemm.c = op::batched(op::matrix(std::uint64_t{3} << 40, DType::f16, 200, 256, kRow), 5);
+  gemm.d = op::batched(op::matrix(std::uint64_t{4} << 40, DType::f16, 200, 256, kRow), 5);
+  gemm.accumulator = DType::f32;
+  gemm.epilogue = description.epilogue;
+  gemm.beta = 1.0;
+  ASSERT_TRUE(check_arguments(plan, gemm)) << check_arguments(plan, gemm).reason();
+  const Launch launched = launch(plan, gemm);
+  EXPECT_EQ(launched.grid[0], 5U * 2) << "one cluster of two CTAs for each matrix";
+  const TensorMapRequest& a = launched.tensor_maps()[0];
+  EXPECT_EQ(a.extents, (std::array<std::int64_t, 3>{520, 200, 5}));
+  EXPECT_EQ(a.strides, (std::array<std::int64_t, 2>{1040, (200 * 520 + 64) * 2}));
+  EXPECT_EQ(a.box[2], 1);
+  EXPECT_EQ(launched.tensor_maps()[1].extents, (std::array<std::int64_t, 3>{520, 256, 1})) << "one B for all";
+  EXPECT_EQ(launched.tensor_maps()[2].extents, (std::array<std::int64_t, 3>{256, 200, 5}));
+  EXPECT_EQ(launched.tensor_maps()[2].strides, (std::array<std::int64_t, 2>{512, 200 * 512}));
+  std::int64_t batch_stride_c = 0;
+  std::array<std::int32_t, 8> integers{};
+  std::memcpy(&batch_stride_c, launched.parameters().data() + 384 + 16, sizeof batch_stride_c);
+  std::memcpy(integers.data(), launched.parameters().data() + 384 + 24, sizeof integers);
+  EXPECT_EQ(batch_stride_c, 200 * 256);
+  EXPECT_EQ(integers, (std::array<std::int32_t, 8>{200, 256, 520, 5, 1, 0, 1, 1}))
+      << "m, n, k, batches, steps of A and B, cluster tiles";
+  EXPECT_EQ(cost_input(plan, gemm).batch, 5);
+
+  gemm.a.stride[0] = std::int64_t{1} << 39;
+  EXPECT_EQ(check_arguments(plan, gemm).reason(),
+            "matrices are 549755813888 elements of f16 apart, TMA reaches less than 1099511627776 bytes");
+  for (op::Tensor* tensor : {&gemm.a, &gemm.c, &gemm.d}) *tensor = op::slice(*tensor, 0);
+  gemm.d = op::batched(gemm.d, 2147482624);
+  EXPECT_EQ(check_arguments(plan, gemm).reason(),
+            "needs 1 tiles for each of 2147482624 matrices, more than 2147482623 together");
 }
 
 TEST(Sm90Gemm, RefusesWithTheNumber) {
