@@ -28,7 +28,9 @@ bool CallKey::operator==(const CallKey& other) const {
 }
 
 CallKey make_call_key(const op::Gemm& arguments) {
-  return {op::describe(arguments), {arguments.m(), arguments.n(), arguments.k()}, op::reads_source(arguments)};
+  return {op::describe(arguments),
+          {arguments.m(), arguments.n(), arguments.k(), arguments.batch()},
+          op::reads_source(arguments)};
 }
 
 std::size_t CallKeyHash::operator()(const CallKey& key) const {

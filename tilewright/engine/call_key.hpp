@@ -10,7 +10,7 @@ namespace tilewright::engine {
 
 struct CallKey {
   op::GemmDescription description;
-  std::array<std::int64_t, 3> extents{};  // m, n, k
+  std::array<std::int64_t, 4> extents{};  // m, n, k, batch
   bool reads_source = false;
 
   /// Equal but for the values of scalars, which are launch arguments.

@@ -155,7 +155,7 @@ std::shared_ptr<runtime::LoadedKernel> Engine::State::load(const registry::Kerne
 PreparedGemm Engine::prepare(const op::Gemm& arguments, const registry::KernelPtr& kernel) {
   op::validate(arguments).or_throw();
   PreparedGemm prepared;
-  prepared.is_empty_ = arguments.m() == 0 || arguments.n() == 0;
+  prepared.is_empty_ = arguments.is_empty();
   if (const op::MemoryDevice here = memory_device(device()->properties());
       !prepared.is_empty_ && arguments.d.device != here) {
     throw InvalidArgument(fmt::format("the operands are on {}, this engine's device is {}",
@@ -193,7 +193,7 @@ PreparedGemm Engine::prepare(const op::Gemm& arguments, const registry::KernelPt
 
 void Engine::run(const op::Gemm& arguments, const registry::KernelPtr& kernel, runtime::StreamHandle stream) {
   op::validate(arguments).or_throw();
-  if (arguments.m() == 0 || arguments.n() == 0) return;
+  if (arguments.is_empty()) return;
   if (arguments.d.device.kind != op::MemoryDevice::Kind::host) {
     prepare(arguments, kernel).run(stream);
     return;

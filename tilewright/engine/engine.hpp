@@ -38,7 +38,7 @@ struct Explanation {
 /// The tensors' memory must outlive it.
 class PreparedGemm {
  public:
-  /// Enqueues the launch on `stream`. Does nothing where m or n is 0.
+  /// Enqueues the launch on `stream`. Does nothing where D has no elements.
   void run(runtime::StreamHandle stream = nullptr) const;
   const registry::Kernel& kernel() const { return *kernel_; }
 

@@ -4,7 +4,7 @@ namespace tilewright::engine {
 namespace {
 
 bool is_packed(const op::Tensor& tensor) {
-  return op::span_bytes(tensor) == tensor.shape[0] * tensor.shape[1] * bytes(tensor.dtype);
+  return op::span_bytes(tensor) == tensor.batch() * tensor.rows() * tensor.columns() * bytes(tensor.dtype);
 }
 
 }  // namespace

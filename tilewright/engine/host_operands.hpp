@@ -14,7 +14,7 @@ op::MemoryDevice memory_device(const runtime::DeviceProperties& properties);
 class HostOperands {
  public:
   /// Copies in what the call reads: A and B unless their product counts as 0, C where it is read, and D where it has
-  /// gaps between rows, which must come back as they were. @pre op::validate(host) accepted it
+  /// gaps between rows or matrices, which must come back as they were. @pre op::validate(host) accepted it
   HostOperands(const op::Gemm& host, const std::shared_ptr<runtime::Device>& device, runtime::StreamHandle stream);
 
   /// The same problem on device tensors.

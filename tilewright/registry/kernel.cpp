@@ -65,7 +65,11 @@ Digest Kernel::source_digest() const {
   return *digest_;
 }
 
-Support Kernel::do_supports(const op::Gemm& /*arguments*/) const { return {}; }
+Support Kernel::do_supports(const op::Gemm& arguments) const {
+  if (arguments.batch() > 1) return refuse("takes single matrices, got a batch of {}", arguments.batch());
+  return {};
+}
+
 std::int64_t Kernel::do_workspace_bytes(const op::Gemm& /*arguments*/) const { return 0; }
 
 }  // namespace tilewright::registry

@@ -36,13 +36,14 @@ class Kernel {
   /// Digest of name and text: kernels of equal metadata may have other texts. Computed once.
   Digest source_digest() const;
 
-  /// The integers of one launch. @pre supports(arguments); m and n are not 0
+  /// The integers of one launch. @pre supports(arguments); D has elements
   plan::Launch launch(const op::Gemm& arguments) const { return do_launch(arguments); }
 
   /// Predicted time on its design's target, in microseconds, launch included: a figure to rank by, not to quote.
   double estimate_us(const op::Gemm& arguments) const { return do_estimate_us(arguments); }
 
  protected:
+  /// Conditions beyond types, layouts and alignments. A kernel that does not say otherwise takes single matrices.
   virtual Support do_supports(const op::Gemm& arguments) const;
   virtual std::int64_t do_workspace_bytes(const op::Gemm& arguments) const;
   virtual std::string do_source_text() const = 0;

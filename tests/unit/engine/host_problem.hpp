@@ -19,16 +19,19 @@ struct HostProblemOptions {
   op::MatrixLayout b = op::MatrixLayout::row_major;
   op::MatrixLayout c = op::MatrixLayout::row_major;
   op::MatrixLayout d = op::MatrixLayout::row_major;
-  int padding = 0;  // elements between rows or columns of every matrix
+  int padding = 0;                                   // elements between rows or columns of every matrix
+  std::int64_t batch = 0;                            // matrices; 0: no batch mode
+  int batch_padding = 0;                             // elements between them
+  bool one_a = false, one_b = false, one_c = false;  // one matrix for all
 };
 
 class HostProblem {
  public:
   HostProblem(std::int64_t m, std::int64_t n, std::int64_t k, const HostProblemOptions& options = {}) {
-    gemm.a = allocate(options.type, m, k, options.a, options.padding);
-    gemm.b = allocate(options.type, k, n, options.b, options.padding);
-    gemm.c = allocate(options.d_type, m, n, options.c, options.padding);
-    gemm.d = allocate(options.d_type, m, n, options.d, options.padding);
+    gemm.a = allocate(options.type, m, k, options.a, options, options.one_a);
+    gemm.b = allocate(options.type, k, n, options.b, options, options.one_b);
+    gemm.c = allocate(options.d_type, m, n, options.c, options, options.one_c);
+    gemm.d = allocate(options.d_type, m, n, options.d, options, false);
     gemm.accumulator = op::default_accumulator(options.type);
     gemm.epilogue = op::linear_combination(op::default_compute(gemm.accumulator, options.d_type));
     std::uint64_t seed = 1;
@@ -42,12 +45,16 @@ class HostProblem {
   op::Gemm gemm;
 
  private:
-  op::Tensor allocate(DType type, std::int64_t rows, std::int64_t columns, op::MatrixLayout layout, int padding) {
+  op::Tensor allocate(DType type, std::int64_t rows, std::int64_t columns, op::MatrixLayout layout,
+                      const HostProblemOptions& options, bool is_one) {
     const std::int64_t contiguous = layout == op::MatrixLayout::row_major ? columns : rows;
     const std::int64_t lines = layout == op::MatrixLayout::row_major ? rows : columns;
-    const std::int64_t ld = contiguous + padding;
-    memory_.emplace_back(static_cast<std::size_t>(std::max<std::int64_t>(1, lines * ld * bytes(type))), kPoison);
-    return op::matrix(memory_.back().data(), type, rows, columns, layout, ld);
+    const std::int64_t ld = contiguous + options.padding;
+    const std::int64_t step = is_one ? 0 : lines * ld + options.batch_padding;
+    const std::int64_t elements = lines * ld + std::max<std::int64_t>(0, options.batch - 1) * step;
+    memory_.emplace_back(static_cast<std::size_t>(std::max<std::int64_t>(1, elements * bytes(type))), kPoison);
+    const op::Tensor one = op::matrix(memory_.back().data(), type, rows, columns, layout, ld);
+    return options.batch == 0 ? one : op::batched(one, options.batch, step);
   }
 
   static constexpr std::byte kPoison{0xff};  // NaN, in what is not filled

@@ -196,6 +196,97 @@ TEST_F(Running, GapsOfDStayAsTheyWere) {
   }
 }
 
+TEST_F(Running, BatchesAndWhatServesAllOfThem) {
+  for (const DType type : {DType::f32, DType::f16}) {
+    expect_exact(HostProblem(20, 12, 16, {.type = type, .d_type = type, .batch = 1}));
+    HostProblemOptions options{
+        .type = type, .d_type = type, .d = kColumn, .padding = 4, .batch = 3, .batch_padding = 8};
+    for (bool HostProblemOptions::*one :
+         {&HostProblemOptions::one_a, &HostProblemOptions::one_b, &HostProblemOptions::one_c}) {
+      HostProblem problem(20, 12, 16, options);
+      problem.gemm.beta = -1.0;
+      expect_exact(problem);
+      options.*one = true;
+    }
+    HostProblem one(20, 12, 16, options);
+    one.gemm.beta = 1.0;
+    expect_exact(one);
+  }
+}
+
+TEST_F(Running, OneKernelServesMatricesAndBatches) {
+  const HostProblem matrix(20, 12, 16);
+  const HostProblem three(20, 12, 16, {.batch = 3});
+  const HostProblem five(20, 12, 16, {.batch = 5, .one_b = true});
+  const registry::KernelPtr kernel = engine_.find_kernels(matrix.gemm).front().kernel;
+  for (const HostProblem* problem : {&matrix, &three, &five}) {
+    engine_.run(problem->gemm, kernel);
+    EXPECT_TRUE(problem->compare().is_exact()) << op::to_string(problem->compare());
+  }
+  EXPECT_EQ(engine_.cache().counters().compiles, 1);
+}
+
+TEST_F(Running, GapsBetweenMatricesOfDStayAsTheyWere) {
+  HostProblem problem(9, 13, 16, {.padding = 3, .batch = 3, .batch_padding = 5});
+  expect_exact(problem);
+  const auto* const floats = reinterpret_cast<const float*>(problem.gemm.d.address);
+  for (int index = 0; index < 2; ++index) {
+    for (int gap = 9 * 16 - 3; gap < 9 * 16 + 5; ++gap) {
+      EXPECT_TRUE(std::isnan(floats[index * (9 * 16 + 5) + gap])) << index << " " << gap;
+    }
+  }
+  HostProblem interleaved(9, 39, 16);
+  op::Gemm& gemm = interleaved.gemm;
+  gemm.b = op::matrix(gemm.b.address, DType::f32, 16, 12, kRow, 39);
+  gemm.d = {gemm.d.address, DType::f32, {3, 9, 12}, {13, 39, 1}, {}};
+  gemm.c = {};
+  expect_exact(interleaved);
+  EXPECT_TRUE(std::isnan(reinterpret_cast<const float*>(gemm.d.address)[12]));
+}
+
+// As a batch beyond 65535 is launched: rows of z, the last of them not full.
+TEST_F(Running, ABatchMayFoldOverTheGridsY) {
+  for (const DType type : {DType::f32, DType::f16}) {
+    const HostProblem host(20, 16, 16, {.type = type, .d_type = type, .batch = 3});
+    const DeviceProblem device(host, engine_.device());
+    const registry::KernelPtr kernel = engine_.find_kernels(device.gemm).front().kernel;
+    const std::shared_ptr<const compile::Artifact> artifact = engine_.compile(kernel);
+    plan::Launch launch = kernel->launch(device.gemm);
+    ASSERT_EQ(launch.grid[2], 3U);
+    engine_.device()
+        ->load({artifact->cubin, artifact->ptx}, artifact->symbol, launch.dynamic_smem_bytes)
+        ->launch({.grid = {launch.grid[0], 2, 2},
+                  .block = {launch.block[0], 1, 1},
+                  .dynamic_smem_bytes = launch.dynamic_smem_bytes},
+                 launch.parameters());
+    device.copy_d_to(host);
+    EXPECT_TRUE(host.compare().is_exact()) << kernel->name() << " " << op::to_string(host.compare());
+  }
+}
+
+TEST_F(Running, TheKernelRememberedForABatchIsItsOwn) {
+  const HostProblem matrix(64, 64, 64);
+  const HostProblem many(64, 64, 64, {.batch = 4});
+  const DeviceProblem one(matrix, engine_.device());
+  const DeviceProblem four(many, engine_.device());
+  const registry::Kernel* const of_one = &engine_.prepare(one.gemm).kernel();
+  const registry::Kernel* const of_four = &engine_.prepare(four.gemm).kernel();
+  EXPECT_NE(of_four, of_one) << "chosen anew: what is best for one matrix need not be for four";
+  EXPECT_EQ(&engine_.prepare(four.gemm).kernel(), of_four);
+  EXPECT_EQ(&engine_.prepare(one.gemm).kernel(), of_one);
+}
+
+TEST_F(Running, AnEmptyBatchNeedsNoMemoryAndNoKernel) {
+  HostProblem problem(8, 8, 8);
+  for (op::Tensor* tensor : {&problem.gemm.a, &problem.gemm.b, &problem.gemm.c, &problem.gemm.d}) {
+    *tensor = op::batched(*tensor, 0);
+    tensor->address = 0;
+  }
+  engine_.run(problem.gemm);
+  engine_.prepare(problem.gemm).run();
+  EXPECT_EQ(engine_.cache().counters(), cache::Counters{});
+}
+
 TEST_F(Running, CMayBeD) {
   HostProblem problem(20, 12, 16, {.padding = 2});
   problem.gemm.beta = 1.0;

@@ -168,6 +168,13 @@ TEST(Kernel, RefusesAnotherEpilogueButNotOtherScalars) {
   EXPECT_TRUE(kernel.supports(gemm)) << kernel.supports(gemm).reason();
 }
 
+TEST(Kernel, TakesBatchesOnlyIfItsAuthorSaysSo) {
+  op::Gemm gemm = problem();
+  for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) *tensor = op::batched(*tensor, 3);
+  EXPECT_EQ(Worded(metadata(), "one").supports(gemm).reason(), "takes single matrices, got a batch of 3");
+  EXPECT_TRUE(EvenRows(metadata()).supports(gemm)) << EvenRows(metadata()).supports(gemm).reason();
+}
+
 TEST(Kernel, AnUnreadSourceMayBeAnything) {
   op::Gemm gemm = problem();
   gemm.beta = 0.0;
