@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 
+#include "tilewright/op/fill.hpp"
 #include "tools/cli/output_file.hpp"
 
 namespace tilewright::cli {
@@ -47,13 +48,14 @@ TEST(NpyHeaders, OfEveryTypeAndVersion) {
       const std::string file = npy_file(dictionary(descr, "(3, 5)"), major);
       const Result<NpyHeader> header = parse(file);
       ASSERT_TRUE(header) << header.reason();
-      EXPECT_EQ(*header, (NpyHeader{type, 3, 5, static_cast<std::int64_t>(file.size())}));
+      EXPECT_EQ(*header, (NpyHeader{type, {3, 5}, static_cast<std::int64_t>(file.size())}));
     }
   }
 }
 
 TEST(NpyHeaders, InOtherOrdersAndQuotes) {
   EXPECT_TRUE(parse(npy_file("{\"shape\":(2,3),\"fortran_order\":False,\"descr\":\"<f4\"}")));
+  EXPECT_EQ(parse(npy_file(dictionary("<f4", "(2, 3, 5)")))->shape, (op::Dims{2, 3, 5}));
   EXPECT_TRUE(parse(npy_file("{'shape': (0, 3,), 'fortran_order': False, 'descr': '<f4', }        \n")));
 }
 
@@ -68,9 +70,11 @@ TEST(NpyHeaders, RefusedWithTheReason) {
   EXPECT_NE(refusal(npy_file(dictionary("<c8", "(3, 5)"))).find("'<c8'"), std::string::npos);
   EXPECT_NE(refusal(npy_file(dictionary("<f4", "(3,)"))).find("1 dimensions"), std::string::npos);
   EXPECT_NE(refusal(npy_file(dictionary("<f4", "()"))).find("0 dimensions"), std::string::npos);
-  EXPECT_NE(refusal(npy_file(dictionary("<f4", "(1, 2, 3)"))).find("3 dimensions"), std::string::npos);
+  EXPECT_NE(refusal(npy_file(dictionary("<f4", "(1, 2, 3, 4)"))).find("4 dimensions"), std::string::npos);
   EXPECT_NE(refusal(npy_file(dictionary("<f4", "(-1, 2)"))).find("impossible"), std::string::npos);
   EXPECT_NE(refusal(npy_file(dictionary("<f8", "(4611686018427387904, 4)"))).find("impossible"), std::string::npos);
+  EXPECT_EQ(refusal(npy_file(dictionary("<f4", "(10000000, 1000000, 1000000)"))),
+            "its shape (10000000,1000000,1000000) is impossible");
   EXPECT_NE(refusal(npy_file(dictionary("<f8", "(999999999999999999, 999999999999999999)"))).find("impossible"),
             std::string::npos);
   EXPECT_NE(refusal(npy_file(dictionary("<f8", "(99999999999999999999999999, 1)"))).find("impossible"),
@@ -105,8 +109,10 @@ TEST(NpyHeaders, WithFlippedBytesNeverCrashAndNeverOverflow) {
       EXPECT_EQ(header.reason().find('\n'), std::string::npos);
       continue;
     }
-    std::int64_t size = 0;
-    EXPECT_FALSE(__builtin_mul_overflow(header->rows, header->columns, &size));
+    std::int64_t size = bytes(header->dtype);
+    for (int mode = 0; mode < header->shape.rank(); ++mode) {
+      EXPECT_FALSE(__builtin_mul_overflow(size, header->shape[mode], &size));
+    }
   }
 }
 
@@ -135,14 +141,13 @@ class NpyFiles : public testing::Test {
 };
 
 TEST_F(NpyFiles, SurviveTheRoundTrip) {
-  NpyMatrix matrix{DType::s32, 2, 3, std::vector<std::byte>(24)};
+  NpyMatrix matrix{DType::s32, {2, 3}, std::vector<std::byte>(24)};
   for (std::size_t i = 0; i < 24; ++i) matrix.data[i] = static_cast<std::byte>(i);
   const std::string path = folder_ / "y.npy";
   write_output(path, npy_bytes(matrix));
   const NpyMatrix read = read_npy(path);
   EXPECT_EQ(read.dtype, DType::s32);
-  EXPECT_EQ(read.rows, 2);
-  EXPECT_EQ(read.columns, 3);
+  EXPECT_EQ(read.shape, (op::Dims{2, 3}));
   EXPECT_EQ(read.data, matrix.data);
   EXPECT_EQ((std::filesystem::file_size(path) - 24) % 64, 0U);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);  // no temporary file is left
@@ -150,8 +155,20 @@ TEST_F(NpyFiles, SurviveTheRoundTrip) {
 
 TEST_F(NpyFiles, MayBeEmptyMatrices) {
   const std::string path = folder_ / "y.npy";
-  write_output(path, npy_bytes({DType::f64, 0, 7, {}}));
-  EXPECT_EQ(read_npy(path).columns, 7);
+  write_output(path, npy_bytes({DType::f64, {0, 7}, {}}));
+  EXPECT_EQ(read_npy(path).shape, (op::Dims{0, 7}));
+}
+
+TEST_F(NpyFiles, MayBeBatches) {
+  NpyMatrix batch{DType::u8, {2, 3, 4}, std::vector<std::byte>(24)};
+  batch.data[17] = std::byte{9};
+  const std::string path = folder_ / "y.npy";
+  write_output(path, npy_bytes(batch));
+  const NpyMatrix read = read_npy(path);
+  EXPECT_EQ(read.shape, batch.shape);
+  EXPECT_EQ(op::load(op::slice(read.tensor(), 1), 1, 1), 9.0);
+  const std::string reason = error(write(npy_file(dictionary("<f4", "(2, 3, 5)"), 1, std::string(119, 'x'))));
+  EXPECT_NE(reason.find("a f32 array (2,3,5) needs 120 bytes of data, it has 119"), std::string::npos) << reason;
 }
 
 TEST_F(NpyFiles, TruncatedAreRefusedWithBothNumbers) {

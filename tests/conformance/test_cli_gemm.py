@@ -117,6 +117,52 @@ def test_equals_numpy(tilewright, save, tmp_path, device, case, layouts, size):
     assert np.all(np.abs(d - expected) <= bound), np.max(np.abs(d - expected) / bound)
 
 
+@pytest.mark.parametrize("shapes", [((3,), (3,)), ((), (3,)), ((3,), (1,)), ((1,), (1,))], ids=str)
+@pytest.mark.parametrize("name", ["f32", "f16", "s8_out_s32"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_batches_equal_numpy(tilewright, save, tmp_path, device, name, shapes):
+    """Files of rank 3, or one matrix for all: as numpy.matmul broadcasts them. B and D are column-major."""
+    case = next(case for case in CASES if case.name == name)
+    m, n, k = 40, 24, 48
+    random = np.random.default_rng(3)
+    a, b = integers(random, case, (*shapes[0], m, k)), integers(random, case, (*shapes[1], k, n))
+    finished = tilewright(
+        "gemm",
+        "--device",
+        device,
+        "--a",
+        save("a", a),
+        "--b",
+        save("b", np.ascontiguousarray(np.swapaxes(b, -1, -2))),
+        "--transpose-b",
+        "--transpose-d",
+        "--verify",
+        "--out",
+        tmp_path / "d.npy",
+    )
+    assert finished.returncode == 0, finished.stderr
+    expected = case.store(a.astype(np.float64) @ b.astype(np.float64))
+    np.testing.assert_array_equal(np.swapaxes(np.load(tmp_path / "d.npy"), -1, -2), expected)
+
+
+def test_batches_that_differ_are_refused(tilewright, save):
+    ones = np.ones((3, 4, 4), np.float32)
+    finished = tilewright("gemm", "--a", save("a", ones), "--b", save("b", ones[:2]))
+    assert finished.returncode == 2
+    assert "B is a batch of 2, D of 3: they must agree, or B be one matrix for all" in finished.stderr
+    finished = tilewright("gemm", "--batch", -2, "--m", 1, "--n", 1, "--k", 1)
+    assert finished.returncode == 2
+    assert "--batch must not be negative, got -2" in finished.stderr
+
+
+@pytest.mark.parametrize("command", ["gemm", "find"])
+def test_random_batches(tilewright, command):
+    finished = tilewright(command, "--batch", 5, "--m", 64, "--n", 64, "--k", 64, "--dtype", "f16", "--json")
+    assert finished.returncode == 0, finished.stderr
+    assert '"problem": "5 of 64x64x64: f16' in finished.stdout
+    assert tilewright("gemm", "--batch", 0, "--m", 4, "--n", 4, "--k", 4, "--verify").returncode == 0
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_alpha_beta_c_and_epilogue(tilewright, save, tmp_path, device):
     random = np.random.default_rng(5)

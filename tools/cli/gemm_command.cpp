@@ -65,7 +65,7 @@ Outcome compute(const GemmOptions& options) {
   problem.materialize();
 
   auto start = std::chrono::steady_clock::now();
-  if (problem.gemm().m() != 0 && problem.gemm().n() != 0) engine.compile(outcome.kernel.kernel);
+  if (!problem.gemm().is_empty()) engine.compile(outcome.kernel.kernel);
   outcome.binary_ms = milliseconds_since(start);
   outcome.binary = origin_of(engine.cache().counters());
 

@@ -129,6 +129,28 @@ std::optional<std::int64_t> parse_extent(const std::string& digits) {
   return is_plain ? std::optional<std::int64_t>(std::stoll(digits)) : std::nullopt;
 }
 
+Result<op::Dims> check_shape(const std::vector<std::string>& extents, DType dtype) {
+  if (extents.size() != 2 && extents.size() != 3) {
+    return refuse("it has {} dimensions: .reshape it to a matrix, or to (batch, rows, columns)", extents.size());
+  }
+  op::Dims shape = extents.size() == 2 ? op::Dims{0, 0} : op::Dims{0, 0, 0};
+  std::int64_t size = bytes(dtype);
+  for (int mode = 0; mode < shape.rank(); ++mode) {
+    const std::optional<std::int64_t> extent = parse_extent(extents[static_cast<std::size_t>(mode)]);
+    if (!extent || __builtin_mul_overflow(size, std::max<std::int64_t>(1, *extent), &size)) {
+      return refuse("its shape ({}) is impossible", printable(fmt::format("{}", fmt::join(extents, ",")), 60));
+    }
+    shape[mode] = *extent;
+  }
+  return shape;
+}
+
+std::int64_t size_of(DType dtype, const op::Dims& shape) {
+  std::int64_t size = bytes(dtype);
+  for (int mode = 0; mode < shape.rank(); ++mode) size *= shape[mode];
+  return size;
+}
+
 Result<NpyHeader> check_fields(const Fields& fields) {
   NpyHeader header;
   const std::string descr = printable(*fields.descr, 20);
@@ -142,18 +164,9 @@ Result<NpyHeader> check_fields(const Fields& fields) {
   if (*fields.fortran_order) {
     return refuse("it is in Fortran order: save numpy.ascontiguousarray(x), or x.T and pass --transpose");
   }
-  if (fields.shape->size() != 2) return refuse("it has {} dimensions: .reshape it to a matrix", fields.shape->size());
-  const std::optional<std::int64_t> rows = parse_extent((*fields.shape)[0]);
-  const std::optional<std::int64_t> columns = parse_extent((*fields.shape)[1]);
-  std::int64_t elements = 0;
-  std::int64_t size = 0;
-  if (!rows || !columns || __builtin_mul_overflow(*rows, *columns, &elements) ||
-      __builtin_mul_overflow(elements, std::int64_t{bytes(*dtype)}, &size)) {
-    return refuse("its shape ({},{}) is impossible", printable((*fields.shape)[0], 30),
-                  printable((*fields.shape)[1], 30));
-  }
-  header.rows = *rows;
-  header.columns = *columns;
+  const Result<op::Dims> shape = check_shape(*fields.shape, *dtype);
+  if (!shape) return shape.refusal();
+  header.shape = *shape;
   return header;
 }
 
@@ -186,7 +199,11 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> file) {
   return complete;
 }
 
-op::Tensor NpyMatrix::tensor() const { return op::matrix(data.data(), dtype, rows, columns); }
+op::Tensor NpyMatrix::tensor() const {
+  const int rows = shape.rank() - 2;
+  const op::Tensor matrix = op::matrix(data.data(), dtype, shape[rows], shape[rows + 1]);
+  return rows == 0 ? matrix : op::batched(matrix, shape[0]);
+}
 
 NpyMatrix read_npy(const std::string& path) {
   const auto fail = [&](const std::string& why) { throw InvalidArgument(fmt::format("{}: {}", printable(path), why)); };
@@ -199,14 +216,14 @@ NpyMatrix read_npy(const std::string& path) {
   const Result<NpyHeader> header = parse_npy_header(head);
   if (!header) fail(header.reason());
 
-  NpyMatrix matrix{header->dtype, header->rows, header->columns, {}};
-  const std::int64_t size = header->rows * header->columns * bytes(header->dtype);
+  NpyMatrix matrix{header->dtype, header->shape, {}};
+  const std::int64_t size = size_of(header->dtype, header->shape);
   file.clear();
   file.seekg(0, std::ios::end);
   const std::int64_t available = static_cast<std::int64_t>(file.tellg()) - header->data_offset;
   if (available < size) {
-    fail(fmt::format("it is truncated: a {} matrix ({},{}) needs {} bytes of data, it has {}", name(header->dtype),
-                     header->rows, header->columns, size, std::max<std::int64_t>(0, available)));
+    fail(fmt::format("it is truncated: a {} array {} needs {} bytes of data, it has {}", name(header->dtype),
+                     op::to_string(header->shape), size, std::max<std::int64_t>(0, available)));
   }
   matrix.data.resize(static_cast<std::size_t>(size));
   file.seekg(header->data_offset);
@@ -218,8 +235,8 @@ std::vector<std::byte> npy_bytes(const NpyMatrix& matrix) {
   const auto row =
       std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeRow& r) { return r.dtype == matrix.dtype; });
   TILEWRIGHT_CHECK(row != kTypes.end(), "a .npy file cannot hold {}", name(matrix.dtype));
-  std::string dictionary = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}), }}", row->descr,
-                                       matrix.rows, matrix.columns);
+  std::string dictionary =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", row->descr, op::to_string(matrix.shape));
   // The data begins at a multiple of 64 bytes, and the header ends with a line feed.
   const std::size_t prefix = kMagic.size() + 4;
   dictionary.append(63 - (prefix + dictionary.size()) % 64, ' ');

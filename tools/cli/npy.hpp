@@ -1,4 +1,4 @@
-// NumPy's .npy files of matrices: format versions 1.0 to 3.0, C order, little endian.
+// NumPy's .npy files of matrices, and of batches of them: format versions 1.0 to 3.0, C order, little endian.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,8 @@
 namespace tilewright::cli {
 
 struct NpyHeader {
-  DType dtype = DType::f32;  // f64, f32, f16, s8, u8 or s32
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
+  DType dtype = DType::f32;      // f64, f32, f16, s8, u8 or s32
+  op::Dims shape;                // (rows, columns) or (batch, rows, columns)
   std::int64_t data_offset = 0;  // bytes from the start of the file
 
   bool operator==(const NpyHeader&) const = default;
@@ -24,18 +23,17 @@ struct NpyHeader {
 
 /// Reads the header that the file begins with; `file` need not hold the data. Refuses, with what is wrong and where
 /// there is one the NumPy call that mends it: another format or version, a header that is cut or longer than any
-/// matrix needs, other types, big endian, Fortran order, ranks other than 2, and shapes whose bytes overflow.
+/// matrix needs, other types, big endian, Fortran order, ranks other than 2 and 3, and shapes whose bytes overflow.
 /// Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 Result<NpyHeader> parse_npy_header(std::span<const std::byte> file);
 
-/// A matrix, row by row, packed.
+/// A matrix, or a batch, row by row, packed.
 struct NpyMatrix {
   DType dtype = DType::f32;
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
+  op::Dims shape;
   std::vector<std::byte> data;
 
-  /// The matrix in this object's memory.
+  /// What this object's memory holds.
   op::Tensor tensor() const;
 };
 

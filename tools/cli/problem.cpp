@@ -33,14 +33,23 @@ op::MatrixLayout layout_of(const OperandOptions& operand) {
 
 DType default_output(DType input) { return is_integer(input) ? DType::s32 : input; }
 
-// Extents of a file's matrix as the operand that it holds, perhaps transposed.
-op::Dims extents(const NpyMatrix& file, const OperandOptions& operand) {
-  return operand.is_transposed ? op::Dims{file.columns, file.rows} : op::Dims{file.rows, file.columns};
+// Extents of an operand; no batch is a plain matrix.
+struct Extents {
+  std::int64_t rows = 0, columns = 0;
+  std::optional<std::int64_t> batch;
+};
+
+// Those of a file's matrices as the operand that it holds, perhaps transposed.
+Extents extents(const NpyMatrix& file, const OperandOptions& operand) {
+  const op::Tensor held = operand.is_transposed ? op::transposed(file.tensor()) : file.tensor();
+  const bool is_batch = held.shape.rank() == 3;
+  return {held.rows(), held.columns(), is_batch ? std::optional(held.batch()) : std::nullopt};
 }
 
-op::Tensor placeholder(int index, DType type, op::Dims shape, const OperandOptions& operand) {
-  return op::matrix(kPlaceholder * static_cast<std::uint64_t>(index + 1), type, shape[0], shape[1], layout_of(operand),
-                    operand.ld);
+op::Tensor placeholder(int index, DType type, const Extents& shape, const OperandOptions& operand) {
+  const op::Tensor matrix = op::matrix(kPlaceholder * static_cast<std::uint64_t>(index + 1), type, shape.rows,
+                                       shape.columns, layout_of(operand), operand.ld);
+  return shape.batch ? op::batched(matrix, *shape.batch) : matrix;
 }
 
 // Integers whose sums of k products every accumulator of the problem holds exactly.
@@ -67,15 +76,17 @@ Problem::Problem(const ProblemOptions& options) : options_(options) {
 
 void Problem::read_files() {
   const bool has_files = !options_.a.file.empty() || !options_.b.file.empty();
-  const bool has_extents = options_.m >= 0 || options_.n >= 0 || options_.k >= 0;
+  const bool has_extents = options_.m >= 0 || options_.n >= 0 || options_.k >= 0 || options_.batch >= 0;
   if (has_files && (options_.a.file.empty() || options_.b.file.empty()))
     throw InvalidArgument("--a and --b belong together");
-  if (has_files && has_extents) throw InvalidArgument("give either files (--a --b) or extents (--m --n --k), not both");
+  if (has_files && has_extents)
+    throw InvalidArgument("give either files (--a --b) or extents (--m --n --k --batch), not both");
   for (const auto& [letter, extent] : {std::pair{'m', options_.m}, {'n', options_.n}, {'k', options_.k}}) {
     if (!has_files && extent == -1)
       throw InvalidArgument(fmt::format("--{} is missing: give --a and --b, or --m --n --k", letter));
     if (extent < -1) throw InvalidArgument(fmt::format("--{} must not be negative, got {}", letter, extent));
   }
+  if (options_.batch < -1) throw InvalidArgument(fmt::format("--batch must not be negative, got {}", options_.batch));
   if (has_files) {
     a_.push_back(read_npy(options_.a.file));
     b_.push_back(read_npy(options_.b.file));
@@ -127,10 +138,13 @@ void Problem::choose_types() {
 }
 
 void Problem::choose_shapes() {
-  const op::Dims a = a_.empty() ? op::Dims{options_.m, options_.k} : extents(a_.front(), options_.a);
-  const op::Dims b = b_.empty() ? op::Dims{options_.k, options_.n} : extents(b_.front(), options_.b);
-  const op::Dims d = {a[0], b[1]};
-  const op::Dims c = c_.empty() ? d : extents(c_.front(), options_.c);
+  const std::optional<std::int64_t> batch = options_.batch < 0 ? std::nullopt : std::optional(options_.batch);
+  const Extents a = a_.empty() ? Extents{options_.m, options_.k, batch} : extents(a_.front(), options_.a);
+  const Extents b = b_.empty() ? Extents{options_.k, options_.n, batch} : extents(b_.front(), options_.b);
+  Extents d{a.rows, b.columns, a.batch};
+  // As NumPy's matmul: a file without a batch, or with one of 1, serves all of the other's.
+  if (b.batch && d.batch.value_or(1) == 1) d.batch = b.batch;
+  const Extents c = c_.empty() ? d : extents(c_.front(), options_.c);
   if (c_.empty() && !a_.empty() && op::reads_source(gemm_)) throw InvalidArgument("beta is not 0: --c is missing");
   gemm_.a = placeholder(0, gemm_.a.dtype, a, options_.a);
   gemm_.b = placeholder(1, gemm_.b.dtype, b, options_.b);
@@ -175,8 +189,8 @@ void Problem::fill(const op::Tensor& tensor, const std::vector<NpyMatrix>& file,
 
 NpyMatrix Problem::output() const {
   const op::Tensor d = options_.d.is_transposed ? op::transposed(gemm_.d) : gemm_.d;
-  NpyMatrix matrix{d.dtype == DType::bf16 ? DType::f32 : d.dtype, d.shape[0], d.shape[1], {}};
-  matrix.data.resize(static_cast<std::size_t>(matrix.rows * matrix.columns * bytes(matrix.dtype)));
+  NpyMatrix matrix{d.dtype == DType::bf16 ? DType::f32 : d.dtype, d.shape, {}};
+  matrix.data.resize(static_cast<std::size_t>(d.batch() * d.rows() * d.columns() * bytes(matrix.dtype)));
   op::copy_elements(d, matrix.tensor());
   return matrix;
 }
@@ -185,8 +199,9 @@ std::string to_string(const op::Gemm& gemm) {
   const auto operand = [](const op::Tensor& tensor) {
     return fmt::format("{} {}", name(tensor.dtype), op::name(op::view_matrix(tensor, "operand")->layout));
   };
-  return fmt::format("{}x{}x{}: {} * {} -> {}, {} accumulated in {}, {}, alpha {}, beta {}", gemm.m(), gemm.n(),
-                     gemm.k(), operand(gemm.a), operand(gemm.b), operand(gemm.d), op::name(gemm.math),
+  const std::string batch = gemm.d.shape.rank() == 3 ? fmt::format("{} of ", gemm.batch()) : "";
+  return fmt::format("{}{}x{}x{}: {} * {} -> {}, {} accumulated in {}, {}, alpha {}, beta {}", batch, gemm.m(),
+                     gemm.n(), gemm.k(), operand(gemm.a), operand(gemm.b), operand(gemm.d), op::name(gemm.math),
                      name(gemm.accumulator), gemm.epilogue.name, gemm.alpha, gemm.beta);
 }
 

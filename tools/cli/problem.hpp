@@ -39,7 +39,8 @@ class Problem {
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 
-/// "512x256x128: f32 row * f32 row -> f32 row, accumulated in f32, linear_combination, alpha 1, beta 0"
+/// "512x256x128: f32 row * f32 row -> f32 row, accumulated in f32, linear_combination, alpha 1, beta 0"; a batch of 3
+/// begins with "3 of ".
 std::string to_string(const op::Gemm& gemm);
 
 }  // namespace tilewright::cli

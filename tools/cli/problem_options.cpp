@@ -13,12 +13,15 @@ void add_operand(CLI::App& command, const std::string& letter, OperandOptions& o
 }  // namespace
 
 void add_problem_options(CLI::App& command, ProblemOptions& options) {
-  command.add_option("--a", options.a.file, "A, m x k, a .npy file of f64, f32, f16, i8 or u8")->type_name("FILE");
-  command.add_option("--b", options.b.file, "B, k x n")->type_name("FILE");
-  command.add_option("--c", options.c.file, "C, m x n, read where beta is not 0")->type_name("FILE");
+  command.add_option("--a", options.a.file, "A, m x k or batch x m x k, a .npy file of f64, f32, f16, i8 or u8")
+      ->type_name("FILE");
+  command.add_option("--b", options.b.file, "B, k x n or batch x k x n; without a batch, one for all")
+      ->type_name("FILE");
+  command.add_option("--c", options.c.file, "C, m x n or batch x m x n, read where beta is not 0")->type_name("FILE");
   command.add_option("--m", options.m, "rows of D, for random inputs in place of files");
   command.add_option("--n", options.n, "columns of D");
   command.add_option("--k", options.k, "length of the sums");
+  command.add_option("--batch", options.batch, "compute as many such products, one after another in memory");
   command.add_option("--seed", options.seed, "seed of the random inputs");
   command.add_option("--fill", options.fill, "random inputs: 'integer' makes every sum exact, or 'normal'");
   add_operand(command, "a", options.a, "the file holds A transposed: A is column-major");

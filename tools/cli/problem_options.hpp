@@ -21,6 +21,7 @@ struct OperandOptions {
 struct ProblemOptions {
   OperandOptions a, b, c, d;
   std::int64_t m = -1, n = -1, k = -1;  // of a random problem; -1: not given
+  std::int64_t batch = -1;              // of a random problem; -1: plain matrices
   std::uint64_t seed = 0;
   std::string fill = "integer";
   double alpha = 1.0;
