@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -183,6 +184,87 @@ TEST_P(DeviceConformance, EveryRankedKernelIsExact) {
       kernels.push_back(ranked.kernel);
     engine().compile(kernels);
     for (const registry::KernelPtr& kernel : kernels) expect_exact(engine(), kernel, guarded);
+  }
+}
+
+// `batch` of every operand; those of `one` (letters of A, B, C) are one matrix for all.
+op::Gemm batch_of(op::Gemm gemm, std::int64_t batch, const std::string& one = "") {
+  const auto step = [&](char letter) {
+    return one.find(letter) != std::string::npos ? std::optional(0) : std::nullopt;
+  };
+  gemm.a = op::batched(gemm.a, batch, step('A'));
+  gemm.b = op::batched(gemm.b, batch, step('B'));
+  gemm.c = op::batched(gemm.c, batch, step('C'));
+  gemm.d = op::batched(gemm.d, batch);
+  return gemm;
+}
+
+// One kernel serves single matrices and all kinds of batches.
+TEST_P(DeviceConformance, BatchesAreExactInEveryFamily) {
+  for (const DType type : {DType::f32, DType::f16, DType::s8}) {
+    op::Gemm one = problem(type, 72, 144, 80);
+    if (type == DType::f16) one.d.stride = one.c.stride = {1, 72};
+    one.beta = -2.0;
+    const std::vector<registry::KernelPtr> kernels =
+        best_of_each_family(engine(), GuardedProblem(engine().device(), batch_of(one, 3), {}).on_device());
+    const Placement padded{.padding = 16, .batch_padding = 48};
+    for (const auto& [gemm, placement] : {std::pair{one, Placement{}},
+                                          {batch_of(one, 1), padded},
+                                          {batch_of(one, 3), Placement{}},
+                                          {batch_of(one, 3), padded},
+                                          {batch_of(one, 2, "A"), padded},
+                                          {batch_of(one, 2, "B"), padded},
+                                          {batch_of(one, 2, "ABC"), Placement{}}}) {
+      GuardedProblem guarded(engine().device(), gemm, placement);
+      for (const registry::KernelPtr& kernel : kernels) expect_exact(engine(), kernel, guarded);
+    }
+  }
+}
+
+TEST_P(DeviceConformance, BatchesMayBeginAnywhere) {
+  GuardedProblem guarded(engine().device(), batch_of(problem(DType::f16, 17, 9, 20), 3),
+                         {.padding = 1, .batch_padding = 3, .offset_elements = 1});
+  for (const registry::KernelPtr& kernel : best_of_each_family(engine(), guarded.on_device())) {
+    expect_exact(engine(), kernel, guarded);
+  }
+}
+
+// Slices of K, ping-pong, clusters, swapped operands: each has its own way from tile to tile, and from matrix to
+// matrix. The other families launch more CTAs, whatever the design.
+TEST_P(DeviceConformance, EveryPersistentKernelTakesBatches) {
+  GuardedProblem single(engine().device(), problem(DType::f16, 150, 140, 72), {});
+  GuardedProblem batch(engine().device(), batch_of(problem(DType::f16, 150, 140, 72), 2), {});
+  std::vector<registry::KernelPtr> kernels;
+  for (const engine::RankedKernel& ranked : engine().find_kernels(single.on_device())) {
+    if (ranked.kernel->metadata().family == "sm90_gemm") kernels.push_back(ranked.kernel);
+  }
+  engine().compile(kernels);
+  for (const registry::KernelPtr& kernel : kernels) expect_exact(engine(), kernel, batch);
+}
+
+// As attention holds its heads: (rows, heads, columns).
+TEST_P(DeviceConformance, MatricesMayInterleave) {
+  constexpr std::int64_t kHeads = 3, kRows = 40, kColumns = 64;
+  op::Gemm gemm = problem(DType::f16, kRows, kColumns, 32);
+  gemm.d = op::matrix(std::uint64_t{0}, DType::f16, kRows, kHeads * kColumns);
+  gemm.b = op::matrix(std::uint64_t{0}, DType::f16, 32, kHeads * kColumns);
+  gemm.c = gemm.d;
+  GuardedProblem guarded(engine().device(), gemm, {});
+  const auto heads = [&](const op::Gemm& from) {
+    op::Gemm all = from;
+    for (op::Tensor* tensor : {&all.b, &all.c, &all.d}) {
+      tensor->shape = {kHeads, tensor->rows(), kColumns};
+      tensor->stride = {kColumns, kHeads * kColumns, 1};
+    }
+    return all;
+  };
+  for (const registry::KernelPtr& kernel : best_of_each_family(engine(), heads(guarded.on_device()))) {
+    fill_exactly(guarded.host());
+    guarded.upload();
+    engine().run(heads(guarded.on_device()), kernel);
+    guarded.download();
+    EXPECT_EQ(guarded.damage(), "");
+    EXPECT_TRUE(op::compare(guarded.host()).is_exact()) << kernel->name();
   }
 }
 

@@ -14,9 +14,13 @@ op::MemoryDevice memory_of(const runtime::DeviceProperties& properties) {
   return {properties.emulated ? op::MemoryDevice::Kind::emulator : op::MemoryDevice::Kind::cuda, properties.ordinal};
 }
 
-op::Tensor padded(const op::Tensor& tensor, int padding) {
+op::Tensor padded(const op::Tensor& tensor, const Placement& placement) {
   const Result<op::MatrixView> view = op::view_matrix(tensor, "operand");
-  return op::matrix(0, tensor.dtype, tensor.shape[0], tensor.shape[1], view->layout, view->ld + padding, {});
+  const op::Tensor matrix =
+      op::matrix(0, tensor.dtype, tensor.rows(), tensor.columns(), view->layout, view->ld + placement.padding, {});
+  if (tensor.shape.rank() == 2) return matrix;
+  if (tensor.batch_stride() == 0) return op::batched(matrix, tensor.batch(), 0);
+  return op::batched(matrix, tensor.batch(), op::batched(matrix, 2).batch_stride() + placement.batch_padding);
 }
 
 }  // namespace
@@ -45,10 +49,13 @@ void GuardedOperand::download() {
 std::string GuardedOperand::damage() const {
   std::vector<bool> belongs(image_.size(), false);
   const auto size = static_cast<std::size_t>(bytes(host_.dtype));
-  for (std::int64_t row = 0; row < host_.shape[0]; ++row) {
-    for (std::int64_t column = 0; column < host_.shape[1]; ++column) {
-      const auto element = static_cast<std::size_t>(row * host_.stride[0] + column * host_.stride[1]);
-      for (std::size_t byte = 0; byte < size; ++byte) belongs[begin_ + element * size + byte] = true;
+  for (std::int64_t index = 0; index < host_.batch(); ++index) {
+    for (std::int64_t row = 0; row < host_.rows(); ++row) {
+      for (std::int64_t column = 0; column < host_.columns(); ++column) {
+        const auto element = static_cast<std::size_t>(index * host_.batch_stride() + row * host_.row_stride() +
+                                                      column * host_.column_stride());
+        for (std::size_t byte = 0; byte < size; ++byte) belongs[begin_ + element * size + byte] = true;
+      }
     }
   }
   for (std::size_t at = 0; at < image_.size(); ++at) {
@@ -61,10 +68,10 @@ std::string GuardedOperand::damage() const {
 
 GuardedProblem::GuardedProblem(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape,
                                const Placement& placement)
-    : a_(device, padded(shape.a, placement.padding), placement.offset_elements),
-      b_(device, padded(shape.b, placement.padding), placement.offset_elements),
-      c_(device, padded(shape.c, placement.padding), placement.offset_elements),
-      d_(device, padded(shape.d, placement.padding), placement.offset_elements),
+    : a_(device, padded(shape.a, placement), placement.offset_elements),
+      b_(device, padded(shape.b, placement), placement.offset_elements),
+      c_(device, padded(shape.c, placement), placement.offset_elements),
+      d_(device, padded(shape.d, placement), placement.offset_elements),
       host_(shape),
       on_device_(shape) {
   host_.a = a_.host();

@@ -39,6 +39,7 @@ class GuardedOperand {
 /// What all operands of one problem have in common.
 struct Placement {
   int padding = 0;          // elements added to every leading dimension
+  int batch_padding = 0;    // and between the matrices of a batch
   int offset_elements = 0;  // from an aligned address
 };
 
