@@ -1,0 +1,24 @@
+// Many products in one launch: D[i] = A[i] * B, a batch of A, one B for all of it.
+#include <cstdio>
+#include <vector>
+
+#include "tilewright/engine/engine.hpp"
+
+int main() {
+  using namespace tilewright;
+  constexpr int batch = 8, m = 64, n = 48, k = 32;
+  std::vector<float> a(batch * m * k), b(k * n, 2.0F), d(batch * m * n);
+  for (int i = 0; i < batch * m * k; ++i) a[i] = static_cast<float>(i / (m * k));  // every element of A[i] is i
+
+  op::Gemm gemm;
+  gemm.a = op::batched(op::matrix(a.data(), DType::f32, m, k), batch);  // (batch, m, k), one after another
+  gemm.b = op::matrix(b.data(), DType::f32, k, n);                      // no batch: one matrix for all
+  gemm.d = op::batched(op::matrix(d.data(), DType::f32, m, n), batch);
+
+  engine::Engine engine;
+  engine.run(gemm);
+
+  const float last = d[batch * m * n - 1];
+  std::printf("%s: D[%d,%d,%d] = %g\n", engine.device()->properties().name.c_str(), batch - 1, m - 1, n - 1, last);
+  return last == (batch - 1) * 2.0F * k ? 0 : 1;
+}
