@@ -41,7 +41,7 @@ constexpr std::array<std::array<int, 3>, 6> kClusters{
 
 /// The problem as computed, and what all its candidates share.
 struct Search {
-  std::int64_t m, n, k;
+  std::int64_t m, n, k, batches;
   const arch::ArchLimits& limits;
   int element_bytes, d_bytes;
   bool is_transposed, d_is_row_major;
@@ -88,6 +88,7 @@ void consider(const Search& search, const Rows& rows, int columns, const std::ar
   const Sm90CostInput input{.m = search.m,
                             .n = search.n,
                             .k = search.k,
+                            .batches = search.batches,
                             .tile = tile,
                             .stages = stages,
                             .cluster_m = cluster_m,
@@ -166,6 +167,7 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
     consider_all({.m = rows,
                   .n = columns,
                   .k = arguments.k(),
+                  .batches = arguments.batch(),
                   .limits = limits,
                   .element_bytes = bytes(element),
                   .d_bytes = bytes(description.d.element),
