@@ -7,9 +7,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 
-#include "tilewright/base/text.hpp"
+#include "tilewright/cache/database.hpp"
 #include "tilewright/compile/file.hpp"
 
 namespace tilewright::cache {
@@ -17,78 +16,6 @@ namespace {
 
 constexpr std::int64_t kFormat = 1;                // PRAGMA user_version
 constexpr std::int64_t kApplication = 0x54574b43;  // PRAGMA application_id: "TWKC"
-constexpr int kMaxBlobBytes = 256 << 20;
-
-class Statement {
- public:
-  Statement(sqlite3* database, const char* sql) : database_(database) {
-    sqlite3_stmt* statement = nullptr;
-    check(sqlite3_prepare_v2(database, sql, -1, &statement, nullptr), sql);
-    statement_.reset(statement);
-  }
-
-  void bind(int index, std::span<const std::byte> blob) {
-    check(sqlite3_bind_blob64(statement_.get(), index, blob.data(), blob.size(), SQLITE_STATIC), "bind");
-  }
-  void bind(int index, const std::string& text) {
-    check(sqlite3_bind_text(statement_.get(), index, text.data(), static_cast<int>(text.size()), SQLITE_STATIC),
-          "bind");
-  }
-  void bind(int index, std::int64_t value) { check(sqlite3_bind_int64(statement_.get(), index, value), "bind"); }
-
-  /// True when there is a row.
-  bool step() {
-    const int result = sqlite3_step(statement_.get());
-    if (result != SQLITE_ROW && result != SQLITE_DONE) check(result, "step");
-    return result == SQLITE_ROW;
-  }
-  void reset() { sqlite3_reset(statement_.get()); }
-
-  std::int64_t integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
-  std::span<const std::byte> blob(int column) const {
-    const void* data = sqlite3_column_blob(statement_.get(), column);
-    const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column));
-    return {static_cast<const std::byte*>(data), data == nullptr ? 0 : size};
-  }
-
- private:
-  struct Finalize {
-    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-  };
-  void check(int result, const char* what) const {
-    if (result != SQLITE_OK) throw Error(fmt::format("SQLite, {}: {}", what, sqlite3_errmsg(database_)));
-  }
-
-  sqlite3* database_;
-  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
-};
-
-class Database {
- public:
-  Database(const std::string& path, int flags) {
-    sqlite3* database = nullptr;
-    const int result = sqlite3_open_v2(path.c_str(), &database, flags, nullptr);
-    database_.reset(database);
-    if (result != SQLITE_OK) throw Error(fmt::format("SQLite cannot open {}: {}", path, sqlite3_errstr(result)));
-    // The file may be hostile: its schema gets no functions, and no field exceeds what an entry may have.
-    sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-    sqlite3_limit(database, SQLITE_LIMIT_LENGTH, kMaxBlobBytes);
-  }
-
-  Statement prepare(const char* sql) const { return {database_.get(), sql}; }
-  void run(const char* sql) const { prepare(sql).step(); }
-  std::int64_t integer(const char* sql) const {
-    Statement statement = prepare(sql);
-    return statement.step() ? statement.integer(0) : 0;
-  }
-
- private:
-  struct Close {
-    void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
-  };
-  std::unique_ptr<sqlite3, Close> database_;
-};
 
 BundleReport write_kernels(Store& store, const Database& database) {
   database.run("PRAGMA application_id = 1415007043");  // kApplication: a pragma takes no parameter

@@ -1,5 +1,7 @@
 #include "tilewright/cache/key.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cstring>
 
@@ -38,6 +40,8 @@ Key make_key(const compile::Source& source, std::string_view compiler_identity) 
       .field("text", source.text);
   return hasher.finish();
 }
+
+std::string library_identity() { return fmt::format("{} {:.12}", TILEWRIGHT_VERSION, headers_digest().hex()); }
 
 std::optional<Key> parse_key(std::string_view hex) {
   Key key;

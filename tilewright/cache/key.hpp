@@ -17,6 +17,9 @@ using Key = Digest;
 /// kernel has the same key everywhere. Takes microseconds: the headers are hashed once a process.
 Key make_key(const compile::Source& source, std::string_view compiler_identity);
 
+/// "0.1.0 0123456789ab": the project's version, and a digest of the headers that kernels include.
+std::string library_identity();
+
 /// The inverse of Key::hex().
 std::optional<Key> parse_key(std::string_view hex);
 
