@@ -155,6 +155,12 @@ void fill_integers(const Tensor& tensor, std::int64_t low, std::int64_t high, st
             [&] { return static_cast<double>(low + static_cast<std::int64_t>((random.next() >> 32) % count)); });
 }
 
+std::int64_t exact_integer_limit(DType accumulator, std::int64_t k) {
+  const double exact = accumulator == DType::f16 ? 0x1p11 : accumulator == DType::f32 ? 0x1p24 : 0x1p31;
+  const double limit = std::sqrt(exact / static_cast<double>(std::max<std::int64_t>(1, k)));
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(limit), 1, 8);
+}
+
 void fill_normal(const Tensor& tensor, double deviation, std::uint64_t seed) {
   Random random(seed);
   // Box and Muller's transform, of which the cosine half is enough here.

@@ -2,9 +2,7 @@
 
 #include <sys/sysinfo.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 
@@ -50,13 +48,6 @@ op::Tensor placeholder(int index, DType type, const Extents& shape, const Operan
   const op::Tensor matrix = op::matrix(kPlaceholder * static_cast<std::uint64_t>(index + 1), type, shape.rows,
                                        shape.columns, layout_of(operand), operand.ld);
   return shape.batch ? op::batched(matrix, *shape.batch) : matrix;
-}
-
-// Integers whose sums of k products every accumulator of the problem holds exactly.
-std::int64_t integer_limit(const op::Gemm& gemm) {
-  const double exact = gemm.accumulator == DType::f16 ? 0x1p11 : gemm.accumulator == DType::f32 ? 0x1p24 : 0x1p31;
-  const double limit = std::sqrt(exact / static_cast<double>(std::max<std::int64_t>(1, gemm.k())));
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(limit), 1, 8);
 }
 
 }  // namespace
@@ -176,7 +167,7 @@ void Problem::materialize() {
 void Problem::fill(const op::Tensor& tensor, const std::vector<NpyMatrix>& file, const OperandOptions& operand,
                    std::uint64_t stream) const {
   const std::uint64_t seed = options_.seed * 4 + stream;
-  const std::int64_t limit = integer_limit(gemm_);
+  const std::int64_t limit = op::exact_integer_limit(gemm_.accumulator, gemm_.k());
   if (!file.empty()) {
     const op::Tensor held = file.front().tensor();
     op::copy_elements(operand.is_transposed ? op::transposed(held) : held, tensor);
