@@ -1,5 +1,7 @@
 #include "tilewright/engine/engine.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <iterator>
 #include <mutex>
@@ -14,6 +16,8 @@
 #include "tilewright/engine/call_key.hpp"
 #include "tilewright/engine/host_operands.hpp"
 #include "tilewright/engine/tensor_maps.hpp"
+#include "tilewright/engine/timer.hpp"
+#include "tilewright/engine/tuner.hpp"
 #include "tilewright/kernels/list.hpp"
 
 namespace tilewright::engine {
@@ -41,6 +45,17 @@ runtime::LaunchConfig launch_config(const plan::Launch& launch) {
   return config;
 }
 
+// What to measure for such a call: alpha = 0 skips the product, and is a call of the same kernel as any other alpha.
+op::Gemm measurable(const op::Gemm& arguments) {
+  op::Gemm measured = arguments;
+  if (measured.alpha == 0.0) measured.alpha = 1.0;
+  if (measured.m() == 0 || measured.n() == 0 || !op::reads_product(measured)) {
+    throw InvalidArgument(fmt::format("there is nothing to measure in a product of {}x{}x{}{}", measured.m(),
+                                      measured.n(), measured.k(), measured.k() == 0 ? "" : " that counts as 0"));
+  }
+  return measured;
+}
+
 }  // namespace
 
 /// A kernel on the device, for every call of one kind.
@@ -51,8 +66,14 @@ struct ReadyKernel {
 
 struct Engine::State {
   State(const Options& given, Providers more_providers)
-      : options(given), device(open_device(given)), store(store_options(given)), providers(std::move(more_providers)) {
+      : options(given),
+        device(open_device(given)),
+        store(store_options(given)),
+        providers(std::move(more_providers)),
+        choices(store.root(), device_identity(*device)) {
     std::ranges::move(kernels::make_providers(), std::back_inserter(providers));
+    if (options.tuning == Tuning::off) return;
+    if (const Support read = choices.reload(); !read) spdlog::warn("tuning records are not used: {}", read.reason());
   }
 
   /// Compiled or cached, loaded once an engine.
@@ -62,6 +83,8 @@ struct Engine::State {
   std::shared_ptr<runtime::Device> device;
   cache::Store store;
   Providers providers;
+  RememberedChoices choices;
+  std::mutex tuning_mutex;  // one tuning at a time, undisturbed by its like
 
   std::mutex mutex;  // guards what follows
   std::unique_ptr<compile::Compiler> compiler;
@@ -82,6 +105,7 @@ Engine::~Engine() = default;
 
 const std::shared_ptr<runtime::Device>& Engine::device() const { return state_->device; }
 cache::Store& Engine::cache() { return state_->store; }
+RememberedChoices& Engine::choices() { return state_->choices; }
 
 const compile::Compiler& Engine::compiler() {
   const std::scoped_lock lock(state_->mutex);
@@ -91,13 +115,19 @@ const compile::Compiler& Engine::compiler() {
 
 Explanation Engine::explain(const op::Gemm& arguments, const registry::KernelFilter& filter,
                             std::optional<Target> target) const {
+  return rank(arguments, filter, target, state_->options.tuning);
+}
+
+Explanation Engine::rank(const op::Gemm& arguments, const registry::KernelFilter& filter, std::optional<Target> target,
+                         Tuning tuning) const {
   op::validate(arguments).or_throw();
+  const Target here = state_->device->properties().target;
   registry::Discovery found;
-  for (const auto& provider : state_->providers) {
-    provider->discover(arguments, target.value_or(state_->device->properties().target), found);
-  }
+  for (const auto& provider : state_->providers) provider->discover(arguments, target.value_or(here), found);
   Explanation explanation;
   explanation.refused = std::move(found.refused);
+  std::optional<TunedChoice> tuned;
+  if (tuning != Tuning::off && target.value_or(here) == here) tuned = state_->choices.find(arguments, found.kernels);
   for (registry::KernelPtr& kernel : found.kernels) {
     if (filter && !filter(kernel->metadata())) {
       explanation.refused.push_back({kernel->name(), "rejected by the caller's filter"});
@@ -108,6 +138,12 @@ Explanation Engine::explain(const op::Gemm& arguments, const registry::KernelFil
   }
   std::stable_sort(explanation.kernels.begin(), explanation.kernels.end(),
                    [](const RankedKernel& x, const RankedKernel& y) { return x.estimate_us < y.estimate_us; });
+  if (!tuned) return explanation;
+  const auto winner = std::ranges::find_if(
+      explanation.kernels, [&](const RankedKernel& ranked) { return ranked.kernel->name() == tuned->kernel; });
+  if (winner == explanation.kernels.end()) return explanation;  // rejected by the filter
+  std::rotate(explanation.kernels.begin(), winner, winner + 1);
+  explanation.tuned = std::move(tuned);
   return explanation;
 }
 
@@ -152,6 +188,61 @@ std::shared_ptr<runtime::LoadedKernel> Engine::State::load(const registry::Kerne
   return loaded.emplace(digest, std::move(fresh)).first->second;
 }
 
+TuningReport Engine::tune(const op::Gemm& arguments, const TuneOptions& options) {
+  const std::scoped_lock tuning(state_->tuning_mutex);
+  const auto lock = state_->choices.records().lock(state_->choices.device(), options.lock_timeout_s);
+  return tune_alone(arguments, options, lock ? Support() : Support(lock.refusal()));
+}
+
+TuningReport Engine::tune_alone(const op::Gemm& arguments, const TuneOptions& options, const Support& is_alone) {
+  op::validate(arguments).or_throw();
+  const op::Gemm measured = measurable(arguments);
+  std::shared_ptr<Timer> timer = state_->options.timer;
+  if (!options.checks_only && !timer) {
+    Result<std::shared_ptr<Timer>> made = make_timer(state_->device);
+    if (!made) throw Error(made.reason());
+    timer = *std::move(made);
+  }
+  const std::vector<RankedKernel> ranked = rank(measured, {}, {}, Tuning::off).kernels;
+  RememberedChoices& choices = state_->choices;
+  const std::string problem = problem_class(measured);
+  FaultJournal journal(choices.records(), choices.device(), problem, bool(is_alone));
+  Tuner tuner(*this, measured, ranked, options.top, journal);
+  tuner.check_candidates();
+  if (!options.checks_only) tuner.time_candidates(*timer, options.seconds);
+
+  TuningReport report = tuner.report();
+  report.device = choices.device();
+  report.problem = problem;
+  report.warnings = journal.warnings();
+  if (!is_alone && !choices.records().root().empty()) report.warnings.push_back("not alone: " + is_alone.reason());
+  if (!report.winner) return report;
+  std::vector<registry::KernelPtr> kernels;
+  for (const RankedKernel& each : ranked) kernels.push_back(each.kernel);
+  if (const Support kept = choices.remember(report, kernels); !kept) report.warnings.push_back(kept.reason());
+  const std::scoped_lock guard(state_->mutex);
+  state_->ready.erase(make_call_key(arguments));
+  return report;
+}
+
+// The call goes on whatever becomes of this: a choice is worth having, and not worth failing for.
+void Engine::tune_if_new(const op::Gemm& arguments) {
+  RememberedChoices& choices = state_->choices;
+  const TuneOptions options;
+  try {
+    if (!op::reads_product(arguments) || arguments.m() == 0 || arguments.n() == 0 || explain(arguments).tuned) return;
+    const std::scoped_lock tuning(state_->tuning_mutex);
+    const auto lock = choices.records().lock(choices.device(), options.lock_timeout_s);
+    static_cast<void>(choices.reload());  // whoever held the lock may have tuned the same
+    if (explain(arguments).tuned) return;
+    const TuningReport report = tune_alone(arguments, options, lock ? Support() : Support(lock.refusal()));
+    if (!report.stopped.empty()) spdlog::error("tuning broke the device: {}", report.stopped);
+    for (const std::string& warning : report.warnings) spdlog::warn("tuning: {}", warning);
+  } catch (const Error& error) {
+    spdlog::warn("not tuned: {}", error.what());
+  }
+}
+
 PreparedGemm Engine::prepare(const op::Gemm& arguments, const registry::KernelPtr& kernel) {
   op::validate(arguments).or_throw();
   PreparedGemm prepared;
@@ -177,6 +268,7 @@ PreparedGemm Engine::prepare(const op::Gemm& arguments, const registry::KernelPt
       prepared.launch_ = prepared.kernel_->launch(arguments);
     } else {
       lock.unlock();
+      if (state_->options.tuning == Tuning::on_first_use) tune_if_new(arguments);
       const std::vector<RankedKernel> ranked = find_kernels(arguments);
       TILEWRIGHT_CHECK(!ranked.empty(), "no kernel serves a valid problem of {}", name(arguments.a.dtype));
       prepared.kernel_ = ranked.front().kernel;

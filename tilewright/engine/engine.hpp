@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "tilewright/engine/options.hpp"
+#include "tilewright/engine/remembered_choices.hpp"
+#include "tilewright/engine/tuning.hpp"
 #include "tilewright/op/gemm.hpp"
 #include "tilewright/registry/provider.hpp"
 #include "tilewright/runtime/device.hpp"
@@ -30,8 +32,9 @@ struct RankedKernel {
 
 /// Everything that could run a problem, best first, and everything that could not, with the reason.
 struct Explanation {
-  std::vector<RankedKernel> kernels;
+  std::vector<RankedKernel> kernels;  // by predicted time; but the first is the measured best where `tuned` says so
   std::vector<registry::RefusedKernel> refused;
+  std::optional<TunedChoice> tuned;
 };
 
 /// A call whose kernel is chosen, compiled and loaded, and whose launch is packed: run() only launches.
@@ -68,7 +71,9 @@ class Engine {
   /// @throws ToolchainNotFound
   const compile::Compiler& compiler();
 
-  /// Kernels for these arguments on `target` (default: this engine's device), best first.
+  /// Kernels for these arguments on `target` (default: this engine's device), best first: by predicted time, after the
+  /// one that was measured to be the best, where Options::tuning is not off and a tuning found one for this very
+  /// problem.
   /// @throws InvalidArgument when the problem itself is invalid.
   std::vector<RankedKernel> find_kernels(const op::Gemm& arguments, const registry::KernelFilter& filter = {},
                                          std::optional<Target> target = {}) const;
@@ -76,6 +81,14 @@ class Engine {
   /// As find_kernels, with a reason for every refusal.
   Explanation explain(const op::Gemm& arguments, const registry::KernelFilter& filter = {},
                       std::optional<Target> target = {}) const;
+
+  /// Measures the best-ranked kernels on memory of its own and remembers the winner, on disk for later engines: from
+  /// now on it comes first. Of the arguments' addresses only the alignment counts; they may be host memory, or none at
+  /// all. Waits for the null stream; must not be called while a stream is captured.
+  /// @throws InvalidArgument for a problem that is invalid or has nothing to multiply, Error where there is no timer,
+  /// OutOfMemory where copies of the operands do not fit, ToolchainNotFound.
+  TuningReport tune(const op::Gemm& arguments, const TuneOptions& options = {});
+  RememberedChoices& choices();
 
   /// The kernel of an explicit description: the same road as discovery, with the design you wrote.
   /// @throws InvalidArgument with the number that makes it impossible, before any compile.
@@ -95,6 +108,13 @@ class Engine {
 
  private:
   struct State;
+
+  Explanation rank(const op::Gemm& arguments, const registry::KernelFilter& filter, std::optional<Target> target,
+                   Tuning tuning) const;
+  /// `is_alone`: the records' lock is held; else why not.
+  TuningReport tune_alone(const op::Gemm& arguments, const TuneOptions& options, const Support& is_alone);
+  void tune_if_new(const op::Gemm& arguments);
+
   std::unique_ptr<State> state_;
 };
 

@@ -30,6 +30,13 @@ void read_integer(const char* name, Integer& to) {
   to = value;
 }
 
+Tuning parse_tuning(const std::string& text) {
+  if (text == "off") return Tuning::off;
+  if (text == "use") return Tuning::use;
+  if (text == "on_first_use") return Tuning::on_first_use;
+  throw InvalidArgument(fmt::format("TILEWRIGHT_TUNING must be off, use or on_first_use, got '{}'", printable(text)));
+}
+
 }  // namespace
 
 Options Options::from_environment() {
@@ -49,6 +56,7 @@ Options Options::from_environment() {
   options.cache_on_disk = cache_disable == 0;
   read_integer("TILEWRIGHT_CACHE_MAX_BYTES", options.cache_max_bytes);
   read_integer("TILEWRIGHT_JOBS", options.compile_threads);
+  if (const std::optional<std::string> tuning = variable("TILEWRIGHT_TUNING")) options.tuning = parse_tuning(*tuning);
   return options;
 }
 

@@ -10,6 +10,15 @@
 
 namespace tilewright::engine {
 
+class Timer;
+
+/// Whether measured times choose among kernels.
+enum class Tuning {
+  off,           // the ranking by predicted time alone
+  use,           // what earlier tunings of such a device found to be the fastest comes first
+  on_first_use,  // as use; and a problem that has no record is tuned before it first runs, which takes about a second
+};
+
 struct Options {
   std::string device = "auto";  // auto, cuda, cuda:N, emulator, emulator:sm_80, emulator:sm_90a
   compile::ToolchainOptions toolchain;
@@ -17,11 +26,14 @@ struct Options {
   bool cache_on_disk = true;
   std::int64_t cache_max_bytes = std::int64_t{2} << 30;
   int compile_threads = 0;  // 0: one a core, at most 8
+  Tuning tuning = Tuning::use;
+  std::shared_ptr<Timer> timer;  // what tuning measures with; null: the GPU's events, see make_timer()
   std::int64_t pool_initial_bytes = 0;
   std::int64_t pool_maximum_bytes = 0;  // 0: all of the device
 
   /// TILEWRIGHT_DEVICE, TILEWRIGHT_COMPILER (nvrtc, nvcc), TILEWRIGHT_CUDA_HOME, TILEWRIGHT_CACHE_DIR,
-  /// TILEWRIGHT_CACHE_DISABLE, TILEWRIGHT_CACHE_MAX_BYTES, TILEWRIGHT_JOBS, TILEWRIGHT_DUMP_DIR.
+  /// TILEWRIGHT_CACHE_DISABLE, TILEWRIGHT_CACHE_MAX_BYTES, TILEWRIGHT_JOBS, TILEWRIGHT_DUMP_DIR, TILEWRIGHT_TUNING
+  /// (off, use, on_first_use).
   /// @throws InvalidArgument naming the variable whose value cannot be read.
   static Options from_environment();
 };

@@ -14,9 +14,9 @@
 namespace tilewright::engine {
 namespace {
 
-constexpr const char* kVariables[] = {"TILEWRIGHT_DEVICE",    "TILEWRIGHT_COMPILER",       "TILEWRIGHT_CUDA_HOME",
-                                      "TILEWRIGHT_CACHE_DIR", "TILEWRIGHT_CACHE_DISABLE",  "TILEWRIGHT_JOBS",
-                                      "TILEWRIGHT_DUMP_DIR",  "TILEWRIGHT_CACHE_MAX_BYTES"};
+constexpr const char* kVariables[] = {"TILEWRIGHT_DEVICE",    "TILEWRIGHT_COMPILER",        "TILEWRIGHT_CUDA_HOME",
+                                      "TILEWRIGHT_CACHE_DIR", "TILEWRIGHT_CACHE_DISABLE",   "TILEWRIGHT_JOBS",
+                                      "TILEWRIGHT_DUMP_DIR",  "TILEWRIGHT_CACHE_MAX_BYTES", "TILEWRIGHT_TUNING"};
 
 class EnvironmentOptions : public testing::Test {
  protected:
@@ -34,6 +34,7 @@ TEST_F(EnvironmentOptions, HaveDefaults) {
   EXPECT_TRUE(options.cache_on_disk);
   EXPECT_EQ(options.cache_max_bytes, std::int64_t{2} << 30);
   EXPECT_EQ(options.compile_threads, 0);
+  EXPECT_EQ(options.tuning, Tuning::use);
 }
 
 TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
@@ -45,6 +46,7 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   ::setenv("TILEWRIGHT_CACHE_MAX_BYTES", "1000000", 1);
   ::setenv("TILEWRIGHT_JOBS", "3", 1);
   ::setenv("TILEWRIGHT_DUMP_DIR", "/dumps", 1);
+  ::setenv("TILEWRIGHT_TUNING", "on_first_use", 1);
   const Options options = Options::from_environment();
   EXPECT_EQ(options.device, "emulator:sm_80");
   EXPECT_EQ(options.toolchain.backend, compile::Backend::nvcc);
@@ -54,6 +56,7 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   EXPECT_FALSE(options.cache_on_disk);
   EXPECT_EQ(options.cache_max_bytes, 1000000);
   EXPECT_EQ(options.compile_threads, 3);
+  EXPECT_EQ(options.tuning, Tuning::on_first_use);
 }
 
 TEST_F(EnvironmentOptions, EmptyIsUnset) {
@@ -71,7 +74,8 @@ TEST_F(EnvironmentOptions, BadValuesNameTheirVariable) {
                                                              {"TILEWRIGHT_CACHE_MAX_BYTES", "-1"},
                                                              {"TILEWRIGHT_JOBS", "-2"},
                                                              {"TILEWRIGHT_JOBS", "1.5"},
-                                                             {"TILEWRIGHT_JOBS", " 4"}};
+                                                             {"TILEWRIGHT_JOBS", " 4"},
+                                                             {"TILEWRIGHT_TUNING", "always"}};
   for (const auto& [variable, value] : bad) {
     ::setenv(variable, value, 1);
     try {

@@ -1,0 +1,476 @@
+// Measured choice on the emulator, with a timer and kernels of the test's own: who is discarded and why, who wins, and
+// what the next engine knows of it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "tests/unit/engine/host_problem.hpp"
+#include "tilewright/cache/store.hpp"
+#include "tilewright/cache/tuning_records.hpp"
+#include "tilewright/compile/file.hpp"
+#include "tilewright/engine/fault_journal.hpp"
+#include "tilewright/engine/timer.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+/// Microseconds by a kernel's family; runs nothing.
+class FakeTimer final : public Timer {
+ public:
+  std::vector<double> time(std::span<const PreparedGemm> calls) override {
+    std::vector<double> times;
+    for (const PreparedGemm& call : calls) {
+      const std::string& family = call.kernel().metadata().family;
+      if (family == breaks) throw DriverError(700, "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+      const auto found = of_family.find(family);
+      times.push_back(found != of_family.end() ? found->second : 50.0);
+    }
+    return times;
+  }
+
+  std::map<std::string, double> of_family;
+  std::string breaks;
+};
+
+// D = alpha * A * B of a packed f32 problem, one thread an element.
+constexpr const char* kRightBody =
+    "const int row = threadIdx.x / p.n, column = threadIdx.x % p.n; float sum = 0.0f;"
+    "for (int i = 0; i < p.k; ++i) sum += p.a[row * p.k + i] * p.b[i * p.n + column];"
+    "p.d[threadIdx.x] = p.alpha * sum;";
+
+class FakeKernel final : public registry::Kernel {
+ public:
+  FakeKernel(registry::KernelMetadata metadata, std::string body, double estimate_us, int launch_error)
+      : Kernel(std::move(metadata)), body_(std::move(body)), estimate_us_(estimate_us), launch_error_(launch_error) {}
+
+ protected:
+  std::string do_source_text() const override {
+    return "struct P { float* a; float* b; float* d; int m; int n; int k; float alpha; };\n"
+           "extern \"C\" __global__ void " +
+           name() + "(const __grid_constant__ P p) { " + body_ + " }\n";
+  }
+  plan::Launch do_launch(const op::Gemm& arguments) const override {
+    if (launch_error_ != 0) throw DriverError(launch_error_, fmt::format("fake driver error {}", launch_error_));
+    plan::Launch launch;
+    launch.block[0] = static_cast<std::uint32_t>(arguments.m() * arguments.n());
+    for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.d}) launch.append(tensor->address);
+    for (const std::int64_t extent : {arguments.m(), arguments.n(), arguments.k()}) {
+      launch.append(static_cast<std::int32_t>(extent));
+    }
+    launch.append(static_cast<float>(arguments.alpha));
+    launch.finish();
+    return launch;
+  }
+  double do_estimate_us(const op::Gemm&) const override { return estimate_us_; }
+
+ private:
+  std::string body_;
+  double estimate_us_;
+  int launch_error_;
+};
+
+struct Fake {
+  std::string family;
+  std::string body = kRightBody;
+  int launch_error = 0;
+  plan::OpClass op_class = plan::OpClass::tensor_op;  // simple ones are asked for the reference first
+};
+
+/// Offers the fakes, ranked in their order and before ours.
+class FakeProvider final : public registry::Provider {
+ public:
+  explicit FakeProvider(std::vector<Fake> fakes) : fakes_(std::move(fakes)) {}
+  std::string family() const override { return "fakes"; }
+  void discover(const op::Gemm& arguments, const Target& /*target*/, registry::Discovery& found) const override {
+    double estimate_us = 1e-6;
+    for (const Fake& fake : fakes_) {
+      plan::Design design;
+      design.target = {80, false};
+      design.tile.math_instruction.op_class = fake.op_class;
+      registry::KernelMetadata metadata{fake.family, op::describe(arguments), design};
+      found.kernels.push_back(
+          std::make_shared<FakeKernel>(std::move(metadata), fake.body, estimate_us *= 2.0, fake.launch_error));
+    }
+  }
+  Result<registry::KernelPtr> make(const op::GemmDescription&, const plan::Design&) const override {
+    return refuse("no explicit designs");
+  }
+
+ private:
+  std::vector<Fake> fakes_;
+};
+
+class TuningTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      Engine(options()).compiler();
+    } catch (const ToolchainNotFound& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  Options options() const {
+    Options options = emulator_options();
+    options.cache_on_disk = true;
+    options.cache_dir = folder_.path();
+    options.toolchain.dump_dir = folder_.path() + "/dumps";
+    options.timer = timer_;
+    return options;
+  }
+  std::unique_ptr<Engine> engine(std::vector<Fake> fakes, const Options& options) const {
+    Engine::Providers providers;
+    providers.push_back(std::make_unique<FakeProvider>(std::move(fakes)));
+    return std::make_unique<Engine>(options, std::move(providers));
+  }
+  std::unique_ptr<Engine> engine(std::vector<Fake> fakes) const { return engine(std::move(fakes), options()); }
+  cache::TuningRecords records() const { return cache::TuningRecords(folder_.path()); }
+
+  /// The candidate of a fake family.
+  static const CandidateReport& of(const TuningReport& report, const std::string& family) {
+    for (const CandidateReport& candidate : report.candidates) {
+      if (candidate.kernel.starts_with(family + "_f32")) return candidate;
+    }
+    ADD_FAILURE() << family << " is not among the candidates";
+    return report.candidates.front();
+  }
+  static void expect_fate(const TuningReport& report, const std::string& family, Fate fate, const std::string& says) {
+    const CandidateReport& candidate = of(report, family);
+    EXPECT_EQ(candidate.fate, fate) << name(candidate.fate) << " " << candidate.reason;
+    EXPECT_NE(candidate.reason.find(says), std::string::npos) << candidate.reason;
+    EXPECT_EQ(candidate.reason.find('\n'), std::string::npos) << candidate.reason;
+  }
+  static std::string winner(const TuningReport& report) {
+    return report.winner ? report.candidates[*report.winner].kernel : "nobody";
+  }
+  static std::string first(const Engine& engine, const op::Gemm& gemm) {
+    return engine.find_kernels(gemm).front().kernel->metadata().family;
+  }
+
+  compile::ScopedFolder folder_{testing::TempDir()};
+  std::shared_ptr<FakeTimer> timer_ = std::make_shared<FakeTimer>();
+  HostProblem problem_{8, 12, 16};
+};
+
+const std::vector<Fake> kRogues{
+    {"liar", "p.d[threadIdx.x] = 1.0f;"},
+    {"almost", std::string(kRightBody) + "if (threadIdx.x == 95) p.d[95] += 1.0f;"},
+    {"idler", "if (threadIdx.x >= 4096) p.d[0] = 0.0f;"},
+    {"stray_after", std::string(kRightBody) + "p.d[p.m * p.n + 7] = 3.0f;"},
+    {"stray_before", std::string(kRightBody) + "p.d[-1] = 3.0f;"},
+    {"far_stray", std::string(kRightBody) + "p.d[100000000] = 3.0f;"},
+    {"spoiler", std::string(kRightBody) + "p.a[threadIdx.x] = 5.0f;"},
+    {"broken", "no such thing;"},
+    {"unlaunchable", kRightBody, 1},
+};
+
+TEST_F(TuningTest, EveryRogueIsDiscardedByName) {
+  std::vector<Fake> fakes = kRogues;
+  fakes.push_back({"right"});
+  for (const Fake& rogue : kRogues) timer_->of_family[rogue.family] = 1.0;
+  timer_->of_family["right"] = 10.0;
+  const auto tuned = engine(fakes);
+  const TuningReport report = tuned->tune(problem_.gemm, {.top = 12});
+  expect_fate(report, "liar", Fate::wrong, "expected");
+  expect_fate(report, "almost", Fate::wrong, "D[7,11]");
+  expect_fate(report, "idler", Fate::wrong, "D[0,0]");
+  expect_fate(report, "stray_after", Fate::strayed, "byte 412 from the first element, which spans 384 bytes");
+  expect_fate(report, "stray_before", Fate::strayed, "byte -4 from");
+  expect_fate(report, "far_stray", Fate::failed, "out-of-bounds");
+  expect_fate(report, "spoiler", Fate::strayed, "wrote to its inputs");
+  expect_fate(report, "broken", Fate::failed, "");
+  EXPECT_FALSE(of(report, "broken").reason.empty());
+  expect_fate(report, "unlaunchable", Fate::failed, "fake driver error 1");
+  EXPECT_EQ(winner(report), of(report, "right").kernel);
+  EXPECT_EQ(report.candidates.size(), 12U);
+  EXPECT_TRUE(report.stopped.empty());
+  EXPECT_TRUE(report.reference.starts_with("simt_gemm")) << report.reference;
+  EXPECT_EQ(first(*tuned, problem_.gemm), "right") << "comes first from now on";
+  EXPECT_EQ(tuned->device()->allocated_bytes(), 0U);
+}
+
+TEST_F(TuningTest, AWrongKernelIsNoReference) {
+  const auto tuned = engine({{"liar", "p.d[threadIdx.x] = 1.0f;", 0, plan::OpClass::simt},
+                             {"spoiler", std::string(kRightBody) + "p.a[threadIdx.x] = 5.0f;", 0, plan::OpClass::simt},
+                             {"right"}});
+  const TuningReport report = tuned->tune(problem_.gemm, {.top = 3});
+  expect_fate(report, "liar", Fate::wrong, "");
+  expect_fate(report, "spoiler", Fate::strayed, "inputs");
+  EXPECT_EQ(winner(report), of(report, "right").kernel);
+  EXPECT_TRUE(report.reference.starts_with("simt_gemm"));
+}
+
+TEST_F(TuningTest, WithoutAReferenceTheOracleJudges) {
+  const Fake liar{"liar", "p.d[threadIdx.x] = 1.0f;", 0, plan::OpClass::simt};
+  const auto tuned = engine({liar,
+                             {"liar2", liar.body + " ", 0, liar.op_class},
+                             {"liar3", liar.body, 0, liar.op_class},
+                             {"right"},
+                             {"liar4", liar.body}});
+  const TuningReport report = tuned->tune(problem_.gemm, {.top = 5});
+  EXPECT_EQ(report.reference, "");
+  expect_fate(report, "liar4", Fate::wrong, "expected");
+  EXPECT_EQ(winner(report), of(report, "right").kernel);
+}
+
+TEST_F(TuningTest, TheCallersMemoryIsNeverTouched) {
+  const auto tuned = engine(kRogues);
+  const DeviceProblem on_device(problem_, tuned->device());
+  op::fill_poison(problem_.gemm.d);
+  const HostProblem before(8, 12, 16);
+  tuned->tune(on_device.gemm);
+  tuned->tune(problem_.gemm);
+  const auto bytes_of = [](const op::Tensor& tensor) {
+    const auto* begin = reinterpret_cast<const char*>(tensor.address);
+    return std::string(begin, begin + op::span_bytes(tensor));
+  };
+  EXPECT_EQ(bytes_of(problem_.gemm.a), bytes_of(before.gemm.a));
+  EXPECT_EQ(bytes_of(problem_.gemm.b), bytes_of(before.gemm.b));
+  EXPECT_EQ(bytes_of(problem_.gemm.d), std::string(8 * 12 * 4, '\xff'));
+  std::string now(8 * 16 * 4, '\0');
+  tuned->device()->copy_out(now.data(), on_device.gemm.a.address, now.size(), nullptr);
+  EXPECT_EQ(now, bytes_of(before.gemm.a));
+}
+
+TEST_F(TuningTest, AnotherEngineFindsTheWinnerOnDisk) {
+  timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
+  const std::vector<Fake> fakes{{"slow"}, {"fast"}};
+  const TuningReport report = engine(fakes)->tune(problem_.gemm, {.top = 2});
+  EXPECT_EQ(winner(report), of(report, "fast").kernel);
+  EXPECT_EQ(of(report, "fast").median_us, 10.0);
+  expect_fate(report, "slow", Fate::slower, "given up after 4 samples");
+
+  const auto other = engine(fakes);
+  const Explanation explanation = other->explain(problem_.gemm);
+  ASSERT_TRUE(explanation.tuned);
+  EXPECT_EQ(explanation.tuned->kernel, winner(report));
+  EXPECT_EQ(explanation.tuned->median_us, 10.0);
+  EXPECT_EQ(explanation.kernels.front().kernel->name(), winner(report));
+  EXPECT_EQ(explanation.kernels[1].kernel->metadata().family, "slow") << "the others keep their order";
+  EXPECT_EQ(other->prepare(DeviceProblem(problem_, other->device()).gemm).kernel().metadata().family, "fast");
+
+  Options off = options();
+  off.tuning = Tuning::off;
+  EXPECT_EQ(first(*engine(fakes, off), problem_.gemm), "slow");
+}
+
+TEST_F(TuningTest, ARecordCountsOnlyForWhatWasMeasured) {
+  timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
+  const std::vector<Fake> fakes{{"slow"}, {"fast"}};
+  engine(fakes)->tune(problem_.gemm, {.top = 2});
+  const auto other = engine(fakes);
+  EXPECT_EQ(first(*other, problem_.gemm), "fast");
+  EXPECT_EQ(first(*other, HostProblem(8, 12, 17).gemm), "slow") << "other extents";
+  EXPECT_EQ(first(*other, HostProblem(8, 12, 16, {.a = op::MatrixLayout::column_major}).gemm), "slow");
+  HostProblem with_source(8, 12, 16);
+  with_source.gemm.beta = 1.0;
+  EXPECT_EQ(first(*other, with_source.gemm), "slow") << "C is read";
+  HostProblem scaled(8, 12, 16);
+  scaled.gemm.alpha = -2.0;
+  EXPECT_EQ(first(*other, scaled.gemm), "fast") << "the values of scalars are launch arguments";
+  EXPECT_FALSE(other->explain(problem_.gemm, {}, Target{90, true}).tuned) << "another target";
+  EXPECT_EQ(first(*engine({{"slow"}, {"fast"}, {"new"}}), problem_.gemm), "slow") << "other kernels to choose from";
+  const auto not_fast = [](const registry::KernelMetadata& metadata) { return metadata.family != "fast"; };
+  EXPECT_EQ(other->find_kernels(problem_.gemm, not_fast).front().kernel->metadata().family, "slow");
+}
+
+TEST_F(TuningTest, ARecordOfAKernelThatIsNoMoreIsIgnored) {
+  const auto tuned = engine({{"right"}});
+  tuned->tune(problem_.gemm, {.top = 1});
+  cache::TuningRecord record = records().list()->front();
+  record.winner = "gone";
+  ASSERT_TRUE(records().remember(record));
+  const auto other = engine({{"right"}});
+  EXPECT_FALSE(other->explain(problem_.gemm).tuned);
+  EXPECT_EQ(first(*other, problem_.gemm), "right");
+}
+
+TEST_F(TuningTest, WhatIsReadyGivesWayToTheWinner) {
+  timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
+  const auto tuned = engine({{"slow"}, {"fast"}});
+  const DeviceProblem on_device(problem_, tuned->device());
+  EXPECT_EQ(tuned->prepare(on_device.gemm).kernel().metadata().family, "slow");
+  tuned->tune(on_device.gemm, {.top = 2});
+  EXPECT_EQ(tuned->prepare(on_device.gemm).kernel().metadata().family, "fast");
+}
+
+TEST_F(TuningTest, AFatalErrorEndsTheTuningAndTheNextSkipsTheKernel) {
+  const std::vector<Fake> fakes{{"right"}, {"bomb", kRightBody, 700}, {"later"}};
+  const TuningReport report = engine(fakes)->tune(problem_.gemm, {.top = 3});
+  expect_fate(report, "right", Fate::sound, "");
+  expect_fate(report, "bomb", Fate::broke_device, "fake driver error 700");
+  expect_fate(report, "later", Fate::not_reached, "");
+  EXPECT_EQ(report.stopped, of(report, "bomb").kernel + ": fake driver error 700");
+  EXPECT_FALSE(report.winner);
+  EXPECT_TRUE(records().list()->empty()) << "nothing half measured is remembered";
+  ASSERT_EQ(records().faults()->size(), 1U);
+  EXPECT_FALSE(records().faults()->front().is_trial);
+
+  const TuningReport next = engine(fakes)->tune(problem_.gemm, {.top = 3});
+  expect_fate(next, "bomb", Fate::skipped, "fake driver error 700");
+  EXPECT_TRUE(next.stopped.empty());
+  EXPECT_TRUE(next.winner);
+}
+
+TEST_F(TuningTest, AFatalErrorWhileTimingIsBlamedOnTheBatch) {
+  timer_->breaks = "bomb";
+  const TuningReport report = engine({{"right"}, {"bomb"}})->tune(problem_.gemm, {.top = 2});
+  expect_fate(report, "bomb", Fate::broke_device, "or one of 1 timed with it");
+  expect_fate(report, "right", Fate::broke_device, "or one of 1 timed with it");
+  EXPECT_NE(report.stopped.find(of(report, "bomb").kernel), std::string::npos);
+  EXPECT_TRUE(records().list()->empty());
+  EXPECT_EQ(records().faults()->size(), 2U);
+}
+
+TEST_F(TuningTest, AProcessThatDiesInAKernelLeavesWord) {
+  const auto tuned = engine({{"hangs"}, {"right"}});
+  const registry::KernelPtr kernel = tuned->find_kernels(problem_.gemm).front().kernel;
+  {
+    FaultJournal journal(tuned->choices().records(), tuned->choices().device(), "p", true);
+    journal.begin_trial(*kernel);
+  }
+  const TuningReport report = tuned->tune(problem_.gemm, {.top = 2});
+  expect_fate(report, "hangs", Fate::skipped, "did not come back");
+  EXPECT_EQ(winner(report), of(report, "right").kernel);
+}
+
+TEST_F(TuningTest, TrialsOfALivingProcessAreNotBelieved) {
+  const auto tuned = engine({{"right"}});
+  const registry::KernelPtr kernel = tuned->find_kernels(problem_.gemm).front().kernel;
+  FaultJournal journal(tuned->choices().records(), tuned->choices().device(), "p", true);
+  const auto lock = tuned->choices().records().lock(tuned->choices().device(), 0.0);
+  journal.begin_trial(*kernel);
+  const TuningReport report = tuned->tune(problem_.gemm, {.top = 1, .lock_timeout_s = 0.05});
+  EXPECT_EQ(winner(report), kernel->name());
+  ASSERT_EQ(report.warnings.size(), 1U);
+  EXPECT_NE(report.warnings[0].find("not alone"), std::string::npos);
+}
+
+TEST_F(TuningTest, AfterwardsNothingIsOnTrial) {
+  engine(kRogues)->tune(problem_.gemm, {.top = 9});
+  EXPECT_TRUE(records().faults()->empty());
+}
+
+TEST_F(TuningTest, TheEmulatorHasNoTime) {
+  Options timeless = options();
+  timeless.timer = nullptr;
+  const auto tuned = engine({{"right"}, {"liar", "p.d[threadIdx.x] = 1.0f;"}}, timeless);
+  try {
+    tuned->tune(problem_.gemm);
+    FAIL() << "the emulator was timed";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "emulator:sm_80 has no time to measure: tune on a GPU");
+  }
+  const TuningReport report = tuned->tune(problem_.gemm, {.top = 2, .checks_only = true});
+  expect_fate(report, "right", Fate::sound, "");
+  expect_fate(report, "liar", Fate::wrong, "");
+  EXPECT_FALSE(report.winner);
+  EXPECT_TRUE(records().list()->empty());
+}
+
+TEST_F(TuningTest, ThereMustBeSomethingToMultiply) {
+  const auto tuned = engine({{"right"}});
+  EXPECT_THROW(tuned->tune(HostProblem(0, 12, 16).gemm), InvalidArgument);
+  EXPECT_THROW(tuned->tune(HostProblem(8, 12, 0).gemm), InvalidArgument);
+  problem_.gemm.alpha = 0.0;
+  EXPECT_TRUE(tuned->tune(problem_.gemm, {.top = 1}).winner) << "measured with alpha 1";
+  problem_.gemm.b.shape[0] = 5;
+  EXPECT_THROW(tuned->tune(problem_.gemm), InvalidArgument);
+}
+
+TEST_F(TuningTest, OnFirstUseTunesOnceAndRunsTheWinner) {
+  timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
+  Options first_use = options();
+  first_use.tuning = Tuning::on_first_use;
+  const std::vector<Fake> fakes{{"slow"}, {"fast"}, {"liar", "p.d[threadIdx.x] = 1.0f;"}};
+  {
+    const auto tuned = engine(fakes, first_use);
+    std::vector<std::thread> threads;
+    std::vector<std::unique_ptr<HostProblem>> problems;
+    for (int i = 0; i < 4; ++i) problems.push_back(std::make_unique<HostProblem>(8, 12, 16));
+    for (const auto& problem : problems) threads.emplace_back([&] { tuned->run(problem->gemm); });
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& problem : problems) EXPECT_TRUE(problem->compare().is_exact());
+    EXPECT_EQ(first(*tuned, problem_.gemm), "fast");
+  }
+  const auto measured = *records().list();
+  ASSERT_EQ(measured.size(), 1U);
+  const auto other = engine(fakes, first_use);
+  timer_->breaks = "fast";  // would end another tuning
+  other->run(problem_.gemm);
+  EXPECT_EQ(*records().list(), measured);
+  EXPECT_EQ(other->cache().counters().compiles, 0) << "the winner is in the cache";
+}
+
+TEST_F(TuningTest, OnFirstUseACallGoesOnWithoutItsTuning) {
+  Options first_use = options();
+  first_use.tuning = Tuning::on_first_use;
+  first_use.timer = nullptr;
+  const auto tuned = engine({{"right"}}, first_use);
+  tuned->run(problem_.gemm);
+  EXPECT_TRUE(problem_.compare().is_exact());
+}
+
+TEST_F(TuningTest, RecordsThatCannotBeReadAreDoneWithout) {
+  engine({{"right"}})->tune(problem_.gemm, {.top = 1});
+  std::filesystem::resize_file(folder_.path() + "/tuning_records.db", 5000);
+  const auto tuned = engine({{"right"}});
+  EXPECT_FALSE(tuned->explain(problem_.gemm).tuned);
+  EXPECT_TRUE(tuned->tune(problem_.gemm, {.top = 1}).winner);
+  EXPECT_TRUE(engine({{"right"}})->explain(problem_.gemm).tuned);
+}
+
+TEST_F(TuningTest, WithoutADiskTheEngineItselfRemembers) {
+  Options memory_only = options();
+  memory_only.cache_on_disk = false;
+  timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
+  const auto tuned = engine({{"slow"}, {"fast"}}, memory_only);
+  const TuningReport report = tuned->tune(problem_.gemm, {.top = 2});
+  EXPECT_EQ(first(*tuned, problem_.gemm), "fast");
+  ASSERT_EQ(report.warnings.size(), 1U);
+  EXPECT_NE(report.warnings[0].find("no folder"), std::string::npos);
+}
+
+TEST_F(TuningTest, TwoProcessesTuneTogether) {
+  const auto fakes = std::vector<Fake>{{"right"}};
+  std::vector<pid_t> children;
+  for (int process = 0; process < 2; ++process) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto tuned = engine(fakes);
+      bool good = true;
+      for (int n = 1; n <= 3; ++n) good = good && tuned->tune(HostProblem(4, n, 8).gemm, {.top = 1}).warnings.empty();
+      ::_exit(good ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  EXPECT_EQ(records().list()->size(), 3U);
+  EXPECT_TRUE(records().faults()->empty());
+}
+
+// Every family of ours passes its own checks, for types, layouts and paddings that they treat differently.
+TEST_F(TuningTest, OurOwnKernelsAreSound) {
+  for (const auto& [type, d_type, padding] :
+       {std::tuple{DType::f16, DType::f32, 8}, {DType::s8, DType::s32, 0}, {DType::f64, DType::f64, 3}}) {
+    HostProblem problem(72, 40, 64,
+                        {.type = type, .d_type = d_type, .b = op::MatrixLayout::column_major, .padding = padding});
+    problem.gemm.beta = 1.0;
+    const TuningReport report = Engine(options()).tune(problem.gemm, {.top = 2, .checks_only = true});
+    for (const CandidateReport& candidate : report.candidates) {
+      EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::engine

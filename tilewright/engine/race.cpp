@@ -1,0 +1,82 @@
+#include "tilewright/engine/race.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "tilewright/base/error.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+constexpr std::array<int, 4> kStages{4, 8, 16, 32};  // rounds
+constexpr int kMostWarmups = 20;                     // rounds
+constexpr double kWarmupShare = 0.05;                // of the time: clock and power settle
+constexpr double kNear = 1.05;
+constexpr double kTie = 1.01;
+
+}  // namespace
+
+Race::Race(std::size_t contenders, double seconds)
+    : budget_us_(1e6 * seconds), lanes_(contenders), remaining_(contenders) {
+  TILEWRIGHT_CHECK(contenders > 0, "a race of nobody");
+  std::iota(remaining_.begin(), remaining_.end(), std::size_t{0});
+}
+
+std::size_t Race::run(const TimeCalls& time) {
+  double round_us = call(time, 1, false);
+  const int warmups = static_cast<int>(std::clamp(kWarmupShare * budget_us_ / round_us - 1.0, 0.0, 1.0 * kMostWarmups));
+  if (warmups > 0) round_us = call(time, warmups, false) / warmups;
+  for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
+    const double share_us = time_left_us() / static_cast<double>(kStages.size() - stage);
+    if (stage > 0 && share_us < round_us) break;
+    const int rounds = static_cast<int>(std::clamp(share_us / round_us, 1.0, 1.0 * kStages[stage]));
+    call(time, rounds, true);
+    if (remaining_.size() == 1) break;
+    give_up_the_slow();
+    round_us = 0.0;
+    for (const std::size_t contender : remaining_) round_us += median_us(contender);
+  }
+  const double best = best_us();
+  return *std::ranges::find_if(remaining_, [&](std::size_t contender) { return median_us(contender) <= kTie * best; });
+}
+
+// Returns the time of all calls.
+double Race::call(const TimeCalls& time, int rounds, bool keeps) {
+  std::vector<std::size_t> order;
+  std::vector<std::size_t> round = remaining_;
+  for (int i = 0; i < rounds; ++i) {
+    std::ranges::shuffle(round, random_);
+    order.insert(order.end(), round.begin(), round.end());
+  }
+  const std::vector<double> times_us = time(order);
+  TILEWRIGHT_CHECK(times_us.size() == order.size(), "{} times of {} calls", times_us.size(), order.size());
+  for (std::size_t i = 0; keeps && i < order.size(); ++i) lanes_[order[i]].push_back(times_us[i]);
+  const double sum_us = std::accumulate(times_us.begin(), times_us.end(), 0.0);
+  spent_us_ += sum_us;
+  return std::max(sum_us, 1e-3);  // a clock may say 0
+}
+
+double Race::median_us(std::size_t contender) const {
+  std::vector<double> sorted = lanes_[contender];
+  TILEWRIGHT_CHECK(!sorted.empty(), "contender {} has no samples", contender);
+  std::ranges::sort(sorted);
+  const std::size_t half = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+double Race::best_us() const {
+  double best = median_us(remaining_.front());
+  for (const std::size_t contender : remaining_) best = std::min(best, median_us(contender));
+  return best;
+}
+
+void Race::give_up_the_slow() {
+  std::vector<double> medians;
+  for (const std::size_t contender : remaining_) medians.push_back(median_us(contender));
+  std::ranges::sort(medians);
+  const double slowest_us = std::max(medians[(medians.size() - 1) / 2], kNear * medians.front());
+  std::erase_if(remaining_, [&](std::size_t contender) { return median_us(contender) > slowest_us; });
+}
+
+}  // namespace tilewright::engine

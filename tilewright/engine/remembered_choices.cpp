@@ -1,0 +1,95 @@
+#include "tilewright/engine/remembered_choices.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tilewright/base/hash.hpp"
+#include "tilewright/cache/key.hpp"
+#include "tilewright/runtime/cuda_device.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+constexpr int kDriverMajor = 1000;  // cuDriverGetVersion: 1000 * major + 10 * minor
+
+}  // namespace
+
+std::string device_identity(const runtime::Device& device) {
+  const runtime::DeviceProperties& properties = device.properties();
+  std::string identity = fmt::format("{}, {} SMs, {}", properties.name, properties.sm_count, properties.target.name());
+  if (const auto* gpu = dynamic_cast<const runtime::CudaDevice*>(&device)) {
+    int version = 0;
+    gpu->context()->driver().driver_get_version(&version);
+    identity += fmt::format(", driver {}", version / kDriverMajor);
+  }
+  return identity;
+}
+
+std::string problem_class(const op::Gemm& arguments) {
+  const op::GemmDescription description = op::describe(arguments);
+  return fmt::format("{}x{}x{} {} {} {} {} {} {} {}{} [{}]", arguments.m(), arguments.n(), arguments.k(),
+                     op::to_string(description.a), op::to_string(description.b), op::to_string(description.c),
+                     op::to_string(description.d), op::name(description.math), name(description.accumulator),
+                     op::reads_source(arguments) ? "reads_c " : "", op::signature(description.epilogue),
+                     fmt::join(description.epilogue.scalars(), ","));
+}
+
+std::string kernel_set(std::span<const registry::KernelPtr> kernels) {
+  std::vector<std::string_view> names;
+  names.reserve(kernels.size());
+  for (const registry::KernelPtr& kernel : kernels) names.push_back(kernel->name());
+  std::ranges::sort(names);
+  FieldHasher hasher;
+  for (const std::string_view each : names) hasher.field("kernel", each);
+  return hasher.finish().hex().substr(0, 16);
+}
+
+RememberedChoices::RememberedChoices(const std::string& root, std::string device)
+    : records_(root), device_(std::move(device)) {}
+
+Support RememberedChoices::reload() {
+  const auto records = records_.choices(device_, cache::library_identity());
+  if (!records) return records.refusal();
+  const std::scoped_lock lock(mutex_);
+  for (const cache::TuningRecord& record : *records) insert(record);
+  return {};
+}
+
+void RememberedChoices::insert(const cache::TuningRecord& record) {
+  Entry entry{record.key.kernels, {record.winner, record.median_us, record.measured_s}};
+  std::vector<Entry>& entries = by_problem_[record.key.problem];
+  const auto same = std::ranges::find(entries, record.key.kernels, &Entry::kernels);
+  if (same != entries.end()) {
+    *same = std::move(entry);
+  } else {
+    entries.push_back(std::move(entry));
+  }
+}
+
+std::optional<TunedChoice> RememberedChoices::find(const op::Gemm& arguments,
+                                                   std::span<const registry::KernelPtr> kernels) const {
+  const std::scoped_lock lock(mutex_);
+  if (by_problem_.empty()) return std::nullopt;
+  const auto entries = by_problem_.find(problem_class(arguments));
+  if (entries == by_problem_.end()) return std::nullopt;
+  const auto entry = std::ranges::find(entries->second, kernel_set(kernels), &Entry::kernels);
+  if (entry == entries->second.end()) return std::nullopt;
+  return entry->choice;
+}
+
+Support RememberedChoices::remember(const TuningReport& report, std::span<const registry::KernelPtr> kernels) {
+  const CandidateReport& winner = report.candidates[*report.winner];
+  cache::TuningRecord record;
+  record.key = {device_, cache::library_identity(), report.problem, kernel_set(kernels)};
+  record.winner = winner.kernel;
+  record.median_us = winner.median_us;
+  record.report = to_json(report);
+  record.measured_s = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  {
+    const std::scoped_lock lock(mutex_);
+    insert(record);
+  }
+  return records_.remember(record);
+}
+
+}  // namespace tilewright::engine

@@ -1,0 +1,70 @@
+// What earlier tunings chose, for one engine: read from disk when it is made, so that ranking never touches the disk.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tilewright/cache/tuning_records.hpp"
+#include "tilewright/engine/tuning.hpp"
+#include "tilewright/op/gemm.hpp"
+#include "tilewright/registry/kernel.hpp"
+#include "tilewright/runtime/device.hpp"
+
+namespace tilewright::engine {
+
+/// "NVIDIA H200, 132 SMs, sm_90a, driver 13": devices of equal identity share their records.
+std::string device_identity(const runtime::Device& device);
+
+/// "4096x4096x4096 f16:row:8 f16:column:8 ...": all that a choice depends on, in words: extents, types, layouts,
+/// alignments, math, epilogue, whether C is read. Not: addresses, leading dimensions, the values of scalars.
+std::string problem_class(const op::Gemm& arguments);
+
+/// A digest of the kernels' names, in any order.
+std::string kernel_set(std::span<const registry::KernelPtr> kernels);
+
+/// A kernel that was measured to be the best.
+struct TunedChoice {
+  std::string kernel;
+  double median_us = 0.0;
+  std::int64_t measured_s = 0;  // since 1970
+};
+
+/// Thread-safe.
+class RememberedChoices {
+ public:
+  /// `root`: of the cache; empty: choices are remembered in this engine only.
+  RememberedChoices(const std::string& root, std::string device);
+
+  const cache::TuningRecords& records() const { return records_; }
+  const std::string& device() const { return device_; }
+
+  /// The choice among exactly these kernels.
+  std::optional<TunedChoice> find(const op::Gemm& arguments, std::span<const registry::KernelPtr> kernels) const;
+
+  /// Reads again what is on disk. Refused where that cannot be read: then what was known stays.
+  Support reload();
+
+  /// Keeps the winner here and on disk. Refused where the disk refuses. @pre report.winner
+  Support remember(const TuningReport& report, std::span<const registry::KernelPtr> kernels);
+
+ private:
+  struct Entry {
+    std::string kernels;
+    TunedChoice choice;
+  };
+  void insert(const cache::TuningRecord& record);
+
+  cache::TuningRecords records_;
+  std::string device_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::unordered_map<std::string, std::vector<Entry>> by_problem_;
+};
+
+}  // namespace tilewright::engine

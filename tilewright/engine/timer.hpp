@@ -1,0 +1,26 @@
+// How long calls take on a device. Tests replace it: nothing else of tuning needs a GPU.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tilewright/base/support.hpp"
+#include "tilewright/runtime/device.hpp"
+
+namespace tilewright::engine {
+
+class PreparedGemm;
+
+class Timer {
+ public:
+  virtual ~Timer() = default;
+
+  /// Runs the calls back to back, in order, and waits for them. Each one's time on the device, in microseconds.
+  virtual std::vector<double> time(std::span<const PreparedGemm> calls) = 0;
+};
+
+/// By events on a GPU. Refused for the emulator, whose time means nothing.
+Result<std::shared_ptr<Timer>> make_timer(const std::shared_ptr<runtime::Device>& device);
+
+}  // namespace tilewright::engine

@@ -1,0 +1,199 @@
+#include "tilewright/engine/tuner.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "tilewright/base/text.hpp"
+#include "tilewright/runtime/driver.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+constexpr int kReferenceTries = 3;
+
+bool is_fatal(const Error& error) {
+  const auto* of_driver = dynamic_cast<const DriverError*>(&error);
+  return of_driver != nullptr && runtime::is_fatal(of_driver->code());
+}
+
+std::string first_line(const Error& error) {
+  const std::string what = error.what();
+  return printable(what.substr(0, what.find('\n')), 400);
+}
+
+// The simplest code there is: no instruction but multiply and add.
+bool is_simple(const registry::Kernel& kernel) {
+  return kernel.metadata().design.tile.math_instruction.op_class == plan::OpClass::simt;
+}
+
+}  // namespace
+
+Tuner::Tuner(Engine& engine, const op::Gemm& arguments, std::span<const RankedKernel> ranked, int top,
+             FaultJournal& journal)
+    : engine_(engine),
+      journal_(journal),
+      ranked_(ranked),
+      candidates_(ranked.first(std::min(ranked.size(), static_cast<std::size_t>(top)))),
+      operands_(engine.device(), arguments) {
+  for (const RankedKernel& candidate : candidates_) {
+    CandidateReport& report = report_.candidates.emplace_back();
+    report.kernel = candidate.kernel->name();
+    report.estimate_us = candidate.estimate_us;
+  }
+}
+
+void Tuner::check_candidates() {
+  compile_together();
+  find_reference();
+  check_all(InputCheck::at_the_end);
+  if (has_ended() || operands_.inputs_are_intact()) return;
+  // Somebody wrote to the inputs, and who came after was judged by them: all again, one by one.
+  operands_.restore_inputs();
+  for (CandidateReport& candidate : report_.candidates) {
+    if (candidate.fate != Fate::failed && candidate.fate != Fate::skipped) candidate.fate = Fate::not_reached;
+  }
+  check_all(InputCheck::after_each);
+}
+
+// On several threads, ahead of need. One that does not compile is reported when its turn comes.
+void Tuner::compile_together() const {
+  std::vector<registry::KernelPtr> kernels;
+  for (const RankedKernel& candidate : candidates_) kernels.push_back(candidate.kernel);
+  const auto simple = std::ranges::find_if(ranked_, [](const RankedKernel& each) { return is_simple(*each.kernel); });
+  if (simple != ranked_.end()) kernels.push_back(simple->kernel);
+  try {
+    engine_.compile(kernels);
+  } catch (const ToolchainNotFound&) {
+    throw;
+  } catch (const Error&) {
+    return;
+  }
+}
+
+// The best-ranked simple kernel whose sampled elements agree with the host's oracle.
+void Tuner::find_reference() {
+  int tries = 0;
+  for (const RankedKernel& ranked : ranked_) {
+    if (!is_simple(*ranked.kernel)) continue;
+    if (has_ended() || tries++ == kReferenceTries) return;
+    const Outcome outcome = judge(ranked.kernel, InputCheck::after_each);
+    set_outcome(ranked.kernel, outcome);
+    if (outcome.fate != Fate::sound) continue;
+    const std::span<const std::byte> image = operands_.output_image();
+    expected_.assign(image.begin(), image.end());
+    report_.reference = ranked.kernel->name();
+    return;
+  }
+}
+
+void Tuner::check_all(InputCheck input_check) {
+  for (std::size_t i = 0; i < candidates_.size() && !has_ended(); ++i) {
+    if (report_.candidates[i].fate != Fate::not_reached) continue;
+    set_outcome(candidates_[i].kernel, judge(candidates_[i].kernel, input_check));
+  }
+}
+
+Tuner::Outcome Tuner::judge(const registry::KernelPtr& kernel, InputCheck input_check) {
+  if (const auto fault = journal_.earlier_fault(*kernel)) return {Fate::skipped, *fault};
+  if (Outcome outcome = run_alone(kernel); outcome.fate != Fate::sound) return outcome;
+  if (std::string stray = operands_.find_stray_write(); !stray.empty()) return {Fate::strayed, std::move(stray)};
+  if (input_check == InputCheck::after_each && !operands_.inputs_are_intact()) {
+    operands_.restore_inputs();
+    return {Fate::strayed, "it wrote to its inputs"};
+  }
+  if (std::string wrong = operands_.find_wrong_element(expected_); !wrong.empty()) {
+    return {Fate::wrong, std::move(wrong)};
+  }
+  return {};
+}
+
+Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
+  journal_.begin_trial(*kernel);
+  try {
+    operands_.spoil_output();
+    const PreparedGemm prepared = engine_.prepare(operands_.on_device(), kernel);
+    prepared.run();
+    operands_.fetch_output();
+  } catch (const ToolchainNotFound&) {
+    journal_.end_trial(*kernel);
+    throw;
+  } catch (const Error& error) {
+    const std::string reason = first_line(error);
+    if (is_fatal(error)) {
+      journal_.note(*kernel, reason);
+      report_.stopped = fmt::format("{}: {}", kernel->name(), reason);
+      return {Fate::broke_device, reason};
+    }
+    journal_.end_trial(*kernel);
+    return {Fate::failed, reason};
+  }
+  journal_.end_trial(*kernel);
+  return {};
+}
+
+void Tuner::set_outcome(const registry::KernelPtr& kernel, const Outcome& outcome) {
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (candidates_[i].kernel != kernel) continue;
+    report_.candidates[i].fate = outcome.fate;
+    report_.candidates[i].reason = outcome.reason;
+  }
+}
+
+void Tuner::time_candidates(Timer& timer, double seconds) {
+  std::vector<std::size_t> contenders;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (report_.candidates[i].fate == Fate::sound) contenders.push_back(i);
+  }
+  if (has_ended() || contenders.empty()) return;
+
+  TimingSets sets(engine_.device(), operands_);
+  std::set<std::size_t> on_track;  // of the batch under way
+  const auto time = [&](std::span<const std::size_t> order) {
+    std::vector<PreparedGemm> calls;
+    on_track.clear();
+    for (const std::size_t contender : order) {
+      calls.push_back(engine_.prepare(sets.next(), candidates_[contenders[contender]].kernel));
+      on_track.insert(contenders[contender]);
+    }
+    return timer.time(calls);
+  };
+  Race race(contenders.size(), seconds);
+  try {
+    const std::size_t first = race.run(time);
+    take_times(race, contenders);
+    report_.winner = contenders[first];
+    report_.candidates[contenders[first]].fate = Fate::winner;
+  } catch (const Error& error) {
+    if (!is_fatal(error)) throw;
+    take_times(race, contenders);
+    blame(std::vector<std::size_t>(on_track.begin(), on_track.end()), first_line(error));
+  }
+}
+
+void Tuner::take_times(const Race& race, std::span<const std::size_t> contenders) {
+  int most = 0;
+  for (std::size_t i = 0; i < contenders.size(); ++i) most = std::max(most, race.samples(i));
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    if (race.samples(i) == 0) continue;
+    CandidateReport& report = report_.candidates[contenders[i]];
+    report.fate = Fate::slower;
+    report.samples = race.samples(i);
+    report.median_us = race.median_us(i);
+    if (report.samples < most) report.reason = fmt::format("given up after {} samples", report.samples);
+  }
+}
+
+// A batch runs as a whole: which of its kernels it was, the device does not say.
+void Tuner::blame(std::span<const std::size_t> suspects, const std::string& what) {
+  const std::string reason =
+      suspects.size() == 1 ? what : fmt::format("{} (or one of {} timed with it)", what, suspects.size() - 1);
+  for (const std::size_t suspect : suspects) {
+    report_.candidates[suspect].fate = Fate::broke_device;
+    report_.candidates[suspect].reason = reason;
+    journal_.note(*candidates_[suspect].kernel, reason);
+    report_.stopped += (report_.stopped.empty() ? "" : " or ") + report_.candidates[suspect].kernel;
+  }
+  report_.stopped += ": " + what;
+}
+
+}  // namespace tilewright::engine

@@ -1,0 +1,60 @@
+// One tuning: compile the candidates, run each on memory of our own, discard what is not right, time the rest.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tilewright/engine/engine.hpp"
+#include "tilewright/engine/fault_journal.hpp"
+#include "tilewright/engine/race.hpp"
+#include "tilewright/engine/timer.hpp"
+#include "tilewright/engine/tuning_operands.hpp"
+
+namespace tilewright::engine {
+
+class Tuner {
+ public:
+  /// `ranked`: all kernels of the problem, best first, of which the first `top` are the candidates. What is passed must
+  /// outlive it. @pre arguments are valid, reads_product(arguments), no extent is 0 @throws OutOfMemory
+  Tuner(Engine& engine, const op::Gemm& arguments, std::span<const RankedKernel> ranked, int top,
+        FaultJournal& journal);
+
+  /// Runs every candidate once. One that fails or is wrong is discarded with its reason; a fatal error of the device
+  /// ends the tuning and is in the report. @throws ToolchainNotFound
+  void check_candidates();
+
+  /// Times those that are sound and names the winner. Nothing where none is, or where the tuning has ended.
+  /// @throws OutOfMemory, and what a call throws that went well when it was checked, unless it is fatal
+  void time_candidates(Timer& timer, double seconds);
+
+  const TuningReport& report() const { return report_; }
+
+ private:
+  struct Outcome {
+    Fate fate = Fate::sound;
+    std::string reason;
+  };
+  enum class InputCheck { at_the_end, after_each };
+
+  void compile_together() const;
+  void find_reference();
+  void check_all(InputCheck input_check);
+  Outcome judge(const registry::KernelPtr& kernel, InputCheck input_check);
+  Outcome run_alone(const registry::KernelPtr& kernel);
+  void set_outcome(const registry::KernelPtr& kernel, const Outcome& outcome);
+  void take_times(const Race& race, std::span<const std::size_t> contenders);
+  void blame(std::span<const std::size_t> suspects, const std::string& what);
+  bool has_ended() const { return !report_.stopped.empty(); }
+
+  Engine& engine_;
+  FaultJournal& journal_;
+  std::span<const RankedKernel> ranked_;
+  std::span<const RankedKernel> candidates_;  // index by index with report_.candidates
+  TuningReport report_;
+  TuningOperands operands_;
+  std::vector<std::byte> expected_;  // the output of a kernel found right; empty: there is none
+};
+
+}  // namespace tilewright::engine
