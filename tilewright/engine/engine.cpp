@@ -23,6 +23,8 @@
 namespace tilewright::engine {
 namespace {
 
+constexpr double kMostSeconds = 3600.0;
+
 int compile_threads(const Options& options) {
   if (options.compile_threads > 0) return options.compile_threads;
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
@@ -54,6 +56,14 @@ op::Gemm measurable(const op::Gemm& arguments) {
                                       measured.n(), measured.k(), measured.k() == 0 ? "" : " that counts as 0"));
   }
   return measured;
+}
+
+void check(const TuneOptions& options) {
+  if (options.top < 1) throw InvalidArgument(fmt::format("tuning takes at least 1 candidate, got {}", options.top));
+  if (!(options.seconds > 0.0 && options.seconds <= kMostSeconds)) {
+    throw InvalidArgument(
+        fmt::format("tuning takes more than 0 and at most {} seconds, got {}", kMostSeconds, options.seconds));
+  }
 }
 
 }  // namespace
@@ -195,6 +205,7 @@ TuningReport Engine::tune(const op::Gemm& arguments, const TuneOptions& options)
 }
 
 TuningReport Engine::tune_alone(const op::Gemm& arguments, const TuneOptions& options, const Support& is_alone) {
+  check(options);
   op::validate(arguments).or_throw();
   const op::Gemm measured = measurable(arguments);
   std::shared_ptr<Timer> timer = state_->options.timer;

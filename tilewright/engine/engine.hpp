@@ -85,8 +85,8 @@ class Engine {
   /// Measures the best-ranked kernels on memory of its own and remembers the winner, on disk for later engines: from
   /// now on it comes first. Of the arguments' addresses only the alignment counts; they may be host memory, or none at
   /// all. Waits for the null stream; must not be called while a stream is captured.
-  /// @throws InvalidArgument for a problem that is invalid or has nothing to multiply, Error where there is no timer,
-  /// OutOfMemory where copies of the operands do not fit, ToolchainNotFound.
+  /// @throws InvalidArgument for options out of range and a problem that is invalid or has nothing to multiply, Error
+  /// where there is no timer, OutOfMemory where copies of the operands do not fit, ToolchainNotFound.
   TuningReport tune(const op::Gemm& arguments, const TuneOptions& options = {});
   RememberedChoices& choices();
 

@@ -1,6 +1,5 @@
 // tilewright cache: the kernels on disk: listed, checked, emptied, and carried from machine to machine.
 #include <CLI/CLI.hpp>
-#include <ctime>
 #include <memory>
 #include <string>
 
@@ -9,19 +8,11 @@
 #include "tilewright/cache/store.hpp"
 #include "tilewright/engine/options.hpp"
 #include "tools/cli/commands.hpp"
+#include "tools/cli/local_time.hpp"
 #include "tools/cli/output_file.hpp"
 
 namespace tilewright::cli {
 namespace {
-
-std::string local_time(std::int64_t seconds) {
-  const std::time_t time = seconds;
-  std::tm parts{};
-  localtime_r(&time, &parts);
-  char text[32] = {};
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts);
-  return text;
-}
 
 struct CacheOptions {
   ExitCode (*act)(cache::Store&, const std::string& path) = nullptr;

@@ -21,6 +21,8 @@ struct Command {
 Command add_gemm_command(CLI::App& parent);
 /// Ranks the kernels that could.
 Command add_find_command(CLI::App& parent);
+/// Measures those that rank best, and remembers the fastest.
+Command add_tune_command(CLI::App& parent);
 /// Prints a kernel's source, PTX, cubin or statistics.
 Command add_emit_command(CLI::App& parent);
 /// Lists, checks, empties and moves the kernel cache.

@@ -20,10 +20,13 @@ struct FindOptions {
 
 void print_text(const engine::Explanation& found, const op::Gemm& gemm, const Target& target, bool explain) {
   fmt::print("problem   {}\ntarget    {}\n", to_string(gemm), target.name());
-  fmt::print("{} kernels, best first by predicted time\n", found.kernels.size());
+  fmt::print("{} kernels, best first by predicted time{}\n", found.kernels.size(),
+             found.tuned ? ", after the one measured to be the best" : "");
   for (std::size_t rank = 0; rank < found.kernels.size(); ++rank) {
     const auto& [kernel, estimate_us] = found.kernels[rank];
-    fmt::print("{:>3} {:>10.1f} us  {}\n", rank + 1, estimate_us, kernel->name());
+    const bool is_tuned = rank == 0 && found.tuned;
+    fmt::print("{:>3} {:>10.1f} us  {}{}\n", rank + 1, estimate_us, kernel->name(),
+               is_tuned ? fmt::format("  (tuned: {:.1f} us)", found.tuned->median_us) : "");
     fmt::print("                   {}\n", plan::to_string(kernel->metadata().design));
   }
   if (!explain) return;
@@ -35,6 +38,7 @@ void print_json(const engine::Explanation& found, const op::Gemm& gemm, const Ta
   nlohmann::ordered_json json;
   json["problem"] = to_string(gemm);
   json["target"] = target.name();
+  if (found.tuned) json["tuned"] = {{"name", found.tuned->kernel}, {"median_us", found.tuned->median_us}};
   json["kernels"] = nlohmann::ordered_json::array();
   json["refused"] = nlohmann::ordered_json::array();
   for (const auto& [kernel, estimate_us] : found.kernels) {

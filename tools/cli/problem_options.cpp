@@ -42,8 +42,12 @@ void add_problem_options(CLI::App& command, ProblemOptions& options) {
                      "linear_combination, clamp, relu, leaky_relu, tanh, sigmoid, silu, hardswish, gelu");
 }
 
-void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_target) {
+void add_device_option(CLI::App& command, KernelOptions& options) {
   command.add_option("--device", options.device, "auto, cuda:N, emulator:sm_80 or emulator:sm_90a");
+}
+
+void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_target) {
+  add_device_option(command, options);
   if (with_target) command.add_option("--target", options.target, "sm_80 .. sm_90a; default: the device's");
   command.add_option("--kernel", options.kernel,
                      "a kernel's name; a part of it takes the best-ranked kernel that has it");

@@ -1,4 +1,4 @@
-// The options that describe a problem and how to solve it: the same for gemm, find and emit.
+// The options that describe a problem and how to solve it: the same for gemm, find, tune and emit.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,9 @@ struct KernelOptions {
 
 void add_problem_options(CLI::App& command, ProblemOptions& options);
 
-/// `with_target`: for commands that need not run what they compile.
+void add_device_option(CLI::App& command, KernelOptions& options);
+
+/// The device among them. `with_target`: for commands that need not run what they compile.
 void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_target);
 
 }  // namespace tilewright::cli

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <thread>
@@ -379,6 +379,9 @@ TEST_F(TuningTest, ThereMustBeSomethingToMultiply) {
   EXPECT_THROW(tuned->tune(HostProblem(8, 12, 0).gemm), InvalidArgument);
   problem_.gemm.alpha = 0.0;
   EXPECT_TRUE(tuned->tune(problem_.gemm, {.top = 1}).winner) << "measured with alpha 1";
+  EXPECT_THROW(tuned->tune(problem_.gemm, {.top = 0}), InvalidArgument);
+  EXPECT_THROW(tuned->tune(problem_.gemm, {.seconds = 0.0}), InvalidArgument);
+  EXPECT_THROW(tuned->tune(problem_.gemm, {.seconds = std::nan("")}), InvalidArgument);
   problem_.gemm.b.shape[0] = 5;
   EXPECT_THROW(tuned->tune(problem_.gemm), InvalidArgument);
 }

@@ -1,0 +1,111 @@
+// What tune leaves behind, as the commands show it: the winner is listed, marked by find, and forgotten. A timer of the
+// test's own stands in for a GPU.
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "tilewright/compile/file.hpp"
+#include "tilewright/engine/engine.hpp"
+#include "tilewright/engine/timer.hpp"
+#include "tools/cli/commands.hpp"
+#include "tools/cli/kernel_choice.hpp"
+#include "tools/cli/problem.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+/// One kernel takes 3.25 us, every other 9.
+class ByName final : public engine::Timer {
+ public:
+  explicit ByName(std::string fastest) : fastest_(std::move(fastest)) {}
+  std::vector<double> time(std::span<const engine::PreparedGemm> calls) override {
+    std::vector<double> times;
+    for (const engine::PreparedGemm& call : calls) times.push_back(call.kernel().name() == fastest_ ? 3.25 : 9.0);
+    return times;
+  }
+
+ private:
+  std::string fastest_;
+};
+
+class TuneCommandTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    kernel_.device = "emulator:sm_80";
+    ::setenv("TILEWRIGHT_CACHE_DIR", folder_.path().c_str(), 1);
+    try {
+      engine::Engine(engine_options(kernel_)).compiler();
+    } catch (const ToolchainNotFound& error) {
+      GTEST_SKIP() << error.what();
+    }
+    problem_.m = 40;
+    problem_.n = 24;
+    problem_.k = 16;
+  }
+  void TearDown() override { ::unsetenv("TILEWRIGHT_CACHE_DIR"); }
+
+  /// Tunes the problem so that its second-ranked kernel wins; its name.
+  std::string let_the_second_win() const {
+    const Problem problem(problem_);
+    engine::Options options = engine_options(kernel_);
+    const std::string second = engine::Engine(options).find_kernels(problem.gemm())[1].kernel->name();
+    options.timer = std::make_shared<ByName>(second);
+    const engine::TuningReport report = engine::Engine(options).tune(problem.gemm(), {.top = 2});
+    EXPECT_EQ(report.winner, 1U);
+    return second;
+  }
+
+  /// What a command prints on stdout; it must end well.
+  static std::string output_of(Command (*add)(CLI::App&), const std::string& line) {
+    CLI::App app;
+    const Command command = add(app);
+    app.parse(line, false);
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(command.run(), ExitCode::ok);
+    return testing::internal::GetCapturedStdout();
+  }
+  static nlohmann::json json_of(Command (*add)(CLI::App&), const std::string& line) {
+    return nlohmann::json::parse(output_of(add, line + " --json"));
+  }
+
+  static constexpr const char* kProblem = " --m 40 --n 24 --k 16 --device emulator:sm_80";
+
+  compile::ScopedFolder folder_{testing::TempDir()};
+  ProblemOptions problem_;
+  KernelOptions kernel_;
+};
+
+TEST_F(TuneCommandTest, FindMarksTheWinner) {
+  const std::string find = std::string("find") + kProblem;
+  const nlohmann::json before = json_of(add_find_command, find);
+  EXPECT_FALSE(before.contains("tuned"));
+  const std::string winner = let_the_second_win();
+  const nlohmann::json after = json_of(add_find_command, find);
+  EXPECT_EQ(after["tuned"]["name"], winner);
+  EXPECT_EQ(after["tuned"]["median_us"], 3.25);
+  EXPECT_EQ(after["kernels"][0]["name"], winner);
+  EXPECT_EQ(after["kernels"][1]["name"], before["kernels"][0]["name"]);
+  const std::string text = output_of(add_find_command, find);
+  EXPECT_NE(text.find(winner + "  (tuned: 3.2 us)\n"), std::string::npos) << text;
+}
+
+TEST_F(TuneCommandTest, WhatIsListedIsForgotten) {
+  const std::string winner = let_the_second_win();
+  const nlohmann::json listed = json_of(add_tune_command, "tune --list");
+  ASSERT_EQ(listed["choices"].size(), 1U);
+  EXPECT_EQ(listed["choices"][0]["winner"], winner);
+  EXPECT_EQ(listed["choices"][0]["report"]["candidates"].size(), 2U);
+  EXPECT_EQ(listed["choices"][0]["report"]["candidates"][0]["fate"], "slower");
+  EXPECT_NE(output_of(add_tune_command, "tune --list").find(winner), std::string::npos);
+
+  EXPECT_EQ(json_of(add_tune_command, "tune --forget --m 41 --n 24 --k 16 --device emulator:sm_80")["forgotten"], 0);
+  EXPECT_EQ(json_of(add_tune_command, std::string("tune --forget") + kProblem)["forgotten"], 1);
+  EXPECT_FALSE(json_of(add_find_command, std::string("find") + kProblem).contains("tuned"));
+  let_the_second_win();
+  EXPECT_EQ(json_of(add_tune_command, "tune --forget")["forgotten"], 1);
+}
+
+}  // namespace
+}  // namespace tilewright::cli

@@ -1,0 +1,68 @@
+"""tilewright tune on the emulator, which checks and does not time; its list, and what a damaged one does."""
+
+import json
+
+import pytest
+from conftest import Tilewright
+
+SMALL = ("--m", 40, "--n", 24, "--k", 16, "--device", "emulator:sm_80")
+
+
+@pytest.fixture
+def here(tmp_path):
+    return Tilewright({"TILEWRIGHT_CACHE_DIR": str(tmp_path / "cache")})
+
+
+def test_check_runs_every_candidate(here):
+    finished = here("tune", *SMALL, "--check", "--top", 2, "--json")
+    assert finished.returncode == 0, finished.stderr
+    report = json.loads(finished.stdout)
+    assert [candidate["fate"] for candidate in report["candidates"]] == ["sound", "sound"]
+    assert report["winner"] is None and report["warnings"] == []
+    assert report["device"].startswith("emulator:sm_80, ")
+    assert report["problem"].startswith("40x24x16 f32:row:4 ")
+    found = json.loads(here("find", *SMALL, "--json").stdout)
+    assert [kernel["name"] for kernel in found["kernels"][:2]] == [each["kernel"] for each in report["candidates"]]
+    text = here("tune", *SMALL, "--check", "--top", 2).stdout
+    assert text.count(" sound ") == 2
+
+
+def test_an_emulator_is_not_timed(here):
+    finished = here("tune", *SMALL)
+    assert finished.returncode == 3
+    assert finished.stderr == "tilewright: emulator:sm_80 has no time to measure: tune on a GPU\n"
+    assert finished.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        (*SMALL, "--top", 0),
+        (*SMALL, "--seconds", -1),
+        (*SMALL, "--seconds", "nan"),
+        ("--list", "--forget"),
+        ("--m", 0, "--n", 24, "--k", 16, "--check", "--device", "emulator:sm_80"),
+        ("--m", 40, "--n", 24, "--k", 0, "--check", "--device", "emulator:sm_80"),
+    ],
+)
+def test_bad_input(here, arguments):
+    finished = here("tune", *arguments)
+    assert finished.returncode == 2, finished.stderr
+    assert len(finished.stderr.splitlines()) == 1
+    assert finished.stdout == ""
+
+
+def test_nothing_to_list_or_forget(here):
+    assert here("tune", "--list").stdout.startswith("0 choices, 0 faults, in ")
+    assert json.loads(here("tune", "--forget", "--json").stdout) == {"forgotten": 0}
+
+
+def test_a_damaged_list_is_said_once_and_begun_anew(here, tmp_path):
+    (tmp_path / "cache").mkdir(mode=0o700)
+    (tmp_path / "cache" / "tuning_records.db").write_bytes(b"x" * 5000)
+    finished = here("tune", "--list")
+    assert finished.returncode == 3
+    assert "damaged and set aside" in finished.stderr
+    assert here("tune", "--list").returncode == 0
+    assert here("find", *SMALL).returncode == 0

@@ -1,0 +1,48 @@
+// The timer of GPUs, on a driver that says 1.5 ms between any two events.
+#include "tilewright/engine/timer.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/engine/host_problem.hpp"
+#include "tilewright/runtime/cuda_device.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+/// Calls of which nothing is launched.
+std::vector<PreparedGemm> empty_calls(std::size_t count) {
+  Engine engine(emulator_options());
+  const HostProblem nothing(0, 8, 8);
+  return std::vector<PreparedGemm>(count, engine.prepare(nothing.gemm));
+}
+
+TEST(GpuTimer, GivesOneTimeACall) {
+  const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
+  const auto timer = make_timer(device);
+  ASSERT_TRUE(timer);
+  EXPECT_EQ((*timer)->time(empty_calls(3)), std::vector<double>(3, 1500.0));
+  EXPECT_EQ((*timer)->time(empty_calls(12)), std::vector<double>(12, 1500.0)) << "its events serve again";
+  EXPECT_EQ(device->allocated_bytes(), 0U);
+}
+
+TEST(GpuTimer, AFullDeviceIsTimedToo) {
+  const runtime::MemoryPoolOptions small{.initial_bytes = 0, .maximum_bytes = 1 << 20};
+  const auto device = runtime::open_cuda_device(0, small, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
+  EXPECT_EQ((*make_timer(device))->time(empty_calls(2)).size(), 2U);
+}
+
+TEST(GpuTimer, AnEmulatorHasNone) {
+  const auto timer = make_timer(Engine(emulator_options()).device());
+  ASSERT_FALSE(timer);
+  EXPECT_EQ(timer.reason(), "emulator:sm_80 has no time to measure: tune on a GPU");
+}
+
+TEST(DeviceIdentity, TellsModelSizeArchitectureAndDriver) {
+  const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
+  const runtime::DeviceProperties& properties = device->properties();
+  EXPECT_EQ(device_identity(*device),
+            fmt::format("{}, {} SMs, {}, driver 13", properties.name, properties.sm_count, properties.target.name()));
+}
+
+}  // namespace
+}  // namespace tilewright::engine

@@ -1,0 +1,179 @@
+// tilewright tune: measures the best-ranked kernels of a problem and remembers the fastest that is right.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tilewright/base/text.hpp"
+#include "tilewright/cache/store.hpp"
+#include "tilewright/engine/engine.hpp"
+#include "tools/cli/commands.hpp"
+#include "tools/cli/kernel_choice.hpp"
+#include "tools/cli/local_time.hpp"
+#include "tools/cli/problem.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+struct TuneCommandOptions {
+  ProblemOptions problem;
+  KernelOptions kernel;  // of which only the device
+  engine::TuneOptions tune;
+  bool list = false;
+  bool forget = false;
+  bool json = false;
+
+  bool has_problem() const {
+    return problem.m != -1 || problem.n != -1 || problem.k != -1 || !problem.a.file.empty() || !problem.b.file.empty();
+  }
+};
+
+void print_candidate(const engine::CandidateReport& candidate, const engine::CandidateReport& first) {
+  const std::string median = candidate.samples == 0 ? "-" : fmt::format("{:.2f}", candidate.median_us);
+  const std::string ratio = candidate.samples == 0 || first.samples == 0
+                                ? "-"
+                                : fmt::format("{:.2f}x", first.median_us / candidate.median_us);
+  fmt::print("{:>10} {:>8}  {:<12} {}{}{}\n", median, ratio, engine::name(candidate.fate), candidate.kernel,
+             candidate.reason.empty() ? "" : ": ", candidate.reason);
+}
+
+void print_text(const engine::TuningReport& report, const op::Gemm& gemm) {
+  fmt::print("problem   {}\n", to_string(gemm));
+  fmt::print("device    {}\n", report.device);
+  fmt::print("reference {}\n", report.reference.empty() ? "the host's, on a sample" : report.reference);
+  fmt::print("{:>10} {:>8}  {:<12} {}\n", "median us", "vs first", "fate", "kernel, in the ranking's order");
+  for (const engine::CandidateReport& candidate : report.candidates) {
+    print_candidate(candidate, report.candidates.front());
+  }
+  for (const std::string& warning : report.warnings) fmt::print("warning   {}\n", printable(warning, 400));
+  if (report.winner) fmt::print("winner    {}\n", report.candidates[*report.winner].kernel);
+}
+
+// 1: a kernel of the list gives wrong results or writes astray; 3: a device is broken, or no kernel ran.
+ExitCode verdict(const engine::TuningReport& report, bool checks_only) {
+  const auto say = [](ExitCode code, const std::string& message) {
+    fmt::print(stderr, "tilewright: {}\n", message);
+    return code;
+  };
+  if (!report.stopped.empty()) return say(ExitCode::environment, "the device is broken by " + report.stopped);
+  bool is_any_sound = false;
+  for (const engine::CandidateReport& candidate : report.candidates) {
+    if (candidate.fate == engine::Fate::wrong || candidate.fate == engine::Fate::strayed) {
+      return say(ExitCode::wrong_result, fmt::format("wrong result: {}: {}", candidate.kernel, candidate.reason));
+    }
+    is_any_sound |= candidate.fate == engine::Fate::sound;
+  }
+  if (report.winner || (checks_only && is_any_sound)) return ExitCode::ok;
+  return say(ExitCode::environment, "no candidate ran");
+}
+
+ExitCode tune(const TuneCommandOptions& options) {
+  const Problem problem(options.problem);
+  engine::Engine engine(engine_options(options.kernel));
+  const engine::TuningReport report = engine.tune(problem.gemm(), options.tune);
+  options.json ? fmt::print("{}\n", nlohmann::ordered_json::parse(engine::to_json(report)).dump(2))
+               : print_text(report, problem.gemm());
+  return verdict(report, options.tune.checks_only);
+}
+
+// The records that an engine would use, which needs no device.
+cache::TuningRecords open_records() {
+  const engine::Options options = engine::Options::from_environment();
+  return cache::TuningRecords(cache::Store({options.cache_dir, options.cache_on_disk, options.cache_max_bytes}).root());
+}
+
+template <class T>
+T value_of(Result<T> result) {
+  if (!result) throw Error(result.reason());
+  return *std::move(result);
+}
+
+nlohmann::ordered_json parse_report(const std::string& text) {
+  nlohmann::ordered_json report = nlohmann::ordered_json::parse(text, nullptr, false);
+  return report.is_discarded() ? nlohmann::ordered_json() : report;
+}
+
+void print_records_json(const std::vector<cache::TuningRecord>& records,
+                        const std::vector<cache::KernelFault>& faults) {
+  nlohmann::ordered_json json{{"choices", nlohmann::ordered_json::array()},
+                              {"faults", nlohmann::ordered_json::array()}};
+  for (const cache::TuningRecord& record : records) {
+    json["choices"].push_back({{"device", record.key.device},
+                               {"library", record.key.library},
+                               {"problem", record.key.problem},
+                               {"kernels", record.key.kernels},
+                               {"winner", record.winner},
+                               {"median_us", record.median_us},
+                               {"measured", record.measured_s},
+                               {"report", parse_report(record.report)}});
+  }
+  for (const cache::KernelFault& fault : faults) {
+    json["faults"].push_back({{"device", fault.device},
+                              {"library", fault.library},
+                              {"problem", fault.problem},
+                              {"kernel", fault.kernel},
+                              {"reason", fault.reason},
+                              {"noted", fault.noted_s}});
+  }
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+ExitCode list(const TuneCommandOptions& options) {
+  const cache::TuningRecords records = open_records();
+  const std::vector<cache::TuningRecord> choices = value_of(records.list());
+  const std::vector<cache::KernelFault> faults = value_of(records.faults());
+  if (options.json) {
+    print_records_json(choices, faults);
+    return ExitCode::ok;
+  }
+  for (const cache::TuningRecord& record : choices) {
+    fmt::print("{}  {:>10.2f} us  {}\n", local_time(record.measured_s), record.median_us,
+               printable(record.winner, 400));
+    fmt::print("{:>18}{}\n{:>18}{}\n", "", printable(record.key.problem, 400), "", printable(record.key.device, 400));
+  }
+  for (const cache::KernelFault& fault : faults) {
+    fmt::print("{}  FAULT  {}: {}\n", local_time(fault.noted_s), printable(fault.kernel, 400),
+               printable(fault.reason, 400));
+  }
+  fmt::print("{} choices, {} faults, in {}\n", choices.size(), faults.size(),
+             records.root().empty() ? "memory only" : records.root());
+  return ExitCode::ok;
+}
+
+ExitCode forget(const TuneCommandOptions& options) {
+  std::int64_t count = 0;
+  if (options.has_problem()) {
+    const Problem problem(options.problem);
+    const engine::Engine engine(engine_options(options.kernel));
+    count = value_of(
+        open_records().forget(engine::device_identity(*engine.device()), engine::problem_class(problem.gemm())));
+  } else {
+    count = value_of(open_records().forget("", ""));
+  }
+  options.json ? fmt::print("{}\n", nlohmann::ordered_json{{"forgotten", count}}.dump(2))
+               : fmt::print("{} records forgotten\n", count);
+  return ExitCode::ok;
+}
+
+ExitCode run(const TuneCommandOptions& options) {
+  if (options.list && options.forget) throw InvalidArgument("give either --list or --forget, not both");
+  if (options.list) return list(options);
+  return options.forget ? forget(options) : tune(options);
+}
+
+}  // namespace
+
+Command add_tune_command(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("tune", "measure the best-ranked kernels and remember the fastest");
+  const auto options = std::make_shared<TuneCommandOptions>();
+  add_problem_options(*app, options->problem);
+  add_device_option(*app, options->kernel);
+  app->add_option("--top", options->tune.top, "how many kernels, the best-ranked first");
+  app->add_option("--seconds", options->tune.seconds, "of the device's time for timing; compiling is not in it");
+  app->add_flag("--check", options->tune.checks_only, "run and check them only: what an emulator can do");
+  app->add_flag("--list", options->list, "list what was chosen, and the kernels that broke a device");
+  app->add_flag("--forget", options->forget, "forget that: of the problem given, or all");
+  app->add_flag("--json", options->json, "print the outcome as JSON");
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace tilewright::cli
