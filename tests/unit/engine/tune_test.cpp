@@ -23,6 +23,7 @@ namespace {
 class FakeTimer final : public Timer {
  public:
   std::vector<double> time(std::span<const PreparedGemm> calls) override {
+    ++batches;
     std::vector<double> times;
     for (const PreparedGemm& call : calls) {
       const std::string& family = call.kernel().metadata().family;
@@ -35,6 +36,7 @@ class FakeTimer final : public Timer {
 
   std::map<std::string, double> of_family;
   std::string breaks;
+  int batches = 0;
 };
 
 // D = alpha * A * B of a packed f32 problem, one thread an element.
@@ -391,6 +393,10 @@ TEST_F(TuningTest, OnFirstUseTunesOnceAndRunsTheWinner) {
   Options first_use = options();
   first_use.tuning = Tuning::on_first_use;
   const std::vector<Fake> fakes{{"slow"}, {"fast"}, {"liar", "p.d[threadIdx.x] = 1.0f;"}};
+  Options alone = options();
+  alone.cache_dir = folder_.path() + "/elsewhere";
+  engine(fakes, alone)->tune(problem_.gemm);
+  const int batches_of_one = std::exchange(timer_->batches, 0);
   {
     const auto tuned = engine(fakes, first_use);
     std::vector<std::thread> threads;
@@ -400,6 +406,7 @@ TEST_F(TuningTest, OnFirstUseTunesOnceAndRunsTheWinner) {
     for (std::thread& thread : threads) thread.join();
     for (const auto& problem : problems) EXPECT_TRUE(problem->compare().is_exact());
     EXPECT_EQ(first(*tuned, problem_.gemm), "fast");
+    EXPECT_EQ(timer_->batches, batches_of_one) << "four threads, one tuning";
   }
   const auto measured = *records().list();
   ASSERT_EQ(measured.size(), 1U);
