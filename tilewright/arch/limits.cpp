@@ -25,7 +25,7 @@ constexpr int kRegisterUnit = 256;  // what one warp's registers are rounded up 
 constexpr int kWarp = 32;
 
 std::vector<ArchLimits> build_limits() {
-  constexpr MathRates kHopperWgmma{.tf32 = 1024, .f16 = 2048, .s8 = 4096};
+  constexpr MathRates kHopperWgmma{.tf32 = 1024, .f16 = 2048, .e4m3 = 4096, .s8 = 4096};
   return {
       {.sm = 80,
        .part = "A100 SXM 40 GB",
@@ -89,7 +89,7 @@ std::vector<ArchLimits> build_limits() {
        .l2_bytes_per_clock = 2048,
        .launch_us = 2.5,
        .simt = {.f64 = 2, .f32 = 128, .f16 = 128, .s8 = 64},
-       .mma_sync = {.f64 = 2, .tf32 = 256, .f16 = 512, .s8 = 1024},
+       .mma_sync = {.f64 = 2, .tf32 = 256, .f16 = 512, .e4m3 = 1024, .s8 = 1024},
        .wgmma = {}},
       {.sm = 90,
        .part = "H200 SXM",
@@ -109,6 +109,7 @@ std::vector<ArchLimits> build_limits() {
        .mma_sync = {.f64 = 128,
                     .tf32 = kHopperWgmma.tf32 * kMmaSyncShareOfWgmma,
                     .f16 = kHopperWgmma.f16 * kMmaSyncShareOfWgmma,
+                    .e4m3 = kHopperWgmma.e4m3 * kMmaSyncShareOfWgmma,
                     .s8 = kHopperWgmma.s8 * kMmaSyncShareOfWgmma},
        .wgmma = kHopperWgmma},
   };
@@ -125,6 +126,9 @@ double rate(const MathRates& rates, DType operand) {
     case DType::f16:
     case DType::bf16:
       return rates.f16;
+    case DType::e4m3:
+    case DType::e5m2:
+      return rates.e4m3;
     case DType::s32:
     case DType::s8:
     case DType::u8:

@@ -18,8 +18,9 @@ struct MathRates {
   double f64 = 0;
   double f32 = 0;
   double tf32 = 0;
-  double f16 = 0;  // and bf16
-  double s8 = 0;   // and u8
+  double f16 = 0;   // and bf16
+  double e4m3 = 0;  // and e5m2
+  double s8 = 0;    // and u8
   bool operator==(const MathRates&) const = default;
 };
 

@@ -51,6 +51,9 @@ TEST(Limits, RatesGiveTheDatasheetPeaks) {
   EXPECT_EQ(fma_per_clock(a100, MathUnit::mma_sync, DType::f32), 0);
   EXPECT_EQ(fma_per_clock(a100, MathUnit::wgmma, DType::f16), 0);
   const ArchLimits& h200 = limits({90, true});
+  EXPECT_NEAR(2e-3 * fma_per_clock(h200, MathUnit::wgmma, DType::e5m2) * h200.sm_count * h200.clock_ghz, 1979, 85);
+  EXPECT_EQ(fma_per_clock(h200, MathUnit::wgmma, DType::e4m3), 2 * fma_per_clock(h200, MathUnit::wgmma, DType::bf16));
+  EXPECT_EQ(fma_per_clock(a100, MathUnit::mma_sync, DType::e4m3), 0);
   EXPECT_NEAR(fma_per_clock(h200, MathUnit::mma_sync, DType::f16) / fma_per_clock(h200, MathUnit::wgmma, DType::f16),
               0.5, 1e-9);
 }
