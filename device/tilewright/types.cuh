@@ -22,6 +22,14 @@ struct bfloat16_t {
   uint16_t bits;
 };
 
+/// 8-bit floats, as their bits: 4 bits of exponent and 3 of fraction without infinity, 5 and 2 with it.
+struct e4m3_t {
+  uint8_t bits;
+};
+struct e5m2_t {
+  uint8_t bits;
+};
+
 template <class A, class B>
 inline constexpr bool is_same = false;
 template <class A>

@@ -26,8 +26,8 @@ constexpr std::array<Row, kDTypeCount> kRows{{
     {DType::s32, 32, false, "s32", "int32", "int", "tilewright::int32_t"},
     {DType::s8, 8, false, "s8", "int8", "i8", "tilewright::int8_t"},
     {DType::u8, 8, false, "u8", "uint8", "uint8", "tilewright::uint8_t"},
-    {DType::e4m3, 8, true, "e4m3", "float8_e4m3fn", "fp8_e4m3", ""},
-    {DType::e5m2, 8, true, "e5m2", "float8_e5m2", "fp8_e5m2", ""},
+    {DType::e4m3, 8, true, "e4m3", "float8_e4m3fn", "fp8_e4m3", "tilewright::e4m3_t"},
+    {DType::e5m2, 8, true, "e5m2", "float8_e5m2", "fp8_e5m2", "tilewright::e5m2_t"},
     {DType::s4, 4, false, "s4", "int4", "i4", ""},
     {DType::u4, 4, false, "u4", "uint4", "uint4", ""},
     {DType::b1, 1, false, "b1", "uint1", "bit", ""},
@@ -50,6 +50,7 @@ std::string_view name(DType type) { return row(type).name; }
 std::string_view cuda_name(DType type) { return row(type).cuda_name; }
 bool is_float(DType type) { return row(type).is_float; }
 bool is_integer(DType type) { return !row(type).is_float; }
+bool is_fp8(DType type) { return type == DType::e4m3 || type == DType::e5m2; }
 
 std::optional<DType> parse_dtype(std::string_view text) {
   for (const Row& candidate : kRows) {

@@ -16,9 +16,9 @@ enum class DType : std::uint8_t {
   s32,
   s8,
   u8,
-  // Operands of instructions only, so far: no tensor has them.
   e4m3,
   e5m2,
+  // Operands of instructions only, so far: no tensor has them.
   s4,
   u4,
   b1,
@@ -40,6 +40,8 @@ std::optional<DType> parse_dtype(std::string_view text);
 
 bool is_float(DType type);
 bool is_integer(DType type);
+/// e4m3 or e5m2, which instructions mix freely.
+bool is_fp8(DType type);
 
 /// The spelling in CUDA C++ that the device headers define: "double", "float", "tilewright::half_t", ...; empty for the
 /// types that no tensor has, tf32 apart.

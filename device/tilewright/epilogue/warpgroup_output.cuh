@@ -83,9 +83,15 @@ class WarpgroupOutput {
       if (reads_source_) load_source(source, row + warp_row + lane / 4, column + group * 8 + lane % 4 * 2, batch);
       Vector<D, 2> out[2 * kGroups];
 #pragma unroll
-      for (int i = 0; i < 4 * kGroups; ++i) {
-        out[i / 2].element[i % 2] = convert<D>(
-            Epilogue::apply(convert<Compute>(element(accumulators, first + i)), source[i], parameters_.epilogue));
+      for (int i = 0; i < 2 * kGroups; ++i) {
+        Compute pair[2];
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          const int at = 2 * i + j;
+          pair[j] =
+              Epilogue::apply(convert<Compute>(element(accumulators, first + at)), source[at], parameters_.epilogue);
+        }
+        out[i] = convert_pair<D>(pair[0], pair[1]);
       }
       if constexpr (sizeof(D) == 2) {
         store_matrices(out, buffer, warp_row, group * 8);

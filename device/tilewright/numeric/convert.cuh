@@ -6,12 +6,17 @@
 
 namespace tilewright {
 
+template <class Element>
+inline constexpr bool is_fp8 = is_same<Element, e4m3_t> || is_same<Element, e5m2_t>;
+
 template <class To, class From>
 __device__ __forceinline__ To convert(From from) {
   if constexpr (is_same<To, From>) {
     return from;
-  } else if constexpr (is_same<From, half_t> || is_same<From, bfloat16_t>) {
+  } else if constexpr (is_same<From, half_t> || is_same<From, bfloat16_t> || is_fp8<From>) {
     return convert<To>(ptx::to_float(from));
+  } else if constexpr (is_fp8<To>) {
+    return ptx::to_fp8_pair<To>(static_cast<float>(from), 0.0F).element[0];
   } else if constexpr (is_same<To, half_t>) {
     return ptx::to_half(static_cast<float>(from));
   } else if constexpr (is_same<To, bfloat16_t>) {
@@ -24,6 +29,16 @@ __device__ __forceinline__ To convert(From from) {
     return ptx::to_int32(from);
   } else {
     return static_cast<To>(from);
+  }
+}
+
+/// Two neighbouring elements; 8-bit floats are converted together.
+template <class To, class From>
+__device__ __forceinline__ Vector<To, 2> convert_pair(From low, From high) {
+  if constexpr (is_fp8<To> && !is_same<To, From>) {
+    return ptx::to_fp8_pair<To>(convert<float>(low), convert<float>(high));
+  } else {
+    return {convert<To>(low), convert<To>(high)};
   }
 }
 

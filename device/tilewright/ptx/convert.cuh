@@ -1,4 +1,5 @@
-// Conversions between element types: one rounding, to nearest even; integers saturate and take NaN to 0.
+// Conversions between element types: one rounding, to nearest even; integers saturate and take NaN to 0; 8-bit floats
+// saturate at the largest finite value and keep NaN.
 #pragma once
 
 #include "tilewright/types.cuh"
@@ -25,6 +26,62 @@ __device__ __forceinline__ bfloat16_t to_bfloat16(float value) {
   bfloat16_t result;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
   return result;
+}
+
+__device__ __forceinline__ float to_float(e5m2_t value) {
+  return to_float(half_t{static_cast<uint16_t>(value.bits << 8)});  // the upper half of an f16
+}
+
+/// The same fields in an f16, whose exponent has a bias greater by 8; NaN, which f16 has elsewhere, apart.
+__device__ __forceinline__ float to_float(e4m3_t value) {
+  const uint32_t magnitude = value.bits & 0x7FU;
+  if (magnitude == 0x7FU) return __uint_as_float(0x7FFFFFFFU);
+  return 0x1p8F * to_float(half_t{static_cast<uint16_t>((value.bits & 0x80U) << 8 | magnitude << 7)});
+}
+
+/// Two floats as neighbouring 8-bit floats, by the instruction that sm_89 brought.
+template <class Element>
+__device__ __forceinline__ Vector<Element, 2> to_fp8_pair_by_instruction(float low, float high) {
+  uint16_t pair;
+  if constexpr (is_same<Element, e4m3_t>) {
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+  } else {
+    static_assert(is_same<Element, e5m2_t>, "an 8-bit float");
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+  }
+  return __builtin_bit_cast(Vector<Element, 2>, pair);
+}
+
+/// What that instruction does, in integers.
+template <class Element>
+__device__ __forceinline__ Element to_fp8_in_integers(float value) {
+  constexpr bool kIsE4m3 = is_same<Element, e4m3_t>;
+  constexpr int kDropped = kIsE4m3 ? 20 : 21;                         // fraction bits of f32 that the format lacks
+  constexpr uint32_t kLargest = kIsE4m3 ? 0x43E00000U : 0x47600000U;  // 448, 57344
+  constexpr uint32_t kSmallestNormal = kIsE4m3 ? 0x3C800000U : 0x38800000U;  // 2^-6, 2^-14
+  constexpr float kSubnormalUnits = kIsE4m3 ? 0x1p14F : 0x1p7F;  // numbers of this size are 2^-9, 2^-16 apart
+  const uint32_t bits = __float_as_uint(value);
+  uint32_t magnitude = bits & 0x7FFFFFFFU;
+  if (magnitude > 0x7F800000U) return {0x7F};
+  magnitude = magnitude < kLargest ? magnitude : kLargest;
+  uint32_t code;
+  if (magnitude < kSmallestNormal) {
+    code = __float_as_uint(__uint_as_float(magnitude) + kSubnormalUnits) - __float_as_uint(kSubnormalUnits);
+  } else {
+    const uint32_t rounded = magnitude + ((1U << (kDropped - 1)) - 1U) + (magnitude >> kDropped & 1U);
+    constexpr uint32_t kOneBelowNormal = (kSmallestNormal >> kDropped) - (1U << (23 - kDropped));
+    code = (rounded >> kDropped) - kOneBelowNormal;
+  }
+  return {static_cast<uint8_t>(code | bits >> 24 & 0x80U)};
+}
+
+template <class Element>
+__device__ __forceinline__ Vector<Element, 2> to_fp8_pair(float low, float high) {
+#if __CUDA_ARCH__ >= 890
+  return to_fp8_pair_by_instruction<Element>(low, high);
+#else
+  return {to_fp8_in_integers<Element>(low), to_fp8_in_integers<Element>(high)};
+#endif
 }
 
 /// Two floats in one register, `low` in the low half.

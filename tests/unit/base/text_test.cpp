@@ -22,7 +22,8 @@ TEST(DTypeNames, EveryNameParsesToItsType) {
       EXPECT_THROW(bytes(type), InternalError) << name(type);
     }
   }
-  for (const DType type : {DType::f64, DType::tf32, DType::bf16, DType::u8}) EXPECT_FALSE(cuda_name(type).empty());
+  for (const DType type : {DType::f64, DType::tf32, DType::bf16, DType::u8, DType::e4m3})
+    EXPECT_FALSE(cuda_name(type).empty());
   EXPECT_EQ(bits(DType::s4), 4);
   EXPECT_EQ(bits(DType::b1), 1);
   EXPECT_EQ(bytes(DType::e5m2), 1);
