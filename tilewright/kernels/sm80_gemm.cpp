@@ -12,7 +12,7 @@ struct Sm80GemmFamily {
   using Plan = plan::Sm80GemmPlan;
   static constexpr const char* kName = "sm80_gemm";
   static constexpr const char* kNoDesign =
-      "no tensor-core instruction multiplies f32 exactly: ask for multiply_add_tf32, fast_f32, fast_f16 or fast_bf16";
+      "multiplies neither f32 exactly (ask for multiply_add_tf32, fast_f32, fast_f16 or fast_bf16) nor 8-bit floats";
 
   static std::vector<plan::Design> designs(const op::Gemm& /*arguments*/, const op::GemmDescription& description,
                                            const Target& target) {

@@ -273,7 +273,8 @@ Epilogue linear_combination(DType compute) {
 Epilogue linear_combination_clamp(DType output, DType compute) {
   GraphBuilder graph("linear_combination_clamp", compute);
   const int x = graph.linear_combination();
-  // The range of s32 is not clamped to in f32, which cannot hold 2^31 - 1: the conversion saturates.
+  // The range of s32 is not clamped to in f32, which cannot hold 2^31 - 1: the conversion saturates. So does that to
+  // 8-bit floats.
   if (output == DType::s8 || output == DType::u8) {
     const bool is_signed = output == DType::s8;
     const int low = graph.constant(is_signed ? -128.0 : 0.0);

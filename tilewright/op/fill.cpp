@@ -46,6 +46,8 @@ void store_as(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof(T));
 }
 
+std::uint8_t load_byte(const std::byte* from) { return std::to_integer<std::uint8_t>(*from); }
+
 std::uint16_t load_bits(const std::byte* from) {
   std::uint16_t bits = 0;
   std::memcpy(&bits, from, sizeof bits);
@@ -71,6 +73,10 @@ double load_element(DType type, const std::byte* from) {
       return f16_to_f32(load_bits(from));
     case DType::bf16:
       return bf16_to_f32(load_bits(from));
+    case DType::e4m3:
+      return e4m3_to_f32(load_byte(from));
+    case DType::e5m2:
+      return e5m2_to_f32(load_byte(from));
     case DType::s32:
       return load_as<std::int32_t>(from);
     case DType::s8:
@@ -94,6 +100,10 @@ void store_element(DType type, std::byte* to, double value) {
       return store_as(to, f64_to_f16(value));
     case DType::bf16:
       return store_as(to, f64_to_bf16(value));
+    case DType::e4m3:
+      return store_as(to, f64_to_e4m3(value));
+    case DType::e5m2:
+      return store_as(to, f64_to_e5m2(value));
     case DType::s32:
       return store_as(to, saturate<std::int32_t>(value));
     case DType::s8:

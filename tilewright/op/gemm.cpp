@@ -11,26 +11,39 @@
 namespace tilewright::op {
 namespace {
 
-constexpr std::array<std::pair<MathOperation, std::string_view>, 5> kMathOperations{{
+constexpr std::array<std::pair<MathOperation, std::string_view>, 6> kMathOperations{{
     {MathOperation::multiply_add, "multiply_add"},
     {MathOperation::multiply_add_tf32, "multiply_add_tf32"},
     {MathOperation::multiply_add_fast_f16, "multiply_add_fast_f16"},
     {MathOperation::multiply_add_fast_bf16, "multiply_add_fast_bf16"},
     {MathOperation::multiply_add_fast_f32, "multiply_add_fast_f32"},
+    {MathOperation::multiply_add_fast_accumulate, "multiply_add_fast_accumulate"},
 }};
 
 bool is_byte(DType type) { return type == DType::s8 || type == DType::u8; }
 
 // Types that only instructions have: no kernel loads, stores or scales them.
-bool is_narrow(DType type) {
-  using enum DType;
-  return type == e4m3 || type == e5m2 || type == s4 || type == u4 || type == b1;
-}
+bool is_narrow(DType type) { return type == DType::s4 || type == DType::u4 || type == DType::b1; }
+
+bool are_multiplied(DType a, DType b) { return a == b || (is_byte(a) && is_byte(b)) || (is_fp8(a) && is_fp8(b)); }
 
 // A leaf without a gate is always read; one with a gate, where the gate is not 0.
 bool is_open(const Gemm& gemm, EpilogueOp leaf) {
   const std::optional<std::string> gate = gemm.epilogue.gate(leaf);
   return !gate || scalar_value(gemm.epilogue, *gate, gemm.alpha, gemm.beta) != 0.0;
+}
+
+Support check_math(const Gemm& gemm) {
+  const DType a = gemm.a.dtype;
+  if (gemm.math == MathOperation::multiply_add) return {};
+  if (gemm.math != MathOperation::multiply_add_fast_accumulate) {
+    return a == DType::f32 ? Support() : refuse("{} takes f32 operands, got {}", name(gemm.math), name(a));
+  }
+  if (!is_fp8(a)) return refuse("{} takes e4m3 and e5m2 operands, got {}", name(gemm.math), name(a));
+  if (gemm.accumulator != DType::f32) {
+    return refuse("{} accumulates in f32, got {}", name(gemm.math), name(gemm.accumulator));
+  }
+  return {};
 }
 
 Support check_types(const Gemm& gemm) {
@@ -39,23 +52,22 @@ Support check_types(const Gemm& gemm) {
   for (const auto& [role, type] : {std::pair{"A", a}, {"B", b}, {"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
     if (type == DType::tf32)
       return refuse("{} is tf32, which is a math type: store f32 and ask for multiply_add_tf32", role);
-    if (is_narrow(type)) return refuse("{} is {}: must be f64, f32, f16, bf16, s32, s8 or u8", role, name(type));
+    if (is_narrow(type))
+      return refuse("{} is {}: must be f64, f32, f16, bf16, e4m3, e5m2, s32, s8 or u8", role, name(type));
   }
   if (a == DType::s32 || b == DType::s32)
-    return refuse("A and B must be f64, f32, f16, bf16, s8 or u8, got {} and {}", name(a), name(b));
-  if (a != b && !(is_byte(a) && is_byte(b))) return refuse("A is {} and B is {}: they must agree", name(a), name(b));
-  if (gemm.math != MathOperation::multiply_add && a != DType::f32) {
-    return refuse("{} takes f32 operands, got {}", name(gemm.math), name(a));
-  }
-  const bool half_accumulator = a == DType::f16 && gemm.accumulator == DType::f16;
-  if (gemm.accumulator != default_accumulator(a) && !half_accumulator) {
+    return refuse("A and B must be f64, f32, f16, bf16, e4m3, e5m2, s8 or u8, got {} and {}", name(a), name(b));
+  if (!are_multiplied(a, b)) return refuse("A is {} and B is {}: they must agree", name(a), name(b));
+  const bool may_be_half = a == DType::f16 || is_fp8(a);
+  if (gemm.accumulator != default_accumulator(a) && !(may_be_half && gemm.accumulator == DType::f16)) {
     return refuse("{} operands accumulate in {}{}, got {}", name(a), name(default_accumulator(a)),
-                  a == DType::f16 ? " or f16" : "", name(gemm.accumulator));
+                  may_be_half ? " or f16" : "", name(gemm.accumulator));
   }
+  if (const Support fits = check_math(gemm); !fits) return fits;
   const auto storable = [&](DType type) {
     if (a == DType::f64) return type == DType::f64;
-    if (is_byte(a)) return type != DType::f64;
-    return type == DType::f32 || type == DType::f16 || type == DType::bf16;
+    if (is_byte(a)) return type != DType::f64 && !is_fp8(type);
+    return type == DType::f32 || type == DType::f16 || type == DType::bf16 || is_fp8(type);
   };
   for (const auto& [role, type] : {std::pair{"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
     const bool used = role[0] == 'D' || gemm.epilogue.reads_source();

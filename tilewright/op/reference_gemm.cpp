@@ -37,6 +37,10 @@ Roundoff roundoff(DType type) {
       return {0x1p-11, 0x1p-25};
     case DType::bf16:
       return {0x1p-8, 0x1p-126};
+    case DType::e4m3:
+      return {0x1p-4, 0x1p-10};
+    case DType::e5m2:
+      return {0x1p-3, 0x1p-17};
     case DType::f32:
     case DType::tf32:
       return {0x1p-24, 0x1p-126};
@@ -53,6 +57,10 @@ double largest(DType type) {
       return std::numeric_limits<double>::max();
     case DType::bf16:
       return 0x1.fep127;
+    case DType::e4m3:
+      return 448.0;
+    case DType::e5m2:
+      return 57344.0;
     default:
       return std::numeric_limits<float>::max();
   }
@@ -62,6 +70,16 @@ double largest(DType type) {
 // the part of each operand below its two tf32 parts, 2^-20, and the product of the two low parts, 2^-20.
 constexpr double kTf32Products = 1.34 * 0x1p-10;
 constexpr double kSplitProducts = 3.01 * 0x1p-20;
+
+// What one addition of products of 8-bit floats loses in a tensor core that keeps 14 bits and truncates the rest.
+constexpr double kFp8Addition = 0x1p-13;
+
+// Of the sum of magnitudes, what tensor cores lose where they add products of 8-bit floats.
+double fp8_additions_error(const Gemm& gemm) {
+  const bool promotes = gemm.math == MathOperation::multiply_add && gemm.accumulator == DType::f32;
+  const std::int64_t added = promotes ? std::min<std::int64_t>(gemm.k(), kFp8PromotionInterval) : gemm.k();
+  return (static_cast<double>(added) + 2.0) * kFp8Addition;
+}
 
 // An operand's element as the multiplier sees it, where that is one value whatever the kernel.
 double as_multiplied(MathOperation math, double value) {
@@ -73,6 +91,7 @@ double as_multiplied(MathOperation math, double value) {
     case MathOperation::multiply_add:
     case MathOperation::multiply_add_tf32:
     case MathOperation::multiply_add_fast_f32:
+    case MathOperation::multiply_add_fast_accumulate:
       return value;
   }
   return value;
@@ -95,6 +114,7 @@ Bounded accumulator(const Gemm& gemm, const Dot& dot) {
   double relative = additions * 2.0 * unit.relative;
   if (gemm.math == MathOperation::multiply_add_tf32) relative += kTf32Products;
   if (gemm.math == MathOperation::multiply_add_fast_f32) relative += kSplitProducts;
+  if (is_fp8(gemm.a.dtype)) relative += fp8_additions_error(gemm);
   return {dot.sum, dot.magnitude * relative + additions * unit.absolute};
 }
 
@@ -300,10 +320,16 @@ bool is_acceptable(DType type, double actual, const Bounded& expected, double bo
   return std::fabs(actual - expected.value) <= bound;
 }
 
+// Whether `stored` is the end of the type's range, and not what `value` rounds to.
+bool is_saturated(DType type, double stored, double value) {
+  if (is_fp8(type)) return std::fabs(value) > largest(type);
+  return is_integer(type) && std::fabs(stored - value) > 0.5;
+}
+
 void record(Comparison& comparison, DType type, double actual, const Bounded& expected, WorstElement place) {
   const double stored = round_to(type, expected.value);
   Bounded in_range = expected;
-  if (is_integer(type) && std::fabs(stored - expected.value) > 0.5) in_range.value = stored;  // saturated
+  if (is_saturated(type, stored, expected.value)) in_range.value = stored;
   const double bound = stored_bound(type, in_range);
   const double error = std::fabs(actual - in_range.value);
   ++comparison.checked;

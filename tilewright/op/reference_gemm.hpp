@@ -47,6 +47,7 @@ std::string to_string(const Comparison& comparison);
 /// order of addition (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1: k u; twice that because
 /// tensor cores truncate where a CPU rounds: Fasi, Higham, Mikaitis, Pranesh, Numerical Behavior of NVIDIA Tensor
 /// Cores, 2021); tf32 rounds each operand with an error below 2/3 * 2^-10;
+/// 8-bit floats are added with 14 bits, all of k or the first 128 of it (see MathOperation): 2^-13 each;
 /// 3xTF32 leaves out low * low and a remainder of each operand, 3 * 2^-20 of sum|a||b| together; every
 /// epilogue operation adds one roundoff of the compute type (transcendentals four units in the last place, CUDA's
 /// documented figures) and carries its inputs' errors along; the last rounding adds half a unit of D's type.

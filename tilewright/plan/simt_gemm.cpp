@@ -97,7 +97,10 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmDescription& description, cons
   if (instruction.shape != std::array{1, 1, 1}) {
     return refuse("the instruction of CUDA cores is 1x1x1, got {}", fmt::join(instruction.shape, "x"));
   }
-  if (description.math != op::MathOperation::multiply_add) {
+  // Sums of fast accumulation may be as exact as these.
+  const bool is_plain = description.math == op::MathOperation::multiply_add ||
+                        description.math == op::MathOperation::multiply_add_fast_accumulate;
+  if (!is_plain) {
     return refuse("{} needs tensor cores", op::name(description.math));
   }
   const Result<GemmTile> tile = plan_gemm_tile(description, design);

@@ -25,6 +25,7 @@ bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static
 DType multiplied_type(DType element, op::MathOperation math) {
   switch (math) {
     case op::MathOperation::multiply_add:
+    case op::MathOperation::multiply_add_fast_accumulate:
       return element;
     case op::MathOperation::multiply_add_fast_f16:
       return DType::f16;
@@ -39,6 +40,9 @@ DType multiplied_type(DType element, op::MathOperation math) {
 
 Result<const arch::MmaAtom*> find_atom(const op::GemmDescription& operands, const Design& design) {
   const MathInstruction& instruction = design.tile.math_instruction;
+  if (is_fp8(operands.a.element)) {
+    return refuse("multiplies no 8-bit floats, got {} and {}", name(operands.a.element), name(operands.b.element));
+  }
   const auto [m, n, k] = instruction.shape;
   const DType a = multiplied_type(operands.a.element, operands.math);
   const DType b = multiplied_type(operands.b.element, operands.math);

@@ -37,6 +37,28 @@ TEST(Validate, AcceptsEveryTypeOfTheTable) {
   EXPECT_TRUE(validate(half));
 }
 
+TEST(Validate, EightBitFloatsMixAndAreStoredInAnyFloat) {
+  using enum DType;
+  for (const DType a : {e4m3, e5m2}) {
+    for (const DType b : {e4m3, e5m2}) {
+      for (const DType out : {f32, f16, bf16, e4m3, e5m2}) {
+        Gemm gemm = problem(16, 24, 32, a);
+        gemm.b.dtype = b;
+        gemm.d.dtype = out;
+        for (const DType source : {out, bf16}) {
+          gemm.c.dtype = source;
+          gemm.beta = 1.0;
+          EXPECT_TRUE(validate(gemm)) << validate(gemm).reason();
+        }
+        EXPECT_EQ(describe(gemm).b.element, b);
+        gemm.math = MathOperation::multiply_add_fast_accumulate;
+        EXPECT_TRUE(validate(gemm)) << validate(gemm).reason();
+      }
+    }
+  }
+  EXPECT_EQ(default_accumulator(e5m2), f32);
+}
+
 TEST(Validate, EmptyProblemsNeedNoMemory) {
   Gemm gemm = problem(0, 24, 32);
   gemm.a.address = gemm.b.address = gemm.d.address = 0;
@@ -130,10 +152,29 @@ TEST(Validate, RefusesWithTheNumber) {
       {"A has a negative extent -16", [](Gemm& g) { g.a.shape[0] = -16; }},
       {"A of shape (16,32) needs a leading dimension of at least 32, got 31", [](Gemm& g) { g.a.stride[0] = 31; }},
       {"A is f16 and B is f32: they must agree", [](Gemm& g) { g.a.dtype = DType::f16; }},
-      {"A and B must be f64, f32, f16, bf16, s8 or u8", [](Gemm& g) { g.a.dtype = g.b.dtype = DType::s32; }},
+      {"A and B must be f64, f32, f16, bf16, e4m3, e5m2, s8 or u8",
+       [](Gemm& g) { g.a.dtype = g.b.dtype = DType::s32; }},
       {"tf32, which is a math type", [](Gemm& g) { g.a.dtype = DType::tf32; }},
-      {"B is e4m3: must be f64, f32, f16, bf16, s32, s8 or u8", [](Gemm& g) { g.b.dtype = DType::e4m3; }},
-      {"D is e5m2: must be f64, f32, f16, bf16, s32, s8 or u8", [](Gemm& g) { g.d.dtype = DType::e5m2; }},
+      {"A is f32 and B is e4m3: they must agree", [](Gemm& g) { g.b.dtype = DType::e4m3; }},
+      {"C is u4: must be f64, f32, f16, bf16, e4m3, e5m2, s32, s8 or u8", [](Gemm& g) { g.c.dtype = DType::u4; }},
+      {"D is e5m2, which a product of s8",
+       [](Gemm& g) {
+         g = problem(16, 24, 32, DType::s8);
+         g.d.dtype = DType::e5m2;
+       }},
+      {"e4m3 operands accumulate in f32 or f16, got s32",
+       [](Gemm& g) {
+         g = problem(16, 24, 32, DType::e4m3);
+         g.accumulator = DType::s32;
+       }},
+      {"multiply_add_fast_accumulate takes e4m3 and e5m2 operands, got f32",
+       [](Gemm& g) { g.math = MathOperation::multiply_add_fast_accumulate; }},
+      {"multiply_add_fast_accumulate accumulates in f32, got f16",
+       [](Gemm& g) {
+         g = problem(16, 24, 32, DType::e5m2);
+         g.accumulator = DType::f16;
+         g.math = MathOperation::multiply_add_fast_accumulate;
+       }},
       {"A is s4: elements must be whole bytes", [](Gemm& g) { g.a.dtype = DType::s4; }},
       {"D is b1: elements must be whole bytes", [](Gemm& g) { g.d.dtype = DType::b1; }},
       {"f32 operands accumulate in f32, got f16", [](Gemm& g) { g.accumulator = DType::f16; }},

@@ -177,6 +177,30 @@ TEST(ReferenceGemm, NanAndInfinityPropagate) {
   EXPECT_EQ(compare(problem.gemm).outside, 2);
 }
 
+TEST(ReferenceGemm, EightBitFloatsSaturateAndKeepNan) {
+  Problem problem(1, 2, 64, DType::e4m3, DType::e4m3);
+  problem.fill(4, 4);  // 1024, past 448
+  for (int p = 0; p < 64; ++p) store(problem.gemm.b, p, 1, p == 0 ? std::nan("") : 1.0);
+  reference_gemm(problem.gemm);
+  EXPECT_EQ(load(problem.gemm.d, 0, 0), 448.0);
+  EXPECT_TRUE(std::isnan(load(problem.gemm.d, 0, 1)));
+  EXPECT_TRUE(compare(problem.gemm).is_exact());
+  store(problem.gemm.d, 0, 0, 384.0);
+  EXPECT_EQ(compare(problem.gemm).outside, 1);
+}
+
+// 1024 ones: sums of 128 may each lose a part of 2^13 of themselves an addition, the sum of all eight times that.
+TEST(Compare, FastAccumulationMayLoseMore) {
+  Problem problem(1, 1, 1024, DType::e5m2, DType::f32);
+  problem.fill(1, 1);
+  store(problem.gemm.d, 0, 0, 1024.0 - 64.0);
+  EXPECT_EQ(compare(problem.gemm).outside, 1);
+  problem.gemm.math = MathOperation::multiply_add_fast_accumulate;
+  EXPECT_EQ(compare(problem.gemm).outside, 0);
+  store(problem.gemm.d, 0, 0, 1024.0 - 256.0);
+  EXPECT_EQ(compare(problem.gemm).outside, 1);
+}
+
 TEST(Compare, FindsOneWrongElement) {
   Problem problem(33, 17, 9, DType::f32, DType::f32);
   problem.fill(-8, 7);
@@ -192,7 +216,7 @@ TEST(Compare, FindsOneWrongElement) {
 }
 
 TEST(Compare, PoisonIsNeverAccepted) {
-  for (const DType out : {DType::f16, DType::f32, DType::s32, DType::s8}) {
+  for (const DType out : {DType::f16, DType::f32, DType::e4m3, DType::e5m2, DType::s32, DType::s8}) {
     const DType in = is_float(out) ? out : DType::s8;
     Problem problem(4, 4, 4, in, out);
     problem.fill(1, 2);

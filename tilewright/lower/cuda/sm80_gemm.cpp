@@ -27,6 +27,7 @@ std::string math_type(const plan::Sm80GemmPlan& plan) {
                                               cuda_name(atom.a), cuda_name(atom.b), cuda_name(atom.c));
   switch (plan.operands.math) {
     case op::MathOperation::multiply_add:
+    case op::MathOperation::multiply_add_fast_accumulate:
       return fmt::format("tilewright::DirectMath<{}>", instruction);
     case op::MathOperation::multiply_add_tf32:
       return fmt::format("tilewright::Tf32Math<{}>", instruction);
