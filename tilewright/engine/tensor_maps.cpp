@@ -20,6 +20,8 @@ runtime::TensorMapType type_of(DType element) {
       return TensorMapType::s32;
     case DType::s8:
     case DType::u8:
+    case DType::e4m3:
+    case DType::e5m2:
       return TensorMapType::u8;
     default:
       TILEWRIGHT_CHECK(false, "no tensor map has elements of {}", name(element));

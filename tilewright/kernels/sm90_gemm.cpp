@@ -11,7 +11,7 @@ namespace {
 struct Sm90GemmFamily {
   using Plan = plan::Sm90GemmPlan;
   static constexpr const char* kName = "sm90_gemm";
-  static constexpr const char* kNoDesign = "wgmma of sm_90a multiplies f16, bf16, tf32, s8 and u8";
+  static constexpr const char* kNoDesign = "wgmma of sm_90a multiplies f16, bf16, tf32, e4m3, e5m2, s8 and u8";
 
   static std::vector<plan::Design> designs(const op::Gemm& arguments, const op::GemmDescription& description,
                                            const Target& target) {

@@ -99,6 +99,7 @@ std::vector<Design> simt_gemm_designs(const op::GemmDescription& description, co
 std::vector<Design> sm80_gemm_designs(const op::GemmDescription& description, const Target& target) {
   const DType element = description.a.element;
   if (element == DType::f32 && description.math == op::MathOperation::multiply_add) return {};
+  if (is_fp8(element)) return {};
   const std::span<const TileRow> rows = tensor_rows(description);
   std::vector<Design> designs;
   designs.reserve(rows.size());

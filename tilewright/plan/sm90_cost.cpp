@@ -54,7 +54,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
       input.tile.k * input.element_bytes;
   const double load = std::max({step_bytes / kSmBytesPerClock, kLatencyClocks / input.stages,
                                 step_bytes * ctas / (limits.l2_bytes_per_clock * kL2Share)});
-  const double multiply = multiply_clocks(limits, input);
+  const double multiply = multiply_clocks(limits, input) + input.promotion_clocks;
   const double main = steps * (std::max(multiply, load) + kStepClocks);
 
   const double clocks_per_us = limits.clock_ghz * 1e3;

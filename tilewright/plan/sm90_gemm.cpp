@@ -225,8 +225,27 @@ RegisterSplit split_registers(int consumers) {
   return consumers == 3 ? RegisterSplit{32, 160} : RegisterSplit{40, 232};
 }
 
-Support check_registers(const TileShape& tile, int team, int consumers) {
-  const int needed = tile.m * tile.n / (128 * team) + kAddressRegisters;
+bool promotes_accumulators(const op::GemmDescription& description) {
+  return is_fp8(description.a.element) && description.accumulator == DType::f32 &&
+         description.math == op::MathOperation::multiply_add;
+}
+
+Support check_promotion(const TileShape& tile) {
+  if (tile.k > op::kFp8PromotionInterval) {
+    return refuse("threadblock shape k must be at most {} where sums of 8-bit floats are promoted, got {}",
+                  op::kFp8PromotionInterval, tile.k);
+  }
+  return {};
+}
+
+double lone_promotion_clocks(const TileShape& tile, int team) {
+  constexpr double kAddsPerClock = 128;
+  return team == 1 ? tile.m * tile.n / kAddsPerClock : 0;
+}
+
+Support check_registers(const TileShape& tile, int team, int consumers, bool promotes) {
+  const int beside = promotes ? kAtomM * tile.n / 128 : 0;  // one instruction's, beside the sums
+  const int needed = tile.m * tile.n / (128 * team) + beside + kAddressRegisters;
   if (const int given = split_registers(consumers).consumer; needed > given) {
     return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", tile.m, tile.n, team,
                   needed, given);
@@ -262,6 +281,7 @@ Sm90CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
       .element_bytes = bytes(plan.operands.a.element),
       .d_bytes = bytes(plan.operands.d.element),
       .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
+      .promotion_clocks = plan.promotes_accumulators ? lone_promotion_clocks(plan.tile, plan.team()) : 0,
   };
 }
 
@@ -386,7 +406,12 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   const RegisterSplit registers = split_registers(plan.consumers());
   plan.producer_registers = registers.producer;
   plan.consumer_registers = registers.consumer;
-  if (const Support fits = check_registers(plan.tile, plan.team(), plan.consumers()); !fits) {
+  plan.promotes_accumulators = promotes_accumulators(plan.operands);
+  if (plan.promotes_accumulators) {
+    if (const Support fits = check_promotion(plan.tile); !fits) return refuse("{}", fits.reason());
+  }
+  if (const Support fits = check_registers(plan.tile, plan.team(), plan.consumers(), plan.promotes_accumulators);
+      !fits) {
     return refuse("{}", fits.reason());
   }
   if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return refuse("{}", fits.reason());

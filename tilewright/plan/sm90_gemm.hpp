@@ -55,8 +55,18 @@ struct RegisterSplit {
 };
 RegisterSplit split_registers(int consumers);
 
-/// Whether a tile's sums and the addresses beside them fit the registers of `team` warpgroups of all `consumers`.
-Support check_registers(const TileShape& tile, int team, int consumers);
+/// Whether each k tile is summed by itself, then added in f32: see op::MathOperation.
+bool promotes_accumulators(const op::GemmDescription& description);
+
+/// Refuses a k tile of more products than may be summed before promotion.
+Support check_promotion(const TileShape& tile);
+
+/// Clocks a step that promotion takes while nothing multiplies: none where other warpgroups of the team do.
+double lone_promotion_clocks(const TileShape& tile, int team);
+
+/// Whether a tile's sums, where they are promoted also those of one instruction, and the addresses beside them fit the
+/// registers of `team` warpgroups of all `consumers`.
+Support check_registers(const TileShape& tile, int team, int consumers, bool promotes);
 
 struct Sm90GemmPlan : GemmTile {
   Target target;
@@ -70,6 +80,7 @@ struct Sm90GemmPlan : GemmTile {
   int chunk_columns = 0;   // of D, that leave shared memory together, 64 rows high
   int output_buffers = 2;  // chunks of each warpgroup on their way out
   int producer_registers = 0, consumer_registers = 0;
+  bool promotes_accumulators = false;
 
   int consumers() const { return warps_m * warps_n / 4; }                         // warpgroups that multiply
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }  // those that share a tile

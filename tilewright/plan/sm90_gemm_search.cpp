@@ -44,7 +44,7 @@ struct Search {
   std::int64_t m, n, k, batches;
   const arch::ArchLimits& limits;
   int element_bytes, d_bytes;
-  bool is_transposed, d_is_row_major;
+  bool is_transposed, d_is_row_major, promotes;
   double fma_per_clock;
 };
 
@@ -80,7 +80,8 @@ void consider(const Search& search, const Rows& rows, int columns, const std::ar
   const TileShape tile{rows.m, columns, k_bytes / search.element_bytes};
   const int team = rows.schedule == Schedule::ping_pong ? 1 : rows.consumers;
   const bool divides = columns % (8 * cluster_m) == 0 && columns % (8 * slices) == 0;
-  if (!divides || !check_registers(tile, team, rows.consumers)) return;
+  if (!divides || !check_registers(tile, team, rows.consumers, search.promotes)) return;
+  if (search.promotes && !check_promotion(tile)) return;
   const int chunk = widest_chunk(search.d_is_row_major, search.d_bytes, columns / slices);
   if (chunk == 0) return;
   const int stages = fit_stages(search, rows, tile, chunk, slices);
@@ -98,7 +99,8 @@ void consider(const Search& search, const Rows& rows, int columns, const std::ar
                             .chunks = tile.m / kInstructionM / team * (columns / slices) / chunk,
                             .element_bytes = search.element_bytes,
                             .d_bytes = search.d_bytes,
-                            .fma_per_clock = search.fma_per_clock};
+                            .fma_per_clock = search.fma_per_clock,
+                            .promotion_clocks = search.promotes ? lone_promotion_clocks(tile, team) : 0};
   candidates.push_back({estimate_us(search.limits, input), input, rows.consumers, search.is_transposed});
 }
 
@@ -173,6 +175,7 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
                   .d_bytes = bytes(description.d.element),
                   .is_transposed = is_transposed,
                   .d_is_row_major = is_transposed == natural,
+                  .promotes = promotes_accumulators(description),
                   .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element)},
                  candidates);
   }

@@ -39,6 +39,11 @@ inline const std::vector<TypeCase>& type_cases() {
       {f16, f16, f32, f32},
       {bf16, bf16, bf16, f32},
       {bf16, bf16, f32, f32},
+      {e4m3, e4m3, bf16, f32},
+      {e4m3, e5m2, e4m3, f32},
+      {e5m2, e5m2, f32, f32},
+      {e4m3, e4m3, f16, f16},
+      {e5m2, e4m3, e5m2, f32, multiply_add_fast_accumulate},
       {s8, s8, s32, s32},
       {s8, s8, s8, s32},
       {s8, s8, f32, s32},
@@ -98,6 +103,22 @@ inline std::string to_string(const op::GemmDescription& description) {
   return fmt::format("A {} B {} C {} D {} acc {} {} {}", op::to_string(description.a), op::to_string(description.b),
                      op::to_string(description.c), op::to_string(description.d), name(description.accumulator),
                      op::name(description.math), description.epilogue.name);
+}
+
+/// A problem of that description, packed.
+inline op::Gemm problem_of(const op::GemmDescription& description, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto tensor = [](int index, const op::TensorDescription& as, std::int64_t rows, std::int64_t columns) {
+    return op::matrix(static_cast<std::uint64_t>(index) << 40, as.element, rows, columns, as.layout);
+  };
+  op::Gemm gemm;
+  gemm.a = tensor(1, description.a, m, k);
+  gemm.b = tensor(2, description.b, k, n);
+  gemm.c = tensor(3, description.c, m, n);
+  gemm.d = tensor(4, description.d, m, n);
+  gemm.accumulator = description.accumulator;
+  gemm.math = description.math;
+  gemm.epilogue = description.epilogue;
+  return gemm;
 }
 
 inline constexpr Target kSm80{80, false};

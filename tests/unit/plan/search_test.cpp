@@ -10,6 +10,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/plan/simt_gemm.hpp"
 #include "tilewright/plan/sm80_gemm.hpp"
+#include "tilewright/plan/sm90_gemm.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -74,7 +75,8 @@ TEST(Search, CudaCoresServeEveryDescription) {
       EXPECT_EQ(plan->thread_m() % plan->vector_m, 0);
       EXPECT_EQ(plan->thread_n() % plan->vector_n, 0);
     }
-    const bool needs_tensor_cores = description.math != op::MathOperation::multiply_add;
+    const bool needs_tensor_cores =
+        description.a.element == DType::f32 && description.math != op::MathOperation::multiply_add;
     ASSERT_EQ(planned > 0, !needs_tensor_cores) << to_string(description) << " on " << target.name();
   });
 }
@@ -83,6 +85,7 @@ TEST(Search, CudaCoresServeEveryDescription) {
 TEST(Search, TensorCoresServeWhatTheyCan) {
   for (const TypeCase& types : type_cases()) {
     if (types.a == DType::f32 && types.math == op::MathOperation::multiply_add) continue;
+    if (is_fp8(types.a)) continue;
     for (const Target& target : {kSm80, Target{86, false}, kSm90}) {
       for (const int alignment_bytes : {4, 8, 16}) {
         for (const Layouts& layouts : all_layouts()) {
@@ -103,7 +106,7 @@ TEST(Search, TensorCoresServeWhatTheyCan) {
 // Tensor-core math on f32 has no other family to fall back on.
 TEST(Search, FastMathServesEveryAlignmentOfF32) {
   for (const TypeCase& types : type_cases()) {
-    if (types.math == op::MathOperation::multiply_add) continue;
+    if (types.a != DType::f32 || types.math == op::MathOperation::multiply_add) continue;
     for (const Layouts& layouts : all_layouts()) {
       const op::GemmDescription description = describe(types, layouts, 4);
       bool is_served = false;
@@ -119,6 +122,22 @@ TEST(Search, PlainF32HasNoTensorDesigns) {
   EXPECT_TRUE(sm80_gemm_designs(describe_f32(), kSm80).empty());
   EXPECT_TRUE(sm80_gemm_designs(describe_f32(), kSm90).empty());
   EXPECT_FALSE(simt_gemm_designs(describe_f32(), kSm80).empty());
+}
+
+// Both ways of accumulating have large tiles, and no design is offered whose sums the registers cannot hold.
+TEST(Search, WgmmaServesEightBitFloatsAlongK) {
+  for (const TypeCase& types : type_cases()) {
+    if (!is_fp8(types.a)) continue;
+    const op::GemmDescription description = describe(types);
+    int large = 0;
+    for (const Design& design : sm90_gemm_designs(problem_of(description, 4096, 4096, 4096), description, kSm90)) {
+      const Result<Sm90GemmPlan> plan = plan_sm90_gemm(description, design);
+      ASSERT_TRUE(plan) << types << " " << to_string(design) << ": " << plan.reason();
+      large += plan->tile.m * plan->tile.n >= 128 * 160 ? 1 : 0;
+    }
+    EXPECT_GE(large, 1) << types;
+  }
+  EXPECT_TRUE(sm80_gemm_designs(describe({DType::e4m3, DType::e5m2, DType::f32, DType::f32}), kSm90).empty());
 }
 
 TEST(Search, DesignsOfADescriptionDiffer) {

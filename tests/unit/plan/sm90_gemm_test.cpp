@@ -177,6 +177,34 @@ TEST(Sm90Gemm, RefusesWithTheNumber) {
             "needs 278608 bytes of shared memory, more than the 232448 of a CTA on sm_90a");
 }
 
+TEST(Sm90Gemm, SumsOfEightBitFloatsArePromotedUnlessTheyMayBeFast) {
+  constexpr Tile kTall{{256, 128, 128}, 4, {8, 1, 1}};
+  TypeCase types{DType::e4m3, DType::e5m2, DType::bf16, DType::f32};
+  const op::GemmDescription exact = describe(types);
+  const Sm90GemmPlan plan = planned(exact, design_of(exact, {1, 1, 1}, kTall));
+  EXPECT_EQ(plan.atom->name, "wgmma_k32_f32_e4m3_e5m2_ss");
+  EXPECT_TRUE(plan.promotes_accumulators);
+  EXPECT_EQ(plan.a.tile_bytes(), 256 * 128);
+  EXPECT_EQ(refusal(exact, design_of(exact, {1, 1, 1}, {{128, 256, 128}, 4, {8, 1, 1}})),
+            "a tile of 128x256 over 2 warpgroups needs about 296 registers a thread, of 232");
+  EXPECT_EQ(refusal(exact, design_of(exact, {1, 1, 1}, {{128, 128, 256}, 2, {8, 1, 1}})),
+            "threadblock shape k must be at most 128 where sums of 8-bit floats are promoted, got 256");
+  types.math = op::MathOperation::multiply_add_fast_accumulate;
+  const op::GemmDescription fast = describe(types);
+  EXPECT_FALSE(planned(fast, design_of(fast, {1, 1, 1}, {{128, 256, 128}, 4, {8, 1, 1}})).promotes_accumulators);
+  EXPECT_EQ(refusal(fast, design_of(exact, {1, 1, 1}, kTall)),
+            "the instruction does multiply_add, the problem asks for multiply_add_fast_accumulate");
+  const op::GemmDescription half = describe({DType::e5m2, DType::e5m2, DType::f16, DType::f16});
+  EXPECT_FALSE(planned(half, design_of(half, {1, 1, 1}, kTall)).promotes_accumulators);
+}
+
+TEST(Sm90Gemm, AColumnMajorOutputExchangesTheTypesOfEightBitFloats) {
+  const op::GemmDescription description =
+      describe({DType::e4m3, DType::e5m2, DType::f32, DType::f32}, {kRow, kColumn, kRow, kColumn});
+  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 128, 128}, 4, {1, 8, 1}}));
+  EXPECT_EQ(plan.atom->name, "wgmma_k32_f32_e5m2_e4m3_ss");
+}
+
 TEST(Sm90Gemm, WordsAndBytesAreReadAlongKOnly) {
   const TypeCase tf32{DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32};
   const op::GemmDescription along_k = describe(tf32);
@@ -186,6 +214,10 @@ TEST(Sm90Gemm, WordsAndBytesAreReadAlongKOnly) {
   const op::GemmDescription along_m = describe(tf32, {kColumn, kColumn, kRow, kRow});
   EXPECT_EQ(refusal(along_m, design_of(along_m, {1, 1, 1}, {{128, 256, 32}, 4, {8, 1, 1}})),
             "wgmma_k8_f32_tf32_tf32_ss reads A K-major only: MN-major operands are of 16-bit types, got tf32");
+  const op::GemmDescription bytes_along_n =
+      describe({DType::e4m3, DType::e4m3, DType::f32, DType::f32}, {kRow, kRow, kRow, kRow});
+  EXPECT_EQ(refusal(bytes_along_n, design_of(bytes_along_n, {1, 1, 1}, {{128, 128, 128}, 4, {8, 1, 1}})),
+            "wgmma_k32_f32_e4m3_e4m3_ss reads B K-major only: MN-major operands are of 16-bit types, got e4m3");
 }
 
 }  // namespace

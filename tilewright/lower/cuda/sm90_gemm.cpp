@@ -38,6 +38,7 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr bool kCIsRowMajor = {}, kDIsRowMajor = {};",
            operands.c.layout == op::MatrixLayout::row_major, plan.d_is_row_major());
   out.line("static constexpr bool kAccumulatesInHalf = {};", operands.accumulator == DType::f16);
+  out.line("static constexpr bool kPromotesAccumulators = {};", plan.promotes_accumulators);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", plan.tile.m, plan.tile.n, plan.tile.k);
   out.line("static constexpr int kConsumers = {}, kStages = {};", plan.consumers(), plan.stages);
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);

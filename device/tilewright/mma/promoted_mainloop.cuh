@@ -1,0 +1,69 @@
+// The sum over K by wgmma where the tensor core's own sums are too coarse to go on for long, those of 8-bit floats:
+// each k tile is summed by itself and added to f32 registers.
+#pragma once
+
+#include "tilewright/ptx/warpgroup.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// As WarpgroupMainloop. The accumulators of one instruction are kept beside the sums, and a warpgroup's instructions
+/// along M run one after the other: meanwhile other warpgroups keep the tensor cores busy.
+template <class Plan, int kAtoms>
+class PromotedMainloop {
+  using Wgmma = typename Plan::Wgmma;
+  using OperandA = typename Plan::OperandA;
+  using OperandB = typename Plan::OperandB;
+  static constexpr int kSteps = Plan::kTileK / Wgmma::kK;
+  static_assert(is_same<typename Wgmma::Accumulator, float>, "sums are of f32");
+
+ public:
+  using Accumulators = float[kAtoms][Wgmma::kRegisters];
+
+  /// The sum over k_tiles (at least one) stages from `at` on. A stage is given back when its own instructions have
+  /// finished. Returns the last stage.
+  template <class Ring>
+  static __device__ __forceinline__ int multiply(Accumulators& sums, const Ring& ring, typename Ring::Position& at,
+                                                 int k_tiles, int first_atom, int thread) {
+#pragma unroll
+    for (int i = 0; i < kAtoms; ++i) {
+#pragma unroll
+      for (int r = 0; r < Wgmma::kRegisters; ++r) sums[i][r] = 0.0F;
+    }
+    int last = at.stage;
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      ring.begin_read(at);
+      last = at.stage;
+#pragma unroll
+      for (int i = 0; i < kAtoms; ++i) {
+        float tile_sums[Wgmma::kRegisters];
+        multiply_stage(tile_sums, ring.stage(at.stage), first_atom + i);
+        ptx::wgmma_wait<0>();
+        if (i + 1 == kAtoms) ring.end_read(at.stage, thread);
+#pragma unroll
+        for (int r = 0; r < Wgmma::kRegisters; ++r) sums[i][r] += tile_sums[r];
+      }
+      at.advance();
+    }
+    return last;
+  }
+
+  /// multiply() left nothing in flight.
+  template <class Ring>
+  static __device__ __forceinline__ void finish(const Ring& /*ring*/, int /*last_stage*/, int /*thread*/) {}
+
+ private:
+  static __device__ __forceinline__ void multiply_stage(float (&tile_sums)[Wgmma::kRegisters], uint32_t stage,
+                                                        int atom) {
+    const uint64_t a = OperandA::kDescriptor | ((stage & 0x3FFFF) >> 4);
+    const uint64_t b = OperandB::kDescriptor | ((stage + OperandA::kTileBytes & 0x3FFFF) >> 4);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      Wgmma::fma(tile_sums, a + OperandA::descriptor_offset(atom, k), b + OperandB::descriptor_offset(0, k), k != 0);
+    }
+    ptx::wgmma_commit();
+  }
+};
+
+}  // namespace tilewright

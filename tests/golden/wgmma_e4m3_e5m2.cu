@@ -1,0 +1,88 @@
+#include "tilewright/gemm/sm90_gemm.cuh"
+#include "tilewright/numeric/functions.cuh"
+
+struct Plan {
+  struct OperandA {  // Sw<3,4,3> o 0 o ((8,16),(128,1)):((128,1024),(1,16384))
+    static constexpr bool kIsKMajor = true;
+    static constexpr int kTileBytes = 16384, kBoxes = 1, kShares = 1;
+    static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
+    static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
+    // start 0x0, leading 16, stride 1024, 128-byte swizzle
+    static constexpr tilewright::uint64_t kDescriptor = 0x4000004000010000;
+    // (2,4):(512,2)
+    static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
+      return mn * 512 + k * 2;
+    }
+  };
+  struct OperandB {  // Sw<3,4,3> o 0 o ((8,4),(128,1)):((128,1024),(1,4096))
+    static constexpr bool kIsKMajor = true;
+    static constexpr int kTileBytes = 4096, kBoxes = 1, kShares = 1;
+    static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
+    static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
+    // start 0x0, leading 16, stride 1024, 128-byte swizzle
+    static constexpr tilewright::uint64_t kDescriptor = 0x4000004000010000;
+    // (1,4):(0,2)
+    static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
+      return k * 2;
+    }
+  };
+  struct Wgmma {
+    using Accumulator = float;
+    static constexpr int kK = 32, kRegisters = 16;
+    static __device__ __forceinline__ void fma(float (&d)[16], tilewright::uint64_t a, tilewright::uint64_t b,
+                                               int accumulate) {
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n32k32.f32.e4m3.e5m2 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, "
+        "%8, %9, %10, %11, %12, %13, %14, %15"
+        "}, %16, %17, p, 1, 1;\n}"
+        :
+        "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+        : "l"(a), "l"(b), "r"(accumulate));
+    }
+  };
+  using ElementC = tilewright::e4m3_t;
+  using ElementD = tilewright::e4m3_t;
+  using Output = tilewright::TmaMatrix;
+  static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
+  static constexpr bool kAccumulatesInHalf = false;
+  static constexpr bool kPromotesAccumulators = true;
+  static constexpr int kTileM = 128, kTileN = 32, kTileK = 128;
+  static constexpr int kConsumers = 1, kStages = 4;
+  static constexpr bool kIsPingPong = false;
+  static constexpr int kClusterM = 1, kClusterN = 1, kSlices = 1, kRasterWidth = 1;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kOutputColumns = 32, kChunkColumns = 32, kOutputBuffers = 2, kStoreBytes = 16;
+};
+
+// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
+struct Epilogue {
+  using Compute = float;
+  struct Scalars {
+    Compute alpha;
+    Compute beta;
+  };
+  static constexpr bool kReadsSource = true;
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {
+    return scalars.beta != Compute(0);
+  }
+  static __device__ __forceinline__ Compute apply([[maybe_unused]] Compute accumulator,
+                                                 [[maybe_unused]] Compute source,
+                                                 [[maybe_unused]] const Scalars& scalars) {
+    const Compute x0 = scalars.alpha;
+    const Compute x1 = accumulator;
+    const Compute x2 = tilewright::numeric::mul(x0, x1);
+    const Compute x3 = scalars.beta;
+    const Compute x4 = source;
+    const Compute x5 = tilewright::numeric::mul(x3, x4);
+    const Compute x6 = tilewright::numeric::add(x2, x5);
+    return x6;
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(256, 1)
+wgmma_e4m3_e5m2(const __grid_constant__ tilewright::Sm90GemmParameters<Plan::Output, Epilogue::Scalars> parameters) {
+  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 86080);
+  tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
+}
