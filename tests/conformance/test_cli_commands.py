@@ -62,7 +62,7 @@ BAD_PROBLEMS = {
     "nothing": ((), "--m is missing"),
     "ld_too_small": ((*SMALL, "--lda", 15), "leading dimension of at least 16, got 15"),
     "ld_negative": ((*SMALL, "--ldd", -24), "negative stride -24"),
-    "unknown_dtype": ((*SMALL, "--dtype", "f12"), "unknown type 'f12'"),
+    "unknown_dtype": ((*SMALL, "--dtype", "f12"), "unknown type 'f12': known are f64 f32 tf32 f16 bf16 s32 s8 u8 e4m3 e5m2"),
     "integer_input": ((*SMALL, "--dtype", "s32"), "A and B must be"),
     "accumulator": ((*SMALL, "--dtype", "f16", "--accumulator", "s32"), "accumulate in f32 or f16, got s32"),
     "out_dtype": ((*SMALL, "--dtype", "f64", "--out-dtype", "s8"), "is s8, which a product of f64"),

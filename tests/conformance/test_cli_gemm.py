@@ -163,6 +163,88 @@ def test_random_batches(tilewright, command):
     assert tilewright("gemm", "--batch", 0, "--m", 4, "--n", 4, "--k", 4, "--verify").returncode == 0
 
 
+def fp8_values(exponent_bits, fraction_bits, has_infinity):
+    """What each of the 256 codes is worth."""
+    codes = np.arange(128)
+    exponents, fractions = codes >> fraction_bits, (codes & (2**fraction_bits - 1)) / 2**fraction_bits
+    bias = 2 ** (exponent_bits - 1) - 1
+    values = np.where(exponents == 0, fractions * 2.0 ** (1 - bias), (1 + fractions) * 2.0 ** (exponents - bias))
+    if has_infinity:
+        values[exponents == 2**exponent_bits - 1] = np.nan
+        values[(2**exponent_bits - 1) << fraction_bits] = np.inf
+    else:
+        values[-1] = np.nan
+    return np.concatenate([values, -values])
+
+
+FP8 = {"e4m3": fp8_values(4, 3, False), "e5m2": fp8_values(5, 2, True)}
+FP8_UNIT = {"e4m3": 2.0**-4, "e5m2": 2.0**-3}
+
+
+def to_codes(x, values):
+    """The nearest finite value's code, the even one of two; past the largest, the largest's."""
+    finite = values[:128][np.isfinite(values[:128])]
+    upper = np.clip(np.searchsorted(finite, np.abs(x)), 1, len(finite) - 1)
+    below, above = np.abs(x) - finite[upper - 1], finite[upper] - np.abs(x)
+    lower_wins = (below < above) | ((below == above) & (upper % 2 == 1))
+    codes = np.where(lower_wins, upper - 1, upper)
+    return (codes + 128 * np.signbit(x)).astype(np.uint8)
+
+
+FP8_CASES = [
+    ("e4m3", "e4m3", "bf16", ()),
+    ("e4m3", "e5m2", "f32", ()),
+    ("e5m2", "e4m3", "e4m3", ()),
+    ("e5m2", "e5m2", "e5m2", ("--transpose-d",)),
+    ("e4m3", "e4m3", "f16", ("--math", "multiply_add_fast_accumulate")),
+]
+
+
+# A as its codes and B, transposed, as f32 that are rounded.
+@pytest.mark.parametrize("size", [(37, 41, 19), (70, 48, 272), (256, 192, 320)], ids=lambda s: "x".join(map(str, s)))
+@pytest.mark.parametrize("case", FP8_CASES, ids=lambda case: "_".join(case[:3]))
+@pytest.mark.parametrize("device", DEVICES)
+def test_fp8_equals_numpy(tilewright, save, tmp_path, device, case, size):
+    (a_type, b_type, out, options), (m, n, k) = case, size
+    random = np.random.default_rng(m)
+
+    def multiply_fp8(a, b):
+        codes = to_codes(a, FP8[a_type])
+        files = ("--a", save("a", codes), "--b", save("b", np.ascontiguousarray(b.T, np.float32)), "--out", tmp_path / "d.npy")
+        types = ("--dtype", a_type, "--b-dtype", b_type, "--out-dtype", out)
+        finished = tilewright("gemm", "--device", device, *files, "--transpose-b", *types, *options)
+        assert finished.returncode == 0, finished.stderr
+        d = np.load(tmp_path / "d.npy")
+        return d.T if "--transpose-d" in options else d
+
+    a, b = random.integers(-4, 5, (m, k)), random.integers(-4, 5, (k, n))
+    exact = (a @ b).astype(np.float64)
+    d = multiply_fp8(a, b)
+    if out in FP8:
+        assert d.dtype == np.uint8
+        np.testing.assert_array_equal(FP8[out][d], FP8[out][to_codes(exact, FP8[out])])
+    else:
+        stored = {"bf16": to_bf16, "f32": np.float32, "f16": np.float16}[out]
+        np.testing.assert_array_equal(d, stored(exact))
+
+    a, b = random.standard_normal((m, k)), random.standard_normal((k, n)).astype(np.float32)
+    d = multiply_fp8(a, b)
+    d = FP8[out][d] if out in FP8 else d.astype(np.float64)
+    a, b = (FP8[kind][to_codes(x, FP8[kind])] for kind, x in ((a_type, a), (b_type, b)))
+    exact, magnitude = a @ b, np.abs(a) @ np.abs(b)
+    added = min(k, 128) if "--math" not in options else k
+    unit = {"bf16": 2.0**-8, "f32": F32, "f16": 2.0**-11, **FP8_UNIT}[out]
+    error = (added + 2) * 2.0**-13 * magnitude
+    assert np.all(np.abs(d - exact) <= error + 1.01 * unit * (np.abs(exact) + error) + 2.0**-10)
+
+
+def test_fp8_codes_take_no_other_files(tilewright, save):
+    halves = save("a", np.ones((16, 16), np.float16))
+    finished = tilewright("gemm", "--a", halves, "--b", halves, "--dtype", "e4m3")
+    assert finished.returncode == 2
+    assert "holds f16, --dtype says e4m3" in finished.stderr
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_alpha_beta_c_and_epilogue(tilewright, save, tmp_path, device):
     random = np.random.default_rng(5)

@@ -86,7 +86,7 @@ TuningOperands::Operand TuningOperands::place(op::Tensor& host, op::Tensor& devi
 
 // A block of random elements over and over: drawing each of a large matrix would take seconds.
 void TuningOperands::fill(const op::Tensor& tensor, std::uint64_t seed) const {
-  const std::int64_t limit = op::exact_integer_limit(on_host_.accumulator, on_host_.k());
+  const std::int64_t limit = op::exact_integer_limit(on_host_.a.dtype, on_host_.accumulator, on_host_.k());
   const std::int64_t low = tensor.dtype == DType::u8 ? 0 : -limit;
   const auto size = static_cast<std::size_t>(bytes(tensor.dtype));
   const std::int64_t count = std::min<std::int64_t>(kRandomElements, op::span_bytes(tensor) / bytes(tensor.dtype));

@@ -165,8 +165,10 @@ void fill_integers(const Tensor& tensor, std::int64_t low, std::int64_t high, st
             [&] { return static_cast<double>(low + static_cast<std::int64_t>((random.next() >> 32) % count)); });
 }
 
-std::int64_t exact_integer_limit(DType accumulator, std::int64_t k) {
-  const double exact = accumulator == DType::f16 ? 0x1p11 : accumulator == DType::f32 ? 0x1p24 : 0x1p31;
+std::int64_t exact_integer_limit(DType element, DType accumulator, std::int64_t k) {
+  // Of 8-bit floats, tensor cores add some with 14 bits: see op::MathOperation.
+  const double of_f32 = is_fp8(element) ? 0x1p13 : 0x1p24;
+  const double exact = accumulator == DType::f16 ? 0x1p11 : accumulator == DType::f32 ? of_f32 : 0x1p31;
   const double limit = std::sqrt(exact / static_cast<double>(std::max<std::int64_t>(1, k)));
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(limit), 1, 8);
 }

@@ -12,9 +12,9 @@ namespace tilewright::op {
 /// exact in the accumulator, so that all correct kernels give the same bits. @pre host memory; high - low < 2^32
 void fill_integers(const Tensor& tensor, std::int64_t low, std::int64_t high, std::uint64_t seed);
 
-/// The largest magnitude, 1 to 8, of integers whose sums of k products `accumulator` holds exactly: the square root of
-/// its exact range over k. Where even 1 is too large for that, 1.
-std::int64_t exact_integer_limit(DType accumulator, std::int64_t k);
+/// The largest magnitude, 1 to 8, of integers of type `element` whose sums of k products `accumulator` holds exactly:
+/// the square root of its exact range over k. Where even 1 is too large for that, 1.
+std::int64_t exact_integer_limit(DType element, DType accumulator, std::int64_t k);
 
 /// Normal values of mean 0 and deviation `deviation`, rounded to the element type. @pre host memory
 void fill_normal(const Tensor& tensor, double deviation, std::uint64_t seed);

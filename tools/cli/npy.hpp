@@ -40,7 +40,7 @@ struct NpyMatrix {
 /// @throws InvalidArgument naming the file when it cannot be opened, is refused, or has fewer bytes than its shape.
 NpyMatrix read_npy(const std::string& path);
 
-/// The file's bytes, format version 1.0. @pre the type is one that .npy has: not bf16, not tf32
+/// The file's bytes, format version 1.0. @pre the type is one that .npy has: not bf16, not tf32, no 8-bit float
 std::vector<std::byte> npy_bytes(const NpyMatrix& matrix);
 
 }  // namespace tilewright::cli

@@ -17,13 +17,21 @@ constexpr std::uint64_t kPlaceholder = std::uint64_t{1} << 60;   // between two 
 constexpr std::int64_t kLargestOperand = std::int64_t{1} << 46;  // bytes: beyond any machine's memory
 
 DType read_dtype(const std::string& text, const char* option) {
-  const std::optional<DType> type = parse_dtype(text);
-  if (!type) {
-    throw InvalidArgument(
-        fmt::format("{}: unknown type '{}': known are f64 f32 tf32 f16 bf16 s32 s8 u8", option, printable(text, 40)));
+  if (const std::optional<DType> type = parse_dtype(text)) return *type;
+  std::string known;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    if (const auto type = static_cast<DType>(i); bits(type) >= 8) known += fmt::format(" {}", name(type));
   }
-  return *type;
+  throw InvalidArgument(fmt::format("{}: unknown type '{}': known are{}", option, printable(text, 40), known));
 }
+
+// NumPy has no 8-bit floats: a file of u8 holds their codes.
+void read_codes(std::vector<NpyMatrix>& file, std::optional<DType> wanted) {
+  if (!file.empty() && file.front().dtype == DType::u8 && wanted && is_fp8(*wanted)) file.front().dtype = *wanted;
+}
+
+// What a file of f32 is rounded to where asked for.
+bool is_rounded_from_f32(DType type) { return type == DType::bf16 || is_fp8(type); }
 
 op::MatrixLayout layout_of(const OperandOptions& operand) {
   return operand.is_transposed ? op::MatrixLayout::column_major : op::MatrixLayout::row_major;
@@ -86,28 +94,33 @@ void Problem::read_files() {
 }
 
 void Problem::choose_types() {
-  const auto operand_type = [&](const std::vector<NpyMatrix>& file, const std::string& path) {
-    const std::optional<DType> asked =
-        options_.dtype.empty() ? std::nullopt : std::optional(read_dtype(options_.dtype, "--dtype"));
+  const auto operand_type = [](std::vector<NpyMatrix>& file, const std::string& path, const std::string& type,
+                               const char* option) {
+    const std::optional<DType> asked = type.empty() ? std::nullopt : std::optional(read_dtype(type, option));
     const DType stored = asked == DType::tf32 ? DType::f32 : asked.value_or(DType::f32);
     if (file.empty()) return stored;
+    read_codes(file, asked);
     const DType held = file.front().dtype;
-    const bool converts = held == DType::f32 && asked == DType::bf16;
+    const bool converts = held == DType::f32 && is_rounded_from_f32(stored);
     if (asked && held != stored && !converts) {
-      throw InvalidArgument(fmt::format("{} holds {}, --dtype says {}: only f32 is converted, to bf16 or tf32",
-                                        printable(path), name(held), name(*asked)));
+      throw InvalidArgument(
+          fmt::format("{} holds {}, {} says {}: only f32 is converted, to bf16, tf32, e4m3 or e5m2; codes of e4m3 and "
+                      "e5m2 are u8",
+                      printable(path), name(held), option, name(*asked)));
     }
     return asked ? stored : held;
   };
-  gemm_.a.dtype = operand_type(a_, options_.a.file);
-  gemm_.b.dtype = operand_type(b_, options_.b.file);
+  gemm_.a.dtype = operand_type(a_, options_.a.file, options_.dtype, "--dtype");
+  gemm_.b.dtype = options_.b_dtype.empty() ? operand_type(b_, options_.b.file, options_.dtype, "--dtype")
+                                           : operand_type(b_, options_.b.file, options_.b_dtype, "--b-dtype");
   gemm_.accumulator = options_.accumulator.empty() ? op::default_accumulator(gemm_.a.dtype)
                                                    : read_dtype(options_.accumulator, "--accumulator");
   gemm_.d.dtype =
       options_.out_dtype.empty() ? default_output(gemm_.a.dtype) : read_dtype(options_.out_dtype, "--out-dtype");
   gemm_.c.dtype = gemm_.d.dtype;
+  read_codes(c_, gemm_.c.dtype);
   if (!c_.empty() && c_.front().dtype != gemm_.d.dtype &&
-      !(c_.front().dtype == DType::f32 && gemm_.d.dtype == DType::bf16)) {
+      !(c_.front().dtype == DType::f32 && is_rounded_from_f32(gemm_.d.dtype))) {
     throw InvalidArgument(fmt::format("{} holds {}, C and D are {}: convert it, or choose --out-dtype",
                                       printable(options_.c.file), name(c_.front().dtype), name(gemm_.d.dtype)));
   }
@@ -167,7 +180,7 @@ void Problem::materialize() {
 void Problem::fill(const op::Tensor& tensor, const std::vector<NpyMatrix>& file, const OperandOptions& operand,
                    std::uint64_t stream) const {
   const std::uint64_t seed = options_.seed * 4 + stream;
-  const std::int64_t limit = op::exact_integer_limit(gemm_.accumulator, gemm_.k());
+  const std::int64_t limit = op::exact_integer_limit(gemm_.a.dtype, gemm_.accumulator, gemm_.k());
   if (!file.empty()) {
     const op::Tensor held = file.front().tensor();
     op::copy_elements(operand.is_transposed ? op::transposed(held) : held, tensor);
@@ -183,6 +196,7 @@ NpyMatrix Problem::output() const {
   NpyMatrix matrix{d.dtype == DType::bf16 ? DType::f32 : d.dtype, d.shape, {}};
   matrix.data.resize(static_cast<std::size_t>(d.batch() * d.rows() * d.columns() * bytes(matrix.dtype)));
   op::copy_elements(d, matrix.tensor());
+  if (is_fp8(matrix.dtype)) matrix.dtype = DType::u8;  // their codes
   return matrix;
 }
 

@@ -23,7 +23,8 @@ class Problem {
   /// @throws InvalidArgument when this machine has not enough
   void materialize();
 
-  /// D as a .npy file holds it: bf16 widened to f32; transposed where asked for. @pre materialize()
+  /// D as a .npy file holds it: bf16 widened to f32, 8-bit floats as their codes; transposed where asked for. @pre
+  /// materialize()
   NpyMatrix output() const;
 
  private:

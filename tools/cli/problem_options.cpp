@@ -31,13 +31,17 @@ void add_problem_options(CLI::App& command, ProblemOptions& options) {
   command.add_option("--alpha", options.alpha, "D = epilogue(alpha * A * B + beta * C)");
   command.add_option("--beta", options.beta, "0 never reads C");
   command.add_option("--dtype", options.dtype,
-                     "f64 f32 tf32 f16 bf16 s8 u8; default: the files'. bf16 and tf32 take files of f32");
+                     "f64 f32 tf32 f16 bf16 e4m3 e5m2 s8 u8; default: the files'. bf16, tf32, e4m3 and e5m2 take files "
+                     "of f32; a file of u8 given as e4m3 or e5m2 holds their codes");
+  command.add_option("--b-dtype", options.b_dtype, "type of B where it is not A's: e4m3 mixes with e5m2, s8 with u8");
   command.add_option("--accumulator", options.accumulator,
                      "type of the sums; default f64 for f64, s32 for integers, else f32");
   command.add_option("--out-dtype", options.out_dtype,
-                     "type of C and D; default: A's, s32 for integers. A D of bf16 is written as f32, exactly");
+                     "type of C and D; default: A's, s32 for integers. A D of bf16 is written as f32, exactly; one of "
+                     "e4m3 or e5m2 as its codes, u8");
   command.add_option("--math", options.math,
-                     "multiply_add, or for f32: multiply_add_tf32, multiply_add_fast_f16, _fast_bf16, _fast_f32");
+                     "multiply_add, or for f32: multiply_add_tf32, multiply_add_fast_f16, _fast_bf16, _fast_f32; for "
+                     "e4m3 and e5m2: multiply_add_fast_accumulate");
   command.add_option("--epilogue", options.epilogue,
                      "linear_combination, clamp, relu, leaky_relu, tanh, sigmoid, silu, hardswish, gelu");
 }

@@ -27,6 +27,7 @@ struct ProblemOptions {
   double alpha = 1.0;
   double beta = 0.0;
   std::string dtype;        // empty: the files', or f32
+  std::string b_dtype;      // empty: as dtype
   std::string accumulator;  // empty: the type's own, and so on
   std::string out_dtype;
   std::string math;
