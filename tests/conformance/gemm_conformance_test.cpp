@@ -177,7 +177,7 @@ class DeviceConformance : public testing::TestWithParam<std::string> {
 
 // Not only the best: whatever is ranked must be right.
 TEST_P(DeviceConformance, EveryRankedKernelIsExact) {
-  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::s8}) {
+  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::s8, DType::e4m3}) {
     GuardedProblem guarded(engine().device(), problem(type, 150, 140, 72), {});
     std::vector<registry::KernelPtr> kernels;
     for (const engine::RankedKernel& ranked : engine().find_kernels(guarded.on_device()))
@@ -217,6 +217,30 @@ TEST_P(DeviceConformance, BatchesAreExactInEveryFamily) {
                                           {batch_of(one, 2, "ABC"), Placement{}}}) {
       GuardedProblem guarded(engine().device(), gemm, placement);
       for (const registry::KernelPtr& kernel : kernels) expect_exact(engine(), kernel, guarded);
+    }
+  }
+}
+
+// Tiles that M and N do not fill, k tiles that K does not, and C of bf16 where D has 8 bits.
+TEST_P(DeviceConformance, EightBitFloatsMixAndAreStoredInAnyFloat) {
+  using enum DType;
+  struct Types {
+    DType a, b, d;
+  };
+  constexpr Types kTypes[] = {{e4m3, e4m3, f32},  {e4m3, e4m3, f16},  {e4m3, e4m3, bf16}, {e4m3, e4m3, e4m3},
+                              {e4m3, e4m3, e5m2}, {e4m3, e5m2, bf16}, {e4m3, e5m2, e4m3}, {e5m2, e4m3, f32},
+                              {e5m2, e4m3, e5m2}, {e5m2, e5m2, f16},  {e5m2, e5m2, e4m3}};
+  for (const Types& types : kTypes) {
+    op::Gemm gemm = problem(types.a, 70, 48, 144);
+    gemm.b.dtype = types.b;
+    gemm.d.dtype = types.d;
+    gemm.c.dtype = is_fp8(types.d) ? bf16 : types.d;
+    gemm.beta = -2.0;
+    GuardedProblem guarded(engine().device(), gemm, {});
+    SCOPED_TRACE(fmt::format("{} * {} -> {}", name(types.a), name(types.b), name(types.d)));
+    for (const registry::KernelPtr& kernel : best_of_each_family(engine(), guarded.on_device())) {
+      expect_exact(engine(), kernel, guarded);
+      expect_within_bound(engine(), kernel, guarded);
     }
   }
 }
