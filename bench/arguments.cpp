@@ -3,21 +3,21 @@
 namespace tilewright::bench {
 namespace {
 
-op::Tensor tensor(std::uint64_t address, const StoredMatrix& stored, const op::MemoryDevice& device) {
-  return op::matrix(address, stored.dtype, stored.rows, stored.columns, stored.layout, stored.ld, device);
+op::Tensor tensor(std::uint64_t address, const StoredMatrix& stored, std::int64_t batch,
+                  const op::MemoryDevice& device) {
+  const op::Tensor one =
+      op::matrix(address, stored.dtype, stored.rows, stored.columns, stored.layout, stored.ld, device);
+  return batch == 1 ? one : op::batched(one, batch, stored.batch_stride());
 }
 
 }  // namespace
 
 Result<op::Gemm> gemm(const Problem& problem, const Addresses& addresses, int ordinal) {
-  if (problem.batch != 1) return refuse("one call computes one product, got a batch of {}", problem.batch);
-  if (problem.fast_accumulate && !op::parse_math_operation(kFastAccumulate))
-    return refuse("there is no {}", kFastAccumulate);
   const op::MemoryDevice device{.kind = op::MemoryDevice::Kind::cuda, .ordinal = ordinal};
   op::Gemm result;
-  result.a = tensor(addresses.a, stored_a(problem), device);
-  result.b = tensor(addresses.b, stored_b(problem), device);
-  result.d = tensor(addresses.d, stored_d(problem), device);
+  result.a = tensor(addresses.a, stored_a(problem), problem.batch, device);
+  result.b = tensor(addresses.b, stored_b(problem), problem.batch, device);
+  result.d = tensor(addresses.d, stored_d(problem), problem.batch, device);
   result.c = result.d;
   result.accumulator = problem.accumulator;
   result.math = problem.math;

@@ -201,7 +201,8 @@ class Matmul {
     set(DescriptorAttribute::transpose_a, transpose(first.layout, swapped_));
     set(DescriptorAttribute::transpose_b, transpose(second.layout, swapped_));
     // Scales of 8-bit floats stay null, which is a scale of 1.
-    if (problem.fast_accumulate) set(DescriptorAttribute::fast_accumulate, std::int8_t{1});
+    if (problem.math == op::MathOperation::multiply_add_fast_accumulate)
+      set(DescriptorAttribute::fast_accumulate, std::int8_t{1});
     create_layout(first_, first);
     create_layout(second_, second);
     create_layout(d_, stored_d(problem));

@@ -79,10 +79,9 @@ Support read_dtype(const Fields& fields, std::string_view key, DType& dtype) {
 Support read_math(const Fields& fields, Problem& problem) {
   const auto field = fields.find("math");
   if (field == fields.end()) return {};
-  problem.fast_accumulate = field->second == kFastAccumulate;
   const std::optional<op::MathOperation> parsed = op::parse_math_operation(field->second);
-  if (!parsed && !problem.fast_accumulate) return refuse("math is unknown: \"{}\"", printable(field->second));
-  problem.math = parsed.value_or(op::MathOperation::multiply_add);
+  if (!parsed) return refuse("math is unknown: \"{}\"", printable(field->second));
+  problem.math = *parsed;
   return {};
 }
 
@@ -192,11 +191,7 @@ std::string title(const Problem& problem) {
   text += fmt::format("{}x{}x{} {} {} {}", problem.m, problem.n, problem.k, short_name(problem.a),
                       short_name(problem.b), short_name(problem.d));
   if (problem.out != problem.dtype) text += fmt::format(" -> {}", name(problem.out));
-  if (problem.fast_accumulate) {
-    text += fmt::format(" {}", kFastAccumulate);
-  } else if (problem.math != op::MathOperation::multiply_add) {
-    text += fmt::format(" {}", op::name(problem.math));
-  }
+  if (problem.math != op::MathOperation::multiply_add) text += fmt::format(" {}", op::name(problem.math));
   if (problem.lda != 0 || problem.ldb != 0 || problem.ldd != 0)
     text += fmt::format(", ld {} {} {}", stored_a(problem).ld, stored_b(problem).ld, stored_d(problem).ld);
   return text;

@@ -12,10 +12,6 @@
 
 namespace tilewright::bench {
 
-/// `math=` of fp8 operands whose partial sums stay in the tensor core's short accumulator until the end; with
-/// multiply_add they are added in f32 every 128 of K.
-inline constexpr std::string_view kFastAccumulate = "multiply_add_fast_accumulate";
-
 struct Problem {
   std::string line;           // as written, without its comment
   std::string id;             // names the case in reports; empty when it has no name
@@ -24,7 +20,6 @@ struct Problem {
   DType out = DType::f32;     // of D
   DType accumulator = DType::f32;
   op::MathOperation math = op::MathOperation::multiply_add;
-  bool fast_accumulate = false;
   std::int64_t batch = 1;
   std::int64_t m = 0, n = 0, k = 0;
   op::MatrixLayout a = op::MatrixLayout::row_major;

@@ -51,8 +51,8 @@ TEST(ParseProblem, FastAccumulationIsTheMathOfEightBitFloats) {
   EXPECT_EQ(fast.dtype, DType::e4m3);
   EXPECT_EQ(fast.out, DType::bf16);
   EXPECT_EQ(fast.accumulator, DType::f32);
-  EXPECT_TRUE(fast.fast_accumulate);
-  EXPECT_FALSE(parse_problem("dtype=e4m3 out=bf16 m=1 n=1 k=1 math=multiply_add")->fast_accumulate);
+  EXPECT_EQ(fast.math, op::MathOperation::multiply_add_fast_accumulate);
+  EXPECT_EQ(parse_problem("dtype=e4m3 out=bf16 m=1 n=1 k=1")->math, op::MathOperation::multiply_add);
 }
 
 TEST(ParseProblem, Tf32IsF32WithItsMath) {
