@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -11,15 +12,15 @@
 namespace tilewright::layout {
 
 /// CuTe's E<0,1>, written @1@0: mode 1 of mode 0. The empty path is the whole tree, and the unit of the integers.
-class Basis {
+class alignas(std::uint64_t) Basis {
  public:
-  static constexpr int kMaxDepth = 6;
+  static constexpr int kMaxDepth = 7;
 
   constexpr Basis() = default;
   /// Outermost mode first. @throws InvalidArgument past kMaxDepth, and unless 0 <= mode < 128.
   Basis(std::initializer_list<int> path);
 
-  constexpr bool empty() const { return depth_ == 0; }
+  constexpr bool empty() const { return *this == Basis(); }
   constexpr int depth() const { return depth_; }
   /// @pre 0 <= i < depth()
   constexpr int operator[](int i) const { return modes_[static_cast<std::size_t>(i)]; }
@@ -31,8 +32,9 @@ class Basis {
   /// Whether this path leads to `other` or to a mode that holds it.
   bool is_prefix_of(const Basis& other) const;
 
+  /// One comparison of all bytes: modes past the depth are 0.
   constexpr bool operator==(const Basis& other) const {
-    return depth_ == other.depth_ && std::equal(begin(), end(), other.begin());
+    return std::bit_cast<std::uint64_t>(*this) == std::bit_cast<std::uint64_t>(other);
   }
 
  private:

@@ -162,7 +162,7 @@ TEST(IntTuple, ScaledBasesAreCoordinates) {
   EXPECT_NE(e, IntTuple(5));
   EXPECT_THROW(IntTuple(1) + e, InvalidArgument);
   EXPECT_THROW((void)e.value(), InvalidArgument);
-  EXPECT_THROW((Basis{0, 0, 0, 0, 0, 0, 0}), InvalidArgument);
+  EXPECT_THROW((Basis{0, 0, 0, 0, 0, 0, 0, 0}), InvalidArgument);
 }
 
 TEST(IntTuple, UnderscoresNameModes) {

@@ -83,7 +83,7 @@ TEST(Parse, RefusesWithTheColumn) {
   EXPECT_EQ(reason(parse_int_tuple("(1,9223372036854775808)")), "column 4: the integer does not fit in 63 bits");
   EXPECT_EQ(reason(parse_int_tuple("(1,-)")), "column 5: expected an integer, got ')'");
   EXPECT_EQ(reason(parse_int_tuple("1@128")), "column 3: a mode is 0 to 127, got 128");
-  EXPECT_EQ(reason(parse_int_tuple("1@0@0@0@0@0@0@0")), "column 15: a basis is at most 6 deep");
+  EXPECT_EQ(reason(parse_int_tuple("1@0@0@0@0@0@0@0@0")), "column 17: a basis is at most 7 deep");
   EXPECT_EQ(reason(parse_swizzle("Sw<3,4>")), "column 7: expected ',', got '>'");
   EXPECT_EQ(reason(parse_swizzle("Sw<3,4,99>")), "column 1: a swizzle is of 64 bits, got 99");
   EXPECT_EQ(reason(parse_tiler("<Sw<3,4,3>>")),
