@@ -20,9 +20,14 @@ struct Reach {
 
 /// What strides of one basis lead through: all of the left side, or the mode of it that the basis names.
 struct Target {
+  Target(const Basis& through, const Layout& part) : basis(through), modes(flat_modes(part)) {
+    merge_past_end(modes);
+    if (modes.empty()) modes.push_back({});
+    for (std::size_t i = 0; i < modes.size(); ++i) reach.push_back({});
+  }
   Basis basis;
   Modes modes;  // coalesced
-  std::vector<Reach> reach;
+  SmallVector<Reach, 8> reach;
 };
 
 /// Of a mode that strides step through: the elements that one pass over it meets, and whether they end where it ends.
@@ -38,16 +43,20 @@ Pass pass_over(std::int64_t extent, std::int64_t step) {
   return {ends_evenly ? whole : whole + 1, ends_evenly};
 }
 
-/// a o b for one layout a.
+/// a o b, where b is one layout or the pair of two.
 class Composer {
  public:
-  Composer(const Layout& a, const Layout& b) : a_(a), b_(b) {
-    parts_.reserve(8);
-    targets_.reserve(1);
-  }
+  Composer(const Layout& a, const Layout& b) : a_(a), b_(b) { targets_.reserve(1); }
+  Composer(const Layout& a, const Layout& first, const Layout& second) : Composer(a, first) { second_ = &second; }
 
   Layout compose() {
     ShapeAndStride result = compose_tree(b_.shape(), b_.stride());
+    if (second_ != nullptr) {
+      LayoutBuilder pair(2);
+      pair.append(std::move(result));
+      pair.append(compose_tree(second_->shape(), second_->stride()));
+      result = std::move(pair).shape_and_stride();
+    }
     for (const Target& target : targets_) check_carries(target);
     return Layout(std::move(result.shape), std::move(result.stride));
   }
@@ -59,16 +68,9 @@ class Composer {
       compose_leaf({shape.value(), stride.basis_value(), stride.basis()});
       return shape_and_stride(parts_);
     }
-    std::vector<IntTuple> shapes;
-    std::vector<IntTuple> strides;
-    shapes.reserve(static_cast<std::size_t>(shape.rank()));
-    strides.reserve(static_cast<std::size_t>(shape.rank()));
-    for (int i = 0; i < shape.rank(); ++i) {
-      ShapeAndStride mode = compose_tree(shape[i], stride[i]);
-      shapes.push_back(std::move(mode.shape));
-      strides.push_back(std::move(mode.stride));
-    }
-    return {IntTuple::tuple(std::move(shapes)), IntTuple::tuple(std::move(strides))};
+    LayoutBuilder modes(shape.rank());
+    for (int i = 0; i < shape.rank(); ++i) modes.append(compose_tree(shape[i], stride[i]));
+    return std::move(modes).shape_and_stride();
   }
 
   Target& target_of(const Basis& basis) {
@@ -79,11 +81,7 @@ class Composer {
                            to_string(basis)),
                "basis congruence");
     }
-    Modes modes = merged_past_end(basis.empty() ? flat_modes(a_) : flat_modes(get(a_, basis)));
-    if (modes.empty()) modes.push_back({});
-    const std::size_t count = modes.size();
-    targets_.push_back({basis, std::move(modes), std::vector<Reach>(count)});
-    return targets_.back();
+    return basis.empty() ? targets_.emplace_back(basis, a_) : targets_.emplace_back(basis, get(a_, basis));
   }
 
   /// Leaves in parts_ what the leaf takes of each mode.
@@ -142,7 +140,8 @@ class Composer {
                        to_string(target.basis), to_string(from_modes(target.modes)));
   }
   [[noreturn]] void refuse(const std::string& why, const char* rule) const {
-    throw InvalidArgument(fmt::format("composition {} o {} breaks {}: {}", to_string(a_), to_string(b_), rule, why));
+    const Layout b = second_ != nullptr ? pair_of(b_, *second_) : b_;
+    throw InvalidArgument(fmt::format("composition {} o {} breaks {}: {}", to_string(a_), to_string(b), rule, why));
   }
   [[noreturn]] void refuse_stride(const Target& target, const Mode& leaf, std::size_t i, std::int64_t step) const {
     refuse(fmt::format("{}:{} meets mode {} of extent {} with stride {}; one must divide the other{}", leaf.extent,
@@ -158,6 +157,7 @@ class Composer {
 
   const Layout& a_;
   const Layout& b_;
+  const Layout* second_ = nullptr;  // of the pair (b_, *second_)
   std::vector<Target> targets_;
   Modes parts_;  // of the leaf at hand
 };
@@ -165,6 +165,9 @@ class Composer {
 }  // namespace
 
 Layout composition(const Layout& a, const Layout& b) { return Composer(a, b).compose(); }
+Layout composition_of_pair(const Layout& a, const Layout& first, const Layout& second) {
+  return Composer(a, first, second).compose();
+}
 
 Layout composition(const Layout& a, const Tiler& b) {
   if (b.is_whole()) return a;
@@ -172,9 +175,9 @@ Layout composition(const Layout& a, const Tiler& b) {
   if (b.rank() == 0 || b.rank() > a.rank())
     throw InvalidArgument(fmt::format("composition of {} by mode with {}: the tiler has {} modes, the layout {}",
                                       to_string(a), to_string(b), b.rank(), a.rank()));
-  std::vector<Layout> modes;
-  for (int i = 0; i < b.rank(); ++i) modes.push_back(composition(a.mode(i), b[i]));
-  return concatenate(modes);
+  LayoutBuilder modes(b.rank());
+  for (int i = 0; i < b.rank(); ++i) modes.append(composition(a.mode(i), b[i]));
+  return std::move(modes).layout();
 }
 
 }  // namespace tilewright::layout

@@ -17,19 +17,20 @@ struct IndexedMode {
   Mode mode;
   std::int64_t index_stride = 1;
 };
+using IndexedModes = SmallVector<IndexedMode, 8>;
 
 /// The coalesced modes by growing stride.
-std::vector<IndexedMode> sorted_modes(const char* verb, const Layout& layout) {
-  std::vector<IndexedMode> modes;
-  const Modes coalesced = merged(integer_modes(verb, layout));
-  modes.reserve(coalesced.size());
+IndexedModes sorted_modes(const char* verb, const Layout& layout) {
+  Modes merged = integer_modes(verb, layout);
+  merge(merged);
+  IndexedModes modes;
   std::int64_t running = 1;
-  for (const Mode& mode : coalesced) {
+  for (const Mode& mode : merged) {
     modes.push_back({mode, running});
     running *= mode.extent;
   }
   const auto less = [](const IndexedMode& a, const IndexedMode& b) { return a.mode.stride < b.mode.stride; };
-  for (auto next = modes.begin(); next != modes.end(); ++next)  // they are few: insertion sort, stable
+  for (IndexedMode* next = modes.begin(); next != modes.end(); ++next)  // they are few: insertion sort, stable
     std::rotate(std::upper_bound(modes.begin(), next, *next, less), next, next + 1);
   return modes;
 }
@@ -45,7 +46,8 @@ void require_above(const char* verb, const Layout& layout, const Mode& next, std
 
 /// The first mode where it is contiguous, else 1:0.
 Layout contiguous_front(const Layout& layout) {
-  const Modes modes = merged(flat_modes(layout));
+  Modes modes = flat_modes(layout);
+  merge(modes);
   if (modes.empty() || modes[0].stride != 1 || !modes[0].basis.empty()) return Layout();
   return Layout(modes[0].extent, 1);
 }
@@ -55,7 +57,6 @@ Layout contiguous_front(const Layout& layout) {
 Layout complement(const Layout& layout, std::int64_t cotarget) {
   if (cotarget < 1) throw InvalidArgument(fmt::format("complement of {} in {} offsets", to_string(layout), cotarget));
   Modes result;
-  result.reserve(8);
   std::int64_t covered = 1;
   for (const IndexedMode& next : sorted_modes("complement", layout)) {
     if (next.mode.stride == 0) continue;
@@ -81,8 +82,8 @@ Layout right_inverse(const Layout& layout) {
 }
 
 Layout left_inverse(const Layout& layout) {
-  std::vector<IndexedMode> modes = sorted_modes("left_inverse", layout);
-  std::erase_if(modes, [](const IndexedMode& m) { return m.mode.stride == 0; });
+  IndexedModes modes = sorted_modes("left_inverse", layout);
+  erase_if(modes, [](const IndexedMode& m) { return m.mode.stride == 0; });
   if (modes.size() == 1 && modes[0].mode.stride < 0) {  // the only one: its offsets are negative, and no other's are
     modes[0].mode.stride *= -1;
     modes[0].index_stride *= -1;

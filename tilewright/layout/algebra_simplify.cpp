@@ -21,13 +21,21 @@ Layout by_profile(const char* name, const Layout& layout, const IntTuple& profil
 
 }  // namespace
 
-Layout coalesce(const Layout& layout) { return from_modes(merged(flat_modes(layout))); }
+Layout coalesce(const Layout& layout) {
+  Modes modes = flat_modes(layout);
+  merge(modes);
+  return from_modes(modes);
+}
 
 Layout coalesce(const Layout& layout, const IntTuple& profile) {
   return by_profile("coalesce", layout, profile, [](const Layout& mode) { return coalesce(mode); });
 }
 
-Layout coalesce_past_end(const Layout& layout) { return from_modes(merged_past_end(flat_modes(layout))); }
+Layout coalesce_past_end(const Layout& layout) {
+  Modes modes = flat_modes(layout);
+  merge_past_end(modes);
+  return from_modes(modes);
+}
 
 Layout filter_zeros(const Layout& layout) {
   Modes modes = flat_modes(layout);
@@ -39,8 +47,9 @@ Layout filter_zeros(const Layout& layout) {
 
 Layout filter(const Layout& layout) {
   Modes modes = flat_modes(layout);
-  std::erase_if(modes, [](const Mode& mode) { return mode.stride == 0; });
-  return from_modes(merged(modes));
+  erase_if(modes, [](const Mode& mode) { return mode.stride == 0; });
+  merge(modes);
+  return from_modes(modes);
 }
 
 Layout filter(const Layout& layout, const IntTuple& profile) {

@@ -12,11 +12,11 @@ namespace tilewright::layout {
 namespace {
 
 Layout divide(const Layout& a, const Layout& tile) {
-  const Layout whole = pair_of(tile, complement(tile, size(a)));
-  if (!fills_offsets(whole))
+  const Layout rest = complement(tile, size(a));
+  if (!fill_offsets(tile, rest))
     throw InvalidArgument(fmt::format("logical_divide of {} by {}: the tile has gaps that copies of it do not fill",
                                       to_string(a), to_string(tile)));
-  return composition(a, whole);
+  return composition_of_pair(a, tile, rest);
 }
 
 Layout multiply(const Layout& block, const Layout& copies) {
@@ -51,18 +51,18 @@ Layout zipped(const char* name, const Layout& a, const Tiler& tiler, Verb&& verb
   if (tiler.is_whole()) return pair_of(Layout(), a);
   if (tiler.is_layout()) return verb(a, tiler.layout());
   require_rank(name, a, tiler);
-  std::vector<Layout> first;
-  std::vector<Layout> second;
+  LayoutBuilder first(tiler.rank());
+  LayoutBuilder second(a.rank());
   for (int i = 0; i < a.rank(); ++i) {
     if (i < tiler.rank()) {
       const Layout pair = zipped(name, a.mode(i), tiler[i], verb);
-      first.push_back(pair.mode(0));
-      second.push_back(pair.mode(1));
+      first.append(pair.mode(0));
+      second.append(pair.mode(1));
     } else {
-      second.push_back(a.mode(i));
+      second.append(a.mode(i));
     }
   }
-  return pair_of(concatenate(std::move(first)), concatenate(std::move(second)));
+  return pair_of(std::move(first).layout(), std::move(second).layout());
 }
 
 void push_modes(std::vector<Layout>& out, const Layout& layout) {

@@ -30,7 +30,8 @@ std::vector<std::int64_t> images_of_bits(const Layout& a, const Swizzle& swizzle
   const auto refuse = [&](const char* why) {
     throw InvalidArgument(fmt::format("composition {} o {}: {}", to_string(a), to_string(swizzle), why));
   };
-  const Modes modes = merged_past_end(integer_modes("composition with a swizzle", a));
+  Modes modes = integer_modes("composition with a swizzle", a);
+  merge_past_end(modes);
   for (std::size_t i = 0; i + 1 < modes.size(); ++i) {
     if (!std::has_single_bit(static_cast<std::uint64_t>(modes[i].extent)))
       refuse("an extent of the left side is no power of two");

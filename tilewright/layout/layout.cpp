@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/layout/modes.hpp"
 
 namespace tilewright::layout {
 namespace {
@@ -64,7 +65,7 @@ Layout::Layout(IntTuple shape, IntTuple stride) : shape_(std::move(shape)), stri
   (void)checked_size(*this, shape_, stride_);
 }
 
-Layout Layout::mode(int i) const { return Layout(shape_[i], stride_[i]); }
+Layout Layout::mode(int i) const { return Layout(Valid{}, shape_[i], stride_[i]); }
 
 std::int64_t Layout::operator()(std::int64_t index) const { return crd2idx(index, shape_, stride_); }
 std::int64_t Layout::operator()(const IntTuple& coord) const { return crd2idx(coord, shape_, stride_); }
@@ -97,15 +98,9 @@ Layout make_identity_layout(const IntTuple& shape) { return Layout(shape, make_b
 
 Layout concatenate(std::vector<Layout> modes) {
   TILEWRIGHT_CHECK(!modes.empty(), "a layout needs a mode");
-  std::vector<IntTuple> shapes;
-  std::vector<IntTuple> strides;
-  shapes.reserve(modes.size());
-  strides.reserve(modes.size());
-  for (Layout& mode : modes) {
-    shapes.push_back(std::move(mode).shape());
-    strides.push_back(std::move(mode).stride());
-  }
-  return Layout(IntTuple::tuple(std::move(shapes)), IntTuple::tuple(std::move(strides)));
+  LayoutBuilder result(static_cast<int>(modes.size()));
+  for (Layout& mode : modes) result.append(std::move(mode));
+  return std::move(result).layout();
 }
 
 int depth(const Layout& layout) { return depth(layout.shape()); }

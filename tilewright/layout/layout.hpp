@@ -43,6 +43,10 @@ class Layout {
   bool operator==(const Layout&) const = default;
 
  private:
+  /// For parts that are known to hold the invariant.
+  struct Valid {};
+  Layout(Valid, IntTuple shape, IntTuple stride) : shape_(std::move(shape)), stride_(std::move(stride)) {}
+
   IntTuple shape_;
   IntTuple stride_;
 };

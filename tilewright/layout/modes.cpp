@@ -19,9 +19,9 @@ void collect(const IntTuple& shape, const IntTuple& stride, Modes& out) {
 }
 
 /// Number of offsets, and the last of them, with the leaves of this part; those of stride 0 apart.
-void extend(const IntTuple& shape, const IntTuple& stride, std::int64_t& count, std::int64_t& last) {
+void count_offsets(const IntTuple& shape, const IntTuple& stride, std::int64_t& count, std::int64_t& last) {
   if (!shape.is_leaf()) {
-    for (int i = 0; i < shape.rank(); ++i) extend(shape[i], stride[i], count, last);
+    for (int i = 0; i < shape.rank(); ++i) count_offsets(shape[i], stride[i], count, last);
   } else if (stride.value() != 0) {
     count = checked_product(count, shape.value());
     last = checked_sum(last, checked_product(shape.value() - 1, std::abs(stride.value())));
@@ -29,7 +29,7 @@ void extend(const IntTuple& shape, const IntTuple& stride, std::int64_t& count, 
 }
 
 /// Makes the mode longer by the next one, where that continues it.
-bool merge(Mode& mode, const Mode& next) {
+bool extend(Mode& mode, const Mode& next) {
   if (mode.basis != next.basis || mode.extent * mode.stride != next.stride) return false;
   mode.extent *= next.extent;
   return true;
@@ -41,7 +41,6 @@ IntTuple stride_of(const Mode& mode) { return IntTuple::scaled_basis(mode.stride
 
 Modes flat_modes(const Layout& layout) {
   Modes modes;
-  modes.reserve(8);
   collect(layout.shape(), layout.stride(), modes);
   return modes;
 }
@@ -83,36 +82,35 @@ Layout with_profile(const Modes& modes, const IntTuple& profile) {
 }
 
 Layout pair_of(Layout first, Layout second) {
-  std::vector<Layout> modes;
-  modes.reserve(2);
-  modes.push_back(std::move(first));
-  modes.push_back(std::move(second));
-  return concatenate(std::move(modes));
+  LayoutBuilder modes(2);
+  modes.append(std::move(first));
+  modes.append(std::move(second));
+  return std::move(modes).layout();
 }
 
-bool fills_offsets(const Layout& layout) {
+bool fill_offsets(const Layout& first, const Layout& second) {
   std::int64_t count = 1;
   std::int64_t last = 0;
-  extend(layout.shape(), layout.stride(), count, last);
+  count_offsets(first.shape(), first.stride(), count, last);
+  count_offsets(second.shape(), second.stride(), count, last);
   return last + 1 == count;
 }
 
 void append_merged(Modes& modes, const Mode& next) {
-  if (next.extent != 1 && (modes.empty() || !merge(modes.back(), next))) modes.push_back(next);
+  if (next.extent != 1 && (modes.empty() || !extend(modes.back(), next))) modes.push_back(next);
 }
 
-Modes merged(Modes modes) {
+void merge(Modes& modes) {
   std::size_t count = 0;
   for (const Mode& next : modes) {
-    if (next.extent != 1 && (count == 0 || !merge(modes[count - 1], next))) modes[count++] = next;
+    if (next.extent != 1 && (count == 0 || !extend(modes[count - 1], next))) modes[count++] = next;
   }
-  modes.resize(count);
-  return modes;
+  modes.truncate(count);
 }
 
-Modes merged_past_end(Modes modes) {
+void merge_past_end(Modes& modes) {
   if (!modes.empty() && modes.back().extent == 1) modes.back().extent = 2;
-  return merged(std::move(modes));
+  merge(modes);
 }
 
 }  // namespace tilewright::layout
