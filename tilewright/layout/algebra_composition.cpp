@@ -117,7 +117,8 @@ class Composer {
     const Mode& through = target.modes[i];
     parts_.push_back({part.extent, checked_product(part.stride, through.stride), through.basis});
     const std::int64_t last = checked_product(part.extent - 1, part.stride);
-    (last > 0 ? target.reach[i].up : target.reach[i].down) += last;
+    std::int64_t& reach = last > 0 ? target.reach[i].up : target.reach[i].down;
+    reach = checked_sum(reach, last);
   }
 
   void check_carries(const Target& target) const {

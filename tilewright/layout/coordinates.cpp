@@ -19,13 +19,28 @@ void require_rank(const IntTuple& coord, const IntTuple& t) {
     throw InvalidArgument(fmt::format("coordinate {} of {}: ranks differ", to_string(coord), to_string(t)));
 }
 
+/// The size of a part of a shape, to divide by.
+std::int64_t extent_of(const IntTuple& part) {
+  const std::int64_t extent = product(part);
+  if (extent < 1)
+    throw InvalidArgument(fmt::format("coordinates need extents of at least 1, got {} in {}", extent, to_string(part)));
+  return extent;
+}
+
+/// The digit of an index in a leaf of a compact layout.
+std::int64_t digit_of(std::int64_t index, const IntTuple& shape, std::int64_t stride) {
+  const std::int64_t extent = extent_of(shape);
+  if (extent == 1 || stride == 0) return 0;
+  return (stride == -1 ? checked_product(index, -1) : index / stride) % extent;  // the one quotient that may not fit
+}
+
 /// visit(digit, stride) for the digits of an index in the leaves of a shape; only the very last leaf is not wrapped.
 template <class Visit>
 void visit_index(std::int64_t index, const IntTuple& shape, const IntTuple& stride, Visit&& visit) {
   if (shape.is_leaf()) return visit(index, stride);
   for (int i = 0; i < shape.rank(); ++i) {
     const bool last = i + 1 == shape.rank();
-    const std::int64_t extent = product(shape[i]);
+    const std::int64_t extent = extent_of(shape[i]);
     visit_index(last ? index : index % extent, shape[i], stride[i], visit);
     index /= extent;
   }
@@ -96,10 +111,7 @@ IntTuple idx2crd(const IntTuple& index, const IntTuple& shape, const IntTuple& s
     require_rank(index, stride);
     return transform_modes(index, [&](const IntTuple& mode, int i) { return idx2crd(mode, shape[i], stride[i]); });
   }
-  if (shape.is_leaf() && stride.is_leaf()) {
-    if (shape.value() == 1 || stride.value() == 0) return 0;
-    return index.value() / stride.value() % shape.value();
-  }
+  if (shape.is_leaf() && stride.is_leaf()) return digit_of(index.value(), shape, stride.value());
   require_rank(shape, stride);
   return transform_modes(shape, [&](const IntTuple& mode, int i) { return idx2crd(index, mode, stride[i]); });
 }

@@ -128,9 +128,9 @@ bool has_basis(const IntTuple& t);
 
 // Arithmetic.
 
-/// a * b. @throws InvalidArgument when it does not fit in 63 bits.
+/// a * b. @throws InvalidArgument when its magnitude does not fit in 63 bits, so that what is returned can be negated.
 std::int64_t checked_product(std::int64_t a, std::int64_t b);
-/// a + b. @throws InvalidArgument when it does not fit in 63 bits.
+/// a + b. @throws as checked_product does.
 std::int64_t checked_sum(std::int64_t a, std::int64_t b);
 /// @throws InvalidArgument when it does not fit in 63 bits. The product of () is 1.
 std::int64_t product(const IntTuple& t);
@@ -202,8 +202,8 @@ bool elem_geq(const IntTuple& a, const IntTuple& b);
 
 /// The index, in units of `stride`, of a coordinate in a shape. An integer coordinate of a tuple shape counts
 /// colexicographically; the last mode is not wrapped, so that indices past the end extend it.
-/// @throws InvalidArgument unless the coordinate is weakly congruent to the shape, and the shape congruent to the
-/// stride, and all are integers.
+/// @throws InvalidArgument unless the coordinate is weakly congruent to the shape, that congruent to the stride, all
+/// are integers, and extents that an integer is counted through are at least 1; the latter here and below.
 std::int64_t crd2idx(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride);
 std::int64_t crd2idx(const IntTuple& coord, const IntTuple& shape);
 /// As crd2idx, for strides that may be scaled bases: the sum of digit * stride, as operator+ adds.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "tilewright/base/error.hpp"
@@ -10,6 +11,8 @@
 
 namespace tilewright::layout {
 namespace {
+
+constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();  // has no magnitude that fits
 
 void require_same_rank(const char* what, const IntTuple& a, const IntTuple& b) {
   if (a.is_leaf() || b.is_leaf() || a.rank() != b.rank())
@@ -97,14 +100,14 @@ bool precedes(const IntTuple& a, const IntTuple& b, ModeOf&& mode_of) {
 
 std::int64_t checked_product(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
-  if (__builtin_mul_overflow(a, b, &result))
+  if (__builtin_mul_overflow(a, b, &result) || result == kMin)
     throw InvalidArgument(fmt::format("{} * {} does not fit in 63 bits", a, b));
   return result;
 }
 
 std::int64_t checked_sum(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
-  if (__builtin_add_overflow(a, b, &result))
+  if (__builtin_add_overflow(a, b, &result) || result == kMin)
     throw InvalidArgument(fmt::format("{} + {} does not fit in 63 bits", a, b));
   return result;
 }

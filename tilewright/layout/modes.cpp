@@ -28,10 +28,14 @@ void count_offsets(const IntTuple& shape, const IntTuple& stride, std::int64_t& 
   }
 }
 
-/// Makes the mode longer by the next one, where that continues it.
+/// Makes the mode longer by the next one, where that continues it. What does not fit in 63 bits stays two modes.
 bool extend(Mode& mode, const Mode& next) {
-  if (mode.basis != next.basis || mode.extent * mode.stride != next.stride) return false;
-  mode.extent *= next.extent;
+  std::int64_t end = 0;
+  std::int64_t extent = 0;
+  if (mode.basis != next.basis || __builtin_mul_overflow(mode.extent, mode.stride, &end) || end != next.stride ||
+      __builtin_mul_overflow(mode.extent, next.extent, &extent))
+    return false;
+  mode.extent = extent;
   return true;
 }
 

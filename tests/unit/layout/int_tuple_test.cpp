@@ -98,6 +98,17 @@ TEST(IntTuple, CoordinatesToIndices) {
   EXPECT_THROW(crd2idx(1, shape, IntTuple{1, 2}), InvalidArgument);
 }
 
+TEST(IntTuple, CoordinatesNeedExtentsToCountThrough) {
+  EXPECT_THROW(idx2crd(5, IntTuple{0, 3}), InvalidArgument);
+  EXPECT_THROW(idx2crd(5, IntTuple{8, 0}), InvalidArgument);
+  EXPECT_THROW(idx2crd(5, IntTuple{{2, -1}, -3}), InvalidArgument);
+  EXPECT_THROW(idx2crd(5, 0, 1), InvalidArgument);
+  EXPECT_THROW(crd2idx(5, IntTuple{0, 3}, IntTuple{1, 2}), InvalidArgument);
+  EXPECT_THROW(crd2crd(9, 32, IntTuple{0, 8}), InvalidArgument);
+  EXPECT_THROW(idx2crd(std::numeric_limits<std::int64_t>::min(), 3, -1), InvalidArgument) << "2^63 does not fit";
+  EXPECT_EQ(idx2crd(-7, 3, -1), IntTuple(1));
+}
+
 TEST(IntTuple, EditsOfModes) {
   const IntTuple t{{2, 3}, 8, 5};
   EXPECT_EQ(get(t, {0, 1}), IntTuple(3));
