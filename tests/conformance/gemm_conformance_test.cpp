@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bench/problem.hpp"
-#include "tests/conformance/guarded_operands.hpp"
+#include "tests/conformance/gemm_checks.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/op/fill.hpp"
@@ -21,23 +21,6 @@
 
 namespace tilewright::conformance {
 namespace {
-
-// One engine a device for the whole program: its kernels are compiled once.
-engine::Engine& engine_of(const std::string& device) {
-  static std::map<std::string, std::unique_ptr<engine::Engine>> engines;
-  std::unique_ptr<engine::Engine>& engine = engines[device];
-  if (!engine) {
-    engine::Options options = engine::Options::from_environment();
-    options.device = device;
-    engine = std::make_unique<engine::Engine>(options);
-  }
-  return *engine;
-}
-
-std::vector<std::string> devices() {
-  const char* chosen = std::getenv("TILEWRIGHT_DEVICES");
-  return split(chosen != nullptr ? chosen : "emulator:sm_80,emulator:sm_90a", ',');
-}
 
 std::vector<bench::Problem> problems() {
   const std::string path = TILEWRIGHT_SOURCE_DIR "/tests/problems/gemm.txt";
@@ -54,52 +37,6 @@ op::Gemm shape_of(const bench::Problem& problem) {
   return gemm;
 }
 
-// Integers whose sums of k products are exact in the accumulator, and in range of an 8-bit D.
-void fill_exactly(const op::Gemm& gemm) {
-  const std::int64_t limit = gemm.accumulator == DType::f16 ? 1 : 3;
-  std::uint64_t seed = 1;
-  for (const op::Tensor* input : {&gemm.a, &gemm.b, &gemm.c}) {
-    op::fill_integers(*input, input->dtype == DType::u8 ? 0 : -limit, limit, seed++);
-  }
-}
-
-void fill_randomly(const op::Gemm& gemm) {
-  std::uint64_t seed = 4;
-  for (const op::Tensor* input : {&gemm.a, &gemm.b, &gemm.c}) {
-    op::fill_normal(*input, is_integer(input->dtype) ? 20.0 : 1.0, seed++);
-  }
-}
-
-op::Comparison run_once(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem) {
-  problem.upload();
-  engine.run(problem.on_device(), kernel);
-  problem.download();
-  EXPECT_EQ(problem.damage(), "");
-  return op::compare(problem.host());
-}
-
-void expect_exact(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem) {
-  fill_exactly(problem.host());
-  const op::Comparison comparison = run_once(engine, kernel, problem);
-  EXPECT_TRUE(comparison.is_exact()) << kernel->name() << "\n" << op::to_string(comparison);
-}
-
-void expect_within_bound(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem) {
-  fill_randomly(problem.host());
-  const op::Comparison comparison = run_once(engine, kernel, problem);
-  EXPECT_TRUE(comparison.is_within_bound()) << kernel->name() << "\n" << op::to_string(comparison);
-}
-
-// The best-ranked kernel of each family that takes the problem.
-std::vector<registry::KernelPtr> best_of_each_family(const engine::Engine& engine, const op::Gemm& gemm) {
-  std::vector<registry::KernelPtr> best;
-  std::set<std::string> seen;
-  for (const engine::RankedKernel& candidate : engine.find_kernels(gemm)) {
-    if (seen.insert(candidate.kernel->metadata().family).second) best.push_back(candidate.kernel);
-  }
-  return best;
-}
-
 struct Case {
   std::string device;
   bench::Problem problem;
@@ -112,13 +49,6 @@ std::vector<Case> all_cases() {
   }
   return cases;
 }
-
-std::string identifier(std::string text) {
-  for (char& c : text) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  return text;
-}
-
-bool is_missing(const std::string& device) { return device.starts_with("cuda") && runtime::cuda_device_count() == 0; }
 
 class GemmConformance : public testing::TestWithParam<Case> {
  protected:

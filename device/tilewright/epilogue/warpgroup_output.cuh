@@ -43,6 +43,7 @@ class WarpgroupOutput {
   /// and 8 more of warp t/32's 16, columns 2*(t%4) and the next.
   template <class Accumulators>
   __device__ __forceinline__ void store(const Accumulators& accumulators, int row, int column, int batch) {
+    const Source source(*this, row, column, batch);
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       const uint32_t buffer = buffers_ + buffer_ * Chunk::kBytes;
@@ -52,7 +53,7 @@ class WarpgroupOutput {
         if (thread_ == 0) ptx::tma_store_wait_read<Plan::kOutputBuffers - 1>();
       }
       ptx::named_barrier(barrier_, kThreads);
-      stage(accumulators, chunk, buffer, row, first, batch);
+      stage(accumulators, chunk, buffer, source);
       if constexpr (kByTma) ptx::fence_proxy_async();
       ptx::named_barrier(barrier_, kThreads);
       send(buffer, row, first, batch);
@@ -67,20 +68,57 @@ class WarpgroupOutput {
   }
 
  private:
+  /// Where one thread reads C: what store() describes of the accumulators. Zeros outside, and where nothing is read.
+  class Source {
+   public:
+    __device__ __forceinline__ Source(const WarpgroupOutput& output, int row, int column, int batch) {
+      const Parameters& parameters = output.parameters_;
+      const int lane = output.thread_ % 32;
+      row += output.thread_ / 32 * 16 + lane / 4;
+      column += lane % 4 * 2;
+      ld_ = parameters.c.ld;
+      from_ = static_cast<const C*>(parameters.c.address) + batch * parameters.c.batch_stride +
+              (Plan::kCIsRowMajor ? row * ld_ + column : row + column * ld_);
+      rows_left_ = output.reads_source_ ? parameters.m - row : 0;
+      columns_left_ = parameters.n - column;
+    }
+
+    /// Pairs of neighbours `first` columns on, each with the pair 8 rows below, for each group of 8 columns.
+    template <int kCount>
+    __device__ __forceinline__ void load(Compute (&source)[kCount], int first) const {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) source[i] = Compute(0);
+      if (!Epilogue::kReadsSource || rows_left_ <= 0) return;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        const int row = i / 2 % 2 * 8;
+        const int column = first + i / 4 * 8 + i % 2;
+        if (row < rows_left_ && column < columns_left_) {
+          source[i] = convert<Compute>(from_[Plan::kCIsRowMajor ? row * ld_ + column : row + column * ld_]);
+        }
+      }
+    }
+
+   private:
+    const C* from_;
+    int64_t ld_;
+    int rows_left_, columns_left_;
+  };
+
   /// Groups of 8 columns that are stored together: stmatrix.x4 takes two.
   static constexpr int kGroups = sizeof(D) == 2 && Plan::kChunkColumns % 16 == 0 ? 2 : 1;
   static_assert(Plan::kChunkColumns % (8 * kGroups) == 0, "a chunk is whole stores");
 
   template <class Accumulators>
-  __device__ __forceinline__ void stage(const Accumulators& accumulators, int chunk, uint32_t buffer, int row,
-                                        int column, int batch) const {
+  __device__ __forceinline__ void stage(const Accumulators& accumulators, int chunk, uint32_t buffer,
+                                        const Source& source) const {
     const int lane = thread_ % 32;
     const int warp_row = thread_ / 32 * 16;
 #pragma unroll
     for (int group = 0; group < Plan::kChunkColumns / 8; group += kGroups) {
       const int first = (chunk * Plan::kChunkColumns / 8 + group) * 4;
-      Compute source[4 * kGroups] = {};
-      if (reads_source_) load_source(source, row + warp_row + lane / 4, column + group * 8 + lane % 4 * 2, batch);
+      Compute read[4 * kGroups];
+      source.load(read, chunk * Plan::kChunkColumns + group * 8);
       Vector<D, 2> out[2 * kGroups];
 #pragma unroll
       for (int i = 0; i < 2 * kGroups; ++i) {
@@ -188,20 +226,6 @@ class WarpgroupOutput {
       return half_t{static_cast<uint16_t>(accumulators[i / 2] >> (i % 2 * 16))};
     } else {
       return accumulators[i];
-    }
-  }
-
-  /// Of C, what store() describes of the accumulators: pairs of neighbours at `row` and 8 below, for each group of 8
-  /// columns. Zeros outside.
-  __device__ __forceinline__ void load_source(Compute (&source)[4 * kGroups], int row, int column, int batch) const {
-    const C* const c = static_cast<const C*>(parameters_.c.address) + batch * parameters_.c.batch_stride;
-#pragma unroll
-    for (int i = 0; i < 4 * kGroups; ++i) {
-      const int at_row = row + i / 2 % 2 * 8;
-      const int at_column = column + i / 4 * 8 + i % 2;
-      const int64_t at =
-          Plan::kCIsRowMajor ? at_row * parameters_.c.ld + at_column : at_row + at_column * parameters_.c.ld;
-      if (at_row < parameters_.m && at_column < parameters_.n) source[i] = convert<Compute>(c[at]);
     }
   }
 

@@ -23,15 +23,15 @@ class WarpgroupMainloop {
   template <class Ring>
   static __device__ __forceinline__ int multiply(Accumulators& accumulators, const Ring& ring,
                                                  typename Ring::Position& at, int k_tiles, int first_atom, int thread) {
-    ring.begin_read(at);
-    multiply_stage<true>(accumulators, ring.stage(at.stage), first_atom);
-    int previous = at.stage;
-    at.advance();
-    for (int k_tile = 1; k_tile < k_tiles; ++k_tile) {
+    int previous = 0;
+#pragma unroll 1
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       ring.begin_read(at);
-      multiply_stage<false>(accumulators, ring.stage(at.stage), first_atom);
-      ptx::wgmma_wait<1>();
-      ring.end_read(previous, thread);
+      multiply_stage(accumulators, ring.stage(at.stage), first_atom, k_tile != 0);
+      if (k_tile != 0) {
+        ptx::wgmma_wait<1>();
+        ring.end_read(previous, thread);
+      }
       previous = at.stage;
       at.advance();
     }
@@ -46,8 +46,10 @@ class WarpgroupMainloop {
   }
 
  private:
-  template <bool kIsFirst>
-  static __device__ __forceinline__ void multiply_stage(Accumulators& accumulators, uint32_t stage, int first_atom) {
+  /// Adds one stage's products, or begins with them. One copy of the instructions: they are most of a kernel's compile
+  /// time.
+  static __device__ __forceinline__ void multiply_stage(Accumulators& accumulators, uint32_t stage, int first_atom,
+                                                        bool adds) {
     const uint64_t a = OperandA::kDescriptor | ((stage & 0x3FFFF) >> 4);
     const uint64_t b = OperandB::kDescriptor | ((stage + OperandA::kTileBytes & 0x3FFFF) >> 4);
     ptx::wgmma_fence();
@@ -56,7 +58,7 @@ class WarpgroupMainloop {
 #pragma unroll
       for (int i = 0; i < kAtoms; ++i) {
         Wgmma::fma(accumulators[i], a + OperandA::descriptor_offset(first_atom + i, k),
-                   b + OperandB::descriptor_offset(0, k), !(kIsFirst && k == 0));
+                   b + OperandB::descriptor_offset(0, k), adds || k != 0);
       }
     }
     ptx::wgmma_commit();

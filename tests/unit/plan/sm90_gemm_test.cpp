@@ -148,7 +148,7 @@ TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
   EXPECT_EQ(batch_stride_c, 200 * 256);
   EXPECT_EQ(integers, (std::array<std::int32_t, 8>{200, 256, 520, 5, 1, 0, 1, 1}))
       << "m, n, k, batches, steps of A and B, cluster tiles";
-  EXPECT_EQ(cost_input(plan, gemm).batch, 5);
+  EXPECT_EQ(cost_input(plan, gemm).batches, 5);
 
   gemm.a.stride[0] = std::int64_t{1} << 39;
   EXPECT_EQ(check_arguments(plan, gemm).reason(),
@@ -170,7 +170,7 @@ TEST(Sm90Gemm, RefusesWithTheNumber) {
             "warps that multiply must be 4, 8 or 12 along m, got 2x1");
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{64, 256, 64}, 4, {8, 1, 1}})),
             "threadblock shape m 64 is not divisible by the 128 rows of 2 warpgroups");
-  EXPECT_EQ(refusal(f16, design_of(f16, {4, 4, 1})), "a cluster has at most 8 CTAs, got 4x4");
+  EXPECT_EQ(refusal(f16, design_of(f16, {4, 4, 1})), "a cluster has at most 8 CTAs, got 4x4x1");
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{256, 256, 64}, 2, {8, 1, 1}})),
             "a tile of 256x256 over 2 warpgroups needs about 296 registers a thread, of 232");
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{128, 256, 64}, 5, {8, 1, 1}})),
@@ -203,6 +203,73 @@ TEST(Sm90Gemm, AColumnMajorOutputExchangesTheTypesOfEightBitFloats) {
       describe({DType::e4m3, DType::e5m2, DType::f32, DType::f32}, {kRow, kColumn, kRow, kColumn});
   const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 128, 128}, 4, {1, 8, 1}}));
   EXPECT_EQ(plan.atom->name, "wgmma_k32_f32_e5m2_e4m3_ss");
+}
+
+TEST(Sm90Gemm, SlicesOfKShareATilesColumns) {
+  const op::GemmDescription description = describe_f16();
+  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 4}, {{128, 128, 64}, 3, {8, 1, 1}}));
+  EXPECT_EQ(plan.cluster_size(), 4);
+  EXPECT_EQ(plan.a.shares, 1);
+  EXPECT_EQ(plan.output_columns(), 32);
+  EXPECT_EQ(plan.chunk_columns, 32);
+  // Stages, two chunks of 64x32 and 64x128 partial sums of each warpgroup, two barriers a stage and a warpgroup.
+  EXPECT_EQ(plan.smem_bytes(), 3 * 32768 + 2 * (2 * 4096 + 32768) + (6 + 4) * 8);
+  EXPECT_EQ(refusal(description, design_of(description, {2, 1, 2}, {{128, 128, 64}, 3, {8, 1, 1}})),
+            "a cluster shares operands or splits K, not both: got 2x1x2");
+  EXPECT_EQ(refusal(description, design_of(description, {1, 1, 4}, {{64, 16, 64}, 3, {4, 1, 1}})),
+            "4 slices of K share the 16 columns of a tile, which is not a multiple of 32");
+  const op::GemmDescription half = describe({DType::f16, DType::f16, DType::f16, DType::f16});
+  EXPECT_EQ(refusal(half, design_of(half, {1, 1, 2}, {{64, 64, 64}, 3, {4, 1, 1}})),
+            "slices of K are summed in f32 or s32, not f16");
+  EXPECT_EQ(check_arguments(plan, problem_of(description, 128, 128, 192)).reason(),
+            "k of 192 is 3 steps of 64, fewer than the 4 slices");
+}
+
+TEST(Sm90Gemm, PingPongGivesEachWarpgroupATile) {
+  const op::GemmDescription description = describe_f16();
+  Design design = design_of(description, {1, 1, 1}, {{128, 128, 64}, 4, {8, 1, 1}});
+  design.tile.schedule = Schedule::ping_pong;
+  const Sm90GemmPlan plan = planned(description, design);
+  EXPECT_EQ(plan.team(), 1);
+  EXPECT_EQ(plan.consumers(), 2);
+  design.tile.warp_count = {4, 1, 1};
+  EXPECT_EQ(refusal(description, design), "ping_pong needs at least 2 warpgroups that multiply in turn, got 1");
+  design = design_of(description, {1, 1, 1}, {{128, 256, 64}, 3, {8, 1, 1}});
+  design.tile.schedule = Schedule::ping_pong;
+  EXPECT_EQ(refusal(description, design),
+            "a tile of 128x256 over 1 warpgroups needs about 296 registers a thread, of 232");
+}
+
+TEST(Sm90Gemm, SwappedOperandsStoreColumns) {
+  const op::GemmDescription description = describe_f16();
+  Design design = design_of(description, {1, 1, 1}, {{16, 128, 64}, 4, {1, 8, 1}});
+  design.tile.math_instruction.shape = {64, 16, 16};
+  design.tile.swaps_operands = true;
+  const Sm90GemmPlan plan = planned(description, design);
+  EXPECT_TRUE(plan.is_transposed);
+  EXPECT_FALSE(plan.d_is_row_major());
+  EXPECT_EQ(plan.tile, (TileShape{128, 16, 64}));
+  EXPECT_EQ(plan.chunk_columns, 16);
+  const Launch launched = launch(plan, problem_of(description, 9, 512, 256));
+  const TensorMapRequest& d = launched.tensor_maps()[2];
+  EXPECT_EQ(d.extents, (std::array<std::int64_t, 3>{512, 9, 1}));
+  EXPECT_EQ(d.box, (std::array<std::int64_t, 3>{64, 16, 1}));
+  EXPECT_EQ(d.swizzle_bytes, 128);
+}
+
+TEST(Sm90Gemm, WhatTmaCannotStoreLeavesByPlainStores) {
+  op::GemmDescription description = describe_f16();
+  description.d.alignment = 2;
+  const Sm90GemmPlan plan = planned(description, design_of(description));
+  EXPECT_FALSE(plan.stores_by_tma);
+  EXPECT_EQ(plan.store_bytes, 4);
+  op::Gemm gemm = problem_of(description, 100, 130, 64);
+  EXPECT_TRUE(check_arguments(plan, gemm));
+  const Launch launched = launch(plan, gemm);
+  EXPECT_EQ(launched.tensor_maps().size(), 2U);
+  std::uint64_t address = 0;
+  std::memcpy(&address, launched.parameters().data() + 256, sizeof address);
+  EXPECT_EQ(address, gemm.d.address);
 }
 
 TEST(Sm90Gemm, WordsAndBytesAreReadAlongKOnly) {

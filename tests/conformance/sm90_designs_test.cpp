@@ -1,0 +1,123 @@
+// sm90_gemm by explicit designs: every schedule, cluster, way to slice K and to turn the problem, whatever the ranking
+// prefers; on tiles that the problem does not fill, and on more tiles than a grid has CTAs.
+#include <gtest/gtest.h>
+
+#include "tests/conformance/gemm_checks.hpp"
+#include "tests/unit/plan/gemm_cases.hpp"
+
+namespace tilewright::conformance {
+namespace {
+
+using plan::kColumn;
+using plan::kRow;
+using plan::Schedule;
+
+struct Shape {
+  std::int64_t m, n, k;
+};
+constexpr Shape kRagged{136, 200, 392};
+constexpr Shape kManyTiles{1096, 1032, 200};  // of 64x64: 18 x 17, each CTA's warpgroups take several in turn
+
+/// A design of the problem as computed; widths of 128 bytes along K.
+struct DesignCase {
+  const char* name;
+  std::array<int, 2> tile;
+  int consumers;
+  int stages;
+  std::array<int, 3> cluster{1, 1, 1};
+  Schedule schedule = Schedule::cooperative;
+  bool swaps = false;
+};
+std::ostream& operator<<(std::ostream& out, const DesignCase& tested) { return out << tested.name; }
+
+constexpr DesignCase kDesigns[]{
+    {"OneWarpgroup", {64, 96}, 1, 3},
+    {"TwoWarpgroups", {128, 64}, 2, 4},
+    {"ThreeWarpgroups", {192, 64}, 3, 3},
+    {"ClusterAlongM", {64, 64}, 1, 4, {2, 1, 1}},
+    {"ClusterAlongBoth", {64, 64}, 1, 3, {2, 2, 1}},
+    {"PingPong", {64, 64}, 2, 3, {1, 1, 1}, Schedule::ping_pong},
+    {"PingPongOfTwoAtomsInClusters", {128, 64}, 2, 3, {1, 2, 1}, Schedule::ping_pong},
+    {"TwoSlices", {64, 64}, 1, 3, {1, 1, 2}},
+    {"FourSlicesOfTwoWarpgroups", {128, 64}, 2, 3, {1, 1, 4}},
+    {"SlicesThatPingPong", {64, 32}, 2, 3, {1, 1, 2}, Schedule::ping_pong},
+    {"Swapped", {64, 16}, 1, 6, {1, 1, 1}, Schedule::cooperative, true},
+    {"SwappedSlices", {128, 32}, 2, 4, {1, 1, 2}, Schedule::cooperative, true},
+    {"SwappedPingPong", {64, 8}, 2, 4, {1, 1, 1}, Schedule::ping_pong, true},
+};
+
+plan::Design design_of(const DesignCase& tested, const op::GemmDescription& description) {
+  const int element_bytes = bytes(description.a.element);
+  plan::Design design = plan::tensor_design(
+      description, {64, tested.tile[1], 32 / element_bytes},
+      {{tested.tile[0], tested.tile[1], 128 / element_bytes}, tested.stages, {4 * tested.consumers, 1, 1}},
+      plan::kSm90);
+  design.tile.cluster_shape = tested.cluster;
+  design.tile.schedule = tested.schedule;
+  design.tile.swaps_operands = tested.swaps;
+  if (tested.swaps != (description.d.layout == kColumn)) {
+    std::swap(design.tile.threadblock_shape[0], design.tile.threadblock_shape[1]);
+    std::swap(design.tile.warp_count[0], design.tile.warp_count[1]);
+    std::swap(design.tile.cluster_shape[0], design.tile.cluster_shape[1]);
+  }
+  return design;
+}
+
+struct OperandCase {
+  const char* name;
+  plan::TypeCase types;
+  plan::Layouts layouts;
+};
+const std::vector<OperandCase>& operand_cases() {
+  using enum DType;
+  using enum op::MathOperation;
+  static const std::vector<OperandCase> cases{
+      {"bf16", {bf16, bf16, bf16, f32}, {}},
+      {"f16_along_mn", {f16, f16, f32, f32}, {kColumn, kRow, kRow, kColumn}},
+      {"tf32", {f32, f32, f32, f32, multiply_add_tf32}, {}},
+      {"s8_to_s8", {s8, s8, s8, s32}, {kRow, kColumn, kRow, kColumn}},
+      {"e4m3", {e4m3, e5m2, bf16, f32}, {}},
+  };
+  return cases;
+}
+
+class Sm90Designs : public testing::TestWithParam<std::tuple<std::string, DesignCase>> {
+ protected:
+  void SetUp() override {
+    if (is_missing(device())) GTEST_SKIP() << "no GPU";
+    if (engine().device()->properties().target.sm != 90) GTEST_SKIP() << "wgmma needs sm_90a";
+  }
+
+  static const std::string& device() { return std::get<0>(GetParam()); }
+  static const DesignCase& design() { return std::get<1>(GetParam()); }
+  static engine::Engine& engine() { return engine_of(device()); }
+
+  static void expect_exact_of(const OperandCase& operands, const Shape& shape, const Placement& placement) {
+    op::Gemm gemm = plan::problem_of(plan::describe(operands.types, operands.layouts), shape.m, shape.n, shape.k);
+    gemm.alpha = 2.0;
+    gemm.beta = -3.0;
+    GuardedProblem problem(engine().device(), gemm, placement);
+    const op::GemmDescription description = op::describe(problem.on_device());
+    const registry::KernelPtr kernel = engine().make_kernel(description, design_of(design(), description));
+    SCOPED_TRACE(operands.name);
+    expect_exact(engine(), kernel, problem);
+  }
+};
+
+TEST_P(Sm90Designs, AreExactForEveryType) {
+  for (const OperandCase& operands : operand_cases()) expect_exact_of(operands, kRagged, {});
+}
+
+TEST_P(Sm90Designs, AreExactOnManyTiles) { expect_exact_of(operand_cases().front(), kManyTiles, {}); }
+
+// D's lines are not whole 16 bytes: it leaves by plain stores.
+TEST_P(Sm90Designs, StoreAnyWidth) { expect_exact_of(operand_cases().front(), {136, 195, 136}, {.padding = 8}); }
+
+INSTANTIATE_TEST_SUITE_P(Devices, Sm90Designs,
+                         testing::Combine(testing::ValuesIn(devices()), testing::ValuesIn(kDesigns)),
+                         [](const auto& tested) {
+                           return identifier(std::get<0>(tested.param)) + "_" + std::get<1>(tested.param).name;
+                         });
+
+}  // namespace
+}  // namespace tilewright::conformance

@@ -1,0 +1,98 @@
+// What sm90_gemm offers for a problem, and how the cost model ranks what was measured.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/plan/search.hpp"
+#include "tilewright/plan/sm90_gemm.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+std::vector<Design> designs_of(const op::Gemm& gemm) { return sm90_gemm_designs(gemm, op::describe(gemm), kSm90); }
+
+TEST(Sm90Search, WhateverIsOfferedCanBePlanned) {
+  for (const TypeCase& types : type_cases()) {
+    for (const Layouts& layouts : {Layouts{kRow, kColumn, kRow, kRow}, Layouts{kRow, kColumn, kColumn, kColumn}}) {
+      for (const auto& [m, n, k] :
+           {std::tuple{1, 4096, 4096}, {16, 1280, 8192}, {4096, 4096, 4096}, {128, 128, 65536}}) {
+        const op::Gemm gemm = problem_of(describe(types, layouts), m, n, k);
+        for (const Design& design : designs_of(gemm)) {
+          const Result<Sm90GemmPlan> plan = plan_sm90_gemm(op::describe(gemm), design);
+          ASSERT_TRUE(plan) << to_string(design) << ": " << plan.reason();
+          EXPECT_TRUE(check_arguments(*plan, gemm)) << to_string(design);
+          EXPECT_GE(plan->stages, 3);
+        }
+      }
+    }
+  }
+}
+
+TEST(Sm90Search, OffersADozenAndNothingElsewhere) {
+  const op::Gemm gemm = problem_of(describe_f16(), 4096, 4096, 4096);
+  EXPECT_EQ(designs_of(gemm).size(), 12U);
+  EXPECT_TRUE(sm90_gemm_designs(gemm, op::describe(gemm), kSm80).empty());
+  EXPECT_TRUE(designs_of(problem_of(describe_f32(), 4096, 4096, 4096)).empty());
+}
+
+TEST(Sm90Search, FewRowsLieAlongTheInstructionsColumns) {
+  const std::vector<Design> designs = designs_of(problem_of(describe_f16(), 8, 8192, 8192));
+  ASSERT_FALSE(designs.empty());
+  EXPECT_TRUE(designs.front().tile.swaps_operands);
+  EXPECT_EQ(designs.front().tile.threadblock_shape[0], 8);
+}
+
+TEST(Sm90Search, NeighboursShareTheColumnsOfTwoRowsOfTiles) {
+  const std::vector<Design> two = designs_of(problem_of(describe_f16(), 2048, 2048, 4096));
+  EXPECT_EQ(two.front().raster.width, 8);
+  for (const Design& design : designs_of(problem_of(describe_f16(), 128, 8192, 8192))) {
+    if (!design.tile.swaps_operands) EXPECT_EQ(design.raster.width, 1) << to_string(design);
+  }
+}
+
+double estimate_of(Sm90CostInput input) {
+  input.fma_per_clock = arch::fma_per_clock(arch::limits(kSm90), arch::MathUnit::wgmma, DType::bf16);
+  return estimate_us(arch::limits(kSm90), input);
+}
+
+// Medians of bf16 on an H200, 2026-11-21: what was faster is ranked first.
+TEST(Sm90Cost, RanksAsMeasured) {
+  const Sm90CostInput cooperative{
+      .m = 8192, .n = 8192, .k = 512, .tile = {128, 256, 64}, .stages = 4, .cluster_m = 2, .chunks = 4};
+  Sm90CostInput in_turn = cooperative;  // 113.7 us against 141 us
+  in_turn.tile = {128, 192, 64};
+  in_turn.cluster_m = 1;
+  in_turn.chunks = 6;
+  in_turn.schedule = Schedule::ping_pong;
+  EXPECT_LT(estimate_of(in_turn), estimate_of(cooperative));
+
+  const Sm90CostInput whole{.m = 1280, .n = 16, .k = 8192, .tile = {64, 16, 64}, .stages = 16};
+  Sm90CostInput sliced = whole;  // 13.1 us against 17.4 us
+  sliced.slices = 2;
+  sliced.chunks = 1;
+  EXPECT_LT(estimate_of(sliced), estimate_of(whole));
+
+  const Sm90CostInput narrow{.m = 4096,
+                             .n = 8192,
+                             .k = 256,
+                             .tile = {128, 160, 64},
+                             .stages = 5,
+                             .schedule = Schedule::ping_pong,
+                             .chunks = 10};
+  Sm90CostInput round = narrow;  // 37.8 us against 44.5 us: chunks of 64 columns, not of 32
+  round.tile = {128, 128, 64};
+  round.stages = 6;
+  round.chunks = 4;
+  EXPECT_LT(estimate_of(round), estimate_of(narrow));
+}
+
+TEST(Sm90Cost, ClustersThatDoNotFitAtOnceWait) {
+  const Sm90CostInput fits{.m = 64 * 30, .n = 64, .k = 8192, .tile = {64, 64, 64}, .stages = 12, .slices = 4};
+  Sm90CostInput waits = fits;  // an H200 holds 30 clusters of 4 CTAs that fill a SM
+  waits.m += 64;
+  EXPECT_GT(estimate_of(waits), 1.5 * estimate_of(fits) - 6);
+}
+
+}  // namespace
+}  // namespace tilewright::plan
