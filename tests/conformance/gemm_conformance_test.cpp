@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "bench/problem.hpp"
@@ -92,16 +93,47 @@ class DeviceConformance : public testing::TestWithParam<std::string> {
 
   engine::Engine& engine() const { return engine_of(GetParam()); }
 
-  static op::Gemm problem(DType type, std::int64_t m, std::int64_t n, std::int64_t k) {
+  static constexpr std::array kReadAlongK{DType::tf32};
+
+  static bench::Problem wanted_problem(DType type, std::int64_t m, std::int64_t n, std::int64_t k) {
     bench::Problem wanted;
-    wanted.dtype = type;
-    wanted.out = is_integer(type) ? DType::s32 : type;
-    wanted.accumulator = op::default_accumulator(type);
+    wanted.dtype = type == DType::tf32 ? DType::f32 : type;
+    if (type == DType::tf32) wanted.math = op::MathOperation::multiply_add_tf32;
+    wanted.out = is_integer(type) ? DType::s32 : wanted.dtype;
+    wanted.accumulator = op::default_accumulator(wanted.dtype);
     wanted.m = m;
     wanted.n = n;
     wanted.k = k;
     wanted.b = op::MatrixLayout::column_major;
-    return shape_of(wanted);
+    return wanted;
+  }
+
+  static op::Gemm problem(DType type, std::int64_t m, std::int64_t n, std::int64_t k) {
+    return shape_of(wanted_problem(type, m, n, k));
+  }
+
+  // Two warpgroups with 64 rows each of the problem as computed, on tiles of 64 columns.
+  registry::KernelPtr wgmma_kernel(const op::Gemm& gemm, plan::Schedule schedule, bool swaps_operands) const {
+    const op::GemmDescription description = op::describe(gemm);
+    const int rows = schedule == plan::Schedule::ping_pong ? 64 : 128;
+    plan::Design design;
+    design.target = engine().device()->properties().target;
+    design.tile.threadblock_shape = {rows, 64, 128 / bytes(description.a.element)};
+    design.tile.warp_count = {8, 1, 1};
+    if ((description.d.layout == op::MatrixLayout::column_major) != swaps_operands) {
+      std::swap(design.tile.threadblock_shape[0], design.tile.threadblock_shape[1]);
+      std::swap(design.tile.warp_count[0], design.tile.warp_count[1]);
+    }
+    design.tile.stages = 3;
+    design.tile.schedule = schedule;
+    design.tile.swaps_operands = swaps_operands;
+    design.tile.math_instruction = {{64, 64, 32 / bytes(description.a.element)},
+                                    description.a.element,
+                                    description.b.element,
+                                    description.accumulator,
+                                    plan::OpClass::tensor_op,
+                                    description.math};
+    return engine().make_kernel(description, design);
   }
 };
 
@@ -220,6 +252,32 @@ TEST_P(DeviceConformance, MatricesMayInterleave) {
     EXPECT_EQ(guarded.damage(), "");
     EXPECT_TRUE(op::compare(guarded.host()).is_exact()) << kernel->name();
   }
+}
+
+// wgmma reads words and bytes K-major only: one operand along M or N goes through registers, as A or swapped into its
+// place. Extents below a tile, of several tiles and no whole ones, and of more tiles than CTAs.
+TEST_P(DeviceConformance, OneOperandAlongMnInEverySchedule) {
+  if (engine().device()->properties().target != Target{90, true}) GTEST_SKIP() << "wgmma is of sm_90a";
+  using enum op::MatrixLayout;
+  std::set<std::string> run;
+  for (const DType type : kReadAlongK) {
+    for (const bool swaps : {false, true}) {
+      for (const op::MatrixLayout d : {row_major, column_major}) {
+        const op::MatrixLayout ab = (d == column_major) != swaps ? row_major : column_major;
+        for (const auto& [m, n, k] : {std::array{16, 32, 16}, {208, 144, 112}, {1040, 592, 32}}) {
+          bench::Problem wanted = wanted_problem(type, m, n, k);
+          std::tie(wanted.a, wanted.b, wanted.d) = std::tie(ab, ab, d);
+          GuardedProblem guarded(engine().device(), shape_of(wanted), {});
+          for (const plan::Schedule schedule : {plan::Schedule::cooperative, plan::Schedule::ping_pong}) {
+            const registry::KernelPtr kernel = wgmma_kernel(guarded.on_device(), schedule, swaps);
+            run.insert(kernel->name());
+            expect_exact(engine(), kernel, guarded);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(run.size(), kReadAlongK.size() * 2 * 2 * 2);
 }
 
 TEST_P(DeviceConformance, EveryNamedEpilogueIsWithinItsBound) {

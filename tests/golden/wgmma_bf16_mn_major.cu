@@ -48,13 +48,17 @@ struct Plan {
   };
   using ElementC = tilewright::bfloat16_t;
   using ElementD = tilewright::bfloat16_t;
-  static constexpr bool kCIsRowMajor = true;
+  using Output = tilewright::TmaMatrix;
+  static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
   static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 64;
-  static constexpr int kConsumers = 2, kStages = 6;
-  static constexpr int kClusterM = 2, kClusterN = 1, kRasterWidth = 1;
+  static constexpr int kConsumers = 2, kStages = 6, kReaders = 1;
+  static constexpr bool kIsPingPong = false;
+  static constexpr int kClusterM = 2, kClusterN = 1, kSlices = 1, kRasterWidth = 1;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
-  static constexpr int kChunkColumns = 64, kOutputBuffers = 2;
+  static constexpr int kOutputColumns = 64, kChunkColumns = 64, kOutputBuffers = 2, kStoreBytes = 16;
+  template <int kAtoms>
+  using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
@@ -83,7 +87,7 @@ struct Epilogue {
 };
 
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(384, 1)
-wgmma_bf16_mn_major(const __grid_constant__ tilewright::Sm90GemmParameters<Epilogue::Scalars> parameters) {
+wgmma_bf16_mn_major(const __grid_constant__ tilewright::Sm90GemmParameters<Plan::Output, Epilogue::Scalars> parameters) {
   static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 180320);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

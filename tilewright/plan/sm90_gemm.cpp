@@ -24,18 +24,35 @@ DType multiplied_type(DType element, op::MathOperation math) {
   return math == op::MathOperation::multiply_add_tf32 ? DType::tf32 : element;
 }
 
+/// Which way an operand lies: A is contiguous along K row by row, B column by column.
+arch::Major major_of(const op::TensorDescription& operand, op::MatrixLayout along_k) {
+  return operand.layout == along_k ? arch::Major::k : arch::Major::mn;
+}
+arch::Major major_a(const op::GemmDescription& operands) { return major_of(operands.a, op::MatrixLayout::row_major); }
+arch::Major major_b(const op::GemmDescription& operands) {
+  return major_of(operands.b, op::MatrixLayout::column_major);
+}
+
+/// With A from registers where wgmma cannot read it from shared memory as it lies.
 Result<const arch::WgmmaAtom*> find_atom(const op::GemmDescription& operands, const Design& design) {
+  using enum arch::OperandSource;
   if (design.target.sm != 90 || !design.target.arch_specific) {
     return refuse("wgmma needs sm_90a, the target is {}", design.target.name());
   }
   const DType a = multiplied_type(operands.a.element, operands.math);
   const DType b = multiplied_type(operands.b.element, operands.math);
-  const arch::WgmmaAtom* atom = arch::find_wgmma_atom(a, b, operands.accumulator, arch::OperandSource::shared_memory);
+  const arch::WgmmaAtom* atom = arch::find_wgmma_atom(a, b, operands.accumulator, shared_memory);
   if (atom == nullptr) {
     return refuse("no wgmma of {} and {} accumulating in {}; there is: {}", name(a), name(b),
                   name(operands.accumulator), arch::known_wgmma(a, b));
   }
-  return atom;
+  if (major_b(operands) == arch::Major::mn && !atom->b_may_be_mn_major) {
+    const bool are_both = major_a(operands) == arch::Major::mn;
+    return refuse("wgmma reads {} K-major only, A alone may go through registers: {}", name(b),
+                  are_both ? "A and B are MN-major" : "B is MN-major, swap the operands");
+  }
+  const bool reads_a = major_a(operands) == arch::Major::k || atom->a_may_be_mn_major;
+  return reads_a ? atom : arch::find_wgmma_atom(a, b, operands.accumulator, registers);
 }
 
 /// The one stride of a layout of instructions or CTAs: 0 where there is one, refused where no one step leads along.
@@ -91,6 +108,29 @@ Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tens
   if (!share) return share.refusal();
   operand.share = *share;
   return operand;
+}
+
+/// How wgmma reads the operands' tiles.
+Support plan_reads(Sm90GemmPlan& plan) {
+  if (plan.atom->a_source == arch::OperandSource::shared_memory) {
+    Result<arch::WgmmaTile> wgmma =
+        arch::wgmma_tile(*plan.atom, plan.tile.n, {plan.a.major, plan.a.smem}, {plan.b.major, plan.b.smem});
+    if (!wgmma) return wgmma.refusal();
+    plan.a.wgmma = std::move(wgmma->a);
+    plan.b.wgmma = std::move(wgmma->b);
+    return {};
+  }
+  if (const int steps = plan.tile.k / plan.atom->k; steps % 2 != 0) {
+    return refuse("fragments of A are double buffered: a tile has an even number of instructions along k, got {}",
+                  steps);
+  }
+  Result<arch::FragmentLoads> fragments = arch::fragment_loads(*plan.atom, plan.a.smem);
+  if (!fragments) return fragments.refusal();
+  plan.a.fragments = *std::move(fragments);
+  Result<arch::WgmmaOperand> b = arch::wgmma_operand(plan.b.major, plan.b.smem, bits(plan.atom->b), plan.tile.n);
+  if (!b) return b.refusal();
+  plan.b.wgmma = *std::move(b);
+  return {};
 }
 
 Support check_cluster(const std::array<int, 3>& cluster) {
@@ -243,8 +283,9 @@ double lone_promotion_clocks(const TileShape& tile, int team) {
   return team == 1 ? tile.m * tile.n / kAddsPerClock : 0;
 }
 
-Support check_registers(const TileShape& tile, int team, int consumers, bool promotes) {
-  const int beside = promotes ? kAtomM * tile.n / 128 : 0;  // one instruction's, beside the sums
+Support check_registers(const TileShape& tile, int team, int consumers, bool promotes, bool loads_fragments) {
+  int beside = promotes ? kAtomM * tile.n / 128 : 0;                    // one instruction's, beside the sums
+  if (loads_fragments) beside += 3 * 4 * tile.m / (kAtomM * team);      // two buffers, and the address of each load
   const int needed = tile.m * tile.n / (128 * team) + beside + kAddressRegisters;
   if (const int given = split_registers(consumers).consumer; needed > given) {
     return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", tile.m, tile.n, team,
@@ -380,22 +421,15 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   }
 
   const auto [role_a, role_b] = plan.is_transposed ? std::pair{'B', 'A'} : std::pair{'A', 'B'};
-  const arch::Major major_a = plan.operands.a.layout == op::MatrixLayout::row_major ? arch::Major::k : arch::Major::mn;
-  const arch::Major major_b =
-      plan.operands.b.layout == op::MatrixLayout::column_major ? arch::Major::k : arch::Major::mn;
-  Result<TmaOperandPlan> a =
-      plan_operand(role_a, plan.operands.a, plan.atom->a, major_a, plan.tile.m, plan.tile.k, plan.cluster_n);
+  Result<TmaOperandPlan> a = plan_operand(role_a, plan.operands.a, plan.atom->a, major_a(plan.operands), plan.tile.m,
+                                          plan.tile.k, plan.cluster_n);
   if (!a) return a.refusal();
-  Result<TmaOperandPlan> b =
-      plan_operand(role_b, plan.operands.b, plan.atom->b, major_b, plan.tile.n, plan.tile.k, plan.cluster_m);
+  Result<TmaOperandPlan> b = plan_operand(role_b, plan.operands.b, plan.atom->b, major_b(plan.operands), plan.tile.n,
+                                          plan.tile.k, plan.cluster_m);
   if (!b) return b.refusal();
-  const Result<arch::WgmmaTile> wgmma =
-      arch::wgmma_tile(*plan.atom, plan.tile.n, {a->major, a->smem}, {b->major, b->smem});
-  if (!wgmma) return refuse("{}", wgmma.reason());
   plan.a = *std::move(a);
-  plan.a.wgmma = wgmma->a;
   plan.b = *std::move(b);
-  plan.b.wgmma = wgmma->b;
+  if (const Support fits = plan_reads(plan); !fits) return refuse("{}", fits.reason());
 
   plan_output(plan);
   plan.chunk_columns = widest_chunk(plan.d_is_row_major(), bytes(plan.operands.d.element), plan.output_columns());
@@ -408,9 +442,11 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   plan.consumer_registers = registers.consumer;
   plan.promotes_accumulators = promotes_accumulators(plan.operands);
   if (plan.promotes_accumulators) {
+    if (plan.a.fragments) return refuse("sums of {} are promoted with A from shared memory", name(plan.atom->a));
     if (const Support fits = check_promotion(plan.tile); !fits) return refuse("{}", fits.reason());
   }
-  if (const Support fits = check_registers(plan.tile, plan.team(), plan.consumers(), plan.promotes_accumulators);
+  if (const Support fits = check_registers(plan.tile, plan.team(), plan.consumers(), plan.promotes_accumulators,
+                                           plan.a.fragments.has_value());
       !fits) {
     return refuse("{}", fits.reason());
   }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "tilewright/arch/tma_copy.hpp"
 #include "tilewright/arch/wgmma_atom.hpp"
+#include "tilewright/arch/wgmma_fragment.hpp"
 #include "tilewright/arch/wgmma_tile.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/sm90_cost.hpp"
@@ -19,7 +21,8 @@ struct TmaStep {
   bool operator==(const TmaStep&) const = default;
 };
 
-/// One operand's tile: in global memory as TMA boxes, in shared memory as wgmma's descriptors read it.
+/// One operand's tile: in global memory as TMA boxes, in shared memory as wgmma's descriptors read it, or as threads
+/// load the fragments that they give to wgmma.
 struct TmaOperandPlan {
   DType element = DType::f16;
   arch::Major major = arch::Major::k;
@@ -29,7 +32,8 @@ struct TmaOperandPlan {
   int shares = 1;               // CTAs of a cluster that need the tile; each loads one slice of every box
   int boxes = 1;                // that one CTA loads
   TmaStep box, share;
-  arch::WgmmaOperand wgmma;
+  arch::WgmmaOperand wgmma;                      // unless there are
+  std::optional<arch::FragmentLoads> fragments;  // of A, where wgmma does not read it as it lies
 
   int tile_bytes() const { return mn * k * bits(element) / 8; }
   bool operator==(const TmaOperandPlan&) const = default;
@@ -64,9 +68,9 @@ Support check_promotion(const TileShape& tile);
 /// Clocks a step that promotion takes while nothing multiplies: none where other warpgroups of the team do.
 double lone_promotion_clocks(const TileShape& tile, int team);
 
-/// Whether a tile's sums, where they are promoted also those of one instruction, and the addresses beside them fit the
-/// registers of `team` warpgroups of all `consumers`.
-Support check_registers(const TileShape& tile, int team, int consumers, bool promotes);
+/// Whether a tile's sums, where they are promoted also those of one instruction, fragments of A where it goes through
+/// registers, and the addresses beside them fit the registers of `team` warpgroups of all `consumers`.
+Support check_registers(const TileShape& tile, int team, int consumers, bool promotes, bool loads_fragments);
 
 struct Sm90GemmPlan : GemmTile {
   Target target;
@@ -84,6 +88,8 @@ struct Sm90GemmPlan : GemmTile {
 
   int consumers() const { return warps_m * warps_n / 4; }                         // warpgroups that multiply
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }  // those that share a tile
+  /// In each warpgroup: its four warps where they load fragments, or all of it through wgmma.
+  int stage_readers() const { return a.fragments ? 4 : 1; }
   int cluster_size() const { return cluster_m * cluster_n * slices; }
   int output_columns() const { return tile.n / slices; }  // of a tile, that one CTA stores
   bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }

@@ -44,7 +44,7 @@ struct Search {
   std::int64_t m, n, k, batches;
   const arch::ArchLimits& limits;
   int element_bytes, d_bytes;
-  bool is_transposed, d_is_row_major, promotes;
+  bool is_transposed, d_is_row_major, promotes, loads_fragments;
   double fma_per_clock;
 };
 
@@ -80,7 +80,7 @@ void consider(const Search& search, const Rows& rows, int columns, const std::ar
   const TileShape tile{rows.m, columns, k_bytes / search.element_bytes};
   const int team = rows.schedule == Schedule::ping_pong ? 1 : rows.consumers;
   const bool divides = columns % (8 * cluster_m) == 0 && columns % (8 * slices) == 0;
-  if (!divides || !check_registers(tile, team, rows.consumers, search.promotes)) return;
+  if (!divides || !check_registers(tile, team, rows.consumers, search.promotes, search.loads_fragments)) return;
   if (search.promotes && !check_promotion(tile)) return;
   const int chunk = widest_chunk(search.d_is_row_major, search.d_bytes, columns / slices);
   if (chunk == 0) return;
@@ -149,6 +149,16 @@ Design design_of(const Candidate& candidate, const op::GemmDescription& descript
   return design;
 }
 
+/// The problem as computed: is_transposed, its operands are B' and A'.
+bool is_a_along_k(const op::GemmDescription& description, bool is_transposed) {
+  return is_transposed ? description.b.layout == op::MatrixLayout::column_major
+                       : description.a.layout == op::MatrixLayout::row_major;
+}
+/// wgmma reads B of other than 16-bit types K-major only; A may go through registers.
+bool reads_b(const op::GemmDescription& description, bool is_transposed) {
+  return bytes(description.a.element) == 2 || is_a_along_k(description, !is_transposed);
+}
+
 }  // namespace
 
 std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmDescription& description,
@@ -159,12 +169,14 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
   if (bytes(element) > 2 && !is_tf32) return {};
 
   const bool natural = description.d.layout == op::MatrixLayout::column_major;
+  const bool must_swap = !reads_b(description, natural) && reads_b(description, !natural);
   std::vector<Candidate> candidates;
   candidates.reserve(1024);
   for (const bool is_transposed : {natural, !natural}) {
     const std::int64_t rows = is_transposed ? arguments.n() : arguments.m();
     const std::int64_t columns = is_transposed ? arguments.m() : arguments.n();
-    if (is_transposed != natural && columns > kFewRows) continue;
+    const bool is_worth_it = is_transposed == natural ? !must_swap : must_swap || columns <= kFewRows;
+    if (!is_worth_it || (is_transposed != natural && !reads_b(description, is_transposed))) continue;
     const arch::ArchLimits& limits = arch::limits(target);
     consider_all({.m = rows,
                   .n = columns,
@@ -176,6 +188,7 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
                   .is_transposed = is_transposed,
                   .d_is_row_major = is_transposed == natural,
                   .promotes = promotes_accumulators(description),
+                  .loads_fragments = bytes(element) != 2 && !is_a_along_k(description, is_transposed),
                   .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element)},
                  candidates);
   }

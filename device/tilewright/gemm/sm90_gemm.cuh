@@ -7,6 +7,7 @@
 #include "tilewright/epilogue/warpgroup_output.cuh"
 #include "tilewright/gemm/sm90_parameters.cuh"
 #include "tilewright/mma/promoted_mainloop.cuh"
+#include "tilewright/mma/register_mainloop.cuh"
 #include "tilewright/mma/warpgroup_mainloop.cuh"
 #include "tilewright/pipeline/consumer_turns.cuh"
 #include "tilewright/pipeline/tma_ring.cuh"
@@ -21,8 +22,8 @@ namespace tilewright {
 /// Cooperative schedule: kConsumers warpgroups share a tile, each its rows of it. Ping-pong: they take turns, each with
 /// a tile of its own, so that one multiplies while another stores. With kSlices > 1 as many CTAs compute a tile, each
 /// its slice of K. Plan: what the parts below ask for, and kTileM, kTileN, kTileK, kConsumers, kIsPingPong, kStages,
-/// kClusterM, kClusterN, kSlices, kProducerRegisters, kConsumerRegisters,
-/// kPromotesAccumulators. All numbers come from plan/sm90_gemm.
+/// kClusterM, kClusterN, kSlices, kProducerRegisters, kConsumerRegisters, Mainloop, kReaders (of a stage, in each
+/// warpgroup). All numbers come from plan/sm90_gemm.
 template <class Plan, class Epilogue>
 class Sm90Gemm {
   using Wgmma = typename Plan::Wgmma;
@@ -38,8 +39,8 @@ class Sm90Gemm {
   static constexpr int kTeams = Plan::kConsumers / kTeam;
   static constexpr int kAtoms = Plan::kTileM / 64 / kTeam;  // instructions along M of a warpgroup
   static constexpr int kStageBytes = OperandA::kTileBytes + OperandB::kTileBytes;
-  using Ring = TmaRing<Plan::kStages, kStageBytes, kTeam, kSharers>;
-  using Mainloop = Select<Plan::kPromotesAccumulators, PromotedMainloop<Plan, kAtoms>, WarpgroupMainloop<Plan, kAtoms>>;
+  using Ring = TmaRing<Plan::kStages, kStageBytes, kTeam * Plan::kReaders, kSharers>;
+  using Mainloop = typename Plan::template Mainloop<kAtoms>;
   using Turns = ConsumerTurns<kTeams, 1 + Plan::kConsumers>;
   using Sum = SliceSum<typename Wgmma::Accumulator, Plan::kSlices, Wgmma::kRegisters>;
 

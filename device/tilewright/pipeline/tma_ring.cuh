@@ -32,8 +32,8 @@ struct RingPosition {
   }
 };
 
-/// The loads of kSharers CTAs, the first of the cluster, reach each other's stages. kReaders warpgroups of each arrive
-/// once per stage at each of them; stages are kStageBytes apart, from `stages` on.
+/// The loads of kSharers CTAs, the first of the cluster, reach each other's stages. kReaders warpgroups, or warps, of
+/// each arrive once per stage at each of them; stages are kStageBytes apart, from `stages` on.
 template <int kStages, int kStageBytes, int kReaders, int kSharers>
 class TmaRing {
  public:
@@ -69,7 +69,7 @@ class TmaRing {
     ptx::mbarrier_wait(full(at.stage), at.parity);
   }
 
-  /// By all 128 threads of a reader, `thread` of them: the stage may be overwritten.
+  /// By all threads of a reader, `thread` of them: the stage may be overwritten.
   __device__ __forceinline__ void end_read(int stage, int thread) const {
     if constexpr (kSharers > 1) {
       if (thread < kSharers) ptx::mbarrier_arrive_at(empty(stage), static_cast<uint32_t>(thread));

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/plan/search.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -272,19 +273,59 @@ TEST(Sm90Gemm, WhatTmaCannotStoreLeavesByPlainStores) {
   EXPECT_EQ(address, gemm.d.address);
 }
 
-TEST(Sm90Gemm, WordsAndBytesAreReadAlongKOnly) {
-  const TypeCase tf32{DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32};
-  const op::GemmDescription along_k = describe(tf32);
-  const Sm90GemmPlan plan = planned(along_k, design_of(along_k, {1, 1, 1}, {{128, 256, 32}, 4, {8, 1, 1}}));
-  EXPECT_EQ(plan.atom->k, 8);
+constexpr TypeCase kTf32{DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32};
+constexpr Tile kWords{{128, 256, 32}, 4, {8, 1, 1}};
+
+TEST(Sm90Gemm, WordsAlongKAreReadByDescriptors) {
+  const op::GemmDescription description = describe(kTf32);
+  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, kWords));
+  EXPECT_EQ(plan.atom->name, "wgmma_k8_f32_tf32_tf32_ss");
+  EXPECT_FALSE(plan.a.fragments);
   EXPECT_EQ(plan.chunk_columns, 32);
-  const op::GemmDescription along_m = describe(tf32, {kColumn, kColumn, kRow, kRow});
-  EXPECT_EQ(refusal(along_m, design_of(along_m, {1, 1, 1}, {{128, 256, 32}, 4, {8, 1, 1}})),
-            "wgmma_k8_f32_tf32_tf32_ss reads A K-major only: MN-major operands are of 16-bit types, got tf32");
-  const op::GemmDescription bytes_along_n =
-      describe({DType::e4m3, DType::e4m3, DType::f32, DType::f32}, {kRow, kRow, kRow, kRow});
-  EXPECT_EQ(refusal(bytes_along_n, design_of(bytes_along_n, {1, 1, 1}, {{128, 128, 128}, 4, {8, 1, 1}})),
-            "wgmma_k32_f32_e4m3_e4m3_ss reads B K-major only: MN-major operands are of 16-bit types, got e4m3");
+}
+
+TEST(Sm90Gemm, WordsAlongMGoThroughRegisters) {
+  const op::GemmDescription description = describe(kTf32, {kColumn, kColumn, kRow, kRow});
+  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, kWords));
+  EXPECT_EQ(plan.atom->name, "wgmma_k8_f32_tf32_tf32_rs");
+  EXPECT_EQ(plan.a.boxes, 4);
+  EXPECT_EQ(plan.a.map.box_dim, (std::vector<std::int64_t>{32, 32, 1}));
+  ASSERT_TRUE(plan.a.fragments);
+  EXPECT_EQ(to_string(plan.a.fragments->offset),
+            "Sw<3,2,3> o 0 o ((4,8,(2,2)),(2,2),2):((32,1,(16,1024)),(8,128),2048)");
+  EXPECT_EQ(to_string(plan.b.wgmma.offset), "(1,4):(0,2)");
+  EXPECT_EQ(refusal(description, design_of(description, {1, 1, 1}, {{128, 256, 24}, 4, {8, 1, 1}})),
+            "fragments of A are double buffered: a tile has an even number of instructions along k, got 3");
+  EXPECT_EQ(refusal(description, design_of(description, {1, 1, 1}, {{192, 128, 32}, 4, {4, 1, 1}})),
+            "a tile of 192x128 over 1 warpgroups needs about 268 registers a thread, of 232");
+}
+
+TEST(Sm90Gemm, WordsAlongNNeedSwappedOperands) {
+  const op::GemmDescription along_n = describe(kTf32, {kRow, kRow, kRow, kRow});
+  EXPECT_EQ(refusal(along_n, design_of(along_n, {1, 1, 1}, kWords)),
+            "wgmma reads tf32 K-major only, A alone may go through registers: B is MN-major, swap the operands");
+  Design swapped = design_of(along_n, {1, 1, 1}, {{256, 128, 32}, 4, {1, 8, 1}});
+  swapped.tile.swaps_operands = true;
+  swapped.tile.math_instruction.shape[1] = 256;
+  const Sm90GemmPlan plan = planned(along_n, swapped);
+  EXPECT_TRUE(plan.is_transposed);
+  EXPECT_TRUE(plan.a.fragments);
+  EXPECT_FALSE(plan.d_is_row_major());
+  const op::GemmDescription both = describe(kTf32, {kColumn, kRow, kRow, kRow});
+  EXPECT_EQ(refusal(both, design_of(both, {1, 1, 1}, kWords)),
+            "wgmma reads tf32 K-major only, A alone may go through registers: A and B are MN-major");
+}
+
+// Of the layouts that one operand through registers allows, each has a design: the search swaps where it must.
+TEST(Sm90Gemm, TheSearchServesWordsOfEveryLayoutButBothAlongMn) {
+  for (const Layouts& layouts : all_layouts()) {
+    const op::GemmDescription description = describe(kTf32, layouts);
+    const bool are_both = layouts.a == kColumn && layouts.b == kRow;
+    for (const Design& design : sm90_gemm_designs(problem_of(description, 4096, 4096, 4096), description, kSm90)) {
+      EXPECT_EQ(static_cast<bool>(plan_sm90_gemm(description, design)), !are_both)
+          << to_string(description) << " " << to_string(design);
+    }
+  }
 }
 
 }  // namespace

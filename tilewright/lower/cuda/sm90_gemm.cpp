@@ -13,6 +13,29 @@ void write_step(SourceWriter& out, std::string_view what, const plan::TmaStep& s
            step.strided, step.smem_bytes);
 }
 
+void write_descriptors(SourceWriter& out, const arch::WgmmaOperand& operand) {
+  out.line("// {}", arch::to_string(operand.descriptor));
+  out.line("static constexpr tilewright::uint64_t kDescriptor = {:#018x};", arch::encode(operand.descriptor));
+  out.line("// {}", layout::to_string(operand.offset));
+  out.line("static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {{")
+      .indent();
+  out.line("return {};", layout::index_code(operand.offset, {"mn", "k"}));
+  out.dedent().line("}}");
+}
+
+void write_fragments(SourceWriter& out, const arch::FragmentLoads& loads) {
+  out.line("static constexpr int kTurnedThreads = {}, kTurnedLoads = {};", loads.turned_threads, loads.turned_loads);
+  out.line("// {}", layout::to_string(loads.offset));
+  out.line("static __device__ constexpr tilewright::uint32_t fragment_offset(int thread, int load,");
+  out.line("                                                                 [[maybe_unused]] int mn) {{").indent();
+  out.line("return {};", layout::index_code(loads.offset, {"thread", "load", "mn"}));
+  out.dedent().line("}}");
+  out.line("// {}", layout::to_string(loads.step));
+  out.line("static __device__ constexpr tilewright::uint32_t fragment_step(int k) {{").indent();
+  out.line("return {};", layout::index_code(loads.step, {"k"}));
+  out.dedent().line("}}");
+}
+
 void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& operand) {
   out.line("struct Operand{} {{  // {}", role, layout::to_string(operand.smem)).indent();
   out.line("static constexpr bool kIsKMajor = {};", operand.major == arch::Major::k);
@@ -20,13 +43,11 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
            operand.shares);
   write_step(out, "Box", operand.box);
   write_step(out, "Share", operand.share);
-  out.line("// {}", arch::to_string(operand.wgmma.descriptor));
-  out.line("static constexpr tilewright::uint64_t kDescriptor = {:#018x};", arch::encode(operand.wgmma.descriptor));
-  out.line("// {}", layout::to_string(operand.wgmma.offset));
-  out.line("static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {{")
-      .indent();
-  out.line("return {};", layout::index_code(operand.wgmma.offset, {"mn", "k"}));
-  out.dedent().line("}}");
+  if (operand.fragments) {
+    write_fragments(out, *operand.fragments);
+  } else {
+    write_descriptors(out, operand.wgmma);
+  }
   out.dedent().line("}};");
 }
 
@@ -38,9 +59,9 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr bool kCIsRowMajor = {}, kDIsRowMajor = {};",
            operands.c.layout == op::MatrixLayout::row_major, plan.d_is_row_major());
   out.line("static constexpr bool kAccumulatesInHalf = {};", operands.accumulator == DType::f16);
-  out.line("static constexpr bool kPromotesAccumulators = {};", plan.promotes_accumulators);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", plan.tile.m, plan.tile.n, plan.tile.k);
-  out.line("static constexpr int kConsumers = {}, kStages = {};", plan.consumers(), plan.stages);
+  out.line("static constexpr int kConsumers = {}, kStages = {}, kReaders = {};", plan.consumers(), plan.stages,
+           plan.stage_readers());
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
   out.line("static constexpr int kClusterM = {}, kClusterN = {}, kSlices = {}, kRasterWidth = {};", plan.cluster_m,
            plan.cluster_n, plan.slices, plan.raster_width);
@@ -48,6 +69,11 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
            plan.consumer_registers);
   out.line("static constexpr int kOutputColumns = {}, kChunkColumns = {}, kOutputBuffers = {}, kStoreBytes = {};",
            plan.output_columns(), plan.chunk_columns, plan.output_buffers, plan.store_bytes);
+}
+
+std::string_view mainloop(const plan::Sm90GemmPlan& plan) {
+  if (plan.a.fragments) return "RegisterMainloop";
+  return plan.promotes_accumulators ? "PromotedMainloop" : "WarpgroupMainloop";
 }
 
 }  // namespace
@@ -62,6 +88,8 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   write_operand(out, 'B', plan.b);
   write_wgmma(out, *plan.atom, plan.tile.n, plan.a.major, plan.b.major);
   write_constants(out, plan);
+  out.line("template <int kAtoms>");
+  out.line("using Mainloop = tilewright::{}<Plan, kAtoms>;", mainloop(plan));
   out.dedent().line("}};");
   out.blank();
   write_epilogue(out, plan.operands.epilogue);

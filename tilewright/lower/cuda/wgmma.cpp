@@ -33,6 +33,22 @@ std::string immediates(const arch::WgmmaAtom& atom, arch::Major major_a, arch::M
   return text;
 }
 
+/// A as the instruction's text names it: asm operands from number `first` on.
+std::string a_text(bool is_in_registers, int first, int count) {
+  if (!is_in_registers) return fmt::format("%{}", first);
+  std::string text;
+  for (int i = 0; i < count; ++i) text += fmt::format("{}%{}", i == 0 ? "" : ", ", first + i);
+  return "{" + text + "}";
+}
+
+/// A as inputs of the asm statement.
+std::string a_inputs(bool is_in_registers, int count) {
+  if (!is_in_registers) return "\"l\"(a)";
+  std::string text;
+  for (int i = 0; i < count; ++i) text += fmt::format("{}\"r\"(a[{}])", i == 0 ? "" : ", ", i);
+  return text;
+}
+
 }  // namespace
 
 void write_wgmma(SourceWriter& out, const arch::WgmmaAtom& atom, int n, arch::Major major_a, arch::Major major_b) {
@@ -45,16 +61,21 @@ void write_wgmma(SourceWriter& out, const arch::WgmmaAtom& atom, int n, arch::Ma
   out.line("struct Wgmma {{").indent();
   out.line("using Accumulator = {};", type);
   out.line("static constexpr int kK = {}, kRegisters = {};", atom.k, registers);
-  out.line("static __device__ __forceinline__ void fma({} (&d)[{}], tilewright::uint64_t a, tilewright::uint64_t b,",
-           type, registers);
+  const bool is_a_in_registers = atom.a_source == arch::OperandSource::registers;
+  const int a_operands = is_a_in_registers ? atom.a_registers : 1;  // from number `registers` on, B's next, accumulate
+  const std::string a_type = is_a_in_registers ? fmt::format("const tilewright::uint32_t (&a)[{}]", a_operands)
+                                               : std::string("tilewright::uint64_t a");
+  out.line("static __device__ __forceinline__ void fma({} (&d)[{}], {}, tilewright::uint64_t b,", type, registers,
+           a_type);
   out.line("                                           int accumulate) {{").indent();
-  out.line("asm volatile(\"{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{}, 0;\\n\"", registers + 2).indent();
+  out.line("asm volatile(\"{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{}, 0;\\n\"", registers + a_operands + 1).indent();
   out.line("\"{} {{\"", instruction.ptx);
   write_operands(out, registers, "\"", "\"", [](int i) { return fmt::format("%{}", i); });
-  out.line("\"}}, %{}, %{}, p{};\\n}}\"", registers, registers + 1, immediates(atom, major_a, major_b));
+  out.line("\"}}, {}, %{}, p{};\\n}}\"", a_text(is_a_in_registers, registers, a_operands), registers + a_operands,
+           immediates(atom, major_a, major_b));
   out.line(":");
   write_operands(out, registers, "", "", [&](int i) { return fmt::format("\"+{}\"(d[{}])", is_float ? 'f' : 'r', i); });
-  out.line(": \"l\"(a), \"l\"(b), \"r\"(accumulate));");
+  out.line(": {}, \"l\"(b), \"r\"(accumulate));", a_inputs(is_a_in_registers, a_operands));
   out.dedent().dedent().line("}}");
   out.dedent().line("}};");
 }

@@ -8,8 +8,8 @@
 
 namespace tilewright::lower::cuda {
 
-/// Writes `struct Wgmma` with kK, Accumulator, kRegisters and fma(accumulators, descriptor_a, descriptor_b,
-/// accumulate), for both operands in shared memory. @pre arch::supports_n(atom, n)
+/// Writes `struct Wgmma` with kK, Accumulator, kRegisters and fma(accumulators, a, descriptor_b, accumulate), where a
+/// is a descriptor or, where the atom takes A from registers, the thread's. @pre arch::supports_n(atom, n)
 void write_wgmma(SourceWriter& out, const arch::WgmmaAtom& atom, int n, arch::Major major_a, arch::Major major_b);
 
 }  // namespace tilewright::lower::cuda

@@ -1,0 +1,93 @@
+#include "tilewright/gemm/sm90_gemm.cuh"
+#include "tilewright/numeric/functions.cuh"
+
+struct Plan {
+  struct OperandA {  // Sw<3,2,3> o 0 o ((32,4),(8,4)):((1,1024),(32,256))
+    static constexpr bool kIsKMajor = false;
+    static constexpr int kTileBytes = 16384, kBoxes = 4, kShares = 1;
+    static constexpr int kBoxContiguous = 32, kBoxStrided = 0, kBoxBytes = 4096;
+    static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
+    static constexpr int kTurnedThreads = 16, kTurnedLoads = 2;
+    // Sw<3,2,3> o 0 o ((4,8,(2,2)),(2,2),2):((32,1,(16,1024)),(8,128),2048)
+    static __device__ constexpr tilewright::uint32_t fragment_offset(int thread, int load,
+                                                                     [[maybe_unused]] int mn) {
+      return thread >> 6 << 10 | (thread & 3) << 5 | load >> 1 << 7 | mn << 11 | thread >> 2 & 7 ^ thread >> 1 & 0x10 ^ load << 3 ^ (thread & 3) << 2;
+    }
+    // 4:256
+    static __device__ constexpr tilewright::uint32_t fragment_step(int k) {
+      return k << 8;
+    }
+  };
+  struct OperandB {  // Sw<3,2,3> o 0 o ((8,4),(32,1)):((32,256),(1,1024))
+    static constexpr bool kIsKMajor = true;
+    static constexpr int kTileBytes = 4096, kBoxes = 1, kShares = 1;
+    static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
+    static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
+    // start 0x0, leading 16, stride 1024, 128-byte swizzle
+    static constexpr tilewright::uint64_t kDescriptor = 0x4000004000010000;
+    // (1,4):(0,2)
+    static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
+      return k * 2;
+    }
+  };
+  struct Wgmma {
+    using Accumulator = float;
+    static constexpr int kK = 8, kRegisters = 16;
+    static __device__ __forceinline__ void fma(float (&d)[16], const tilewright::uint32_t (&a)[4], tilewright::uint64_t b,
+                                               int accumulate) {
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %21, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n32k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, "
+        "%8, %9, %10, %11, %12, %13, %14, %15"
+        "}, {%16, %17, %18, %19}, %20, p, 1, 1;\n}"
+        :
+        "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
+    }
+  };
+  using ElementC = float;
+  using ElementD = float;
+  using Output = tilewright::TmaMatrix;
+  static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
+  static constexpr bool kAccumulatesInHalf = false;
+  static constexpr int kTileM = 128, kTileN = 32, kTileK = 32;
+  static constexpr int kConsumers = 2, kStages = 4, kReaders = 4;
+  static constexpr bool kIsPingPong = false;
+  static constexpr int kClusterM = 1, kClusterN = 1, kSlices = 1, kRasterWidth = 1;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kOutputColumns = 32, kChunkColumns = 32, kOutputBuffers = 2, kStoreBytes = 16;
+  template <int kAtoms>
+  using Mainloop = tilewright::RegisterMainloop<Plan, kAtoms>;
+};
+
+// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
+struct Epilogue {
+  using Compute = float;
+  struct Scalars {
+    Compute alpha;
+    Compute beta;
+  };
+  static constexpr bool kReadsSource = true;
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {
+    return scalars.beta != Compute(0);
+  }
+  static __device__ __forceinline__ Compute apply([[maybe_unused]] Compute accumulator,
+                                                 [[maybe_unused]] Compute source,
+                                                 [[maybe_unused]] const Scalars& scalars) {
+    const Compute x0 = scalars.alpha;
+    const Compute x1 = accumulator;
+    const Compute x2 = tilewright::numeric::mul(x0, x1);
+    const Compute x3 = scalars.beta;
+    const Compute x4 = source;
+    const Compute x5 = tilewright::numeric::mul(x3, x4);
+    const Compute x6 = tilewright::numeric::add(x2, x5);
+    return x6;
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+wgmma_tf32_mn_major(const __grid_constant__ tilewright::Sm90GemmParameters<Plan::Output, Epilogue::Scalars> parameters) {
+  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 114752);
+  tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
+}
