@@ -93,7 +93,7 @@ class DeviceConformance : public testing::TestWithParam<std::string> {
 
   engine::Engine& engine() const { return engine_of(GetParam()); }
 
-  static constexpr std::array kReadAlongK{DType::tf32};
+  static constexpr std::array kReadAlongK{DType::tf32, DType::s8, DType::u8};
 
   static bench::Problem wanted_problem(DType type, std::int64_t m, std::int64_t n, std::int64_t k) {
     bench::Problem wanted;
@@ -278,6 +278,25 @@ TEST_P(DeviceConformance, OneOperandAlongMnInEverySchedule) {
     }
   }
   EXPECT_EQ(run.size(), kReadAlongK.size() * 2 * 2 * 2);
+}
+
+// Bytes through registers come out with other rows in a thread: every width of D, both ways it may lie, C with it.
+TEST_P(DeviceConformance, BytesThroughRegistersLeaveInEveryType) {
+  if (engine().device()->properties().target != Target{90, true}) GTEST_SKIP() << "wgmma is of sm_90a";
+  using enum op::MatrixLayout;
+  for (const DType out : {DType::s8, DType::f16, DType::f32}) {
+    for (const bool swaps : {false, true}) {
+      bench::Problem wanted = wanted_problem(DType::s8, 80, 48, 32);
+      wanted.a = wanted.b = swaps ? row_major : column_major;
+      wanted.out = out;
+      op::Gemm gemm = shape_of(wanted);
+      gemm.epilogue = op::linear_combination(op::default_compute(gemm.accumulator, out));
+      gemm.alpha = 2.0;
+      gemm.beta = -3.0;
+      GuardedProblem guarded(engine().device(), gemm, {});
+      expect_exact(engine(), wgmma_kernel(guarded.on_device(), plan::Schedule::cooperative, swaps), guarded);
+    }
+  }
 }
 
 TEST_P(DeviceConformance, EveryNamedEpilogueIsWithinItsBound) {

@@ -50,7 +50,7 @@ struct Plan {
   using ElementD = tilewright::bfloat16_t;
   using Output = tilewright::TmaMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
-  static constexpr bool kAccumulatesInHalf = false;
+  static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 64;
   static constexpr int kConsumers = 2, kStages = 6, kReaders = 1;
   static constexpr bool kIsPingPong = false;

@@ -46,7 +46,7 @@ struct Plan {
   using ElementD = tilewright::int32_t;
   using Output = tilewright::TmaMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
-  static constexpr bool kAccumulatesInHalf = false;
+  static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
   static constexpr int kTileM = 64, kTileN = 32, kTileK = 128;
   static constexpr int kConsumers = 1, kStages = 4, kReaders = 1;
   static constexpr bool kIsPingPong = false;

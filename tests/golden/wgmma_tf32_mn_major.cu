@@ -7,7 +7,7 @@ struct Plan {
     static constexpr int kTileBytes = 16384, kBoxes = 4, kShares = 1;
     static constexpr int kBoxContiguous = 32, kBoxStrided = 0, kBoxBytes = 4096;
     static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
-    static constexpr int kTurnedThreads = 16, kTurnedLoads = 2;
+    static constexpr int kElementBits = 32, kTurnedThreads = 16, kTurnedLoads = 2;
     // Sw<3,2,3> o 0 o ((4,8,(2,2)),(2,2),2):((32,1,(16,1024)),(8,128),2048)
     static __device__ constexpr tilewright::uint32_t fragment_offset(int thread, int load,
                                                                      [[maybe_unused]] int mn) {
@@ -50,7 +50,7 @@ struct Plan {
   using ElementD = float;
   using Output = tilewright::TmaMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
-  static constexpr bool kAccumulatesInHalf = false;
+  static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
   static constexpr int kTileM = 128, kTileN = 32, kTileK = 32;
   static constexpr int kConsumers = 2, kStages = 4, kReaders = 4;
   static constexpr bool kIsPingPong = false;

@@ -17,15 +17,24 @@ using layout::Layout;
 constexpr int kWarp = 32;
 constexpr int kThreads = 128;
 constexpr int kWordBytes = 4;
-// Of lane / 4, the row of 8, and of the register, whose second bit is the second half of K.
-constexpr int kUpperRows = 16;
-constexpr int kOtherHalfOfK = 2;
+constexpr int kMatrixRows = 8;  // of ldmatrix
+constexpr int kMatrixRowBytes = 16;
+
+/// Whose loads are turned, and by what.
+struct Turn {
+  int threads, loads;
+};
+constexpr Turn kTurnOfWords{16, 2};  // the upper 4 of 8 rows begin with the other half of K
+constexpr Turn kTurnOfBytes{4, 1};   // the upper 4 rows of a matrix are another pair of each four k
+
+/// (row of a matrix, matrix) of ldmatrix -> offset in the column-major 64x32 tile of an instruction, as (thread, load):
+/// row 2t + e is for the lanes with lane % 4 = t, who hold k 4t to 4t + 3 and 16 further of A's fragment.
+Layout matrix_rows() { return {{{2, 4, 4, 4}, {2, 2}}, {{64, 4 * 64, 0, 16}, {2 * 64, 16 * 64}}}; }
 
 Support check_tile(const WgmmaAtom& atom, const Layout& tile) {
   if (atom.a_source != OperandSource::registers) return refuse("{} reads A from shared memory", atom.name);
-  if (bits(atom.a) != 8 * kWordBytes) {
-    return refuse("{}: fragments are loaded by words of one element, {} has {} bits", atom.name, name(atom.a),
-                  bits(atom.a));
+  if (bits(atom.a) != 32 && bits(atom.a) != 8) {
+    return refuse("{}: fragments have elements of 8 or 32 bits, {} has {}", atom.name, name(atom.a), bits(atom.a));
   }
   for (const auto& [mode, extent] : {std::pair{0, atom.m}, {1, atom.k}}) {
     if (const std::int64_t has = layout::size(tile.mode(mode)); has % extent != 0)
@@ -54,7 +63,8 @@ Result<FragmentLoads> fragment_loads(const WgmmaAtom& atom, const ComposedLayout
       layout::concatenate({layout::composition(mn, Layout(atom.m, 1)), layout::composition(k, Layout(atom.k, 1))});
   FragmentLoads loads;
   loads.element_bits = bits(atom.a);
-  const Layout fragment = layout::composition(tile, instruction->a_tv);
+  loads.pairs_rows = loads.element_bits == 8;
+  const Layout fragment = layout::composition(tile, loads.pairs_rows ? matrix_rows() : instruction->a_tv);
   loads.offset = {smem.swizzle, smem.offset,
                   layout::concatenate({fragment.mode(0), fragment.mode(1), parts(mn, atom.m)})};
   loads.step = parts(k, atom.k);
@@ -63,21 +73,27 @@ Result<FragmentLoads> fragment_loads(const WgmmaAtom& atom, const ComposedLayout
       return refuse("instructions along K are multiples of the {} bytes of a {} apart, got {}", base_alignment(*mode),
                     name(*mode), bytes);
   }
-  loads.turned_threads = kUpperRows;
-  loads.turned_loads = kOtherHalfOfK;
+  const Turn turn = loads.pairs_rows ? kTurnOfBytes : kTurnOfWords;
+  loads.turned_threads = turn.threads;
+  loads.turned_loads = turn.loads;
   return loads;
 }
 
 int bank_conflicts(const FragmentLoads& loads, std::int64_t mn) {
+  const auto offset = [&](int thread, int load) {
+    const int turn = (thread & loads.turned_threads) != 0 ? loads.turned_loads : 0;
+    return loads.offset(thread, load ^ turn, mn) * loads.element_bits / 8;
+  };
+  const bool is_by_matrix = loads.element_bits == 8;
+  const int count = is_by_matrix ? 1 : static_cast<int>(layout::size(loads.offset.layout.mode(1)));
   int conflicts = 0;
-  for (int load = 0; load < layout::size(loads.offset.layout.mode(1)); ++load) {
-    for (int warp = 0; warp < kThreads / kWarp; ++warp) {
+  for (int load = 0; load < count; ++load) {
+    for (int warp = 0; warp < kThreads; warp += kWarp) {
       std::vector<std::int64_t> offsets;
       for (int lane = 0; lane < kWarp; ++lane) {
-        const int turn = (lane & loads.turned_threads) != 0 ? loads.turned_loads : 0;
-        offsets.push_back(loads.offset(warp * kWarp + lane, load ^ turn, mn) * loads.element_bits / 8);
+        offsets.push_back(offset(warp + lane, is_by_matrix ? lane / kMatrixRows : load));
       }
-      conflicts += bank_conflicts(offsets, kWordBytes);
+      conflicts += bank_conflicts(offsets, is_by_matrix ? kMatrixRowBytes : kWordBytes);
     }
   }
   return conflicts;

@@ -14,8 +14,8 @@
 namespace tilewright {
 
 /// One warpgroup's way out. Plan: ElementC, ElementD, Output (TmaMatrix or GlobalMatrix), kCIsRowMajor, kDIsRowMajor,
-/// kAccumulatesInHalf, kOutputColumns (that this CTA stores of a tile), kChunkColumns, kOutputBuffers, kStoreBytes (of
-/// a plain store).
+/// kAccumulatesInHalf, kPairsRows, kOutputColumns (that this CTA stores of a tile), kChunkColumns, kOutputBuffers,
+/// kStoreBytes (of a plain store).
 template <class Plan, class Epilogue>
 class WarpgroupOutput {
   using C = typename Plan::ElementC;
@@ -27,6 +27,10 @@ class WarpgroupOutput {
   static constexpr int kChunks = Plan::kOutputColumns / Plan::kChunkColumns;
   static_assert(Plan::kOutputColumns % Plan::kChunkColumns == 0, "chunks cover the columns");
   static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix>;
+  // Rows from one group of four lanes to the next, and between the two that a thread has.
+  static constexpr int kLaneRows = Plan::kPairsRows ? 2 : 1;
+  static constexpr int kOtherRow = Plan::kPairsRows ? 1 : 8;
+  static constexpr bool kPairsAreLines = Plan::kPairsRows && !Plan::kDIsRowMajor;
 
  public:
   static constexpr int kBytes = Plan::kOutputBuffers * Chunk::kBytes;  // of shared memory, for each warpgroup
@@ -40,7 +44,7 @@ class WarpgroupOutput {
         reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
 
   /// Stores 64 rows from `row` on and kOutputColumns columns; the accumulators of thread t, 8 columns apart: rows t/4%8
-  /// and 8 more of warp t/32's 16, columns 2*(t%4) and the next.
+  /// and 8 more (with kPairsRows: 2*(t/4%8) and the next) of warp t/32's 16, columns 2*(t%4) and the next.
   template <class Accumulators>
   __device__ __forceinline__ void store(const Accumulators& accumulators, int row, int column, int batch) {
     const Source source(*this, row, column, batch);
@@ -74,7 +78,7 @@ class WarpgroupOutput {
     __device__ __forceinline__ Source(const WarpgroupOutput& output, int row, int column, int batch) {
       const Parameters& parameters = output.parameters_;
       const int lane = output.thread_ % 32;
-      row += output.thread_ / 32 * 16 + lane / 4;
+      row += output.thread_ / 32 * 16 + lane / 4 * kLaneRows;
       column += lane % 4 * 2;
       ld_ = parameters.c.ld;
       from_ = static_cast<const C*>(parameters.c.address) + batch * parameters.c.batch_stride +
@@ -83,7 +87,7 @@ class WarpgroupOutput {
       columns_left_ = parameters.n - column;
     }
 
-    /// Pairs of neighbours `first` columns on, each with the pair 8 rows below, for each group of 8 columns.
+    /// Pairs of neighbours `first` columns on, each with the pair of the thread's other row, for each group of 8 columns.
     template <int kCount>
     __device__ __forceinline__ void load(Compute (&source)[kCount], int first) const {
 #pragma unroll
@@ -91,7 +95,7 @@ class WarpgroupOutput {
       if (!Epilogue::kReadsSource || rows_left_ <= 0) return;
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
-        const int row = i / 2 % 2 * 8;
+        const int row = i / 2 % 2 * kOtherRow;
         const int column = first + i / 4 * 8 + i % 2;
         if (row < rows_left_ && column < columns_left_) {
           source[i] = convert<Compute>(from_[Plan::kCIsRowMajor ? row * ld_ + column : row + column * ld_]);
@@ -106,7 +110,8 @@ class WarpgroupOutput {
   };
 
   /// Groups of 8 columns that are stored together: stmatrix.x4 takes two.
-  static constexpr int kGroups = sizeof(D) == 2 && Plan::kChunkColumns % 16 == 0 ? 2 : 1;
+  static constexpr bool kByMatrices = sizeof(D) == 2 && !kPairsAreLines;
+  static constexpr int kGroups = kByMatrices && Plan::kChunkColumns % 16 == 0 ? 2 : 1;
   static_assert(Plan::kChunkColumns % (8 * kGroups) == 0, "a chunk is whole stores");
 
   template <class Accumulators>
@@ -114,6 +119,7 @@ class WarpgroupOutput {
                                         const Source& source) const {
     const int lane = thread_ % 32;
     const int warp_row = thread_ / 32 * 16;
+    const int lane_row = warp_row + lane / 4 * kLaneRows;
 #pragma unroll
     for (int group = 0; group < Plan::kChunkColumns / 8; group += kGroups) {
       const int first = (chunk * Plan::kChunkColumns / 8 + group) * 4;
@@ -127,27 +133,27 @@ class WarpgroupOutput {
         for (int j = 0; j < 2; ++j) {
           const int at = 2 * i + j;
           pair[j] =
-              Epilogue::apply(convert<Compute>(element(accumulators, first + at)), source[at], parameters_.epilogue);
+              Epilogue::apply(convert<Compute>(element(accumulators, first + at)), read[at], parameters_.epilogue);
         }
         out[i] = convert_pair<D>(pair[0], pair[1]);
       }
-      if constexpr (sizeof(D) == 2) {
+      if constexpr (kByMatrices) {
         store_matrices(out, buffer, warp_row, group * 8);
       } else {
-        store_pairs(out, buffer, warp_row + lane / 4, group * 8 + lane % 4 * 2);
+        store_pairs(out, buffer, lane_row, group * 8 + lane % 4 * 2);
       }
     }
   }
 
-  /// 16-bit elements. Lane l addresses line l%8 of matrix l/8: the matrices are rows 0 to 7 and 8 to 15 of one group of
-  /// columns, then of the next.
+  /// 16-bit elements. Lane l addresses line l%8 of matrix l/8: the matrices are the lanes' first rows and their others
+  /// of one group of columns, then of the next.
   __device__ __forceinline__ void store_matrices(const Vector<D, 2> (&out)[2 * kGroups], uint32_t buffer, int warp_row,
                                                  int column) const {
     const int line = thread_ % 8;
     const int matrix = thread_ % 32 / 8 % (2 * kGroups);
-    const int matrix_row = warp_row + matrix % 2 * 8;
+    const int matrix_row = warp_row + matrix % 2 * kOtherRow;
     const int matrix_column = column + matrix / 2 * 8;
-    const uint32_t to = buffer + (Plan::kDIsRowMajor ? Chunk::offset(matrix_row + line, matrix_column)
+    const uint32_t to = buffer + (Plan::kDIsRowMajor ? Chunk::offset(matrix_row + line * kLaneRows, matrix_column)
                                                      : Chunk::offset(matrix_row, matrix_column + line));
     uint32_t packed[2 * kGroups];
 #pragma unroll
@@ -159,16 +165,23 @@ class WarpgroupOutput {
     }
   }
 
-  /// Of other widths: neighbours at `row`, and 8 rows below.
+  /// Of other widths: neighbours at `row`, and at the thread's other row.
   __device__ __forceinline__ void store_pairs(const Vector<D, 2> (&out)[2], uint32_t buffer, int row,
                                               int column) const {
+    if constexpr (kPairsAreLines) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        ptx::store_shared(buffer + Chunk::offset(row, column + i), Vector<D, 2>{out[0].element[i], out[1].element[i]});
+      }
+      return;
+    }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       if constexpr (Plan::kDIsRowMajor) {
-        ptx::store_shared(buffer + Chunk::offset(row + half * 8, column), out[half]);
+        ptx::store_shared(buffer + Chunk::offset(row + half * kOtherRow, column), out[half]);
       } else {
-        ptx::store_shared(buffer + Chunk::offset(row + half * 8, column), out[half].element[0]);
-        ptx::store_shared(buffer + Chunk::offset(row + half * 8, column + 1), out[half].element[1]);
+        ptx::store_shared(buffer + Chunk::offset(row + half * kOtherRow, column), out[half].element[0]);
+        ptx::store_shared(buffer + Chunk::offset(row + half * kOtherRow, column + 1), out[half].element[1]);
       }
     }
   }

@@ -15,6 +15,8 @@ const WgmmaAtom& tf32_atom() {
   return *find_wgmma_atom(DType::tf32, DType::tf32, DType::f32, OperandSource::registers);
 }
 
+const WgmmaAtom& s8_atom() { return *find_wgmma_atom(DType::s8, DType::s8, DType::s32, OperandSource::registers); }
+
 layout::ComposedLayout mn_major(SwizzleMode mode, int element_bits, int mn, int k) {
   return smem_tile({.major = Major::mn, .mode = mode, .element_bits = element_bits, .mn = mn, .k = k}).value_or_throw();
 }
@@ -26,7 +28,14 @@ TEST(WgmmaFragment, PinsTheLoadsOfTf32) {
   EXPECT_EQ(to_string(loads.step), "4:256");
 }
 
-TEST(WgmmaFragment, EveryElementReachesItsRegister) {
+TEST(WgmmaFragment, PinsTheLoadsOfBytes) {
+  const FragmentLoads loads = fragment_loads(s8_atom(), mn_major(SwizzleMode::bytes_128, 8, 128, 128)).value_or_throw();
+  EXPECT_EQ(to_string(loads.offset), "Sw<3,4,3> o 0 o ((2,4,4,4),(2,2),2):((128,512,0,16),(256,2048),64)");
+  EXPECT_EQ(to_string(loads.step), "4:4096");
+  EXPECT_TRUE(loads.pairs_rows);
+}
+
+TEST(WgmmaFragment, EveryWordReachesItsRegister) {
   for (const SwizzleMode mode : {SwizzleMode::bytes_32, SwizzleMode::bytes_64, SwizzleMode::bytes_128}) {
     const layout::ComposedLayout smem = mn_major(mode, 32, 192, 32);
     const FragmentLoads loads = fragment_loads(tf32_atom(), smem).value_or_throw();
@@ -44,7 +53,37 @@ TEST(WgmmaFragment, EveryElementReachesItsRegister) {
   }
 }
 
-TEST(WgmmaFragment, NoLoadHasABankConflict) {
+// The matrices as ldmatrix.x4.trans hands them out: to lane 4g + t the pairs of bytes at 2g of rows 2t and 2t + 1.
+TEST(WgmmaFragment, EveryByteReachesTheThreadThatHoldsItsK) {
+  for (const SwizzleMode mode : {SwizzleMode::bytes_64, SwizzleMode::bytes_128}) {
+    const layout::ComposedLayout smem = mn_major(mode, 8, 128, 128);
+    const FragmentLoads loads = fragment_loads(s8_atom(), smem).value_or_throw();
+    for (int thread = 0; thread < 128; ++thread) {
+      for (int matrix = 0; matrix < 4; ++matrix) {
+        const int t = thread % 8 / 2;
+        const int k = matrix / 2 * 16 + t * 4 + matrix % 2 * 2 + thread % 2;
+        for (int mn = 0; mn < 2; ++mn) {
+          for (int step = 0; step < 4; ++step) {
+            ASSERT_EQ(loads.offset(thread, matrix, mn) + loads.step(step),
+                      smem(mn * 64 + thread / 32 * 16, step * 32 + k));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(WgmmaFragment, NoLoadOfBytesHasABankConflict) {
+  for (const SwizzleMode mode : {SwizzleMode::bytes_64, SwizzleMode::bytes_128}) {
+    FragmentLoads loads = fragment_loads(s8_atom(), mn_major(mode, 8, 128, 128)).value_or_throw();
+    EXPECT_EQ(bank_conflicts(loads, 0), 0) << name(mode);
+    EXPECT_EQ(bank_conflicts(loads, 1), 0) << name(mode);
+    loads.turned_threads = 0;  // each of 4 warps loads 4 matrices, two wavefronts each
+    EXPECT_EQ(bank_conflicts(loads, 0), 16) << name(mode);
+  }
+}
+
+TEST(WgmmaFragment, NoLoadOfWordsHasABankConflict) {
   for (const SwizzleMode mode : {SwizzleMode::bytes_64, SwizzleMode::bytes_128}) {
     FragmentLoads loads = fragment_loads(tf32_atom(), mn_major(mode, 32, 128, 32)).value_or_throw();
     EXPECT_EQ(bank_conflicts(loads, 0), 0) << name(mode);
@@ -65,7 +104,7 @@ TEST(WgmmaFragment, RefusesWithTheNumber) {
   EXPECT_EQ(reason(from_memory, words), "wgmma_k8_f32_tf32_tf32_ss reads A from shared memory");
   const WgmmaAtom& half = *find_wgmma_atom(DType::f16, DType::f16, DType::f32, OperandSource::registers);
   EXPECT_EQ(reason(half, mn_major(SwizzleMode::bytes_128, 16, 128, 64)),
-            "wgmma_k16_f32_f16_f16_rs: fragments are loaded by words of one element, f16 has 16 bits");
+            "wgmma_k16_f32_f16_f16_rs: fragments have elements of 8 or 32 bits, f16 has 16");
 }
 
 }  // namespace

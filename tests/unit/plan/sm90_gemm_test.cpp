@@ -195,6 +195,9 @@ TEST(Sm90Gemm, SumsOfEightBitFloatsArePromotedUnlessTheyMayBeFast) {
   EXPECT_FALSE(planned(fast, design_of(fast, {1, 1, 1}, {{128, 256, 128}, 4, {8, 1, 1}})).promotes_accumulators);
   EXPECT_EQ(refusal(fast, design_of(exact, {1, 1, 1}, kTall)),
             "the instruction does multiply_add, the problem asks for multiply_add_fast_accumulate");
+  const op::GemmDescription along_m = describe({DType::e4m3, DType::e5m2, DType::bf16, DType::f32}, {kColumn, kColumn});
+  EXPECT_EQ(refusal(along_m, design_of(along_m, {1, 1, 1}, {{128, 128, 128}, 4, {8, 1, 1}})),
+            "sums of e4m3 are promoted with A from shared memory");
   const op::GemmDescription half = describe({DType::e5m2, DType::e5m2, DType::f16, DType::f16});
   EXPECT_FALSE(planned(half, design_of(half, {1, 1, 1}, kTall)).promotes_accumulators);
 }
@@ -274,6 +277,7 @@ TEST(Sm90Gemm, WhatTmaCannotStoreLeavesByPlainStores) {
 }
 
 constexpr TypeCase kTf32{DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32};
+constexpr TypeCase kBytes{DType::s8, DType::u8, DType::s32, DType::s32};
 constexpr Tile kWords{{128, 256, 32}, 4, {8, 1, 1}};
 
 TEST(Sm90Gemm, WordsAlongKAreReadByDescriptors) {
@@ -317,15 +321,28 @@ TEST(Sm90Gemm, WordsAlongNNeedSwappedOperands) {
 }
 
 // Of the layouts that one operand through registers allows, each has a design: the search swaps where it must.
-TEST(Sm90Gemm, TheSearchServesWordsOfEveryLayoutButBothAlongMn) {
-  for (const Layouts& layouts : all_layouts()) {
-    const op::GemmDescription description = describe(kTf32, layouts);
-    const bool are_both = layouts.a == kColumn && layouts.b == kRow;
-    for (const Design& design : sm90_gemm_designs(problem_of(description, 4096, 4096, 4096), description, kSm90)) {
-      EXPECT_EQ(static_cast<bool>(plan_sm90_gemm(description, design)), !are_both)
-          << to_string(description) << " " << to_string(design);
+TEST(Sm90Gemm, TheSearchServesEveryLayoutButBothAlongMn) {
+  for (const TypeCase& types : {kTf32, kBytes}) {
+    for (const Layouts& layouts : all_layouts()) {
+      const op::GemmDescription description = describe(types, layouts);
+      const bool are_both = layouts.a == kColumn && layouts.b == kRow;
+      for (const Design& design : sm90_gemm_designs(problem_of(description, 4096, 4096, 4096), description, kSm90)) {
+        EXPECT_EQ(static_cast<bool>(plan_sm90_gemm(description, design)), !are_both)
+            << to_string(description) << " " << to_string(design);
+      }
     }
   }
+}
+
+TEST(Sm90Gemm, BytesAlongMGoThroughRegistersByMatrices) {
+  const op::GemmDescription description = describe(kBytes, {kColumn, kColumn, kRow, kRow});
+  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 256, 128}, 4, {8, 1, 1}}));
+  EXPECT_EQ(plan.atom->name, "wgmma_k32_s32_s8_u8_rs");
+  EXPECT_EQ(plan.a.boxes, 1);
+  EXPECT_EQ(plan.a.map.box_dim, (std::vector<std::int64_t>{128, 128, 1}));
+  EXPECT_EQ(plan.stage_readers(), 4);
+  ASSERT_TRUE(plan.a.fragments);
+  EXPECT_TRUE(plan.a.fragments->pairs_rows);
 }
 
 }  // namespace

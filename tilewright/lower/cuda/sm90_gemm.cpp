@@ -24,7 +24,8 @@ void write_descriptors(SourceWriter& out, const arch::WgmmaOperand& operand) {
 }
 
 void write_fragments(SourceWriter& out, const arch::FragmentLoads& loads) {
-  out.line("static constexpr int kTurnedThreads = {}, kTurnedLoads = {};", loads.turned_threads, loads.turned_loads);
+  out.line("static constexpr int kElementBits = {}, kTurnedThreads = {}, kTurnedLoads = {};", loads.element_bits,
+           loads.turned_threads, loads.turned_loads);
   out.line("// {}", layout::to_string(loads.offset));
   out.line("static __device__ constexpr tilewright::uint32_t fragment_offset(int thread, int load,");
   out.line("                                                                 [[maybe_unused]] int mn) {{").indent();
@@ -58,7 +59,8 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("using Output = tilewright::{};", plan.stores_by_tma ? "TmaMatrix" : "GlobalMatrix");
   out.line("static constexpr bool kCIsRowMajor = {}, kDIsRowMajor = {};",
            operands.c.layout == op::MatrixLayout::row_major, plan.d_is_row_major());
-  out.line("static constexpr bool kAccumulatesInHalf = {};", operands.accumulator == DType::f16);
+  out.line("static constexpr bool kAccumulatesInHalf = {}, kPairsRows = {};", operands.accumulator == DType::f16,
+           plan.a.fragments && plan.a.fragments->pairs_rows);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", plan.tile.m, plan.tile.n, plan.tile.k);
   out.line("static constexpr int kConsumers = {}, kStages = {}, kReaders = {};", plan.consumers(), plan.stages,
            plan.stage_readers());

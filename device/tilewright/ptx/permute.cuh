@@ -1,0 +1,16 @@
+// Bytes of two registers put together in another order.
+#pragma once
+
+#include "tilewright/types.cuh"
+
+namespace tilewright::ptx {
+
+/// Byte i is the one that digit i of `selector` (hexadecimal, the lowest first) names: 0 to 3 of `low`, 4 to 7 of
+/// `high`.
+__device__ __forceinline__ uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t selector) {
+  uint32_t result;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(result) : "r"(low), "r"(high), "r"(selector));
+  return result;
+}
+
+}  // namespace tilewright::ptx
