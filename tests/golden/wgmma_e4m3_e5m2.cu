@@ -46,14 +46,15 @@ struct Plan {
   using ElementD = tilewright::e4m3_t;
   using Output = tilewright::TmaMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
-  static constexpr bool kAccumulatesInHalf = false;
-  static constexpr bool kPromotesAccumulators = true;
+  static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
   static constexpr int kTileM = 128, kTileN = 32, kTileK = 128;
-  static constexpr int kConsumers = 1, kStages = 4;
+  static constexpr int kConsumers = 1, kStages = 4, kReaders = 1;
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 1, kClusterN = 1, kSlices = 1, kRasterWidth = 1;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
   static constexpr int kOutputColumns = 32, kChunkColumns = 32, kOutputBuffers = 2, kStoreBytes = 16;
+  template <int kAtoms>
+  using Mainloop = tilewright::PromotedMainloop<Plan, kAtoms>;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
