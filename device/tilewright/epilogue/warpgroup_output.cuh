@@ -87,7 +87,8 @@ class WarpgroupOutput {
       columns_left_ = parameters.n - column;
     }
 
-    /// Pairs of neighbours `first` columns on, each with the pair of the thread's other row, for each group of 8 columns.
+    /// Pairs of neighbours `first` columns on, each with the pair of the thread's other row, for each group of 8
+    /// columns.
     template <int kCount>
     __device__ __forceinline__ void load(Compute (&source)[kCount], int first) const {
 #pragma unroll
