@@ -47,7 +47,9 @@ TEST(Sm90Search, NeighboursShareTheColumnsOfTwoRowsOfTiles) {
   const std::vector<Design> two = designs_of(problem_of(describe_f16(), 2048, 2048, 4096));
   EXPECT_EQ(two.front().raster.width, 8);
   for (const Design& design : designs_of(problem_of(describe_f16(), 128, 8192, 8192))) {
-    if (!design.tile.swaps_operands) EXPECT_EQ(design.raster.width, 1) << to_string(design);
+    if (!design.tile.swaps_operands) {
+      EXPECT_EQ(design.raster.width, 1) << to_string(design);
+    }
   }
 }
 
