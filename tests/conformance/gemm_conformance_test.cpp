@@ -93,7 +93,7 @@ class DeviceConformance : public testing::TestWithParam<std::string> {
 
   engine::Engine& engine() const { return engine_of(GetParam()); }
 
-  static constexpr std::array kReadAlongK{DType::tf32, DType::s8, DType::u8};
+  static constexpr std::array kReadAlongK{DType::tf32, DType::s8, DType::u8, DType::e4m3};
 
   static bench::Problem wanted_problem(DType type, std::int64_t m, std::int64_t n, std::int64_t k) {
     bench::Problem wanted;

@@ -54,7 +54,7 @@ struct Plan {
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
   static constexpr int kOutputColumns = 32, kChunkColumns = 32, kOutputBuffers = 2, kStoreBytes = 16;
   template <int kAtoms>
-  using Mainloop = tilewright::PromotedMainloop<Plan, kAtoms>;
+  using Mainloop = tilewright::PromotedMainloop<Plan, kAtoms, tilewright::WarpgroupMainloop<Plan, 1>>;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))

@@ -442,7 +442,6 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   plan.consumer_registers = registers.consumer;
   plan.promotes_accumulators = promotes_accumulators(plan.operands);
   if (plan.promotes_accumulators) {
-    if (plan.a.fragments) return refuse("sums of {} are promoted with A from shared memory", name(plan.atom->a));
     if (const Support fits = check_promotion(plan.tile); !fits) return refuse("{}", fits.reason());
   }
   if (const Support fits = check_registers(plan.tile, plan.team(), plan.consumers(), plan.promotes_accumulators,

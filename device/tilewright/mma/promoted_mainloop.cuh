@@ -7,14 +7,12 @@
 
 namespace tilewright {
 
-/// As WarpgroupMainloop. The accumulators of one instruction are kept beside the sums, and a warpgroup's instructions
+/// As One, the mainloop of one instruction along M whose sums are promoted: WarpgroupMainloop<Plan, 1> or
+/// RegisterMainloop<Plan, 1>. The accumulators of that one are kept beside the sums, and a warpgroup's instructions
 /// along M run one after the other: meanwhile other warpgroups keep the tensor cores busy.
-template <class Plan, int kAtoms>
+template <class Plan, int kAtoms, class One>
 class PromotedMainloop {
   using Wgmma = typename Plan::Wgmma;
-  using OperandA = typename Plan::OperandA;
-  using OperandB = typename Plan::OperandB;
-  static constexpr int kSteps = Plan::kTileK / Wgmma::kK;
   static_assert(is_same<typename Wgmma::Accumulator, float>, "sums are of f32");
 
  public:
@@ -36,12 +34,15 @@ class PromotedMainloop {
       last = at.stage;
 #pragma unroll
       for (int i = 0; i < kAtoms; ++i) {
-        float tile_sums[Wgmma::kRegisters];
-        multiply_stage(tile_sums, ring.stage(at.stage), first_atom + i);
-        ptx::wgmma_wait<0>();
-        if (i + 1 == kAtoms) ring.end_read(at.stage, thread);
+        typename One::Accumulators tile_sums;
+        One::begin_sum(tile_sums, ring.stage(at.stage), first_atom + i, thread);
+        if (i + 1 == kAtoms) {
+          One::finish(ring, at.stage, thread);
+        } else {
+          ptx::wgmma_wait<0>();
+        }
 #pragma unroll
-        for (int r = 0; r < Wgmma::kRegisters; ++r) sums[i][r] += tile_sums[r];
+        for (int r = 0; r < Wgmma::kRegisters; ++r) sums[i][r] += tile_sums[0][r];
       }
       at.advance();
     }
@@ -51,19 +52,6 @@ class PromotedMainloop {
   /// multiply() left nothing in flight.
   template <class Ring>
   static __device__ __forceinline__ void finish(const Ring& /*ring*/, int /*last_stage*/, int /*thread*/) {}
-
- private:
-  static __device__ __forceinline__ void multiply_stage(float (&tile_sums)[Wgmma::kRegisters], uint32_t stage,
-                                                        int atom) {
-    const uint64_t a = OperandA::kDescriptor | ((stage & 0x3FFFF) >> 4);
-    const uint64_t b = OperandB::kDescriptor | ((stage + OperandA::kTileBytes & 0x3FFFF) >> 4);
-    ptx::wgmma_fence();
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
-      Wgmma::fma(tile_sums, a + OperandA::descriptor_offset(atom, k), b + OperandB::descriptor_offset(0, k), k != 0);
-    }
-    ptx::wgmma_commit();
-  }
 };
 
 }  // namespace tilewright

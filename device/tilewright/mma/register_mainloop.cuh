@@ -51,6 +51,12 @@ class RegisterMainloop {
     ring.end_read(last_stage, thread % 32);
   }
 
+  /// Begins the sum over one stage, that finish() ends.
+  static __device__ __forceinline__ void begin_sum(Accumulators& accumulators, uint32_t stage, int first_atom,
+                                                   int thread) {
+    multiply_stage<true>(accumulators, Fragments(first_atom, thread), stage, [] {});
+  }
+
  private:
   /// Calls `previous_done` when the stage before has been read.
   template <bool kIsFirst, class PreviousDone>

@@ -45,6 +45,12 @@ class WarpgroupMainloop {
     ring.end_read(last_stage, thread);
   }
 
+  /// Begins the sum over one stage, that finish() ends.
+  static __device__ __forceinline__ void begin_sum(Accumulators& accumulators, uint32_t stage, int first_atom,
+                                                   int /*thread*/) {
+    multiply_stage<true>(accumulators, stage, first_atom);
+  }
+
  private:
   /// Adds one stage's products, or begins with them. One copy of the instructions: they are most of a kernel's compile
   /// time.

@@ -195,9 +195,6 @@ TEST(Sm90Gemm, SumsOfEightBitFloatsArePromotedUnlessTheyMayBeFast) {
   EXPECT_FALSE(planned(fast, design_of(fast, {1, 1, 1}, {{128, 256, 128}, 4, {8, 1, 1}})).promotes_accumulators);
   EXPECT_EQ(refusal(fast, design_of(exact, {1, 1, 1}, kTall)),
             "the instruction does multiply_add, the problem asks for multiply_add_fast_accumulate");
-  const op::GemmDescription along_m = describe({DType::e4m3, DType::e5m2, DType::bf16, DType::f32}, {kColumn, kColumn});
-  EXPECT_EQ(refusal(along_m, design_of(along_m, {1, 1, 1}, {{128, 128, 128}, 4, {8, 1, 1}})),
-            "sums of e4m3 are promoted with A from shared memory");
   const op::GemmDescription half = describe({DType::e5m2, DType::e5m2, DType::f16, DType::f16});
   EXPECT_FALSE(planned(half, design_of(half, {1, 1, 1}, kTall)).promotes_accumulators);
 }
@@ -278,6 +275,7 @@ TEST(Sm90Gemm, WhatTmaCannotStoreLeavesByPlainStores) {
 
 constexpr TypeCase kTf32{DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32};
 constexpr TypeCase kBytes{DType::s8, DType::u8, DType::s32, DType::s32};
+constexpr TypeCase kFloats{DType::e4m3, DType::e5m2, DType::bf16, DType::f32};
 constexpr Tile kWords{{128, 256, 32}, 4, {8, 1, 1}};
 
 TEST(Sm90Gemm, WordsAlongKAreReadByDescriptors) {
@@ -322,7 +320,7 @@ TEST(Sm90Gemm, WordsAlongNNeedSwappedOperands) {
 
 // Of the layouts that one operand through registers allows, each has a design: the search swaps where it must.
 TEST(Sm90Gemm, TheSearchServesEveryLayoutButBothAlongMn) {
-  for (const TypeCase& types : {kTf32, kBytes}) {
+  for (const TypeCase& types : {kTf32, kBytes, kFloats}) {
     for (const Layouts& layouts : all_layouts()) {
       const op::GemmDescription description = describe(types, layouts);
       const bool are_both = layouts.a == kColumn && layouts.b == kRow;

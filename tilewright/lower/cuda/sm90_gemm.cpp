@@ -73,9 +73,14 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
            plan.output_columns(), plan.chunk_columns, plan.output_buffers, plan.store_bytes);
 }
 
-std::string_view mainloop(const plan::Sm90GemmPlan& plan) {
-  if (plan.a.fragments) return "RegisterMainloop";
-  return plan.promotes_accumulators ? "PromotedMainloop" : "WarpgroupMainloop";
+void write_mainloop(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
+  const std::string_view read = plan.a.fragments ? "RegisterMainloop" : "WarpgroupMainloop";
+  out.line("template <int kAtoms>");
+  if (plan.promotes_accumulators) {
+    out.line("using Mainloop = tilewright::PromotedMainloop<Plan, kAtoms, tilewright::{}<Plan, 1>>;", read);
+  } else {
+    out.line("using Mainloop = tilewright::{}<Plan, kAtoms>;", read);
+  }
 }
 
 }  // namespace
@@ -90,8 +95,7 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   write_operand(out, 'B', plan.b);
   write_wgmma(out, *plan.atom, plan.tile.n, plan.a.major, plan.b.major);
   write_constants(out, plan);
-  out.line("template <int kAtoms>");
-  out.line("using Mainloop = tilewright::{}<Plan, kAtoms>;", mainloop(plan));
+  write_mainloop(out, plan);
   out.dedent().line("}};");
   out.blank();
   write_epilogue(out, plan.operands.epilogue);
