@@ -21,7 +21,7 @@ class TmaOperand {
     const int contiguous = (Operand::kIsKMajor ? k : mn) + share_ * Operand::kShareContiguous;
     const int strided = (Operand::kIsKMajor ? mn : k) + share_ * Operand::kShareStrided;
     const uint32_t part = to + share_ * Operand::kShareBytes;
-#pragma unroll
+#pragma unroll(kUnrolled)
     for (int box = 0; box < Operand::kBoxes; ++box) {
       const uint32_t at = part + box * Operand::kBoxBytes;
       const int x = contiguous + box * Operand::kBoxContiguous;
@@ -35,6 +35,9 @@ class TmaOperand {
   }
 
  private:
+  // The coordinates of six boxes at once spilled where three consumers leave the producer 32 registers.
+  static constexpr int kUnrolled = Operand::kBoxes <= 4 ? Operand::kBoxes : 2;
+
   const ptx::TensorMap& map_;
   int share_;
   uint16_t ctas_;
