@@ -113,11 +113,11 @@ Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tens
 /// How wgmma reads the operands' tiles.
 Support plan_reads(Sm90GemmPlan& plan) {
   if (plan.atom->a_source == arch::OperandSource::shared_memory) {
-    Result<arch::WgmmaTile> wgmma =
+    const Result<arch::WgmmaTile> wgmma =
         arch::wgmma_tile(*plan.atom, plan.tile.n, {plan.a.major, plan.a.smem}, {plan.b.major, plan.b.smem});
     if (!wgmma) return wgmma.refusal();
-    plan.a.wgmma = std::move(wgmma->a);
-    plan.b.wgmma = std::move(wgmma->b);
+    plan.a.wgmma = wgmma->a;
+    plan.b.wgmma = wgmma->b;
     return {};
   }
   if (const int steps = plan.tile.k / plan.atom->k; steps % 2 != 0) {
