@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "bench/arguments.hpp"
 #include "bench/problem.hpp"
 #include "tests/conformance/gemm_checks.hpp"
 #include "tilewright/base/text.hpp"
@@ -32,7 +33,7 @@ std::vector<bench::Problem> problems() {
 // The problem, with placeholder addresses: four matrices of whole pages far from each other.
 op::Gemm shape_of(const bench::Problem& problem) {
   constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
-  op::Gemm gemm = bench::gemm(problem, kApart, 2 * kApart, 4 * kApart, 0);
+  op::Gemm gemm = *bench::gemm(problem, {.a = kApart, .b = 2 * kApart, .d = 4 * kApart}, 0);
   gemm.c = gemm.d;
   gemm.c.address = 3 * kApart;
   return gemm;
