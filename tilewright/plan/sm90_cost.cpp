@@ -19,7 +19,7 @@ constexpr double kStepClocks = 14;       // barriers of one step
 constexpr double kChunkClocks = 250;     // of a chunk of D: barriers and the store's issue
 constexpr double kStoreBytesPerClock = 38;
 constexpr double kTurnClocks = 350;      // from one ping-pong team's last step to the next one's first
-constexpr double kExchangeUs = 3.7;      // slices of K: barriers between two CTAs
+constexpr double kExchangeUs = 4.5;      // slices of K: barriers between two CTAs
 constexpr double kExchangeGrowth = 0.4;  // power of the number of slices, over two
 constexpr double kExchangeBytesPerClock = 12;
 constexpr double kOverlapLoss = 0.15;  // of two things that go on together, what does not hide behind the slower
@@ -55,7 +55,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
       input.tile.k * input.element_bytes;
   const double load = std::max({step_bytes / kSmBytesPerClock, kLatencyClocks / input.stages,
                                 step_bytes * ctas / (limits.l2_bytes_per_clock * kL2Share)});
-  const double multiply = multiply_clocks(limits, input) + input.promotion_clocks;
+  const double multiply = multiply_clocks(limits, input) + input.lone_clocks;
   const double main = steps * (std::max(multiply, load) + kStepClocks);
 
   const double clocks_per_us = limits.clock_ghz * 1e3;

@@ -19,8 +19,8 @@ struct Sm90CostInput {
   Schedule schedule = Schedule::cooperative;
   int chunks = 1;  // of D, that one warpgroup stores of a tile
   int element_bytes = 2, d_bytes = 2;
-  double fma_per_clock = 0;     // of one SM's tensor cores
-  double promotion_clocks = 0;  // of a step, while nothing multiplies
+  double fma_per_clock = 0;  // of one SM's tensor cores
+  double lone_clocks = 0;    // of a step, while nothing multiplies: promotion, or loads of fragments
 };
 
 /// Microseconds, launch included: a persistent CTA's tiles one after another, each as many steps of K, each step as

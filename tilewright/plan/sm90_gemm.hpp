@@ -65,8 +65,14 @@ bool promotes_accumulators(const op::GemmDescription& description);
 /// Refuses a k tile of more products than may be summed before promotion.
 Support check_promotion(const TileShape& tile);
 
-/// Clocks a step that promotion takes while nothing multiplies: none where other warpgroups of the team do.
-double lone_promotion_clocks(const TileShape& tile, int team);
+/// What a step does beside multiplying.
+struct StepExtras {
+  bool promotes = false;         // sums of 8-bit floats
+  bool loads_fragments = false;  // of A, from shared memory to registers
+};
+
+/// Clocks of it in which nothing multiplies: none where other warpgroups of the team do. `element_bytes` of A.
+double lone_clocks(const TileShape& tile, int team, const StepExtras& extras, int element_bytes);
 
 /// Whether a tile's sums, where they are promoted also those of one instruction, fragments of A where it goes through
 /// registers, and the addresses beside them fit the registers of `team` warpgroups of all `consumers`.

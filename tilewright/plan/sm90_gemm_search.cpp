@@ -86,21 +86,22 @@ void consider(const Search& search, const Rows& rows, int columns, const std::ar
   if (chunk == 0) return;
   const int stages = fit_stages(search, rows, tile, chunk, slices);
   if (stages == 0 || (slices > 1 && search.k <= std::int64_t{tile.k} * (slices - 1))) return;
-  const Sm90CostInput input{.m = search.m,
-                            .n = search.n,
-                            .k = search.k,
-                            .batches = search.batches,
-                            .tile = tile,
-                            .stages = stages,
-                            .cluster_m = cluster_m,
-                            .cluster_n = cluster_n,
-                            .slices = slices,
-                            .schedule = rows.schedule,
-                            .chunks = tile.m / kInstructionM / team * (columns / slices) / chunk,
-                            .element_bytes = search.element_bytes,
-                            .d_bytes = search.d_bytes,
-                            .fma_per_clock = search.fma_per_clock,
-                            .promotion_clocks = search.promotes ? lone_promotion_clocks(tile, team) : 0};
+  const Sm90CostInput input{
+      .m = search.m,
+      .n = search.n,
+      .k = search.k,
+      .batches = search.batches,
+      .tile = tile,
+      .stages = stages,
+      .cluster_m = cluster_m,
+      .cluster_n = cluster_n,
+      .slices = slices,
+      .schedule = rows.schedule,
+      .chunks = tile.m / kInstructionM / team * (columns / slices) / chunk,
+      .element_bytes = search.element_bytes,
+      .d_bytes = search.d_bytes,
+      .fma_per_clock = search.fma_per_clock,
+      .lone_clocks = lone_clocks(tile, team, {search.promotes, search.loads_fragments}, search.element_bytes)};
   candidates.push_back({estimate_us(search.limits, input), input, rows.consumers, search.is_transposed});
 }
 
