@@ -7,7 +7,6 @@
 namespace tilewright::conformance {
 namespace {
 
-constexpr std::size_t kRedZone = 512;  // bytes before and after; keeps the pool's alignment of 256
 constexpr std::byte kPoison{0xff};
 
 op::MemoryDevice memory_of(const runtime::DeviceProperties& properties) {
@@ -26,14 +25,14 @@ op::Tensor padded(const op::Tensor& tensor, const Placement& placement) {
 }  // namespace
 
 GuardedOperand::GuardedOperand(const std::shared_ptr<runtime::Device>& device, const op::Tensor& shape,
-                               int offset_elements)
+                               int offset_elements, std::size_t red_zone)
     : device_(device),
-      image_(2 * kRedZone + static_cast<std::size_t>(op::span_bytes(shape) + offset_elements * bytes(shape.dtype)),
+      image_(2 * red_zone + static_cast<std::size_t>(op::span_bytes(shape) + offset_elements * bytes(shape.dtype)),
              kPoison),
       buffer_(device, image_.size()),
       host_(shape),
       on_device_(shape),
-      begin_(kRedZone + static_cast<std::size_t>(offset_elements * bytes(shape.dtype))) {
+      begin_(red_zone + static_cast<std::size_t>(offset_elements * bytes(shape.dtype))) {
   host_.address = reinterpret_cast<std::uint64_t>(image_.data()) + begin_;
   on_device_.address = buffer_.address() + begin_;
   on_device_.device = memory_of(device->properties());
@@ -68,10 +67,10 @@ std::string GuardedOperand::damage() const {
 
 GuardedProblem::GuardedProblem(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape,
                                const Placement& placement)
-    : a_(device, padded(shape.a, placement), placement.offset_elements),
-      b_(device, padded(shape.b, placement), placement.offset_elements),
-      c_(device, padded(shape.c, placement), placement.offset_elements),
-      d_(device, padded(shape.d, placement), placement.offset_elements),
+    : a_(device, padded(shape.a, placement), placement.offset_elements, placement.red_zone),
+      b_(device, padded(shape.b, placement), placement.offset_elements, placement.red_zone),
+      c_(device, padded(shape.c, placement), placement.offset_elements, placement.red_zone),
+      d_(device, padded(shape.d, placement), placement.offset_elements, placement.red_zone),
       host_(shape),
       on_device_(shape) {
   host_.a = a_.host();

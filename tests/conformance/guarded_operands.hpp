@@ -15,8 +15,10 @@ namespace tilewright::conformance {
 /// One operand: its host image with everything around the elements poisoned (0xff: NaN), and its place on the device.
 class GuardedOperand {
  public:
-  /// `offset_elements` shifts the matrix off the allocation's alignment.
-  GuardedOperand(const std::shared_ptr<runtime::Device>& device, const op::Tensor& shape, int offset_elements);
+  /// `offset_elements` shifts the matrix off the allocation's alignment; `red_zone` bytes lie before and after, a
+  /// multiple of the pool's alignment of 256.
+  GuardedOperand(const std::shared_ptr<runtime::Device>& device, const op::Tensor& shape, int offset_elements,
+                 std::size_t red_zone);
 
   const op::Tensor& host() const { return host_; }
   const op::Tensor& on_device() const { return on_device_; }
@@ -38,9 +40,10 @@ class GuardedOperand {
 
 /// What all operands of one problem have in common.
 struct Placement {
-  int padding = 0;          // elements added to every leading dimension
-  int batch_padding = 0;    // and between the matrices of a batch
-  int offset_elements = 0;  // from an aligned address
+  int padding = 0;             // elements added to every leading dimension
+  int batch_padding = 0;       // and between the matrices of a batch
+  int offset_elements = 0;     // from an aligned address
+  std::size_t red_zone = 512;  // bytes before and after; 0: a read past the last element leaves the allocation
 };
 
 class GuardedProblem {
