@@ -15,6 +15,8 @@ from conftest import ROOT
 FAMILIES = ("sm90_gemm", "sm80_gemm")
 # One large problem of whole tiles and whole vectors of every type: what is timed, and what nothing may slow down.
 EXTENTS = ("--m", 8192, "--n", 8192, "--k", 8192)
+# One that no vector divides: TMA reaches none of its operands.
+ODD_EXTENTS = ("--m", 8191, "--n", 8191, "--k", 8191)
 TYPES = {
     "f16": ("--dtype", "f16"),
     "f16_to_f32": ("--dtype", "f16", "--out-dtype", "f32"),
@@ -29,6 +31,9 @@ TYPES = {
     "f32_fast_f16": ("--dtype", "f32", "--math", "multiply_add_fast_f16"),
     "f32_fast_bf16": ("--dtype", "f32", "--math", "multiply_add_fast_bf16"),
     "f32_fast_f32": ("--dtype", "f32", "--math", "multiply_add_fast_f32"),
+}
+CASES = {name: (*EXTENTS, *types) for name, types in TYPES.items()} | {
+    f"{name}_odd": (*ODD_EXTENTS, *TYPES[name]) for name in ("bf16", "tf32", "s8")
 }
 LAYOUTS = [
     tuple(itertools.compress(("--transpose-a", "--transpose-b", "--transpose-d"), chosen))
@@ -55,12 +60,12 @@ def output_of(tilewright, *arguments):
     return finished.stdout
 
 
-def distinct_kernels(tilewright, types):
+def distinct_kernels(tilewright, case):
     """(name, arguments of its problem, text) of what `find` offers of the families. A kernel that is another one but for
     its name, as D by columns is D by rows with A and B exchanged, comes once."""
     seen = set()
     for layouts in LAYOUTS:
-        problem = (*EXTENTS, *types, *layouts, "--target", "sm_90a")
+        problem = (*case, *layouts, "--target", "sm_90a")
         for kernel in json.loads(output_of(tilewright, "find", *problem, "--json"))["kernels"]:
             if kernel["metadata"]["family"] not in FAMILIES:
                 continue
@@ -92,12 +97,12 @@ def complaints(log, bound):
         yield warning.strip()
 
 
-@pytest.mark.parametrize("types", TYPES)
-def test_every_kernel_offered_on_hopper(tilewright, ptxas, tmp_path, types):
+@pytest.mark.parametrize("case", CASES)
+def test_every_kernel_offered_on_hopper(tilewright, ptxas, tmp_path, case):
     ptx = tmp_path / "kernel.ptx"
     count = 0
     found = []
-    for name, problem, text in distinct_kernels(tilewright, TYPES[types]):
+    for name, problem, text in distinct_kernels(tilewright, CASES[case]):
         ptx.write_text(output_of(tilewright, "emit", *problem, "--kernel", name, "--ptx"))
         command = [ptxas, "-arch=sm_90a", "-v", str(ptx), "-o", "/dev/null"]
         assembled = subprocess.run(command, capture_output=True, text=True, timeout=300)

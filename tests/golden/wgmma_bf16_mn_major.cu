@@ -3,8 +3,10 @@
 
 struct Plan {
   struct OperandA {  // Sw<3,3,3> o 0 o ((64,2),(8,8)):((1,4096),(64,512))
+    using Source = tilewright::TmaMatrix;
     static constexpr bool kIsKMajor = false;
-    static constexpr int kTileBytes = 16384, kBoxes = 2, kShares = 1;
+    static constexpr int kTileBytes = 16384;
+    static constexpr int kBoxes = 2, kShares = 1;
     static constexpr int kBoxContiguous = 64, kBoxStrided = 0, kBoxBytes = 8192;
     static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
     // start 0x0, leading 0, stride 1024, 128-byte swizzle
@@ -15,8 +17,10 @@ struct Plan {
     }
   };
   struct OperandB {  // Sw<3,3,3> o 0 o ((64,1),(8,8)):((1,4096),(64,512))
+    using Source = tilewright::TmaMatrix;
     static constexpr bool kIsKMajor = false;
-    static constexpr int kTileBytes = 8192, kBoxes = 1, kShares = 2;
+    static constexpr int kTileBytes = 8192;
+    static constexpr int kBoxes = 1, kShares = 2;
     static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
     static constexpr int kShareContiguous = 0, kShareStrided = 32, kShareBytes = 4096;
     // start 0x0, leading 0, stride 1024, 128-byte swizzle

@@ -3,8 +3,10 @@
 
 struct Plan {
   struct OperandA {  // Sw<3,4,3> o 0 o ((8,16),(128,1)):((128,1024),(1,16384))
+    using Source = tilewright::TmaMatrix;
     static constexpr bool kIsKMajor = true;
-    static constexpr int kTileBytes = 16384, kBoxes = 1, kShares = 1;
+    static constexpr int kTileBytes = 16384;
+    static constexpr int kBoxes = 1, kShares = 1;
     static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
     static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
     // start 0x0, leading 16, stride 1024, 128-byte swizzle
@@ -15,8 +17,10 @@ struct Plan {
     }
   };
   struct OperandB {  // Sw<3,4,3> o 0 o ((8,4),(128,1)):((128,1024),(1,4096))
+    using Source = tilewright::TmaMatrix;
     static constexpr bool kIsKMajor = true;
-    static constexpr int kTileBytes = 4096, kBoxes = 1, kShares = 1;
+    static constexpr int kTileBytes = 4096;
+    static constexpr int kBoxes = 1, kShares = 1;
     static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
     static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
     // start 0x0, leading 16, stride 1024, 128-byte swizzle
@@ -51,7 +55,7 @@ struct Plan {
   static constexpr int kConsumers = 1, kStages = 4, kReaders = 1;
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 1, kClusterN = 1, kSlices = 1, kRasterWidth = 1;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
   static constexpr int kOutputColumns = 32, kChunkColumns = 32, kOutputBuffers = 2, kStoreBytes = 16;
   template <int kAtoms>
   using Mainloop = tilewright::PromotedMainloop<Plan, kAtoms, tilewright::WarpgroupMainloop<Plan, 1>>;
@@ -83,7 +87,7 @@ struct Epilogue {
 };
 
 extern "C" __global__ void __launch_bounds__(256, 1)
-wgmma_e4m3_e5m2(const __grid_constant__ tilewright::Sm90GemmParameters<Plan::Output, Epilogue::Scalars> parameters) {
+wgmma_e4m3_e5m2(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Scalars> parameters) {
   static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 86080);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

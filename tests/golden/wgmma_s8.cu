@@ -3,8 +3,10 @@
 
 struct Plan {
   struct OperandA {  // Sw<3,4,3> o 0 o ((8,8),(128,1)):((128,1024),(1,8192))
+    using Source = tilewright::TmaMatrix;
     static constexpr bool kIsKMajor = true;
-    static constexpr int kTileBytes = 8192, kBoxes = 1, kShares = 1;
+    static constexpr int kTileBytes = 8192;
+    static constexpr int kBoxes = 1, kShares = 1;
     static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
     static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
     // start 0x0, leading 16, stride 1024, 128-byte swizzle
@@ -15,8 +17,10 @@ struct Plan {
     }
   };
   struct OperandB {  // Sw<3,4,3> o 0 o ((8,4),(128,1)):((128,1024),(1,4096))
+    using Source = tilewright::TmaMatrix;
     static constexpr bool kIsKMajor = true;
-    static constexpr int kTileBytes = 4096, kBoxes = 1, kShares = 1;
+    static constexpr int kTileBytes = 4096;
+    static constexpr int kBoxes = 1, kShares = 1;
     static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
     static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
     // start 0x0, leading 16, stride 1024, 128-byte swizzle

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tilewright::plan {
 namespace {
@@ -23,19 +24,40 @@ constexpr double kExchangeUs = 4.5;      // slices of K: barriers between two CT
 constexpr double kExchangeGrowth = 0.4;  // power of the number of slices, over two
 constexpr double kExchangeBytesPerClock = 12;
 constexpr double kOverlapLoss = 0.15;  // of two things that go on together, what does not hide behind the slower
+// Of a thread's load of a word from L2, under load. Not fitted: no kernel that gathers has been measured.
+constexpr double kGatherLatencyClocks = 800;
+constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
 constexpr int kInstructionKBytes = 32;
 
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
-/// Clocks of the instructions of one step: the tensor cores' rate, or, of narrow tiles, reading A and B from shared
-/// memory.
-double multiply_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input) {
+/// Clocks of the instructions of one step: at the tensor cores' rate, and, more of narrow tiles, reading A and B from
+/// shared memory.
+struct Multiplying {
+  double math, reads;
+};
+Multiplying multiply_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double instruction_k = kInstructionKBytes / static_cast<double>(input.element_bytes);
-  const double math = kInstructionM * input.tile.n * instruction_k / input.fma_per_clock;
-  const double reads = (kInstructionM + input.tile.n) * kInstructionKBytes / limits.smem_bytes_per_clock_per_sm;
   const double instructions = input.tile.m / static_cast<double>(kInstructionM) * input.tile.k / instruction_k;
-  return instructions * std::max(math, reads) / kPeakShare;
+  return {instructions * kInstructionM * input.tile.n * instruction_k / input.fma_per_clock,
+          instructions * (kInstructionM + input.tile.n) * kInstructionKBytes / limits.smem_bytes_per_clock_per_sm};
+}
+
+/// Clocks of one step's gathered bytes: in the memory that L1 and shared memory are, where they are read as often as
+/// told and stored, beside what the instructions read; and by the latency that the words in flight hide.
+double gather_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input, double reads) {
+  const double line_bytes = static_cast<double>(input.tile.k) * input.element_bytes;
+  double moved = 0, in_flight = 0;
+  for (const auto& [lines, times] : {std::pair{input.tile.m, input.reads_a}, {input.tile.n, input.reads_b}}) {
+    if (times == 0) continue;
+    moved += lines * line_bytes * (times + 1);
+    in_flight += lines * line_bytes * times;
+  }
+  if (moved == 0) return 0;
+  constexpr double kWordBytes = 4;
+  const double latency = in_flight / (kWordBytes * input.gathered_words * kProducerThreads) * kGatherLatencyClocks;
+  return std::max(reads + moved / limits.smem_bytes_per_clock_per_sm, latency);
 }
 
 }  // namespace
@@ -55,8 +77,10 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
       input.tile.k * input.element_bytes;
   const double load = std::max({step_bytes / kSmBytesPerClock, kLatencyClocks / input.stages,
                                 step_bytes * ctas / (limits.l2_bytes_per_clock * kL2Share)});
-  const double multiply = multiply_clocks(limits, input) + input.lone_clocks;
-  const double main = steps * (std::max(multiply, load) + kStepClocks);
+  const Multiplying instructions = multiply_clocks(limits, input);
+  const double multiply = std::max(instructions.math, instructions.reads) / kPeakShare + input.lone_clocks;
+  const double gather = gather_clocks(limits, input, instructions.reads);
+  const double main = steps * (std::max({multiply, load, gather}) + kStepClocks);
 
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;

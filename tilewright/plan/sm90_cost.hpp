@@ -17,15 +17,17 @@ struct Sm90CostInput {
   int cluster_m = 1, cluster_n = 1;  // CTAs that share operands
   int slices = 1;                    // CTAs that share a tile
   Schedule schedule = Schedule::cooperative;
-  int chunks = 1;  // of D, that one warpgroup stores of a tile
+  int reads_a = 0, reads_b = 0;  // of a byte of an operand by threads that gather it; 0 by TMA
+  int gathered_words = 0;        // that each of them has in flight
+  int chunks = 1;                // of D, that one warpgroup stores of a tile
   int element_bytes = 2, d_bytes = 2;
   double fma_per_clock = 0;  // of one SM's tensor cores
   double lone_clocks = 0;    // of a step, while nothing multiplies: promotion, or loads of fragments
 };
 
 /// Microseconds, launch included: a persistent CTA's tiles one after another, each as many steps of K, each step as
-/// long as the slowest of multiplying, its bytes from L2, and the latency that its stages hide; at least what DRAM
-/// takes.
+/// long as the slowest of multiplying, its bytes from L2, the latency that its stages hide, and gathering; at least
+/// what DRAM takes.
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input);
 
 }  // namespace tilewright::plan

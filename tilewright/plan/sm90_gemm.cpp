@@ -16,7 +16,9 @@ constexpr int kAtomM = 64;         // rows of one wgmma
 constexpr int kMaxConsumers = 3;   // beside the producer: 512 threads of 128 registers
 constexpr int kMaxRowBytes = 128;  // of a box of D: the widest swizzle
 constexpr int kMbarrierBytes = 8;
-constexpr int kAddressRegisters = 40;  // beside accumulators; from ptxas -v of this family
+constexpr int kAddressRegisters = 40;    // beside accumulators; from ptxas -v of this family
+constexpr int kGatheringRegisters = 56;  // beside the words on their way; the same
+constexpr int kGatheredBytes = 4;        // that a thread gathers at once, or twice as many: a bank's width
 
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
@@ -69,35 +71,19 @@ Result<TmaStep> step_of(char role, const layout::Layout& coordinates, const layo
   return step;
 }
 
-/// `role` is A or B, `shares` the CTAs of a cluster that need the same tile.
-Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tensor, DType multiplied, arch::Major major,
-                                    int tile_mn, int tile_k, int shares) {
-  const int element_bits = bits(tensor.element);
-  if (tensor.alignment * element_bits / 8 < kTmaBytes) {
-    return refuse("{} is aligned to {} bytes, TMA needs {}", role, tensor.alignment * element_bits / 8, kTmaBytes);
-  }
-  TmaOperandPlan operand;
-  operand.element = multiplied;
-  operand.major = major;
-  operand.mn = tile_mn;
-  operand.k = tile_k;
-  operand.shares = shares;
-  const Result<arch::SwizzleMode> mode = arch::widest_swizzle(major, element_bits, tile_mn, tile_k);
-  if (!mode) return refuse("{}: {}", role, mode.reason());
-  Result<layout::ComposedLayout> smem = arch::smem_tile({major, *mode, element_bits, tile_mn, tile_k});
-  if (!smem) return refuse("{}: {}", role, smem.reason());
-  operand.smem = *std::move(smem);
-
+/// The operand as boxes of TMA.
+Support plan_boxes(TmaOperandPlan& operand, char role) {
+  const int element_bits = bits(operand.element);
   // A tensor of two tiles each way stands for all: a launch puts its own extents and strides in the map.
-  const std::int64_t mn = 2 * tile_mn;
-  const std::int64_t k = 2 * tile_k;
+  const std::int64_t mn = 2 * operand.mn;
+  const std::int64_t k = 2 * operand.k;
   const layout::IntTuple stride =
-      major == arch::Major::k ? layout::IntTuple{k, 1, mn * k} : layout::IntTuple{1, mn, mn * k};
+      operand.major == arch::Major::k ? layout::IntTuple{k, 1, mn * k} : layout::IntTuple{1, mn, mn * k};
   Result<arch::TmaCopy> copy = arch::make_tma_copy({.global = layout::Layout({mn, k, 2}, stride),
                                                     .element_bits = element_bits,
                                                     .smem = operand.smem,
-                                                    .tile = {tile_mn, tile_k},
-                                                    .multicast = shares});
+                                                    .tile = {operand.mn, operand.k},
+                                                    .multicast = operand.shares});
   if (!copy) return refuse("{}: {}", role, copy.reason());
   operand.map = copy->map;
   operand.boxes = static_cast<int>(arch::box_count(*copy));
@@ -107,6 +93,44 @@ Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tens
   const Result<TmaStep> share = step_of(role, copy->slice_coordinate, copy->slice_offset, element_bits);
   if (!share) return share.refusal();
   operand.share = *share;
+  return {};
+}
+
+/// The operand as passes of the producer's threads, by 8 bytes or by the 4 of a bank.
+Support plan_gathering(TmaOperandPlan& operand, char role) {
+  if (operand.shares > 1) {
+    return refuse("{} is aligned to {} bytes, TMA needs {}: it is gathered, which {} CTAs cannot share", role,
+                  operand.alignment_bytes, kTmaBytes, operand.shares);
+  }
+  operand.gathered_bytes = (operand.alignment_bytes >= 2 * kGatheredBytes ? 2 : 1) * kGatheredBytes;
+  const int lines = operand.major == arch::Major::k ? operand.mn : operand.k;
+  if (lines % operand.lines_of_pass() != 0) {
+    return refuse("{} is gathered by {} lines of a tile at once, which do not divide its {}", role,
+                  operand.lines_of_pass(), lines);
+  }
+  return {};
+}
+
+/// `role` is A or B, `shares` the CTAs of a cluster that need the same tile.
+Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tensor, DType multiplied, arch::Major major,
+                                    int tile_mn, int tile_k, int shares) {
+  const int element_bits = bits(tensor.element);
+  TmaOperandPlan operand;
+  operand.element = multiplied;
+  operand.major = major;
+  operand.mn = tile_mn;
+  operand.k = tile_k;
+  operand.shares = shares;
+  operand.alignment_bytes = std::min(kTmaBytes, tensor.alignment * element_bits / 8);
+  const Result<arch::SwizzleMode> mode = arch::widest_swizzle(major, element_bits, tile_mn, tile_k);
+  if (!mode) return refuse("{}: {}", role, mode.reason());
+  Result<layout::ComposedLayout> smem = arch::smem_tile({major, *mode, element_bits, tile_mn, tile_k});
+  if (!smem) return refuse("{}: {}", role, smem.reason());
+  operand.smem = *std::move(smem);
+  const bool by_tma = operand.alignment_bytes == kTmaBytes;
+  if (const Support planned = by_tma ? plan_boxes(operand, role) : plan_gathering(operand, role); !planned) {
+    return refuse("{}", planned.reason());
+  }
   return operand;
 }
 
@@ -233,6 +257,12 @@ void append_matrix(Launch& launch, const op::Tensor& tensor) {
   launch.append(tensor.batch_stride());
 }
 
+void append_operand(Launch& launch, const TmaOperandPlan& operand, const op::Tensor& tensor, std::int64_t mn,
+                    std::int64_t k) {
+  if (operand.is_gathered()) return append_matrix(launch, tensor);
+  launch.append(operand_map(operand, tensor, mn, k));
+}
+
 /// D: boxes as epilogue/output_chunk.cuh lays them out.
 void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   if (!plan.stores_by_tma) return append_matrix(launch, arguments.d);
@@ -244,6 +274,16 @@ void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arg
   launch.append(request(element, arguments.d, plan.d_is_row_major() ? problem.n : problem.m,
                         plan.d_is_row_major() ? problem.m : problem.n, {line, lines, 1},
                         static_cast<int>(line) * bytes(element)));
+}
+
+/// Steps from one pass to the next are 31 bits: copy/gathered_operand.cuh.
+Support check_gathering(const TmaOperandPlan& operand, const op::Tensor& tensor) {
+  constexpr std::int64_t kMaxStep = (std::int64_t{1} << 31) - 1;
+  if (!operand.is_gathered()) return {};
+  const std::int64_t step = operand.lines_of_pass() * leading_dimension(tensor) * bits(tensor.dtype) / 8;
+  if (step > kMaxStep)
+    return refuse("lines gathered one after the other are {} bytes apart, at most {}", step, kMaxStep);
+  return {};
 }
 
 }  // namespace
@@ -261,9 +301,17 @@ int widest_chunk(bool d_is_row_major, int d_bytes, int output_columns) {
   return 0;
 }
 
-RegisterSplit split_registers(int consumers) {
+int gathered_reads(int alignment_bytes) {
+  if (alignment_bytes >= kTmaBytes) return 0;
+  return alignment_bytes >= kGatheredBytes ? 1 : 2;
+}
+
+RegisterSplit split_registers(int consumers, bool gathers) {
+  if (gathers) return consumers == 3 ? RegisterSplit{80, 144} : RegisterSplit{152, 176};
   return consumers == 3 ? RegisterSplit{32, 160} : RegisterSplit{40, 232};
 }
+
+int gathered_words(int consumers) { return split_registers(consumers, true).producer - kGatheringRegisters; }
 
 bool promotes_accumulators(const op::GemmDescription& description) {
   return is_fp8(description.a.element) && description.accumulator == DType::f32 &&
@@ -288,11 +336,12 @@ double lone_clocks(const TileShape& tile, int team, const StepExtras& extras, in
   return clocks;
 }
 
-Support check_registers(const TileShape& tile, int team, int consumers, bool promotes, bool loads_fragments) {
+Support check_registers(const TileShape& tile, int team, int consumers, bool gathers, bool promotes,
+                        bool loads_fragments) {
   int beside = promotes ? kAtomM * tile.n / 128 : 0;                // one instruction's, beside the sums
   if (loads_fragments) beside += 3 * 4 * tile.m / (kAtomM * team);  // two buffers, and the address of each load
   const int needed = tile.m * tile.n / (128 * team) + beside + kAddressRegisters;
-  if (const int given = split_registers(consumers).consumer; needed > given) {
+  if (const int given = split_registers(consumers, gathers).consumer; needed > given) {
     return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", tile.m, tile.n, team,
                   needed, given);
   }
@@ -323,6 +372,9 @@ Sm90CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
       .cluster_n = plan.cluster_n,
       .slices = plan.slices,
       .schedule = plan.schedule,
+      .reads_a = gathered_reads(plan.a.alignment_bytes),
+      .reads_b = gathered_reads(plan.b.alignment_bytes),
+      .gathered_words = plan.gathered_words,
       .chunks = plan.tile.m / kAtomM / plan.team() * plan.output_columns() / plan.chunk_columns,
       .element_bytes = bytes(plan.operands.a.element),
       .d_bytes = bytes(plan.operands.d.element),
@@ -354,6 +406,8 @@ Support check_arguments(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
                   kMaxTiles);
   }
   constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // bytes, cuTensorMapEncodeTiled
+  if (const Support fits = check_gathering(plan.a, problem.a); !fits) return fits;
+  if (const Support fits = check_gathering(plan.b, problem.b); !fits) return fits;
   for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.d}) {
     const std::int64_t row_bytes = leading_dimension(*tensor) * bits(tensor->dtype) / 8;
     if (row_bytes >= kMaxStride)
@@ -377,8 +431,8 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   launch.cluster = {static_cast<std::uint32_t>(plan.cluster_size()), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());
-  launch.append(operand_map(plan.a, problem.a, problem.m, problem.k));
-  launch.append(operand_map(plan.b, problem.b, problem.n, problem.k));
+  append_operand(launch, plan.a, problem.a, problem.m, problem.k);
+  append_operand(launch, plan.b, problem.b, problem.n, problem.k);
   append_output(launch, plan, arguments);
   if (op::reads_source(arguments)) {
     append_matrix(launch, arguments.c);
@@ -394,7 +448,7 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   launch.append(static_cast<std::int32_t>(tiles_m));
   launch.append(static_cast<std::int32_t>(tiles_n));
   append_scalars(launch, arguments);
-  launch.finish(kTensorMapAlignment);
+  launch.finish(launch.tensor_maps().empty() ? sizeof(std::int64_t) : kTensorMapAlignment);
   return launch;
 }
 
@@ -443,15 +497,16 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
     return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.output_columns(),
                   std::max(8, plan.d_is_row_major() ? kTmaBytes / bytes(plan.operands.d.element) : 8));
   }
-  const RegisterSplit registers = split_registers(plan.consumers());
+  const RegisterSplit registers = split_registers(plan.consumers(), plan.gathers());
   plan.producer_registers = registers.producer;
   plan.consumer_registers = registers.consumer;
+  plan.gathered_words = plan.gathers() ? gathered_words(plan.consumers()) : 0;
   plan.promotes_accumulators = promotes_accumulators(plan.operands);
   if (plan.promotes_accumulators) {
     if (const Support fits = check_promotion(plan.tile); !fits) return refuse("{}", fits.reason());
   }
-  if (const Support fits = check_registers(plan.tile, plan.team(), plan.consumers(), plan.promotes_accumulators,
-                                           plan.a.fragments.has_value());
+  if (const Support fits = check_registers(plan.tile, plan.team(), plan.consumers(), plan.gathers(),
+                                           plan.promotes_accumulators, plan.a.fragments.has_value());
       !fits) {
     return refuse("{}", fits.reason());
   }

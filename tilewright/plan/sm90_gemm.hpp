@@ -1,4 +1,4 @@
-// Numbers of the sm90_gemm family: TMA into swizzled stages, wgmma, D by TMA or by plain stores.
+// Numbers of the sm90_gemm family: operands by TMA or gathered into swizzled stages, wgmma, D by TMA or plain stores.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct TmaStep {
   bool operator==(const TmaStep&) const = default;
 };
 
-/// One operand's tile: in global memory as TMA boxes, in shared memory as wgmma's descriptors read it, or as threads
-/// load the fragments that they give to wgmma.
+/// One operand's tile: in global memory as TMA boxes or as what threads gather; in shared memory as wgmma's descriptors
+/// read it, or as threads load the fragments that they give to wgmma.
 struct TmaOperandPlan {
   DType element = DType::f16;
   arch::Major major = arch::Major::k;
@@ -32,11 +32,22 @@ struct TmaOperandPlan {
   int shares = 1;               // CTAs of a cluster that need the tile; each loads one slice of every box
   int boxes = 1;                // that one CTA loads
   TmaStep box, share;
-  arch::WgmmaOperand wgmma;                      // unless there are
+  int alignment_bytes = 16;
+  int gathered_bytes = 0;    // that a thread moves at once where TMA cannot reach the operand; else 0
+  arch::WgmmaOperand wgmma;  // unless there are
   std::optional<arch::FragmentLoads> fragments;  // of A, where wgmma does not read it as it lies
 
+  bool is_gathered() const { return gathered_bytes != 0; }
+  /// What is contiguous in shared memory: the width of the swizzle.
+  int row_bytes() const { return arch::width_bytes(*arch::swizzle_mode(smem.swizzle, bits(element))); }
+  /// The lines, contiguous in global memory, that a pass of the producer's threads over a gathered tile reads from.
+  int lines_of_pass() const { return kProducerThreads * gathered_bytes / row_bytes(); }
+  /// Passes over the tile.
+  int passes() const { return is_gathered() ? tile_bytes() / (kProducerThreads * gathered_bytes) : 0; }
   int tile_bytes() const { return mn * k * bits(element) / 8; }
   bool operator==(const TmaOperandPlan&) const = default;
+
+  static constexpr int kProducerThreads = 128;
 };
 
 /// The shared memory of a CTA: stages, and of each warpgroup that multiplies the chunks of D on their way out and,
@@ -57,7 +68,14 @@ int widest_chunk(bool d_is_row_major, int d_bytes, int output_columns);
 struct RegisterSplit {
   int producer = 0, consumer = 0;
 };
-RegisterSplit split_registers(int consumers);
+RegisterSplit split_registers(int consumers, bool gathers);
+
+/// How often a byte of an operand so aligned is read by a thread of the producer: 0 by TMA, 1, or 2 where an element
+/// lies across words.
+int gathered_reads(int alignment_bytes);
+
+/// Words that a thread of a producer that gathers has on their way through registers.
+int gathered_words(int consumers);
 
 /// Whether each k tile is summed by itself, then added in f32: see op::MathOperation.
 bool promotes_accumulators(const op::GemmDescription& description);
@@ -76,7 +94,8 @@ double lone_clocks(const TileShape& tile, int team, const StepExtras& extras, in
 
 /// Whether a tile's sums, where they are promoted also those of one instruction, fragments of A where it goes through
 /// registers, and the addresses beside them fit the registers of `team` warpgroups of all `consumers`.
-Support check_registers(const TileShape& tile, int team, int consumers, bool promotes, bool loads_fragments);
+Support check_registers(const TileShape& tile, int team, int consumers, bool gathers, bool promotes,
+                        bool loads_fragments);
 
 struct Sm90GemmPlan : GemmTile {
   Target target;
@@ -91,6 +110,7 @@ struct Sm90GemmPlan : GemmTile {
   int output_buffers = 2;  // chunks of each warpgroup on their way out
   int producer_registers = 0, consumer_registers = 0;
   bool promotes_accumulators = false;
+  int gathered_words = 0;  // that a thread of the producer has on their way through registers
 
   int consumers() const { return warps_m * warps_n / 4; }                         // warpgroups that multiply
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }  // those that share a tile
@@ -99,19 +119,18 @@ struct Sm90GemmPlan : GemmTile {
   int cluster_size() const { return cluster_m * cluster_n * slices; }
   int output_columns() const { return tile.n / slices; }  // of a tile, that one CTA stores
   bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }
-  int threads() const { return GemmTile::threads() + kProducerThreads; }
+  bool gathers() const { return a.is_gathered() || b.is_gathered(); }
+  int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
   int stage_bytes() const { return a.tile_bytes() + b.tile_bytes(); }
   int smem_bytes() const;
   bool operator==(const Sm90GemmPlan&) const = default;
-
-  static constexpr int kProducerThreads = 128;
 };
 
 /// The plan as the cost model sees it, on extents of the caller's problem.
 Sm90CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments);
 
 /// Refuses arguments that kernels of the plan cannot take: no k to sum over, extents beyond 32-bit indices, tensors
-/// that TMA cannot reach.
+/// that the plan's TMA cannot reach.
 Support check_arguments(const Sm90GemmPlan& plan, const op::Gemm& arguments);
 
 /// A persistent grid of clusters, with the parameters of device/tilewright/gemm/sm90_parameters.cuh.

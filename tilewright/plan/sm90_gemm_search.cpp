@@ -44,8 +44,11 @@ struct Search {
   std::int64_t m, n, k, batches;
   const arch::ArchLimits& limits;
   int element_bytes, d_bytes;
+  int reads_a, reads_b;  // by threads that gather: sm90_cost.hpp
   bool is_transposed, d_is_row_major, promotes, loads_fragments;
   double fma_per_clock;
+
+  bool gathers() const { return reads_a > 0 || reads_b > 0; }
 };
 
 struct Candidate {
@@ -80,8 +83,11 @@ void consider(const Search& search, const Rows& rows, int columns, const std::ar
   const TileShape tile{rows.m, columns, k_bytes / search.element_bytes};
   const int team = rows.schedule == Schedule::ping_pong ? 1 : rows.consumers;
   const bool divides = columns % (8 * cluster_m) == 0 && columns % (8 * slices) == 0;
-  if (!divides || !check_registers(tile, team, rows.consumers, search.promotes, search.loads_fragments)) return;
+  if (!divides ||
+      !check_registers(tile, team, rows.consumers, search.gathers(), search.promotes, search.loads_fragments))
+    return;
   if (search.promotes && !check_promotion(tile)) return;
+  if (search.gathers() && cluster_m * cluster_n > 1) return;
   const int chunk = widest_chunk(search.d_is_row_major, search.d_bytes, columns / slices);
   if (chunk == 0) return;
   const int stages = fit_stages(search, rows, tile, chunk, slices);
@@ -97,6 +103,9 @@ void consider(const Search& search, const Rows& rows, int columns, const std::ar
       .cluster_n = cluster_n,
       .slices = slices,
       .schedule = rows.schedule,
+      .reads_a = search.reads_a,
+      .reads_b = search.reads_b,
+      .gathered_words = search.gathers() ? gathered_words(rows.consumers) : 0,
       .chunks = tile.m / kInstructionM / team * (columns / slices) / chunk,
       .element_bytes = search.element_bytes,
       .d_bytes = search.d_bytes,
@@ -179,6 +188,8 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
     const bool is_worth_it = is_transposed == natural ? !must_swap : must_swap || columns <= kFewRows;
     if (!is_worth_it || (is_transposed != natural && !reads_b(description, is_transposed))) continue;
     const arch::ArchLimits& limits = arch::limits(target);
+    const int times_a = gathered_reads(description.a.alignment * bytes(element));
+    const int times_b = gathered_reads(description.b.alignment * bytes(description.b.element));
     consider_all({.m = rows,
                   .n = columns,
                   .k = arguments.k(),
@@ -186,6 +197,8 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
                   .limits = limits,
                   .element_bytes = bytes(element),
                   .d_bytes = bytes(description.d.element),
+                  .reads_a = is_transposed ? times_b : times_a,
+                  .reads_b = is_transposed ? times_a : times_b,
                   .is_transposed = is_transposed,
                   .d_is_row_major = is_transposed == natural,
                   .promotes = promotes_accumulators(description),

@@ -21,7 +21,7 @@ class WarpgroupOutput {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
-  using Parameters = Sm90GemmParameters<typename Plan::Output, typename Epilogue::Scalars>;
+  using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Scalars>;
   using Chunk = OutputChunk<D, Plan::kDIsRowMajor, Plan::kChunkColumns>;
   static constexpr int kThreads = 128;
   static constexpr int kChunks = Plan::kOutputColumns / Plan::kChunkColumns;

@@ -1,5 +1,6 @@
-// GEMM on tensor cores as of sm_90: one thread loads operands by TMA into a ring of swizzled shared-memory stages,
-// warpgroups multiply them from there by wgmma, D leaves by TMA. A persistent CTA computes one tile of D after another.
+// GEMM on tensor cores as of sm_90: one thread loads operands by TMA into a ring of swizzled shared-memory stages, or
+// its whole warpgroup gathers what TMA cannot reach; warpgroups multiply them from there by wgmma, D leaves by TMA. A
+// persistent CTA computes one tile of D after another.
 #pragma once
 
 #include "tilewright/copy/tma_operand.cuh"
@@ -10,6 +11,7 @@
 #include "tilewright/mma/register_mainloop.cuh"
 #include "tilewright/mma/warpgroup_mainloop.cuh"
 #include "tilewright/pipeline/consumer_turns.cuh"
+#include "tilewright/pipeline/gathered_stage.cuh"
 #include "tilewright/pipeline/tma_ring.cuh"
 #include "tilewright/ptx/cluster.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -22,14 +24,14 @@ namespace tilewright {
 /// Cooperative schedule: kConsumers warpgroups share a tile, each its rows of it. Ping-pong: they take turns, each with
 /// a tile of its own, so that one multiplies while another stores. With kSlices > 1 as many CTAs compute a tile, each
 /// its slice of K. Plan: what the parts below ask for, and kTileM, kTileN, kTileK, kConsumers, kIsPingPong, kStages,
-/// kClusterM, kClusterN, kSlices, kProducerRegisters, kConsumerRegisters, Mainloop, kReaders (of a stage, in each
-/// warpgroup). All numbers come from plan/sm90_gemm.
+/// kClusterM, kClusterN, kSlices, kProducerRegisters, kConsumerRegisters, kGatheredWords, Mainloop, kReaders (of a
+/// stage, in each warpgroup). All numbers come from plan/sm90_gemm.
 template <class Plan, class Epilogue>
 class Sm90Gemm {
   using Wgmma = typename Plan::Wgmma;
   using OperandA = typename Plan::OperandA;
   using OperandB = typename Plan::OperandB;
-  using Parameters = Sm90GemmParameters<typename Plan::Output, typename Epilogue::Scalars>;
+  using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Scalars>;
   using Output = WarpgroupOutput<Plan, Epilogue>;
 
   static constexpr int kSharers = Plan::kClusterM * Plan::kClusterN;  // CTAs that load for each other
@@ -39,7 +41,13 @@ class Sm90Gemm {
   static constexpr int kTeams = Plan::kConsumers / kTeam;
   static constexpr int kAtoms = Plan::kTileM / 64 / kTeam;  // instructions along M of a warpgroup
   static constexpr int kStageBytes = OperandA::kTileBytes + OperandB::kTileBytes;
-  using Ring = TmaRing<Plan::kStages, kStageBytes, kTeam * Plan::kReaders, kSharers>;
+  static constexpr bool kGathersA = is_same<typename OperandA::Source, GlobalMatrix>;
+  static constexpr bool kGathersB = is_same<typename OperandB::Source, GlobalMatrix>;
+  static constexpr bool kGathers = kGathersA || kGathersB;
+  static_assert(!kGathers || kSharers == 1, "what is gathered is not shared");
+  static constexpr int kTmaBytes = (kGathersA ? 0 : OperandA::kTileBytes) + (kGathersB ? 0 : OperandB::kTileBytes);
+  static constexpr int kWriters = (kTmaBytes > 0 ? 1 : 0) + (kGathers ? 4 : 0);  // a thread of each warp that gathers
+  using Ring = TmaRing<Plan::kStages, kStageBytes, kTeam * Plan::kReaders, kSharers, kWriters>;
   using Mainloop = typename Plan::template Mainloop<kAtoms>;
   using Turns = ConsumerTurns<kTeams, 1 + Plan::kConsumers>;
   using Sum = SliceSum<typename Wgmma::Accumulator, Plan::kSlices, Wgmma::kRegisters>;
@@ -75,7 +83,11 @@ class Sm90Gemm {
     PersistentTiles<Plan> tiles(parameters_.cluster_tiles_m, parameters_.cluster_tiles_n, parameters_.batches, rank_);
     if (warpgroup_ == 0) {
       ptx::setmaxnreg_decrease<Plan::kProducerRegisters>();
-      if (threadIdx.x < 32 && ptx::elect()) produce(ring, tiles);
+      if constexpr (kGathers) {
+        gather(ring, tiles);
+      } else {
+        if (threadIdx.x < 32 && ptx::elect()) produce(ring, tiles);
+      }
     } else {
       ptx::setmaxnreg_increase<Plan::kConsumerRegisters>();
       consume(ring, tiles, shared);
@@ -90,8 +102,8 @@ class Sm90Gemm {
  private:
   /// By one thread.
   __device__ __forceinline__ void prepare(const Ring& ring, uint32_t shared) const {
-    ptx::tma_prefetch(parameters_.a);
-    ptx::tma_prefetch(parameters_.b);
+    if constexpr (!kGathersA) ptx::tma_prefetch(parameters_.a);
+    if constexpr (!kGathersB) ptx::tma_prefetch(parameters_.b);
     if constexpr (is_same<typename Plan::Output, TmaMatrix>) ptx::tma_prefetch(parameters_.d);
     ring.initialise();
     if constexpr (Plan::kSlices > 1) {
@@ -132,6 +144,49 @@ class Sm90Gemm {
       }
     }
     ptx::launch_dependents();
+  }
+
+  /// By the whole warpgroup.
+  __device__ __forceinline__ void gather(const Ring& ring, PersistentTiles<Plan>& tiles) const {
+    TileOrigin tile;
+    if (!tiles.next(tile)) return;
+    GatheredStage<OperandA, OperandB, Plan::kGatheredWords> gathered(
+        parameters_.a, parameters_.b, parameters_.m, parameters_.n, parameters_.k, static_cast<int>(threadIdx.x));
+    int k_tile = first_k_tile_;
+    StageOrigin next{tile.m, tile.n, k_tile * Plan::kTileK, tile.batch};
+    gathered.begin(next);
+    typename Ring::Position at;
+    for (bool has_next = true; has_next; at.advance()) {
+      const StageOrigin here = next;
+      if (++k_tile == first_k_tile_ + k_tiles_) {
+        k_tile = first_k_tile_;
+        has_next = tiles.next(tile);
+      }
+      next = {tile.m, tile.n, k_tile * Plan::kTileK, tile.batch};
+      ring.wait_for_readers(at);
+      __syncwarp();
+      if constexpr (kTmaBytes > 0) {
+        if (threadIdx.x == 0) load_rest(ring, at.stage, here);
+        __syncwarp();
+      }
+      gathered.store(ring.stage(at.stage), here, has_next, next);
+      ring.end_write(at.stage);
+    }
+    ptx::launch_dependents();
+  }
+
+  /// By one thread: what is not gathered of a stage.
+  __device__ __forceinline__ void load_rest(const Ring& ring, int stage, const StageOrigin& from) const {
+    ptx::mbarrier_arrive_expect(ring.full(stage), kTmaBytes);
+    if constexpr (!kGathersA) {
+      TmaOperand<OperandA>(parameters_.a, 0, 1)
+          .load(ring.stage(stage), ring.full(stage), from.m, from.k, from.batch * parameters_.batch_step_a);
+    }
+    if constexpr (!kGathersB) {
+      TmaOperand<OperandB>(parameters_.b, 0, 1)
+          .load(ring.stage(stage) + OperandA::kTileBytes, ring.full(stage), from.n, from.k,
+                from.batch * parameters_.batch_step_b);
+    }
   }
 
   __device__ __forceinline__ void consume(const Ring& ring, PersistentTiles<Plan>& tiles, uint32_t shared) const {

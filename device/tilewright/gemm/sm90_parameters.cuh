@@ -15,12 +15,14 @@ struct GlobalMatrix {
 /// A matrix that TMA reaches: three modes, contiguous, strided, batch.
 using TmaMatrix = ptx::TensorMap;
 
-/// Fields in the order that the host packs them. `D` is a TmaMatrix or a GlobalMatrix: how the kernel stores it. m, n
-/// and k are of the problem as computed, which may be the transposed one.
-template <class D, class EpilogueScalars>
+/// Fields in the order that the host packs them. Plan::OperandA::Source, OperandB::Source and Output are each TmaMatrix
+/// or GlobalMatrix: how the kernel reaches A, B and D. m, n and k are of the problem as computed, which may be the
+/// transposed one.
+template <class Plan, class EpilogueScalars>
 struct Sm90GemmParameters {
-  TmaMatrix a, b;
-  D d;
+  typename Plan::OperandA::Source a;
+  typename Plan::OperandB::Source b;
+  typename Plan::Output d;
   GlobalMatrix c;
   int m, n, k, batches;
   /// Of the tensor maps' batch mode, from one of D's matrices to the next: 0 where one matrix serves all, else 1.

@@ -1,4 +1,5 @@
-// A ring of shared-memory stages between the thread that loads them by TMA and the warpgroups that multiply them.
+// A ring of shared-memory stages between the thread that loads them by TMA, or the warps that store them, and the
+// warpgroups that multiply them.
 //
 // Each stage has two barriers: `full` completes when the stage's bytes have arrived, `empty` when every reader, in
 // every CTA that the loads reach, is done with it.
@@ -6,6 +7,7 @@
 
 #include "tilewright/ptx/cluster.cuh"
 #include "tilewright/ptx/mbarrier.cuh"
+#include "tilewright/ptx/tma.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
@@ -33,8 +35,9 @@ struct RingPosition {
 };
 
 /// The loads of kSharers CTAs, the first of the cluster, reach each other's stages. kReaders warpgroups, or warps, of
-/// each arrive once per stage at each of them; stages are kStageBytes apart, from `stages` on.
-template <int kStages, int kStageBytes, int kReaders, int kSharers>
+/// each arrive once per stage at each of them, kWriters threads when they have filled it; stages are kStageBytes apart,
+/// from `stages` on.
+template <int kStages, int kStageBytes, int kReaders, int kSharers, int kWriters>
 class TmaRing {
  public:
   using Position = RingPosition<kStages>;
@@ -46,7 +49,7 @@ class TmaRing {
   /// By one thread, before any other use; ptx::fence_mbarrier_init and a cluster-wide barrier must follow.
   __device__ __forceinline__ void initialise() const {
     for (int stage = 0; stage < kStages; ++stage) {
-      ptx::mbarrier_init(full(stage), 1);
+      ptx::mbarrier_init(full(stage), kWriters);
       ptx::mbarrier_init(empty(stage), kReaders * kSharers);
     }
   }
@@ -58,6 +61,13 @@ class TmaRing {
   __device__ __forceinline__ void begin_write(const Position& at, uint32_t bytes) const {
     wait_for_readers(at);
     ptx::mbarrier_arrive_expect(full(at.stage), bytes);
+  }
+
+  /// By a whole warp: what it stored in the stage may be read through the asynchronous proxy.
+  __device__ __forceinline__ void end_write(int stage) const {
+    ptx::fence_proxy_async();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(full(stage));
   }
 
   /// Waits until all readers of the stage are done: of all that were ever written, when called for each stage in turn.

@@ -70,6 +70,8 @@ std::vector<Golden> goldens() {
             {{128, 32, 32}, 4, {8, 1, 1}}, {1, 1, 1}),
       wgmma("wgmma_s8", plan::describe({s8, s8, s32, s32}), {{64, 32, 128}, 4, {4, 1, 1}}, {1, 1, 1}),
       wgmma("wgmma_e4m3_e5m2", plan::describe({e4m3, e5m2, e4m3, f32}), {{128, 32, 128}, 4, {4, 1, 1}}, {1, 1, 1}),
+      wgmma("wgmma_bf16_gathered", plan::describe({bf16, bf16, bf16, f32}, {kRow, kRow, kRow, kRow}, 2),
+            {{128, 64, 64}, 6, {8, 1, 1}}, {1, 1, 1}),
       {"simt_f32", simt, plan::simt_design(simt)},
   };
 }

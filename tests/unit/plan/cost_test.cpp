@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -10,6 +11,7 @@
 #include "tilewright/plan/search.hpp"
 #include "tilewright/plan/simt_gemm.hpp"
 #include "tilewright/plan/sm80_gemm.hpp"
+#include "tilewright/plan/sm90_gemm.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -65,6 +67,31 @@ std::vector<CostInput> inputs(std::int64_t m, std::int64_t n, std::int64_t k) {
   }
   EXPECT_GE(all.size(), 5U);
   return all;
+}
+
+/// The best time of the sm90 family.
+double best_by_wgmma(const op::Gemm& gemm) {
+  double best = INFINITY;
+  const op::GemmDescription description = op::describe(gemm);
+  for (const Design& design : sm90_gemm_designs(gemm, description, kSm90)) {
+    const auto plan = plan_sm90_gemm(description, design);
+    if (plan) best = std::min(best, estimate_us(arch::limits(kSm90), cost_input(*plan, gemm)));
+  }
+  return best;
+}
+
+// TMA is best; gathering one operand costs less than two, words that must be shifted more than those that need not; all
+// of it less than what the other families need.
+TEST(Cost, GatheringCostsByTheByteAndBeatsOtherFamilies) {
+  const double by_tma = best_by_wgmma(problem(kF16, 4096, 4096, 4096));
+  const double one = best_by_wgmma(problem(kF16, 4096, 4095, 4096, {kRow, kRow, kRow, kRow}));
+  const double words = best_by_wgmma(problem(kF16, 4096, 4096, 4094));
+  const double halves = best_by_wgmma(problem(kF16, 4095, 4095, 4095));
+  EXPECT_LT(by_tma, one);
+  EXPECT_LT(one, words);
+  EXPECT_LT(words, halves);
+  EXPECT_LT(halves, best_of(problem(kF16, 4095, 4095, 4095), kSm90).us);
+  EXPECT_LT(words, best_of(problem(kF16, 4096, 4096, 4094), kSm90).us);
 }
 
 TEST(Cost, IsPositiveAndFiniteForWhatRuns) {

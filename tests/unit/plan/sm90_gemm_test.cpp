@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/arch/smem_layout.hpp"
 #include "tilewright/plan/search.hpp"
 
 namespace tilewright::plan {
@@ -160,11 +161,105 @@ TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
             "needs 1 tiles for each of 2147482624 matrices, more than 2147482623 together");
 }
 
+TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
+  const op::GemmDescription halves = describe_f16({}, 2);
+  const Sm90GemmPlan plan = planned(halves, design_of(halves, {1, 1, 1}));
+  EXPECT_EQ(plan.a.gathered_bytes, 4);
+  EXPECT_EQ(plan.a.lines_of_pass(), 4);
+  EXPECT_EQ(plan.a.passes(), 32);
+  EXPECT_EQ(plan.b.passes(), 64);
+  EXPECT_EQ(plan.producer_registers, 152);
+  EXPECT_EQ(plan.consumer_registers, 176);
+  EXPECT_EQ(plan.gathered_words, 96);
+  EXPECT_FALSE(plan.stores_by_tma);
+  // In shared memory all is as TMA leaves it.
+  const op::GemmDescription aligned = describe_f16();
+  const Sm90GemmPlan by_tma = planned(aligned, design_of(aligned, {1, 1, 1}));
+  EXPECT_EQ(plan.a.smem, by_tma.a.smem);
+  EXPECT_EQ(plan.a.wgmma, by_tma.a.wgmma);
+  EXPECT_EQ(plan.b.wgmma, by_tma.b.wgmma);
+  EXPECT_EQ(plan.smem_bytes(), by_tma.smem_bytes());
+  EXPECT_FALSE(by_tma.gathers());
+
+  op::GemmDescription mixed = describe_f16({}, 8);
+  mixed.b.alignment = 8;
+  const Sm90GemmPlan one = planned(mixed, design_of(mixed, {1, 1, 1}));
+  EXPECT_EQ(one.a.gathered_bytes, 8);
+  EXPECT_EQ(one.a.passes(), 16);
+  EXPECT_EQ(one.b.passes(), 0);
+  EXPECT_EQ(one.b.boxes, 1);
+}
+
+// What copy/gathered_operand.cuh takes for granted: from one step of 8 lines and from one row to the next, a thread's
+// place in shared memory moves by the same for all threads. And stores have no bank conflicts.
+TEST(Sm90Gemm, GatheredPlacesAreLinearAndWithoutConflicts) {
+  const TypeCase tf32{DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32};
+  const TypeCase s8{DType::s8, DType::s8, DType::s32, DType::s32};
+  const std::vector<op::GemmDescription> descriptions{describe_f16({}, 2), describe_f16({kColumn, kRow, kRow, kRow}, 2),
+                                                      describe_f16({kColumn, kRow, kRow, kRow}, 8),
+                                                      describe(tf32, {}, 4), describe(s8, {}, 1)};
+  for (const op::GemmDescription& description : descriptions) {
+    const int k = 128 / bytes(description.a.element);
+    const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 192, k}, 3, {8, 1, 1}}));
+    for (const TmaOperandPlan* operand : {&plan.a, &plan.b}) {
+      const bool is_k_major = operand->major == arch::Major::k;
+      const int element_bytes = bytes(operand->element);
+      const auto place = [&](int line, int element) {
+        return element_bytes *
+               operand->smem(is_k_major ? layout::IntTuple{line, element} : layout::IntTuple{element, line});
+      };
+      const int lines = is_k_major ? operand->mn : operand->k;
+      const int contiguous = is_k_major ? operand->k : operand->mn;
+      const int row = operand->row_bytes() / element_bytes;
+      for (int line = 0; line < lines; ++line) {
+        for (int element = 0; element < contiguous; ++element) {
+          ASSERT_EQ(place(line, element), place(line % 8, element % row) + place(line / 8 * 8, element / row * row))
+              << to_string(description) << " at " << line << " " << element;
+        }
+      }
+      const int vector = operand->gathered_bytes / element_bytes;
+      std::vector<std::int64_t> offsets;
+      for (int lane = 0; lane < 32; ++lane) offsets.push_back(place(lane * vector / row, lane * vector % row));
+      EXPECT_EQ(arch::bank_conflicts(offsets, operand->gathered_bytes), 0) << to_string(description);
+    }
+  }
+}
+
+TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
+  const op::GemmDescription description = describe_f16({}, 2);
+  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}));
+  op::Gemm gemm;
+  gemm.a = op::matrix((std::uint64_t{1} << 20) + 2, DType::f16, 1001, 519, kRow);
+  gemm.b = op::matrix(std::uint64_t{2} << 20, DType::f16, 519, 2047, kColumn, 523);
+  gemm.d = op::matrix(std::uint64_t{4} << 20, DType::f16, 1001, 2047, kRow);
+  gemm.c = gemm.d;
+  gemm.accumulator = DType::f32;
+  gemm.epilogue = description.epilogue;
+  ASSERT_TRUE(check_arguments(plan, gemm));
+  const Launch launched = launch(plan, gemm);
+  EXPECT_TRUE(launched.tensor_maps().empty());
+  EXPECT_EQ(launched.parameters().size(), 4U * 24 + 8 * 4 + 2 * 4) << "four matrices, eight integers, two scalars";
+  std::array<std::int64_t, 5> words{};  // A: address, leading dimension, from batch to batch; B
+  std::memcpy(words.data(), launched.parameters().data(), sizeof words);
+  EXPECT_EQ(words[0], (std::int64_t{1} << 20) + 2);
+  EXPECT_EQ(words[1], 519);
+  EXPECT_EQ(words[3], std::int64_t{2} << 20);
+  EXPECT_EQ(words[4], 523);
+
+  gemm.b = op::matrix(std::uint64_t{2} << 20, DType::f16, 519, 2047, kColumn, (std::int64_t{1} << 28) + 1);
+  EXPECT_EQ(check_arguments(plan, gemm).reason(),
+            "lines gathered one after the other are 2147483656 bytes apart, at most 2147483647");
+}
+
 TEST(Sm90Gemm, RefusesWithTheNumber) {
   const op::GemmDescription f16 = describe_f16();
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, kLarge, kSm80)), "wgmma needs sm_90a, the target is sm_80");
   const op::GemmDescription loose = describe_f16({}, 8);
-  EXPECT_EQ(refusal(loose, design_of(loose)), "A is aligned to 8 bytes, TMA needs 16");
+  EXPECT_EQ(refusal(loose, design_of(loose)),
+            "B is aligned to 8 bytes, TMA needs 16: it is gathered, which 2 CTAs cannot share");
+  const op::GemmDescription bytes = describe({DType::s8, DType::s8, DType::s32, DType::s32}, {}, 8);
+  EXPECT_EQ(refusal(bytes, design_of(bytes, {1, 1, 1}, {{64, 24, 32}, 4, {4, 1, 1}})),
+            "B is gathered by 32 lines of a tile at once, which do not divide its 24");
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{128, 256, 64}, 4, {6, 1, 1}})),
             "threadblock shape m 128 is not divisible by warp count m 6");
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{128, 256, 64}, 4, {2, 1, 1}})),

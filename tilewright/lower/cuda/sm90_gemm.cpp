@@ -37,13 +37,35 @@ void write_fragments(SourceWriter& out, const arch::FragmentLoads& loads) {
   out.dedent().line("}}");
 }
 
-void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& operand) {
-  out.line("struct Operand{} {{  // {}", role, layout::to_string(operand.smem)).indent();
-  out.line("static constexpr bool kIsKMajor = {};", operand.major == arch::Major::k);
-  out.line("static constexpr int kTileBytes = {}, kBoxes = {}, kShares = {};", operand.tile_bytes(), operand.boxes,
-           operand.shares);
+/// What copy/gathered_operand.cuh asks for.
+void write_gathering(SourceWriter& out, const plan::TmaOperandPlan& operand) {
+  out.line("static constexpr int kMn = {}, kK = {}, kElementBytes = {};", operand.mn, operand.k,
+           bytes(operand.element));
+  out.line("static constexpr int kAlignmentBytes = {}, kVectorBytes = {}, kRowBytes = {};", operand.alignment_bytes,
+           operand.gathered_bytes, operand.row_bytes());
+  out.line("static constexpr bool kRoundsToTf32 = {};", operand.element == DType::tf32);
+  out.line("static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t mn, tilewright::uint32_t k) {{")
+      .indent();
+  out.line("return {};", layout::index_code(operand.smem, {"mn", "k"}));
+  out.dedent().line("}}");
+}
+
+void write_boxes(SourceWriter& out, const plan::TmaOperandPlan& operand) {
+  out.line("static constexpr int kBoxes = {}, kShares = {};", operand.boxes, operand.shares);
   write_step(out, "Box", operand.box);
   write_step(out, "Share", operand.share);
+}
+
+void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& operand) {
+  out.line("struct Operand{} {{  // {}", role, layout::to_string(operand.smem)).indent();
+  out.line("using Source = tilewright::{};", operand.is_gathered() ? "GlobalMatrix" : "TmaMatrix");
+  out.line("static constexpr bool kIsKMajor = {};", operand.major == arch::Major::k);
+  out.line("static constexpr int kTileBytes = {};", operand.tile_bytes());
+  if (operand.is_gathered()) {
+    write_gathering(out, operand);
+  } else {
+    write_boxes(out, operand);
+  }
   if (operand.fragments) {
     write_fragments(out, *operand.fragments);
   } else {
@@ -67,8 +89,8 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
   out.line("static constexpr int kClusterM = {}, kClusterN = {}, kSlices = {}, kRasterWidth = {};", plan.cluster_m,
            plan.cluster_n, plan.slices, plan.raster_width);
-  out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {};", plan.producer_registers,
-           plan.consumer_registers);
+  out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kGatheredWords = {};",
+           plan.producer_registers, plan.consumer_registers, plan.gathered_words);
   out.line("static constexpr int kOutputColumns = {}, kChunkColumns = {}, kOutputBuffers = {}, kStoreBytes = {};",
            plan.output_columns(), plan.chunk_columns, plan.output_buffers, plan.store_bytes);
 }
@@ -103,8 +125,7 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   const std::string cluster =
       plan.cluster_size() > 1 ? fmt::format("__cluster_dims__({}) ", plan.cluster_size()) : std::string();
   out.line("extern \"C\" __global__ void {}__launch_bounds__({}, 1)", cluster, plan.threads());
-  out.line("{}(const __grid_constant__ tilewright::Sm90GemmParameters<Plan::Output, Epilogue::Scalars> parameters) {{",
-           symbol)
+  out.line("{}(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Scalars> parameters) {{", symbol)
       .indent();
   out.line("static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == {});", plan.smem_bytes());
   out.line("tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();");

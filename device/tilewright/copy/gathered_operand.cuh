@@ -1,0 +1,235 @@
+// One operand's tile from global to shared memory by the 128 threads of a warpgroup, for matrices that TMA cannot
+// reach: they leave the tile as TMA would, in the layout that wgmma's descriptors read.
+//
+// A line is what is contiguous in global memory: it runs along K of a K-major operand, along M or N of an MN-major one.
+// In shared memory a tile is rows of kRowBytes, each a part of one line. A pass moves kVectorBytes a thread: some rows,
+// every thread the same share of each. Where the matrix is aligned to less than a vector of 4 bytes, a thread reads the
+// two words that its vector lies in and shifts them together.
+#pragma once
+
+#include "tilewright/gemm/sm90_parameters.cuh"
+#include "tilewright/ptx/convert.cuh"
+#include "tilewright/ptx/global.cuh"
+#include "tilewright/ptx/shared.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// Operand: Source (GlobalMatrix), kIsKMajor, kMn, kK (extents of the tile), kElementBytes, kAlignmentBytes (of
+/// address, leading dimension and batch stride), kVectorBytes (4 or 8), kRowBytes, kRoundsToTf32, and place(mn, k):
+/// elements from the tile's beginning in shared memory. place is linear over whole rows and over steps of 8 lines. The
+/// lines of a pass are less than 2^31 bytes apart.
+template <class Operand, bool kIsGathered = is_same<typename Operand::Source, GlobalMatrix>>
+class GatheredOperand {
+  static constexpr int kElementBytes = Operand::kElementBytes;
+  static constexpr int kVectorBytes = Operand::kVectorBytes;
+  static constexpr int kVectorElements = kVectorBytes / kElementBytes;
+  static constexpr bool kShifts = Operand::kAlignmentBytes < kVectorBytes;
+  static constexpr int kSlack = kShifts ? kVectorBytes - 1 : 0;  // bytes read before and behind a vector, at most
+  using Element = Select<kElementBytes == 1, uint8_t, Select<kElementBytes == 2, uint16_t, uint32_t>>;
+  using Elements = Vector<Element, kVectorElements>;
+  static constexpr int kContiguous = Operand::kIsKMajor ? Operand::kK : Operand::kMn;
+  static constexpr int kLines = Operand::kIsKMajor ? Operand::kMn : Operand::kK;
+  static constexpr int kRowElements = Operand::kRowBytes / kElementBytes;
+  static constexpr int kPanels = kContiguous / kRowElements;  // rows of a line
+  static constexpr int kThreads = 128;
+  static constexpr int kThreadsPerRow = Operand::kRowBytes / kVectorBytes;
+  static constexpr int kLinesPerPass = kThreads / kThreadsPerRow;
+  static constexpr int kSwizzleLines = 8;
+  static constexpr int kPeriod = maximum(1, kSwizzleLines / kLinesPerPass);  // steps after which the swizzle repeats
+  static_assert(kLines % maximum(kLinesPerPass, kSwizzleLines) == 0, "passes cover the tile");
+  static_assert(!kShifts || (kVectorBytes == 4 && kLinesPerPass % 4 == 0), "a thread's vectors all lie alike in words");
+
+  // A pass is one panel of one step of kLinesPerPass lines.
+  static constexpr __device__ int step_of(int pass) { return pass / kPanels; }
+  static constexpr __device__ int panel_of(int pass) { return pass % kPanels; }
+
+  static constexpr __device__ uint32_t place(int line, int element) {
+    return kElementBytes * (Operand::kIsKMajor ? Operand::place(line, element) : Operand::place(element, line));
+  }
+  /// What a pass adds to the thread's own place in its step of the period.
+  static constexpr __device__ uint32_t pass_place(int pass) {
+    return place(step_of(pass) / kPeriod * kPeriod * kLinesPerPass, panel_of(pass) * kRowElements);
+  }
+
+ public:
+  static constexpr int kPasses = kLines / kLinesPerPass * kPanels;
+  static constexpr int kWords = kShifts || kVectorBytes == 8 ? 2 : 1;  // registers of a thread and pass
+
+  /// Where a thread reads one tile.
+  struct Tile {
+    const char* at;      // its first vector, or the word that this begins in
+    uint32_t last_step;  // further lines lie outside the matrix: it reads this one instead
+    uint32_t shift;      // bits from the word's beginning to the vector's
+    bool touches_ends;   // whole words would leave the tensor
+  };
+
+  __device__ __forceinline__ GatheredOperand(const GlobalMatrix& matrix, int mn_extent, int k_extent, int thread)
+      : matrix_(static_cast<const char*>(matrix.address)),
+        ld_bytes_(matrix.ld * kElementBytes),
+        batch_bytes_(matrix.batch_stride * kElementBytes),
+        step_bytes_(static_cast<uint32_t>(kLinesPerPass * matrix.ld * kElementBytes)),
+        lines_(Operand::kIsKMajor ? mn_extent : k_extent),
+        contiguous_(Operand::kIsKMajor ? k_extent : mn_extent),
+        line_(thread / kThreadsPerRow),
+        element_(thread % kThreadsPerRow * kVectorElements) {
+#pragma unroll
+    for (int i = 0; i < kPeriod; ++i) places_[i] = place(line_ + i * kLinesPerPass, element_);
+  }
+
+  /// The tile at (mn, k) of `batch`, both inside the matrix.
+  __device__ __forceinline__ Tile locate(int mn, int k, int batch) const {
+    const int first_line = Operand::kIsKMajor ? mn : k;
+    const int first = Operand::kIsKMajor ? k : mn;
+    const int last = minimum(lines_ - first_line, kLines) - 1;
+    const int line = minimum(line_, last);
+    const int64_t begin = first_line * ld_bytes_ + first * static_cast<int64_t>(kElementBytes);
+    const char* const matrix = matrix_ + batch * batch_bytes_;
+    const int64_t end = begin + last * ld_bytes_ + kContiguous * kElementBytes;
+    const int64_t extent = (lines_ - 1) * ld_bytes_ + contiguous_ * static_cast<int64_t>(kElementBytes);
+    const bool begins_in_word = kShifts && begin < kSlack && misalignment(matrix) != 0;
+    Tile tile;
+    tile.touches_ends = begins_in_word || end + kSlack > extent;
+    tile.at = matrix + begin + line * ld_bytes_ + element_ * kElementBytes;
+    tile.last_step = static_cast<uint32_t>(last - line) / kLinesPerPass;
+    tile.shift = 0;
+    if constexpr (kShifts) {
+      if (!tile.touches_ends) {
+        const uint32_t bytes = misalignment(tile.at);
+        tile.at -= bytes;
+        tile.shift = 8 * bytes;
+      }
+    }
+    return tile;
+  }
+
+  /// Begins kCount passes from `pass` on.
+  template <int kCount, int kAllWords>
+  __device__ __forceinline__ void load(uint32_t (&words)[kCount][kAllWords], const Tile& tile, int pass) const {
+    if (tile.touches_ends) return;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const char* const at = address(tile, pass + i);
+      if constexpr (kVectorBytes == 8) {
+        ptx::load_global_v2_b32(words[i], at);
+      } else {
+        words[i][0] = ptx::load_global_b32(at);
+        if constexpr (kShifts) ptx::load_global_b32_if(tile.shift != 0, words[i][1], at + 4);
+      }
+    }
+  }
+
+  /// Ends one, into the tile at the shared address `to`.
+  template <int kAllWords>
+  __device__ __forceinline__ void store(const uint32_t (&words)[kAllWords], uint32_t to, uint32_t shift,
+                                        int pass) const {
+    const uint32_t at = to + places_[step_of(pass) % kPeriod] + pass_place(pass);
+    if constexpr (kVectorBytes == 8) {
+      ptx::store_shared(at, Vector<uint32_t, 2>{{rounded(words[0]), rounded(words[1])}});
+    } else if constexpr (kShifts) {
+      ptx::store_shared(at, __funnelshift_r(words[0], words[1], shift));
+    } else {
+      ptx::store_shared(at, rounded(words[0]));
+    }
+  }
+
+  /// After all passes of the tile at (mn, k) are stored: what they could not do.
+  __device__ __forceinline__ void finish(uint32_t to, const Tile& tile, int mn, int k) const {
+    const int k_left = (Operand::kIsKMajor ? contiguous_ : lines_) - k;
+    if (tile.touches_ends) {
+      copy_elements(to, tile, contiguous_ - (Operand::kIsKMajor ? k : mn), k_left);
+    } else if (k_left < Operand::kK) {
+      clear_tail(to, k_left);
+    }
+  }
+
+ private:
+  /// Makes zeros of what lies past the end of K.
+  __device__ __forceinline__ void clear_tail(uint32_t to, int k_left) const {
+#pragma unroll 1
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int line = line_of(pass), element = element_of(pass);
+      const int valid = Operand::kIsKMajor ? k_left - element : (line < k_left ? kVectorElements : 0);
+      const uint32_t at = to + place(line, element);
+      if (valid <= 0) {
+        ptx::store_shared(at, Elements{});
+      } else {
+#pragma unroll
+        for (int i = 1; i < kVectorElements; ++i) {
+          if (i >= valid) ptx::store_shared(at + i * kElementBytes, Element{});
+        }
+      }
+    }
+  }
+
+  /// The whole tile, element by element, none past the `left` that the matrix's lines have from here on.
+  __device__ __forceinline__ void copy_elements(uint32_t to, const Tile& tile, int left, int k_left) const {
+    constexpr int kTogether = kPasses % 4 == 0 ? 4 : 1;
+#pragma unroll 1
+    for (int first = 0; first < kPasses; first += kTogether) {
+      Elements vectors[kTogether] = {};
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        const int pass = first + i;
+        const bool is_zero = !Operand::kIsKMajor && line_of(pass) >= k_left;
+        const int valid = is_zero ? 0 : left - element_of(pass);
+        const auto* const from = reinterpret_cast<const Element*>(address(tile, pass));
+#pragma unroll
+        for (int j = 0; j < kVectorElements; ++j) {
+          if (j < valid) vectors[i].element[j] = from[j];
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        auto words = __builtin_bit_cast(Vector<uint32_t, kVectorBytes / 4>, vectors[i]);
+#pragma unroll
+        for (int j = 0; j < kVectorBytes / 4; ++j) words.element[j] = rounded(words.element[j]);
+        ptx::store_shared(to + place(line_of(first + i), element_of(first + i)), words);
+      }
+    }
+  }
+
+  static __device__ __forceinline__ uint32_t misalignment(const char* address) {
+    return static_cast<uint32_t>(reinterpret_cast<uint64_t>(address)) % kVectorBytes;
+  }
+
+  __device__ __forceinline__ const char* address(const Tile& tile, int pass) const {
+    const uint32_t step = min(static_cast<uint32_t>(step_of(pass)), tile.last_step);
+    return tile.at + static_cast<uint64_t>(step) * step_bytes_ + panel_of(pass) * Operand::kRowBytes;
+  }
+
+  // Of this thread's vector in a pass.
+  __device__ __forceinline__ int line_of(int pass) const { return line_ + step_of(pass) * kLinesPerPass; }
+  __device__ __forceinline__ int element_of(int pass) const { return element_ + panel_of(pass) * kRowElements; }
+
+  static __device__ __forceinline__ uint32_t rounded(uint32_t word) {
+    return Operand::kRoundsToTf32 ? ptx::round_to_tf32(word) : word;
+  }
+
+  const char* matrix_;
+  int64_t ld_bytes_, batch_bytes_;
+  uint32_t step_bytes_;       // from one step's lines to the next's
+  int lines_, contiguous_;    // of the matrix
+  int line_, element_;        // this thread's first vector in a tile
+  uint32_t places_[kPeriod];  // in shared memory, of the first steps
+};
+
+/// An operand that comes by TMA: nothing to do.
+template <class Operand>
+class GatheredOperand<Operand, false> {
+ public:
+  static constexpr int kPasses = 0, kWords = 1;
+  struct Tile {
+    uint32_t shift;
+  };
+
+  __device__ __forceinline__ GatheredOperand(const TmaMatrix&, int, int, int) {}
+  __device__ __forceinline__ Tile locate(int, int, int) const { return {}; }
+  template <class Words>
+  __device__ __forceinline__ void load(Words&, const Tile&, int) const {}
+  template <class Words>
+  __device__ __forceinline__ void store(const Words&, uint32_t, uint32_t, int) const {}
+  __device__ __forceinline__ void finish(uint32_t, const Tile&, int, int) const {}
+};
+
+}  // namespace tilewright

@@ -1,0 +1,111 @@
+// Both operands of a stage on their way through registers: loads run ahead of the stores, into the next stage.
+#pragma once
+
+#include "tilewright/copy/gathered_operand.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// Where a stage's operands begin: row of A, column of B, place along K, matrix of the batch.
+struct StageOrigin {
+  int m, n, k, batch;
+};
+
+/// OperandA, OperandB: as GatheredOperand takes them, either of them perhaps by TMA; kTileBytes of A. A thread keeps at
+/// most kRegisters words in flight: passes are loaded and stored in batches, as many ahead as that allows.
+template <class OperandA, class OperandB, int kRegisters>
+class GatheredStage {
+  using A = GatheredOperand<OperandA>;
+  using B = GatheredOperand<OperandB>;
+  static constexpr int kWords = maximum(A::kWords, B::kWords);
+
+  static constexpr int kPasses = A::kPasses + B::kPasses;
+
+  /// Batches of so many passes that a thread has in flight: a divisor of all, so that a stage's batches have the same
+  /// registers in every stage. 0 where such batches do not make up both operands.
+  static constexpr __device__ int batches_ahead(int batch) {
+    if (A::kPasses % batch != 0 || B::kPasses % batch != 0) return 0;
+    int ahead = kRegisters / (batch * kWords);
+    while (ahead > 0 && kPasses / batch % ahead != 0) --ahead;
+    return ahead;
+  }
+  /// The size, up to 16, that keeps most passes in flight, and of these the largest.
+  static constexpr __device__ int batch_passes() {
+    int best = 1;
+    for (int batch = 2; batch <= 16; batch *= 2) {
+      if (batch * batches_ahead(batch) >= best * batches_ahead(best)) best = batch;
+    }
+    return best;
+  }
+  static constexpr int kBatch = batch_passes();
+  static constexpr int kBatches = kPasses / kBatch;
+  static constexpr int kBatchesA = A::kPasses / kBatch;
+  static constexpr int kAhead = batches_ahead(kBatch);
+
+ public:
+  __device__ __forceinline__ GatheredStage(const typename OperandA::Source& a, const typename OperandB::Source& b,
+                                           int m, int n, int k, int thread)
+      : a_(a, m, k, thread), b_(b, n, k, thread) {}
+
+  /// Begins the first stage's loads.
+  __device__ __forceinline__ void begin(const StageOrigin& first) {
+    tiles_ = locate(first);
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) load(i, tiles_);
+  }
+
+  /// Stores the stage at `here`, which was begun, to the shared address `to`. `has_next`: begins the loads of the one
+  /// at `next`.
+  __device__ __forceinline__ void store(uint32_t to, const StageOrigin& here, bool has_next, const StageOrigin& next) {
+    const Tiles tiles = tiles_;
+    if (has_next) tiles_ = locate(next);
+#pragma unroll
+    for (int i = 0; i < kBatches; ++i) {
+      store(i, tiles, to);
+      if (i + kAhead < kBatches) {
+        load(i + kAhead, tiles);
+      } else if (has_next) {
+        load(i + kAhead - kBatches, tiles_);
+      }
+    }
+    a_.finish(to, tiles.a, here.m, here.k);
+    b_.finish(to + OperandA::kTileBytes, tiles.b, here.n, here.k);
+  }
+
+ private:
+  struct Tiles {
+    typename A::Tile a;
+    typename B::Tile b;
+  };
+
+  __device__ __forceinline__ Tiles locate(const StageOrigin& at) const {
+    return {a_.locate(at.m, at.k, at.batch), b_.locate(at.n, at.k, at.batch)};
+  }
+
+  __device__ __forceinline__ void load(int batch, const Tiles& tiles) {
+    if (batch < kBatchesA) {
+      a_.load(words_[batch % kAhead], tiles.a, batch * kBatch);
+    } else {
+      b_.load(words_[batch % kAhead], tiles.b, (batch - kBatchesA) * kBatch);
+    }
+  }
+
+  __device__ __forceinline__ void store(int batch, const Tiles& tiles, uint32_t to) const {
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      const uint32_t(&words)[kWords] = words_[batch % kAhead][i];
+      if (batch < kBatchesA) {
+        a_.store(words, to, tiles.a.shift, batch * kBatch + i);
+      } else {
+        b_.store(words, to + OperandA::kTileBytes, tiles.b.shift, (batch - kBatchesA) * kBatch + i);
+      }
+    }
+  }
+
+  A a_;
+  B b_;
+  Tiles tiles_;  // of the stage whose first loads are in flight
+  uint32_t words_[kAhead][kBatch][kWords] = {};
+};
+
+}  // namespace tilewright

@@ -1,0 +1,102 @@
+#include "tilewright/gemm/sm90_gemm.cuh"
+#include "tilewright/numeric/functions.cuh"
+
+struct Plan {
+  struct OperandA {  // Sw<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,8192))
+    using Source = tilewright::GlobalMatrix;
+    static constexpr bool kIsKMajor = true;
+    static constexpr int kTileBytes = 16384;
+    static constexpr int kMn = 128, kK = 64, kElementBytes = 2;
+    static constexpr int kAlignmentBytes = 2, kVectorBytes = 4, kRowBytes = 128;
+    static constexpr bool kRoundsToTf32 = false;
+    static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t mn, tilewright::uint32_t k) {
+      return mn << 6 | k ^ (mn & 7) << 3;
+    }
+    // start 0x0, leading 16, stride 1024, 128-byte swizzle
+    static constexpr tilewright::uint64_t kDescriptor = 0x4000004000010000;
+    // (2,4):(512,2)
+    static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
+      return mn * 512 + k * 2;
+    }
+  };
+  struct OperandB {  // Sw<3,3,3> o 0 o ((64,1),(8,8)):((1,4096),(64,512))
+    using Source = tilewright::GlobalMatrix;
+    static constexpr bool kIsKMajor = false;
+    static constexpr int kTileBytes = 8192;
+    static constexpr int kMn = 64, kK = 64, kElementBytes = 2;
+    static constexpr int kAlignmentBytes = 2, kVectorBytes = 4, kRowBytes = 128;
+    static constexpr bool kRoundsToTf32 = false;
+    static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t mn, tilewright::uint32_t k) {
+      return k << 6 | mn ^ (k & 7) << 3;
+    }
+    // start 0x0, leading 0, stride 1024, 128-byte swizzle
+    static constexpr tilewright::uint64_t kDescriptor = 0x4000004000000000;
+    // (1,4):(0,128)
+    static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
+      return k << 7;
+    }
+  };
+  struct Wgmma {
+    using Accumulator = float;
+    static constexpr int kK = 16, kRegisters = 32;
+    static __device__ __forceinline__ void fma(float (&d)[32], tilewright::uint64_t a, tilewright::uint64_t b,
+                                               int accumulate) {
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, "
+        "%8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, "
+        "%24, %25, %26, %27, %28, %29, %30, %31"
+        "}, %32, %33, p, 1, 1, 0, 1;\n}"
+        :
+        "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+        : "l"(a), "l"(b), "r"(accumulate));
+    }
+  };
+  using ElementC = tilewright::bfloat16_t;
+  using ElementD = tilewright::bfloat16_t;
+  using Output = tilewright::GlobalMatrix;
+  static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
+  static constexpr bool kAccumulatesInHalf = false;
+  static constexpr bool kPromotesAccumulators = false;
+  static constexpr int kTileM = 128, kTileN = 64, kTileK = 64;
+  static constexpr int kConsumers = 2, kStages = 6;
+  static constexpr bool kIsPingPong = false;
+  static constexpr int kClusterM = 1, kClusterN = 1, kSlices = 1, kRasterWidth = 1;
+  static constexpr int kProducerRegisters = 152, kConsumerRegisters = 176, kGatheredWords = 96;
+  static constexpr int kOutputColumns = 64, kChunkColumns = 64, kOutputBuffers = 2, kStoreBytes = 2;
+};
+
+// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
+struct Epilogue {
+  using Compute = float;
+  struct Scalars {
+    Compute alpha;
+    Compute beta;
+  };
+  static constexpr bool kReadsSource = true;
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {
+    return scalars.beta != Compute(0);
+  }
+  static __device__ __forceinline__ Compute apply([[maybe_unused]] Compute accumulator,
+                                                 [[maybe_unused]] Compute source,
+                                                 [[maybe_unused]] const Scalars& scalars) {
+    const Compute x0 = scalars.alpha;
+    const Compute x1 = accumulator;
+    const Compute x2 = tilewright::numeric::mul(x0, x1);
+    const Compute x3 = scalars.beta;
+    const Compute x4 = source;
+    const Compute x5 = tilewright::numeric::mul(x3, x4);
+    const Compute x6 = tilewright::numeric::add(x2, x5);
+    return x6;
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+wgmma_bf16_gathered(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Scalars> parameters) {
+  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 180320);
+  tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
+}
