@@ -30,14 +30,13 @@ class RegisterMainloop {
   static __device__ __forceinline__ int multiply(Accumulators& accumulators, const Ring& ring,
                                                  typename Ring::Position& at, int k_tiles, int first_atom, int thread) {
     const Fragments fragments(first_atom, thread);
-    ring.begin_read(at);
-    multiply_stage<true>(accumulators, fragments, ring.stage(at.stage), [] {});
-    int previous = at.stage;
-    at.advance();
-    for (int k_tile = 1; k_tile < k_tiles; ++k_tile) {
+    int previous = 0;
+#pragma unroll 1
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       ring.begin_read(at);
-      multiply_stage<false>(accumulators, fragments, ring.stage(at.stage),
-                            [&] { ring.end_read(previous, thread % 32); });
+      multiply_stage(accumulators, fragments, ring.stage(at.stage), k_tile != 0, [&] {
+        if (k_tile != 0) ring.end_read(previous, thread % 32);
+      });
       previous = at.stage;
       at.advance();
     }
@@ -54,14 +53,14 @@ class RegisterMainloop {
   /// Begins the sum over one stage, that finish() ends.
   static __device__ __forceinline__ void begin_sum(Accumulators& accumulators, uint32_t stage, int first_atom,
                                                    int thread) {
-    multiply_stage<true>(accumulators, Fragments(first_atom, thread), stage, [] {});
+    multiply_stage(accumulators, Fragments(first_atom, thread), stage, false, [] {});
   }
 
  private:
-  /// Calls `previous_done` when the stage before has been read.
-  template <bool kIsFirst, class PreviousDone>
+  /// Adds one stage's products, or begins with them. Calls `previous_done` when the stage before has been read.
+  template <class PreviousDone>
   static __device__ __forceinline__ void multiply_stage(Accumulators& accumulators, const Fragments& fragments,
-                                                        uint32_t stage, PreviousDone previous_done) {
+                                                        uint32_t stage, bool adds, PreviousDone previous_done) {
     const uint64_t b = OperandB::kDescriptor | ((stage + OperandA::kTileBytes & 0x3FFFF) >> 4);
     typename Fragments::Fragment a[2];
     fragments.load(a[0], stage, 0);
@@ -70,7 +69,7 @@ class RegisterMainloop {
       ptx::wgmma_fence();
 #pragma unroll
       for (int i = 0; i < kAtoms; ++i) {
-        Wgmma::fma(accumulators[i], a[k % 2][i], b + OperandB::descriptor_offset(0, k), !(kIsFirst && k == 0));
+        Wgmma::fma(accumulators[i], a[k % 2][i], b + OperandB::descriptor_offset(0, k), adds || k != 0);
       }
       ptx::wgmma_commit();
       ptx::wgmma_wait<1>();

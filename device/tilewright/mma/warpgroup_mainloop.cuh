@@ -48,7 +48,7 @@ class WarpgroupMainloop {
   /// Begins the sum over one stage, that finish() ends.
   static __device__ __forceinline__ void begin_sum(Accumulators& accumulators, uint32_t stage, int first_atom,
                                                    int /*thread*/) {
-    multiply_stage<true>(accumulators, stage, first_atom);
+    multiply_stage(accumulators, stage, first_atom, false);
   }
 
  private:
