@@ -8,6 +8,8 @@ namespace {
 
 // Latency of the first operands from DRAM and of the last stores, in clocks: about twice a DRAM access.
 constexpr double kFillAndDrainClocks = 1500;
+// From a copy's issue to its bytes, under load: what the stages in flight hide (16x1280x8192 and 1x4096x4096, H200).
+constexpr double kLatencyClocks = 1500;
 // Share of a unit's peak that well-fed warps reach; fewer than 8 warps on a SM leave issue slots empty.
 constexpr double kPeakShare = 0.9;
 constexpr double kWarpsToHideLatency = 8;
@@ -31,6 +33,7 @@ CostInput tile_cost(const GemmTile& tile, const op::Gemm& arguments) {
   input.batch_a = matrices(tile.is_transposed ? arguments.b : arguments.a);
   input.batch_b = matrices(tile.is_transposed ? arguments.a : arguments.b);
   input.tile = tile.tile;
+  input.stages = tile.stages;
   input.threads = tile.threads();
   input.element_bytes_a = bytes(tile.operands.a.element);
   input.element_bytes_b = bytes(tile.operands.b.element);
@@ -55,7 +58,8 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double smem = input.smem_bytes_per_k * k / limits.smem_bytes_per_clock_per_sm;
   const double copies = input.copies_per_k * kIssuesPerCopy / kWarp;
   const double issue = multiply * input.multiply_issue_share + (copies + input.smem_loads_per_k) * k / kIssuesPerClock;
-  const double cta = std::max({multiply, smem, issue}) + kOverlapLoss * std::min(multiply, smem);
+  const double latency = k / input.tile.k * kLatencyClocks / std::max(1, input.stages - 1);
+  const double cta = std::max({multiply, smem, issue, latency}) + kOverlapLoss * std::min(multiply, smem);
   const double sm_clocks = per_sm * cta + std::ceil(per_sm / together) * kFillAndDrainClocks;
 
   const double tile_bytes = (input.tile.m * input.element_bytes_a / input.multicast_a +

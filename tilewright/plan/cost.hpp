@@ -13,6 +13,7 @@ struct CostInput {
   std::int64_t m = 0, n = 0, k = 0;                  // of the problem as computed
   std::int64_t batch = 1, batch_a = 1, batch_b = 1;  // matrices of D; those of A and B that differ
   TileShape tile;
+  int stages = 2;
   int threads = 0;
   int registers = 0;  // per thread
   int smem_bytes = 0;
