@@ -1,4 +1,4 @@
-// One operand's tile from global to shared memory by the 128 threads of a warpgroup, for matrices that TMA cannot
+// One operand's tile from global to shared memory by the CTA's first 128 threads, for matrices that TMA cannot
 // reach: they leave the tile as TMA would, in the layout that wgmma's descriptors read.
 //
 // A line is what is contiguous in global memory: it runs along K of a K-major operand, along M or N of an MN-major one.
@@ -11,6 +11,7 @@
 #include "tilewright/ptx/convert.cuh"
 #include "tilewright/ptx/global.cuh"
 #include "tilewright/ptx/shared.cuh"
+#include "tilewright/ptx/thread.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
@@ -64,17 +65,15 @@ class GatheredOperand {
     bool touches_ends;   // whole words would leave the tensor
   };
 
-  __device__ __forceinline__ GatheredOperand(const GlobalMatrix& matrix, int mn_extent, int k_extent, int thread)
+  __device__ __forceinline__ GatheredOperand(const GlobalMatrix& matrix, int mn_extent, int k_extent)
       : matrix_(static_cast<const char*>(matrix.address)),
         ld_bytes_(matrix.ld * kElementBytes),
         batch_bytes_(matrix.batch_stride * kElementBytes),
         step_bytes_(static_cast<uint32_t>(kLinesPerPass * matrix.ld * kElementBytes)),
         lines_(Operand::kIsKMajor ? mn_extent : k_extent),
-        contiguous_(Operand::kIsKMajor ? k_extent : mn_extent),
-        line_(thread / kThreadsPerRow),
-        element_(thread % kThreadsPerRow * kVectorElements) {
+        contiguous_(Operand::kIsKMajor ? k_extent : mn_extent) {
 #pragma unroll
-    for (int i = 0; i < kPeriod; ++i) places_[i] = place(line_ + i * kLinesPerPass, element_);
+    for (int i = 0; i < kPeriod; ++i) places_[i] = place(line() + i * kLinesPerPass, element());
   }
 
   /// The tile at (mn, k) of `batch`, both inside the matrix.
@@ -82,7 +81,7 @@ class GatheredOperand {
     const int first_line = Operand::kIsKMajor ? mn : k;
     const int first = Operand::kIsKMajor ? k : mn;
     const int last = minimum(lines_ - first_line, kLines) - 1;
-    const int line = minimum(line_, last);
+    const int line = minimum(this->line(), last);
     const int64_t begin = first_line * ld_bytes_ + first * static_cast<int64_t>(kElementBytes);
     const char* const matrix = matrix_ + batch * batch_bytes_;
     const int64_t end = begin + last * ld_bytes_ + kContiguous * kElementBytes;
@@ -90,7 +89,7 @@ class GatheredOperand {
     const bool begins_in_word = kShifts && begin < kSlack && misalignment(matrix) != 0;
     Tile tile;
     tile.touches_ends = begins_in_word || end + kSlack > extent;
-    tile.at = matrix + begin + line * ld_bytes_ + element_ * kElementBytes;
+    tile.at = matrix + begin + line * ld_bytes_ + element() * kElementBytes;
     tile.last_step = static_cast<uint32_t>(last - line) / kLinesPerPass;
     tile.shift = 0;
     if constexpr (kShifts) {
@@ -198,9 +197,13 @@ class GatheredOperand {
     return tile.at + static_cast<uint64_t>(step) * step_bytes_ + panel_of(pass) * Operand::kRowBytes;
   }
 
+  // This thread's first vector in a tile. Read anew each time: words in flight leave no registers to keep it.
+  static __device__ __forceinline__ int line() { return ptx::thread() % kThreads / kThreadsPerRow; }
+  static __device__ __forceinline__ int element() { return ptx::thread() % kThreadsPerRow * kVectorElements; }
+
   // Of this thread's vector in a pass.
-  __device__ __forceinline__ int line_of(int pass) const { return line_ + step_of(pass) * kLinesPerPass; }
-  __device__ __forceinline__ int element_of(int pass) const { return element_ + panel_of(pass) * kRowElements; }
+  __device__ __forceinline__ int line_of(int pass) const { return line() + step_of(pass) * kLinesPerPass; }
+  __device__ __forceinline__ int element_of(int pass) const { return element() + panel_of(pass) * kRowElements; }
 
   static __device__ __forceinline__ uint32_t rounded(uint32_t word) {
     return Operand::kRoundsToTf32 ? ptx::round_to_tf32(word) : word;
@@ -210,7 +213,6 @@ class GatheredOperand {
   int64_t ld_bytes_, batch_bytes_;
   uint32_t step_bytes_;       // from one step's lines to the next's
   int lines_, contiguous_;    // of the matrix
-  int line_, element_;        // this thread's first vector in a tile
   uint32_t places_[kPeriod];  // in shared memory, of the first steps
 };
 
@@ -223,7 +225,7 @@ class GatheredOperand<Operand, false> {
     uint32_t shift;
   };
 
-  __device__ __forceinline__ GatheredOperand(const TmaMatrix&, int, int, int) {}
+  __device__ __forceinline__ GatheredOperand(const TmaMatrix&, int, int) {}
   __device__ __forceinline__ Tile locate(int, int, int) const { return {}; }
   template <class Words>
   __device__ __forceinline__ void load(Words&, const Tile&, int) const {}

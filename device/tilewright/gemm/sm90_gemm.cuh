@@ -150,8 +150,8 @@ class Sm90Gemm {
   __device__ __forceinline__ void gather(const Ring& ring, PersistentTiles<Plan>& tiles) const {
     TileOrigin tile;
     if (!tiles.next(tile)) return;
-    GatheredStage<OperandA, OperandB, Plan::kGatheredWords> gathered(
-        parameters_.a, parameters_.b, parameters_.m, parameters_.n, parameters_.k, static_cast<int>(threadIdx.x));
+    GatheredStage<OperandA, OperandB, Plan::kGatheredWords> gathered(parameters_.a, parameters_.b, parameters_.m,
+                                                                     parameters_.n, parameters_.k);
     int k_tile = first_k_tile_;
     StageOrigin next{tile.m, tile.n, k_tile * Plan::kTileK, tile.batch};
     gathered.begin(next);

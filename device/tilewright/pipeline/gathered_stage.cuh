@@ -44,8 +44,8 @@ class GatheredStage {
 
  public:
   __device__ __forceinline__ GatheredStage(const typename OperandA::Source& a, const typename OperandB::Source& b,
-                                           int m, int n, int k, int thread)
-      : a_(a, m, k, thread), b_(b, n, k, thread) {}
+                                           int m, int n, int k)
+      : a_(a, m, k), b_(b, n, k) {}
 
   /// Begins the first stage's loads.
   __device__ __forceinline__ void begin(const StageOrigin& first) {
