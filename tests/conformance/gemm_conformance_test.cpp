@@ -431,6 +431,9 @@ std::vector<Gathered> gathered_cases() {
       {"dtype=u8 m=70 n=69 k=259 a=row b=col", {.padding = 3}, {64, 64}, 2, ping_pong},
       {"dtype=s8 m=70 n=69 k=260 a=row b=col", {}, {64, 64}, 1},
       {"dtype=e4m3 m=131 n=70 k=387 a=row b=col", {}, {128, 64}},
+      // A along M, which goes through registers.
+      {"dtype=tf32 m=131 n=69 k=101 a=col b=col", {.offset_elements = 1}, {128, 64}},
+      {"dtype=s8 m=67 n=133 k=391 a=col b=col", {}, {64, 64}, 1},
       // Several matrices, A by TMA.
       {"dtype=bf16 batch=3 m=67 n=71 k=136 a=row b=row", {.batch_padding = 8}, {64, 64}, 1},
   };
