@@ -60,14 +60,15 @@ struct Plan {
   using ElementD = tilewright::bfloat16_t;
   using Output = tilewright::GlobalMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
-  static constexpr bool kAccumulatesInHalf = false;
-  static constexpr bool kPromotesAccumulators = false;
+  static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 64;
-  static constexpr int kConsumers = 2, kStages = 6;
+  static constexpr int kConsumers = 2, kStages = 6, kReaders = 1;
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 1, kClusterN = 1, kSlices = 1, kRasterWidth = 1;
   static constexpr int kProducerRegisters = 152, kConsumerRegisters = 176, kGatheredWords = 96;
   static constexpr int kOutputColumns = 64, kChunkColumns = 64, kOutputBuffers = 2, kStoreBytes = 2;
+  template <int kAtoms>
+  using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))

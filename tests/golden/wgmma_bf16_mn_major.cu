@@ -59,7 +59,7 @@ struct Plan {
   static constexpr int kConsumers = 2, kStages = 6, kReaders = 1;
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 2, kClusterN = 1, kSlices = 1, kRasterWidth = 1;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
   static constexpr int kOutputColumns = 64, kChunkColumns = 64, kOutputBuffers = 2, kStoreBytes = 16;
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
@@ -91,7 +91,7 @@ struct Epilogue {
 };
 
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(384, 1)
-wgmma_bf16_mn_major(const __grid_constant__ tilewright::Sm90GemmParameters<Plan::Output, Epilogue::Scalars> parameters) {
+wgmma_bf16_mn_major(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Scalars> parameters) {
   static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 180320);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

@@ -55,7 +55,7 @@ struct Plan {
   static constexpr int kConsumers = 1, kStages = 4, kReaders = 1;
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 1, kClusterN = 1, kSlices = 1, kRasterWidth = 1;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
   static constexpr int kOutputColumns = 32, kChunkColumns = 32, kOutputBuffers = 2, kStoreBytes = 16;
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
@@ -87,7 +87,7 @@ struct Epilogue {
 };
 
 extern "C" __global__ void __launch_bounds__(256, 1)
-wgmma_s8(const __grid_constant__ tilewright::Sm90GemmParameters<Plan::Output, Epilogue::Scalars> parameters) {
+wgmma_s8(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Scalars> parameters) {
   static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 65600);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

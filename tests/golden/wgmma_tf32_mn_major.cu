@@ -3,8 +3,10 @@
 
 struct Plan {
   struct OperandA {  // Sw<3,2,3> o 0 o ((32,4),(8,4)):((1,1024),(32,256))
+    using Source = tilewright::TmaMatrix;
     static constexpr bool kIsKMajor = false;
-    static constexpr int kTileBytes = 16384, kBoxes = 4, kShares = 1;
+    static constexpr int kTileBytes = 16384;
+    static constexpr int kBoxes = 4, kShares = 1;
     static constexpr int kBoxContiguous = 32, kBoxStrided = 0, kBoxBytes = 4096;
     static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
     static constexpr int kElementBits = 32, kTurnedThreads = 16, kTurnedLoads = 2;
@@ -19,8 +21,10 @@ struct Plan {
     }
   };
   struct OperandB {  // Sw<3,2,3> o 0 o ((8,4),(32,1)):((32,256),(1,1024))
+    using Source = tilewright::TmaMatrix;
     static constexpr bool kIsKMajor = true;
-    static constexpr int kTileBytes = 4096, kBoxes = 1, kShares = 1;
+    static constexpr int kTileBytes = 4096;
+    static constexpr int kBoxes = 1, kShares = 1;
     static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
     static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
     // start 0x0, leading 16, stride 1024, 128-byte swizzle
@@ -55,7 +59,7 @@ struct Plan {
   static constexpr int kConsumers = 2, kStages = 4, kReaders = 4;
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 1, kClusterN = 1, kSlices = 1, kRasterWidth = 1;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
   static constexpr int kOutputColumns = 32, kChunkColumns = 32, kOutputBuffers = 2, kStoreBytes = 16;
   template <int kAtoms>
   using Mainloop = tilewright::RegisterMainloop<Plan, kAtoms>;
@@ -87,7 +91,7 @@ struct Epilogue {
 };
 
 extern "C" __global__ void __launch_bounds__(384, 1)
-wgmma_tf32_mn_major(const __grid_constant__ tilewright::Sm90GemmParameters<Plan::Output, Epilogue::Scalars> parameters) {
+wgmma_tf32_mn_major(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Scalars> parameters) {
   static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 114752);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }
