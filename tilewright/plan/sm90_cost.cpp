@@ -24,8 +24,10 @@ constexpr double kExchangeUs = 4.5;      // slices of K: barriers between two CT
 constexpr double kExchangeGrowth = 0.4;  // power of the number of slices, over two
 constexpr double kExchangeBytesPerClock = 12;
 constexpr double kOverlapLoss = 0.15;  // of two things that go on together, what does not hide behind the slower
-// Of a thread's load of a word from L2, under load. Not fitted: no kernel that gathers has been measured.
-constexpr double kGatherLatencyClocks = 800;
+// Of a thread's loads of words that lie across lines, under load: bf16 4095^3 along K.
+constexpr double kGatherLatencyClocks = 3000;
+// That wgmma reads of shared memory, of its 128: tiles 64 columns wide (fp8 4096x2112x7168).
+constexpr double kOperandBytesPerClock = 100;
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
 constexpr int kInstructionKBytes = 32;
@@ -37,11 +39,11 @@ std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; 
 struct Multiplying {
   double math, reads;
 };
-Multiplying multiply_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input) {
+Multiplying multiply_clocks(const Sm90CostInput& input) {
   const double instruction_k = kInstructionKBytes / static_cast<double>(input.element_bytes);
   const double instructions = input.tile.m / static_cast<double>(kInstructionM) * input.tile.k / instruction_k;
   return {instructions * kInstructionM * input.tile.n * instruction_k / input.fma_per_clock,
-          instructions * (kInstructionM + input.tile.n) * kInstructionKBytes / limits.smem_bytes_per_clock_per_sm};
+          instructions * (kInstructionM + input.tile.n) * kInstructionKBytes / kOperandBytesPerClock};
 }
 
 /// Clocks of one step's gathered bytes: in the memory that L1 and shared memory are, where they are read as often as
@@ -77,7 +79,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
       input.tile.k * input.element_bytes;
   const double load = std::max({step_bytes / kSmBytesPerClock, kLatencyClocks / input.stages,
                                 step_bytes * ctas / (limits.l2_bytes_per_clock * kL2Share)});
-  const Multiplying instructions = multiply_clocks(limits, input);
+  const Multiplying instructions = multiply_clocks(input);
   const double multiply = std::max(instructions.math, instructions.reads) / kPeakShare + input.lone_clocks;
   const double gather = gather_clocks(limits, input, instructions.reads);
   const double main = steps * (std::max({multiply, load, gather}) + kStepClocks);

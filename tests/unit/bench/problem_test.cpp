@@ -121,10 +121,17 @@ TEST(Arguments, CarryTheProblem) {
   EXPECT_EQ(call->d.device.ordinal, 1);
 }
 
+TEST(Arguments, ABatchIsOfRankThree) {
+  const op::Gemm batched = *gemm(*parse_problem("dtype=f16 batch=8 m=4 n=4 k=4"), kApart, 0);
+  EXPECT_EQ(batched.batch(), 8);
+  EXPECT_EQ(batched.a.shape, (op::Dims{8, 4, 4}));
+  EXPECT_EQ(batched.d.stride, (op::Dims{16, 4, 1}));
+}
+
 TEST(Arguments, WhatTheLibraryCannotSayIsRefused) {
-  const Result<op::Gemm> batched = gemm(*parse_problem("dtype=f16 batch=8 m=4 n=4 k=4"), kApart, 0);
-  ASSERT_FALSE(batched);
-  EXPECT_THAT(batched.reason(), HasSubstr("batch of 8"));
+  const Result<op::Gemm> narrowed = gemm(*parse_problem("dtype=f64 out=f16 m=4 n=4 k=4"), kApart, 0);
+  ASSERT_FALSE(narrowed);
+  EXPECT_THAT(narrowed.reason(), HasSubstr("D is f16, which a product of f64 cannot be stored to"));
 }
 
 TEST(ReadProblems, SkipsCommentsAndNamesTheWrongLine) {

@@ -163,18 +163,19 @@ TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
 
 TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
   const op::GemmDescription halves = describe_f16({}, 2);
-  const Sm90GemmPlan plan = planned(halves, design_of(halves, {1, 1, 1}));
+  const Tile tile{{128, 192, 64}, 4, {8, 1, 1}};
+  const Sm90GemmPlan plan = planned(halves, design_of(halves, {1, 1, 1}, tile));
   EXPECT_EQ(plan.a.gathered_bytes, 4);
   EXPECT_EQ(plan.a.lines_of_pass(), 4);
   EXPECT_EQ(plan.a.passes(), 32);
-  EXPECT_EQ(plan.b.passes(), 64);
+  EXPECT_EQ(plan.b.passes(), 48);
   EXPECT_EQ(plan.producer_registers, 152);
   EXPECT_EQ(plan.consumer_registers, 176);
   EXPECT_EQ(plan.gathered_words, 96);
   EXPECT_FALSE(plan.stores_by_tma);
   // In shared memory all is as TMA leaves it.
   const op::GemmDescription aligned = describe_f16();
-  const Sm90GemmPlan by_tma = planned(aligned, design_of(aligned, {1, 1, 1}));
+  const Sm90GemmPlan by_tma = planned(aligned, design_of(aligned, {1, 1, 1}, tile));
   EXPECT_EQ(plan.a.smem, by_tma.a.smem);
   EXPECT_EQ(plan.a.wgmma, by_tma.a.wgmma);
   EXPECT_EQ(plan.b.wgmma, by_tma.b.wgmma);
@@ -183,11 +184,13 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
 
   op::GemmDescription mixed = describe_f16({}, 8);
   mixed.b.alignment = 8;
-  const Sm90GemmPlan one = planned(mixed, design_of(mixed, {1, 1, 1}));
+  const Sm90GemmPlan one = planned(mixed, design_of(mixed, {1, 1, 1}, tile));
   EXPECT_EQ(one.a.gathered_bytes, 8);
   EXPECT_EQ(one.a.passes(), 16);
   EXPECT_EQ(one.b.passes(), 0);
   EXPECT_EQ(one.b.boxes, 1);
+  EXPECT_EQ(refusal(halves, design_of(halves, {1, 1, 1})),
+            "a tile of 128x256 over 2 warpgroups needs about 188 registers a thread, of 176");
 }
 
 // What copy/gathered_operand.cuh takes for granted: from one step of 8 lines and from one row to the next, a thread's
@@ -227,7 +230,7 @@ TEST(Sm90Gemm, GatheredPlacesAreLinearAndWithoutConflicts) {
 
 TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
   const op::GemmDescription description = describe_f16({}, 2);
-  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}));
+  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 192, 64}, 4, {8, 1, 1}}));
   op::Gemm gemm;
   gemm.a = op::matrix((std::uint64_t{1} << 20) + 2, DType::f16, 1001, 519, kRow);
   gemm.b = op::matrix(std::uint64_t{2} << 20, DType::f16, 519, 2047, kColumn, 523);
