@@ -1,5 +1,5 @@
-"""What ptxas makes of every kernel that is offered on Hopper: no spills, no serialised wgmma, no more registers than
-the plan counts on."""
+"""What ptxas makes of the kernels that are ranked first on Hopper: no spills, no serialised wgmma, no more registers
+than the plan counts on."""
 
 import itertools
 import json
@@ -12,32 +12,25 @@ import pytest
 
 from conftest import ROOT
 
-FAMILIES = ("sm90_gemm", "sm80_gemm")
+BEST = 3  # of each problem
 # One large problem of whole tiles and whole vectors of every type: what is timed, and what nothing may slow down.
 EXTENTS = ("--m", 8192, "--n", 8192, "--k", 8192)
-# One that no vector divides: TMA reaches none of its operands.
-ODD_EXTENTS = ("--m", 8191, "--n", 8191, "--k", 8191)
 TYPES = {
     "f16": ("--dtype", "f16"),
-    "f16_to_f32": ("--dtype", "f16", "--out-dtype", "f32"),
     "f16_in_f16": ("--dtype", "f16", "--accumulator", "f16"),
     "bf16": ("--dtype", "bf16"),
     "bf16_to_f32": ("--dtype", "bf16", "--out-dtype", "f32"),
     "tf32": ("--dtype", "tf32"),
     "s8": ("--dtype", "s8"),
-    "s8_to_s8": ("--dtype", "s8", "--out-dtype", "s8"),
-    "u8": ("--dtype", "u8"),
+    "e4m3_to_bf16": ("--dtype", "e4m3", "--out-dtype", "bf16"),
+    "e4m3_fast": ("--dtype", "e4m3", "--out-dtype", "bf16", "--math", "multiply_add_fast_accumulate"),
     "f64": ("--dtype", "f64"),
-    "f32_fast_f16": ("--dtype", "f32", "--math", "multiply_add_fast_f16"),
-    "f32_fast_bf16": ("--dtype", "f32", "--math", "multiply_add_fast_bf16"),
     "f32_fast_f32": ("--dtype", "f32", "--math", "multiply_add_fast_f32"),
 }
-CASES = {name: (*EXTENTS, *types) for name, types in TYPES.items()} | {
-    f"{name}_odd": (*ODD_EXTENTS, *TYPES[name]) for name in ("bf16", "tf32", "s8")
-}
+CASES = {name: (*EXTENTS, *types) for name, types in TYPES.items()}
 LAYOUTS = [
-    tuple(itertools.compress(("--transpose-a", "--transpose-b", "--transpose-d"), chosen))
-    for chosen in itertools.product((False, True), repeat=3)
+    tuple(itertools.compress(("--transpose-a", "--transpose-b"), chosen))
+    for chosen in itertools.product((False, True), repeat=2)
 ]
 # The register file of an SM, the unit in which a thread's share of it grows, and the most that a thread can address:
 # CUDA C++ Programming Guide, "Compute Capabilities".
@@ -61,14 +54,12 @@ def output_of(tilewright, *arguments):
 
 
 def distinct_kernels(tilewright, case):
-    """(name, arguments of its problem, text) of what `find` offers of the families. A kernel that is another one but for
-    its name, as D by columns is D by rows with A and B exchanged, comes once."""
+    """(name, arguments of its problem, text) of what `find` ranks first. A kernel that is another one but for its
+    name comes once."""
     seen = set()
     for layouts in LAYOUTS:
         problem = (*case, *layouts, "--target", "sm_90a")
-        for kernel in json.loads(output_of(tilewright, "find", *problem, "--json"))["kernels"]:
-            if kernel["metadata"]["family"] not in FAMILIES:
-                continue
+        for kernel in json.loads(output_of(tilewright, "find", *problem, "--json"))["kernels"][:BEST]:
             text = output_of(tilewright, "emit", *problem, "--kernel", kernel["name"])
             anonymous = text.replace(kernel["name"], "kernel")
             if anonymous not in seen:
@@ -98,7 +89,7 @@ def complaints(log, bound):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_kernel_offered_on_hopper(tilewright, ptxas, tmp_path, case):
+def test_what_is_ranked_first_on_hopper(tilewright, ptxas, tmp_path, case):
     ptx = tmp_path / "kernel.ptx"
     count = 0
     found = []

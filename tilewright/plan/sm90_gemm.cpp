@@ -307,7 +307,7 @@ int gathered_reads(int alignment_bytes) {
 }
 
 RegisterSplit split_registers(int consumers, bool gathers) {
-  if (gathers) return consumers == 3 ? RegisterSplit{80, 144} : RegisterSplit{152, 176};
+  if (gathers) return consumers == 3 ? RegisterSplit{80, 144} : RegisterSplit{136, 184};
   return consumers == 3 ? RegisterSplit{32, 160} : RegisterSplit{40, 232};
 }
 
@@ -340,7 +340,6 @@ Support check_registers(const TileShape& tile, int team, int consumers, bool gat
                         bool loads_fragments) {
   int beside = promotes ? kAtomM * tile.n / 128 : 0;                // one instruction's, beside the sums
   if (loads_fragments) beside += 3 * 4 * tile.m / (kAtomM * team);  // two buffers, and the address of each load
-  if (gathers) beside += kAddressRegisters / 2;  // D's addresses, where it leaves by plain stores as well
   const int needed = tile.m * tile.n / (128 * team) + beside + kAddressRegisters;
   if (const int given = split_registers(consumers, gathers).consumer; needed > given) {
     return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", tile.m, tile.n, team,

@@ -86,6 +86,8 @@ void consider(const Search& search, const Rows& rows, int columns, const std::ar
   const bool divides = columns % (16 * cluster_m) == 0 || cluster_m == 1;
   if (!divides || columns % (8 * slices) != 0 || (slices > 1 && search.accumulates_in_half)) return;
   if (!check_registers(tile, team, rows.consumers, search.gathers(), search.promotes, search.loads_fragments)) return;
+  // The producer's 32 registers beside three consumers are too few for the boxes of such an A: it spills (ptxas -v).
+  if (search.loads_fragments && search.element_bytes == 1 && rows.consumers == 3) return;
   if (search.promotes && !check_promotion(tile)) return;
   if (search.gathers() && cluster_m * cluster_n > 1) return;
   const int chunk = widest_chunk(search.d_is_row_major, search.d_bytes, columns / slices);

@@ -131,7 +131,7 @@ TEST(Arguments, ABatchIsOfRankThree) {
 TEST(Arguments, WhatTheLibraryCannotSayIsRefused) {
   const Result<op::Gemm> narrowed = gemm(*parse_problem("dtype=f64 out=f16 m=4 n=4 k=4"), kApart, 0);
   ASSERT_FALSE(narrowed);
-  EXPECT_THAT(narrowed.reason(), HasSubstr("D is f16, which a product of f64 cannot be stored to"));
+  EXPECT_THAT(narrowed.reason(), HasSubstr("is f16, which a product of f64 cannot be stored to"));
 }
 
 TEST(ReadProblems, SkipsCommentsAndNamesTheWrongLine) {

@@ -169,9 +169,9 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
   EXPECT_EQ(plan.a.lines_of_pass(), 4);
   EXPECT_EQ(plan.a.passes(), 32);
   EXPECT_EQ(plan.b.passes(), 48);
-  EXPECT_EQ(plan.producer_registers, 152);
-  EXPECT_EQ(plan.consumer_registers, 176);
-  EXPECT_EQ(plan.gathered_words, 96);
+  EXPECT_EQ(plan.producer_registers, 136);
+  EXPECT_EQ(plan.consumer_registers, 184);
+  EXPECT_EQ(plan.gathered_words, 80);
   EXPECT_FALSE(plan.stores_by_tma);
   // In shared memory all is as TMA leaves it.
   const op::GemmDescription aligned = describe_f16();
@@ -189,8 +189,6 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
   EXPECT_EQ(one.a.passes(), 16);
   EXPECT_EQ(one.b.passes(), 0);
   EXPECT_EQ(one.b.boxes, 1);
-  EXPECT_EQ(refusal(halves, design_of(halves, {1, 1, 1})),
-            "a tile of 128x256 over 2 warpgroups needs about 188 registers a thread, of 176");
 }
 
 // What copy/gathered_operand.cuh takes for granted: from one step of 8 lines and from one row to the next, a thread's
