@@ -6,8 +6,8 @@
 namespace tilewright::plan {
 namespace {
 
-// Latency of the first operands from DRAM and of the last stores, in clocks: about twice a DRAM access.
-constexpr double kFillAndDrainClocks = 1500;
+// Latency of the first operands from DRAM and of the last stores, in clocks.
+constexpr double kFillAndDrainClocks = 3000;
 // From a copy's issue to its bytes, under load: what the stages in flight hide (16x1280x8192 and 1x4096x4096, H200).
 constexpr double kLatencyClocks = 1500;
 // Share of a unit's peak that well-fed warps reach; fewer than 8 warps on a SM leave issue slots empty.
@@ -16,6 +16,12 @@ constexpr double kWarpsToHideLatency = 8;
 // Of two things that go on together, what does not hide behind the slower: a share of the faster. Multiplying and
 // reading shared memory; a SM's work and L2's.
 constexpr double kOverlapLoss = 0.15;
+// Clocks that a warp's copy keeps the unit that issues copies busy, whatever its width: bf16 4096x4096x4090, of 4
+// bytes.
+constexpr double kClocksPerCopy = 20;
+// Of D, that one SM stores, and of DRAM's nominal rate, what kernels reach.
+constexpr double kStoreBytesPerClock = 16;
+constexpr double kDramShare = 0.875;
 // Warp instructions that one SM issues a clock, and how many one copy takes with its address and predicate.
 constexpr double kIssuesPerClock = 4;
 constexpr double kIssuesPerCopy = 5;
@@ -56,11 +62,15 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double share = kPeakShare * std::min(1.0, 0.5 + 0.5 * warps / kWarpsToHideLatency);
   const double multiply = tile_area * k * input.instructions_per_fma / (input.fma_per_clock * share);
   const double smem = input.smem_bytes_per_k * k / limits.smem_bytes_per_clock_per_sm;
-  const double copies = input.copies_per_k * kIssuesPerCopy / kWarp;
-  const double issue = multiply * input.multiply_issue_share + (copies + input.smem_loads_per_k) * k / kIssuesPerClock;
+  const double warp_copies = input.copies_per_k / kWarp;
+  const double issue = multiply * input.multiply_issue_share +
+                       (warp_copies * kIssuesPerCopy + input.smem_loads_per_k) * k / kIssuesPerClock;
   const double latency = k / input.tile.k * kLatencyClocks / std::max(1, input.stages - 1);
-  const double cta = std::max({multiply, smem, issue, latency}) + kOverlapLoss * std::min(multiply, smem);
-  const double sm_clocks = per_sm * cta + std::ceil(per_sm / together) * kFillAndDrainClocks;
+  const double cta =
+      std::max({multiply, smem, issue, warp_copies * kClocksPerCopy * k}) + kOverlapLoss * std::min(multiply, smem);
+  const double rounds = std::ceil(per_sm / together);
+  const double store = tile_area * input.element_bytes_d / kStoreBytesPerClock;
+  const double sm_clocks = std::max(per_sm * cta, rounds * latency) + per_sm * store + rounds * kFillAndDrainClocks;
 
   const double tile_bytes = (input.tile.m * input.element_bytes_a / input.multicast_a +
                              input.tile.n * input.element_bytes_b / input.multicast_b) *
@@ -72,10 +82,10 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
                             static_cast<double>(input.batch_b) * n * k * input.element_bytes_b +
                             static_cast<double>(input.batch) * m * n * input.element_bytes_d;
   const double clocks_per_us = limits.clock_ghz * 1e3;
-  const double dram_us = dram_bytes / limits.dram_bytes_per_s * 1e6;
-  return limits.launch_us +
-         std::max((std::max(sm_clocks, l2_clocks) + kOverlapLoss * std::min(sm_clocks, l2_clocks)) / clocks_per_us,
-                  dram_us);
+  const double dram_us = dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
+  const double chip_us =
+      (std::max(sm_clocks, l2_clocks) + kOverlapLoss * std::min(sm_clocks, l2_clocks)) / clocks_per_us;
+  return limits.launch_us + std::max(chip_us, dram_us) + kOverlapLoss * std::min(chip_us, dram_us);
 }
 
 }  // namespace tilewright::plan

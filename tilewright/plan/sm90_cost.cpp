@@ -19,7 +19,6 @@ constexpr double kLatencyClocks = 2600;  // from a TMA load's issue to its bytes
 constexpr double kStepClocks = 14;       // barriers of one step
 constexpr double kChunkClocks = 250;     // of a chunk of D: barriers and the store's issue
 constexpr double kStoreBytesPerClock = 38;
-constexpr double kTurnClocks = 350;      // from one ping-pong team's last step to the next one's first
 constexpr double kExchangeUs = 4.5;      // slices of K: barriers between two CTAs
 constexpr double kExchangeGrowth = 0.4;  // power of the number of slices, over two
 constexpr double kExchangeBytesPerClock = 12;
@@ -92,9 +91,8 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
     epilogue += kExchangeUs * std::pow(input.slices / 2.0, kExchangeGrowth) * clocks_per_us +
                 tile_area * kAccumulatorBytes / kExchangeBytesPerClock;
   }
-  const double clocks = input.schedule == Schedule::ping_pong
-                            ? tiles * std::max(main + kTurnClocks, (main + epilogue) / 2) + epilogue
-                            : tiles * (main + epilogue);
+  const double clocks = input.schedule == Schedule::ping_pong ? tiles * std::max(main, (main + epilogue) / 2) + epilogue
+                                                              : tiles * (main + epilogue);
 
   const auto m = static_cast<double>(input.m);
   const auto n = static_cast<double>(input.n);
