@@ -326,7 +326,7 @@ Support check_promotion(const TileShape& tile) {
   return {};
 }
 
-double lone_clocks(const TileShape& tile, int team, const StepExtras& extras, int element_bytes) {
+double lone_clocks(const TileShape& tile, int team, const ConsumerExtras& extras, int element_bytes) {
   constexpr double kAddsPerClock = 128;
   constexpr double kFragmentBytesPerClock = 64;  // of 128: measured on an H200, tf32 128x128x32
   if (team != 1) return 0;
@@ -336,10 +336,11 @@ double lone_clocks(const TileShape& tile, int team, const StepExtras& extras, in
   return clocks;
 }
 
-Support check_registers(const TileShape& tile, int team, int consumers, bool gathers, bool promotes,
-                        bool loads_fragments) {
-  int beside = promotes ? kAtomM * tile.n / 128 : 0;                // one instruction's, beside the sums
-  if (loads_fragments) beside += 3 * 4 * tile.m / (kAtomM * team);  // two buffers, and the address of each load
+Support check_registers(const TileShape& tile, int team, int consumers, bool gathers, const ConsumerExtras& extras) {
+  const int of_an_instruction = kAtomM * tile.n / 128;
+  int beside = extras.promotes ? of_an_instruction : 0;
+  if (extras.loads_fragments) beside += 3 * 4 * tile.m / (kAtomM * team);  // two buffers, the address of each load
+  if (extras.slices > 1) beside += of_an_instruction / extras.slices;
   const int needed = tile.m * tile.n / (128 * team) + beside + kAddressRegisters;
   if (const int given = split_registers(consumers, gathers).consumer; needed > given) {
     return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", tile.m, tile.n, team,
@@ -379,8 +380,7 @@ Sm90CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
       .element_bytes = bytes(plan.operands.a.element),
       .d_bytes = bytes(plan.operands.d.element),
       .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
-      .lone_clocks = lone_clocks(plan.tile, plan.team(), {plan.promotes_accumulators, plan.a.fragments.has_value()},
-                                 bytes(plan.operands.a.element)),
+      .lone_clocks = lone_clocks(plan.tile, plan.team(), plan.extras(), bytes(plan.operands.a.element)),
   };
 }
 
@@ -505,8 +505,7 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   if (plan.promotes_accumulators) {
     if (const Support fits = check_promotion(plan.tile); !fits) return refuse("{}", fits.reason());
   }
-  if (const Support fits = check_registers(plan.tile, plan.team(), plan.consumers(), plan.gathers(),
-                                           plan.promotes_accumulators, plan.a.fragments.has_value());
+  if (const Support fits = check_registers(plan.tile, plan.team(), plan.consumers(), plan.gathers(), plan.extras());
       !fits) {
     return refuse("{}", fits.reason());
   }

@@ -83,19 +83,19 @@ bool promotes_accumulators(const op::GemmDescription& description);
 /// Refuses a k tile of more products than may be summed before promotion.
 Support check_promotion(const TileShape& tile);
 
-/// What a step does beside multiplying.
-struct StepExtras {
+/// What consumers do beside multiplying from shared memory.
+struct ConsumerExtras {
   bool promotes = false;         // sums of 8-bit floats
   bool loads_fragments = false;  // of A, from shared memory to registers
+  int slices = 1;                // of K, whose sums are exchanged
 };
 
-/// Clocks of it in which nothing multiplies: none where other warpgroups of the team do. `element_bytes` of A.
-double lone_clocks(const TileShape& tile, int team, const StepExtras& extras, int element_bytes);
+/// Clocks of a step in which nothing multiplies: none where other warpgroups of the team do. `element_bytes` of A.
+double lone_clocks(const TileShape& tile, int team, const ConsumerExtras& extras, int element_bytes);
 
-/// Whether a tile's sums, where they are promoted also those of one instruction, fragments of A where it goes through
-/// registers, and the addresses beside them fit the registers of `team` warpgroups of all `consumers`.
-Support check_registers(const TileShape& tile, int team, int consumers, bool gathers, bool promotes,
-                        bool loads_fragments);
+/// Whether a tile's sums and what is kept beside them fit the registers of `team` warpgroups of all `consumers`: the
+/// sums of one instruction where they are promoted, fragments of A, the share of exchanged sums, addresses.
+Support check_registers(const TileShape& tile, int team, int consumers, bool gathers, const ConsumerExtras& extras);
 
 struct Sm90GemmPlan : GemmTile {
   Target target;
@@ -116,6 +116,7 @@ struct Sm90GemmPlan : GemmTile {
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }  // those that share a tile
   /// In each warpgroup: its four warps where they load fragments, or all of it through wgmma.
   int stage_readers() const { return a.fragments ? 4 : 1; }
+  ConsumerExtras extras() const { return {promotes_accumulators, a.fragments.has_value(), slices}; }
   int cluster_size() const { return cluster_m * cluster_n * slices; }
   int output_columns() const { return tile.n / slices; }  // of a tile, that one CTA stores
   bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }

@@ -85,7 +85,8 @@ void consider(const Search& search, const Rows& rows, int columns, const std::ar
   // Shares of an operand that are no multiple of 16 rows made 128x112 slower than whole ones by 6 % (H200, tf32).
   const bool divides = columns % (16 * cluster_m) == 0 || cluster_m == 1;
   if (!divides || columns % (8 * slices) != 0 || (slices > 1 && search.accumulates_in_half)) return;
-  if (!check_registers(tile, team, rows.consumers, search.gathers(), search.promotes, search.loads_fragments)) return;
+  const ConsumerExtras extras{search.promotes, search.loads_fragments, slices};
+  if (!check_registers(tile, team, rows.consumers, search.gathers(), extras)) return;
   // The producer's 32 registers beside three consumers are too few for the boxes of such an A: it spills (ptxas -v).
   if (search.loads_fragments && search.element_bytes == 1 && rows.consumers == 3) return;
   if (search.promotes && !check_promotion(tile)) return;
@@ -94,25 +95,24 @@ void consider(const Search& search, const Rows& rows, int columns, const std::ar
   if (chunk == 0) return;
   const int stages = fit_stages(search, rows, tile, chunk, slices);
   if (stages == 0 || (slices > 1 && search.k <= std::int64_t{tile.k} * (slices - 1))) return;
-  const Sm90CostInput input{
-      .m = search.m,
-      .n = search.n,
-      .k = search.k,
-      .batches = search.batches,
-      .tile = tile,
-      .stages = stages,
-      .cluster_m = cluster_m,
-      .cluster_n = cluster_n,
-      .slices = slices,
-      .schedule = rows.schedule,
-      .reads_a = search.reads_a,
-      .reads_b = search.reads_b,
-      .gathered_words = search.gathers() ? gathered_words(rows.consumers) : 0,
-      .chunks = tile.m / kInstructionM / team * (columns / slices) / chunk,
-      .element_bytes = search.element_bytes,
-      .d_bytes = search.d_bytes,
-      .fma_per_clock = search.fma_per_clock,
-      .lone_clocks = lone_clocks(tile, team, {search.promotes, search.loads_fragments}, search.element_bytes)};
+  const Sm90CostInput input{.m = search.m,
+                            .n = search.n,
+                            .k = search.k,
+                            .batches = search.batches,
+                            .tile = tile,
+                            .stages = stages,
+                            .cluster_m = cluster_m,
+                            .cluster_n = cluster_n,
+                            .slices = slices,
+                            .schedule = rows.schedule,
+                            .reads_a = search.reads_a,
+                            .reads_b = search.reads_b,
+                            .gathered_words = search.gathers() ? gathered_words(rows.consumers) : 0,
+                            .chunks = tile.m / kInstructionM / team * (columns / slices) / chunk,
+                            .element_bytes = search.element_bytes,
+                            .d_bytes = search.d_bytes,
+                            .fma_per_clock = search.fma_per_clock,
+                            .lone_clocks = lone_clocks(tile, team, extras, search.element_bytes)};
   candidates.push_back({estimate_us(search.limits, input), input, rows.consumers, search.is_transposed});
 }
 

@@ -29,6 +29,23 @@ TEST(Sm90Search, WhateverIsOfferedCanBePlanned) {
   }
 }
 
+// The search estimates what it has not planned yet: the plan must come to the same.
+TEST(Sm90Search, RanksAsThePlansWillBeRanked) {
+  for (const TypeCase& types : type_cases()) {
+    for (const int alignment_bytes : {16, 1}) {
+      op::Gemm gemm = problem_of(describe(types), 4095 + alignment_bytes % 2, 1280, 8192);
+      if (alignment_bytes == 1) gemm.a.stride = {gemm.k() + 1, 1};
+      double before = 0;
+      for (const Design& design : designs_of(gemm)) {
+        const Sm90GemmPlan plan = plan_sm90_gemm(op::describe(gemm), design).value_or_throw();
+        const double us = estimate_us(arch::limits(kSm90), cost_input(plan, gemm));
+        EXPECT_GE(us, before) << to_string(design);
+        before = us;
+      }
+    }
+  }
+}
+
 TEST(Sm90Search, OffersADozenAndNothingElsewhere) {
   const op::Gemm gemm = problem_of(describe_f16(), 4096, 4096, 4096);
   EXPECT_EQ(designs_of(gemm).size(), 12U);

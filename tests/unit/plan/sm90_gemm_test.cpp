@@ -318,6 +318,10 @@ TEST(Sm90Gemm, SlicesOfKShareATilesColumns) {
   const op::GemmDescription half = describe({DType::f16, DType::f16, DType::f16, DType::f16});
   EXPECT_EQ(refusal(half, design_of(half, {1, 1, 2}, {{64, 64, 64}, 3, {4, 1, 1}})),
             "slices of K are summed in f32 or s32, not f16");
+  Design in_turn = design_of(description, {1, 1, 2}, {{128, 192, 64}, 3, {8, 1, 1}});
+  in_turn.tile.schedule = Schedule::ping_pong;  // spilled 2 KB: a share of the sums stays beside them
+  EXPECT_EQ(refusal(description, in_turn),
+            "a tile of 128x192 over 1 warpgroups needs about 280 registers a thread, of 232");
   EXPECT_EQ(check_arguments(plan, problem_of(description, 128, 128, 192)).reason(),
             "k of 192 is 3 steps of 64, fewer than the 4 slices");
 }
