@@ -30,6 +30,14 @@ runtime::Dim3 Cluster::place_of(int rank) const {
 }
 
 void Cluster::run(runtime::Dim3 index) {
+  start(index);
+  while (!finished()) {
+    if (!advance()) fail_stuck();
+  }
+  finish();
+}
+
+void Cluster::start(runtime::Dim3 index) {
   index_ = index;
   // The agents of warps stay; those of mbarriers and bulk groups are made as a cluster needs them.
   std::erase_if(agents_, [](const AgentRecord& record) { return record.kind != AgentRecord::Kind::warp; });
@@ -41,14 +49,25 @@ void Cluster::run(runtime::Dim3 index) {
     cta(rank).start({index.x * launch_.cluster.x + place.x, index.y * launch_.cluster.y + place.y,
                      index.z * launch_.cluster.z + place.z});
   }
-  while (!std::ranges::all_of(ctas_, [](const auto& each) { return each->finished(); })) {
-    const bool progress = run_round();
-    const bool stuck = progress ? polls_in_vain() : !wake_waiters();
-    if (!stuck) continue;
-    for (const auto& each : ctas_) each->throw_suspicion();
-    fail_deadlock();
-  }
+}
+
+bool Cluster::finished() const {
+  return std::ranges::all_of(ctas_, [](const auto& each) { return each->finished(); });
+}
+
+bool Cluster::advance() {
+  const bool progress = run_round();
+  if (finished()) return true;
+  return progress ? !polls_in_vain() : wake_waiters();
+}
+
+void Cluster::finish() const {
   for (const auto& each : ctas_) each->throw_suspicion();
+}
+
+void Cluster::fail_stuck() {
+  finish();
+  fail_deadlock();
 }
 
 bool Cluster::run_round() {

@@ -41,6 +41,15 @@ class Cluster {
   /// Runs the cluster of that index in the grid of clusters to its end. @throws EmulationFinding
   void run(runtime::Dim3 index);
 
+  // The same by hand, for clusters that run in turns: start, advance until finished, finish.
+  void start(runtime::Dim3 index);
+  bool finished() const;
+  /// Lets each CTA run for a while. False when no thread can go on unless another cluster does something for it.
+  /// @throws EmulationFinding
+  bool advance();
+  void finish() const;
+  [[noreturn]] void fail_stuck();
+
   const Launch& launch() const { return launch_; }
   int size() const { return static_cast<int>(ctas_.size()); }
   Cta& cta(int rank) { return *ctas_[static_cast<std::size_t>(rank)]; }

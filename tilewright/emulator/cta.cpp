@@ -273,7 +273,11 @@ void Cta::describe_waiters(std::vector<std::string>& notes) const {
       notes.push_back(fmt::format("{} wait for {} at {}", warp->describe_lanes(path.lanes), describe_wait(path),
                                   describe_place(path.waits_at)));
     };
-    if (const Poll* const poll = warp->poll()) {
+    const Poll* const poll = warp->poll();
+    if (poll != nullptr && poll->global != 0) {
+      notes.push_back(fmt::format("{} wait for another value at global address {:#x} at {}",
+                                  warp->describe_lanes(poll->lanes), poll->global, describe_place(poll->code)));
+    } else if (poll != nullptr) {
       Path path{.lanes = poll->lanes, .state = Path::State::at_mbarrier, .waits_at = poll->code};
       path.mbarrier = poll->mbarrier;
       path.phase = poll->phase;

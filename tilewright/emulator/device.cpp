@@ -105,8 +105,8 @@ class EmulatedKernel final : public runtime::LoadedKernel {
     if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
     const runtime::Dim3 cluster = cluster_of(config);
     run_grid(Launch{*module_, program_, options_, memory_->snapshot(), config.grid, config.block, cluster,
-                    cluster != runtime::Dim3{} || program_.required_cluster[0] != 0, config.dynamic_smem_bytes,
-                    static_cast<std::uint32_t>(properties_.sm_count),
+                    cluster != runtime::Dim3{} || program_.required_cluster[0] != 0, config.cooperative,
+                    config.dynamic_smem_bytes, static_cast<std::uint32_t>(properties_.sm_count),
                     std::vector<std::byte>(parameters.begin(), parameters.end())});
   }
 
@@ -200,6 +200,12 @@ class EmulatedDevice final : public runtime::Device {
   void deallocate(DeviceAddress address, StreamHandle) noexcept override { memory_->deallocate(address); }
   std::size_t allocated_bytes() const override { return memory_->allocated_bytes(Owner::caller); }
 
+  DeviceAddress allocate_zeros(std::size_t bytes) override {
+    const DeviceAddress address = memory_->allocate(bytes);
+    fill(address, 0, bytes, nullptr);
+    return address;
+  }
+
   void copy_in(DeviceAddress to, const void* from, std::size_t bytes, StreamHandle) override {
     if (bytes != 0) std::memcpy(memory_->host_pointer(to, bytes), from, bytes);
   }
@@ -210,6 +216,7 @@ class EmulatedDevice final : public runtime::Device {
     if (bytes != 0) std::memset(memory_->host_pointer(to, bytes), value, bytes);
   }
   void synchronize(StreamHandle) override {}
+  runtime::StreamOrder order_of(StreamHandle) override { return {}; }
 
   std::shared_ptr<runtime::LoadedKernel> load(const runtime::Image& image, const std::string& symbol,
                                               std::uint32_t dynamic_smem_bytes) override {

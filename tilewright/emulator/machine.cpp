@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -22,6 +23,11 @@ class Grid {
         end_(size_) {}
 
   std::uint64_t size() const { return size_; }
+  runtime::Dim3 index_of(std::uint64_t index) const {
+    const std::uint64_t rows = index / clusters_.x;
+    return {static_cast<std::uint32_t>(index % clusters_.x), static_cast<std::uint32_t>(rows % clusters_.y),
+            static_cast<std::uint32_t>(rows / clusters_.y)};
+  }
 
   void work() noexcept {
     std::uint64_t index = 0;
@@ -38,12 +44,6 @@ class Grid {
   }
 
  private:
-  runtime::Dim3 index_of(std::uint64_t index) const {
-    const std::uint64_t rows = index / clusters_.x;
-    return {static_cast<std::uint32_t>(index % clusters_.x), static_cast<std::uint32_t>(rows % clusters_.y),
-            static_cast<std::uint32_t>(rows / clusters_.y)};
-  }
-
   void fail(std::uint64_t index) {
     const std::lock_guard lock(mutex_);
     if (failure_ && index >= end_) return;
@@ -60,10 +60,31 @@ class Grid {
   std::exception_ptr failure_;
 };
 
+/// All clusters in turns on this thread. They end, or none can go on: not one of them in a few rounds.
+void run_cooperatively(const Launch& launch, const Grid& grid) {
+  constexpr int kPatience = 4;  // rounds: what one did last may let another go on
+  std::vector<std::unique_ptr<Cluster>> clusters;
+  for (std::uint64_t index = 0; index < grid.size(); ++index) {
+    clusters.push_back(std::make_unique<Cluster>(launch));
+    clusters.back()->start(grid.index_of(index));
+  }
+  for (int vain_rounds = 0; !clusters.empty();) {
+    bool any = false;
+    for (const auto& cluster : clusters) any |= cluster->advance();
+    any |= std::erase_if(clusters, [](const auto& cluster) {
+             if (cluster->finished()) cluster->finish();
+             return cluster->finished();
+           }) > 0;
+    vain_rounds = any ? 0 : vain_rounds + 1;
+    if (vain_rounds > kPatience) clusters.front()->fail_stuck();
+  }
+}
+
 }  // namespace
 
 void run_grid(const Launch& launch) {
   Grid grid(launch);
+  if (launch.cooperative) return run_cooperatively(launch, grid);
   const int wanted =
       launch.options.threads > 0 ? launch.options.threads : static_cast<int>(std::thread::hardware_concurrency());
   const auto threads = static_cast<std::size_t>(std::clamp<std::uint64_t>(

@@ -287,7 +287,13 @@ bool Warp::timed_out(Mask lanes) {
 }
 
 void Warp::note_poll(const Instruction& instruction, Mask lanes, std::uint32_t address, std::uint32_t phase) {
-  poll_ = Poll{code_index(instruction), lanes, address, phase, steps_};
+  poll_ = Poll{code_index(instruction), lanes, 0, address, phase, steps_};
+  yield();
+}
+
+void Warp::note_global_poll(const Instruction& instruction, Mask lanes, std::uint64_t address) {
+  if (!cta_.launch().cooperative) return;
+  poll_ = Poll{code_index(instruction), lanes, address, 0, 0, steps_};
   yield();
 }
 

@@ -47,10 +47,12 @@ struct PendingCopy {
   std::byte data[16] = {};
 };
 
-/// A test_wait that was not over when it was last asked: the warp polls.
+/// A test_wait that was not over when it was last asked, or a load that other CTAs' stores are waited for by: the warp
+/// polls.
 struct Poll {
   std::uint32_t code = kNone;
   Mask lanes = 0;
+  std::uint64_t global = 0;  // what was loaded, or 0 and
   std::uint32_t mbarrier = 0;
   std::uint32_t phase = 0;
   std::uint64_t step = 0;  // of the warp
@@ -125,6 +127,8 @@ class Warp {
   bool timed_out(Mask lanes);
   /// The lanes asked for a phase that is not complete, and go on.
   void note_poll(const Instruction& instruction, Mask lanes, std::uint32_t address, std::uint32_t phase);
+  /// The lanes looked at what other CTAs of a cooperative launch may change.
+  void note_global_poll(const Instruction& instruction, Mask lanes, std::uint64_t address);
   /// Null unless the warp asked a moment ago.
   const Poll* poll() const { return poll_.code != kNone && steps_ - poll_.step <= kMoment ? &poll_ : nullptr; }
   /// Some lanes wait for nothing.

@@ -9,6 +9,13 @@ bool is_capturing(Driver& driver, StreamHandle stream) {
   return status != CaptureStatus::none;
 }
 
+std::uint64_t capture_id(Driver& driver, StreamHandle stream) {
+  CaptureStatus status = CaptureStatus::none;
+  std::uint64_t id = 0;
+  driver.stream_get_capture_info(stream, &status, &id, nullptr, nullptr, nullptr);
+  return status == CaptureStatus::none ? 0 : id;
+}
+
 void RelaxedCapture::exchange() noexcept {
   if (driver_.poisoned() || !driver_.is_owner_process()) return;
   driver_.note(driver_.thread_exchange_capture_mode.raw(&mode_), driver_.thread_exchange_capture_mode.symbol());

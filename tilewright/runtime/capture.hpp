@@ -9,6 +9,10 @@ namespace tilewright::runtime {
 /// @throws DriverError
 bool is_capturing(Driver& driver, StreamHandle stream);
 
+/// Of the capture of `stream` that is under way, 0 for none. @pre the context is current
+/// @throws DriverError
+std::uint64_t capture_id(Driver& driver, StreamHandle stream);
+
 /// While it lives, this thread may allocate, free, load and unload although some stream is being captured. Without it
 /// the driver refuses (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) and invalidates the capture.
 class RelaxedCapture {

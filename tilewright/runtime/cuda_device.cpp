@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "tilewright/base/text.hpp"
+#include "tilewright/runtime/capture.hpp"
 #include "tilewright/runtime/module.hpp"
+#include "tilewright/runtime/stream.hpp"
 
 namespace tilewright::runtime {
 namespace {
@@ -27,6 +29,21 @@ DeviceAddress CudaDevice::allocate(std::size_t bytes, StreamHandle stream) { ret
 
 void CudaDevice::deallocate(DeviceAddress address, StreamHandle stream) noexcept { pool_.deallocate(address, stream); }
 
+DeviceAddress CudaDevice::allocate_zeros(std::size_t bytes) {
+  const ContextScope scope(*context_);
+  const RelaxedCapture relaxed(context_->driver());
+  const Stream aside(context_);  // the null stream waits for streams that are captured, which the driver refuses
+  const DeviceAddress address = pool_.allocate(bytes, aside.handle());
+  try {
+    context_->driver().fill_bytes(address, 0, bytes, aside.handle());
+    aside.synchronize();
+  } catch (...) {
+    pool_.deallocate(address, aside.handle());
+    throw;
+  }
+  return address;
+}
+
 void CudaDevice::copy_in(DeviceAddress to, const void* from, std::size_t bytes, StreamHandle stream) {
   if (bytes == 0) return;
   const ContextScope scope(*context_);
@@ -48,6 +65,14 @@ void CudaDevice::fill(DeviceAddress to, std::uint8_t value, std::size_t bytes, S
 void CudaDevice::synchronize(StreamHandle stream) {
   const ContextScope scope(*context_);
   context_->driver().stream_synchronize(stream);
+}
+
+StreamOrder CudaDevice::order_of(StreamHandle stream) {
+  const ContextScope scope(*context_);
+  StreamOrder order;
+  context_->driver().stream_get_id(stream, &order.stream);
+  order.capture = capture_id(context_->driver(), stream);
+  return order;
 }
 
 std::shared_ptr<LoadedKernel> CudaDevice::load(const Image& image, const std::string& symbol,

@@ -18,6 +18,7 @@ class CudaDevice final : public Device {
   const DeviceProperties& properties() const override { return context_->properties(); }
   DeviceAddress allocate(std::size_t bytes, StreamHandle stream) override;
   void deallocate(DeviceAddress address, StreamHandle stream) noexcept override;
+  DeviceAddress allocate_zeros(std::size_t bytes) override;
   std::size_t allocated_bytes() const override { return pool_.allocated_bytes(); }
 
   /// From pageable memory the copy is done with `from` on return; pinned memory must live until the stream gets there.
@@ -25,6 +26,7 @@ class CudaDevice final : public Device {
   void copy_out(void* to, DeviceAddress from, std::size_t bytes, StreamHandle stream) override;
   void fill(DeviceAddress to, std::uint8_t value, std::size_t bytes, StreamHandle stream) override;
   void synchronize(StreamHandle stream) override;
+  StreamOrder order_of(StreamHandle stream) override;
 
   /// @throws InvalidArgument when the image has no whole cubin; DriverError.
   std::shared_ptr<LoadedKernel> load(const Image& image, const std::string& symbol,

@@ -8,6 +8,14 @@ namespace tilewright::runtime {
 DeviceBuffer::DeviceBuffer(std::shared_ptr<Device> device, std::size_t bytes, StreamHandle stream)
     : device_(std::move(device)), address_(device_->allocate(bytes, stream)), bytes_(bytes), stream_(stream) {}
 
+DeviceBuffer DeviceBuffer::of_zeros(std::shared_ptr<Device> device, std::size_t bytes) {
+  DeviceBuffer buffer;
+  buffer.device_ = std::move(device);
+  buffer.address_ = buffer.device_->allocate_zeros(bytes);
+  buffer.bytes_ = bytes;
+  return buffer;
+}
+
 DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
     : device_(std::move(other.device_)),
       address_(std::exchange(other.address_, 0)),

@@ -51,7 +51,15 @@ struct LaunchConfig {
   Dim3 cluster{};  // CTAs a cluster; 1,1,1 for none
   std::uint32_t dynamic_smem_bytes = 0;
   bool programmatic_stream_serialization = false;
+  bool cooperative = false;  // all CTAs are resident at once, and may wait for each other
   StreamHandle stream = nullptr;
+};
+
+/// What runs one after another: work of one stream, and, of a graph capture under way, what the capture takes from it.
+struct StreamOrder {
+  std::uint64_t stream = 0;   // unlike a handle, never used again
+  std::uint64_t capture = 0;  // 0: none under way
+  bool operator==(const StreamOrder&) const = default;
 };
 
 /// A loaded kernel. Unloads when destroyed.
@@ -74,6 +82,9 @@ class Device {
   /// @throws OutOfMemory with requested, free and total bytes.
   virtual DeviceAddress allocate(std::size_t bytes, StreamHandle stream) = 0;
   virtual void deallocate(DeviceAddress address, StreamHandle stream) noexcept = 0;
+  /// Zeros, ready for every stream on return; also while a stream is captured, of which it becomes no part.
+  /// @throws OutOfMemory
+  virtual DeviceAddress allocate_zeros(std::size_t bytes) = 0;
   /// Bytes allocated through allocate() and not yet deallocated.
   virtual std::size_t allocated_bytes() const = 0;
 
@@ -81,6 +92,7 @@ class Device {
   virtual void copy_out(void* to, DeviceAddress from, std::size_t bytes, StreamHandle stream) = 0;
   virtual void fill(DeviceAddress to, std::uint8_t value, std::size_t bytes, StreamHandle stream) = 0;
   virtual void synchronize(StreamHandle stream) = 0;
+  virtual StreamOrder order_of(StreamHandle stream) = 0;
 
   /// Loads a kernel; dynamic shared memory up to `dynamic_smem_bytes` is made available to it once, here.
   virtual std::shared_ptr<LoadedKernel> load(const Image& image, const std::string& symbol,
@@ -96,6 +108,8 @@ class DeviceBuffer {
  public:
   DeviceBuffer() = default;
   DeviceBuffer(std::shared_ptr<Device> device, std::size_t bytes, StreamHandle stream = nullptr);
+  /// Of Device::allocate_zeros; freed when the null stream gets there.
+  static DeviceBuffer of_zeros(std::shared_ptr<Device> device, std::size_t bytes);
   DeviceBuffer(DeviceBuffer&& other) noexcept;
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
   DeviceBuffer(const DeviceBuffer&) = delete;

@@ -95,6 +95,7 @@ static_assert(sizeof(PoolProperties) == 88);
 
 /// CUlaunchAttribute: an id and 64 bytes of value.
 struct LaunchAttribute {
+  static constexpr int kCooperative = 2;
   static constexpr int kClusterDimension = 4;
   static constexpr int kProgrammaticStreamSerialization = 6;
   int id;
@@ -248,6 +249,10 @@ class Driver {
   const DriverCall<StreamHandle> stream_destroy{*this, "cuStreamDestroy"};
   const DriverCall<StreamHandle> stream_synchronize{*this, "cuStreamSynchronize"};
   const DriverCall<StreamHandle, CaptureStatus*> stream_is_capturing{*this, "cuStreamIsCapturing"};
+  const DriverCall<StreamHandle, std::uint64_t*> stream_get_id{*this, "cuStreamGetId"};
+  /// The status, the capture's id, its graph, what the next node depends on and how many those are.
+  const DriverCall<StreamHandle, CaptureStatus*, std::uint64_t*, void**, const void**, std::size_t*>
+      stream_get_capture_info{*this, "cuStreamGetCaptureInfo"};
   const DriverCall<CaptureMode*> thread_exchange_capture_mode{*this, "cuThreadExchangeStreamCaptureMode"};
   const DriverCall<StreamHandle, EventHandle, unsigned> stream_wait_event{*this, "cuStreamWaitEvent"};
   const DriverCall<EventHandle*, unsigned> event_create{*this, "cuEventCreate"};

@@ -129,7 +129,7 @@ void CudaKernel::launch(const LaunchConfig& config, std::span<const std::byte> p
   check_launch(context_->limits(), limits_, config, parameters.size()).or_throw();
   const ContextScope scope(*context_);
 
-  std::array<LaunchAttribute, 2> attributes{};
+  std::array<LaunchAttribute, 3> attributes{};
   unsigned count = 0;
   if (config.cluster != Dim3{}) {
     LaunchAttribute& attribute = attributes[count++];
@@ -139,6 +139,11 @@ void CudaKernel::launch(const LaunchConfig& config, std::span<const std::byte> p
   if (config.programmatic_stream_serialization) {
     LaunchAttribute& attribute = attributes[count++];
     attribute.id = LaunchAttribute::kProgrammaticStreamSerialization;
+    attribute.allowed = 1;
+  }
+  if (config.cooperative) {
+    LaunchAttribute& attribute = attributes[count++];
+    attribute.id = LaunchAttribute::kCooperative;
     attribute.allowed = 1;
   }
   const LaunchRecord record{

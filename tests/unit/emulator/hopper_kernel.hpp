@@ -27,6 +27,7 @@ struct HopperLaunch {
   runtime::Dim3 grid{};
   runtime::Dim3 cluster{};
   std::uint32_t dynamic_smem_bytes = 0;
+  bool cooperative = false;
 };
 
 inline void launch_hopper(runtime::Device& device, std::string_view ptx, const std::vector<std::byte>& parameters,
@@ -37,6 +38,7 @@ inline void launch_hopper(runtime::Device& device, std::string_view ptx, const s
   config.block = how.block;
   config.cluster = how.cluster;
   config.dynamic_smem_bytes = how.dynamic_smem_bytes;
+  config.cooperative = how.cooperative;
   kernel->launch(config, parameters);
 }
 

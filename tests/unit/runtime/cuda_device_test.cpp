@@ -87,7 +87,8 @@ TEST_F(CudaDeviceTest, LaunchPassesItsConfiguration) {
                   .block = {128, 2, 1},
                   .cluster = {2, 2, 1},
                   .dynamic_smem_bytes = 1000,
-                  .programmatic_stream_serialization = true},
+                  .programmatic_stream_serialization = true,
+                  .cooperative = true},
                  parameters);
   ASSERT_EQ(state_->launches.size(), 1u);
   const fake_driver::Launch& launch = state_->launches[0];
@@ -96,6 +97,7 @@ TEST_F(CudaDeviceTest, LaunchPassesItsConfiguration) {
   EXPECT_EQ(launch.dynamic_smem_bytes, 1000u);
   EXPECT_THAT(launch.attributes.at(4), ElementsAre(2, 2, 1));
   EXPECT_EQ(launch.attributes.at(6).at(0), 1u);
+  EXPECT_EQ(launch.attributes.at(2).at(0), 1u);
   ASSERT_EQ(launch.parameters.size(), 12u);
   EXPECT_EQ(launch.parameters[11], std::byte{42});
 }
@@ -104,6 +106,26 @@ TEST_F(CudaDeviceTest, LoadingAsksForNoParameterThatIsNotThere) {
   state_->parameter_sizes = {8};
   load();
   EXPECT_EQ(calls("cuKernelGetParamInfo"), 1);
+}
+
+TEST_F(CudaDeviceTest, ZerosAreReadyAndApartFromStreams) {
+  state_->capture_status = 0;
+  const DeviceBuffer zeros = DeviceBuffer::of_zeros(device_, 4096);
+  EXPECT_EQ(zeros.bytes(), 4096u);
+  EXPECT_EQ(calls("cuMemsetD8Async"), 1);
+  EXPECT_EQ(calls("cuStreamSynchronize"), 1);
+  EXPECT_EQ(state_->live["stream"], 0);
+  EXPECT_EQ(state_->capture_mode, 0) << "put back";
+}
+
+TEST_F(CudaDeviceTest, ACaptureIsAnOrderOfItsOwn) {
+  const StreamOrder eager = device_->order_of(nullptr);
+  EXPECT_EQ(eager.capture, 0u);
+  state_->capture_id = 7;
+  EXPECT_EQ(device_->order_of(nullptr), eager) << "an id without a capture under way";
+  state_->capture_status = 1;
+  EXPECT_EQ(device_->order_of(nullptr).capture, 7u);
+  EXPECT_NE(device_->order_of(reinterpret_cast<StreamHandle>(64)).stream, eager.stream);
 }
 
 TEST_F(CudaDeviceTest, PlainLaunchHasNoAttributes) {

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "tilewright/emulator/access.hpp"
+#include "tilewright/emulator/cluster.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 #include "tilewright/emulator/instructions/rounding.hpp"
@@ -99,6 +100,7 @@ void execute_atomic(Warp& warp, const Instruction& in, Mask lanes) {
                                   std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
   LanePointers at;
   resolve(warp, in, lanes, static_cast<Space>(in.mode), 0, sizeof(T), AccessKind::synchronising_write, at);
+  warp.cta().cluster().note_event();
   T* const d = warp.reg<T>(in.op[0]);
   const T* const b = warp.reg<T>(in.op[2]);
   const T* const c = warp.reg<T>(in.op[3]);

@@ -1,8 +1,9 @@
 // ld and st in every state space, with vectors, cache hints and memory order; prefetches.
 #include <array>
+#include <bit>
 
 #include "tilewright/emulator/access.hpp"
-#include "tilewright/emulator/cta.hpp"
+#include "tilewright/emulator/cluster.hpp"
 #include "tilewright/emulator/instructions/control.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
@@ -26,6 +27,9 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   LanePointers from;
   resolve(warp, in, lanes, mode.space, 0, sizeof(E) * in.elements,
           mode.synchronises ? AccessKind::synchronising_read : AccessKind::read, from);
+  if (const Mask global = lanes & ~from.shared; mode.synchronises && global != 0) {
+    warp.note_global_poll(in, global, from.address[std::countr_zero(global)]);
+  }
   for (std::size_t i = 0; i < in.elements; ++i) {
     if (in.immediate == sizeof(E)) {
       E* const d = warp.reg<E>(in.op[i]);
@@ -85,6 +89,7 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
       std::memcpy(values + static_cast<std::size_t>(l) * bytes + i * sizeof(E), a + l * in.immediate, sizeof(E));
     });
   }
+  if (mode.synchronises) warp.cta().cluster().note_event();
   if (to.shared != 0 && !mode.synchronises && warp.cta().launch().options.check_races) {
     check_lanes_agree(warp, in, to, values, static_cast<std::uint32_t>(bytes));
   }

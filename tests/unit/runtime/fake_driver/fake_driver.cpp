@@ -241,6 +241,11 @@ const Function kFunctions[] = {
     FORWARD("cuStreamDestroy", (void* stream), destroy("cuStreamDestroy", "stream", stream)),
     WITH_CONTEXT("cuStreamSynchronize", (void*), ),
     WITH_CONTEXT("cuStreamIsCapturing", (void*, int* status), *status = g_state.capture_status),
+    WITH_CONTEXT("cuStreamGetId", (void* stream, std::uint64_t* id),
+                 *id = reinterpret_cast<std::uintptr_t>(stream) + 1),
+    WITH_CONTEXT("cuStreamGetCaptureInfo", (void*, int* status, std::uint64_t* id, void**, const void**, std::size_t*),
+                 *status = g_state.capture_status;
+                 *id = g_state.capture_id),
     ANSWER("cuThreadExchangeStreamCaptureMode", (int* mode), std::swap(*mode, g_state.capture_mode)),
     WITH_CONTEXT("cuStreamWaitEvent", (void*, void*, unsigned), ),
     FORWARD("cuEventCreate", (void** event, unsigned), create("cuEventCreate", "event", event)),

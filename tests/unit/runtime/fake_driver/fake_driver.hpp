@@ -36,6 +36,7 @@ struct State {
   int static_smem_bytes = 0;
   std::size_t free_bytes = std::size_t{1} << 30;
   int capture_status = 0;
+  std::uint64_t capture_id = 0;
   int capture_mode = 0;  // of the thread
   int capture_mode_at_unload = 0;
   std::vector<std::size_t> parameter_sizes;  // of the loaded kernel

@@ -1,0 +1,63 @@
+// CTAs of a cooperative launch that wait for each other through global memory.
+#include <gtest/gtest.h>
+
+#include "hopper_kernel.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+using U = std::uint32_t;
+
+/// Adds one to out[0], waits until it is `expected`, then stores at out[1 + CTA] what its neighbour stored at
+/// out[64 + CTA] before it arrived.
+std::string meet(U expected) {
+  return fmt::format(R"(
+    mov.u32 %r0, %ctaid.x;
+    mov.u32 %r1, %nctaid.x;
+    mad.wide.u32 %x0, %r0, 4, %out;
+    add.u32 %r2, %r0, 100;
+    @%first st.global.u32 [%x0+256], %r2;
+    bar.sync 0;
+    @!%first bra OVER;
+    red.release.gpu.global.add.u32 [%out], 1;
+WAIT:
+    ld.acquire.gpu.global.u32 %r3, [%out];
+    setp.eq.u32 %p, %r3, {};
+    @!%p bra WAIT;
+    add.u32 %r4, %r0, 1;
+    rem.u32 %r4, %r4, %r1;
+    mad.wide.u32 %x1, %r4, 4, %out;
+    ld.global.u32 %r5, [%x1+256];
+    st.global.u32 [%x0+4], %r5;
+OVER:
+)",
+                     expected);
+}
+
+std::vector<U> run(std::string_view body, const HopperLaunch& how) {
+  const auto device = test_device();
+  const auto out = upload(device, std::vector<U>(128));
+  launch_hopper(*device, hopper_kernel(body), pack_maps({{}, {}}, {out.address()}), how);
+  return download<U>(*device, out);
+}
+
+TEST(Cooperative, CtasMeet) {
+  constexpr U kCtas = 24;
+  const std::vector<U> out = run(meet(kCtas), {.block = {64, 1, 1}, .grid = {kCtas, 1, 1}, .cooperative = true});
+  for (U cta = 0; cta < kCtas; ++cta) EXPECT_EQ(out[1 + cta], 100 + (cta + 1) % kCtas);
+}
+
+TEST(Cooperative, ClustersMeet) {
+  const std::vector<U> out = run(meet(8), {.grid = {8, 1, 1}, .cluster = {2, 1, 1}, .cooperative = true});
+  for (U cta = 0; cta < 8; ++cta) EXPECT_EQ(out[1 + cta], 100 + (cta + 1) % 8);
+}
+
+TEST(Cooperative, SaysWhoWaitsInVain) {
+  const Finding finding = finding_of([] { run(meet(5), {.grid = {4, 1, 1}, .cooperative = true}); });
+  EXPECT_EQ(finding.kind, FindingKind::deadlock);
+  const std::string text = to_string(finding);
+  EXPECT_NE(text.find("wait for another value at global address"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace tilewright::emulator
