@@ -459,7 +459,7 @@ TEST_P(GatheredConformance, IsExactAndReadsNothingElse) {
     std::swap(design.tile.warp_count[0], design.tile.warp_count[1]);
   }
   design.tile.stages = 3;
-  design.tile.cluster_shape = {1, 1, tested.slices};
+  design.split_k = tested.slices;
   design.tile.schedule = tested.schedule;
   design.tile.math_instruction = {{64, tested.tile[1], 32 / element_bytes},
                                   description.a.element,

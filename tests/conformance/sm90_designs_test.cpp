@@ -27,6 +27,7 @@ struct DesignCase {
   std::array<int, 3> cluster{1, 1, 1};
   Schedule schedule = Schedule::cooperative;
   bool swaps = false;
+  int split_k = 1;
 };
 std::ostream& operator<<(std::ostream& out, const DesignCase& tested) { return out << tested.name; }
 
@@ -38,11 +39,13 @@ constexpr DesignCase kDesigns[]{
     {"ClusterAlongBoth", {64, 64}, 1, 3, {2, 2, 1}},
     {"PingPong", {64, 64}, 2, 3, {1, 1, 1}, Schedule::ping_pong},
     {"PingPongOfTwoAtomsInClusters", {128, 64}, 2, 3, {1, 2, 1}, Schedule::ping_pong},
-    {"TwoSlices", {64, 64}, 1, 3, {1, 1, 2}},
-    {"FourSlicesOfTwoWarpgroups", {128, 64}, 2, 3, {1, 1, 4}},
-    {"SlicesThatPingPong", {64, 32}, 2, 3, {1, 1, 2}, Schedule::ping_pong},
+    {"TwoSlices", {64, 64}, 1, 3, {1, 1, 1}, Schedule::cooperative, false, 2},
+    {"FourSlicesOfTwoWarpgroups", {128, 64}, 2, 3, {1, 1, 1}, Schedule::cooperative, false, 4},
+    {"FourSlicesOfTwoAtoms", {256, 64}, 2, 3, {1, 1, 1}, Schedule::cooperative, false, 4},
+    {"FewerOwnersThanSlices", {64, 48}, 1, 4, {1, 1, 1}, Schedule::cooperative, false, 4},
+    {"SlicesThatPingPong", {64, 32}, 2, 3, {1, 1, 1}, Schedule::ping_pong, false, 2},
     {"Swapped", {64, 16}, 1, 6, {1, 1, 1}, Schedule::cooperative, true},
-    {"SwappedSlices", {128, 32}, 2, 4, {1, 1, 2}, Schedule::cooperative, true},
+    {"SwappedSlices", {128, 32}, 2, 4, {1, 1, 1}, Schedule::cooperative, true, 2},
     {"SwappedPingPong", {64, 8}, 2, 4, {1, 1, 1}, Schedule::ping_pong, true},
 };
 
@@ -55,6 +58,7 @@ plan::Design design_of(const DesignCase& tested, const op::GemmDescription& desc
   design.tile.cluster_shape = tested.cluster;
   design.tile.schedule = tested.schedule;
   design.tile.swaps_operands = tested.swaps;
+  design.split_k = tested.split_k;
   if (tested.swaps != (description.d.layout == kColumn)) {
     std::swap(design.tile.threadblock_shape[0], design.tile.threadblock_shape[1]);
     std::swap(design.tile.warp_count[0], design.tile.warp_count[1]);

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tilewright/arch/limits.hpp"
 #include "tilewright/cache/key.hpp"
 #include "tilewright/cache/store.hpp"
 #include "tilewright/compile/artifact.hpp"
@@ -18,6 +19,7 @@
 #include "tilewright/engine/tensor_maps.hpp"
 #include "tilewright/engine/timer.hpp"
 #include "tilewright/engine/tuner.hpp"
+#include "tilewright/engine/workspaces.hpp"
 #include "tilewright/kernels/list.hpp"
 
 namespace tilewright::engine {
@@ -44,6 +46,7 @@ runtime::LaunchConfig launch_config(const plan::Launch& launch) {
   config.block = {launch.block[0], launch.block[1], launch.block[2]};
   config.cluster = {launch.cluster[0], launch.cluster[1], launch.cluster[2]};
   config.dynamic_smem_bytes = launch.dynamic_smem_bytes;
+  config.cooperative = launch.cooperative;
   return config;
 }
 
@@ -56,6 +59,18 @@ op::Gemm measurable(const op::Gemm& arguments) {
                                       measured.n(), measured.k(), measured.k() == 0 ? "" : " that counts as 0"));
   }
   return measured;
+}
+
+bool has_fewer_sms(const runtime::DeviceProperties& device) {
+  return !device.emulated && device.sm_count < arch::limits(device.target).sm_count;
+}
+
+/// Plans count on all SMs of the architecture's part.
+Support check_residence(const registry::Kernel& kernel, const op::Gemm& arguments,
+                        const runtime::DeviceProperties& device) {
+  const plan::Launch launch = kernel.launch(arguments);
+  if (!launch.cooperative || static_cast<int>(launch.grid[0]) <= device.sm_count) return {};
+  return refuse("its {} CTAs wait for each other, and {} has {} SMs", launch.grid[0], device.name, device.sm_count);
 }
 
 void check(const TuneOptions& options) {
@@ -79,6 +94,7 @@ struct Engine::State {
       : options(given),
         device(open_device(given)),
         store(store_options(given)),
+        workspaces(std::make_shared<Workspaces>(device)),
         providers(std::move(more_providers)),
         choices(store.root(), device_identity(*device)) {
     std::ranges::move(kernels::make_providers(), std::back_inserter(providers));
@@ -92,6 +108,7 @@ struct Engine::State {
   Options options;
   std::shared_ptr<runtime::Device> device;
   cache::Store store;
+  std::shared_ptr<Workspaces> workspaces;
   Providers providers;
   RememberedChoices choices;
   std::mutex tuning_mutex;  // one tuning at a time, undisturbed by its like
@@ -106,7 +123,10 @@ void PreparedGemm::run(runtime::StreamHandle stream) const {
   if (is_empty_) return;
   runtime::LaunchConfig config = config_;
   config.stream = stream;
-  loaded_->launch(config, launch_.parameters());
+  if (launch_.workspace_bytes() == 0) return loaded_->launch(config, launch_.parameters());
+  plan::Launch launch = launch_;
+  launch.set_workspace(workspaces_->at_least(launch.workspace_bytes(), stream));
+  loaded_->launch(config, launch.parameters());
 }
 
 Engine::Engine(const Options& options, Providers more_providers)
@@ -138,7 +158,14 @@ Explanation Engine::rank(const op::Gemm& arguments, const registry::KernelFilter
   explanation.refused = std::move(found.refused);
   std::optional<TunedChoice> tuned;
   if (tuning != Tuning::off && target.value_or(here) == here) tuned = state_->choices.find(arguments, found.kernels);
+  // A part of the GPU, or a smaller one of its kind.
+  const bool is_small = target.value_or(here) == here && has_fewer_sms(state_->device->properties());
   for (registry::KernelPtr& kernel : found.kernels) {
+    if (const Support fits = is_small ? check_residence(*kernel, arguments, state_->device->properties()) : Support();
+        !fits) {
+      explanation.refused.push_back({kernel->name(), fits.reason()});
+      continue;
+    }
     if (filter && !filter(kernel->metadata())) {
       explanation.refused.push_back({kernel->name(), "rejected by the caller's filter"});
       continue;
@@ -291,6 +318,7 @@ PreparedGemm Engine::prepare(const op::Gemm& arguments, const registry::KernelPt
   }
   if (!prepared.is_empty_) encode_tensor_maps(*state_->device, prepared.launch_);
   prepared.config_ = launch_config(prepared.launch_);
+  prepared.workspaces_ = state_->workspaces;
   return prepared;
 }
 

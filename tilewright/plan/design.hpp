@@ -40,7 +40,7 @@ struct TileDescription {
   std::array<int, 3> threadblock_shape{128, 128, 8};  // m, n, k of one CTA's step
   int stages = 2;                                     // shared-memory buffers in flight
   std::array<int, 3> warp_count{2, 4, 1};             // warps along m, n, k; those that multiply
-  std::array<int, 3> cluster_shape{1, 1, 1};          // CTAs along m, n that share operands, or along k a tile (sm_90)
+  std::array<int, 3> cluster_shape{1, 1, 1};          // CTAs along m, n that share operands (sm_90)
   Schedule schedule = Schedule::cooperative;
   bool swaps_operands = false;  // computes D' = B' A' although D is row-major: the instruction's m lies along n (sm_90)
   MathInstruction math_instruction;
@@ -60,6 +60,7 @@ struct Design {
   Target target;
   TileDescription tile;
   Raster raster;
+  int split_k = 1;  // CTAs that compute a tile together, each a slice of K, and sum in a workspace (sm_90)
 
   bool operator==(const Design&) const = default;
 };

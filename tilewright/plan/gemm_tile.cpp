@@ -103,7 +103,8 @@ Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const De
   return plan;
 }
 
-Support check_plain_warps(const TileDescription& tile) {
+Support check_plain_design(const Design& design) {
+  const TileDescription& tile = design.tile;
   for (const auto& [what, value] : {std::pair{'m', tile.warp_count[0]}, {'n', tile.warp_count[1]}}) {
     if (!is_power_of_two(value)) return refuse("warp count {} must be a power of two, got {}", what, value);
   }
@@ -114,6 +115,7 @@ Support check_plain_warps(const TileDescription& tile) {
     return refuse("schedules are of the sm90 families, got {}", name(tile.schedule));
   }
   if (tile.swaps_operands) return refuse("operands are swapped by the sm90 families only");
+  if (design.split_k != 1) return refuse("K is split by the sm90 families only, got {} slices", design.split_k);
   return {};
 }
 

@@ -26,11 +26,16 @@ struct TensorMapRequest {
 inline constexpr std::size_t kTensorMapBytes = 128;
 inline constexpr std::size_t kTensorMapAlignment = 64;
 
+/// A workspace begins with counters, which every kernel leaves as pipeline/grid_barrier.cuh says, so that the next one
+/// can use them.
+inline constexpr std::size_t kWorkspaceCounterBytes = 8192;
+
 struct Launch {
   std::array<std::uint32_t, 3> grid{1, 1, 1};     // CTAs
   std::array<std::uint32_t, 3> block{1, 1, 1};    // threads
   std::array<std::uint32_t, 3> cluster{1, 1, 1};  // CTAs
   std::uint32_t dynamic_smem_bytes = 0;
+  bool cooperative = false;  // CTAs wait for each other: all must be resident at once
 
   /// The kernel's one by-value struct, laid out as C++ lays it out: each field at a multiple of its size.
   std::span<const std::byte> parameters() const { return {parameter_bytes_.data(), parameter_size_}; }
@@ -53,6 +58,17 @@ struct Launch {
     std::memcpy(parameter_bytes_.data() + request.parameter_offset, encoded.data(), encoded.size());
   }
 
+  /// Appends the address of device memory that only this launch uses while it runs, null where `bytes` is 0; it comes
+  /// later, by set_workspace. The kernel finds there what another left, at first zeros; see kWorkspaceCounterBytes.
+  void append_workspace(std::size_t bytes) {
+    workspace_offset_ = reserve(sizeof(std::uint64_t), sizeof(std::uint64_t));
+    workspace_bytes_ = bytes;
+  }
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  void set_workspace(std::uint64_t address) {
+    std::memcpy(parameter_bytes_.data() + workspace_offset_, &address, sizeof address);
+  }
+
   /// Rounds the struct's size up to its alignment, as C++ does.
   void finish(std::size_t alignment = 8) {
     parameter_size_ = (parameter_size_ + alignment - 1) / alignment * alignment;
@@ -69,6 +85,7 @@ struct Launch {
 
   alignas(kTensorMapAlignment) std::array<std::byte, 768> parameter_bytes_{};
   std::size_t parameter_size_ = 0;
+  std::size_t workspace_offset_ = 0, workspace_bytes_ = 0;
   std::array<TensorMapRequest, 4> tensor_maps_{};
   std::size_t tensor_map_count_ = 0;
 };

@@ -105,7 +105,7 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmDescription& description, cons
   }
   const Result<GemmTile> tile = plan_gemm_tile(description, design);
   if (!tile) return tile.refusal();
-  if (const Support fits = check_plain_warps(design.tile); !fits) return refuse("{}", fits.reason());
+  if (const Support fits = check_plain_design(design); !fits) return refuse("{}", fits.reason());
   SimtGemmPlan plan{*tile, design.target, DType::f32, {}, {}, 0, 0, 0, 0};
   plan.stored = stored_type(plan.operands.accumulator, plan.operands.a.element);
   const bool a_is_k_major = plan.operands.a.layout == op::MatrixLayout::row_major;

@@ -178,7 +178,7 @@ Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmDescription& description, cons
   }
   const Result<GemmTile> tile = plan_gemm_tile(description, design);
   if (!tile) return tile.refusal();
-  if (const Support fits = check_plain_warps(design.tile); !fits) return refuse("{}", fits.reason());
+  if (const Support fits = check_plain_design(design); !fits) return refuse("{}", fits.reason());
   Sm80GemmPlan plan{*tile, design.target, nullptr, {}, {}, false};
   const Result<const arch::MmaAtom*> atom = find_atom(plan.operands, design);
   if (!atom) return atom.refusal();

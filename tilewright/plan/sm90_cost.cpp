@@ -19,10 +19,9 @@ constexpr double kLatencyClocks = 2600;  // from a TMA load's issue to its bytes
 constexpr double kStepClocks = 14;       // barriers of one step
 constexpr double kChunkClocks = 250;     // of a chunk of D: barriers and the store's issue
 constexpr double kStoreBytesPerClock = 38;
-constexpr double kExchangeUs = 4.5;      // slices of K: barriers between two CTAs
-constexpr double kExchangeGrowth = 0.4;  // power of the number of slices, over two
-constexpr double kExchangeBytesPerClock = 12;
-constexpr double kOverlapLoss = 0.15;  // of two things that go on together, what does not hide behind the slower
+constexpr double kExchangeUs = 2.5;           // slices of K: a barrier between CTAs, through L2
+constexpr double kPartialBytesPerClock = 40;  // of sums on their way to and from the workspace
+constexpr double kOverlapLoss = 0.15;         // of two things that go on together, what does not hide behind the slower
 // Of a thread's loads of words that lie across lines, under load: bf16 4095^3 along K.
 constexpr double kGatherLatencyClocks = 3000;
 // That wgmma reads of shared memory, of its 128: tiles 64 columns wide (fp8 4096x2112x7168).
@@ -67,7 +66,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const int sharers = input.cluster_m * input.cluster_n;
   const std::int64_t cluster_tiles = ceil_div(input.m, std::int64_t{input.tile.m} * input.cluster_m) *
                                      ceil_div(input.n, std::int64_t{input.tile.n} * input.cluster_n) * input.batches;
-  const std::int64_t resident = arch::resident_clusters(limits, sharers * input.slices);
+  const std::int64_t resident = arch::resident_clusters(limits, sharers) / input.slices;
   if (resident == 0 || input.fma_per_clock <= 0) return INFINITY;
   const auto tiles = static_cast<double>(ceil_div(cluster_tiles, resident));  // of the busiest CTA
   const auto ctas = static_cast<double>(std::min(cluster_tiles, resident) * sharers * input.slices);
@@ -85,11 +84,11 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
 
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
-  double epilogue = input.chunks * kChunkClocks + tile_area * input.d_bytes / input.slices / kStoreBytesPerClock;
+  double epilogue = input.chunks * kChunkClocks + tile_area * input.d_bytes / input.owners / kStoreBytesPerClock;
   if (input.slices > 1) {
     constexpr double kAccumulatorBytes = 4;
-    epilogue += kExchangeUs * std::pow(input.slices / 2.0, kExchangeGrowth) * clocks_per_us +
-                tile_area * kAccumulatorBytes / kExchangeBytesPerClock;
+    const double exchanged = tile_area * kAccumulatorBytes * (1 + input.slices / static_cast<double>(input.owners));
+    epilogue += kExchangeUs * clocks_per_us + exchanged / kPartialBytesPerClock;
   }
   const double clocks = input.schedule == Schedule::ping_pong ? tiles * std::max(main, (main + epilogue) / 2) + epilogue
                                                               : tiles * (main + epilogue);

@@ -16,6 +16,7 @@ struct Sm90CostInput {
   int stages = 2;
   int cluster_m = 1, cluster_n = 1;  // CTAs that share operands
   int slices = 1;                    // CTAs that share a tile
+  int owners = 1;                    // of these, those that store it
   Schedule schedule = Schedule::cooperative;
   int reads_a = 0, reads_b = 0;  // of a byte of an operand by threads that gather it; 0 by TMA
   int gathered_words = 0;        // that each of them has in flight

@@ -16,9 +16,10 @@ constexpr int kAtomM = 64;         // rows of one wgmma
 constexpr int kMaxConsumers = 3;   // beside the producer: 512 threads of 128 registers
 constexpr int kMaxRowBytes = 128;  // of a box of D: the widest swizzle
 constexpr int kMbarrierBytes = 8;
-constexpr int kAddressRegisters = 40;    // beside accumulators; from ptxas -v of this family
-constexpr int kGatheringRegisters = 56;  // beside the words on their way; the same
-constexpr int kGatheredBytes = 4;        // that a thread gathers at once, or twice as many: a bank's width
+constexpr int kAddressRegisters = 40;      // beside accumulators; from ptxas -v of this family
+constexpr int kInstructionRegisters = 26;  // of one wgmma beside its sums; ptxas asks for 138 where those are 112
+constexpr int kGatheringRegisters = 56;    // beside the words on their way; the same
+constexpr int kGatheredBytes = 4;          // that a thread gathers at once, or twice as many: a bank's width
 
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
@@ -160,24 +161,34 @@ Support plan_reads(Sm90GemmPlan& plan) {
 Support check_cluster(const std::array<int, 3>& cluster) {
   constexpr int kMaxCtas = 8;  // portable: CUDA C++ Programming Guide, "Thread Block Clusters"
   const auto [m, n, k] = cluster;
-  for (const auto& [what, value] : {std::pair{'m', m}, {'n', n}, {'k', k}}) {
+  for (const auto& [what, value] : {std::pair{'m', m}, {'n', n}}) {
     if (value < 1 || value > kMaxCtas)
       return refuse("cluster shape {} must be from 1 to {}, got {}", what, kMaxCtas, value);
   }
-  if (m * n * k > kMaxCtas) return refuse("a cluster has at most {} CTAs, got {}x{}x{}", kMaxCtas, m, n, k);
-  if (k > 1 && m * n > 1) return refuse("a cluster shares operands or splits K, not both: got {}x{}x{}", m, n, k);
+  if (k != 1) return refuse("cluster shape k must be 1, got {}: slices of K are the design's split_k", k);
+  if (m * n > kMaxCtas) return refuse("a cluster has at most {} CTAs, got {}x{}", kMaxCtas, m, n);
   return {};
 }
 
-/// Each slice of K ends up with a share of the tile's columns, whole groups of 8 of them.
+/// CTAs that wait for each other are resident together, one to an SM.
 Support check_slices(const Sm90GemmPlan& plan) {
+  if (const int sms = arch::limits(plan.target).sm_count; plan.slices < 1 || plan.slices > sms) {
+    return refuse("split_k must be from 1 to the {} SMs of {}, got {}", sms, plan.target.name(), plan.slices);
+  }
   if (plan.slices == 1) return {};
-  if (plan.tile.n % (8 * plan.slices) != 0) {
-    return refuse("{} slices of K share the {} columns of a tile, which is not a multiple of {}", plan.slices,
-                  plan.tile.n, 8 * plan.slices);
+  if (plan.cluster_size() > 1) {
+    return refuse("CTAs share operands or a tile, not both: got clusters of {} and {} slices of K", plan.cluster_size(),
+                  plan.slices);
   }
   if (plan.operands.accumulator == DType::f16) return refuse("slices of K are summed in f32 or s32, not f16");
   return {};
+}
+
+/// Bytes of the workspace: counters, and for each group of CTAs what epilogue/slice_sum.cuh asks for.
+std::size_t workspace_bytes(const Sm90GemmPlan& plan, std::int64_t groups) {
+  if (plan.slices == 1) return 0;
+  const std::int64_t slice_bytes = std::int64_t{plan.consumers()} * kAtomM * plan.tile.n * 4;
+  return kWorkspaceCounterBytes + static_cast<std::size_t>(groups * 2 * plan.slices * slice_bytes);
 }
 
 Support check_warps(const GemmTile& tile) {
@@ -289,14 +300,20 @@ Support check_gathering(const TmaOperandPlan& operand, const op::Tensor& tensor)
 }  // namespace
 
 int Sm90SharedMemory::bytes() const {
-  const int barriers = 2 * stages + (sum_bytes == 0 ? 0 : 2 * consumers);
-  return stages * stage_bytes + consumers * (output_bytes + sum_bytes) + barriers * kMbarrierBytes;
+  return stages * stage_bytes + consumers * output_bytes + 2 * stages * kMbarrierBytes;
 }
 
 int widest_chunk(bool d_is_row_major, int d_bytes, int output_columns) {
   const int smallest = d_is_row_major ? std::max(8, kTmaBytes / d_bytes) : 8;
   for (int columns = kMaxRowBytes / d_bytes; columns >= smallest; columns /= 2) {
     if (output_columns % columns == 0) return columns;
+  }
+  return 0;
+}
+
+int owners_of_tile(bool d_is_row_major, int d_bytes, int columns, int slices) {
+  for (int owners = std::min(slices, columns / 8); owners >= 1; --owners) {
+    if (columns % (8 * owners) == 0 && widest_chunk(d_is_row_major, d_bytes, columns / owners) != 0) return owners;
   }
   return 0;
 }
@@ -340,11 +357,18 @@ Support check_registers(const TileShape& tile, int team, int consumers, bool gat
   const int of_an_instruction = kAtomM * tile.n / 128;
   int beside = extras.promotes ? of_an_instruction : 0;
   if (extras.loads_fragments) beside += 3 * 4 * tile.m / (kAtomM * team);  // two buffers, the address of each load
-  if (extras.slices > 1) beside += of_an_instruction / extras.slices;
+  if (extras.owners > 0) beside += of_an_instruction / extras.owners;
   const int needed = tile.m * tile.n / (128 * team) + beside + kAddressRegisters;
   if (const int given = split_registers(consumers, gathers).consumer; needed > given) {
     return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", tile.m, tile.n, team,
                   needed, given);
+  }
+  // ptxas assembles an instruction within what the launch gives all threads alike, whatever setmaxnreg does (C7602).
+  constexpr int kRegistersOfAnSm = 65536;
+  const int alike = kRegistersOfAnSm / (128 * (consumers + 1));
+  if (const int whole = of_an_instruction + kInstructionRegisters; whole > alike) {
+    return refuse("an instruction of {} columns needs {} registers a thread, of {} in {} warpgroups", tile.n, whole,
+                  alike, consumers + 1);
   }
   return {};
 }
@@ -355,7 +379,6 @@ int Sm90GemmPlan::smem_bytes() const {
       .stage_bytes = stage_bytes(),
       .consumers = consumers(),
       .output_bytes = output_buffers * kAtomM * chunk_columns * bytes(operands.d.element),
-      .sum_bytes = slices == 1 ? 0 : kAtomM * tile.n * bytes(operands.accumulator),
   };
   return memory.bytes();
 }
@@ -372,6 +395,7 @@ Sm90CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
       .cluster_m = plan.cluster_m,
       .cluster_n = plan.cluster_n,
       .slices = plan.slices,
+      .owners = plan.owners,
       .schedule = plan.schedule,
       .reads_a = gathered_reads(plan.a.alignment_bytes),
       .reads_b = gathered_reads(plan.b.alignment_bytes),
@@ -423,11 +447,13 @@ Support check_arguments(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
 Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   const View problem = view(plan, arguments);
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
-  const int clusters = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size());
+  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.slices;
 
   Launch launch;
   const std::int64_t tiles = tiles_m * tiles_n * arguments.batch();
-  launch.grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(tiles, clusters) * plan.cluster_size()), 1, 1};
+  const std::int64_t groups = std::min<std::int64_t>(tiles, resident);
+  launch.grid = {static_cast<std::uint32_t>(groups * plan.group_size()), 1, 1};
+  launch.cooperative = plan.slices > 1;
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   launch.cluster = {static_cast<std::uint32_t>(plan.cluster_size()), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());
@@ -447,6 +473,7 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   launch.append(std::int32_t{problem.b.batch_stride() == 0 ? 0 : 1});
   launch.append(static_cast<std::int32_t>(tiles_m));
   launch.append(static_cast<std::int32_t>(tiles_n));
+  launch.append_workspace(workspace_bytes(plan, groups));
   append_scalars(launch, arguments);
   launch.finish(launch.tensor_maps().empty() ? sizeof(std::int64_t) : kTensorMapAlignment);
   return launch;
@@ -474,7 +501,7 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   if (const Support fits = check_cluster(design.tile.cluster_shape); !fits) return refuse("{}", fits.reason());
   plan.cluster_m = design.tile.cluster_shape[plan.is_transposed ? 1 : 0];
   plan.cluster_n = design.tile.cluster_shape[plan.is_transposed ? 0 : 1];
-  plan.slices = design.tile.cluster_shape[2];
+  plan.slices = design.split_k;
   plan.schedule = design.tile.schedule;
   for (const auto& check : {check_teams, check_slices}) {
     if (const Support fits = check(plan); !fits) return refuse("{}", fits.reason());
@@ -492,11 +519,12 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   if (const Support fits = plan_reads(plan); !fits) return refuse("{}", fits.reason());
 
   plan_output(plan);
-  plan.chunk_columns = widest_chunk(plan.d_is_row_major(), bytes(plan.operands.d.element), plan.output_columns());
-  if (plan.chunk_columns == 0) {
-    return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.output_columns(),
+  plan.owners = owners_of_tile(plan.d_is_row_major(), bytes(plan.operands.d.element), plan.tile.n, plan.slices);
+  if (plan.owners == 0) {
+    return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.tile.n,
                   std::max(8, plan.d_is_row_major() ? kTmaBytes / bytes(plan.operands.d.element) : 8));
   }
+  plan.chunk_columns = widest_chunk(plan.d_is_row_major(), bytes(plan.operands.d.element), plan.output_columns());
   const RegisterSplit registers = split_registers(plan.consumers(), plan.gathers());
   plan.producer_registers = registers.producer;
   plan.consumer_registers = registers.consumer;

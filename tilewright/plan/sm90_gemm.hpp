@@ -50,11 +50,11 @@ struct TmaOperandPlan {
   static constexpr int kProducerThreads = 128;
 };
 
-/// The shared memory of a CTA: stages, and of each warpgroup that multiplies the chunks of D on their way out and,
-/// where slices of K are summed, its partial sums (epilogue/slice_sum.cuh); then their barriers. gemm/sm90_gemm.cuh.
+/// The shared memory of a CTA: stages, and of each warpgroup that multiplies the chunks of D on their way out; then the
+/// barriers of the stages. gemm/sm90_gemm.cuh.
 struct Sm90SharedMemory {
   int stages = 2, stage_bytes = 0;
-  int consumers = 1, output_bytes = 0, sum_bytes = 0;
+  int consumers = 1, output_bytes = 0;
 
   int bytes() const;
 };
@@ -62,6 +62,10 @@ struct Sm90SharedMemory {
 /// Columns of the widest chunk of D that divides `output_columns`: its lines are a swizzle's width, of 16 bytes at
 /// least, and it has whole groups of 8 columns. 0: none.
 int widest_chunk(bool d_is_row_major, int d_bytes, int output_columns);
+
+/// Of `slices` CTAs that share a tile of so many columns, those that store it, equal shares of columns that chunks
+/// divide. 0: none could.
+int owners_of_tile(bool d_is_row_major, int d_bytes, int columns, int slices);
 
 /// Registers that setmaxnreg leaves a thread of the producer and of a consumer. The sum over all threads stays within
 /// the 64 K of an SM.
@@ -87,7 +91,7 @@ Support check_promotion(const TileShape& tile);
 struct ConsumerExtras {
   bool promotes = false;         // sums of 8-bit floats
   bool loads_fragments = false;  // of A, from shared memory to registers
-  int slices = 1;                // of K, whose sums are exchanged
+  int owners = 0;                // CTAs that store shares of a tile's columns, where slices of K are summed
 };
 
 /// Clocks of a step in which nothing multiplies: none where other warpgroups of the team do. `element_bytes` of A.
@@ -101,7 +105,8 @@ struct Sm90GemmPlan : GemmTile {
   Target target;
   const arch::WgmmaAtom* atom = nullptr;  // row of the table; its n is the tile's
   int cluster_m = 1, cluster_n = 1;       // CTAs that share operands
-  int slices = 1;                         // CTAs of a cluster that share a tile, each a part of K
+  int slices = 1;                         // CTAs that share a tile, each a part of K
+  int owners = 1;                         // of these, those that store the tile, each some columns of it
   Schedule schedule = Schedule::cooperative;
   TmaOperandPlan a, b;
   bool stores_by_tma = true;
@@ -116,9 +121,10 @@ struct Sm90GemmPlan : GemmTile {
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }  // those that share a tile
   /// In each warpgroup: its four warps where they load fragments, or all of it through wgmma.
   int stage_readers() const { return a.fragments ? 4 : 1; }
-  ConsumerExtras extras() const { return {promotes_accumulators, a.fragments.has_value(), slices}; }
-  int cluster_size() const { return cluster_m * cluster_n * slices; }
-  int output_columns() const { return tile.n / slices; }  // of a tile, that one CTA stores
+  ConsumerExtras extras() const { return {promotes_accumulators, a.fragments.has_value(), slices > 1 ? owners : 0}; }
+  int cluster_size() const { return cluster_m * cluster_n; }
+  int group_size() const { return cluster_size() * slices; }  // CTAs that work together
+  int output_columns() const { return tile.n / owners; }      // of a tile, that one CTA stores
   bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }
   bool gathers() const { return a.is_gathered() || b.is_gathered(); }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }

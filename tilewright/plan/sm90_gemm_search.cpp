@@ -20,6 +20,7 @@ constexpr int kInstructionKBytes = 32;
 constexpr int kSwizzleBytes = 128;  // of K, one step
 constexpr int kFewRows = 192;       // of D, for which swapped operands may waste less
 constexpr int kRasterWidth = 8;     // columns of tiles walked together: keeps a wave's operands of 8192^3 in L2
+constexpr int kManyTiles = 3;       // to an SM: slices of K gain little
 constexpr int kFewTiles = 2;        // along M: then neighbouring CTAs, of one TPC, should share B (up to 25 % measured)
 
 /// Rows of the tile and who computes them.
@@ -36,8 +37,11 @@ constexpr std::array<Rows, 6> kRows{{
     {128, 2, Schedule::ping_pong},
 }};
 constexpr std::array<int, 14> kColumns{8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256};
-constexpr std::array<std::array<int, 3>, 6> kClusters{
-    {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1, 1, 4}, {1, 1, 8}}};
+/// How CTAs work together: along M and N they share operands, slices of K a tile.
+struct Group {
+  int m, n, slices;
+};
+constexpr std::array<Group, 3> kClusters{{{1, 1, 1}, {2, 1, 1}, {1, 2, 1}}};
 
 /// The problem as computed, and what all its candidates share.
 struct Search {
@@ -65,35 +69,34 @@ bool is_wasteful(const std::array<int, kCount>& ascending, int choice, std::int6
 }
 
 /// As many stages as fit beside the rest, or 0 where too few do.
-int fit_stages(const Search& search, const Rows& rows, const TileShape& tile, int chunk, int slices) {
+int fit_stages(const Search& search, const Rows& rows, const TileShape& tile, int chunk) {
   Sm90SharedMemory memory{.stages = 0,
                           .stage_bytes = (tile.m + tile.n) * tile.k * search.element_bytes,
                           .consumers = rows.consumers,
-                          .output_bytes = 2 * kInstructionM * chunk * search.d_bytes,
-                          .sum_bytes = slices == 1 ? 0 : kInstructionM * tile.n * 4};
+                          .output_bytes = 2 * kInstructionM * chunk * search.d_bytes};
   const int rest = memory.bytes();
   memory.stages = 1;
   const int stages = (search.limits.smem_per_block_bytes - rest) / (memory.bytes() - rest);
   return stages < kMinStages ? 0 : std::min(stages, kMaxStages);
 }
 
-void consider(const Search& search, const Rows& rows, int columns, const std::array<int, 3>& cluster, int k_bytes,
+void consider(const Search& search, const Rows& rows, int columns, const Group& group, int k_bytes,
               std::vector<Candidate>& candidates) {
-  const auto [cluster_m, cluster_n, slices] = cluster;
+  const auto [cluster_m, cluster_n, slices] = group;
   const TileShape tile{rows.m, columns, k_bytes / search.element_bytes};
   const int team = rows.schedule == Schedule::ping_pong ? 1 : rows.consumers;
   // Shares of an operand that are no multiple of 16 rows made 128x112 slower than whole ones by 6 % (H200, tf32).
   const bool divides = columns % (16 * cluster_m) == 0 || cluster_m == 1;
-  if (!divides || columns % (8 * slices) != 0 || (slices > 1 && search.accumulates_in_half)) return;
-  const ConsumerExtras extras{search.promotes, search.loads_fragments, slices};
+  const int owners = owners_of_tile(search.d_is_row_major, search.d_bytes, columns, slices);
+  if (!divides || owners == 0 || (slices > 1 && search.accumulates_in_half)) return;
+  const ConsumerExtras extras{search.promotes, search.loads_fragments, slices > 1 ? owners : 0};
   if (!check_registers(tile, team, rows.consumers, search.gathers(), extras)) return;
   // The producer's 32 registers beside three consumers are too few for the boxes of such an A: it spills (ptxas -v).
   if (search.loads_fragments && search.element_bytes == 1 && rows.consumers == 3) return;
   if (search.promotes && !check_promotion(tile)) return;
   if (search.gathers() && cluster_m * cluster_n > 1) return;
-  const int chunk = widest_chunk(search.d_is_row_major, search.d_bytes, columns / slices);
-  if (chunk == 0) return;
-  const int stages = fit_stages(search, rows, tile, chunk, slices);
+  const int chunk = widest_chunk(search.d_is_row_major, search.d_bytes, columns / owners);
+  const int stages = fit_stages(search, rows, tile, chunk);
   if (stages == 0 || (slices > 1 && search.k <= std::int64_t{tile.k} * (slices - 1))) return;
   const Sm90CostInput input{.m = search.m,
                             .n = search.n,
@@ -104,16 +107,25 @@ void consider(const Search& search, const Rows& rows, int columns, const std::ar
                             .cluster_m = cluster_m,
                             .cluster_n = cluster_n,
                             .slices = slices,
+                            .owners = owners,
                             .schedule = rows.schedule,
                             .reads_a = search.reads_a,
                             .reads_b = search.reads_b,
                             .gathered_words = search.gathers() ? gathered_words(rows.consumers) : 0,
-                            .chunks = tile.m / kInstructionM / team * (columns / slices) / chunk,
+                            .chunks = tile.m / kInstructionM / team * (columns / owners) / chunk,
                             .element_bytes = search.element_bytes,
                             .d_bytes = search.d_bytes,
                             .fma_per_clock = search.fma_per_clock,
                             .lone_clocks = lone_clocks(tile, team, extras, search.element_bytes)};
   candidates.push_back({estimate_us(search.limits, input), input, rows.consumers, search.is_transposed});
+}
+
+/// As many as leave no SM idle, and few for tiles that do not fill their last wave.
+std::array<int, 4> slices_worth_trying(const Search& search, int rows, int columns) {
+  const std::int64_t tiles = (search.m + rows - 1) / rows * ((search.n + columns - 1) / columns) * search.batches;
+  const std::int64_t filling = search.limits.sm_count / tiles;
+  if (filling > 4) return {static_cast<int>(filling), static_cast<int>(filling / 2), 0, 0};
+  return tiles > kManyTiles * search.limits.sm_count ? std::array{0, 0, 0, 0} : std::array{2, 3, 4, 0};
 }
 
 void consider_all(const Search& search, std::vector<Candidate>& candidates) {
@@ -122,8 +134,9 @@ void consider_all(const Search& search, std::vector<Candidate>& candidates) {
     if (is_wasteful(kHeights, rows.m, search.m)) continue;
     for (const int columns : kColumns) {
       if (is_wasteful(kColumns, columns, search.n)) break;
-      for (const std::array<int, 3>& cluster : kClusters) {
-        consider(search, rows, columns, cluster, kSwizzleBytes, candidates);
+      for (const Group& cluster : kClusters) consider(search, rows, columns, cluster, kSwizzleBytes, candidates);
+      for (const int slices : slices_worth_trying(search, rows.m, columns)) {
+        if (slices > 1) consider(search, rows, columns, {1, 1, slices}, kSwizzleBytes, candidates);
       }
       // Two widths a step halve the barriers of small tiles.
       if (rows.m + columns <= 128) consider(search, rows, columns, {1, 1, 1}, 2 * kSwizzleBytes, candidates);
@@ -143,7 +156,7 @@ Design design_of(const Candidate& candidate, const op::GemmDescription& descript
   tile.threadblock_shape = {input.tile.m, input.tile.n, input.tile.k};
   tile.stages = input.stages;
   tile.warp_count = {kWarpgroup * candidate.consumers, 1, 1};
-  tile.cluster_shape = {input.cluster_m, input.cluster_n, input.slices};
+  tile.cluster_shape = {input.cluster_m, input.cluster_n, 1};
   tile.schedule = input.schedule;
   tile.math_instruction = {{kInstructionM, input.tile.n, kInstructionKBytes / input.element_bytes},
                            description.a.element,
@@ -158,6 +171,7 @@ Design design_of(const Candidate& candidate, const op::GemmDescription& descript
     std::swap(tile.cluster_shape[0], tile.cluster_shape[1]);
   }
   design.raster.width = raster_width(candidate);
+  design.split_k = input.slices;
   return design;
 }
 

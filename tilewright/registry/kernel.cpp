@@ -70,6 +70,4 @@ Support Kernel::do_supports(const op::Gemm& arguments) const {
   return {};
 }
 
-std::int64_t Kernel::do_workspace_bytes(const op::Gemm& /*arguments*/) const { return 0; }
-
 }  // namespace tilewright::registry

@@ -28,7 +28,7 @@ class Kernel {
   Support supports(const op::Gemm& arguments) const;
 
   /// Bytes of device memory that one run needs beside its operands. @pre supports(arguments)
-  std::int64_t workspace_bytes(const op::Gemm& arguments) const { return do_workspace_bytes(arguments); }
+  std::size_t workspace_bytes(const op::Gemm& arguments) const { return launch(arguments).workspace_bytes(); }
 
   /// The CUDA C++ of this kernel, complete.
   compile::Source source() const;
@@ -45,7 +45,6 @@ class Kernel {
  protected:
   /// Conditions beyond types, layouts and alignments. A kernel that does not say otherwise takes single matrices.
   virtual Support do_supports(const op::Gemm& arguments) const;
-  virtual std::int64_t do_workspace_bytes(const op::Gemm& arguments) const;
   virtual std::string do_source_text() const = 0;
   virtual plan::Launch do_launch(const op::Gemm& arguments) const = 0;
   virtual double do_estimate_us(const op::Gemm& arguments) const = 0;

@@ -43,8 +43,9 @@ struct KernelOptions {
   std::string op_class;                           // "simt" or "tensor_op"
   std::string schedule;                           // "cooperative" or "ping_pong"
   bool swaps_operands = false;
-  int stages = 0;  // 0: not given, and so is swizzle
+  int stages = 0;  // 0: not given, and so are the next two
   int swizzle = 0;
+  int split_k = 0;
 
   bool has_design() const { return !tile.empty(); }
 };

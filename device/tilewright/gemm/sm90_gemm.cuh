@@ -23,9 +23,10 @@ namespace tilewright {
 
 /// Cooperative schedule: kConsumers warpgroups share a tile, each its rows of it. Ping-pong: they take turns, each with
 /// a tile of its own, so that one multiplies while another stores. With kSlices > 1 as many CTAs compute a tile, each
-/// its slice of K. Plan: what the parts below ask for, and kTileM, kTileN, kTileK, kConsumers, kIsPingPong, kStages,
-/// kClusterM, kClusterN, kSlices, kProducerRegisters, kConsumerRegisters, kGatheredWords, Mainloop, kReaders (of a
-/// stage, in each warpgroup). All numbers come from plan/sm90_gemm.
+/// its slice of K, and kOwners of them store it; the launch is cooperative. Plan: what the parts below ask for, and
+/// kTileM, kTileN, kTileK, kConsumers, kIsPingPong, kStages, kClusterM, kClusterN, kSlices, kOwners,
+/// kProducerRegisters, kConsumerRegisters, kGatheredWords, kCounterBytes (of the workspace, a counter each), Mainloop,
+/// kReaders (of a stage, in each warpgroup). All numbers come from plan/sm90_gemm.
 template <class Plan, class Epilogue>
 class Sm90Gemm {
   using Wgmma = typename Plan::Wgmma;
@@ -35,8 +36,7 @@ class Sm90Gemm {
   using Output = WarpgroupOutput<Plan, Epilogue>;
 
   static constexpr int kSharers = Plan::kClusterM * Plan::kClusterN;  // CTAs that load for each other
-  static constexpr int kClusterSize = kSharers * Plan::kSlices;
-  static_assert(kSharers == 1 || Plan::kSlices == 1, "the CTAs of a cluster share operands or a tile");
+  static_assert(kSharers == 1 || Plan::kSlices == 1, "CTAs share operands or a tile");
   static constexpr int kTeam = Plan::kIsPingPong ? 1 : Plan::kConsumers;  // warpgroups that share a tile
   static constexpr int kTeams = Plan::kConsumers / kTeam;
   static constexpr int kAtoms = Plan::kTileM / 64 / kTeam;  // instructions along M of a warpgroup
@@ -50,34 +50,30 @@ class Sm90Gemm {
   using Ring = TmaRing<Plan::kStages, kStageBytes, kTeam * Plan::kReaders, kSharers, kWriters>;
   using Mainloop = typename Plan::template Mainloop<kAtoms>;
   using Turns = ConsumerTurns<kTeams, 1 + Plan::kConsumers>;
-  using Sum = SliceSum<typename Wgmma::Accumulator, Plan::kSlices, Wgmma::kRegisters>;
+  using Sum = SliceSum<typename Wgmma::Accumulator, Plan::kSlices, Plan::kOwners, Wgmma::kRegisters>;
 
-  // Shared memory: the stages, then of each consumer the chunks on their way out and its partial sums, the barriers.
-  static constexpr int kSumBytes = Plan::kSlices > 1 ? Sum::kBytes : 0;
-  static constexpr int kSumBarrierBytes = Plan::kSlices > 1 ? Sum::kBarrierBytes : 0;
+  // Shared memory: the stages, then of each consumer the chunks on their way out, the barriers.
   static constexpr int kOutputs = Plan::kStages * kStageBytes;
-  static constexpr int kSums = kOutputs + Plan::kConsumers * Output::kBytes;
-  static constexpr int kRingBarriers = kSums + Plan::kConsumers * kSumBytes;
-  static constexpr int kSumBarriers = kRingBarriers + Ring::kBarrierBytes;
+  static constexpr int kRingBarriers = kOutputs + Plan::kConsumers * Output::kBytes;
 
  public:
-  static constexpr int kSharedBytes = kSumBarriers + Plan::kConsumers * kSumBarrierBytes;
+  static constexpr int kSharedBytes = kRingBarriers + Ring::kBarrierBytes;
 
   __device__ __forceinline__ explicit Sm90Gemm(const Parameters& parameters)
       : parameters_(parameters),
         warpgroup_(__shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 128, 0)),
-        rank_(kClusterSize > 1 ? ptx::cluster_rank() : 0) {
-    const int k_tiles = ceil_div(parameters.k, Plan::kTileK);
-    const int slice = static_cast<int>(rank_) / kSharers;
-    first_k_tile_ = k_tiles * slice / Plan::kSlices;
-    k_tiles_ = k_tiles * (slice + 1) / Plan::kSlices - first_k_tile_;
+        rank_(kSharers > 1 ? ptx::cluster_rank() : 0),
+        slice_(static_cast<int>(blockIdx.x) % Plan::kSlices) {
+    const int64_t k_tiles = ceil_div(parameters.k, Plan::kTileK);
+    first_k_tile_ = static_cast<int>(k_tiles * slice_ / Plan::kSlices);
+    k_tiles_ = static_cast<int>(k_tiles * (slice_ + 1) / Plan::kSlices) - first_k_tile_;
   }
 
   __device__ __forceinline__ void run() {
     extern __shared__ __align__(1024) unsigned char shared_memory[];
     const uint32_t shared = ptx::shared_address(shared_memory);
     const Ring ring(shared, shared + kRingBarriers);
-    if (threadIdx.x == 0) prepare(ring, shared);
+    if (threadIdx.x == 0) prepare(ring);
     synchronize();
     ptx::wait_for_dependencies();
     PersistentTiles<Plan> tiles(parameters_.cluster_tiles_m, parameters_.cluster_tiles_n, parameters_.batches, rank_);
@@ -93,7 +89,7 @@ class Sm90Gemm {
       consume(ring, tiles, shared);
     }
     // No CTA may end while others of its cluster still use its shared memory or arrive at its barriers.
-    if constexpr (kClusterSize > 1) {
+    if constexpr (kSharers > 1) {
       __syncwarp();
       ptx::cluster_sync();
     }
@@ -101,21 +97,16 @@ class Sm90Gemm {
 
  private:
   /// By one thread.
-  __device__ __forceinline__ void prepare(const Ring& ring, uint32_t shared) const {
+  __device__ __forceinline__ void prepare(const Ring& ring) const {
     if constexpr (!kGathersA) ptx::tma_prefetch(parameters_.a);
     if constexpr (!kGathersB) ptx::tma_prefetch(parameters_.b);
     if constexpr (is_same<typename Plan::Output, TmaMatrix>) ptx::tma_prefetch(parameters_.d);
     ring.initialise();
-    if constexpr (Plan::kSlices > 1) {
-      for (int consumer = 0; consumer < Plan::kConsumers; ++consumer) {
-        Sum::initialise(shared + kSumBarriers + consumer * kSumBarrierBytes);
-      }
-    }
     ptx::fence_mbarrier_init();
   }
 
   static __device__ __forceinline__ void synchronize() {
-    if constexpr (kClusterSize > 1) {
+    if constexpr (kSharers > 1) {
       ptx::cluster_sync();
     } else {
       __syncthreads();
@@ -194,8 +185,7 @@ class Sm90Gemm {
     const int consumer = warpgroup_ - 1;
     const int first_atom = consumer % kTeam * kAtoms;
     Output output(parameters_, shared + kOutputs + consumer * Output::kBytes, thread, 1 + consumer);
-    Sum sum(shared + kSums + consumer * kSumBytes, shared + kSumBarriers + consumer * kSumBarrierBytes, rank_, thread,
-            1 + consumer);
+    auto sum = slice_sum(consumer, thread);
     typename Ring::Position at;
     Turns turns(consumer / kTeam);
     if constexpr (kTeams > 1) {
@@ -218,15 +208,29 @@ class Sm90Gemm {
     output.finish();
   }
 
+  /// Where a consumer meets the same consumer of the other slices.
+  __device__ __forceinline__ auto slice_sum(int consumer, int thread) const {
+    if constexpr (Plan::kSlices > 1) {
+      constexpr int kCounterStep = 32;  // bytes: a sector of L2 each
+      const int number = static_cast<int>(blockIdx.x) / Plan::kSlices * Plan::kConsumers + consumer;
+      char* const partials = parameters_.workspace + Plan::kCounterBytes;
+      return Sum(partials + static_cast<int64_t>(number) * Sum::kBytes,
+                 reinterpret_cast<uint32_t*>(parameters_.workspace + number * kCounterStep), slice_, thread,
+                 1 + consumer);
+    } else {
+      return 0;
+    }
+  }
+
   /// 64 rows of a tile, from its row `row` on.
-  template <class Accumulators>
-  __device__ __forceinline__ void store(Output& output, Sum& sum, const Accumulators& accumulators,
+  template <class Sums, class Accumulators>
+  __device__ __forceinline__ void store(Output& output, Sums& sum, const Accumulators& accumulators,
                                         const TileOrigin& tile, int row) const {
     if (tile.m + row >= parameters_.m) return;
     if constexpr (Plan::kSlices > 1) {
       typename Sum::Share sums;
-      sum.exchange(accumulators, sums);
-      output.store(sums, tile.m + row, tile.n + static_cast<int>(rank_) * Plan::kOutputColumns, tile.batch);
+      if (!sum.exchange(accumulators, sums)) return;
+      output.store(sums, tile.m + row, tile.n + slice_ * Plan::kOutputColumns, tile.batch);
     } else {
       output.store(accumulators, tile.m + row, tile.n, tile.batch);
     }
@@ -234,7 +238,8 @@ class Sm90Gemm {
 
   const Parameters& parameters_;
   int warpgroup_;
-  uint32_t rank_;
+  uint32_t rank_;  // in the cluster
+  int slice_;
   int first_k_tile_, k_tiles_;  // of this CTA's slice
 };
 

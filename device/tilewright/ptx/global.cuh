@@ -1,5 +1,5 @@
-// Loads of global memory whose order among themselves and before stores to shared memory is kept, so that many are in
-// flight.
+// Global memory: loads whose order among themselves and before stores to shared memory is kept, so that many are in
+// flight; what CTAs of a grid tell each other by.
 #pragma once
 
 #include "tilewright/types.cuh"
@@ -26,6 +26,43 @@ __device__ __forceinline__ void load_global_b32_if(bool condition, uint32_t& val
 
 __device__ __forceinline__ void load_global_v2_b32(uint32_t (&values)[2], const char* address) {
   asm volatile("ld.global.v2.b32 {%0,%1}, [%2];" : "=r"(values[0]), "=r"(values[1]) : "l"(address));
+}
+
+/// 16 bytes.
+template <class Value>
+__device__ __forceinline__ Value load_global(const char* address) {
+  static_assert(sizeof(Value) == 16, "16 bytes");
+  Vector<uint32_t, 4> v;
+  asm volatile("ld.global.v4.b32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.element[0]), "=r"(v.element[1]), "=r"(v.element[2]), "=r"(v.element[3])
+               : "l"(address)
+               : "memory");
+  return __builtin_bit_cast(Value, v);
+}
+
+template <class Value>
+__device__ __forceinline__ void store_global(char* address, const Value& value) {
+  static_assert(sizeof(Value) == 16, "16 bytes");
+  const auto v = __builtin_bit_cast(Vector<uint32_t, 4>, value);
+  asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(address), "r"(v.element[0]), "r"(v.element[1]),
+               "r"(v.element[2]), "r"(v.element[3])
+               : "memory");
+}
+
+// A counter that all CTAs of the GPU share.
+__device__ __forceinline__ uint32_t load_relaxed(const uint32_t* address) {
+  uint32_t value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+__device__ __forceinline__ uint32_t load_acquire(const uint32_t* address) {
+  uint32_t value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+/// What the thread knows to be written before is visible to who acquires the counter after.
+__device__ __forceinline__ void add_release(uint32_t* address, uint32_t value) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
 }  // namespace tilewright::ptx

@@ -11,12 +11,12 @@ struct TileOrigin {
   int m, n, batch;
 };
 
-/// Clusters of kClusterM x kClusterN x kSlices CTAs take cluster tiles in turn; a cluster tile is kClusterM x kClusterN
-/// tiles, each computed by kSlices CTAs that share K. CTAs are numbered along M first within a cluster, along K last.
+/// Clusters of kClusterM x kClusterN CTAs, numbered along M first, take cluster tiles in turn: as many tiles. Or
+/// kSlices CTAs that follow each other take a tile together, each a slice of K.
 /// Plan: kTileM, kTileN, kClusterM, kClusterN, kSlices, kRasterWidth.
 template <class Plan>
 class PersistentTiles {
-  static constexpr int kClusterSize = Plan::kClusterM * Plan::kClusterN * Plan::kSlices;
+  static constexpr int kGroup = Plan::kClusterM * Plan::kClusterN * Plan::kSlices;
 
  public:
   /// `cluster_tiles_m` x `cluster_tiles_n` cluster tiles for each of `batches`; `rank` of this CTA in its cluster.
@@ -25,8 +25,8 @@ class PersistentTiles {
         tiles_n_(cluster_tiles_n),
         per_batch_(cluster_tiles_m * cluster_tiles_n),
         end_(per_batch_ * batches),
-        next_(static_cast<int>(blockIdx.x) / kClusterSize),
-        step_(static_cast<int>(gridDim.x) / kClusterSize),
+        next_(static_cast<int>(blockIdx.x) / kGroup),
+        step_(static_cast<int>(gridDim.x) / kGroup),
         cta_m_(static_cast<int>(rank) % Plan::kClusterM),
         cta_n_(static_cast<int>(rank) / Plan::kClusterM % Plan::kClusterN) {}
 

@@ -408,14 +408,17 @@ TEST(LaunchParameters, TensorMapsLieAtMultiplesOf64AndAreFilledInLater) {
   EXPECT_EQ(launch.parameters()[64 + 128], std::byte{2});
 }
 
-TEST(PlainWarps, ArePowersOfTwoWithoutClusters) {
-  TileDescription tile;
-  EXPECT_TRUE(check_plain_warps(tile));
-  tile.warp_count = {3, 1, 1};
-  EXPECT_EQ(check_plain_warps(tile).reason(), "warp count m must be a power of two, got 3");
-  tile.warp_count = {2, 1, 1};
-  tile.cluster_shape = {2, 1, 1};
-  EXPECT_EQ(check_plain_warps(tile).reason(), "clusters are of the sm90 families, got 2x1x1");
+TEST(PlainDesign, HasPowersOfTwoOfWarpsAndNoClusters) {
+  Design design;
+  design.tile.warp_count = {2, 4, 1};
+  EXPECT_TRUE(check_plain_design(design));
+  design.tile.warp_count = {3, 1, 1};
+  EXPECT_EQ(check_plain_design(design).reason(), "warp count m must be a power of two, got 3");
+  design.tile.warp_count = {2, 1, 1};
+  design.split_k = 4;
+  EXPECT_EQ(check_plain_design(design).reason(), "K is split by the sm90 families only, got 4 slices");
+  design.tile.cluster_shape = {2, 1, 1};
+  EXPECT_EQ(check_plain_design(design).reason(), "clusters are of the sm90 families, got 2x1x1");
 }
 
 TEST(Names, OfADesignSayEveryNumber) {

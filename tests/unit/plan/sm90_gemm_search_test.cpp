@@ -89,6 +89,7 @@ TEST(Sm90Cost, RanksAsMeasured) {
   const Sm90CostInput whole{.m = 1280, .n = 16, .k = 8192, .tile = {64, 16, 64}, .stages = 16};
   Sm90CostInput sliced = whole;  // 13.1 us against 17.4 us
   sliced.slices = 2;
+  sliced.owners = 2;
   sliced.chunks = 1;
   EXPECT_LT(estimate_of(sliced), estimate_of(whole));
 
@@ -106,9 +107,10 @@ TEST(Sm90Cost, RanksAsMeasured) {
   EXPECT_LT(estimate_of(round), estimate_of(narrow));
 }
 
-TEST(Sm90Cost, ClustersThatDoNotFitAtOnceWait) {
-  const Sm90CostInput fits{.m = 64 * 30, .n = 64, .k = 8192, .tile = {64, 64, 64}, .stages = 12, .slices = 4};
-  Sm90CostInput waits = fits;  // an H200 holds 30 clusters of 4 CTAs that fill a SM
+TEST(Sm90Cost, GroupsThatDoNotFitAtOnceWait) {
+  const Sm90CostInput fits{
+      .m = 64 * 33, .n = 64, .k = 8192, .tile = {64, 64, 64}, .stages = 12, .slices = 4, .owners = 4};
+  Sm90CostInput waits = fits;  // 132 SMs hold 33 groups of 4 CTAs
   waits.m += 64;
   EXPECT_GT(estimate_of(waits), 1.5 * estimate_of(fits) - 6);
 }

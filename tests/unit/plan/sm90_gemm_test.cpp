@@ -107,7 +107,7 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithThreeTensorMaps) {
   EXPECT_EQ(a.box, (std::array<std::int64_t, 3>{64, 128, 1}));
   EXPECT_EQ(a.swizzle_bytes, 128);
   EXPECT_EQ(launched.tensor_maps()[2].parameter_offset, 256U);
-  EXPECT_EQ(launched.parameters().size(), 448U);  // three maps, C, eight integers, two scalars; a multiple of 64
+  EXPECT_EQ(launched.parameters().size(), 512U);  // maps, C, eight integers, workspace, scalars; a multiple of 64
   std::int32_t m = 0;
   std::memcpy(&m, launched.parameters().data() + 384 + 24, sizeof m);
   EXPECT_EQ(m, 1000);
@@ -239,7 +239,8 @@ TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
   ASSERT_TRUE(check_arguments(plan, gemm));
   const Launch launched = launch(plan, gemm);
   EXPECT_TRUE(launched.tensor_maps().empty());
-  EXPECT_EQ(launched.parameters().size(), 4U * 24 + 8 * 4 + 2 * 4) << "four matrices, eight integers, two scalars";
+  EXPECT_EQ(launched.parameters().size(), 4U * 24 + 8 * 4 + 8 + 2 * 4)
+      << "four matrices, eight integers, a workspace, two scalars";
   std::array<std::int64_t, 5> words{};  // A: address, leading dimension, from batch to batch; B
   std::memcpy(words.data(), launched.parameters().data(), sizeof words);
   EXPECT_EQ(words[0], (std::int64_t{1} << 20) + 2);
@@ -267,7 +268,7 @@ TEST(Sm90Gemm, RefusesWithTheNumber) {
             "warps that multiply must be 4, 8 or 12 along m, got 2x1");
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{64, 256, 64}, 4, {8, 1, 1}})),
             "threadblock shape m 64 is not divisible by the 128 rows of 2 warpgroups");
-  EXPECT_EQ(refusal(f16, design_of(f16, {4, 4, 1})), "a cluster has at most 8 CTAs, got 4x4x1");
+  EXPECT_EQ(refusal(f16, design_of(f16, {4, 4, 1})), "a cluster has at most 8 CTAs, got 4x4");
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{256, 256, 64}, 2, {8, 1, 1}})),
             "a tile of 256x256 over 2 warpgroups needs about 296 registers a thread, of 232");
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{128, 256, 64}, 5, {8, 1, 1}})),
@@ -302,28 +303,61 @@ TEST(Sm90Gemm, AColumnMajorOutputExchangesTheTypesOfEightBitFloats) {
   EXPECT_EQ(plan.atom->name, "wgmma_k32_f32_e5m2_e4m3_ss");
 }
 
+Design sliced(const op::GemmDescription& description, int split_k, const Tile& tile) {
+  Design design = design_of(description, {1, 1, 1}, tile);
+  design.split_k = split_k;
+  return design;
+}
+
 TEST(Sm90Gemm, SlicesOfKShareATilesColumns) {
   const op::GemmDescription description = describe_f16();
-  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 4}, {{128, 128, 64}, 3, {8, 1, 1}}));
-  EXPECT_EQ(plan.cluster_size(), 4);
-  EXPECT_EQ(plan.a.shares, 1);
+  const Sm90GemmPlan plan = planned(description, sliced(description, 4, {{128, 128, 64}, 3, {8, 1, 1}}));
+  EXPECT_EQ(plan.cluster_size(), 1);
+  EXPECT_EQ(plan.group_size(), 4);
   EXPECT_EQ(plan.output_columns(), 32);
   EXPECT_EQ(plan.chunk_columns, 32);
-  // Stages, two chunks of 64x32 and 64x128 partial sums of each warpgroup, two barriers a stage and a warpgroup.
-  EXPECT_EQ(plan.smem_bytes(), 3 * 32768 + 2 * (2 * 4096 + 32768) + (6 + 4) * 8);
-  EXPECT_EQ(refusal(description, design_of(description, {2, 1, 2}, {{128, 128, 64}, 3, {8, 1, 1}})),
-            "a cluster shares operands or splits K, not both: got 2x1x2");
-  EXPECT_EQ(refusal(description, design_of(description, {1, 1, 4}, {{64, 16, 64}, 3, {4, 1, 1}})),
-            "4 slices of K share the 16 columns of a tile, which is not a multiple of 32");
-  const op::GemmDescription half = describe({DType::f16, DType::f16, DType::f16, DType::f16});
-  EXPECT_EQ(refusal(half, design_of(half, {1, 1, 2}, {{64, 64, 64}, 3, {4, 1, 1}})),
-            "slices of K are summed in f32 or s32, not f16");
-  Design in_turn = design_of(description, {1, 1, 2}, {{128, 192, 64}, 3, {8, 1, 1}});
-  in_turn.tile.schedule = Schedule::ping_pong;  // spilled 2 KB: a share of the sums stays beside them
-  EXPECT_EQ(refusal(description, in_turn),
-            "a tile of 128x192 over 1 warpgroups needs about 280 registers a thread, of 232");
+  // Stages, two chunks of 64x32 of each warpgroup, two barriers a stage.
+  EXPECT_EQ(plan.smem_bytes(), 3 * 32768 + 2 * 2 * 4096 + 6 * 8);
   EXPECT_EQ(check_arguments(plan, problem_of(description, 128, 128, 192)).reason(),
             "k of 192 is 3 steps of 64, fewer than the 4 slices");
+
+  const Launch launched = launch(plan, problem_of(description, 384, 128, 1024));
+  EXPECT_TRUE(launched.cooperative);
+  EXPECT_EQ(launched.grid[0], 3U * 4);
+  EXPECT_EQ(launched.cluster[0], 1U);
+  EXPECT_EQ(launched.workspace_bytes(), kWorkspaceCounterBytes + 3 * 2 * 4 * 128 * 128 * 4);
+  EXPECT_EQ(launch(plan, problem_of(description, 8192, 8192, 1024)).grid[0], 132U);
+}
+
+TEST(Sm90Gemm, OwnersStoreWholeChunks) {
+  EXPECT_EQ(owners_of_tile(true, 2, 128, 4), 4);
+  EXPECT_EQ(owners_of_tile(true, 2, 128, 33), 16);
+  EXPECT_EQ(owners_of_tile(true, 2, 24, 4), 3);
+  EXPECT_EQ(owners_of_tile(true, 1, 24, 4), 0);  // 16 bytes of a row are 16 columns
+  EXPECT_EQ(owners_of_tile(true, 1, 96, 12), 6);
+  EXPECT_EQ(owners_of_tile(false, 1, 24, 4), 3);
+}
+
+TEST(Sm90Gemm, RefusesSlicesThatCannotBeSummed) {
+  const op::GemmDescription description = describe_f16();
+  const Tile tile{{128, 128, 64}, 3, {8, 1, 1}};
+  Design shared = design_of(description, {2, 1, 1}, tile);
+  shared.split_k = 2;
+  EXPECT_EQ(refusal(description, shared),
+            "CTAs share operands or a tile, not both: got clusters of 2 and 2 slices of K");
+  EXPECT_EQ(refusal(description, sliced(description, 133, tile)),
+            "split_k must be from 1 to the 132 SMs of sm_90a, got 133");
+  EXPECT_EQ(refusal(description, sliced(description, 0, tile)),
+            "split_k must be from 1 to the 132 SMs of sm_90a, got 0");
+  EXPECT_EQ(refusal(description, design_of(description, {1, 1, 2}, tile)),
+            "cluster shape k must be 1, got 2: slices of K are the design's split_k");
+  const op::GemmDescription half = describe({DType::f16, DType::f16, DType::f16, DType::f16});
+  EXPECT_EQ(refusal(half, sliced(half, 2, {{64, 64, 64}, 3, {4, 1, 1}})),
+            "slices of K are summed in f32 or s32, not f16");
+  Design in_turn = sliced(description, 2, {{128, 192, 64}, 3, {8, 1, 1}});
+  in_turn.tile.schedule = Schedule::ping_pong;  // a share of the sums stays beside them
+  EXPECT_EQ(refusal(description, in_turn),
+            "a tile of 128x192 over 1 warpgroups needs about 280 registers a thread, of 232");
 }
 
 TEST(Sm90Gemm, PingPongGivesEachWarpgroupATile) {

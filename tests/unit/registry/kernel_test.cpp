@@ -22,11 +22,11 @@ class EvenRows final : public Kernel {
     if (arguments.m() % 2 != 0) return refuse("m must be even, got {}", arguments.m());
     return {};
   }
-  std::int64_t do_workspace_bytes(const op::Gemm& arguments) const override { return 4 * arguments.m(); }
   std::string do_source_text() const override { return "extern \"C\" __global__ void " + name() + "() {}\n"; }
   plan::Launch do_launch(const op::Gemm& arguments) const override {
     plan::Launch launch;
     launch.grid[0] = static_cast<std::uint32_t>(arguments.m() / 2);
+    launch.append_workspace(static_cast<std::size_t>(4 * arguments.m()));
     return launch;
   }
   double do_estimate_us(const op::Gemm&) const override { return 42.0; }
@@ -52,7 +52,7 @@ TEST(Kernel, AUsersOwnHasTheSameVerbs) {
   EXPECT_EQ(kernel->metadata(), metadata());
   EXPECT_EQ(kernel->name(), kernel_name(metadata()));
   EXPECT_TRUE(kernel->supports(problem())) << kernel->supports(problem()).reason();
-  EXPECT_EQ(kernel->workspace_bytes(problem()), 40);
+  EXPECT_EQ(kernel->workspace_bytes(problem()), 40U);
   EXPECT_EQ(kernel->launch(problem()).grid[0], 5U);
   EXPECT_EQ(kernel->estimate_us(problem()), 42.0);
 }

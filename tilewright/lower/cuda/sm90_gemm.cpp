@@ -87,8 +87,10 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr int kConsumers = {}, kStages = {}, kReaders = {};", plan.consumers(), plan.stages,
            plan.stage_readers());
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
-  out.line("static constexpr int kClusterM = {}, kClusterN = {}, kSlices = {}, kRasterWidth = {};", plan.cluster_m,
-           plan.cluster_n, plan.slices, plan.raster_width);
+  out.line("static constexpr int kClusterM = {}, kClusterN = {}, kRasterWidth = {};", plan.cluster_m, plan.cluster_n,
+           plan.raster_width);
+  out.line("static constexpr int kSlices = {}, kOwners = {}, kCounterBytes = {};", plan.slices, plan.owners,
+           plan::kWorkspaceCounterBytes);
   out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kGatheredWords = {};",
            plan.producer_registers, plan.consumer_registers, plan.gathered_words);
   out.line("static constexpr int kOutputColumns = {}, kChunkColumns = {}, kOutputBuffers = {}, kStoreBytes = {};",

@@ -1,0 +1,36 @@
+// A barrier between CTAs of a cooperative launch, in global memory.
+#pragma once
+
+#include "tilewright/ptx/global.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// kArrivals CTAs meet, round after round; of each, one thread uses this. What CTAs wrote before they arrived is
+/// visible to who has waited. The counter's top bit turns when a round is complete, and its other bits are zero again:
+/// kernels find it as others left it, and zero at first.
+template <int kArrivals>
+class GridBarrier {
+  static constexpr uint32_t kTurn = 0x80000000U;
+
+ public:
+  /// Before this CTA first arrives. `number` of the CTA among those that meet.
+  __device__ __forceinline__ GridBarrier(uint32_t* counter, int number)
+      : counter_(counter), arrival_(number == 0 ? kTurn - (kArrivals - 1) : 1), turn_(ptx::load_relaxed(counter)) {}
+
+  __device__ __forceinline__ void arrive() const { ptx::add_release(counter_, arrival_); }
+
+  /// For the round of the last arrive().
+  __device__ __forceinline__ void wait() {
+    while (((ptx::load_acquire(counter_) ^ turn_) & kTurn) == 0) {
+    }
+    turn_ ^= kTurn;
+  }
+
+ private:
+  uint32_t* counter_;
+  uint32_t arrival_;
+  uint32_t turn_;  // the counter's top bit before the round
+};
+
+}  // namespace tilewright
