@@ -43,6 +43,7 @@ constexpr DesignCase kDesigns[]{
     {"FourSlicesOfTwoWarpgroups", {128, 64}, 2, 3, {1, 1, 1}, Schedule::cooperative, false, 4},
     {"FourSlicesOfTwoAtoms", {256, 64}, 2, 3, {1, 1, 1}, Schedule::cooperative, false, 4},
     {"FewerOwnersThanSlices", {64, 48}, 1, 4, {1, 1, 1}, Schedule::cooperative, false, 4},
+    {"SlicesOfClusters", {64, 64}, 1, 4, {2, 1, 1}, Schedule::cooperative, false, 3},
     {"SlicesThatPingPong", {64, 32}, 2, 3, {1, 1, 1}, Schedule::ping_pong, false, 2},
     {"Swapped", {64, 16}, 1, 6, {1, 1, 1}, Schedule::cooperative, true},
     {"SwappedSlices", {128, 32}, 2, 4, {1, 1, 1}, Schedule::cooperative, true, 2},

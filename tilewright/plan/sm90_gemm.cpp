@@ -170,16 +170,14 @@ Support check_cluster(const std::array<int, 3>& cluster) {
   return {};
 }
 
-/// CTAs that wait for each other are resident together, one to an SM.
+/// CTAs that wait for each other are resident together.
 Support check_slices(const Sm90GemmPlan& plan) {
-  if (const int sms = arch::limits(plan.target).sm_count; plan.slices < 1 || plan.slices > sms) {
-    return refuse("split_k must be from 1 to the {} SMs of {}, got {}", sms, plan.target.name(), plan.slices);
+  const int most = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size());
+  if (plan.slices < 1 || plan.slices > most) {
+    return refuse("split_k must be from 1 to the {} clusters of {} that {} holds, got {}", most, plan.cluster_size(),
+                  plan.target.name(), plan.slices);
   }
   if (plan.slices == 1) return {};
-  if (plan.cluster_size() > 1) {
-    return refuse("CTAs share operands or a tile, not both: got clusters of {} and {} slices of K", plan.cluster_size(),
-                  plan.slices);
-  }
   if (plan.operands.accumulator == DType::f16) return refuse("slices of K are summed in f32 or s32, not f16");
   return {};
 }
@@ -188,7 +186,7 @@ Support check_slices(const Sm90GemmPlan& plan) {
 std::size_t workspace_bytes(const Sm90GemmPlan& plan, std::int64_t groups) {
   if (plan.slices == 1) return 0;
   const std::int64_t slice_bytes = std::int64_t{plan.consumers()} * kAtomM * plan.tile.n * 4;
-  return kWorkspaceCounterBytes + static_cast<std::size_t>(groups * 2 * plan.slices * slice_bytes);
+  return kWorkspaceCounterBytes + static_cast<std::size_t>(groups * plan.cluster_size() * 2 * plan.slices * slice_bytes);
 }
 
 Support check_warps(const GemmTile& tile) {

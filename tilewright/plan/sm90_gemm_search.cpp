@@ -37,6 +37,8 @@ constexpr std::array<Rows, 6> kRows{{
     {128, 2, Schedule::ping_pong},
 }};
 constexpr std::array<int, 14> kColumns{8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256};
+std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
 /// How CTAs work together: along M and N they share operands, slices of K a tile.
 struct Group {
   int m, n, slices;
@@ -120,12 +122,14 @@ void consider(const Search& search, const Rows& rows, int columns, const Group& 
   candidates.push_back({estimate_us(search.limits, input), input, rows.consumers, search.is_transposed});
 }
 
-/// As many as leave no SM idle, and few for tiles that do not fill their last wave.
-std::array<int, 4> slices_worth_trying(const Search& search, int rows, int columns) {
-  const std::int64_t tiles = (search.m + rows - 1) / rows * ((search.n + columns - 1) / columns) * search.batches;
-  const std::int64_t filling = search.limits.sm_count / tiles;
-  if (filling > 4) return {static_cast<int>(filling), static_cast<int>(filling / 2), 0, 0};
-  return tiles > kManyTiles * search.limits.sm_count ? std::array{0, 0, 0, 0} : std::array{2, 3, 4, 0};
+/// As many slices as leave no SM idle, or half as many; and few for tiles that do not fill their last wave.
+std::array<int, 3> slices_worth_trying(const Search& search, int rows, int columns, const Group& cluster) {
+  const std::int64_t tiles = ceil_div(search.m, rows * cluster.m) * ceil_div(search.n, columns * cluster.n);
+  const std::int64_t resident = arch::resident_clusters(search.limits, cluster.m * cluster.n);
+  const std::int64_t filling = resident / (tiles * search.batches);
+  if (filling > 4) return {static_cast<int>(filling), static_cast<int>(filling / 2), 0};
+  const bool are_many = tiles * search.batches > kManyTiles * resident;
+  return are_many ? std::array{0, 0, 0} : std::array{2, 3, 4};
 }
 
 void consider_all(const Search& search, std::vector<Candidate>& candidates) {
@@ -134,12 +138,18 @@ void consider_all(const Search& search, std::vector<Candidate>& candidates) {
     if (is_wasteful(kHeights, rows.m, search.m)) continue;
     for (const int columns : kColumns) {
       if (is_wasteful(kColumns, columns, search.n)) break;
-      for (const Group& cluster : kClusters) consider(search, rows, columns, cluster, kSwizzleBytes, candidates);
-      for (const int slices : slices_worth_trying(search, rows.m, columns)) {
-        if (slices > 1) consider(search, rows, columns, {1, 1, slices}, kSwizzleBytes, candidates);
-      }
       // Two widths a step halve the barriers of small tiles.
-      if (rows.m + columns <= 128) consider(search, rows, columns, {1, 1, 1}, 2 * kSwizzleBytes, candidates);
+      const int widest = rows.m + columns <= 128 ? 2 * kSwizzleBytes : kSwizzleBytes;
+      for (Group group : kClusters) {
+        for (int k_bytes = kSwizzleBytes; k_bytes <= widest; k_bytes *= 2) {
+          group.slices = 1;
+          consider(search, rows, columns, group, k_bytes, candidates);
+          for (const int slices : slices_worth_trying(search, rows.m, columns, group)) {
+            group.slices = slices;
+            if (slices > 1) consider(search, rows, columns, group, k_bytes, candidates);
+          }
+        }
+      }
     }
   }
 }

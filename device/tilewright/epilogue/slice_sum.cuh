@@ -22,7 +22,7 @@ class SliceSum {
   static constexpr int kGroupBytes = kThreads * 16;  // of four words of each thread
   static constexpr int kSliceBytes = kRegisters / 4 * kGroupBytes;
   // Words of slices on their way together.
-  static constexpr int kBatch = kShare >= 32 ? 1 : 32 / kShare;
+  static constexpr int kBatch = kShare >= 64 ? 1 : 64 / kShare;
 
  public:
   using Share = Accumulator[kShare];

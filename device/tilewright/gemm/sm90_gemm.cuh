@@ -36,7 +36,6 @@ class Sm90Gemm {
   using Output = WarpgroupOutput<Plan, Epilogue>;
 
   static constexpr int kSharers = Plan::kClusterM * Plan::kClusterN;  // CTAs that load for each other
-  static_assert(kSharers == 1 || Plan::kSlices == 1, "CTAs share operands or a tile");
   static constexpr int kTeam = Plan::kIsPingPong ? 1 : Plan::kConsumers;  // warpgroups that share a tile
   static constexpr int kTeams = Plan::kConsumers / kTeam;
   static constexpr int kAtoms = Plan::kTileM / 64 / kTeam;  // instructions along M of a warpgroup
@@ -63,7 +62,7 @@ class Sm90Gemm {
       : parameters_(parameters),
         warpgroup_(__shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 128, 0)),
         rank_(kSharers > 1 ? ptx::cluster_rank() : 0),
-        slice_(static_cast<int>(blockIdx.x) % Plan::kSlices) {
+        slice_(static_cast<int>(blockIdx.x) / kSharers % Plan::kSlices) {
     const int64_t k_tiles = ceil_div(parameters.k, Plan::kTileK);
     first_k_tile_ = static_cast<int>(k_tiles * slice_ / Plan::kSlices);
     k_tiles_ = static_cast<int>(k_tiles * (slice_ + 1) / Plan::kSlices) - first_k_tile_;
@@ -212,7 +211,8 @@ class Sm90Gemm {
   __device__ __forceinline__ auto slice_sum(int consumer, int thread) const {
     if constexpr (Plan::kSlices > 1) {
       constexpr int kCounterStep = 32;  // bytes: a sector of L2 each
-      const int number = static_cast<int>(blockIdx.x) / Plan::kSlices * Plan::kConsumers + consumer;
+      const int tile = static_cast<int>(blockIdx.x) / (kSharers * Plan::kSlices) * kSharers + static_cast<int>(rank_);
+      const int number = tile * Plan::kConsumers + consumer;
       char* const partials = parameters_.workspace + Plan::kCounterBytes;
       return Sum(partials + static_cast<int64_t>(number) * Sum::kBytes,
                  reinterpret_cast<uint32_t*>(parameters_.workspace + number * kCounterStep), slice_, thread,

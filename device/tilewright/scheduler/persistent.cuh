@@ -11,8 +11,8 @@ struct TileOrigin {
   int m, n, batch;
 };
 
-/// Clusters of kClusterM x kClusterN CTAs, numbered along M first, take cluster tiles in turn: as many tiles. Or
-/// kSlices CTAs that follow each other take a tile together, each a slice of K.
+/// Clusters of kClusterM x kClusterN CTAs, numbered along M first, take cluster tiles in turn, as many tiles; kSlices
+/// clusters that follow each other take one together, each a slice of K.
 /// Plan: kTileM, kTileN, kClusterM, kClusterN, kSlices, kRasterWidth.
 template <class Plan>
 class PersistentTiles {

@@ -342,13 +342,13 @@ TEST(Sm90Gemm, RefusesSlicesThatCannotBeSummed) {
   const op::GemmDescription description = describe_f16();
   const Tile tile{{128, 128, 64}, 3, {8, 1, 1}};
   Design shared = design_of(description, {2, 1, 1}, tile);
-  shared.split_k = 2;
+  shared.split_k = 67;
   EXPECT_EQ(refusal(description, shared),
-            "CTAs share operands or a tile, not both: got clusters of 2 and 2 slices of K");
+            "split_k must be from 1 to the 66 clusters of 2 that sm_90a holds, got 67");
   EXPECT_EQ(refusal(description, sliced(description, 133, tile)),
-            "split_k must be from 1 to the 132 SMs of sm_90a, got 133");
+            "split_k must be from 1 to the 132 clusters of 1 that sm_90a holds, got 133");
   EXPECT_EQ(refusal(description, sliced(description, 0, tile)),
-            "split_k must be from 1 to the 132 SMs of sm_90a, got 0");
+            "split_k must be from 1 to the 132 clusters of 1 that sm_90a holds, got 0");
   EXPECT_EQ(refusal(description, design_of(description, {1, 1, 2}, tile)),
             "cluster shape k must be 1, got 2: slices of K are the design's split_k");
   const op::GemmDescription half = describe({DType::f16, DType::f16, DType::f16, DType::f16});
