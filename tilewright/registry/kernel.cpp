@@ -18,7 +18,12 @@ Support accepts(const op::TensorDescription& made_for, const op::TensorDescripti
 
 }  // namespace
 
-Kernel::Kernel(KernelMetadata metadata) : metadata_(std::move(metadata)), name_(kernel_name(metadata_)) {}
+Kernel::Kernel(KernelMetadata metadata) : metadata_(std::move(metadata)) {}
+
+const std::string& Kernel::name() const {
+  std::call_once(named_, [this] { name_ = kernel_name(metadata_); });
+  return name_;
+}
 
 Support Kernel::supports(const op::Gemm& arguments) const {
   if (const Support valid = op::validate(arguments); !valid) return valid;
@@ -51,8 +56,8 @@ Support Kernel::supports(const op::Gemm& arguments) const {
 
 compile::Source Kernel::source() const {
   compile::Source source;
-  source.name = name_;
-  source.symbol = name_;
+  source.name = name();
+  source.symbol = name();
   source.text = do_source_text();
   source.target = metadata_.design.target;
   source.description = to_json(metadata_);
@@ -61,7 +66,7 @@ compile::Source Kernel::source() const {
 
 Digest Kernel::source_digest() const {
   const std::scoped_lock lock(mutex_);
-  if (!digest_) digest_ = FieldHasher().field("name", name_).field("text", do_source_text()).finish();
+  if (!digest_) digest_ = FieldHasher().field("name", name()).field("text", do_source_text()).finish();
   return *digest_;
 }
 

@@ -21,7 +21,8 @@ class Kernel {
   virtual ~Kernel() = default;
 
   const KernelMetadata& metadata() const { return metadata_; }
-  const std::string& name() const { return name_; }
+  /// Computed when first asked for: of the kernels that a problem is offered, few are.
+  const std::string& name() const;
 
   /// Whether this kernel computes `arguments`: the problem is valid, the types, layouts and alignments are those it was
   /// made for, and the author's own conditions hold.
@@ -51,7 +52,8 @@ class Kernel {
 
  private:
   KernelMetadata metadata_;
-  std::string name_;
+  mutable std::once_flag named_;
+  mutable std::string name_;  // guarded by named_
   mutable std::mutex mutex_;  // guards what follows
   mutable std::optional<Digest> digest_;
 };
