@@ -57,6 +57,7 @@ class PlannedGemmProvider final : public registry::Provider {
   }
 
   Result<registry::KernelPtr> make(const op::GemmDescription& description, const plan::Design& design) const override {
+    if (const Support valid = op::validate(description); !valid) return refuse("{}", valid.reason());
     auto plan = Family::plan(description, design);
     if (!plan) return plan.refusal();
     registry::KernelMetadata metadata{Family::kName, description, design};

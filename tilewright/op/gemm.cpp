@@ -241,15 +241,38 @@ std::string to_string(const TensorDescription& description) {
 }
 
 GemmDescription describe(const Gemm& gemm) {
-  GemmDescription description;
-  description.a = describe_tensor(gemm.a, "A");
-  description.b = describe_tensor(gemm.b, "B");
-  description.d = describe_tensor(gemm.d, "D");
-  description.c = reads_source(gemm) ? describe_tensor(gemm.c, "C") : description.d;
-  description.accumulator = gemm.accumulator;
-  description.math = gemm.math;
-  description.epilogue = gemm.epilogue;
-  return description;
+  const TensorDescription d = describe_tensor(gemm.d, "D");
+  return {.a = describe_tensor(gemm.a, "A"),
+          .b = describe_tensor(gemm.b, "B"),
+          .c = reads_source(gemm) ? describe_tensor(gemm.c, "C") : d,
+          .d = d,
+          .accumulator = gemm.accumulator,
+          .math = gemm.math,
+          .epilogue = gemm.epilogue};
+}
+
+// As a problem without elements.
+Support validate(const GemmDescription& description) {
+  const auto empty = [](const TensorDescription& tensor) {
+    return matrix(std::uint64_t{0}, tensor.element, 0, 0, tensor.layout);
+  };
+  const Gemm gemm{.a = empty(description.a),
+                  .b = empty(description.b),
+                  .c = empty(description.c),
+                  .d = empty(description.d),
+                  .accumulator = description.accumulator,
+                  .math = description.math,
+                  .epilogue = description.epilogue};
+  if (const Support valid = validate(gemm); !valid) return valid;
+  for (const auto& [role, alignment] : {std::pair{'A', description.a.alignment},
+                                        {'B', description.b.alignment},
+                                        {'C', description.c.alignment},
+                                        {'D', description.d.alignment}}) {
+    if (alignment < 1 || !std::has_single_bit(static_cast<unsigned>(alignment))) {
+      return refuse("alignment of {} must be a power of two, got {}", role, alignment);
+    }
+  }
+  return {};
 }
 
 Gemm transposed(const Gemm& gemm) {

@@ -99,6 +99,10 @@ struct GemmDescription {
 /// epilogue does not read is described as D. @pre validate(gemm)
 GemmDescription describe(const Gemm& gemm);
 
+/// Says what is wrong with every problem of the kind, and refuses alignments that are no powers of two. Holds for
+/// describe(gemm).
+Support validate(const GemmDescription& description);
+
 /// The same problem transposed: D' = B' * A'. A column-major D becomes row-major.
 Gemm transposed(const Gemm& gemm);
 GemmDescription transposed(const GemmDescription& description);

@@ -25,29 +25,6 @@ void append_scalar(Launch& launch, DType compute, double value) {
   }
 }
 
-// The description as a problem without elements: what is wrong with that is wrong with every problem of the kind.
-Support check_description(const op::GemmDescription& description) {
-  const auto empty = [](const op::TensorDescription& tensor) {
-    return op::matrix(std::uint64_t{0}, tensor.element, 0, 0, tensor.layout);
-  };
-  op::Gemm gemm;
-  gemm.a = empty(description.a);
-  gemm.b = empty(description.b);
-  gemm.c = empty(description.c);
-  gemm.d = empty(description.d);
-  gemm.accumulator = description.accumulator;
-  gemm.math = description.math;
-  gemm.epilogue = description.epilogue;
-  if (const Support valid = op::validate(gemm); !valid) return valid;
-  for (const auto& [role, alignment] : {std::pair{'A', description.a.alignment},
-                                        {'B', description.b.alignment},
-                                        {'C', description.c.alignment},
-                                        {'D', description.d.alignment}}) {
-    if (!is_power_of_two(alignment)) return refuse("alignment of {} must be a power of two, got {}", role, alignment);
-  }
-  return {};
-}
-
 Support check_tile(const TileDescription& tile, int max_threads) {
   // Beyond any tile that fits shared memory and registers, and small enough that no product of them overflows.
   constexpr int kMaxExtent = 1024;
@@ -80,7 +57,6 @@ Support check_tile(const TileDescription& tile, int max_threads) {
 Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const Design& design) {
   const TileDescription& tile = design.tile;
   if (design.target.sm < 80) return refuse("cp.async needs sm_80, the target is {}", design.target.name());
-  if (const Support valid = check_description(description); !valid) return refuse("{}", valid.reason());
   if (const Support valid = check_tile(tile, arch::limits(design.target).max_threads_per_block); !valid) {
     return refuse("{}", valid.reason());
   }
@@ -88,18 +64,18 @@ Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const De
     return refuse("raster width must be 1, 2, 4 or 8, got {}", design.raster.width);
   }
 
-  GemmTile plan;
-  plan.is_transposed = (description.d.layout == op::MatrixLayout::column_major) != tile.swaps_operands;
-  plan.operands = plan.is_transposed ? op::transposed(description) : description;
-  plan.tile = {tile.threadblock_shape[0], tile.threadblock_shape[1], tile.threadblock_shape[2]};
-  plan.warps_m = tile.warp_count[0];
-  plan.warps_n = tile.warp_count[1];
-  if (plan.is_transposed) {
+  const bool is_transposed = (description.d.layout == op::MatrixLayout::column_major) != tile.swaps_operands;
+  GemmTile plan{.operands = is_transposed ? op::transposed(description) : description,
+                .is_transposed = is_transposed,
+                .tile = {tile.threadblock_shape[0], tile.threadblock_shape[1], tile.threadblock_shape[2]},
+                .warps_m = tile.warp_count[0],
+                .warps_n = tile.warp_count[1],
+                .stages = tile.stages,
+                .raster_width = design.raster.width};
+  if (is_transposed) {
     std::swap(plan.tile.m, plan.tile.n);
     std::swap(plan.warps_m, plan.warps_n);
   }
-  plan.stages = tile.stages;
-  plan.raster_width = design.raster.width;
   return plan;
 }
 

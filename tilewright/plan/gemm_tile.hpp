@@ -30,9 +30,9 @@ struct GemmTile {
   bool operator==(const GemmTile&) const = default;
 };
 
-/// Turns the problem and checks what holds for every family: a description that some problem has, power-of-two
-/// alignments, sm_80 or newer, one warp along K, at least two stages, a raster of 1, 2, 4 or 8,
-/// threads within the architecture's limit, tiles that the warps divide.
+/// Turns the problem and checks what holds for every family: sm_80 or newer, one warp along K, at least two stages, a
+/// raster of 1, 2, 4 or 8, threads within the architecture's limit, tiles that the warps divide.
+/// @pre op::validate(description), here and where the families plan
 Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const Design& design);
 
 /// Refuses shared memory beyond what one CTA of the target may have.

@@ -103,10 +103,10 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmDescription& description, cons
   if (!is_plain) {
     return refuse("{} needs tensor cores", op::name(description.math));
   }
-  const Result<GemmTile> tile = plan_gemm_tile(description, design);
+  Result<GemmTile> tile = plan_gemm_tile(description, design);
   if (!tile) return tile.refusal();
   if (const Support fits = check_plain_design(design); !fits) return refuse("{}", fits.reason());
-  SimtGemmPlan plan{*tile, design.target, DType::f32, {}, {}, 0, 0, 0, 0};
+  SimtGemmPlan plan{*std::move(tile), design.target, DType::f32, {}, {}, 0, 0, 0, 0};
   plan.stored = stored_type(plan.operands.accumulator, plan.operands.a.element);
   const bool a_is_k_major = plan.operands.a.layout == op::MatrixLayout::row_major;
   const bool b_is_k_major = plan.operands.b.layout == op::MatrixLayout::column_major;

@@ -176,10 +176,10 @@ Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmDescription& description, cons
   if (const Support fits = check_instruction(description, instruction, OpClass::tensor_op); !fits) {
     return refuse("{}", fits.reason());
   }
-  const Result<GemmTile> tile = plan_gemm_tile(description, design);
+  Result<GemmTile> tile = plan_gemm_tile(description, design);
   if (!tile) return tile.refusal();
   if (const Support fits = check_plain_design(design); !fits) return refuse("{}", fits.reason());
-  Sm80GemmPlan plan{*tile, design.target, nullptr, {}, {}, false};
+  Sm80GemmPlan plan{*std::move(tile), design.target, nullptr, {}, {}, false};
   const Result<const arch::MmaAtom*> atom = find_atom(plan.operands, design);
   if (!atom) return atom.refusal();
   plan.atom = *atom;

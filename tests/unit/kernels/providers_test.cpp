@@ -113,6 +113,15 @@ TEST(Providers, MakeAKernelOfADesignSomeoneWrote) {
             "needs 196608 bytes of shared memory, more than the 166912 of a CTA on sm_80");
 }
 
+TEST(Providers, ADescriptionOfNoProblemIsRefused) {
+  op::GemmDescription description = plan::describe_f16();
+  description.b.alignment = 6;
+  const plan::Design design = plan::tensor_design(description, {16, 8, 16});
+  for (const auto& provider : make_providers()) {
+    EXPECT_EQ(provider->make(description, design).reason(), "alignment of B must be a power of two, got 6");
+  }
+}
+
 TEST(Providers, LaunchesCoverTheOutput) {
   const op::Gemm gemm = problem(kF16, {}, 300, 200, 64);
   const op::GemmDescription description = op::describe(gemm);

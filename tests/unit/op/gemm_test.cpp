@@ -253,6 +253,28 @@ TEST(Validate, RefusesWithTheNumber) {
   }
 }
 
+struct BadDescription {
+  const char* says;
+  void (*spoil)(GemmDescription&);
+};
+
+TEST(Validate, DescriptionsAsTheProblemsOfTheirKind) {
+  EXPECT_TRUE(validate(describe(problem())));
+  const BadDescription cases[] = {
+      {"alignment of A must be a power of two, got 3", [](GemmDescription& d) { d.a.alignment = 3; }},
+      {"alignment of D must be a power of two, got 0", [](GemmDescription& d) { d.d.alignment = 0; }},
+      {"alignment of C must be a power of two, got -4", [](GemmDescription& d) { d.c.alignment = -4; }},
+      {"A is f32 and B is f16: they must agree", [](GemmDescription& d) { d.b.element = DType::f16; }},
+      {"f32 operands accumulate in f32, got s32", [](GemmDescription& d) { d.accumulator = DType::s32; }},
+      {"epilogue 'linear_combination' has no nodes", [](GemmDescription& d) { d.epilogue.nodes.clear(); }},
+  };
+  for (const BadDescription& bad : cases) {
+    GemmDescription description = describe(problem());
+    bad.spoil(description);
+    EXPECT_EQ(validate(description).reason(), bad.says);
+  }
+}
+
 TEST(Describe, AlignmentIsWhatPointerAndLeadingDimensionShare) {
   Gemm gemm = problem(16, 24, 32, DType::f16);
   EXPECT_EQ(describe(gemm).a, (TensorDescription{DType::f16, MatrixLayout::row_major, 8}));
