@@ -2,8 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/plan/cost.hpp"
@@ -12,28 +15,41 @@
 
 namespace tilewright::kernels {
 
-/// Family: Plan, kName, kNoDesign (why it may have none), designs(arguments,
-/// description, target), plan(description, design),
-/// lower(plan, symbol). Plan: check_arguments, launch, cost_input in plan/.
+/// Family: kName, kNoDesign (why it may have none), designs(arguments, description, target); Outline and
+/// outline(description, design), for check_arguments and cost_input in plan/; Plan and plan(description, design), for
+/// launch in plan/ and lower(plan, symbol). Of designs(), what has an outline has a plan.
 template <class Family>
 class PlannedGemm final : public registry::Kernel {
  public:
+  using Outline = typename Family::Outline;
   using Plan = typename Family::Plan;
 
-  PlannedGemm(registry::KernelMetadata metadata, Plan plan) : Kernel(std::move(metadata)), plan_(std::move(plan)) {}
+  /// @pre the family plans the metadata's design
+  PlannedGemm(registry::KernelMetadata metadata, Outline outline)
+      : Kernel(std::move(metadata)), outline_(std::move(outline)) {}
 
-  const Plan& plan() const { return plan_; }
+  /// Made when first asked for: of the kernels that a problem is offered, few are run.
+  const Plan& plan() const {
+    std::call_once(planned_, [this] {
+      Result<Plan> plan = Family::plan(metadata().operands, metadata().design);
+      TILEWRIGHT_CHECK(plan, "{} was offered and has no plan: {}", name(), plan.reason());
+      plan_ = *std::move(plan);
+    });
+    return *plan_;
+  }
 
  protected:
-  Support do_supports(const op::Gemm& arguments) const override { return plan::check_arguments(plan_, arguments); }
-  std::string do_source_text() const override { return Family::lower(plan_, name()); }
-  plan::Launch do_launch(const op::Gemm& arguments) const override { return plan::launch(plan_, arguments); }
+  Support do_supports(const op::Gemm& arguments) const override { return plan::check_arguments(outline_, arguments); }
+  std::string do_source_text() const override { return Family::lower(plan(), name()); }
+  plan::Launch do_launch(const op::Gemm& arguments) const override { return plan::launch(plan(), arguments); }
   double do_estimate_us(const op::Gemm& arguments) const override {
-    return plan::estimate_us(arch::limits(plan_.target), plan::cost_input(plan_, arguments));
+    return plan::estimate_us(arch::limits(outline_.target), plan::cost_input(outline_, arguments));
   }
 
  private:
-  Plan plan_;
+  Outline outline_;
+  mutable std::once_flag planned_;
+  mutable std::optional<Plan> plan_;  // guarded by planned_
 };
 
 template <class Family>
@@ -46,10 +62,11 @@ class PlannedGemmProvider final : public registry::Provider {
     const std::vector<plan::Design> designs = Family::designs(arguments, description, target);
     if (designs.empty()) found.refused.push_back({family(), Family::kNoDesign});
     for (const plan::Design& design : designs) {
-      Result<registry::KernelPtr> kernel = make(description, design);
-      const Support support = kernel ? (*kernel)->supports(arguments) : Support(kernel.refusal());
+      auto outline = Family::outline(description, design);
+      // The description is the arguments' own: what remains to ask is what the kernel's do_supports would.
+      const Support support = outline ? plan::check_arguments(*outline, arguments) : Support(outline.refusal());
       if (support) {
-        found.kernels.push_back(*std::move(kernel));
+        found.kernels.push_back(kernel(description, design, *std::move(outline)));
       } else {
         found.refused.push_back({family() + " " + plan::to_string(design), support.reason()});
       }
@@ -60,8 +77,14 @@ class PlannedGemmProvider final : public registry::Provider {
     if (const Support valid = op::validate(description); !valid) return refuse("{}", valid.reason());
     auto plan = Family::plan(description, design);
     if (!plan) return plan.refusal();
+    return kernel(description, design, *std::move(plan));
+  }
+
+ private:
+  static registry::KernelPtr kernel(const op::GemmDescription& description, const plan::Design& design,
+                                    typename Family::Outline outline) {
     registry::KernelMetadata metadata{Family::kName, description, design};
-    return registry::KernelPtr(std::make_shared<PlannedGemm<Family>>(std::move(metadata), *std::move(plan)));
+    return std::make_shared<PlannedGemm<Family>>(std::move(metadata), std::move(outline));
   }
 };
 

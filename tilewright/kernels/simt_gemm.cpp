@@ -10,12 +10,16 @@ namespace {
 
 struct SimtGemmFamily {
   using Plan = plan::SimtGemmPlan;
+  using Outline = Plan;
   static constexpr const char* kName = "simt_gemm";
   static constexpr const char* kNoDesign = "no design of CUDA cores";
 
   static std::vector<plan::Design> designs(const op::Gemm& /*arguments*/, const op::GemmDescription& description,
                                            const Target& target) {
     return plan::simt_gemm_designs(description, target);
+  }
+  static Result<Outline> outline(const op::GemmDescription& description, const plan::Design& design) {
+    return plan(description, design);
   }
   static Result<Plan> plan(const op::GemmDescription& description, const plan::Design& design) {
     return plan::plan_simt_gemm(description, design);

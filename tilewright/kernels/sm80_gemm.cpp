@@ -10,6 +10,7 @@ namespace {
 
 struct Sm80GemmFamily {
   using Plan = plan::Sm80GemmPlan;
+  using Outline = Plan;
   static constexpr const char* kName = "sm80_gemm";
   static constexpr const char* kNoDesign =
       "multiplies neither f32 exactly (ask for multiply_add_tf32, fast_f32, fast_f16 or fast_bf16) nor 8-bit floats";
@@ -17,6 +18,9 @@ struct Sm80GemmFamily {
   static std::vector<plan::Design> designs(const op::Gemm& /*arguments*/, const op::GemmDescription& description,
                                            const Target& target) {
     return plan::sm80_gemm_designs(description, target);
+  }
+  static Result<Outline> outline(const op::GemmDescription& description, const plan::Design& design) {
+    return plan(description, design);
   }
   static Result<Plan> plan(const op::GemmDescription& description, const plan::Design& design) {
     return plan::plan_sm80_gemm(description, design);

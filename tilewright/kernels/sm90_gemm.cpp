@@ -9,6 +9,7 @@ namespace tilewright::kernels {
 namespace {
 
 struct Sm90GemmFamily {
+  using Outline = plan::Sm90GemmOutline;
   using Plan = plan::Sm90GemmPlan;
   static constexpr const char* kName = "sm90_gemm";
   static constexpr const char* kNoDesign = "wgmma of sm_90a multiplies f16, bf16, tf32, e4m3, e5m2, s8 and u8";
@@ -16,6 +17,9 @@ struct Sm90GemmFamily {
   static std::vector<plan::Design> designs(const op::Gemm& arguments, const op::GemmDescription& description,
                                            const Target& target) {
     return plan::sm90_gemm_designs(arguments, description, target);
+  }
+  static Result<Outline> outline(const op::GemmDescription& description, const plan::Design& design) {
+    return plan::outline_sm90_gemm(description, design);
   }
   static Result<Plan> plan(const op::GemmDescription& description, const plan::Design& design) {
     return plan::plan_sm90_gemm(description, design);

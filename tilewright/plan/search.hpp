@@ -15,7 +15,8 @@ std::vector<Design> simt_gemm_designs(const op::GemmDescription& description, co
 std::vector<Design> sm80_gemm_designs(const op::GemmDescription& description, const Target& target);
 
 /// Designs of wgmma for the problem's types, math and extents: of all tiles and schedules, the dozen that the cost
-/// model puts first. Empty where no instruction multiplies the types, and for other targets than sm_90a.
+/// model puts first. Those that outline_sm90_gemm accepts, plan_sm90_gemm does. Empty where no instruction multiplies
+/// the types, and for other targets than sm_90a.
 std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmDescription& description,
                                       const Target& target);
 

@@ -97,13 +97,24 @@ Support plan_boxes(TmaOperandPlan& operand, char role) {
   return {};
 }
 
-/// The operand as passes of the producer's threads, by 8 bytes or by the 4 of a bank.
+/// Of an operand that TMA can reach, 16; else what the addresses of threads that gather are multiples of.
+int alignment_bytes(const op::TensorDescription& operand) {
+  return std::min(kTmaBytes, operand.alignment * bytes(operand.element));
+}
+
+/// That a thread moves at once: 8 bytes or the 4 of a bank; 0 by TMA.
+int gathered_bytes(int alignment) {
+  if (alignment >= kTmaBytes) return 0;
+  return (alignment >= 2 * kGatheredBytes ? 2 : 1) * kGatheredBytes;
+}
+
+/// The operand as passes of the producer's threads.
 Support plan_gathering(TmaOperandPlan& operand, char role) {
   if (operand.shares > 1) {
     return refuse("{} is aligned to {} bytes, TMA needs {}: it is gathered, which {} CTAs cannot share", role,
                   operand.alignment_bytes, kTmaBytes, operand.shares);
   }
-  operand.gathered_bytes = (operand.alignment_bytes >= 2 * kGatheredBytes ? 2 : 1) * kGatheredBytes;
+  operand.gathered_bytes = gathered_bytes(operand.alignment_bytes);
   const int lines = operand.major == arch::Major::k ? operand.mn : operand.k;
   if (lines % operand.lines_of_pass() != 0) {
     return refuse("{} is gathered by {} lines of a tile at once, which do not divide its {}", role,
@@ -122,7 +133,7 @@ Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tens
   operand.mn = tile_mn;
   operand.k = tile_k;
   operand.shares = shares;
-  operand.alignment_bytes = std::min(kTmaBytes, tensor.alignment * element_bits / 8);
+  operand.alignment_bytes = alignment_bytes(tensor);
   const Result<arch::SwizzleMode> mode = arch::widest_swizzle(major, element_bits, tile_mn, tile_k);
   if (!mode) return refuse("{}: {}", role, mode.reason());
   Result<layout::ComposedLayout> smem = arch::smem_tile({major, *mode, element_bits, tile_mn, tile_k});
@@ -171,7 +182,7 @@ Support check_cluster(const std::array<int, 3>& cluster) {
 }
 
 /// CTAs that wait for each other are resident together.
-Support check_slices(const Sm90GemmPlan& plan) {
+Support check_slices(const Sm90GemmOutline& plan) {
   const int most = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size());
   if (plan.slices < 1 || plan.slices > most) {
     return refuse("split_k must be from 1 to the {} clusters of {} that {} holds, got {}", most, plan.cluster_size(),
@@ -196,7 +207,7 @@ Support check_warps(const GemmTile& tile) {
   return {};
 }
 
-Support check_teams(const Sm90GemmPlan& plan) {
+Support check_teams(const Sm90GemmOutline& plan) {
   if (const int rows = kAtomM * plan.team(); plan.tile.m % rows != 0) {
     return refuse("threadblock shape m {} is not divisible by the {} rows of {} warpgroups", plan.tile.m, rows,
                   plan.team());
@@ -208,7 +219,7 @@ Support check_teams(const Sm90GemmPlan& plan) {
 }
 
 /// How D leaves: lines that begin and end at 16 bytes by TMA.
-void plan_output(Sm90GemmPlan& plan) {
+void plan_output(Sm90GemmOutline& plan) {
   const op::TensorDescription& d = plan.operands.d;
   plan.store_bytes = std::min(kTmaBytes, d.alignment * bytes(d.element));
   plan.stores_by_tma = plan.store_bytes == kTmaBytes;
@@ -241,13 +252,13 @@ struct View {
   const op::Tensor& b;
   std::int64_t m, n, k;
 };
-View view(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+View view(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
   return plan.is_transposed ? View{arguments.b, arguments.a, arguments.n(), arguments.m(), arguments.k()}
                             : View{arguments.a, arguments.b, arguments.m(), arguments.n(), arguments.k()};
 }
 
 /// Clusters' tiles along m and n of one matrix of D.
-std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmPlan& plan, const View& problem) {
+std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmOutline& plan, const View& problem) {
   return {ceil_div(problem.m, std::int64_t{plan.tile.m} * plan.cluster_m),
           ceil_div(problem.n, std::int64_t{plan.tile.n} * plan.cluster_n)};
 }
@@ -286,10 +297,15 @@ void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arg
 }
 
 /// Steps from one pass to the next are 31 bits: copy/gathered_operand.cuh.
-Support check_gathering(const TmaOperandPlan& operand, const op::Tensor& tensor) {
+Support check_gathering(const op::TensorDescription& operand, arch::Major major, int tile_mn, int tile_k,
+                        const op::Tensor& tensor) {
   constexpr std::int64_t kMaxStep = (std::int64_t{1} << 31) - 1;
-  if (!operand.is_gathered()) return {};
-  const std::int64_t step = operand.lines_of_pass() * leading_dimension(tensor) * bits(tensor.dtype) / 8;
+  const int gathered = gathered_bytes(alignment_bytes(operand));
+  if (gathered == 0) return {};
+  const Result<arch::SwizzleMode> mode = arch::widest_swizzle(major, bits(operand.element), tile_mn, tile_k);
+  if (!mode) return mode.refusal();
+  const int lines = TmaOperandPlan::lines_of_pass(gathered, arch::width_bytes(*mode));
+  const std::int64_t step = lines * leading_dimension(tensor) * bits(tensor.dtype) / 8;
   if (step > kMaxStep)
     return refuse("lines gathered one after the other are {} bytes apart, at most {}", step, kMaxStep);
   return {};
@@ -351,27 +367,38 @@ double lone_clocks(const TileShape& tile, int team, const ConsumerExtras& extras
   return clocks;
 }
 
-Support check_registers(const TileShape& tile, int team, int consumers, bool gathers, const ConsumerExtras& extras) {
+RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, bool gathers,
+                             const ConsumerExtras& extras) {
   const int of_an_instruction = kAtomM * tile.n / 128;
   int beside = extras.promotes ? of_an_instruction : 0;
   if (extras.loads_fragments) beside += 3 * 4 * tile.m / (kAtomM * team);  // two buffers, the address of each load
   if (extras.owners > 0) beside += of_an_instruction / extras.owners;
-  const int needed = tile.m * tile.n / (128 * team) + beside + kAddressRegisters;
-  if (const int given = split_registers(consumers, gathers).consumer; needed > given) {
-    return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", tile.m, tile.n, team,
-                  needed, given);
-  }
   // ptxas assembles an instruction within what the launch gives all threads alike, whatever setmaxnreg does (C7602).
   constexpr int kRegistersOfAnSm = 65536;
-  const int alike = kRegistersOfAnSm / (128 * (consumers + 1));
-  if (const int whole = of_an_instruction + kInstructionRegisters; whole > alike) {
-    return refuse("an instruction of {} columns needs {} registers a thread, of {} in {} warpgroups", tile.n, whole,
-                  alike, consumers + 1);
+  return {.tile = tile.m * tile.n / (128 * team) + beside + kAddressRegisters,
+          .given = split_registers(consumers, gathers).consumer,
+          .instruction = of_an_instruction + kInstructionRegisters,
+          .alike = kRegistersOfAnSm / (128 * (consumers + 1))};
+}
+
+Support check_registers(const TileShape& tile, int team, int consumers, bool gathers, const ConsumerExtras& extras) {
+  const RegisterNeeds needs = register_needs(tile, team, consumers, gathers, extras);
+  if (needs.tile > needs.given) {
+    return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", tile.m, tile.n, team,
+                  needs.tile, needs.given);
+  }
+  if (needs.instruction > needs.alike) {
+    return refuse("an instruction of {} columns needs {} registers a thread, of {} in {} warpgroups", tile.n,
+                  needs.instruction, needs.alike, consumers + 1);
   }
   return {};
 }
 
-int Sm90GemmPlan::smem_bytes() const {
+bool Sm90GemmOutline::gathers() const {
+  return gathered_bytes(alignment_bytes(operands.a)) > 0 || gathered_bytes(alignment_bytes(operands.b)) > 0;
+}
+
+int Sm90GemmOutline::smem_bytes() const {
   const Sm90SharedMemory memory{
       .stages = stages,
       .stage_bytes = stage_bytes(),
@@ -381,7 +408,7 @@ int Sm90GemmPlan::smem_bytes() const {
   return memory.bytes();
 }
 
-Sm90CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
   const View problem = view(plan, arguments);
   return {
       .m = problem.m,
@@ -395,8 +422,8 @@ Sm90CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
       .slices = plan.slices,
       .owners = plan.owners,
       .schedule = plan.schedule,
-      .reads_a = gathered_reads(plan.a.alignment_bytes),
-      .reads_b = gathered_reads(plan.b.alignment_bytes),
+      .reads_a = gathered_reads(alignment_bytes(plan.operands.a)),
+      .reads_b = gathered_reads(alignment_bytes(plan.operands.b)),
       .gathered_words = plan.gathered_words,
       .chunks = plan.tile.m / kAtomM / plan.team() * plan.output_columns() / plan.chunk_columns,
       .element_bytes = bytes(plan.operands.a.element),
@@ -406,7 +433,7 @@ Sm90CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   };
 }
 
-Support check_arguments(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
   if (const Support fits = check_extents(plan, arguments); !fits) return fits;
   if (!op::reads_product(arguments) || arguments.k() == 0) {
     return refuse("needs a product to sum: k is {}, alpha {}", arguments.k(), arguments.alpha);
@@ -428,8 +455,11 @@ Support check_arguments(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
                   kMaxTiles);
   }
   constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // bytes, cuTensorMapEncodeTiled
-  if (const Support fits = check_gathering(plan.a, problem.a); !fits) return fits;
-  if (const Support fits = check_gathering(plan.b, problem.b); !fits) return fits;
+  const op::GemmDescription& operands = plan.operands;
+  for (const Support& fits : {check_gathering(operands.a, major_a(operands), plan.tile.m, plan.tile.k, problem.a),
+                              check_gathering(operands.b, major_b(operands), plan.tile.n, plan.tile.k, problem.b)}) {
+    if (!fits) return fits;
+  }
   for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.d}) {
     const std::int64_t row_bytes = leading_dimension(*tensor) * bits(tensor->dtype) / 8;
     if (row_bytes >= kMaxStride)
@@ -477,16 +507,14 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   return launch;
 }
 
-Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, const Design& design) {
+Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description, const Design& design) {
   const MathInstruction& instruction = design.tile.math_instruction;
   if (const Support fits = check_instruction(description, instruction, OpClass::tensor_op); !fits) {
     return refuse("{}", fits.reason());
   }
-  const Result<GemmTile> tile = plan_gemm_tile(description, design);
+  Result<GemmTile> tile = plan_gemm_tile(description, design);
   if (!tile) return tile.refusal();
-  Sm90GemmPlan plan;
-  static_cast<GemmTile&>(plan) = *tile;
-  plan.target = design.target;
+  Sm90GemmOutline plan{*std::move(tile), design.target};
   const Result<const arch::WgmmaAtom*> atom = find_atom(plan.operands, design);
   if (!atom) return atom.refusal();
   plan.atom = *atom;
@@ -504,17 +532,6 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   for (const auto& check : {check_teams, check_slices}) {
     if (const Support fits = check(plan); !fits) return refuse("{}", fits.reason());
   }
-
-  const auto [role_a, role_b] = plan.is_transposed ? std::pair{'B', 'A'} : std::pair{'A', 'B'};
-  Result<TmaOperandPlan> a = plan_operand(role_a, plan.operands.a, plan.atom->a, major_a(plan.operands), plan.tile.m,
-                                          plan.tile.k, plan.cluster_n);
-  if (!a) return a.refusal();
-  Result<TmaOperandPlan> b = plan_operand(role_b, plan.operands.b, plan.atom->b, major_b(plan.operands), plan.tile.n,
-                                          plan.tile.k, plan.cluster_m);
-  if (!b) return b.refusal();
-  plan.a = *std::move(a);
-  plan.b = *std::move(b);
-  if (const Support fits = plan_reads(plan); !fits) return refuse("{}", fits.reason());
 
   plan_output(plan);
   plan.owners = owners_of_tile(plan.d_is_row_major(), bytes(plan.operands.d.element), plan.tile.n, plan.slices);
@@ -536,6 +553,23 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
     return refuse("{}", fits.reason());
   }
   if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return refuse("{}", fits.reason());
+  return plan;
+}
+
+Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, const Design& design) {
+  Result<Sm90GemmOutline> outline = outline_sm90_gemm(description, design);
+  if (!outline) return outline.refusal();
+  Sm90GemmPlan plan{*std::move(outline), {}, {}};
+  const auto [role_a, role_b] = plan.is_transposed ? std::pair{'B', 'A'} : std::pair{'A', 'B'};
+  Result<TmaOperandPlan> a = plan_operand(role_a, plan.operands.a, plan.atom->a, major_a(plan.operands), plan.tile.m,
+                                          plan.tile.k, plan.cluster_n);
+  if (!a) return a.refusal();
+  Result<TmaOperandPlan> b = plan_operand(role_b, plan.operands.b, plan.atom->b, major_b(plan.operands), plan.tile.n,
+                                          plan.tile.k, plan.cluster_m);
+  if (!b) return b.refusal();
+  plan.a = *std::move(a);
+  plan.b = *std::move(b);
+  if (const Support fits = plan_reads(plan); !fits) return refuse("{}", fits.reason());
   return plan;
 }
 

@@ -41,7 +41,8 @@ struct TmaOperandPlan {
   /// What is contiguous in shared memory: the width of the swizzle.
   int row_bytes() const { return arch::width_bytes(*arch::swizzle_mode(smem.swizzle, bits(element))); }
   /// The lines, contiguous in global memory, that a pass of the producer's threads over a gathered tile reads from.
-  int lines_of_pass() const { return kProducerThreads * gathered_bytes / row_bytes(); }
+  int lines_of_pass() const { return lines_of_pass(gathered_bytes, row_bytes()); }
+  static int lines_of_pass(int gathered_bytes, int row_bytes) { return kProducerThreads * gathered_bytes / row_bytes; }
   /// Passes over the tile.
   int passes() const { return is_gathered() ? tile_bytes() / (kProducerThreads * gathered_bytes) : 0; }
   int tile_bytes() const { return mn * k * bits(element) / 8; }
@@ -97,18 +98,30 @@ struct ConsumerExtras {
 /// Clocks of a step in which nothing multiplies: none where other warpgroups of the team do. `element_bytes` of A.
 double lone_clocks(const TileShape& tile, int team, const ConsumerExtras& extras, int element_bytes);
 
-/// Whether a tile's sums and what is kept beside them fit the registers of `team` warpgroups of all `consumers`: the
-/// sums of one instruction where they are promoted, fragments of A, the share of exchanged sums, addresses.
+/// Registers of a thread of `team` warpgroups: for a tile's sums and what is kept beside them (the sums of one
+/// instruction where they are promoted, fragments of A, the share of exchanged sums, addresses), of those that each of
+/// all `consumers` has; and for one instruction, of those that the launch gives all threads alike.
+struct RegisterNeeds {
+  int tile = 0, given = 0;
+  int instruction = 0, alike = 0;
+
+  bool fit() const { return tile <= given && instruction <= alike; }
+};
+RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, bool gathers,
+                             const ConsumerExtras& extras);
+
+/// Whether they fit.
 Support check_registers(const TileShape& tile, int team, int consumers, bool gathers, const ConsumerExtras& extras);
 
-struct Sm90GemmPlan : GemmTile {
+/// All of the plan but how its operands lie: what estimates and checks need, without the layout algebra that most of a
+/// plan's time goes to.
+struct Sm90GemmOutline : GemmTile {
   Target target;
   const arch::WgmmaAtom* atom = nullptr;  // row of the table; its n is the tile's
   int cluster_m = 1, cluster_n = 1;       // CTAs that share operands
   int slices = 1;                         // CTAs that share a tile, each a part of K
   int owners = 1;                         // of these, those that store the tile, each some columns of it
   Schedule schedule = Schedule::cooperative;
-  TmaOperandPlan a, b;
   bool stores_by_tma = true;
   int store_bytes = 16;    // of D at once, where its lines do not begin and end at 16 bytes
   int chunk_columns = 0;   // of D, that leave shared memory together, 64 rows high
@@ -119,30 +132,40 @@ struct Sm90GemmPlan : GemmTile {
 
   int consumers() const { return warps_m * warps_n / 4; }                         // warpgroups that multiply
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }  // those that share a tile
-  /// In each warpgroup: its four warps where they load fragments, or all of it through wgmma.
-  int stage_readers() const { return a.fragments ? 4 : 1; }
-  ConsumerExtras extras() const { return {promotes_accumulators, a.fragments.has_value(), slices > 1 ? owners : 0}; }
+  bool loads_fragments() const { return atom->a_source == arch::OperandSource::registers; }
+  ConsumerExtras extras() const { return {promotes_accumulators, loads_fragments(), slices > 1 ? owners : 0}; }
   int cluster_size() const { return cluster_m * cluster_n; }
   int group_size() const { return cluster_size() * slices; }  // CTAs that work together
   int output_columns() const { return tile.n / owners; }      // of a tile, that one CTA stores
   bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }
-  bool gathers() const { return a.is_gathered() || b.is_gathered(); }
+  bool gathers() const;
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
-  int stage_bytes() const { return a.tile_bytes() + b.tile_bytes(); }
+  int stage_bytes() const { return (tile.m + tile.n) * tile.k * bytes(operands.a.element); }
   int smem_bytes() const;
+  bool operator==(const Sm90GemmOutline&) const = default;
+};
+
+struct Sm90GemmPlan : Sm90GemmOutline {
+  TmaOperandPlan a, b;
+
+  /// In each warpgroup: its four warps where they load fragments, or all of it through wgmma.
+  int stage_readers() const { return a.fragments ? 4 : 1; }
   bool operator==(const Sm90GemmPlan&) const = default;
 };
 
 /// The plan as the cost model sees it, on extents of the caller's problem.
-Sm90CostInput cost_input(const Sm90GemmPlan& plan, const op::Gemm& arguments);
+Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments);
 
 /// Refuses arguments that kernels of the plan cannot take: no k to sum over, extents beyond 32-bit indices, tensors
 /// that the plan's TMA cannot reach.
-Support check_arguments(const Sm90GemmPlan& plan, const op::Gemm& arguments);
+Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments);
 
 /// A persistent grid of clusters, with the parameters of device/tilewright/gemm/sm90_parameters.cuh.
 /// @pre op::validate(arguments) and check_arguments accepted them
 Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments);
+
+/// Every number but those of the operands' layouts, or the one that makes it impossible.
+Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description, const Design& design);
 
 /// Every number of the kernel, or the one that makes it impossible.
 Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, const Design& design);

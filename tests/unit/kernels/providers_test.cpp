@@ -1,7 +1,9 @@
 // The families that Tilewright ships, as sources of kernels: what they offer a problem, and why not.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
+#include <thread>
 
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/kernels/list.hpp"
@@ -120,6 +122,27 @@ TEST(Providers, ADescriptionOfNoProblemIsRefused) {
   for (const auto& provider : make_providers()) {
     EXPECT_EQ(provider->make(description, design).reason(), "alignment of B must be a power of two, got 6");
   }
+}
+
+// Names and plans are made when first asked for, by whoever asks first.
+TEST(Providers, KernelsAreSharedBetweenThreads) {
+  const op::Gemm gemm = problem(kF16, {}, 300, 200, 64);
+  const auto texts = [&](const registry::Discovery& found) {
+    std::vector<std::string> all;
+    for (const registry::KernelPtr& kernel : found.kernels) {
+      const plan::Launch launch = kernel->launch(gemm);
+      all.push_back(fmt::format("{} {} {}", kernel->name(), kernel->source().text, launch.dynamic_smem_bytes));
+    }
+    return all;
+  };
+  const std::vector<std::string> expected = texts(discover_all(gemm, plan::kSm90));
+  const registry::Discovery shared = discover_all(gemm, plan::kSm90);
+  std::array<std::vector<std::string>, 4> seen;
+  {
+    std::vector<std::jthread> threads;
+    for (std::vector<std::string>& mine : seen) threads.emplace_back([&] { mine = texts(shared); });
+  }
+  for (const std::vector<std::string>& each : seen) EXPECT_EQ(each, expected);
 }
 
 TEST(Providers, LaunchesCoverTheOutput) {
