@@ -57,10 +57,14 @@ struct Search {
   bool gathers() const { return reads_a > 0 || reads_b > 0; }
 };
 
+/// Small: hundreds are sorted.
 struct Candidate {
   double us;
-  Sm90CostInput input;
-  int consumers;
+  std::int64_t m;  // of the problem as computed
+  const Rows* rows;
+  TileShape tile;
+  Group group;
+  int stages;
   bool is_transposed;
 };
 
@@ -92,7 +96,7 @@ void consider(const Search& search, const Rows& rows, int columns, const Group& 
   const int owners = owners_of_tile(search.d_is_row_major, search.d_bytes, columns, slices);
   if (!divides || owners == 0 || (slices > 1 && search.accumulates_in_half)) return;
   const ConsumerExtras extras{search.promotes, search.loads_fragments, slices > 1 ? owners : 0};
-  if (!check_registers(tile, team, rows.consumers, search.gathers(), extras)) return;
+  if (!register_needs(tile, team, rows.consumers, search.gathers(), extras).fit()) return;
   // The producer's 32 registers beside three consumers are too few for the boxes of such an A: it spills (ptxas -v).
   if (search.loads_fragments && search.element_bytes == 1 && rows.consumers == 3) return;
   if (search.promotes && !check_promotion(tile)) return;
@@ -119,7 +123,7 @@ void consider(const Search& search, const Rows& rows, int columns, const Group& 
                             .d_bytes = search.d_bytes,
                             .fma_per_clock = search.fma_per_clock,
                             .lone_clocks = lone_clocks(tile, team, extras, search.element_bytes)};
-  candidates.push_back({estimate_us(search.limits, input), input, rows.consumers, search.is_transposed});
+  candidates.push_back({estimate_us(search.limits, input), search.m, &rows, tile, group, stages, search.is_transposed});
 }
 
 /// As many slices as leave no SM idle, or half as many; and few for tiles that do not fill their last wave.
@@ -155,20 +159,19 @@ void consider_all(const Search& search, std::vector<Candidate>& candidates) {
 }
 
 int raster_width(const Candidate& candidate) {
-  return candidate.input.m <= std::int64_t{kFewTiles} * candidate.input.tile.m ? 1 : kRasterWidth;
+  return candidate.m <= std::int64_t{kFewTiles} * candidate.tile.m ? 1 : kRasterWidth;
 }
 
 Design design_of(const Candidate& candidate, const op::GemmDescription& description, const Target& target) {
-  const Sm90CostInput& input = candidate.input;
   Design design;
   design.target = target;
   TileDescription& tile = design.tile;
-  tile.threadblock_shape = {input.tile.m, input.tile.n, input.tile.k};
-  tile.stages = input.stages;
-  tile.warp_count = {kWarpgroup * candidate.consumers, 1, 1};
-  tile.cluster_shape = {input.cluster_m, input.cluster_n, 1};
-  tile.schedule = input.schedule;
-  tile.math_instruction = {{kInstructionM, input.tile.n, kInstructionKBytes / input.element_bytes},
+  tile.threadblock_shape = {candidate.tile.m, candidate.tile.n, candidate.tile.k};
+  tile.stages = candidate.stages;
+  tile.warp_count = {kWarpgroup * candidate.rows->consumers, 1, 1};
+  tile.cluster_shape = {candidate.group.m, candidate.group.n, 1};
+  tile.schedule = candidate.rows->schedule;
+  tile.math_instruction = {{kInstructionM, candidate.tile.n, kInstructionKBytes / bytes(description.a.element)},
                            description.a.element,
                            description.b.element,
                            description.accumulator,
@@ -181,7 +184,7 @@ Design design_of(const Candidate& candidate, const op::GemmDescription& descript
     std::swap(tile.cluster_shape[0], tile.cluster_shape[1]);
   }
   design.raster.width = raster_width(candidate);
-  design.split_k = input.slices;
+  design.split_k = candidate.group.slices;
   return design;
 }
 
@@ -207,7 +210,7 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
   const bool natural = description.d.layout == op::MatrixLayout::column_major;
   const bool must_swap = !reads_b(description, natural) && reads_b(description, !natural);
   std::vector<Candidate> candidates;
-  candidates.reserve(1024);
+  candidates.reserve(512);
   for (const bool is_transposed : {natural, !natural}) {
     const std::int64_t rows = is_transposed ? arguments.n() : arguments.m();
     const std::int64_t columns = is_transposed ? arguments.m() : arguments.n();
