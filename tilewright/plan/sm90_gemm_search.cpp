@@ -128,11 +128,13 @@ void consider(const Search& search, const Rows& rows, int columns, const Group& 
 
 /// As many slices as leave no SM idle, or half as many; and few for tiles that do not fill their last wave.
 std::array<int, 3> slices_worth_trying(const Search& search, int rows, int columns, const Group& cluster) {
-  const std::int64_t tiles = ceil_div(search.m, rows * cluster.m) * ceil_div(search.n, columns * cluster.n);
+  const std::int64_t tiles =
+      ceil_div(search.m, rows * cluster.m) * ceil_div(search.n, columns * cluster.n) * search.batches;
+  if (tiles == 0) return {};
   const std::int64_t resident = arch::resident_clusters(search.limits, cluster.m * cluster.n);
-  const std::int64_t filling = resident / (tiles * search.batches);
+  const std::int64_t filling = resident / tiles;
   if (filling > 4) return {static_cast<int>(filling), static_cast<int>(filling / 2), 0};
-  const bool are_many = tiles * search.batches > kManyTiles * resident;
+  const bool are_many = tiles > kManyTiles * resident;
   return are_many ? std::array{0, 0, 0} : std::array{2, 3, 4};
 }
 

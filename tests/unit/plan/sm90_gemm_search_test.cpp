@@ -102,6 +102,12 @@ TEST(Sm90Search, OffersADozenAndNothingElsewhere) {
   EXPECT_TRUE(designs_of(problem_of(describe_f32(), 4096, 4096, 4096)).empty());
 }
 
+TEST(Sm90Search, EmptyProblemsAreSearchedToo) {
+  for (const auto& [m, n, k] : {std::tuple{0, 4096, 4096}, {4096, 0, 4096}, {64, 64, 0}}) {
+    EXPECT_FALSE(designs_of(problem_of(describe_f16(), m, n, k)).empty());
+  }
+}
+
 TEST(Sm90Search, FewRowsLieAlongTheInstructionsColumns) {
   const std::vector<Design> designs = designs_of(problem_of(describe_f16(), 8, 8192, 8192));
   ASSERT_FALSE(designs.empty());
