@@ -93,12 +93,27 @@ void disk_cache_hit(benchmark::State& state) {
 }
 BENCHMARK(disk_cache_hit)->Unit(benchmark::kMicrosecond);
 
-void find_kernels(benchmark::State& state) {
+/// Nothing is remembered from one call to the next: every call's arguments are new to the engine.
+void find_kernels(benchmark::State& state, DType dtype, DType d_type, std::array<std::int64_t, 3> extents) {
   const engine::Engine engine(options_for(kEmulator));
-  const op::Gemm gemm = f16_problem(4096, 1 << 20, {.kind = op::MemoryDevice::Kind::emulator});
+  const auto [m, n, k] = extents;
+  constexpr op::MemoryDevice kDevice{.kind = op::MemoryDevice::Kind::emulator};
+  op::Gemm gemm;
+  gemm.a = op::matrix(std::uint64_t{1} << 40, dtype, m, k, op::MatrixLayout::row_major, 0, kDevice);
+  gemm.b = op::matrix(std::uint64_t{2} << 40, dtype, k, n, op::MatrixLayout::column_major, 0, kDevice);
+  gemm.d = op::matrix(std::uint64_t{3} << 40, d_type, m, n, op::MatrixLayout::row_major, 0, kDevice);
+  gemm.accumulator = op::default_accumulator(dtype);
+  gemm.epilogue = op::linear_combination(op::default_compute(gemm.accumulator, d_type));
   for (auto _ : state) benchmark::DoNotOptimize(engine.find_kernels(gemm));
 }
-BENCHMARK(find_kernels)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(find_kernels, bf16_4096, DType::bf16, DType::bf16, {4096, 4096, 4096})->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(find_kernels, bf16_16x28672x4096, DType::bf16, DType::bf16, {16, 28672, 4096})
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(find_kernels, bf16_192x8192x8192, DType::bf16, DType::bf16, {192, 8192, 8192})
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(find_kernels, bf16_4095, DType::bf16, DType::bf16, {4095, 4095, 4095})->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(find_kernels, f32_4096, DType::f32, DType::f32, {4096, 4096, 4096})->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(find_kernels, s8_4096, DType::s8, DType::s32, {4096, 4096, 4096})->Unit(benchmark::kMicrosecond);
 
 /// Small integers, in the element type's bytes.
 template <class Element, class Convert>
