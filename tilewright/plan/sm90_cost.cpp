@@ -1,5 +1,5 @@
-// The constants are fitted to the medians of some 800 kernels on 25 problems (bf16, s8, tf32; K from 256 to 65536; D
-// from 1x4096 to 8192x8192) on an H200: docs/performance.md, "Ranking".
+// The constants are fitted to the medians of some 5000 kernels on 70 problems (bf16, s8, e4m3, tf32; K from 256 to
+// 65536; D from 1x4096 to 8192x8192) on an H200: docs/performance.md, "Ranking".
 #include "tilewright/plan/sm90_cost.hpp"
 
 #include <algorithm>
@@ -9,19 +9,23 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr double kLaunchUs = 4.6;        // one kernel between two events, with the first operands' latency
-constexpr double kSharingUs = 1.75;      // more, of clusters that load for each other
-constexpr double kPeakShare = 0.83;      // of the tensor cores' rate at the nominal clock, under the power limit
-constexpr double kDramShare = 0.875;     // of DRAM's nominal rate
-constexpr double kL2Share = 1.76;        // of limits.l2_bytes_per_clock: neighbours' reads of one line are merged
-constexpr double kSmBytesPerClock = 80;  // that one SM's TMA brings from L2
-constexpr double kLatencyClocks = 2600;  // from a TMA load's issue to its bytes, under load
-constexpr double kStepClocks = 14;       // barriers of one step
-constexpr double kChunkClocks = 250;     // of a chunk of D: barriers and the store's issue
-constexpr double kStoreBytesPerClock = 38;
-constexpr double kExchangeUs = 2.5;           // slices of K: a barrier between CTAs, through L2
-constexpr double kPartialBytesPerClock = 40;  // of sums on their way to and from the workspace
-constexpr double kOverlapLoss = 0.15;         // of two things that go on together, what does not hide behind the slower
+constexpr double kLaunchUs = 3.1;              // one kernel between two events
+constexpr double kSharingUs = 2.3;             // more, of clusters that load for each other
+constexpr double kSharingUsOfSlices = 0.5;     // of those that wait for each other anyway
+constexpr double kPeakShare = 0.87;            // of the tensor cores' rate at the nominal clock, under the power limit
+constexpr double kDramShare = 0.98;            // of DRAM's nominal rate, once it is under way
+constexpr double kDramUs = 0.5;                // until then
+constexpr double kL2Share = 1.37;              // of limits.l2_bytes_per_clock
+constexpr double kSmBytesPerClock = 75;        // that one SM's TMA brings from L2
+constexpr double kLatencyClocks = 2960;        // from a TMA load's issue to its bytes, under load
+constexpr double kSharedLatencyClocks = 3190;  // where a cluster waits for the slower
+constexpr double kStepClocks = 17;             // barriers of one step
+constexpr double kNarrowRows = 0.7;            // power of 128 over a row's bytes: how much slower narrower rows come
+constexpr double kChunkClocks = 560;           // of a chunk of D: barriers and the store's issue
+constexpr double kStoreBytesPerClock = 22;
+constexpr double kExchangeUs = 2.4;           // slices of K: a barrier between CTAs, through L2
+constexpr double kPartialBytesPerClock = 19;  // of sums on their way to and from the workspace
+constexpr double kOverlapLoss = 0.28;         // of two things that go on together, what does not hide behind the slower
 // Of a thread's loads of words that lie across lines, under load: bf16 4095^3 along K.
 constexpr double kGatherLatencyClocks = 3000;
 // That wgmma reads of shared memory, of its 128: tiles 64 columns wide (fp8 4096x2112x7168).
@@ -60,6 +64,34 @@ double gather_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input,
   return std::max(reads + moved / limits.smem_bytes_per_clock_per_sm, latency);
 }
 
+/// Bytes that a step of one CTA takes from L2, those of narrow rows counted for more.
+struct StepBytes {
+  double a, b;
+  double merged;  // for each of the two SMs of a TPC, whose reads of the operand that they share are one
+};
+StepBytes step_bytes(const Sm90CostInput& input) {
+  const auto of = [&](int lines, int sharers, int row_bytes) {
+    constexpr int kWidestRow = 128;
+    const double bytes = static_cast<double>(lines) / sharers * input.tile.k * input.element_bytes;
+    return row_bytes == kWidestRow ? bytes : bytes * std::pow(kWidestRow / row_bytes, kNarrowRows);
+  };
+  const double a = of(input.tile.m, input.cluster_n, input.row_bytes_a);
+  const double b = of(input.tile.n, input.cluster_m, input.row_bytes_b);
+  // CTAs of a cluster share already; slices of a tile share nothing.
+  const bool neighbours_share = input.cluster_m * input.cluster_n * input.slices == 1;
+  return {a, b, neighbours_share ? a + b - (input.walks_along_m ? b : a) / 2 : a + b};
+}
+
+/// Of one tile: its sum over slices, and D.
+double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input) {
+  const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
+  const double stores = input.chunks * kChunkClocks + tile_area * input.d_bytes / input.owners / kStoreBytesPerClock;
+  if (input.slices == 1) return stores;
+  constexpr double kAccumulatorBytes = 4;
+  const double exchanged = tile_area * kAccumulatorBytes * (1 + input.slices / static_cast<double>(input.owners));
+  return stores + kExchangeUs * limits.clock_ghz * 1e3 + exchanged / kPartialBytesPerClock;
+}
+
 }  // namespace
 
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
@@ -72,35 +104,28 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const auto ctas = static_cast<double>(std::min(cluster_tiles, resident) * sharers * input.slices);
   const auto steps = static_cast<double>(ceil_div(ceil_div(input.k, input.tile.k), input.slices));
 
-  const double step_bytes =
-      (static_cast<double>(input.tile.m) / input.cluster_n + static_cast<double>(input.tile.n) / input.cluster_m) *
-      input.tile.k * input.element_bytes;
-  const double load = std::max({step_bytes / kSmBytesPerClock, kLatencyClocks / input.stages,
-                                step_bytes * ctas / (limits.l2_bytes_per_clock * kL2Share)});
+  const StepBytes bytes = step_bytes(input);
+  const double latency = sharers > 1 ? kSharedLatencyClocks : kLatencyClocks;
+  const double load = std::max({(bytes.a + bytes.b) / kSmBytesPerClock, latency / input.stages,
+                                bytes.merged * ctas / (limits.l2_bytes_per_clock * kL2Share)});
   const Multiplying instructions = multiply_clocks(input);
   const double multiply = std::max(instructions.math, instructions.reads) / kPeakShare + input.lone_clocks;
   const double gather = gather_clocks(limits, input, instructions.reads);
   const double main = steps * (std::max({multiply, load, gather}) + kStepClocks);
 
   const double clocks_per_us = limits.clock_ghz * 1e3;
-  const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
-  double epilogue = input.chunks * kChunkClocks + tile_area * input.d_bytes / input.owners / kStoreBytesPerClock;
-  if (input.slices > 1) {
-    constexpr double kAccumulatorBytes = 4;
-    const double exchanged = tile_area * kAccumulatorBytes * (1 + input.slices / static_cast<double>(input.owners));
-    epilogue += kExchangeUs * clocks_per_us + exchanged / kPartialBytesPerClock;
-  }
-  const double clocks = input.schedule == Schedule::ping_pong ? tiles * std::max(main, (main + epilogue) / 2) + epilogue
-                                                              : tiles * (main + epilogue);
+  const double epilogue = epilogue_clocks(limits, input);
+  const double turn = input.schedule == Schedule::ping_pong ? std::max(main, (main + epilogue) / 2) : main + epilogue;
+  const double body_us = ((tiles - 1) * turn + main) / clocks_per_us;
 
   const auto m = static_cast<double>(input.m);
   const auto n = static_cast<double>(input.n);
   const double dram_bytes = ((m + n) * static_cast<double>(input.k) * input.element_bytes + m * n * input.d_bytes) *
                             static_cast<double>(input.batches);
-  const double dram_us = dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
-  const double sm_us = clocks / clocks_per_us;
-  return kLaunchUs + (sharers > 1 ? kSharingUs : 0) + std::max(sm_us, dram_us) +
-         kOverlapLoss * std::min(sm_us, dram_us);
+  const double dram_us = kDramUs + dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
+  const double sharing_us = sharers == 1 ? 0 : input.slices > 1 ? kSharingUsOfSlices : kSharingUs;
+  return kLaunchUs + sharing_us + std::max(body_us, dram_us) + kOverlapLoss * std::min(body_us, dram_us) +
+         epilogue / clocks_per_us;
 }
 
 }  // namespace tilewright::plan

@@ -18,9 +18,11 @@ struct Sm90CostInput {
   int slices = 1;                    // CTAs that share a tile
   int owners = 1;                    // of these, those that store it
   Schedule schedule = Schedule::cooperative;
-  int reads_a = 0, reads_b = 0;  // of a byte of an operand by threads that gather it; 0 by TMA
-  int gathered_words = 0;        // that each of them has in flight
-  int chunks = 1;                // of D, that one warpgroup stores of a tile
+  int row_bytes_a = 128, row_bytes_b = 128;  // of a tile, together in memory: the width of its swizzle
+  bool walks_along_m = false;                // tiles that follow each other: they share B, else A
+  int reads_a = 0, reads_b = 0;              // of a byte of an operand by threads that gather it; 0 by TMA
+  int gathered_words = 0;                    // that each of them has in flight
+  int chunks = 1;                            // of D, that one warpgroup stores of a tile
   int element_bytes = 2, d_bytes = 2;
   double fma_per_clock = 0;  // of one SM's tensor cores
   double lone_clocks = 0;    // of a step, while nothing multiplies: promotion, or loads of fragments
@@ -28,7 +30,7 @@ struct Sm90CostInput {
 
 /// Microseconds, launch included: a persistent CTA's tiles one after another, each as many steps of K, each step as
 /// long as the slowest of multiplying, its bytes from L2, the latency that its stages hide, and gathering; at least
-/// what DRAM takes.
+/// what DRAM takes; then the last tile's epilogue.
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input);
 
 }  // namespace tilewright::plan

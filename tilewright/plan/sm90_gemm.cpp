@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
@@ -14,7 +15,7 @@ namespace {
 constexpr int kTmaBytes = 16;      // what TMA's addresses and strides are multiples of
 constexpr int kAtomM = 64;         // rows of one wgmma
 constexpr int kMaxConsumers = 3;   // beside the producer: 512 threads of 128 registers
-constexpr int kMaxRowBytes = 128;  // of a box of D: the widest swizzle
+constexpr int kMaxRowBytes = 128;  // of a box: the widest swizzle
 constexpr int kMbarrierBytes = 8;
 constexpr int kAddressRegisters = 40;      // beside accumulators; from ptxas -v of this family
 constexpr int kInstructionRegisters = 26;  // of one wgmma beside its sums; ptxas asks for 138 where those are 112
@@ -197,7 +198,8 @@ Support check_slices(const Sm90GemmOutline& plan) {
 std::size_t workspace_bytes(const Sm90GemmPlan& plan, std::int64_t groups) {
   if (plan.slices == 1) return 0;
   const std::int64_t slice_bytes = std::int64_t{plan.consumers()} * kAtomM * plan.tile.n * 4;
-  return kWorkspaceCounterBytes + static_cast<std::size_t>(groups * plan.cluster_size() * 2 * plan.slices * slice_bytes);
+  return kWorkspaceCounterBytes +
+         static_cast<std::size_t>(groups * plan.cluster_size() * 2 * plan.slices * slice_bytes);
 }
 
 Support check_warps(const GemmTile& tile) {
@@ -332,6 +334,10 @@ int owners_of_tile(bool d_is_row_major, int d_bytes, int columns, int slices) {
   return 0;
 }
 
+int row_bytes(arch::Major major, int element_bytes, int mn, int k) {
+  return std::gcd((major == arch::Major::k ? k : mn) * element_bytes, kMaxRowBytes);
+}
+
 int gathered_reads(int alignment_bytes) {
   if (alignment_bytes >= kTmaBytes) return 0;
   return alignment_bytes >= kGatheredBytes ? 1 : 2;
@@ -410,6 +416,7 @@ int Sm90GemmOutline::smem_bytes() const {
 
 Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
   const View problem = view(plan, arguments);
+  const int element_bytes = bytes(plan.operands.a.element);
   return {
       .m = problem.m,
       .n = problem.n,
@@ -422,14 +429,17 @@ Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments)
       .slices = plan.slices,
       .owners = plan.owners,
       .schedule = plan.schedule,
+      .row_bytes_a = row_bytes(major_a(plan.operands), element_bytes, plan.tile.m, plan.tile.k),
+      .row_bytes_b = row_bytes(major_b(plan.operands), element_bytes, plan.tile.n, plan.tile.k),
+      .walks_along_m = plan.raster_width == 1,
       .reads_a = gathered_reads(alignment_bytes(plan.operands.a)),
       .reads_b = gathered_reads(alignment_bytes(plan.operands.b)),
       .gathered_words = plan.gathered_words,
       .chunks = plan.tile.m / kAtomM / plan.team() * plan.output_columns() / plan.chunk_columns,
-      .element_bytes = bytes(plan.operands.a.element),
+      .element_bytes = element_bytes,
       .d_bytes = bytes(plan.operands.d.element),
       .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
-      .lone_clocks = lone_clocks(plan.tile, plan.team(), plan.extras(), bytes(plan.operands.a.element)),
+      .lone_clocks = lone_clocks(plan.tile, plan.team(), plan.extras(), element_bytes),
   };
 }
 

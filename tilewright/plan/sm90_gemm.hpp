@@ -75,6 +75,9 @@ struct RegisterSplit {
 };
 RegisterSplit split_registers(int consumers, bool gathers);
 
+/// Bytes of an operand's tile that lie together in memory, as far as a swizzle is wide: a power of two, at most 128.
+int row_bytes(arch::Major major, int element_bytes, int mn, int k);
+
 /// How often a byte of an operand so aligned is read by a thread of the producer: 0 by TMA, 1, or 2 where an element
 /// lies across words.
 int gathered_reads(int alignment_bytes);

@@ -50,6 +50,7 @@ struct Search {
   std::int64_t m, n, k, batches;
   const arch::ArchLimits& limits;
   int element_bytes, d_bytes;
+  arch::Major major_a, major_b;
   int reads_a, reads_b;  // by threads that gather: sm90_cost.hpp
   bool is_transposed, d_is_row_major, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
@@ -86,6 +87,10 @@ int fit_stages(const Search& search, const Rows& rows, const TileShape& tile, in
   return stages < kMinStages ? 0 : std::min(stages, kMaxStages);
 }
 
+int raster_width(std::int64_t m, const TileShape& tile) {
+  return m <= std::int64_t{kFewTiles} * tile.m ? 1 : kRasterWidth;
+}
+
 void consider(const Search& search, const Rows& rows, int columns, const Group& group, int k_bytes,
               std::vector<Candidate>& candidates) {
   const auto [cluster_m, cluster_n, slices] = group;
@@ -115,6 +120,9 @@ void consider(const Search& search, const Rows& rows, int columns, const Group& 
                             .slices = slices,
                             .owners = owners,
                             .schedule = rows.schedule,
+                            .row_bytes_a = row_bytes(search.major_a, search.element_bytes, tile.m, tile.k),
+                            .row_bytes_b = row_bytes(search.major_b, search.element_bytes, tile.n, tile.k),
+                            .walks_along_m = raster_width(search.m, tile) == 1,
                             .reads_a = search.reads_a,
                             .reads_b = search.reads_b,
                             .gathered_words = search.gathers() ? gathered_words(rows.consumers) : 0,
@@ -160,10 +168,6 @@ void consider_all(const Search& search, std::vector<Candidate>& candidates) {
   }
 }
 
-int raster_width(const Candidate& candidate) {
-  return candidate.m <= std::int64_t{kFewTiles} * candidate.tile.m ? 1 : kRasterWidth;
-}
-
 Design design_of(const Candidate& candidate, const op::GemmDescription& description, const Target& target) {
   Design design;
   design.target = target;
@@ -185,7 +189,7 @@ Design design_of(const Candidate& candidate, const op::GemmDescription& descript
     std::swap(tile.warp_count[0], tile.warp_count[1]);
     std::swap(tile.cluster_shape[0], tile.cluster_shape[1]);
   }
-  design.raster.width = raster_width(candidate);
+  design.raster.width = raster_width(candidate.m, candidate.tile);
   design.split_k = candidate.group.slices;
   return design;
 }
@@ -195,6 +199,7 @@ bool is_a_along_k(const op::GemmDescription& description, bool is_transposed) {
   return is_transposed ? description.b.layout == op::MatrixLayout::column_major
                        : description.a.layout == op::MatrixLayout::row_major;
 }
+arch::Major major(bool is_along_k) { return is_along_k ? arch::Major::k : arch::Major::mn; }
 /// wgmma reads B of other than 16-bit types K-major only; A may go through registers.
 bool reads_b(const op::GemmDescription& description, bool is_transposed) {
   return bytes(description.a.element) == 2 || is_a_along_k(description, !is_transposed);
@@ -228,6 +233,8 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
                   .limits = limits,
                   .element_bytes = bytes(element),
                   .d_bytes = bytes(description.d.element),
+                  .major_a = major(is_a_along_k(description, is_transposed)),
+                  .major_b = major(is_a_along_k(description, !is_transposed)),
                   .reads_a = is_transposed ? times_b : times_a,
                   .reads_b = is_transposed ? times_a : times_b,
                   .is_transposed = is_transposed,
