@@ -36,7 +36,7 @@ constexpr std::array<Rows, 6> kRows{{
     {64, 2, Schedule::ping_pong},
     {128, 2, Schedule::ping_pong},
 }};
-constexpr std::array<int, 14> kColumns{8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256};
+constexpr std::array<int, 16> kColumns{8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256};
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 /// How CTAs work together: along M and N they share operands, slices of K a tile.

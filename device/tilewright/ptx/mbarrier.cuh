@@ -40,31 +40,6 @@ __device__ __forceinline__ void mbarrier_arrive_at(uint32_t barrier, uint32_t ra
       : "memory");
 }
 
-/// As mbarrier_arrive_at; what this thread wrote, or learnt of by a barrier, is visible to who acquires the phase.
-__device__ __forceinline__ void mbarrier_release_at(uint32_t barrier, uint32_t rank) {
-  asm volatile(
-      "{\n"
-      ".reg .b32 remote;\n"
-      "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
-      "}" ::"r"(barrier),
-      "r"(rank)
-      : "memory");
-}
-
-/// Returns once the phase of this parity has completed, with what was released in the whole cluster.
-__device__ __forceinline__ void mbarrier_acquire(uint32_t barrier, uint32_t parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra again;\n"
-      "}" ::"r"(barrier),
-      "r"(parity)
-      : "memory");
-}
-
 /// Returns once the phase of this parity has completed.
 __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity) {
   asm volatile(
