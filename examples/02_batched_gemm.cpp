@@ -1,4 +1,5 @@
 // Many products in one launch: D[i] = A[i] * B, a batch of A, one B for all of it.
+#include <algorithm>
 #include <cstdio>
 #include <vector>
 
@@ -8,7 +9,7 @@ int main() {
   using namespace tilewright;
   constexpr int batch = 8, m = 64, n = 48, k = 32;
   std::vector<float> a(batch * m * k), b(k * n, 2.0F), d(batch * m * n);
-  for (int i = 0; i < batch * m * k; ++i) a[i] = static_cast<float>(i / (m * k));  // every element of A[i] is i
+  for (int i = 0; i < batch; ++i) std::fill_n(a.begin() + i * m * k, m * k, static_cast<float>(i));  // of A[i]
 
   op::Gemm gemm;
   gemm.a = op::batched(op::matrix(a.data(), DType::f32, m, k), batch);  // (batch, m, k), one after another
