@@ -66,7 +66,7 @@ struct Finding {
   std::optional<ThreadPlace> thread;  // none for what is found at load
   CodePlace place;
   std::uint64_t address = 0;       // 0 when no address is involved
-  std::vector<std::string> notes;  // of a deadlock: who waits for what
+  std::vector<std::string> notes;  // of a deadlock: who waits for what; what was suspected before
   bool operator==(const Finding&) const = default;
 };
 

@@ -231,7 +231,9 @@ Finding Cta::make_finding(FindingKind kind, std::uint32_t code_index, int thread
 
 void Cta::fail(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                std::string detail) const {
-  throw EmulationFinding(make_finding(kind, code_index, thread, address, std::move(detail)));
+  Finding finding = make_finding(kind, code_index, thread, address, std::move(detail));
+  if (suspicion_) finding.notes.push_back("before that, " + to_string(*suspicion_));
+  throw EmulationFinding(std::move(finding));
 }
 
 void Cta::suspect(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address, std::string detail) {

@@ -99,7 +99,8 @@ class Cta {
 
   [[noreturn]] void fail(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                          std::string detail) const;
-  /// Keeps a finding that is thrown at the next barrier or end of the CTA, unless something worse is found by then.
+  /// Keeps a finding that is thrown at the next barrier or end of the CTA, unless something worse is found by then, of which
+  /// it becomes a note.
   void suspect(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address, std::string detail);
   std::string describe_place(std::uint32_t code_index) const;
   Finding make_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
