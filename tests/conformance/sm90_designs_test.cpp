@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/gemm_checks.hpp"
-#include "tests/unit/plan/gemm_cases.hpp"
+#include "tests/conformance/sm90_design_case.hpp"
 
 namespace tilewright::conformance {
 namespace {
@@ -17,19 +17,6 @@ struct Shape {
 };
 constexpr Shape kRagged{136, 200, 400};
 constexpr Shape kManyTiles{1096, 1032, 200};  // of 64x64: 18 x 17, each CTA's warpgroups take several in turn
-
-/// A design of the problem as computed; widths of 128 bytes along K.
-struct DesignCase {
-  const char* name;
-  std::array<int, 2> tile;
-  int consumers;
-  int stages;
-  std::array<int, 3> cluster{1, 1, 1};
-  Schedule schedule = Schedule::cooperative;
-  bool swaps = false;
-  int split_k = 1;
-};
-std::ostream& operator<<(std::ostream& out, const DesignCase& tested) { return out << tested.name; }
 
 constexpr DesignCase kDesigns[]{
     {"OneWarpgroup", {64, 96}, 1, 3},
@@ -49,24 +36,6 @@ constexpr DesignCase kDesigns[]{
     {"SwappedSlices", {128, 32}, 2, 4, {1, 1, 1}, Schedule::cooperative, true, 2},
     {"SwappedPingPong", {64, 8}, 2, 4, {1, 1, 1}, Schedule::ping_pong, true},
 };
-
-plan::Design design_of(const DesignCase& tested, const op::GemmDescription& description) {
-  const int element_bytes = bytes(description.a.element);
-  plan::Design design = plan::tensor_design(
-      description, {64, tested.tile[1], 32 / element_bytes},
-      {{tested.tile[0], tested.tile[1], 128 / element_bytes}, tested.stages, {4 * tested.consumers, 1, 1}},
-      plan::kSm90);
-  design.tile.cluster_shape = tested.cluster;
-  design.tile.schedule = tested.schedule;
-  design.tile.swaps_operands = tested.swaps;
-  design.split_k = tested.split_k;
-  if (tested.swaps != (description.d.layout == kColumn)) {
-    std::swap(design.tile.threadblock_shape[0], design.tile.threadblock_shape[1]);
-    std::swap(design.tile.warp_count[0], design.tile.warp_count[1]);
-    std::swap(design.tile.cluster_shape[0], design.tile.cluster_shape[1]);
-  }
-  return design;
-}
 
 struct OperandCase {
   const char* name;

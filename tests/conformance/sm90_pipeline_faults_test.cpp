@@ -1,0 +1,116 @@
+// Faults put into sm90_gemm's own device code: the emulator names what is broken, the line that breaks it, and the
+// barrier that threads wait on. Most of them a GPU would not show, or show as wrong numbers now and then.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <set>
+
+#include "tests/conformance/gemm_checks.hpp"
+#include "tests/conformance/sm90_pipeline_faults.hpp"
+
+namespace tilewright::conformance {
+namespace {
+
+using emulator::Finding;
+
+class Sm90PipelineFaults : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      engine().compiler();
+    } catch (const ToolchainNotFound& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+  static engine::Engine& engine() { return engine_of("emulator:sm_90a"); }
+
+  /// One base's problem, and its kernel.
+  struct Case {
+    explicit Case(const Base& base)
+        : problem(engine().device(), problem_of(base), base.placement), kernel(kernel_of(base, problem.on_device())) {}
+
+    static op::Gemm problem_of(const Base& base) {
+      const auto [m, n, k] = base.problem;
+      return plan::problem_of(plan::describe(base.types, base.layouts), m, n, k);
+    }
+    static registry::KernelPtr kernel_of(const Base& base, const op::Gemm& gemm) {
+      const op::GemmDescription description = op::describe(gemm);
+      return engine().make_kernel(description, design_of(base.design, description));
+    }
+    std::shared_ptr<const PlantedKernel> planted(std::span<const Substitution> faults) const {
+      return std::make_shared<PlantedKernel>(kernel, faults);
+    }
+
+    GuardedProblem problem;
+    registry::KernelPtr kernel;
+  };
+};
+
+/// "(dynamic shared memory + 1024)" in the place of {full} and {empty}, the barriers of stage 0: the last of a kernel's
+/// shared memory but for those of slices.
+std::string with_barriers(const char* text, const Base& base, const registry::Kernel& kernel, const op::Gemm& gemm) {
+  const int slices = base.design.cluster[2] > 1 ? 2 * base.design.consumers : 0;
+  const int end = static_cast<int>(kernel.launch(gemm).dynamic_smem_bytes) - 8 * slices;
+  std::string out = text;
+  for (const auto& [name, at] :
+       {std::pair{"{full}", end - 16 * base.design.stages}, std::pair{"{empty}", end - 8 * base.design.stages}}) {
+    const std::size_t found = out.find(name);
+    if (found == std::string::npos) continue;
+    out.replace(found, std::string_view(name).size(), fmt::format("(dynamic shared memory + {})", at));
+  }
+  return out;
+}
+
+class EachSm90PipelineFault : public Sm90PipelineFaults, public testing::WithParamInterface<Fault> {};
+
+TEST_P(EachSm90PipelineFault, IsNamed) {
+  const Fault& fault = GetParam();
+  Case tested(fault.base);
+  const auto kernel = tested.planted(fault.planted);
+  fill_exactly(tested.problem.host());
+  tested.problem.upload();
+  std::optional<Finding> finding;
+  try {
+    engine().run(tested.problem.on_device(), kernel);
+  } catch (const emulator::EmulationFinding& found) {
+    finding = found.finding();
+  }
+  ASSERT_TRUE(finding) << "nothing was found";
+  const std::string text = emulator::to_string(*finding);
+  EXPECT_EQ(emulator::name(finding->kind), emulator::name(fault.kind)) << text;
+  if (*fault.line != '\0') {
+    EXPECT_THAT(kernel->lines_at(finding->place), testing::Contains(testing::HasSubstr(fault.line))) << text;
+  }
+  for (const char* says : fault.says) {
+    EXPECT_THAT(text, testing::HasSubstr(with_barriers(says, fault.base, *kernel, tested.problem.on_device())));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EachSm90PipelineFault,
+                         testing::ValuesIn(pipeline_faults().begin(), pipeline_faults().end()),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+// What is found is of the faults, not of the sources that they are put in.
+TEST_F(Sm90PipelineFaults, AreNotFoundWhereThereAreNone) {
+  std::set<const Base*> bases;
+  for (const Fault& fault : pipeline_faults()) bases.insert(&fault.base);
+  for (const Base* base : bases) {
+    SCOPED_TRACE(base->design.name);
+    Case tested(*base);
+    expect_exact(engine(), tested.planted({}), tested.problem);
+  }
+}
+
+TEST_F(Sm90PipelineFaults, AreRefusedWhereTheTextToReplaceIsGone) {
+  const Case tested(pipeline_faults().front().base);
+  for (const Substitution& gone : {Substitution{"pipeline/tma_ring.cuh", "no such text", ""},
+                                   {"pipeline/tma_ring.cuh", "ptx::", ""},
+                                   {"pipeline/no_such.cuh", "x", "y"},
+                                   {"gemm/sm80_gemm.cuh", "#pragma once", ""}}) {
+    EXPECT_THROW(tested.planted(std::span(&gone, 1)), InvalidArgument) << gone.header << ": " << gone.from;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::conformance
