@@ -36,11 +36,13 @@ void fill_exactly(const op::Gemm& gemm) {
   }
 }
 
+void fill_randomly(const op::Tensor& tensor, std::uint64_t seed) {
+  op::fill_normal(tensor, is_integer(tensor.dtype) ? 20.0 : 1.0, seed);
+}
+
 void fill_randomly(const op::Gemm& gemm) {
   std::uint64_t seed = 4;
-  for (const op::Tensor* input : {&gemm.a, &gemm.b, &gemm.c}) {
-    op::fill_normal(*input, is_integer(input->dtype) ? 20.0 : 1.0, seed++);
-  }
+  for (const op::Tensor* input : {&gemm.a, &gemm.b, &gemm.c}) fill_randomly(*input, seed++);
 }
 
 op::Comparison run_once(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem) {

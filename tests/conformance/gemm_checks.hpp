@@ -1,6 +1,7 @@
 // What the conformance tests share: an engine a device, and one kernel's run on operands between red zones.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ bool is_missing(const std::string& device);
 
 /// Integers whose sums of k products are exact in the accumulator, and in range of an 8-bit D.
 void fill_exactly(const op::Gemm& gemm);
+/// Normal numbers of deviation 1, of integers 20.
+void fill_randomly(const op::Tensor& tensor, std::uint64_t seed);
 void fill_randomly(const op::Gemm& gemm);
 
 op::Comparison run_once(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem);

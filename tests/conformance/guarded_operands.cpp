@@ -65,12 +65,21 @@ std::string GuardedOperand::damage() const {
   return {};
 }
 
+namespace {
+
+GuardedOperand place(const std::shared_ptr<runtime::Device>& device, const op::Tensor& shape,
+                     const Placement& placement) {
+  return {device, padded(shape, placement), placement.offset_elements, placement.red_zone};
+}
+
+}  // namespace
+
 GuardedProblem::GuardedProblem(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape,
-                               const Placement& placement)
-    : a_(device, padded(shape.a, placement), placement.offset_elements, placement.red_zone),
-      b_(device, padded(shape.b, placement), placement.offset_elements, placement.red_zone),
-      c_(device, padded(shape.c, placement), placement.offset_elements, placement.red_zone),
-      d_(device, padded(shape.d, placement), placement.offset_elements, placement.red_zone),
+                               const Placements& placements)
+    : a_(place(device, shape.a, placements.a)),
+      b_(place(device, shape.b, placements.b)),
+      c_(place(device, shape.c, placements.c)),
+      d_(place(device, shape.d, placements.d)),
       host_(shape),
       on_device_(shape) {
   host_.a = a_.host();

@@ -38,7 +38,7 @@ class GuardedOperand {
   std::size_t begin_ = 0;  // of the first element, in bytes from the image's start
 };
 
-/// What all operands of one problem have in common.
+/// Where an operand lies.
 struct Placement {
   int padding = 0;             // elements added to every leading dimension
   int batch_padding = 0;       // and between the matrices of a batch
@@ -46,10 +46,19 @@ struct Placement {
   std::size_t red_zone = 512;  // bytes before and after; 0: a read past the last element leaves the allocation
 };
 
+/// Of each operand its own.
+struct Placements {
+  explicit Placements(const Placement& all) : a(all), b(all), c(all), d(all) {}
+
+  Placement a, b, c, d;
+};
+
 class GuardedProblem {
  public:
   /// `shape` tells extents, types, layouts, math and epilogue; its addresses are ignored.
-  GuardedProblem(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape, const Placement& placement);
+  GuardedProblem(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape, const Placement& placement)
+      : GuardedProblem(device, shape, Placements(placement)) {}
+  GuardedProblem(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape, const Placements& placements);
 
   /// Over host memory, to fill and compare; over device memory, to run.
   const op::Gemm& host() const { return host_; }
