@@ -14,6 +14,7 @@ BINARIES = pathlib.Path(os.environ.get("TILEWRIGHT_BIN_DIR", ROOT / "build/bin")
 
 def pytest_addoption(parser):
     parser.addoption("--update-docs", action="store_true", help="rewrite what documents show instead of comparing")
+    parser.addoption("--every-kernel", action="store_true", help="assemble all kernels that Hopper's suite is offered")
 
 
 class Tilewright:

@@ -1,5 +1,9 @@
 """What ptxas makes of the kernels that are ranked first on Hopper: no spills, no serialised wgmma, no more registers
-than the plan counts on."""
+than the plan counts on. With --every-kernel also of all that are offered for the problems of bench/problems/hopper.txt,
+some 700 of them in half an hour of one core; -s tells how many. From the repository's root, through .venv/bin/python:
+
+  -m pytest -s -p no:cacheprovider --confcutdir tests tests/conformance/test_ptxas.py -k offered --every-kernel
+"""
 
 import itertools
 import json
@@ -32,9 +36,32 @@ LAYOUTS = [
     tuple(itertools.compress(("--transpose-a", "--transpose-b"), chosen))
     for chosen in itertools.product((False, True), repeat=2)
 ]
+# What each field of a line of a problem file is to the command; layouts are flags where they are not row-major.
+OPTIONS = {"out": "--out-dtype", "acc": "--accumulator"}
+NOT_OPTIONS = ("id", "class", "a", "b", "d")
+OFFERED = set()  # texts of kernels that an earlier class has had assembled
 # The register file of an SM, the unit in which a thread's share of it grows, and the most that a thread can address:
 # CUDA C++ Programming Guide, "Compute Capabilities".
 REGISTERS_OF_AN_SM, REGISTER_UNIT, MOST_REGISTERS = 65536, 8, 255
+
+
+def arguments_of(line):
+    """A problem file's line, as (its class, the command's arguments)."""
+    fields = dict(field.split("=") for field in line.split())
+    options = [(OPTIONS.get(key, f"--{key}"), value) for key, value in fields.items() if key not in NOT_OPTIONS]
+    flags = [f"--transpose-{operand}" for operand in ("a", "b", "d") if fields.get(operand) == "col"]
+    return fields["class"], (*itertools.chain.from_iterable(options), *flags, "--target", "sm_90a")
+
+
+def problems_by_class(path):
+    lines = (line.split("#")[0].strip() for line in path.read_text().splitlines())
+    by_class = {}
+    for name, arguments in map(arguments_of, filter(None, lines)):
+        by_class.setdefault(name, []).append(arguments)
+    return by_class
+
+
+HOPPER = problems_by_class(ROOT / "bench/problems/hopper.txt")
 
 
 @pytest.fixture(scope="session")
@@ -53,13 +80,11 @@ def output_of(tilewright, *arguments):
     return finished.stdout
 
 
-def distinct_kernels(tilewright, case):
-    """(name, arguments of its problem, text) of what `find` ranks first. A kernel that is another one but for its
-    name comes once."""
-    seen = set()
-    for layouts in LAYOUTS:
-        problem = (*case, *layouts, "--target", "sm_90a")
-        for kernel in json.loads(output_of(tilewright, "find", *problem, "--json"))["kernels"][:BEST]:
+def distinct_kernels(tilewright, problems, best, seen):
+    """(name, arguments of its problem, text) of what `find` ranks first: as many as `best` says of each problem, None:
+    all. A kernel that is another one but for its name comes once, and not at all where `seen` has it."""
+    for problem in problems:
+        for kernel in json.loads(output_of(tilewright, "find", *problem, "--json"))["kernels"][:best]:
             text = output_of(tilewright, "emit", *problem, "--kernel", kernel["name"])
             anonymous = text.replace(kernel["name"], "kernel")
             if anonymous not in seen:
@@ -88,17 +113,31 @@ def complaints(log, bound):
         yield warning.strip()
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_what_is_ranked_first_on_hopper(tilewright, ptxas, tmp_path, case):
-    ptx = tmp_path / "kernel.ptx"
+def assemble(tilewright, ptxas, ptx, kernels):
+    """Fails where ptxas complains of any of them."""
     count = 0
     found = []
-    for name, problem, text in distinct_kernels(tilewright, CASES[case]):
+    for name, problem, text in kernels:
         ptx.write_text(output_of(tilewright, "emit", *problem, "--kernel", name, "--ptx"))
         command = [ptxas, "-arch=sm_90a", "-v", str(ptx), "-o", "/dev/null"]
         assembled = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert assembled.returncode == 0, f"{name}: {assembled.stderr}"
         found += [f"{name}: {says}" for says in complaints(assembled.stderr + assembled.stdout, register_bound(text))]
         count += 1
+    print(f"{count} kernels, {len(found)} complaints")
     assert count > 0, "nothing is offered"
     assert not found, f"{len(found)} complaints about {count} kernels:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_ranked_first_on_hopper(tilewright, ptxas, tmp_path, case):
+    problems = [(*CASES[case], *layouts, "--target", "sm_90a") for layouts in LAYOUTS]
+    assemble(tilewright, ptxas, tmp_path / "kernel.ptx", distinct_kernels(tilewright, problems, BEST, set()))
+
+
+@pytest.mark.parametrize("problem_class", HOPPER)
+def test_everything_offered_on_hopper(request, tilewright, ptxas, tmp_path, problem_class):
+    if not request.config.getoption("--every-kernel"):
+        pytest.skip("half an hour: ask for it by --every-kernel")
+    kernels = distinct_kernels(tilewright, HOPPER[problem_class], None, OFFERED)
+    assemble(tilewright, ptxas, tmp_path / "kernel.ptx", kernels)
