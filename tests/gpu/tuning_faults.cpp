@@ -1,0 +1,87 @@
+// Tuning on a GPU with kernels that harm: what is wrong is discarded, and what breaks the device ends the tuning, in a
+// process of its own, and is left out by the next.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "gpu_test.hpp"
+#include "tests/unit/engine/fake_kernels.hpp"
+#include "tests/unit/engine/host_problem.hpp"
+#include "tilewright/compile/file.hpp"
+#include "tilewright/engine/engine.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+/// Where the children of one test keep their records: they are started anew, and make folders of their own.
+constexpr const char* kFolderVariable = "TILEWRIGHT_TEST_TUNING_FOLDER";
+
+std::unique_ptr<Engine> engine(std::vector<Fake> fakes, const std::string& folder) {
+  Options options;
+  options.device = "cuda:0";
+  options.cache_dir = folder;
+  options.toolchain.dump_dir = folder + "/dumps";
+  Engine::Providers providers;
+  providers.push_back(std::make_unique<FakeProvider>(std::move(fakes)));
+  return std::make_unique<Engine>(options, std::move(providers));
+}
+
+/// The candidate of a fake family. @throws Error where there is none
+const CandidateReport& of(const TuningReport& report, const std::string& family) {
+  for (const CandidateReport& candidate : report.candidates) {
+    if (candidate.kernel.starts_with(family + "_f32")) return candidate;
+  }
+  throw Error(fmt::format("{} is not among the candidates", family));
+}
+
+class TuningFaults : public runtime::GpuTest {
+ protected:
+  compile::ScopedFolder folder_{testing::TempDir()};
+  HostProblem problem_{8, 12, 16};
+};
+
+TEST_F(TuningFaults, EveryRogueIsDiscardedAndTheDeviceGoesOn) {
+  std::vector<Fake> fakes = rogues();
+  fakes.push_back({"right"});
+  const auto tuned = engine(fakes, folder_.path());
+  const TuningReport report = tuned->tune(problem_.gemm, {.top = static_cast<int>(fakes.size())});
+  EXPECT_TRUE(report.stopped.empty()) << report.stopped;
+  const std::pair<const char*, Fate> fates[] = {
+      {"liar", Fate::wrong},          {"almost", Fate::wrong},         {"idler", Fate::wrong},
+      {"stray_after", Fate::strayed}, {"stray_before", Fate::strayed}, {"spoiler", Fate::strayed},
+      {"broken", Fate::failed},       {"unlaunchable", Fate::failed},  {"right", Fate::winner}};
+  for (const auto& [family, fate] : fates) {
+    const CandidateReport& candidate = of(report, family);
+    EXPECT_EQ(name(candidate.fate), name(fate)) << candidate.kernel << ": " << candidate.reason;
+  }
+  tuned->run(problem_.gemm);
+  EXPECT_TRUE(problem_.compare().is_exact());
+}
+
+/// In a process of its own. Exits with 0 where the bomb met this fate; where that ended the tuning, nothing has won,
+/// else another kernel than the bomb computes the problem.
+[[noreturn]] void tune_with_bomb(Fate fate) {
+  const Fake bomb{"bomb", std::string(kRightBody) + "*reinterpret_cast<int*>(8) = 1;"};
+  HostProblem problem(8, 12, 16);
+  const auto tuned = engine({{"right"}, bomb, {"later"}}, std::getenv(kFolderVariable));
+  const TuningReport report = tuned->tune(problem.gemm, {.top = 3});
+  fmt::print(stderr, "{}\n", to_json(report));
+  const CandidateReport& candidate = of(report, "bomb");
+  if (candidate.fate != fate || candidate.reason.find("700") == std::string::npos) std::exit(1);
+  const bool stops = fate == Fate::broke_device;
+  if (report.stopped.empty() == stops || report.winner.has_value() == stops) std::exit(2);
+  if (stops) std::exit(of(report, "later").fate == Fate::not_reached ? 0 : 3);
+  tuned->run(problem.gemm);
+  std::exit(problem.compare().is_exact() ? 0 : 4);
+}
+
+TEST_F(TuningFaults, AKernelThatBreaksTheDeviceEndsTheTuningAndTheNextProcessLeavesItOut) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // CUDA does not survive a fork: the children are started anew
+  setenv(kFolderVariable, folder_.path().c_str(), 0);
+  EXPECT_EXIT(tune_with_bomb(Fate::broke_device), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(tune_with_bomb(Fate::skipped), testing::ExitedWithCode(0), "");
+  unsetenv(kFolderVariable);
+}
+
+}  // namespace
+}  // namespace tilewright::engine

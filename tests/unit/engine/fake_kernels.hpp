@@ -1,0 +1,96 @@
+// Kernels of a test's own, right ones and rogues, and a provider that offers them before ours.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/registry/provider.hpp"
+
+namespace tilewright::engine {
+
+// D = alpha * A * B of a packed f32 problem, one thread an element.
+inline constexpr const char* kRightBody =
+    "const int row = threadIdx.x / p.n, column = threadIdx.x % p.n; float sum = 0.0f;"
+    "for (int i = 0; i < p.k; ++i) sum += p.a[row * p.k + i] * p.b[i * p.n + column];"
+    "p.d[threadIdx.x] = p.alpha * sum;";
+
+class FakeKernel final : public registry::Kernel {
+ public:
+  FakeKernel(registry::KernelMetadata metadata, std::string body, double estimate_us, int launch_error)
+      : Kernel(std::move(metadata)), body_(std::move(body)), estimate_us_(estimate_us), launch_error_(launch_error) {}
+
+ protected:
+  std::string do_source_text() const override {
+    return "struct P { float* a; float* b; float* d; int m; int n; int k; float alpha; };\n"
+           "extern \"C\" __global__ void " +
+           name() + "(const __grid_constant__ P p) { " + body_ + " }\n";
+  }
+  plan::Launch do_launch(const op::Gemm& arguments) const override {
+    if (launch_error_ != 0) throw DriverError(launch_error_, fmt::format("fake driver error {}", launch_error_));
+    plan::Launch launch;
+    launch.block[0] = static_cast<std::uint32_t>(arguments.m() * arguments.n());
+    for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.d}) launch.append(tensor->address);
+    for (const std::int64_t extent : {arguments.m(), arguments.n(), arguments.k()}) {
+      launch.append(static_cast<std::int32_t>(extent));
+    }
+    launch.append(static_cast<float>(arguments.alpha));
+    launch.finish();
+    return launch;
+  }
+  double do_estimate_us(const op::Gemm&) const override { return estimate_us_; }
+
+ private:
+  std::string body_;
+  double estimate_us_;
+  int launch_error_;
+};
+
+struct Fake {
+  std::string family;
+  std::string body = kRightBody;
+  int launch_error = 0;
+  plan::OpClass op_class = plan::OpClass::tensor_op;  // simple ones are asked for the reference first
+};
+
+/// Offers the fakes, ranked in their order and before ours.
+class FakeProvider final : public registry::Provider {
+ public:
+  explicit FakeProvider(std::vector<Fake> fakes) : fakes_(std::move(fakes)) {}
+  std::string family() const override { return "fakes"; }
+  void discover(const op::Gemm& arguments, const Target& target, registry::Discovery& found) const override {
+    double estimate_us = 1e-6;
+    for (const Fake& fake : fakes_) {
+      plan::Design design;
+      design.target = target;
+      design.tile.math_instruction.op_class = fake.op_class;
+      registry::KernelMetadata metadata{fake.family, op::describe(arguments), design};
+      found.kernels.push_back(
+          std::make_shared<FakeKernel>(std::move(metadata), fake.body, estimate_us *= 2.0, fake.launch_error));
+    }
+  }
+  Result<registry::KernelPtr> make(const op::GemmDescription&, const plan::Design&) const override {
+    return refuse("no explicit designs");
+  }
+
+ private:
+  std::vector<Fake> fakes_;
+};
+
+/// Kernels that do harm, none of it to the device.
+inline std::vector<Fake> rogues() {
+  return {
+      {"liar", "p.d[threadIdx.x] = 1.0f;"},
+      {"almost", std::string(kRightBody) + "if (threadIdx.x == 95) p.d[95] += 1.0f;"},
+      {"idler", "if (threadIdx.x >= 4096) p.d[0] = 0.0f;"},
+      {"stray_after", std::string(kRightBody) + "p.d[p.m * p.n + 7] = 3.0f;"},
+      {"stray_before", std::string(kRightBody) + "p.d[-1] = 3.0f;"},
+      {"spoiler", std::string(kRightBody) + "p.a[threadIdx.x] = 5.0f;"},
+      {"broken", "no such thing;"},
+      {"unlaunchable", kRightBody, 1},
+  };
+}
+
+}  // namespace tilewright::engine
