@@ -6,6 +6,7 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/emulator/cluster.hpp"
+#include "tilewright/emulator/global_shadow.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 
 namespace tilewright::emulator {
@@ -62,7 +63,8 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
   const bool one_region = warp.region != nullptr && extent.high <= extent.high + bytes &&
                           warp.region->contains(extent.low, 0) && warp.region->contains(extent.high, bytes);
   each_lane(lanes, [&](int l) { out.at[l] = reinterpret_cast<std::byte*>(out.address[l]); });
-  if (one_region) return;
+  const Mask all = lanes;
+  if (one_region) lanes = 0;
   const RegionMap& regions = warp.cta().launch().regions;
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
@@ -75,6 +77,9 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
     }
     warp.region = region;
   }
+  GlobalShadow* const shadow = warp.cta().launch().global_shadow;
+  if (shadow == nullptr || kind == AccessKind::unshadowed) return;
+  each_lane(all, [&](int l) { shadow->access(warp, in, l, out.address[l], bytes, kind); });
 }
 
 SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& who, std::uint64_t address,

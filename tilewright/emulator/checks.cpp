@@ -6,7 +6,7 @@
 namespace tilewright::emulator {
 namespace {
 
-constexpr std::array<std::string_view, 22> kNames = {
+constexpr std::array<std::string_view, 23> kNames = {
     "malformed PTX",
     "unknown instruction",
     "out-of-bounds global access",
@@ -16,6 +16,7 @@ constexpr std::array<std::string_view, 22> kNames = {
     "misaligned access",
     "uninitialised shared read",
     "shared race",
+    "global race",
     "access to a copy in flight",
     "write under a read in flight",
     "missing proxy fence",

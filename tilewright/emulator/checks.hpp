@@ -22,6 +22,7 @@ enum class FindingKind : std::uint8_t {
   misaligned_access,
   uninitialised_shared_read,
   shared_race,          // two threads, one byte, at least one write, no barrier between
+  global_race,          // the same in global memory, of threads of a cooperative launch
   in_flight_read,       // of bytes that a cp.async or a bulk copy may still be writing
   in_flight_write,      // of bytes that a wgmma or a bulk store may still be reading
   unfenced_async_read,  // wgmma or a bulk copy reads what the generic proxy wrote, and no fence.proxy.async is between

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/emulator/global_shadow.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -136,6 +137,7 @@ std::string Cluster::describe(const Accessor& who) const {
 }
 
 void Cluster::restart_clocks() {
+  if (launch_.global_shadow != nullptr) launch_.global_shadow->forget();
   for (const auto& each : ctas_) each->restart_clocks();
   barrier_.gathering.clear();
   barrier_.completed.clear();

@@ -120,7 +120,9 @@ void Cta::complete(int barrier) {
 void Cta::restart_clocks() {
   shared_.forget_order();
   for (const auto& warp : warps_) {
+    VectorClock grid = std::move(warp->past.grid);
     warp->past.clear();
+    warp->past.grid = std::move(grid);
     warp->past.happened[warp->agent()] = 1;
     warp->released.clear();
   }

@@ -20,6 +20,7 @@
 namespace tilewright::emulator {
 
 class Cluster;
+class GlobalShadow;
 
 /// What all CTAs of a launch have in common.
 struct Launch {
@@ -35,6 +36,7 @@ struct Launch {
   std::uint32_t dynamic_shared_bytes = 0;
   std::uint32_t sm_count = 1;
   std::vector<std::byte> parameters;
+  GlobalShadow* global_shadow = nullptr;  // of a cooperative launch, where races are checked
 };
 
 /// A named barrier of the CTA. Arrivals count threads.
@@ -99,8 +101,8 @@ class Cta {
 
   [[noreturn]] void fail(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                          std::string detail) const;
-  /// Keeps a finding that is thrown at the next barrier or end of the CTA, unless something worse is found by then, of which
-  /// it becomes a note.
+  /// Keeps a finding that is thrown at the next barrier or end of the CTA, unless something worse is found by then, of
+  /// which it becomes a note.
   void suspect(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address, std::string detail);
   std::string describe_place(std::uint32_t code_index) const;
   Finding make_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,

@@ -21,6 +21,7 @@ namespace tilewright::emulator {
 /// - accesses of one warp are ordered by its instructions; those of different warps by barriers, and by atomic,
 /// volatile
 ///   and release/acquire accesses to shared memory;
+/// - in a cooperative launch, accesses to global memory by threads are held to the same order;
 /// - shared memory starts as all ones, and so does an allocation: NaN.
 /// "emulator:sm_80", "emulator:sm_90a". Launches run to their end before they return. load() takes the PTX of an image
 /// and throws EmulationFinding (checks.hpp) when it has an instruction the emulator lacks; launch() throws it for the

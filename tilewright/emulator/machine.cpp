@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "tilewright/emulator/global_shadow.hpp"
+
 namespace tilewright::emulator {
 namespace {
 
@@ -61,8 +63,10 @@ class Grid {
 };
 
 /// All clusters in turns on this thread. They end, or none can go on: not one of them in a few rounds.
-void run_cooperatively(const Launch& launch, const Grid& grid) {
+void run_cooperatively(Launch launch, const Grid& grid) {
   constexpr int kPatience = 4;  // rounds: what one did last may let another go on
+  GlobalShadow shadow;
+  if (launch.options.check_races) launch.global_shadow = &shadow;
   std::vector<std::unique_ptr<Cluster>> clusters;
   for (std::uint64_t index = 0; index < grid.size(); ++index) {
     clusters.push_back(std::make_unique<Cluster>(launch));

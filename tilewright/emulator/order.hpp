@@ -39,14 +39,17 @@ class VectorClock {
 struct Past {
   VectorClock happened;
   VectorClock fenced;  // of that, what a proxy fence has made visible to the asynchronous proxy
+  VectorClock grid;    // the same of all warps of a cooperative launch, numbered as GlobalShadow does
 
   void join(const Past& other) {
     happened.join(other.happened);
     fenced.join(other.fenced);
+    grid.join(other.grid);
   }
   void clear() {
     happened.clear();
     fenced.clear();
+    grid.clear();
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/emulator/cluster.hpp"
+#include "tilewright/emulator/global_shadow.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -77,6 +78,7 @@ void Warp::reset() {
   wgmma = {};
   past.clear();
   past.happened[agent_] = 1;
+  if (GlobalShadow* const shadow = cta_.launch().global_shadow) shadow->start(*this);
   released.clear();
   poll_ = {};
   timed_out_ = 0;
@@ -300,6 +302,7 @@ void Warp::note_global_poll(const Instruction& instruction, Mask lanes, std::uin
 // Order -----------------------------------------------------------------------------------------------------------
 
 void Warp::advance_clock() {
+  if (GlobalShadow* const shadow = cta_.launch().global_shadow) shadow->advance_clock(*this);
   if (++past.happened[agent_] >= SharedMemory::kClockLimit) cta_.cluster().restart_clocks();
 }
 

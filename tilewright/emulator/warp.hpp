@@ -129,8 +129,10 @@ class Warp {
   void note_poll(const Instruction& instruction, Mask lanes, std::uint32_t address, std::uint32_t phase);
   /// The lanes looked at what other CTAs of a cooperative launch may change.
   void note_global_poll(const Instruction& instruction, Mask lanes, std::uint64_t address);
-  /// Null unless the warp asked a moment ago.
-  const Poll* poll() const { return poll_.code != kNone && steps_ - poll_.step <= kMoment ? &poll_ : nullptr; }
+  /// Null unless the warp asked a moment ago, and lives.
+  const Poll* poll() const {
+    return poll_.code != kNone && steps_ - poll_.step <= kMoment && exited_ != present_ ? &poll_ : nullptr;
+  }
   /// Some lanes wait for nothing.
   bool can_run() const;
   /// True, once, for lanes that come back to collect the result of their barrier.

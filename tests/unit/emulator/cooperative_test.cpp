@@ -59,5 +59,45 @@ TEST(Cooperative, SaysWhoWaitsInVain) {
   EXPECT_NE(text.find("wait for another value at global address"), std::string::npos) << text;
 }
 
+/// `meet` without one of its lines.
+Finding finding_without(std::string_view line) {
+  std::string body = meet(2);
+  const std::size_t at = body.find(line);
+  EXPECT_NE(at, std::string::npos) << line;
+  body.erase(at, line.size());
+  return finding_of([&] { run(body, {.block = {64, 1, 1}, .grid = {2, 1, 1}, .cooperative = true}); });
+}
+
+TEST(Cooperative, WhatNoCtaWaitedForIsARace) {
+  const Finding finding = finding_without("@!%p bra WAIT;");
+  EXPECT_EQ(finding.kind, FindingKind::global_race) << to_string(finding);
+  ASSERT_TRUE(finding.thread);
+  EXPECT_EQ(finding.thread->cta, (runtime::Dim3{0, 0, 0}));
+  EXPECT_NE(finding.detail.find("read of 4 bytes at global address"), std::string::npos) << finding.detail;
+  EXPECT_NE(finding.detail.find("not ordered after the write by thread (0,0,0) of CTA (1,0,0)"), std::string::npos)
+      << finding.detail;
+}
+
+// Thread 32 stores, and thread 0 arrives for it.
+TEST(Cooperative, ArrivalsSpeakForThoseWhoMetBefore) {
+  const auto finding_in = [](const std::string& body) {
+    return finding_of([&] { run(body, {.block = {64, 1, 1}, .grid = {2, 1, 1}, .cooperative = true}); });
+  };
+  std::string body = meet(2);
+  const std::string_view store = "@%first st.global.u32";
+  body.replace(body.find(store), store.size(), "setp.eq.u32 %q, %t, 32;\n@%q st.global.u32");
+  EXPECT_TRUE(finding_in(body).detail.empty()) << to_string(finding_in(body));
+  body.erase(body.find("bar.sync 0;"), std::string_view("bar.sync 0;").size());
+  EXPECT_EQ(finding_in(body).kind, FindingKind::global_race);
+}
+
+TEST(Cooperative, NeighbouringBytesAreNoRace) {
+  const std::vector<U> out =
+      run("mov.u32 %r0, %ctaid.x;\ncvt.u64.u32 %x0, %r0;\nadd.u64 %x0, %out, %x0;\n"
+          "add.u32 %r1, %r0, 7;\n@%first st.global.u8 [%x0], %r1;\n",
+          {.grid = {4, 1, 1}, .cooperative = true});
+  EXPECT_EQ(out[0], 0x0a090807U);
+}
+
 }  // namespace
 }  // namespace tilewright::emulator
