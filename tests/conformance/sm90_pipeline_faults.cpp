@@ -13,8 +13,10 @@ const Base kTwoConsumers{{"TwoConsumers", {128, 64}, 2, 3}, {128, 64, 512}};
 const Base kManyTiles{{"ManyTiles", {64, 8}, 1, 3}, {64, 8 * 150, 256}};
 const Base kPingPong{{"PingPong", {64, 8}, 2, 3, {1, 1, 1}, plan::Schedule::ping_pong}, {64, 8 * 300, 192}};
 const Base kMulticast{{"Multicast", {64, 64}, 1, 3, {2, 1, 1}}, {128, 64, 512}};
-const Base kSlices{{"Slices", {64, 32}, 1, 3, {1, 1, 2}}, {64, 32, 512}};
-const Base kManySlicedTiles{{"ManySlicedTiles", {64, 32}, 1, 3, {1, 1, 2}}, {64, 32 * 80, 128}};
+const Base kSlices{{"Slices", {64, 32}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 2}, {64, 32, 512}};
+// More rounds than the workspace has room for; some slices store nothing, and so wait for the round before alone.
+const Base kManySlicedTiles{{"ManySlicedTiles", {64, 16}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 4},
+                            {64, 16 * 132, 256}};
 const Base kGathered{{"Gathered", {64, 64}, 1, 3}, {64, 64, 500}, {.padding = 1, .offset_elements = 1}};
 const Base kFragments{{"Fragments", {64, 64}, 1, 3},
                       {64, 64, 256},
@@ -31,6 +33,7 @@ constexpr const char* kRing = "pipeline/tma_ring.cuh";
 constexpr const char* kTurns = "pipeline/consumer_turns.cuh";
 constexpr const char* kOutput = "epilogue/warpgroup_output.cuh";
 constexpr const char* kSum = "epilogue/slice_sum.cuh";
+constexpr const char* kGridBarrier = "pipeline/grid_barrier.cuh";
 constexpr const char* kGemm = "gemm/sm90_gemm.cuh";
 
 const Fault kFaults[] = {
@@ -247,22 +250,36 @@ const Fault kFaults[] = {
     // Slices of K.
     {"PartialSumsAreAnnouncedBeforeAllWarpsWroteThem",
      kSlices,
-     {{kSum, "ptx::named_barrier(barrier_, kThreads);", ""}},
-     shared_race,
-     "ptx::load_cluster<Words>(",
-     {"with no barrier (missing __syncthreads?) after the access by thread (160,0,0) of CTA"}},
-    {"PartialSumsAreReadBeforeTheyAreAnnounced",
+     {{kSum, "ptx::named_barrier(barrier_, kThreads);\n    if (thread_ == 0) all_.arrive();",
+       "if (thread_ == 0) all_.arrive();"}},
+     global_race,
+     "ptx::load_global<Words>(",
+     {"read of 16 bytes at global address", "not ordered after the write by thread", "of CTA ("}},
+    {"PartialSumsAreReadBeforeTheyAreAnnounced", kSlices, {{kSum, "wait();\n    add(", "add("}}, global_race, "", {}},
+    {"OneThreadAloneKnowsOfPartialSums",
      kSlices,
-     {{kSum, "ptx::mbarrier_acquire(written(), parity_);", ""}},
-     shared_race,
-     "ptx::load_cluster<Words>(",
-     {"with no barrier (missing __syncthreads?) after the access by thread", "of CTA (1,0,0)"}},
-    {"PartialSumsAreOverwrittenBeforeOthersReadThem",
+     {{kSum, "all_.wait();\n    ptx::named_barrier(barrier_, kThreads);", "all_.wait();"}},
+     global_race,
+     "ptx::load_global<Words>(",
+     {"read of 16 bytes at global address", "not ordered after the write by thread", "of CTA (1,0,0)"}},
+    {"PartialSumsAreOverwrittenBeforeTheyAreRead",
      kManySlicedTiles,
-     {{kSum, "ptx::mbarrier_acquire(consumed(), parity_ ^ 1);", ""}},
-     shared_race,
-     "ptx::store_shared(partials_",
-     {"write of 16 bytes", "with no barrier (missing __syncthreads?) after the access by thread"}},
+     {{kSum, "if (!is_owner && round_ > 0) wait();", ""}},
+     global_race,
+     "ptx::load_global<Words>(",
+     {"read of 16 bytes at global address", "not ordered after the write by thread", "of CTA ("}},
+    {"PartialSumsOfTwoRoundsShareTheirPlace",
+     kManySlicedTiles,
+     {{kSum, "(round_ % 2 == 0 ? 0 : kBytes / 2)", "0"}},
+     global_race,
+     "ptx::load_global<Words>(",
+     {"read of 16 bytes at global address", "not ordered after the write by thread", "of CTA ("}},
+    {"OneSliceTooManyIsWaitedFor",
+     kSlices,
+     {{kGridBarrier, "kTurn - (kArrivals - 1)", "kTurn - kArrivals"}},
+     deadlock,
+     "while (((ptx::load_acquire(counter_)",
+     {"thread (128,0,0) of warp 4 wait for another value at global address"}},
     // Operands that the producer's warps store.
     {"NoProxyFenceAfterAGatheredStage",
      kGathered,
