@@ -66,7 +66,7 @@ struct Plan {
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 1, kClusterN = 1, kRasterWidth = 1;
   static constexpr int kSlices = 1, kOwners = 1, kCounterBytes = 8192;
-  static constexpr int kProducerRegisters = 136, kConsumerRegisters = 184, kGatheredWords = 80;
+  static constexpr int kProducerRegisters = 152, kConsumerRegisters = 176, kGatheredWords = 80;
   static constexpr int kOutputColumns = 64, kChunkColumns = 64, kOutputBuffers = 2, kStoreBytes = 2;
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;

@@ -19,7 +19,9 @@ constexpr int kMaxRowBytes = 128;  // of a box: the widest swizzle
 constexpr int kMbarrierBytes = 8;
 constexpr int kAddressRegisters = 40;      // beside accumulators; from ptxas -v of this family
 constexpr int kInstructionRegisters = 26;  // of one wgmma beside its sums; ptxas asks for 138 where those are 112
-constexpr int kGatheringRegisters = 56;    // beside the words on their way; the same
+constexpr int kGatheringRegisters = 72;    // beside the words on their way; the same
+constexpr int kMatrixStoreRegisters = 8;   // of stores of D other than by TMA, of 16-bit elements; the same
+constexpr int kPairStoreRegisters = 24;    // and of other widths
 constexpr int kGatheredBytes = 4;          // that a thread gathers at once, or twice as many: a bank's width
 
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
@@ -224,7 +226,7 @@ Support check_teams(const Sm90GemmOutline& plan) {
 void plan_output(Sm90GemmOutline& plan) {
   const op::TensorDescription& d = plan.operands.d;
   plan.store_bytes = std::min(kTmaBytes, d.alignment * bytes(d.element));
-  plan.stores_by_tma = plan.store_bytes == kTmaBytes;
+  plan.stores_by_tma = stores_by_tma(d);
 }
 
 std::int64_t leading_dimension(const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; }
@@ -343,9 +345,12 @@ int gathered_reads(int alignment_bytes) {
   return alignment_bytes >= kGatheredBytes ? 1 : 2;
 }
 
+bool stores_by_tma(const op::TensorDescription& d) { return d.alignment * bytes(d.element) >= kTmaBytes; }
+
 RegisterSplit split_registers(int consumers, bool gathers) {
-  if (gathers) return consumers == 3 ? RegisterSplit{80, 144} : RegisterSplit{136, 184};
-  return consumers == 3 ? RegisterSplit{32, 160} : RegisterSplit{40, 232};
+  if (!gathers) return consumers == 3 ? RegisterSplit{40, 152} : RegisterSplit{40, 232};
+  if (consumers == 3) return {96, 136};
+  return consumers == 2 ? RegisterSplit{152, 176} : RegisterSplit{152, 232};
 }
 
 int gathered_words(int consumers) { return split_registers(consumers, true).producer - kGatheringRegisters; }
@@ -379,6 +384,7 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   int beside = extras.promotes ? of_an_instruction : 0;
   if (extras.loads_fragments) beside += 3 * 4 * tile.m / (kAtomM * team);  // two buffers, the address of each load
   if (extras.owners > 0) beside += of_an_instruction / extras.owners;
+  if (extras.plain_bytes > 0) beside += extras.plain_bytes == 2 ? kMatrixStoreRegisters : kPairStoreRegisters;
   // ptxas assembles an instruction within what the launch gives all threads alike, whatever setmaxnreg does (C7602).
   constexpr int kRegistersOfAnSm = 65536;
   return {.tile = tile.m * tile.n / (128 * team) + beside + kAddressRegisters,

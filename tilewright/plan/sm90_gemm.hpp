@@ -68,6 +68,9 @@ int widest_chunk(bool d_is_row_major, int d_bytes, int output_columns);
 /// divide. 0: none could.
 int owners_of_tile(bool d_is_row_major, int d_bytes, int columns, int slices);
 
+/// Whether D's lines begin and end at the 16 bytes that TMA asks for.
+bool stores_by_tma(const op::TensorDescription& d);
+
 /// Registers that setmaxnreg leaves a thread of the producer and of a consumer. The sum over all threads stays within
 /// the 64 K of an SM.
 struct RegisterSplit {
@@ -96,14 +99,16 @@ struct ConsumerExtras {
   bool promotes = false;         // sums of 8-bit floats
   bool loads_fragments = false;  // of A, from shared memory to registers
   int owners = 0;                // CTAs that store shares of a tile's columns, where slices of K are summed
+  int plain_bytes = 0;           // of an element of D that is not stored by TMA
 };
 
 /// Clocks of a step in which nothing multiplies: none where other warpgroups of the team do. `element_bytes` of A.
 double lone_clocks(const TileShape& tile, int team, const ConsumerExtras& extras, int element_bytes);
 
 /// Registers of a thread of `team` warpgroups: for a tile's sums and what is kept beside them (the sums of one
-/// instruction where they are promoted, fragments of A, the share of exchanged sums, addresses), of those that each of
-/// all `consumers` has; and for one instruction, of those that the launch gives all threads alike.
+/// instruction where they are promoted, fragments of A, the share of exchanged sums, addresses, what plain stores of D
+/// need), of those that each of all `consumers` has; and for one instruction, of those that the launch gives all
+/// threads alike.
 struct RegisterNeeds {
   int tile = 0, given = 0;
   int instruction = 0, alike = 0;
@@ -136,7 +141,10 @@ struct Sm90GemmOutline : GemmTile {
   int consumers() const { return warps_m * warps_n / 4; }                         // warpgroups that multiply
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }  // those that share a tile
   bool loads_fragments() const { return atom->a_source == arch::OperandSource::registers; }
-  ConsumerExtras extras() const { return {promotes_accumulators, loads_fragments(), slices > 1 ? owners : 0}; }
+  ConsumerExtras extras() const {
+    return {promotes_accumulators, loads_fragments(), slices > 1 ? owners : 0,
+            stores_by_tma ? 0 : bytes(operands.d.element)};
+  }
   int cluster_size() const { return cluster_m * cluster_n; }
   int group_size() const { return cluster_size() * slices; }  // CTAs that work together
   int output_columns() const { return tile.n / owners; }      // of a tile, that one CTA stores

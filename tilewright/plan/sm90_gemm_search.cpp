@@ -50,6 +50,7 @@ struct Search {
   std::int64_t m, n, k, batches;
   const arch::ArchLimits& limits;
   int element_bytes, d_bytes;
+  int plain_bytes;  // of an element of D that is not stored by TMA, else 0
   arch::Major major_a, major_b;
   int reads_a, reads_b;  // by threads that gather: sm90_cost.hpp
   bool is_transposed, d_is_row_major, promotes, loads_fragments, accumulates_in_half;
@@ -100,10 +101,8 @@ void consider(const Search& search, const Rows& rows, int columns, const Group& 
   const bool divides = columns % (16 * cluster_m) == 0 || cluster_m == 1;
   const int owners = owners_of_tile(search.d_is_row_major, search.d_bytes, columns, slices);
   if (!divides || owners == 0 || (slices > 1 && search.accumulates_in_half)) return;
-  const ConsumerExtras extras{search.promotes, search.loads_fragments, slices > 1 ? owners : 0};
+  const ConsumerExtras extras{search.promotes, search.loads_fragments, slices > 1 ? owners : 0, search.plain_bytes};
   if (!register_needs(tile, team, rows.consumers, search.gathers(), extras).fit()) return;
-  // The producer's 32 registers beside three consumers are too few for the boxes of such an A: it spills (ptxas -v).
-  if (search.loads_fragments && search.element_bytes == 1 && rows.consumers == 3) return;
   if (search.promotes && !check_promotion(tile)) return;
   if (search.gathers() && cluster_m * cluster_n > 1) return;
   const int chunk = widest_chunk(search.d_is_row_major, search.d_bytes, columns / owners);
@@ -233,6 +232,7 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
                   .limits = limits,
                   .element_bytes = bytes(element),
                   .d_bytes = bytes(description.d.element),
+                  .plain_bytes = stores_by_tma(description.d) ? 0 : bytes(description.d.element),
                   .major_a = major(is_a_along_k(description, is_transposed)),
                   .major_b = major(is_a_along_k(description, !is_transposed)),
                   .reads_a = is_transposed ? times_b : times_a,

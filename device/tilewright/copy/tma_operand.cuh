@@ -35,7 +35,7 @@ class TmaOperand {
   }
 
  private:
-  // The coordinates of six boxes at once spilled where three consumers leave the producer 32 registers.
+  // The coordinates of six boxes at once spilled in a producer of 32 registers.
   static constexpr int kUnrolled = Operand::kBoxes <= 4 ? Operand::kBoxes : 2;
 
   const ptx::TensorMap& map_;
