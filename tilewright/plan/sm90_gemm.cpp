@@ -19,8 +19,7 @@ constexpr int kMaxRowBytes = 128;  // of a box: the widest swizzle
 constexpr int kMbarrierBytes = 8;
 constexpr int kAddressRegisters = 40;      // beside accumulators; from ptxas -v of this family
 constexpr int kInstructionRegisters = 26;  // of one wgmma beside its sums; ptxas asks for 138 where those are 112
-constexpr int kGatheringRegisters = 72;    // beside the words on their way; the same
-constexpr int kMatrixStoreRegisters = 8;   // of stores of D other than by TMA, of 16-bit elements; the same
+constexpr int kMatrixStoreRegisters = 16;  // of stores of D other than by TMA, of 16-bit elements; the same
 constexpr int kPairStoreRegisters = 24;    // and of other widths
 constexpr int kGatheredBytes = 4;          // that a thread gathers at once, or twice as many: a bank's width
 
@@ -347,13 +346,15 @@ int gathered_reads(int alignment_bytes) {
 
 bool stores_by_tma(const op::TensorDescription& d) { return d.alignment * bytes(d.element) >= kTmaBytes; }
 
-RegisterSplit split_registers(int consumers, bool gathers) {
+RegisterSplit split_registers(int consumers, bool gathers, int needed) {
   if (!gathers) return consumers == 3 ? RegisterSplit{40, 152} : RegisterSplit{40, 232};
+  if (consumers == 1) return {152, 232};
   if (consumers == 3) return {96, 136};
-  return consumers == 2 ? RegisterSplit{152, 176} : RegisterSplit{152, 232};
+  constexpr RegisterSplit kEven{152, 176};
+  return needed <= kEven.consumer ? kEven : RegisterSplit{136, 184};
 }
 
-int gathered_words(int consumers) { return split_registers(consumers, true).producer - kGatheringRegisters; }
+int gathered_words(int consumers) { return consumers == 3 ? 24 : 80; }
 
 bool promotes_accumulators(const op::GemmDescription& description) {
   return is_fp8(description.a.element) && description.accumulator == DType::f32 &&
@@ -387,8 +388,9 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   if (extras.plain_bytes > 0) beside += extras.plain_bytes == 2 ? kMatrixStoreRegisters : kPairStoreRegisters;
   // ptxas assembles an instruction within what the launch gives all threads alike, whatever setmaxnreg does (C7602).
   constexpr int kRegistersOfAnSm = 65536;
-  return {.tile = tile.m * tile.n / (128 * team) + beside + kAddressRegisters,
-          .given = split_registers(consumers, gathers).consumer,
+  const int needed = tile.m * tile.n / (128 * team) + beside + kAddressRegisters;
+  return {.tile = needed,
+          .given = split_registers(consumers, gathers, needed).consumer,
           .instruction = of_an_instruction + kInstructionRegisters,
           .alike = kRegistersOfAnSm / (128 * (consumers + 1))};
 }
@@ -556,9 +558,6 @@ Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description
                   std::max(8, plan.d_is_row_major() ? kTmaBytes / bytes(plan.operands.d.element) : 8));
   }
   plan.chunk_columns = widest_chunk(plan.d_is_row_major(), bytes(plan.operands.d.element), plan.output_columns());
-  const RegisterSplit registers = split_registers(plan.consumers(), plan.gathers());
-  plan.producer_registers = registers.producer;
-  plan.consumer_registers = registers.consumer;
   plan.gathered_words = plan.gathers() ? gathered_words(plan.consumers()) : 0;
   plan.promotes_accumulators = promotes_accumulators(plan.operands);
   if (plan.promotes_accumulators) {
@@ -568,6 +567,10 @@ Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description
       !fits) {
     return refuse("{}", fits.reason());
   }
+  const RegisterNeeds needs = register_needs(plan.tile, plan.team(), plan.consumers(), plan.gathers(), plan.extras());
+  const RegisterSplit registers = split_registers(plan.consumers(), plan.gathers(), needs.tile);
+  plan.producer_registers = registers.producer;
+  plan.consumer_registers = registers.consumer;
   if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return refuse("{}", fits.reason());
   return plan;
 }

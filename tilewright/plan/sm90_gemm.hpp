@@ -71,12 +71,12 @@ int owners_of_tile(bool d_is_row_major, int d_bytes, int columns, int slices);
 /// Whether D's lines begin and end at the 16 bytes that TMA asks for.
 bool stores_by_tma(const op::TensorDescription& d);
 
-/// Registers that setmaxnreg leaves a thread of the producer and of a consumer. The sum over all threads stays within
-/// the 64 K of an SM.
+/// Registers that setmaxnreg leaves a thread of the producer and of a consumer, which needs about so many. The sum over
+/// all threads stays within what the launch gives them. From ptxas -v of this family: what spilled has more.
 struct RegisterSplit {
   int producer = 0, consumer = 0;
 };
-RegisterSplit split_registers(int consumers, bool gathers);
+RegisterSplit split_registers(int consumers, bool gathers, int needed);
 
 /// Bytes of an operand's tile that lie together in memory, as far as a swizzle is wide: a power of two, at most 128.
 int row_bytes(arch::Major major, int element_bytes, int mn, int k);
