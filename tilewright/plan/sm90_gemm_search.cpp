@@ -1,7 +1,11 @@
 // Every way that sm90_gemm might tile a problem costs some tens of nanoseconds to estimate: all are, and the best kept.
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <queue>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/plan/search.hpp"
@@ -27,6 +31,8 @@ constexpr int kFewTiles = 2;        // along M: then neighbouring CTAs, of one T
 struct Rows {
   int m, consumers;
   Schedule schedule;
+
+  int team() const { return schedule == Schedule::ping_pong ? 1 : consumers; }
 };
 constexpr std::array<Rows, 6> kRows{{
     {64, 1, Schedule::cooperative},
@@ -59,7 +65,6 @@ struct Search {
   bool gathers() const { return reads_a > 0 || reads_b > 0; }
 };
 
-/// Small: hundreds are sorted.
 struct Candidate {
   double us;
   std::int64_t m;  // of the problem as computed
@@ -68,6 +73,28 @@ struct Candidate {
   Group group;
   int stages;
   bool is_transposed;
+};
+
+/// Those that were among the kKept best when they were offered.
+class Candidates {
+ public:
+  void offer(const Candidate& candidate) {
+    if (candidate.us >= worst_us()) return;
+    all_.push_back(candidate);
+    if (best_us_.size() == kKept) best_us_.pop();
+    best_us_.push(candidate.us);
+  }
+  /// Of the kKept best.
+  double worst_us() const { return best_us_.size() < kKept ? INFINITY : best_us_.top(); }
+  std::span<const Candidate> best() {
+    const std::size_t kept = std::min(kKept, all_.size());
+    std::ranges::partial_sort(all_, all_.begin() + static_cast<std::ptrdiff_t>(kept), {}, &Candidate::us);
+    return std::span(all_).first(kept);
+  }
+
+ private:
+  std::vector<Candidate> all_;
+  std::priority_queue<double> best_us_;
 };
 
 /// Whether a smaller choice covers the extent as well.
@@ -92,45 +119,75 @@ int raster_width(std::int64_t m, const TileShape& tile) {
   return m <= std::int64_t{kFewTiles} * tile.m ? 1 : kRasterWidth;
 }
 
-void consider(const Search& search, const Rows& rows, int columns, const Group& group, int k_bytes,
-              std::vector<Candidate>& candidates) {
+/// A tile and who computes it: what its candidates share.
+struct Tile {
+  const Rows& rows;
+  Sm90CostInput input;
+  ConsumerExtras extras;
+  bool is_possible;
+};
+
+Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes) {
+  const TileShape shape{rows.m, columns, k_bytes / search.element_bytes};
+  const ConsumerExtras extras{search.promotes, search.loads_fragments, 0, search.plain_bytes};
+  Tile tile{.rows = rows,
+            .input = {.m = search.m,
+                      .n = search.n,
+                      .k = search.k,
+                      .batches = search.batches,
+                      .tile = shape,
+                      .schedule = rows.schedule,
+                      .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k),
+                      .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k),
+                      .walks_along_m = raster_width(search.m, shape) == 1,
+                      .reads_a = search.reads_a,
+                      .reads_b = search.reads_b,
+                      .gathered_words = search.gathers() ? gathered_words(rows.consumers) : 0,
+                      .element_bytes = search.element_bytes,
+                      .d_bytes = search.d_bytes,
+                      .fma_per_clock = search.fma_per_clock,
+                      .lone_clocks = lone_clocks(shape, rows.team(), extras, search.element_bytes)},
+            .extras = extras,
+            .is_possible = false};
+  // Two widths a step halve the barriers of small tiles.
+  if (k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
+  if (search.promotes && !check_promotion(shape)) return tile;
+  if (!register_needs(shape, rows.team(), rows.consumers, search.gathers(), extras).fit()) return tile;
+  tile.is_possible = true;
+  return tile;
+}
+
+/// @pre tile.is_possible
+void consider(const Search& search, const Tile& tile, const Group& group, Candidates& candidates) {
   const auto [cluster_m, cluster_n, slices] = group;
-  const TileShape tile{rows.m, columns, k_bytes / search.element_bytes};
-  const int team = rows.schedule == Schedule::ping_pong ? 1 : rows.consumers;
-  // Shares of an operand that are no multiple of 16 rows made 128x112 slower than whole ones by 6 % (H200, tf32).
-  const bool divides = columns % (16 * cluster_m) == 0 || cluster_m == 1;
-  const int owners = owners_of_tile(search.d_is_row_major, search.d_bytes, columns, slices);
-  if (!divides || owners == 0 || (slices > 1 && search.accumulates_in_half)) return;
-  const ConsumerExtras extras{search.promotes, search.loads_fragments, slices > 1 ? owners : 0, search.plain_bytes};
-  if (!register_needs(tile, team, rows.consumers, search.gathers(), extras).fit()) return;
-  if (search.promotes && !check_promotion(tile)) return;
+  const Rows& rows = tile.rows;
+  const TileShape& shape = tile.input.tile;
   if (search.gathers() && cluster_m * cluster_n > 1) return;
-  const int chunk = widest_chunk(search.d_is_row_major, search.d_bytes, columns / owners);
-  const int stages = fit_stages(search, rows, tile, chunk);
-  if (stages == 0 || (slices > 1 && search.k <= std::int64_t{tile.k} * (slices - 1))) return;
-  const Sm90CostInput input{.m = search.m,
-                            .n = search.n,
-                            .k = search.k,
-                            .batches = search.batches,
-                            .tile = tile,
-                            .stages = stages,
-                            .cluster_m = cluster_m,
-                            .cluster_n = cluster_n,
-                            .slices = slices,
-                            .owners = owners,
-                            .schedule = rows.schedule,
-                            .row_bytes_a = row_bytes(search.major_a, search.element_bytes, tile.m, tile.k),
-                            .row_bytes_b = row_bytes(search.major_b, search.element_bytes, tile.n, tile.k),
-                            .walks_along_m = raster_width(search.m, tile) == 1,
-                            .reads_a = search.reads_a,
-                            .reads_b = search.reads_b,
-                            .gathered_words = search.gathers() ? gathered_words(rows.consumers) : 0,
-                            .chunks = tile.m / kInstructionM / team * (columns / owners) / chunk,
-                            .element_bytes = search.element_bytes,
-                            .d_bytes = search.d_bytes,
-                            .fma_per_clock = search.fma_per_clock,
-                            .lone_clocks = lone_clocks(tile, team, extras, search.element_bytes)};
-  candidates.push_back({estimate_us(search.limits, input), search.m, &rows, tile, group, stages, search.is_transposed});
+  if (slices > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (slices - 1))) return;
+  // Shares of an operand that are no multiple of 16 rows made 128x112 slower than whole ones by 6 % (H200, tf32).
+  if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return;
+  Sm90CostInput input = tile.input;
+  input.cluster_m = cluster_m;
+  input.cluster_n = cluster_n;
+  input.slices = slices;
+  // Most are too slow even with stages, owners and chunks that none can better.
+  input.stages = kMaxStages;
+  input.owners = slices;
+  input.chunks = 1;
+  if (estimate_us(search.limits, input) >= candidates.worst_us()) return;
+
+  input.owners = owners_of_tile(search.d_is_row_major, search.d_bytes, shape.n, slices);
+  if (input.owners == 0) return;
+  ConsumerExtras extras = tile.extras;
+  if (slices > 1) extras.owners = input.owners;
+  if (!register_needs(shape, rows.team(), rows.consumers, search.gathers(), extras).fit()) return;
+  const int columns = shape.n / input.owners;
+  const int chunk = widest_chunk(search.d_is_row_major, search.d_bytes, columns);
+  input.chunks = shape.m / kInstructionM / rows.team() * columns / chunk;
+  input.stages = fit_stages(search, rows, shape, chunk);
+  if (input.stages == 0) return;
+  candidates.offer(
+      {estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages, search.is_transposed});
 }
 
 /// As many slices as leave no SM idle, or half as many; and few for tiles that do not fill their last wave.
@@ -145,21 +202,22 @@ std::array<int, 3> slices_worth_trying(const Search& search, int rows, int colum
   return are_many ? std::array{0, 0, 0} : std::array{2, 3, 4};
 }
 
-void consider_all(const Search& search, std::vector<Candidate>& candidates) {
+void consider_all(const Search& search, Candidates& candidates) {
   constexpr std::array<int, 4> kHeights{64, 128, 192, 256};
   for (const Rows& rows : kRows) {
     if (is_wasteful(kHeights, rows.m, search.m)) continue;
     for (const int columns : kColumns) {
       if (is_wasteful(kColumns, columns, search.n)) break;
-      // Two widths a step halve the barriers of small tiles.
-      const int widest = rows.m + columns <= 128 ? 2 * kSwizzleBytes : kSwizzleBytes;
+      const std::array tiles{make_tile(search, rows, columns, kSwizzleBytes),
+                             make_tile(search, rows, columns, 2 * kSwizzleBytes)};
       for (Group group : kClusters) {
-        for (int k_bytes = kSwizzleBytes; k_bytes <= widest; k_bytes *= 2) {
+        for (const Tile& tile : tiles) {
+          if (!tile.is_possible) continue;
           group.slices = 1;
-          consider(search, rows, columns, group, k_bytes, candidates);
+          consider(search, tile, group, candidates);
           for (const int slices : slices_worth_trying(search, rows.m, columns, group)) {
             group.slices = slices;
-            if (slices > 1) consider(search, rows, columns, group, k_bytes, candidates);
+            if (slices > 1) consider(search, tile, group, candidates);
           }
         }
       }
@@ -215,8 +273,7 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
 
   const bool natural = description.d.layout == op::MatrixLayout::column_major;
   const bool must_swap = !reads_b(description, natural) && reads_b(description, !natural);
-  std::vector<Candidate> candidates;
-  candidates.reserve(512);
+  Candidates candidates;
   for (const bool is_transposed : {natural, !natural}) {
     const std::int64_t rows = is_transposed ? arguments.n() : arguments.m();
     const std::int64_t columns = is_transposed ? arguments.m() : arguments.n();
@@ -245,11 +302,9 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
                   .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element)},
                  candidates);
   }
-  const std::size_t kept = std::min(kKept, candidates.size());
-  std::ranges::partial_sort(candidates, candidates.begin() + static_cast<std::ptrdiff_t>(kept), {}, &Candidate::us);
   std::vector<Design> designs;
-  designs.reserve(kept);
-  for (std::size_t i = 0; i < kept; ++i) designs.push_back(design_of(candidates[i], description, target));
+  designs.reserve(kKept);
+  for (const Candidate& candidate : candidates.best()) designs.push_back(design_of(candidate, description, target));
   return designs;
 }
 

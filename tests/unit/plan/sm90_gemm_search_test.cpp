@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/plan/search.hpp"
@@ -95,6 +96,45 @@ TEST(Sm90Search, RanksAsThePlansWillBeRanked) {
   }
 }
 
+/// The design of a tile with the most stages that fit, if any.
+std::optional<Design> deepest(const op::GemmDescription& description, Design design) {
+  for (design.tile.stages = 16; design.tile.stages >= 3; --design.tile.stages) {
+    if (outline_sm90_gemm(description, design)) return design;
+  }
+  return std::nullopt;
+}
+
+// Most candidates are left out before they are estimated as they will be.
+TEST(Sm90Search, NothingBetterIsLeftOut) {
+  const op::GemmDescription description = describe_f16();
+  for (const auto& [m, n, k] : {std::tuple{4096, 4096, 4096}, {1024, 1280, 8192}, {256, 8192, 512}}) {
+    const op::Gemm gemm = problem_of(description, m, n, k);
+    const auto us_of = [&](const Design& design) {
+      return estimate_us(arch::limits(kSm90), cost_input(*outline_sm90_gemm(description, design), gemm));
+    };
+    const std::vector<Design> offered = designs_of(gemm);
+    int left_out = 0;
+    for (const auto& [rows, consumers] : {std::pair{64, 1}, {128, 2}, {192, 3}, {256, 2}}) {
+      for (const int columns : {32, 64, 96, 128, 160, 192, 224, 256}) {
+        for (const auto& [cluster_m, cluster_n] : {std::pair{1, 1}, {2, 1}, {1, 2}}) {
+          for (const int slices : {1, 2, 3, 4}) {
+            Design design =
+                tensor_design(description, {64, columns, 16}, {{rows, columns, 64}, 0, {4 * consumers, 1, 1}}, kSm90);
+            design.tile.cluster_shape = {cluster_m, cluster_n, 1};
+            design.raster.width = m <= 2 * rows ? 1 : 8;
+            design.split_k = slices;
+            const std::optional<Design> fits = deepest(description, design);
+            if (!fits || std::ranges::count(offered, *fits) > 0) continue;
+            EXPECT_GE(us_of(*fits), us_of(offered.back())) << to_string(*fits);
+            ++left_out;
+          }
+        }
+      }
+    }
+    EXPECT_GT(left_out, 100);
+  }
+}
+
 TEST(Sm90Search, OffersADozenAndNothingElsewhere) {
   const op::Gemm gemm = problem_of(describe_f16(), 4096, 4096, 4096);
   EXPECT_EQ(designs_of(gemm).size(), 12U);
@@ -160,6 +200,32 @@ TEST(Sm90Cost, RanksAsMeasured) {
   round.stages = 6;
   round.chunks = 4;
   EXPECT_LT(estimate_of(round), estimate_of(narrow));
+}
+
+// The search leaves out what is too slow even so.
+TEST(Sm90Cost, NoStagesOwnersAndChunksAreBetterThanTheMost) {
+  for (const auto& [m, n, k] : {std::tuple{4096, 4096, 4096}, {16, 28672, 4096}, {1000, 200, 65536}, {64, 64, 64}}) {
+    for (const TileShape& tile : {TileShape{64, 16, 128}, {128, 256, 64}, {192, 96, 64}}) {
+      for (const Schedule schedule : {Schedule::cooperative, Schedule::ping_pong}) {
+        for (const auto& [cluster_m, slices] : {std::pair{1, 1}, {2, 1}, {1, 4}, {2, 16}}) {
+          Sm90CostInput input{.m = m, .n = n, .k = k, .tile = tile, .stages = 16, .cluster_m = cluster_m};
+          input.slices = input.owners = slices;
+          input.schedule = schedule;
+          const double least = estimate_of(input);
+          for (const int stages : {3, 6, 16}) {
+            for (const int owners : {1, slices / 2, slices}) {
+              for (const int chunks : {1, 2, 5}) {
+                input.stages = stages;
+                input.owners = std::max(1, owners);
+                input.chunks = chunks;
+                EXPECT_LE(least, estimate_of(input)) << m << " " << tile.m << " " << slices << " " << stages;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Sm90Cost, GroupsThatDoNotFitAtOnceWait) {
