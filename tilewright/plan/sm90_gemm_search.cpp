@@ -24,7 +24,6 @@ constexpr int kInstructionKBytes = 32;
 constexpr int kSwizzleBytes = 128;  // of K, one step
 constexpr int kFewRows = 192;       // of D, for which swapped operands may waste less
 constexpr int kRasterWidth = 8;     // columns of tiles walked together: keeps a wave's operands of 8192^3 in L2
-constexpr int kManyTiles = 3;       // to an SM: slices of K gain little
 constexpr int kFewTiles = 2;        // along M: then neighbouring CTAs, of one TPC, should share B (up to 25 % measured)
 
 /// Rows of the tile and who computes them.
@@ -190,16 +189,14 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
       {estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages, search.is_transposed});
 }
 
-/// As many slices as leave no SM idle, or half as many; and few for tiles that do not fill their last wave.
+/// As many slices as leave no SM idle, or half as many; none of tiles that fill more than one wave.
 std::array<int, 3> slices_worth_trying(const Search& search, int rows, int columns, const Group& cluster) {
   const std::int64_t tiles =
       ceil_div(search.m, rows * cluster.m) * ceil_div(search.n, columns * cluster.n) * search.batches;
-  if (tiles == 0) return {};
   const std::int64_t resident = arch::resident_clusters(search.limits, cluster.m * cluster.n);
+  if (tiles == 0 || tiles > resident) return {};
   const std::int64_t filling = resident / tiles;
-  if (filling > 4) return {static_cast<int>(filling), static_cast<int>(filling / 2), 0};
-  const bool are_many = tiles > kManyTiles * resident;
-  return are_many ? std::array{0, 0, 0} : std::array{2, 3, 4};
+  return filling > 4 ? std::array{static_cast<int>(filling), static_cast<int>(filling / 2), 0} : std::array{2, 3, 4};
 }
 
 void consider_all(const Search& search, Candidates& candidates) {
