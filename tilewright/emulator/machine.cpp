@@ -62,7 +62,8 @@ class Grid {
   std::exception_ptr failure_;
 };
 
-/// All clusters in turns on this thread. They end, or none can go on: not one of them in a few rounds.
+/// All clusters in turns on this thread, each as far as it gets alone: what does not wait for the others comes too
+/// early. They end, or none can go on: not one of them in a few rounds.
 void run_cooperatively(Launch launch, const Grid& grid) {
   constexpr int kPatience = 4;  // rounds: what one did last may let another go on
   GlobalShadow shadow;
@@ -74,7 +75,10 @@ void run_cooperatively(Launch launch, const Grid& grid) {
   }
   for (int vain_rounds = 0; !clusters.empty();) {
     bool any = false;
-    for (const auto& cluster : clusters) any |= cluster->advance();
+    for (const auto& cluster : clusters) {
+      while (cluster->advance() && !cluster->finished()) any = true;
+      any |= cluster->finished();
+    }
     any |= std::erase_if(clusters, [](const auto& cluster) {
              if (cluster->finished()) cluster->finish();
              return cluster->finished();
