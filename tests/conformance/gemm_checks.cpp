@@ -4,8 +4,10 @@
 
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "bench/arguments.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
@@ -26,6 +28,25 @@ engine::Engine& engine_of(const std::string& device) {
 std::vector<std::string> devices() {
   const char* chosen = std::getenv("TILEWRIGHT_DEVICES");
   return split(chosen != nullptr ? chosen : "emulator:sm_80,emulator:sm_90a", ',');
+}
+
+op::Gemm shape_of(const bench::Problem& problem) {
+  constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
+  op::Gemm gemm = *bench::gemm(problem, {.a = kApart, .b = 2 * kApart, .d = 4 * kApart}, 0);
+  gemm.c = gemm.d;
+  gemm.c.address = 3 * kApart;
+  return gemm;
+}
+
+op::Gemm batch_of(op::Gemm gemm, std::int64_t batch, const std::string& one) {
+  const auto step = [&](char letter) {
+    return one.find(letter) != std::string::npos ? std::optional(0) : std::nullopt;
+  };
+  gemm.a = op::batched(gemm.a, batch, step('A'));
+  gemm.b = op::batched(gemm.b, batch, step('B'));
+  gemm.c = op::batched(gemm.c, batch, step('C'));
+  gemm.d = op::batched(gemm.d, batch);
+  return gemm;
 }
 
 void fill_exactly(const op::Gemm& gemm) {

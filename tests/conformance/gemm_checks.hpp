@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/problem.hpp"
 #include "tests/conformance/guarded_operands.hpp"
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/op/reference_gemm.hpp"
@@ -19,6 +20,12 @@ std::vector<std::string> devices();
 
 /// A GPU that this machine does not have.
 bool is_missing(const std::string& device);
+
+/// The problem, with placeholder addresses: four matrices of whole pages far from each other.
+op::Gemm shape_of(const bench::Problem& problem);
+
+/// `batch` of every operand; those of `one` (letters of A, B, C) are one matrix for all.
+op::Gemm batch_of(op::Gemm gemm, std::int64_t batch, const std::string& one = "");
 
 /// Integers whose sums of k products are exact in the accumulator, and in range of an 8-bit D.
 void fill_exactly(const op::Gemm& gemm);

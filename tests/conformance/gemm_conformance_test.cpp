@@ -12,7 +12,6 @@
 #include <tuple>
 #include <vector>
 
-#include "bench/arguments.hpp"
 #include "bench/problem.hpp"
 #include "tests/conformance/gemm_checks.hpp"
 #include "tilewright/base/text.hpp"
@@ -28,15 +27,6 @@ std::vector<bench::Problem> problems() {
   const std::string path = TILEWRIGHT_SOURCE_DIR "/tests/problems/gemm.txt";
   std::ifstream file(path);
   return bench::read_problems(file, path);
-}
-
-// The problem, with placeholder addresses: four matrices of whole pages far from each other.
-op::Gemm shape_of(const bench::Problem& problem) {
-  constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
-  op::Gemm gemm = *bench::gemm(problem, {.a = kApart, .b = 2 * kApart, .d = 4 * kApart}, 0);
-  gemm.c = gemm.d;
-  gemm.c.address = 3 * kApart;
-  return gemm;
 }
 
 struct Case {
@@ -148,18 +138,6 @@ TEST_P(DeviceConformance, EveryRankedKernelIsExact) {
     engine().compile(kernels);
     for (const registry::KernelPtr& kernel : kernels) expect_exact(engine(), kernel, guarded);
   }
-}
-
-// `batch` of every operand; those of `one` (letters of A, B, C) are one matrix for all.
-op::Gemm batch_of(op::Gemm gemm, std::int64_t batch, const std::string& one = "") {
-  const auto step = [&](char letter) {
-    return one.find(letter) != std::string::npos ? std::optional(0) : std::nullopt;
-  };
-  gemm.a = op::batched(gemm.a, batch, step('A'));
-  gemm.b = op::batched(gemm.b, batch, step('B'));
-  gemm.c = op::batched(gemm.c, batch, step('C'));
-  gemm.d = op::batched(gemm.d, batch);
-  return gemm;
 }
 
 // One kernel serves single matrices and all kinds of batches.
@@ -396,82 +374,6 @@ TEST_P(DeviceConformance, BadArgumentsAreRefusedBeforeAnythingRuns) {
   refuses([](op::Gemm& g) { g.d.address = g.a.address; });
   refuses([](op::Gemm& g) { g.beta = 1.0; });  // C is null
 }
-
-// Operands that sm90_gemm cannot load by TMA.
-struct Gathered {
-  std::string problem;
-  Placement placement;
-  std::array<int, 2> tile;
-  int warpgroups = 2;
-  plan::Schedule schedule = plan::Schedule::cooperative;
-  int slices = 1;
-};
-
-std::vector<Gathered> gathered_cases() {
-  using enum plan::Schedule;
-  return {
-      // 2 bytes: every layout, both schedules, slices of K; several tiles for a CTA.
-      {"dtype=bf16 m=151 n=277 k=201 a=row b=col", {.offset_elements = 1}, {128, 256}},
-      {"dtype=f16 m=131 n=263 k=135 a=row b=row", {}, {128, 128}, 2, ping_pong},
-      {"dtype=f16 m=67 n=71 k=193 a=col b=row d=col", {.padding = 2, .offset_elements = 3}, {64, 64}, 1},
-      {"dtype=bf16 m=135 n=131 k=129 a=col b=col", {}, {128, 128}},
-      {"dtype=f16 m=33 n=131 k=333 a=row b=col", {.padding = 4}, {128, 128}, 2, cooperative, 2},
-      {"dtype=bf16 m=1 n=3 k=5 a=col b=row", {}, {64, 64}, 1},
-      {"dtype=f16 m=197 n=67 k=129 a=row b=col", {}, {192, 64}, 3},
-      // One of the two by TMA.
-      {"dtype=bf16 m=131 n=263 k=200 a=row b=row", {}, {128, 128}},
-      {"dtype=f16 m=136 n=131 k=135 a=col b=col", {}, {128, 128}, 2, ping_pong},
-      // 4 and 8 bytes.
-      {"dtype=bf16 m=131 n=137 k=202 a=row b=col", {.offset_elements = 2}, {128, 128}, 2, ping_pong},
-      {"dtype=f16 m=132 n=140 k=131 a=col b=row", {}, {128, 128}},
-      {"dtype=tf32 m=131 n=133 k=101 a=row b=col", {.offset_elements = 3}, {128, 128}},
-      {"dtype=tf32 m=65 n=70 k=98 a=row b=col", {}, {64, 64}, 1},
-      // Bytes.
-      {"dtype=s8 m=131 n=133 k=391 a=row b=col", {.offset_elements = 1}, {128, 128}},
-      {"dtype=u8 m=70 n=69 k=259 a=row b=col", {.padding = 3}, {64, 64}, 2, ping_pong},
-      {"dtype=s8 m=70 n=69 k=260 a=row b=col", {}, {64, 64}, 1},
-      {"dtype=e4m3 m=131 n=70 k=387 a=row b=col", {}, {128, 64}},
-      // A along M, which goes through registers.
-      {"dtype=tf32 m=131 n=69 k=101 a=col b=col", {.offset_elements = 1}, {128, 64}},
-      {"dtype=s8 m=67 n=133 k=391 a=col b=col", {}, {64, 64}, 1},
-      // Several matrices, A by TMA.
-      {"dtype=bf16 batch=3 m=67 n=71 k=136 a=row b=row", {.batch_padding = 8}, {64, 64}, 1},
-  };
-}
-
-class GatheredConformance : public testing::TestWithParam<Gathered> {};
-
-// Nothing lies around the operands: a read past their ends leaves the allocation, which the emulator refuses.
-TEST_P(GatheredConformance, IsExactAndReadsNothingElse) {
-  engine::Engine& engine = engine_of("emulator:sm_90a");
-  const Gathered& tested = GetParam();
-  Placement placement = tested.placement;
-  placement.red_zone = 0;
-  GuardedProblem guarded(engine.device(), shape_of(*bench::parse_problem(tested.problem)), placement);
-  const op::GemmDescription description = op::describe(guarded.on_device());
-  const int element_bytes = bytes(description.a.element);
-  plan::Design design;
-  design.target = engine.device()->properties().target;
-  design.tile.threadblock_shape = {tested.tile[0], tested.tile[1], 128 / element_bytes};
-  design.tile.warp_count = {4 * tested.warpgroups, 1, 1};
-  if (description.d.layout == op::MatrixLayout::column_major) {
-    std::swap(design.tile.threadblock_shape[0], design.tile.threadblock_shape[1]);
-    std::swap(design.tile.warp_count[0], design.tile.warp_count[1]);
-  }
-  design.tile.stages = 3;
-  design.split_k = tested.slices;
-  design.tile.schedule = tested.schedule;
-  design.tile.math_instruction = {{64, tested.tile[1], 32 / element_bytes},
-                                  description.a.element,
-                                  description.b.element,
-                                  description.accumulator,
-                                  plan::OpClass::tensor_op,
-                                  description.math};
-  expect_exact(engine, engine.make_kernel(description, design), guarded);
-}
-
-INSTANTIATE_TEST_SUITE_P(Gathered, GatheredConformance, testing::ValuesIn(gathered_cases()),
-                         [](const auto& tested) { return identifier(tested.param.problem); });
 
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceConformance, testing::ValuesIn(devices()),
                          [](const auto& tested) { return identifier(tested.param); });

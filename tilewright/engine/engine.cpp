@@ -125,7 +125,7 @@ void PreparedGemm::run(runtime::StreamHandle stream) const {
   config.stream = stream;
   if (launch_.workspace_bytes() == 0) return loaded_->launch(config, launch_.parameters());
   plan::Launch launch = launch_;
-  launch.set_workspace(workspaces_->at_least(launch.workspace_bytes(), stream));
+  set_workspace(*device_, launch, workspaces_->at_least(launch.workspace_bytes(), stream));
   loaded_->launch(config, launch.parameters());
 }
 
@@ -319,6 +319,7 @@ PreparedGemm Engine::prepare(const op::Gemm& arguments, const registry::KernelPt
   if (!prepared.is_empty_) encode_tensor_maps(*state_->device, prepared.launch_);
   prepared.config_ = launch_config(prepared.launch_);
   prepared.workspaces_ = state_->workspaces;
+  prepared.device_ = state_->device;
   return prepared;
 }
 

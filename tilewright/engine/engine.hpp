@@ -40,8 +40,8 @@ struct Explanation {
 };
 
 /// A call whose kernel is chosen, compiled and loaded, and whose launch is packed: run() only launches.
-/// The tensors' memory must outlive it. Where the kernel sums slices of K (plan::Design::split_k) they meet in a
-/// workspace of the stream or, in a graph, of its capture: such a graph must not be launched twice at once.
+/// The tensors' memory must outlive it. Where the kernel sums slices of K or repacks operands (plan::Design) it
+/// uses a workspace of the stream or, in a graph, of its capture: such a graph must not be launched twice at once.
 class PreparedGemm {
  public:
   /// Enqueues the launch on `stream`. Does nothing where D has no elements.
@@ -53,6 +53,7 @@ class PreparedGemm {
   registry::KernelPtr kernel_;
   std::shared_ptr<runtime::LoadedKernel> loaded_;
   std::shared_ptr<Workspaces> workspaces_;
+  std::shared_ptr<runtime::Device> device_;
   runtime::LaunchConfig config_;
   plan::Launch launch_;
   bool is_empty_ = false;

@@ -55,7 +55,17 @@ runtime::TensorMapDescription describe(const plan::TensorMapRequest& request) {
 
 void encode_tensor_maps(runtime::Device& device, plan::Launch& launch) {
   for (const plan::TensorMapRequest& request : launch.tensor_maps()) {
-    launch.set_tensor_map(request, device.encode(describe(request)).bytes);
+    if (!request.is_in_workspace) launch.set_tensor_map(request, device.encode(describe(request)).bytes);
+  }
+}
+
+void set_workspace(runtime::Device& device, plan::Launch& launch, runtime::DeviceAddress address) {
+  launch.set_workspace(address);
+  for (const plan::TensorMapRequest& request : launch.tensor_maps()) {
+    if (!request.is_in_workspace) continue;
+    runtime::TensorMapDescription map = describe(request);
+    map.address += address;
+    launch.set_tensor_map(request, device.encode(map).bytes);
   }
 }
 

@@ -61,6 +61,9 @@ struct Design {
   TileDescription tile;
   Raster raster;
   int split_k = 1;  // CTAs that compute a tile together, each a slice of K, and sum in a workspace (sm_90)
+  /// Operands that TMA cannot reach, or that wgmma does not read as they lie, are first copied to a workspace (sm_90);
+  /// else threads gather them, or A goes through registers.
+  bool repacks_operands = false;
 
   bool operator==(const Design&) const = default;
 };

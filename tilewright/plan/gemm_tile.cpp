@@ -92,6 +92,7 @@ Support check_plain_design(const Design& design) {
   }
   if (tile.swaps_operands) return refuse("operands are swapped by the sm90 families only");
   if (design.split_k != 1) return refuse("K is split by the sm90 families only, got {} slices", design.split_k);
+  if (design.repacks_operands) return refuse("operands are repacked by the sm90 families only");
   return {};
 }
 

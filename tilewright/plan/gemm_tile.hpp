@@ -42,7 +42,7 @@ Support check_smem(int smem_bytes, const Target& target);
 Support check_instruction(const op::GemmDescription& description, const MathInstruction& instruction, OpClass expected);
 
 /// Refuses a number of warps along M or N that is not a power of two, and what only the sm90 families have: clusters,
-/// schedules, swapped operands, slices of K.
+/// schedules, swapped operands, slices of K, repacked operands.
 Support check_plain_design(const Design& design);
 
 /// Refuses extents whose tiles do not fit 32-bit indices of the kernel, those of its raster (scheduler/raster.cuh)

@@ -16,6 +16,7 @@ namespace tilewright::plan {
 struct TensorMapRequest {
   DType element{};  // tf32: f32 in memory, rounded on the way in
   std::uint64_t address = 0;
+  bool is_in_workspace = false;                  // the address counts from the workspace's beginning
   std::array<std::int64_t, 3> extents{1, 1, 1};  // contiguous, strided, batch; elements
   std::array<std::int64_t, 2> strides{};         // of the strided mode and of the batch; bytes
   std::array<std::int64_t, 3> box{1, 1, 1};      // elements
@@ -69,7 +70,7 @@ struct Launch {
     std::memcpy(parameter_bytes_.data() + workspace_offset_, &address, sizeof address);
   }
 
-  /// Rounds the struct's size up to its alignment, as C++ does.
+  /// Ends the struct, or one within it: rounds the size up to its alignment, as C++ does.
   void finish(std::size_t alignment = 8) {
     parameter_size_ = (parameter_size_ + alignment - 1) / alignment * alignment;
   }

@@ -30,6 +30,8 @@ constexpr double kOverlapLoss = 0.28;         // of two things that go on togeth
 constexpr double kGatherLatencyClocks = 3000;
 // That wgmma reads of shared memory, of its 128: tiles 64 columns wide (fp8 4096x2112x7168).
 constexpr double kOperandBytesPerClock = 100;
+constexpr double kBarrierUs = 3;               // of all CTAs, before which operands are repacked: an estimate
+constexpr double kRepackedBytesPerUs = 2.8e6;  // read and written together, most of it DRAM's: an estimate
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
 constexpr int kInstructionKBytes = 32;
@@ -92,6 +94,10 @@ double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& inpu
   return stores + kExchangeUs * limits.clock_ghz * 1e3 + exchanged / kPartialBytesPerClock;
 }
 
+double repack_us(const Sm90CostInput& input) {
+  return input.repacked_bytes == 0 ? 0 : kBarrierUs + 2 * input.repacked_bytes / kRepackedBytesPerUs;
+}
+
 }  // namespace
 
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
@@ -124,8 +130,8 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
                             static_cast<double>(input.batches);
   const double dram_us = kDramUs + dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   const double sharing_us = sharers == 1 ? 0 : input.slices > 1 ? kSharingUsOfSlices : kSharingUs;
-  return kLaunchUs + sharing_us + std::max(body_us, dram_us) + kOverlapLoss * std::min(body_us, dram_us) +
-         epilogue / clocks_per_us;
+  return kLaunchUs + sharing_us + repack_us(input) + std::max(body_us, dram_us) +
+         kOverlapLoss * std::min(body_us, dram_us) + epilogue / clocks_per_us;
 }
 
 }  // namespace tilewright::plan

@@ -24,13 +24,14 @@ struct Sm90CostInput {
   int gathered_words = 0;                    // that each of them has in flight
   int chunks = 1;                            // of D, that one warpgroup stores of a tile
   int element_bytes = 2, d_bytes = 2;
-  double fma_per_clock = 0;  // of one SM's tensor cores
-  double lone_clocks = 0;    // of a step, while nothing multiplies: promotion, or loads of fragments
+  double fma_per_clock = 0;   // of one SM's tensor cores
+  double repacked_bytes = 0;  // of operands, that are copied first
+  double lone_clocks = 0;     // of a step, while nothing multiplies: promotion, or loads of fragments
 };
 
 /// Microseconds, launch included: a persistent CTA's tiles one after another, each as many steps of K, each step as
 /// long as the slowest of multiplying, its bytes from L2, the latency that its stages hide, and gathering; at least
-/// what DRAM takes; then the last tile's epilogue.
+/// what DRAM takes; then the last tile's epilogue. Before them, the copies of operands.
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input);
 
 }  // namespace tilewright::plan

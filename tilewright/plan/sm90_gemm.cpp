@@ -8,6 +8,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/layout/algebra.hpp"
+#include "tilewright/plan/sm90_repacking.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -51,10 +52,11 @@ Result<const arch::WgmmaAtom*> find_atom(const op::GemmDescription& operands, co
     return refuse("no wgmma of {} and {} accumulating in {}; there is: {}", name(a), name(b),
                   name(operands.accumulator), arch::known_wgmma(a, b));
   }
+  if (design.repacks_operands) return atom;
   if (major_b(operands) == arch::Major::mn && !atom->b_may_be_mn_major) {
     const bool are_both = major_a(operands) == arch::Major::mn;
     return refuse("wgmma reads {} K-major only, A alone may go through registers: {}", name(b),
-                  are_both ? "A and B are MN-major" : "B is MN-major, swap the operands");
+                  are_both ? "A and B are MN-major, repack them" : "B is MN-major, swap the operands or repack them");
   }
   const bool reads_a = major_a(operands) == arch::Major::k || atom->a_may_be_mn_major;
   return reads_a ? atom : arch::find_wgmma_atom(a, b, operands.accumulator, registers);
@@ -110,13 +112,21 @@ int gathered_bytes(int alignment) {
   return (alignment >= 2 * kGatheredBytes ? 2 : 1) * kGatheredBytes;
 }
 
+OperandWay way_of(const op::TensorDescription& operand, arch::Major major, bool repacks) {
+  OperandWay way{.major = major};
+  way.is_repacked = repacks && must_be_repacked(operand, major == arch::Major::k);
+  way.is_transposed = way.is_repacked && major == arch::Major::mn && bytes(operand.element) != 2;
+  if (way.is_transposed) way.major = arch::Major::k;
+  if (!way.is_repacked) way.gathered_bytes = gathered_bytes(alignment_bytes(operand));
+  return way;
+}
+
 /// The operand as passes of the producer's threads.
 Support plan_gathering(TmaOperandPlan& operand, char role) {
   if (operand.shares > 1) {
     return refuse("{} is aligned to {} bytes, TMA needs {}: it is gathered, which {} CTAs cannot share", role,
                   operand.alignment_bytes, kTmaBytes, operand.shares);
   }
-  operand.gathered_bytes = gathered_bytes(operand.alignment_bytes);
   const int lines = operand.major == arch::Major::k ? operand.mn : operand.k;
   if (lines % operand.lines_of_pass() != 0) {
     return refuse("{} is gathered by {} lines of a tile at once, which do not divide its {}", role,
@@ -126,23 +136,22 @@ Support plan_gathering(TmaOperandPlan& operand, char role) {
 }
 
 /// `role` is A or B, `shares` the CTAs of a cluster that need the same tile.
-Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tensor, DType multiplied, arch::Major major,
-                                    int tile_mn, int tile_k, int shares) {
+Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tensor, DType multiplied,
+                                    const OperandWay& way, int tile_mn, int tile_k, int shares) {
   const int element_bits = bits(tensor.element);
   TmaOperandPlan operand;
+  static_cast<OperandWay&>(operand) = way;
   operand.element = multiplied;
-  operand.major = major;
   operand.mn = tile_mn;
   operand.k = tile_k;
   operand.shares = shares;
   operand.alignment_bytes = alignment_bytes(tensor);
-  const Result<arch::SwizzleMode> mode = arch::widest_swizzle(major, element_bits, tile_mn, tile_k);
+  const Result<arch::SwizzleMode> mode = arch::widest_swizzle(way.major, element_bits, tile_mn, tile_k);
   if (!mode) return refuse("{}: {}", role, mode.reason());
-  Result<layout::ComposedLayout> smem = arch::smem_tile({major, *mode, element_bits, tile_mn, tile_k});
+  Result<layout::ComposedLayout> smem = arch::smem_tile({way.major, *mode, element_bits, tile_mn, tile_k});
   if (!smem) return refuse("{}: {}", role, smem.reason());
   operand.smem = *std::move(smem);
-  const bool by_tma = operand.alignment_bytes == kTmaBytes;
-  if (const Support planned = by_tma ? plan_boxes(operand, role) : plan_gathering(operand, role); !planned) {
+  if (const Support planned = way.is_gathered() ? plan_gathering(operand, role) : plan_boxes(operand, role); !planned) {
     return refuse("{}", planned.reason());
   }
   return operand;
@@ -193,14 +202,6 @@ Support check_slices(const Sm90GemmOutline& plan) {
   if (plan.slices == 1) return {};
   if (plan.operands.accumulator == DType::f16) return refuse("slices of K are summed in f32 or s32, not f16");
   return {};
-}
-
-/// Bytes of the workspace: counters, and for each group of CTAs what epilogue/slice_sum.cuh asks for.
-std::size_t workspace_bytes(const Sm90GemmPlan& plan, std::int64_t groups) {
-  if (plan.slices == 1) return 0;
-  const std::int64_t slice_bytes = std::int64_t{plan.consumers()} * kAtomM * plan.tile.n * 4;
-  return kWorkspaceCounterBytes +
-         static_cast<std::size_t>(groups * plan.cluster_size() * 2 * plan.slices * slice_bytes);
 }
 
 Support check_warps(const GemmTile& tile) {
@@ -266,6 +267,58 @@ std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmOutline& plan,
           ceil_div(problem.n, std::int64_t{plan.tile.n} * plan.cluster_n)};
 }
 
+/// Clusters, or as many CTAs as K has slices, that work at once.
+std::int64_t working_groups(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+  const auto [tiles_m, tiles_n] = cluster_tiles(plan, view(plan, arguments));
+  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.slices;
+  return std::min<std::int64_t>(tiles_m * tiles_n * arguments.batch(), resident);
+}
+
+/// Where in a launch's workspace, bytes from its beginning: counters, for each group what epilogue/slice_sum.cuh asks
+/// for, the copies of operands.
+struct Workspace {
+  RepackedCopy a, b;
+  std::int64_t at_a = 0, at_b = 0;
+  std::int64_t bytes = 0;
+};
+Workspace workspace(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+  constexpr std::int64_t kAlignment = 256;
+  Workspace workspace;
+  if (plan.slices == 1 && !plan.repacks()) return workspace;
+  workspace.bytes = kWorkspaceCounterBytes;
+  if (plan.slices > 1) {
+    const std::int64_t slice_bytes = std::int64_t{plan.consumers()} * kAtomM * plan.tile.n * 4;
+    workspace.bytes += working_groups(plan, arguments) * plan.cluster_size() * 2 * plan.slices * slice_bytes;
+  }
+  const View problem = view(plan, arguments);
+  const auto add = [&](const OperandWay& operand, const op::Tensor& tensor, std::int64_t mn, RepackedCopy& copy) {
+    if (!operand.is_repacked) return std::int64_t{0};
+    const std::int64_t at = ceil_div(workspace.bytes, kAlignment) * kAlignment;
+    copy = repacked_copy(tensor, operand.major, mn, problem.k);
+    workspace.bytes = at + copy.bytes();
+    return at;
+  };
+  workspace.at_a = add(plan.way_a, problem.a, problem.m, workspace.a);
+  workspace.at_b = add(plan.way_b, problem.b, problem.n, workspace.b);
+  return workspace;
+}
+
+/// Of operands that are repacked.
+double repacked_bytes(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+  const View problem = view(plan, arguments);
+  return (plan.way_a.is_repacked ? bytes_to_copy(problem.a) : 0) +
+         (plan.way_b.is_repacked ? bytes_to_copy(problem.b) : 0);
+}
+
+/// Groups of a launch: those that work, and more where there is so much to copy.
+std::int64_t launched_groups(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+  constexpr double kBytesOfCta = 32768;  // two rounds of its warps: copy/repacked_lines.cuh
+  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.slices;
+  const double copying = repacked_bytes(plan, arguments) / (kBytesOfCta * plan.group_size());
+  const auto wanted = static_cast<std::int64_t>(std::min<double>(copying, resident));
+  return std::max(working_groups(plan, arguments), wanted);
+}
+
 TensorMapRequest operand_map(const TmaOperandPlan& operand, const op::Tensor& tensor, std::int64_t mn, std::int64_t k) {
   const bool is_k_major = operand.major == arch::Major::k;
   const arch::TensorMap& map = operand.map;
@@ -280,10 +333,32 @@ void append_matrix(Launch& launch, const op::Tensor& tensor) {
   launch.append(tensor.batch_stride());
 }
 
-void append_operand(Launch& launch, const TmaOperandPlan& operand, const op::Tensor& tensor, std::int64_t mn,
-                    std::int64_t k) {
-  if (operand.is_gathered()) return append_matrix(launch, tensor);
-  launch.append(operand_map(operand, tensor, mn, k));
+/// RepackedMatrix of gemm/sm90_parameters.cuh.
+void append_repacked(Launch& launch, const TmaOperandPlan& operand, const op::Tensor& tensor, const RepackedCopy& copy,
+                     std::int64_t offset) {
+  const arch::TensorMap& map = operand.map;
+  launch.append(TensorMapRequest{.element = operand.element,
+                                 .address = static_cast<std::uint64_t>(offset),
+                                 .is_in_workspace = true,
+                                 .extents = {copy.contiguous, copy.lines, copy.matrices},
+                                 .strides = {copy.pitch, copy.pitch * copy.lines},
+                                 .box = {map.box_dim[0], map.box_dim[1], 1},
+                                 .swizzle_bytes = arch::width_bytes(map.swizzle)});
+  append_matrix(launch, tensor);
+  launch.append(offset);
+  launch.append(copy.pitch);
+  launch.finish(kTensorMapAlignment);
+}
+
+void append_operands(Launch& launch, const Sm90GemmPlan& plan, const View& problem, const Workspace& workspace) {
+  const auto append = [&](const TmaOperandPlan& operand, const op::Tensor& tensor, std::int64_t mn,
+                          const RepackedCopy& copy, std::int64_t offset) {
+    if (operand.is_repacked) return append_repacked(launch, operand, tensor, copy, offset);
+    if (operand.is_gathered()) return append_matrix(launch, tensor);
+    launch.append(operand_map(operand, tensor, mn, problem.k));
+  };
+  append(plan.a, problem.a, problem.m, workspace.a, workspace.at_a);
+  append(plan.b, problem.b, problem.n, workspace.b, workspace.at_b);
 }
 
 /// D: boxes as epilogue/output_chunk.cuh lays them out.
@@ -300,14 +375,12 @@ void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arg
 }
 
 /// Steps from one pass to the next are 31 bits: copy/gathered_operand.cuh.
-Support check_gathering(const op::TensorDescription& operand, arch::Major major, int tile_mn, int tile_k,
-                        const op::Tensor& tensor) {
+Support check_gathering(const OperandWay& operand, int tile_mn, int tile_k, const op::Tensor& tensor) {
   constexpr std::int64_t kMaxStep = (std::int64_t{1} << 31) - 1;
-  const int gathered = gathered_bytes(alignment_bytes(operand));
-  if (gathered == 0) return {};
-  const Result<arch::SwizzleMode> mode = arch::widest_swizzle(major, bits(operand.element), tile_mn, tile_k);
+  if (!operand.is_gathered()) return {};
+  const Result<arch::SwizzleMode> mode = arch::widest_swizzle(operand.major, bits(tensor.dtype), tile_mn, tile_k);
   if (!mode) return mode.refusal();
-  const int lines = TmaOperandPlan::lines_of_pass(gathered, arch::width_bytes(*mode));
+  const int lines = TmaOperandPlan::lines_of_pass(operand.gathered_bytes, arch::width_bytes(*mode));
   const std::int64_t step = lines * leading_dimension(tensor) * bits(tensor.dtype) / 8;
   if (step > kMaxStep)
     return refuse("lines gathered one after the other are {} bytes apart, at most {}", step, kMaxStep);
@@ -317,7 +390,7 @@ Support check_gathering(const op::TensorDescription& operand, arch::Major major,
 }  // namespace
 
 int Sm90SharedMemory::bytes() const {
-  return stages * stage_bytes + consumers * output_bytes + 2 * stages * kMbarrierBytes;
+  return std::max(stages * stage_bytes + consumers * output_bytes, repacking_bytes) + 2 * stages * kMbarrierBytes;
 }
 
 int widest_chunk(bool d_is_row_major, int d_bytes, int output_columns) {
@@ -408,16 +481,15 @@ Support check_registers(const TileShape& tile, int team, int consumers, bool gat
   return {};
 }
 
-bool Sm90GemmOutline::gathers() const {
-  return gathered_bytes(alignment_bytes(operands.a)) > 0 || gathered_bytes(alignment_bytes(operands.b)) > 0;
-}
-
 int Sm90GemmOutline::smem_bytes() const {
   const Sm90SharedMemory memory{
       .stages = stages,
       .stage_bytes = stage_bytes(),
       .consumers = consumers(),
       .output_bytes = output_buffers * kAtomM * chunk_columns * bytes(operands.d.element),
+      .repacking_bytes = way_a.is_transposed || way_b.is_transposed
+                             ? threads() / 32 * transposing_bytes(bytes(operands.a.element))
+                             : 0,
   };
   return memory.bytes();
 }
@@ -437,16 +509,17 @@ Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments)
       .slices = plan.slices,
       .owners = plan.owners,
       .schedule = plan.schedule,
-      .row_bytes_a = row_bytes(major_a(plan.operands), element_bytes, plan.tile.m, plan.tile.k),
-      .row_bytes_b = row_bytes(major_b(plan.operands), element_bytes, plan.tile.n, plan.tile.k),
+      .row_bytes_a = row_bytes(plan.way_a.major, element_bytes, plan.tile.m, plan.tile.k),
+      .row_bytes_b = row_bytes(plan.way_b.major, element_bytes, plan.tile.n, plan.tile.k),
       .walks_along_m = plan.raster_width == 1,
-      .reads_a = gathered_reads(alignment_bytes(plan.operands.a)),
-      .reads_b = gathered_reads(alignment_bytes(plan.operands.b)),
+      .reads_a = plan.way_a.is_gathered() ? gathered_reads(alignment_bytes(plan.operands.a)) : 0,
+      .reads_b = plan.way_b.is_gathered() ? gathered_reads(alignment_bytes(plan.operands.b)) : 0,
       .gathered_words = plan.gathered_words,
       .chunks = plan.tile.m / kAtomM / plan.team() * plan.output_columns() / plan.chunk_columns,
       .element_bytes = element_bytes,
       .d_bytes = bytes(plan.operands.d.element),
       .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
+      .repacked_bytes = repacked_bytes(plan, arguments),
       .lone_clocks = lone_clocks(plan.tile, plan.team(), plan.extras(), element_bytes),
   };
 }
@@ -472,10 +545,12 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments) 
     return refuse("needs {} tiles for each of {} matrices, more than {} together", tiles_m * tiles_n, arguments.batch(),
                   kMaxTiles);
   }
+  if (const std::int64_t bytes = workspace(plan, arguments).bytes; bytes > kMaxWorkspaceBytes) {
+    return refuse("needs a workspace of {} bytes, at most {}", bytes, kMaxWorkspaceBytes);
+  }
   constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // bytes, cuTensorMapEncodeTiled
-  const op::GemmDescription& operands = plan.operands;
-  for (const Support& fits : {check_gathering(operands.a, major_a(operands), plan.tile.m, plan.tile.k, problem.a),
-                              check_gathering(operands.b, major_b(operands), plan.tile.n, plan.tile.k, problem.b)}) {
+  for (const Support& fits : {check_gathering(plan.way_a, plan.tile.m, plan.tile.k, problem.a),
+                              check_gathering(plan.way_b, plan.tile.n, plan.tile.k, problem.b)}) {
     if (!fits) return fits;
   }
   for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.d}) {
@@ -493,18 +568,15 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments) 
 Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   const View problem = view(plan, arguments);
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
-  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.slices;
+  const Workspace workspace = plan::workspace(plan, arguments);
 
   Launch launch;
-  const std::int64_t tiles = tiles_m * tiles_n * arguments.batch();
-  const std::int64_t groups = std::min<std::int64_t>(tiles, resident);
-  launch.grid = {static_cast<std::uint32_t>(groups * plan.group_size()), 1, 1};
-  launch.cooperative = plan.slices > 1;
+  launch.grid = {static_cast<std::uint32_t>(launched_groups(plan, arguments) * plan.group_size()), 1, 1};
+  launch.cooperative = plan.slices > 1 || plan.repacks();
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   launch.cluster = {static_cast<std::uint32_t>(plan.cluster_size()), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());
-  append_operand(launch, plan.a, problem.a, problem.m, problem.k);
-  append_operand(launch, plan.b, problem.b, problem.n, problem.k);
+  append_operands(launch, plan, problem, workspace);
   append_output(launch, plan, arguments);
   if (op::reads_source(arguments)) {
     append_matrix(launch, arguments.c);
@@ -519,7 +591,7 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   launch.append(std::int32_t{problem.b.batch_stride() == 0 ? 0 : 1});
   launch.append(static_cast<std::int32_t>(tiles_m));
   launch.append(static_cast<std::int32_t>(tiles_n));
-  launch.append_workspace(workspace_bytes(plan, groups));
+  launch.append_workspace(static_cast<std::size_t>(workspace.bytes));
   append_scalars(launch, arguments);
   launch.finish(launch.tensor_maps().empty() ? sizeof(std::int64_t) : kTensorMapAlignment);
   return launch;
@@ -551,6 +623,11 @@ Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description
     if (const Support fits = check(plan); !fits) return refuse("{}", fits.reason());
   }
 
+  plan.way_a = way_of(plan.operands.a, major_a(plan.operands), design.repacks_operands);
+  plan.way_b = way_of(plan.operands.b, major_b(plan.operands), design.repacks_operands);
+  if (design.repacks_operands && !plan.repacks()) {
+    return refuse("no operand needs to be repacked: TMA reaches both, and wgmma reads them as they lie");
+  }
   plan_output(plan);
   plan.owners = owners_of_tile(plan.d_is_row_major(), bytes(plan.operands.d.element), plan.tile.n, plan.slices);
   if (plan.owners == 0) {
@@ -580,11 +657,11 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   if (!outline) return outline.refusal();
   Sm90GemmPlan plan{*std::move(outline), {}, {}};
   const auto [role_a, role_b] = plan.is_transposed ? std::pair{'B', 'A'} : std::pair{'A', 'B'};
-  Result<TmaOperandPlan> a = plan_operand(role_a, plan.operands.a, plan.atom->a, major_a(plan.operands), plan.tile.m,
-                                          plan.tile.k, plan.cluster_n);
+  Result<TmaOperandPlan> a =
+      plan_operand(role_a, plan.operands.a, plan.atom->a, plan.way_a, plan.tile.m, plan.tile.k, plan.cluster_n);
   if (!a) return a.refusal();
-  Result<TmaOperandPlan> b = plan_operand(role_b, plan.operands.b, plan.atom->b, major_b(plan.operands), plan.tile.n,
-                                          plan.tile.k, plan.cluster_m);
+  Result<TmaOperandPlan> b =
+      plan_operand(role_b, plan.operands.b, plan.atom->b, plan.way_b, plan.tile.n, plan.tile.k, plan.cluster_m);
   if (!b) return b.refusal();
   plan.a = *std::move(a);
   plan.b = *std::move(b);

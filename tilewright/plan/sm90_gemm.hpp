@@ -1,4 +1,5 @@
-// Numbers of the sm90_gemm family: operands by TMA or gathered into swizzled stages, wgmma, D by TMA or plain stores.
+// Numbers of the sm90_gemm family: operands by TMA, of a copy where they must be repacked, or gathered
+// into swizzled stages, wgmma, D by TMA or plain stores.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,21 @@ struct TmaStep {
   bool operator==(const TmaStep&) const = default;
 };
 
+/// How an operand comes to shared memory: by TMA unless it is gathered.
+struct OperandWay {
+  arch::Major major = arch::Major::k;  // of the tile, and of the copy where there is one
+  int gathered_bytes = 0;              // that a thread moves at once where TMA cannot reach the operand; else 0
+  bool is_repacked = false;            // copied first: plan/sm90_repacking.hpp
+  bool is_transposed = false;          // by that copy, from MN-major
+
+  bool is_gathered() const { return gathered_bytes != 0; }
+  bool operator==(const OperandWay&) const = default;
+};
+
 /// One operand's tile: in global memory as TMA boxes or as what threads gather; in shared memory as wgmma's descriptors
 /// read it, or as threads load the fragments that they give to wgmma.
-struct TmaOperandPlan {
+struct TmaOperandPlan : OperandWay {
   DType element = DType::f16;
-  arch::Major major = arch::Major::k;
   int mn = 0, k = 0;            // extents of the tile
   layout::ComposedLayout smem;  // (mn, k) -> elements
   arch::TensorMap map;          // contiguous, strided, batch; extents are the launch's
@@ -33,11 +44,9 @@ struct TmaOperandPlan {
   int boxes = 1;                // that one CTA loads
   TmaStep box, share;
   int alignment_bytes = 16;
-  int gathered_bytes = 0;    // that a thread moves at once where TMA cannot reach the operand; else 0
-  arch::WgmmaOperand wgmma;  // unless there are
+  arch::WgmmaOperand wgmma;                      // unless there are
   std::optional<arch::FragmentLoads> fragments;  // of A, where wgmma does not read it as it lies
 
-  bool is_gathered() const { return gathered_bytes != 0; }
   /// What is contiguous in shared memory: the width of the swizzle.
   int row_bytes() const { return arch::width_bytes(*arch::swizzle_mode(smem.swizzle, bits(element))); }
   /// The lines, contiguous in global memory, that a pass of the producer's threads over a gathered tile reads from.
@@ -56,6 +65,7 @@ struct TmaOperandPlan {
 struct Sm90SharedMemory {
   int stages = 2, stage_bytes = 0;
   int consumers = 1, output_bytes = 0;
+  int repacking_bytes = 0;  // before there are stages, in their place
 
   int bytes() const;
 };
@@ -130,6 +140,7 @@ struct Sm90GemmOutline : GemmTile {
   int slices = 1;                         // CTAs that share a tile, each a part of K
   int owners = 1;                         // of these, those that store the tile, each some columns of it
   Schedule schedule = Schedule::cooperative;
+  OperandWay way_a = {}, way_b = {};
   bool stores_by_tma = true;
   int store_bytes = 16;    // of D at once, where its lines do not begin and end at 16 bytes
   int chunk_columns = 0;   // of D, that leave shared memory together, 64 rows high
@@ -149,7 +160,8 @@ struct Sm90GemmOutline : GemmTile {
   int group_size() const { return cluster_size() * slices; }  // CTAs that work together
   int output_columns() const { return tile.n / owners; }      // of a tile, that one CTA stores
   bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }
-  bool gathers() const;
+  bool gathers() const { return way_a.is_gathered() || way_b.is_gathered(); }
+  bool repacks() const { return way_a.is_repacked || way_b.is_repacked; }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
   int stage_bytes() const { return (tile.m + tile.n) * tile.k * bytes(operands.a.element); }
   int smem_bytes() const;
@@ -168,7 +180,7 @@ struct Sm90GemmPlan : Sm90GemmOutline {
 Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments);
 
 /// Refuses arguments that kernels of the plan cannot take: no k to sum over, extents beyond 32-bit indices, tensors
-/// that the plan's TMA cannot reach.
+/// that the plan's TMA cannot reach, a workspace beyond 4 GiB.
 Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments);
 
 /// A persistent grid of clusters, with the parameters of device/tilewright/gemm/sm90_parameters.cuh.

@@ -11,6 +11,7 @@
 #include "tilewright/plan/search.hpp"
 #include "tilewright/plan/sm90_cost.hpp"
 #include "tilewright/plan/sm90_gemm.hpp"
+#include "tilewright/plan/sm90_repacking.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -60,6 +61,7 @@ struct Search {
   int reads_a, reads_b;  // by threads that gather: sm90_cost.hpp
   bool is_transposed, d_is_row_major, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
+  double repacked_bytes;  // 0: none
 
   bool gathers() const { return reads_a > 0 || reads_b > 0; }
 };
@@ -71,7 +73,7 @@ struct Candidate {
   TileShape tile;
   Group group;
   int stages;
-  bool is_transposed;
+  bool is_transposed, repacks;
 };
 
 /// Those that were among the kKept best when they were offered.
@@ -145,6 +147,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .element_bytes = search.element_bytes,
                       .d_bytes = search.d_bytes,
                       .fma_per_clock = search.fma_per_clock,
+                      .repacked_bytes = search.repacked_bytes,
                       .lone_clocks = lone_clocks(shape, rows.team(), extras, search.element_bytes)},
             .extras = extras,
             .is_possible = false};
@@ -185,8 +188,8 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   input.chunks = shape.m / kInstructionM / rows.team() * columns / chunk;
   input.stages = fit_stages(search, rows, shape, chunk);
   if (input.stages == 0) return;
-  candidates.offer(
-      {estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages, search.is_transposed});
+  candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
+                    search.is_transposed, search.repacked_bytes > 0});
 }
 
 /// As many slices as leave no SM idle, or half as many; none of tiles that fill more than one wave.
@@ -245,6 +248,7 @@ Design design_of(const Candidate& candidate, const op::GemmDescription& descript
   }
   design.raster.width = raster_width(candidate.m, candidate.tile);
   design.split_k = candidate.group.slices;
+  design.repacks_operands = candidate.repacks;
   return design;
 }
 
@@ -259,6 +263,23 @@ bool reads_b(const op::GemmDescription& description, bool is_transposed) {
   return bytes(description.a.element) == 2 || is_a_along_k(description, !is_transposed);
 }
 
+/// Of the operands that would be copied first; 0 where none need be, or copies would not fit the workspace beside
+/// partial sums.
+double bytes_to_repack(const op::Gemm& arguments, const op::GemmDescription& description) {
+  double read = 0;
+  std::int64_t written = 0;
+  const auto add = [&](const op::TensorDescription& operand, const op::Tensor& tensor, bool is_along_k,
+                       std::int64_t mn) {
+    if (!must_be_repacked(operand, is_along_k)) return;
+    read += bytes_to_copy(tensor);
+    written += repacked_copy(tensor, major(is_along_k || bytes(operand.element) != 2), mn, arguments.k()).bytes();
+  };
+  add(description.a, arguments.a, is_a_along_k(description, false), arguments.m());
+  add(description.b, arguments.b, is_a_along_k(description, true), arguments.n());
+  constexpr std::int64_t kPartialSums = std::int64_t{64} << 20;
+  return written > kMaxWorkspaceBytes - kPartialSums ? 0 : read;
+}
+
 }  // namespace
 
 std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmDescription& description,
@@ -269,35 +290,48 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
   if (bytes(element) > 2 && !is_tf32) return {};
 
   const bool natural = description.d.layout == op::MatrixLayout::column_major;
+  const bool is_word_or_byte = bytes(element) != 2;  // which wgmma reads along K only
   const bool must_swap = !reads_b(description, natural) && reads_b(description, !natural);
   Candidates candidates;
   for (const bool is_transposed : {natural, !natural}) {
     const std::int64_t rows = is_transposed ? arguments.n() : arguments.m();
     const std::int64_t columns = is_transposed ? arguments.m() : arguments.n();
-    const bool is_worth_it = is_transposed == natural ? !must_swap : must_swap || columns <= kFewRows;
-    if (!is_worth_it || (is_transposed != natural && !reads_b(description, is_transposed))) continue;
     const arch::ArchLimits& limits = arch::limits(target);
+    Search search{
+        .m = rows,
+        .n = columns,
+        .k = arguments.k(),
+        .batches = arguments.batch(),
+        .limits = limits,
+        .element_bytes = bytes(element),
+        .d_bytes = bytes(description.d.element),
+        .plain_bytes = stores_by_tma(description.d) ? 0 : bytes(description.d.element),
+        .major_a = major(is_word_or_byte || is_a_along_k(description, is_transposed)),
+        .major_b = major(is_word_or_byte || is_a_along_k(description, !is_transposed)),
+        .reads_a = 0,
+        .reads_b = 0,
+        .is_transposed = is_transposed,
+        .d_is_row_major = is_transposed == natural,
+        .promotes = promotes_accumulators(description),
+        .loads_fragments = false,
+        .accumulates_in_half = description.accumulator == DType::f16,
+        .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element),
+        .repacked_bytes = bytes_to_repack(arguments, description),
+    };
+    if (search.repacked_bytes > 0 && (is_transposed == natural || columns <= kFewRows)) {
+      consider_all(search, candidates);
+    }
+    const bool is_worth_it = is_transposed == natural ? !must_swap : must_swap || columns <= kFewRows;
+    if (!is_worth_it || !reads_b(description, is_transposed)) continue;
     const int times_a = gathered_reads(description.a.alignment * bytes(element));
     const int times_b = gathered_reads(description.b.alignment * bytes(description.b.element));
-    consider_all({.m = rows,
-                  .n = columns,
-                  .k = arguments.k(),
-                  .batches = arguments.batch(),
-                  .limits = limits,
-                  .element_bytes = bytes(element),
-                  .d_bytes = bytes(description.d.element),
-                  .plain_bytes = stores_by_tma(description.d) ? 0 : bytes(description.d.element),
-                  .major_a = major(is_a_along_k(description, is_transposed)),
-                  .major_b = major(is_a_along_k(description, !is_transposed)),
-                  .reads_a = is_transposed ? times_b : times_a,
-                  .reads_b = is_transposed ? times_a : times_b,
-                  .is_transposed = is_transposed,
-                  .d_is_row_major = is_transposed == natural,
-                  .promotes = promotes_accumulators(description),
-                  .loads_fragments = bytes(element) != 2 && !is_a_along_k(description, is_transposed),
-                  .accumulates_in_half = description.accumulator == DType::f16,
-                  .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element)},
-                 candidates);
+    search.reads_a = is_transposed ? times_b : times_a;
+    search.reads_b = is_transposed ? times_a : times_b;
+    search.major_a = major(is_a_along_k(description, is_transposed));
+    search.major_b = major(is_a_along_k(description, !is_transposed));
+    search.loads_fragments = is_word_or_byte && !is_a_along_k(description, is_transposed);
+    search.repacked_bytes = 0;
+    consider_all(search, candidates);
   }
   std::vector<Design> designs;
   designs.reserve(kKept);

@@ -78,6 +78,7 @@ plan::Design read_design(const op::GemmDescription& description, const Target& t
   tile.swaps_operands = options.swaps_operands;
   if (options.swizzle != 0) design.raster.width = options.swizzle;
   if (options.split_k != 0) design.split_k = options.split_k;
+  design.repacks_operands = options.repacks_operands;
   plan::MathInstruction& math = tile.math_instruction;
   if (!options.instruction.empty()) math.shape = parse_extents<3>(options.instruction, "--instruction");
   math.op_class = parse_op_class(options, math.shape);
@@ -91,12 +92,12 @@ plan::Design read_design(const op::GemmDescription& description, const Target& t
 void refuse_lone_design_options(const KernelOptions& options) {
   const bool has_parts = options.stages != 0 || options.swizzle != 0 || options.split_k != 0 ||
                          !options.warps.empty() || !options.cluster.empty() || !options.schedule.empty() ||
-                         options.swaps_operands || !options.instruction.empty() || !options.op_class.empty();
+                         options.swaps_operands || options.repacks_operands || !options.instruction.empty() ||
+                         !options.op_class.empty();
   if (has_parts && !options.has_design()) {
     throw InvalidArgument(
-        "--stages, --warps, --cluster, --schedule, --swap, --instruction, --op-class, --swizzle and --split-k belong "
-        "to "
-        "a design: give --tile too");
+        "--stages, --warps, --cluster, --schedule, --swap, --instruction, --op-class, --swizzle, --split-k and "
+        "--repack belong to a design: give --tile too");
   }
   if (options.has_design() && !options.kernel.empty())
     throw InvalidArgument("give either --kernel or --tile, not both");

@@ -43,6 +43,7 @@ struct KernelOptions {
   std::string op_class;                           // "simt" or "tensor_op"
   std::string schedule;                           // "cooperative" or "ping_pong"
   bool swaps_operands = false;
+  bool repacks_operands = false;
   int stages = 0;  // 0: not given, and so are the next two
   int swizzle = 0;
   int split_k = 0;

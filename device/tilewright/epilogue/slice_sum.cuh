@@ -32,7 +32,11 @@ class SliceSum {
 
   /// kBytes and the counter of a GridBarrier, the same for all slices; a named barrier of this warpgroup alone.
   __device__ __forceinline__ SliceSum(char* partials, uint32_t* counter, int slice, int thread, int barrier)
-      : partials_(partials + thread * 16), slice_(slice), thread_(thread), barrier_(barrier), all_(counter, slice) {}
+      : partials_(partials + thread * 16),
+        slice_(slice),
+        thread_(thread),
+        barrier_(barrier),
+        all_(counter, slice, kSlices) {}
 
   /// Gives this CTA's accumulators to the owners. True for an owner, which gets the sums of share number `slice`.
   __device__ __forceinline__ bool exchange(const Accumulator (&accumulators)[kRegisters], Share& sums) {
@@ -87,7 +91,7 @@ class SliceSum {
   char* partials_;
   int slice_, thread_, barrier_;
   int round_ = 0;
-  GridBarrier<kSlices> all_;  // of thread 0
+  GridBarrier all_;  // of thread 0
 };
 
 }  // namespace tilewright

@@ -1,8 +1,9 @@
 // GEMM on tensor cores as of sm_90: one thread loads operands by TMA into a ring of swizzled shared-memory stages, or
-// its whole warpgroup gathers what TMA cannot reach; warpgroups multiply them from there by wgmma, D leaves by TMA. A
-// persistent CTA computes one tile of D after another.
+// its whole warpgroup gathers what TMA cannot reach, unless all CTAs first repack it; warpgroups multiply them from
+// there by wgmma, D leaves by TMA. A persistent CTA computes one tile of D after another.
 #pragma once
 
+#include "tilewright/copy/repacked_operand.cuh"
 #include "tilewright/copy/tma_operand.cuh"
 #include "tilewright/epilogue/slice_sum.cuh"
 #include "tilewright/epilogue/warpgroup_output.cuh"
@@ -12,6 +13,7 @@
 #include "tilewright/mma/warpgroup_mainloop.cuh"
 #include "tilewright/pipeline/consumer_turns.cuh"
 #include "tilewright/pipeline/gathered_stage.cuh"
+#include "tilewright/pipeline/grid_barrier.cuh"
 #include "tilewright/pipeline/tma_ring.cuh"
 #include "tilewright/ptx/cluster.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -23,10 +25,11 @@ namespace tilewright {
 
 /// Cooperative schedule: kConsumers warpgroups share a tile, each its rows of it. Ping-pong: they take turns, each with
 /// a tile of its own, so that one multiplies while another stores. With kSlices > 1 as many CTAs compute a tile, each
-/// its slice of K, and kOwners of them store it; the launch is cooperative. Plan: what the parts below ask for, and
-/// kTileM, kTileN, kTileK, kConsumers, kIsPingPong, kStages, kClusterM, kClusterN, kSlices, kOwners,
-/// kProducerRegisters, kConsumerRegisters, kGatheredWords, kCounterBytes (of the workspace, a counter each), Mainloop,
-/// kReaders (of a stage, in each warpgroup). All numbers come from plan/sm90_gemm.
+/// its slice of K, and kOwners of them store it. Then, and where operands are repacked, the launch is cooperative.
+/// Plan: what the parts below ask for, and kTileM, kTileN, kTileK, kConsumers, kIsPingPong, kStages, kClusterM,
+/// kClusterN, kSlices, kOwners, kProducerRegisters, kConsumerRegisters, kGatheredWords, kCounterBytes (of the
+/// workspace, a counter each), Mainloop, kReaders (of a stage, in each warpgroup). All numbers come from
+/// plan/sm90_gemm.
 template <class Plan, class Epilogue>
 class Sm90Gemm {
   using Wgmma = typename Plan::Wgmma;
@@ -35,7 +38,7 @@ class Sm90Gemm {
   using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Scalars>;
   using Output = WarpgroupOutput<Plan, Epilogue>;
 
-  static constexpr int kSharers = Plan::kClusterM * Plan::kClusterN;  // CTAs that load for each other
+  static constexpr int kSharers = Plan::kClusterM * Plan::kClusterN;      // CTAs that load for each other
   static constexpr int kTeam = Plan::kIsPingPong ? 1 : Plan::kConsumers;  // warpgroups that share a tile
   static constexpr int kTeams = Plan::kConsumers / kTeam;
   static constexpr int kAtoms = Plan::kTileM / 64 / kTeam;  // instructions along M of a warpgroup
@@ -44,6 +47,8 @@ class Sm90Gemm {
   static constexpr bool kGathersB = is_same<typename OperandB::Source, GlobalMatrix>;
   static constexpr bool kGathers = kGathersA || kGathersB;
   static_assert(!kGathers || kSharers == 1, "what is gathered is not shared");
+  static constexpr bool kRepacksA = is_same<typename OperandA::Source, RepackedMatrix>;
+  static constexpr bool kRepacksB = is_same<typename OperandB::Source, RepackedMatrix>;
   static constexpr int kTmaBytes = (kGathersA ? 0 : OperandA::kTileBytes) + (kGathersB ? 0 : OperandB::kTileBytes);
   static constexpr int kWriters = (kTmaBytes > 0 ? 1 : 0) + (kGathers ? 4 : 0);  // a thread of each warp that gathers
   using Ring = TmaRing<Plan::kStages, kStageBytes, kTeam * Plan::kReaders, kSharers, kWriters>;
@@ -51,9 +56,15 @@ class Sm90Gemm {
   using Turns = ConsumerTurns<kTeams, 1 + Plan::kConsumers>;
   using Sum = SliceSum<typename Wgmma::Accumulator, Plan::kSlices, Plan::kOwners, Wgmma::kRegisters>;
 
-  // Shared memory: the stages, then of each consumer the chunks on their way out, the barriers.
+  static constexpr int kWarps = 4 * (1 + Plan::kConsumers);
+  static constexpr int kCounterStep = 32;  // bytes: a sector of L2 each
+  static constexpr int kRepackingBytes =   // of a warp
+      maximum(RepackedOperand<OperandA>::kWarpBytes, RepackedOperand<OperandB>::kWarpBytes);
+
+  // Shared memory: the stages, then of each consumer the chunks on their way out, the barriers. Operands are repacked
+  // in the place of all but the barriers.
   static constexpr int kOutputs = Plan::kStages * kStageBytes;
-  static constexpr int kRingBarriers = kOutputs + Plan::kConsumers * Output::kBytes;
+  static constexpr int kRingBarriers = maximum(kOutputs + Plan::kConsumers * Output::kBytes, kWarps* kRepackingBytes);
 
  public:
   static constexpr int kSharedBytes = kRingBarriers + Ring::kBarrierBytes;
@@ -75,6 +86,7 @@ class Sm90Gemm {
     if (threadIdx.x == 0) prepare(ring);
     synchronize();
     ptx::wait_for_dependencies();
+    if constexpr (kRepacksA || kRepacksB) repack(shared);
     PersistentTiles<Plan> tiles(parameters_.cluster_tiles_m, parameters_.cluster_tiles_n, parameters_.batches, rank_);
     if (warpgroup_ == 0) {
       ptx::setmaxnreg_decrease<Plan::kProducerRegisters>();
@@ -97,8 +109,8 @@ class Sm90Gemm {
  private:
   /// By one thread.
   __device__ __forceinline__ void prepare(const Ring& ring) const {
-    if constexpr (!kGathersA) ptx::tma_prefetch(parameters_.a);
-    if constexpr (!kGathersB) ptx::tma_prefetch(parameters_.b);
+    if constexpr (!kGathersA) ptx::tma_prefetch(tma_matrix(parameters_.a));
+    if constexpr (!kGathersB) ptx::tma_prefetch(tma_matrix(parameters_.b));
     if constexpr (is_same<typename Plan::Output, TmaMatrix>) ptx::tma_prefetch(parameters_.d);
     ring.initialise();
     ptx::fence_mbarrier_init();
@@ -112,6 +124,32 @@ class Sm90Gemm {
     }
   }
 
+  /// By all threads of the grid, which meet when it is done. What threads write, and leave in shared memory, is for TMA
+  /// to read and to overwrite: fences between the proxies on both sides of the barrier.
+  __device__ __forceinline__ void repack(uint32_t shared) const {
+    const uint32_t warp = threadIdx.x / 32;
+    const uint32_t number = blockIdx.x * kWarps + warp;
+    const uint32_t warps = gridDim.x * kWarps;
+    const uint32_t own = shared + warp * kRepackingBytes;
+    RepackedOperand<OperandA>(parameters_.a, parameters_.workspace, parameters_.m, parameters_.k,
+                              parameters_.batch_step_a == 0 ? 1 : parameters_.batches)
+        .copy(own, number, warps);
+    RepackedOperand<OperandB>(parameters_.b, parameters_.workspace, parameters_.n, parameters_.k,
+                              parameters_.batch_step_b == 0 ? 1 : parameters_.batches)
+        .copy(own, number, warps);
+    ptx::fence_proxy_async_all();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      char* const counter =
+          parameters_.workspace + Plan::kCounterBytes - kCounterStep;  // the last: slices use the first
+      GridBarrier all(reinterpret_cast<uint32_t*>(counter), static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+      all.arrive();
+      all.wait();
+    }
+    synchronize();
+    ptx::fence_proxy_async_all();
+  }
+
   /// CTAs of a cluster that differ in N share A's tile, those that differ in M share B's.
   __device__ __forceinline__ void produce(const Ring& ring, PersistentTiles<Plan>& tiles) const {
     const int cta_m = static_cast<int>(rank_) % Plan::kClusterM;
@@ -120,8 +158,8 @@ class Sm90Gemm {
 #pragma unroll
     for (int n = 0; n < Plan::kClusterN; ++n) same_m |= 1U << (cta_m + n * Plan::kClusterM);
     const uint32_t same_n = ((1U << Plan::kClusterM) - 1U) << (cta_n * Plan::kClusterM);
-    const TmaOperand<OperandA> a(parameters_.a, cta_n, static_cast<uint16_t>(same_m));
-    const TmaOperand<OperandB> b(parameters_.b, cta_m, static_cast<uint16_t>(same_n));
+    const TmaOperand<OperandA> a(tma_matrix(parameters_.a), cta_n, static_cast<uint16_t>(same_m));
+    const TmaOperand<OperandB> b(tma_matrix(parameters_.b), cta_m, static_cast<uint16_t>(same_n));
     typename Ring::Position at;
     for (TileOrigin tile; tiles.next(tile);) {
       for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
@@ -210,7 +248,6 @@ class Sm90Gemm {
   /// Where a consumer meets the same consumer of the other slices.
   __device__ __forceinline__ auto slice_sum(int consumer, int thread) const {
     if constexpr (Plan::kSlices > 1) {
-      constexpr int kCounterStep = 32;  // bytes: a sector of L2 each
       const int tile = static_cast<int>(blockIdx.x) / (kSharers * Plan::kSlices) * kSharers + static_cast<int>(rank_);
       const int number = tile * Plan::kConsumers + consumer;
       char* const partials = parameters_.workspace + Plan::kCounterBytes;

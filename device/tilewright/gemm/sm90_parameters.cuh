@@ -15,9 +15,20 @@ struct GlobalMatrix {
 /// A matrix that TMA reaches: three modes, contiguous, strided, batch.
 using TmaMatrix = ptx::TensorMap;
 
+/// A matrix that the kernel copies to its workspace, where TMA reaches it.
+struct RepackedMatrix {
+  TmaMatrix copy;
+  GlobalMatrix from;
+  int64_t offset;  // of the copy in the workspace, bytes
+  int64_t pitch;   // of the copy, from a line to the next, those of all matrices one after another; bytes
+};
+
+__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaMatrix& matrix) { return matrix; }
+__device__ __forceinline__ const TmaMatrix& tma_matrix(const RepackedMatrix& matrix) { return matrix.copy; }
+
 /// Fields in the order that the host packs them. Plan::OperandA::Source, OperandB::Source and Output are each TmaMatrix
-/// or GlobalMatrix: how the kernel reaches A, B and D. m, n and k are of the problem as computed, which may be the
-/// transposed one.
+/// or GlobalMatrix, the sources perhaps RepackedMatrix: how the kernel reaches A, B and D. m, n and k are of the
+/// problem as computed, which may be the transposed one.
 template <class Plan, class EpilogueScalars>
 struct Sm90GemmParameters {
   typename Plan::OperandA::Source a;
@@ -28,7 +39,7 @@ struct Sm90GemmParameters {
   /// Of the tensor maps' batch mode, from one of D's matrices to the next: 0 where one matrix serves all, else 1.
   int batch_step_a, batch_step_b;
   int cluster_tiles_m, cluster_tiles_n;
-  char* workspace;  // of kernels that slice K: counters, then partial sums; else null
+  char* workspace;  // of kernels that slice K or repack: counters, partial sums, copies; else null
   EpilogueScalars epilogue;
 };
 

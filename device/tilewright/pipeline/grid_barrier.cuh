@@ -6,17 +6,18 @@
 
 namespace tilewright {
 
-/// kArrivals CTAs meet, round after round; of each, one thread uses this. What CTAs wrote before they arrived is
+/// `arrivals` CTAs meet, round after round; of each, one thread uses this. What CTAs wrote before they arrived is
 /// visible to who has waited. The counter's top bit turns when a round is complete, and its other bits are zero again:
 /// kernels find it as others left it, and zero at first.
-template <int kArrivals>
 class GridBarrier {
   static constexpr uint32_t kTurn = 0x80000000U;
 
  public:
   /// Before this CTA first arrives. `number` of the CTA among those that meet.
-  __device__ __forceinline__ GridBarrier(uint32_t* counter, int number)
-      : counter_(counter), arrival_(number == 0 ? kTurn - (kArrivals - 1) : 1), turn_(ptx::load_relaxed(counter)) {}
+  __device__ __forceinline__ GridBarrier(uint32_t* counter, int number, int arrivals)
+      : counter_(counter),
+        arrival_(number == 0 ? kTurn - static_cast<uint32_t>(arrivals - 1) : 1),
+        turn_(ptx::load_relaxed(counter)) {}
 
   __device__ __forceinline__ void arrive() const { ptx::add_release(counter_, arrival_); }
 

@@ -40,6 +40,18 @@ __device__ __forceinline__ Value load_global(const char* address) {
   return __builtin_bit_cast(Value, v);
 }
 
+/// 16 bytes; leaves `value` as it is where `condition` is false.
+__device__ __forceinline__ void load_global_if(bool condition, Vector<uint32_t, 4>& value, const char* address) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %5, 0;\n"
+      "@p ld.global.v4.b32 {%0,%1,%2,%3}, [%4];\n"
+      "}"
+      : "+r"(value.element[0]), "+r"(value.element[1]), "+r"(value.element[2]), "+r"(value.element[3])
+      : "l"(address), "r"(static_cast<int>(condition)));
+}
+
 template <class Value>
 __device__ __forceinline__ void store_global(char* address, const Value& value) {
   static_assert(sizeof(Value) == 16, "16 bytes");

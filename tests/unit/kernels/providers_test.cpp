@@ -59,7 +59,8 @@ TEST(Providers, WhatTheyDiscoverSupportsTheProblemAndRunsOnTheTarget) {
           EXPECT_EQ(kernel->metadata().design.target, target);
           EXPECT_TRUE(names.insert(kernel->name()).second) << kernel->name();
           EXPECT_GT(kernel->estimate_us(gemm), 0.0);
-          EXPECT_EQ(kernel->workspace_bytes(gemm) > 0, kernel->metadata().design.split_k > 1);
+          const plan::Design& design = kernel->metadata().design;
+          EXPECT_EQ(kernel->workspace_bytes(gemm) > 0, design.split_k > 1 || design.repacks_operands);
         }
         for (const registry::RefusedKernel& refused : found.refused) {
           EXPECT_FALSE(refused.name.empty());

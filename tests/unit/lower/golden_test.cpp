@@ -47,6 +47,11 @@ Golden wgmma(std::string name, const op::GemmDescription& description, const pla
   return golden;
 }
 
+Golden repacked(Golden golden) {
+  golden.design.repacks_operands = true;
+  return golden;
+}
+
 std::vector<Golden> goldens() {
   using enum DType;
   using enum op::MathOperation;
@@ -72,6 +77,8 @@ std::vector<Golden> goldens() {
       wgmma("wgmma_e4m3_e5m2", plan::describe({e4m3, e5m2, e4m3, f32}), {{128, 32, 128}, 4, {4, 1, 1}}, {1, 1, 1}),
       wgmma("wgmma_bf16_gathered", plan::describe({bf16, bf16, bf16, f32}, {kRow, kRow, kRow, kRow}, 2),
             {{128, 64, 64}, 6, {8, 1, 1}}, {1, 1, 1}),
+      repacked(wgmma("wgmma_s8_repacked", plan::describe({s8, s8, s32, s32}, {kColumn, kColumn, kRow, kRow}, 1),
+                     {{128, 64, 128}, 4, {8, 1, 1}}, {2, 1, 1})),
       {"simt_f32", simt, plan::simt_design(simt)},
   };
 }

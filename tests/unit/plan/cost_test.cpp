@@ -80,16 +80,15 @@ double best_by_wgmma(const op::Gemm& gemm) {
   return best;
 }
 
-// TMA is best; gathering one operand costs less than two, words that must be shifted more than those that need not; all
-// of it less than what the other families need.
-TEST(Cost, GatheringCostsByTheByteAndBeatsCudaCores) {
+// TMA is best; to gather or repack one operand costs less than two; all of it less than what the other families need.
+TEST(Cost, UnalignedOperandsCostByTheByteAndBeatCudaCores) {
   const double by_tma = best_by_wgmma(problem(kF16, 4096, 4096, 4096));
   const double one = best_by_wgmma(problem(kF16, 4096, 4095, 4096, {kRow, kRow, kRow, kRow}));
   const double words = best_by_wgmma(problem(kF16, 4096, 4096, 4094));
   const double halves = best_by_wgmma(problem(kF16, 4095, 4095, 4095));
   EXPECT_LT(by_tma, one);
   EXPECT_LT(one, words);
-  EXPECT_LT(words, halves);
+  EXPECT_LT(one, halves);
   EXPECT_LT(halves, best_of(problem(kF16, 4095, 4095, 4095), kSm90).us);
 }
 

@@ -390,6 +390,9 @@ TEST(PlainDesign, HasPowersOfTwoOfWarpsAndNoClusters) {
   design.tile.warp_count = {2, 1, 1};
   design.split_k = 4;
   EXPECT_EQ(check_plain_design(design).reason(), "K is split by the sm90 families only, got 4 slices");
+  design.split_k = 1;
+  design.repacks_operands = true;
+  EXPECT_EQ(check_plain_design(design).reason(), "operands are repacked by the sm90 families only");
   design.tile.cluster_shape = {2, 1, 1};
   EXPECT_EQ(check_plain_design(design).reason(), "clusters are of the sm90 families, got 2x1x1");
 }

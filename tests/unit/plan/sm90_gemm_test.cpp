@@ -292,6 +292,92 @@ TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
             "lines gathered one after the other are 2147483656 bytes apart, at most 2147483647");
 }
 
+Design repacking(const op::GemmDescription& description, const Tile& tile, std::array<int, 3> cluster = {1, 1, 1}) {
+  Design design = design_of(description, cluster, tile);
+  design.repacks_operands = true;
+  return design;
+}
+
+TEST(Sm90Gemm, WhatTmaCannotReachIsRepacked) {
+  const op::GemmDescription halves = describe_f16({}, 2);
+  const Sm90GemmPlan plan = planned(halves, repacking(halves, kLarge, {2, 1, 1}));
+  EXPECT_TRUE(plan.a.is_repacked);
+  EXPECT_FALSE(plan.a.is_transposed);
+  EXPECT_EQ(plan.a.alignment_bytes, 2);
+  EXPECT_FALSE(plan.gathers());
+  // But for the copy all is as if TMA had reached the operands.
+  const op::GemmDescription aligned = describe_f16();
+  const Sm90GemmPlan by_tma = planned(aligned, design_of(aligned));
+  EXPECT_EQ(plan.b.map, by_tma.b.map);
+  EXPECT_EQ(plan.b.share, by_tma.b.share);
+  EXPECT_EQ(plan.b.wgmma, by_tma.b.wgmma);
+  EXPECT_EQ(plan.smem_bytes(), by_tma.smem_bytes());
+  EXPECT_EQ(plan.consumer_registers, by_tma.consumer_registers);
+
+  op::GemmDescription mixed = describe_f16();
+  mixed.b.alignment = 4;
+  const Sm90GemmPlan one = planned(mixed, repacking(mixed, kLarge));
+  EXPECT_FALSE(one.a.is_repacked);
+  EXPECT_TRUE(one.b.is_repacked);
+  EXPECT_EQ(refusal(aligned, repacking(aligned, kLarge)),
+            "no operand needs to be repacked: TMA reaches both, and wgmma reads them as they lie");
+}
+
+TEST(Sm90Gemm, CopiesLieInTheWorkspaceByWholeLines) {
+  const op::GemmDescription description = describe_f16({kRow, kRow, kRow, kRow}, 2);
+  const Sm90GemmPlan plan = planned(description, repacking(description, kLarge));
+  op::Gemm gemm = problem_of(description, 257, 511, 100);
+  gemm.a = op::batched(op::matrix((std::uint64_t{1} << 40) + 2, DType::f16, 257, 100, kRow, 101), 3);
+  gemm.b = op::batched(gemm.b, 3, 0);
+  gemm.c = op::batched(gemm.c, 3);
+  gemm.d = op::batched(gemm.d, 3);
+  ASSERT_TRUE(check_arguments(plan, gemm)) << check_arguments(plan, gemm).reason();
+  const Launch launched = launch(plan, gemm);
+  EXPECT_TRUE(launched.cooperative);
+  EXPECT_EQ(launched.grid[0], 3U * 3 * 2);
+  ASSERT_EQ(launched.tensor_maps().size(), 2U);
+  constexpr std::int64_t kBytesOfA = 3 * 257 * 256;   // lines of 200 bytes
+  constexpr std::int64_t kBytesOfB = 1 * 100 * 1024;  // of 1022; one matrix for all
+  const TensorMapRequest& a = launched.tensor_maps()[0];
+  EXPECT_TRUE(a.is_in_workspace);
+  EXPECT_EQ(a.address, kWorkspaceCounterBytes);
+  EXPECT_EQ(a.extents, (std::array<std::int64_t, 3>{100, 257, 3}));
+  EXPECT_EQ(a.strides, (std::array<std::int64_t, 2>{256, 257 * 256}));
+  const TensorMapRequest& b = launched.tensor_maps()[1];
+  EXPECT_EQ(b.address, kWorkspaceCounterBytes + kBytesOfA);
+  EXPECT_EQ(b.extents, (std::array<std::int64_t, 3>{511, 100, 1}));
+  EXPECT_EQ(b.strides, (std::array<std::int64_t, 2>{1024, 100 * 1024}));
+  EXPECT_EQ(launched.workspace_bytes(), kWorkspaceCounterBytes + kBytesOfA + kBytesOfB);
+  // A: its map, address, leading dimension, from batch to batch; the copy's offset and pitch. Then B at 192.
+  std::array<std::int64_t, 5> words{};
+  std::memcpy(words.data(), launched.parameters().data() + kTensorMapBytes, sizeof words);
+  EXPECT_EQ(words, (std::array<std::int64_t, 5>{(std::int64_t{1} << 40) + 2, 101, 257 * 101,
+                                                static_cast<std::int64_t>(a.address), 256}));
+  EXPECT_EQ(b.parameter_offset, 192U);
+  EXPECT_EQ(cost_input(plan, gemm).repacked_bytes, 2 * (3 * 257 * 100 + 511 * 100));
+
+  // Much to copy: more CTAs than tiles.
+  EXPECT_EQ(launch(plan, problem_of(description, 128, 255, 65535)).grid[0], 132U);
+}
+
+TEST(Sm90Gemm, CopiesLieBehindPartialSums) {
+  const op::GemmDescription description = describe_f16({}, 2);
+  Design design = repacking(description, {{128, 128, 64}, 3, {8, 1, 1}});
+  design.split_k = 4;
+  const Launch launched = launch(planned(description, design), problem_of(description, 383, 127, 1023));
+  ASSERT_EQ(launched.tensor_maps().size(), 2U);
+  EXPECT_EQ(launched.tensor_maps()[0].address, kWorkspaceCounterBytes + 3 * 2 * 4 * 128 * 128 * 4);
+  EXPECT_EQ(launched.workspace_bytes(), launched.tensor_maps()[1].address + 127 * 2048);
+}
+
+TEST(Sm90Gemm, RefusesAWorkspaceBeyondFourGigabytes) {
+  const op::GemmDescription description = describe_f16({}, 2);
+  const Sm90GemmPlan plan = planned(description, repacking(description, kLarge));
+  EXPECT_TRUE(check_arguments(plan, problem_of(description, 65536, 1001, 32001)));
+  EXPECT_EQ(check_arguments(plan, problem_of(description, 131072, 1001, 32001)).reason(),
+            "needs a workspace of 8469585536 bytes, at most 4294967296");
+}
+
 TEST(Sm90Gemm, RefusesWithTheNumber) {
   const op::GemmDescription f16 = describe_f16();
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, kLarge, kSm80)), "wgmma needs sm_90a, the target is sm_80");
@@ -476,8 +562,10 @@ TEST(Sm90Gemm, WordsAlongMGoThroughRegisters) {
 
 TEST(Sm90Gemm, WordsAlongNNeedSwappedOperands) {
   const op::GemmDescription along_n = describe(kTf32, {kRow, kRow, kRow, kRow});
-  EXPECT_EQ(refusal(along_n, design_of(along_n, {1, 1, 1}, kWords)),
-            "wgmma reads tf32 K-major only, A alone may go through registers: B is MN-major, swap the operands");
+  EXPECT_EQ(
+      refusal(along_n, design_of(along_n, {1, 1, 1}, kWords)),
+      "wgmma reads tf32 K-major only, A alone may go through registers: B is MN-major, swap the operands or repack "
+      "them");
   Design swapped = design_of(along_n, {1, 1, 1}, {{256, 128, 32}, 4, {1, 8, 1}});
   swapped.tile.swaps_operands = true;
   swapped.tile.math_instruction.shape[1] = 256;
@@ -487,21 +575,39 @@ TEST(Sm90Gemm, WordsAlongNNeedSwappedOperands) {
   EXPECT_FALSE(plan.d_is_row_major());
   const op::GemmDescription both = describe(kTf32, {kColumn, kRow, kRow, kRow});
   EXPECT_EQ(refusal(both, design_of(both, {1, 1, 1}, kWords)),
-            "wgmma reads tf32 K-major only, A alone may go through registers: A and B are MN-major");
+            "wgmma reads tf32 K-major only, A alone may go through registers: A and B are MN-major, repack them");
 }
 
-// Of the layouts that one operand through registers allows, each has a design: the search swaps where it must.
-TEST(Sm90Gemm, TheSearchServesEveryLayoutButBothAlongMn) {
+// The search swaps operands or repacks them where it must.
+TEST(Sm90Gemm, TheSearchServesEveryLayout) {
   for (const TypeCase& types : {kTf32, kBytes, kFloats}) {
     for (const Layouts& layouts : all_layouts()) {
       const op::GemmDescription description = describe(types, layouts);
-      const bool are_both = layouts.a == kColumn && layouts.b == kRow;
-      for (const Design& design : sm90_gemm_designs(problem_of(description, 4096, 4096, 4096), description, kSm90)) {
-        EXPECT_EQ(static_cast<bool>(plan_sm90_gemm(description, design)), !are_both)
-            << to_string(description) << " " << to_string(design);
+      const std::vector<Design> designs =
+          sm90_gemm_designs(problem_of(description, 4096, 4096, 4096), description, kSm90);
+      EXPECT_FALSE(designs.empty()) << to_string(description);
+      for (const Design& design : designs) {
+        EXPECT_TRUE(plan_sm90_gemm(description, design)) << to_string(description) << " " << to_string(design);
       }
     }
   }
+}
+
+TEST(Sm90Gemm, WordsAndBytesAlongMnAreRepackedAlongK) {
+  for (const TypeCase& types : {kTf32, kBytes}) {
+    const op::GemmDescription description = describe(types, {kColumn, kRow, kRow, kRow});
+    const int k = 128 / bytes(types.a);
+    const Sm90GemmPlan plan = planned(description, repacking(description, {{128, 128, k}, 4, {8, 1, 1}}));
+    EXPECT_TRUE(plan.a.is_transposed && plan.b.is_transposed);
+    EXPECT_EQ(plan.a.major, arch::Major::k);
+    EXPECT_FALSE(plan.a.fragments);
+    const Launch launched = launch(plan, problem_of(description, 260, 516, 100));
+    EXPECT_EQ(launched.tensor_maps()[1].extents, (std::array<std::int64_t, 3>{100, 516, 1}));
+  }
+  // Warps transpose in shared memory, in more of it than the stages of small tiles have.
+  const op::GemmDescription description = describe(kBytes, {kColumn, kRow, kRow, kRow});
+  const Sm90GemmPlan small = planned(description, repacking(description, {{64, 64, 128}, 3, {4, 1, 1}}));
+  EXPECT_EQ(small.smem_bytes(), 8 * 8704 + 6 * 8);
 }
 
 TEST(Sm90Gemm, BytesAlongMGoThroughRegistersByMatrices) {

@@ -50,6 +50,18 @@ void write_gathering(SourceWriter& out, const plan::TmaOperandPlan& operand) {
   out.dedent().line("}}");
 }
 
+std::string_view source_of(const plan::TmaOperandPlan& operand) {
+  if (operand.is_repacked) return "RepackedMatrix";
+  return operand.is_gathered() ? "GlobalMatrix" : "TmaMatrix";
+}
+
+/// What copy/repacked_operand.cuh asks for.
+void write_repacking(SourceWriter& out, const plan::TmaOperandPlan& operand) {
+  out.line("static constexpr int kElementBytes = {}, kAlignmentBytes = {};", bytes(operand.element),
+           operand.alignment_bytes);
+  out.line("static constexpr bool kTransposes = {};", operand.is_transposed);
+}
+
 void write_boxes(SourceWriter& out, const plan::TmaOperandPlan& operand) {
   out.line("static constexpr int kBoxes = {}, kShares = {};", operand.boxes, operand.shares);
   write_step(out, "Box", operand.box);
@@ -58,9 +70,10 @@ void write_boxes(SourceWriter& out, const plan::TmaOperandPlan& operand) {
 
 void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& operand) {
   out.line("struct Operand{} {{  // {}", role, layout::to_string(operand.smem)).indent();
-  out.line("using Source = tilewright::{};", operand.is_gathered() ? "GlobalMatrix" : "TmaMatrix");
+  out.line("using Source = tilewright::{};", source_of(operand));
   out.line("static constexpr bool kIsKMajor = {};", operand.major == arch::Major::k);
   out.line("static constexpr int kTileBytes = {};", operand.tile_bytes());
+  if (operand.is_repacked) write_repacking(out, operand);
   if (operand.is_gathered()) {
     write_gathering(out, operand);
   } else {

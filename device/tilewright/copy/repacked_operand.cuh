@@ -1,0 +1,31 @@
+// An operand's copy in the workspace, of which TMA brings tiles: of matrices that TMA cannot reach, or that wgmma does
+// not read as they lie. All threads of the grid make it, before any reads it.
+#pragma once
+
+#include "tilewright/copy/repacked_lines.cuh"
+#include "tilewright/copy/transposed_lines.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// Operand: Source, and where it is RepackedMatrix kTransposes and what RepackedLines or TransposedLines ask for.
+template <class Operand, bool kIsRepacked = is_same<typename Operand::Source, RepackedMatrix>>
+class RepackedOperand : public Select<Operand::kTransposes, TransposedLines<Operand>, RepackedLines<Operand>> {
+  using Lines = Select<Operand::kTransposes, TransposedLines<Operand>, RepackedLines<Operand>>;
+
+ public:
+  using Lines::Lines;
+};
+
+/// An operand that is read where it lies: nothing to do.
+template <class Operand>
+class RepackedOperand<Operand, false> {
+ public:
+  static constexpr int kWarpBytes = 0;
+
+  template <class Source>
+  __device__ __forceinline__ RepackedOperand(const Source&, char*, int, int, int) {}
+  __device__ __forceinline__ void copy(uint32_t, uint32_t, uint32_t) const {}
+};
+
+}  // namespace tilewright

@@ -1,0 +1,187 @@
+// A matrix of words or bytes along M or N, to lines along K that begin at whole 128 bytes: wgmma reads such operands
+// K-major only.
+#pragma once
+
+#include "tilewright/gemm/sm90_parameters.cuh"
+#include "tilewright/ptx/global.cuh"
+#include "tilewright/ptx/permute.cuh"
+#include "tilewright/ptx/shared.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// Operand: kElementBytes (1 or 4), kAlignmentBytes (of address, leading dimension and batch stride: 1 to 16).
+///
+/// A warp turns blocks of 32 words along M or N, a word a thread, through shared memory: as many lines make words along
+/// K as a word has elements. A word that lies across two is shifted together from both; those of blocks at the matrix's
+/// edges, where words may stick out, are read element by element.
+template <class Operand>
+class TransposedLines {
+  using Words = Vector<uint32_t, 4>;
+  static constexpr int kElementBytes = Operand::kElementBytes;
+  static constexpr int kPerWord = 4 / kElementBytes;
+  static constexpr bool kShifts = Operand::kAlignmentBytes < 4;
+  static_assert(kElementBytes == 1 || kElementBytes == 4, "wgmma reads elements of 2 bytes either way");
+  static constexpr int kMn = 32 * kPerWord;               // elements of a block
+  static constexpr int kDepth = kPerWord == 1 ? 32 : 16;  // words of a block along K
+  static constexpr int kK = kDepth * kPerWord;            // elements
+  static constexpr int kRowBytes = 4 * (kDepth + 1);      // in shared memory: no threads of a store share a bank
+  static constexpr int kTogether = 16 / kPerWord;         // words along K of which a thread's loads are under way
+  static constexpr int kVectors = kDepth / 4;             // of a line of the block
+  static constexpr int kLinesAtOnce = 32 / kVectors;
+
+ public:
+  static constexpr int kWarpBytes = kMn * kRowBytes;  // of shared memory
+
+  /// `mn` x `k` elements, of each of `matrices` that differ.
+  __device__ __forceinline__ TransposedLines(const RepackedMatrix& matrix, char* workspace, int mn, int k, int matrices)
+      : from_(static_cast<const char*>(matrix.from.address)),
+        to_(workspace + matrix.offset),
+        ld_bytes_(matrix.from.ld * kElementBytes),
+        batch_bytes_(matrix.from.batch_stride * kElementBytes),
+        pitch_(matrix.pitch),
+        mn_(mn),
+        k_(k),
+        matrices_(static_cast<uint32_t>(matrices)) {}
+
+  /// By whole warps, `warp` of `warps` of the grid; `shared`: kWarpBytes of the warp's own.
+  __device__ __forceinline__ void copy(uint32_t shared, uint32_t warp, uint32_t warps) const {
+    const auto along_mn = static_cast<uint32_t>(ceil_div(mn_, kMn));
+    const auto along_k = static_cast<uint32_t>(ceil_div(k_, kK));
+#pragma unroll 1
+    for (uint32_t block = warp; block < along_mn * along_k * matrices_; block += warps) {
+      const uint32_t row = block / along_mn;
+      const uint32_t matrix = row / along_k;
+      const int mn = static_cast<int>(block - row * along_mn) * kMn;
+      const int k = static_cast<int>(row - matrix * along_k) * kK;
+      const char* const begin = from_ + matrix * batch_bytes_;
+      if (is_inside(mn, k)) {
+        read<true>(shared, begin, mn, k);
+      } else {
+        read<false>(shared, begin, mn, k);
+      }
+      __syncwarp();
+      write(shared, to_ + matrix * pitch_ * mn_, mn, k);
+      __syncwarp();
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
+
+  /// Where in shared memory the line of element `element` of the word that thread `lane` read begins.
+  static __device__ __forceinline__ uint32_t row(int element, int lane) { return (element * 32 + lane) * kRowBytes; }
+
+  /// Whether the block at (mn, k), and the word before and behind each of its lines, lie in the matrix.
+  __device__ __forceinline__ bool is_inside(int mn, int k) const {
+    const bool has_word_before = !kShifts || mn > 0 || (k > 0 && ld_bytes_ >= 4);
+    const bool has_word_behind = !kShifts || mn + kMn + 4 <= mn_ || (k + kK < k_ && ld_bytes_ >= 4);
+    return mn + kMn <= mn_ && k + kK <= k_ && has_word_before && has_word_behind;
+  }
+
+  template <bool kIsInside>
+  __device__ __forceinline__ void read(uint32_t shared, const char* matrix, int mn, int k) const {
+    const int first = mn + lane() * kPerWord;
+    const int left = mn_ - first;
+    const char* at = matrix + k * ld_bytes_ + static_cast<int64_t>(first) * kElementBytes;
+    uint32_t to = shared + row(0, lane());
+#pragma unroll 1
+    for (int depth = 0; depth < kDepth; depth += kTogether) {
+      uint32_t low[kTogether][kPerWord], high[kTogether][kPerWord];
+      const char* next = at;
+#pragma unroll
+      for (int i = 0; i < kTogether * kPerWord; ++i) {
+        uint32_t& word = low[i / kPerWord][i % kPerWord];
+        uint32_t& behind = high[i / kPerWord][i % kPerWord];
+        if constexpr (kIsInside) {
+          load(word, behind, next);
+        } else {
+          load_elements(word, behind, next, k + depth * kPerWord + i < k_ ? left : 0);
+        }
+        next += ld_bytes_;
+      }
+      next = at;
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        uint32_t words[kPerWord];
+#pragma unroll
+        for (int j = 0; j < kPerWord; ++j) {
+          words[j] = kShifts ? __funnelshift_r(low[i][j], high[i][j], misalignment(next) * 8) : low[i][j];
+          next += ld_bytes_;
+        }
+        transpose(words);
+#pragma unroll
+        for (int j = 0; j < kPerWord; ++j) ptx::store_shared(to + row(j, 0) + i * 4, words[j]);
+      }
+      at = next;
+      to += kTogether * 4;
+    }
+  }
+
+  static __device__ __forceinline__ uint32_t misalignment(const char* address) {
+    return static_cast<uint32_t>(reinterpret_cast<uint64_t>(address)) % 4;
+  }
+
+  /// The word at `at`: as it is, or as the two that it lies in.
+  static __device__ __forceinline__ void load(uint32_t& low, uint32_t& high, const char* at) {
+    const uint32_t before = kShifts ? misalignment(at) : 0;
+    low = ptx::load_global_b32(at - before);
+    if constexpr (kShifts) ptx::load_global_b32_if(before != 0, high, at - before + 4);
+  }
+
+  /// The same of a line that has `left` elements there; others are 0.
+  static __device__ __forceinline__ void load_elements(uint32_t& low, uint32_t& high, const char* at, int left) {
+    using Element = Select<kElementBytes == 1, uint8_t, uint32_t>;
+    const auto* const from = reinterpret_cast<const Element*>(at);
+    uint32_t word = 0;
+#pragma unroll
+    for (int i = 0; i < kPerWord; ++i) {
+      if (i < left) word |= static_cast<uint32_t>(from[i]) << 8 * i;
+    }
+    low = word;
+    if constexpr (kShifts) {  // as the reader shifts it back
+      low = word << 8 * misalignment(at);
+      high = __funnelshift_l(word, 0, 8 * misalignment(at));
+    }
+  }
+
+  /// Word i becomes bytes i of all.
+  static __device__ __forceinline__ void transpose(uint32_t (&words)[kPerWord]) {
+    if constexpr (kPerWord == 4) {
+      const uint32_t low01 = ptx::permute_bytes(words[0], words[1], 0x5140);
+      const uint32_t low23 = ptx::permute_bytes(words[2], words[3], 0x5140);
+      const uint32_t high01 = ptx::permute_bytes(words[0], words[1], 0x7362);
+      const uint32_t high23 = ptx::permute_bytes(words[2], words[3], 0x7362);
+      words[0] = ptx::permute_bytes(low01, low23, 0x5410);
+      words[1] = ptx::permute_bytes(low01, low23, 0x7632);
+      words[2] = ptx::permute_bytes(high01, high23, 0x5410);
+      words[3] = ptx::permute_bytes(high01, high23, 0x7632);
+    }
+  }
+
+  /// Whole 16 bytes; behind the end of K, zeros.
+  __device__ __forceinline__ void write(uint32_t shared, char* matrix, int mn, int k) const {
+    const int vector = lane() % kVectors;
+    const int at_k = k + vector * 4 * kPerWord;
+    if (at_k >= k_) return;
+#pragma unroll 4
+    for (int place = lane() / kVectors; place < kMn; place += kLinesAtOnce) {
+      const int line = mn + place % 32 * kPerWord + place / 32;
+      if (line >= mn_) continue;
+      Words words;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        words.element[i] = ptx::load_shared_b32(shared + place * kRowBytes + (vector * 4 + i) * 4);
+      }
+      ptx::store_global(matrix + line * pitch_ + static_cast<int64_t>(at_k) * kElementBytes, words);
+    }
+  }
+
+  const char* from_;
+  char* to_;
+  int64_t ld_bytes_, batch_bytes_, pitch_;
+  int mn_, k_;
+  uint32_t matrices_;
+};
+
+}  // namespace tilewright

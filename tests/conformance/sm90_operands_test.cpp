@@ -1,0 +1,177 @@
+// Operands that sm90_gemm cannot load by TMA as they lie: gathered, or repacked first.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/conformance/gemm_checks.hpp"
+
+namespace tilewright::conformance {
+namespace {
+
+struct OperandsCase {
+  std::string problem;
+  Placement placement;
+  std::array<int, 2> tile;
+  int warpgroups = 2;
+  plan::Schedule schedule = plan::Schedule::cooperative;
+  int slices = 1;
+  std::array<int, 3> cluster{1, 1, 1};
+  std::string one = "";  // letters of operands of which one matrix serves three batches
+};
+
+std::ostream& operator<<(std::ostream& out, const OperandsCase& tested) { return out << tested.problem; }
+
+std::vector<OperandsCase> gathered_cases() {
+  using enum plan::Schedule;
+  return {
+      // 2 bytes: every layout, both schedules, slices of K; several tiles for a CTA.
+      {"dtype=bf16 m=151 n=277 k=201 a=row b=col", {.offset_elements = 1}, {128, 256}},
+      {"dtype=f16 m=131 n=263 k=135 a=row b=row", {}, {128, 128}, 2, ping_pong},
+      {"dtype=f16 m=67 n=71 k=193 a=col b=row d=col", {.padding = 2, .offset_elements = 3}, {64, 64}, 1},
+      {"dtype=bf16 m=135 n=131 k=129 a=col b=col", {}, {128, 128}},
+      {"dtype=f16 m=33 n=131 k=333 a=row b=col", {.padding = 4}, {128, 128}, 2, cooperative, 2},
+      {"dtype=bf16 m=1 n=3 k=5 a=col b=row", {}, {64, 64}, 1},
+      {"dtype=f16 m=197 n=67 k=129 a=row b=col", {}, {192, 64}, 3},
+      // One of the two by TMA.
+      {"dtype=bf16 m=131 n=263 k=200 a=row b=row", {}, {128, 128}},
+      {"dtype=f16 m=136 n=131 k=135 a=col b=col", {}, {128, 128}, 2, ping_pong},
+      // 4 and 8 bytes.
+      {"dtype=bf16 m=131 n=137 k=202 a=row b=col", {.offset_elements = 2}, {128, 128}, 2, ping_pong},
+      {"dtype=f16 m=132 n=140 k=131 a=col b=row", {}, {128, 128}},
+      {"dtype=tf32 m=131 n=133 k=101 a=row b=col", {.offset_elements = 3}, {128, 128}},
+      {"dtype=tf32 m=65 n=70 k=98 a=row b=col", {}, {64, 64}, 1},
+      // Bytes.
+      {"dtype=s8 m=131 n=133 k=391 a=row b=col", {.offset_elements = 1}, {128, 128}},
+      {"dtype=u8 m=70 n=69 k=259 a=row b=col", {.padding = 3}, {64, 64}, 2, ping_pong},
+      {"dtype=s8 m=70 n=69 k=260 a=row b=col", {}, {64, 64}, 1},
+      {"dtype=e4m3 m=131 n=70 k=387 a=row b=col", {}, {128, 64}},
+      // A along M, which goes through registers.
+      {"dtype=tf32 m=131 n=69 k=101 a=col b=col", {.offset_elements = 1}, {128, 64}},
+      {"dtype=s8 m=67 n=133 k=391 a=col b=col", {}, {64, 64}, 1},
+      // Several matrices, A by TMA.
+      {"dtype=bf16 batch=3 m=67 n=71 k=136 a=row b=row", {.batch_padding = 8}, {64, 64}, 1},
+  };
+}
+
+std::vector<OperandsCase> repacked_cases() {
+  using enum plan::Schedule;
+  return {
+      // 2 bytes: every layout and misalignment, both schedules, slices of K, clusters; lines of many pieces.
+      {"dtype=bf16 m=151 n=277 k=201 a=row b=col", {.offset_elements = 1}, {128, 256}},
+      {"dtype=f16 m=131 n=263 k=135 a=row b=row", {}, {128, 128}, 2, ping_pong},
+      {"dtype=f16 m=67 n=71 k=193 a=col b=row d=col", {.padding = 2, .offset_elements = 3}, {64, 64}, 1},
+      {"dtype=bf16 m=135 n=131 k=129 a=col b=col", {.offset_elements = 7}, {128, 128}},
+      {"dtype=f16 m=33 n=131 k=1333 a=row b=col", {.padding = 4}, {128, 128}, 2, cooperative, 2},
+      {"dtype=bf16 m=1 n=3 k=5 a=col b=row", {}, {64, 64}, 1},
+      {"dtype=bf16 m=1 n=1 k=1 a=row b=col", {.offset_elements = 1}, {64, 64}, 1},
+      {"dtype=f16 m=197 n=67 k=129 a=row b=col", {}, {192, 64}, 3},
+      {"dtype=bf16 m=263 n=131 k=135 a=row b=col", {}, {64, 64}, 1, cooperative, 1, {2, 1, 1}},
+      {"dtype=bf16 m=131 n=263 k=135 a=col b=row", {}, {128, 64}, 2, ping_pong, 1, {1, 2, 1}},
+      // One of the two by TMA.
+      {"dtype=bf16 m=131 n=263 k=200 a=row b=row", {}, {128, 128}},
+      {"dtype=f16 m=136 n=131 k=135 a=col b=col", {}, {128, 128}, 2, ping_pong},
+      // 4 and 8 bytes.
+      {"dtype=bf16 m=131 n=137 k=202 a=row b=col", {.offset_elements = 2}, {128, 128}, 2, ping_pong},
+      {"dtype=f16 m=132 n=140 k=131 a=col b=row", {.offset_elements = 4}, {128, 128}},
+      {"dtype=tf32 m=131 n=133 k=101 a=row b=col", {.offset_elements = 3}, {128, 128}},
+      {"dtype=tf32 m=65 n=70 k=98 a=row b=col", {.offset_elements = 2}, {64, 64}, 1},
+      // Bytes.
+      {"dtype=s8 m=131 n=133 k=391 a=row b=col", {.offset_elements = 1}, {128, 128}},
+      {"dtype=u8 m=70 n=69 k=2111 a=row b=col", {.padding = 3, .offset_elements = 13}, {64, 64}, 2, ping_pong},
+      {"dtype=s8 m=70 n=69 k=260 a=row b=col", {}, {64, 64}, 1},
+      {"dtype=e4m3 m=131 n=70 k=387 a=row b=col", {}, {128, 64}},
+      // More tiles than CTAs.
+      {"dtype=bf16 m=801 n=705 k=67 a=row b=col", {}, {64, 64}, 1},
+  };
+}
+
+// What wgmma reads K-major only, aligned or not.
+std::vector<OperandsCase> transposed_cases() {
+  using enum plan::Schedule;
+  return {
+      {"dtype=tf32 m=132 n=260 k=100 a=col b=row", {}, {128, 128}},
+      {"dtype=tf32 m=131 n=69 k=101 a=col b=row", {.offset_elements = 1}, {128, 64}},
+      {"dtype=tf32 m=131 n=69 k=101 a=row b=row", {}, {64, 64}, 2, ping_pong},
+      {"dtype=tf32 m=67 n=69 k=132 a=col b=col d=col", {.padding = 1}, {64, 64}, 1},
+      {"dtype=tf32 m=1 n=3 k=5 a=col b=row", {}, {64, 64}, 1},
+      {"dtype=s8 m=144 n=272 k=208 a=col b=row", {}, {128, 128}},
+      {"dtype=s8 m=128 n=256 k=64 a=col b=row", {.offset_elements = 1}, {128, 128}},
+      {"dtype=s8 m=131 n=133 k=391 a=col b=row", {.offset_elements = 1}, {128, 128}},
+      {"dtype=u8 m=70 n=69 k=259 a=row b=row", {.padding = 3, .offset_elements = 2}, {64, 64}, 2, ping_pong},
+      {"dtype=s8 m=70 n=136 k=263 a=col b=col d=col", {.offset_elements = 3}, {64, 64}, 1, cooperative, 2},
+      {"dtype=s8 m=263 n=131 k=135 a=col b=row", {}, {64, 64}, 1, cooperative, 1, {2, 1, 1}},
+      {"dtype=e4m3 m=131 n=70 k=387 a=col b=row out=bf16", {}, {128, 64}},
+      {"dtype=e5m2 m=197 n=67 k=129 a=col b=row out=f32", {.padding = 5}, {192, 64}, 3},
+      {"dtype=s8 m=1 n=3 k=5 a=col b=row", {}, {64, 64}, 1},
+      {"dtype=s8 m=801 n=705 k=67 a=col b=row", {}, {64, 64}, 1},
+  };
+}
+
+std::vector<OperandsCase> repacked_batches() {
+  return {
+      {"dtype=bf16 m=67 n=71 k=137 a=row b=col", {.batch_padding = 3}, {64, 64}, 1},
+      {"dtype=bf16 m=67 n=71 k=137 a=col b=row", {.offset_elements = 1}, {64, 64}, 1},
+      {.problem = "dtype=bf16 m=67 n=71 k=137 a=row b=col", .placement = {}, .tile = {128, 64}, .one = "A"},
+      {.problem = "dtype=f16 m=67 n=71 k=137 a=row b=col", .placement = {.padding = 2}, .tile = {128, 64}, .one = "B"},
+      {.problem = "dtype=tf32 m=40 n=44 k=36 a=col b=row", .placement = {}, .tile = {128, 64}, .one = "A"},
+      {.problem = "dtype=s8 m=40 n=44 k=36 a=col b=row", .placement = {.batch_padding = 5}, .tile = {128, 64}},
+  };
+}
+
+/// On an emulated device, with nothing around the operands: a read past their ends leaves the allocation, which it
+/// refuses.
+void expect_exact_of(const op::Gemm& gemm, const OperandsCase& tested, bool repacks) {
+  engine::Engine& engine = engine_of("emulator:sm_90a");
+  Placement placement = tested.placement;
+  placement.red_zone = 0;
+  GuardedProblem guarded(engine.device(), gemm, placement);
+  const op::GemmDescription description = op::describe(guarded.on_device());
+  const int element_bytes = bytes(description.a.element);
+  plan::Design design;
+  design.target = engine.device()->properties().target;
+  design.tile.threadblock_shape = {tested.tile[0], tested.tile[1], 128 / element_bytes};
+  design.tile.warp_count = {4 * tested.warpgroups, 1, 1};
+  design.tile.cluster_shape = tested.cluster;
+  if (description.d.layout == op::MatrixLayout::column_major) {
+    std::swap(design.tile.threadblock_shape[0], design.tile.threadblock_shape[1]);
+    std::swap(design.tile.warp_count[0], design.tile.warp_count[1]);
+    std::swap(design.tile.cluster_shape[0], design.tile.cluster_shape[1]);
+  }
+  design.tile.stages = 3;
+  design.split_k = tested.slices;
+  design.repacks_operands = repacks;
+  design.tile.schedule = tested.schedule;
+  design.tile.math_instruction = {{64, tested.tile[1], 32 / element_bytes},
+                                  description.a.element,
+                                  description.b.element,
+                                  description.accumulator,
+                                  plan::OpClass::tensor_op,
+                                  description.math};
+  expect_exact(engine, engine.make_kernel(description, design), guarded);
+}
+
+class OperandsConformance : public testing::TestWithParam<OperandsCase> {
+ protected:
+  static op::Gemm gemm() { return shape_of(*bench::parse_problem(GetParam().problem)); }
+};
+
+class Gathered : public OperandsConformance {};
+TEST_P(Gathered, IsExactAndReadsNothingElse) { expect_exact_of(gemm(), GetParam(), false); }
+
+class Repacked : public OperandsConformance {};
+TEST_P(Repacked, IsExactAndReadsNothingElse) { expect_exact_of(gemm(), GetParam(), true); }
+
+class RepackedBatches : public OperandsConformance {};
+TEST_P(RepackedBatches, AreExactAndReadNothingElse) {
+  expect_exact_of(batch_of(gemm(), 3, GetParam().one), GetParam(), true);
+}
+
+const auto kName = [](const auto& tested) { return identifier(tested.param.problem + tested.param.one); };
+
+INSTANTIATE_TEST_SUITE_P(Operands, Gathered, testing::ValuesIn(gathered_cases()), kName);
+INSTANTIATE_TEST_SUITE_P(Lines, Repacked, testing::ValuesIn(repacked_cases()), kName);
+INSTANTIATE_TEST_SUITE_P(Transposed, Repacked, testing::ValuesIn(transposed_cases()), kName);
+INSTANTIATE_TEST_SUITE_P(Operands, RepackedBatches, testing::ValuesIn(repacked_batches()), kName);
+
+}  // namespace
+}  // namespace tilewright::conformance

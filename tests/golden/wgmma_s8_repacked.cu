@@ -1,0 +1,102 @@
+#include "tilewright/gemm/sm90_gemm.cuh"
+#include "tilewright/numeric/functions.cuh"
+
+struct Plan {
+  struct OperandA {  // Sw<3,4,3> o 0 o ((8,16),(128,1)):((128,1024),(1,16384))
+    using Source = tilewright::RepackedMatrix;
+    static constexpr bool kIsKMajor = true;
+    static constexpr int kTileBytes = 16384;
+    static constexpr int kElementBytes = 1, kAlignmentBytes = 1;
+    static constexpr bool kTransposes = true;
+    static constexpr int kBoxes = 1, kShares = 1;
+    static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
+    static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
+    // start 0x0, leading 16, stride 1024, 128-byte swizzle
+    static constexpr tilewright::uint64_t kDescriptor = 0x4000004000010000;
+    // (2,4):(512,2)
+    static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
+      return mn * 512 + k * 2;
+    }
+  };
+  struct OperandB {  // Sw<3,4,3> o 0 o ((8,8),(128,1)):((128,1024),(1,8192))
+    using Source = tilewright::RepackedMatrix;
+    static constexpr bool kIsKMajor = true;
+    static constexpr int kTileBytes = 8192;
+    static constexpr int kElementBytes = 1, kAlignmentBytes = 1;
+    static constexpr bool kTransposes = false;
+    static constexpr int kBoxes = 1, kShares = 2;
+    static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
+    static constexpr int kShareContiguous = 0, kShareStrided = 32, kShareBytes = 4096;
+    // start 0x0, leading 16, stride 1024, 128-byte swizzle
+    static constexpr tilewright::uint64_t kDescriptor = 0x4000004000010000;
+    // (1,4):(0,2)
+    static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
+      return k * 2;
+    }
+  };
+  struct Wgmma {
+    using Accumulator = tilewright::int32_t;
+    static constexpr int kK = 32, kRegisters = 32;
+    static __device__ __forceinline__ void fma(tilewright::int32_t (&d)[32], tilewright::uint64_t a, tilewright::uint64_t b,
+                                               int accumulate) {
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, "
+        "%8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, "
+        "%24, %25, %26, %27, %28, %29, %30, %31"
+        "}, %32, %33, p;\n}"
+        :
+        "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]), "+r"(d[4]), "+r"(d[5]), "+r"(d[6]), "+r"(d[7]),
+        "+r"(d[8]), "+r"(d[9]), "+r"(d[10]), "+r"(d[11]), "+r"(d[12]), "+r"(d[13]), "+r"(d[14]), "+r"(d[15]),
+        "+r"(d[16]), "+r"(d[17]), "+r"(d[18]), "+r"(d[19]), "+r"(d[20]), "+r"(d[21]), "+r"(d[22]), "+r"(d[23]),
+        "+r"(d[24]), "+r"(d[25]), "+r"(d[26]), "+r"(d[27]), "+r"(d[28]), "+r"(d[29]), "+r"(d[30]), "+r"(d[31])
+        : "l"(a), "l"(b), "r"(accumulate));
+    }
+  };
+  using ElementC = tilewright::int32_t;
+  using ElementD = tilewright::int32_t;
+  using Output = tilewright::GlobalMatrix;
+  static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
+  static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
+  static constexpr int kTileM = 128, kTileN = 64, kTileK = 128;
+  static constexpr int kConsumers = 2, kStages = 4, kReaders = 1;
+  static constexpr bool kIsPingPong = false;
+  static constexpr int kClusterM = 2, kClusterN = 1, kRasterWidth = 1;
+  static constexpr int kSlices = 1, kOwners = 1, kCounterBytes = 8192;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
+  static constexpr int kOutputColumns = 64, kChunkColumns = 32, kOutputBuffers = 2, kStoreBytes = 4;
+  template <int kAtoms>
+  using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
+};
+
+// linear_combination s32 add(mul($alpha,acc),mul($beta,c))
+struct Epilogue {
+  using Compute = tilewright::int32_t;
+  struct Scalars {
+    Compute alpha;
+    Compute beta;
+  };
+  static constexpr bool kReadsSource = true;
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {
+    return scalars.beta != Compute(0);
+  }
+  static __device__ __forceinline__ Compute apply([[maybe_unused]] Compute accumulator,
+                                                 [[maybe_unused]] Compute source,
+                                                 [[maybe_unused]] const Scalars& scalars) {
+    const Compute x0 = scalars.alpha;
+    const Compute x1 = accumulator;
+    const Compute x2 = tilewright::numeric::mul(x0, x1);
+    const Compute x3 = scalars.beta;
+    const Compute x4 = source;
+    const Compute x5 = tilewright::numeric::mul(x3, x4);
+    const Compute x6 = tilewright::numeric::add(x2, x5);
+    return x6;
+  }
+};
+
+extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(384, 1)
+wgmma_s8_repacked(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Scalars> parameters) {
+  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 131136);
+  tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
+}

@@ -1,0 +1,45 @@
+#include "tilewright/plan/sm90_repacking.hpp"
+
+#include <algorithm>
+
+namespace tilewright::plan {
+namespace {
+
+constexpr std::int64_t kLineBytes = 128;  // a line of L2 each
+
+}  // namespace
+
+bool must_be_repacked(const op::TensorDescription& tensor, bool is_along_k) {
+  constexpr int kTmaBytes = 16;
+  const int element_bytes = bytes(tensor.element);
+  return tensor.alignment * element_bytes < kTmaBytes || (element_bytes != 2 && !is_along_k);
+}
+
+std::int64_t RepackedCopy::bytes() const {
+  constexpr std::int64_t kMost = std::int64_t{1} << 61;
+  const std::int64_t matrix_lines = lines * matrices;  // both below 2^31
+  return matrix_lines > kMost / std::max<std::int64_t>(pitch, 1) ? kMost : matrix_lines * pitch;
+}
+
+RepackedCopy repacked_copy(const op::Tensor& tensor, arch::Major major, std::int64_t mn, std::int64_t k) {
+  RepackedCopy copy;
+  copy.contiguous = major == arch::Major::k ? k : mn;
+  copy.lines = major == arch::Major::k ? mn : k;
+  copy.matrices = tensor.batch_stride() == 0 ? 1 : tensor.batch();
+  copy.pitch = (copy.contiguous * bytes(tensor.dtype) + kLineBytes - 1) / kLineBytes * kLineBytes;
+  return copy;
+}
+
+double bytes_to_copy(const op::Tensor& tensor) {
+  const auto matrices = static_cast<double>(tensor.batch_stride() == 0 ? 1 : tensor.batch());
+  return matrices * static_cast<double>(tensor.rows()) * static_cast<double>(tensor.columns()) * bytes(tensor.dtype);
+}
+
+int transposing_bytes(int element_bytes) {
+  constexpr int kWords = 32;  // of a block's lines
+  const int elements = 4 / element_bytes;
+  const int depth = elements == 1 ? 32 : 16;  // words
+  return kWords * elements * 4 * (depth + 1);
+}
+
+}  // namespace tilewright::plan
