@@ -403,6 +403,9 @@ TEST(Names, OfADesignSayEveryNumber) {
   design = tensor_design(describe_f16(), {16, 8, 16}, {}, kSm90);
   design.raster.width = 8;
   EXPECT_EQ(to_string(design), "sm_90a tensor_op 16x8x16 128x128x32 multiply_add s4 w2x2x1 r8");
+  design.split_k = 3;
+  design.repacks_operands = true;
+  EXPECT_EQ(to_string(design), "sm_90a tensor_op 16x8x16 128x128x32 multiply_add s4 w2x2x1 r8 k3 repack");
 }
 
 }  // namespace
