@@ -58,8 +58,7 @@ void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_tar
   command.add_option("--tile", options.tile, "a design of your own: the CTA's m x n x k, such as 128x128x8");
   command.add_option("--stages", options.stages, "shared-memory buffers in flight");
   command.add_option("--warps", options.warps, "warps along m, n, k that multiply, such as 2x4x1");
-  command.add_option("--cluster", options.cluster,
-                     "CTAs along m, n that share operands (sm_90a): 2x1x1");
+  command.add_option("--cluster", options.cluster, "CTAs along m, n that share operands (sm_90a): 2x1x1");
   command.add_option("--schedule", options.schedule, "cooperative or ping_pong: how warpgroups share tiles (sm_90a)");
   command.add_flag("--swap", options.swaps_operands, "compute the transposed problem: few rows of A (sm_90a)");
   command.add_option("--instruction", options.instruction, "1x1x1 on CUDA cores, or a tensor-core shape: 16x8x16");
