@@ -74,6 +74,8 @@ TEST(KernelName, DependsOnEverythingThatSelectsCode) {
   expect_new([](KernelMetadata& m) { m.design.target = {80, true}; });
   expect_new([](KernelMetadata& m) { m.design.target = {86, false}; });
   expect_new([](KernelMetadata& m) { m.design.raster.width = 8; });
+  expect_new([](KernelMetadata& m) { m.design.split_k = 2; });
+  expect_new([](KernelMetadata& m) { m.design.repacks_operands = true; });
   expect_new([](KernelMetadata& m) { m.design.tile.math_instruction.shape = {16, 8, 8}; });
   expect_new([](KernelMetadata& m) { m.design.tile.math_instruction.op_class = plan::OpClass::simt; });
   for (const char* activation : {"relu", "leaky_relu", "tanh", "sigmoid", "silu", "hardswish", "gelu"}) {
