@@ -65,8 +65,10 @@ Layout thread_index(const TiledMma& mma) {
 Layout over_all_threads(const TiledMma& mma, const Layout& thread_mode, const Operand& operand) {
   std::vector<Layout> modes{thread_mode.mode(0), Layout(atoms_along(mma, kM), 0), Layout(atoms_along(mma, kN), 0),
                             Layout(atoms_along(mma, kK), 0)};
-  for (int i = 0; i < 2; ++i)
-    modes[static_cast<std::size_t>(1 + operand.modes[static_cast<std::size_t>(i)])] = thread_mode.mode(1).mode(i);
+  for (int i = 0; i < 2; ++i) {
+    const int mode = operand.modes[static_cast<std::size_t>(i)];
+    modes[static_cast<std::size_t>(mode) + 1] = thread_mode.mode(1).mode(i);
+  }
   return concatenate(modes);
 }
 
