@@ -16,7 +16,8 @@ struct Shape {
   std::int64_t m, n, k;
 };
 constexpr Shape kRagged{136, 200, 400};
-constexpr Shape kManyTiles{1096, 1032, 200};  // of 64x64: 18 x 17, each CTA's warpgroups take several in turn
+constexpr Shape kManyTiles{1096, 1032, 200};        // of 64x64: 18 x 17, each CTA's warpgroups take several in turn
+constexpr Shape kManyTilesOfSlices{584, 520, 200};  // 10 x 9, more than the groups of 132 CTAs: slow to emulate
 
 constexpr DesignCase kDesigns[]{
     {"OneWarpgroup", {64, 96}, 1, 3},
@@ -82,7 +83,9 @@ TEST_P(Sm90Designs, AreExactForEveryType) {
   for (const OperandCase& operands : operand_cases()) expect_exact_of(operands, kRagged, {});
 }
 
-TEST_P(Sm90Designs, AreExactOnManyTiles) { expect_exact_of(operand_cases().front(), kManyTiles, {}); }
+TEST_P(Sm90Designs, AreExactOnManyTiles) {
+  expect_exact_of(operand_cases().front(), design().split_k > 1 ? kManyTilesOfSlices : kManyTiles, {});
+}
 
 // D's lines are not whole 16 bytes: it leaves by plain stores.
 TEST_P(Sm90Designs, StoreAnyWidth) { expect_exact_of(operand_cases().front(), {136, 195, 264}, {.padding = 8}); }
