@@ -35,7 +35,7 @@ struct Plan {
   static constexpr int kTileM = 64, kTileN = 64, kTileK = 16;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 4;
-  static constexpr int kRasterWidth = 1;
+  using Raster = tilewright::Raster<1, false>;
 };
 static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 65536);
 

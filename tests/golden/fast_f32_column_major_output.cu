@@ -35,7 +35,7 @@ struct Plan {
   static constexpr int kTileM = 32, kTileN = 64, kTileK = 16;
   static constexpr int kWarpsM = 1, kWarpsN = 2;
   static constexpr int kStages = 3;
-  static constexpr int kRasterWidth = 1;
+  using Raster = tilewright::Raster<1, false>;
 };
 static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 18432);
 

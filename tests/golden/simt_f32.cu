@@ -27,7 +27,7 @@ struct Plan {
   static constexpr int kTileM = 128, kTileN = 128, kTileK = 8;
   static constexpr int kWarpsM = 2, kWarpsN = 4;
   static constexpr int kStages = 4;
-  static constexpr int kRasterWidth = 1;
+  using Raster = tilewright::Raster<1, false>;
 };
 static_assert(Plan::kStages * (Plan::OperandA::kLineElements + Plan::OperandB::kLineElements) * Plan::kTileK *
                   int(sizeof(Plan::Accumulator)) == 33280);

@@ -64,10 +64,11 @@ struct Plan {
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 64;
   static constexpr int kConsumers = 2, kStages = 6, kReaders = 1;
   static constexpr bool kIsPingPong = false;
-  static constexpr int kClusterM = 1, kClusterN = 1, kRasterWidth = 1;
-  static constexpr int kSlices = 1, kOwners = 1, kCounterBytes = 8192;
+  static constexpr int kClusterM = 1, kClusterN = 1;
+  using Raster = tilewright::Raster<1, false>;
+  static constexpr int kSlices = 1, kCounterBytes = 8192;
   static constexpr int kProducerRegisters = 152, kConsumerRegisters = 176, kGatheredWords = 80;
-  static constexpr int kOutputColumns = 64, kChunkColumns = 64, kOutputBuffers = 2, kStoreBytes = 2;
+  static constexpr int kChunkColumns = 64, kBufferChunks = 1, kOutputBuffers = 2, kStoreBytes = 2;
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
 };

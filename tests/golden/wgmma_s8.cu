@@ -54,10 +54,11 @@ struct Plan {
   static constexpr int kTileM = 64, kTileN = 32, kTileK = 128;
   static constexpr int kConsumers = 1, kStages = 4, kReaders = 1;
   static constexpr bool kIsPingPong = false;
-  static constexpr int kClusterM = 1, kClusterN = 1, kRasterWidth = 1;
-  static constexpr int kSlices = 1, kOwners = 1, kCounterBytes = 8192;
+  static constexpr int kClusterM = 1, kClusterN = 1;
+  using Raster = tilewright::Raster<1, false>;
+  static constexpr int kSlices = 1, kCounterBytes = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
-  static constexpr int kOutputColumns = 32, kChunkColumns = 32, kOutputBuffers = 2, kStoreBytes = 16;
+  static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2, kStoreBytes = 16;
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
 };

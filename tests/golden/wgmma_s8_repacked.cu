@@ -62,10 +62,11 @@ struct Plan {
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 128;
   static constexpr int kConsumers = 2, kStages = 4, kReaders = 1;
   static constexpr bool kIsPingPong = false;
-  static constexpr int kClusterM = 2, kClusterN = 1, kRasterWidth = 1;
-  static constexpr int kSlices = 1, kOwners = 1, kCounterBytes = 8192;
+  static constexpr int kClusterM = 2, kClusterN = 1;
+  using Raster = tilewright::Raster<1, false>;
+  static constexpr int kSlices = 1, kCounterBytes = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
-  static constexpr int kOutputColumns = 64, kChunkColumns = 32, kOutputBuffers = 2, kStoreBytes = 4;
+  static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2, kStoreBytes = 4;
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
 };

@@ -20,11 +20,11 @@ std::string to_string(const Design& design) {
   const MathInstruction& math = tile.math_instruction;
   const bool has_cluster = tile.cluster_shape != std::array{1, 1, 1};
   return fmt::format(
-      "{} {} {} {} {} s{} w{}{}{}{} r{}{}{}", design.target.name(), name(math.op_class), fmt::join(math.shape, "x"),
+      "{} {} {} {} {} s{} w{}{}{}{} r{}{}{}{}", design.target.name(), name(math.op_class), fmt::join(math.shape, "x"),
       fmt::join(tile.threadblock_shape, "x"), op::name(math.math_operation), tile.stages,
       fmt::join(tile.warp_count, "x"), has_cluster ? fmt::format(" c{}", fmt::join(tile.cluster_shape, "x")) : "",
       tile.schedule == Schedule::ping_pong ? " ping_pong" : "", tile.swaps_operands ? " swap" : "", design.raster.width,
-      design.split_k > 1 ? fmt::format(" k{}", design.split_k) : "", design.repacks_operands ? " repack" : "");
+      design.raster.groups_rows ? "rows" : "", design.split_k > 1 ? fmt::format(" k{}", design.split_k) : "", design.repacks_operands ? " repack" : "");
 }
 
 }  // namespace tilewright::plan

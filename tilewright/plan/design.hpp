@@ -49,10 +49,14 @@ struct TileDescription {
   bool operator==(const TileDescription&) const = default;
 };
 
-/// In which order CTAs take tiles: groups of `width` tile columns are walked together, so that they share rows of A
-/// in L2. IdentitySwizzle1, 2, 4, 8.
+/// In which order CTAs take tiles of the problem as computed: groups of `width` tile columns are walked row by row, so
+/// that they share rows of A in L2 (IdentitySwizzle1, 2, 4, 8); or groups of `width` tile rows column by column.
 struct Raster {
   int width = 1;
+  bool groups_rows = false;
+
+  /// Whether tiles that follow each other lie along M, and share B.
+  bool walks_along_m() const { return groups_rows == (width > 1); }
   bool operator==(const Raster&) const = default;
 };
 

@@ -71,7 +71,7 @@ Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const De
                 .warps_m = tile.warp_count[0],
                 .warps_n = tile.warp_count[1],
                 .stages = tile.stages,
-                .raster_width = design.raster.width};
+                .raster = design.raster};
   if (is_transposed) {
     std::swap(plan.tile.m, plan.tile.n);
     std::swap(plan.warps_m, plan.warps_n);
@@ -132,12 +132,14 @@ Support check_extents(const GemmTile& tile, const op::Gemm& arguments) {
   const std::int64_t along_m = tile.is_transposed ? arguments.n() : arguments.m();
   const std::int64_t along_n = tile.is_transposed ? arguments.m() : arguments.n();
   const std::int64_t tiles_m = ceil_div(along_m, tile.tile.m);
-  const std::int64_t ctas = tiles_m * ceil_div(along_n, tile.tile.n);
+  const std::int64_t tiles_n = ceil_div(along_n, tile.tile.n);
+  const std::int64_t ctas = tiles_m * tiles_n;
   constexpr std::int64_t kMaxGrid = std::numeric_limits<std::int32_t>::max();
   if (ctas > kMaxGrid) return refuse("needs {} CTAs, more than the {} of a grid", ctas, kMaxGrid);
-  if (tiles_m > kMaxGrid / tile.raster_width) {
-    return refuse("a raster of width {} must have at most {} tiles a column, got {}", tile.raster_width,
-                  kMaxGrid / tile.raster_width, tiles_m);
+  const int width = tile.raster.width;
+  if (const std::int64_t tiles = tile.raster.groups_rows ? tiles_n : tiles_m; tiles > kMaxGrid / width) {
+    return refuse("a raster of width {} must have at most {} tiles a {}, got {}", width, kMaxGrid / width,
+                  tile.raster.groups_rows ? "row" : "column", tiles);
   }
   return {};
 }

@@ -22,7 +22,7 @@ struct GemmTile {
   TileShape tile;                // of the problem as computed
   int warps_m = 1, warps_n = 1;
   int stages = 2;
-  int raster_width = 1;
+  Raster raster;
 
   int threads() const { return 32 * warps_m * warps_n; }
   int warp_tile_m() const { return tile.m / warps_m; }

@@ -21,7 +21,7 @@ constexpr double kLatencyClocks = 2960;        // from a TMA load's issue to its
 constexpr double kSharedLatencyClocks = 3190;  // where a cluster waits for the slower
 constexpr double kStepClocks = 17;             // barriers of one step
 constexpr double kNarrowRows = 0.7;            // power of 128 over a row's bytes: how much slower narrower rows come
-constexpr double kChunkClocks = 560;           // of a chunk of D: barriers and the store's issue
+constexpr double kFillClocks = 560;            // of a buffer of D: barriers and the store's issue
 constexpr double kStoreBytesPerClock = 22;
 constexpr double kExchangeUs = 2.4;           // slices of K: a barrier between CTAs, through L2
 constexpr double kPartialBytesPerClock = 19;  // of sums on their way to and from the workspace
@@ -87,10 +87,10 @@ StepBytes step_bytes(const Sm90CostInput& input) {
 /// Of one tile: its sum over slices, and D.
 double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
-  const double stores = input.chunks * kChunkClocks + tile_area * input.d_bytes / input.owners / kStoreBytesPerClock;
+  const double stores = input.fills * kFillClocks + tile_area * input.d_bytes / input.slices / kStoreBytesPerClock;
   if (input.slices == 1) return stores;
   constexpr double kAccumulatorBytes = 4;
-  const double exchanged = tile_area * kAccumulatorBytes * (1 + input.slices / static_cast<double>(input.owners));
+  const double exchanged = 2 * tile_area * kAccumulatorBytes;  // a tile written, and as much read
   return stores + kExchangeUs * limits.clock_ghz * 1e3 + exchanged / kPartialBytesPerClock;
 }
 

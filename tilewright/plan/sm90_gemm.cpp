@@ -223,10 +223,15 @@ Support check_teams(const Sm90GemmOutline& plan) {
 }
 
 /// How D leaves: lines that begin and end at 16 bytes by TMA.
-void plan_output(Sm90GemmOutline& plan) {
+Support plan_output(Sm90GemmOutline& plan) {
   const op::TensorDescription& d = plan.operands.d;
   plan.store_bytes = std::min(kTmaBytes, d.alignment * bytes(d.element));
-  plan.stores_by_tma = stores_by_tma(d);
+  plan.stores_by_tma = stores_by_tma(d) && plan.slices == 1;
+  if (plan.slices > 1) return {};
+  plan.chunks = output_chunks(plan.d_is_row_major(), bytes(d.element), plan.tile.n);
+  if (plan.chunks.columns != 0) return {};
+  return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.tile.n,
+                std::max(8, plan.d_is_row_major() ? kTmaBytes / bytes(d.element) : 8));
 }
 
 std::int64_t leading_dimension(const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; }
@@ -367,8 +372,8 @@ void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arg
   const View problem = view(plan, arguments);
   const DType element = plan.operands.d.element;
   const std::int64_t line =
-      plan.d_is_row_major() ? plan.chunk_columns : std::min(kAtomM, kMaxRowBytes / bytes(element));
-  const std::int64_t lines = plan.d_is_row_major() ? kAtomM : plan.chunk_columns;
+      plan.d_is_row_major() ? plan.chunks.columns : std::min(kAtomM, kMaxRowBytes / bytes(element));
+  const std::int64_t lines = plan.d_is_row_major() ? kAtomM : plan.chunks.columns;
   launch.append(request(element, arguments.d, plan.d_is_row_major() ? problem.n : problem.m,
                         plan.d_is_row_major() ? problem.m : problem.n, {line, lines, 1},
                         static_cast<int>(line) * bytes(element)));
@@ -393,19 +398,17 @@ int Sm90SharedMemory::bytes() const {
   return std::max(stages * stage_bytes + consumers * output_bytes, repacking_bytes) + 2 * stages * kMbarrierBytes;
 }
 
-int widest_chunk(bool d_is_row_major, int d_bytes, int output_columns) {
-  const int smallest = d_is_row_major ? std::max(8, kTmaBytes / d_bytes) : 8;
-  for (int columns = kMaxRowBytes / d_bytes; columns >= smallest; columns /= 2) {
-    if (output_columns % columns == 0) return columns;
-  }
-  return 0;
-}
+int OutputChunks::bytes(int d_bytes) const { return kOutputBuffers * together * kAtomM * columns * d_bytes; }
 
-int owners_of_tile(bool d_is_row_major, int d_bytes, int columns, int slices) {
-  for (int owners = std::min(slices, columns / 8); owners >= 1; --owners) {
-    if (columns % (8 * owners) == 0 && widest_chunk(d_is_row_major, d_bytes, columns / owners) != 0) return owners;
+int OutputChunks::fills(int tile_columns) const { return (tile_columns / columns + together - 1) / together; }
+
+OutputChunks output_chunks(bool d_is_row_major, int d_bytes, int tile_columns) {
+  const int widest = kMaxRowBytes / d_bytes;  // 64 rows of it are 8 KB
+  const int narrowest = d_is_row_major ? std::max(8, kTmaBytes / d_bytes) : 8;
+  for (int columns = widest; columns >= narrowest; columns /= 2) {
+    if (tile_columns % columns == 0) return {columns, std::min(widest, tile_columns) / columns};
   }
-  return 0;
+  return {};
 }
 
 int row_bytes(arch::Major major, int element_bytes, int mn, int k) {
@@ -457,7 +460,6 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   const int of_an_instruction = kAtomM * tile.n / 128;
   int beside = extras.promotes ? of_an_instruction : 0;
   if (extras.loads_fragments) beside += 3 * 4 * tile.m / (kAtomM * team);  // two buffers, the address of each load
-  if (extras.owners > 0) beside += of_an_instruction / extras.owners;
   if (extras.plain_bytes > 0) beside += extras.plain_bytes == 2 ? kMatrixStoreRegisters : kPairStoreRegisters;
   // ptxas assembles an instruction within what the launch gives all threads alike, whatever setmaxnreg does (C7602).
   constexpr int kRegistersOfAnSm = 65536;
@@ -481,12 +483,22 @@ Support check_registers(const TileShape& tile, int team, int consumers, bool gat
   return {};
 }
 
+int Sm90GemmOutline::output_bytes() const {
+  if (slices > 1) return kSliceSumBytes;
+  return chunks.bytes(bytes(operands.d.element));
+}
+
+int Sm90GemmOutline::fills() const {
+  if (slices > 1) return 0;
+  return tile.m / kAtomM / team() * chunks.fills(tile.n);
+}
+
 int Sm90GemmOutline::smem_bytes() const {
   const Sm90SharedMemory memory{
       .stages = stages,
       .stage_bytes = stage_bytes(),
       .consumers = consumers(),
-      .output_bytes = output_buffers * kAtomM * chunk_columns * bytes(operands.d.element),
+      .output_bytes = output_bytes(),
       .repacking_bytes = way_a.is_transposed || way_b.is_transposed
                              ? threads() / 32 * transposing_bytes(bytes(operands.a.element))
                              : 0,
@@ -507,15 +519,14 @@ Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments)
       .cluster_m = plan.cluster_m,
       .cluster_n = plan.cluster_n,
       .slices = plan.slices,
-      .owners = plan.owners,
       .schedule = plan.schedule,
       .row_bytes_a = row_bytes(plan.way_a.major, element_bytes, plan.tile.m, plan.tile.k),
       .row_bytes_b = row_bytes(plan.way_b.major, element_bytes, plan.tile.n, plan.tile.k),
-      .walks_along_m = plan.raster_width == 1,
+      .walks_along_m = plan.raster.walks_along_m(),
       .reads_a = plan.way_a.is_gathered() ? gathered_reads(alignment_bytes(plan.operands.a)) : 0,
       .reads_b = plan.way_b.is_gathered() ? gathered_reads(alignment_bytes(plan.operands.b)) : 0,
       .gathered_words = plan.gathered_words,
-      .chunks = plan.tile.m / kAtomM / plan.team() * plan.output_columns() / plan.chunk_columns,
+      .fills = plan.fills(),
       .element_bytes = element_bytes,
       .d_bytes = bytes(plan.operands.d.element),
       .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
@@ -628,13 +639,7 @@ Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description
   if (design.repacks_operands && !plan.repacks()) {
     return refuse("no operand needs to be repacked: TMA reaches both, and wgmma reads them as they lie");
   }
-  plan_output(plan);
-  plan.owners = owners_of_tile(plan.d_is_row_major(), bytes(plan.operands.d.element), plan.tile.n, plan.slices);
-  if (plan.owners == 0) {
-    return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.tile.n,
-                  std::max(8, plan.d_is_row_major() ? kTmaBytes / bytes(plan.operands.d.element) : 8));
-  }
-  plan.chunk_columns = widest_chunk(plan.d_is_row_major(), bytes(plan.operands.d.element), plan.output_columns());
+  if (const Support fits = plan_output(plan); !fits) return refuse("{}", fits.reason());
   plan.gathered_words = plan.gathers() ? gathered_words(plan.consumers()) : 0;
   plan.promotes_accumulators = promotes_accumulators(plan.operands);
   if (plan.promotes_accumulators) {

@@ -70,13 +70,25 @@ struct Sm90SharedMemory {
   int bytes() const;
 };
 
-/// Columns of the widest chunk of D that divides `output_columns`: its lines are a swizzle's width, of 16 bytes at
-/// least, and it has whole groups of 8 columns. 0: none.
-int widest_chunk(bool d_is_row_major, int d_bytes, int output_columns);
+/// D on its way out of a warpgroup, 64 rows high: chunks, each boxes of TMA, and how many share a buffer. A chunk's lines
+/// are a swizzle's width, of 16 bytes at least, and it has whole groups of 8 columns.
+struct OutputChunks {
+  int columns = 0;   // of a chunk; 0: none divides the tile's, or none is needed
+  int together = 0;  // chunks of a buffer
 
-/// Of `slices` CTAs that share a tile of so many columns, those that store it, equal shares of columns that chunks
-/// divide. 0: none could.
-int owners_of_tile(bool d_is_row_major, int d_bytes, int columns, int slices);
+  /// Shared memory of all buffers.
+  int bytes(int d_bytes) const;
+  /// Buffers that are filled for a tile of so many columns.
+  int fills(int tile_columns) const;
+  bool operator==(const OutputChunks&) const = default;
+};
+constexpr int kOutputBuffers = 2;
+
+/// The widest chunks that divide a tile's columns, and as many of them as 8 KB hold.
+OutputChunks output_chunks(bool d_is_row_major, int d_bytes, int tile_columns);
+
+/// Shared memory of a warpgroup that sums slices of K: four words of each thread. epilogue/slice_sum.cuh
+constexpr int kSliceSumBytes = 128 * 16;
 
 /// Whether D's lines begin and end at the 16 bytes that TMA asks for.
 bool stores_by_tma(const op::TensorDescription& d);
@@ -108,16 +120,14 @@ Support check_promotion(const TileShape& tile);
 struct ConsumerExtras {
   bool promotes = false;         // sums of 8-bit floats
   bool loads_fragments = false;  // of A, from shared memory to registers
-  int owners = 0;                // CTAs that store shares of a tile's columns, where slices of K are summed
-  int plain_bytes = 0;           // of an element of D that is not stored by TMA
+  int plain_bytes = 0;           // of an element of D that is not stored by TMA, but as it is summed
 };
 
 /// Clocks of a step in which nothing multiplies: none where other warpgroups of the team do. `element_bytes` of A.
 double lone_clocks(const TileShape& tile, int team, const ConsumerExtras& extras, int element_bytes);
 
 /// Registers of a thread of `team` warpgroups: for a tile's sums and what is kept beside them (the sums of one
-/// instruction where they are promoted, fragments of A, the share of exchanged sums, addresses, what plain stores of D
-/// need), of those that each of all `consumers` has; and for one instruction, of those that the launch gives all
+/// instruction where they are promoted, fragments of A, addresses, what plain stores of D need), of those that each of all `consumers` has; and for one instruction, of those that the launch gives all
 /// threads alike.
 struct RegisterNeeds {
   int tile = 0, given = 0;
@@ -137,14 +147,12 @@ struct Sm90GemmOutline : GemmTile {
   Target target;
   const arch::WgmmaAtom* atom = nullptr;  // row of the table; its n is the tile's
   int cluster_m = 1, cluster_n = 1;       // CTAs that share operands
-  int slices = 1;                         // CTAs that share a tile, each a part of K
-  int owners = 1;                         // of these, those that store the tile, each some columns of it
+  int slices = 1;                         // CTAs that share a tile, each a part of K, and store a share of it each
   Schedule schedule = Schedule::cooperative;
   OperandWay way_a = {}, way_b = {};
-  bool stores_by_tma = true;
-  int store_bytes = 16;    // of D at once, where its lines do not begin and end at 16 bytes
-  int chunk_columns = 0;   // of D, that leave shared memory together, 64 rows high
-  int output_buffers = 2;  // chunks of each warpgroup on their way out
+  bool stores_by_tma = true;  // else by threads: lines that do not begin and end at 16 bytes, sums over slices
+  int store_bytes = 16;       // that the lines of D are multiples of
+  OutputChunks chunks = {};   // none of sums over slices
   int producer_registers = 0, consumer_registers = 0;
   bool promotes_accumulators = false;
   int gathered_words = 0;  // that a thread of the producer has on their way through registers
@@ -153,17 +161,18 @@ struct Sm90GemmOutline : GemmTile {
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }  // those that share a tile
   bool loads_fragments() const { return atom->a_source == arch::OperandSource::registers; }
   ConsumerExtras extras() const {
-    return {promotes_accumulators, loads_fragments(), slices > 1 ? owners : 0,
-            stores_by_tma ? 0 : bytes(operands.d.element)};
+    return {promotes_accumulators, loads_fragments(),
+            stores_by_tma || slices > 1 ? 0 : bytes(operands.d.element)};
   }
   int cluster_size() const { return cluster_m * cluster_n; }
   int group_size() const { return cluster_size() * slices; }  // CTAs that work together
-  int output_columns() const { return tile.n / owners; }      // of a tile, that one CTA stores
   bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }
   bool gathers() const { return way_a.is_gathered() || way_b.is_gathered(); }
   bool repacks() const { return way_a.is_repacked || way_b.is_repacked; }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
   int stage_bytes() const { return (tile.m + tile.n) * tile.k * bytes(operands.a.element); }
+  int output_bytes() const;  // shared memory of a warpgroup for D on its way out
+  int fills() const;         // of a warpgroup's buffers, for a tile
   int smem_bytes() const;
   bool operator==(const Sm90GemmOutline&) const = default;
 };

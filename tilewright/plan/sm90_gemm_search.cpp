@@ -21,10 +21,11 @@ constexpr int kWarpgroup = 4;  // warps
 constexpr int kMaxStages = 16;
 constexpr int kMinStages = 3;
 constexpr int kInstructionM = 64;
+constexpr int kInstructionN = 8;  // and multiples
 constexpr int kInstructionKBytes = 32;
 constexpr int kSwizzleBytes = 128;  // of K, one step
 constexpr int kFewRows = 192;       // of D, for which swapped operands may waste less
-constexpr int kRasterWidth = 8;     // columns of tiles walked together: keeps a wave's operands of 8192^3 in L2
+constexpr int kRasterWidth = 8;     // columns, or rows, of tiles walked together: keeps a wave's operands of 8192^3 in L2
 constexpr int kFewTiles = 2;        // along M: then neighbouring CTAs, of one TPC, should share B (up to 25 % measured)
 
 /// Rows of the tile and who computes them.
@@ -105,19 +106,21 @@ bool is_wasteful(const std::array<int, kCount>& ascending, int choice, std::int6
 }
 
 /// As many stages as fit beside the rest, or 0 where too few do.
-int fit_stages(const Search& search, const Rows& rows, const TileShape& tile, int chunk) {
+int fit_stages(const Search& search, const Rows& rows, const TileShape& tile, int output_bytes) {
   Sm90SharedMemory memory{.stages = 0,
                           .stage_bytes = (tile.m + tile.n) * tile.k * search.element_bytes,
                           .consumers = rows.consumers,
-                          .output_bytes = 2 * kInstructionM * chunk * search.d_bytes};
+                          .output_bytes = output_bytes};
   const int rest = memory.bytes();
   memory.stages = 1;
   const int stages = (search.limits.smem_per_block_bytes - rest) / (memory.bytes() - rest);
   return stages < kMinStages ? 0 : std::min(stages, kMaxStages);
 }
 
-int raster_width(std::int64_t m, const TileShape& tile) {
-  return m <= std::int64_t{kFewTiles} * tile.m ? 1 : kRasterWidth;
+/// Neighbours share the larger tile.
+Raster raster_of(std::int64_t m, const TileShape& tile) {
+  if (m <= std::int64_t{kFewTiles} * tile.m) return {1};
+  return {kRasterWidth, tile.n > tile.m};
 }
 
 /// A tile and who computes it: what its candidates share.
@@ -130,7 +133,7 @@ struct Tile {
 
 Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes) {
   const TileShape shape{rows.m, columns, k_bytes / search.element_bytes};
-  const ConsumerExtras extras{search.promotes, search.loads_fragments, 0, search.plain_bytes};
+  const ConsumerExtras extras{search.promotes, search.loads_fragments, search.plain_bytes};
   Tile tile{.rows = rows,
             .input = {.m = search.m,
                       .n = search.n,
@@ -140,7 +143,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .schedule = rows.schedule,
                       .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k),
                       .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k),
-                      .walks_along_m = raster_width(search.m, shape) == 1,
+                      .walks_along_m = raster_of(search.m, shape).walks_along_m(),
                       .reads_a = search.reads_a,
                       .reads_b = search.reads_b,
                       .gathered_words = search.gathers() ? gathered_words(rows.consumers) : 0,
@@ -172,21 +175,22 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   input.cluster_m = cluster_m;
   input.cluster_n = cluster_n;
   input.slices = slices;
-  // Most are too slow even with stages, owners and chunks that none can better.
+  // Most are too slow even with stages and buffers that none can better.
   input.stages = kMaxStages;
-  input.owners = slices;
-  input.chunks = 1;
+  input.fills = slices > 1 ? 0 : 1;
   if (estimate_us(search.limits, input) >= candidates.worst_us()) return;
 
-  input.owners = owners_of_tile(search.d_is_row_major, search.d_bytes, shape.n, slices);
-  if (input.owners == 0) return;
   ConsumerExtras extras = tile.extras;
-  if (slices > 1) extras.owners = input.owners;
+  if (slices > 1) extras.plain_bytes = 0;
   if (!register_needs(shape, rows.team(), rows.consumers, search.gathers(), extras).fit()) return;
-  const int columns = shape.n / input.owners;
-  const int chunk = widest_chunk(search.d_is_row_major, search.d_bytes, columns);
-  input.chunks = shape.m / kInstructionM / rows.team() * columns / chunk;
-  input.stages = fit_stages(search, rows, shape, chunk);
+  int output_bytes = kSliceSumBytes;
+  if (slices == 1) {
+    const OutputChunks chunks = output_chunks(search.d_is_row_major, search.d_bytes, shape.n);
+    if (chunks.columns == 0) return;
+    input.fills = shape.m / kInstructionM / rows.team() * chunks.fills(shape.n);
+    output_bytes = chunks.bytes(search.d_bytes);
+  }
+  input.stages = fit_stages(search, rows, shape, output_bytes);
   if (input.stages == 0) return;
   candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
                     search.is_transposed, search.repacked_bytes > 0});
@@ -202,25 +206,48 @@ std::array<int, 3> slices_worth_trying(const Search& search, int rows, int colum
   return filling > 4 ? std::array{static_cast<int>(filling), static_cast<int>(filling / 2), 0} : std::array{2, 3, 4};
 }
 
+/// Of columns that kColumns lacks, those that fill the SMs once or twice; else 0.
+std::array<int, 2> filling_columns(const Search& search, int rows) {
+  std::array<int, 2> filling{};
+  const std::int64_t tiles_m = ceil_div(search.m, rows) * search.batches;
+  for (int waves = 1; waves <= 2; ++waves) {
+    const std::int64_t tiles_n = std::int64_t{search.limits.sm_count} * waves / std::max<std::int64_t>(tiles_m, 1);
+    if (tiles_n == 0) continue;
+    const int step = search.element_bytes == 1 ? 2 * kInstructionN : kInstructionN;
+    const std::int64_t columns = ceil_div(ceil_div(search.n, tiles_n), step) * step;
+    if (columns < kColumns.back() && std::ranges::count(kColumns, columns) == 0) {
+      filling[static_cast<std::size_t>(waves - 1)] = static_cast<int>(columns);
+    }
+  }
+  return filling;
+}
+
+void consider_columns(const Search& search, const Rows& rows, int columns, Candidates& candidates) {
+  const std::array tiles{make_tile(search, rows, columns, kSwizzleBytes),
+                         make_tile(search, rows, columns, 2 * kSwizzleBytes)};
+  for (Group group : kClusters) {
+    for (const Tile& tile : tiles) {
+      if (!tile.is_possible) continue;
+      group.slices = 1;
+      consider(search, tile, group, candidates);
+      for (const int slices : slices_worth_trying(search, rows.m, columns, group)) {
+        group.slices = slices;
+        if (slices > 1) consider(search, tile, group, candidates);
+      }
+    }
+  }
+}
+
 void consider_all(const Search& search, Candidates& candidates) {
   constexpr std::array<int, 4> kHeights{64, 128, 192, 256};
   for (const Rows& rows : kRows) {
     if (is_wasteful(kHeights, rows.m, search.m)) continue;
     for (const int columns : kColumns) {
       if (is_wasteful(kColumns, columns, search.n)) break;
-      const std::array tiles{make_tile(search, rows, columns, kSwizzleBytes),
-                             make_tile(search, rows, columns, 2 * kSwizzleBytes)};
-      for (Group group : kClusters) {
-        for (const Tile& tile : tiles) {
-          if (!tile.is_possible) continue;
-          group.slices = 1;
-          consider(search, tile, group, candidates);
-          for (const int slices : slices_worth_trying(search, rows.m, columns, group)) {
-            group.slices = slices;
-            if (slices > 1) consider(search, tile, group, candidates);
-          }
-        }
-      }
+      consider_columns(search, rows, columns, candidates);
+    }
+    for (const int columns : filling_columns(search, rows.m)) {
+      if (columns != 0) consider_columns(search, rows, columns, candidates);
     }
   }
 }
@@ -246,7 +273,7 @@ Design design_of(const Candidate& candidate, const op::GemmDescription& descript
     std::swap(tile.warp_count[0], tile.warp_count[1]);
     std::swap(tile.cluster_shape[0], tile.cluster_shape[1]);
   }
-  design.raster.width = raster_width(candidate.m, candidate.tile);
+  design.raster = raster_of(candidate.m, candidate.tile);
   design.split_k = candidate.group.slices;
   design.repacks_operands = candidate.repacks;
   return design;

@@ -57,7 +57,7 @@ std::string to_json(const KernelMetadata& metadata) {
         {"schedule", plan::name(tile.schedule)},
         {"swaps_operands", tile.swaps_operands},
         {"stages", tile.stages},
-        {"raster_width", metadata.design.raster.width},
+        {"raster", {{"width", metadata.design.raster.width}, {"groups_rows", metadata.design.raster.groups_rows}}},
         {"split_k", metadata.design.split_k},
         {"repacks_operands", metadata.design.repacks_operands}}},
       {"epilogue",

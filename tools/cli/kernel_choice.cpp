@@ -77,6 +77,7 @@ plan::Design read_design(const op::GemmDescription& description, const Target& t
   if (!options.schedule.empty()) tile.schedule = parse_schedule(options.schedule);
   tile.swaps_operands = options.swaps_operands;
   if (options.swizzle != 0) design.raster.width = options.swizzle;
+  design.raster.groups_rows = options.swizzles_rows;
   if (options.split_k != 0) design.split_k = options.split_k;
   design.repacks_operands = options.repacks_operands;
   plan::MathInstruction& math = tile.math_instruction;
@@ -90,13 +91,13 @@ plan::Design read_design(const op::GemmDescription& description, const Target& t
 }
 
 void refuse_lone_design_options(const KernelOptions& options) {
-  const bool has_parts = options.stages != 0 || options.swizzle != 0 || options.split_k != 0 ||
+  const bool has_parts = options.stages != 0 || options.swizzle != 0 || options.swizzles_rows || options.split_k != 0 ||
                          !options.warps.empty() || !options.cluster.empty() || !options.schedule.empty() ||
                          options.swaps_operands || options.repacks_operands || !options.instruction.empty() ||
                          !options.op_class.empty();
   if (has_parts && !options.has_design()) {
     throw InvalidArgument(
-        "--stages, --warps, --cluster, --schedule, --swap, --instruction, --op-class, --swizzle, --split-k and "
+        "--stages, --warps, --cluster, --schedule, --swap, --instruction, --op-class, --swizzle, --swizzle-rows, --split-k and "
         "--repack belong to a design: give --tile too");
   }
   if (options.has_design() && !options.kernel.empty())

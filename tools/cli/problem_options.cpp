@@ -64,6 +64,7 @@ void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_tar
   command.add_option("--instruction", options.instruction, "1x1x1 on CUDA cores, or a tensor-core shape: 16x8x16");
   command.add_option("--op-class", options.op_class, "simt or tensor_op; default: by the instruction");
   command.add_option("--swizzle", options.swizzle, "tile columns walked together: 1, 2, 4 or 8");
+  command.add_flag("--swizzle-rows", options.swizzles_rows, "as many tile rows instead");
   command.add_option("--split-k", options.split_k, "CTAs that compute a tile together, each a slice of K (sm_90)");
   command.add_flag("--repack", options.repacks_operands,
                    "first copy operands that TMA or wgmma do not take as they lie (sm_90a)");

@@ -46,6 +46,7 @@ struct KernelOptions {
   bool repacks_operands = false;
   int stages = 0;  // 0: not given, and so are the next two
   int swizzle = 0;
+  bool swizzles_rows = false;
   int split_k = 0;
 
   bool has_design() const { return !tile.empty(); }

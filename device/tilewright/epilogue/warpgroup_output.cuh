@@ -1,8 +1,9 @@
-// Accumulators of wgmma to D: the epilogue in registers, then through swizzled shared memory, a chunk of columns at a
-// time. From there a chunk leaves by TMA, which overlaps the next chunk's epilogue and the next tile, or, where D's
+// Accumulators of wgmma to D: the epilogue in registers, then through swizzled shared memory, a buffer of some columns
+// at a time. From there chunks leave by TMA, which overlaps the next buffer's epilogue and the next tile, or, where D's
 // lines do not begin and end at 16 bytes, by plain stores of whole lines.
 #pragma once
 
+#include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/output_chunk.cuh"
 #include "tilewright/gemm/sm90_parameters.cuh"
 #include "tilewright/numeric/convert.cuh"
@@ -14,53 +15,58 @@
 namespace tilewright {
 
 /// One warpgroup's way out. Plan: ElementC, ElementD, Output (TmaMatrix or GlobalMatrix), kCIsRowMajor, kDIsRowMajor,
-/// kAccumulatesInHalf, kPairsRows, kOutputColumns (that this CTA stores of a tile), kChunkColumns, kOutputBuffers,
+/// kAccumulatesInHalf, kPairsRows, kTileN, kChunkColumns, kBufferChunks (that a buffer holds), kOutputBuffers,
 /// kStoreBytes (of a plain store).
 template <class Plan, class Epilogue>
 class WarpgroupOutput {
-  using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
   using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Scalars>;
   using Chunk = OutputChunk<D, Plan::kDIsRowMajor, Plan::kChunkColumns>;
   static constexpr int kThreads = 128;
-  static constexpr int kChunks = Plan::kOutputColumns / Plan::kChunkColumns;
-  static_assert(Plan::kOutputColumns % Plan::kChunkColumns == 0, "chunks cover the columns");
+  static constexpr int kChunks = Plan::kTileN / Plan::kChunkColumns;
+  static_assert(Plan::kTileN % Plan::kChunkColumns == 0, "chunks cover the columns");
+  static constexpr int kBufferBytes = Plan::kBufferChunks * Chunk::kBytes;
   static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix>;
-  // Rows from one group of four lanes to the next, and between the two that a thread has.
-  static constexpr int kLaneRows = Plan::kPairsRows ? 2 : 1;
-  static constexpr int kOtherRow = Plan::kPairsRows ? 1 : 8;
+  using Rows = FragmentRows<Plan::kPairsRows>;
+  using Source = FragmentSource<Plan, Epilogue>;
+  static constexpr int kLaneRows = Rows::kLaneRows;
+  static constexpr int kOtherRow = Rows::kOtherRow;
   static constexpr bool kPairsAreLines = Plan::kPairsRows && !Plan::kDIsRowMajor;
 
  public:
-  static constexpr int kBytes = Plan::kOutputBuffers * Chunk::kBytes;  // of shared memory, for each warpgroup
+  static constexpr int kBytes = Plan::kOutputBuffers * kBufferBytes;  // of shared memory, for each warpgroup
 
   /// `buffers` is the shared address of kBytes, `barrier` a named barrier of this warpgroup alone.
   __device__ __forceinline__ WarpgroupOutput(const Parameters& parameters, uint32_t buffers, int thread, int barrier)
       : parameters_(parameters),
         buffers_(buffers),
         thread_(thread),
-        barrier_(barrier),
-        reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
+        barrier_(barrier) {}
 
-  /// Stores 64 rows from `row` on and kOutputColumns columns; the accumulators of thread t, 8 columns apart: rows t/4%8
-  /// and 8 more (with kPairsRows: 2*(t/4%8) and the next) of warp t/32's 16, columns 2*(t%4) and the next.
+  /// Stores 64 rows from `row` on and kTileN columns.
   template <class Accumulators>
   __device__ __forceinline__ void store(const Accumulators& accumulators, int row, int column, int batch) {
-    const Source source(*this, row, column, batch);
+    const Source source(parameters_, row + Rows::row(thread_), column + Rows::column(thread_), batch);
 #pragma unroll
-    for (int chunk = 0; chunk < kChunks; ++chunk) {
-      const uint32_t buffer = buffers_ + buffer_ * Chunk::kBytes;
-      const int first = column + chunk * Plan::kChunkColumns;
+    for (int first = 0; first < kChunks; first += Plan::kBufferChunks) {
+      const int chunks = minimum(Plan::kBufferChunks, kChunks - first);
+      const uint32_t buffer = buffers_ + buffer_ * kBufferBytes;
       buffer_ = buffer_ + 1 == Plan::kOutputBuffers ? 0 : buffer_ + 1;
       if constexpr (kByTma) {
         if (thread_ == 0) ptx::tma_store_wait_read<Plan::kOutputBuffers - 1>();
       }
       ptx::named_barrier(barrier_, kThreads);
-      stage(accumulators, chunk, buffer, source);
+#pragma unroll
+      for (int i = 0; i < chunks; ++i) stage(accumulators, first + i, buffer + i * Chunk::kBytes, source);
       if constexpr (kByTma) ptx::fence_proxy_async();
       ptx::named_barrier(barrier_, kThreads);
-      send(buffer, row, first, batch);
+      if (kByTma && thread_ != 0) continue;
+#pragma unroll
+      for (int i = 0; i < chunks; ++i) {
+        send(buffer + i * Chunk::kBytes, row, column + (first + i) * Plan::kChunkColumns, batch);
+      }
+      if constexpr (kByTma) ptx::tma_store_commit();
     }
   }
 
@@ -72,44 +78,6 @@ class WarpgroupOutput {
   }
 
  private:
-  /// Where one thread reads C: what store() describes of the accumulators. Zeros outside, and where nothing is read.
-  class Source {
-   public:
-    __device__ __forceinline__ Source(const WarpgroupOutput& output, int row, int column, int batch) {
-      const Parameters& parameters = output.parameters_;
-      const int lane = output.thread_ % 32;
-      row += output.thread_ / 32 * 16 + lane / 4 * kLaneRows;
-      column += lane % 4 * 2;
-      ld_ = parameters.c.ld;
-      from_ = static_cast<const C*>(parameters.c.address) + batch * parameters.c.batch_stride +
-              (Plan::kCIsRowMajor ? row * ld_ + column : row + column * ld_);
-      rows_left_ = output.reads_source_ ? parameters.m - row : 0;
-      columns_left_ = parameters.n - column;
-    }
-
-    /// Pairs of neighbours `first` columns on, each with the pair of the thread's other row, for each group of 8
-    /// columns.
-    template <int kCount>
-    __device__ __forceinline__ void load(Compute (&source)[kCount], int first) const {
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) source[i] = Compute(0);
-      if (!Epilogue::kReadsSource || rows_left_ <= 0) return;
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) {
-        const int row = i / 2 % 2 * kOtherRow;
-        const int column = first + i / 4 * 8 + i % 2;
-        if (row < rows_left_ && column < columns_left_) {
-          source[i] = convert<Compute>(from_[Plan::kCIsRowMajor ? row * ld_ + column : row + column * ld_]);
-        }
-      }
-    }
-
-   private:
-    const C* from_;
-    int64_t ld_;
-    int rows_left_, columns_left_;
-  };
-
   /// Groups of 8 columns that are stored together: stmatrix.x4 takes two.
   static constexpr bool kByMatrices = sizeof(D) == 2 && !kPairsAreLines;
   static constexpr int kGroups = kByMatrices && Plan::kChunkColumns % 16 == 0 ? 2 : 1;
@@ -118,9 +86,7 @@ class WarpgroupOutput {
   template <class Accumulators>
   __device__ __forceinline__ void stage(const Accumulators& accumulators, int chunk, uint32_t buffer,
                                         const Source& source) const {
-    const int lane = thread_ % 32;
     const int warp_row = thread_ / 32 * 16;
-    const int lane_row = warp_row + lane / 4 * kLaneRows;
 #pragma unroll
     for (int group = 0; group < Plan::kChunkColumns / 8; group += kGroups) {
       const int first = (chunk * Plan::kChunkColumns / 8 + group) * 4;
@@ -141,7 +107,7 @@ class WarpgroupOutput {
       if constexpr (kByMatrices) {
         store_matrices(out, buffer, warp_row, group * 8);
       } else {
-        store_pairs(out, buffer, lane_row, group * 8 + lane % 4 * 2);
+        store_pairs(out, buffer, Rows::row(thread_), group * 8 + Rows::column(thread_));
       }
     }
   }
@@ -187,18 +153,14 @@ class WarpgroupOutput {
     }
   }
 
-  /// A staged chunk to D; what lies outside D is not written.
+  /// A staged chunk to D, by TMA by one thread; what lies outside D is not written.
   __device__ __forceinline__ void send(uint32_t buffer, int row, int column, int batch) const {
     const int contiguous = Plan::kDIsRowMajor ? column : row;
     const int strided = Plan::kDIsRowMajor ? row : column;
     if constexpr (kByTma) {
-      if (thread_ == 0) {
 #pragma unroll
-        for (int box = 0; box < Chunk::kBoxes; ++box) {
-          ptx::tma_store(parameters_.d, buffer + box * Chunk::kBoxBytes, contiguous + box * Chunk::kLine, strided,
-                         batch);
-        }
-        ptx::tma_store_commit();
+      for (int box = 0; box < Chunk::kBoxes; ++box) {
+        ptx::tma_store(parameters_.d, buffer + box * Chunk::kBoxBytes, contiguous + box * Chunk::kLine, strided, batch);
       }
     } else {
       copy(buffer, contiguous, strided, batch);
@@ -248,7 +210,6 @@ class WarpgroupOutput {
   int thread_;
   int barrier_;
   int buffer_ = 0;
-  bool reads_source_;
 };
 
 }  // namespace tilewright

@@ -12,7 +12,7 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB, Accumulator, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kLanesM, kLanesN, kVectorM,
-/// kVectorN, kStages, kRasterWidth, and what OutputTile asks for. All numbers come from plan/simt_gemm.
+/// kVectorN, kStages, Raster, and what OutputTile asks for. All numbers come from plan/simt_gemm.
 template <class Plan, class Epilogue>
 class SimtGemm {
   using OperandA = typename Plan::OperandA;
@@ -48,7 +48,7 @@ class SimtGemm {
     extern __shared__ __align__(128) unsigned char shared_memory[];
     Stored* const stages = reinterpret_cast<Stored*>(shared_memory);
     const TileCoordinate tile =
-        raster<Plan::kRasterWidth>(static_cast<int>(blockIdx.x), parameters_.tiles_m, parameters_.tiles_n);
+        Plan::Raster::tile(static_cast<int>(blockIdx.x), parameters_.tiles_m, parameters_.tiles_n);
     Accumulator accumulators[kThreadM][kThreadN] = {};
     multiply(accumulators, stages, tile.m * Plan::kTileM, tile.n * Plan::kTileN);
     store(accumulators, tile.m * Plan::kTileM + m_, tile.n * Plan::kTileN + n_);

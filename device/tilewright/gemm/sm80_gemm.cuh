@@ -14,7 +14,7 @@
 
 namespace tilewright {
 
-/// Plan: OperandA, OperandB, Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kRasterWidth,
+/// Plan: OperandA, OperandB, Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, Raster,
 /// kPromotesAccumulators, kAccumulatesInHalf, kBandLine, and what OutputTile asks for. All numbers come from
 /// plan/sm80_gemm.
 template <class Plan, class Epilogue>
@@ -58,7 +58,7 @@ class Sm80Gemm {
     extern __shared__ __align__(1024) unsigned char shared_memory[];
     shared_ = ptx::shared_address(shared_memory);
     const TileCoordinate tile =
-        raster<Plan::kRasterWidth>(static_cast<int>(blockIdx.x), parameters_.tiles_m, parameters_.tiles_n);
+        Plan::Raster::tile(static_cast<int>(blockIdx.x), parameters_.tiles_m, parameters_.tiles_n);
     const int m = tile.m * Plan::kTileM;
     const int n = tile.n * Plan::kTileN;
     Accumulators accumulators = {};

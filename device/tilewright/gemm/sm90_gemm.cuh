@@ -5,7 +5,7 @@
 
 #include "tilewright/copy/repacked_operand.cuh"
 #include "tilewright/copy/tma_operand.cuh"
-#include "tilewright/epilogue/slice_sum.cuh"
+#include "tilewright/epilogue/sliced_output.cuh"
 #include "tilewright/epilogue/warpgroup_output.cuh"
 #include "tilewright/gemm/sm90_parameters.cuh"
 #include "tilewright/mma/promoted_mainloop.cuh"
@@ -25,9 +25,9 @@ namespace tilewright {
 
 /// Cooperative schedule: kConsumers warpgroups share a tile, each its rows of it. Ping-pong: they take turns, each with
 /// a tile of its own, so that one multiplies while another stores. With kSlices > 1 as many CTAs compute a tile, each
-/// its slice of K, and kOwners of them store it. Then, and where operands are repacked, the launch is cooperative.
+/// its slice of K, and each stores a share of it. Then, and where operands are repacked, the launch is cooperative.
 /// Plan: what the parts below ask for, and kTileM, kTileN, kTileK, kConsumers, kIsPingPong, kStages, kClusterM,
-/// kClusterN, kSlices, kOwners, kProducerRegisters, kConsumerRegisters, kGatheredWords, kCounterBytes (of the
+/// kClusterN, kSlices, kProducerRegisters, kConsumerRegisters, kGatheredWords, kCounterBytes (of the
 /// workspace, a counter each), Mainloop, kReaders (of a stage, in each warpgroup). All numbers come from
 /// plan/sm90_gemm.
 template <class Plan, class Epilogue>
@@ -36,7 +36,7 @@ class Sm90Gemm {
   using OperandA = typename Plan::OperandA;
   using OperandB = typename Plan::OperandB;
   using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Scalars>;
-  using Output = WarpgroupOutput<Plan, Epilogue>;
+  using Output = Select<(Plan::kSlices > 1), SlicedOutput<Plan, Epilogue>, WarpgroupOutput<Plan, Epilogue>>;
 
   static constexpr int kSharers = Plan::kClusterM * Plan::kClusterN;      // CTAs that load for each other
   static constexpr int kTeam = Plan::kIsPingPong ? 1 : Plan::kConsumers;  // warpgroups that share a tile
@@ -54,10 +54,8 @@ class Sm90Gemm {
   using Ring = TmaRing<Plan::kStages, kStageBytes, kTeam * Plan::kReaders, kSharers, kWriters>;
   using Mainloop = typename Plan::template Mainloop<kAtoms>;
   using Turns = ConsumerTurns<kTeams, 1 + Plan::kConsumers>;
-  using Sum = SliceSum<typename Wgmma::Accumulator, Plan::kSlices, Plan::kOwners, Wgmma::kRegisters>;
 
   static constexpr int kWarps = 4 * (1 + Plan::kConsumers);
-  static constexpr int kCounterStep = 32;  // bytes: a sector of L2 each
   static constexpr int kRepackingBytes =   // of a warp
       maximum(RepackedOperand<OperandA>::kWarpBytes, RepackedOperand<OperandB>::kWarpBytes);
 
@@ -84,7 +82,7 @@ class Sm90Gemm {
     const uint32_t shared = ptx::shared_address(shared_memory);
     const Ring ring(shared, shared + kRingBarriers);
     if (threadIdx.x == 0) prepare(ring);
-    synchronize();
+    begin();
     ptx::wait_for_dependencies();
     if constexpr (kRepacksA || kRepacksB) repack(shared);
     PersistentTiles<Plan> tiles(parameters_.cluster_tiles_m, parameters_.cluster_tiles_n, parameters_.batches, rank_);
@@ -116,6 +114,22 @@ class Sm90Gemm {
     ptx::fence_mbarrier_init();
   }
 
+  /// All know that the ring is prepared. A producer that works for its own CTA alone goes on before others come.
+  __device__ __forceinline__ void begin() const {
+    if constexpr (kSharers > 1 || kGathers || kRepacksA || kRepacksB) {
+      synchronize();
+    } else {
+      constexpr int kBarrier = 1 + Plan::kConsumers + kTeams;  // consumers and turns have those before
+      constexpr int kThreads = 32 + 128 * Plan::kConsumers;
+      if (warpgroup_ != 0) {
+        ptx::named_barrier(kBarrier, kThreads);
+      } else if (threadIdx.x < 32) {
+        __syncwarp();
+        ptx::named_barrier_arrive(kBarrier, kThreads);
+      }
+    }
+  }
+
   static __device__ __forceinline__ void synchronize() {
     if constexpr (kSharers > 1) {
       ptx::cluster_sync();
@@ -141,7 +155,7 @@ class Sm90Gemm {
     __syncthreads();
     if (threadIdx.x == 0) {
       char* const counter =
-          parameters_.workspace + Plan::kCounterBytes - kCounterStep;  // the last: slices use the first
+          parameters_.workspace + Plan::kCounterBytes - GridBarrier::kCounterStep;  // the last: slices use the first
       GridBarrier all(reinterpret_cast<uint32_t*>(counter), static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
       all.arrive();
       all.wait();
@@ -222,7 +236,6 @@ class Sm90Gemm {
     const int consumer = warpgroup_ - 1;
     const int first_atom = consumer % kTeam * kAtoms;
     Output output(parameters_, shared + kOutputs + consumer * Output::kBytes, thread, 1 + consumer);
-    auto sum = slice_sum(consumer, thread);
     typename Ring::Position at;
     Turns turns(consumer / kTeam);
     if constexpr (kTeams > 1) {
@@ -236,41 +249,16 @@ class Sm90Gemm {
       turns.end();
       Mainloop::finish(ring, last, thread);
 #pragma unroll
-      for (int i = 0; i < kAtoms; ++i) store(output, sum, accumulators[i], tile, (first_atom + i) * 64);
+      for (int i = 0; i < kAtoms; ++i) {
+        const int row = tile.m + (first_atom + i) * 64;
+        if (row < parameters_.m) output.store(accumulators[i], row, tile.n, tile.batch);
+      }
       if constexpr (kTeams > 1) {
         tiles.skip(kTeams - 1);
         at.skip((kTeams - 1) * k_tiles_);
       }
     }
     output.finish();
-  }
-
-  /// Where a consumer meets the same consumer of the other slices.
-  __device__ __forceinline__ auto slice_sum(int consumer, int thread) const {
-    if constexpr (Plan::kSlices > 1) {
-      const int tile = static_cast<int>(blockIdx.x) / (kSharers * Plan::kSlices) * kSharers + static_cast<int>(rank_);
-      const int number = tile * Plan::kConsumers + consumer;
-      char* const partials = parameters_.workspace + Plan::kCounterBytes;
-      return Sum(partials + static_cast<int64_t>(number) * Sum::kBytes,
-                 reinterpret_cast<uint32_t*>(parameters_.workspace + number * kCounterStep), slice_, thread,
-                 1 + consumer);
-    } else {
-      return 0;
-    }
-  }
-
-  /// 64 rows of a tile, from its row `row` on.
-  template <class Sums, class Accumulators>
-  __device__ __forceinline__ void store(Output& output, Sums& sum, const Accumulators& accumulators,
-                                        const TileOrigin& tile, int row) const {
-    if (tile.m + row >= parameters_.m) return;
-    if constexpr (Plan::kSlices > 1) {
-      typename Sum::Share sums;
-      if (!sum.exchange(accumulators, sums)) return;
-      output.store(sums, tile.m + row, tile.n + slice_ * Plan::kOutputColumns, tile.batch);
-    } else {
-      output.store(accumulators, tile.m + row, tile.n, tile.batch);
-    }
   }
 
   const Parameters& parameters_;

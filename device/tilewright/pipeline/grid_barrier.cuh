@@ -13,6 +13,8 @@ class GridBarrier {
   static constexpr uint32_t kTurn = 0x80000000U;
 
  public:
+  static constexpr int kCounterStep = 32;  // bytes from one counter to the next: a sector of L2 each
+
   /// Before this CTA first arrives. `number` of the CTA among those that meet.
   __device__ __forceinline__ GridBarrier(uint32_t* counter, int number, int arrivals)
       : counter_(counter),

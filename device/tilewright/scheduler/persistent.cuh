@@ -13,7 +13,7 @@ struct TileOrigin {
 
 /// Clusters of kClusterM x kClusterN CTAs, numbered along M first, take cluster tiles in turn, as many tiles; kSlices
 /// clusters that follow each other take one together, each a slice of K.
-/// Plan: kTileM, kTileN, kClusterM, kClusterN, kSlices, kRasterWidth.
+/// Plan: kTileM, kTileN, kClusterM, kClusterN, kSlices, Raster.
 template <class Plan>
 class PersistentTiles {
   static constexpr int kGroup = Plan::kClusterM * Plan::kClusterN * Plan::kSlices;
@@ -34,7 +34,7 @@ class PersistentTiles {
   __device__ __forceinline__ bool next(TileOrigin& tile) {
     if (next_ >= end_) return false;
     tile.batch = next_ / per_batch_;
-    const TileCoordinate at = raster<Plan::kRasterWidth>(next_ - tile.batch * per_batch_, tiles_m_, tiles_n_);
+    const TileCoordinate at = Plan::Raster::tile(next_ - tile.batch * per_batch_, tiles_m_, tiles_n_);
     tile.m = (at.m * Plan::kClusterM + cta_m_) * Plan::kTileM;
     tile.n = (at.n * Plan::kClusterN + cta_n_) * Plan::kTileN;
     next_ += step_;

@@ -94,7 +94,7 @@ static constexpr bool kCIsRowMajor = false;
 static constexpr int kTileM = 64, kTileN = 128, kTileK = 32;
 static constexpr int kWarpsM = 2, kWarpsN = 4;
 static constexpr int kStages = 3;
-static constexpr int kRasterWidth = 4;
+using Raster = tilewright::Raster<4, false>;
 )");
 }
 

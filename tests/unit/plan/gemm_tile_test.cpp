@@ -118,7 +118,7 @@ TEST(GemmTile, RowMajorOutputStaysAsItIs) {
     EXPECT_FALSE(plan->is_transposed);
     EXPECT_EQ(plan->tile, (TileShape{128, 64, 32}));
     EXPECT_EQ(plan->stages, 3);
-    EXPECT_EQ(plan->raster_width, width);
+    EXPECT_EQ(plan->raster.width, width);
     EXPECT_EQ(plan->operands, description);
   }
 }
@@ -338,7 +338,7 @@ TEST(Extents, MustFitTheKernelsIntegersAndTheGrid) {
 TEST(Extents, MustFitTheRaster) {
   GemmTile tile = tile_for(problem(DType::f32, DType::f32));
   tile.tile = {4, 4, 4};
-  tile.raster_width = 8;
+  tile.raster.width = 8;
   op::Gemm gemm;
   gemm.a = op::matrix(std::uint64_t{0xa0000}, DType::f32, 4 * 268435455, 1);
   gemm.b = op::matrix(std::uint64_t{0xb0000}, DType::f32, 1, 4);
@@ -347,7 +347,7 @@ TEST(Extents, MustFitTheRaster) {
   gemm.a.shape[0] = gemm.d.shape[0] = 4 * 268435455 + 1;
   EXPECT_EQ(check_extents(tile, gemm).reason(),
             "a raster of width 8 must have at most 268435455 tiles a column, got 268435456");
-  tile.raster_width = 4;
+  tile.raster.width = 4;
   EXPECT_TRUE(check_extents(tile, gemm)) << check_extents(tile, gemm).reason();
 }
 

@@ -50,7 +50,7 @@ TEST(Sm90Gemm, PinsTheIntegersOfF16AlongK) {
   EXPECT_EQ(plan.b.shares, 2);
   EXPECT_EQ(plan.b.map.box_dim, (std::vector<std::int64_t>{64, 128, 1}));
   EXPECT_EQ(plan.b.share, (TmaStep{0, 128, 128 * 128}));
-  EXPECT_EQ(plan.chunk_columns, 64);
+  EXPECT_EQ(plan.chunks, (OutputChunks{64, 1}));
   EXPECT_EQ(plan.smem_bytes(), 4 * (16384 + 32768) + 2 * 2 * 8192 + 2 * 4 * 8);
   EXPECT_EQ(plan.producer_registers, 40);
   EXPECT_EQ(plan.consumer_registers, 232);
@@ -439,10 +439,9 @@ TEST(Sm90Gemm, SlicesOfKShareATilesColumns) {
   const Sm90GemmPlan plan = planned(description, sliced(description, 4, {{128, 128, 64}, 3, {8, 1, 1}}));
   EXPECT_EQ(plan.cluster_size(), 1);
   EXPECT_EQ(plan.group_size(), 4);
-  EXPECT_EQ(plan.output_columns(), 32);
-  EXPECT_EQ(plan.chunk_columns, 32);
-  // Stages, two chunks of 64x32 of each warpgroup, two barriers a stage.
-  EXPECT_EQ(plan.smem_bytes(), 3 * 32768 + 2 * 2 * 4096 + 6 * 8);
+  EXPECT_FALSE(plan.stores_by_tma);
+  // Stages, four words of each thread of two warpgroups, two barriers a stage.
+  EXPECT_EQ(plan.smem_bytes(), 3 * 32768 + 2 * 128 * 16 + 6 * 8);
   EXPECT_EQ(check_arguments(plan, problem_of(description, 128, 128, 192)).reason(),
             "k of 192 is 3 steps of 64, fewer than the 4 slices");
 
@@ -454,13 +453,17 @@ TEST(Sm90Gemm, SlicesOfKShareATilesColumns) {
   EXPECT_EQ(launch(plan, problem_of(description, 8192, 8192, 1024)).grid[0], 132U);
 }
 
-TEST(Sm90Gemm, OwnersStoreWholeChunks) {
-  EXPECT_EQ(owners_of_tile(true, 2, 128, 4), 4);
-  EXPECT_EQ(owners_of_tile(true, 2, 128, 33), 16);
-  EXPECT_EQ(owners_of_tile(true, 2, 24, 4), 3);
-  EXPECT_EQ(owners_of_tile(true, 1, 24, 4), 0);  // 16 bytes of a row are 16 columns
-  EXPECT_EQ(owners_of_tile(true, 1, 96, 12), 6);
-  EXPECT_EQ(owners_of_tile(false, 1, 24, 4), 3);
+TEST(Sm90Gemm, BuffersOfDHoldTheWidestChunksThatDivideATile) {
+  EXPECT_EQ(output_chunks(true, 2, 128), (OutputChunks{64, 1}));
+  EXPECT_EQ(output_chunks(true, 2, 32), (OutputChunks{32, 1}));
+  EXPECT_EQ(output_chunks(true, 2, 112), (OutputChunks{16, 4}));
+  EXPECT_EQ(output_chunks(true, 2, 112).fills(112), 2);
+  EXPECT_EQ(output_chunks(true, 2, 112).bytes(2), 2 * 4 * 64 * 16 * 2);
+  EXPECT_EQ(output_chunks(true, 4, 160), (OutputChunks{32, 1}));
+  EXPECT_EQ(output_chunks(true, 4, 160).fills(160), 5);
+  EXPECT_EQ(output_chunks(true, 1, 24), OutputChunks{});  // 16 bytes of a row are 16 columns
+  EXPECT_EQ(output_chunks(true, 1, 96), (OutputChunks{32, 3}));
+  EXPECT_EQ(output_chunks(false, 1, 24), (OutputChunks{8, 3}));
 }
 
 TEST(Sm90Gemm, RefusesSlicesThatCannotBeSummed) {
@@ -478,10 +481,6 @@ TEST(Sm90Gemm, RefusesSlicesThatCannotBeSummed) {
   const op::GemmDescription half = describe({DType::f16, DType::f16, DType::f16, DType::f16});
   EXPECT_EQ(refusal(half, sliced(half, 2, {{64, 64, 64}, 3, {4, 1, 1}})),
             "slices of K are summed in f32 or s32, not f16");
-  Design in_turn = sliced(description, 2, {{128, 192, 64}, 3, {8, 1, 1}});
-  in_turn.tile.schedule = Schedule::ping_pong;  // a share of the sums stays beside them
-  EXPECT_EQ(refusal(description, in_turn),
-            "a tile of 128x192 over 1 warpgroups needs about 280 registers a thread, of 232");
 }
 
 TEST(Sm90Gemm, PingPongGivesEachWarpgroupATile) {
@@ -508,7 +507,7 @@ TEST(Sm90Gemm, SwappedOperandsStoreColumns) {
   EXPECT_TRUE(plan.is_transposed);
   EXPECT_FALSE(plan.d_is_row_major());
   EXPECT_EQ(plan.tile, (TileShape{128, 16, 64}));
-  EXPECT_EQ(plan.chunk_columns, 16);
+  EXPECT_EQ(plan.chunks, (OutputChunks{16, 1}));
   const Launch launched = launch(plan, problem_of(description, 9, 512, 256));
   const TensorMapRequest& d = launched.tensor_maps()[2];
   EXPECT_EQ(d.extents, (std::array<std::int64_t, 3>{512, 9, 1}));
@@ -541,7 +540,7 @@ TEST(Sm90Gemm, WordsAlongKAreReadByDescriptors) {
   const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, kWords));
   EXPECT_EQ(plan.atom->name, "wgmma_k8_f32_tf32_tf32_ss");
   EXPECT_FALSE(plan.a.fragments);
-  EXPECT_EQ(plan.chunk_columns, 32);
+  EXPECT_EQ(plan.chunks, (OutputChunks{32, 1}));
 }
 
 TEST(Sm90Gemm, WordsAlongMGoThroughRegisters) {

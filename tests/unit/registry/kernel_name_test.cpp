@@ -74,6 +74,7 @@ TEST(KernelName, DependsOnEverythingThatSelectsCode) {
   expect_new([](KernelMetadata& m) { m.design.target = {80, true}; });
   expect_new([](KernelMetadata& m) { m.design.target = {86, false}; });
   expect_new([](KernelMetadata& m) { m.design.raster.width = 8; });
+  expect_new([](KernelMetadata& m) { m.design.raster.groups_rows = true; });
   expect_new([](KernelMetadata& m) { m.design.split_k = 2; });
   expect_new([](KernelMetadata& m) { m.design.repacks_operands = true; });
   expect_new([](KernelMetadata& m) { m.design.tile.math_instruction.shape = {16, 8, 8}; });
@@ -142,7 +143,7 @@ TEST(Metadata, AsJsonSaysEveryChoice) {
   EXPECT_EQ(design.at("threadblock_shape"), nlohmann::json({128, 128, 32}));
   EXPECT_EQ(design.at("warp_count"), nlohmann::json({2, 2, 1}));
   EXPECT_EQ(design.at("stages"), 4);
-  EXPECT_EQ(design.at("raster_width"), 1);
+  EXPECT_EQ(design.at("raster"), (nlohmann::json{{"width", 1}, {"groups_rows", false}}));
   EXPECT_EQ(json.at("epilogue").at("name"), "linear_combination_gelu");
   EXPECT_EQ(json.at("epilogue").at("compute"), "f32");
   EXPECT_EQ(json.at("epilogue").at("graph"), op::signature(description.epilogue));

@@ -100,14 +100,14 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr int kConsumers = {}, kStages = {}, kReaders = {};", plan.consumers(), plan.stages,
            plan.stage_readers());
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
-  out.line("static constexpr int kClusterM = {}, kClusterN = {}, kRasterWidth = {};", plan.cluster_m, plan.cluster_n,
-           plan.raster_width);
-  out.line("static constexpr int kSlices = {}, kOwners = {}, kCounterBytes = {};", plan.slices, plan.owners,
+  out.line("static constexpr int kClusterM = {}, kClusterN = {};", plan.cluster_m, plan.cluster_n);
+  out.line("using Raster = tilewright::Raster<{}, {}>;", plan.raster.width, plan.raster.groups_rows);
+  out.line("static constexpr int kSlices = {}, kCounterBytes = {};", plan.slices,
            plan::kWorkspaceCounterBytes);
   out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kGatheredWords = {};",
            plan.producer_registers, plan.consumer_registers, plan.gathered_words);
-  out.line("static constexpr int kOutputColumns = {}, kChunkColumns = {}, kOutputBuffers = {}, kStoreBytes = {};",
-           plan.output_columns(), plan.chunk_columns, plan.output_buffers, plan.store_bytes);
+  out.line("static constexpr int kChunkColumns = {}, kBufferChunks = {}, kOutputBuffers = {}, kStoreBytes = {};",
+           plan.chunks.columns, plan.chunks.together, plan::kOutputBuffers, plan.store_bytes);
 }
 
 void write_mainloop(SourceWriter& out, const plan::Sm90GemmPlan& plan) {

@@ -1,0 +1,114 @@
+// Accumulators of wgmma to D where several CTAs computed a tile: each stores the share of it that it summed, straight
+// from registers.
+#pragma once
+
+#include "tilewright/epilogue/fragment.cuh"
+#include "tilewright/epilogue/slice_sum.cuh"
+#include "tilewright/gemm/sm90_parameters.cuh"
+#include "tilewright/numeric/convert.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// One warpgroup's way out. Plan: Wgmma, ElementC, ElementD, kCIsRowMajor, kDIsRowMajor, kPairsRows, kConsumers,
+/// kClusterM, kClusterN, kSlices, kCounterBytes (of the workspace), kStoreBytes (that D's lines are aligned to).
+template <class Plan, class Epilogue>
+class SlicedOutput {
+  using D = typename Plan::ElementD;
+  using Compute = typename Epilogue::Compute;
+  using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Scalars>;
+  using Rows = FragmentRows<Plan::kPairsRows>;
+  using Sum = SliceSum<typename Plan::Wgmma::Accumulator, Plan::kSlices, Plan::Wgmma::kRegisters>;
+  using Quad = typename Sum::Quad;
+  using Pair = Vector<D, 2>;
+  static constexpr int kSharers = Plan::kClusterM * Plan::kClusterN;
+
+ public:
+  static constexpr int kBytes = Sum::kSharedBytes;  // of shared memory, for each warpgroup
+
+  /// `shared` is the address of kBytes, `barrier` a named barrier of this warpgroup alone.
+  __device__ __forceinline__ SlicedOutput(const Parameters& parameters, uint32_t shared, int thread, int barrier)
+      : parameters_(parameters), sum_(meeting(parameters, shared, thread, barrier)) {}
+
+  /// Stores this CTA's share of 64 rows from `row` on.
+  template <class Accumulators>
+  __device__ __forceinline__ void store(const Accumulators& accumulators, int row, int column, int batch) {
+    sum_.exchange(accumulators, [&](const Quad& sums, int quad) {
+      const int thread = quad % 128;
+      store_quad(sums, row + Rows::row(thread), column + quad / 128 * 8 + Rows::column(thread), batch);
+    });
+  }
+
+  __device__ __forceinline__ void finish() const {}
+
+ private:
+  /// Where a warpgroup meets the same one of the other slices: scheduler/persistent.cuh says which CTAs these are.
+  static __device__ __forceinline__ Sum meeting(const Parameters& parameters, uint32_t shared, int thread,
+                                                int barrier) {
+    const int cta = static_cast<int>(blockIdx.x);
+    const int slice = cta / kSharers % Plan::kSlices;
+    const int tile = cta / (kSharers * Plan::kSlices) * kSharers + cta % kSharers;
+    const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;
+    const int number = tile * Plan::kConsumers + consumer;
+    char* const partials = parameters.workspace + Plan::kCounterBytes;
+    return Sum(partials + static_cast<int64_t>(number) * Sum::kBytes,
+               reinterpret_cast<uint32_t*>(parameters.workspace + number * GridBarrier::kCounterStep), slice,
+               shared, thread, barrier);
+  }
+
+  /// Four accumulators of one thread, the first at (row, column) of D.
+  __device__ __forceinline__ void store_quad(const Quad& sums, int row, int column, int batch) const {
+    Compute source[4];
+    FragmentSource<Plan, Epilogue>(parameters_, row, column, batch).load(source, 0);
+    Pair out[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      Compute pair[2];
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const int at = 2 * i + j;
+        pair[j] = Epilogue::apply(convert<Compute>(sums.element[at]), source[at], parameters_.epilogue);
+      }
+      out[i] = convert_pair<D>(pair[0], pair[1]);
+    }
+    if constexpr (Plan::kPairsRows && !Plan::kDIsRowMajor) {  // neighbours in memory are those of the two rows
+#pragma unroll
+      for (int j = 0; j < 2; ++j) store_pair({out[0].element[j], out[1].element[j]}, column + j, row, batch);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        if constexpr (Plan::kDIsRowMajor) {
+          store_pair(out[i], row + i * Rows::kOtherRow, column, batch);
+        } else {
+#pragma unroll
+          for (int j = 0; j < 2; ++j) store_one(out[i].element[j], column + j, row + i * Rows::kOtherRow, batch);
+        }
+      }
+    }
+  }
+
+  /// D's line number `line`, elements `along` and the next; what lies outside is not written.
+  __device__ __forceinline__ void store_pair(const Pair& pair, int line, int along, int batch) const {
+    if (Plan::kStoreBytes >= sizeof(Pair) && line < lines() && along + 1 < line_elements()) {
+      *reinterpret_cast<Pair*>(address(line, along, batch)) = pair;
+    } else {
+      store_one(pair.element[0], line, along, batch);
+      store_one(pair.element[1], line, along + 1, batch);
+    }
+  }
+  __device__ __forceinline__ void store_one(D element, int line, int along, int batch) const {
+    if (line < lines() && along < line_elements()) *address(line, along, batch) = element;
+  }
+
+  __device__ __forceinline__ int lines() const { return Plan::kDIsRowMajor ? parameters_.m : parameters_.n; }
+  __device__ __forceinline__ int line_elements() const { return Plan::kDIsRowMajor ? parameters_.n : parameters_.m; }
+  __device__ __forceinline__ D* address(int line, int along, int batch) const {
+    return static_cast<D*>(const_cast<void*>(parameters_.d.address)) + batch * parameters_.d.batch_stride +
+           line * parameters_.d.ld + along;
+  }
+
+  const Parameters& parameters_;
+  Sum sum_;
+};
+
+}  // namespace tilewright
