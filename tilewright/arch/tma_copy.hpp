@@ -10,6 +10,11 @@
 
 namespace tilewright::arch {
 
+/// Cache policies of the L2::cache_hint of loads, as createpolicy.fractional makes them for all of an access; the bits
+/// are those of CUTLASS's TMA::CacheHintSm90.
+constexpr std::uint64_t kEvictNormal = 0x1000000000000000;
+constexpr std::uint64_t kEvictFirst = 0x12F0000000000000;
+
 /// A tile to copy between global and shared memory.
 struct TmaRequest {
   /// Of the whole tensor, in elements: (m, k), (m, k, batch), ...; modes may be nested.

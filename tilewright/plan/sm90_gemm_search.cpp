@@ -230,6 +230,7 @@ void consider_columns(const Search& search, const Rows& rows, int columns, Candi
       if (!tile.is_possible) continue;
       group.slices = 1;
       consider(search, tile, group, candidates);
+      if (rows.schedule == Schedule::ping_pong) continue;  // one warpgroup would multiply, and sum twice
       for (const int slices : slices_worth_trying(search, rows.m, columns, group)) {
         group.slices = slices;
         if (slices > 1) consider(search, tile, group, candidates);

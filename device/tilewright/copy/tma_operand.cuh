@@ -13,8 +13,8 @@ template <class Operand>
 class TmaOperand {
  public:
   /// `share` is the one that this CTA loads, `ctas` the mask of those that need it.
-  __device__ __forceinline__ TmaOperand(const ptx::TensorMap& map, int share, uint16_t ctas)
-      : map_(map), share_(share), ctas_(ctas) {}
+  __device__ __forceinline__ TmaOperand(const ptx::TensorMap& map, int share, uint16_t ctas, ptx::CachePolicy policy)
+      : map_(map), policy_(policy), share_(share), ctas_(ctas) {}
 
   /// Begins this CTA's part of the tile at (mn, k) of `batch`.
   __device__ __forceinline__ void load(uint32_t to, uint32_t barrier, int mn, int k, int batch) const {
@@ -27,9 +27,9 @@ class TmaOperand {
       const int x = contiguous + box * Operand::kBoxContiguous;
       const int y = strided + box * Operand::kBoxStrided;
       if constexpr (Operand::kShares > 1) {
-        ptx::tma_load_multicast(at, map_, barrier, ctas_, x, y, batch);
+        ptx::tma_load_multicast(at, map_, barrier, ctas_, x, y, batch, policy_);
       } else {
-        ptx::tma_load(at, map_, barrier, x, y, batch);
+        ptx::tma_load(at, map_, barrier, x, y, batch, policy_);
       }
     }
   }
@@ -39,6 +39,7 @@ class TmaOperand {
   static constexpr int kUnrolled = Operand::kBoxes <= 4 ? Operand::kBoxes : 2;
 
   const ptx::TensorMap& map_;
+  ptx::CachePolicy policy_;
   int share_;
   uint16_t ctas_;
 };

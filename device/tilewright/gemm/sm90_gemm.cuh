@@ -172,8 +172,8 @@ class Sm90Gemm {
 #pragma unroll
     for (int n = 0; n < Plan::kClusterN; ++n) same_m |= 1U << (cta_m + n * Plan::kClusterM);
     const uint32_t same_n = ((1U << Plan::kClusterM) - 1U) << (cta_n * Plan::kClusterM);
-    const TmaOperand<OperandA> a(tma_matrix(parameters_.a), cta_n, static_cast<uint16_t>(same_m));
-    const TmaOperand<OperandB> b(tma_matrix(parameters_.b), cta_m, static_cast<uint16_t>(same_n));
+    const TmaOperand<OperandA> a(tma_matrix(parameters_.a), cta_n, static_cast<uint16_t>(same_m), parameters_.policy_a);
+    const TmaOperand<OperandB> b(tma_matrix(parameters_.b), cta_m, static_cast<uint16_t>(same_n), parameters_.policy_b);
     typename Ring::Position at;
     for (TileOrigin tile; tiles.next(tile);) {
       for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
@@ -221,11 +221,11 @@ class Sm90Gemm {
   __device__ __forceinline__ void load_rest(const Ring& ring, int stage, const StageOrigin& from) const {
     ptx::mbarrier_arrive_expect(ring.full(stage), kTmaBytes);
     if constexpr (!kGathersA) {
-      TmaOperand<OperandA>(parameters_.a, 0, 1)
+      TmaOperand<OperandA>(parameters_.a, 0, 1, parameters_.policy_a)
           .load(ring.stage(stage), ring.full(stage), from.m, from.k, from.batch * parameters_.batch_step_a);
     }
     if constexpr (!kGathersB) {
-      TmaOperand<OperandB>(parameters_.b, 0, 1)
+      TmaOperand<OperandB>(parameters_.b, 0, 1, parameters_.policy_b)
           .load(ring.stage(stage) + OperandA::kTileBytes, ring.full(stage), from.n, from.k,
                 from.batch * parameters_.batch_step_b);
     }

@@ -39,6 +39,7 @@ struct Sm90GemmParameters {
   /// Of the tensor maps' batch mode, from one of D's matrices to the next: 0 where one matrix serves all, else 1.
   int batch_step_a, batch_step_b;
   int cluster_tiles_m, cluster_tiles_n;
+  ptx::CachePolicy policy_a, policy_b;  // of what TMA loads
   char* workspace;  // of kernels that slice K or repack: counters, partial sums, copies; else null
   EpilogueScalars epilogue;
 };

@@ -15,23 +15,27 @@ __device__ __forceinline__ void tma_prefetch(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
+/// How long L2 keeps what is loaded: bits that createpolicy would give.
+using CachePolicy = uint64_t;
+
 /// Begins the copy of one box to shared memory; `barrier` counts its bytes.
-__device__ __forceinline__ void tma_load(uint32_t to, const TensorMap& map, uint32_t barrier, int x, int y, int z) {
+__device__ __forceinline__ void tma_load(uint32_t to, const TensorMap& map, uint32_t barrier, int x, int y, int z,
+                                         CachePolicy policy) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::
-          "r"(to),
-      "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z)
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
+      "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "l"(policy)
       : "memory");
 }
 
 /// The same box to the same offset in every CTA of the cluster whose bit is set in `ctas`; bytes are counted by the
 /// barrier at the offset of `barrier` in each of them.
 __device__ __forceinline__ void tma_load_multicast(uint32_t to, const TensorMap& map, uint32_t barrier, uint16_t ctas,
-                                                   int x, int y, int z) {
+                                                   int x, int y, int z, CachePolicy policy) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
-      "[%1, {%4, %5, %6}], [%2], %3;" ::"r"(to),
-      "l"(&map), "r"(barrier), "h"(ctas), "r"(x), "r"(y), "r"(z)
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint "
+      "[%0], [%1, {%4, %5, %6}], [%2], %3, %7;" ::"r"(to),
+      "l"(&map), "r"(barrier), "h"(ctas), "r"(x), "r"(y), "r"(z), "l"(policy)
       : "memory");
 }
 

@@ -278,8 +278,8 @@ TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
   ASSERT_TRUE(check_arguments(plan, gemm));
   const Launch launched = launch(plan, gemm);
   EXPECT_TRUE(launched.tensor_maps().empty());
-  EXPECT_EQ(launched.parameters().size(), 4U * 24 + 8 * 4 + 8 + 2 * 4)
-      << "four matrices, eight integers, a workspace, two scalars";
+  EXPECT_EQ(launched.parameters().size(), 4U * 24 + 8 * 4 + 2 * 8 + 8 + 2 * 4)
+      << "four matrices, eight integers, two policies, a workspace, two scalars";
   std::array<std::int64_t, 5> words{};  // A: address, leading dimension, from batch to batch; B
   std::memcpy(words.data(), launched.parameters().data(), sizeof words);
   EXPECT_EQ(words[0], (std::int64_t{1} << 20) + 2);
