@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -93,9 +94,8 @@ void disk_cache_hit(benchmark::State& state) {
 }
 BENCHMARK(disk_cache_hit)->Unit(benchmark::kMicrosecond);
 
-/// Nothing is remembered from one call to the next: every call's arguments are new to the engine.
-void find_kernels(benchmark::State& state, DType dtype, DType d_type, std::array<std::int64_t, 3> extents) {
-  const engine::Engine engine(options_for(kEmulator));
+/// A row-major, B column-major, D row-major, at addresses that nobody reads.
+op::Gemm problem_of(DType dtype, DType d_type, const std::array<std::int64_t, 3>& extents) {
   const auto [m, n, k] = extents;
   constexpr op::MemoryDevice kDevice{.kind = op::MemoryDevice::Kind::emulator};
   op::Gemm gemm;
@@ -104,6 +104,13 @@ void find_kernels(benchmark::State& state, DType dtype, DType d_type, std::array
   gemm.d = op::matrix(std::uint64_t{3} << 40, d_type, m, n, op::MatrixLayout::row_major, 0, kDevice);
   gemm.accumulator = op::default_accumulator(dtype);
   gemm.epilogue = op::linear_combination(op::default_compute(gemm.accumulator, d_type));
+  return gemm;
+}
+
+/// Nothing is remembered from one call to the next: every call's arguments are new to the engine.
+void find_kernels(benchmark::State& state, DType dtype, DType d_type, std::array<std::int64_t, 3> extents) {
+  const engine::Engine engine(options_for(kEmulator));
+  const op::Gemm gemm = problem_of(dtype, d_type, extents);
   for (auto _ : state) benchmark::DoNotOptimize(engine.find_kernels(gemm));
 }
 BENCHMARK_CAPTURE(find_kernels, bf16_4096, DType::bf16, DType::bf16, {4096, 4096, 4096})->Unit(benchmark::kMicrosecond);
@@ -114,6 +121,36 @@ BENCHMARK_CAPTURE(find_kernels, bf16_192x8192x8192, DType::bf16, DType::bf16, {1
 BENCHMARK_CAPTURE(find_kernels, bf16_4095, DType::bf16, DType::bf16, {4095, 4095, 4095})->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(find_kernels, f32_4096, DType::f32, DType::f32, {4096, 4096, 4096})->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(find_kernels, s8_4096, DType::s8, DType::s32, {4096, 4096, 4096})->Unit(benchmark::kMicrosecond);
+
+/// All that sm90_gemm offers for a problem, one after another, from nothing to a cubin: the longest, the name of whose
+/// kernel is the label, and the mean.
+void compile_candidates(benchmark::State& state, DType dtype, DType d_type, std::array<std::int64_t, 3> extents) {
+  using Clock = std::chrono::steady_clock;
+  engine::Engine engine(options_for(kEmulator));
+  const auto is_sm90 = [](const registry::KernelMetadata& kernel) { return kernel.family == "sm90_gemm"; };
+  const auto ranked = engine.find_kernels(problem_of(dtype, d_type, extents), is_sm90);
+  double longest = 0, sum = 0;
+  for (auto _ : state) {
+    for (const engine::RankedKernel& candidate : ranked) {
+      const compile::Source source = candidate.kernel->source();
+      const Clock::time_point begin = Clock::now();
+      benchmark::DoNotOptimize(engine.compiler().compile(source));
+      const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+      sum += ms;
+      if (ms <= longest) continue;
+      longest = ms;
+      state.SetLabel(candidate.kernel->name());
+    }
+  }
+  state.counters["longest_ms"] = longest;
+  state.counters["mean_ms"] = sum / static_cast<double>(state.iterations() * static_cast<std::int64_t>(ranked.size()));
+}
+BENCHMARK_CAPTURE(compile_candidates, bf16_4096, DType::bf16, DType::bf16, {4096, 4096, 4096})->Iterations(1);
+BENCHMARK_CAPTURE(compile_candidates, bf16_4095, DType::bf16, DType::bf16, {4095, 4095, 4095})->Iterations(1);
+BENCHMARK_CAPTURE(compile_candidates, bf16_16x28672x4096, DType::bf16, DType::bf16, {16, 28672, 4096})->Iterations(1);
+BENCHMARK_CAPTURE(compile_candidates, bf16_512x512x16384, DType::bf16, DType::bf16, {512, 512, 16384})->Iterations(1);
+BENCHMARK_CAPTURE(compile_candidates, e4m3_4096, DType::e4m3, DType::bf16, {4096, 4096, 4096})->Iterations(1);
+BENCHMARK_CAPTURE(compile_candidates, s8_4096, DType::s8, DType::s32, {4096, 4096, 4096})->Iterations(1);
 
 /// Small integers, in the element type's bytes.
 template <class Element, class Convert>

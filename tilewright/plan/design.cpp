@@ -24,7 +24,8 @@ std::string to_string(const Design& design) {
       fmt::join(tile.threadblock_shape, "x"), op::name(math.math_operation), tile.stages,
       fmt::join(tile.warp_count, "x"), has_cluster ? fmt::format(" c{}", fmt::join(tile.cluster_shape, "x")) : "",
       tile.schedule == Schedule::ping_pong ? " ping_pong" : "", tile.swaps_operands ? " swap" : "", design.raster.width,
-      design.raster.groups_rows ? "rows" : "", design.split_k > 1 ? fmt::format(" k{}", design.split_k) : "", design.repacks_operands ? " repack" : "");
+      design.raster.groups_rows ? "rows" : "", design.split_k > 1 ? fmt::format(" k{}", design.split_k) : "",
+      design.repacks_operands ? " repack" : "");
 }
 
 }  // namespace tilewright::plan

@@ -9,27 +9,27 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr double kLaunchUs = 3.1;              // one kernel between two events
-constexpr double kSharingUs = 2.3;             // more, of clusters that load for each other
-constexpr double kSharingUsOfSlices = 0.5;     // of those that wait for each other anyway
-constexpr double kPeakShare = 0.87;            // of the tensor cores' rate at the nominal clock, under the power limit
-constexpr double kDramShare = 0.98;            // of DRAM's nominal rate, once it is under way
-constexpr double kDramUs = 0.5;                // until then
-constexpr double kL2Share = 1.37;              // of limits.l2_bytes_per_clock
-constexpr double kSmBytesPerClock = 75;        // that one SM's TMA brings from L2
+constexpr double kLaunchUs = 4.0;              // one kernel between two events
+constexpr double kSharingUs = 1.3;             // more, of clusters that load for each other
+constexpr double kSharingUsOfSlices = 0.46;    // of those that wait for each other anyway
+constexpr double kPeakShare = 0.81;            // of the tensor cores' rate at the nominal clock, under the power limit
+constexpr double kDramShare = 0.96;            // of DRAM's nominal rate, once it is under way
+constexpr double kDramUs = 1.1;                // until then
+constexpr double kL2Share = 1.44;              // of limits.l2_bytes_per_clock
+constexpr double kSmBytesPerClock = 66;        // that one SM's TMA brings from L2
 constexpr double kLatencyClocks = 2960;        // from a TMA load's issue to its bytes, under load
 constexpr double kSharedLatencyClocks = 3190;  // where a cluster waits for the slower
-constexpr double kStepClocks = 17;             // barriers of one step
-constexpr double kNarrowRows = 0.7;            // power of 128 over a row's bytes: how much slower narrower rows come
-constexpr double kFillClocks = 560;            // of a buffer of D: barriers and the store's issue
-constexpr double kStoreBytesPerClock = 22;
-constexpr double kExchangeUs = 2.4;           // slices of K: a barrier between CTAs, through L2
-constexpr double kPartialBytesPerClock = 19;  // of sums on their way to and from the workspace
+constexpr double kStepClocks = 15;             // barriers of one step
+constexpr double kNarrowRows = 0.82;           // power of 128 over a row's bytes: how much slower narrower rows come
+constexpr double kFillClocks = 400;            // of a buffer of D: barriers and the store's issue
+constexpr double kStoreBytesPerClock = 39;
+constexpr double kExchangeUs = 3.3;           // slices of K: a barrier between CTAs, through L2
+constexpr double kPartialBytesPerClock = 28;  // of sums on their way to and from the workspace
 constexpr double kOverlapLoss = 0.28;         // of two things that go on together, what does not hide behind the slower
 // Of a thread's loads of words that lie across lines, under load: bf16 4095^3 along K.
 constexpr double kGatherLatencyClocks = 3000;
 // That wgmma reads of shared memory, of its 128: tiles 64 columns wide (fp8 4096x2112x7168).
-constexpr double kOperandBytesPerClock = 100;
+constexpr double kOperandBytesPerClock = 107;
 constexpr double kBarrierUs = 3;               // of all CTAs, before which operands are repacked: an estimate
 constexpr double kRepackedBytesPerUs = 2.8e6;  // read and written together, most of it DRAM's: an estimate
 constexpr int kProducerThreads = 128;

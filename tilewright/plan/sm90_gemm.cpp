@@ -228,7 +228,10 @@ Support plan_output(Sm90GemmOutline& plan) {
   plan.store_bytes = std::min(kTmaBytes, d.alignment * bytes(d.element));
   plan.stores_by_tma = stores_by_tma(d) && plan.slices == 1;
   if (plan.slices > 1) return {};
-  plan.chunks = output_chunks(plan.d_is_row_major(), bytes(d.element), plan.tile.n);
+  const Sm90SharedMemory memory{
+      .stages = plan.stages, .stage_bytes = plan.stage_bytes(), .consumers = plan.consumers()};
+  plan.chunks = output_chunks(plan.d_is_row_major(), bytes(d.element), plan.tile.n,
+                              memory.most_output_bytes(arch::limits(plan.target).smem_per_block_bytes));
   if (plan.chunks.columns != 0) return {};
   return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.tile.n,
                 std::max(8, plan.d_is_row_major() ? kTmaBytes / bytes(d.element) : 8));
@@ -404,15 +407,21 @@ int Sm90SharedMemory::bytes() const {
   return std::max(stages * stage_bytes + consumers * output_bytes, repacking_bytes) + 2 * stages * kMbarrierBytes;
 }
 
+int Sm90SharedMemory::most_output_bytes(int limit) const {
+  return (limit - stages * (stage_bytes + 2 * kMbarrierBytes)) / consumers;
+}
+
 int OutputChunks::bytes(int d_bytes) const { return kOutputBuffers * together * kAtomM * columns * d_bytes; }
 
 int OutputChunks::fills(int tile_columns) const { return (tile_columns / columns + together - 1) / together; }
 
-OutputChunks output_chunks(bool d_is_row_major, int d_bytes, int tile_columns) {
+OutputChunks output_chunks(bool d_is_row_major, int d_bytes, int tile_columns, int most_bytes) {
   const int widest = kMaxRowBytes / d_bytes;  // 64 rows of it are 8 KB
   const int narrowest = d_is_row_major ? std::max(8, kTmaBytes / d_bytes) : 8;
   for (int columns = widest; columns >= narrowest; columns /= 2) {
-    if (tile_columns % columns == 0) return {columns, std::min(widest, tile_columns) / columns};
+    if (tile_columns % columns != 0) continue;
+    const int together = std::min({widest, tile_columns, most_bytes / OutputChunks{1, 1}.bytes(d_bytes)}) / columns;
+    return {columns, std::max(together, 1)};
   }
   return {};
 }

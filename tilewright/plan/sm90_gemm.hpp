@@ -68,15 +68,17 @@ struct Sm90SharedMemory {
   int repacking_bytes = 0;  // before there are stages, in their place
 
   int bytes() const;
+  /// That `limit` leaves each warpgroup for D beside as many stages.
+  int most_output_bytes(int limit) const;
 };
 
-/// D on its way out of a warpgroup, 64 rows high: chunks, each boxes of TMA, and how many share a buffer. A chunk's lines
-/// are a swizzle's width, of 16 bytes at least, and it has whole groups of 8 columns.
+/// D on its way out of a warpgroup, 64 rows high: chunks, each boxes of TMA, and how many share a buffer. A chunk's
+/// lines are a swizzle's width, of 16 bytes at least, and it has whole groups of 8 columns.
 struct OutputChunks {
   int columns = 0;   // of a chunk; 0: none divides the tile's, or none is needed
   int together = 0;  // chunks of a buffer
 
-  /// Shared memory of all buffers.
+  /// Shared memory of both buffers.
   int bytes(int d_bytes) const;
   /// Buffers that are filled for a tile of so many columns.
   int fills(int tile_columns) const;
@@ -84,8 +86,9 @@ struct OutputChunks {
 };
 constexpr int kOutputBuffers = 2;
 
-/// The widest chunks that divide a tile's columns, and as many of them as 8 KB hold.
-OutputChunks output_chunks(bool d_is_row_major, int d_bytes, int tile_columns);
+/// The widest chunks that divide a tile's columns, and as many of them as 8 KB and `most_bytes` of shared memory hold;
+/// at least one.
+OutputChunks output_chunks(bool d_is_row_major, int d_bytes, int tile_columns, int most_bytes);
 
 /// Shared memory of a warpgroup that sums slices of K: four words of each thread. epilogue/slice_sum.cuh
 constexpr int kSliceSumBytes = 128 * 16;
@@ -127,8 +130,8 @@ struct ConsumerExtras {
 double lone_clocks(const TileShape& tile, int team, const ConsumerExtras& extras, int element_bytes);
 
 /// Registers of a thread of `team` warpgroups: for a tile's sums and what is kept beside them (the sums of one
-/// instruction where they are promoted, fragments of A, addresses, what plain stores of D need), of those that each of all `consumers` has; and for one instruction, of those that the launch gives all
-/// threads alike.
+/// instruction where they are promoted, fragments of A, addresses, what plain stores of D need), of those that each of
+/// all `consumers` has; and for one instruction, of those that the launch gives all threads alike.
 struct RegisterNeeds {
   int tile = 0, given = 0;
   int instruction = 0, alike = 0;
@@ -161,8 +164,7 @@ struct Sm90GemmOutline : GemmTile {
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }  // those that share a tile
   bool loads_fragments() const { return atom->a_source == arch::OperandSource::registers; }
   ConsumerExtras extras() const {
-    return {promotes_accumulators, loads_fragments(),
-            stores_by_tma || slices > 1 ? 0 : bytes(operands.d.element)};
+    return {promotes_accumulators, loads_fragments(), stores_by_tma || slices > 1 ? 0 : bytes(operands.d.element)};
   }
   int cluster_size() const { return cluster_m * cluster_n; }
   int group_size() const { return cluster_size() * slices; }  // CTAs that work together

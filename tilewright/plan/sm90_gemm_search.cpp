@@ -20,13 +20,16 @@ constexpr std::size_t kKept = 12;
 constexpr int kWarpgroup = 4;  // warps
 constexpr int kMaxStages = 16;
 constexpr int kMinStages = 3;
+// Of tiles of one step each, that are loaded ahead: more is slower, it seems because they and D lie too far apart in
+// DRAM (64x64 tiles of 4096 products of 128x128x64: 73.4 us with 6 stages, 77.3 with 12; H200).
+constexpr int kAheadBytes = 96 * 1024;
 constexpr int kInstructionM = 64;
 constexpr int kInstructionN = 8;  // and multiples
 constexpr int kInstructionKBytes = 32;
 constexpr int kSwizzleBytes = 128;  // of K, one step
 constexpr int kFewRows = 192;       // of D, for which swapped operands may waste less
-constexpr int kRasterWidth = 8;     // columns, or rows, of tiles walked together: keeps a wave's operands of 8192^3 in L2
-constexpr int kFewTiles = 2;        // along M: then neighbouring CTAs, of one TPC, should share B (up to 25 % measured)
+constexpr int kRasterWidth = 8;  // columns, or rows, of tiles walked together: keeps a wave's operands of 8192^3 in L2
+constexpr int kFewTiles = 2;     // along M: then neighbouring CTAs, of one TPC, should share B (up to 25 % measured)
 
 /// Rows of the tile and who computes them.
 struct Rows {
@@ -105,16 +108,14 @@ bool is_wasteful(const std::array<int, kCount>& ascending, int choice, std::int6
   return std::ranges::any_of(ascending, [&](int smaller) { return smaller < choice && smaller >= extent; });
 }
 
-/// As many stages as fit beside the rest, or 0 where too few do.
-int fit_stages(const Search& search, const Rows& rows, const TileShape& tile, int output_bytes) {
-  Sm90SharedMemory memory{.stages = 0,
-                          .stage_bytes = (tile.m + tile.n) * tile.k * search.element_bytes,
-                          .consumers = rows.consumers,
-                          .output_bytes = output_bytes};
+/// Gives `memory` as many stages as fit beside the rest; false where too few do.
+bool fit_stages(const Search& search, Sm90SharedMemory& memory) {
+  memory.stages = 0;
   const int rest = memory.bytes();
   memory.stages = 1;
   const int stages = (search.limits.smem_per_block_bytes - rest) / (memory.bytes() - rest);
-  return stages < kMinStages ? 0 : std::min(stages, kMaxStages);
+  memory.stages = std::min(stages, kMaxStages);
+  return stages >= kMinStages;
 }
 
 /// Neighbours share the larger tile.
@@ -183,15 +184,22 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   ConsumerExtras extras = tile.extras;
   if (slices > 1) extras.plain_bytes = 0;
   if (!register_needs(shape, rows.team(), rows.consumers, search.gathers(), extras).fit()) return;
-  int output_bytes = kSliceSumBytes;
+  Sm90SharedMemory memory{.stage_bytes = (shape.m + shape.n) * shape.k * search.element_bytes,
+                          .consumers = rows.consumers,
+                          .output_bytes = kSliceSumBytes};
   if (slices == 1) {
-    const OutputChunks chunks = output_chunks(search.d_is_row_major, search.d_bytes, shape.n);
-    if (chunks.columns == 0) return;
-    input.fills = shape.m / kInstructionM / rows.team() * chunks.fills(shape.n);
-    output_bytes = chunks.bytes(search.d_bytes);
+    memory.output_bytes = output_chunks(search.d_is_row_major, search.d_bytes, shape.n, 0).bytes(search.d_bytes);
+    if (memory.output_bytes == 0) return;
   }
-  input.stages = fit_stages(search, rows, shape, output_bytes);
-  if (input.stages == 0) return;
+  if (!fit_stages(search, memory)) return;
+  if (search.k <= shape.k)
+    memory.stages = std::min(memory.stages, std::max(kMinStages, kAheadBytes / memory.stage_bytes));
+  input.stages = memory.stages;
+  if (slices == 1) {
+    const OutputChunks chunks = output_chunks(search.d_is_row_major, search.d_bytes, shape.n,
+                                              memory.most_output_bytes(search.limits.smem_per_block_bytes));
+    input.fills = shape.m / kInstructionM / rows.team() * chunks.fills(shape.n);
+  }
   candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
                     search.is_transposed, search.repacked_bytes > 0});
 }

@@ -97,7 +97,8 @@ void refuse_lone_design_options(const KernelOptions& options) {
                          !options.op_class.empty();
   if (has_parts && !options.has_design()) {
     throw InvalidArgument(
-        "--stages, --warps, --cluster, --schedule, --swap, --instruction, --op-class, --swizzle, --swizzle-rows, --split-k and "
+        "--stages, --warps, --cluster, --schedule, --swap, --instruction, --op-class, --swizzle, --swizzle-rows, "
+        "--split-k and "
         "--repack belong to a design: give --tile too");
   }
   if (options.has_design() && !options.kernel.empty())

@@ -108,8 +108,7 @@ class SliceSum {
     if (part != 0 || quad >= end) return;
 #pragma unroll
     for (int i = 1; i < kParts; ++i) {
-      const auto more =
-          ptx::load_shared<Quad>(shared_ + (thread_ + i * kLanes) * static_cast<int>(sizeof(Quad)));
+      const auto more = ptx::load_shared<Quad>(shared_ + (thread_ + i * kLanes) * static_cast<int>(sizeof(Quad)));
 #pragma unroll
       for (int j = 0; j < 4; ++j) sums[0].element[j] += more.element[j];
     }
@@ -132,8 +131,8 @@ class SliceSum {
         for (int j = 0; j < kAtOnce; ++j) {
           parts[i][j] = Quad{};
           if (quad + i * kThreads < end && slice + j < last) {
-            parts[i][j] = ptx::load_global<Quad>(from + j * kSliceBytes +
-                                                 i * kThreads * static_cast<int>(sizeof(Quad)));
+            parts[i][j] =
+                ptx::load_global<Quad>(from + j * kSliceBytes + i * kThreads * static_cast<int>(sizeof(Quad)));
           }
         }
       }

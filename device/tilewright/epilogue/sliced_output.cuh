@@ -52,8 +52,8 @@ class SlicedOutput {
     const int number = tile * Plan::kConsumers + consumer;
     char* const partials = parameters.workspace + Plan::kCounterBytes;
     return Sum(partials + static_cast<int64_t>(number) * Sum::kBytes,
-               reinterpret_cast<uint32_t*>(parameters.workspace + number * GridBarrier::kCounterStep), slice,
-               shared, thread, barrier);
+               reinterpret_cast<uint32_t*>(parameters.workspace + number * GridBarrier::kCounterStep), slice, shared,
+               thread, barrier);
   }
 
   /// Four accumulators of one thread, the first at (row, column) of D.

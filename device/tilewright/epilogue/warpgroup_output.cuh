@@ -39,10 +39,7 @@ class WarpgroupOutput {
 
   /// `buffers` is the shared address of kBytes, `barrier` a named barrier of this warpgroup alone.
   __device__ __forceinline__ WarpgroupOutput(const Parameters& parameters, uint32_t buffers, int thread, int barrier)
-      : parameters_(parameters),
-        buffers_(buffers),
-        thread_(thread),
-        barrier_(barrier) {}
+      : parameters_(parameters), buffers_(buffers), thread_(thread), barrier_(barrier) {}
 
   /// Stores 64 rows from `row` on and kTileN columns.
   template <class Accumulators>

@@ -56,7 +56,7 @@ class Sm90Gemm {
   using Turns = ConsumerTurns<kTeams, 1 + Plan::kConsumers>;
 
   static constexpr int kWarps = 4 * (1 + Plan::kConsumers);
-  static constexpr int kRepackingBytes =   // of a warp
+  static constexpr int kRepackingBytes =  // of a warp
       maximum(RepackedOperand<OperandA>::kWarpBytes, RepackedOperand<OperandB>::kWarpBytes);
 
   // Shared memory: the stages, then of each consumer the chunks on their way out, the barriers. Operands are repacked

@@ -40,7 +40,7 @@ struct Sm90GemmParameters {
   int batch_step_a, batch_step_b;
   int cluster_tiles_m, cluster_tiles_n;
   ptx::CachePolicy policy_a, policy_b;  // of what TMA loads
-  char* workspace;  // of kernels that slice K or repack: counters, partial sums, copies; else null
+  char* workspace;                      // of kernels that slice K or repack: counters, partial sums, copies; else null
   EpilogueScalars epilogue;
 };
 

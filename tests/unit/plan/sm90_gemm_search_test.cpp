@@ -238,8 +238,7 @@ TEST(Sm90Cost, NoStagesAndBuffersAreBetterThanTheMost) {
 }
 
 TEST(Sm90Cost, GroupsThatDoNotFitAtOnceWait) {
-  const Sm90CostInput fits{
-      .m = 64 * 33, .n = 64, .k = 8192, .tile = {64, 64, 64}, .stages = 12, .slices = 4};
+  const Sm90CostInput fits{.m = 64 * 33, .n = 64, .k = 8192, .tile = {64, 64, 64}, .stages = 12, .slices = 4};
   Sm90CostInput waits = fits;  // 132 SMs hold 33 groups of 4 CTAs
   waits.m += 64;
   EXPECT_GT(estimate_of(waits), 1.5 * estimate_of(fits) - 6);

@@ -454,16 +454,20 @@ TEST(Sm90Gemm, SlicesOfKShareATilesColumns) {
 }
 
 TEST(Sm90Gemm, BuffersOfDHoldTheWidestChunksThatDivideATile) {
-  EXPECT_EQ(output_chunks(true, 2, 128), (OutputChunks{64, 1}));
-  EXPECT_EQ(output_chunks(true, 2, 32), (OutputChunks{32, 1}));
-  EXPECT_EQ(output_chunks(true, 2, 112), (OutputChunks{16, 4}));
-  EXPECT_EQ(output_chunks(true, 2, 112).fills(112), 2);
-  EXPECT_EQ(output_chunks(true, 2, 112).bytes(2), 2 * 4 * 64 * 16 * 2);
-  EXPECT_EQ(output_chunks(true, 4, 160), (OutputChunks{32, 1}));
-  EXPECT_EQ(output_chunks(true, 4, 160).fills(160), 5);
-  EXPECT_EQ(output_chunks(true, 1, 24), OutputChunks{});  // 16 bytes of a row are 16 columns
-  EXPECT_EQ(output_chunks(true, 1, 96), (OutputChunks{32, 3}));
-  EXPECT_EQ(output_chunks(false, 1, 24), (OutputChunks{8, 3}));
+  constexpr int kRoom = 16384;
+  EXPECT_EQ(output_chunks(true, 2, 128, kRoom), (OutputChunks{64, 1}));
+  EXPECT_EQ(output_chunks(true, 2, 32, kRoom), (OutputChunks{32, 1}));
+  const OutputChunks narrow = output_chunks(true, 2, 112, kRoom);
+  EXPECT_EQ(narrow, (OutputChunks{16, 4}));
+  EXPECT_EQ(narrow.fills(112), 2);
+  EXPECT_EQ(narrow.bytes(2), kRoom);
+  EXPECT_EQ(output_chunks(true, 2, 112, kRoom - 1), (OutputChunks{16, 3}));
+  EXPECT_EQ(output_chunks(true, 2, 112, 0), (OutputChunks{16, 1}));
+  EXPECT_EQ(output_chunks(true, 4, 160, kRoom), (OutputChunks{32, 1}));
+  EXPECT_EQ(output_chunks(true, 4, 160, kRoom).fills(160), 5);
+  EXPECT_EQ(output_chunks(true, 1, 24, kRoom), OutputChunks{});  // 16 bytes of a row are 16 columns
+  EXPECT_EQ(output_chunks(true, 1, 96, kRoom), (OutputChunks{32, 3}));
+  EXPECT_EQ(output_chunks(false, 1, 24, kRoom), (OutputChunks{8, 3}));
 }
 
 TEST(Sm90Gemm, RefusesSlicesThatCannotBeSummed) {
