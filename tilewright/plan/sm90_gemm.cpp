@@ -227,10 +227,15 @@ Support plan_output(Sm90GemmOutline& plan) {
   const op::TensorDescription& d = plan.operands.d;
   plan.store_bytes = std::min(kTmaBytes, d.alignment * bytes(d.element));
   plan.stores_by_tma = stores_by_tma(d) && plan.slices == 1;
+  const op::TensorDescription& c = plan.operands.c;
+  plan.source_bytes = std::min(kTmaBytes, c.alignment * bytes(c.element));
+  plan.loads_source_by_tma = plan.stores_by_tma && plan.source_bytes == kTmaBytes && c.layout == d.layout;
   if (plan.slices > 1) return {};
-  const Sm90SharedMemory memory{
-      .stages = plan.stages, .stage_bytes = plan.stage_bytes(), .consumers = plan.consumers()};
-  plan.chunks = output_chunks(plan.d_is_row_major(), bytes(d.element), plan.tile.n,
+  const Sm90SharedMemory memory{.stages = plan.stages,
+                                .stage_bytes = plan.stage_bytes(),
+                                .consumers = plan.consumers(),
+                                .output_barriers = kOutputBuffers};
+  plan.chunks = output_chunks(plan.output_elements(), plan.tile.n,
                               memory.most_output_bytes(arch::limits(plan.target).smem_per_block_bytes));
   if (plan.chunks.columns != 0) return {};
   return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.tile.n,
@@ -369,17 +374,27 @@ void append_operands(Launch& launch, const Sm90GemmPlan& plan, const View& probl
   append(plan.b, problem.b, problem.n, workspace.b, workspace.at_b);
 }
 
-/// D: boxes as epilogue/output_chunk.cuh lays them out.
+/// The tensor map of C or D: boxes as epilogue/output_chunk.cuh lays them out.
+TensorMapRequest output_map(const Sm90GemmPlan& plan, const View& problem, const op::TensorDescription& described,
+                            const op::Tensor& tensor) {
+  const bool is_row_major = described.layout == op::MatrixLayout::row_major;
+  const int element_bytes = bytes(described.element);
+  const std::int64_t line = is_row_major ? plan.chunks.columns : std::min(kAtomM, kMaxRowBytes / element_bytes);
+  const std::int64_t lines = is_row_major ? kAtomM : plan.chunks.columns;
+  return request(described.element, tensor, is_row_major ? problem.n : problem.m, is_row_major ? problem.m : problem.n,
+                 {line, lines, 1}, static_cast<int>(line) * element_bytes);
+}
+
 void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   if (!plan.stores_by_tma) return append_matrix(launch, arguments.d);
-  const View problem = view(plan, arguments);
-  const DType element = plan.operands.d.element;
-  const std::int64_t line =
-      plan.d_is_row_major() ? plan.chunks.columns : std::min(kAtomM, kMaxRowBytes / bytes(element));
-  const std::int64_t lines = plan.d_is_row_major() ? kAtomM : plan.chunks.columns;
-  launch.append(request(element, arguments.d, plan.d_is_row_major() ? problem.n : problem.m,
-                        plan.d_is_row_major() ? problem.m : problem.n, {line, lines, 1},
-                        static_cast<int>(line) * bytes(element)));
+  launch.append(output_map(plan, view(plan, arguments), plan.operands.d, arguments.d));
+}
+
+/// C, or where none is read what stands in for it: a null address, or, for TMA, D.
+void append_source(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+  const bool reads = op::reads_source(arguments);
+  if (!plan.loads_source_by_tma) return append_matrix(launch, reads ? arguments.c : op::Tensor{});
+  launch.append(output_map(plan, view(plan, arguments), plan.operands.c, reads ? arguments.c : arguments.d));
 }
 
 /// Of an operand of which each tile meets `times` tiles of the other. What is read once makes room in L2 first, which
@@ -404,23 +419,27 @@ Support check_gathering(const OperandWay& operand, int tile_mn, int tile_k, cons
 }  // namespace
 
 int Sm90SharedMemory::bytes() const {
-  return std::max(stages * stage_bytes + consumers * output_bytes, repacking_bytes) + 2 * stages * kMbarrierBytes;
+  return std::max(stages * stage_bytes + consumers * output_bytes, repacking_bytes) +
+         (2 * stages + consumers * output_barriers) * kMbarrierBytes;
 }
 
 int Sm90SharedMemory::most_output_bytes(int limit) const {
-  return (limit - stages * (stage_bytes + 2 * kMbarrierBytes)) / consumers;
+  return (limit - stages * (stage_bytes + 2 * kMbarrierBytes)) / consumers - output_barriers * kMbarrierBytes;
 }
 
-int OutputChunks::bytes(int d_bytes) const { return kOutputBuffers * together * kAtomM * columns * d_bytes; }
+int OutputChunks::bytes(int element_bytes) const {
+  return kOutputBuffers * together * kAtomM * columns * element_bytes;
+}
 
 int OutputChunks::fills(int tile_columns) const { return (tile_columns / columns + together - 1) / together; }
 
-OutputChunks output_chunks(bool d_is_row_major, int d_bytes, int tile_columns, int most_bytes) {
-  const int widest = kMaxRowBytes / d_bytes;  // 64 rows of it are 8 KB
-  const int narrowest = d_is_row_major ? std::max(8, kTmaBytes / d_bytes) : 8;
+OutputChunks output_chunks(const OutputElements& elements, int tile_columns, int most_bytes) {
+  const int widest = kMaxRowBytes / elements.widest();  // 64 rows of it are 8 KB
+  const int narrowest = elements.d_is_row_major ? std::max(8, kTmaBytes / elements.narrowest()) : 8;
   for (int columns = widest; columns >= narrowest; columns /= 2) {
     if (tile_columns % columns != 0) continue;
-    const int together = std::min({widest, tile_columns, most_bytes / OutputChunks{1, 1}.bytes(d_bytes)}) / columns;
+    const int together =
+        std::min({widest, tile_columns, most_bytes / OutputChunks{1, 1}.bytes(elements.widest())}) / columns;
     return {columns, std::max(together, 1)};
   }
   return {};
@@ -500,7 +519,7 @@ Support check_registers(const TileShape& tile, int team, int consumers, bool gat
 
 int Sm90GemmOutline::output_bytes() const {
   if (slices > 1) return kSliceSumBytes;
-  return chunks.bytes(bytes(operands.d.element));
+  return chunks.bytes(output_elements().widest());
 }
 
 int Sm90GemmOutline::fills() const {
@@ -514,6 +533,7 @@ int Sm90GemmOutline::smem_bytes() const {
       .stage_bytes = stage_bytes(),
       .consumers = consumers(),
       .output_bytes = output_bytes(),
+      .output_barriers = slices > 1 ? 0 : kOutputBuffers,
       .repacking_bytes = way_a.is_transposed || way_b.is_transposed
                              ? threads() / 32 * transposing_bytes(bytes(operands.a.element))
                              : 0,
@@ -604,11 +624,7 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());
   append_operands(launch, plan, problem, workspace);
   append_output(launch, plan, arguments);
-  if (op::reads_source(arguments)) {
-    append_matrix(launch, arguments.c);
-  } else {
-    append_matrix(launch, {});
-  }
+  append_source(launch, plan, arguments);
   launch.append(static_cast<std::int32_t>(problem.m));
   launch.append(static_cast<std::int32_t>(problem.n));
   launch.append(static_cast<std::int32_t>(problem.k));

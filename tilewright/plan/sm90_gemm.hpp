@@ -2,6 +2,7 @@
 // into swizzled stages, wgmma, D by TMA or plain stores.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -65,6 +66,7 @@ struct TmaOperandPlan : OperandWay {
 struct Sm90SharedMemory {
   int stages = 2, stage_bytes = 0;
   int consumers = 1, output_bytes = 0;
+  int output_barriers = 0;  // of each
   int repacking_bytes = 0;  // before there are stages, in their place
 
   int bytes() const;
@@ -72,14 +74,23 @@ struct Sm90SharedMemory {
   int most_output_bytes(int limit) const;
 };
 
-/// D on its way out of a warpgroup, 64 rows high: chunks, each boxes of TMA, and how many share a buffer. A chunk's
-/// lines are a swizzle's width, of 16 bytes at least, and it has whole groups of 8 columns.
+/// Elements of what shares the buffers of a warpgroup: of D on its way out, and of C before.
+struct OutputElements {
+  int c_bytes = 2, d_bytes = 2;
+  bool d_is_row_major = true;
+
+  int widest() const { return std::max(c_bytes, d_bytes); }
+  int narrowest() const { return std::min(c_bytes, d_bytes); }
+};
+
+/// D on its way out of a warpgroup, and C on its way in, 64 rows high: chunks, each boxes of TMA, and how many share a
+/// buffer. A chunk's lines are a swizzle's width, of 16 bytes at least, and it has whole groups of 8 columns.
 struct OutputChunks {
   int columns = 0;   // of a chunk; 0: none divides the tile's, or none is needed
   int together = 0;  // chunks of a buffer
 
   /// Shared memory of both buffers.
-  int bytes(int d_bytes) const;
+  int bytes(int element_bytes) const;
   /// Buffers that are filled for a tile of so many columns.
   int fills(int tile_columns) const;
   bool operator==(const OutputChunks&) const = default;
@@ -88,7 +99,7 @@ constexpr int kOutputBuffers = 2;
 
 /// The widest chunks that divide a tile's columns, and as many of them as 8 KB and `most_bytes` of shared memory hold;
 /// at least one.
-OutputChunks output_chunks(bool d_is_row_major, int d_bytes, int tile_columns, int most_bytes);
+OutputChunks output_chunks(const OutputElements& elements, int tile_columns, int most_bytes);
 
 /// Shared memory of a warpgroup that sums slices of K: four words of each thread. epilogue/slice_sum.cuh
 constexpr int kSliceSumBytes = 128 * 16;
@@ -155,7 +166,9 @@ struct Sm90GemmOutline : GemmTile {
   OperandWay way_a = {}, way_b = {};
   bool stores_by_tma = true;  // else by threads: lines that do not begin and end at 16 bytes, sums over slices
   int store_bytes = 16;       // that the lines of D are multiples of
-  OutputChunks chunks = {};   // none of sums over slices
+  bool loads_source_by_tma = true;
+  int source_bytes = 16;     // that the lines of C are multiples of
+  OutputChunks chunks = {};  // none of sums over slices
   int producer_registers = 0, consumer_registers = 0;
   bool promotes_accumulators = false;
   int gathered_words = 0;  // that a thread of the producer has on their way through registers
@@ -168,7 +181,11 @@ struct Sm90GemmOutline : GemmTile {
   }
   int cluster_size() const { return cluster_m * cluster_n; }
   int group_size() const { return cluster_size() * slices; }  // CTAs that work together
+  bool c_is_row_major() const { return operands.c.layout == op::MatrixLayout::row_major; }
   bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }
+  OutputElements output_elements() const {
+    return {bytes(operands.c.element), bytes(operands.d.element), d_is_row_major()};
+  }
   bool gathers() const { return way_a.is_gathered() || way_b.is_gathered(); }
   bool repacks() const { return way_a.is_repacked || way_b.is_repacked; }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }

@@ -59,11 +59,12 @@ constexpr std::array<Group, 3> kClusters{{{1, 1, 1}, {2, 1, 1}, {1, 2, 1}}};
 struct Search {
   std::int64_t m, n, k, batches;
   const arch::ArchLimits& limits;
-  int element_bytes, d_bytes;
+  int element_bytes;
+  OutputElements output;
   int plain_bytes;  // of an element of D that is not stored by TMA, else 0
   arch::Major major_a, major_b;
   int reads_a, reads_b;  // by threads that gather: sm90_cost.hpp
-  bool is_transposed, d_is_row_major, promotes, loads_fragments, accumulates_in_half;
+  bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
   double repacked_bytes;  // 0: none
 
@@ -149,7 +150,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .reads_b = search.reads_b,
                       .gathered_words = search.gathers() ? gathered_words(rows.consumers) : 0,
                       .element_bytes = search.element_bytes,
-                      .d_bytes = search.d_bytes,
+                      .d_bytes = search.output.d_bytes,
                       .fma_per_clock = search.fma_per_clock,
                       .repacked_bytes = search.repacked_bytes,
                       .lone_clocks = lone_clocks(shape, rows.team(), extras, search.element_bytes)},
@@ -188,7 +189,8 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
                           .consumers = rows.consumers,
                           .output_bytes = kSliceSumBytes};
   if (slices == 1) {
-    memory.output_bytes = output_chunks(search.d_is_row_major, search.d_bytes, shape.n, 0).bytes(search.d_bytes);
+    memory.output_barriers = kOutputBuffers;
+    memory.output_bytes = output_chunks(search.output, shape.n, 0).bytes(search.output.widest());
     if (memory.output_bytes == 0) return;
   }
   if (!fit_stages(search, memory)) return;
@@ -196,8 +198,8 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
     memory.stages = std::min(memory.stages, std::max(kMinStages, kAheadBytes / memory.stage_bytes));
   input.stages = memory.stages;
   if (slices == 1) {
-    const OutputChunks chunks = output_chunks(search.d_is_row_major, search.d_bytes, shape.n,
-                                              memory.most_output_bytes(search.limits.smem_per_block_bytes));
+    const OutputChunks chunks =
+        output_chunks(search.output, shape.n, memory.most_output_bytes(search.limits.smem_per_block_bytes));
     input.fills = shape.m / kInstructionM / rows.team() * chunks.fills(shape.n);
   }
   candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
@@ -340,14 +342,13 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
         .batches = arguments.batch(),
         .limits = limits,
         .element_bytes = bytes(element),
-        .d_bytes = bytes(description.d.element),
+        .output = {bytes(description.c.element), bytes(description.d.element), is_transposed == natural},
         .plain_bytes = stores_by_tma(description.d) ? 0 : bytes(description.d.element),
         .major_a = major(is_word_or_byte || is_a_along_k(description, is_transposed)),
         .major_b = major(is_word_or_byte || is_a_along_k(description, !is_transposed)),
         .reads_a = 0,
         .reads_b = 0,
         .is_transposed = is_transposed,
-        .d_is_row_major = is_transposed == natural,
         .promotes = promotes_accumulators(description),
         .loads_fragments = false,
         .accumulates_in_half = description.accumulator == DType::f16,

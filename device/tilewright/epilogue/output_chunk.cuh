@@ -1,15 +1,15 @@
-// How a chunk of D lies in shared memory on its way out: as the boxes that TMA stores, swizzled.
+// How a chunk of D, or of C, lies in shared memory on its way: as boxes of TMA, swizzled.
 #pragma once
 
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// 64 rows of kColumns columns. A line is what lies together in D: a row, or up to 128 bytes of a column.
-template <class D, bool kIsRowMajor, int kColumns>
+/// 64 rows of kColumns columns. A line is what lies together in the matrix: a row, or up to 128 bytes of a column.
+template <class Element, bool kIsRowMajor, int kColumns>
 class OutputChunk {
   static constexpr int kRows = 64;
-  static constexpr int kElementBytes = static_cast<int>(sizeof(D));
+  static constexpr int kElementBytes = static_cast<int>(sizeof(Element));
 
  public:
   static constexpr int kLine = kIsRowMajor ? kColumns : minimum(kRows, 128 / kElementBytes);  // elements
@@ -31,6 +31,23 @@ class OutputChunk {
   static __device__ __forceinline__ uint32_t offset(int row, int column) {
     if constexpr (kIsRowMajor) return line_offset(row, column);
     return row / kLine * kBoxBytes + line_offset(column, row % kLine);
+  }
+
+  /// Calls visit(offset, x, y) for this thread's share of all vectors of kCount elements, where the chunk's first
+  /// element is element x of line y of the matrix.
+  template <int kCount, int kThreads, class Visit>
+  static __device__ __forceinline__ void for_each(int thread, int row, int column, const Visit& visit) {
+    constexpr int kPerLine = kLine / kCount;
+    const int first_x = kIsRowMajor ? column : row;
+    const int first_y = kIsRowMajor ? row : column;
+#pragma unroll 2
+    for (int i = thread; i < kBoxes * kLines * kPerLine; i += kThreads) {
+      const int line = i / kPerLine % kLines;
+      const int box = i / kPerLine / kLines;
+      const int along = i % kPerLine * kCount;
+      visit(static_cast<uint32_t>(box * kBoxBytes) + line_offset(line, along), first_x + box * kLine + along,
+            first_y + line);
+    }
   }
 };
 

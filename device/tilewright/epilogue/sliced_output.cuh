@@ -10,10 +10,12 @@
 
 namespace tilewright {
 
-/// One warpgroup's way out. Plan: Wgmma, ElementC, ElementD, kCIsRowMajor, kDIsRowMajor, kPairsRows, kConsumers,
-/// kClusterM, kClusterN, kSlices, kCounterBytes (of the workspace), kStoreBytes (that D's lines are aligned to).
-template <class Plan, class Epilogue>
+/// One warpgroup's way out of kAtoms times 64 rows. Plan: Wgmma, ElementC, ElementD, kCIsRowMajor, kDIsRowMajor,
+/// kPairsRows, kConsumers, kClusterM, kClusterN, kSlices, kCounterBytes (of the workspace), kStoreBytes (that D's lines
+/// are aligned to).
+template <class Plan, class Epilogue, int kAtoms>
 class SlicedOutput {
+  using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
   using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Scalars>;
@@ -25,18 +27,28 @@ class SlicedOutput {
 
  public:
   static constexpr int kBytes = Sum::kSharedBytes;  // of shared memory, for each warpgroup
+  static constexpr int kBarrierBytes = 0;
+
+  static __device__ __forceinline__ void initialise(uint32_t /*barriers*/) {}
 
   /// `shared` is the address of kBytes, `barrier` a named barrier of this warpgroup alone.
-  __device__ __forceinline__ SlicedOutput(const Parameters& parameters, uint32_t shared, int thread, int barrier)
+  __device__ __forceinline__ SlicedOutput(const Parameters& parameters, uint32_t shared, uint32_t /*barriers*/,
+                                          int thread, int barrier)
       : parameters_(parameters), sum_(meeting(parameters, shared, thread, barrier)) {}
 
-  /// Stores this CTA's share of 64 rows from `row` on.
+  __device__ __forceinline__ void begin(int /*row*/, int /*column*/, int /*batch*/) const {}
+
+  /// Stores this CTA's share of the rows from `row` on.
   template <class Accumulators>
-  __device__ __forceinline__ void store(const Accumulators& accumulators, int row, int column, int batch) {
-    sum_.exchange(accumulators, [&](const Quad& sums, int quad) {
-      const int thread = quad % 128;
-      store_quad(sums, row + Rows::row(thread), column + quad / 128 * 8 + Rows::column(thread), batch);
-    });
+  __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column, int batch) {
+#pragma unroll
+    for (int i = 0; i < kAtoms; ++i, row += 64) {
+      if (row >= parameters_.m) return;
+      sum_.exchange(accumulators[i], [&](const Quad& sums, int quad) {
+        const int thread = quad % 128;
+        store_quad(sums, row + Rows::row(thread), column + quad / 128 * 8 + Rows::column(thread), batch);
+      });
+    }
   }
 
   __device__ __forceinline__ void finish() const {}
@@ -59,7 +71,7 @@ class SlicedOutput {
   /// Four accumulators of one thread, the first at (row, column) of D.
   __device__ __forceinline__ void store_quad(const Quad& sums, int row, int column, int batch) const {
     Compute source[4];
-    FragmentSource<Plan, Epilogue>(parameters_, row, column, batch).load(source, 0);
+    read_source(source, row, column, batch);
     Pair out[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -83,6 +95,22 @@ class SlicedOutput {
 #pragma unroll
           for (int j = 0; j < 2; ++j) store_one(out[i].element[j], column + j, row + i * Rows::kOtherRow, batch);
         }
+      }
+    }
+  }
+
+  /// C where the accumulators are; zeros outside, and where nothing is read.
+  __device__ __forceinline__ void read_source(Compute (&source)[4], int row, int column, int batch) const {
+    const GlobalMatrix& c = parameters_.c;
+    const C* const from = static_cast<const C*>(c.address) + batch * c.batch_stride;
+    const bool reads = Epilogue::kReadsSource && Epilogue::reads_source(parameters_.epilogue);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int y = row + i / 2 * Rows::kOtherRow;
+      const int x = column + i % 2;
+      source[i] = Compute(0);
+      if (reads && y < parameters_.m && x < parameters_.n) {
+        source[i] = convert<Compute>(from[Plan::kCIsRowMajor ? y * c.ld + x : y + x * c.ld]);
       }
     }
   }

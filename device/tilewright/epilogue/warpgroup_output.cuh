@@ -1,10 +1,11 @@
 // Accumulators of wgmma to D: the epilogue in registers, then through swizzled shared memory, a buffer of some columns
 // at a time. From there chunks leave by TMA, which overlaps the next buffer's epilogue and the next tile, or, where D's
-// lines do not begin and end at 16 bytes, by plain stores of whole lines.
+// lines do not begin and end at 16 bytes, by plain stores of whole lines. C comes in the same buffers, before.
 #pragma once
 
 #include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/output_chunk.cuh"
+#include "tilewright/epilogue/source_buffers.cuh"
 #include "tilewright/gemm/sm90_parameters.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -14,54 +15,92 @@
 
 namespace tilewright {
 
-/// One warpgroup's way out. Plan: ElementC, ElementD, Output (TmaMatrix or GlobalMatrix), kCIsRowMajor, kDIsRowMajor,
-/// kAccumulatesInHalf, kPairsRows, kTileN, kChunkColumns, kBufferChunks (that a buffer holds), kOutputBuffers,
-/// kStoreBytes (of a plain store).
-template <class Plan, class Epilogue>
+/// One warpgroup's way out of kAtoms times 64 rows. Plan: ElementD, Output (TmaMatrix or GlobalMatrix), kDIsRowMajor,
+/// kAccumulatesInHalf, kPairsRows, kTileN, kChunkColumns, kBufferChunks (that a buffer holds), kStoreBytes (that D's
+/// lines are multiples of), and what SourceBuffers asks for.
+template <class Plan, class Epilogue, int kAtoms>
 class WarpgroupOutput {
+  using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
   using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Scalars>;
   using Chunk = OutputChunk<D, Plan::kDIsRowMajor, Plan::kChunkColumns>;
-  static constexpr int kThreads = 128;
-  static constexpr int kChunks = Plan::kTileN / Plan::kChunkColumns;
-  static_assert(Plan::kTileN % Plan::kChunkColumns == 0, "chunks cover the columns");
-  static constexpr int kBufferBytes = Plan::kBufferChunks * Chunk::kBytes;
-  static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix>;
+  using Source = SourceBuffers<Plan>;
   using Rows = FragmentRows<Plan::kPairsRows>;
-  using Source = FragmentSource<Plan, Epilogue>;
+  static constexpr int kThreads = 128;
+  static constexpr int kBuffers = Source::kBuffers;
+  static constexpr int kBufferBytes = maximum(Plan::kBufferChunks * Chunk::kBytes, Source::kBufferBytes);
+  static constexpr int kBufferColumns = Plan::kBufferChunks * Plan::kChunkColumns;
+  static constexpr int kFills = ceil_div(Plan::kTileN, kBufferColumns);  // of buffers, for 64 rows
+  static_assert(Plan::kTileN % Plan::kChunkColumns == 0, "chunks cover the columns");
+  static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix>;
   static constexpr int kLaneRows = Rows::kLaneRows;
   static constexpr int kOtherRow = Rows::kOtherRow;
   static constexpr bool kPairsAreLines = Plan::kPairsRows && !Plan::kDIsRowMajor;
 
  public:
-  static constexpr int kBytes = Plan::kOutputBuffers * kBufferBytes;  // of shared memory, for each warpgroup
+  static constexpr int kBytes = kBuffers * kBufferBytes;                // of shared memory, for each warpgroup
+  static constexpr int kBarrierBytes = kBuffers * ptx::kMbarrierBytes;  // besides
 
-  /// `buffers` is the shared address of kBytes, `barrier` a named barrier of this warpgroup alone.
-  __device__ __forceinline__ WarpgroupOutput(const Parameters& parameters, uint32_t buffers, int thread, int barrier)
-      : parameters_(parameters), buffers_(buffers), thread_(thread), barrier_(barrier) {}
+  /// By one thread of the CTA, before any other use of `barriers`; ptx::fence_mbarrier_init and a barrier must follow.
+  static __device__ __forceinline__ void initialise(uint32_t barriers) { Source::initialise(barriers); }
 
-  /// Stores 64 rows from `row` on and kTileN columns.
+  /// `buffers` and `barriers` are shared addresses of kBytes and kBarrierBytes, `barrier` a named barrier of this
+  /// warpgroup alone.
+  __device__ __forceinline__ WarpgroupOutput(const Parameters& parameters, uint32_t buffers, uint32_t barriers,
+                                             int thread, int barrier)
+      : parameters_(parameters),
+        buffers_(buffers),
+        source_(barriers),
+        thread_(thread),
+        barrier_(barrier),
+        reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
+
+  /// Before the sums of a tile are there: C may be loaded meanwhile. The arguments of the next store().
+  __device__ __forceinline__ void begin(int row, int column, int batch) {
+    if constexpr (Source::kByTma) {
+      if (!reads_source_ || thread_ != 0) return;
+      ptx::tma_store_wait_read<0>();
+#pragma unroll
+      for (int fill = 0; fill < minimum(kBuffers, kAtoms * kFills); ++fill)
+        request(fill, fills_ + fill, row, column, batch);
+    }
+  }
+
+  /// Stores rows from `row` on and kTileN columns.
   template <class Accumulators>
-  __device__ __forceinline__ void store(const Accumulators& accumulators, int row, int column, int batch) {
-    const Source source(parameters_, row + Rows::row(thread_), column + Rows::column(thread_), batch);
+  __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column, int batch) {
 #pragma unroll
-    for (int first = 0; first < kChunks; first += Plan::kBufferChunks) {
-      const int chunks = minimum(Plan::kBufferChunks, kChunks - first);
-      const uint32_t buffer = buffers_ + buffer_ * kBufferBytes;
-      buffer_ = buffer_ + 1 == Plan::kOutputBuffers ? 0 : buffer_ + 1;
-      if constexpr (kByTma) {
-        if (thread_ == 0) ptx::tma_store_wait_read<Plan::kOutputBuffers - 1>();
+    for (int fill = 0; fill < kAtoms * kFills; ++fill) {
+      const int first_row = row + fill / kFills * 64;
+      if (first_row >= parameters_.m) return;
+      const int first = fill % kFills * kBufferColumns;  // column of the tile
+      const int columns = minimum(kBufferColumns, Plan::kTileN - first);
+      const uint32_t buffer = buffers_ + fills_ % kBuffers * kBufferBytes;
+      Vector<C, 2> source[kBufferColumns / 4] = {};
+      if (reads_source_) {
+        bring_source(buffer, first_row, column + first, batch);
+        source_.read(source, buffer, thread_);
+      } else if constexpr (kByTma) {
+        if (thread_ == 0) ptx::tma_store_wait_read<kBuffers - 1>();
       }
-      ptx::named_barrier(barrier_, kThreads);
-#pragma unroll
-      for (int i = 0; i < chunks; ++i) stage(accumulators, first + i, buffer + i * Chunk::kBytes, source);
+      Vector<D, 2> out[kBufferColumns / 4];
+      apply(out, source, accumulators[fill / kFills], first, columns);
+      ptx::named_barrier(barrier_, kThreads);  // the buffer is free, and C was read from it
+      stage(out, columns, buffer);
       if constexpr (kByTma) ptx::fence_proxy_async();
       ptx::named_barrier(barrier_, kThreads);
+      ++fills_;
       if (kByTma && thread_ != 0) continue;
-#pragma unroll
-      for (int i = 0; i < chunks; ++i) {
-        send(buffer + i * Chunk::kBytes, row, column + (first + i) * Plan::kChunkColumns, batch);
+      if constexpr (Source::kByTma) {
+        if (reads_source_ && fill + 1 >= kBuffers && fill + 1 < kAtoms * kFills) {
+          ptx::tma_store_wait_read<0>();
+          request(fill + 1, fills_, row, column, batch);
+        }
+      }
+#pragma unroll(kByTma ? Plan::kBufferChunks : 1)
+      for (int i = 0; i < columns / Plan::kChunkColumns; ++i) {
+        send(buffer + i * Chunk::kBytes, first_row, column + first + i * Plan::kChunkColumns, batch);
       }
       if constexpr (kByTma) ptx::tma_store_commit();
     }
@@ -80,31 +119,59 @@ class WarpgroupOutput {
   static constexpr int kGroups = kByMatrices && Plan::kChunkColumns % 16 == 0 ? 2 : 1;
   static_assert(Plan::kChunkColumns % (8 * kGroups) == 0, "a chunk is whole stores");
 
-  template <class Accumulators>
-  __device__ __forceinline__ void stage(const Accumulators& accumulators, int chunk, uint32_t buffer,
-                                        const Source& source) const {
-    const int warp_row = thread_ / 32 * 16;
-#pragma unroll
-    for (int group = 0; group < Plan::kChunkColumns / 8; group += kGroups) {
-      const int first = (chunk * Plan::kChunkColumns / 8 + group) * 4;
-      Compute read[4 * kGroups];
-      source.load(read, chunk * Plan::kChunkColumns + group * 8);
-      Vector<D, 2> out[2 * kGroups];
-#pragma unroll
-      for (int i = 0; i < 2 * kGroups; ++i) {
-        Compute pair[2];
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          const int at = 2 * i + j;
-          pair[j] =
-              Epilogue::apply(convert<Compute>(element(accumulators, first + at)), read[at], parameters_.epilogue);
-        }
-        out[i] = convert_pair<D>(pair[0], pair[1]);
+  /// By one thread: loads what the fill number `fill` of the tile reads of C to the buffer of fill number `use` of all.
+  __device__ __forceinline__ void request(int fill, uint32_t use, int row, int column, int batch) const {
+    const int first_row = row + fill / kFills * 64;
+    if (first_row >= parameters_.m) return;
+    source_.request(parameters_.c, use, buffers_ + use % kBuffers * kBufferBytes, first_row,
+                    column + fill % kFills * kBufferColumns, batch);
+  }
+
+  /// What this fill reads of C is in `buffer`.
+  __device__ __forceinline__ void bring_source(uint32_t buffer, int row, int column, int batch) const {
+    if constexpr (Source::kByTma) {
+      source_.wait(fills_);
+    } else {
+      if constexpr (kByTma) {
+        if (thread_ == 0) ptx::tma_store_wait_read<kBuffers - 1>();
       }
+      ptx::named_barrier(barrier_, kThreads);
+      source_.copy(parameters_.c, parameters_.m, parameters_.n, buffer, thread_, row, column, batch);
+      ptx::named_barrier(barrier_, kThreads);
+    }
+  }
+
+  /// The epilogue of `columns` columns from the tile's `first` on, in pairs of neighbours: of each group of 8 columns
+  /// the thread's first row and its other.
+  template <class Accumulators>
+  __device__ __forceinline__ void apply(Vector<D, 2> (&out)[kBufferColumns / 4],
+                                        const Vector<C, 2> (&source)[kBufferColumns / 4],
+                                        const Accumulators& accumulators, int first, int columns) const {
+#pragma unroll
+    for (int i = 0; i < columns / 4; ++i) {
+      Compute pair[2];
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        pair[j] = Epilogue::apply(convert<Compute>(element(accumulators, first / 2 + 2 * i + j)),
+                                  convert<Compute>(source[i].element[j]), parameters_.epilogue);
+      }
+      out[i] = convert_pair<D>(pair[0], pair[1]);
+    }
+  }
+
+  __device__ __forceinline__ void stage(const Vector<D, 2> (&out)[kBufferColumns / 4], int columns,
+                                        uint32_t buffer) const {
+#pragma unroll
+    for (int group = 0; group < columns / 8; group += kGroups) {
+      const int in_chunk = group * 8 % Plan::kChunkColumns;
+      const uint32_t chunk = buffer + group * 8 / Plan::kChunkColumns * Chunk::kBytes;
+      Vector<D, 2> stored[2 * kGroups];
+#pragma unroll
+      for (int i = 0; i < 2 * kGroups; ++i) stored[i] = out[2 * group + i];
       if constexpr (kByMatrices) {
-        store_matrices(out, buffer, warp_row, group * 8);
+        store_matrices(stored, chunk, thread_ / 32 * 16, in_chunk);
       } else {
-        store_pairs(out, buffer, Rows::row(thread_), group * 8 + Rows::column(thread_));
+        store_pairs(stored, chunk, Rows::row(thread_), in_chunk + Rows::column(thread_));
       }
     }
   }
@@ -152,44 +219,37 @@ class WarpgroupOutput {
 
   /// A staged chunk to D, by TMA by one thread; what lies outside D is not written.
   __device__ __forceinline__ void send(uint32_t buffer, int row, int column, int batch) const {
-    const int contiguous = Plan::kDIsRowMajor ? column : row;
-    const int strided = Plan::kDIsRowMajor ? row : column;
     if constexpr (kByTma) {
 #pragma unroll
       for (int box = 0; box < Chunk::kBoxes; ++box) {
-        ptx::tma_store(parameters_.d, buffer + box * Chunk::kBoxBytes, contiguous + box * Chunk::kLine, strided, batch);
+        ptx::tma_store(parameters_.d, buffer + box * Chunk::kBoxBytes,
+                       (Plan::kDIsRowMajor ? column : row) + box * Chunk::kLine, Plan::kDIsRowMajor ? row : column,
+                       batch);
       }
     } else {
-      copy(buffer, contiguous, strided, batch);
+      copy(buffer, row, column, batch);
     }
   }
 
-  __device__ __forceinline__ void copy(uint32_t buffer, int contiguous, int strided, int batch) const {
+  __device__ __forceinline__ void copy(uint32_t buffer, int row, int column, int batch) const {
     constexpr int kCount = Plan::kStoreBytes / static_cast<int>(sizeof(D));
-    constexpr int kPerLine = Chunk::kLine / kCount;
     using Stored = Vector<D, kCount>;
-    const int end_contiguous = Plan::kDIsRowMajor ? parameters_.n : parameters_.m;
-    const int end_strided = Plan::kDIsRowMajor ? parameters_.m : parameters_.n;
+    const int end_x = Plan::kDIsRowMajor ? parameters_.n : parameters_.m;
+    const int end_y = Plan::kDIsRowMajor ? parameters_.m : parameters_.n;
     D* const d = static_cast<D*>(const_cast<void*>(parameters_.d.address)) + batch * parameters_.d.batch_stride;
-#pragma unroll 4
-    for (int i = thread_; i < Chunk::kBoxes * Chunk::kLines * kPerLine; i += kThreads) {
-      const int line = i / kPerLine % Chunk::kLines;
-      const int box = i / kPerLine / Chunk::kLines;
-      const int along = i % kPerLine * kCount;
-      const Stored values = ptx::load_shared<Stored>(buffer + box * Chunk::kBoxBytes + Chunk::line_offset(line, along));
-      const int x = contiguous + box * Chunk::kLine + along;
-      const int y = strided + line;
-      if (y >= end_strided) continue;
+    Chunk::template for_each<kCount, kThreads>(thread_, row, column, [&](uint32_t offset, int x, int y) {
+      const Stored values = ptx::load_shared<Stored>(buffer + offset);
+      if (y >= end_y) return;
       D* const at = d + y * parameters_.d.ld + x;
-      if (x + kCount <= end_contiguous) {
+      if (x + kCount <= end_x) {
         *reinterpret_cast<Stored*>(at) = values;
       } else {
 #pragma unroll
         for (int j = 0; j < kCount - 1; ++j) {
-          if (x + j < end_contiguous) at[j] = values.element[j];
+          if (x + j < end_x) at[j] = values.element[j];
         }
       }
-    }
+    });
   }
 
   /// One accumulator; those of f16 are two to a register.
@@ -204,9 +264,11 @@ class WarpgroupOutput {
 
   const Parameters& parameters_;
   uint32_t buffers_;
+  Source source_;
   int thread_;
   int barrier_;
-  int buffer_ = 0;
+  bool reads_source_;
+  uint32_t fills_ = 0;  // of buffers, in turn, so far
 };
 
 }  // namespace tilewright

@@ -36,12 +36,13 @@ class Sm90Gemm {
   using OperandA = typename Plan::OperandA;
   using OperandB = typename Plan::OperandB;
   using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Scalars>;
-  using Output = Select<(Plan::kSlices > 1), SlicedOutput<Plan, Epilogue>, WarpgroupOutput<Plan, Epilogue>>;
 
   static constexpr int kSharers = Plan::kClusterM * Plan::kClusterN;      // CTAs that load for each other
   static constexpr int kTeam = Plan::kIsPingPong ? 1 : Plan::kConsumers;  // warpgroups that share a tile
   static constexpr int kTeams = Plan::kConsumers / kTeam;
   static constexpr int kAtoms = Plan::kTileM / 64 / kTeam;  // instructions along M of a warpgroup
+  using Output =
+      Select<(Plan::kSlices > 1), SlicedOutput<Plan, Epilogue, kAtoms>, WarpgroupOutput<Plan, Epilogue, kAtoms>>;
   static constexpr int kStageBytes = OperandA::kTileBytes + OperandB::kTileBytes;
   static constexpr bool kGathersA = is_same<typename OperandA::Source, GlobalMatrix>;
   static constexpr bool kGathersB = is_same<typename OperandB::Source, GlobalMatrix>;
@@ -63,9 +64,10 @@ class Sm90Gemm {
   // in the place of all but the barriers.
   static constexpr int kOutputs = Plan::kStages * kStageBytes;
   static constexpr int kRingBarriers = maximum(kOutputs + Plan::kConsumers * Output::kBytes, kWarps* kRepackingBytes);
+  static constexpr int kOutputBarriers = kRingBarriers + Ring::kBarrierBytes;
 
  public:
-  static constexpr int kSharedBytes = kRingBarriers + Ring::kBarrierBytes;
+  static constexpr int kSharedBytes = kOutputBarriers + Plan::kConsumers * Output::kBarrierBytes;
 
   __device__ __forceinline__ explicit Sm90Gemm(const Parameters& parameters)
       : parameters_(parameters),
@@ -81,7 +83,7 @@ class Sm90Gemm {
     extern __shared__ __align__(1024) unsigned char shared_memory[];
     const uint32_t shared = ptx::shared_address(shared_memory);
     const Ring ring(shared, shared + kRingBarriers);
-    if (threadIdx.x == 0) prepare(ring);
+    if (threadIdx.x == 0) prepare(ring, shared + kOutputBarriers);
     begin();
     ptx::wait_for_dependencies();
     if constexpr (kRepacksA || kRepacksB) repack(shared);
@@ -106,11 +108,12 @@ class Sm90Gemm {
 
  private:
   /// By one thread.
-  __device__ __forceinline__ void prepare(const Ring& ring) const {
+  __device__ __forceinline__ void prepare(const Ring& ring, uint32_t output_barriers) const {
     if constexpr (!kGathersA) ptx::tma_prefetch(tma_matrix(parameters_.a));
     if constexpr (!kGathersB) ptx::tma_prefetch(tma_matrix(parameters_.b));
     if constexpr (is_same<typename Plan::Output, TmaMatrix>) ptx::tma_prefetch(parameters_.d);
     ring.initialise();
+    for (int i = 0; i < Plan::kConsumers; ++i) Output::initialise(output_barriers + i * Output::kBarrierBytes);
     ptx::fence_mbarrier_init();
   }
 
@@ -235,7 +238,8 @@ class Sm90Gemm {
     const int thread = static_cast<int>(threadIdx.x) % 128;
     const int consumer = warpgroup_ - 1;
     const int first_atom = consumer % kTeam * kAtoms;
-    Output output(parameters_, shared + kOutputs + consumer * Output::kBytes, thread, 1 + consumer);
+    Output output(parameters_, shared + kOutputs + consumer * Output::kBytes,
+                  shared + kOutputBarriers + consumer * Output::kBarrierBytes, thread, 1 + consumer);
     typename Ring::Position at;
     Turns turns(consumer / kTeam);
     if constexpr (kTeams > 1) {
@@ -244,15 +248,12 @@ class Sm90Gemm {
     }
     for (TileOrigin tile; tiles.next(tile);) {
       typename Mainloop::Accumulators accumulators;
+      output.begin(tile.m + first_atom * 64, tile.n, tile.batch);
       turns.begin();
       const int last = Mainloop::multiply(accumulators, ring, at, k_tiles_, first_atom, thread);
       turns.end();
       Mainloop::finish(ring, last, thread);
-#pragma unroll
-      for (int i = 0; i < kAtoms; ++i) {
-        const int row = tile.m + (first_atom + i) * 64;
-        if (row < parameters_.m) output.store(accumulators[i], row, tile.n, tile.batch);
-      }
+      output.store(accumulators, tile.m + first_atom * 64, tile.n, tile.batch);
       if constexpr (kTeams > 1) {
         tiles.skip(kTeams - 1);
         at.skip((kTeams - 1) * k_tiles_);

@@ -26,15 +26,15 @@ struct RepackedMatrix {
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaMatrix& matrix) { return matrix; }
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const RepackedMatrix& matrix) { return matrix.copy; }
 
-/// Fields in the order that the host packs them. Plan::OperandA::Source, OperandB::Source and Output are each TmaMatrix
-/// or GlobalMatrix, the sources perhaps RepackedMatrix: how the kernel reaches A, B and D. m, n and k are of the
-/// problem as computed, which may be the transposed one.
+/// Fields in the order that the host packs them. Plan::OperandA::Source, OperandB::Source, Source and Output are each
+/// TmaMatrix or GlobalMatrix, those of A and B perhaps RepackedMatrix: how the kernel reaches A, B, C and D. m, n and k
+/// are of the problem as computed, which may be the transposed one.
 template <class Plan, class EpilogueScalars>
 struct Sm90GemmParameters {
   typename Plan::OperandA::Source a;
   typename Plan::OperandB::Source b;
   typename Plan::Output d;
-  GlobalMatrix c;
+  typename Plan::Source c;
   int m, n, k, batches;
   /// Of the tensor maps' batch mode, from one of D's matrices to the next: 0 where one matrix serves all, else 1.
   int batch_step_a, batch_step_b;

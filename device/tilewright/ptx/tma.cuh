@@ -17,6 +17,7 @@ __device__ __forceinline__ void tma_prefetch(const TensorMap& map) {
 
 /// How long L2 keeps what is loaded: bits that createpolicy would give.
 using CachePolicy = uint64_t;
+inline constexpr CachePolicy kEvictNormal = 0x1000000000000000;
 
 /// Begins the copy of one box to shared memory; `barrier` counts its bytes.
 __device__ __forceinline__ void tma_load(uint32_t to, const TensorMap& map, uint32_t barrier, int x, int y, int z,

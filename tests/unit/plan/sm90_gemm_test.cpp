@@ -51,7 +51,7 @@ TEST(Sm90Gemm, PinsTheIntegersOfF16AlongK) {
   EXPECT_EQ(plan.b.map.box_dim, (std::vector<std::int64_t>{64, 128, 1}));
   EXPECT_EQ(plan.b.share, (TmaStep{0, 128, 128 * 128}));
   EXPECT_EQ(plan.chunks, (OutputChunks{64, 1}));
-  EXPECT_EQ(plan.smem_bytes(), 4 * (16384 + 32768) + 2 * 2 * 8192 + 2 * 4 * 8);
+  EXPECT_EQ(plan.smem_bytes(), 4 * (16384 + 32768) + 2 * 2 * 8192 + 2 * 4 * 8 + 2 * 2 * 8);
   EXPECT_EQ(plan.producer_registers, 40);
   EXPECT_EQ(plan.consumer_registers, 232);
 }
@@ -85,7 +85,7 @@ TEST(Sm90Gemm, AColumnMajorOutputIsTheTransposedProblem) {
   EXPECT_EQ(plan.cluster_n, 1);
 }
 
-TEST(Sm90Gemm, ALaunchIsAPersistentGridWithThreeTensorMaps) {
+TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
   const op::GemmDescription description = describe_f16();
   const Sm90GemmPlan plan = planned(description, design_of(description));
   op::Gemm gemm;
@@ -100,16 +100,17 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithThreeTensorMaps) {
   EXPECT_EQ(launched.grid[0], 2U * 4 * 8);  // 4 x 8 clusters of two CTAs
   EXPECT_EQ(launched.block[0], 384U);
   EXPECT_EQ(launched.cluster[0], 2U);
-  ASSERT_EQ(launched.tensor_maps().size(), 3U);
+  ASSERT_EQ(launched.tensor_maps().size(), 4U);
   const TensorMapRequest& a = launched.tensor_maps()[0];
   EXPECT_EQ(a.extents, (std::array<std::int64_t, 3>{520, 1000, 1}));
   EXPECT_EQ(a.strides, (std::array<std::int64_t, 2>{1040, 1040000}));
   EXPECT_EQ(a.box, (std::array<std::int64_t, 3>{64, 128, 1}));
   EXPECT_EQ(a.swizzle_bytes, 128);
   EXPECT_EQ(launched.tensor_maps()[2].parameter_offset, 256U);
-  EXPECT_EQ(launched.parameters().size(), 512U);  // maps, C, eight integers, workspace, scalars; a multiple of 64
+  EXPECT_EQ(launched.tensor_maps()[3].address, gemm.d.address) << "in place of a C that is not read";
+  EXPECT_EQ(launched.parameters().size(), 576U);  // maps, eight integers, policies, workspace, scalars; multiple of 64
   std::int32_t m = 0;
-  std::memcpy(&m, launched.parameters().data() + 384 + 24, sizeof m);
+  std::memcpy(&m, launched.parameters().data() + 512, sizeof m);
   EXPECT_EQ(m, 1000);
 
   op::Gemm ragged = gemm;
@@ -143,11 +144,10 @@ TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
   EXPECT_EQ(launched.tensor_maps()[1].extents, (std::array<std::int64_t, 3>{520, 256, 1})) << "one B for all";
   EXPECT_EQ(launched.tensor_maps()[2].extents, (std::array<std::int64_t, 3>{256, 200, 5}));
   EXPECT_EQ(launched.tensor_maps()[2].strides, (std::array<std::int64_t, 2>{512, 200 * 512}));
-  std::int64_t batch_stride_c = 0;
+  EXPECT_EQ(launched.tensor_maps()[3].address, gemm.c.address);
+  EXPECT_EQ(launched.tensor_maps()[3].strides, (std::array<std::int64_t, 2>{512, 200 * 512}));
   std::array<std::int32_t, 8> integers{};
-  std::memcpy(&batch_stride_c, launched.parameters().data() + 384 + 16, sizeof batch_stride_c);
-  std::memcpy(integers.data(), launched.parameters().data() + 384 + 24, sizeof integers);
-  EXPECT_EQ(batch_stride_c, 200 * 256);
+  std::memcpy(integers.data(), launched.parameters().data() + 512, sizeof integers);
   EXPECT_EQ(integers, (std::array<std::int32_t, 8>{200, 256, 520, 5, 1, 0, 1, 1}))
       << "m, n, k, batches, steps of A and B, cluster tiles";
   EXPECT_EQ(cost_input(plan, gemm).batches, 5);
@@ -397,7 +397,7 @@ TEST(Sm90Gemm, RefusesWithTheNumber) {
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{256, 256, 64}, 2, {8, 1, 1}})),
             "a tile of 256x256 over 2 warpgroups needs about 296 registers a thread, of 232");
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{128, 256, 64}, 5, {8, 1, 1}})),
-            "needs 278608 bytes of shared memory, more than the 232448 of a CTA on sm_90a");
+            "needs 278640 bytes of shared memory, more than the 232448 of a CTA on sm_90a");
 }
 
 TEST(Sm90Gemm, SumsOfEightBitFloatsArePromotedUnlessTheyMayBeFast) {
@@ -453,21 +453,23 @@ TEST(Sm90Gemm, SlicesOfKShareATilesColumns) {
   EXPECT_EQ(launch(plan, problem_of(description, 8192, 8192, 1024)).grid[0], 132U);
 }
 
-TEST(Sm90Gemm, BuffersOfDHoldTheWidestChunksThatDivideATile) {
+TEST(Sm90Gemm, BuffersHoldTheWidestChunksThatDivideATile) {
   constexpr int kRoom = 16384;
-  EXPECT_EQ(output_chunks(true, 2, 128, kRoom), (OutputChunks{64, 1}));
-  EXPECT_EQ(output_chunks(true, 2, 32, kRoom), (OutputChunks{32, 1}));
-  const OutputChunks narrow = output_chunks(true, 2, 112, kRoom);
+  constexpr OutputElements kHalves{2, 2, true}, kWords{4, 4, true}, kBytes{1, 1, true};
+  EXPECT_EQ(output_chunks(kHalves, 128, kRoom), (OutputChunks{64, 1}));
+  EXPECT_EQ(output_chunks(kHalves, 32, kRoom), (OutputChunks{32, 1}));
+  const OutputChunks narrow = output_chunks(kHalves, 112, kRoom);
   EXPECT_EQ(narrow, (OutputChunks{16, 4}));
   EXPECT_EQ(narrow.fills(112), 2);
   EXPECT_EQ(narrow.bytes(2), kRoom);
-  EXPECT_EQ(output_chunks(true, 2, 112, kRoom - 1), (OutputChunks{16, 3}));
-  EXPECT_EQ(output_chunks(true, 2, 112, 0), (OutputChunks{16, 1}));
-  EXPECT_EQ(output_chunks(true, 4, 160, kRoom), (OutputChunks{32, 1}));
-  EXPECT_EQ(output_chunks(true, 4, 160, kRoom).fills(160), 5);
-  EXPECT_EQ(output_chunks(true, 1, 24, kRoom), OutputChunks{});  // 16 bytes of a row are 16 columns
-  EXPECT_EQ(output_chunks(true, 1, 96, kRoom), (OutputChunks{32, 3}));
-  EXPECT_EQ(output_chunks(false, 1, 24, kRoom), (OutputChunks{8, 3}));
+  EXPECT_EQ(output_chunks(kHalves, 112, kRoom - 1), (OutputChunks{16, 3}));
+  EXPECT_EQ(output_chunks(kHalves, 112, 0), (OutputChunks{16, 1}));
+  EXPECT_EQ(output_chunks(kWords, 160, kRoom), (OutputChunks{32, 1}));
+  EXPECT_EQ(output_chunks(kWords, 160, kRoom).fills(160), 5);
+  EXPECT_EQ(output_chunks(kBytes, 24, kRoom), OutputChunks{});  // 16 bytes of a row are 16 columns
+  EXPECT_EQ(output_chunks(kBytes, 96, kRoom), (OutputChunks{32, 3}));
+  EXPECT_EQ(output_chunks({1, 1, false}, 24, kRoom), (OutputChunks{8, 3}));
+  EXPECT_EQ(output_chunks({4, 1, true}, 64, kRoom), (OutputChunks{32, 1}));  // C of words, D of bytes
 }
 
 TEST(Sm90Gemm, RefusesSlicesThatCannotBeSummed) {
@@ -610,7 +612,7 @@ TEST(Sm90Gemm, WordsAndBytesAlongMnAreRepackedAlongK) {
   // Warps transpose in shared memory, in more of it than the stages of small tiles have.
   const op::GemmDescription description = describe(kBytes, {kColumn, kRow, kRow, kRow});
   const Sm90GemmPlan small = planned(description, repacking(description, {{64, 64, 128}, 3, {4, 1, 1}}));
-  EXPECT_EQ(small.smem_bytes(), 8 * 8704 + 6 * 8);
+  EXPECT_EQ(small.smem_bytes(), 8 * 8704 + 6 * 8 + 2 * 8);
 }
 
 TEST(Sm90Gemm, BytesAlongMGoThroughRegistersByMatrices) {

@@ -91,9 +91,9 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   const op::GemmDescription& operands = plan.operands;
   out.line("using ElementC = {};", cuda_name(operands.c.element));
   out.line("using ElementD = {};", cuda_name(operands.d.element));
+  out.line("using Source = tilewright::{};", plan.loads_source_by_tma ? "TmaMatrix" : "GlobalMatrix");
   out.line("using Output = tilewright::{};", plan.stores_by_tma ? "TmaMatrix" : "GlobalMatrix");
-  out.line("static constexpr bool kCIsRowMajor = {}, kDIsRowMajor = {};",
-           operands.c.layout == op::MatrixLayout::row_major, plan.d_is_row_major());
+  out.line("static constexpr bool kCIsRowMajor = {}, kDIsRowMajor = {};", plan.c_is_row_major(), plan.d_is_row_major());
   out.line("static constexpr bool kAccumulatesInHalf = {}, kPairsRows = {};", operands.accumulator == DType::f16,
            plan.a.fragments && plan.a.fragments->pairs_rows);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", plan.tile.m, plan.tile.n, plan.tile.k);
@@ -105,8 +105,9 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr int kSlices = {}, kCounterBytes = {};", plan.slices, plan::kWorkspaceCounterBytes);
   out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kGatheredWords = {};",
            plan.producer_registers, plan.consumer_registers, plan.gathered_words);
-  out.line("static constexpr int kChunkColumns = {}, kBufferChunks = {}, kOutputBuffers = {}, kStoreBytes = {};",
-           plan.chunks.columns, plan.chunks.together, plan::kOutputBuffers, plan.store_bytes);
+  out.line("static constexpr int kChunkColumns = {}, kBufferChunks = {}, kOutputBuffers = {};", plan.chunks.columns,
+           plan.chunks.together, plan::kOutputBuffers);
+  out.line("static constexpr int kSourceBytes = {}, kStoreBytes = {};", plan.source_bytes, plan.store_bytes);
 }
 
 void write_mainloop(SourceWriter& out, const plan::Sm90GemmPlan& plan) {

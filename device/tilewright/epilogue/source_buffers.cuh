@@ -1,0 +1,135 @@
+// C on its way into the buffers of shared memory that D leaves by, where it lies as D will: by TMA, or by plain loads
+// where TMA cannot reach it or its lines are not D's.
+#pragma once
+
+#include "tilewright/epilogue/fragment.cuh"
+#include "tilewright/epilogue/output_chunk.cuh"
+#include "tilewright/gemm/sm90_parameters.cuh"
+#include "tilewright/numeric/convert.cuh"
+#include "tilewright/ptx/mbarrier.cuh"
+#include "tilewright/ptx/shared.cuh"
+#include "tilewright/ptx/tma.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// The buffers of one warpgroup, used in turn: use number i is of buffer i % kBuffers.
+/// Plan: ElementC, Source (TmaMatrix or GlobalMatrix), kCIsRowMajor, kDIsRowMajor, kPairsRows, kChunkColumns,
+/// kBufferChunks, kOutputBuffers, kSourceBytes (that C's lines are multiples of).
+template <class Plan>
+class SourceBuffers {
+  using C = typename Plan::ElementC;
+  using Chunk = OutputChunk<C, Plan::kDIsRowMajor, Plan::kChunkColumns>;
+  using Rows = FragmentRows<Plan::kPairsRows>;
+  static constexpr int kThreads = 128;
+
+ public:
+  static constexpr bool kByTma = is_same<typename Plan::Source, TmaMatrix>;
+  static constexpr int kBuffers = Plan::kOutputBuffers;
+  static constexpr int kChunkBytes = Chunk::kBytes;
+  static constexpr int kBufferBytes = Plan::kBufferChunks * kChunkBytes;
+
+  static __device__ __forceinline__ void initialise(uint32_t barriers) {
+    for (int i = 0; i < kBuffers; ++i) ptx::mbarrier_init(barriers + i * ptx::kMbarrierBytes, 1);
+  }
+
+  /// `barriers` is the shared address of one for each buffer.
+  __device__ __forceinline__ explicit SourceBuffers(uint32_t barriers) : barriers_(barriers) {}
+
+  /// By one thread: begins to load the chunks at (row, column) to `buffer`, which nothing uses any more.
+  __device__ __forceinline__ void request(const TmaMatrix& c, uint32_t use, uint32_t buffer, int row, int column,
+                                          int batch) const {
+    ptx::mbarrier_arrive_expect(full(use), kBufferBytes);
+#pragma unroll
+    for (int chunk = 0; chunk < Plan::kBufferChunks; ++chunk, column += Plan::kChunkColumns) {
+#pragma unroll
+      for (int box = 0; box < Chunk::kBoxes; ++box) {
+        ptx::tma_load(buffer + chunk * kChunkBytes + box * Chunk::kBoxBytes, c, full(use),
+                      (Plan::kDIsRowMajor ? column : row) + box * Chunk::kLine, Plan::kDIsRowMajor ? row : column,
+                      batch, ptx::kEvictNormal);
+      }
+    }
+  }
+  __device__ __forceinline__ void wait(uint32_t use) const { ptx::mbarrier_wait(full(use), use / kBuffers % 2); }
+
+  /// By all threads, between barriers; zeros where C of m x n ends.
+  __device__ __forceinline__ void copy(const GlobalMatrix& c, int m, int n, uint32_t buffer, int thread, int row,
+                                       int column, int batch) const {
+    const C* const from = static_cast<const C*>(c.address) + batch * c.batch_stride;
+#pragma unroll 1
+    for (int chunk = 0; chunk < Plan::kBufferChunks; ++chunk, column += Plan::kChunkColumns, buffer += kChunkBytes) {
+      if constexpr (Plan::kCIsRowMajor == Plan::kDIsRowMajor) {
+        copy_lines(from, c.ld, m, n, buffer, thread, row, column);
+      } else {
+        copy_elements(from, c.ld, m, n, buffer, thread, row, column);
+      }
+    }
+  }
+
+  /// What lies at a thread's accumulators, pairs of neighbours: of each group of 8 columns in its first row and its
+  /// other.
+  __device__ __forceinline__ void read(Vector<C, 2> (&source)[Plan::kBufferChunks * Plan::kChunkColumns / 4],
+                                       uint32_t buffer, int thread) const {
+#pragma unroll
+    for (int i = 0; i < Plan::kBufferChunks * Plan::kChunkColumns / 4; ++i) {
+      const int group = i / 2 * 8;
+      const uint32_t chunk = buffer + group / Plan::kChunkColumns * kChunkBytes;
+      const int row = Rows::row(thread) + i % 2 * Rows::kOtherRow;
+      const int column = group % Plan::kChunkColumns + Rows::column(thread);
+      if constexpr (Plan::kDIsRowMajor) {
+        source[i] = ptx::load_shared<Vector<C, 2>>(chunk + Chunk::offset(row, column));
+      } else {
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          source[i].element[j] = ptx::load_shared<Vector<C, 1>>(chunk + Chunk::offset(row, column + j)).element[0];
+        }
+      }
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void copy_lines(const C* from, int64_t ld, int m, int n, uint32_t chunk, int thread,
+                                             int row, int column) const {
+    constexpr int kCount = Plan::kSourceBytes / static_cast<int>(sizeof(C));
+    using Loaded = Vector<C, kCount>;
+    const int end_x = Plan::kDIsRowMajor ? n : m;
+    const int end_y = Plan::kDIsRowMajor ? m : n;
+    Chunk::template for_each<kCount, kThreads>(thread, row, column, [&](uint32_t offset, int x, int y) {
+      Loaded values{};
+      const C* const at = from + y * ld + x;
+      if (y < end_y && x + kCount <= end_x) {
+        values = *reinterpret_cast<const Loaded*>(at);
+      } else if (y < end_y) {
+#pragma unroll
+        for (int j = 0; j < kCount - 1; ++j) {
+          if (x + j < end_x) values.element[j] = at[j];
+        }
+      }
+      ptx::store_shared(chunk + offset, values);
+    });
+  }
+
+  /// Where C's lines are D's columns: C is read along its own.
+  __device__ __forceinline__ void copy_elements(const C* from, int64_t ld, int m, int n, uint32_t chunk, int thread,
+                                                int row, int column) const {
+    constexpr int kRows = 64;
+#pragma unroll 4
+    for (int i = thread; i < kRows * Plan::kChunkColumns; i += kThreads) {
+      const int in_row = Plan::kCIsRowMajor ? i / Plan::kChunkColumns : i % kRows;
+      const int in_column = Plan::kCIsRowMajor ? i % Plan::kChunkColumns : i / kRows;
+      const int y = row + in_row;
+      const int x = column + in_column;
+      Vector<C, 1> value{};
+      if (y < m && x < n) value.element[0] = from[Plan::kCIsRowMajor ? y * ld + x : y + x * ld];
+      ptx::store_shared(chunk + Chunk::offset(in_row, in_column), value);
+    }
+  }
+
+  __device__ __forceinline__ uint32_t full(uint32_t use) const {
+    return barriers_ + use % kBuffers * ptx::kMbarrierBytes;
+  }
+
+  uint32_t barriers_;
+};
+
+}  // namespace tilewright
