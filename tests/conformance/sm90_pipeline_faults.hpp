@@ -21,6 +21,7 @@ struct Base {
   Placement placement{};
   plan::TypeCase types{DType::bf16, DType::bf16, DType::bf16, DType::f32};
   plan::Layouts layouts{};
+  double beta = 0;
 };
 
 struct Fault {

@@ -35,7 +35,9 @@ class Sm90PipelineFaults : public testing::Test {
 
     static op::Gemm problem_of(const Base& base) {
       const auto [m, n, k] = base.problem;
-      return plan::problem_of(plan::describe(base.types, base.layouts), m, n, k);
+      op::Gemm gemm = plan::problem_of(plan::describe(base.types, base.layouts), m, n, k);
+      gemm.beta = base.beta;
+      return gemm;
     }
     static registry::KernelPtr kernel_of(engine::Engine& engine, const Base& base, const op::Gemm& gemm) {
       const op::GemmDescription description = op::describe(gemm);

@@ -58,6 +58,7 @@ struct Plan {
   };
   using ElementC = tilewright::bfloat16_t;
   using ElementD = tilewright::bfloat16_t;
+  using Source = tilewright::GlobalMatrix;
   using Output = tilewright::GlobalMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
   static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
@@ -68,7 +69,8 @@ struct Plan {
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kSlices = 1, kCounterBytes = 8192;
   static constexpr int kProducerRegisters = 152, kConsumerRegisters = 176, kGatheredWords = 80;
-  static constexpr int kChunkColumns = 64, kBufferChunks = 1, kOutputBuffers = 2, kStoreBytes = 2;
+  static constexpr int kChunkColumns = 64, kBufferChunks = 1, kOutputBuffers = 2;
+  static constexpr int kSourceBytes = 2, kStoreBytes = 2;
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
 };
@@ -100,6 +102,6 @@ struct Epilogue {
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 wgmma_bf16_gathered(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Scalars> parameters) {
-  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 180320);
+  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 180352);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

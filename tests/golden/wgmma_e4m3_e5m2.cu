@@ -48,6 +48,7 @@ struct Plan {
   };
   using ElementC = tilewright::e4m3_t;
   using ElementD = tilewright::e4m3_t;
+  using Source = tilewright::TmaMatrix;
   using Output = tilewright::TmaMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
   static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
@@ -58,7 +59,8 @@ struct Plan {
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kSlices = 1, kCounterBytes = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
-  static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2, kStoreBytes = 16;
+  static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2;
+  static constexpr int kSourceBytes = 16, kStoreBytes = 16;
   template <int kAtoms>
   using Mainloop = tilewright::PromotedMainloop<Plan, kAtoms, tilewright::WarpgroupMainloop<Plan, 1>>;
 };
@@ -90,6 +92,6 @@ struct Epilogue {
 
 extern "C" __global__ void __launch_bounds__(256, 1)
 wgmma_e4m3_e5m2(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Scalars> parameters) {
-  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 86080);
+  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 86096);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

@@ -56,6 +56,7 @@ struct Plan {
   };
   using ElementC = tilewright::int32_t;
   using ElementD = tilewright::int32_t;
+  using Source = tilewright::GlobalMatrix;
   using Output = tilewright::GlobalMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
   static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
@@ -66,7 +67,8 @@ struct Plan {
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kSlices = 1, kCounterBytes = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
-  static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2, kStoreBytes = 4;
+  static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2;
+  static constexpr int kSourceBytes = 4, kStoreBytes = 4;
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
 };
@@ -98,6 +100,6 @@ struct Epilogue {
 
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(384, 1)
 wgmma_s8_repacked(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Scalars> parameters) {
-  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 131136);
+  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 131168);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

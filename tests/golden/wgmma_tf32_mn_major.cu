@@ -52,6 +52,7 @@ struct Plan {
   };
   using ElementC = float;
   using ElementD = float;
+  using Source = tilewright::TmaMatrix;
   using Output = tilewright::TmaMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
   static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
@@ -62,7 +63,8 @@ struct Plan {
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kSlices = 1, kCounterBytes = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
-  static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2, kStoreBytes = 16;
+  static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2;
+  static constexpr int kSourceBytes = 16, kStoreBytes = 16;
   template <int kAtoms>
   using Mainloop = tilewright::RegisterMainloop<Plan, kAtoms>;
 };
@@ -94,6 +96,6 @@ struct Epilogue {
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 wgmma_tf32_mn_major(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Scalars> parameters) {
-  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 114752);
+  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 114784);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

@@ -66,24 +66,17 @@ class SourceBuffers {
     }
   }
 
-  /// What lies at a thread's accumulators, pairs of neighbours: of each group of 8 columns in its first row and its
-  /// other.
-  __device__ __forceinline__ void read(Vector<C, 2> (&source)[Plan::kBufferChunks * Plan::kChunkColumns / 4],
-                                       uint32_t buffer, int thread) const {
-#pragma unroll
-    for (int i = 0; i < Plan::kBufferChunks * Plan::kChunkColumns / 4; ++i) {
-      const int group = i / 2 * 8;
-      const uint32_t chunk = buffer + group / Plan::kChunkColumns * kChunkBytes;
-      const int row = Rows::row(thread) + i % 2 * Rows::kOtherRow;
-      const int column = group % Plan::kChunkColumns + Rows::column(thread);
-      if constexpr (Plan::kDIsRowMajor) {
-        source[i] = ptx::load_shared<Vector<C, 2>>(chunk + Chunk::offset(row, column));
-      } else {
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          source[i].element[j] = ptx::load_shared<Vector<C, 1>>(chunk + Chunk::offset(row, column + j)).element[0];
-        }
-      }
+  /// A pair of neighbours at a thread's accumulators: of the group of 8 columns from `column` on, in its first row or
+  /// its other.
+  __device__ __forceinline__ Vector<C, 2> read(uint32_t buffer, int thread, int column, int other) const {
+    const uint32_t chunk = buffer + column / Plan::kChunkColumns * kChunkBytes;
+    const int row = Rows::row(thread) + other * Rows::kOtherRow;
+    column = column % Plan::kChunkColumns + Rows::column(thread);
+    if constexpr (Plan::kDIsRowMajor) {
+      return ptx::load_shared<Vector<C, 2>>(chunk + Chunk::offset(row, column));
+    } else {
+      return {ptx::load_shared<Vector<C, 1>>(chunk + Chunk::offset(row, column)).element[0],
+              ptx::load_shared<Vector<C, 1>>(chunk + Chunk::offset(row, column + 1)).element[0]};
     }
   }
 

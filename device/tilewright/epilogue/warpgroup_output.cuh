@@ -49,17 +49,12 @@ class WarpgroupOutput {
   /// warpgroup alone.
   __device__ __forceinline__ WarpgroupOutput(const Parameters& parameters, uint32_t buffers, uint32_t barriers,
                                              int thread, int barrier)
-      : parameters_(parameters),
-        buffers_(buffers),
-        source_(barriers),
-        thread_(thread),
-        barrier_(barrier),
-        reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
+      : parameters_(parameters), buffers_(buffers), source_(barriers), thread_(thread), barrier_(barrier) {}
 
   /// Before the sums of a tile are there: C may be loaded meanwhile. The arguments of the next store().
   __device__ __forceinline__ void begin(int row, int column, int batch) {
     if constexpr (Source::kByTma) {
-      if (!reads_source_ || thread_ != 0) return;
+      if (!reads_source() || thread_ != 0) return;
       ptx::tma_store_wait_read<0>();
 #pragma unroll
       for (int fill = 0; fill < minimum(kBuffers, kAtoms * kFills); ++fill)
@@ -70,40 +65,7 @@ class WarpgroupOutput {
   /// Stores rows from `row` on and kTileN columns.
   template <class Accumulators>
   __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column, int batch) {
-#pragma unroll
-    for (int fill = 0; fill < kAtoms * kFills; ++fill) {
-      const int first_row = row + fill / kFills * 64;
-      if (first_row >= parameters_.m) return;
-      const int first = fill % kFills * kBufferColumns;  // column of the tile
-      const int columns = minimum(kBufferColumns, Plan::kTileN - first);
-      const uint32_t buffer = buffers_ + fills_ % kBuffers * kBufferBytes;
-      Vector<C, 2> source[kBufferColumns / 4] = {};
-      if (reads_source_) {
-        bring_source(buffer, first_row, column + first, batch);
-        source_.read(source, buffer, thread_);
-      } else if constexpr (kByTma) {
-        if (thread_ == 0) ptx::tma_store_wait_read<kBuffers - 1>();
-      }
-      Vector<D, 2> out[kBufferColumns / 4];
-      apply(out, source, accumulators[fill / kFills], first, columns);
-      ptx::named_barrier(barrier_, kThreads);  // the buffer is free, and C was read from it
-      stage(out, columns, buffer);
-      if constexpr (kByTma) ptx::fence_proxy_async();
-      ptx::named_barrier(barrier_, kThreads);
-      ++fills_;
-      if (kByTma && thread_ != 0) continue;
-      if constexpr (Source::kByTma) {
-        if (reads_source_ && fill + 1 >= kBuffers && fill + 1 < kAtoms * kFills) {
-          ptx::tma_store_wait_read<0>();
-          request(fill + 1, fills_, row, column, batch);
-        }
-      }
-#pragma unroll(kByTma ? Plan::kBufferChunks : 1)
-      for (int i = 0; i < columns / Plan::kChunkColumns; ++i) {
-        send(buffer + i * Chunk::kBytes, first_row, column + first + i * Plan::kChunkColumns, batch);
-      }
-      if constexpr (kByTma) ptx::tma_store_commit();
-    }
+    store_from<0>(accumulators, row, column, batch);
   }
 
   /// Before the CTA ends: the stores have read shared memory.
@@ -114,10 +76,57 @@ class WarpgroupOutput {
   }
 
  private:
+  /// Asked each time: registers are scarcer.
+  __device__ __forceinline__ bool reads_source() const {
+    return Epilogue::kReadsSource && Epilogue::reads_source(parameters_.epilogue);
+  }
+
   /// Groups of 8 columns that are stored together: stmatrix.x4 takes two.
   static constexpr bool kByMatrices = sizeof(D) == 2 && !kPairsAreLines;
   static constexpr int kGroups = kByMatrices && Plan::kChunkColumns % 16 == 0 ? 2 : 1;
   static_assert(Plan::kChunkColumns % (8 * kGroups) == 0, "a chunk is whole stores");
+
+  /// Fills of buffers from number kFill on. A recursion: accumulators are registers, which a loop that the compiler
+  /// does not unroll would index in memory.
+  template <int kFill, class Accumulators>
+  __device__ __forceinline__ void store_from(const Accumulators (&accumulators)[kAtoms], int row, int column,
+                                             int batch) {
+    if constexpr (kFill < kAtoms * kFills) {
+      constexpr int kFirst = kFill % kFills * kBufferColumns;  // column of the tile
+      constexpr int kColumns = minimum(kBufferColumns, Plan::kTileN - kFirst);
+      const int first_row = row + kFill / kFills * 64;
+      if (first_row >= parameters_.m) return;
+      const uint32_t buffer = buffers_ + fills_ % kBuffers * kBufferBytes;
+      if (reads_source()) {
+        bring_source(buffer, first_row, column + kFirst, batch);
+        fill<kFirst, kColumns, true>(accumulators[kFill / kFills], buffer);
+      } else {
+        free_buffer();
+        fill<kFirst, kColumns, false>(accumulators[kFill / kFills], buffer);
+      }
+      if constexpr (kByTma) ptx::fence_proxy_async();
+      ptx::named_barrier(barrier_, kThreads);
+      ++fills_;
+      if (!kByTma || thread_ == 0) {
+        if constexpr (Source::kByTma && kFill + 1 >= kBuffers && kFill + 1 < kAtoms * kFills) {
+          if (reads_source()) {
+            ptx::tma_store_wait_read<0>();
+            request(kFill + 1, fills_, row, column, batch);
+          }
+        }
+        send<kColumns / Plan::kChunkColumns>(buffer, first_row, column + kFirst, batch);
+      }
+      store_from<kFill + 1>(accumulators, row, column, batch);
+    }
+  }
+
+  /// The buffer of the next fill is no longer read.
+  __device__ __forceinline__ void free_buffer() const {
+    if constexpr (kByTma) {
+      if (thread_ == 0) ptx::tma_store_wait_read<kBuffers - 1>();
+    }
+    ptx::named_barrier(barrier_, kThreads);
+  }
 
   /// By one thread: loads what the fill number `fill` of the tile reads of C to the buffer of fill number `use` of all.
   __device__ __forceinline__ void request(int fill, uint32_t use, int row, int column, int batch) const {
@@ -132,43 +141,53 @@ class WarpgroupOutput {
     if constexpr (Source::kByTma) {
       source_.wait(fills_);
     } else {
-      if constexpr (kByTma) {
-        if (thread_ == 0) ptx::tma_store_wait_read<kBuffers - 1>();
-      }
-      ptx::named_barrier(barrier_, kThreads);
+      free_buffer();
       source_.copy(parameters_.c, parameters_.m, parameters_.n, buffer, thread_, row, column, batch);
       ptx::named_barrier(barrier_, kThreads);
     }
   }
 
-  /// The epilogue of `columns` columns from the tile's `first` on, in pairs of neighbours: of each group of 8 columns
-  /// the thread's first row and its other.
-  template <class Accumulators>
-  __device__ __forceinline__ void apply(Vector<D, 2> (&out)[kBufferColumns / 4],
-                                        const Vector<C, 2> (&source)[kBufferColumns / 4],
-                                        const Accumulators& accumulators, int first, int columns) const {
+  /// The epilogue of kColumns columns from the tile's kFirst on, to `buffer`, where what it reads of C lies. Where C's
+  /// elements lie as D's, each thread overwrites what it read; else all have read before any writes.
+  template <int kFirst, int kColumns, bool kReads, class Accumulators>
+  __device__ __forceinline__ void fill(const Accumulators& accumulators, uint32_t buffer) const {
+    constexpr bool kInPlace = kReads && sizeof(C) == sizeof(D);
+    constexpr int kPiece = kReads && !kInPlace ? kColumns : 8 * kGroups;  // columns
 #pragma unroll
-    for (int i = 0; i < columns / 4; ++i) {
-      Compute pair[2];
+    for (int piece = 0; piece < kColumns; piece += kPiece) {
+      Vector<D, 2> out[kPiece / 4];
 #pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        pair[j] = Epilogue::apply(convert<Compute>(element(accumulators, first / 2 + 2 * i + j)),
-                                  convert<Compute>(source[i].element[j]), parameters_.epilogue);
+      for (int i = 0; i < kPiece / 4; ++i) {
+        Vector<C, 2> source{};
+        if constexpr (kReads) source = source_.read(buffer, thread_, piece + i / 2 * 8, i % 2);
+        Compute pair[2];
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          const Compute sum = convert<Compute>(element(accumulators, (kFirst + piece) / 2 + 2 * i + j));
+          pair[j] =
+              Epilogue::apply(sum, kReads ? convert<Compute>(source.element[j]) : Compute(0), parameters_.epilogue);
+        }
+        out[i] = convert_pair<D>(pair[0], pair[1]);
       }
-      out[i] = convert_pair<D>(pair[0], pair[1]);
+      if constexpr (kReads && !kInPlace) ptx::named_barrier(barrier_, kThreads);
+      stage<!kInPlace>(out, buffer, piece);
     }
   }
 
-  __device__ __forceinline__ void stage(const Vector<D, 2> (&out)[kBufferColumns / 4], int columns,
-                                        uint32_t buffer) const {
+  /// `out` of the columns from `first` on.
+  template <bool kMayUseMatrices, int kPairs>
+  __device__ __forceinline__ void stage(const Vector<D, 2> (&out)[kPairs], uint32_t buffer, int first) const {
+    constexpr bool kUsesMatrices = kMayUseMatrices && kByMatrices;
+    constexpr int kTogether = kUsesMatrices ? kGroups : 1;
 #pragma unroll
-    for (int group = 0; group < columns / 8; group += kGroups) {
-      const int in_chunk = group * 8 % Plan::kChunkColumns;
-      const uint32_t chunk = buffer + group * 8 / Plan::kChunkColumns * Chunk::kBytes;
-      Vector<D, 2> stored[2 * kGroups];
+    for (int group = 0; group < kPairs / 2; group += kTogether) {
+      const int column = first + group * 8;
+      const uint32_t chunk = buffer + column / Plan::kChunkColumns * Chunk::kBytes;
+      const int in_chunk = column % Plan::kChunkColumns;
+      Vector<D, 2> stored[2 * kTogether];
 #pragma unroll
-      for (int i = 0; i < 2 * kGroups; ++i) stored[i] = out[2 * group + i];
-      if constexpr (kByMatrices) {
+      for (int i = 0; i < 2 * kTogether; ++i) stored[i] = out[2 * group + i];
+      if constexpr (kUsesMatrices) {
         store_matrices(stored, chunk, thread_ / 32 * 16, in_chunk);
       } else {
         store_pairs(stored, chunk, Rows::row(thread_), in_chunk + Rows::column(thread_));
@@ -217,18 +236,23 @@ class WarpgroupOutput {
     }
   }
 
-  /// A staged chunk to D, by TMA by one thread; what lies outside D is not written.
+  /// Staged chunks to D, by TMA by one thread; what lies outside D is not written.
+  template <int kCount>
   __device__ __forceinline__ void send(uint32_t buffer, int row, int column, int batch) const {
-    if constexpr (kByTma) {
+#pragma unroll(kByTma ? kCount : 1)
+    for (int chunk = 0; chunk < kCount; ++chunk, column += Plan::kChunkColumns, buffer += Chunk::kBytes) {
+      if constexpr (kByTma) {
 #pragma unroll
-      for (int box = 0; box < Chunk::kBoxes; ++box) {
-        ptx::tma_store(parameters_.d, buffer + box * Chunk::kBoxBytes,
-                       (Plan::kDIsRowMajor ? column : row) + box * Chunk::kLine, Plan::kDIsRowMajor ? row : column,
-                       batch);
+        for (int box = 0; box < Chunk::kBoxes; ++box) {
+          ptx::tma_store(parameters_.d, buffer + box * Chunk::kBoxBytes,
+                         (Plan::kDIsRowMajor ? column : row) + box * Chunk::kLine, Plan::kDIsRowMajor ? row : column,
+                         batch);
+        }
+      } else {
+        copy(buffer, row, column, batch);
       }
-    } else {
-      copy(buffer, row, column, batch);
     }
+    if constexpr (kByTma) ptx::tma_store_commit();
   }
 
   __device__ __forceinline__ void copy(uint32_t buffer, int row, int column, int batch) const {
@@ -267,7 +291,6 @@ class WarpgroupOutput {
   Source source_;
   int thread_;
   int barrier_;
-  bool reads_source_;
   uint32_t fills_ = 0;  // of buffers, in turn, so far
 };
 

@@ -60,14 +60,14 @@ class Sm90Gemm {
   static constexpr int kRepackingBytes =  // of a warp
       maximum(RepackedOperand<OperandA>::kWarpBytes, RepackedOperand<OperandB>::kWarpBytes);
 
-  // Shared memory: the stages, then of each consumer the chunks on their way out, the barriers. Operands are repacked
-  // in the place of all but the barriers.
+  // Shared memory: the stages, then of each consumer what its Output asks for, the barriers of these and of the stages.
+  // Operands are repacked in the place of all but the barriers.
   static constexpr int kOutputs = Plan::kStages * kStageBytes;
-  static constexpr int kRingBarriers = maximum(kOutputs + Plan::kConsumers * Output::kBytes, kWarps* kRepackingBytes);
-  static constexpr int kOutputBarriers = kRingBarriers + Ring::kBarrierBytes;
+  static constexpr int kOutputBarriers = maximum(kOutputs + Plan::kConsumers * Output::kBytes, kWarps* kRepackingBytes);
+  static constexpr int kRingBarriers = kOutputBarriers + Plan::kConsumers * Output::kBarrierBytes;
 
  public:
-  static constexpr int kSharedBytes = kOutputBarriers + Plan::kConsumers * Output::kBarrierBytes;
+  static constexpr int kSharedBytes = kRingBarriers + Ring::kBarrierBytes;
 
   __device__ __forceinline__ explicit Sm90Gemm(const Parameters& parameters)
       : parameters_(parameters),
