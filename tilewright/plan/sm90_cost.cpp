@@ -1,5 +1,5 @@
-// The constants are fitted to the medians of some 5000 kernels on 70 problems (bf16, s8, e4m3, tf32; K from 256 to
-// 65536; D from 1x4096 to 8192x8192) on an H200: docs/performance.md, "Ranking".
+// The constants are fitted to the medians of some 5500 kernels on 66 problems (bf16, s8, e4m3, tf32; K from 64 to
+// 65536; D from 1x4096 to 16384x16384) on an H200: docs/performance.md, "Ranking".
 #include "tilewright/plan/sm90_cost.hpp"
 
 #include <algorithm>
@@ -9,23 +9,23 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr double kLaunchUs = 4.0;              // one kernel between two events
-constexpr double kSharingUs = 1.3;             // more, of clusters that load for each other
-constexpr double kSharingUsOfSlices = 0.46;    // of those that wait for each other anyway
+constexpr double kLaunchUs = 3.8;              // one kernel between two events
+constexpr double kSharingUs = 1.29;            // more, of clusters that load for each other
+constexpr double kSharingUsOfSlices = 0.5;     // of those that wait for each other anyway
 constexpr double kPeakShare = 0.81;            // of the tensor cores' rate at the nominal clock, under the power limit
 constexpr double kDramShare = 0.96;            // of DRAM's nominal rate, once it is under way
 constexpr double kDramUs = 1.1;                // until then
 constexpr double kL2Share = 1.44;              // of limits.l2_bytes_per_clock
-constexpr double kSmBytesPerClock = 66;        // that one SM's TMA brings from L2
+constexpr double kSmBytesPerClock = 66.3;      // that one SM's TMA brings from L2
 constexpr double kLatencyClocks = 2960;        // from a TMA load's issue to its bytes, under load
 constexpr double kSharedLatencyClocks = 3190;  // where a cluster waits for the slower
-constexpr double kStepClocks = 15;             // barriers of one step
+constexpr double kStepClocks = 13.8;           // barriers of one step
 constexpr double kNarrowRows = 0.82;           // power of 128 over a row's bytes: how much slower narrower rows come
-constexpr double kFillClocks = 400;            // of a buffer of D: barriers and the store's issue
-constexpr double kStoreBytesPerClock = 39;
-constexpr double kExchangeUs = 3.3;           // slices of K: a barrier between CTAs, through L2
-constexpr double kPartialBytesPerClock = 28;  // of sums on their way to and from the workspace
-constexpr double kOverlapLoss = 0.28;         // of two things that go on together, what does not hide behind the slower
+constexpr double kFillClocks = 366;            // of a buffer of D: barriers and the store's issue
+constexpr double kStoreBytesPerClock = 38;
+constexpr double kExchangeUs = 3.6;           // slices of K: a barrier between CTAs, through L2
+constexpr double kPartialBytesPerClock = 36;  // of sums on their way to and from the workspace
+constexpr double kOverlapLoss = 0.32;         // of two things that go on together, what does not hide behind the slower
 // Of a thread's loads of words that lie across lines, under load: bf16 4095^3 along K.
 constexpr double kGatherLatencyClocks = 3000;
 // That wgmma reads of shared memory, of its 128: tiles 64 columns wide (fp8 4096x2112x7168).
@@ -46,8 +46,9 @@ struct Multiplying {
 Multiplying multiply_clocks(const Sm90CostInput& input) {
   const double instruction_k = kInstructionKBytes / static_cast<double>(input.element_bytes);
   const double instructions = input.tile.m / static_cast<double>(kInstructionM) * input.tile.k / instruction_k;
+  const int times_a = input.loads_fragments ? 2 : 1;  // threads read A at half the rate: ConsumerExtras
   return {instructions * kInstructionM * input.tile.n * instruction_k / input.fma_per_clock,
-          instructions * (kInstructionM + input.tile.n) * kInstructionKBytes / kOperandBytesPerClock};
+          instructions * (times_a * kInstructionM + input.tile.n) * kInstructionKBytes / kOperandBytesPerClock};
 }
 
 /// Clocks of one step's gathered bytes: in the memory that L1 and shared memory are, where they are read as often as

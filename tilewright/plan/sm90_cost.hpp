@@ -23,9 +23,10 @@ struct Sm90CostInput {
   int gathered_words = 0;                    // that each of them has in flight
   int fills = 1;                             // of buffers of D, that one warpgroup stores of a tile; 0 of slices
   int element_bytes = 2, d_bytes = 2;
-  double fma_per_clock = 0;   // of one SM's tensor cores
-  double repacked_bytes = 0;  // of operands, that are copied first
-  double lone_clocks = 0;     // of a step, while nothing multiplies: promotion, or loads of fragments
+  double fma_per_clock = 0;      // of one SM's tensor cores
+  double repacked_bytes = 0;     // of operands, that are copied first
+  double lone_clocks = 0;        // of a step, while nothing multiplies: promotion, or loads of fragments
+  bool loads_fragments = false;  // of A, by threads
 };
 
 /// Microseconds, launch included: a persistent CTA's tiles one after another, each as many steps of K, each step as

@@ -570,6 +570,7 @@ Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments)
       .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
       .repacked_bytes = repacked_bytes(plan, arguments),
       .lone_clocks = lone_clocks(plan.tile, plan.team(), plan.extras(), element_bytes),
+      .loads_fragments = plan.loads_fragments(),
   };
 }
 

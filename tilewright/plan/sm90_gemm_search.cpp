@@ -194,8 +194,11 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
     if (memory.output_bytes == 0) return;
   }
   if (!fit_stages(search, memory)) return;
-  if (search.k <= shape.k)
-    memory.stages = std::min(memory.stages, std::max(kMinStages, kAheadBytes / memory.stage_bytes));
+  if (search.k <= shape.k) {
+    const int teams = rows.consumers / rows.team();  // that each have a stage, and its next
+    memory.stages = std::min(memory.stages, kAheadBytes / memory.stage_bytes);
+    if (memory.stages < std::max(kMinStages, 2 * teams)) return;
+  }
   input.stages = memory.stages;
   if (slices == 1) {
     const OutputChunks chunks =
