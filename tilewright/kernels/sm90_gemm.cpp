@@ -1,4 +1,4 @@
-#include "tilewright/plan/sm90_gemm.hpp"
+#include "tilewright/plan/sm90_launch.hpp"
 
 #include "tilewright/kernels/list.hpp"
 #include "tilewright/kernels/planned_gemm.hpp"

@@ -4,62 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 
-#include "tilewright/arch/tma_copy.hpp"
 #include "tilewright/arch/wgmma_atom.hpp"
-#include "tilewright/arch/wgmma_fragment.hpp"
-#include "tilewright/arch/wgmma_tile.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
-#include "tilewright/plan/sm90_cost.hpp"
+#include "tilewright/plan/sm90_operand.hpp"
 
 namespace tilewright::plan {
-
-/// The same share of a copy for each box, or for each CTA that takes part: how far to go in the tensor map's modes and
-/// in shared memory from one to the next.
-struct TmaStep {
-  std::int64_t contiguous = 0, strided = 0;  // elements of the tensor
-  std::int64_t smem_bytes = 0;
-  bool operator==(const TmaStep&) const = default;
-};
-
-/// How an operand comes to shared memory: by TMA unless it is gathered.
-struct OperandWay {
-  arch::Major major = arch::Major::k;  // of the tile, and of the copy where there is one
-  int gathered_bytes = 0;              // that a thread moves at once where TMA cannot reach the operand; else 0
-  bool is_repacked = false;            // copied first: plan/sm90_repacking.hpp
-  bool is_transposed = false;          // by that copy, from MN-major
-
-  bool is_gathered() const { return gathered_bytes != 0; }
-  bool operator==(const OperandWay&) const = default;
-};
-
-/// One operand's tile: in global memory as TMA boxes or as what threads gather; in shared memory as wgmma's descriptors
-/// read it, or as threads load the fragments that they give to wgmma.
-struct TmaOperandPlan : OperandWay {
-  DType element = DType::f16;
-  int mn = 0, k = 0;            // extents of the tile
-  layout::ComposedLayout smem;  // (mn, k) -> elements
-  arch::TensorMap map;          // contiguous, strided, batch; extents are the launch's
-  int shares = 1;               // CTAs of a cluster that need the tile; each loads one slice of every box
-  int boxes = 1;                // that one CTA loads
-  TmaStep box, share;
-  int alignment_bytes = 16;
-  arch::WgmmaOperand wgmma;                      // unless there are
-  std::optional<arch::FragmentLoads> fragments;  // of A, where wgmma does not read it as it lies
-
-  /// What is contiguous in shared memory: the width of the swizzle.
-  int row_bytes() const { return arch::width_bytes(*arch::swizzle_mode(smem.swizzle, bits(element))); }
-  /// The lines, contiguous in global memory, that a pass of the producer's threads over a gathered tile reads from.
-  int lines_of_pass() const { return lines_of_pass(gathered_bytes, row_bytes()); }
-  static int lines_of_pass(int gathered_bytes, int row_bytes) { return kProducerThreads * gathered_bytes / row_bytes; }
-  /// Passes over the tile.
-  int passes() const { return is_gathered() ? tile_bytes() / (kProducerThreads * gathered_bytes) : 0; }
-  int tile_bytes() const { return mn * k * bits(element) / 8; }
-  bool operator==(const TmaOperandPlan&) const = default;
-
-  static constexpr int kProducerThreads = 128;
-};
 
 /// The shared memory of a CTA: stages, and of each warpgroup that multiplies the chunks of D on their way out; then the
 /// barriers of the stages. gemm/sm90_gemm.cuh.
@@ -112,14 +62,7 @@ bool stores_by_tma(const op::TensorDescription& d);
 struct RegisterSplit {
   int producer = 0, consumer = 0;
 };
-RegisterSplit split_registers(int consumers, bool gathers, int needed);
-
-/// Bytes of an operand's tile that lie together in memory, as far as a swizzle is wide: a power of two, at most 128.
-int row_bytes(arch::Major major, int element_bytes, int mn, int k);
-
-/// How often a byte of an operand so aligned is read by a thread of the producer: 0 by TMA, 1, or 2 where an element
-/// lies across words.
-int gathered_reads(int alignment_bytes);
+RegisterSplit split_registers(int consumers, bool gathers, bool promotes, int needed);
 
 /// Words that a thread of a producer that gathers has on their way through registers.
 int gathered_words(int consumers);
@@ -133,6 +76,7 @@ Support check_promotion(const TileShape& tile);
 /// What consumers do beside multiplying from shared memory.
 struct ConsumerExtras {
   bool promotes = false;         // sums of 8-bit floats
+  bool stores_bytes = false;     // elements of D
   bool loads_fragments = false;  // of A, from shared memory to registers
   int plain_bytes = 0;           // of an element of D that is not stored by TMA, but as it is summed
 };
@@ -177,7 +121,8 @@ struct Sm90GemmOutline : GemmTile {
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }  // those that share a tile
   bool loads_fragments() const { return atom->a_source == arch::OperandSource::registers; }
   ConsumerExtras extras() const {
-    return {promotes_accumulators, loads_fragments(), stores_by_tma || slices > 1 ? 0 : bytes(operands.d.element)};
+    return {promotes_accumulators, bytes(operands.d.element) == 1, loads_fragments(),
+            stores_by_tma || slices > 1 ? 0 : bytes(operands.d.element)};
   }
   int cluster_size() const { return cluster_m * cluster_n; }
   int group_size() const { return cluster_size() * slices; }  // CTAs that work together
@@ -203,17 +148,6 @@ struct Sm90GemmPlan : Sm90GemmOutline {
   int stage_readers() const { return a.fragments ? 4 : 1; }
   bool operator==(const Sm90GemmPlan&) const = default;
 };
-
-/// The plan as the cost model sees it, on extents of the caller's problem.
-Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments);
-
-/// Refuses arguments that kernels of the plan cannot take: no k to sum over, extents beyond 32-bit indices, tensors
-/// that the plan's TMA cannot reach, a workspace beyond 4 GiB.
-Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments);
-
-/// A persistent grid of clusters, with the parameters of device/tilewright/gemm/sm90_parameters.cuh.
-/// @pre op::validate(arguments) and check_arguments accepted them
-Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments);
 
 /// Every number but those of the operands' layouts, or the one that makes it impossible.
 Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description, const Design& design);

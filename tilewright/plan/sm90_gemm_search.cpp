@@ -23,7 +23,6 @@ constexpr int kMinStages = 3;
 // Of tiles of one step each, that are loaded ahead: more is slower, it seems because they and D lie too far apart in
 // DRAM (64x64 tiles of 4096 products of 128x128x64: 73.4 us with 6 stages, 77.3 with 12; H200).
 constexpr int kAheadBytes = 96 * 1024;
-constexpr int kInstructionM = 64;
 constexpr int kInstructionN = 8;  // and multiples
 constexpr int kInstructionKBytes = 32;
 constexpr int kSwizzleBytes = 128;  // of K, one step
@@ -135,7 +134,7 @@ struct Tile {
 
 Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes) {
   const TileShape shape{rows.m, columns, k_bytes / search.element_bytes};
-  const ConsumerExtras extras{search.promotes, search.loads_fragments, search.plain_bytes};
+  const ConsumerExtras extras{search.promotes, search.output.d_bytes == 1, search.loads_fragments, search.plain_bytes};
   Tile tile{.rows = rows,
             .input = {.m = search.m,
                       .n = search.n,
@@ -203,7 +202,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   if (slices == 1) {
     const OutputChunks chunks =
         output_chunks(search.output, shape.n, memory.most_output_bytes(search.limits.smem_per_block_bytes));
-    input.fills = shape.m / kInstructionM / rows.team() * chunks.fills(shape.n);
+    input.fills = shape.m / kWgmmaM / rows.team() * chunks.fills(shape.n);
   }
   candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
                     search.is_transposed, search.repacked_bytes > 0});
@@ -275,7 +274,7 @@ Design design_of(const Candidate& candidate, const op::GemmDescription& descript
   tile.warp_count = {kWarpgroup * candidate.rows->consumers, 1, 1};
   tile.cluster_shape = {candidate.group.m, candidate.group.n, 1};
   tile.schedule = candidate.rows->schedule;
-  tile.math_instruction = {{kInstructionM, candidate.tile.n, kInstructionKBytes / bytes(description.a.element)},
+  tile.math_instruction = {{kWgmmaM, candidate.tile.n, kInstructionKBytes / bytes(description.a.element)},
                            description.a.element,
                            description.b.element,
                            description.accumulator,

@@ -31,10 +31,11 @@ class SlicedOutput {
 
   static __device__ __forceinline__ void initialise(uint32_t /*barriers*/) {}
 
-  /// `shared` is the address of kBytes, `barrier` a named barrier of this warpgroup alone.
+  /// `shared` is the address of kBytes for each warpgroup that multiplies, `barrier` a named barrier of this one alone:
+  /// the first of them has 1.
   __device__ __forceinline__ SlicedOutput(const Parameters& parameters, uint32_t shared, uint32_t /*barriers*/,
                                           int thread, int barrier)
-      : parameters_(parameters), sum_(meeting(parameters, shared, thread, barrier)) {}
+      : parameters_(parameters), sum_(meeting(parameters, shared + (barrier - 1) * kBytes, thread, barrier)) {}
 
   __device__ __forceinline__ void begin(int /*row*/, int /*column*/, int /*batch*/) const {}
 
@@ -60,8 +61,7 @@ class SlicedOutput {
     const int cta = static_cast<int>(blockIdx.x);
     const int slice = cta / kSharers % Plan::kSlices;
     const int tile = cta / (kSharers * Plan::kSlices) * kSharers + cta % kSharers;
-    const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;
-    const int number = tile * Plan::kConsumers + consumer;
+    const int number = tile * Plan::kConsumers + barrier - 1;
     char* const partials = parameters.workspace + Plan::kCounterBytes;
     return Sum(partials + static_cast<int64_t>(number) * Sum::kBytes,
                reinterpret_cast<uint32_t*>(parameters.workspace + number * GridBarrier::kCounterStep), slice, shared,

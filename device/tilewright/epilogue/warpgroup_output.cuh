@@ -45,11 +45,11 @@ class WarpgroupOutput {
   /// By one thread of the CTA, before any other use of `barriers`; ptx::fence_mbarrier_init and a barrier must follow.
   static __device__ __forceinline__ void initialise(uint32_t barriers) { Source::initialise(barriers); }
 
-  /// `buffers` and `barriers` are shared addresses of kBytes and kBarrierBytes, `barrier` a named barrier of this
-  /// warpgroup alone.
+  /// `buffers` and `barriers` are shared addresses of kBytes and kBarrierBytes for each warpgroup that multiplies,
+  /// `barrier` a named barrier of this one alone: the first of them has 1.
   __device__ __forceinline__ WarpgroupOutput(const Parameters& parameters, uint32_t buffers, uint32_t barriers,
                                              int thread, int barrier)
-      : parameters_(parameters), buffers_(buffers), source_(barriers), thread_(thread), barrier_(barrier) {}
+      : parameters_(parameters), buffers_(buffers), barriers_(barriers), thread_(thread), barrier_(barrier) {}
 
   /// Before the sums of a tile are there: C may be loaded meanwhile. The arguments of the next store().
   __device__ __forceinline__ void begin(int row, int column, int batch) {
@@ -76,10 +76,14 @@ class WarpgroupOutput {
   }
 
  private:
-  /// Asked each time: registers are scarcer.
+  // Computed each time: registers are scarcer.
   __device__ __forceinline__ bool reads_source() const {
     return Epilogue::kReadsSource && Epilogue::reads_source(parameters_.epilogue);
   }
+  __device__ __forceinline__ uint32_t buffer(uint32_t use) const {
+    return buffers_ + (barrier_ - 1) * kBytes + use % kBuffers * kBufferBytes;
+  }
+  __device__ __forceinline__ Source source() const { return Source(barriers_ + (barrier_ - 1) * kBarrierBytes); }
 
   /// Groups of 8 columns that are stored together: stmatrix.x4 takes two.
   static constexpr bool kByMatrices = sizeof(D) == 2 && !kPairsAreLines;
@@ -96,7 +100,7 @@ class WarpgroupOutput {
       constexpr int kColumns = minimum(kBufferColumns, Plan::kTileN - kFirst);
       const int first_row = row + kFill / kFills * 64;
       if (first_row >= parameters_.m) return;
-      const uint32_t buffer = buffers_ + fills_ % kBuffers * kBufferBytes;
+      const uint32_t buffer = this->buffer(fills_);
       if (reads_source()) {
         bring_source(buffer, first_row, column + kFirst, batch);
         fill<kFirst, kColumns, true>(accumulators[kFill / kFills], buffer);
@@ -132,17 +136,16 @@ class WarpgroupOutput {
   __device__ __forceinline__ void request(int fill, uint32_t use, int row, int column, int batch) const {
     const int first_row = row + fill / kFills * 64;
     if (first_row >= parameters_.m) return;
-    source_.request(parameters_.c, use, buffers_ + use % kBuffers * kBufferBytes, first_row,
-                    column + fill % kFills * kBufferColumns, batch);
+    source().request(parameters_.c, use, buffer(use), first_row, column + fill % kFills * kBufferColumns, batch);
   }
 
   /// What this fill reads of C is in `buffer`.
   __device__ __forceinline__ void bring_source(uint32_t buffer, int row, int column, int batch) const {
     if constexpr (Source::kByTma) {
-      source_.wait(fills_);
+      source().wait(fills_);
     } else {
       free_buffer();
-      source_.copy(parameters_.c, parameters_.m, parameters_.n, buffer, thread_, row, column, batch);
+      source().copy(parameters_.c, parameters_.m, parameters_.n, buffer, thread_, row, column, batch);
       ptx::named_barrier(barrier_, kThreads);
     }
   }
@@ -158,14 +161,13 @@ class WarpgroupOutput {
       Vector<D, 2> out[kPiece / 4];
 #pragma unroll
       for (int i = 0; i < kPiece / 4; ++i) {
-        Vector<C, 2> source{};
-        if constexpr (kReads) source = source_.read(buffer, thread_, piece + i / 2 * 8, i % 2);
+        Vector<C, 2> read{};
+        if constexpr (kReads) read = source().read(buffer, thread_, piece + i / 2 * 8, i % 2);
         Compute pair[2];
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
           const Compute sum = convert<Compute>(element(accumulators, (kFirst + piece) / 2 + 2 * i + j));
-          pair[j] =
-              Epilogue::apply(sum, kReads ? convert<Compute>(source.element[j]) : Compute(0), parameters_.epilogue);
+          pair[j] = Epilogue::apply(sum, kReads ? convert<Compute>(read.element[j]) : Compute(0), parameters_.epilogue);
         }
         out[i] = convert_pair<D>(pair[0], pair[1]);
       }
@@ -287,8 +289,7 @@ class WarpgroupOutput {
   }
 
   const Parameters& parameters_;
-  uint32_t buffers_;
-  Source source_;
+  uint32_t buffers_, barriers_;  // of all warpgroups: constants
   int thread_;
   int barrier_;
   uint32_t fills_ = 0;  // of buffers, in turn, so far

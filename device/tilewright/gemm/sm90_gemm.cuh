@@ -238,8 +238,7 @@ class Sm90Gemm {
     const int thread = static_cast<int>(threadIdx.x) % 128;
     const int consumer = warpgroup_ - 1;
     const int first_atom = consumer % kTeam * kAtoms;
-    Output output(parameters_, shared + kOutputs + consumer * Output::kBytes,
-                  shared + kOutputBarriers + consumer * Output::kBarrierBytes, thread, 1 + consumer);
+    Output output(parameters_, shared + kOutputs, shared + kOutputBarriers, thread, 1 + consumer);
     typename Ring::Position at;
     Turns turns(consumer / kTeam);
     if constexpr (kTeams > 1) {

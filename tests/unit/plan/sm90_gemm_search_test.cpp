@@ -6,7 +6,7 @@
 
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/plan/search.hpp"
-#include "tilewright/plan/sm90_gemm.hpp"
+#include "tilewright/plan/sm90_launch.hpp"
 
 namespace tilewright::plan {
 namespace {

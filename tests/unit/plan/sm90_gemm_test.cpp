@@ -1,5 +1,5 @@
 // sm90_gemm's plans: the integers of known designs, launches, and what is refused.
-#include "tilewright/plan/sm90_gemm.hpp"
+#include "tilewright/plan/sm90_launch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -167,7 +167,7 @@ TEST(Sm90Gemm, RegistersOfAllThreadsAreThoseOfTheLaunch) {
   for (const bool gathers : {false, true}) {
     for (const int consumers : {1, 2, 3}) {
       for (const int needed : {100, 180}) {
-        const RegisterSplit split = split_registers(consumers, gathers, needed);
+        const RegisterSplit split = split_registers(consumers, gathers, false, needed);
         // ptxas gives all threads alike as many as one of them has at most, as far as there are: a multiple of 8.
         const int of_a_thread = kRegistersOfAnSm / (128 * (consumers + 1)) / 8 * 8;
         const int alike = std::min(std::max(split.producer, split.consumer), of_a_thread);

@@ -1,0 +1,293 @@
+#include "tilewright/plan/sm90_launch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/plan/sm90_repacking.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+std::int64_t leading_dimension(const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; }
+
+/// Matrices of an operand that differ. CUDA's documents do not say that a tensor map may have a stride of 0: what
+/// serves the whole batch is one matrix, at coordinate 0.
+std::int64_t distinct(const op::Tensor& tensor) { return tensor.batch_stride() == 0 ? 1 : tensor.batch(); }
+
+/// The tensor map of matrices of `contiguous` x `strided` elements. One row may lie anywhere, and so may one matrix:
+/// the distance to the next is not read, and need only be one that tensor maps may have.
+TensorMapRequest request(DType element, const op::Tensor& tensor, std::int64_t contiguous, std::int64_t strided,
+                         const std::array<std::int64_t, 3>& box, int swizzle_bytes) {
+  const std::int64_t ld = strided == 1 ? contiguous : leading_dimension(tensor);
+  const std::int64_t row_bytes = ceil_div(ld * bits(element) / 8, kTmaBytes) * kTmaBytes;
+  const std::int64_t batch = distinct(tensor);
+  return {.element = element,
+          .address = tensor.address,
+          .extents = {contiguous, strided, batch},
+          .strides = {row_bytes, batch == 1 ? row_bytes * strided : tensor.batch_stride() * bits(element) / 8},
+          .box = box,
+          .swizzle_bytes = swizzle_bytes};
+}
+
+/// The operands of the problem as computed, and how they lie.
+struct View {
+  const op::Tensor& a;
+  const op::Tensor& b;
+  std::int64_t m, n, k;
+};
+View view(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+  return plan.is_transposed ? View{arguments.b, arguments.a, arguments.n(), arguments.m(), arguments.k()}
+                            : View{arguments.a, arguments.b, arguments.m(), arguments.n(), arguments.k()};
+}
+
+/// Clusters' tiles along m and n of one matrix of D.
+std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmOutline& plan, const View& problem) {
+  return {ceil_div(problem.m, std::int64_t{plan.tile.m} * plan.cluster_m),
+          ceil_div(problem.n, std::int64_t{plan.tile.n} * plan.cluster_n)};
+}
+
+/// Clusters, or as many CTAs as K has slices, that work at once.
+std::int64_t working_groups(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+  const auto [tiles_m, tiles_n] = cluster_tiles(plan, view(plan, arguments));
+  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.slices;
+  return std::min<std::int64_t>(tiles_m * tiles_n * arguments.batch(), resident);
+}
+
+/// Where in a launch's workspace, bytes from its beginning: counters, for each group what epilogue/slice_sum.cuh asks
+/// for, the copies of operands.
+struct Workspace {
+  RepackedCopy a, b;
+  std::int64_t at_a = 0, at_b = 0;
+  std::int64_t bytes = 0;
+};
+Workspace workspace(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+  constexpr std::int64_t kAlignment = 256;
+  Workspace workspace;
+  if (plan.slices == 1 && !plan.repacks()) return workspace;
+  workspace.bytes = kWorkspaceCounterBytes;
+  if (plan.slices > 1) {
+    const std::int64_t slice_bytes = std::int64_t{plan.consumers()} * kWgmmaM * plan.tile.n * 4;
+    workspace.bytes += working_groups(plan, arguments) * plan.cluster_size() * 2 * plan.slices * slice_bytes;
+  }
+  const View problem = view(plan, arguments);
+  const auto add = [&](const OperandWay& operand, const op::Tensor& tensor, std::int64_t mn, RepackedCopy& copy) {
+    if (!operand.is_repacked) return std::int64_t{0};
+    const std::int64_t at = ceil_div(workspace.bytes, kAlignment) * kAlignment;
+    copy = repacked_copy(tensor, operand.major, mn, problem.k);
+    workspace.bytes = at + copy.bytes();
+    return at;
+  };
+  workspace.at_a = add(plan.way_a, problem.a, problem.m, workspace.a);
+  workspace.at_b = add(plan.way_b, problem.b, problem.n, workspace.b);
+  return workspace;
+}
+
+/// Of operands that are repacked.
+double repacked_bytes(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+  const View problem = view(plan, arguments);
+  return (plan.way_a.is_repacked ? bytes_to_copy(problem.a) : 0) +
+         (plan.way_b.is_repacked ? bytes_to_copy(problem.b) : 0);
+}
+
+/// Groups of a launch: those that work, and more where there is so much to copy.
+std::int64_t launched_groups(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+  constexpr double kBytesOfCta = 32768;  // two rounds of its warps: copy/repacked_lines.cuh
+  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.slices;
+  const double copying = repacked_bytes(plan, arguments) / (kBytesOfCta * plan.group_size());
+  const auto wanted = static_cast<std::int64_t>(std::min<double>(copying, resident));
+  return std::max(working_groups(plan, arguments), wanted);
+}
+
+TensorMapRequest operand_map(const TmaOperandPlan& operand, const op::Tensor& tensor, std::int64_t mn, std::int64_t k) {
+  const bool is_k_major = operand.major == arch::Major::k;
+  const arch::TensorMap& map = operand.map;
+  return request(operand.element, tensor, is_k_major ? k : mn, is_k_major ? mn : k, {map.box_dim[0], map.box_dim[1], 1},
+                 arch::width_bytes(map.swizzle));
+}
+
+/// GlobalMatrix of gemm/sm90_parameters.cuh; nulls for a tensor that is not there.
+void append_matrix(Launch& launch, const op::Tensor& tensor) {
+  launch.append(tensor.address);
+  launch.append(tensor.address == 0 ? std::int64_t{0} : leading_dimension(tensor));
+  launch.append(tensor.batch_stride());
+}
+
+/// RepackedMatrix of gemm/sm90_parameters.cuh.
+void append_repacked(Launch& launch, const TmaOperandPlan& operand, const op::Tensor& tensor, const RepackedCopy& copy,
+                     std::int64_t offset) {
+  const arch::TensorMap& map = operand.map;
+  launch.append(TensorMapRequest{.element = operand.element,
+                                 .address = static_cast<std::uint64_t>(offset),
+                                 .is_in_workspace = true,
+                                 .extents = {copy.contiguous, copy.lines, copy.matrices},
+                                 .strides = {copy.pitch, copy.pitch * copy.lines},
+                                 .box = {map.box_dim[0], map.box_dim[1], 1},
+                                 .swizzle_bytes = arch::width_bytes(map.swizzle)});
+  append_matrix(launch, tensor);
+  launch.append(offset);
+  launch.append(copy.pitch);
+  launch.finish(kTensorMapAlignment);
+}
+
+void append_operands(Launch& launch, const Sm90GemmPlan& plan, const View& problem, const Workspace& workspace) {
+  const auto append = [&](const TmaOperandPlan& operand, const op::Tensor& tensor, std::int64_t mn,
+                          const RepackedCopy& copy, std::int64_t offset) {
+    if (operand.is_repacked) return append_repacked(launch, operand, tensor, copy, offset);
+    if (operand.is_gathered()) return append_matrix(launch, tensor);
+    launch.append(operand_map(operand, tensor, mn, problem.k));
+  };
+  append(plan.a, problem.a, problem.m, workspace.a, workspace.at_a);
+  append(plan.b, problem.b, problem.n, workspace.b, workspace.at_b);
+}
+
+/// The tensor map of C or D: boxes as epilogue/output_chunk.cuh lays them out.
+TensorMapRequest output_map(const Sm90GemmPlan& plan, const View& problem, const op::TensorDescription& described,
+                            const op::Tensor& tensor) {
+  const bool is_row_major = described.layout == op::MatrixLayout::row_major;
+  const int element_bytes = bytes(described.element);
+  const std::int64_t line = is_row_major ? plan.chunks.columns : std::min(kWgmmaM, kMaxRowBytes / element_bytes);
+  const std::int64_t lines = is_row_major ? kWgmmaM : plan.chunks.columns;
+  return request(described.element, tensor, is_row_major ? problem.n : problem.m, is_row_major ? problem.m : problem.n,
+                 {line, lines, 1}, static_cast<int>(line) * element_bytes);
+}
+
+void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+  if (!plan.stores_by_tma) return append_matrix(launch, arguments.d);
+  launch.append(output_map(plan, view(plan, arguments), plan.operands.d, arguments.d));
+}
+
+/// C, or where none is read what stands in for it: a null address, or, for TMA, D.
+void append_source(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+  const bool reads = op::reads_source(arguments);
+  if (!plan.loads_source_by_tma) return append_matrix(launch, reads ? arguments.c : op::Tensor{});
+  launch.append(output_map(plan, view(plan, arguments), plan.operands.c, reads ? arguments.c : arguments.d));
+}
+
+/// Of an operand of which each tile meets `times` tiles of the other. What is read once makes room in L2 first, which
+/// gave 1 to 4 % of problems with few rows; batches of small matrices lost 12 % by it (H200, docs/performance.md).
+std::uint64_t load_policy(const op::Gemm& arguments, std::int64_t times) {
+  return times == 1 && arguments.batch() == 1 ? arch::kEvictFirst : arch::kEvictNormal;
+}
+
+/// Steps from one pass to the next are 31 bits: copy/gathered_operand.cuh.
+Support check_gathering(const OperandWay& operand, int tile_mn, int tile_k, const op::Tensor& tensor) {
+  constexpr std::int64_t kMaxStep = (std::int64_t{1} << 31) - 1;
+  if (!operand.is_gathered()) return {};
+  const Result<arch::SwizzleMode> mode = arch::widest_swizzle(operand.major, bits(tensor.dtype), tile_mn, tile_k);
+  if (!mode) return mode.refusal();
+  const int lines = TmaOperandPlan::lines_of_pass(operand.gathered_bytes, arch::width_bytes(*mode));
+  const std::int64_t step = lines * leading_dimension(tensor) * bits(tensor.dtype) / 8;
+  if (step > kMaxStep)
+    return refuse("lines gathered one after the other are {} bytes apart, at most {}", step, kMaxStep);
+  return {};
+}
+
+}  // namespace
+
+Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+  const View problem = view(plan, arguments);
+  const int element_bytes = bytes(plan.operands.a.element);
+  return {
+      .m = problem.m,
+      .n = problem.n,
+      .k = problem.k,
+      .batches = arguments.batch(),
+      .tile = plan.tile,
+      .stages = plan.stages,
+      .cluster_m = plan.cluster_m,
+      .cluster_n = plan.cluster_n,
+      .slices = plan.slices,
+      .schedule = plan.schedule,
+      .row_bytes_a = row_bytes(plan.way_a.major, element_bytes, plan.tile.m, plan.tile.k),
+      .row_bytes_b = row_bytes(plan.way_b.major, element_bytes, plan.tile.n, plan.tile.k),
+      .walks_along_m = plan.raster.walks_along_m(),
+      .reads_a = plan.way_a.is_gathered() ? gathered_reads(alignment_bytes(plan.operands.a)) : 0,
+      .reads_b = plan.way_b.is_gathered() ? gathered_reads(alignment_bytes(plan.operands.b)) : 0,
+      .gathered_words = plan.gathered_words,
+      .fills = plan.fills(),
+      .element_bytes = element_bytes,
+      .d_bytes = bytes(plan.operands.d.element),
+      .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
+      .repacked_bytes = repacked_bytes(plan, arguments),
+      .lone_clocks = lone_clocks(plan.tile, plan.team(), plan.extras(), element_bytes),
+      .loads_fragments = plan.loads_fragments(),
+  };
+}
+
+Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+  if (const Support fits = check_extents(plan, arguments); !fits) return fits;
+  if (!op::reads_product(arguments) || arguments.k() == 0) {
+    return refuse("needs a product to sum: k is {}, alpha {}", arguments.k(), arguments.alpha);
+  }
+  const View problem = view(plan, arguments);
+  // A box of D that ends within 16 bytes overwrote what lies behind them (H200, driver 580).
+  const std::int64_t line_bytes = (plan.d_is_row_major() ? problem.n : problem.m) * bytes(arguments.d.dtype);
+  if (plan.stores_by_tma && line_bytes % kTmaBytes != 0) {
+    return refuse("{} of D have {} bytes, TMA stores multiples of {}", plan.d_is_row_major() ? "rows" : "columns",
+                  line_bytes, kTmaBytes);
+  }
+  if (const std::int64_t k_tiles = ceil_div(problem.k, plan.tile.k); k_tiles < plan.slices) {
+    return refuse("k of {} is {} steps of {}, fewer than the {} slices", problem.k, k_tiles, plan.tile.k, plan.slices);
+  }
+  const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
+  constexpr std::int64_t kMaxTiles = std::numeric_limits<std::int32_t>::max() - 1024;  // room to step past the last
+  if (tiles_m * tiles_n > kMaxTiles / std::max<std::int64_t>(arguments.batch(), 1)) {
+    return refuse("needs {} tiles for each of {} matrices, more than {} together", tiles_m * tiles_n, arguments.batch(),
+                  kMaxTiles);
+  }
+  if (const std::int64_t bytes = workspace(plan, arguments).bytes; bytes > kMaxWorkspaceBytes) {
+    return refuse("needs a workspace of {} bytes, at most {}", bytes, kMaxWorkspaceBytes);
+  }
+  constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // bytes, cuTensorMapEncodeTiled
+  for (const Support& fits : {check_gathering(plan.way_a, plan.tile.m, plan.tile.k, problem.a),
+                              check_gathering(plan.way_b, plan.tile.n, plan.tile.k, problem.b)}) {
+    if (!fits) return fits;
+  }
+  for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.d}) {
+    const std::int64_t row_bytes = leading_dimension(*tensor) * bits(tensor->dtype) / 8;
+    if (row_bytes >= kMaxStride)
+      return refuse("rows are {} bytes apart, TMA reaches less than {}", row_bytes, kMaxStride);
+    if (tensor->batch_stride() >= kMaxStride / bytes(tensor->dtype)) {
+      return refuse("matrices are {} elements of {} apart, TMA reaches less than {} bytes", tensor->batch_stride(),
+                    name(tensor->dtype), kMaxStride);
+    }
+  }
+  return {};
+}
+
+Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+  const View problem = view(plan, arguments);
+  const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
+  const Workspace workspace = plan::workspace(plan, arguments);
+
+  Launch launch;
+  launch.grid = {static_cast<std::uint32_t>(launched_groups(plan, arguments) * plan.group_size()), 1, 1};
+  launch.cooperative = plan.slices > 1 || plan.repacks();
+  launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
+  launch.cluster = {static_cast<std::uint32_t>(plan.cluster_size()), 1, 1};
+  launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());
+  append_operands(launch, plan, problem, workspace);
+  append_output(launch, plan, arguments);
+  append_source(launch, plan, arguments);
+  launch.append(static_cast<std::int32_t>(problem.m));
+  launch.append(static_cast<std::int32_t>(problem.n));
+  launch.append(static_cast<std::int32_t>(problem.k));
+  launch.append(static_cast<std::int32_t>(arguments.batch()));
+  launch.append(std::int32_t{problem.a.batch_stride() == 0 ? 0 : 1});
+  launch.append(std::int32_t{problem.b.batch_stride() == 0 ? 0 : 1});
+  launch.append(static_cast<std::int32_t>(tiles_m));
+  launch.append(static_cast<std::int32_t>(tiles_n));
+  launch.append(std::uint64_t{load_policy(arguments, tiles_n)});
+  launch.append(std::uint64_t{load_policy(arguments, tiles_m)});
+  launch.append_workspace(static_cast<std::size_t>(workspace.bytes));
+  append_scalars(launch, arguments);
+  launch.finish(launch.tensor_maps().empty() ? sizeof(std::int64_t) : kTensorMapAlignment);
+  return launch;
+}
+
+}  // namespace tilewright::plan

@@ -1,0 +1,118 @@
+#include "tilewright/plan/sm90_operand.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tilewright/layout/algebra.hpp"
+#include "tilewright/plan/sm90_repacking.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+constexpr int kGatheredBytes = 4;  // that a thread gathers at once, or twice as many: a bank's width
+
+/// The one stride of a layout of instructions or CTAs: 0 where there is one, refused where no one step leads along.
+Result<TmaStep> step_of(char role, const layout::Layout& coordinates, const layout::Layout& offsets, int bits) {
+  const layout::Layout along = layout::coalesce(coordinates);
+  const layout::Layout to = layout::coalesce(offsets);
+  TmaStep step;
+  if (layout::size(along) == 1) return step;
+  if (!along.stride().is_leaf() || !to.stride().is_leaf()) {
+    return refuse("{} takes boxes at {}, which no one step leads along", role, layout::to_string(along));
+  }
+  (along.stride().basis()[0] == 0 ? step.contiguous : step.strided) = along.stride().basis_value();
+  step.smem_bytes = to.stride().value() * bits / 8;
+  return step;
+}
+
+/// The operand as boxes of TMA.
+Support plan_boxes(TmaOperandPlan& operand, char role) {
+  const int element_bits = bits(operand.element);
+  // A tensor of two tiles each way stands for all: a launch puts its own extents and strides in the map.
+  const std::int64_t mn = 2 * operand.mn;
+  const std::int64_t k = 2 * operand.k;
+  const layout::IntTuple stride =
+      operand.major == arch::Major::k ? layout::IntTuple{k, 1, mn * k} : layout::IntTuple{1, mn, mn * k};
+  Result<arch::TmaCopy> copy = arch::make_tma_copy({.global = layout::Layout({mn, k, 2}, stride),
+                                                    .element_bits = element_bits,
+                                                    .smem = operand.smem,
+                                                    .tile = {operand.mn, operand.k},
+                                                    .multicast = operand.shares});
+  if (!copy) return refuse("{}: {}", role, copy.reason());
+  operand.map = copy->map;
+  operand.boxes = static_cast<int>(arch::box_count(*copy));
+  const Result<TmaStep> box = step_of(role, copy->box_coordinate, copy->box_offset, element_bits);
+  if (!box) return box.refusal();
+  operand.box = *box;
+  const Result<TmaStep> share = step_of(role, copy->slice_coordinate, copy->slice_offset, element_bits);
+  if (!share) return share.refusal();
+  operand.share = *share;
+  return {};
+}
+
+/// That a thread moves at once: 8 bytes or the 4 of a bank; 0 by TMA.
+int gathered_bytes(int alignment) {
+  if (alignment >= kTmaBytes) return 0;
+  return (alignment >= 2 * kGatheredBytes ? 2 : 1) * kGatheredBytes;
+}
+
+/// The operand as passes of the producer's threads.
+Support plan_gathering(TmaOperandPlan& operand, char role) {
+  if (operand.shares > 1) {
+    return refuse("{} is aligned to {} bytes, TMA needs {}: it is gathered, which {} CTAs cannot share", role,
+                  operand.alignment_bytes, kTmaBytes, operand.shares);
+  }
+  const int lines = operand.major == arch::Major::k ? operand.mn : operand.k;
+  if (lines % operand.lines_of_pass() != 0) {
+    return refuse("{} is gathered by {} lines of a tile at once, which do not divide its {}", role,
+                  operand.lines_of_pass(), lines);
+  }
+  return {};
+}
+
+}  // namespace
+
+int alignment_bytes(const op::TensorDescription& operand) {
+  return std::min(kTmaBytes, operand.alignment * bytes(operand.element));
+}
+
+OperandWay way_of(const op::TensorDescription& operand, arch::Major major, bool repacks) {
+  OperandWay way{.major = major};
+  way.is_repacked = repacks && must_be_repacked(operand, major == arch::Major::k);
+  way.is_transposed = way.is_repacked && major == arch::Major::mn && bytes(operand.element) != 2;
+  if (way.is_transposed) way.major = arch::Major::k;
+  if (!way.is_repacked) way.gathered_bytes = gathered_bytes(alignment_bytes(operand));
+  return way;
+}
+
+int row_bytes(arch::Major major, int element_bytes, int mn, int k) {
+  return std::gcd((major == arch::Major::k ? k : mn) * element_bytes, kMaxRowBytes);
+}
+
+int gathered_reads(int alignment_bytes) {
+  if (alignment_bytes >= kTmaBytes) return 0;
+  return alignment_bytes >= kGatheredBytes ? 1 : 2;
+}
+
+Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tensor, DType multiplied,
+                                    const OperandWay& way, int tile_mn, int tile_k, int shares) {
+  const int element_bits = bits(tensor.element);
+  TmaOperandPlan operand;
+  static_cast<OperandWay&>(operand) = way;
+  operand.element = multiplied;
+  operand.mn = tile_mn;
+  operand.k = tile_k;
+  operand.shares = shares;
+  operand.alignment_bytes = alignment_bytes(tensor);
+  const Result<arch::SwizzleMode> mode = arch::widest_swizzle(way.major, element_bits, tile_mn, tile_k);
+  if (!mode) return refuse("{}: {}", role, mode.reason());
+  Result<layout::ComposedLayout> smem = arch::smem_tile({way.major, *mode, element_bits, tile_mn, tile_k});
+  if (!smem) return refuse("{}: {}", role, smem.reason());
+  operand.smem = *std::move(smem);
+  if (const Support planned = way.is_gathered() ? plan_gathering(operand, role) : plan_boxes(operand, role); !planned) {
+    return refuse("{}", planned.reason());
+  }
+  return operand;
+}
+
+}  // namespace tilewright::plan
