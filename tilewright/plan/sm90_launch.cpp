@@ -278,8 +278,9 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   launch.append(static_cast<std::int32_t>(problem.n));
   launch.append(static_cast<std::int32_t>(problem.k));
   launch.append(static_cast<std::int32_t>(arguments.batch()));
-  launch.append(std::int32_t{problem.a.batch_stride() == 0 ? 0 : 1});
-  launch.append(std::int32_t{problem.b.batch_stride() == 0 ? 0 : 1});
+  for (const op::Tensor* tensor : {&problem.a, &problem.b, &arguments.c}) {
+    launch.append(std::int32_t{tensor->batch_stride() == 0 ? 0 : 1});
+  }
   launch.append(static_cast<std::int32_t>(tiles_m));
   launch.append(static_cast<std::int32_t>(tiles_n));
   launch.append(std::uint64_t{load_policy(arguments, tiles_n)});

@@ -136,7 +136,8 @@ class WarpgroupOutput {
   __device__ __forceinline__ void request(int fill, uint32_t use, int row, int column, int batch) const {
     const int first_row = row + fill / kFills * 64;
     if (first_row >= parameters_.m) return;
-    source().request(parameters_.c, use, buffer(use), first_row, column + fill % kFills * kBufferColumns, batch);
+    source().request(parameters_.c, use, buffer(use), first_row, column + fill % kFills * kBufferColumns,
+                     batch * parameters_.batch_step_c);
   }
 
   /// What this fill reads of C is in `buffer`.

@@ -72,7 +72,6 @@ class Sm90Gemm {
   __device__ __forceinline__ explicit Sm90Gemm(const Parameters& parameters)
       : parameters_(parameters),
         warpgroup_(__shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 128, 0)),
-        rank_(kSharers > 1 ? ptx::cluster_rank() : 0),
         slice_(static_cast<int>(blockIdx.x) / kSharers % Plan::kSlices) {
     const int64_t k_tiles = ceil_div(parameters.k, Plan::kTileK);
     first_k_tile_ = static_cast<int>(k_tiles * slice_ / Plan::kSlices);
@@ -87,17 +86,16 @@ class Sm90Gemm {
     begin();
     ptx::wait_for_dependencies();
     if constexpr (kRepacksA || kRepacksB) repack(shared);
-    PersistentTiles<Plan> tiles(parameters_.cluster_tiles_m, parameters_.cluster_tiles_n, parameters_.batches, rank_);
     if (warpgroup_ == 0) {
       ptx::setmaxnreg_decrease<Plan::kProducerRegisters>();
       if constexpr (kGathers) {
-        gather(ring, tiles);
+        gather(ring);
       } else {
-        if (threadIdx.x < 32 && ptx::elect()) produce(ring, tiles);
+        if (threadIdx.x < 32 && ptx::elect()) produce(ring);
       }
     } else {
       ptx::setmaxnreg_increase<Plan::kConsumerRegisters>();
-      consume(ring, tiles, shared);
+      consume(ring, shared);
     }
     // No CTA may end while others of its cluster still use its shared memory or arrive at its barriers.
     if constexpr (kSharers > 1) {
@@ -167,18 +165,25 @@ class Sm90Gemm {
     ptx::fence_proxy_async_all();
   }
 
+  __device__ __forceinline__ PersistentTiles<Plan> tiles() const {
+    return {parameters_.cluster_tiles_m, parameters_.cluster_tiles_n, parameters_.batches};
+  }
+
   /// CTAs of a cluster that differ in N share A's tile, those that differ in M share B's.
-  __device__ __forceinline__ void produce(const Ring& ring, PersistentTiles<Plan>& tiles) const {
-    const int cta_m = static_cast<int>(rank_) % Plan::kClusterM;
-    const int cta_n = static_cast<int>(rank_) / Plan::kClusterM % Plan::kClusterN;
+  __device__ __forceinline__ void produce(const Ring& ring) const {
+    const int rank = kSharers > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
+    const int cta_m = rank % Plan::kClusterM;
+    const int cta_n = rank / Plan::kClusterM % Plan::kClusterN;
     uint32_t same_m = 0;
 #pragma unroll
     for (int n = 0; n < Plan::kClusterN; ++n) same_m |= 1U << (cta_m + n * Plan::kClusterM);
     const uint32_t same_n = ((1U << Plan::kClusterM) - 1U) << (cta_n * Plan::kClusterM);
     const TmaOperand<OperandA> a(tma_matrix(parameters_.a), cta_n, static_cast<uint16_t>(same_m), parameters_.policy_a);
     const TmaOperand<OperandB> b(tma_matrix(parameters_.b), cta_m, static_cast<uint16_t>(same_n), parameters_.policy_b);
+    PersistentTiles<Plan> tiles = this->tiles();
     typename Ring::Position at;
     for (TileOrigin tile; tiles.next(tile);) {
+#pragma unroll 1  // four at once spilled in a producer of 24 registers
       for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
         ring.begin_write(at, kStageBytes);
         const uint32_t stage = ring.stage(at.stage);
@@ -192,7 +197,8 @@ class Sm90Gemm {
   }
 
   /// By the whole warpgroup.
-  __device__ __forceinline__ void gather(const Ring& ring, PersistentTiles<Plan>& tiles) const {
+  __device__ __forceinline__ void gather(const Ring& ring) const {
+    PersistentTiles<Plan> tiles = this->tiles();
     TileOrigin tile;
     if (!tiles.next(tile)) return;
     GatheredStage<OperandA, OperandB, Plan::kGatheredWords> gathered(parameters_.a, parameters_.b, parameters_.m,
@@ -234,7 +240,8 @@ class Sm90Gemm {
     }
   }
 
-  __device__ __forceinline__ void consume(const Ring& ring, PersistentTiles<Plan>& tiles, uint32_t shared) const {
+  __device__ __forceinline__ void consume(const Ring& ring, uint32_t shared) const {
+    PersistentTiles<Plan> tiles = this->tiles();
     const int thread = static_cast<int>(threadIdx.x) % 128;
     const int consumer = warpgroup_ - 1;
     const int first_atom = consumer % kTeam * kAtoms;
@@ -263,7 +270,6 @@ class Sm90Gemm {
 
   const Parameters& parameters_;
   int warpgroup_;
-  uint32_t rank_;  // in the cluster
   int slice_;
   int first_k_tile_, k_tiles_;  // of this CTA's slice
 };

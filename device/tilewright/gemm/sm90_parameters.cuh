@@ -37,7 +37,7 @@ struct Sm90GemmParameters {
   typename Plan::Source c;
   int m, n, k, batches;
   /// Of the tensor maps' batch mode, from one of D's matrices to the next: 0 where one matrix serves all, else 1.
-  int batch_step_a, batch_step_b;
+  int batch_step_a, batch_step_b, batch_step_c;
   int cluster_tiles_m, cluster_tiles_n;
   ptx::CachePolicy policy_a, policy_b;  // of what TMA loads
   char* workspace;                      // of kernels that slice K or repack: counters, partial sums, copies; else null

@@ -1,6 +1,7 @@
 // The tiles of D that one CTA of a persistent grid computes, one after another.
 #pragma once
 
+#include "tilewright/ptx/cluster.cuh"
 #include "tilewright/scheduler/raster.cuh"
 #include "tilewright/types.cuh"
 
@@ -16,27 +17,28 @@ struct TileOrigin {
 /// Plan: kTileM, kTileN, kClusterM, kClusterN, kSlices, Raster.
 template <class Plan>
 class PersistentTiles {
-  static constexpr int kGroup = Plan::kClusterM * Plan::kClusterN * Plan::kSlices;
+  static constexpr int kCtas = Plan::kClusterM * Plan::kClusterN;
+  static constexpr int kGroup = kCtas * Plan::kSlices;
 
  public:
-  /// `cluster_tiles_m` x `cluster_tiles_n` cluster tiles for each of `batches`; `rank` of this CTA in its cluster.
-  __device__ __forceinline__ PersistentTiles(int cluster_tiles_m, int cluster_tiles_n, int batches, uint32_t rank)
+  /// `cluster_tiles_m` x `cluster_tiles_n` cluster tiles for each of `batches`.
+  __device__ __forceinline__ PersistentTiles(int cluster_tiles_m, int cluster_tiles_n, int batches)
       : tiles_m_(cluster_tiles_m),
         tiles_n_(cluster_tiles_n),
         per_batch_(cluster_tiles_m * cluster_tiles_n),
         end_(per_batch_ * batches),
         next_(static_cast<int>(blockIdx.x) / kGroup),
-        step_(static_cast<int>(gridDim.x) / kGroup),
-        cta_m_(static_cast<int>(rank) % Plan::kClusterM),
-        cta_n_(static_cast<int>(rank) / Plan::kClusterM % Plan::kClusterN) {}
+        step_(static_cast<int>(gridDim.x) / kGroup) {}
 
   /// False when there is none left; else where the next tile begins, which may lie outside D at its far edges.
   __device__ __forceinline__ bool next(TileOrigin& tile) {
     if (next_ >= end_) return false;
     tile.batch = next_ / per_batch_;
     const TileCoordinate at = Plan::Raster::tile(next_ - tile.batch * per_batch_, tiles_m_, tiles_n_);
-    tile.m = (at.m * Plan::kClusterM + cta_m_) * Plan::kTileM;
-    tile.n = (at.n * Plan::kClusterN + cta_n_) * Plan::kTileN;
+    // Asked for each time: registers are scarcer.
+    const int rank = kCtas > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
+    tile.m = (at.m * Plan::kClusterM + rank % Plan::kClusterM) * Plan::kTileM;
+    tile.n = (at.n * Plan::kClusterN + rank / Plan::kClusterM % Plan::kClusterN) * Plan::kTileN;
     next_ += step_;
     return true;
   }
@@ -47,7 +49,6 @@ class PersistentTiles {
   int tiles_m_, tiles_n_;
   int per_batch_, end_;
   int next_, step_;
-  int cta_m_, cta_n_;
 };
 
 }  // namespace tilewright

@@ -108,7 +108,7 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
   EXPECT_EQ(a.swizzle_bytes, 128);
   EXPECT_EQ(launched.tensor_maps()[2].parameter_offset, 256U);
   EXPECT_EQ(launched.tensor_maps()[3].address, gemm.d.address) << "in place of a C that is not read";
-  EXPECT_EQ(launched.parameters().size(), 576U);  // maps, eight integers, policies, workspace, scalars; multiple of 64
+  EXPECT_EQ(launched.parameters().size(), 640U);  // maps, nine integers, policies, workspace, scalars; multiple of 64
   std::int32_t m = 0;
   std::memcpy(&m, launched.parameters().data() + 512, sizeof m);
   EXPECT_EQ(m, 1000);
@@ -278,8 +278,8 @@ TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
   ASSERT_TRUE(check_arguments(plan, gemm));
   const Launch launched = launch(plan, gemm);
   EXPECT_TRUE(launched.tensor_maps().empty());
-  EXPECT_EQ(launched.parameters().size(), 4U * 24 + 8 * 4 + 2 * 8 + 8 + 2 * 4)
-      << "four matrices, eight integers, two policies, a workspace, two scalars";
+  EXPECT_EQ(launched.parameters().size(), 4U * 24 + 10 * 4 + 2 * 8 + 8 + 2 * 4)
+      << "four matrices, nine integers and what aligns the two policies after them, a workspace, two scalars";
   std::array<std::int64_t, 5> words{};  // A: address, leading dimension, from batch to batch; B
   std::memcpy(words.data(), launched.parameters().data(), sizeof words);
   EXPECT_EQ(words[0], (std::int64_t{1} << 20) + 2);
