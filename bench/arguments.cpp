@@ -18,7 +18,6 @@ Result<op::Gemm> gemm(const Problem& problem, const Addresses& addresses, int or
   result.a = tensor(addresses.a, stored_a(problem), problem.batch, device);
   result.b = tensor(addresses.b, stored_b(problem), problem.batch, device);
   result.d = tensor(addresses.d, stored_d(problem), problem.batch, device);
-  result.c = result.d;
   result.accumulator = problem.accumulator;
   result.math = problem.math;
   result.epilogue = op::linear_combination(op::default_compute(problem.accumulator, problem.out));

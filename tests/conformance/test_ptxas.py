@@ -1,6 +1,6 @@
 """What ptxas makes of the kernels that are ranked first on Hopper: no spills, no serialised wgmma, no more registers
 than the plan counts on. With --every-kernel also of all that are offered for the problems of bench/problems/hopper.txt,
-some 700 of them in half an hour of one core; -s tells how many. From the repository's root, through .venv/bin/python:
+some 1400 of them in half an hour of one core; -s tells how many. From the repository's root, through .venv/bin/python:
 
   -m pytest -s -p no:cacheprovider --confcutdir tests tests/conformance/test_ptxas.py -k offered --every-kernel
 """
@@ -36,6 +36,7 @@ LAYOUTS = [
     tuple(itertools.compress(("--transpose-a", "--transpose-b"), chosen))
     for chosen in itertools.product((False, True), repeat=2)
 ]
+WITHOUT_AND_WITH_C = ((), ("--beta", 1))  # a kernel that no C is given to has no code for it
 # What each field of a line of a problem file is to the command; layouts are flags where they are not row-major.
 OPTIONS = {"out": "--out-dtype", "acc": "--accumulator"}
 NOT_OPTIONS = ("id", "class", "a", "b", "d")
@@ -131,7 +132,7 @@ def assemble(tilewright, ptxas, ptx, kernels):
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_ranked_first_on_hopper(tilewright, ptxas, tmp_path, case):
-    problems = [(*CASES[case], *layouts, "--target", "sm_90a") for layouts in LAYOUTS]
+    problems = [(*CASES[case], *layouts, *c, "--target", "sm_90a") for layouts in LAYOUTS for c in WITHOUT_AND_WITH_C]
     assemble(tilewright, ptxas, tmp_path / "kernel.ptx", distinct_kernels(tilewright, problems, BEST, set()))
 
 
@@ -139,5 +140,6 @@ def test_what_is_ranked_first_on_hopper(tilewright, ptxas, tmp_path, case):
 def test_everything_offered_on_hopper(request, tilewright, ptxas, tmp_path, problem_class):
     if not request.config.getoption("--every-kernel"):
         pytest.skip("half an hour: ask for it by --every-kernel")
-    kernels = distinct_kernels(tilewright, HOPPER[problem_class], None, OFFERED)
+    problems = [(*problem, *c) for problem in HOPPER[problem_class] for c in WITHOUT_AND_WITH_C]
+    kernels = distinct_kernels(tilewright, problems, None, OFFERED)
     assemble(tilewright, ptxas, tmp_path / "kernel.ptx", kernels)

@@ -24,7 +24,8 @@ bool CallKey::operator==(const CallKey& other) const {
   const op::GemmDescription& x = description;
   const op::GemmDescription& y = other.description;
   return extents == other.extents && reads_source == other.reads_source && x.a == y.a && x.b == y.b && x.c == y.c &&
-         x.d == y.d && x.accumulator == y.accumulator && x.math == y.math && op::same_code(x.epilogue, y.epilogue);
+         x.d == y.d && x.has_c == y.has_c && x.accumulator == y.accumulator && x.math == y.math &&
+         op::same_code(x.epilogue, y.epilogue);
 }
 
 CallKey make_call_key(const op::Gemm& arguments) {
@@ -41,7 +42,7 @@ std::size_t CallKeyHash::operator()(const CallKey& key) const {
     hash.mix(pack(*tensor));
   }
   hash.mix(static_cast<std::uint64_t>(description.accumulator) | static_cast<std::uint64_t>(description.math) << 8 |
-           static_cast<std::uint64_t>(key.reads_source) << 16);
+           static_cast<std::uint64_t>(key.reads_source) << 16 | static_cast<std::uint64_t>(description.has_c) << 17);
   for (const op::EpilogueNode& node : description.epilogue.nodes) hash.mix(static_cast<std::uint64_t>(node.op));
   return hash.finish();
 }

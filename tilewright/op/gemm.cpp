@@ -70,7 +70,7 @@ Support check_types(const Gemm& gemm) {
     return type == DType::f32 || type == DType::f16 || type == DType::bf16 || is_fp8(type);
   };
   for (const auto& [role, type] : {std::pair{"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
-    const bool used = role[0] == 'D' || gemm.epilogue.reads_source();
+    const bool used = role[0] == 'D' || reads_source(gemm);
     if (used && !storable(type))
       return refuse("{} is {}, which a product of {} cannot be stored to or read from", role, name(type), name(a));
   }
@@ -248,7 +248,8 @@ GemmDescription describe(const Gemm& gemm) {
           .d = d,
           .accumulator = gemm.accumulator,
           .math = gemm.math,
-          .epilogue = gemm.epilogue};
+          .epilogue = gemm.epilogue,
+          .has_c = gemm.epilogue.reads_source() && gemm.c.address != 0};
 }
 
 // As a problem without elements.
@@ -260,10 +261,13 @@ Support validate(const GemmDescription& description) {
                   .b = empty(description.b),
                   .c = empty(description.c),
                   .d = empty(description.d),
+                  .beta = description.has_c ? 1.0 : 0.0,
                   .accumulator = description.accumulator,
                   .math = description.math,
                   .epilogue = description.epilogue};
   if (const Support valid = validate(gemm); !valid) return valid;
+  if (!description.has_c && reads_source(gemm))
+    return refuse("the epilogue reads C whatever beta is, and there is none");
   for (const auto& [role, alignment] : {std::pair{'A', description.a.alignment},
                                         {'B', description.b.alignment},
                                         {'C', description.c.alignment},

@@ -35,7 +35,7 @@ std::optional<MathOperation> parse_math_operation(std::string_view text);
 struct Gemm {
   Tensor a;  // (m, k), or a batch of them
   Tensor b;  // (k, n), or a batch
-  Tensor c;  // (m, n), or a batch; read only where the epilogue reads it and its gate (beta) is not 0
+  Tensor c;  // (m, n), or a batch; read only where the epilogue reads it and its gate (beta) is not 0: else may be none
   Tensor d;  // (m, n), or a batch; an input without a batch, or with a batch of 1 or of stride 0, serves all of D's
   double alpha = 1.0;
   double beta = 0.0;
@@ -91,12 +91,13 @@ struct GemmDescription {
   DType accumulator = DType::f32;
   MathOperation math = MathOperation::multiply_add;
   Epilogue epilogue = linear_combination();
+  bool has_c = true;  // else nothing reads C, and no code for it is compiled; `c` is as `d` then
 
   bool operator==(const GemmDescription&) const = default;
 };
 
-/// The largest alignments, up to 16 bytes, that the pointers, leading dimensions and batch strides allow. A C that the
-/// epilogue does not read is described as D. @pre validate(gemm)
+/// The largest alignments, up to 16 bytes, that the pointers, leading dimensions and batch strides allow. A C without
+/// an address is none; one that is there and not read is described as D. @pre validate(gemm)
 GemmDescription describe(const Gemm& gemm);
 
 /// Says what is wrong with every problem of the kind, and refuses alignments that are no powers of two. Holds for

@@ -126,7 +126,8 @@ Support plan_output(Sm90GemmOutline& plan) {
   plan.stores_by_tma = stores_by_tma(d) && plan.slices == 1;
   const op::TensorDescription& c = plan.operands.c;
   plan.source_bytes = std::min(kTmaBytes, c.alignment * bytes(c.element));
-  plan.loads_source_by_tma = plan.stores_by_tma && plan.source_bytes == kTmaBytes && c.layout == d.layout;
+  plan.loads_source_by_tma =
+      plan.operands.has_c && plan.stores_by_tma && plan.source_bytes == kTmaBytes && c.layout == d.layout;
   if (plan.slices > 1) return {};
   const Sm90SharedMemory memory{.stages = plan.stages,
                                 .stage_bytes = plan.stage_bytes(),

@@ -39,6 +39,7 @@ Support Kernel::supports(const op::Gemm& arguments) const {
     return refuse("the problem's epilogue is {}, the kernel's {}", op::signature(given.epilogue),
                   op::signature(made_for.epilogue));
   }
+  if (op::reads_source(arguments) && !made_for.has_c) return refuse("the problem reads C, the kernel has none");
   struct Operand {
     char role;
     const op::TensorDescription& made_for;

@@ -27,9 +27,9 @@ std::string kernel_name(const KernelMetadata& metadata) {
                   short_name(operands.d), name(operands.accumulator), fmt::join(tile.threadblock_shape, "x"),
                   tile.stages, fmt::join(tile.warp_count, "x"));
   // The order of scalars is that of the launch arguments, and not always that of the formula.
-  const std::string whole = fmt::format("{} {} {} {} {} {}", readable, short_name(operands.c), op::name(operands.math),
-                                        op::signature(operands.epilogue), fmt::join(operands.epilogue.scalars(), ","),
-                                        plan::to_string(metadata.design));
+  const std::string whole = fmt::format("{} {} {} {} {} {}", readable, operands.has_c ? short_name(operands.c) : "none",
+                                        op::name(operands.math), op::signature(operands.epilogue),
+                                        fmt::join(operands.epilogue.scalars(), ","), plan::to_string(metadata.design));
   return fmt::format("{}_{}", readable, sha256(whole).hex().substr(0, 8));
 }
 
@@ -43,7 +43,7 @@ std::string to_json(const KernelMetadata& metadata) {
       {"operands",
        {{"a", describe(operands.a)},
         {"b", describe(operands.b)},
-        {"c", describe(operands.c)},
+        {"c", operands.has_c ? describe(operands.c) : nullptr},
         {"d", describe(operands.d)},
         {"accumulator", name(operands.accumulator)}}},
       {"design",

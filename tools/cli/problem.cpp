@@ -152,12 +152,14 @@ void Problem::choose_shapes() {
   if (c_.empty() && !a_.empty() && op::reads_source(gemm_)) throw InvalidArgument("beta is not 0: --c is missing");
   gemm_.a = placeholder(0, gemm_.a.dtype, a, options_.a);
   gemm_.b = placeholder(1, gemm_.b.dtype, b, options_.b);
-  gemm_.c = placeholder(2, gemm_.c.dtype, c, options_.c);
+  if (op::reads_source(gemm_) || !c_.empty()) gemm_.c = placeholder(2, gemm_.c.dtype, c, options_.c);
   gemm_.d = placeholder(3, gemm_.d.dtype, d, options_.d);
 }
 
 void Problem::materialize() {
-  const std::array<op::Tensor*, 4> operands{&gemm_.a, &gemm_.b, &gemm_.c, &gemm_.d};
+  std::vector<op::Tensor*> operands{&gemm_.a, &gemm_.b, &gemm_.d};
+  const bool has_c = gemm_.c.address != 0;
+  if (has_c) operands.push_back(&gemm_.c);
   std::uint64_t total = 0;
   for (const op::Tensor* operand : operands) total += static_cast<std::uint64_t>(op::span_bytes(*operand)) + kAlignment;
   struct sysinfo machine {};
@@ -173,7 +175,7 @@ void Problem::materialize() {
   }
   fill(gemm_.a, a_, options_.a, 0);
   fill(gemm_.b, b_, options_.b, 1);
-  fill(gemm_.c, c_, options_.c, 2);
+  if (has_c) fill(gemm_.c, c_, options_.c, 2);
   op::fill_poison(gemm_.d);
 }
 

@@ -15,7 +15,7 @@ using plan::kRow;
 
 std::string text_of(const op::Epilogue& epilogue) {
   SourceWriter out;
-  write_epilogue(out, epilogue);
+  write_epilogue(out, epilogue, true);
   return std::move(out).take();
 }
 

@@ -285,6 +285,27 @@ TEST(Describe, AlignmentIsWhatPointerAndLeadingDimensionShare) {
   EXPECT_EQ(to_string(describe(problem()).b), "f32:row:4");
 }
 
+TEST(Describe, ACWithoutAnAddressIsNone) {
+  Gemm gemm = problem();
+  EXPECT_TRUE(describe(gemm).has_c);
+  gemm.beta = 0.0;
+  EXPECT_TRUE(describe(gemm).has_c) << "it is there, though this call does not read it";
+  gemm.c = {};
+  GemmDescription description = describe(gemm);
+  EXPECT_FALSE(description.has_c);
+  EXPECT_EQ(description.c, description.d);
+  EXPECT_TRUE(validate(description)) << validate(description).reason();
+  Gemm wide = problem(16, 24, 32, DType::f64);
+  wide.beta = 0.0;
+  wide.c = {};
+  EXPECT_TRUE(validate(wide)) << "what C would be does not matter: " << validate(wide).reason();
+
+  description.epilogue.nodes.resize(2);
+  description.epilogue.nodes[0] = {.op = EpilogueOp::source, .label = {}};
+  description.epilogue.nodes[1] = {.op = EpilogueOp::negate, .inputs = {0, -1}, .label = {}};
+  EXPECT_EQ(validate(description).reason(), "the epilogue reads C whatever beta is, and there is none");
+}
+
 TEST(Describe, BatchStridesCountForAlignmentWhereTheyAreStepped) {
   Gemm gemm = batch_of(3);
   EXPECT_EQ(describe(gemm), describe(problem())) << "one kernel serves both";

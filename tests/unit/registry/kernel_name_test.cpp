@@ -66,6 +66,7 @@ TEST(KernelName, DependsOnEverythingThatSelectsCode) {
   expect_new([](KernelMetadata& m) { m.operands.c.element = DType::f32; });
   expect_new([](KernelMetadata& m) { m.operands.c.layout = kColumn; });
   expect_new([](KernelMetadata& m) { m.operands.c.alignment = 1; });
+  expect_new([](KernelMetadata& m) { m.operands.has_c = false; });
   expect_new([](KernelMetadata& m) { m.operands.math = op::MathOperation::multiply_add_fast_f16; });
   expect_new([](KernelMetadata& m) { m.operands.epilogue = op::linear_combination_clamp(DType::f16); });
   expect_new([](KernelMetadata& m) { m.operands.epilogue = op::linear_combination_clamp(DType::s8); });

@@ -168,6 +168,22 @@ TEST(Kernel, RefusesAnotherEpilogueButNotOtherScalars) {
   EXPECT_TRUE(kernel.supports(gemm)) << kernel.supports(gemm).reason();
 }
 
+TEST(Kernel, OneWithoutCServesWhatReadsNone) {
+  op::Gemm none = problem();
+  none.beta = 0.0;
+  none.c = {};
+  const EvenRows general(metadata());
+  EXPECT_TRUE(general.supports(none)) << general.supports(none).reason();
+  KernelMetadata without = metadata();
+  without.operands.has_c = false;
+  const EvenRows special(without);
+  EXPECT_TRUE(special.supports(none)) << special.supports(none).reason();
+  EXPECT_EQ(special.supports(problem()).reason(), "the problem reads C, the kernel has none");
+  op::Gemm unread = problem();
+  unread.beta = 0.0;
+  EXPECT_TRUE(special.supports(unread)) << special.supports(unread).reason();
+}
+
 TEST(Kernel, TakesBatchesOnlyIfItsAuthorSaysSo) {
   op::Gemm gemm = problem();
   for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) *tensor = op::batched(*tensor, 3);

@@ -29,16 +29,17 @@ std::string expression(const op::EpilogueNode& node, DType compute) {
 
 }  // namespace
 
-void write_epilogue(SourceWriter& out, const op::Epilogue& epilogue) {
+void write_epilogue(SourceWriter& out, const op::Epilogue& epilogue, bool has_c) {
   const std::vector<std::string> scalars = epilogue.scalars();
-  const std::optional<std::string> gate = epilogue.gate(op::EpilogueOp::source);
+  const bool reads_source = has_c && epilogue.reads_source();
+  const std::optional<std::string> gate = reads_source ? epilogue.gate(op::EpilogueOp::source) : std::nullopt;
   out.line("// {}", op::signature(epilogue));
   out.line("struct Epilogue {{").indent();
   out.line("using Compute = {};", cuda_name(epilogue.compute));
   out.line("struct Scalars {{").indent();
   for (const std::string& label : scalars) out.line("Compute {};", label);
   out.dedent().line("}};");
-  out.line("static constexpr bool kReadsSource = {};", epilogue.reads_source());
+  out.line("static constexpr bool kReadsSource = {};", reads_source);
   out.line("static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {{").indent();
   if (gate) {
     out.line("return scalars.{} != Compute(0);", *gate);

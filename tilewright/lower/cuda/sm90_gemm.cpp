@@ -135,7 +135,7 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   write_mainloop(out, plan);
   out.dedent().line("}};");
   out.blank();
-  write_epilogue(out, plan.operands.epilogue);
+  write_epilogue(out, plan.operands.epilogue, plan.operands.has_c);
   out.blank();
   const std::string cluster =
       plan.cluster_size() > 1 ? fmt::format("__cluster_dims__({}) ", plan.cluster_size()) : std::string();
