@@ -55,6 +55,8 @@ void fill_exactly(const op::Gemm& gemm) {
   for (const op::Tensor* input : {&gemm.a, &gemm.b, &gemm.c}) {
     op::fill_integers(*input, input->dtype == DType::u8 ? 0 : -limit, limit, seed++);
   }
+  for (const op::NamedTensor& each : gemm.tensors)
+    op::fill_integers(each.tensor, each.tensor.dtype == DType::u8 ? 0 : -limit, limit, seed++);
 }
 
 void fill_randomly(const op::Tensor& tensor, std::uint64_t seed) {
@@ -64,6 +66,7 @@ void fill_randomly(const op::Tensor& tensor, std::uint64_t seed) {
 void fill_randomly(const op::Gemm& gemm) {
   std::uint64_t seed = 4;
   for (const op::Tensor* input : {&gemm.a, &gemm.b, &gemm.c}) fill_randomly(*input, seed++);
+  for (const op::NamedTensor& each : gemm.tensors) fill_randomly(each.tensor, seed++);
 }
 
 op::Comparison run_once(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem) {

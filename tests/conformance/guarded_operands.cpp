@@ -1,5 +1,6 @@
 #include "tests/conformance/guarded_operands.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tilewright/op/fill.hpp"
@@ -38,7 +39,7 @@ GuardedOperand::GuardedOperand(const std::shared_ptr<runtime::Device>& device, c
   on_device_.device = memory_of(device->properties());
 }
 
-void GuardedOperand::upload() { device_->copy_in(buffer_.address(), image_.data(), image_.size(), nullptr); }
+void GuardedOperand::upload() const { device_->copy_in(buffer_.address(), image_.data(), image_.size(), nullptr); }
 
 void GuardedOperand::download() {
   device_->copy_out(image_.data(), buffer_.address(), image_.size(), nullptr);
@@ -90,30 +91,53 @@ GuardedProblem::GuardedProblem(const std::shared_ptr<runtime::Device>& device, c
   on_device_.b = b_.on_device();
   on_device_.c = c_.on_device();
   on_device_.d = d_.on_device();
+  tensors_.reserve(shape.tensors.size());
+  for (std::size_t i = 0; i < shape.tensors.size(); ++i) {
+    tensors_.push_back(place(device, shape.tensors[i].tensor, placements.tensors));
+    host_.tensors[i].tensor = tensors_[i].host();
+    on_device_.tensors[i].tensor = tensors_[i].on_device();
+  }
+}
+
+std::vector<GuardedProblem::Role> GuardedProblem::operands() const {
+  std::vector<Role> all{{"A", &a_, false}, {"B", &b_, false}, {"C", &c_, false}, {"D", &d_, true}};
+  const auto& outputs = host_.epilogue.outputs;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const std::string& name = host_.tensors[i].name;
+    const bool is_output = std::ranges::find(outputs, name, &op::EpilogueOutput::label) != outputs.end();
+    all.push_back({name, &tensors_[i], is_output});
+  }
+  return all;
 }
 
 std::vector<std::byte> GuardedProblem::inputs() const {
   std::vector<std::byte> all;
-  for (const op::Tensor* input : {&host_.a, &host_.b, &host_.c}) {
-    const auto* begin = reinterpret_cast<const std::byte*>(input->address);
-    all.insert(all.end(), begin, begin + op::span_bytes(*input));
+  for (const Role& role : operands()) {
+    if (role.is_output) continue;
+    const op::Tensor& input = role.operand->host();
+    const auto* begin = reinterpret_cast<const std::byte*>(input.address);
+    all.insert(all.end(), begin, begin + op::span_bytes(input));
   }
   return all;
 }
 
 void GuardedProblem::upload() {
-  op::fill_poison(host_.d);
-  for (GuardedOperand* operand : {&a_, &b_, &c_, &d_}) operand->upload();
+  for (const Role& role : operands()) {
+    if (role.is_output) op::fill_poison(role.operand->host());
+    role.operand->upload();
+  }
   inputs_before_ = inputs();
 }
 
 void GuardedProblem::download() {
   for (GuardedOperand* operand : {&a_, &b_, &c_, &d_}) operand->download();
+  for (GuardedOperand& operand : tensors_) operand.download();
 }
 
 std::string GuardedProblem::damage() const {
-  for (const auto& [role, operand] : {std::pair{"A", &a_}, {"B", &b_}, {"C", &c_}, {"D", &d_}}) {
-    if (const std::string found = operand->damage(); !found.empty()) return fmt::format("{}: {}", role, found);
+  for (const Role& role : operands()) {
+    if (const std::string found = role.operand->damage(); !found.empty())
+      return fmt::format("{}: {}", role.name, found);
   }
   return inputs() == inputs_before_ ? std::string() : "an input was overwritten";
 }

@@ -23,7 +23,7 @@ class GuardedOperand {
   const op::Tensor& host() const { return host_; }
   const op::Tensor& on_device() const { return on_device_; }
 
-  void upload();
+  void upload() const;
   void download();
 
   /// Empty when every byte that belongs to no element is still poison; else where the first one is that is not.
@@ -48,9 +48,10 @@ struct Placement {
 
 /// Of each operand its own.
 struct Placements {
-  explicit Placements(const Placement& all) : a(all), b(all), c(all), d(all) {}
+  explicit Placements(const Placement& all) : a(all), b(all), c(all), d(all), tensors(all) {}
 
   Placement a, b, c, d;
+  Placement tensors = {};  // the epilogue's
 };
 
 class GuardedProblem {
@@ -72,7 +73,15 @@ class GuardedProblem {
   std::string damage() const;
 
  private:
+  struct Role {
+    std::string name;
+    const GuardedOperand* operand;
+    bool is_output;
+  };
+  std::vector<Role> operands() const;
+
   GuardedOperand a_, b_, c_, d_;
+  std::vector<GuardedOperand> tensors_;  // in the order of op::Gemm::tensors
   op::Gemm host_;
   op::Gemm on_device_;
   std::vector<std::byte> inputs_before_;

@@ -42,37 +42,42 @@ static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTil
 // linear_combination_gelu f32 mul(mul(0x1p-1,add(mul($alpha,acc),mul($beta,c))),add(0x1p+0,erf(mul(add(mul($alpha,acc),mul($beta,c)),0x1.6a09e667f3bccp-1))))
 struct Epilogue {
   using Compute = float;
-  struct Scalars {
-    Compute alpha;
-    Compute beta;
+  struct Parameters {
+    Compute alpha_;
+    Compute beta_;
   };
   static constexpr bool kReadsSource = true;
-  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {
-    return scalars.beta != Compute(0);
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Parameters& parameters) {
+    return parameters.beta_ != Compute(0);
   }
-  static __device__ __forceinline__ Compute apply([[maybe_unused]] Compute accumulator,
-                                                 [[maybe_unused]] Compute source,
-                                                 [[maybe_unused]] const Scalars& scalars) {
-    const Compute x0 = scalars.alpha;
-    const Compute x1 = accumulator;
-    const Compute x2 = tilewright::numeric::mul(x0, x1);
-    const Compute x3 = scalars.beta;
-    const Compute x4 = source;
-    const Compute x5 = tilewright::numeric::mul(x3, x4);
-    const Compute x6 = tilewright::numeric::add(x2, x5);
-    const Compute x7 = 0x1.6a09e667f3bccp-1f;
-    const Compute x8 = tilewright::numeric::mul(x6, x7);
-    const Compute x9 = tilewright::numeric::erf(x8);
-    const Compute x10 = 0x1p+0f;
-    const Compute x11 = tilewright::numeric::add(x10, x9);
-    const Compute x12 = 0x1p-1f;
-    const Compute x13 = tilewright::numeric::mul(x12, x6);
-    const Compute x14 = tilewright::numeric::mul(x13, x11);
-    return x14;
+  template <int kCount>
+  static __device__ __forceinline__ void apply(Compute (&values)[kCount],
+                                               [[maybe_unused]] const Compute (&source)[kCount],
+                                               [[maybe_unused]] const Parameters& parameters,
+                                               [[maybe_unused]] const tilewright::EpiloguePlace& place) {
+    #pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const Compute x0 = 0x1p-1f;
+      const Compute x1 = parameters.alpha_;
+      const Compute x2 = values[i];
+      const Compute x3 = tilewright::numeric::mul(x1, x2);
+      const Compute x4 = parameters.beta_;
+      const Compute x5 = source[i];
+      const Compute x6 = tilewright::numeric::mul(x4, x5);
+      const Compute x7 = tilewright::numeric::add(x3, x6);
+      const Compute x8 = tilewright::numeric::mul(x0, x7);
+      const Compute x9 = 0x1p+0f;
+      const Compute x10 = 0x1.6a09e667f3bccp-1f;
+      const Compute x11 = tilewright::numeric::mul(x7, x10);
+      const Compute x12 = tilewright::numeric::erf(x11);
+      const Compute x13 = tilewright::numeric::add(x9, x12);
+      const Compute x14 = tilewright::numeric::mul(x8, x13);
+      values[i] = x14;
+    }
   }
 };
 
 extern "C" __global__ void __launch_bounds__(128)
-f16_in_half_gelu(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {
+f16_in_half_gelu(const __grid_constant__ tilewright::GemmParameters<Epilogue::Parameters> parameters) {
   tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
 }

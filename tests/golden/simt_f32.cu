@@ -35,29 +35,34 @@ static_assert(Plan::kStages * (Plan::OperandA::kLineElements + Plan::OperandB::k
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
   using Compute = float;
-  struct Scalars {
-    Compute alpha;
-    Compute beta;
+  struct Parameters {
+    Compute alpha_;
+    Compute beta_;
   };
   static constexpr bool kReadsSource = true;
-  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {
-    return scalars.beta != Compute(0);
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Parameters& parameters) {
+    return parameters.beta_ != Compute(0);
   }
-  static __device__ __forceinline__ Compute apply([[maybe_unused]] Compute accumulator,
-                                                 [[maybe_unused]] Compute source,
-                                                 [[maybe_unused]] const Scalars& scalars) {
-    const Compute x0 = scalars.alpha;
-    const Compute x1 = accumulator;
-    const Compute x2 = tilewright::numeric::mul(x0, x1);
-    const Compute x3 = scalars.beta;
-    const Compute x4 = source;
-    const Compute x5 = tilewright::numeric::mul(x3, x4);
-    const Compute x6 = tilewright::numeric::add(x2, x5);
-    return x6;
+  template <int kCount>
+  static __device__ __forceinline__ void apply(Compute (&values)[kCount],
+                                               [[maybe_unused]] const Compute (&source)[kCount],
+                                               [[maybe_unused]] const Parameters& parameters,
+                                               [[maybe_unused]] const tilewright::EpiloguePlace& place) {
+    #pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const Compute x0 = parameters.alpha_;
+      const Compute x1 = values[i];
+      const Compute x2 = tilewright::numeric::mul(x0, x1);
+      const Compute x3 = parameters.beta_;
+      const Compute x4 = source[i];
+      const Compute x5 = tilewright::numeric::mul(x3, x4);
+      const Compute x6 = tilewright::numeric::add(x2, x5);
+      values[i] = x6;
+    }
   }
 };
 
 extern "C" __global__ void __launch_bounds__(256)
-simt_f32(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {
+simt_f32(const __grid_constant__ tilewright::GemmParameters<Epilogue::Parameters> parameters) {
   tilewright::SimtGemm<Plan, Epilogue>(parameters).run();
 }

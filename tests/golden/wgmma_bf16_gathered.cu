@@ -78,30 +78,35 @@ struct Plan {
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
   using Compute = float;
-  struct Scalars {
-    Compute alpha;
-    Compute beta;
+  struct Parameters {
+    Compute alpha_;
+    Compute beta_;
   };
   static constexpr bool kReadsSource = true;
-  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {
-    return scalars.beta != Compute(0);
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Parameters& parameters) {
+    return parameters.beta_ != Compute(0);
   }
-  static __device__ __forceinline__ Compute apply([[maybe_unused]] Compute accumulator,
-                                                 [[maybe_unused]] Compute source,
-                                                 [[maybe_unused]] const Scalars& scalars) {
-    const Compute x0 = scalars.alpha;
-    const Compute x1 = accumulator;
-    const Compute x2 = tilewright::numeric::mul(x0, x1);
-    const Compute x3 = scalars.beta;
-    const Compute x4 = source;
-    const Compute x5 = tilewright::numeric::mul(x3, x4);
-    const Compute x6 = tilewright::numeric::add(x2, x5);
-    return x6;
+  template <int kCount>
+  static __device__ __forceinline__ void apply(Compute (&values)[kCount],
+                                               [[maybe_unused]] const Compute (&source)[kCount],
+                                               [[maybe_unused]] const Parameters& parameters,
+                                               [[maybe_unused]] const tilewright::EpiloguePlace& place) {
+    #pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const Compute x0 = parameters.alpha_;
+      const Compute x1 = values[i];
+      const Compute x2 = tilewright::numeric::mul(x0, x1);
+      const Compute x3 = parameters.beta_;
+      const Compute x4 = source[i];
+      const Compute x5 = tilewright::numeric::mul(x3, x4);
+      const Compute x6 = tilewright::numeric::add(x2, x5);
+      values[i] = x6;
+    }
   }
 };
 
 extern "C" __global__ void __launch_bounds__(384, 1)
-wgmma_bf16_gathered(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Scalars> parameters) {
+wgmma_bf16_gathered(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters> parameters) {
   static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 180352);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

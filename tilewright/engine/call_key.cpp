@@ -24,8 +24,8 @@ bool CallKey::operator==(const CallKey& other) const {
   const op::GemmDescription& x = description;
   const op::GemmDescription& y = other.description;
   return extents == other.extents && reads_source == other.reads_source && x.a == y.a && x.b == y.b && x.c == y.c &&
-         x.d == y.d && x.has_c == y.has_c && x.accumulator == y.accumulator && x.math == y.math &&
-         op::same_code(x.epilogue, y.epilogue);
+         x.d == y.d && x.has_c == y.has_c && x.tensors == y.tensors && x.accumulator == y.accumulator &&
+         x.math == y.math && op::same_code(x.epilogue, y.epilogue);
 }
 
 CallKey make_call_key(const op::Gemm& arguments) {

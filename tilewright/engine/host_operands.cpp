@@ -1,5 +1,7 @@
 #include "tilewright/engine/host_operands.hpp"
 
+#include <algorithm>
+
 namespace tilewright::engine {
 namespace {
 
@@ -15,7 +17,7 @@ op::MemoryDevice memory_device(const runtime::DeviceProperties& properties) {
 
 HostOperands::HostOperands(const op::Gemm& host, const std::shared_ptr<runtime::Device>& device,
                            runtime::StreamHandle stream)
-    : device_(device), stream_(stream), host_d_(host.d), on_device_(host) {
+    : device_(device), stream_(stream), host_outputs_{host.d}, on_device_(host) {
   const bool reads_source = op::reads_source(host);
   const bool c_is_d = reads_source && host.c == host.d;
   a_ = place(on_device_.a, op::reads_product(host));
@@ -25,6 +27,16 @@ HostOperands::HostOperands(const op::Gemm& host, const std::shared_ptr<runtime::
     on_device_.c = on_device_.d;
   } else if (reads_source) {
     c_ = place(on_device_.c, true);
+  }
+  outputs_.push_back(d_.address());
+  for (op::NamedTensor& each : on_device_.tensors) {
+    const op::Tensor on_host = each.tensor;
+    const bool is_output =
+        std::ranges::find(host.epilogue.outputs, each.name, &op::EpilogueOutput::label) != host.epilogue.outputs.end();
+    tensors_.push_back(place(each.tensor, !is_output || !is_packed(on_host)));
+    if (!is_output) continue;
+    host_outputs_.push_back(on_host);
+    outputs_.push_back(each.tensor.address);
   }
 }
 
@@ -40,8 +52,10 @@ runtime::DeviceBuffer HostOperands::place(op::Tensor& tensor, bool copies_in) {
 }
 
 void HostOperands::copy_out() {
-  const auto size = static_cast<std::size_t>(op::span_bytes(host_d_));
-  if (size != 0) device_->copy_out(reinterpret_cast<void*>(host_d_.address), d_.address(), size, stream_);
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const auto size = static_cast<std::size_t>(op::span_bytes(host_outputs_[i]));
+    if (size != 0) device_->copy_out(reinterpret_cast<void*>(host_outputs_[i].address), outputs_[i], size, stream_);
+  }
   device_->synchronize(stream_);
 }
 

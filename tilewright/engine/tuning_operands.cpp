@@ -220,7 +220,8 @@ TimingSets::TimingSets(const std::shared_ptr<runtime::Device>& device, const Tun
     const std::uint64_t base = memory_.address() + i * image.size();
     device->copy_in(base, image.data(), image.size(), nullptr);
     op::Gemm placed = set;
-    for (op::Tensor* tensor : {&placed.a, &placed.b, &placed.c, &placed.d}) tensor->address += base;
+    for (op::Tensor* tensor : {&placed.a, &placed.b, &placed.d}) tensor->address += base;
+    if (op::reads_source(host)) placed.c.address += base;
     sets_.push_back(std::move(placed));
   }
   device->synchronize(nullptr);

@@ -1,5 +1,5 @@
-// What happens to an accumulator before it is stored: a graph of scalar operations, applied to every element of D.
-// The well-known epilogues are graphs with names.
+// What happens to an accumulator before it is stored: a graph of scalar operations, applied to every element of D, with
+// tensors that it reads and writes beside D.
 #pragma once
 
 #include <array>
@@ -19,89 +19,131 @@ enum class EpilogueOp : std::uint8_t {
   source,       // the element of C, converted to the compute type
   scalar,       // a named launch argument: alpha, beta, leaky_alpha
   constant,     // a number that selects code
+  tensor,       // an element of a named tensor, converted to the compute type
+  row_index,    // of D
+  column_index,
   add,
   subtract,
   multiply,
   divide,
   maximum,  // NaN if either is NaN
   minimum,
+  power,
+  less,  // comparisons are 1 where they hold, else 0
+  less_equal,
+  equal,
   negate,
+  absolute,
+  square_root,
+  reciprocal_square_root,
   exp,
+  log,
+  log1p,
   erf,
   tanh,
+  floor,
+  round,    // halves to even
+  convert,  // to the node's type and back: rounded, integers and 8-bit floats saturated
+  fma,      // x * y + z, rounded once
+  where,    // y where x is not 0, else z
 };
 
-/// How many inputs an operation takes: 0, 1 or 2.
+/// How many inputs an operation takes: 0 to 3.
 int arity(EpilogueOp op);
 std::string_view name(EpilogueOp op);
-/// The value of a function of one or two numbers, in f64. @pre arity(op) is 1 or 2; `y` counts for 2 only
-double apply(EpilogueOp op, double x, double y);
+/// Whether it has a value in s32: the rest needs a float compute type.
+bool is_integral(EpilogueOp op);
+/// The value of a function of one to three numbers, in f64. @pre arity(op) is 1 to 3, op is not convert
+double apply(EpilogueOp op, double x, double y = 0.0, double z = 0.0);
+
+/// Along which of D's modes a tensor of the epilogue has elements of its own; along the others one serves all.
+struct Spread {
+  bool along_m = true, along_n = true;
+  bool operator==(const Spread&) const = default;
+};
+inline constexpr Spread kFull{true, true}, kRowVector{false, true}, kColumnVector{true, false}, kSingle{false, false};
+
+/// "full", "row" (1 x n), "column" (m x 1), "single" (1 x 1)
+std::string_view name(const Spread& spread);
 
 struct EpilogueNode {
   EpilogueOp op = EpilogueOp::accumulator;
-  std::array<int, 2> inputs{-1, -1};  // earlier nodes
-  double value = 0.0;                 // of a constant; of a scalar other than alpha and beta
-  std::string label;                  // of a scalar
+  std::array<int, 3> inputs{-1, -1, -1};  // earlier nodes
+  double value = 0.0;                     // of a constant; of a scalar other than alpha and beta
+  std::string label = {};                 // of a scalar or a tensor
+  Spread spread = {};                     // of a tensor
+  DType type = DType::f32;                // that convert rounds to
 
   bool operator==(const EpilogueNode&) const = default;
 };
 
-/// A directed acyclic graph in topological order; the last node is stored to D, rounded to its type, integers
-/// saturated.
+/// A node that is stored to a tensor of its own, m x n.
+struct EpilogueOutput {
+  std::string label;
+  int node = 0;
+
+  bool operator==(const EpilogueOutput&) const = default;
+};
+
+/// A directed acyclic graph in topological order. Stores are rounded to the tensor's type; integers and 8-bit floats
+/// saturate.
 struct Epilogue {
   std::string name;            // "linear_combination"
   DType compute = DType::f32;  // type of every node: f32, f64 or s32
   std::vector<EpilogueNode> nodes;
+  std::vector<EpilogueOutput> outputs = {};  // beside D
+  int d = -1;                                // the node that is stored to D; -1: the last
 
   bool operator==(const Epilogue&) const = default;
 
+  int node_of_d() const { return d < 0 ? static_cast<int>(nodes.size()) - 1 : d; }
   bool reads_source() const;
   /// The labels of its launch arguments, in order of first appearance.
   std::vector<std::string> scalars() const;
+  /// Its tensors, without outputs: the first node of each label, in order.
+  std::vector<const EpilogueNode*> tensors() const;
   /// The scalar that multiplies every use of `leaf`, if there is one. Where it is 0 the leaf counts as 0, whatever it
   /// holds: C is not read where beta is 0, nor A and B where alpha is.
   std::optional<std::string> gate(EpilogueOp leaf) const;
 };
 
+inline constexpr int kMaxEpilogueNodes = 512;
+inline constexpr int kMaxEpilogueTensors = 16;  // that are read, and as many that are written
+inline constexpr int kMaxEpilogueScalars = 16;
+
 /// A signature writes a node once for every use of it: its terms may double with each node that is used twice.
 inline constexpr std::int64_t kMaxSignatureTerms = 4096;
 
-/// Refuses names that are not identifiers, inputs that are not earlier nodes, constants that are not finite, functions
-/// that the compute type lacks, and graphs whose signature would have more than kMaxSignatureTerms terms.
+/// Refuses names that are not identifiers or that two things bear, inputs that are not earlier nodes, constants that
+/// are not finite, functions that the compute type lacks, more than the numbers above.
 Support validate(const Epilogue& epilogue);
 
-/// One line that determines the code: "linear_combination f32 add(mul($alpha,acc),mul($beta,c))". Values of scalars are
-/// launch arguments and not in it. @pre validate(epilogue)
+/// The same of D transposed: what lies along M lies along N.
+Epilogue transposed(const Epilogue& epilogue);
+
+/// One line that determines the code: "linear_combination f32 add(mul($alpha,acc),mul($beta,c))"; further outputs
+/// follow as "; aux=...". Values of scalars are launch arguments and not in it. @pre validate(epilogue)
 std::string signature(const Epilogue& epilogue);
 
 /// Whether both compile to the same code: equal but for the values of scalars.
 bool same_code(const Epilogue& x, const Epilogue& y);
 
-/// The value stored for one element, in f64 (exact for s32), before the conversion to D's type.
+/// What one element of D is computed from.
+struct EpilogueElement {
+  double accumulator = 0.0;
+  double source = 0.0;  // C
+  double alpha = 1.0, beta = 0.0;
+  std::vector<double> tensors = {};  // of Epilogue::tensors(), in that order
+  double row = 0.0, column = 0.0;
+};
+
+/// The value of every node in f64 (exact for s32), before any conversion to a tensor's type.
+std::vector<double> evaluate_nodes(const Epilogue& epilogue, const EpilogueElement& element);
+
+/// The value stored to D of an epilogue without tensors.
 double evaluate(const Epilogue& epilogue, double accumulator, double source, double alpha, double beta);
 
 /// The number that a runtime scalar has in one call.
 double scalar_value(const Epilogue& epilogue, std::string_view label, double alpha, double beta);
-
-// The named graphs.
-
-/// alpha * accumulator + beta * C
-Epilogue linear_combination(DType compute = DType::f32);
-
-/// clamp(alpha * accumulator + beta * C) to the range of the output type
-Epilogue linear_combination_clamp(DType output, DType compute = DType::f32);
-
-enum class Activation : std::uint8_t { identity, relu, leaky_relu, tanh, sigmoid, silu, hardswish, gelu };
-
-std::string_view name(Activation activation);
-std::optional<Activation> parse_activation(std::string_view text);
-
-/// activation(alpha * accumulator + beta * C). `slope` is the launch argument of leaky_relu.
-/// Formulas: leaky_relu max(x,0) + slope*min(x,0); sigmoid 1/(1+e^-x); silu x*sigmoid(x);
-/// hardswish x*min(max(x+3,0),6)/6; gelu x/2*(1+erf(x/sqrt(2))).
-Epilogue linear_combination_generic(Activation activation, DType compute = DType::f32, double slope = 0.2);
-
-/// "linear_combination", "linear_combination_clamp" (or "clamp"), or an activation's name.
-Result<Epilogue> named_epilogue(std::string_view text, DType output, DType compute);
 
 }  // namespace tilewright::op

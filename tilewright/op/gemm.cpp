@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "tilewright/op/epilogue_tensors.hpp"
+
 namespace tilewright::op {
 namespace {
 
@@ -115,20 +117,6 @@ Support check_shapes(const Gemm& gemm) {
   return {};
 }
 
-// The matrices of D lie one after another, or row by row (column by column) between each other's.
-Support check_distinct(const Tensor& d) {
-  if (d.is_empty() || d.batch() == 1) return {};
-  const MatrixView view = *view_matrix(d, "D");
-  const bool is_row_major = view.layout == MatrixLayout::row_major;
-  const std::int64_t line = is_row_major ? d.columns() : d.rows();
-  const std::int64_t lines = is_row_major ? d.rows() : d.columns();
-  const std::int64_t step = d.batch_stride();
-  const std::int64_t matrix = (lines - 1) * (lines > 1 ? view.ld : 0) + line;
-  const bool interleaves = step >= line && view.ld >= (d.batch() - 1) * step + line;
-  if (step >= matrix || interleaves) return {};
-  return refuse("matrices of D overlap: {} elements from one to the next, each reaches over {}", step, matrix);
-}
-
 Support check_batches(const Gemm& gemm) {
   for (const auto& [role, tensor, used] :
        {std::tuple{'A', &gemm.a, true}, {'B', &gemm.b, true}, {'C', &gemm.c, reads_source(gemm)}}) {
@@ -136,14 +124,7 @@ Support check_batches(const Gemm& gemm) {
     return refuse("{} is a batch of {}, D of {}: they must agree, or {} be one matrix for all", role, tensor->batch(),
                   gemm.batch(), role);
   }
-  return check_distinct(gemm.d);
-}
-
-struct Interval {
-  std::uint64_t begin, end;
-};
-Interval interval(const Tensor& tensor) {
-  return {tensor.address, tensor.address + static_cast<std::uint64_t>(span_bytes(tensor))};
+  return check_distinct(gemm.d, "D");
 }
 
 Support check_memory(const Gemm& gemm) {
@@ -230,7 +211,8 @@ Support validate(const Gemm& gemm) {
   if (reads_source(gemm)) {
     if (const Result<MatrixView> view = view_matrix(gemm.c, "C"); !view) return view.refusal();
   }
-  for (const auto& check : {check_types, check_epilogue, check_shapes, check_batches, check_memory}) {
+  for (const auto& check :
+       {check_types, check_epilogue, check_shapes, check_batches, check_memory, check_epilogue_tensors}) {
     if (const Support support = check(gemm); !support) return support;
   }
   return {};
@@ -249,6 +231,7 @@ GemmDescription describe(const Gemm& gemm) {
           .accumulator = gemm.accumulator,
           .math = gemm.math,
           .epilogue = gemm.epilogue,
+          .tensors = describe_epilogue_tensors(gemm),
           .has_c = gemm.epilogue.reads_source() && gemm.c.address != 0};
 }
 
@@ -257,6 +240,20 @@ Support validate(const GemmDescription& description) {
   const auto empty = [](const TensorDescription& tensor) {
     return matrix(std::uint64_t{0}, tensor.element, 0, 0, tensor.layout);
   };
+  const std::vector<EpilogueTensor> tensors_of_epilogue = epilogue_tensors(description.epilogue);
+  if (tensors_of_epilogue.size() != description.tensors.size()) {
+    return refuse("the epilogue has {} tensors, the description {}", tensors_of_epilogue.size(),
+                  description.tensors.size());
+  }
+  std::vector<NamedTensor> tensors;
+  for (std::size_t i = 0; i < tensors_of_epilogue.size(); ++i) {
+    const Spread& spread = tensors_of_epilogue[i].spread;
+    const auto layout =
+        description.tensors[i].neighbours == Neighbours::rows ? MatrixLayout::column_major : MatrixLayout::row_major;
+    tensors.push_back(
+        {std::string(tensors_of_epilogue[i].label), matrix(std::uint64_t{0}, description.tensors[i].element,
+                                                           spread.along_m ? 0 : 1, spread.along_n ? 0 : 1, layout)});
+  }
   const Gemm gemm{.a = empty(description.a),
                   .b = empty(description.b),
                   .c = empty(description.c),
@@ -264,7 +261,8 @@ Support validate(const GemmDescription& description) {
                   .beta = description.has_c ? 1.0 : 0.0,
                   .accumulator = description.accumulator,
                   .math = description.math,
-                  .epilogue = description.epilogue};
+                  .epilogue = description.epilogue,
+                  .tensors = std::move(tensors)};
   if (const Support valid = validate(gemm); !valid) return valid;
   if (!description.has_c && reads_source(gemm))
     return refuse("the epilogue reads C whatever beta is, and there is none");
@@ -285,6 +283,8 @@ Gemm transposed(const Gemm& gemm) {
   result.b = transposed(gemm.a);
   result.d = transposed(gemm.d);
   if (gemm.c.shape.rank() >= 2) result.c = transposed(gemm.c);
+  result.epilogue = transposed(gemm.epilogue);
+  for (NamedTensor& each : result.tensors) each.tensor = transposed(each.tensor);
   return result;
 }
 
@@ -298,6 +298,11 @@ GemmDescription transposed(const GemmDescription& description) {
   result.b = flip(description.a);
   result.c = flip(description.c);
   result.d = flip(description.d);
+  result.epilogue = transposed(description.epilogue);
+  for (EpilogueTensorDescription& tensor : result.tensors) {
+    if (tensor.neighbours == Neighbours::none) continue;
+    tensor.neighbours = tensor.neighbours == Neighbours::rows ? Neighbours::columns : Neighbours::rows;
+  }
   return result;
 }
 
@@ -307,6 +312,7 @@ Gemm slice(const Gemm& gemm, std::int64_t index) {
   result.b = slice(gemm.b, index);
   result.d = slice(gemm.d, index);
   if (gemm.c.shape.rank() >= 2) result.c = slice(gemm.c, index);
+  for (NamedTensor& each : result.tensors) each.tensor = slice(each.tensor, index);
   return result;
 }
 

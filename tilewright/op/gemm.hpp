@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "tilewright/op/epilogue.hpp"
+#include "tilewright/op/named_epilogue.hpp"
 #include "tilewright/op/tensor.hpp"
 
 namespace tilewright::op {
@@ -32,6 +32,14 @@ inline constexpr int kFp8PromotionInterval = 128;
 std::string_view name(MathOperation math);
 std::optional<MathOperation> parse_math_operation(std::string_view text);
 
+/// A tensor that the epilogue reads or writes under its name.
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;  // as the epilogue's node says: (m, n), (1, n), (m, 1) or (1, 1), or a batch of them; any strides
+
+  bool operator==(const NamedTensor&) const = default;
+};
+
 struct Gemm {
   Tensor a;  // (m, k), or a batch of them
   Tensor b;  // (k, n), or a batch
@@ -42,7 +50,10 @@ struct Gemm {
   DType accumulator = DType::f32;
   MathOperation math = MathOperation::multiply_add;
   Epilogue epilogue = linear_combination();
+  std::vector<NamedTensor> tensors = {};  // the epilogue's, sources and outputs, in any order
 
+  /// The tensor of that name. @pre it is there: validate() has seen it
+  const Tensor& tensor(std::string_view name) const;
   std::int64_t m() const { return a.rows(); }
   std::int64_t n() const { return b.columns(); }
   std::int64_t k() const { return a.columns(); }
@@ -84,6 +95,23 @@ struct TensorDescription {
 /// "f16:row:8"
 std::string to_string(const TensorDescription& description);
 
+/// Of an epilogue's tensor: which elements lie together in memory.
+enum class Neighbours : std::uint8_t { none, rows, columns };  // columns: those of one row
+
+std::string_view name(Neighbours neighbours);
+
+/// A tensor of the epilogue as a kernel is specialised for it.
+struct EpilogueTensorDescription {
+  DType element = DType::f32;
+  Neighbours neighbours = Neighbours::none;
+  int alignment = 1;  // elements; of neighbours; a power of two
+
+  bool operator==(const EpilogueTensorDescription&) const = default;
+};
+
+/// "f32:columns:4"
+std::string to_string(const EpilogueTensorDescription& description);
+
 /// All that selects code on the problem's side: types, layouts, alignments, math, epilogue; no extents, no pointers.
 /// A batch is an extent: one kernel computes single matrices and batches.
 struct GemmDescription {
@@ -91,6 +119,7 @@ struct GemmDescription {
   DType accumulator = DType::f32;
   MathOperation math = MathOperation::multiply_add;
   Epilogue epilogue = linear_combination();
+  std::vector<EpilogueTensorDescription> tensors = {};  // of Epilogue::tensors(), then of its outputs, in that order
   bool has_c = true;  // else nothing reads C, and no code for it is compiled; `c` is as `d` then
 
   bool operator==(const GemmDescription&) const = default;

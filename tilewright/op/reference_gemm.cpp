@@ -23,6 +23,11 @@ struct Bounded {
   double error = 0.0;
 };
 
+// Of the epilogue's tensor that `node` reads, as one element of D sees it.
+double tensor_element(const Gemm& gemm, const EpilogueNode& node, std::int64_t row, std::int64_t column) {
+  return load(gemm.tensor(node.label), node.spread.along_m ? row : 0, node.spread.along_n ? column : 0);
+}
+
 // What rounding to a type may change: relative to the value, and at least absolutely (subnormals flushed).
 struct Roundoff {
   double relative = 0.0;
@@ -123,14 +128,43 @@ Bounded rounded(Bounded x, const Roundoff& unit, double units = 1.0) {
   return x;
 }
 
+// How far a function of numbers near x may be from its value at x, where it is monotone between.
+template <class Function>
+double monotone_error(const Bounded& x, double value, const Function& f) {
+  if (x.error == 0.0) return 0.0;
+  const double low = f(x.value - x.error), high = f(x.value + x.error);
+  if (std::isnan(low) || std::isnan(high)) return std::numeric_limits<double>::infinity();
+  return std::max(std::fabs(low - value), std::fabs(high - value));
+}
+
+// Of x^y, monotone in both for positive x.
+double power_error(const Bounded& x, const Bounded& y, double value) {
+  if (x.error == 0.0 && y.error == 0.0) return 0.0;
+  if (!(x.value - x.error > 0.0)) return std::numeric_limits<double>::infinity();
+  double error = 0.0;
+  for (const double base : {x.value - x.error, x.value + x.error}) {
+    for (const double exponent : {y.value - y.error, y.value + y.error})
+      error = std::max(error, std::fabs(std::pow(base, exponent) - value));
+  }
+  return error;
+}
+
+bool may_be_equal(const Bounded& x, const Bounded& y) { return std::fabs(x.value - y.value) <= x.error + y.error; }
+
 // The error that an operation's inputs bring with them; `value` is what the operation gives.
-double carried_error(EpilogueOp op, const Bounded& x, const Bounded& y, double value) {
+double carried_error(EpilogueOp op, const std::array<Bounded, 3>& in, double value) {
+  const auto& [x, y, z] = in;
+  const auto product_error = [&] {
+    return std::fabs(x.value) * y.error + std::fabs(y.value) * x.error + x.error * y.error;
+  };
   switch (op) {
     case EpilogueOp::add:
     case EpilogueOp::subtract:
       return x.error + y.error;
     case EpilogueOp::multiply:
-      return std::fabs(x.value) * y.error + std::fabs(y.value) * x.error + x.error * y.error;
+      return product_error();
+    case EpilogueOp::fma:
+      return product_error() + z.error;
     case EpilogueOp::divide: {
       const double divisor = std::fabs(y.value) - y.error;
       if (std::isinf(y.value)) return 0.0;
@@ -139,19 +173,48 @@ double carried_error(EpilogueOp op, const Bounded& x, const Bounded& y, double v
     case EpilogueOp::maximum:
     case EpilogueOp::minimum:
       return std::max(x.error, y.error);
+    case EpilogueOp::power:
+      return power_error(x, y, value);
+    case EpilogueOp::less:
+    case EpilogueOp::less_equal:
+    case EpilogueOp::equal:
+      return x.error + y.error > 0.0 && may_be_equal(x, y) ? 1.0 : 0.0;
+    case EpilogueOp::where: {
+      const double chosen = x.value != 0.0 ? y.error : z.error;
+      return x.error > 0.0 ? std::fabs(y.value - z.value) + y.error + z.error : chosen;
+    }
     case EpilogueOp::exp:
       return value == 0.0 ? 0.0 : value * std::expm1(x.error);
     case EpilogueOp::erf:
       return 2.0 / std::sqrt(std::acos(-1.0)) * x.error;  // its steepest slope
-    case EpilogueOp::negate:
-    case EpilogueOp::tanh:
+    case EpilogueOp::square_root:
+    case EpilogueOp::reciprocal_square_root:
+    case EpilogueOp::log:
+    case EpilogueOp::log1p:
+    case EpilogueOp::floor:
+    case EpilogueOp::round:
+      return monotone_error(x, value, [op](double at) { return apply(op, at); });
     default:
       return x.error;
   }
 }
 
-bool is_transcendental(EpilogueOp op) {
-  return op == EpilogueOp::exp || op == EpilogueOp::erf || op == EpilogueOp::tanh;
+// Roundoffs of the compute type that the operation itself adds: twice the units in the last place that CUDA's
+// documentation gives ("CUDA C++ Programming Guide", Mathematical Functions), none where the result is exact.
+double own_roundoffs(EpilogueOp op) {
+  switch (op) {
+    case EpilogueOp::exp:
+    case EpilogueOp::erf:
+    case EpilogueOp::tanh:
+    case EpilogueOp::log:
+    case EpilogueOp::log1p:
+    case EpilogueOp::reciprocal_square_root:
+      return 4.0;
+    case EpilogueOp::power:
+      return 16.0;
+    default:
+      return 1.0;
+  }
 }
 
 // Runs the graph node by node with an error beside each value (running error analysis, Higham section 3.3).
@@ -164,24 +227,28 @@ class BoundedEpilogue {
     reads_source_ = reads_source(gemm);
   }
 
-  Bounded evaluate(const Bounded& accumulated, double source) {
-    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = node(i, accumulated, source);
-    return values_.back();
+  /// Of every node. `one` is the matrix of the batch that the element is of.
+  const std::vector<Bounded>& evaluate(const Gemm& one, std::int64_t row, std::int64_t column,
+                                       const Bounded& accumulated) {
+    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = node(i, one, row, column, accumulated);
+    return values_;
   }
 
  private:
-  // Scalars and constants as the compute type holds them.
+  // As the compute type holds it.
+  Bounded exact(double value) const { return {value, std::fabs(value - round_to(gemm_.epilogue.compute, value))}; }
+
   Bounded constant_leaf(const EpilogueNode& node) const {
-    double value = node.value;
-    if (node.op == EpilogueOp::scalar) value = scalar_value(gemm_.epilogue, node.label, gemm_.alpha, gemm_.beta);
-    return {value, std::fabs(value - round_to(gemm_.epilogue.compute, value))};
+    if (node.op != EpilogueOp::scalar) return exact(node.value);
+    return exact(scalar_value(gemm_.epilogue, node.label, gemm_.alpha, gemm_.beta));
   }
 
-  Bounded node(std::size_t index, const Bounded& accumulated, double source) const {
+  Bounded node(std::size_t index, const Gemm& one, std::int64_t row, std::int64_t column,
+               const Bounded& accumulated) const {
     const EpilogueNode& node = gemm_.epilogue.nodes[index];
-    const auto input = [&](std::size_t side) -> const Bounded& {
-      return values_[static_cast<std::size_t>(node.inputs[side])];
-    };
+    std::array<Bounded, 3> in{};
+    for (std::size_t side = 0; side < static_cast<std::size_t>(arity(node.op)); ++side)
+      in[side] = values_[static_cast<std::size_t>(node.inputs[side])];
     switch (node.op) {
       case EpilogueOp::accumulator: {
         if (!reads_product_) return {};
@@ -189,20 +256,28 @@ class BoundedEpilogue {
         return is_exact ? accumulated : rounded(accumulated, unit_);
       }
       case EpilogueOp::source:
-        return reads_source_ ? Bounded{source, std::fabs(source - round_to(gemm_.epilogue.compute, source))}
-                             : Bounded{};
+        return reads_source_ ? exact(load(one.c, row, column)) : Bounded{};
       case EpilogueOp::scalar:
       case EpilogueOp::constant:
         return leaves_[index];
+      case EpilogueOp::tensor:
+        return exact(tensor_element(one, node, row, column));
+      case EpilogueOp::row_index:
+        return exact(static_cast<double>(row));
+      case EpilogueOp::column_index:
+        return exact(static_cast<double>(column));
+      case EpilogueOp::convert:
+        return converted(node.type, in[0]);
       default: {
-        const Bounded& x = input(0);
-        const Bounded& y = arity(node.op) == 2 ? input(1) : x;
-        const double value = apply(node.op, x.value, y.value);
-        const Bounded result{value, carried_error(node.op, x, y, value)};
-        // Units in the last place of CUDA's expf, erff, tanhf are at most 2: four roundoffs.
-        return rounded(result, unit_, is_transcendental(node.op) ? 4.0 : 1.0);
+        const double value = apply(node.op, in[0].value, in[1].value, in[2].value);
+        return rounded({value, carried_error(node.op, in, value)}, unit_, own_roundoffs(node.op));
       }
     }
+  }
+
+  static Bounded converted(DType type, const Bounded& x) {
+    const double value = round_to(type, x.value);
+    return {value, monotone_error(x, value, [type](double at) { return round_to(type, at); })};
   }
 
   const Gemm& gemm_;
@@ -336,7 +411,9 @@ void record(Comparison& comparison, DType type, double actual, const Bounded& ex
   if (same(actual, stored)) ++comparison.equal;
   if (!same(actual, stored) && std::isfinite(error)) comparison.max_error = std::max(comparison.max_error, error);
   const bool outside = !is_acceptable(type, actual, in_range, bound);
-  place = {place.batch, place.row, place.column, actual, in_range.value, bound};
+  place.actual = actual;
+  place.expected = in_range.value;
+  place.bound = bound;
   // The worst is the first one outside, or else the nearest to its bound.
   const auto closeness = [](const WorstElement& w) {
     return w.bound > 0.0 ? std::fabs(w.actual - w.expected) / w.bound : 0.0;
@@ -347,8 +424,16 @@ void record(Comparison& comparison, DType type, double actual, const Bounded& ex
   if (outside) ++comparison.outside;
 }
 
-double source_at(const Gemm& gemm, std::int64_t row, std::int64_t column) {
-  return reads_source(gemm) ? load(gemm.c, row, column) : 0.0;
+EpilogueElement element_at(const Gemm& gemm, std::int64_t row, std::int64_t column, double accumulator) {
+  EpilogueElement element{.accumulator = accumulator,
+                          .source = reads_source(gemm) ? load(gemm.c, row, column) : 0.0,
+                          .alpha = gemm.alpha,
+                          .beta = gemm.beta,
+                          .row = static_cast<double>(row),
+                          .column = static_cast<double>(column)};
+  for (const EpilogueNode* node : gemm.epilogue.tensors())
+    element.tensors.push_back(tensor_element(gemm, *node, row, column));
+  return element;
 }
 
 }  // namespace
@@ -357,9 +442,11 @@ void reference_gemm(const Gemm& gemm) {
   for (std::int64_t index = 0; index < gemm.batch(); ++index) {
     const Gemm one = slice(gemm, index);
     for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dot& dot) {
-      const double sum = accumulator(one, dot).value;
-      const double value = evaluate(one.epilogue, sum, source_at(one, row, column), one.alpha, one.beta);
-      store(one.d, row, column, value);
+      const std::vector<double> values =
+          evaluate_nodes(one.epilogue, element_at(one, row, column, accumulator(one, dot).value));
+      store(one.d, row, column, values[static_cast<std::size_t>(one.epilogue.node_of_d())]);
+      for (const EpilogueOutput& output : one.epilogue.outputs)
+        store(one.tensor(output.label), row, column, values[static_cast<std::size_t>(output.node)]);
     });
   }
 }
@@ -368,9 +455,9 @@ std::string to_string(const Comparison& comparison) {
   if (comparison.outside != 0) {
     const WorstElement& worst = comparison.worst;
     const std::string batch = comparison.batch == 1 ? "" : fmt::format("{},", worst.batch);
-    return fmt::format("{} of {} elements wrong; first: D[{}{},{}] is {}, expected {} within {:.3g}",
-                       comparison.outside, comparison.checked, batch, worst.row, worst.column, worst.actual,
-                       worst.expected, worst.bound);
+    return fmt::format("{} of {} elements wrong; first: {}[{}{},{}] is {}, expected {} within {:.3g}",
+                       comparison.outside, comparison.checked, worst.tensor, batch, worst.row, worst.column,
+                       worst.actual, worst.expected, worst.bound);
   }
   const std::string count = comparison.checked == comparison.elements
                                 ? fmt::format("{} elements", comparison.checked)
@@ -383,13 +470,19 @@ std::string to_string(const Comparison& comparison) {
 Comparison compare(const Gemm& gemm, std::uint64_t seed) {
   Comparison comparison;
   comparison.batch = gemm.batch();
-  comparison.elements = gemm.batch() * gemm.m() * gemm.n();
+  const auto stored = static_cast<std::int64_t>(1 + gemm.epilogue.outputs.size());
+  comparison.elements = gemm.batch() * gemm.m() * gemm.n() * stored;
   if (comparison.elements == 0) return comparison;
   BoundedEpilogue epilogue(gemm);
   const auto check = [&](const Gemm& one, const Place& at, const Dot& dot) {
-    const Bounded expected = epilogue.evaluate(accumulator(one, dot), source_at(one, at.row, at.column));
-    record(comparison, one.d.dtype, load(one.d, at.row, at.column), expected,
-           {at.batch, at.row, at.column, 0.0, 0.0, 0.0});
+    const std::vector<Bounded>& values = epilogue.evaluate(one, at.row, at.column, accumulator(one, dot));
+    const auto check_one = [&](std::string_view label, const Tensor& tensor, int node) {
+      record(comparison, tensor.dtype, load(tensor, at.row, at.column), values[static_cast<std::size_t>(node)],
+             {std::string(label), at.batch, at.row, at.column, 0.0, 0.0, 0.0});
+    };
+    check_one("D", one.d, one.epilogue.node_of_d());
+    for (const EpilogueOutput& output : one.epilogue.outputs)
+      check_one(output.label, one.tensor(output.label), output.node);
   };
   const bool is_small = operations(gemm) / 2.0 <= static_cast<double>(kExhaustiveProducts);
   if (is_small) {

@@ -8,14 +8,16 @@
 
 namespace tilewright::op {
 
-/// Writes D. Products and sums are formed in f64, which is exact for integer operands (s32 accumulators wrap); operands
-/// are first rounded where the math operation rounds to f16 or bf16; the epilogue is op::evaluate in f64; one rounding
-/// into D's type. Where beta is 0 C is not read, where alpha or k is 0 neither are A and B.
+/// Writes D and the epilogue's outputs. Products and sums are formed in f64, which is exact for integer operands (s32
+/// accumulators wrap); operands are first rounded where the math operation rounds to f16 or bf16; the epilogue is
+/// op::evaluate in f64; one rounding into D's type. Where beta is 0 C is not read, where alpha or k is 0 neither are A
+/// and B.
 /// @pre validate(gemm), every tensor on the host
 void reference_gemm(const Gemm& gemm);
 
 /// Where a result differs most from the oracle, in units of its bound.
 struct WorstElement {
+  std::string tensor = "D";  // or the epilogue's output
   std::int64_t batch = 0;
   std::int64_t row = 0;
   std::int64_t column = 0;
@@ -26,7 +28,7 @@ struct WorstElement {
 
 struct Comparison {
   std::int64_t batch = 1;
-  std::int64_t elements = 0;  // of D
+  std::int64_t elements = 0;  // of D and of the epilogue's outputs
   std::int64_t checked = 0;   // fewer than `elements` where a sample was drawn
   std::int64_t equal = 0;     // have the very value that reference_gemm stores
   std::int64_t outside = 0;   // beyond the error bound, NaN where a number is due, or a number where NaN is due
@@ -41,7 +43,7 @@ struct Comparison {
 /// is wrong.
 std::string to_string(const Comparison& comparison);
 
-/// Compares the D that a kernel left with the oracle, element by element.
+/// Compares the D and the outputs that a kernel left with the oracle, element by element.
 ///
 /// The bound, per element: an accumulator of unit roundoff u is within (k+2) * 2u * sum|a||b| of the exact sum in any
 /// order of addition (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1: k u; twice that because
@@ -49,8 +51,8 @@ std::string to_string(const Comparison& comparison);
 /// Cores, 2021); tf32 rounds each operand with an error below 2/3 * 2^-10;
 /// 8-bit floats are added with 14 bits, all of k or the first 128 of it (see MathOperation): 2^-13 each;
 /// 3xTF32 leaves out low * low and a remainder of each operand, 3 * 2^-20 of sum|a||b| together; every
-/// epilogue operation adds one roundoff of the compute type (transcendentals four units in the last place, CUDA's
-/// documented figures) and carries its inputs' errors along; the last rounding adds half a unit of D's type.
+/// epilogue operation adds one roundoff of the compute type (transcendentals what CUDA documents) and carries its
+/// inputs' errors along; the last rounding adds half a unit of D's type.
 ///
 /// Above 2^31 products of m*n*k over the batch, 4096 elements drawn by `seed` are checked instead of all.
 /// @pre as reference_gemm; C still holds what the kernel read, so C is not D

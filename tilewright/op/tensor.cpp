@@ -93,7 +93,7 @@ Tensor transposed(const Tensor& tensor) {
   return result;
 }
 
-Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
+Support check_strides(const Tensor& tensor, std::string_view role) {
   const int rank = tensor.shape.rank();
   if (rank < 2 || rank > 3 || tensor.stride.rank() != rank) {
     return refuse("{} must have rank 2, or 3 with the batch first, got shape {} with strides {}", role,
@@ -108,6 +108,11 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
     return refuse("{} of shape {} and strides {} reaches past 2^63 bytes", role, to_string(tensor.shape),
                   to_string(tensor.stride));
   }
+  return {};
+}
+
+Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
+  if (const Support valid = check_strides(tensor, role); !valid) return refuse("{}", valid.reason());
   // Mode `contiguous` steps by 1 (or has nothing to step over) and the other steps over all of it.
   const std::array<std::int64_t, 2> extent{tensor.rows(), tensor.columns()};
   const std::array<std::int64_t, 2> stride{tensor.row_stride(), tensor.column_stride()};

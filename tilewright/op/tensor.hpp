@@ -98,12 +98,15 @@ struct MatrixView {
   bool operator==(const MatrixView&) const = default;
 };
 
-/// Refuses ranks other than 2 and 3, negative extents or strides, matrices with two strides that are not 1 or with
-/// overlapping rows, and extents whose last byte offset does not fit 63 bits. Matrices of a batch may lie anyhow.
-/// `role` names the tensor in the reason.
+/// Refuses ranks other than 2 and 3, elements of parts of bytes, negative extents or strides, and extents whose last
+/// byte offset does not fit 63 bits. `role` names the tensor in the reason.
+Support check_strides(const Tensor& tensor, std::string_view role);
+
+/// Refuses what check_strides does, and matrices with two strides that are not 1 or with
+/// overlapping rows. Matrices of a batch may lie anyhow.
 Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role);
 
-/// Bytes from the first to past the last element; 0 for an empty tensor. @pre view_matrix accepted it
+/// Bytes from the first to past the last element; 0 for an empty tensor. @pre check_strides accepted it
 std::int64_t span_bytes(const Tensor& tensor);
 
 }  // namespace tilewright::op

@@ -144,11 +144,21 @@ Support check_extents(const GemmTile& tile, const op::Gemm& arguments) {
   return {};
 }
 
-void append_scalars(Launch& launch, const op::Gemm& arguments) {
+void append_epilogue(Launch& launch, const op::Gemm& arguments, bool is_transposed) {
   const op::Epilogue& epilogue = arguments.epilogue;
   for (const std::string& label : epilogue.scalars())
     append_scalar(launch, epilogue.compute, op::scalar_value(epilogue, label, arguments.alpha, arguments.beta));
-  if (epilogue.scalars().empty()) launch.append(std::uint8_t{0});  // the kernel's empty struct has a byte of its own
+  const auto append_tensor = [&](std::string_view label) {
+    const op::Tensor& tensor = arguments.tensor(label);
+    launch.append(tensor.address);
+    launch.append(is_transposed ? tensor.column_stride() : tensor.row_stride());
+    launch.append(is_transposed ? tensor.row_stride() : tensor.column_stride());
+    launch.append(tensor.batch_stride());
+  };
+  for (const op::EpilogueNode* node : epilogue.tensors()) append_tensor(node->label);
+  for (const op::EpilogueOutput& output : epilogue.outputs) append_tensor(output.label);
+  const bool is_empty = epilogue.scalars().empty() && arguments.tensors.empty();
+  if (is_empty) launch.append(std::uint8_t{0});  // the kernel's empty struct has a byte of its own
 }
 
 Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& arguments) {
@@ -191,7 +201,7 @@ Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& argumen
   launch.append(tiles_m);
   launch.append(tiles_n);
   launch.append(static_cast<std::uint32_t>(gemm.batch()));
-  append_scalars(launch, gemm);
+  append_epilogue(launch, gemm, flip);
   launch.finish();
   return launch;
 }

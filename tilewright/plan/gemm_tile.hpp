@@ -49,8 +49,9 @@ Support check_plain_design(const Design& design);
 /// among them, and the grid's 2^31 - 1 CTAs.
 Support check_extents(const GemmTile& tile, const op::Gemm& arguments);
 
-/// Appends the epilogue's struct: the values of its scalars, in its compute type.
-void append_scalars(Launch& launch, const op::Gemm& arguments);
+/// Appends the epilogue's struct: the values of its scalars, in its compute type, then its tensors, seen transposed
+/// where the problem is computed so.
+void append_epilogue(Launch& launch, const op::Gemm& arguments, bool is_transposed);
 
 /// The launch of one CTA a tile of each D, with the parameters of device/tilewright/gemm/parameters.cuh.
 /// @pre op::validate(arguments) and check_extents accepted them

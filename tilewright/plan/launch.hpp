@@ -84,7 +84,7 @@ struct Launch {
     return at;
   }
 
-  alignas(kTensorMapAlignment) std::array<std::byte, 768> parameter_bytes_{};
+  alignas(kTensorMapAlignment) std::array<std::byte, 2048> parameter_bytes_{};
   std::size_t parameter_size_ = 0;
   std::size_t workspace_offset_ = 0, workspace_bytes_ = 0;
   std::array<TensorMapRequest, 4> tensor_maps_{};

@@ -16,6 +16,14 @@ Support accepts(const op::TensorDescription& made_for, const op::TensorDescripti
   return {};
 }
 
+Support accepts(const op::EpilogueTensorDescription& made_for, const op::EpilogueTensorDescription& given,
+                std::size_t index) {
+  const bool lies_alike = made_for.neighbours == op::Neighbours::none || made_for.neighbours == given.neighbours;
+  if (given.element == made_for.element && lies_alike && given.alignment >= made_for.alignment) return {};
+  return refuse("tensor {} of the epilogue is {}, the kernel takes {}", index, op::to_string(given),
+                op::to_string(made_for));
+}
+
 }  // namespace
 
 Kernel::Kernel(KernelMetadata metadata) : metadata_(std::move(metadata)) {}
@@ -51,6 +59,9 @@ Support Kernel::supports(const op::Gemm& arguments) const {
         Operand{'C', made_for.c, given.c, op::reads_source(arguments)}, Operand{'D', made_for.d, given.d, true}}) {
     if (!operand.used) continue;
     if (const Support support = accepts(operand.made_for, operand.given, operand.role); !support) return support;
+  }
+  for (std::size_t i = 0; i < given.tensors.size(); ++i) {
+    if (const Support support = accepts(made_for.tensors[i], given.tensors[i], i); !support) return support;
   }
   return do_supports(arguments);
 }

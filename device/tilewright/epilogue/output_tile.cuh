@@ -1,6 +1,7 @@
 // The way from accumulators to D: read C where the epilogue wants it, apply the epilogue, round once, store.
 #pragma once
 
+#include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/types.cuh"
@@ -8,17 +9,19 @@
 namespace tilewright {
 
 /// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor. D is row-major.
-/// Epilogue: Compute, Scalars, kReadsSource, reads_source(scalars), apply(accumulator, source, scalars).
+/// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), apply(values, source, parameters, place):
+/// `values`, neighbours in a row, are accumulators before and what is stored to D after.
 template <class Plan, class Epilogue>
 class OutputTile {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
-  using Parameters = GemmParameters<typename Epilogue::Scalars>;
+  using Parameters = GemmParameters<typename Epilogue::Parameters>;
 
  public:
   __device__ __forceinline__ OutputTile(const Parameters& parameters, uint32_t batch)
       : parameters_(parameters),
+        batch_(static_cast<int>(batch)),
         c_(static_cast<const C*>(parameters.c) + batch * parameters.batch_stride_c),
         d_(static_cast<D*>(parameters.d) + batch * parameters.batch_stride_d),
         reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
@@ -33,12 +36,14 @@ class OutputTile {
     for (int first = 0; first < kCount; first += kVector) {
       Compute source[kVector] = {};
       if (reads_source_) load_source(source, row, column + first);
+      Compute values[kVector];
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) values[i] = convert<Compute>(accumulator[first + i]);
+      Epilogue::apply(values, source, parameters_.epilogue,
+                      EpiloguePlace{row, column + first, batch_, parameters_.m, parameters_.n});
       Vector<D, kVector> out;
 #pragma unroll
-      for (int i = 0; i < kVector; ++i) {
-        out.element[i] =
-            convert<D>(Epilogue::apply(convert<Compute>(accumulator[first + i]), source[i], parameters_.epilogue));
-      }
+      for (int i = 0; i < kVector; ++i) out.element[i] = convert<D>(values[i]);
       if (column + first + kVector <= parameters_.n) {
         *reinterpret_cast<Vector<D, kVector>*>(d + first) = out;
       } else {
@@ -78,6 +83,7 @@ class OutputTile {
   }
 
   const Parameters& parameters_;
+  int batch_;
   const C* c_;  // of this matrix of the batch
   D* d_;
   bool reads_source_;

@@ -2,6 +2,7 @@
 // from registers.
 #pragma once
 
+#include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/slice_sum.cuh"
 #include "tilewright/gemm/sm90_parameters.cuh"
@@ -18,7 +19,7 @@ class SlicedOutput {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
-  using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Scalars>;
+  using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Parameters>;
   using Rows = FragmentRows<Plan::kPairsRows>;
   using Sum = SliceSum<typename Plan::Wgmma::Accumulator, Plan::kSlices, Plan::Wgmma::kRegisters>;
   using Quad = typename Sum::Quad;
@@ -75,12 +76,9 @@ class SlicedOutput {
     Pair out[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      Compute pair[2];
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        const int at = 2 * i + j;
-        pair[j] = Epilogue::apply(convert<Compute>(sums.element[at]), source[at], parameters_.epilogue);
-      }
+      Compute pair[2] = {convert<Compute>(sums.element[2 * i]), convert<Compute>(sums.element[2 * i + 1])};
+      Epilogue::apply(pair, {source[2 * i], source[2 * i + 1]}, parameters_.epilogue,
+                      EpiloguePlace{row + i * Rows::kOtherRow, column, batch, parameters_.m, parameters_.n});
       out[i] = convert_pair<D>(pair[0], pair[1]);
     }
     if constexpr (Plan::kPairsRows && !Plan::kDIsRowMajor) {  // neighbours in memory are those of the two rows

@@ -12,7 +12,7 @@ namespace tilewright {
 template <class Plan, class Epilogue, int kInstructionM, int kInstructionN>
 class StagedOutput {
   using Compute = typename Epilogue::Compute;
-  using Parameters = GemmParameters<typename Epilogue::Scalars>;
+  using Parameters = GemmParameters<typename Epilogue::Parameters>;
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
   static constexpr int kWarpTileM = Plan::kTileM / Plan::kWarpsM;
   static constexpr int kWarpTileN = Plan::kTileN / Plan::kWarpsN;

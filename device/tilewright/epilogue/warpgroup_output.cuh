@@ -3,6 +3,7 @@
 // lines do not begin and end at 16 bytes, by plain stores of whole lines. C comes in the same buffers, before.
 #pragma once
 
+#include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/output_chunk.cuh"
 #include "tilewright/epilogue/source_buffers.cuh"
@@ -23,7 +24,7 @@ class WarpgroupOutput {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
-  using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Scalars>;
+  using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Parameters>;
   using Chunk = OutputChunk<D, Plan::kDIsRowMajor, Plan::kChunkColumns>;
   using Source = SourceBuffers<Plan>;
   using Rows = FragmentRows<Plan::kPairsRows>;
@@ -103,10 +104,10 @@ class WarpgroupOutput {
       const uint32_t buffer = this->buffer(fills_);
       if (reads_source()) {
         bring_source(buffer, first_row, column + kFirst, batch);
-        fill<kFirst, kColumns, true>(accumulators[kFill / kFills], buffer);
+        fill<kFirst, kColumns, true>(accumulators[kFill / kFills], buffer, first_row, column + kFirst, batch);
       } else {
         free_buffer();
-        fill<kFirst, kColumns, false>(accumulators[kFill / kFills], buffer);
+        fill<kFirst, kColumns, false>(accumulators[kFill / kFills], buffer, first_row, column + kFirst, batch);
       }
       if constexpr (kByTma) ptx::fence_proxy_async();
       ptx::named_barrier(barrier_, kThreads);
@@ -151,10 +152,12 @@ class WarpgroupOutput {
     }
   }
 
-  /// The epilogue of kColumns columns from the tile's kFirst on, to `buffer`, where what it reads of C lies. Where C's
+  /// The epilogue of 64 rows from `row` on, and of kColumns columns from `column` on, the tile's kFirst, to `buffer`,
+  /// where what it reads of C lies. Where C's
   /// elements lie as D's, each thread overwrites what it read; else all have read before any writes.
   template <int kFirst, int kColumns, bool kReads, class Accumulators>
-  __device__ __forceinline__ void fill(const Accumulators& accumulators, uint32_t buffer) const {
+  __device__ __forceinline__ void fill(const Accumulators& accumulators, uint32_t buffer, int row, int column,
+                                       int batch) const {
     constexpr bool kInPlace = kReads && sizeof(C) == sizeof(D);
     constexpr int kPiece = kReads && !kInPlace ? kColumns : 8 * kGroups;  // columns
 #pragma unroll
@@ -164,12 +167,16 @@ class WarpgroupOutput {
       for (int i = 0; i < kPiece / 4; ++i) {
         Vector<C, 2> read{};
         if constexpr (kReads) read = source().read(buffer, thread_, piece + i / 2 * 8, i % 2);
-        Compute pair[2];
+        Compute pair[2], source[2];
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
-          const Compute sum = convert<Compute>(element(accumulators, (kFirst + piece) / 2 + 2 * i + j));
-          pair[j] = Epilogue::apply(sum, kReads ? convert<Compute>(read.element[j]) : Compute(0), parameters_.epilogue);
+          pair[j] = convert<Compute>(element(accumulators, (kFirst + piece) / 2 + 2 * i + j));
+          source[j] = kReads ? convert<Compute>(read.element[j]) : Compute(0);
         }
+        Epilogue::apply(
+            pair, source, parameters_.epilogue,
+            EpiloguePlace{row + Rows::row(thread_) + i % 2 * kOtherRow,
+                          column + piece + i / 2 * 8 + Rows::column(thread_), batch, parameters_.m, parameters_.n});
         out[i] = convert_pair<D>(pair[0], pair[1]);
       }
       if constexpr (kReads && !kInPlace) ptx::named_barrier(barrier_, kThreads);

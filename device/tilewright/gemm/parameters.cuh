@@ -7,7 +7,7 @@ namespace tilewright {
 
 /// D is row-major: a column-major D is computed as the transposed problem. Fields in the order that the host packs
 /// them.
-template <class EpilogueScalars>
+template <class EpilogueParameters>
 struct GemmParameters {
   const void* a;
   const void* b;
@@ -19,7 +19,7 @@ struct GemmParameters {
   int m, n, k;
   int tiles_m, tiles_n;
   uint32_t batch;  // matrices of D
-  EpilogueScalars epilogue;
+  EpilogueParameters epilogue;
 };
 
 }  // namespace tilewright

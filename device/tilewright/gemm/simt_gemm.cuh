@@ -19,7 +19,7 @@ class SimtGemm {
   using OperandB = typename Plan::OperandB;
   using Stored = typename OperandA::Stored;
   using Accumulator = typename Plan::Accumulator;
-  using Parameters = GemmParameters<typename Epilogue::Scalars>;
+  using Parameters = GemmParameters<typename Epilogue::Parameters>;
 
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
   static constexpr int kWarpTileM = Plan::kTileM / Plan::kWarpsM;

@@ -23,7 +23,7 @@ class Sm80Gemm {
   using Mma = typename Math::Mma;
   using OperandA = typename Plan::OperandA;
   using OperandB = typename Plan::OperandB;
-  using Parameters = GemmParameters<typename Epilogue::Scalars>;
+  using Parameters = GemmParameters<typename Epilogue::Parameters>;
 
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
   static constexpr int kWarpTileM = Plan::kTileM / Plan::kWarpsM;

@@ -35,7 +35,7 @@ class Sm90Gemm {
   using Wgmma = typename Plan::Wgmma;
   using OperandA = typename Plan::OperandA;
   using OperandB = typename Plan::OperandB;
-  using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Scalars>;
+  using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Parameters>;
 
   static constexpr int kSharers = Plan::kClusterM * Plan::kClusterN;      // CTAs that load for each other
   static constexpr int kTeam = Plan::kIsPingPong ? 1 : Plan::kConsumers;  // warpgroups that share a tile

@@ -29,7 +29,7 @@ __device__ __forceinline__ const TmaMatrix& tma_matrix(const RepackedMatrix& mat
 /// Fields in the order that the host packs them. Plan::OperandA::Source, OperandB::Source, Source and Output are each
 /// TmaMatrix or GlobalMatrix, those of A and B perhaps RepackedMatrix: how the kernel reaches A, B, C and D. m, n and k
 /// are of the problem as computed, which may be the transposed one.
-template <class Plan, class EpilogueScalars>
+template <class Plan, class EpilogueParameters>
 struct Sm90GemmParameters {
   typename Plan::OperandA::Source a;
   typename Plan::OperandB::Source b;
@@ -41,7 +41,7 @@ struct Sm90GemmParameters {
   int cluster_tiles_m, cluster_tiles_n;
   ptx::CachePolicy policy_a, policy_b;  // of what TMA loads
   char* workspace;                      // of kernels that slice K or repack: counters, partial sums, copies; else null
-  EpilogueScalars epilogue;
+  EpilogueParameters epilogue;
 };
 
 }  // namespace tilewright

@@ -36,6 +36,48 @@ __device__ __forceinline__ T min(T x, T y) {
   return x < y || x != x ? x : y;
 }
 
+template <class T>
+__device__ __forceinline__ T abs(T x) {
+  return x < T(0) ? -x : x;
+}
+__device__ __forceinline__ float abs(float x) { return ::fabsf(x); }
+__device__ __forceinline__ double abs(double x) { return ::fabs(x); }
+
+/// Comparisons are 1 where they hold; with NaN they do not.
+template <class T>
+__device__ __forceinline__ T less(T x, T y) {
+  return x < y ? T(1) : T(0);
+}
+template <class T>
+__device__ __forceinline__ T less_equal(T x, T y) {
+  return x <= y ? T(1) : T(0);
+}
+template <class T>
+__device__ __forceinline__ T equal(T x, T y) {
+  return x == y ? T(1) : T(0);
+}
+template <class T>
+__device__ __forceinline__ T where(T condition, T yes, T no) {
+  return condition != T(0) ? yes : no;
+}
+
+__device__ __forceinline__ int32_t fma(int32_t x, int32_t y, int32_t z) { return x * y + z; }
+__device__ __forceinline__ float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
+__device__ __forceinline__ double fma(double x, double y, double z) { return ::fma(x, y, z); }
+__device__ __forceinline__ float pow(float x, float y) { return ::powf(x, y); }
+__device__ __forceinline__ double pow(double x, double y) { return ::pow(x, y); }
+__device__ __forceinline__ float sqrt(float x) { return ::sqrtf(x); }
+__device__ __forceinline__ double sqrt(double x) { return ::sqrt(x); }
+__device__ __forceinline__ float rsqrt(float x) { return ::rsqrtf(x); }
+__device__ __forceinline__ double rsqrt(double x) { return ::rsqrt(x); }
+__device__ __forceinline__ float log(float x) { return ::logf(x); }
+__device__ __forceinline__ double log(double x) { return ::log(x); }
+__device__ __forceinline__ float log1p(float x) { return ::log1pf(x); }
+__device__ __forceinline__ double log1p(double x) { return ::log1p(x); }
+__device__ __forceinline__ float floor(float x) { return ::floorf(x); }
+__device__ __forceinline__ double floor(double x) { return ::floor(x); }
+__device__ __forceinline__ float round(float x) { return ::rintf(x); }
+__device__ __forceinline__ double round(double x) { return ::rint(x); }
 __device__ __forceinline__ float exp(float x) { return ::expf(x); }
 __device__ __forceinline__ double exp(double x) { return ::exp(x); }
 __device__ __forceinline__ float erf(float x) { return ::erff(x); }

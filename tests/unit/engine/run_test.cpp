@@ -327,7 +327,7 @@ TEST_F(Running, EpiloguesAreFused) {
 // The two have one formula and one signature, but pack their scalars in another order.
 TEST_F(Running, ScalarsOfLookalikeEpiloguesAreNotExchanged) {
   using enum op::EpilogueOp;
-  const std::array<int, 2> leaf{-1, -1};
+  const std::array<int, 3> leaf{-1, -1, -1};
   const op::EpilogueNode alpha{scalar, leaf, 0.0, "alpha"}, beta{scalar, leaf, 0.0, "beta"};
   const op::EpilogueNode product{accumulator, leaf, 0.0, {}}, c{source, leaf, 0.0, {}};
   HostProblem problem(20, 12, 16);

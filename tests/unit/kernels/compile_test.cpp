@@ -7,6 +7,8 @@
 #include "tilewright/base/error.hpp"
 #include "tilewright/compile/compiler.hpp"
 #include "tilewright/kernels/list.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
+#include "tilewright/op/expression.hpp"
 #include "tilewright/plan/search.hpp"
 
 namespace tilewright::kernels {
@@ -150,27 +152,21 @@ TEST_F(Compiling, PromotedSumsOfEightBitFloatsStayInRegisters) {
   expect_that_all_compile(0);
 }
 
-// A graph of one's own: reads no source, has its own scalar, uses every operation.
+// A graph of one's own: every function, a scalar, tensors of every spread that are read, one that is written.
 TEST_F(Compiling, AUsersEpilogue) {
-  using enum op::EpilogueOp;
-  const std::array<int, 2> leaf{-1, -1};
+  const std::array<op::Expression, 3> inputs{op::acc(), op::full("residual"), op::single("shift")};
+  op::Expression sum = op::scalar("temperature", 2.5) * op::row("bias") + op::column("scale");
+  for (const op::NamedFunction& function : op::functions())
+    sum = sum + function.apply(std::span(inputs).first(static_cast<std::size_t>(function.arity)));
   op::GemmDescription description = plan::describe_f32();
-  description.epilogue = {"everything",
-                          DType::f32,
-                          {{accumulator, leaf, 0.0, {}},
-                           {scalar, leaf, 2.5, "temperature"},
-                           {divide, {0, 1}, 0.0, {}},
-                           {exp, {2, -1}, 0.0, {}},
-                           {erf, {3, -1}, 0.0, {}},
-                           {tanh, {4, -1}, 0.0, {}},
-                           {constant, leaf, -1.5, {}},
-                           {subtract, {5, 6}, 0.0, {}},
-                           {minimum, {7, 2}, 0.0, {}},
-                           {maximum, {8, 6}, 0.0, {}},
-                           {negate, {9, -1}, 0.0, {}},
-                           {add, {10, 0}, 0.0, {}},
-                           {multiply, {11, 1}, 0.0, {}}}};
-  ASSERT_TRUE(op::validate(description.epilogue));
+  description.epilogue = op::make_epilogue("everything", DType::f32, op::convert(DType::f16, sum),
+                                           {{"aux", op::row_index() - op::column_index()}})
+                             .value_or_throw();
+  for (const op::EpilogueTensor& tensor : op::epilogue_tensors(description.epilogue)) {
+    description.tensors.push_back({DType::f32, op::Neighbours::none, 1});
+    if (tensor.is_written) description.tensors.back() = {DType::bf16, op::Neighbours::columns, 4};
+  }
+  ASSERT_TRUE(op::validate(description)) << op::validate(description).reason();
   add_small_designs(description, plan::kSm80);
   expect_that_all_compile();
 }

@@ -1,5 +1,5 @@
 // The named epilogues against their formulas, and the graphs that are refused.
-#include "tilewright/op/epilogue.hpp"
+#include "tilewright/op/named_epilogue.hpp"
 
 #include <gtest/gtest.h>
 

@@ -254,7 +254,7 @@ TEST(Launching, BatchesOfAnySizeFitTheGrid) {
     return std::array{found[1], found[2]};
   };
   EXPECT_EQ(grid(65535), (std::array{1U, 65535U}));
-  EXPECT_EQ(grid(65536), (std::array{2U, 32768U}));
+  EXPECT_EQ(grid(65536), (std::array{2U, 322048U}));
   EXPECT_EQ(grid(100000), (std::array{2U, 50000U}));
   EXPECT_EQ(grid(2147483647), (std::array{32769U, 65535U}));
   EXPECT_EQ(grid(0), (std::array{1U, 1U}));
@@ -361,8 +361,8 @@ TEST(LaunchParameters, EveryFieldIsAtAMultipleOfItsSize) {
   launch.append(std::uint8_t{5});
   launch.finish();
   EXPECT_EQ(launch.parameters().size(), 32U);
-  for (int i = 0; i < 92; ++i) launch.append(std::uint64_t{0});
-  EXPECT_EQ(launch.parameters().size(), 768U);
+  for (int i = 0; i < 252; ++i) launch.append(std::uint64_t{0});
+  EXPECT_EQ(launch.parameters().size(), 2048U);
   EXPECT_THROW(launch.append(std::uint8_t{0}), InternalError);
 }
 

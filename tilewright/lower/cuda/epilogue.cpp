@@ -9,52 +9,107 @@ std::string literal(double value, DType compute) {
   return fmt::format("{:a}{}", value, compute == DType::f32 ? "f" : "");
 }
 
+// What a label is called in emitted code: no keyword, and no name of ours, ends so.
+std::string member(const std::string& label) { return label + "_"; }
+
+// Of neighbour number i of those that apply() is given.
 std::string expression(const op::EpilogueNode& node, DType compute) {
   switch (node.op) {
     case op::EpilogueOp::accumulator:
-      return "accumulator";
+      return "values[i]";
     case op::EpilogueOp::source:
-      return "source";
+      return "source[i]";
     case op::EpilogueOp::scalar:
-      return "scalars." + node.label;
+      return "parameters." + member(node.label);
     case op::EpilogueOp::constant:
       return literal(node.value, compute);
+    case op::EpilogueOp::tensor:
+      return member(node.label) + "[i]";
+    case op::EpilogueOp::row_index:
+      return "Compute(place.row)";
+    case op::EpilogueOp::column_index:
+      return "Compute(place.column + i)";
+    case op::EpilogueOp::convert:
+      return fmt::format("tilewright::convert<Compute>(tilewright::convert<{}>(x{}))", cuda_name(node.type),
+                         node.inputs[0]);
     default: {
       std::string call = fmt::format("tilewright::numeric::{}(x{}", op::name(node.op), node.inputs[0]);
-      if (op::arity(node.op) == 2) call += fmt::format(", x{}", node.inputs[1]);
+      for (int side = 1; side < op::arity(node.op); ++side)
+        call += fmt::format(", x{}", node.inputs[static_cast<std::size_t>(side)]);
       return call + ")";
     }
   }
 }
 
+std::string_view along(bool varies, bool are_neighbours) {
+  if (!varies) return "none";
+  return are_neighbours ? "neighbours" : "strided";
+}
+
+std::string tensor_type(const op::EpilogueTensorDescription& tensor, const op::Spread& spread) {
+  return fmt::format("tilewright::EpilogueTensor<{}, tilewright::Along::{}, tilewright::Along::{}, {}>",
+                     cuda_name(tensor.element), along(spread.along_m, tensor.neighbours == op::Neighbours::rows),
+                     along(spread.along_n, tensor.neighbours == op::Neighbours::columns),
+                     tensor.neighbours == op::Neighbours::columns ? tensor.alignment : 1);
+}
+
+void write_parameters(SourceWriter& out, const op::GemmDescription& operands) {
+  const op::Epilogue& epilogue = operands.epilogue;
+  out.line("struct Parameters {{").indent();
+  for (const std::string& label : epilogue.scalars()) out.line("Compute {};", member(label));
+  std::size_t index = 0;
+  for (const op::EpilogueNode* node : epilogue.tensors())
+    out.line("{} {};", tensor_type(operands.tensors[index++], node->spread), member(node->label));
+  for (const op::EpilogueOutput& output : epilogue.outputs)
+    out.line("{} {};", tensor_type(operands.tensors[index++], op::kFull), member(output.label));
+  out.dedent().line("}};");
+}
+
+void write_apply(SourceWriter& out, const op::Epilogue& epilogue) {
+  const std::vector<const op::EpilogueNode*> tensors = epilogue.tensors();
+  out.line("template <int kCount>");
+  out.line("static __device__ __forceinline__ void apply(Compute (&values)[kCount],");
+  out.line("                                             [[maybe_unused]] const Compute (&source)[kCount],");
+  out.line("                                             [[maybe_unused]] const Parameters& parameters,");
+  out.line("                                             [[maybe_unused]] const tilewright::EpiloguePlace& place) {{")
+      .indent();
+  for (const op::EpilogueNode* node : tensors) {
+    out.line("Compute {}[kCount];", member(node->label));
+    out.line("parameters.{0}.load({0}, place);", member(node->label));
+  }
+  for (const op::EpilogueOutput& output : epilogue.outputs) out.line("Compute {}[kCount];", member(output.label));
+  out.line("#pragma unroll");
+  out.line("for (int i = 0; i < kCount; ++i) {{").indent();
+  for (std::size_t i = 0; i < epilogue.nodes.size(); ++i)
+    out.line("const Compute x{} = {};", i, expression(epilogue.nodes[i], epilogue.compute));
+  out.line("values[i] = x{};", epilogue.node_of_d());
+  for (const op::EpilogueOutput& output : epilogue.outputs) out.line("{}[i] = x{};", member(output.label), output.node);
+  out.dedent().line("}}");
+  for (const op::EpilogueOutput& output : epilogue.outputs)
+    out.line("parameters.{0}.store({0}, place);", member(output.label));
+  out.dedent().line("}}");
+}
+
 }  // namespace
 
-void write_epilogue(SourceWriter& out, const op::Epilogue& epilogue, bool has_c) {
-  const std::vector<std::string> scalars = epilogue.scalars();
-  const bool reads_source = has_c && epilogue.reads_source();
+void write_epilogue(SourceWriter& out, const op::GemmDescription& operands) {
+  const op::Epilogue& epilogue = operands.epilogue;
+  const bool reads_source = operands.has_c && epilogue.reads_source();
   const std::optional<std::string> gate = reads_source ? epilogue.gate(op::EpilogueOp::source) : std::nullopt;
   out.line("// {}", op::signature(epilogue));
   out.line("struct Epilogue {{").indent();
   out.line("using Compute = {};", cuda_name(epilogue.compute));
-  out.line("struct Scalars {{").indent();
-  for (const std::string& label : scalars) out.line("Compute {};", label);
-  out.dedent().line("}};");
+  write_parameters(out, operands);
   out.line("static constexpr bool kReadsSource = {};", reads_source);
-  out.line("static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Scalars& scalars) {{").indent();
+  out.line("static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Parameters& parameters) {{")
+      .indent();
   if (gate) {
-    out.line("return scalars.{} != Compute(0);", *gate);
+    out.line("return parameters.{} != Compute(0);", member(*gate));
   } else {
     out.line("return kReadsSource;");
   }
   out.dedent().line("}}");
-  out.line("static __device__ __forceinline__ Compute apply([[maybe_unused]] Compute accumulator,");
-  out.line("                                               [[maybe_unused]] Compute source,");
-  out.line("                                               [[maybe_unused]] const Scalars& scalars) {{").indent();
-  for (std::size_t i = 0; i < epilogue.nodes.size(); ++i) {
-    out.line("const Compute x{} = {};", i, expression(epilogue.nodes[i], epilogue.compute));
-  }
-  out.line("return x{};", epilogue.nodes.size() - 1);
-  out.dedent().line("}}");
+  write_apply(out, epilogue);
   out.dedent().line("}};");
 }
 

@@ -2,12 +2,13 @@
 #pragma once
 
 #include "tilewright/base/text.hpp"
-#include "tilewright/op/epilogue.hpp"
+#include "tilewright/op/gemm.hpp"
 
 namespace tilewright::lower::cuda {
 
-/// Writes `struct Epilogue` with Compute, Scalars, kReadsSource, reads_source() and apply(), as
-/// device/tilewright/epilogue/output_tile.cuh asks; without C it reads none. @pre op::validate(epilogue)
-void write_epilogue(SourceWriter& out, const op::Epilogue& epilogue, bool has_c);
+/// Writes `struct Epilogue` with Compute, Parameters, kReadsSource, reads_source() and apply(), as
+/// device/tilewright/epilogue/output_tile.cuh asks, of the problem as computed; without C it reads none.
+/// @pre op::validate(operands)
+void write_epilogue(SourceWriter& out, const op::GemmDescription& operands);
 
 }  // namespace tilewright::lower::cuda

@@ -17,7 +17,8 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
 
 void write_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, int threads) {
   out.line("extern \"C\" __global__ void __launch_bounds__({})", threads);
-  out.line("{}(const __grid_constant__ tilewright::GemmParameters<Epilogue::Scalars> parameters) {{", symbol).indent();
+  out.line("{}(const __grid_constant__ tilewright::GemmParameters<Epilogue::Parameters> parameters) {{", symbol)
+      .indent();
   out.line("tilewright::{}<Plan, Epilogue>(parameters).run();", family);
   out.dedent().line("}}");
 }

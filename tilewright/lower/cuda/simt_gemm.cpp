@@ -36,7 +36,7 @@ std::string lower(const plan::SimtGemmPlan& plan, std::string_view symbol) {
       "static_assert(Plan::kStages * (Plan::OperandA::kLineElements + Plan::OperandB::kLineElements) * Plan::kTileK *");
   out.line("                  int(sizeof(Plan::Accumulator)) == {});", plan.smem_bytes());
   out.blank();
-  write_epilogue(out, plan.operands.epilogue, plan.operands.has_c);
+  write_epilogue(out, plan.operands);
   out.blank();
   write_kernel(out, "SimtGemm", symbol, plan.threads());
   return std::move(out).take();

@@ -78,7 +78,7 @@ std::string lower(const plan::Sm80GemmPlan& plan, std::string_view symbol) {
   out.line("static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= {});",
            plan.smem_bytes());
   out.blank();
-  write_epilogue(out, plan.operands.epilogue, plan.operands.has_c);
+  write_epilogue(out, plan.operands);
   out.blank();
   write_kernel(out, "Sm80Gemm", symbol, plan.threads());
   return std::move(out).take();

@@ -135,12 +135,13 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   write_mainloop(out, plan);
   out.dedent().line("}};");
   out.blank();
-  write_epilogue(out, plan.operands.epilogue, plan.operands.has_c);
+  write_epilogue(out, plan.operands);
   out.blank();
   const std::string cluster =
       plan.cluster_size() > 1 ? fmt::format("__cluster_dims__({}) ", plan.cluster_size()) : std::string();
   out.line("extern \"C\" __global__ void {}__launch_bounds__({}, 1)", cluster, plan.threads());
-  out.line("{}(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Scalars> parameters) {{", symbol)
+  out.line("{}(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters> parameters) {{",
+           symbol)
       .indent();
   out.line("static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == {});", plan.smem_bytes());
   out.line("tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();");

@@ -1,0 +1,190 @@
+// Epilogue graphs on every family of every device: each function, every spread, type and layout of tensors, further
+// outputs, at sizes that fill no tile, within the bound of the f64 oracle; bit for bit on integers where nothing
+// rounds.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/conformance/gemm_checks.hpp"
+#include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
+#include "tilewright/op/epilogue_text.hpp"
+
+namespace tilewright::conformance {
+namespace {
+
+constexpr std::string_view kGraphs[] = {
+    "D = acc",
+    "D = acc + row(bias)",
+    "D = acc + column(bias)",
+    "D = acc + single(bias)",
+    "D = acc + residual",
+    "D = alpha * acc + beta * C + row(bias)",
+    "D = relu(acc + row(bias))",
+    "D = gelu(acc + row(bias))",
+    "D = gelu_tanh(acc + row(bias))",
+    "D = silu(acc + column(bias))",
+    "D = relu(alpha * acc + beta * C)",
+    "D = leaky_relu(acc, $slope)",
+    "D = tanh(acc)",
+    "D = sigmoid(acc)",
+    "D = hardswish(acc)",
+    "D = softplus(acc)",
+    "D = mish(acc)",
+    "D = erf(acc)",
+    "D = exp(acc * 0.05)",
+    "D = log(abs(acc) + 1)",
+    "D = log1p(abs(acc))",
+    "D = sqrt(abs(acc) + row(bias) * row(bias) + 0.5)",
+    "D = rsqrt(acc * acc + 1)",
+    "D = reciprocal(abs(acc) + 2)",
+    "D = pow(abs(acc) + 0.5, 1.25)",
+    "D = floor(acc * 0.5)",
+    "D = round(acc * 0.5)",
+    "D = clamp(acc, -2, 3.5)",
+    "D = max(acc, C)",
+    "D = min(acc, row(bias))",
+    "D = abs(acc) - C",
+    "D = neg(acc) * 0.5",
+    "D = fma(acc, column(scale), row(bias))",
+    "D = where(acc > 0, acc, $slope * acc)",
+    "D = where(row_index < column_index, acc, 0)",
+    "D = (acc >= C) + (acc == residual) * 2 + (acc != C) * 4",
+    "D = row_index * 3 - column_index",
+    "D = acc * row(scale) * column(other)",
+    "D = acc * single(scale) + single(shift)",
+    "D = convert(bf16, acc) + residual",
+    "D = convert(e4m3, acc * single(scale))",
+    "D = convert(s8, acc * 0.25) * 4",
+    "D = relu_gradient(residual) * acc",
+    "D = leaky_relu_gradient(residual, 0.25) * acc",
+    "D = gelu_gradient(residual) * acc",
+    "D = gelu_tanh_gradient(residual) * acc",
+    "D = silu_gradient(residual) * acc",
+    "D = sigmoid_gradient(residual) * acc",
+    "D = tanh_gradient(residual) * acc",
+    "D = hardswish_gradient(residual) * acc",
+    "D = softplus_gradient(residual) * acc",
+    "D = square(acc - C)",
+    "D = acc; aux = acc",
+    "let t = acc + row(bias); D = gelu(t); aux = t",
+    "let t = acc + row(bias); aux = t; D = relu(aux); mask = aux > 0",
+    "D = 0.5 * acc; aux = D * D; other = D + residual",
+    "D = C; aux = acc",
+    "D = 1; aux = row(bias)",
+    "let t = alpha * acc + beta * C; D = t * column(scale); raw = t; sign = (t > 0) - (t < 0)",
+    "D = acc + t1 + row(t2) + column(t3) + single(t4) + t5 * t6 + row(t7) * column(t8);"
+    "o1 = acc; o2 = t1; o3 = acc - t5; o4 = row(t2); o5 = column(t3); o6 = t6; o7 = acc * 2; o8 = D",
+    "D = $s1 * acc + $s2 + $s3 * C + $s4 * row(bias) + $s5 + $s6 + $s7 * ($s8 + acc)",
+    "D = (acc + column(mean)) * column(deviation) * row(weight) + row(bias)",
+};
+
+const std::map<std::string, double> kScalars{{"slope", 0.25}, {"s1", 1}, {"s2", 2}, {"s3", -1}, {"s4", 2},
+                                             {"s5", -3},      {"s6", 4}, {"s7", 1}, {"s8", -1}};
+
+/// Types, sizes and layouts go round, so that each meets many graphs.
+struct Turn {
+  std::size_t number;
+
+  plan::TypeCase types() const {
+    constexpr plan::TypeCase kTypes[] = {
+        {DType::f16, DType::f16, DType::f16, DType::f32},
+        {DType::f32, DType::f32, DType::f32, DType::f32},
+        {DType::bf16, DType::bf16, DType::f32, DType::f32},
+        {DType::s8, DType::s8, DType::f32, DType::s32},
+        {DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32},
+        {DType::e4m3, DType::e4m3, DType::bf16, DType::f32},
+        {DType::bf16, DType::bf16, DType::bf16, DType::f32}};
+    return kTypes[number % std::size(kTypes)];
+  }
+  plan::Layouts layouts() const {
+    const auto layout = [&](std::size_t bit) { return (number >> bit) % 2 == 0 ? plan::kRow : plan::kColumn; };
+    return {plan::kRow, plan::kColumn, layout(0), layout(1)};
+  }
+  std::array<std::int64_t, 3> extents() const {
+    constexpr std::array<std::int64_t, 3> kExtents[] = {
+        {64, 128, 64}, {72, 144, 80}, {33, 70, 48}, {1, 200, 64}, {136, 8, 160}};
+    return kExtents[number % std::size(kExtents)];
+  }
+};
+
+op::Tensor tensor_of(const op::EpilogueTensor& wanted, const op::Gemm& gemm, std::size_t number) {
+  constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::s8, DType::e4m3, DType::e5m2};
+  const std::int64_t rows = wanted.spread.along_m ? gemm.m() : 1, columns = wanted.spread.along_n ? gemm.n() : 1;
+  const auto layout = number % 3 == 1 ? plan::kColumn : plan::kRow;
+  return op::matrix(std::uint64_t{1} << 50, kTypes[number % std::size(kTypes)], rows, columns, layout);
+}
+
+op::Gemm problem_of(std::string_view text, const Turn& turn) {
+  const auto [m, n, k] = turn.extents();
+  op::Gemm gemm = plan::problem_of(plan::describe(turn.types(), turn.layouts()), m, n, k);
+  const DType compute = gemm.d.dtype == DType::s32 ? DType::s32 : DType::f32;
+  gemm.epilogue = op::parse_epilogue(text, compute, kScalars).value_or_throw();
+  gemm.alpha = 2.0;
+  gemm.beta = -1.0;
+  std::size_t number = turn.number;
+  for (const op::EpilogueTensor& wanted : op::epilogue_tensors(gemm.epilogue))
+    gemm.tensors.push_back({std::string(wanted.label), tensor_of(wanted, gemm, number++)});
+  return gemm;
+}
+
+/// Whether small integers stay integers.
+bool is_exact(const op::Epilogue& epilogue) {
+  using enum op::EpilogueOp;
+  return std::ranges::all_of(epilogue.nodes, [](const op::EpilogueNode& node) {
+    const bool is_whole = node.op != constant || node.value == std::trunc(node.value);
+    return is_whole && op::is_integral(node.op) && (node.op != scalar || node.value == std::trunc(node.value));
+  });
+}
+
+struct Case {
+  std::string device;
+  std::size_t graph = 0;
+};
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const std::string& device : devices()) {
+    for (std::size_t graph = 0; graph < std::size(kGraphs); ++graph) cases.push_back({device, graph});
+  }
+  return cases;
+}
+
+std::ostream& operator<<(std::ostream& out, const Case& tested) { return out << kGraphs[tested.graph]; }
+
+class Epilogues : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (is_missing(GetParam().device)) GTEST_SKIP() << "no GPU";
+  }
+};
+
+TEST_P(Epilogues, AreTheGraphInEveryFamily) {
+  engine::Engine& engine = engine_of(GetParam().device);
+  const std::size_t number = GetParam().graph;
+  op::Gemm gemm = problem_of(kGraphs[number], {number});
+  if (number % 4 == 3) {
+    gemm = batch_of(gemm, 3);
+    for (op::NamedTensor& each : gemm.tensors) {
+      const auto& outputs = gemm.epilogue.outputs;
+      const bool is_output = std::ranges::find(outputs, each.name, &op::EpilogueOutput::label) != outputs.end();
+      if (is_output || each.name.size() % 2 == 0) each.tensor = op::batched(each.tensor, 3);
+    }
+  }
+  const Placement placement{.padding = number % 3 == 0 ? 0 : 8, .offset_elements = number % 5 == 4 ? 1 : 0};
+  GuardedProblem guarded(engine.device(), gemm, placement);
+  const std::vector<registry::KernelPtr> kernels = best_of_each_family(engine, guarded.on_device());
+  ASSERT_FALSE(kernels.empty());
+  for (const registry::KernelPtr& kernel : kernels) {
+    SCOPED_TRACE(kGraphs[number]);
+    expect_within_bound(engine, kernel, guarded);
+    if (is_exact(gemm.epilogue)) expect_exact(engine, kernel, guarded);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Graphs, Epilogues, testing::ValuesIn(all_cases()), [](const auto& tested) {
+  return identifier(fmt::format("{}_{}", tested.param.device, tested.param.graph));
+});
+
+}  // namespace
+}  // namespace tilewright::conformance

@@ -1,0 +1,154 @@
+#include "tilewright/op/epilogue_tensors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "tilewright/base/text.hpp"
+
+namespace tilewright::op {
+namespace {
+
+const Tensor* find_tensor(const Gemm& gemm, std::string_view label) {
+  const auto found = std::ranges::find(gemm.tensors, label, &NamedTensor::name);
+  return found == gemm.tensors.end() ? nullptr : &found->tensor;
+}
+
+Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) {
+  const auto& [label, spread, is_written] = expected;
+  const Tensor* tensor = find_tensor(gemm, label);
+  if (tensor == nullptr) {
+    return refuse("the epilogue {} '{}', and no tensor has that name", is_written ? "writes" : "reads", label);
+  }
+  if (const Support valid = check_strides(*tensor, label); !valid) return valid;
+  if ((tensor->dtype == DType::f64) != (gemm.epilogue.compute == DType::f64)) {
+    return refuse("'{}' is {} in an epilogue that computes in {}", label, name(tensor->dtype),
+                  name(gemm.epilogue.compute));
+  }
+  const Dims shape{spread.along_m ? gemm.m() : 1, spread.along_n ? gemm.n() : 1};
+  if (tensor->rows() != shape[0] || tensor->columns() != shape[1]) {
+    return refuse("'{}' must be {}, got {}", label, to_string(shape),
+                  to_string(Dims{tensor->rows(), tensor->columns()}));
+  }
+  const bool serves_all = !is_written && tensor->batch() == 1;
+  if (!serves_all && tensor->batch() != gemm.batch())
+    return refuse("'{}' is a batch of {}, D of {}", label, tensor->batch(), gemm.batch());
+  if (!is_written) return {};
+  if (const Result<MatrixView> view = view_matrix(*tensor, label); !view) return refuse("{}", view.reason());
+  return check_distinct(*tensor, label);
+}
+
+// Outputs overlap nothing.
+Support check_epilogue_memory(const Gemm& gemm, const std::vector<EpilogueTensor>& tensors) {
+  if (gemm.is_empty()) return {};
+  struct Region {
+    std::string_view label;
+    Interval at;
+    bool is_written;
+  };
+  std::vector<Region> regions{{"D", interval(gemm.d), true}};
+  if (reads_product(gemm)) {
+    regions.push_back({"A", interval(gemm.a), false});
+    regions.push_back({"B", interval(gemm.b), false});
+  }
+  if (reads_source(gemm) && gemm.c != gemm.d) regions.push_back({"C", interval(gemm.c), false});
+  for (const EpilogueTensor& each : tensors) {
+    const Tensor& tensor = *find_tensor(gemm, each.label);
+    const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
+    if (tensor.address == 0) return refuse("'{}' is a null pointer", each.label);
+    if (tensor.address % element != 0) {
+      return refuse("'{}' must be aligned to its element of {} bytes, got address {:#x}", each.label, element,
+                    tensor.address);
+    }
+    if (tensor.device != gemm.d.device)
+      return refuse("'{}' is on {} and D on {}", each.label, to_string(tensor.device), to_string(gemm.d.device));
+    const Interval at = interval(tensor);
+    for (const Region& other : regions) {
+      if ((!each.is_written && !other.is_written) || at.begin >= other.at.end || other.at.begin >= at.end) continue;
+      return refuse("'{}' [{:#x}, {:#x}) overlaps {} [{:#x}, {:#x})", each.label, at.begin, at.end, other.label,
+                    other.at.begin, other.at.end);
+    }
+    regions.push_back({each.label, at, each.is_written});
+  }
+  return {};
+}
+
+EpilogueTensorDescription describe_epilogue_tensor(const Tensor& tensor, const Spread& spread) {
+  EpilogueTensorDescription description{.element = tensor.dtype};
+  const bool columns = spread.along_n && tensor.column_stride() == 1;
+  if (!columns && !(spread.along_m && tensor.row_stride() == 1)) return description;
+  description.neighbours = columns ? Neighbours::columns : Neighbours::rows;
+  const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
+  std::uint64_t steps = tensor.address | 16U;
+  if (columns ? tensor.rows() > 1 : tensor.columns() > 1)
+    steps |= static_cast<std::uint64_t>(columns ? tensor.row_stride() : tensor.column_stride()) * element;
+  steps |= static_cast<std::uint64_t>(tensor.batch_stride()) * element;
+  const std::uint64_t alignment_bytes = std::uint64_t{1} << std::countr_zero(steps);
+  description.alignment = static_cast<int>(std::max<std::uint64_t>(1, alignment_bytes / element));
+  return description;
+}
+
+}  // namespace
+
+Interval interval(const Tensor& tensor) {
+  return {tensor.address, tensor.address + static_cast<std::uint64_t>(span_bytes(tensor))};
+}
+
+Support check_distinct(const Tensor& tensor, std::string_view role) {
+  if (tensor.is_empty() || tensor.batch() == 1) return {};
+  const MatrixView view = *view_matrix(tensor, role);
+  const bool is_row_major = view.layout == MatrixLayout::row_major;
+  const std::int64_t line = is_row_major ? tensor.columns() : tensor.rows();
+  const std::int64_t lines = is_row_major ? tensor.rows() : tensor.columns();
+  const std::int64_t step = tensor.batch_stride();
+  const std::int64_t matrix = (lines - 1) * (lines > 1 ? view.ld : 0) + line;
+  const bool interleaves = step >= line && view.ld >= (tensor.batch() - 1) * step + line;
+  if (step >= matrix || interleaves) return {};
+  return refuse("matrices of {} overlap: {} elements from one to the next, each reaches over {}", role, step, matrix);
+}
+
+std::vector<EpilogueTensor> epilogue_tensors(const Epilogue& epilogue) {
+  std::vector<EpilogueTensor> all;
+  for (const EpilogueNode* node : epilogue.tensors()) all.push_back({node->label, node->spread, false});
+  for (const EpilogueOutput& output : epilogue.outputs) all.push_back({output.label, kFull, true});
+  return all;
+}
+
+Support check_epilogue_tensors(const Gemm& gemm) {
+  const std::vector<EpilogueTensor> expected = epilogue_tensors(gemm.epilogue);
+  for (const EpilogueTensor& each : expected) {
+    if (const Support support = check_epilogue_tensor(gemm, each); !support) return support;
+  }
+  for (std::size_t i = 0; i < gemm.tensors.size(); ++i) {
+    const std::string& label = gemm.tensors[i].name;
+    if (std::ranges::find(expected, label, &EpilogueTensor::label) == expected.end())
+      return refuse("the epilogue has no tensor '{}'", printable(label));
+    if (find_tensor(gemm, label) != &gemm.tensors[i].tensor)
+      return refuse("two tensors have the name '{}'", printable(label));
+  }
+  return check_epilogue_memory(gemm, expected);
+}
+
+std::vector<EpilogueTensorDescription> describe_epilogue_tensors(const Gemm& gemm) {
+  std::vector<EpilogueTensorDescription> all;
+  for (const EpilogueTensor& each : epilogue_tensors(gemm.epilogue))
+    all.push_back(describe_epilogue_tensor(gemm.tensor(each.label), each.spread));
+  return all;
+}
+
+const Tensor& Gemm::tensor(std::string_view name) const {
+  const Tensor* found = find_tensor(*this, name);
+  TILEWRIGHT_CHECK(found != nullptr, "the problem has no tensor '{}'", name);
+  return *found;
+}
+
+std::string_view name(Neighbours neighbours) {
+  constexpr std::array<std::string_view, 3> kNames{"none", "rows", "columns"};
+  return kNames[static_cast<std::size_t>(neighbours)];
+}
+
+std::string to_string(const EpilogueTensorDescription& description) {
+  return fmt::format("{}:{}:{}", name(description.element), name(description.neighbours), description.alignment);
+}
+
+}  // namespace tilewright::op

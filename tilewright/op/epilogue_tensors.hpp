@@ -1,0 +1,37 @@
+// The tensors that an epilogue reads and writes beside C and D: which there are, and what holds for them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "tilewright/op/gemm.hpp"
+
+namespace tilewright::op {
+
+struct EpilogueTensor {
+  std::string_view label;
+  Spread spread;
+  bool is_written;
+};
+
+/// Sources, then outputs: the order of GemmDescription::tensors. The labels are the epilogue's.
+std::vector<EpilogueTensor> epilogue_tensors(const Epilogue& epilogue);
+
+/// Says which tensor is missing or not asked for, has another shape or type, lies wrong, or overlaps what is written.
+/// @pre the epilogue and the other operands are valid
+Support check_epilogue_tensors(const Gemm& gemm);
+
+std::vector<EpilogueTensorDescription> describe_epilogue_tensors(const Gemm& gemm);
+
+/// Addresses from the first element to past the last.
+struct Interval {
+  std::uint64_t begin, end;
+};
+Interval interval(const Tensor& tensor);
+
+/// Refuses matrices that overlap: those of a batch lie one after another, or row by row (column by column) between each
+/// other's. `role` names the tensor in the reason. @pre view_matrix accepted it
+Support check_distinct(const Tensor& tensor, std::string_view role);
+
+}  // namespace tilewright::op

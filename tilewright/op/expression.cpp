@@ -1,0 +1,256 @@
+#include "tilewright/op/expression.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/base/text.hpp"
+
+namespace tilewright::op {
+
+/// Nodes in topological order, none twice.
+class EpilogueGraph {
+ public:
+  explicit EpilogueGraph(std::vector<EpilogueNode>& nodes) : nodes_(nodes) {}
+
+  /// The index of the node, or of what it folds to.
+  int add(EpilogueNode node) {
+    if (is_commutative(node.op) && node.inputs[0] > node.inputs[1]) std::swap(node.inputs[0], node.inputs[1]);
+    fold(node);
+    if (const int same = identity(node); same >= 0) return same;
+    const auto found = std::ranges::find(nodes_, node);
+    if (found != nodes_.end()) return static_cast<int>(found - nodes_.begin());
+    nodes_.push_back(std::move(node));
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+
+  /// What the expression is computed from; returns its own index.
+  int add(const Expression& expression) {
+    std::vector<int> place;
+    for (EpilogueNode node : expression.nodes_) {
+      for (int side = 0; side < arity(node.op); ++side) {
+        int& input = node.inputs[static_cast<std::size_t>(side)];
+        input = place[static_cast<std::size_t>(input)];
+      }
+      place.push_back(add(std::move(node)));
+    }
+    return place[static_cast<std::size_t>(expression.root_)];
+  }
+
+ private:
+  static bool is_commutative(EpilogueOp op) {
+    return op == EpilogueOp::add || op == EpilogueOp::multiply || op == EpilogueOp::maximum ||
+           op == EpilogueOp::minimum || op == EpilogueOp::equal;
+  }
+
+  const EpilogueNode& input(const EpilogueNode& node, std::size_t side) const {
+    return nodes_[static_cast<std::size_t>(node.inputs[side])];
+  }
+  bool is_constant(const EpilogueNode& node, std::size_t side, double value) const {
+    return input(node, side).op == EpilogueOp::constant && input(node, side).value == value;
+  }
+
+  /// A function of constants to the constant, if it is finite.
+  void fold(EpilogueNode& node) const {
+    const auto count = static_cast<std::size_t>(arity(node.op));
+    if (count == 0 || node.op == EpilogueOp::convert) return;
+    std::array<double, 3> values{};
+    for (std::size_t side = 0; side < count; ++side) {
+      if (input(node, side).op != EpilogueOp::constant) return;
+      values[side] = input(node, side).value;
+    }
+    const double value = apply(node.op, values[0], values[1], values[2]);
+    if (std::isfinite(value)) node = EpilogueNode{.op = EpilogueOp::constant, .value = value};
+  }
+
+  /// The input that the node only repeats, exactly and for NaN too; else -1.
+  int identity(const EpilogueNode& node) const {
+    if (node.op == EpilogueOp::multiply && is_constant(node, 0, 1.0)) return node.inputs[1];
+    const bool is_scaled = node.op == EpilogueOp::multiply || node.op == EpilogueOp::divide;
+    return is_scaled && is_constant(node, 1, 1.0) ? node.inputs[0] : -1;
+  }
+
+  std::vector<EpilogueNode>& nodes_;
+};
+
+Expression::Expression(double constant) : Expression(EpilogueNode{.op = EpilogueOp::constant, .value = constant}) {}
+
+Expression::Expression(EpilogueNode leaf) : nodes_{std::move(leaf)} {}
+
+Expression::Expression(EpilogueOp op, std::initializer_list<Expression> inputs, DType type) {
+  TILEWRIGHT_CHECK(static_cast<int>(inputs.size()) == arity(op), "'{}' of {} inputs", op::name(op), inputs.size());
+  EpilogueGraph graph(nodes_);
+  EpilogueNode node{.op = op, .type = type};
+  std::size_t side = 0;
+  for (const Expression& input : inputs) node.inputs[side++] = graph.add(input);
+  root_ = graph.add(std::move(node));
+}
+
+namespace {
+
+Expression labelled(EpilogueOp op, std::string label, double value, const Spread& spread) {
+  return Expression(EpilogueNode{.op = op, .value = value, .label = std::move(label), .spread = spread});
+}
+
+}  // namespace
+
+Expression acc() { return Expression(EpilogueNode{.op = EpilogueOp::accumulator}); }
+Expression c() { return Expression(EpilogueNode{.op = EpilogueOp::source}); }
+Expression alpha() { return scalar("alpha"); }
+Expression beta() { return scalar("beta"); }
+Expression scalar(std::string label, double value) { return labelled(EpilogueOp::scalar, std::move(label), value, {}); }
+Expression full(std::string label) { return labelled(EpilogueOp::tensor, std::move(label), 0.0, kFull); }
+Expression row(std::string label) { return labelled(EpilogueOp::tensor, std::move(label), 0.0, kRowVector); }
+Expression column(std::string label) { return labelled(EpilogueOp::tensor, std::move(label), 0.0, kColumnVector); }
+Expression single(std::string label) { return labelled(EpilogueOp::tensor, std::move(label), 0.0, kSingle); }
+Expression row_index() { return Expression(EpilogueNode{.op = EpilogueOp::row_index}); }
+Expression column_index() { return Expression(EpilogueNode{.op = EpilogueOp::column_index}); }
+
+Expression operator+(const Expression& x, const Expression& y) { return {EpilogueOp::add, {x, y}}; }
+Expression operator-(const Expression& x, const Expression& y) { return {EpilogueOp::subtract, {x, y}}; }
+Expression operator*(const Expression& x, const Expression& y) { return {EpilogueOp::multiply, {x, y}}; }
+Expression operator/(const Expression& x, const Expression& y) { return {EpilogueOp::divide, {x, y}}; }
+Expression operator-(const Expression& x) { return {EpilogueOp::negate, {x}}; }
+Expression operator<(const Expression& x, const Expression& y) { return {EpilogueOp::less, {x, y}}; }
+Expression operator<=(const Expression& x, const Expression& y) { return {EpilogueOp::less_equal, {x, y}}; }
+Expression operator>(const Expression& x, const Expression& y) { return y < x; }
+Expression operator>=(const Expression& x, const Expression& y) { return y <= x; }
+Expression operator==(const Expression& x, const Expression& y) { return {EpilogueOp::equal, {x, y}}; }
+Expression operator!=(const Expression& x, const Expression& y) { return 1.0 - (x == y); }
+
+Expression convert(DType type, const Expression& x) { return {EpilogueOp::convert, {x}, type}; }
+
+namespace {
+
+using Inputs = std::span<const Expression>;
+
+template <EpilogueOp kOp>
+Expression unary(Inputs x) {
+  return {kOp, {x[0]}};
+}
+template <EpilogueOp kOp>
+Expression binary(Inputs x) {
+  return {kOp, {x[0], x[1]}};
+}
+template <EpilogueOp kOp>
+Expression ternary(Inputs x) {
+  return {kOp, {x[0], x[1], x[2]}};
+}
+
+Expression maximum(const Expression& x, const Expression& y) { return {EpilogueOp::maximum, {x, y}}; }
+Expression minimum(const Expression& x, const Expression& y) { return {EpilogueOp::minimum, {x, y}}; }
+Expression exponential(const Expression& x) { return {EpilogueOp::exp, {x}}; }
+Expression hyperbolic_tangent(const Expression& x) { return {EpilogueOp::tanh, {x}}; }
+Expression choose(const Expression& condition, const Expression& x, const Expression& y) {
+  return {EpilogueOp::where, {condition, x, y}};
+}
+
+Expression logistic(const Expression& x) { return 1.0 / (1.0 + exponential(-x)); }
+/// log(1 + e^x) without overflow.
+Expression softened(const Expression& x) {
+  const Expression magnitude(EpilogueOp::absolute, {x});
+  return maximum(x, 0.0) + Expression(EpilogueOp::log1p, {exponential(-magnitude)});
+}
+/// Of the tanh form of gelu: tanh(sqrt(2/pi) * (x + 0.044715 x^3)), after Hendrycks and Gimpel, arXiv:1606.08415.
+constexpr double kGeluScale = 0.79788456080286535588;  // sqrt(2/pi)
+constexpr double kGeluCubic = 0.044715;
+Expression gelu_tangent(const Expression& x) { return hyperbolic_tangent(kGeluScale * (x + kGeluCubic * (x * x * x))); }
+Expression error_function(const Expression& x) { return {EpilogueOp::erf, {x * (1.0 / std::numbers::sqrt2)}}; }
+
+const NamedFunction kFunctions[] = {
+    {"fma", 3, ternary<EpilogueOp::fma>, "x*y + z, rounded once"},
+    {"min", 2, binary<EpilogueOp::minimum>, "the lesser; NaN if either is NaN"},
+    {"max", 2, binary<EpilogueOp::maximum>, "the greater; NaN if either is NaN"},
+    {"abs", 1, unary<EpilogueOp::absolute>, "|x|"},
+    {"neg", 1, unary<EpilogueOp::negate>, "-x"},
+    {"sqrt", 1, unary<EpilogueOp::square_root>, "square root"},
+    {"rsqrt", 1, unary<EpilogueOp::reciprocal_square_root>, "1/sqrt(x)"},
+    {"reciprocal", 1, [](Inputs x) { return 1.0 / x[0]; }, "1/x"},
+    {"exp", 1, unary<EpilogueOp::exp>, "e^x"},
+    {"log", 1, unary<EpilogueOp::log>, "natural logarithm"},
+    {"log1p", 1, unary<EpilogueOp::log1p>, "log(1+x)"},
+    {"pow", 2, binary<EpilogueOp::power>, "x^y"},
+    {"floor", 1, unary<EpilogueOp::floor>, "largest integer not above x"},
+    {"round", 1, unary<EpilogueOp::round>, "nearest integer, halves to even"},
+    {"where", 3, ternary<EpilogueOp::where>, "y where x is not 0, else z"},
+    {"clamp", 3, [](Inputs x) { return minimum(maximum(x[0], x[1]), x[2]); }, "min(max(x, y), z)"},
+    {"erf", 1, unary<EpilogueOp::erf>, "error function"},
+    {"tanh", 1, unary<EpilogueOp::tanh>, "hyperbolic tangent"},
+    {"square", 1, [](Inputs x) { return x[0] * x[0]; }, "x*x"},
+    {"relu", 1, [](Inputs x) { return maximum(x[0], 0.0); }, "max(x, 0)"},
+    {"leaky_relu", 2, [](Inputs x) { return maximum(x[0], 0.0) + x[1] * minimum(x[0], 0.0); },
+     "max(x, 0) + y*min(x, 0)"},
+    {"sigmoid", 1, [](Inputs x) { return logistic(x[0]); }, "1/(1 + exp(-x))"},
+    {"silu", 1, [](Inputs x) { return x[0] * logistic(x[0]); }, "x*sigmoid(x)"},
+    {"hardswish", 1, [](Inputs x) { return x[0] * minimum(maximum(x[0] + 3.0, 0.0), 6.0) / 6.0; },
+     "x*min(max(x + 3, 0), 6)/6"},
+    {"gelu", 1, [](Inputs x) { return 0.5 * x[0] * (1.0 + error_function(x[0])); }, "x/2*(1 + erf(x/sqrt(2)))"},
+    {"gelu_tanh", 1, [](Inputs x) { return 0.5 * x[0] * (1.0 + gelu_tangent(x[0])); },
+     "x/2*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x^3)))"},
+    {"softplus", 1, [](Inputs x) { return softened(x[0]); }, "log(1 + exp(x)), as max(x, 0) + log1p(exp(-|x|))"},
+    {"mish", 1, [](Inputs x) { return x[0] * hyperbolic_tangent(softened(x[0])); }, "x*tanh(softplus(x))"},
+    {"relu_gradient", 1, [](Inputs x) { return 0.0 < x[0]; }, "1 where x > 0, else 0"},
+    {"leaky_relu_gradient", 2, [](Inputs x) { return choose(0.0 < x[0], 1.0, x[1]); }, "1 where x > 0, else y"},
+    {"tanh_gradient", 1,
+     [](Inputs x) {
+       const Expression t = hyperbolic_tangent(x[0]);
+       return 1.0 - t * t;
+     },
+     "1 - tanh(x)^2"},
+    {"sigmoid_gradient", 1,
+     [](Inputs x) {
+       const Expression s = logistic(x[0]);
+       return s * (1.0 - s);
+     },
+     "s*(1 - s), s = sigmoid(x)"},
+    {"silu_gradient", 1,
+     [](Inputs x) {
+       const Expression s = logistic(x[0]);
+       return s * (1.0 + x[0] * (1.0 - s));
+     },
+     "s*(1 + x*(1 - s)), s = sigmoid(x)"},
+    {"hardswish_gradient", 1,
+     [](Inputs x) { return choose(x[0] < -3.0, 0.0, choose(x[0] < 3.0, (2.0 * x[0] + 3.0) / 6.0, 1.0)); },
+     "0 below -3, (2x + 3)/6 below 3, else 1"},
+    {"gelu_gradient", 1,
+     [](Inputs x) {
+       const double density = 0.5 * kGeluScale;  // 1/sqrt(2 pi)
+       return 0.5 * (1.0 + error_function(x[0])) + x[0] * (density * exponential(-0.5 * (x[0] * x[0])));
+     },
+     "(1 + erf(x/sqrt(2)))/2 + x*exp(-x^2/2)/sqrt(2 pi)"},
+    {"gelu_tanh_gradient", 1,
+     [](Inputs x) {
+       const Expression t = gelu_tangent(x[0]);
+       const Expression slope = kGeluScale * (1.0 + 3.0 * kGeluCubic * (x[0] * x[0]));
+       return 0.5 * (1.0 + t) + 0.5 * x[0] * (1.0 - t * t) * slope;
+     },
+     "of gelu_tanh"},
+    {"softplus_gradient", 1, [](Inputs x) { return logistic(x[0]); }, "sigmoid(x)"},
+};
+
+}  // namespace
+
+std::span<const NamedFunction> functions() { return kFunctions; }
+
+Expression call(std::string_view function, std::initializer_list<Expression> inputs) {
+  const auto found = std::ranges::find(kFunctions, function, &NamedFunction::name);
+  if (found == std::end(kFunctions)) throw InvalidArgument(fmt::format("unknown function '{}'", printable(function)));
+  if (static_cast<int>(inputs.size()) != found->arity) {
+    throw InvalidArgument(fmt::format("{} takes {} inputs, got {}", function, found->arity, inputs.size()));
+  }
+  return found->apply({inputs.begin(), inputs.size()});
+}
+
+Result<Epilogue> make_epilogue(std::string name, DType compute, const Expression& d,
+                               const std::vector<std::pair<std::string, Expression>>& outputs) {
+  Epilogue epilogue{std::move(name), compute, {}};
+  EpilogueGraph graph(epilogue.nodes);
+  epilogue.d = graph.add(d);
+  for (const auto& [label, expression] : outputs) epilogue.outputs.push_back({label, graph.add(expression)});
+  if (epilogue.d + 1 == static_cast<int>(epilogue.nodes.size())) epilogue.d = -1;
+  if (const Support valid = validate(epilogue); !valid) return refuse("{}", valid.reason());
+  return epilogue;
+}
+
+}  // namespace tilewright::op

@@ -1,0 +1,76 @@
+// Epilogues written as C++ expressions: auto d = relu(alpha() * acc() + beta() * c() + row("bias")).
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tilewright/op/epilogue.hpp"
+
+namespace tilewright::op {
+
+/// A value of the graph: the nodes it is computed from, each once. Equal subexpressions are one node, operations on
+/// constants are constants.
+class Expression {
+ public:
+  Expression(double constant);  // NOLINT(google-explicit-constructor): literals stand in formulas
+  explicit Expression(EpilogueNode leaf);
+  Expression(EpilogueOp op, std::initializer_list<Expression> inputs, DType type = DType::f32);
+
+  std::span<const EpilogueNode> nodes() const { return nodes_; }
+  int root() const { return root_; }
+
+ private:
+  friend class EpilogueGraph;
+  std::vector<EpilogueNode> nodes_;
+  int root_ = 0;
+};
+
+/// Leaves.
+Expression acc();
+Expression c();
+Expression alpha();
+Expression beta();
+/// A launch argument with the value that it has unless told otherwise.
+Expression scalar(std::string label, double value = 0.0);
+Expression full(std::string label);    // m x n
+Expression row(std::string label);     // 1 x n
+Expression column(std::string label);  // m x 1
+Expression single(std::string label);  // 1 x 1: a number in device memory
+Expression row_index();
+Expression column_index();
+
+Expression operator+(const Expression& x, const Expression& y);
+Expression operator-(const Expression& x, const Expression& y);
+Expression operator*(const Expression& x, const Expression& y);
+Expression operator/(const Expression& x, const Expression& y);
+Expression operator-(const Expression& x);
+Expression operator<(const Expression& x, const Expression& y);
+Expression operator<=(const Expression& x, const Expression& y);
+Expression operator>(const Expression& x, const Expression& y);
+Expression operator>=(const Expression& x, const Expression& y);
+Expression operator==(const Expression& x, const Expression& y);
+Expression operator!=(const Expression& x, const Expression& y);
+
+/// Rounded to `type` and back.
+Expression convert(DType type, const Expression& x);
+
+/// A function by its name in formulas: "gelu", "where".
+struct NamedFunction {
+  std::string_view name;
+  int arity;
+  Expression (*apply)(std::span<const Expression> inputs);
+  std::string_view formula;  // for documents
+};
+std::span<const NamedFunction> functions();
+/// @throws InvalidArgument for a name that is none, or another number of inputs
+Expression call(std::string_view function, std::initializer_list<Expression> inputs);
+
+/// The graph that stores `d` to D and each of `outputs` to the tensor of its name.
+Result<Epilogue> make_epilogue(std::string name, DType compute, const Expression& d,
+                               const std::vector<std::pair<std::string, Expression>>& outputs = {});
+
+}  // namespace tilewright::op

@@ -1,0 +1,27 @@
+// The well-known epilogues: graphs with names, as PyCUTLASS's functors.
+#pragma once
+
+#include "tilewright/op/epilogue.hpp"
+
+namespace tilewright::op {
+
+/// alpha * accumulator + beta * C
+Epilogue linear_combination(DType compute = DType::f32);
+
+/// clamp(alpha * accumulator + beta * C) to the range of the output type
+Epilogue linear_combination_clamp(DType output, DType compute = DType::f32);
+
+enum class Activation : std::uint8_t { identity, relu, leaky_relu, tanh, sigmoid, silu, hardswish, gelu };
+
+std::string_view name(Activation activation);
+std::optional<Activation> parse_activation(std::string_view text);
+
+/// activation(alpha * accumulator + beta * C). `slope` is the launch argument of leaky_relu.
+/// Formulas: leaky_relu max(x,0) + slope*min(x,0); sigmoid 1/(1+e^-x); silu x*sigmoid(x);
+/// hardswish x*min(max(x+3,0),6)/6; gelu x/2*(1+erf(x/sqrt(2))).
+Epilogue linear_combination_generic(Activation activation, DType compute = DType::f32, double slope = 0.2);
+
+/// "linear_combination", "linear_combination_clamp" (or "clamp"), or an activation's name.
+Result<Epilogue> named_epilogue(std::string_view text, DType output, DType compute);
+
+}  // namespace tilewright::op
