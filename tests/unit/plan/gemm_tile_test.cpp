@@ -254,7 +254,7 @@ TEST(Launching, BatchesOfAnySizeFitTheGrid) {
     return std::array{found[1], found[2]};
   };
   EXPECT_EQ(grid(65535), (std::array{1U, 65535U}));
-  EXPECT_EQ(grid(65536), (std::array{2U, 322048U}));
+  EXPECT_EQ(grid(65536), (std::array{2U, 32768U}));
   EXPECT_EQ(grid(100000), (std::array{2U, 50000U}));
   EXPECT_EQ(grid(2147483647), (std::array{32769U, 65535U}));
   EXPECT_EQ(grid(0), (std::array{1U, 1U}));

@@ -1,0 +1,84 @@
+// The grammar of epilogues: what a text means, and at which character one is wrong.
+#include "tilewright/op/epilogue_text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tilewright::op {
+namespace {
+
+std::string meaning(std::string_view text) {
+  const Result<Epilogue> epilogue = parse_epilogue(text, DType::f32, {{"slope", 0.5}});
+  if (!epilogue) return epilogue.reason();
+  return signature(*epilogue).substr(std::string("graph f32 ").size());
+}
+
+TEST(EpilogueText, IsAGraph) {
+  EXPECT_EQ(meaning("D = acc"), "acc");
+  EXPECT_EQ(meaning("D = alpha*acc + beta*C;"), "add(mul($alpha,acc),mul($beta,c))");
+  EXPECT_EQ(meaning("D = acc + row(bias)"), "add(acc,row(bias))");
+  EXPECT_EQ(meaning("D = acc - column(x) / single(y)"), "sub(acc,div(column(x),single(y)))");
+  EXPECT_EQ(meaning("D = residual + full(residual) * 2e0"), "add(full(residual),mul(full(residual),0x1p+1))");
+  EXPECT_EQ(meaning("D = -(acc + 1) * $slope"), "mul(neg(add(acc,0x1p+0)),$slope)");
+  EXPECT_EQ(meaning("D = acc - 1 - 2"), "sub(sub(acc,0x1p+0),0x1p+1)") << "from the left";
+  EXPECT_EQ(meaning("D = where(acc >= C, acc, 0)"), "where(less_equal(c,acc),acc,0x0p+0)");
+  EXPECT_EQ(meaning("D = convert(e4m3, acc)"), "convert(e4m3,acc)");
+  EXPECT_EQ(meaning("let t = acc + 1; D = t*t; aux = t; other = aux - D"),
+            "mul(add(acc,0x1p+0),add(acc,0x1p+0)); aux=add(acc,0x1p+0); "
+            "other=sub(add(acc,0x1p+0),mul(add(acc,0x1p+0),add(acc,0x1p+0)))");
+  EXPECT_EQ(meaning("\n aux = row_index;\tD = column_index\n"), "column_index; aux=row_index");
+}
+
+TEST(EpilogueText, SaysWhereItIsWrong) {
+  struct Wrong {
+    std::string text;
+    std::string_view says;
+  };
+  const std::string deep(200, '(');
+  const std::string minus(200, '-');
+  for (const Wrong& wrong :
+       std::vector<Wrong>{{"", "character 1: nothing is assigned to D"},
+                          {"aux = acc", "character 10: nothing is assigned to D"},
+                          {"D acc", "character 3: expected '=', got 'acc'"},
+                          {"D = ", "character 5: expected a value, got the end"},
+                          {"D = acc)", "character 8: expected ';', got ')'"},
+                          {"D = (acc", "character 9: expected ')', got the end"},
+                          {"D = relu(acc); asm(\"trap;\")", "character 19: expected '=', got '('"},
+                          {"D = acc; __syncthreads()", "character 23: expected '=', got '('"},
+                          {"#include <x>", "character 1: expected a name to assign to, got '#'"},
+                          {"D = acc \\", "character 9: expected ';', got '\\'"},
+                          {"D = sine(acc)", "character 5: unknown function 'sine'"},
+                          {"D = max(acc)", "character 5: max takes 2 inputs, got 1"},
+                          {"D = 1e999", "character 5: a number that f64 does not hold"},
+                          {"D = inf", "character 5: 'inf' is no value"},
+                          {"D = nan", "character 5: 'nan' is no value"},
+                          {"D = relu", "character 5: 'relu' is no value"},
+                          {"D = $other", "character 6: no value is given for $other"},
+                          {"D = convert(s4, acc)", "character 13: 's4' is no type to convert to"},
+                          {"D = row(acc)", "character 9: 'acc' is no tensor"},
+                          {"let t = acc; t = acc; D = t", "character 14: 't' has a meaning already"},
+                          {"gelu = acc; D = acc", "character 1: 'gelu' has a meaning already"},
+                          {"D = acc; D = acc", "character 10: 'D' has a meaning already"},
+                          {"D = acc < C < acc", "character 13: expected ';', got '<'"},
+                          {"D = " + deep, "character 134: more than 128 expressions within each other"},
+                          {"D = " + minus + "acc", "character 134: more than 128 expressions within each other"},
+                          {std::string("D = a\0b", 7), "character 6: expected ';', got '\\x00'"},
+                          {"D = \xc3\xa4", "character 5: expected a value, got '\\xc3'"}}) {
+    const Result<Epilogue> epilogue = parse_epilogue(wrong.text, DType::f32);
+    ASSERT_FALSE(epilogue) << wrong.text;
+    EXPECT_EQ(epilogue.reason(), "epilogue, " + std::string(wrong.says)) << wrong.text;
+  }
+}
+
+TEST(EpilogueText, HasLimits) {
+  EXPECT_EQ(parse_epilogue(std::string(1 << 20, 'a'), DType::f32).reason(),
+            "an epilogue's text has at most 16384 characters, got 1048576");
+  std::string many = "D = acc";
+  for (int i = 0; i < 600; ++i) many += "+" + std::to_string(i) + ".5*acc";
+  EXPECT_NE(parse_epilogue(many, DType::f32).reason().find("more than 512 nodes"), std::string::npos);
+  std::string doubling = "let t0 = acc + C; ";
+  for (int i = 0; i < 20; ++i) doubling += fmt::format("let t{} = t{} * t{}; ", i + 1, i, i);
+  EXPECT_NE(parse_epilogue(doubling + "D = t20", DType::f32).reason().find("more than 4096 terms"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tilewright::op
