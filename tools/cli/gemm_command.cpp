@@ -50,6 +50,7 @@ struct Outcome {
   double run_ms = 0.0;
   std::optional<op::Comparison> comparison;
   std::string output;
+  std::vector<std::string> epilogue_outputs;
 
   bool is_wrong() const { return comparison && !comparison->is_within_bound(); }
 };
@@ -57,6 +58,7 @@ struct Outcome {
 Outcome compute(const GemmOptions& options) {
   if (!options.out.empty()) check_output(options.out);
   Problem problem(options.problem);
+  for (const std::string& file : problem.epilogue_output_files()) check_output(file);
   engine::Engine engine(engine_options(options.kernel));
   Outcome outcome;
   outcome.problem = to_string(problem.gemm());
@@ -78,6 +80,12 @@ Outcome compute(const GemmOptions& options) {
     write_output(options.out, npy_bytes(problem.output()));
     outcome.output = options.out;
   }
+  if (!outcome.is_wrong()) {
+    for (const auto& [file, matrix] : problem.epilogue_outputs()) {
+      write_output(file, npy_bytes(matrix));
+      outcome.epilogue_outputs.push_back(file);
+    }
+  }
   return outcome;
 }
 
@@ -89,6 +97,7 @@ void print_text(const Outcome& outcome) {
   fmt::print("run       {:.1f} ms, copies in and out included\n", outcome.run_ms);
   if (outcome.comparison) fmt::print("verify    {}\n", op::to_string(*outcome.comparison));
   if (!outcome.output.empty()) fmt::print("wrote     {}\n", outcome.output);
+  for (const std::string& file : outcome.epilogue_outputs) fmt::print("wrote     {}\n", file);
 }
 
 void print_json(const Outcome& outcome) {
@@ -106,6 +115,7 @@ void print_json(const Outcome& outcome) {
                       {"max_error", comparison.max_error}};
   }
   if (!outcome.output.empty()) json["out"] = outcome.output;
+  if (!outcome.epilogue_outputs.empty()) json["outputs"] = outcome.epilogue_outputs;
   fmt::print("{}\n", json.dump(2));
 }
 

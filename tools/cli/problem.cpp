@@ -3,17 +3,21 @@
 #include <sys/sysinfo.h>
 
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <optional>
+#include <set>
 
 #include "tilewright/base/text.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
+#include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/fill.hpp"
 
 namespace tilewright::cli {
 namespace {
 
 constexpr std::uint64_t kAlignment = 256;                        // bytes, as the device's pool aligns
-constexpr std::uint64_t kPlaceholder = std::uint64_t{1} << 60;   // between two operands' addresses
+constexpr std::uint64_t kPlaceholder = std::uint64_t{1} << 58;   // between two operands' addresses
 constexpr std::int64_t kLargestOperand = std::int64_t{1} << 46;  // bytes: beyond any machine's memory
 
 DType read_dtype(const std::string& text, const char* option) {
@@ -38,6 +42,20 @@ op::MatrixLayout layout_of(const OperandOptions& operand) {
 }
 
 DType default_output(DType input) { return is_integer(input) ? DType::s32 : input; }
+
+// "NAME=VALUE" of an option that may come more than once.
+std::map<std::string, std::string> assignments(const char* option, const std::vector<std::string>& texts) {
+  std::map<std::string, std::string> all;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    if (equals == std::string::npos || !is_identifier(name))
+      throw InvalidArgument(fmt::format("{} takes NAME=VALUE, got '{}'", option, printable(text, 60)));
+    if (!all.emplace(name, text.substr(equals + 1)).second)
+      throw InvalidArgument(fmt::format("{} has '{}' twice", option, name));
+  }
+  return all;
+}
 
 // Extents of an operand; no batch is a plain matrix.
 struct Extents {
@@ -134,10 +152,55 @@ void Problem::choose_types() {
   }
   gemm_.alpha = options_.alpha;
   gemm_.beta = options_.beta;
-  const DType compute = op::default_compute(gemm_.accumulator, gemm_.d.dtype);
-  gemm_.epilogue = op::named_epilogue(options_.epilogue, gemm_.d.dtype, compute).value_or_throw();
+  choose_epilogue();
   if (options_.fill != "integer" && options_.fill != "normal") {
     throw InvalidArgument(fmt::format("--fill is 'integer' or 'normal', got '{}'", printable(options_.fill, 40)));
+  }
+}
+
+void Problem::choose_epilogue() {
+  const DType compute = op::default_compute(gemm_.accumulator, gemm_.d.dtype);
+  if (options_.epilogue.find('=') == std::string::npos) {
+    gemm_.epilogue = op::named_epilogue(options_.epilogue, gemm_.d.dtype, compute).value_or_throw();
+    return;
+  }
+  std::map<std::string, double> scalars;
+  for (const auto& [name, text] : assignments("--scalar", options_.scalars)) {
+    double value = 0.0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size())
+      throw InvalidArgument(fmt::format("--scalar {}: '{}' is no number", name, printable(text, 40)));
+    scalars[name] = value;
+  }
+  gemm_.epilogue = op::parse_epilogue(options_.epilogue, compute, scalars).value_or_throw();
+}
+
+void Problem::choose_epilogue_tensors() {
+  for (const auto& [name, file] : assignments("--source", options_.sources)) sources_.emplace(name, read_npy(file));
+  outputs_ = assignments("--output", options_.outputs);
+  std::map<std::string, std::string> dtypes = assignments("--tensor-dtype", options_.tensor_dtypes);
+  std::set<std::string_view> read, written;
+  int index = 4;  // A, B, C and D are before
+  for (const op::EpilogueTensor& each : op::epilogue_tensors(gemm_.epilogue)) {
+    const std::string name{each.label};
+    (each.is_written ? written : read).insert(each.label);
+    DType dtype = gemm_.epilogue.compute;
+    if (const auto type = dtypes.extract(name)) dtype = read_dtype(type.mapped(), "--tensor-dtype");
+    Extents shape{each.spread.along_m ? gemm_.m() : 1, each.spread.along_n ? gemm_.n() : 1, {}};
+    if (each.is_written && gemm_.d.shape.rank() == 3) shape.batch = gemm_.batch();
+    if (const auto file = sources_.find(name); file != sources_.end()) {
+      dtype = file->second.dtype;
+      shape = extents(file->second, {});
+    }
+    gemm_.tensors.push_back({name, placeholder(index++, dtype, shape, {})});
+  }
+  if (!dtypes.empty())
+    throw InvalidArgument(fmt::format("--tensor-dtype: the epilogue has no '{}'", dtypes.begin()->first));
+  for (const auto& [name, file] : sources_) {
+    if (!read.contains(name)) throw InvalidArgument(fmt::format("--source: the epilogue does not read '{}'", name));
+  }
+  for (const auto& [name, file] : outputs_) {
+    if (!written.contains(name)) throw InvalidArgument(fmt::format("--output: the epilogue does not write '{}'", name));
   }
 }
 
@@ -154,12 +217,14 @@ void Problem::choose_shapes() {
   gemm_.b = placeholder(1, gemm_.b.dtype, b, options_.b);
   if (op::reads_source(gemm_) || !c_.empty()) gemm_.c = placeholder(2, gemm_.c.dtype, c, options_.c);
   gemm_.d = placeholder(3, gemm_.d.dtype, d, options_.d);
+  choose_epilogue_tensors();
 }
 
 void Problem::materialize() {
   std::vector<op::Tensor*> operands{&gemm_.a, &gemm_.b, &gemm_.d};
   const bool has_c = gemm_.c.address != 0;
   if (has_c) operands.push_back(&gemm_.c);
+  for (op::NamedTensor& each : gemm_.tensors) operands.push_back(&each.tensor);
   std::uint64_t total = 0;
   for (const op::Tensor* operand : operands) total += static_cast<std::uint64_t>(op::span_bytes(*operand)) + kAlignment;
   struct sysinfo machine {};
@@ -177,6 +242,16 @@ void Problem::materialize() {
   fill(gemm_.b, b_, options_.b, 1);
   if (has_c) fill(gemm_.c, c_, options_.c, 2);
   op::fill_poison(gemm_.d);
+  std::uint64_t stream = 3;
+  for (const op::EpilogueTensor& each : op::epilogue_tensors(gemm_.epilogue)) {
+    const op::Tensor& tensor = gemm_.tensor(each.label);
+    const auto file = sources_.find(std::string(each.label));
+    if (each.is_written) {
+      op::fill_poison(tensor);
+    } else {
+      fill(tensor, file == sources_.end() ? std::vector<NpyMatrix>{} : std::vector{file->second}, {}, stream++);
+    }
+  }
 }
 
 void Problem::fill(const op::Tensor& tensor, const std::vector<NpyMatrix>& file, const OperandOptions& operand,
@@ -193,13 +268,31 @@ void Problem::fill(const op::Tensor& tensor, const std::vector<NpyMatrix>& file,
   }
 }
 
-NpyMatrix Problem::output() const {
-  const op::Tensor d = options_.d.is_transposed ? op::transposed(gemm_.d) : gemm_.d;
+namespace {
+
+// As a .npy file holds it.
+NpyMatrix stored(const op::Tensor& d) {
   NpyMatrix matrix{d.dtype == DType::bf16 ? DType::f32 : d.dtype, d.shape, {}};
   matrix.data.resize(static_cast<std::size_t>(d.batch() * d.rows() * d.columns() * bytes(matrix.dtype)));
   op::copy_elements(d, matrix.tensor());
   if (is_fp8(matrix.dtype)) matrix.dtype = DType::u8;  // their codes
   return matrix;
+}
+
+}  // namespace
+
+NpyMatrix Problem::output() const { return stored(options_.d.is_transposed ? op::transposed(gemm_.d) : gemm_.d); }
+
+std::vector<std::pair<std::string, NpyMatrix>> Problem::epilogue_outputs() const {
+  std::vector<std::pair<std::string, NpyMatrix>> all;
+  for (const auto& [name, file] : outputs_) all.emplace_back(file, stored(gemm_.tensor(name)));
+  return all;
+}
+
+std::vector<std::string> Problem::epilogue_output_files() const {
+  std::vector<std::string> all;
+  for (const auto& [name, file] : outputs_) all.push_back(file);
+  return all;
 }
 
 std::string to_string(const op::Gemm& gemm) {

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tilewright/op/gemm.hpp"
@@ -27,15 +30,24 @@ class Problem {
   /// materialize()
   NpyMatrix output() const;
 
+  /// What --output asks for: file and contents. @pre materialize()
+  std::vector<std::pair<std::string, NpyMatrix>> epilogue_outputs() const;
+  /// The files that it names.
+  std::vector<std::string> epilogue_output_files() const;
+
  private:
   void read_files();
   void choose_types();
+  void choose_epilogue();
   void choose_shapes();
+  void choose_epilogue_tensors();
   void fill(const op::Tensor& tensor, const std::vector<NpyMatrix>& file, const OperandOptions& operand,
             std::uint64_t stream) const;
 
   ProblemOptions options_;
   std::vector<NpyMatrix> a_, b_, c_;  // none or one
+  std::map<std::string, NpyMatrix> sources_;
+  std::map<std::string, std::string> outputs_;  // files by name
   op::Gemm gemm_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };

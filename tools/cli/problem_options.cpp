@@ -43,7 +43,17 @@ void add_problem_options(CLI::App& command, ProblemOptions& options) {
                      "multiply_add, or for f32: multiply_add_tf32, multiply_add_fast_f16, _fast_bf16, _fast_f32; for "
                      "e4m3 and e5m2: multiply_add_fast_accumulate");
   command.add_option("--epilogue", options.epilogue,
-                     "linear_combination, clamp, relu, leaky_relu, tanh, sigmoid, silu, hardswish, gelu");
+                     "linear_combination, clamp, relu, leaky_relu, tanh, sigmoid, silu, hardswish, gelu, or a text as "
+                     "\"D = gelu(acc + row(bias)); aux = acc\": docs/epilogues.md has its grammar");
+  command.add_option("--source", options.sources, "a tensor that the epilogue reads, from a .npy file; else random")
+      ->type_name("NAME=FILE");
+  command.add_option("--output", options.outputs, "write what the epilogue stores beside D to a .npy file")
+      ->type_name("NAME=FILE");
+  command.add_option("--scalar", options.scalars, "the value of $NAME in the epilogue")->type_name("NAME=NUMBER");
+  command
+      .add_option("--tensor-dtype", options.tensor_dtypes,
+                  "type of a tensor of the epilogue that no file holds; default: the epilogue's compute type")
+      ->type_name("NAME=TYPE");
 }
 
 void add_device_option(CLI::App& command, KernelOptions& options) {

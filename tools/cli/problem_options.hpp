@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -32,6 +33,9 @@ struct ProblemOptions {
   std::string out_dtype;
   std::string math;
   std::string epilogue = "linear_combination";
+  std::vector<std::string> sources, outputs;  // of the epilogue: "NAME=FILE"
+  std::vector<std::string> scalars;           // "NAME=NUMBER"
+  std::vector<std::string> tensor_dtypes;     // of its tensors without a file: "NAME=TYPE"
 };
 
 /// Which kernel: the best one, one by name, or a design of the caller's own.
