@@ -186,5 +186,82 @@ INSTANTIATE_TEST_SUITE_P(Graphs, Epilogues, testing::ValuesIn(all_cases()), [](c
   return identifier(fmt::format("{}_{}", tested.param.device, tested.param.graph));
 });
 
+// Every way that sums leave a kernel: what each element is combined with must be the element's own.
+struct Way {
+  std::string_view name;
+  std::array<std::int64_t, 3> extents;
+  plan::Layouts layouts;
+  int offset;  // elements from an aligned address
+  bool (*is)(const plan::Design& design);
+  void (*change)(plan::Design& design) = nullptr;  // the design that is looked for is changed so
+};
+constexpr bool any_design(const plan::Design& /*design*/) { return true; }
+constexpr bool is_cooperative(const plan::Design& design) {
+  return design.tile.schedule == plan::Schedule::cooperative && !design.tile.swaps_operands;
+}
+constexpr bool is_ping_pong(const plan::Design& design) { return design.tile.schedule == plan::Schedule::ping_pong; }
+constexpr bool is_swapped(const plan::Design& design) {
+  return design.tile.swaps_operands && design.tile.schedule == plan::Schedule::cooperative;
+}
+void slice(plan::Design& design) { design.split_k = 3; }
+void repack(plan::Design& design) { design.repacks_operands = true; }
+
+const Way kWays[] = {
+    {"cooperative", {136, 264, 128}, {}, 0, is_cooperative},
+    {"ping_pong", {136, 264, 128}, {}, 0, is_ping_pong},
+    {"slices", {136, 264, 640}, {}, 0, is_cooperative, slice},
+    {"swapped", {24, 264, 512}, {}, 0, is_swapped},
+    {"swapped_slices", {24, 264, 640}, {}, 0, is_swapped, slice},
+    {"column_major_d", {136, 264, 128}, {plan::kRow, plan::kColumn, plan::kColumn, plan::kColumn}, 0, any_design},
+    {"plain_stores", {131, 67, 128}, {}, 1, any_design},
+    {"repacked", {131, 67, 129}, {}, 1, is_cooperative, repack},
+};
+
+class WaysOut : public testing::TestWithParam<Way> {};
+
+TEST_P(WaysOut, EachElementMeetsItsOwn) {
+  engine::Engine& engine = engine_of("emulator:sm_90a");
+  const Way& way = GetParam();
+  const auto [m, n, k] = way.extents;
+  for (const DType type : {DType::bf16, DType::s8}) {
+    const plan::TypeCase types = type == DType::s8 ? plan::TypeCase{type, type, DType::f32, DType::s32}
+                                                   : plan::TypeCase{type, type, type, DType::f32};
+    op::Gemm gemm = plan::problem_of(plan::describe(types, way.layouts), m, n, k);
+    gemm.epilogue = op::parse_epilogue(
+                        "D = alpha * acc + beta * C + row(bias) - column(scale) * single(shift) + residual;"
+                        "aux = acc; where_am_i = row_index * 2 - column_index; turned = residual * row(bias)",
+                        DType::f32)
+                        .value_or_throw();
+    gemm.alpha = 2.0;
+    gemm.beta = -1.0;
+    for (const op::EpilogueTensor& wanted : op::epilogue_tensors(gemm.epilogue)) {
+      const DType dtype = wanted.label == "where_am_i" ? DType::s32 : DType::f32;
+      gemm.tensors.push_back(
+          {std::string(wanted.label),
+           op::matrix(std::uint64_t{1} << 50, dtype, wanted.spread.along_m ? m : 1, wanted.spread.along_n ? n : 1,
+                      wanted.label == "turned" ? plan::kColumn : plan::kRow)});
+    }
+    GuardedProblem guarded(engine.device(), gemm, {.offset_elements = way.offset});
+    const auto kernels = engine.find_kernels(guarded.on_device(), [&](const registry::KernelMetadata& metadata) {
+      return metadata.family == "sm90_gemm" && way.is(metadata.design);
+    });
+    if (type == DType::bf16) {
+      ASSERT_FALSE(kernels.empty()) << way.name;
+    }
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, kernels.size()); ++i) {
+      registry::KernelPtr kernel = kernels[i].kernel;
+      plan::Design design = kernel->metadata().design;
+      if (way.change != nullptr) {
+        way.change(design);
+        kernel = engine.make_kernel(op::describe(guarded.on_device()), design);
+      }
+      expect_exact(engine, kernel, guarded);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Hopper, WaysOut, testing::ValuesIn(kWays),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
 }  // namespace
 }  // namespace tilewright::conformance
