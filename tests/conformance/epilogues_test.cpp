@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "tests/conformance/gemm_checks.hpp"
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/epilogue_text.hpp"
+#include "tilewright/op/expression.hpp"
 
 namespace tilewright::conformance {
 namespace {
@@ -262,6 +264,82 @@ TEST_P(WaysOut, EachElementMeetsItsOwn) {
 
 INSTANTIATE_TEST_SUITE_P(Hopper, WaysOut, testing::ValuesIn(kWays),
                          [](const auto& tested) { return std::string(tested.param.name); });
+
+/// Graphs of random operations over leaves of all kinds.
+class RandomGraphs {
+ public:
+  explicit RandomGraphs(std::uint64_t seed) : engine_(seed) {}
+
+  op::Expression draw() {
+    std::vector<op::Expression> values{op::acc(),
+                                       op::c(),
+                                       op::row("t2"),
+                                       op::column("t3"),
+                                       op::single("t4"),
+                                       op::full("t5"),
+                                       op::scalar("s", 0.5),
+                                       op::Expression(-1.5),
+                                       op::row_index() * 0.125,
+                                       op::column_index() * 0.0625};
+    for (int i = 0; i < kOperations; ++i) {
+      const op::NamedFunction& function = op::functions()[below(op::functions().size())];
+      std::vector<op::Expression> inputs;
+      for (int side = 0; side < function.arity; ++side)
+        inputs.push_back(tamed(values[below(values.size())], function.name));
+      const op::Expression made = function.apply(inputs);
+      values.push_back(below(3) == 0 ? made - values[below(values.size())] : made);
+    }
+    return values.back();
+  }
+
+ private:
+  static constexpr int kOperations = 6;
+
+  std::size_t below(std::size_t count) { return engine_() % count; }
+
+  /// Where every function is small, and off the poles of those that have one.
+  static op::Expression tamed(const op::Expression& x, std::string_view function) {
+    const op::Expression bounded = op::call("clamp", {x, -4.0, 4.0});
+    constexpr std::string_view kPositive[] = {"sqrt", "rsqrt", "log", "log1p", "reciprocal", "pow"};
+    const bool needs_positive = std::ranges::find(kPositive, function) != std::end(kPositive);
+    return needs_positive ? op::call("abs", {bounded}) + 0.5 : bounded;
+  }
+
+  std::mt19937_64 engine_;
+};
+
+/// Eight at once: D and seven further outputs.
+op::Epilogue draw_epilogue(std::uint64_t seed) {
+  RandomGraphs graphs(seed);
+  for (;;) {
+    std::vector<std::pair<std::string, op::Expression>> outputs;
+    for (int i = 0; i < 7; ++i) outputs.emplace_back(fmt::format("o{}", i), graphs.draw());
+    const Result<op::Epilogue> epilogue = op::make_epilogue("random", DType::f32, graphs.draw(), outputs);
+    if (epilogue) return *epilogue;  // else of too many terms
+  }
+}
+
+TEST(RandomEpilogues, AreWithinTheirBounds) {
+  engine::Engine& engine = engine_of(devices().front());
+  if (is_missing(devices().front())) GTEST_SKIP() << "no GPU";
+  if (devices().front() == "emulator:sm_90a") GTEST_SKIP() << "emulator:sm_80 runs the same kernels";
+  constexpr int kEpilogues = 63;
+  for (int seed = 0; seed < kEpilogues; ++seed) {
+    op::Gemm gemm = plan::problem_of(plan::describe({DType::f32, DType::f32, DType::f32, DType::f32}, {}), 19, 37, 8);
+    gemm.epilogue = draw_epilogue(static_cast<std::uint64_t>(seed));
+    for (const op::EpilogueTensor& wanted : op::epilogue_tensors(gemm.epilogue)) {
+      gemm.tensors.push_back(
+          {std::string(wanted.label), op::matrix(std::uint64_t{1} << 50, DType::f32, wanted.spread.along_m ? 19 : 1,
+                                                 wanted.spread.along_n ? 37 : 1)});
+    }
+    GuardedProblem guarded(engine.device(), gemm, Placement{});
+    const auto kernels = engine.find_kernels(
+        guarded.on_device(), [](const registry::KernelMetadata& metadata) { return metadata.family == "simt_gemm"; });
+    ASSERT_FALSE(kernels.empty());
+    SCOPED_TRACE(op::signature(gemm.epilogue));
+    expect_within_bound(engine, kernels.front().kernel, guarded);
+  }
+}
 
 }  // namespace
 }  // namespace tilewright::conformance
