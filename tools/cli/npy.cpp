@@ -129,7 +129,8 @@ std::optional<std::int64_t> parse_extent(const std::string& digits) {
   return is_plain ? std::optional<std::int64_t>(std::stoll(digits)) : std::nullopt;
 }
 
-Result<op::Dims> check_shape(const std::vector<std::string>& extents, DType dtype) {
+Result<op::Dims> check_shape(std::vector<std::string> extents, DType dtype, bool takes_vectors) {
+  if (takes_vectors && extents.size() == 1) extents.insert(extents.begin(), "1");
   if (extents.size() != 2 && extents.size() != 3) {
     return refuse("it has {} dimensions: .reshape it to a matrix, or to (batch, rows, columns)", extents.size());
   }
@@ -151,7 +152,7 @@ std::int64_t size_of(DType dtype, const op::Dims& shape) {
   return size;
 }
 
-Result<NpyHeader> check_fields(const Fields& fields) {
+Result<NpyHeader> check_fields(const Fields& fields, bool takes_vectors) {
   NpyHeader header;
   const std::string descr = printable(*fields.descr, 20);
   const std::optional<DType> dtype = dtype_of(*fields.descr);
@@ -164,9 +165,10 @@ Result<NpyHeader> check_fields(const Fields& fields) {
   if (*fields.fortran_order) {
     return refuse("it is in Fortran order: save numpy.ascontiguousarray(x), or x.T and pass --transpose");
   }
-  const Result<op::Dims> shape = check_shape(*fields.shape, *dtype);
+  const Result<op::Dims> shape = check_shape(*fields.shape, *dtype, takes_vectors);
   if (!shape) return shape.refusal();
   header.shape = *shape;
+  header.is_vector = fields.shape->size() == 1;
   return header;
 }
 
@@ -178,7 +180,7 @@ std::size_t little_endian(std::span<const std::byte> digits) {
 
 }  // namespace
 
-Result<NpyHeader> parse_npy_header(std::span<const std::byte> file) {
+Result<NpyHeader> parse_npy_header(std::span<const std::byte> file, bool takes_vectors) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (!text.starts_with(kMagic)) return refuse("it is not a .npy file");
   if (file.size() < kMagic.size() + 4) return refuse("it ends inside its header, at byte {}", file.size());
@@ -192,7 +194,7 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> file) {
   if (file.size() - begin < length) return refuse("it ends inside its header, at byte {}", file.size());
   const Result<Fields> fields = read_fields(text.substr(begin, length));
   if (!fields) return fields.refusal();
-  Result<NpyHeader> header = check_fields(*fields);
+  Result<NpyHeader> header = check_fields(*fields, takes_vectors);
   if (!header) return header;
   NpyHeader complete = *header;
   complete.data_offset = static_cast<std::int64_t>(begin + length);
@@ -205,7 +207,7 @@ op::Tensor NpyMatrix::tensor() const {
   return rows == 0 ? matrix : op::batched(matrix, shape[0]);
 }
 
-NpyMatrix read_npy(const std::string& path) {
+NpyMatrix read_npy(const std::string& path, bool takes_vectors) {
   const auto fail = [&](const std::string& why) { throw InvalidArgument(fmt::format("{}: {}", printable(path), why)); };
   std::ifstream file(path, std::ios::binary);
   std::vector<std::byte> head(kLongestHeader + 16);
@@ -213,10 +215,10 @@ NpyMatrix read_npy(const std::string& path) {
   file.read(reinterpret_cast<char*>(head.data()), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<std::size_t>(file.gcount()));
   if (file.bad()) fail("cannot be read");
-  const Result<NpyHeader> header = parse_npy_header(head);
+  const Result<NpyHeader> header = parse_npy_header(head, takes_vectors);
   if (!header) fail(header.reason());
 
-  NpyMatrix matrix{header->dtype, header->shape, {}};
+  NpyMatrix matrix{header->dtype, header->shape, {}, header->is_vector};
   const std::int64_t size = size_of(header->dtype, header->shape);
   file.clear();
   file.seekg(0, std::ios::end);

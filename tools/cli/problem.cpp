@@ -176,7 +176,8 @@ void Problem::choose_epilogue() {
 }
 
 void Problem::choose_epilogue_tensors() {
-  for (const auto& [name, file] : assignments("--source", options_.sources)) sources_.emplace(name, read_npy(file));
+  for (const auto& [name, file] : assignments("--source", options_.sources))
+    sources_.emplace(name, read_npy(file, true));
   outputs_ = assignments("--output", options_.outputs);
   std::map<std::string, std::string> dtypes = assignments("--tensor-dtype", options_.tensor_dtypes);
   std::set<std::string_view> read, written;
@@ -190,7 +191,9 @@ void Problem::choose_epilogue_tensors() {
     if (each.is_written && gemm_.d.shape.rank() == 3) shape.batch = gemm_.batch();
     if (const auto file = sources_.find(name); file != sources_.end()) {
       dtype = file->second.dtype;
-      shape = extents(file->second, {});
+      NpyMatrix& held = file->second;
+      if (held.is_vector && each.spread == op::kColumnVector) held.shape = {held.shape[1], 1};
+      shape = extents(held, {});
     }
     gemm_.tensors.push_back({name, placeholder(index++, dtype, shape, {})});
   }

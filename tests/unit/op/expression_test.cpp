@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
@@ -144,6 +145,20 @@ TEST(Functions, GradientsAreDerivatives) {
       const double slope = (value_of(of, x + kStep, 0.125, 0) - value_of(of, x - kStep, 0.125, 0)) / (2 * kStep);
       EXPECT_NEAR(value_of(function.name, x, 0.125, 0), slope, 1e-8) << function.name << " at " << x;
     }
+  }
+}
+
+// docs/epilogues.md has a row for each, as it is here.
+TEST(Functions, AreInTheDocument) {
+  std::ifstream file(TILEWRIGHT_SOURCE_DIR "/docs/epilogues.md");
+  const std::string document{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_FALSE(document.empty());
+  constexpr std::string_view kInputs[] = {"", "x", "x, y", "x, y, z"};
+  for (const NamedFunction& function : functions()) {
+    std::string formula{function.formula};
+    for (std::size_t at = 0; (at = formula.find('|', at)) != std::string::npos; at += 2) formula.insert(at, 1, '\\');
+    const std::string row = fmt::format("| `{}` | {} | {} |", function.name, kInputs[function.arity], formula);
+    EXPECT_NE(document.find(row), std::string::npos) << row;
   }
 }
 

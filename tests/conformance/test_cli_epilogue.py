@@ -1,0 +1,81 @@
+"""`tilewright gemm --epilogue TEXT` on .npy files against NumPy, and what it refuses."""
+
+import os
+
+import numpy as np
+import pytest
+
+DEVICES = os.environ.get("TILEWRIGHT_DEVICES", "emulator:sm_80,emulator:sm_90a").split(",")
+M, N, K = 70, 88, 48
+
+
+@pytest.fixture
+def operands(tmp_path):
+    """Small integers in f16, saved; returns what they are in f64."""
+    random = np.random.default_rng(1)
+    shapes = {"A": (M, K), "B": (K, N), "C": (M, N), "bias": (N,), "scale": (M,), "residual": (M, N), "shift": (1, 1)}
+    arrays = {name: random.integers(-3, 4, shape).astype(np.float16) for name, shape in shapes.items()}
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    return {name: array.astype(np.float64) for name, array in arrays.items()}
+
+
+def run(tilewright, tmp_path, *options, device=DEVICES[0], **sources):
+    files = [option for name in sources for option in ("--source", f"{name}={tmp_path / name}.npy")]
+    return tilewright(
+        "gemm", "--device", device, "--a", tmp_path / "A.npy", "--b", tmp_path / "B.npy",
+        "--out", tmp_path / "D.npy", "--out-dtype", "f16", *files, "--verify", *options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_vectors_tensors_and_outputs_are_numpys(tilewright, tmp_path, operands, device):
+    text = "let t = acc * 0.5 + row(bias); D = relu(t) - column(scale) * residual; t2 = t + single(shift); up = t > 0"
+    outputs = ("--output", f"t2={tmp_path / 't2.npy'}", "--output", f"up={tmp_path / 'up.npy'}")
+    finished = run(
+        tilewright, tmp_path, "--epilogue", text, *outputs, "--tensor-dtype", "up=u8",
+        device=device, bias=1, scale=1, residual=1, shift=1,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    t = operands["A"] @ operands["B"] * 0.5 + operands["bias"]
+    d = np.maximum(t, 0) - operands["scale"][:, None] * operands["residual"]
+    np.testing.assert_array_equal(np.load(tmp_path / "D.npy"), d.astype(np.float16))
+    np.testing.assert_array_equal(np.load(tmp_path / "t2.npy"), (t + operands["shift"]).astype(np.float32))
+    np.testing.assert_array_equal(np.load(tmp_path / "up.npy"), (t > 0).astype(np.uint8))
+
+
+def test_another_scalar_needs_no_other_kernel(tilewright, tmp_path, operands):
+    for slope in ("0.5", "-2"):
+        finished = run(
+            tilewright, tmp_path, "--epilogue", "D = acc * $slope + alpha", "--alpha", 3, "--scalar", f"slope={slope}"
+        )
+        assert finished.returncode == 0, finished.stderr
+        expected = operands["A"] @ operands["B"] * float(slope) + 3
+        np.testing.assert_array_equal(np.load(tmp_path / "D.npy"), expected.astype(np.float16))
+        kernel = [line for line in finished.stdout.splitlines() if line.startswith("kernel")]
+        assert slope == "0.5" or kernel == before
+        before = kernel
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--epilogue", "D = acc +"), "epilogue, character 10: expected a value, got the end"),
+        (("--epilogue", 'D = relu(acc); asm("trap;")'), "epilogue, character 19: expected '=', got '('"),
+        (("--epilogue", "D = __syncthreads()"), "epilogue, character 5: unknown function '__syncthreads'"),
+        (("--epilogue", "D = " + "(" * 10000), "more than 128 expressions within each other"),
+        (("--epilogue", "D = " + "a" * 100000), "an epilogue's text has at most 16384 characters, got 100004"),
+        (("--epilogue", "D = acc", "--output", "x=x.npy"), "--output: the epilogue does not write 'x'"),
+        (("--epilogue", "D = acc", "--tensor-dtype", "x=f16"), "--tensor-dtype: the epilogue has no 'x'"),
+        (("--epilogue", "D = acc", "--source", "x"), "--source takes NAME=VALUE, got 'x'"),
+        (("--epilogue", "D = acc * $s", "--scalar", "s=half"), "--scalar s: 'half' is no number"),
+        (("--epilogue", "D = acc * $s"), "no value is given for $s"),
+        (("--epilogue", "D = acc + row(scale)", "--source", "scale={}/scale.npy"), "'scale' must be (1,88), got (1,70)"),
+        (("--epilogue", "D = acc", "--source", "x={}/absent.npy"), "absent.npy: cannot be opened"),
+    ],
+)
+def test_what_is_wrong_is_said(tilewright, tmp_path, operands, options, says):
+    finished = run(tilewright, tmp_path, *(option.replace("{}", str(tmp_path)) for option in options))
+    assert finished.returncode == 2
+    assert says in finished.stderr
+    assert not (tmp_path / "D.npy").exists()
