@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <ostream>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "tests/conformance/guarded_operands.hpp"
@@ -22,6 +23,7 @@ struct Base {
   plan::TypeCase types{DType::bf16, DType::bf16, DType::bf16, DType::f32};
   plan::Layouts layouts{};
   double beta = 0;
+  std::string_view epilogue = {};  // its text; empty: linear_combination
 };
 
 struct Fault {

@@ -8,6 +8,8 @@
 
 #include "tests/conformance/gemm_checks.hpp"
 #include "tests/conformance/sm90_pipeline_faults.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
+#include "tilewright/op/epilogue_text.hpp"
 
 namespace tilewright::conformance {
 namespace {
@@ -37,6 +39,13 @@ class Sm90PipelineFaults : public testing::Test {
       const auto [m, n, k] = base.problem;
       op::Gemm gemm = plan::problem_of(plan::describe(base.types, base.layouts), m, n, k);
       gemm.beta = base.beta;
+      if (base.epilogue.empty()) return gemm;
+      gemm.epilogue = op::parse_epilogue(base.epilogue, DType::f32).value_or_throw();
+      for (const op::EpilogueTensor& each : op::epilogue_tensors(gemm.epilogue)) {
+        gemm.tensors.push_back(
+            {std::string(each.label),
+             op::matrix(std::uint64_t{1} << 50, DType::f32, each.spread.along_m ? m : 1, each.spread.along_n ? n : 1)});
+      }
       return gemm;
     }
     static registry::KernelPtr kernel_of(engine::Engine& engine, const Base& base, const op::Gemm& gemm) {

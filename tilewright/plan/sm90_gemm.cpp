@@ -132,6 +132,7 @@ Support plan_output(Sm90GemmOutline& plan) {
   const Sm90SharedMemory memory{.stages = plan.stages,
                                 .stage_bytes = plan.stage_bytes(),
                                 .consumers = plan.consumers(),
+                                .vector_bytes = plan.vector_bytes(),
                                 .output_barriers = kOutputBuffers};
   plan.chunks = output_chunks(plan.output_elements(), plan.tile.n,
                               memory.most_output_bytes(arch::limits(plan.target).smem_per_block_bytes));
@@ -142,13 +143,23 @@ Support plan_output(Sm90GemmOutline& plan) {
 
 }  // namespace
 
+EpilogueVectors epilogue_vectors(const op::Epilogue& epilogue) {
+  EpilogueVectors vectors;
+  for (const op::EpilogueNode* tensor : epilogue.tensors()) {
+    if (tensor->spread == op::kRowVector) ++vectors.rows;
+    if (tensor->spread == op::kColumnVector) ++vectors.columns;
+  }
+  return vectors;
+}
+
 int Sm90SharedMemory::bytes() const {
-  return std::max(stages * stage_bytes + consumers * output_bytes, repacking_bytes) +
+  return std::max(stages * stage_bytes + consumers * (output_bytes + vector_bytes), repacking_bytes) +
          (2 * stages + consumers * output_barriers) * kMbarrierBytes;
 }
 
 int Sm90SharedMemory::most_output_bytes(int limit) const {
-  return (limit - stages * (stage_bytes + 2 * kMbarrierBytes)) / consumers - output_barriers * kMbarrierBytes;
+  return (limit - stages * (stage_bytes + 2 * kMbarrierBytes)) / consumers - output_barriers * kMbarrierBytes -
+         vector_bytes;
 }
 
 int OutputChunks::bytes(int element_bytes) const {
@@ -241,6 +252,11 @@ int Sm90GemmOutline::output_bytes() const {
   return chunks.bytes(output_elements().widest());
 }
 
+int Sm90GemmOutline::vector_bytes() const {
+  if (slices > 1) return 0;
+  return epilogue_vectors(operands.epilogue).bytes(tile.m / team(), tile.n);
+}
+
 int Sm90GemmOutline::fills() const {
   if (slices > 1) return 0;
   return tile.m / kWgmmaM / team() * chunks.fills(tile.n);
@@ -252,6 +268,7 @@ int Sm90GemmOutline::smem_bytes() const {
       .stage_bytes = stage_bytes(),
       .consumers = consumers(),
       .output_bytes = output_bytes(),
+      .vector_bytes = vector_bytes(),
       .output_barriers = slices > 1 ? 0 : kOutputBuffers,
       .repacking_bytes = way_a.is_transposed || way_b.is_transposed
                              ? threads() / 32 * transposing_bytes(bytes(operands.a.element))

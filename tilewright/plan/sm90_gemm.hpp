@@ -16,6 +16,7 @@ namespace tilewright::plan {
 struct Sm90SharedMemory {
   int stages = 2, stage_bytes = 0;
   int consumers = 1, output_bytes = 0;
+  int vector_bytes = 0;     // of each, for the epilogue's vectors
   int output_barriers = 0;  // of each
   int repacking_bytes = 0;  // before there are stages, in their place
 
@@ -53,6 +54,15 @@ OutputChunks output_chunks(const OutputElements& elements, int tile_columns, int
 
 /// Shared memory of a warpgroup that sums slices of K: four words of each thread. epilogue/slice_sum.cuh
 constexpr int kSliceSumBytes = 128 * 16;
+
+/// Row and column vectors that an epilogue reads, of the problem as computed.
+struct EpilogueVectors {
+  int rows = 0, columns = 0;
+
+  /// Shared memory of a warpgroup of so many rows and columns of a tile: epilogue/staged_vectors.cuh.
+  int bytes(int tile_rows, int tile_columns) const { return 4 * (rows * tile_columns + columns * tile_rows); }
+};
+EpilogueVectors epilogue_vectors(const op::Epilogue& epilogue);
 
 /// Whether D's lines begin and end at the 16 bytes that TMA asks for.
 bool stores_by_tma(const op::TensorDescription& d);
@@ -136,6 +146,7 @@ struct Sm90GemmOutline : GemmTile {
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
   int stage_bytes() const { return (tile.m + tile.n) * tile.k * bytes(operands.a.element); }
   int output_bytes() const;  // shared memory of a warpgroup for D on its way out
+  int vector_bytes() const;  // and for the epilogue's vectors
   int fills() const;         // of a warpgroup's buffers, for a tile
   int smem_bytes() const;
   bool operator==(const Sm90GemmOutline&) const = default;

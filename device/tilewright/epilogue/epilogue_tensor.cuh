@@ -11,6 +11,12 @@ namespace tilewright {
 struct EpiloguePlace {
   int row, column, batch;
   int m, n;
+
+  /// What `tensor`, a vector of that number or another, has here.
+  template <int kNumber, class Tensor, class Compute, int kCount>
+  __device__ __forceinline__ void load(const Tensor& tensor, Compute (&values)[kCount]) const {
+    tensor.load(values, *this);
+  }
 };
 
 /// How a tensor's elements lie along one mode of the problem.
@@ -25,13 +31,15 @@ template <class Element, Along kM, Along kN, int kAlignment>
 struct EpilogueTensor {
   const void* address;
   int64_t stride_m, stride_n, batch_stride;  // elements
+  static constexpr bool kIsRowVector = kM == Along::none && kN != Along::none;
+  static constexpr bool kIsColumnVector = kM != Along::none && kN == Along::none;
 
   /// What each of `values` is computed with; zeros outside. The place's column is a multiple of kCount.
   template <class Compute, int kCount>
   __device__ __forceinline__ void load(Compute (&values)[kCount], const EpiloguePlace& at) const {
     const Element* const line = this->line(at);
     if constexpr (kN == Along::none) {
-      const Compute value = at.row < at.m ? convert<Compute>(*line) : Compute(0);
+      const Compute value = has_row(at) ? convert<Compute>(*line) : Compute(0);
 #pragma unroll
       for (int i = 0; i < kCount; ++i) values[i] = value;
       return;
@@ -41,9 +49,9 @@ struct EpilogueTensor {
     for (int first = 0; first < kCount; first += kVector) {
       Vector<Element, kVector> read{};
       const int column = at.column + first;
-      if (at.row < at.m && column + kVector <= at.n) {
+      if (has_row(at) && column + kVector <= at.n) {
         read = *reinterpret_cast<const Vector<Element, kVector>*>(line + offset(column));
-      } else if (at.row < at.m) {
+      } else if (has_row(at)) {
 #pragma unroll
         for (int i = 0; i < kVector - 1; ++i) {
           if (column + i < at.n) read.element[i] = line[offset(column + i)];
@@ -78,6 +86,8 @@ struct EpilogueTensor {
   }
 
  private:
+  /// What serves all rows is there for those outside too: then loads of one column are alike for all rows of a thread.
+  static __device__ __forceinline__ bool has_row(const EpiloguePlace& at) { return kM == Along::none || at.row < at.m; }
   __device__ __forceinline__ const Element* line(const EpiloguePlace& at) const {
     const Element* const matrix = static_cast<const Element*>(address) + at.batch * batch_stride;
     if constexpr (kM == Along::none) return matrix;

@@ -28,14 +28,15 @@ class SlicedOutput {
 
  public:
   static constexpr int kBytes = Sum::kSharedBytes;  // of shared memory, for each warpgroup
+  static constexpr int kVectorBytes = 0;
   static constexpr int kBarrierBytes = 0;
 
   static __device__ __forceinline__ void initialise(uint32_t /*barriers*/) {}
 
   /// `shared` is the address of kBytes for each warpgroup that multiplies, `barrier` a named barrier of this one alone:
   /// the first of them has 1.
-  __device__ __forceinline__ SlicedOutput(const Parameters& parameters, uint32_t shared, uint32_t /*barriers*/,
-                                          int thread, int barrier)
+  __device__ __forceinline__ SlicedOutput(const Parameters& parameters, uint32_t shared, uint32_t /*vectors*/,
+                                          uint32_t /*barriers*/, int thread, int barrier)
       : parameters_(parameters), sum_(meeting(parameters, shared + (barrier - 1) * kBytes, thread, barrier)) {}
 
   __device__ __forceinline__ void begin(int /*row*/, int /*column*/, int /*batch*/) const {}

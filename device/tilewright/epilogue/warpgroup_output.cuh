@@ -7,6 +7,7 @@
 #include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/output_chunk.cuh"
 #include "tilewright/epilogue/source_buffers.cuh"
+#include "tilewright/epilogue/staged_vectors.cuh"
 #include "tilewright/gemm/sm90_parameters.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -28,6 +29,7 @@ class WarpgroupOutput {
   using Chunk = OutputChunk<D, Plan::kDIsRowMajor, Plan::kChunkColumns>;
   using Source = SourceBuffers<Plan>;
   using Rows = FragmentRows<Plan::kPairsRows>;
+  using Vectors = StagedVectors<Epilogue, kAtoms * 64, Plan::kTileN>;
   static constexpr int kThreads = 128;
   static constexpr int kBuffers = Source::kBuffers;
   static constexpr int kBufferBytes = maximum(Plan::kBufferChunks * Chunk::kBytes, Source::kBufferBytes);
@@ -40,20 +42,27 @@ class WarpgroupOutput {
   static constexpr bool kPairsAreLines = Plan::kPairsRows && !Plan::kDIsRowMajor;
 
  public:
-  static constexpr int kBytes = kBuffers * kBufferBytes;                // of shared memory, for each warpgroup
-  static constexpr int kBarrierBytes = kBuffers * ptx::kMbarrierBytes;  // besides
+  static constexpr int kBytes = kBuffers * kBufferBytes;  // of shared memory, for each warpgroup
+  static constexpr int kVectorBytes = Vectors::kBytes;    // besides, and
+  static constexpr int kBarrierBytes = kBuffers * ptx::kMbarrierBytes;
 
   /// By one thread of the CTA, before any other use of `barriers`; ptx::fence_mbarrier_init and a barrier must follow.
   static __device__ __forceinline__ void initialise(uint32_t barriers) { Source::initialise(barriers); }
 
-  /// `buffers` and `barriers` are shared addresses of kBytes and kBarrierBytes for each warpgroup that multiplies,
-  /// `barrier` a named barrier of this one alone: the first of them has 1.
-  __device__ __forceinline__ WarpgroupOutput(const Parameters& parameters, uint32_t buffers, uint32_t barriers,
-                                             int thread, int barrier)
-      : parameters_(parameters), buffers_(buffers), barriers_(barriers), thread_(thread), barrier_(barrier) {}
+  /// `buffers`, `vectors` and `barriers` are shared addresses of kBytes, kVectorBytes and kBarrierBytes for each
+  /// warpgroup that multiplies, `barrier` a named barrier of this one alone: the first of them has 1.
+  __device__ __forceinline__ WarpgroupOutput(const Parameters& parameters, uint32_t buffers, uint32_t vectors,
+                                             uint32_t barriers, int thread, int barrier)
+      : parameters_(parameters),
+        buffers_(buffers),
+        vectors_(vectors),
+        barriers_(barriers),
+        thread_(thread),
+        barrier_(barrier) {}
 
   /// Before the sums of a tile are there: C may be loaded meanwhile. The arguments of the next store().
   __device__ __forceinline__ void begin(int row, int column, int batch) {
+    vectors().bring(parameters_.epilogue, thread_, {row, column, batch, parameters_.m, parameters_.n});
     if constexpr (Source::kByTma) {
       if (!reads_source() || thread_ != 0) return;
       ptx::tma_store_wait_read<0>();
@@ -66,6 +75,7 @@ class WarpgroupOutput {
   /// Stores rows from `row` on and kTileN columns.
   template <class Accumulators>
   __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column, int batch) {
+    if constexpr (kVectorBytes > 0) ptx::named_barrier(barrier_, kThreads);  // what begin() brought is there
     store_from<0>(accumulators, row, column, batch);
   }
 
@@ -84,6 +94,7 @@ class WarpgroupOutput {
   __device__ __forceinline__ uint32_t buffer(uint32_t use) const {
     return buffers_ + (barrier_ - 1) * kBytes + use % kBuffers * kBufferBytes;
   }
+  __device__ __forceinline__ Vectors vectors() const { return Vectors(vectors_ + (barrier_ - 1) * kVectorBytes); }
   __device__ __forceinline__ Source source() const { return Source(barriers_ + (barrier_ - 1) * kBarrierBytes); }
 
   /// Groups of 8 columns that are stored together: stmatrix.x4 takes two.
@@ -104,10 +115,10 @@ class WarpgroupOutput {
       const uint32_t buffer = this->buffer(fills_);
       if (reads_source()) {
         bring_source(buffer, first_row, column + kFirst, batch);
-        fill<kFirst, kColumns, true>(accumulators[kFill / kFills], buffer, first_row, column + kFirst, batch);
+        fill<kFill, true>(accumulators[kFill / kFills], buffer, first_row, column + kFirst, batch);
       } else {
         free_buffer();
-        fill<kFirst, kColumns, false>(accumulators[kFill / kFills], buffer, first_row, column + kFirst, batch);
+        fill<kFill, false>(accumulators[kFill / kFills], buffer, first_row, column + kFirst, batch);
       }
       if constexpr (kByTma) ptx::fence_proxy_async();
       ptx::named_barrier(barrier_, kThreads);
@@ -152,12 +163,14 @@ class WarpgroupOutput {
     }
   }
 
-  /// The epilogue of 64 rows from `row` on, and of kColumns columns from `column` on, the tile's kFirst, to `buffer`,
-  /// where what it reads of C lies. Where C's
-  /// elements lie as D's, each thread overwrites what it read; else all have read before any writes.
-  template <int kFirst, int kColumns, bool kReads, class Accumulators>
+  /// The epilogue of fill number kFill of the tile, which begins at (row, column) of D, to `buffer`, where what it
+  /// reads of C lies. Where C's elements lie as D's, each thread overwrites what it read; else all have read before any
+  /// writes.
+  template <int kFill, bool kReads, class Accumulators>
   __device__ __forceinline__ void fill(const Accumulators& accumulators, uint32_t buffer, int row, int column,
                                        int batch) const {
+    constexpr int kFirst = kFill % kFills * kBufferColumns;  // column of the tile
+    constexpr int kColumns = minimum(kBufferColumns, Plan::kTileN - kFirst);
     constexpr bool kInPlace = kReads && sizeof(C) == sizeof(D);
     constexpr int kPiece = kReads && !kInPlace ? kColumns : 8 * kGroups;  // columns
 #pragma unroll
@@ -173,15 +186,23 @@ class WarpgroupOutput {
           pair[j] = convert<Compute>(element(accumulators, (kFirst + piece) / 2 + 2 * i + j));
           source[j] = kReads ? convert<Compute>(read.element[j]) : Compute(0);
         }
-        Epilogue::apply(
-            pair, source, parameters_.epilogue,
-            EpiloguePlace{row + Rows::row(thread_) + i % 2 * kOtherRow,
-                          column + piece + i / 2 * 8 + Rows::column(thread_), batch, parameters_.m, parameters_.n});
+        Epilogue::apply(pair, source, parameters_.epilogue,
+                        place<kFill>(row, column, batch, Rows::row(thread_) + i % 2 * kOtherRow,
+                                     piece + i / 2 * 8 + Rows::column(thread_)));
         out[i] = convert_pair<D>(pair[0], pair[1]);
       }
       if constexpr (kReads && !kInPlace) ptx::named_barrier(barrier_, kThreads);
       stage<!kInPlace>(out, buffer, piece);
     }
+  }
+
+  /// Row `down` and column `along` of a fill that begins at (row, column) of D.
+  template <int kFill>
+  __device__ __forceinline__ StagedPlace<Vectors> place(int row, int column, int batch, int down, int along) const {
+    return {{row + down, column + along, batch, parameters_.m, parameters_.n},
+            vectors(),
+            kFill / kFills * 64 + down,
+            kFill % kFills * kBufferColumns + along};
   }
 
   /// `out` of the columns from `first` on.
@@ -297,7 +318,7 @@ class WarpgroupOutput {
   }
 
   const Parameters& parameters_;
-  uint32_t buffers_, barriers_;  // of all warpgroups: constants
+  uint32_t buffers_, vectors_, barriers_;  // of all warpgroups: constants
   int thread_;
   int barrier_;
   uint32_t fills_ = 0;  // of buffers, in turn, so far

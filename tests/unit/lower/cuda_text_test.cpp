@@ -34,11 +34,16 @@ struct Epilogue {
   static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Parameters& parameters) {
     return parameters.beta_ != Compute(0);
   }
-  template <int kCount>
+  template <class Visitor>
+  static __device__ __forceinline__ void for_each_vector([[maybe_unused]] const Parameters& parameters,
+                                                         [[maybe_unused]] const Visitor& visitor) {
+  }
+  static constexpr int kRowVectors = 0, kColumnVectors = 0;
+  template <int kCount, class Place>
   static __device__ __forceinline__ void apply(Compute (&values)[kCount],
                                                [[maybe_unused]] const Compute (&source)[kCount],
                                                [[maybe_unused]] const Parameters& parameters,
-                                               [[maybe_unused]] const tilewright::EpiloguePlace& place) {
+                                               [[maybe_unused]] const Place& place) {
     #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const Compute x0 = parameters.alpha_;

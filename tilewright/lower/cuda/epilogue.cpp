@@ -65,17 +65,46 @@ void write_parameters(SourceWriter& out, const op::GemmDescription& operands) {
   out.dedent().line("}};");
 }
 
+// Row vectors and column vectors are numbered from 0 each, in the order of Epilogue::tensors().
+class VectorNumbers {
+ public:
+  /// 0 of what is no vector.
+  int next(const op::Spread& spread) {
+    if (spread == op::kRowVector) return rows_++;
+    return spread == op::kColumnVector ? columns_++ : 0;
+  }
+  int rows() const { return rows_; }
+  int columns() const { return columns_; }
+
+ private:
+  int rows_ = 0, columns_ = 0;
+};
+
+void write_vectors(SourceWriter& out, const op::Epilogue& epilogue) {
+  VectorNumbers numbers;
+  out.line("template <class Visitor>");
+  out.line("static __device__ __forceinline__ void for_each_vector([[maybe_unused]] const Parameters& parameters,");
+  out.line("                                                       [[maybe_unused]] const Visitor& visitor) {{")
+      .indent();
+  for (const op::EpilogueNode* node : epilogue.tensors()) {
+    if (node->spread != op::kRowVector && node->spread != op::kColumnVector) continue;
+    out.line("visitor.template visit<{}>(parameters.{});", numbers.next(node->spread), member(node->label));
+  }
+  out.dedent().line("}}");
+  out.line("static constexpr int kRowVectors = {}, kColumnVectors = {};", numbers.rows(), numbers.columns());
+}
+
 void write_apply(SourceWriter& out, const op::Epilogue& epilogue) {
   const std::vector<const op::EpilogueNode*> tensors = epilogue.tensors();
-  out.line("template <int kCount>");
+  out.line("template <int kCount, class Place>");
   out.line("static __device__ __forceinline__ void apply(Compute (&values)[kCount],");
   out.line("                                             [[maybe_unused]] const Compute (&source)[kCount],");
   out.line("                                             [[maybe_unused]] const Parameters& parameters,");
-  out.line("                                             [[maybe_unused]] const tilewright::EpiloguePlace& place) {{")
-      .indent();
+  out.line("                                             [[maybe_unused]] const Place& place) {{").indent();
+  VectorNumbers numbers;
   for (const op::EpilogueNode* node : tensors) {
     out.line("Compute {}[kCount];", member(node->label));
-    out.line("parameters.{0}.load({0}, place);", member(node->label));
+    out.line("place.template load<{0}>(parameters.{1}, {1});", numbers.next(node->spread), member(node->label));
   }
   for (const op::EpilogueOutput& output : epilogue.outputs) out.line("Compute {}[kCount];", member(output.label));
   out.line("#pragma unroll");
@@ -109,6 +138,7 @@ void write_epilogue(SourceWriter& out, const op::GemmDescription& operands) {
     out.line("return kReadsSource;");
   }
   out.dedent().line("}}");
+  write_vectors(out, epilogue);
   write_apply(out, epilogue);
   out.dedent().line("}};");
 }
