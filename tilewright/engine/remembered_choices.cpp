@@ -27,15 +27,13 @@ std::string device_identity(const runtime::Device& device) {
 
 std::string problem_class(const op::Gemm& arguments) {
   const op::GemmDescription description = op::describe(arguments);
-  std::string tensors;
-  for (const op::EpilogueTensorDescription& tensor : description.tensors) tensors += ' ' + op::to_string(tensor);
   return fmt::format("{}x{}x{} {} {} {} {} {} {} {}{} [{}]", arguments.m(), arguments.n(), arguments.k(),
                      op::to_string(description.a), op::to_string(description.b),
                      description.has_c ? op::to_string(description.c) : "none", op::to_string(description.d),
                      op::name(description.math), name(description.accumulator),
                      op::reads_source(arguments) ? "reads_c " : "", op::signature(description.epilogue),
                      fmt::join(description.epilogue.scalars(), ",")) +
-         tensors;
+         (description.tensors.empty() ? "" : ' ' + op::to_string(description.tensors));
 }
 
 std::string kernel_set(std::span<const registry::KernelPtr> kernels) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "tilewright/base/text.hpp"
 
@@ -78,13 +77,9 @@ EpilogueTensorDescription describe_epilogue_tensor(const Tensor& tensor, const S
   const bool columns = spread.along_n && tensor.column_stride() == 1;
   if (!columns && !(spread.along_m && tensor.row_stride() == 1)) return description;
   description.neighbours = columns ? Neighbours::columns : Neighbours::rows;
-  const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
-  std::uint64_t steps = tensor.address | 16U;
-  if (columns ? tensor.rows() > 1 : tensor.columns() > 1)
-    steps |= static_cast<std::uint64_t>(columns ? tensor.row_stride() : tensor.column_stride()) * element;
-  steps |= static_cast<std::uint64_t>(tensor.batch_stride()) * element;
-  const std::uint64_t alignment_bytes = std::uint64_t{1} << std::countr_zero(steps);
-  description.alignment = static_cast<int>(std::max<std::uint64_t>(1, alignment_bytes / element));
+  const std::int64_t lines = columns ? tensor.rows() : tensor.columns();
+  const std::int64_t step = columns ? tensor.row_stride() : tensor.column_stride();
+  description.alignment = shared_alignment(tensor, {lines > 1 ? step : 0, tensor.batch_stride()});
   return description;
 }
 
@@ -145,6 +140,12 @@ const Tensor& Gemm::tensor(std::string_view name) const {
 std::string_view name(Neighbours neighbours) {
   constexpr std::array<std::string_view, 3> kNames{"none", "rows", "columns"};
   return kNames[static_cast<std::size_t>(neighbours)];
+}
+
+std::string to_string(std::span<const EpilogueTensorDescription> descriptions) {
+  std::vector<std::string> texts;
+  for (const EpilogueTensorDescription& each : descriptions) texts.push_back(to_string(each));
+  return fmt::format("{}", fmt::join(texts, " "));
 }
 
 std::string to_string(const EpilogueTensorDescription& description) {

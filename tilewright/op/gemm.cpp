@@ -163,14 +163,10 @@ Support check_memory(const Gemm& gemm) {
 // Largest power of two of elements, up to 16 bytes, that divides the address and every step between rows or columns and
 // between matrices; of a tensor that is written, the length of rows or columns too.
 int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) {
-  const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
-  std::uint64_t steps = tensor.address | 16U;
   const bool is_row_major = view.layout == MatrixLayout::row_major;
-  if ((is_row_major ? tensor.rows() : tensor.columns()) > 1) steps |= static_cast<std::uint64_t>(view.ld) * element;
-  if (is_written) steps |= static_cast<std::uint64_t>(is_row_major ? tensor.columns() : tensor.rows()) * element;
-  steps |= static_cast<std::uint64_t>(tensor.batch_stride()) * element;
-  const std::uint64_t alignment_bytes = std::uint64_t{1} << std::countr_zero(steps);
-  return static_cast<int>(std::max<std::uint64_t>(1, alignment_bytes / element));
+  const std::int64_t lines = is_row_major ? tensor.rows() : tensor.columns();
+  const std::int64_t line = is_row_major ? tensor.columns() : tensor.rows();
+  return shared_alignment(tensor, {lines > 1 ? view.ld : 0, is_written ? line : 0, tensor.batch_stride()});
 }
 
 TensorDescription describe_tensor(const Tensor& tensor, std::string_view role) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -111,6 +112,7 @@ struct EpilogueTensorDescription {
 
 /// "f32:columns:4"
 std::string to_string(const EpilogueTensorDescription& description);
+std::string to_string(std::span<const EpilogueTensorDescription> descriptions);
 
 /// All that selects code on the problem's side: types, layouts, alignments, math, epilogue; no extents, no pointers.
 /// A batch is an extent: one kernel computes single matrices and batches.

@@ -1,6 +1,7 @@
 #include "tilewright/op/tensor.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace tilewright::op {
@@ -133,6 +134,14 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
     }
   }
   return refuse("{} must have one stride of 1, got {}", role, to_string(tensor.stride));
+}
+
+int shared_alignment(const Tensor& tensor, std::initializer_list<std::int64_t> steps) {
+  const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
+  std::uint64_t all = tensor.address | 16U;
+  for (const std::int64_t step : steps) all |= static_cast<std::uint64_t>(step) * element;
+  const std::uint64_t alignment_bytes = std::uint64_t{1} << std::countr_zero(all);
+  return static_cast<int>(std::max<std::uint64_t>(1, alignment_bytes / element));
 }
 
 std::int64_t span_bytes(const Tensor& tensor) { return last_offset(tensor).bytes; }

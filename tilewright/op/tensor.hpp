@@ -109,4 +109,7 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role);
 /// Bytes from the first to past the last element; 0 for an empty tensor. @pre check_strides accepted it
 std::int64_t span_bytes(const Tensor& tensor);
 
+/// Largest power of two of elements, up to 16 bytes, that divides the address and every one of `steps`, in elements.
+int shared_alignment(const Tensor& tensor, std::initializer_list<std::int64_t> steps);
+
 }  // namespace tilewright::op

@@ -17,13 +17,6 @@ nlohmann::ordered_json describe(const op::TensorDescription& tensor) {
   return {{"element", name(tensor.element)}, {"layout", op::name(tensor.layout)}, {"alignment", tensor.alignment}};
 }
 
-// " f32:columns:4 f16:rows:8": the epilogue's.
-std::string tensors_of(const op::GemmDescription& operands) {
-  std::string text;
-  for (const op::EpilogueTensorDescription& tensor : operands.tensors) text += ' ' + op::to_string(tensor);
-  return text;
-}
-
 }  // namespace
 
 std::string kernel_name(const KernelMetadata& metadata) {
@@ -37,7 +30,7 @@ std::string kernel_name(const KernelMetadata& metadata) {
   const std::string whole = fmt::format("{} {} {} {} {} {}", readable, operands.has_c ? short_name(operands.c) : "none",
                                         op::name(operands.math), op::signature(operands.epilogue),
                                         fmt::join(operands.epilogue.scalars(), ","), plan::to_string(metadata.design)) +
-                            tensors_of(operands);
+                            (operands.tensors.empty() ? "" : ' ' + op::to_string(operands.tensors));
   return fmt::format("{}_{}", readable, sha256(whole).hex().substr(0, 8));
 }
 
