@@ -265,7 +265,7 @@ const Fault kFaults[] = {
      kOneTileWithVectors,
      {{kOutput, "if constexpr (kVectorBytes > 0) ptx::named_barrier(barrier_, kThreads);", ""}},
      shared_race,
-     "vectors.template load<kNumber>(",
+     "vectors.template load<kNumber, ",
      {"with no barrier"}},
     {"CComesWhileDIsStillStoredFromThere",
      kOneTileWithC,

@@ -106,11 +106,17 @@ Support check_node(const Epilogue& epilogue, int index) {
   if (node.op == EpilogueOp::constant && !std::isfinite(node.value)) {
     return refuse("epilogue node {} is the constant {}, which is not finite", index, node.value);
   }
-  if (epilogue.compute != DType::s32) return {};
-  if (!is_integral(node.op))
+  if (epilogue.compute == DType::s32 && !is_integral(node.op))
     return refuse("epilogue node {} ({}) needs a float compute type, got s32", index, name(node.op));
-  if (node.op == EpilogueOp::constant && node.value != std::trunc(node.value)) {
+  if (node.op != EpilogueOp::constant) return {};
+  if (epilogue.compute == DType::s32 && node.value != std::trunc(node.value)) {
     return refuse("epilogue node {} is the constant {}, not an integer as compute type s32 needs", index, node.value);
+  }
+  const double held = round_to(epilogue.compute, node.value);
+  const bool saturates = epilogue.compute == DType::s32 && held != node.value;
+  if (saturates || !std::isfinite(held)) {
+    return refuse("epilogue node {} is the constant {}, beyond the range of compute type {}", index, node.value,
+                  name(epilogue.compute));
   }
   return {};
 }

@@ -211,7 +211,7 @@ double own_roundoffs(EpilogueOp op) {
     case EpilogueOp::reciprocal_square_root:
       return 4.0;
     case EpilogueOp::power:
-      return 16.0;
+      return 8.0;
     default:
       return 1.0;
   }

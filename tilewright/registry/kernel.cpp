@@ -60,6 +60,10 @@ Support Kernel::supports(const op::Gemm& arguments) const {
     if (!operand.used) continue;
     if (const Support support = accepts(operand.made_for, operand.given, operand.role); !support) return support;
   }
+  if (made_for.tensors.size() != given.tensors.size()) {
+    return refuse("the epilogue has {} tensors, the kernel is made for {}", given.tensors.size(),
+                  made_for.tensors.size());
+  }
   for (std::size_t i = 0; i < given.tensors.size(); ++i) {
     if (const Support support = accepts(made_for.tensors[i], given.tensors[i], i); !support) return support;
   }

@@ -64,7 +64,8 @@ std::string to_json(const KernelMetadata& metadata) {
       {"epilogue",
        {{"name", operands.epilogue.name},
         {"compute", name(operands.epilogue.compute)},
-        {"graph", op::signature(operands.epilogue)}}},
+        {"graph", op::signature(operands.epilogue)},
+        {"tensors", op::to_string(operands.tensors)}}},
   };
   return json.dump();
 }

@@ -25,15 +25,16 @@ class StagedVectors {
   /// `shared` is the address of kBytes.
   __device__ __forceinline__ explicit StagedVectors(uint32_t shared) : shared_(shared) {}
 
-  /// By all threads of the warpgroup: brings what the tile at `at` reads. A barrier must follow, and lie between.
+  /// By all threads of the warpgroup: brings what the tile at `at` reads. A barrier of these must come after the last
+  /// load() of the tile before, and another before the first of this one.
   __device__ __forceinline__ void bring(const Parameters& parameters, int thread, const EpiloguePlace& at) const {
     Epilogue::for_each_vector(parameters, Bring{*this, thread, at});
   }
 
   /// Of neighbours in a row of the tile.
-  template <int kNumber, class Tensor, int kCount>
-  __device__ __forceinline__ void load(const Tensor& /*tensor*/, Compute (&values)[kCount], int row, int column) const {
-    if constexpr (Tensor::kIsRowVector) {
+  template <int kNumber, bool kIsRow, int kCount>
+  __device__ __forceinline__ void load(Compute (&values)[kCount], int row, int column) const {
+    if constexpr (kIsRow) {
       const auto read = ptx::load_shared<Vector<Compute, kCount>>(address<true>(kNumber, column));
 #pragma unroll
       for (int i = 0; i < kCount; ++i) values[i] = read.element[i];
@@ -83,7 +84,7 @@ struct StagedPlace : EpiloguePlace {
   template <int kNumber, class Tensor, class Compute, int kCount>
   __device__ __forceinline__ void load(const Tensor& tensor, Compute (&values)[kCount]) const {
     if constexpr (Tensor::kIsRowVector || Tensor::kIsColumnVector) {
-      vectors.template load<kNumber>(tensor, values, tile_row, tile_column);
+      vectors.template load<kNumber, Tensor::kIsRowVector>(values, tile_row, tile_column);
     } else {
       tensor.load(values, *this);
     }

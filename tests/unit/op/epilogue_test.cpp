@@ -5,6 +5,9 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
+
+#include "tilewright/op/expression.hpp"
 
 namespace tilewright::op {
 namespace {
@@ -21,6 +24,25 @@ TEST(LinearCombination, AZeroScalarShutsItsOperandOut) {
   EXPECT_TRUE(std::isnan(evaluate(linear_combination(), kNaN, 5.0, 1.0, 2.0)));
   EXPECT_EQ(linear_combination().gate(EpilogueOp::source), "beta");
   EXPECT_EQ(linear_combination().gate(EpilogueOp::accumulator), "alpha");
+}
+
+TEST(Gates, AreNoneOfWhatIsAlsoStored) {
+  const Expression sum = alpha() * acc() + beta() * c();
+  EXPECT_EQ(make_epilogue("graph", DType::f32, sum).value_or_throw().gate(EpilogueOp::accumulator), "alpha");
+  const Epilogue stored = make_epilogue("graph", DType::f32, sum, {{"aux", acc()}}).value_or_throw();
+  EXPECT_EQ(stored.gate(EpilogueOp::accumulator), std::nullopt) << "aux has A * B whatever alpha is";
+  EXPECT_EQ(stored.gate(EpilogueOp::source), "beta");
+}
+
+TEST(Constants, AreWithinTheComputeType) {
+  const auto reason = [](double value, DType compute) {
+    return validate(Epilogue{"constant", compute, {{EpilogueOp::constant, {-1, -1}, value, {}}}}).reason();
+  };
+  EXPECT_EQ(reason(2147483647.0, DType::s32), "");
+  EXPECT_EQ(reason(5e9, DType::s32),
+            "epilogue node 0 is the constant 5000000000, beyond the range of compute type s32");
+  EXPECT_EQ(reason(1e39, DType::f32), "epilogue node 0 is the constant 1e+39, beyond the range of compute type f32");
+  EXPECT_EQ(reason(1e39, DType::f64), "");
 }
 
 TEST(LinearCombinationClamp, ClampsToTheOutputType) {

@@ -168,6 +168,22 @@ TEST(Kernel, RefusesAnotherEpilogueButNotOtherScalars) {
   EXPECT_TRUE(kernel.supports(gemm)) << kernel.supports(gemm).reason();
 }
 
+// A user's metadata may leave them out.
+TEST(Kernel, RefusesTensorsThatItIsNotMadeFor) {
+  op::Gemm gemm = problem();
+  gemm.epilogue.nodes.push_back({.op = op::EpilogueOp::tensor, .label = "bias", .spread = op::kRowVector});
+  gemm.epilogue.d = static_cast<int>(gemm.epilogue.nodes.size()) - 2;
+  gemm.tensors = {{"bias", op::matrix(std::uint64_t{1} << 40, DType::f32, 1, gemm.n())}};
+  KernelMetadata careless = metadata();
+  careless.operands.epilogue = gemm.epilogue;
+  EXPECT_EQ(EvenRows(careless).supports(gemm).reason(), "the epilogue has 1 tensors, the kernel is made for 0");
+  careless.operands.tensors = {{DType::f16, op::Neighbours::columns, 4}};
+  EXPECT_EQ(EvenRows(careless).supports(gemm).reason(),
+            "tensor 0 of the epilogue is f32:columns:4, the kernel takes f16:columns:4");
+  careless.operands.tensors = {{DType::f32, op::Neighbours::columns, 2}};
+  EXPECT_TRUE(EvenRows(careless).supports(gemm)) << EvenRows(careless).supports(gemm).reason();
+}
+
 TEST(Kernel, OneWithoutCServesWhatReadsNone) {
   op::Gemm none = problem();
   none.beta = 0.0;
