@@ -79,6 +79,19 @@ constexpr std::string_view kGraphs[] = {
     "o1 = acc; o2 = t1; o3 = acc - t5; o4 = row(t2); o5 = column(t3); o6 = t6; o7 = acc * 2; o8 = D",
     "D = $s1 * acc + $s2 + $s3 * C + $s4 * row(bias) + $s5 + $s6 + $s7 * ($s8 + acc)",
     "D = (acc + column(mean)) * column(deviation) * row(weight) + row(bias)",
+    "D = acc; total = sum(acc)",
+    "D = acc; row(total) = sum(acc)",
+    "D = acc; column(total) = sum(acc)",
+    "D = relu(acc + row(bias)); amax = absmax(D)",
+    "D = acc * single(scale); row(top) = max(D); column(top_of_row) = max(D)",
+    "D = acc; single(least) = min(acc); row(leasts) = min(acc - C); column(of_row) = min(residual)",
+    "D = acc; row(squares) = sum_of_squares(acc); column(of_row) = sum_of_squares(acc); all = sum_of_squares(acc)",
+    "D = convert(e4m3, acc * single(scale)); amax = absmax(acc); raw = acc",
+    "D = gelu(acc + row(bias)); column(total) = sum(D); column(squares) = sum_of_squares(D); aux = acc",
+    "let t = acc * column(scale); D = t; row(gradient) = sum(t); row(largest) = absmax(t); largest_of_all = absmax(t)",
+    "D = acc + t1 + row(t2) + column(t3) + single(t4) + t5 * t6 + row(t7) + column(t8) + $s1 - $s2 + $s3 * $s4 +"
+    "$s5 + $s6 * $s7 - $s8; o1 = acc; row(o2) = sum(acc); column(o3) = absmax(acc); o4 = absmax(D); o5 = t1;"
+    "single(o6) = min(t5); row(o7) = max(D); column(o8) = sum(D)",
 };
 
 const std::map<std::string, double> kScalars{{"slope", 0.25}, {"s1", 1}, {"s2", 2}, {"s3", -1}, {"s4", 2},
@@ -205,7 +218,10 @@ constexpr bool is_ping_pong(const plan::Design& design) { return design.tile.sch
 constexpr bool is_swapped(const plan::Design& design) {
   return design.tile.swaps_operands && design.tile.schedule == plan::Schedule::cooperative;
 }
-void slice(plan::Design& design) { design.split_k = 3; }
+void slice(plan::Design& design) {
+  design.split_k = 3;
+  design.tile.stages = 3;  // reductions need more shared memory then
+}
 void repack(plan::Design& design) { design.repacks_operands = true; }
 
 const Way kWays[] = {
@@ -234,7 +250,9 @@ TEST_P(WaysOut, EachElementMeetsItsOwn) {
     op::Gemm gemm = plan::problem_of(plan::describe(types, way.layouts), m, n, k);
     gemm.epilogue = op::parse_epilogue(
                         "D = alpha * acc + beta * C + row(bias) - column(scale) * single(shift) + residual;"
-                        "aux = acc; where_am_i = row_index * 2 - column_index; turned = residual * row(bias)",
+                        "aux = acc; where_am_i = row_index * 2 - column_index; turned = residual * row(bias);"
+                        "row(total) = sum(acc); column(totals) = sum(acc); all = sum(residual); amax = absmax(acc);"
+                        "row(top) = max(residual - row_index); column(least) = min(residual + column_index)",
                         DType::f32)
                         .value_or_throw();
     gemm.alpha = 2.0;
@@ -315,8 +333,8 @@ class RandomGraphs {
 op::Epilogue draw_epilogue(std::uint64_t seed) {
   RandomGraphs graphs(seed);
   for (;;) {
-    std::vector<std::pair<std::string, op::Expression>> outputs;
-    for (int i = 0; i < 7; ++i) outputs.emplace_back(fmt::format("o{}", i), graphs.draw());
+    std::vector<op::NamedOutput> outputs;
+    for (int i = 0; i < 7; ++i) outputs.push_back({fmt::format("o{}", i), graphs.draw()});
     const Result<op::Epilogue> epilogue = op::make_epilogue("random", DType::f32, graphs.draw(), outputs);
     if (epilogue) return *epilogue;  // else of too many terms
   }

@@ -36,6 +36,7 @@ struct Plan {
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 4;
   using Raster = tilewright::Raster<1, false>;
+  static constexpr int kReductionCounters = 8192;
 };
 static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 65536);
 
@@ -55,6 +56,11 @@ struct Epilogue {
                                                          [[maybe_unused]] const Visitor& visitor) {
   }
   static constexpr int kRowVectors = 0, kColumnVectors = 0;
+  template <class Visitor>
+  static __device__ __forceinline__ void for_each_reduction([[maybe_unused]] const Parameters& parameters,
+                                                            [[maybe_unused]] const Visitor& visitor) {
+  }
+  static constexpr int kReductions = 0, kColumnResults = 0, kRowResults = 0, kSingleResults = 0;
   template <int kCount, class Place>
   static __device__ __forceinline__ void apply(Compute (&values)[kCount],
                                                [[maybe_unused]] const Compute (&source)[kCount],

@@ -28,9 +28,10 @@ struct Plan {
   static constexpr int kWarpsM = 2, kWarpsN = 4;
   static constexpr int kStages = 4;
   using Raster = tilewright::Raster<1, false>;
+  static constexpr int kReductionCounters = 8192;
 };
 static_assert(Plan::kStages * (Plan::OperandA::kLineElements + Plan::OperandB::kLineElements) * Plan::kTileK *
-                  int(sizeof(Plan::Accumulator)) == 33280);
+                  int(sizeof(Plan::Accumulator)) <= 33280);
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
@@ -48,6 +49,11 @@ struct Epilogue {
                                                          [[maybe_unused]] const Visitor& visitor) {
   }
   static constexpr int kRowVectors = 0, kColumnVectors = 0;
+  template <class Visitor>
+  static __device__ __forceinline__ void for_each_reduction([[maybe_unused]] const Parameters& parameters,
+                                                            [[maybe_unused]] const Visitor& visitor) {
+  }
+  static constexpr int kReductions = 0, kColumnResults = 0, kRowResults = 0, kSingleResults = 0;
   template <int kCount, class Place>
   static __device__ __forceinline__ void apply(Compute (&values)[kCount],
                                                [[maybe_unused]] const Compute (&source)[kCount],

@@ -61,7 +61,7 @@ struct Plan {
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 2, kClusterN = 1;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kSlices = 1, kCounterBytes = 8192;
+  static constexpr int kSlices = 1, kCounterBytes = 262144, kReductionCounters = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
   static constexpr int kChunkColumns = 64, kBufferChunks = 1, kOutputBuffers = 2;
   static constexpr int kSourceBytes = 16, kStoreBytes = 16;
@@ -85,6 +85,11 @@ struct Epilogue {
                                                          [[maybe_unused]] const Visitor& visitor) {
   }
   static constexpr int kRowVectors = 0, kColumnVectors = 0;
+  template <class Visitor>
+  static __device__ __forceinline__ void for_each_reduction([[maybe_unused]] const Parameters& parameters,
+                                                            [[maybe_unused]] const Visitor& visitor) {
+  }
+  static constexpr int kReductions = 0, kColumnResults = 0, kRowResults = 0, kSingleResults = 0;
   template <int kCount, class Place>
   static __device__ __forceinline__ void apply(Compute (&values)[kCount],
                                                [[maybe_unused]] const Compute (&source)[kCount],

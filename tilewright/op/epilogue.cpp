@@ -157,6 +157,18 @@ Support check_names(const Epilogue& epilogue) {
   return {};
 }
 
+Support check_output(const Epilogue& epilogue, const EpilogueOutput& output) {
+  const auto count = static_cast<int>(epilogue.nodes.size());
+  if (output.node < 0 || output.node >= count) {
+    return refuse("epilogue '{}' stores node {} to '{}', of {} nodes", epilogue.name, output.node, output.label, count);
+  }
+  if ((output.reduction == Reduction::none) != (output.spread == kFull)) {
+    return refuse("epilogue '{}' stores '{}' as {}, reduced by {}: what is not reduced is full, and nothing else is",
+                  epilogue.name, output.label, name(output.spread), name(output.reduction));
+  }
+  return {};
+}
+
 double not_a_number() { return std::numeric_limits<double>::quiet_NaN(); }
 
 }  // namespace
@@ -232,6 +244,23 @@ std::string_view name(const Spread& spread) {
   return spread == kColumnVector ? "column" : "single";
 }
 
+std::string_view name(Reduction reduction) {
+  constexpr std::array<std::string_view, 4> kNames{"none", "sum", "max", "min"};
+  return kNames[static_cast<std::size_t>(reduction)];
+}
+
+double identity(Reduction reduction, DType compute) {
+  if (reduction == Reduction::sum) return 0.0;
+  const double end = compute == DType::s32 ? -0x1p31 : -std::numeric_limits<double>::infinity();
+  if (reduction == Reduction::maximum) return end;
+  return compute == DType::s32 ? 0x1p31 - 1.0 : -end;
+}
+
+double combine(Reduction reduction, double x, double y) {
+  if (reduction == Reduction::sum) return x + y;
+  return apply(reduction == Reduction::maximum ? EpilogueOp::maximum : EpilogueOp::minimum, x, y);
+}
+
 bool Epilogue::reads_source() const {
   return std::any_of(nodes.begin(), nodes.end(), [](const EpilogueNode& n) { return n.op == EpilogueOp::source; });
 }
@@ -291,9 +320,7 @@ Support validate(const Epilogue& epilogue) {
   if (epilogue.node_of_d() >= count)
     return refuse("epilogue '{}' stores node {} to D, of {} nodes", epilogue.name, epilogue.d, count);
   for (const EpilogueOutput& output : epilogue.outputs) {
-    if (output.node < 0 || output.node >= count)
-      return refuse("epilogue '{}' stores node {} to '{}', of {} nodes", epilogue.name, output.node, output.label,
-                    count);
+    if (const Support valid = check_output(epilogue, output); !valid) return valid;
   }
   if (const Support valid = check_names(epilogue); !valid) return valid;
   if (signature_terms(epilogue) > kMaxSignatureTerms) {
@@ -305,6 +332,7 @@ Support validate(const Epilogue& epilogue) {
 
 Epilogue transposed(const Epilogue& epilogue) {
   Epilogue result = epilogue;
+  for (EpilogueOutput& output : result.outputs) std::swap(output.spread.along_m, output.spread.along_n);
   for (EpilogueNode& node : result.nodes) {
     std::swap(node.spread.along_m, node.spread.along_n);
     if (node.op == EpilogueOp::row_index) {
@@ -319,8 +347,12 @@ Epilogue transposed(const Epilogue& epilogue) {
 std::string signature(const Epilogue& epilogue) {
   std::string text =
       fmt::format("{} {} {}", epilogue.name, name(epilogue.compute), print_node(epilogue, epilogue.node_of_d()));
-  for (const EpilogueOutput& output : epilogue.outputs)
-    text += fmt::format("; {}={}", output.label, print_node(epilogue, output.node));
+  for (const EpilogueOutput& output : epilogue.outputs) {
+    const std::string node = print_node(epilogue, output.node);
+    text += output.reduction == Reduction::none
+                ? fmt::format("; {}={}", output.label, node)
+                : fmt::format("; {}({})={}({})", name(output.spread), output.label, name(output.reduction), node);
+  }
   return text;
 }
 

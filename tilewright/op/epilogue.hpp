@@ -77,10 +77,24 @@ struct EpilogueNode {
   bool operator==(const EpilogueNode&) const = default;
 };
 
-/// A node that is stored to a tensor of its own, m x n.
+/// How values of a node at many elements of D become one. Sums are of the compute type, in an order that shape and
+/// kernel decide alone; s32 wraps. The others are NaN if any is.
+enum class Reduction : std::uint8_t { none, sum, maximum, minimum };
+
+/// "sum", "max", "min"; "none"
+std::string_view name(Reduction reduction);
+/// What changes no other value: 0, or the end of the range.
+double identity(Reduction reduction, DType compute);
+/// Of two values in f64. @pre not none
+double combine(Reduction reduction, double x, double y);
+
+/// A node that is stored to a tensor of its own: m x n, or where it is reduced of fewer elements. A reduced node is
+/// whole only when all of D is computed: nothing of the graph can read it.
 struct EpilogueOutput {
   std::string label;
   int node = 0;
+  Reduction reduction = Reduction::none;
+  Spread spread = kFull;  // of a reduction: kRowVector has one result for each column, kColumnVector for each row
 
   bool operator==(const EpilogueOutput&) const = default;
 };
@@ -122,7 +136,8 @@ Support validate(const Epilogue& epilogue);
 Epilogue transposed(const Epilogue& epilogue);
 
 /// One line that determines the code: "linear_combination f32 add(mul($alpha,acc),mul($beta,c))"; further outputs
-/// follow as "; aux=...". Values of scalars are launch arguments and not in it. @pre validate(epilogue)
+/// follow as "; aux=..." and "; row(total)=sum(...)". Values of scalars are launch arguments and not in it.
+/// @pre validate(epilogue)
 std::string signature(const Epilogue& epilogue);
 
 /// Whether both compile to the same code: equal but for the values of scalars.

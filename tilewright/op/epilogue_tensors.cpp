@@ -33,6 +33,9 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) 
   if (!serves_all && tensor->batch() != gemm.batch())
     return refuse("'{}' is a batch of {}, D of {}", label, tensor->batch(), gemm.batch());
   if (!is_written) return {};
+  const bool has_memory = tensor->address != 0;  // else only kinds of problems are asked about
+  if (has_memory && gemm.is_empty() && !tensor->is_empty())
+    return refuse("'{}' of {} is reduced from a D without elements", label, to_string(shape));
   if (const Result<MatrixView> view = view_matrix(*tensor, label); !view) return refuse("{}", view.reason());
   return check_distinct(*tensor, label);
 }
@@ -72,8 +75,10 @@ Support check_epilogue_memory(const Gemm& gemm, const std::vector<EpilogueTensor
   return {};
 }
 
-EpilogueTensorDescription describe_epilogue_tensor(const Tensor& tensor, const Spread& spread) {
+EpilogueTensorDescription describe_epilogue_tensor(const Tensor& tensor, const EpilogueTensor& role) {
   EpilogueTensorDescription description{.element = tensor.dtype};
+  const Spread& spread = role.spread;
+  if (role.is_written && spread != kFull) return description;  // a reduction's results are stored one by one
   const bool columns = spread.along_n && tensor.column_stride() == 1;
   if (!columns && !(spread.along_m && tensor.row_stride() == 1)) return description;
   description.neighbours = columns ? Neighbours::columns : Neighbours::rows;
@@ -105,7 +110,7 @@ Support check_distinct(const Tensor& tensor, std::string_view role) {
 std::vector<EpilogueTensor> epilogue_tensors(const Epilogue& epilogue) {
   std::vector<EpilogueTensor> all;
   for (const EpilogueNode* node : epilogue.tensors()) all.push_back({node->label, node->spread, false});
-  for (const EpilogueOutput& output : epilogue.outputs) all.push_back({output.label, kFull, true});
+  for (const EpilogueOutput& output : epilogue.outputs) all.push_back({output.label, output.spread, true});
   return all;
 }
 
@@ -127,7 +132,7 @@ Support check_epilogue_tensors(const Gemm& gemm) {
 std::vector<EpilogueTensorDescription> describe_epilogue_tensors(const Gemm& gemm) {
   std::vector<EpilogueTensorDescription> all;
   for (const EpilogueTensor& each : epilogue_tensors(gemm.epilogue))
-    all.push_back(describe_epilogue_tensor(gemm.tensor(each.label), each.spread));
+    all.push_back(describe_epilogue_tensor(gemm.tensor(each.label), each));
   return all;
 }
 

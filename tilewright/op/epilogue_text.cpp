@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -101,7 +102,7 @@ class Parser {
   Parser(std::string_view text, const std::map<std::string, double>& scalars) : tokens_(text), scalars_(scalars) {}
 
   /// D, and the further outputs.
-  std::pair<Expression, std::vector<std::pair<std::string, Expression>>> parse() {
+  std::pair<Expression, std::vector<NamedOutput>> parse() {
     while (tokens_.next().kind != TokenKind::end) {
       statement();
       if (!tokens_.take_if(";") && tokens_.next().kind != TokenKind::end)
@@ -115,27 +116,72 @@ class Parser {
   void statement() {
     const bool is_local = tokens_.next().text == "let";
     if (is_local) tokens_.take();
+    std::optional<Spread> spread = is_local ? std::nullopt : take_spread();
     const std::size_t at = tokens_.next().at;
     const std::string name{tokens_.expect_name("a name to assign to")};
     if (is_taken(name)) throw Misread{at, fmt::format("'{}' has a meaning already", name)};
+    if (spread) tokens_.expect(")");
     tokens_.expect("=");
+    const bool may_reduce = !is_local && name != "D";
+    const NamedReduction* const reduction = may_reduce ? take_reduction(spread.has_value()) : nullptr;
+    if (reduction != nullptr) return store_reduction(*reduction, name, spread.value_or(kSingle));
+    if (spread) tokens_.fail("'{}' is {}: expected a reduction, got {}", name, op::name(*spread), tokens_.describe());
     Expression value = expression(0);
     names_.emplace(name, value);
     if (is_local) return;
     if (name == "D") {
       d_ = std::move(value);
     } else {
-      outputs_.emplace_back(name, std::move(value));
+      outputs_.push_back({name, std::move(value)});
     }
+  }
+
+  /// Of what is assigned to: "row(total)", to before the name.
+  std::optional<Spread> take_spread() {
+    constexpr std::pair<std::string_view, Spread> kSpreads[] = {
+        {"row", kRowVector}, {"column", kColumnVector}, {"single", kSingle}};
+    for (const auto& [word, spread] : kSpreads) {
+      if (tokens_.next().text != word) continue;
+      tokens_.take();
+      tokens_.expect("(");
+      return spread;
+    }
+    return std::nullopt;
+  }
+
+  /// A reduction's name. Where the left side has not said that there is one, "max" and "min" are functions of two.
+  const NamedReduction* take_reduction(bool is_said) {
+    const NamedReduction* const reduction = find_reduction(tokens_.next().text);
+    if (reduction == nullptr || (!is_said && find_function(reduction->name) != nullptr)) return nullptr;
+    tokens_.take();
+    return reduction;
+  }
+
+  void store_reduction(const NamedReduction& reduction, const std::string& name, const Spread& spread) {
+    tokens_.expect("(");
+    const Expression value = bounded(reduction.of(expression(1)));
+    tokens_.expect(")");
+    if (!tokens_.is(";") && tokens_.next().kind != TokenKind::end)
+      tokens_.fail("a reduction stands alone, got {} behind it", tokens_.describe());
+    outputs_.push_back({name, value, reduction.reduction, spread});
+    reduced_.insert(name);
   }
 
   static bool is_reserved(std::string_view name) {
     constexpr std::string_view kReserved[] = {"acc", "A",      "B",    "C",       "alpha",  "beta",      "row",
                                               "let", "column", "full", "convert", "single", "row_index", "column_index",
                                               "inf", "nan"};
-    return std::ranges::find(kReserved, name) != std::end(kReserved) || find_function(name) != nullptr;
+    return std::ranges::find(kReserved, name) != std::end(kReserved) || find_function(name) != nullptr ||
+           find_reduction(name) != nullptr;
   }
-  bool is_taken(const std::string& name) const { return is_reserved(name) || names_.contains(name); }
+  bool is_taken(const std::string& name) const {
+    return is_reserved(name) || names_.contains(name) || reduced_.contains(name);
+  }
+
+  static const NamedReduction* find_reduction(std::string_view name) {
+    const auto found = std::ranges::find(reductions(), name, &NamedReduction::name);
+    return found == reductions().end() ? nullptr : &*found;
+  }
 
   static const NamedFunction* find_function(std::string_view name) {
     const auto found = std::ranges::find(functions(), name, &NamedFunction::name);
@@ -223,6 +269,8 @@ class Parser {
     if (name == "row_index") return row_index();
     if (name == "column_index") return column_index();
     if (is_reserved(name)) throw Misread{at, fmt::format("'{}' is no value", name)};
+    if (reduced_.contains(name))
+      throw Misread{at, fmt::format("'{}' is whole only when all of D is, and no value", name)};
     return full(name);
   }
 
@@ -241,6 +289,8 @@ class Parser {
     }
     if (name == "convert") return conversion(depth);
     const NamedFunction* function = find_function(name);
+    if (function == nullptr && find_reduction(name) != nullptr)
+      throw Misread{at, fmt::format("{} is a reduction, which is stored to a tensor of its own and is no value", name)};
     if (function == nullptr) throw Misread{at, fmt::format("unknown function '{}'", name)};
     std::vector<Expression> inputs;
     do {
@@ -269,8 +319,9 @@ class Parser {
   Tokens tokens_;
   const std::map<std::string, double>& scalars_;
   std::map<std::string, Expression> names_;  // that were assigned
+  std::set<std::string> reduced_;            // and those of reductions
   std::optional<Expression> d_;
-  std::vector<std::pair<std::string, Expression>> outputs_;
+  std::vector<NamedOutput> outputs_;
 };
 
 }  // namespace

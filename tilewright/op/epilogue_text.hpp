@@ -16,6 +16,9 @@ inline constexpr int kMaxEpilogueTextDepth = 128;       // expressions within ea
 ///
 ///   statements  statement {";" statement} [";"]
 ///   statement   ["let"] name "=" expression       D, or an output of that name; with let a name for later statements
+///               | [shape "("] name [")"] "=" reduction "(" expression ")"
+///   shape       "row" (1 x n) | "column" (m x 1) | "single" (1 x 1, what a name alone stands for); with it "max" and
+///               "min" are reductions too
 ///   expression  sum [("<" | "<=" | ">" | ">=" | "==" | "!=") sum]        1 where it holds, else 0
 ///   sum         product {("+" | "-") product}
 ///   product     unary {("*" | "/") unary}
@@ -26,7 +29,8 @@ inline constexpr int kMaxEpilogueTextDepth = 128;       // expressions within ea
 ///
 /// A name is acc, C, alpha, beta, row_index, column_index, one that let has given, an output that was assigned, or else
 /// a tensor of m x n. $name is a launch argument; `scalars` has its value, and it is refused without one unless it is
-/// alpha or beta. Functions are those of functions(). Refusals say at which character.
+/// alpha or beta. Functions are those of functions(), reductions those of reductions(). Refusals say at which
+/// character.
 Result<Epilogue> parse_epilogue(std::string_view text, DType compute,
                                 const std::map<std::string, double>& scalars = {});
 

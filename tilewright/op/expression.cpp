@@ -222,8 +222,9 @@ const NamedFunction kFunctions[] = {
     {"gelu_tanh_gradient", 1,
      [](Inputs x) {
        const Expression t = gelu_tangent(x[0]);
-       const Expression slope = kGeluScale * (1.0 + 3.0 * kGeluCubic * (x[0] * x[0]));
-       return 0.5 * (1.0 + t) + 0.5 * x[0] * (1.0 - t * t) * slope;
+       const Expression near = minimum(maximum(x[0], -16.0), 16.0);  // 1 - t*t is 0 beyond, and x*x may overflow
+       const Expression slope = kGeluScale * (1.0 + 3.0 * kGeluCubic * (near * near));
+       return 0.5 * (1.0 + t) + 0.5 * near * (1.0 - t * t) * slope;
      },
      "of gelu_tanh"},
     {"softplus_gradient", 1, [](Inputs x) { return logistic(x[0]); }, "sigmoid(x)"},
@@ -232,6 +233,19 @@ const NamedFunction kFunctions[] = {
 }  // namespace
 
 std::span<const NamedFunction> functions() { return kFunctions; }
+
+std::span<const NamedReduction> reductions() {
+  constexpr auto kItself = [](const Expression& x) { return x; };
+  static constexpr NamedReduction kReductions[] = {
+      {"sum", Reduction::sum, kItself, "the sum"},
+      {"max", Reduction::maximum, kItself, "the greatest"},
+      {"min", Reduction::minimum, kItself, "the least"},
+      {"absmax", Reduction::maximum, [](const Expression& x) { return Expression(EpilogueOp::absolute, {x}); },
+       "the greatest |x|"},
+      {"sum_of_squares", Reduction::sum, [](const Expression& x) { return x * x; }, "the sum of x*x"},
+  };
+  return kReductions;
+}
 
 Expression call(std::string_view function, std::initializer_list<Expression> inputs) {
   const auto found = std::ranges::find(kFunctions, function, &NamedFunction::name);
@@ -243,11 +257,12 @@ Expression call(std::string_view function, std::initializer_list<Expression> inp
 }
 
 Result<Epilogue> make_epilogue(std::string name, DType compute, const Expression& d,
-                               const std::vector<std::pair<std::string, Expression>>& outputs) {
+                               const std::vector<NamedOutput>& outputs) {
   Epilogue epilogue{std::move(name), compute, {}};
   EpilogueGraph graph(epilogue.nodes);
   epilogue.d = graph.add(d);
-  for (const auto& [label, expression] : outputs) epilogue.outputs.push_back({label, graph.add(expression)});
+  for (const NamedOutput& output : outputs)
+    epilogue.outputs.push_back({output.name, graph.add(output.value), output.reduction, output.spread});
   if (epilogue.d + 1 == static_cast<int>(epilogue.nodes.size())) epilogue.d = -1;
   if (const Support valid = validate(epilogue); !valid) return refuse("{}", valid.reason());
   return epilogue;

@@ -69,8 +69,25 @@ std::span<const NamedFunction> functions();
 /// @throws InvalidArgument for a name that is none, or another number of inputs
 Expression call(std::string_view function, std::initializer_list<Expression> inputs);
 
+/// What is stored beside D: {"aux", acc()}, {"sums", acc(), Reduction::sum, kColumnVector}.
+struct NamedOutput {
+  std::string name;
+  Expression value;
+  Reduction reduction = Reduction::none;
+  Spread spread = kFull;
+};
+
+/// A reduction by its name in formulas, of which some first apply a function: "absmax" is the maximum of |x|.
+struct NamedReduction {
+  std::string_view name;
+  Reduction reduction;
+  Expression (*of)(const Expression& x);
+  std::string_view formula;  // for documents
+};
+std::span<const NamedReduction> reductions();
+
 /// The graph that stores `d` to D and each of `outputs` to the tensor of its name.
 Result<Epilogue> make_epilogue(std::string name, DType compute, const Expression& d,
-                               const std::vector<std::pair<std::string, Expression>>& outputs = {});
+                               const std::vector<NamedOutput>& outputs = {});
 
 }  // namespace tilewright::op

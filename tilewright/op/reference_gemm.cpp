@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::int64_t kExhaustiveProducts = std::int64_t{1} << 31;
 constexpr std::int64_t kSampledElements = 4096;
+constexpr std::int64_t kSampledLines = 2;  // of D, that a reduction's results are computed from
 
 // A number, and how far from it a computation in the GPU's types may end.
 struct Bounded {
@@ -424,6 +425,75 @@ void record(Comparison& comparison, DType type, double actual, const Bounded& ex
   if (outside) ++comparison.outside;
 }
 
+/// A reduced output of one matrix of the batch.
+template <class Value>
+class Reduced {
+ public:
+  Reduced(const EpilogueOutput& output, const Tensor& tensor, const Value& identity)
+      : output_(&output),
+        tensor_(tensor),
+        values_(static_cast<std::size_t>(tensor.rows() * tensor.columns()), identity) {}
+
+  const EpilogueOutput& output() const { return *output_; }
+  const Tensor& tensor() const { return tensor_; }
+  /// Of the result that the element (row, column) of D goes to.
+  Value& at(std::int64_t row, std::int64_t column) {
+    return values_[static_cast<std::size_t>((output_->spread.along_m ? row : 0) * tensor_.columns() +
+                                            (output_->spread.along_n ? column : 0))];
+  }
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (std::int64_t row = 0; row < tensor_.rows(); ++row) {
+      for (std::int64_t column = 0; column < tensor_.columns(); ++column)
+        visit(row, column, values_[static_cast<std::size_t>(row * tensor_.columns() + column)]);
+    }
+  }
+
+ private:
+  const EpilogueOutput* output_;
+  Tensor tensor_;
+  std::vector<Value> values_;
+};
+
+template <class Value>
+std::vector<Reduced<Value>> reduced_outputs(const Gemm& one, const auto& identity) {
+  std::vector<Reduced<Value>> all;
+  for (const EpilogueOutput& output : one.epilogue.outputs) {
+    if (output.reduction != Reduction::none)
+      all.emplace_back(output, one.tensor(output.label), identity(output.reduction));
+  }
+  return all;
+}
+
+double reduce(const Epilogue& epilogue, Reduction reduction, double x, double y) {
+  const double value = combine(reduction, x, y);
+  return epilogue.compute == DType::s32 ? wrap_to_s32(value) : value;
+}
+
+/// Values in any order of combining: a sum of s is within (s.count + 2) * 2u of its magnitudes beside what its terms
+/// are off, as the accumulator's sums above.
+class BoundedReduction {
+ public:
+  explicit BoundedReduction(double identity) : value_(identity) {}
+
+  void add(const Epilogue& epilogue, Reduction reduction, const Bounded& x) {
+    value_ = reduce(epilogue, reduction, value_, x.value);
+    magnitude_ += std::fabs(x.value);
+    error_ = reduction == Reduction::sum ? error_ + x.error : std::max(error_, x.error);
+    ++count_;
+  }
+  Bounded result(const Epilogue& epilogue, Reduction reduction) const {
+    if (reduction != Reduction::sum || epilogue.compute == DType::s32) return {value_, error_};
+    const double additions = static_cast<double>(count_) + 2.0;
+    const Roundoff unit = roundoff(epilogue.compute);
+    return {value_, error_ + additions * (2.0 * unit.relative * (magnitude_ + error_) + unit.absolute)};
+  }
+
+ private:
+  double value_, magnitude_ = 0.0, error_ = 0.0;
+  std::int64_t count_ = 0;
+};
+
 EpilogueElement element_at(const Gemm& gemm, std::int64_t row, std::int64_t column, double accumulator) {
   EpilogueElement element{.accumulator = accumulator,
                           .source = reads_source(gemm) ? load(gemm.c, row, column) : 0.0,
@@ -441,13 +511,26 @@ EpilogueElement element_at(const Gemm& gemm, std::int64_t row, std::int64_t colu
 void reference_gemm(const Gemm& gemm) {
   for (std::int64_t index = 0; index < gemm.batch(); ++index) {
     const Gemm one = slice(gemm, index);
+    auto reduced =
+        reduced_outputs<double>(one, [&](Reduction reduction) { return identity(reduction, one.epilogue.compute); });
     for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dot& dot) {
       const std::vector<double> values =
           evaluate_nodes(one.epilogue, element_at(one, row, column, accumulator(one, dot).value));
       store(one.d, row, column, values[static_cast<std::size_t>(one.epilogue.node_of_d())]);
-      for (const EpilogueOutput& output : one.epilogue.outputs)
-        store(one.tensor(output.label), row, column, values[static_cast<std::size_t>(output.node)]);
+      for (const EpilogueOutput& output : one.epilogue.outputs) {
+        if (output.reduction == Reduction::none)
+          store(one.tensor(output.label), row, column, values[static_cast<std::size_t>(output.node)]);
+      }
+      for (Reduced<double>& each : reduced) {
+        double& result = each.at(row, column);
+        result =
+            reduce(one.epilogue, each.output().reduction, result, values[static_cast<std::size_t>(each.output().node)]);
+      }
     });
+    for (const Reduced<double>& each : reduced) {
+      each.for_each(
+          [&](std::int64_t row, std::int64_t column, double value) { store(each.tensor(), row, column, value); });
+    }
   }
 }
 
@@ -467,36 +550,92 @@ std::string to_string(const Comparison& comparison) {
                      comparison.max_error);
 }
 
+namespace {
+
+/// Holds what a kernel left against the oracle, matrix by matrix.
+class Checker {
+ public:
+  Checker(const Gemm& gemm, Comparison& comparison) : epilogue_(gemm), comparison_(comparison) {}
+
+  /// All of one matrix.
+  void check_all(const Gemm& one, std::int64_t index) {
+    auto reduced = reduced_outputs<BoundedReduction>(
+        one, [&](Reduction reduction) { return BoundedReduction(identity(reduction, one.epilogue.compute)); });
+    for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dot& dot) {
+      const std::vector<Bounded>& values = check_element(one, {index, row, column}, dot);
+      for (Reduced<BoundedReduction>& each : reduced) {
+        each.at(row, column)
+            .add(one.epilogue, each.output().reduction, values[static_cast<std::size_t>(each.output().node)]);
+      }
+    });
+    for (const Reduced<BoundedReduction>& each : reduced) {
+      each.for_each([&](std::int64_t row, std::int64_t column, const BoundedReduction& result) {
+        record_one(each.output().label, each.tensor(), {index, row, column},
+                   result.result(one.epilogue, each.output().reduction));
+      });
+    }
+  }
+
+  /// One element of D and of the outputs that are not reduced. The values of all nodes.
+  const std::vector<Bounded>& check_element(const Gemm& one, const Place& at, const Dot& dot) {
+    const std::vector<Bounded>& values = epilogue_.evaluate(one, at.row, at.column, accumulator(one, dot));
+    record_one("D", one.d, at, values[static_cast<std::size_t>(one.epilogue.node_of_d())]);
+    for (const EpilogueOutput& output : one.epilogue.outputs) {
+      if (output.reduction == Reduction::none)
+        record_one(output.label, one.tensor(output.label), at, values[static_cast<std::size_t>(output.node)]);
+    }
+    return values;
+  }
+
+  /// The result of each reduction along one mode that `at` goes to, from all elements that go there.
+  void check_line_results(const Gemm& one, const Place& at) {
+    for (const EpilogueOutput& output : one.epilogue.outputs) {
+      if (output.reduction == Reduction::none || output.spread == kSingle) continue;
+      BoundedReduction result(identity(output.reduction, one.epilogue.compute));
+      const bool along_m = !output.spread.along_m;
+      for (std::int64_t i = 0; i < (along_m ? one.m() : one.n()); ++i) {
+        const std::int64_t row = along_m ? i : at.row, column = along_m ? at.column : i;
+        const Dot dot = single_dot(one, row, column);
+        result.add(one.epilogue, output.reduction,
+                   epilogue_.evaluate(one, row, column, accumulator(one, dot))[static_cast<std::size_t>(output.node)]);
+      }
+      record_one(output.label, one.tensor(output.label), {at.batch, along_m ? 0 : at.row, along_m ? at.column : 0},
+                 result.result(one.epilogue, output.reduction));
+    }
+  }
+
+ private:
+  void record_one(std::string_view label, const Tensor& tensor, const Place& at, const Bounded& expected) {
+    record(comparison_, tensor.dtype, load(tensor, at.row, at.column), expected,
+           {std::string(label), at.batch, at.row, at.column, 0.0, 0.0, 0.0});
+  }
+
+  BoundedEpilogue epilogue_;
+  Comparison& comparison_;
+};
+
+}  // namespace
+
 Comparison compare(const Gemm& gemm, std::uint64_t seed) {
   Comparison comparison;
   comparison.batch = gemm.batch();
-  const auto stored = static_cast<std::int64_t>(1 + gemm.epilogue.outputs.size());
-  comparison.elements = gemm.batch() * gemm.m() * gemm.n() * stored;
+  comparison.elements = gemm.batch() * gemm.m() * gemm.n();
   if (comparison.elements == 0) return comparison;
-  BoundedEpilogue epilogue(gemm);
-  const auto check = [&](const Gemm& one, const Place& at, const Dot& dot) {
-    const std::vector<Bounded>& values = epilogue.evaluate(one, at.row, at.column, accumulator(one, dot));
-    const auto check_one = [&](std::string_view label, const Tensor& tensor, int node) {
-      record(comparison, tensor.dtype, load(tensor, at.row, at.column), values[static_cast<std::size_t>(node)],
-             {std::string(label), at.batch, at.row, at.column, 0.0, 0.0, 0.0});
-    };
-    check_one("D", one.d, one.epilogue.node_of_d());
-    for (const EpilogueOutput& output : one.epilogue.outputs)
-      check_one(output.label, one.tensor(output.label), output.node);
-  };
+  for (const EpilogueOutput& output : gemm.epilogue.outputs) {
+    const Tensor& tensor = gemm.tensor(output.label);
+    comparison.elements += gemm.batch() * tensor.rows() * tensor.columns();
+  }
+  Checker checker(gemm, comparison);
   const bool is_small = operations(gemm) / 2.0 <= static_cast<double>(kExhaustiveProducts);
   if (is_small) {
-    for (std::int64_t index = 0; index < gemm.batch(); ++index) {
-      const Gemm one = slice(gemm, index);
-      for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dot& dot) {
-        check(one, {index, row, column}, dot);
-      });
-    }
-  } else {
-    for (const Place& at : sampled_places(gemm, seed)) {
-      const Gemm one = slice(gemm, at.batch);
-      check(one, at, single_dot(one, at.row, at.column));
-    }
+    for (std::int64_t index = 0; index < gemm.batch(); ++index) checker.check_all(slice(gemm, index), index);
+    return comparison;
+  }
+  std::int64_t lines = 0;
+  for (const Place& at : sampled_places(gemm, seed)) {
+    const Gemm one = slice(gemm, at.batch);
+    checker.check_element(one, at, single_dot(one, at.row, at.column));
+    if (lines++ < kSampledLines) checker.check_line_results(one, at);
   }
   return comparison;
 }

@@ -54,7 +54,8 @@ std::string to_string(const Comparison& comparison);
 /// epilogue operation adds one roundoff of the compute type (transcendentals what CUDA documents) and carries its
 /// inputs' errors along; the last rounding adds half a unit of D's type.
 ///
-/// Above 2^31 products of m*n*k over the batch, 4096 elements drawn by `seed` are checked instead of all.
+/// Above 2^31 products of m*n*k over the batch, 4096 elements drawn by `seed` are checked instead of all, and of
+/// reductions along one mode two results; of reductions to one result, which need all of D, none.
 /// @pre as reference_gemm; C still holds what the kernel read, so C is not D
 Comparison compare(const Gemm& gemm, std::uint64_t seed = 0);
 

@@ -124,6 +124,14 @@ Support check_instruction(const op::GemmDescription& description, const MathInst
   return {};
 }
 
+ReductionBlocks reduction_blocks(const GemmTile& tile, const op::Gemm& arguments) {
+  const auto [m, n] =
+      tile.is_transposed ? std::pair{arguments.n(), arguments.m()} : std::pair{arguments.m(), arguments.n()};
+  return {.along_m = ceil_div(m, tile.tile.m),
+          .along_n = ceil_div(n, tile.tile.n),
+          .batches = std::max<std::int64_t>(arguments.batch(), 1)};
+}
+
 Support check_extents(const GemmTile& tile, const op::Gemm& arguments) {
   constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() - 1024;  // room to round up to a tile
   for (const auto& [what, extent] : {std::pair{"m", arguments.m()}, {"n", arguments.n()}, {"k", arguments.k()}}) {
@@ -141,7 +149,7 @@ Support check_extents(const GemmTile& tile, const op::Gemm& arguments) {
     return refuse("a raster of width {} must have at most {} tiles a {}, got {}", width, kMaxGrid / width,
                   tile.raster.groups_rows ? "row" : "column", tiles);
   }
-  return {};
+  return check_reductions(reduction_counts(tile.operands.epilogue), reduction_blocks(tile, arguments));
 }
 
 void append_epilogue(Launch& launch, const op::Gemm& arguments, bool is_transposed) {
@@ -201,6 +209,11 @@ Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& argumen
   launch.append(tiles_m);
   launch.append(tiles_n);
   launch.append(static_cast<std::uint32_t>(gemm.batch()));
+  const ReductionCounts reductions = reduction_counts(tile.operands.epilogue);
+  const std::int64_t part_bytes =
+      reduction_part_bytes(reductions, reduction_blocks(tile, gemm), m, n, bytes(gemm.epilogue.compute));
+  launch.append_workspace(reductions.all() == 0 ? 0 : kWorkspaceCounterBytes + static_cast<std::size_t>(part_bytes));
+  launch.append(static_cast<std::int64_t>(kWorkspaceCounterBytes));
   append_epilogue(launch, gemm, flip);
   launch.finish();
   return launch;

@@ -7,6 +7,7 @@
 #include "tilewright/op/gemm.hpp"
 #include "tilewright/plan/design.hpp"
 #include "tilewright/plan/launch.hpp"
+#include "tilewright/plan/reductions.hpp"
 
 namespace tilewright::plan {
 
@@ -27,6 +28,11 @@ struct GemmTile {
   int threads() const { return 32 * warps_m * warps_n; }
   int warp_tile_m() const { return tile.m / warps_m; }
   int warp_tile_n() const { return tile.n / warps_n; }
+  /// Shared memory of the epilogue's reductions over bands of so many rows.
+  int reduction_bytes(int band_rows) const {
+    const op::Epilogue& epilogue = operands.epilogue;
+    return band_reduction_bytes(reduction_counts(epilogue), band_rows, tile.n, threads(), bytes(epilogue.compute));
+  }
   bool operator==(const GemmTile&) const = default;
 };
 
@@ -45,8 +51,11 @@ Support check_instruction(const op::GemmDescription& description, const MathInst
 /// schedules, swapped operands, slices of K, repacked operands.
 Support check_plain_design(const Design& design);
 
+/// Blocks of a tile each.
+ReductionBlocks reduction_blocks(const GemmTile& tile, const op::Gemm& arguments);
+
 /// Refuses extents whose tiles do not fit 32-bit indices of the kernel, those of its raster (scheduler/raster.cuh)
-/// among them, and the grid's 2^31 - 1 CTAs.
+/// among them, the grid's 2^31 - 1 CTAs, and the counters of reductions.
 Support check_extents(const GemmTile& tile, const op::Gemm& arguments);
 
 /// Appends the epilogue's struct: the values of its scalars, in its compute type, then its tensors, seen transposed

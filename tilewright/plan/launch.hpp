@@ -27,9 +27,11 @@ struct TensorMapRequest {
 inline constexpr std::size_t kTensorMapBytes = 128;
 inline constexpr std::size_t kTensorMapAlignment = 64;
 
-/// A workspace begins with counters, which every kernel leaves as pipeline/grid_barrier.cuh says, so that the next one
-/// can use them.
-inline constexpr std::size_t kWorkspaceCounterBytes = 8192;
+/// A workspace begins with counters: those of barriers, which every kernel leaves as pipeline/grid_barrier.cuh says, so
+/// that the next one can use them; then those of reductions, zeros between launches; then that of the barrier of all.
+inline constexpr std::size_t kReductionCountersFrom = 8192;
+inline constexpr std::size_t kReductionCounterBytes = 253920;
+inline constexpr std::size_t kWorkspaceCounterBytes = kReductionCountersFrom + kReductionCounterBytes + 32;
 
 struct Launch {
   std::array<std::uint32_t, 3> grid{1, 1, 1};     // CTAs

@@ -1,6 +1,8 @@
 // Numbers of the simt_gemm family: any type and alignment on CUDA cores.
 #pragma once
 
+#include <algorithm>
+
 #include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 
@@ -27,7 +29,8 @@ struct SimtGemmPlan : GemmTile {
   int thread_m() const { return warp_tile_m() / lanes_m; }
   int thread_n() const { return warp_tile_n() / lanes_n; }
   int stage_bytes() const { return (a.line_elements + b.line_elements) * tile.k * bytes(stored); }
-  int smem_bytes() const { return stages * stage_bytes(); }
+  /// The ring of stages, then bands of what is reduced in its place.
+  int smem_bytes() const { return std::max(stages * stage_bytes(), reduction_bytes(warps_m * lanes_m)); }
   /// Sums and two steps of fragments of one thread.
   int registers() const;
   bool operator==(const SimtGemmPlan&) const = default;

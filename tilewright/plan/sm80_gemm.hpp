@@ -39,8 +39,8 @@ struct Sm80GemmPlan : GemmTile {
   /// warp, 4 along a row and 8 rows, write to different banks.
   int band_line() const { return tile.n + 8; }
   int band_bytes() const;
-  /// The ring of stages, which the bands reuse.
-  int smem_bytes() const { return std::max(stages * stage_bytes(), band_bytes()); }
+  /// The ring of stages, which the bands and those of what is reduced reuse.
+  int smem_bytes() const { return std::max(stages * stage_bytes(), band_bytes() + reduction_bytes(warps_m * atom->m)); }
   /// Accumulators and two steps of fragments of one thread: what surely lives in registers.
   int registers() const;
   bool operator==(const Sm80GemmPlan&) const = default;

@@ -132,7 +132,7 @@ Support plan_output(Sm90GemmOutline& plan) {
   const Sm90SharedMemory memory{.stages = plan.stages,
                                 .stage_bytes = plan.stage_bytes(),
                                 .consumers = plan.consumers(),
-                                .vector_bytes = plan.vector_bytes(),
+                                .staging_bytes = plan.staging_bytes(),
                                 .output_barriers = kOutputBuffers};
   plan.chunks = output_chunks(plan.output_elements(), plan.tile.n,
                               memory.most_output_bytes(arch::limits(plan.target).smem_per_block_bytes));
@@ -143,23 +143,36 @@ Support plan_output(Sm90GemmOutline& plan) {
 
 }  // namespace
 
-EpilogueVectors epilogue_vectors(const op::Epilogue& epilogue) {
-  EpilogueVectors vectors;
+EpilogueStaging epilogue_staging(const op::Epilogue& epilogue) {
+  EpilogueStaging staging;
   for (const op::EpilogueNode* tensor : epilogue.tensors()) {
-    if (tensor->spread == op::kRowVector) ++vectors.rows;
-    if (tensor->spread == op::kColumnVector) ++vectors.columns;
+    if (tensor->spread == op::kRowVector) ++staging.rows;
+    if (tensor->spread == op::kColumnVector) ++staging.columns;
   }
-  return vectors;
+  staging.reductions = reduction_counts(epilogue);
+  return staging;
+}
+
+int EpilogueStaging::bytes(int tile_rows, int tile_columns, int slices) const {
+  constexpr int kThreads = 128, kElementBytes = 4;
+  if (slices == 1) {
+    return kElementBytes * (rows * tile_columns + columns * tile_rows) +
+           fragment_reduction_bytes(reductions, tile_columns);
+  }
+  const int groups = tile_columns / 8;  // of four accumulators of each thread: epilogue/slice_sum.cuh
+  const int share = (groups * kThreads + slices - 1) / slices;
+  const int columns_of_share = std::min(tile_columns, ((share + kThreads - 1) / kThreads + 1) * 8);
+  return band_reduction_bytes(reductions, static_cast<int>(kWgmmaM), columns_of_share, kThreads, kElementBytes);
 }
 
 int Sm90SharedMemory::bytes() const {
-  return std::max(stages * stage_bytes + consumers * (output_bytes + vector_bytes), repacking_bytes) +
+  return std::max(stages * stage_bytes + consumers * (output_bytes + staging_bytes), repacking_bytes) +
          (2 * stages + consumers * output_barriers) * kMbarrierBytes;
 }
 
 int Sm90SharedMemory::most_output_bytes(int limit) const {
   return (limit - stages * (stage_bytes + 2 * kMbarrierBytes)) / consumers - output_barriers * kMbarrierBytes -
-         vector_bytes;
+         staging_bytes;
 }
 
 int OutputChunks::bytes(int element_bytes) const {
@@ -252,9 +265,8 @@ int Sm90GemmOutline::output_bytes() const {
   return chunks.bytes(output_elements().widest());
 }
 
-int Sm90GemmOutline::vector_bytes() const {
-  if (slices > 1) return 0;
-  return epilogue_vectors(operands.epilogue).bytes(tile.m / team(), tile.n);
+int Sm90GemmOutline::staging_bytes() const {
+  return epilogue_staging(operands.epilogue).bytes(tile.m / team(), tile.n, slices);
 }
 
 int Sm90GemmOutline::fills() const {
@@ -268,7 +280,7 @@ int Sm90GemmOutline::smem_bytes() const {
       .stage_bytes = stage_bytes(),
       .consumers = consumers(),
       .output_bytes = output_bytes(),
-      .vector_bytes = vector_bytes(),
+      .staging_bytes = staging_bytes(),
       .output_barriers = slices > 1 ? 0 : kOutputBuffers,
       .repacking_bytes = way_a.is_transposed || way_b.is_transposed
                              ? threads() / 32 * transposing_bytes(bytes(operands.a.element))

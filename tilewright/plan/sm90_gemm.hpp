@@ -16,7 +16,7 @@ namespace tilewright::plan {
 struct Sm90SharedMemory {
   int stages = 2, stage_bytes = 0;
   int consumers = 1, output_bytes = 0;
-  int vector_bytes = 0;     // of each, for the epilogue's vectors
+  int staging_bytes = 0;    // of each, for the epilogue's vectors and reductions
   int output_barriers = 0;  // of each
   int repacking_bytes = 0;  // before there are stages, in their place
 
@@ -55,14 +55,17 @@ OutputChunks output_chunks(const OutputElements& elements, int tile_columns, int
 /// Shared memory of a warpgroup that sums slices of K: four words of each thread. epilogue/slice_sum.cuh
 constexpr int kSliceSumBytes = 128 * 16;
 
-/// Row and column vectors that an epilogue reads, of the problem as computed.
-struct EpilogueVectors {
+/// What an epilogue keeps in shared memory, of the problem as computed: row and column vectors that it reads, and
+/// reductions.
+struct EpilogueStaging {
   int rows = 0, columns = 0;
+  ReductionCounts reductions = {};
 
-  /// Shared memory of a warpgroup of so many rows and columns of a tile: epilogue/staged_vectors.cuh.
-  int bytes(int tile_rows, int tile_columns) const { return 4 * (rows * tile_columns + columns * tile_rows); }
+  /// Of a warpgroup of so many rows and columns of a tile: epilogue/staged_vectors.cuh, fragment_reductions.cuh; where
+  /// slices are summed epilogue/band_reductions.cuh, of a CTA's share of 64 rows.
+  int bytes(int tile_rows, int tile_columns, int slices) const;
 };
-EpilogueVectors epilogue_vectors(const op::Epilogue& epilogue);
+EpilogueStaging epilogue_staging(const op::Epilogue& epilogue);
 
 /// Whether D's lines begin and end at the 16 bytes that TMA asks for.
 bool stores_by_tma(const op::TensorDescription& d);
@@ -145,9 +148,9 @@ struct Sm90GemmOutline : GemmTile {
   bool repacks() const { return way_a.is_repacked || way_b.is_repacked; }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
   int stage_bytes() const { return (tile.m + tile.n) * tile.k * bytes(operands.a.element); }
-  int output_bytes() const;  // shared memory of a warpgroup for D on its way out
-  int vector_bytes() const;  // and for the epilogue's vectors
-  int fills() const;         // of a warpgroup's buffers, for a tile
+  int output_bytes() const;   // shared memory of a warpgroup for D on its way out
+  int staging_bytes() const;  // and for the epilogue's vectors and reductions
+  int fills() const;          // of a warpgroup's buffers, for a tile
   int smem_bytes() const;
   bool operator==(const Sm90GemmOutline&) const = default;
 };

@@ -60,7 +60,7 @@ struct Search {
   const arch::ArchLimits& limits;
   int element_bytes;
   OutputElements output;
-  EpilogueVectors vectors;
+  EpilogueStaging staging;
   int plain_bytes;  // of an element of D that is not stored by TMA, else 0
   arch::Major major_a, major_b;
   int reads_a, reads_b;  // by threads that gather: sm90_cost.hpp
@@ -187,10 +187,10 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   if (!register_needs(shape, rows.team(), rows.consumers, search.gathers(), extras).fit()) return;
   Sm90SharedMemory memory{.stage_bytes = (shape.m + shape.n) * shape.k * search.element_bytes,
                           .consumers = rows.consumers,
-                          .output_bytes = kSliceSumBytes};
+                          .output_bytes = kSliceSumBytes,
+                          .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, slices)};
   if (slices == 1) {
     memory.output_barriers = kOutputBuffers;
-    memory.vector_bytes = search.vectors.bytes(shape.m / rows.team(), shape.n);
     memory.output_bytes = output_chunks(search.output, shape.n, 0).bytes(search.output.widest());
     if (memory.output_bytes == 0) return;
   }
@@ -347,7 +347,7 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
         .limits = limits,
         .element_bytes = bytes(element),
         .output = {bytes(description.c.element), bytes(description.d.element), is_transposed == natural},
-        .vectors = epilogue_vectors(is_transposed ? op::transposed(description.epilogue) : description.epilogue),
+        .staging = epilogue_staging(is_transposed ? op::transposed(description.epilogue) : description.epilogue),
         .plain_bytes = stores_by_tma(description.d) ? 0 : bytes(description.d.element),
         .major_a = major(is_word_or_byte || is_a_along_k(description, is_transposed)),
         .major_b = major(is_word_or_byte || is_a_along_k(description, !is_transposed)),

@@ -63,18 +63,37 @@ std::int64_t working_groups(const Sm90GemmOutline& plan, const op::Gemm& argumen
 struct Workspace {
   RepackedCopy a, b;
   std::int64_t at_a = 0, at_b = 0;
+  std::int64_t reduction_parts = 0;
   std::int64_t bytes = 0;
 };
+
+/// Blocks of a warpgroup's part of a tile; where slices are summed, of 64 rows of it.
+ReductionBlocks reduction_blocks_of_warpgroups(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+  const View problem = view(plan, arguments);
+  const std::int64_t rows = plan.slices > 1 ? kWgmmaM : plan.tile.m / plan.team();
+  return {.along_m = ceil_div(problem.m, rows),
+          .along_n = ceil_div(problem.n, plan.tile.n),
+          .shares = plan.slices,
+          .batches = std::max<std::int64_t>(arguments.batch(), 1)};
+}
+
 Workspace workspace(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
   constexpr std::int64_t kAlignment = 256;
   Workspace workspace;
-  if (plan.slices == 1 && !plan.repacks()) return workspace;
+  const ReductionCounts reductions = reduction_counts(plan.operands.epilogue);
+  if (plan.slices == 1 && !plan.repacks() && reductions.all() == 0) return workspace;
   workspace.bytes = kWorkspaceCounterBytes;
   if (plan.slices > 1) {
     const std::int64_t slice_bytes = std::int64_t{plan.consumers()} * kWgmmaM * plan.tile.n * 4;
     workspace.bytes += working_groups(plan, arguments) * plan.cluster_size() * 2 * plan.slices * slice_bytes;
   }
   const View problem = view(plan, arguments);
+  if (reductions.all() > 0) {
+    workspace.reduction_parts = ceil_div(workspace.bytes, kAlignment) * kAlignment;
+    workspace.bytes =
+        workspace.reduction_parts + reduction_part_bytes(reductions, reduction_blocks_of_warpgroups(plan, arguments),
+                                                         problem.m, problem.n, bytes(plan.operands.epilogue.compute));
+  }
   const auto add = [&](const OperandWay& operand, const op::Tensor& tensor, std::int64_t mn, RepackedCopy& copy) {
     if (!operand.is_repacked) return std::int64_t{0};
     const std::int64_t at = ceil_div(workspace.bytes, kAlignment) * kAlignment;
@@ -240,6 +259,11 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments) 
     return refuse("needs {} tiles for each of {} matrices, more than {} together", tiles_m * tiles_n, arguments.batch(),
                   kMaxTiles);
   }
+  if (const Support fits =
+          check_reductions(reduction_counts(plan.operands.epilogue), reduction_blocks_of_warpgroups(plan, arguments));
+      !fits) {
+    return fits;
+  }
   if (const std::int64_t bytes = workspace(plan, arguments).bytes; bytes > kMaxWorkspaceBytes) {
     return refuse("needs a workspace of {} bytes, at most {}", bytes, kMaxWorkspaceBytes);
   }
@@ -286,6 +310,7 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   launch.append(std::uint64_t{load_policy(arguments, tiles_n)});
   launch.append(std::uint64_t{load_policy(arguments, tiles_m)});
   launch.append_workspace(static_cast<std::size_t>(workspace.bytes));
+  launch.append(workspace.reduction_parts);
   append_epilogue(launch, arguments, plan.is_transposed);
   launch.finish(launch.tensor_maps().empty() ? sizeof(std::int64_t) : kTensorMapAlignment);
   return launch;

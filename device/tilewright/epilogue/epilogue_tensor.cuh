@@ -85,6 +85,14 @@ struct EpilogueTensor {
     }
   }
 
+  /// One element, of any tensor; inside.
+  template <class Compute>
+  __device__ __forceinline__ void store_one(Compute value, int row, int column, int batch) const {
+    Element* const matrix = static_cast<Element*>(const_cast<void*>(address)) + batch * batch_stride;
+    matrix[(kM == Along::none ? 0 : row * stride_m) + (kN == Along::none ? 0 : column * stride_n)] =
+        convert<Element>(value);
+  }
+
  private:
   /// What serves all rows is there for those outside too: then loads of one column are alike for all rows of a thread.
   static __device__ __forceinline__ bool has_row(const EpiloguePlace& at) { return kM == Along::none || at.row < at.m; }

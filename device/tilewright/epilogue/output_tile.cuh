@@ -1,6 +1,7 @@
 // The way from accumulators to D: read C where the epilogue wants it, apply the epilogue, round once, store.
 #pragma once
 
+#include "tilewright/epilogue/band_reductions.cuh"
 #include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/numeric/convert.cuh"
@@ -8,7 +9,8 @@
 
 namespace tilewright {
 
-/// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor. D is row-major.
+/// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor, kTileM, kTileN, kReductionCounters
+/// (where in the workspace). D is row-major.
 /// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), apply(values, source, parameters, place):
 /// `values`, neighbours in a row, are accumulators before and what is stored to D after.
 template <class Plan, class Epilogue>
@@ -19,6 +21,22 @@ class OutputTile {
   using Parameters = GemmParameters<typename Epilogue::Parameters>;
 
  public:
+  /// Reductions of a CTA's tile by kThreads threads, bands of kRows rows of it; `shared` is free.
+  template <int kRows, int kThreads>
+  using Reductions = BandReductions<Epilogue, kRows, Plan::kTileN, Plan::kTileM, Plan::kTileN, 1, kThreads>;
+  template <int kRows, int kThreads>
+  static __device__ __forceinline__ Reductions<kRows, kThreads> reductions(const Parameters& parameters,
+                                                                           uint32_t shared) {
+    return {parameters.epilogue,
+            parameters.workspace + Plan::kReductionCounters,
+            parameters.workspace + parameters.reduction_parts,
+            parameters.m,
+            parameters.n,
+            static_cast<int>(parameters.batch),
+            shared,
+            static_cast<int>(threadIdx.x)};
+  }
+
   __device__ __forceinline__ OutputTile(const Parameters& parameters, uint32_t batch)
       : parameters_(parameters),
         batch_(static_cast<int>(batch)),
@@ -26,10 +44,12 @@ class OutputTile {
         d_(static_cast<D*>(parameters.d) + batch * parameters.batch_stride_d),
         reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
 
-  /// Stores kCount neighbouring columns of one row, those inside D. `column` is a multiple of kCount.
-  template <int kCount, class Accumulator>
-  __device__ __forceinline__ void store(int row, int column, const Accumulator (&accumulator)[kCount]) const {
-    if (row >= parameters_.m) return;
+  /// Stores kCount neighbouring columns of one row, those inside D, which begin at (band_row, band_column) of a band of
+  /// `reductions`. `column` is a multiple of kCount.
+  template <int kCount, class Accumulator, class Reductions>
+  __device__ __forceinline__ void store(int row, int column, const Accumulator (&accumulator)[kCount],
+                                        const Reductions& reductions, int band_row, int band_column) const {
+    if (row >= parameters_.m) return reductions.template skip<kCount>(parameters_.epilogue, band_row, band_column);
     constexpr int kVector = minimum(kCount, Plan::kAlignmentD);
     D* const d = d_ + row * parameters_.ldd + column;
 #pragma unroll
@@ -39,8 +59,10 @@ class OutputTile {
       Compute values[kVector];
 #pragma unroll
       for (int i = 0; i < kVector; ++i) values[i] = convert<Compute>(accumulator[first + i]);
-      Epilogue::apply(values, source, parameters_.epilogue,
-                      EpiloguePlace{row, column + first, batch_, parameters_.m, parameters_.n});
+      Epilogue::apply(
+          values, source, parameters_.epilogue,
+          BandPlace<Reductions>{
+              {row, column + first, batch_, parameters_.m, parameters_.n}, reductions, band_row, band_column + first});
       Vector<D, kVector> out;
 #pragma unroll
       for (int i = 0; i < kVector; ++i) out.element[i] = convert<D>(values[i]);

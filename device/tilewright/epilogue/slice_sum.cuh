@@ -38,6 +38,8 @@ class SliceSum {
   static constexpr int kAtOnce = minimum(kInFlight, ceil_div(kSlices, kParts));  // slices of a quad
 
  public:
+  static constexpr int kShareGroups = ceil_div(kShare, kThreads) + 1;  // of kThreads quads, that a share reaches into
+
   /// Of the workspace. Who writes the next round's has seen all partial sums of the last, so all were read of the one
   /// before.
   static constexpr int kBytes = 2 * kSlices * kSliceBytes;
@@ -53,6 +55,10 @@ class SliceSum {
         thread_(thread),
         barrier_(barrier),
         all_(counter, slice, kSlices) {}
+
+  /// This CTA's, and the first quad of its share.
+  __device__ __forceinline__ int slice() const { return slice_; }
+  __device__ __forceinline__ int first_quad() const { return kQuads * slice_ / kSlices; }
 
   /// Adds this CTA's accumulators to those of the others, and calls store(sums, quad) for the quads of its share.
   template <class Store>
@@ -71,7 +77,7 @@ class SliceSum {
       all_.wait();
     }
     ptx::named_barrier(barrier_, kThreads);
-    const int first = kQuads * slice_ / kSlices;
+    const int first = first_quad();
     const int end = kQuads * (slice_ + 1) / kSlices;
     if constexpr (kParts == 1) {
       add_all(partials, first, end, store);

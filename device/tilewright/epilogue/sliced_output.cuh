@@ -2,7 +2,7 @@
 // from registers.
 #pragma once
 
-#include "tilewright/epilogue/epilogue_tensor.cuh"
+#include "tilewright/epilogue/band_reductions.cuh"
 #include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/slice_sum.cuh"
 #include "tilewright/gemm/sm90_parameters.cuh"
@@ -25,19 +25,28 @@ class SlicedOutput {
   using Quad = typename Sum::Quad;
   using Pair = Vector<D, 2>;
   static constexpr int kSharers = Plan::kClusterM * Plan::kClusterN;
+  static constexpr int kThreads = 128;
+  static constexpr int kShareColumns = minimum(Plan::kTileN, Sum::kShareGroups * 8);
+  using Reductions = BandReductions<Epilogue, 64, kShareColumns, 64, Plan::kTileN, Plan::kSlices, kThreads>;
 
  public:
   static constexpr int kBytes = Sum::kSharedBytes;  // of shared memory, for each warpgroup
-  static constexpr int kVectorBytes = 0;
+  static constexpr int kStagingBytes = Reductions::kBytes;
   static constexpr int kBarrierBytes = 0;
 
   static __device__ __forceinline__ void initialise(uint32_t /*barriers*/) {}
 
   /// `shared` is the address of kBytes for each warpgroup that multiplies, `barrier` a named barrier of this one alone:
   /// the first of them has 1.
-  __device__ __forceinline__ SlicedOutput(const Parameters& parameters, uint32_t shared, uint32_t /*vectors*/,
+  __device__ __forceinline__ SlicedOutput(const Parameters& parameters, uint32_t shared, uint32_t vectors,
                                           uint32_t /*barriers*/, int thread, int barrier)
-      : parameters_(parameters), sum_(meeting(parameters, shared + (barrier - 1) * kBytes, thread, barrier)) {}
+      : parameters_(parameters),
+        sum_(meeting(parameters, shared + (barrier - 1) * kBytes, thread, barrier)),
+        reductions_(parameters.epilogue, parameters.workspace + Plan::kReductionCounters,
+                    parameters.workspace + parameters.reduction_parts, parameters.m, parameters.n, parameters.batches,
+                    vectors + (barrier - 1) * kStagingBytes, thread),
+        thread_(thread),
+        barrier_(barrier) {}
 
   __device__ __forceinline__ void begin(int /*row*/, int /*column*/, int /*batch*/) const {}
 
@@ -47,16 +56,41 @@ class SlicedOutput {
 #pragma unroll
     for (int i = 0; i < kAtoms; ++i, row += 64) {
       if (row >= parameters_.m) return;
+      const int first_column = sum_.first_quad() / kThreads * 8;
+      begin_reductions();
       sum_.exchange(accumulators[i], [&](const Quad& sums, int quad) {
-        const int thread = quad % 128;
-        store_quad(sums, row + Rows::row(thread), column + quad / 128 * 8 + Rows::column(thread), batch);
+        const int thread = quad % kThreads;
+        const int along = quad / kThreads * 8 + Rows::column(thread);
+        store_quad(sums, row + Rows::row(thread), column + along, batch, Rows::row(thread), along - first_column);
       });
+      end_reductions(row, column, batch, first_column);
     }
   }
 
   __device__ __forceinline__ void finish() const {}
 
  private:
+  /// The whole band counts as outside: only this CTA's share of it will be put there.
+  __device__ __forceinline__ void begin_reductions() const {
+    if constexpr (Epilogue::kReductions > 0) {
+      reductions_.begin(parameters_.epilogue);
+#pragma unroll 1
+      for (int i = thread_; i < 64 * kShareColumns; i += kThreads)
+        reductions_.template skip<1>(parameters_.epilogue, i / kShareColumns, i % kShareColumns);
+      ptx::named_barrier(barrier_, kThreads);
+    }
+  }
+  __device__ __forceinline__ void end_reductions(int row, int column, int batch, int first_column) const {
+    if constexpr (Epilogue::kReductions > 0) {
+      if (column >= parameters_.n) return;
+      const auto barrier = [this] { ptx::named_barrier(barrier_, kThreads); };
+      const typename Reductions::Block block{row, column, batch, sum_.slice()};
+      reductions_.end_band(
+          parameters_.epilogue, block, [&](int in_band) { return row + in_band; }, barrier);
+      reductions_.end(parameters_.epilogue, block, first_column, barrier);
+    }
+  }
+
   /// Where a warpgroup meets the same one of the other slices: scheduler/persistent.cuh says which CTAs these are.
   static __device__ __forceinline__ Sum meeting(const Parameters& parameters, uint32_t shared, int thread,
                                                 int barrier) {
@@ -70,8 +104,10 @@ class SlicedOutput {
                thread, barrier);
   }
 
-  /// Four accumulators of one thread, the first at (row, column) of D.
-  __device__ __forceinline__ void store_quad(const Quad& sums, int row, int column, int batch) const {
+  /// Four accumulators of one thread, the first at (row, column) of D and (band_row, band_column) of the band that is
+  /// reduced.
+  __device__ __forceinline__ void store_quad(const Quad& sums, int row, int column, int batch, int band_row,
+                                             int band_column) const {
     Compute source[4];
     read_source(source, row, column, batch);
     Pair out[2];
@@ -79,7 +115,10 @@ class SlicedOutput {
     for (int i = 0; i < 2; ++i) {
       Compute pair[2] = {convert<Compute>(sums.element[2 * i]), convert<Compute>(sums.element[2 * i + 1])};
       Epilogue::apply(pair, {source[2 * i], source[2 * i + 1]}, parameters_.epilogue,
-                      EpiloguePlace{row + i * Rows::kOtherRow, column, batch, parameters_.m, parameters_.n});
+                      BandPlace<Reductions>{{row + i * Rows::kOtherRow, column, batch, parameters_.m, parameters_.n},
+                                            reductions_,
+                                            band_row + i * Rows::kOtherRow,
+                                            band_column});
       out[i] = convert_pair<D>(pair[0], pair[1]);
     }
     if constexpr (Plan::kPairsRows && !Plan::kDIsRowMajor) {  // neighbours in memory are those of the two rows
@@ -136,6 +175,8 @@ class SlicedOutput {
 
   const Parameters& parameters_;
   Sum sum_;
+  Reductions reductions_;
+  int thread_, barrier_;
 };
 
 }  // namespace tilewright

@@ -4,6 +4,8 @@
 
 #include "tilewright/epilogue/output_tile.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/ptx/shared.cuh"
+#include "tilewright/ptx/thread.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
@@ -21,14 +23,24 @@ class StagedOutput {
   static constexpr int kVector = minimum(Plan::kAlignmentD, 8);
   static constexpr int kVectorsPerRow = Plan::kTileN / kVector;
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
+  static constexpr int kBandBytes = kBandRows * kLine * static_cast<int>(sizeof(Compute));
+  using Tile = OutputTile<Plan, Epilogue>;
+  using Reductions = typename Tile::template Reductions<kBandRows, kThreads>;
 
  public:
+  static constexpr int kBytes = kBandBytes + Reductions::kBytes;  // of shared memory
+
   __device__ __forceinline__ StagedOutput(const Parameters& parameters, uint32_t batch, void* shared, int m, int n)
-      : output_(parameters, batch),
+      : parameters_(parameters),
+        output_(parameters, batch),
+        reductions_(Tile::template reductions<kBandRows, kThreads>(
+            parameters, ptx::shared_address(static_cast<unsigned char*>(shared)) + kBandBytes)),
         band_(static_cast<Compute*>(shared)),
-        m_(m),
-        n_(n),
+        block_{m, n, static_cast<int>(batch), 0},
         thread_(static_cast<int>(threadIdx.x)) {}
+
+  /// Before the first band, when `shared` is free.
+  __device__ __forceinline__ void begin() const { reductions_.begin(parameters_.epilogue); }
 
   /// Keeps two neighbouring columns of a lane: row lane/4 + 8 * half of the instruction tile, column 2 * (lane % 4) of
   /// instruction tile `j` of this warp.
@@ -52,16 +64,27 @@ class StagedOutput {
       Compute values[kVector];
 #pragma unroll
       for (int v = 0; v < kVector; ++v) values[v] = band_[row * kLine + column + v];
-      const int tile_row = row / kInstructionM * kWarpTileM + i * kInstructionM + row % kInstructionM;
-      output_.store(m_ + tile_row, n_ + column, values);
+      output_.store(row_of(row, i), block_.column + column, values, reductions_, row, column);
     }
+    reductions_.end_band(
+        parameters_.epilogue, block_, [&](int row) { return row_of(row, i); }, ptx::Synchronize{});
     __syncthreads();
   }
 
+  /// After the last band.
+  __device__ __forceinline__ void end() const { reductions_.end(parameters_.epilogue, block_, 0, ptx::Synchronize{}); }
+
  private:
-  OutputTile<Plan, Epilogue> output_;
+  /// Of D, where row `row` of the i-th band lies.
+  __device__ __forceinline__ int row_of(int row, int i) const {
+    return block_.row + row / kInstructionM * kWarpTileM + i * kInstructionM + row % kInstructionM;
+  }
+
+  const Parameters& parameters_;
+  Tile output_;
+  Reductions reductions_;
   Compute* band_;
-  int m_, n_;
+  typename Reductions::Block block_;
   int thread_;
 };
 

@@ -76,10 +76,12 @@ class StagedVectors {
 };
 
 /// A place in a tile whose vectors are staged.
-template <class Vectors>
+template <class Vectors, class Reductions>
 struct StagedPlace : EpiloguePlace {
   Vectors vectors;
+  Reductions& reductions;
   int tile_row, tile_column;
+  bool is_other_row, is_first_atom;  // of the thread's rows, of the warpgroup's
 
   template <int kNumber, class Tensor, class Compute, int kCount>
   __device__ __forceinline__ void load(const Tensor& tensor, Compute (&values)[kCount]) const {
@@ -88,6 +90,10 @@ struct StagedPlace : EpiloguePlace {
     } else {
       tensor.load(values, *this);
     }
+  }
+  template <class Reduction, class Compute>
+  __device__ __forceinline__ void reduce(const Compute (&values)[2]) const {
+    reductions.template add<Reduction>(values, *this, tile_column, is_other_row, is_first_atom);
   }
 };
 

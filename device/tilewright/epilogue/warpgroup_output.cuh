@@ -5,6 +5,7 @@
 
 #include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/epilogue/fragment.cuh"
+#include "tilewright/epilogue/fragment_reductions.cuh"
 #include "tilewright/epilogue/output_chunk.cuh"
 #include "tilewright/epilogue/source_buffers.cuh"
 #include "tilewright/epilogue/staged_vectors.cuh"
@@ -30,6 +31,8 @@ class WarpgroupOutput {
   using Source = SourceBuffers<Plan>;
   using Rows = FragmentRows<Plan::kPairsRows>;
   using Vectors = StagedVectors<Epilogue, kAtoms * 64, Plan::kTileN>;
+  using Reductions = FragmentReductions<Epilogue, Rows, kAtoms, Plan::kTileN>;
+  using Place = StagedPlace<Vectors, Reductions>;
   static constexpr int kThreads = 128;
   static constexpr int kBuffers = Source::kBuffers;
   static constexpr int kBufferBytes = maximum(Plan::kBufferChunks * Chunk::kBytes, Source::kBufferBytes);
@@ -42,14 +45,14 @@ class WarpgroupOutput {
   static constexpr bool kPairsAreLines = Plan::kPairsRows && !Plan::kDIsRowMajor;
 
  public:
-  static constexpr int kBytes = kBuffers * kBufferBytes;  // of shared memory, for each warpgroup
-  static constexpr int kVectorBytes = Vectors::kBytes;    // besides, and
+  static constexpr int kBytes = kBuffers * kBufferBytes;                      // of shared memory, for each warpgroup
+  static constexpr int kStagingBytes = Vectors::kBytes + Reductions::kBytes;  // besides, and
   static constexpr int kBarrierBytes = kBuffers * ptx::kMbarrierBytes;
 
   /// By one thread of the CTA, before any other use of `barriers`; ptx::fence_mbarrier_init and a barrier must follow.
   static __device__ __forceinline__ void initialise(uint32_t barriers) { Source::initialise(barriers); }
 
-  /// `buffers`, `vectors` and `barriers` are shared addresses of kBytes, kVectorBytes and kBarrierBytes for each
+  /// `buffers`, `vectors` and `barriers` are shared addresses of kBytes, kStagingBytes and kBarrierBytes for each
   /// warpgroup that multiplies, `barrier` a named barrier of this one alone: the first of them has 1.
   __device__ __forceinline__ WarpgroupOutput(const Parameters& parameters, uint32_t buffers, uint32_t vectors,
                                              uint32_t barriers, int thread, int barrier)
@@ -58,7 +61,8 @@ class WarpgroupOutput {
         vectors_(vectors),
         barriers_(barriers),
         thread_(thread),
-        barrier_(barrier) {}
+        barrier_(barrier),
+        reductions_(vectors + (barrier - 1) * kStagingBytes + Vectors::kBytes, thread) {}
 
   /// Before the sums of a tile are there: C may be loaded meanwhile. The arguments of the next store().
   __device__ __forceinline__ void begin(int row, int column, int batch) {
@@ -75,8 +79,14 @@ class WarpgroupOutput {
   /// Stores rows from `row` on and kTileN columns.
   template <class Accumulators>
   __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column, int batch) {
-    if constexpr (kVectorBytes > 0) ptx::named_barrier(barrier_, kThreads);  // what begin() brought is there
+    if constexpr (Vectors::kBytes > 0) ptx::named_barrier(barrier_, kThreads);  // what begin() brought is there
+    if constexpr (Epilogue::kReductions > 0) reductions_.begin(parameters_.epilogue);
     store_from<0>(accumulators, row, column, batch);
+    if constexpr (Epilogue::kReductions > 0) {
+      if (row >= parameters_.m || column >= parameters_.n) return;
+      reductions_.end(parameters_.epilogue, parts(), {row, column, batch, 0}, parameters_.n,
+                      [this] { ptx::named_barrier(barrier_, kThreads); });
+    }
   }
 
   /// Before the CTA ends: the stores have read shared memory.
@@ -94,7 +104,17 @@ class WarpgroupOutput {
   __device__ __forceinline__ uint32_t buffer(uint32_t use) const {
     return buffers_ + (barrier_ - 1) * kBytes + use % kBuffers * kBufferBytes;
   }
-  __device__ __forceinline__ Vectors vectors() const { return Vectors(vectors_ + (barrier_ - 1) * kVectorBytes); }
+  __device__ __forceinline__ Vectors vectors() const { return Vectors(vectors_ + (barrier_ - 1) * kStagingBytes); }
+  __device__ __forceinline__ typename Reductions::Parts parts() const {
+    return {parameters_.epilogue,
+            parameters_.workspace + Plan::kReductionCounters,
+            parameters_.workspace + parameters_.reduction_parts,
+            parameters_.m,
+            parameters_.n,
+            parameters_.batches,
+            vectors_ + (barrier_ - 1) * kStagingBytes + Vectors::kBytes + Reductions::kPartsFrom,
+            thread_};
+  }
   __device__ __forceinline__ Source source() const { return Source(barriers_ + (barrier_ - 1) * kBarrierBytes); }
 
   /// Groups of 8 columns that are stored together: stmatrix.x4 takes two.
@@ -112,6 +132,7 @@ class WarpgroupOutput {
       constexpr int kColumns = minimum(kBufferColumns, Plan::kTileN - kFirst);
       const int first_row = row + kFill / kFills * 64;
       if (first_row >= parameters_.m) return;
+      if constexpr (Epilogue::kRowResults > 0 && kFill % kFills == 0) reductions_.begin_rows(parameters_.epilogue);
       const uint32_t buffer = this->buffer(fills_);
       if (reads_source()) {
         bring_source(buffer, first_row, column + kFirst, batch);
@@ -131,6 +152,10 @@ class WarpgroupOutput {
           }
         }
         send<kColumns / Plan::kChunkColumns>(buffer, first_row, column + kFirst, batch);
+      }
+      if constexpr (Epilogue::kRowResults > 0 && kFill % kFills == kFills - 1) {
+        if (column < parameters_.n)
+          reductions_.end_rows(parameters_.epilogue, parts(), {row, column, batch, 0}, first_row, parameters_.m);
       }
       store_from<kFill + 1>(accumulators, row, column, batch);
     }
@@ -168,7 +193,7 @@ class WarpgroupOutput {
   /// writes.
   template <int kFill, bool kReads, class Accumulators>
   __device__ __forceinline__ void fill(const Accumulators& accumulators, uint32_t buffer, int row, int column,
-                                       int batch) const {
+                                       int batch) {
     constexpr int kFirst = kFill % kFills * kBufferColumns;  // column of the tile
     constexpr int kColumns = minimum(kBufferColumns, Plan::kTileN - kFirst);
     constexpr bool kInPlace = kReads && sizeof(C) == sizeof(D);
@@ -187,8 +212,7 @@ class WarpgroupOutput {
           source[j] = kReads ? convert<Compute>(read.element[j]) : Compute(0);
         }
         Epilogue::apply(pair, source, parameters_.epilogue,
-                        place<kFill>(row, column, batch, Rows::row(thread_) + i % 2 * kOtherRow,
-                                     piece + i / 2 * 8 + Rows::column(thread_)));
+                        place<kFill>(row, column, batch, i % 2, piece + i / 2 * 8 + Rows::column(thread_)));
         out[i] = convert_pair<D>(pair[0], pair[1]);
       }
       if constexpr (kReads && !kInPlace) ptx::named_barrier(barrier_, kThreads);
@@ -196,13 +220,17 @@ class WarpgroupOutput {
     }
   }
 
-  /// Row `down` and column `along` of a fill that begins at (row, column) of D.
+  /// The thread's row number `half` and column `along` of a fill that begins at (row, column) of D.
   template <int kFill>
-  __device__ __forceinline__ StagedPlace<Vectors> place(int row, int column, int batch, int down, int along) const {
+  __device__ __forceinline__ Place place(int row, int column, int batch, int half, int along) {
+    const int down = Rows::row(thread_) + half * kOtherRow;
     return {{row + down, column + along, batch, parameters_.m, parameters_.n},
             vectors(),
+            reductions_,
             kFill / kFills * 64 + down,
-            kFill % kFills * kBufferColumns + along};
+            kFill % kFills * kBufferColumns + along,
+            half == 1,
+            kFill < kFills};
   }
 
   /// `out` of the columns from `first` on.
@@ -322,6 +350,7 @@ class WarpgroupOutput {
   int thread_;
   int barrier_;
   uint32_t fills_ = 0;  // of buffers, in turn, so far
+  Reductions reductions_;
 };
 
 }  // namespace tilewright

@@ -18,7 +18,9 @@ struct GemmParameters {
   int64_t batch_stride_a, batch_stride_b, batch_stride_c, batch_stride_d;
   int m, n, k;
   int tiles_m, tiles_n;
-  uint32_t batch;  // matrices of D
+  uint32_t batch;           // matrices of D
+  char* workspace;          // of kernels that reduce: counters, parts of results; else null
+  int64_t reduction_parts;  // where in it, bytes
   EpilogueParameters epilogue;
 };
 

@@ -6,6 +6,8 @@
 #include "tilewright/epilogue/output_tile.cuh"
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/ptx/cp_async.cuh"
+#include "tilewright/ptx/shared.cuh"
+#include "tilewright/ptx/thread.cuh"
 #include "tilewright/scheduler/raster.cuh"
 #include "tilewright/types.cuh"
 
@@ -51,7 +53,7 @@ class SimtGemm {
         Plan::Raster::tile(static_cast<int>(blockIdx.x), parameters_.tiles_m, parameters_.tiles_n);
     Accumulator accumulators[kThreadM][kThreadN] = {};
     multiply(accumulators, stages, tile.m * Plan::kTileM, tile.n * Plan::kTileN);
-    store(accumulators, tile.m * Plan::kTileM + m_, tile.n * Plan::kTileN + n_);
+    store(accumulators, ptx::shared_address(shared_memory), tile.m * Plan::kTileM, tile.n * Plan::kTileN);
   }
 
  private:
@@ -129,19 +131,35 @@ class SimtGemm {
     }
   }
 
-  __device__ __forceinline__ void store(const Accumulator (&accumulators)[kThreadM][kThreadN], int m, int n) const {
-    const OutputTile<Plan, Epilogue> output(parameters_, batch_);
+  /// A band of rows is one row of each thread: kLanesM of every warp along M.
+  __device__ __forceinline__ void store(const Accumulator (&accumulators)[kThreadM][kThreadN], uint32_t shared, int m,
+                                        int n) const {
+    using Output = OutputTile<Plan, Epilogue>;
+    const Output output(parameters_, batch_);
+    const auto reductions = Output::template reductions<Plan::kWarpsM * Plan::kLanesM, kThreads>(parameters_, shared);
+    const typename decltype(reductions)::Block block{m, n, static_cast<int>(batch_), 0};
+    if constexpr (Epilogue::kReductions > 0) {
+      __syncthreads();  // the stages have been read
+      reductions.begin(parameters_.epilogue);
+    }
+    const int band_row = m_ / kWarpTileM * Plan::kLanesM + m_ % kWarpTileM / Plan::kVectorM;
 #pragma unroll
     for (int i = 0; i < kThreadM; ++i) {
-      const int row = m + i / Plan::kVectorM * kStepM + i % Plan::kVectorM;
+      const auto row_of = [&](int row) {
+        return m + row / Plan::kLanesM * kWarpTileM + row % Plan::kLanesM * Plan::kVectorM +
+               i / Plan::kVectorM * kStepM + i % Plan::kVectorM;
+      };
 #pragma unroll
       for (int j = 0; j < kThreadN; j += Plan::kVectorN) {
         Accumulator values[Plan::kVectorN];
 #pragma unroll
         for (int v = 0; v < Plan::kVectorN; ++v) values[v] = accumulators[i][j + v];
-        output.store(row, n + j / Plan::kVectorN * kStepN, values);
+        const int column = n_ + j / Plan::kVectorN * kStepN;
+        output.store(row_of(band_row), n + column, values, reductions, band_row, column);
       }
+      reductions.end_band(parameters_.epilogue, block, row_of, ptx::Synchronize{});
     }
+    reductions.end(parameters_.epilogue, block, 0, ptx::Synchronize{});
   }
 
   const Parameters& parameters_;

@@ -209,6 +209,7 @@ class Sm80Gemm {
   __device__ __forceinline__ void store(const Accumulators& accumulators, void* shared, int m, int n) const {
     const Output output(parameters_, batch_, shared, m, n);
     __syncthreads();  // the last fragments have been read: the stages are free
+    output.begin();
     // One copy of the epilogue's code, whatever the number of bands; accumulators are still indexed by constants.
 #pragma unroll 1
     for (int band = 0; band < kTilesM; ++band) {
@@ -218,6 +219,7 @@ class Sm80Gemm {
       }
       output.store(band);
     }
+    output.end();
   }
 
   static __device__ __forceinline__ void stage(const Output& output,

@@ -63,9 +63,9 @@ class Sm90Gemm {
   // Shared memory: the stages, then of each consumer what its Output asks for, the barriers of these and of the stages.
   // Operands are repacked in the place of all but the barriers.
   static constexpr int kOutputs = Plan::kStages * kStageBytes;
-  static constexpr int kVectors = kOutputs + Plan::kConsumers * Output::kBytes;
+  static constexpr int kStaging = kOutputs + Plan::kConsumers * Output::kBytes;
   static constexpr int kOutputBarriers =
-      maximum(kVectors + Plan::kConsumers * Output::kVectorBytes, kWarps* kRepackingBytes);
+      maximum(kStaging + Plan::kConsumers * Output::kStagingBytes, kWarps* kRepackingBytes);
   static constexpr int kRingBarriers = kOutputBarriers + Plan::kConsumers * Output::kBarrierBytes;
 
  public:
@@ -247,7 +247,7 @@ class Sm90Gemm {
     const int thread = static_cast<int>(threadIdx.x) % 128;
     const int consumer = warpgroup_ - 1;
     const int first_atom = consumer % kTeam * kAtoms;
-    Output output(parameters_, shared + kOutputs, shared + kVectors, shared + kOutputBarriers, thread, 1 + consumer);
+    Output output(parameters_, shared + kOutputs, shared + kStaging, shared + kOutputBarriers, thread, 1 + consumer);
     typename Ring::Position at;
     Turns turns(consumer / kTeam);
     if constexpr (kTeams > 1) {

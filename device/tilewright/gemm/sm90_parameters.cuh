@@ -40,7 +40,8 @@ struct Sm90GemmParameters {
   int batch_step_a, batch_step_b, batch_step_c;
   int cluster_tiles_m, cluster_tiles_n;
   ptx::CachePolicy policy_a, policy_b;  // of what TMA loads
-  char* workspace;                      // of kernels that slice K or repack: counters, partial sums, copies; else null
+  char* workspace;          // of kernels that slice K, repack or reduce: counters, partial sums, copies; else null
+  int64_t reduction_parts;  // where in it, bytes
   EpilogueParameters epilogue;
 };
 

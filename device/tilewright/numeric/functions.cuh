@@ -26,6 +26,19 @@ __device__ __forceinline__ T neg(T x) {
   return -x;
 }
 
+/// The ends of a type's range.
+template <class T>
+__device__ __forceinline__ T lowest() {
+  if constexpr (is_same<T, float>) return __builtin_bit_cast(float, 0xff800000U);
+  if constexpr (is_same<T, double>) return __builtin_bit_cast(double, 0xfff0000000000000ULL);
+  if constexpr (is_same<T, int32_t>) return -0x7fffffff - 1;
+}
+template <class T>
+__device__ __forceinline__ T highest() {
+  if constexpr (is_same<T, int32_t>) return 0x7fffffff;
+  if constexpr (!is_same<T, int32_t>) return -lowest<T>();
+}
+
 /// x where the comparison holds or x is NaN, y otherwise: y's NaN fails the comparison and is returned.
 template <class T>
 __device__ __forceinline__ T max(T x, T y) {

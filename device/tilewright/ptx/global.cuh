@@ -28,6 +28,20 @@ __device__ __forceinline__ void load_global_v2_b32(uint32_t (&values)[2], const 
   asm volatile("ld.global.v2.b32 {%0,%1}, [%2];" : "=r"(values[0]), "=r"(values[1]) : "l"(address));
 }
 
+/// 4 or 8 bytes.
+template <class Value>
+__device__ __forceinline__ Value load_global_word(const Value* address) {
+  static_assert(sizeof(Value) == 4 || sizeof(Value) == 8, "4 or 8 bytes");
+  const char* const at = reinterpret_cast<const char*>(address);
+  if constexpr (sizeof(Value) == 4) {
+    return __builtin_bit_cast(Value, load_global_b32(at));
+  } else {
+    Vector<uint32_t, 2> words;
+    load_global_v2_b32(words.element, at);
+    return __builtin_bit_cast(Value, words);
+  }
+}
+
 /// 16 bytes.
 template <class Value>
 __device__ __forceinline__ Value load_global(const char* address) {
@@ -75,6 +89,13 @@ __device__ __forceinline__ uint32_t load_acquire(const uint32_t* address) {
 /// What the thread knows to be written before is visible to who acquires the counter after.
 __device__ __forceinline__ void add_release(uint32_t* address, uint32_t value) {
   asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+/// Counts from 0 to `end`, then from 0 again; what the counter was. Releases what the thread knows to be written, and
+/// acquires what those released who counted before.
+__device__ __forceinline__ uint32_t increment_to(uint32_t* counter, uint32_t end) {
+  uint32_t before;
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(end) : "memory");
+  return before;
 }
 
 }  // namespace tilewright::ptx

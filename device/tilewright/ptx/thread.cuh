@@ -1,4 +1,4 @@
-// The thread's number, where it must not occupy a register for long.
+// The thread's number, where it must not occupy a register for long, and the barrier of all threads.
 #pragma once
 
 namespace tilewright::ptx {
@@ -9,5 +9,10 @@ __device__ __forceinline__ int thread() {
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
   return thread;
 }
+
+/// __syncthreads() as an object.
+struct Synchronize {
+  __device__ __forceinline__ void operator()() const { __syncthreads(); }
+};
 
 }  // namespace tilewright::ptx

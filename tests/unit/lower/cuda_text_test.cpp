@@ -39,6 +39,11 @@ struct Epilogue {
                                                          [[maybe_unused]] const Visitor& visitor) {
   }
   static constexpr int kRowVectors = 0, kColumnVectors = 0;
+  template <class Visitor>
+  static __device__ __forceinline__ void for_each_reduction([[maybe_unused]] const Parameters& parameters,
+                                                            [[maybe_unused]] const Visitor& visitor) {
+  }
+  static constexpr int kReductions = 0, kColumnResults = 0, kRowResults = 0, kSingleResults = 0;
   template <int kCount, class Place>
   static __device__ __forceinline__ void apply(Compute (&values)[kCount],
                                                [[maybe_unused]] const Compute (&source)[kCount],
@@ -107,6 +112,7 @@ static constexpr int kTileM = 64, kTileN = 128, kTileK = 32;
 static constexpr int kWarpsM = 2, kWarpsN = 4;
 static constexpr int kStages = 3;
 using Raster = tilewright::Raster<4, false>;
+static constexpr int kReductionCounters = 8192;
 )");
 }
 

@@ -44,7 +44,7 @@ TEST(Expressions, FoldConstants) {
 }
 
 TEST(Expressions, RefuseWhatNoKernelComputes) {
-  const auto reason = [](const Expression& d, const std::vector<std::pair<std::string, Expression>>& outputs = {},
+  const auto reason = [](const Expression& d, const std::vector<NamedOutput>& outputs = {},
                          DType compute = DType::f32) {
     const Result<Epilogue> made = make_epilogue("graph", compute, d, outputs);
     return made ? std::string() : made.reason();

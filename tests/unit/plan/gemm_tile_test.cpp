@@ -160,6 +160,8 @@ struct Parameters {
   std::int32_t m, n, k;
   std::int32_t tiles_m, tiles_n;
   std::uint32_t batch;
+  std::uint64_t workspace;
+  std::int64_t reduction_parts;
   Scalars epilogue;
 };
 template <class T>

@@ -278,8 +278,9 @@ TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
   ASSERT_TRUE(check_arguments(plan, gemm));
   const Launch launched = launch(plan, gemm);
   EXPECT_TRUE(launched.tensor_maps().empty());
-  EXPECT_EQ(launched.parameters().size(), 4U * 24 + 10 * 4 + 2 * 8 + 8 + 2 * 4)
-      << "four matrices, nine integers and what aligns the two policies after them, a workspace, two scalars";
+  EXPECT_EQ(launched.parameters().size(), 4U * 24 + 10 * 4 + 2 * 8 + 2 * 8 + 2 * 4)
+      << "four matrices, nine integers and what aligns the two policies after them, a workspace with the place of its "
+         "parts of reductions, two scalars";
   std::array<std::int64_t, 5> words{};  // A: address, leading dimension, from batch to batch; B
   std::memcpy(words.data(), launched.parameters().data(), sizeof words);
   EXPECT_EQ(words[0], (std::int64_t{1} << 20) + 2);
@@ -375,7 +376,7 @@ TEST(Sm90Gemm, RefusesAWorkspaceBeyondFourGigabytes) {
   const Sm90GemmPlan plan = planned(description, repacking(description, kLarge));
   EXPECT_TRUE(check_arguments(plan, problem_of(description, 65536, 1001, 32001)));
   EXPECT_EQ(check_arguments(plan, problem_of(description, 131072, 1001, 32001)).reason(),
-            "needs a workspace of 8469585536 bytes, at most 4294967296");
+            "needs a workspace of 8469839488 bytes, at most 4294967296");
 }
 
 TEST(Sm90Gemm, RefusesWithTheNumber) {

@@ -61,7 +61,7 @@ void write_parameters(SourceWriter& out, const op::GemmDescription& operands) {
   for (const op::EpilogueNode* node : epilogue.tensors())
     out.line("{} {};", tensor_type(operands.tensors[index++], node->spread), member(node->label));
   for (const op::EpilogueOutput& output : epilogue.outputs)
-    out.line("{} {};", tensor_type(operands.tensors[index++], op::kFull), member(output.label));
+    out.line("{} {};", tensor_type(operands.tensors[index++], output.spread), member(output.label));
   out.dedent().line("}};");
 }
 
@@ -80,12 +80,16 @@ class VectorNumbers {
   int rows_ = 0, columns_ = 0;
 };
 
+void write_visitor_head(SourceWriter& out, std::string_view function) {
+  out.line("template <class Visitor>");
+  const std::string head = fmt::format("static __device__ __forceinline__ void {}(", function);
+  out.line("{}[[maybe_unused]] const Parameters& parameters,", head);
+  out.line("{:{}}[[maybe_unused]] const Visitor& visitor) {{", "", head.size()).indent();
+}
+
 void write_vectors(SourceWriter& out, const op::Epilogue& epilogue) {
   VectorNumbers numbers;
-  out.line("template <class Visitor>");
-  out.line("static __device__ __forceinline__ void for_each_vector([[maybe_unused]] const Parameters& parameters,");
-  out.line("                                                       [[maybe_unused]] const Visitor& visitor) {{")
-      .indent();
+  write_visitor_head(out, "for_each_vector");
   for (const op::EpilogueNode* node : epilogue.tensors()) {
     if (node->spread != op::kRowVector && node->spread != op::kColumnVector) continue;
     out.line("visitor.template visit<{}>(parameters.{});", numbers.next(node->spread), member(node->label));
@@ -94,7 +98,50 @@ void write_vectors(SourceWriter& out, const op::Epilogue& epilogue) {
   out.line("static constexpr int kRowVectors = {}, kColumnVectors = {};", numbers.rows(), numbers.columns());
 }
 
-void write_apply(SourceWriter& out, const op::Epilogue& epilogue) {
+std::string_view fold(op::Reduction reduction) {
+  if (reduction == op::Reduction::sum) return "Sum";
+  return reduction == op::Reduction::maximum ? "Maximum" : "Minimum";
+}
+
+// The reduced outputs of an epilogue with their types, device/tilewright/epilogue/reduction.cuh.
+class ReductionTypes {
+ public:
+  explicit ReductionTypes(const op::Epilogue& epilogue) {
+    for (const op::EpilogueOutput& output : epilogue.outputs) {
+      if (output.reduction == op::Reduction::none) continue;
+      int& of_kind = output.spread == op::kRowVector ? columns_ : output.spread == op::kColumnVector ? rows_ : singles_;
+      const std::string_view results = output.spread == op::kRowVector      ? "columns"
+                                       : output.spread == op::kColumnVector ? "rows"
+                                                                            : "single";
+      all_.push_back({member(output.label),
+                      fmt::format("tilewright::Reduction<{}, {}, tilewright::Results::{}, tilewright::{}<Compute>>",
+                                  all_.size(), of_kind++, results, fold(output.reduction))});
+    }
+  }
+
+  struct Entry {
+    std::string member, type;
+  };
+  const std::vector<Entry>& all() const { return all_; }
+  int columns() const { return columns_; }
+  int rows() const { return rows_; }
+  int singles() const { return singles_; }
+
+ private:
+  std::vector<Entry> all_;
+  int columns_ = 0, rows_ = 0, singles_ = 0;
+};
+
+void write_reductions(SourceWriter& out, const ReductionTypes& reductions) {
+  write_visitor_head(out, "for_each_reduction");
+  for (const auto& [member, type] : reductions.all())
+    out.line("visitor.template visit<{}>(parameters.{});", type, member);
+  out.dedent().line("}}");
+  out.line("static constexpr int kReductions = {}, kColumnResults = {}, kRowResults = {}, kSingleResults = {};",
+           reductions.all().size(), reductions.columns(), reductions.rows(), reductions.singles());
+}
+
+void write_apply(SourceWriter& out, const op::Epilogue& epilogue, const ReductionTypes& reductions) {
   const std::vector<const op::EpilogueNode*> tensors = epilogue.tensors();
   out.line("template <int kCount, class Place>");
   out.line("static __device__ __forceinline__ void apply(Compute (&values)[kCount],");
@@ -114,8 +161,10 @@ void write_apply(SourceWriter& out, const op::Epilogue& epilogue) {
   out.line("values[i] = x{};", epilogue.node_of_d());
   for (const op::EpilogueOutput& output : epilogue.outputs) out.line("{}[i] = x{};", member(output.label), output.node);
   out.dedent().line("}}");
-  for (const op::EpilogueOutput& output : epilogue.outputs)
-    out.line("parameters.{0}.store({0}, place);", member(output.label));
+  for (const op::EpilogueOutput& output : epilogue.outputs) {
+    if (output.reduction == op::Reduction::none) out.line("parameters.{0}.store({0}, place);", member(output.label));
+  }
+  for (const auto& [member, type] : reductions.all()) out.line("place.template reduce<{}>({});", type, member);
   out.dedent().line("}}");
 }
 
@@ -138,8 +187,10 @@ void write_epilogue(SourceWriter& out, const op::GemmDescription& operands) {
     out.line("return kReadsSource;");
   }
   out.dedent().line("}}");
+  const ReductionTypes reductions(epilogue);
   write_vectors(out, epilogue);
-  write_apply(out, epilogue);
+  write_reductions(out, reductions);
+  write_apply(out, epilogue, reductions);
   out.dedent().line("}};");
 }
 

@@ -13,6 +13,7 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   out.line("static constexpr int kWarpsM = {}, kWarpsN = {};", tile.warps_m, tile.warps_n);
   out.line("static constexpr int kStages = {};", tile.stages);
   out.line("using Raster = tilewright::Raster<{}, {}>;", tile.raster.width, tile.raster.groups_rows);
+  out.line("static constexpr int kReductionCounters = {};", plan::kReductionCountersFrom);
 }
 
 void write_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, int threads) {

@@ -102,7 +102,8 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
   out.line("static constexpr int kClusterM = {}, kClusterN = {};", plan.cluster_m, plan.cluster_n);
   out.line("using Raster = tilewright::Raster<{}, {}>;", plan.raster.width, plan.raster.groups_rows);
-  out.line("static constexpr int kSlices = {}, kCounterBytes = {};", plan.slices, plan::kWorkspaceCounterBytes);
+  out.line("static constexpr int kSlices = {}, kCounterBytes = {}, kReductionCounters = {};", plan.slices,
+           plan::kWorkspaceCounterBytes, plan::kReductionCountersFrom);
   out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kGatheredWords = {};",
            plan.producer_registers, plan.consumer_registers, plan.gathered_words);
   out.line("static constexpr int kChunkColumns = {}, kBufferChunks = {}, kOutputBuffers = {};", plan.chunks.columns,

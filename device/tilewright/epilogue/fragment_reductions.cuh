@@ -1,0 +1,202 @@
+// Reductions of what a warpgroup holds in accumulators of wgmma: in registers along a row, through shuffles and shared
+// memory along a column.
+#pragma once
+
+#include "tilewright/epilogue/fragment.cuh"
+#include "tilewright/epilogue/reduction.cuh"
+#include "tilewright/ptx/shared.cuh"
+#include "tilewright/ptx/shuffle.cuh"
+#include "tilewright/ptx/warpgroup.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// Of kAtoms times 64 rows and kColumns columns. The state of one thread.
+template <class Epilogue, class Rows, int kAtoms, int kColumns>
+class FragmentReductions {
+  using Compute = typename Epilogue::Compute;
+  static constexpr int kThreads = 128;
+  static constexpr int kWarps = kThreads / 32;
+  static constexpr int kElementBytes = sizeof(Compute);
+  static constexpr int kColumnBytes = Epilogue::kColumnResults * kWarps * kColumns * kElementBytes;
+  static constexpr int kSingleBytes = Epilogue::kSingleResults * kWarps * kElementBytes;
+
+ public:
+  using Parts = ReductionParts<Epilogue, kAtoms * 64, kColumns, 1, kThreads>;
+  using Block = typename Parts::Block;
+  /// Of shared memory: of each column's results those of each warp, of single ones too.
+  static constexpr int kPartsFrom = ceil_div(kColumnBytes + kSingleBytes, 16) * 16;  // what Parts asks for
+  static constexpr int kBytes = Epilogue::kReductions == 0 ? 0 : kPartsFrom + ceil_div(Parts::kSharedBytes, 16) * 16;
+
+  __device__ __forceinline__ FragmentReductions(uint32_t shared, int thread) : shared_(shared), thread_(thread) {}
+
+  /// Before a tile's first element.
+  template <class Parameters>
+  __device__ __forceinline__ void begin(const Parameters& parameters) {
+    Epilogue::for_each_reduction(parameters, Begin<false>{*this});
+  }
+  /// Before the first element of 64 rows.
+  template <class Parameters>
+  __device__ __forceinline__ void begin_rows(const Parameters& parameters) {
+    Epilogue::for_each_reduction(parameters, Begin<true>{*this});
+  }
+
+  /// Two neighbours in a row, those of the thread's first row before those of its other row; `column` of the tile. By
+  /// all threads alike. `other_row` and `is_first_atom` must be constants once loops are unrolled.
+  template <class Reduction>
+  __device__ __forceinline__ void add(const Compute (&values)[2], const EpiloguePlace& at, int column, bool other_row,
+                                      bool is_first_atom) {
+    using Fold = typename Reduction::Fold;
+    Compute pair[2] = {values[0], values[1]};
+    mask_outside(pair, at, Fold::identity());
+    if constexpr (Reduction::kResults == Results::rows) {
+      Compute& row = rows_[Reduction::kOfKind][other_row];
+      row = Fold::combine(row, Fold::combine(pair[0], pair[1]));
+    } else if constexpr (Reduction::kResults == Results::single) {
+      Compute& single = singles_[Reduction::kOfKind];
+      single = Fold::combine(single, Fold::combine(pair[0], pair[1]));
+    } else if (!other_row) {
+      pairs_[Reduction::kOfKind][0] = pair[0];
+      pairs_[Reduction::kOfKind][1] = pair[1];
+    } else {
+      const Compute low = Fold::combine(pairs_[Reduction::kOfKind][0], pair[0]);
+      const Compute high = Fold::combine(pairs_[Reduction::kOfKind][1], pair[1]);
+      add_columns<Reduction>(low, high, column, is_first_atom);
+    }
+  }
+
+  /// After the last element of 64 rows, the first of which is row `row` of D.
+  template <class Parameters>
+  __device__ __forceinline__ void end_rows(const Parameters& parameters, const Parts& parts, const Block& block,
+                                           int row, int m) {
+    if constexpr (Epilogue::kRowResults > 0)
+      Epilogue::for_each_reduction(parameters, EndRows{*this, parts, block, row, m});
+  }
+
+  /// After a tile's last element: leaves its parts, and the results that they complete. `barrier()` is one of the
+  /// warpgroup.
+  template <class Parameters, class Barrier>
+  __device__ __forceinline__ void end(const Parameters& parameters, const Parts& parts, const Block& block, int n,
+                                      const Barrier& barrier) {
+    if constexpr (Epilogue::kSingleResults > 0) Epilogue::for_each_reduction(parameters, EndSingles{*this});
+    barrier();
+    Epilogue::for_each_reduction(parameters, Leave{*this, parts, block, n});
+    parts.meet(block, barrier);
+  }
+
+ private:
+  /// The thread's values of two columns, of both its rows, are put together with those of the lanes of the same
+  /// columns: half of them keep the first column, the others the second.
+  template <class Reduction>
+  __device__ __forceinline__ void add_columns(Compute low, Compute high, int column, bool is_first_atom) const {
+    using Fold = typename Reduction::Fold;
+    const int lane = thread_ % 32;
+    const bool keeps_high = lane >= 16;
+    Compute kept = Fold::combine(keeps_high ? high : low, ptx::shuffle_xor(keeps_high ? low : high, 16));
+    kept = Fold::combine(kept, ptx::shuffle_xor(kept, 8));
+    kept = Fold::combine(kept, ptx::shuffle_xor(kept, 4));
+    if (lane % 16 < 4) {
+      const uint32_t to = column_address(Reduction::kOfKind, thread_ / 32, column + (keeps_high ? 1 : 0));
+      if (!is_first_atom) kept = Fold::combine(ptx::load_shared<Compute>(to), kept);
+      ptx::store_shared(to, kept);
+    }
+  }
+
+  template <bool kOfRows>
+  struct Begin {
+    FragmentReductions& all;
+
+    template <class Reduction, class Tensor>
+    __device__ __forceinline__ void visit(const Tensor& /*tensor*/) const {
+      const Compute identity = Reduction::Fold::identity();
+      if constexpr (kOfRows && Reduction::kResults == Results::rows)
+        all.rows_[Reduction::kOfKind][0] = all.rows_[Reduction::kOfKind][1] = identity;
+      if constexpr (!kOfRows && Reduction::kResults == Results::single) all.singles_[Reduction::kOfKind] = identity;
+    }
+  };
+
+  struct EndRows {
+    const FragmentReductions& all;
+    const Parts& parts;
+    const Block& block;
+    int row, m;
+
+    template <class Reduction, class Tensor>
+    __device__ __forceinline__ void visit(const Tensor& /*tensor*/) const {
+      if constexpr (Reduction::kResults == Results::rows) {
+        using Fold = typename Reduction::Fold;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          Compute value = all.rows_[Reduction::kOfKind][half];
+          value = Fold::combine(value, ptx::shuffle_xor(value, 1));
+          value = Fold::combine(value, ptx::shuffle_xor(value, 2));
+          const int at = row + Rows::row(all.thread_) + half * Rows::kOtherRow;
+          if (all.thread_ % 4 == 0 && at < m) parts.template leave<Reduction>(block, at, value);
+        }
+      }
+    }
+  };
+
+  struct EndSingles {
+    const FragmentReductions& all;
+
+    template <class Reduction, class Tensor>
+    __device__ __forceinline__ void visit(const Tensor& /*tensor*/) const {
+      if constexpr (Reduction::kResults == Results::single) {
+        using Fold = typename Reduction::Fold;
+        const Compute value = Parts::template fold_lanes<Fold>(all.singles_[Reduction::kOfKind]);
+        if (all.thread_ % 32 == 0) ptx::store_shared(all.single_address(Reduction::kOfKind, all.thread_ / 32), value);
+      }
+    }
+  };
+
+  struct Leave {
+    const FragmentReductions& all;
+    const Parts& parts;
+    const Block& block;
+    int n;
+
+    template <class Reduction, class Tensor>
+    __device__ __forceinline__ void visit(const Tensor& /*tensor*/) const {
+      if constexpr (Reduction::kResults == Results::columns) {
+#pragma unroll 1
+        for (int column = all.thread_; column < kColumns; column += kThreads) {
+          if (block.column + column >= n) break;
+          parts.template leave<Reduction>(block, block.column + column, all.template of_warps<Reduction>([&](int warp) {
+            return all.column_address(Reduction::kOfKind, warp, column);
+          }));
+        }
+      } else if constexpr (Reduction::kResults == Results::single) {
+        if (all.thread_ == 0) {
+          parts.template leave_single<Reduction>(block, all.template of_warps<Reduction>([&](int warp) {
+            return all.single_address(Reduction::kOfKind, warp);
+          }));
+        }
+      }
+    }
+  };
+
+  template <class Reduction, class Address>
+  __device__ __forceinline__ Compute of_warps(const Address& address) const {
+    Compute value = ptx::load_shared<Compute>(address(0));
+#pragma unroll
+    for (int warp = 1; warp < kWarps; ++warp)
+      value = Reduction::Fold::combine(value, ptx::load_shared<Compute>(address(warp)));
+    return value;
+  }
+
+  __device__ __forceinline__ uint32_t column_address(int number, int warp, int column) const {
+    return shared_ + ((number * kWarps + warp) * kColumns + column) * kElementBytes;
+  }
+  __device__ __forceinline__ uint32_t single_address(int number, int warp) const {
+    return shared_ + kColumnBytes + (number * kWarps + warp) * kElementBytes;
+  }
+
+  uint32_t shared_;
+  int thread_;
+  Compute rows_[maximum(Epilogue::kRowResults, 1)][2];  // of the current 64 rows
+  Compute singles_[maximum(Epilogue::kSingleResults, 1)];
+  Compute pairs_[maximum(Epilogue::kColumnResults, 1)][2];  // of the thread's first row, till its other row comes
+};
+
+}  // namespace tilewright

@@ -1,0 +1,276 @@
+// Reductions of an epilogue's node: how two values become one, and where the parts that blocks of D hold meet.
+#pragma once
+
+#include "tilewright/epilogue/epilogue_tensor.cuh"
+#include "tilewright/numeric/functions.cuh"
+#include "tilewright/ptx/global.cuh"
+#include "tilewright/ptx/shared.cuh"
+#include "tilewright/ptx/shuffle.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// combine(x, y), and identity(), which changes no other value.
+template <class Compute>
+struct Sum {
+  static __device__ __forceinline__ Compute identity() { return Compute(0); }
+  static __device__ __forceinline__ Compute combine(Compute x, Compute y) { return numeric::add(x, y); }
+};
+template <class Compute>
+struct Maximum {
+  static __device__ __forceinline__ Compute identity() { return numeric::lowest<Compute>(); }
+  static __device__ __forceinline__ Compute combine(Compute x, Compute y) { return numeric::max(x, y); }
+};
+template <class Compute>
+struct Minimum {
+  static __device__ __forceinline__ Compute identity() { return numeric::highest<Compute>(); }
+  static __device__ __forceinline__ Compute combine(Compute x, Compute y) { return numeric::min(x, y); }
+};
+
+/// What a reduction leaves: one result for each column (of a row vector), for each row, or one.
+enum class Results { columns, rows, single };
+
+/// Number kNumber of an epilogue's reductions, number kOfKind of those that leave the same. Fold: Sum, Maximum or
+/// Minimum.
+template <int kNumberOfAll, int kNumberOfKind, Results kResultsLeft, class FoldOfTwo>
+struct Reduction {
+  static constexpr int kNumber = kNumberOfAll, kOfKind = kNumberOfKind;
+  static constexpr Results kResults = kResultsLeft;
+  using Fold = FoldOfTwo;
+};
+
+/// Of a node's neighbours in a row of D, `identity` for those outside.
+template <class Compute, int kCount>
+__device__ __forceinline__ void mask_outside(Compute (&values)[kCount], const EpiloguePlace& at, Compute identity) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    if (at.row >= at.m || at.column + i >= at.n) values[i] = identity;
+  }
+}
+
+/// Blocks of kBlockM x kBlockN elements of D, of each kShares shares that summed a part of it. Each share leaves its
+/// part of every reduction in the workspace; who arrives last of all that a line of blocks needs adds them up, in the
+/// order of blocks and shares, so that results do not depend on who that is. kThreads threads work for a share.
+/// Epilogue: Compute, Parameters, kReductions, kColumnResults, kRowResults, kSingleResults (that many leave such),
+/// for_each_reduction(parameters, visitor), which calls visitor.visit<Reduction>(tensor).
+template <class Epilogue, int kBlockM, int kBlockN, int kShares, int kThreads>
+class ReductionParts {
+  using Compute = typename Epilogue::Compute;
+  using Parameters = typename Epilogue::Parameters;
+  static constexpr int kBytes = sizeof(Compute);
+  static constexpr int kWarps = kThreads / 32;
+  static constexpr int kInFlight = 8;  // loads of a thread
+  static constexpr uint32_t kLastOfColumns = 1, kLastOfRows = 2, kLastOfAll = 4;
+
+ public:
+  /// Of shared memory: a word, and one of each warp.
+  static constexpr int kSharedBytes = (1 + kWarps) * 8;
+
+  /// Arrivals are counted from `counters` on, zeros between launches; parts lie from `parts` on. `shared` is the
+  /// address of kSharedBytes.
+  __device__ __forceinline__ ReductionParts(const Parameters& parameters, char* counters, char* parts, int m, int n,
+                                            int batches, uint32_t shared, int thread)
+      : parameters_(parameters),
+        counters_(counters),
+        parts_(parts),
+        m_(m),
+        n_(n),
+        batches_(batches),
+        shared_(shared),
+        thread_(thread) {}
+
+  /// A block that begins at (row, column) of D.
+  struct Block {
+    int row, column, batch, share;
+  };
+
+  /// Leaves the part of this share for result `column` (`row`) of the reduction, which must lie inside D.
+  template <class Reduction>
+  __device__ __forceinline__ void leave(const Block& block, int row_or_column, Compute value) const {
+    static_assert(Reduction::kResults != Results::single, "needs no number");
+    const int part = Reduction::kResults == Results::columns ? part_of_columns(block) : part_of_rows(block);
+    const int64_t results = Reduction::kResults == Results::columns ? n_ : m_;
+    *at<Reduction>((static_cast<int64_t>(block.batch) * parts_along<Reduction>() + part) * results + row_or_column) =
+        value;
+  }
+  template <class Reduction>
+  __device__ __forceinline__ void leave_single(const Block& block, Compute value) const {
+    const int64_t number = static_cast<int64_t>(block.row / kBlockM) * blocks_n() + block.column / kBlockN;
+    *at<Reduction>(block.batch * parts_along<Reduction>() + number * kShares + block.share) = value;
+  }
+
+  /// By all threads, when each has left its parts of the block. `barrier()` is one of these threads.
+  template <class Barrier>
+  __device__ __forceinline__ void meet(const Block& block, const Barrier& barrier) const {
+    barrier();
+    if (thread_ == 0) ptx::store_shared(shared_, arrive(block));
+    barrier();
+    const uint32_t last = ptx::load_shared_b32(shared_);
+    if (last != 0) Epilogue::for_each_reduction(parameters_, Finish<Barrier>{*this, block, last, barrier});
+  }
+
+ private:
+  __device__ __forceinline__ int blocks_m() const { return ceil_div(m_, kBlockM); }
+  __device__ __forceinline__ int blocks_n() const { return ceil_div(n_, kBlockN); }
+  static __device__ __forceinline__ int part_of_columns(const Block& block) {
+    return block.row / kBlockM * kShares + block.share;
+  }
+  static __device__ __forceinline__ int part_of_rows(const Block& block) {
+    return block.column / kBlockN * kShares + block.share;
+  }
+  /// Parts of one result.
+  template <class Reduction>
+  __device__ __forceinline__ int64_t parts_along() const {
+    if constexpr (Reduction::kResults == Results::columns) return static_cast<int64_t>(blocks_m()) * kShares;
+    if constexpr (Reduction::kResults == Results::rows) return static_cast<int64_t>(blocks_n()) * kShares;
+    return static_cast<int64_t>(blocks_m()) * blocks_n() * kShares;
+  }
+  /// Parts of all results of one matrix.
+  template <class Reduction>
+  __device__ __forceinline__ int64_t parts_of_matrix() const {
+    if constexpr (Reduction::kResults == Results::columns) return parts_along<Reduction>() * n_;
+    if constexpr (Reduction::kResults == Results::rows) return parts_along<Reduction>() * m_;
+    return parts_along<Reduction>();
+  }
+
+  /// Adds up the parts of the reductions before number kNumber.
+  template <int kNumber>
+  struct Before {
+    const ReductionParts& all;
+    int64_t& parts;
+
+    template <class Reduction, class Tensor>
+    __device__ __forceinline__ void visit(const Tensor& /*tensor*/) const {
+      if constexpr (Reduction::kNumber < kNumber) parts += all.batches_ * all.template parts_of_matrix<Reduction>();
+    }
+  };
+  template <class Reduction>
+  __device__ __forceinline__ Compute* at(int64_t part) const {
+    int64_t first = 0;
+    Epilogue::for_each_reduction(parameters_, Before<Reduction::kNumber>{*this, first});
+    return reinterpret_cast<Compute*>(parts_) + first + part;
+  }
+
+  /// By one thread: of what this is the last part.
+  __device__ __forceinline__ uint32_t arrive(const Block& block) const {
+    uint32_t last = 0;
+    const auto count = [&](uint32_t which, int counter, int64_t parts) {
+      uint32_t* const at = reinterpret_cast<uint32_t*>(counters_) + counter;
+      const auto end = static_cast<uint32_t>(parts - 1);
+      if (ptx::increment_to(at, end) == end) last |= which;
+    };
+    const int rows_from = Epilogue::kColumnResults > 0 ? batches_ * blocks_n() : 0;
+    const int all_from = rows_from + (Epilogue::kRowResults > 0 ? batches_ * blocks_m() : 0);
+    if constexpr (Epilogue::kColumnResults > 0) {
+      count(kLastOfColumns, block.batch * blocks_n() + block.column / kBlockN,
+            static_cast<int64_t>(blocks_m()) * kShares);
+    }
+    if constexpr (Epilogue::kRowResults > 0) {
+      count(kLastOfRows, rows_from + block.batch * blocks_m() + block.row / kBlockM,
+            static_cast<int64_t>(blocks_n()) * kShares);
+    }
+    if constexpr (Epilogue::kSingleResults > 0) {
+      count(kLastOfAll, all_from + block.batch, static_cast<int64_t>(blocks_m()) * blocks_n() * kShares);
+    }
+    return last;
+  }
+
+  template <class Barrier>
+  struct Finish {
+    const ReductionParts& all;
+    const Block& block;
+    uint32_t last;
+    const Barrier& barrier;
+
+    template <class Reduction, class Tensor>
+    __device__ __forceinline__ void visit(const Tensor& tensor) const {
+      if constexpr (Reduction::kResults == Results::columns) {
+        if (last & kLastOfColumns) all.template finish_columns<Reduction>(tensor, block);
+      } else if constexpr (Reduction::kResults == Results::rows) {
+        if (last & kLastOfRows) all.template finish_rows<Reduction>(tensor, block);
+      } else {
+        if (last & kLastOfAll) all.template finish_single<Reduction>(tensor, block, barrier);
+      }
+    }
+  };
+
+  template <class Reduction, class Tensor>
+  __device__ __forceinline__ void finish_columns(const Tensor& tensor, const Block& block) const {
+    const int end = min(n_, block.column + kBlockN);
+    const int64_t parts = parts_along<Reduction>();
+#pragma unroll 1
+    for (int column = block.column + thread_; column < end; column += kThreads) {
+      const Compute* const first = at<Reduction>(block.batch * parts * n_ + column);
+      tensor.store_one(fold<Reduction>(first, 0, parts, 1, n_), 0, column, block.batch);
+    }
+  }
+  template <class Reduction, class Tensor>
+  __device__ __forceinline__ void finish_rows(const Tensor& tensor, const Block& block) const {
+    const int end = min(m_, block.row + kBlockM);
+    const int64_t parts = parts_along<Reduction>();
+#pragma unroll 1
+    for (int row = block.row + thread_; row < end; row += kThreads) {
+      const Compute* const first = at<Reduction>(block.batch * parts * m_ + row);
+      tensor.store_one(fold<Reduction>(first, 0, parts, 1, m_), row, 0, block.batch);
+    }
+  }
+  /// Each thread some of the parts, then the lanes of each warp, then the warps.
+  template <class Reduction, class Tensor, class Barrier>
+  __device__ __forceinline__ void finish_single(const Tensor& tensor, const Block& block,
+                                                const Barrier& barrier) const {
+    using Fold = typename Reduction::Fold;
+    const int64_t parts = parts_along<Reduction>();
+    const Compute* const first = at<Reduction>(block.batch * parts);
+    const Compute own = fold_lanes<Fold>(fold<Reduction>(first, thread_, parts, kThreads, 1));
+    const uint32_t words = shared_ + 8;
+    if (thread_ % 32 == 0) ptx::store_shared(words + thread_ / 32 * 8, own);
+    barrier();
+    if (thread_ == 0) {
+      Compute all = own;
+#pragma unroll
+      for (int warp = 1; warp < kWarps; ++warp) all = Fold::combine(all, ptx::load_shared<Compute>(words + warp * 8));
+      tensor.store_one(all, 0, 0, block.batch);
+    }
+    barrier();
+  }
+
+  /// Parts number `part`, `part` + `step` and so on before `parts`; `stride` elements from one part to the next.
+  template <class Reduction>
+  static __device__ __forceinline__ Compute fold(const Compute* first, int64_t part, int64_t parts, int step,
+                                                 int64_t stride) {
+    using Fold = typename Reduction::Fold;
+    Compute result = Fold::identity();
+#pragma unroll 1
+    for (; part < parts; part += kInFlight * step) {
+      Compute values[kInFlight];
+#pragma unroll
+      for (int i = 0; i < kInFlight; ++i) {
+        values[i] = Fold::identity();
+        if (part + i * step < parts) values[i] = ptx::load_global_word(first + (part + i * step) * stride);
+      }
+#pragma unroll
+      for (int i = 0; i < kInFlight; ++i) result = Fold::combine(result, values[i]);
+    }
+    return result;
+  }
+
+ public:
+  /// Of all lanes of a warp, in each.
+  template <class Fold>
+  static __device__ __forceinline__ Compute fold_lanes(Compute value) {
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2)
+      value = Fold::combine(value, ptx::shuffle_xor(value, distance));
+    return value;
+  }
+
+ private:
+  const Parameters& parameters_;
+  char* counters_;
+  char* parts_;
+  int m_, n_, batches_;
+  uint32_t shared_;
+  int thread_;
+};
+
+}  // namespace tilewright
