@@ -1,6 +1,7 @@
 // The only place where a problem becomes arguments of the library.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "problem.hpp"
@@ -10,9 +11,16 @@ namespace tilewright::bench {
 /// Where the operands of one call are.
 struct Addresses {
   std::uint64_t a = 0, b = 0, d = 0;
+  std::uint64_t c = 0;                                    // where the epilogue reads it
+  std::uint64_t product = 0;                              // stored_product(): D, or memory of its own
+  std::array<std::uint64_t, kMostCaseTensors> tensors{};  // of stored_tensors(), in that order
 };
 
-/// The problem over memory of the GPU `ordinal`, alpha = 1, beta = 0; or why the library cannot say or compute it.
-Result<op::Gemm> gemm(const Problem& problem, const Addresses& addresses, int ordinal);
+/// The problem over memory of the device, alpha = 1, beta as its epilogue's row says and 0 without one; or why the
+/// library cannot say or compute it.
+Result<op::Gemm> gemm(const Problem& problem, const Addresses& addresses, const op::MemoryDevice& device);
+
+/// One matrix, or a batch of them, as the library's tensor.
+op::Tensor tensor(std::uint64_t address, const StoredMatrix& stored, const op::MemoryDevice& device);
 
 }  // namespace tilewright::bench

@@ -7,6 +7,7 @@
 
 #include "problem_class.hpp"
 #include "tilewright/base/text.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
 
 namespace tilewright::bench {
 namespace {
@@ -14,8 +15,9 @@ namespace {
 using Fields = std::map<std::string, std::string, std::less<>>;
 
 Result<Fields> parse_fields(std::string_view line) {
-  static constexpr std::string_view kKeys[] = {"id", "class", "dtype", "batch", "m",   "n",   "k",    "a",     "b",
-                                               "d",  "lda",   "ldb",   "ldd",   "out", "acc", "math", "kernel"};
+  static constexpr std::string_view kKeys[] = {"id",  "class", "dtype", "batch", "m",      "n",
+                                               "k",   "a",     "b",     "d",     "lda",    "ldb",
+                                               "ldd", "out",   "acc",   "math",  "kernel", "epilogue"};
   Fields fields;
   for (const std::string& word : split(line, ' ')) {
     if (word.empty()) continue;
@@ -113,6 +115,26 @@ Support read_leading_dimensions(const Fields& fields, Problem& problem) {
   return read_leading_dimension(fields, "ldd", problem.ldd, stored_d(problem));
 }
 
+/// cuBLASLt's bias lies along our N only where D is row-major. Batches and other types are not measured.
+Support check_epilogue(const Problem& problem) {
+  const std::string_view name = problem.epilogue->name;
+  if (problem.d != op::MatrixLayout::row_major) return refuse("epilogue={} needs d=row", name);
+  if (problem.batch != 1) return refuse("epilogue={} needs batch=1, got {}", name, problem.batch);
+  if (!problem.problem_class.empty()) return refuse("classes are of plain products, and epilogue={} is given", name);
+  if (is_float(problem.out) && problem.out != DType::f64) return {};
+  return refuse("epilogue={} needs a D of floats of at most 32 bits, got {}", name, tilewright::name(problem.out));
+}
+
+Support read_epilogue(const Fields& fields, Problem& problem) {
+  const auto field = fields.find("epilogue");
+  if (field == fields.end()) return {};
+  problem.epilogue = find_epilogue_case(field->second);
+  if (problem.epilogue != nullptr) return check_epilogue(problem);
+  std::vector<std::string_view> names;
+  for (const EpilogueCase& known : epilogue_cases()) names.push_back(known.name);
+  return refuse("epilogue must be one of {}, got \"{}\"", fmt::join(names, ", "), printable(field->second));
+}
+
 std::string_view short_name(op::MatrixLayout layout) { return layout == op::MatrixLayout::row_major ? "row" : "col"; }
 
 StoredMatrix stored(const Problem& problem, DType dtype, std::int64_t rows, std::int64_t columns,
@@ -148,6 +170,43 @@ StoredMatrix stored_d(const Problem& problem) {
   return stored(problem, problem.out, problem.m, problem.n, problem.d, problem.ldd);
 }
 
+StoredMatrix stored_c(const Problem& problem) {
+  return stored(problem, case_type(CaseType::wide, problem.out), problem.m, problem.n, problem.d, 0);
+}
+
+bool is_product_in_d(const Problem& problem) { return case_type(CaseType::wide, problem.out) == problem.out; }
+
+StoredMatrix stored_product(const Problem& problem) {
+  return is_product_in_d(problem) ? stored_d(problem) : stored_c(problem);
+}
+
+std::vector<StoredTensor> stored_tensors(const Problem& problem) {
+  if (problem.epilogue == nullptr) return {};
+  const op::Epilogue epilogue = graph(problem);
+  const std::vector<op::EpilogueTensor> of_graph = op::epilogue_tensors(epilogue);
+  std::vector<StoredTensor> tensors;
+  for (const CaseTensor& row : problem.epilogue->tensors) {
+    const auto found = std::ranges::find(of_graph, row.label, &op::EpilogueTensor::label);
+    TILEWRIGHT_CHECK(found != of_graph.end(), "epilogue {} has no tensor '{}'", problem.epilogue->name, row.label);
+    const std::int64_t rows = found->spread.along_m ? problem.m : 1, columns = found->spread.along_n ? problem.n : 1;
+    tensors.push_back({row,
+                       stored(problem, case_type(row.type, problem.out), rows, columns, op::MatrixLayout::row_major, 0),
+                       found->is_written});
+  }
+  return tensors;
+}
+
+op::Epilogue graph(const Problem& problem) {
+  const DType compute = op::default_compute(problem.accumulator, problem.out);
+  return problem.epilogue == nullptr ? op::linear_combination(compute) : graph(*problem.epilogue, compute);
+}
+
+Problem plain(const Problem& problem) {
+  Problem product = problem;
+  product.epilogue = nullptr;
+  return product;
+}
+
 Result<Problem> parse_problem(std::string_view line) {
   const Result<Fields> fields = parse_fields(line);
   if (!fields) return fields.refusal();
@@ -160,7 +219,8 @@ Result<Problem> parse_problem(std::string_view line) {
         read_required_extent(*fields, "m", problem.m), read_required_extent(*fields, "n", problem.n),
         read_required_extent(*fields, "k", problem.k), read_extent(*fields, "batch", problem.batch),
         read_layout(*fields, "a", problem.a), read_layout(*fields, "b", problem.b),
-        read_layout(*fields, "d", problem.d), read_leading_dimensions(*fields, problem)}) {
+        read_layout(*fields, "d", problem.d), read_leading_dimensions(*fields, problem),
+        read_epilogue(*fields, problem)}) {
     if (!read) return Refusal{read.reason()};
   }
   return problem;
@@ -194,6 +254,7 @@ std::string title(const Problem& problem) {
   if (problem.math != op::MathOperation::multiply_add) text += fmt::format(" {}", op::name(problem.math));
   if (problem.lda != 0 || problem.ldb != 0 || problem.ldd != 0)
     text += fmt::format(", ld {} {} {}", stored_a(problem).ld, stored_b(problem).ld, stored_d(problem).ld);
+  if (problem.epilogue != nullptr) text += fmt::format(", {}", problem.epilogue->name);
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "epilogue_case.hpp"
 #include "tilewright/base/support.hpp"
 #include "tilewright/op/gemm.hpp"
 
@@ -27,6 +28,7 @@ struct Problem {
   op::MatrixLayout d = op::MatrixLayout::row_major;
   std::int64_t lda = 0, ldb = 0, ldd = 0;  // leading dimensions in elements; 0: packed
   std::string kernel;                      // only kernels whose name contains this
+  const EpilogueCase* epilogue = nullptr;  // what is done to the product; null: nothing
 
   bool operator==(const Problem&) const = default;
 };
@@ -34,15 +36,22 @@ struct Problem {
 /// "id=G03-TN class=large dtype=f16 batch=1 m=128 n=128 k=64 a=row b=col d=row lda=72 ldb=64 ldd=128 out=f16 acc=f32
 /// math=multiply_add kernel=sm80". dtype, m, n and k are required; layouts are row unless told, leading dimensions
 /// packed, out is dtype (s32 for integers), acc as op::default_accumulator. dtype=tf32 is f32 with
-/// math=multiply_add_tf32.
+/// math=multiply_add_tf32. epilogue=bias is a name of epilogue_case.hpp: it takes single products with a row-major D of
+/// floats up to 32 bits, and no class.
 Result<Problem> parse_problem(std::string_view line);
 
 /// Every problem of a file; '#' begins a comment. @throws InvalidArgument with the number of the line that is wrong, or
 /// whose id an earlier line has
 std::vector<Problem> read_problems(std::istream& file, const std::string& file_name);
 
-/// "bf16 8x 1024x1024x1024 row col row, ld 1032 1024 1024"
+/// "bf16 8x 1024x1024x1024 row col row, ld 1032 1024 1024", "bf16 4096x6144x4096 row col row, bias"
 std::string title(const Problem& problem);
+
+/// Of its epilogue; without one, of alpha * product + beta * C.
+op::Epilogue graph(const Problem& problem);
+
+/// The problem without its epilogue: D is the product.
+Problem plain(const Problem& problem);
 
 /// Floating-point or integer operations of one call: 2 * batch * m * n * k.
 double operations(const Problem& problem);
@@ -64,5 +73,23 @@ struct StoredMatrix {
 StoredMatrix stored_a(const Problem& problem);
 StoredMatrix stored_b(const Problem& problem);
 StoredMatrix stored_d(const Problem& problem);
+
+// Of a problem with an epilogue.
+
+/// C, packed.
+StoredMatrix stored_c(const Problem& problem);
+/// The product where a kernel of its own applies the epilogue to it: in D's place and type, but bf16 and packed where D
+/// is an 8-bit float.
+StoredMatrix stored_product(const Problem& problem);
+bool is_product_in_d(const Problem& problem);
+
+/// A tensor that the epilogue reads or writes beside C and D.
+struct StoredTensor {
+  CaseTensor row;
+  StoredMatrix stored;  // packed
+  bool is_written;
+};
+/// In the order of EpilogueCase::tensors; none without an epilogue.
+std::vector<StoredTensor> stored_tensors(const Problem& problem);
 
 }  // namespace tilewright::bench

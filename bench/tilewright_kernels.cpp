@@ -5,6 +5,8 @@
 #include <memory>
 #include <span>
 
+#include "tilewright/engine/host_operands.hpp"
+
 namespace tilewright::bench {
 namespace {
 
@@ -27,9 +29,10 @@ Result<std::vector<registry::KernelPtr>> find_kernels(const engine::Engine& engi
 
 Result<OurKernels> tilewright_contenders(engine::Engine& engine, const Problem& problem, const OperandSets& sets,
                                          int most) {
+  const op::MemoryDevice here = engine::memory_device(engine.device()->properties());
   std::vector<op::Gemm> calls;
   for (int set = 0; set < sets.count(); ++set) {
-    Result<op::Gemm> call = gemm(problem, sets.addresses(set), engine.device()->properties().ordinal);
+    Result<op::Gemm> call = gemm(problem, sets.addresses(set), here);
     if (!call) return call.refusal();
     calls.push_back(*std::move(call));
   }
@@ -43,9 +46,11 @@ Result<OurKernels> tilewright_contenders(engine::Engine& engine, const Problem& 
   for (const registry::KernelPtr& kernel : kernels) {
     auto prepared = std::make_shared<std::vector<engine::PreparedGemm>>();
     for (const op::Gemm& call : calls) prepared->push_back(engine.prepare(call, kernel));
-    ours.contenders.push_back({"tilewright", kernel->name(), [prepared](int set, runtime::StreamHandle stream) {
-                                 (*prepared)[static_cast<std::size_t>(set)].run(stream);
-                               }});
+    const auto run = [prepared](int set, runtime::StreamHandle stream) {
+      (*prepared)[static_cast<std::size_t>(set)].run(stream);
+    };
+    ours.contenders.push_back(
+        {.name = "tilewright", .detail = kernel->name(), .run = run, .applies_epilogue = problem.epilogue != nullptr});
   }
   return ours;
 }

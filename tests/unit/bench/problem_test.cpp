@@ -62,6 +62,26 @@ TEST(ParseProblem, Tf32IsF32WithItsMath) {
   EXPECT_EQ(problem.math, op::MathOperation::multiply_add_tf32);
 }
 
+TEST(ParseProblem, AnEpilogueIsOneOfTheTable) {
+  const Problem problem = *parse_problem("id=L01-TN-bias dtype=bf16 m=1 n=1 k=1 b=col epilogue=bias");
+  ASSERT_NE(problem.epilogue, nullptr);
+  EXPECT_EQ(problem.epilogue->name, "bias");
+  EXPECT_EQ(title(problem), "bf16 1x1x1 row col row, bias");
+  EXPECT_EQ(plain(problem).epilogue, nullptr);
+  EXPECT_EQ(parse_problem("dtype=bf16 m=1 n=1 k=1")->epilogue, nullptr);
+}
+
+TEST(ParseProblem, AnEpilogueTakesSingleProductsOfFloatsWithARowMajorD) {
+  const auto reason = [](const char* line) { return parse_problem(line).reason(); };
+  EXPECT_THAT(reason("dtype=bf16 m=1 n=1 k=1 epilogue=magic"),
+              HasSubstr("epilogue must be one of bias, bias_relu, bias_gelu, bias_gelu_aux, residual, quantise, got"));
+  EXPECT_THAT(reason("dtype=bf16 m=1 n=1 k=1 d=col epilogue=bias"), HasSubstr("epilogue=bias needs d=row"));
+  EXPECT_THAT(reason("dtype=bf16 m=1 n=1 k=1 batch=2 epilogue=bias"), HasSubstr("needs batch=1, got 2"));
+  EXPECT_THAT(reason("class=large dtype=bf16 m=1 n=1 k=1 epilogue=bias"), HasSubstr("classes are of plain products"));
+  EXPECT_THAT(reason("dtype=s8 m=1 n=1 k=1 epilogue=bias"), HasSubstr("at most 32 bits, got s32"));
+  EXPECT_THAT(reason("dtype=f64 m=1 n=1 k=1 epilogue=bias"), HasSubstr("at most 32 bits, got f64"));
+}
+
 TEST(ParseProblem, SaysWhatIsWrong) {
   const auto reason = [](const char* line) { return parse_problem(line).reason(); };
   EXPECT_THAT(reason("m=1 n=1 k=1"), HasSubstr("dtype is missing"));
@@ -108,10 +128,11 @@ TEST(Operations, CountTwoAProductOfEachMatrixOfTheBatch) {
 }
 
 constexpr std::uint64_t kFar = std::uint64_t{1} << 40;
-constexpr Addresses kApart{kFar, 2 * kFar, 3 * kFar};
+constexpr Addresses kApart{kFar, 2 * kFar, 3 * kFar, 4 * kFar, 5 * kFar, {6 * kFar, 7 * kFar, 8 * kFar, 9 * kFar}};
+constexpr op::MemoryDevice kGpu{op::MemoryDevice::Kind::cuda, 1};
 
 TEST(Arguments, CarryTheProblem) {
-  const Result<op::Gemm> call = gemm(*parse_problem("dtype=f16 out=f32 m=4 n=5 k=6 a=col lda=8 ldd=9"), kApart, 1);
+  const Result<op::Gemm> call = gemm(*parse_problem("dtype=f16 out=f32 m=4 n=5 k=6 a=col lda=8 ldd=9"), kApart, kGpu);
   ASSERT_TRUE(call) << call.reason();
   EXPECT_EQ(call->a.address, kFar);
   EXPECT_EQ(call->a.stride, (op::Dims{1, 8}));
@@ -122,14 +143,29 @@ TEST(Arguments, CarryTheProblem) {
 }
 
 TEST(Arguments, ABatchIsOfRankThree) {
-  const op::Gemm batched = *gemm(*parse_problem("dtype=f16 batch=8 m=4 n=4 k=4"), kApart, 0);
+  const op::Gemm batched = *gemm(*parse_problem("dtype=f16 batch=8 m=4 n=4 k=4"), kApart, kGpu);
   EXPECT_EQ(batched.batch(), 8);
   EXPECT_EQ(batched.a.shape, (op::Dims{8, 4, 4}));
   EXPECT_EQ(batched.d.stride, (op::Dims{16, 4, 1}));
 }
 
+TEST(Arguments, CarryTheEpilogueAndItsTensors) {
+  const Problem problem = *parse_problem("dtype=bf16 m=4 n=8 k=16 b=col epilogue=bias_gelu_aux");
+  const op::Gemm call = *gemm(problem, kApart, kGpu);
+  EXPECT_EQ(call.tensor("bias").shape, (op::Dims{1, 8}));
+  EXPECT_EQ(call.tensor("bias").address, 6 * kFar);
+  EXPECT_EQ(call.tensor("aux").shape, (op::Dims{4, 8}));
+  EXPECT_EQ(call.tensor("aux").address, 7 * kFar);
+  EXPECT_EQ(call.c.address, 0u);
+  EXPECT_TRUE(gemm(plain(problem), kApart, kGpu)->tensors.empty());
+
+  const op::Gemm sum = *gemm(*parse_problem("dtype=bf16 m=4 n=8 k=16 b=col epilogue=residual"), kApart, kGpu);
+  EXPECT_EQ(sum.c.address, 4 * kFar);
+  EXPECT_EQ(sum.beta, 1.0);
+}
+
 TEST(Arguments, WhatTheLibraryCannotSayIsRefused) {
-  const Result<op::Gemm> narrowed = gemm(*parse_problem("dtype=f64 out=f16 m=4 n=4 k=4"), kApart, 0);
+  const Result<op::Gemm> narrowed = gemm(*parse_problem("dtype=f64 out=f16 m=4 n=4 k=4"), kApart, kGpu);
   ASSERT_FALSE(narrowed);
   EXPECT_THAT(narrowed.reason(), HasSubstr("is f16, which a product of f64 cannot be stored to"));
 }
@@ -158,7 +194,7 @@ TEST(ReadProblems, FilesOfTheProjectDescribeValidProblems) {
   for (const auto& entry : std::filesystem::directory_iterator(TILEWRIGHT_SOURCE_DIR "/bench/problems")) {
     std::ifstream file(entry.path());
     for (const Problem& problem : read_problems(file, entry.path())) {
-      const Result<op::Gemm> call = gemm(problem, kApart, 0);
+      const Result<op::Gemm> call = gemm(problem, kApart, kGpu);
       const bool may_lack = problem.batch != 1 || problem.dtype == DType::e4m3;
       EXPECT_TRUE(call || may_lack) << problem.line << ": " << (call ? "" : call.reason());
     }

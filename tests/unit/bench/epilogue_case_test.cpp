@@ -1,0 +1,93 @@
+// The table of epilogues: every row parses, names the tensors of its text, and says of cuBLASLt what fits it.
+#include "bench/epilogue_case.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "bench/problem.hpp"
+#include "tilewright/base/text.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
+#include "tilewright/op/named_epilogue.hpp"
+
+namespace tilewright::bench {
+namespace {
+
+using testing::UnorderedElementsAreArray;
+
+TEST(EpilogueCases, HaveNamesOfTheirOwnAndTextsThatParse) {
+  std::set<std::string_view> names;
+  for (const EpilogueCase& one : epilogue_cases()) {
+    EXPECT_TRUE(is_identifier(one.name)) << one.name;
+    EXPECT_TRUE(names.insert(one.name).second) << one.name;
+    EXPECT_EQ(find_epilogue_case(one.name), &one);
+    EXPECT_TRUE(op::validate(graph(one, DType::f32))) << one.name;
+  }
+  EXPECT_EQ(find_epilogue_case("bias_softmax"), nullptr);
+}
+
+TEST(EpilogueCases, HaveARowForEveryTensorOfTheirTexts) {
+  for (const EpilogueCase& one : epilogue_cases()) {
+    const op::Epilogue epilogue = graph(one, DType::f32);
+    std::vector<std::string_view> labels, in_text;
+    for (const CaseTensor& tensor : one.tensors) labels.push_back(tensor.label);
+    for (const op::EpilogueTensor& tensor : op::epilogue_tensors(epilogue)) in_text.push_back(tensor.label);
+    EXPECT_THAT(labels, UnorderedElementsAreArray(in_text)) << one.name;
+    EXPECT_LE(labels.size(), kMostCaseTensors) << one.name;
+    EXPECT_EQ(epilogue.reads_source(), one.beta != 0.0) << one.name;
+  }
+}
+
+TEST(EpilogueCases, GiveCublasLtWhatItsEpilogueReadsAndWrites) {
+  constexpr auto kBias = static_cast<std::uint32_t>(CublasLtEpilogue::bias);
+  constexpr auto kAux =
+      static_cast<std::uint32_t>(CublasLtEpilogue::gelu_aux) - static_cast<std::uint32_t>(CublasLtEpilogue::gelu);
+  for (const EpilogueCase& one : epilogue_cases()) {
+    if (one.cublaslt == CublasLtEpilogue::none) continue;
+    const auto has = [&](CublasLtRole role) {
+      return std::ranges::find(one.tensors, role, &CaseTensor::role) != one.tensors.end();
+    };
+    const auto flags = static_cast<std::uint32_t>(one.cublaslt);
+    EXPECT_EQ((flags & kBias) != 0, has(CublasLtRole::bias)) << one.name;
+    EXPECT_EQ((flags & kAux) != 0, has(CublasLtRole::aux)) << one.name;
+    EXPECT_FALSE(has(CublasLtRole::none)) << one.name;
+  }
+}
+
+TEST(EpilogueCases, ResidualIsTheLinearCombination) {
+  EXPECT_TRUE(
+      op::same_code(graph(*find_epilogue_case("residual"), DType::f32), op::linear_combination()) ||
+      op::signature(graph(*find_epilogue_case("residual"), DType::f32)).ends_with("add(mul($alpha,acc),mul($beta,c))"));
+}
+
+TEST(StoredTensors, HaveTheShapesOfTheTextAndTypesByD) {
+  const Problem narrow = *parse_problem("dtype=e4m3 m=32 n=64 k=16 b=col epilogue=bias_gelu_aux");
+  const std::vector<StoredTensor> tensors = stored_tensors(narrow);
+  ASSERT_EQ(tensors.size(), 2u);
+  EXPECT_EQ(tensors[0].row.label, "bias");
+  EXPECT_EQ(tensors[0].stored.dtype, DType::bf16);
+  EXPECT_EQ(tensors[0].stored.bytes(), 64u * 2);
+  EXPECT_FALSE(tensors[0].is_written);
+  EXPECT_EQ(tensors[1].stored.dtype, DType::e4m3);
+  EXPECT_EQ(tensors[1].stored.bytes(), 32u * 64);
+  EXPECT_TRUE(tensors[1].is_written);
+
+  const Problem scaled = *parse_problem("dtype=e4m3 m=32 n=64 k=16 b=col epilogue=quantise");
+  EXPECT_EQ(stored_tensors(scaled).front().stored.bytes(), 4u);
+  EXPECT_TRUE(stored_tensors(plain(scaled)).empty());
+}
+
+TEST(StoredProduct, IsInDUnlessThatIsAnEightBitFloat) {
+  const Problem wide = *parse_problem("dtype=f16 m=32 n=64 k=16 ldd=72 epilogue=bias");
+  EXPECT_TRUE(is_product_in_d(wide));
+  EXPECT_EQ(stored_product(wide).dtype, DType::f16);
+  EXPECT_EQ(stored_product(wide).ld, 72);
+  const Problem narrow = *parse_problem("dtype=e4m3 m=32 n=64 k=16 ldd=80 epilogue=quantise");
+  EXPECT_FALSE(is_product_in_d(narrow));
+  EXPECT_EQ(stored_product(narrow).dtype, DType::bf16);
+  EXPECT_EQ(stored_product(narrow).ld, 64);
+}
+
+}  // namespace
+}  // namespace tilewright::bench
