@@ -1,4 +1,4 @@
-// The part of cublasLt.h that a plain GEMM needs, declared here; its values are the library's ABI.
+// The part of cublasLt.h that a GEMM with an epilogue needs, declared here; its values are the library's ABI.
 #include "cublaslt.hpp"
 
 #include <array>
@@ -22,7 +22,19 @@ using Preference = void*;
 
 enum class DataType : int { f32 = 0, f64 = 1, f16 = 2, s8 = 3, u8 = 8, s32 = 10, bf16 = 14, e4m3 = 28, e5m2 = 29 };
 enum class ComputeType : int { f16 = 64, f32 = 68, f64 = 70, s32 = 72, fast_f16 = 74, fast_bf16 = 75, fast_tf32 = 77 };
-enum class DescriptorAttribute : int { transpose_a = 3, transpose_b = 4, fast_accumulate = 25 };
+enum class DescriptorAttribute : int {
+  transpose_a = 3,
+  transpose_b = 4,
+  epilogue = 7,
+  bias_pointer = 8,
+  aux_pointer = 11,
+  aux_ld = 12,
+  scale_of_d_pointer = 20,
+  amax_of_d_pointer = 21,
+  aux_type = 22,
+  fast_accumulate = 25,
+  bias_type = 26,
+};
 enum class LayoutAttribute : int { batch_count = 5, batch_stride = 6 };
 constexpr int kPreferenceWorkspaceBytes = 1;
 constexpr std::int32_t kNoTranspose = 0;
@@ -185,14 +197,41 @@ std::int32_t transpose(op::MatrixLayout layout, bool wanted) {
   return (layout == op::MatrixLayout::row_major) == wanted ? kNoTranspose : kTranspose;
 }
 
-/// One problem as cuBLASLt's objects. A row-major D is computed as D' = B' A'.
+/// What is stored, D or the product by itself.
+StoredMatrix result_matrix(const Problem& problem, MatmulForm form) {
+  return form == MatmulForm::product ? stored_product(problem) : stored_d(problem);
+}
+
+bool reads_c(const Problem& problem, MatmulForm form) {
+  return form == MatmulForm::fused && problem.epilogue->beta != 0.0;
+}
+
+/// C has a type also where beta is 0 and it is not read. It is D's, and where that is an 8-bit float, which cuBLASLt's
+/// table of types does not have for C, the wide one.
+StoredMatrix c_matrix(const Problem& problem, MatmulForm form) {
+  StoredMatrix c = result_matrix(problem, form);
+  c.dtype = case_type(CaseType::wide, c.dtype);
+  return reads_c(problem, form) ? stored_c(problem) : c;
+}
+
+/// D's own where C is not read; none where the types differ.
+std::uint64_t c_address(const Problem& problem, MatmulForm form, const Addresses& operands) {
+  if (reads_c(problem, form)) return operands.c;
+  if (form == MatmulForm::product) return operands.product;
+  return is_product_in_d(problem) ? operands.d : 0;
+}
+
+/// One call as cuBLASLt's objects. A row-major D is computed as D' = B' A'.
 class Matmul {
  public:
-  Matmul(const CublasLtFunctions& functions, const Problem& problem)
+  Matmul(const CublasLtFunctions& functions, const Problem& problem, MatmulForm form, const Addresses& operands)
       : functions_(functions),
         swapped_(problem.d == op::MatrixLayout::row_major),
+        operands_(operands),
+        result_(form == MatmulForm::product ? operands.product : operands.d),
+        c_address_(c_address(problem, form, operands)),
         alpha_(make_scalar(scale_type(problem), 1)),
-        beta_(make_scalar(scale_type(problem), 0)) {
+        beta_(make_scalar(scale_type(problem), reads_c(problem, form) ? 1 : 0)) {
     StoredMatrix first = stored_a(problem);
     StoredMatrix second = stored_b(problem);
     if (swapped_) std::swap(first, second);
@@ -203,14 +242,16 @@ class Matmul {
     // Scales of 8-bit floats stay null, which is a scale of 1.
     if (problem.math == op::MathOperation::multiply_add_fast_accumulate)
       set(DescriptorAttribute::fast_accumulate, std::int8_t{1});
+    if (form == MatmulForm::fused) set_epilogue(problem);
     create_layout(first_, first);
     create_layout(second_, second);
-    create_layout(d_, stored_d(problem));
+    create_layout(d_, result_matrix(problem, form));
+    create_layout(c_, c_matrix(problem, form));
   }
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
   ~Matmul() {
-    for (MatrixLayout layout : {first_, second_, d_}) {
+    for (MatrixLayout layout : {first_, second_, c_, d_}) {
       if (layout != nullptr) functions_.layout_destroy(layout);
     }
     if (descriptor_ != nullptr) functions_.descriptor_destroy(descriptor_);
@@ -223,21 +264,21 @@ class Matmul {
     std::vector<HeuristicResult> results(static_cast<std::size_t>(most));
     int count = 0;
     const Status status =
-        functions_.heuristic(handle, descriptor_, first_, second_, d_, d_, preference, most, results.data(), &count);
+        functions_.heuristic(handle, descriptor_, first_, second_, c_, d_, preference, most, results.data(), &count);
     functions_.preference_destroy(preference);
     results.resize(status == 0 ? static_cast<std::size_t>(count) : 0);
     std::erase_if(results, [](const HeuristicResult& result) { return result.state != 0; });
     return results;
   }
 
-  void run(Handle handle, const Addresses& operands, const Algorithm& algorithm, const runtime::DeviceBuffer& workspace,
+  void run(Handle handle, const Algorithm& algorithm, const runtime::DeviceBuffer& workspace,
            runtime::StreamHandle stream) const {
     const auto pointer = [](std::uint64_t address) { return reinterpret_cast<void*>(address); };
-    const void* first = pointer(swapped_ ? operands.b : operands.a);
-    const void* second = pointer(swapped_ ? operands.a : operands.b);
-    void* d = pointer(operands.d);
-    check(functions_.matmul(handle, descriptor_, alpha_.data(), first, first_, second, second_, beta_.data(), d, d_, d,
-                            d_, &algorithm, pointer(workspace.address()), workspace.bytes(), stream),
+    const void* first = pointer(swapped_ ? operands_.b : operands_.a);
+    const void* second = pointer(swapped_ ? operands_.a : operands_.b);
+    const void* c = pointer(c_address_);
+    check(functions_.matmul(handle, descriptor_, alpha_.data(), first, first_, second, second_, beta_.data(), c, c_,
+                            pointer(result_), d_, &algorithm, pointer(workspace.address()), workspace.bytes(), stream),
           "cublasLtMatmul");
   }
 
@@ -250,6 +291,39 @@ class Matmul {
   template <class T>
   void set(MatrixLayout layout, LayoutAttribute attribute, T value) {
     check(functions_.layout_set(layout, attribute, &value, sizeof value), "cublasLtMatrixLayoutSetAttribute");
+  }
+
+  /// Addresses of one call are in the descriptor: the heuristic reads their alignment there.
+  void set_epilogue(const Problem& problem) {
+    set(DescriptorAttribute::epilogue, static_cast<std::uint32_t>(problem.epilogue->cublaslt));
+    std::size_t index = 0;
+    for (const StoredTensor& tensor : stored_tensors(problem)) {
+      const std::uint64_t address = operands_.tensors[index++];
+      switch (tensor.row.role) {
+        case CublasLtRole::bias:
+          set(DescriptorAttribute::bias_pointer, address);
+          set_type(DescriptorAttribute::bias_type, tensor, problem);
+          break;
+        case CublasLtRole::aux:
+          set(DescriptorAttribute::aux_pointer, address);
+          set(DescriptorAttribute::aux_ld, tensor.stored.ld);
+          set_type(DescriptorAttribute::aux_type, tensor, problem);
+          break;
+        case CublasLtRole::scale_of_d:
+          set(DescriptorAttribute::scale_of_d_pointer, address);
+          break;
+        case CublasLtRole::amax_of_d:
+          set(DescriptorAttribute::amax_of_d_pointer, address);
+          break;
+        case CublasLtRole::none:
+          break;
+      }
+    }
+  }
+
+  /// D's type is what it takes unless told.
+  void set_type(DescriptorAttribute attribute, const StoredTensor& tensor, const Problem& problem) {
+    if (tensor.stored.dtype != problem.out) set(attribute, data_type(tensor.stored.dtype));
   }
 
   void create_layout(MatrixLayout& layout, const StoredMatrix& stored) {
@@ -265,9 +339,11 @@ class Matmul {
 
   const CublasLtFunctions& functions_;
   bool swapped_;
+  Addresses operands_;
+  std::uint64_t result_, c_address_;
   Scalar alpha_, beta_;
   Descriptor descriptor_ = nullptr;
-  MatrixLayout first_ = nullptr, second_ = nullptr, d_ = nullptr;
+  MatrixLayout first_ = nullptr, second_ = nullptr, c_ = nullptr, d_ = nullptr;
 };
 
 }  // namespace
@@ -288,17 +364,25 @@ std::string CublasLt::version() const {
   return fmt::format("{}.{}.{} ({})", version / 10000, version / 100 % 100, version % 100, path_);
 }
 
-std::vector<Contender> CublasLt::contenders(const Problem& problem, const OperandSets& sets, int most) {
+std::vector<Contender> CublasLt::contenders(const Problem& problem, const OperandSets& sets, int most,
+                                            MatmulForm form) {
   const runtime::ContextScope scope(*device_->context());
-  const auto matmul = std::make_shared<const Matmul>(*functions_, problem);
+  std::vector<std::shared_ptr<const Matmul>> matmuls;  // of each set
+  for (int set = 0; set < sets.count(); ++set)
+    matmuls.push_back(std::make_shared<const Matmul>(*functions_, problem, form, sets.addresses(set)));
+  const bool is_fused = form == MatmulForm::fused;
   std::vector<Contender> contenders;
-  for (const HeuristicResult& result : matmul->algorithms(handle_, workspace_.bytes(), most)) {
-    const auto run = [this, matmul, &sets, algorithm = result.algorithm](int set, runtime::StreamHandle stream) {
-      matmul->run(handle_, sets.addresses(set), algorithm, workspace_, stream);
+  for (const HeuristicResult& result : matmuls.front()->algorithms(handle_, workspace_.bytes(), most)) {
+    const auto run = [this, matmuls, algorithm = result.algorithm](int set, runtime::StreamHandle stream) {
+      matmuls[static_cast<std::size_t>(set)]->run(handle_, algorithm, workspace_, stream);
     };
     const std::string detail =
         fmt::format("algorithm {} of the heuristic, workspace {} bytes", contenders.size(), result.workspace_bytes);
-    contenders.push_back({"cublaslt", detail, run});
+    contenders.push_back({.name = "cublaslt",
+                          .detail = detail,
+                          .run = run,
+                          .applies_epilogue = is_fused,
+                          .rounding = is_fused ? problem.epilogue->approximation : 0.0});
   }
   return contenders;
 }

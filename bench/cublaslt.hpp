@@ -12,6 +12,13 @@ namespace tilewright::bench {
 
 struct CublasLtFunctions;
 
+/// What cuBLASLt is asked for.
+enum class MatmulForm {
+  plain,    // D is the product, whatever the problem's epilogue
+  product,  // the product at stored_product(), for a kernel that applies the epilogue
+  fused,    // with the epilogue that its row names
+};
+
 class CublasLt {
  public:
   /// @param path of libcublasLt; empty: searched like NVRTC.
@@ -25,9 +32,10 @@ class CublasLt {
   std::string version() const;
 
   /// Up to `most` algorithms for the problem, the heuristic's first choice first, each a contender named
-  /// "cublaslt". They use `sets`, which must outlive them as this object must. Empty when cuBLASLt has none for these
-  /// types and layouts.
-  std::vector<Contender> contenders(const Problem& problem, const OperandSets& sets, int most);
+  /// "cublaslt". They use the memory of `sets`, which must outlive them as this object must. Empty when cuBLASLt has
+  /// none for these types and layouts. @pre the problem has an epilogue, with one of cuBLASLt, where it is to be fused
+  std::vector<Contender> contenders(const Problem& problem, const OperandSets& sets, int most,
+                                    MatmulForm form = MatmulForm::plain);
 
  private:
   std::shared_ptr<runtime::CudaDevice> device_;

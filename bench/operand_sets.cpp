@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
-#include <span>
 
 #include "tilewright/base/float_format.hpp"
+#include "tilewright/op/fill.hpp"
 
 namespace tilewright::bench {
 namespace {
@@ -49,40 +48,36 @@ std::vector<std::byte> random_block(DType dtype, std::uint64_t seed) {
   }
 }
 
+bool reads_c(const Problem& problem) { return problem.epilogue != nullptr && problem.epilogue->beta != 0.0; }
+
+/// Whether the product that a kernel of its own reads lies beside D.
+bool has_product(const Problem& problem) { return problem.epilogue != nullptr && !is_product_in_d(problem); }
+
+std::size_t bytes_of_set(const Problem& problem) {
+  std::size_t bytes = stored_a(problem).bytes() + stored_b(problem).bytes() + stored_d(problem).bytes();
+  if (reads_c(problem)) bytes += stored_c(problem).bytes();
+  if (has_product(problem)) bytes += stored_product(problem).bytes();
+  for (const StoredTensor& tensor : stored_tensors(problem)) bytes += tensor.stored.bytes();
+  return bytes;
+}
+
 }  // namespace
 
-OperandSets::OperandSets(std::shared_ptr<runtime::CudaDevice> device, const Problem& problem, std::uint64_t seed)
-    : device_(std::move(device)) {
-  const std::size_t a_bytes = stored_a(problem).bytes();
-  const std::size_t b_bytes = stored_b(problem).bytes();
-  const std::size_t d_bytes = stored_d(problem).bytes();
-  const std::size_t all_bytes = a_bytes + b_bytes + d_bytes;
-  const auto enough = 2 * static_cast<std::size_t>(device_->properties().l2_bytes);
-  const std::size_t count = 1 + (enough + all_bytes - 1) / all_bytes;
+OperandSets::RandomBlocks::RandomBlocks(std::shared_ptr<runtime::CudaDevice> device, std::uint64_t seed)
+    : device_(std::move(device)), seed_(seed), offsets_(seed + 1) {}
 
-  const std::vector<std::byte> block = random_block(problem.dtype, seed);
-  const runtime::DeviceBuffer random(device_, block.size());
-  device_->copy_in(random.address(), block.data(), block.size(), nullptr);
-  const auto element = static_cast<std::size_t>(bytes(problem.dtype));
-  std::mt19937_64 offsets(seed + 1);
-  for (std::size_t i = 0; i < count; ++i) {
-    sets_.push_back({runtime::DeviceBuffer(device_, a_bytes), runtime::DeviceBuffer(device_, b_bytes),
-                     runtime::DeviceBuffer(device_, d_bytes)});
-    fill(sets_.back().a, random, offsets() % kRandomElements * element);
-    fill(sets_.back().b, random, offsets() % kRandomElements * element);
-    spoil_d(static_cast<int>(i));
-  }
-  device_->synchronize(nullptr);
+const runtime::DeviceBuffer& OperandSets::RandomBlocks::block(DType dtype) {
+  if (const auto made = blocks_.find(dtype); made != blocks_.end()) return made->second;
+  const std::vector<std::byte> elements = random_block(dtype, seed_);
+  runtime::DeviceBuffer buffer(device_, elements.size());
+  device_->copy_in(buffer.address(), elements.data(), elements.size(), nullptr);
+  return blocks_.emplace(dtype, std::move(buffer)).first->second;
 }
 
-Addresses OperandSets::addresses(int set) const {
-  const Set& memory = sets_[static_cast<std::size_t>(set)];
-  return {memory.a.address(), memory.b.address(), memory.d.address()};
-}
-
-void OperandSets::fill(const runtime::DeviceBuffer& buffer, const runtime::DeviceBuffer& random,
-                       std::size_t offset) const {
+void OperandSets::RandomBlocks::fill(const runtime::DeviceBuffer& buffer, DType dtype) {
+  const runtime::DeviceBuffer& random = block(dtype);
   const runtime::ContextScope scope(*device_->context());
+  std::size_t offset = offsets_() % kRandomElements * static_cast<std::size_t>(bytes(dtype));
   for (std::size_t done = 0; done < buffer.bytes(); offset = 0) {
     const std::size_t piece = std::min(buffer.bytes() - done, random.bytes() - offset);
     device_->context()->driver().copy_device_to_device(buffer.address() + done, random.address() + offset, piece,
@@ -91,16 +86,96 @@ void OperandSets::fill(const runtime::DeviceBuffer& buffer, const runtime::Devic
   }
 }
 
+OperandSets::OperandSets(std::shared_ptr<runtime::CudaDevice> device, const Problem& problem, std::uint64_t seed)
+    : device_(std::move(device)), tensors_(stored_tensors(problem)) {
+  const std::size_t of_set = bytes_of_set(problem);
+  const auto enough = 2 * static_cast<std::size_t>(device_->properties().l2_bytes);
+  const std::size_t count = 1 + (enough + of_set - 1) / of_set;
+  RandomBlocks random(device_, seed);
+  for (std::size_t i = 0; i < count; ++i) {
+    sets_.push_back(make_set(problem, random));
+    spoil_output(static_cast<int>(i));
+  }
+  device_->synchronize(nullptr);
+}
+
+OperandSets::Set OperandSets::make_set(const Problem& problem, RandomBlocks& random) const {
+  const auto make_random = [&](const StoredMatrix& stored) {
+    runtime::DeviceBuffer buffer(device_, stored.bytes());
+    random.fill(buffer, stored.dtype);
+    return buffer;
+  };
+  Set set;
+  set.a = make_random(stored_a(problem));
+  set.b = make_random(stored_b(problem));
+  set.d = runtime::DeviceBuffer(device_, stored_d(problem).bytes());
+  set.addresses = {.a = set.a.address(), .b = set.b.address(), .d = set.d.address(), .product = set.d.address()};
+  if (reads_c(problem)) {
+    set.c = make_random(stored_c(problem));
+    set.addresses.c = set.c.address();
+  }
+  if (has_product(problem)) {
+    set.product = runtime::DeviceBuffer(device_, stored_product(problem).bytes());
+    set.addresses.product = set.product.address();
+  }
+  TILEWRIGHT_CHECK(tensors_.size() <= kMostCaseTensors, "an epilogue of {} tensors, {} at most", tensors_.size(),
+                   kMostCaseTensors);
+  for (const StoredTensor& tensor : tensors_) {
+    set.addresses.tensors[set.tensors.size()] = set.tensors.emplace_back(make_tensor(tensor, random)).address();
+  }
+  return set;
+}
+
+runtime::DeviceBuffer OperandSets::make_tensor(const StoredTensor& tensor, RandomBlocks& random) const {
+  runtime::DeviceBuffer buffer(device_, tensor.stored.bytes());
+  if (tensor.is_written) return buffer;
+  if (!tensor.row.value) {
+    random.fill(buffer, tensor.stored.dtype);
+    return buffer;
+  }
+  std::vector<std::byte> elements(buffer.bytes());
+  const op::Tensor host = op::matrix(elements.data(), tensor.stored.dtype, tensor.stored.rows, tensor.stored.columns);
+  for (std::int64_t row = 0; row < host.rows(); ++row) {
+    for (std::int64_t column = 0; column < host.columns(); ++column) op::store(host, row, column, *tensor.row.value);
+  }
+  device_->copy_in(buffer.address(), elements.data(), elements.size(), nullptr);
+  return buffer;
+}
+
 std::vector<std::byte> OperandSets::read(const runtime::DeviceBuffer& buffer) const {
   std::vector<std::byte> host(buffer.bytes());
+  if (host.empty()) return host;
   device_->copy_out(host.data(), buffer.address(), host.size(), nullptr);
   device_->synchronize(nullptr);
   return host;
 }
 
-void OperandSets::spoil_d(int set) const {
-  const runtime::DeviceBuffer& d = sets_[static_cast<std::size_t>(set)].d;
-  device_->fill(d.address(), 0xff, d.bytes(), nullptr);
+Sources OperandSets::read_sources(int set) const {
+  const Set& memory = sets_[static_cast<std::size_t>(set)];
+  Sources sources{.a = read(memory.a), .b = read(memory.b), .c = read(memory.c), .tensors = {}};
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    sources.tensors.push_back(tensors_[i].is_written ? std::vector<std::byte>() : read(memory.tensors[i]));
+  return sources;
+}
+
+Output OperandSets::read_output(int set) const {
+  const Set& memory = sets_[static_cast<std::size_t>(set)];
+  Output output{.bytes = read(memory.d), .tensors = {}};
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    output.tensors.push_back(tensors_[i].is_written ? read(memory.tensors[i]) : std::vector<std::byte>());
+  return output;
+}
+
+void OperandSets::spoil(const runtime::DeviceBuffer& buffer) const {
+  device_->fill(buffer.address(), 0xff, buffer.bytes(), nullptr);
+}
+
+void OperandSets::spoil_output(int set) const {
+  const Set& memory = sets_[static_cast<std::size_t>(set)];
+  spoil(memory.d);
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (tensors_[i].is_written) spoil(memory.tensors[i]);
+  }
 }
 
 }  // namespace tilewright::bench

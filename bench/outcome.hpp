@@ -26,7 +26,10 @@ struct Outcome {
   int candidates = 0;       // of those, how many were measured
   std::string no_kernel;    // why no row is ours
   std::string no_cublaslt;  // why no row is cuBLASLt's
-  std::string failure;      // why the problem was given up; empty when it was not
+  // Of a problem with an epilogue: why no row is our product alone, cuBLASLt's own epilogue, or its product with a
+  // kernel after it.
+  std::string no_plain, no_fused, no_separate;
+  std::string failure;  // why the problem was given up; empty when it was not
   Telemetry telemetry;
 };
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "epilogue_score.hpp"
 #include "score.hpp"
 #include "tilewright/base/error.hpp"
 
@@ -13,7 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kReference = "cublaslt";
+/// What ratios of rows are to.
+const char* reference(const Problem& problem) { return problem.epilogue == nullptr ? "cublaslt" : "cublaslt_separate"; }
 
 /// JSON's null where there is none.
 template <class T>
@@ -21,10 +23,10 @@ Json optional_json(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-/// How many times as fast as the heuristic's choice; 0 when that was not measured.
+/// How many times as fast as the reference; 0 when that was not measured.
 double ratio(const Outcome& outcome, const Timing& timing) {
-  const Timing* reference = find_timing(outcome, kReference);
-  return reference == nullptr ? 0.0 : reference->median_us / timing.median_us;
+  const Timing* measured = find_timing(outcome, reference(outcome.problem));
+  return measured == nullptr ? 0.0 : measured->median_us / timing.median_us;
 }
 
 Json to_json(const Outcome& outcome, const Row& row) {
@@ -43,7 +45,7 @@ Json to_json(const Outcome& outcome, const Row& row) {
   json["most_us"] = row.timing.most_us;
   json["samples"] = row.timing.samples;
   json["tera_ops"] = tera_ops(outcome.problem, row.timing.median_us);
-  json["ratio_to_cublaslt"] = ratio(outcome, row.timing);
+  json[fmt::format("ratio_to_{}", reference(outcome.problem))] = ratio(outcome, row.timing);
   return json;
 }
 
@@ -57,9 +59,14 @@ Json to_json(const Telemetry& telemetry) {
           {"temperature_c_most", telemetry.temperature_c_most}};
 }
 
-Json to_json(const Outcome& outcome) {
-  Json rows = Json::array();
-  for (const Row& row : outcome.rows) rows.push_back(to_json(outcome, row));
+Json to_json(const EpilogueRatios& ratios) {
+  Json json = Json::object();
+  for (const NamedRatio& named : named_ratios()) json[named.name] = optional_json(ratios.*named.ratio);
+  return json;
+}
+
+/// How the problem is judged: as a case of its class.
+Json judged_as_case(const Outcome& outcome) {
   const Case one = judge(outcome);
   Json json{{"id", one.id},
             {"class", one.problem_class},
@@ -70,14 +77,44 @@ Json to_json(const Outcome& outcome) {
     json["ratio_to_cublaslt"] = one.ratio;
     json["ratio_to_cublaslt_best"] = one.ratio_to_best;
   }
-  json.update({{"regret", optional_json(one.regret)},
-               {"kernels", outcome.kernels},
+  json["regret"] = optional_json(one.regret);
+  return json;
+}
+
+/// Or by its epilogue.
+Json judged_as_epilogue(const Outcome& outcome) {
+  const EpilogueMeasurement one = judge_epilogue(outcome);
+  Json json{{"id", one.id},
+            {"class", ""},
+            {"epilogue", one.epilogue},
+            {"text", outcome.problem.epilogue->text},
+            {"problem", outcome.problem.line},
+            {"title", title(outcome.problem)},
+            {"missing", one.missing}};
+  json.update(to_json(one.ratios));
+  json.update({{"no_plain", outcome.no_plain}, {"no_fused", outcome.no_fused}, {"no_separate", outcome.no_separate}});
+  return json;
+}
+
+Json to_json(const Outcome& outcome) {
+  Json rows = Json::array();
+  for (const Row& row : outcome.rows) rows.push_back(to_json(outcome, row));
+  Json json = outcome.problem.epilogue == nullptr ? judged_as_case(outcome) : judged_as_epilogue(outcome);
+  json.update({{"kernels", outcome.kernels},
                {"candidates", outcome.candidates},
                {"operand_sets", outcome.operand_sets},
                {"rows", rows},
                {"no_cublaslt", outcome.no_cublaslt},
                {"telemetry", to_json(outcome.telemetry)}});
   return json;
+}
+
+Json to_json(const EpilogueScore& score) {
+  return {{"name", score.epilogue},
+          {"text", find_epilogue_case(score.epilogue)->text},
+          {"cases", score.cases},
+          {"missing", score.missing},
+          {"geomean", to_json(score.geomeans)}};
 }
 
 Json to_json(const Score& score) {
@@ -99,8 +136,18 @@ Json to_json(const Score& score) {
 
 std::vector<Case> judge_all(const std::vector<Outcome>& outcomes) {
   std::vector<Case> cases;
-  for (const Outcome& outcome : outcomes) cases.push_back(judge(outcome));
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.problem.epilogue == nullptr) cases.push_back(judge(outcome));
+  }
   return cases;
+}
+
+std::vector<EpilogueMeasurement> judge_epilogues(const std::vector<Outcome>& outcomes) {
+  std::vector<EpilogueMeasurement> measurements;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.problem.epilogue != nullptr) measurements.push_back(judge_epilogue(outcome));
+  }
+  return measurements;
 }
 
 std::string figure(const std::optional<double>& value) { return value ? fmt::format("{:.3f}", *value) : "-"; }
@@ -130,27 +177,32 @@ void print_setting(const Setting& setting) {
   fmt::print("{}, {} SMs, driver {}, CUDA {}, cuBLASLt {}, {}\n", setting.gpu, setting.sm_count,
              setting.kernel_driver.empty() ? "unknown" : setting.kernel_driver, setting.cuda_driver,
              setting.cublaslt.empty() ? "none" : setting.cublaslt, setting.compiler);
-  fmt::print("medians of GPU time, interleaved call by call, cold L2, random operands; ratio is to cublaslt\n");
+  fmt::print(
+      "medians of GPU time, interleaved call by call, cold L2, random operands; ratio is to cublaslt, or with an "
+      "epilogue to cublaslt_separate\n");
 }
 
 void print_outcome(const Outcome& outcome) {
   const std::string& id = outcome.problem.id;
   fmt::print("\n{}{}{}  ({} operand sets, {} of our {} kernels)\n", id, id.empty() ? "" : "  ", title(outcome.problem),
              outcome.operand_sets, outcome.candidates, outcome.kernels);
-  fmt::print("  {:<16} {:>10} {:>8} {:>9} {:>7} {:>10}  {}\n", "contender", "median us", "MAD", "Tops/s", "ratio",
+  fmt::print("  {:<22} {:>10} {:>8} {:>9} {:>7} {:>10}  {}\n", "contender", "median us", "MAD", "Tops/s", "ratio",
              "max error", "detail");
   for (const Row& row : outcome.rows) {
     if (!row.verdict.right) {
-      fmt::print("  {:<16} WRONG: {}  {}\n", row.contender, row.verdict.reason, row.detail);
+      fmt::print("  {:<22} WRONG: {}  {}\n", row.contender, row.verdict.reason, row.detail);
       continue;
     }
-    fmt::print("  {:<16} {:>10.2f} {:>8.2f} {:>9.1f} {:>7.3f} {:>10.3g}  {}\n", row.contender, row.timing.median_us,
+    fmt::print("  {:<22} {:>10.2f} {:>8.2f} {:>9.1f} {:>7.3f} {:>10.3g}  {}\n", row.contender, row.timing.median_us,
                row.timing.mad_us, tera_ops(outcome.problem, row.timing.median_us), ratio(outcome, row.timing),
                row.verdict.max_error, row.detail);
   }
   if (!outcome.failure.empty()) fmt::print("  FAILED: {}\n", outcome.failure);
   if (!outcome.no_kernel.empty()) fmt::print("  MISSING: {}\n", outcome.no_kernel);
   if (!outcome.no_cublaslt.empty()) fmt::print("  {}\n", outcome.no_cublaslt);
+  if (!outcome.no_plain.empty()) fmt::print("  no tilewright_plain: {}\n", outcome.no_plain);
+  if (!outcome.no_fused.empty()) fmt::print("  no cublaslt_fused: {}\n", outcome.no_fused);
+  if (!outcome.no_separate.empty()) fmt::print("  no cublaslt_separate: {}\n", outcome.no_separate);
   if (outcome.telemetry.samples != 0) {
     fmt::print("  SM clock {:.0f} MHz (least {:.0f}), power {:.0f} W (most {:.0f}), at most {:.0f} C\n",
                outcome.telemetry.sm_clock_mhz_median, outcome.telemetry.sm_clock_mhz_least,
@@ -174,15 +226,42 @@ void print_scores(const std::vector<Outcome>& outcomes) {
   std::fflush(stdout);
 }
 
+void print_epilogue_scores(const std::vector<Outcome>& outcomes) {
+  const std::vector<EpilogueMeasurement> measurements = judge_epilogues(outcomes);
+  if (measurements.empty()) return;
+  const auto print_line = [](const std::string& name, int cases, int missing, const EpilogueRatios& ratios) {
+    fmt::print("{:<24} {:>5} {:>7}", name, cases, missing);
+    for (const NamedRatio& named : named_ratios()) fmt::print("  {:>8}", figure(ratios.*named.ratio));
+    fmt::print("\n");
+  };
+  fmt::print(
+      "\nOur ranking's choice with its epilogue: its time to that of our plain product, then how many times as fast "
+      "as\n"
+      "cuBLASLt's own epilogue (its heuristic's choice, its best) and as its product with a kernel after it\n");
+  fmt::print("{:<24} {:>5} {:>7}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}\n", "geomean", "cases", "missing", "overhead",
+             "fused", "its best", "separate", "its best");
+  for (const EpilogueScore& score : score_epilogues(measurements))
+    print_line(score.epilogue, score.cases, score.missing, score.geomeans);
+  fmt::print("\n");
+  for (const EpilogueMeasurement& one : measurements) print_line(one.id, 1, one.missing.empty() ? 0 : 1, one.ratios);
+  for (const EpilogueMeasurement& one : measurements) {
+    if (!one.missing.empty()) fmt::print("missing {}: {}\n", one.id, one.missing);
+  }
+  std::fflush(stdout);
+}
+
 void write_json(const std::string& path, const Setting& setting, const std::vector<Outcome>& outcomes) {
   Json problems = Json::array();
   for (const Outcome& outcome : outcomes) problems.push_back(to_json(outcome));
   const std::vector<Case> cases = judge_all(outcomes);
   Json classes = Json::array();
   for (const Score& score : score_classes(cases)) classes.push_back(to_json(score));
+  Json epilogues = Json::array();
+  for (const EpilogueScore& score : score_epilogues(judge_epilogues(outcomes))) epilogues.push_back(to_json(score));
   const Json all{{"setting", to_json(setting)},
                  {"classes", classes},
                  {"suite", to_json(score_suite(cases))},
+                 {"epilogues", epilogues},
                  {"problems", problems}};
   std::ofstream file(path);
   file << all.dump(2) << '\n';

@@ -25,6 +25,8 @@ void print_setting(const Setting& setting);
 void print_outcome(const Outcome& outcome);
 /// The classes and the suite, where a problem has a class; nothing else.
 void print_scores(const std::vector<Outcome>& outcomes);
+/// The epilogues, where a problem has one; nothing else.
+void print_epilogue_scores(const std::vector<Outcome>& outcomes);
 
 /// @throws Error when the file cannot be written
 void write_json(const std::string& path, const Setting& setting, const std::vector<Outcome>& outcomes);

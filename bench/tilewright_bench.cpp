@@ -8,6 +8,7 @@
 
 #include "cublaslt.hpp"
 #include "report.hpp"
+#include "separate_epilogue.hpp"
 #include "tilewright/compile/compiler.hpp"
 #include "tilewright_kernels.hpp"
 
@@ -16,6 +17,7 @@ namespace {
 
 /// cuBLASLt's algorithms from which its best is taken.
 constexpr int kCublasLtAlgorithms = 32;
+constexpr const char* kNoAlgorithm = "cuBLASLt has no algorithm for these types and layouts";
 
 /// A short run that only finds which one is best.
 MeasureOptions brief(MeasureOptions options) {
@@ -37,6 +39,29 @@ struct BenchOptions {
   bool all = false;
   bool without_cublaslt = false;
   MeasureOptions measure;
+};
+
+/// Judges the contenders that compute the same, each against exact sums and against the first of them that was right.
+class Peers {
+ public:
+  Peers(const Problem& problem, const Sources& sources) : verifier_(problem, sources) {}
+
+  Verdict judge(Output output, double rounding) {
+    const Verdict verdict = verifier_.against_exact(output, rounding);
+    if (!verdict.right) return verdict;
+    if (!first_) {
+      first_ = std::move(output);
+      rounding_of_first_ = rounding;
+      return verdict;
+    }
+    const std::string disagreement = verifier_.disagreement(output, *first_, std::max(rounding, rounding_of_first_));
+    return disagreement.empty() ? verdict : Verdict{.right = false, .reason = disagreement};
+  }
+
+ private:
+  Verifier verifier_;
+  std::optional<Output> first_;
+  double rounding_of_first_ = 0.0;
 };
 
 std::string utc_now() {
@@ -118,20 +143,91 @@ class Bench {
     const OperandSets sets(device_, outcome.problem, options_.measure.seed);
     outcome.operand_sets = sets.count();
     std::vector<Contender> contenders;
-    add_cublaslt(sets, contenders, outcome);
-    add_ours(sets, contenders, outcome);
+    if (outcome.problem.epilogue == nullptr) {
+      add_cublaslt(sets, contenders, outcome);
+      add_ours(sets, contenders, outcome);
+    } else {
+      add_ours(sets, contenders, outcome);
+      add_our_plain(sets, contenders, outcome);
+      add_cublaslt_with_epilogue(sets, contenders, outcome);
+    }
     verify(outcome.problem, sets, contenders, outcome.rows);
     time(contenders, sets.count(), outcome);
   }
 
+  /// Our ranking's choice for the product alone.
+  void add_our_plain(const OperandSets& sets, std::vector<Contender>& contenders, Outcome& outcome) {
+    Result<OurKernels> found = tilewright_contenders(engine_, plain(outcome.problem), sets, 1);
+    if (!found) {
+      outcome.no_plain = found.reason();
+      return;
+    }
+    contenders.push_back(named("tilewright_plain", found->contenders.front()));
+  }
+
+  /// cuBLASLt's product alone, its own epilogue, and its product with a kernel for the epilogue. What it cannot do, or
+  /// fails at, is said in the outcome: the others are still compared.
+  void add_cublaslt_with_epilogue(const OperandSets& sets, std::vector<Contender>& contenders, Outcome& outcome) {
+    const Problem& problem = outcome.problem;
+    if (cublaslt_ == nullptr) {
+      outcome.no_cublaslt = why_no_cublaslt();
+      return;
+    }
+    outcome.no_cublaslt = why_not([&] {
+      std::vector<Contender> algorithms = cublaslt_->contenders(problem, sets, 1, MatmulForm::plain);
+      if (algorithms.empty()) return std::string(kNoAlgorithm);
+      contenders.push_back(named("cublaslt_plain", std::move(algorithms.front())));
+      return std::string();
+    });
+    outcome.no_fused = why_not([&] {
+      if (problem.epilogue->cublaslt == CublasLtEpilogue::none) return std::string("cuBLASLt has no such epilogue");
+      return add_best_of("cublaslt_fused", cublaslt_->contenders(problem, sets, kCublasLtAlgorithms, MatmulForm::fused),
+                         sets.count(), contenders);
+    });
+    outcome.no_separate = why_not([&] {
+      Result<std::vector<Contender>> separate = with_separate_epilogue(
+          engine_, problem, sets, cublaslt_->contenders(problem, sets, kCublasLtAlgorithms, MatmulForm::product));
+      if (!separate) return separate.reason();
+      return add_best_of("cublaslt_separate", *std::move(separate), sets.count(), contenders);
+    });
+  }
+
+  /// What `add` says, or the error it ends with.
+  template <class Add>
+  static std::string why_not(const Add& add) {
+    try {
+      return add();
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+  /// Why none was added; empty where one was.
+  std::string add_best_of(const std::string& name, std::vector<Contender> algorithms, int set_count,
+                          std::vector<Contender>& contenders) const {
+    if (algorithms.empty()) return kNoAlgorithm;
+    for (Contender& algorithm : algorithms) algorithm.name = name;
+    add_first_and_best(std::move(algorithms), set_count, name + "_best", contenders);
+    return "";
+  }
+
+  static Contender named(const std::string& name, Contender contender) {
+    contender.name = name;
+    return contender;
+  }
+
+  std::string why_no_cublaslt() const {
+    return "no cuBLASLt: " + (no_cublaslt_.empty() ? "not asked for" : no_cublaslt_);
+  }
+
   void add_cublaslt(const OperandSets& sets, std::vector<Contender>& contenders, Outcome& outcome) {
     if (cublaslt_ == nullptr) {
-      outcome.no_cublaslt = "no cuBLASLt: " + (no_cublaslt_.empty() ? "not asked for" : no_cublaslt_);
+      outcome.no_cublaslt = why_no_cublaslt();
       return;
     }
     std::vector<Contender> algorithms = cublaslt_->contenders(outcome.problem, sets, kCublasLtAlgorithms);
     if (algorithms.empty()) {
-      outcome.no_cublaslt = "cuBLASLt has no algorithm for these types and layouts";
+      outcome.no_cublaslt = kNoAlgorithm;
     } else {
       add_first_and_best(std::move(algorithms), sets.count(), "cublaslt_best", contenders);
     }
@@ -157,35 +253,38 @@ class Bench {
   /// The first of a ranking, and the one that is fastest here under a name of its own.
   void add_first_and_best(std::vector<Contender> ranked, int set_count, const std::string& best_name,
                           std::vector<Contender>& contenders) const {
-    contenders.push_back(ranked.front());
-    if (ranked.size() == 1) return;
+    if (ranked.size() == 1) {
+      contenders.push_back(std::move(ranked.front()));
+      return;
+    }
     const std::vector<Timing> timings = measure(*device_, ranked, set_count, brief(options_.measure));
+    contenders.push_back(ranked.front());
     const auto best = std::ranges::min_element(timings, {}, &Timing::median_us);
     Contender& winner = ranked[static_cast<std::size_t>(best - timings.begin())];
     winner.name = best_name;
     contenders.push_back(std::move(winner));
   }
 
-  /// Runs each contender once into a spoilt D; one row each. What is wrong, or disagrees with the first, is not timed.
+  /// Runs each contender once into spoilt outputs; one row each. What is wrong, or disagrees with the first that
+  /// computes the same, is not timed.
   void verify(const Problem& problem, const OperandSets& sets, std::vector<Contender>& contenders,
               std::vector<Row>& rows) {
-    const Verifier verifier(problem, sets.read_a(0), sets.read_b(0));
-    std::optional<Output> first;
+    const Sources sources = sets.read_sources(0);
+    std::optional<Peers> of_product, of_epilogue;
     std::vector<Contender> right;
     for (Contender& contender : contenders) {
-      sets.spoil_d(0);
-      contender.run(0, nullptr);
-      device_->synchronize(nullptr);
-      Output output{sets.read_d(0)};
-      Verdict verdict = verifier.against_exact(output);
-      if (verdict.right && first) {
-        const std::string disagreement = verifier.disagreement(output, *first);
-        if (!disagreement.empty()) verdict = {.right = false, .reason = disagreement};
-      }
+      std::optional<Peers>& peers = contender.applies_epilogue ? of_epilogue : of_product;
+      if (!peers) peers.emplace(contender.applies_epilogue ? problem : plain(problem), sources);
+      Verdict verdict;
+      verdict.reason = why_not([&] {
+        sets.spoil_output(0);
+        contender.run(0, nullptr);
+        device_->synchronize(nullptr);
+        verdict = peers->judge(sets.read_output(0), contender.rounding);
+        return verdict.reason;
+      });
       rows.push_back({contender.name, contender.detail, verdict, {}});
-      if (!verdict.right) continue;
-      if (!first) first = std::move(output);
-      right.push_back(std::move(contender));
+      if (verdict.right) right.push_back(std::move(contender));
     }
     contenders = std::move(right);
   }
@@ -242,6 +341,7 @@ int run(const BenchOptions& options, const std::string& command) {
     if (!options.json_path.empty()) write_json(options.json_path, setting, outcomes);
   }
   print_scores(outcomes);
+  print_epilogue_scores(outcomes);
   return exit_code(outcomes);
 }
 

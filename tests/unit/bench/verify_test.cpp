@@ -18,7 +18,7 @@ using testing::StartsWith;
 /// Operands of small integers as they lie in memory, and their exact product.
 struct Example {
   Problem problem;
-  std::vector<std::byte> a, b;
+  Sources sources;
   Output d;
 };
 
@@ -41,18 +41,18 @@ double element_of_b(std::int64_t matrix, std::int64_t k, std::int64_t column) {
 }
 
 Example make_example(const char* line, Store store) {
-  Example example{*parse_problem(line), {}, {}, {}};
+  Example example{*parse_problem(line), {}, {}};
   const Problem& problem = example.problem;
   const StoredMatrix a = stored_a(problem), b = stored_b(problem), d = stored_d(problem);
-  example.a.resize(a.bytes(), std::byte{0x7f});  // a NaN or a huge number between the rows
-  example.b.resize(b.bytes(), std::byte{0x7f});
+  example.sources.a.resize(a.bytes(), std::byte{0x7f});  // a NaN or a huge number between the rows
+  example.sources.b.resize(b.bytes(), std::byte{0x7f});
   example.d.bytes.resize(d.bytes());
   for (std::int64_t matrix = 0; matrix < problem.batch; ++matrix) {
     for (std::int64_t k = 0; k < problem.k; ++k) {
       for (std::int64_t row = 0; row < problem.m; ++row)
-        store(example.a, a.index(matrix, row, k), element_of_a(matrix, row, k));
+        store(example.sources.a, a.index(matrix, row, k), element_of_a(matrix, row, k));
       for (std::int64_t column = 0; column < problem.n; ++column)
-        store(example.b, b.index(matrix, k, column), element_of_b(matrix, k, column));
+        store(example.sources.b, b.index(matrix, k, column), element_of_b(matrix, k, column));
     }
     for (std::int64_t row = 0; row < problem.m; ++row) {
       for (std::int64_t column = 0; column < problem.n; ++column) {
@@ -70,7 +70,7 @@ constexpr const char* kBatched = "dtype=f32 batch=3 m=4 n=5 k=6 b=col d=col lda=
 
 TEST(Verify, ExactProductIsRightInEveryMatrixOfABatch) {
   const Example example = make_example(kBatched, store_f32);
-  const Verifier verifier(example.problem, example.a, example.b);
+  const Verifier verifier(example.problem, example.sources);
   const Verdict verdict = verifier.against_exact(example.d);
   EXPECT_TRUE(verdict.right) << verdict.reason;
   EXPECT_EQ(verdict.max_error, 0.0);
@@ -79,7 +79,7 @@ TEST(Verify, ExactProductIsRightInEveryMatrixOfABatch) {
 
 TEST(Verify, OneWrongElementIsNamed) {
   const Example example = make_example(kBatched, store_f32);
-  const Verifier verifier(example.problem, example.a, example.b);
+  const Verifier verifier(example.problem, example.sources);
   Output wrong = example.d;
   store_f32(wrong.bytes, stored_d(example.problem).index(2, 3, 4), 1000.0);
   EXPECT_THAT(verifier.against_exact(wrong).reason, StartsWith("D[2,3,4] is 1000"));
@@ -91,12 +91,12 @@ TEST(Verify, OneWrongElementIsNamed) {
 TEST(Verify, WhatWasNeverWrittenIsWrong) {
   const Example example = make_example(kBatched, store_f32);
   const Output spoilt{std::vector<std::byte>(example.d.bytes.size(), std::byte{0xff})};
-  EXPECT_THAT(Verifier(example.problem, example.a, example.b).against_exact(spoilt).reason, HasSubstr("nan"));
+  EXPECT_THAT(Verifier(example.problem, example.sources).against_exact(spoilt).reason, HasSubstr("nan"));
 }
 
 TEST(Verify, EightBitFloatsMayLoseWhatTheTensorCoreTruncates) {
   const Example example = make_example("dtype=e4m3 out=f32 m=16 n=16 k=64 b=col", store_e4m3);
-  const Verifier verifier(example.problem, example.a, example.b);
+  const Verifier verifier(example.problem, example.sources);
   EXPECT_EQ(verifier.against_exact(example.d).max_error, 0.0);
   const StoredMatrix d = stored_d(example.problem);
   Output off = example.d;
@@ -106,6 +106,69 @@ TEST(Verify, EightBitFloatsMayLoseWhatTheTensorCoreTruncates) {
   EXPECT_TRUE(verifier.against_exact(off).right);
   store_f32(off.bytes, d.index(0, 0, 0), first + 4 * 64 * 0x1p-12);
   EXPECT_FALSE(verifier.against_exact(off).right);
+}
+
+/// Of small integers: the product is exact in f32, and so is what these epilogues make of it.
+Example with_epilogue(const std::string& epilogue) {
+  Example example = make_example(("dtype=f32 m=4 n=5 k=6 b=col epilogue=" + epilogue).c_str(), store_f32);
+  const std::vector<StoredTensor> stored = stored_tensors(example.problem);
+  for (const StoredTensor& tensor : stored) {
+    std::vector<std::byte> bytes(tensor.stored.bytes());
+    for (std::int64_t i = 0; i < tensor.stored.rows * tensor.stored.columns; ++i)
+      store_f32(bytes, i, static_cast<double>(i + 1));
+    example.sources.tensors.push_back(tensor.is_written ? std::vector<std::byte>() : bytes);
+    example.d.tensors.push_back(tensor.is_written ? bytes : std::vector<std::byte>());
+  }
+  return example;
+}
+
+double load_f32(const std::vector<std::byte>& bytes, std::int64_t index) {
+  float value = 0.0F;
+  std::memcpy(&value, bytes.data() + index * 4, sizeof value);
+  return value;
+}
+
+TEST(VerifyEpilogue, TheBiasOfEachColumnIsAdded) {
+  Example example = with_epilogue("bias");
+  const Verifier verifier(example.problem, example.sources);
+  EXPECT_FALSE(verifier.against_exact(example.d).right);
+  for (std::int64_t i = 0; i < 20; ++i)
+    store_f32(example.d.bytes, i, load_f32(example.d.bytes, i) + static_cast<double>(i % 5 + 1));
+  EXPECT_EQ(verifier.against_exact(example.d).max_error, 0.0);
+  EXPECT_TRUE(Verifier(plain(example.problem), example.sources).against_exact(with_epilogue("bias").d).right);
+}
+
+TEST(VerifyEpilogue, CIsAdded) {
+  Example example = with_epilogue("residual");
+  example.sources.c = example.d.bytes;
+  for (std::int64_t i = 0; i < 20; ++i) store_f32(example.d.bytes, i, 2.0 * load_f32(example.d.bytes, i));
+  EXPECT_EQ(Verifier(example.problem, example.sources).against_exact(example.d).max_error, 0.0);
+}
+
+TEST(VerifyEpilogue, FurtherOutputsAreCheckedByName) {
+  Example example = with_epilogue("bias_gelu_aux");
+  const Verifier verifier(example.problem, example.sources);
+  for (std::int64_t i = 0; i < 20; ++i) {
+    const double t = load_f32(example.d.bytes, i) + static_cast<double>(i % 5 + 1);
+    store_f32(example.d.tensors[1], i, t);
+    store_f32(example.d.bytes, i,
+              t / 2.0 * (1.0 + std::tanh(std::sqrt(2.0 / std::acos(-1.0)) * (t + 0.044715 * t * t * t))));
+  }
+  EXPECT_TRUE(verifier.against_exact(example.d).right) << verifier.against_exact(example.d).reason;
+  Output wrong = example.d;
+  store_f32(wrong.tensors[1], 0, 1000.0);
+  EXPECT_THAT(verifier.against_exact(wrong).reason, StartsWith("aux[0,0] is 1000"));
+  EXPECT_THAT(verifier.disagreement(wrong, example.d), StartsWith("aux[0,0] is 1000"));
+  EXPECT_EQ(verifier.disagreement(example.d, example.d), "");
+}
+
+TEST(VerifyEpilogue, AContenderMayRoundTheProductOnItsWay) {
+  Example example = with_epilogue("bias");
+  const Verifier verifier(example.problem, example.sources);
+  for (std::int64_t i = 0; i < 20; ++i)
+    store_f32(example.d.bytes, i, load_f32(example.d.bytes, i) * (1.0 + 0x1p-9) + static_cast<double>(i % 5 + 1));
+  EXPECT_FALSE(verifier.against_exact(example.d).right);
+  EXPECT_TRUE(verifier.against_exact(example.d, store_error(DType::bf16)).right);
 }
 
 }  // namespace
