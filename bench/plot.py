@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Draws and tabulates what tilewright_bench measured on a suite with classes. Standard library only.
+"""Draws and tabulates what tilewright_bench measured, a suite with classes or epilogues. Standard library only.
 
   bench/plot.py RESULT.json --svg PICTURE.svg [--beside OTHER.json ...]   ratio to cuBLASLt of every case, by class
-  bench/plot.py RESULT.json --table [--beside OTHER.json ...]             the same as Markdown, to stdout
+  bench/plot.py RESULT.json --table [--beside OTHER.json ...]             the same as Markdown, to stdout; of epilogues,
+                                                                          each on each shape
   bench/plot.py --update DOCUMENT.md                                      rewrites the tables of a document
 
 A file beside holds one more contender for cases of the same ids: {"contender": "triton", "problems": [{"id": ...,
@@ -45,6 +46,11 @@ class Results:
             (score, [problem for problem in self.content["problems"] if problem["class"] == score["name"]])
             for score in self.content["classes"]
         ]
+        self.epilogues = self.content.get("epilogues", [])
+        self.of_epilogue = {
+            score["name"]: [problem for problem in self.content["problems"] if problem.get("epilogue") == score["name"]]
+            for score in self.epilogues
+        }
 
 
 def find_row(problem, contender):
@@ -245,7 +251,81 @@ def case_line(problem, others):
     ]
 
 
+EPILOGUE_RATIOS = {
+    "overhead": "to our plain product",
+    "ratio_to_fused": "cuBLASLt's own",
+    "ratio_to_fused_best": "its best",
+    "ratio_to_separate": "cuBLASLt, then a kernel",
+    "ratio_to_separate_best": "its best",
+}
+
+
+def epilogue_line(score):
+    return [
+        score["name"],
+        f"`{score['text']}`",
+        str(score["cases"]),
+        str(score["missing"]),
+        *(figure(score["geomean"][ratio]) for ratio in EPILOGUE_RATIOS),
+    ]
+
+
+def shape(problem):
+    return problem["id"].removesuffix("-" + problem["epilogue"])
+
+
+def epilogue_on_shape(problems, wanted):
+    """Overhead / ratio to cuBLASLt's own / to its product with a kernel after it."""
+    for problem in problems:
+        if shape(problem) == wanted:
+            return "missing" if problem["missing"] else " / ".join(
+                figure(problem[ratio]) for ratio in ["overhead", "ratio_to_fused", "ratio_to_separate"]
+            )  # fmt: skip
+    return ""
+
+
+def median(problem, contender):
+    row = find_row(problem, contender)
+    return figure(row["median_us"], 1) if row else "-"
+
+
+EPILOGUE_CONTENDERS = {
+    "tilewright_plain": "ours, plain",
+    "tilewright": "ours",
+    "cublaslt_plain": "cuBLASLt, plain",
+    "cublaslt_fused": "its own",
+    "cublaslt_fused_best": "its best",
+    "cublaslt_separate": "then a kernel",
+    "cublaslt_separate_best": "its best",
+}
+
+
+def epilogue_tables(results):
+    problems = [problem for score in results.epilogues for problem in results.of_epilogue[score["name"]]]
+    shapes = list(dict.fromkeys(shape(problem) for problem in problems))
+    means = markdown(
+        ["epilogue", "text", "cases", "missing", *EPILOGUE_RATIOS.values()],
+        map(epilogue_line, results.epilogues),
+    )
+    by_shape = markdown(
+        ["epilogue", *shapes],
+        ([name] + [epilogue_on_shape(members, wanted) for wanted in shapes]
+         for name, members in results.of_epilogue.items()),
+    )  # fmt: skip
+    times = markdown(
+        ["case", "problem", *(f"{title}, us" for title in EPILOGUE_CONTENDERS.values())],
+        ([problem["id"], problem["title"], *(median(problem, contender) for contender in EPILOGUE_CONTENDERS)]
+         for problem in problems),
+    )  # fmt: skip
+    return "\n".join([means, by_shape, times])
+
+
 def tables(results, others):
+    parts = [class_tables(results, others)] if results.classes or not results.epilogues else []
+    return "\n".join([*parts, *([epilogue_tables(results)] if results.epilogues else [])])
+
+
+def class_tables(results, others):
     scores = markdown(
         ["class", "cases", "missing", "geomean", "asked", "worst", "asked", "geomean to its best", "mean regret",
          "most regret", "met"],

@@ -33,7 +33,7 @@ def dense_tn(path):
         fields = dict(word.split("=") for word in line.split("#")[0].split())
         m, n, k = (int(fields.get(extent, 0)) for extent in "mnk")
         layouts = [fields.get(operand, "row") for operand in "abd"]
-        plain = not fields.keys() & {"batch", "out", "acc", "math"}
+        plain = not fields.keys() & {"batch", "out", "acc", "math", "epilogue"}
         if "id" not in fields or fields["dtype"] not in ELEMENT_BYTES or layouts != ["row", "col", "row"] or not plain:
             continue
         lda, ldb, ldd = (int(fields.get(key, packed)) for key, packed in [("lda", k), ("ldb", k), ("ldd", n)])

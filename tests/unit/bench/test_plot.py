@@ -8,6 +8,7 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FIXTURES = pathlib.Path(__file__).parent / "fixtures"
 RESULT, TRITON = FIXTURES / "result.json", FIXTURES / "triton.json"
+EPILOGUES = FIXTURES / "epilogues.json"
 QUOTED = ROOT / "bench/results/fast_cu_quoted.json"
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -86,6 +87,19 @@ def test_tables_hold_classes_suite_and_cases():
     assert lines[9].endswith("| 0.800 | 0.750 | 1.250 | - | 1.025 | sm90 128x256x64 s4 |")
     assert lines[10].endswith("| missing: one call computes one product, got a batch of 8 &lt;yet&gt; |")
     assert len(lines) == 11
+
+
+def test_tables_of_epilogues_hold_means_shapes_and_times():
+    lines = run(EPILOGUES, "--table").stdout.splitlines()
+    assert lines[2] == "| bias | `D = acc + row(bias)` | 2 | 1 | 1.100 | 1.100 | 1.100 | 1.500 | 1.400 |"
+    assert lines[3] == "| quantise | `D = acc * single(scale)` | 1 | 0 | 1.020 | - | - | 1.200 | 1.200 |"
+    assert lines[5] == "| epilogue | L01-TN | L02-TN | F05-TN |"
+    assert lines[7] == "| bias | 1.100 / 1.100 / 1.500 | missing |  |"
+    assert lines[8] == "| quantise |  |  | 1.020 / - / 1.200 |"
+    assert lines[12] == (
+        "| L01-TN-bias | bf16 4096x6144x4096 row col row, bias | 100.0 | 110.0 | 105.0 | 121.0 | - | 165.0 | 154.0 |"
+    )
+    assert len(lines) == 15
 
 
 def test_update_rewrites_the_tables_of_a_document_and_nothing_else(tmp_path):
