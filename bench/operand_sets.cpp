@@ -121,7 +121,8 @@ OperandSets::Set OperandSets::make_set(const Problem& problem, RandomBlocks& ran
   TILEWRIGHT_CHECK(tensors_.size() <= kMostCaseTensors, "an epilogue of {} tensors, {} at most", tensors_.size(),
                    kMostCaseTensors);
   for (const StoredTensor& tensor : tensors_) {
-    set.addresses.tensors[set.tensors.size()] = set.tensors.emplace_back(make_tensor(tensor, random)).address();
+    const std::size_t number = set.tensors.size();
+    set.addresses.tensors[number] = set.tensors.emplace_back(make_tensor(tensor, random)).address();
   }
   return set;
 }
