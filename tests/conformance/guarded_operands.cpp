@@ -1,8 +1,8 @@
 #include "tests/conformance/guarded_operands.hpp"
 
-#include <algorithm>
 #include <cstring>
 
+#include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/fill.hpp"
 
 namespace tilewright::conformance {
@@ -101,11 +101,9 @@ GuardedProblem::GuardedProblem(const std::shared_ptr<runtime::Device>& device, c
 
 std::vector<GuardedProblem::Role> GuardedProblem::operands() const {
   std::vector<Role> all{{"A", &a_, false}, {"B", &b_, false}, {"C", &c_, false}, {"D", &d_, true}};
-  const auto& outputs = host_.epilogue.outputs;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const std::string& name = host_.tensors[i].name;
-    const bool is_output = std::ranges::find(outputs, name, &op::EpilogueOutput::label) != outputs.end();
-    all.push_back({name, &tensors_[i], is_output});
+    all.push_back({name, &tensors_[i], op::is_output(host_.epilogue, name)});
   }
   return all;
 }

@@ -1,6 +1,6 @@
 #include "tilewright/engine/host_operands.hpp"
 
-#include <algorithm>
+#include "tilewright/op/epilogue_tensors.hpp"
 
 namespace tilewright::engine {
 namespace {
@@ -31,8 +31,7 @@ HostOperands::HostOperands(const op::Gemm& host, const std::shared_ptr<runtime::
   outputs_.push_back(d_.address());
   for (op::NamedTensor& each : on_device_.tensors) {
     const op::Tensor on_host = each.tensor;
-    const bool is_output =
-        std::ranges::find(host.epilogue.outputs, each.name, &op::EpilogueOutput::label) != host.epilogue.outputs.end();
+    const bool is_output = op::is_output(host.epilogue, each.name);
     tensors_.push_back(place(each.tensor, !is_output || !is_packed(on_host)));
     if (!is_output) continue;
     host_outputs_.push_back(on_host);

@@ -114,6 +114,10 @@ std::vector<EpilogueTensor> epilogue_tensors(const Epilogue& epilogue) {
   return all;
 }
 
+bool is_output(const Epilogue& epilogue, std::string_view label) {
+  return std::ranges::find(epilogue.outputs, label, &EpilogueOutput::label) != epilogue.outputs.end();
+}
+
 Support check_epilogue_tensors(const Gemm& gemm) {
   const std::vector<EpilogueTensor> expected = epilogue_tensors(gemm.epilogue);
   for (const EpilogueTensor& each : expected) {

@@ -18,6 +18,9 @@ struct EpilogueTensor {
 /// Sources, then outputs: the order of GemmDescription::tensors. The labels are the epilogue's.
 std::vector<EpilogueTensor> epilogue_tensors(const Epilogue& epilogue);
 
+/// Whether the tensor of that name is one that the epilogue writes.
+bool is_output(const Epilogue& epilogue, std::string_view label);
+
 /// Says which tensor is missing or not asked for, has another shape or type, lies wrong, or overlaps what is written.
 /// @pre the epilogue and the other operands are valid
 Support check_epilogue_tensors(const Gemm& gemm);

@@ -360,11 +360,6 @@ void for_each_element(const Gemm& gemm, const VisitElement& visit) {
   }
 }
 
-// An element of D, the batch first.
-struct Place {
-  std::int64_t batch, row, column;
-};
-
 std::vector<Place> sampled_places(const Gemm& gemm, std::uint64_t seed) {
   std::vector<Place> places;
   std::array<std::int32_t, 3> drawn{};
@@ -494,6 +489,17 @@ class BoundedReduction {
   std::int64_t count_ = 0;
 };
 
+Comparison nothing_checked(const Gemm& gemm) {
+  Comparison comparison;
+  comparison.batch = gemm.batch();
+  comparison.elements = gemm.batch() * gemm.m() * gemm.n();
+  for (const EpilogueOutput& output : gemm.epilogue.outputs) {
+    const Tensor& tensor = gemm.tensor(output.label);
+    comparison.elements += gemm.batch() * tensor.rows() * tensor.columns();
+  }
+  return comparison;
+}
+
 EpilogueElement element_at(const Gemm& gemm, std::int64_t row, std::int64_t column, double accumulator) {
   EpilogueElement element{.accumulator = accumulator,
                           .source = reads_source(gemm) ? load(gemm.c, row, column) : 0.0,
@@ -534,13 +540,17 @@ void reference_gemm(const Gemm& gemm) {
   }
 }
 
+std::string describe_worst(const Comparison& comparison) {
+  const WorstElement& worst = comparison.worst;
+  const std::string batch = comparison.batch == 1 ? "" : fmt::format("{},", worst.batch);
+  return fmt::format("{}[{}{},{}] is {}, expected {} within {:.3g}", worst.tensor, batch, worst.row, worst.column,
+                     worst.actual, worst.expected, worst.bound);
+}
+
 std::string to_string(const Comparison& comparison) {
   if (comparison.outside != 0) {
-    const WorstElement& worst = comparison.worst;
-    const std::string batch = comparison.batch == 1 ? "" : fmt::format("{},", worst.batch);
-    return fmt::format("{} of {} elements wrong; first: {}[{}{},{}] is {}, expected {} within {:.3g}",
-                       comparison.outside, comparison.checked, worst.tensor, batch, worst.row, worst.column,
-                       worst.actual, worst.expected, worst.bound);
+    return fmt::format("{} of {} elements wrong; first: {}", comparison.outside, comparison.checked,
+                       describe_worst(comparison));
   }
   const std::string count = comparison.checked == comparison.elements
                                 ? fmt::format("{} elements", comparison.checked)
@@ -587,24 +597,35 @@ class Checker {
     return values;
   }
 
-  /// The result of each reduction along one mode that `at` goes to, from all elements that go there.
-  void check_line_results(const Gemm& one, const Place& at) {
-    for (const EpilogueOutput& output : one.epilogue.outputs) {
+  void check_elements(const Gemm& gemm, std::span<const Place> places) {
+    for (const Place& at : places) {
+      const Gemm one = slice(gemm, at.batch);
+      check_element(one, at, single_dot(one, at.row, at.column));
+    }
+  }
+
+  /// The results of each reduction along one mode that `places` go to, from all elements that go there.
+  void check_line_results(const Gemm& gemm, std::span<const Place> places) {
+    for (const EpilogueOutput& output : gemm.epilogue.outputs) {
       if (output.reduction == Reduction::none || output.spread == kSingle) continue;
-      BoundedReduction result(identity(output.reduction, one.epilogue.compute));
-      const bool along_m = !output.spread.along_m;
-      for (std::int64_t i = 0; i < (along_m ? one.m() : one.n()); ++i) {
-        const std::int64_t row = along_m ? i : at.row, column = along_m ? at.column : i;
-        const Dot dot = single_dot(one, row, column);
-        result.add(one.epilogue, output.reduction,
-                   epilogue_.evaluate(one, row, column, accumulator(one, dot))[static_cast<std::size_t>(output.node)]);
-      }
-      record_one(output.label, one.tensor(output.label), {at.batch, along_m ? 0 : at.row, along_m ? at.column : 0},
-                 result.result(one.epilogue, output.reduction));
+      for (const Place& at : places) check_line_result(slice(gemm, at.batch), output, at);
     }
   }
 
  private:
+  void check_line_result(const Gemm& one, const EpilogueOutput& output, const Place& at) {
+    BoundedReduction result(identity(output.reduction, one.epilogue.compute));
+    const bool along_m = !output.spread.along_m;
+    for (std::int64_t i = 0; i < (along_m ? one.m() : one.n()); ++i) {
+      const std::int64_t row = along_m ? i : at.row, column = along_m ? at.column : i;
+      const Dot dot = single_dot(one, row, column);
+      result.add(one.epilogue, output.reduction,
+                 epilogue_.evaluate(one, row, column, accumulator(one, dot))[static_cast<std::size_t>(output.node)]);
+    }
+    record_one(output.label, one.tensor(output.label), {at.batch, along_m ? 0 : at.row, along_m ? at.column : 0},
+               result.result(one.epilogue, output.reduction));
+  }
+
   void record_one(std::string_view label, const Tensor& tensor, const Place& at, const Bounded& expected) {
     record(comparison_, tensor.dtype, load(tensor, at.row, at.column), expected,
            {std::string(label), at.batch, at.row, at.column, 0.0, 0.0, 0.0});
@@ -617,26 +638,22 @@ class Checker {
 }  // namespace
 
 Comparison compare(const Gemm& gemm, std::uint64_t seed) {
-  Comparison comparison;
-  comparison.batch = gemm.batch();
-  comparison.elements = gemm.batch() * gemm.m() * gemm.n();
-  if (comparison.elements == 0) return comparison;
-  for (const EpilogueOutput& output : gemm.epilogue.outputs) {
-    const Tensor& tensor = gemm.tensor(output.label);
-    comparison.elements += gemm.batch() * tensor.rows() * tensor.columns();
-  }
+  Comparison comparison = nothing_checked(gemm);
+  if (gemm.is_empty()) return comparison;
   Checker checker(gemm, comparison);
-  const bool is_small = operations(gemm) / 2.0 <= static_cast<double>(kExhaustiveProducts);
-  if (is_small) {
+  if (operations(gemm) / 2.0 <= static_cast<double>(kExhaustiveProducts)) {
     for (std::int64_t index = 0; index < gemm.batch(); ++index) checker.check_all(slice(gemm, index), index);
     return comparison;
   }
-  std::int64_t lines = 0;
-  for (const Place& at : sampled_places(gemm, seed)) {
-    const Gemm one = slice(gemm, at.batch);
-    checker.check_element(one, at, single_dot(one, at.row, at.column));
-    if (lines++ < kSampledLines) checker.check_line_results(one, at);
-  }
+  const std::vector<Place> places = sampled_places(gemm, seed);
+  checker.check_elements(gemm, places);
+  checker.check_line_results(gemm, std::span(places).first(kSampledLines));
+  return comparison;
+}
+
+Comparison compare_at(const Gemm& gemm, std::span<const Place> places) {
+  Comparison comparison = nothing_checked(gemm);
+  Checker(gemm, comparison).check_elements(gemm, places);
   return comparison;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "tilewright/op/gemm.hpp"
@@ -43,6 +44,9 @@ struct Comparison {
 /// is wrong.
 std::string to_string(const Comparison& comparison);
 
+/// "D[1,2] is 3, expected 4 within 0.5", the batch first where there is one.
+std::string describe_worst(const Comparison& comparison);
+
 /// Compares the D and the outputs that a kernel left with the oracle, element by element.
 ///
 /// The bound, per element: an accumulator of unit roundoff u is within (k+2) * 2u * sum|a||b| of the exact sum in any
@@ -58,5 +62,14 @@ std::string to_string(const Comparison& comparison);
 /// reductions along one mode two results; of reductions to one result, which need all of D, none.
 /// @pre as reference_gemm; C still holds what the kernel read, so C is not D
 Comparison compare(const Gemm& gemm, std::uint64_t seed = 0);
+
+/// An element of D: which matrix of the batch, and where in it.
+struct Place {
+  std::int64_t batch = 0, row = 0, column = 0;
+  bool operator==(const Place&) const = default;
+};
+
+/// As compare, of D and of every output only what lies at `places`. @pre they lie within D
+Comparison compare_at(const Gemm& gemm, std::span<const Place> places);
 
 }  // namespace tilewright::op

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tilewright/base/float_format.hpp"
+#include "tilewright/op/expression.hpp"
 #include "tilewright/op/fill.hpp"
 
 namespace tilewright::op {
@@ -213,6 +214,34 @@ TEST(Compare, FindsOneWrongElement) {
   EXPECT_EQ(comparison.worst.row, 31);
   EXPECT_EQ(comparison.worst.column, 16);
   EXPECT_NE(to_string(comparison).find("D[31,16]"), std::string::npos) << to_string(comparison);
+}
+
+// Places keep their row, column and matrix: a slice of one element would not.
+TEST(Compare, LooksWhereItIsTold) {
+  Problem problem(30, 11, 7, DType::f32, DType::f32);
+  Gemm& gemm = problem.gemm;
+  problem.fill(-8, 7);
+  gemm.a = batched(matrix(gemm.a.address, DType::f32, 10, 7), 3);
+  gemm.d = batched(matrix(gemm.d.address, DType::f32, 10, 11), 3);
+  std::vector<float> bias(11, 5.0F), aux(3 * 10 * 11);
+  const Expression t = acc() + row("bias") + 100.0 * row_index() + 10000.0 * column_index();
+  gemm.epilogue = make_epilogue("graph", DType::f32, t, {{"aux", -t}}).value_or_throw();
+  gemm.tensors = {{"bias", matrix(bias.data(), DType::f32, 1, 11)},
+                  {"aux", batched(matrix(aux.data(), DType::f32, 10, 11), 3)}};
+  reference_gemm(gemm);
+  const std::vector<Place> places{{0, 0, 0}, {2, 9, 10}, {1, 4, 7}};
+  const Comparison right = compare_at(gemm, places);
+  EXPECT_EQ(right.checked, 2 * 3);
+  EXPECT_EQ(right.elements, 2 * 3 * 10 * 11);
+  EXPECT_TRUE(right.is_exact()) << to_string(right);
+
+  store(slice(gemm.tensors[1].tensor, 1), 4, 8, 0.0);
+  EXPECT_TRUE(compare_at(gemm, places).is_exact()) << "beside what is looked at";
+  store(slice(gemm.tensors[1].tensor, 1), 4, 7, 0.0);
+  const Comparison wrong = compare_at(gemm, places);
+  EXPECT_EQ(wrong.outside, 1);
+  EXPECT_TRUE(describe_worst(wrong).starts_with("aux[1,4,7] is 0, expected -7")) << describe_worst(wrong);
+  EXPECT_TRUE(compare_at(gemm, {}).is_within_bound());
 }
 
 TEST(Compare, PoisonIsNeverAccepted) {
