@@ -27,7 +27,8 @@ std::string device_identity(const runtime::Device& device) {
 
 std::string problem_class(const op::Gemm& arguments) {
   const op::GemmDescription description = op::describe(arguments);
-  return fmt::format("{}x{}x{} {} {} {} {} {} {} {}{} [{}]", arguments.m(), arguments.n(), arguments.k(),
+  const std::string batch = arguments.batch() == 1 ? "" : fmt::format("{} of ", arguments.batch());
+  return fmt::format("{}{}x{}x{} {} {} {} {} {} {} {}{} [{}]", batch, arguments.m(), arguments.n(), arguments.k(),
                      op::to_string(description.a), op::to_string(description.b),
                      description.has_c ? op::to_string(description.c) : "none", op::to_string(description.d),
                      op::name(description.math), name(description.accumulator),

@@ -79,8 +79,7 @@ void Tuner::find_reference() {
     const Outcome outcome = judge(ranked.kernel, InputCheck::after_each);
     set_outcome(ranked.kernel, outcome);
     if (outcome.fate != Fate::sound) continue;
-    const std::span<const std::byte> image = operands_.output_image();
-    expected_.assign(image.begin(), image.end());
+    expected_ = operands_.output_images();
     report_.reference = ranked.kernel->name();
     return;
   }
@@ -110,10 +109,10 @@ Tuner::Outcome Tuner::judge(const registry::KernelPtr& kernel, InputCheck input_
 Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
   journal_.begin_trial(*kernel);
   try {
-    operands_.spoil_output();
+    operands_.spoil_outputs();
     const PreparedGemm prepared = engine_.prepare(operands_.on_device(), kernel);
     prepared.run();
-    operands_.fetch_output();
+    operands_.fetch_outputs();
   } catch (const ToolchainNotFound&) {
     journal_.end_trial(*kernel);
     throw;

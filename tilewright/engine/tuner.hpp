@@ -54,7 +54,7 @@ class Tuner {
   std::span<const RankedKernel> candidates_;  // index by index with report_.candidates
   TuningReport report_;
   TuningOperands operands_;
-  std::vector<std::byte> expected_;  // the output of a kernel found right; empty: there is none
+  OutputImages expected_;  // the outputs of a kernel found right; empty: there is none
 };
 
 }  // namespace tilewright::engine

@@ -23,7 +23,7 @@ enum class Fate {
   slower,        // timed; perhaps given up early
   sound,         // checked and not timed
   wrong,         // its result differs from the reference by more than the types allow
-  strayed,       // it wrote outside its output
+  strayed,       // it wrote outside its outputs
   failed,        // it does not compile, load or launch
   skipped,       // it broke a device in an earlier tuning
   broke_device,  // a fatal error of the device, which ends the tuning

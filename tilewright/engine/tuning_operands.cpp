@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tilewright/engine/host_operands.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/fill.hpp"
 
 namespace tilewright::engine {
 namespace {
 
-constexpr std::size_t kAlignment = 256;      // addresses of copies agree with the caller's modulo this
-constexpr std::byte kOutputPattern{0xa5};    // no NaN, no small integer: what a kernel stores seldom equals it
-constexpr std::byte kInputPattern{0xff};     // NaN in every float type
-constexpr std::int64_t kRedZoneLines = 512;  // twice the longest tile: where a tile too many would go
-constexpr std::size_t kLeastRedZone = 64 << 10;
+constexpr std::size_t kInputRedZone = 64 << 10;
 constexpr std::size_t kMostSets = 512;             // a tuning makes some hundreds of calls
 constexpr std::int64_t kRandomElements = 1048573;  // a prime, so that no row repeats another at the same place
 
@@ -21,72 +17,8 @@ std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + 
 
 std::size_t span_of(const op::Tensor& tensor) { return static_cast<std::size_t>(op::span_bytes(tensor)); }
 
-/// A matrix in memory as lines of contiguous bytes at a fixed pitch.
-struct Lines {
-  explicit Lines(const op::Tensor& tensor) {
-    const op::MatrixView view = *op::view_matrix(tensor, "D");
-    const bool is_row_major = view.layout == op::MatrixLayout::row_major;
-    count = tensor.shape[is_row_major ? 0 : 1];
-    bytes = static_cast<std::size_t>(tensor.shape[is_row_major ? 1 : 0] * tilewright::bytes(tensor.dtype));
-    pitch = static_cast<std::size_t>(view.ld * tilewright::bytes(tensor.dtype));
-  }
-  std::int64_t count = 0;
-  std::size_t bytes = 0;
-  std::size_t pitch = 0;
-};
-
-std::size_t output_red_zone(const op::Tensor& d) {
-  return round_up(std::max(kLeastRedZone, kRedZoneLines * Lines(d).pitch), kAlignment);
-}
-
-// Where the first byte of [begin, end) is that is not `pattern`, or end.
-std::size_t first_other(std::span<const std::byte> image, std::size_t begin, std::size_t end, std::byte pattern) {
-  const auto region = image.subspan(begin, end - begin);
-  if (region.empty()) return end;
-  // Equal to itself moved by one byte, and right at the start: all of it, at the speed of memory.
-  if (region[0] == pattern && std::memcmp(region.data(), region.data() + 1, region.size() - 1) == 0) return end;
-  const auto found = std::ranges::find_if(region, [&](std::byte byte) { return byte != pattern; });
-  return begin + static_cast<std::size_t>(found - region.begin());
-}
-
-// Elements that one comparison looks at: fewer where a sum is long, so that the host takes a tenth of a second or so.
-std::int64_t sampled_elements(std::int64_t k) {
-  return std::clamp((std::int64_t{1} << 21) / k, std::int64_t{16}, std::int64_t{512});
-}
-
-}  // namespace
-
-TuningOperands::TuningOperands(std::shared_ptr<runtime::Device> device, const op::Gemm& shape)
-    : device_(std::move(device)), on_host_(shape), on_device_(shape) {
-  // The emulator reports accesses past an allocation itself; a GPU may give any bytes there, so it gets NaN.
-  const std::size_t around_inputs = device_->properties().emulated ? 0 : kLeastRedZone;
-  a_ = place(on_host_.a, on_device_.a, around_inputs);
-  b_ = place(on_host_.b, on_device_.b, around_inputs);
-  d_ = place(on_host_.d, on_device_.d, output_red_zone(shape.d));
-  fill(on_host_.a, 1);
-  fill(on_host_.b, 2);
-  if (op::reads_source(shape)) {
-    c_ = place(on_host_.c, on_device_.c, around_inputs);
-    fill(on_host_.c, 3);
-  }
-  restore_inputs();
-}
-
-TuningOperands::Operand TuningOperands::place(op::Tensor& host, op::Tensor& device, std::size_t red_zone) {
-  Operand operand;
-  operand.begin = red_zone + host.address % kAlignment;
-  operand.image.assign(operand.begin + span_of(host) + red_zone, kInputPattern);
-  operand.buffer = runtime::DeviceBuffer(device_, operand.image.size());
-  host.address = reinterpret_cast<std::uint64_t>(operand.image.data()) + operand.begin;
-  host.device = {};
-  device.address = operand.buffer.address() + operand.begin;
-  device.device = memory_device(device_->properties());
-  return operand;
-}
-
 // A block of random elements over and over: drawing each of a large matrix would take seconds.
-void TuningOperands::fill(const op::Tensor& tensor, std::uint64_t seed) const {
-  const std::int64_t limit = op::exact_integer_limit(on_host_.a.dtype, on_host_.accumulator, on_host_.k());
+void fill(const op::Tensor& tensor, std::int64_t limit, std::uint64_t seed) {
   const std::int64_t low = tensor.dtype == DType::u8 ? 0 : -limit;
   const auto size = static_cast<std::size_t>(bytes(tensor.dtype));
   const std::int64_t count = std::min<std::int64_t>(kRandomElements, op::span_bytes(tensor) / bytes(tensor.dtype));
@@ -101,116 +33,123 @@ void TuningOperands::fill(const op::Tensor& tensor, std::uint64_t seed) const {
   }
 }
 
-void TuningOperands::restore_inputs() {
-  for (const Operand* input : {&a_, &b_, &c_}) {
-    if (input->image.empty()) continue;
-    device_->copy_in(input->buffer.address(), input->image.data(), input->image.size(), nullptr);
+// Elements that one comparison looks at: fewer where a sum is long, so that the host takes a tenth of a second or so.
+std::int64_t sampled_elements(std::int64_t k) {
+  return std::clamp((std::int64_t{1} << 21) / k, std::int64_t{16}, std::int64_t{512});
+}
+
+// At most `samples` of the indices below `count`, as far apart as they can be, the first and the last among them.
+std::vector<std::int64_t> spread_evenly(std::int64_t count, std::int64_t samples) {
+  samples = std::min(count, samples);
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = 0; i < samples; ++i) indices.push_back(samples == 1 ? 0 : i * (count - 1) / (samples - 1));
+  return indices;
+}
+
+// What a call of the problem touches.
+std::vector<op::Tensor*> used_tensors(op::Gemm& gemm) {
+  std::vector<op::Tensor*> used{&gemm.a, &gemm.b, &gemm.d};
+  if (op::reads_source(gemm)) used.push_back(&gemm.c);
+  for (op::NamedTensor& each : gemm.tensors) used.push_back(&each.tensor);
+  return used;
+}
+
+}  // namespace
+
+TuningOperands::TuningOperands(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape)
+    : device_(device), on_host_(shape), on_device_(shape) {
+  // The emulator reports accesses past an allocation itself; a GPU may give any bytes there, so it gets NaN.
+  const std::size_t around_inputs = device_->properties().emulated ? 0 : kInputRedZone;
+  const std::int64_t limit = op::exact_integer_limit(shape.a.dtype, shape.accumulator, shape.k());
+  const auto use = [](const PlacedTensor& placed, op::Tensor& host, op::Tensor& on_device) {
+    host = placed.on_host();
+    on_device = placed.on_device();
+  };
+  const auto place_input = [&](const std::string& label, op::Tensor& host, op::Tensor& on_device) {
+    use(inputs_.emplace_back(label, device_, host, around_inputs), host, on_device);
+    fill(host, limit, inputs_.size());
+  };
+  const auto place_output = [&](const std::string& label, op::Tensor& host, op::Tensor& on_device) {
+    use(outputs_.emplace_back(label, device_, host, output_red_zone(host)), host, on_device);
+  };
+  place_input("A", on_host_.a, on_device_.a);
+  place_input("B", on_host_.b, on_device_.b);
+  if (op::reads_source(shape)) place_input("C", on_host_.c, on_device_.c);
+  place_output("D", on_host_.d, on_device_.d);
+  for (std::size_t i = 0; i < shape.tensors.size(); ++i) {
+    auto& [name, host] = on_host_.tensors[i];
+    op::Tensor& on_device = on_device_.tensors[i].tensor;
+    op::is_output(shape.epilogue, name) ? place_output(name, host, on_device) : place_input(name, host, on_device);
   }
+  restore_inputs();
+}
+
+void TuningOperands::restore_inputs() {
+  for (const PlacedTensor& input : inputs_) input.upload();
   device_->synchronize(nullptr);
 }
 
-bool TuningOperands::is_intact(const Operand& operand) const {
-  if (operand.image.empty()) return true;
-  std::vector<std::byte> now(operand.image.size());
-  device_->copy_out(now.data(), operand.buffer.address(), now.size(), nullptr);
-  device_->synchronize(nullptr);
-  return now == operand.image;
-}
+bool TuningOperands::inputs_are_intact() const { return std::ranges::all_of(inputs_, &PlacedTensor::is_intact); }
 
-bool TuningOperands::inputs_are_intact() { return is_intact(a_) && is_intact(b_) && is_intact(c_); }
-
-void TuningOperands::spoil_output() {
-  device_->fill(d_.buffer.address(), static_cast<std::uint8_t>(kOutputPattern), d_.buffer.bytes(), nullptr);
+void TuningOperands::spoil_outputs() {
+  for (const PlacedTensor& output : outputs_) output.spoil();
   device_->synchronize(nullptr);
 }
 
-void TuningOperands::fetch_output() {
-  device_->copy_out(d_.image.data(), d_.buffer.address(), d_.image.size(), nullptr);
+void TuningOperands::fetch_outputs() {
+  for (PlacedTensor& output : outputs_) output.fetch();
   device_->synchronize(nullptr);
 }
 
 std::string TuningOperands::find_stray_write() const {
-  const Lines lines(on_host_.d);
-  std::size_t checked = 0;  // up to here every byte is one of D's, or still has the pattern
-  const auto stray = [&](std::size_t end) { return first_other(d_.image, checked, end, kOutputPattern); };
-  const auto report = [&](std::size_t at) {
-    return fmt::format("it wrote outside its output: byte {} from the first element, which spans {} bytes",
-                       static_cast<std::int64_t>(at) - static_cast<std::int64_t>(d_.begin), span_of(on_host_.d));
-  };
-  for (std::int64_t line = 0; line < lines.count; ++line) {
-    const std::size_t begin = d_.begin + static_cast<std::size_t>(line) * lines.pitch;
-    if (const std::size_t at = stray(begin); at != begin) return report(at);
-    checked = begin + lines.bytes;
-  }
-  const std::size_t at = stray(d_.image.size());
-  return at == d_.image.size() ? std::string() : report(at);
-}
-
-// One element is a problem of its own, with a bound of its own.
-op::Comparison TuningOperands::compare_element(std::int64_t row, std::int64_t column) const {
-  const auto slice = [](op::Tensor tensor, std::int64_t i, std::int64_t j, op::Dims shape) {
-    tensor.address += static_cast<std::uint64_t>((i * tensor.stride[0] + j * tensor.stride[1]) * bytes(tensor.dtype));
-    tensor.shape = shape;
-    return tensor;
-  };
-  op::Gemm element = on_host_;
-  element.a = slice(on_host_.a, row, 0, {1, on_host_.k()});
-  element.b = slice(on_host_.b, 0, column, {on_host_.k(), 1});
-  element.d = slice(on_host_.d, row, column, {1, 1});
-  if (op::reads_source(on_host_)) element.c = slice(on_host_.c, row, column, {1, 1});
-  return op::compare(element);
-}
-
-// Those whose bits differ, as row * n + column: the first million of them.
-std::vector<std::int64_t> TuningOperands::differing_elements(std::span<const std::byte> expected) const {
-  constexpr std::size_t kMost = std::size_t{1} << 20;
-  const Lines lines(on_host_.d);
-  const bool is_row_major = op::view_matrix(on_host_.d, "D")->layout == op::MatrixLayout::row_major;
-  const auto size = static_cast<std::size_t>(bytes(on_host_.d.dtype));
-  const std::int64_t n = on_host_.d.shape[1];
-  std::vector<std::int64_t> differing;
-  for (std::int64_t line = 0; line < lines.count && differing.size() < kMost; ++line) {
-    const std::size_t begin = d_.begin + static_cast<std::size_t>(line) * lines.pitch;
-    if (std::memcmp(&d_.image[begin], &expected[begin], lines.bytes) == 0) continue;
-    for (std::size_t at = 0; at < lines.bytes; at += size) {
-      if (std::memcmp(&d_.image[begin + at], &expected[begin + at], size) == 0) continue;
-      const auto along = static_cast<std::int64_t>(at / size);
-      differing.push_back(is_row_major ? line * n + along : along * n + line);
-    }
-  }
-  return differing;
-}
-
-std::string TuningOperands::find_wrong_element(std::span<const std::byte> expected) const {
-  const std::int64_t n = on_host_.d.shape[1];
-  const std::vector<std::int64_t> differing =
-      expected.empty() ? std::vector<std::int64_t>() : differing_elements(expected);
-  const std::int64_t count = expected.empty() ? on_host_.m() * n : static_cast<std::int64_t>(differing.size());
-  const std::int64_t samples = std::min(count, sampled_elements(on_host_.k()));
-  for (std::int64_t i = 0; i < samples; ++i) {
-    const std::int64_t which = samples == 1 ? 0 : i * (count - 1) / (samples - 1);  // first and last included
-    const std::int64_t element = expected.empty() ? which : differing[static_cast<std::size_t>(which)];
-    const op::Comparison found = compare_element(element / n, element % n);
-    if (found.is_within_bound()) continue;
-    return fmt::format("D[{},{}] is {}, expected {} within {:.3g}", element / n, element % n, found.worst.actual,
-                       found.worst.expected, found.worst.bound);
+  for (const PlacedTensor& output : outputs_) {
+    if (std::string stray = output.find_stray_write(); !stray.empty()) return stray;
   }
   return {};
 }
 
+OutputImages TuningOperands::output_images() const {
+  OutputImages images;
+  for (const PlacedTensor& output : outputs_) images.emplace_back(output.image().begin(), output.image().end());
+  return images;
+}
+
+std::string TuningOperands::find_wrong_element(const OutputImages& expected) const {
+  const std::int64_t samples = sampled_elements(on_host_.k());
+  std::vector<op::Place> places;
+  if (expected.empty()) {
+    const std::int64_t n = on_host_.n(), matrix = on_host_.m() * n;
+    for (const std::int64_t index : spread_evenly(on_host_.batch() * matrix, samples))
+      places.push_back({index / matrix, index % matrix / n, index % n});
+    return find_wrong_element_at(places);
+  }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const std::vector<op::Place> differing = outputs_[i].differing_elements(expected[i]);
+    places.clear();
+    for (const std::int64_t index : spread_evenly(static_cast<std::int64_t>(differing.size()), samples))
+      places.push_back(differing[static_cast<std::size_t>(index)]);
+    if (std::string wrong = find_wrong_element_at(places); !wrong.empty()) return wrong;
+  }
+  return {};
+}
+
+// Every output has D's extents: a place of one is a place of each.
+std::string TuningOperands::find_wrong_element_at(std::span<const op::Place> places) const {
+  const op::Comparison found = op::compare_at(on_host_, places);
+  return found.is_within_bound() ? std::string() : op::describe_worst(found);
+}
+
 TimingSets::TimingSets(const std::shared_ptr<runtime::Device>& device, const TuningOperands& operands) {
-  const op::Gemm& host = operands.on_host();
+  op::Gemm host = operands.on_host();
   op::Gemm set = operands.on_device();
+  const std::vector<op::Tensor*> from = used_tensors(host), to = used_tensors(set);
   std::vector<std::byte> image;
-  const auto place = [&](op::Tensor& tensor, const op::Tensor& from) {
-    tensor.address = image.size() + tensor.address % kAlignment;  // within a set
-    image.resize(round_up(tensor.address + span_of(tensor), kAlignment));
-    std::memcpy(&image[tensor.address], reinterpret_cast<const void*>(from.address), span_of(tensor));
-  };
-  place(set.a, host.a);
-  place(set.b, host.b);
-  if (op::reads_source(host)) place(set.c, host.c);
-  place(set.d, host.d);
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    std::uint64_t& address = to[i]->address;
+    address = image.size() + address % kPlacedAlignment;  // within a set
+    image.resize(round_up(address + span_of(*to[i]), kPlacedAlignment));
+    std::memcpy(&image[address], reinterpret_cast<const void*>(from[i]->address), span_of(*from[i]));
+  }
 
   const runtime::DeviceProperties& properties = device->properties();
   const std::size_t enough = 1 + (2 * static_cast<std::size_t>(properties.l2_bytes) + image.size() - 1) / image.size();
@@ -219,10 +158,8 @@ TimingSets::TimingSets(const std::shared_ptr<runtime::Device>& device, const Tun
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t base = memory_.address() + i * image.size();
     device->copy_in(base, image.data(), image.size(), nullptr);
-    op::Gemm placed = set;
-    for (op::Tensor* tensor : {&placed.a, &placed.b, &placed.d}) tensor->address += base;
-    if (op::reads_source(host)) placed.c.address += base;
-    sets_.push_back(std::move(placed));
+    op::Gemm& placed = sets_.emplace_back(set);
+    for (op::Tensor* tensor : used_tensors(placed)) tensor->address += base;
   }
   device->synchronize(nullptr);
 }

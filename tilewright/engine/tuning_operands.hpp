@@ -1,5 +1,5 @@
-// Memory that candidates may do with as they like: operands of a problem's shapes, types, strides and alignments, with
-// contents of our own, so that the caller's are never touched.
+// Memory that candidates may do with as they like: operands of a problem's shapes, types, strides and alignments, and
+// the tensors of its epilogue, with contents of our own, so that the caller's are never touched.
 #pragma once
 
 #include <cstddef>
@@ -9,57 +9,53 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/engine/placed_tensor.hpp"
 #include "tilewright/op/gemm.hpp"
-#include "tilewright/op/reference_gemm.hpp"
 #include "tilewright/runtime/device.hpp"
 
 namespace tilewright::engine {
 
-/// Inputs are small integers whose sums every accumulator holds exactly: all correct kernels add to the same bits.
+/// D and what the epilogue writes beside it, as images of memory with the red zones.
+using OutputImages = std::vector<std::vector<std::byte>>;
+
+/// Inputs are small integers whose sums every accumulator holds exactly: all correct kernels add to the same bits. What
+/// the epilogue reads is as small; where it rounds, bits may differ, and such elements are compared with the oracle.
 class TuningOperands {
  public:
   /// `shape`: extents, types, strides; of its addresses only what they are modulo 256 bytes.
   /// @pre op::validate(shape); no extent is 0 @throws OutOfMemory
-  TuningOperands(std::shared_ptr<runtime::Device> device, const op::Gemm& shape);
+  TuningOperands(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape);
 
-  /// The problem to check a kernel on: D lies between red zones, and NaN lies around the inputs.
+  /// The problem to check a kernel on: outputs lie between red zones, and NaN lies around the inputs.
   const op::Gemm& on_device() const { return on_device_; }
-  /// The same on the host; D as fetch() brought it.
+  /// The same on the host; outputs as fetch_outputs() brought them.
   const op::Gemm& on_host() const { return on_host_; }
 
-  /// Fills D and its red zones with a pattern; waits.
-  void spoil_output();
-  /// Brings D and its red zones to the host; waits.
-  void fetch_output();
-  /// After fetch_output(): empty, or where a byte that belongs to no element of D was written.
+  /// Fills the outputs and their red zones with a pattern; waits.
+  void spoil_outputs();
+  /// Brings the outputs and their red zones to the host; waits.
+  void fetch_outputs();
+  /// After fetch_outputs(): empty, or where a byte that belongs to no element of an output was written.
   std::string find_stray_write() const;
   /// Whether the inputs on the device are still what they were.
-  bool inputs_are_intact();
+  bool inputs_are_intact() const;
   void restore_inputs();
 
-  /// D's memory, red zones included, as fetched.
-  std::span<const std::byte> output_image() const { return d_.image; }
-  /// After fetch_output(): empty, or what is wrong with D. Elements that have the bits of `expected`, an output_image()
-  /// of a kernel found right, or nothing, are right; of the others, up to some hundreds are compared with op::compare.
-  std::string find_wrong_element(std::span<const std::byte> expected) const;
+  /// The outputs' memory, as fetched.
+  OutputImages output_images() const;
+  /// After fetch_outputs(): empty, or what is wrong with an output. Elements that have the bits of `expected`, the
+  /// output_images() of a kernel found right, or nothing, are right; of the others, up to some hundreds of each output
+  /// are compared with the host's oracle.
+  std::string find_wrong_element(const OutputImages& expected) const;
 
  private:
-  struct Operand {
-    std::vector<std::byte> image;  // red zone, elements, red zone
-    runtime::DeviceBuffer buffer;
-    std::size_t begin = 0;  // of the first element in image and buffer
-  };
-
-  Operand place(op::Tensor& host, op::Tensor& device, std::size_t red_zone);
-  void fill(const op::Tensor& tensor, std::uint64_t seed) const;
-  bool is_intact(const Operand& operand) const;
-  std::vector<std::int64_t> differing_elements(std::span<const std::byte> expected) const;
-  op::Comparison compare_element(std::int64_t row, std::int64_t column) const;
+  std::string find_wrong_element_at(std::span<const op::Place> places) const;
 
   std::shared_ptr<runtime::Device> device_;
   op::Gemm on_host_;
   op::Gemm on_device_;
-  Operand a_, b_, c_, d_;
+  std::vector<PlacedTensor> inputs_;
+  std::vector<PlacedTensor> outputs_;  // D, then the epilogue's
 };
 
 /// Copies of a problem's operands to time calls on: so many that going round them touches three times the L2 cache, and
@@ -71,6 +67,7 @@ class TimingSets {
 
   /// The next set, going round.
   const op::Gemm& next();
+  std::size_t count() const { return sets_.size(); }
 
  private:
   runtime::DeviceBuffer memory_;

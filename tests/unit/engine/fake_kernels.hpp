@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/registry/provider.hpp"
 
 namespace tilewright::engine {
@@ -17,6 +18,14 @@ inline constexpr const char* kRightBody =
     "for (int i = 0; i < p.k; ++i) sum += p.a[row * p.k + i] * p.b[i * p.n + column];"
     "p.d[threadIdx.x] = p.alpha * sum;";
 
+// The same with an epilogue: t = alpha * A * B + row(bias) + residual + row_index; D = max(t, 0); aux = t.
+inline constexpr const char* kRightBodyWithTensors =
+    "const int row = threadIdx.x / p.n, column = threadIdx.x % p.n; float sum = 0.0f;"
+    "for (int i = 0; i < p.k; ++i) sum += p.a[row * p.k + i] * p.b[i * p.n + column];"
+    "const float t = p.alpha * sum + p.bias[column] + p.residual[threadIdx.x] + row;"
+    "p.d[threadIdx.x] = t > 0.0f ? t : 0.0f; p.aux[threadIdx.x] = t;";
+
+/// Its parameters: a, b, d, m, n, k, alpha, and the epilogue's tensors under their names; all tensors are of f32.
 class FakeKernel final : public registry::Kernel {
  public:
   FakeKernel(registry::KernelMetadata metadata, std::string body, double estimate_us, int launch_error)
@@ -24,7 +33,11 @@ class FakeKernel final : public registry::Kernel {
 
  protected:
   std::string do_source_text() const override {
-    return "struct P { float* a; float* b; float* d; int m; int n; int k; float alpha; };\n"
+    std::string tensors;
+    for (const op::EpilogueTensor& each : op::epilogue_tensors(metadata().operands.epilogue))
+      tensors += fmt::format("float* {}; ", each.label);
+    return "struct P { float* a; float* b; float* d; int m; int n; int k; float alpha; " + tensors +
+           "};\n"
            "extern \"C\" __global__ void " +
            name() + "(const __grid_constant__ P p) { " + body_ + " }\n";
   }
@@ -37,6 +50,8 @@ class FakeKernel final : public registry::Kernel {
       launch.append(static_cast<std::int32_t>(extent));
     }
     launch.append(static_cast<float>(arguments.alpha));
+    for (const op::EpilogueTensor& each : op::epilogue_tensors(arguments.epilogue))
+      launch.append(arguments.tensor(each.label).address);
     launch.finish();
     return launch;
   }
@@ -90,6 +105,20 @@ inline std::vector<Fake> rogues() {
       {"spoiler", std::string(kRightBody) + "p.a[threadIdx.x] = 5.0f;"},
       {"broken", "no such thing;"},
       {"unlaunchable", kRightBody, 1},
+  };
+}
+
+/// The same for a problem of kRightBodyWithTensors, 8 x 12.
+inline std::vector<Fake> rogues_with_tensors() {
+  const std::string right = kRightBodyWithTensors;
+  return {
+      {"wrong_aux", right + "if (threadIdx.x == 95) p.aux[95] += 1.0f;"},
+      {"no_aux", right + "p.aux[threadIdx.x] = __int_as_float(0xa5a5a5a5);"},
+      {"stray_aux", right + "p.aux[p.m * p.n + 7] = 3.0f;"},
+      {"stray_before_aux", right + "p.aux[-1] = 3.0f;"},
+      {"to_vector", right + "p.bias[column] = 5.0f;"},
+      {"to_residual", right + "p.residual[threadIdx.x] = 5.0f;"},
+      {"first_row", right + "p.d[threadIdx.x] = fmaxf(t - row, 0.0f);"},
   };
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tilewright/engine/engine.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/op/reference_gemm.hpp"
 
@@ -27,7 +28,8 @@ struct HostProblemOptions {
 
 class HostProblem {
  public:
-  HostProblem(std::int64_t m, std::int64_t n, std::int64_t k, const HostProblemOptions& options = {}) {
+  HostProblem(std::int64_t m, std::int64_t n, std::int64_t k, const HostProblemOptions& options = {})
+      : options_(options) {
     gemm.a = allocate(options.type, m, k, options.a, options, options.one_a);
     gemm.b = allocate(options.type, k, n, options.b, options, options.one_b);
     gemm.c = allocate(options.d_type, m, n, options.c, options, options.one_c);
@@ -37,6 +39,19 @@ class HostProblem {
     std::uint64_t seed = 1;
     for (const op::Tensor* input : {&gemm.a, &gemm.b, &gemm.c}) {
       op::fill_integers(*input, input->dtype == DType::u8 ? 0 : -3, 3, seed++);
+    }
+  }
+
+  /// With the tensors that it asks for, of its compute type and D's layout; sources are filled, and serve all of a
+  /// batch.
+  void set_epilogue(const op::Epilogue& epilogue) {
+    gemm.epilogue = epilogue;
+    std::uint64_t seed = 4;
+    for (const op::EpilogueTensor& each : op::epilogue_tensors(gemm.epilogue)) {
+      const std::int64_t rows = each.spread.along_m ? gemm.m() : 1, columns = each.spread.along_n ? gemm.n() : 1;
+      const op::Tensor tensor = allocate(gemm.epilogue.compute, rows, columns, options_.d, options_, !each.is_written);
+      if (!each.is_written) op::fill_integers(tensor, -3, 3, seed++);
+      gemm.tensors.push_back({std::string(each.label), tensor});
     }
   }
 
@@ -59,6 +74,7 @@ class HostProblem {
 
   static constexpr std::byte kPoison{0xff};  // NaN, in what is not filled
 
+  HostProblemOptions options_;
   std::vector<std::vector<std::byte>> memory_;
 };
 

@@ -16,6 +16,7 @@
 #include "tilewright/compile/file.hpp"
 #include "tilewright/engine/fault_journal.hpp"
 #include "tilewright/engine/timer.hpp"
+#include "tilewright/op/expression.hpp"
 
 namespace tilewright::engine {
 namespace {
@@ -109,8 +110,8 @@ TEST_F(TuningTest, EveryRogueIsDiscardedByName) {
   expect_fate(report, "liar", Fate::wrong, "expected");
   expect_fate(report, "almost", Fate::wrong, "D[7,11]");
   expect_fate(report, "idler", Fate::wrong, "D[0,0]");
-  expect_fate(report, "stray_after", Fate::strayed, "byte 412 from the first element, which spans 384 bytes");
-  expect_fate(report, "stray_before", Fate::strayed, "byte -4 from");
+  expect_fate(report, "stray_after", Fate::strayed, "output D, which spans 384 bytes: byte 412 from the first element");
+  expect_fate(report, "stray_before", Fate::strayed, "D, which spans 384 bytes: byte -4 from");
   expect_fate(report, "far_stray", Fate::failed, "out-of-bounds");
   expect_fate(report, "spoiler", Fate::strayed, "wrote to its inputs");
   expect_fate(report, "broken", Fate::failed, "");
@@ -396,6 +397,72 @@ TEST_F(TuningTest, TwoProcessesTuneTogether) {
   EXPECT_TRUE(records().faults()->empty());
 }
 
+// The epilogue that kRightBodyWithTensors computes.
+op::Epilogue with_tensors() {
+  const op::Expression t = op::alpha() * op::acc() + op::row("bias") + op::full("residual") + op::row_index();
+  return op::make_epilogue("tuned", DType::f32, op::call("relu", {t}), {{"aux", t}}).value_or_throw();
+}
+
+TEST_F(TuningTest, ATensorOfTheEpilogueIsAnOperandAsAnyOther) {
+  problem_.set_epilogue(with_tensors());
+  std::vector<Fake> fakes = rogues_with_tensors();
+  for (const Fake& rogue : fakes) timer_->of_family[rogue.family] = 1.0;
+  fakes.push_back({"right", kRightBodyWithTensors});
+  timer_->of_family["right"] = 10.0;
+  const auto tuned = engine(fakes);
+  const TuningReport report = tuned->tune(problem_.gemm, {.top = 8});
+  expect_fate(report, "wrong_aux", Fate::wrong, "aux[7,11] is ");
+  expect_fate(report, "no_aux", Fate::wrong, "aux[0,0] is ");
+  expect_fate(report, "stray_aux", Fate::strayed, "output aux, which spans 384 bytes: byte 412 from");
+  expect_fate(report, "stray_before_aux", Fate::strayed, "output aux, which spans 384 bytes: byte -4 from");
+  expect_fate(report, "to_vector", Fate::strayed, "wrote to its inputs");
+  expect_fate(report, "to_residual", Fate::strayed, "wrote to its inputs");
+  expect_fate(report, "first_row", Fate::wrong, "D[");
+  EXPECT_EQ(winner(report), of(report, "right").kernel);
+  EXPECT_TRUE(report.reference.starts_with("simt_gemm")) << report.reference;
+  EXPECT_TRUE(report.warnings.empty());
+  EXPECT_EQ(tuned->device()->allocated_bytes(), 0U);
+
+  const auto other = engine(fakes);
+  EXPECT_EQ(first(*other, problem_.gemm), "right");
+  HostProblem without(8, 12, 16);
+  EXPECT_EQ(first(*other, without.gemm), "wrong_aux") << "another epilogue";
+  op::Gemm widened = problem_.gemm;
+  widened.tensors[1].tensor = op::matrix(std::uint64_t{1} << 40, DType::f16, 8, 12);
+  EXPECT_EQ(first(*other, widened), "wrong_aux") << "another type of the residual";
+}
+
+TEST_F(TuningTest, TheCallersTensorsAreNeverTouched) {
+  problem_.set_epilogue(with_tensors());
+  const auto bytes_of = [&](std::string_view name) {
+    const op::Tensor& tensor = problem_.gemm.tensor(name);
+    const auto* begin = reinterpret_cast<const char*>(tensor.address);
+    return std::string(begin, begin + op::span_bytes(tensor));
+  };
+  const std::string bias = bytes_of("bias"), residual = bytes_of("residual");
+  engine(rogues_with_tensors())->tune(problem_.gemm);
+  EXPECT_EQ(bytes_of("bias"), bias);
+  EXPECT_EQ(bytes_of("residual"), residual);
+  EXPECT_EQ(bytes_of("aux"), std::string(8 * 12 * 4, '\xff'));
+}
+
+TEST_F(TuningTest, OnFirstUseAnEpilogueWithTensorsIsTunedToo) {
+  problem_.set_epilogue(with_tensors());
+  timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
+  Options first_use = options();
+  first_use.tuning = Tuning::on_first_use;
+  const auto tuned = engine({{"slow", kRightBodyWithTensors}, {"fast", kRightBodyWithTensors}}, first_use);
+  tuned->run(problem_.gemm);
+  EXPECT_TRUE(problem_.compare().is_exact()) << op::to_string(problem_.compare());
+  EXPECT_EQ(first(*tuned, problem_.gemm), "fast");
+  EXPECT_EQ(records().list()->size(), 1U);
+}
+
+TEST_F(TuningTest, ARecordOfABatchIsNotOneOfAMatrix) {
+  EXPECT_NE(problem_class(HostProblem(8, 12, 16, {.batch = 3}).gemm), problem_class(problem_.gemm));
+  EXPECT_EQ(problem_class(HostProblem(8, 12, 16, {.batch = 1}).gemm), problem_class(problem_.gemm));
+}
+
 // Every family of ours passes its own checks, for types, layouts and paddings that they treat differently.
 TEST_F(TuningTest, OurOwnKernelsAreSound) {
   for (const auto& [type, d_type, padding] :
@@ -408,6 +475,33 @@ TEST_F(TuningTest, OurOwnKernelsAreSound) {
       EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
     }
   }
+}
+
+// Also of batches, one matrix after another and row by row, with tensors of the epilogue of every spread.
+TEST_F(TuningTest, OurOwnKernelsAreSoundWithTensorsAndInBatches) {
+  const op::Expression t = op::acc() * op::column("scale") + op::row("bias") + op::full("residual") +
+                           op::single("shift") + op::row_index() - 2.0 * op::column_index();
+  const op::Epilogue epilogue =
+      op::make_epilogue("tuned", DType::f32, op::call("gelu", {t}), {{"aux", t}, {"up", t > 0.0}}).value_or_throw();
+  for (const char* device : {"emulator:sm_80", "emulator:sm_90a"}) {
+    for (const HostProblemOptions& shape :
+         {HostProblemOptions{.type = DType::f16, .d_type = DType::f16},
+          {.type = DType::f16, .d = op::MatrixLayout::column_major, .padding = 3, .batch = 2, .batch_padding = 5}}) {
+      HostProblem problem(72, 40, 64, shape);
+      problem.set_epilogue(epilogue);
+      Options here = options();
+      here.device = device;
+      const TuningReport report = Engine(here).tune(problem.gemm, {.top = 3, .checks_only = true});
+      EXPECT_FALSE(report.reference.empty());
+      for (const CandidateReport& candidate : report.candidates)
+        EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
+    }
+  }
+  HostProblem interleaved(8, 12, 16, {.padding = 2 * 12 + 3, .batch = 3});
+  interleaved.gemm.d.stride[0] = 12;
+  const TuningReport report = Engine(options()).tune(interleaved.gemm, {.top = 3, .checks_only = true});
+  for (const CandidateReport& candidate : report.candidates)
+    EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
 }
 
 }  // namespace

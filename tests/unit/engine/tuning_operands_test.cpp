@@ -1,0 +1,75 @@
+// Copies of a problem to time calls on, on a driver whose memory is the host's.
+#include "tilewright/engine/tuning_operands.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "tests/unit/engine/host_problem.hpp"
+#include "tilewright/op/expression.hpp"
+#include "tilewright/runtime/cuda_device.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+std::map<std::string, op::Tensor> tensors_of(const op::Gemm& gemm) {
+  std::map<std::string, op::Tensor> all{{"A", gemm.a}, {"B", gemm.b}, {"C", gemm.c}, {"D", gemm.d}};
+  for (const op::NamedTensor& each : gemm.tensors) all.emplace(each.name, each.tensor);
+  return all;
+}
+
+TEST(TimingSets, HoldMemoryOfTheirOwnForEveryTensor) {
+  const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
+  HostProblem problem(300, 200, 100, {.padding = 3});
+  problem.gemm.beta = 1.0;
+  problem.set_epilogue(op::make_epilogue("timed", DType::f32,
+                                         op::acc() + op::beta() * op::c() + op::row("bias") + op::full("residual"),
+                                         {{"aux", op::acc()}})
+                           .value_or_throw());
+  const TuningOperands operands(device, problem.gemm);
+  TimingSets sets(device, operands);
+  const std::map<std::string, op::Tensor> originals = tensors_of(operands.on_host());
+  ASSERT_EQ(originals.size(), 7U);
+
+  std::map<std::uint64_t, std::uint64_t> regions;  // begin and end
+  std::size_t bytes_of_all = 0;
+  for (std::size_t i = 0; i < sets.count(); ++i) {
+    const op::Gemm& set = sets.next();
+    EXPECT_TRUE(op::validate(set)) << op::validate(set).reason();
+    EXPECT_EQ(op::describe(set), op::describe(problem.gemm)) << "alignments too";
+    for (const auto& [name, tensor] : tensors_of(set)) {
+      const op::Tensor& original = originals.at(name);
+      const auto size = static_cast<std::size_t>(op::span_bytes(tensor));
+      EXPECT_TRUE(regions.emplace(tensor.address, tensor.address + size).second) << name << " of set " << i;
+      EXPECT_EQ(std::memcmp(reinterpret_cast<const void*>(tensor.address),
+                            reinterpret_cast<const void*>(original.address), size),
+                0)
+          << name << " of set " << i;
+      bytes_of_all += size;
+    }
+  }
+  EXPECT_GE(bytes_of_all, std::size_t{2} * static_cast<std::size_t>(device->properties().l2_bytes));
+  for (auto region = regions.begin(); std::next(region) != regions.end(); ++region)
+    EXPECT_LE(region->second, std::next(region)->first) << "two tensors overlap";
+}
+
+TEST(TuningOperands, LieBetweenRedZonesAsTheCallersLie) {
+  const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
+  HostProblem problem(30, 20, 10);
+  problem.set_epilogue(
+      op::make_epilogue("tuned", DType::f32, op::acc() + op::column("scale") + op::single("shift")).value_or_throw());
+  problem.gemm.tensors[0].tensor.address += 4;
+  const TuningOperands operands(device, problem.gemm);
+  EXPECT_EQ(op::describe(operands.on_device()), op::describe(problem.gemm));
+  for (const auto& [name, tensor] : operands.on_device().tensors) {
+    const auto* begin = reinterpret_cast<const float*>(tensor.address);
+    for (std::int64_t i = 0; i < tensor.rows(); ++i)
+      EXPECT_LE(std::fabs(begin[i]), 8.0F) << name << " holds small integers";
+    EXPECT_TRUE(std::isnan(begin[-1]) && std::isnan(begin[tensor.rows()])) << name << " lies in NaN";
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::engine

@@ -1,0 +1,141 @@
+#include "tilewright/engine/placed_tensor.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tilewright/engine/host_operands.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+constexpr std::byte kOutputPattern{0xa5};    // no NaN, no small integer: what a kernel stores seldom equals it
+constexpr std::byte kInputPattern{0xff};     // NaN in every float type
+constexpr std::int64_t kRedZoneLines = 512;  // twice the longest tile
+constexpr std::size_t kLeastRedZone = 64 << 10;
+constexpr std::size_t kMostDiffering = std::size_t{1} << 20;
+
+/// The elements of a matrix, or of a batch, as runs of contiguous ones in the order of their addresses: rows or
+/// columns.
+class Runs {
+ public:
+  explicit Runs(const op::Tensor& tensor) : element_(bytes(tensor.dtype)) {
+    const op::MatrixView view = *op::view_matrix(tensor, "an output");
+    is_row_major_ = view.layout == op::MatrixLayout::row_major;
+    bytes_ = (is_row_major_ ? tensor.columns() : tensor.rows()) * element_;
+    const Mode lines{is_row_major_ ? tensor.rows() : tensor.columns(), view.ld * element_};
+    const Mode matrices{tensor.batch(), tensor.batch_stride() * element_};
+    // Matrices lie one after another, or each one's lines between the others'.
+    interleaves_ = matrices.step < lines.step;
+    outer_ = interleaves_ ? lines : matrices;
+    inner_ = interleaves_ ? matrices : lines;
+  }
+
+  std::int64_t count() const { return outer_.count * inner_.count; }
+  /// Of each run.
+  std::size_t bytes_of_one() const { return static_cast<std::size_t>(bytes_); }
+  /// Bytes from the tensor's first element.
+  std::size_t begin(std::int64_t run) const {
+    return static_cast<std::size_t>(run / inner_.count * outer_.step + run % inner_.count * inner_.step);
+  }
+  op::Place place(std::int64_t run, std::size_t byte) const {
+    const std::int64_t along = static_cast<std::int64_t>(byte) / element_;
+    const std::int64_t matrix = interleaves_ ? run % inner_.count : run / inner_.count;
+    const std::int64_t line = interleaves_ ? run / inner_.count : run % inner_.count;
+    return is_row_major_ ? op::Place{matrix, line, along} : op::Place{matrix, along, line};
+  }
+
+ private:
+  struct Mode {
+    std::int64_t count = 0, step = 0;  // in bytes
+  };
+  std::int64_t element_;
+  bool is_row_major_ = true;
+  bool interleaves_ = false;
+  std::int64_t bytes_ = 0;
+  Mode outer_, inner_;
+};
+
+// Where the first byte of [begin, end) is that is not `pattern`, or end.
+std::size_t first_other(std::span<const std::byte> image, std::size_t begin, std::size_t end, std::byte pattern) {
+  const auto region = image.subspan(begin, end - begin);
+  if (region.empty()) return end;
+  // Equal to itself moved by one byte, and right at the start: all of it, at the speed of memory.
+  if (region[0] == pattern && std::memcmp(region.data(), region.data() + 1, region.size() - 1) == 0) return end;
+  const auto found = std::ranges::find_if(region, [&](std::byte byte) { return byte != pattern; });
+  return begin + static_cast<std::size_t>(found - region.begin());
+}
+
+}  // namespace
+
+std::size_t output_red_zone(const op::Tensor& output) {
+  const auto line = static_cast<std::size_t>(op::view_matrix(output, "an output")->ld * bytes(output.dtype));
+  const std::size_t zone = std::max(kLeastRedZone, kRedZoneLines * line);
+  return (zone + kPlacedAlignment - 1) / kPlacedAlignment * kPlacedAlignment;
+}
+
+PlacedTensor::PlacedTensor(std::string label, std::shared_ptr<runtime::Device> device, const op::Tensor& shape,
+                           std::size_t red_zone)
+    : label_(std::move(label)),
+      device_(std::move(device)),
+      begin_(red_zone + shape.address % kPlacedAlignment),
+      image_(begin_ + static_cast<std::size_t>(op::span_bytes(shape)) + red_zone, kInputPattern),
+      buffer_(device_, image_.size()),
+      on_host_(shape),
+      on_device_(shape) {
+  on_host_.address = reinterpret_cast<std::uint64_t>(image_.data()) + begin_;
+  on_host_.device = {};
+  on_device_.address = buffer_.address() + begin_;
+  on_device_.device = memory_device(device_->properties());
+}
+
+void PlacedTensor::upload() const { device_->copy_in(buffer_.address(), image_.data(), image_.size(), nullptr); }
+
+void PlacedTensor::fetch() { device_->copy_out(image_.data(), buffer_.address(), image_.size(), nullptr); }
+
+void PlacedTensor::spoil() const {
+  device_->fill(buffer_.address(), static_cast<std::uint8_t>(kOutputPattern), buffer_.bytes(), nullptr);
+}
+
+bool PlacedTensor::is_intact() const {
+  std::vector<std::byte> now(image_.size());
+  device_->copy_out(now.data(), buffer_.address(), now.size(), nullptr);
+  device_->synchronize(nullptr);
+  return now == image_;
+}
+
+std::string PlacedTensor::find_stray_write() const {
+  const Runs runs(on_host_);
+  std::size_t checked = 0;  // up to here every byte is an element's, or still has the pattern
+  const auto stray = [&](std::size_t end) { return first_other(image_, checked, end, kOutputPattern); };
+  const auto report = [&](std::size_t at) {
+    return fmt::format("it wrote outside its output {}, which spans {} bytes: byte {} from the first element", label_,
+                       op::span_bytes(on_host_), static_cast<std::int64_t>(at) - static_cast<std::int64_t>(begin_));
+  };
+  for (std::int64_t run = 0; run < runs.count(); ++run) {
+    const std::size_t begin = begin_ + runs.begin(run);
+    if (const std::size_t at = stray(begin); at != begin) return report(at);
+    checked = begin + runs.bytes_of_one();
+  }
+  const std::size_t at = stray(image_.size());
+  return at == image_.size() ? std::string() : report(at);
+}
+
+std::vector<op::Place> PlacedTensor::differing_elements(std::span<const std::byte> expected) const {
+  const Runs runs(on_host_);
+  const auto size = static_cast<std::size_t>(bytes(on_host_.dtype));
+  const auto differ = [&](std::size_t at, std::size_t count) {
+    return std::memcmp(&image_[at], &expected[at], count) != 0;
+  };
+  std::vector<op::Place> differing;
+  for (std::int64_t run = 0; run < runs.count() && differing.size() < kMostDiffering; ++run) {
+    const std::size_t begin = begin_ + runs.begin(run);
+    if (!differ(begin, runs.bytes_of_one())) continue;
+    for (std::size_t at = 0; at < runs.bytes_of_one(); at += size) {
+      if (differ(begin + at, size)) differing.push_back(runs.place(run, at));
+    }
+  }
+  return differing;
+}
+
+}  // namespace tilewright::engine
