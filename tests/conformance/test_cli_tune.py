@@ -27,6 +27,27 @@ def test_check_runs_every_candidate(here):
     assert text.count(" sound ") == 2
 
 
+@pytest.mark.parametrize("device", ["emulator:sm_80", "emulator:sm_90a"])
+def test_an_epilogue_with_tensors_is_checked_too(here, device):
+    epilogue = "let t = acc + row(bias) * column(scale) + row_index; D = gelu(t) + residual; aux = t"
+    problem = ("--m", 40, "--n", 24, "--k", 16, "--dtype", "f16", "--device", device)
+    finished = here(
+        "tune", *problem, "--epilogue", epilogue, "--tensor-dtype", "aux=bf16", "--check", "--top", 3, "--json"
+    )
+    assert finished.returncode == 0, finished.stderr
+    report = json.loads(finished.stdout)
+    assert [candidate["fate"] for candidate in report["candidates"]] == ["sound"] * 3
+    assert report["problem"].endswith(" f32:columns:4 f32:rows:4 f32:columns:4 bf16:columns:8"), report["problem"]
+
+
+def test_a_batch_is_checked_too(here):
+    finished = here("tune", *SMALL, "--batch", 3, "--check", "--top", 2, "--json")
+    assert finished.returncode == 0, finished.stderr
+    report = json.loads(finished.stdout)
+    assert [candidate["fate"] for candidate in report["candidates"]] == ["sound", "sound"]
+    assert report["problem"].startswith("3 of 40x24x16 ")
+
+
 def test_an_emulator_is_not_timed(here):
     finished = here("tune", *SMALL)
     assert finished.returncode == 3
