@@ -36,26 +36,48 @@ const CandidateReport& of(const TuningReport& report, const std::string& family)
 
 class TuningFaults : public runtime::GpuTest {
  protected:
+  /// Among such candidates the right one wins, and the device goes on.
+  void expect_discarded(std::vector<Fake> fakes, const std::string& right_body,
+                        const std::vector<std::pair<std::string, Fate>>& fates) const {
+    fakes.push_back({"right", right_body});
+    const auto tuned = engine(fakes, folder_.path());
+    const TuningReport report = tuned->tune(problem_.gemm, {.top = static_cast<int>(fakes.size())});
+    EXPECT_TRUE(report.stopped.empty()) << report.stopped;
+    EXPECT_EQ(name(of(report, "right").fate), name(Fate::winner)) << of(report, "right").reason;
+    for (const auto& [family, fate] : fates) {
+      const CandidateReport& candidate = of(report, family);
+      EXPECT_EQ(name(candidate.fate), name(fate)) << candidate.kernel << ": " << candidate.reason;
+    }
+    tuned->run(problem_.gemm);
+    EXPECT_TRUE(problem_.compare().is_exact());
+  }
+
   compile::ScopedFolder folder_{testing::TempDir()};
   HostProblem problem_{8, 12, 16};
 };
 
 TEST_F(TuningFaults, EveryRogueIsDiscardedAndTheDeviceGoesOn) {
-  std::vector<Fake> fakes = rogues();
-  fakes.push_back({"right"});
-  const auto tuned = engine(fakes, folder_.path());
-  const TuningReport report = tuned->tune(problem_.gemm, {.top = static_cast<int>(fakes.size())});
-  EXPECT_TRUE(report.stopped.empty()) << report.stopped;
-  const std::pair<const char*, Fate> fates[] = {
-      {"liar", Fate::wrong},          {"almost", Fate::wrong},         {"idler", Fate::wrong},
-      {"stray_after", Fate::strayed}, {"stray_before", Fate::strayed}, {"spoiler", Fate::strayed},
-      {"broken", Fate::failed},       {"unlaunchable", Fate::failed},  {"right", Fate::winner}};
-  for (const auto& [family, fate] : fates) {
-    const CandidateReport& candidate = of(report, family);
-    EXPECT_EQ(name(candidate.fate), name(fate)) << candidate.kernel << ": " << candidate.reason;
-  }
-  tuned->run(problem_.gemm);
-  EXPECT_TRUE(problem_.compare().is_exact());
+  expect_discarded(rogues(), kRightBody,
+                   {{"liar", Fate::wrong},
+                    {"almost", Fate::wrong},
+                    {"idler", Fate::wrong},
+                    {"stray_after", Fate::strayed},
+                    {"stray_before", Fate::strayed},
+                    {"spoiler", Fate::strayed},
+                    {"broken", Fate::failed},
+                    {"unlaunchable", Fate::failed}});
+}
+
+TEST_F(TuningFaults, SoIsEveryRogueAmongTheEpiloguesTensors) {
+  problem_.set_epilogue(epilogue_with_tensors());
+  expect_discarded(rogues_with_tensors(), kRightBodyWithTensors,
+                   {{"wrong_aux", Fate::wrong},
+                    {"no_aux", Fate::wrong},
+                    {"stray_aux", Fate::strayed},
+                    {"stray_before_aux", Fate::strayed},
+                    {"to_vector", Fate::strayed},
+                    {"to_residual", Fate::strayed},
+                    {"first_row", Fate::wrong}});
 }
 
 /// In a process of its own. Exits with 0 where the bomb met this fate; where that ended the tuning, nothing has won,

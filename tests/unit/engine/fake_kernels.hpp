@@ -8,6 +8,7 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
+#include "tilewright/op/expression.hpp"
 #include "tilewright/registry/provider.hpp"
 
 namespace tilewright::engine {
@@ -18,12 +19,19 @@ inline constexpr const char* kRightBody =
     "for (int i = 0; i < p.k; ++i) sum += p.a[row * p.k + i] * p.b[i * p.n + column];"
     "p.d[threadIdx.x] = p.alpha * sum;";
 
-// The same with an epilogue: t = alpha * A * B + row(bias) + residual + row_index; D = max(t, 0); aux = t.
-inline constexpr const char* kRightBodyWithTensors =
+/// t = alpha * A * B + row(bias) + residual + row_index; D = max(t, 0); aux = t
+inline op::Epilogue epilogue_with_tensors() {
+  const op::Expression t = op::alpha() * op::acc() + op::row("bias") + op::full("residual") + op::row_index();
+  return op::make_epilogue("tuned", DType::f32, op::call("relu", {t}), {{"aux", t}}).value_or_throw();
+}
+
+// The same with that epilogue.
+inline const std::string kBodyWithoutAux =
     "const int row = threadIdx.x / p.n, column = threadIdx.x % p.n; float sum = 0.0f;"
     "for (int i = 0; i < p.k; ++i) sum += p.a[row * p.k + i] * p.b[i * p.n + column];"
     "const float t = p.alpha * sum + p.bias[column] + p.residual[threadIdx.x] + row;"
-    "p.d[threadIdx.x] = t > 0.0f ? t : 0.0f; p.aux[threadIdx.x] = t;";
+    "p.d[threadIdx.x] = t > 0.0f ? t : 0.0f;";
+inline const std::string kRightBodyWithTensors = kBodyWithoutAux + "p.aux[threadIdx.x] = t;";
 
 /// Its parameters: a, b, d, m, n, k, alpha, and the epilogue's tensors under their names; all tensors are of f32.
 class FakeKernel final : public registry::Kernel {
@@ -108,12 +116,12 @@ inline std::vector<Fake> rogues() {
   };
 }
 
-/// The same for a problem of kRightBodyWithTensors, 8 x 12.
+/// The same for a problem of that epilogue, 8 x 12.
 inline std::vector<Fake> rogues_with_tensors() {
-  const std::string right = kRightBodyWithTensors;
+  const std::string& right = kRightBodyWithTensors;
   return {
       {"wrong_aux", right + "if (threadIdx.x == 95) p.aux[95] += 1.0f;"},
-      {"no_aux", right + "p.aux[threadIdx.x] = __int_as_float(0xa5a5a5a5);"},
+      {"no_aux", kBodyWithoutAux},
       {"stray_aux", right + "p.aux[p.m * p.n + 7] = 3.0f;"},
       {"stray_before_aux", right + "p.aux[-1] = 3.0f;"},
       {"to_vector", right + "p.bias[column] = 5.0f;"},

@@ -397,14 +397,8 @@ TEST_F(TuningTest, TwoProcessesTuneTogether) {
   EXPECT_TRUE(records().faults()->empty());
 }
 
-// The epilogue that kRightBodyWithTensors computes.
-op::Epilogue with_tensors() {
-  const op::Expression t = op::alpha() * op::acc() + op::row("bias") + op::full("residual") + op::row_index();
-  return op::make_epilogue("tuned", DType::f32, op::call("relu", {t}), {{"aux", t}}).value_or_throw();
-}
-
 TEST_F(TuningTest, ATensorOfTheEpilogueIsAnOperandAsAnyOther) {
-  problem_.set_epilogue(with_tensors());
+  problem_.set_epilogue(epilogue_with_tensors());
   std::vector<Fake> fakes = rogues_with_tensors();
   for (const Fake& rogue : fakes) timer_->of_family[rogue.family] = 1.0;
   fakes.push_back({"right", kRightBodyWithTensors});
@@ -430,10 +424,11 @@ TEST_F(TuningTest, ATensorOfTheEpilogueIsAnOperandAsAnyOther) {
   op::Gemm widened = problem_.gemm;
   widened.tensors[1].tensor = op::matrix(std::uint64_t{1} << 40, DType::f16, 8, 12);
   EXPECT_EQ(first(*other, widened), "wrong_aux") << "another type of the residual";
+  EXPECT_NE(problem_class(widened), report.problem);
 }
 
 TEST_F(TuningTest, TheCallersTensorsAreNeverTouched) {
-  problem_.set_epilogue(with_tensors());
+  problem_.set_epilogue(epilogue_with_tensors());
   const auto bytes_of = [&](std::string_view name) {
     const op::Tensor& tensor = problem_.gemm.tensor(name);
     const auto* begin = reinterpret_cast<const char*>(tensor.address);
@@ -447,7 +442,7 @@ TEST_F(TuningTest, TheCallersTensorsAreNeverTouched) {
 }
 
 TEST_F(TuningTest, OnFirstUseAnEpilogueWithTensorsIsTunedToo) {
-  problem_.set_epilogue(with_tensors());
+  problem_.set_epilogue(epilogue_with_tensors());
   timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
   Options first_use = options();
   first_use.tuning = Tuning::on_first_use;
