@@ -38,6 +38,13 @@ std::int64_t sampled_elements(std::int64_t k) {
   return std::clamp((std::int64_t{1} << 21) / k, std::int64_t{16}, std::int64_t{512});
 }
 
+constexpr std::int64_t kSampledResults = 2;  // of a reduction: each takes a line of D
+
+const op::EpilogueOutput* find_reduced(const op::Epilogue& epilogue, std::string_view label) {
+  const auto found = std::ranges::find(epilogue.outputs, label, &op::EpilogueOutput::label);
+  return found == epilogue.outputs.end() || found->reduction == op::Reduction::none ? nullptr : &*found;
+}
+
 // At most `samples` of the indices below `count`, as far apart as they can be, the first and the last among them.
 std::vector<std::int64_t> spread_evenly(std::int64_t count, std::int64_t samples) {
   samples = std::min(count, samples);
@@ -121,16 +128,32 @@ std::string TuningOperands::find_wrong_element(const OutputImages& expected) con
     const std::int64_t n = on_host_.n(), matrix = on_host_.m() * n;
     for (const std::int64_t index : spread_evenly(on_host_.batch() * matrix, samples))
       places.push_back({index / matrix, index % matrix / n, index % n});
-    return find_wrong_element_at(places);
+    std::string wrong = find_wrong_element_at(places);
+    for (const op::EpilogueOutput& output : on_host_.epilogue.outputs) {
+      if (wrong.empty() && output.reduction != op::Reduction::none)
+        wrong = find_wrong_result_at(output, std::span(places).last(1));
+    }
+    return wrong;
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const std::vector<op::Place> differing = outputs_[i].differing_elements(expected[i]);
+    const op::EpilogueOutput* const reduced = find_reduced(on_host_.epilogue, outputs_[i].label());
     places.clear();
-    for (const std::int64_t index : spread_evenly(static_cast<std::int64_t>(differing.size()), samples))
+    for (const std::int64_t index :
+         spread_evenly(static_cast<std::int64_t>(differing.size()), reduced == nullptr ? samples : kSampledResults))
       places.push_back(differing[static_cast<std::size_t>(index)]);
-    if (std::string wrong = find_wrong_element_at(places); !wrong.empty()) return wrong;
+    std::string wrong = reduced == nullptr ? find_wrong_element_at(places) : find_wrong_result_at(*reduced, places);
+    if (!wrong.empty()) return wrong;
   }
   return {};
+}
+
+std::string TuningOperands::find_wrong_result_at(const op::EpilogueOutput& output,
+                                                 std::span<const op::Place> places) const {
+  // What all of D goes to is not computed on the host: it is as right as D is.
+  if (output.spread == op::kSingle) return {};
+  const op::Comparison found = op::compare_results_at(on_host_, output.label, places);
+  return found.is_within_bound() ? std::string() : op::describe_worst(found);
 }
 
 // Every output has D's extents: a place of one is a place of each.

@@ -45,11 +45,12 @@ class TuningOperands {
   OutputImages output_images() const;
   /// After fetch_outputs(): empty, or what is wrong with an output. Elements that have the bits of `expected`, the
   /// output_images() of a kernel found right, or nothing, are right; of the others, up to some hundreds of each output
-  /// are compared with the host's oracle.
+  /// are compared with the host's oracle, but of reductions two results, and what all of D is reduced to never.
   std::string find_wrong_element(const OutputImages& expected) const;
 
  private:
   std::string find_wrong_element_at(std::span<const op::Place> places) const;
+  std::string find_wrong_result_at(const op::EpilogueOutput& output, std::span<const op::Place> places) const;
 
   std::shared_ptr<runtime::Device> device_;
   op::Gemm on_host_;

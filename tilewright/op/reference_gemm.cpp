@@ -604,12 +604,9 @@ class Checker {
     }
   }
 
-  /// The results of each reduction along one mode that `places` go to, from all elements that go there.
-  void check_line_results(const Gemm& gemm, std::span<const Place> places) {
-    for (const EpilogueOutput& output : gemm.epilogue.outputs) {
-      if (output.reduction == Reduction::none || output.spread == kSingle) continue;
-      for (const Place& at : places) check_line_result(slice(gemm, at.batch), output, at);
-    }
+  /// The results of a reduction along one mode that `places` go to, from all elements that go there.
+  void check_line_results(const Gemm& gemm, const EpilogueOutput& output, std::span<const Place> places) {
+    for (const Place& at : places) check_line_result(slice(gemm, at.batch), output, at);
   }
 
  private:
@@ -647,13 +644,26 @@ Comparison compare(const Gemm& gemm, std::uint64_t seed) {
   }
   const std::vector<Place> places = sampled_places(gemm, seed);
   checker.check_elements(gemm, places);
-  checker.check_line_results(gemm, std::span(places).first(kSampledLines));
+  for (const EpilogueOutput& output : gemm.epilogue.outputs) {
+    if (output.reduction != Reduction::none && output.spread != kSingle)
+      checker.check_line_results(gemm, output, std::span(places).first(kSampledLines));
+  }
   return comparison;
 }
 
 Comparison compare_at(const Gemm& gemm, std::span<const Place> places) {
   Comparison comparison = nothing_checked(gemm);
   Checker(gemm, comparison).check_elements(gemm, places);
+  return comparison;
+}
+
+Comparison compare_results_at(const Gemm& gemm, std::string_view label, std::span<const Place> places) {
+  const auto output = std::ranges::find(gemm.epilogue.outputs, label, &EpilogueOutput::label);
+  const bool is_line = output != gemm.epilogue.outputs.end() && output->reduction != Reduction::none &&
+                       output->spread != kSingle;
+  TILEWRIGHT_CHECK(is_line, "'{}' is not reduced along one mode", label);
+  Comparison comparison = nothing_checked(gemm);
+  Checker(gemm, comparison).check_line_results(gemm, *output, places);
   return comparison;
 }
 
