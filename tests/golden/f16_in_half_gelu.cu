@@ -43,6 +43,7 @@ static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTil
 // linear_combination_gelu f32 mul(mul(0x1p-1,add(mul($alpha,acc),mul($beta,c))),add(0x1p+0,erf(mul(add(mul($alpha,acc),mul($beta,c)),0x1.6a09e667f3bccp-1))))
 struct Epilogue {
   using Compute = float;
+  static constexpr int kColumnsPerElement = 1;
   struct Parameters {
     Compute alpha_;
     Compute beta_;

@@ -43,6 +43,7 @@ static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTil
 // linear_combination f64 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
   using Compute = double;
+  static constexpr int kColumnsPerElement = 1;
   struct Parameters {
     Compute alpha_;
     Compute beta_;

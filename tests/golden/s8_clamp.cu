@@ -43,6 +43,7 @@ static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTil
 // linear_combination_clamp f32 min(max(add(mul($alpha,acc),mul($beta,c)),-0x1p+7),0x1.fcp+6)
 struct Epilogue {
   using Compute = float;
+  static constexpr int kColumnsPerElement = 1;
   struct Parameters {
     Compute alpha_;
     Compute beta_;

@@ -43,6 +43,7 @@ static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTil
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
   using Compute = float;
+  static constexpr int kColumnsPerElement = 1;
   struct Parameters {
     Compute alpha_;
     Compute beta_;

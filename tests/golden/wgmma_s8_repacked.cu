@@ -76,6 +76,7 @@ struct Plan {
 // linear_combination s32 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
   using Compute = tilewright::int32_t;
+  static constexpr int kColumnsPerElement = 1;
   struct Parameters {
     Compute alpha_;
     Compute beta_;

@@ -72,6 +72,7 @@ struct Plan {
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
   using Compute = float;
+  static constexpr int kColumnsPerElement = 1;
   struct Parameters {
     Compute alpha_;
     Compute beta_;

@@ -125,7 +125,7 @@ std::string TuningOperands::find_wrong_element(const OutputImages& expected) con
   const std::int64_t samples = sampled_elements(on_host_.k());
   std::vector<op::Place> places;
   if (expected.empty()) {
-    const std::int64_t n = on_host_.n(), matrix = on_host_.m() * n;
+    const std::int64_t n = on_host_.d_columns(), matrix = on_host_.m() * n;
     for (const std::int64_t index : spread_evenly(on_host_.batch() * matrix, samples))
       places.push_back({index / matrix, index % matrix / n, index % n});
     std::string wrong = find_wrong_element_at(places);

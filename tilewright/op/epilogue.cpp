@@ -18,7 +18,7 @@ struct OpRow {
   bool is_integral;
 };
 
-constexpr std::array<OpRow, 31> kOps{{
+constexpr std::array<OpRow, 33> kOps{{
     {EpilogueOp::accumulator, 0, "acc", true},
     {EpilogueOp::source, 0, "c", true},
     {EpilogueOp::scalar, 0, "scalar", true},
@@ -50,6 +50,8 @@ constexpr std::array<OpRow, 31> kOps{{
     {EpilogueOp::convert, 1, "convert", false},
     {EpilogueOp::fma, 3, "fma", true},
     {EpilogueOp::where, 3, "where", true},
+    {EpilogueOp::even, 1, "even", true},
+    {EpilogueOp::odd, 1, "odd", true},
 }};
 
 const OpRow& row(EpilogueOp op) {
@@ -169,6 +171,29 @@ Support check_output(const Epilogue& epilogue, const EpilogueOutput& output) {
   return {};
 }
 
+// Where columns are paired.
+Support check_pairs(const Epilogue& epilogue) {
+  if (!epilogue.pairs_columns()) return {};
+  if (epilogue.reads_source())
+    return refuse("epilogue '{}' pairs columns and reads C, which has one for a pair", epilogue.name);
+  const std::vector<bool> varies = epilogue.varies_by_column();
+  if (varies[static_cast<std::size_t>(epilogue.node_of_d())]) {
+    return refuse(
+        "epilogue '{}' pairs columns, and stores to D what differs between the two: take even() or odd() of it",
+        epilogue.name);
+  }
+  for (const EpilogueOutput& output : epilogue.outputs) {
+    if (output.reduction != Reduction::none)
+      return refuse("epilogue '{}' pairs columns and reduces to '{}', which cannot be together", epilogue.name,
+                    output.label);
+    if (!varies[static_cast<std::size_t>(output.node)]) {
+      return refuse("epilogue '{}' stores to '{}' what is one value of a pair of columns, which only D can be",
+                    epilogue.name, output.label);
+    }
+  }
+  return {};
+}
+
 double not_a_number() { return std::numeric_limits<double>::quiet_NaN(); }
 
 }  // namespace
@@ -229,6 +254,8 @@ double apply(EpilogueOp op, double x, double y, double z) {
     case EpilogueOp::row_index:
     case EpilogueOp::column_index:
     case EpilogueOp::convert:
+    case EpilogueOp::even:
+    case EpilogueOp::odd:
       break;
   }
   TILEWRIGHT_CHECK(false, "'{}' is not a function of numbers alone", row(op).name);
@@ -263,6 +290,25 @@ double combine(Reduction reduction, double x, double y) {
 
 bool Epilogue::reads_source() const {
   return std::any_of(nodes.begin(), nodes.end(), [](const EpilogueNode& n) { return n.op == EpilogueOp::source; });
+}
+
+bool Epilogue::pairs_columns() const {
+  return std::ranges::any_of(
+      nodes, [](const EpilogueNode& node) { return node.op == EpilogueOp::even || node.op == EpilogueOp::odd; });
+}
+
+std::vector<bool> Epilogue::varies_by_column() const {
+  std::vector<bool> varies;
+  for (const EpilogueNode& node : nodes) {
+    using enum EpilogueOp;
+    bool varying = node.op == accumulator || node.op == source || node.op == column_index ||
+                   (node.op == tensor && node.spread.along_n);
+    const int inputs = node.op == even || node.op == odd ? 0 : arity(node.op);
+    for (int side = 0; side < inputs; ++side)
+      varying = varying || varies[static_cast<std::size_t>(node.inputs[static_cast<std::size_t>(side)])];
+    varies.push_back(varying);
+  }
+  return varies;
 }
 
 std::vector<std::string> Epilogue::scalars() const {
@@ -322,7 +368,9 @@ Support validate(const Epilogue& epilogue) {
   for (const EpilogueOutput& output : epilogue.outputs) {
     if (const Support valid = check_output(epilogue, output); !valid) return valid;
   }
-  if (const Support valid = check_names(epilogue); !valid) return valid;
+  for (const auto& check : {check_names, check_pairs}) {
+    if (const Support valid = check(epilogue); !valid) return valid;
+  }
   if (signature_terms(epilogue) > kMaxSignatureTerms) {
     return refuse("epilogue '{}' of {} nodes has more than {} terms when nodes used twice are written twice",
                   epilogue.name, epilogue.nodes.size(), kMaxSignatureTerms);
@@ -374,53 +422,70 @@ double scalar_value(const Epilogue& epilogue, std::string_view label, double alp
   TILEWRIGHT_CHECK(false, "epilogue '{}' has no scalar '{}'", epilogue.name, label);
 }
 
-std::vector<double> evaluate_nodes(const Epilogue& epilogue, const EpilogueElement& element) {
-  const auto open = [&](EpilogueOp leaf, double value) {
+namespace {
+
+/// Of one column, or of the two of a pair.
+template <std::size_t kColumns>
+std::array<std::vector<double>, kColumns> evaluate_columns(const Epilogue& epilogue,
+                                                           const std::array<EpilogueElement, kColumns>& columns) {
+  const auto open = [&](EpilogueOp leaf, const EpilogueElement& element, double value) {
     const std::optional<std::string> gate = epilogue.gate(leaf);
     return gate && scalar_value(epilogue, *gate, element.alpha, element.beta) == 0.0 ? 0.0 : value;
   };
   const std::vector<const EpilogueNode*> tensors = epilogue.tensors();
-  const auto tensor = [&](const std::string& label) {
+  const auto number_of = [&](const std::string& label) {
     const auto found = std::ranges::find(tensors, label, &EpilogueNode::label);
-    return element.tensors.at(static_cast<std::size_t>(found - tensors.begin()));
+    return static_cast<std::size_t>(found - tensors.begin());
   };
-  std::vector<double> values;
-  values.reserve(epilogue.nodes.size());
-  for (const EpilogueNode& node : epilogue.nodes) {
-    const auto input = [&](int side) {
-      return side < arity(node.op) ? values[static_cast<std::size_t>(node.inputs[static_cast<std::size_t>(side)])]
+  std::array<std::vector<double>, kColumns> values;
+  const auto value_of = [&](const EpilogueNode& node, std::size_t column) {
+    const EpilogueElement& element = columns[column];
+    const auto input = [&](int side, std::size_t at) {
+      return side < arity(node.op) ? values[at][static_cast<std::size_t>(node.inputs[static_cast<std::size_t>(side)])]
                                    : 0.0;
     };
     switch (node.op) {
       case EpilogueOp::accumulator:
-        values.push_back(open(node.op, element.accumulator));
-        break;
+        return open(node.op, element, element.accumulator);
       case EpilogueOp::source:
-        values.push_back(open(node.op, element.source));
-        break;
+        return open(node.op, element, element.source);
       case EpilogueOp::scalar:
-        values.push_back(scalar_value(epilogue, node.label, element.alpha, element.beta));
-        break;
+        return scalar_value(epilogue, node.label, element.alpha, element.beta);
       case EpilogueOp::constant:
-        values.push_back(node.value);
-        break;
+        return node.value;
       case EpilogueOp::tensor:
-        values.push_back(tensor(node.label));
-        break;
+        return element.tensors.at(number_of(node.label));
       case EpilogueOp::row_index:
-        values.push_back(element.row);
-        break;
+        return element.row;
       case EpilogueOp::column_index:
-        values.push_back(element.column);
-        break;
+        return element.column;
       case EpilogueOp::convert:
-        values.push_back(round_to(node.type, input(0)));
-        break;
+        return round_to(node.type, input(0, column));
+      case EpilogueOp::even:
+        return input(0, 0);
+      case EpilogueOp::odd:
+        return input(0, kColumns - 1);
       default:
-        values.push_back(apply(node.op, input(0), input(1), input(2)));
+        return apply(node.op, input(0, column), input(1, column), input(2, column));
     }
+  };
+  for (const EpilogueNode& node : epilogue.nodes) {
+    std::array<double, kColumns> made{};  // before any is kept: even and odd read inputs of both columns
+    for (std::size_t column = 0; column < kColumns; ++column) made[column] = value_of(node, column);
+    for (std::size_t column = 0; column < kColumns; ++column) values[column].push_back(made[column]);
   }
   return values;
+}
+
+}  // namespace
+
+std::vector<double> evaluate_nodes(const Epilogue& epilogue, const EpilogueElement& element) {
+  return evaluate_columns<1>(epilogue, {element}).front();
+}
+
+std::array<std::vector<double>, 2> evaluate_pair(const Epilogue& epilogue,
+                                                 const std::array<EpilogueElement, 2>& columns) {
+  return evaluate_columns(epilogue, columns);
 }
 
 double evaluate(const Epilogue& epilogue, double accumulator, double source, double alpha, double beta) {

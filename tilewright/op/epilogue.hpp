@@ -46,6 +46,8 @@ enum class EpilogueOp : std::uint8_t {
   convert,  // to the node's type and back: rounded, integers and 8-bit floats saturated
   fma,      // x * y + z, rounded once
   where,    // y where x is not 0, else z
+  even,     // of columns 2j and 2j+1 of A*B, x at the first
+  odd,      // and at the second
 };
 
 /// How many inputs an operation takes: 0 to 3.
@@ -53,7 +55,7 @@ int arity(EpilogueOp op);
 std::string_view name(EpilogueOp op);
 /// Whether it has a value in s32: the rest needs a float compute type.
 bool is_integral(EpilogueOp op);
-/// The value of a function of one to three numbers, in f64. @pre arity(op) is 1 to 3, op is not convert
+/// The value of a function of one to three numbers, in f64. @pre arity(op) is 1 to 3, op is not convert, even or odd
 double apply(EpilogueOp op, double x, double y = 0.0, double z = 0.0);
 
 /// Along which of D's modes a tensor of the epilogue has elements of its own; along the others one serves all.
@@ -114,6 +116,12 @@ struct Epilogue {
   bool reads_source() const;
   /// The labels of its launch arguments, in order of first appearance.
   std::vector<std::string> scalars() const;
+  /// Whether an element of D is computed from two neighbouring columns of A*B, whose number is even then.
+  bool pairs_columns() const;
+  /// Columns of A*B for each of D.
+  int columns_per_element() const { return pairs_columns() ? 2 : 1; }
+  /// Of each node, whether it may have another value at each column of A*B: what reads such, but for even and odd.
+  std::vector<bool> varies_by_column() const;
   /// Its tensors, without outputs: the first node of each label, in order.
   std::vector<const EpilogueNode*> tensors() const;
   /// The scalar that multiplies every use of `leaf`, if there is one. Where it is 0 the leaf counts as 0, whatever it
@@ -129,10 +137,11 @@ inline constexpr int kMaxEpilogueScalars = 16;
 inline constexpr std::int64_t kMaxSignatureTerms = 4096;
 
 /// Refuses names that are not identifiers or that two things bear, inputs that are not earlier nodes, constants that
-/// are not finite, functions that the compute type lacks, more than the numbers above.
+/// are not finite, functions that the compute type lacks, more than the numbers above; where columns are paired, a D
+/// that is not of pairs, outputs that are, reductions and C.
 Support validate(const Epilogue& epilogue);
 
-/// The same of D transposed: what lies along M lies along N.
+/// The same of D transposed: what lies along M lies along N. @pre it does not pair columns
 Epilogue transposed(const Epilogue& epilogue);
 
 /// One line that determines the code: "linear_combination f32 add(mul($alpha,acc),mul($beta,c))"; further outputs
@@ -152,8 +161,12 @@ struct EpilogueElement {
   double row = 0.0, column = 0.0;
 };
 
-/// The value of every node in f64 (exact for s32), before any conversion to a tensor's type.
+/// The value of every node in f64 (exact for s32), before any conversion to a tensor's type. Where columns are paired
+/// both are as `element` says.
 std::vector<double> evaluate_nodes(const Epilogue& epilogue, const EpilogueElement& element);
+/// The same at two columns of A*B that are a pair.
+std::array<std::vector<double>, 2> evaluate_pair(const Epilogue& epilogue,
+                                                 const std::array<EpilogueElement, 2>& columns);
 
 /// The value stored to D of an epilogue without tensors.
 double evaluate(const Epilogue& epilogue, double accumulator, double source, double alpha, double beta);

@@ -53,6 +53,7 @@ class EpilogueGraph {
 
   /// A function of constants to the constant, if it is finite.
   void fold(EpilogueNode& node) const {
+    if (node.op == EpilogueOp::even || node.op == EpilogueOp::odd) return;  // they say what D is
     const auto count = static_cast<std::size_t>(arity(node.op));
     if (count == 0 || node.op == EpilogueOp::convert) return;
     std::array<double, 3> values{};
@@ -158,6 +159,17 @@ constexpr double kGeluCubic = 0.044715;
 Expression gelu_tangent(const Expression& x) { return hyperbolic_tangent(kGeluScale * (x + kGeluCubic * (x * x * x))); }
 Expression error_function(const Expression& x) { return {EpilogueOp::erf, {x * (1.0 / std::numbers::sqrt2)}}; }
 
+Expression rectified(const Expression& x) { return maximum(x, 0.0); }
+Expression sigmoid_weighted(const Expression& x) { return x * logistic(x); }
+Expression gelu_of_erf(const Expression& x) { return 0.5 * x * (1.0 + error_function(x)); }
+Expression gelu_of_tanh(const Expression& x) { return 0.5 * x * (1.0 + gelu_tangent(x)); }
+
+/// Gated linear units, Shazeer, arXiv:2002.05202: gates lie at even columns, what they let through at odd ones.
+template <Expression (*kGate)(const Expression& x)>
+Expression gated(Inputs x) {
+  return kGate(Expression(EpilogueOp::even, {x[0]})) * Expression(EpilogueOp::odd, {x[0]});
+}
+
 const NamedFunction kFunctions[] = {
     {"fma", 3, ternary<EpilogueOp::fma>, "x*y + z, rounded once"},
     {"min", 2, binary<EpilogueOp::minimum>, "the lesser; NaN if either is NaN"},
@@ -178,16 +190,15 @@ const NamedFunction kFunctions[] = {
     {"erf", 1, unary<EpilogueOp::erf>, "error function"},
     {"tanh", 1, unary<EpilogueOp::tanh>, "hyperbolic tangent"},
     {"square", 1, [](Inputs x) { return x[0] * x[0]; }, "x*x"},
-    {"relu", 1, [](Inputs x) { return maximum(x[0], 0.0); }, "max(x, 0)"},
+    {"relu", 1, [](Inputs x) { return rectified(x[0]); }, "max(x, 0)"},
     {"leaky_relu", 2, [](Inputs x) { return maximum(x[0], 0.0) + x[1] * minimum(x[0], 0.0); },
      "max(x, 0) + y*min(x, 0)"},
     {"sigmoid", 1, [](Inputs x) { return logistic(x[0]); }, "1/(1 + exp(-x))"},
-    {"silu", 1, [](Inputs x) { return x[0] * logistic(x[0]); }, "x*sigmoid(x)"},
+    {"silu", 1, [](Inputs x) { return sigmoid_weighted(x[0]); }, "x*sigmoid(x)"},
     {"hardswish", 1, [](Inputs x) { return x[0] * minimum(maximum(x[0] + 3.0, 0.0), 6.0) / 6.0; },
      "x*min(max(x + 3, 0), 6)/6"},
-    {"gelu", 1, [](Inputs x) { return 0.5 * x[0] * (1.0 + error_function(x[0])); }, "x/2*(1 + erf(x/sqrt(2)))"},
-    {"gelu_tanh", 1, [](Inputs x) { return 0.5 * x[0] * (1.0 + gelu_tangent(x[0])); },
-     "x/2*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x^3)))"},
+    {"gelu", 1, [](Inputs x) { return gelu_of_erf(x[0]); }, "x/2*(1 + erf(x/sqrt(2)))"},
+    {"gelu_tanh", 1, [](Inputs x) { return gelu_of_tanh(x[0]); }, "x/2*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x^3)))"},
     {"softplus", 1, [](Inputs x) { return softened(x[0]); }, "log(1 + exp(x)), as max(x, 0) + log1p(exp(-|x|))"},
     {"mish", 1, [](Inputs x) { return x[0] * hyperbolic_tangent(softened(x[0])); }, "x*tanh(softplus(x))"},
     {"relu_gradient", 1, [](Inputs x) { return 0.0 < x[0]; }, "1 where x > 0, else 0"},
@@ -228,6 +239,13 @@ const NamedFunction kFunctions[] = {
      },
      "of gelu_tanh"},
     {"softplus_gradient", 1, [](Inputs x) { return logistic(x[0]); }, "sigmoid(x)"},
+    {"even", 1, unary<EpilogueOp::even>, "x at column 2j of A*B, for column j of D"},
+    {"odd", 1, unary<EpilogueOp::odd>, "x at column 2j+1"},
+    {"glu", 1, gated<logistic>, "sigmoid(even(x)) * odd(x)"},
+    {"reglu", 1, gated<rectified>, "relu(even(x)) * odd(x)"},
+    {"swiglu", 1, gated<sigmoid_weighted>, "silu(even(x)) * odd(x)"},
+    {"geglu", 1, gated<gelu_of_erf>, "gelu(even(x)) * odd(x)"},
+    {"geglu_tanh", 1, gated<gelu_of_tanh>, "gelu_tanh(even(x)) * odd(x)"},
 };
 
 }  // namespace

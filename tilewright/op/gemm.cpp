@@ -105,8 +105,12 @@ Support check_shapes(const Gemm& gemm) {
     return refuse("{}: {} against {}", what, to_string(shape(x)), to_string(shape(y)));
   };
   if (gemm.k() != gemm.b.rows()) return mismatch("columns of A and rows of B differ", gemm.a, gemm.b);
-  if (shape(gemm.d) != Dims{gemm.m(), gemm.n()}) {
-    return refuse("D must be ({},{}), got {}", gemm.m(), gemm.n(), to_string(shape(gemm.d)));
+  const bool pairs_columns = gemm.epilogue.pairs_columns();
+  if (pairs_columns && gemm.n() % 2 != 0)
+    return refuse("the epilogue pairs columns of A*B, of which there are {}", gemm.n());
+  if (shape(gemm.d) != Dims{gemm.m(), gemm.d_columns()}) {
+    return refuse("D must be ({},{}){}, got {}", gemm.m(), gemm.d_columns(),
+                  pairs_columns ? ", a column for each pair," : "", to_string(shape(gemm.d)));
   }
   if (reads_source(gemm) && shape(gemm.c) != shape(gemm.d)) return mismatch("shapes of C and D differ", gemm.c, gemm.d);
   constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max();

@@ -45,7 +45,8 @@ struct Gemm {
   Tensor a;  // (m, k), or a batch of them
   Tensor b;  // (k, n), or a batch
   Tensor c;  // (m, n), or a batch; read only where the epilogue reads it and its gate (beta) is not 0: else may be none
-  Tensor d;  // (m, n), or a batch; an input without a batch, or with a batch of 1 or of stride 0, serves all of D's
+  Tensor d;  // (m, n), or (m, n/2) of an epilogue that pairs columns, or a batch; an input without a batch, or with a
+             // batch of 1 or of stride 0, serves all of D's
   double alpha = 1.0;
   double beta = 0.0;
   DType accumulator = DType::f32;
@@ -57,6 +58,8 @@ struct Gemm {
   const Tensor& tensor(std::string_view name) const;
   std::int64_t m() const { return a.rows(); }
   std::int64_t n() const { return b.columns(); }
+  /// n, or where the epilogue pairs columns half of it: C's and D's.
+  std::int64_t d_columns() const { return n() / epilogue.columns_per_element(); }
   std::int64_t k() const { return a.columns(); }
   std::int64_t batch() const { return d.batch(); }
   /// Whether D has no elements, so that there is nothing to compute.

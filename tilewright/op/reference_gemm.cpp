@@ -218,20 +218,33 @@ double own_roundoffs(EpilogueOp op) {
   }
 }
 
+// What the columns of A*B give that an element of D is computed from: one, or a pair.
+using Dots = std::array<Dot, 2>;
+
 // Runs the graph node by node with an error beside each value (running error analysis, Higham section 3.3).
 class BoundedEpilogue {
  public:
-  explicit BoundedEpilogue(const Gemm& gemm) : gemm_(gemm), unit_(roundoff(gemm.epilogue.compute)) {
+  explicit BoundedEpilogue(const Gemm& gemm)
+      : gemm_(gemm),
+        unit_(roundoff(gemm.epilogue.compute)),
+        columns_(static_cast<std::size_t>(gemm.epilogue.columns_per_element())) {
     for (const EpilogueNode& node : gemm.epilogue.nodes) leaves_.push_back(constant_leaf(node));
-    values_.resize(leaves_.size());
+    for (std::vector<Bounded>& of_column : values_) of_column.resize(leaves_.size());
     reads_product_ = reads_product(gemm);
     reads_source_ = reads_source(gemm);
   }
 
-  /// Of every node. `one` is the matrix of the batch that the element is of.
-  const std::vector<Bounded>& evaluate(const Gemm& one, std::int64_t row, std::int64_t column,
-                                       const Bounded& accumulated) {
-    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = node(i, one, row, column, accumulated);
+  /// Of every node, at each of the columns that the element of D is computed from. `one` is the matrix of the batch
+  /// that it is of.
+  const std::array<std::vector<Bounded>, 2>& evaluate(const Gemm& one, std::int64_t row, std::int64_t column,
+                                                      const Dots& dots) {
+    const std::array<Bounded, 2> accumulated{accumulator(one, dots[0]), accumulator(one, dots[1])};
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      for (std::size_t c = 0; c < columns_; ++c) {
+        values_[c][i] = node(i, one, row, column * static_cast<std::int64_t>(columns_) + static_cast<std::int64_t>(c),
+                             c, accumulated[c]);
+      }
+    }
     return values_;
   }
 
@@ -244,12 +257,14 @@ class BoundedEpilogue {
     return exact(scalar_value(gemm_.epilogue, node.label, gemm_.alpha, gemm_.beta));
   }
 
-  Bounded node(std::size_t index, const Gemm& one, std::int64_t row, std::int64_t column,
+  Bounded node(std::size_t index, const Gemm& one, std::int64_t row, std::int64_t column, std::size_t of_pair,
                const Bounded& accumulated) const {
     const EpilogueNode& node = gemm_.epilogue.nodes[index];
+    if (node.op == EpilogueOp::even) of_pair = 0;
+    if (node.op == EpilogueOp::odd) of_pair = 1;
     std::array<Bounded, 3> in{};
     for (std::size_t side = 0; side < static_cast<std::size_t>(arity(node.op)); ++side)
-      in[side] = values_[static_cast<std::size_t>(node.inputs[side])];
+      in[side] = values_[of_pair][static_cast<std::size_t>(node.inputs[side])];
     switch (node.op) {
       case EpilogueOp::accumulator: {
         if (!reads_product_) return {};
@@ -269,6 +284,9 @@ class BoundedEpilogue {
         return exact(static_cast<double>(column));
       case EpilogueOp::convert:
         return converted(node.type, in[0]);
+      case EpilogueOp::even:
+      case EpilogueOp::odd:
+        return in[0];
       default: {
         const double value = apply(node.op, in[0].value, in[1].value, in[2].value);
         return rounded({value, carried_error(node.op, in, value)}, unit_, own_roundoffs(node.op));
@@ -283,8 +301,9 @@ class BoundedEpilogue {
 
   const Gemm& gemm_;
   Roundoff unit_;
+  std::size_t columns_ = 1;  // of A*B for each of D
   std::vector<Bounded> leaves_;
-  std::vector<Bounded> values_;
+  std::array<std::vector<Bounded>, 2> values_;
   bool reads_product_ = false;
   bool reads_source_ = false;
 };
@@ -347,15 +366,31 @@ Dot single_dot(const Gemm& gemm, std::int64_t row, std::int64_t column) {
   return dot;
 }
 
-using VisitElement = std::function<void(std::int64_t row, std::int64_t column, const Dot& dot)>;
+// Of an element of D.
+Dots single_dots(const Gemm& gemm, std::int64_t row, std::int64_t column) {
+  Dots dots;
+  const std::int64_t columns = gemm.epilogue.columns_per_element();
+  for (std::int64_t c = 0; c < columns; ++c)
+    dots[static_cast<std::size_t>(c)] = single_dot(gemm, row, column * columns + c);
+  return dots;
+}
 
+using VisitElement = std::function<void(std::int64_t row, std::int64_t column, const Dots& dots)>;
+
+// Of D.
 void for_each_element(const Gemm& gemm, const VisitElement& visit) {
+  const std::int64_t of_element = gemm.epilogue.columns_per_element();
   const DenseOperands operands(gemm);
   for (std::int64_t row = 0; row < gemm.m(); ++row) {
     for (std::int64_t column = 0; column < gemm.n(); column += DenseOperands::kColumns) {
       const auto dots = operands.dots(row, column);
       const std::int64_t count = std::min(DenseOperands::kColumns, gemm.n() - column);
-      for (std::int64_t j = 0; j < count; ++j) visit(row, column + j, dots[static_cast<std::size_t>(j)]);
+      for (std::int64_t j = 0; j < count; j += of_element) {
+        Dots of_columns;
+        for (std::int64_t c = 0; c < of_element; ++c)
+          of_columns[static_cast<std::size_t>(c)] = dots[static_cast<std::size_t>(j + c)];
+        visit(row, (column + j) / of_element, of_columns);
+      }
     }
   }
 }
@@ -366,7 +401,7 @@ std::vector<Place> sampled_places(const Gemm& gemm, std::uint64_t seed) {
   const Tensor draw = matrix(drawn.data(), DType::s32, 1, 3);
   for (std::int64_t i = 0; i < kSampledElements; ++i) {
     fill_integers(draw, 0, std::numeric_limits<std::int32_t>::max(), seed + static_cast<std::uint64_t>(i));
-    places.push_back({drawn[2] % gemm.batch(), drawn[0] % gemm.m(), drawn[1] % gemm.n()});
+    places.push_back({drawn[2] % gemm.batch(), drawn[0] % gemm.m(), drawn[1] % gemm.d_columns()});
   }
   return places;
 }
@@ -492,7 +527,7 @@ class BoundedReduction {
 Comparison nothing_checked(const Gemm& gemm) {
   Comparison comparison;
   comparison.batch = gemm.batch();
-  comparison.elements = gemm.batch() * gemm.m() * gemm.n();
+  comparison.elements = gemm.batch() * gemm.m() * gemm.d_columns();
   for (const EpilogueOutput& output : gemm.epilogue.outputs) {
     const Tensor& tensor = gemm.tensor(output.label);
     comparison.elements += gemm.batch() * tensor.rows() * tensor.columns();
@@ -519,18 +554,28 @@ void reference_gemm(const Gemm& gemm) {
     const Gemm one = slice(gemm, index);
     auto reduced =
         reduced_outputs<double>(one, [&](Reduction reduction) { return identity(reduction, one.epilogue.compute); });
-    for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dot& dot) {
-      const std::vector<double> values =
-          evaluate_nodes(one.epilogue, element_at(one, row, column, accumulator(one, dot).value));
-      store(one.d, row, column, values[static_cast<std::size_t>(one.epilogue.node_of_d())]);
+    for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dots& dots) {
+      const std::int64_t columns = one.epilogue.columns_per_element();
+      std::array<EpilogueElement, 2> elements;
+      for (std::int64_t c = 0; c < columns; ++c) {
+        elements[static_cast<std::size_t>(c)] =
+            element_at(one, row, column * columns + c, accumulator(one, dots[static_cast<std::size_t>(c)]).value);
+      }
+      const std::array<std::vector<double>, 2> values =
+          columns == 2 ? evaluate_pair(one.epilogue, elements)
+                       : std::array<std::vector<double>, 2>{evaluate_nodes(one.epilogue, elements[0])};
+      store(one.d, row, column, values[0][static_cast<std::size_t>(one.epilogue.node_of_d())]);
       for (const EpilogueOutput& output : one.epilogue.outputs) {
-        if (output.reduction == Reduction::none)
-          store(one.tensor(output.label), row, column, values[static_cast<std::size_t>(output.node)]);
+        if (output.reduction != Reduction::none) continue;
+        for (std::int64_t c = 0; c < columns; ++c) {
+          store(one.tensor(output.label), row, column * columns + c,
+                values[static_cast<std::size_t>(c)][static_cast<std::size_t>(output.node)]);
+        }
       }
       for (Reduced<double>& each : reduced) {
         double& result = each.at(row, column);
-        result =
-            reduce(one.epilogue, each.output().reduction, result, values[static_cast<std::size_t>(each.output().node)]);
+        result = reduce(one.epilogue, each.output().reduction, result,
+                        values[0][static_cast<std::size_t>(each.output().node)]);
       }
     });
     for (const Reduced<double>& each : reduced) {
@@ -571,8 +616,8 @@ class Checker {
   void check_all(const Gemm& one, std::int64_t index) {
     auto reduced = reduced_outputs<BoundedReduction>(
         one, [&](Reduction reduction) { return BoundedReduction(identity(reduction, one.epilogue.compute)); });
-    for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dot& dot) {
-      const std::vector<Bounded>& values = check_element(one, {index, row, column}, dot);
+    for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dots& dots) {
+      const std::vector<Bounded>& values = check_element(one, {index, row, column}, dots);
       for (Reduced<BoundedReduction>& each : reduced) {
         each.at(row, column)
             .add(one.epilogue, each.output().reduction, values[static_cast<std::size_t>(each.output().node)]);
@@ -586,21 +631,26 @@ class Checker {
     }
   }
 
-  /// One element of D and of the outputs that are not reduced. The values of all nodes.
-  const std::vector<Bounded>& check_element(const Gemm& one, const Place& at, const Dot& dot) {
-    const std::vector<Bounded>& values = epilogue_.evaluate(one, at.row, at.column, accumulator(one, dot));
-    record_one("D", one.d, at, values[static_cast<std::size_t>(one.epilogue.node_of_d())]);
+  /// One element of D, and what goes with it of the outputs that are not reduced. The values of all nodes, at the
+  /// first of its columns.
+  const std::vector<Bounded>& check_element(const Gemm& one, const Place& at, const Dots& dots) {
+    const auto& values = epilogue_.evaluate(one, at.row, at.column, dots);
+    record_one("D", one.d, at, values[0][static_cast<std::size_t>(one.epilogue.node_of_d())]);
+    const std::int64_t columns = one.epilogue.columns_per_element();
     for (const EpilogueOutput& output : one.epilogue.outputs) {
-      if (output.reduction == Reduction::none)
-        record_one(output.label, one.tensor(output.label), at, values[static_cast<std::size_t>(output.node)]);
+      if (output.reduction != Reduction::none) continue;
+      for (std::int64_t c = 0; c < columns; ++c) {
+        record_one(output.label, one.tensor(output.label), {at.batch, at.row, at.column * columns + c},
+                   values[static_cast<std::size_t>(c)][static_cast<std::size_t>(output.node)]);
+      }
     }
-    return values;
+    return values[0];
   }
 
   void check_elements(const Gemm& gemm, std::span<const Place> places) {
     for (const Place& at : places) {
       const Gemm one = slice(gemm, at.batch);
-      check_element(one, at, single_dot(one, at.row, at.column));
+      check_element(one, at, single_dots(one, at.row, at.column));
     }
   }
 
@@ -615,9 +665,8 @@ class Checker {
     const bool along_m = !output.spread.along_m;
     for (std::int64_t i = 0; i < (along_m ? one.m() : one.n()); ++i) {
       const std::int64_t row = along_m ? i : at.row, column = along_m ? at.column : i;
-      const Dot dot = single_dot(one, row, column);
-      result.add(one.epilogue, output.reduction,
-                 epilogue_.evaluate(one, row, column, accumulator(one, dot))[static_cast<std::size_t>(output.node)]);
+      const auto& values = epilogue_.evaluate(one, row, column, single_dots(one, row, column));
+      result.add(one.epilogue, output.reduction, values[0][static_cast<std::size_t>(output.node)]);
     }
     record_one(output.label, one.tensor(output.label), {at.batch, along_m ? 0 : at.row, along_m ? at.column : 0},
                result.result(one.epilogue, output.reduction));
@@ -659,8 +708,8 @@ Comparison compare_at(const Gemm& gemm, std::span<const Place> places) {
 
 Comparison compare_results_at(const Gemm& gemm, std::string_view label, std::span<const Place> places) {
   const auto output = std::ranges::find(gemm.epilogue.outputs, label, &EpilogueOutput::label);
-  const bool is_line = output != gemm.epilogue.outputs.end() && output->reduction != Reduction::none &&
-                       output->spread != kSingle;
+  const bool is_line =
+      output != gemm.epilogue.outputs.end() && output->reduction != Reduction::none && output->spread != kSingle;
   TILEWRIGHT_CHECK(is_line, "'{}' is not reduced along one mode", label);
   Comparison comparison = nothing_checked(gemm);
   Checker(gemm, comparison).check_line_results(gemm, *output, places);

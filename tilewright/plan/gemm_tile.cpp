@@ -65,6 +65,9 @@ Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const De
   }
 
   const bool is_transposed = (description.d.layout == op::MatrixLayout::column_major) != tile.swaps_operands;
+  if (is_transposed && description.epilogue.pairs_columns())
+    return refuse(
+        "the epilogue pairs columns, which only a row-major D that is not computed transposed has side by side");
   GemmTile plan{.operands = is_transposed ? op::transposed(description) : description,
                 .is_transposed = is_transposed,
                 .tile = {tile.threadblock_shape[0], tile.threadblock_shape[1], tile.threadblock_shape[2]},

@@ -28,6 +28,7 @@ struct GemmTile {
   int threads() const { return 32 * warps_m * warps_n; }
   int warp_tile_m() const { return tile.m / warps_m; }
   int warp_tile_n() const { return tile.n / warps_n; }
+  int d_tile_columns() const { return tile.n / operands.epilogue.columns_per_element(); }
   /// Shared memory of the epilogue's reductions over bands of so many rows.
   int reduction_bytes(int band_rows) const {
     const op::Epilogue& epilogue = operands.epilogue;

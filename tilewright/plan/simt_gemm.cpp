@@ -138,6 +138,8 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmDescription& description, cons
                     kVectorBytes);
     }
   }
+  if (const int paired = plan.operands.epilogue.columns_per_element(); plan.vector_n % paired != 0)
+    return refuse("a thread has {} neighbouring columns, the epilogue pairs them", plan.vector_n);
   if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return refuse("{}", fits.reason());
   const arch::ArchLimits& limits = arch::limits(design.target);
   const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());

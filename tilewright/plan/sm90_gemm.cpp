@@ -134,10 +134,10 @@ Support plan_output(Sm90GemmOutline& plan) {
                                 .consumers = plan.consumers(),
                                 .staging_bytes = plan.staging_bytes(),
                                 .output_barriers = kOutputBuffers};
-  plan.chunks = output_chunks(plan.output_elements(), plan.tile.n,
+  plan.chunks = output_chunks(plan.output_elements(), plan.d_tile_columns(),
                               memory.most_output_bytes(arch::limits(plan.target).smem_per_block_bytes));
   if (plan.chunks.columns != 0) return {};
-  return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.tile.n,
+  return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.d_tile_columns(),
                 std::max(8, plan.d_is_row_major() ? kTmaBytes / bytes(d.element) : 8));
 }
 
@@ -271,7 +271,7 @@ int Sm90GemmOutline::staging_bytes() const {
 
 int Sm90GemmOutline::fills() const {
   if (slices > 1) return 0;
-  return tile.m / kWgmmaM / team() * chunks.fills(tile.n);
+  return tile.m / kWgmmaM / team() * chunks.fills(d_tile_columns());
 }
 
 int Sm90GemmOutline::smem_bytes() const {

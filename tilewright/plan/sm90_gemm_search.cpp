@@ -61,7 +61,8 @@ struct Search {
   int element_bytes;
   OutputElements output;
   EpilogueStaging staging;
-  int plain_bytes;  // of an element of D that is not stored by TMA, else 0
+  int columns_per_element;  // of A*B for each of D
+  int plain_bytes;          // of an element of D that is not stored by TMA, else 0
   arch::Major major_a, major_b;
   int reads_a, reads_b;  // by threads that gather: sm90_cost.hpp
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
@@ -189,9 +190,10 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
                           .consumers = rows.consumers,
                           .output_bytes = kSliceSumBytes,
                           .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, slices)};
+  const int d_columns = shape.n / search.columns_per_element;
   if (slices == 1) {
     memory.output_barriers = kOutputBuffers;
-    memory.output_bytes = output_chunks(search.output, shape.n, 0).bytes(search.output.widest());
+    memory.output_bytes = output_chunks(search.output, d_columns, 0).bytes(search.output.widest());
     if (memory.output_bytes == 0) return;
   }
   if (!fit_stages(search, memory)) return;
@@ -203,8 +205,8 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   input.stages = memory.stages;
   if (slices == 1) {
     const OutputChunks chunks =
-        output_chunks(search.output, shape.n, memory.most_output_bytes(search.limits.smem_per_block_bytes));
-    input.fills = shape.m / kWgmmaM / rows.team() * chunks.fills(shape.n);
+        output_chunks(search.output, d_columns, memory.most_output_bytes(search.limits.smem_per_block_bytes));
+    input.fills = shape.m / kWgmmaM / rows.team() * chunks.fills(d_columns);
   }
   candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
                     search.is_transposed, search.repacked_bytes > 0});
@@ -336,6 +338,7 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
   const bool must_swap = !reads_b(description, natural) && reads_b(description, !natural);
   Candidates candidates;
   for (const bool is_transposed : {natural, !natural}) {
+    if (is_transposed && description.epilogue.pairs_columns()) continue;
     const std::int64_t rows = is_transposed ? arguments.n() : arguments.m();
     const std::int64_t columns = is_transposed ? arguments.m() : arguments.n();
     const arch::ArchLimits& limits = arch::limits(target);
@@ -348,6 +351,7 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
         .element_bytes = bytes(element),
         .output = {bytes(description.c.element), bytes(description.d.element), is_transposed == natural},
         .staging = epilogue_staging(is_transposed ? op::transposed(description.epilogue) : description.epilogue),
+        .columns_per_element = description.epilogue.columns_per_element(),
         .plain_bytes = stores_by_tma(description.d) ? 0 : bytes(description.d.element),
         .major_a = major(is_word_or_byte || is_a_along_k(description, is_transposed)),
         .major_b = major(is_word_or_byte || is_a_along_k(description, !is_transposed)),

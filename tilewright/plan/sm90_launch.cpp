@@ -171,7 +171,8 @@ TensorMapRequest output_map(const Sm90GemmPlan& plan, const View& problem, const
   const int element_bytes = bytes(described.element);
   const std::int64_t line = is_row_major ? plan.chunks.columns : std::min(kWgmmaM, kMaxRowBytes / element_bytes);
   const std::int64_t lines = is_row_major ? kWgmmaM : plan.chunks.columns;
-  return request(described.element, tensor, is_row_major ? problem.n : problem.m, is_row_major ? problem.m : problem.n,
+  const std::int64_t columns = problem.n / plan.operands.epilogue.columns_per_element();
+  return request(described.element, tensor, is_row_major ? columns : problem.m, is_row_major ? problem.m : columns,
                  {line, lines, 1}, static_cast<int>(line) * element_bytes);
 }
 
@@ -245,7 +246,9 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments) 
   }
   const View problem = view(plan, arguments);
   // A box of D that ends within 16 bytes overwrote what lies behind them (H200, driver 580).
-  const std::int64_t line_bytes = (plan.d_is_row_major() ? problem.n : problem.m) * bytes(arguments.d.dtype);
+  const std::int64_t line =
+      plan.d_is_row_major() ? problem.n / plan.operands.epilogue.columns_per_element() : problem.m;
+  const std::int64_t line_bytes = line * bytes(arguments.d.dtype);
   if (plan.stores_by_tma && line_bytes % kTmaBytes != 0) {
     return refuse("{} of D have {} bytes, TMA stores multiples of {}", plan.d_is_row_major() ? "rows" : "columns",
                   line_bytes, kTmaBytes);

@@ -211,7 +211,7 @@ void Problem::choose_shapes() {
   const std::optional<std::int64_t> batch = options_.batch < 0 ? std::nullopt : std::optional(options_.batch);
   const Extents a = a_.empty() ? Extents{options_.m, options_.k, batch} : extents(a_.front(), options_.a);
   const Extents b = b_.empty() ? Extents{options_.k, options_.n, batch} : extents(b_.front(), options_.b);
-  Extents d{a.rows, b.columns, a.batch};
+  Extents d{a.rows, b.columns / gemm_.epilogue.columns_per_element(), a.batch};
   // As NumPy's matmul: a file without a batch, or with one of 1, serves all of the other's.
   if (b.batch && d.batch.value_or(1) == 1) d.batch = b.batch;
   const Extents c = c_.empty() ? d : extents(c_.front(), options_.c);

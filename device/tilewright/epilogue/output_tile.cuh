@@ -11,8 +11,9 @@ namespace tilewright {
 
 /// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor, kTileM, kTileN, kReductionCounters
 /// (where in the workspace). D is row-major.
-/// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), apply(values, source, parameters, place):
-/// `values`, neighbours in a row, are accumulators before and what is stored to D after.
+/// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), kColumnsPerElement (of A*B for each of D),
+/// apply(values, source, parameters, place): `values`, neighbours in a row, are accumulators before; after, each first
+/// of kColumnsPerElement is what is stored to D.
 template <class Plan, class Epilogue>
 class OutputTile {
   using C = typename Plan::ElementC;
@@ -50,8 +51,9 @@ class OutputTile {
   __device__ __forceinline__ void store(int row, int column, const Accumulator (&accumulator)[kCount],
                                         const Reductions& reductions, int band_row, int band_column) const {
     if (row >= parameters_.m) return reductions.template skip<kCount>(parameters_.epilogue, band_row, band_column);
-    constexpr int kVector = minimum(kCount, Plan::kAlignmentD);
-    D* const d = d_ + row * parameters_.ldd + column;
+    constexpr int kPerElement = Epilogue::kColumnsPerElement;
+    constexpr int kVector = minimum(kCount, Plan::kAlignmentD * kPerElement);
+    D* const d = d_ + row * parameters_.ldd + column / kPerElement;
 #pragma unroll
     for (int first = 0; first < kCount; first += kVector) {
       Compute source[kVector] = {};
@@ -63,15 +65,16 @@ class OutputTile {
           values, source, parameters_.epilogue,
           BandPlace<Reductions>{
               {row, column + first, batch_, parameters_.m, parameters_.n}, reductions, band_row, band_column + first});
-      Vector<D, kVector> out;
+      using Stored = Vector<D, kVector / kPerElement>;
+      Stored out;
 #pragma unroll
-      for (int i = 0; i < kVector; ++i) out.element[i] = convert<D>(values[i]);
+      for (int i = 0; i < kVector / kPerElement; ++i) out.element[i] = convert<D>(values[i * kPerElement]);
       if (column + first + kVector <= parameters_.n) {
-        *reinterpret_cast<Vector<D, kVector>*>(d + first) = out;
+        *reinterpret_cast<Stored*>(d + first / kPerElement) = out;
       } else {
 #pragma unroll
-        for (int i = 0; i < kVector - 1; ++i) {
-          if (column + first + i < parameters_.n) d[first + i] = out.element[i];
+        for (int i = 0; i < kVector / kPerElement - 1; ++i) {
+          if (column + first + i * kPerElement < parameters_.n) d[first / kPerElement + i] = out.element[i];
         }
       }
     }

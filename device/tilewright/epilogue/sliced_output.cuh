@@ -26,6 +26,8 @@ class SlicedOutput {
   using Pair = Vector<D, 2>;
   static constexpr int kSharers = Plan::kClusterM * Plan::kClusterN;
   static constexpr int kThreads = 128;
+  static constexpr int kPerElement = Epilogue::kColumnsPerElement;
+  static_assert(kPerElement == 1 || Plan::kDIsRowMajor, "a pair of columns is one element of a row");
   static constexpr int kShareColumns = minimum(Plan::kTileN, Sum::kShareGroups * 8);
   using Reductions = BandReductions<Epilogue, 64, kShareColumns, 64, Plan::kTileN, Plan::kSlices, kThreads>;
 
@@ -121,7 +123,10 @@ class SlicedOutput {
                                             band_column});
       out[i] = convert_pair<D>(pair[0], pair[1]);
     }
-    if constexpr (Plan::kPairsRows && !Plan::kDIsRowMajor) {  // neighbours in memory are those of the two rows
+    if constexpr (kPerElement == 2) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) store_one(out[i].element[0], row + i * Rows::kOtherRow, column / 2, batch);
+    } else if constexpr (Plan::kPairsRows && !Plan::kDIsRowMajor) {  // neighbours in memory are those of the two rows
 #pragma unroll
       for (int j = 0; j < 2; ++j) store_pair({out[0].element[j], out[1].element[j]}, column + j, row, batch);
     } else {
@@ -167,7 +172,9 @@ class SlicedOutput {
   }
 
   __device__ __forceinline__ int lines() const { return Plan::kDIsRowMajor ? parameters_.m : parameters_.n; }
-  __device__ __forceinline__ int line_elements() const { return Plan::kDIsRowMajor ? parameters_.n : parameters_.m; }
+  __device__ __forceinline__ int line_elements() const {
+    return Plan::kDIsRowMajor ? parameters_.n / kPerElement : parameters_.m;
+  }
   __device__ __forceinline__ D* address(int line, int along, int batch) const {
     return static_cast<D*>(const_cast<void*>(parameters_.d.address)) + batch * parameters_.d.batch_stride +
            line * parameters_.d.ld + along;

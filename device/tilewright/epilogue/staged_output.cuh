@@ -20,7 +20,7 @@ class StagedOutput {
   static constexpr int kWarpTileN = Plan::kTileN / Plan::kWarpsN;
   static constexpr int kBandRows = Plan::kWarpsM * kInstructionM;
   static constexpr int kLine = Plan::kBandLine;  // elements from row to row; padded, see plan/sm80_gemm
-  static constexpr int kVector = minimum(Plan::kAlignmentD, 8);
+  static constexpr int kVector = minimum(Plan::kAlignmentD * Epilogue::kColumnsPerElement, 8);
   static constexpr int kVectorsPerRow = Plan::kTileN / kVector;
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
   static constexpr int kBandBytes = kBandRows * kLine * static_cast<int>(sizeof(Compute));

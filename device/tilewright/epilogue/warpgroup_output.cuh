@@ -37,8 +37,11 @@ class WarpgroupOutput {
   static constexpr int kBuffers = Source::kBuffers;
   static constexpr int kBufferBytes = maximum(Plan::kBufferChunks * Chunk::kBytes, Source::kBufferBytes);
   static constexpr int kBufferColumns = Plan::kBufferChunks * Plan::kChunkColumns;
-  static constexpr int kFills = ceil_div(Plan::kTileN, kBufferColumns);  // of buffers, for 64 rows
-  static_assert(Plan::kTileN % Plan::kChunkColumns == 0, "chunks cover the columns");
+  static constexpr int kPerElement = Epilogue::kColumnsPerElement;
+  static constexpr int kTileColumns = Plan::kTileN / kPerElement;        // of D
+  static constexpr int kFills = ceil_div(kTileColumns, kBufferColumns);  // of buffers, for 64 rows
+  static_assert(kTileColumns % Plan::kChunkColumns == 0, "chunks cover the columns");
+  static_assert(kPerElement == 1 || (Plan::kDIsRowMajor && !Epilogue::kReadsSource), "pairs of columns, and no C");
   static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix>;
   static constexpr int kLaneRows = Rows::kLaneRows;
   static constexpr int kOtherRow = Rows::kOtherRow;
@@ -128,8 +131,8 @@ class WarpgroupOutput {
   __device__ __forceinline__ void store_from(const Accumulators (&accumulators)[kAtoms], int row, int column,
                                              int batch) {
     if constexpr (kFill < kAtoms * kFills) {
-      constexpr int kFirst = kFill % kFills * kBufferColumns;  // column of the tile
-      constexpr int kColumns = minimum(kBufferColumns, Plan::kTileN - kFirst);
+      constexpr int kFirst = kFill % kFills * kBufferColumns;  // column of D's tile
+      constexpr int kColumns = minimum(kBufferColumns, kTileColumns - kFirst);
       const int first_row = row + kFill / kFills * 64;
       if (first_row >= parameters_.m) return;
       if constexpr (Epilogue::kRowResults > 0 && kFill % kFills == 0) reductions_.begin_rows(parameters_.epilogue);
@@ -139,7 +142,11 @@ class WarpgroupOutput {
         fill<kFill, true>(accumulators[kFill / kFills], buffer, first_row, column + kFirst, batch);
       } else {
         free_buffer();
-        fill<kFill, false>(accumulators[kFill / kFills], buffer, first_row, column + kFirst, batch);
+        if constexpr (kPerElement == 2) {
+          fill_of_pairs<kFill>(accumulators[kFill / kFills], buffer, first_row, column + kFirst * kPerElement, batch);
+        } else {
+          fill<kFill, false>(accumulators[kFill / kFills], buffer, first_row, column + kFirst, batch);
+        }
       }
       if constexpr (kByTma) ptx::fence_proxy_async();
       ptx::named_barrier(barrier_, kThreads);
@@ -151,7 +158,7 @@ class WarpgroupOutput {
             request(kFill + 1, fills_, row, column, batch);
           }
         }
-        send<kColumns / Plan::kChunkColumns>(buffer, first_row, column + kFirst, batch);
+        send<kColumns / Plan::kChunkColumns>(buffer, first_row, column / kPerElement + kFirst, batch);
       }
       if constexpr (Epilogue::kRowResults > 0 && kFill % kFills == kFills - 1) {
         if (column < parameters_.n)
@@ -220,7 +227,28 @@ class WarpgroupOutput {
     }
   }
 
-  /// The thread's row number `half` and column `along` of a fill that begins at (row, column) of D.
+  /// The same where a pair of columns, which a thread has, is one element of D: `column` is of A*B.
+  template <int kFill, class Accumulators>
+  __device__ __forceinline__ void fill_of_pairs(const Accumulators& accumulators, uint32_t buffer, int row, int column,
+                                                int batch) {
+    constexpr int kFirst = kFill % kFills * kBufferColumns;
+    constexpr int kColumns = minimum(kBufferColumns, kTileColumns - kFirst);
+#pragma unroll
+    for (int i = 0; i < kColumns / 2; ++i) {  // four columns of D for every 8 of A*B, in two rows
+      const int along = i / 2 * 8, half = i % 2;
+      Compute pair[2];
+#pragma unroll
+      for (int j = 0; j < 2; ++j) pair[j] = convert<Compute>(element(accumulators, kFirst + 2 * i + j));
+      const Compute no_source[2] = {Compute(0), Compute(0)};
+      Epilogue::apply(pair, no_source, parameters_.epilogue,
+                      place<kFill>(row, column, batch, half, along + Rows::column(thread_)));
+      const uint32_t chunk = buffer + along / 2 / Plan::kChunkColumns * Chunk::kBytes;
+      const int in_chunk = along / 2 % Plan::kChunkColumns + Rows::column(thread_) / 2;
+      ptx::store_shared(chunk + Chunk::offset(Rows::row(thread_) + half * kOtherRow, in_chunk), convert<D>(pair[0]));
+    }
+  }
+
+  /// The thread's row number `half` and column `along` of a fill that begins at (row, column) of A*B.
   template <int kFill>
   __device__ __forceinline__ Place place(int row, int column, int batch, int half, int along) {
     const int down = Rows::row(thread_) + half * kOtherRow;
@@ -228,7 +256,7 @@ class WarpgroupOutput {
             vectors(),
             reductions_,
             kFill / kFills * 64 + down,
-            kFill % kFills * kBufferColumns + along,
+            kFill % kFills * kBufferColumns * kPerElement + along,
             half == 1,
             kFill < kFills};
   }
@@ -317,7 +345,7 @@ class WarpgroupOutput {
   __device__ __forceinline__ void copy(uint32_t buffer, int row, int column, int batch) const {
     constexpr int kCount = Plan::kStoreBytes / static_cast<int>(sizeof(D));
     using Stored = Vector<D, kCount>;
-    const int end_x = Plan::kDIsRowMajor ? parameters_.n : parameters_.m;
+    const int end_x = Plan::kDIsRowMajor ? parameters_.n / kPerElement : parameters_.m;
     const int end_y = Plan::kDIsRowMajor ? parameters_.m : parameters_.n;
     D* const d = static_cast<D*>(const_cast<void*>(parameters_.d.address)) + batch * parameters_.d.batch_stride;
     Chunk::template for_each<kCount, kThreads>(thread_, row, column, [&](uint32_t offset, int x, int y) {

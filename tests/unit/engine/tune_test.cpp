@@ -476,13 +476,13 @@ TEST_F(TuningTest, OurOwnKernelsAreSound) {
 TEST_F(TuningTest, OurOwnKernelsAreSoundWithTensorsAndInBatches) {
   const op::Expression t = op::acc() * op::column("scale") + op::row("bias") + op::full("residual") +
                            op::single("shift") + op::row_index() - 2.0 * op::column_index();
-  const op::Epilogue epilogue =
-      op::make_epilogue("tuned", DType::f32, op::call("gelu", {t}), {{"aux", t},
-                         {"up", t > 0.0},
-                         {"sums", t, op::Reduction::sum, op::kColumnVector},
-                         {"top", t, op::Reduction::maximum, op::kRowVector},
-                         {"all", t, op::Reduction::sum, op::kSingle}})
-          .value_or_throw();
+  const op::Epilogue epilogue = op::make_epilogue("tuned", DType::f32, op::call("gelu", {t}),
+                                                  {{"aux", t},
+                                                   {"up", t > 0.0},
+                                                   {"sums", t, op::Reduction::sum, op::kColumnVector},
+                                                   {"top", t, op::Reduction::maximum, op::kRowVector},
+                                                   {"all", t, op::Reduction::sum, op::kSingle}})
+                                    .value_or_throw();
   for (const char* device : {"emulator:sm_80", "emulator:sm_90a"}) {
     for (const HostProblemOptions& shape :
          {HostProblemOptions{.type = DType::f16, .d_type = DType::f16},

@@ -152,14 +152,15 @@ TEST_F(Compiling, PromotedSumsOfEightBitFloatsStayInRegisters) {
   expect_that_all_compile(0);
 }
 
-// A graph of one's own: every function, a scalar, tensors of every spread that are read, one that is written.
+// A graph of one's own: every function, a scalar, tensors of every spread that are read, one that is written; with
+// those of pairs of columns, what is stored to D must be of a pair.
 TEST_F(Compiling, AUsersEpilogue) {
   const std::array<op::Expression, 3> inputs{op::acc(), op::full("residual"), op::single("shift")};
   op::Expression sum = op::scalar("temperature", 2.5) * op::row("bias") + op::column("scale");
   for (const op::NamedFunction& function : op::functions())
     sum = sum + function.apply(std::span(inputs).first(static_cast<std::size_t>(function.arity)));
   op::GemmDescription description = plan::describe_f32();
-  description.epilogue = op::make_epilogue("everything", DType::f32, op::convert(DType::f16, sum),
+  description.epilogue = op::make_epilogue("everything", DType::f32, op::convert(DType::f16, op::call("even", {sum})),
                                            {{"aux", op::row_index() - op::column_index()}})
                              .value_or_throw();
   for (const op::EpilogueTensor& tensor : op::epilogue_tensors(description.epilogue)) {

@@ -26,6 +26,7 @@ TEST(EpilogueText, IsTheGraphALineANode) {
             R"(// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
   using Compute = float;
+  static constexpr int kColumnsPerElement = 1;
   struct Parameters {
     Compute alpha_;
     Compute beta_;

@@ -25,6 +25,13 @@ TEST(EpilogueText, IsAGraph) {
   EXPECT_EQ(meaning("let t = acc + 1; D = t*t; aux = t; other = aux - D"),
             "mul(add(acc,0x1p+0),add(acc,0x1p+0)); aux=add(acc,0x1p+0); "
             "other=sub(add(acc,0x1p+0),mul(add(acc,0x1p+0),add(acc,0x1p+0)))");
+  EXPECT_EQ(meaning("D = relu(acc); amax = absmax(D)"), "max(acc,0x0p+0); single(amax)=max(abs(max(acc,0x0p+0)))");
+  EXPECT_EQ(meaning("D = acc; row(a) = sum(acc); column(b) = max(C); single(c) = min(acc)"),
+            "acc; row(a)=sum(acc); column(b)=max(c); single(c)=min(acc)");
+  EXPECT_EQ(meaning("D = acc; n = sum_of_squares(acc)"), "acc; single(n)=sum(mul(acc,acc))");
+  EXPECT_EQ(meaning("D = acc; up = max(acc, 0)"), "acc; up=max(acc,0x0p+0)") << "a function of two";
+  EXPECT_EQ(meaning("D = relu(even(acc)) * odd(acc + row(bias)); aux = acc"),
+            "mul(max(even(acc),0x0p+0),odd(add(acc,row(bias)))); aux=acc");
   EXPECT_EQ(meaning("\n aux = row_index;\tD = column_index\n"), "column_index; aux=row_index");
 }
 
@@ -35,34 +42,44 @@ TEST(EpilogueText, SaysWhereItIsWrong) {
   };
   const std::string deep(200, '(');
   const std::string minus(200, '-');
-  for (const Wrong& wrong :
-       std::vector<Wrong>{{"", "character 1: nothing is assigned to D"},
-                          {"aux = acc", "character 10: nothing is assigned to D"},
-                          {"D acc", "character 3: expected '=', got 'acc'"},
-                          {"D = ", "character 5: expected a value, got the end"},
-                          {"D = acc)", "character 8: expected ';', got ')'"},
-                          {"D = (acc", "character 9: expected ')', got the end"},
-                          {"D = relu(acc); asm(\"trap;\")", "character 19: expected '=', got '('"},
-                          {"D = acc; __syncthreads()", "character 23: expected '=', got '('"},
-                          {"#include <x>", "character 1: expected a name to assign to, got '#'"},
-                          {"D = acc \\", "character 9: expected ';', got '\\'"},
-                          {"D = sine(acc)", "character 5: unknown function 'sine'"},
-                          {"D = max(acc)", "character 5: max takes 2 inputs, got 1"},
-                          {"D = 1e999", "character 5: a number that f64 does not hold"},
-                          {"D = inf", "character 5: 'inf' is no value"},
-                          {"D = nan", "character 5: 'nan' is no value"},
-                          {"D = relu", "character 5: 'relu' is no value"},
-                          {"D = $other", "character 6: no value is given for $other"},
-                          {"D = convert(s4, acc)", "character 13: 's4' is no type to convert to"},
-                          {"D = row(acc)", "character 9: 'acc' is no tensor"},
-                          {"let t = acc; t = acc; D = t", "character 14: 't' has a meaning already"},
-                          {"gelu = acc; D = acc", "character 1: 'gelu' has a meaning already"},
-                          {"D = acc; D = acc", "character 10: 'D' has a meaning already"},
-                          {"D = acc < C < acc", "character 13: expected ';', got '<'"},
-                          {"D = " + deep, "character 134: more than 128 expressions within each other"},
-                          {"D = " + minus + "acc", "character 134: more than 128 expressions within each other"},
-                          {std::string("D = a\0b", 7), "character 6: expected ';', got '\\x00'"},
-                          {"D = \xc3\xa4", "character 5: expected a value, got '\\xc3'"}}) {
+  for (const Wrong& wrong : std::vector<Wrong>{
+           {"", "character 1: nothing is assigned to D"},
+           {"aux = acc", "character 10: nothing is assigned to D"},
+           {"D acc", "character 3: expected '=', got 'acc'"},
+           {"D = ", "character 5: expected a value, got the end"},
+           {"D = acc)", "character 8: expected ';', got ')'"},
+           {"D = (acc", "character 9: expected ')', got the end"},
+           {"D = relu(acc); asm(\"trap;\")", "character 19: expected '=', got '('"},
+           {"D = acc; __syncthreads()", "character 23: expected '=', got '('"},
+           {"#include <x>", "character 1: expected a name to assign to, got '#'"},
+           {"D = acc \\", "character 9: expected ';', got '\\'"},
+           {"D = sine(acc)", "character 5: unknown function 'sine'"},
+           {"D = max(acc)", "character 5: max takes 2 inputs, got 1"},
+           {"D = sum(acc)", "character 5: sum is a reduction, which is stored to a tensor of its own and is no value"},
+           {"D = acc; let s = absmax(acc)",
+            "character 18: absmax is a reduction, which is stored to a tensor of its own and is no value"},
+           {"s = sum(acc); D = acc / s", "character 25: 's' is whole only when all of D is, and no value"},
+           {"D = acc; s = sum(acc) + 1", "character 23: a reduction stands alone, got '+' behind it"},
+           {"D = acc; row(s) = acc", "character 19: 's' is row: expected a reduction, got 'acc'"},
+           {"D = acc; row(s) = sum(acc); s = acc", "character 29: 's' has a meaning already"},
+           {"D = acc; full(s) = sum(acc)", "character 10: 'full' has a meaning already"},
+           {"D = acc; row(s = sum(acc)", "character 16: expected ')', got '='"},
+           {"D = acc; s = sum(acc, acc)", "character 21: expected ')', got ','"},
+           {"D = 1e999", "character 5: a number that f64 does not hold"},
+           {"D = inf", "character 5: 'inf' is no value"},
+           {"D = nan", "character 5: 'nan' is no value"},
+           {"D = relu", "character 5: 'relu' is no value"},
+           {"D = $other", "character 6: no value is given for $other"},
+           {"D = convert(s4, acc)", "character 13: 's4' is no type to convert to"},
+           {"D = row(acc)", "character 9: 'acc' is no tensor"},
+           {"let t = acc; t = acc; D = t", "character 14: 't' has a meaning already"},
+           {"gelu = acc; D = acc", "character 1: 'gelu' has a meaning already"},
+           {"D = acc; D = acc", "character 10: 'D' has a meaning already"},
+           {"D = acc < C < acc", "character 13: expected ';', got '<'"},
+           {"D = " + deep, "character 134: more than 128 expressions within each other"},
+           {"D = " + minus + "acc", "character 134: more than 128 expressions within each other"},
+           {std::string("D = a\0b", 7), "character 6: expected ';', got '\\x00'"},
+           {"D = \xc3\xa4", "character 5: expected a value, got '\\xc3'"}}) {
     const Result<Epilogue> epilogue = parse_epilogue(wrong.text, DType::f32);
     ASSERT_FALSE(epilogue) << wrong.text;
     EXPECT_EQ(epilogue.reason(), "epilogue, " + std::string(wrong.says)) << wrong.text;

@@ -43,6 +43,30 @@ TEST(Expressions, FoldConstants) {
   EXPECT_EQ(text_of(acc() + Expression(1.0) / 0.0), "add(acc,div(0x1p+0,0x0p+0))") << "no constant is infinite";
 }
 
+TEST(Expressions, OfPairsOfColumns) {
+  const auto reason = [](const Expression& d, const std::vector<NamedOutput>& outputs = {}) {
+    const Result<Epilogue> made = make_epilogue("graph", DType::f32, d, outputs);
+    return made ? std::string() : made.reason();
+  };
+  const Expression gate = call("even", {acc()}), through = call("odd", {acc()});
+  EXPECT_EQ(reason(gate * through + column("shift") * single("scale"), {{"aux", acc() + row("bias")}}), "");
+  EXPECT_EQ(reason(gate + acc()),
+            "epilogue 'graph' pairs columns, and stores to D what differs between the two: take even() or odd() of it");
+  EXPECT_EQ(reason(gate * row("scale")),
+            "epilogue 'graph' pairs columns, and stores to D what differs between the two: take even() or odd() of it");
+  EXPECT_EQ(reason(gate + c()), "epilogue 'graph' pairs columns and reads C, which has one for a pair");
+  EXPECT_EQ(reason(gate, {{"x", acc(), Reduction::sum, kSingle}}),
+            "epilogue 'graph' pairs columns and reduces to 'x', which cannot be together");
+  EXPECT_EQ(reason(gate, {{"x", through}}),
+            "epilogue 'graph' stores to 'x' what is one value of a pair of columns, which only D can be");
+  const Epilogue epilogue = make_epilogue("graph", DType::f32, gate - 2.0 * through).value_or_throw();
+  EXPECT_EQ(epilogue.columns_per_element(), 2);
+  const EpilogueElement first{.accumulator = 7.0}, second{.accumulator = 3.0};
+  const auto values = evaluate_pair(epilogue, {first, second});
+  EXPECT_EQ(values[0].back(), 1.0);
+  EXPECT_EQ(values[1].back(), 1.0);
+}
+
 TEST(Expressions, RefuseWhatNoKernelComputes) {
   const auto reason = [](const Expression& d, const std::vector<NamedOutput>& outputs = {},
                          DType compute = DType::f32) {
@@ -53,6 +77,10 @@ TEST(Expressions, RefuseWhatNoKernelComputes) {
   EXPECT_EQ(reason(acc() + row("x") + column("x")), "epilogue 'graph' reads 'x' as row and as column");
   EXPECT_EQ(reason(acc() + row("C")), "epilogue 'graph' has more than one thing named 'C'");
   EXPECT_EQ(reason(acc() + scalar("x") + row("x")), "epilogue 'graph' has more than one thing named 'x'");
+  EXPECT_EQ(reason(acc(), {{"x", acc(), Reduction::sum}}),
+            "epilogue 'graph' stores 'x' as full, reduced by sum: what is not reduced is full, and nothing else is");
+  EXPECT_EQ(reason(acc(), {{"x", acc(), Reduction::none, kRowVector}}),
+            "epilogue 'graph' stores 'x' as row, reduced by none: what is not reduced is full, and nothing else is");
   EXPECT_EQ(reason(acc(), {{"D", acc()}}), "epilogue 'graph' has more than one thing named 'D'");
   EXPECT_EQ(reason(acc(), {{"a b", acc()}}), "an epilogue's output must have an identifier for a name, got 'a b'");
   EXPECT_EQ(reason(call("gelu", {acc()}), {}, DType::s32),
@@ -99,8 +127,19 @@ const std::map<std::string_view, std::function<double(double, double, double)>> 
      }},
     {"softplus", [](double x, double, double) { return std::log(1 + std::exp(x)); }},
     {"mish", [](double x, double, double) { return x * std::tanh(std::log(1 + std::exp(x))); }},
+    {"even", [](double x, double, double) { return x; }},
+    {"odd", [](double, double y, double) { return y; }},
+    {"glu", [](double x, double y, double) { return y * 0.5 * (1 + std::tanh(x / 2)); }},
+    {"reglu", [](double x, double y, double) { return x > 0 ? x * y : 0; }},
+    {"swiglu", [](double x, double y, double) { return y * x * 0.5 * (1 + std::tanh(x / 2)); }},
+    {"geglu", [](double x, double y, double) { return y * x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }},
+    {"geglu_tanh",
+     [](double x, double y, double) {
+       return y * 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+     }},
 };
 
+/// Of x, y and z; what pairs columns has x at the first of them and y at the second.
 double value_of(std::string_view function, double x, double y, double z) {
   const std::array<Expression, 3> inputs{acc(), full("y"), full("z")};
   for (const NamedFunction& each : functions()) {
@@ -109,6 +148,7 @@ double value_of(std::string_view function, double x, double y, double z) {
     const Epilogue epilogue = make_epilogue("graph", DType::f64, made).value_or_throw();
     EpilogueElement element{.accumulator = x};
     for (const EpilogueNode* tensor : epilogue.tensors()) element.tensors.push_back(tensor->label == "y" ? y : z);
+    if (epilogue.pairs_columns()) return evaluate_pair(epilogue, {element, {.accumulator = y}})[0].back();
     return evaluate_nodes(epilogue, element)[static_cast<std::size_t>(epilogue.node_of_d())];
   }
   ADD_FAILURE() << function;
@@ -165,6 +205,7 @@ TEST(Functions, AreInTheDocument) {
 TEST(Functions, PropagateNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const NamedFunction& function : functions()) {
+    if (function.name == "odd") continue;  // its x is the pair's second
     if (function.name == "where" || function.name == "relu_gradient" || function.name == "leaky_relu_gradient" ||
         function.name == "hardswish_gradient")
       continue;  // comparisons with NaN do not hold

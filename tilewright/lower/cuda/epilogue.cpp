@@ -12,30 +12,64 @@ std::string literal(double value, DType compute) {
 // What a label is called in emitted code: no keyword, and no name of ours, ends so.
 std::string member(const std::string& label) { return label + "_"; }
 
-// Of neighbour number i of those that apply() is given.
-std::string expression(const op::EpilogueNode& node, DType compute) {
+// The code of an epilogue's nodes at neighbour number i of those that apply() is given, or at that and the next: a node
+// that varies by column has a value at each of a pair, x3_0 and x3_1, others have one, x3.
+class NodeText {
+ public:
+  explicit NodeText(const op::Epilogue& epilogue)
+      : epilogue_(epilogue), columns_(epilogue.columns_per_element()), varies_(epilogue.varies_by_column()) {}
+
+  void write(SourceWriter& out) const {
+    for (int node = 0; node < static_cast<int>(epilogue_.nodes.size()); ++node) {
+      for (int column = 0; column < (is_pair(node) ? columns_ : 1); ++column)
+        out.line("const Compute {} = {};", value(node, column), expression(node, column));
+    }
+  }
+
+  std::string value(int node, int column) const {
+    return is_pair(node) ? fmt::format("x{}_{}", node, column) : fmt::format("x{}", node);
+  }
+
+  static std::string neighbour(int column) { return column == 0 ? "i" : fmt::format("i + {}", column); }
+
+ private:
+  bool is_pair(int node) const { return columns_ > 1 && varies_[static_cast<std::size_t>(node)]; }
+  std::string expression(int node, int column) const;
+
+  const op::Epilogue& epilogue_;
+  int columns_;
+  std::vector<bool> varies_;
+};
+
+std::string NodeText::expression(int number, int column) const {
+  const op::EpilogueNode& node = epilogue_.nodes[static_cast<std::size_t>(number)];
+  const DType compute = epilogue_.compute;
+  const auto input = [&](int side, int at) { return value(node.inputs[static_cast<std::size_t>(side)], at); };
   switch (node.op) {
     case op::EpilogueOp::accumulator:
-      return "values[i]";
+      return fmt::format("values[{}]", neighbour(column));
     case op::EpilogueOp::source:
-      return "source[i]";
+      return fmt::format("source[{}]", neighbour(column));
     case op::EpilogueOp::scalar:
       return "parameters." + member(node.label);
     case op::EpilogueOp::constant:
       return literal(node.value, compute);
     case op::EpilogueOp::tensor:
-      return member(node.label) + "[i]";
+      return fmt::format("{}[{}]", member(node.label), neighbour(column));
     case op::EpilogueOp::row_index:
       return "Compute(place.row)";
     case op::EpilogueOp::column_index:
-      return "Compute(place.column + i)";
+      return fmt::format("Compute(place.column + {})", neighbour(column));
     case op::EpilogueOp::convert:
-      return fmt::format("tilewright::convert<Compute>(tilewright::convert<{}>(x{}))", cuda_name(node.type),
-                         node.inputs[0]);
+      return fmt::format("tilewright::convert<Compute>(tilewright::convert<{}>({}))", cuda_name(node.type),
+                         input(0, column));
+    case op::EpilogueOp::even:
+      return input(0, 0);
+    case op::EpilogueOp::odd:
+      return input(0, 1);
     default: {
-      std::string call = fmt::format("tilewright::numeric::{}(x{}", op::name(node.op), node.inputs[0]);
-      for (int side = 1; side < op::arity(node.op); ++side)
-        call += fmt::format(", x{}", node.inputs[static_cast<std::size_t>(side)]);
+      std::string call = fmt::format("tilewright::numeric::{}({}", op::name(node.op), input(0, column));
+      for (int side = 1; side < op::arity(node.op); ++side) call += fmt::format(", {}", input(side, column));
       return call + ")";
     }
   }
@@ -155,11 +189,15 @@ void write_apply(SourceWriter& out, const op::Epilogue& epilogue, const Reductio
   }
   for (const op::EpilogueOutput& output : epilogue.outputs) out.line("Compute {}[kCount];", member(output.label));
   out.line("#pragma unroll");
-  out.line("for (int i = 0; i < kCount; ++i) {{").indent();
-  for (std::size_t i = 0; i < epilogue.nodes.size(); ++i)
-    out.line("const Compute x{} = {};", i, expression(epilogue.nodes[i], epilogue.compute));
-  out.line("values[i] = x{};", epilogue.node_of_d());
-  for (const op::EpilogueOutput& output : epilogue.outputs) out.line("{}[i] = x{};", member(output.label), output.node);
+  const int columns = epilogue.columns_per_element();
+  out.line("for (int i = 0; i < kCount; {}) {{", columns == 1 ? "++i" : fmt::format("i += {}", columns)).indent();
+  const NodeText nodes(epilogue);
+  nodes.write(out);
+  out.line("values[i] = {};", nodes.value(epilogue.node_of_d(), 0));
+  for (const op::EpilogueOutput& output : epilogue.outputs) {
+    for (int column = 0; column < columns; ++column)
+      out.line("{}[{}] = {};", member(output.label), NodeText::neighbour(column), nodes.value(output.node, column));
+  }
   out.dedent().line("}}");
   for (const op::EpilogueOutput& output : epilogue.outputs) {
     if (output.reduction == op::Reduction::none) out.line("parameters.{0}.store({0}, place);", member(output.label));
@@ -177,6 +215,7 @@ void write_epilogue(SourceWriter& out, const op::GemmDescription& operands) {
   out.line("// {}", op::signature(epilogue));
   out.line("struct Epilogue {{").indent();
   out.line("using Compute = {};", cuda_name(epilogue.compute));
+  out.line("static constexpr int kColumnsPerElement = {};", epilogue.columns_per_element());
   write_parameters(out, operands);
   out.line("static constexpr bool kReadsSource = {};", reads_source);
   out.line("static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Parameters& parameters) {{")
