@@ -40,13 +40,45 @@ Support check_rows(const op::Gemm& gemm, const op::Tensor& product) {
   return {};
 }
 
+bool is_row_result(const op::EpilogueOutput& output) {
+  return output.reduction != op::Reduction::none && output.spread == op::kColumnVector;
+}
+
+/// Whether each row is the work of one CTA, so that no other has a part of its results.
+bool is_by_rows(const op::Epilogue& epilogue) { return std::ranges::any_of(epilogue.outputs, is_row_result); }
+
+/// A magnitude's bits are ordered as it is: their maximum as integers is that of the floats.
+bool is_largest_magnitude(const op::Epilogue& epilogue, const op::EpilogueOutput& output) {
+  return output.reduction == op::Reduction::maximum && output.spread == op::kSingle && epilogue.compute == DType::f32 &&
+         epilogue.nodes[static_cast<std::size_t>(output.node)].op == op::EpilogueOp::absolute;
+}
+
+Support check_reductions(const op::Gemm& gemm) {
+  for (const op::EpilogueOutput& output : gemm.epilogue.outputs) {
+    if (output.reduction == op::Reduction::none || is_row_result(output)) continue;
+    if (!is_largest_magnitude(gemm.epilogue, output))
+      return refuse("\"{}\" must be reduced for each row, or be the largest magnitude of all", output.label);
+    if (const DType type = gemm.tensor(output.label).dtype; type != DType::f32)
+      return refuse("\"{}\" must be f32, got {}", output.label, name(type));
+  }
+  return {};
+}
+
+std::vector<std::uint64_t> maxima_of(const op::Gemm& gemm) {
+  std::vector<std::uint64_t> addresses;
+  for (const op::EpilogueOutput& output : gemm.epilogue.outputs) {
+    if (is_largest_magnitude(gemm.epilogue, output)) addresses.push_back(gemm.tensor(output.label).address);
+  }
+  return addresses;
+}
+
 plan::Launch launch_of(const op::Gemm& gemm, const op::Tensor& product, int sm_count) {
   const std::int64_t vectors = gemm.m() * (gemm.n() / vector_elements(product.dtype, gemm.d.dtype));
   const std::int64_t of_cta = std::int64_t{kThreads} * kVectorsInFlight;
   const bool reads_source = op::reads_source(gemm);
   plan::Launch launch;
-  launch.grid[0] =
-      static_cast<std::uint32_t>(std::min<std::int64_t>((vectors + of_cta - 1) / of_cta, kCtasPerSm * sm_count));
+  const std::int64_t ctas = std::min<std::int64_t>((vectors + of_cta - 1) / of_cta, kCtasPerSm * sm_count);
+  launch.grid[0] = static_cast<std::uint32_t>(is_by_rows(gemm.epilogue) ? gemm.m() : ctas);
   launch.block[0] = kThreads;
   launch.append(product.address);
   launch.append(reads_source ? gemm.c.address : std::uint64_t{0});
@@ -62,7 +94,7 @@ plan::Launch launch_of(const op::Gemm& gemm, const op::Tensor& product, int sm_c
 }
 
 /// After `Pass` and `Epilogue`. All loads of a round are started before its first store, which may be to the same
-/// memory. No row has a part of a vector.
+/// memory. No row has a part of a vector. Each thread folds what it sees, then the lanes of a warp, then the warps.
 constexpr std::string_view kKernel = R"(struct Parameters {
   const Pass::Product* product;
   const Pass::C* c;
@@ -72,22 +104,87 @@ constexpr std::string_view kKernel = R"(struct Parameters {
   Epilogue::Parameters epilogue;
 };
 
-extern "C" __global__ void __launch_bounds__(Pass::kThreads)
-elementwise_pass(const __grid_constant__ Parameters parameters) {
+using Compute = Epilogue::Compute;
+
+/// What a thread, then a CTA, has of every reduction.
+struct Parts {
+  Compute value[tilewright::maximum(Epilogue::kReductions, 1)];
+};
+
+/// Neighbours in a row, which are reduced to `parts`.
+struct ReducedPlace : tilewright::EpiloguePlace {
+  Parts* parts;
+
+  template <class Reduction, int kCount>
+  __device__ __forceinline__ void reduce(const Compute (&values)[kCount]) const {
+    Compute& part = parts->value[Reduction::kNumber];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) part = Reduction::Fold::combine(part, values[i]);
+  }
+};
+
+struct Clear {
+  Parts& parts;
+
+  template <class Reduction, class Tensor>
+  __device__ __forceinline__ void visit(const Tensor& /*tensor*/) const {
+    parts.value[Reduction::kNumber] = Reduction::Fold::identity();
+  }
+};
+
+/// By all threads. `warps` is shared memory, an element a warp.
+struct Finish {
+  const Parts& parts;
+  Compute* warps;
+
+  template <class Reduction, class Tensor>
+  __device__ __forceinline__ void visit(const Tensor& tensor) const {
+    using Fold = typename Reduction::Fold;
+    Compute all = parts.value[Reduction::kNumber];
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2)
+      all = Fold::combine(all, tilewright::ptx::shuffle_xor(all, distance));
+    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = all;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+#pragma unroll
+      for (int warp = 1; warp < Pass::kThreads / 32; ++warp) all = Fold::combine(all, warps[warp]);
+      if constexpr (Reduction::kResults == tilewright::Results::rows) {
+        tensor.store_one(all, static_cast<int>(blockIdx.x), 0, 0);
+      } else {
+        atomicMax(static_cast<unsigned*>(const_cast<void*>(tensor.address)), __builtin_bit_cast(unsigned, all));
+      }
+    }
+    __syncthreads();
+  }
+};
+
+__device__ __forceinline__ void store(const Compute (&values)[Pass::kElements], Pass::D* to) {
   using namespace tilewright;
-  using Compute = Epilogue::Compute;
+  Vector<Pass::D, Pass::kElements> d;
+#pragma unroll
+  for (int j = 0; j < Pass::kElements; j += 2) {
+    const Vector<Pass::D, 2> pair = convert_pair<Pass::D>(values[j], values[j + 1]);
+    d.element[j] = pair.element[0];
+    d.element[j + 1] = pair.element[1];
+  }
+  *reinterpret_cast<Vector<Pass::D, Pass::kElements>*>(to) = d;
+}
+
+/// Of the vectors of all rows, one row after another, those from `first` on and before `end`, `step` apart.
+__device__ __forceinline__ void sweep(const Parameters& parameters, tilewright::uint32_t first,
+                                      tilewright::uint32_t end, tilewright::uint32_t step, Parts& parts) {
+  using namespace tilewright;
   constexpr int kElements = Pass::kElements;
   const uint32_t vectors_of_row = static_cast<uint32_t>(parameters.n) / kElements;
-  const uint32_t vectors = vectors_of_row * static_cast<uint32_t>(parameters.m);
-  const uint32_t step = gridDim.x * Pass::kThreads;
   const bool reads_source = Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue);
-  for (uint32_t first = blockIdx.x * Pass::kThreads + threadIdx.x; first < vectors; first += Pass::kVectors * step) {
+  for (; first < end; first += Pass::kVectors * step) {
     Vector<Pass::Product, kElements> product[Pass::kVectors] = {};
     Vector<Pass::C, kElements> c[Pass::kVectors] = {};
 #pragma unroll
     for (int i = 0; i < Pass::kVectors; ++i) {
       const uint32_t vector = first + i * step;
-      if (vector >= vectors) continue;
+      if (vector >= end) continue;
       const int row = static_cast<int>(vector / vectors_of_row);
       const int column = static_cast<int>(vector % vectors_of_row) * kElements;
       product[i] = *reinterpret_cast<const Vector<Pass::Product, kElements>*>(
@@ -99,7 +196,7 @@ elementwise_pass(const __grid_constant__ Parameters parameters) {
 #pragma unroll
     for (int i = 0; i < Pass::kVectors; ++i) {
       const uint32_t vector = first + i * step;
-      if (vector >= vectors) continue;
+      if (vector >= end) continue;
       const int row = static_cast<int>(vector / vectors_of_row);
       const int column = static_cast<int>(vector % vectors_of_row) * kElements;
       __builtin_assume(row < parameters.m && column + kElements <= parameters.n);
@@ -109,35 +206,55 @@ elementwise_pass(const __grid_constant__ Parameters parameters) {
         values[j] = convert<Compute>(product[i].element[j]);
         source[j] = convert<Compute>(c[i].element[j]);
       }
-      Epilogue::apply(values, source, parameters.epilogue, EpiloguePlace{row, column, 0, parameters.m, parameters.n});
-      Vector<Pass::D, kElements> d;
-#pragma unroll
-      for (int j = 0; j < kElements; j += 2) {
-        const Vector<Pass::D, 2> pair = convert_pair<Pass::D>(values[j], values[j + 1]);
-        d.element[j] = pair.element[0];
-        d.element[j + 1] = pair.element[1];
-      }
-      *reinterpret_cast<Vector<Pass::D, kElements>*>(parameters.d + row * parameters.ldd + column) = d;
+      Epilogue::apply(values, source, parameters.epilogue,
+                      ReducedPlace{{row, column, 0, parameters.m, parameters.n}, &parts});
+      if constexpr (Pass::kStoresD) store(values, parameters.d + row * parameters.ldd + column);
     }
   }
 }
+
+extern "C" __global__ void __launch_bounds__(Pass::kThreads)
+elementwise_pass(const __grid_constant__ Parameters parameters) {
+  using tilewright::uint32_t;
+  __shared__ Compute warps[Pass::kThreads / 32];
+  const uint32_t vectors_of_row = static_cast<uint32_t>(parameters.n) / Pass::kElements;
+  Parts parts;
+  Epilogue::for_each_reduction(parameters.epilogue, Clear{parts});
+  if constexpr (Pass::kIsByRows) {
+    const uint32_t row = blockIdx.x * vectors_of_row;
+    sweep(parameters, row + threadIdx.x, row + vectors_of_row, Pass::kThreads, parts);
+  } else {
+    sweep(parameters, blockIdx.x * Pass::kThreads + threadIdx.x,
+          vectors_of_row * static_cast<uint32_t>(parameters.m), gridDim.x * Pass::kThreads, parts);
+  }
+  Epilogue::for_each_reduction(parameters.epilogue, Finish{parts, warps});
+}
 )";
+
+/// Whether what is there already is D.
+bool is_product(const op::Gemm& gemm, const op::Tensor& product) {
+  const op::EpilogueNode& d = gemm.epilogue.nodes[static_cast<std::size_t>(gemm.epilogue.node_of_d())];
+  return d.op == op::EpilogueOp::accumulator && product == gemm.d;
+}
 
 }  // namespace
 
-std::string elementwise_text(const op::Gemm& gemm, DType product) {
+std::string elementwise_text(const op::Gemm& gemm, const op::Tensor& product) {
   const op::GemmDescription operands = op::describe(gemm);
   SourceWriter out;
   out.line("#include \"tilewright/epilogue/epilogue_tensor.cuh\"");
+  out.line("#include \"tilewright/epilogue/reduction.cuh\"");
   out.line("#include \"tilewright/numeric/convert.cuh\"");
   out.line("#include \"tilewright/numeric/functions.cuh\"");
   out.blank();
   out.line("struct Pass {{").indent();
-  out.line("using Product = {};", cuda_name(product));
+  out.line("using Product = {};", cuda_name(product.dtype));
   out.line("using C = {};", cuda_name(operands.c.element));
   out.line("using D = {};", cuda_name(operands.d.element));
   out.line("static constexpr int kElements = {}, kVectors = {}, kThreads = {};",
-           vector_elements(product, operands.d.element), kVectorsInFlight, kThreads);
+           vector_elements(product.dtype, operands.d.element), kVectorsInFlight, kThreads);
+  out.line("static constexpr bool kIsByRows = {}, kStoresD = {};", is_by_rows(gemm.epilogue),
+           !is_product(gemm, product));
   out.dedent().line("}};").blank();
   lower::cuda::write_epilogue(out, operands);
   out.blank();
@@ -148,32 +265,31 @@ Result<ElementwisePass> ElementwisePass::make(engine::Engine& engine, const std:
                                               const std::vector<op::Tensor>& products) {
   TILEWRIGHT_CHECK(!calls.empty() && calls.size() == products.size(), "{} calls and {} products", calls.size(),
                    products.size());
+  if (const Support reductions = check_reductions(calls.front()); !reductions) return refuse("{}", reductions.reason());
   const runtime::DeviceProperties& device = engine.device()->properties();
-  Step step;
+  ElementwisePass pass;
+  pass.device_ = engine.device();
   for (std::size_t set = 0; set < calls.size(); ++set) {
     if (const Support rows = check_rows(calls[set], products[set]); !rows) return refuse("{}", rows.reason());
-    step.launches.push_back(launch_of(calls[set], products[set], device.sm_count));
+    pass.calls_.push_back({launch_of(calls[set], products[set], device.sm_count), maxima_of(calls[set])});
   }
   compile::Source source;
   source.name = source.symbol = kSymbol;
-  source.text = elementwise_text(calls.front(), products.front().dtype);
+  source.text = elementwise_text(calls.front(), products.front());
   source.target = device.target;
   const cache::ArtifactPtr artifact = engine.cache().get_or_compile(source, engine.compiler());
-  step.kernel = engine.device()->load({artifact->cubin, artifact->ptx}, artifact->symbol, 0);
-  ElementwisePass pass;
-  pass.steps_.push_back(std::move(step));
+  pass.kernel_ = engine.device()->load({artifact->cubin, artifact->ptx}, artifact->symbol, 0);
   return pass;
 }
 
 void ElementwisePass::run(int set, runtime::StreamHandle stream) const {
-  for (const Step& step : steps_) {
-    const plan::Launch& launch = step.launches[static_cast<std::size_t>(set)];
-    runtime::LaunchConfig config;
-    config.grid = {launch.grid[0], 1, 1};
-    config.block = {launch.block[0], 1, 1};
-    config.stream = stream;
-    step.kernel->launch(config, launch.parameters());
-  }
+  const auto& [launch, maxima] = calls_[static_cast<std::size_t>(set)];
+  for (const std::uint64_t address : maxima) device_->fill(address, 0, sizeof(float), stream);
+  runtime::LaunchConfig config;
+  config.grid = {launch.grid[0], 1, 1};
+  config.block = {launch.block[0], 1, 1};
+  config.stream = stream;
+  kernel_->launch(config, launch.parameters());
 }
 
 }  // namespace tilewright::bench

@@ -12,10 +12,15 @@
 namespace tilewright::bench {
 
 /// Reads the stored product once, computes the epilogue's graph as our GEMM kernels do, and stores D and the further
-/// outputs: vectors of 16 bytes, several in flight a thread, a grid that strides over the matrix.
+/// outputs: vectors of 16 bytes, several in flight a thread, a grid that strides over the matrix. A D that is the
+/// product, and lies where that is, is not stored again.
+///
+/// What the epilogue reduces is reduced by the same kernel: to a result for each row with a CTA for each row, always in
+/// the same order; to the largest magnitude of all by an atomic maximum of each CTA's, after run() has cleared it.
 class ElementwisePass {
  public:
-  /// Compiled for the problem's types and alignments; refused, with the number, where rows are not whole vectors.
+  /// Compiled for the problem's types and alignments; refused, with the number, where rows are not whole vectors, and
+  /// where the epilogue reduces to anything else.
   /// @param calls the problem over each operand set, `products` where each set has its product: D itself, or memory
   /// that overlaps nothing. Their memory must outlive the pass.
   /// @throws CompileError, ToolchainNotFound, DriverError
@@ -26,17 +31,18 @@ class ElementwisePass {
   void run(int set, runtime::StreamHandle stream) const;
 
  private:
-  /// A kernel and its launch on each set. There is one; an epilogue that reduces, to a sum of each row or to the
-  /// largest magnitude, will take further ones, which clear and finish what the first adds up.
-  struct Step {
-    std::shared_ptr<runtime::LoadedKernel> kernel;
-    std::vector<plan::Launch> launches;
+  /// On one set.
+  struct Call {
+    plan::Launch launch;
+    std::vector<std::uint64_t> maxima;  // addresses of an f32 each
   };
 
-  std::vector<Step> steps_;
+  std::shared_ptr<runtime::Device> device_;
+  std::shared_ptr<runtime::LoadedKernel> kernel_;
+  std::vector<Call> calls_;
 };
 
 /// The text of the kernel "elementwise_pass". @pre op::validate(gemm), D row-major
-std::string elementwise_text(const op::Gemm& gemm, DType product);
+std::string elementwise_text(const op::Gemm& gemm, const op::Tensor& product);
 
 }  // namespace tilewright::bench
