@@ -41,6 +41,7 @@ struct CaseTensor {
   CaseType type;
   CublasLtRole role = CublasLtRole::none;
   std::optional<double> value = {};  // of every element; N(0,1) without
+  double steepest = 1.0;             // largest slope over the accumulator of what is stored to it, or reduced
 };
 
 struct EpilogueCase {
@@ -50,7 +51,7 @@ struct EpilogueCase {
   double beta = 0.0;
   CublasLtEpilogue cublaslt = CublasLtEpilogue::none;
   double approximation = 0.0;  // relative error of cuBLASLt's function, where it has one that is not exact
-  double steepest = 1.0;       // largest slope of what is stored over the accumulator
+  double steepest = 1.0;       // largest slope of D over the accumulator
 };
 
 inline constexpr std::size_t kMostCaseTensors = 4;

@@ -167,15 +167,15 @@ Output OperandSets::read_output(int set) const {
   return output;
 }
 
-void OperandSets::spoil(const runtime::DeviceBuffer& buffer) const {
-  device_->fill(buffer.address(), 0xff, buffer.bytes(), nullptr);
+void OperandSets::spoil(const runtime::DeviceBuffer& buffer, std::uint8_t byte) const {
+  device_->fill(buffer.address(), byte, buffer.bytes(), nullptr);
 }
 
 void OperandSets::spoil_output(int set) const {
   const Set& memory = sets_[static_cast<std::size_t>(set)];
-  spoil(memory.d);
+  spoil(memory.d, 0xff);
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].is_written) spoil(memory.tensors[i]);
+    if (tensors_[i].is_written) spoil(memory.tensors[i], tensors_[i].is_reduced ? 0x7f : 0xff);
   }
 }
 

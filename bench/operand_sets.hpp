@@ -29,7 +29,8 @@ class OperandSets {
   Sources read_sources(int set) const;
   /// What it left.
   Output read_output(int set) const;
-  /// Fills D and the epilogue's outputs with NaN (integers: -1), so that what a kernel leaves out shows.
+  /// Fills D and the epilogue's outputs with NaN (integers: -1), so that what a kernel leaves out shows; those that are
+  /// reduced with bytes 0x7f, as an f32 3.4e38, so that it shows too where a maximum is not cleared first.
   void spoil_output(int set) const;
 
  private:
@@ -59,7 +60,7 @@ class OperandSets {
   Set make_set(const Problem& problem, RandomBlocks& random) const;
   runtime::DeviceBuffer make_tensor(const StoredTensor& tensor, RandomBlocks& random) const;
   std::vector<std::byte> read(const runtime::DeviceBuffer& buffer) const;
-  void spoil(const runtime::DeviceBuffer& buffer) const;
+  void spoil(const runtime::DeviceBuffer& buffer, std::uint8_t byte) const;
 
   std::shared_ptr<runtime::CudaDevice> device_;
   std::vector<StoredTensor> tensors_;

@@ -191,7 +191,7 @@ std::vector<StoredTensor> stored_tensors(const Problem& problem) {
     const std::int64_t rows = found->spread.along_m ? problem.m : 1, columns = found->spread.along_n ? problem.n : 1;
     tensors.push_back({row,
                        stored(problem, case_type(row.type, problem.out), rows, columns, op::MatrixLayout::row_major, 0),
-                       found->is_written});
+                       found->is_written, found->is_written && found->spread != op::kFull});
   }
   return tensors;
 }

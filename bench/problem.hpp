@@ -88,6 +88,7 @@ struct StoredTensor {
   CaseTensor row;
   StoredMatrix stored;  // packed
   bool is_written;
+  bool is_reduced;  // written, of fewer elements than D
 };
 /// In the order of EpilogueCase::tensors; none without an epilogue.
 std::vector<StoredTensor> stored_tensors(const Problem& problem);

@@ -14,6 +14,9 @@ namespace {
 
 constexpr int kSampleCount = 512;
 
+/// Of random elements about ten are as large as the largest where D is an 8-bit float.
+constexpr std::size_t kMostPeaks = 4096;
+
 template <class T>
 T load(const std::vector<std::byte>& bytes, std::int64_t index) {
   T value;
@@ -125,67 +128,172 @@ const std::vector<std::byte>& Verifier::Written::bytes(const Output& output) con
   return tensor == 0 ? output.bytes : output.tensors[tensor - 1];
 }
 
+template <class Work>
+auto Verifier::of_parts(std::int64_t count, const Work& work) {
+  const auto parts = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  std::vector<decltype(work(Part{}))> results(static_cast<std::size_t>(parts));
+  {
+    std::vector<std::jthread> threads;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      threads.emplace_back([&, part] {
+        results[static_cast<std::size_t>(part)] = work(Part{count * part / parts, count * (part + 1) / parts});
+      });
+    }
+  }
+  return results;
+}
+
 Verifier::Verifier(const Problem& problem, const Sources& sources)
-    : problem_(problem), epilogue_(graph(problem)), tensors_(stored_tensors(problem)) {
-  written_.push_back({"D", stored_d(problem), 0, static_cast<std::size_t>(epilogue_.node_of_d())});
+    : problem_(problem), sources_(sources), epilogue_(graph(problem)), tensors_(stored_tensors(problem)) {
+  written_.push_back({"D", stored_d(problem), 0, static_cast<std::size_t>(epilogue_.node_of_d()),
+                      problem.epilogue == nullptr ? 1.0 : problem.epilogue->steepest});
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (!tensors_[i].is_written) continue;
-    const auto output = std::ranges::find(epilogue_.outputs, tensors_[i].row.label, &op::EpilogueOutput::label);
-    written_.push_back({output->label, tensors_[i].stored, i + 1, static_cast<std::size_t>(output->node)});
+    const CaseTensor& row = tensors_[i].row;
+    const auto output = std::ranges::find(epilogue_.outputs, row.label, &op::EpilogueOutput::label);
+    const Written written{output->label, tensors_[i].stored, i + 1, static_cast<std::size_t>(output->node),
+                          row.steepest};
+    if (tensors_[i].is_reduced) {
+      reduced_.push_back({written, output->reduction, output->spread});
+    } else {
+      written_.push_back(written);
+    }
   }
   std::mt19937_64 generator(problem.line.size());
   const auto below = [&](std::int64_t limit) {
     return static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(limit));
   };
   for (int i = 0; i < kSampleCount; ++i) {
-    Sample sample{below(problem.batch), below(problem.m), below(problem.n), {}};
-    if (i == 0) sample = {0, 0, 0, {}};
-    if (i == 1) sample = {problem.batch - 1, problem.m - 1, problem.n - 1, {}};
-    const std::vector<double> values = apply_epilogue(sources, sample, exact_product(sources, sample));
+    Place place{below(problem.batch), below(problem.m), below(problem.n)};
+    if (i == 0) place = {0, 0, 0};
+    if (i == 1) place = {problem.batch - 1, problem.m - 1, problem.n - 1};
+    const std::vector<double> values = exact_values(place);
+    Sample sample{place, {}};
     for (const Written& written : written_)
       sample.exact.push_back(saturated(values[written.node], written.stored.dtype));
     samples_.push_back(std::move(sample));
+    for (Reduced& reduced : reduced_)
+      reduced.magnitude += values[reduced.result.node] * values[reduced.result.node] / kSampleCount;
+  }
+  for (std::size_t i = 0; i < reduced_.size(); ++i) {
+    Reduced& reduced = reduced_[i];
+    reduced.magnitude = std::sqrt(reduced.magnitude);
+    if (reduced.is_single()) continue;
+    const std::int64_t lines = reduced.is_of_rows() ? problem.m : problem.n;
+    for (const std::int64_t line : {std::int64_t{0}, lines - 1, below(lines), below(lines)})
+      reduced_samples_.push_back({i, line, exact_line(reduced, line)});
   }
 }
 
-double Verifier::exact_product(const Sources& sources, const Sample& sample) const {
+double Verifier::exact_product(const Place& place) const {
   const StoredMatrix a = stored_a(problem_), b = stored_b(problem_);
   double sum = 0.0;
   for (std::int64_t k = 0; k < problem_.k; ++k) {
-    sum += element(sources.a, a.dtype, a.index(sample.matrix, sample.row, k)) *
-           element(sources.b, b.dtype, b.index(sample.matrix, k, sample.column));
+    sum += element(sources_.a, a.dtype, a.index(place.matrix, place.row, k)) *
+           element(sources_.b, b.dtype, b.index(place.matrix, k, place.column));
   }
   return sum;
 }
 
-std::vector<double> Verifier::apply_epilogue(const Sources& sources, const Sample& sample, double product) const {
+std::vector<double> Verifier::exact_values(const Place& place) const {
   const double beta = problem_.epilogue == nullptr ? 0.0 : problem_.epilogue->beta;
-  op::EpilogueElement at{.accumulator = product,
+  op::EpilogueElement at{.accumulator = exact_product(place),
                          .source = 0.0,
                          .alpha = 1.0,
                          .beta = beta,
                          .tensors = {},
-                         .row = static_cast<double>(sample.row),
-                         .column = static_cast<double>(sample.column)};
-  if (beta != 0.0) at.source = tensor_element(stored_c(problem_), sources.c, sample.row, sample.column);
+                         .row = static_cast<double>(place.row),
+                         .column = static_cast<double>(place.column)};
+  if (beta != 0.0) at.source = tensor_element(stored_c(problem_), sources_.c, place.row, place.column);
   for (const op::EpilogueNode* node : epilogue_.tensors()) {
     const auto row = std::ranges::find(tensors_, node->label, [](const StoredTensor& one) { return one.row.label; });
-    const std::vector<std::byte>& bytes = sources.tensors[static_cast<std::size_t>(row - tensors_.begin())];
-    at.tensors.push_back(tensor_element(row->stored, bytes, sample.row, sample.column));
+    const std::vector<std::byte>& bytes = sources_.tensors[static_cast<std::size_t>(row - tensors_.begin())];
+    at.tensors.push_back(tensor_element(row->stored, bytes, place.row, place.column));
   }
   return op::evaluate_nodes(epilogue_, at);
 }
 
+double Verifier::exact_line(const Reduced& reduced, std::int64_t line) const {
+  const auto of_part = [&](const Part& part) {
+    double result = op::identity(reduced.reduction, epilogue_.compute);
+    for (std::int64_t i = part.begin; i < part.end; ++i) {
+      const Place place = reduced.is_of_rows() ? Place{0, line, i} : Place{0, i, line};
+      result = op::combine(reduced.reduction, result, exact_values(place)[reduced.result.node]);
+    }
+    return result;
+  };
+  double result = op::identity(reduced.reduction, epilogue_.compute);
+  for (const double part : of_parts(reduced.is_of_rows() ? problem_.n : problem_.m, of_part))
+    result = op::combine(reduced.reduction, result, part);
+  return result;
+}
+
+std::vector<Verifier::Place> Verifier::peaks(const Output& output) const {
+  struct Largest {
+    double magnitude = 0.0;
+    std::vector<Place> places = {};
+  };
+  const StoredMatrix d = stored_d(problem_);
+  const auto of_rows = [&](const Part& rows) {
+    Largest largest;
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+      for (std::int64_t column = 0; column < d.columns; ++column) {
+        const double magnitude = std::abs(element(output.bytes, d.dtype, d.index(0, row, column)));
+        if (magnitude > largest.magnitude) largest = {magnitude, {}};
+        if (magnitude == largest.magnitude && largest.places.size() <= kMostPeaks)
+          largest.places.push_back({0, row, column});
+      }
+    }
+    return largest;
+  };
+  Largest all;
+  for (const Largest& part : of_parts(d.rows, of_rows)) {
+    if (part.magnitude > all.magnitude) all = {part.magnitude, {}};
+    if (part.magnitude == all.magnitude) all.places.insert(all.places.end(), part.places.begin(), part.places.end());
+  }
+  return all.places;
+}
+
 /// For operands of N(0,1) a sum of k products is about sqrt(k) large. Rounded operands give independent errors, which
 /// add as sqrt(k); 8 standard deviations cover any number of elements. Truncated additions add up: 4 k units of them.
+double Verifier::product_bound() const {
+  const auto k = static_cast<double>(problem_.k);
+  return 8.0 * std::sqrt(k) * product_error(problem_.math) + 4.0 * k * addition_error(problem_);
+}
+
 /// An epilogue passes errors of the product on, at its steepest. `rounding` is relative to the product, which is about
 /// what is stored, but for what the epilogue adds to it or cuts off.
 double Verifier::bound(const Written& written, double exact, double rounding) const {
-  const auto k = static_cast<double>(problem_.k);
-  const double steepest = problem_.epilogue == nullptr ? 1.0 : problem_.epilogue->steepest;
-  const double of_product = 8.0 * std::sqrt(k) * product_error(problem_.math) + 4.0 * k * addition_error(problem_);
-  return steepest * of_product + rounding * (std::abs(exact) + steepest * kBeside) +
+  const double steepest = written.steepest;
+  return steepest * product_bound() + rounding * (std::abs(exact) + steepest * kBeside) +
          2.0 * store_error(written.stored.dtype) * std::abs(exact);
+}
+
+/// A maximum is one of what is reduced. In a sum, truncated additions of the products add up. Roundings are
+/// independent: each at most `rounding` of a value, the same to either side, and of what the sum has become, once a
+/// value; again 8 standard deviations.
+double Verifier::bound(const Reduced& reduced, double exact, double rounding) const {
+  if (reduced.reduction != op::Reduction::sum) return bound(reduced.result, exact, rounding);
+  const double steepest = reduced.result.steepest;
+  const auto count = static_cast<double>(reduced.is_of_rows() ? problem_.n : problem_.m);
+  const double of_value = rounding / std::sqrt(3.0) * (reduced.magnitude + steepest * kBeside);
+  const double of_sum = store_error(DType::f32) * (std::abs(exact) + std::sqrt(count) * reduced.magnitude);
+  return count * steepest * product_bound() + 8.0 * std::sqrt(count) * (of_value + of_sum) +
+         2.0 * store_error(reduced.result.stored.dtype) * std::abs(exact);
+}
+
+double Verifier::compare(const Written& written, const Place& place, const Output& output, double exact, double most,
+                         Verdict& verdict) const {
+  const StoredMatrix& stored = written.stored;
+  const double value =
+      element(written.bytes(output), stored.dtype, stored.index(place.matrix, place.row, place.column));
+  const double error = std::abs(value - exact);
+  if (!(error <= most) && verdict.right) {  // negated, so that NaN is wrong
+    verdict.right = false;
+    verdict.reason =
+        fmt::format("{} is {}, exactly {}, off by more than {:.3g}", element_name(written, place), value, exact, most);
+  }
+  return error;
 }
 
 Verdict Verifier::against_exact(const Output& output, double rounding) const {
@@ -193,69 +301,82 @@ Verdict Verifier::against_exact(const Output& output, double rounding) const {
   verdict.right = true;
   const double count = static_cast<double>(kSampleCount) * static_cast<double>(written_.size());
   for (std::size_t i = 0; i < written_.size(); ++i) {
-    const Written& written = written_[i];
-    const StoredMatrix& stored = written.stored;
     for (const Sample& sample : samples_) {
       const double exact = sample.exact[i];
-      const double value =
-          element(written.bytes(output), stored.dtype, stored.index(sample.matrix, sample.row, sample.column));
-      const double error = std::abs(value - exact);
-      const double most = bound(written, exact, rounding);
-      if (!(error <= most) && verdict.right) {  // negated, so that NaN is wrong
-        verdict.right = false;
-        verdict.reason =
-            fmt::format("{} is {}, exactly {}, off by more than {:.3g}",
-                        element_name(written, sample.matrix, sample.row, sample.column), value, exact, most);
-      }
+      const double error =
+          compare(written_[i], sample.place, output, exact, bound(written_[i], exact, rounding), verdict);
       verdict.max_error = std::max(verdict.max_error, error);
       verdict.mean_error += error / count;
     }
   }
+  for (const auto& [of, line, exact] : reduced_samples_) {
+    const Reduced& reduced = reduced_[of];
+    const Place place = reduced.is_of_rows() ? Place{0, line, 0} : Place{0, 0, line};
+    compare(reduced.result, place, output, exact, bound(reduced, exact, rounding), verdict);
+  }
+  for (const Reduced& reduced : reduced_) {
+    if (reduced.is_single() && verdict.right) compare_single(reduced, output, rounding, verdict);
+  }
   return verdict;
 }
 
-std::string Verifier::disagreement(const Output& output, const Output& other, double rounding) const {
-  const std::int64_t lines = problem_.batch * problem_.m;
-  const auto parts = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  std::vector<std::string> found(static_cast<std::size_t>(parts));
-  {
-    std::vector<std::jthread> threads;
-    for (std::int64_t part = 0; part < parts; ++part) {
-      threads.emplace_back([&, part] {
-        const Lines mine{lines * part / parts, lines * (part + 1) / parts};
-        std::string& first = found[static_cast<std::size_t>(part)];
-        for (const Written& written : written_) {
-          if (first.empty()) first = disagreement(written, output, other, rounding, mine);
-        }
-      });
-    }
+/// What is reduced grows with |D|, so that its largest is that of one of D's peaks, as the contender computed it.
+void Verifier::compare_single(const Reduced& reduced, const Output& output, double rounding, Verdict& verdict) const {
+  TILEWRIGHT_CHECK(reduced.reduction == op::Reduction::maximum, "a {} of all elements cannot be verified",
+                   op::name(reduced.reduction));
+  const std::vector<Place> places = peaks(output);
+  if (places.size() > kMostPeaks) {
+    verdict.right = false;
+    verdict.reason = fmt::format("{} cannot be verified: more than {} elements of D are as large as its largest",
+                                 reduced.result.label, kMostPeaks);
+    return;
   }
-  const auto first = std::ranges::find_if(found, [](const std::string& one) { return !one.empty(); });
-  return first == found.end() ? "" : *first;
+  double exact = op::identity(reduced.reduction, epilogue_.compute);
+  for (const Place& place : places)
+    exact = op::combine(reduced.reduction, exact, exact_values(place)[reduced.result.node]);
+  compare(reduced.result, {0, 0, 0}, output, exact, bound(reduced, exact, rounding), verdict);
 }
 
-std::string Verifier::disagreement(const Written& written, const Output& output, const Output& other, double rounding,
-                                   const Lines& part) const {
+template <class Bound>
+std::string Verifier::first_apart(const Written& written, const Output& output, const Output& other, const Part& rows,
+                                  const Bound& bound_of) const {
   const StoredMatrix& stored = written.stored;
   const std::vector<std::byte>& values = written.bytes(output);
   const std::vector<std::byte>& others = written.bytes(other);
-  for (std::int64_t line = part.begin; line < part.end; ++line) {
-    const std::int64_t matrix = line / stored.rows, row = line % stored.rows;
-    for (std::int64_t column = 0; column < stored.columns; ++column) {
-      const std::int64_t index = stored.index(matrix, row, column);
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+    Place place{row / stored.rows, row % stored.rows, 0};
+    for (; place.column < stored.columns; ++place.column) {
+      const std::int64_t index = stored.index(place.matrix, place.row, place.column);
       const double value = element(values, stored.dtype, index);
       const double expected = element(others, stored.dtype, index);
-      if (std::abs(value - expected) <= 2.0 * bound(written, expected, rounding)) continue;
-      return fmt::format("{} is {}, the other's {}", element_name(written, matrix, row, column), value, expected);
+      if (std::abs(value - expected) <= 2.0 * bound_of(expected)) continue;
+      return fmt::format("{} is {}, the other's {}", element_name(written, place), value, expected);
     }
   }
   return "";
 }
 
-std::string Verifier::element_name(const Written& written, std::int64_t matrix, std::int64_t row,
-                                   std::int64_t column) const {
-  return problem_.batch == 1 ? fmt::format("{}[{},{}]", written.label, row, column)
-                             : fmt::format("{}[{},{},{}]", written.label, matrix, row, column);
+std::string Verifier::disagreement(const Output& output, const Output& other, double rounding) const {
+  const auto of = [&](const auto& written_or_reduced, const Written& written, const Part& rows) {
+    const auto bound_of = [&](double expected) { return bound(written_or_reduced, expected, rounding); };
+    return first_apart(written, output, other, rows, bound_of);
+  };
+  const auto of_rows = [&](const Part& rows) {
+    std::string first;
+    for (const Written& written : written_) {
+      if (first.empty()) first = of(written, written, rows);
+    }
+    return first;
+  };
+  std::vector<std::string> found = of_parts(problem_.batch * problem_.m, of_rows);
+  for (const Reduced& reduced : reduced_) found.push_back(of(reduced, reduced.result, {0, reduced.result.stored.rows}));
+  const auto first = std::ranges::find_if(found, [](const std::string& one) { return !one.empty(); });
+  return first == found.end() ? "" : *first;
+}
+
+std::string Verifier::element_name(const Written& written, const Place& place) const {
+  return problem_.batch == 1 ? fmt::format("{}[{},{}]", written.label, place.row, place.column)
+                             : fmt::format("{}[{},{},{}]", written.label, place.matrix, place.row, place.column);
 }
 
 }  // namespace tilewright::bench
