@@ -312,7 +312,7 @@ class Matmul {
         case CublasLtRole::scale_of_d:
           set(DescriptorAttribute::scale_of_d_pointer, address);
           break;
-        case CublasLtRole::amax_of_d:
+        case CublasLtRole::amax_of_d:  // "will be set", says cublasLt.h: nothing clears it before
           set(DescriptorAttribute::amax_of_d_pointer, address);
           break;
         case CublasLtRole::none:

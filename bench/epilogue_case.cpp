@@ -21,8 +21,9 @@ constexpr double kScale = 0.25;
 // cuBLASLt sees our D transposed: its bias has an element for each row of that, which is one for each of our columns.
 // Its GELU is the tanh form. Its scale of D multiplies before the rounding, as here.
 //
-// Epilogues that reduce are rows as these are (amax has the role amax_of_d); OperandSets clears nothing for them, and
-// ElementwisePass and Verifier have a place each where their steps belong.
+// cublasLt.h has AMAX_D_POINTER "set to the maximum of absolute values in the output matrix" and does not say whether
+// before or after D's scale. Before is what a scale can be chosen by, so amax is of the accumulator here; were it
+// after, the verifier would find cuBLASLt's to be kScale times ours.
 std::span<const EpilogueCase> epilogue_cases() {
   static const std::vector<EpilogueCase> kCases = {
       {.name = "bias",
@@ -51,6 +52,13 @@ std::span<const EpilogueCase> epilogue_cases() {
        .tensors = {{"scale", CaseType::f32, CublasLtRole::scale_of_d, kScale}},
        .cublaslt = CublasLtEpilogue::plain,
        .steepest = kScale},
+      {.name = "quantise_amax",
+       .text = "D = acc * single(scale); amax = absmax(acc)",
+       .tensors = {{"scale", CaseType::f32, CublasLtRole::scale_of_d, kScale},
+                   {"amax", CaseType::f32, CublasLtRole::amax_of_d}},
+       .cublaslt = CublasLtEpilogue::plain,
+       .steepest = kScale},
+      {.name = "row_sum", .text = "D = acc; column(sums) = sum(D)", .tensors = {{"sums", CaseType::f32}}},
   };
   return kCases;
 }

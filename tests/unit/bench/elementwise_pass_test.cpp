@@ -1,12 +1,16 @@
-// The kernel that applies an epilogue to a stored product, on the emulator: every epilogue, in place and beside D.
+// The kernel that applies an epilogue to a stored product, on the emulator: every epilogue, in place and beside D, and
+// what it reduces.
 #include "bench/elementwise_pass.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "bench/arguments.hpp"
 #include "bench/verify.hpp"
 #include "tilewright/engine/host_operands.hpp"
+#include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/fill.hpp"
 
 namespace tilewright::bench {
@@ -72,10 +76,14 @@ struct Example {
     device->copy_in(addresses.product, bytes.data(), bytes.size(), nullptr);
   }
 
-  Result<ElementwisePass> pass(engine::Engine& engine) {
-    const op::MemoryDevice here = engine::memory_device(device->properties());
-    return ElementwisePass::make(engine, {*gemm(problem, addresses, here)},
-                                 {tensor(addresses.product, stored_product(problem), here)});
+  op::MemoryDevice here() const { return engine::memory_device(device->properties()); }
+  op::Gemm call() const { return *gemm(problem, addresses, here()); }
+
+  /// Of another epilogue, with the same tensors, where `text` is not empty.
+  Result<ElementwisePass> pass(engine::Engine& engine, const char* text = "") {
+    op::Gemm with = call();
+    if (*text != '\0') with.epilogue = *op::parse_epilogue(text, DType::f32);
+    return ElementwisePass::make(engine, {with}, {tensor(addresses.product, stored_product(problem), here())});
   }
 
   std::vector<double> expected(std::int64_t row, std::int64_t column) {
@@ -104,6 +112,40 @@ void expect_near(double value, double exact, DType type) {
   EXPECT_NEAR(value, op::round_to(type, exact), 2.0 * store_error(type) * std::abs(exact) + 1e-5);
 }
 
+/// An output that is reduced, from what each of its elements was, which no kernel's order of addition changes by more
+/// than a few units of f32.
+class ReducedOutput {
+ public:
+  ReducedOutput(Memory& memory, const StoredTensor& tensor, const op::EpilogueOutput& output)
+      : memory_(memory),
+        stored_(tensor.stored),
+        output_(output),
+        exact_(static_cast<std::size_t>(stored_.rows * stored_.columns), op::identity(output.reduction, DType::f32)) {}
+
+  void add(std::int64_t row, std::int64_t column, double value) {
+    double& exact = exact_[static_cast<std::size_t>(
+        stored_.index(0, stored_.rows == 1 ? 0 : row, stored_.columns == 1 ? 0 : column))];
+    exact = op::combine(output_.reduction, exact, value);
+    magnitudes_ += std::abs(value);
+  }
+  void expect_exact() {
+    for (std::int64_t row = 0; row < stored_.rows; ++row) {
+      for (std::int64_t column = 0; column < stored_.columns; ++column) {
+        const double exact = exact_[static_cast<std::size_t>(stored_.index(0, row, column))];
+        EXPECT_NEAR(memory_.at(row, column), exact, magnitudes_ / static_cast<double>(stored_.rows) * 0x1p-22)
+            << output_.label << "[" << row << "," << column << "]";
+      }
+    }
+  }
+
+ private:
+  Memory& memory_;
+  StoredMatrix stored_;
+  const op::EpilogueOutput& output_;
+  std::vector<double> exact_;
+  double magnitudes_ = 0.0;
+};
+
 void expect_epilogue(engine::Engine& engine, const std::string& line) {
   SCOPED_TRACE(line);
   Example example(engine, line);
@@ -114,6 +156,7 @@ void expect_epilogue(engine::Engine& engine, const std::string& line) {
   for (Memory& tensor : example.tensors) tensor.from_device();
   const op::Epilogue epilogue = graph(example.problem);
   const std::vector<StoredTensor> stored = stored_tensors(example.problem);
+  std::map<std::string, ReducedOutput> reduced;
   for (std::int64_t row = 0; row < example.problem.m; ++row) {
     for (std::int64_t column = 0; column < example.problem.n; ++column) {
       const std::vector<double> values = example.expected(row, column);
@@ -122,13 +165,19 @@ void expect_epilogue(engine::Engine& engine, const std::string& line) {
       for (const op::EpilogueOutput& output : epilogue.outputs) {
         for (std::size_t i = 0; i < stored.size(); ++i) {
           if (stored[i].row.label != output.label) continue;
-          expect_near(example.tensors[i].at(row, column), values[static_cast<std::size_t>(output.node)],
-                      stored[i].stored.dtype);
+          const double value = values[static_cast<std::size_t>(output.node)];
+          if (stored[i].is_reduced) {
+            reduced.try_emplace(output.label, example.tensors[i], stored[i], output)
+                .first->second.add(row, column, value);
+          } else {
+            expect_near(example.tensors[i].at(row, column), value, stored[i].stored.dtype);
+          }
         }
       }
       if (testing::Test::HasFailure()) return;
     }
   }
+  for (auto& [label, output] : reduced) output.expect_exact();
 }
 
 class ElementwisePassTest : public testing::Test {
@@ -150,13 +199,59 @@ TEST_F(ElementwisePassTest, AppliesEveryEpilogueInPlace) {
 }
 
 TEST_F(ElementwisePassTest, ReadsAWiderProductBesideAnEightBitD) {
-  for (const char* epilogue : {"quantise", "bias", "bias_gelu_aux", "residual"})
+  for (const char* epilogue : {"quantise", "bias", "bias_gelu_aux", "residual", "quantise_amax", "row_sum"})
     expect_epilogue(engine_, fmt::format("dtype=e4m3 m=19 n=64 k=16 b=col epilogue={}", epilogue));
 }
 
 TEST_F(ElementwisePassTest, TakesF16AndF32) {
   expect_epilogue(engine_, "dtype=f16 m=5 n=24 k=8 epilogue=bias_gelu");
   expect_epilogue(engine_, "dtype=bf16 out=f32 m=5 n=20 k=8 epilogue=residual");
+}
+
+TEST_F(ElementwisePassTest, SumsRowsThatTakeSeveralRounds) {
+  expect_epilogue(engine_, "dtype=bf16 m=3 n=9000 k=8 epilogue=row_sum");
+  expect_epilogue(engine_, "dtype=e4m3 m=2 n=20000 k=16 b=col epilogue=row_sum");
+}
+
+TEST_F(ElementwisePassTest, FindsTheLargestOfSeveralCtas) {
+  for (const std::int64_t at : {std::int64_t{0}, std::int64_t{77777}, std::int64_t{64 * 2048 - 1}}) {
+    Example example(engine_, "dtype=e4m3 m=64 n=2048 k=16 b=col epilogue=quantise_amax");
+    const double largest = -4096.0;
+    op::store(example.product.host(), at / 2048, at % 2048, largest);
+    example.product.to_device();
+    const Result<ElementwisePass> pass = example.pass(engine_);
+    ASSERT_TRUE(pass) << pass.reason();
+    for (int again = 0; again < 2; ++again) pass->run(0, nullptr);
+    example.tensors[1].from_device();
+    EXPECT_EQ(example.tensors[1].at(0, 0), 4096.0) << at;
+    op::store(example.product.host(), at / 2048, at % 2048, 100.0);
+    example.product.to_device();
+    pass->run(0, nullptr);  // what the last call found is cleared
+    example.tensors[1].from_device();
+    EXPECT_EQ(example.tensors[1].at(0, 0), 100.0) << at;
+  }
+}
+
+TEST_F(ElementwisePassTest, DoesNotStoreTheProductAgainWhereItIs) {
+  const auto stores = [&](const char* line) {
+    const Example example(engine_, line);
+    const op::Tensor product = tensor(example.addresses.product, stored_product(example.problem), example.here());
+    return elementwise_text(example.call(), product).find("kStoresD = true") != std::string::npos;
+  };
+  EXPECT_FALSE(stores("dtype=bf16 m=4 n=64 k=16 b=col epilogue=row_sum"));
+  EXPECT_TRUE(stores("dtype=e4m3 m=4 n=64 k=16 b=col epilogue=row_sum"));
+  EXPECT_TRUE(stores("dtype=bf16 m=4 n=64 k=16 b=col epilogue=bias"));
+}
+
+TEST_F(ElementwisePassTest, RefusesOtherReductions) {
+  constexpr const char* kBias = "dtype=bf16 out=f32 m=4 n=8 k=8 epilogue=bias";
+  constexpr const char* kScale = "dtype=bf16 m=4 n=8 k=8 epilogue=quantise";
+  const auto reason = [&](const char* line, const char* text) {
+    return Example(engine_, line).pass(engine_, text).reason();
+  };
+  EXPECT_THAT(reason(kBias, "D = acc; row(bias) = sum(D)"), HasSubstr("\"bias\" must be reduced for each row, or be"));
+  EXPECT_THAT(reason(kScale, "D = acc; scale = sum(D)"), HasSubstr("\"scale\" must be reduced for each row, or be"));
+  EXPECT_THAT(reason(kScale, "D = acc; single(scale) = max(D)"), HasSubstr("must be reduced for each row, or be"));
 }
 
 TEST_F(ElementwisePassTest, RefusesRowsThatAreNotWholeVectors) {

@@ -52,6 +52,8 @@ TEST(EpilogueCases, GiveCublasLtWhatItsEpilogueReadsAndWrites) {
     EXPECT_EQ((flags & kBias) != 0, has(CublasLtRole::bias)) << one.name;
     EXPECT_EQ((flags & kAux) != 0, has(CublasLtRole::aux)) << one.name;
     EXPECT_FALSE(has(CublasLtRole::none)) << one.name;
+    EXPECT_EQ(!graph(one, DType::f32).outputs.empty(), has(CublasLtRole::aux) || has(CublasLtRole::amax_of_d))
+        << one.name;
   }
 }
 
@@ -72,10 +74,24 @@ TEST(StoredTensors, HaveTheShapesOfTheTextAndTypesByD) {
   EXPECT_EQ(tensors[1].stored.dtype, DType::e4m3);
   EXPECT_EQ(tensors[1].stored.bytes(), 32u * 64);
   EXPECT_TRUE(tensors[1].is_written);
+  EXPECT_FALSE(tensors[1].is_reduced);
 
   const Problem scaled = *parse_problem("dtype=e4m3 m=32 n=64 k=16 b=col epilogue=quantise");
   EXPECT_EQ(stored_tensors(scaled).front().stored.bytes(), 4u);
   EXPECT_TRUE(stored_tensors(plain(scaled)).empty());
+}
+
+TEST(StoredTensors, ReducedOnesAreOfF32AndFewerElements) {
+  const StoredTensor amax = stored_tensors(*parse_problem("dtype=e4m3 m=32 n=64 k=16 b=col epilogue=quantise_amax"))[1];
+  EXPECT_EQ(amax.row.label, "amax");
+  EXPECT_EQ(amax.stored.dtype, DType::f32);
+  EXPECT_EQ(amax.stored.bytes(), 4u);
+  EXPECT_TRUE(amax.is_reduced);
+  const StoredTensor sums = stored_tensors(*parse_problem("dtype=bf16 m=32 n=64 k=16 epilogue=row_sum"))[0];
+  EXPECT_EQ(sums.stored.rows, 32);
+  EXPECT_EQ(sums.stored.bytes(), 32u * 4);
+  EXPECT_TRUE(sums.is_written);
+  EXPECT_TRUE(sums.is_reduced);
 }
 
 TEST(StoredProduct, IsInDUnlessThatIsAnEightBitFloat) {

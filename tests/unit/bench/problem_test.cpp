@@ -74,7 +74,8 @@ TEST(ParseProblem, AnEpilogueIsOneOfTheTable) {
 TEST(ParseProblem, AnEpilogueTakesSingleProductsOfFloatsWithARowMajorD) {
   const auto reason = [](const char* line) { return parse_problem(line).reason(); };
   EXPECT_THAT(reason("dtype=bf16 m=1 n=1 k=1 epilogue=magic"),
-              HasSubstr("epilogue must be one of bias, bias_relu, bias_gelu, bias_gelu_aux, residual, quantise, got"));
+              HasSubstr("epilogue must be one of bias, bias_relu, bias_gelu, bias_gelu_aux, residual, quantise, "
+                        "quantise_amax, row_sum, got"));
   EXPECT_THAT(reason("dtype=bf16 m=1 n=1 k=1 d=col epilogue=bias"), HasSubstr("epilogue=bias needs d=row"));
   EXPECT_THAT(reason("dtype=bf16 m=1 n=1 k=1 batch=2 epilogue=bias"), HasSubstr("needs batch=1, got 2"));
   EXPECT_THAT(reason("class=large dtype=bf16 m=1 n=1 k=1 epilogue=bias"), HasSubstr("classes are of plain products"));
@@ -158,6 +159,10 @@ TEST(Arguments, CarryTheEpilogueAndItsTensors) {
   EXPECT_EQ(call.tensor("aux").address, 7 * kFar);
   EXPECT_EQ(call.c.address, 0u);
   EXPECT_TRUE(gemm(plain(problem), kApart, kGpu)->tensors.empty());
+
+  const op::Gemm reduced = *gemm(*parse_problem("dtype=bf16 m=4 n=8 k=16 b=col epilogue=row_sum"), kApart, kGpu);
+  EXPECT_EQ(reduced.tensor("sums").shape, (op::Dims{4, 1}));
+  EXPECT_EQ(reduced.tensor("sums").dtype, DType::f32);
 
   const op::Gemm sum = *gemm(*parse_problem("dtype=bf16 m=4 n=8 k=16 b=col epilogue=residual"), kApart, kGpu);
   EXPECT_EQ(sum.c.address, 4 * kFar);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -40,7 +41,7 @@ double element_of_b(std::int64_t matrix, std::int64_t k, std::int64_t column) {
   return static_cast<double>((matrix + k + 5 * column) % 5 - 2);
 }
 
-Example make_example(const char* line, Store store) {
+Example make_example(const std::string& line, Store store, Store store_d = store_f32) {
   Example example{*parse_problem(line), {}, {}};
   const Problem& problem = example.problem;
   const StoredMatrix a = stored_a(problem), b = stored_b(problem), d = stored_d(problem);
@@ -59,7 +60,7 @@ Example make_example(const char* line, Store store) {
         double sum = 0.0;
         for (std::int64_t k = 0; k < problem.k; ++k)
           sum += element_of_a(matrix, row, k) * element_of_b(matrix, k, column);
-        store_f32(example.d.bytes, d.index(matrix, row, column), sum);
+        store_d(example.d.bytes, d.index(matrix, row, column), sum);
       }
     }
   }
@@ -108,11 +109,9 @@ TEST(Verify, EightBitFloatsMayLoseWhatTheTensorCoreTruncates) {
   EXPECT_FALSE(verifier.against_exact(off).right);
 }
 
-/// Of small integers: the product is exact in f32, and so is what these epilogues make of it.
-Example with_epilogue(const std::string& epilogue) {
-  Example example = make_example(("dtype=f32 m=4 n=5 k=6 b=col epilogue=" + epilogue).c_str(), store_f32);
-  const std::vector<StoredTensor> stored = stored_tensors(example.problem);
-  for (const StoredTensor& tensor : stored) {
+/// Sources of the epilogue count from 1; so does what it writes besides, which is wrong.
+Example with_tensors(Example example) {
+  for (const StoredTensor& tensor : stored_tensors(example.problem)) {
     std::vector<std::byte> bytes(tensor.stored.bytes());
     for (std::int64_t i = 0; i < tensor.stored.rows * tensor.stored.columns; ++i)
       store_f32(bytes, i, static_cast<double>(i + 1));
@@ -120,6 +119,11 @@ Example with_epilogue(const std::string& epilogue) {
     example.d.tensors.push_back(tensor.is_written ? bytes : std::vector<std::byte>());
   }
   return example;
+}
+
+/// Of small integers: the product is exact in f32, and so is what these epilogues make of it.
+Example with_epilogue(const std::string& epilogue) {
+  return with_tensors(make_example("dtype=f32 m=4 n=5 k=6 b=col epilogue=" + epilogue, store_f32));
 }
 
 double load_f32(const std::vector<std::byte>& bytes, std::int64_t index) {
@@ -169,6 +173,84 @@ TEST(VerifyEpilogue, AContenderMayRoundTheProductOnItsWay) {
     store_f32(example.d.bytes, i, load_f32(example.d.bytes, i) * (1.0 + 0x1p-9) + static_cast<double>(i % 5 + 1));
   EXPECT_FALSE(verifier.against_exact(example.d).right);
   EXPECT_TRUE(verifier.against_exact(example.d, store_error(DType::bf16)).right);
+}
+
+Example with_row_sums() {
+  Example example = with_epilogue("row_sum");
+  for (std::int64_t row = 0; row < 4; ++row) {
+    double sum = 0.0;
+    for (std::int64_t column = 0; column < 5; ++column) sum += load_f32(example.d.bytes, row * 5 + column);
+    store_f32(example.d.tensors[0], row, sum);
+  }
+  return example;
+}
+
+TEST(VerifyReduction, SumsOfSampledRowsAreExact) {
+  const Example example = with_row_sums();
+  const Verifier verifier(example.problem, example.sources);
+  EXPECT_TRUE(verifier.against_exact(example.d).right) << verifier.against_exact(example.d).reason;
+  for (const std::int64_t row : {0, 3}) {  // always among the samples
+    Output off = example.d;
+    store_f32(off.tensors[0], row, load_f32(off.tensors[0], row) + 0x1p-10);
+    EXPECT_THAT(verifier.against_exact(off).reason, StartsWith(row == 0 ? "sums[0,0] is " : "sums[3,0] is "));
+  }
+}
+
+TEST(VerifyReduction, EverySumIsComparedWithTheOthers) {
+  const Example example = with_row_sums();
+  const Verifier verifier(example.problem, example.sources);
+  EXPECT_EQ(verifier.disagreement(example.d, example.d), "");
+  for (std::int64_t row = 0; row < 4; ++row) {
+    Output off = example.d;
+    store_f32(off.tensors[0], row, load_f32(off.tensors[0], row) + 0x1p-10);
+    EXPECT_THAT(verifier.disagreement(off, example.d), StartsWith(fmt::format("sums[{},0] is ", row)));
+  }
+}
+
+TEST(VerifyReduction, ASumMayBeOfRoundedValues) {
+  Example example = with_row_sums();
+  const Verifier verifier(example.problem, example.sources);
+  store_f32(example.d.tensors[0], 0, load_f32(example.d.tensors[0], 0) + 0x1p-6);
+  EXPECT_FALSE(verifier.against_exact(example.d).right);
+  EXPECT_TRUE(verifier.against_exact(example.d, store_error(DType::bf16)).right);
+  store_f32(example.d.tensors[0], 0, load_f32(example.d.tensors[0], 0) + 16.0);
+  EXPECT_FALSE(verifier.against_exact(example.d, store_error(DType::bf16)).right);
+}
+
+/// D is scaled and rounded, the largest magnitude is not.
+TEST(VerifyReduction, TheLargestMagnitudeIsThatOfTheProductAtDsPeak) {
+  static constexpr char kProblem[] = "dtype=e4m3 out={} m=16 n=16 k=64 b=col{}";
+  const Example product = make_example(fmt::format(kProblem, "f32", ""), store_e4m3);
+  Example example =
+      with_tensors(make_example(fmt::format(kProblem, "e4m3", " epilogue=quantise_amax"), store_e4m3, store_e4m3));
+  constexpr double kScale = 1.1;
+  store_f32(example.sources.tensors[0], 0, kScale);
+  double largest = 0.0;
+  for (std::int64_t i = 0; i < 256; ++i) {
+    const double unscaled = load_f32(product.d.bytes, i);
+    store_e4m3(example.d.bytes, i, kScale * unscaled);
+    largest = std::max(largest, std::abs(unscaled));
+  }
+  const Verifier verifier(example.problem, example.sources);
+  const auto reason = [&](double amax) {
+    store_f32(example.d.tensors[1], 0, amax);
+    return verifier.against_exact(example.d).reason;
+  };
+  EXPECT_EQ(reason(largest), "");
+  EXPECT_THAT(reason(largest - 0.5), StartsWith("amax[0,0] is "));
+  EXPECT_THAT(reason(kScale * largest), StartsWith("amax[0,0] is "));
+  EXPECT_THAT(reason(-largest), StartsWith("amax[0,0] is "));
+  EXPECT_THAT(reason(3.4e38), StartsWith("amax[0,0] is "));
+  EXPECT_THAT(reason(std::nan("")), StartsWith("amax[0,0] is nan"));
+}
+
+TEST(VerifyReduction, ALargestMagnitudeThatTooManyReachIsNotVerified) {
+  Example example = with_tensors(make_example("dtype=f32 m=80 n=80 k=1 b=col epilogue=quantise_amax",
+                                              [](auto& bytes, auto index, double) { store_f32(bytes, index, 1.0); }));
+  for (std::int64_t i = 0; i < 80 * 80; ++i) store_f32(example.d.bytes, i, 1.0);
+  store_f32(example.d.tensors[1], 0, 1.0);
+  EXPECT_THAT(Verifier(example.problem, example.sources).against_exact(example.d).reason,
+              StartsWith("amax cannot be verified: more than 4096"));
 }
 
 }  // namespace
