@@ -70,6 +70,7 @@ struct Plan {
   static constexpr int kSlices = 1, kCounterBytes = 262144, kReductionCounters = 8192;
   static constexpr int kProducerRegisters = 152, kConsumerRegisters = 176, kGatheredWords = 80;
   static constexpr int kChunkColumns = 64, kBufferChunks = 1, kOutputBuffers = 2;
+  static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 2, kStoreBytes = 2;
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;

@@ -60,6 +60,7 @@ struct Plan {
   static constexpr int kSlices = 1, kCounterBytes = 262144, kReductionCounters = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
   static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2;
+  static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 16, kStoreBytes = 16;
   template <int kAtoms>
   using Mainloop = tilewright::PromotedMainloop<Plan, kAtoms, tilewright::WarpgroupMainloop<Plan, 1>>;

@@ -84,7 +84,9 @@ EpilogueTensorDescription describe_epilogue_tensor(const Tensor& tensor, const E
   description.neighbours = columns ? Neighbours::columns : Neighbours::rows;
   const std::int64_t lines = columns ? tensor.rows() : tensor.columns();
   const std::int64_t step = columns ? tensor.row_stride() : tensor.column_stride();
-  description.alignment = shared_alignment(tensor, {lines > 1 ? step : 0, tensor.batch_stride()});
+  const std::int64_t line = columns ? tensor.columns() : tensor.rows();
+  description.alignment =
+      shared_alignment(tensor, {lines > 1 ? step : 0, role.is_written ? line : 0, tensor.batch_stride()});
   return description;
 }
 

@@ -89,7 +89,7 @@ struct Launch {
   alignas(kTensorMapAlignment) std::array<std::byte, 2048> parameter_bytes_{};
   std::size_t parameter_size_ = 0;
   std::size_t workspace_offset_ = 0, workspace_bytes_ = 0;
-  std::array<TensorMapRequest, 4> tensor_maps_{};
+  std::array<TensorMapRequest, 6> tensor_maps_{};
   std::size_t tensor_map_count_ = 0;
 };
 

@@ -134,6 +134,7 @@ Support plan_output(Sm90GemmOutline& plan) {
                                 .consumers = plan.consumers(),
                                 .staging_bytes = plan.staging_bytes(),
                                 .output_barriers = kOutputBuffers};
+  plan.others = tma_outputs(plan.operands, plan.slices);
   plan.chunks = output_chunks(plan.output_elements(), plan.d_tile_columns(),
                               memory.most_output_bytes(arch::limits(plan.target).smem_per_block_bytes));
   if (plan.chunks.columns != 0) return {};
@@ -187,10 +188,36 @@ OutputChunks output_chunks(const OutputElements& elements, int tile_columns, int
   for (int columns = widest; columns >= narrowest; columns /= 2) {
     if (tile_columns % columns != 0) continue;
     const int together =
-        std::min({widest, tile_columns, most_bytes / OutputChunks{1, 1}.bytes(elements.widest())}) / columns;
+        std::min({widest, tile_columns, most_bytes / OutputChunks{1, 1}.bytes(elements.together())}) / columns;
     return {columns, std::max(together, 1)};
   }
   return {};
+}
+
+int OutputElements::narrowest() const {
+  int narrowest = std::min(c_bytes, d_bytes);
+  for (int i = 0; i < others.count; ++i)
+    narrowest = std::min(narrowest, others.element_bytes[static_cast<std::size_t>(i)]);
+  return narrowest;
+}
+
+TmaOutputs tma_outputs(const op::GemmDescription& operands, int slices) {
+  TmaOutputs found;
+  const op::Epilogue& epilogue = operands.epilogue;
+  if (epilogue.outputs.empty() || slices > 1 || !stores_by_tma(operands.d) || epilogue.pairs_columns()) return found;
+  const auto neighbours =
+      operands.d.layout == op::MatrixLayout::row_major ? op::Neighbours::columns : op::Neighbours::rows;
+  const std::size_t sources = epilogue.tensors().size();
+  for (std::size_t i = 0; i < epilogue.outputs.size() && found.count < TmaOutputs::kMost; ++i) {
+    const op::EpilogueTensorDescription& tensor = operands.tensors[sources + i];
+    const bool is_aligned = tensor.alignment * bytes(tensor.element) >= kTmaBytes;
+    if (epilogue.outputs[i].reduction != op::Reduction::none || tensor.neighbours != neighbours || !is_aligned)
+      continue;
+    const auto number = static_cast<std::size_t>(found.count++);
+    found.numbers[number] = static_cast<int>(i);
+    found.element_bytes[number] = bytes(tensor.element);
+  }
+  return found;
 }
 
 bool stores_by_tma(const op::TensorDescription& d) { return d.alignment * bytes(d.element) >= kTmaBytes; }
@@ -262,7 +289,7 @@ Support check_registers(const TileShape& tile, int team, int consumers, bool gat
 
 int Sm90GemmOutline::output_bytes() const {
   if (slices > 1) return kSliceSumBytes;
-  return chunks.bytes(output_elements().widest());
+  return chunks.bytes(output_elements().together());
 }
 
 int Sm90GemmOutline::staging_bytes() const {

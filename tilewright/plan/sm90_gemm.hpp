@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "tilewright/arch/wgmma_atom.hpp"
@@ -25,13 +26,30 @@ struct Sm90SharedMemory {
   int most_output_bytes(int limit) const;
 };
 
-/// Elements of what shares the buffers of a warpgroup: of D on its way out, and of C before.
+/// Outputs beside D that leave by TMA, as D does and from the same buffers: device/tilewright/epilogue/tma_output.cuh.
+struct TmaOutputs {
+  static constexpr int kMost = 2;
+  int count = 0;
+  std::array<int, kMost> numbers{};        // among Epilogue::outputs
+  std::array<int, kMost> element_bytes{};  // of each
+
+  int bytes() const { return element_bytes[0] + element_bytes[1]; }
+  bool operator==(const TmaOutputs&) const = default;
+};
+/// The first of those whose lines lie as D's and begin and end at 16 bytes; none where D does not leave so. `operands`
+/// of the problem as computed.
+TmaOutputs tma_outputs(const op::GemmDescription& operands, int slices);
+
+/// Elements of what shares the buffers of a warpgroup: of D on its way out, of C before, in its place, and of other
+/// outputs, behind it.
 struct OutputElements {
   int c_bytes = 2, d_bytes = 2;
   bool d_is_row_major = true;
+  TmaOutputs others = {};
 
-  int widest() const { return std::max(c_bytes, d_bytes); }
-  int narrowest() const { return std::min(c_bytes, d_bytes); }
+  int widest() const { return std::max({c_bytes, d_bytes, others.element_bytes[0], others.element_bytes[1]}); }
+  int narrowest() const;
+  int together() const { return std::max(c_bytes, d_bytes) + others.bytes(); }
 };
 
 /// D on its way out of a warpgroup, and C on its way in, 64 rows high: chunks, each boxes of TMA, and how many share a
@@ -40,7 +58,7 @@ struct OutputChunks {
   int columns = 0;   // of a chunk; 0: none divides the tile's, or none is needed
   int together = 0;  // chunks of a buffer
 
-  /// Shared memory of both buffers.
+  /// Shared memory of both buffers, where so many bytes lie there for each element of D.
   int bytes(int element_bytes) const;
   /// Buffers that are filled for a tile of so many columns.
   int fills(int tile_columns) const;
@@ -126,6 +144,7 @@ struct Sm90GemmOutline : GemmTile {
   bool loads_source_by_tma = true;
   int source_bytes = 16;     // that the lines of C are multiples of
   OutputChunks chunks = {};  // none of sums over slices
+  TmaOutputs others = {};    // beside D
   int producer_registers = 0, consumer_registers = 0;
   bool promotes_accumulators = false;
   int gathered_words = 0;  // that a thread of the producer has on their way through registers
@@ -142,7 +161,7 @@ struct Sm90GemmOutline : GemmTile {
   bool c_is_row_major() const { return operands.c.layout == op::MatrixLayout::row_major; }
   bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }
   OutputElements output_elements() const {
-    return {bytes(operands.c.element), bytes(operands.d.element), d_is_row_major()};
+    return {bytes(operands.c.element), bytes(operands.d.element), d_is_row_major(), others};
   }
   bool gathers() const { return way_a.is_gathered() || way_b.is_gathered(); }
   bool repacks() const { return way_a.is_repacked || way_b.is_repacked; }

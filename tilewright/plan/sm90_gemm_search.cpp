@@ -193,7 +193,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   const int d_columns = shape.n / search.columns_per_element;
   if (slices == 1) {
     memory.output_barriers = kOutputBuffers;
-    memory.output_bytes = output_chunks(search.output, d_columns, 0).bytes(search.output.widest());
+    memory.output_bytes = output_chunks(search.output, d_columns, 0).bytes(search.output.together());
     if (memory.output_bytes == 0) return;
   }
   if (!fit_stages(search, memory)) return;
@@ -337,6 +337,7 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
   const bool is_word_or_byte = bytes(element) != 2;  // which wgmma reads along K only
   const bool must_swap = !reads_b(description, natural) && reads_b(description, !natural);
   Candidates candidates;
+  const TmaOutputs others = tma_outputs(description, 1);  // the same of the problem transposed
   for (const bool is_transposed : {natural, !natural}) {
     if (is_transposed && description.epilogue.pairs_columns()) continue;
     const std::int64_t rows = is_transposed ? arguments.n() : arguments.m();
@@ -349,7 +350,7 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
         .batches = arguments.batch(),
         .limits = limits,
         .element_bytes = bytes(element),
-        .output = {bytes(description.c.element), bytes(description.d.element), is_transposed == natural},
+        .output = {bytes(description.c.element), bytes(description.d.element), is_transposed == natural, others},
         .staging = epilogue_staging(is_transposed ? op::transposed(description.epilogue) : description.epilogue),
         .columns_per_element = description.epilogue.columns_per_element(),
         .plain_bytes = stores_by_tma(description.d) ? 0 : bytes(description.d.element),

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/plan/sm90_repacking.hpp"
@@ -106,6 +107,12 @@ Workspace workspace(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
   return workspace;
 }
 
+/// Number i of those that leave by TMA.
+const op::Tensor& other_output(const Sm90GemmOutline& plan, const op::Gemm& arguments, int i) {
+  const auto number = static_cast<std::size_t>(plan.others.numbers[static_cast<std::size_t>(i)]);
+  return arguments.tensor(arguments.epilogue.outputs[number].label);
+}
+
 /// Of operands that are repacked.
 double repacked_bytes(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
   const View problem = view(plan, arguments);
@@ -174,6 +181,14 @@ TensorMapRequest output_map(const Sm90GemmPlan& plan, const View& problem, const
   const std::int64_t columns = problem.n / plan.operands.epilogue.columns_per_element();
   return request(described.element, tensor, is_row_major ? columns : problem.m, is_row_major ? problem.m : columns,
                  {line, lines, 1}, static_cast<int>(line) * element_bytes);
+}
+
+/// Lines that lie as D's.
+void append_other_outputs(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+  for (int i = 0; i < plan.others.count; ++i) {
+    const op::Tensor& tensor = other_output(plan, arguments, i);
+    launch.append(output_map(plan, view(plan, arguments), {tensor.dtype, plan.operands.d.layout}, tensor));
+  }
 }
 
 void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arguments) {
@@ -275,7 +290,9 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments) 
                               check_gathering(plan.way_b, plan.tile.n, plan.tile.k, problem.b)}) {
     if (!fits) return fits;
   }
-  for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.d}) {
+  std::vector<const op::Tensor*> by_tma{&arguments.a, &arguments.b, &arguments.d};
+  for (int i = 0; i < plan.others.count; ++i) by_tma.push_back(&other_output(plan, arguments, i));
+  for (const op::Tensor* tensor : by_tma) {
     const std::int64_t row_bytes = leading_dimension(*tensor) * bits(tensor->dtype) / 8;
     if (row_bytes >= kMaxStride)
       return refuse("rows are {} bytes apart, TMA reaches less than {}", row_bytes, kMaxStride);
@@ -298,6 +315,7 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   launch.cluster = {static_cast<std::uint32_t>(plan.cluster_size()), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());
+  append_other_outputs(launch, plan, arguments);
   append_operands(launch, plan, problem, workspace);
   append_output(launch, plan, arguments);
   append_source(launch, plan, arguments);

@@ -75,11 +75,13 @@ class StagedVectors {
   uint32_t shared_;
 };
 
-/// A place in a tile whose vectors are staged.
-template <class Vectors, class Reductions>
+/// A place in a tile whose vectors are staged, and in a buffer of outputs: (buffer_row, buffer_column) of it.
+template <class Vectors, class Reductions, class OutputBuffer>
 struct StagedPlace : EpiloguePlace {
   Vectors vectors;
   Reductions& reductions;
+  uint32_t outputs;  // in shared memory
+  int buffer_row, buffer_column;
   int tile_row, tile_column;
   bool is_other_row, is_first_atom;  // of the thread's rows, of the warpgroup's
 
@@ -90,6 +92,11 @@ struct StagedPlace : EpiloguePlace {
     } else {
       tensor.load(values, *this);
     }
+  }
+  /// Of an output that leaves by TMA.
+  template <class Output, class Compute>
+  __device__ __forceinline__ void store(const Compute (&values)[2]) const {
+    OutputBuffer::template store<Output>(outputs, buffer_row, buffer_column, values);
   }
   template <class Reduction, class Compute>
   __device__ __forceinline__ void reduce(const Compute (&values)[2]) const {

@@ -9,6 +9,7 @@
 #include "tilewright/epilogue/output_chunk.cuh"
 #include "tilewright/epilogue/source_buffers.cuh"
 #include "tilewright/epilogue/staged_vectors.cuh"
+#include "tilewright/epilogue/tma_output.cuh"
 #include "tilewright/gemm/sm90_parameters.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -20,7 +21,8 @@ namespace tilewright {
 
 /// One warpgroup's way out of kAtoms times 64 rows. Plan: ElementD, Output (TmaMatrix or GlobalMatrix), kDIsRowMajor,
 /// kAccumulatesInHalf, kPairsRows, kTileN, kChunkColumns, kBufferChunks (that a buffer holds), kStoreBytes (that D's
-/// lines are multiples of), and what SourceBuffers asks for.
+/// lines are multiples of), kTmaOutputs and kTmaOutputBytes (of the others that leave by TMA: how many, and the bytes
+/// of an element of each together), and what SourceBuffers asks for.
 template <class Plan, class Epilogue, int kAtoms>
 class WarpgroupOutput {
   using C = typename Plan::ElementC;
@@ -32,10 +34,12 @@ class WarpgroupOutput {
   using Rows = FragmentRows<Plan::kPairsRows>;
   using Vectors = StagedVectors<Epilogue, kAtoms * 64, Plan::kTileN>;
   using Reductions = FragmentReductions<Epilogue, Rows, kAtoms, Plan::kTileN>;
-  using Place = StagedPlace<Vectors, Reductions>;
+  using OtherOutputs = TmaOutputBuffer<Plan>;
+  using Place = StagedPlace<Vectors, Reductions, OtherOutputs>;
   static constexpr int kThreads = 128;
   static constexpr int kBuffers = Source::kBuffers;
-  static constexpr int kBufferBytes = maximum(Plan::kBufferChunks * Chunk::kBytes, Source::kBufferBytes);
+  static constexpr int kChunkBytes = maximum(Plan::kBufferChunks * Chunk::kBytes, Source::kBufferBytes);  // of C and D
+  static constexpr int kBufferBytes = kChunkBytes + OtherOutputs::kElements * Plan::kTmaOutputBytes;
   static constexpr int kBufferColumns = Plan::kBufferChunks * Plan::kChunkColumns;
   static constexpr int kPerElement = Epilogue::kColumnsPerElement;
   static constexpr int kTileColumns = Plan::kTileN / kPerElement;        // of D
@@ -219,7 +223,7 @@ class WarpgroupOutput {
           source[j] = kReads ? convert<Compute>(read.element[j]) : Compute(0);
         }
         Epilogue::apply(pair, source, parameters_.epilogue,
-                        place<kFill>(row, column, batch, i % 2, piece + i / 2 * 8 + Rows::column(thread_)));
+                        place<kFill>(buffer, row, column, batch, i % 2, piece + i / 2 * 8 + Rows::column(thread_)));
         out[i] = convert_pair<D>(pair[0], pair[1]);
       }
       if constexpr (kReads && !kInPlace) ptx::named_barrier(barrier_, kThreads);
@@ -241,7 +245,7 @@ class WarpgroupOutput {
       for (int j = 0; j < 2; ++j) pair[j] = convert<Compute>(element(accumulators, kFirst + 2 * i + j));
       const Compute no_source[2] = {Compute(0), Compute(0)};
       Epilogue::apply(pair, no_source, parameters_.epilogue,
-                      place<kFill>(row, column, batch, half, along + Rows::column(thread_)));
+                      place<kFill>(buffer, row, column, batch, half, along + Rows::column(thread_)));
       const uint32_t chunk = buffer + along / 2 / Plan::kChunkColumns * Chunk::kBytes;
       const int in_chunk = along / 2 % Plan::kChunkColumns + Rows::column(thread_) / 2;
       ptx::store_shared(chunk + Chunk::offset(Rows::row(thread_) + half * kOtherRow, in_chunk), convert<D>(pair[0]));
@@ -250,11 +254,14 @@ class WarpgroupOutput {
 
   /// The thread's row number `half` and column `along` of a fill that begins at (row, column) of A*B.
   template <int kFill>
-  __device__ __forceinline__ Place place(int row, int column, int batch, int half, int along) {
+  __device__ __forceinline__ Place place(uint32_t buffer, int row, int column, int batch, int half, int along) {
     const int down = Rows::row(thread_) + half * kOtherRow;
     return {{row + down, column + along, batch, parameters_.m, parameters_.n},
             vectors(),
             reductions_,
+            buffer + kChunkBytes,
+            down,
+            along,
             kFill / kFills * 64 + down,
             kFill % kFills * kBufferColumns * kPerElement + along,
             half == 1,
@@ -323,9 +330,11 @@ class WarpgroupOutput {
     }
   }
 
-  /// Staged chunks to D, by TMA by one thread; what lies outside D is not written.
+  /// Staged chunks to D and the other outputs, by TMA by one thread; what lies outside D is not written.
   template <int kCount>
   __device__ __forceinline__ void send(uint32_t buffer, int row, int column, int batch) const {
+    if constexpr (Plan::kTmaOutputs > 0)
+      Epilogue::for_each_tma_output(SendOther<kCount>{parameters_, buffer + kChunkBytes, row, column, batch});
 #pragma unroll(kByTma ? kCount : 1)
     for (int chunk = 0; chunk < kCount; ++chunk, column += Plan::kChunkColumns, buffer += Chunk::kBytes) {
       if constexpr (kByTma) {
@@ -341,6 +350,18 @@ class WarpgroupOutput {
     }
     if constexpr (kByTma) ptx::tma_store_commit();
   }
+
+  template <int kCount>
+  struct SendOther {
+    const Parameters& parameters;
+    uint32_t buffer;
+    int row, column, batch;
+
+    template <class Output>
+    __device__ __forceinline__ void visit() const {
+      OtherOutputs::template send<Output, kCount>(parameters.outputs[Output::kNumber], buffer, row, column, batch);
+    }
+  };
 
   __device__ __forceinline__ void copy(uint32_t buffer, int row, int column, int batch) const {
     constexpr int kCount = Plan::kStoreBytes / static_cast<int>(sizeof(D));

@@ -26,11 +26,19 @@ struct RepackedMatrix {
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaMatrix& matrix) { return matrix; }
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const RepackedMatrix& matrix) { return matrix.copy; }
 
-/// Fields in the order that the host packs them. Plan::OperandA::Source, OperandB::Source, Source and Output are each
-/// TmaMatrix or GlobalMatrix, those of A and B perhaps RepackedMatrix: how the kernel reaches A, B, C and D. m, n and k
-/// are of the problem as computed, which may be the transposed one.
+/// Of outputs beside D that leave by TMA.
+template <int kCount>
+struct TmaOutputMaps {
+  TmaMatrix outputs[kCount];
+};
+template <>
+struct TmaOutputMaps<0> {};
+
+/// Fields in the order that the host packs them, after those of its base. Plan::OperandA::Source, OperandB::Source,
+/// Source and Output are each TmaMatrix or GlobalMatrix, those of A and B perhaps RepackedMatrix: how the kernel
+/// reaches A, B, C and D. m, n and k are of the problem as computed, which may be the transposed one.
 template <class Plan, class EpilogueParameters>
-struct Sm90GemmParameters {
+struct Sm90GemmParameters : TmaOutputMaps<Plan::kTmaOutputs> {
   typename Plan::OperandA::Source a;
   typename Plan::OperandB::Source b;
   typename Plan::Output d;

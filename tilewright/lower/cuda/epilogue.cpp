@@ -1,5 +1,7 @@
 #include "tilewright/lower/cuda/epilogue.hpp"
 
+#include <map>
+
 namespace tilewright::lower::cuda {
 namespace {
 
@@ -175,7 +177,39 @@ void write_reductions(SourceWriter& out, const ReductionTypes& reductions) {
            reductions.all().size(), reductions.columns(), reductions.rows(), reductions.singles());
 }
 
-void write_apply(SourceWriter& out, const op::Epilogue& epilogue, const ReductionTypes& reductions) {
+// The outputs that leave by TMA with their types, device/tilewright/epilogue/tma_output.cuh.
+class TmaOutputTypes {
+ public:
+  TmaOutputTypes(const op::GemmDescription& operands, std::span<const int> outputs) {
+    const std::size_t sources = operands.epilogue.tensors().size();
+    int bytes_before = 0;
+    for (const int output : outputs) {
+      const DType element = operands.tensors[sources + static_cast<std::size_t>(output)].element;
+      types_[output] =
+          fmt::format("tilewright::TmaOutput<{}, {}, {}>", types_.size(), cuda_name(element), bytes_before);
+      bytes_before += bytes(element);
+    }
+  }
+
+  /// Empty for an output that threads store.
+  std::string of(int output) const {
+    const auto found = types_.find(output);
+    return found == types_.end() ? std::string() : found->second;
+  }
+
+  void write_visitor(SourceWriter& out) const {
+    out.line("template <class Visitor>");
+    out.line("static __device__ __forceinline__ void for_each_tma_output(const Visitor& visitor) {{").indent();
+    for (const auto& [output, type] : types_) out.line("visitor.template visit<{}>();", type);
+    out.dedent().line("}}");
+  }
+
+ private:
+  std::map<int, std::string> types_;
+};
+
+void write_apply(SourceWriter& out, const op::Epilogue& epilogue, const ReductionTypes& reductions,
+                 const TmaOutputTypes& by_tma) {
   const std::vector<const op::EpilogueNode*> tensors = epilogue.tensors();
   out.line("template <int kCount, class Place>");
   out.line("static __device__ __forceinline__ void apply(Compute (&values)[kCount],");
@@ -199,8 +233,15 @@ void write_apply(SourceWriter& out, const op::Epilogue& epilogue, const Reductio
       out.line("{}[{}] = {};", member(output.label), NodeText::neighbour(column), nodes.value(output.node, column));
   }
   out.dedent().line("}}");
-  for (const op::EpilogueOutput& output : epilogue.outputs) {
-    if (output.reduction == op::Reduction::none) out.line("parameters.{0}.store({0}, place);", member(output.label));
+  for (int i = 0; i < static_cast<int>(epilogue.outputs.size()); ++i) {
+    const op::EpilogueOutput& output = epilogue.outputs[static_cast<std::size_t>(i)];
+    if (output.reduction != op::Reduction::none) continue;
+    const std::string name = member(output.label), type = by_tma.of(i);
+    if (type.empty()) {
+      out.line("parameters.{0}.store({0}, place);", name);
+    } else {
+      out.line("place.template store<{}>({});", type, name);
+    }
   }
   for (const auto& [member, type] : reductions.all()) out.line("place.template reduce<{}>({});", type, member);
   out.dedent().line("}}");
@@ -208,7 +249,7 @@ void write_apply(SourceWriter& out, const op::Epilogue& epilogue, const Reductio
 
 }  // namespace
 
-void write_epilogue(SourceWriter& out, const op::GemmDescription& operands) {
+void write_epilogue(SourceWriter& out, const op::GemmDescription& operands, std::span<const int> tma_outputs) {
   const op::Epilogue& epilogue = operands.epilogue;
   const bool reads_source = operands.has_c && epilogue.reads_source();
   const std::optional<std::string> gate = reads_source ? epilogue.gate(op::EpilogueOp::source) : std::nullopt;
@@ -229,7 +270,9 @@ void write_epilogue(SourceWriter& out, const op::GemmDescription& operands) {
   const ReductionTypes reductions(epilogue);
   write_vectors(out, epilogue);
   write_reductions(out, reductions);
-  write_apply(out, epilogue, reductions);
+  const TmaOutputTypes by_tma(operands, tma_outputs);
+  if (!tma_outputs.empty()) by_tma.write_visitor(out);
+  write_apply(out, epilogue, reductions, by_tma);
   out.dedent().line("}};");
 }
 

@@ -108,6 +108,7 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
            plan.producer_registers, plan.consumer_registers, plan.gathered_words);
   out.line("static constexpr int kChunkColumns = {}, kBufferChunks = {}, kOutputBuffers = {};", plan.chunks.columns,
            plan.chunks.together, plan::kOutputBuffers);
+  out.line("static constexpr int kTmaOutputs = {}, kTmaOutputBytes = {};", plan.others.count, plan.others.bytes());
   out.line("static constexpr int kSourceBytes = {}, kStoreBytes = {};", plan.source_bytes, plan.store_bytes);
 }
 
@@ -136,7 +137,7 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   write_mainloop(out, plan);
   out.dedent().line("}};");
   out.blank();
-  write_epilogue(out, plan.operands);
+  write_epilogue(out, plan.operands, std::span(plan.others.numbers).first(static_cast<std::size_t>(plan.others.count)));
   out.blank();
   const std::string cluster =
       plan.cluster_size() > 1 ? fmt::format("__cluster_dims__({}) ", plan.cluster_size()) : std::string();
