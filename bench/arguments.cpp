@@ -12,7 +12,7 @@ Result<op::Gemm> gemm(const Problem& problem, const Addresses& addresses, const 
   op::Gemm result;
   result.a = tensor(addresses.a, stored_a(problem), device);
   result.b = tensor(addresses.b, stored_b(problem), device);
-  result.d = tensor(addresses.d, stored_d(problem), device);
+  result.d = tensor(problem.epilogue == nullptr ? addresses.plain : addresses.d, stored_d(problem), device);
   result.accumulator = problem.accumulator;
   result.math = problem.math;
   result.epilogue = graph(problem);

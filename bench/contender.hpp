@@ -12,7 +12,7 @@ struct Contender {
   std::string name;                                                // "tilewright", "cublaslt", "cublaslt_best"
   std::string detail;                                              // the kernel's name, or the algorithm
   std::function<void(int set, runtime::StreamHandle stream)> run;  // enqueues one call on operand set `set`
-  bool applies_epilogue = false;  // leaves what the problem's epilogue says; else D is the product
+  bool applies_epilogue = false;  // leaves what the problem's epilogue says; else D of plain(problem)
   double rounding = 0.0;  // relative error that it may have besides: of a product stored between, of an approximation
 };
 

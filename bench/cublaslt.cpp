@@ -197,9 +197,15 @@ std::int32_t transpose(op::MatrixLayout layout, bool wanted) {
   return (layout == op::MatrixLayout::row_major) == wanted ? kNoTranspose : kTranspose;
 }
 
-/// What is stored, D or the product by itself.
+/// What is stored.
 StoredMatrix result_matrix(const Problem& problem, MatmulForm form) {
-  return form == MatmulForm::product ? stored_product(problem) : stored_d(problem);
+  if (form == MatmulForm::product) return stored_product(problem);
+  return stored_d(form == MatmulForm::plain ? plain(problem) : problem);
+}
+
+std::uint64_t result_address(MatmulForm form, const Addresses& operands) {
+  if (form == MatmulForm::product) return operands.product;
+  return form == MatmulForm::plain ? operands.plain : operands.d;
 }
 
 bool reads_c(const Problem& problem, MatmulForm form) {
@@ -214,11 +220,11 @@ StoredMatrix c_matrix(const Problem& problem, MatmulForm form) {
   return reads_c(problem, form) ? stored_c(problem) : c;
 }
 
-/// D's own where C is not read; none where the types differ.
+/// The result's own where C is not read; none where the types differ.
 std::uint64_t c_address(const Problem& problem, MatmulForm form, const Addresses& operands) {
   if (reads_c(problem, form)) return operands.c;
-  if (form == MatmulForm::product) return operands.product;
-  return is_product_in_d(problem) ? operands.d : 0;
+  const bool is_result = c_matrix(problem, form).dtype == result_matrix(problem, form).dtype;
+  return is_result ? result_address(form, operands) : 0;
 }
 
 /// One call as cuBLASLt's objects. A row-major D is computed as D' = B' A'.
@@ -228,7 +234,7 @@ class Matmul {
       : functions_(functions),
         swapped_(problem.d == op::MatrixLayout::row_major),
         operands_(operands),
-        result_(form == MatmulForm::product ? operands.product : operands.d),
+        result_(result_address(form, operands)),
         c_address_(c_address(problem, form, operands)),
         alpha_(make_scalar(scale_type(problem), 1)),
         beta_(make_scalar(scale_type(problem), reads_c(problem, form) ? 1 : 0)) {

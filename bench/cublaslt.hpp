@@ -14,7 +14,7 @@ struct CublasLtFunctions;
 
 /// What cuBLASLt is asked for.
 enum class MatmulForm {
-  plain,    // D is the product, whatever the problem's epilogue
+  plain,    // D of plain(problem)
   product,  // the product at stored_product(), for a kernel that applies the epilogue
   fused,    // with the epilogue that its row names
 };

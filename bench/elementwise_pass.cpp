@@ -15,7 +15,7 @@ constexpr int kVectorsInFlight = 4;  // of a thread
 constexpr int kCtasPerSm = 8;
 constexpr const char* kSymbol = "elementwise_pass";
 
-/// Elements of a thread's vector: both the product's and D's are at least 16 bytes.
+/// Of the product in a thread's vector, which is at least 16 bytes, and so is D's where it has as many elements.
 int vector_elements(DType product, DType d) { return 16 / std::min(bytes(product), bytes(d)); }
 
 Support check_rows(const op::Gemm& gemm, const op::Tensor& product) {
@@ -23,13 +23,15 @@ Support check_rows(const op::Gemm& gemm, const op::Tensor& product) {
   struct Matrix {
     const char* name;
     const op::Tensor& tensor;
+    int elements;  // of a vector
   };
-  std::vector<Matrix> matrices{{"the product", product}, {"D", gemm.d}};
-  if (op::reads_source(gemm)) matrices.push_back({"C", gemm.c});
-  for (const auto& [name, tensor] : matrices) {
+  std::vector<Matrix> matrices{{"the product", product, elements},
+                               {"D", gemm.d, elements / gemm.epilogue.columns_per_element()}};
+  if (op::reads_source(gemm)) matrices.push_back({"C", gemm.c, elements});
+  for (const auto& [name, tensor, of_vector] : matrices) {
     if (tensor.column_stride() != 1) return refuse("{} must be row-major", name);
-    if (tensor.row_stride() % elements != 0)
-      return refuse("rows of {} must be a multiple of {} elements apart, got {}", name, elements, tensor.row_stride());
+    if (tensor.row_stride() % of_vector != 0)
+      return refuse("rows of {} must be a multiple of {} elements apart, got {}", name, of_vector, tensor.row_stride());
     if (tensor.address % 32 != 0) return refuse("{} must be aligned to 32 bytes, got {:#x}", name, tensor.address);
   }
   if (gemm.n() % elements != 0) return refuse("n must be a multiple of {}, got {}", elements, gemm.n());
@@ -161,14 +163,16 @@ struct Finish {
 
 __device__ __forceinline__ void store(const Compute (&values)[Pass::kElements], Pass::D* to) {
   using namespace tilewright;
-  Vector<Pass::D, Pass::kElements> d;
+  constexpr int kColumns = Epilogue::kColumnsPerElement;
+  using Stored = Vector<Pass::D, Pass::kElements / kColumns>;
+  Stored d;
 #pragma unroll
-  for (int j = 0; j < Pass::kElements; j += 2) {
-    const Vector<Pass::D, 2> pair = convert_pair<Pass::D>(values[j], values[j + 1]);
+  for (int j = 0; j < Pass::kElements / kColumns; j += 2) {
+    const Vector<Pass::D, 2> pair = convert_pair<Pass::D>(values[j * kColumns], values[(j + 1) * kColumns]);
     d.element[j] = pair.element[0];
     d.element[j + 1] = pair.element[1];
   }
-  *reinterpret_cast<Vector<Pass::D, Pass::kElements>*>(to) = d;
+  *reinterpret_cast<Stored*>(to) = d;
 }
 
 /// Of the vectors of all rows, one row after another, those from `first` on and before `end`, `step` apart.
@@ -208,7 +212,8 @@ __device__ __forceinline__ void sweep(const Parameters& parameters, tilewright::
       }
       Epilogue::apply(values, source, parameters.epilogue,
                       ReducedPlace{{row, column, 0, parameters.m, parameters.n}, &parts});
-      if constexpr (Pass::kStoresD) store(values, parameters.d + row * parameters.ldd + column);
+      if constexpr (Pass::kStoresD)
+        store(values, parameters.d + row * parameters.ldd + column / Epilogue::kColumnsPerElement);
     }
   }
 }

@@ -12,6 +12,7 @@ namespace {
 /// differ by less than 5e-4.
 constexpr double kGeluApproximation = 0x1p-10;
 constexpr double kGeluSteepest = 1.13;
+constexpr double kSiluSteepest = 1.1;
 
 /// Of sums of 8192 products of N(0,1), with it none saturates: 448 is almost 20 standard deviations.
 constexpr double kScale = 0.25;
@@ -59,6 +60,7 @@ std::span<const EpilogueCase> epilogue_cases() {
        .cublaslt = CublasLtEpilogue::plain,
        .steepest = kScale},
       {.name = "row_sum", .text = "D = acc; column(sums) = sum(D)", .tensors = {{"sums", CaseType::f32}}},
+      {.name = "swiglu", .text = "D = swiglu(acc)", .steepest = kSiluSteepest, .factors = 2},
   };
   return kCases;
 }

@@ -51,7 +51,8 @@ struct EpilogueCase {
   double beta = 0.0;
   CublasLtEpilogue cublaslt = CublasLtEpilogue::none;
   double approximation = 0.0;  // relative error of cuBLASLt's function, where it has one that is not exact
-  double steepest = 1.0;       // largest slope of D over the accumulator
+  double steepest = 1.0;       // largest slope of D over an accumulator, for each unit of those in the other factors
+  int factors = 1;             // that D is a product of, each a function of another accumulator
 };
 
 inline constexpr std::size_t kMostCaseTensors = 4;

@@ -109,7 +109,11 @@ OperandSets::Set OperandSets::make_set(const Problem& problem, RandomBlocks& ran
   set.a = make_random(stored_a(problem));
   set.b = make_random(stored_b(problem));
   set.d = runtime::DeviceBuffer(device_, stored_d(problem).bytes());
-  set.addresses = {.a = set.a.address(), .b = set.b.address(), .d = set.d.address(), .product = set.d.address()};
+  set.addresses = {.a = set.a.address(),
+                   .b = set.b.address(),
+                   .d = set.d.address(),
+                   .plain = set.d.address(),
+                   .product = set.d.address()};
   if (reads_c(problem)) {
     set.c = make_random(stored_c(problem));
     set.addresses.c = set.c.address();
@@ -117,6 +121,7 @@ OperandSets::Set OperandSets::make_set(const Problem& problem, RandomBlocks& ran
   if (has_product(problem)) {
     set.product = runtime::DeviceBuffer(device_, stored_product(problem).bytes());
     set.addresses.product = set.product.address();
+    if (!is_plain_in_d(problem)) set.addresses.plain = set.product.address();
   }
   TILEWRIGHT_CHECK(tensors_.size() <= kMostCaseTensors, "an epilogue of {} tensors, {} at most", tensors_.size(),
                    kMostCaseTensors);
@@ -167,6 +172,11 @@ Output OperandSets::read_output(int set) const {
   return output;
 }
 
+Output OperandSets::read_plain(int set) const {
+  const Set& memory = sets_[static_cast<std::size_t>(set)];
+  return {.bytes = read(memory.addresses.plain == memory.d.address() ? memory.d : memory.product), .tensors = {}};
+}
+
 void OperandSets::spoil(const runtime::DeviceBuffer& buffer, std::uint8_t byte) const {
   device_->fill(buffer.address(), byte, buffer.bytes(), nullptr);
 }
@@ -174,6 +184,7 @@ void OperandSets::spoil(const runtime::DeviceBuffer& buffer, std::uint8_t byte) 
 void OperandSets::spoil_output(int set) const {
   const Set& memory = sets_[static_cast<std::size_t>(set)];
   spoil(memory.d, 0xff);
+  if (memory.product.bytes() != 0) spoil(memory.product, 0xff);
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (tensors_[i].is_written) spoil(memory.tensors[i], tensors_[i].is_reduced ? 0x7f : 0xff);
   }

@@ -29,8 +29,11 @@ class OperandSets {
   Sources read_sources(int set) const;
   /// What it left.
   Output read_output(int set) const;
-  /// Fills D and the epilogue's outputs with NaN (integers: -1), so that what a kernel leaves out shows; those that are
-  /// reduced with bytes 0x7f, as an f32 3.4e38, so that it shows too where a maximum is not cleared first.
+  /// What a call of plain(problem) left.
+  Output read_plain(int set) const;
+  /// Fills D, the product beside it and the epilogue's outputs with NaN (integers: -1), so that what a kernel leaves
+  /// out shows; those that are reduced with bytes 0x7f, as an f32 3.4e38, so that it shows too where a maximum is not
+  /// cleared first.
   void spoil_output(int set) const;
 
  private:

@@ -116,20 +116,26 @@ Support read_leading_dimensions(const Fields& fields, Problem& problem) {
 }
 
 /// cuBLASLt's bias lies along our N only where D is row-major. Batches and other types are not measured.
-Support check_epilogue(const Problem& problem) {
-  const std::string_view name = problem.epilogue->name;
+Support check_epilogue(const Problem& problem, const EpilogueCase& epilogue) {
+  const std::string_view name = epilogue.name;
   if (problem.d != op::MatrixLayout::row_major) return refuse("epilogue={} needs d=row", name);
   if (problem.batch != 1) return refuse("epilogue={} needs batch=1, got {}", name, problem.batch);
   if (!problem.problem_class.empty()) return refuse("classes are of plain products, and epilogue={} is given", name);
-  if (is_float(problem.out) && problem.out != DType::f64) return {};
-  return refuse("epilogue={} needs a D of floats of at most 32 bits, got {}", name, tilewright::name(problem.out));
+  if (!is_float(problem.out) || problem.out == DType::f64)
+    return refuse("epilogue={} needs a D of floats of at most 32 bits, got {}", name, tilewright::name(problem.out));
+  if (graph(epilogue, DType::f32).pairs_columns() && problem.n % 2 != 0)
+    return refuse("epilogue={} needs an even n, got {}", name, problem.n);
+  return {};
 }
 
 Support read_epilogue(const Fields& fields, Problem& problem) {
   const auto field = fields.find("epilogue");
   if (field == fields.end()) return {};
-  problem.epilogue = find_epilogue_case(field->second);
-  if (problem.epilogue != nullptr) return check_epilogue(problem);
+  if (const EpilogueCase* const found = find_epilogue_case(field->second)) {
+    if (Support support = check_epilogue(problem, *found); !support) return support;
+    problem.epilogue = found;
+    return {};
+  }
   std::vector<std::string_view> names;
   for (const EpilogueCase& known : epilogue_cases()) names.push_back(known.name);
   return refuse("epilogue must be one of {}, got \"{}\"", fmt::join(names, ", "), printable(field->second));
@@ -141,6 +147,11 @@ StoredMatrix stored(const Problem& problem, DType dtype, std::int64_t rows, std:
                     op::MatrixLayout layout, std::int64_t ld) {
   const std::int64_t packed = layout == op::MatrixLayout::row_major ? columns : rows;
   return {dtype, problem.batch, rows, columns, layout, ld == 0 ? packed : ld};
+}
+
+/// Columns of A*B for each of D.
+int columns_per_element(const Problem& problem) {
+  return problem.epilogue == nullptr ? 1 : graph(problem).columns_per_element();
 }
 
 }  // namespace
@@ -167,14 +178,18 @@ StoredMatrix stored_b(const Problem& problem) {
 }
 
 StoredMatrix stored_d(const Problem& problem) {
-  return stored(problem, problem.out, problem.m, problem.n, problem.d, problem.ldd);
+  return stored(problem, problem.out, problem.m, problem.n / columns_per_element(problem), problem.d, problem.ldd);
 }
 
 StoredMatrix stored_c(const Problem& problem) {
   return stored(problem, case_type(CaseType::wide, problem.out), problem.m, problem.n, problem.d, 0);
 }
 
-bool is_product_in_d(const Problem& problem) { return case_type(CaseType::wide, problem.out) == problem.out; }
+bool is_plain_in_d(const Problem& problem) { return columns_per_element(problem) == 1; }
+
+bool is_product_in_d(const Problem& problem) {
+  return is_plain_in_d(problem) && case_type(CaseType::wide, problem.out) == problem.out;
+}
 
 StoredMatrix stored_product(const Problem& problem) {
   return is_product_in_d(problem) ? stored_d(problem) : stored_c(problem);
@@ -204,6 +219,7 @@ op::Epilogue graph(const Problem& problem) {
 Problem plain(const Problem& problem) {
   Problem product = problem;
   product.epilogue = nullptr;
+  if (!is_plain_in_d(problem)) product.ldd = 0;
   return product;
 }
 
@@ -219,8 +235,8 @@ Result<Problem> parse_problem(std::string_view line) {
         read_required_extent(*fields, "m", problem.m), read_required_extent(*fields, "n", problem.n),
         read_required_extent(*fields, "k", problem.k), read_extent(*fields, "batch", problem.batch),
         read_layout(*fields, "a", problem.a), read_layout(*fields, "b", problem.b),
-        read_layout(*fields, "d", problem.d), read_leading_dimensions(*fields, problem),
-        read_epilogue(*fields, problem)}) {
+        read_layout(*fields, "d", problem.d), read_epilogue(*fields, problem),
+        read_leading_dimensions(*fields, problem)}) {
     if (!read) return Refusal{read.reason()};
   }
   return problem;

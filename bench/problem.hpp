@@ -37,7 +37,7 @@ struct Problem {
 /// math=multiply_add kernel=sm80". dtype, m, n and k are required; layouts are row unless told, leading dimensions
 /// packed, out is dtype (s32 for integers), acc as op::default_accumulator. dtype=tf32 is f32 with
 /// math=multiply_add_tf32. epilogue=bias is a name of epilogue_case.hpp: it takes single products with a row-major D of
-/// floats up to 32 bits, and no class.
+/// floats up to 32 bits, and no class. n is of A*B: D has half as many columns where the epilogue pairs them.
 Result<Problem> parse_problem(std::string_view line);
 
 /// Every problem of a file; '#' begins a comment. @throws InvalidArgument with the number of the line that is wrong, or
@@ -50,7 +50,7 @@ std::string title(const Problem& problem);
 /// Of its epilogue; without one, of alpha * product + beta * C.
 op::Epilogue graph(const Problem& problem);
 
-/// The problem without its epilogue: D is the product.
+/// The problem without its epilogue: D is the product, packed where it has more columns than D with the epilogue.
 Problem plain(const Problem& problem);
 
 /// Floating-point or integer operations of one call: 2 * batch * m * n * k.
@@ -78,10 +78,12 @@ StoredMatrix stored_d(const Problem& problem);
 
 /// C, packed.
 StoredMatrix stored_c(const Problem& problem);
-/// The product where a kernel of its own applies the epilogue to it: in D's place and type, but bf16 and packed where D
-/// is an 8-bit float.
+/// The product where a kernel of its own applies the epilogue to it: in D's place and type, but packed in memory of its
+/// own where D has fewer columns or is an 8-bit float, in bf16 beside such.
 StoredMatrix stored_product(const Problem& problem);
 bool is_product_in_d(const Problem& problem);
+/// Whether D of plain(problem) fits D's place; else it is no larger than stored_product().
+bool is_plain_in_d(const Problem& problem);
 
 /// A tensor that the epilogue reads or writes beside C and D.
 struct StoredTensor {

@@ -280,7 +280,8 @@ class Bench {
         sets.spoil_output(0);
         contender.run(0, nullptr);
         device_->synchronize(nullptr);
-        verdict = peers->judge(sets.read_output(0), contender.rounding);
+        verdict =
+            peers->judge(contender.applies_epilogue ? sets.read_output(0) : sets.read_plain(0), contender.rounding);
         return verdict.reason;
       });
       rows.push_back({contender.name, contender.detail, verdict, {}});

@@ -40,8 +40,9 @@ class Verifier {
   Verifier(const Problem& problem, const Sources& sources);
 
   /// Samples only. An element may be off by what rounding of products, sums and the store can explain, and `rounding`,
-  /// which is relative to the product (Contender). The largest magnitude of all is compared with the exact ones of the
-  /// elements that are largest in `output`'s D: it must be of something that grows with |D|.
+  /// which is relative to the product (Contender). Where that may be as much as elements are large, nothing is
+  /// verified. The largest magnitude of all is compared with the exact ones of the elements that are largest in
+  /// `output`'s D: it must be of something that grows with |D|.
   Verdict against_exact(const Output& output, double rounding = 0.0) const;
 
   /// Every element of `output` and `other` may differ by twice that. The first that does not; empty when all agree.
@@ -54,7 +55,10 @@ class Verifier {
     StoredMatrix stored;
     std::size_t tensor = 0;  // of Output::tensors, from 1; 0: D
     std::size_t node = 0;    // of the epilogue's graph
-    double steepest = 1.0;
+    double steepest = 1.0;   // largest slope over an accumulator
+    int factors = 1;         // EpilogueCase
+    int columns = 1;         // of A*B for each of it
+    double magnitude = 0.0;  // of what is stored or reduced: root of the mean square over the samples
 
     const std::vector<std::byte>& bytes(const Output& output) const;
   };
@@ -63,7 +67,7 @@ class Verifier {
     std::int64_t matrix, row, column;
   };
   struct Sample {
-    Place place;
+    Place place;                // of A*B
     std::vector<double> exact;  // of written_
   };
 
@@ -72,7 +76,6 @@ class Verifier {
     Written result;
     op::Reduction reduction;
     op::Spread spread;
-    double magnitude = 0.0;  // of what is reduced: root of the mean square over the samples
 
     bool is_single() const { return spread == op::kSingle; }
     bool is_of_rows() const { return spread.along_m; }
@@ -92,8 +95,10 @@ class Verifier {
   template <class Work>
   static auto of_parts(std::int64_t count, const Work& work);
 
+  Written written_d() const;
   double exact_product(const Place& place) const;
-  /// Values of all nodes of the graph.
+  op::EpilogueElement exact_element(const Place& place) const;
+  /// Values of all nodes of the graph at an element of A*B, which may read the other of its pair.
   std::vector<double> exact_values(const Place& place) const;
   double exact_line(const Reduced& reduced, std::int64_t line) const;
   /// Where |D| is largest.
@@ -101,8 +106,8 @@ class Verifier {
   double product_bound() const;
   double bound(const Written& written, double exact, double rounding) const;
   double bound(const Reduced& reduced, double exact, double rounding) const;
-  /// |value - exact|. The first that is above `most` becomes the verdict's reason.
-  double compare(const Written& written, const Place& place, const Output& output, double exact, double most,
+  /// |value - exact| of what an element of A*B goes to. The first that is above `most` becomes the verdict's reason.
+  double compare(const Written& written, const Place& of_product, const Output& output, double exact, double most,
                  Verdict& verdict) const;
   void compare_single(const Reduced& reduced, const Output& output, double rounding, Verdict& verdict) const;
   /// The first of these rows' elements that differs by more than twice bound_of(what the other has).

@@ -1,5 +1,5 @@
-// The kernel that applies an epilogue to a stored product, on the emulator: every epilogue, in place and beside D, and
-// what it reduces.
+// The kernel that applies an epilogue to a stored product, on the emulator: every epilogue, in place and beside D, what
+// it reduces, and a D of pairs.
 #include "bench/elementwise_pass.hpp"
 
 #include <gmock/gmock.h>
@@ -60,7 +60,12 @@ struct Example {
         product(device, stored_product(problem)) {
     op::fill_normal(c.host(), 1.0, 1);
     op::fill_normal(product.host(), 4.0, 2);
-    addresses = {.a = a.address(), .b = b.address(), .d = d.address(), .c = c.address(), .product = d.address()};
+    addresses = {.a = a.address(),
+                 .b = b.address(),
+                 .d = d.address(),
+                 .plain = d.address(),
+                 .c = c.address(),
+                 .product = d.address()};
     if (!is_product_in_d(problem)) addresses.product = product.address();
     for (const StoredTensor& each : stored_tensors(problem)) {
       Memory& memory = tensors.emplace_back(device, each.stored);
@@ -86,7 +91,7 @@ struct Example {
     return ElementwisePass::make(engine, {with}, {tensor(addresses.product, stored_product(problem), here())});
   }
 
-  std::vector<double> expected(std::int64_t row, std::int64_t column) {
+  op::EpilogueElement element(std::int64_t row, std::int64_t column) {
     op::EpilogueElement at{.accumulator = product.at(row, column),
                            .source = c.at(row, column),
                            .beta = problem.epilogue->beta,
@@ -98,7 +103,16 @@ struct Example {
         if (stored[i].row.label == node->label) at.tensors.push_back(tensors[i].at(row, column));
       }
     }
-    return op::evaluate_nodes(epilogue, at);
+    return at;
+  }
+
+  /// Of all nodes at an element of the product.
+  std::vector<double> expected(std::int64_t row, std::int64_t column) {
+    const op::Epilogue epilogue = graph(problem);
+    if (!epilogue.pairs_columns()) return op::evaluate_nodes(epilogue, element(row, column));
+    const std::int64_t first = column / 2 * 2;
+    return op::evaluate_pair(epilogue,
+                             {element(row, first), element(row, first + 1)})[static_cast<std::size_t>(column - first)];
   }
 
   Problem problem;
@@ -160,8 +174,8 @@ void expect_epilogue(engine::Engine& engine, const std::string& line) {
   for (std::int64_t row = 0; row < example.problem.m; ++row) {
     for (std::int64_t column = 0; column < example.problem.n; ++column) {
       const std::vector<double> values = example.expected(row, column);
-      expect_near(example.d.at(row, column), values[static_cast<std::size_t>(epilogue.node_of_d())],
-                  example.problem.out);
+      expect_near(example.d.at(row, column / epilogue.columns_per_element()),
+                  values[static_cast<std::size_t>(epilogue.node_of_d())], example.problem.out);
       for (const op::EpilogueOutput& output : epilogue.outputs) {
         for (std::size_t i = 0; i < stored.size(); ++i) {
           if (stored[i].row.label != output.label) continue;
@@ -193,19 +207,40 @@ class ElementwisePassTest : public testing::Test {
   engine::Engine engine_{emulated()};
 };
 
-TEST_F(ElementwisePassTest, AppliesEveryEpilogueInPlace) {
+TEST_F(ElementwisePassTest, AppliesEveryEpilogueInPlaceWhereTheProductFits) {
   for (const EpilogueCase& one : epilogue_cases())
     expect_epilogue(engine_, fmt::format("dtype=bf16 m=37 n=72 k=8 ldd=80 epilogue={}", one.name));
 }
 
 TEST_F(ElementwisePassTest, ReadsAWiderProductBesideAnEightBitD) {
-  for (const char* epilogue : {"quantise", "bias", "bias_gelu_aux", "residual", "quantise_amax", "row_sum"})
+  for (const char* epilogue : {"quantise", "bias", "bias_gelu_aux", "residual", "quantise_amax", "row_sum", "swiglu"})
     expect_epilogue(engine_, fmt::format("dtype=e4m3 m=19 n=64 k=16 b=col epilogue={}", epilogue));
 }
 
 TEST_F(ElementwisePassTest, TakesF16AndF32) {
   expect_epilogue(engine_, "dtype=f16 m=5 n=24 k=8 epilogue=bias_gelu");
   expect_epilogue(engine_, "dtype=bf16 out=f32 m=5 n=20 k=8 epilogue=residual");
+}
+
+TEST_F(ElementwisePassTest, HalvesVectorsOfAnyType) {
+  expect_epilogue(engine_, "dtype=f16 m=5 n=24 k=8 epilogue=swiglu");
+  expect_epilogue(engine_, "dtype=bf16 out=f32 m=5 n=20 k=8 epilogue=swiglu");
+}
+
+TEST_F(ElementwisePassTest, StoresNothingBesideADOfPairs) {
+  Example example(engine_, "dtype=bf16 m=3 n=24 k=8 ldd=32 epilogue=swiglu");
+  Memory whole(example.device, {DType::bf16, 1, 3, 32, op::MatrixLayout::row_major, 32});
+  op::fill_integers(whole.host(), -7, -7, 4);
+  whole.to_device();
+  example.addresses.d = whole.address();
+  const Result<ElementwisePass> pass = example.pass(engine_);
+  ASSERT_TRUE(pass) << pass.reason();
+  pass->run(0, nullptr);
+  whole.from_device();
+  for (std::int64_t row = 0; row < 3; ++row) {
+    for (std::int64_t column = 0; column < 32; ++column)
+      EXPECT_EQ(whole.at(row, column) == -7.0, column >= 12) << row << "," << column;
+  }
 }
 
 TEST_F(ElementwisePassTest, SumsRowsThatTakeSeveralRounds) {
@@ -259,6 +294,8 @@ TEST_F(ElementwisePassTest, RefusesRowsThatAreNotWholeVectors) {
   EXPECT_THAT(reason("dtype=bf16 m=4 n=12 ldd=16 k=8 epilogue=bias"), HasSubstr("n must be a multiple of 8, got 12"));
   EXPECT_THAT(reason("dtype=bf16 m=4 n=8 ldd=12 k=8 epilogue=bias"),
               HasSubstr("rows of the product must be a multiple"));
+  EXPECT_THAT(reason("dtype=bf16 m=4 n=24 ldd=14 k=8 epilogue=swiglu"),
+              HasSubstr("rows of D must be a multiple of 4 elements apart, got 14"));
 }
 
 }  // namespace

@@ -63,6 +63,27 @@ TEST(EpilogueCases, ResidualIsTheLinearCombination) {
       op::signature(graph(*find_epilogue_case("residual"), DType::f32)).ends_with("add(mul($alpha,acc),mul($beta,c))"));
 }
 
+TEST(EpilogueCases, SlopesOfPairsAreThoseOfTheTexts) {
+  for (const EpilogueCase& one : epilogue_cases()) {
+    const op::Epilogue epilogue = graph(one, DType::f32);
+    EXPECT_EQ(one.factors, epilogue.columns_per_element()) << one.name;
+    if (!epilogue.pairs_columns()) continue;
+    const auto d = [&](double first, double second) {
+      return op::evaluate_pair(
+          epilogue,
+          {{{.accumulator = first}, {.accumulator = second}}})[0][static_cast<std::size_t>(epilogue.node_of_d())];
+    };
+    constexpr double kStep = 0x1p-10;
+    double steepest = 0.0;
+    for (double x = -16.0; x < 16.0; x += kStep) {
+      steepest = std::max(steepest, std::abs(d(x + kStep, 1.0) - d(x, 1.0)) / kStep);
+      EXPECT_LE(std::abs(d(x, 1.0 + kStep) - d(x, 1.0)) / kStep, one.steepest * std::abs(x)) << one.name;
+    }
+    EXPECT_LE(steepest, one.steepest) << one.name;
+    EXPECT_GT(steepest, 0.9 * one.steepest) << one.name;
+  }
+}
+
 TEST(StoredTensors, HaveTheShapesOfTheTextAndTypesByD) {
   const Problem narrow = *parse_problem("dtype=e4m3 m=32 n=64 k=16 b=col epilogue=bias_gelu_aux");
   const std::vector<StoredTensor> tensors = stored_tensors(narrow);
@@ -103,6 +124,25 @@ TEST(StoredProduct, IsInDUnlessThatIsAnEightBitFloat) {
   EXPECT_FALSE(is_product_in_d(narrow));
   EXPECT_EQ(stored_product(narrow).dtype, DType::bf16);
   EXPECT_EQ(stored_product(narrow).ld, 64);
+  EXPECT_TRUE(is_plain_in_d(narrow));
+}
+
+TEST(StoredProduct, IsBesideADOfPairsAndSoIsThePlainProduct) {
+  const Problem paired = *parse_problem("dtype=bf16 m=32 n=64 k=16 ldd=48 epilogue=swiglu");
+  const StoredMatrix d = stored_d(paired);
+  EXPECT_EQ(d.columns, 32);
+  EXPECT_EQ(d.ld, 48);
+  EXPECT_EQ(d.bytes(), 32u * 48 * 2);
+  EXPECT_FALSE(is_product_in_d(paired));
+  EXPECT_FALSE(is_plain_in_d(paired));
+  const StoredMatrix product = stored_product(paired), of_plain = stored_d(plain(paired));
+  EXPECT_EQ(product.columns, 64);
+  EXPECT_EQ(product.dtype, DType::bf16);
+  EXPECT_EQ(product.bytes(), 32u * 64 * 2);
+  EXPECT_EQ(of_plain.columns, 64);
+  EXPECT_EQ(of_plain.ld, 64);
+  EXPECT_TRUE(is_plain_in_d(plain(paired)));
+  EXPECT_EQ(stored_product(*parse_problem("dtype=bf16 out=f32 m=32 n=64 k=16 epilogue=swiglu")).dtype, DType::f32);
 }
 
 }  // namespace

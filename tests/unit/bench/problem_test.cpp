@@ -75,12 +75,21 @@ TEST(ParseProblem, AnEpilogueTakesSingleProductsOfFloatsWithARowMajorD) {
   const auto reason = [](const char* line) { return parse_problem(line).reason(); };
   EXPECT_THAT(reason("dtype=bf16 m=1 n=1 k=1 epilogue=magic"),
               HasSubstr("epilogue must be one of bias, bias_relu, bias_gelu, bias_gelu_aux, residual, quantise, "
-                        "quantise_amax, row_sum, got"));
+                        "quantise_amax, row_sum, swiglu, got"));
   EXPECT_THAT(reason("dtype=bf16 m=1 n=1 k=1 d=col epilogue=bias"), HasSubstr("epilogue=bias needs d=row"));
   EXPECT_THAT(reason("dtype=bf16 m=1 n=1 k=1 batch=2 epilogue=bias"), HasSubstr("needs batch=1, got 2"));
   EXPECT_THAT(reason("class=large dtype=bf16 m=1 n=1 k=1 epilogue=bias"), HasSubstr("classes are of plain products"));
   EXPECT_THAT(reason("dtype=s8 m=1 n=1 k=1 epilogue=bias"), HasSubstr("at most 32 bits, got s32"));
   EXPECT_THAT(reason("dtype=f64 m=1 n=1 k=1 epilogue=bias"), HasSubstr("at most 32 bits, got f64"));
+}
+
+TEST(ParseProblem, AnEpilogueOfPairsHalvesD) {
+  const auto reason = [](const char* line) { return parse_problem(line).reason(); };
+  EXPECT_THAT(reason("dtype=bf16 m=4 n=7 k=8 epilogue=swiglu"), HasSubstr("epilogue=swiglu needs an even n, got 7"));
+  EXPECT_THAT(reason("dtype=bf16 m=4 n=8 k=8 ldd=3 epilogue=swiglu"), HasSubstr("ldd must be at least 4, got 3"));
+  const Problem problem = *parse_problem("dtype=bf16 m=4 n=8 k=8 ldd=4 epilogue=swiglu");
+  EXPECT_EQ(stored_d(problem).columns, 4);
+  EXPECT_DOUBLE_EQ(operations(problem), operations(plain(problem)));
 }
 
 TEST(ParseProblem, SaysWhatIsWrong) {
@@ -129,7 +138,13 @@ TEST(Operations, CountTwoAProductOfEachMatrixOfTheBatch) {
 }
 
 constexpr std::uint64_t kFar = std::uint64_t{1} << 40;
-constexpr Addresses kApart{kFar, 2 * kFar, 3 * kFar, 4 * kFar, 5 * kFar, {6 * kFar, 7 * kFar, 8 * kFar, 9 * kFar}};
+constexpr Addresses kApart{.a = kFar,
+                           .b = 2 * kFar,
+                           .d = 3 * kFar,
+                           .plain = 10 * kFar,
+                           .c = 4 * kFar,
+                           .product = 5 * kFar,
+                           .tensors = {6 * kFar, 7 * kFar, 8 * kFar, 9 * kFar}};
 constexpr op::MemoryDevice kGpu{op::MemoryDevice::Kind::cuda, 1};
 
 TEST(Arguments, CarryTheProblem) {
@@ -167,6 +182,19 @@ TEST(Arguments, CarryTheEpilogueAndItsTensors) {
   const op::Gemm sum = *gemm(*parse_problem("dtype=bf16 m=4 n=8 k=16 b=col epilogue=residual"), kApart, kGpu);
   EXPECT_EQ(sum.c.address, 4 * kFar);
   EXPECT_EQ(sum.beta, 1.0);
+}
+
+TEST(Arguments, ADOfPairsIsBesideThePlainProduct) {
+  const Problem problem = *parse_problem("dtype=bf16 m=4 n=8 k=16 b=col ldd=6 epilogue=swiglu");
+  const op::Gemm paired = *gemm(problem, kApart, kGpu);
+  EXPECT_EQ(paired.n(), 8);
+  EXPECT_EQ(paired.d.shape, (op::Dims{4, 4}));
+  EXPECT_EQ(paired.d.stride, (op::Dims{6, 1}));
+  EXPECT_EQ(paired.d.address, kApart.d);
+  const op::Gemm product = *gemm(plain(problem), kApart, kGpu);
+  EXPECT_EQ(product.d.shape, (op::Dims{4, 8}));
+  EXPECT_EQ(product.d.stride, (op::Dims{8, 1}));
+  EXPECT_EQ(product.d.address, kApart.plain);
 }
 
 TEST(Arguments, WhatTheLibraryCannotSayIsRefused) {

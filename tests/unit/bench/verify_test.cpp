@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// Operands of small integers as they lie in memory, and their exact product.
+/// Operands of small integers as they lie in memory, and their exact product as D of plain(problem).
 struct Example {
   Problem problem;
   Sources sources;
@@ -38,13 +38,13 @@ double element_of_a(std::int64_t matrix, std::int64_t row, std::int64_t k) {
   return static_cast<double>((matrix + 3 * row + k) % 7 - 3);
 }
 double element_of_b(std::int64_t matrix, std::int64_t k, std::int64_t column) {
-  return static_cast<double>((matrix + k + 5 * column) % 5 - 2);
+  return static_cast<double>((matrix + k + 3 * column) % 5 - 2);
 }
 
 Example make_example(const std::string& line, Store store, Store store_d = store_f32) {
   Example example{*parse_problem(line), {}, {}};
   const Problem& problem = example.problem;
-  const StoredMatrix a = stored_a(problem), b = stored_b(problem), d = stored_d(problem);
+  const StoredMatrix a = stored_a(problem), b = stored_b(problem), d = stored_d(plain(problem));
   example.sources.a.resize(a.bytes(), std::byte{0x7f});  // a NaN or a huge number between the rows
   example.sources.b.resize(b.bytes(), std::byte{0x7f});
   example.d.bytes.resize(d.bytes());
@@ -173,6 +173,87 @@ TEST(VerifyEpilogue, AContenderMayRoundTheProductOnItsWay) {
     store_f32(example.d.bytes, i, load_f32(example.d.bytes, i) * (1.0 + 0x1p-9) + static_cast<double>(i % 5 + 1));
   EXPECT_FALSE(verifier.against_exact(example.d).right);
   EXPECT_TRUE(verifier.against_exact(example.d, store_error(DType::bf16)).right);
+}
+
+/// silu(first) * second of the product's columns first(j) and second(j), its elements multiplied by `scale`.
+template <class First, class Second>
+Output gated(const Example& product, const First& first, const Second& second, double scale = 1.0) {
+  Output d{std::vector<std::byte>(stored_d(product.problem).bytes())};
+  for (std::int64_t row = 0; row < 4; ++row) {
+    for (std::int64_t j = 0; j < 3; ++j) {
+      const double x = scale * load_f32(product.d.bytes, row * 6 + first(j));
+      const double y = scale * load_f32(product.d.bytes, row * 6 + second(j));
+      store_f32(d.bytes, row * 3 + j, x / (1.0 + std::exp(-x)) * y);
+    }
+  }
+  return d;
+}
+
+constexpr const char* kSwiglu = "dtype=f32 m=4 n=6 k=6 b=col epilogue=swiglu";
+std::int64_t even(std::int64_t j) { return 2 * j; }
+std::int64_t odd(std::int64_t j) { return 2 * j + 1; }
+
+TEST(VerifyPairs, EachElementIsOfNeighbouringColumns) {
+  const Example example = make_example(kSwiglu, store_f32);
+  const Verifier verifier(example.problem, example.sources);
+  const Output d = gated(example, even, odd);
+  EXPECT_TRUE(verifier.against_exact(d).right) << verifier.against_exact(d).reason;
+  EXPECT_LT(verifier.against_exact(d).max_error, 1e-4);
+  EXPECT_THAT(verifier.against_exact(gated(example, odd, even)).reason, StartsWith("D["));
+  EXPECT_THAT(verifier
+                  .against_exact(gated(
+                      example, [](auto j) { return j; }, [](auto j) { return j + 3; }))
+                  .reason,
+              StartsWith("D["));
+}
+
+TEST(VerifyPairs, EveryElementIsSampledAndComparedByItsOwnPlace) {
+  const Example example = make_example(kSwiglu, store_f32);
+  const Verifier verifier(example.problem, example.sources);
+  const Output d = gated(example, even, odd);
+  EXPECT_EQ(verifier.disagreement(d, d), "");
+  for (std::int64_t i = 0; i < 12; ++i) {
+    Output wrong = d;
+    store_f32(wrong.bytes, i, load_f32(d.bytes, i) + 0x1p-8);
+    const std::string name = fmt::format("D[{},{}] is ", i / 3, i % 3);
+    EXPECT_THAT(verifier.against_exact(wrong).reason, StartsWith(name));
+    EXPECT_THAT(verifier.disagreement(wrong, d), StartsWith(name));
+  }
+}
+
+TEST(VerifyPairs, BothElementsMayBeRounded) {
+  const Example example = make_example(kSwiglu, store_f32);
+  const Verifier verifier(example.problem, example.sources);
+  const double rounding = store_error(DType::bf16);
+  const Output rounded = gated(example, even, odd, 1.0 + rounding);
+  EXPECT_FALSE(verifier.against_exact(rounded).right);
+  EXPECT_TRUE(verifier.against_exact(rounded, rounding).right) << verifier.against_exact(rounded, rounding).reason;
+  EXPECT_FALSE(verifier.against_exact(gated(example, even, odd, 1.1), rounding).right);
+}
+
+TEST(VerifyPairs, RoundingOfBothAddsUpWhereTheyAreLarge) {
+  const Example example = make_example(kSwiglu, [](auto& bytes, auto index, double) { store_f32(bytes, index, 8.0); });
+  const Verifier verifier(example.problem, example.sources);
+  const double rounding = store_error(DType::bf16);
+  Output d{std::vector<std::byte>(stored_d(example.problem).bytes())};
+  const auto store_all = [&](double product) {
+    for (std::int64_t i = 0; i < 12; ++i) store_f32(d.bytes, i, product * product);
+  };
+  store_all(6 * 64 * (1.0 + rounding));
+  EXPECT_TRUE(verifier.against_exact(d, rounding).right) << verifier.against_exact(d, rounding).reason;
+  store_all(6 * 64 * (1.0 + 2.0 * rounding));
+  EXPECT_FALSE(verifier.against_exact(d, rounding).right);
+}
+
+TEST(VerifyPairs, ThePlainProductIsOfAllColumns) {
+  const Example example = make_example(kSwiglu, store_f32);
+  EXPECT_TRUE(Verifier(plain(example.problem), example.sources).against_exact(example.d).right);
+}
+
+TEST(Verify, ABoundAsLargeAsTheElementsVerifiesNothing) {
+  const Example example = make_example(kSwiglu, store_f32);
+  const Verifier verifier(example.problem, example.sources);
+  EXPECT_THAT(verifier.against_exact(gated(example, even, odd), 1.0).reason, StartsWith("D cannot be verified: its"));
 }
 
 Example with_row_sums() {
