@@ -32,7 +32,7 @@ std::vector<std::string> devices() {
 
 op::Gemm shape_of(const bench::Problem& problem) {
   constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
-  op::Gemm gemm = *bench::gemm(problem, {.a = kApart, .b = 2 * kApart, .d = 4 * kApart}, {});
+  op::Gemm gemm = *bench::gemm(problem, {.a = kApart, .b = 2 * kApart, .d = 4 * kApart, .plain = 4 * kApart}, {});
   gemm.c = gemm.d;
   gemm.c.address = 3 * kApart;
   return gemm;

@@ -18,7 +18,7 @@ struct OpRow {
   bool is_integral;
 };
 
-constexpr std::array<OpRow, 33> kOps{{
+constexpr std::array<OpRow, 34> kOps{{
     {EpilogueOp::accumulator, 0, "acc", true},
     {EpilogueOp::source, 0, "c", true},
     {EpilogueOp::scalar, 0, "scalar", true},
@@ -38,6 +38,7 @@ constexpr std::array<OpRow, 33> kOps{{
     {EpilogueOp::equal, 2, "equal", true},
     {EpilogueOp::negate, 1, "neg", true},
     {EpilogueOp::absolute, 1, "abs", true},
+    {EpilogueOp::reciprocal, 1, "rcp", false},
     {EpilogueOp::square_root, 1, "sqrt", false},
     {EpilogueOp::reciprocal_square_root, 1, "rsqrt", false},
     {EpilogueOp::exp, 1, "exp", false},
@@ -224,6 +225,8 @@ double apply(EpilogueOp op, double x, double y, double z) {
       return -x;
     case EpilogueOp::absolute:
       return std::fabs(x);
+    case EpilogueOp::reciprocal:
+      return 1.0 / x;
     case EpilogueOp::square_root:
       return std::sqrt(x);
     case EpilogueOp::reciprocal_square_root:

@@ -34,6 +34,7 @@ enum class EpilogueOp : std::uint8_t {
   equal,
   negate,
   absolute,
+  reciprocal,  // within a unit in the last place in f32, where a division is rounded
   square_root,
   reciprocal_square_root,
   exp,

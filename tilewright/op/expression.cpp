@@ -147,7 +147,7 @@ Expression choose(const Expression& condition, const Expression& x, const Expres
   return {EpilogueOp::where, {condition, x, y}};
 }
 
-Expression logistic(const Expression& x) { return 1.0 / (1.0 + exponential(-x)); }
+Expression logistic(const Expression& x) { return {EpilogueOp::reciprocal, {1.0 + exponential(-x)}}; }
 /// log(1 + e^x) without overflow.
 Expression softened(const Expression& x) {
   const Expression magnitude(EpilogueOp::absolute, {x});
@@ -178,7 +178,7 @@ const NamedFunction kFunctions[] = {
     {"neg", 1, unary<EpilogueOp::negate>, "-x"},
     {"sqrt", 1, unary<EpilogueOp::square_root>, "square root"},
     {"rsqrt", 1, unary<EpilogueOp::reciprocal_square_root>, "1/sqrt(x)"},
-    {"reciprocal", 1, [](Inputs x) { return 1.0 / x[0]; }, "1/x"},
+    {"reciprocal", 1, unary<EpilogueOp::reciprocal>, "1/x"},
     {"exp", 1, unary<EpilogueOp::exp>, "e^x"},
     {"log", 1, unary<EpilogueOp::log>, "natural logarithm"},
     {"log1p", 1, unary<EpilogueOp::log1p>, "log(1+x)"},

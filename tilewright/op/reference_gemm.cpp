@@ -152,6 +152,13 @@ double power_error(const Bounded& x, const Bounded& y, double value) {
 
 bool may_be_equal(const Bounded& x, const Bounded& y) { return std::fabs(x.value - y.value) <= x.error + y.error; }
 
+// Of a quotient whose dividend is off by `error`.
+double quotient_error(double error, const Bounded& divisor, double value) {
+  const double least = std::fabs(divisor.value) - divisor.error;
+  if (std::isinf(divisor.value)) return 0.0;
+  return least > 0.0 ? (error + std::fabs(value) * divisor.error) / least : std::numeric_limits<double>::infinity();
+}
+
 // The error that an operation's inputs bring with them; `value` is what the operation gives.
 double carried_error(EpilogueOp op, const std::array<Bounded, 3>& in, double value) {
   const auto& [x, y, z] = in;
@@ -166,11 +173,10 @@ double carried_error(EpilogueOp op, const std::array<Bounded, 3>& in, double val
       return product_error();
     case EpilogueOp::fma:
       return product_error() + z.error;
-    case EpilogueOp::divide: {
-      const double divisor = std::fabs(y.value) - y.error;
-      if (std::isinf(y.value)) return 0.0;
-      return divisor > 0.0 ? (x.error + std::fabs(value) * y.error) / divisor : std::numeric_limits<double>::infinity();
-    }
+    case EpilogueOp::divide:
+      return quotient_error(x.error, y, value);
+    case EpilogueOp::reciprocal:
+      return quotient_error(0.0, x, value);
     case EpilogueOp::maximum:
     case EpilogueOp::minimum:
       return std::max(x.error, y.error);
@@ -210,6 +216,7 @@ double own_roundoffs(EpilogueOp op) {
     case EpilogueOp::log:
     case EpilogueOp::log1p:
     case EpilogueOp::reciprocal_square_root:
+    case EpilogueOp::reciprocal:
       return 4.0;
     case EpilogueOp::power:
       return 8.0;

@@ -79,6 +79,12 @@ __device__ __forceinline__ float fma(float x, float y, float z) { return ::fmaf(
 __device__ __forceinline__ double fma(double x, double y, double z) { return ::fma(x, y, z); }
 __device__ __forceinline__ float pow(float x, float y) { return ::powf(x, y); }
 __device__ __forceinline__ double pow(double x, double y) { return ::pow(x, y); }
+__device__ __forceinline__ float rcp(float x) {
+  float y;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ __forceinline__ double rcp(double x) { return 1.0 / x; }
 __device__ __forceinline__ float sqrt(float x) { return ::sqrtf(x); }
 __device__ __forceinline__ double sqrt(double x) { return ::sqrt(x); }
 __device__ __forceinline__ float rsqrt(float x) { return ::rsqrtf(x); }
