@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/op/gemm.hpp"
 #include "tilewright/plan/design.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 
@@ -23,11 +24,18 @@ struct Sm90CostInput {
   int gathered_words = 0;                    // that each of them has in flight
   int fills = 1;                             // of buffers of D, that one warpgroup stores of a tile; 0 of slices
   int element_bytes = 2, d_bytes = 2;
-  double fma_per_clock = 0;      // of one SM's tensor cores
-  double repacked_bytes = 0;     // of operands, that are copied first
-  double lone_clocks = 0;        // of a step, while nothing multiplies: promotion, or loads of fragments
-  bool loads_fragments = false;  // of A, by threads
+  int beside_bytes = 0;              // that the epilogue reads and writes beside C and D, for each element of A*B
+  double function_instructions = 0;  // of the epilogue, for each: see function_instructions()
+  double fma_per_clock = 0;          // of one SM's tensor cores
+  double repacked_bytes = 0;         // of operands, that are copied first
+  double lone_clocks = 0;            // of a step, while nothing multiplies: promotion, or loads of fragments
+  bool loads_fragments = false;      // of A, by threads
 };
+
+/// Instructions of the functions of an epilogue for one element; none of plain arithmetic, which is as nothing.
+double function_instructions(const op::Epilogue& epilogue);
+/// Bytes of tensors of m x n, of A*B, that an epilogue reads and writes beside C and D, for one element.
+int beside_bytes(const op::GemmDescription& operands);
 
 /// Microseconds, launch included: a persistent CTA's tiles one after another, each as many steps of K, each step as
 /// long as the slowest of multiplying, its bytes from L2, the latency that its stages hide, and gathering; at least

@@ -62,7 +62,9 @@ struct Search {
   OutputElements output;
   EpilogueStaging staging;
   int columns_per_element;  // of A*B for each of D
-  int plain_bytes;          // of an element of D that is not stored by TMA, else 0
+  int beside_bytes;         // sm90_cost.hpp
+  double function_instructions;
+  int plain_bytes;  // of an element of D that is not stored by TMA, else 0
   arch::Major major_a, major_b;
   int reads_a, reads_b;  // by threads that gather: sm90_cost.hpp
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
@@ -152,6 +154,8 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .gathered_words = search.gathers() ? gathered_words(rows.consumers) : 0,
                       .element_bytes = search.element_bytes,
                       .d_bytes = search.output.d_bytes,
+                      .beside_bytes = search.beside_bytes,
+                      .function_instructions = search.function_instructions,
                       .fma_per_clock = search.fma_per_clock,
                       .repacked_bytes = search.repacked_bytes,
                       .lone_clocks = lone_clocks(shape, rows.team(), extras, search.element_bytes)},
@@ -353,6 +357,8 @@ std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmD
         .output = {bytes(description.c.element), bytes(description.d.element), is_transposed == natural, others},
         .staging = epilogue_staging(is_transposed ? op::transposed(description.epilogue) : description.epilogue),
         .columns_per_element = description.epilogue.columns_per_element(),
+        .beside_bytes = beside_bytes(description),
+        .function_instructions = function_instructions(description.epilogue),
         .plain_bytes = stores_by_tma(description.d) ? 0 : bytes(description.d.element),
         .major_a = major(is_word_or_byte || is_a_along_k(description, is_transposed)),
         .major_b = major(is_word_or_byte || is_a_along_k(description, !is_transposed)),

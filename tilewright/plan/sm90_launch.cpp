@@ -247,6 +247,8 @@ Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments)
       .fills = plan.fills(),
       .element_bytes = element_bytes,
       .d_bytes = bytes(plan.operands.d.element),
+      .beside_bytes = beside_bytes(plan.operands),
+      .function_instructions = function_instructions(plan.operands.epilogue),
       .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
       .repacked_bytes = repacked_bytes(plan, arguments),
       .lone_clocks = lone_clocks(plan.tile, plan.team(), plan.extras(), element_bytes),
