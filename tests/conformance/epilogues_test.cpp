@@ -92,6 +92,12 @@ constexpr std::string_view kGraphs[] = {
     "D = acc + t1 + row(t2) + column(t3) + single(t4) + t5 * t6 + row(t7) + column(t8) + $s1 - $s2 + $s3 * $s4 +"
     "$s5 + $s6 * $s7 - $s8; o1 = acc; row(o2) = sum(acc); column(o3) = absmax(acc); o4 = absmax(D); o5 = t1;"
     "single(o6) = min(t5); row(o7) = max(D); column(o8) = sum(D)",
+    // The epilogue visitor trees of PyCUTLASS's examples: row reduction, column reduction, row broadcast, column
+    // broadcast; its row reduction is over a row, and here it is whole.
+    "D = alpha * acc + tanh(beta * C); column(reduction) = sum(D)",
+    "D = alpha * acc + beta * C; row(reduction) = sum(D)",
+    "let t = acc + row(v); D = relu(alpha * t + beta * C); T = t",
+    "let t = acc + column(v); D = leaky_relu(alpha * t, 0.2) + beta * C; T = t",
     "D = even(acc) - 2 * odd(acc)",
     "D = swiglu(acc + row(bias))",
     "let t = alpha * acc + row(bias); D = geglu(t) * single(scale); aux = t",

@@ -22,6 +22,13 @@ const Base kOneTileWithVectors{{"OneTileWithVectors", {128, 128}, 1, 3},
                                {},
                                1,
                                "D = alpha * acc + beta * C + row(bias) * column(scale)"};
+const Base kTilesWithReductions{{"TilesWithReductions", {64, 64}, 1, 3},
+                                {192, 192, 128},
+                                {},
+                                {DType::bf16, DType::bf16, DType::bf16, DType::f32},
+                                {},
+                                1,
+                                "D = acc; row(total) = sum(acc); column(top) = max(acc); all = sum(acc)"};
 const Base kTwoConsumers{{"TwoConsumers", {128, 64}, 2, 3}, {128, 64, 512}};
 const Base kManyTiles{{"ManyTiles", {64, 8}, 1, 3}, {64, 8 * 150, 256}};
 const Base kPingPong{{"PingPong", {64, 8}, 2, 3, {1, 1, 1}, plan::Schedule::ping_pong}, {64, 8 * 300, 384}};
@@ -46,6 +53,7 @@ constexpr const char* kPromotedMainloop = "mma/promoted_mainloop.cuh";
 constexpr const char* kRing = "pipeline/tma_ring.cuh";
 constexpr const char* kTurns = "pipeline/consumer_turns.cuh";
 constexpr const char* kOutput = "epilogue/warpgroup_output.cuh";
+constexpr const char* kFragmentReductions = "epilogue/fragment_reductions.cuh";
 constexpr const char* kSum = "epilogue/slice_sum.cuh";
 constexpr const char* kGridBarrier = "pipeline/grid_barrier.cuh";
 constexpr const char* kGemm = "gemm/sm90_gemm.cuh";
@@ -263,9 +271,15 @@ const Fault kFaults[] = {
      {"read of 4 bytes", "that the asynchronous copy (to complete on the mbarrier"}},
     {"VectorsAreReadBeforeAllHaveCome",
      kOneTileWithVectors,
-     {{kOutput, "if constexpr (kVectorBytes > 0) ptx::named_barrier(barrier_, kThreads);", ""}},
+     {{kOutput, "if constexpr (Vectors::kBytes > 0) ptx::named_barrier(barrier_, kThreads);", ""}},
      shared_race,
      "vectors.template load<kNumber, ",
+     {"with no barrier"}},
+    {"ReductionsAreReadBeforeAllWarpsWroteThem",
+     kTilesWithReductions,
+     {{kFragmentReductions, "barrier();\n    Epilogue", "Epilogue"}},
+     shared_race,
+     "",
      {"with no barrier"}},
     {"CComesWhileDIsStillStoredFromThere",
      kOneTileWithC,
