@@ -29,6 +29,14 @@ const Base kTilesWithReductions{{"TilesWithReductions", {64, 64}, 1, 3},
                                 {},
                                 1,
                                 "D = acc; row(total) = sum(acc); column(top) = max(acc); all = sum(acc)"};
+const Base kSlicesWithReductions{
+    {"SlicesWithReductions", {64, 64}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 2},
+    {128, 128, 512},
+    {},
+    {DType::bf16, DType::bf16, DType::bf16, DType::f32},
+    {},
+    1,
+    "D = acc; row(total) = sum(acc); column(top) = max(acc); all = sum(acc)"};
 const Base kTwoConsumers{{"TwoConsumers", {128, 64}, 2, 3}, {128, 64, 512}};
 const Base kManyTiles{{"ManyTiles", {64, 8}, 1, 3}, {64, 8 * 150, 256}};
 const Base kPingPong{{"PingPong", {64, 8}, 2, 3, {1, 1, 1}, plan::Schedule::ping_pong}, {64, 8 * 300, 384}};
@@ -53,6 +61,7 @@ constexpr const char* kPromotedMainloop = "mma/promoted_mainloop.cuh";
 constexpr const char* kRing = "pipeline/tma_ring.cuh";
 constexpr const char* kTurns = "pipeline/consumer_turns.cuh";
 constexpr const char* kOutput = "epilogue/warpgroup_output.cuh";
+constexpr const char* kReduction = "epilogue/reduction.cuh";
 constexpr const char* kFragmentReductions = "epilogue/fragment_reductions.cuh";
 constexpr const char* kSum = "epilogue/slice_sum.cuh";
 constexpr const char* kGridBarrier = "pipeline/grid_barrier.cuh";
@@ -281,6 +290,13 @@ const Fault kFaults[] = {
      shared_race,
      "",
      {"with no barrier"}},
+    {"PartsOfReductionsAreCountedBeforeAllWarpsLeftThem",
+     kSlicesWithReductions,
+     {{kReduction, "barrier();\n    if (thread_ == 0) ptx::store_shared(shared_",
+       "if (thread_ == 0) ptx::store_shared(shared_"}},
+     global_race,
+     "",
+     {"of 4 bytes at global address", "not ordered after the", "of CTA ("}},
     {"CComesWhileDIsStillStoredFromThere",
      kOneTileWithC,
      {{kOutput, "ptx::tma_store_wait_read<0>();\n            request", "request"}},
