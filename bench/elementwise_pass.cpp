@@ -142,10 +142,7 @@ struct Finish {
   template <class Reduction, class Tensor>
   __device__ __forceinline__ void visit(const Tensor& tensor) const {
     using Fold = typename Reduction::Fold;
-    Compute all = parts.value[Reduction::kNumber];
-#pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2)
-      all = Fold::combine(all, tilewright::ptx::shuffle_xor(all, distance));
+    Compute all = tilewright::fold_lanes<Fold>(parts.value[Reduction::kNumber]);
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = all;
     __syncthreads();
     if (threadIdx.x == 0) {

@@ -120,7 +120,8 @@ struct Turn {
         {DType::s8, DType::s8, DType::f32, DType::s32},
         {DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32},
         {DType::e4m3, DType::e4m3, DType::bf16, DType::f32},
-        {DType::bf16, DType::bf16, DType::bf16, DType::f32}};
+        {DType::bf16, DType::bf16, DType::bf16, DType::f32},
+        {DType::f64, DType::f64, DType::f64, DType::f64}};
     return kTypes[number % std::size(kTypes)];
   }
   plan::Layouts layouts() const {
@@ -138,7 +139,8 @@ op::Tensor tensor_of(const op::EpilogueTensor& wanted, const op::Gemm& gemm, std
   constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::s8, DType::e4m3, DType::e5m2};
   const std::int64_t rows = wanted.spread.along_m ? gemm.m() : 1, columns = wanted.spread.along_n ? gemm.n() : 1;
   const auto layout = number % 3 == 1 ? plan::kColumn : plan::kRow;
-  return op::matrix(std::uint64_t{1} << 50, kTypes[number % std::size(kTypes)], rows, columns, layout);
+  const DType type = gemm.epilogue.compute == DType::f64 ? DType::f64 : kTypes[number % std::size(kTypes)];
+  return op::matrix(std::uint64_t{1} << 50, type, rows, columns, layout);
 }
 
 void halve_d(op::Gemm& gemm) {
@@ -149,7 +151,7 @@ void halve_d(op::Gemm& gemm) {
 op::Gemm problem_of(std::string_view text, const Turn& turn) {
   const auto [m, n, k] = turn.extents();
   op::Gemm gemm = plan::problem_of(plan::describe(turn.types(), turn.layouts()), m, n, k);
-  const DType compute = gemm.d.dtype == DType::s32 ? DType::s32 : DType::f32;
+  const DType compute = op::default_compute(gemm.accumulator, gemm.d.dtype);
   gemm.epilogue = op::parse_epilogue(text, compute, kScalars).value_or_throw();
   if (gemm.epilogue.pairs_columns()) halve_d(gemm);
   gemm.alpha = 2.0;
@@ -383,12 +385,16 @@ class RandomGraphs {
   std::mt19937_64 engine_;
 };
 
-/// Eight at once: D and seven further outputs.
+/// Eight at once: D, five further outputs, and two nodes that are reduced.
 op::Epilogue draw_epilogue(std::uint64_t seed) {
   RandomGraphs graphs(seed);
   for (;;) {
     std::vector<op::NamedOutput> outputs;
-    for (int i = 0; i < 7; ++i) outputs.push_back({fmt::format("o{}", i), graphs.draw()});
+    for (int i = 0; i < 5; ++i) outputs.push_back({fmt::format("o{}", i), graphs.draw()});
+    constexpr op::Reduction kReductions[] = {op::Reduction::sum, op::Reduction::maximum, op::Reduction::minimum};
+    constexpr op::Spread kResults[] = {op::kRowVector, op::kColumnVector, op::kSingle};
+    for (std::uint64_t i = 5; i < 7; ++i)
+      outputs.push_back({fmt::format("o{}", i), graphs.draw(), kReductions[(seed + i) % 3], kResults[seed / 3 % 3]});
     const Result<op::Epilogue> epilogue = op::make_epilogue("random", DType::f32, graphs.draw(), outputs);
     if (epilogue) return *epilogue;  // else of too many terms
   }

@@ -44,6 +44,30 @@ def test_vectors_tensors_and_outputs_are_numpys(tilewright, tmp_path, operands, 
     np.testing.assert_array_equal(np.load(tmp_path / "up.npy"), (t > 0).astype(np.uint8))
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_reductions_are_numpys(tilewright, tmp_path, operands, device):
+    text = "D = relu(acc + row(bias)); amax = absmax(acc); row(of_columns) = sum(D); column(top) = max(acc)"
+    outputs = [option for name in ("amax", "of_columns", "top") for option in ("--output", f"{name}={tmp_path}/{name}.npy")]
+    finished = run(tilewright, tmp_path, "--epilogue", text, *outputs, device=device, bias=1)
+    assert finished.returncode == 0, finished.stderr
+    product = operands["A"] @ operands["B"]
+    d = np.maximum(product + operands["bias"], 0)
+    expected = {"amax": [[np.abs(product).max()]], "of_columns": [d.sum(axis=0)], "top": product.max(axis=1)[:, None]}
+    for name, values in expected.items():
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), np.array(values, np.float32), name)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_pairs_of_columns_are_half_of_them(tilewright, tmp_path, operands, device):
+    outputs = ("--output", f"aux={tmp_path / 'aux.npy'}")
+    text = "let t = acc + row(bias); D = reglu(t); aux = t"
+    finished = run(tilewright, tmp_path, "--epilogue", text, *outputs, device=device, bias=1)
+    assert finished.returncode == 0, finished.stderr
+    t = operands["A"] @ operands["B"] + operands["bias"]
+    np.testing.assert_array_equal(np.load(tmp_path / "D.npy"), (np.maximum(t[:, ::2], 0) * t[:, 1::2]).astype(np.float16))
+    np.testing.assert_array_equal(np.load(tmp_path / "aux.npy"), t.astype(np.float32))
+
+
 def test_another_scalar_needs_no_other_kernel(tilewright, tmp_path, operands):
     for slope in ("0.5", "-2"):
         finished = run(

@@ -38,7 +38,6 @@ struct Plan {
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kReductionCounters = 8192;
 };
-static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 24576);
 
 // linear_combination_gelu f32 mul(mul(0x1p-1,add(mul($alpha,acc),mul($beta,c))),add(0x1p+0,erf(mul(add(mul($alpha,acc),mul($beta,c)),0x1.6a09e667f3bccp-1))))
 struct Epilogue {
@@ -91,5 +90,6 @@ struct Epilogue {
 
 extern "C" __global__ void __launch_bounds__(128)
 f16_in_half_gelu(const __grid_constant__ tilewright::GemmParameters<Epilogue::Parameters> parameters) {
+  static_assert(tilewright::Sm80Gemm<Plan, Epilogue>::kSharedBytes == 24576);
   tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
 }

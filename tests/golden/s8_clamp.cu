@@ -38,7 +38,6 @@ struct Plan {
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kReductionCounters = 8192;
 };
-static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 32768);
 
 // linear_combination_clamp f32 min(max(add(mul($alpha,acc),mul($beta,c)),-0x1p+7),0x1.fcp+6)
 struct Epilogue {
@@ -87,5 +86,6 @@ struct Epilogue {
 
 extern "C" __global__ void __launch_bounds__(128)
 s8_clamp(const __grid_constant__ tilewright::GemmParameters<Epilogue::Parameters> parameters) {
+  static_assert(tilewright::Sm80Gemm<Plan, Epilogue>::kSharedBytes == 32768);
   tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
 }

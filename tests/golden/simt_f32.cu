@@ -30,8 +30,6 @@ struct Plan {
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kReductionCounters = 8192;
 };
-static_assert(Plan::kStages * (Plan::OperandA::kLineElements + Plan::OperandB::kLineElements) * Plan::kTileK *
-                  int(sizeof(Plan::Accumulator)) <= 33280);
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
@@ -76,5 +74,6 @@ struct Epilogue {
 
 extern "C" __global__ void __launch_bounds__(256)
 simt_f32(const __grid_constant__ tilewright::GemmParameters<Epilogue::Parameters> parameters) {
+  static_assert(tilewright::SimtGemm<Plan, Epilogue>::kSharedBytes == 33280);
   tilewright::SimtGemm<Plan, Epilogue>(parameters).run();
 }

@@ -38,7 +38,6 @@ struct Plan {
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kReductionCounters = 8192;
 };
-static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= 36864);
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
@@ -83,5 +82,6 @@ struct Epilogue {
 
 extern "C" __global__ void __launch_bounds__(128)
 tf32_mn_major(const __grid_constant__ tilewright::GemmParameters<Epilogue::Parameters> parameters) {
+  static_assert(tilewright::Sm80Gemm<Plan, Epilogue>::kSharedBytes == 36864);
   tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
 }

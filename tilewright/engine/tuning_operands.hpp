@@ -45,7 +45,8 @@ class TuningOperands {
   OutputImages output_images() const;
   /// After fetch_outputs(): empty, or what is wrong with an output. Elements that have the bits of `expected`, the
   /// output_images() of a kernel found right, or nothing, are right; of the others, up to some hundreds of each output
-  /// are compared with the host's oracle, but of reductions two results, and what all of D is reduced to never.
+  /// are compared with the host's oracle, but of reductions two results, and what all of D is reduced to only below
+  /// 2^24 products.
   std::string find_wrong_element(const OutputImages& expected) const;
 
  private:

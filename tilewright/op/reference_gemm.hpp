@@ -72,8 +72,8 @@ struct Place {
 /// As compare, of D and of every output that is not reduced only what lies at `places`. @pre they lie within D
 Comparison compare_at(const Gemm& gemm, std::span<const Place> places);
 
-/// As compare, of the output `label`, reduced along one mode, only the results that elements at `places` go to: each
-/// costs m * k or n * k products.
+/// As compare, of the reduced output `label` only the results that elements at `places` go to: each costs k products
+/// for every element of D that goes there.
 Comparison compare_results_at(const Gemm& gemm, std::string_view label, std::span<const Place> places);
 
 }  // namespace tilewright::op

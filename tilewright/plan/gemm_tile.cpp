@@ -25,6 +25,29 @@ void append_scalar(Launch& launch, DType compute, double value) {
   }
 }
 
+/// m and n of the problem as computed.
+std::pair<std::int64_t, std::int64_t> extents(const GemmTile& tile, const op::Gemm& arguments) {
+  return tile.is_transposed ? std::pair{arguments.n(), arguments.m()} : std::pair{arguments.m(), arguments.n()};
+}
+
+/// A tile each.
+ReductionBlocks reduction_blocks(const GemmTile& tile, const op::Gemm& arguments) {
+  const auto [m, n] = extents(tile, arguments);
+  return {.along_m = ceil_div(m, tile.tile.m),
+          .along_n = ceil_div(n, tile.tile.n),
+          .batches = std::max<std::int64_t>(arguments.batch(), 1)};
+}
+
+/// Of launch_gemm: counters and parts of reductions, or none.
+std::int64_t workspace_bytes(const GemmTile& tile, const op::Gemm& arguments) {
+  const op::Epilogue& epilogue = tile.operands.epilogue;
+  const ReductionCounts counts = reduction_counts(epilogue);
+  if (counts.all() == 0) return 0;
+  const auto [m, n] = extents(tile, arguments);
+  return static_cast<std::int64_t>(kWorkspaceCounterBytes) +
+         reduction_part_bytes(counts, reduction_blocks(tile, arguments), m, n, bytes(epilogue.compute));
+}
+
 Support check_tile(const TileDescription& tile, int max_threads) {
   // Beyond any tile that fits shared memory and registers, and small enough that no product of them overflows.
   constexpr int kMaxExtent = 1024;
@@ -99,6 +122,11 @@ Support check_plain_design(const Design& design) {
   return {};
 }
 
+Support check_workspace(std::int64_t bytes) {
+  if (bytes > kMaxWorkspaceBytes) return refuse("needs a workspace of {} bytes, at most {}", bytes, kMaxWorkspaceBytes);
+  return {};
+}
+
 Support check_smem(int smem_bytes, const Target& target) {
   const int limit = arch::limits(target).smem_per_block_bytes;
   if (smem_bytes > limit) {
@@ -127,21 +155,12 @@ Support check_instruction(const op::GemmDescription& description, const MathInst
   return {};
 }
 
-ReductionBlocks reduction_blocks(const GemmTile& tile, const op::Gemm& arguments) {
-  const auto [m, n] =
-      tile.is_transposed ? std::pair{arguments.n(), arguments.m()} : std::pair{arguments.m(), arguments.n()};
-  return {.along_m = ceil_div(m, tile.tile.m),
-          .along_n = ceil_div(n, tile.tile.n),
-          .batches = std::max<std::int64_t>(arguments.batch(), 1)};
-}
-
 Support check_extents(const GemmTile& tile, const op::Gemm& arguments) {
   constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() - 1024;  // room to round up to a tile
   for (const auto& [what, extent] : {std::pair{"m", arguments.m()}, {"n", arguments.n()}, {"k", arguments.k()}}) {
     if (extent > kLimit) return refuse("{} must be at most {}, got {}", what, kLimit, extent);
   }
-  const std::int64_t along_m = tile.is_transposed ? arguments.n() : arguments.m();
-  const std::int64_t along_n = tile.is_transposed ? arguments.m() : arguments.n();
+  const auto [along_m, along_n] = extents(tile, arguments);
   const std::int64_t tiles_m = ceil_div(along_m, tile.tile.m);
   const std::int64_t tiles_n = ceil_div(along_n, tile.tile.n);
   const std::int64_t ctas = tiles_m * tiles_n;
@@ -152,7 +171,17 @@ Support check_extents(const GemmTile& tile, const op::Gemm& arguments) {
     return refuse("a raster of width {} must have at most {} tiles a {}, got {}", width, kMaxGrid / width,
                   tile.raster.groups_rows ? "row" : "column", tiles);
   }
-  return check_reductions(reduction_counts(tile.operands.epilogue), reduction_blocks(tile, arguments));
+  return {};
+}
+
+Support check_launch(const GemmTile& tile, const op::Gemm& arguments) {
+  if (const Support fits = check_extents(tile, arguments); !fits) return fits;
+  if (const Support fits =
+          check_reductions(reduction_counts(tile.operands.epilogue), reduction_blocks(tile, arguments));
+      !fits) {
+    return fits;
+  }
+  return check_workspace(workspace_bytes(tile, arguments));
 }
 
 void append_epilogue(Launch& launch, const op::Gemm& arguments, bool is_transposed) {
@@ -184,8 +213,8 @@ Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& argumen
   const std::int64_t batch = std::max<std::int64_t>(gemm.batch(), 1);
   const std::int64_t grid_y = ceil_div(batch, kMaxGridZ);
   const bool reads_source = op::reads_source(gemm);
-  const auto m = static_cast<std::int32_t>(flip ? gemm.n() : gemm.m());
-  const auto n = static_cast<std::int32_t>(flip ? gemm.m() : gemm.n());
+  const auto m = static_cast<std::int32_t>(extents(tile, gemm).first);
+  const auto n = static_cast<std::int32_t>(extents(tile, gemm).second);
   const auto tiles_m = static_cast<std::int32_t>(ceil_div(m, tile.tile.m));
   const auto tiles_n = static_cast<std::int32_t>(ceil_div(n, tile.tile.n));
 
@@ -212,11 +241,8 @@ Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& argumen
   launch.append(tiles_m);
   launch.append(tiles_n);
   launch.append(static_cast<std::uint32_t>(gemm.batch()));
-  const ReductionCounts reductions = reduction_counts(tile.operands.epilogue);
-  const std::int64_t part_bytes =
-      reduction_part_bytes(reductions, reduction_blocks(tile, gemm), m, n, bytes(gemm.epilogue.compute));
-  launch.append_workspace(reductions.all() == 0 ? 0 : kWorkspaceCounterBytes + static_cast<std::size_t>(part_bytes));
-  launch.append(static_cast<std::int64_t>(kWorkspaceCounterBytes));
+  launch.append_workspace(static_cast<std::size_t>(workspace_bytes(tile, gemm)));
+  launch.append(static_cast<std::int64_t>(kWorkspaceCounterBytes));  // where parts of reductions begin
   append_epilogue(launch, gemm, flip);
   launch.finish();
   return launch;

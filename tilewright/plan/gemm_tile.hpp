@@ -42,6 +42,9 @@ struct GemmTile {
 /// @pre op::validate(description), here and where the families plan
 Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const Design& design);
 
+/// Refuses a workspace beyond kMaxWorkspaceBytes.
+Support check_workspace(std::int64_t bytes);
+
 /// Refuses shared memory beyond what one CTA of the target may have.
 Support check_smem(int smem_bytes, const Target& target);
 
@@ -52,19 +55,19 @@ Support check_instruction(const op::GemmDescription& description, const MathInst
 /// schedules, swapped operands, slices of K, repacked operands.
 Support check_plain_design(const Design& design);
 
-/// Blocks of a tile each.
-ReductionBlocks reduction_blocks(const GemmTile& tile, const op::Gemm& arguments);
-
 /// Refuses extents whose tiles do not fit 32-bit indices of the kernel, those of its raster (scheduler/raster.cuh)
-/// among them, the grid's 2^31 - 1 CTAs, and the counters of reductions.
+/// among them, and the grid's 2^31 - 1 CTAs.
 Support check_extents(const GemmTile& tile, const op::Gemm& arguments);
 
 /// Appends the epilogue's struct: the values of its scalars, in its compute type, then its tensors, seen transposed
 /// where the problem is computed so.
 void append_epilogue(Launch& launch, const op::Gemm& arguments, bool is_transposed);
 
+/// Refuses what launch_gemm cannot launch: extents, and reductions whose parts or arrivals are too many.
+Support check_launch(const GemmTile& tile, const op::Gemm& arguments);
+
 /// The launch of one CTA a tile of each D, with the parameters of device/tilewright/gemm/parameters.cuh.
-/// @pre op::validate(arguments) and check_extents accepted them
+/// @pre op::validate(arguments) and check_launch accepted them
 Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& arguments);
 
 }  // namespace tilewright::plan

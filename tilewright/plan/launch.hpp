@@ -33,6 +33,9 @@ inline constexpr std::size_t kReductionCountersFrom = 8192;
 inline constexpr std::size_t kReductionCounterBytes = 253920;
 inline constexpr std::size_t kWorkspaceCounterBytes = kReductionCountersFrom + kReductionCounterBytes + 32;
 
+/// Of one launch's workspace: more is refused.
+inline constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{4} << 30;
+
 struct Launch {
   std::array<std::uint32_t, 3> grid{1, 1, 1};     // CTAs
   std::array<std::uint32_t, 3> block{1, 1, 1};    // threads

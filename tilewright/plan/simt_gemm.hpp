@@ -37,7 +37,7 @@ struct SimtGemmPlan : GemmTile {
 };
 
 inline Support check_arguments(const SimtGemmPlan& plan, const op::Gemm& arguments) {
-  return check_extents(plan, arguments);
+  return check_launch(plan, arguments);
 }
 inline Launch launch(const SimtGemmPlan& plan, const op::Gemm& arguments) {
   return launch_gemm(plan, plan.smem_bytes(), arguments);

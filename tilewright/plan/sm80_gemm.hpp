@@ -47,7 +47,7 @@ struct Sm80GemmPlan : GemmTile {
 };
 
 inline Support check_arguments(const Sm80GemmPlan& plan, const op::Gemm& arguments) {
-  return check_extents(plan, arguments);
+  return check_launch(plan, arguments);
 }
 inline Launch launch(const Sm80GemmPlan& plan, const op::Gemm& arguments) {
   return launch_gemm(plan, plan.smem_bytes(), arguments);

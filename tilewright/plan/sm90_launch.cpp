@@ -4,7 +4,6 @@
 #include <array>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/plan/sm90_repacking.hpp"
@@ -222,6 +221,18 @@ Support check_gathering(const OperandWay& operand, int tile_mn, int tile_k, cons
   return {};
 }
 
+Support check_tma_strides(const op::Tensor& tensor) {
+  constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // bytes, cuTensorMapEncodeTiled
+  const std::int64_t row_bytes = leading_dimension(tensor) * bits(tensor.dtype) / 8;
+  if (row_bytes >= kMaxStride)
+    return refuse("rows are {} bytes apart, TMA reaches less than {}", row_bytes, kMaxStride);
+  if (tensor.batch_stride() >= kMaxStride / bytes(tensor.dtype)) {
+    return refuse("matrices are {} elements of {} apart, TMA reaches less than {} bytes", tensor.batch_stride(),
+                  name(tensor.dtype), kMaxStride);
+  }
+  return {};
+}
+
 }  // namespace
 
 Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
@@ -284,24 +295,16 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments) 
       !fits) {
     return fits;
   }
-  if (const std::int64_t bytes = workspace(plan, arguments).bytes; bytes > kMaxWorkspaceBytes) {
-    return refuse("needs a workspace of {} bytes, at most {}", bytes, kMaxWorkspaceBytes);
-  }
-  constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // bytes, cuTensorMapEncodeTiled
+  if (const Support fits = check_workspace(workspace(plan, arguments).bytes); !fits) return fits;
   for (const Support& fits : {check_gathering(plan.way_a, plan.tile.m, plan.tile.k, problem.a),
                               check_gathering(plan.way_b, plan.tile.n, plan.tile.k, problem.b)}) {
     if (!fits) return fits;
   }
-  std::vector<const op::Tensor*> by_tma{&arguments.a, &arguments.b, &arguments.d};
-  for (int i = 0; i < plan.others.count; ++i) by_tma.push_back(&other_output(plan, arguments, i));
-  for (const op::Tensor* tensor : by_tma) {
-    const std::int64_t row_bytes = leading_dimension(*tensor) * bits(tensor->dtype) / 8;
-    if (row_bytes >= kMaxStride)
-      return refuse("rows are {} bytes apart, TMA reaches less than {}", row_bytes, kMaxStride);
-    if (tensor->batch_stride() >= kMaxStride / bytes(tensor->dtype)) {
-      return refuse("matrices are {} elements of {} apart, TMA reaches less than {} bytes", tensor->batch_stride(),
-                    name(tensor->dtype), kMaxStride);
-    }
+  for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.d}) {
+    if (const Support fits = check_tma_strides(*tensor); !fits) return fits;
+  }
+  for (int i = 0; i < plan.others.count; ++i) {
+    if (const Support fits = check_tma_strides(other_output(plan, arguments, i)); !fits) return fits;
   }
   return {};
 }

@@ -9,9 +9,6 @@
 
 namespace tilewright::plan {
 
-/// Of one launch: more is refused.
-inline constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{4} << 30;
-
 /// Whether TMA does not reach an operand, or wgmma not read it, as it lies along K or not. wgmma reads elements of 2
 /// bytes either way.
 bool must_be_repacked(const op::TensorDescription& tensor, bool is_along_k);

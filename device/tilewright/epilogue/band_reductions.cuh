@@ -58,7 +58,8 @@ class BandReductions {
     if constexpr (Epilogue::kReductions > 0) Epilogue::for_each_reduction(parameters, Skip<kCount>{*this, row, column});
   }
 
-  /// When every element of the band has been put or skipped. row_of(row) is the row of D of one of the band's.
+  /// When every element of the band has been put or skipped. row_of(row) is the row of D of one of the band's. Begins
+  /// and ends with a barrier where there are reductions.
   template <class Parameters, class RowOf, class Barrier>
   __device__ __forceinline__ void end_band(const Parameters& parameters, const Block& block, const RowOf& row_of,
                                            const Barrier& barrier) const {

@@ -144,7 +144,7 @@ class FragmentReductions {
     __device__ __forceinline__ void visit(const Tensor& /*tensor*/) const {
       if constexpr (Reduction::kResults == Results::single) {
         using Fold = typename Reduction::Fold;
-        const Compute value = Parts::template fold_lanes<Fold>(all.singles_[Reduction::kOfKind]);
+        const Compute value = fold_lanes<Fold>(all.singles_[Reduction::kOfKind]);
         if (all.thread_ % 32 == 0) ptx::store_shared(all.single_address(Reduction::kOfKind, all.thread_ / 32), value);
       }
     }

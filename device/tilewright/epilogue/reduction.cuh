@@ -39,6 +39,14 @@ struct Reduction {
   using Fold = FoldOfTwo;
 };
 
+/// Of all lanes of a warp, in each.
+template <class Fold, class Compute>
+__device__ __forceinline__ Compute fold_lanes(Compute value) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) value = Fold::combine(value, ptx::shuffle_xor(value, distance));
+  return value;
+}
+
 /// Of a node's neighbours in a row of D, `identity` for those outside.
 template <class Compute, int kCount>
 __device__ __forceinline__ void mask_outside(Compute (&values)[kCount], const EpiloguePlace& at, Compute identity) {
@@ -57,7 +65,6 @@ template <class Epilogue, int kBlockM, int kBlockN, int kShares, int kThreads>
 class ReductionParts {
   using Compute = typename Epilogue::Compute;
   using Parameters = typename Epilogue::Parameters;
-  static constexpr int kBytes = sizeof(Compute);
   static constexpr int kWarps = kThreads / 32;
   static constexpr int kInFlight = 8;  // loads of a thread
   static constexpr uint32_t kLastOfColumns = 1, kLastOfRows = 2, kLastOfAll = 4;
@@ -254,17 +261,6 @@ class ReductionParts {
     return result;
   }
 
- public:
-  /// Of all lanes of a warp, in each.
-  template <class Fold>
-  static __device__ __forceinline__ Compute fold_lanes(Compute value) {
-#pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2)
-      value = Fold::combine(value, ptx::shuffle_xor(value, distance));
-    return value;
-  }
-
- private:
   const Parameters& parameters_;
   char* counters_;
   char* parts_;

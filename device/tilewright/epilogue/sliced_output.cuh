@@ -12,8 +12,8 @@
 namespace tilewright {
 
 /// One warpgroup's way out of kAtoms times 64 rows. Plan: Wgmma, ElementC, ElementD, kCIsRowMajor, kDIsRowMajor,
-/// kPairsRows, kConsumers, kClusterM, kClusterN, kSlices, kCounterBytes (of the workspace), kStoreBytes (that D's lines
-/// are aligned to).
+/// kPairsRows, kConsumers, kClusterM, kClusterN, kSlices, kCounterBytes (of the workspace), kReductionCounters (where
+/// in it), kStoreBytes (that D's lines are aligned to).
 template <class Plan, class Epilogue, int kAtoms>
 class SlicedOutput {
   using C = typename Plan::ElementC;

@@ -66,9 +66,12 @@ class StagedOutput {
       for (int v = 0; v < kVector; ++v) values[v] = band_[row * kLine + column + v];
       output_.store(row_of(row, i), block_.column + column, values, reductions_, row, column);
     }
-    reductions_.end_band(
-        parameters_.epilogue, block_, [&](int row) { return row_of(row, i); }, ptx::Synchronize{});
-    __syncthreads();
+    if constexpr (Epilogue::kReductions > 0) {
+      reductions_.end_band(
+          parameters_.epilogue, block_, [&](int row) { return row_of(row, i); }, ptx::Synchronize{});
+    } else {
+      __syncthreads();
+    }
   }
 
   /// After the last band.

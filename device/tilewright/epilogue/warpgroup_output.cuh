@@ -22,7 +22,7 @@ namespace tilewright {
 /// One warpgroup's way out of kAtoms times 64 rows. Plan: ElementD, Output (TmaMatrix or GlobalMatrix), kDIsRowMajor,
 /// kAccumulatesInHalf, kPairsRows, kTileN, kChunkColumns, kBufferChunks (that a buffer holds), kStoreBytes (that D's
 /// lines are multiples of), kTmaOutputs and kTmaOutputBytes (of the others that leave by TMA: how many, and the bytes
-/// of an element of each together), and what SourceBuffers asks for.
+/// of an element of each together), kReductionCounters (where in the workspace), and what SourceBuffers asks for.
 template <class Plan, class Epilogue, int kAtoms>
 class WarpgroupOutput {
   using C = typename Plan::ElementC;

@@ -34,8 +34,14 @@ class SimtGemm {
   static constexpr int kElementsA = OperandA::kLineElements * Plan::kTileK;
   static constexpr int kElementsB = OperandB::kLineElements * Plan::kTileK;
   static constexpr int kStageElements = kElementsA + kElementsB;
+  static constexpr int kBandRows = Plan::kWarpsM * Plan::kLanesM;  // one of each thread
+  using Output = OutputTile<Plan, Epilogue>;
+  using Reductions = typename Output::template Reductions<kBandRows, kThreads>;
 
  public:
+  static constexpr int kSharedBytes =  // the stages, then bands of what is reduced
+      maximum(Plan::kStages * kStageElements * static_cast<int>(sizeof(Stored)), Reductions::kBytes);
+
   __device__ __forceinline__ explicit SimtGemm(const Parameters& parameters)
       : parameters_(parameters), batch_(batch_of_grid()) {
     const int thread = static_cast<int>(threadIdx.x);
@@ -131,13 +137,11 @@ class SimtGemm {
     }
   }
 
-  /// A band of rows is one row of each thread: kLanesM of every warp along M.
   __device__ __forceinline__ void store(const Accumulator (&accumulators)[kThreadM][kThreadN], uint32_t shared, int m,
                                         int n) const {
-    using Output = OutputTile<Plan, Epilogue>;
     const Output output(parameters_, batch_);
-    const auto reductions = Output::template reductions<Plan::kWarpsM * Plan::kLanesM, kThreads>(parameters_, shared);
-    const typename decltype(reductions)::Block block{m, n, static_cast<int>(batch_), 0};
+    const Reductions reductions = Output::template reductions<kBandRows, kThreads>(parameters_, shared);
+    const typename Reductions::Block block{m, n, static_cast<int>(batch_), 0};
     if constexpr (Epilogue::kReductions > 0) {
       __syncthreads();  // the stages have been read
       reductions.begin(parameters_.epilogue);

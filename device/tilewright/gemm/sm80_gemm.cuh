@@ -35,6 +35,7 @@ class Sm80Gemm {
 
   using LoaderA = FragmentLoader<OperandA, true, Mma::kM, Math::kLoadK, Math::kLoadRegistersA, kTilesM>;
   using LoaderB = FragmentLoader<OperandB, false, Mma::kN, Math::kLoadK, Math::kLoadRegistersB, kTilesN>;
+  using Output = StagedOutput<Plan, Epilogue, Mma::kM, Mma::kN>;
   using Accumulators = typename Mma::RegisterC[kTilesM][kTilesN][Mma::kRegistersC];
 
   /// What one step's loads hold: [load][tile][register].
@@ -44,6 +45,8 @@ class Sm80Gemm {
   };
 
  public:
+  static constexpr int kSharedBytes = maximum(Plan::kStages * kStageBytes, Output::kBytes);  // the stages, then bands
+
   __device__ __forceinline__ explicit Sm80Gemm(const Parameters& parameters)
       : parameters_(parameters),
         batch_(batch_of_grid()),
@@ -203,8 +206,6 @@ class Sm80Gemm {
       }
     }
   }
-
-  using Output = StagedOutput<Plan, Epilogue, Mma::kM, Mma::kN>;
 
   __device__ __forceinline__ void store(const Accumulators& accumulators, void* shared, int m, int n) const {
     const Output output(parameters_, batch_, shared, m, n);

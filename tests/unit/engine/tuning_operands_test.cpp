@@ -55,6 +55,44 @@ TEST(TimingSets, HoldMemoryOfTheirOwnForEveryTensor) {
     EXPECT_LE(region->second, std::next(region)->first) << "two tensors overlap";
 }
 
+// Outputs as the oracle leaves them, then one element of one changed.
+void expect_found(HostProblem& problem, const std::string& label, std::int64_t row, std::int64_t column) {
+  const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
+  TuningOperands operands(device, problem.gemm);
+  op::reference_gemm(operands.on_host());
+  const OutputImages right = operands.output_images();
+  EXPECT_EQ(operands.find_wrong_element({}), "");
+  EXPECT_EQ(operands.find_wrong_element(right), "");
+  const op::Tensor& tensor = label == "D" ? operands.on_host().d : operands.on_host().tensor(label);
+  op::store(tensor, row, column, op::load(tensor, row, column) + 1000.0);
+  const std::string found = operands.find_wrong_element(right);
+  EXPECT_TRUE(found.starts_with(fmt::format("{}[{},{}] is ", label, row, column))) << found;
+}
+
+TEST(TuningOperands, AColumnOfAPairIsJudgedWithItsElementOfD) {
+  HostProblem problem(8, 12, 16);
+  problem.gemm.d = op::matrix(problem.gemm.d.address, DType::f32, 8, 6);
+  problem.set_epilogue(op::make_epilogue("pairs", DType::f32,
+                                         op::call("even", {op::acc()}) - 2.0 * op::call("odd", {op::acc()}),
+                                         {{"aux", op::acc()}})
+                           .value_or_throw());
+  expect_found(problem, "D", 7, 5);
+  expect_found(problem, "aux", 7, 11);
+  expect_found(problem, "aux", 0, 6);
+}
+
+TEST(TuningOperands, ReductionsAreJudgedByAllThatGoesThere) {
+  HostProblem problem(8, 12, 16);
+  problem.set_epilogue(op::make_epilogue("reduced", DType::f32, op::acc(),
+                                         {{"of_columns", op::acc(), op::Reduction::sum, op::kRowVector},
+                                          {"of_rows", op::acc(), op::Reduction::maximum, op::kColumnVector},
+                                          {"all", op::acc(), op::Reduction::sum, op::kSingle}})
+                           .value_or_throw());
+  expect_found(problem, "of_columns", 0, 11);
+  expect_found(problem, "of_rows", 7, 0);
+  expect_found(problem, "all", 0, 0);
+}
+
 TEST(TuningOperands, LieBetweenRedZonesAsTheCallersLie) {
   const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
   HostProblem problem(30, 20, 10);

@@ -119,9 +119,10 @@ static constexpr int kReductionCounters = 8192;
 
 TEST(KernelText, IsOneEntryOfTheGivenName) {
   SourceWriter out;
-  write_kernel(out, "SimtGemm", "my_kernel", 256);
+  write_kernel(out, "SimtGemm", "my_kernel", 256, 12288);
   EXPECT_EQ(std::move(out).take(), R"(extern "C" __global__ void __launch_bounds__(256)
 my_kernel(const __grid_constant__ tilewright::GemmParameters<Epilogue::Parameters> parameters) {
+  static_assert(tilewright::SimtGemm<Plan, Epilogue>::kSharedBytes == 12288);
   tilewright::SimtGemm<Plan, Epilogue>(parameters).run();
 }
 )");

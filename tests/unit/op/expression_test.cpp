@@ -202,6 +202,17 @@ TEST(Functions, AreInTheDocument) {
   }
 }
 
+TEST(Functions, ReductionsAreInTheDocument) {
+  std::ifstream file(TILEWRIGHT_SOURCE_DIR "/docs/epilogues.md");
+  const std::string document{std::istreambuf_iterator<char>(file), {}};
+  for (const NamedReduction& reduction : reductions()) {
+    std::string formula{reduction.formula};
+    for (std::size_t at = 0; (at = formula.find('|', at)) != std::string::npos; at += 2) formula.insert(at, 1, '\\');
+    const std::string row = fmt::format("| `{}` | {} |", reduction.name, formula);
+    EXPECT_NE(document.find(row), std::string::npos) << row;
+  }
+}
+
 TEST(Functions, PropagateNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const NamedFunction& function : functions()) {

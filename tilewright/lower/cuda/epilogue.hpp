@@ -8,10 +8,9 @@
 
 namespace tilewright::lower::cuda {
 
-/// Writes `struct Epilogue` with Compute, Parameters, kReadsSource, reads_source() and apply(), as
-/// device/tilewright/epilogue/output_tile.cuh asks, of the problem as computed; without C it reads none.
-/// @pre op::validate(operands)
-/// `tma_outputs` numbers those of Epilogue::outputs that leave by TMA, device/tilewright/epilogue/tma_output.cuh.
+/// Writes `struct Epilogue` of the problem as computed, with what device/tilewright/epilogue/ asks for:
+/// output_tile.cuh, staged_vectors.cuh, reduction.cuh. Without C it reads none. `tma_outputs` numbers those of
+/// Epilogue::outputs that leave by TMA, tma_output.cuh. @pre op::validate(operands)
 void write_epilogue(SourceWriter& out, const op::GemmDescription& operands, std::span<const int> tma_outputs = {});
 
 }  // namespace tilewright::lower::cuda

@@ -16,10 +16,11 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   out.line("static constexpr int kReductionCounters = {};", plan::kReductionCountersFrom);
 }
 
-void write_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, int threads) {
+void write_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, int threads, int smem_bytes) {
   out.line("extern \"C\" __global__ void __launch_bounds__({})", threads);
   out.line("{}(const __grid_constant__ tilewright::GemmParameters<Epilogue::Parameters> parameters) {{", symbol)
       .indent();
+  out.line("static_assert(tilewright::{}<Plan, Epilogue>::kSharedBytes == {});", family, smem_bytes);
   out.line("tilewright::{}<Plan, Epilogue>(parameters).run();", family);
   out.dedent().line("}}");
 }

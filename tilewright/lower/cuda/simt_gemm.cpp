@@ -32,13 +32,10 @@ std::string lower(const plan::SimtGemmPlan& plan, std::string_view symbol) {
   out.line("static constexpr int kVectorM = {}, kVectorN = {};", plan.vector_m, plan.vector_n);
   write_tile_constants(out, plan);
   out.dedent().line("}};");
-  out.line(
-      "static_assert(Plan::kStages * (Plan::OperandA::kLineElements + Plan::OperandB::kLineElements) * Plan::kTileK *");
-  out.line("                  int(sizeof(Plan::Accumulator)) <= {});", plan.smem_bytes());
   out.blank();
   write_epilogue(out, plan.operands);
   out.blank();
-  write_kernel(out, "SimtGemm", symbol, plan.threads());
+  write_kernel(out, "SimtGemm", symbol, plan.threads(), plan.smem_bytes());
   return std::move(out).take();
 }
 

@@ -75,12 +75,10 @@ std::string lower(const plan::Sm80GemmPlan& plan, std::string_view symbol) {
   out.line("static constexpr int kBandLine = {};", plan.band_line());
   write_tile_constants(out, plan);
   out.dedent().line("}};");
-  out.line("static_assert(Plan::kStages * (Plan::OperandA::kTileBytes + Plan::OperandB::kTileBytes) <= {});",
-           plan.smem_bytes());
   out.blank();
   write_epilogue(out, plan.operands);
   out.blank();
-  write_kernel(out, "Sm80Gemm", symbol, plan.threads());
+  write_kernel(out, "Sm80Gemm", symbol, plan.threads(), plan.smem_bytes());
   return std::move(out).take();
 }
 

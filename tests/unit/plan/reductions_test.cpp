@@ -1,0 +1,95 @@
+// What reductions ask of a launch: parts and counters in its workspace, shared memory.
+#include "tilewright/plan/reductions.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/op/expression.hpp"
+#include "tilewright/plan/simt_gemm.hpp"
+#include "tilewright/plan/sm90_gemm.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+op::Epilogue epilogue_of(const std::vector<op::NamedOutput>& outputs) {
+  return op::make_epilogue("graph", DType::f32, op::acc(), outputs).value_or_throw();
+}
+
+TEST(Reductions, AreCountedByWhatTheyLeave) {
+  const op::Epilogue epilogue = epilogue_of({{"aux", op::acc()},
+                                             {"a", op::acc(), op::Reduction::sum, op::kRowVector},
+                                             {"b", op::acc(), op::Reduction::maximum, op::kColumnVector},
+                                             {"c", op::acc(), op::Reduction::minimum, op::kColumnVector},
+                                             {"d", op::acc(), op::Reduction::sum, op::kSingle}});
+  EXPECT_EQ(reduction_counts(epilogue), (ReductionCounts{1, 2, 1}));
+  EXPECT_EQ(reduction_counts(op::transposed(epilogue)), (ReductionCounts{2, 1, 1}));
+}
+
+TEST(Reductions, LeaveAPartOfEachBlockAndShare) {
+  const ReductionBlocks blocks{.along_m = 3, .along_n = 5, .shares = 2, .batches = 4};
+  EXPECT_EQ(reduction_part_bytes({1, 0, 0}, blocks, 300, 500, 4), 3 * 500 * 2 * 4 * 4);
+  EXPECT_EQ(reduction_part_bytes({0, 1, 0}, blocks, 300, 500, 4), 5 * 300 * 2 * 4 * 4);
+  EXPECT_EQ(reduction_part_bytes({0, 0, 1}, blocks, 300, 500, 8), 3 * 5 * 2 * 4 * 8);
+  EXPECT_EQ(reduction_part_bytes({2, 1, 3}, blocks, 300, 500, 4), (2 * 3 * 500 + 5 * 300 + 3 * 3 * 5) * 2 * 4 * 4);
+  EXPECT_EQ(reduction_part_bytes({}, blocks, 300, 500, 4), 0);
+}
+
+TEST(Reductions, MeetAtAsManyPlacesAsThereAreCounters) {
+  const ReductionBlocks blocks{.along_m = 100, .along_n = 535, .batches = 100};
+  EXPECT_TRUE(check_reductions({0, 0, 1}, blocks));
+  EXPECT_TRUE(check_reductions({1, 1, 0}, {.along_m = 99, .along_n = 535, .batches = 100}));
+  EXPECT_EQ(check_reductions({1, 1, 0}, blocks).reason(),
+            "reductions meet at 635 places of each of 100 matrices, at most 63480 together");
+  EXPECT_TRUE(check_reductions({}, {.along_m = 1 << 20, .along_n = 1 << 20, .batches = 1 << 20}));
+}
+
+// Tiles of 32 rows of a D of 2^20 x 2^12 leave 2^15 parts of each of 2^12 results: half a GB; nine such
+// reductions, 4.8.
+TEST(Reductions, NeedNoMoreWorkspaceThanALaunchMayHave) {
+  op::GemmDescription description = describe_f32();
+  std::vector<op::NamedOutput> outputs;
+  for (int i = 0; i < 9; ++i)
+    outputs.push_back({"r" + std::to_string(i), op::acc(), op::Reduction::sum, op::kRowVector});
+  description.epilogue = epilogue_of(outputs);
+  description.tensors.resize(outputs.size());
+  Design design;
+  design.target = kSm80;
+  design.tile.math_instruction = {{1, 1, 1},  DType::f32,    DType::f32,
+                                  DType::f32, OpClass::simt, op::MathOperation::multiply_add};
+  design.tile.threadblock_shape = {32, 32, 8};
+  design.tile.warp_count = {1, 1, 1};
+  design.tile.stages = 2;
+  const SimtGemmPlan plan = plan_simt_gemm(description, design).value_or_throw();
+  op::Gemm gemm = problem_of(description, 1 << 20, 1 << 12, 16);
+  EXPECT_EQ(check_arguments(plan, gemm).reason(), "needs a workspace of 4832100352 bytes, at most 4294967296");
+  gemm = problem_of(description, 1 << 19, 1 << 12, 16);
+  EXPECT_TRUE(check_arguments(plan, gemm)) << check_arguments(plan, gemm).reason();
+}
+
+TEST(TmaOutputs, AreTheFirstThatLieAsDDoes) {
+  op::GemmDescription description = describe({DType::bf16, DType::bf16, DType::bf16, DType::f32});
+  description.epilogue = epilogue_of({{"turned", op::acc()},
+                                      {"sums", op::acc(), op::Reduction::sum, op::kRowVector},
+                                      {"a", op::acc()},
+                                      {"unaligned", op::acc()},
+                                      {"b", op::acc()},
+                                      {"c", op::acc()}});
+  using enum op::Neighbours;
+  description.tensors = {{DType::bf16, rows, 8},   {DType::f32, none, 1},      {DType::f32, columns, 4},
+                         {DType::f32, columns, 2}, {DType::e4m3, columns, 16}, {DType::bf16, columns, 8}};
+  const TmaOutputs found = tma_outputs(description, 1);
+  EXPECT_EQ(found.count, 2) << "at most";
+  EXPECT_EQ(found.numbers, (std::array{2, 4}));
+  EXPECT_EQ(found.element_bytes, (std::array{4, 1}));
+  EXPECT_EQ(tma_outputs(op::transposed(description), 1), found);
+  EXPECT_EQ(tma_outputs(description, 2).count, 0) << "slices are stored from registers";
+  const OutputElements elements{2, 2, true, found};
+  EXPECT_EQ(elements.widest(), 4);
+  EXPECT_EQ(elements.narrowest(), 1);
+  EXPECT_EQ(elements.together(), 2 + 4 + 1);
+  description.d.alignment = 4;
+  EXPECT_EQ(tma_outputs(description, 1).count, 0) << "D does not leave so";
+}
+
+}  // namespace
+}  // namespace tilewright::plan
