@@ -17,26 +17,36 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) 
   const auto& [label, spread, is_written] = expected;
   const Tensor* tensor = find_tensor(gemm, label);
   if (tensor == nullptr) {
-    return refuse("the epilogue {} '{}', and no tensor has that name", is_written ? "writes" : "reads", label);
+    return refuse("the epilogue {} '{}', and no tensor has that name", is_written ? "writes" : "reads", label)
+        .as(RefusalCode::epilogue)
+        .of(label);
   }
   if (const Support valid = check_strides(*tensor, label); !valid) return valid;
   if ((tensor->dtype == DType::f64) != (gemm.epilogue.compute == DType::f64)) {
     return refuse("'{}' is {} in an epilogue that computes in {}", label, name(tensor->dtype),
-                  name(gemm.epilogue.compute));
+                  name(gemm.epilogue.compute))
+        .as(RefusalCode::types)
+        .of(label);
   }
   const Dims shape{spread.along_m ? gemm.m() : 1, spread.along_n ? gemm.n() : 1};
   if (tensor->rows() != shape[0] || tensor->columns() != shape[1]) {
     return refuse("'{}' must be {}, got {}", label, to_string(shape),
-                  to_string(Dims{tensor->rows(), tensor->columns()}));
+                  to_string(Dims{tensor->rows(), tensor->columns()}))
+        .as(RefusalCode::shape)
+        .of(label);
   }
   const bool serves_all = !is_written && tensor->batch() == 1;
   if (!serves_all && tensor->batch() != gemm.batch())
-    return refuse("'{}' is a batch of {}, D of {}", label, tensor->batch(), gemm.batch());
+    return refuse("'{}' is a batch of {}, D of {}", label, tensor->batch(), gemm.batch())
+        .as(RefusalCode::shape)
+        .of(label);
   if (!is_written) return {};
   const bool has_memory = tensor->address != 0;  // else only kinds of problems are asked about
   if (has_memory && gemm.is_empty() && !tensor->is_empty())
-    return refuse("'{}' of {} is reduced from a D without elements", label, to_string(shape));
-  if (const Result<MatrixView> view = view_matrix(*tensor, label); !view) return refuse("{}", view.reason());
+    return refuse("'{}' of {} is reduced from a D without elements", label, to_string(shape))
+        .as(RefusalCode::shape)
+        .of(label);
+  if (const Result<MatrixView> view = view_matrix(*tensor, label); !view) return view.refusal();
   return check_distinct(*tensor, label);
 }
 
@@ -57,18 +67,26 @@ Support check_epilogue_memory(const Gemm& gemm, const std::vector<EpilogueTensor
   for (const EpilogueTensor& each : tensors) {
     const Tensor& tensor = *find_tensor(gemm, each.label);
     const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
-    if (tensor.address == 0) return refuse("'{}' is a null pointer", each.label);
+    if (tensor.address == 0 && !is_shape(gemm))
+      return refuse("'{}' is a null pointer", each.label).as(RefusalCode::memory).of(each.label);
     if (tensor.address % element != 0) {
       return refuse("'{}' must be aligned to its element of {} bytes, got address {:#x}", each.label, element,
-                    tensor.address);
+                    tensor.address)
+          .as(RefusalCode::alignment)
+          .of(each.label);
     }
     if (tensor.device != gemm.d.device)
-      return refuse("'{}' is on {} and D on {}", each.label, to_string(tensor.device), to_string(gemm.d.device));
+      return refuse("'{}' is on {} and D on {}", each.label, to_string(tensor.device), to_string(gemm.d.device))
+          .as(RefusalCode::memory)
+          .of(each.label);
+    if (is_shape(gemm)) continue;
     const Interval at = interval(tensor);
     for (const Region& other : regions) {
       if ((!each.is_written && !other.is_written) || at.begin >= other.at.end || other.at.begin >= at.end) continue;
       return refuse("'{}' [{:#x}, {:#x}) overlaps {} [{:#x}, {:#x})", each.label, at.begin, at.end, other.label,
-                    other.at.begin, other.at.end);
+                    other.at.begin, other.at.end)
+          .as(RefusalCode::overlap)
+          .of(each.label);
     }
     regions.push_back({each.label, at, each.is_written});
   }
@@ -106,7 +124,9 @@ Support check_distinct(const Tensor& tensor, std::string_view role) {
   const std::int64_t matrix = (lines - 1) * (lines > 1 ? view.ld : 0) + line;
   const bool interleaves = step >= line && view.ld >= (tensor.batch() - 1) * step + line;
   if (step >= matrix || interleaves) return {};
-  return refuse("matrices of {} overlap: {} elements from one to the next, each reaches over {}", role, step, matrix);
+  return refuse("matrices of {} overlap: {} elements from one to the next, each reaches over {}", role, step, matrix)
+      .as(RefusalCode::overlap)
+      .of(role);
 }
 
 std::vector<EpilogueTensor> epilogue_tensors(const Epilogue& epilogue) {
@@ -128,9 +148,9 @@ Support check_epilogue_tensors(const Gemm& gemm) {
   for (std::size_t i = 0; i < gemm.tensors.size(); ++i) {
     const std::string& label = gemm.tensors[i].name;
     if (std::ranges::find(expected, label, &EpilogueTensor::label) == expected.end())
-      return refuse("the epilogue has no tensor '{}'", printable(label));
+      return refuse("the epilogue has no tensor '{}'", printable(label)).as(RefusalCode::epilogue).of(label);
     if (find_tensor(gemm, label) != &gemm.tensors[i].tensor)
-      return refuse("two tensors have the name '{}'", printable(label));
+      return refuse("two tensors have the name '{}'", printable(label)).as(RefusalCode::epilogue).of(label);
   }
   return check_epilogue_memory(gemm, expected);
 }

@@ -282,7 +282,7 @@ Result<Epilogue> make_epilogue(std::string name, DType compute, const Expression
   for (const NamedOutput& output : outputs)
     epilogue.outputs.push_back({output.name, graph.add(output.value), output.reduction, output.spread});
   if (epilogue.d + 1 == static_cast<int>(epilogue.nodes.size())) epilogue.d = -1;
-  if (const Support valid = validate(epilogue); !valid) return refuse("{}", valid.reason());
+  if (const Support valid = validate(epilogue); !valid) return valid.refusal();
   return epilogue;
 }
 

@@ -39,11 +39,13 @@ Support check_math(const Gemm& gemm) {
   const DType a = gemm.a.dtype;
   if (gemm.math == MathOperation::multiply_add) return {};
   if (gemm.math != MathOperation::multiply_add_fast_accumulate) {
-    return a == DType::f32 ? Support() : refuse("{} takes f32 operands, got {}", name(gemm.math), name(a));
+    return a == DType::f32 ? Support()
+                           : refuse("{} takes f32 operands, got {}", name(gemm.math), name(a)).as(RefusalCode::math);
   }
-  if (!is_fp8(a)) return refuse("{} takes e4m3 and e5m2 operands, got {}", name(gemm.math), name(a));
+  if (!is_fp8(a))
+    return refuse("{} takes e4m3 and e5m2 operands, got {}", name(gemm.math), name(a)).as(RefusalCode::math);
   if (gemm.accumulator != DType::f32) {
-    return refuse("{} accumulates in f32, got {}", name(gemm.math), name(gemm.accumulator));
+    return refuse("{} accumulates in f32, got {}", name(gemm.math), name(gemm.accumulator)).as(RefusalCode::math);
   }
   return {};
 }
@@ -53,17 +55,22 @@ Support check_types(const Gemm& gemm) {
   const DType b = gemm.b.dtype;
   for (const auto& [role, type] : {std::pair{"A", a}, {"B", b}, {"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
     if (type == DType::tf32)
-      return refuse("{} is tf32, which is a math type: store f32 and ask for multiply_add_tf32", role);
+      return refuse("{} is tf32, which is a math type: store f32 and ask for multiply_add_tf32", role)
+          .as(RefusalCode::math);
     if (is_narrow(type))
-      return refuse("{} is {}: must be f64, f32, f16, bf16, e4m3, e5m2, s32, s8 or u8", role, name(type));
+      return refuse("{} is {}: must be f64, f32, f16, bf16, e4m3, e5m2, s32, s8 or u8", role, name(type))
+          .as(RefusalCode::types);
   }
   if (a == DType::s32 || b == DType::s32)
-    return refuse("A and B must be f64, f32, f16, bf16, e4m3, e5m2, s8 or u8, got {} and {}", name(a), name(b));
-  if (!are_multiplied(a, b)) return refuse("A is {} and B is {}: they must agree", name(a), name(b));
+    return refuse("A and B must be f64, f32, f16, bf16, e4m3, e5m2, s8 or u8, got {} and {}", name(a), name(b))
+        .as(RefusalCode::types);
+  if (!are_multiplied(a, b))
+    return refuse("A is {} and B is {}: they must agree", name(a), name(b)).as(RefusalCode::types);
   const bool may_be_half = a == DType::f16 || is_fp8(a);
   if (gemm.accumulator != default_accumulator(a) && !(may_be_half && gemm.accumulator == DType::f16)) {
     return refuse("{} operands accumulate in {}{}, got {}", name(a), name(default_accumulator(a)),
-                  may_be_half ? " or f16" : "", name(gemm.accumulator));
+                  may_be_half ? " or f16" : "", name(gemm.accumulator))
+        .as(RefusalCode::types);
   }
   if (const Support fits = check_math(gemm); !fits) return fits;
   const auto storable = [&](DType type) {
@@ -74,7 +81,9 @@ Support check_types(const Gemm& gemm) {
   for (const auto& [role, type] : {std::pair{"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
     const bool used = role[0] == 'D' || reads_source(gemm);
     if (used && !storable(type))
-      return refuse("{} is {}, which a product of {} cannot be stored to or read from", role, name(type), name(a));
+      return refuse("{} is {}, which a product of {} cannot be stored to or read from", role, name(type), name(a))
+          .as(RefusalCode::types)
+          .of(role);
   }
   return {};
 }
@@ -84,17 +93,21 @@ Support check_epilogue(const Gemm& gemm) {
   const DType compute = gemm.epilogue.compute;
   if ((compute == DType::f64) != (gemm.accumulator == DType::f64)) {
     return refuse("an accumulator of {} needs an epilogue that computes in {}, got {}", name(gemm.accumulator),
-                  gemm.accumulator == DType::f64 ? "f64" : "f32 or s32", name(compute));
+                  gemm.accumulator == DType::f64 ? "f64" : "f32 or s32", name(compute))
+        .as(RefusalCode::epilogue);
   }
   if (compute != DType::s32) return {};
   if (gemm.accumulator != DType::s32)
-    return refuse("an epilogue that computes in s32 needs an s32 accumulator, got {}", name(gemm.accumulator));
+    return refuse("an epilogue that computes in s32 needs an s32 accumulator, got {}", name(gemm.accumulator))
+        .as(RefusalCode::epilogue);
   for (const std::string& label : gemm.epilogue.scalars()) {
     const double value = scalar_value(gemm.epilogue, label, gemm.alpha, gemm.beta);
     const bool fits = value == std::trunc(value) && std::fabs(value) <= std::numeric_limits<std::int32_t>::max();
     if (!fits)
       return refuse("{} must be a 32-bit integer where the epilogue computes in s32, got {}; compute in f32 instead",
-                    label, value);
+                    label, value)
+          .as(RefusalCode::scalars)
+          .of(label);
   }
   return {};
 }
@@ -102,21 +115,23 @@ Support check_epilogue(const Gemm& gemm) {
 Support check_shapes(const Gemm& gemm) {
   const auto shape = [](const Tensor& tensor) { return Dims{tensor.rows(), tensor.columns()}; };
   const auto mismatch = [&](std::string_view what, const Tensor& x, const Tensor& y) {
-    return refuse("{}: {} against {}", what, to_string(shape(x)), to_string(shape(y)));
+    return refuse("{}: {} against {}", what, to_string(shape(x)), to_string(shape(y))).as(RefusalCode::shape);
   };
   if (gemm.k() != gemm.b.rows()) return mismatch("columns of A and rows of B differ", gemm.a, gemm.b);
   const bool pairs_columns = gemm.epilogue.pairs_columns();
   if (pairs_columns && gemm.n() % 2 != 0)
-    return refuse("the epilogue pairs columns of A*B, of which there are {}", gemm.n());
+    return refuse("the epilogue pairs columns of A*B, of which there are {}", gemm.n()).as(RefusalCode::shape).of("B");
   if (shape(gemm.d) != Dims{gemm.m(), gemm.d_columns()}) {
     return refuse("D must be ({},{}){}, got {}", gemm.m(), gemm.d_columns(),
-                  pairs_columns ? ", a column for each pair," : "", to_string(shape(gemm.d)));
+                  pairs_columns ? ", a column for each pair," : "", to_string(shape(gemm.d)))
+        .as(RefusalCode::shape)
+        .of("D");
   }
   if (reads_source(gemm) && shape(gemm.c) != shape(gemm.d)) return mismatch("shapes of C and D differ", gemm.c, gemm.d);
   constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max();
   for (const auto& [role, extent] :
        {std::pair{"m", gemm.m()}, {"n", gemm.n()}, {"k", gemm.k()}, {"batch", gemm.batch()}}) {
-    if (extent > kLimit) return refuse("{} must be below 2^31, got {}", role, extent);
+    if (extent > kLimit) return refuse("{} must be below 2^31, got {}", role, extent).as(RefusalCode::shape);
   }
   return {};
 }
@@ -126,7 +141,9 @@ Support check_batches(const Gemm& gemm) {
        {std::tuple{'A', &gemm.a, true}, {'B', &gemm.b, true}, {'C', &gemm.c, reads_source(gemm)}}) {
     if (!used || tensor->batch() == 1 || tensor->batch() == gemm.batch()) continue;
     return refuse("{} is a batch of {}, D of {}: they must agree, or {} be one matrix for all", role, tensor->batch(),
-                  gemm.batch(), role);
+                  gemm.batch(), role)
+        .as(RefusalCode::shape)
+        .of(role);
   }
   return check_distinct(gemm.d, "D");
 }
@@ -145,20 +162,26 @@ Support check_memory(const Gemm& gemm) {
   for (const Operand& operand : operands) {
     if (!operand.used) continue;
     const auto size = static_cast<std::uint64_t>(bytes(operand.tensor.dtype));
-    if (operand.tensor.address == 0) return refuse("{} is a null pointer", operand.role);
+    if (operand.tensor.address == 0 && !is_shape(gemm))
+      return refuse("{} is a null pointer", operand.role).as(RefusalCode::memory).of(operand.role);
     if (operand.tensor.address % size != 0) {
       return refuse("{} must be aligned to its element of {} bytes, got address {:#x}", operand.role, size,
-                    operand.tensor.address);
+                    operand.tensor.address)
+          .as(RefusalCode::alignment)
+          .of(operand.role);
     }
     if (operand.tensor.device != gemm.d.device) {
-      return refuse("{} is on {} and D on {}", operand.role, to_string(operand.tensor.device),
-                    to_string(gemm.d.device));
+      return refuse("{} is on {} and D on {}", operand.role, to_string(operand.tensor.device), to_string(gemm.d.device))
+          .as(RefusalCode::memory)
+          .of(operand.role);
     }
     const bool is_d_itself = operand.tensor == gemm.d && (operand.role == "C" || operand.role == "D");
     const Interval in = interval(operand.tensor);
     const Interval out = interval(gemm.d);
-    if (!is_d_itself && in.begin < out.end && out.begin < in.end) {
-      return refuse("D [{:#x}, {:#x}) overlaps {} [{:#x}, {:#x})", out.begin, out.end, operand.role, in.begin, in.end);
+    if (!is_shape(gemm) && !is_d_itself && in.begin < out.end && out.begin < in.end) {
+      return refuse("D [{:#x}, {:#x}) overlaps {} [{:#x}, {:#x})", out.begin, out.end, operand.role, in.begin, in.end)
+          .as(RefusalCode::overlap)
+          .of(operand.role);
     }
   }
   return {};
@@ -203,6 +226,13 @@ bool reads_source(const Gemm& gemm) { return gemm.epilogue.reads_source() && is_
 
 bool reads_product(const Gemm& gemm) { return gemm.k() != 0 && is_open(gemm, EpilogueOp::accumulator); }
 
+bool is_shape(const Gemm& gemm) { return gemm.d.device.kind == MemoryDevice::Kind::shape; }
+
+bool stores_sums(const Gemm& gemm) {
+  if (is_accumulator(gemm.epilogue)) return true;
+  return gemm.alpha == 1.0 && gemm.beta == 0.0 && same_code(gemm.epilogue, linear_combination(gemm.epilogue.compute));
+}
+
 Support validate(const Gemm& gemm) {
   for (const auto& [role, tensor] : {std::pair{"A", &gemm.a}, {"B", &gemm.b}, {"D", &gemm.d}}) {
     if (const Result<MatrixView> view = view_matrix(*tensor, role); !view) return view.refusal();
@@ -243,7 +273,8 @@ Support validate(const GemmDescription& description) {
   const std::vector<EpilogueTensor> tensors_of_epilogue = epilogue_tensors(description.epilogue);
   if (tensors_of_epilogue.size() != description.tensors.size()) {
     return refuse("the epilogue has {} tensors, the description {}", tensors_of_epilogue.size(),
-                  description.tensors.size());
+                  description.tensors.size())
+        .as(RefusalCode::epilogue);
   }
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < tensors_of_epilogue.size(); ++i) {
@@ -265,13 +296,15 @@ Support validate(const GemmDescription& description) {
                   .tensors = std::move(tensors)};
   if (const Support valid = validate(gemm); !valid) return valid;
   if (!description.has_c && reads_source(gemm))
-    return refuse("the epilogue reads C whatever beta is, and there is none");
+    return refuse("the epilogue reads C whatever beta is, and there is none").as(RefusalCode::epilogue);
   for (const auto& [role, alignment] : {std::pair{'A', description.a.alignment},
                                         {'B', description.b.alignment},
                                         {'C', description.c.alignment},
                                         {'D', description.d.alignment}}) {
     if (alignment < 1 || !std::has_single_bit(static_cast<unsigned>(alignment))) {
-      return refuse("alignment of {} must be a power of two, got {}", role, alignment);
+      return refuse("alignment of {} must be a power of two, got {}", role, alignment)
+          .as(RefusalCode::alignment)
+          .of(role);
     }
   }
   return {};

@@ -81,6 +81,12 @@ bool reads_source(const Gemm& gemm);
 /// Whether this call reads A and B: k is not 0 and neither is the accumulator's gate (alpha).
 bool reads_product(const Gemm& gemm);
 
+/// Whether D is A*B and nothing else: by its graph, or as a linear combination of alpha 1 and beta 0.
+bool stores_sums(const Gemm& gemm);
+
+/// Whether the problem's tensors are shapes without memory: it can be planned, compiled and prepared, and not run.
+bool is_shape(const Gemm& gemm);
+
 /// Says what is wrong with the problem itself, whatever the kernel: ranks, extents, strides, types, null pointers that
 /// would be used, overlap of D with an input (from its first element to its last), of D's matrices with each other,
 /// batches that differ, operands on different devices, scalars that the compute type lacks.

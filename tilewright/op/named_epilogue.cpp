@@ -28,6 +28,13 @@ Epilogue named(std::string name, DType compute, const Expression& x) {
 
 }  // namespace
 
+Epilogue accumulator_alone(DType compute) { return named("accumulator_alone", compute, acc()); }
+
+bool is_accumulator(const Epilogue& epilogue) {
+  return epilogue.outputs.empty() &&
+         epilogue.nodes[static_cast<std::size_t>(epilogue.node_of_d())].op == EpilogueOp::accumulator;
+}
+
 Epilogue linear_combination(DType compute) { return named("linear_combination", compute, scaled()); }
 
 Epilogue linear_combination_clamp(DType output, DType compute) {
@@ -77,7 +84,7 @@ Result<Epilogue> named_epilogue(std::string_view text, DType output, DType compu
         "hardswish, gelu, identity",
         text);
   }
-  if (const Support valid = validate(epilogue); !valid) return refuse("{}", valid.reason());
+  if (const Support valid = validate(epilogue); !valid) return valid.refusal();
   return epilogue;
 }
 

@@ -5,6 +5,11 @@
 
 namespace tilewright::op {
 
+/// accumulator
+Epilogue accumulator_alone(DType compute = DType::f32);
+/// Whether D is the accumulator and there is nothing else.
+bool is_accumulator(const Epilogue& epilogue);
+
 /// alpha * accumulator + beta * C
 Epilogue linear_combination(DType compute = DType::f32);
 

@@ -47,6 +47,8 @@ std::string to_string(const MemoryDevice& device) {
       return fmt::format("cuda:{}", device.ordinal);
     case MemoryDevice::Kind::emulator:
       return "emulator";
+    case MemoryDevice::Kind::shape:
+      return "shape";
   }
   return "unknown";
 }
@@ -98,22 +100,29 @@ Support check_strides(const Tensor& tensor, std::string_view role) {
   const int rank = tensor.shape.rank();
   if (rank < 2 || rank > 3 || tensor.stride.rank() != rank) {
     return refuse("{} must have rank 2, or 3 with the batch first, got shape {} with strides {}", role,
-                  to_string(tensor.shape), to_string(tensor.stride));
+                  to_string(tensor.shape), to_string(tensor.stride))
+        .as(RefusalCode::shape)
+        .of(role);
   }
-  if (bits(tensor.dtype) % 8 != 0) return refuse("{} is {}: elements must be whole bytes", role, name(tensor.dtype));
+  if (bits(tensor.dtype) % 8 != 0)
+    return refuse("{} is {}: elements must be whole bytes", role, name(tensor.dtype)).as(RefusalCode::types).of(role);
   for (int mode = 0; mode < rank; ++mode) {
-    if (tensor.shape[mode] < 0) return refuse("{} has a negative extent {}", role, tensor.shape[mode]);
-    if (tensor.stride[mode] < 0) return refuse("{} has a negative stride {}", role, tensor.stride[mode]);
+    if (tensor.shape[mode] < 0)
+      return refuse("{} has a negative extent {}", role, tensor.shape[mode]).as(RefusalCode::shape).of(role);
+    if (tensor.stride[mode] < 0)
+      return refuse("{} has a negative stride {}", role, tensor.stride[mode]).as(RefusalCode::strides).of(role);
   }
   if (last_offset(tensor).overflows) {
     return refuse("{} of shape {} and strides {} reaches past 2^63 bytes", role, to_string(tensor.shape),
-                  to_string(tensor.stride));
+                  to_string(tensor.stride))
+        .as(RefusalCode::strides)
+        .of(role);
   }
   return {};
 }
 
 Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
-  if (const Support valid = check_strides(tensor, role); !valid) return refuse("{}", valid.reason());
+  if (const Support valid = check_strides(tensor, role); !valid) return valid.refusal();
   // Mode `contiguous` steps by 1 (or has nothing to step over) and the other steps over all of it.
   const std::array<std::int64_t, 2> extent{tensor.rows(), tensor.columns()};
   const std::array<std::int64_t, 2> stride{tensor.row_stride(), tensor.column_stride()};
@@ -130,10 +139,14 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
   for (const std::size_t contiguous : {1U, 0U}) {
     if (stride[contiguous] == 1) {
       return refuse("{} of shape {} needs a leading dimension of at least {}, got {}", role, to_string(tensor.shape),
-                    extent[contiguous], stride[1 - contiguous]);
+                    extent[contiguous], stride[1 - contiguous])
+          .as(RefusalCode::strides)
+          .of(role);
     }
   }
-  return refuse("{} must have one stride of 1, got {}", role, to_string(tensor.stride));
+  return refuse("{} must have one stride of 1, got {}", role, to_string(tensor.stride))
+      .as(RefusalCode::strides)
+      .of(role);
 }
 
 int shared_alignment(const Tensor& tensor, std::initializer_list<std::int64_t> steps) {

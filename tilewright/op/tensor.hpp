@@ -36,13 +36,13 @@ std::string to_string(const Dims& dims);
 
 /// Where memory lives. The ordinal counts devices of one kind.
 struct MemoryDevice {
-  enum class Kind : std::uint8_t { host, cuda, emulator };
+  enum class Kind : std::uint8_t { host, cuda, emulator, shape };  // shape: no memory, to plan and compile by
   Kind kind = Kind::host;
   int ordinal = 0;
   bool operator==(const MemoryDevice&) const = default;
 };
 
-/// "host", "cuda:0", "emulator"
+/// "host", "cuda:0", "emulator", "shape"
 std::string to_string(const MemoryDevice& device);
 
 enum class MatrixLayout : std::uint8_t { row_major, column_major };

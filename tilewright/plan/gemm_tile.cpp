@@ -56,22 +56,30 @@ Support check_tile(const TileDescription& tile, int max_threads) {
   const auto [warps_m, warps_n, warps_k] = tile.warp_count;
   for (const auto& [what, value] : {std::pair{'m', tile_m}, {'n', tile_n}, {'k', tile_k}}) {
     if (value < 1 || value > kMaxExtent) {
-      return refuse("threadblock shape {} must be from 1 to {}, got {}", what, kMaxExtent, value);
+      return refuse("threadblock shape {} must be from 1 to {}, got {}", what, kMaxExtent, value)
+          .as(RefusalCode::design);
     }
   }
   for (const auto& [what, value] : {std::pair{'m', warps_m}, {'n', warps_n}}) {
-    if (value < 1) return refuse("warp count {} must be at least 1, got {}", what, value);
+    if (value < 1) return refuse("warp count {} must be at least 1, got {}", what, value).as(RefusalCode::design);
   }
-  if (warps_k != 1) return refuse("warp count k must be 1, got {}: warps do not split K", warps_k);
-  if (tile.stages < 2) return refuse("stages must be at least 2, one filled while one is read, got {}", tile.stages);
-  if (tile.stages > kMaxStages) return refuse("stages must be at most {}, got {}", kMaxStages, tile.stages);
+  if (warps_k != 1)
+    return refuse("warp count k must be 1, got {}: warps do not split K", warps_k).as(RefusalCode::design);
+  if (tile.stages < 2)
+    return refuse("stages must be at least 2, one filled while one is read, got {}", tile.stages)
+        .as(RefusalCode::design);
+  if (tile.stages > kMaxStages)
+    return refuse("stages must be at most {}, got {}", kMaxStages, tile.stages).as(RefusalCode::design);
   if (const std::int64_t warps = std::int64_t{warps_m} * warps_n; warps > max_threads / 32) {
-    return refuse("{} warps, more than the {} of a CTA of {} threads", warps, max_threads / 32, max_threads);
+    return refuse("{} warps, more than the {} of a CTA of {} threads", warps, max_threads / 32, max_threads)
+        .as(RefusalCode::resources);
   }
   if (tile_m % warps_m != 0)
-    return refuse("threadblock shape m {} is not divisible by warp count m {}", tile_m, warps_m);
+    return refuse("threadblock shape m {} is not divisible by warp count m {}", tile_m, warps_m)
+        .as(RefusalCode::design);
   if (tile_n % warps_n != 0)
-    return refuse("threadblock shape n {} is not divisible by warp count n {}", tile_n, warps_n);
+    return refuse("threadblock shape n {} is not divisible by warp count n {}", tile_n, warps_n)
+        .as(RefusalCode::design);
   return {};
 }
 
@@ -79,18 +87,20 @@ Support check_tile(const TileDescription& tile, int max_threads) {
 
 Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const Design& design) {
   const TileDescription& tile = design.tile;
-  if (design.target.sm < 80) return refuse("cp.async needs sm_80, the target is {}", design.target.name());
+  if (design.target.sm < 80)
+    return refuse("cp.async needs sm_80, the target is {}", design.target.name()).as(RefusalCode::architecture);
   if (const Support valid = check_tile(tile, arch::limits(design.target).max_threads_per_block); !valid) {
-    return refuse("{}", valid.reason());
+    return valid.refusal();
   }
   if (design.raster.width > 8 || !is_power_of_two(design.raster.width)) {
-    return refuse("raster width must be 1, 2, 4 or 8, got {}", design.raster.width);
+    return refuse("raster width must be 1, 2, 4 or 8, got {}", design.raster.width).as(RefusalCode::design);
   }
 
   const bool is_transposed = (description.d.layout == op::MatrixLayout::column_major) != tile.swaps_operands;
   if (is_transposed && description.epilogue.pairs_columns())
     return refuse(
-        "the epilogue pairs columns, which only a row-major D that is not computed transposed has side by side");
+               "the epilogue pairs columns, which only a row-major D that is not computed transposed has side by side")
+        .as(RefusalCode::epilogue);
   GemmTile plan{.operands = is_transposed ? op::transposed(description) : description,
                 .is_transposed = is_transposed,
                 .tile = {tile.threadblock_shape[0], tile.threadblock_shape[1], tile.threadblock_shape[2]},
@@ -108,29 +118,34 @@ Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const De
 Support check_plain_design(const Design& design) {
   const TileDescription& tile = design.tile;
   for (const auto& [what, value] : {std::pair{'m', tile.warp_count[0]}, {'n', tile.warp_count[1]}}) {
-    if (!is_power_of_two(value)) return refuse("warp count {} must be a power of two, got {}", what, value);
+    if (!is_power_of_two(value))
+      return refuse("warp count {} must be a power of two, got {}", what, value).as(RefusalCode::design);
   }
   if (tile.cluster_shape != std::array{1, 1, 1}) {
-    return refuse("clusters are of the sm90 families, got {}", fmt::join(tile.cluster_shape, "x"));
+    return refuse("clusters are of the sm90 families, got {}", fmt::join(tile.cluster_shape, "x"))
+        .as(RefusalCode::design);
   }
   if (tile.schedule != Schedule::cooperative) {
-    return refuse("schedules are of the sm90 families, got {}", name(tile.schedule));
+    return refuse("schedules are of the sm90 families, got {}", name(tile.schedule)).as(RefusalCode::design);
   }
-  if (tile.swaps_operands) return refuse("operands are swapped by the sm90 families only");
-  if (design.split_k != 1) return refuse("K is split by the sm90 families only, got {} slices", design.split_k);
-  if (design.repacks_operands) return refuse("operands are repacked by the sm90 families only");
+  if (tile.swaps_operands) return refuse("operands are swapped by the sm90 families only").as(RefusalCode::design);
+  if (design.split_k != 1)
+    return refuse("K is split by the sm90 families only, got {} slices", design.split_k).as(RefusalCode::design);
+  if (design.repacks_operands) return refuse("operands are repacked by the sm90 families only").as(RefusalCode::design);
   return {};
 }
 
 Support check_workspace(std::int64_t bytes) {
-  if (bytes > kMaxWorkspaceBytes) return refuse("needs a workspace of {} bytes, at most {}", bytes, kMaxWorkspaceBytes);
+  if (bytes > kMaxWorkspaceBytes)
+    return refuse("needs a workspace of {} bytes, at most {}", bytes, kMaxWorkspaceBytes).as(RefusalCode::resources);
   return {};
 }
 
 Support check_smem(int smem_bytes, const Target& target) {
   const int limit = arch::limits(target).smem_per_block_bytes;
   if (smem_bytes > limit) {
-    return refuse("needs {} bytes of shared memory, more than the {} of a CTA on {}", smem_bytes, limit, target.name());
+    return refuse("needs {} bytes of shared memory, more than the {} of a CTA on {}", smem_bytes, limit, target.name())
+        .as(RefusalCode::resources);
   }
   return {};
 }
@@ -138,19 +153,22 @@ Support check_smem(int smem_bytes, const Target& target) {
 Support check_instruction(const op::GemmDescription& description, const MathInstruction& instruction,
                           OpClass expected) {
   if (instruction.op_class != expected) {
-    return refuse("needs a {} instruction, got {}", name(expected), name(instruction.op_class));
+    return refuse("needs a {} instruction, got {}", name(expected), name(instruction.op_class)).as(RefusalCode::design);
   }
   if (instruction.element_a != description.a.element || instruction.element_b != description.b.element) {
     return refuse("the instruction multiplies {} and {}, A and B are {} and {}", name(instruction.element_a),
-                  name(instruction.element_b), name(description.a.element), name(description.b.element));
+                  name(instruction.element_b), name(description.a.element), name(description.b.element))
+        .as(RefusalCode::types);
   }
   if (instruction.element_accumulator != description.accumulator) {
     return refuse("the instruction accumulates in {}, the problem in {}", name(instruction.element_accumulator),
-                  name(description.accumulator));
+                  name(description.accumulator))
+        .as(RefusalCode::types);
   }
   if (instruction.math_operation != description.math) {
     return refuse("the instruction does {}, the problem asks for {}", op::name(instruction.math_operation),
-                  op::name(description.math));
+                  op::name(description.math))
+        .as(RefusalCode::math);
   }
   return {};
 }
@@ -158,18 +176,20 @@ Support check_instruction(const op::GemmDescription& description, const MathInst
 Support check_extents(const GemmTile& tile, const op::Gemm& arguments) {
   constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() - 1024;  // room to round up to a tile
   for (const auto& [what, extent] : {std::pair{"m", arguments.m()}, {"n", arguments.n()}, {"k", arguments.k()}}) {
-    if (extent > kLimit) return refuse("{} must be at most {}, got {}", what, kLimit, extent);
+    if (extent > kLimit) return refuse("{} must be at most {}, got {}", what, kLimit, extent).as(RefusalCode::shape);
   }
   const auto [along_m, along_n] = extents(tile, arguments);
   const std::int64_t tiles_m = ceil_div(along_m, tile.tile.m);
   const std::int64_t tiles_n = ceil_div(along_n, tile.tile.n);
   const std::int64_t ctas = tiles_m * tiles_n;
   constexpr std::int64_t kMaxGrid = std::numeric_limits<std::int32_t>::max();
-  if (ctas > kMaxGrid) return refuse("needs {} CTAs, more than the {} of a grid", ctas, kMaxGrid);
+  if (ctas > kMaxGrid)
+    return refuse("needs {} CTAs, more than the {} of a grid", ctas, kMaxGrid).as(RefusalCode::shape);
   const int width = tile.raster.width;
   if (const std::int64_t tiles = tile.raster.groups_rows ? tiles_n : tiles_m; tiles > kMaxGrid / width) {
     return refuse("a raster of width {} must have at most {} tiles a {}, got {}", width, kMaxGrid / width,
-                  tile.raster.groups_rows ? "row" : "column", tiles);
+                  tile.raster.groups_rows ? "row" : "column", tiles)
+        .as(RefusalCode::shape);
   }
   return {};
 }

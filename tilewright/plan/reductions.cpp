@@ -50,7 +50,8 @@ Support check_reductions(const ReductionCounts& counts, const ReductionBlocks& b
       (counts.columns > 0 ? blocks.along_n : 0) + (counts.rows > 0 ? blocks.along_m : 0) + (counts.singles > 0 ? 1 : 0);
   if (lines > 0 && lines > kCounters / blocks.batches) {
     return refuse("reductions meet at {} places of each of {} matrices, at most {} together", lines, blocks.batches,
-                  kCounters);
+                  kCounters)
+        .as(RefusalCode::resources);
   }
   return {};
 }

@@ -59,7 +59,8 @@ Result<LaneGrid> split_lanes(int warp_m, int warp_n, DType stored) {
       best_difference = difference;
     }
   }
-  if (best == nullptr) return refuse("a warp tile of {}x{} is not divisible by 32 lanes", warp_m, warp_n);
+  if (best == nullptr)
+    return refuse("a warp tile of {}x{} is not divisible by 32 lanes", warp_m, warp_n).as(RefusalCode::design);
   const int largest = kVectorBytes / bytes(stored);
   const auto [lanes_m, lanes_n] = *best;
   return LaneGrid{lanes_m, lanes_n, vector_for(warp_m / lanes_m, largest), vector_for(warp_n / lanes_n, largest)};
@@ -92,20 +93,21 @@ CostInput cost_input(const SimtGemmPlan& plan, const op::Gemm& arguments) {
 Result<SimtGemmPlan> plan_simt_gemm(const op::GemmDescription& description, const Design& design) {
   const MathInstruction& instruction = design.tile.math_instruction;
   if (const Support fits = check_instruction(description, instruction, OpClass::simt); !fits) {
-    return refuse("{}", fits.reason());
+    return fits.refusal();
   }
   if (instruction.shape != std::array{1, 1, 1}) {
-    return refuse("the instruction of CUDA cores is 1x1x1, got {}", fmt::join(instruction.shape, "x"));
+    return refuse("the instruction of CUDA cores is 1x1x1, got {}", fmt::join(instruction.shape, "x"))
+        .as(RefusalCode::design);
   }
   // Sums of fast accumulation may be as exact as these.
   const bool is_plain = description.math == op::MathOperation::multiply_add ||
                         description.math == op::MathOperation::multiply_add_fast_accumulate;
   if (!is_plain) {
-    return refuse("{} needs tensor cores", op::name(description.math));
+    return refuse("{} needs tensor cores", op::name(description.math)).as(RefusalCode::math);
   }
   Result<GemmTile> tile = plan_gemm_tile(description, design);
   if (!tile) return tile.refusal();
-  if (const Support fits = check_plain_design(design); !fits) return refuse("{}", fits.reason());
+  if (const Support fits = check_plain_design(design); !fits) return fits.refusal();
   SimtGemmPlan plan{*std::move(tile), design.target, DType::f32, {}, {}, 0, 0, 0, 0};
   plan.stored = stored_type(plan.operands.accumulator, plan.operands.a.element);
   const bool a_is_k_major = plan.operands.a.layout == op::MatrixLayout::row_major;
@@ -125,27 +127,32 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmDescription& description, cons
     const bool divides = plan.threads() % vectors_per_line == 0 || vectors_per_line % plan.threads() == 0;
     if (!divides || (vectors > plan.threads() && vectors % plan.threads() != 0)) {
       return refuse("{} threads copy lines of {} vectors, {} in a tile, which does not divide", plan.threads(),
-                    vectors_per_line, vectors);
+                    vectors_per_line, vectors)
+          .as(RefusalCode::design);
     }
     const int vector = operand == &plan.a ? plan.vector_m : plan.vector_n;
     if (operand->line_elements % vector != 0) {
       return refuse("a line of {} elements in shared memory is not divisible by a load of {}", operand->line_elements,
-                    vector);
+                    vector)
+          .as(RefusalCode::design);
     }
     const int panel_bytes = operand->line_elements * plan.tile.k * bytes(plan.stored);
     if (panel_bytes % kVectorBytes != 0) {
       return refuse("an operand's {} bytes of a stage must be a multiple of {}, for what follows it", panel_bytes,
-                    kVectorBytes);
+                    kVectorBytes)
+          .as(RefusalCode::design);
     }
   }
   if (const int paired = plan.operands.epilogue.columns_per_element(); plan.vector_n % paired != 0)
-    return refuse("a thread has {} neighbouring columns, the epilogue pairs them", plan.vector_n);
-  if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return refuse("{}", fits.reason());
+    return refuse("a thread has {} neighbouring columns, the epilogue pairs them", plan.vector_n)
+        .as(RefusalCode::epilogue);
+  if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return fits.refusal();
   const arch::ArchLimits& limits = arch::limits(design.target);
   const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
   if (plan.registers() > available) {
     return refuse("a thread's {}x{} elements need about {} registers, of {}", plan.thread_m(), plan.thread_n(),
-                  plan.registers(), available);
+                  plan.registers(), available)
+        .as(RefusalCode::resources);
   }
   return plan;
 }

@@ -41,7 +41,8 @@ DType multiplied_type(DType element, op::MathOperation math) {
 Result<const arch::MmaAtom*> find_atom(const op::GemmDescription& operands, const Design& design) {
   const MathInstruction& instruction = design.tile.math_instruction;
   if (is_fp8(operands.a.element)) {
-    return refuse("multiplies no 8-bit floats, got {} and {}", name(operands.a.element), name(operands.b.element));
+    return refuse("multiplies no 8-bit floats, got {} and {}", name(operands.a.element), name(operands.b.element))
+        .as(RefusalCode::types);
   }
   const auto [m, n, k] = instruction.shape;
   const DType a = multiplied_type(operands.a.element, operands.math);
@@ -49,13 +50,16 @@ Result<const arch::MmaAtom*> find_atom(const op::GemmDescription& operands, cons
   const arch::MmaAtom* atom = arch::find_mma_atom(m, n, k, a, b, operands.accumulator);
   if (atom == nullptr) {
     return refuse("no instruction {}x{}x{} of {} and {} accumulating in {}; there is: {}", m, n, k, name(a), name(b),
-                  name(operands.accumulator), arch::known_instructions(a, b));
+                  name(operands.accumulator), arch::known_instructions(a, b))
+        .as(RefusalCode::types);
   }
   if (atom->m == 8 && bits(a) == 8) {
-    return refuse("instruction {} is sm_75's: from sm_80 on use m16n8k16 or m16n8k32", atom->name);
+    return refuse("instruction {} is sm_75's: from sm_80 on use m16n8k16 or m16n8k32", atom->name)
+        .as(RefusalCode::architecture);
   }
   if (design.target.sm < atom->min_sm) {
-    return refuse("instruction {} needs sm_{}, the target is {}", atom->name, atom->min_sm, design.target.name());
+    return refuse("instruction {} needs sm_{}, the target is {}", atom->name, atom->min_sm, design.target.name())
+        .as(RefusalCode::architecture);
   }
   return atom;
 }
@@ -71,12 +75,14 @@ Result<SmemOperand> plan_operand(char role, const op::TensorDescription& tensor,
   operand.contiguous = is_k_major ? tile_k : tile_mn;
   if (element_bytes == 1 && !is_k_major) {
     return refuse("{} is {} with stride 1 along {}: 8-bit mma.sync takes it along k only", role, name(tensor.element),
-                  role == 'A' ? 'm' : 'n');
+                  role == 'A' ? 'm' : 'n')
+        .as(RefusalCode::strides);
   }
   operand.alignment_bytes = std::min(tensor.alignment, kMaxCpAsyncBytes / element_bytes) * element_bytes;
   if (operand.alignment_bytes < kMinCpAsyncBytes) {
     return refuse("{} is aligned to {} bytes, cp.async moves at least {}", role, operand.alignment_bytes,
-                  kMinCpAsyncBytes);
+                  kMinCpAsyncBytes)
+        .as(RefusalCode::alignment);
   }
   // ldmatrix hands out 16-byte rows: along K for any width, across K for 16-bit elements only.
   operand.uses_ldmatrix = element_bytes <= 4 && (is_k_major || element_bytes == 2);
@@ -84,11 +90,12 @@ Result<SmemOperand> plan_operand(char role, const op::TensorDescription& tensor,
   operand.panel_bytes = std::min(line_bytes, kMaxPanelBytes);
   if (line_bytes % operand.panel_bytes != 0) {
     return refuse("a line of {} has {} bytes in a tile, not a multiple of the panel's {}", role, line_bytes,
-                  operand.panel_bytes);
+                  operand.panel_bytes)
+        .as(RefusalCode::design);
   }
   const auto access = operand.uses_ldmatrix ? arch::SmemAccess::rows_of_16_bytes : arch::SmemAccess::rows_of_32_bytes;
   const Result<layout::Swizzle> swizzle = arch::swizzle_for(operand.panel_bytes, access);
-  if (!swizzle) return refuse("{}: {}", role, swizzle.reason());
+  if (!swizzle) return refuse("{}: {}", role, swizzle.reason()).as(RefusalCode::design);
   operand.swizzle = *swizzle;
 
   const int chunks_per_line = operand.panel_bytes / operand.alignment_bytes;
@@ -97,7 +104,8 @@ Result<SmemOperand> plan_operand(char role, const op::TensorDescription& tensor,
   if (threads % chunks_per_line != 0 || (lines >= lines_per_pass && lines % lines_per_pass != 0) ||
       (operand.strided % lines_per_pass != 0 && lines_per_pass % operand.strided != 0)) {
     return refuse("{} threads copy {} lines of {} at a time, which does not divide its {} panels of {} lines", threads,
-                  lines_per_pass, role, lines / operand.strided, operand.strided);
+                  lines_per_pass, role, lines / operand.strided, operand.strided)
+        .as(RefusalCode::design);
   }
   return operand;
 }
@@ -111,16 +119,19 @@ int tiles_per_load(const SmemOperand& operand, int atom_mn, int load_k) {
 
 Support check_warp_tile(char role, int warp_tile, int atom_mn, const SmemOperand& operand, int load_k) {
   if (warp_tile % atom_mn != 0) {
-    return refuse("warp tile {} {} is not divisible by the instruction's {}", role, warp_tile, atom_mn);
+    return refuse("warp tile {} {} is not divisible by the instruction's {}", role, warp_tile, atom_mn)
+        .as(RefusalCode::design);
   }
   const int tiles = tiles_per_load(operand, atom_mn, load_k);
   if (warp_tile % (atom_mn * tiles) != 0) {
     return refuse("warp tile {} must be a multiple of {}, what one ldmatrix.x4 loads, got {}", role, atom_mn * tiles,
-                  warp_tile);
+                  warp_tile)
+        .as(RefusalCode::design);
   }
   if (!operand.is_k_major && !is_power_of_two(warp_tile)) {
     return refuse("warp tile {} must be a power of two where the operand's stride along it is 1, got {}", role,
-                  warp_tile);
+                  warp_tile)
+        .as(RefusalCode::design);
   }
   return {};
 }
@@ -174,17 +185,18 @@ CostInput cost_input(const Sm80GemmPlan& plan, const op::Gemm& arguments) {
 Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmDescription& description, const Design& design) {
   const MathInstruction& instruction = design.tile.math_instruction;
   if (const Support fits = check_instruction(description, instruction, OpClass::tensor_op); !fits) {
-    return refuse("{}", fits.reason());
+    return fits.refusal();
   }
   Result<GemmTile> tile = plan_gemm_tile(description, design);
   if (!tile) return tile.refusal();
-  if (const Support fits = check_plain_design(design); !fits) return refuse("{}", fits.reason());
+  if (const Support fits = check_plain_design(design); !fits) return fits.refusal();
   Sm80GemmPlan plan{*std::move(tile), design.target, nullptr, {}, {}, false};
   const Result<const arch::MmaAtom*> atom = find_atom(plan.operands, design);
   if (!atom) return atom.refusal();
   plan.atom = *atom;
   if (plan.tile.k % plan.atom->k != 0) {
-    return refuse("threadblock shape k {} is not divisible by the instruction's {}", plan.tile.k, plan.atom->k);
+    return refuse("threadblock shape k {} is not divisible by the instruction's {}", plan.tile.k, plan.atom->k)
+        .as(RefusalCode::design);
   }
 
   const bool a_is_k_major = plan.operands.a.layout == op::MatrixLayout::row_major;
@@ -201,18 +213,19 @@ Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmDescription& description, cons
                        plan.operands.math == op::MathOperation::multiply_add_fast_bf16;
   const int load_k = is_fast ? 8 : plan.atom->k;  // fast math loads f32 fragments in the shape of tf32 m16n8k8
   if (const Support fits = check_warp_tile('m', plan.warp_tile_m(), plan.atom->m, plan.a, load_k); !fits) {
-    return refuse("{}", fits.reason());
+    return fits.refusal();
   }
   if (const Support fits = check_warp_tile('n', plan.warp_tile_n(), plan.atom->n, plan.b, load_k); !fits) {
-    return refuse("{}", fits.reason());
+    return fits.refusal();
   }
   plan.promotes_accumulators = plan.operands.math == op::MathOperation::multiply_add_fast_f32;
-  if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return refuse("{}", fits.reason());
+  if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return fits.refusal();
   const arch::ArchLimits& limits = arch::limits(design.target);
   const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
   if (plan.registers() > available) {
     return refuse("a warp tile of {}x{} needs about {} registers a thread, of {}", plan.warp_tile_m(),
-                  plan.warp_tile_n(), plan.registers(), available);
+                  plan.warp_tile_n(), plan.registers(), available)
+        .as(RefusalCode::resources);
   }
   return plan;
 }

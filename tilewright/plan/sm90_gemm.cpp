@@ -35,20 +35,22 @@ arch::Major major_b(const op::GemmDescription& operands) {
 Result<const arch::WgmmaAtom*> find_atom(const op::GemmDescription& operands, const Design& design) {
   using enum arch::OperandSource;
   if (design.target.sm != 90 || !design.target.arch_specific) {
-    return refuse("wgmma needs sm_90a, the target is {}", design.target.name());
+    return refuse("wgmma needs sm_90a, the target is {}", design.target.name()).as(RefusalCode::architecture);
   }
   const DType a = multiplied_type(operands.a.element, operands.math);
   const DType b = multiplied_type(operands.b.element, operands.math);
   const arch::WgmmaAtom* atom = arch::find_wgmma_atom(a, b, operands.accumulator, shared_memory);
   if (atom == nullptr) {
     return refuse("no wgmma of {} and {} accumulating in {}; there is: {}", name(a), name(b),
-                  name(operands.accumulator), arch::known_wgmma(a, b));
+                  name(operands.accumulator), arch::known_wgmma(a, b))
+        .as(RefusalCode::types);
   }
   if (design.repacks_operands) return atom;
   if (major_b(operands) == arch::Major::mn && !atom->b_may_be_mn_major) {
     const bool are_both = major_a(operands) == arch::Major::mn;
     return refuse("wgmma reads {} K-major only, A alone may go through registers: {}", name(b),
-                  are_both ? "A and B are MN-major, repack them" : "B is MN-major, swap the operands or repack them");
+                  are_both ? "A and B are MN-major, repack them" : "B is MN-major, swap the operands or repack them")
+        .as(RefusalCode::strides);
   }
   const bool reads_a = major_a(operands) == arch::Major::k || atom->a_may_be_mn_major;
   return reads_a ? atom : arch::find_wgmma_atom(a, b, operands.accumulator, registers);
@@ -66,7 +68,8 @@ Support plan_reads(Sm90GemmPlan& plan) {
   }
   if (const int steps = plan.tile.k / plan.atom->k; steps % 2 != 0) {
     return refuse("fragments of A are double buffered: a tile has an even number of instructions along k, got {}",
-                  steps);
+                  steps)
+        .as(RefusalCode::design);
   }
   Result<arch::FragmentLoads> fragments = arch::fragment_loads(*plan.atom, plan.a.smem);
   if (!fragments) return fragments.refusal();
@@ -82,10 +85,12 @@ Support check_cluster(const std::array<int, 3>& cluster) {
   const auto [m, n, k] = cluster;
   for (const auto& [what, value] : {std::pair{'m', m}, {'n', n}}) {
     if (value < 1 || value > kMaxCtas)
-      return refuse("cluster shape {} must be from 1 to {}, got {}", what, kMaxCtas, value);
+      return refuse("cluster shape {} must be from 1 to {}, got {}", what, kMaxCtas, value).as(RefusalCode::design);
   }
-  if (k != 1) return refuse("cluster shape k must be 1, got {}: slices of K are the design's split_k", k);
-  if (m * n > kMaxCtas) return refuse("a cluster has at most {} CTAs, got {}x{}", kMaxCtas, m, n);
+  if (k != 1)
+    return refuse("cluster shape k must be 1, got {}: slices of K are the design's split_k", k).as(RefusalCode::design);
+  if (m * n > kMaxCtas)
+    return refuse("a cluster has at most {} CTAs, got {}x{}", kMaxCtas, m, n).as(RefusalCode::design);
   return {};
 }
 
@@ -94,16 +99,19 @@ Support check_slices(const Sm90GemmOutline& plan) {
   const int most = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size());
   if (plan.slices < 1 || plan.slices > most) {
     return refuse("split_k must be from 1 to the {} clusters of {} that {} holds, got {}", most, plan.cluster_size(),
-                  plan.target.name(), plan.slices);
+                  plan.target.name(), plan.slices)
+        .as(RefusalCode::design);
   }
   if (plan.slices == 1) return {};
-  if (plan.operands.accumulator == DType::f16) return refuse("slices of K are summed in f32 or s32, not f16");
+  if (plan.operands.accumulator == DType::f16)
+    return refuse("slices of K are summed in f32 or s32, not f16").as(RefusalCode::types);
   return {};
 }
 
 Support check_warps(const GemmTile& tile) {
   if (tile.warps_n != 1 || tile.warps_m % 4 != 0 || tile.warps_m / 4 > kMaxConsumers) {
-    return refuse("warps that multiply must be 4, 8 or 12 along m, got {}x{}", tile.warps_m, tile.warps_n);
+    return refuse("warps that multiply must be 4, 8 or 12 along m, got {}x{}", tile.warps_m, tile.warps_n)
+        .as(RefusalCode::design);
   }
   return {};
 }
@@ -111,10 +119,11 @@ Support check_warps(const GemmTile& tile) {
 Support check_teams(const Sm90GemmOutline& plan) {
   if (const int rows = kWgmmaM * plan.team(); plan.tile.m % rows != 0) {
     return refuse("threadblock shape m {} is not divisible by the {} rows of {} warpgroups", plan.tile.m, rows,
-                  plan.team());
+                  plan.team())
+        .as(RefusalCode::design);
   }
   if (plan.schedule == Schedule::ping_pong && plan.consumers() == 1) {
-    return refuse("ping_pong needs at least 2 warpgroups that multiply in turn, got 1");
+    return refuse("ping_pong needs at least 2 warpgroups that multiply in turn, got 1").as(RefusalCode::design);
   }
   return {};
 }
@@ -139,7 +148,9 @@ Support plan_output(Sm90GemmOutline& plan) {
                               memory.most_output_bytes(arch::limits(plan.target).smem_per_block_bytes));
   if (plan.chunks.columns != 0) return {};
   return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.d_tile_columns(),
-                std::max(8, plan.d_is_row_major() ? kTmaBytes / bytes(d.element) : 8));
+                std::max(8, plan.d_is_row_major() ? kTmaBytes / bytes(d.element) : 8))
+      .as(RefusalCode::alignment)
+      .of("D");
 }
 
 }  // namespace
@@ -243,7 +254,8 @@ bool promotes_accumulators(const op::GemmDescription& description) {
 Support check_promotion(const TileShape& tile) {
   if (tile.k > op::kFp8PromotionInterval) {
     return refuse("threadblock shape k must be at most {} where sums of 8-bit floats are promoted, got {}",
-                  op::kFp8PromotionInterval, tile.k);
+                  op::kFp8PromotionInterval, tile.k)
+        .as(RefusalCode::types);
   }
   return {};
 }
@@ -278,11 +290,13 @@ Support check_registers(const TileShape& tile, int team, int consumers, bool gat
   const RegisterNeeds needs = register_needs(tile, team, consumers, gathers, extras);
   if (needs.tile > needs.given) {
     return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", tile.m, tile.n, team,
-                  needs.tile, needs.given);
+                  needs.tile, needs.given)
+        .as(RefusalCode::resources);
   }
   if (needs.instruction > needs.alike) {
     return refuse("an instruction of {} columns needs {} registers a thread, of {} in {} warpgroups", tile.n,
-                  needs.instruction, needs.alike, consumers + 1);
+                  needs.instruction, needs.alike, consumers + 1)
+        .as(RefusalCode::resources);
   }
   return {};
 }
@@ -319,7 +333,7 @@ int Sm90GemmOutline::smem_bytes() const {
 Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description, const Design& design) {
   const MathInstruction& instruction = design.tile.math_instruction;
   if (const Support fits = check_instruction(description, instruction, OpClass::tensor_op); !fits) {
-    return refuse("{}", fits.reason());
+    return fits.refusal();
   }
   Result<GemmTile> tile = plan_gemm_tile(description, design);
   if (!tile) return tile.refusal();
@@ -327,42 +341,44 @@ Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description
   const Result<const arch::WgmmaAtom*> atom = find_atom(plan.operands, design);
   if (!atom) return atom.refusal();
   plan.atom = *atom;
-  if (const Support fits = arch::supports_n(*plan.atom, plan.tile.n); !fits) return refuse("{}", fits.reason());
+  if (const Support fits = arch::supports_n(*plan.atom, plan.tile.n); !fits) return fits.refusal();
   if (const std::array shape{kWgmmaM, plan.tile.n, plan.atom->k}; instruction.shape != shape) {
     return refuse("the instruction of this tile is m{}n{}k{}, got m{}n{}k{}", shape[0], shape[1], shape[2],
-                  instruction.shape[0], instruction.shape[1], instruction.shape[2]);
+                  instruction.shape[0], instruction.shape[1], instruction.shape[2])
+        .as(RefusalCode::design);
   }
-  if (const Support fits = check_warps(plan); !fits) return refuse("{}", fits.reason());
-  if (const Support fits = check_cluster(design.tile.cluster_shape); !fits) return refuse("{}", fits.reason());
+  if (const Support fits = check_warps(plan); !fits) return fits.refusal();
+  if (const Support fits = check_cluster(design.tile.cluster_shape); !fits) return fits.refusal();
   plan.cluster_m = design.tile.cluster_shape[plan.is_transposed ? 1 : 0];
   plan.cluster_n = design.tile.cluster_shape[plan.is_transposed ? 0 : 1];
   plan.slices = design.split_k;
   plan.schedule = design.tile.schedule;
   for (const auto& check : {check_teams, check_slices}) {
-    if (const Support fits = check(plan); !fits) return refuse("{}", fits.reason());
+    if (const Support fits = check(plan); !fits) return fits.refusal();
   }
 
   plan.way_a = way_of(plan.operands.a, major_a(plan.operands), design.repacks_operands);
   plan.way_b = way_of(plan.operands.b, major_b(plan.operands), design.repacks_operands);
   if (design.repacks_operands && !plan.repacks()) {
-    return refuse("no operand needs to be repacked: TMA reaches both, and wgmma reads them as they lie");
+    return refuse("no operand needs to be repacked: TMA reaches both, and wgmma reads them as they lie")
+        .as(RefusalCode::design);
   }
-  if (const Support fits = plan_output(plan); !fits) return refuse("{}", fits.reason());
+  if (const Support fits = plan_output(plan); !fits) return fits.refusal();
   plan.gathered_words = plan.gathers() ? gathered_words(plan.consumers()) : 0;
   plan.promotes_accumulators = promotes_accumulators(plan.operands);
   if (plan.promotes_accumulators) {
-    if (const Support fits = check_promotion(plan.tile); !fits) return refuse("{}", fits.reason());
+    if (const Support fits = check_promotion(plan.tile); !fits) return fits.refusal();
   }
   if (const Support fits = check_registers(plan.tile, plan.team(), plan.consumers(), plan.gathers(), plan.extras());
       !fits) {
-    return refuse("{}", fits.reason());
+    return fits.refusal();
   }
   const RegisterNeeds needs = register_needs(plan.tile, plan.team(), plan.consumers(), plan.gathers(), plan.extras());
   const RegisterSplit registers =
       split_registers(plan.consumers(), plan.gathers(), plan.promotes_accumulators, needs.tile);
   plan.producer_registers = registers.producer;
   plan.consumer_registers = registers.consumer;
-  if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return refuse("{}", fits.reason());
+  if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return fits.refusal();
   return plan;
 }
 
@@ -379,7 +395,7 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   if (!b) return b.refusal();
   plan.a = *std::move(a);
   plan.b = *std::move(b);
-  if (const Support fits = plan_reads(plan); !fits) return refuse("{}", fits.reason());
+  if (const Support fits = plan_reads(plan); !fits) return fits.refusal();
   return plan;
 }
 

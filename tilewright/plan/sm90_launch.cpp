@@ -217,7 +217,8 @@ Support check_gathering(const OperandWay& operand, int tile_mn, int tile_k, cons
   const int lines = TmaOperandPlan::lines_of_pass(operand.gathered_bytes, arch::width_bytes(*mode));
   const std::int64_t step = lines * leading_dimension(tensor) * bits(tensor.dtype) / 8;
   if (step > kMaxStep)
-    return refuse("lines gathered one after the other are {} bytes apart, at most {}", step, kMaxStep);
+    return refuse("lines gathered one after the other are {} bytes apart, at most {}", step, kMaxStep)
+        .as(RefusalCode::strides);
   return {};
 }
 
@@ -225,10 +226,11 @@ Support check_tma_strides(const op::Tensor& tensor) {
   constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // bytes, cuTensorMapEncodeTiled
   const std::int64_t row_bytes = leading_dimension(tensor) * bits(tensor.dtype) / 8;
   if (row_bytes >= kMaxStride)
-    return refuse("rows are {} bytes apart, TMA reaches less than {}", row_bytes, kMaxStride);
+    return refuse("rows are {} bytes apart, TMA reaches less than {}", row_bytes, kMaxStride).as(RefusalCode::strides);
   if (tensor.batch_stride() >= kMaxStride / bytes(tensor.dtype)) {
     return refuse("matrices are {} elements of {} apart, TMA reaches less than {} bytes", tensor.batch_stride(),
-                  name(tensor.dtype), kMaxStride);
+                  name(tensor.dtype), kMaxStride)
+        .as(RefusalCode::strides);
   }
   return {};
 }
@@ -270,7 +272,7 @@ Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments)
 Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
   if (const Support fits = check_extents(plan, arguments); !fits) return fits;
   if (!op::reads_product(arguments) || arguments.k() == 0) {
-    return refuse("needs a product to sum: k is {}, alpha {}", arguments.k(), arguments.alpha);
+    return refuse("needs a product to sum: k is {}, alpha {}", arguments.k(), arguments.alpha).as(RefusalCode::shape);
   }
   const View problem = view(plan, arguments);
   // A box of D that ends within 16 bytes overwrote what lies behind them (H200, driver 580).
@@ -279,16 +281,20 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments) 
   const std::int64_t line_bytes = line * bytes(arguments.d.dtype);
   if (plan.stores_by_tma && line_bytes % kTmaBytes != 0) {
     return refuse("{} of D have {} bytes, TMA stores multiples of {}", plan.d_is_row_major() ? "rows" : "columns",
-                  line_bytes, kTmaBytes);
+                  line_bytes, kTmaBytes)
+        .as(RefusalCode::alignment)
+        .of("D");
   }
   if (const std::int64_t k_tiles = ceil_div(problem.k, plan.tile.k); k_tiles < plan.slices) {
-    return refuse("k of {} is {} steps of {}, fewer than the {} slices", problem.k, k_tiles, plan.tile.k, plan.slices);
+    return refuse("k of {} is {} steps of {}, fewer than the {} slices", problem.k, k_tiles, plan.tile.k, plan.slices)
+        .as(RefusalCode::shape);
   }
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
   constexpr std::int64_t kMaxTiles = std::numeric_limits<std::int32_t>::max() - 1024;  // room to step past the last
   if (tiles_m * tiles_n > kMaxTiles / std::max<std::int64_t>(arguments.batch(), 1)) {
     return refuse("needs {} tiles for each of {} matrices, more than {} together", tiles_m * tiles_n, arguments.batch(),
-                  kMaxTiles);
+                  kMaxTiles)
+        .as(RefusalCode::shape);
   }
   if (const Support fits =
           check_reductions(reduction_counts(plan.operands.epilogue), reduction_blocks_of_warpgroups(plan, arguments));

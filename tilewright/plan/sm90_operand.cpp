@@ -18,7 +18,8 @@ Result<TmaStep> step_of(char role, const layout::Layout& coordinates, const layo
   TmaStep step;
   if (layout::size(along) == 1) return step;
   if (!along.stride().is_leaf() || !to.stride().is_leaf()) {
-    return refuse("{} takes boxes at {}, which no one step leads along", role, layout::to_string(along));
+    return refuse("{} takes boxes at {}, which no one step leads along", role, layout::to_string(along))
+        .as(RefusalCode::design);
   }
   (along.stride().basis()[0] == 0 ? step.contiguous : step.strided) = along.stride().basis_value();
   step.smem_bytes = to.stride().value() * bits / 8;
@@ -38,7 +39,7 @@ Support plan_boxes(TmaOperandPlan& operand, char role) {
                                                     .smem = operand.smem,
                                                     .tile = {operand.mn, operand.k},
                                                     .multicast = operand.shares});
-  if (!copy) return refuse("{}: {}", role, copy.reason());
+  if (!copy) return refuse("{}: {}", role, copy.reason()).as(RefusalCode::design);
   operand.map = copy->map;
   operand.boxes = static_cast<int>(arch::box_count(*copy));
   const Result<TmaStep> box = step_of(role, copy->box_coordinate, copy->box_offset, element_bits);
@@ -60,12 +61,14 @@ int gathered_bytes(int alignment) {
 Support plan_gathering(TmaOperandPlan& operand, char role) {
   if (operand.shares > 1) {
     return refuse("{} is aligned to {} bytes, TMA needs {}: it is gathered, which {} CTAs cannot share", role,
-                  operand.alignment_bytes, kTmaBytes, operand.shares);
+                  operand.alignment_bytes, kTmaBytes, operand.shares)
+        .as(RefusalCode::alignment);
   }
   const int lines = operand.major == arch::Major::k ? operand.mn : operand.k;
   if (lines % operand.lines_of_pass() != 0) {
     return refuse("{} is gathered by {} lines of a tile at once, which do not divide its {}", role,
-                  operand.lines_of_pass(), lines);
+                  operand.lines_of_pass(), lines)
+        .as(RefusalCode::design);
   }
   return {};
 }
@@ -105,12 +108,12 @@ Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tens
   operand.shares = shares;
   operand.alignment_bytes = alignment_bytes(tensor);
   const Result<arch::SwizzleMode> mode = arch::widest_swizzle(way.major, element_bits, tile_mn, tile_k);
-  if (!mode) return refuse("{}: {}", role, mode.reason());
+  if (!mode) return refuse("{}: {}", role, mode.reason()).as(RefusalCode::design);
   Result<layout::ComposedLayout> smem = arch::smem_tile({way.major, *mode, element_bits, tile_mn, tile_k});
-  if (!smem) return refuse("{}: {}", role, smem.reason());
+  if (!smem) return refuse("{}: {}", role, smem.reason()).as(RefusalCode::design);
   operand.smem = *std::move(smem);
   if (const Support planned = way.is_gathered() ? plan_gathering(operand, role) : plan_boxes(operand, role); !planned) {
-    return refuse("{}", planned.reason());
+    return planned.refusal();
   }
   return operand;
 }

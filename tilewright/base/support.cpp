@@ -1,0 +1,24 @@
+#include "tilewright/base/support.hpp"
+
+#include <array>
+
+namespace tilewright {
+
+std::string_view name(RefusalCode code) {
+  constexpr std::array<std::string_view, 16> kNames{
+      "other",    "types", "shape",        "strides",   "alignment", "overlap", "memory",    "scalars",
+      "epilogue", "math",  "architecture", "resources", "design",    "filter",  "duplicate", "artifact"};
+  return kNames[static_cast<std::size_t>(code)];
+}
+
+const std::string& Support::reason() const {
+  static const std::string none;
+  return refusal_ ? refusal_->reason : none;
+}
+
+const Refusal& Support::refusal() const {
+  TILEWRIGHT_CHECK(refusal_, "refusal of what is supported");
+  return *refusal_;
+}
+
+}  // namespace tilewright
