@@ -10,38 +10,21 @@ namespace {
 
 // Grows when the fields of a key change, or the format of an artifact: builds of different formats share a root without
 // ever meeting each other's entries.
-constexpr std::int64_t kSchema = 1;
-
-const Digest& headers_digest() {
-  static const Digest digest = [] {
-    FieldHasher hasher;
-    for (const compile::Header& header : compile::device_headers()) hasher.field(header.name, header.text);
-    return hasher.finish();
-  }();
-  return digest;
-}
+constexpr std::int64_t kSchema = 2;
 
 }  // namespace
 
 Key make_key(const compile::Source& source, std::string_view compiler_identity) {
   FieldHasher hasher;
   hasher.field("schema", kSchema)
-      .field("version", TILEWRIGHT_VERSION)
-      .field("headers", headers_digest().hex())
       .field("compiler", compiler_identity)
-      .field("target", source.target.name())
-      .field("cubin", std::int64_t{source.outputs.cubin})
-      .field("ptx", std::int64_t{source.outputs.ptx})
-      .field("line_info", std::int64_t{source.line_info})
-      .field("max_registers", std::int64_t{source.max_registers})
-      .field("name", source.name)
-      .field("symbol", source.symbol)
-      .field("description", source.description)
-      .field("text", source.text);
+      .field("source", compile::source_digest(source).hex());
   return hasher.finish();
 }
 
-std::string library_identity() { return fmt::format("{} {:.12}", TILEWRIGHT_VERSION, headers_digest().hex()); }
+std::string library_identity() {
+  return fmt::format("{} {:.12}", TILEWRIGHT_VERSION, compile::device_headers_digest().hex());
+}
 
 std::optional<Key> parse_key(std::string_view hex) {
   Key key;

@@ -81,16 +81,24 @@ ArtifactPtr Store::fetch_or_compile(const Key& key, const compile::Source& sourc
 }
 
 std::vector<ArtifactPtr> Store::get_or_compile_all(std::span<const compile::Source> sources,
-                                                   const compile::Compiler& compiler, int threads) {
+                                                   const compile::Compiler& compiler, int threads,
+                                                   const std::function<void(const compile::Artifact&)>& on_ready) {
   std::vector<ArtifactPtr> artifacts(sources.size());
+  std::mutex telling;
+  const auto tell = [&](const ArtifactPtr& artifact) {
+    if (!on_ready) return;
+    const std::scoped_lock lock(telling);
+    on_ready(*artifact);
+  };
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     artifacts[i] = find(make_key(sources[i], compiler.identity()));
-    if (!artifacts[i]) missing.push_back(i);
+    artifacts[i] ? tell(artifacts[i]) : missing.push_back(i);
   }
   compile::for_each_index(missing.size(), threads, [&](std::size_t index) {
     const std::size_t i = missing[index];
     artifacts[i] = get_or_compile(sources[i], compiler);
+    tell(artifacts[i]);
   });
   return artifacts;
 }

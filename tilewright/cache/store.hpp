@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -66,8 +67,10 @@ class Store {
 
   /// The same for several, compiling on up to `threads` threads; the results are in order.
   /// @throws what the first that failed threw, after all ended.
+  /// `on_ready`, if given, is called as each is ready, from any of the threads and one at a time.
   std::vector<ArtifactPtr> get_or_compile_all(std::span<const compile::Source> sources,
-                                              const compile::Compiler& compiler, int threads);
+                                              const compile::Compiler& compiler, int threads,
+                                              const std::function<void(const compile::Artifact&)>& on_ready = {});
 
   /// From memory or disk; null when in neither.
   ArtifactPtr find(const Key& key);

@@ -168,7 +168,7 @@ Result<std::vector<TuningRecord>> TuningRecords::choices(const std::string& devi
     rows.bind(2, library);
     records = records_of(rows);
   });
-  if (!done) return refuse("{}", done.reason());
+  if (!done) return done.refusal();
   return records;
 }
 
@@ -180,7 +180,7 @@ Result<std::vector<TuningRecord>> TuningRecords::list() const {
         "ORDER BY measured DESC, device, problem, kernels");
     records = records_of(rows);
   });
-  if (!done) return refuse("{}", done.reason());
+  if (!done) return done.refusal();
   return records;
 }
 
@@ -195,7 +195,7 @@ Result<std::vector<KernelFault>> TuningRecords::faults() const {
                         rows.integer(6), rows.integer(7) != 0});
     }
   });
-  if (!done) return refuse("{}", done.reason());
+  if (!done) return done.refusal();
   return faults;
 }
 
@@ -259,7 +259,7 @@ Result<std::int64_t> TuningRecords::forget(const std::string& device, const std:
       count += database.changes();
     }
   });
-  if (!done) return refuse("{}", done.reason());
+  if (!done) return done.refusal();
   return count;
 }
 

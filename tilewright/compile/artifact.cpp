@@ -9,6 +9,7 @@
 
 #include "tilewright/base/hash.hpp"
 #include "tilewright/base/text.hpp"
+#include "tilewright/compile/file.hpp"
 
 namespace tilewright::compile {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::array<char, 4> kMagic = {'T', 'W', 'K', '1'};
-constexpr std::uint32_t kFormatVersion = 1;
+constexpr std::uint32_t kFormatVersion = 2;
 
 // The first 64 bytes, little-endian; metadata, cubin and PTX follow. The digest covers everything after itself.
 struct FileHeader {
@@ -35,7 +36,8 @@ std::string metadata_of(const Artifact& artifact) {
                {"static_smem_bytes", artifact.static_smem_bytes},
                {"compiler", artifact.compiler},
                {"compile_ms", artifact.compile_ms},
-               {"description", artifact.description}};
+               {"description", artifact.description},
+               {"source", artifact.source}};
   if (artifact.registers) json["registers"] = *artifact.registers;
   if (artifact.spill_bytes) json["spill_bytes"] = *artifact.spill_bytes;
   try {
@@ -116,6 +118,7 @@ Result<Artifact> parse_metadata(std::string_view text) {
   artifact.compiler = reader.text("compiler");
   artifact.compile_ms = reader.number("compile_ms");
   artifact.description = reader.text("description");
+  artifact.source = reader.text("source");
   if (!reader.failed().empty()) return refuse("metadata field '{}' is missing or invalid", reader.failed());
   return artifact;
 }
@@ -169,6 +172,38 @@ Result<Artifact> deserialize(std::span<const std::byte> bytes) {
   Artifact artifact = *std::move(parsed);
   artifact.cubin.assign(parts[1].begin(), parts[1].end());
   artifact.ptx = as_text(parts[2]);
+  return artifact;
+}
+
+Artifact adopt(const Source& source) {
+  validate(source).or_throw();
+  TILEWRIGHT_CHECK(source.language != Language::cuda, "{} is CUDA C++, which needs a compiler", source.name);
+  Artifact artifact;
+  artifact.name = source.name;
+  artifact.symbol = source.symbol;
+  artifact.target = source.target;
+  if (source.language == Language::ptx) {
+    artifact.ptx = source.text;
+  } else {
+    const auto bytes = std::as_bytes(std::span(source.text));
+    artifact.cubin.assign(bytes.begin(), bytes.end());
+  }
+  artifact.compiler = "the author's";
+  artifact.description = source.description;
+  artifact.source = source_digest(source).hex();
+  return artifact;
+}
+
+void write_artifact(const Artifact& artifact, const std::string& path) {
+  const std::vector<std::byte> bytes = serialize(artifact);
+  write_file(path, as_text(bytes));
+}
+
+Result<Artifact> read_artifact(const std::string& path) {
+  constexpr std::size_t kMaxBytes = std::size_t{512} << 20;
+  const std::string bytes = read_file(path, kMaxBytes);
+  Result<Artifact> artifact = deserialize(std::as_bytes(std::span(bytes)));
+  if (!artifact) return refuse("{}: {}", path, artifact.reason()).as(RefusalCode::artifact);
   return artifact;
 }
 

@@ -10,6 +10,7 @@
 
 #include "tilewright/base/support.hpp"
 #include "tilewright/base/target.hpp"
+#include "tilewright/compile/source.hpp"
 
 namespace tilewright::compile {
 
@@ -25,14 +26,25 @@ struct Artifact {
   std::string compiler;     // as it calls itself: "nvrtc 13.0 V13.0.88 CL-36424714"
   double compile_ms = 0.0;  // wall time of the compile that made it
   std::string description;  // as Source::description
+  std::string source;       // source_digest() of what it was made of, in hexadecimal; empty: not known
 
   bool operator==(const Artifact&) const = default;
 };
+
+/// Of code that needs no compiler. @pre source.language is not cuda
+/// @throws InvalidArgument where validate(source) refuses.
+Artifact adopt(const Source& source);
 
 /// One self-contained byte string: magic, format version, SHA-256 of all that follows, JSON metadata, payloads.
 std::vector<std::byte> serialize(const Artifact& artifact);
 
 /// Refuses, with what was wrong, bytes that are truncated, altered, of another format or larger than claimed.
 Result<Artifact> deserialize(std::span<const std::byte> bytes);
+
+/// serialize() into a file, which is replaced at once when complete. @throws Error naming the path and the cause.
+void write_artifact(const Artifact& artifact, const std::string& path);
+
+/// Refuses what deserialize() does, with the path; never hands damaged bytes on. @throws Error where it cannot be read.
+Result<Artifact> read_artifact(const std::string& path);
 
 }  // namespace tilewright::compile

@@ -45,6 +45,7 @@ Artifact make_artifact(const Source& source, std::string_view backend, Compiled 
   artifact.static_smem_bytes = usage.static_smem_bytes;
   artifact.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();
   artifact.description = source.description;
+  artifact.source = source_digest(source).hex();
   return artifact;
 }
 

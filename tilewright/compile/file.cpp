@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -39,6 +40,19 @@ void write_new_file(const std::string& path, std::string_view bytes) {
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) throw_errno("create", path);
   write_all(file.get(), bytes, path);
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  std::string temporary = path + ".XXXXXX";
+  const UniqueFd file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!file) throw_errno("create", temporary);
+  try {
+    write_all(file.get(), bytes, temporary);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) throw_errno("rename", temporary);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
 }
 
 std::string read_file(const std::string& path, std::size_t max_bytes) {

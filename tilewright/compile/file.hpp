@@ -36,6 +36,9 @@ void write_all(int fd, std::string_view bytes, std::string_view path);
 /// Creates `path` (mode 0600) with `bytes`; it must not exist. @throws Error naming the path and the cause.
 void write_new_file(const std::string& path, std::string_view bytes);
 
+/// Writes beside `path` and renames: a reader sees the old file or the whole new one. @throws Error naming the cause.
+void write_file(const std::string& path, std::string_view bytes);
+
 /// The whole file. @throws Error when it cannot be read or has more than `max_bytes`.
 std::string read_file(const std::string& path, std::size_t max_bytes);
 

@@ -33,12 +33,16 @@ std::string version_in(std::string_view banner) {
   return fmt::format("{} {}", word(banner.substr(version + 2)), word(banner.substr(build + 6)));
 }
 
-void write_headers(const std::string& folder) {
-  for (const Header& header : device_headers()) {
-    const std::string path = folder + "/" + std::string(header.name);
+// The author's take precedence: one of ours of the same name is not written.
+void write_headers(const std::string& folder, const Source& source) {
+  const auto write = [&](std::string_view name, std::string_view text) {
+    const std::string path = fmt::format("{}/{}", folder, name);
+    if (std::filesystem::exists(path)) return;
     make_folders(std::filesystem::path(path).parent_path());
-    write_new_file(path, header.text);
-  }
+    write_new_file(path, text);
+  };
+  for (const AuthorsHeader& header : source.headers) write(header.name, header.text);
+  for (const Header& header : device_headers()) write(header.name, header.text);
 }
 
 // With --keep, the PTX on the way to the cubin stays in the folder: one run yields both.
@@ -88,7 +92,7 @@ Artifact NvccCompiler::compile(const Source& source) const {
   validate(source).or_throw();
   const auto started = std::chrono::steady_clock::now();
   const ScopedFolder folder(environment_.temporary_dir);
-  write_headers(folder.path());
+  write_headers(folder.path(), source);
   write_new_file(folder.path() + "/kernel.cu", source.text);
 
   const ChildResult result =

@@ -73,29 +73,26 @@ std::unique_ptr<const NvrtcFunctions> load_nvrtc(const std::string& path) {
   return functions;
 }
 
-// The device headers as the two parallel arrays that nvrtcCreateProgram takes.
+// Headers as the two parallel arrays that nvrtcCreateProgram takes: the author's, then ours.
 struct HeaderArrays {
+  explicit HeaderArrays(const Source& source) {
+    for (const AuthorsHeader& header : source.headers) add(header.name.c_str(), header.text.c_str());
+    for (const Header& header : device_headers()) add(header.name.data(), header.text.data());
+  }
+  void add(const char* name, const char* text) {
+    names.push_back(name);
+    texts.push_back(text);
+  }
+
   std::vector<const char*> names;
   std::vector<const char*> texts;
 };
-
-const HeaderArrays& header_arrays() {
-  static const HeaderArrays arrays = [] {
-    HeaderArrays made;
-    for (const Header& header : device_headers()) {
-      made.names.push_back(header.name.data());
-      made.texts.push_back(header.text.data());
-    }
-    return made;
-  }();
-  return arrays;
-}
 
 // One program from creation to destruction. Calls other than compile() fail only on our misuse or on lack of memory.
 class NvrtcProgram {
  public:
   NvrtcProgram(const NvrtcFunctions& functions, const Source& source) : functions_(functions) {
-    const HeaderArrays& headers = header_arrays();
+    const HeaderArrays headers(source);
     check("nvrtcCreateProgram",
           functions.create(&program_, source.text.c_str(), (source.name + ".cu").c_str(),
                            static_cast<int>(headers.names.size()), headers.texts.data(), headers.names.data()));

@@ -1,22 +1,53 @@
 #include "tilewright/compile/source.hpp"
 
+#include <algorithm>
+#include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tilewright/base/text.hpp"
 
 namespace tilewright::compile {
+namespace {
+
+constexpr std::size_t kMaxTextBytes = std::size_t{4} << 20;
+constexpr std::size_t kMaxCubinBytes = std::size_t{256} << 20;
+
+Support check_text(std::string_view text) {
+  if (text.size() > kMaxTextBytes)
+    return refuse("source text must have at most {} bytes, got {}", kMaxTextBytes, text.size());
+  if (const std::size_t at = text.find('\0'); at != std::string_view::npos)
+    return refuse("source text must not contain NUL, got one at byte {}", at);
+  return {};
+}
+
+Support check_header(const AuthorsHeader& header) {
+  const std::filesystem::path path(header.name);
+  const bool leaves = path.is_absolute() || std::ranges::find(path, "..") != path.end();
+  if (header.name.empty() || leaves || printable(header.name) != header.name)
+    return refuse("a header's name must be a relative path, got '{}'", printable(header.name));
+  return check_text(header.text);
+}
+
+}  // namespace
+
+std::string_view name(Language language) {
+  constexpr std::array<std::string_view, 3> kNames{"cuda", "ptx", "cubin"};
+  return kNames[static_cast<std::size_t>(language)];
+}
 
 Support validate(const Source& source) {
-  constexpr std::size_t kMaxTextBytes = std::size_t{4} << 20;
   constexpr std::size_t kMaxDescriptionBytes = std::size_t{1} << 20;
   constexpr int kMaxRegisters = 255;  // PTX ISA: of one thread
   if (!is_identifier(source.name)) return refuse("name must be an identifier, got '{}'", printable(source.name));
   if (!is_identifier(source.symbol)) return refuse("symbol must be an identifier, got '{}'", printable(source.symbol));
-  if (source.text.size() > kMaxTextBytes) {
-    return refuse("source text must have at most {} bytes, got {}", kMaxTextBytes, source.text.size());
+  if (source.language != Language::cubin) {
+    if (const Support text = check_text(source.text); !text) return text;
+  } else if (source.text.size() > kMaxCubinBytes) {
+    return refuse("a cubin must have at most {} bytes, got {}", kMaxCubinBytes, source.text.size());
   }
-  if (const std::size_t at = source.text.find('\0'); at != std::string::npos) {
-    return refuse("source text must not contain NUL, got one at byte {}", at);
+  for (const AuthorsHeader& header : source.headers) {
+    if (const Support valid = check_header(header); !valid) return valid;
   }
   if (!source.outputs.cubin && !source.outputs.ptx) return refuse("no output is asked for: neither cubin nor PTX");
   if (source.max_registers < 0 || source.max_registers > kMaxRegisters) {
@@ -29,6 +60,34 @@ Support validate(const Source& source) {
     return refuse("description must be JSON, got '{}'", printable(source.description, 80));
   }
   return {};
+}
+
+const Digest& device_headers_digest() {
+  static const Digest digest = [] {
+    FieldHasher hasher;
+    for (const Header& header : device_headers()) hasher.field(header.name, header.text);
+    return hasher.finish();
+  }();
+  return digest;
+}
+
+Digest source_digest(const Source& source) {
+  FieldHasher hasher;
+  hasher.field("version", TILEWRIGHT_VERSION)
+      .field("headers", device_headers_digest().hex())
+      .field("target", source.target.name())
+      .field("language", name(source.language))
+      .field("cubin", std::int64_t{source.outputs.cubin})
+      .field("ptx", std::int64_t{source.outputs.ptx})
+      .field("line_info", std::int64_t{source.line_info})
+      .field("max_registers", std::int64_t{source.max_registers})
+      .field("name", source.name)
+      .field("symbol", source.symbol)
+      .field("description", source.description)
+      .field("authors_headers", static_cast<std::int64_t>(source.headers.size()));
+  for (const AuthorsHeader& header : source.headers) hasher.field(header.name, header.text);
+  hasher.field("text", source.text);
+  return hasher.finish();
 }
 
 }  // namespace tilewright::compile

@@ -36,6 +36,20 @@ inline constexpr std::size_t kWorkspaceCounterBytes = kReductionCountersFrom + k
 /// Of one launch's workspace: more is refused.
 inline constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{4} << 30;
 
+/// Memory that a kernel without counters wants for one launch.
+struct Scratch {
+  std::size_t bytes = 0;
+  std::size_t alignment = 256;    // a power of two
+  std::size_t leading_zeros = 0;  // bytes that are zeros whenever the kernel starts; the rest may hold anything
+};
+
+/// What one launch's workspace must be.
+struct WorkspaceNeeds {
+  std::size_t bytes = 0;
+  std::size_t begin = 0;          // of what the kernel is given
+  std::size_t leading_zeros = 0;  // bytes from there
+};
+
 struct Launch {
   std::array<std::uint32_t, 3> grid{1, 1, 1};     // CTAs
   std::array<std::uint32_t, 3> block{1, 1, 1};    // threads
@@ -51,6 +65,19 @@ struct Launch {
   void append(const T& value) {
     std::memcpy(parameter_bytes_.data() + reserve(sizeof(T), sizeof(T)), &value, sizeof(T));
   }
+
+  /// Appends a parameter of its own, for a kernel(const double* a, double* d, int m): all of one kernel's are, or none.
+  /// Takes what append() takes. @throws InvalidArgument beyond kMaxParameters
+  template <class T>
+  void append_parameter(const T& value) {
+    if (own_parameters_ == own_offsets_.size()) {
+      throw InvalidArgument(fmt::format("a kernel takes at most {} parameters of their own", own_offsets_.size()));
+    }
+    append(value);
+    own_offsets_[own_parameters_++] = static_cast<std::uint16_t>(last_offset_);
+  }
+  /// Where each of them lies in parameters(); empty: there is one, the struct.
+  std::span<const std::uint16_t> parameter_offsets() const { return {own_offsets_.data(), own_parameters_}; }
 
   /// Appends a tensor map, whose bytes come later, by set_tensor_map.
   void append(TensorMapRequest request) {
@@ -68,10 +95,19 @@ struct Launch {
   /// later, by set_workspace. The kernel finds there what another left, at first zeros; see kWorkspaceCounterBytes.
   void append_workspace(std::size_t bytes) {
     workspace_offset_ = reserve(sizeof(std::uint64_t), sizeof(std::uint64_t));
-    workspace_bytes_ = bytes;
+    workspace_.bytes = bytes;
   }
-  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  /// The same for kernels that keep no counters: their memory lies behind the counters of the others.
+  void append(const Scratch& scratch) {
+    workspace_offset_ = reserve(sizeof(std::uint64_t), sizeof(std::uint64_t));
+    workspace_.begin = (kWorkspaceCounterBytes + scratch.alignment - 1) / scratch.alignment * scratch.alignment;
+    workspace_.bytes = scratch.bytes == 0 ? 0 : workspace_.begin + scratch.bytes;
+    workspace_.leading_zeros = scratch.leading_zeros;
+  }
+  std::size_t workspace_bytes() const { return workspace_.bytes; }
+  const WorkspaceNeeds& workspace() const { return workspace_; }
   void set_workspace(std::uint64_t address) {
+    address += workspace_.begin;
     std::memcpy(parameter_bytes_.data() + workspace_offset_, &address, sizeof address);
   }
 
@@ -81,17 +117,24 @@ struct Launch {
   }
 
  private:
+  static constexpr std::size_t kMaxParameters = 40;
+
   std::size_t reserve(std::size_t bytes, std::size_t alignment) {
     const std::size_t at = (parameter_size_ + alignment - 1) / alignment * alignment;
-    TILEWRIGHT_CHECK(at + bytes <= parameter_bytes_.size(), "kernel parameters exceed {} bytes",
-                     parameter_bytes_.size());
+    if (at + bytes > parameter_bytes_.size())
+      throw InvalidArgument(fmt::format("kernel parameters exceed {} bytes", parameter_bytes_.size()));
     parameter_size_ = at + bytes;
+    last_offset_ = at;
     return at;
   }
 
   alignas(kTensorMapAlignment) std::array<std::byte, 2048> parameter_bytes_{};
   std::size_t parameter_size_ = 0;
-  std::size_t workspace_offset_ = 0, workspace_bytes_ = 0;
+  std::size_t last_offset_ = 0;  // of the last field
+  std::size_t workspace_offset_ = 0;
+  WorkspaceNeeds workspace_;
+  std::array<std::uint16_t, kMaxParameters> own_offsets_{};
+  std::size_t own_parameters_ = 0;
   std::array<TensorMapRequest, 6> tensor_maps_{};
   std::size_t tensor_map_count_ = 0;
 };

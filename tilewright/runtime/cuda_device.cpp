@@ -77,10 +77,9 @@ StreamOrder CudaDevice::order_of(StreamHandle stream) {
 
 std::shared_ptr<LoadedKernel> CudaDevice::load(const Image& image, const std::string& symbol,
                                                std::uint32_t dynamic_smem_bytes) {
-  if (image.cubin.empty()) {
-    throw InvalidArgument(fmt::format("{}: a GPU runs a cubin, and the image has none", printable(symbol)));
-  }
-  return std::make_shared<CudaKernel>(context_, image.cubin, symbol, dynamic_smem_bytes);
+  if (image.cubin.empty() && image.ptx.empty())
+    throw InvalidArgument(fmt::format("{}: the image has neither a cubin nor PTX", printable(symbol)));
+  return std::make_shared<CudaKernel>(context_, image, symbol, dynamic_smem_bytes);
 }
 
 TensorMap CudaDevice::encode(const TensorMapDescription& description) {

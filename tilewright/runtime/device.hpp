@@ -34,7 +34,7 @@ struct DeviceProperties {
   int registers_per_sm = 0;
 };
 
-/// The two forms of one kernel; a device takes the one it can run.
+/// The two forms of one kernel. The emulator takes PTX; a GPU the cubin, or has its driver compile the PTX.
 struct Image {
   std::span<const std::byte> cubin;
   std::string_view ptx;
@@ -52,6 +52,8 @@ struct LaunchConfig {
   std::uint32_t dynamic_smem_bytes = 0;
   bool programmatic_stream_serialization = false;
   bool cooperative = false;  // all CTAs are resident at once, and may wait for each other
+  /// Where each parameter lies in the bytes of the launch, for kernels of more than one; empty: there is one struct.
+  std::span<const std::uint16_t> parameter_offsets{};
   StreamHandle stream = nullptr;
 };
 
@@ -67,7 +69,8 @@ class LoadedKernel {
  public:
   virtual ~LoadedKernel() = default;
 
-  /// Enqueues one launch. `parameters` is the kernel's single by-value struct, copied before return.
+  /// Enqueues one launch. `parameters` is the kernel's single by-value struct, or what the launch's offsets say; copied
+  /// before return.
   /// @throws DriverError, or EmulationError with the finding's kind, thread and line.
   virtual void launch(const LaunchConfig& config, std::span<const std::byte> parameters) = 0;
 };

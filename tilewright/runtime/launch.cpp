@@ -47,7 +47,8 @@ Support check_launch(const LaunchLimits& device, const KernelLimits& kernel, con
     return refuse("dynamic shared memory must be at most the {} bytes the kernel was loaded with, got {}",
                   kernel.dynamic_smem_bytes, config.dynamic_smem_bytes);
   }
-  const std::size_t expected = kernel.parameter_bytes;
+  const bool is_struct = config.parameter_offsets.empty();  // else what is known is the first of several
+  const std::size_t expected = is_struct ? kernel.parameter_bytes : 0;
   if (parameter_bytes > kMaxParameterBytes || (expected != 0 && parameter_bytes != expected)) {
     return expected != 0 ? refuse("the kernel takes {} bytes of parameters, got {}", expected, parameter_bytes)
                          : refuse("parameters must be at most {} bytes, got {}", kMaxParameterBytes, parameter_bytes);

@@ -71,6 +71,20 @@ Module::Module(std::shared_ptr<CudaContext> context, std::span<const std::byte> 
   context_->driver().library_load_data(&handle_, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
 }
 
+Module::Module(std::shared_ptr<CudaContext> context, const std::string& ptx) : context_(std::move(context)) {
+  constexpr int kErrorLogBuffer = 5, kErrorLogBytes = 6;  // CUjit_option of cuda.h
+  std::array<char, 8192> log{};
+  std::array<int, 2> options{kErrorLogBuffer, kErrorLogBytes};
+  std::array<void*, 2> values{log.data(), reinterpret_cast<void*>(log.size())};
+  const ContextScope scope(*context_);
+  const RelaxedCapture relaxed(context_->driver());
+  try {
+    context_->driver().library_load_data(&handle_, ptx.c_str(), options.data(), values.data(), 2, nullptr, nullptr, 0);
+  } catch (const DriverError& error) {
+    throw CompileError(fmt::format("{}: {}", error.what(), log.data()));
+  }
+}
+
 Module::~Module() {
   const RelaxedCapture relaxed(context_->driver());
   release(*context_, context_->driver().library_unload, handle_);
@@ -86,9 +100,10 @@ KernelHandle Module::kernel(const std::string& symbol) const {
   return kernel;
 }
 
-CudaKernel::CudaKernel(std::shared_ptr<CudaContext> context, std::span<const std::byte> cubin,
-                       const std::string& symbol, std::uint32_t dynamic_smem_bytes)
-    : context_(std::move(context)), module_(context_, cubin) {
+CudaKernel::CudaKernel(std::shared_ptr<CudaContext> context, const Image& image, const std::string& symbol,
+                       std::uint32_t dynamic_smem_bytes)
+    : context_(std::move(context)),
+      module_(image.cubin.empty() ? Module(context_, std::string(image.ptx)) : Module(context_, image.cubin)) {
   const KernelHandle kernel = module_.kernel(symbol);
   const ContextScope scope(*context_);
   make_smem_available(kernel, symbol, dynamic_smem_bytes);
@@ -156,11 +171,18 @@ void CudaKernel::launch(const LaunchConfig& config, std::span<const std::byte> p
   };
   // One struct whose size is known goes by its address: in a packed buffer the driver (580, CUDA 13.0) does not see
   // tensor maps, and copies by them go nowhere. The buffer serves drivers that do not tell sizes.
-  void* structs[] = {const_cast<std::byte*>(parameters.data())};
+  auto* const first = const_cast<std::byte*>(parameters.data());
+  Driver& driver = context_->driver();
+  if (!config.parameter_offsets.empty()) {
+    std::vector<void*> each;
+    for (const std::uint16_t offset : config.parameter_offsets) each.push_back(first + offset);
+    driver.check(driver.launch_kernel.raw(&record, function_, each.data(), nullptr), driver.launch_kernel.symbol());
+    return;
+  }
+  void* structs[] = {first};
   std::size_t parameter_bytes = parameters.size();
   void* buffer[] = {kParameterBuffer, structs[0], kParameterBufferSize, &parameter_bytes, kParameterEnd};
   const bool is_known = limits_.parameter_bytes != 0;
-  Driver& driver = context_->driver();
   driver.check(driver.launch_kernel.raw(&record, function_, is_known ? structs : nullptr,
                                         is_known || parameters.empty() ? nullptr : buffer),
                driver.launch_kernel.symbol());

@@ -20,6 +20,8 @@ class Module {
  public:
   /// @throws InvalidArgument when check_cubin refuses the bytes; DriverError, e.g. for code of another architecture.
   Module(std::shared_ptr<CudaContext> context, std::span<const std::byte> cubin);
+  /// Has the driver compile. @throws CompileError with the driver's log.
+  Module(std::shared_ptr<CudaContext> context, const std::string& ptx);
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
   ~Module();
@@ -37,7 +39,7 @@ class CudaKernel final : public LoadedKernel {
  public:
   /// @throws InvalidArgument when static and dynamic shared memory together exceed the device's limit, and what Module
   /// throws.
-  CudaKernel(std::shared_ptr<CudaContext> context, std::span<const std::byte> cubin, const std::string& symbol,
+  CudaKernel(std::shared_ptr<CudaContext> context, const Image& image, const std::string& symbol,
              std::uint32_t dynamic_smem_bytes);
 
   /// @throws InvalidArgument with the number when the launch exceeds a limit, DriverError.
