@@ -267,12 +267,12 @@ Result<ElementwisePass> ElementwisePass::make(engine::Engine& engine, const std:
                                               const std::vector<op::Tensor>& products) {
   TILEWRIGHT_CHECK(!calls.empty() && calls.size() == products.size(), "{} calls and {} products", calls.size(),
                    products.size());
-  if (const Support reductions = check_reductions(calls.front()); !reductions) return refuse("{}", reductions.reason());
+  if (const Support reductions = check_reductions(calls.front()); !reductions) return reductions.refusal();
   const runtime::DeviceProperties& device = engine.device()->properties();
   ElementwisePass pass;
   pass.device_ = engine.device();
   for (std::size_t set = 0; set < calls.size(); ++set) {
-    if (const Support rows = check_rows(calls[set], products[set]); !rows) return refuse("{}", rows.reason());
+    if (const Support rows = check_rows(calls[set], products[set]); !rows) return rows.refusal();
     pass.calls_.push_back({launch_of(calls[set], products[set], device.sm_count), maxima_of(calls[set])});
   }
   compile::Source source;

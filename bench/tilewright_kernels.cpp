@@ -21,7 +21,7 @@ Result<std::vector<registry::KernelPtr>> find_kernels(const engine::Engine& engi
   if (!wanted.empty()) return refuse("no kernel of ours has \"{}\" in its name for this problem", wanted);
   std::string reasons;
   for (const registry::RefusedKernel& refused : engine.explain(arguments).refused)
-    reasons += fmt::format("; {}: {}", refused.name, refused.reason);
+    reasons += fmt::format("; {}: {}", refused.name, refused.reason());
   return refuse("no kernel of ours computes this problem{}", reasons);
 }
 

@@ -30,7 +30,11 @@ class PlantedKernel final : public registry::Kernel {
 
  protected:
   Support do_supports(const op::Gemm& arguments) const override { return original_->supports(arguments); }
-  std::string do_source_text() const override { return text_; }
+  compile::Source do_source() const override {
+    compile::Source source;
+    source.text = text_;
+    return source;
+  }
   plan::Launch do_launch(const op::Gemm& arguments) const override { return original_->launch(arguments); }
   double do_estimate_us(const op::Gemm& arguments) const override { return original_->estimate_us(arguments); }
 

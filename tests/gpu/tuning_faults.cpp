@@ -21,9 +21,9 @@ std::unique_ptr<Engine> engine(std::vector<Fake> fakes, const std::string& folde
   options.device = "cuda:0";
   options.cache_dir = folder;
   options.toolchain.dump_dir = folder + "/dumps";
-  Engine::Providers providers;
-  providers.push_back(std::make_unique<FakeProvider>(std::move(fakes)));
-  return std::make_unique<Engine>(options, std::move(providers));
+  auto made = std::make_unique<Engine>(options);
+  made->registry().add(std::make_shared<FakeProvider>(std::move(fakes))).or_throw();
+  return made;
 }
 
 /// The candidate of a fake family. @throws Error where there is none

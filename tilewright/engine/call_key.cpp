@@ -1,5 +1,10 @@
 #include "tilewright/engine/call_key.hpp"
 
+#include <algorithm>
+#include <iterator>
+
+#include "tilewright/op/epilogue_tensors.hpp"
+
 namespace tilewright::engine {
 namespace {
 
@@ -23,20 +28,34 @@ std::uint64_t pack(const op::TensorDescription& tensor) {
 bool CallKey::operator==(const CallKey& other) const {
   const op::GemmDescription& x = description;
   const op::GemmDescription& y = other.description;
-  return extents == other.extents && reads_source == other.reads_source && x.a == y.a && x.b == y.b && x.c == y.c &&
-         x.d == y.d && x.has_c == y.has_c && x.tensors == y.tensors && x.accumulator == y.accumulator &&
-         x.math == y.math && op::same_code(x.epilogue, y.epilogue);
+  return extents == other.extents && reads_source == other.reads_source && strides == other.strides &&
+         tensor_strides == other.tensor_strides && x.a == y.a && x.b == y.b && x.c == y.c && x.d == y.d &&
+         x.has_c == y.has_c && x.tensors == y.tensors && x.accumulator == y.accumulator && x.math == y.math &&
+         op::same_code(x.epilogue, y.epilogue);
 }
 
 CallKey make_call_key(const op::Gemm& arguments) {
-  return {op::describe(arguments),
-          {arguments.m(), arguments.n(), arguments.k(), arguments.batch()},
-          op::reads_source(arguments)};
+  CallKey key{.description = op::describe(arguments),
+              .extents = {arguments.m(), arguments.n(), arguments.k(), arguments.batch()},
+              .reads_source = op::reads_source(arguments)};
+  const auto strides = [](const op::Tensor& tensor) {
+    return std::array{tensor.row_stride(), tensor.column_stride(), tensor.batch_stride()};
+  };
+  std::size_t at = 0;
+  for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.c, &arguments.d}) {
+    if (tensor != &arguments.c || key.reads_source)
+      std::ranges::copy(strides(*tensor), key.strides.begin() + static_cast<std::ptrdiff_t>(at));
+    at += 3;
+  }
+  for (const op::EpilogueTensor& each : op::epilogue_tensors(arguments.epilogue))
+    std::ranges::copy(strides(arguments.tensor(each.label)), std::back_inserter(key.tensor_strides));
+  return key;
 }
 
 std::size_t CallKeyHash::operator()(const CallKey& key) const {
   WordHash hash;
   for (const std::int64_t extent : key.extents) hash.mix(static_cast<std::uint64_t>(extent));
+  for (const std::int64_t stride : key.strides) hash.mix(static_cast<std::uint64_t>(stride));
   const op::GemmDescription& description = key.description;
   for (const op::TensorDescription* tensor : {&description.a, &description.b, &description.c, &description.d}) {
     hash.mix(pack(*tensor));

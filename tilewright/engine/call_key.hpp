@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "tilewright/op/gemm.hpp"
 
@@ -12,6 +13,8 @@ struct CallKey {
   op::GemmDescription description;
   std::array<std::int64_t, 4> extents{};  // m, n, k, batch
   bool reads_source = false;
+  std::array<std::int64_t, 12> strides{};      // rows, columns, batch of A, B, C (where it is read) and D
+  std::vector<std::int64_t> tensor_strides{};  // the same of the epilogue's tensors, in its order
 
   /// Equal but for the values of scalars, which are launch arguments.
   bool operator==(const CallKey& other) const;

@@ -6,16 +6,19 @@
 #include <iterator>
 #include <mutex>
 #include <thread>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/text.hpp"
 #include "tilewright/cache/key.hpp"
 #include "tilewright/cache/store.hpp"
 #include "tilewright/compile/artifact.hpp"
 #include "tilewright/compile/compiler.hpp"
 #include "tilewright/engine/call_key.hpp"
 #include "tilewright/engine/host_operands.hpp"
+#include "tilewright/engine/rankings.hpp"
 #include "tilewright/engine/tensor_maps.hpp"
 #include "tilewright/engine/timer.hpp"
 #include "tilewright/engine/tuner.hpp"
@@ -70,7 +73,92 @@ Support check_residence(const registry::Kernel& kernel, const op::Gemm& argument
                         const runtime::DeviceProperties& device) {
   const plan::Launch launch = kernel.launch(arguments);
   if (!launch.cooperative || static_cast<int>(launch.grid[0]) <= device.sm_count) return {};
-  return refuse("its {} CTAs wait for each other, and {} has {} SMs", launch.grid[0], device.name, device.sm_count);
+  return refuse("its {} CTAs wait for each other, and {} has {} SMs", launch.grid[0], device.name, device.sm_count)
+      .as(RefusalCode::resources);
+}
+
+/// Asks the providers named, or all.
+registry::Discovery discover(const registry::Registry::Snapshot& registry, const op::Gemm& arguments,
+                             const Target& target, std::span<const std::string> families) {
+  for (const std::string& family : families) {
+    if (std::ranges::any_of(registry.providers, [&](const auto& each) { return each->family() == family; })) continue;
+    std::vector<std::string> known;
+    for (const registry::ProviderPtr& provider : registry.providers) known.push_back(provider->family());
+    throw InvalidArgument(fmt::format("no provider '{}'; there are: {}", printable(family), fmt::join(known, ", ")));
+  }
+  registry::Discovery found;
+  for (const registry::ProviderPtr& provider : registry.providers) {
+    if (!families.empty() && std::ranges::find(families, provider->family()) == families.end()) continue;
+    if (const Support runs = provider->runs_on(target); !runs) {
+      found.refused.push_back({provider->family(), runs.refusal()});
+    } else {
+      provider->discover(arguments, target, found);
+    }
+  }
+  return found;
+}
+
+void apply(const registry::KernelFilter& filter, Explanation& explanation) {
+  const std::string best = explanation.tuned ? explanation.tuned->kernel : "";
+  std::erase_if(explanation.kernels, [&](const RankedKernel& ranked) {
+    if (filter(ranked.kernel->metadata())) return false;
+    explanation.refused.push_back(
+        {ranked.kernel->name(), refuse("rejected by the caller's filter").as(RefusalCode::filter)});
+    return true;
+  });
+  if (explanation.tuned && (explanation.kernels.empty() || explanation.kernels.front().kernel->name() != best))
+    explanation.tuned.reset();
+}
+
+Support runs_here(const compile::Artifact& artifact, const runtime::DeviceProperties& device) {
+  if (device.emulated && artifact.ptx.empty())
+    return refuse("{} has no PTX, which {} executes", artifact.name, device.name).as(RefusalCode::artifact);
+  const bool is_compiled_there = !device.emulated && artifact.cubin.empty();  // PTX: for any later GPU
+  const bool runs = is_compiled_there && !artifact.target.arch_specific ? device.target.sm >= artifact.target.sm
+                                                                        : device.target.runs(artifact.target);
+  if (runs) return {};
+  return refuse("{} is compiled for {}, {} is {}", artifact.name, artifact.target.name(), device.name,
+                device.target.name())
+      .as(RefusalCode::architecture);
+}
+
+Support check_place(const op::Gemm& arguments, const runtime::Device& device) {
+  const op::MemoryDevice here = memory_device(device.properties());
+  if (arguments.d.device == here) return {};
+  return refuse("the operands are on {}, this engine's device is {}", op::to_string(arguments.d.device),
+                op::to_string(here))
+      .as(RefusalCode::memory);
+}
+
+Support check_workspace(std::size_t needed, const RunOptions& options) {
+  constexpr std::uint64_t kAlignment = 256;
+  if (options.workspace_bytes < needed) {
+    return refuse("the kernel needs a workspace of {} bytes, got {}", needed, options.workspace_bytes)
+        .as(RefusalCode::memory);
+  }
+  if (options.workspace % kAlignment != 0) {
+    return refuse("a workspace must be aligned to {} bytes, got address {:#x}", kAlignment, options.workspace)
+        .as(RefusalCode::alignment);
+  }
+  return {};
+}
+
+/// Of a call whose key is not the prepared one's: what differs. More alignment than was prepared for is as good.
+Support check_kind(const CallKey& prepared, const CallKey& given, const registry::Kernel& kernel,
+                   const op::Gemm& arguments) {
+  for (const auto& [what, had, has] : {std::tuple{"m", prepared.extents[0], given.extents[0]},
+                                       {"n", prepared.extents[1], given.extents[1]},
+                                       {"k", prepared.extents[2], given.extents[2]},
+                                       {"batch", prepared.extents[3], given.extents[3]}}) {
+    if (had != has) return refuse("prepared for {} = {}, got {}", what, had, has).as(RefusalCode::shape);
+  }
+  if (prepared.reads_source != given.reads_source)
+    return refuse("prepared for a call that {} C", prepared.reads_source ? "reads" : "does not read")
+        .as(RefusalCode::epilogue);
+  if (prepared.strides != given.strides || prepared.tensor_strides != given.tensor_strides)
+    return refuse("prepared for strides {}, got {}", fmt::join(prepared.strides, ","), fmt::join(given.strides, ","))
+        .as(RefusalCode::strides);
+  return kernel.supports(arguments);
 }
 
 void check(const TuneOptions& options) {
@@ -84,33 +172,35 @@ void check(const TuneOptions& options) {
 }  // namespace
 
 /// A kernel on the device, for every call of one kind.
-struct ReadyKernel {
+struct Engine::ReadyKernel {
   registry::KernelPtr kernel;
   std::shared_ptr<runtime::LoadedKernel> loaded;
 };
 
 struct Engine::State {
-  State(const Options& given, Providers more_providers)
+  State(const Options& given, std::shared_ptr<registry::Registry> given_registry)
       : options(given),
         device(open_device(given)),
         store(store_options(given)),
         workspaces(std::make_shared<Workspaces>(device)),
-        providers(std::move(more_providers)),
+        registry(given_registry ? std::move(given_registry) : kernels::make_registry()),
         choices(store.root(), device_identity(*device)) {
-    std::ranges::move(kernels::make_providers(), std::back_inserter(providers));
     if (options.tuning == Tuning::off) return;
     if (const Support read = choices.reload(); !read) spdlog::warn("tuning records are not used: {}", read.reason());
   }
 
-  /// Compiled or cached, loaded once an engine.
-  std::shared_ptr<runtime::LoadedKernel> load(const registry::KernelPtr& kernel, const plan::Launch& launch);
+  /// `artifact` if there is one, else compiled or cached; loaded once an engine.
+  std::shared_ptr<runtime::LoadedKernel> load(const registry::KernelPtr& kernel, const plan::Launch& launch,
+                                              ArtifactPtr artifact);
+  const compile::Compiler& get_compiler();
 
   Options options;
   std::shared_ptr<runtime::Device> device;
   cache::Store store;
   std::shared_ptr<Workspaces> workspaces;
-  Providers providers;
+  std::shared_ptr<registry::Registry> registry;
   RememberedChoices choices;
+  Rankings rankings;
   std::mutex tuning_mutex;  // one tuning at a time, undisturbed by its like
 
   std::mutex mutex;  // guards what follows
@@ -119,55 +209,112 @@ struct Engine::State {
   std::unordered_map<CallKey, ReadyKernel, CallKeyHash> ready;
 };
 
-void PreparedGemm::run(runtime::StreamHandle stream) const {
+void PreparedGemm::run(const RunOptions& options) const {
   if (is_empty_) return;
+  if (is_shape_) throw InvalidArgument("prepared by shape alone: run() needs the tensors");
+  if (launch_.workspace_bytes() == 0) {
+    runtime::LaunchConfig config = config_;
+    config.stream = options.stream;
+    config.parameter_offsets = launch_.parameter_offsets();
+    return loaded_->launch(config, launch_.parameters());
+  }
+  plan::Launch copy = launch_;
+  launch(copy, options);
+}
+
+void PreparedGemm::run(const op::Gemm& arguments, const RunOptions& options) const {
+  op::validate(arguments).or_throw();
+  if (const CallKey key = make_call_key(arguments); !(key == key_))
+    check_kind(key_, key, *kernel_, arguments).or_throw();
+  if (is_empty_) return;
+  check_place(arguments, *device_).or_throw();
+  plan::Launch packed = kernel_->launch(arguments);
+  encode_tensor_maps(*device_, packed);
+  launch(packed, options);
+}
+
+void PreparedGemm::launch(plan::Launch& launch, const RunOptions& options) const {
+  if (const plan::WorkspaceNeeds& needs = launch.workspace(); needs.bytes != 0) {
+    const bool is_callers = options.workspace != 0;
+    if (is_callers) check_workspace(needs.bytes, options).or_throw();
+    const runtime::DeviceAddress workspace =
+        is_callers ? options.workspace : workspaces_->at_least(needs.bytes, options.stream);
+    set_workspace(*device_, launch, workspace);
+    if (needs.leading_zeros != 0) device_->fill(workspace + needs.begin, 0, needs.leading_zeros, options.stream);
+  }
   runtime::LaunchConfig config = config_;
-  config.stream = stream;
-  if (launch_.workspace_bytes() == 0) return loaded_->launch(config, launch_.parameters());
-  plan::Launch launch = launch_;
-  set_workspace(*device_, launch, workspaces_->at_least(launch.workspace_bytes(), stream));
+  config.stream = options.stream;
+  config.parameter_offsets = launch.parameter_offsets();
   loaded_->launch(config, launch.parameters());
 }
 
-Engine::Engine(const Options& options, Providers more_providers)
-    : state_(std::make_unique<State>(options, std::move(more_providers))) {}
+registry::KernelPtr KernelListing::next() {
+  while (true) {
+    while (stream_ == nullptr) {
+      if (provider_ == providers_->providers.size()) return nullptr;
+      const registry::Provider& provider = *providers_->providers[provider_++];
+      if (provider.runs_on(target_)) stream_ = provider.list(target_);
+    }
+    while (registry::KernelPtr kernel = stream_->next()) {
+      if (!filter_ || filter_(kernel->metadata())) return kernel;
+    }
+    stream_ = nullptr;
+  }
+}
+
+Engine::Engine(const Options& options, std::shared_ptr<registry::Registry> registry)
+    : state_(std::make_unique<State>(options, std::move(registry))) {}
 Engine::~Engine() = default;
 
 const std::shared_ptr<runtime::Device>& Engine::device() const { return state_->device; }
+registry::Registry& Engine::registry() { return *state_->registry; }
 cache::Store& Engine::cache() { return state_->store; }
 RememberedChoices& Engine::choices() { return state_->choices; }
 
-const compile::Compiler& Engine::compiler() {
-  const std::scoped_lock lock(state_->mutex);
-  if (!state_->compiler) state_->compiler = compile::make_compiler(state_->options.toolchain);
-  return *state_->compiler;
+const compile::Compiler& Engine::compiler() { return state_->get_compiler(); }
+
+const compile::Compiler& Engine::State::get_compiler() {
+  const std::scoped_lock lock(mutex);
+  if (!compiler) compiler = compile::make_compiler(options.toolchain);
+  return *compiler;
 }
 
 Explanation Engine::explain(const op::Gemm& arguments, const registry::KernelFilter& filter,
-                            std::optional<Target> target) const {
-  return rank(arguments, filter, target, state_->options.tuning);
+                            std::optional<Target> target, std::span<const std::string> providers) const {
+  Explanation explanation;
+  if (providers.empty()) {
+    explanation = *ranking(arguments, target);
+  } else {
+    op::validate(arguments).or_throw();
+    explanation =
+        rank(arguments, target.value_or(state_->device->properties().target), providers, state_->options.tuning);
+  }
+  if (filter) apply(filter, explanation);
+  return explanation;
 }
 
-Explanation Engine::rank(const op::Gemm& arguments, const registry::KernelFilter& filter, std::optional<Target> target,
-                         Tuning tuning) const {
+std::shared_ptr<const Explanation> Engine::ranking(const op::Gemm& arguments, std::optional<Target> target) const {
   op::validate(arguments).or_throw();
-  const Target here = state_->device->properties().target;
-  registry::Discovery found;
-  for (const auto& provider : state_->providers) provider->discover(arguments, target.value_or(here), found);
-  Explanation explanation;
-  explanation.refused = std::move(found.refused);
+  const RankingKey key{make_call_key(arguments), target.value_or(state_->device->properties().target)};
+  const std::uint64_t version = state_->registry->snapshot()->version;
+  if (std::shared_ptr<const Explanation> known = state_->rankings.find(key, version)) return known;
+  auto fresh = std::make_shared<const Explanation>(rank(arguments, key.target, {}, state_->options.tuning));
+  state_->rankings.insert(key, version, fresh);
+  return fresh;
+}
+
+// @pre op::validate(arguments)
+Explanation Engine::rank(const op::Gemm& arguments, const Target& target, std::span<const std::string> providers,
+                         Tuning tuning) const {
+  const runtime::DeviceProperties& device = state_->device->properties();
+  registry::Discovery found = discover(*state_->registry->snapshot(), arguments, target, providers);
+  Explanation explanation{.target = target, .kernels = {}, .refused = std::move(found.refused), .tuned = {}};
   std::optional<TunedChoice> tuned;
-  if (tuning != Tuning::off && target.value_or(here) == here) tuned = state_->choices.find(arguments, found.kernels);
-  // A part of the GPU, or a smaller one of its kind.
-  const bool is_small = target.value_or(here) == here && has_fewer_sms(state_->device->properties());
+  if (tuning != Tuning::off && target == device.target) tuned = state_->choices.find(arguments, found.kernels);
+  const bool is_small = target == device.target && has_fewer_sms(device);  // a part of the GPU, or a smaller one
   for (registry::KernelPtr& kernel : found.kernels) {
-    if (const Support fits = is_small ? check_residence(*kernel, arguments, state_->device->properties()) : Support();
-        !fits) {
-      explanation.refused.push_back({kernel->name(), fits.reason()});
-      continue;
-    }
-    if (filter && !filter(kernel->metadata())) {
-      explanation.refused.push_back({kernel->name(), "rejected by the caller's filter"});
+    if (const Support fits = is_small ? check_residence(*kernel, arguments, device) : Support(); !fits) {
+      explanation.refused.push_back({kernel->name(), fits.refusal()});
       continue;
     }
     const double estimate_us = kernel->estimate_us(arguments);
@@ -178,20 +325,41 @@ Explanation Engine::rank(const op::Gemm& arguments, const registry::KernelFilter
   if (!tuned) return explanation;
   const auto winner = std::ranges::find_if(
       explanation.kernels, [&](const RankedKernel& ranked) { return ranked.kernel->name() == tuned->kernel; });
-  if (winner == explanation.kernels.end()) return explanation;  // rejected by the filter
+  if (winner == explanation.kernels.end()) return explanation;  // not resident here
   std::rotate(explanation.kernels.begin(), winner, winner + 1);
   explanation.tuned = std::move(tuned);
   return explanation;
 }
 
 std::vector<RankedKernel> Engine::find_kernels(const op::Gemm& arguments, const registry::KernelFilter& filter,
-                                               std::optional<Target> target) const {
-  return explain(arguments, filter, target).kernels;
+                                               std::optional<Target> target,
+                                               std::span<const std::string> providers) const {
+  if (!filter && providers.empty()) return ranking(arguments, target)->kernels;
+  return explain(arguments, filter, target, providers).kernels;
+}
+
+registry::KernelPtr Engine::find_kernel(const std::string& name, const op::Gemm& arguments) const {
+  const std::shared_ptr<const Explanation> found = ranking(arguments);
+  for (const RankedKernel& ranked : found->kernels) {
+    if (ranked.kernel->name() == name) return ranked.kernel;
+  }
+  for (const registry::RefusedKernel& refused : found->refused) {
+    if (refused.name == name) throw InvalidArgument(fmt::format("{}: {}", name, refused.reason()));
+  }
+  throw InvalidArgument(fmt::format("no kernel for this problem has the name '{}'", printable(name)));
+}
+
+KernelListing Engine::list_kernels(std::optional<Target> target, registry::KernelFilter filter) const {
+  KernelListing listing;
+  listing.providers_ = state_->registry->snapshot();
+  listing.filter_ = std::move(filter);
+  listing.target_ = target.value_or(state_->device->properties().target);
+  return listing;
 }
 
 registry::KernelPtr Engine::make_kernel(const op::GemmDescription& description, const plan::Design& design) const {
   std::string reasons;
-  for (const auto& provider : state_->providers) {
+  for (const auto& provider : state_->registry->snapshot()->providers) {
     Result<registry::KernelPtr> kernel = provider->make(description, design);
     if (kernel) return *std::move(kernel);
     reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", provider->family(), kernel.reason());
@@ -199,26 +367,68 @@ registry::KernelPtr Engine::make_kernel(const op::GemmDescription& description, 
   throw InvalidArgument("no kernel of this design: " + reasons);
 }
 
-std::vector<std::shared_ptr<const compile::Artifact>> Engine::compile(std::span<const registry::KernelPtr> kernels) {
+std::vector<ArtifactPtr> Engine::compile(std::span<const registry::KernelPtr> kernels, const OnProgress& on_progress) {
+  std::vector<ArtifactPtr> artifacts(kernels.size());
   std::vector<compile::Source> sources;
-  sources.reserve(kernels.size());
-  for (const registry::KernelPtr& kernel : kernels) sources.push_back(kernel->source());
-  return state_->store.get_or_compile_all(sources, compiler(), compile_threads(state_->options));
+  std::vector<std::size_t> compiled;  // of each source, its place among the artifacts
+  CompileProgress progress{.done = 0, .all = kernels.size(), .kernel = {}};
+  const auto tell = [&](const compile::Artifact& artifact) {
+    if (!on_progress) return;
+    ++progress.done;
+    progress.kernel = artifact.name;
+    on_progress(progress);
+  };
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    compile::Source source = kernels[i]->source();
+    if (source.language == compile::Language::cuda) {
+      sources.push_back(std::move(source));
+      compiled.push_back(i);
+      continue;
+    }
+    artifacts[i] = std::make_shared<const compile::Artifact>(compile::adopt(source));
+    tell(*artifacts[i]);
+  }
+  if (sources.empty()) return artifacts;
+  std::vector<ArtifactPtr> fresh =
+      state_->store.get_or_compile_all(sources, compiler(), compile_threads(state_->options), tell);
+  for (std::size_t i = 0; i < fresh.size(); ++i) artifacts[compiled[i]] = std::move(fresh[i]);
+  return artifacts;
 }
 
-std::shared_ptr<const compile::Artifact> Engine::compile(const registry::KernelPtr& kernel) {
-  return compile(std::span(&kernel, 1)).front();
+ArtifactPtr Engine::compile(const registry::KernelPtr& kernel) { return compile(std::span(&kernel, 1)).front(); }
+
+std::future<std::vector<ArtifactPtr>> Engine::compile_async(std::vector<registry::KernelPtr> kernels,
+                                                            OnProgress on_progress) {
+  return std::async(std::launch::async, [this, kernels = std::move(kernels), on_progress = std::move(on_progress)] {
+    return compile(kernels, on_progress);
+  });
+}
+
+Support Engine::accepts(const registry::Kernel& kernel, const compile::Artifact& artifact) const {
+  const runtime::DeviceProperties& device = state_->device->properties();
+  if (artifact.name != kernel.name())
+    return refuse("the artifact is of {}, the kernel is {}", artifact.name, kernel.name()).as(RefusalCode::artifact);
+  if (artifact.source != kernel.source_digest().hex()) {
+    return refuse("the artifact of {} was compiled from another text than the kernel's: compile it anew", artifact.name)
+        .as(RefusalCode::artifact);
+  }
+  return runs_here(artifact, device);
 }
 
 std::shared_ptr<runtime::LoadedKernel> Engine::State::load(const registry::KernelPtr& kernel,
-                                                           const plan::Launch& launch) {
+                                                           const plan::Launch& launch, ArtifactPtr artifact) {
   const Digest digest = kernel->source_digest();
   {
     const std::scoped_lock lock(mutex);
     if (const auto found = loaded.find(digest); found != loaded.end()) return found->second;
-    if (!compiler) compiler = compile::make_compiler(options.toolchain);
   }
-  const cache::ArtifactPtr artifact = store.get_or_compile(kernel->source(), *compiler);
+  if (artifact == nullptr) {
+    const compile::Source source = kernel->source();
+    artifact = source.language == compile::Language::cuda
+                   ? store.get_or_compile(source, get_compiler())
+                   : std::make_shared<const compile::Artifact>(compile::adopt(source));
+    runs_here(*artifact, device->properties()).or_throw();
+  }
   std::shared_ptr<runtime::LoadedKernel> fresh =
       device->load({artifact->cubin, artifact->ptx}, artifact->symbol, launch.dynamic_smem_bytes);
   const std::scoped_lock lock(mutex);
@@ -241,7 +451,7 @@ TuningReport Engine::tune_alone(const op::Gemm& arguments, const TuneOptions& op
     if (!made) throw Error(made.reason());
     timer = *std::move(made);
   }
-  const std::vector<RankedKernel> ranked = rank(measured, {}, {}, Tuning::off).kernels;
+  const std::vector<RankedKernel> ranked = rank(measured, state_->device->properties().target, {}, Tuning::off).kernels;
   RememberedChoices& choices = state_->choices;
   const std::string problem = problem_class(measured);
   FaultJournal journal(choices.records(), choices.device(), problem, bool(is_alone));
@@ -258,6 +468,7 @@ TuningReport Engine::tune_alone(const op::Gemm& arguments, const TuneOptions& op
   std::vector<registry::KernelPtr> kernels;
   for (const RankedKernel& each : ranked) kernels.push_back(each.kernel);
   if (const Support kept = choices.remember(report, kernels); !kept) report.warnings.push_back(kept.reason());
+  state_->rankings.clear();
   const std::scoped_lock guard(state_->mutex);
   state_->ready.erase(make_call_key(arguments));
   return report;
@@ -272,6 +483,7 @@ void Engine::tune_if_new(const op::Gemm& arguments) {
     const std::scoped_lock tuning(state_->tuning_mutex);
     const auto lock = choices.records().lock(choices.device(), options.lock_timeout_s);
     static_cast<void>(choices.reload());  // whoever held the lock may have tuned the same
+    state_->rankings.clear();
     if (explain(arguments).tuned) return;
     const TuningReport report = tune_alone(arguments, options, lock ? Support() : Support(lock.refusal()));
     if (!report.stopped.empty()) spdlog::error("tuning broke the device: {}", report.stopped);
@@ -281,57 +493,64 @@ void Engine::tune_if_new(const op::Gemm& arguments) {
   }
 }
 
-PreparedGemm Engine::prepare(const op::Gemm& arguments, const registry::KernelPtr& kernel) {
+PreparedGemm Engine::prepare(const op::Gemm& arguments, const registry::KernelPtr& kernel,
+                             const ArtifactPtr& artifact) {
   op::validate(arguments).or_throw();
   PreparedGemm prepared;
   prepared.is_empty_ = arguments.is_empty();
-  if (const op::MemoryDevice here = memory_device(device()->properties());
-      !prepared.is_empty_ && arguments.d.device != here) {
-    throw InvalidArgument(fmt::format("the operands are on {}, this engine's device is {}",
-                                      op::to_string(arguments.d.device), op::to_string(here)));
-  }
+  prepared.is_shape_ = op::is_shape(arguments);
+  prepared.key_ = make_call_key(arguments);
+  if (!prepared.is_empty_ && !prepared.is_shape_) check_place(arguments, *state_->device).or_throw();
+  if (artifact != nullptr && kernel == nullptr)
+    throw InvalidArgument(fmt::format("the artifact of {} needs its kernel: find_kernel() has it", artifact->name));
   if (kernel != nullptr) {
     kernel->supports(arguments).or_throw();
+    if (artifact != nullptr) accepts(*kernel, *artifact).or_throw();
     prepared.kernel_ = kernel;
     prepared.launch_ = kernel->launch(arguments);
-    if (!prepared.is_empty_) prepared.loaded_ = state_->load(kernel, prepared.launch_);
+    if (!prepared.is_empty_) prepared.loaded_ = state_->load(kernel, prepared.launch_, artifact);
   } else {
-    const CallKey key = make_call_key(arguments);
-    std::unique_lock lock(state_->mutex);
-    const auto found = state_->ready.find(key);
-    if (found != state_->ready.end()) {
-      prepared.kernel_ = found->second.kernel;
-      prepared.loaded_ = found->second.loaded;
-      lock.unlock();
-      prepared.launch_ = prepared.kernel_->launch(arguments);
-    } else {
-      lock.unlock();
-      if (state_->options.tuning == Tuning::on_first_use) tune_if_new(arguments);
-      const std::vector<RankedKernel> ranked = find_kernels(arguments);
-      TILEWRIGHT_CHECK(!ranked.empty(), "no kernel serves a valid problem of {}", name(arguments.a.dtype));
-      prepared.kernel_ = ranked.front().kernel;
-      prepared.launch_ = prepared.kernel_->launch(arguments);
-      if (!prepared.is_empty_) prepared.loaded_ = state_->load(prepared.kernel_, prepared.launch_);
-      lock.lock();
-      state_->ready.insert_or_assign(key, ReadyKernel{prepared.kernel_, prepared.loaded_});
-    }
+    ReadyKernel ready = ready_kernel(prepared.key_, arguments);
+    prepared.launch_ = ready.kernel->launch(arguments);
+    prepared.kernel_ = std::move(ready.kernel);
+    prepared.loaded_ = std::move(ready.loaded);
   }
-  if (!prepared.is_empty_) encode_tensor_maps(*state_->device, prepared.launch_);
+  if (!prepared.is_empty_ && !prepared.is_shape_) encode_tensor_maps(*state_->device, prepared.launch_);
   prepared.config_ = launch_config(prepared.launch_);
   prepared.workspaces_ = state_->workspaces;
   prepared.device_ = state_->device;
   return prepared;
 }
 
+Engine::ReadyKernel Engine::ready_kernel(const CallKey& key, const op::Gemm& arguments) {
+  {
+    const std::scoped_lock lock(state_->mutex);
+    if (const auto found = state_->ready.find(key); found != state_->ready.end()) return found->second;
+  }
+  if (state_->options.tuning == Tuning::on_first_use && !op::is_shape(arguments)) tune_if_new(arguments);
+  const std::shared_ptr<const Explanation> ranked = ranking(arguments);
+  TILEWRIGHT_CHECK(!ranked->kernels.empty(), "no kernel serves a valid problem of {}", name(arguments.a.dtype));
+  ReadyKernel ready{ranked->kernels.front().kernel, nullptr};
+  if (arguments.is_empty()) return ready;
+  ready.loaded = state_->load(ready.kernel, ready.kernel->launch(arguments), nullptr);
+  const std::scoped_lock lock(state_->mutex);
+  return state_->ready.insert_or_assign(key, std::move(ready)).first->second;
+}
+
 void Engine::run(const op::Gemm& arguments, const registry::KernelPtr& kernel, runtime::StreamHandle stream) {
+  run(arguments, kernel, nullptr, {.stream = stream});
+}
+
+void Engine::run(const op::Gemm& arguments, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
+                 const RunOptions& options) {
   op::validate(arguments).or_throw();
-  if (arguments.is_empty()) return;
-  if (arguments.d.device.kind != op::MemoryDevice::Kind::host) {
-    prepare(arguments, kernel).run(stream);
+  if (kernel == nullptr && arguments.is_empty()) return;
+  if (arguments.d.device.kind != op::MemoryDevice::Kind::host || arguments.is_empty()) {
+    prepare(arguments, kernel, artifact).run(options);
     return;
   }
-  HostOperands operands(arguments, state_->device, stream);
-  prepare(operands.on_device(), kernel).run(stream);
+  HostOperands operands(arguments, state_->device, options.stream);
+  prepare(operands.on_device(), kernel, artifact).run(options);
   operands.copy_out();
 }
 

@@ -1,17 +1,21 @@
 // The only place that says the order: discover, plan, lower, compile, cache, load, launch.
 #pragma once
 
+#include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tilewright/engine/call_key.hpp"
+#include "tilewright/engine/explanation.hpp"
 #include "tilewright/engine/options.hpp"
 #include "tilewright/engine/remembered_choices.hpp"
 #include "tilewright/engine/tuning.hpp"
 #include "tilewright/op/gemm.hpp"
-#include "tilewright/registry/provider.hpp"
+#include "tilewright/registry/registry.hpp"
 #include "tilewright/runtime/device.hpp"
 
 namespace tilewright::cache {
@@ -26,17 +30,15 @@ namespace tilewright::engine {
 
 class Workspaces;
 
-/// A kernel and what it is expected to cost on given arguments.
-struct RankedKernel {
-  registry::KernelPtr kernel;
-  double estimate_us = 0.0;
-};
+using ArtifactPtr = std::shared_ptr<const compile::Artifact>;
 
-/// Everything that could run a problem, best first, and everything that could not, with the reason.
-struct Explanation {
-  std::vector<RankedKernel> kernels;  // by predicted time; but the first is the measured best where `tuned` says so
-  std::vector<registry::RefusedKernel> refused;
-  std::optional<TunedChoice> tuned;
+/// Where one run goes.
+struct RunOptions {
+  runtime::StreamHandle stream = nullptr;
+  /// Device memory of the caller's to use in place of the engine's, of Kernel::workspace_bytes() at least and aligned
+  /// to 256 bytes. Zeros before its first use; then only for launches that follow each other.
+  runtime::DeviceAddress workspace = 0;
+  std::size_t workspace_bytes = 0;
 };
 
 /// A call whose kernel is chosen, compiled and loaded, and whose launch is packed: run() only launches.
@@ -45,47 +47,95 @@ struct Explanation {
 class PreparedGemm {
  public:
   /// Enqueues the launch on `stream`. Does nothing where D has no elements.
-  void run(runtime::StreamHandle stream = nullptr) const;
+  /// @throws InvalidArgument where it was prepared by shape, and for a workspace that is too small or misaligned
+  void run(runtime::StreamHandle stream = nullptr) const { run(RunOptions{.stream = stream}); }
+  void run(const RunOptions& options) const;
+
+  /// The same for other tensors, and other values of scalars, of the kind this was prepared for.
+  /// @throws InvalidArgument where op::validate refuses them, where they differ in types, extents, strides, epilogue or
+  /// by less alignment, and where they are not on the engine's device
+  void run(const op::Gemm& arguments, const RunOptions& options = {}) const;
+
   const registry::Kernel& kernel() const { return *kernel_; }
+  /// Bytes of workspace that a run needs.
+  std::size_t workspace_bytes() const { return launch_.workspace_bytes(); }
 
  private:
   friend class Engine;
+  void launch(plan::Launch& launch, const RunOptions& options) const;
+
   registry::KernelPtr kernel_;
   std::shared_ptr<runtime::LoadedKernel> loaded_;
   std::shared_ptr<Workspaces> workspaces_;
   std::shared_ptr<runtime::Device> device_;
+  CallKey key_;
   runtime::LaunchConfig config_;
   plan::Launch launch_;
   bool is_empty_ = false;
+  bool is_shape_ = false;
 };
 
-/// Owns device, cache, compiler and registry. Thread-safe. The caller owns it; nothing is global.
+/// Kernels one after the other; see Engine::list_kernels. Not shared between threads.
+class KernelListing {
+ public:
+  /// Null at the end.
+  registry::KernelPtr next();
+
+ private:
+  friend class Engine;
+  std::shared_ptr<const registry::Registry::Snapshot> providers_;
+  registry::KernelFilter filter_;
+  Target target_;
+  std::size_t provider_ = 0;
+  std::unique_ptr<registry::KernelStream> stream_;
+};
+
+/// How far a compile of several kernels is.
+struct CompileProgress {
+  std::size_t done = 0, all = 0;
+  std::string kernel;  // the one that is ready
+};
+using OnProgress = std::function<void(const CompileProgress&)>;
+
+/// Owns device, cache and compiler, and shares a registry. Thread-safe. The caller owns it; nothing is global.
 class Engine {
  public:
-  using Providers = std::vector<std::unique_ptr<registry::Provider>>;
-
-  /// `more_providers` are asked for kernels before the families that Tilewright ships.
+  /// `registry`: where kernels come from, which several engines may share; null: one with what Tilewright ships.
   /// @throws when the device that options name does not exist; a missing compiler is reported by the first compile.
-  explicit Engine(const Options& options = Options::from_environment(), Providers more_providers = {});
+  explicit Engine(const Options& options = Options::from_environment(),
+                  std::shared_ptr<registry::Registry> registry = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   const std::shared_ptr<runtime::Device>& device() const;
+  /// To bring kernels: registry().add(...).
+  registry::Registry& registry();
   cache::Store& cache();
   /// @throws ToolchainNotFound
   const compile::Compiler& compiler();
 
   /// Kernels for these arguments on `target` (default: this engine's device), best first: by predicted time, after the
   /// one that was measured to be the best, where Options::tuning is not off and a tuning found one for this very
-  /// problem.
-  /// @throws InvalidArgument when the problem itself is invalid.
+  /// problem. Of the providers named, or of all. What `filter` throws comes through.
+  /// @throws InvalidArgument when the problem itself is invalid, or no provider has such a name.
   std::vector<RankedKernel> find_kernels(const op::Gemm& arguments, const registry::KernelFilter& filter = {},
-                                         std::optional<Target> target = {}) const;
+                                         std::optional<Target> target = {},
+                                         std::span<const std::string> providers = {}) const;
 
   /// As find_kernels, with a reason for every refusal.
   Explanation explain(const op::Gemm& arguments, const registry::KernelFilter& filter = {},
-                      std::optional<Target> target = {}) const;
+                      std::optional<Target> target = {}, std::span<const std::string> providers = {}) const;
+
+  /// explain() of all providers without a filter, shared with earlier queries about such a call.
+  std::shared_ptr<const Explanation> ranking(const op::Gemm& arguments, std::optional<Target> target = {}) const;
+
+  /// The kernel of that name among those for these arguments. @throws InvalidArgument with why it was refused
+  registry::KernelPtr find_kernel(const std::string& name, const op::Gemm& arguments) const;
+
+  /// Kernels for `target` whatever the problem, as they are made: of the families that ship those for packed operands
+  /// of all types and layouts, of others what they generate. Names are unique within a family.
+  KernelListing list_kernels(std::optional<Target> target = {}, registry::KernelFilter filter = {}) const;
 
   /// Measures the best-ranked kernels on memory of its own and remembers the winner, on disk for later engines: from
   /// now on it comes first. Of the arguments' addresses only the alignment counts; they may be host memory, or none at
@@ -99,26 +149,41 @@ class Engine {
   /// @throws InvalidArgument with the number that makes it impossible, before any compile.
   registry::KernelPtr make_kernel(const op::GemmDescription& description, const plan::Design& design) const;
 
-  /// Compiles what is not in the cache, several at once. @throws compile::CompileError
-  std::vector<std::shared_ptr<const compile::Artifact>> compile(std::span<const registry::KernelPtr> kernels);
-  std::shared_ptr<const compile::Artifact> compile(const registry::KernelPtr& kernel);
+  /// Compiles what is not in the cache, several at once. `on_progress` is called as each is ready, one call at a time,
+  /// from any thread. @throws CompileError of the first that failed, after all ended
+  std::vector<ArtifactPtr> compile(std::span<const registry::KernelPtr> kernels, const OnProgress& on_progress = {});
+  ArtifactPtr compile(const registry::KernelPtr& kernel);
+  /// The same on a thread of its own. The engine must outlive the future.
+  std::future<std::vector<ArtifactPtr>> compile_async(std::vector<registry::KernelPtr> kernels,
+                                                      OnProgress on_progress = {});
 
-  /// Chooses (unless given), compiles, loads and packs. Tensors must be on this engine's device.
-  PreparedGemm prepare(const op::Gemm& arguments, const registry::KernelPtr& kernel = nullptr);
+  /// Whether `artifact` is this kernel's, compiled from what it is now, and runs on this engine's device.
+  Support accepts(const registry::Kernel& kernel, const compile::Artifact& artifact) const;
+
+  /// Chooses a kernel (unless given), compiles (unless an artifact is given), loads and packs. Tensors must be on this
+  /// engine's device, or all be shapes without memory.
+  /// @throws InvalidArgument where the kernel or its artifact do not fit, CompileError, ToolchainNotFound
+  PreparedGemm prepare(const op::Gemm& arguments, const registry::KernelPtr& kernel = nullptr,
+                       const ArtifactPtr& artifact = nullptr);
 
   /// Runs the problem; with no kernel given, the best one, remembered per problem. Host tensors are copied in and out
   /// through the pool and D is complete on return; device tensors are enqueued on `stream`.
   void run(const op::Gemm& arguments, const registry::KernelPtr& kernel = nullptr,
            runtime::StreamHandle stream = nullptr);
+  void run(const op::Gemm& arguments, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
+           const RunOptions& options);
 
  private:
   struct State;
+  struct ReadyKernel;
 
-  Explanation rank(const op::Gemm& arguments, const registry::KernelFilter& filter, std::optional<Target> target,
+  Explanation rank(const op::Gemm& arguments, const Target& target, std::span<const std::string> providers,
                    Tuning tuning) const;
   /// `is_alone`: the records' lock is held; else why not.
   TuningReport tune_alone(const op::Gemm& arguments, const TuneOptions& options, const Support& is_alone);
   void tune_if_new(const op::Gemm& arguments);
+  /// The best kernel for calls of that key, loaded unless D is empty.
+  ReadyKernel ready_kernel(const CallKey& key, const op::Gemm& arguments);
 
   std::unique_ptr<State> state_;
 };

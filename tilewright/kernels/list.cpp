@@ -2,12 +2,14 @@
 
 namespace tilewright::kernels {
 
-std::vector<std::unique_ptr<registry::Provider>> make_providers() {
-  std::vector<std::unique_ptr<registry::Provider>> providers;
+std::vector<registry::ProviderPtr> make_providers() {
+  std::vector<registry::ProviderPtr> providers;
   providers.push_back(make_sm90_gemm_provider());
   providers.push_back(make_sm80_gemm_provider());
   providers.push_back(make_simt_gemm_provider());
   return providers;
 }
+
+std::shared_ptr<registry::Registry> make_registry() { return std::make_shared<registry::Registry>(make_providers()); }
 
 }  // namespace tilewright::kernels

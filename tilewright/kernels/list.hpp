@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "tilewright/registry/provider.hpp"
+#include "tilewright/registry/registry.hpp"
 
 namespace tilewright::kernels {
 
@@ -13,6 +13,9 @@ std::unique_ptr<registry::Provider> make_sm80_gemm_provider();
 std::unique_ptr<registry::Provider> make_simt_gemm_provider();
 
 /// All of them; the one that serves every valid problem last.
-std::vector<std::unique_ptr<registry::Provider>> make_providers();
+std::vector<registry::ProviderPtr> make_providers();
+
+/// A registry of all of them, to which kernels of one's own can be added.
+std::shared_ptr<registry::Registry> make_registry();
 
 }  // namespace tilewright::kernels

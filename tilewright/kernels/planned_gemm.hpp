@@ -9,15 +9,17 @@
 #include <vector>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/kernels/listed_kernels.hpp"
 #include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/registry/provider.hpp"
 
 namespace tilewright::kernels {
 
-/// Family: kName, kNoDesign (why it may have none), designs(arguments, description, target); Outline and
-/// outline(description, design), for check_arguments and cost_input in plan/; Plan and plan(description, design), for
-/// launch in plan/ and lower(plan, symbol). Of designs(), what has an outline has a plan.
+/// Family: kName, kNeeds (the least target; the only one where it is arch-specific), kNoDesign (why it may have none),
+/// designs(arguments, description, target); Outline and outline(description, design), for check_arguments and
+/// cost_input in plan/; Plan and plan(description, design), for launch in plan/ and lower(plan, symbol). Of designs(),
+/// what has an outline has a plan.
 template <class Family>
 class PlannedGemm final : public registry::Kernel {
  public:
@@ -40,7 +42,11 @@ class PlannedGemm final : public registry::Kernel {
 
  protected:
   Support do_supports(const op::Gemm& arguments) const override { return plan::check_arguments(outline_, arguments); }
-  std::string do_source_text() const override { return Family::lower(plan(), name()); }
+  compile::Source do_source() const override {
+    compile::Source source;
+    source.text = Family::lower(plan(), name());
+    return source;
+  }
   plan::Launch do_launch(const op::Gemm& arguments) const override { return plan::launch(plan(), arguments); }
   double do_estimate_us(const op::Gemm& arguments) const override {
     return plan::estimate_us(arch::limits(outline_.target), plan::cost_input(outline_, arguments));
@@ -57,10 +63,20 @@ class PlannedGemmProvider final : public registry::Provider {
  public:
   std::string family() const override { return Family::kName; }
 
+  Support runs_on(const Target& target) const override {
+    const Target needs = Family::kNeeds;
+    if (needs.arch_specific ? target == needs : target.sm >= needs.sm) return {};
+    return refuse("needs {}, the target is {}", needs.name(), target.name()).as(RefusalCode::architecture);
+  }
+
+  std::unique_ptr<registry::KernelStream> list(const Target& target) const override {
+    return std::make_unique<ListedKernels>(*this, target);
+  }
+
   void discover(const op::Gemm& arguments, const Target& target, registry::Discovery& found) const override {
     const op::GemmDescription description = op::describe(arguments);
     const std::vector<plan::Design> designs = Family::designs(arguments, description, target);
-    if (designs.empty()) found.refused.push_back({family(), Family::kNoDesign});
+    if (designs.empty()) found.refused.push_back({family(), refuse("{}", Family::kNoDesign).as(RefusalCode::types)});
     for (const plan::Design& design : designs) {
       auto outline = Family::outline(description, design);
       // The description is the arguments' own: what remains to ask is what the kernel's do_supports would.
@@ -68,13 +84,13 @@ class PlannedGemmProvider final : public registry::Provider {
       if (support) {
         found.kernels.push_back(kernel(description, design, *std::move(outline)));
       } else {
-        found.refused.push_back({family() + " " + plan::to_string(design), support.reason()});
+        found.refused.push_back({family() + " " + plan::to_string(design), support.refusal()});
       }
     }
   }
 
   Result<registry::KernelPtr> make(const op::GemmDescription& description, const plan::Design& design) const override {
-    if (const Support valid = op::validate(description); !valid) return refuse("{}", valid.reason());
+    if (const Support valid = op::validate(description); !valid) return valid.refusal();
     auto plan = Family::plan(description, design);
     if (!plan) return plan.refusal();
     return kernel(description, design, *std::move(plan));

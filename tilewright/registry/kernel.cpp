@@ -7,11 +7,17 @@ namespace {
 
 Support accepts(const op::TensorDescription& made_for, const op::TensorDescription& given, char role) {
   if (given.element != made_for.element)
-    return refuse("{} is {}, the kernel takes {}", role, name(given.element), name(made_for.element));
+    return refuse("{} is {}, the kernel takes {}", role, name(given.element), name(made_for.element))
+        .as(RefusalCode::types)
+        .of(role);
   if (given.layout != made_for.layout)
-    return refuse("{} is {}-major, the kernel takes {}-major", role, op::name(given.layout), op::name(made_for.layout));
+    return refuse("{} is {}-major, the kernel takes {}-major", role, op::name(given.layout), op::name(made_for.layout))
+        .as(RefusalCode::strides)
+        .of(role);
   if (given.alignment < made_for.alignment) {
-    return refuse("{} is aligned to {} elements, the kernel needs {}", role, given.alignment, made_for.alignment);
+    return refuse("{} is aligned to {} elements, the kernel needs {}", role, given.alignment, made_for.alignment)
+        .as(RefusalCode::alignment)
+        .of(role);
   }
   return {};
 }
@@ -21,7 +27,8 @@ Support accepts(const op::EpilogueTensorDescription& made_for, const op::Epilogu
   const bool lies_alike = made_for.neighbours == op::Neighbours::none || made_for.neighbours == given.neighbours;
   if (given.element == made_for.element && lies_alike && given.alignment >= made_for.alignment) return {};
   return refuse("tensor {} of the epilogue is {}, the kernel takes {}", index, op::to_string(given),
-                op::to_string(made_for));
+                op::to_string(made_for))
+      .as(RefusalCode::epilogue);
 }
 
 }  // namespace
@@ -39,15 +46,20 @@ Support Kernel::supports(const op::Gemm& arguments) const {
   const op::GemmDescription& made_for = metadata_.operands;
   if (given.accumulator != made_for.accumulator) {
     return refuse("the problem accumulates in {}, the kernel in {}", tilewright::name(given.accumulator),
-                  tilewright::name(made_for.accumulator));
+                  tilewright::name(made_for.accumulator))
+        .as(RefusalCode::types);
   }
   if (given.math != made_for.math)
-    return refuse("the problem asks for {}, the kernel does {}", op::name(given.math), op::name(made_for.math));
-  if (!op::same_code(given.epilogue, made_for.epilogue)) {
+    return refuse("the problem asks for {}, the kernel does {}", op::name(given.math), op::name(made_for.math))
+        .as(RefusalCode::math);
+  const bool stores_sums = op::is_accumulator(made_for.epilogue) && op::stores_sums(arguments);
+  if (!stores_sums && !op::same_code(given.epilogue, made_for.epilogue)) {
     return refuse("the problem's epilogue is {}, the kernel's {}", op::signature(given.epilogue),
-                  op::signature(made_for.epilogue));
+                  op::signature(made_for.epilogue))
+        .as(RefusalCode::epilogue);
   }
-  if (op::reads_source(arguments) && !made_for.has_c) return refuse("the problem reads C, the kernel has none");
+  if (op::reads_source(arguments) && !made_for.has_c)
+    return refuse("the problem reads C, the kernel has none").as(RefusalCode::epilogue).of("C");
   struct Operand {
     char role;
     const op::TensorDescription& made_for;
@@ -62,7 +74,8 @@ Support Kernel::supports(const op::Gemm& arguments) const {
   }
   if (made_for.tensors.size() != given.tensors.size()) {
     return refuse("the epilogue has {} tensors, the kernel is made for {}", given.tensors.size(),
-                  made_for.tensors.size());
+                  made_for.tensors.size())
+        .as(RefusalCode::epilogue);
   }
   for (std::size_t i = 0; i < given.tensors.size(); ++i) {
     if (const Support support = accepts(made_for.tensors[i], given.tensors[i], i); !support) return support;
@@ -71,23 +84,29 @@ Support Kernel::supports(const op::Gemm& arguments) const {
 }
 
 compile::Source Kernel::source() const {
-  compile::Source source;
+  compile::Source source = do_source();
   source.name = name();
-  source.symbol = name();
-  source.text = do_source_text();
+  if (source.symbol.empty()) source.symbol = name();
   source.target = metadata_.design.target;
   source.description = to_json(metadata_);
   return source;
 }
 
+// Not under the lock: an author's source may wait for what another thread holds.
 Digest Kernel::source_digest() const {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (digest_) return *digest_;
+  }
+  const Digest digest = compile::source_digest(source());
   const std::scoped_lock lock(mutex_);
-  if (!digest_) digest_ = FieldHasher().field("name", name()).field("text", do_source_text()).finish();
-  return *digest_;
+  digest_ = digest;
+  return digest;
 }
 
 Support Kernel::do_supports(const op::Gemm& arguments) const {
-  if (arguments.batch() > 1) return refuse("takes single matrices, got a batch of {}", arguments.batch());
+  if (arguments.batch() > 1)
+    return refuse("takes single matrices, got a batch of {}", arguments.batch()).as(RefusalCode::shape);
   return {};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,11 @@
 
 namespace tilewright::registry {
 
+/// The estimate of a kernel whose author gives none: it is ranked behind all that have one, in the order offered.
+inline constexpr double kUnknownTime = std::numeric_limits<double>::infinity();
+
+/// To bring a kernel, derive from this: do_source() and do_launch() say what it is and how it starts. Immutable and
+/// shared between threads once made.
 class Kernel {
  public:
   explicit Kernel(KernelMetadata metadata);
@@ -31,10 +37,10 @@ class Kernel {
   /// Bytes of device memory that one run needs beside its operands. @pre supports(arguments)
   std::size_t workspace_bytes(const op::Gemm& arguments) const { return launch(arguments).workspace_bytes(); }
 
-  /// The CUDA C++ of this kernel, complete.
+  /// What this kernel is made of, complete.
   compile::Source source() const;
 
-  /// Digest of name and text: kernels of equal metadata may have other texts. Computed once.
+  /// compile::source_digest() of it: kernels of equal metadata may have other texts. Computed once.
   Digest source_digest() const;
 
   /// The integers of one launch. @pre supports(arguments); D has elements
@@ -46,9 +52,10 @@ class Kernel {
  protected:
   /// Conditions beyond types, layouts and alignments. A kernel that does not say otherwise takes single matrices.
   virtual Support do_supports(const op::Gemm& arguments) const;
-  virtual std::string do_source_text() const = 0;
+  /// Language and text; the symbol where it is not the name; headers, options. The rest is filled in.
+  virtual compile::Source do_source() const = 0;
   virtual plan::Launch do_launch(const op::Gemm& arguments) const = 0;
-  virtual double do_estimate_us(const op::Gemm& arguments) const = 0;
+  virtual double do_estimate_us(const op::Gemm& /*arguments*/) const { return kUnknownTime; }
 
  private:
   KernelMetadata metadata_;

@@ -20,6 +20,7 @@ nlohmann::ordered_json describe(const op::TensorDescription& tensor) {
 }  // namespace
 
 std::string kernel_name(const KernelMetadata& metadata) {
+  if (!metadata.name.empty()) return metadata.name;
   const op::GemmDescription& operands = metadata.operands;
   const plan::TileDescription& tile = metadata.design.tile;
   const std::string readable =
@@ -32,6 +33,10 @@ std::string kernel_name(const KernelMetadata& metadata) {
                                         fmt::join(operands.epilogue.scalars(), ","), plan::to_string(metadata.design)) +
                             (operands.tensors.empty() ? "" : ' ' + op::to_string(operands.tensors));
   return fmt::format("{}_{}", readable, sha256(whole).hex().substr(0, 8));
+}
+
+std::size_t hash_value(const KernelMetadata& metadata) {
+  return std::hash<std::string>{}(metadata.family + plan::to_string(metadata.design) + metadata.name);
 }
 
 std::string to_json(const KernelMetadata& metadata) {

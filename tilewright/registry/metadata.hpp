@@ -2,6 +2,8 @@
 // name.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
 
 #include "tilewright/op/gemm.hpp"
@@ -12,7 +14,8 @@ namespace tilewright::registry {
 struct KernelMetadata {
   std::string family;            // "sm80_gemm"
   op::GemmDescription operands;  // the types, layouts and alignments it is compiled for, and its epilogue
-  plan::Design design;
+  plan::Design design;           // its target is what the kernel is compiled for
+  std::string name = {};         // that its author gave it: an identifier; empty: kernel_name() makes one
 
   bool operator==(const KernelMetadata&) const = default;
 };
@@ -22,7 +25,15 @@ struct KernelMetadata {
 /// part is a digest of all that the readable parts leave out.
 std::string kernel_name(const KernelMetadata& metadata);
 
-/// One JSON object, keys in a fixed order.
+/// One JSON object, keys in a fixed order. Equal metadata has equal text.
 std::string to_json(const KernelMetadata& metadata);
 
+/// Equal for equal metadata.
+std::size_t hash_value(const KernelMetadata& metadata);
+
 }  // namespace tilewright::registry
+
+template <>
+struct std::hash<tilewright::registry::KernelMetadata> {
+  std::size_t operator()(const tilewright::registry::KernelMetadata& metadata) const { return hash_value(metadata); }
+};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,9 @@ namespace tilewright::registry {
 /// Why a family has no kernel for a problem, or why one of its designs does not fit.
 struct RefusedKernel {
   std::string name;  // family or kernel
-  std::string reason;
+  Refusal refusal;
+
+  const std::string& reason() const { return refusal.reason; }
   bool operator==(const RefusedKernel&) const = default;
 };
 
@@ -21,20 +24,41 @@ struct Discovery {
   std::vector<RefusedKernel> refused;
 };
 
+/// Kernels one after the other, each made when it is asked for.
+class KernelStream {
+ public:
+  virtual ~KernelStream() = default;
+  /// Null at the end.
+  virtual KernelPtr next() = 0;
+};
+
+/// To bring kernels, derive from this and override family() and generate(). Shared between threads.
 class Provider {
  public:
   virtual ~Provider() = default;
 
-  /// "simt_gemm"
+  /// "simt_gemm": what messages call it, and what it is registered under.
   virtual std::string family() const = 0;
 
-  /// Appends the kernels that run `arguments` on `target`, or at least one refusal.
-  /// @pre op::validate(arguments)
-  virtual void discover(const op::Gemm& arguments, const Target& target, Discovery& found) const = 0;
+  /// Refuses targets that no kernel of this provider runs on; it is not asked for any then.
+  virtual Support runs_on(const Target& /*target*/) const { return {}; }
+
+  /// Every configuration for `target`, in the order in which kernels of equal rank are offered.
+  virtual std::vector<KernelPtr> generate(const Target& /*target*/) const { return {}; }
+
+  /// The same as a stream, for providers of thousands. What Provider::list gives unless overridden is generate().
+  virtual std::unique_ptr<KernelStream> list(const Target& target) const;
+
+  /// Appends the kernels that run `arguments` on `target`, or at least one refusal. Unless overridden: of generate(),
+  /// those that support the arguments.
+  /// @pre op::validate(arguments), runs_on(target)
+  virtual void discover(const op::Gemm& arguments, const Target& target, Discovery& found) const;
 
   /// The kernel of a description and design that a person wrote, or the number that makes it impossible.
-  virtual Result<KernelPtr> make(const op::GemmDescription& description, const plan::Design& design) const = 0;
+  virtual Result<KernelPtr> make(const op::GemmDescription& description, const plan::Design& design) const;
 };
+
+using ProviderPtr = std::shared_ptr<const Provider>;
 
 /// Accepts or rejects a kernel by its metadata.
 using KernelFilter = std::function<bool(const KernelMetadata&)>;

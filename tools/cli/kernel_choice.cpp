@@ -45,7 +45,7 @@ std::size_t edit_distance(const std::string& x, const std::string& y) {
 [[noreturn]] void throw_none(const engine::Explanation& explanation, const Target& target) {
   std::string reasons;
   for (const registry::RefusedKernel& refused : explanation.refused) {
-    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", refused.name, refused.reason);
+    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", refused.name, refused.reason());
   }
   throw InvalidArgument(fmt::format("no kernel for this problem on {}: {}", target.name(), reasons));
 }

@@ -40,14 +40,16 @@ class FakeKernel final : public registry::Kernel {
       : Kernel(std::move(metadata)), body_(std::move(body)), estimate_us_(estimate_us), launch_error_(launch_error) {}
 
  protected:
-  std::string do_source_text() const override {
+  compile::Source do_source() const override {
     std::string tensors;
     for (const op::EpilogueTensor& each : op::epilogue_tensors(metadata().operands.epilogue))
       tensors += fmt::format("float* {}; ", each.label);
-    return "struct P { float* a; float* b; float* d; int m; int n; int k; float alpha; " + tensors +
-           "};\n"
-           "extern \"C\" __global__ void " +
-           name() + "(const __grid_constant__ P p) { " + body_ + " }\n";
+    compile::Source source;
+    source.text = "struct P { float* a; float* b; float* d; int m; int n; int k; float alpha; " + tensors +
+                  "};\n"
+                  "extern \"C\" __global__ void " +
+                  name() + "(const __grid_constant__ P p) { " + body_ + " }\n";
+    return source;
   }
   plan::Launch do_launch(const op::Gemm& arguments) const override {
     if (launch_error_ != 0) throw DriverError(launch_error_, fmt::format("fake driver error {}", launch_error_));

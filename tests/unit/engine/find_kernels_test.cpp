@@ -45,7 +45,7 @@ TEST_F(FindKernels, FilterChoosesByMetadata) {
   for (const RankedKernel& ranked : explanation.kernels) EXPECT_EQ(ranked.kernel->metadata().family, "simt_gemm");
   std::size_t rejected = 0;
   for (const registry::RefusedKernel& refused : explanation.refused) {
-    rejected += refused.reason == "rejected by the caller's filter" ? 1U : 0U;
+    rejected += refused.reason() == "rejected by the caller's filter" ? 1U : 0U;
   }
   EXPECT_EQ(rejected + explanation.kernels.size(), engine_.find_kernels(halves_.gemm).size());
   EXPECT_TRUE(engine_.find_kernels(halves_.gemm, [](const auto&) { return false; }).empty());
@@ -84,7 +84,7 @@ TEST_F(FindKernels, EveryFamilyIsFoundOrExplained) {
     std::set<std::string> families;
     for (const RankedKernel& ranked : explanation.kernels) families.insert(ranked.kernel->metadata().family);
     for (const registry::RefusedKernel& refused : explanation.refused) {
-      EXPECT_FALSE(refused.reason.empty()) << refused.name;
+      EXPECT_FALSE(refused.reason().empty()) << refused.name;
       families.insert(refused.name.substr(0, refused.name.find(' ')));
     }
     EXPECT_EQ(families, (std::set<std::string>{"simt_gemm", "sm80_gemm", "sm90_gemm"}));
@@ -94,7 +94,7 @@ TEST_F(FindKernels, EveryFamilyIsFoundOrExplained) {
 TEST_F(FindKernels, RefusalsCarryTheNumber) {
   const auto reason = [&](const op::Gemm& gemm, const std::string& family) {
     for (const registry::RefusedKernel& refused : engine_.explain(gemm).refused) {
-      if (refused.name.starts_with(family)) return refused.reason;
+      if (refused.name.starts_with(family)) return refused.reason();
     }
     return std::string("none");
   };

@@ -439,9 +439,11 @@ class UsersKernel final : public registry::Kernel {
       : Kernel(std::move(metadata)), body_(std::move(body)) {}
 
  protected:
-  std::string do_source_text() const override {
-    return "struct P { const float* a; float* d; };\nextern \"C\" __global__ void " + name() +
-           "(const __grid_constant__ P p) { " + body_ + " }\n";
+  compile::Source do_source() const override {
+    compile::Source source;
+    source.text = "struct P { const float* a; float* d; };\nextern \"C\" __global__ void " + name() +
+                  "(const __grid_constant__ P p) { " + body_ + " }\n";
+    return source;
   }
   plan::Launch do_launch(const op::Gemm& arguments) const override {
     plan::Launch launch;
@@ -492,7 +494,7 @@ class UsersProvider final : public registry::Provider {
     if (arguments.m() == 8) {
       found.kernels.push_back(users_kernel("twice", arguments, "p.d[threadIdx.x] = 2.0f * p.a[threadIdx.x];"));
     } else {
-      found.refused.push_back({family(), fmt::format("m must be 8, got {}", arguments.m())});
+      found.refused.push_back({family(), refuse("m must be 8, got {}", arguments.m())});
     }
   }
   Result<registry::KernelPtr> make(const op::GemmDescription&, const plan::Design&) const override {
@@ -501,9 +503,8 @@ class UsersProvider final : public registry::Provider {
 };
 
 TEST_F(Running, AUsersProviderIsAskedWithOurs) {
-  Engine::Providers providers;
-  providers.push_back(std::make_unique<UsersProvider>());
-  Engine engine(emulator_options(), std::move(providers));
+  Engine engine(emulator_options());
+  ASSERT_TRUE(engine.registry().add(std::make_shared<UsersProvider>()));
   const HostProblem small(8, 8, 8);
   ASSERT_EQ(engine.find_kernels(small.gemm).front().kernel->metadata().family, "twice");
   engine.run(small.gemm);
@@ -512,7 +513,7 @@ TEST_F(Running, AUsersProviderIsAskedWithOurs) {
   const HostProblem large(16, 8, 8);
   const Explanation explanation = engine.explain(large.gemm);
   EXPECT_FALSE(explanation.kernels.empty());
-  EXPECT_EQ(explanation.refused.front(), (registry::RefusedKernel{"twice", "m must be 8, got 16"}));
+  EXPECT_EQ(explanation.refused.front(), (registry::RefusedKernel{"twice", refuse("m must be 8, got {}", 16)}));
 }
 
 TEST_F(Running, AFaultOfAKernelIsReportedAndTheEngineGoesOn) {

@@ -60,9 +60,9 @@ class TuningTest : public testing::Test {
     return options;
   }
   std::unique_ptr<Engine> engine(std::vector<Fake> fakes, const Options& options) const {
-    Engine::Providers providers;
-    providers.push_back(std::make_unique<FakeProvider>(std::move(fakes)));
-    return std::make_unique<Engine>(options, std::move(providers));
+    auto made = std::make_unique<Engine>(options);
+    made->registry().add(std::make_shared<FakeProvider>(std::move(fakes))).or_throw();
+    return made;
   }
   std::unique_ptr<Engine> engine(std::vector<Fake> fakes) const { return engine(std::move(fakes), options()); }
   cache::TuningRecords records() const { return cache::TuningRecords(folder_.path()); }

@@ -34,7 +34,9 @@ const TypeCase kF32{DType::f32, DType::f32, DType::f32, DType::f32};
 
 registry::Discovery discover_all(const op::Gemm& gemm, const Target& target) {
   registry::Discovery found;
-  for (const auto& provider : make_providers()) provider->discover(gemm, target, found);
+  for (const auto& provider : make_providers()) {
+    if (provider->runs_on(target)) provider->discover(gemm, target, found);
+  }
   return found;
 }
 
@@ -64,7 +66,7 @@ TEST(Providers, WhatTheyDiscoverSupportsTheProblemAndRunsOnTheTarget) {
         }
         for (const registry::RefusedKernel& refused : found.refused) {
           EXPECT_FALSE(refused.name.empty());
-          EXPECT_FALSE(refused.reason.empty());
+          EXPECT_FALSE(refused.reason().empty());
         }
       }
     }
@@ -89,7 +91,8 @@ TEST(Providers, AFamilyWithoutDesignsSaysSoOnce) {
   EXPECT_TRUE(found.kernels.empty());
   ASSERT_EQ(found.refused.size(), 1U);
   EXPECT_EQ(found.refused.front().name, "sm80_gemm");
-  EXPECT_NE(found.refused.front().reason.find("multiply_add_tf32"), std::string::npos) << found.refused.front().reason;
+  EXPECT_NE(found.refused.front().reason().find("multiply_add_tf32"), std::string::npos)
+      << found.refused.front().reason();
 }
 
 TEST(Providers, ARefusedDesignIsNamedWithItsReason) {
@@ -100,7 +103,7 @@ TEST(Providers, ARefusedDesignIsNamedWithItsReason) {
   EXPECT_TRUE(found.kernels.empty());
   ASSERT_FALSE(found.refused.empty());
   EXPECT_EQ(found.refused.front().name.find("simt_gemm sm_80 simt 1x1x1"), 0U) << found.refused.front().name;
-  EXPECT_EQ(found.refused.front().reason, "multiply_add_tf32 needs tensor cores");
+  EXPECT_EQ(found.refused.front().reason(), "multiply_add_tf32 needs tensor cores");
 }
 
 TEST(Providers, MakeAKernelOfADesignSomeoneWrote) {

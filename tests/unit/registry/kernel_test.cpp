@@ -22,7 +22,11 @@ class EvenRows final : public Kernel {
     if (arguments.m() % 2 != 0) return refuse("m must be even, got {}", arguments.m());
     return {};
   }
-  std::string do_source_text() const override { return "extern \"C\" __global__ void " + name() + "() {}\n"; }
+  compile::Source do_source() const override {
+    compile::Source source;
+    source.text = "extern \"C\" __global__ void " + name() + "() {}\n";
+    return source;
+  }
   plan::Launch do_launch(const op::Gemm& arguments) const override {
     plan::Launch launch;
     launch.grid[0] = static_cast<std::uint32_t>(arguments.m() / 2);
@@ -75,9 +79,11 @@ class Worded final : public Kernel {
   int times_written() const { return times_written_; }
 
  protected:
-  std::string do_source_text() const override {
+  compile::Source do_source() const override {
     ++times_written_;
-    return text_;
+    compile::Source source;
+    source.text = text_;
+    return source;
   }
   plan::Launch do_launch(const op::Gemm&) const override { return {}; }
   double do_estimate_us(const op::Gemm&) const override { return 1.0; }
@@ -223,8 +229,9 @@ TEST(Kernel, MoreAlignmentThanNeededIsFine) {
 }
 
 TEST(RefusedKernels, AreComparable) {
-  EXPECT_EQ((RefusedKernel{"a", "b"}), (RefusedKernel{"a", "b"}));
-  EXPECT_NE((RefusedKernel{"a", "b"}), (RefusedKernel{"a", "c"}));
+  EXPECT_EQ((RefusedKernel{"a", refuse("b {}", 1)}), (RefusedKernel{"a", refuse("b {}", 1)}));
+  EXPECT_NE((RefusedKernel{"a", refuse("b {}", 1)}), (RefusedKernel{"a", refuse("b {}", 2)}));
+  EXPECT_NE((RefusedKernel{"a", refuse("b")}), (RefusedKernel{"a", refuse("b").as(RefusalCode::shape)}));
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+#include "tilewright/registry/provider.hpp"
+
+#include <utility>
+
+namespace tilewright::registry {
+namespace {
+
+class StreamOfVector final : public KernelStream {
+ public:
+  explicit StreamOfVector(std::vector<KernelPtr> kernels) : kernels_(std::move(kernels)) {}
+  KernelPtr next() override { return next_ < kernels_.size() ? std::move(kernels_[next_++]) : nullptr; }
+
+ private:
+  std::vector<KernelPtr> kernels_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<KernelStream> Provider::list(const Target& target) const {
+  return std::make_unique<StreamOfVector>(generate(target));
+}
+
+void Provider::discover(const op::Gemm& arguments, const Target& target, Discovery& found) const {
+  std::vector<KernelPtr> kernels = generate(target);
+  if (kernels.empty()) found.refused.push_back({family(), refuse("has no kernels for {}", target.name())});
+  for (KernelPtr& kernel : kernels) {
+    if (const Support support = kernel->supports(arguments); support) {
+      found.kernels.push_back(std::move(kernel));
+    } else {
+      found.refused.push_back({kernel->name(), support.refusal()});
+    }
+  }
+}
+
+Result<KernelPtr> Provider::make(const op::GemmDescription& description, const plan::Design& design) const {
+  for (KernelPtr& kernel : generate(design.target)) {
+    if (kernel->metadata().operands == description && kernel->metadata().design == design) return std::move(kernel);
+  }
+  return refuse("has no kernel of that description and design").as(RefusalCode::design);
+}
+
+}  // namespace tilewright::registry

@@ -1,0 +1,67 @@
+#include "tilewright/registry/registry.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tilewright/base/text.hpp"
+
+namespace tilewright::registry {
+namespace {
+
+auto find_family(const std::vector<ProviderPtr>& providers, std::string_view family) {
+  return std::ranges::find_if(providers, [&](const ProviderPtr& provider) { return provider->family() == family; });
+}
+
+}  // namespace
+
+Registry::Registry(std::vector<ProviderPtr> shipped) : shipped_(std::move(shipped)) { publish(); }
+
+Support Registry::add(ProviderPtr provider) { return put(std::move(provider), false); }
+Support Registry::replace(ProviderPtr provider) { return put(std::move(provider), true); }
+
+Support Registry::put(ProviderPtr provider, bool replaces) {
+  if (provider == nullptr) throw InvalidArgument("a provider to register is null");
+  const std::string family = provider->family();
+  if (!is_identifier(family)) return refuse("a family's name must be an identifier, got '{}'", printable(family));
+  if (find_family(shipped_, family) != shipped_.end())
+    return refuse("'{}' is a family that is shipped", family).as(RefusalCode::duplicate);
+  const std::scoped_lock lock(mutex_);
+  const auto found = find_family(added_, family);
+  if (found == added_.end()) {
+    added_.push_back(std::move(provider));
+  } else if (*found == provider) {
+    return {};
+  } else if (!replaces) {
+    return refuse("a family '{}' is registered", family).as(RefusalCode::duplicate);
+  } else {
+    added_[static_cast<std::size_t>(found - added_.begin())] = std::move(provider);
+  }
+  publish();
+  return {};
+}
+
+bool Registry::remove(std::string_view family) {
+  if (find_family(shipped_, family) != shipped_.end())
+    throw InvalidArgument(fmt::format("'{}' is a family that is shipped: filter it out instead", family));
+  const std::scoped_lock lock(mutex_);
+  const auto found = find_family(added_, family);
+  if (found == added_.end()) return false;
+  added_.erase(added_.begin() + (found - added_.begin()));
+  publish();
+  return true;
+}
+
+std::shared_ptr<const Registry::Snapshot> Registry::snapshot() const {
+  const std::scoped_lock lock(mutex_);
+  return snapshot_;
+}
+
+void Registry::publish() {
+  auto next = std::make_shared<Snapshot>();
+  next->providers = added_;
+  next->providers.insert(next->providers.end(), shipped_.begin(), shipped_.end());
+  next->version = snapshot_ == nullptr ? 0 : snapshot_->version + 1;
+  snapshot_ = std::move(next);
+}
+
+}  // namespace tilewright::registry

@@ -1,0 +1,43 @@
+// The providers that engines ask, those that Tilewright ships and those that users bring.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "tilewright/registry/provider.hpp"
+
+namespace tilewright::registry {
+
+/// Shared by engines; they see every change at once. Thread-safe: a query under way goes on with what it began with.
+class Registry {
+ public:
+  /// `shipped` cannot be removed.
+  explicit Registry(std::vector<ProviderPtr> shipped = {});
+
+  /// Refuses a family that is registered; the same provider again is accepted and changes nothing.
+  Support add(ProviderPtr provider);
+  /// In place of a provider of the same family that was added, if there is one. Refuses families that are shipped.
+  Support replace(ProviderPtr provider);
+  /// Whether it was there. Kernels that were found live on. @throws InvalidArgument for a family that is shipped
+  bool remove(std::string_view family);
+
+  struct Snapshot {
+    std::vector<ProviderPtr> providers;  // added ones first, in their order, then those that are shipped
+    std::uint64_t version = 0;           // grows with every change
+  };
+  std::shared_ptr<const Snapshot> snapshot() const;
+
+ private:
+  Support put(ProviderPtr provider, bool replaces);
+  void publish();
+
+  const std::vector<ProviderPtr> shipped_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::vector<ProviderPtr> added_;
+  std::shared_ptr<const Snapshot> snapshot_;
+};
+
+}  // namespace tilewright::registry
