@@ -1,6 +1,8 @@
 # The front door. Each target installs what it lacks on Debian 12 (scripts/bootstrap.sh) and says what it does.
 BUILD := build
 JOBS := $(shell nproc)
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_ABSSTDERR := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help configure build demo test sanitize format lint bench docs clean
@@ -16,7 +18,7 @@ help:
 
 configure:
 	@scripts/bootstrap.sh build
-	@cmake --preset default -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null
+	@cmake --preset default -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DTILEWRIGHT_PYTHON=ON >/dev/null
 
 build: configure
 	@cmake --build $(BUILD) --parallel $(JOBS)

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # Installs what is missing on Debian 12, and only that: bootstrap.sh build|test|lint|docs ...
-# Packages come from apt (as root or through sudo); NVRTC and, for the tests, nvcc and ptxas, where no CUDA toolkit has
-# them, and the tests' Python packages come from PyPI into .venv. With nothing missing it takes a fraction of a second
-# and needs no network.
+# Packages come from apt (as root or through sudo); from PyPI, into .venv, come nanobind, the tests' Python packages, and
+# where no CUDA toolkit has them NVRTC and, for the tests, nvcc and ptxas. With nothing missing it takes a fraction of a
+# second and needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build_packages=(g++ cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libssl-dev
-                libsqlite3-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev python3 python3-venv ca-certificates)
+                libsqlite3-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev python3 python3-dev
+                python3-venv ca-certificates)
 test_packages=(clang-format)
 lint_packages=(clang-format clang-tidy-16)
 docs_packages=(doxygen)
-test_wheels=(numpy==2.2.6 pytest==8.4.1 pytest-xdist==3.8.0)
+test_wheels=(numpy==2.2.6 pytest==8.4.1 pytest-xdist==3.8.0 hypothesis==6.170.15 mypy==2.4.1)
+build_wheels=(nanobind==3.1.0 nanobind-backend==1.0.0 scikit-build-core==1.1.2)
 nvrtc_wheel=nvidia-cuda-nvrtc==13.0.88
 nvcc_wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96)
 
@@ -71,6 +73,7 @@ for group in "$@"; do
   case $group in
     build)
       install_packages "${build_packages[@]}"
+      install_wheels "${build_wheels[@]}"
       has_nvrtc || install_wheels "$nvrtc_wheel"
       ;;
     test)

@@ -4,5 +4,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=(-i)
 [ "${1:-}" = --check ] && mode=(--dry-run -Werror)
-find tilewright device tools tests examples bench -regex '.*[.]\(hpp\|cpp\|cuh\)' -print0 |
+find tilewright device tools tests examples bench python -regex '.*[.]\(hpp\|cpp\|cuh\)' -print0 |
   xargs --null --no-run-if-empty --max-procs=2 -n 20 clang-format "${mode[@]}"

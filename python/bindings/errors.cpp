@@ -1,0 +1,58 @@
+// Which Python exception a C++ exception becomes. The classes are Python's own, of tilewright/errors.py.
+#include <nanobind/nanobind.h>
+
+#include <cstring>
+#include <exception>
+
+#include "python/bindings/module.hpp"
+#include "tilewright/base/error.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::python {
+namespace {
+
+nb::object exception_class(const char* name) { return nb::module_::import_("tilewright.errors").attr(name); }
+
+// Logs of compilers need not be UTF-8.
+nb::object message_of(const std::exception& error) {
+  return nb::steal(PyUnicode_DecodeUTF8(error.what(), static_cast<Py_ssize_t>(std::strlen(error.what())), "replace"));
+}
+
+void raise(const char* name, const std::exception& error) {
+  PyErr_SetObject(exception_class(name).ptr(), message_of(error).ptr());
+}
+
+void raise(const DriverError& error) {
+  const nb::object type = exception_class("DriverError");
+  PyErr_SetObject(type.ptr(), type(message_of(error), error.code()).ptr());
+}
+
+// Derived classes come before their bases.
+void translate(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const InvalidArgument& error) {
+    raise("InvalidArgument", error);
+  } catch (const CompileError& error) {
+    raise("CompileError", error);
+  } catch (const ToolchainNotFound& error) {
+    raise("ToolchainNotFound", error);
+  } catch (const DriverError& error) {
+    raise(error);
+  } catch (const OutOfMemory& error) {
+    raise("OutOfMemory", error);
+  } catch (const EmulationError& error) {
+    raise("EmulationError", error);
+  } catch (const Error& error) {
+    raise("Error", error);
+  } catch (const InternalError& error) {
+    raise("InternalError", error);
+  }
+}
+
+}  // namespace
+
+void bind_errors() { nb::register_exception_translator(translate); }
+
+}  // namespace tilewright::python
