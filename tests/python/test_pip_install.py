@@ -1,0 +1,74 @@
+"""`pip install .` in a clean environment, as a user types it, and the package that it leaves."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NO_NETWORK = re.compile("Temporary failure in name resolution|Name or service not known|Network is unreachable")
+
+
+def clean_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "CMAKE_GENERATOR")}
+
+
+def run(*command: str | pathlib.Path, cwd: pathlib.Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+    finished = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=1700,
+        check=False,
+    )
+    assert not check or finished.returncode == 0, finished.stdout + finished.stderr
+    return finished
+
+
+def copy_sources(folder: pathlib.Path) -> pathlib.Path:
+    """The files that git knows or would add."""
+    listed = run("git", "-c", "safe.directory=*", "ls-files", "-z", "-co", "--exclude-standard", cwd=ROOT).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Where pip installed the package: the folder of its programs."""
+    sources = copy_sources(tmp_path_factory.mktemp("sources"))
+    folder = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", folder, cwd=folder)
+    installed = run(folder / "bin/pip", "install", ".", cwd=sources, check=False)
+    if installed.returncode != 0 and NO_NETWORK.search(installed.stdout + installed.stderr):
+        pytest.skip("pip reaches no package index")
+    assert installed.returncode == 0, installed.stdout + installed.stderr
+    shutil.rmtree(sources)  # what is installed needs no sources
+    return folder / "bin"
+
+
+def test_the_package_is_imported_from_where_it_was_installed(environment: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    program = "import tilewright, tilewright._tilewright as e; print(tilewright.__version__, e.__file__)"
+    printed = run(environment / "python", "-c", program, cwd=tmp_path).stdout
+    assert str(environment.parent) in printed and printed.endswith("_tilewright.abi3.so\n")
+
+
+def test_the_command_is_installed_too(environment: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    printed = run(
+        environment / "tilewright", "layout", "eval", "zipped_divide((8,8):(8,1), (2,4))", cwd=tmp_path
+    ).stdout
+    assert printed == "((2,4),(4,2)):((8,1),(16,4))\n"
+
+
+def test_the_installed_package_is_typed(environment: pathlib.Path) -> None:
+    (package,) = environment.parent.glob("lib/python3*/site-packages/tilewright")
+    assert (package / "py.typed").exists()
+    assert (package / "_tilewright/__init__.pyi").exists()
