@@ -1,0 +1,126 @@
+"""Functions that can be traced, and what objects of Python are to them."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import numbers
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from . import library
+from .errors import Untraceable
+from .graph import Reduced, Traced, describe
+from .source import Definition, Source, read_function
+
+MOST_CALLS = 64  # within each other
+
+
+@dataclass(frozen=True, eq=False)
+class Callee:
+    """A function that can be traced: its definition, what its names mean, and what is bound to parameters already."""
+
+    name: str
+    source: Source
+    definition: Definition
+    lookup: Callable[[str], object]  # raises KeyError
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    preset: Mapping[str, object] = field(default_factory=dict)
+
+    def parameters(self) -> list[ast.arg]:
+        arguments = self.definition.args
+        return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def admit(value: object) -> object:
+    """What an object of Python is to a function that is traced.
+
+    Numbers and strings are constants, modules and functions of the libraries names. The rest is what it is, to be
+    called or to be asked for attributes.
+    """
+    if value is None or isinstance(value, (Traced, Reduced, library.Name, library.Method, Callee)):
+        return value
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    if value is Ellipsis or type(value) in (tuple, list, dict, range):
+        return value
+    try:
+        if isinstance(value, numbers.Integral):
+            return int(value)
+        if isinstance(value, numbers.Real):
+            return float(value)
+        return library.resolve_object(value) or value
+    except Exception:  # what the object's own methods raise
+        return value
+
+
+@functools.lru_cache(maxsize=256)
+def _definition(code: types.CodeType, filename: str) -> tuple[Source, Definition]:
+    return read_function(types.FunctionType(code, {}, closure=tuple(types.CellType() for _ in code.co_freevars)))
+
+
+def callee_of(function: object) -> Callee:
+    """Of a function, lambda, method, partial or object with __call__. Raises Untraceable."""
+    given: tuple[object, ...] = ()
+    keywords: dict[str, object] = {}
+    for _ in range(MOST_CALLS):
+        if isinstance(function, functools.partial):
+            given, keywords = (*function.args, *given), {**function.keywords, **keywords}
+            function = function.func
+        elif isinstance(function, types.MethodType):
+            given, function = (function.__self__, *given), function.__func__
+        elif isinstance(function, (types.FunctionType, type)):
+            break
+        elif isinstance(vars(type(function)).get("__call__"), types.FunctionType):
+            given, function = (function, *given), vars(type(function))["__call__"]
+        else:
+            break
+    if not isinstance(function, types.FunctionType):
+        raise Untraceable(f"{describe(function)} is no function that can be traced")
+    if "__wrapped__" in vars(function):
+        raise Untraceable(f"{function.__name__} is wrapped by a decorator", f"{function.__name__}.__wrapped__")
+    code = function.__code__
+    source, definition = _definition(code, code.co_filename)
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=False))
+    scope = function.__globals__
+
+    def lookup(name: str) -> object:
+        if name not in cells:
+            return scope[name]
+        try:
+            return cells[name].cell_contents
+        except ValueError:
+            raise KeyError(name) from None
+
+    named = [*definition.args.posonlyargs, *definition.args.args]
+    defaults = dict(zip([each.arg for each in reversed(named)], reversed(function.__defaults__ or ()), strict=False))
+    defaults |= function.__kwdefaults__ or {}
+    if len(given) > len(named):
+        raise Untraceable(f"{code.co_name} takes {len(named)} arguments, got {len(given)}")
+    preset = {**dict(zip([each.arg for each in named], given, strict=False)), **keywords}
+    return Callee(code.co_name, source, definition, lookup, defaults, preset)
+
+
+def bind(callee: Callee, arguments: Sequence[object], keywords: Mapping[str, object]) -> dict[str, object]:
+    """A value for each parameter of a call. Raises Untraceable."""
+    signature = callee.definition.args
+    if signature.vararg or signature.kwarg:
+        raise Untraceable(f"{callee.name} takes '*', which is not traced", "name each parameter")
+    positional = [each.arg for each in (*signature.posonlyargs, *signature.args) if each.arg not in callee.preset]
+    if len(arguments) > len(positional):
+        raise Untraceable(f"{callee.name} takes {len(positional)} arguments, got {len(arguments)}")
+    bound = {**callee.defaults, **callee.preset, **dict(zip(positional, arguments, strict=False))}
+    names = {each.arg for each in callee.parameters()} - {each.arg for each in signature.posonlyargs}
+    for name, value in keywords.items():
+        if name not in names or name in positional[: len(arguments)]:
+            raise Untraceable(f"{callee.name} has no other parameter '{name}'")
+        bound[name] = value
+    missing = [each.arg for each in callee.parameters() if each.arg not in bound]
+    if missing:
+        raise Untraceable(f"{callee.name} lacks {', '.join(missing)}")
+    return {name: admit(value) for name, value in bound.items()}
