@@ -1,12 +1,25 @@
 // Where Python enters.
 #include "python/bindings/module.hpp"
 
+#include "python/bindings/arguments.hpp"
+#include "python/bindings/dtype.hpp"
+#include "python/bindings/engine.hpp"
+#include "python/bindings/kernel.hpp"
+#include "python/bindings/tensor.hpp"
+
 namespace python = tilewright::python;
 
 NB_MODULE(_tilewright, module) {
   module.doc() = "The extension behind the package tilewright. Import from tilewright, not from here.";
   module.attr("__version__") = TILEWRIGHT_VERSION;
   python::bind_errors();
+  python::bind_dtype(module);
+  python::bind_tensor(module);
+  python::bind_arguments(module);
+  python::bind_metadata(module);
+  python::bind_kernel(module);
+  python::bind_provider(module);
+  python::bind_engine(module);
   nanobind::module_ layout = module.def_submodule("layout");
   python::bind_layout(layout);
 }

@@ -77,18 +77,27 @@ Support check_residence(const registry::Kernel& kernel, const op::Gemm& argument
       .as(RefusalCode::resources);
 }
 
-/// Asks the providers named, or all.
-registry::Discovery discover(const registry::Registry::Snapshot& registry, const op::Gemm& arguments,
-                             const Target& target, std::span<const std::string> families) {
+/// Those of the families named. @throws InvalidArgument for one that is not there
+std::vector<registry::ProviderPtr> named(std::span<const registry::ProviderPtr> providers,
+                                         std::span<const std::string> families) {
+  std::vector<registry::ProviderPtr> chosen;
   for (const std::string& family : families) {
-    if (std::ranges::any_of(registry.providers, [&](const auto& each) { return each->family() == family; })) continue;
+    const auto found = std::ranges::find_if(providers, [&](const auto& each) { return each->family() == family; });
+    if (found != providers.end()) {
+      chosen.push_back(*found);
+      continue;
+    }
     std::vector<std::string> known;
-    for (const registry::ProviderPtr& provider : registry.providers) known.push_back(provider->family());
+    for (const registry::ProviderPtr& provider : providers) known.push_back(provider->family());
     throw InvalidArgument(fmt::format("no provider '{}'; there are: {}", printable(family), fmt::join(known, ", ")));
   }
+  return chosen;
+}
+
+registry::Discovery discover(std::span<const registry::ProviderPtr> providers, const op::Gemm& arguments,
+                             const Target& target) {
   registry::Discovery found;
-  for (const registry::ProviderPtr& provider : registry.providers) {
-    if (!families.empty() && std::ranges::find(families, provider->family()) == families.end()) continue;
+  for (const registry::ProviderPtr& provider : providers) {
     if (const Support runs = provider->runs_on(target); !runs) {
       found.refused.push_back({provider->family(), runs.refusal()});
     } else {
@@ -96,6 +105,18 @@ registry::Discovery discover(const registry::Registry::Snapshot& registry, const
     }
   }
   return found;
+}
+
+/// What was measured to be the best among exactly these kernels.
+void put_first(const RememberedChoices& choices, const op::Gemm& arguments, Explanation& explanation) {
+  std::vector<registry::KernelPtr> kernels;
+  for (const RankedKernel& ranked : explanation.kernels) kernels.push_back(ranked.kernel);
+  std::optional<TunedChoice> tuned = choices.find(arguments, kernels);
+  if (!tuned) return;
+  const auto is_best = [&](const RankedKernel& ranked) { return ranked.kernel->name() == tuned->kernel; };
+  const auto winner = std::ranges::find_if(explanation.kernels, is_best);
+  std::rotate(explanation.kernels.begin(), winner, winner + 1);
+  explanation.tuned = std::move(tuned);
 }
 
 void apply(const registry::KernelFilter& filter, Explanation& explanation) {
@@ -240,7 +261,7 @@ void PreparedGemm::launch(plan::Launch& launch, const RunOptions& options) const
     const runtime::DeviceAddress workspace =
         is_callers ? options.workspace : workspaces_->at_least(needs.bytes, options.stream);
     set_workspace(*device_, launch, workspace);
-    if (needs.leading_zeros != 0) device_->fill(workspace + needs.begin, 0, needs.leading_zeros, options.stream);
+    if (needs.leading_zeros != 0) device_->fill(needs.given(workspace), 0, needs.leading_zeros, options.stream);
   }
   runtime::LaunchConfig config = config_;
   config.stream = options.stream;
@@ -286,8 +307,8 @@ Explanation Engine::explain(const op::Gemm& arguments, const registry::KernelFil
     explanation = *ranking(arguments, target);
   } else {
     op::validate(arguments).or_throw();
-    explanation =
-        rank(arguments, target.value_or(state_->device->properties().target), providers, state_->options.tuning);
+    const auto chosen = named(state_->registry->snapshot()->providers, providers);
+    explanation = rank(arguments, target.value_or(state_->device->properties().target), chosen, state_->options.tuning);
   }
   if (filter) apply(filter, explanation);
   return explanation;
@@ -295,22 +316,34 @@ Explanation Engine::explain(const op::Gemm& arguments, const registry::KernelFil
 
 std::shared_ptr<const Explanation> Engine::ranking(const op::Gemm& arguments, std::optional<Target> target) const {
   op::validate(arguments).or_throw();
-  const RankingKey key{make_call_key(arguments), target.value_or(state_->device->properties().target)};
-  const std::uint64_t version = state_->registry->snapshot()->version;
-  if (std::shared_ptr<const Explanation> known = state_->rankings.find(key, version)) return known;
-  auto fresh = std::make_shared<const Explanation>(rank(arguments, key.target, {}, state_->options.tuning));
-  state_->rankings.insert(key, version, fresh);
-  return fresh;
+  const Target wanted = target.value_or(state_->device->properties().target);
+  const std::shared_ptr<const registry::Registry::Snapshot> registry = state_->registry->snapshot();
+  const std::span<const registry::ProviderPtr> providers(registry->providers);
+  // A tuning chose among all kernels: with authors' among them, the choice is looked up when all are there.
+  const bool has_added = registry->added != 0;
+  const Tuning tuning = has_added ? Tuning::off : state_->options.tuning;
+  const RankingKey key{make_call_key(arguments), wanted, tuning};
+  std::shared_ptr<const Explanation> shipped = state_->rankings.find(key);
+  if (shipped == nullptr) {
+    shipped = std::make_shared<const Explanation>(rank(arguments, wanted, providers.subspan(registry->added), tuning));
+    state_->rankings.insert(key, shipped);
+  }
+  if (!has_added) return shipped;
+  auto all = std::make_shared<Explanation>(rank(arguments, wanted, providers.first(registry->added), Tuning::off));
+  all->refused.insert(all->refused.end(), shipped->refused.begin(), shipped->refused.end());
+  all->kernels.insert(all->kernels.end(), shipped->kernels.begin(), shipped->kernels.end());
+  std::ranges::stable_sort(all->kernels, {}, &RankedKernel::estimate_us);
+  if (state_->options.tuning != Tuning::off && wanted == state_->device->properties().target)
+    put_first(state_->choices, arguments, *all);
+  return all;
 }
 
 // @pre op::validate(arguments)
-Explanation Engine::rank(const op::Gemm& arguments, const Target& target, std::span<const std::string> providers,
-                         Tuning tuning) const {
+Explanation Engine::rank(const op::Gemm& arguments, const Target& target,
+                         std::span<const registry::ProviderPtr> providers, Tuning tuning) const {
   const runtime::DeviceProperties& device = state_->device->properties();
-  registry::Discovery found = discover(*state_->registry->snapshot(), arguments, target, providers);
+  registry::Discovery found = discover(providers, arguments, target);
   Explanation explanation{.target = target, .kernels = {}, .refused = std::move(found.refused), .tuned = {}};
-  std::optional<TunedChoice> tuned;
-  if (tuning != Tuning::off && target == device.target) tuned = state_->choices.find(arguments, found.kernels);
   const bool is_small = target == device.target && has_fewer_sms(device);  // a part of the GPU, or a smaller one
   for (registry::KernelPtr& kernel : found.kernels) {
     if (const Support fits = is_small ? check_residence(*kernel, arguments, device) : Support(); !fits) {
@@ -320,15 +353,14 @@ Explanation Engine::rank(const op::Gemm& arguments, const Target& target, std::s
     const double estimate_us = kernel->estimate_us(arguments);
     explanation.kernels.push_back({std::move(kernel), estimate_us});
   }
-  std::stable_sort(explanation.kernels.begin(), explanation.kernels.end(),
-                   [](const RankedKernel& x, const RankedKernel& y) { return x.estimate_us < y.estimate_us; });
-  if (!tuned) return explanation;
-  const auto winner = std::ranges::find_if(
-      explanation.kernels, [&](const RankedKernel& ranked) { return ranked.kernel->name() == tuned->kernel; });
-  if (winner == explanation.kernels.end()) return explanation;  // not resident here
-  std::rotate(explanation.kernels.begin(), winner, winner + 1);
-  explanation.tuned = std::move(tuned);
+  std::ranges::stable_sort(explanation.kernels, {}, &RankedKernel::estimate_us);
+  if (tuning != Tuning::off && target == device.target) put_first(state_->choices, arguments, explanation);
   return explanation;
+}
+
+std::vector<RankedKernel> Engine::untuned(const op::Gemm& arguments) const {
+  return rank(arguments, state_->device->properties().target, state_->registry->snapshot()->providers, Tuning::off)
+      .kernels;
 }
 
 std::vector<RankedKernel> Engine::find_kernels(const op::Gemm& arguments, const registry::KernelFilter& filter,
@@ -451,7 +483,7 @@ TuningReport Engine::tune_alone(const op::Gemm& arguments, const TuneOptions& op
     if (!made) throw Error(made.reason());
     timer = *std::move(made);
   }
-  const std::vector<RankedKernel> ranked = rank(measured, state_->device->properties().target, {}, Tuning::off).kernels;
+  const std::vector<RankedKernel> ranked = untuned(measured);
   RememberedChoices& choices = state_->choices;
   const std::string problem = problem_class(measured);
   FaultJournal journal(choices.records(), choices.device(), problem, bool(is_alone));
@@ -504,6 +536,7 @@ PreparedGemm Engine::prepare(const op::Gemm& arguments, const registry::KernelPt
   if (artifact != nullptr && kernel == nullptr)
     throw InvalidArgument(fmt::format("the artifact of {} needs its kernel: find_kernel() has it", artifact->name));
   if (kernel != nullptr) {
+    registry::runs_on(kernel->metadata(), state_->device->properties().target).or_throw();
     kernel->supports(arguments).or_throw();
     if (artifact != nullptr) accepts(*kernel, *artifact).or_throw();
     prepared.kernel_ = kernel;

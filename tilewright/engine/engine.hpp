@@ -177,8 +177,10 @@ class Engine {
   struct State;
   struct ReadyKernel;
 
-  Explanation rank(const op::Gemm& arguments, const Target& target, std::span<const std::string> providers,
+  Explanation rank(const op::Gemm& arguments, const Target& target, std::span<const registry::ProviderPtr> providers,
                    Tuning tuning) const;
+  /// All kernels by predicted time alone.
+  std::vector<RankedKernel> untuned(const op::Gemm& arguments) const;
   /// `is_alone`: the records' lock is held; else why not.
   TuningReport tune_alone(const op::Gemm& arguments, const TuneOptions& options, const Support& is_alone);
   void tune_if_new(const op::Gemm& arguments);

@@ -2,30 +2,33 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 
 #include "tilewright/engine/call_key.hpp"
 #include "tilewright/engine/explanation.hpp"
+#include "tilewright/engine/options.hpp"
 
 namespace tilewright::engine {
 
 struct RankingKey {
   CallKey call;
   Target target;
+  Tuning tuning = Tuning::use;
   bool operator==(const RankingKey&) const = default;
 };
 
-/// Bounded and thread-safe. All is forgotten when the registry's version moves on, or clear() says that choices did.
+/// Of the kernels that are shipped: whether they fit follows from the kind of call, and authors' may ask for more.
+/// Bounded and thread-safe.
 class Rankings {
  public:
   using Ranking = std::shared_ptr<const Explanation>;
 
   /// Null where it is not known.
-  Ranking find(const RankingKey& key, std::uint64_t registry_version);
-  void insert(const RankingKey& key, std::uint64_t registry_version, const Ranking& ranking);
+  Ranking find(const RankingKey& key);
+  void insert(const RankingKey& key, const Ranking& ranking);
+  /// When choices changed.
   void clear();
 
  private:
@@ -34,12 +37,9 @@ class Rankings {
       return CallKeyHash()(key.call) * 31 + static_cast<std::size_t>(key.target.sm);
     }
   };
-  void move_to(std::uint64_t registry_version);
-
   static constexpr std::size_t kMost = 1024;  // a ranking takes some 20 KB
 
   std::mutex mutex_;  // guards what follows
-  std::uint64_t version_ = 0;
   std::unordered_map<RankingKey, Ranking, KeyHash> known_;
 };
 

@@ -1,6 +1,7 @@
 // One launch as integers: what the runtime needs to start a planned kernel on given arguments.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -46,8 +47,12 @@ struct Scratch {
 /// What one launch's workspace must be.
 struct WorkspaceNeeds {
   std::size_t bytes = 0;
-  std::size_t begin = 0;          // of what the kernel is given
+  std::size_t begin = 0;          // of what the kernel is given, rounded up to
+  std::size_t alignment = 1;      // this
   std::size_t leading_zeros = 0;  // bytes from there
+
+  /// What the kernel is given of a workspace at `address`.
+  std::uint64_t given(std::uint64_t address) const { return (address + begin + alignment - 1) / alignment * alignment; }
 };
 
 struct Launch {
@@ -57,13 +62,20 @@ struct Launch {
   std::uint32_t dynamic_smem_bytes = 0;
   bool cooperative = false;  // CTAs wait for each other: all must be resident at once
 
-  /// The kernel's one by-value struct, laid out as C++ lays it out: each field at a multiple of its size.
+  /// The kernel's one by-value struct, laid out as C++ lays it out: each field at a multiple of its alignment.
   std::span<const std::byte> parameters() const { return {parameter_bytes_.data(), parameter_size_}; }
 
   /// Appends a field. The kernel's struct must list the same types in the same order.
   template <class T>
   void append(const T& value) {
-    std::memcpy(parameter_bytes_.data() + reserve(sizeof(T), sizeof(T)), &value, sizeof(T));
+    std::memcpy(parameter_bytes_.data() + reserve(sizeof(T), alignof(T)), &value, sizeof(T));
+  }
+
+  /// Appends bytes, at a multiple of the largest power of two up to 8 that divides their number.
+  void append(std::span<const std::byte> bytes) {
+    const std::size_t alignment = std::min<std::size_t>(8, bytes.size() & (~bytes.size() + 1));
+    std::memcpy(parameter_bytes_.data() + reserve(bytes.size(), std::max<std::size_t>(1, alignment)), bytes.data(),
+                bytes.size());
   }
 
   /// Appends a parameter of its own, for a kernel(const double* a, double* d, int m): all of one kernel's are, or none.
@@ -100,14 +112,15 @@ struct Launch {
   /// The same for kernels that keep no counters: their memory lies behind the counters of the others.
   void append(const Scratch& scratch) {
     workspace_offset_ = reserve(sizeof(std::uint64_t), sizeof(std::uint64_t));
-    workspace_.begin = (kWorkspaceCounterBytes + scratch.alignment - 1) / scratch.alignment * scratch.alignment;
-    workspace_.bytes = scratch.bytes == 0 ? 0 : workspace_.begin + scratch.bytes;
-    workspace_.leading_zeros = scratch.leading_zeros;
+    workspace_ = {.bytes = scratch.bytes == 0 ? 0 : kWorkspaceCounterBytes + scratch.alignment + scratch.bytes,
+                  .begin = kWorkspaceCounterBytes,
+                  .alignment = scratch.alignment,
+                  .leading_zeros = scratch.leading_zeros};
   }
   std::size_t workspace_bytes() const { return workspace_.bytes; }
   const WorkspaceNeeds& workspace() const { return workspace_; }
   void set_workspace(std::uint64_t address) {
-    address += workspace_.begin;
+    address = workspace_.given(address);
     std::memcpy(parameter_bytes_.data() + workspace_offset_, &address, sizeof address);
   }
 

@@ -57,6 +57,9 @@ class Kernel {
   virtual plan::Launch do_launch(const op::Gemm& arguments) const = 0;
   virtual double do_estimate_us(const op::Gemm& /*arguments*/) const { return kUnknownTime; }
 
+  /// For authors whose metadata does not say what to compile for. @pre nobody has asked for the source yet
+  void set_target(const Target& target) { metadata_.design.target = target; }
+
  private:
   KernelMetadata metadata_;
   mutable std::once_flag named_;

@@ -35,6 +35,11 @@ std::string kernel_name(const KernelMetadata& metadata) {
   return fmt::format("{}_{}", readable, sha256(whole).hex().substr(0, 8));
 }
 
+Support runs_on(const KernelMetadata& metadata, const Target& target) {
+  if (target.sm >= metadata.min_sm) return {};
+  return refuse("needs sm_{}, the target is {}", metadata.min_sm, target.name()).as(RefusalCode::architecture);
+}
+
 std::size_t hash_value(const KernelMetadata& metadata) {
   return std::hash<std::string>{}(metadata.family + plan::to_string(metadata.design) + metadata.name);
 }

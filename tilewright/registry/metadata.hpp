@@ -16,6 +16,7 @@ struct KernelMetadata {
   op::GemmDescription operands;  // the types, layouts and alignments it is compiled for, and its epilogue
   plan::Design design;           // its target is what the kernel is compiled for
   std::string name = {};         // that its author gave it: an identifier; empty: kernel_name() makes one
+  int min_sm = 0;                // 90: it is offered on sm_90 and newer
 
   bool operator==(const KernelMetadata&) const = default;
 };
@@ -27,6 +28,9 @@ std::string kernel_name(const KernelMetadata& metadata);
 
 /// One JSON object, keys in a fixed order. Equal metadata has equal text.
 std::string to_json(const KernelMetadata& metadata);
+
+/// Whether such a kernel is offered for, and started on, `target`.
+Support runs_on(const KernelMetadata& metadata, const Target& target);
 
 /// Equal for equal metadata.
 std::size_t hash_value(const KernelMetadata& metadata);

@@ -18,14 +18,17 @@ class StreamOfVector final : public KernelStream {
 }  // namespace
 
 std::unique_ptr<KernelStream> Provider::list(const Target& target) const {
-  return std::make_unique<StreamOfVector>(generate(target));
+  std::vector<KernelPtr> kernels = generate(target);
+  std::erase_if(kernels, [&](const KernelPtr& kernel) { return !registry::runs_on(kernel->metadata(), target); });
+  return std::make_unique<StreamOfVector>(std::move(kernels));
 }
 
 void Provider::discover(const op::Gemm& arguments, const Target& target, Discovery& found) const {
   std::vector<KernelPtr> kernels = generate(target);
   if (kernels.empty()) found.refused.push_back({family(), refuse("has no kernels for {}", target.name())});
   for (KernelPtr& kernel : kernels) {
-    if (const Support support = kernel->supports(arguments); support) {
+    const Support runs = registry::runs_on(kernel->metadata(), target);
+    if (const Support support = runs ? kernel->supports(arguments) : runs; support) {
       found.kernels.push_back(std::move(kernel));
     } else {
       found.refused.push_back({kernel->name(), support.refusal()});

@@ -60,7 +60,7 @@ void Registry::publish() {
   auto next = std::make_shared<Snapshot>();
   next->providers = added_;
   next->providers.insert(next->providers.end(), shipped_.begin(), shipped_.end());
-  next->version = snapshot_ == nullptr ? 0 : snapshot_->version + 1;
+  next->added = added_.size();
   snapshot_ = std::move(next);
 }
 

@@ -26,7 +26,7 @@ class Registry {
 
   struct Snapshot {
     std::vector<ProviderPtr> providers;  // added ones first, in their order, then those that are shipped
-    std::uint64_t version = 0;           // grows with every change
+    std::size_t added = 0;               // of them
   };
   std::shared_ptr<const Snapshot> snapshot() const;
 

@@ -1,0 +1,235 @@
+#include "python/bindings/arguments.hpp"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "python/bindings/dtype.hpp"
+#include "python/bindings/tensor.hpp"
+#include "tilewright/base/error.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
+#include "tilewright/op/epilogue_text.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::python {
+namespace {
+
+/// One tensor of a problem as authors of kernels see it.
+struct Operand {
+  op::Tensor tensor;
+};
+
+nb::tuple tuple_of(const op::Dims& dims) {
+  nb::list values;
+  for (int mode = 0; mode < dims.rank(); ++mode) values.append(dims[mode]);
+  return nb::tuple(values);
+}
+
+/// Reads arrays into a problem, and remembers what must live on.
+class ArgumentsReader {
+ public:
+  explicit ArgumentsReader(GemmArguments& to) : to_(to) {}
+
+  op::Tensor read(nb::handle array, bool is_written, const char* role) {
+    ReadTensor read = read_tensor(array);
+    if (is_written && read.is_read_only) throw InvalidArgument(fmt::format("{} is read-only", role));
+    to_.is_torch |= read.is_torch;
+    to_.owners.push_back(std::move(read.owner));
+    return read.tensor;
+  }
+
+ private:
+  GemmArguments& to_;
+};
+
+/// A vector as the matrix that the epilogue takes it for.
+op::Tensor as_matrix(op::Tensor tensor, const op::Spread& spread) {
+  if (tensor.shape.rank() >= 2) return tensor;
+  const std::int64_t extent = tensor.shape.rank() == 1 ? tensor.shape[0] : 1;
+  const std::int64_t step = tensor.shape.rank() == 1 ? tensor.stride[0] : 1;
+  const bool is_column = spread.along_m && !spread.along_n;
+  tensor.shape = is_column ? op::Dims{extent, 1} : op::Dims{1, extent};
+  tensor.stride = is_column ? op::Dims{step, 1} : op::Dims{extent, step};
+  return tensor;
+}
+
+op::Epilogue make_epilogue(const std::string& text, DType output, DType compute,
+                           const std::map<std::string, double>& scalars) {
+  const bool is_name = text.find_first_of("=;( ") == std::string::npos;
+  Result<op::Epilogue> made =
+      is_name ? op::named_epilogue(text, output, compute) : op::parse_epilogue(text, compute, scalars);
+  return std::move(made).value_or_throw();
+}
+
+/// None, an Epilogue, a text or a name, or an object that is bound to a problem by its
+/// _bind(batch, m, n, compute) -> (Epilogue, tensors).
+nb::object read_epilogue(GemmArguments& arguments, nb::handle epilogue) {
+  op::Gemm& gemm = arguments.gemm;
+  const DType compute = op::default_compute(gemm.accumulator, gemm.d.dtype);
+  if (epilogue.is_none()) {
+    gemm.epilogue = op::linear_combination(compute);
+  } else if (nb::isinstance<op::Epilogue>(epilogue)) {
+    gemm.epilogue = nb::cast<const op::Epilogue&>(epilogue);
+  } else if (nb::isinstance<nb::str>(epilogue)) {
+    gemm.epilogue = make_epilogue(nb::cast<std::string>(epilogue), gemm.d.dtype, compute, {});
+  } else {
+    const nb::object batch = gemm.a.shape.rank() == 3 ? nb::object(nb::int_(gemm.a.batch())) : nb::none();
+    const nb::object bound = epilogue.attr("_bind")(batch, gemm.m(), gemm.n(), compute);
+    gemm.epilogue = nb::cast<const op::Epilogue&>(bound[0]);
+    return bound[1];
+  }
+  return nb::none();
+}
+
+void read_tensors(GemmArguments& arguments, ArgumentsReader& reader, nb::handle tensors) {
+  if (tensors.is_none()) return;
+  const std::vector<op::EpilogueTensor> expected = op::epilogue_tensors(arguments.gemm.epilogue);
+  for (const auto& [key, array] : nb::cast<nb::dict>(tensors)) {
+    std::string label = nb::cast<std::string>(key);
+    const auto found = std::ranges::find(expected, std::string_view(label), &op::EpilogueTensor::label);
+    if (found == expected.end()) throw InvalidArgument(fmt::format("the epilogue has no tensor '{}'", label));
+    const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->spread);
+    arguments.gemm.tensors.push_back({std::move(label), tensor});
+  }
+}
+
+op::MathOperation read_math(nb::handle math) {
+  if (math.is_none()) return op::MathOperation::multiply_add;
+  const auto text = nb::cast<std::string>(nb::str(math));
+  if (const auto found = op::parse_math_operation(text)) return *found;
+  throw InvalidArgument(fmt::format("no math operation '{}'", text));
+}
+
+void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
+                    nb::handle epilogue, nb::handle c, double alpha, double beta, nb::handle math, nb::handle tensors) {
+  GemmArguments arguments;
+  ArgumentsReader reader(arguments);
+  op::Gemm& gemm = arguments.gemm;
+  gemm.a = reader.read(a, false, "A");
+  gemm.b = reader.read(b, false, "B");
+  gemm.d = reader.read(out, true, "out");
+  if (!c.is_none()) gemm.c = reader.read(c, false, "C");
+  gemm.alpha = alpha;
+  gemm.beta = beta;
+  gemm.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(gemm.a.dtype));
+  gemm.math = read_math(math);
+  const nb::object bound = read_epilogue(arguments, epilogue);
+  read_tensors(arguments, reader, bound);
+  read_tensors(arguments, reader, tensors);
+  op::validate(gemm).or_throw();
+  new (self) GemmArguments(std::move(arguments));
+}
+
+std::string describe(const op::Tensor& tensor) {
+  return fmt::format("{}{} on {}", name(tensor.dtype), op::to_string(tensor.shape), op::to_string(tensor.device));
+}
+
+void bind_operand(nb::module_& module) {
+  nb::class_<Operand>(module, "Operand", "One tensor of a problem: shape and strides in elements, type, address.")
+      .def_prop_ro("shape", [](const Operand& self) { return tuple_of(self.tensor.shape); })
+      .def_prop_ro("stride", [](const Operand& self) { return tuple_of(self.tensor.stride); })
+      .def_prop_ro("dtype", [](const Operand& self) { return self.tensor.dtype; })
+      .def_prop_ro("data_ptr", [](const Operand& self) { return self.tensor.address; })
+      .def_prop_ro("device", [](const Operand& self) { return op::to_string(self.tensor.device); })
+      .def_prop_ro("rows", [](const Operand& self) { return self.tensor.rows(); })
+      .def_prop_ro("columns", [](const Operand& self) { return self.tensor.columns(); })
+      .def_prop_ro("row_stride", [](const Operand& self) { return self.tensor.row_stride(); })
+      .def_prop_ro("column_stride", [](const Operand& self) { return self.tensor.column_stride(); })
+      .def_prop_ro("batch_stride", [](const Operand& self) { return self.tensor.batch_stride(); })
+      .def("__repr__", [](const Operand& self) { return "Operand(" + describe(self.tensor) + ")"; });
+}
+
+void bind_epilogue(nb::module_& module) {
+  nb::class_<op::Epilogue>(
+      module, "Epilogue",
+      "What happens to the sums before they are stored: a graph, from its text. See docs/epilogues.md.")
+      .def(
+          "__init__",
+          [](op::Epilogue* self, const std::string& text, nb::handle compute,
+             const std::map<std::string, double>& scalars, nb::handle output) {
+            const DType type = read_optional_dtype(compute).value_or(DType::f32);
+            new (self) op::Epilogue(make_epilogue(text, read_optional_dtype(output).value_or(type), type, scalars));
+          },
+          nb::arg("text"), nb::arg("compute") = nb::none(), nb::arg("scalars") = std::map<std::string, double>(),
+          nb::arg("output") = nb::none(),
+          "Of a text (\"D = relu(acc + row(bias))\") or a name (\"relu\", \"linear_combination\"); `scalars` has the "
+          "values of its $names. `output` is the type of D, to which \"linear_combination_clamp\" clamps.")
+      .def_prop_ro("name", [](const op::Epilogue& self) { return self.name; })
+      .def_prop_ro("compute", [](const op::Epilogue& self) { return self.compute; })
+      .def_prop_ro(
+          "signature", [](const op::Epilogue& self) { return op::signature(self); },
+          "One line that determines the code.")
+      .def_prop_ro(
+          "sources",
+          [](const op::Epilogue& self) {
+            nb::dict found;
+            for (const op::EpilogueTensor& each : op::epilogue_tensors(self))
+              if (!each.is_written) found[nb::cast(each.label)] = nb::cast(name(each.spread));
+            return found;
+          },
+          "Name and spread (full, row, column, single) of each tensor that is read.")
+      .def_prop_ro(
+          "outputs",
+          [](const op::Epilogue& self) {
+            nb::dict found;
+            for (const op::EpilogueTensor& each : op::epilogue_tensors(self))
+              if (each.is_written) found[nb::cast(each.label)] = nb::cast(name(each.spread));
+            return found;
+          },
+          "The same of those that are written beside D.")
+      .def_prop_ro("pairs_columns", [](const op::Epilogue& self) { return self.pairs_columns(); })
+      .def("__eq__", [](const op::Epilogue& self, const op::Epilogue& other) { return self == other; })
+      .def("__hash__", [](const op::Epilogue& self) { return std::hash<std::string>()(op::signature(self)); })
+      .def("__repr__", [](const op::Epilogue& self) { return "Epilogue('" + op::signature(self) + "')"; });
+}
+
+}  // namespace
+
+void bind_arguments(nb::module_& module) {
+  bind_operand(module);
+  bind_epilogue(module);
+  const auto operand = [](op::Tensor op::Gemm::*which) {
+    return [which](const GemmArguments& self) { return Operand{self.gemm.*which}; };
+  };
+  nb::class_<GemmArguments>(
+      module, "GemmArguments",
+      "out = epilogue(A @ B, C): arrays (m, k), (k, n) and (m, n), or batches of them with the batch first. Arrays of "
+      "torch, NumPy, CuPy, JAX or DLPack, none of which is copied here.")
+      .def("__init__", &make_arguments, nb::arg("A"), nb::arg("B"), nb::arg("out"),
+           nb::arg("accumulator_type") = nb::none(), nb::arg("epilogue") = nb::none(), nb::kw_only(),
+           nb::arg("C") = nb::none(), nb::arg("alpha") = 1.0, nb::arg("beta") = 0.0, nb::arg("math") = nb::none(),
+           nb::arg("tensors") = nb::none(), "Raises InvalidArgument with the number that is wrong.")
+      .def_prop_ro("A", operand(&op::Gemm::a))
+      .def_prop_ro("B", operand(&op::Gemm::b))
+      .def_prop_ro("C", operand(&op::Gemm::c))
+      .def_prop_ro("out", operand(&op::Gemm::d))
+      .def_prop_ro("tensors",
+                   [](const GemmArguments& self) {
+                     nb::dict found;
+                     for (const op::NamedTensor& each : self.gemm.tensors)
+                       found[nb::cast(each.name)] = Operand{each.tensor};
+                     return found;
+                   })
+      .def_prop_ro("m", [](const GemmArguments& self) { return self.gemm.m(); })
+      .def_prop_ro("n", [](const GemmArguments& self) { return self.gemm.n(); })
+      .def_prop_ro("k", [](const GemmArguments& self) { return self.gemm.k(); })
+      .def_prop_ro("batch", [](const GemmArguments& self) { return self.gemm.batch(); })
+      .def_prop_ro("alpha", [](const GemmArguments& self) { return self.gemm.alpha; })
+      .def_prop_ro("beta", [](const GemmArguments& self) { return self.gemm.beta; })
+      .def_prop_ro("accumulator_type", [](const GemmArguments& self) { return self.gemm.accumulator; })
+      .def_prop_ro("math", [](const GemmArguments& self) { return op::name(self.gemm.math); })
+      .def_prop_ro("epilogue", [](const GemmArguments& self) { return self.gemm.epilogue; })
+      .def("__repr__", [](const GemmArguments& self) {
+        return fmt::format("GemmArguments(A={}, B={}, out={}, accumulator_type={}, epilogue='{}')",
+                           describe(self.gemm.a), describe(self.gemm.b), describe(self.gemm.d),
+                           name(self.gemm.accumulator), op::signature(self.gemm.epilogue));
+      });
+}
+
+}  // namespace tilewright::python

@@ -1,0 +1,93 @@
+#include "python/bindings/dtype.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <unordered_map>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/base/text.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::python {
+namespace {
+
+/// "torch.float16" and "<class 'numpy.float16'>" end in the name.
+std::string last_word(std::string text) {
+  if (text.starts_with("<class '") && text.ends_with("'>")) text = text.substr(8, text.size() - 10);
+  return text.substr(text.rfind('.') + 1);
+}
+
+DType parse(nb::handle object) {
+  std::string text = nb::cast<std::string>(nb::str(object));
+  if (const std::optional<DType> type = parse_dtype(last_word(text))) return *type;
+  for (const char* attribute : {"name", "dtype"}) {
+    if (nb::isinstance<nb::str>(object) || !nb::hasattr(object, attribute)) continue;
+    const nb::object value = object.attr(attribute);
+    if (nb::isinstance<nb::str>(value) || std::string_view(attribute) == "dtype") return read_dtype(value);
+  }
+  throw InvalidArgument(
+      fmt::format("no element type '{}': there are f64, f32, f16, bf16, e4m3, e5m2, s32, s8, u8", printable(text)));
+}
+
+}  // namespace
+
+// Types are singletons in every framework: what one was read as once is looked up by its address, which this keeps.
+DType read_dtype(nb::handle object) {
+  if (nb::isinstance<DType>(object)) return nb::cast<DType>(object);
+  static std::unordered_map<PyObject*, DType> known;  // guarded by the GIL
+  if (const auto found = known.find(object.ptr()); found != known.end()) return found->second;
+  const DType type = parse(object);
+  constexpr std::size_t kMost = 256;
+  if (known.size() < kMost && known.emplace(object.ptr(), type).second) Py_INCREF(object.ptr());
+  return type;
+}
+
+std::optional<DType> read_optional_dtype(nb::handle object) {
+  if (object.is_none()) return std::nullopt;
+  return read_dtype(object);
+}
+
+const char* numpy_name(DType type) {
+  switch (type) {
+    case DType::f64:
+      return "float64";
+    case DType::f32:
+      return "float32";
+    case DType::f16:
+      return "float16";
+    case DType::bf16:
+      return "bfloat16";
+    case DType::s32:
+      return "int32";
+    case DType::s8:
+      return "int8";
+    case DType::u8:
+      return "uint8";
+    case DType::e4m3:
+      return "float8_e4m3fn";
+    case DType::e5m2:
+      return "float8_e5m2";
+    default:
+      throw InvalidArgument(fmt::format("no array has elements of {}", name(type)));
+  }
+}
+
+void bind_dtype(nb::module_& module) {
+  nb::enum_<DType>(module, "DType", "Types of elements.")
+      .value("f64", DType::f64)
+      .value("f32", DType::f32)
+      .value("tf32", DType::tf32)
+      .value("f16", DType::f16)
+      .value("bf16", DType::bf16)
+      .value("s32", DType::s32)
+      .value("s8", DType::s8)
+      .value("u8", DType::u8)
+      .value("e4m3", DType::e4m3)
+      .value("e5m2", DType::e5m2);
+  module.def("dtype", &read_dtype, nb::arg("type"),
+             "The DType of a torch, NumPy, CuPy, JAX or ml_dtypes type, or of a name: \"float16\", \"f16\", \"half\".");
+}
+
+}  // namespace tilewright::python

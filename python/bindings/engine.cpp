@@ -1,0 +1,374 @@
+#include "python/bindings/engine.hpp"
+
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "python/bindings/tensor.hpp"
+#include "tilewright/base/text.hpp"
+#include "tilewright/cache/store.hpp"
+#include "tilewright/compile/artifact.hpp"
+#include "tilewright/engine/host_operands.hpp"
+#include "tilewright/kernels/list.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::python {
+namespace {
+
+using engine::Engine;
+using engine::Explanation;
+
+std::mutex& engines_mutex() {
+  static std::mutex mutex;  // guards engines(), never while Python code runs
+  return mutex;
+}
+std::map<std::string, std::shared_ptr<Engine>>& engines() {
+  static std::map<std::string, std::shared_ptr<Engine>> all;
+  return all;
+}
+
+/// "" is what TILEWRIGHT_DEVICE says, and the same engine as by that device's own name.
+std::shared_ptr<Engine> engine_named(const std::string& device) {
+  const std::scoped_lock lock(engines_mutex());
+  if (const auto found = engines().find(device); found != engines().end()) return found->second;
+  engine::Options options = engine::Options::from_environment();
+  if (!device.empty()) options.device = device;
+  auto made = std::make_shared<Engine>(options, shared_registry());
+  const runtime::DeviceProperties& properties = made->device()->properties();
+  const std::string own = properties.emulated ? properties.name : fmt::format("cuda:{}", properties.ordinal);
+  made = engines().try_emplace(own, std::move(made)).first->second;
+  return engines()[device] = made;
+}
+
+/// What a query found, best first: a sequence of kernels that makes Python objects of those that are looked at.
+struct KernelList {
+  std::shared_ptr<const Explanation> found;
+  std::vector<std::size_t> chosen;  // of those found, where a filter was asked
+  bool is_filtered = false;
+
+  std::size_t size() const { return is_filtered ? chosen.size() : found->kernels.size(); }
+  const engine::RankedKernel& at(std::ptrdiff_t index) const {
+    const auto count = static_cast<std::ptrdiff_t>(size());
+    if (index < 0) index += count;
+    if (index < 0 || index >= count) throw nb::index_error("no kernel of that rank");
+    const auto place = static_cast<std::size_t>(index);
+    return found->kernels[is_filtered ? chosen[place] : place];
+  }
+};
+
+std::shared_ptr<registry::Kernel> shared(const registry::KernelPtr& kernel) {
+  return std::const_pointer_cast<registry::Kernel>(kernel);
+}
+
+KernelList find_kernels(const GemmArguments& arguments, nb::handle metadata_filter, nb::handle target,
+                        const std::optional<std::vector<std::string>>& providers) {
+  const std::optional<Target> wanted = read_target(target);
+  KernelList list;
+  {
+    const nb::gil_scoped_release unlocked;
+    const std::shared_ptr<Engine> engine = engine_for(arguments.gemm.d.device);
+    list.found = providers
+                     ? std::make_shared<const Explanation>(engine->explain(arguments.gemm, {}, wanted, *providers))
+                     : engine->ranking(arguments.gemm, wanted);
+  }
+  if (metadata_filter.is_none()) return list;
+  list.is_filtered = true;
+  for (std::size_t i = 0; i < list.found->kernels.size(); ++i) {
+    if (nb::cast<bool>(nb::bool_(metadata_filter(list.found->kernels[i].kernel->metadata())))) list.chosen.push_back(i);
+  }
+  return list;
+}
+
+std::shared_ptr<Explanation> explain(const GemmArguments& arguments, nb::handle target) {
+  const std::optional<Target> wanted = read_target(target);
+  const nb::gil_scoped_release unlocked;
+  return std::make_shared<Explanation>(engine_for(arguments.gemm.d.device)->explain(arguments.gemm, {}, wanted));
+}
+
+/// A prepared call, and the engine that it belongs to.
+class Prepared {
+ public:
+  Prepared(const GemmArguments& arguments, const registry::KernelPtr& kernel, const engine::ArtifactPtr& artifact)
+      : arguments_(arguments), engine_(engine_for(arguments.gemm.d.device)) {
+    // Memory of the host is copied to the device at each run: only its shape is known now.
+    op::Gemm gemm = arguments.gemm;
+    if (arguments.is_on_host()) make_shape(gemm);
+    prepared_ = engine_->prepare(gemm, kernel, artifact);
+  }
+
+  const registry::Kernel& kernel() const { return prepared_.kernel(); }
+  std::size_t workspace_bytes() const { return prepared_.workspace_bytes(); }
+
+  /// Without the GIL where this waits.
+  void run(const GemmArguments* other, nb::handle stream, nb::handle workspace) const {
+    const GemmArguments& arguments = other != nullptr ? *other : arguments_;
+    engine::RunOptions options{.stream = stream_for(arguments, stream)};
+    if (!workspace.is_none()) read_workspace(workspace, options);
+    if (arguments.gemm.d.device.kind == op::MemoryDevice::Kind::cuda) {
+      other != nullptr ? prepared_.run(arguments.gemm, options) : prepared_.run(options);
+      return;
+    }
+    const nb::gil_scoped_release unlocked;
+    if (!arguments.is_on_host()) return prepared_.run(options);
+    engine::HostOperands operands(arguments.gemm, engine_->device(), options.stream);
+    prepared_.run(operands.on_device(), options);
+    operands.copy_out();
+  }
+
+ private:
+  static void make_shape(op::Gemm& gemm) {
+    const auto forget = [](op::Tensor& tensor) {
+      tensor.address = 0;
+      tensor.device = {op::MemoryDevice::Kind::shape, 0};
+    };
+    for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) forget(*tensor);
+    for (op::NamedTensor& each : gemm.tensors) forget(each.tensor);
+  }
+
+  GemmArguments arguments_;
+  std::shared_ptr<Engine> engine_;
+  engine::PreparedGemm prepared_;
+};
+
+void bind_artifact(nb::module_& module) {
+  nb::class_<compile::Artifact>(module, "Artifact",
+                                "A compiled kernel: to be run where it was compiled, or saved and run elsewhere.")
+      .def_ro("name", &compile::Artifact::name)
+      .def_ro("symbol", &compile::Artifact::symbol)
+      .def_prop_ro("target", [](const compile::Artifact& self) { return self.target.name(); })
+      .def_ro("registers", &compile::Artifact::registers)
+      .def_ro("spill_bytes", &compile::Artifact::spill_bytes)
+      .def_ro("compiler", &compile::Artifact::compiler)
+      .def_ro("compile_ms", &compile::Artifact::compile_ms)
+      .def_ro("ptx", &compile::Artifact::ptx)
+      .def_ro("description", &compile::Artifact::description, "JSON: the metadata of the kernel.")
+      .def_prop_ro("cubin",
+                   [](const compile::Artifact& self) { return nb::bytes(self.cubin.data(), self.cubin.size()); })
+      .def("save", &compile::write_artifact, nb::arg("path"), "Into a file of its own, which load_artifact() reads.")
+      .def("__repr__", [](const compile::Artifact& self) { return "<Artifact " + self.name + ">"; });
+  module.def(
+      "load_artifact",
+      [](const std::string& path) {
+        return std::make_shared<compile::Artifact>(compile::read_artifact(path).value_or_throw());
+      },
+      nb::arg("path"), "Checked byte by byte; needs no compiler. Raises InvalidArgument for a file that is damaged.");
+}
+
+void bind_explanation(nb::module_& module) {
+  nb::class_<KernelList>(module, "KernelList", "Kernels, best first.")
+      .def("__len__", &KernelList::size)
+      .def("__getitem__", [](const KernelList& self, std::ptrdiff_t index) { return shared(self.at(index).kernel); })
+      .def("__getitem__",
+           [](const KernelList& self, const nb::slice& slice) {
+             nb::list kernels;
+             const auto [start, stop, step, length] = slice.compute(self.size());
+             for (std::size_t i = 0; i < length; ++i)
+               kernels.append(shared(self.at(start + static_cast<std::ptrdiff_t>(i) * step).kernel));
+             return kernels;
+           })
+      .def("__iter__",
+           [](const KernelList& self) {
+             nb::list kernels;
+             for (std::size_t i = 0; i < self.size(); ++i)
+               kernels.append(shared(self.at(static_cast<std::ptrdiff_t>(i)).kernel));
+             return nb::iter(kernels);
+           })
+      .def(
+          "estimate_us", [](const KernelList& self, std::ptrdiff_t index) { return self.at(index).estimate_us; },
+          nb::arg("index"))
+      .def("__repr__", [](const KernelList& self) { return fmt::format("<KernelList of {}>", self.size()); });
+  nb::class_<registry::RefusedKernel>(module, "RefusedKernel", "A family or kernel, and why it was not found.")
+      .def_ro("name", &registry::RefusedKernel::name)
+      .def_prop_ro("reason", [](const registry::RefusedKernel& self) { return self.reason(); })
+      .def_prop_ro("code", [](const registry::RefusedKernel& self) { return name(self.refusal.code); })
+      .def_prop_ro("operand", [](const registry::RefusedKernel& self) { return self.refusal.operand; })
+      .def_prop_ro("numbers", [](const registry::RefusedKernel& self) { return self.refusal.numbers; })
+      .def("__repr__", [](const registry::RefusedKernel& self) {
+        return fmt::format("RefusedKernel('{}', '{}')", self.name, self.reason());
+      });
+  nb::class_<Explanation>(module, "Explanation", "What explain() found: print it, or read it.")
+      .def_prop_ro("kernels",
+                   [](const std::shared_ptr<Explanation>& self) {
+                     return KernelList{self, {}, false};
+                   })
+      .def_ro("refused", &Explanation::refused)
+      .def_prop_ro("target", [](const Explanation& self) { return self.target.name(); })
+      .def("to_json", [](const Explanation& self) { return engine::to_json(self); })
+      .def("__str__", [](const Explanation& self) { return engine::to_text(self); });
+}
+
+void bind_prepared(nb::module_& module) {
+  nb::class_<Prepared>(module, "Prepared", "A call whose kernel is chosen, compiled and loaded.")
+      .def_prop_ro("kernel_name", [](const Prepared& self) { return self.kernel().name(); })
+      .def_prop_ro("workspace_bytes", &Prepared::workspace_bytes)
+      .def("run", &Prepared::run, nb::arg("args").none() = nb::none(), nb::arg("stream") = nb::none(),
+           nb::arg("workspace") = nb::none(),
+           "Enqueues the launch; with `args`, on other arrays of the same shapes, strides and types. Safe while a CUDA "
+           "graph is captured.");
+  module.def(
+      "prepare",
+      [](const GemmArguments& arguments, const std::shared_ptr<registry::Kernel>& kernel,
+         const std::shared_ptr<compile::Artifact>& artifact) {
+        const nb::gil_scoped_release unlocked;
+        return Prepared(arguments, kernel, artifact);
+      },
+      nb::arg("args"), nb::arg("kernel").none() = nb::none(), nb::arg("artifact").none() = nb::none(),
+      "Chooses the best kernel (unless given), compiles it (unless an artifact is given) and loads it.");
+}
+
+/// An iterator over kernels as they are made.
+struct Listing {
+  engine::KernelListing listing;
+  nb::object filter;
+
+  std::shared_ptr<registry::Kernel> next() {
+    while (true) {
+      registry::KernelPtr kernel;
+      {
+        const nb::gil_scoped_release unlocked;
+        kernel = listing.next();
+      }
+      if (kernel == nullptr) throw nb::stop_iteration();
+      if (filter.is_none() || nb::cast<bool>(nb::bool_(filter(kernel->metadata())))) return shared(kernel);
+    }
+  }
+};
+
+void bind_discovery(nb::module_& module) {
+  module.def(
+      "find_kernels", &find_kernels, nb::arg("args"), nb::arg("metadata_filter") = nb::none(),
+      nb::arg("target") = nb::none(), nb::arg("providers") = nb::none(),
+      "The kernels that compute `args` on `target` (default: their device), best first. `metadata_filter`: called "
+      "with the metadata of those that do.");
+  module.def("explain", &explain, nb::arg("args"), nb::arg("target") = nb::none(),
+             "As find_kernels, with the reason of every refusal.");
+  nb::class_<Listing>(module, "KernelListing", "An iterator over kernels.")
+      .def("__iter__", [](nb::handle self) { return self; })
+      .def("__next__", &Listing::next);
+  module.def(
+      "list_kernels",
+      [](nb::object metadata_filter, nb::handle target) {
+        const std::optional<Target> wanted = read_target(target);
+        return Listing{engine_for({})->list_kernels(wanted), std::move(metadata_filter)};
+      },
+      nb::arg("metadata_filter") = nb::none(), nb::arg("target") = nb::none(),
+      "Every kernel for a target, made one by one as the iteration asks for it.");
+  module.def(
+      "compile_kernels",
+      [](const std::vector<std::shared_ptr<registry::Kernel>>& kernels, nb::object on_progress) {
+        const std::vector<registry::KernelPtr> all(kernels.begin(), kernels.end());
+        std::vector<engine::ArtifactPtr> artifacts;
+        {
+          const nb::gil_scoped_release unlocked;
+          artifacts = engine_for({})->compile(all, [&](const engine::CompileProgress& progress) {
+            const nb::gil_scoped_acquire gil;
+            if (!on_progress.is_none()) on_progress(progress.done, progress.all, progress.kernel);
+          });
+        }
+        nb::list result;
+        for (const engine::ArtifactPtr& artifact : artifacts)
+          result.append(std::const_pointer_cast<compile::Artifact>(artifact));
+        return result;
+      },
+      nb::arg("kernels"), nb::arg("on_progress") = nb::none(),
+      "Compiles what is not in the cache, several at once. `on_progress(done, all, name)` is called as each is ready.");
+}
+
+void bind_device(nb::module_& module) {
+  module.def(
+      "device_name", [](const std::string& device) { return engine_named(device)->device()->properties().name; },
+      nb::arg("device") = "", "\"NVIDIA H200\", \"emulator:sm_90a\": of the device that arrays of the host run on.");
+  module.def(
+      "device_target",
+      [](const std::string& device) { return engine_named(device)->device()->properties().target.name(); },
+      nb::arg("device") = "");
+  module.def(
+      "allocated_bytes", [](const std::string& device) { return engine_named(device)->device()->allocated_bytes(); },
+      nb::arg("device") = "", "Of the device's pool, not yet returned to it.");
+  module.def(
+      "cache_counters",
+      [](const std::string& device) {
+        const cache::Counters counters = engine_named(device)->cache().counters();
+        return std::map<std::string, std::int64_t>{
+            {"memory_hits", counters.memory_hits}, {"disk_hits", counters.disk_hits}, {"compiles", counters.compiles}};
+      },
+      nb::arg("device") = "", "How kernels were had so far.");
+  module.def(
+      "synchronize",
+      [](const std::string& device, nb::handle stream) {
+        const auto handle = reinterpret_cast<runtime::StreamHandle>(read_stream(stream, 0));
+        const nb::gil_scoped_release unlocked;
+        engine_named(device)->device()->synchronize(handle);
+      },
+      nb::arg("device") = "", nb::arg("stream") = nb::none(), "Waits for what was enqueued on the stream.");
+  module.def("_shut_down", [] {
+    std::map<std::string, std::shared_ptr<Engine>> all;
+    const nb::gil_scoped_release unlocked;
+    const std::scoped_lock lock(engines_mutex());
+    std::swap(all, engines());
+  });
+}
+
+}  // namespace
+
+const std::shared_ptr<registry::Registry>& shared_registry() {
+  static const auto* registry = new std::shared_ptr(kernels::make_registry());  // lives as long as the process
+  return *registry;
+}
+
+std::shared_ptr<Engine> engine_for(const op::MemoryDevice& memory) {
+  return engine_named(memory.kind == op::MemoryDevice::Kind::cuda ? op::to_string(memory) : "");
+}
+
+runtime::StreamHandle stream_for(const GemmArguments& arguments, nb::handle stream) {
+  const bool has_current = arguments.is_torch && arguments.gemm.d.device.kind == op::MemoryDevice::Kind::cuda;
+  const std::uint64_t current =
+      has_current && stream.is_none() ? current_stream_of_torch(arguments.gemm.d.device.ordinal) : 0;
+  return reinterpret_cast<runtime::StreamHandle>(read_stream(stream, current));
+}
+
+void read_workspace(nb::handle workspace, engine::RunOptions& options) {
+  if (workspace.is_none()) return;
+  const ReadTensor read = read_tensor(workspace);
+  options.workspace = read.tensor.address;
+  options.workspace_bytes = static_cast<std::size_t>(op::span_bytes(read.tensor));
+}
+
+std::optional<Target> read_target(nb::handle target) {
+  if (target.is_none()) return std::nullopt;
+  if (nb::isinstance<nb::int_>(target)) {
+    const int sm = nb::cast<int>(target);
+    return Target{sm, sm == 90};
+  }
+  const auto text = nb::cast<std::string>(target);
+  std::string_view digits = text;
+  if (digits.starts_with("sm_")) digits.remove_prefix(3);
+  const bool is_specific = digits.ends_with("a");
+  if (is_specific) digits.remove_suffix(1);
+  int sm = 0;
+  const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), sm);
+  if (status != std::errc() || end != digits.data() + digits.size())
+    throw InvalidArgument(fmt::format("a target is \"sm_90a\" or 90, got \"{}\"", printable(text)));
+  return Target{sm, is_specific || sm == 90};
+}
+
+void bind_engine(nb::module_& module) {
+  bind_artifact(module);
+  bind_explanation(module);
+  bind_prepared(module);
+  bind_discovery(module);
+  bind_device(module);
+}
+
+}  // namespace tilewright::python

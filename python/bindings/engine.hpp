@@ -1,0 +1,32 @@
+// The engines of this process: one a device, made when first used.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+
+#include "python/bindings/arguments.hpp"
+#include "tilewright/engine/engine.hpp"
+
+namespace tilewright::python {
+
+/// Where kernels are registered, for every engine of this process.
+const std::shared_ptr<registry::Registry>& shared_registry();
+
+/// The engine for arrays that lie there: of that GPU, or where they are on the host, or nowhere, the one that
+/// TILEWRIGHT_DEVICE names. The caller holds the GIL, or not.
+std::shared_ptr<engine::Engine> engine_for(const op::MemoryDevice& memory);
+
+/// Where a run of these arguments goes: `stream`, or the current one of their framework.
+runtime::StreamHandle stream_for(const GemmArguments& arguments, nanobind::handle stream);
+
+/// Of an array on the device, None for none.
+void read_workspace(nanobind::handle workspace, engine::RunOptions& options);
+
+/// "sm_90a", 90, None. Any architecture may be asked about.
+std::optional<Target> read_target(nanobind::handle target);
+
+void bind_engine(nanobind::module_& module);
+
+}  // namespace tilewright::python

@@ -1,0 +1,281 @@
+#include "python/bindings/kernel.hpp"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/bindings/arguments.hpp"
+#include "python/bindings/engine.hpp"
+#include "tilewright/compile/artifact.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::python {
+namespace {
+
+Support read_status(nb::handle answer) {
+  if (answer.is_none()) return {};
+  if (nb::isinstance<Support>(answer)) return nb::cast<Support>(answer);
+  if (nb::isinstance<nb::bool_>(answer))
+    return nb::cast<bool>(answer) ? Support() : Support(refuse("the kernel's author does not support these arguments"));
+  return refuse("{}", nb::cast<std::string>(nb::str(answer)));
+}
+
+compile::Source read_source(nb::handle answer) {
+  if (nb::isinstance<compile::Source>(answer)) return nb::cast<compile::Source>(answer);
+  compile::Source source;
+  source.text = nb::cast<std::string>(answer);
+  return source;
+}
+
+/// A kernel whose author derived from tilewright.Kernel. Its methods are looked up when they are called.
+class PythonKernel final : public registry::Kernel {
+ public:
+  explicit PythonKernel(const registry::KernelMetadata& metadata) : Kernel(metadata) {}
+  using Kernel::set_target;
+
+ protected:
+  Support do_supports(const op::Gemm& arguments) const override {
+    const nb::gil_scoped_acquire gil;
+    const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
+    if (!nb::hasattr(self, "_supports")) return {};
+    return read_status(self.attr("_supports")(GemmArguments{.gemm = arguments, .is_torch = false, .owners = {}}));
+  }
+  compile::Source do_source() const override {
+    const nb::gil_scoped_acquire gil;
+    return read_source(required("_source")());
+  }
+  plan::Launch do_launch(const op::Gemm& arguments) const override {
+    const nb::gil_scoped_acquire gil;
+    return nb::cast<plan::Launch>(
+        required("_launch")(GemmArguments{.gemm = arguments, .is_torch = false, .owners = {}}));
+  }
+  double do_estimate_us(const op::Gemm& arguments) const override {
+    const nb::gil_scoped_acquire gil;
+    const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
+    if (!nb::hasattr(self, "_estimate_us")) return registry::kUnknownTime;
+    return nb::cast<double>(
+        self.attr("_estimate_us")(GemmArguments{.gemm = arguments, .is_torch = false, .owners = {}}));
+  }
+
+ private:
+  nb::object required(const char* method) const {
+    const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
+    if (nb::hasattr(self, method)) return self.attr(method);
+    throw InvalidArgument(fmt::format("{} defines no {}()", metadata().family, method));
+  }
+};
+
+void append_parameter(plan::Launch& launch, nb::handle parameter) {
+  if (nb::isinstance<plan::Scratch>(parameter)) return launch.append_parameter(nb::cast<plan::Scratch>(parameter));
+  if (nb::hasattr(parameter, "data_ptr") && !nb::isinstance<nb::type_object>(parameter)) {
+    const nb::object pointer = parameter.attr("data_ptr");
+    return launch.append_parameter(
+        nb::cast<std::uint64_t>(pointer.is_type() || PyCallable_Check(pointer.ptr()) != 0 ? pointer() : pointer));
+  }
+  // Numbers of ctypes and NumPy know their width: both are their own bytes.
+  nb::object bytes;
+  if (nb::hasattr(parameter, "tobytes")) {
+    bytes = parameter.attr("tobytes")();
+  } else if (nb::isinstance<nb::bytes>(parameter)) {
+    bytes = nb::borrow(parameter);
+  } else {
+    const nb::object simple = nb::module_::import_("ctypes").attr("_SimpleCData");
+    if (!nb::isinstance(parameter, simple)) {
+      throw InvalidArgument(
+          fmt::format("a kernel's parameter is an operand, a Scratch, bytes, or a number of known width "
+                      "(ctypes.c_int32(1), numpy.float32(0.5)), got {}",
+                      nb::cast<std::string>(nb::repr(parameter))));
+    }
+    bytes = nb::module_::import_("builtins").attr("bytes")(parameter);
+  }
+  const auto content = nb::cast<nb::bytes>(bytes);
+  launch.append_parameter(std::as_bytes(std::span(content.c_str(), content.size())));
+}
+
+std::array<std::uint32_t, 3> dim3(nb::handle extents, const char* what) {
+  std::array<std::uint32_t, 3> dim{1, 1, 1};
+  if (nb::isinstance<nb::int_>(extents)) {
+    dim[0] = nb::cast<std::uint32_t>(extents);
+    return dim;
+  }
+  const std::size_t rank = nb::len(extents);
+  if (rank < 1 || rank > 3) throw InvalidArgument(fmt::format("{} has 1 to 3 extents, got {}", what, rank));
+  for (std::size_t i = 0; i < rank; ++i) dim[i] = nb::cast<std::uint32_t>(extents[i]);
+  return dim;
+}
+
+void bind_status(nb::module_& module) {
+  nb::class_<Support>(module, "Status", "Yes, or no with a reason. True when yes.")
+      .def_static("success", [] { return Support(); })
+      .def_static(
+          "fail", [](nb::handle error) { return Support(refuse("{}", nb::cast<std::string>(nb::str(error)))); },
+          nb::arg("error"), "Of a text or an exception.")
+      .def("__bool__", [](const Support& self) { return bool(self); })
+      .def_prop_ro("reason", [](const Support& self) { return self.reason(); })
+      .def_prop_ro("error",
+                   [](const Support& self) -> nb::object {
+                     if (self) return nb::none();
+                     return nb::module_::import_("tilewright.errors").attr("InvalidArgument")(self.reason());
+                   })
+      .def_prop_ro("code", [](const Support& self) { return self ? "" : std::string(name(self.refusal().code)); })
+      .def_prop_ro("operand", [](const Support& self) { return self ? "" : self.refusal().operand; })
+      .def_prop_ro("numbers",
+                   [](const Support& self) { return self ? std::vector<std::int64_t>() : self.refusal().numbers; })
+      .def("raise_on_error", &Support::or_throw)
+      .def("__repr__", [](const Support& self) {
+        return self ? std::string("Status.success()") : fmt::format("Status.fail('{}')", self.reason());
+      });
+}
+
+void bind_source(nb::module_& module) {
+  nb::class_<compile::Source>(module, "Source",
+                              "What a kernel is made of: CUDA C++, PTX, or a cubin's bytes. See Kernel._source().")
+      .def(
+          "__init__",
+          [](compile::Source* self, nb::handle text, const std::string& language, const std::string& symbol,
+             const std::map<std::string, std::string>& headers, int max_registers) {
+            compile::Source source;
+            if (nb::isinstance<nb::bytes>(text)) {
+              const auto bytes = nb::cast<nb::bytes>(text);
+              source.text.assign(bytes.c_str(), bytes.size());
+            } else {
+              source.text = nb::cast<std::string>(text);
+            }
+            source.symbol = symbol;
+            source.max_registers = max_registers;
+            for (const auto& [name, header] : headers) source.headers.push_back({name, header});
+            for (const compile::Language each :
+                 {compile::Language::cuda, compile::Language::ptx, compile::Language::cubin}) {
+              if (name(each) != language) continue;
+              source.language = each;
+              new (self) compile::Source(std::move(source));
+              return;
+            }
+            throw InvalidArgument(fmt::format("a source's language is cuda, ptx or cubin, got '{}'", language));
+          },
+          nb::arg("text"), nb::arg("language") = "cuda", nb::arg("symbol") = "",
+          nb::arg("headers") = std::map<std::string, std::string>(), nb::arg("max_registers") = 0,
+          "`symbol`: of the extern \"C\" kernel; the kernel's name unless given.")
+      .def_ro("text", &compile::Source::text)
+      .def_ro("symbol", &compile::Source::symbol)
+      .def_prop_ro("language", [](const compile::Source& self) { return name(self.language); });
+}
+
+void bind_launch(nb::module_& module) {
+  nb::class_<plan::Scratch>(module, "Scratch",
+                            "Device memory for one launch, passed where it stands among the parameters: bytes, their "
+                            "alignment, and how many of the first are zeros at every start.")
+      .def(
+          "__init__",
+          [](plan::Scratch* self, std::size_t bytes, std::size_t alignment, std::size_t leading_zeros) {
+            if (alignment == 0 || (alignment & (alignment - 1)) != 0)
+              throw InvalidArgument(fmt::format("an alignment is a power of two, got {}", alignment));
+            if (leading_zeros > bytes)
+              throw InvalidArgument(fmt::format("{} zeros are more than {} bytes", leading_zeros, bytes));
+            new (self) plan::Scratch{bytes, alignment, leading_zeros};
+          },
+          nb::arg("bytes"), nb::arg("alignment") = 256, nb::arg("leading_zeros") = 0);
+  nb::class_<plan::Launch>(module, "Launch", "How a kernel starts. See Kernel._launch().")
+      .def(
+          "__init__",
+          [](plan::Launch* self, nb::handle grid, nb::handle block, nb::handle parameters, nb::handle cluster,
+             std::uint32_t smem_bytes, bool cooperative) {
+            plan::Launch launch;
+            launch.grid = dim3(grid, "a grid");
+            launch.block = dim3(block, "a block");
+            if (!cluster.is_none()) launch.cluster = dim3(cluster, "a cluster");
+            launch.dynamic_smem_bytes = smem_bytes;
+            launch.cooperative = cooperative;
+            for (nb::handle parameter : parameters) append_parameter(launch, parameter);
+            new (self) plan::Launch(launch);
+          },
+          nb::arg("grid"), nb::arg("block"), nb::arg("parameters"), nb::arg("cluster") = nb::none(),
+          nb::arg("smem_bytes") = 0, nb::arg("cooperative") = false,
+          "`parameters`, in the kernel's order: operands (their addresses), numbers of known width (ctypes, NumPy), "
+          "Scratch, bytes. `smem_bytes`: of dynamic shared memory.")
+      .def_ro("grid", &plan::Launch::grid)
+      .def_ro("block", &plan::Launch::block);
+}
+
+}  // namespace
+
+void set_target(registry::Kernel& kernel, const Target& target) {
+  if (auto* const authored = dynamic_cast<PythonKernel*>(&kernel)) authored->set_target(target);
+}
+
+void bind_kernel(nb::module_& module) {
+  bind_status(module);
+  bind_source(module);
+  bind_launch(module);
+  nb::class_<registry::Kernel, PythonKernel>(
+      module, "Kernel", nb::dynamic_attr(), nb::is_weak_referenceable(),
+      "A kernel: what it is, what it supports, how it is compiled and run. To bring your own derive from this, define "
+      "generate_kernels(metadata_filter, epilogue_args, target), _source() and _launch(args), if need be "
+      "_supports(args) "
+      "and _estimate_us(args), and register the class.")
+      .def(nb::init<const registry::KernelMetadata&>(), nb::arg("metadata"))
+      .def_prop_ro("metadata", [](const registry::Kernel& self) { return self.metadata(); })
+      .def_prop_ro("name", [](const registry::Kernel& self) { return self.name(); })
+      .def_prop_ro("source",
+                   [](const registry::Kernel& self) {
+                     const nb::gil_scoped_release unlocked;
+                     return self.source();
+                   })
+      .def(
+          "supports",
+          [](const registry::Kernel& self, const GemmArguments& arguments) {
+            const nb::gil_scoped_release unlocked;
+            return self.supports(arguments.gemm);
+          },
+          nb::arg("args"), "Whether it computes these arguments, and if not why.")
+      .def(
+          "estimate_us",
+          [](const registry::Kernel& self, const GemmArguments& arguments) {
+            const nb::gil_scoped_release unlocked;
+            return self.estimate_us(arguments.gemm);
+          },
+          nb::arg("args"), "Predicted time in microseconds, to rank by; infinite where it is not known.")
+      .def(
+          "get_workspace_size",
+          [](const registry::Kernel& self, const GemmArguments& arguments) {
+            const nb::gil_scoped_release unlocked;
+            self.supports(arguments.gemm).or_throw();
+            return self.workspace_bytes(arguments.gemm);
+          },
+          nb::arg("args"), "Bytes of device memory beside the operands. Zeros before their first use.")
+      .def(
+          "compile",
+          [](const std::shared_ptr<registry::Kernel>& self, const GemmArguments* arguments) {
+            const nb::gil_scoped_release unlocked;
+            const op::MemoryDevice memory = arguments != nullptr ? arguments->gemm.d.device : op::MemoryDevice{};
+            return std::const_pointer_cast<compile::Artifact>(engine_for(memory)->compile(self));
+          },
+          nb::arg("args") = nb::none(), "From the cache, or compiled now.")
+      .def(
+          "run",
+          [](const std::shared_ptr<registry::Kernel>& self, const GemmArguments& arguments,
+             const std::shared_ptr<compile::Artifact>& artifact, nb::handle stream, nb::handle workspace,
+             bool /*assume_supported_args*/) {
+            engine::RunOptions options{.stream = stream_for(arguments, stream)};
+            read_workspace(workspace, options);
+            const nb::gil_scoped_release unlocked;
+            engine_for(arguments.gemm.d.device)->run(arguments.gemm, self, artifact, options);
+          },
+          nb::arg("args"), nb::arg("artifact").none() = nb::none(), nb::arg("stream") = nb::none(),
+          nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,
+          "Enqueues one run on `stream` (default: the current one of the arguments' framework). Compiles at most once. "
+          "Arrays of the host are copied, and complete on return.")
+      .def("__repr__", [](const registry::Kernel& self) { return "<Kernel " + self.name() + ">"; });
+}
+
+}  // namespace tilewright::python

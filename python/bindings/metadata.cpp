@@ -1,0 +1,190 @@
+// tilewright.KernelMetadata and what it is made of, under the names that users of cutlass_api know.
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "python/bindings/dtype.hpp"
+#include "python/bindings/kernel.hpp"
+#include "tilewright/base/error.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::python {
+namespace {
+
+using Stride = std::array<std::int64_t, 3>;
+using Tile = std::tuple<int, int, int>;
+
+Tile tile_of(const std::array<int, 3>& values) { return {values[0], values[1], values[2]}; }
+std::array<int, 3> array_of(const Tile& tile) { return {std::get<0>(tile), std::get<1>(tile), std::get<2>(tile)}; }
+
+/// (0, 0, 1) row-major, (0, 1, 0) column-major: batch, rows, columns.
+std::tuple<int, int, int> stride_of(const op::TensorDescription& tensor) {
+  return tensor.layout == op::MatrixLayout::row_major ? std::tuple{0, 0, 1} : std::tuple{0, 1, 0};
+}
+
+op::MatrixLayout layout_of(nb::handle stride) {
+  if (nb::isinstance<nb::str>(stride)) {
+    const auto text = nb::cast<std::string>(stride);
+    if (text == "row") return op::MatrixLayout::row_major;
+    if (text == "column") return op::MatrixLayout::column_major;
+    throw InvalidArgument(fmt::format("a layout is \"row\" or \"column\", got \"{}\"", text));
+  }
+  const std::size_t rank = nb::len(stride);
+  if (rank >= 2 && nb::cast<std::int64_t>(stride[rank - 1]) == 1) return op::MatrixLayout::row_major;
+  if (rank >= 2 && nb::cast<std::int64_t>(stride[rank - 2]) == 1) return op::MatrixLayout::column_major;
+  throw InvalidArgument(fmt::format("strides of a kernel's operand have a 1 among the last two, got {}",
+                                    nb::cast<std::string>(nb::str(stride))));
+}
+
+struct Operands {
+  op::TensorDescription a, b, c, d;
+  bool has_c = false;
+  DType accumulator = DType::f32;
+  op::MathOperation math = op::MathOperation::multiply_add;
+};
+
+Operands operands_of(const registry::KernelMetadata& metadata) {
+  const op::GemmDescription& made_for = metadata.operands;
+  return {made_for.a, made_for.b, made_for.c, made_for.d, made_for.has_c, made_for.accumulator, made_for.math};
+}
+
+void bind_tensor_attributes(nb::module_& module) {
+  nb::class_<op::TensorDescription>(
+      module, "TensorAttributes",
+      "One operand as a kernel is made for it: element type, which stride is 1, and of how many elements every row and "
+      "address is a multiple.")
+      .def(
+          "__init__",
+          [](op::TensorDescription* self, nb::handle dtype, nb::handle stride, int divisibility) {
+            new (self) op::TensorDescription{read_dtype(dtype), layout_of(stride), divisibility};
+          },
+          nb::arg("dtype"), nb::arg("stride"), nb::arg("divisibility") = 1,
+          "`stride`: (batch, rows, columns) as (0, 0, 1) or (0, 1, 0), or \"row\" or \"column\".")
+      .def_prop_ro("dtype", [](const op::TensorDescription& self) { return self.element; })
+      .def_prop_ro("stride", &stride_of)
+      .def_prop_ro("layout", [](const op::TensorDescription& self) { return op::name(self.layout); })
+      .def_prop_ro("divisibility", [](const op::TensorDescription& self) { return self.alignment; })
+      .def_prop_ro("ptr_alignment_bytes",
+                   [](const op::TensorDescription& self) { return self.alignment * bytes(self.element); })
+      .def("__eq__", [](const op::TensorDescription& x, const op::TensorDescription& y) { return x == y; })
+      .def("__hash__", [](const op::TensorDescription& self) { return std::hash<std::string>()(op::to_string(self)); })
+      .def("__repr__",
+           [](const op::TensorDescription& self) { return "TensorAttributes(" + op::to_string(self) + ")"; });
+}
+
+void bind_operands(nb::module_& module) {
+  nb::class_<Operands>(module, "GemmOperandsMetadata", "The operands that a kernel is made for.")
+      .def(
+          "__init__",
+          [](Operands* self, const op::TensorDescription& a, const op::TensorDescription& b,
+             const op::TensorDescription& out, nb::handle accumulator_type,
+             const std::optional<op::TensorDescription>& c) {
+            new (self) Operands{a, b, c.value_or(out), out, c.has_value(), read_dtype(accumulator_type)};
+          },
+          nb::arg("A"), nb::arg("B"), nb::arg("out"), nb::arg("accumulator_type"), nb::arg("C") = nb::none())
+      .def_ro("A", &Operands::a)
+      .def_ro("B", &Operands::b)
+      .def_prop_ro("C",
+                   [](const Operands& self) {
+                     return self.has_c ? std::optional(self.c) : std::optional<op::TensorDescription>();
+                   })
+      .def_ro("out", &Operands::d)
+      .def_ro("accumulator_type", &Operands::accumulator)
+      .def_prop_ro("math", [](const Operands& self) { return op::name(self.math); });
+}
+
+void bind_design(nb::module_& module) {
+  nb::class_<plan::Design>(module, "BLASDesignMetadata", "How a kernel works: its tile and all that is chosen with it.")
+      .def(
+          "__init__",
+          [](plan::Design* self, const Tile& tile_shape, const Tile& cluster_shape) {
+            plan::Design design;
+            design.tile.threadblock_shape = array_of(tile_shape);
+            design.tile.cluster_shape = array_of(cluster_shape);
+            new (self) plan::Design(design);
+          },
+          nb::arg("tile_shape"), nb::arg("cluster_shape") = Tile{1, 1, 1})
+      .def_prop_ro("tile_shape", [](const plan::Design& self) { return tile_of(self.tile.threadblock_shape); })
+      .def_prop_ro("cluster_shape", [](const plan::Design& self) { return tile_of(self.tile.cluster_shape); })
+      .def_prop_ro("warp_count", [](const plan::Design& self) { return tile_of(self.tile.warp_count); })
+      .def_prop_ro("stages", [](const plan::Design& self) { return self.tile.stages; })
+      .def_prop_ro("schedule", [](const plan::Design& self) { return plan::name(self.tile.schedule); })
+      .def_prop_ro("swaps_operands", [](const plan::Design& self) { return self.tile.swaps_operands; })
+      .def_prop_ro("instruction_shape",
+                   [](const plan::Design& self) { return tile_of(self.tile.math_instruction.shape); })
+      .def_prop_ro("op_class", [](const plan::Design& self) { return plan::name(self.tile.math_instruction.op_class); })
+      .def_prop_ro("raster_width", [](const plan::Design& self) { return self.raster.width; })
+      .def_prop_ro("split_k", [](const plan::Design& self) { return self.split_k; })
+      .def_prop_ro("repacks_operands", [](const plan::Design& self) { return self.repacks_operands; })
+      .def_prop_ro("target", [](const plan::Design& self) { return self.target.name(); })
+      .def("__eq__", [](const plan::Design& x, const plan::Design& y) { return x == y; })
+      .def("__hash__", [](const plan::Design& self) { return std::hash<std::string>()(plan::to_string(self)); })
+      .def("__repr__", [](const plan::Design& self) { return "BLASDesignMetadata(" + plan::to_string(self) + ")"; });
+}
+
+registry::KernelMetadata make_metadata(const std::string& kernel_name, nb::handle kernel_class,
+                                       const Operands& operands, const plan::Design& design, nb::handle epilogue,
+                                       int min_cc) {
+  registry::KernelMetadata metadata;
+  metadata.name = kernel_name;
+  metadata.family = nb::cast<std::string>(nb::isinstance<nb::str>(kernel_class) ? nb::borrow(kernel_class)
+                                                                                : kernel_class.attr("__name__"));
+  metadata.operands = {.a = operands.a,
+                       .b = operands.b,
+                       .c = operands.c,
+                       .d = operands.d,
+                       .accumulator = operands.accumulator,
+                       .math = operands.math,
+                       .epilogue = epilogue.is_none() ? op::accumulator_alone(op::default_compute(operands.accumulator,
+                                                                                                  operands.d.element))
+                                                      : nb::cast<const op::Epilogue&>(epilogue),
+                       .has_c = operands.has_c};
+  metadata.design = design;
+  metadata.min_sm = min_cc;
+  return metadata;
+}
+
+}  // namespace
+
+void bind_metadata(nb::module_& module) {
+  bind_tensor_attributes(module);
+  bind_operands(module);
+  bind_design(module);
+  nb::class_<registry::KernelMetadata>(module, "KernelMetadata", "What a kernel is, as data: comparable and hashable.")
+      .def(
+          "__init__",
+          [](registry::KernelMetadata* self, const std::string& kernel_name, nb::handle kernel_class,
+             const Operands& operands, const plan::Design& design, nb::handle epilogue, int min_cc) {
+            new (self)
+                registry::KernelMetadata(make_metadata(kernel_name, kernel_class, operands, design, epilogue, min_cc));
+          },
+          nb::arg("kernel_name"), nb::arg("kernel_class"), nb::arg("operands"), nb::arg("design"),
+          nb::arg("epilogue") = nb::none(), nb::arg("min_cc") = 0,
+          "`kernel_class`: the class of the kernel, or its name. `epilogue`: none stores the sums. `min_cc`: 90 for "
+          "sm_90 "
+          "and newer.")
+      .def_prop_ro("kernel_name", [](const registry::KernelMetadata& self) { return registry::kernel_name(self); })
+      .def_prop_ro("family", [](const registry::KernelMetadata& self) { return self.family; })
+      .def_prop_ro(
+          "kernel_class", [](const registry::KernelMetadata& self) { return class_of_family(self.family); },
+          "The author's class, or Kernel for those that are shipped.")
+      .def_prop_ro("operands", &operands_of)
+      .def_prop_ro("design", [](const registry::KernelMetadata& self) { return self.design; })
+      .def_prop_ro("epilogue", [](const registry::KernelMetadata& self) { return self.operands.epilogue; })
+      .def_prop_ro("min_cc", [](const registry::KernelMetadata& self) { return self.min_sm; })
+      .def("to_json", [](const registry::KernelMetadata& self) { return registry::to_json(self); })
+      .def("__eq__", [](const registry::KernelMetadata& x, const registry::KernelMetadata& y) { return x == y; })
+      .def("__hash__", [](const registry::KernelMetadata& self) { return registry::hash_value(self); })
+      .def("__repr__",
+           [](const registry::KernelMetadata& self) { return "KernelMetadata(" + registry::kernel_name(self) + ")"; });
+}
+
+}  // namespace tilewright::python

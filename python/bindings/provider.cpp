@@ -1,0 +1,117 @@
+// Classes of kernels that Python registers, as providers.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/bindings/engine.hpp"
+#include "python/bindings/kernel.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::python {
+namespace {
+
+using Generated = std::vector<std::pair<Target, std::vector<registry::KernelPtr>>>;
+
+/// Holds a reference to a class, which the GIL guards when it is let go of.
+struct ClassReference {
+  explicit ClassReference(nb::object given) : type(std::move(given)) {}
+  ClassReference(const ClassReference&) = delete;
+  ClassReference& operator=(const ClassReference&) = delete;
+  ~ClassReference() {
+    const nb::gil_scoped_acquire gil;
+    generated.clear();
+    type.reset();
+  }
+  nb::object type;
+  Generated generated;  // kernels are made once a target
+};
+
+class PythonProvider final : public registry::Provider {
+ public:
+  explicit PythonProvider(nb::object type)
+      : family_(nb::cast<std::string>(type.attr("__name__"))),
+        class_(std::make_unique<ClassReference>(std::move(type))) {}
+
+  std::string family() const override { return family_; }
+
+  std::vector<registry::KernelPtr> generate(const Target& target) const override {
+    const nb::gil_scoped_acquire gil;
+    for (const auto& [made_for, kernels] : class_->generated) {
+      if (made_for == target) return kernels;
+    }
+    if (!nb::hasattr(class_->type, "generate_kernels"))
+      throw InvalidArgument(fmt::format("{} is registered and defines no generate_kernels() yet", family_));
+    const nb::object all = nb::module_::import_("tilewright._tilewright").attr("_accept_all");
+    std::vector<registry::KernelPtr> kernels;
+    for (nb::handle each : class_->type.attr("generate_kernels")(all, nb::none(), target.name())) {
+      auto kernel = nb::cast<std::shared_ptr<registry::Kernel>>(each);
+      set_target(*kernel, target);
+      kernels.push_back(std::move(kernel));
+    }
+    class_->generated.emplace_back(target, kernels);
+    return kernels;
+  }
+
+  nb::object type() const { return class_->type; }
+
+ private:
+  std::string family_;
+  std::unique_ptr<ClassReference> class_;  // guarded by the GIL
+};
+
+std::map<std::string, std::shared_ptr<const PythonProvider>>& providers() {
+  static std::map<std::string, std::shared_ptr<const PythonProvider>> all;  // guarded by the GIL
+  return all;
+}
+
+nb::object register_class(nb::object type) {
+  if (!nb::isinstance<nb::type_object>(type))
+    throw InvalidArgument("register() takes a class that derives from Kernel");
+  auto provider = std::make_shared<const PythonProvider>(type);
+  const auto known = providers().find(provider->family());
+  if (known != providers().end() && known->second->type().is(type)) return type;
+  {
+    const nb::gil_scoped_release unlocked;
+    shared_registry()->replace(provider).or_throw();
+  }
+  providers().insert_or_assign(provider->family(), provider);
+  return type;
+}
+
+bool unregister_class(nb::handle type) {
+  const auto family = nb::cast<std::string>(nb::isinstance<nb::str>(type) ? nb::borrow(type) : type.attr("__name__"));
+  providers().erase(family);
+  const nb::gil_scoped_release unlocked;
+  return shared_registry()->remove(family);
+}
+
+}  // namespace
+
+nb::object class_of_family(const std::string& family) {
+  const auto found = providers().find(family);
+  return found != providers().end() ? found->second->type() : nb::borrow(nb::type<registry::Kernel>());
+}
+
+void bind_provider(nb::module_& module) {
+  module.def(
+      "_accept_all", [](nb::handle) { return true; }, nb::arg("metadata"));
+  module.def("register", &register_class, nb::arg("kernel_class"),
+             "Offers the kernels of a class derived from Kernel, from now on and to every engine; to be used as a "
+             "decorator. A class of the same name that was registered before is replaced.");
+  module.def("unregister", &unregister_class, nb::arg("kernel_class"),
+             "Takes back register(); whether it was registered. Kernels that were found live on.");
+  module.def("_forget_classes", [] {
+    std::map<std::string, std::shared_ptr<const PythonProvider>> all;
+    std::swap(all, providers());
+    const nb::gil_scoped_release unlocked;
+    for (const auto& [family, provider] : all) shared_registry()->remove(family);
+  });
+}
+
+}  // namespace tilewright::python

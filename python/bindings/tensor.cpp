@@ -1,0 +1,304 @@
+#include "python/bindings/tensor.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/bindings/dtype.hpp"
+#include "tilewright/base/error.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::python {
+namespace {
+
+using op::MemoryDevice;
+
+/// Shape, type and strides to plan and compile by, with no memory behind them.
+struct ShapeOnly {
+  std::vector<std::int64_t> shape;
+  DType dtype;
+  std::vector<std::int64_t> strides;  // elements
+};
+
+op::Dims dims_of(nb::handle sequence, const char* what) {
+  const std::size_t rank = nb::len(sequence);
+  if (rank > op::Dims::kMaxRank)
+    throw InvalidArgument(fmt::format("a tensor has at most {} modes, got a {} of {}", op::Dims::kMaxRank, what, rank));
+  std::array<std::int64_t, op::Dims::kMaxRank> values{};
+  for (std::size_t i = 0; i < rank; ++i) values[i] = nb::cast<std::int64_t>(sequence[i]);
+  switch (rank) {
+    case 0:
+      return {};
+    case 1:
+      return {values[0]};
+    case 2:
+      return {values[0], values[1]};
+    case 3:
+      return {values[0], values[1], values[2]};
+    case 4:
+      return {values[0], values[1], values[2], values[3]};
+    default:
+      return {values[0], values[1], values[2], values[3], values[4]};
+  }
+}
+
+op::Dims packed_strides(const op::Dims& shape) {
+  op::Dims strides = shape;
+  std::int64_t step = 1;
+  for (int mode = shape.rank() - 1; mode >= 0; --mode) {
+    strides[mode] = step;
+    step *= std::max<std::int64_t>(1, shape[mode]);
+  }
+  return strides;
+}
+
+/// The module if the program has imported it.
+nb::object imported(const char* name) {
+  const nb::object modules = nb::module_::import_("sys").attr("modules");
+  PyObject* const found = PyDict_GetItemString(modules.ptr(), name);
+  return found == nullptr ? nb::none() : nb::borrow(found);
+}
+
+/// torch.Tensor, once torch is imported. Looked up again and again until then, which is cheap.
+PyTypeObject* torch_tensor_type() {
+  static PyTypeObject* type = nullptr;  // guarded by the GIL; torch is never unloaded
+  if (type != nullptr) return type;
+  const nb::object torch = imported("torch");
+  if (torch.is_none() || !nb::hasattr(torch, "Tensor")) return nullptr;
+  type = reinterpret_cast<PyTypeObject*>(nb::object(torch.attr("Tensor")).release().ptr());
+  return type;
+}
+
+nb::object call(nb::handle object, nb::handle method) {
+  PyObject* const result = PyObject_CallMethodObjArgs(object.ptr(), method.ptr(), nullptr);
+  if (result == nullptr) throw nb::python_error();
+  return nb::steal(result);
+}
+
+nb::object attribute(nb::handle object, nb::handle name) {
+  PyObject* const result = PyObject_GetAttr(object.ptr(), name.ptr());
+  if (result == nullptr) throw nb::python_error();
+  return nb::steal(result);
+}
+
+/// Names that every call looks up, made once.
+struct Interned {
+  nb::object data_ptr = nb::steal(PyUnicode_InternFromString("data_ptr"));
+  nb::object shape = nb::steal(PyUnicode_InternFromString("shape"));
+  nb::object stride = nb::steal(PyUnicode_InternFromString("stride"));
+  nb::object dtype = nb::steal(PyUnicode_InternFromString("dtype"));
+  nb::object device = nb::steal(PyUnicode_InternFromString("device"));
+  nb::object get_device = nb::steal(PyUnicode_InternFromString("get_device"));
+  nb::object is_cuda = nb::steal(PyUnicode_InternFromString("is_cuda"));
+};
+const Interned& interned() {
+  static const Interned* names = new Interned;  // lives as long as the interpreter
+  return *names;
+}
+
+ReadTensor read_torch(nb::handle object) {
+  const Interned& names = interned();
+  ReadTensor read{.tensor = {}, .is_read_only = false, .is_torch = true, .owner = nb::borrow(object)};
+  op::Tensor& tensor = read.tensor;
+  tensor.dtype = read_dtype(attribute(object, names.dtype));
+  tensor.shape = dims_of(attribute(object, names.shape), "shape");
+  tensor.stride = dims_of(call(object, names.stride), "stride");
+  if (attribute(object, names.is_cuda).ptr() == Py_True) {
+    tensor.device = {MemoryDevice::Kind::cuda, nb::cast<int>(call(object, names.get_device))};
+  }
+  try {
+    tensor.address = nb::cast<std::uint64_t>(call(object, names.data_ptr));
+  } catch (nb::python_error& error) {  // a fake tensor, within torch.compile
+    if (!error.matches(PyExc_RuntimeError)) throw;
+    tensor.device = {MemoryDevice::Kind::shape, 0};
+    return read;
+  }
+  if (tensor.address != 0 || tensor.is_empty()) return read;
+  const std::string kind = nb::cast<std::string>(attribute(object, names.device).attr("type"));
+  if (kind == "meta") tensor.device = {MemoryDevice::Kind::shape, 0};
+  return read;
+}
+
+/// Strides of an interface, which are in bytes or missing.
+op::Dims strides_of(const nb::dict& interface, const op::Dims& shape, DType dtype) {
+  if (!interface.contains("strides") || interface["strides"].is_none()) return packed_strides(shape);
+  op::Dims strides = dims_of(interface["strides"], "strides");
+  for (int mode = 0; mode < strides.rank(); ++mode) {
+    if (strides[mode] % bytes(dtype) != 0) {
+      throw InvalidArgument(
+          fmt::format("a stride of {} bytes is no multiple of the {} of an element", strides[mode], bytes(dtype)));
+    }
+    strides[mode] /= bytes(dtype);
+  }
+  return strides;
+}
+
+ReadTensor read_interface(nb::handle object, const nb::dict& interface, MemoryDevice device, nb::handle dtype) {
+  ReadTensor read{.tensor = {}, .is_read_only = false, .is_torch = false, .owner = nb::borrow(object)};
+  read.tensor.dtype = read_dtype(dtype.is_none() ? object.attr("dtype") : nb::borrow(dtype));
+  read.tensor.shape = dims_of(interface["shape"], "shape");
+  read.tensor.stride = strides_of(interface, read.tensor.shape, read.tensor.dtype);
+  const nb::object data = interface["data"];
+  if (data.is_none()) throw InvalidArgument("the array's interface has no data pointer");
+  read.tensor.address = nb::cast<std::uint64_t>(data[0]);
+  read.is_read_only = nb::cast<bool>(data[1]);
+  read.tensor.device = device;
+  return read;
+}
+
+/// The GPU that a CUDA array lies on: interfaces do not say, the arrays do.
+int ordinal_of(nb::handle object) {
+  const nb::object device = nb::getattr(object, "device", nb::int_(0));
+  const nb::object id = nb::hasattr(device, "id") ? device.attr("id") : device;
+  return nb::isinstance<nb::int_>(id) ? nb::cast<int>(id) : 0;
+}
+
+DType of_dlpack(const nb::dlpack::dtype& type) {
+  constexpr std::uint8_t kE4M3 = 10, kE5M2 = 12;  // DLPack 1.1: kDLFloat8_e4m3fn, kDLFloat8_e5m2
+  const auto is = [&](nb::dlpack::dtype_code code, int width) {
+    return type.code == static_cast<std::uint8_t>(code) && type.bits == width && type.lanes == 1;
+  };
+  if (is(nb::dlpack::dtype_code::Float, 64)) return DType::f64;
+  if (is(nb::dlpack::dtype_code::Float, 32)) return DType::f32;
+  if (is(nb::dlpack::dtype_code::Float, 16)) return DType::f16;
+  if (is(nb::dlpack::dtype_code::Bfloat, 16)) return DType::bf16;
+  if (is(nb::dlpack::dtype_code::Int, 32)) return DType::s32;
+  if (is(nb::dlpack::dtype_code::Int, 8)) return DType::s8;
+  if (is(nb::dlpack::dtype_code::UInt, 8)) return DType::u8;
+  if (type.code == kE4M3 && type.bits == 8) return DType::e4m3;
+  if (type.code == kE5M2 && type.bits == 8) return DType::e5m2;
+  throw InvalidArgument(fmt::format("no element type has DLPack's code {} and {} bits", type.code, type.bits));
+}
+
+/// The exporter is told not to order its stream's work before ours: see read_tensor.
+nb::object dlpack_capsule(nb::handle object, bool is_cuda) {
+  nb::dict arguments;
+  arguments["max_version"] = nb::make_tuple(1, 1);
+  if (is_cuda) arguments["stream"] = -1;
+  try {
+    return object.attr("__dlpack__")(**arguments);
+  } catch (nb::python_error& error) {  // exporters of before DLPack 1.0
+    if (!error.matches(PyExc_TypeError)) throw;
+  }
+  return is_cuda ? object.attr("__dlpack__")(nb::arg("stream") = -1) : object.attr("__dlpack__")();
+}
+
+ReadTensor read_dlpack(nb::handle object, nb::handle dtype) {
+  bool is_cuda = false;
+  if (nb::hasattr(object, "__dlpack_device__"))
+    is_cuda = nb::cast<int>(object.attr("__dlpack_device__")()[0]) == nb::device::cuda::value;
+  const nb::object capsule = dlpack_capsule(object, is_cuda);
+  const auto array = nb::cast<nb::ndarray<nb::ro>>(capsule);
+  ReadTensor read;
+  read.tensor.address = reinterpret_cast<std::uint64_t>(array.data());
+  read.tensor.dtype = dtype.is_none() ? of_dlpack(array.dtype()) : read_dtype(dtype);
+  const std::size_t rank = array.ndim();
+  nb::list shape, strides;
+  for (std::size_t mode = 0; mode < rank; ++mode) {
+    shape.append(array.shape(mode));
+    strides.append(array.stride(mode));
+  }
+  read.tensor.shape = dims_of(shape, "shape");
+  read.tensor.stride = dims_of(strides, "strides");
+  if (array.device_type() == nb::device::cuda::value) {
+    read.tensor.device = {MemoryDevice::Kind::cuda, array.device_id()};
+  } else if (array.device_type() != nb::device::cpu::value && array.device_type() != nb::device::cuda_host::value) {
+    throw InvalidArgument(fmt::format("arrays on DLPack's device type {} cannot be read", array.device_type()));
+  }
+  read.owner = nb::make_tuple(nb::borrow(object), array);
+  // A reader of DLPack before 1.0 cannot ask; JAX's arrays are immutable whatever they say.
+  const std::string type =
+      nb::cast<std::string>(nb::str(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())))));
+  read.is_read_only = type.find("jax") != std::string::npos;
+  return read;
+}
+
+}  // namespace
+
+ReadTensor read_tensor(nb::handle object, nb::handle dtype) {
+  PyTypeObject* const torch = torch_tensor_type();
+  if (torch != nullptr && PyType_IsSubtype(Py_TYPE(object.ptr()), torch) != 0) {
+    ReadTensor read = read_torch(object);
+    if (!dtype.is_none()) read.tensor.dtype = read_dtype(dtype);
+    return read;
+  }
+  if (nb::isinstance<ShapeOnly>(object)) {
+    const auto& shape = nb::cast<const ShapeOnly&>(object);
+    ReadTensor read{.tensor = {}, .is_read_only = false, .is_torch = false, .owner = nb::borrow(object)};
+    read.tensor.dtype = shape.dtype;
+    read.tensor.shape = dims_of(nb::cast(shape.shape), "shape");
+    read.tensor.stride = dims_of(nb::cast(shape.strides), "strides");
+    read.tensor.device = {MemoryDevice::Kind::shape, 0};
+    return read;
+  }
+  if (nb::hasattr(object, "__cuda_array_interface__")) {
+    const nb::dict interface = nb::cast<nb::dict>(object.attr("__cuda_array_interface__"));
+    return read_interface(object, interface, {MemoryDevice::Kind::cuda, ordinal_of(object)}, dtype);
+  }
+  if (nb::hasattr(object, "__array_interface__")) {
+    return read_interface(object, nb::cast<nb::dict>(object.attr("__array_interface__")), {}, dtype);
+  }
+  if (nb::hasattr(object, "__dlpack__")) return read_dlpack(object, dtype);
+  const std::string type =
+      nb::cast<std::string>(nb::str(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())))));
+  throw InvalidArgument(fmt::format(
+      "expected an array (torch, NumPy, CuPy, JAX, DLPack, __cuda_array_interface__) or a ShapeOnly, got {}", type));
+}
+
+std::uint64_t current_stream_of_torch(int ordinal) {
+  static PyObject* current = nullptr;  // guarded by the GIL
+  if (current == nullptr) {
+    const nb::object torch = imported("torch");
+    if (torch.is_none() || !nb::hasattr(torch, "_C") || !nb::hasattr(torch.attr("_C"), "_cuda_getCurrentRawStream"))
+      return 0;
+    current = nb::object(torch.attr("_C").attr("_cuda_getCurrentRawStream")).release().ptr();
+  }
+  return nb::cast<std::uint64_t>(nb::handle(current)(ordinal));
+}
+
+std::uint64_t read_stream(nb::handle object, std::uint64_t current) {
+  if (object.is_none()) return current;
+  if (nb::isinstance<nb::int_>(object)) {
+    const auto handle = nb::cast<std::int64_t>(object);
+    if (handle < 0) throw InvalidArgument(fmt::format("a stream's handle is not negative, got {}", handle));
+    return static_cast<std::uint64_t>(handle);
+  }
+  if (nb::hasattr(object, "__cuda_stream__")) return nb::cast<std::uint64_t>(object.attr("__cuda_stream__")()[1]);
+  for (const char* handle : {"cuda_stream", "ptr", "handle"}) {
+    if (nb::hasattr(object, handle)) return nb::cast<std::uint64_t>(nb::int_(object.attr(handle)));
+  }
+  throw InvalidArgument("a stream is None, an int, a torch or CuPy stream, or has __cuda_stream__()");
+}
+
+void bind_tensor(nb::module_& module) {
+  nb::class_<ShapeOnly>(module, "ShapeOnly",
+                        "Shape, element type and strides (in elements; packed and row-major unless given) of an array "
+                        "that need not exist: to find, compile and prepare kernels by.")
+      .def(
+          "__init__",
+          [](ShapeOnly* self, std::vector<std::int64_t> shape, nb::handle dtype,
+             std::optional<std::vector<std::int64_t>> strides) {
+            if (strides && strides->size() != shape.size()) {
+              throw InvalidArgument(fmt::format("{} strides for a shape of {} modes", strides->size(), shape.size()));
+            }
+            if (!strides) {
+              const op::Dims packed = packed_strides(dims_of(nb::cast(shape), "shape"));
+              strides.emplace();
+              for (int mode = 0; mode < packed.rank(); ++mode) strides->push_back(packed[mode]);
+            }
+            new (self) ShapeOnly{std::move(shape), read_dtype(dtype), *std::move(strides)};
+          },
+          nb::arg("shape"), nb::arg("dtype"), nb::arg("strides") = nb::none())
+      .def_ro("shape", &ShapeOnly::shape)
+      .def_ro("dtype", &ShapeOnly::dtype)
+      .def_ro("strides", &ShapeOnly::strides);
+}
+
+}  // namespace tilewright::python

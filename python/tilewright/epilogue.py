@@ -1,0 +1,74 @@
+"""Epilogues with what is bound to their names: arrays that they read or write, and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tilewright._tilewright import DType, Epilogue
+from tilewright.errors import InvalidArgument
+
+_Bound = tuple[Epilogue, dict[str, Any]]
+
+
+class EpilogueArguments:
+    """What happens to A @ B before it is stored, and what it happens with.
+
+    epilogue   a Python function that is traced (see tilewright.tracing), or a text of the epilogue language, or an
+               Epilogue
+    operands   by name: arrays and numbers that a function's parameters or a text's names stand for, and an array for
+               each further output
+
+    A function is traced once for each problem's extents: what it reads of its closure and its globals is read then.
+    """
+
+    def __init__(self, epilogue: Callable[..., object] | str | Epilogue, /, **operands: Any) -> None:
+        self.epilogue = epilogue
+        self.operands = operands
+        self._bound: dict[tuple[int | None, int, int, DType], _Bound] = {}
+
+    def _bind(self, batch: int | None, m: int, n: int, compute: DType) -> _Bound:
+        """The graph for a problem of these extents, and its tensors by their names in the graph."""
+        key = (batch, m, n, compute)
+        if key not in self._bound:
+            self._bound[key] = self._make(batch, m, n, compute)
+        return self._bound[key]
+
+    def _make(self, batch: int | None, m: int, n: int, compute: DType) -> _Bound:
+        if callable(self.epilogue):
+            return self._trace(self.epilogue, (m, n) if batch is None else (batch, m, n), compute)
+        numbers = {name: float(value) for name, value in self.operands.items() if _is_number(value)}
+        arrays = {name: value for name, value in self.operands.items() if name not in numbers}
+        if isinstance(self.epilogue, Epilogue):
+            if numbers:
+                raise InvalidArgument(f"an Epilogue has its numbers already, got {', '.join(numbers)} besides")
+            return self.epilogue, arrays
+        return Epilogue(self.epilogue, compute, numbers), arrays
+
+    def _trace(self, function: Callable[..., object], problem: tuple[int, ...], compute: DType) -> _Bound:
+        from tilewright.tracing import trace
+        from tilewright.tracing.callee import parameters_of
+
+        parameters = parameters_of(function)
+        inputs = {name: value for name, value in self.operands.items() if name in parameters}
+        traced = trace(
+            function,
+            problem=problem,
+            shapes={name: tuple(value.shape) for name, value in inputs.items() if hasattr(value, "shape")},
+            scalars={name: float(value) for name, value in inputs.items() if _is_number(value)},
+            constants={name: value for name, value in inputs.items() if isinstance(value, (bool, str)) or value is None},
+        )
+        tensors: dict[str, Any] = {source.label: inputs[source.name] for source in traced.sources}
+        missing = [output.name for output in traced.outputs if output.label != "D" and output.name not in self.operands]
+        if missing:
+            raise InvalidArgument(f"the epilogue returns {', '.join(missing)}, and no array of that name is given")
+        outputs = {output.label: self.operands[output.name] for output in traced.outputs if output.label != "D"}
+        unused = self.operands.keys() - inputs.keys() - {output.name for output in traced.outputs}
+        if unused:
+            raise InvalidArgument(f"the epilogue has nothing of the name {', '.join(sorted(unused))}")
+        values: Mapping[str, float] = {scalar.label: scalar.value for scalar in traced.scalars}
+        return Epilogue(traced.text, compute, dict(values)), tensors | outputs
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
