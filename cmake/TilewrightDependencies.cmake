@@ -1,4 +1,4 @@
-# Third parties, all from Debian 12 packages. tilewright_options carries fmt: every room may print.
+# Third parties, all from Debian 12 packages.
 
 if(TILEWRIGHT_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
@@ -8,19 +8,24 @@ find_package(Threads REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(SQLite3 REQUIRED)
 find_package(nlohmann_json REQUIRED)
-find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 
 # Debian ships libfmt and libspdlog as shared libraries only; a static build compiles them in from their headers.
 if(TILEWRIGHT_STATIC)
-  target_link_libraries(tilewright_options INTERFACE fmt::fmt-header-only)
-  add_library(tilewright_spdlog ALIAS spdlog::spdlog_header_only)
+  set(TILEWRIGHT_FMT fmt::fmt-header-only)
+  set(TILEWRIGHT_SPDLOG spdlog::spdlog_header_only)
 else()
-  target_link_libraries(tilewright_options INTERFACE fmt::fmt)
-  add_library(tilewright_spdlog ALIAS spdlog::spdlog)
+  set(TILEWRIGHT_FMT fmt::fmt)
+  set(TILEWRIGHT_SPDLOG spdlog::spdlog)
 endif()
 
+# Headers alone, of .cpp alone: nothing of it is left for who links an installed library.
+set(TILEWRIGHT_JSON $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+
+if(TILEWRIGHT_COMMAND OR TILEWRIGHT_BENCH)
+  find_package(CLI11 REQUIRED)
+endif()
 if(TILEWRIGHT_TESTS)
   find_package(GTest REQUIRED)
   find_package(rapidcheck REQUIRED)

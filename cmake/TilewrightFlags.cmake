@@ -1,0 +1,21 @@
+# How this project's own code is compiled. Options of this folder and those below it: no consumer inherits them.
+
+add_compile_options(-Wall -Wextra -Wconversion -Wshadow -fvisibility=hidden)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC bug 105651: std::string operations with literals give false warnings.
+  add_compile_options(-Wno-restrict)
+endif()
+if(TILEWRIGHT_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(TILEWRIGHT_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+if(TILEWRIGHT_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -g)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+if(TILEWRIGHT_STATIC)
+  add_link_options(-static-libstdc++ -static-libgcc)
+endif()
