@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "tilewright/engine/engine.hpp"
+#include "tilewright/tilewright.hpp"
 
 int main() {
   using namespace tilewright;

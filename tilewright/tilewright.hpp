@@ -1,0 +1,57 @@
+// All that a program needs: one include for those who use Tilewright, as examples/ do. The rooms never include it.
+//
+//   op::Gemm gemm;              what to compute: operands on host or device, scalars, an epilogue
+//   engine::Engine engine;      finds, compiles, keeps and runs kernels; engine.tune(gemm) measures which is the best
+//   registry::Kernel            one of those kernels; derive from it, and from registry::Provider, to bring your own
+//   layout::Layout              the algebra that computes every address, by itself
+//
+// What may go wrong is a Result or Support with the reason (base/support.hpp), or a thrown Error (base/error.hpp).
+#pragma once
+
+// What to compute, and what it must come to.
+#include "tilewright/base/dtype.hpp"
+#include "tilewright/base/error.hpp"
+#include "tilewright/base/support.hpp"
+#include "tilewright/base/target.hpp"
+#include "tilewright/op/epilogue.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
+#include "tilewright/op/epilogue_text.hpp"
+#include "tilewright/op/expression.hpp"
+#include "tilewright/op/fill.hpp"
+#include "tilewright/op/gemm.hpp"
+#include "tilewright/op/named_epilogue.hpp"
+#include "tilewright/op/reference_gemm.hpp"
+#include "tilewright/op/tensor.hpp"
+
+// How it is computed: choosing, compiling, keeping, running.
+#include "tilewright/cache/store.hpp"
+#include "tilewright/compile/artifact.hpp"
+#include "tilewright/compile/compiler.hpp"
+#include "tilewright/compile/source.hpp"
+#include "tilewright/engine/engine.hpp"
+#include "tilewright/engine/options.hpp"
+#include "tilewright/engine/timer.hpp"
+#include "tilewright/engine/tuning.hpp"
+#include "tilewright/plan/design.hpp"
+#include "tilewright/registry/kernel.hpp"
+#include "tilewright/registry/metadata.hpp"
+#include "tilewright/registry/provider.hpp"
+
+// What it runs on.
+#include "tilewright/emulator/checks.hpp"
+#include "tilewright/emulator/device.hpp"
+#include "tilewright/emulator/options.hpp"
+#include "tilewright/runtime/cuda_device.hpp"
+#include "tilewright/runtime/device.hpp"
+#include "tilewright/runtime/event.hpp"
+#include "tilewright/runtime/stream.hpp"
+
+// Layouts by themselves.
+#include "tilewright/layout/algebra.hpp"
+#include "tilewright/layout/composed_layout.hpp"
+#include "tilewright/layout/draw.hpp"
+#include "tilewright/layout/expression.hpp"
+#include "tilewright/layout/layout.hpp"
+#include "tilewright/layout/parse.hpp"
+#include "tilewright/layout/print.hpp"
+#include "tilewright/layout/swizzle.hpp"
