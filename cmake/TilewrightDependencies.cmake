@@ -1,4 +1,5 @@
-# Third parties, all from Debian 12 packages.
+# Third parties, all from Debian 12 packages. What an installed Tilewright needs of them is said once more in
+# tilewright-config.cmake.in and tilewright.pc.in.
 
 if(TILEWRIGHT_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
