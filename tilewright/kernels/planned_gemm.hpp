@@ -16,6 +16,13 @@
 
 namespace tilewright::kernels {
 
+// check_arguments, cost_input and launch are found with the family's outline and plan, in plan/. Inside a kernel the
+// last of these names is Kernel::launch.
+template <class Plan>
+plan::Launch launch_of(const Plan& plan, const op::Gemm& arguments) {
+  return launch(plan, arguments);
+}
+
 /// Family: kName, kNeeds (the least target; the only one where it is arch-specific), kNoDesign (why it may have none),
 /// designs(arguments, description, target); Outline and outline(description, design), for check_arguments and
 /// cost_input in plan/; Plan and plan(description, design), for launch in plan/ and lower(plan, symbol). Of designs(),
@@ -41,15 +48,15 @@ class PlannedGemm final : public registry::Kernel {
   }
 
  protected:
-  Support do_supports(const op::Gemm& arguments) const override { return plan::check_arguments(outline_, arguments); }
+  Support do_supports(const op::Gemm& arguments) const override { return check_arguments(outline_, arguments); }
   compile::Source do_source() const override {
     compile::Source source;
     source.text = Family::lower(plan(), name());
     return source;
   }
-  plan::Launch do_launch(const op::Gemm& arguments) const override { return plan::launch(plan(), arguments); }
+  plan::Launch do_launch(const op::Gemm& arguments) const override { return launch_of(plan(), arguments); }
   double do_estimate_us(const op::Gemm& arguments) const override {
-    return plan::estimate_us(arch::limits(outline_.target), plan::cost_input(outline_, arguments));
+    return plan::estimate_us(arch::limits(outline_.target), cost_input(outline_, arguments));
   }
 
  private:
@@ -80,7 +87,7 @@ class PlannedGemmProvider final : public registry::Provider {
     for (const plan::Design& design : designs) {
       auto outline = Family::outline(description, design);
       // The description is the arguments' own: what remains to ask is what the kernel's do_supports would.
-      const Support support = outline ? plan::check_arguments(*outline, arguments) : Support(outline.refusal());
+      const Support support = outline ? check_arguments(*outline, arguments) : Support(outline.refusal());
       if (support) {
         found.kernels.push_back(kernel(description, design, *std::move(outline)));
       } else {
