@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 build_packages=(g++ cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libssl-dev
                 libsqlite3-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev python3 python3-dev
                 python3-venv ca-certificates)
-test_packages=(clang-format)
+test_packages=(clang-format pkgconf)
 lint_packages=(clang-format clang-tidy-16)
 docs_packages=(doxygen)
 test_wheels=(numpy==2.2.6 pytest==8.4.1 pytest-xdist==3.8.0 hypothesis==6.170.15 mypy==2.4.1)
@@ -24,6 +24,7 @@ has() {
   case $1 in
     g++ | cmake | ccache | clang-format | clang-tidy-16 | doxygen) command -v "$1" >/dev/null || has_package "$1" ;;
     ninja-build) command -v ninja >/dev/null ;;
+    pkgconf) command -v pkg-config >/dev/null ;;
     *) has_package "$1" ;;
   esac
 }

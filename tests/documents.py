@@ -8,9 +8,13 @@ from conftest import BINARIES, ROOT
 
 
 class Document:
-    def __init__(self, path):
+    """A document, or what stands below one of its headings of the second level."""
+
+    def __init__(self, path, section=None):
         self.path = ROOT / path
         self.text = self.path.read_text()
+        if section:
+            (self.text,) = re.findall(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", self.text, re.M | re.S)
 
     def blocks(self, language):
         return re.findall(rf"^```{language}\n(.*?)^```", self.text, re.M | re.S)

@@ -1,0 +1,16 @@
+"""A project that has Tilewright's sources in its own tree gets the libraries, under the same name, and nothing else.
+
+It is configured only: what is built would be the same again.
+"""
+
+from conftest import ROOT
+from consumer import FIND, PROJECT, configure, imposed_flags, write_project
+
+
+def test_a_subproject_is_the_libraries_alone(tmp_path):
+    project = write_project(tmp_path / "your_program", PROJECT.replace(FIND, "add_subdirectory(tilewright)"))
+    (project / "tilewright").symlink_to(ROOT)
+    rooms = {f"tilewright_{path.name}" for path in (ROOT / "tilewright").iterdir() if path.is_dir()}
+    assert configure(project) == {"your_program", *rooms}
+    assert imposed_flags(project) == []
+    assert not list((project / "build").rglob("CTestTestfile.cmake"))
