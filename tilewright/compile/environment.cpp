@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tilewright/base/environment_variables.hpp"
 #include "tilewright/base/text.hpp"
 
 namespace tilewright::compile {
@@ -48,8 +49,8 @@ Environment capture_environment() {
   Environment environment;
   environment.home = variable("HOME");
   environment.xdg_cache_home = variable("XDG_CACHE_HOME");
-  environment.cache_dir = variable("TILEWRIGHT_CACHE_DIR");
-  environment.cuda_home = variable("TILEWRIGHT_CUDA_HOME");
+  environment.cache_dir = environment_variable("TILEWRIGHT_CACHE_DIR").value().value_or("");
+  environment.cuda_home = environment_variable("TILEWRIGHT_CUDA_HOME").value().value_or("");
   for (const char* name : {"CUDA_PATH", "CUDA_HOME"}) {
     if (std::string value = variable(name); !value.empty()) environment.cuda_paths.push_back(std::move(value));
   }

@@ -1,31 +1,25 @@
 #include "tilewright/engine/options.hpp"
 
 #include <charconv>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 
+#include "tilewright/base/environment_variables.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
 
 namespace tilewright::engine {
 namespace {
 
-std::optional<std::string> variable(const char* name) {
-  const char* value = ::secure_getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
-
 template <class Integer>
-void read_integer(const char* name, Integer& to) {
-  const std::optional<std::string> text = variable(name);
+void read_integer(const EnvironmentVariable& variable, Integer& to) {
+  const std::optional<std::string> text = variable.value();
   if (!text) return;
   const char* const end = text->data() + text->size();
   Integer value{};
   const auto [stopped, status] = std::from_chars(text->data(), end, value);
   if (status != std::errc() || stopped != end || value < 0) {
-    throw InvalidArgument(fmt::format("{} must be a number of at least 0, got '{}'", name, printable(*text)));
+    throw InvalidArgument(fmt::format("{} must be a number of at least 0, got '{}'", variable.name, printable(*text)));
   }
   to = value;
 }
@@ -41,22 +35,23 @@ Tuning parse_tuning(const std::string& text) {
 
 Options Options::from_environment() {
   Options options;
-  options.device = variable("TILEWRIGHT_DEVICE").value_or(options.device);
-  options.toolchain.cuda_home = variable("TILEWRIGHT_CUDA_HOME").value_or("");
-  options.toolchain.dump_dir = variable("TILEWRIGHT_DUMP_DIR").value_or("");
-  if (const std::optional<std::string> backend = variable("TILEWRIGHT_COMPILER")) {
+  options.device = environment_variable("TILEWRIGHT_DEVICE").value().value_or(options.device);
+  options.toolchain.cuda_home = environment_variable("TILEWRIGHT_CUDA_HOME").value().value_or("");
+  options.toolchain.dump_dir = environment_variable("TILEWRIGHT_DUMP_DIR").value().value_or("");
+  if (const std::optional<std::string> backend = environment_variable("TILEWRIGHT_COMPILER").value()) {
     if (*backend != "nvrtc" && *backend != "nvcc") {
       throw InvalidArgument(fmt::format("TILEWRIGHT_COMPILER must be nvrtc or nvcc, got '{}'", printable(*backend)));
     }
     options.toolchain.backend = *backend == "nvcc" ? compile::Backend::nvcc : compile::Backend::nvrtc;
   }
-  options.cache_dir = variable("TILEWRIGHT_CACHE_DIR").value_or("");
+  options.cache_dir = environment_variable("TILEWRIGHT_CACHE_DIR").value().value_or("");
   int cache_disable = 0;
-  read_integer("TILEWRIGHT_CACHE_DISABLE", cache_disable);
+  read_integer(environment_variable("TILEWRIGHT_CACHE_DISABLE"), cache_disable);
   options.cache_on_disk = cache_disable == 0;
-  read_integer("TILEWRIGHT_CACHE_MAX_BYTES", options.cache_max_bytes);
-  read_integer("TILEWRIGHT_JOBS", options.compile_threads);
-  if (const std::optional<std::string> tuning = variable("TILEWRIGHT_TUNING")) options.tuning = parse_tuning(*tuning);
+  read_integer(environment_variable("TILEWRIGHT_CACHE_MAX_BYTES"), options.cache_max_bytes);
+  read_integer(environment_variable("TILEWRIGHT_JOBS"), options.compile_threads);
+  if (const std::optional<std::string> tuning = environment_variable("TILEWRIGHT_TUNING").value())
+    options.tuning = parse_tuning(*tuning);
   return options;
 }
 

@@ -31,9 +31,7 @@ struct Options {
   std::int64_t pool_initial_bytes = 0;
   std::int64_t pool_maximum_bytes = 0;  // 0: all of the device
 
-  /// TILEWRIGHT_DEVICE, TILEWRIGHT_COMPILER (nvrtc, nvcc), TILEWRIGHT_CUDA_HOME, TILEWRIGHT_CACHE_DIR,
-  /// TILEWRIGHT_CACHE_DISABLE, TILEWRIGHT_CACHE_MAX_BYTES, TILEWRIGHT_JOBS, TILEWRIGHT_DUMP_DIR, TILEWRIGHT_TUNING
-  /// (off, use, on_first_use).
+  /// What kEnvironmentVariables (base/environment_variables.hpp) say; the defaults above for those that are not set.
   /// @throws InvalidArgument naming the variable whose value cannot be read.
   static Options from_environment();
 };

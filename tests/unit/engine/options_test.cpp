@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/base/environment_variables.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
@@ -14,27 +15,33 @@
 namespace tilewright::engine {
 namespace {
 
-constexpr const char* kVariables[] = {"TILEWRIGHT_DEVICE",    "TILEWRIGHT_COMPILER",        "TILEWRIGHT_CUDA_HOME",
-                                      "TILEWRIGHT_CACHE_DIR", "TILEWRIGHT_CACHE_DISABLE",   "TILEWRIGHT_JOBS",
-                                      "TILEWRIGHT_DUMP_DIR",  "TILEWRIGHT_CACHE_MAX_BYTES", "TILEWRIGHT_TUNING"};
-
 class EnvironmentOptions : public testing::Test {
  protected:
   void SetUp() override {
-    for (const char* variable : kVariables) ::unsetenv(variable);
+    for (const EnvironmentVariable& variable : kEnvironmentVariables) ::unsetenv(variable.name);
   }
   void TearDown() override { SetUp(); }
 };
 
-TEST_F(EnvironmentOptions, HaveDefaults) {
-  const Options options = Options::from_environment();
+void expect_defaults(const Options& options) {
   EXPECT_EQ(options.device, "auto");
   EXPECT_EQ(options.toolchain.backend, compile::Backend::nvrtc);
+  EXPECT_EQ(options.toolchain.cuda_home, "");
+  EXPECT_EQ(options.toolchain.dump_dir, "");
   EXPECT_EQ(options.cache_dir, "");
   EXPECT_TRUE(options.cache_on_disk);
   EXPECT_EQ(options.cache_max_bytes, std::int64_t{2} << 30);
   EXPECT_EQ(options.compile_threads, 0);
   EXPECT_EQ(options.tuning, Tuning::use);
+}
+
+TEST_F(EnvironmentOptions, HaveDefaults) { expect_defaults(Options::from_environment()); }
+
+TEST_F(EnvironmentOptions, HaveTheDefaultsOfTheTable) {
+  for (const EnvironmentVariable& variable : kEnvironmentVariables) {
+    ::setenv(variable.name, variable.default_value, 1);
+  }
+  expect_defaults(Options::from_environment());
 }
 
 TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
@@ -60,10 +67,8 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
 }
 
 TEST_F(EnvironmentOptions, EmptyIsUnset) {
-  for (const char* variable : kVariables) ::setenv(variable, "", 1);
-  const Options options = Options::from_environment();
-  EXPECT_EQ(options.device, "auto");
-  EXPECT_TRUE(options.cache_on_disk);
+  for (const EnvironmentVariable& variable : kEnvironmentVariables) ::setenv(variable.name, "", 1);
+  expect_defaults(Options::from_environment());
 }
 
 TEST_F(EnvironmentOptions, BadValuesNameTheirVariable) {
