@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+from conftest import Tilewright
 
 SMALL = ("--m", 40, "--n", 24, "--k", 16, "--device", "emulator:sm_80")
 
@@ -167,8 +168,6 @@ def test_emit(tilewright, tmp_path):
 
 
 def test_cache(tmp_path):
-    from conftest import Tilewright
-
     here = Tilewright({"TILEWRIGHT_CACHE_DIR": str(tmp_path / "here")})
     there = Tilewright({"TILEWRIGHT_CACHE_DIR": str(tmp_path / "there")})
     first, second = (json.loads(here("gemm", *SMALL, "--json").stdout) for _ in range(2))
@@ -197,3 +196,14 @@ def test_doctor(tilewright):
     assert findings["NVRTC"]["found"] and findings["NVRTC"]["detail"].startswith("/")
     assert findings["emulator"]["found"]
     assert tilewright("doctor").stdout.startswith("ok")
+
+
+def test_env():
+    finished = Tilewright({"TILEWRIGHT_JOBS": "3", "TILEWRIGHT_JBOS": "4"})("env")
+    assert finished.returncode == 0, finished.stderr
+    assert "TILEWRIGHT_JOBS             set      3 " in finished.stdout
+    assert "warning: TILEWRIGHT_JBOS is set, but no such variable is read\n" in finished.stdout
+    finished = Tilewright({"TILEWRIGHT_JOBS": "many"})("env")
+    assert finished.returncode == 2
+    assert "TILEWRIGHT_JOBS             set      many " in finished.stdout
+    assert finished.stderr == "tilewright: TILEWRIGHT_JOBS must be a number of at least 0, got 'many'\n"

@@ -1,5 +1,6 @@
 """What README.md shows is so: its C++ is in examples/, its commands run, its Python runs."""
 
+import json
 import re
 import subprocess
 import sys
@@ -35,6 +36,12 @@ def test_make_targets_exist():
 
 def test_links_lead_somewhere():
     assert list(README.missing_links()) == []
+
+
+def test_environment_variables_are_read():
+    known = {variable["name"] for variable in json.loads(Tilewright({})("env", "--json").stdout)["variables"]}
+    named = set(re.findall(r"TILEWRIGHT_\w+", README.text))
+    assert named and named <= known
 
 
 def test_exit_codes_are_those_of_the_command():

@@ -31,5 +31,7 @@ Command add_cache_command(CLI::App& parent);
 Command add_layout_command(CLI::App& parent);
 /// Says what this machine has and lacks.
 Command add_doctor_command(CLI::App& parent);
+/// Lists the environment's variables.
+Command add_env_command(CLI::App& parent);
 
 }  // namespace tilewright::cli

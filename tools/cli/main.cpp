@@ -34,9 +34,9 @@ int run(int argc, char** argv) {
   CLI::App app("GEMM kernels described, found, emitted, compiled and run, on a GPU or on an emulator", "tilewright");
   app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION);
   app.require_subcommand(1);
-  const std::vector<Command> commands{add_gemm_command(app),  add_find_command(app),   add_tune_command(app),
-                                      add_emit_command(app),  add_layout_command(app), add_cache_command(app),
-                                      add_doctor_command(app)};
+  const std::vector<Command> commands{add_gemm_command(app),   add_find_command(app),   add_tune_command(app),
+                                      add_emit_command(app),   add_layout_command(app), add_cache_command(app),
+                                      add_doctor_command(app), add_env_command(app)};
   try {
     app.parse(argc, argv);
     return run_chosen(commands);
