@@ -15,13 +15,13 @@ find_package(spdlog REQUIRED)
 # Debian ships libfmt and libspdlog as shared libraries only; a static build compiles them in from their headers.
 if(TILEWRIGHT_STATIC)
   set(TILEWRIGHT_FMT fmt::fmt-header-only)
-  set(TILEWRIGHT_SPDLOG spdlog::spdlog_header_only)
+  set(TILEWRIGHT_SPDLOG $<BUILD_INTERFACE:spdlog::spdlog_header_only>)
 else()
   set(TILEWRIGHT_FMT fmt::fmt)
   set(TILEWRIGHT_SPDLOG spdlog::spdlog)
 endif()
 
-# Headers alone, of .cpp alone: nothing of it is left for who links an installed library.
+# Where headers of a third party are included by .cpp alone, nothing of it is left for who links an installed library.
 set(TILEWRIGHT_JSON $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
 if(TILEWRIGHT_COMMAND OR TILEWRIGHT_BENCH)

@@ -17,5 +17,6 @@ if(TILEWRIGHT_FUZZ)
   add_link_options(-fsanitize=address,undefined)
 endif()
 if(TILEWRIGHT_STATIC)
-  add_link_options(-static-libstdc++ -static-libgcc)
+  # Debian's header-only target of spdlog names the shared libfmt; nothing refers to it.
+  add_link_options(-static-libstdc++ -static-libgcc LINKER:--as-needed)
 endif()
