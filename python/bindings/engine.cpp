@@ -1,6 +1,6 @@
 #include "python/bindings/engine.hpp"
 
-#include <nanobind/stl/function.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -14,6 +14,7 @@
 #include <mutex>
 #include <utility>
 
+#include "python/bindings/dtype.hpp"
 #include "python/bindings/tensor.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/cache/store.hpp"
@@ -38,11 +39,17 @@ std::map<std::string, std::shared_ptr<Engine>>& engines() {
   return all;
 }
 
+/// What Options::from_environment() says, but for what configure() was told.
+engine::Options& configured() {
+  static engine::Options options = engine::Options::from_environment();  // guarded by engines_mutex()
+  return options;
+}
+
 /// "" is what TILEWRIGHT_DEVICE says, and the same engine as by that device's own name.
 std::shared_ptr<Engine> engine_named(const std::string& device) {
   const std::scoped_lock lock(engines_mutex());
   if (const auto found = engines().find(device); found != engines().end()) return found->second;
-  engine::Options options = engine::Options::from_environment();
+  engine::Options options = configured();
   if (!device.empty()) options.device = device;
   auto made = std::make_shared<Engine>(options, shared_registry());
   const runtime::DeviceProperties& properties = made->device()->properties();
@@ -285,7 +292,87 @@ void bind_discovery(nb::module_& module) {
       "Compiles what is not in the cache, several at once. `on_progress(done, all, name)` is called as each is ready.");
 }
 
+void configure(const std::optional<std::string>& device, const std::optional<std::string>& compiler,
+               const std::optional<std::string>& cache_dir, std::optional<std::int64_t> pool_initial_bytes,
+               std::optional<std::int64_t> pool_maximum_bytes) {
+  const nb::gil_scoped_release unlocked;
+  std::map<std::string, std::shared_ptr<Engine>> old;
+  const std::scoped_lock lock(engines_mutex());
+  engine::Options options = configured();
+  if (device) options.device = *device;
+  if (compiler) {
+    if (*compiler != "nvrtc" && *compiler != "nvcc")
+      throw InvalidArgument(fmt::format("the compiler is nvrtc or nvcc, got '{}'", printable(*compiler)));
+    options.toolchain.backend = *compiler == "nvcc" ? compile::Backend::nvcc : compile::Backend::nvrtc;
+  }
+  if (cache_dir) options.cache_dir = *cache_dir;
+  for (const auto& [what, bytes] : {std::pair{"initial", pool_initial_bytes}, {"maximum", pool_maximum_bytes}}) {
+    if (bytes.value_or(0) < 0)
+      throw InvalidArgument(fmt::format("the {} size of the pool must be at least 0, got {}", what, *bytes));
+  }
+  options.pool_initial_bytes = pool_initial_bytes.value_or(options.pool_initial_bytes);
+  options.pool_maximum_bytes = pool_maximum_bytes.value_or(options.pool_maximum_bytes);
+  configured() = options;
+  std::swap(old, engines());
+}
+
+std::shared_ptr<registry::Kernel> make_kernel(const op::TensorDescription& a, const op::TensorDescription& b,
+                                              const op::TensorDescription& out, nb::handle accumulator_type,
+                                              const std::array<int, 3>& threadblock_shape, int stages,
+                                              const std::array<int, 3>& warp_count,
+                                              const std::array<int, 3>& instruction_shape, const std::string& op_class,
+                                              const std::string& math, const std::optional<op::Epilogue>& epilogue,
+                                              const std::optional<op::TensorDescription>& c,
+                                              const std::array<int, 3>& cluster_shape, int raster_width, int split_k,
+                                              const std::string& schedule, nb::handle target) {
+  op::GemmDescription description{.a = a, .b = b, .c = c.value_or(out), .d = out, .has_c = c.has_value()};
+  description.accumulator = read_dtype(accumulator_type);
+  const auto operation = op::parse_math_operation(math);
+  if (!operation) throw InvalidArgument(fmt::format("no math operation '{}'", printable(math)));
+  description.math = *operation;
+  description.epilogue =
+      epilogue ? *epilogue : op::linear_combination(op::default_compute(description.accumulator, out.element));
+  if (op_class != "simt" && op_class != "tensor_op")
+    throw InvalidArgument(fmt::format("op_class is simt or tensor_op, got '{}'", printable(op_class)));
+  const auto parsed_schedule = plan::parse_schedule(schedule);
+  if (!parsed_schedule) throw InvalidArgument(fmt::format("no schedule '{}'", printable(schedule)));
+  const std::optional<Target> wanted = read_target(target);
+  const nb::gil_scoped_release unlocked;
+  const std::shared_ptr<Engine> engine = engine_for({});
+  plan::Design design;
+  design.target = wanted.value_or(engine->device()->properties().target);
+  design.tile.threadblock_shape = threadblock_shape;
+  design.tile.stages = stages;
+  design.tile.warp_count = warp_count;
+  design.tile.cluster_shape = cluster_shape;
+  design.tile.schedule = *parsed_schedule;
+  design.tile.math_instruction = {.shape = instruction_shape,
+                                  .element_a = a.element,
+                                  .element_b = b.element,
+                                  .element_accumulator = description.accumulator,
+                                  .op_class = op_class == "simt" ? plan::OpClass::simt : plan::OpClass::tensor_op,
+                                  .math_operation = description.math};
+  design.raster.width = raster_width;
+  design.split_k = split_k;
+  return shared(engine->make_kernel(description, design));
+}
+
+void bind_explicit(nb::module_& module) {
+  module.def("make_kernel", &make_kernel, nb::arg("A"), nb::arg("B"), nb::arg("out"), nb::arg("accumulator_type"),
+             nb::kw_only(), nb::arg("threadblock_shape"), nb::arg("stages"), nb::arg("warp_count"),
+             nb::arg("instruction_shape") = std::array<int, 3>{1, 1, 1}, nb::arg("op_class") = "simt",
+             nb::arg("math") = "multiply_add", nb::arg("epilogue") = nb::none(), nb::arg("C") = nb::none(),
+             nb::arg("cluster_shape") = std::array<int, 3>{1, 1, 1}, nb::arg("raster_width") = 1,
+             nb::arg("split_k") = 1, nb::arg("schedule") = "cooperative", nb::arg("target") = nb::none(),
+             "The kernel of a design that you wrote, for the device that arrays of the host run on. Raises "
+             "InvalidArgument with the number that makes it impossible, before anything is compiled.");
+}
+
 void bind_device(nb::module_& module) {
+  module.def("configure", &configure, nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("compiler") = nb::none(),
+             nb::arg("cache_dir") = nb::none(), nb::arg("pool_initial_bytes") = nb::none(),
+             nb::arg("pool_maximum_bytes") = nb::none(),
+             "What the environment variables would say, from now on: engines that are in use are let go of.");
   module.def(
       "device_name", [](const std::string& device) { return engine_named(device)->device()->properties().name; },
       nb::arg("device") = "", "\"NVIDIA H200\", \"emulator:sm_90a\": of the device that arrays of the host run on.");
@@ -369,6 +456,7 @@ void bind_engine(nb::module_& module) {
   bind_prepared(module);
   bind_discovery(module);
   bind_device(module);
+  bind_explicit(module);
 }
 
 }  // namespace tilewright::python

@@ -20,6 +20,10 @@ NB_MODULE(_tilewright, module) {
   python::bind_kernel(module);
   python::bind_provider(module);
   python::bind_engine(module);
+  // Engines and classes go while the interpreter and the driver still live: the last registered is called first.
+  const nanobind::module_ atexit = nanobind::module_::import_("atexit");
+  atexit.attr("register")(module.attr("_shut_down"));
+  atexit.attr("register")(module.attr("_forget_classes"));
   nanobind::module_ layout = module.def_submodule("layout");
   python::bind_layout(layout);
 }

@@ -14,8 +14,8 @@ _Bound = tuple[Epilogue, dict[str, Any]]
 class EpilogueArguments:
     """What happens to A @ B before it is stored, and what it happens with.
 
-    epilogue   a Python function that is traced (see tilewright.tracing), or a text of the epilogue language, or an
-               Epilogue
+    epilogue   a Python function that is traced (see tilewright.tracing), or its text; or a text of the epilogue
+               language; or an Epilogue
     operands   by name: arrays and numbers that a function's parameters or a text's names stand for, and an array for
                each further output
 
@@ -35,7 +35,7 @@ class EpilogueArguments:
         return self._bound[key]
 
     def _make(self, batch: int | None, m: int, n: int, compute: DType) -> _Bound:
-        if callable(self.epilogue):
+        if callable(self.epilogue) or (isinstance(self.epilogue, str) and "def " in self.epilogue):
             return self._trace(self.epilogue, (m, n) if batch is None else (batch, m, n), compute)
         numbers = {name: float(value) for name, value in self.operands.items() if _is_number(value)}
         arrays = {name: value for name, value in self.operands.items() if name not in numbers}
@@ -45,12 +45,11 @@ class EpilogueArguments:
             return self.epilogue, arrays
         return Epilogue(self.epilogue, compute, numbers), arrays
 
-    def _trace(self, function: Callable[..., object], problem: tuple[int, ...], compute: DType) -> _Bound:
-        from tilewright.tracing import trace
-        from tilewright.tracing.callee import parameters_of
+    def _trace(self, function: Callable[..., object] | str, problem: tuple[int, ...], compute: DType) -> _Bound:
+        from tilewright.tracing import parameters, trace
 
-        parameters = parameters_of(function)
-        inputs = {name: value for name, value in self.operands.items() if name in parameters}
+        names = parameters(function)
+        inputs = {name: value for name, value in self.operands.items() if name in names}
         traced = trace(
             function,
             problem=problem,

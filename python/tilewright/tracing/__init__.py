@@ -1,6 +1,6 @@
 """Python functions as epilogues: `trace` reads a function and writes the same in the epilogue language."""
 
-from .epilogue import Output, Scalar, SourceTensor, TracedEpilogue, trace
+from .epilogue import Output, Scalar, SourceTensor, TracedEpilogue, parameters, trace
 from .errors import Place, TraceError
 
-__all__ = ["Output", "Place", "Scalar", "SourceTensor", "TraceError", "TracedEpilogue", "trace"]
+__all__ = ["Output", "Place", "Scalar", "SourceTensor", "TraceError", "TracedEpilogue", "parameters", "trace"]

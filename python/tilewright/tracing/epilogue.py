@@ -110,6 +110,15 @@ def trace(
         raise TraceError("expressions are too deep within each other to be traced") from error
 
 
+def parameters(function: Callable[..., object] | str) -> list[str]:
+    """The names of the parameters of a function that trace() takes, in order. Raises TraceError."""
+    interpreter = Interpreter(Graph((0, 0)))
+    try:
+        return [argument.arg for argument in _read(function, interpreter).parameters()]
+    except Untraceable as error:
+        raise TraceError(error.reason, None, error.instead) from None
+
+
 def _extents(shape: object, name: str) -> tuple[int, ...]:
     try:
         extents = tuple(operator.index(extent) for extent in shape)  # type: ignore[attr-defined]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilewright.errors import InvalidArgument
+
 
 @dataclass(frozen=True)
 class Place:
@@ -25,7 +27,7 @@ class Place:
         return f"    {self.text}\n    {indent}{'^' * max(1, self.end - self.column)}"
 
 
-class TraceError(ValueError):
+class TraceError(InvalidArgument):
     """A function is no epilogue: why, where, and what to write instead where there is something."""
 
     def __init__(
