@@ -260,7 +260,8 @@ BENCHMARK_DEFINE_F(Dispatch, bare)(benchmark::State& state) {
   const registry::Kernel& kernel = prepared_->kernel();
   const plan::Launch launch = kernel.launch(gemm_);
   const auto artifact = engine_->compile(engine_->find_kernels(gemm_).front().kernel);
-  const runtime::CudaKernel loaded(device_->context(), artifact->cubin, artifact->symbol, launch.dynamic_smem_bytes);
+  const runtime::CudaKernel loaded(device_->context(), {artifact->cubin, {}}, artifact->symbol,
+                                   launch.dynamic_smem_bytes);
   const runtime::LaunchRecord record{.grid = {launch.grid[0], launch.grid[1], launch.grid[2]},
                                      .block = {launch.block[0], launch.block[1], launch.block[2]},
                                      .dynamic_smem_bytes = launch.dynamic_smem_bytes,

@@ -1,0 +1,50 @@
+"""Bring your own kernel: register it, discover it for a problem beside those that are shipped, run it.
+
+With torch and a GPU on torch's arrays there, else with NumPy on the emulator.
+"""
+
+from typing import Any
+
+import tilewright
+from f64_gemm_kernel import F64GemmKernel
+
+
+def arrays(batch: int, m: int, n: int, k: int) -> tuple[Any, Any, Any]:
+    try:
+        import torch
+
+        if torch.cuda.is_available():
+            torch.manual_seed(2025)
+            a = torch.randn(batch, m, k, device="cuda", dtype=torch.float64)
+            b = torch.randn(batch, k, n, device="cuda", dtype=torch.float64)
+            return a, b, torch.empty(batch, m, n, device="cuda", dtype=torch.float64)
+    except ImportError:
+        pass
+    import numpy
+
+    random = numpy.random.default_rng(2025)
+    return random.normal(size=(batch, m, k)), random.normal(size=(batch, k, n)), numpy.empty((batch, m, n))
+
+
+def main() -> None:
+    a, b, out = arrays(1, 64, 48, 32)
+    args = tilewright.GemmArguments(a, b, out, accumulator_type="float64")
+
+    kernels = tilewright.find_kernels(args, metadata_filter=lambda metadata: metadata.kernel_class == F64GemmKernel)
+    for kernel in kernels:
+        print(kernel.metadata.kernel_name)
+        kernel.run(args)
+        assert abs(out - a @ b).max() < 1e-7
+
+    # There is none with a tile of 256 rows, and no error either.
+    assert not tilewright.find_kernels(
+        args,
+        metadata_filter=lambda metadata: (
+            metadata.kernel_class == F64GemmKernel and metadata.design.tile_shape[0] == 256
+        ),
+    )
+    print(tilewright.explain(args))
+
+
+if __name__ == "__main__":
+    main()

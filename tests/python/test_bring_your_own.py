@@ -1,0 +1,429 @@
+"""A kernel from outside the library, examples/f64_gemm_kernel.py: discovered, refused, compiled, run, saved and loaded as
+those that are shipped. The rows B1 to B26 are the acceptance table for bringing one's own kernel; on a GPU, where there
+is one with torch, and on the emulator."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright
+from tilewright import GemmArguments, InvalidArgument, Kernel, KernelMetadata, ShapeOnly
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+from f64_gemm_kernel import F64GemmKernel  # noqa: E402
+
+
+@pytest.fixture(params=["numpy", "torch.cuda"])
+def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """Arrays of integers in f64, or of NaN where there are none."""
+    if request.param == "torch.cuda":
+        torch = pytest.importorskip("torch")
+        if not torch.cuda.is_available():
+            pytest.skip("no GPU")
+    random = np.random.default_rng(7)
+
+    def array(*shape: int, empty: bool = False, dtype: str = "float64") -> Any:
+        values = np.full(shape, np.nan) if empty else random.integers(-4, 5, shape)
+        values = values.astype(dtype)
+        return values if request.param == "numpy" else torch.from_numpy(values).cuda()
+
+    yield array
+
+
+def is_mine(metadata: KernelMetadata) -> bool:
+    return metadata.kernel_class == F64GemmKernel
+
+
+def host(array: Any) -> Any:
+    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
+
+
+def problem(make: Callable[..., Any], batch: int = 1, m: int = 48, n: int = 40, k: int = 24) -> tuple[Any, Any, Any]:
+    return make(batch, m, k), make(batch, k, n), make(batch, m, n, empty=True)
+
+
+def mine(args: GemmArguments) -> Any:
+    return tilewright.find_kernels(args, metadata_filter=is_mine)
+
+
+def names(kernels: Any) -> list[str]:
+    return [kernel.metadata.kernel_name for kernel in kernels]
+
+
+def refusal(args: GemmArguments, kernel: str) -> tilewright.RefusedKernel:
+    return next(refused for refused in tilewright.explain(args).refused if refused.name == kernel)
+
+
+def test_b1_b2_sixteen_are_listed_in_order() -> None:
+    layouts = ["".join(letters) for letters in itertools.product("tn", repeat=3)]
+    expected = [f"F64GemmKernel_tile{tile}_{layout}" for tile in ("32x32", "16x16") for layout in layouts]
+    assert names(tilewright.list_kernels(is_mine)) == expected
+
+
+def test_b3_b4_b5_two_are_found_and_both_compute(make: Callable[..., Any]) -> None:
+    a, b, out = problem(make)
+    args = GemmArguments(a, b, out, accumulator_type="float64")
+    kernels = mine(args)
+    assert names(kernels) == ["F64GemmKernel_tile32x32_ttt", "F64GemmKernel_tile16x16_ttt"]
+    everything = names(tilewright.find_kernels(args))
+    assert set(names(kernels)) < set(everything)
+    for kernel in kernels:
+        out[:] = float("nan")
+        kernel.run(args)
+        np.testing.assert_array_equal(host(out), host(a) @ host(b))
+
+
+def test_b6_b7_filters_see_the_design(make: Callable[..., Any]) -> None:
+    args = GemmArguments(*problem(make))
+
+    def with_tile(m: int) -> Any:
+        return tilewright.find_kernels(
+            args, metadata_filter=lambda metadata: is_mine(metadata) and metadata.design.tile_shape[0] == m
+        )
+
+    assert len(with_tile(256)) == 0
+    assert names(with_tile(16)) == ["F64GemmKernel_tile16x16_ttt"]
+
+
+@pytest.mark.parametrize("layouts", list(itertools.product("tn", repeat=3)), ids="".join)
+def test_b8_all_layouts(make: Callable[..., Any], layouts: tuple[str, str, str]) -> None:
+    def array(layout: str, rows: int, columns: int, **options: Any) -> Any:
+        if layout == "t":
+            return make(2, rows, columns, **options)
+        return make(2, columns, rows, **options).swapaxes(1, 2)
+
+    a, b = array(layouts[0], 20, 12), array(layouts[1], 12, 18)
+    out = array(layouts[2], 20, 18, empty=True)
+    kernels = mine(GemmArguments(a, b, out))
+    assert [name[-3:] for name in names(kernels)] == ["".join(layouts)] * 2
+    for kernel in kernels:
+        out[:] = float("nan")
+        kernel.run(GemmArguments(a, b, out))
+        np.testing.assert_array_equal(host(out), host(a) @ host(b))
+
+
+def test_b9_its_own_condition_is_a_reason(make: Callable[..., Any]) -> None:
+    kernel = mine(GemmArguments(*problem(make)))[0]
+    flat = GemmArguments(*(array[0] for array in problem(make)))
+    assert len(mine(flat)) == 0
+    status = kernel.supports(flat)
+    assert not status and status.reason == "All operands must be rank 3."
+    assert refusal(flat, kernel.name).reason == "All operands must be rank 3."
+    with pytest.raises(ValueError, match="All operands must be rank 3."):
+        kernel.run(flat)
+
+
+def test_b10_types_are_reasons(make: Callable[..., Any]) -> None:
+    kernel = mine(GemmArguments(*problem(make)))[0]
+    floats = GemmArguments(
+        make(1, 8, 8, dtype="float32"), make(1, 8, 8, dtype="float32"), make(1, 8, 8, empty=True, dtype="float32")
+    )
+    assert len(mine(floats)) == 0
+    assert kernel.supports(floats).code == "types"
+    assert "f32" in kernel.supports(floats).reason and "f64" in kernel.supports(floats).reason
+    with pytest.raises(InvalidArgument, match="f64 operands accumulate in f64, got f32"):
+        GemmArguments(*problem(make), accumulator_type="float32")
+
+
+def test_b11_an_epilogue_is_a_reason(make: Callable[..., Any]) -> None:
+    kernel = mine(GemmArguments(*problem(make)))[0]
+    args = GemmArguments(*problem(make), epilogue="relu")
+    assert len(mine(args)) == 0
+    assert kernel.supports(args).code == "epilogue"
+    assert not kernel.supports(GemmArguments(*problem(make), alpha=2.0))
+
+
+def test_b12_no_workspace(make: Callable[..., Any]) -> None:
+    a, b, out = problem(make)
+    args = GemmArguments(a, b, out)
+    kernel = mine(args)[0]
+    assert kernel.get_workspace_size(args) == 0
+    kernel.run(args, workspace=None)
+    np.testing.assert_array_equal(host(out), host(a) @ host(b))
+
+
+@pytest.mark.parametrize("target", [None, 90, "sm_90a", "sm_80", 10])
+def test_b13_targets(make: Callable[..., Any], target: Any) -> None:
+    args = GemmArguments(*problem(make))
+    assert len(tilewright.find_kernels(args, metadata_filter=is_mine, target=target)) == 2
+
+
+def test_b14_alignment() -> None:
+    memory = np.zeros(100, np.uint8)
+    begin = -memory.__array_interface__["data"][0] % 8
+    shifted = memory[begin + 4 : begin + 4 + 64].view(np.float64).reshape(1, 2, 4)
+    b, out = np.ones((1, 4, 2)), np.empty((1, 2, 2))
+    with pytest.raises(InvalidArgument, match="A must be aligned to its element of 8 bytes"):
+        GemmArguments(shifted, b, out)
+    aligned = memory[begin + 8 : begin + 8 + 64].view(np.float64).reshape(1, 2, 4)
+    args = GemmArguments(aligned, b, out)
+    assert len(mine(args)) == 2
+    mine(args)[0].run(args)
+    np.testing.assert_array_equal(out, aligned @ b)
+
+
+@pytest.mark.parametrize(
+    "extents", [(1, 3, 5, 7), (1, 1, 33, 17), (1, 33, 1, 17), (1, 33, 17, 1), (4, 19, 21, 23), (4, 1, 1, 1)]
+)
+@pytest.mark.parametrize("padding", [0, 3])
+def test_b15_odd_sizes_and_padded_strides(
+    make: Callable[..., Any], extents: tuple[int, int, int, int], padding: int
+) -> None:
+    batch, m, n, k = extents
+    a = make(batch, m + padding, k + padding)[:, :m, :k]
+    b = make(batch, k + padding, n + padding)[:, :k, :n]
+    out = make(batch, m + padding, n + padding, empty=True)[:, :m, :n]
+    kernels = mine(GemmArguments(a, b, out))
+    assert len(kernels) == 2
+    for kernel in kernels:
+        out[:] = float("nan")
+        kernel.run(GemmArguments(a, b, out))
+        np.testing.assert_array_equal(host(out), host(a) @ host(b))
+
+
+def test_b16_metadata_is_data(make: Callable[..., Any]) -> None:
+    metadata = mine(GemmArguments(*problem(make)))[0].metadata
+    assert metadata.kernel_name == "F64GemmKernel_tile32x32_ttt"
+    assert metadata.kernel_class is F64GemmKernel
+    assert metadata.min_cc == 0
+    assert isinstance(metadata.design, tilewright.BLASDesignMetadata)
+    assert metadata.design.tile_shape == (32, 32, 1)
+    for operand in (metadata.operands.A, metadata.operands.B, metadata.operands.out):
+        assert operand.dtype == tilewright.DType.f64
+        assert operand.stride == (0, 0, 1)
+        assert operand.divisibility == 1
+    assert metadata.operands.accumulator_type == tilewright.DType.f64
+    again = mine(GemmArguments(*problem(make)))[0].metadata
+    assert metadata == again and hash(metadata) == hash(again)
+    assert json.loads(metadata.to_json())["design"]["threadblock_shape"] == [32, 32, 1]
+    with pytest.raises(AttributeError):
+        metadata.kernel_name = "another"
+
+
+def test_b17_registered_once_and_unregistered(make: Callable[..., Any]) -> None:
+    args = GemmArguments(*problem(make))
+    assert tilewright.register(F64GemmKernel) is F64GemmKernel
+    assert len(mine(args)) == 2
+    try:
+        assert tilewright.unregister(F64GemmKernel)
+        assert not tilewright.unregister(F64GemmKernel)
+        assert len(tilewright.find_kernels(args, metadata_filter=lambda metadata: metadata.family == "F64GemmKernel")) == 0
+    finally:
+        tilewright.register(F64GemmKernel)
+    with pytest.raises(InvalidArgument, match="'simt_gemm' is a family that is shipped"):
+        tilewright.unregister("simt_gemm")
+
+
+class Oddity(Exception):
+    pass
+
+
+def test_b18_exceptions_of_the_author_come_through(make: Callable[..., Any]) -> None:
+    args = GemmArguments(*problem(make))
+
+    def failing(metadata: KernelMetadata) -> bool:
+        raise Oddity("filter")
+
+    with pytest.raises(Oddity, match="filter"):
+        tilewright.find_kernels(args, metadata_filter=failing)
+
+    @tilewright.register
+    class Failing(Kernel):
+        @staticmethod
+        def generate_kernels(metadata_filter: Any, epilogue_args: Any = None, target: Any = None) -> list[Kernel]:
+            raise Oddity("generate")
+
+    try:
+        with pytest.raises(Oddity, match="generate"):
+            tilewright.find_kernels(args)
+        assert len(tilewright.find_kernels(args, is_mine, providers=["F64GemmKernel"])) == 2
+        with pytest.raises(InvalidArgument, match="no provider 'none'"):
+            tilewright.find_kernels(args, providers=["none"])
+    finally:
+        tilewright.unregister(Failing)
+
+
+def test_b19_b20_compiled_once_by_shape_and_run_on_others(make: Callable[..., Any]) -> None:
+    shapes = (ShapeOnly([1, 48, 24], "f64"), ShapeOnly([1, 24, 40], "f64"), ShapeOnly([1, 48, 40], "f64"))
+    kernel = mine(GemmArguments(*shapes))[0]
+    artifact = kernel.compile(GemmArguments(*shapes))
+    for extents in [(1, 48, 40, 24), (3, 17, 9, 5)]:
+        a, b, out = problem(make, *extents)
+        kernel.run(GemmArguments(a, b, out), artifact, stream=None, assume_supported_args=True)
+        np.testing.assert_array_equal(host(out), host(a) @ host(b))
+
+    a, b, out = problem(make)
+    prepared = tilewright.prepare(GemmArguments(a, b, out), kernel, artifact)
+    prepared.run()
+    np.testing.assert_array_equal(host(out), host(a) @ host(b))
+    others = problem(make)
+    prepared.run(GemmArguments(*others))
+    np.testing.assert_array_equal(host(others[2]), host(others[0]) @ host(others[1]))
+    with pytest.raises(InvalidArgument, match="prepared for m = 48, got 17"):
+        prepared.run(GemmArguments(*problem(make, 1, 17, 40, 24)))
+    with pytest.raises(InvalidArgument, match="prepared by shape alone"):
+        kernel.run(GemmArguments(*shapes))
+
+
+def test_artifacts_are_saved_loaded_and_checked(make: Callable[..., Any], tmp_path: Path) -> None:
+    a, b, out = problem(make)
+    args = GemmArguments(a, b, out)
+    first, second = mine(args)
+    path = str(tmp_path / "f64.twk")
+    first.compile(args).save(path)
+    artifact = tilewright.load_artifact(path)
+    first.run(args, artifact)
+    np.testing.assert_array_equal(host(out), host(a) @ host(b))
+    with pytest.raises(InvalidArgument, match="the artifact is of F64GemmKernel_tile32x32_ttt"):
+        second.run(args, artifact)
+    damaged = bytearray((tmp_path / "f64.twk").read_bytes())
+    damaged[-1] ^= 1
+    (tmp_path / "f64.twk").write_bytes(damaged)
+    with pytest.raises(InvalidArgument, match="SHA-256"):
+        tilewright.load_artifact(path)
+
+
+def test_b22_runs_compile_once(make: Callable[..., Any]) -> None:
+    args = GemmArguments(*problem(make))
+    kernel = mine(args)[0]
+    kernel.run(args)
+    compiles = tilewright.cache_counters()["compiles"]
+    kernel.run(args)
+    mine(args)[0].run(args)
+    assert tilewright.cache_counters()["compiles"] == compiles
+
+
+def test_b23_architectures_that_it_declares(make: Callable[..., Any]) -> None:
+    args = GemmArguments(*problem(make))
+    old = mine(args)[0].metadata
+
+    @tilewright.register
+    class Newer(Kernel):
+        @staticmethod
+        def generate_kernels(metadata_filter: Any, epilogue_args: Any = None, target: Any = None) -> list[Kernel]:
+            return [Newer(KernelMetadata("newer", Newer, old.operands, old.design, min_cc=100))]
+
+    try:
+        assert "newer" not in names(tilewright.find_kernels(args))
+        assert refusal(args, "newer").code == "architecture"
+        assert refusal(args, "newer").numbers == [100]
+        assert "newer" in names(tilewright.find_kernels(args, target=100))
+    finally:
+        tilewright.unregister(Newer)
+
+
+def test_b24_ptx_needs_no_compiler(make: Callable[..., Any]) -> None:
+    a, b, out = problem(make)
+    args = GemmArguments(a, b, out)
+    original = mine(args)[0]
+    artifact = original.compile(args)
+
+    @tilewright.register
+    class Precompiled(Kernel):
+        @staticmethod
+        def generate_kernels(metadata_filter: Any, epilogue_args: Any = None, target: Any = None) -> list[Kernel]:
+            old = original.metadata
+            return [Precompiled(KernelMetadata("precompiled", Precompiled, old.operands, old.design))]
+
+        def _source(self) -> tilewright.Source:
+            return tilewright.Source(artifact.ptx, language="ptx", symbol=artifact.symbol)
+
+        def _launch(self, args: GemmArguments) -> tilewright.Launch:
+            return original._launch(args)  # type: ignore[attr-defined, no-any-return]
+
+    try:
+        tilewright.find_kernels(args, providers=["Precompiled"])[0].run(args)
+        np.testing.assert_array_equal(host(out), host(a) @ host(b))
+    finally:
+        tilewright.unregister(Precompiled)
+
+
+def test_b25_a_class_may_be_completed_later(make: Callable[..., Any]) -> None:
+    a, b, out = problem(make)
+    args = GemmArguments(a, b, out)
+    old = mine(args)[0].metadata
+
+    @tilewright.register
+    class Later(Kernel):
+        pass
+
+    try:
+        with pytest.raises(InvalidArgument, match=r"Later is registered and defines no generate_kernels\(\) yet"):
+            tilewright.find_kernels(args)
+        Later.generate_kernels = staticmethod(  # type: ignore[attr-defined]
+            lambda metadata_filter, epilogue_args=None, target=None: [
+                Later(KernelMetadata("later", Later, old.operands, old.design))
+            ]
+        )
+        kernel = tilewright.find_kernels(args, providers=["Later"])[0]
+        with pytest.raises(InvalidArgument, match=r"Later defines no _source\(\)"):
+            kernel.compile()
+        Later._source = lambda self: F64GemmKernel._source(self)  # type: ignore[attr-defined, arg-type]
+        Later._launch = lambda self, args: F64GemmKernel._launch(self, args)  # type: ignore[attr-defined, arg-type]
+        kernel.run(args)
+        np.testing.assert_array_equal(host(out), host(a) @ host(b))
+    finally:
+        tilewright.unregister(Later)
+
+
+def test_a_class_of_the_same_name_takes_its_place(make: Callable[..., Any]) -> None:
+    args = GemmArguments(*problem(make))
+    old = mine(args)[0].metadata
+
+    def define(name: str) -> type[Kernel]:
+        @tilewright.register
+        class Cell(Kernel):
+            @staticmethod
+            def generate_kernels(metadata_filter: Any, epilogue_args: Any = None, target: Any = None) -> list[Kernel]:
+                return [Cell(KernelMetadata(name, Cell, old.operands, old.design))]
+
+        return Cell
+
+    try:
+        define("first")
+        latest = define("second")
+        found = tilewright.find_kernels(args, providers=["Cell"])
+        assert names(found) == ["second"]
+        assert found[0].metadata.kernel_class is latest
+    finally:
+        tilewright.unregister("Cell")
+
+
+def test_threads_find_compile_and_run_at_once(make: Callable[..., Any]) -> None:
+    wrong: list[int] = []
+
+    def work(i: int) -> None:
+        a, b, out = problem(make, 1 + i % 2, 8 + i % 5, 9, 4)
+        args = GemmArguments(a, b, out)
+        mine(args)[i % 2].run(args)
+        if not np.array_equal(host(out), host(a) @ host(b)):
+            wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(32)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("example", ["04_bring_your_own_kernel.py"])
+def test_the_example_runs(example: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / example)], capture_output=True, text=True, timeout=120, env=dict(os.environ)
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("F64GemmKernel_tile32x32_ttt\nF64GemmKernel_tile16x16_ttt\n")
+    assert done.stderr == ""
