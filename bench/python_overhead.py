@@ -1,0 +1,141 @@
+"""What Python pays beside the kernel: import, arguments, queries, prepared runs; on a GPU beside torch.mm and CuPy.
+
+    python bench/python_overhead.py [--json FILE]
+
+With torch and a GPU on its arrays, else with NumPy on the emulator, whose runs are not timed. Times are medians of
+rounds that take the contenders in turn, in microseconds a call; calls that enqueue work do so in batches that the GPU
+waits for in between, so that its queue never fills.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+ROUNDS = 15
+CALLS = 200
+
+
+def import_ms() -> float:
+    """Of the package alone, in a fresh interpreter; the least of ten."""
+    code = "import time; t = time.perf_counter(); import tilewright; print((time.perf_counter() - t) * 1e3)"
+    return min(float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout) for _ in range(10))
+
+
+def contend(contenders: dict[str, Callable[[], Any]], wait: Callable[[], Any]) -> dict[str, float]:
+    """Median microseconds a call of each, taken in turn."""
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
+    for call in contenders.values():
+        call()
+    for _ in range(ROUNDS):
+        for name, call in contenders.items():
+            wait()
+            begin = time.perf_counter()
+            for _ in range(CALLS):
+                call()
+            samples[name].append((time.perf_counter() - begin) / CALLS * 1e6)
+    wait()
+    return {name: statistics.median(times) for name, times in samples.items()}
+
+
+def arrays(torch: Any) -> tuple[Any, Any, Any]:
+    if torch is not None:
+        return tuple(torch.randn(128, 128, device="cuda", dtype=torch.float16) for _ in range(3))
+    import numpy
+
+    random = numpy.random.default_rng(0)
+    return tuple(random.normal(size=(128, 128)).astype(numpy.float16) for _ in range(3))
+
+
+def torch_with_gpu() -> Any:
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch if torch.cuda.is_available() else None
+
+
+def cold_query_us(tilewright: Any, make: Callable[[int], Any]) -> float:
+    """Of problems that nobody asked about before."""
+    times = []
+    for i in range(40):
+        args = make(64 + 8 * i)
+        begin = time.perf_counter()
+        tilewright.find_kernels(args)
+        times.append((time.perf_counter() - begin) * 1e6)
+    return statistics.median(times[5:])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", help="write the figures there")
+    options = parser.parse_args()
+    figures: dict[str, Any] = {"import_ms": import_ms()}
+
+    import tilewright
+
+    torch = torch_with_gpu()
+    a, b, out = arrays(torch)
+    args = tilewright.GemmArguments(a, b, out)
+    kernel = tilewright.find_kernels(args)[0]
+    artifact = kernel.compile(args)
+    prepared = tilewright.prepare(args)
+    figures["device"] = tilewright.device_name("cuda:0" if torch is not None else "")
+    figures["kernel"] = kernel.name
+
+    def shaped(m: int) -> Any:
+        shape = tilewright.ShapeOnly
+        return tilewright.GemmArguments(shape([m, 128], "f16"), shape([128, 128], "f16"), shape([m, 128], "f16"))
+
+    figures["find_kernels_cold_us"] = cold_query_us(tilewright, shaped)
+    calls: dict[str, Callable[[], Any]] = {
+        "GemmArguments": lambda: tilewright.GemmArguments(a, b, out),
+        "find_kernels": lambda: tilewright.find_kernels(args),
+        "supports": lambda: kernel.supports(args),
+        "pass": lambda: None,
+    }
+    wait: Callable[[], Any] = lambda: None
+    if torch is not None:
+        wait = torch.cuda.synchronize
+        calls |= {
+            "prepared.run()": prepared.run,
+            "prepared.run(args)": lambda: prepared.run(args),
+            "kernel.run(args, artifact)": lambda: kernel.run(args, artifact),
+            "matmul(out=)": lambda: tilewright.matmul(a, b, out=out),
+            "torch.mm(out=)": lambda: torch.mm(a, b, out=out),
+        }
+        calls |= cupy_calls(torch, a, b, out) | driver_calls(torch)
+    figures["us"] = contend(calls, wait)
+    print(json.dumps(figures, indent=2))
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(figures, file, indent=2)
+
+
+def cupy_calls(torch: Any, a: Any, b: Any, out: Any) -> dict[str, Callable[[], Any]]:
+    try:
+        import cupy
+    except ImportError:
+        return {}
+    x, y, z = (cupy.from_dlpack(tensor) for tensor in (a, b, out))
+    return {"cupy.matmul(out=)": lambda: cupy.matmul(x, y, out=z)}
+
+
+def driver_calls(torch: Any) -> dict[str, Callable[[], Any]]:
+    """cuLaunchKernel of an empty kernel by cuda-python's bindings, and from C++ by Triton's launcher: the floor."""
+    try:
+        import cupy
+    except ImportError:
+        return {}
+    empty = cupy.RawKernel('extern "C" __global__ void empty() {}', "empty")
+    return {"cupy.RawKernel of nothing": lambda: empty((1,), (32,), ())}
+
+
+if __name__ == "__main__":
+    main()
