@@ -1,11 +1,8 @@
 // The table: every function of the algebra that expressions may call, in the order of the manual.
 #include <fmt/format.h>
 
-#include <bit>
-#include <concepts>
 #include <cstdint>
 #include <iterator>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -32,23 +29,6 @@ LayoutAndOffset decayed(const ComposedLayout& layout) {
   std::optional<LayoutAndOffset> plain = decay(layout);
   if (!plain) throw InvalidArgument(fmt::format("{} is no plain layout", to_string(layout)));
   return *std::move(plain);
-}
-
-// Swizzles permute bits, so that their units are powers of two.
-template <class L>
-void require_unit(const L&, std::int64_t n) {
-  if (!std::same_as<L, Layout> && (n < 1 || !std::has_single_bit(static_cast<std::uint64_t>(n))))
-    throw InvalidArgument(fmt::format("a unit of swizzled elements is a power of two, got {}", n));
-}
-
-template <class L>
-L checked_recast(const L& l, std::int64_t from, std::int64_t to) {
-  const std::int64_t common = std::gcd(from, to);
-  if (common > 0) {
-    require_unit(l, from / common);
-    require_unit(l, to / common);
-  }
-  return recast(l, from, to);
 }
 
 // `t` is the first, and for many functions the only, operand; `l` is a layout of either kind; `b` a tiler.
@@ -347,16 +327,10 @@ Rows partitions() {
 }
 
 Rows recasts() {
-  const auto up = [](const auto& l, std::int64_t n) {
-    require_unit(l, n);
-    return upcast(l, n);
-  };
-  const auto down = [](const auto& l, std::int64_t n) {
-    require_unit(l, n);
-    return downcast(l, n);
-  };
-  const auto bits = [](const auto& l, std::int64_t from, std::int64_t to) { return checked_recast(l, from, to); };
-  const auto bits_first = [](std::int64_t from, std::int64_t to, const auto& l) { return checked_recast(l, from, to); };
+  const auto up = [](const auto& l, std::int64_t n) { return upcast(l, n); };
+  const auto down = [](const auto& l, std::int64_t n) { return downcast(l, n); };
+  const auto bits = [](const auto& l, std::int64_t from, std::int64_t to) { return recast(l, from, to); };
+  const auto bits_first = [](std::int64_t from, std::int64_t to, const auto& l) { return recast(l, from, to); };
   return {
       {"upcast", "in units of n elements",
        join({overload_of<Swizzle, std::int64_t>(up)}, overloads_of_layouts<std::int64_t>(up))},

@@ -14,7 +14,8 @@ namespace tilewright::layout {
 namespace {
 
 int log2_of_unit(std::int64_t n) {
-  TILEWRIGHT_CHECK(n > 0 && std::has_single_bit(static_cast<std::uint64_t>(n)), "{} is not a power of two", n);
+  if (n < 1 || !std::has_single_bit(static_cast<std::uint64_t>(n)))
+    throw InvalidArgument(fmt::format("a unit of swizzled elements is a power of two, got {}", n));
   return std::countr_zero(static_cast<std::uint64_t>(n));
 }
 
@@ -26,7 +27,9 @@ bool is_run(std::int64_t bits) { return bits > 0 && bits >> lowest_bit(bits) == 
 }  // namespace
 
 Swizzle::Swizzle(int bits, int base, int shift) : bits_(bits), base_(base), shift_(shift) {
-  if (bits < 0 || base < 0 || std::abs(shift) < bits || bits + base + std::abs(shift) > 62)
+  constexpr int most = 62;
+  if (bits < 0 || base < 0 || base > most || shift < -most || shift > most || std::abs(shift) < bits ||
+      bits + base + std::abs(shift) > most)
     throw InvalidArgument(
         fmt::format("Sw<{},{},{}> is not a swizzle: it needs 0 <= bits <= |shift| and base >= 0", bits, base, shift));
 }

@@ -35,10 +35,10 @@ class Swizzle {
 
 /// Size of the block that the swizzle permutes within itself.
 std::int64_t size(const Swizzle& swizzle);
-/// The same swizzle of offsets counted in units of n. @pre n is a power of two.
-/// Refused: a swizzle that moves parts of a unit. @throws InvalidArgument
+/// The same swizzle of offsets counted in units of n. Here and below @throws InvalidArgument unless units are powers of
+/// two; here also for a swizzle that moves parts of a unit.
 Swizzle upcast(const Swizzle& swizzle, std::int64_t n);
-/// The same swizzle of offsets counted in units of 1/n. @pre n is a power of two.
+/// The same swizzle of offsets counted in units of 1/n.
 Swizzle downcast(const Swizzle& swizzle, std::int64_t n);
 
 /// The same swizzle in units of new_bits of what it is in units of old_bits.

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cstdint>
+#include <limits>
 #include <set>
 
 #include "tilewright/base/error.hpp"
@@ -38,6 +40,10 @@ TEST(Swizzle, InUnitsOfElements) {
   EXPECT_EQ(upcast(Swizzle(3, 4, 3), 8), Swizzle(3, 1, 3));
   EXPECT_EQ(downcast(Swizzle(3, 3, 3), 2), Swizzle(3, 4, 3));
   EXPECT_THROW(upcast(Swizzle(3, 4, 3), 32), InvalidArgument);
+  for (const std::int64_t n : {0, -1, 3}) {
+    EXPECT_THROW(upcast(Swizzle(3, 4, 3), n), InvalidArgument);
+    EXPECT_THROW(downcast(Swizzle(), n), InvalidArgument);
+  }
   const ComposedLayout f16{Swizzle(3, 3, 3), 0, Layout({8, 64}, {64, 1})};
   EXPECT_EQ(f16(1, 0), 72);
   EXPECT_EQ(f16(3, 17), 201);
@@ -50,6 +56,9 @@ TEST(Swizzle, RefusesOverlappingBits) {
   EXPECT_THROW(Swizzle(-1, 4, 3), InvalidArgument);
   EXPECT_THROW(Swizzle(1, -1, 3), InvalidArgument);
   EXPECT_THROW(Swizzle(30, 10, 30), InvalidArgument);
+  constexpr int most = std::numeric_limits<int>::max();
+  EXPECT_THROW(Swizzle(0, most, most), InvalidArgument);
+  EXPECT_THROW(Swizzle(0, 0, std::numeric_limits<int>::min()), InvalidArgument);
 }
 
 TEST(ComposedLayout, SwizzlesAfterTheOffset) {
