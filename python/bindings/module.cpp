@@ -12,6 +12,8 @@ namespace python = tilewright::python;
 NB_MODULE(_tilewright, module) {
   module.doc() = "The extension behind the package tilewright. Import from tilewright, not from here.";
   module.attr("__version__") = TILEWRIGHT_VERSION;
+  // At exit tracebacks and caches of others may still hold our objects: no leak of ours, and nothing to print.
+  nanobind::set_leak_warnings(false);
   python::bind_errors();
   python::bind_dtype(module);
   python::bind_tensor(module);
@@ -25,5 +27,9 @@ NB_MODULE(_tilewright, module) {
   atexit.attr("register")(module.attr("_shut_down"));
   atexit.attr("register")(module.attr("_forget_classes"));
   nanobind::module_ layout = module.def_submodule("layout");
+  layout.doc() = "The extension behind tilewright.layout. Import from there.";
+  python::bind_drawing(layout);
   python::bind_layout(layout);
+  python::bind_int_tuple(layout);
+  python::bind_layout_algebra(layout);
 }

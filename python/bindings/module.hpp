@@ -7,7 +7,16 @@ namespace tilewright::python {
 
 /// C++ exceptions of this library become the Python exceptions of tilewright/errors.py.
 void bind_errors();
-/// The submodule layout: tuples of integers, layouts, swizzles and the algebra of tilewright/layout/.
+
+// The submodule layout, which is tilewright/layout/ under CuTe's names.
+
+/// Scaled basis elements, and the functions on trees of integers.
+void bind_int_tuple(nanobind::module_& module);
+/// The classes Swizzle, Layout and ComposedLayout. First Drawing must be there.
 void bind_layout(nanobind::module_& module);
+/// The functions on them.
+void bind_layout_algebra(nanobind::module_& module);
+/// The class Drawing.
+void bind_drawing(nanobind::module_& module);
 
 }  // namespace tilewright::python

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
         synchronize,
         unregister,
     )
+    from tilewright import layout as layout
+    from tilewright import tracing as tracing
     from tilewright.epilogue import EpilogueArguments
     from tilewright.product import matmul
     from tilewright.tracing import TraceError
@@ -104,6 +106,7 @@ __all__ = [
     "dtype",
     "explain",
     "find_kernels",
+    "layout",
     "list_kernels",
     "load_artifact",
     "make_kernel",
@@ -111,62 +114,29 @@ __all__ = [
     "prepare",
     "register",
     "synchronize",
+    "tracing",
     "unregister",
 ]
 
-# Where each name lives that is loaded when it is first used.
-_LAZY = {
-    "__version__": "tilewright._tilewright",
-    "Artifact": "tilewright._tilewright",
-    "BLASDesignMetadata": "tilewright._tilewright",
-    "DType": "tilewright._tilewright",
-    "Epilogue": "tilewright._tilewright",
-    "Explanation": "tilewright._tilewright",
-    "GemmArguments": "tilewright._tilewright",
-    "GemmOperandsMetadata": "tilewright._tilewright",
-    "Kernel": "tilewright._tilewright",
-    "KernelList": "tilewright._tilewright",
-    "KernelMetadata": "tilewright._tilewright",
-    "Launch": "tilewright._tilewright",
-    "Operand": "tilewright._tilewright",
-    "Prepared": "tilewright._tilewright",
-    "RefusedKernel": "tilewright._tilewright",
-    "Scratch": "tilewright._tilewright",
-    "ShapeOnly": "tilewright._tilewright",
-    "Source": "tilewright._tilewright",
-    "Status": "tilewright._tilewright",
-    "TensorAttributes": "tilewright._tilewright",
-    "allocated_bytes": "tilewright._tilewright",
-    "cache_counters": "tilewright._tilewright",
-    "compile_kernels": "tilewright._tilewright",
-    "configure": "tilewright._tilewright",
-    "device_name": "tilewright._tilewright",
-    "device_target": "tilewright._tilewright",
-    "dtype": "tilewright._tilewright",
-    "explain": "tilewright._tilewright",
-    "find_kernels": "tilewright._tilewright",
-    "list_kernels": "tilewright._tilewright",
-    "load_artifact": "tilewright._tilewright",
-    "make_kernel": "tilewright._tilewright",
-    "prepare": "tilewright._tilewright",
-    "register": "tilewright._tilewright",
-    "synchronize": "tilewright._tilewright",
-    "unregister": "tilewright._tilewright",
+_MODULES = ("layout", "pycutlass", "tracing")  # loaded when they are first named
+_ELSEWHERE = {
     "EpilogueArguments": "tilewright.epilogue",
-    "matmul": "tilewright.product",
     "TraceError": "tilewright.tracing",
-}
+    "matmul": "tilewright.product",
+}  # the others are the extension's
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'tilewright' has no attribute '{name}'")
-    import importlib
+    from importlib import import_module
 
-    value: object = getattr(importlib.import_module(_LAZY[name]), name)
+    if name in _MODULES:
+        return import_module(f"tilewright.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module 'tilewright' has no attribute '{name}'")
+    value: object = getattr(import_module(_ELSEWHERE.get(name, "tilewright._tilewright")), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *__all__})
