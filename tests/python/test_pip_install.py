@@ -68,7 +68,19 @@ def test_the_command_is_installed_too(environment: pathlib.Path, tmp_path: pathl
     assert printed == "((2,4),(4,2)):((8,1),(16,4))\n"
 
 
-def test_the_installed_package_is_typed(environment: pathlib.Path) -> None:
-    (package,) = environment.parent.glob("lib/python3*/site-packages/tilewright")
-    assert (package / "py.typed").exists()
-    assert (package / "_tilewright/__init__.pyi").exists()
+LAYOUT = """
+from tilewright.layout import Layout, zipped_divide
+
+tiles = zipped_divide(Layout((8, 8), (8, 1)), (2, 4))
+offset: int = tiles((0, 0), (1, 0))
+print(tiles, offset)
+"""
+
+
+def test_layouts_work_as_installed(environment: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    assert run(environment / "python", "-c", LAYOUT, cwd=tmp_path).stdout == "((2,4),(4,2)):((8,1),(16,4)) 16\n"
+
+
+def test_the_installed_package_is_typed(environment: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    python = environment / "python"
+    run(sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "-c", LAYOUT, cwd=tmp_path)
