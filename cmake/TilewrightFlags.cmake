@@ -18,5 +18,8 @@ if(TILEWRIGHT_FUZZ)
 endif()
 if(TILEWRIGHT_STATIC)
   # Debian's header-only target of spdlog names the shared libfmt; nothing refers to it.
-  add_link_options(-static-libstdc++ -static-libgcc LINKER:--as-needed)
+  add_link_options(LINKER:--as-needed)
+  # Not into a module: its exceptions cross to those who load it, which have a C++ library of their own.
+  set(is_program $<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>>)
+  add_link_options($<${is_program}:-static-libstdc++> $<${is_program}:-static-libgcc>)
 endif()

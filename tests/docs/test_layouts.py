@@ -4,8 +4,11 @@ After an intended change: pytest tests/docs --update-docs.
 """
 
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree
 
+import pytest
 from conftest import ROOT
 from documents import Document, run_in
 
@@ -41,6 +44,13 @@ def test_commands_print_and_draw_what_the_guide_shows(tmp_path, request):
     assert drawn.keys() == kept.keys()
     stale = [name for name in drawn if drawn[name] != kept[name]]
     assert stale == [], "redraw with: pytest tests/docs --update-docs"
+
+
+def test_python_runs(tmp_path):
+    pytest.importorskip("tilewright.layout", reason="the build has no Python package")
+    assert GUIDE.blocks("python")
+    for script in GUIDE.blocks("python"):
+        subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=120)
 
 
 def test_pictures_are_svg_and_shown():
