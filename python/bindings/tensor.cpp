@@ -61,19 +61,26 @@ op::Dims packed_strides(const op::Dims& shape) {
 
 /// The module if the program has imported it.
 nb::object imported(const char* name) {
-  const nb::object modules = nb::module_::import_("sys").attr("modules");
-  PyObject* const found = PyDict_GetItemString(modules.ptr(), name);
+  PyObject* const found = PyDict_GetItemString(PyImport_GetModuleDict(), name);
   return found == nullptr ? nb::none() : nb::borrow(found);
 }
 
-/// torch.Tensor, once torch is imported. Looked up again and again until then, which is cheap.
+/// A class of a module, once the program has imported that. Looked up again and again until then, which is cheap.
+PyTypeObject* class_of(const char* module, const char* name, PyTypeObject*& known) {
+  if (known != nullptr) return known;
+  const nb::object loaded = imported(module);
+  if (loaded.is_none() || !nb::hasattr(loaded, name)) return nullptr;
+  known = reinterpret_cast<PyTypeObject*>(nb::object(loaded.attr(name)).release().ptr());
+  return known;
+}
+
 PyTypeObject* torch_tensor_type() {
   static PyTypeObject* type = nullptr;  // guarded by the GIL; torch is never unloaded
-  if (type != nullptr) return type;
-  const nb::object torch = imported("torch");
-  if (torch.is_none() || !nb::hasattr(torch, "Tensor")) return nullptr;
-  type = reinterpret_cast<PyTypeObject*>(nb::object(torch.attr("Tensor")).release().ptr());
-  return type;
+  return class_of("torch", "Tensor", type);
+}
+PyTypeObject* numpy_array_type() {
+  static PyTypeObject* type = nullptr;
+  return class_of("numpy", "ndarray", type);
 }
 
 nb::object call(nb::handle object, nb::handle method) {
@@ -97,6 +104,9 @@ struct Interned {
   nb::object device = nb::steal(PyUnicode_InternFromString("device"));
   nb::object get_device = nb::steal(PyUnicode_InternFromString("get_device"));
   nb::object is_cuda = nb::steal(PyUnicode_InternFromString("is_cuda"));
+  nb::object strides = nb::steal(PyUnicode_InternFromString("strides"));
+  nb::object data = nb::steal(PyUnicode_InternFromString("data"));
+  nb::object array_interface = nb::steal(PyUnicode_InternFromString("__array_interface__"));
 };
 const Interned& interned() {
   static const Interned* names = new Interned;  // lives as long as the interpreter
@@ -126,10 +136,13 @@ ReadTensor read_torch(nb::handle object) {
   return read;
 }
 
+nb::handle entry(nb::handle dictionary, nb::handle key) { return PyDict_GetItemWithError(dictionary.ptr(), key.ptr()); }
+
 /// Strides of an interface, which are in bytes or missing.
-op::Dims strides_of(const nb::dict& interface, const op::Dims& shape, DType dtype) {
-  if (!interface.contains("strides") || interface["strides"].is_none()) return packed_strides(shape);
-  op::Dims strides = dims_of(interface["strides"], "strides");
+op::Dims strides_of(nb::handle interface, const op::Dims& shape, DType dtype) {
+  const nb::handle given = entry(interface, interned().strides);
+  if (!given.is_valid() || given.is_none()) return packed_strides(shape);
+  op::Dims strides = dims_of(given, "strides");
   for (int mode = 0; mode < strides.rank(); ++mode) {
     if (strides[mode] % bytes(dtype) != 0) {
       throw InvalidArgument(
@@ -140,13 +153,16 @@ op::Dims strides_of(const nb::dict& interface, const op::Dims& shape, DType dtyp
   return strides;
 }
 
-ReadTensor read_interface(nb::handle object, const nb::dict& interface, MemoryDevice device, nb::handle dtype) {
+ReadTensor read_interface(nb::handle object, nb::handle interface, MemoryDevice device, nb::handle dtype) {
+  const Interned& names = interned();
   ReadTensor read{.tensor = {}, .is_read_only = false, .is_torch = false, .owner = nb::borrow(object)};
-  read.tensor.dtype = read_dtype(dtype.is_none() ? object.attr("dtype") : nb::borrow(dtype));
-  read.tensor.shape = dims_of(interface["shape"], "shape");
+  if (!PyDict_Check(interface.ptr())) throw InvalidArgument("an array's interface is a dict");
+  read.tensor.dtype = read_dtype(dtype.is_none() ? attribute(object, names.dtype) : nb::borrow(dtype));
+  const nb::handle shape = entry(interface, names.shape), data = entry(interface, names.data);
+  if (!shape.is_valid() || !data.is_valid() || data.is_none())
+    throw InvalidArgument("the array's interface has no shape or no data pointer");
+  read.tensor.shape = dims_of(shape, "shape");
   read.tensor.stride = strides_of(interface, read.tensor.shape, read.tensor.dtype);
-  const nb::object data = interface["data"];
-  if (data.is_none()) throw InvalidArgument("the array's interface has no data pointer");
   read.tensor.address = nb::cast<std::uint64_t>(data[0]);
   read.is_read_only = nb::cast<bool>(data[1]);
   read.tensor.device = device;
@@ -238,13 +254,15 @@ ReadTensor read_tensor(nb::handle object, nb::handle dtype) {
     read.tensor.device = {MemoryDevice::Kind::shape, 0};
     return read;
   }
-  if (nb::hasattr(object, "__cuda_array_interface__")) {
-    const nb::dict interface = nb::cast<nb::dict>(object.attr("__cuda_array_interface__"));
+  const bool is_numpy =
+      numpy_array_type() != nullptr && PyType_IsSubtype(Py_TYPE(object.ptr()), numpy_array_type()) != 0;
+  if (!is_numpy && nb::hasattr(object, "__cuda_array_interface__")) {
+    const nb::object interface = object.attr("__cuda_array_interface__");
     return read_interface(object, interface, {MemoryDevice::Kind::cuda, ordinal_of(object)}, dtype);
   }
-  if (nb::hasattr(object, "__array_interface__")) {
-    return read_interface(object, nb::cast<nb::dict>(object.attr("__array_interface__")), {}, dtype);
-  }
+  if (PyObject* const interface = PyObject_GetAttr(object.ptr(), interned().array_interface.ptr()))
+    return read_interface(object, nb::steal(interface), {}, dtype);
+  PyErr_Clear();
   if (nb::hasattr(object, "__dlpack__")) return read_dlpack(object, dtype);
   const std::string type =
       nb::cast<std::string>(nb::str(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())))));

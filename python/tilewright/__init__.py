@@ -118,7 +118,7 @@ __all__ = [
     "unregister",
 ]
 
-_MODULES = ("layout", "pycutlass", "tracing")  # loaded when they are first named
+_MODULES = ("layout", "pycutlass", "torch", "tracing")  # loaded when they are first named
 _ELSEWHERE = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",
