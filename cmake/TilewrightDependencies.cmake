@@ -1,6 +1,9 @@
 # Third parties, all from Debian 12 packages. What an installed Tilewright needs of them is said once more in
 # tilewright-config.cmake.in and tilewright.pc.in.
 
+if(TILEWRIGHT_PYTHON)
+  find_package(SQLite3 REQUIRED)  # the shared one: Debian's libsqlite3.a is not for shared objects, such as an extension
+endif()
 if(TILEWRIGHT_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
   set(OPENSSL_USE_STATIC_LIBS TRUE)
