@@ -1,5 +1,6 @@
 #include "python/bindings/arguments.hpp"
 
+#include <nanobind/operators.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -25,27 +26,28 @@ struct Operand {
   op::Tensor tensor;
 };
 
-nb::tuple tuple_of(const op::Dims& dims) {
+/// Of each tensor of an epilogue by its name.
+using Spreads = nb::typed<nb::dict, nb::str, nb::str>;
+
+nb::typed<nb::tuple, int, nb::ellipsis> tuple_of(const op::Dims& dims) {
   nb::list values;
   for (int mode = 0; mode < dims.rank(); ++mode) values.append(dims[mode]);
   return nb::tuple(values);
 }
 
 /// Reads arrays into a problem, and remembers what must live on.
-class ArgumentsReader {
- public:
-  explicit ArgumentsReader(GemmArguments& to) : to_(to) {}
-
+struct ArgumentsReader {
   op::Tensor read(nb::handle array, bool is_written, const char* role) {
     ReadTensor read = read_tensor(array);
     if (is_written && read.is_read_only) throw InvalidArgument(fmt::format("{} is read-only", role));
-    to_.is_torch |= read.is_torch;
-    to_.owners.push_back(std::move(read.owner));
+    is_torch |= read.is_torch;
+    owners.push_back(std::move(read.owner));
     return read.tensor;
   }
 
- private:
-  GemmArguments& to_;
+  op::Gemm gemm;
+  bool is_torch = false;
+  std::vector<nb::object> owners;
 };
 
 /// A vector as the matrix that the epilogue takes it for.
@@ -69,8 +71,7 @@ op::Epilogue make_epilogue(const std::string& text, DType output, DType compute,
 
 /// None, an Epilogue, a text or a name, or an object that is bound to a problem by its
 /// _bind(batch, m, n, compute) -> (Epilogue, tensors).
-nb::object read_epilogue(GemmArguments& arguments, nb::handle epilogue) {
-  op::Gemm& gemm = arguments.gemm;
+nb::object read_epilogue(op::Gemm& gemm, nb::handle epilogue) {
   const DType compute = op::default_compute(gemm.accumulator, gemm.d.dtype);
   if (epilogue.is_none()) {
     gemm.epilogue = op::linear_combination(compute);
@@ -87,15 +88,15 @@ nb::object read_epilogue(GemmArguments& arguments, nb::handle epilogue) {
   return nb::none();
 }
 
-void read_tensors(GemmArguments& arguments, ArgumentsReader& reader, nb::handle tensors) {
+void read_tensors(ArgumentsReader& reader, nb::handle tensors) {
   if (tensors.is_none()) return;
-  const std::vector<op::EpilogueTensor> expected = op::epilogue_tensors(arguments.gemm.epilogue);
+  const std::vector<op::EpilogueTensor> expected = op::epilogue_tensors(reader.gemm.epilogue);
   for (const auto& [key, array] : nb::cast<nb::dict>(tensors)) {
     std::string label = nb::cast<std::string>(key);
     const auto found = std::ranges::find(expected, std::string_view(label), &op::EpilogueTensor::label);
     if (found == expected.end()) throw InvalidArgument(fmt::format("the epilogue has no tensor '{}'", label));
     const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->spread);
-    arguments.gemm.tensors.push_back({std::move(label), tensor});
+    reader.gemm.tensors.push_back({std::move(label), tensor});
   }
 }
 
@@ -108,9 +109,8 @@ op::MathOperation read_math(nb::handle math) {
 
 void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
                     nb::handle epilogue, nb::handle c, double alpha, double beta, nb::handle math, nb::handle tensors) {
-  GemmArguments arguments;
-  ArgumentsReader reader(arguments);
-  op::Gemm& gemm = arguments.gemm;
+  ArgumentsReader reader;
+  op::Gemm& gemm = reader.gemm;
   gemm.a = reader.read(a, false, "A");
   gemm.b = reader.read(b, false, "B");
   gemm.d = reader.read(out, true, "out");
@@ -119,11 +119,10 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
   gemm.beta = beta;
   gemm.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(gemm.a.dtype));
   gemm.math = read_math(math);
-  const nb::object bound = read_epilogue(arguments, epilogue);
-  read_tensors(arguments, reader, bound);
-  read_tensors(arguments, reader, tensors);
-  op::validate(gemm).or_throw();
-  new (self) GemmArguments(std::move(arguments));
+  const nb::object bound = read_epilogue(gemm, epilogue);
+  read_tensors(reader, bound);
+  read_tensors(reader, tensors);
+  new (self) GemmArguments{engine::Call(std::move(gemm)), reader.is_torch, std::move(reader.owners)};
 }
 
 std::string describe(const op::Tensor& tensor) {
@@ -167,7 +166,7 @@ void bind_epilogue(nb::module_& module) {
           "One line that determines the code.")
       .def_prop_ro(
           "sources",
-          [](const op::Epilogue& self) {
+          [](const op::Epilogue& self) -> Spreads {
             nb::dict found;
             for (const op::EpilogueTensor& each : op::epilogue_tensors(self))
               if (!each.is_written) found[nb::cast(each.label)] = nb::cast(name(each.spread));
@@ -176,7 +175,7 @@ void bind_epilogue(nb::module_& module) {
           "Name and spread (full, row, column, single) of each tensor that is read.")
       .def_prop_ro(
           "outputs",
-          [](const op::Epilogue& self) {
+          [](const op::Epilogue& self) -> Spreads {
             nb::dict found;
             for (const op::EpilogueTensor& each : op::epilogue_tensors(self))
               if (each.is_written) found[nb::cast(each.label)] = nb::cast(name(each.spread));
@@ -184,7 +183,7 @@ void bind_epilogue(nb::module_& module) {
           },
           "The same of those that are written beside D.")
       .def_prop_ro("pairs_columns", [](const op::Epilogue& self) { return self.pairs_columns(); })
-      .def("__eq__", [](const op::Epilogue& self, const op::Epilogue& other) { return self == other; })
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const op::Epilogue& self) { return std::hash<std::string>()(op::signature(self)); })
       .def("__repr__", [](const op::Epilogue& self) { return "Epilogue('" + op::signature(self) + "')"; });
 }
@@ -195,7 +194,7 @@ void bind_arguments(nb::module_& module) {
   bind_operand(module);
   bind_epilogue(module);
   const auto operand = [](op::Tensor op::Gemm::*which) {
-    return [which](const GemmArguments& self) { return Operand{self.gemm.*which}; };
+    return [which](const GemmArguments& self) { return Operand{self.gemm().*which}; };
   };
   nb::class_<GemmArguments>(
       module, "GemmArguments",
@@ -210,25 +209,25 @@ void bind_arguments(nb::module_& module) {
       .def_prop_ro("C", operand(&op::Gemm::c))
       .def_prop_ro("out", operand(&op::Gemm::d))
       .def_prop_ro("tensors",
-                   [](const GemmArguments& self) {
+                   [](const GemmArguments& self) -> nb::typed<nb::dict, nb::str, Operand> {
                      nb::dict found;
-                     for (const op::NamedTensor& each : self.gemm.tensors)
+                     for (const op::NamedTensor& each : self.gemm().tensors)
                        found[nb::cast(each.name)] = Operand{each.tensor};
                      return found;
                    })
-      .def_prop_ro("m", [](const GemmArguments& self) { return self.gemm.m(); })
-      .def_prop_ro("n", [](const GemmArguments& self) { return self.gemm.n(); })
-      .def_prop_ro("k", [](const GemmArguments& self) { return self.gemm.k(); })
-      .def_prop_ro("batch", [](const GemmArguments& self) { return self.gemm.batch(); })
-      .def_prop_ro("alpha", [](const GemmArguments& self) { return self.gemm.alpha; })
-      .def_prop_ro("beta", [](const GemmArguments& self) { return self.gemm.beta; })
-      .def_prop_ro("accumulator_type", [](const GemmArguments& self) { return self.gemm.accumulator; })
-      .def_prop_ro("math", [](const GemmArguments& self) { return op::name(self.gemm.math); })
-      .def_prop_ro("epilogue", [](const GemmArguments& self) { return self.gemm.epilogue; })
+      .def_prop_ro("m", [](const GemmArguments& self) { return self.gemm().m(); })
+      .def_prop_ro("n", [](const GemmArguments& self) { return self.gemm().n(); })
+      .def_prop_ro("k", [](const GemmArguments& self) { return self.gemm().k(); })
+      .def_prop_ro("batch", [](const GemmArguments& self) { return self.gemm().batch(); })
+      .def_prop_ro("alpha", [](const GemmArguments& self) { return self.gemm().alpha; })
+      .def_prop_ro("beta", [](const GemmArguments& self) { return self.gemm().beta; })
+      .def_prop_ro("accumulator_type", [](const GemmArguments& self) { return self.gemm().accumulator; })
+      .def_prop_ro("math", [](const GemmArguments& self) { return op::name(self.gemm().math); })
+      .def_prop_ro("epilogue", [](const GemmArguments& self) { return self.gemm().epilogue; })
       .def("__repr__", [](const GemmArguments& self) {
         return fmt::format("GemmArguments(A={}, B={}, out={}, accumulator_type={}, epilogue='{}')",
-                           describe(self.gemm.a), describe(self.gemm.b), describe(self.gemm.d),
-                           name(self.gemm.accumulator), op::signature(self.gemm.epilogue));
+                           describe(self.gemm().a), describe(self.gemm().b), describe(self.gemm().d),
+                           name(self.gemm().accumulator), op::signature(self.gemm().epilogue));
       });
 }
 

@@ -6,18 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/op/gemm.hpp"
+#include "tilewright/engine/call.hpp"
 
 namespace tilewright::python {
 
 /// A problem, and what keeps its memory.
 struct GemmArguments {
-  op::Gemm gemm;
+  engine::Call call;
   bool is_torch = false;  // its arrays', whose current stream is where kernels go unless told otherwise
   std::vector<nanobind::object> owners;
 
   /// Arrays in memory of the host, which are copied to the device and back.
-  bool is_on_host() const { return gemm.d.device.kind == op::MemoryDevice::Kind::host; }
+  bool is_on_host() const { return gemm().d.device.kind == op::MemoryDevice::Kind::host; }
+  const op::Gemm& gemm() const { return call.arguments(); }
 };
 
 void bind_arguments(nanobind::module_& module);

@@ -84,10 +84,10 @@ KernelList find_kernels(const GemmArguments& arguments, nb::handle metadata_filt
   KernelList list;
   {
     const nb::gil_scoped_release unlocked;
-    const std::shared_ptr<Engine> engine = engine_for(arguments.gemm.d.device);
+    const std::shared_ptr<Engine> engine = engine_for(arguments.gemm().d.device);
     list.found = providers
-                     ? std::make_shared<const Explanation>(engine->explain(arguments.gemm, {}, wanted, *providers))
-                     : engine->ranking(arguments.gemm, wanted);
+                     ? std::make_shared<const Explanation>(engine->explain(arguments.gemm(), {}, wanted, *providers))
+                     : engine->ranking(arguments.call, wanted);
   }
   if (metadata_filter.is_none()) return list;
   list.is_filtered = true;
@@ -100,18 +100,17 @@ KernelList find_kernels(const GemmArguments& arguments, nb::handle metadata_filt
 std::shared_ptr<Explanation> explain(const GemmArguments& arguments, nb::handle target) {
   const std::optional<Target> wanted = read_target(target);
   const nb::gil_scoped_release unlocked;
-  return std::make_shared<Explanation>(engine_for(arguments.gemm.d.device)->explain(arguments.gemm, {}, wanted));
+  return std::make_shared<Explanation>(engine_for(arguments.gemm().d.device)->explain(arguments.gemm(), {}, wanted));
 }
 
 /// A prepared call, and the engine that it belongs to.
 class Prepared {
  public:
   Prepared(const GemmArguments& arguments, const registry::KernelPtr& kernel, const engine::ArtifactPtr& artifact)
-      : arguments_(arguments), engine_(engine_for(arguments.gemm.d.device)) {
+      : arguments_(arguments), engine_(engine_for(arguments.gemm().d.device)) {
     // Memory of the host is copied to the device at each run: only its shape is known now.
-    op::Gemm gemm = arguments.gemm;
-    if (arguments.is_on_host()) make_shape(gemm);
-    prepared_ = engine_->prepare(gemm, kernel, artifact);
+    prepared_ = arguments.is_on_host() ? engine_->prepare(shape_of(arguments.gemm()), kernel, artifact)
+                                       : engine_->prepare(arguments.call, kernel, artifact);
   }
 
   const registry::Kernel& kernel() const { return prepared_.kernel(); }
@@ -122,25 +121,26 @@ class Prepared {
     const GemmArguments& arguments = other != nullptr ? *other : arguments_;
     engine::RunOptions options{.stream = stream_for(arguments, stream)};
     if (!workspace.is_none()) read_workspace(workspace, options);
-    if (arguments.gemm.d.device.kind == op::MemoryDevice::Kind::cuda) {
-      other != nullptr ? prepared_.run(arguments.gemm, options) : prepared_.run(options);
+    if (arguments.gemm().d.device.kind == op::MemoryDevice::Kind::cuda) {
+      other != nullptr ? prepared_.run(arguments.call, options) : prepared_.run(options);
       return;
     }
     const nb::gil_scoped_release unlocked;
     if (!arguments.is_on_host()) return prepared_.run(options);
-    engine::HostOperands operands(arguments.gemm, engine_->device(), options.stream);
+    engine::HostOperands operands(arguments.gemm(), engine_->device(), options.stream);
     prepared_.run(operands.on_device(), options);
     operands.copy_out();
   }
 
  private:
-  static void make_shape(op::Gemm& gemm) {
+  static op::Gemm shape_of(op::Gemm gemm) {
     const auto forget = [](op::Tensor& tensor) {
       tensor.address = 0;
       tensor.device = {op::MemoryDevice::Kind::shape, 0};
     };
     for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) forget(*tensor);
     for (op::NamedTensor& each : gemm.tensors) forget(each.tensor);
+    return gemm;
   }
 
   GemmArguments arguments_;
@@ -177,7 +177,7 @@ void bind_explanation(nb::module_& module) {
       .def("__len__", &KernelList::size)
       .def("__getitem__", [](const KernelList& self, std::ptrdiff_t index) { return shared(self.at(index).kernel); })
       .def("__getitem__",
-           [](const KernelList& self, const nb::slice& slice) {
+           [](const KernelList& self, const nb::slice& slice) -> nb::typed<nb::list, registry::Kernel> {
              nb::list kernels;
              const auto [start, stop, step, length] = slice.compute(self.size());
              for (std::size_t i = 0; i < length; ++i)
@@ -185,7 +185,7 @@ void bind_explanation(nb::module_& module) {
              return kernels;
            })
       .def("__iter__",
-           [](const KernelList& self) {
+           [](const KernelList& self) -> nb::typed<nb::iterator, registry::Kernel> {
              nb::list kernels;
              for (std::size_t i = 0; i < self.size(); ++i)
                kernels.append(shared(self.at(static_cast<std::ptrdiff_t>(i)).kernel));
@@ -273,7 +273,8 @@ void bind_discovery(nb::module_& module) {
       "Every kernel for a target, made one by one as the iteration asks for it.");
   module.def(
       "compile_kernels",
-      [](const std::vector<std::shared_ptr<registry::Kernel>>& kernels, nb::object on_progress) {
+      [](const std::vector<std::shared_ptr<registry::Kernel>>& kernels,
+         nb::object on_progress) -> nb::typed<nb::list, compile::Artifact> {
         const std::vector<registry::KernelPtr> all(kernels.begin(), kernels.end());
         std::vector<engine::ArtifactPtr> artifacts;
         {
@@ -419,9 +420,9 @@ std::shared_ptr<Engine> engine_for(const op::MemoryDevice& memory) {
 }
 
 runtime::StreamHandle stream_for(const GemmArguments& arguments, nb::handle stream) {
-  const bool has_current = arguments.is_torch && arguments.gemm.d.device.kind == op::MemoryDevice::Kind::cuda;
+  const bool has_current = arguments.is_torch && arguments.gemm().d.device.kind == op::MemoryDevice::Kind::cuda;
   const std::uint64_t current =
-      has_current && stream.is_none() ? current_stream_of_torch(arguments.gemm.d.device.ordinal) : 0;
+      has_current && stream.is_none() ? current_stream_of_torch(arguments.gemm().d.device.ordinal) : 0;
   return reinterpret_cast<runtime::StreamHandle>(read_stream(stream, current));
 }
 

@@ -1,5 +1,6 @@
 #include "python/bindings/kernel.hpp"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -21,6 +22,11 @@ namespace nb = nanobind;
 
 namespace tilewright::python {
 namespace {
+
+/// What an author's method is given: valid, and kept alive by whoever calls.
+GemmArguments view_of(const op::Gemm& arguments) {
+  return {.call = engine::Call(arguments), .is_torch = false, .owners = {}};
+}
 
 Support read_status(nb::handle answer) {
   if (answer.is_none()) return {};
@@ -48,7 +54,7 @@ class PythonKernel final : public registry::Kernel {
     const nb::gil_scoped_acquire gil;
     const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
     if (!nb::hasattr(self, "_supports")) return {};
-    return read_status(self.attr("_supports")(GemmArguments{.gemm = arguments, .is_torch = false, .owners = {}}));
+    return read_status(self.attr("_supports")(view_of(arguments)));
   }
   compile::Source do_source() const override {
     const nb::gil_scoped_acquire gil;
@@ -56,15 +62,13 @@ class PythonKernel final : public registry::Kernel {
   }
   plan::Launch do_launch(const op::Gemm& arguments) const override {
     const nb::gil_scoped_acquire gil;
-    return nb::cast<plan::Launch>(
-        required("_launch")(GemmArguments{.gemm = arguments, .is_torch = false, .owners = {}}));
+    return nb::cast<plan::Launch>(required("_launch")(view_of(arguments)));
   }
   double do_estimate_us(const op::Gemm& arguments) const override {
     const nb::gil_scoped_acquire gil;
     const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
     if (!nb::hasattr(self, "_estimate_us")) return registry::kUnknownTime;
-    return nb::cast<double>(
-        self.attr("_estimate_us")(GemmArguments{.gemm = arguments, .is_torch = false, .owners = {}}));
+    return nb::cast<double>(self.attr("_estimate_us")(view_of(arguments)));
   }
 
  private:
@@ -235,29 +239,29 @@ void bind_kernel(nb::module_& module) {
           "supports",
           [](const registry::Kernel& self, const GemmArguments& arguments) {
             const nb::gil_scoped_release unlocked;
-            return self.supports(arguments.gemm);
+            return self.supports(arguments.gemm());
           },
           nb::arg("args"), "Whether it computes these arguments, and if not why.")
       .def(
           "estimate_us",
           [](const registry::Kernel& self, const GemmArguments& arguments) {
             const nb::gil_scoped_release unlocked;
-            return self.estimate_us(arguments.gemm);
+            return self.estimate_us(arguments.gemm());
           },
           nb::arg("args"), "Predicted time in microseconds, to rank by; infinite where it is not known.")
       .def(
           "get_workspace_size",
           [](const registry::Kernel& self, const GemmArguments& arguments) {
             const nb::gil_scoped_release unlocked;
-            self.supports(arguments.gemm).or_throw();
-            return self.workspace_bytes(arguments.gemm);
+            self.supports(arguments.gemm()).or_throw();
+            return self.workspace_bytes(arguments.gemm());
           },
           nb::arg("args"), "Bytes of device memory beside the operands. Zeros before their first use.")
       .def(
           "compile",
           [](const std::shared_ptr<registry::Kernel>& self, const GemmArguments* arguments) {
             const nb::gil_scoped_release unlocked;
-            const op::MemoryDevice memory = arguments != nullptr ? arguments->gemm.d.device : op::MemoryDevice{};
+            const op::MemoryDevice memory = arguments != nullptr ? arguments->gemm().d.device : op::MemoryDevice{};
             return std::const_pointer_cast<compile::Artifact>(engine_for(memory)->compile(self));
           },
           nb::arg("args") = nb::none(), "From the cache, or compiled now.")
@@ -269,7 +273,7 @@ void bind_kernel(nb::module_& module) {
             engine::RunOptions options{.stream = stream_for(arguments, stream)};
             read_workspace(workspace, options);
             const nb::gil_scoped_release unlocked;
-            engine_for(arguments.gemm.d.device)->run(arguments.gemm, self, artifact, options);
+            engine_for(arguments.gemm().d.device)->run(arguments.call, self, artifact, options);
           },
           nb::arg("args"), nb::arg("artifact").none() = nb::none(), nb::arg("stream") = nb::none(),
           nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,

@@ -1,4 +1,5 @@
 // tilewright.KernelMetadata and what it is made of, under the names that users of cutlass_api know.
+#include <nanobind/operators.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -74,7 +75,7 @@ void bind_tensor_attributes(nb::module_& module) {
       .def_prop_ro("divisibility", [](const op::TensorDescription& self) { return self.alignment; })
       .def_prop_ro("ptr_alignment_bytes",
                    [](const op::TensorDescription& self) { return self.alignment * bytes(self.element); })
-      .def("__eq__", [](const op::TensorDescription& x, const op::TensorDescription& y) { return x == y; })
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const op::TensorDescription& self) { return std::hash<std::string>()(op::to_string(self)); })
       .def("__repr__",
            [](const op::TensorDescription& self) { return "TensorAttributes(" + op::to_string(self) + ")"; });
@@ -125,7 +126,7 @@ void bind_design(nb::module_& module) {
       .def_prop_ro("split_k", [](const plan::Design& self) { return self.split_k; })
       .def_prop_ro("repacks_operands", [](const plan::Design& self) { return self.repacks_operands; })
       .def_prop_ro("target", [](const plan::Design& self) { return self.target.name(); })
-      .def("__eq__", [](const plan::Design& x, const plan::Design& y) { return x == y; })
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const plan::Design& self) { return std::hash<std::string>()(plan::to_string(self)); })
       .def("__repr__", [](const plan::Design& self) { return "BLASDesignMetadata(" + plan::to_string(self) + ")"; });
 }
@@ -181,7 +182,7 @@ void bind_metadata(nb::module_& module) {
       .def_prop_ro("epilogue", [](const registry::KernelMetadata& self) { return self.operands.epilogue; })
       .def_prop_ro("min_cc", [](const registry::KernelMetadata& self) { return self.min_sm; })
       .def("to_json", [](const registry::KernelMetadata& self) { return registry::to_json(self); })
-      .def("__eq__", [](const registry::KernelMetadata& x, const registry::KernelMetadata& y) { return x == y; })
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const registry::KernelMetadata& self) { return registry::hash_value(self); })
       .def("__repr__",
            [](const registry::KernelMetadata& self) { return "KernelMetadata(" + registry::kernel_name(self) + ")"; });

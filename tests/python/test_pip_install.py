@@ -1,4 +1,4 @@
-"""`pip install .` in a clean environment, as a user types it, and the package that it leaves."""
+"""`pip install '.[cuda]'` in a clean environment, as a user types it, and the package that it leaves."""
 
 import os
 import pathlib
@@ -47,7 +47,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     sources = copy_sources(tmp_path_factory.mktemp("sources"))
     folder = tmp_path_factory.mktemp("environment")
     run(sys.executable, "-m", "venv", folder, cwd=folder)
-    installed = run(folder / "bin/pip", "install", ".", cwd=sources, check=False)
+    installed = run(folder / "bin/pip", "install", ".[cuda]", "numpy", cwd=sources, check=False)
     if installed.returncode != 0 and NO_NETWORK.search(installed.stdout + installed.stderr):
         pytest.skip("pip reaches no package index")
     assert installed.returncode == 0, installed.stdout + installed.stderr
@@ -66,6 +66,15 @@ def test_the_command_is_installed_too(environment: pathlib.Path, tmp_path: pathl
         environment / "tilewright", "layout", "eval", "zipped_divide((8,8):(8,1), (2,4))", cwd=tmp_path
     ).stdout
     assert printed == "((2,4),(4,2)):((8,1),(16,4))\n"
+
+
+def test_the_readmes_python_runs(environment: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    section = (ROOT / "README.md").read_text().split("## From Python")[1].split("\n## ")[0]
+    scripts = re.findall(r"```python\n(.*?)```", section, re.S)
+    assert len(scripts) == 2
+    for script in scripts:
+        (tmp_path / "script.py").write_text(script)
+        run("env", f"TILEWRIGHT_CACHE_DIR={tmp_path}/cache", environment / "python", "script.py", cwd=tmp_path)
 
 
 LAYOUT = """

@@ -115,6 +115,7 @@ void put_first(const RememberedChoices& choices, const op::Gemm& arguments, Expl
   if (!tuned) return;
   const auto is_best = [&](const RankedKernel& ranked) { return ranked.kernel->name() == tuned->kernel; };
   const auto winner = std::ranges::find_if(explanation.kernels, is_best);
+  if (winner == explanation.kernels.end()) return;  // it has another name now
   std::rotate(explanation.kernels.begin(), winner, winner + 1);
   explanation.tuned = std::move(tuned);
 }
@@ -164,6 +165,36 @@ Support check_workspace(std::size_t needed, const RunOptions& options) {
   return {};
 }
 
+/// @pre the launch needs no workspace, or has it
+void launch(runtime::LoadedKernel& loaded, runtime::LaunchConfig config, const plan::Launch& packed,
+            const RunOptions& options) {
+  config.stream = options.stream;
+  config.parameter_offsets = packed.parameter_offsets();
+  loaded.launch(config, packed.parameters());
+}
+
+void launch_with_workspace(runtime::LoadedKernel& loaded, Workspaces& workspaces, plan::Launch& packed,
+                           const RunOptions& options) {
+  if (const plan::WorkspaceNeeds& needs = packed.workspace(); needs.bytes != 0) {
+    const bool is_callers = options.workspace != 0;
+    if (is_callers) check_workspace(needs.bytes, options).or_throw();
+    const runtime::DeviceAddress workspace =
+        is_callers ? options.workspace : workspaces.at_least(needs.bytes, options.stream);
+    set_workspace(workspaces.device(), packed, workspace);
+    if (needs.leading_zeros != 0)
+      workspaces.device().fill(needs.given(workspace), 0, needs.leading_zeros, options.stream);
+  }
+  launch(loaded, launch_config(packed), packed, options);
+}
+
+/// Packs and launches.
+void launch_anew(const registry::Kernel& kernel, runtime::LoadedKernel& loaded, Workspaces& workspaces,
+                 const op::Gemm& arguments, const RunOptions& options) {
+  plan::Launch packed = kernel.launch(arguments);
+  encode_tensor_maps(workspaces.device(), packed);
+  launch_with_workspace(loaded, workspaces, packed, options);
+}
+
 /// Of a call whose key is not the prepared one's: what differs. More alignment than was prepared for is as good.
 Support check_kind(const CallKey& prepared, const CallKey& given, const registry::Kernel& kernel,
                    const op::Gemm& arguments) {
@@ -196,6 +227,19 @@ void check(const TuneOptions& options) {
 struct Engine::ReadyKernel {
   registry::KernelPtr kernel;
   std::shared_ptr<runtime::LoadedKernel> loaded;
+  ArtifactPtr artifact = nullptr;  // that it was loaded from, where the caller gave one
+};
+
+/// A kind of call, and the kernel that was asked for: null for the best.
+struct ReadyKey {
+  CallKey call;
+  const registry::Kernel* kernel = nullptr;
+  bool operator==(const ReadyKey&) const = default;
+};
+struct ReadyKeyHash {
+  std::size_t operator()(const ReadyKey& key) const {
+    return CallKeyHash()(key.call) * 31 + std::hash<const void*>()(key.kernel);
+  }
 };
 
 struct Engine::State {
@@ -214,6 +258,8 @@ struct Engine::State {
   std::shared_ptr<runtime::LoadedKernel> load(const registry::KernelPtr& kernel, const plan::Launch& launch,
                                               ArtifactPtr artifact);
   const compile::Compiler& get_compiler();
+  std::optional<ReadyKernel> find_ready(const ReadyKey& key);
+  void keep_ready(ReadyKey key, const ReadyKernel& kernel);
 
   Options options;
   std::shared_ptr<runtime::Device> device;
@@ -227,46 +273,23 @@ struct Engine::State {
   std::mutex mutex;  // guards what follows
   std::unique_ptr<compile::Compiler> compiler;
   std::unordered_map<Digest, std::shared_ptr<runtime::LoadedKernel>, cache::KeyHash> loaded;  // by source_digest()
-  std::unordered_map<CallKey, ReadyKernel, CallKeyHash> ready;
+  static constexpr std::size_t kMostReady = 4096;
+  std::unordered_map<ReadyKey, ReadyKernel, ReadyKeyHash> ready;
 };
 
 void PreparedGemm::run(const RunOptions& options) const {
   if (is_empty_) return;
   if (is_shape_) throw InvalidArgument("prepared by shape alone: run() needs the tensors");
-  if (launch_.workspace_bytes() == 0) {
-    runtime::LaunchConfig config = config_;
-    config.stream = options.stream;
-    config.parameter_offsets = launch_.parameter_offsets();
-    return loaded_->launch(config, launch_.parameters());
-  }
-  plan::Launch copy = launch_;
-  launch(copy, options);
+  if (launch_.workspace_bytes() == 0) return launch(*loaded_, config_, launch_, options);
+  plan::Launch packed = launch_;
+  launch_with_workspace(*loaded_, *workspaces_, packed, options);
 }
 
-void PreparedGemm::run(const op::Gemm& arguments, const RunOptions& options) const {
-  op::validate(arguments).or_throw();
-  if (const CallKey key = make_call_key(arguments); !(key == key_))
-    check_kind(key_, key, *kernel_, arguments).or_throw();
+void PreparedGemm::run(const Call& call, const RunOptions& options) const {
+  if (!(call.key() == key_)) check_kind(key_, call.key(), *kernel_, call.arguments()).or_throw();
   if (is_empty_) return;
-  check_place(arguments, *device_).or_throw();
-  plan::Launch packed = kernel_->launch(arguments);
-  encode_tensor_maps(*device_, packed);
-  launch(packed, options);
-}
-
-void PreparedGemm::launch(plan::Launch& launch, const RunOptions& options) const {
-  if (const plan::WorkspaceNeeds& needs = launch.workspace(); needs.bytes != 0) {
-    const bool is_callers = options.workspace != 0;
-    if (is_callers) check_workspace(needs.bytes, options).or_throw();
-    const runtime::DeviceAddress workspace =
-        is_callers ? options.workspace : workspaces_->at_least(needs.bytes, options.stream);
-    set_workspace(*device_, launch, workspace);
-    if (needs.leading_zeros != 0) device_->fill(needs.given(workspace), 0, needs.leading_zeros, options.stream);
-  }
-  runtime::LaunchConfig config = config_;
-  config.stream = options.stream;
-  config.parameter_offsets = launch.parameter_offsets();
-  loaded_->launch(config, launch.parameters());
+  check_place(call.arguments(), workspaces_->device()).or_throw();
+  launch_anew(*kernel_, *loaded_, *workspaces_, call.arguments(), options);
 }
 
 registry::KernelPtr KernelListing::next() {
@@ -314,15 +337,15 @@ Explanation Engine::explain(const op::Gemm& arguments, const registry::KernelFil
   return explanation;
 }
 
-std::shared_ptr<const Explanation> Engine::ranking(const op::Gemm& arguments, std::optional<Target> target) const {
-  op::validate(arguments).or_throw();
+std::shared_ptr<const Explanation> Engine::ranking(const Call& call, std::optional<Target> target) const {
+  const op::Gemm& arguments = call.arguments();
   const Target wanted = target.value_or(state_->device->properties().target);
   const std::shared_ptr<const registry::Registry::Snapshot> registry = state_->registry->snapshot();
   const std::span<const registry::ProviderPtr> providers(registry->providers);
   // A tuning chose among all kernels: with authors' among them, the choice is looked up when all are there.
   const bool has_added = registry->added != 0;
   const Tuning tuning = has_added ? Tuning::off : state_->options.tuning;
-  const RankingKey key{make_call_key(arguments), wanted, tuning};
+  const RankingKey key{call.key(), wanted, tuning};
   std::shared_ptr<const Explanation> shipped = state_->rankings.find(key);
   if (shipped == nullptr) {
     shipped = std::make_shared<const Explanation>(rank(arguments, wanted, providers.subspan(registry->added), tuning));
@@ -502,7 +525,7 @@ TuningReport Engine::tune_alone(const op::Gemm& arguments, const TuneOptions& op
   if (const Support kept = choices.remember(report, kernels); !kept) report.warnings.push_back(kept.reason());
   state_->rankings.clear();
   const std::scoped_lock guard(state_->mutex);
-  state_->ready.erase(make_call_key(arguments));
+  state_->ready.erase(ReadyKey{make_call_key(arguments)});
   return report;
 }
 
@@ -525,66 +548,89 @@ void Engine::tune_if_new(const op::Gemm& arguments) {
   }
 }
 
-PreparedGemm Engine::prepare(const op::Gemm& arguments, const registry::KernelPtr& kernel,
-                             const ArtifactPtr& artifact) {
-  op::validate(arguments).or_throw();
+PreparedGemm Engine::prepare(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact) {
+  const op::Gemm& arguments = call.arguments();
   PreparedGemm prepared;
   prepared.is_empty_ = arguments.is_empty();
   prepared.is_shape_ = op::is_shape(arguments);
-  prepared.key_ = make_call_key(arguments);
-  if (!prepared.is_empty_ && !prepared.is_shape_) check_place(arguments, *state_->device).or_throw();
-  if (artifact != nullptr && kernel == nullptr)
-    throw InvalidArgument(fmt::format("the artifact of {} needs its kernel: find_kernel() has it", artifact->name));
-  if (kernel != nullptr) {
-    registry::runs_on(kernel->metadata(), state_->device->properties().target).or_throw();
-    kernel->supports(arguments).or_throw();
-    if (artifact != nullptr) accepts(*kernel, *artifact).or_throw();
-    prepared.kernel_ = kernel;
-    prepared.launch_ = kernel->launch(arguments);
-    if (!prepared.is_empty_) prepared.loaded_ = state_->load(kernel, prepared.launch_, artifact);
-  } else {
-    ReadyKernel ready = ready_kernel(prepared.key_, arguments);
-    prepared.launch_ = ready.kernel->launch(arguments);
-    prepared.kernel_ = std::move(ready.kernel);
-    prepared.loaded_ = std::move(ready.loaded);
-  }
+  prepared.key_ = call.key();
+  ReadyKernel ready = ready_kernel(call, kernel, artifact);
+  prepared.launch_ = ready.kernel->launch(arguments);
+  prepared.kernel_ = std::move(ready.kernel);
+  prepared.loaded_ = std::move(ready.loaded);
   if (!prepared.is_empty_ && !prepared.is_shape_) encode_tensor_maps(*state_->device, prepared.launch_);
   prepared.config_ = launch_config(prepared.launch_);
   prepared.workspaces_ = state_->workspaces;
-  prepared.device_ = state_->device;
   return prepared;
 }
 
-Engine::ReadyKernel Engine::ready_kernel(const CallKey& key, const op::Gemm& arguments) {
-  {
-    const std::scoped_lock lock(state_->mutex);
-    if (const auto found = state_->ready.find(key); found != state_->ready.end()) return found->second;
-  }
+Engine::ReadyKernel Engine::ready_kernel(const Call& call, const registry::KernelPtr& kernel,
+                                         const ArtifactPtr& artifact) {
+  const op::Gemm& arguments = call.arguments();
+  if (!arguments.is_empty() && !op::is_shape(arguments)) check_place(arguments, *state_->device).or_throw();
+  if (kernel != nullptr) return given_kernel(call, kernel, artifact);
+  if (artifact != nullptr)
+    throw InvalidArgument(fmt::format("the artifact of {} needs its kernel: find_kernel() has it", artifact->name));
+  return best_kernel(call);
+}
+
+std::optional<Engine::ReadyKernel> Engine::State::find_ready(const ReadyKey& key) {
+  const std::scoped_lock lock(mutex);
+  const auto found = ready.find(key);
+  if (found == ready.end()) return std::nullopt;
+  return found->second;
+}
+
+void Engine::State::keep_ready(ReadyKey key, const ReadyKernel& kernel) {
+  const std::scoped_lock lock(mutex);
+  if (ready.size() >= kMostReady) ready.clear();
+  ready.insert_or_assign(std::move(key), kernel);
+}
+
+Engine::ReadyKernel Engine::best_kernel(const Call& call) {
+  const op::Gemm& arguments = call.arguments();
+  ReadyKey key{call.key()};
+  if (std::optional<ReadyKernel> known = state_->find_ready(key)) return *std::move(known);
   if (state_->options.tuning == Tuning::on_first_use && !op::is_shape(arguments)) tune_if_new(arguments);
-  const std::shared_ptr<const Explanation> ranked = ranking(arguments);
+  const std::shared_ptr<const Explanation> ranked = ranking(call);
   TILEWRIGHT_CHECK(!ranked->kernels.empty(), "no kernel serves a valid problem of {}", name(arguments.a.dtype));
   ReadyKernel ready{ranked->kernels.front().kernel, nullptr};
   if (arguments.is_empty()) return ready;
   ready.loaded = state_->load(ready.kernel, ready.kernel->launch(arguments), nullptr);
-  const std::scoped_lock lock(state_->mutex);
-  return state_->ready.insert_or_assign(key, std::move(ready)).first->second;
+  // An author's kernel that came first may not the next time.
+  if (ready.kernel->decides_by_kind()) state_->keep_ready(std::move(key), ready);
+  return ready;
 }
 
-void Engine::run(const op::Gemm& arguments, const registry::KernelPtr& kernel, runtime::StreamHandle stream) {
-  run(arguments, kernel, nullptr, {.stream = stream});
+Engine::ReadyKernel Engine::given_kernel(const Call& call, const registry::KernelPtr& kernel,
+                                         const ArtifactPtr& artifact) {
+  ReadyKey key{call.key(), kernel.get()};
+  std::optional<ReadyKernel> known = state_->find_ready(key);
+  if (known && kernel->decides_by_kind() && (artifact == nullptr || artifact == known->artifact))
+    return *std::move(known);
+  registry::runs_on(kernel->metadata(), state_->device->properties().target).or_throw();
+  kernel->supports(call.arguments()).or_throw();
+  if (artifact != nullptr) accepts(*kernel, *artifact).or_throw();
+  ReadyKernel ready{kernel, nullptr, artifact};
+  if (call.arguments().is_empty()) return ready;
+  ready.loaded = known ? known->loaded : state_->load(kernel, kernel->launch(call.arguments()), artifact);
+  state_->keep_ready(std::move(key), ready);
+  return ready;
 }
 
-void Engine::run(const op::Gemm& arguments, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
+void Engine::run(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
                  const RunOptions& options) {
-  op::validate(arguments).or_throw();
-  if (kernel == nullptr && arguments.is_empty()) return;
-  if (arguments.d.device.kind != op::MemoryDevice::Kind::host || arguments.is_empty()) {
-    prepare(arguments, kernel, artifact).run(options);
+  const op::Gemm& arguments = call.arguments();
+  if (op::is_shape(arguments))
+    throw InvalidArgument("the arguments are shapes without memory: there is nothing to run on");
+  if (arguments.d.device.kind == op::MemoryDevice::Kind::host && !arguments.is_empty()) {
+    HostOperands operands(arguments, state_->device, options.stream);
+    run(Call(operands.on_device()), kernel, artifact, options);
+    operands.copy_out();
     return;
   }
-  HostOperands operands(arguments, state_->device, options.stream);
-  prepare(operands.on_device(), kernel, artifact).run(options);
-  operands.copy_out();
+  const ReadyKernel ready = ready_kernel(call, kernel, artifact);
+  if (!arguments.is_empty()) launch_anew(*ready.kernel, *ready.loaded, *state_->workspaces, arguments, options);
 }
 
 }  // namespace tilewright::engine

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/engine/call_key.hpp"
+#include "tilewright/engine/call.hpp"
 #include "tilewright/engine/explanation.hpp"
 #include "tilewright/engine/options.hpp"
 #include "tilewright/engine/remembered_choices.hpp"
@@ -54,7 +54,8 @@ class PreparedGemm {
   /// The same for other tensors, and other values of scalars, of the kind this was prepared for.
   /// @throws InvalidArgument where op::validate refuses them, where they differ in types, extents, strides, epilogue or
   /// by less alignment, and where they are not on the engine's device
-  void run(const op::Gemm& arguments, const RunOptions& options = {}) const;
+  void run(const op::Gemm& arguments, const RunOptions& options = {}) const { run(Call(arguments), options); }
+  void run(const Call& call, const RunOptions& options = {}) const;
 
   const registry::Kernel& kernel() const { return *kernel_; }
   /// Bytes of workspace that a run needs.
@@ -62,12 +63,10 @@ class PreparedGemm {
 
  private:
   friend class Engine;
-  void launch(plan::Launch& launch, const RunOptions& options) const;
 
   registry::KernelPtr kernel_;
   std::shared_ptr<runtime::LoadedKernel> loaded_;
   std::shared_ptr<Workspaces> workspaces_;
-  std::shared_ptr<runtime::Device> device_;
   CallKey key_;
   runtime::LaunchConfig config_;
   plan::Launch launch_;
@@ -128,7 +127,10 @@ class Engine {
                       std::optional<Target> target = {}, std::span<const std::string> providers = {}) const;
 
   /// explain() of all providers without a filter, shared with earlier queries about such a call.
-  std::shared_ptr<const Explanation> ranking(const op::Gemm& arguments, std::optional<Target> target = {}) const;
+  std::shared_ptr<const Explanation> ranking(const op::Gemm& arguments, std::optional<Target> target = {}) const {
+    return ranking(Call(arguments), target);
+  }
+  std::shared_ptr<const Explanation> ranking(const Call& call, std::optional<Target> target = {}) const;
 
   /// The kernel of that name among those for these arguments. @throws InvalidArgument with why it was refused
   registry::KernelPtr find_kernel(const std::string& name, const op::Gemm& arguments) const;
@@ -164,14 +166,24 @@ class Engine {
   /// engine's device, or all be shapes without memory.
   /// @throws InvalidArgument where the kernel or its artifact do not fit, CompileError, ToolchainNotFound
   PreparedGemm prepare(const op::Gemm& arguments, const registry::KernelPtr& kernel = nullptr,
+                       const ArtifactPtr& artifact = nullptr) {
+    return prepare(Call(arguments), kernel, artifact);
+  }
+  PreparedGemm prepare(const Call& call, const registry::KernelPtr& kernel = nullptr,
                        const ArtifactPtr& artifact = nullptr);
 
   /// Runs the problem; with no kernel given, the best one, remembered per problem. Host tensors are copied in and out
   /// through the pool and D is complete on return; device tensors are enqueued on `stream`.
   void run(const op::Gemm& arguments, const registry::KernelPtr& kernel = nullptr,
-           runtime::StreamHandle stream = nullptr);
+           runtime::StreamHandle stream = nullptr) {
+    run(Call(arguments), kernel, nullptr, RunOptions{.stream = stream});
+  }
   void run(const op::Gemm& arguments, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
-           const RunOptions& options);
+           const RunOptions& options) {
+    run(Call(arguments), kernel, artifact, options);
+  }
+  void run(const Call& call, const registry::KernelPtr& kernel = nullptr, const ArtifactPtr& artifact = nullptr,
+           const RunOptions& options = {});
 
  private:
   struct State;
@@ -184,8 +196,10 @@ class Engine {
   /// `is_alone`: the records' lock is held; else why not.
   TuningReport tune_alone(const op::Gemm& arguments, const TuneOptions& options, const Support& is_alone);
   void tune_if_new(const op::Gemm& arguments);
-  /// The best kernel for calls of that key, loaded unless D is empty.
-  ReadyKernel ready_kernel(const CallKey& key, const op::Gemm& arguments);
+  /// The best kernel for such calls, or the one given; loaded unless D is empty.
+  ReadyKernel ready_kernel(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact);
+  ReadyKernel best_kernel(const Call& call);
+  ReadyKernel given_kernel(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact);
 
   std::unique_ptr<State> state_;
 };

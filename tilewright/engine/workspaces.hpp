@@ -18,6 +18,8 @@ class Workspaces {
  public:
   explicit Workspaces(std::shared_ptr<runtime::Device> device) : device_(std::move(device)) {}
 
+  runtime::Device& device() const { return *device_; }
+
   /// At least `bytes` for the next launch on `stream`. Zeros at first; then what the last launch left there.
   /// @throws OutOfMemory
   runtime::DeviceAddress at_least(std::size_t bytes, runtime::StreamHandle stream);

@@ -47,6 +47,8 @@ class PlannedGemm final : public registry::Kernel {
     return *plan_;
   }
 
+  bool decides_by_kind() const override { return true; }
+
  protected:
   Support do_supports(const op::Gemm& arguments) const override { return check_arguments(outline_, arguments); }
   compile::Source do_source() const override {

@@ -88,8 +88,8 @@ Support check_types(const Gemm& gemm) {
   return {};
 }
 
+// Of a graph that is valid.
 Support check_epilogue(const Gemm& gemm) {
-  if (const Support valid = validate(gemm.epilogue); !valid) return valid;
   const DType compute = gemm.epilogue.compute;
   if ((compute == DType::f64) != (gemm.accumulator == DType::f64)) {
     return refuse("an accumulator of {} needs an epilogue that computes in {}, got {}", name(gemm.accumulator),

@@ -35,7 +35,13 @@ bool is_accumulator(const Epilogue& epilogue) {
          epilogue.nodes[static_cast<std::size_t>(epilogue.node_of_d())].op == EpilogueOp::accumulator;
 }
 
-Epilogue linear_combination(DType compute) { return named("linear_combination", compute, scaled()); }
+// Every problem begins as one: the graph is made once.
+Epilogue linear_combination(DType compute) {
+  static const Epilogue made = named("linear_combination", DType::f32, scaled());
+  Epilogue copy = made;
+  copy.compute = compute;
+  return copy;
+}
 
 Epilogue linear_combination_clamp(DType output, DType compute) {
   Expression x = scaled();

@@ -34,6 +34,10 @@ class Kernel {
   /// made for, and the author's own conditions hold.
   Support supports(const op::Gemm& arguments) const;
 
+  /// Whether supports() asks for nothing but the kind of call: types, extents, strides, alignments, the epilogue, and
+  /// whether C and the product are read. What was supported once need not be asked about again then.
+  virtual bool decides_by_kind() const { return false; }
+
   /// Bytes of device memory that one run needs beside its operands. @pre supports(arguments)
   std::size_t workspace_bytes(const op::Gemm& arguments) const { return launch(arguments).workspace_bytes(); }
 

@@ -365,7 +365,7 @@ TEST(LaunchParameters, EveryFieldIsAtAMultipleOfItsSize) {
   EXPECT_EQ(launch.parameters().size(), 32U);
   for (int i = 0; i < 252; ++i) launch.append(std::uint64_t{0});
   EXPECT_EQ(launch.parameters().size(), 2048U);
-  EXPECT_THROW(launch.append(std::uint8_t{0}), InternalError);
+  EXPECT_THROW(launch.append(std::uint8_t{0}), InvalidArgument);
 }
 
 TEST(LaunchParameters, TensorMapsLieAtMultiplesOf64AndAreFilledInLater) {
