@@ -27,12 +27,22 @@ struct ShapeOnly {
   std::vector<std::int64_t> strides;  // elements
 };
 
+std::int64_t integer_of(PyObject* number) {
+  const std::int64_t value = PyLong_AsLongLong(number);
+  if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return value;
+}
+
 op::Dims dims_of(nb::handle sequence, const char* what) {
   const std::size_t rank = nb::len(sequence);
   if (rank > op::Dims::kMaxRank)
     throw InvalidArgument(fmt::format("a tensor has at most {} modes, got a {} of {}", op::Dims::kMaxRank, what, rank));
   std::array<std::int64_t, op::Dims::kMaxRank> values{};
-  for (std::size_t i = 0; i < rank; ++i) values[i] = nb::cast<std::int64_t>(sequence[i]);
+  const bool is_tuple = PyTuple_Check(sequence.ptr()) != 0;
+  for (std::size_t i = 0; i < rank; ++i) {
+    values[i] = is_tuple ? integer_of(PyTuple_GetItem(sequence.ptr(), static_cast<Py_ssize_t>(i)))
+                         : nb::cast<std::int64_t>(sequence[i]);
+  }
   switch (rank) {
     case 0:
       return {};
@@ -103,7 +113,6 @@ struct Interned {
   nb::object dtype = nb::steal(PyUnicode_InternFromString("dtype"));
   nb::object device = nb::steal(PyUnicode_InternFromString("device"));
   nb::object get_device = nb::steal(PyUnicode_InternFromString("get_device"));
-  nb::object is_cuda = nb::steal(PyUnicode_InternFromString("is_cuda"));
   nb::object strides = nb::steal(PyUnicode_InternFromString("strides"));
   nb::object data = nb::steal(PyUnicode_InternFromString("data"));
   nb::object array_interface = nb::steal(PyUnicode_InternFromString("__array_interface__"));
@@ -113,6 +122,13 @@ const Interned& interned() {
   return *names;
 }
 
+/// A tensor of torch.compile's, which has a device and no memory. Asking it for its address is a warning.
+bool is_fake(nb::handle object) {
+  if (Py_TYPE(object.ptr()) == torch_tensor_type()) return false;
+  return nb::cast<std::string>(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))).attr("__name__")) ==
+         "FakeTensor";
+}
+
 ReadTensor read_torch(nb::handle object) {
   const Interned& names = interned();
   ReadTensor read{.tensor = {}, .is_read_only = false, .is_torch = true, .owner = nb::borrow(object)};
@@ -120,17 +136,15 @@ ReadTensor read_torch(nb::handle object) {
   tensor.dtype = read_dtype(attribute(object, names.dtype));
   tensor.shape = dims_of(attribute(object, names.shape), "shape");
   tensor.stride = dims_of(call(object, names.stride), "stride");
-  if (attribute(object, names.is_cuda).ptr() == Py_True) {
-    tensor.device = {MemoryDevice::Kind::cuda, nb::cast<int>(call(object, names.get_device))};
-  }
-  try {
-    tensor.address = nb::cast<std::uint64_t>(call(object, names.data_ptr));
-  } catch (nb::python_error& error) {  // a fake tensor, within torch.compile
-    if (!error.matches(PyExc_RuntimeError)) throw;
+  if (is_fake(object)) {
     tensor.device = {MemoryDevice::Kind::shape, 0};
     return read;
   }
-  if (tensor.address != 0 || tensor.is_empty()) return read;
+  constexpr std::int64_t kNoGpu = -1;
+  if (const std::int64_t ordinal = integer_of(call(object, names.get_device).ptr()); ordinal != kNoGpu)
+    tensor.device = {MemoryDevice::Kind::cuda, static_cast<int>(ordinal)};
+  tensor.address = static_cast<std::uint64_t>(integer_of(call(object, names.data_ptr).ptr()));
+  if (tensor.address != 0 || tensor.shape.rank() < 2 || tensor.is_empty()) return read;
   const std::string kind = nb::cast<std::string>(attribute(object, names.device).attr("type"));
   if (kind == "meta") tensor.device = {MemoryDevice::Kind::shape, 0};
   return read;

@@ -7,6 +7,7 @@ import sys
 
 import tilewright
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = pathlib.Path(tilewright.__file__).parents[1]
 
 GOOD = """
@@ -59,7 +60,7 @@ def mypy(folder: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[s
 
 
 def test_the_package_type_checks(tmp_path: pathlib.Path) -> None:
-    checked = mypy(tmp_path, "-p", "tilewright")
+    checked = mypy(tmp_path, "--config-file", str(ROOT / "pyproject.toml"), "-p", "tilewright")
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
