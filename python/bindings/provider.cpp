@@ -40,13 +40,18 @@ class PythonProvider final : public registry::Provider {
 
   std::string family() const override { return family_; }
 
+  /// A class may be completed after it is registered.
+  Support runs_on(const Target& /*target*/) const override {
+    const nb::gil_scoped_acquire gil;
+    if (nb::hasattr(class_->type, "generate_kernels")) return {};
+    return refuse("{} is registered and defines no generate_kernels() yet", family_);
+  }
+
   std::vector<registry::KernelPtr> generate(const Target& target) const override {
     const nb::gil_scoped_acquire gil;
     for (const auto& [made_for, kernels] : class_->generated) {
       if (made_for == target) return kernels;
     }
-    if (!nb::hasattr(class_->type, "generate_kernels"))
-      throw InvalidArgument(fmt::format("{} is registered and defines no generate_kernels() yet", family_));
     const nb::object all = nb::module_::import_("tilewright._tilewright").attr("_accept_all");
     std::vector<registry::KernelPtr> kernels;
     for (nb::handle each : class_->type.attr("generate_kernels")(all, nb::none(), target.name())) {

@@ -516,6 +516,17 @@ TEST_F(Running, AUsersProviderIsAskedWithOurs) {
   EXPECT_EQ(explanation.refused.front(), (registry::RefusedKernel{"twice", refuse("m must be 8, got {}", 16)}));
 }
 
+// Under `make sanitize` the leak checker looks as well.
+TEST_F(Running, TenThousandRunsLeaveNothingBehind) {
+  const HostProblem problem(8, 8, 8);
+  const registry::KernelPtr kernel =
+      users_kernel("twice", problem.gemm, "p.d[threadIdx.x] = 2.0f * p.a[threadIdx.x];");
+  const DeviceProblem on_device(problem, engine_.device());
+  const std::size_t before = engine_.device()->allocated_bytes();
+  for (int i = 0; i < 10000; ++i) engine_.run(on_device.gemm, kernel);
+  EXPECT_EQ(engine_.device()->allocated_bytes(), before);
+}
+
 TEST_F(Running, AFaultOfAKernelIsReportedAndTheEngineGoesOn) {
   const HostProblem problem(8, 8, 8);
   EXPECT_THROW(engine_.run(problem.gemm, users_kernel("stray", problem.gemm, "p.d[threadIdx.x + 1000000] = 1.0f;")),
