@@ -70,7 +70,7 @@ op::Epilogue make_epilogue(const std::string& text, DType output, DType compute,
 }
 
 /// None, an Epilogue, a text or a name, or an object that is bound to a problem by its
-/// _bind(batch, m, n, compute) -> (Epilogue, tensors).
+/// _bind(batch, m, n, compute) -> (Epilogue, tensors, scalars): of the latter alpha and beta are the product's.
 nb::object read_epilogue(op::Gemm& gemm, nb::handle epilogue) {
   const DType compute = op::default_compute(gemm.accumulator, gemm.d.dtype);
   if (epilogue.is_none()) {
@@ -83,6 +83,9 @@ nb::object read_epilogue(op::Gemm& gemm, nb::handle epilogue) {
     const nb::object batch = gemm.a.shape.rank() == 3 ? nb::object(nb::int_(gemm.a.batch())) : nb::none();
     const nb::object bound = epilogue.attr("_bind")(batch, gemm.m(), gemm.n(), compute);
     gemm.epilogue = nb::cast<const op::Epilogue&>(bound[0]);
+    const auto scalars = nb::cast<std::map<std::string, double>>(bound[2]);
+    if (const auto alpha = scalars.find("alpha"); alpha != scalars.end()) gemm.alpha = alpha->second;
+    if (const auto beta = scalars.find("beta"); beta != scalars.end()) gemm.beta = beta->second;
     return bound[1];
   }
   return nb::none();

@@ -115,6 +115,7 @@ struct Interned {
   nb::object get_device = nb::steal(PyUnicode_InternFromString("get_device"));
   nb::object strides = nb::steal(PyUnicode_InternFromString("strides"));
   nb::object data = nb::steal(PyUnicode_InternFromString("data"));
+  nb::object typestr = nb::steal(PyUnicode_InternFromString("typestr"));
   nb::object array_interface = nb::steal(PyUnicode_InternFromString("__array_interface__"));
 };
 const Interned& interned() {
@@ -173,6 +174,9 @@ ReadTensor read_interface(nb::handle object, nb::handle interface, MemoryDevice 
   if (!PyDict_Check(interface.ptr())) throw InvalidArgument("an array's interface is a dict");
   read.tensor.dtype = read_dtype(dtype.is_none() ? attribute(object, names.dtype) : nb::borrow(dtype));
   const nb::handle shape = entry(interface, names.shape), data = entry(interface, names.data);
+  if (const nb::handle type = entry(interface, names.typestr);
+      type.is_valid() && nb::cast<std::string>(type).starts_with('>'))
+    throw InvalidArgument("the array's elements are big-endian");
   if (!shape.is_valid() || !data.is_valid() || data.is_none())
     throw InvalidArgument("the array's interface has no shape or no data pointer");
   read.tensor.shape = dims_of(shape, "shape");

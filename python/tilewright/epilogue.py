@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from tilewright._tilewright import DType, Epilogue
 from tilewright.errors import InvalidArgument
 
-_Bound = tuple[Epilogue, dict[str, Any]]
+_Bound = tuple[Epilogue, dict[str, Any], dict[str, float]]
 
 
 class EpilogueArguments:
@@ -28,7 +28,7 @@ class EpilogueArguments:
         self._bound: dict[tuple[int | None, int, int, DType], _Bound] = {}
 
     def _bind(self, batch: int | None, m: int, n: int, compute: DType) -> _Bound:
-        """The graph for a problem of these extents, and its tensors by their names in the graph."""
+        """The graph for a problem of these extents, and its tensors and numbers by their names in the graph."""
         key = (batch, m, n, compute)
         if key not in self._bound:
             self._bound[key] = self._make(batch, m, n, compute)
@@ -42,8 +42,8 @@ class EpilogueArguments:
         if isinstance(self.epilogue, Epilogue):
             if numbers:
                 raise InvalidArgument(f"an Epilogue has its numbers already, got {', '.join(numbers)} besides")
-            return self.epilogue, arrays
-        return Epilogue(self.epilogue, compute, numbers), arrays
+            return self.epilogue, arrays, {}
+        return Epilogue(self.epilogue, compute, numbers), arrays, numbers
 
     def _trace(self, function: Callable[..., object] | str, problem: tuple[int, ...], compute: DType) -> _Bound:
         from tilewright.tracing import parameters, trace
@@ -65,8 +65,8 @@ class EpilogueArguments:
         unused = self.operands.keys() - inputs.keys() - {output.name for output in traced.outputs}
         if unused:
             raise InvalidArgument(f"the epilogue has nothing of the name {', '.join(sorted(unused))}")
-        values: Mapping[str, float] = {scalar.label: scalar.value for scalar in traced.scalars}
-        return Epilogue(traced.text, compute, dict(values)), tensors | outputs
+        values = {scalar.label: scalar.value for scalar in traced.scalars}
+        return Epilogue(traced.text, compute, values), tensors | outputs, values
 
 
 def _is_number(value: object) -> bool:

@@ -1,0 +1,16 @@
+"""A kernel described by hand instead of found: SIMT f32, CTA tile 128x128x8, 4 stages, 2x4x1 warps."""
+
+import numpy as np
+
+import tilewright
+
+matrix = tilewright.TensorAttributes("float32", "row", divisibility=1)
+kernel = tilewright.make_kernel(
+    matrix, matrix, matrix, "float32", threadblock_shape=(128, 128, 8), stages=4, warp_count=(2, 4, 1), op_class="simt"
+)
+random = np.random.default_rng(1)
+a, b = (random.integers(-8, 8, shape).astype(np.float32) for shape in [(256, 64), (64, 128)])
+d = np.empty((256, 128), np.float32)
+kernel.run(tilewright.GemmArguments(a, b, d))
+print(kernel.name)
+assert (d == a @ b).all()

@@ -1,0 +1,16 @@
+// The layout algebra by itself: which offset has the element (row, column) of which tile?
+#include <cstdio>
+
+#include "tilewright/tilewright.hpp"
+
+int main() {
+  using namespace tilewright::layout;
+  const Layout matrix({8, 8}, {8, 1});                     // 8 x 8, row-major
+  const Layout tiles = zipped_divide(matrix, Tiler(IntTuple{2, 4}));  // ((2,4),(4,2)): an element of a tile, and which tile
+  std::printf("%s\n", to_string(tiles).c_str());
+
+  const Layout transposed({8, 8}, {1, 8});
+  const Layout both = composition(matrix, transposed);
+  std::printf("%s\n", to_string(both).c_str());
+  return to_string(tiles) == "((2,4),(4,2)):((8,1),(16,4))" ? 0 : 1;
+}

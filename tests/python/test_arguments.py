@@ -1,0 +1,110 @@
+"""Arrays and epilogues as arguments: what is taken, what is refused, and what is bound to what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright
+from tilewright import EpilogueArguments, GemmArguments, InvalidArgument, matmul
+
+A = np.arange(12, dtype=np.float32).reshape(3, 4)
+B = np.ones((4, 2), np.float32)
+
+
+def test_alpha_and_beta_of_an_epilogue_are_the_products() -> None:
+    def scaled(accum: Any, alpha: float) -> Any:
+        return accum * alpha
+
+    out = np.empty((3, 2), np.float32)
+    for epilogue in (EpilogueArguments(scaled, alpha=5.0), EpilogueArguments("D = acc * alpha", alpha=5.0)):
+        args = GemmArguments(A, B, out, epilogue=epilogue)
+        assert args.alpha == 5.0
+        tilewright.find_kernels(args)[0].run(args)
+        np.testing.assert_array_equal(out, A @ B * 5)
+
+
+def test_numbers_are_launch_arguments() -> None:
+    np.testing.assert_array_equal(matmul(A, B, epilogue="D = acc * $s", s=0.5), A @ B / 2)
+    np.testing.assert_array_equal(matmul(A, B, epilogue=lambda accum, s: accum * s, s=0.25), A @ B / 4)
+
+
+def test_c_alpha_and_beta() -> None:
+    c = np.full((3, 2), 7, np.float32)
+    np.testing.assert_array_equal(matmul(A, B, c=c), A @ B + 7)
+    np.testing.assert_array_equal(matmul(A, B, c=c, alpha=2, beta=-1), 2 * (A @ B) - 7)
+    np.testing.assert_array_equal(matmul(A, B, c=np.full((3, 2), np.nan, np.float32), beta=0), A @ B)
+
+
+def test_results_have_the_type_that_is_implied_or_asked_for() -> None:
+    bytes_ = np.ones((4, 4), np.int8)
+    assert matmul(bytes_, bytes_).dtype == np.int32
+    assert matmul(A, B, out_dtype="float16").dtype == np.float16
+    assert matmul(A.astype(np.float64), B.astype(np.float64)).dtype == np.float64
+
+
+def test_an_object_with_a_device_interface_or_dlpack_is_an_array() -> None:
+    class Interface:
+        def __init__(self, array: Any) -> None:
+            self.__array_interface__ = array.__array_interface__
+            self.dtype, self.shape, self.keep = array.dtype, array.shape, array
+
+    class DLPack:
+        def __init__(self, array: Any) -> None:
+            self.array, self.shape = array, array.shape
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return self.array.__dlpack__()
+
+    for kind in (Interface, DLPack):
+        out = np.empty((3, 2), np.float32)
+        args = GemmArguments(kind(A), kind(B), out)
+        tilewright.find_kernels(args)[0].run(args)
+        np.testing.assert_array_equal(out, A @ B)
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (dict(A=A[:, :3]), r"columns of A and rows of B differ: \(3,3\) against \(4,2\)"),
+        (dict(A=A.astype(">f4")), "the array's elements are big-endian"),
+        (dict(A=A[0]), "A must have rank 2, or 3 with the batch first"),
+        (dict(A=A.astype(np.complex64)), "no element type 'complex64'"),
+        (dict(A=[[1.0]]), "expected an array"),
+        (dict(A=A[:, ::-1]), "A has a negative stride"),
+        (dict(out=np.empty((3, 3), np.float32)), r"D must be \(3,2\), got \(3,3\)"),
+        (dict(out=A[:, :2]), "D .* overlaps A"),
+        (dict(accumulator_type="float64"), "f32 operands accumulate in f32, got f64"),
+        (dict(math="fast"), "no math operation 'fast'"),
+        (dict(epilogue="D = relu(acc + row(bias))"), "the epilogue reads 'bias', and no tensor has that name"),
+        (dict(epilogue=EpilogueArguments("D = acc", bias=B[0])), "the epilogue has no tensor 'bias'"),
+        (dict(epilogue="D = nothing(acc)"), "epilogue, character"),
+    ],
+)
+def test_what_is_refused(wrong: dict[str, Any], message: str) -> None:
+    arguments = {"A": A, "B": B, "out": np.empty((3, 2), np.float32), **wrong}
+    with pytest.raises(InvalidArgument, match=message):
+        GemmArguments(**arguments)
+
+
+def test_a_read_only_output_is_refused() -> None:
+    out = np.empty((3, 2), np.float32)
+    out.flags.writeable = False
+    with pytest.raises(InvalidArgument, match="out is read-only"):
+        GemmArguments(A, B, out)
+
+
+def test_of_an_epilogue_that_returns_more_every_array_is_needed() -> None:
+    def two(accum: Any) -> Any:
+        D = accum
+        rest = accum + 1
+        return D, rest
+
+    with pytest.raises(InvalidArgument, match="the epilogue returns rest, and no array of that name is given"):
+        matmul(A, B, epilogue=two)
+    with pytest.raises(InvalidArgument, match="the epilogue has nothing of the name more"):
+        matmul(A, B, epilogue=two, rest=np.empty((3, 2), np.float32), more=1.0)
+    rest = np.empty((3, 2), np.float32)
+    np.testing.assert_array_equal(matmul(A, B, epilogue=two, rest=rest) + 1, rest)

@@ -1,0 +1,31 @@
+"""Every Python file of examples/ runs, as it is, in any folder, and says nothing on stderr."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+EXAMPLES = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples").glob("0*.py"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_it_runs(example: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", str(example)],
+        cwd=tmp_path,
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_there_are_as_many_in_each_language() -> None:
+    languages = {".cpp": set[str](), ".py": set[str]()}
+    for path in EXAMPLES[0].parent.glob("0*"):
+        languages[path.suffix].add(path.stem)
+    assert languages[".cpp"] >= {stem for stem in languages[".py"] if stem < "09"} >= languages[".cpp"]
