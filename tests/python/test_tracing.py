@@ -10,7 +10,7 @@ import pytest
 from documents import Document
 from epilogue_numpy import evaluate, module, torch
 from hypothesis import HealthCheck, given, settings, strategies
-from tilewright.tracing import TraceError, trace
+from tilewright.tracing import TraceError, trace, traced_as
 from tilewright.tracing.graph import FUNCTIONS
 from tilewright.tracing.text import RESERVED
 from traced_programs import PROGRAMS, SCALARS, SHAPES, M, N
@@ -334,3 +334,11 @@ def test_random_functions_mean_the_same(tilewright, expressions):
         if all(np.all(np.abs(each) < 1e12) for each in returned):
             assert_means_the_same(epilogue, returned, accumulator, values)
     assert accepted(tilewright, epilogue) is True, epilogue.text
+
+
+def test_a_stand_in_is_traced_in_place_of_its_function():
+    @traced_as(lambda x: np.tanh(x) * 2)
+    def lookup(x):
+        raise AssertionError("not called")
+
+    assert trace(lambda acc: lookup(acc) + 1, problem=(M, N)).text == "D = tanh(acc) * 2 + 1"

@@ -1,6 +1,17 @@
 """Python functions as epilogues: `trace` reads a function and writes the same in the epilogue language."""
 
+from .callee import traced_as
 from .epilogue import Output, Scalar, SourceTensor, TracedEpilogue, parameters, trace
 from .errors import Place, TraceError
 
-__all__ = ["Output", "Place", "Scalar", "SourceTensor", "TraceError", "TracedEpilogue", "parameters", "trace"]
+__all__ = [
+    "Output",
+    "Place",
+    "Scalar",
+    "SourceTensor",
+    "TraceError",
+    "TracedEpilogue",
+    "parameters",
+    "trace",
+    "traced_as",
+]

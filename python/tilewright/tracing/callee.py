@@ -8,6 +8,7 @@ import numbers
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from . import library
 from .errors import Untraceable
@@ -15,6 +16,18 @@ from .graph import Reduced, Traced, describe
 from .source import Definition, Source, read_function
 
 MOST_CALLS = 64  # within each other
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def traced_as(stand_in: Callable[..., object]) -> Callable[[F], F]:
+    """A decorator of functions that cannot be traced: where one is called, `stand_in` is traced in its place."""
+
+    def mark(function: F) -> F:
+        vars(function)["__traced_as__"] = stand_in
+        return function
+
+    return mark
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +87,8 @@ def callee_of(function: object) -> Callee:
             function = function.func
         elif isinstance(function, types.MethodType):
             given, function = (function.__self__, *given), function.__func__
+        elif isinstance(function, types.FunctionType) and "__traced_as__" in vars(function):
+            function = vars(function)["__traced_as__"]
         elif isinstance(function, (types.FunctionType, type)):
             break
         elif isinstance(vars(type(function)).get("__call__"), types.FunctionType):
