@@ -1,0 +1,94 @@
+"""The names that PyCUTLASS has in its module `cutlass`."""
+
+import enum
+
+from . import conv, gemm
+from .coordinates import MatrixCoord, Tensor4DCoord, dim3
+from .element import DataType
+from .layout import LayoutType
+from .swizzle import (
+    BatchedIdentitySwizzle,
+    HorizontalSwizzle,
+    IdentitySwizzle1,
+    IdentitySwizzle2,
+    IdentitySwizzle4,
+    IdentitySwizzle8,
+    StridedDgradHorizontalSwizzle,
+    StridedDgradIdentitySwizzle1,
+    StridedDgradIdentitySwizzle4,
+    Swizzle,
+)
+
+
+class OpClass(enum.Enum):
+    """What multiplies."""
+
+    Simt = "simt"
+    TensorOp = "tensor_op"
+    WmmaTensorOp = "wmma_tensor_op"
+    SparseTensorOp = "sparse_tensor_op"
+
+
+class complex_transform(enum.Enum):
+    """What happens to complex elements when they are read."""
+
+    none = 0
+    conj = 1
+
+
+dtype = DataType
+layout = LayoutType
+
+float16 = DataType.float16
+bfloat16 = DataType.bfloat16
+float32 = DataType.float32
+float64 = DataType.float64
+tfloat32 = DataType.tfloat32
+int8 = DataType.int8
+int32 = DataType.int32
+
+RowMajor = LayoutType.RowMajor
+ColumnMajor = LayoutType.ColumnMajor
+RowMajorInterleaved32 = LayoutType.RowMajorInterleaved32
+ColumnMajorInterleaved32 = LayoutType.ColumnMajorInterleaved32
+TensorNHWC = LayoutType.TensorNHWC
+TensorNC32HW32 = LayoutType.TensorNC32HW32
+TensorC32RSK32 = LayoutType.TensorC32RSK32
+
+__all__ = [
+    "BatchedIdentitySwizzle",
+    "ColumnMajor",
+    "ColumnMajorInterleaved32",
+    "DataType",
+    "HorizontalSwizzle",
+    "IdentitySwizzle1",
+    "IdentitySwizzle2",
+    "IdentitySwizzle4",
+    "IdentitySwizzle8",
+    "LayoutType",
+    "MatrixCoord",
+    "OpClass",
+    "RowMajor",
+    "RowMajorInterleaved32",
+    "StridedDgradHorizontalSwizzle",
+    "StridedDgradIdentitySwizzle1",
+    "StridedDgradIdentitySwizzle4",
+    "Swizzle",
+    "Tensor4DCoord",
+    "TensorC32RSK32",
+    "TensorNC32HW32",
+    "TensorNHWC",
+    "bfloat16",
+    "complex_transform",
+    "conv",
+    "dim3",
+    "dtype",
+    "float16",
+    "float32",
+    "float64",
+    "gemm",
+    "int8",
+    "int32",
+    "layout",
+    "tfloat32",
+]
