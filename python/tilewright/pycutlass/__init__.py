@@ -1,0 +1,93 @@
+"""PyCUTLASS under the names its users know, on Tilewright's kernels.
+
+`import tilewright.pycutlass as pycutlass` and `from tilewright.pycutlass import *`. See docs/pycutlass.md.
+"""
+
+from . import cutlass
+from .activation import ActivationFunctor, gelu, hardswish, identity, leaky_relu, relu, sigmoid, silu, tanh
+from .arguments import GemmArguments
+from .compiler import ArtifactManager, CompilationOptions
+from .device import device_cc
+from .epilogue import (
+    FastLinearCombinationClamp,
+    LayerNorm,
+    LinearCombination,
+    LinearCombinationClamp,
+    LinearCombinationGeneric,
+)
+from .kinds import GemmKind, OperationKind, SchedulerMode, StrideSupport
+from .math_instruction import MathInstruction, MathOperation
+from .memory_pool import PoolMemoryManager, align_size, get_allocated_size, get_memory_pool
+from .operation import ApiVersion, GemmOperationUniversal, api_version
+from .reduction import ReductionArguments, ReductionOperation
+from .tensor import TensorDescription
+from .tile import TileDescription
+from .unsupported import (
+    Conv2dArguments,
+    Conv2dOperation,
+    Conv2dProblemSize,
+    GemmGroupedArguments,
+    GemmOperationGrouped,
+    GroupedGemmArguments,
+    SymmetricTensorDescription,
+    TriangularTensorDescription,
+)
+from .visitor import EpilogueVisitTree, reduction_op
+
+compiler = ArtifactManager()
+
+__all__ = [
+    "ActivationFunctor",
+    "ApiVersion",
+    "ArtifactManager",
+    "CompilationOptions",
+    "Conv2dArguments",
+    "Conv2dOperation",
+    "Conv2dProblemSize",
+    "EpilogueVisitTree",
+    "FastLinearCombinationClamp",
+    "GemmArguments",
+    "GemmGroupedArguments",
+    "GemmKind",
+    "GemmOperationGrouped",
+    "GemmOperationUniversal",
+    "GroupedGemmArguments",
+    "LayerNorm",
+    "LinearCombination",
+    "LinearCombinationClamp",
+    "LinearCombinationGeneric",
+    "MathInstruction",
+    "MathOperation",
+    "OperationKind",
+    "PoolMemoryManager",
+    "ReductionArguments",
+    "ReductionOperation",
+    "SchedulerMode",
+    "StrideSupport",
+    "SymmetricTensorDescription",
+    "TensorDescription",
+    "TileDescription",
+    "TriangularTensorDescription",
+    "align_size",
+    "api_version",
+    "compiler",
+    "cutlass",
+    "device_cc",
+    "gelu",
+    "get_allocated_size",
+    "get_memory_pool",
+    "hardswish",
+    "identity",
+    "leaky_relu",
+    "reduction_op",
+    "relu",
+    "sigmoid",
+    "silu",
+    "tanh",
+]
+
+
+def __getattr__(name: str) -> int:
+    if name == "DEVICE_CC":
+        return device_cc()
+    raise AttributeError(f"module 'tilewright.pycutlass' has no attribute '{name}'")

@@ -1,0 +1,98 @@
+"""Functions that an epilogue applies: classes to be named, each with itself for NumPy arrays.
+
+`relu.numpy(x)` is what is written in an EpilogueVisitTree.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy
+
+from tilewright.tracing import traced_as
+
+
+def _erf_traced(x: float) -> float:
+    return math.erf(x)
+
+
+@traced_as(_erf_traced)
+def _erf(x: Any) -> Any:
+    """NumPy has none."""
+    return numpy.vectorize(math.erf, otypes=[numpy.float64])(x).astype(numpy.asarray(x).dtype)
+
+
+class ActivationFunctor:
+    """Base of the functions of one value."""
+
+    function: ClassVar[str]
+    """Its name in Tilewright's epilogues."""
+
+    parameters: ClassVar[dict[str, float]] = {}
+    """Names and values of what it takes besides."""
+
+
+class identity(ActivationFunctor):
+    function = "identity"
+
+    @staticmethod
+    def numpy(x: Any) -> Any:
+        return x
+
+
+class relu(ActivationFunctor):
+    function = "relu"
+
+    @staticmethod
+    def numpy(x: Any) -> Any:
+        return numpy.maximum(x, 0)
+
+
+class leaky_relu(ActivationFunctor):
+    function = "leaky_relu"
+    parameters: ClassVar[dict[str, float]] = {"leaky_alpha": 0.2}
+
+    @staticmethod
+    def numpy(x: Any, leaky_alpha: float) -> Any:
+        return numpy.maximum(x, 0) + numpy.minimum(x, 0) * leaky_alpha
+
+
+class tanh(ActivationFunctor):
+    function = "tanh"
+
+    @staticmethod
+    def numpy(x: Any) -> Any:
+        return numpy.tanh(x)
+
+
+class sigmoid(ActivationFunctor):
+    function = "sigmoid"
+
+    @staticmethod
+    def numpy(x: Any) -> Any:
+        return 1 / (1 + numpy.exp(-x))
+
+
+class silu(ActivationFunctor):
+    function = "silu"
+
+    @staticmethod
+    def numpy(x: Any) -> Any:
+        return x * sigmoid.numpy(x)
+
+
+class hardswish(ActivationFunctor):
+    function = "hardswish"
+
+    @staticmethod
+    def numpy(x: Any) -> Any:
+        return x * numpy.minimum(numpy.maximum(x + 3, 0), 6) / 6
+
+
+class gelu(ActivationFunctor):
+    function = "gelu"
+
+    @staticmethod
+    def numpy(x: Any) -> Any:
+        return 0.5 * x * (1 + _erf(x / math.sqrt(2)))

@@ -1,0 +1,344 @@
+"""What an operation runs on."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy
+
+from tilewright import _tilewright
+from tilewright._tilewright import Epilogue, Kernel, Prepared
+from tilewright.errors import InvalidArgument, Unsupported
+
+from . import cutlass
+from .array import Memory, Staged, View, current_stream, item_bytes, memory_of, packed
+from .cutlass.element import DataType
+from .cutlass.gemm import GemmCoord, Mode
+from .epilogue import EpilogueFunctorBase, OutputOp
+from .math_instruction import MathOperation
+from .operation import GemmOperationUniversal
+from .tensor import TensorDescription
+from .visitor import EpilogueVisitTree, VisitorOutputOp
+
+BIAS = "bias"  # the epilogue's name for a C that is a vector
+
+
+class SplitKWorkspace:
+    """`ptr_D` of arguments of mode GemmSplitKParallel: what a ReductionOperation finishes."""
+
+    def __init__(self, arguments: GemmArguments) -> None:
+        self.arguments = arguments
+        self.is_ready = False
+
+
+class GemmArguments:
+    """A problem for an operation: extents, arrays and scalars.
+
+    A, B, C, D      NumPy arrays, which are copied to the device when the operation runs; PyTorch and CuPy arrays, which
+                    are used where they lie; or a CUdeviceptr. They are memory: the problem says their extents, the
+                    operation's descriptions their layouts, without gaps, so that they may be flat, or of any shape, as
+                    long as elements lie in the order of indices. In mode Array each may be a list of arrays.
+    C               a vector of n elements (of m, where C and D are column-major) is added to every row (column); None
+                    where beta is 0
+    output_op       operation.epilogue_type(alpha, beta); alpha 1 and beta 0 unless given
+    split_k_slices  a hint (split_k_splices, too): kernels that do not split K compute the same sums
+    batch           of modes Batched and Array
+    bias            C is a vector, of each matrix of the batch
+
+    Raises InvalidArgument with the numbers: too small, of another type, of a layout that it does not have.
+    """
+
+    def __init__(
+        self,
+        operation: GemmOperationUniversal,
+        problem_size: GemmCoord,
+        A: Any,
+        B: Any,
+        C: Any,
+        D: Any,
+        gemm_mode: Mode = Mode.Gemm,
+        *,
+        output_op: OutputOp | VisitorOutputOp | None = None,
+        split_k_slices: int | None = None,
+        split_k_splices: int | None = None,
+        batch: int | None = None,
+        bias: bool = False,
+    ) -> None:
+        if not isinstance(problem_size, GemmCoord):
+            raise InvalidArgument(f"problem_size is a cutlass.gemm.GemmCoord, got {problem_size!r:.80}")
+        if not isinstance(gemm_mode, Mode) or gemm_mode is Mode.Invalid:
+            raise InvalidArgument(f"gemm_mode is Gemm, GemmSplitKParallel, Batched or Array, got {gemm_mode!r}")
+        self.operation = operation
+        self.problem_size = problem_size
+        self.A, self.B = A, B
+        self.gemm_mode = gemm_mode
+        self.output_op = output_op
+        self.split_k_slices = _count(split_k_slices if split_k_splices is None else split_k_splices, "split_k_slices")
+        is_batch = gemm_mode in (Mode.Batched, Mode.Array)
+        lists = [each for each in (A, B, C, D) if isinstance(each, (list, tuple))]
+        if lists and gemm_mode is not Mode.Array:
+            raise InvalidArgument(f"lists of arrays are for mode Array, got {gemm_mode.name}")
+        if lists and operation.visitor:
+            raise InvalidArgument("an EpilogueVisitTree takes matrices one after another in one array, and no lists")
+        self.batch_count = _count(len(lists[0]) if batch is None and lists else batch, "batch")
+        if self.batch_count > 1 and not is_batch:
+            raise InvalidArgument(f"a batch of {self.batch_count} is for modes Batched and Array, got {gemm_mode.name}")
+        if self.split_k_slices > 1 and is_batch:
+            raise InvalidArgument(f"{self.split_k_slices} slices of K are for modes Gemm and GemmSplitKParallel")
+        self._check_sums()
+        self.bias = self._is_bias_given = bias
+        self._staged: list[Staged] = []
+        self._cleared: list[Any] = []
+        self._memories: list[Memory] = []
+        self._prepared: list[Prepared] | None = None
+        self._workspace: SplitKWorkspace | None = None
+        self._stream: Any = None
+        if lists:
+            self._problems = [self._bind(*each, batch=None) for each in self._elements_of_array(A, B, C, D)]
+        else:
+            self._problems = [self._bind(A, B, C, D, self.batch_count if is_batch else None)]
+        self._kernels = [self._kernel_for(problem) for problem in self._problems]
+
+    @property
+    def ptr_D(self) -> SplitKWorkspace:
+        """In mode GemmSplitKParallel the workspace of a ReductionOperation, which computes its destination from it.
+
+        D itself is left alone by runs after this was asked for. Raises InvalidArgument in other modes.
+        """
+        if self.gemm_mode is not Mode.GemmSplitKParallel:
+            raise InvalidArgument(f"ptr_D is a workspace of mode GemmSplitKParallel, got {self.gemm_mode.name}")
+        self._workspace = self._workspace or SplitKWorkspace(self)
+        return self._workspace
+
+    def launch(self, stream: Any = None) -> None:
+        """What GemmOperationUniversal.run() does."""
+        if self._workspace is not None:
+            self._workspace.is_ready = True
+            return
+        if self._prepared is None:
+            pairs = zip(self._problems, self._kernels, strict=True)
+            self._prepared = [_tilewright.prepare(problem, kernel) for problem, kernel in pairs]
+        for staged in self._staged:
+            staged.refresh()
+        for array in self._cleared:
+            getattr(array, "zero_", lambda array=array: array.fill(0))()
+        self._stream = current_stream(self._memories[-1]) if stream is None else stream
+        for prepared in self._prepared:
+            prepared.run(stream=self._stream)
+
+    def sync(self, stream_sync: bool = True) -> None:
+        """Waits for the last run. From then on D has its results; before, nothing is promised of it."""
+        for device in {memory.device for memory in self._memories if memory.device is not None}:
+            if stream_sync:
+                _tilewright.synchronize(f"cuda:{device}", self._stream)
+
+    def _check_sums(self) -> None:
+        math = self.operation.tile_description.math_instruction
+        if math.math_operation is not MathOperation.multiply_add_saturate:
+            return
+        greatest = {DataType.int8: 128, DataType.u8: 255}
+        product = greatest.get(math.element_a, 1) * greatest.get(math.element_b, 1)
+        most = (2**31 - 1) // product
+        if self.problem_size.k() > most:
+            raise Unsupported(
+                f"multiply_add_saturate: sums of k = {self.problem_size.k()} products may leave 32 bits, and no kernel "
+                f"saturates them: k must be at most {most}"
+            )
+
+    def _elements_of_array(self, *operands: Any) -> list[tuple[Any, Any, Any, Any]]:
+        """A, B, C and D of each problem of mode Array. What is no list is memory with one matrix after another."""
+        sizes = [self.problem_size.mk(), self.problem_size.kn(), self.problem_size.mn(), self.problem_size.mn()]
+        columns: list[list[Any]] = []
+        for role, operand, size in zip("ABCD", operands, sizes, strict=True):
+            if isinstance(operand, (list, tuple)):
+                if len(operand) != self.batch_count:
+                    raise InvalidArgument(
+                        f"{role} is a list of {len(operand)} arrays, and the batch is {self.batch_count}"
+                    )
+                columns.append([*operand])
+            elif operand is None:
+                columns.append([None] * self.batch_count)
+            else:
+                step = size.row() * size.column()
+                check_buffer(operand, role, step * self.batch_count)
+                columns.append([operand.reshape(-1)[i * step : (i + 1) * step] for i in range(self.batch_count)])
+        return [*zip(*columns, strict=True)]
+
+    def _bind(self, A: Any, B: Any, C: Any, D: Any, batch: int | None) -> _tilewright.GemmArguments:
+        operation, size = self.operation, self.problem_size
+        accumulator = operation.accumulator_type().kind
+        functor = operation.epilogue_functor
+        a = self._matrix(A, "A", operation.A, size.m(), size.k(), batch)
+        b = self._matrix(B, "B", operation.B, size.k(), size.n(), batch)
+        if isinstance(functor, EpilogueVisitTree):
+            arguments = self._visitor_output_op(functor)
+            visit = functor.bind(arguments, batch, size.m(), size.n())
+            d = self._matrix(
+                arguments.operands.get(visit.name_of_d, D), "D", operation.C, size.m(), size.n(), batch, is_written=True
+            )
+            self._cleared += visit.cleared
+            self._memories += [*visit.memories, d.memory]
+            return _tilewright.GemmArguments(
+                a,
+                b,
+                d,
+                accumulator,
+                visit.epilogue,
+                alpha=visit.alpha,
+                beta=visit.beta,
+                math=operation.math,
+                tensors=visit.tensors,
+            )
+        d = self._matrix(D, "D", operation.C, size.m(), size.n(), batch, is_written=True)
+        self._memories.append(d.memory)
+        output_op = self._linear_output_op(functor)
+        source, epilogue, tensors = self._source(C, functor, output_op, batch)
+        return _tilewright.GemmArguments(
+            a,
+            b,
+            d,
+            accumulator,
+            epilogue,
+            C=source,
+            alpha=output_op.alpha,
+            beta=output_op.beta,
+            math=operation.math,
+            tensors=tensors,
+        )
+
+    def _visitor_output_op(self, functor: EpilogueVisitTree) -> VisitorOutputOp:
+        output_op = self.output_op
+        if not isinstance(output_op, VisitorOutputOp) or output_op.visitor is not functor:
+            raise InvalidArgument("output_op is what operation.epilogue_type(...) of this operation makes")
+        return output_op
+
+    def _linear_output_op(self, functor: EpilogueFunctorBase) -> OutputOp:
+        output_op = functor.epilogue_type(1.0, 0.0) if self.output_op is None else self.output_op
+        if (
+            not isinstance(output_op, OutputOp)
+            or output_op.functor.activation_functor is not functor.activation_functor
+        ):
+            raise InvalidArgument("output_op is what operation.epilogue_type(...) of this operation makes")
+        return output_op
+
+    def _source(
+        self, C: Any, functor: EpilogueFunctorBase, output_op: OutputOp, batch: int | None
+    ) -> tuple[View | None, Epilogue, dict[str, View]]:
+        """C, the graph that reads it, and the graph's tensors. Nothing is read where beta is 0."""
+        if output_op.beta == 0:
+            return None, functor.graph(output_op), {}
+        if C is None:
+            raise InvalidArgument(f"C is None, and beta is {output_op.beta}")
+        m, n = self.problem_size.m(), self.problem_size.n()
+        description = self.operation.C
+        along, across = (n, m) if description.layout is cutlass.RowMajor else (m, n)
+        memory = memory_of(C, "C")
+        is_bias = self._is_bias_given or (memory.elements == along and across != 1)
+        self.bias = is_bias
+        if not is_bias:
+            return self._matrix(C, "C", description, m, n, batch), functor.graph(output_op), {}
+        is_row = description.layout is cutlass.RowMajor
+        vector = (1, along) if is_row else (along, 1)
+        has_batch = batch is not None and memory.elements is not None and memory.elements >= along * batch
+        shape = (batch or 1, *vector) if has_batch else vector
+        self._check(memory, "C", description, along * (shape[0] if has_batch else 1))
+        self._check_order(memory, "C")
+        view = View(memory, description.element.kind, shape, packed(shape))
+        source = f"{'row' if is_row else 'column'}({BIAS})"
+        return None, functor.graph(output_op, source), {BIAS: view}
+
+    def _matrix(
+        self,
+        array: Any,
+        role: str,
+        description: TensorDescription,
+        rows: int,
+        columns: int,
+        batch: int | None,
+        is_written: bool = False,
+    ) -> View:
+        """The matrix, or the batch, that an array's memory is."""
+        memory = memory_of(array, role)
+        self._check(memory, role, description, rows * columns * (1 if batch is None else batch))
+        is_row_major = description.layout is cutlass.RowMajor
+        strides: tuple[int, ...] = (max(1, columns), 1) if is_row_major else (1, max(1, rows))
+        shape: tuple[int, ...] = (rows, columns)
+        if batch is not None:
+            shape, strides = (batch, *shape), (rows * columns, *strides)
+        if not memory.is_contiguous and memory.elements is not None:
+            memory = self._in_order(memory, role, shape, strides, is_written)
+        if is_written and memory.is_read_only:
+            raise InvalidArgument(f"{role} is read-only")
+        return View(memory, description.element.kind, shape, strides)
+
+    def _in_order(
+        self, memory: Memory, role: str, shape: tuple[int, ...], strides: tuple[int, ...], is_written: bool
+    ) -> Memory:
+        """Of an array whose elements do not lie in the order of its indices.
+
+        NumPy's are copied in that order, as PyCUTLASS does; others are used where they lie.
+        """
+        is_numpy = isinstance(memory.owner, numpy.ndarray)
+        is_as_described = memory.lies_as(shape, strides)
+        if is_as_described and not is_numpy:
+            return memory
+        if not is_numpy or is_written or is_as_described:
+            self._check_order(memory, role)
+        staged = Staged(memory.owner, numpy.empty(memory.owner.shape, memory.owner.dtype))
+        self._staged.append(staged)
+        return memory_of(staged.copy, role)
+
+    @staticmethod
+    def _check_order(memory: Memory, role: str) -> None:
+        if memory.is_contiguous or memory.elements is None:
+            return
+        raise InvalidArgument(
+            f"{role} is of shape {memory.shape} and strides {memory.strides}: its elements must lie in the order "
+            "of its indices, without gaps; flatten it, or pass the transposed array"
+        )
+
+    @staticmethod
+    def _check(memory: Memory, role: str, description: TensorDescription, elements: int) -> None:
+        kind = description.element.kind
+        if memory.kind is not None and memory.kind != kind:
+            raise InvalidArgument(f"{role} is of {memory.kind.name}, and the operation takes {kind.name}")
+        if memory.elements is not None and memory.elements < elements:
+            raise InvalidArgument(
+                f"{role} needs {elements} elements ({elements * item_bytes(kind)} bytes), got {memory.elements}"
+            )
+
+    def _kernel_for(self, problem: _tilewright.GemmArguments) -> Kernel:
+        """The operation's own; the closest to it where the epilogue has tensors, and for matrices of one row or column,
+        which may be of either layout. Raises InvalidArgument."""
+        if problem.tensors or self.operation.visitor:
+            return self.operation.closest_kernel(problem)
+        kernel = self.operation.kernel_of(problem.epilogue)
+        status = kernel.supports(problem)
+        if not status and min(problem.m, problem.n, problem.k) <= 1:
+            return self.operation.closest_kernel(problem)
+        status.raise_on_error()
+        return kernel
+
+
+def check_buffer(array: Any, role: str, elements: int) -> None:
+    """Raises InvalidArgument for what cannot be taken apart into matrices of `elements` in all."""
+    memory = memory_of(array, role)
+    if memory.elements is None or not memory.is_contiguous:
+        raise InvalidArgument(
+            f"{role}: beside lists, mode Array takes arrays whose elements lie in order, without gaps"
+        )
+    if memory.elements < elements:
+        raise InvalidArgument(f"{role} needs {elements} elements, got {memory.elements}")
+
+
+def _count(value: int | None, name: str) -> int:
+    if value is None:
+        return 1
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise InvalidArgument(f"{name} is an integer, got {value!r}") from None
+    if count < 1:
+        raise InvalidArgument(f"{name} must be at least 1, got {count}")
+    return count

@@ -1,0 +1,138 @@
+"""Arrays as PyCUTLASS takes them: memory, whose shape the problem and the layouts say."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from tilewright._tilewright import DType, dtype
+from tilewright.errors import InvalidArgument
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Where an array's elements lie."""
+
+    owner: Any  # keeps the memory alive
+    address: int
+    elements: int | None  # None: a pointer that does not say
+    kind: DType | None  # the same
+    device: int | None  # the number of the GPU; None: the host
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in elements
+    is_read_only: bool = False
+
+    @property
+    def is_contiguous(self) -> bool:
+        """In the order of its indices, without gaps."""
+        return self.elements == 0 or self.lies_as(self.shape, packed(self.shape))
+
+    def lies_as(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+        if self.shape != shape:
+            return False
+        return all(have == want or extent == 1 for extent, have, want in zip(shape, self.strides, strides, strict=True))
+
+
+class View:
+    """A part of someone's memory with a shape and strides of its own, as Tilewright reads arrays."""
+
+    def __init__(self, memory: Memory, kind: DType, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        self.memory = memory
+        self.shape = shape
+        self.dtype = kind
+        self.device = memory.device
+        interface = {
+            "shape": shape,
+            "strides": tuple(stride * item_bytes(kind) for stride in strides),
+            "data": (memory.address, memory.is_read_only),
+            "version": 3,
+        }
+        if memory.device is None:
+            self.__array_interface__ = interface
+        else:
+            self.__cuda_array_interface__ = interface
+
+
+def packed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a shape in the order of its indices."""
+    strides: list[int] = []
+    step = 1
+    for extent in reversed(shape):
+        strides.insert(0, step)
+        step *= max(1, extent)
+    return tuple(strides)
+
+
+def item_bytes(kind: DType) -> int:
+    """Of one element."""
+    return {"f64": 8, "f32": 4, "tf32": 4, "s32": 4, "f16": 2, "bf16": 2}.get(kind.name, 1)
+
+
+def memory_of(array: Any, role: str) -> Memory:
+    """Of a NumPy, PyTorch or CuPy array, or a CUdeviceptr. Raises InvalidArgument for anything else."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        return _memory_of_torch(array)
+    for is_device, attribute in ((True, "__cuda_array_interface__"), (False, "__array_interface__")):
+        interface = getattr(array, attribute, None)
+        if interface is not None:
+            if str(interface.get("typestr", "")).startswith(">"):
+                raise InvalidArgument(f"{role} is of {array.dtype}: bytes of elements must be in the machine's order")
+            return _memory_of_interface(array, interface, is_device)
+    if type(array).__name__ == "CUdeviceptr":
+        return Memory(array, int(array), None, None, 0, (), ())
+    kind = type(array)
+    raise InvalidArgument(
+        f"{role} is a NumPy, PyTorch or CuPy array, or a CUdeviceptr, got {kind.__module__}.{kind.__name__}"
+    )
+
+
+def _memory_of_torch(tensor: Any) -> Memory:
+    return Memory(
+        tensor,
+        int(tensor.data_ptr()),
+        int(tensor.numel()),
+        dtype(tensor.dtype),
+        int(tensor.get_device()) if tensor.is_cuda else None,
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+    )
+
+
+def _memory_of_interface(array: Any, interface: Any, is_device: bool) -> Memory:
+    kind = dtype(array.dtype)
+    shape = tuple(int(extent) for extent in interface["shape"])
+    strides = interface.get("strides")
+    steps = packed(shape) if strides is None else tuple(int(step) // item_bytes(kind) for step in strides)
+    address, is_read_only = interface["data"]
+    device = int(array.device.id) if is_device and hasattr(getattr(array, "device", None), "id") else 0
+    elements = 1
+    for extent in shape:
+        elements *= extent
+    return Memory(array, int(address), elements, kind, device if is_device else None, shape, steps, bool(is_read_only))
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A NumPy array that does not lie in the order of its indices, and its copy that does."""
+
+    array: numpy.ndarray[Any, Any]
+    copy: numpy.ndarray[Any, Any]
+
+    def refresh(self) -> None:
+        self.copy[...] = self.array
+
+
+def current_stream(memory: Memory) -> int:
+    """The stream on which the array's framework works now: 0 but for PyTorch and CuPy on a GPU."""
+    if memory.device is None:
+        return 0
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is not None and isinstance(memory.owner, torch.Tensor):
+        return int(torch.cuda.current_stream(memory.device).cuda_stream)
+    if cupy is not None and isinstance(memory.owner, cupy.ndarray):
+        return int(cupy.cuda.get_current_stream().ptr)
+    return 0

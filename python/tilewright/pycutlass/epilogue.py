@@ -1,0 +1,162 @@
+"""What happens to the sums of A * B before they are stored, by the names of PyCUTLASS's functors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright._tilewright import DType, Epilogue
+from tilewright.errors import InvalidArgument, Unsupported
+
+from .activation import ActivationFunctor, identity
+from .cutlass.element import DataType
+
+
+@dataclass(frozen=True)
+class OutputOp:
+    """The arguments of an epilogue: what `operation.epilogue_type(alpha, beta, ...)` makes."""
+
+    functor: EpilogueFunctorBase
+    alpha: float
+    beta: float
+    scalars: Mapping[str, float] = field(default_factory=dict)
+
+
+class EpilogueFunctorBase:
+    """Base of the functors: types, and the expression of D."""
+
+    def __init__(
+        self,
+        element_output: DataType,
+        epilogue_vector_length: int,
+        element_accumulator: DataType | None,
+        element_epilogue: DataType | None,
+        activation: type[ActivationFunctor] = identity,
+        clamps: bool = False,
+    ) -> None:
+        if epilogue_vector_length < 1:
+            raise InvalidArgument(f"epilogue_vector_length must be at least 1, got {epilogue_vector_length}")
+        self.element_output = element_output
+        self.epilogue_vector_length = epilogue_vector_length
+        self.element_accumulator = element_output if element_accumulator is None else element_accumulator
+        self.element_epilogue = element_output if element_epilogue is None else element_epilogue
+        self.activation_functor = activation
+        self.clamps = clamps
+        for element in (self.element_output, self.element_accumulator, self.element_epilogue):
+            element.kind  # noqa: B018  raises Unsupported
+        self.is_accumulator_given = element_accumulator is not None
+
+    @property
+    def compute(self) -> DType:
+        """The type that the epilogue computes in: f64, s32, or f32 for all others."""
+        if self.element_epilogue in (DataType.float64, DataType.int32):
+            return self.element_epilogue.kind
+        return DType.f32
+
+    def epilogue_type(self, alpha: float, beta: float, *activation_arguments: float) -> OutputOp:
+        """Arguments of the epilogue. Raises InvalidArgument for other than numbers, and for too many."""
+        parameters = self.activation_functor.parameters
+        if len(activation_arguments) > len(parameters):
+            raise InvalidArgument(
+                f"{self.activation_functor.__name__} takes {len(parameters)} arguments besides alpha and beta, "
+                f"got {len(activation_arguments)}"
+            )
+        given = dict(zip(parameters, activation_arguments, strict=False))
+        scalars = {name: _number(name, value) for name, value in {**parameters, **given}.items()}
+        return OutputOp(self, _number("alpha", alpha), _number("beta", beta), scalars)
+
+    def graph(self, output_op: OutputOp, source: str | None = "C") -> Epilogue:
+        """The epilogue with these arguments. `source`: what beta multiplies; None: nothing."""
+        value = "alpha * acc" if source is None else f"alpha * acc + beta * {source}"
+        if self.clamps and self.element_output in _RANGES:
+            least, greatest = _RANGES[self.element_output]
+            value = f"clamp({value}, {least}, {greatest})"
+        function = self.activation_functor.function
+        if function != "identity":
+            value = f"{function}({', '.join([value, *(f'${name}' for name in output_op.scalars)])})"
+        return Epilogue(f"D = {value}", self.compute, dict(output_op.scalars))
+
+
+# Stores to s32 and 8-bit floats saturate without it.
+_RANGES = {
+    DataType.int8: ("-128", "127"),
+    DataType.u8: ("0", "255"),
+    DataType.float16: ("-65504", "65504"),
+}
+
+
+class LinearCombination(EpilogueFunctorBase):
+    """D = alpha * acc + beta * C.
+
+    element_output           of D, and of C
+    epilogue_vector_length   of an access; Tilewright's kernels choose their own
+    element_accumulator      the math instruction's
+    element_epilogue         computed in; f16 and bf16 are computed in f32
+    """
+
+    def __init__(
+        self,
+        element_output: DataType,
+        epilogue_vector_length: int,
+        element_accumulator: DataType | None = None,
+        element_epilogue: DataType | None = None,
+    ) -> None:
+        super().__init__(element_output, epilogue_vector_length, element_accumulator, element_epilogue)
+
+
+class LinearCombinationClamp(EpilogueFunctorBase):
+    """D = alpha * acc + beta * C, clamped to the range of D's type."""
+
+    def __init__(
+        self,
+        element_output: DataType,
+        epilogue_vector_length: int,
+        element_accumulator: DataType | None = None,
+        element_epilogue: DataType | None = None,
+    ) -> None:
+        super().__init__(element_output, epilogue_vector_length, element_accumulator, element_epilogue, clamps=True)
+
+
+class FastLinearCombinationClamp(EpilogueFunctorBase):
+    """D = alpha * acc + beta * C of s32 sums, computed in f32 and clamped to the range of D's type; of any K."""
+
+    def __init__(self, element_output: DataType, epilogue_vector_length: int, *args: object) -> None:
+        super().__init__(element_output, epilogue_vector_length, DataType.int32, DataType.float32, clamps=True)
+
+
+class LinearCombinationGeneric(EpilogueFunctorBase):
+    """D = f(alpha * acc + beta * C), f an ActivationFunctor: the class, or one of its instances."""
+
+    def __init__(
+        self,
+        activation_functor: type[ActivationFunctor] | ActivationFunctor,
+        element_output: DataType,
+        epilogue_vector_length: int,
+        element_accumulator: DataType | None = None,
+        element_epilogue: DataType | None = None,
+    ) -> None:
+        functor = activation_functor if isinstance(activation_functor, type) else type(activation_functor)
+        if not issubclass(functor, ActivationFunctor):
+            raise InvalidArgument(f"an activation is relu, gelu, ..., got {activation_functor!r}")
+        super().__init__(element_output, epilogue_vector_length, element_accumulator, element_epilogue, functor)
+
+
+class LayerNorm:
+    """PyCUTLASS's partial moments of rows. Raises Unsupported."""
+
+    def __init__(self, *args: object, **keywords: object) -> None:
+        raise Unsupported(
+            "LayerNorm is not supported: return D, reduction_op(D, 'row', 'Add', n) and the same of D * D from an "
+            "EpilogueVisitTree, and normalise afterwards"
+        )
+
+
+EpilogueType = Callable[..., Any]
+
+
+def _number(name: str, value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name} is a number, got {value!r:.80}") from None

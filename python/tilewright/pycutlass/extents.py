@@ -1,0 +1,19 @@
+"""Triples of extents."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from tilewright.errors import InvalidArgument
+
+
+def three(extents: Sequence[int], name: str) -> tuple[int, int, int]:
+    """Along m, n and k. Raises InvalidArgument for other than three positive integers."""
+    try:
+        m, n, k = (operator.index(extent) for extent in extents)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name} is three integers, along m, n and k, got {extents!r}") from None
+    if min(m, n, k) < 1:
+        raise InvalidArgument(f"{name} must be at least 1 along m, n and k, got {[m, n, k]}")
+    return m, n, k

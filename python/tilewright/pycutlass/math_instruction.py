@@ -1,0 +1,93 @@
+"""The instruction that multiplies."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+from tilewright.errors import InvalidArgument, Unsupported
+
+from . import cutlass
+from .cutlass.element import DataType
+from .extents import three
+
+
+class MathOperation(enum.Enum):
+    """How products are formed and added."""
+
+    multiply_add = "multiply_add"
+    multiply_add_saturate = "multiply_add_saturate"
+    xor_popc = "xor_popc"
+    multiply_add_fast_bf16 = "multiply_add_fast_bf16"
+    multiply_add_fast_f16 = "multiply_add_fast_f16"
+    multiply_add_fast_f32 = "multiply_add_fast_f32"
+    multiply_add_complex_fast_f32 = "multiply_add_complex_fast_f32"
+    multiply_add_complex = "multiply_add_complex"
+    multiply_add_complex_gaussian = "multiply_add_complex_gaussian"
+
+
+# What f32 operands are rounded to, and may be named in a MathInstruction in their place.
+_ROUNDED = {
+    MathOperation.multiply_add: DataType.tfloat32,
+    MathOperation.multiply_add_fast_bf16: DataType.bfloat16,
+    MathOperation.multiply_add_fast_f16: DataType.float16,
+    MathOperation.multiply_add_fast_f32: DataType.float32,
+}
+
+
+class MathInstruction:
+    """Shape, types and class of the instruction, and how it multiplies.
+
+    A shape of None leaves it to the tile: tensor cores of sm_90. Raises InvalidArgument, or Unsupported for a class or
+    an operation that no kernel has.
+    """
+
+    def __init__(
+        self,
+        instruction_shape: Sequence[int] | None,
+        element_a: DataType,
+        element_b: DataType,
+        element_accumulator: DataType,
+        opcode_class: cutlass.OpClass = cutlass.OpClass.Simt,
+        math_operation: MathOperation = MathOperation.multiply_add,
+    ) -> None:
+        for name, element in (
+            ("element_a", element_a),
+            ("element_b", element_b),
+            ("element_accumulator", element_accumulator),
+        ):
+            if not isinstance(element, DataType):
+                raise InvalidArgument(f"{name} is one of cutlass.float16, cutlass.float32, ..., got {element!r}")
+        if opcode_class not in (cutlass.OpClass.Simt, cutlass.OpClass.TensorOp):
+            raise Unsupported(f"no kernel multiplies by {opcode_class.name}: Simt and TensorOp are supported")
+        is_saturating = math_operation is MathOperation.multiply_add_saturate
+        if math_operation not in _ROUNDED and not is_saturating:
+            raise Unsupported(f"no kernel multiplies by {math_operation.name}")
+        if is_saturating and element_accumulator is not DataType.int32:
+            raise InvalidArgument(f"multiply_add_saturate accumulates in int32, got {element_accumulator.name}")
+        self.instruction_shape = None if instruction_shape is None else three(instruction_shape, "instruction_shape")
+        self.element_a = element_a
+        self.element_b = element_b
+        self.element_accumulator = element_accumulator
+        self.opcode_class = opcode_class
+        self.math_operation = math_operation
+
+    def math_of(self, element: DataType) -> str:
+        """Tilewright's name for what happens to operands of that type.
+
+        Tensor cores round f32 to tf32. Sums of 8-bit products that cannot leave 32 bits need no saturation: see
+        GemmArguments.
+        """
+        if self.math_operation is MathOperation.multiply_add_saturate:
+            return "multiply_add"
+        is_rounded = element is DataType.float32 and self.opcode_class is cutlass.OpClass.TensorOp
+        if self.math_operation is MathOperation.multiply_add:
+            return "multiply_add_tf32" if is_rounded else "multiply_add"
+        return self.math_operation.name
+
+    def check_operand(self, role: str, element: DataType) -> None:
+        """Raises InvalidArgument where an operand is of another type than the instruction's."""
+        named = self.element_a if role == "A" else self.element_b
+        is_rounded = element is DataType.float32 and _ROUNDED.get(self.math_operation) is named
+        if named is not element and not is_rounded:
+            raise InvalidArgument(f"{role} is {element.name}, and the math instruction multiplies {named.name}")

@@ -1,0 +1,270 @@
+"""A GEMM as a kernel of a design that you wrote."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tilewright import _tilewright
+from tilewright._tilewright import BLASDesignMetadata, Epilogue, Kernel
+from tilewright.errors import InvalidArgument, Unsupported
+
+from . import cutlass
+from .cutlass.element import DataType
+from .cutlass.swizzle import Swizzle
+from .device import device_cc
+from .epilogue import EpilogueFunctorBase
+from .tensor import TensorDescription
+from .tile import TileDescription
+from .visitor import EpilogueVisitTree
+
+if TYPE_CHECKING:
+    from .arguments import GemmArguments
+
+MOST_STAGES = 12  # that are tried where a tile does not say
+
+
+class ApiVersion(enum.Enum):
+    """Of CUTLASS: 3.x has the tensor cores of sm_90, and chooses stages, warps and instruction."""
+
+    v2x = 2
+    v3x = 3
+
+
+def api_version(arch: int, opclass: cutlass.OpClass, datatype: DataType) -> ApiVersion:
+    is_hopper = arch >= 90 and opclass is cutlass.OpClass.TensorOp and datatype is not DataType.float64
+    return ApiVersion.v3x if is_hopper else ApiVersion.v2x
+
+
+class RuntimeModule:
+    """What an operation is made of."""
+
+    def __init__(self, operation: GemmOperationUniversal) -> None:
+        self.operation = operation
+
+    def emit(self) -> str:
+        """The text that is compiled."""
+        return self.operation.kernel.source.text
+
+    def name(self) -> str:
+        return self.operation.procedural_name()
+
+
+class GemmOperationUniversal:
+    """D = epilogue(A * B, C) by a kernel of that tile, for any extents.
+
+    arch               of the design: kernels of 80 run on every newer device
+    C                  of C and D both
+    swizzling_functor  the order of tiles
+    direct_store       accepted: Tilewright's kernels choose how D is stored
+    visitor            accepted: an EpilogueVisitTree is known by its type
+
+    Raises InvalidArgument with the numbers for a design that no kernel has, before anything is compiled.
+    """
+
+    def __init__(
+        self,
+        arch: int,
+        tile_description: TileDescription,
+        A: TensorDescription,
+        B: TensorDescription,
+        C: TensorDescription,
+        epilogue_functor: EpilogueFunctorBase | EpilogueVisitTree,
+        swizzling_functor: type[Swizzle] | Swizzle = cutlass.IdentitySwizzle1,
+        *,
+        direct_store: bool = False,
+        visitor: bool = False,
+    ) -> None:
+        self.arch = arch
+        self.tile_description = tile_description
+        self.A, self.B, self.C = A, B, C
+        self.epilogue_functor = epilogue_functor
+        self.swizzling_functor = swizzling_functor() if isinstance(swizzling_functor, type) else swizzling_functor
+        self.direct_store = direct_store
+        self.visitor = isinstance(epilogue_functor, EpilogueVisitTree)
+        self.rt_module = RuntimeModule(self)
+        self._kernels: dict[tuple[str, str], Kernel] = {}
+        self._check_types(is_visitor_expected=visitor)
+        self.kernel  # noqa: B018  raises what is wrong with the design
+
+    @property
+    def epilogue_type(self) -> Any:
+        """Makes the arguments of the epilogue: epilogue_type(alpha, beta), or of a visitor by name."""
+        return self.epilogue_functor.epilogue_type
+
+    @property
+    def api(self) -> ApiVersion:
+        math = self.tile_description.math_instruction
+        return api_version(self.arch, math.opcode_class, math.element_a)
+
+    @property
+    def math(self) -> str:
+        """Tilewright's name for how products are formed."""
+        return self.tile_description.math_instruction.math_of(self.A.element)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel on the device of now; of a visitor, the one of its design with a linear combination."""
+        functor = self.epilogue_functor
+        if isinstance(functor, EpilogueVisitTree):
+            is_f64 = self.tile_description.math_instruction.element_accumulator is DataType.float64
+            return self.kernel_of(Epilogue("linear_combination", "f64" if is_f64 else "f32"))
+        return self.kernel_of(functor.graph(functor.epilogue_type(1.0, 0.0)))
+
+    def kernel_of(self, epilogue: Epilogue) -> Kernel:
+        """The kernel with that epilogue, which reads no tensors but C. Raises InvalidArgument."""
+        key = (_tilewright.device_target(), epilogue.signature)
+        if key not in self._kernels:
+            self._kernels[key] = self._make_kernel(epilogue)
+        return self._kernels[key]
+
+    def closest_kernel(self, arguments: _tilewright.GemmArguments) -> Kernel:
+        """Of all kernels for these arguments the one whose design differs least. Raises Unsupported."""
+        found = [*_tilewright.find_kernels(arguments)]
+        if not found:
+            raise Unsupported(str(_tilewright.explain(arguments)))
+        wanted = self.kernel.metadata.design
+        best: Kernel = min(found, key=lambda kernel: _differences(kernel.metadata.design, wanted))
+        return best
+
+    def run(self, arguments: GemmArguments, stream: Any = None) -> int:
+        """Enqueues the launch on `stream`, or on the current stream of the arrays' framework; compiles what is not.
+
+        Returns 0, CUDA_SUCCESS: what fails is raised.
+        """
+        if arguments.operation is not self:
+            raise InvalidArgument("these are the arguments of another operation")
+        arguments.launch(stream)
+        return 0
+
+    def free(self) -> None:
+        """Kernels are let go of when nothing refers to them."""
+
+    def is_complex(self) -> bool:
+        return False
+
+    def is_planar_complex(self) -> bool:
+        return False
+
+    def accumulator_type(self) -> DataType:
+        return self.tile_description.math_instruction.element_accumulator
+
+    def core_name(self) -> str:
+        """ "sgemm", "h16816gemm": accumulator, instruction of tensor cores."""
+        math = self.tile_description.math_instruction
+        letter = {"f16": "h", "f32": "s", "f64": "d", "s32": "i"}.get(self.accumulator_type().value, "x")
+        is_simt = math.opcode_class is cutlass.OpClass.Simt or math.instruction_shape is None
+        shape = "" if is_simt else "".join(str(extent) for extent in math.instruction_shape or ())
+        return f"{letter}{shape}gemm"
+
+    def extended_name(self) -> str:
+        """The core name, with types where they are others than the accumulator's."""
+        accumulator = self.accumulator_type()
+        name = self.core_name()
+        if self.C.element is not accumulator:
+            name = f"{self.C.element.value}_{name}"
+        return name if self.A.element is accumulator else f"{name}_{self.A.element.value}"
+
+    def layout_name(self) -> str:
+        """A letter for each of A and B: t row-major, n column-major."""
+        return "".join("t" if each.layout is cutlass.RowMajor else "n" for each in (self.A, self.B))
+
+    def procedural_name(self) -> str:
+        """As in PyCUTLASS: class, types, tile, layouts, alignment. See `kernel.name` for one that is unique."""
+        op_class = {"simt": "simt", "tensor_op": "tensorop"}[self.tile_description.math_instruction.opcode_class.value]
+        alignment = max(self.A.alignment, self.B.alignment, self.C.alignment)
+        parts = ["cutlass", op_class, self.extended_name(), self.tile_description.procedural_name()]
+        return "_".join([*parts, self.layout_name(), f"align{alignment}"])
+
+    configuration_name = procedural_name
+
+    def _check_types(self, is_visitor_expected: bool) -> None:
+        math = self.tile_description.math_instruction
+        math.check_operand("A", self.A.element)
+        math.check_operand("B", self.B.element)
+        functor = self.epilogue_functor
+        if is_visitor_expected and not self.visitor:
+            raise InvalidArgument(f"visitor=True takes an EpilogueVisitTree, got {type(functor).__name__}")
+        if functor.element_output is not self.C.element:
+            raise InvalidArgument(
+                f"the epilogue's output is {functor.element_output.name}, and C and D are {self.C.element.name}"
+            )
+        is_given = isinstance(functor, EpilogueVisitTree) or functor.is_accumulator_given
+        if is_given and functor.element_accumulator is not math.element_accumulator:
+            raise InvalidArgument(
+                f"the epilogue takes sums of {functor.element_accumulator.name}, and the math instruction accumulates "
+                f"in {math.element_accumulator.name}"
+            )
+        if self.swizzling_functor.is_of_strided_dgrad:
+            raise InvalidArgument(f"{type(self.swizzling_functor).__name__} is for convolutions")
+        if self.arch > device_cc():
+            raise InvalidArgument(f"arch={self.arch}, and the device is of {device_cc()}")
+
+    def _make_kernel(self, epilogue: Epilogue) -> Kernel:
+        tile = self.tile_description
+        math = tile.math_instruction
+        is_chosen = self.api is ApiVersion.v3x and math.instruction_shape is None
+        written = {
+            "instruction_shape": math.instruction_shape,
+            "stages": tile.stages,
+            "warp_count": tile.warp_count,
+        }
+        missing = [name for name, value in written.items() if value is None]
+        if missing and not is_chosen:
+            raise InvalidArgument(
+                f"{', '.join(missing)} may be None on tensor cores of arch=90 only, where instruction_shape is None, "
+                f"got arch={self.arch} and {math.opcode_class.name}"
+            )
+        first: InvalidArgument | None = None
+        for stages, warp_count, instruction_shape in self._hopper_designs() if is_chosen else self._given_design():
+            try:
+                return _tilewright.make_kernel(
+                    self.A.attributes,
+                    self.B.attributes,
+                    self.C.attributes,
+                    math.element_accumulator.kind,
+                    threadblock_shape=tile.threadblock_shape,
+                    stages=stages,
+                    warp_count=warp_count,
+                    instruction_shape=instruction_shape,
+                    op_class=math.opcode_class.value,
+                    math=self.math,
+                    epilogue=epilogue,
+                    C=self.C.attributes,
+                    cluster_shape=tile.cluster_shape,
+                    raster_width=self.swizzling_functor.raster_width,
+                )
+            except InvalidArgument as error:
+                first = first or error
+        assert first is not None
+        raise first
+
+    def _given_design(self) -> Iterator[tuple[int, tuple[int, int, int], tuple[int, int, int]]]:
+        """Stages, warps and instruction as they were written."""
+        tile = self.tile_description
+        assert tile.stages is not None and tile.warp_count is not None
+        assert tile.math_instruction.instruction_shape is not None
+        yield tile.stages, tile.warp_count, tile.math_instruction.instruction_shape
+
+    def _hopper_designs(self) -> Iterator[tuple[int, tuple[int, int, int], tuple[int, int, int]]]:
+        """The same as they may be on tensor cores of sm_90, best first: warpgroups are along the columns of a D that is
+        column-major, which is computed transposed."""
+        tile = self.tile_description
+        m, n, _ = tile.threadblock_shape
+        is_transposed = self.C.layout is cutlass.ColumnMajor
+        rows, columns = (n, m) if is_transposed else (m, n)
+        instruction_shape = (64, columns, 256 // self.A.element.bits)
+        groups = [count for count in (2, 1, 3) if rows % (64 * count) == 0] or [1]
+        warp_counts = [(1, 4 * count, 1) if is_transposed else (4 * count, 1, 1) for count in groups]
+        most = MOST_STAGES if tile.stages is None else tile.stages
+        least = 2 if tile.stages is None else tile.stages
+        for warp_count in warp_counts if tile.warp_count is None else [tile.warp_count]:
+            for stages in range(most, least - 1, -1):
+                yield stages, warp_count, instruction_shape
+
+
+def _differences(design: BLASDesignMetadata, wanted: BLASDesignMetadata) -> tuple[bool, ...]:
+    """What matters most comes first."""
+    names = ("op_class", "instruction_shape", "tile_shape", "warp_count", "stages", "cluster_shape", "raster_width")
+    return tuple(getattr(design, name) != getattr(wanted, name) for name in names)

@@ -1,0 +1,45 @@
+"""An operand as an operation is made for it."""
+
+from __future__ import annotations
+
+from tilewright._tilewright import TensorAttributes
+from tilewright.errors import InvalidArgument, Unsupported
+
+from . import cutlass
+from .cutlass.element import DataType
+from .cutlass.layout import LayoutType
+
+WIDEST_BITS = 128  # of one load
+
+
+class TensorDescription:
+    """Element type, layout and alignment of a matrix: no extents, which are the problem's.
+
+    alignment   in elements, a power of two: rows (columns of ColumnMajor) and addresses are multiples of it; at most
+                what a load of 128 bits takes, which is what a greater one becomes
+
+    Raises InvalidArgument, or Unsupported for types and layouts that no kernel has.
+    """
+
+    def __init__(
+        self,
+        element: DataType,
+        layout: LayoutType,
+        alignment: int = 1,
+        complex_transform: cutlass.complex_transform = cutlass.complex_transform.none,
+    ) -> None:
+        if not isinstance(element, DataType):
+            raise InvalidArgument(f"element is one of cutlass.float16, cutlass.float32, ..., got {element!r}")
+        if not isinstance(layout, LayoutType):
+            raise InvalidArgument(f"layout is cutlass.RowMajor or cutlass.ColumnMajor, got {layout!r}")
+        if element is DataType.tfloat32:
+            raise InvalidArgument("no matrix has elements of tfloat32: store float32, which tensor cores round")
+        if complex_transform is not cutlass.complex_transform.none:
+            raise Unsupported("no kernel has complex operands")
+        if alignment < 1 or alignment & (alignment - 1):
+            raise InvalidArgument(f"alignment must be a power of two, got {alignment}")
+        self.element = element
+        self.layout = layout
+        self.complex_transform = complex_transform
+        self.alignment = min(WIDEST_BITS // element.bits, alignment)
+        self.attributes = TensorAttributes(element.kind, layout.major, self.alignment)

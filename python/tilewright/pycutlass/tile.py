@@ -1,0 +1,54 @@
+"""The tile of D that one CTA computes, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.errors import InvalidArgument
+
+from .extents import three
+from .math_instruction import MathInstruction
+
+
+class TileDescription:
+    """Extents of a tile, buffers in flight and warps.
+
+    stages, warp_count   None on tensor cores of sm_90 only: as many as fit
+    persistent           on sm_90; all of Tilewright's kernels of sm_90 are
+
+    Raises InvalidArgument for what is no such description; what a kernel makes of it is the operation's to say.
+    """
+
+    def __init__(
+        self,
+        threadblock_shape: Sequence[int],
+        stages: int | None,
+        warp_count: Sequence[int] | None,
+        math_instruction: MathInstruction,
+        cluster_shape: Sequence[int] = (1, 1, 1),
+        persistent: bool = False,
+    ) -> None:
+        if stages is not None and stages < 1:
+            raise InvalidArgument(f"stages must be at least 1, got {stages}")
+        self.threadblock_shape = three(threadblock_shape, "threadblock_shape")
+        self.stages = stages
+        self.warp_count = None if warp_count is None else three(warp_count, "warp_count")
+        self.math_instruction = math_instruction
+        self.cluster_shape = three(cluster_shape, "cluster_shape")
+        self.persistent = persistent
+
+    @property
+    def num_threads(self) -> int | None:
+        """None where the warps are left to the operation."""
+        if self.warp_count is None:
+            return None
+        m, n, k = self.warp_count
+        return 32 * m * n * k
+
+    def procedural_name(self) -> str:
+        m, n, k = self.threadblock_shape
+        stages = 0 if self.stages is None else self.stages
+        name = f"{m}x{n}_{k}x{stages}"
+        if self.cluster_shape == (1, 1, 1):
+            return name
+        return name + "_" + "x".join(str(extent) for extent in self.cluster_shape)
