@@ -5,8 +5,9 @@
 
 int main() {
   using namespace tilewright::layout;
-  const Layout matrix({8, 8}, {8, 1});                     // 8 x 8, row-major
-  const Layout tiles = zipped_divide(matrix, Tiler(IntTuple{2, 4}));  // ((2,4),(4,2)): an element of a tile, and which tile
+  const Layout matrix({8, 8}, {8, 1});  // 8 x 8, row-major
+  const Layout tiles =
+      zipped_divide(matrix, make_tiler({2, 4}));  // ((2,4),(4,2)): an element of a tile, and which tile
   std::printf("%s\n", to_string(tiles).c_str());
 
   const Layout transposed({8, 8}, {1, 8});

@@ -246,7 +246,8 @@ ReadTensor read_dlpack(nb::handle object, nb::handle dtype) {
   } else if (array.device_type() != nb::device::cpu::value && array.device_type() != nb::device::cuda_host::value) {
     throw InvalidArgument(fmt::format("arrays on DLPack's device type {} cannot be read", array.device_type()));
   }
-  read.owner = nb::make_tuple(nb::borrow(object), array);
+  using Array = nb::ndarray<nb::ro>;
+  read.owner = nb::capsule(new Array(array), [](void* held) noexcept { delete static_cast<Array*>(held); });
   // A reader of DLPack before 1.0 cannot ask; JAX's arrays are immutable whatever they say.
   const std::string type =
       nb::cast<std::string>(nb::str(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())))));

@@ -223,7 +223,7 @@ def simt(functor=None, layouts=(ROW, ROW, ROW), **more):
 
 def test_the_readmes_example_runs():
     finished = subprocess.run(
-        [sys.executable, ROOT / "examples/05_pycutlass_readme.py"],
+        [sys.executable, ROOT / "examples/09_pycutlass_readme.py"],
         capture_output=True,
         text=True,
         timeout=120,

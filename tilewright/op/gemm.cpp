@@ -253,6 +253,7 @@ std::string to_string(const TensorDescription& description) {
 }
 
 GemmDescription describe(const Gemm& gemm) {
+  const bool has_source = gemm.c.address != 0 || (is_shape(gemm) && gemm.c.shape.rank() != 0);
   const TensorDescription d = describe_tensor(gemm.d, "D");
   return {.a = describe_tensor(gemm.a, "A"),
           .b = describe_tensor(gemm.b, "B"),
@@ -262,7 +263,7 @@ GemmDescription describe(const Gemm& gemm) {
           .math = gemm.math,
           .epilogue = gemm.epilogue,
           .tensors = describe_epilogue_tensors(gemm),
-          .has_c = gemm.epilogue.reads_source() && gemm.c.address != 0};
+          .has_c = gemm.epilogue.reads_source() && has_source};
 }
 
 // As a problem without elements.

@@ -519,8 +519,7 @@ TEST_F(Running, AUsersProviderIsAskedWithOurs) {
 // Under `make sanitize` the leak checker looks as well.
 TEST_F(Running, TenThousandRunsLeaveNothingBehind) {
   const HostProblem problem(8, 8, 8);
-  const registry::KernelPtr kernel =
-      users_kernel("twice", problem.gemm, "p.d[threadIdx.x] = 2.0f * p.a[threadIdx.x];");
+  const registry::KernelPtr kernel = users_kernel("twice", problem.gemm, "p.d[threadIdx.x] = 2.0f * p.a[threadIdx.x];");
   const DeviceProblem on_device(problem, engine_.device());
   const std::size_t before = engine_.device()->allocated_bytes();
   for (int i = 0; i < 10000; ++i) engine_.run(on_device.gemm, kernel);
