@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -61,6 +62,18 @@ def torch_with_gpu() -> Any:
     return torch if torch.cuda.is_available() else None
 
 
+def resident_mib() -> float:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+
+
+def listing(tilewright: Any) -> dict[str, Any]:
+    """All kernels of Hopper, one after the other, and what the process keeps of them."""
+    before, begin = resident_mib(), time.perf_counter()
+    count = sum(1 for _ in tilewright.list_kernels(target="sm_90a"))
+    return {"kernels": count, "seconds": time.perf_counter() - begin, "grown_mib": resident_mib() - before}
+
+
 def cold_query_us(tilewright: Any, make: Callable[[int], Any]) -> float:
     """Of problems that nobody asked about before."""
     times = []
@@ -93,6 +106,7 @@ def main() -> None:
         shape = tilewright.ShapeOnly
         return tilewright.GemmArguments(shape([m, 128], "f16"), shape([128, 128], "f16"), shape([m, 128], "f16"))
 
+    figures["listing"] = listing(tilewright)
     figures["find_kernels_cold_us"] = cold_query_us(tilewright, shaped)
     calls: dict[str, Callable[[], Any]] = {
         "GemmArguments": lambda: tilewright.GemmArguments(a, b, out),

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/bindings/dlpack_exchange.hpp"
 #include "python/bindings/dtype.hpp"
 #include "tilewright/base/error.hpp"
 
@@ -27,6 +28,13 @@ struct ShapeOnly {
   std::vector<std::int64_t> strides;  // elements
 };
 
+/// @pre 0 <= rank <= Dims::kMaxRank
+op::Dims zeros(int rank) {
+  static const std::array<op::Dims, op::Dims::kMaxRank + 1> kZeros{
+      op::Dims{}, op::Dims{0}, op::Dims{0, 0}, op::Dims{0, 0, 0}, op::Dims{0, 0, 0, 0}, op::Dims{0, 0, 0, 0, 0}};
+  return kZeros[static_cast<std::size_t>(rank)];
+}
+
 std::int64_t integer_of(PyObject* number) {
   const std::int64_t value = PyLong_AsLongLong(number);
   if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
@@ -37,26 +45,13 @@ op::Dims dims_of(nb::handle sequence, const char* what) {
   const std::size_t rank = nb::len(sequence);
   if (rank > op::Dims::kMaxRank)
     throw InvalidArgument(fmt::format("a tensor has at most {} modes, got a {} of {}", op::Dims::kMaxRank, what, rank));
-  std::array<std::int64_t, op::Dims::kMaxRank> values{};
+  op::Dims values = zeros(static_cast<int>(rank));
   const bool is_tuple = PyTuple_Check(sequence.ptr()) != 0;
   for (std::size_t i = 0; i < rank; ++i) {
-    values[i] = is_tuple ? integer_of(PyTuple_GetItem(sequence.ptr(), static_cast<Py_ssize_t>(i)))
-                         : nb::cast<std::int64_t>(sequence[i]);
+    values[static_cast<int>(i)] = is_tuple ? integer_of(PyTuple_GetItem(sequence.ptr(), static_cast<Py_ssize_t>(i)))
+                                           : nb::cast<std::int64_t>(sequence[i]);
   }
-  switch (rank) {
-    case 0:
-      return {};
-    case 1:
-      return {values[0]};
-    case 2:
-      return {values[0], values[1]};
-    case 3:
-      return {values[0], values[1], values[2]};
-    case 4:
-      return {values[0], values[1], values[2], values[3]};
-    default:
-      return {values[0], values[1], values[2], values[3], values[4]};
-  }
+  return values;
 }
 
 op::Dims packed_strides(const op::Dims& shape) {
@@ -121,6 +116,60 @@ struct Interned {
 const Interned& interned() {
   static const Interned* names = new Interned;  // lives as long as the interpreter
   return *names;
+}
+
+DType of_dlpack(const nb::dlpack::dtype& type) {
+  constexpr std::uint8_t kE4M3 = 10, kE5M2 = 12;  // DLPack 1.1: kDLFloat8_e4m3fn, kDLFloat8_e5m2
+  const auto is = [&](nb::dlpack::dtype_code code, int width) {
+    return type.code == static_cast<std::uint8_t>(code) && type.bits == width && type.lanes == 1;
+  };
+  if (is(nb::dlpack::dtype_code::Float, 64)) return DType::f64;
+  if (is(nb::dlpack::dtype_code::Float, 32)) return DType::f32;
+  if (is(nb::dlpack::dtype_code::Float, 16)) return DType::f16;
+  if (is(nb::dlpack::dtype_code::Bfloat, 16)) return DType::bf16;
+  if (is(nb::dlpack::dtype_code::Int, 32)) return DType::s32;
+  if (is(nb::dlpack::dtype_code::Int, 8)) return DType::s8;
+  if (is(nb::dlpack::dtype_code::UInt, 8)) return DType::u8;
+  if (type.code == kE4M3 && type.bits == 8) return DType::e4m3;
+  if (type.code == kE5M2 && type.bits == 8) return DType::e5m2;
+  throw InvalidArgument(fmt::format("no element type has DLPack's code {} and {} bits", type.code, type.bits));
+}
+
+MemoryDevice of_dlpack(int device_type, int device_id) {
+  if (device_type == nb::device::cuda::value) return {MemoryDevice::Kind::cuda, device_id};
+  if (device_type == nb::device::cpu::value || device_type == nb::device::cuda_host::value) return {};
+  throw InvalidArgument(fmt::format("arrays on DLPack's device type {} cannot be read", device_type));
+}
+
+op::Dims dims_of(const std::int64_t* values, int rank) {
+  if (rank > op::Dims::kMaxRank)
+    throw InvalidArgument(fmt::format("a tensor has at most {} modes, got {}", op::Dims::kMaxRank, rank));
+  op::Dims dims = zeros(rank);
+  for (int mode = 0; mode < rank; ++mode) dims[mode] = values[mode];
+  return dims;
+}
+
+/// JAX's arrays, whatever their interfaces say.
+bool is_immutable(nb::handle object) {
+  const auto type = nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
+  return nb::cast<std::string>(nb::str(type.attr("__module__"))).starts_with("jax");
+}
+
+/// Nothing where DLPack cannot say it: tensors without memory.
+std::optional<ReadTensor> read_exchanged(const ExchangeTable& table, nb::handle object, nb::handle dtype) {
+  ExchangedTensor view;
+  if (table.view(object.ptr(), &view) != 0) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  ReadTensor read{.tensor = {}, .is_read_only = false, .is_torch = false, .owner = nb::borrow(object)};
+  op::Tensor& tensor = read.tensor;
+  tensor.dtype = dtype.is_none() ? of_dlpack(view.dtype) : read_dtype(dtype);
+  tensor.shape = dims_of(view.shape, view.rank);
+  tensor.stride = view.strides != nullptr ? dims_of(view.strides, view.rank) : packed_strides(tensor.shape);
+  tensor.device = of_dlpack(view.device_type, view.device_id);
+  tensor.address = reinterpret_cast<std::uint64_t>(view.data) + view.byte_offset;
+  return read;
 }
 
 /// A tensor of torch.compile's, which has a device and no memory. Asking it for its address is a warning.
@@ -194,23 +243,6 @@ int ordinal_of(nb::handle object) {
   return nb::isinstance<nb::int_>(id) ? nb::cast<int>(id) : 0;
 }
 
-DType of_dlpack(const nb::dlpack::dtype& type) {
-  constexpr std::uint8_t kE4M3 = 10, kE5M2 = 12;  // DLPack 1.1: kDLFloat8_e4m3fn, kDLFloat8_e5m2
-  const auto is = [&](nb::dlpack::dtype_code code, int width) {
-    return type.code == static_cast<std::uint8_t>(code) && type.bits == width && type.lanes == 1;
-  };
-  if (is(nb::dlpack::dtype_code::Float, 64)) return DType::f64;
-  if (is(nb::dlpack::dtype_code::Float, 32)) return DType::f32;
-  if (is(nb::dlpack::dtype_code::Float, 16)) return DType::f16;
-  if (is(nb::dlpack::dtype_code::Bfloat, 16)) return DType::bf16;
-  if (is(nb::dlpack::dtype_code::Int, 32)) return DType::s32;
-  if (is(nb::dlpack::dtype_code::Int, 8)) return DType::s8;
-  if (is(nb::dlpack::dtype_code::UInt, 8)) return DType::u8;
-  if (type.code == kE4M3 && type.bits == 8) return DType::e4m3;
-  if (type.code == kE5M2 && type.bits == 8) return DType::e5m2;
-  throw InvalidArgument(fmt::format("no element type has DLPack's code {} and {} bits", type.code, type.bits));
-}
-
 /// The exporter is told not to order its stream's work before ours: see read_tensor.
 nb::object dlpack_capsule(nb::handle object, bool is_cuda) {
   nb::dict arguments;
@@ -233,25 +265,13 @@ ReadTensor read_dlpack(nb::handle object, nb::handle dtype) {
   ReadTensor read;
   read.tensor.address = reinterpret_cast<std::uint64_t>(array.data());
   read.tensor.dtype = dtype.is_none() ? of_dlpack(array.dtype()) : read_dtype(dtype);
-  const std::size_t rank = array.ndim();
-  nb::list shape, strides;
-  for (std::size_t mode = 0; mode < rank; ++mode) {
-    shape.append(array.shape(mode));
-    strides.append(array.stride(mode));
-  }
-  read.tensor.shape = dims_of(shape, "shape");
-  read.tensor.stride = dims_of(strides, "strides");
-  if (array.device_type() == nb::device::cuda::value) {
-    read.tensor.device = {MemoryDevice::Kind::cuda, array.device_id()};
-  } else if (array.device_type() != nb::device::cpu::value && array.device_type() != nb::device::cuda_host::value) {
-    throw InvalidArgument(fmt::format("arrays on DLPack's device type {} cannot be read", array.device_type()));
-  }
+  const int rank = static_cast<int>(array.ndim());
+  read.tensor.shape = dims_of(array.shape_ptr(), rank);
+  read.tensor.stride = dims_of(array.stride_ptr(), rank);
+  read.tensor.device = of_dlpack(array.device_type(), array.device_id());
   using Array = nb::ndarray<nb::ro>;
   read.owner = nb::capsule(new Array(array), [](void* held) noexcept { delete static_cast<Array*>(held); });
-  // A reader of DLPack before 1.0 cannot ask; JAX's arrays are immutable whatever they say.
-  const std::string type =
-      nb::cast<std::string>(nb::str(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())))));
-  read.is_read_only = type.find("jax") != std::string::npos;
+  read.is_read_only = is_immutable(object);
   return read;
 }
 
@@ -259,7 +279,19 @@ ReadTensor read_dlpack(nb::handle object, nb::handle dtype) {
 
 ReadTensor read_tensor(nb::handle object, nb::handle dtype) {
   PyTypeObject* const torch = torch_tensor_type();
-  if (torch != nullptr && PyType_IsSubtype(Py_TYPE(object.ptr()), torch) != 0) {
+  const bool is_torch = torch != nullptr && PyType_IsSubtype(Py_TYPE(object.ptr()), torch) != 0;
+  // Subclasses of torch's have its table, and need not have memory behind them.
+  const bool is_plain = !is_torch || Py_TYPE(object.ptr()) == torch;
+  const ExchangeTable* const table = is_plain ? exchange_table(object) : nullptr;
+  if (table != nullptr) {
+    std::optional<ReadTensor> read = read_exchanged(*table, object, dtype);
+    if (read && (!is_torch || read->tensor.address != 0 || read->tensor.is_empty())) {
+      read->is_read_only = !is_torch && is_immutable(object);
+      read->is_torch = is_torch;
+      return *std::move(read);
+    }
+  }
+  if (is_torch) {
     ReadTensor read = read_torch(object);
     if (!dtype.is_none()) read.tensor.dtype = read_dtype(dtype);
     return read;

@@ -15,10 +15,11 @@ struct ReadTensor {
   nanobind::object owner;  // what keeps the memory; the object itself, or a capsule of it
 };
 
-/// Tries, in this order: a torch.Tensor's own attributes; ShapeOnly; __cuda_array_interface__; __array_interface__;
-/// __dlpack__. Torch's fake and meta tensors, and ShapeOnly, are shapes without memory. `dtype`, if not none, is what
-/// the elements are taken for where the array says only their width: codes of 8-bit floats in uint8. Nothing is waited
-/// for: work on the array goes on in the framework's stream, where the kernel is enqueued as well.
+/// Tries, in this order: DLPack's table of C functions; a torch.Tensor's own attributes; ShapeOnly;
+/// __cuda_array_interface__; __array_interface__; __dlpack__. Torch's fake and meta tensors, and ShapeOnly, are shapes
+/// without memory. `dtype`, if not none, is what the elements are taken for where the array says only their width:
+/// codes of 8-bit floats in uint8. Nothing is waited for: work on the array goes on in the framework's stream, where
+/// the kernel is enqueued as well.
 /// @throws InvalidArgument with what is missing
 ReadTensor read_tensor(nanobind::handle object, nanobind::handle dtype = nanobind::none());
 

@@ -88,6 +88,15 @@ Support check_types(const Gemm& gemm) {
   return {};
 }
 
+// Programs use few graphs, many times each: comparing with the last one costs a tenth of looking through it.
+Support check_graph(const Epilogue& epilogue) {
+  thread_local Epilogue last_valid = linear_combination();
+  if (epilogue == last_valid) return {};
+  if (const Support valid = validate(epilogue); !valid) return valid;
+  last_valid = epilogue;
+  return {};
+}
+
 // Of a graph that is valid.
 Support check_epilogue(const Gemm& gemm) {
   const DType compute = gemm.epilogue.compute;
@@ -237,7 +246,7 @@ Support validate(const Gemm& gemm) {
   for (const auto& [role, tensor] : {std::pair{"A", &gemm.a}, {"B", &gemm.b}, {"D", &gemm.d}}) {
     if (const Result<MatrixView> view = view_matrix(*tensor, role); !view) return view.refusal();
   }
-  if (const Support epilogue = validate(gemm.epilogue); !epilogue) return epilogue;
+  if (const Support epilogue = check_graph(gemm.epilogue); !epilogue) return epilogue;
   if (reads_source(gemm)) {
     if (const Result<MatrixView> view = view_matrix(gemm.c, "C"); !view) return view.refusal();
   }

@@ -1,0 +1,41 @@
+#include "python/bindings/dlpack_exchange.hpp"
+
+#include <unordered_map>
+
+namespace nb = nanobind;
+
+namespace tilewright::python {
+namespace {
+
+constexpr std::uint32_t kMajor = 1;  // of the layout declared here
+
+const ExchangeTable* table_of(PyTypeObject* type) {
+  PyObject* const capsule = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__");
+  if (capsule == nullptr) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  const nb::object owner = nb::steal(capsule);
+  const auto* table = static_cast<const ExchangeTable*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
+  if (table == nullptr) PyErr_Clear();
+  while (table != nullptr && table->major != kMajor) table = table->previous;
+  return table != nullptr && table->view != nullptr ? table : nullptr;
+}
+
+}  // namespace
+
+// Tables live as long as the process (DLPack). A type is kept, so that no other gets its address.
+const ExchangeTable* exchange_table(nb::handle object) {
+  static std::unordered_map<PyTypeObject*, const ExchangeTable*> known;  // guarded by the GIL
+  PyTypeObject* const type = Py_TYPE(object.ptr());
+  if (const auto found = known.find(type); found != known.end()) return found->second;
+  constexpr std::size_t kMost = 256;
+  const ExchangeTable* const table = table_of(type);
+  if (known.size() < kMost) {
+    Py_INCREF(type);
+    known.emplace(type, table);
+  }
+  return table;
+}
+
+}  // namespace tilewright::python
