@@ -5,12 +5,13 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_ABSSTDERR := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help configure build demo test sanitize format lint bench docs clean
+.PHONY: help configure build demo test sanitize threads format lint bench docs clean
 
 help:
 	@echo "make demo      from a fresh Debian 12 to a verified GEMM: on the GPU if there is one, else on the emulator"
 	@echo "make test      build everything and run every test that this machine can run"
 	@echo "make sanitize  the host tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@echo "make threads   the tests of many threads under ThreadSanitizer"
 	@echo "make format    rewrite the C++ and CUDA sources in the project's format"
 	@echo "make lint      check the format, the room arrows and clang-tidy"
 	@echo "make bench     measure this machine: compile, cache, find, emulator, and cuBLASLt side by side on a GPU"
@@ -37,6 +38,13 @@ sanitize:
 	@cmake --preset sanitize -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null
 	@cmake --build $(BUILD)/sanitize --parallel $(JOBS)
 	@ctest --test-dir $(BUILD)/sanitize --output-on-failure --parallel $(JOBS) --label-regex unit
+
+threads:
+	@scripts/bootstrap.sh build
+	@cmake --preset threads -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null
+	@cmake --build $(BUILD)/threads --parallel $(JOBS) --target test_registry test_kernels test_cache test_engine test_conformance
+	@for test in registry kernels cache engine conformance; do \
+	  $(BUILD)/threads/bin/test_$$test --gtest_filter='*Thread*:*AtOnce*' --gtest_brief=1 || exit 1; done
 
 format:
 	@scripts/bootstrap.sh lint

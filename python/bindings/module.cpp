@@ -15,6 +15,7 @@ NB_MODULE(_tilewright, module) {
   // At exit tracebacks and caches of others may still hold our objects: no leak of ours, and nothing to print.
   nanobind::set_leak_warnings(false);
   python::bind_errors();
+  python::bind_logging(module);
   python::bind_dtype(module);
   python::bind_tensor(module);
   python::bind_arguments(module);
@@ -24,6 +25,7 @@ NB_MODULE(_tilewright, module) {
   python::bind_engine(module);
   // Engines and classes go while the interpreter and the driver still live: the last registered is called first.
   const nanobind::module_ atexit = nanobind::module_::import_("atexit");
+  atexit.attr("register")(module.attr("_stop_logging"));
   atexit.attr("register")(module.attr("_shut_down"));
   atexit.attr("register")(module.attr("_forget_classes"));
   nanobind::module_ layout = module.def_submodule("layout");

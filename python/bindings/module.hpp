@@ -5,6 +5,8 @@
 
 namespace tilewright::python {
 
+/// The library's log becomes the logger "tilewright" of Python's logging.
+void bind_logging(nanobind::module_& module);
 /// C++ exceptions of this library become the Python exceptions of tilewright/errors.py.
 void bind_errors();
 

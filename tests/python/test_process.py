@@ -132,3 +132,24 @@ assert many(10000) - before < 2048, "KiB"
 """
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_warnings_go_to_pythons_logging(tmp_path: Path) -> None:
+    unusable = tmp_path / "file"
+    unusable.write_text("")
+    done = run(
+        """
+import logging
+heard = []
+class Hears(logging.Handler):
+    def emit(self, record):
+        heard.append((record.name, record.levelname, record.getMessage()))
+logging.getLogger("tilewright").addHandler(Hears())
+product()
+assert [entry[:2] for entry in heard] == [("tilewright", "WARNING")], heard
+print(heard[0][2])
+""",
+        TILEWRIGHT_CACHE_DIR=str(unusable),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "kernels are kept in memory only" in done.stdout
