@@ -27,6 +27,7 @@ Artifact sample() {
   artifact.compiler = "nvrtc 13.0 V13.0.88 CL-36424714";
   artifact.compile_ms = 38.0625;
   artifact.description = R"({"kind":"gemm","name":"\u00fcber"})";
+  artifact.source = "0123abcd";
   return artifact;
 }
 
@@ -38,7 +39,7 @@ std::vector<std::byte> with_valid_digest(std::vector<std::byte> bytes) {
 
 std::vector<std::byte> with_metadata(const std::string& metadata) {
   std::vector<std::byte> bytes(64 + metadata.size());
-  std::memcpy(bytes.data(), "TWK1\1\0\0\0", 8);
+  std::memcpy(bytes.data(), "TWK1\2\0\0\0", 8);
   const std::uint64_t size = metadata.size();
   std::memcpy(bytes.data() + 40, &size, sizeof size);
   std::memcpy(bytes.data() + 64, metadata.data(), metadata.size());
@@ -94,7 +95,7 @@ TEST(Artifact, RandomBytesAreRefused) {
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
     ASSERT_FALSE(deserialize(bytes));
     if (bytes.size() < 64) continue;
-    std::memcpy(bytes.data(), "TWK1\1\0\0\0", 8);
+    std::memcpy(bytes.data(), "TWK1\2\0\0\0", 8);
     ASSERT_FALSE(deserialize(with_valid_digest(bytes)));
   }
 }
@@ -113,13 +114,13 @@ TEST(Artifact, LengthsThatLieAreRefusedWithoutAllocating) {
 
 TEST(Artifact, AnotherFormatVersionIsNamed) {
   std::vector<std::byte> bytes = serialize(sample());
-  bytes[4] = std::byte{2};
-  EXPECT_EQ(deserialize(bytes).reason(), "format version 2, this build reads 1");
+  bytes[4] = std::byte{3};
+  EXPECT_EQ(deserialize(bytes).reason(), "format version 3, this build reads 2");
 }
 
 TEST(Artifact, MetadataWithAValidHashIsStillChecked) {
   const std::string sound =
-      R"({"name":"n","symbol":"s","target":"sm_80","static_smem_bytes":0,"compiler":"","compile_ms":1,"description":""})";
+      R"({"name":"n","symbol":"s","target":"sm_80","static_smem_bytes":0,"compiler":"","compile_ms":1,"description":"","source":""})";
   EXPECT_TRUE(deserialize(with_metadata(sound)));
   const auto replaced = [&](const std::string& from, const std::string& to) {
     std::string text = sound;
@@ -130,12 +131,37 @@ TEST(Artifact, MetadataWithAValidHashIsStillChecked) {
   EXPECT_FALSE(replaced(R"("name":"n")", R"("name":7)"));
   EXPECT_FALSE(replaced(R"("symbol":"s",)", ""));
   EXPECT_FALSE(replaced(R"("sm_80")", R"("x86")"));
+  EXPECT_FALSE(replaced(R"("source":"")", R"("source":1)"));
   EXPECT_FALSE(replaced(R"("compile_ms":1)", R"("compile_ms":null)"));
   EXPECT_FALSE(replaced(R"("static_smem_bytes":0)", R"("static_smem_bytes":-1)"));
   EXPECT_FALSE(replaced(R"("compiler")", R"("registers":4294967296,"compiler")"));
   EXPECT_FALSE(deserialize(with_metadata("")));
   EXPECT_FALSE(deserialize(with_metadata("[]")));
   EXPECT_FALSE(deserialize(with_metadata(std::string(100000, '['))));
+}
+
+TEST(Artifact, CodeThatNeedsNoCompilerIsAdopted) {
+  Source source;
+  source.name = source.symbol = "kernel";
+  source.target = {80, false};
+  source.text = ".version 8.0";
+  source.language = Language::ptx;
+  EXPECT_EQ(adopt(source).ptx, source.text);
+  EXPECT_TRUE(adopt(source).cubin.empty());
+  EXPECT_EQ(adopt(source).source, source_digest(source).hex());
+  source.text = std::string("\0ELF", 4);
+  EXPECT_THROW(adopt(source), InvalidArgument) << "no text has a NUL";
+  source.language = Language::cubin;
+  EXPECT_EQ(adopt(source).cubin.size(), 4U);
+}
+
+TEST(Artifact, FilesAreWrittenWholeAndReadChecked) {
+  const std::string path = testing::TempDir() + "artifact.twk";
+  write_artifact(sample(), path);
+  EXPECT_EQ(*read_artifact(path), sample());
+  write_artifact(sample(), path);  // in its place
+  EXPECT_THROW(write_artifact(sample(), testing::TempDir() + "absent/artifact.twk"), Error);
+  EXPECT_THROW(static_cast<void>(read_artifact(path + ".absent")), Error);
 }
 
 TEST(Artifact, TextThatIsNotUtf8CannotBeSerialized) {

@@ -154,11 +154,16 @@ TEST_F(CudaDeviceTest, SharedMemoryIsCheckedAndMadeAvailableOnce) {
               AllOf(HasSubstr("448 + 232001"), HasSubstr("232448")));
 }
 
-TEST_F(CudaDeviceTest, ImageMustHaveACubinAndSymbolMustBeAName) {
-  EXPECT_THROW(device_->load({.cubin = {}, .ptx = ".version 8.0"}, "kernel", 0), InvalidArgument);
+TEST_F(CudaDeviceTest, ImageMustHaveCodeAndSymbolMustBeAName) {
+  EXPECT_THROW(device_->load({.cubin = {}, .ptx = {}}, "kernel", 0), InvalidArgument);
   for (const std::string symbol : {"", "a b", "x\nevil", "1x"}) EXPECT_THROW(load(0, symbol), InvalidArgument);
   EXPECT_EQ(calls("cuLibraryGetKernel"), 0);
   EXPECT_THROW(load(0, "missing"), DriverError);
+}
+
+TEST_F(CudaDeviceTest, PtxAloneIsCompiledByTheDriver) {
+  EXPECT_NE(device_->load({.cubin = {}, .ptx = ".version 8.0"}, "kernel", 0), nullptr);
+  EXPECT_EQ(calls("cuLibraryLoadData"), 1);
 }
 
 TEST_F(CudaDeviceTest, DamagedCubinNeverReachesTheDriver) {
