@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "python/bindings/dtype.hpp"
@@ -64,13 +65,21 @@ op::Tensor as_matrix(op::Tensor tensor, const op::Spread& spread) {
 op::Epilogue make_epilogue(const std::string& text, DType output, DType compute,
                            const std::map<std::string, double>& scalars) {
   const bool is_name = text.find_first_of("=;( ") == std::string::npos;
-  Result<op::Epilogue> made =
-      is_name ? op::named_epilogue(text, output, compute) : op::parse_epilogue(text, compute, scalars);
-  return std::move(made).value_or_throw();
+  if (!is_name) return op::parse_epilogue(text, compute, scalars).value_or_throw();
+  op::Epilogue epilogue = op::named_epilogue(text, output, compute).value_or_throw();
+  const std::vector<std::string> labels = epilogue.scalars();
+  for (const auto& [label, value] : scalars) {
+    if (std::ranges::find(labels, label) == labels.end())
+      throw InvalidArgument(fmt::format("the epilogue '{}' has no number '{}'", text, label));
+    for (op::EpilogueNode& node : epilogue.nodes) {
+      if (node.op == op::EpilogueOp::scalar && node.label == label) node.value = value;
+    }
+  }
+  return epilogue;
 }
 
 /// None, an Epilogue, a text or a name, or an object that is bound to a problem by its
-/// _bind(batch, m, n, compute) -> (Epilogue, tensors, scalars): of the latter alpha and beta are the product's.
+/// _bind(batch, m, n, compute, output) -> (Epilogue, tensors, scalars): of the latter alpha and beta are the product's.
 nb::object read_epilogue(op::Gemm& gemm, nb::handle epilogue) {
   const DType compute = op::default_compute(gemm.accumulator, gemm.d.dtype);
   if (epilogue.is_none()) {
@@ -81,7 +90,7 @@ nb::object read_epilogue(op::Gemm& gemm, nb::handle epilogue) {
     gemm.epilogue = make_epilogue(nb::cast<std::string>(epilogue), gemm.d.dtype, compute, {});
   } else {
     const nb::object batch = gemm.a.shape.rank() == 3 ? nb::object(nb::int_(gemm.a.batch())) : nb::none();
-    const nb::object bound = epilogue.attr("_bind")(batch, gemm.m(), gemm.n(), compute);
+    const nb::object bound = epilogue.attr("_bind")(batch, gemm.m(), gemm.n(), compute, gemm.d.dtype);
     gemm.epilogue = nb::cast<const op::Epilogue&>(bound[0]);
     const auto scalars = nb::cast<std::map<std::string, double>>(bound[2]);
     if (const auto alpha = scalars.find("alpha"); alpha != scalars.end()) gemm.alpha = alpha->second;
@@ -101,6 +110,17 @@ void read_tensors(ArgumentsReader& reader, nb::handle tensors) {
     const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->spread);
     reader.gemm.tensors.push_back({std::move(label), tensor});
   }
+}
+
+/// A graph of one's own need not have alpha, beta and C: then they must not be given.
+void check_used(const op::Gemm& gemm, bool has_c) {
+  const std::vector<std::string> scalars = gemm.epilogue.scalars();
+  for (const auto& [label, value, unused] : {std::tuple{"alpha", gemm.alpha, 1.0}, {"beta", gemm.beta, 0.0}}) {
+    if (value != unused && !(label == std::string_view("beta") && has_c) &&
+        std::ranges::find(scalars, label) == scalars.end())
+      throw InvalidArgument(fmt::format("the epilogue has no {}, got {}", label, value));
+  }
+  if (has_c && !gemm.epilogue.reads_source()) throw InvalidArgument("the epilogue reads no C, and one is given");
 }
 
 op::MathOperation read_math(nb::handle math) {
@@ -123,6 +143,7 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
   gemm.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(gemm.a.dtype));
   gemm.math = read_math(math);
   const nb::object bound = read_epilogue(gemm, epilogue);
+  check_used(gemm, !c.is_none());
   read_tensors(reader, bound);
   read_tensors(reader, tensors);
   new (self) GemmArguments{engine::Call(std::move(gemm)), reader.is_torch, std::move(reader.owners)};

@@ -22,10 +22,9 @@ std::string last_word(std::string text) {
 DType parse(nb::handle object) {
   std::string text = nb::cast<std::string>(nb::str(object));
   if (const std::optional<DType> type = parse_dtype(last_word(text))) return *type;
-  for (const char* attribute : {"name", "dtype"}) {
-    if (nb::isinstance<nb::str>(object) || !nb::hasattr(object, attribute)) continue;
-    const nb::object value = object.attr(attribute);
-    if (nb::isinstance<nb::str>(value) || std::string_view(attribute) == "dtype") return read_dtype(value);
+  if (!nb::isinstance<nb::str>(object) && nb::hasattr(object, "name")) {
+    const nb::object value = object.attr("name");
+    if (nb::isinstance<nb::str>(value)) return read_dtype(value);
   }
   throw InvalidArgument(
       fmt::format("no element type '{}': there are f64, f32, f16, bf16, e4m3, e5m2, s32, s8, u8", printable(text)));
@@ -36,6 +35,8 @@ DType parse(nb::handle object) {
 // Types are singletons in every framework: what one was read as once is looked up by its address, which this keeps.
 DType read_dtype(nb::handle object) {
   if (nb::isinstance<DType>(object)) return nb::cast<DType>(object);
+  const bool is_array = PyType_Check(object.ptr()) == 0 && nb::hasattr(object, "shape") && nb::hasattr(object, "dtype");
+  if (is_array) return read_dtype(object.attr("dtype"));
   static std::unordered_map<PyObject*, DType> known;  // guarded by the GIL
   if (const auto found = known.find(object.ptr()); found != known.end()) return found->second;
   const DType type = parse(object);

@@ -45,17 +45,23 @@ engine::Options& configured() {
   return options;
 }
 
-/// "" is what TILEWRIGHT_DEVICE says, and the same engine as by that device's own name.
+/// "" is what TILEWRIGHT_DEVICE says, and the same engine as by that device's own name. Without the GIL: an engine may
+/// log while it is made, which Python hears; so it is made without the lock too, and who comes second lets go of
+/// theirs.
 std::shared_ptr<Engine> engine_named(const std::string& device) {
-  const std::scoped_lock lock(engines_mutex());
-  if (const auto found = engines().find(device); found != engines().end()) return found->second;
-  engine::Options options = configured();
+  engine::Options options;
+  {
+    const std::scoped_lock lock(engines_mutex());
+    if (const auto found = engines().find(device); found != engines().end()) return found->second;
+    options = configured();
+  }
   if (!device.empty()) options.device = device;
   auto made = std::make_shared<Engine>(options, shared_registry());
   const runtime::DeviceProperties& properties = made->device()->properties();
   const std::string own = properties.emulated ? properties.name : fmt::format("cuda:{}", properties.ordinal);
-  made = engines().try_emplace(own, std::move(made)).first->second;
-  return engines()[device] = made;
+  const std::scoped_lock lock(engines_mutex());
+  const std::shared_ptr<Engine> same = engines().try_emplace(own, made).first->second;
+  return engines().try_emplace(device, same).first->second;
 }
 
 /// What a query found, best first: a sequence of kernels that makes Python objects of those that are looked at.
@@ -106,33 +112,41 @@ std::shared_ptr<Explanation> explain(const GemmArguments& arguments, nb::handle 
 /// A prepared call, and the engine that it belongs to.
 class Prepared {
  public:
-  Prepared(const GemmArguments& arguments, const registry::KernelPtr& kernel, const engine::ArtifactPtr& artifact)
-      : arguments_(arguments), engine_(engine_for(arguments.gemm().d.device)) {
+  /// @pre the GIL is held: arrays are referred to
+  explicit Prepared(const GemmArguments& arguments) : arguments_(arguments) {}
+
+  /// Without the GIL.
+  void load(const registry::KernelPtr& kernel, const engine::ArtifactPtr& artifact) {
+    engine_ = engine_for(arguments_.gemm().d.device);
     // Memory of the host is copied to the device at each run: only its shape is known now.
-    prepared_ = arguments.is_on_host() ? engine_->prepare(shape_of(arguments.gemm()), kernel, artifact)
-                                       : engine_->prepare(arguments.call, kernel, artifact);
+    prepared_ = arguments_.is_on_host() ? engine_->prepare(shape_of(arguments_.gemm()), kernel, artifact)
+                                        : engine_->prepare(arguments_.call, kernel, artifact);
   }
 
   const registry::Kernel& kernel() const { return prepared_.kernel(); }
   std::size_t workspace_bytes() const { return prepared_.workspace_bytes(); }
 
-  /// Without the GIL where this waits.
+  /// A launch without a workspace waits for nothing: the GIL is kept, which letting go of costs more than it.
   void run(const GemmArguments* other, nb::handle stream, nb::handle workspace) const {
     const GemmArguments& arguments = other != nullptr ? *other : arguments_;
     engine::RunOptions options{.stream = stream_for(arguments, stream)};
-    if (!workspace.is_none()) read_workspace(workspace, options);
-    if (arguments.gemm().d.device.kind == op::MemoryDevice::Kind::cuda) {
-      other != nullptr ? prepared_.run(arguments.call, options) : prepared_.run(options);
+    read_workspace(workspace, options);
+    if (arguments.gemm().d.device.kind == op::MemoryDevice::Kind::cuda && prepared_.workspace_bytes() == 0) {
+      launch(other, options);
       return;
     }
     const nb::gil_scoped_release unlocked;
-    if (!arguments.is_on_host()) return prepared_.run(options);
+    if (!arguments.is_on_host()) return launch(other, options);
     engine::HostOperands operands(arguments.gemm(), engine_->device(), options.stream);
     prepared_.run(operands.on_device(), options);
     operands.copy_out();
   }
 
  private:
+  void launch(const GemmArguments* other, const engine::RunOptions& options) const {
+    other != nullptr ? prepared_.run(other->call, options) : prepared_.run(options);
+  }
+
   static op::Gemm shape_of(op::Gemm gemm) {
     const auto forget = [](op::Tensor& tensor) {
       tensor.address = 0;
@@ -227,8 +241,10 @@ void bind_prepared(nb::module_& module) {
       "prepare",
       [](const GemmArguments& arguments, const std::shared_ptr<registry::Kernel>& kernel,
          const std::shared_ptr<compile::Artifact>& artifact) {
+        Prepared prepared(arguments);
         const nb::gil_scoped_release unlocked;
-        return Prepared(arguments, kernel, artifact);
+        prepared.load(kernel, artifact);
+        return prepared;
       },
       nb::arg("args"), nb::arg("kernel").none() = nb::none(), nb::arg("artifact").none() = nb::none(),
       "Chooses the best kernel (unless given), compiles it (unless an artifact is given) and loads it.");
@@ -238,8 +254,15 @@ void bind_prepared(nb::module_& module) {
 struct Listing {
   engine::KernelListing listing;
   nb::object filter;
+  bool is_running = false;
 
   std::shared_ptr<registry::Kernel> next() {
+    if (is_running) throw nb::value_error("another thread, or its own filter, is asking this listing");
+    is_running = true;  // guarded by the GIL
+    struct Ends {
+      bool& flag;
+      ~Ends() { flag = false; }
+    } const ends{is_running};
     while (true) {
       registry::KernelPtr kernel;
       {
@@ -267,7 +290,11 @@ void bind_discovery(nb::module_& module) {
       "list_kernels",
       [](nb::object metadata_filter, nb::handle target) {
         const std::optional<Target> wanted = read_target(target);
-        return Listing{engine_for({})->list_kernels(wanted), std::move(metadata_filter)};
+        const auto listing = [&] {
+          const nb::gil_scoped_release unlocked;
+          return engine_for({})->list_kernels(wanted);
+        };
+        return Listing{listing(), std::move(metadata_filter)};
       },
       nb::arg("metadata_filter") = nb::none(), nb::arg("target") = nb::none(),
       "Every kernel for a target, made one by one as the iteration asks for it.");
@@ -375,19 +402,34 @@ void bind_device(nb::module_& module) {
              nb::arg("pool_maximum_bytes") = nb::none(),
              "What the environment variables would say, from now on: engines that are in use are let go of.");
   module.def(
-      "device_name", [](const std::string& device) { return engine_named(device)->device()->properties().name; },
+      "device_name",
+      [](const std::string& device) {
+        const nb::gil_scoped_release unlocked;
+        return engine_named(device)->device()->properties().name;
+      },
       nb::arg("device") = "", "\"NVIDIA H200\", \"emulator:sm_90a\": of the device that arrays of the host run on.");
   module.def(
       "device_target",
-      [](const std::string& device) { return engine_named(device)->device()->properties().target.name(); },
+      [](const std::string& device) {
+        const nb::gil_scoped_release unlocked;
+        return engine_named(device)->device()->properties().target.name();
+      },
       nb::arg("device") = "");
   module.def(
-      "allocated_bytes", [](const std::string& device) { return engine_named(device)->device()->allocated_bytes(); },
+      "allocated_bytes",
+      [](const std::string& device) {
+        const nb::gil_scoped_release unlocked;
+        return engine_named(device)->device()->allocated_bytes();
+      },
       nb::arg("device") = "", "Of the device's pool, not yet returned to it.");
   module.def(
       "cache_counters",
       [](const std::string& device) {
-        const cache::Counters counters = engine_named(device)->cache().counters();
+        const auto counters_of = [&] {
+          const nb::gil_scoped_release unlocked;
+          return engine_named(device)->cache().counters();
+        };
+        const cache::Counters counters = counters_of();
         return std::map<std::string, std::int64_t>{
             {"memory_hits", counters.memory_hits}, {"disk_hits", counters.disk_hits}, {"compiles", counters.compiles}};
       },

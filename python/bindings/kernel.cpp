@@ -10,6 +10,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,22 +48,37 @@ compile::Source read_source(nb::handle answer) {
 class PythonKernel final : public registry::Kernel {
  public:
   explicit PythonKernel(const registry::KernelMetadata& metadata) : Kernel(metadata) {}
-  using Kernel::set_target;
+
+  /// @throws InvalidArgument where it is made for another already
+  void make_for(const Target& target) {
+    if (made_for_ && *made_for_ != target) {
+      throw InvalidArgument(fmt::format("{}.generate_kernels() must make new kernels for each target: {} is of {}",
+                                        metadata().family, name(), made_for_->name()));
+    }
+    if (made_for_) return;
+    set_target(target);
+    made_for_ = target;
+  }
 
  protected:
   Support do_supports(const op::Gemm& arguments) const override {
     const nb::gil_scoped_acquire gil;
     const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
-    if (!nb::hasattr(self, "_supports")) return {};
+    if (!nb::hasattr(self, "_supports")) return Kernel::do_supports(arguments);
     return read_status(self.attr("_supports")(view_of(arguments)));
   }
   compile::Source do_source() const override {
     const nb::gil_scoped_acquire gil;
-    return read_source(required("_source")());
+    const nb::object answer = required("_source")();
+    const bool is_source = nb::isinstance<compile::Source>(answer) || nb::isinstance<nb::str>(answer);
+    if (!is_source) throw_wrong_answer("_source", "a text or a Source", answer);
+    return read_source(answer);
   }
   plan::Launch do_launch(const op::Gemm& arguments) const override {
     const nb::gil_scoped_acquire gil;
-    return nb::cast<plan::Launch>(required("_launch")(view_of(arguments)));
+    const nb::object answer = required("_launch")(view_of(arguments));
+    if (!nb::isinstance<plan::Launch>(answer)) throw_wrong_answer("_launch", "a Launch", answer);
+    return nb::cast<plan::Launch>(answer);
   }
   double do_estimate_us(const op::Gemm& arguments) const override {
     const nb::gil_scoped_acquire gil;
@@ -72,11 +88,17 @@ class PythonKernel final : public registry::Kernel {
   }
 
  private:
+  [[noreturn]] void throw_wrong_answer(const char* method, const char* expected, nb::handle answer) const {
+    throw InvalidArgument(fmt::format("{}.{}() must return {}, got {}", metadata().family, method, expected,
+                                      nb::cast<std::string>(nb::repr(answer))));
+  }
   nb::object required(const char* method) const {
     const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
     if (nb::hasattr(self, method)) return self.attr(method);
     throw InvalidArgument(fmt::format("{} defines no {}()", metadata().family, method));
   }
+
+  std::optional<Target> made_for_;
 };
 
 void append_parameter(plan::Launch& launch, nb::handle parameter) {
@@ -214,7 +236,7 @@ void bind_launch(nb::module_& module) {
 }  // namespace
 
 void set_target(registry::Kernel& kernel, const Target& target) {
-  if (auto* const authored = dynamic_cast<PythonKernel*>(&kernel)) authored->set_target(target);
+  if (auto* const authored = dynamic_cast<PythonKernel*>(&kernel)) authored->make_for(target);
 }
 
 void bind_kernel(nb::module_& module) {

@@ -55,6 +55,10 @@ class PythonProvider final : public registry::Provider {
     const nb::object all = nb::module_::import_("tilewright._tilewright").attr("_accept_all");
     std::vector<registry::KernelPtr> kernels;
     for (nb::handle each : class_->type.attr("generate_kernels")(all, nb::none(), target.name())) {
+      if (!nb::isinstance<registry::Kernel>(each)) {
+        throw InvalidArgument(fmt::format("{}.generate_kernels() must return kernels, got {}", family_,
+                                          nb::cast<std::string>(nb::repr(each))));
+      }
       auto kernel = nb::cast<std::shared_ptr<registry::Kernel>>(each);
       set_target(*kernel, target);
       kernels.push_back(std::move(kernel));

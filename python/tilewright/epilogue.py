@@ -25,16 +25,16 @@ class EpilogueArguments:
     def __init__(self, epilogue: Callable[..., object] | str | Epilogue, /, **operands: Any) -> None:
         self.epilogue = epilogue
         self.operands = operands
-        self._bound: dict[tuple[int | None, int, int, DType], _Bound] = {}
+        self._bound: dict[tuple[int | None, int, int, DType, DType], _Bound] = {}
 
-    def _bind(self, batch: int | None, m: int, n: int, compute: DType) -> _Bound:
+    def _bind(self, batch: int | None, m: int, n: int, compute: DType, output: DType) -> _Bound:
         """The graph for a problem of these extents, and its tensors and numbers by their names in the graph."""
-        key = (batch, m, n, compute)
+        key = (batch, m, n, compute, output)
         if key not in self._bound:
-            self._bound[key] = self._make(batch, m, n, compute)
+            self._bound[key] = self._make(batch, m, n, compute, output)
         return self._bound[key]
 
-    def _make(self, batch: int | None, m: int, n: int, compute: DType) -> _Bound:
+    def _make(self, batch: int | None, m: int, n: int, compute: DType, output: DType) -> _Bound:
         if callable(self.epilogue) or (isinstance(self.epilogue, str) and "def " in self.epilogue):
             return self._trace(self.epilogue, (m, n) if batch is None else (batch, m, n), compute)
         numbers = {name: float(value) for name, value in self.operands.items() if _is_number(value)}
@@ -43,7 +43,7 @@ class EpilogueArguments:
             if numbers:
                 raise InvalidArgument(f"an Epilogue has its numbers already, got {', '.join(numbers)} besides")
             return self.epilogue, arrays, {}
-        return Epilogue(self.epilogue, compute, numbers), arrays, numbers
+        return Epilogue(self.epilogue, compute, numbers, output), arrays, numbers
 
     def _trace(self, function: Callable[..., object] | str, problem: tuple[int, ...], compute: DType) -> _Bound:
         from tilewright.tracing import parameters, trace

@@ -38,12 +38,12 @@ def matmul(
     stream: Any = None,
     **operands: Any,
 ) -> Any:
-    """epilogue(alpha * a @ b + beta * c), by the best kernel there is.
+    """epilogue(a @ b), or without one alpha * a @ b + beta * c, by the best kernel there is.
 
     a, b              arrays of torch, NumPy, CuPy or JAX, (m, k) and (k, n), or batches of them: (batch, m, k) and
                       (batch, k, n), one of which may be a single matrix
     epilogue          a Python function, which is traced, a text or an Epilogue; `operands` are what its names stand for
-    beta              1 where there is a `c`, unless given
+    c, alpha, beta    for epilogues that have them, as named ones do; beta is 1 where there is a `c`, unless given
     out               where to; an array like `a` unless given
     out_dtype         of that array: a's type, int32 for products of 8-bit integers, bfloat16 for those of 8-bit floats
     accumulator_type  float32, or what the operands' type implies
@@ -91,17 +91,17 @@ def _shape_of_out(a: Any, b: Any, bound: Any) -> tuple[int, ...]:
     batch = max(batches) if batches else None
     graph = bound if isinstance(bound, Epilogue) else None
     if isinstance(bound, EpilogueArguments):
-        graph = bound._bind(batch, m, n, _compute_type(a))[0]
+        graph = bound._bind(batch, m, n, _compute_type(a), _out_type(a))[0]
     columns = n // 2 if graph is not None and graph.pairs_columns else n
     return (m, columns) if batch is None else (batch, m, columns)
 
 
 def _compute_type(a: Any) -> DType:
-    return DType.f64 if dtype(a) == DType.f64 else DType.f32
+    return DType.f64 if dtype(a.dtype) == DType.f64 else DType.f32
 
 
 def _out_type(a: Any) -> DType:
-    kind = dtype(a)
+    kind = dtype(a.dtype)
     if kind in (DType.s8, DType.u8):
         return DType.s32
     return DType.bf16 if kind in (DType.e4m3, DType.e5m2) else kind

@@ -30,7 +30,9 @@ def _shape(a: torch.Tensor, b: torch.Tensor) -> list[Any]:
 
 def _one_stride(x: torch.Tensor) -> torch.Tensor:
     """As it is where rows or columns lie together in memory, which kernels ask for; else a copy."""
-    return x if 1 in x.stride()[-2:] or x.numel() == 0 else x.contiguous()
+    (rows, columns), (down, along) = x.shape[-2:], x.stride()[-2:]
+    is_row_major, is_column_major = along == 1 and down >= columns, down == 1 and along >= rows
+    return x if is_row_major or is_column_major or x.numel() == 0 else x.contiguous()
 
 
 def _matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

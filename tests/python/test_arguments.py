@@ -108,3 +108,46 @@ def test_of_an_epilogue_that_returns_more_every_array_is_needed() -> None:
         matmul(A, B, epilogue=two, rest=np.empty((3, 2), np.float32), more=1.0)
     rest = np.empty((3, 2), np.float32)
     np.testing.assert_array_equal(matmul(A, B, epilogue=two, rest=rest) + 1, rest)
+
+
+def test_named_epilogues_have_ds_type_and_their_numbers() -> None:
+    h = np.full((8, 8), 200, np.float16)
+    clamped = matmul(h, h, epilogue="linear_combination_clamp")
+    assert (clamped == np.float16(65504)).all()
+    minus = matmul(-A, B, epilogue="leaky_relu", leaky_alpha=0.5)
+    np.testing.assert_array_equal(minus, -(A @ B) * 0.5)
+    with pytest.raises(InvalidArgument, match="the epilogue 'relu' has no number 'slope'"):
+        matmul(A, B, epilogue="relu", slope=0.5)
+
+
+def test_what_an_epilogue_has_not_must_not_be_given() -> None:
+    with pytest.raises(InvalidArgument, match="the epilogue has no alpha, got 2"):
+        matmul(A, B, alpha=2, epilogue="D = relu(acc)")
+    with pytest.raises(InvalidArgument, match="the epilogue reads no C, and one is given"):
+        matmul(A, B, c=np.ones((3, 2), np.float32), epilogue="D = relu(acc)")
+
+
+def test_values_of_scalars_are_not_mistaken_for_the_kind_of_call() -> None:
+    matrix = tilewright.TensorAttributes("float32", "row")
+    kernel = tilewright.make_kernel(
+        *(matrix, matrix, matrix, "float32"),
+        threadblock_shape=(32, 32, 16),
+        stages=3,
+        warp_count=(1, 1, 1),
+        epilogue=tilewright.Epilogue("D = acc"),
+    )
+    out = np.empty((3, 2), np.float32)
+    kernel.run(GemmArguments(A, B, out))
+    np.testing.assert_array_equal(out, A @ B)
+    with pytest.raises(InvalidArgument, match="the problem's epilogue is"):
+        kernel.run(GemmArguments(A, B, out, alpha=2.0))
+
+
+def test_arrays_are_not_kept() -> None:
+    import sys
+
+    a = np.ones((4, 4), np.float32)
+    before = sys.getrefcount(a)
+    matmul(a, a)
+    assert tilewright.dtype(a) == tilewright.DType.f32
+    assert sys.getrefcount(a) == before

@@ -400,6 +400,83 @@ def test_a_class_of_the_same_name_takes_its_place(make: Callable[..., Any]) -> N
         tilewright.unregister("Cell")
 
 
+def test_a_kernel_that_does_not_say_otherwise_takes_single_matrices() -> None:
+    old = mine(GemmArguments(*(np.ones((1, 8, 8)) for _ in range(3))))[0].metadata
+
+    @tilewright.register
+    class Single(Kernel):
+        @staticmethod
+        def generate_kernels(metadata_filter: Any, epilogue_args: Any = None, target: Any = None) -> list[Kernel]:
+            return [Single(KernelMetadata("single", Single, old.operands, old.design))]
+
+        def _source(self) -> str:
+            return F64GemmKernel._source(self)  # type: ignore[arg-type]
+
+        def _launch(self, args: GemmArguments) -> tilewright.Launch:
+            return 7  # type: ignore[return-value]
+
+    try:
+        single = GemmArguments(*(np.ones((1, 8, 8)) for _ in range(3)))
+        batch = GemmArguments(*(np.ones((3, 8, 8)) for _ in range(3)))
+        assert len(tilewright.find_kernels(single, providers=["Single"])) == 1
+        assert len(tilewright.find_kernels(batch, providers=["Single"])) == 0
+        assert refusal(batch, "single").numbers == [3]
+        with pytest.raises(InvalidArgument, match=r"Single._launch\(\) must return a Launch, got 7"):
+            tilewright.find_kernels(single, providers=["Single"])[0].run(single)
+    finally:
+        tilewright.unregister(Single)
+
+
+@pytest.mark.parametrize("wrong", [None, 3])
+def test_what_is_no_kernel_is_an_error(wrong: Any) -> None:
+    @tilewright.register
+    class Wrong(Kernel):
+        @staticmethod
+        def generate_kernels(metadata_filter: Any, epilogue_args: Any = None, target: Any = None) -> Any:
+            return [wrong]
+
+    try:
+        with pytest.raises(InvalidArgument, match=f"must return kernels, got {wrong}"):
+            tilewright.find_kernels(GemmArguments(*(np.ones((1, 8, 8)) for _ in range(3))), providers=["Wrong"])
+    finally:
+        tilewright.unregister(Wrong)
+
+
+def test_a_prepared_call_asks_its_author_again() -> None:
+    a, b, out = np.ones((1, 8, 8)), np.ones((1, 8, 8)), np.empty((1, 8, 8))
+    args = GemmArguments(a, b, out)
+    prepared = tilewright.prepare(args, mine(args)[0])
+    prepared.run()
+    with pytest.raises(InvalidArgument, match="epilogue"):
+        prepared.run(GemmArguments(a, b, out, alpha=2.0))
+
+
+def test_a_listing_is_one_iterator() -> None:
+    listing = tilewright.list_kernels(lambda metadata: bool(next(listing)))
+    with pytest.raises(ValueError, match="asking this listing"):
+        next(listing)
+
+
+def test_classes_come_and_go_while_others_ask() -> None:
+    done = threading.Event()
+
+    def come_and_go() -> None:
+        while not done.is_set():
+            tilewright.register(type("Fleeting", (Kernel,), {"generate_kernels": staticmethod(lambda *_: [])}))
+            tilewright.unregister("Fleeting")
+
+    threads = [threading.Thread(target=come_and_go) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    args = GemmArguments(*(np.ones((1, 8, 8)) for _ in range(3)))
+    for _ in range(300):
+        next(iter(tilewright.list_kernels()))
+        tilewright.find_kernels(args)
+    done.set()
+    for thread in threads:
+        thread.join()
+
+
 def test_threads_find_compile_and_run_at_once(make: Callable[..., Any]) -> None:
     wrong: list[int] = []
 

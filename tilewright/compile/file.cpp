@@ -48,6 +48,8 @@ void write_file(const std::string& path, std::string_view bytes) {
   if (!file) throw_errno("create", temporary);
   try {
     write_all(file.get(), bytes, temporary);
+    constexpr mode_t kForAllToRead = 0644;
+    if (::fchmod(file.get(), kForAllToRead) != 0) throw_errno("chmod", temporary);
     if (std::rename(temporary.c_str(), path.c_str()) != 0) throw_errno("rename", temporary);
   } catch (...) {
     ::unlink(temporary.c_str());

@@ -29,16 +29,17 @@ bool CallKey::operator==(const CallKey& other) const {
   const op::GemmDescription& x = description;
   const op::GemmDescription& y = other.description;
   return extents == other.extents && reads_source == other.reads_source && reads_product == other.reads_product &&
-         strides == other.strides && tensor_strides == other.tensor_strides && x.a == y.a && x.b == y.b && x.c == y.c &&
-         x.d == y.d && x.has_c == y.has_c && x.tensors == y.tensors && x.accumulator == y.accumulator &&
-         x.math == y.math && op::same_code(x.epilogue, y.epilogue);
+         stores_sums == other.stores_sums && strides == other.strides && tensor_strides == other.tensor_strides &&
+         x.a == y.a && x.b == y.b && x.c == y.c && x.d == y.d && x.has_c == y.has_c && x.tensors == y.tensors &&
+         x.accumulator == y.accumulator && x.math == y.math && op::same_code(x.epilogue, y.epilogue);
 }
 
 CallKey make_call_key(const op::Gemm& arguments) {
   CallKey key{.description = op::describe(arguments),
               .extents = {arguments.m(), arguments.n(), arguments.k(), arguments.batch()},
               .reads_source = op::reads_source(arguments),
-              .reads_product = op::reads_product(arguments)};
+              .reads_product = op::reads_product(arguments),
+              .stores_sums = op::stores_sums(arguments)};
   const auto strides = [](const op::Tensor& tensor) {
     return std::array{tensor.row_stride(), tensor.column_stride(), tensor.batch_stride()};
   };

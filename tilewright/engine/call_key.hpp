@@ -12,7 +12,7 @@ namespace tilewright::engine {
 struct CallKey {
   op::GemmDescription description;
   std::array<std::int64_t, 4> extents{};  // m, n, k, batch
-  bool reads_source = false, reads_product = false;
+  bool reads_source = false, reads_product = false, stores_sums = false;
   std::array<std::int64_t, 12> strides{};      // rows, columns, batch of A, B, C (where it is read) and D
   std::vector<std::int64_t> tensor_strides{};  // the same of the epilogue's tensors, in its order
 

@@ -286,7 +286,11 @@ void PreparedGemm::run(const RunOptions& options) const {
 }
 
 void PreparedGemm::run(const Call& call, const RunOptions& options) const {
-  if (!(call.key() == key_)) check_kind(key_, call.key(), *kernel_, call.arguments()).or_throw();
+  if (!(call.key() == key_)) {
+    check_kind(key_, call.key(), *kernel_, call.arguments()).or_throw();
+  } else if (!kernel_->decides_by_kind()) {
+    kernel_->supports(call.arguments()).or_throw();
+  }
   if (is_empty_) return;
   check_place(call.arguments(), workspaces_->device()).or_throw();
   launch_anew(*kernel_, *loaded_, *workspaces_, call.arguments(), options);
@@ -555,7 +559,7 @@ PreparedGemm Engine::prepare(const Call& call, const registry::KernelPtr& kernel
   prepared.is_shape_ = op::is_shape(arguments);
   prepared.key_ = call.key();
   ReadyKernel ready = ready_kernel(call, kernel, artifact);
-  prepared.launch_ = ready.kernel->launch(arguments);
+  if (!prepared.is_empty_) prepared.launch_ = ready.kernel->launch(arguments);
   prepared.kernel_ = std::move(ready.kernel);
   prepared.loaded_ = std::move(ready.loaded);
   if (!prepared.is_empty_ && !prepared.is_shape_) encode_tensor_maps(*state_->device, prepared.launch_);
@@ -590,15 +594,17 @@ void Engine::State::keep_ready(ReadyKey key, const ReadyKernel& kernel) {
 Engine::ReadyKernel Engine::best_kernel(const Call& call) {
   const op::Gemm& arguments = call.arguments();
   ReadyKey key{call.key()};
-  if (std::optional<ReadyKernel> known = state_->find_ready(key)) return *std::move(known);
+  // Authors' kernels are asked every time, and may be better.
+  const bool is_remembered = state_->registry->snapshot()->added == 0;
+  if (std::optional<ReadyKernel> known = is_remembered ? state_->find_ready(key) : std::nullopt)
+    return *std::move(known);
   if (state_->options.tuning == Tuning::on_first_use && !op::is_shape(arguments)) tune_if_new(arguments);
   const std::shared_ptr<const Explanation> ranked = ranking(call);
   TILEWRIGHT_CHECK(!ranked->kernels.empty(), "no kernel serves a valid problem of {}", name(arguments.a.dtype));
   ReadyKernel ready{ranked->kernels.front().kernel, nullptr};
   if (arguments.is_empty()) return ready;
   ready.loaded = state_->load(ready.kernel, ready.kernel->launch(arguments), nullptr);
-  // An author's kernel that came first may not the next time.
-  if (ready.kernel->decides_by_kind()) state_->keep_ready(std::move(key), ready);
+  if (is_remembered) state_->keep_ready(std::move(key), ready);
   return ready;
 }
 

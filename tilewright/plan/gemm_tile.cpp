@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -204,10 +205,11 @@ Support check_launch(const GemmTile& tile, const op::Gemm& arguments) {
   return check_workspace(workspace_bytes(tile, arguments));
 }
 
-void append_epilogue(Launch& launch, const op::Gemm& arguments, bool is_transposed) {
-  const op::Epilogue& epilogue = arguments.epilogue;
-  for (const std::string& label : epilogue.scalars())
-    append_scalar(launch, epilogue.compute, op::scalar_value(epilogue, label, arguments.alpha, arguments.beta));
+void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::Gemm& arguments, bool is_transposed) {
+  for (const std::string& label : epilogue.scalars()) {
+    append_scalar(launch, epilogue.compute,
+                  op::scalar_value(arguments.epilogue, label, arguments.alpha, arguments.beta));
+  }
   const auto append_tensor = [&](std::string_view label) {
     const op::Tensor& tensor = arguments.tensor(label);
     launch.append(tensor.address);
@@ -217,7 +219,7 @@ void append_epilogue(Launch& launch, const op::Gemm& arguments, bool is_transpos
   };
   for (const op::EpilogueNode* node : epilogue.tensors()) append_tensor(node->label);
   for (const op::EpilogueOutput& output : epilogue.outputs) append_tensor(output.label);
-  const bool is_empty = epilogue.scalars().empty() && arguments.tensors.empty();
+  const bool is_empty = epilogue.scalars().empty() && op::epilogue_tensors(epilogue).empty();
   if (is_empty) launch.append(std::uint8_t{0});  // the kernel's empty struct has a byte of its own
 }
 
@@ -263,7 +265,7 @@ Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& argumen
   launch.append(static_cast<std::uint32_t>(gemm.batch()));
   launch.append_workspace(static_cast<std::size_t>(workspace_bytes(tile, gemm)));
   launch.append(static_cast<std::int64_t>(kWorkspaceCounterBytes));  // where parts of reductions begin
-  append_epilogue(launch, gemm, flip);
+  append_epilogue(launch, tile.operands.epilogue, gemm, flip);
   launch.finish();
   return launch;
 }

@@ -61,7 +61,7 @@ Support check_extents(const GemmTile& tile, const op::Gemm& arguments);
 
 /// Appends the epilogue's struct: the values of its scalars, in its compute type, then its tensors, seen transposed
 /// where the problem is computed so.
-void append_epilogue(Launch& launch, const op::Gemm& arguments, bool is_transposed);
+void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::Gemm& arguments, bool is_transposed);
 
 /// Refuses what launch_gemm cannot launch: extents, and reductions whose parts or arrivals are too many.
 Support check_launch(const GemmTile& tile, const op::Gemm& arguments);

@@ -343,7 +343,7 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   launch.append(std::uint64_t{load_policy(arguments, tiles_m)});
   launch.append_workspace(static_cast<std::size_t>(workspace.bytes));
   launch.append(workspace.reduction_parts);
-  append_epilogue(launch, arguments, plan.is_transposed);
+  append_epilogue(launch, plan.operands.epilogue, arguments, plan.is_transposed);
   launch.finish(launch.tensor_maps().empty() ? sizeof(std::int64_t) : kTensorMapAlignment);
   return launch;
 }

@@ -25,6 +25,7 @@ Support Registry::put(ProviderPtr provider, bool replaces) {
   if (!is_identifier(family)) return refuse("a family's name must be an identifier, got '{}'", printable(family));
   if (find_family(shipped_, family) != shipped_.end())
     return refuse("'{}' is a family that is shipped", family).as(RefusalCode::duplicate);
+  std::shared_ptr<const Snapshot> old;  // goes, with what only it has, when the lock is gone: authors' code may run
   const std::scoped_lock lock(mutex_);
   const auto found = find_family(added_, family);
   if (found == added_.end()) {
@@ -36,18 +37,19 @@ Support Registry::put(ProviderPtr provider, bool replaces) {
   } else {
     added_[static_cast<std::size_t>(found - added_.begin())] = std::move(provider);
   }
-  publish();
+  old = publish();
   return {};
 }
 
 bool Registry::remove(std::string_view family) {
   if (find_family(shipped_, family) != shipped_.end())
     throw InvalidArgument(fmt::format("'{}' is a family that is shipped: filter it out instead", family));
+  std::shared_ptr<const Snapshot> old;  // as above
   const std::scoped_lock lock(mutex_);
   const auto found = find_family(added_, family);
   if (found == added_.end()) return false;
   added_.erase(added_.begin() + (found - added_.begin()));
-  publish();
+  old = publish();
   return true;
 }
 
@@ -56,12 +58,14 @@ std::shared_ptr<const Registry::Snapshot> Registry::snapshot() const {
   return snapshot_;
 }
 
-void Registry::publish() {
+std::shared_ptr<const Registry::Snapshot> Registry::publish() {
   auto next = std::make_shared<Snapshot>();
   next->providers = added_;
   next->providers.insert(next->providers.end(), shipped_.begin(), shipped_.end());
   next->added = added_.size();
+  std::shared_ptr<const Snapshot> old = std::move(snapshot_);
   snapshot_ = std::move(next);
+  return old;
 }
 
 }  // namespace tilewright::registry

@@ -32,7 +32,8 @@ class Registry {
 
  private:
   Support put(ProviderPtr provider, bool replaces);
-  void publish();
+  /// Returns the snapshot that it replaces.
+  std::shared_ptr<const Snapshot> publish();
 
   const std::vector<ProviderPtr> shipped_;
   mutable std::mutex mutex_;  // guards what follows
