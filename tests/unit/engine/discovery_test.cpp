@@ -59,7 +59,10 @@ TEST_F(Discovering, IsRememberedForTheKindOfCall) {
   HostProblem other(64, 64, 64, {.type = DType::f16, .d_type = DType::f16});
   EXPECT_EQ(engine_.ranking(other.gemm), first) << "at other addresses";
   problem.gemm.alpha = 2.0;
-  EXPECT_EQ(engine_.ranking(problem.gemm), first) << "with another alpha";
+  const auto scaled = engine_.ranking(problem.gemm);
+  EXPECT_NE(scaled, first) << "the sums alone, which kernels without alpha serve, are a kind of their own";
+  problem.gemm.alpha = 3.0;
+  EXPECT_EQ(engine_.ranking(problem.gemm), scaled) << "with another alpha";
   problem.gemm.alpha = 0.0;
   EXPECT_NE(engine_.ranking(problem.gemm), first) << "a product that counts as 0";
   HostProblem padded(64, 64, 64, {.type = DType::f16, .d_type = DType::f16, .padding = 8});
