@@ -471,6 +471,10 @@ runtime::StreamHandle stream_for(const GemmArguments& arguments, nb::handle stre
 void read_workspace(nb::handle workspace, engine::RunOptions& options) {
   if (workspace.is_none()) return;
   const ReadTensor read = read_tensor(workspace);
+  if (read.tensor.address == 0 || read.tensor.device.kind != op::MemoryDevice::Kind::cuda) {
+    throw InvalidArgument(
+        fmt::format("a workspace is memory of the GPU, got an array on {}", op::to_string(read.tensor.device)));
+  }
   options.workspace = read.tensor.address;
   options.workspace_bytes = static_cast<std::size_t>(op::span_bytes(read.tensor));
 }

@@ -194,7 +194,7 @@ ReadTensor read_torch(nb::handle object) {
   if (const std::int64_t ordinal = integer_of(call(object, names.get_device).ptr()); ordinal != kNoGpu)
     tensor.device = {MemoryDevice::Kind::cuda, static_cast<int>(ordinal)};
   tensor.address = static_cast<std::uint64_t>(integer_of(call(object, names.data_ptr).ptr()));
-  if (tensor.address != 0 || tensor.shape.rank() < 2 || tensor.is_empty()) return read;
+  if (tensor.address != 0) return read;
   const std::string kind = nb::cast<std::string>(attribute(object, names.device).attr("type"));
   if (kind == "meta") tensor.device = {MemoryDevice::Kind::shape, 0};
   return read;

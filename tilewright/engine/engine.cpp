@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <mutex>
 #include <thread>
@@ -259,7 +260,9 @@ struct Engine::State {
                                               ArtifactPtr artifact);
   const compile::Compiler& get_compiler();
   std::optional<ReadyKernel> find_ready(const ReadyKey& key);
-  void keep_ready(ReadyKey key, const ReadyKernel& kernel);
+  void keep_ready(ReadyKey key, ReadyKernel kernel);
+  /// When choices changed.
+  void forget_best();
 
   Options options;
   std::shared_ptr<runtime::Device> device;
@@ -377,7 +380,8 @@ Explanation Engine::rank(const op::Gemm& arguments, const Target& target,
       explanation.refused.push_back({kernel->name(), fits.refusal()});
       continue;
     }
-    const double estimate_us = kernel->estimate_us(arguments);
+    const double estimate_us = arguments.is_empty() ? 0.0 : kernel->estimate_us(arguments);  // empty: no launch
+    if (std::isnan(estimate_us)) throw InvalidArgument(fmt::format("the estimate of {} is NaN", kernel->name()));
     explanation.kernels.push_back({std::move(kernel), estimate_us});
   }
   std::ranges::stable_sort(explanation.kernels, {}, &RankedKernel::estimate_us);
@@ -527,9 +531,7 @@ TuningReport Engine::tune_alone(const op::Gemm& arguments, const TuneOptions& op
   std::vector<registry::KernelPtr> kernels;
   for (const RankedKernel& each : ranked) kernels.push_back(each.kernel);
   if (const Support kept = choices.remember(report, kernels); !kept) report.warnings.push_back(kept.reason());
-  state_->rankings.clear();
-  const std::scoped_lock guard(state_->mutex);
-  state_->ready.erase(ReadyKey{make_call_key(arguments)});
+  state_->forget_best();
   return report;
 }
 
@@ -542,7 +544,7 @@ void Engine::tune_if_new(const op::Gemm& arguments) {
     const std::scoped_lock tuning(state_->tuning_mutex);
     const auto lock = choices.records().lock(choices.device(), options.lock_timeout_s);
     static_cast<void>(choices.reload());  // whoever held the lock may have tuned the same
-    state_->rankings.clear();
+    state_->forget_best();
     if (explain(arguments).tuned) return;
     const TuningReport report = tune_alone(arguments, options, lock ? Support() : Support(lock.refusal()));
     if (!report.stopped.empty()) spdlog::error("tuning broke the device: {}", report.stopped);
@@ -585,10 +587,18 @@ std::optional<Engine::ReadyKernel> Engine::State::find_ready(const ReadyKey& key
   return found->second;
 }
 
-void Engine::State::keep_ready(ReadyKey key, const ReadyKernel& kernel) {
+void Engine::State::keep_ready(ReadyKey key, ReadyKernel kernel) {
+  std::unordered_map<ReadyKey, ReadyKernel, ReadyKeyHash> old;  // goes when the lock is gone: authors' code may run
   const std::scoped_lock lock(mutex);
-  if (ready.size() >= kMostReady) ready.clear();
-  ready.insert_or_assign(std::move(key), kernel);
+  if (ready.size() >= kMostReady) std::swap(old, ready);
+  std::swap(ready[std::move(key)], kernel);
+}
+
+// A choice holds for other strides and scalars than those that were measured.
+void Engine::State::forget_best() {
+  rankings.clear();
+  const std::scoped_lock lock(mutex);
+  std::erase_if(ready, [](const auto& each) { return each.first.kernel == nullptr; });
 }
 
 Engine::ReadyKernel Engine::best_kernel(const Call& call) {
@@ -604,7 +614,9 @@ Engine::ReadyKernel Engine::best_kernel(const Call& call) {
   ReadyKernel ready{ranked->kernels.front().kernel, nullptr};
   if (arguments.is_empty()) return ready;
   ready.loaded = state_->load(ready.kernel, ready.kernel->launch(arguments), nullptr);
-  if (is_remembered) state_->keep_ready(std::move(key), ready);
+  // What is prepared by shape is not tuned: a call with memory may yet be.
+  const bool is_final = state_->options.tuning != Tuning::on_first_use || !op::is_shape(arguments);
+  if (is_remembered && is_final) state_->keep_ready(std::move(key), ready);
   return ready;
 }
 

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -81,6 +82,9 @@ Module::Module(std::shared_ptr<CudaContext> context, const std::string& ptx) : c
   try {
     context_->driver().library_load_data(&handle_, ptx.c_str(), options.data(), values.data(), 2, nullptr, nullptr, 0);
   } catch (const DriverError& error) {
+    // cuda.h: CUDA_ERROR_INVALID_IMAGE, NO_BINARY_FOR_GPU, INVALID_PTX, UNSUPPORTED_PTX_VERSION
+    constexpr std::array kOfTheText{200, 209, 218, 222};
+    if (std::ranges::find(kOfTheText, error.code()) == kOfTheText.end()) throw;
     throw CompileError(fmt::format("{}: {}", error.what(), log.data()));
   }
 }
