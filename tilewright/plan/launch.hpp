@@ -105,20 +105,18 @@ struct Launch {
 
   /// Appends the address of device memory that only this launch uses while it runs, null where `bytes` is 0; it comes
   /// later, by set_workspace. The kernel finds there what another left, at first zeros; see kWorkspaceCounterBytes.
-  void append_workspace(std::size_t bytes) {
-    workspace_offset_ = reserve(sizeof(std::uint64_t), sizeof(std::uint64_t));
-    workspace_.bytes = bytes;
-  }
+  /// @throws InvalidArgument for a second one
+  void append_workspace(std::size_t bytes) { reserve_workspace({.bytes = bytes}); }
   /// The same for kernels that keep no counters: their memory lies behind the counters of the others.
   void append(const Scratch& scratch) {
-    workspace_offset_ = reserve(sizeof(std::uint64_t), sizeof(std::uint64_t));
-    workspace_ = {.bytes = scratch.bytes == 0 ? 0 : kWorkspaceCounterBytes + scratch.alignment + scratch.bytes,
-                  .begin = kWorkspaceCounterBytes,
-                  .alignment = scratch.alignment,
-                  .leading_zeros = scratch.leading_zeros};
+    reserve_workspace({.bytes = scratch.bytes == 0 ? 0 : kWorkspaceCounterBytes + scratch.alignment + scratch.bytes,
+                       .begin = kWorkspaceCounterBytes,
+                       .alignment = scratch.alignment,
+                       .leading_zeros = scratch.leading_zeros});
   }
   std::size_t workspace_bytes() const { return workspace_.bytes; }
   const WorkspaceNeeds& workspace() const { return workspace_; }
+  /// @pre workspace_bytes() != 0
   void set_workspace(std::uint64_t address) {
     address = workspace_.given(address);
     std::memcpy(parameter_bytes_.data() + workspace_offset_, &address, sizeof address);
@@ -131,6 +129,15 @@ struct Launch {
 
  private:
   static constexpr std::size_t kMaxParameters = 40;
+  static constexpr std::size_t kNowhere = ~std::size_t{0};
+
+  void reserve_workspace(const WorkspaceNeeds& needs) {
+    if (workspace_offset_ != kNowhere) {
+      throw InvalidArgument(fmt::format("a launch has one workspace: {} bytes are asked for besides", needs.bytes));
+    }
+    workspace_offset_ = reserve(sizeof(std::uint64_t), sizeof(std::uint64_t));
+    workspace_ = needs;
+  }
 
   std::size_t reserve(std::size_t bytes, std::size_t alignment) {
     const std::size_t at = (parameter_size_ + alignment - 1) / alignment * alignment;
@@ -144,7 +151,7 @@ struct Launch {
   alignas(kTensorMapAlignment) std::array<std::byte, 2048> parameter_bytes_{};
   std::size_t parameter_size_ = 0;
   std::size_t last_offset_ = 0;  // of the last field
-  std::size_t workspace_offset_ = 0;
+  std::size_t workspace_offset_ = kNowhere;
   WorkspaceNeeds workspace_;
   std::array<std::uint16_t, kMaxParameters> own_offsets_{};
   std::size_t own_parameters_ = 0;

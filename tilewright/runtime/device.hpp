@@ -97,7 +97,8 @@ class Device {
   virtual void synchronize(StreamHandle stream) = 0;
   virtual StreamOrder order_of(StreamHandle stream) = 0;
 
-  /// Loads a kernel; dynamic shared memory up to `dynamic_smem_bytes` is made available to it once, here.
+  /// Loads a kernel, to which all dynamic shared memory that its static memory leaves is made available once, here.
+  /// @throws InvalidArgument where that is less than `dynamic_smem_bytes`
   virtual std::shared_ptr<LoadedKernel> load(const Image& image, const std::string& symbol,
                                              std::uint32_t dynamic_smem_bytes) = 0;
 

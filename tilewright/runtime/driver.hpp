@@ -233,6 +233,7 @@ class Driver {
   const DriverCall<GpuOrdinal> primary_ctx_release{*this, "cuDevicePrimaryCtxRelease"};
   const DriverCall<ContextHandle> ctx_set_current{*this, "cuCtxSetCurrent"};
   const DriverCall<ContextHandle*> ctx_get_current{*this, "cuCtxGetCurrent"};
+  const DriverCall<> ctx_synchronize{*this, "cuCtxSynchronize"};
 
   const DriverCall<LibraryHandle*, const void*, int*, void**, unsigned, int*, void**, unsigned> library_load_data{
       *this, "cuLibraryLoadData"};

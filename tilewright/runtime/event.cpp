@@ -28,6 +28,11 @@ void Event::record(StreamHandle stream) const {
   context_->driver().event_record(handle_, stream);
 }
 
+void Event::hold_back(StreamHandle stream) const {
+  const ContextScope scope(*context_);
+  context_->driver().stream_wait_event(stream, handle_, 0);
+}
+
 void Event::synchronize() const {
   const ContextScope scope(*context_);
   context_->driver().event_synchronize(handle_);

@@ -21,6 +21,8 @@ class Event {
 
   /// Marks the end of what `stream` holds now. @throws DriverError
   void record(StreamHandle stream) const;
+  /// Later work of `stream` starts after the mark. @throws DriverError
+  void hold_back(StreamHandle stream) const;
   /// Waits until the mark is passed. @throws DriverError, also for what the work before it did wrong.
   void synchronize() const;
   /// Milliseconds from `start` to this event, resolution about 0.5 us. @pre both passed, both with timing enabled

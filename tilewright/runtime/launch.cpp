@@ -44,7 +44,7 @@ Support check_launch(const LaunchLimits& device, const KernelLimits& kernel, con
                   kernel.threads_per_block);
   }
   if (config.dynamic_smem_bytes > kernel.dynamic_smem_bytes) {
-    return refuse("dynamic shared memory must be at most the {} bytes the kernel was loaded with, got {}",
+    return refuse("dynamic shared memory must be at most the {} bytes that the kernel's static memory leaves, got {}",
                   kernel.dynamic_smem_bytes, config.dynamic_smem_bytes);
   }
   const bool is_struct = config.parameter_offsets.empty();  // else what is known is the first of several

@@ -14,7 +14,7 @@ inline constexpr std::size_t kMaxParameterBytes = 32764;
 /// What one loaded kernel adds to the device's limits.
 struct KernelLimits {
   std::uint32_t threads_per_block = 0;   // what its registers leave
-  std::uint32_t dynamic_smem_bytes = 0;  // made available when it was loaded
+  std::uint32_t dynamic_smem_bytes = 0;  // what its static memory leaves
   std::size_t parameter_bytes = 0;       // of its one struct; 0: none, or not known
   bool operator==(const KernelLimits&) const = default;
 };

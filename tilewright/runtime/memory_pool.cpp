@@ -81,16 +81,22 @@ DeviceAddress MemoryPool::allocate(std::size_t bytes, StreamHandle stream) {
 
 void MemoryPool::deallocate(DeviceAddress address, StreamHandle stream) noexcept {
   if (address == 0 || captures(stream)) return;
-  const std::scoped_lock lock(mutex_);
-  const auto entry = sizes_.find(address);
-  if (entry == sizes_.end()) {
+  if (!forget(address)) {
     spdlog::error("deallocate of 0x{:x}, which is not an allocation of this pool: ignored", address);
     return;
   }
-  allocated_bytes_ -= entry->second;
-  sizes_.erase(entry);
   const RelaxedCapture relaxed(context_->driver());
   release(*context_, context_->driver().mem_free, address, stream);
+}
+
+// Who logs holds no lock: what hears it may be waited for by one who waits for the lock.
+bool MemoryPool::forget(DeviceAddress address) {
+  const std::scoped_lock lock(mutex_);
+  const auto entry = sizes_.find(address);
+  if (entry == sizes_.end()) return false;
+  allocated_bytes_ -= entry->second;
+  sizes_.erase(entry);
+  return true;
 }
 
 bool MemoryPool::captures(StreamHandle stream) const noexcept {

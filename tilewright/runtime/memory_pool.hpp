@@ -43,6 +43,8 @@ class MemoryPool {
  private:
   void reserve_initial();
   bool captures(StreamHandle stream) const noexcept;
+  /// Whether it was an allocation.
+  bool forget(DeviceAddress address);
   DriverCode try_allocate(std::size_t bytes, StreamHandle stream, DeviceAddress* address) const;
   [[noreturn]] void refuse(std::size_t bytes, std::size_t allocated) const;
 

@@ -107,13 +107,14 @@ KernelHandle Module::kernel(const std::string& symbol) const {
 CudaKernel::CudaKernel(std::shared_ptr<CudaContext> context, const Image& image, const std::string& symbol,
                        std::uint32_t dynamic_smem_bytes)
     : context_(std::move(context)),
-      module_(image.cubin.empty() ? Module(context_, std::string(image.ptx)) : Module(context_, image.cubin)) {
-  const KernelHandle kernel = module_.kernel(symbol);
+      module_(image.cubin.empty() ? Module(context_, std::string(image.ptx)) : Module(context_, image.cubin)),
+      symbol_(symbol),
+      kernel_(module_.kernel(symbol)) {
   const ContextScope scope(*context_);
-  make_smem_available(kernel, symbol, dynamic_smem_bytes);
-  limits_.threads_per_block = static_cast<std::uint32_t>(attribute(kernel, KernelAttribute::max_threads_per_block));
-  limits_.parameter_bytes = parameter_bytes(kernel);
-  context_->driver().kernel_get_function(&function_, kernel);
+  make_smem_available(kernel_, symbol, dynamic_smem_bytes);
+  limits_.threads_per_block = static_cast<std::uint32_t>(attribute(kernel_, KernelAttribute::max_threads_per_block));
+  limits_.parameter_bytes = parameter_bytes(kernel_);
+  context_->driver().kernel_get_function(&function_, kernel_);
 }
 
 int CudaKernel::attribute(KernelHandle kernel, KernelAttribute attribute) const {
@@ -129,11 +130,10 @@ void CudaKernel::make_smem_available(KernelHandle kernel, const std::string& sym
     throw InvalidArgument(fmt::format("{} needs {} + {} bytes of shared memory, static and dynamic; {} has {} a block",
                                       symbol, static_bytes, dynamic_smem_bytes, context_->properties().name, limit));
   }
-  if (dynamic_smem_bytes != 0) {
-    context_->driver().kernel_set_attribute(KernelAttribute::max_dynamic_smem_bytes,
-                                            static_cast<int>(dynamic_smem_bytes), kernel, context_->gpu());
-  }
-  limits_.dynamic_smem_bytes = dynamic_smem_bytes;
+  const std::int64_t most = limit - static_bytes;
+  context_->driver().kernel_set_attribute(KernelAttribute::max_dynamic_smem_bytes, static_cast<int>(most), kernel,
+                                          context_->gpu());
+  limits_.dynamic_smem_bytes = static_cast<std::uint32_t>(most);
 }
 
 std::size_t CudaKernel::parameter_bytes(KernelHandle kernel) const {
@@ -144,9 +144,35 @@ std::size_t CudaKernel::parameter_bytes(KernelHandle kernel) const {
   return size;
 }
 
+void CudaKernel::ask_for_parameters() {
+  const auto& param_info = context_->driver().kernel_get_param_info;
+  if (!param_info.present()) return;
+  std::size_t offset = 0, size = 0, end = 0;
+  while (param_info.raw(kernel_, parameter_offsets_.size(), &offset, &size) == kSuccess) {
+    parameter_offsets_.push_back(offset);
+    end = offset + size;
+  }
+  parameter_offsets_.push_back(end);
+}
+
+Support CudaKernel::check_parameters(std::span<const std::uint16_t> offsets, std::size_t bytes) {
+  std::call_once(has_asked_, [this] { ask_for_parameters(); });
+  if (parameter_offsets_.empty()) return {};
+  const std::size_t count = parameter_offsets_.size() - 1;
+  if (offsets.size() != count) return refuse("{} takes {} parameters, got {}", symbol_, count, offsets.size());
+  for (std::size_t i = 1; i <= count; ++i) {
+    const std::size_t given = i < count ? offsets[i] : bytes;
+    if (given == parameter_offsets_[i]) continue;
+    return refuse("{} has its parameter {} until byte {} of them, got one until {}: its width is another", symbol_,
+                  i - 1, parameter_offsets_[i], given);
+  }
+  return {};
+}
+
 void CudaKernel::launch(const LaunchConfig& config, std::span<const std::byte> parameters) {
   check_launch(context_->limits(), limits_, config, parameters.size()).or_throw();
   const ContextScope scope(*context_);
+  if (!config.parameter_offsets.empty()) check_parameters(config.parameter_offsets, parameters.size()).or_throw();
 
   std::array<LaunchAttribute, 3> attributes{};
   unsigned count = 0;

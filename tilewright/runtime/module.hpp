@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tilewright/runtime/cuda_context.hpp"
 #include "tilewright/runtime/launch.hpp"
@@ -50,16 +52,25 @@ class CudaKernel final : public LoadedKernel {
   FunctionHandle function() const { return function_; }
 
  private:
+  /// More than what was asked for is no cost: it is the launch that takes.
   void make_smem_available(KernelHandle kernel, const std::string& symbol, std::uint32_t dynamic_smem_bytes);
   int attribute(KernelHandle kernel, KernelAttribute attribute) const;
   /// Of the kernel's one struct; 0 where it has none or the driver does not say. An index past the last parameter is
   /// an error to the driver and to the tools that watch it, so no other is asked for.
   std::size_t parameter_bytes(KernelHandle kernel) const;
+  /// Refuses parameters that are not, one by one, where the kernel has its own. What the kernel has is asked for at the
+  /// first launch of this kind; nothing is refused where the driver does not say.
+  Support check_parameters(std::span<const std::uint16_t> offsets, std::size_t bytes);
+  void ask_for_parameters();
 
   std::shared_ptr<CudaContext> context_;
   Module module_;
+  std::string symbol_;
+  KernelHandle kernel_ = nullptr;
   FunctionHandle function_ = nullptr;
   KernelLimits limits_;
+  std::once_flag has_asked_;
+  std::vector<std::size_t> parameter_offsets_;  // of the kernel's parameters, and where the last ends
 };
 
 }  // namespace tilewright::runtime

@@ -30,10 +30,7 @@ void Stream::synchronize() const {
   context_->driver().stream_synchronize(handle_);
 }
 
-void Stream::wait(const Event& event) const {
-  const ContextScope scope(*context_);
-  context_->driver().stream_wait_event(handle_, event.handle(), 0);
-}
+void Stream::wait(const Event& event) const { event.hold_back(handle_); }
 
 bool Stream::is_capturing() const {
   const ContextScope scope(*context_);

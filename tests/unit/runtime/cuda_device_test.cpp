@@ -108,6 +108,28 @@ TEST_F(CudaDeviceTest, LoadingAsksForNoParameterThatIsNotThere) {
   EXPECT_EQ(calls("cuKernelGetParamInfo"), 1);
 }
 
+TEST_F(CudaDeviceTest, ParametersOfTheirOwnAreComparedWithTheKernels) {
+  state_->parameter_sizes = {8, 8, 4};
+  const auto kernel = load();
+  const std::array<std::byte, 24> bytes{};
+  const auto launch = [&](std::vector<std::uint16_t> offsets, std::size_t size) {
+    kernel->launch({.block = {32}, .parameter_offsets = offsets}, std::span(bytes).first(size));
+  };
+  launch({0, 8, 16}, 20);
+  EXPECT_EQ(calls("cuLaunchKernelEx"), 1);
+  EXPECT_THAT(message_of<InvalidArgument>([&] { launch({0, 8}, 16); }), HasSubstr("takes 3 parameters, got 2"));
+  EXPECT_THAT(message_of<InvalidArgument>([&] { launch({0, 8, 16, 20}, 24); }), HasSubstr("takes 3 parameters, got 4"));
+  EXPECT_THAT(message_of<InvalidArgument>([&] {
+                launch({0, 4, 8}, 16);
+              }),
+              HasSubstr("parameter 0 until byte 8 of them, got one until 4"));
+  EXPECT_THAT(message_of<InvalidArgument>([&] {
+                launch({0, 8, 16}, 24);
+              }),
+              HasSubstr("parameter 2 until byte 20 of them, got one until 24"));
+  EXPECT_EQ(calls("cuLaunchKernelEx"), 1);
+}
+
 TEST_F(CudaDeviceTest, ZerosAreReadyAndApartFromStreams) {
   state_->capture_status = 0;
   const DeviceBuffer zeros = DeviceBuffer::of_zeros(device_, 4096);
@@ -139,7 +161,7 @@ TEST_F(CudaDeviceTest, LaunchPastALimitNeverReachesTheDriver) {
   const std::array<std::byte, 8> parameters{};
   EXPECT_THROW(kernel->launch({.grid = {1, 65536, 1}, .block = {32}}, parameters), InvalidArgument);
   EXPECT_THROW(kernel->launch({.block = {513}}, parameters), InvalidArgument);
-  EXPECT_THROW(kernel->launch({.block = {32}, .dynamic_smem_bytes = 1025}, parameters), InvalidArgument);
+  EXPECT_THROW(kernel->launch({.block = {32}, .dynamic_smem_bytes = 232449}, parameters), InvalidArgument);
   EXPECT_THROW(kernel->launch({.block = {32}}, std::span(parameters).first(4)), InvalidArgument);
   EXPECT_EQ(calls("cuLaunchKernelEx"), 0);
 }
@@ -149,7 +171,8 @@ TEST_F(CudaDeviceTest, SharedMemoryIsCheckedAndMadeAvailableOnce) {
   const auto kernel = load(232000);
   EXPECT_EQ(calls("cuKernelSetAttribute"), 1);
   kernel->launch({.block = {32}, .dynamic_smem_bytes = 232000}, {});
-  EXPECT_EQ(calls("cuKernelSetAttribute"), 1);
+  load(0)->launch({.block = {32}, .dynamic_smem_bytes = 232000}, {});  // what one launch asks for bounds no other
+  EXPECT_EQ(calls("cuKernelSetAttribute"), 2);
   EXPECT_THAT(message_of<InvalidArgument>([&] { load(232001); }),
               AllOf(HasSubstr("448 + 232001"), HasSubstr("232448")));
 }

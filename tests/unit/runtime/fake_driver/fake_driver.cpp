@@ -216,6 +216,7 @@ const Function kFunctions[] = {
     ANSWER("cuDevicePrimaryCtxRelease", (int), --g_state.live["primary context"]),
     ANSWER("cuCtxSetCurrent", (void* context), t_current_context = context),
     ANSWER("cuCtxGetCurrent", (void** context), *context = t_current_context),
+    WITH_CONTEXT("cuCtxSynchronize", (), ),
     ANSWER("cuGetErrorName", (int error, const char** name),
            *name = error == kInvalidValue ? "CUDA_ERROR_INVALID_VALUE" : "CUDA_ERROR_FAKE"),
     ANSWER("cuGetErrorString", (int, const char** text), *text = "a scripted failure"),
