@@ -205,12 +205,18 @@ Support check_kind(const CallKey& prepared, const CallKey& given, const registry
                                        {"batch", prepared.extents[3], given.extents[3]}}) {
     if (had != has) return refuse("prepared for {} = {}, got {}", what, had, has).as(RefusalCode::shape);
   }
+  using Numbers = std::span<const std::int64_t>;
   if (prepared.reads_source != given.reads_source)
     return refuse("prepared for a call that {} C", prepared.reads_source ? "reads" : "does not read")
         .as(RefusalCode::epilogue);
-  if (prepared.strides != given.strides || prepared.tensor_strides != given.tensor_strides)
-    return refuse("prepared for strides {}, got {}", fmt::join(prepared.strides, ","), fmt::join(given.strides, ","))
-        .as(RefusalCode::strides);
+  for (const auto& [what, had, has] :
+       {std::tuple{"strides", Numbers(prepared.strides), Numbers(given.strides)},
+        {"strides of the epilogue's tensors", Numbers(prepared.tensor_strides), Numbers(given.tensor_strides)}}) {
+    if (!std::ranges::equal(had, has)) {
+      return refuse("prepared for {} {}, got {}", what, fmt::join(had, ","), fmt::join(has, ","))
+          .as(RefusalCode::strides);
+    }
+  }
   return kernel.supports(arguments);
 }
 

@@ -37,13 +37,17 @@ std::string problem_class(const op::Gemm& arguments) {
          (description.tensors.empty() ? "" : ' ' + op::to_string(description.tensors));
 }
 
+// With the library's identity the names of kernels that are shipped determine their code.
 std::string kernel_set(std::span<const registry::KernelPtr> kernels) {
-  std::vector<std::string_view> names;
+  std::vector<std::string> names;
   names.reserve(kernels.size());
-  for (const registry::KernelPtr& kernel : kernels) names.push_back(kernel->name());
+  for (const registry::KernelPtr& kernel : kernels) {
+    names.push_back(kernel->name());
+    if (!kernel->decides_by_kind()) names.back() += ' ' + kernel->source_digest().hex();
+  }
   std::ranges::sort(names);
   FieldHasher hasher;
-  for (const std::string_view each : names) hasher.field("kernel", each);
+  for (const std::string& each : names) hasher.field("kernel", each);
   return hasher.finish().hex().substr(0, 16);
 }
 
@@ -71,12 +75,18 @@ void RememberedChoices::insert(const cache::TuningRecord& record) {
 
 std::optional<TunedChoice> RememberedChoices::find(const op::Gemm& arguments,
                                                    std::span<const registry::KernelPtr> kernels) const {
+  std::string problem;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (by_problem_.empty()) return std::nullopt;
+    problem = problem_class(arguments);
+    if (!by_problem_.contains(problem)) return std::nullopt;
+  }
+  const std::string wanted = kernel_set(kernels);  // authors are asked, under no lock
   const std::scoped_lock lock(mutex_);
-  if (by_problem_.empty()) return std::nullopt;
-  const auto entries = by_problem_.find(problem_class(arguments));
-  if (entries == by_problem_.end()) return std::nullopt;
-  const auto entry = std::ranges::find(entries->second, kernel_set(kernels), &Entry::kernels);
-  if (entry == entries->second.end()) return std::nullopt;
+  const std::vector<Entry>& entries = by_problem_.at(problem);
+  const auto entry = std::ranges::find(entries, wanted, &Entry::kernels);
+  if (entry == entries.end()) return std::nullopt;
   return entry->choice;
 }
 

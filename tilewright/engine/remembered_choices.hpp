@@ -25,7 +25,7 @@ std::string device_identity(const runtime::Device& device);
 /// alignments, math, epilogue, whether C is read. Not: addresses, leading dimensions, the values of scalars.
 std::string problem_class(const op::Gemm& arguments);
 
-/// A digest of the kernels' names, in any order.
+/// A digest of the kernels' names, in any order, and of the sources of those whose names do not determine them.
 std::string kernel_set(std::span<const registry::KernelPtr> kernels);
 
 /// A kernel that was measured to be the best.

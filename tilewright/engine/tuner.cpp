@@ -125,6 +125,9 @@ Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
     }
     journal_.end_trial(*kernel);
     return {Fate::failed, reason};
+  } catch (...) {  // what an author's code throws, in whatever language, is no fault of the device
+    journal_.end_trial(*kernel);
+    throw;
   }
   journal_.end_trial(*kernel);
   return {};
