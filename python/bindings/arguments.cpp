@@ -41,13 +41,14 @@ struct ArgumentsReader {
   op::Tensor read(nb::handle array, bool is_written, const char* role) {
     ReadTensor read = read_tensor(array);
     if (is_written && read.is_read_only) throw InvalidArgument(fmt::format("{} is read-only", role));
-    is_torch |= read.is_torch;
+    if (read.stream.kind != StreamSource::Kind::none && std::ranges::find(streams, read.stream) == streams.end())
+      streams.push_back(read.stream);
     owners.push_back(std::move(read.owner));
     return read.tensor;
   }
 
   op::Gemm gemm;
-  bool is_torch = false;
+  std::vector<StreamSource> streams;
   std::vector<nb::object> owners;
 };
 
@@ -89,7 +90,7 @@ nb::object read_epilogue(op::Gemm& gemm, nb::handle epilogue) {
   } else if (nb::isinstance<nb::str>(epilogue)) {
     gemm.epilogue = make_epilogue(nb::cast<std::string>(epilogue), gemm.d.dtype, compute, {});
   } else {
-    const nb::object batch = gemm.a.shape.rank() == 3 ? nb::object(nb::int_(gemm.a.batch())) : nb::none();
+    const nb::object batch = gemm.d.shape.rank() == 3 ? nb::object(nb::int_(gemm.d.batch())) : nb::none();
     const nb::object bound = epilogue.attr("_bind")(batch, gemm.m(), gemm.n(), compute, gemm.d.dtype);
     gemm.epilogue = nb::cast<const op::Epilogue&>(bound[0]);
     const auto scalars = nb::cast<std::map<std::string, double>>(bound[2]);
@@ -146,7 +147,7 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
   check_used(gemm, !c.is_none());
   read_tensors(reader, bound);
   read_tensors(reader, tensors);
-  new (self) GemmArguments{engine::Call(std::move(gemm)), reader.is_torch, std::move(reader.owners)};
+  new (self) GemmArguments{engine::Call(std::move(gemm)), std::move(reader.streams), std::move(reader.owners)};
 }
 
 std::string describe(const op::Tensor& tensor) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "python/bindings/stream.hpp"
 #include "tilewright/engine/call.hpp"
 
 namespace tilewright::python {
@@ -13,7 +14,7 @@ namespace tilewright::python {
 /// A problem, and what keeps its memory.
 struct GemmArguments {
   engine::Call call;
-  bool is_torch = false;  // its arrays', whose current stream is where kernels go unless told otherwise
+  std::vector<StreamSource> streams;  // of its arrays on a GPU: where kernels go unless told otherwise
   std::vector<nanobind::object> owners;
 
   /// Arrays in memory of the host, which are copied to the device and back.

@@ -1,6 +1,5 @@
 #include "python/bindings/engine.hpp"
 
-#include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -129,7 +128,7 @@ class Prepared {
   /// A launch without a workspace waits for nothing: the GIL is kept, which letting go of costs more than it.
   void run(const GemmArguments* other, nb::handle stream, nb::handle workspace) const {
     const GemmArguments& arguments = other != nullptr ? *other : arguments_;
-    engine::RunOptions options{.stream = stream_for(arguments, stream)};
+    engine::RunOptions options{.stream = stream_for(stream, arguments.streams, arguments.gemm().d.device)};
     read_workspace(workspace, options);
     if (arguments.gemm().d.device.kind == op::MemoryDevice::Kind::cuda && prepared_.workspace_bytes() == 0) {
       launch(other, options);
@@ -344,56 +343,48 @@ void configure(const std::optional<std::string>& device, const std::optional<std
   std::swap(old, engines());
 }
 
-std::shared_ptr<registry::Kernel> make_kernel(const op::TensorDescription& a, const op::TensorDescription& b,
-                                              const op::TensorDescription& out, nb::handle accumulator_type,
-                                              const std::array<int, 3>& threadblock_shape, int stages,
-                                              const std::array<int, 3>& warp_count,
-                                              const std::array<int, 3>& instruction_shape, const std::string& op_class,
-                                              const std::string& math, const std::optional<op::Epilogue>& epilogue,
-                                              const std::optional<op::TensorDescription>& c,
-                                              const std::array<int, 3>& cluster_shape, int raster_width, int split_k,
-                                              const std::string& schedule, nb::handle target) {
-  op::GemmDescription description{.a = a, .b = b, .c = c.value_or(out), .d = out, .has_c = c.has_value()};
-  description.accumulator = read_dtype(accumulator_type);
-  const auto operation = op::parse_math_operation(math);
-  if (!operation) throw InvalidArgument(fmt::format("no math operation '{}'", printable(math)));
-  description.math = *operation;
-  description.epilogue =
-      epilogue ? *epilogue : op::linear_combination(op::default_compute(description.accumulator, out.element));
-  if (op_class != "simt" && op_class != "tensor_op")
-    throw InvalidArgument(fmt::format("op_class is simt or tensor_op, got '{}'", printable(op_class)));
-  const auto parsed_schedule = plan::parse_schedule(schedule);
-  if (!parsed_schedule) throw InvalidArgument(fmt::format("no schedule '{}'", printable(schedule)));
-  const std::optional<Target> wanted = read_target(target);
+std::shared_ptr<registry::Kernel> make_kernel(const op::GemmDescription& description, plan::Design design,
+                                              const std::optional<Target>& target, const op::MemoryDevice& memory) {
   const nb::gil_scoped_release unlocked;
-  const std::shared_ptr<Engine> engine = engine_for({});
-  plan::Design design;
-  design.target = wanted.value_or(engine->device()->properties().target);
-  design.tile.threadblock_shape = threadblock_shape;
-  design.tile.stages = stages;
-  design.tile.warp_count = warp_count;
-  design.tile.cluster_shape = cluster_shape;
-  design.tile.schedule = *parsed_schedule;
-  design.tile.math_instruction = {.shape = instruction_shape,
-                                  .element_a = a.element,
-                                  .element_b = b.element,
-                                  .element_accumulator = description.accumulator,
-                                  .op_class = op_class == "simt" ? plan::OpClass::simt : plan::OpClass::tensor_op,
-                                  .math_operation = description.math};
-  design.raster.width = raster_width;
-  design.split_k = split_k;
+  const std::shared_ptr<Engine> engine = engine_for(memory);
+  design.target = target.value_or(engine->device()->properties().target);
+  plan::MathInstruction& instruction = design.tile.math_instruction;
+  instruction.element_a = description.a.element;
+  instruction.element_b = description.b.element;
+  instruction.element_accumulator = description.accumulator;
+  instruction.math_operation = description.math;
   return shared(engine->make_kernel(description, design));
 }
 
 void bind_explicit(nb::module_& module) {
-  module.def("make_kernel", &make_kernel, nb::arg("A"), nb::arg("B"), nb::arg("out"), nb::arg("accumulator_type"),
-             nb::kw_only(), nb::arg("threadblock_shape"), nb::arg("stages"), nb::arg("warp_count"),
-             nb::arg("instruction_shape") = std::array<int, 3>{1, 1, 1}, nb::arg("op_class") = "simt",
-             nb::arg("math") = "multiply_add", nb::arg("epilogue") = nb::none(), nb::arg("C") = nb::none(),
-             nb::arg("cluster_shape") = std::array<int, 3>{1, 1, 1}, nb::arg("raster_width") = 1,
-             nb::arg("split_k") = 1, nb::arg("schedule") = "cooperative", nb::arg("target") = nb::none(),
-             "The kernel of a design that you wrote, for the device that arrays of the host run on. Raises "
-             "InvalidArgument with the number that makes it impossible, before anything is compiled.");
+  module.def(
+      "make_kernel",
+      [](const GemmArguments& arguments, const plan::Design& design, nb::handle target) {
+        op::validate(arguments.gemm()).or_throw();
+        return make_kernel(op::describe(arguments.gemm()), design, read_target(target), arguments.gemm().d.device);
+      },
+      nb::arg("args"), nb::arg("design"), nb::kw_only(), nb::arg("target") = nb::none(),
+      "The kernel of a design that you wrote, for arguments like these: their types, layouts, alignments and epilogue. "
+      "Raises InvalidArgument with the number that makes it impossible, before anything is compiled.");
+  module.def(
+      "make_kernel",
+      [](const op::TensorDescription& a, const op::TensorDescription& b, const op::TensorDescription& out,
+         nb::handle accumulator_type, const plan::Design& design, const std::string& math,
+         const std::optional<op::Epilogue>& epilogue, const std::optional<op::TensorDescription>& c,
+         nb::handle target) {
+        op::GemmDescription description{.a = a, .b = b, .c = c.value_or(out), .d = out, .has_c = c.has_value()};
+        description.accumulator = read_dtype(accumulator_type);
+        const auto operation = op::parse_math_operation(math);
+        if (!operation) throw InvalidArgument(fmt::format("no math operation '{}'", printable(math)));
+        description.math = *operation;
+        description.epilogue =
+            epilogue ? *epilogue : op::linear_combination(op::default_compute(description.accumulator, out.element));
+        return make_kernel(description, design, read_target(target), {});
+      },
+      nb::arg("A"), nb::arg("B"), nb::arg("out"), nb::arg("accumulator_type"), nb::arg("design"), nb::kw_only(),
+      nb::arg("math") = "multiply_add", nb::arg("epilogue") = nb::none(), nb::arg("C") = nb::none(),
+      nb::arg("target") = nb::none(),
+      "The same for operands that are described, for the device that arrays of the host run on.");
 }
 
 void bind_device(nb::module_& module) {
@@ -437,7 +428,7 @@ void bind_device(nb::module_& module) {
   module.def(
       "synchronize",
       [](const std::string& device, nb::handle stream) {
-        const auto handle = reinterpret_cast<runtime::StreamHandle>(read_stream(stream, 0));
+        const runtime::StreamHandle handle = stream_for(stream, {}, {});
         const nb::gil_scoped_release unlocked;
         engine_named(device)->device()->synchronize(handle);
       },
@@ -459,13 +450,6 @@ const std::shared_ptr<registry::Registry>& shared_registry() {
 
 std::shared_ptr<Engine> engine_for(const op::MemoryDevice& memory) {
   return engine_named(memory.kind == op::MemoryDevice::Kind::cuda ? op::to_string(memory) : "");
-}
-
-runtime::StreamHandle stream_for(const GemmArguments& arguments, nb::handle stream) {
-  const bool has_current = arguments.is_torch && arguments.gemm().d.device.kind == op::MemoryDevice::Kind::cuda;
-  const std::uint64_t current =
-      has_current && stream.is_none() ? current_stream_of_torch(arguments.gemm().d.device.ordinal) : 0;
-  return reinterpret_cast<runtime::StreamHandle>(read_stream(stream, current));
 }
 
 void read_workspace(nb::handle workspace, engine::RunOptions& options) {

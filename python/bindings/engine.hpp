@@ -18,9 +18,6 @@ const std::shared_ptr<registry::Registry>& shared_registry();
 /// TILEWRIGHT_DEVICE names. The caller holds the GIL, or not.
 std::shared_ptr<engine::Engine> engine_for(const op::MemoryDevice& memory);
 
-/// Where a run of these arguments goes: `stream`, or the current one of their framework.
-runtime::StreamHandle stream_for(const GemmArguments& arguments, nanobind::handle stream);
-
 /// Of an array on the device, None for none.
 void read_workspace(nanobind::handle workspace, engine::RunOptions& options);
 

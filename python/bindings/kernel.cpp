@@ -26,7 +26,7 @@ namespace {
 
 /// What an author's method is given: valid, and kept alive by whoever calls.
 GemmArguments view_of(const op::Gemm& arguments) {
-  return {.call = engine::Call(arguments), .is_torch = false, .owners = {}};
+  return {.call = engine::Call(arguments), .streams = {}, .owners = {}};
 }
 
 Support read_status(nb::handle answer) {
@@ -292,7 +292,7 @@ void bind_kernel(nb::module_& module) {
           [](const std::shared_ptr<registry::Kernel>& self, const GemmArguments& arguments,
              const std::shared_ptr<compile::Artifact>& artifact, nb::handle stream, nb::handle workspace,
              bool /*assume_supported_args*/) {
-            engine::RunOptions options{.stream = stream_for(arguments, stream)};
+            engine::RunOptions options{.stream = stream_for(stream, arguments.streams, arguments.gemm().d.device)};
             read_workspace(workspace, options);
             const nb::gil_scoped_release unlocked;
             engine_for(arguments.gemm().d.device)->run(arguments.call, self, artifact, options);
@@ -300,7 +300,8 @@ void bind_kernel(nb::module_& module) {
           nb::arg("args"), nb::arg("artifact").none() = nb::none(), nb::arg("stream") = nb::none(),
           nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,
           "Enqueues one run on `stream` (default: the current one of the arguments' framework). Compiles at most once. "
-          "Arrays of the host are copied, and complete on return.")
+          "Arrays of the host are copied, and complete on return. `assume_supported_args` is accepted and changes "
+          "nothing: whether arguments of a kind are supported is remembered.")
       .def("__repr__", [](const registry::Kernel& self) { return "<Kernel " + self.name() + ">"; });
 }
 

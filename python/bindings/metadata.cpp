@@ -14,6 +14,7 @@
 #include "python/bindings/dtype.hpp"
 #include "python/bindings/kernel.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/text.hpp"
 
 namespace nb = nanobind;
 
@@ -55,6 +56,13 @@ struct Operands {
 Operands operands_of(const registry::KernelMetadata& metadata) {
   const op::GemmDescription& made_for = metadata.operands;
   return {made_for.a, made_for.b, made_for.c, made_for.d, made_for.has_c, made_for.accumulator, made_for.math};
+}
+
+plan::OpClass read_op_class(const std::string& text) {
+  for (const plan::OpClass each : {plan::OpClass::simt, plan::OpClass::tensor_op}) {
+    if (plan::name(each) == text) return each;
+  }
+  throw InvalidArgument(fmt::format("op_class is simt or tensor_op, got '{}'", printable(text)));
 }
 
 void bind_tensor_attributes(nb::module_& module) {
@@ -106,13 +114,33 @@ void bind_design(nb::module_& module) {
   nb::class_<plan::Design>(module, "BLASDesignMetadata", "How a kernel works: its tile and all that is chosen with it.")
       .def(
           "__init__",
-          [](plan::Design* self, const Tile& tile_shape, const Tile& cluster_shape) {
+          [](plan::Design* self, const Tile& tile_shape, const Tile& cluster_shape, int stages, const Tile& warp_count,
+             const Tile& instruction_shape, const std::string& op_class, const std::string& schedule,
+             bool swaps_operands, int raster_width, bool raster_groups_rows, int split_k, bool repacks_operands) {
             plan::Design design;
-            design.tile.threadblock_shape = array_of(tile_shape);
-            design.tile.cluster_shape = array_of(cluster_shape);
+            plan::TileDescription& tile = design.tile;
+            tile.threadblock_shape = array_of(tile_shape);
+            tile.cluster_shape = array_of(cluster_shape);
+            tile.stages = stages;
+            tile.warp_count = array_of(warp_count);
+            tile.swaps_operands = swaps_operands;
+            tile.math_instruction.shape = array_of(instruction_shape);
+            tile.math_instruction.op_class = read_op_class(op_class);
+            const auto parsed = plan::parse_schedule(schedule);
+            if (!parsed) throw InvalidArgument(fmt::format("no schedule '{}'", printable(schedule)));
+            tile.schedule = *parsed;
+            design.raster = {.width = raster_width, .groups_rows = raster_groups_rows};
+            design.split_k = split_k;
+            design.repacks_operands = repacks_operands;
             new (self) plan::Design(design);
           },
-          nb::arg("tile_shape"), nb::arg("cluster_shape") = Tile{1, 1, 1})
+          nb::arg("tile_shape"), nb::arg("cluster_shape") = Tile{1, 1, 1}, nb::kw_only(), nb::arg("stages") = 2,
+          nb::arg("warp_count") = Tile{2, 4, 1}, nb::arg("instruction_shape") = Tile{1, 1, 1},
+          nb::arg("op_class") = "simt", nb::arg("schedule") = "cooperative", nb::arg("swaps_operands") = false,
+          nb::arg("raster_width") = 1, nb::arg("raster_groups_rows") = false, nb::arg("split_k") = 1,
+          nb::arg("repacks_operands") = false,
+          "`tile_shape`: (m, n, k) of a CTA's step; `warp_count`: warps that multiply along each. `op_class`: simt or "
+          "tensor_op. See docs/python.md for the rest.")
       .def_prop_ro("tile_shape", [](const plan::Design& self) { return tile_of(self.tile.threadblock_shape); })
       .def_prop_ro("cluster_shape", [](const plan::Design& self) { return tile_of(self.tile.cluster_shape); })
       .def_prop_ro("warp_count", [](const plan::Design& self) { return tile_of(self.tile.warp_count); })
@@ -123,6 +151,7 @@ void bind_design(nb::module_& module) {
                    [](const plan::Design& self) { return tile_of(self.tile.math_instruction.shape); })
       .def_prop_ro("op_class", [](const plan::Design& self) { return plan::name(self.tile.math_instruction.op_class); })
       .def_prop_ro("raster_width", [](const plan::Design& self) { return self.raster.width; })
+      .def_prop_ro("raster_groups_rows", [](const plan::Design& self) { return self.raster.groups_rows; })
       .def_prop_ro("split_k", [](const plan::Design& self) { return self.split_k; })
       .def_prop_ro("repacks_operands", [](const plan::Design& self) { return self.repacks_operands; })
       .def_prop_ro("target", [](const plan::Design& self) { return self.target.name(); })

@@ -2,9 +2,11 @@
 #include "python/bindings/module.hpp"
 
 #include "python/bindings/arguments.hpp"
+#include "python/bindings/device_array.hpp"
 #include "python/bindings/dtype.hpp"
 #include "python/bindings/engine.hpp"
 #include "python/bindings/kernel.hpp"
+#include "python/bindings/stream.hpp"
 #include "python/bindings/tensor.hpp"
 
 namespace python = tilewright::python;
@@ -17,7 +19,9 @@ NB_MODULE(_tilewright, module) {
   python::bind_errors();
   python::bind_logging(module);
   python::bind_dtype(module);
+  python::bind_stream(module);
   python::bind_tensor(module);
+  python::bind_device_array(module);
   python::bind_arguments(module);
   python::bind_metadata(module);
   python::bind_kernel(module);

@@ -79,16 +79,23 @@ std::map<std::string, std::shared_ptr<const PythonProvider>>& providers() {
   return all;
 }
 
+bool is_kernel_class(nb::handle type) {
+  if (!nb::isinstance<nb::type_object>(type)) return false;
+  auto* const base = reinterpret_cast<PyTypeObject*>(nb::type<registry::Kernel>().ptr());
+  return PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), base) != 0;
+}
+
+// Under the GIL from end to end, so that two threads leave the same class here and in the registry. The registry never
+// waits for Python while it is locked.
 nb::object register_class(nb::object type) {
-  if (!nb::isinstance<nb::type_object>(type))
-    throw InvalidArgument("register() takes a class that derives from Kernel");
+  if (!is_kernel_class(type)) {
+    throw InvalidArgument(fmt::format("register() takes a class that derives from Kernel, got {}",
+                                      nb::cast<std::string>(nb::repr(type))));
+  }
   auto provider = std::make_shared<const PythonProvider>(type);
   const auto known = providers().find(provider->family());
   if (known != providers().end() && known->second->type().is(type)) return type;
-  {
-    const nb::gil_scoped_release unlocked;
-    shared_registry()->replace(provider).or_throw();
-  }
+  shared_registry()->replace(provider).or_throw();
   providers().insert_or_assign(provider->family(), provider);
   return type;
 }
@@ -96,7 +103,6 @@ nb::object register_class(nb::object type) {
 bool unregister_class(nb::handle type) {
   const auto family = nb::cast<std::string>(nb::isinstance<nb::str>(type) ? nb::borrow(type) : type.attr("__name__"));
   providers().erase(family);
-  const nb::gil_scoped_release unlocked;
   return shared_registry()->remove(family);
 }
 

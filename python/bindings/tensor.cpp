@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/bindings/device_array.hpp"
 #include "python/bindings/dlpack_exchange.hpp"
 #include "python/bindings/dtype.hpp"
 #include "tilewright/base/error.hpp"
@@ -41,6 +42,8 @@ std::int64_t integer_of(PyObject* number) {
   return value;
 }
 
+}  // namespace
+
 op::Dims dims_of(nb::handle sequence, const char* what) {
   const std::size_t rank = nb::len(sequence);
   if (rank > op::Dims::kMaxRank)
@@ -64,11 +67,7 @@ op::Dims packed_strides(const op::Dims& shape) {
   return strides;
 }
 
-/// The module if the program has imported it.
-nb::object imported(const char* name) {
-  PyObject* const found = PyDict_GetItemString(PyImport_GetModuleDict(), name);
-  return found == nullptr ? nb::none() : nb::borrow(found);
-}
+namespace {
 
 /// A class of a module, once the program has imported that. Looked up again and again until then, which is cheap.
 PyTypeObject* class_of(const char* module, const char* name, PyTypeObject*& known) {
@@ -86,6 +85,14 @@ PyTypeObject* torch_tensor_type() {
 PyTypeObject* numpy_array_type() {
   static PyTypeObject* type = nullptr;
   return class_of("numpy", "ndarray", type);
+}
+PyTypeObject* cupy_array_type() {
+  static PyTypeObject* type = nullptr;
+  return class_of("cupy", "ndarray", type);
+}
+
+bool is_of(nb::handle object, PyTypeObject* type) {
+  return type != nullptr && PyType_IsSubtype(Py_TYPE(object.ptr()), type) != 0;
 }
 
 nb::object call(nb::handle object, nb::handle method) {
@@ -111,6 +118,7 @@ struct Interned {
   nb::object strides = nb::steal(PyUnicode_InternFromString("strides"));
   nb::object data = nb::steal(PyUnicode_InternFromString("data"));
   nb::object typestr = nb::steal(PyUnicode_InternFromString("typestr"));
+  nb::object stream = nb::steal(PyUnicode_InternFromString("stream"));
   nb::object array_interface = nb::steal(PyUnicode_InternFromString("__array_interface__"));
 };
 const Interned& interned() {
@@ -118,20 +126,27 @@ const Interned& interned() {
   return *names;
 }
 
+struct DlpackType {
+  DType type;
+  int code, bits;
+};
+using Code = nb::dlpack::dtype_code;
+constexpr std::array kDlpackTypes{
+    DlpackType{DType::f64, int(Code::Float), 64},
+    DlpackType{DType::f32, int(Code::Float), 32},
+    DlpackType{DType::f16, int(Code::Float), 16},
+    DlpackType{DType::bf16, int(Code::Bfloat), 16},
+    DlpackType{DType::s32, int(Code::Int), 32},
+    DlpackType{DType::s8, int(Code::Int), 8},
+    DlpackType{DType::u8, int(Code::UInt), 8},
+    DlpackType{DType::e4m3, 10, 8},  // DLPack 1.1: kDLFloat8_e4m3fn
+    DlpackType{DType::e5m2, 12, 8},  // kDLFloat8_e5m2
+};
+
 DType of_dlpack(const nb::dlpack::dtype& type) {
-  constexpr std::uint8_t kE4M3 = 10, kE5M2 = 12;  // DLPack 1.1: kDLFloat8_e4m3fn, kDLFloat8_e5m2
-  const auto is = [&](nb::dlpack::dtype_code code, int width) {
-    return type.code == static_cast<std::uint8_t>(code) && type.bits == width && type.lanes == 1;
-  };
-  if (is(nb::dlpack::dtype_code::Float, 64)) return DType::f64;
-  if (is(nb::dlpack::dtype_code::Float, 32)) return DType::f32;
-  if (is(nb::dlpack::dtype_code::Float, 16)) return DType::f16;
-  if (is(nb::dlpack::dtype_code::Bfloat, 16)) return DType::bf16;
-  if (is(nb::dlpack::dtype_code::Int, 32)) return DType::s32;
-  if (is(nb::dlpack::dtype_code::Int, 8)) return DType::s8;
-  if (is(nb::dlpack::dtype_code::UInt, 8)) return DType::u8;
-  if (type.code == kE4M3 && type.bits == 8) return DType::e4m3;
-  if (type.code == kE5M2 && type.bits == 8) return DType::e5m2;
+  for (const DlpackType& each : kDlpackTypes) {
+    if (type.code == each.code && type.bits == each.bits && type.lanes == 1) return each.type;
+  }
   throw InvalidArgument(fmt::format("no element type has DLPack's code {} and {} bits", type.code, type.bits));
 }
 
@@ -141,7 +156,7 @@ MemoryDevice of_dlpack(int device_type, int device_id) {
   throw InvalidArgument(fmt::format("arrays on DLPack's device type {} cannot be read", device_type));
 }
 
-op::Dims dims_of(const std::int64_t* values, int rank) {
+op::Dims dims_at(const std::int64_t* values, int rank) {
   if (rank > op::Dims::kMaxRank)
     throw InvalidArgument(fmt::format("a tensor has at most {} modes, got {}", op::Dims::kMaxRank, rank));
   op::Dims dims = zeros(rank);
@@ -162,11 +177,16 @@ std::optional<ReadTensor> read_exchanged(const ExchangeTable& table, nb::handle 
     PyErr_Clear();
     return std::nullopt;
   }
-  ReadTensor read{.tensor = {}, .is_read_only = false, .is_torch = false, .owner = nb::borrow(object)};
+  ReadTensor read{.tensor = {}, .is_read_only = false, .stream = {}, .owner = nb::borrow(object)};
   op::Tensor& tensor = read.tensor;
+  if (view.device_type == nb::device::cuda::value) {
+    // Who does not say where its work goes is asked by __dlpack__ to have us wait for it.
+    if (table.current_stream == nullptr) return std::nullopt;
+    read.stream = {.kind = StreamSource::Kind::table, .handle = 0, .table = &table};
+  }
   tensor.dtype = dtype.is_none() ? of_dlpack(view.dtype) : read_dtype(dtype);
-  tensor.shape = dims_of(view.shape, view.rank);
-  tensor.stride = view.strides != nullptr ? dims_of(view.strides, view.rank) : packed_strides(tensor.shape);
+  tensor.shape = dims_at(view.shape, view.rank);
+  tensor.stride = view.strides != nullptr ? dims_at(view.strides, view.rank) : packed_strides(tensor.shape);
   tensor.device = of_dlpack(view.device_type, view.device_id);
   tensor.address = reinterpret_cast<std::uint64_t>(view.data) + view.byte_offset;
   return read;
@@ -181,7 +201,7 @@ bool is_fake(nb::handle object) {
 
 ReadTensor read_torch(nb::handle object) {
   const Interned& names = interned();
-  ReadTensor read{.tensor = {}, .is_read_only = false, .is_torch = true, .owner = nb::borrow(object)};
+  ReadTensor read{.tensor = {}, .is_read_only = false, .stream = {}, .owner = nb::borrow(object)};
   op::Tensor& tensor = read.tensor;
   tensor.dtype = read_dtype(attribute(object, names.dtype));
   tensor.shape = dims_of(attribute(object, names.shape), "shape");
@@ -191,8 +211,10 @@ ReadTensor read_torch(nb::handle object) {
     return read;
   }
   constexpr std::int64_t kNoGpu = -1;
-  if (const std::int64_t ordinal = integer_of(call(object, names.get_device).ptr()); ordinal != kNoGpu)
+  if (const std::int64_t ordinal = integer_of(call(object, names.get_device).ptr()); ordinal != kNoGpu) {
     tensor.device = {MemoryDevice::Kind::cuda, static_cast<int>(ordinal)};
+    read.stream.kind = StreamSource::Kind::torch;
+  }
   tensor.address = static_cast<std::uint64_t>(integer_of(call(object, names.data_ptr).ptr()));
   if (tensor.address != 0) return read;
   const std::string kind = nb::cast<std::string>(attribute(object, names.device).attr("type"));
@@ -219,7 +241,7 @@ op::Dims strides_of(nb::handle interface, const op::Dims& shape, DType dtype) {
 
 ReadTensor read_interface(nb::handle object, nb::handle interface, MemoryDevice device, nb::handle dtype) {
   const Interned& names = interned();
-  ReadTensor read{.tensor = {}, .is_read_only = false, .is_torch = false, .owner = nb::borrow(object)};
+  ReadTensor read{.tensor = {}, .is_read_only = false, .stream = {}, .owner = nb::borrow(object)};
   if (!PyDict_Check(interface.ptr())) throw InvalidArgument("an array's interface is a dict");
   read.tensor.dtype = read_dtype(dtype.is_none() ? attribute(object, names.dtype) : nb::borrow(dtype));
   const nb::handle shape = entry(interface, names.shape), data = entry(interface, names.data);
@@ -243,17 +265,18 @@ int ordinal_of(nb::handle object) {
   return nb::isinstance<nb::int_>(id) ? nb::cast<int>(id) : 0;
 }
 
-/// The exporter is told not to order its stream's work before ours: see read_tensor.
+constexpr int kNullStream = 1;  // DLPack's and __cuda_array_interface__'s name of it
+
 nb::object dlpack_capsule(nb::handle object, bool is_cuda) {
   nb::dict arguments;
   arguments["max_version"] = nb::make_tuple(1, 1);
-  if (is_cuda) arguments["stream"] = -1;
+  if (is_cuda) arguments["stream"] = kNullStream;
   try {
     return object.attr("__dlpack__")(**arguments);
   } catch (nb::python_error& error) {  // exporters of before DLPack 1.0
     if (!error.matches(PyExc_TypeError)) throw;
   }
-  return is_cuda ? object.attr("__dlpack__")(nb::arg("stream") = -1) : object.attr("__dlpack__")();
+  return is_cuda ? object.attr("__dlpack__")(nb::arg("stream") = kNullStream) : object.attr("__dlpack__")();
 }
 
 ReadTensor read_dlpack(nb::handle object, nb::handle dtype) {
@@ -261,33 +284,79 @@ ReadTensor read_dlpack(nb::handle object, nb::handle dtype) {
   if (nb::hasattr(object, "__dlpack_device__"))
     is_cuda = nb::cast<int>(object.attr("__dlpack_device__")()[0]) == nb::device::cuda::value;
   const nb::object capsule = dlpack_capsule(object, is_cuda);
-  const auto array = nb::cast<nb::ndarray<nb::ro>>(capsule);
+  nb::ndarray<> writable;
+  const bool is_read_only = !nb::try_cast(capsule, writable);  // refused where the exporter's flag says so
+  const auto array = is_read_only ? nb::cast<nb::ndarray<nb::ro>>(capsule) : nb::ndarray<nb::ro>(writable);
   ReadTensor read;
+  if (is_cuda) read.stream.kind = StreamSource::Kind::fixed;
   read.tensor.address = reinterpret_cast<std::uint64_t>(array.data());
   read.tensor.dtype = dtype.is_none() ? of_dlpack(array.dtype()) : read_dtype(dtype);
   const int rank = static_cast<int>(array.ndim());
-  read.tensor.shape = dims_of(array.shape_ptr(), rank);
-  read.tensor.stride = dims_of(array.stride_ptr(), rank);
+  read.tensor.shape = dims_at(array.shape_ptr(), rank);
+  read.tensor.stride = dims_at(array.stride_ptr(), rank);
   read.tensor.device = of_dlpack(array.device_type(), array.device_id());
   using Array = nb::ndarray<nb::ro>;
   read.owner = nb::capsule(new Array(array), [](void* held) noexcept { delete static_cast<Array*>(held); });
-  read.is_read_only = is_immutable(object);
+  read.is_read_only = is_read_only || is_immutable(object);
   return read;
+}
+
+ReadTensor read_cuda_interface(nb::handle object, nb::handle dtype) {
+  const nb::object interface = object.attr("__cuda_array_interface__");
+  ReadTensor read = read_interface(object, interface, {MemoryDevice::Kind::cuda, ordinal_of(object)}, dtype);
+  const nb::handle stream = entry(interface, interned().stream);
+  if (!stream.is_valid() || stream.is_none()) return read;
+  read.stream = {.kind = StreamSource::Kind::fixed, .handle = nb::cast<std::uint64_t>(stream), .table = nullptr};
+  if (read.stream.handle == 0)
+    throw InvalidArgument("an array's __cuda_array_interface__ names stream 0, which is none");
+  return read;
+}
+
+ReadTensor read_numpy(nb::handle object, nb::handle dtype) {
+  if (Py_TYPE(object.ptr()) != numpy_array_type() && nb::hasattr(object, "mask"))
+    throw InvalidArgument("a masked array has elements that are none: pass its .data, or .filled()");
+  return read_interface(object, attribute(object, interned().array_interface), {}, dtype);
+}
+
+ReadTensor read_shape(const ShapeOnly& shape, nb::handle object) {
+  ReadTensor read{.tensor = {}, .is_read_only = false, .stream = {}, .owner = nb::borrow(object)};
+  read.tensor.dtype = shape.dtype;
+  read.tensor.shape = dims_of(nb::cast(shape.shape), "shape");
+  read.tensor.stride = dims_of(nb::cast(shape.strides), "strides");
+  read.tensor.device = {MemoryDevice::Kind::shape, 0};
+  return read;
+}
+
+/// Nothing where the object does not export, or not this array; it may have another interface.
+std::optional<ReadTensor> try_dlpack(nb::handle object, nb::handle dtype) {
+  if (!nb::hasattr(object, "__dlpack__")) return std::nullopt;
+  try {
+    return read_dlpack(object, dtype);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_BufferError)) throw;
+    if (!nb::hasattr(object, "__cuda_array_interface__") && !nb::hasattr(object, "__array_interface__")) throw;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
+nb::dlpack::dtype dlpack_type(DType type) {
+  for (const DlpackType& each : kDlpackTypes) {
+    if (each.type == type) return {static_cast<std::uint8_t>(each.code), static_cast<std::uint8_t>(each.bits), 1};
+  }
+  throw InvalidArgument(fmt::format("DLPack has no type for {}", name(type)));
+}
+
 ReadTensor read_tensor(nb::handle object, nb::handle dtype) {
-  PyTypeObject* const torch = torch_tensor_type();
-  const bool is_torch = torch != nullptr && PyType_IsSubtype(Py_TYPE(object.ptr()), torch) != 0;
+  const bool is_torch = is_of(object, torch_tensor_type());
   // Subclasses of torch's have its table, and need not have memory behind them.
-  const bool is_plain = !is_torch || Py_TYPE(object.ptr()) == torch;
+  const bool is_plain = !is_torch || Py_TYPE(object.ptr()) == torch_tensor_type();
   const ExchangeTable* const table = is_plain ? exchange_table(object) : nullptr;
   if (table != nullptr) {
     std::optional<ReadTensor> read = read_exchanged(*table, object, dtype);
     if (read && (!is_torch || read->tensor.address != 0 || read->tensor.is_empty())) {
       read->is_read_only = !is_torch && is_immutable(object);
-      read->is_torch = is_torch;
       return *std::move(read);
     }
   }
@@ -296,54 +365,22 @@ ReadTensor read_tensor(nb::handle object, nb::handle dtype) {
     if (!dtype.is_none()) read.tensor.dtype = read_dtype(dtype);
     return read;
   }
-  if (nb::isinstance<ShapeOnly>(object)) {
-    const auto& shape = nb::cast<const ShapeOnly&>(object);
-    ReadTensor read{.tensor = {}, .is_read_only = false, .is_torch = false, .owner = nb::borrow(object)};
-    read.tensor.dtype = shape.dtype;
-    read.tensor.shape = dims_of(nb::cast(shape.shape), "shape");
-    read.tensor.stride = dims_of(nb::cast(shape.strides), "strides");
-    read.tensor.device = {MemoryDevice::Kind::shape, 0};
+  if (nb::isinstance<ShapeOnly>(object)) return read_shape(nb::cast<const ShapeOnly&>(object), object);
+  if (is_of(object, numpy_array_type())) return read_numpy(object, dtype);
+  if (is_of(object, cupy_array_type())) {
+    ReadTensor read = read_cuda_interface(object, dtype);
+    read.stream = {.kind = StreamSource::Kind::cupy, .handle = 0, .table = nullptr};
     return read;
   }
-  const bool is_numpy =
-      numpy_array_type() != nullptr && PyType_IsSubtype(Py_TYPE(object.ptr()), numpy_array_type()) != 0;
-  if (!is_numpy && nb::hasattr(object, "__cuda_array_interface__")) {
-    const nb::object interface = object.attr("__cuda_array_interface__");
-    return read_interface(object, interface, {MemoryDevice::Kind::cuda, ordinal_of(object)}, dtype);
-  }
-  if (PyObject* const interface = PyObject_GetAttr(object.ptr(), interned().array_interface.ptr()))
-    return read_interface(object, nb::steal(interface), {}, dtype);
-  PyErr_Clear();
-  if (nb::hasattr(object, "__dlpack__")) return read_dlpack(object, dtype);
+  if (std::optional<ReadTensor> read = read_device_array(object)) return *std::move(read);
+  if (std::optional<ReadTensor> read = try_dlpack(object, dtype)) return *std::move(read);
+  if (nb::hasattr(object, "__cuda_array_interface__")) return read_cuda_interface(object, dtype);
+  if (nb::hasattr(object, "__array_interface__"))
+    return read_interface(object, attribute(object, interned().array_interface), {}, dtype);
   const std::string type =
       nb::cast<std::string>(nb::str(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())))));
   throw InvalidArgument(fmt::format(
       "expected an array (torch, NumPy, CuPy, JAX, DLPack, __cuda_array_interface__) or a ShapeOnly, got {}", type));
-}
-
-std::uint64_t current_stream_of_torch(int ordinal) {
-  static PyObject* current = nullptr;  // guarded by the GIL
-  if (current == nullptr) {
-    const nb::object torch = imported("torch");
-    if (torch.is_none() || !nb::hasattr(torch, "_C") || !nb::hasattr(torch.attr("_C"), "_cuda_getCurrentRawStream"))
-      return 0;
-    current = nb::object(torch.attr("_C").attr("_cuda_getCurrentRawStream")).release().ptr();
-  }
-  return nb::cast<std::uint64_t>(nb::handle(current)(ordinal));
-}
-
-std::uint64_t read_stream(nb::handle object, std::uint64_t current) {
-  if (object.is_none()) return current;
-  if (nb::isinstance<nb::int_>(object)) {
-    const auto handle = nb::cast<std::int64_t>(object);
-    if (handle < 0) throw InvalidArgument(fmt::format("a stream's handle is not negative, got {}", handle));
-    return static_cast<std::uint64_t>(handle);
-  }
-  if (nb::hasattr(object, "__cuda_stream__")) return nb::cast<std::uint64_t>(object.attr("__cuda_stream__")()[1]);
-  for (const char* handle : {"cuda_stream", "ptr", "handle"}) {
-    if (nb::hasattr(object, handle)) return nb::cast<std::uint64_t>(nb::int_(object.attr(handle)));
-  }
-  throw InvalidArgument("a stream is None, an int, a torch or CuPy stream, or has __cuda_stream__()");
 }
 
 void bind_tensor(nb::module_& module) {

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "python/bindings/stream.hpp"
 #include "tilewright/op/tensor.hpp"
 
 namespace tilewright::python {
@@ -11,23 +12,26 @@ namespace tilewright::python {
 struct ReadTensor {
   op::Tensor tensor;
   bool is_read_only = false;
-  bool is_torch = false;
+  StreamSource stream = {};
   nanobind::object owner;  // what keeps the memory; the object itself, or a capsule of it
 };
 
-/// Tries, in this order: DLPack's table of C functions; a torch.Tensor's own attributes; ShapeOnly;
-/// __cuda_array_interface__; __array_interface__; __dlpack__. Torch's fake and meta tensors, and ShapeOnly, are shapes
-/// without memory. `dtype`, if not none, is what the elements are taken for where the array says only their width:
-/// codes of 8-bit floats in uint8. Nothing is waited for: work on the array goes on in the framework's stream, where
-/// the kernel is enqueued as well.
+/// Tries, in this order: DLPack's table of C functions; a torch.Tensor's own attributes; ShapeOnly; what NumPy's and
+/// CuPy's arrays have (their interfaces, which are cheaper); __dlpack__; __cuda_array_interface__; __array_interface__.
+/// Torch's fake and meta tensors, and ShapeOnly, are shapes without memory. `dtype`, if not none, is what the elements
+/// are taken for where the array says only their width: codes of 8-bit floats in uint8. Nothing is waited for: work on
+/// the array goes on in the stream that is read, where the kernel is enqueued as well. Who exports by __dlpack__ is
+/// asked to have the null stream wait.
 /// @throws InvalidArgument with what is missing
 ReadTensor read_tensor(nanobind::handle object, nanobind::handle dtype = nanobind::none());
 
-/// Where torch enqueues work on this device now; the null stream where torch is not loaded.
-std::uint64_t current_stream_of_torch(int ordinal);
+/// Of a sequence of integers. @throws InvalidArgument naming `what` where there are more than a tensor has
+op::Dims dims_of(nanobind::handle sequence, const char* what);
+/// Row-major, in elements.
+op::Dims packed_strides(const op::Dims& shape);
 
-/// Of None (`current`), an int, an object with cuda_stream, ptr, handle or __cuda_stream__(). @throws InvalidArgument
-std::uint64_t read_stream(nanobind::handle object, std::uint64_t current);
+/// What DLPack calls it.
+nanobind::dlpack::dtype dlpack_type(DType type);
 
 void bind_tensor(nanobind::module_& module);
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 from tilewright._tilewright import DType, Epilogue
 from tilewright.errors import InvalidArgument
 
+_MOST_BOUND = 64  # problems that one object keeps the graph for
 _Bound = tuple[Epilogue, dict[str, Any], dict[str, float]]
 
 
@@ -24,13 +26,15 @@ class EpilogueArguments:
 
     def __init__(self, epilogue: Callable[..., object] | str | Epilogue, /, **operands: Any) -> None:
         self.epilogue = epilogue
-        self.operands = operands
+        self.operands = MappingProxyType(operands)
         self._bound: dict[tuple[int | None, int, int, DType, DType], _Bound] = {}
 
     def _bind(self, batch: int | None, m: int, n: int, compute: DType, output: DType) -> _Bound:
         """The graph for a problem of these extents, and its tensors and numbers by their names in the graph."""
         key = (batch, m, n, compute, output)
         if key not in self._bound:
+            if len(self._bound) >= _MOST_BOUND:
+                self._bound.clear()
             self._bound[key] = self._make(batch, m, n, compute, output)
         return self._bound[key]
 

@@ -65,9 +65,51 @@ def test_an_object_with_a_device_interface_or_dlpack_is_an_array() -> None:
         np.testing.assert_array_equal(out, A @ B)
 
 
+def test_what_dlpack_says_is_read_only_is() -> None:
+    class DLPack:
+        def __dlpack__(self, **options: Any) -> Any:
+            return frozen.__dlpack__(**options)
+
+    frozen = np.ones((3, 2), np.float32)
+    frozen.setflags(write=False)
+    with pytest.raises(InvalidArgument, match="out is read-only"):
+        GemmArguments(A, B, DLPack())
+    GemmArguments(A, B, np.empty((3, 2), np.float32), C=DLPack(), beta=1)
+
+
+class OnGpu:
+    """What says that it is an array of a GPU; nobody looks there."""
+
+    def __init__(self, rows: int, columns: int, address: int, stream: int | None = None) -> None:
+        self.dtype, self.shape, self.device = np.dtype(np.float32), (rows, columns), 0
+        self.__cuda_array_interface__ = {
+            "shape": self.shape,
+            "typestr": "<f4",
+            "data": (address, False),
+            "stream": stream,
+            "version": 3,
+        }
+
+
+def test_arrays_of_different_streams_need_one_to_be_named() -> None:
+    kernel = tilewright.find_kernels(GemmArguments(A, B, np.empty((3, 2), np.float32)))[0]
+    args = GemmArguments(OnGpu(3, 4, 4096, stream=1), OnGpu(4, 2, 8192), OnGpu(3, 2, 12288, stream=64))
+    with pytest.raises(InvalidArgument, match="in different streams, 0x0 and 0x40"):
+        kernel.run(args)
+    with pytest.raises(InvalidArgument, match="names stream 0, which is none"):
+        GemmArguments(OnGpu(3, 4, 4096, stream=0), OnGpu(4, 2, 8192), OnGpu(3, 2, 12288))
+
+    class StreamOfAnother:
+        device_id, ptr = 3, 64
+
+    with pytest.raises(InvalidArgument, match="the stream is of cuda:3, and the arrays are on cuda:0"):
+        kernel.run(GemmArguments(OnGpu(3, 4, 4096), OnGpu(4, 2, 8192), OnGpu(3, 2, 12288)), stream=StreamOfAnother())
+
+
 @pytest.mark.parametrize(
     "wrong, message",
     [
+        (dict(A=np.ma.masked_array(A)), "a masked array has elements that are none"),
         (dict(A=A[:, :3]), r"columns of A and rows of B differ: \(3,3\) against \(4,2\)"),
         (dict(A=A.astype(">f4")), "the array's elements are big-endian"),
         (dict(A=A[0]), "A must have rank 2, or 3 with the batch first"),
@@ -131,9 +173,7 @@ def test_values_of_scalars_are_not_mistaken_for_the_kind_of_call() -> None:
     matrix = tilewright.TensorAttributes("float32", "row")
     kernel = tilewright.make_kernel(
         *(matrix, matrix, matrix, "float32"),
-        threadblock_shape=(32, 32, 16),
-        stages=3,
-        warp_count=(1, 1, 1),
+        tilewright.BLASDesignMetadata((32, 32, 16), stages=3, warp_count=(1, 1, 1)),
         epilogue=tilewright.Epilogue("D = acc"),
     )
     out = np.empty((3, 2), np.float32)
@@ -141,6 +181,22 @@ def test_values_of_scalars_are_not_mistaken_for_the_kind_of_call() -> None:
     np.testing.assert_array_equal(out, A @ B)
     with pytest.raises(InvalidArgument, match="the problem's epilogue is"):
         kernel.run(GemmArguments(A, B, out, alpha=2.0))
+
+
+def test_a_design_for_these_very_arguments() -> None:
+    bias, out = np.arange(2, dtype=np.float32), np.empty((3, 2), np.float32)
+    args = GemmArguments(A, B, out, epilogue=EpilogueArguments("D = acc + row(bias)", bias=bias))
+    design = tilewright.BLASDesignMetadata((32, 64, 8), stages=3, warp_count=(1, 2, 1))
+    kernel = tilewright.make_kernel(args, design)
+    assert kernel.metadata.design.tile_shape == (32, 64, 8)
+    kernel.run(args)
+    np.testing.assert_array_equal(out, A @ B + bias)
+    found = tilewright.find_kernels(args)[0]
+    assert tilewright.make_kernel(args, found.metadata.design).metadata == found.metadata
+    with pytest.raises(InvalidArgument, match="a warp tile of 15x16 is not divisible"):
+        tilewright.make_kernel(args, tilewright.BLASDesignMetadata((30, 64, 8)))
+    with pytest.raises(InvalidArgument, match="op_class is simt or tensor_op, got 'cores'"):
+        tilewright.BLASDesignMetadata((32, 64, 8), op_class="cores")
 
 
 def test_arrays_are_not_kept() -> None:

@@ -442,6 +442,48 @@ def test_what_is_no_kernel_is_an_error(wrong: Any) -> None:
         tilewright.unregister(Wrong)
 
 
+@pytest.mark.parametrize("wrong", [3, F64GemmKernel.generate_kernels, int])
+def test_what_derives_from_no_kernel_is_not_registered(wrong: Any) -> None:
+    with pytest.raises(InvalidArgument, match="a class that derives from Kernel, got"):
+        tilewright.register(wrong)
+
+
+@pytest.mark.parametrize("left_out", [0, 1])
+def test_parameters_are_compared_with_the_kernels(make: Callable[..., Any], left_out: int) -> None:
+    a, b, out = problem(make)
+    original = mine(GemmArguments(a, b, out))[0]
+
+    @tilewright.register
+    class Careless(Kernel):
+        @staticmethod
+        def generate_kernels(metadata_filter: Any, epilogue_args: Any = None, target: Any = None) -> list[Kernel]:
+            old = original.metadata
+            return [Careless(KernelMetadata(f"careless{left_out}", Careless, old.operands, old.design))]
+
+        def _source(self) -> str:
+            return f'extern "C" __global__ void {self.name}(double* d, int n, int m) {{ if (m == n) *d = 0; }}'
+
+        def _launch(self, args: GemmArguments) -> tilewright.Launch:
+            all_of_them = [args.out, np.int32(4), np.int32(5)]
+            return tilewright.Launch(1, 1, all_of_them[: 3 - left_out])
+
+    try:
+        args = GemmArguments(a, b, out)
+        kernel = tilewright.find_kernels(args, providers=["Careless"])[0]
+        if left_out == 0:
+            kernel.run(args)
+            return
+        with pytest.raises(InvalidArgument, match="takes 3 parameters, got 2|takes 16 bytes of parameters, got 12"):
+            kernel.run(args)
+    finally:
+        tilewright.unregister(Careless)
+
+
+def test_a_launch_has_one_workspace() -> None:
+    with pytest.raises(InvalidArgument, match="a launch has one workspace: 0 bytes are asked for besides"):
+        tilewright.Launch(1, 32, [tilewright.Scratch(0), tilewright.Scratch(0)])
+
+
 def test_a_prepared_call_asks_its_author_again() -> None:
     a, b, out = np.ones((1, 8, 8)), np.ones((1, 8, 8)), np.empty((1, 8, 8))
     args = GemmArguments(a, b, out)

@@ -148,3 +148,19 @@ def test_ten_thousand_runs_leak_nothing() -> None:
     torch.cuda.synchronize()
     assert tilewright.allocated_bytes("cuda:0") == before[0]
     assert torch.cuda.mem_get_info()[0] >= before[1] - (2 << 20)
+
+
+@needs_gpu
+def test_a_stream_that_is_given_is_where_the_result_is_allocated_too() -> None:
+    a, b = integers(128, 64, device="cuda"), integers(64, 96, device="cuda")
+    stream = torch.cuda.Stream()
+    for given in (stream, stream.cuda_stream):
+        late = torch.full_like(a, float("nan"))
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(100_000_000)
+            late.copy_(a)
+        out = tilewright.matmul(late, b, stream=given)
+        stream.synchronize()
+        assert torch.equal(out, (a.double() @ b.double()).half())
+    assert tilewright.matmul(a, b, stream=0).isfinite().all()

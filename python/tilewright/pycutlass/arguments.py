@@ -309,10 +309,10 @@ class GemmArguments:
             )
 
     def _kernel_for(self, problem: _tilewright.GemmArguments) -> Kernel:
-        """The operation's own; the closest to it where the epilogue has tensors, and for matrices of one row or column,
-        which may be of either layout. Raises InvalidArgument."""
+        """The operation's own, or the closest to it for matrices of one row or column, which may be of either layout.
+        Raises InvalidArgument."""
         if problem.tensors or self.operation.visitor:
-            return self.operation.closest_kernel(problem)
+            return self.operation.kernel_for(problem)
         kernel = self.operation.kernel_of(problem.epilogue)
         status = kernel.supports(problem)
         if not status and min(problem.m, problem.n, problem.k) <= 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tilewright import _tilewright
@@ -119,6 +119,11 @@ class GemmOperationUniversal:
             self._kernels[key] = self._make_kernel(epilogue)
         return self._kernels[key]
 
+    def kernel_for(self, arguments: _tilewright.GemmArguments) -> Kernel:
+        """The kernel of this design for arguments whose epilogue has tensors, of their alignments. Raises
+        InvalidArgument."""
+        return self._of_first_design(lambda design: _tilewright.make_kernel(arguments, design))
+
     def closest_kernel(self, arguments: _tilewright.GemmArguments) -> Kernel:
         """Of all kernels for these arguments the one whose design differs least. Raises Unsupported."""
         found = [*_tilewright.find_kernels(arguments)]
@@ -202,6 +207,15 @@ class GemmOperationUniversal:
             raise InvalidArgument(f"arch={self.arch}, and the device is of {device_cc()}")
 
     def _make_kernel(self, epilogue: Epilogue) -> Kernel:
+        operands = (self.A.attributes, self.B.attributes, self.C.attributes, self.accumulator_type().kind)
+        return self._of_first_design(
+            lambda design: _tilewright.make_kernel(
+                *operands, design, math=self.math, epilogue=epilogue, C=self.C.attributes
+            )
+        )
+
+    def _of_first_design(self, make: Callable[[BLASDesignMetadata], Kernel]) -> Kernel:
+        """Of the first design that is possible. Raises InvalidArgument with what is wrong with the first."""
         tile = self.tile_description
         math = tile.math_instruction
         is_chosen = self.api is ApiVersion.v3x and math.instruction_shape is None
@@ -218,23 +232,17 @@ class GemmOperationUniversal:
             )
         first: InvalidArgument | None = None
         for stages, warp_count, instruction_shape in self._hopper_designs() if is_chosen else self._given_design():
+            design = BLASDesignMetadata(
+                tile.threadblock_shape,
+                tile.cluster_shape,
+                stages=stages,
+                warp_count=warp_count,
+                instruction_shape=instruction_shape,
+                op_class=math.opcode_class.value,
+                raster_width=self.swizzling_functor.raster_width,
+            )
             try:
-                return _tilewright.make_kernel(
-                    self.A.attributes,
-                    self.B.attributes,
-                    self.C.attributes,
-                    math.element_accumulator.kind,
-                    threadblock_shape=tile.threadblock_shape,
-                    stages=stages,
-                    warp_count=warp_count,
-                    instruction_shape=instruction_shape,
-                    op_class=math.opcode_class.value,
-                    math=self.math,
-                    epilogue=epilogue,
-                    C=self.C.attributes,
-                    cluster_shape=tile.cluster_shape,
-                    raster_width=self.swizzling_functor.raster_width,
-                )
+                return make(design)
             except InvalidArgument as error:
                 first = first or error
         assert first is not None

@@ -1,0 +1,118 @@
+#include "python/bindings/stream.hpp"
+
+#include <optional>
+
+#include "tilewright/base/error.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::python {
+namespace {
+
+constexpr std::uint64_t kLegacyStream = 1;  // cuda.h: CU_STREAM_LEGACY, another name of the null stream
+
+/// A function of a module that is loaded, looked up once.
+nb::handle function_of(const char* module, const char* first, const char* second, PyObject*& known) {
+  if (known == nullptr) {
+    const nb::object loaded = imported(module);
+    if (loaded.is_none() || !nb::hasattr(loaded, first) || !nb::hasattr(loaded.attr(first), second)) return {};
+    known = nb::object(loaded.attr(first).attr(second)).release().ptr();
+  }
+  return known;
+}
+
+std::uint64_t current_of_torch(int ordinal) {
+  static PyObject* current = nullptr;  // guarded by the GIL; modules are never unloaded
+  const nb::handle function = function_of("torch", "_C", "_cuda_getCurrentRawStream", current);
+  return function.is_valid() ? nb::cast<std::uint64_t>(function(ordinal)) : 0;
+}
+
+std::uint64_t current_of_cupy(int ordinal) {
+  static PyObject* current = nullptr;  // guarded by the GIL
+  const nb::handle function = function_of("cupy", "cuda", "get_current_stream", current);
+  return function.is_valid() ? nb::cast<std::uint64_t>(function(ordinal).attr("ptr")) : 0;
+}
+
+std::uint64_t current_of(const ExchangeTable& table, int ordinal) {
+  void* stream = nullptr;
+  if (table.current_stream(nb::device::cuda::value, ordinal, &stream) != 0) throw nb::python_error();
+  return reinterpret_cast<std::uint64_t>(stream);
+}
+
+std::uint64_t current_of(const StreamSource& source, int ordinal) {
+  switch (source.kind) {
+    case StreamSource::Kind::fixed:
+      return source.handle;
+    case StreamSource::Kind::torch:
+      return current_of_torch(ordinal);
+    case StreamSource::Kind::cupy:
+      return current_of_cupy(ordinal);
+    case StreamSource::Kind::table:
+      return current_of(*source.table, ordinal);
+    case StreamSource::Kind::none:
+      break;
+  }
+  return 0;
+}
+
+/// Streams of torch and CuPy say which GPU they are of.
+void check_device(nb::handle stream, const op::MemoryDevice& device) {
+  if (device.kind != op::MemoryDevice::Kind::cuda) return;
+  for (const char* ordinal : {"device_index", "device_id"}) {
+    if (!nb::hasattr(stream, ordinal)) continue;
+    const nb::object value = stream.attr(ordinal);
+    const int of_stream = nb::isinstance<nb::int_>(value) ? nb::cast<int>(value) : -1;
+    if (of_stream < 0 || of_stream == device.ordinal) return;
+    throw InvalidArgument(
+        fmt::format("the stream is of cuda:{}, and the arrays are on {}", of_stream, op::to_string(device)));
+  }
+}
+
+runtime::StreamHandle handle_of(std::uint64_t stream) { return reinterpret_cast<runtime::StreamHandle>(stream); }
+
+}  // namespace
+
+nb::object imported(const char* name) {
+  PyObject* const found = PyDict_GetItemString(PyImport_GetModuleDict(), name);
+  return found == nullptr ? nb::none() : nb::borrow(found);
+}
+
+std::uint64_t read_stream(nb::handle stream) {
+  if (nb::isinstance<nb::int_>(stream)) {
+    const auto handle = nb::cast<std::int64_t>(stream);
+    if (handle < 0) throw InvalidArgument(fmt::format("a stream's handle is not negative, got {}", handle));
+    return static_cast<std::uint64_t>(handle);
+  }
+  if (nb::hasattr(stream, "__cuda_stream__")) return nb::cast<std::uint64_t>(stream.attr("__cuda_stream__")()[1]);
+  for (const char* handle : {"cuda_stream", "ptr", "handle"}) {
+    if (nb::hasattr(stream, handle)) return nb::cast<std::uint64_t>(nb::int_(stream.attr(handle)));
+  }
+  throw InvalidArgument("a stream is None, an int, a torch or CuPy stream, or has __cuda_stream__()");
+}
+
+runtime::StreamHandle stream_for(nb::handle stream, std::span<const StreamSource> sources,
+                                 const op::MemoryDevice& device) {
+  if (!stream.is_none()) {
+    check_device(stream, device);
+    return handle_of(read_stream(stream));
+  }
+  if (device.kind != op::MemoryDevice::Kind::cuda) return nullptr;
+  std::optional<std::uint64_t> common;
+  for (const StreamSource& source : sources) {
+    std::uint64_t current = current_of(source, device.ordinal);
+    if (current == kLegacyStream) current = 0;
+    if (common.value_or(current) != current) {
+      throw InvalidArgument(fmt::format(
+          "the arrays are worked on in different streams, {:#x} and {:#x}: order them, and pass one as stream=",
+          *common, current));
+    }
+    common = current;
+  }
+  return handle_of(common.value_or(0));
+}
+
+void bind_stream(nb::module_& module) {
+  module.def("_stream_handle", &read_stream, nb::arg("stream"), "The CUstream of any framework's stream, as a number.");
+}
+
+}  // namespace tilewright::python

@@ -1,0 +1,75 @@
+"""Arrays of CuPy, on a GPU: where they are worked on is where kernels go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+cupy = pytest.importorskip("cupy")
+try:
+    cupy.cuda.runtime.getDeviceCount()
+except cupy.cuda.runtime.CUDARuntimeError:
+    pytest.skip("no GPU", allow_module_level=True)
+
+from tilewright import InvalidArgument, matmul  # noqa: E402
+
+RANDOM = np.random.default_rng(3)
+
+
+def integers(*shape: int) -> Any:
+    return cupy.asarray(RANDOM.integers(-3, 4, shape).astype(np.float32))
+
+
+def late_copy(stream: Any, of: Any) -> Any:
+    """Of an array, that a stream writes when it has waited for a while."""
+    late = cupy.full_like(of, np.nan)
+    cupy.cuda.get_current_stream().synchronize()
+    with stream:
+        slow = cupy.ones((1 << 26,), np.float32)
+        for _ in range(50):
+            slow *= 1.0001
+        late[...] = of
+    return late
+
+
+def test_products() -> None:
+    a, b = integers(40, 24), integers(24, 56)
+    out = matmul(a, b)
+    assert isinstance(out, cupy.ndarray)
+    np.testing.assert_array_equal(out.get(), a.get() @ b.get())
+    np.testing.assert_array_equal(matmul(a[:, ::2].copy(), b[::2]).get(), a.get()[:, ::2] @ b.get()[::2])
+
+
+def test_the_current_stream_is_followed() -> None:
+    a, b = integers(128, 64), integers(64, 96)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    late = late_copy(stream, a)
+    with stream:
+        out = matmul(late, b)
+    stream.synchronize()
+    np.testing.assert_array_equal(out.get(), a.get() @ b.get())
+
+
+def test_a_stream_that_is_given_is_where_the_result_is_allocated_too() -> None:
+    a, b = integers(128, 64), integers(64, 96)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    late = late_copy(stream, a)
+    for given in (stream, stream.ptr):
+        out = matmul(late, b, stream=given)
+        stream.synchronize()
+        np.testing.assert_array_equal(out.get(), a.get() @ b.get())
+
+
+def test_another_frameworks_stream_must_be_the_same() -> None:
+    torch = pytest.importorskip("torch")
+    a, b = integers(64, 64), integers(64, 64)
+    out = torch.empty(64, 64, device="cuda")
+    matmul(a, b, out=out)
+    assert np.array_equal(out.cpu().numpy(), a.get() @ b.get())
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream), pytest.raises(InvalidArgument, match="in different streams, "):
+        matmul(a, b, out=out)
+    matmul(a, b, out=out, stream=stream)
+    stream.synchronize()

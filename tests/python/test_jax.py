@@ -1,0 +1,90 @@
+"""Arrays of JAX, which cannot be written: on the host through the emulator, and on a GPU where JAX has one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import tilewright  # noqa: E402
+from tilewright import GemmArguments, InvalidArgument, matmul  # noqa: E402
+
+
+def has_gpu() -> bool:
+    try:
+        return bool(jax.devices("gpu"))
+    except RuntimeError:
+        return False
+
+
+@pytest.fixture(params=["cpu", pytest.param("gpu", marks=pytest.mark.skipif(not has_gpu(), reason="no GPU"))])
+def device(request: pytest.FixtureRequest) -> Iterator[Any]:
+    yield jax.devices(request.param)[0]
+
+
+def integers(device: Any, *shape: int, dtype: Any = "float32") -> Any:
+    values = np.random.default_rng(sum(shape)).integers(-3, 4, shape)
+    return jax.device_put(jax.numpy.asarray(values, dtype), device)
+
+
+def host(array: Any) -> Any:
+    return np.asarray(array).astype(np.float64)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8"])
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_products_are_jax_arrays(device: Any, dtype: str, batch: tuple[int, ...]) -> None:
+    a, b = integers(device, *batch, 40, 24, dtype=dtype), integers(device, *batch, 24, 56, dtype=dtype)
+    out = matmul(a, b)
+    assert isinstance(out, jax.Array) and out.devices() == {device}
+    assert out.dtype == ("int32" if dtype == "int8" else dtype)
+    np.testing.assert_array_equal(host(out), host(a) @ host(b))
+
+
+def test_they_go_on_into_jax(device: Any) -> None:
+    a, b = integers(device, 512, 256), integers(device, 256, 384)
+    value, expected = a, host(a)
+    for _ in range(20):  # each step waits for the one before on the other's streams
+        value = jax.numpy.clip(matmul(value, b) @ b.T, -3, 3)
+        expected = np.clip(expected @ host(b) @ host(b).T, -3, 3)
+    np.testing.assert_array_equal(host(value), expected)
+
+
+def test_epilogues_read_them(device: Any) -> None:
+    def epilogue(accum: Any, bias: Any) -> Any:
+        return jax.nn.relu(accum + bias)
+
+    a, b, bias = integers(device, 40, 24), integers(device, 24, 56), integers(device, 56)
+    np.testing.assert_array_equal(
+        host(matmul(a, b, epilogue="D = relu(acc + row(bias))", bias=bias)),
+        np.maximum(host(a) @ host(b) + host(bias), 0),
+    )
+    np.testing.assert_array_equal(
+        host(matmul(a, b, epilogue=epilogue, bias=bias)), np.maximum(host(a) @ host(b) + host(bias), 0)
+    )
+
+
+def test_they_are_not_written(device: Any) -> None:
+    a, b = integers(device, 8, 8), integers(device, 8, 8)
+    with pytest.raises(InvalidArgument, match="out is read-only"):
+        GemmArguments(a, b, integers(device, 8, 8))
+
+
+def test_tracers_are_refused(device: Any) -> None:
+    with pytest.raises(InvalidArgument, match="tracers of jax.jit have no memory"):
+        jax.jit(matmul)(integers(device, 8, 8), integers(device, 8, 8))
+
+
+def test_memory_comes_back(device: Any) -> None:
+    a, b = integers(device, 64, 64), integers(device, 64, 64)
+    name = "cuda:0" if device.platform == "gpu" else ""
+    before = tilewright.allocated_bytes(name)
+    for _ in range(10):
+        out = matmul(a, b)
+    assert tilewright.allocated_bytes(name) <= before + out.nbytes
+    del out
+    assert tilewright.allocated_bytes(name) == before
