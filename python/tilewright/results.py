@@ -1,0 +1,86 @@
+"""Arrays for results, of the framework that the operands are of."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tilewright._tilewright import DType, _DeviceArray, _stream_handle
+from tilewright.errors import InvalidArgument
+
+_NUMPY_NAMES = {
+    DType.f64: "float64",
+    DType.f32: "float32",
+    DType.f16: "float16",
+    DType.bf16: "bfloat16",
+    DType.s32: "int32",
+    DType.s8: "int8",
+    DType.u8: "uint8",
+    DType.e4m3: "float8_e4m3fn",
+    DType.e5m2: "float8_e5m2",
+}
+
+
+def empty_like(a: Any, shape: tuple[int, ...], kind: DType, stream: Any) -> Any:
+    """An array that can be written, where a lies, allocated in the order of `stream`; see as_framework_of()."""
+    name = _NUMPY_NAMES[kind]
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(a, torch.Tensor):
+        if stream is None or not a.is_cuda:
+            return torch.empty(shape, dtype=getattr(torch, name), device=a.device)
+        with torch.cuda.stream(_torch_stream(torch, stream, a.device)):
+            return torch.empty(shape, dtype=getattr(torch, name), device=a.device)
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and isinstance(a, cupy.ndarray):
+        with a.device:
+            if stream is None:
+                return cupy.empty(shape, dtype=name)
+            with cupy.cuda.ExternalStream(_stream_handle(stream)):
+                return cupy.empty(shape, dtype=name)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(a, numpy.ndarray):
+        return _numpy_empty(shape, name)
+    if _is_of_jax(a):
+        ordinal = _jax_gpu(a)
+        return _numpy_empty(shape, name) if ordinal is None else _DeviceArray(shape, kind, ordinal, stream)
+    raise InvalidArgument(f"no array can be made like one of {type(a).__module__}.{type(a).__name__}: pass out=")
+
+
+def as_framework_of(a: Any, made: Any) -> Any:
+    """What empty_like() made, when it is written: JAX's arrays cannot be, so another is handed over to it."""
+    if not _is_of_jax(a):
+        return made
+    import jax
+
+    return jax.dlpack.from_dlpack(made) if isinstance(made, _DeviceArray) else jax.numpy.asarray(made)
+
+
+def _numpy_empty(shape: tuple[int, ...], name: str) -> Any:
+    import numpy
+
+    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        import ml_dtypes  # NumPy has no such types of its own
+
+        return numpy.empty(shape, dtype=getattr(ml_dtypes, name))
+    return numpy.empty(shape, dtype=name)
+
+
+def _torch_stream(torch: Any, stream: Any, device: Any) -> Any:
+    if isinstance(stream, torch.cuda.Stream):
+        return stream
+    handle = _stream_handle(stream)
+    return torch.cuda.ExternalStream(handle, device) if handle else torch.cuda.default_stream(device)
+
+
+def _is_of_jax(a: Any) -> bool:
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(a, jax.Array)
+
+
+def _jax_gpu(a: Any) -> int | None:
+    """The ordinal of the GPU that it lies on; None for memory of the host."""
+    cpu = 1  # DLPack's number
+    if not hasattr(a, "__dlpack_device__"):
+        raise InvalidArgument("tracers of jax.jit have no memory: multiply outside of it")
+    kind, ordinal = a.__dlpack_device__()
+    return None if kind == cpu else int(ordinal)
