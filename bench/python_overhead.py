@@ -1,4 +1,5 @@
-"""What Python pays beside the kernel: import, arguments, queries, prepared runs; on a GPU beside torch.mm and CuPy.
+"""What Python pays beside the kernel: import, arguments, queries, prepared runs; on a GPU beside torch.mm, CuPy and
+cutlass.operators, those of them that are installed.
 
     python bench/python_overhead.py [--json FILE]
 
@@ -23,10 +24,11 @@ ROUNDS = 15
 CALLS = 200
 
 
-def import_ms() -> float:
-    """Of the package alone, in a fresh interpreter; the least of ten."""
-    code = "import time; t = time.perf_counter(); import tilewright; print((time.perf_counter() - t) * 1e3)"
-    return min(float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout) for _ in range(10))
+def import_ms(module: str, tries: int = 10) -> float:
+    """Of the module alone, in a fresh interpreter; the least of some tries."""
+    code = f"import time; t = time.perf_counter(); import {module}; print((time.perf_counter() - t) * 1e3)"
+    answers = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True) for _ in range(tries)]
+    return min(float(answer.stdout.split()[-1]) for answer in answers)
 
 
 def contend(contenders: dict[str, Callable[[], Any]], wait: Callable[[], Any]) -> dict[str, float]:
@@ -74,13 +76,13 @@ def listing(tilewright: Any) -> dict[str, Any]:
     return {"kernels": count, "seconds": time.perf_counter() - begin, "grown_mib": resident_mib() - before}
 
 
-def cold_query_us(tilewright: Any, make: Callable[[int], Any]) -> float:
+def cold_query_us(find: Callable[[Any], Any], make: Callable[[int], Any]) -> float:
     """Of problems that nobody asked about before."""
     times = []
     for i in range(40):
         args = make(64 + 8 * i)
         begin = time.perf_counter()
-        tilewright.find_kernels(args)
+        find(args)
         times.append((time.perf_counter() - begin) * 1e6)
     return statistics.median(times[5:])
 
@@ -89,7 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", help="write the figures there")
     options = parser.parse_args()
-    figures: dict[str, Any] = {"import_ms": import_ms()}
+    figures: dict[str, Any] = {"import_ms": import_ms("tilewright")}
 
     import tilewright
 
@@ -107,7 +109,7 @@ def main() -> None:
         return tilewright.GemmArguments(shape([m, 128], "f16"), shape([128, 128], "f16"), shape([m, 128], "f16"))
 
     figures["listing"] = listing(tilewright)
-    figures["find_kernels_cold_us"] = cold_query_us(tilewright, shaped)
+    figures["find_kernels_cold_us"] = cold_query_us(tilewright.find_kernels, shaped)
     calls: dict[str, Callable[[], Any]] = {
         "GemmArguments": lambda: tilewright.GemmArguments(a, b, out),
         "find_kernels": lambda: tilewright.find_kernels(args),
@@ -124,7 +126,7 @@ def main() -> None:
             "matmul(out=)": lambda: tilewright.matmul(a, b, out=out),
             "torch.mm(out=)": lambda: torch.mm(a, b, out=out),
         }
-        calls |= cupy_calls(torch, a, b, out) | driver_calls(torch)
+        calls |= cupy_calls(a, b, out) | operators_calls(torch, a, b, out, figures)
     figures["us"] = contend(calls, wait)
     print(json.dumps(figures, indent=2))
     if options.json:
@@ -132,23 +134,54 @@ def main() -> None:
             json.dump(figures, file, indent=2)
 
 
-def cupy_calls(torch: Any, a: Any, b: Any, out: Any) -> dict[str, Callable[[], Any]]:
+def cupy_calls(a: Any, b: Any, out: Any) -> dict[str, Callable[[], Any]]:
+    """A product, and a launch of nothing: what a mature package pays for one."""
     try:
         import cupy
     except ImportError:
         return {}
     x, y, z = (cupy.from_dlpack(tensor) for tensor in (a, b, out))
-    return {"cupy.matmul(out=)": lambda: cupy.matmul(x, y, out=z)}
+    empty = cupy.RawKernel('extern "C" __global__ void empty() {}', "empty")
+    return {
+        "cupy.matmul(out=)": lambda: cupy.matmul(x, y, out=z),
+        "cupy.RawKernel of nothing": lambda: empty((1,), (32,), ()),
+    }
 
 
-def driver_calls(torch: Any) -> dict[str, Callable[[], Any]]:
-    """cuLaunchKernel of an empty kernel by cuda-python's bindings, and from C++ by Triton's launcher: the floor."""
+def operators_calls(torch: Any, a: Any, b: Any, out: Any, figures: dict[str, Any]) -> dict[str, Callable[[], Any]]:
+    """NVIDIA's API of the same kind: pip install nvidia-cutlass-operators[torch] nvidia-cutlass-dsl[cu13]."""
     try:
-        import cupy
+        import cutlass.operators as ops
     except ImportError:
         return {}
-    empty = cupy.RawKernel('extern "C" __global__ void empty() {}', "empty")
-    return {"cupy.RawKernel of nothing": lambda: empty((1,), (32,), ())}
+
+    def arguments(a: Any, b: Any, out: Any) -> Any:
+        return ops.GemmArguments(a, b, out, accumulator_type=torch.float32)
+
+    def find(args: Any) -> Any:
+        return ops.get_operators(args, target_sm="90a")
+
+    def of_rows(m: int) -> Any:
+        return arguments(a.new_empty(m, 128), b, out.new_empty(m, 128))
+
+    args = arguments(a, b, out)
+    begin = time.perf_counter()
+    operators = find(args)
+    first_ms = (time.perf_counter() - begin) * 1e3
+    artifact = operators[0].compile(args)
+    figures["operators"] = {
+        "version": ops.__version__,
+        "import_ms": import_ms("cutlass.operators", tries=3),
+        "first_query_ms": first_ms,
+        "found": len(operators),
+        "cold_us": cold_query_us(find, of_rows),
+    }
+    return {
+        "operators: GemmArguments": lambda: arguments(a, b, out),
+        "operators: get_operators": lambda: find(args),
+        "operators: run(args, artifact)": lambda: operators[0].run(args, artifact),
+        "operators: run, assumed supported": lambda: operators[0].run(args, artifact, assume_supported_args=True),
+    }
 
 
 if __name__ == "__main__":
