@@ -73,8 +73,9 @@ class DeviceArray {
       shape.push_back(static_cast<std::size_t>(tensor_.shape[mode]));
     const nb::capsule owner(new std::shared_ptr<SharedMemory>(memory_),
                             [](void* held) noexcept { delete static_cast<std::shared_ptr<SharedMemory>*>(held); });
-    const nb::ndarray<> array(reinterpret_cast<void*>(tensor_.address), shape.size(), shape.data(), owner, nullptr,
-                              dlpack_type(tensor_.dtype), nb::device::cuda::value, tensor_.device.ordinal);
+    const nb::ndarray<nb::array_api> array(reinterpret_cast<void*>(tensor_.address), shape.size(), shape.data(), owner,
+                                           nullptr, dlpack_type(tensor_.dtype), nb::device::cuda::value,
+                                           tensor_.device.ordinal);
     return nb::cast(array).attr("__dlpack__")(nb::arg("max_version") = max_version);
   }
 

@@ -35,7 +35,7 @@ def empty_like(a: Any, shape: tuple[int, ...], kind: DType, stream: Any) -> Any:
         with a.device:
             if stream is None:
                 return cupy.empty(shape, dtype=name)
-            with cupy.cuda.ExternalStream(_stream_handle(stream)):
+            with _cupy_stream(cupy, stream):
                 return cupy.empty(shape, dtype=name)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(a, numpy.ndarray):
@@ -52,7 +52,9 @@ def as_framework_of(a: Any, made: Any) -> Any:
         return made
     import jax
 
-    return jax.dlpack.from_dlpack(made) if isinstance(made, _DeviceArray) else jax.numpy.asarray(made)
+    if isinstance(made, _DeviceArray):
+        return jax.dlpack.from_dlpack(made)
+    return jax.device_put(made, next(iter(a.devices())))
 
 
 def _numpy_empty(shape: tuple[int, ...], name: str) -> Any:
@@ -70,6 +72,24 @@ def _torch_stream(torch: Any, stream: Any, device: Any) -> Any:
         return stream
     handle = _stream_handle(stream)
     return torch.cuda.ExternalStream(handle, device) if handle else torch.cuda.default_stream(device)
+
+
+class _External:
+    """A stream by its handle, as CuPy takes those of others."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
+
+
+def _cupy_stream(cupy: Any, stream: Any) -> Any:
+    if isinstance(stream, cupy.cuda.Stream):
+        return stream
+    handle = _stream_handle(stream)
+    is_old = not hasattr(cupy.cuda.Stream, "from_external")  # before CuPy 14
+    return cupy.cuda.ExternalStream(handle) if is_old else cupy.cuda.Stream.from_external(_External(handle))
 
 
 def _is_of_jax(a: Any) -> bool:
