@@ -39,6 +39,24 @@ Support check_sections(std::span<const std::byte> cubin, const Elf64_Ehdr& heade
   return {};
 }
 
+/// Of the kernel in the text; nothing where it is not there.
+std::optional<std::size_t> count_parameters(std::string_view ptx, std::string_view symbol) {
+  constexpr std::string_view kEntry = ".entry ", kParameter = ".param";
+  for (std::size_t at = ptx.find(kEntry); at != ptx.npos; at = ptx.find(kEntry, at + 1)) {
+    std::string_view rest = ptx.substr(at + kEntry.size());
+    if (!rest.starts_with(symbol)) continue;
+    rest.remove_prefix(symbol.size());
+    const std::size_t open = rest.find_first_not_of(" \t\r\n");
+    if (open == rest.npos || (open == 0 && rest[0] != '(')) continue;  // the beginning of a longer name
+    if (rest[open] != '(') return 0;
+    const std::string_view list = rest.substr(0, rest.find(')'));
+    std::size_t count = 0;
+    for (std::size_t each = list.find(kParameter); each != list.npos; each = list.find(kParameter, each + 1)) ++count;
+    return count;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Support check_cubin(std::span<const std::byte> cubin) {
@@ -109,7 +127,8 @@ CudaKernel::CudaKernel(std::shared_ptr<CudaContext> context, const Image& image,
     : context_(std::move(context)),
       module_(image.cubin.empty() ? Module(context_, std::string(image.ptx)) : Module(context_, image.cubin)),
       symbol_(symbol),
-      kernel_(module_.kernel(symbol)) {
+      kernel_(module_.kernel(symbol)),
+      parameter_count_(count_parameters(image.ptx, symbol)) {
   const ContextScope scope(*context_);
   make_smem_available(kernel_, symbol, dynamic_smem_bytes);
   limits_.threads_per_block = static_cast<std::uint32_t>(attribute(kernel_, KernelAttribute::max_threads_per_block));
@@ -144,11 +163,11 @@ std::size_t CudaKernel::parameter_bytes(KernelHandle kernel) const {
   return size;
 }
 
-void CudaKernel::ask_for_parameters() {
+void CudaKernel::ask_for_parameters(std::size_t count) {
   const auto& param_info = context_->driver().kernel_get_param_info;
   if (!param_info.present()) return;
   std::size_t offset = 0, size = 0, end = 0;
-  while (param_info.raw(kernel_, parameter_offsets_.size(), &offset, &size) == kSuccess) {
+  for (std::size_t i = 0; i < count && param_info.raw(kernel_, i, &offset, &size) == kSuccess; ++i) {
     parameter_offsets_.push_back(offset);
     end = offset + size;
   }
@@ -156,7 +175,7 @@ void CudaKernel::ask_for_parameters() {
 }
 
 Support CudaKernel::check_parameters(std::span<const std::uint16_t> offsets, std::size_t bytes) {
-  std::call_once(has_asked_, [this] { ask_for_parameters(); });
+  std::call_once(has_asked_, [&] { ask_for_parameters(parameter_count_.value_or(offsets.size())); });
   if (parameter_offsets_.empty()) return {};
   const std::size_t count = parameter_offsets_.size() - 1;
   if (offsets.size() != count) return refuse("{} takes {} parameters, got {}", symbol_, count, offsets.size());

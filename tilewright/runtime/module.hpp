@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,9 +60,10 @@ class CudaKernel final : public LoadedKernel {
   /// an error to the driver and to the tools that watch it, so no other is asked for.
   std::size_t parameter_bytes(KernelHandle kernel) const;
   /// Refuses parameters that are not, one by one, where the kernel has its own. What the kernel has is asked for at the
-  /// first launch of this kind; nothing is refused where the driver does not say.
+  /// first launch of this kind; nothing is refused where the driver does not say. How many it has only its PTX says:
+  /// without it, `offsets.size()` are taken to be all.
   Support check_parameters(std::span<const std::uint16_t> offsets, std::size_t bytes);
-  void ask_for_parameters();
+  void ask_for_parameters(std::size_t count);
 
   std::shared_ptr<CudaContext> context_;
   Module module_;
@@ -69,6 +71,7 @@ class CudaKernel final : public LoadedKernel {
   KernelHandle kernel_ = nullptr;
   FunctionHandle function_ = nullptr;
   KernelLimits limits_;
+  std::optional<std::size_t> parameter_count_;
   std::once_flag has_asked_;
   std::vector<std::size_t> parameter_offsets_;  // of the kernel's parameters, and where the last ends
 };

@@ -110,7 +110,10 @@ TEST_F(CudaDeviceTest, LoadingAsksForNoParameterThatIsNotThere) {
 
 TEST_F(CudaDeviceTest, ParametersOfTheirOwnAreComparedWithTheKernels) {
   state_->parameter_sizes = {8, 8, 4};
-  const auto kernel = load();
+  const std::string ptx =
+      ".entry kernel2(.param .u64 a)\n{}\n.entry kernel(\n.param .u64 .ptr .align 1 kernel_param_0,\n"
+      ".param .u64 kernel_param_1,\n.param .u32 kernel_param_2\n)\n{ ld.param.u64 %rd1, [kernel_param_0]; }\n";
+  const auto kernel = device_->load({.cubin = cubin_, .ptx = ptx}, "kernel", 0);
   const std::array<std::byte, 24> bytes{};
   const auto launch = [&](std::vector<std::uint16_t> offsets, std::size_t size) {
     kernel->launch({.block = {32}, .parameter_offsets = offsets}, std::span(bytes).first(size));
@@ -127,6 +130,18 @@ TEST_F(CudaDeviceTest, ParametersOfTheirOwnAreComparedWithTheKernels) {
                 launch({0, 8, 16}, 24);
               }),
               HasSubstr("parameter 2 until byte 20 of them, got one until 24"));
+  EXPECT_EQ(calls("cuLaunchKernelEx"), 1);
+  EXPECT_EQ(calls("cuKernelGetParamInfo"), 1 + 3) << "none was asked for that is not there";
+}
+
+TEST_F(CudaDeviceTest, ParametersOfACubinAloneAreThoseThatAreGiven) {
+  state_->parameter_sizes = {8, 4};
+  const std::array<std::byte, 16> bytes{};
+  const std::vector<std::uint16_t> offsets{0, 8, 12};
+  EXPECT_THAT(message_of<InvalidArgument>(
+                  [&] { load()->launch({.block = {32}, .parameter_offsets = offsets}, std::span(bytes)); }),
+              HasSubstr("takes 2 parameters, got 3"));
+  load()->launch({.block = {32}, .parameter_offsets = std::span(offsets).first(2)}, std::span(bytes).first(12));
   EXPECT_EQ(calls("cuLaunchKernelEx"), 1);
 }
 
