@@ -59,7 +59,9 @@ class EpilogueArguments:
             problem=problem,
             shapes={name: tuple(value.shape) for name, value in inputs.items() if hasattr(value, "shape")},
             scalars={name: float(value) for name, value in inputs.items() if _is_number(value)},
-            constants={name: value for name, value in inputs.items() if isinstance(value, (bool, str)) or value is None},
+            constants={
+                name: value for name, value in inputs.items() if isinstance(value, (bool, str)) or value is None
+            },
         )
         tensors: dict[str, Any] = {source.label: inputs[source.name] for source in traced.sources}
         missing = [output.name for output in traced.outputs if output.label != "D" and output.name not in self.operands]

@@ -10,6 +10,7 @@ from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like
 
+
 def matmul(
     a: Any,
     b: Any,

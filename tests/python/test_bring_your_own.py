@@ -217,7 +217,9 @@ def test_b17_registered_once_and_unregistered(make: Callable[..., Any]) -> None:
     try:
         assert tilewright.unregister(F64GemmKernel)
         assert not tilewright.unregister(F64GemmKernel)
-        assert len(tilewright.find_kernels(args, metadata_filter=lambda metadata: metadata.family == "F64GemmKernel")) == 0
+        assert (
+            len(tilewright.find_kernels(args, metadata_filter=lambda metadata: metadata.family == "F64GemmKernel")) == 0
+        )
     finally:
         tilewright.register(F64GemmKernel)
     with pytest.raises(InvalidArgument, match="'simt_gemm' is a family that is shipped"):

@@ -1,0 +1,277 @@
+"""What `tilewright.pycutlass` refuses, and with which numbers."""
+
+import numpy as np
+import pytest
+from pycutlass_problems import (
+    ARRAY,
+    BATCHED,
+    COLUMN,
+    CONFIGURATIONS,
+    F16,
+    F32,
+    F64,
+    PARALLEL,
+    ROW,
+    S8,
+    SATURATE,
+    SIMT,
+    TENSOR_OP,
+    Configuration,
+    K,
+    M,
+    N,
+    empty,
+    problem,
+    refused,
+    run,
+    simt,
+)
+from test_pycutlass_epilogues import RowBroadcast
+
+from tilewright import pycutlass
+from tilewright.errors import Unsupported
+from tilewright.pycutlass import (
+    EpilogueVisitTree,
+    GemmArguments,
+    GemmOperationUniversal,
+    LinearCombination,
+    MathInstruction,
+    MathOperation,
+    ReductionArguments,
+    ReductionOperation,
+    TensorDescription,
+    TileDescription,
+    cutlass,
+    reduction_op,
+)
+from tilewright.tracing import TraceError
+
+
+def test_descriptions_are_refused():
+    math = MathInstruction([1, 1, 1], F32, F32, F32)
+    with refused(r"instruction_shape is three integers"):
+        MathInstruction([16, 8], F16, F16, F32, TENSOR_OP)
+    with refused("element_a is one of"):
+        MathInstruction([1, 1, 1], np.float32, F32, F32)
+    with refused("no kernel multiplies by SparseTensorOp", Unsupported):
+        MathInstruction([16, 8, 32], F16, F16, F32, cutlass.OpClass.SparseTensorOp)
+    with refused("multiply_add_complex", Unsupported):
+        MathInstruction([1, 1, 1], F32, F32, F32, SIMT, MathOperation.multiply_add_complex)
+    with refused("accumulates in int32, got float32"):
+        MathInstruction([16, 8, 16], F16, F16, F32, TENSOR_OP, SATURATE)
+    with refused(r"at least 1 along m, n and k, got \[0, 32, 8\]"):
+        TileDescription([0, 32, 8], 2, [1, 1, 1], math)
+    with refused("stages must be at least 1, got 0"):
+        TileDescription([32, 32, 8], 0, [1, 1, 1], math)
+    with refused("power of two, got 3"):
+        TensorDescription(F32, ROW, 3)
+    with refused("no kernel has operands of layout ColumnMajorInterleaved32", Unsupported):
+        TensorDescription(S8, cutlass.ColumnMajorInterleaved32, 16)
+    with refused("no kernel has elements of s4", Unsupported):
+        TensorDescription(cutlass.dtype.s4, ROW)
+    with refused("complex", Unsupported):
+        TensorDescription(F32, ROW, 1, cutlass.complex_transform.conj)
+    with refused("store float32"):
+        TensorDescription(cutlass.tfloat32, ROW)
+    with refused("epilogue_vector_length must be at least 1, got 0"):
+        LinearCombination(F32, 0)
+    assert TensorDescription(F32, ROW, 64).alignment == 4
+
+
+def test_operations_are_refused_before_anything_is_compiled():
+    with refused("stages must be at least 2"):
+        Configuration([1, 1, 1], F32, F32, F32, [32, 32, 8], 1, [1, 1, 1]).operation((ROW, ROW, ROW))
+    with refused("shared memory, more than the"):
+        Configuration([1, 1, 1], F64, F64, F64, [256, 256, 64], 4, [2, 4, 1]).operation((ROW, ROW, ROW))
+    with refused("no instruction 16x8x4"):
+        Configuration([16, 8, 4], F16, F32, F32, [32, 32, 32], 3, [1, 1, 1]).operation((ROW, ROW, ROW))
+    with refused("the epilogue's output is float16, and C and D are float32"):
+        simt(LinearCombination(F16, 1, F32, F32))
+    with refused("the epilogue takes sums of float64, and the math instruction accumulates in float32"):
+        simt(LinearCombination(F32, 1, F64, F32))
+    with refused("A is float32, and the math instruction multiplies float16"):
+        Configuration([16, 8, 8], F32, F32, F32, [32, 32, 32], 3, [1, 1, 1], instruction_element=F16).operation(
+            (ROW, ROW, ROW)
+        )
+    with refused("StridedDgradIdentitySwizzle1 is for convolutions"):
+        simt(swizzle=cutlass.StridedDgradIdentitySwizzle1)
+    with refused(f"arch=100, and the device is of {pycutlass.device_cc()}"):
+        Configuration([1, 1, 1], F32, F32, F32, [32, 32, 8], 2, [1, 1, 1], arch=100).operation((ROW, ROW, ROW))
+    with refused("stages, warp_count may be None on tensor cores of arch=90 only"):
+        Configuration([1, 1, 1], F32, F32, F32, [32, 32, 8], None, None).operation((ROW, ROW, ROW))
+    with refused("the arguments of another operation"):
+        operation = simt()
+        _, memory = problem(operation)
+        simt().run(run(operation, memory, empty(operation, M, N), 1.0, 0.0))
+
+
+def test_arguments_are_refused_before_anything_is_compiled():
+    operation = simt(layouts=(ROW, COLUMN, ROW))
+    _, (a, b, c) = problem(operation)
+    d = empty(operation, M, N)
+    with refused(r"A needs 1280 elements \(5120 bytes\), got 1279"):
+        run(operation, [a.ravel()[1:], b, c], d, 1.0, 0.0)
+    with refused("C needs 960 elements"):
+        run(operation, [a, b, c.ravel()[:50]], d, 1.0, 1.0)
+    with refused("B is of f64, and the operation takes f32"):
+        run(operation, [a, b.astype(np.float64), c], d, 1.0, 0.0)
+    with refused("A is of >f4: bytes of elements must be in the machine's order"):
+        run(operation, [a.astype(">f4"), b, c], d, 1.0, 0.0)
+    with refused("A is a NumPy, PyTorch or CuPy array, or a CUdeviceptr, got builtins.str"):
+        run(operation, ["A", b, c], d, 1.0, 0.0)
+    with refused(r"B is of shape \(32, 24\) and strides \(1, 32\)"):  # PyCUTLASS would read it row by row
+        run(operation, [a, b.T, c], d, 1.0, 0.0)
+    with refused(r"D is of shape \(40, 24\) and strides \(1, 40\)"):
+        run(operation, [a, b, c], np.empty((N, M), np.float32).T, 1.0, 0.0)
+    with refused("D is read-only"):
+        run(operation, [a, b, c], np.broadcast_to(np.float32(0), (1,)).repeat(M * N).view(ReadOnly), 1.0, 0.0)
+    with refused("overlaps"):
+        run(operation, [a, b, c], a, 1.0, 0.0)
+    with refused("C is None, and beta is 1.0"):
+        run(operation, [a, b, None], d, 1.0, 1.0)
+    with refused("alpha is a number, got 'one'"):
+        operation.epilogue_type("one", 0.0)
+    with refused("identity takes 0 arguments besides alpha and beta, got 1"):
+        operation.epilogue_type(1.0, 0.0, 0.5)
+    with refused("problem_size is a cutlass.gemm.GemmCoord"):
+        GemmArguments(operation, [M, N, K], a, b, c, d)
+    with refused("m of a GemmCoord must be at least 0, got -1"):
+        cutlass.gemm.GemmCoord(-1, 1, 1)
+    with refused("k of a GemmCoord is an integer"):
+        cutlass.gemm.GemmCoord(1, 1, 1.5)
+    with refused("gemm_mode is Gemm"):
+        run(operation, [a, b, c], d, 1.0, 0.0, gemm_mode=cutlass.gemm.Mode.Invalid)
+    with refused("split_k_slices must be at least 1, got 0"):
+        run(operation, [a, b, c], d, 1.0, 0.0, split_k_slices=0)
+    with refused("a batch of 2 is for modes Batched and Array, got Gemm"):
+        run(operation, [a, b, c], d, 1.0, 0.0, batch=2)
+    with refused("2 slices of K are for modes Gemm"):
+        run(operation, [a, b, c], d, 1.0, 0.0, split_k_slices=2, gemm_mode=BATCHED)
+    with refused("lists of arrays are for mode Array, got Batched"):
+        run(operation, [[a], b, c], d, 1.0, 0.0, gemm_mode=BATCHED)
+    with refused("A is a list of 1 arrays, and the batch is 2"):
+        run(operation, [[a], b, c], d, 1.0, 0.0, gemm_mode=ARRAY, batch=2)
+    with refused("output_op is what operation.epilogue_type"):
+        GemmArguments(operation, cutlass.gemm.GemmCoord(M, N, K), a, b, c, d, output_op=(1.0, 0.0))
+    with pytest.raises(TypeError, match="no_such_argument"):
+        run(operation, [a, b, c], d, 1.0, 0.0, no_such_argument=1)
+
+
+class ReadOnly(np.ndarray):
+    """An array that says that it cannot be written."""
+
+    @property
+    def __array_interface__(self):
+        given = np.asarray(self).__array_interface__
+        return {**given, "data": (given["data"][0], True)}
+
+
+def test_alignments_are_refused():
+    configuration = CONFIGURATIONS["f16"]
+    operation = configuration.operation((ROW, ROW, ROW))
+    _, memory = problem(operation, k=28)
+    with refused("A is aligned to 4 elements, the kernel needs 8"):
+        run(operation, memory, empty(operation, M, N), 1.0, 0.0, size=(M, N, 28))
+
+
+def test_sums_that_would_saturate_are_refused():
+    operation = CONFIGURATIONS["s8_saturate"].operation((ROW, COLUMN, ROW))
+    with refused("k = 131072 .* k must be at most 131071", Unsupported):
+        GemmArguments(operation, cutlass.gemm.GemmCoord(1, 1, 131072), None, None, None, None)
+
+
+def test_integer_epilogues_take_integer_scalars():
+    operation = CONFIGURATIONS["s8_saturate"].operation((ROW, COLUMN, ROW))
+    _, memory = problem(operation)
+    with refused("alpha must be a 32-bit integer .* got 0.5"):
+        run(operation, memory, empty(operation, M, N), 0.5, 0.0)
+
+
+def test_reductions_are_refused():
+    operation = simt()
+    reduction = ReductionOperation(cutlass.MatrixCoord(4, 128), operation.C, F32)
+    _, memory = problem(operation)
+    d = empty(operation, M, N)
+    size = cutlass.gemm.GemmCoord(M, N, K)
+    with refused("ptr_D is a workspace of mode GemmSplitKParallel, got Gemm"):
+        _ = GemmArguments(operation, size, *memory, d).ptr_D
+    workspace = GemmArguments(operation, size, *memory, d, gemm_mode=PARALLEL, split_k_slices=4).ptr_D
+    with refused("3 partitions, and the GEMM has 4 slices"):
+        ReductionArguments(reduction, [M, N], 3, workspace, d, memory[2])
+    with refused(r"problem_size is \[24, 40\], and the GEMM's \[40, 24\]"):
+        ReductionArguments(reduction, [N, M], 4, workspace, d, memory[2])
+    with refused("workspace is ptr_D .* got int"):
+        ReductionArguments(reduction, [M, N], 4, 0, d, memory[2])
+
+
+class Softmax(EpilogueVisitTree):
+    def __call__(self, accum: "tensor"):  # noqa: F821
+        return np.exp(accum) / np.exp(accum).sum()
+
+
+class Unannotated(EpilogueVisitTree):
+    def __call__(self, accum, c):
+        return accum + c
+
+
+def test_visitors_are_refused():
+    with refused("a reduction", TraceError):
+        simt(Softmax)
+    with refused("'c' of Unannotated is annotated 'None'"):
+        simt(Unannotated)
+    with refused("has no method __call__"):
+        simt(type("Empty", (EpilogueVisitTree,), {}))
+    with refused("'row' or 'column' and 'Add', got 'row' and 'Max'"):
+        reduction_op(np.zeros((1, 2, 2)), "row", "Max", 1)
+    operation = simt(RowBroadcast)
+    _, (a, b, c) = problem(operation)
+    size = cutlass.gemm.GemmCoord(M, N, K)
+    z, vector = np.empty((M, N), np.float32), np.zeros(N, np.float32)
+    given = {"Z": z, "T": z.copy(), "vector": vector, "c": c, "alpha": 1.0, "beta": 1.0, "problem_size": [M, N]}
+
+    def bound(**changed):
+        arguments = {name: value for name, value in {**given, **changed}.items() if value is not None}
+        return GemmArguments(operation, size, a, b, None, None, output_op=operation.epilogue_type(**arguments))
+
+    with refused("the visitor needs vector"):
+        bound(vector=None)
+    with refused("the visitor returns T"):
+        bound(T=None)
+    with refused("nothing of the name other"):
+        bound(other=vector)
+    with refused("vector is of 1x24, 24 elements of 4 bytes, got 23"):
+        bound(vector=vector[1:])
+    with refused("'alpha' is a scalar, got list"):
+        bound(alpha=[1.0])
+    with refused(r"the visitor's problem_size is \[24, 40\], the problem's \[40, 24\]"):
+        bound(problem_size=[N, M])
+    with refused("T is read-only"):
+        bound(T=np.zeros((M, N), np.float32).view(ReadOnly))
+    with refused("output_op is what operation.epilogue_type"):
+        GemmArguments(operation, size, a, b, None, z)
+    with refused("D is a NumPy, PyTorch or CuPy array"):
+        bound(Z=None)
+    with refused("visitor=True takes an EpilogueVisitTree, got LinearCombination"):
+        plain = simt()
+        GemmOperationUniversal(
+            80, plain.tile_description, plain.A, plain.B, plain.C, plain.epilogue_functor, visitor=True
+        )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "GemmOperationGrouped",
+        "GemmGroupedArguments",
+        "GroupedGemmArguments",
+        "Conv2dOperation",
+        "Conv2dArguments",
+        "Conv2dProblemSize",
+        "SymmetricTensorDescription",
+        "TriangularTensorDescription",
+        "LayerNorm",
+    ],
+)
+def test_what_there_is_not_says_so(name):
+    with refused("Tilewright has no|is not supported", Unsupported):
+        getattr(pycutlass, name)(arch=80)
