@@ -1,6 +1,7 @@
 // The runtime::Device over GlobalMemory, Program and run_grid.
 #include "tilewright/emulator/device.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "tilewright/emulator/machine.hpp"
 #include "tilewright/emulator/ptx_parser.hpp"
 #include "tilewright/emulator/tensor_map_form.hpp"
+#include "tilewright/runtime/launch.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -101,13 +103,13 @@ class EmulatedKernel final : public runtime::LoadedKernel {
   }
 
   void launch(const runtime::LaunchConfig& config, std::span<const std::byte> parameters) override {
-    check(config, parameters);
+    check(config);
+    std::vector<std::byte> placed = place(config, parameters);
     if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
     const runtime::Dim3 cluster = cluster_of(config);
     run_grid(Launch{*module_, program_, options_, memory_->snapshot(), config.grid, config.block, cluster,
                     cluster != runtime::Dim3{} || program_.required_cluster[0] != 0, config.cooperative,
-                    config.dynamic_smem_bytes, static_cast<std::uint32_t>(properties_.sm_count),
-                    std::vector<std::byte>(parameters.begin(), parameters.end())});
+                    config.dynamic_smem_bytes, static_cast<std::uint32_t>(properties_.sm_count), std::move(placed)});
   }
 
  private:
@@ -155,7 +157,32 @@ class EmulatedKernel final : public runtime::LoadedKernel {
                                       properties_.name, properties_.smem_per_block_bytes));
   }
 
-  void check(const runtime::LaunchConfig& config, std::span<const std::byte> parameters) const {
+  /// The struct as it is, or each parameter where the kernel has it.
+  std::vector<std::byte> place(const runtime::LaunchConfig& config, std::span<const std::byte> parameters) const {
+    if (config.parameter_offsets.empty()) {
+      if (parameters.size() != program_.parameter_bytes) {
+        throw InvalidArgument(fmt::format("{} takes {} bytes of parameters, got {}", symbol_, program_.parameter_bytes,
+                                          parameters.size()));
+      }
+      return {parameters.begin(), parameters.end()};
+    }
+    const Function& kernel = entry();
+    std::vector<std::size_t> sizes;
+    for (const std::uint32_t index : kernel.parameters) sizes.push_back(kernel.variables[index].size);
+    runtime::check_parameters(symbol_, sizes, config.parameter_sizes).or_throw();
+    std::vector<std::byte> placed(program_.parameter_bytes);
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const std::size_t alignment = kernel.variables[kernel.parameters[i]].alignment;
+      at = (at + alignment - 1) / alignment * alignment;
+      std::ranges::copy(parameters.subspan(config.parameter_offsets[i], sizes[i]),
+                        placed.begin() + static_cast<std::ptrdiff_t>(at));
+      at += sizes[i];
+    }
+    return placed;
+  }
+
+  void check(const runtime::LaunchConfig& config) const {
     const runtime::Dim3& block = config.block;
     const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
     if (threads == 0 || threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64) {
@@ -171,10 +198,6 @@ class EmulatedKernel final : public runtime::LoadedKernel {
           fmt::format("{} allows {} threads a block, got {}", symbol_, program_.maximum_block, threads));
     }
     check_cluster(config);
-    if (parameters.size() != program_.parameter_bytes) {
-      throw InvalidArgument(
-          fmt::format("{} takes {} bytes of parameters, got {}", symbol_, program_.parameter_bytes, parameters.size()));
-    }
     check_shared_memory(config.dynamic_smem_bytes);
   }
 

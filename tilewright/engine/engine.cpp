@@ -171,6 +171,7 @@ void launch(runtime::LoadedKernel& loaded, runtime::LaunchConfig config, const p
             const RunOptions& options) {
   config.stream = options.stream;
   config.parameter_offsets = packed.parameter_offsets();
+  config.parameter_sizes = packed.parameter_sizes();
   loaded.launch(config, packed.parameters());
 }
 
@@ -266,7 +267,8 @@ struct Engine::State {
                                               ArtifactPtr artifact);
   const compile::Compiler& get_compiler();
   std::optional<ReadyKernel> find_ready(const ReadyKey& key);
-  void keep_ready(ReadyKey key, ReadyKernel kernel);
+  /// `chosen_in`: the generation of the rankings that the kernel was chosen by; none: it was given.
+  void keep_ready(ReadyKey key, ReadyKernel kernel, std::optional<std::uint64_t> chosen_in = {});
   /// When choices changed.
   void forget_best();
 
@@ -359,10 +361,11 @@ std::shared_ptr<const Explanation> Engine::ranking(const Call& call, std::option
   const bool has_added = registry->added != 0;
   const Tuning tuning = has_added ? Tuning::off : state_->options.tuning;
   const RankingKey key{call.key(), wanted, tuning};
+  const std::uint64_t generation = state_->rankings.generation();
   std::shared_ptr<const Explanation> shipped = state_->rankings.find(key);
   if (shipped == nullptr) {
     shipped = std::make_shared<const Explanation>(rank(arguments, wanted, providers.subspan(registry->added), tuning));
-    state_->rankings.insert(key, shipped);
+    state_->rankings.insert(key, shipped, generation);
   }
   if (!has_added) return shipped;
   auto all = std::make_shared<Explanation>(rank(arguments, wanted, providers.first(registry->added), Tuning::off));
@@ -555,7 +558,7 @@ void Engine::tune_if_new(const op::Gemm& arguments) {
     const TuningReport report = tune_alone(arguments, options, lock ? Support() : Support(lock.refusal()));
     if (!report.stopped.empty()) spdlog::error("tuning broke the device: {}", report.stopped);
     for (const std::string& warning : report.warnings) spdlog::warn("tuning: {}", warning);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // of whatever language an author's code is
     spdlog::warn("not tuned: {}", error.what());
   }
 }
@@ -593,9 +596,10 @@ std::optional<Engine::ReadyKernel> Engine::State::find_ready(const ReadyKey& key
   return found->second;
 }
 
-void Engine::State::keep_ready(ReadyKey key, ReadyKernel kernel) {
+void Engine::State::keep_ready(ReadyKey key, ReadyKernel kernel, std::optional<std::uint64_t> chosen_in) {
   std::unordered_map<ReadyKey, ReadyKernel, ReadyKeyHash> old;  // goes when the lock is gone: authors' code may run
   const std::scoped_lock lock(mutex);
+  if (chosen_in && *chosen_in != rankings.generation()) return;
   if (ready.size() >= kMostReady) std::swap(old, ready);
   std::swap(ready[std::move(key)], kernel);
 }
@@ -615,6 +619,7 @@ Engine::ReadyKernel Engine::best_kernel(const Call& call) {
   if (std::optional<ReadyKernel> known = is_remembered ? state_->find_ready(key) : std::nullopt)
     return *std::move(known);
   if (state_->options.tuning == Tuning::on_first_use && !op::is_shape(arguments)) tune_if_new(arguments);
+  const std::uint64_t generation = state_->rankings.generation();
   const std::shared_ptr<const Explanation> ranked = ranking(call);
   TILEWRIGHT_CHECK(!ranked->kernels.empty(), "no kernel serves a valid problem of {}", name(arguments.a.dtype));
   ReadyKernel ready{ranked->kernels.front().kernel, nullptr};
@@ -622,7 +627,8 @@ Engine::ReadyKernel Engine::best_kernel(const Call& call) {
   ready.loaded = state_->load(ready.kernel, ready.kernel->launch(arguments), nullptr);
   // What is prepared by shape is not tuned: a call with memory may yet be.
   const bool is_final = state_->options.tuning != Tuning::on_first_use || !op::is_shape(arguments);
-  if (is_remembered && is_final) state_->keep_ready(std::move(key), ready);
+  if (is_remembered && is_final && ready.kernel->decides_by_kind())
+    state_->keep_ready(std::move(key), ready, generation);
   return ready;
 }
 

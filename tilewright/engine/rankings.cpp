@@ -8,14 +8,16 @@ Rankings::Ranking Rankings::find(const RankingKey& key) {
   return found == known_.end() ? nullptr : found->second;
 }
 
-void Rankings::insert(const RankingKey& key, const Ranking& ranking) {
+void Rankings::insert(const RankingKey& key, const Ranking& ranking, std::uint64_t generation) {
   const std::scoped_lock lock(mutex_);
+  if (generation != generation_) return;
   if (known_.size() >= kMost) known_.clear();
   known_.insert_or_assign(key, ranking);
 }
 
 void Rankings::clear() {
   const std::scoped_lock lock(mutex_);
+  ++generation_;
   known_.clear();
 }
 

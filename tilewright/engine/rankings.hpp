@@ -1,7 +1,9 @@
 // What earlier queries found, so that asking again about the same kind of call costs a look-up.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -27,9 +29,12 @@ class Rankings {
 
   /// Null where it is not known.
   Ranking find(const RankingKey& key);
-  void insert(const RankingKey& key, const Ranking& ranking);
+  /// Nothing where choices have changed since `generation`.
+  void insert(const RankingKey& key, const Ranking& ranking, std::uint64_t generation);
   /// When choices changed.
   void clear();
+  /// How often they did.
+  std::uint64_t generation() const { return generation_; }
 
  private:
   struct KeyHash {
@@ -39,7 +44,8 @@ class Rankings {
   };
   static constexpr std::size_t kMost = 1024;  // a ranking takes some 20 KB
 
-  std::mutex mutex_;  // guards what follows
+  std::atomic<std::uint64_t> generation_ = 0;
+  std::mutex mutex_;  // guards what follows, and changes of the generation
   std::unordered_map<RankingKey, Ranking, KeyHash> known_;
 };
 

@@ -38,12 +38,16 @@ std::string problem_class(const op::Gemm& arguments) {
 }
 
 // With the library's identity the names of kernels that are shipped determine their code.
-std::string kernel_set(std::span<const registry::KernelPtr> kernels) {
+Result<std::string> kernel_set(std::span<const registry::KernelPtr> kernels) {
   std::vector<std::string> names;
   names.reserve(kernels.size());
-  for (const registry::KernelPtr& kernel : kernels) {
-    names.push_back(kernel->name());
-    if (!kernel->decides_by_kind()) names.back() += ' ' + kernel->source_digest().hex();
+  try {
+    for (const registry::KernelPtr& kernel : kernels) {
+      names.push_back(kernel->name());
+      if (!kernel->decides_by_kind()) names.back() += ' ' + kernel->source_digest().hex();
+    }
+  } catch (const std::exception& error) {  // of whatever language an author's code is
+    return refuse("{} has no source: {}", names.back(), error.what());
   }
   std::ranges::sort(names);
   FieldHasher hasher;
@@ -82,18 +86,21 @@ std::optional<TunedChoice> RememberedChoices::find(const op::Gemm& arguments,
     problem = problem_class(arguments);
     if (!by_problem_.contains(problem)) return std::nullopt;
   }
-  const std::string wanted = kernel_set(kernels);  // authors are asked, under no lock
+  const Result<std::string> wanted = kernel_set(kernels);  // authors are asked, under no lock
+  if (!wanted) return std::nullopt;
   const std::scoped_lock lock(mutex_);
   const std::vector<Entry>& entries = by_problem_.at(problem);
-  const auto entry = std::ranges::find(entries, wanted, &Entry::kernels);
+  const auto entry = std::ranges::find(entries, *wanted, &Entry::kernels);
   if (entry == entries.end()) return std::nullopt;
   return entry->choice;
 }
 
 Support RememberedChoices::remember(const TuningReport& report, std::span<const registry::KernelPtr> kernels) {
+  const Result<std::string> set = kernel_set(kernels);
+  if (!set) return set.refusal();
   const CandidateReport& winner = report.candidates[*report.winner];
   cache::TuningRecord record;
-  record.key = {device_, cache::library_identity(), report.problem, kernel_set(kernels)};
+  record.key = {device_, cache::library_identity(), report.problem, *set};
   record.winner = winner.kernel;
   record.median_us = winner.median_us;
   record.report = to_json(report);

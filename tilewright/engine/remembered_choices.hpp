@@ -26,7 +26,8 @@ std::string device_identity(const runtime::Device& device);
 std::string problem_class(const op::Gemm& arguments);
 
 /// A digest of the kernels' names, in any order, and of the sources of those whose names do not determine them.
-std::string kernel_set(std::span<const registry::KernelPtr> kernels);
+/// Refused where an author fails to give one.
+Result<std::string> kernel_set(std::span<const registry::KernelPtr> kernels);
 
 /// A kernel that was measured to be the best.
 struct TunedChoice {

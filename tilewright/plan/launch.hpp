@@ -86,10 +86,12 @@ struct Launch {
       throw InvalidArgument(fmt::format("a kernel takes at most {} parameters of their own", own_offsets_.size()));
     }
     append(value);
-    own_offsets_[own_parameters_++] = static_cast<std::uint16_t>(last_offset_);
+    own_offsets_[own_parameters_] = static_cast<std::uint16_t>(last_offset_);
+    own_sizes_[own_parameters_++] = static_cast<std::uint16_t>(parameter_size_ - last_offset_);
   }
-  /// Where each of them lies in parameters(); empty: there is one, the struct.
+  /// Where each of them lies in parameters(), and its bytes; empty: there is one, the struct.
   std::span<const std::uint16_t> parameter_offsets() const { return {own_offsets_.data(), own_parameters_}; }
+  std::span<const std::uint16_t> parameter_sizes() const { return {own_sizes_.data(), own_parameters_}; }
 
   /// Appends a tensor map, whose bytes come later, by set_tensor_map.
   void append(TensorMapRequest request) {
@@ -154,6 +156,7 @@ struct Launch {
   std::size_t workspace_offset_ = kNowhere;
   WorkspaceNeeds workspace_;
   std::array<std::uint16_t, kMaxParameters> own_offsets_{};
+  std::array<std::uint16_t, kMaxParameters> own_sizes_{};
   std::size_t own_parameters_ = 0;
   std::array<TensorMapRequest, 6> tensor_maps_{};
   std::size_t tensor_map_count_ = 0;

@@ -52,8 +52,10 @@ struct LaunchConfig {
   std::uint32_t dynamic_smem_bytes = 0;
   bool programmatic_stream_serialization = false;
   bool cooperative = false;  // all CTAs are resident at once, and may wait for each other
-  /// Where each parameter lies in the bytes of the launch, for kernels of more than one; empty: there is one struct.
+  /// Where each parameter lies in the bytes of the launch and how many it has, for kernels of more than one; empty:
+  /// there is one struct.
   std::span<const std::uint16_t> parameter_offsets{};
+  std::span<const std::uint16_t> parameter_sizes{};
   StreamHandle stream = nullptr;
 };
 

@@ -30,6 +30,7 @@ using GpuOrdinal = int;                         // CUdevice
 inline constexpr DriverCode kSuccess = 0;
 inline constexpr DriverCode kInvalidValue = 1;
 inline constexpr DriverCode kOutOfMemory = 2;
+inline constexpr DriverCode kNotReady = 600;
 inline constexpr DriverCode kNotInitialized = 3;
 inline constexpr DriverCode kDeinitialized = 4;
 inline constexpr DriverCode kStubLibrary = 34;
@@ -259,6 +260,7 @@ class Driver {
   const DriverCall<EventHandle*, unsigned> event_create{*this, "cuEventCreate"};
   const DriverCall<EventHandle> event_destroy{*this, "cuEventDestroy"};
   const DriverCall<EventHandle, StreamHandle> event_record{*this, "cuEventRecord"};
+  const DriverCall<EventHandle> event_query{*this, "cuEventQuery"};
   const DriverCall<EventHandle> event_synchronize{*this, "cuEventSynchronize"};
   const DriverCall<float*, EventHandle, EventHandle> event_elapsed_time{*this, "cuEventElapsedTime"};
 

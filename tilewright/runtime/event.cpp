@@ -33,6 +33,14 @@ void Event::hold_back(StreamHandle stream) const {
   context_->driver().stream_wait_event(stream, handle_, 0);
 }
 
+bool Event::has_passed() const {
+  const ContextScope scope(*context_);
+  const auto& query = context_->driver().event_query;
+  const DriverCode code = query.raw(handle_);
+  if (code != kNotReady) context_->driver().check(code, query.symbol());
+  return code != kNotReady;
+}
+
 void Event::synchronize() const {
   const ContextScope scope(*context_);
   context_->driver().event_synchronize(handle_);

@@ -23,6 +23,8 @@ class Event {
   void record(StreamHandle stream) const;
   /// Later work of `stream` starts after the mark. @throws DriverError
   void hold_back(StreamHandle stream) const;
+  /// Whether the mark is passed. @throws DriverError
+  bool has_passed() const;
   /// Waits until the mark is passed. @throws DriverError, also for what the work before it did wrong.
   void synchronize() const;
   /// Milliseconds from `start` to this event, resolution about 0.5 us. @pre both passed, both with timing enabled

@@ -56,4 +56,15 @@ Support check_launch(const LaunchLimits& device, const KernelLimits& kernel, con
   return check_cluster(device, config.cluster, config.grid);
 }
 
+Support check_parameters(std::string_view symbol, std::span<const std::size_t> expected,
+                         std::span<const std::uint16_t> given) {
+  if (given.size() != expected.size())
+    return refuse("{} takes {} parameters, got {}", symbol, expected.size(), given.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (given[i] != expected[i])
+      return refuse("parameter {} of {} has {} bytes, got {}", i, symbol, expected[i], given[i]);
+  }
+  return {};
+}
+
 }  // namespace tilewright::runtime

@@ -1,6 +1,9 @@
 // What a launch must satisfy before the driver sees it.
 #pragma once
 
+#include <span>
+#include <string_view>
+
 #include "tilewright/base/support.hpp"
 #include "tilewright/runtime/cuda_context.hpp"
 
@@ -22,5 +25,9 @@ struct KernelLimits {
 /// Refuses, with the number, what the driver would answer with CUDA_ERROR_INVALID_VALUE alone.
 Support check_launch(const LaunchLimits& device, const KernelLimits& kernel, const LaunchConfig& config,
                      std::size_t parameter_bytes);
+
+/// Refuses, with the number, parameters of their own (bytes each) that are not the kernel's.
+Support check_parameters(std::string_view symbol, std::span<const std::size_t> expected,
+                         std::span<const std::uint16_t> given);
 
 }  // namespace tilewright::runtime

@@ -41,12 +41,13 @@ Support check_sections(std::span<const std::byte> cubin, const Elf64_Ehdr& heade
 
 /// Of the kernel in the text; nothing where it is not there.
 std::optional<std::size_t> count_parameters(std::string_view ptx, std::string_view symbol) {
-  constexpr std::string_view kEntry = ".entry ", kParameter = ".param";
+  constexpr std::string_view kEntry = ".entry", kParameter = ".param", kSpace = " \t\r\n";
   for (std::size_t at = ptx.find(kEntry); at != ptx.npos; at = ptx.find(kEntry, at + 1)) {
     std::string_view rest = ptx.substr(at + kEntry.size());
+    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(kSpace)));
     if (!rest.starts_with(symbol)) continue;
     rest.remove_prefix(symbol.size());
-    const std::size_t open = rest.find_first_not_of(" \t\r\n");
+    const std::size_t open = rest.find_first_not_of(kSpace);
     if (open == rest.npos || (open == 0 && rest[0] != '(')) continue;  // the beginning of a longer name
     if (rest[open] != '(') return 0;
     const std::string_view list = rest.substr(0, rest.find(')'));
@@ -164,34 +165,29 @@ std::size_t CudaKernel::parameter_bytes(KernelHandle kernel) const {
 }
 
 void CudaKernel::ask_for_parameters(std::size_t count) {
-  const auto& param_info = context_->driver().kernel_get_param_info;
-  if (!param_info.present()) return;
-  std::size_t offset = 0, size = 0, end = 0;
-  for (std::size_t i = 0; i < count && param_info.raw(kernel_, i, &offset, &size) == kSuccess; ++i) {
-    parameter_offsets_.push_back(offset);
-    end = offset + size;
+  std::size_t offset = 0, size = 0;
+  while (own_sizes_.size() < count) {
+    const DriverCode code = context_->driver().kernel_get_param_info.raw(kernel_, own_sizes_.size(), &offset, &size);
+    if (code != kSuccess) {
+      parameter_count_ = own_sizes_.size();
+      return;
+    }
+    own_sizes_.push_back(size);
   }
-  parameter_offsets_.push_back(end);
 }
 
-Support CudaKernel::check_parameters(std::span<const std::uint16_t> offsets, std::size_t bytes) {
-  std::call_once(has_asked_, [&] { ask_for_parameters(parameter_count_.value_or(offsets.size())); });
-  if (parameter_offsets_.empty()) return {};
-  const std::size_t count = parameter_offsets_.size() - 1;
-  if (offsets.size() != count) return refuse("{} takes {} parameters, got {}", symbol_, count, offsets.size());
-  for (std::size_t i = 1; i <= count; ++i) {
-    const std::size_t given = i < count ? offsets[i] : bytes;
-    if (given == parameter_offsets_[i]) continue;
-    return refuse("{} has its parameter {} until byte {} of them, got one until {}: its width is another", symbol_,
-                  i - 1, parameter_offsets_[i], given);
-  }
-  return {};
+Support CudaKernel::check_own_parameters(std::span<const std::uint16_t> given) {
+  if (!context_->driver().kernel_get_param_info.present()) return {};
+  const std::scoped_lock lock(own_mutex_);
+  ask_for_parameters(parameter_count_.value_or(given.size()));
+  const std::size_t count = parameter_count_.value_or(given.size());
+  return check_parameters(symbol_, std::span(own_sizes_).first(count), given);
 }
 
 void CudaKernel::launch(const LaunchConfig& config, std::span<const std::byte> parameters) {
   check_launch(context_->limits(), limits_, config, parameters.size()).or_throw();
   const ContextScope scope(*context_);
-  if (!config.parameter_offsets.empty()) check_parameters(config.parameter_offsets, parameters.size()).or_throw();
+  if (!config.parameter_offsets.empty()) check_own_parameters(config.parameter_sizes).or_throw();
 
   std::array<LaunchAttribute, 3> attributes{};
   unsigned count = 0;

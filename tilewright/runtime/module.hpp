@@ -59,10 +59,9 @@ class CudaKernel final : public LoadedKernel {
   /// Of the kernel's one struct; 0 where it has none or the driver does not say. An index past the last parameter is
   /// an error to the driver and to the tools that watch it, so no other is asked for.
   std::size_t parameter_bytes(KernelHandle kernel) const;
-  /// Refuses parameters that are not, one by one, where the kernel has its own. What the kernel has is asked for at the
-  /// first launch of this kind; nothing is refused where the driver does not say. How many it has only its PTX says:
-  /// without it, `offsets.size()` are taken to be all.
-  Support check_parameters(std::span<const std::uint16_t> offsets, std::size_t bytes);
+  /// Refuses parameters that are not, one by one, the kernel's own; nothing where the driver does not say. How many
+  /// there are only PTX says: without it, those that are given are taken to be all.
+  Support check_own_parameters(std::span<const std::uint16_t> given);
   void ask_for_parameters(std::size_t count);
 
   std::shared_ptr<CudaContext> context_;
@@ -71,9 +70,9 @@ class CudaKernel final : public LoadedKernel {
   KernelHandle kernel_ = nullptr;
   FunctionHandle function_ = nullptr;
   KernelLimits limits_;
+  std::mutex own_mutex_;  // guards what follows
   std::optional<std::size_t> parameter_count_;
-  std::once_flag has_asked_;
-  std::vector<std::size_t> parameter_offsets_;  // of the kernel's parameters, and where the last ends
+  std::vector<std::size_t> own_sizes_;  // of the first parameters, as far as they were asked for
 };
 
 }  // namespace tilewright::runtime

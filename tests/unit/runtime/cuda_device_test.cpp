@@ -115,21 +115,16 @@ TEST_F(CudaDeviceTest, ParametersOfTheirOwnAreComparedWithTheKernels) {
       ".param .u64 kernel_param_1,\n.param .u32 kernel_param_2\n)\n{ ld.param.u64 %rd1, [kernel_param_0]; }\n";
   const auto kernel = device_->load({.cubin = cubin_, .ptx = ptx}, "kernel", 0);
   const std::array<std::byte, 24> bytes{};
-  const auto launch = [&](std::vector<std::uint16_t> offsets, std::size_t size) {
-    kernel->launch({.block = {32}, .parameter_offsets = offsets}, std::span(bytes).first(size));
+  const auto launch = [&](std::vector<std::uint16_t> offsets, std::vector<std::uint16_t> sizes) {
+    kernel->launch({.block = {32}, .parameter_offsets = offsets, .parameter_sizes = sizes}, bytes);
   };
-  launch({0, 8, 16}, 20);
+  launch({0, 8, 20}, {8, 8, 4});  // where ours lie is ours to say
   EXPECT_EQ(calls("cuLaunchKernelEx"), 1);
-  EXPECT_THAT(message_of<InvalidArgument>([&] { launch({0, 8}, 16); }), HasSubstr("takes 3 parameters, got 2"));
-  EXPECT_THAT(message_of<InvalidArgument>([&] { launch({0, 8, 16, 20}, 24); }), HasSubstr("takes 3 parameters, got 4"));
-  EXPECT_THAT(message_of<InvalidArgument>([&] {
-                launch({0, 4, 8}, 16);
-              }),
-              HasSubstr("parameter 0 until byte 8 of them, got one until 4"));
-  EXPECT_THAT(message_of<InvalidArgument>([&] {
-                launch({0, 8, 16}, 24);
-              }),
-              HasSubstr("parameter 2 until byte 20 of them, got one until 24"));
+  EXPECT_THAT(message_of<InvalidArgument>([&] { launch({0, 8}, {8, 8}); }), HasSubstr("takes 3 parameters, got 2"));
+  EXPECT_THAT(message_of<InvalidArgument>([&] { launch({0, 8, 16, 20}, {8, 8, 4, 4}); }),
+              HasSubstr("takes 3 parameters, got 4"));
+  EXPECT_THAT(message_of<InvalidArgument>([&] { launch({0, 4, 8}, {4, 8, 4}); }),
+              HasSubstr("parameter 0 of kernel has 8 bytes, got 4"));
   EXPECT_EQ(calls("cuLaunchKernelEx"), 1);
   EXPECT_EQ(calls("cuKernelGetParamInfo"), 1 + 3) << "none was asked for that is not there";
 }
@@ -137,12 +132,19 @@ TEST_F(CudaDeviceTest, ParametersOfTheirOwnAreComparedWithTheKernels) {
 TEST_F(CudaDeviceTest, ParametersOfACubinAloneAreThoseThatAreGiven) {
   state_->parameter_sizes = {8, 4};
   const std::array<std::byte, 16> bytes{};
-  const std::vector<std::uint16_t> offsets{0, 8, 12};
-  EXPECT_THAT(message_of<InvalidArgument>(
-                  [&] { load()->launch({.block = {32}, .parameter_offsets = offsets}, std::span(bytes)); }),
-              HasSubstr("takes 2 parameters, got 3"));
-  load()->launch({.block = {32}, .parameter_offsets = std::span(offsets).first(2)}, std::span(bytes).first(12));
-  EXPECT_EQ(calls("cuLaunchKernelEx"), 1);
+  const std::vector<std::uint16_t> offsets{0, 8, 12}, sizes{8, 4, 4};
+  const auto kernel = load();
+  const auto launch = [&](std::size_t count) {
+    const LaunchConfig config{.block = {32},
+                              .parameter_offsets = std::span(offsets).first(count),
+                              .parameter_sizes = std::span(sizes).first(count)};
+    kernel->launch(config, bytes);
+  };
+  launch(1);  // nobody knows
+  launch(2);
+  EXPECT_EQ(calls("cuLaunchKernelEx"), 2);
+  EXPECT_THAT(message_of<InvalidArgument>([&] { launch(3); }), HasSubstr("takes 2 parameters, got 3"));
+  EXPECT_THAT(message_of<InvalidArgument>([&] { launch(1); }), HasSubstr("takes 2 parameters, got 1"));
 }
 
 TEST_F(CudaDeviceTest, ZerosAreReadyAndApartFromStreams) {

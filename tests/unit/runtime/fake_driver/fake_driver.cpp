@@ -252,6 +252,7 @@ const Function kFunctions[] = {
     FORWARD("cuEventCreate", (void** event, unsigned), create("cuEventCreate", "event", event)),
     FORWARD("cuEventDestroy", (void* event), destroy("cuEventDestroy", "event", event)),
     WITH_CONTEXT("cuEventRecord", (void*, void*), ),
+    WITH_CONTEXT("cuEventQuery", (void*), ),
     WITH_CONTEXT("cuEventSynchronize", (void*), ),
     WITH_CONTEXT("cuEventElapsedTime", (float* milliseconds, void*, void*), *milliseconds = 1.5f),
 
