@@ -43,13 +43,14 @@ struct ArgumentsReader {
     if (is_written && read.is_read_only) throw InvalidArgument(fmt::format("{} is read-only", role));
     if (read.stream.kind != StreamSource::Kind::none && std::ranges::find(streams, read.stream) == streams.end())
       streams.push_back(read.stream);
+    if (read.stream.kind == StreamSource::Kind::lent) lent.push_back(read.owner);
     owners.push_back(std::move(read.owner));
     return read.tensor;
   }
 
   op::Gemm gemm;
   std::vector<StreamSource> streams;
-  std::vector<nb::object> owners;
+  std::vector<nb::object> owners, lent;
 };
 
 /// A vector as the matrix that the epilogue takes it for.
@@ -147,7 +148,8 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
   check_used(gemm, !c.is_none());
   read_tensors(reader, bound);
   read_tensors(reader, tensors);
-  new (self) GemmArguments{engine::Call(std::move(gemm)), std::move(reader.streams), std::move(reader.owners)};
+  new (self) GemmArguments{engine::Call(std::move(gemm)), std::move(reader.streams), std::move(reader.owners),
+                           std::move(reader.lent)};
 }
 
 std::string describe(const op::Tensor& tensor) {

@@ -16,6 +16,7 @@ struct GemmArguments {
   engine::Call call;
   std::vector<StreamSource> streams;  // of its arrays on a GPU: where kernels go unless told otherwise
   std::vector<nanobind::object> owners;
+  std::vector<nanobind::object> lent;  // of these, what a run must keep until it is done
 
   /// Arrays in memory of the host, which are copied to the device and back.
   bool is_on_host() const { return gemm().d.device.kind == op::MemoryDevice::Kind::host; }

@@ -1,5 +1,6 @@
 // Arrays of our own memory on a GPU, for frameworks whose arrays cannot be written: they take these over by DLPack.
 #include <nanobind/ndarray.h>
+#include <spdlog/spdlog.h>
 
 #include <cstdint>
 #include <memory>
@@ -9,6 +10,7 @@
 #include "python/bindings/device_array.hpp"
 #include "python/bindings/dtype.hpp"
 #include "python/bindings/engine.hpp"
+#include "tilewright/runtime/capture.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
 #include "tilewright/runtime/event.hpp"
 
@@ -17,20 +19,36 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
+/// Whether all of the GPU has been waited for.
+bool wait_for_all(const runtime::CudaContext& context) noexcept {
+  try {
+    const runtime::ContextScope scope(context);
+    const runtime::RelaxedCapture relaxed(context.driver());
+    return context.driver().ctx_synchronize.raw() == runtime::kSuccess;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 /// Who took the memory over reads it in streams that we do not know, and lets go of it when the reads are enqueued: all
 /// of the GPU is waited for before the memory is used again.
 struct SharedMemory {
   SharedMemory(std::shared_ptr<runtime::CudaDevice> on, std::size_t bytes, runtime::StreamHandle stream)
-      : device(std::move(on)), buffer(device, bytes, stream) {}
+      : device(std::move(on)), address(device->allocate(bytes, stream)) {}
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
+  /// With the GIL, as whoever lets go has it.
   ~SharedMemory() {
-    const runtime::CudaContext& context = *device->context();
-    runtime::release(context, context.driver().ctx_synchronize);
+    const nb::gil_scoped_release unlocked;  // what is waited for may itself wait for Python
+    if (wait_for_all(*device->context())) {
+      device->deallocate(address, nullptr);
+    } else {
+      spdlog::warn("{:#x} stays allocated: a graph is being captured, or the GPU has failed", address);
+    }
   }
 
   std::shared_ptr<runtime::CudaDevice> device;
-  runtime::DeviceBuffer buffer;
+  runtime::DeviceAddress address = 0;
 };
 
 }  // namespace
@@ -47,7 +65,7 @@ class DeviceArray {
     TILEWRIGHT_CHECK(device != nullptr, "cuda:{} is no GPU", ordinal);
     const auto bytes = static_cast<std::size_t>(op::span_bytes(tensor_));
     memory_ = std::make_shared<SharedMemory>(std::move(device), bytes, stream);
-    tensor_.address = memory_->buffer.address();
+    tensor_.address = memory_->address;
   }
 
   const op::Tensor& tensor() const { return tensor_; }

@@ -130,18 +130,27 @@ class Prepared {
     const GemmArguments& arguments = other != nullptr ? *other : arguments_;
     engine::RunOptions options{.stream = stream_for(stream, arguments.streams, arguments.gemm().d.device)};
     read_workspace(workspace, options);
-    if (arguments.gemm().d.device.kind == op::MemoryDevice::Kind::cuda && prepared_.workspace_bytes() == 0) {
+    if (needs_no_memory(other != nullptr) && arguments.gemm().d.device.kind == op::MemoryDevice::Kind::cuda) {
       launch(other, options);
-      return;
+    } else {
+      const nb::gil_scoped_release unlocked;
+      arguments.is_on_host() ? copy_and_run(arguments, options) : launch(other, options);
     }
-    const nb::gil_scoped_release unlocked;
-    if (!arguments.is_on_host()) return launch(other, options);
+    if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.gemm().d.device, options.stream);
+  }
+
+ private:
+  /// An author is asked again about other arguments, and may want a workspace for them.
+  bool needs_no_memory(bool is_for_others) const {
+    return prepared_.workspace_bytes() == 0 && (!is_for_others || kernel().decides_by_kind());
+  }
+
+  void copy_and_run(const GemmArguments& arguments, const engine::RunOptions& options) const {
     engine::HostOperands operands(arguments.gemm(), engine_->device(), options.stream);
     prepared_.run(operands.on_device(), options);
     operands.copy_out();
   }
 
- private:
   void launch(const GemmArguments* other, const engine::RunOptions& options) const {
     other != nullptr ? prepared_.run(other->call, options) : prepared_.run(options);
   }
@@ -434,6 +443,7 @@ void bind_device(nb::module_& module) {
       },
       nb::arg("device") = "", nb::arg("stream") = nb::none(), "Waits for what was enqueued on the stream.");
   module.def("_shut_down", [] {
+    let_go_of_lent();
     std::map<std::string, std::shared_ptr<Engine>> all;
     const nb::gil_scoped_release unlocked;
     const std::scoped_lock lock(engines_mutex());

@@ -26,7 +26,7 @@ namespace {
 
 /// What an author's method is given: valid, and kept alive by whoever calls.
 GemmArguments view_of(const op::Gemm& arguments) {
-  return {.call = engine::Call(arguments), .streams = {}, .owners = {}};
+  return {.call = engine::Call(arguments), .streams = {}, .owners = {}, .lent = {}};
 }
 
 Support read_status(nb::handle answer) {
@@ -294,8 +294,11 @@ void bind_kernel(nb::module_& module) {
              bool /*assume_supported_args*/) {
             engine::RunOptions options{.stream = stream_for(stream, arguments.streams, arguments.gemm().d.device)};
             read_workspace(workspace, options);
-            const nb::gil_scoped_release unlocked;
-            engine_for(arguments.gemm().d.device)->run(arguments.call, self, artifact, options);
+            {
+              const nb::gil_scoped_release unlocked;
+              engine_for(arguments.gemm().d.device)->run(arguments.call, self, artifact, options);
+            }
+            if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.gemm().d.device, options.stream);
           },
           nb::arg("args"), nb::arg("artifact").none() = nb::none(), nb::arg("stream") = nb::none(),
           nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,

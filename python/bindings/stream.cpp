@@ -1,8 +1,15 @@
 #include "python/bindings/stream.hpp"
 
+#include <algorithm>
+#include <memory>
 #include <optional>
+#include <utility>
 
+#include "python/bindings/engine.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/runtime/capture.hpp"
+#include "tilewright/runtime/cuda_device.hpp"
+#include "tilewright/runtime/event.hpp"
 
 namespace nb = nanobind;
 
@@ -42,6 +49,7 @@ std::uint64_t current_of(const ExchangeTable& table, int ordinal) {
 std::uint64_t current_of(const StreamSource& source, int ordinal) {
   switch (source.kind) {
     case StreamSource::Kind::fixed:
+    case StreamSource::Kind::lent:
       return source.handle;
     case StreamSource::Kind::torch:
       return current_of_torch(ordinal);
@@ -70,6 +78,50 @@ void check_device(nb::handle stream, const op::MemoryDevice& device) {
 
 runtime::StreamHandle handle_of(std::uint64_t stream) { return reinterpret_cast<runtime::StreamHandle>(stream); }
 
+bool is_of_array(const StreamSource& source) {
+  return source.kind == StreamSource::Kind::fixed || source.kind == StreamSource::Kind::lent;
+}
+
+std::shared_ptr<runtime::CudaContext> context_of(const op::MemoryDevice& device) {
+  const auto gpu = std::dynamic_pointer_cast<runtime::CudaDevice>(engine_for(device)->device());
+  TILEWRIGHT_CHECK(gpu != nullptr, "{} is no GPU", op::to_string(device));
+  return gpu->context();
+}
+
+void wait_for(std::uint64_t awaited, std::uint64_t waiting, const op::MemoryDevice& device) {
+  const nb::gil_scoped_release unlocked;
+  const runtime::Event ready(context_of(device), runtime::Event::Timing::disabled);
+  ready.record(handle_of(awaited));
+  ready.hold_back(handle_of(waiting));
+}
+
+std::uint64_t normal(std::uint64_t stream) { return stream == kLegacyStream ? 0 : stream; }
+
+/// Of the frameworks; nothing where no array has one.
+std::optional<std::uint64_t> current_of_all(std::span<const StreamSource> sources, int ordinal) {
+  std::optional<std::uint64_t> common;
+  for (const StreamSource& source : sources) {
+    if (is_of_array(source)) continue;
+    const std::uint64_t current = normal(current_of(source, ordinal));
+    if (common.value_or(current) != current) {
+      throw InvalidArgument(fmt::format(
+          "the arrays are worked on in different streams, {:#x} and {:#x}: order them, and pass one as stream=",
+          *common, current));
+    }
+    common = current;
+  }
+  return common;
+}
+
+struct Lent {
+  runtime::Event passed;
+  std::vector<nb::object> owners;
+};
+std::vector<Lent>& all_lent() {
+  static auto* all = new std::vector<Lent>;  // guarded by the GIL; lives as long as the process
+  return *all;
+}
+
 }  // namespace
 
 nb::object imported(const char* name) {
@@ -92,23 +144,41 @@ std::uint64_t read_stream(nb::handle stream) {
 
 runtime::StreamHandle stream_for(nb::handle stream, std::span<const StreamSource> sources,
                                  const op::MemoryDevice& device) {
-  if (!stream.is_none()) {
-    check_device(stream, device);
-    return handle_of(read_stream(stream));
-  }
-  if (device.kind != op::MemoryDevice::Kind::cuda) return nullptr;
-  std::optional<std::uint64_t> common;
+  if (!stream.is_none()) check_device(stream, device);
+  std::optional<std::uint64_t> chosen;
+  if (!stream.is_none()) chosen = normal(read_stream(stream));
+  if (device.kind != op::MemoryDevice::Kind::cuda) return handle_of(chosen.value_or(0));
+  if (!chosen) chosen = current_of_all(sources, device.ordinal);
   for (const StreamSource& source : sources) {
-    std::uint64_t current = current_of(source, device.ordinal);
-    if (current == kLegacyStream) current = 0;
-    if (common.value_or(current) != current) {
-      throw InvalidArgument(fmt::format(
-          "the arrays are worked on in different streams, {:#x} and {:#x}: order them, and pass one as stream=",
-          *common, current));
-    }
-    common = current;
+    if (!is_of_array(source)) continue;
+    if (!chosen) chosen = normal(source.handle);
+    if (normal(source.handle) != *chosen) wait_for(source.handle, *chosen, device);
   }
-  return handle_of(common.value_or(0));
+  return handle_of(chosen.value_or(0));
+}
+
+void keep_until_passed(const std::vector<nb::object>& lent, const op::MemoryDevice& device,
+                       runtime::StreamHandle stream) {
+  std::vector<Lent>& all = all_lent();
+  std::erase_if(all, [](const Lent& each) { return each.passed.has_passed(); });
+  const std::shared_ptr<runtime::CudaContext> context = [&] {
+    const nb::gil_scoped_release unlocked;
+    return context_of(device);
+  }();
+  {
+    const runtime::ContextScope scope(*context);
+    if (runtime::is_capturing(context->driver(), stream)) return;  // a graph's arrays are kept by who replays it
+  }
+  runtime::Event passed(context, runtime::Event::Timing::disabled);
+  passed.record(stream);
+  all.push_back({std::move(passed), lent});
+}
+
+void let_go_of_lent() {
+  std::vector<Lent> all;
+  std::swap(all, all_lent());
+  const nb::gil_scoped_release unlocked;
+  for (const Lent& each : all) each.passed.synchronize();
 }
 
 void bind_stream(nb::module_& module) {

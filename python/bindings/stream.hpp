@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "python/bindings/dlpack_exchange.hpp"
 #include "tilewright/op/tensor.hpp"
@@ -16,7 +17,8 @@ namespace tilewright::python {
 struct StreamSource {
   enum class Kind {
     none,   // nobody: whatever made the array is done
-    fixed,  // the array itself: what made it was enqueued on `handle`, or that waits for it
+    fixed,  // the array itself: what made it was enqueued on `handle`
+    lent,   // its exporter: `handle` waits for what made it, and the memory is ours until the owner is let go of
     torch,
     cupy,
     table,  // its framework, by the function of DLPack's table
@@ -31,14 +33,21 @@ struct StreamSource {
 /// The module if the program has imported it, else None.
 nanobind::object imported(const char* name);
 
-/// `stream`: an int, or an object with cuda_stream, ptr, handle or __cuda_stream__(). None: the one that all sources
-/// name, the null stream where there is none. @throws InvalidArgument for a stream of another GPU than `device`, and
-/// where sources name different ones
+/// `stream`: an int, or an object with cuda_stream, ptr, handle or __cuda_stream__(). None: the current one of the
+/// frameworks, else one that an array names, else the null stream. It waits for the others that arrays name.
+/// @throws InvalidArgument for a stream of another GPU than `device`, and where the frameworks' current ones differ
 runtime::StreamHandle stream_for(nanobind::handle stream, std::span<const StreamSource> sources,
                                  const op::MemoryDevice& device);
 
 /// The handle of a stream that is given. @throws InvalidArgument
 std::uint64_t read_stream(nanobind::handle stream);
+
+/// Keeps what is lent until the stream has passed what was enqueued until now.
+void keep_until_passed(const std::vector<nanobind::object>& lent, const op::MemoryDevice& device,
+                       runtime::StreamHandle stream);
+
+/// Waits for all that is kept so, and lets go of it.
+void let_go_of_lent();
 
 void bind_stream(nanobind::module_& module);
 

@@ -288,7 +288,7 @@ ReadTensor read_dlpack(nb::handle object, nb::handle dtype) {
   const bool is_read_only = !nb::try_cast(capsule, writable);  // refused where the exporter's flag says so
   const auto array = is_read_only ? nb::cast<nb::ndarray<nb::ro>>(capsule) : nb::ndarray<nb::ro>(writable);
   ReadTensor read;
-  if (is_cuda) read.stream.kind = StreamSource::Kind::fixed;
+  if (is_cuda) read.stream.kind = StreamSource::Kind::lent;
   read.tensor.address = reinterpret_cast<std::uint64_t>(array.data());
   read.tensor.dtype = dtype.is_none() ? of_dlpack(array.dtype()) : read_dtype(dtype);
   const int rank = static_cast<int>(array.ndim());
@@ -327,14 +327,17 @@ ReadTensor read_shape(const ShapeOnly& shape, nb::handle object) {
   return read;
 }
 
-/// Nothing where the object does not export, or not this array; it may have another interface.
+/// Nothing where the object does not export, or not this array and it has another interface.
 std::optional<ReadTensor> try_dlpack(nb::handle object, nb::handle dtype) {
   if (!nb::hasattr(object, "__dlpack__")) return std::nullopt;
+  const bool has_another =
+      nb::hasattr(object, "__cuda_array_interface__") || nb::hasattr(object, "__array_interface__");
   try {
     return read_dlpack(object, dtype);
-  } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_BufferError)) throw;
-    if (!nb::hasattr(object, "__cuda_array_interface__") && !nb::hasattr(object, "__array_interface__")) throw;
+  } catch (nb::python_error&) {
+    if (!has_another) throw;
+  } catch (const InvalidArgument&) {  // a type or a device that we do not read by DLPack
+    if (!has_another) throw;
   }
   return std::nullopt;
 }

@@ -17,11 +17,11 @@ struct ReadTensor {
 };
 
 /// Tries, in this order: DLPack's table of C functions; a torch.Tensor's own attributes; ShapeOnly; what NumPy's and
-/// CuPy's arrays have (their interfaces, which are cheaper); __dlpack__; __cuda_array_interface__; __array_interface__.
-/// Torch's fake and meta tensors, and ShapeOnly, are shapes without memory. `dtype`, if not none, is what the elements
-/// are taken for where the array says only their width: codes of 8-bit floats in uint8. Nothing is waited for: work on
-/// the array goes on in the stream that is read, where the kernel is enqueued as well. Who exports by __dlpack__ is
-/// asked to have the null stream wait.
+/// CuPy's arrays have (their interfaces, which are cheaper); our own; __dlpack__; __cuda_array_interface__;
+/// __array_interface__. Torch's fake and meta tensors, and ShapeOnly, are shapes without memory. `dtype`, if not none,
+/// is what the elements are taken for where the array says only their width: codes of 8-bit floats in uint8. Nothing is
+/// waited for: work on the array goes on in the stream that is read, where the kernel is enqueued as well. Who exports
+/// by __dlpack__ is asked to have the null stream wait.
 /// @throws InvalidArgument with what is missing
 ReadTensor read_tensor(nanobind::handle object, nanobind::handle dtype = nanobind::none());
 

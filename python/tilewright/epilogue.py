@@ -32,11 +32,13 @@ class EpilogueArguments:
     def _bind(self, batch: int | None, m: int, n: int, compute: DType, output: DType) -> _Bound:
         """The graph for a problem of these extents, and its tensors and numbers by their names in the graph."""
         key = (batch, m, n, compute, output)
-        if key not in self._bound:
+        bound = self._bound.get(key)
+        if bound is None:
+            bound = self._make(batch, m, n, compute, output)
             if len(self._bound) >= _MOST_BOUND:
                 self._bound.clear()
-            self._bound[key] = self._make(batch, m, n, compute, output)
-        return self._bound[key]
+            self._bound[key] = bound
+        return bound
 
     def _make(self, batch: int | None, m: int, n: int, compute: DType, output: DType) -> _Bound:
         if callable(self.epilogue) or (isinstance(self.epilogue, str) and "def " in self.epilogue):

@@ -71,7 +71,8 @@ def _torch_stream(torch: Any, stream: Any, device: Any) -> Any:
     if isinstance(stream, torch.cuda.Stream):
         return stream
     handle = _stream_handle(stream)
-    return torch.cuda.ExternalStream(handle, device) if handle else torch.cuda.default_stream(device)
+    is_default = handle in (0, 1)  # CU_STREAM_LEGACY is 1
+    return torch.cuda.default_stream(device) if is_default else torch.cuda.ExternalStream(handle, device)
 
 
 class _External:

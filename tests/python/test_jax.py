@@ -56,6 +56,38 @@ def test_they_go_on_into_jax(device: Any) -> None:
     np.testing.assert_array_equal(host(value), expected)
 
 
+def test_what_is_dropped_is_kept_until_it_is_read(device: Any) -> None:
+    size = 2048 if device.platform == "gpu" else 64
+    a, b = integers(device, size, size, dtype="float16"), integers(device, size, size, dtype="float16")
+    expected = host(a * 2) @ host(b)
+    for _ in range(10):
+        out = matmul(a * 2, b, out_dtype="float32")
+        others = [a * 3 for _ in range(4)]  # JAX reuses memory that nobody refers to
+        np.testing.assert_array_equal(host(out), expected)
+        del others
+
+
+def test_streams_of_others_wait_for_them(device: Any) -> None:
+    torch = pytest.importorskip("torch")
+    if device.platform != "gpu":
+        pytest.skip("streams are of a GPU")
+    a, b = integers(device, 1024, 1024), integers(device, 1024, 1024)
+    stream = torch.cuda.Stream()
+
+    def late() -> Any:
+        value = a
+        for _ in range(30):
+            value = jax.numpy.clip(value @ a, -3, 3)
+        return value
+
+    expected = host(late()) @ host(b)
+    for _ in range(5):
+        out = torch.empty(1024, 1024, device="cuda")
+        matmul(late(), b, out=out, stream=stream)
+        stream.synchronize()
+        np.testing.assert_array_equal(out.cpu().numpy(), expected)
+
+
 def test_epilogues_read_them(device: Any) -> None:
     def epilogue(accum: Any, bias: Any) -> Any:
         return jax.nn.relu(accum + bias)

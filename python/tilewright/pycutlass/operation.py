@@ -122,7 +122,8 @@ class GemmOperationUniversal:
     def kernel_for(self, arguments: _tilewright.GemmArguments) -> Kernel:
         """The kernel of this design for arguments whose epilogue has tensors, of their alignments. Raises
         InvalidArgument."""
-        return self._of_first_design(lambda design: _tilewright.make_kernel(arguments, design))
+        kernel = self._of_first_design(lambda design: _tilewright.make_kernel(arguments, design))
+        return self._kernels.setdefault((_tilewright.device_target(), kernel.name), kernel)
 
     def closest_kernel(self, arguments: _tilewright.GemmArguments) -> Kernel:
         """Of all kernels for these arguments the one whose design differs least. Raises Unsupported."""
