@@ -121,9 +121,13 @@ TEST_F(CudaDeviceTest, ParametersOfTheirOwnAreComparedWithTheKernels) {
   launch({0, 8, 20}, {8, 8, 4});  // where ours lie is ours to say
   EXPECT_EQ(calls("cuLaunchKernelEx"), 1);
   EXPECT_THAT(message_of<InvalidArgument>([&] { launch({0, 8}, {8, 8}); }), HasSubstr("takes 3 parameters, got 2"));
-  EXPECT_THAT(message_of<InvalidArgument>([&] { launch({0, 8, 16, 20}, {8, 8, 4, 4}); }),
+  EXPECT_THAT(message_of<InvalidArgument>([&] {
+                launch({0, 8, 16, 20}, {8, 8, 4, 4});
+              }),
               HasSubstr("takes 3 parameters, got 4"));
-  EXPECT_THAT(message_of<InvalidArgument>([&] { launch({0, 4, 8}, {4, 8, 4}); }),
+  EXPECT_THAT(message_of<InvalidArgument>([&] {
+                launch({0, 4, 8}, {4, 8, 4});
+              }),
               HasSubstr("parameter 0 of kernel has 8 bytes, got 4"));
   EXPECT_EQ(calls("cuLaunchKernelEx"), 1);
   EXPECT_EQ(calls("cuKernelGetParamInfo"), 1 + 3) << "none was asked for that is not there";
