@@ -59,7 +59,8 @@ TEST_F(EnvCommandTest, ListsEveryVariableWithItsDefault) {
 TEST_F(EnvCommandTest, SaysWhatIsSet) {
   ::setenv("TILEWRIGHT_JOBS", "3", 1);
   ::setenv("TILEWRIGHT_CACHE_DIR", "/a\nb\xff", 1);
-  for (const nlohmann::json& variable : nlohmann::json::parse(run("env --json"))["variables"]) {
+  const nlohmann::json said = nlohmann::json::parse(run("env --json"));
+  for (const nlohmann::json& variable : said["variables"]) {
     const bool is_set = variable["name"] == "TILEWRIGHT_JOBS" || variable["name"] == "TILEWRIGHT_CACHE_DIR";
     EXPECT_EQ(variable["set"], is_set) << variable;
     if (variable["name"] == "TILEWRIGHT_JOBS") {
