@@ -41,15 +41,14 @@ struct ArgumentsReader {
   op::Tensor read(nb::handle array, bool is_written, const char* role) {
     ReadTensor read = read_tensor(array);
     if (is_written && read.is_read_only) throw InvalidArgument(fmt::format("{} is read-only", role));
-    if (read.stream.kind != StreamSource::Kind::none && std::ranges::find(streams, read.stream) == streams.end())
-      streams.push_back(read.stream);
+    streams.add(read.stream);
     if (read.stream.kind == StreamSource::Kind::lent) lent.push_back(read.owner);
     owners.push_back(std::move(read.owner));
     return read.tensor;
   }
 
   op::Gemm gemm;
-  std::vector<StreamSource> streams;
+  StreamSources streams;
   std::vector<nb::object> owners, lent;
 };
 

@@ -14,7 +14,7 @@ namespace tilewright::python {
 /// A problem, and what keeps its memory.
 struct GemmArguments {
   engine::Call call;
-  std::vector<StreamSource> streams;  // of its arrays on a GPU: where kernels go unless told otherwise
+  StreamSources streams;  // of its arrays on a GPU: where kernels go unless told otherwise
   std::vector<nanobind::object> owners;
   std::vector<nanobind::object> lent;  // of these, what a run must keep until it is done
 

@@ -128,7 +128,7 @@ class Prepared {
   /// A launch without a workspace waits for nothing: the GIL is kept, which letting go of costs more than it.
   void run(const GemmArguments* other, nb::handle stream, nb::handle workspace) const {
     const GemmArguments& arguments = other != nullptr ? *other : arguments_;
-    engine::RunOptions options{.stream = stream_for(stream, arguments.streams, arguments.gemm().d.device)};
+    engine::RunOptions options{.stream = stream_for(stream, arguments.streams.all(), arguments.gemm().d.device)};
     read_workspace(workspace, options);
     if (needs_no_memory(other != nullptr) && arguments.gemm().d.device.kind == op::MemoryDevice::Kind::cuda) {
       launch(other, options);

@@ -292,7 +292,8 @@ void bind_kernel(nb::module_& module) {
           [](const std::shared_ptr<registry::Kernel>& self, const GemmArguments& arguments,
              const std::shared_ptr<compile::Artifact>& artifact, nb::handle stream, nb::handle workspace,
              bool /*assume_supported_args*/) {
-            engine::RunOptions options{.stream = stream_for(stream, arguments.streams, arguments.gemm().d.device)};
+            engine::RunOptions options{.stream =
+                                           stream_for(stream, arguments.streams.all(), arguments.gemm().d.device)};
             read_workspace(workspace, options);
             {
               const nb::gil_scoped_release unlocked;

@@ -3,6 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -28,6 +30,28 @@ struct StreamSource {
   const ExchangeTable* table = nullptr;
 
   bool operator==(const StreamSource&) const = default;
+};
+
+/// Those of a problem's arrays, each once; mostly there is one, which needs no memory of its own.
+class StreamSources {
+ public:
+  void add(const StreamSource& source) {
+    if (source.kind == StreamSource::Kind::none || std::ranges::find(all(), source) != all().end()) return;
+    if (all().empty()) {
+      first_ = source;
+      return;
+    }
+    if (several_.empty()) several_.push_back(first_);
+    several_.push_back(source);
+  }
+  std::span<const StreamSource> all() const {
+    if (!several_.empty()) return several_;
+    return {&first_, first_.kind == StreamSource::Kind::none ? std::size_t{0} : std::size_t{1}};
+  }
+
+ private:
+  StreamSource first_;
+  std::vector<StreamSource> several_;
 };
 
 /// The module if the program has imported it, else None.
