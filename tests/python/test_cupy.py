@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ try:
 except cupy.cuda.runtime.CUDARuntimeError:
     pytest.skip("no GPU", allow_module_level=True)
 
-from tilewright import InvalidArgument, matmul  # noqa: E402
+from tilewright import GemmArguments, InvalidArgument, find_kernels, matmul  # noqa: E402
 
 RANDOM = np.random.default_rng(3)
 
@@ -73,3 +74,54 @@ def test_another_frameworks_stream_must_be_the_same() -> None:
         matmul(a, b, out=out)
     matmul(a, b, out=out, stream=stream)
     stream.synchronize()
+
+
+class Named:
+    """Has the one interface only, which names the stream that the array is written in."""
+
+    def __init__(self, array: Any, stream: Any) -> None:
+        self.dtype, self.shape, self.array = array.dtype, array.shape, array
+        self.__cuda_array_interface__ = {**array.__cuda_array_interface__, "stream": stream.ptr}
+
+
+def test_streams_that_arrays_name_are_waited_for() -> None:
+    a, b = integers(128, 64), integers(64, 96)
+    expected = a.get() @ b.get()
+    writer, other = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
+    for run_in in (None, other):
+        late, out = Named(late_copy(writer, a), writer), cupy.full((128, 96), np.nan, np.float32)
+        cupy.cuda.get_current_stream().synchronize()
+        args = GemmArguments(late, b, Named(out, other))
+        find_kernels(args)[0].run(args, stream=run_in)
+        (run_in or other).synchronize()
+        cupy.cuda.Device().synchronize()
+        np.testing.assert_array_equal(out.get(), expected)
+
+
+class Lent:
+    """Lends its memory until it is given back, as JAX's arrays do."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, *, stream: int, **options: Any) -> Any:
+        return self.array.__dlpack__(stream=stream)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+def test_what_is_lent_is_kept_until_it_is_read() -> None:
+    a, b, out = integers(128, 64), integers(64, 96), cupy.empty((128, 96), np.float32)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    kernel = find_kernels(GemmArguments(a, b, out))[0]
+    kernel.run(GemmArguments(a, b, out))
+    own = sys.getrefcount(a)
+    late_copy(stream, a)  # the kernel comes behind it
+    kernel.run(GemmArguments(Lent(a), b, out), stream=stream)
+    assert sys.getrefcount(a) == own + 1
+    stream.synchronize()
+    kernel.run(GemmArguments(Lent(a), b, out), stream=stream)  # lets go of the first
+    assert sys.getrefcount(a) == own + 1
+    stream.synchronize()
+    np.testing.assert_array_equal(out.get(), a.get() @ b.get())
