@@ -29,7 +29,7 @@ int main() {
 
   engine.run(gemm, kernels.front().kernel);
   double expected = 0.0;
-  for (int i = 0; i < k; ++i) expected += a[3 * k + i] * b[static_cast<std::size_t>(i) * n + 5];
+  for (std::size_t i = 0; i < k; ++i) expected += a[3 * k + i] * b[i * n + 5];
   std::printf("%s: D[3,5] = %.12f\n", engine.device()->properties().name.c_str(), d[3 * n + 5]);
   return kernels.size() == 2 && std::fabs(d[3 * n + 5] - expected) < 1e-7 ? 0 : 1;
 }

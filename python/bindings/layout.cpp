@@ -62,7 +62,7 @@ nb::object reduced(const ComposedLayout& l) {
 // One argument is a coordinate, several are its modes.
 IntTuple coordinate_of(const nb::args& arguments) {
   const nb::handle whole = arguments.size() == 1 ? nb::handle(arguments[0]) : nb::handle(arguments);
-  std::optional<Coord> coord = arguments.size() == 0 ? std::nullopt : coord_of(whole);
+  std::optional<Coord> coord = arguments.empty() ? std::nullopt : coord_of(whole);
   if (!coord)
     throw nb::type_error(
         fmt::format("a coordinate is integers, tuples and None, got {}", nb::repr(arguments).c_str()).c_str());

@@ -33,7 +33,6 @@ using layout::ComposedLayout;
 using layout::IndexVariable;
 using layout::IntTuple;
 using layout::Layout;
-using layout::LayoutAndOffset;
 using layout::Swizzle;
 using layout::Tiler;
 
