@@ -469,6 +469,7 @@ void read_workspace(nb::handle workspace, engine::RunOptions& options) {
     throw InvalidArgument(
         fmt::format("a workspace is memory of the GPU, got an array on {}", op::to_string(read.tensor.device)));
   }
+  if (read.is_read_only) throw InvalidArgument("the workspace is read-only");
   options.workspace = read.tensor.address;
   options.workspace_bytes = static_cast<std::size_t>(op::span_bytes(read.tensor));
 }

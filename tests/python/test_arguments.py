@@ -80,12 +80,14 @@ def test_what_dlpack_says_is_read_only_is() -> None:
 class OnGpu:
     """What says that it is an array of a GPU; nobody looks there."""
 
-    def __init__(self, rows: int, columns: int, address: int, stream: int | None = None) -> None:
+    def __init__(
+        self, rows: int, columns: int, address: int, stream: int | None = None, is_read_only: bool = False
+    ) -> None:
         self.dtype, self.shape, self.device = np.dtype(np.float32), (rows, columns), 0
         self.__cuda_array_interface__ = {
             "shape": self.shape,
             "typestr": "<f4",
-            "data": (address, False),
+            "data": (address, is_read_only),
             "stream": stream,
             "version": 3,
         }
@@ -101,6 +103,15 @@ def test_streams_that_are_none_or_of_another_gpu_are_refused() -> None:
 
     with pytest.raises(InvalidArgument, match="the stream is of cuda:3, and the arrays are on cuda:0"):
         kernel.run(GemmArguments(OnGpu(3, 4, 4096), OnGpu(4, 2, 8192), OnGpu(3, 2, 12288)), stream=StreamOfAnother())
+
+
+def test_a_workspace_is_memory_of_the_gpu_to_write_to() -> None:
+    args = GemmArguments(A, B, np.empty((3, 2), np.float32))
+    kernel = tilewright.find_kernels(args)[0]
+    with pytest.raises(InvalidArgument, match="a workspace is memory of the GPU, got an array on host"):
+        kernel.run(args, workspace=np.zeros(64, np.uint8))
+    with pytest.raises(InvalidArgument, match="the workspace is read-only"):
+        kernel.run(args, workspace=OnGpu(8, 8, 4096, is_read_only=True))
 
 
 @pytest.mark.parametrize(

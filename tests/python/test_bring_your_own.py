@@ -4,6 +4,7 @@ is one with torch, and on the emulator."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import sys
@@ -54,6 +55,31 @@ def problem(make: Callable[..., Any], batch: int = 1, m: int = 48, n: int = 40, 
 
 def mine(args: GemmArguments) -> Any:
     return tilewright.find_kernels(args, metadata_filter=is_mine)
+
+
+@contextlib.contextmanager
+def brought(
+    args: GemmArguments, name: str, source: Any, launch: Callable[[GemmArguments], tilewright.Launch]
+) -> Iterator[Kernel]:
+    """The kernel of a class that is registered meanwhile, with F64GemmKernel's metadata but for the name."""
+    old = mine(args)[0].metadata
+
+    @tilewright.register
+    class Brought(Kernel):
+        @staticmethod
+        def generate_kernels(metadata_filter: Any, epilogue_args: Any = None, target: Any = None) -> list[Kernel]:
+            return [Brought(KernelMetadata(name, Brought, old.operands, old.design))]
+
+        def _source(self) -> Any:
+            return source
+
+        def _launch(self, args: GemmArguments) -> tilewright.Launch:
+            return launch(args)
+
+    try:
+        yield tilewright.find_kernels(args, providers=["Brought"])[0]
+    finally:
+        tilewright.unregister(Brought)
 
 
 def names(kernels: Any) -> list[str]:
@@ -330,24 +356,10 @@ def test_b24_ptx_needs_no_compiler(make: Callable[..., Any]) -> None:
     original = mine(args)[0]
     artifact = original.compile(args)
 
-    @tilewright.register
-    class Precompiled(Kernel):
-        @staticmethod
-        def generate_kernels(metadata_filter: Any, epilogue_args: Any = None, target: Any = None) -> list[Kernel]:
-            old = original.metadata
-            return [Precompiled(KernelMetadata("precompiled", Precompiled, old.operands, old.design))]
-
-        def _source(self) -> tilewright.Source:
-            return tilewright.Source(artifact.ptx, language="ptx", symbol=artifact.symbol)
-
-        def _launch(self, args: GemmArguments) -> tilewright.Launch:
-            return original._launch(args)  # type: ignore[attr-defined, no-any-return]
-
-    try:
-        tilewright.find_kernels(args, providers=["Precompiled"])[0].run(args)
+    ptx = tilewright.Source(artifact.ptx, language="ptx", symbol=artifact.symbol)
+    with brought(args, "precompiled", ptx, original._launch) as precompiled:  # type: ignore[attr-defined]
+        precompiled.run(args)
         np.testing.assert_array_equal(host(out), host(a) @ host(b))
-    finally:
-        tilewright.unregister(Precompiled)
 
 
 def test_b25_a_class_may_be_completed_later(make: Callable[..., Any]) -> None:
@@ -452,65 +464,37 @@ def test_what_derives_from_no_kernel_is_not_registered(wrong: Any) -> None:
 
 @pytest.mark.parametrize("left_out", [0, 1])
 def test_parameters_are_compared_with_the_kernels(make: Callable[..., Any], left_out: int) -> None:
-    a, b, out = problem(make)
-    original = mine(GemmArguments(a, b, out))[0]
+    args, name = GemmArguments(*problem(make)), f"careless{left_out}"
+    source = f'extern "C" __global__ void {name}(double* d, int n, int m) {{ if (m == n) *d = 0; }}'
 
-    @tilewright.register
-    class Careless(Kernel):
-        @staticmethod
-        def generate_kernels(metadata_filter: Any, epilogue_args: Any = None, target: Any = None) -> list[Kernel]:
-            old = original.metadata
-            return [Careless(KernelMetadata(f"careless{left_out}", Careless, old.operands, old.design))]
+    def launch(args: GemmArguments) -> tilewright.Launch:
+        return tilewright.Launch(1, 1, [args.out, np.int32(4), np.int32(5)][: 3 - left_out])
 
-        def _source(self) -> str:
-            return f'extern "C" __global__ void {self.name}(double* d, int n, int m) {{ if (m == n) *d = 0; }}'
-
-        def _launch(self, args: GemmArguments) -> tilewright.Launch:
-            all_of_them = [args.out, np.int32(4), np.int32(5)]
-            return tilewright.Launch(1, 1, all_of_them[: 3 - left_out])
-
-    try:
-        args = GemmArguments(a, b, out)
-        kernel = tilewright.find_kernels(args, providers=["Careless"])[0]
+    with brought(args, name, source, launch) as careless:
         if left_out == 0:
-            kernel.run(args)
+            careless.run(args)
             return
         with pytest.raises(InvalidArgument, match="takes 3 parameters, got 2"):
-            kernel.run(args)
-    finally:
-        tilewright.unregister(Careless)
+            careless.run(args)
 
 
 def test_parameters_lie_where_the_kernel_has_them(make: Callable[..., Any]) -> None:
+    """A float4 lies at multiples of 16, a struct of floats at multiples of 4: their bytes do not say."""
     a, b, out = problem(make)
-    original = mine(GemmArguments(a, b, out))[0]
+    args = GemmArguments(a, b, out)
+    source = (
+        "struct Floats { float x, y, z, w; };\n"
+        'extern "C" __global__ void aligned(int n, Floats v, double* d, int m, float4 u) {\n'
+        "  d[0] = n + 10 * v.x + 100 * v.w + 1000 * m + 10000 * u.x + 100000 * u.w;\n}"
+    )
 
-    @tilewright.register
-    class Aligned(Kernel):
-        """A float4 lies at multiples of 16, a struct of floats at multiples of 4: their bytes do not say."""
+    def launch(args: GemmArguments) -> tilewright.Launch:
+        floats, more = np.float32([2, 0, 0, 3]).tobytes(), np.float32([5, 0, 0, 6]).tobytes()
+        return tilewright.Launch(1, 1, [np.int32(1), floats, args.out, np.int32(4), more])
 
-        @staticmethod
-        def generate_kernels(metadata_filter: Any, epilogue_args: Any = None, target: Any = None) -> list[Kernel]:
-            old = original.metadata
-            return [Aligned(KernelMetadata("aligned", Aligned, old.operands, old.design))]
-
-        def _source(self) -> str:
-            return (
-                "struct Floats { float x, y, z, w; };\n"
-                'extern "C" __global__ void aligned(int n, Floats v, double* d, int m, float4 u) {\n'
-                "  d[0] = n + 10 * v.x + 100 * v.w + 1000 * m + 10000 * u.x + 100000 * u.w;\n}"
-            )
-
-        def _launch(self, args: GemmArguments) -> tilewright.Launch:
-            floats, more = np.float32([2, 0, 0, 3]).tobytes(), np.float32([5, 0, 0, 6]).tobytes()
-            return tilewright.Launch(1, 1, [np.int32(1), floats, args.out, np.int32(4), more])
-
-    try:
-        args = GemmArguments(a, b, out)
-        tilewright.find_kernels(args, providers=["Aligned"])[0].run(args)
+    with brought(args, "aligned", source, launch) as aligned:
+        aligned.run(args)
         assert host(out).ravel()[0] == 654321
-    finally:
-        tilewright.unregister(Aligned)
 
 
 def test_a_launch_has_one_workspace() -> None:

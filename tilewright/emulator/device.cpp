@@ -166,18 +166,13 @@ class EmulatedKernel final : public runtime::LoadedKernel {
       }
       return {parameters.begin(), parameters.end()};
     }
-    const Function& kernel = entry();
     std::vector<std::size_t> sizes;
-    for (const std::uint32_t index : kernel.parameters) sizes.push_back(kernel.variables[index].size);
+    for (const ParameterPlace& each : program_.parameters) sizes.push_back(each.size);
     runtime::check_parameters(symbol_, sizes, config.parameter_sizes).or_throw();
     std::vector<std::byte> placed(program_.parameter_bytes);
-    std::size_t at = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      const std::size_t alignment = kernel.variables[kernel.parameters[i]].alignment;
-      at = (at + alignment - 1) / alignment * alignment;
       std::ranges::copy(parameters.subspan(config.parameter_offsets[i], sizes[i]),
-                        placed.begin() + static_cast<std::ptrdiff_t>(at));
-      at += sizes[i];
+                        placed.begin() + static_cast<std::ptrdiff_t>(program_.parameters[i].begin));
     }
     return placed;
   }

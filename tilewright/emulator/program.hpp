@@ -122,6 +122,12 @@ struct SharedVariable {
   std::uint32_t size = 0;  // 0: the dynamic shared memory
 };
 
+/// Where a parameter of the kernel lies among all.
+struct ParameterPlace {
+  std::size_t begin = 0;
+  std::size_t size = 0;
+};
+
 struct Program {
   std::vector<Instruction> code;
   std::vector<const ParsedInstruction*> origins;  // of code, one each
@@ -134,6 +140,7 @@ struct Program {
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t dynamic_shared_begin = kSharedBase;  // end of the static shared memory and its red zones
   std::uint32_t local_bytes = 0;                     // a thread
+  std::vector<ParameterPlace> parameters;
   std::uint32_t parameter_bytes = 0;
   std::uint32_t required_block[3] = {0, 0, 0};
   std::uint32_t maximum_block = 0;

@@ -205,6 +205,7 @@ void ProgramBuilder::place_parameters(const Function& kernel, Storage& storage) 
     const Variable& parameter = kernel.variables[index];
     at = round_up(at, parameter.alignment);
     storage.addresses[index] = at;
+    program_.parameters.push_back({at, parameter.size});
     at += parameter.size;
     if (at > kMaxParameterBytes) refuse_too_large(parameter, "parameters", kMaxParameterBytes);
   }

@@ -230,6 +230,22 @@ TEST_F(TuningTest, WhatIsReadyGivesWayToTheWinner) {
   EXPECT_EQ(tuned->prepare(on_device.gemm).kernel().metadata().family, "fast");
 }
 
+TEST_F(TuningTest, WhatIsReadyForOtherStridesGivesWayToo) {
+  const HostProblem packed(64, 64, 64, {.type = DType::f16, .d_type = DType::f16});
+  const HostProblem padded(64, 64, 64, {.type = DType::f16, .d_type = DType::f16, .padding = 8});
+  Engine tuned(options());
+  const DeviceProblem on_device(padded, tuned.device());
+  const std::vector<RankedKernel> ranked = tuned.find_kernels(packed.gemm);
+  const std::string unlikely = "simt_gemm";
+  const auto top =
+      std::ranges::find(ranked, unlikely, [](const RankedKernel& each) { return each.kernel->metadata().family; });
+  ASSERT_TRUE(top != ranked.begin() && top != ranked.end());
+  timer_->of_family = {{unlikely, 1.0}};
+  EXPECT_NE(tuned.prepare(on_device.gemm).kernel().metadata().family, unlikely);
+  tuned.tune(packed.gemm, {.top = static_cast<int>(top - ranked.begin()) + 1});
+  EXPECT_EQ(tuned.prepare(on_device.gemm).kernel().metadata().family, unlikely);
+}
+
 TEST_F(TuningTest, AFatalErrorEndsTheTuningAndTheNextSkipsTheKernel) {
   const std::vector<Fake> fakes{{"right"}, {"bomb", kRightBody, 700}, {"later"}};
   const TuningReport report = engine(fakes)->tune(problem_.gemm, {.top = 3});

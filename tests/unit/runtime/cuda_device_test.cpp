@@ -308,6 +308,7 @@ void live_a_life(const std::vector<std::byte>& cubin) {
   stop.record(stream.handle());
   stream.wait(stop);
   stop.synchronize();
+  EXPECT_TRUE(stop.has_passed());
   EXPECT_FLOAT_EQ(stop.milliseconds_since(start), 1.5f);
   device->fill(buffer.address(), 0, 64, stream.handle());
   device->copy_out(host.data(), buffer.address(), host.size(), stream.handle());

@@ -1,0 +1,89 @@
+// What is remembered of queries and of tunings: not what became stale meanwhile, nor by names that say nothing.
+#include "tilewright/engine/rankings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "tests/unit/engine/fake_kernels.hpp"
+#include "tests/unit/engine/host_problem.hpp"
+#include "tilewright/engine/remembered_choices.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+TEST(Rankings, OneOfBeforeTheChoicesChangedIsNotKept) {
+  const HostProblem problem(8, 12, 16);
+  const RankingKey key{make_call_key(problem.gemm), {80, false}, Tuning::use};
+  const auto ranking = std::make_shared<const Explanation>();
+  Rankings rankings;
+  const std::uint64_t before = rankings.generation();
+  rankings.clear();
+  rankings.insert(key, ranking, before);
+  EXPECT_EQ(rankings.find(key), nullptr);
+  rankings.insert(key, ranking, rankings.generation());
+  EXPECT_EQ(rankings.find(key), ranking);
+}
+
+registry::KernelPtr authored(const op::Gemm& gemm, std::string body) {
+  return std::make_shared<FakeKernel>(registry::KernelMetadata{"authored", op::describe(gemm), {}}, std::move(body),
+                                      1.0, 0);
+}
+
+class Sourceless final : public registry::Kernel {
+ public:
+  using Kernel::Kernel;
+
+ protected:
+  compile::Source do_source() const override { throw std::runtime_error("not written yet"); }
+  plan::Launch do_launch(const op::Gemm&) const override { return {}; }
+};
+
+TEST(KernelSet, KnowsAuthorsKernelsByTheirSources) {
+  const HostProblem problem(8, 12, 16);
+  const auto set = [](std::vector<registry::KernelPtr> kernels) { return *kernel_set(kernels); };
+  const registry::KernelPtr one = authored(problem.gemm, "return;"), other = authored(problem.gemm, "return; ;");
+  ASSERT_EQ(one->name(), other->name());
+  EXPECT_NE(set({one}), set({other}));
+  EXPECT_EQ(set({one}), set({authored(problem.gemm, "return;")}));
+  EXPECT_EQ(set({one, other}), set({other, one}));
+}
+
+TEST(KernelSet, IsRefusedWhereAnAuthorHasNoSource) {
+  const HostProblem problem(8, 12, 16);
+  const std::vector<registry::KernelPtr> kernels{
+      std::make_shared<Sourceless>(registry::KernelMetadata{"sourceless", op::describe(problem.gemm), {}})};
+  EXPECT_THAT(kernel_set(kernels).reason(), testing::HasSubstr("has no source: not written yet"));
+}
+
+class Unknowing final : public registry::Provider {
+ public:
+  std::string family() const override { return "unknowing"; }
+  void discover(const op::Gemm& gemm, const Target& target, registry::Discovery& found) const override {
+    plan::Design design;
+    design.target = target;
+    found.kernels.push_back(std::make_shared<FakeKernel>(
+        registry::KernelMetadata{"unknowing", op::describe(gemm), design}, kRightBody, std::nan(""), 0));
+  }
+  Result<registry::KernelPtr> make(const op::GemmDescription&, const plan::Design&) const override {
+    return refuse("no explicit designs");
+  }
+};
+
+TEST(Ranking, AnEstimateIsANumber) {
+  const HostProblem problem(8, 12, 16);
+  Engine engine(emulator_options());
+  engine.registry().add(std::make_shared<Unknowing>()).or_throw();
+  try {
+    engine.find_kernels(problem.gemm);
+    FAIL() << "not refused";
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("the estimate of unknowing"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("is NaN"));
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::engine
