@@ -1,0 +1,104 @@
+#include "tilewright/base/interruption.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+namespace tilewright {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+TEST(InterruptionTest, WithoutACheckNothingHappens) {
+  EXPECT_NO_THROW(check_interruption());
+  const ScopedInterruptCheck outer([] { throw Interrupted("outer"); });
+  const ScopedInterruptCheck none({});
+  EXPECT_NO_THROW(check_interruption());
+}
+
+TEST(InterruptionTest, TheInnermostCheckOfTheThreadDecides) {
+  const ScopedInterruptCheck outer([] { throw Interrupted("outer"); });
+  {
+    const ScopedInterruptCheck inner([] { throw std::runtime_error("the caller's own"); });
+    EXPECT_THROW(check_interruption(), std::runtime_error);
+  }
+  EXPECT_THROW(check_interruption(), Interrupted);
+  std::jthread([] { EXPECT_NO_THROW(check_interruption()); });
+}
+
+TEST(InterruptionTest, ChecksAreRare) {
+  int calls = 0;
+  const ScopedInterruptCheck counting([&] { ++calls; });
+  const auto start = Clock::now();
+  while (Clock::now() - start < 100ms) check_interruption();
+  EXPECT_GE(calls, 2);
+  EXPECT_LE(calls, 11);
+}
+
+TEST(InterruptionTest, ARelayStopsHelpers) {
+  InterruptRelay relay;
+  std::jthread helper([&] {
+    const ScopedInterruptCheck check(relay.check());
+    EXPECT_THROW(
+        while (true) {
+          check_interruption();
+          std::this_thread::sleep_for(1ms);
+        },
+        Interrupted);
+  });
+  relay.stop();
+}
+
+/// The exit status of a child that runs `body` and then calls exit(0) while `other` still runs on another thread.
+int exit_status_beside(void (*other)(), std::chrono::milliseconds head_start) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::alarm(10);
+    std::thread(other).detach();
+    std::this_thread::sleep_for(head_start);
+    std::exit(0);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return status;
+}
+
+TEST(InterruptionTest, ExitDoesNotWaitForWorkThatSleeps) {
+  const auto start = Clock::now();
+  EXPECT_EQ(exit_status_beside(
+                [] {
+                  const LongWork work;
+                  while (true) {
+                    check_interruption();
+                    std::this_thread::sleep_for(5ms);
+                  }
+                },
+                50ms),
+            0);
+  EXPECT_LT(Clock::now() - start, 1500ms);
+}
+
+TEST(InterruptionTest, ExitWaitsForWorkThatCannotBeInterrupted) {
+  const auto start = Clock::now();
+  EXPECT_EQ(exit_status_beside(
+                [] {
+                  const LongWork work(LongWork::Kind::uninterruptible);
+                  std::this_thread::sleep_for(400ms);
+                },
+                50ms),
+            0);
+  EXPECT_GE(Clock::now() - start, 350ms);
+}
+
+TEST(InterruptionTest, WhoExitsIsNotLeftBehind) {
+  EXPECT_EQ(exit_status_beside([] { std::exit(0); }, 5s), 0);
+  EXPECT_FALSE(is_left_behind_by_exit());
+}
+
+}  // namespace
+}  // namespace tilewright
