@@ -54,12 +54,34 @@ registry::KernelPtr f16_128x128x32_kernel(const engine::Engine& engine) {
   return engine.make_kernel(op::describe(gemm), design);
 }
 
-void compile_cold(benchmark::State& state) {
-  engine::Engine engine(options_for(kEmulator));
+void compile_cold(benchmark::State& state, compile::Backend backend) {
+  engine::Options options = options_for(kEmulator);
+  options.toolchain.backend = backend;
+  engine::Engine engine(options);
   const compile::Source source = f16_128x128x32_kernel(engine)->source();
+  benchmark::DoNotOptimize(engine.compiler().compile(source));  // starts the process, loads the library
   for (auto _ : state) benchmark::DoNotOptimize(engine.compiler().compile(source));
 }
-BENCHMARK(compile_cold)->Name("nvrtc_compile/f16_sm80_128x128x32")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(compile_cold, process, compile::Backend::nvrtc)
+    ->Name("nvrtc_compile/f16_sm80_128x128x32")
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(compile_cold, in_process, compile::Backend::nvrtc_in_process)
+    ->Name("nvrtc_compile_in_process/f16_sm80_128x128x32")
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+/// The first compile of a program: the process starts, and NVRTC is loaded. A process of other limits is not reused.
+void compile_in_new_process(benchmark::State& state) {
+  engine::Engine engine(options_for(kEmulator));
+  const compile::Source source = f16_128x128x32_kernel(engine)->source();
+  compile::ToolchainOptions toolchain;
+  for (auto _ : state) {
+    ++toolchain.memory_bytes;
+    benchmark::DoNotOptimize(compile::make_compiler(toolchain)->compile(source));
+  }
+}
+BENCHMARK(compile_in_new_process)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 /// A private folder, removed with what is in it.
 class TemporaryFolder {

@@ -1,10 +1,14 @@
 # One library a room of the tree: tilewright_room(layout DEPENDS base) builds every .cpp below the current folder.
-# LIBRARIES are third parties that only its .cpp include; every room may print, so fmt comes with each.
+# LIBRARIES are third parties that only its .cpp include; every room may print, so fmt comes with each. EXCLUDE names
+# folders whose sources are those of another target.
 # One test program a room: tilewright_room_test(layout) builds tests/unit/layout/*.cpp.
 
 function(tilewright_room room)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  foreach(folder IN LISTS ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ^${CMAKE_CURRENT_SOURCE_DIR}/${folder}/)
+  endforeach()
   add_library(tilewright_${room} STATIC ${sources})
   add_library(tilewright::${room} ALIAS tilewright_${room})
   set_target_properties(tilewright_${room} PROPERTIES EXPORT_NAME ${room})

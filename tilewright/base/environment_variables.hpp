@@ -19,11 +19,15 @@ struct EnvironmentVariable {
 };
 
 /// All that are read. Adding one takes a row here; `tilewright env` prints them.
-inline constexpr std::array<EnvironmentVariable, 9> kEnvironmentVariables = {{
+inline constexpr std::array<EnvironmentVariable, 10> kEnvironmentVariables = {{
     {"TILEWRIGHT_DEVICE", "auto",
      "where kernels run: auto (a GPU if there is one, else the emulator), cuda, cuda:N, emulator, emulator:sm_80, "
      "emulator:sm_90a"},
-    {"TILEWRIGHT_COMPILER", "nvrtc", "what compiles kernels: nvrtc, in this process, or nvcc"},
+    {"TILEWRIGHT_COMPILER", "nvrtc",
+     "what compiles kernels: nvrtc, in a process of its own; nvrtc_in_process; or nvcc"},
+    {"TILEWRIGHT_COMPILE_TIMEOUT", "300",
+     "seconds after which a compile is ended, and for which another process's compile of the same kernel is waited "
+     "for"},
     {"TILEWRIGHT_CUDA_HOME", "", "a CUDA toolkit, searched before all other places"},
     {"TILEWRIGHT_CACHE_DIR", "",
      "the folder that keeps kernels and tunings; without it $XDG_CACHE_HOME/tilewright, else ~/.cache/tilewright"},

@@ -13,12 +13,16 @@
 #include <cstring>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/fork.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/compile/file.hpp"
 
 namespace tilewright::compile {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kBetweenChecks{20};  // of the time limit, and for an interruption
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> list;
@@ -40,13 +44,13 @@ class SpawnSettings {
     ::posix_spawnattr_destroy(&attributes_);
   }
 
-  // A group of its own, so that the compiler's own children can be killed with it.
-  pid_t spawn(const ChildProcess& child, int output) {
-    ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
+  pid_t spawn(const ChildProcess& child, int input, int output, bool inherits_files) {
+    connect(input, STDIN_FILENO, O_RDONLY);
+    connect(output, STDOUT_FILENO, O_WRONLY);
+    ::posix_spawn_file_actions_adddup2(&actions_, STDOUT_FILENO, STDERR_FILENO);
+    if (!inherits_files) ::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
     ::posix_spawn_file_actions_addchdir_np(&actions_, child.folder.c_str());
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP);
+    use_default_signals();
     pid_t pid = 0;
     const int failed = ::posix_spawn(&pid, child.arguments.front().c_str(), &actions_, &attributes_,
                                      pointers(child.arguments).data(), pointers(child.environment).data());
@@ -55,64 +59,106 @@ class SpawnSettings {
   }
 
  private:
+  void connect(int fd, int as, int mode) {
+    if (fd < 0) {
+      ::posix_spawn_file_actions_addopen(&actions_, as, "/dev/null", mode, 0);
+    } else {
+      ::posix_spawn_file_actions_adddup2(&actions_, fd, as);
+    }
+  }
+  // Also a group of its own, so that the compiler's own children can be killed with it.
+  void use_default_signals() {
+    sigset_t all, none;
+    ::sigfillset(&all);
+    ::sigemptyset(&none);
+    ::posix_spawnattr_setsigdefault(&attributes_, &all);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  }
+
   posix_spawn_file_actions_t actions_;
   posix_spawnattr_t attributes_;
 };
 
-int milliseconds_until(Clock::time_point deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
-}
+/// A child that is killed with its process group unless it was waited for.
+class RunningChild {
+ public:
+  explicit RunningChild(pid_t pid) : pid_(pid) {}
+  RunningChild(const RunningChild&) = delete;
+  RunningChild& operator=(const RunningChild&) = delete;
+  ~RunningChild() {
+    if (pid_ > 0) kill_and_wait();
+  }
+
+  int kill_and_wait() {
+    ::kill(-pid_, SIGKILL);
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = 0;
+    return status;
+  }
+
+  /// Nothing where it still runs at the deadline: a child may close its output and live on.
+  bool wait_until(Clock::time_point deadline, int& status) {
+    constexpr useconds_t kPause_us = 2000;
+    while (true) {
+      const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
+      if (ended == pid_) {
+        pid_ = 0;
+        return true;
+      }
+      if (ended < 0 && errno != EINTR) throw Error(fmt::format("cannot wait for {}: {}", pid_, std::strerror(errno)));
+      if (Clock::now() >= deadline) return false;
+      check_interruption();
+      ::usleep(kPause_us);
+    }
+  }
+
+ private:
+  pid_t pid_;
+};
 
 // Reads until end of file; false when the deadline came first.
 bool read_output(int fd, Clock::time_point deadline, std::string& output) {
   constexpr std::size_t kMaxOutputBytes = std::size_t{1} << 20;
   std::array<char, 1 << 16> buffer;
-  while (true) {
+  while (Clock::now() < deadline) {
+    check_interruption();
     pollfd waiting{fd, POLLIN, 0};
-    const int ready = ::poll(&waiting, 1, milliseconds_until(deadline));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return false;
+    const int ready = ::poll(&waiting, 1, static_cast<int>(kBetweenChecks.count()));
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
+    if (ready < 0) return false;
     const ssize_t count = ::read(fd, buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return true;
     output.append(buffer.data(), std::min(static_cast<std::size_t>(count), kMaxOutputBytes - output.size()));
   }
-}
-
-// A child may close its output and live on; -1 as the status says that it was still running at the deadline.
-int wait_until(pid_t pid, Clock::time_point deadline) {
-  constexpr useconds_t kPause_us = 2000;
-  int status = 0;
-  while (true) {
-    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
-    if (ended == pid) return status;
-    if (ended < 0 && errno != EINTR) throw Error(fmt::format("cannot wait for {}: {}", pid, std::strerror(errno)));
-    if (Clock::now() >= deadline) return -1;
-    ::usleep(kPause_us);
-  }
+  return false;
 }
 
 }  // namespace
 
+pid_t start_child(const ChildProcess& child, int input, int output, bool inherits_files) {
+  return SpawnSettings().spawn(child, input, output, inherits_files);
+}
+
 ChildResult run_child(const ChildProcess& child) {
+  const LongWork work;
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
   const UniqueFd reader(ends[0]);
-  UniqueFd writer(ends[1]);
+  UninheritedFd writer(ends[1]);  // a forked child that kept it would keep the output from ending
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                            std::chrono::duration<double>(std::min(child.timeout_s, 1e6)));
-  const pid_t pid = SpawnSettings().spawn(child, writer.get());
+  RunningChild running(start_child(child, -1, writer.get()));
   writer.reset();
 
   ChildResult result;
-  int status = -1;
-  if (read_output(reader.get(), deadline, result.output)) status = wait_until(pid, deadline);
-  if (status == -1) {
+  int status = 0;
+  if (!read_output(reader.get(), deadline, result.output) || !running.wait_until(deadline, status)) {
     result.timed_out = true;
-    ::kill(-pid, SIGKILL);
-    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    status = running.kill_and_wait();
   }
   if (WIFSIGNALED(status)) {
     result.signal = WTERMSIG(status);

@@ -1,6 +1,7 @@
-// A compiler: text to bytes. NVRTC in this process, or nvcc as a child process.
+// A compiler: text to bytes. NVRTC or nvcc, both in child processes.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,14 +25,19 @@ class Compiler {
   virtual Artifact compile(const Source& source) const = 0;
 };
 
-enum class Backend { nvrtc, nvcc };
+enum class Backend {
+  nvrtc,             // in a process of its own
+  nvrtc_in_process,  // in this process: what crashes, hangs or takes all memory there cannot be stopped
+  nvcc,
+};
 
 struct ToolchainOptions {
   Backend backend = Backend::nvrtc;
   std::string cuda_home;     // searched first when set: TILEWRIGHT_CUDA_HOME
   bool nvrtc_cache = false;  // NVRTC >= 12.9 keeps a cache of its own in ~/.nv; ours makes it redundant
   std::string dump_dir;      // failed sources are written here; empty: a private temporary directory
-  double timeout_s = 300.0;  // wall time after which an nvcc child is killed
+  double timeout_s = 300.0;  // wall time after which a compile is ended: TILEWRIGHT_COMPILE_TIMEOUT
+  std::int64_t memory_bytes = std::int64_t{8} << 30;  // of address space of NVRTC's process; 0: no limit
 };
 
 /// Finds the compiler, without loading it. The environment is a parameter so that a test may say what there is.

@@ -11,17 +11,26 @@
 namespace tilewright::engine {
 namespace {
 
-template <class Integer>
-void read_integer(const EnvironmentVariable& variable, Integer& to) {
+/// Leaves `to` as it is where the variable is not set.
+template <class Number>
+void read_number(const EnvironmentVariable& variable, Number& to) {
   const std::optional<std::string> text = variable.value();
   if (!text) return;
   const char* const end = text->data() + text->size();
-  Integer value{};
+  Number value{};
   const auto [stopped, status] = std::from_chars(text->data(), end, value);
-  if (status != std::errc() || stopped != end || value < 0) {
+  if (status != std::errc() || stopped != end || !(value >= 0)) {
     throw InvalidArgument(fmt::format("{} must be a number of at least 0, got '{}'", variable.name, printable(*text)));
   }
   to = value;
+}
+
+compile::Backend parse_backend(const std::string& text) {
+  if (text == "nvrtc") return compile::Backend::nvrtc;
+  if (text == "nvrtc_in_process") return compile::Backend::nvrtc_in_process;
+  if (text == "nvcc") return compile::Backend::nvcc;
+  throw InvalidArgument(
+      fmt::format("TILEWRIGHT_COMPILER must be nvrtc, nvrtc_in_process or nvcc, got '{}'", printable(text)));
 }
 
 Tuning parse_tuning(const std::string& text) {
@@ -39,17 +48,15 @@ Options Options::from_environment() {
   options.toolchain.cuda_home = environment_variable("TILEWRIGHT_CUDA_HOME").value().value_or("");
   options.toolchain.dump_dir = environment_variable("TILEWRIGHT_DUMP_DIR").value().value_or("");
   if (const std::optional<std::string> backend = environment_variable("TILEWRIGHT_COMPILER").value()) {
-    if (*backend != "nvrtc" && *backend != "nvcc") {
-      throw InvalidArgument(fmt::format("TILEWRIGHT_COMPILER must be nvrtc or nvcc, got '{}'", printable(*backend)));
-    }
-    options.toolchain.backend = *backend == "nvcc" ? compile::Backend::nvcc : compile::Backend::nvrtc;
+    options.toolchain.backend = parse_backend(*backend);
   }
+  read_number(environment_variable("TILEWRIGHT_COMPILE_TIMEOUT"), options.toolchain.timeout_s);
   options.cache_dir = environment_variable("TILEWRIGHT_CACHE_DIR").value().value_or("");
   int cache_disable = 0;
-  read_integer(environment_variable("TILEWRIGHT_CACHE_DISABLE"), cache_disable);
+  read_number(environment_variable("TILEWRIGHT_CACHE_DISABLE"), cache_disable);
   options.cache_on_disk = cache_disable == 0;
-  read_integer(environment_variable("TILEWRIGHT_CACHE_MAX_BYTES"), options.cache_max_bytes);
-  read_integer(environment_variable("TILEWRIGHT_JOBS"), options.compile_threads);
+  read_number(environment_variable("TILEWRIGHT_CACHE_MAX_BYTES"), options.cache_max_bytes);
+  read_number(environment_variable("TILEWRIGHT_JOBS"), options.compile_threads);
   if (const std::optional<std::string> tuning = environment_variable("TILEWRIGHT_TUNING").value())
     options.tuning = parse_tuning(*tuning);
   return options;

@@ -1,0 +1,38 @@
+// The compiler of fake_nvrtc/nvrtc.cpp, and sources that command it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "tilewright/compile/compiler.hpp"
+#include "tilewright/compile/file.hpp"
+#include "tilewright/compile/nvrtc.hpp"
+
+namespace tilewright::compile {
+
+/// Finds the fake library in a toolkit of its own below `folder`, made if missing.
+inline std::unique_ptr<Compiler> make_fake_nvrtc(const std::string& folder, ToolchainOptions options = {}) {
+  const std::string library = folder + "/cuda/lib64/libnvrtc.so.13";
+  if (!std::filesystem::exists(library)) {
+    make_folders(folder + "/cuda/lib64");
+    std::filesystem::create_symlink(TILEWRIGHT_FAKE_NVRTC, library);
+  }
+  Environment environment;
+  environment.cuda_home = folder + "/cuda";
+  environment.temporary_dir = folder;
+  return make_compiler(options, environment);
+}
+
+/// `commands`: lines such as "sleep 500".
+inline Source commanded_source(const std::string& name, const std::vector<std::string>& commands = {}) {
+  Source source;
+  source.name = name;
+  source.symbol = "kernel";
+  source.target = {90, true};
+  for (const std::string& command : commands) source.text += "//! " + command + "\n";
+  source.text += "text of " + name;
+  return source;
+}
+
+}  // namespace tilewright::compile

@@ -1,0 +1,275 @@
+#include "tilewright/compile/compiler_process.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/base/fork.hpp"
+#include "tilewright/base/interruption.hpp"
+#include "tilewright/compile/child_process.hpp"
+#include "tilewright/compile/file.hpp"
+
+// The executable of nvrtc_process/, embedded by cmake/EmbedProgram.cmake.
+extern "C" const char tilewright_nvrtc_process_begin[];
+extern "C" const char tilewright_nvrtc_process_end[];
+
+namespace tilewright::compile {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr auto kBetweenChecks = 10ms;  // of the time limit, and for an interruption
+constexpr std::uint64_t kMaxReplyBytes = std::uint64_t{1} << 30;
+
+/// The executable as a file without a name, which exists wherever this code does.
+UniqueFd open_executable() {
+  const std::string_view bytes(tilewright_nvrtc_process_begin,
+                               static_cast<std::size_t>(tilewright_nvrtc_process_end - tilewright_nvrtc_process_begin));
+  UniqueFd file(::memfd_create("tilewright-nvrtc", MFD_CLOEXEC));
+  if (!file) throw Error(fmt::format("cannot make a file in memory: {}", std::strerror(errno)));
+  write_all(file.get(), bytes, "a file in memory");
+  return file;
+}
+
+/// The compile did not end within its limits, or the process died.
+enum class Broken { timed_out, closed };
+
+class CompilerProcess {
+ public:
+  /// @throws Error where it cannot be started.
+  explicit CompilerProcess(const CompilerLimits& limits) : memory_bytes_(limits.memory_bytes) {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+      throw Error(fmt::format("cannot make a socket: {}", std::strerror(errno)));
+    socket_ = UninheritedFd(ends[0]);
+    const UninheritedFd theirs(ends[1]);
+    const UniqueFd executable = open_executable();
+    std::vector<std::string> environment = {"PATH=/usr/bin:/bin", "LC_ALL=C", "TMPDIR=" + limits.temporary_dir};
+    for (const char* name : {"HOME", "LD_LIBRARY_PATH"}) {
+      if (const char* value = ::secure_getenv(name)) environment.push_back(fmt::format("{}={}", name, value));
+    }
+    const std::string path = fmt::format("/proc/self/fd/{}", executable.get());
+    const ChildProcess child{
+        .arguments = {path, std::to_string(memory_bytes_)}, .environment = std::move(environment), .folder = "/"};
+    pid_ = start_child(child, theirs.get(), -1, /*inherits_files=*/true);  // closes them itself: path is one of them
+  }
+  CompilerProcess(const CompilerProcess&) = delete;
+  CompilerProcess& operator=(const CompilerProcess&) = delete;
+  /// Ends it. In a forked child it belongs to the parent, and is left alone.
+  ~CompilerProcess() {
+    if (pid_ <= 0 || !socket_) return;
+    ::kill(pid_, SIGKILL);
+    collect();
+  }
+
+  std::int64_t memory_bytes() const { return memory_bytes_; }
+
+  /// Whether the other side still listens.
+  bool is_alive() const {
+    pollfd peer{socket_.get(), POLLIN, 0};
+    return socket_ && ::poll(&peer, 1, 0) == 0;
+  }
+
+  void send(std::string_view bytes, Clock::time_point deadline) {
+    while (!bytes.empty()) {
+      wait_for(POLLOUT, deadline);
+      const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (count <= 0) throw Broken::closed;
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+  }
+
+  void receive(std::span<char> bytes, Clock::time_point deadline) {
+    while (!bytes.empty()) {
+      wait_for(POLLIN, deadline);
+      const ssize_t count = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+      if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (count <= 0) throw Broken::closed;
+      bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+  }
+
+  /// Waits for the end of a process that closed its socket; the signal that killed it, or 0.
+  int wait_for_signal() {
+    const int status = collect();
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  }
+
+ private:
+  void wait_for(short event, Clock::time_point deadline) {
+    while (true) {
+      check_interruption();
+      pollfd peer{socket_.get(), event, 0};
+      if (::poll(&peer, 1, static_cast<int>(kBetweenChecks.count())) > 0) return;
+      if (Clock::now() >= deadline) throw Broken::timed_out;
+    }
+  }
+
+  // A program that waits for any child, as some do, may have been quicker: then the status is not known.
+  int collect() {
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0) {
+      if (errno != EINTR) return 0;
+    }
+    pid_ = 0;
+    return status;
+  }
+
+  std::int64_t memory_bytes_;
+  UninheritedFd socket_;
+  pid_t pid_ = 0;
+};
+
+using ProcessPtr = std::unique_ptr<CompilerProcess>;
+
+/// Processes that wait for a job. Never destroyed: threads may compile while this process exits, and the processes end
+/// by themselves when their socket closes.
+class IdleProcesses {
+ public:
+  static IdleProcesses& instance() {
+    static auto* const pool = new IdleProcesses;
+    return *pool;
+  }
+
+  /// An idle one, or a new one. @throws Error where none can be started.
+  ProcessPtr take(const CompilerLimits& limits) {
+    while (true) {
+      ProcessPtr process = pop();
+      if (!process) return std::make_unique<CompilerProcess>(limits);
+      if (process->is_alive() && process->memory_bytes() == limits.memory_bytes) return process;
+    }
+  }
+
+  void give_back(ProcessPtr process) {
+    const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
+    const std::scoped_lock lock(mutex_);
+    if (idle_.size() < most) idle_.push_back(std::move(process));
+  }
+
+  /// Compiles under way, in all threads of this process.
+  class Running {
+   public:
+    Running() : generation_(fork_generation()) { count(+1); }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    ~Running() {
+      if (generation_ == fork_generation()) count(-1);
+    }
+    bool is_alone() const {
+      const std::scoped_lock lock(instance().mutex_);
+      return instance().running_ == 1;
+    }
+
+   private:
+    static void count(int change) {
+      const std::scoped_lock lock(instance().mutex_);
+      instance().forget_the_parents();
+      instance().running_ += change;
+    }
+    std::uint64_t generation_;
+  };
+
+ private:
+  ProcessPtr pop() {
+    const std::scoped_lock lock(mutex_);
+    forget_the_parents();
+    if (idle_.empty()) return nullptr;
+    ProcessPtr process = std::move(idle_.back());
+    idle_.pop_back();
+    return process;
+  }
+
+  // In a forked child: processes that belong to the parent, whose sockets the fork has closed.
+  void forget_the_parents() {
+    if (std::exchange(generation_, fork_generation()) == fork_generation()) return;
+    idle_.clear();
+    running_ = 0;
+  }
+
+  ForkSafeMutex mutex_;  // guards what follows
+  std::vector<ProcessPtr> idle_;
+  int running_ = 0;
+  std::uint64_t generation_ = fork_generation();
+};
+
+/// One attempt. `was_accepted`: the process had the whole job, so its death is the job's doing.
+CompilerReply attempt(CompilerProcess& process, std::string_view job, Clock::time_point deadline, bool& was_accepted) {
+  CompilerReply reply;
+  try {
+    const std::uint64_t job_size = job.size();
+    process.send({reinterpret_cast<const char*>(&job_size), sizeof job_size}, deadline);
+    process.send(job, deadline);
+    char accepted = 0;
+    process.receive({&accepted, 1}, deadline);
+    was_accepted = true;
+    std::uint64_t size = 0;
+    process.receive({reinterpret_cast<char*>(&size), sizeof size}, deadline);
+    if (size > kMaxReplyBytes) throw Broken::closed;
+    std::string bytes(size, '\0');
+    process.receive(bytes, deadline);
+    reply.outcome = decode_outcome(bytes);
+  } catch (const Broken broken) {
+    reply.timed_out = broken == Broken::timed_out;
+    if (!reply.timed_out) reply.signal = process.wait_for_signal();
+  }
+  return reply;
+}
+
+/// A process may have become too old just now: then a new one gets the job.
+CompilerReply run_once(std::string_view job, const CompilerLimits& limits) {
+  constexpr int kAttempts = 3;
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(std::min(limits.timeout_s, 1e6)));
+  CompilerReply reply;
+  for (int i = 0; i < kAttempts; ++i) {
+    ProcessPtr process;
+    try {
+      process = IdleProcesses::instance().take(limits);
+    } catch (const Error& error) {
+      return {.outcome = {}, .never_started = true, .problem = error.what()};
+    }
+    bool was_accepted = false;
+    reply = attempt(*process, job, deadline, was_accepted);
+    if (reply.outcome) IdleProcesses::instance().give_back(std::move(process));
+    if (reply.outcome || reply.timed_out || was_accepted) return reply;
+  }
+  reply.never_started = true;
+  reply.problem = reply.signal != 0 ? fmt::format("it was killed by signal {} at its start", reply.signal)
+                                    : "it ended at its start";
+  return reply;
+}
+
+}  // namespace
+
+CompilerReply run_in_compiler_process(const NvrtcJob& job, const CompilerLimits& limits) {
+  const LongWork work;
+  const IdleProcesses::Running running;
+  const std::string bytes = encode(job);
+  CompilerReply reply = run_once(bytes, limits);
+  if (reply.outcome || reply.never_started || reply.signal != SIGKILL) return reply;
+  const auto deadline = Clock::now() + std::chrono::duration<double>(std::min(limits.timeout_s, 60.0));
+  while (!running.is_alone() && Clock::now() < deadline) {
+    check_interruption();
+    std::this_thread::sleep_for(kBetweenChecks);
+  }
+  return run_once(bytes, limits);
+}
+
+}  // namespace tilewright::compile

@@ -1,0 +1,265 @@
+#include "tilewright/compile/nvrtc_job.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace tilewright::compile {
+namespace {
+
+// The subset of nvrtc.h that is used here: nvrtcResult is an int, 0 is success; a program is an opaque pointer.
+struct NvrtcFunctions {
+  using Program = struct OpaqueProgram*;
+  using GetSize = int (*)(Program, std::size_t*);
+  using GetText = int (*)(Program, char*);
+
+  int major = 0;
+  int minor = 0;
+  int (*version)(int*, int*) = nullptr;
+  const char* (*error_string)(int) = nullptr;
+  int (*create)(Program*, const char* text, const char* name, int header_count, const char* const* headers,
+                const char* const* header_names) = nullptr;
+  int (*destroy)(Program*) = nullptr;
+  int (*compile)(Program, int option_count, const char* const* options) = nullptr;
+  GetSize log_size = nullptr, ptx_size = nullptr, cubin_size = nullptr;
+  GetText log = nullptr, ptx = nullptr, cubin = nullptr;
+};
+
+// NVRTC and its builtins stay mapped: loading them again would cost tens of milliseconds.
+void* open_library(const std::string& path) { return ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); }
+
+// NVRTC opens its builtins by soname, from wherever the loader looks; a copy that is loaded already is taken.
+void load_builtins(const std::string& nvrtc_path, int major, int minor) {
+  const std::string folder = nvrtc_path.substr(0, nvrtc_path.rfind('/') + 1);
+  open_library(folder + "libnvrtc-builtins.so." + std::to_string(major) + "." + std::to_string(minor));
+}
+
+/// The functions of the library, or in `error` why there are none.
+std::unique_ptr<const NvrtcFunctions> load(const std::string& path, std::string& error) {
+  void* const library = open_library(path);
+  if (library == nullptr) {
+    const char* const reason = ::dlerror();
+    error = "cannot load " + path + ": " + (reason == nullptr ? "unknown error" : reason);
+    return nullptr;
+  }
+  auto functions = std::make_unique<NvrtcFunctions>();
+  const auto resolve = [&](const char* name, auto& function) {
+    void* const address = ::dlsym(library, name);
+    std::memcpy(&function, &address, sizeof address);
+    if (address == nullptr && error.empty()) error = path + " has no function " + name;
+  };
+  resolve("nvrtcVersion", functions->version);
+  resolve("nvrtcGetErrorString", functions->error_string);
+  resolve("nvrtcCreateProgram", functions->create);
+  resolve("nvrtcDestroyProgram", functions->destroy);
+  resolve("nvrtcCompileProgram", functions->compile);
+  resolve("nvrtcGetProgramLogSize", functions->log_size);
+  resolve("nvrtcGetProgramLog", functions->log);
+  resolve("nvrtcGetPTXSize", functions->ptx_size);
+  resolve("nvrtcGetPTX", functions->ptx);
+  resolve("nvrtcGetCUBINSize", functions->cubin_size);
+  resolve("nvrtcGetCUBIN", functions->cubin);
+  if (!error.empty()) return nullptr;
+  functions->version(&functions->major, &functions->minor);
+  load_builtins(path, functions->major, functions->minor);
+  return functions;
+}
+
+/// Those of an earlier call, or else load(). What cannot be loaded is tried again at the next call.
+const NvrtcFunctions* functions_of(const std::string& path, std::string& error) {
+  static std::mutex& mutex = *new std::mutex;  // never destroyed: threads may compile while the process exits
+  static auto& loaded = *new std::map<std::string, std::unique_ptr<const NvrtcFunctions>>;
+  const std::scoped_lock lock(mutex);
+  std::unique_ptr<const NvrtcFunctions>& functions = loaded[path];
+  if (!functions) functions = load(path, error);
+  return functions.get();
+}
+
+// A virtual architecture stops after PTX, which saves the time of ptxas when only the emulator will run it.
+std::vector<std::string> options_of(const NvrtcJob& job, const NvrtcFunctions& nvrtc) {
+  const bool has_cache = nvrtc.major > 12 || (nvrtc.major == 12 && nvrtc.minor >= 9);
+  std::vector<std::string> options = {"--gpu-architecture=" + job.architecture, std::string(kNvrtcLanguage)};
+  if (job.wants_cubin) options.emplace_back("--ptxas-options=-v");
+  if (job.line_info) options.emplace_back("-lineinfo");
+  if (job.max_registers > 0) options.push_back("--maxrregcount=" + std::to_string(job.max_registers));
+  if (has_cache && !job.nvrtc_cache) options.emplace_back("--no-cache");
+  if (nvrtc.major >= 13) options.emplace_back(kNvrtcMinimal);
+  return options;
+}
+
+// One program from creation to destruction. The first call that fails is kept in `error`, and nothing is called after.
+class NvrtcProgram {
+ public:
+  NvrtcProgram(const NvrtcFunctions& nvrtc, const NvrtcJob& job) : nvrtc_(nvrtc) {
+    std::vector<const char*> names, texts;
+    for (const auto& [name, text] : job.headers) {
+      names.push_back(name.c_str());
+      texts.push_back(text.c_str());
+    }
+    check("nvrtcCreateProgram", nvrtc.create(&program_, job.text.c_str(), job.file_name.c_str(),
+                                             static_cast<int>(names.size()), texts.data(), names.data()));
+  }
+  NvrtcProgram(const NvrtcProgram&) = delete;
+  NvrtcProgram& operator=(const NvrtcProgram&) = delete;
+  ~NvrtcProgram() {
+    if (program_ != nullptr) nvrtc_.destroy(&program_);
+  }
+
+  const std::string& error() const { return error_; }
+
+  void compile(const std::vector<std::string>& options) {
+    if (!error_.empty()) return;
+    std::vector<const char*> pointers;
+    for (const std::string& option : options) pointers.push_back(option.c_str());
+    const int result = nvrtc_.compile(program_, static_cast<int>(pointers.size()), pointers.data());
+    log_ = text("nvrtcGetProgramLog", nvrtc_.log_size, nvrtc_.log);
+    check("nvrtcCompileProgram", result);
+  }
+
+  // NVRTC reports log and PTX with a terminating NUL, which is dropped.
+  const std::string& log() const { return log_; }
+  std::string ptx() { return text("nvrtcGetPTX", nvrtc_.ptx_size, nvrtc_.ptx); }
+  std::string cubin() { return bytes("nvrtcGetCUBIN", nvrtc_.cubin_size, nvrtc_.cubin); }
+
+ private:
+  bool check(const char* call, int result) {
+    if (result == 0) return error_.empty();
+    if (error_.empty())
+      error_ = std::string(call) + ": " + nvrtc_.error_string(result) + " (" + std::to_string(result) + ")";
+    return false;
+  }
+  std::string bytes(const char* call, NvrtcFunctions::GetSize get_size, NvrtcFunctions::GetText get) {
+    std::size_t size = 0;
+    if (!check(call, get_size(program_, &size))) return {};
+    std::string result(size, '\0');
+    check(call, get(program_, result.data()));
+    return result;
+  }
+  std::string text(const char* call, NvrtcFunctions::GetSize get_size, NvrtcFunctions::GetText get) {
+    std::string result = bytes(call, get_size, get);
+    while (!result.empty() && result.back() == '\0') result.pop_back();
+    return result;
+  }
+
+  const NvrtcFunctions& nvrtc_;
+  NvrtcFunctions::Program program_ = nullptr;
+  std::string log_;
+  std::string error_;
+};
+
+class Encoder {
+ public:
+  Encoder& number(std::uint64_t value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return *this;
+  }
+  Encoder& text(std::string_view value) {
+    number(value.size());
+    bytes_.append(value);
+    return *this;
+  }
+  std::string take() && { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+// The first field that does not fit makes everything after it empty, and is_complete() false.
+class Decoder {
+ public:
+  explicit Decoder(std::string_view bytes) : bytes_(bytes) {}
+
+  std::uint64_t number() {
+    std::uint64_t value = 0;
+    const std::string_view digits = take(sizeof value);
+    if (!digits.empty()) std::memcpy(&value, digits.data(), sizeof value);
+    return value;
+  }
+  std::string text() { return std::string(take(number())); }
+  bool failed() const { return failed_; }
+  bool is_complete() const { return !failed_ && bytes_.empty(); }
+
+ private:
+  std::string_view take(std::uint64_t size) {
+    failed_ = failed_ || size > bytes_.size();
+    if (failed_) return {};
+    const std::string_view taken = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return taken;
+  }
+
+  std::string_view bytes_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+NvrtcOutcome run(const NvrtcJob& job) {
+  using Status = NvrtcOutcome::Status;
+  NvrtcOutcome outcome;
+  const NvrtcFunctions* const nvrtc = functions_of(job.library, outcome.error);
+  if (nvrtc == nullptr) return outcome;
+  NvrtcProgram program(*nvrtc, job);
+  program.compile(options_of(job, *nvrtc));
+  if (program.error().empty()) outcome.ptx = program.ptx();
+  if (program.error().empty() && job.wants_cubin) outcome.cubin = program.cubin();
+  outcome.log = program.log();
+  outcome.error = program.error();
+  outcome.status = outcome.error.empty() ? Status::compiled : Status::failed;
+  return outcome;
+}
+
+std::string encode(const NvrtcJob& job) {
+  Encoder encoder;
+  encoder.text(job.library).text(job.file_name).text(job.text).text(job.architecture);
+  encoder.number(job.wants_cubin).number(job.line_info).number(job.nvrtc_cache);
+  encoder.number(static_cast<std::uint64_t>(job.max_registers)).number(job.headers.size());
+  for (const auto& [name, text] : job.headers) encoder.text(name).text(text);
+  return std::move(encoder).take();
+}
+
+std::string encode(const NvrtcOutcome& outcome) {
+  Encoder encoder;
+  encoder.number(static_cast<std::uint64_t>(outcome.status)).text(outcome.error).text(outcome.log);
+  encoder.text(outcome.ptx).text(outcome.cubin);
+  return std::move(encoder).take();
+}
+
+std::optional<NvrtcJob> decode_job(std::string_view bytes) {
+  Decoder decoder(bytes);
+  NvrtcJob job;
+  job.library = decoder.text();
+  job.file_name = decoder.text();
+  job.text = decoder.text();
+  job.architecture = decoder.text();
+  job.wants_cubin = decoder.number() != 0;
+  job.line_info = decoder.number() != 0;
+  job.nvrtc_cache = decoder.number() != 0;
+  job.max_registers = static_cast<int>(decoder.number());
+  for (std::uint64_t left = decoder.number(); left > 0 && !decoder.failed(); --left) {
+    std::string name = decoder.text();
+    job.headers.emplace_back(std::move(name), decoder.text());
+  }
+  if (!decoder.is_complete()) return std::nullopt;
+  return job;
+}
+
+std::optional<NvrtcOutcome> decode_outcome(std::string_view bytes) {
+  Decoder decoder(bytes);
+  NvrtcOutcome outcome;
+  const std::uint64_t status = decoder.number();
+  outcome.error = decoder.text();
+  outcome.log = decoder.text();
+  outcome.ptx = decoder.text();
+  outcome.cubin = decoder.text();
+  if (!decoder.is_complete() || status > static_cast<std::uint64_t>(NvrtcOutcome::Status::not_loaded))
+    return std::nullopt;
+  outcome.status = static_cast<NvrtcOutcome::Status>(status);
+  return outcome;
+}
+
+}  // namespace tilewright::compile

@@ -1,0 +1,101 @@
+// The process that compiles with NVRTC on behalf of another, so that a compile which crashes, hangs or takes all memory
+// ends this process and not the caller's. Its executable is embedded in the library (compile/compiler_process.cpp).
+//
+// Standard input is a socket to the caller: for each job it receives a 64-bit length and the encoded NvrtcJob, answers
+// with one byte once it has the whole job, and then with a length and the encoded NvrtcOutcome. It ends when the caller
+// closes the socket or dies, also in the middle of a compile, and after a minute without a job.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "tilewright/compile/nvrtc_job.hpp"
+
+namespace {
+
+constexpr int kSocket = STDIN_FILENO;
+constexpr int kIdle_ms = 60'000;
+constexpr std::uint64_t kMaxJobBytes = std::uint64_t{1} << 30;
+
+// The caller's other files must not stay open as long as this process lives.
+void close_inherited_files() {
+  const auto highest = ~0U;
+  if (::syscall(SYS_close_range, STDERR_FILENO + 1, highest, 0U) == 0) return;
+  for (int fd = STDERR_FILENO + 1; fd < 65536; ++fd) ::close(fd);  // Linux before 5.9
+}
+
+void limit_resources(const char* memory_bytes) {
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const rlim_t bytes = std::strtoull(memory_bytes, nullptr, 10);
+  const rlimit memory{bytes, bytes};
+  if (bytes != 0) ::setrlimit(RLIMIT_AS, &memory);
+  // Where the machine runs out of memory, this process goes before the caller's.
+  const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(file, "500", 3);
+  ::close(file);
+}
+
+void end_with_the_caller() {
+  pollfd peer{kSocket, POLLRDHUP, 0};
+  while (::poll(&peer, 1, -1) < 0 && errno == EINTR) {
+  }
+  ::_exit(0);
+}
+
+bool receive(char* to, std::size_t size) {
+  while (size > 0) {
+    const ssize_t count = ::recv(kSocket, to, size, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    to += count;
+    size -= static_cast<std::size_t>(count);
+  }
+  return true;
+}
+
+bool send(const char* from, std::size_t size) {
+  while (size > 0) {
+    const ssize_t count = ::send(kSocket, from, size, MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    from += count;
+    size -= static_cast<std::size_t>(count);
+  }
+  return true;
+}
+
+bool serve_one() {
+  pollfd waiting{kSocket, POLLIN, 0};
+  if (::poll(&waiting, 1, kIdle_ms) <= 0) return false;
+  std::uint64_t size = 0;
+  if (!receive(reinterpret_cast<char*>(&size), sizeof size) || size > kMaxJobBytes) return false;
+  std::string bytes(size, '\0');
+  if (!receive(bytes.data(), bytes.size())) return false;
+  const auto job = tilewright::compile::decode_job(bytes);
+  const char accepted = 'a';
+  if (!job || !send(&accepted, 1)) return false;
+  const std::string reply = encode(run(*job));
+  const std::uint64_t reply_size = reply.size();
+  return send(reinterpret_cast<const char*>(&reply_size), sizeof reply_size) && send(reply.data(), reply.size());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  close_inherited_files();
+  limit_resources(argc > 1 ? argv[1] : "0");
+  std::thread(end_with_the_caller).detach();
+  while (serve_one()) {
+  }
+  ::_exit(0);
+}
