@@ -1,21 +1,44 @@
 #include "tilewright/compile/file.hpp"
 
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/text.hpp"
 
 namespace tilewright::compile {
 namespace {
 
 [[noreturn]] void throw_errno(std::string_view call, std::string_view path) {
-  throw Error(fmt::format("cannot {} {}: {}", call, path, std::strerror(errno)));
+  const int cause = errno;
+  throw Error(fmt::format("cannot {} {}: {}", call, printable(path, 4096), std::strerror(cause)));
+}
+
+std::string random_temporary_name() {
+  std::uint64_t number = 0;
+  const ssize_t count = ::getrandom(&number, sizeof number, 0);
+  TILEWRIGHT_CHECK(count == sizeof number, "getrandom gave {} bytes", count);
+  return fmt::format("{}{:016x}", kTemporaryPrefix, number);
+}
+
+// The name under which /proc lets a file without a name be linked.
+std::string proc_name(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+// glibc declares the function since 2.28 only. Not every file system knows the flag: EINVAL.
+int rename_without_replacing(int from, const char* old_name, int to, const char* new_name) {
+  return static_cast<int>(::syscall(SYS_renameat2, from, old_name, to, new_name, RENAME_NOREPLACE));
 }
 
 }  // namespace
@@ -42,19 +65,105 @@ void write_new_file(const std::string& path, std::string_view bytes) {
   write_all(file.get(), bytes, path);
 }
 
-void write_file(const std::string& path, std::string_view bytes) {
-  std::string temporary = path + ".XXXXXX";
-  const UniqueFd file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!file) throw_errno("create", temporary);
-  try {
-    write_all(file.get(), bytes, temporary);
-    constexpr mode_t kForAllToRead = 0644;
-    if (::fchmod(file.get(), kForAllToRead) != 0) throw_errno("chmod", temporary);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) throw_errno("rename", temporary);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
+AtomicFile::AtomicFile(int folder, mode_t mode, std::string path) : folder_(folder), path_(std::move(path)) {
+  fd_.reset(::openat(folder_, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
+  if (!fd_ || ::access(proc_name(fd_.get()).c_str(), F_OK) != 0) open_named(mode);  // which says why, where it fails
+  mark_as_written();
+}
+
+// Whoever sweeps a folder of temporary files can tell from the lock that this one still has its writer.
+void AtomicFile::mark_as_written() const { ::flock(fd_.get(), LOCK_EX | LOCK_NB); }
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) ::unlinkat(folder_, temporary_.c_str(), 0);
+}
+
+void AtomicFile::open_named(mode_t mode) {
+  std::string name = random_temporary_name();
+  fd_.reset(::openat(folder_, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (!fd_) throw_errno("create", path_);
+  temporary_ = std::move(name);
+}
+
+bool AtomicFile::link_unnamed(int folder, const std::string& name) const {
+  return ::linkat(AT_FDCWD, proc_name(fd_.get()).c_str(), folder, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
+// Security modules may forbid linking what never had a name.
+void AtomicFile::copy_to_named() {
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) throw_errno("write", path_);
+  const UniqueFd unnamed = std::move(fd_);
+  open_named(status.st_mode & 0777);
+  mark_as_written();
+  std::array<char, std::size_t{1} << 16> bytes{};
+  for (off_t done = 0;;) {
+    const ssize_t count = ::pread(unnamed.get(), bytes.data(), bytes.size(), done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_errno("write", path_);
+    if (count == 0) return;
+    write({bytes.data(), static_cast<std::size_t>(count)});
+    done += count;
   }
+}
+
+// Network file systems report a full disk or an exceeded quota when a descriptor is closed: so one is, before the file
+// gets its name.
+void AtomicFile::settle() const {
+  UniqueFd copy(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  const bool failed = copy ? ::close(copy.release()) != 0 && errno != EINTR : ::fsync(fd_.get()) != 0;
+  if (failed) throw_errno("write", path_);
+}
+
+bool AtomicFile::rename_named(int folder, const std::string& name, Existing existing) {
+  if (existing == Existing::replace) {
+    if (::renameat(folder_, temporary_.c_str(), folder, name.c_str()) != 0) throw_errno("write", path_);
+    temporary_.clear();
+    return true;
+  }
+  if (rename_without_replacing(folder_, temporary_.c_str(), folder, name.c_str()) == 0) {
+    temporary_.clear();
+    return true;
+  }
+  // The destructor deletes the temporary name of what was linked.
+  if (errno == EINVAL && ::linkat(folder_, temporary_.c_str(), folder, name.c_str(), 0) == 0) return true;
+  if (errno != EEXIST) throw_errno("write", path_);
+  return false;
+}
+
+bool AtomicFile::publish(int folder, const std::string& name, Existing existing) {
+  settle();
+  if (temporary_.empty()) {
+    if (link_unnamed(folder, name)) return true;
+    if (errno == EEXIST) {
+      if (existing == Existing::keep) return false;
+      std::string between = random_temporary_name();
+      if (!link_unnamed(folder_, between)) throw_errno("write", path_);
+      temporary_ = std::move(between);
+    } else {
+      copy_to_named();
+      settle();
+    }
+  }
+  return rename_named(folder, name, existing);
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  const std::size_t slash = path.rfind('/');
+  const std::string parent = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const UniqueFd folder(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) throw_errno("create", path);
+  AtomicFile file(folder.get(), 0666, path);
+  file.write(bytes);
+  file.publish(folder.get(), path.substr(slash + 1), Existing::replace);
+}
+
+Result<UniqueFd> open_regular_file(const std::string& path) {
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return refuse("cannot be opened: {}", std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) return refuse("is not a regular file");
+  return file;
 }
 
 std::string read_file(const std::string& path, std::size_t max_bytes) {

@@ -1,13 +1,16 @@
-// Files and folders by descriptor: one that closes itself, whole writes, private folders.
+// Files and folders by descriptor: one that closes itself, whole writes, files that appear complete, private folders.
 #pragma once
 
 #include <fcntl.h>
+#include <sys/types.h>
 
 #include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "tilewright/base/support.hpp"
 
 namespace tilewright::compile {
 
@@ -24,6 +27,8 @@ class UniqueFd {
 
   explicit operator bool() const { return fd_ >= 0; }
   int get() const { return fd_; }
+  /// The descriptor, which the caller closes.
+  int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1);
 
  private:
@@ -36,8 +41,53 @@ void write_all(int fd, std::string_view bytes, std::string_view path);
 /// Creates `path` (mode 0600) with `bytes`; it must not exist. @throws Error naming the path and the cause.
 void write_new_file(const std::string& path, std::string_view bytes);
 
-/// Writes beside `path` and renames: a reader sees the old file or the whole new one. @throws Error naming the cause.
+/// What AtomicFile::publish does where a file of the name exists.
+enum class Existing { replace, keep };
+
+/// The names of the temporary files that an AtomicFile may need begin with this.
+inline constexpr std::string_view kTemporaryPrefix = ".tilewright-";
+
+/// A file that readers see complete or not at all. Until publish() it has no name where the file system offers
+/// O_TMPFILE, so a process that is killed leaves nothing behind; elsewhere it has a random name that begins with
+/// kTemporaryPrefix, the file is locked (flock(2)) as long as it has its writer, and the destructor deletes it.
+/// Replacing a file needs such a name between two system calls.
+class AtomicFile {
+ public:
+  /// Begins an empty file on the file system of `folder`, an open folder (O_PATH suffices) that must stay open as long
+  /// as the object lives. `mode` is that of open(2), which the umask reduces. `path` names the file in errors.
+  /// @throws Error naming the path and the cause, as every member that can fail
+  AtomicFile(int folder, mode_t mode, std::string path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  void write(std::string_view bytes) { write_all(fd_.get(), bytes, path_); }
+
+  /// Gives the file its `name` in `folder`, which may be another folder of the same file system. Errors that the file
+  /// system reports only when a file is closed are reported before the file gets its name. False: a file of that name
+  /// exists and is kept. To be called once, when all is written.
+  bool publish(int folder, const std::string& name, Existing existing);
+
+ private:
+  bool link_unnamed(int folder, const std::string& name) const;
+  void open_named(mode_t mode);
+  void copy_to_named();
+  void settle() const;
+  void mark_as_written() const;
+  bool rename_named(int folder, const std::string& name, Existing existing);
+
+  int folder_;
+  std::string path_;
+  UniqueFd fd_;
+  std::string temporary_;  // the name in folder_; empty: none
+};
+
+/// Replaces `path` by an AtomicFile of mode 0666, which the umask reduces. @throws Error naming the path and the cause.
 void write_file(const std::string& path, std::string_view bytes);
+
+/// Opens what must be a regular file, without waiting for anybody: a FIFO, a device, a socket or a folder is refused.
+/// The refusal follows the path in a sentence: "is a FIFO, not a regular file".
+Result<UniqueFd> open_regular_file(const std::string& path);
 
 /// The whole file. @throws Error when it cannot be read or has more than `max_bytes`.
 std::string read_file(const std::string& path, std::size_t max_bytes);
