@@ -83,7 +83,7 @@ TEST_F(CacheProcessesTest, AStoppedHolderIsWaitedForOnlySoLong) {
   impatient.lock_timeout_s = 0.2;
   Store store(impatient);
   EXPECT_NE(store.get_or_compile(source_named("gemm"), compiler_), nullptr);
-  EXPECT_THAT(store.warnings(), testing::ElementsAre(testing::HasSubstr("holds the lock after 0.2 s")));
+  EXPECT_THAT(store.warnings(), testing::ElementsAre(testing::HasSubstr("holds the lock on it after 0.2 s")));
   ::kill(holder.pid(), SIGKILL);
 }
 

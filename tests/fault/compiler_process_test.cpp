@@ -94,9 +94,9 @@ TEST_F(CompilerProcessTest, AHangEndsAtTheTimeLimit) {
 
 TEST_F(CompilerProcessTest, MemoryIsLimited) {
   ToolchainOptions options;
-  options.memory_bytes = std::int64_t{256} << 20;
-  EXPECT_THAT(failure_of({"eat 2048"}, options), AllOf(HasSubstr("signal"), HasSubstr("256 MiB")));
-  EXPECT_EQ(failure_of({"eat 2048"}), "it compiled") << "within the usual limit";
+  options.memory_bytes = std::int64_t{64} << 20;
+  EXPECT_THAT(failure_of({"eat 128"}, options), AllOf(HasSubstr("signal"), HasSubstr("64 MiB")));
+  EXPECT_EQ(failure_of({"eat 128"}), "it compiled") << "within the usual limit";
 }
 
 TEST_F(CompilerProcessTest, AnInterruptionEndsTheCompileAndItsProcess) {

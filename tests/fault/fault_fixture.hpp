@@ -62,10 +62,7 @@ class FaultTest : public testing::Test {
     return options;
   }
   /// Where the entry of source_named("gemm") lies.
-  std::string entry() const {
-    const std::string hex = make_key(source_named("gemm"), compiler_.identity()).hex();
-    return at("cache") + "/entries/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".twk";
-  }
+  std::string entry() const { return entry_path(at("cache"), make_key(source_named("gemm"), compiler_.identity())); }
   ArtifactPtr fill() const { return Store(options()).get_or_compile(source_named("gemm"), compiler_); }
 
   compile::ScopedFolder folder_{testing::TempDir()};

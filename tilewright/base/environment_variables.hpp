@@ -19,7 +19,7 @@ struct EnvironmentVariable {
 };
 
 /// All that are read. Adding one takes a row here; `tilewright env` prints them.
-inline constexpr std::array<EnvironmentVariable, 10> kEnvironmentVariables = {{
+inline constexpr std::array<EnvironmentVariable, 11> kEnvironmentVariables = {{
     {"TILEWRIGHT_DEVICE", "auto",
      "where kernels run: auto (a GPU if there is one, else the emulator), cuda, cuda:N, emulator, emulator:sm_80, "
      "emulator:sm_90a"},
@@ -34,6 +34,8 @@ inline constexpr std::array<EnvironmentVariable, 10> kEnvironmentVariables = {{
     {"TILEWRIGHT_CACHE_DISABLE", "0", "other than 0: nothing is kept on disk"},
     {"TILEWRIGHT_CACHE_MAX_BYTES", "2147483648",
      "what the kernels on disk may come to; beyond it the least recently used go"},
+    {"TILEWRIGHT_CACHE_SHARED", "",
+     "folders, separated by colons, whose kernels are used after those of the cache's own folder; never written to"},
     {"TILEWRIGHT_JOBS", "0", "how many kernels are compiled at once; 0: one a core, at most 8"},
     {"TILEWRIGHT_DUMP_DIR", "",
      "the folder that sources which do not compile are written to; without it a private one below $TMPDIR"},

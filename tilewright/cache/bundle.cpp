@@ -1,97 +1,141 @@
 #include "tilewright/cache/bundle.hpp"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 
+#include "tilewright/base/text.hpp"
 #include "tilewright/cache/database.hpp"
 #include "tilewright/compile/file.hpp"
 
 namespace tilewright::cache {
 namespace {
 
-constexpr std::int64_t kFormat = 1;                // PRAGMA user_version
+constexpr std::int64_t kFormat = 2;                // PRAGMA user_version
 constexpr std::int64_t kApplication = 0x54574b43;  // PRAGMA application_id: "TWKC"
 
-BundleReport write_kernels(Store& store, const Database& database) {
+/// What a signature covers. The artifact names its source, and its own digest covers its code.
+Digest signed_digest(std::span<const std::byte> artifact) {
+  FieldHasher hasher;
+  hasher.field("purpose", "kernel in a bundle of Tilewright").field("artifact", sha256(artifact).hex());
+  return hasher.finish();
+}
+
+BundleReport write_kernels(Store& store, const Database& database, const SigningKey* key) {
   database.run("PRAGMA application_id = 1415007043");  // kApplication: a pragma takes no parameter
-  database.run("PRAGMA user_version = 1");
+  database.run("PRAGMA user_version = 2");
   database.run(
-      "CREATE TABLE kernels (key BLOB PRIMARY KEY, name TEXT NOT NULL, target TEXT NOT NULL, "
-      "artifact BLOB NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID");
+      "CREATE TABLE kernels (source BLOB PRIMARY KEY, name TEXT NOT NULL, target TEXT NOT NULL, compiler TEXT NOT "
+      "NULL, "
+      "artifact BLOB NOT NULL, signature BLOB, created INTEGER NOT NULL) WITHOUT ROWID");
   database.run("BEGIN");
-  Statement insert = database.prepare("INSERT INTO kernels VALUES (?1, ?2, ?3, ?4, ?5)");
+  // Where one source was compiled by several compilers, one image is enough.
+  Statement insert =
+      database.prepare("INSERT INTO kernels VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (source) DO NOTHING");
   const std::int64_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   BundleReport report;
-  for (const Key& key : store.keys()) {
-    const ArtifactPtr artifact = store.find(key);
+  for (const Key& kernel : store.keys()) {
+    const ArtifactPtr artifact = store.find(kernel);
     if (!artifact) {
-      report.refused.push_back(key.hex() + ": not readable");
+      report.refused.push_back(kernel.name() + ": it cannot be read");
       continue;
     }
     const std::string target = artifact->target.name();
     const std::vector<std::byte> bytes = compile::serialize(*artifact);
-    insert.bind(1, key.bytes);
+    const std::vector<std::byte> signature =
+        key == nullptr ? std::vector<std::byte>() : key->sign(signed_digest(bytes));
+    insert.bind(1, kernel.source.bytes);
     insert.bind(2, artifact->name);
     insert.bind(3, target);
-    insert.bind(4, bytes);
-    insert.bind(5, now);
+    insert.bind(4, artifact->compiler);
+    insert.bind(5, bytes);
+    insert.bind(6, signature);
+    insert.bind(7, now);
     insert.step();
     insert.reset();
-    ++report.kernels;
+    report.kernels += static_cast<int>(database.changes());
   }
   database.run("COMMIT");
   return report;
 }
 
 Support check_format(const Database& database) {
-  static_assert(kApplication == 1415007043 && kFormat == 1, "as write_kernels() spells them");
+  static_assert(kApplication == 1415007043 && kFormat == 2, "as write_kernels() spells them");
   if (const std::int64_t id = database.integer("PRAGMA application_id"); id != kApplication) {
-    return refuse("not a bundle of kernels: application id {:#x}, wanted {:#x}", id, kApplication);
+    return refuse("it is not a bundle of kernels: its application id is {:#x}, not {:#x}", id, kApplication);
   }
   if (const std::int64_t format = database.integer("PRAGMA user_version"); format != kFormat) {
-    return refuse("bundle of format {}, this build reads {}", format, kFormat);
+    return refuse("it is a bundle of format {}, and this build reads {}", format, kFormat);
   }
   if (database.integer("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'kernels'") != 1) {
-    return refuse("not a bundle of kernels: it has no table of them");
+    return refuse("it is not a bundle of kernels: it has no table of them");
   }
   return {};
 }
 
-BundleReport take_kernels(Store& store, const Database& database) {
+/// One row's artifact, if it is what the row says and is trusted.
+Result<compile::Artifact> read_row(const Digest& source, std::span<const std::byte> bytes,
+                                   std::span<const std::byte> signature, std::span<const TrustedKey> trusted) {
+  const auto is_signer = [&](const TrustedKey& key) { return key.verifies(signed_digest(bytes), signature); };
+  if (!trusted.empty() && std::ranges::none_of(trusted, is_signer)) {
+    return signature.empty() ? refuse("it is not signed") : refuse("no trusted key made its signature");
+  }
+  Result<compile::Artifact> artifact = compile::deserialize(bytes);
+  if (artifact && artifact->source != source.hex())
+    return refuse("the kernel of this row, {}, was compiled from another source", artifact->name);
+  return artifact;
+}
+
+BundleReport take_kernels(Store& store, const Database& database, std::span<const TrustedKey> trusted) {
   BundleReport report;
-  Statement select = database.prepare("SELECT key, artifact FROM kernels");
+  Statement select = database.prepare("SELECT source, artifact, signature FROM kernels");
   while (select.step()) {
-    Key key;
-    const std::span<const std::byte> key_bytes = select.blob(0);
-    if (key_bytes.size() != key.bytes.size()) {
-      report.refused.push_back(fmt::format("a key of {} bytes, wanted {}", key_bytes.size(), key.bytes.size()));
+    Digest source;
+    const std::span<const std::byte> source_bytes = select.blob(0);
+    if (source_bytes.size() != source.bytes.size()) {
+      report.refused.push_back(
+          fmt::format("a source of {} bytes, wanted {}", source_bytes.size(), source.bytes.size()));
       continue;
     }
-    std::copy(key_bytes.begin(), key_bytes.end(), key.bytes.begin());
-    Result<compile::Artifact> artifact = compile::deserialize(select.blob(1));
+    std::ranges::copy(source_bytes, source.bytes.begin());
+    Result<compile::Artifact> artifact = read_row(source, select.blob(1), select.blob(2), trusted);
     if (!artifact) {
-      report.refused.push_back(fmt::format("{}: {}", key.hex(), artifact.reason()));
+      report.refused.push_back(fmt::format("{}: {}", source.hex(), artifact.reason()));
       continue;
     }
-    store.insert(key, std::make_shared<const compile::Artifact>(*std::move(artifact)));
+    store.insert({source, kImported}, std::make_shared<const compile::Artifact>(*std::move(artifact)));
     ++report.kernels;
   }
   return report;
 }
 
+/// Whether this user, or root, is the only one who could have written what will be read.
+Support check_owner(int file) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0) return refuse("cannot stat it: {}", std::strerror(errno));
+  if (status.st_uid != ::geteuid() && status.st_uid != 0)
+    return refuse("it belongs to uid {}: name the keys that you trust, or copy it first", status.st_uid);
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return refuse("others may write to it (mode {:04o}): name the keys that you trust, or chmod go-w it first",
+                  status.st_mode & 07777);
+  }
+  return {};
+}
+
 }  // namespace
 
-BundleReport export_bundle(Store& store, const std::string& path) {
+BundleReport export_bundle(Store& store, const std::string& path, const SigningKey* key) {
   std::string temporary = path + ".XXXXXX";
   compile::UniqueFd reserved(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!reserved) throw Error(fmt::format("cannot create {}: {}", temporary, std::strerror(errno)));
   try {
-    const BundleReport report = write_kernels(store, Database(temporary, SQLITE_OPEN_READWRITE));
+    const BundleReport report = write_kernels(store, Database(temporary, SQLITE_OPEN_READWRITE), key);
     if (std::rename(temporary.c_str(), path.c_str()) != 0) {
       throw Error(fmt::format("cannot rename {} to {}: {}", temporary, path, std::strerror(errno)));
     }
@@ -102,13 +146,20 @@ BundleReport export_bundle(Store& store, const std::string& path) {
   }
 }
 
-Result<BundleReport> import_bundle(Store& store, const std::string& path) {
+Result<BundleReport> import_bundle(Store& store, const std::string& path, std::span<const TrustedKey> trusted) {
+  const auto refused = [&](std::string_view reason) { return refuse("{}: {}", printable(path, 400), reason); };
   try {
-    const Database database(path, SQLITE_OPEN_READONLY);
-    if (const Support format = check_format(database); !format) return refuse("{}: {}", path, format.reason());
-    return take_kernels(store, database);
+    const Result<compile::UniqueFd> opened = compile::open_regular_file(path);
+    if (!opened) return refused(opened.reason());
+    const int file = opened->get();
+    if (const Support owner = trusted.empty() ? check_owner(file) : Support(); !owner) return refused(owner.reason());
+    // The very file that was checked; immutable: SQLite writes no journal beside it and replays none.
+    const Database database(fmt::format("file:/proc/self/fd/{}?immutable=1", file),
+                            SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+    if (const Support format = check_format(database); !format) return refused(format.reason());
+    return take_kernels(store, database, trusted);
   } catch (const Error& error) {
-    return refuse("{}: {}", path, error.what());
+    return refused(error.what());
   }
 }
 

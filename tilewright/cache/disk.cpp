@@ -1,6 +1,6 @@
 #include "tilewright/cache/disk.hpp"
 
-#include <sys/random.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,264 +8,180 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 
 #include "tilewright/cache/root.hpp"
 
 namespace tilewright::cache {
 namespace {
 
-namespace fs = std::filesystem;
 using compile::UniqueFd;
 
-constexpr std::string_view kEntryMagic = "TWE1";
-constexpr std::string_view kEntrySuffix = ".twk";
-constexpr std::size_t kEntryHeader = kEntryMagic.size() + sizeof(Key::bytes);
-constexpr std::int64_t kMaxEntryBytes = std::int64_t{256} << 20;
-constexpr std::int64_t kNanoseconds = 1'000'000'000;
-constexpr double kStaleAfter_s = 3600.0;    // no writer takes an hour over one file
-constexpr std::int64_t kTouchAfter_s = 60;  // a hit within this time of the last leaves the inode clean
-constexpr int kPublishesPerScan = 64;       // other processes publish too: look anew now and then
+constexpr int kPublishesPerScan = 64;                          // other processes publish too: look anew now and then
 constexpr std::int64_t kEvictionLock = std::int64_t{1} << 62;  // keys lock bytes below
 constexpr const char* kLockFile = "locks";
-
-std::string folder_name(const std::string& hex) { return hex.substr(0, 2); }
-std::string file_name(const std::string& hex) { return hex.substr(2) + std::string(kEntrySuffix); }
-
-std::string random_name() {
-  Key random;
-  const ssize_t count = ::getrandom(random.bytes.data(), 16, 0);
-  TILEWRIGHT_CHECK(count == 16, "getrandom gave {} bytes", count);
-  return random.hex().substr(0, 32);
-}
-
-UniqueFd open_folder(int parent, const std::string& name) {
-  return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-}
 
 UniqueFd open_or_make_folder(int parent, const std::string& name) {
   ::mkdirat(parent, name.c_str(), 0700);  // a failure shows when it is opened
   return open_folder(parent, name);
 }
 
-std::string encode(const Key& key, const compile::Artifact& artifact) {
-  const std::vector<std::byte> payload = compile::serialize(artifact);
-  std::string bytes(kEntryMagic);
-  bytes.append(reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size());
-  bytes.append(reinterpret_cast<const char*>(payload.data()), payload.size());
-  return bytes;
+std::string quarantine_name(const std::string& entry) {
+  return entry.substr(0, entry.size() - kEntrySuffix.size()) + std::string(kQuarantineSuffix);
 }
 
-Result<compile::Artifact> decode(const Key& key, std::span<const std::byte> bytes) {
-  if (bytes.size() < kEntryHeader || std::memcmp(bytes.data(), kEntryMagic.data(), kEntryMagic.size()) != 0) {
-    return refuse("not a cache entry ({} bytes)", bytes.size());
+/// What an entry that is about to be published meets under its name. A regular file is kept: the equal entry of another
+/// process, or the entry of a later version; one that is not safe to read is replaced. Something else, such as a
+/// folder, is set aside.
+compile::Existing make_way(int folder, const std::string& name) {
+  struct stat status {};
+  if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return compile::Existing::keep;
+  if (!S_ISREG(status.st_mode)) {
+    ::renameat(folder, name.c_str(), folder, quarantine_name(name).c_str());
+    return compile::Existing::keep;
   }
-  if (!std::equal(key.bytes.begin(), key.bytes.end(), bytes.begin() + kEntryMagic.size())) {
-    return refuse("it is the entry of another key");
-  }
-  return compile::deserialize(bytes.subspan(kEntryHeader));
+  const bool is_safe = status.st_uid == ::geteuid() && status.st_nlink == 1 && (status.st_mode & 022) == 0;
+  return is_safe ? compile::Existing::keep : compile::Existing::replace;
 }
 
-Result<std::vector<std::byte>> read_all(int fd, std::int64_t size) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t count = ::read(fd, bytes.data() + done, bytes.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return refuse("cannot read it: {}", std::strerror(errno));
-    if (count == 0) return refuse("it ends after {} of {} bytes", done, size);
-    done += static_cast<std::size_t>(count);
-  }
-  return bytes;
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
-Support check_file(const struct stat& status) {
-  if (!S_ISREG(status.st_mode)) return refuse("it is not a regular file");
-  if (status.st_uid != ::geteuid()) return refuse("it belongs to uid {}", status.st_uid);
-  // None: evicted or replaced since it was opened, and as good as before.
-  if (status.st_nlink > 1) return refuse("it has {} links", status.st_nlink);
-  if (status.st_size > kMaxEntryBytes) return refuse("{} bytes, at most {}", status.st_size, kMaxEntryBytes);
-  return {};
+/// Files dated in the future, as after a clock was set back, count as used now and age from now on.
+void date_to_now(const Layer& layer, StoredFile& file, std::int64_t now) {
+  if (file.last_used_ns <= now) return;
+  file.last_used_ns = now;
+  const UniqueFd folder = open_folder(layer.entries_fd(), file.folder);
+  if (folder) ::utimensat(folder.get(), file.file.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
-std::int64_t now_s() { return std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()); }
-
-void touch_if_due(int fd, const struct stat& status) {
-  if (now_s() - status.st_mtim.tv_sec < kTouchAfter_s) return;
-  ::futimens(fd, nullptr);  // fails on a read-only disk, where nothing is evicted either
+bool delete_file(const Layer& layer, const StoredFile& file) {
+  const UniqueFd folder = open_folder(layer.entries_fd(), file.folder);
+  return folder && ::unlinkat(folder.get(), file.file.c_str(), 0) == 0;
 }
-
-// A file under tmp/ until it is renamed; deleted if that never happens.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(int folder) : folder_(folder), name_(random_name()) {
-    fd_.reset(::openat(folder, name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (fd_) ::unlinkat(folder_, name_.c_str(), 0);
-  }
-
-  const UniqueFd& fd() const { return fd_; }
-  bool rename_to(int folder, const std::string& name) {
-    if (::renameat(folder_, name_.c_str(), folder, name.c_str()) != 0) return false;
-    fd_.reset();
-    return true;
-  }
-
- private:
-  int folder_;
-  std::string name_;
-  UniqueFd fd_;
-};
 
 }  // namespace
 
 Result<std::unique_ptr<Disk>> Disk::open(const std::string& root, std::int64_t max_bytes) {
   Result<UniqueFd> root_fd = open_root(root);
   if (!root_fd) return root_fd.refusal();
-  std::unique_ptr<Disk> disk(new Disk(root, max_bytes));
-  disk->root_fd_ = *std::move(root_fd);
-  disk->entries_fd_ = open_or_make_folder(disk->root_fd_.get(), "entries");
-  if (!disk->entries_fd_) return refuse("{}/entries: {}", root, std::strerror(errno));
-  disk->temporary_fd_ = open_or_make_folder(disk->root_fd_.get(), "tmp");
+  open_or_make_folder(root_fd->get(), "entries");
+  UniqueFd temporary = open_or_make_folder(root_fd->get(), "tmp");
+  Result<Layer> layer = Layer::open(root, *std::move(root_fd), Layer::Trust::own);
+  if (!layer) return layer.refusal();
+  std::unique_ptr<Disk> disk(new Disk(*std::move(layer), max_bytes));
+  disk->temporary_fd_ = std::move(temporary);
   return disk;
 }
 
-Lookup Disk::read(const Key& key) const { return read_entry(key, true); }
-Lookup Disk::inspect(const Key& key) const { return read_entry(key, false); }
-
-Lookup Disk::read_entry(const Key& key, bool touch) const {
-  const std::string hex = key.hex();
-  const UniqueFd folder = open_folder(entries_fd_.get(), folder_name(hex));
-  if (!folder) return {};
-  const std::string name = file_name(hex);
-  const auto refused = [&](std::string_view reason) {
-    quarantine(folder.get(), name);
-    return Lookup{{}, fmt::format("cache entry {} of {} is set aside: {}", hex, root_, reason)};
-  };
-
-  const UniqueFd file(::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!file) return errno == ENOENT ? Lookup{} : refused(std::strerror(errno));
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0) return refused(std::strerror(errno));
-  if (const Support safe = check_file(status); !safe) return refused(safe.reason());
-  const auto bytes = read_all(file.get(), status.st_size);
-  if (!bytes) return refused(bytes.reason());
-  Result<compile::Artifact> artifact = decode(key, *bytes);
-  if (!artifact) return refused(artifact.reason());
-  if (touch) touch_if_due(file.get(), status);
-  return {*std::move(artifact), {}};
+Lookup Disk::read(const Key& key, bool marks_use) const { return set_aside_if_damaged(layer_.read(key, marks_use)); }
+Lookup Disk::read_any(const Digest& source, bool marks_use) const {
+  return set_aside_if_damaged(layer_.read_any(source, marks_use));
 }
 
-void Disk::quarantine(int folder, const std::string& name) const {
-  const std::string aside = name.substr(0, name.size() - kEntrySuffix.size()) + ".bad";
-  if (::renameat(folder, name.c_str(), folder, aside.c_str()) != 0) ::unlinkat(folder, name.c_str(), 0);
+Lookup Disk::set_aside_if_damaged(Lookup lookup) const {
+  if (!lookup.is_damaged) return lookup;
+  quarantine(lookup.key);
+  lookup.problem += "; it is set aside";
+  return lookup;
+}
+
+void Disk::quarantine(const Key& key) const {
+  const EntryName name = entry_name(key);
+  const UniqueFd folder = open_folder(layer_.entries_fd(), name.folder);
+  if (folder) ::renameat(folder.get(), name.file.c_str(), folder.get(), quarantine_name(name.file).c_str());
+}
+
+void Disk::remove(const Key& key) const {
+  const EntryName name = entry_name(key);
+  if (const UniqueFd folder = open_folder(layer_.entries_fd(), name.folder))
+    ::unlinkat(folder.get(), name.file.c_str(), 0);
 }
 
 Support Disk::publish(const Key& key, const compile::Artifact& artifact) {
-  const std::string hex = key.hex();
-  const auto failed = [&] { return refuse("cannot keep a kernel in {}: {}", root_, std::strerror(errno)); };
-  if (!temporary_fd_) return refuse("cannot keep a kernel in {}: it has no folder tmp", root_);
-  const std::string bytes = encode(key, artifact);
-  TemporaryFile file(temporary_fd_.get());
-  if (!file.fd()) return failed();
+  const auto failed = [&](std::string_view why) { return refuse("cannot keep a kernel in {}: {}", root(), why); };
+  if (!temporary_fd_) return failed("it has no folder tmp");
+  const std::vector<std::byte> bytes = encode_entry(key, artifact);
+  const EntryName name = entry_name(key);
   try {
-    compile::write_all(file.fd().get(), bytes, root_);
+    compile::AtomicFile file(temporary_fd_.get(), 0600, root());
+    file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    const UniqueFd folder = open_or_make_folder(layer_.entries_fd(), name.folder);
+    if (!folder) return failed(std::strerror(errno));
+    file.publish(folder.get(), name.file, make_way(folder.get(), name.file));
   } catch (const Error& error) {
-    return refuse("cannot keep a kernel: {}", error.what());
+    return failed(error.what());
   }
-  const UniqueFd folder = open_or_make_folder(entries_fd_.get(), folder_name(hex));
-  if (!folder || !file.rename_to(folder.get(), file_name(hex))) return failed();
   account_for(static_cast<std::int64_t>(bytes.size()));
   return {};
 }
 
-Result<FileLock> Disk::lock(const Key& key, double timeout_s) const {
+Result<std::optional<FileLock>> Disk::try_lock(const Key& key) const {
   const auto offset = static_cast<std::int64_t>(KeyHash{}(key) >> 2);  // below 2^62
-  return FileLock::acquire(root_fd_.get(), kLockFile, offset, timeout_s);
-}
-
-std::vector<StoredFile> Disk::scan() const {
-  std::vector<StoredFile> files;
-  std::error_code failed;
-  const fs::path entries = fs::path(root_) / "entries";
-  for (fs::directory_iterator folder(entries, failed), end; !failed && folder != end; folder.increment(failed)) {
-    const std::string prefix = folder->path().filename().string();
-    std::error_code unreadable;
-    for (fs::directory_iterator file(folder->path(), unreadable); !unreadable && file != end;
-         file.increment(unreadable)) {
-      struct stat status {};
-      if (::lstat(file->path().c_str(), &status) != 0) continue;  // another process deleted it
-      const std::string name = file->path().filename().string();
-      StoredFile found{prefix + "/" + name, {}, status.st_size, 0};
-      found.last_used_ns = status.st_mtim.tv_sec * kNanoseconds + status.st_mtim.tv_nsec;
-      if (name.ends_with(kEntrySuffix))
-        found.key = parse_key(prefix + name.substr(0, name.size() - kEntrySuffix.size()));
-      files.push_back(std::move(found));
-    }
-  }
-  return files;
+  return FileLock::try_acquire(layer_.root_fd(), kLockFile, offset);
 }
 
 void Disk::account_for(std::int64_t published_bytes) {
-  const std::lock_guard guard(accounting_);
   const bool scan_is_due = publishes_++ % kPublishesPerScan == 0;
   estimated_bytes_ += published_bytes;
   if (!scan_is_due && estimated_bytes_ <= max_bytes_) return;
-  sweep_temporary_files(kStaleAfter_s);
+  sweep_temporary_files();
   evict();
 }
 
-// Another process at it means: not our turn. It looks again when it has deleted, so what is published meanwhile counts.
+// Another process or thread at it means: not our turn. It looks again when it has deleted, so what is published
+// meanwhile counts.
 void Disk::evict() {
-  const auto lock = FileLock::acquire(root_fd_.get(), kLockFile, kEvictionLock, 0.0);
-  if (!lock) return;
+  const auto lock = FileLock::try_acquire(layer_.root_fd(), kLockFile, kEvictionLock);
+  if (!lock || !*lock) return;
+  const std::int64_t now = now_ns();
   for (bool progress = true; progress;) {
-    std::vector<StoredFile> files = scan();
-    estimated_bytes_ = 0;
-    for (const StoredFile& file : files) estimated_bytes_ += file.bytes;
-    if (estimated_bytes_ <= max_bytes_) return;
-    std::sort(files.begin(), files.end(),
-              [](const StoredFile& a, const StoredFile& b) { return a.last_used_ns < b.last_used_ns; });
-    progress = delete_down_to(max_bytes_ / 10 * 9, files);  // a full cache should not evict on every publish
-  }
-}
-
-// Oldest first. False when not even one file could be deleted.
-bool Disk::delete_down_to(std::int64_t wanted_bytes, const std::vector<StoredFile>& oldest_first) {
-  bool deleted = false;
-  for (const StoredFile& file : oldest_first) {
-    if (estimated_bytes_ <= wanted_bytes) break;
-    if (::unlinkat(entries_fd_.get(), file.path.c_str(), 0) != 0) continue;
-    estimated_bytes_ -= file.bytes;
-    deleted = true;
-  }
-  return deleted;
-}
-
-void Disk::sweep_temporary_files(double older_than_s) const {
-  std::error_code failed;
-  const fs::path folder = fs::path(root_) / "tmp";
-  for (fs::directory_iterator file(folder, failed), end; !failed && file != end; file.increment(failed)) {
-    struct stat status {};
-    if (::lstat(file->path().c_str(), &status) != 0) continue;
-    if (static_cast<double>(now_s() - status.st_mtim.tv_sec) >= older_than_s) {
-      std::error_code ignored;
-      fs::remove(file->path(), ignored);
+    std::vector<StoredFile> files = layer_.scan();
+    std::int64_t total = 0;
+    for (StoredFile& file : files) {
+      total += file.bytes;
+      date_to_now(layer_, file, now);
+    }
+    estimated_bytes_ = total;
+    if (total <= max_bytes_) return;
+    std::ranges::sort(files, {}, &StoredFile::last_used_ns);
+    progress = false;
+    const std::int64_t wanted = max_bytes_ / 10 * 9;  // a full cache should not evict at every publish
+    for (const StoredFile& oldest : files) {
+      if (estimated_bytes_ <= wanted) break;
+      if (!delete_file(layer_, oldest)) continue;
+      estimated_bytes_ -= oldest.bytes;
+      progress = true;
     }
   }
 }
 
-std::int64_t Disk::clear() {
-  std::int64_t freed = 0;
-  for (const StoredFile& file : scan()) {
-    std::error_code failed;
-    if (fs::remove_all(fs::path(root_) / "entries" / file.path, failed) > 0 && !failed) freed += file.bytes;
+// A temporary file is locked by its writer (compile::AtomicFile): one that is not belongs to a process that is gone.
+void Disk::sweep_temporary_files() const {
+  if (!temporary_fd_) return;
+  for_each_name(temporary_fd_.get(), [&](const std::string& name) {
+    if (!name.starts_with(compile::kTemporaryPrefix)) return;
+    const UniqueFd file(::openat(temporary_fd_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat status {};
+    if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlinkat(temporary_fd_.get(), name.c_str(), 0);
+  });
+}
+
+Cleared Disk::clear() {
+  Cleared cleared;
+  for (const StoredFile& file : layer_.scan()) {
+    if (delete_file(layer_, file)) {
+      cleared.bytes += file.bytes;
+    } else if (errno != ENOENT) {
+      cleared.failures.push_back(
+          fmt::format("{}/entries/{}/{}: {}", root(), file.folder, file.file, std::strerror(errno)));
+    }
   }
-  sweep_temporary_files(0.0);
-  return freed;
+  sweep_temporary_files();
+  estimated_bytes_ = 0;
+  return cleared;
 }
 
 }  // namespace tilewright::cache

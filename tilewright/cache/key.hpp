@@ -1,6 +1,8 @@
-// What names a compiled kernel: a digest of everything that its bytes depend on.
+// What names a compiled kernel: digests of what its bytes depend on. Paths, processes, times and machines are no part
+// of it, so the same kernel has the same key everywhere.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,22 +12,35 @@
 
 namespace tilewright::cache {
 
-using Key = Digest;
+struct Key {
+  Digest source;               // compile::source_digest(): everything but the compiler
+  std::uint64_t compiler = 0;  // a digest of Compiler::identity(), or kImported
 
-/// SHA-256 over tagged, length-prefixed fields: schema, project version, name, symbol, text, target, outputs, options,
-/// description, every in-memory header, the compiler's identity. Not in it: paths, process, time, machine, so the same
-/// kernel has the same key everywhere. Takes microseconds: the headers are hashed once a process.
+  /// "<64 hexadecimal digits of the source>-<16 of the compiler>".
+  std::string name() const;
+  auto operator<=>(const Key&) const = default;
+};
+
+/// The compiler of a kernel that was imported: it serves whatever the compiler of this machine is.
+inline constexpr std::uint64_t kImported = 0;
+
+/// Takes microseconds: the headers are hashed once a process.
 Key make_key(const compile::Source& source, std::string_view compiler_identity);
 
 /// "0.1.0 0123456789ab": the project's version, and a digest of the headers that kernels include.
 std::string library_identity();
 
-/// The inverse of Key::hex().
-std::optional<Key> parse_key(std::string_view hex);
+/// The inverse of Key::name().
+std::optional<Key> parse_key(std::string_view name);
+/// The inverse of Digest::hex().
+std::optional<Digest> parse_digest(std::string_view hex);
 
-/// Keys are uniform already: any eight bytes are a hash.
+/// Digests are uniform already: any eight bytes are a hash.
+struct DigestHash {
+  std::size_t operator()(const Digest& digest) const;
+};
 struct KeyHash {
-  std::size_t operator()(const Key& key) const;
+  std::size_t operator()(const Key& key) const { return DigestHash()(key.source) ^ key.compiler; }
 };
 
 }  // namespace tilewright::cache

@@ -1,7 +1,8 @@
-// The folder a cache lives in: which one, and whether it is safe to trust what lies there.
+// The folder a cache lives in: which one, whether it is a cache, and whether it is safe to trust what lies there.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tilewright/base/support.hpp"
 #include "tilewright/compile/environment.hpp"
@@ -15,8 +16,14 @@ namespace tilewright::cache {
 std::string choose_root(const std::string& explicit_root, const compile::Environment& environment);
 
 /// Opens the folder, made with mode 0700 if missing. What is in it will reach the driver, so it is refused, with
-/// nothing written, when somebody else could have put it there: a symlink, not owned by this user, writable by group or
-/// others, or below a folder that anybody may write to and that is not sticky.
+/// nothing written, when somebody else could have put it there: a symbolic link, not owned by this user, writable by
+/// group or others, or below a folder in which another user may replace it. A cache also deletes what is in it: a
+/// folder that is not empty must have the marker that this function leaves in an empty one, beside a CACHEDIR.TAG
+/// (bford.info/cachedir) for backup programs.
 Result<compile::UniqueFd> open_root(const std::string& path);
+
+/// Opens a folder whose kernels are read and never changed: a part of a container's image, or a network folder. It may
+/// belong to root too, and must have the marker.
+Result<compile::UniqueFd> open_shared_root(const std::string& path);
 
 }  // namespace tilewright::cache

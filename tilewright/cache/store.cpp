@@ -3,15 +3,41 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/cache/disk.hpp"
 #include "tilewright/cache/root.hpp"
 #include "tilewright/compile/parallel.hpp"
 
 namespace tilewright::cache {
+namespace {
 
-Store::Store(const StoreOptions& options, const compile::Environment& environment) : options_(options) {
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr auto kPollInterval = 10ms;          // of the disk, while another process compiles
+constexpr auto kSilentWait = 2s;              // before a waiting process says so
+constexpr std::int64_t kArtifactBytes = 512;  // of an artifact without its code, roughly
+
+std::int64_t memory_cost(const compile::Artifact& artifact) {
+  return kArtifactBytes + static_cast<std::int64_t>(artifact.cubin.size() + artifact.ptx.size());
+}
+
+}  // namespace
+
+/// A compile under way. The one thread that does it sets `done`.
+struct Store::Flight {
+  std::promise<ArtifactPtr> done;  // null: it was interrupted, and whoever waits tries again
+  std::shared_future<ArtifactPtr> result = done.get_future().share();
+  std::uint64_t generation = fork_generation();  // in a forked child, nobody is at it
+};
+
+Store::Store(const StoreOptions& options, const compile::Environment& environment)
+    : options_(options), memory_(options.max_memory_bytes) {
   if (!options.on_disk) return;
+  for (const std::string& shared : options.shared_roots) open_shared(shared);
   const std::string root = choose_root(options.root, environment);
   if (root.empty()) {
     warn("no place for a cache on disk: set TILEWRIGHT_CACHE_DIR or HOME; kernels are kept in memory only");
@@ -27,53 +53,101 @@ Store::Store(const StoreOptions& options, const compile::Environment& environmen
 
 Store::~Store() = default;
 
-ArtifactPtr Store::get_or_compile(const compile::Source& source, const compile::Compiler& compiler) {
-  const Key key = make_key(source, compiler.identity());
-  std::promise<ArtifactPtr> promise;
-  std::shared_future<ArtifactPtr> others;
-  {
-    const std::lock_guard guard(mutex_);
-    if (const auto found = memory_.find(key); found != memory_.end()) {
-      ++counters_.memory_hits;
-      return found->second;
-    }
-    const auto [flight, is_first] = in_flight_.try_emplace(key);
-    if (is_first) {
-      flight->second = promise.get_future().share();
-    } else {
-      others = flight->second;
-    }
+void Store::open_shared(const std::string& root) {
+  Result<compile::UniqueFd> folder = open_shared_root(root);
+  Result<Layer> layer =
+      folder ? Layer::open(root, *std::move(folder), Layer::Trust::shared) : Result<Layer>(folder.refusal());
+  if (layer) {
+    shared_.push_back(*std::move(layer));
+  } else {
+    warn(fmt::format("the shared cache folder is not used: {}", layer.reason()));
   }
-  if (others.valid()) return others.get();
+}
 
-  const auto land = [&] {
-    const std::lock_guard guard(mutex_);
-    in_flight_.erase(key);
-  };
-  try {
-    ArtifactPtr artifact = fetch_or_compile(key, source, compiler);
-    remember(key, artifact);
-    promise.set_value(artifact);
-    land();
-    return artifact;
-  } catch (...) {
-    promise.set_exception(std::current_exception());
-    land();
-    throw;
+ArtifactPtr Store::get_or_compile(const compile::Source& source, const compile::Compiler& compiler) {
+  const LongWork work;
+  const Key key = make_key(source, compiler.identity());
+  while (true) {
+    std::shared_ptr<Flight> mine;
+    std::shared_future<ArtifactPtr> others;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (const ArtifactPtr* const found = memory_.find(key)) {
+        ++counters_.memory_hits;
+        return *found;
+      }
+      std::shared_ptr<Flight>& flight = in_flight_[key];
+      if (flight == nullptr || flight->generation != fork_generation()) {
+        mine = flight = std::make_shared<Flight>();
+      } else {
+        others = flight->result;
+      }
+    }
+    if (others.valid()) {
+      while (others.wait_for(kPollInterval) != std::future_status::ready) check_interruption();
+      if (ArtifactPtr artifact = others.get()) return artifact;
+      continue;
+    }
+    const auto land = [&] {
+      const std::scoped_lock lock(mutex_);
+      in_flight_.erase(key);
+    };
+    try {
+      ArtifactPtr artifact = fetch_or_compile(key, source, compiler);
+      remember(key, artifact);
+      land();
+      mine->done.set_value(artifact);
+      return artifact;
+    } catch (const Interrupted&) {
+      land();
+      mine->done.set_value(nullptr);
+      throw;
+    } catch (const std::exception& error) {
+      land();
+      // An exception that an interruption check threw is that thread's alone: it may belong to another language.
+      const bool is_ours = dynamic_cast<const Error*>(&error) != nullptr;
+      is_ours ? mine->done.set_exception(std::current_exception()) : mine->done.set_value(nullptr);
+      throw;
+    } catch (...) {
+      land();
+      mine->done.set_value(nullptr);
+      throw;
+    }
   }
 }
 
 ArtifactPtr Store::fetch_or_compile(const Key& key, const compile::Source& source, const compile::Compiler& compiler) {
-  std::optional<Result<FileLock>> lock;
-  if (disk_) {
-    if (ArtifactPtr found = find_on_disk(key)) return found;
-    lock = disk_->lock(key, options_.lock_timeout_s);
-    if (ArtifactPtr found = find_on_disk(key)) return found;  // the holder before us made it
-    if (!*lock) warn("compiling without a lock: " + lock->reason());
+  if (ArtifactPtr found = find_on_disk(key, source)) return found;
+  std::optional<FileLock> lock;  // held until the kernel is published
+  const auto start = Clock::now();
+  const auto waited = [&] { return Clock::now() - start; };
+  bool is_announced = false;
+  while (disk_) {
+    Result<std::optional<FileLock>> attempt = disk_->try_lock(key);
+    // Whoever held the lock before has published by now, or its kernel appeared while a process forked from it still
+    // holds the lock.
+    if (ArtifactPtr found = find_on_disk(key, source)) return found;
+    if (!attempt) {
+      warn("compiling without a lock: " + attempt.reason());
+      break;
+    }
+    if ((lock = *std::move(attempt))) break;
+    if (waited() >= std::chrono::duration<double>(options_.lock_timeout_s)) {
+      warn(fmt::format("compiling {} without a lock: another process holds the lock on it after {} s", source.name,
+                       options_.lock_timeout_s));
+      break;
+    }
+    if (!is_announced && waited() >= kSilentWait) {
+      is_announced = true;
+      spdlog::warn("waiting for another process that compiles {} and holds its lock in {}/locks; for {} s at most",
+                   source.name, disk_->root(), options_.lock_timeout_s);
+    }
+    check_interruption();
+    std::this_thread::sleep_for(kPollInterval);
   }
   auto artifact = std::make_shared<const compile::Artifact>(compiler.compile(source));
   {
-    const std::lock_guard guard(mutex_);
+    const std::scoped_lock guard(mutex_);
     ++counters_.compiles;
   }
   publish(key, *artifact);
@@ -92,7 +166,9 @@ std::vector<ArtifactPtr> Store::get_or_compile_all(std::span<const compile::Sour
   };
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    artifacts[i] = find(make_key(sources[i], compiler.identity()));
+    const Key key = make_key(sources[i], compiler.identity());
+    artifacts[i] = find_in_memory(key);
+    if (!artifacts[i] && (artifacts[i] = find_on_disk(key, sources[i]))) remember(key, artifacts[i]);
     artifacts[i] ? tell(artifacts[i]) : missing.push_back(i);
   }
   compile::for_each_index(missing.size(), threads, [&](std::size_t index) {
@@ -103,9 +179,30 @@ std::vector<ArtifactPtr> Store::get_or_compile_all(std::span<const compile::Sour
   return artifacts;
 }
 
+ArtifactPtr Store::find_any(const compile::Source& source) {
+  const Digest digest = compile::source_digest(source);
+  {
+    const std::scoped_lock lock(mutex_);
+    ArtifactPtr found;
+    memory_.for_each([&](const Key& key, const ArtifactPtr& artifact) {
+      if (key.source == digest) found = artifact;
+    });
+    if (found) {
+      ++counters_.memory_hits;
+      return found;
+    }
+  }
+  ArtifactPtr found = disk_ ? take(disk_->read_any(digest), &source, disk_.get()) : nullptr;
+  for (const Layer& layer : shared_) {
+    if (!found) found = take(layer.read_any(digest), &source, nullptr);
+  }
+  if (found) remember({digest, kImported}, found);
+  return found;
+}
+
 ArtifactPtr Store::find(const Key& key) {
   if (ArtifactPtr found = find_in_memory(key)) return found;
-  ArtifactPtr found = find_on_disk(key);
+  ArtifactPtr found = disk_ ? take(disk_->read(key), nullptr, disk_.get()) : nullptr;
   if (found) remember(key, found);
   return found;
 }
@@ -115,27 +212,68 @@ void Store::insert(const Key& key, const ArtifactPtr& artifact) {
   publish(key, *artifact);
 }
 
-ArtifactPtr Store::find_in_memory(const Key& key) {
-  const std::lock_guard guard(mutex_);
-  const auto found = memory_.find(key);
-  if (found == memory_.end()) return nullptr;
-  ++counters_.memory_hits;
-  return found->second;
+bool Store::discard(const compile::Source& source) {
+  const Digest digest = compile::source_digest(source);
+  std::vector<ArtifactPtr> gone;
+  {
+    const std::scoped_lock lock(mutex_);
+    gone = memory_.erase_if([&](const Key& key, const ArtifactPtr&) { return key.source == digest; });
+    if (!discarded_.insert(digest).second) return false;
+  }
+  if (!disk_) return true;
+  for (Lookup found = disk_->read_any(digest, false); found.artifact; found = disk_->read_any(digest, false)) {
+    disk_->quarantine(found.key);
+    if (disk_->layer().read(found.key).artifact) break;  // a read-only disk
+  }
+  return true;
 }
 
-ArtifactPtr Store::find_on_disk(const Key& key) {
-  if (!disk_) return nullptr;
-  Lookup lookup = disk_->read(key);
+ArtifactPtr Store::find_in_memory(const Key& key) {
+  const std::scoped_lock lock(mutex_);
+  const ArtifactPtr* const found = memory_.find(key);
+  if (found == nullptr) return nullptr;
+  ++counters_.memory_hits;
+  return *found;
+}
+
+ArtifactPtr Store::find_on_disk(const Key& key, const compile::Source& source) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (discarded_.contains(key.source)) return nullptr;
+  }
+  ArtifactPtr found;
+  if (disk_) {
+    found = take(disk_->read(key), &source, disk_.get());
+    if (!found) found = take(disk_->read({key.source, kImported}), &source, disk_.get());
+  }
+  for (const Layer& layer : shared_) {
+    if (!found) found = take(layer.read(key), &source, nullptr);
+    if (!found) found = take(layer.read_any(key.source), &source, nullptr);
+  }
+  return found;
+}
+
+/// `from`: where an entry that is not made from the source is set aside; null: it is left where it is.
+ArtifactPtr Store::take(Lookup lookup, const compile::Source* source, const Disk* from) {
+  if (lookup.artifact && source != nullptr) {
+    if (const Support right = compile::check_made_from(*lookup.artifact, *source); !right) {
+      lookup.problem = fmt::format("cache entry {} is not used: {}", lookup.key.name(), right.reason());
+      lookup.artifact.reset();
+      if (from != nullptr) from->quarantine(lookup.key);
+    }
+  }
   if (!lookup.problem.empty()) warn(std::move(lookup.problem));
   if (!lookup.artifact) return nullptr;
-  const std::lock_guard guard(mutex_);
+  auto artifact = std::make_shared<const compile::Artifact>(*std::move(lookup.artifact));
+  const std::scoped_lock lock(mutex_);
   ++counters_.disk_hits;
-  return std::make_shared<const compile::Artifact>(*std::move(lookup.artifact));
+  return artifact;
 }
 
 void Store::remember(const Key& key, const ArtifactPtr& artifact) {
-  const std::lock_guard guard(mutex_);
-  memory_.insert_or_assign(key, artifact);
+  std::vector<ArtifactPtr> gone;  // what had to go is destroyed after the lock is released
+  const std::scoped_lock lock(mutex_);
+  gone = memory_.insert(key, artifact, memory_cost(*artifact));
 }
 
 void Store::publish(const Key& key, const compile::Artifact& artifact) {
@@ -147,20 +285,20 @@ void Store::publish(const Key& key, const compile::Artifact& artifact) {
 void Store::warn(std::string message) {
   constexpr std::size_t kMaxWarnings = 100;
   {
-    const std::lock_guard guard(mutex_);
-    if (std::find(warnings_.begin(), warnings_.end(), message) != warnings_.end()) return;
+    const std::scoped_lock lock(mutex_);
+    if (std::ranges::find(warnings_, message) != warnings_.end()) return;
     if (warnings_.size() < kMaxWarnings) warnings_.push_back(message);
   }
   spdlog::warn("{}", message);
 }
 
 Counters Store::counters() const {
-  const std::lock_guard guard(mutex_);
+  const std::scoped_lock lock(mutex_);
   return counters_;
 }
 
 std::vector<std::string> Store::warnings() const {
-  const std::lock_guard guard(mutex_);
+  const std::scoped_lock lock(mutex_);
   return warnings_;
 }
 
@@ -169,15 +307,15 @@ std::string Store::root() const { return disk_ ? disk_->root() : std::string(); 
 std::vector<Key> Store::keys() const {
   std::vector<Key> keys;
   {
-    const std::lock_guard guard(mutex_);
-    for (const auto& [key, artifact] : memory_) keys.push_back(key);
+    const std::scoped_lock lock(mutex_);
+    memory_.for_each([&](const Key& key, const ArtifactPtr&) { keys.push_back(key); });
   }
   if (disk_) {
-    for (const StoredFile& file : disk_->scan()) {
+    for (const StoredFile& file : disk_->layer().scan()) {
       if (file.key) keys.push_back(*file.key);
     }
   }
-  std::sort(keys.begin(), keys.end());
+  std::ranges::sort(keys);
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   return keys;
 }
@@ -186,15 +324,14 @@ std::vector<Entry> Store::list() {
   constexpr std::int64_t kNanoseconds = 1'000'000'000;
   std::vector<Entry> entries;
   if (!disk_) return entries;
-  std::vector<StoredFile> files = disk_->scan();
-  std::sort(files.begin(), files.end(),
-            [](const StoredFile& a, const StoredFile& b) { return a.last_used_ns > b.last_used_ns; });
+  std::vector<StoredFile> files = disk_->layer().scan();
+  std::ranges::sort(files, std::ranges::greater(), &StoredFile::last_used_ns);
   for (const StoredFile& file : files) {
     if (!file.key) continue;
-    Lookup lookup = disk_->inspect(*file.key);
+    Lookup lookup = disk_->read(*file.key, false);
     if (!lookup.problem.empty()) warn(std::move(lookup.problem));
     if (!lookup.artifact) continue;
-    entries.push_back({*file.key, lookup.artifact->name, lookup.artifact->target, file.bytes,
+    entries.push_back({*file.key, lookup.artifact->name, lookup.artifact->target, lookup.artifact->compiler, file.bytes,
                        file.last_used_ns / kNanoseconds, lookup.artifact->compile_ms});
   }
   return entries;
@@ -203,21 +340,29 @@ std::vector<Entry> Store::list() {
 Verification Store::verify() {
   Verification result;
   if (!disk_) return result;
-  for (const StoredFile& file : disk_->scan()) {
+  for (const StoredFile& file : disk_->layer().scan()) {
     if (!file.key) continue;
-    Lookup lookup = disk_->inspect(*file.key);
+    Lookup lookup = disk_->read(*file.key, false);
     if (lookup.artifact) ++result.sound;
-    if (!lookup.problem.empty()) result.damaged.push_back(std::move(lookup.problem));
+    if (!lookup.problem.empty())
+      (lookup.is_damaged ? result.damaged : result.unusable).push_back(std::move(lookup.problem));
   }
   return result;
 }
 
 std::int64_t Store::clear() {
+  std::vector<ArtifactPtr> gone;
   {
-    const std::lock_guard guard(mutex_);
-    memory_.clear();
+    const std::scoped_lock lock(mutex_);
+    gone = memory_.clear();
   }
-  return disk_ ? disk_->clear() : 0;
+  if (!disk_) return 0;
+  const Cleared cleared = disk_->clear();
+  if (!cleared.failures.empty()) {
+    throw Error(fmt::format("{} of the cache's files could not be deleted: {}", cleared.failures.size(),
+                            cleared.failures.front()));
+  }
+  return cleared.bytes;
 }
 
 }  // namespace tilewright::cache

@@ -11,6 +11,7 @@
 #include "tilewright/base/hash.hpp"
 #include "tilewright/cache/database.hpp"
 #include "tilewright/cache/key.hpp"
+#include "tilewright/compile/file.hpp"
 
 namespace tilewright::cache {
 namespace {
@@ -87,7 +88,7 @@ Result<FileLock> TuningRecords::lock(const std::string& device, double timeout_s
   if (root_.empty()) return refuse("there is no folder for tuning records");
   const compile::UniqueFd root(::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!root) return refuse("{}: {}", root_, std::strerror(errno));
-  const auto place = static_cast<std::int64_t>(KeyHash{}(sha256(device)) >> 3);  // below 2^61
+  const auto place = static_cast<std::int64_t>(DigestHash{}(sha256(device)) >> 3);  // below 2^61
   return FileLock::acquire(root.get(), kLockFile, kFirstDeviceLock + place, timeout_s);
 }
 

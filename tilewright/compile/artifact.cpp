@@ -175,6 +175,25 @@ Result<Artifact> deserialize(std::span<const std::byte> bytes) {
   return artifact;
 }
 
+bool is_of_newer_format(std::span<const std::byte> bytes) {
+  FileHeader header;
+  if (bytes.size() < sizeof header) return false;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  constexpr std::uint32_t kPlausible = 1000;  // beyond it, the number is damage
+  return header.magic == kMagic && header.version > kFormatVersion && header.version < kPlausible;
+}
+
+Support check_made_from(const Artifact& artifact, const Source& source) {
+  const auto check = [](std::string_view what, std::string_view has, std::string_view wanted) -> Support {
+    if (has == wanted) return {};
+    return refuse("the artifact's {} is {}, not {}", what, printable(has), printable(wanted)).as(RefusalCode::artifact);
+  };
+  if (const Support same = check("name", artifact.name, source.name); !same) return same;
+  if (const Support same = check("symbol", artifact.symbol, source.symbol); !same) return same;
+  if (const Support same = check("target", artifact.target.name(), source.target.name()); !same) return same;
+  return check("source", artifact.source, source_digest(source).hex());
+}
+
 Artifact adopt(const Source& source) {
   validate(source).or_throw();
   TILEWRIGHT_CHECK(source.language != Language::cuda, "{} is CUDA C++, which needs a compiler", source.name);

@@ -41,6 +41,13 @@ std::vector<std::byte> serialize(const Artifact& artifact);
 /// Refuses, with what was wrong, bytes that are truncated, altered, of another format or larger than claimed.
 Result<Artifact> deserialize(std::span<const std::byte> bytes);
 
+/// Whether the bytes begin as those of an artifact that a later version of this project wrote.
+bool is_of_newer_format(std::span<const std::byte> bytes);
+
+/// Whether this is what compiling `source` gives: its name, symbol, target and source digest. No digest can show that
+/// the code itself is; the compiler, or whoever signed a bundle, is trusted for that.
+Support check_made_from(const Artifact& artifact, const Source& source);
+
 /// serialize() into a file, which is replaced at once when complete. @throws Error naming the path and the cause.
 void write_artifact(const Artifact& artifact, const std::string& path);
 

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <mutex>
@@ -12,6 +13,8 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/fork.hpp"
+#include "tilewright/base/lru_map.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/cache/key.hpp"
 #include "tilewright/cache/store.hpp"
@@ -41,6 +44,8 @@ cache::StoreOptions store_options(const Options& options) {
   store.root = options.cache_dir;
   store.on_disk = options.cache_on_disk;
   store.max_bytes = options.cache_max_bytes;
+  store.shared_roots = options.shared_cache_dirs;
+  store.lock_timeout_s = options.toolchain.timeout_s;
   return store;
 }
 
@@ -143,6 +148,16 @@ Support runs_here(const compile::Artifact& artifact, const runtime::DeviceProper
   return refuse("{} is compiled for {}, {} is {}", artifact.name, artifact.target.name(), device.name,
                 device.target.name())
       .as(RefusalCode::architecture);
+}
+
+/// Whether loading failed for what the image is, and not for the state of the device.
+bool is_fault_of_image(const Error& error) {
+  if (dynamic_cast<const EmulationError*>(&error) != nullptr) return true;
+  const auto* const driver = dynamic_cast<const DriverError*>(&error);
+  if (driver == nullptr) return false;
+  // CUresult: INVALID_IMAGE, NO_BINARY_FOR_GPU, INVALID_PTX, UNSUPPORTED_PTX_VERSION, INVALID_SOURCE, NOT_FOUND.
+  constexpr std::array kCodes{200, 209, 218, 222, 300, 500};
+  return std::ranges::find(kCodes, driver->code()) != kCodes.end();
 }
 
 Support check_place(const op::Gemm& arguments, const runtime::Device& device) {
@@ -257,18 +272,30 @@ struct Engine::State {
         store(store_options(given)),
         workspaces(std::make_shared<Workspaces>(device)),
         registry(given_registry ? std::move(given_registry) : kernels::make_registry()),
-        choices(store.root(), device_identity(*device)) {
+        choices(store.root(), device_identity(*device)),
+        rankings(given.max_rankings),
+        loaded(given.max_loaded_kernels),
+        ready(given.max_remembered_calls) {
     if (options.tuning == Tuning::off) return;
     if (const Support read = choices.reload(); !read) spdlog::warn("tuning records are not used: {}", read.reason());
   }
 
+  using LoadedPtr = std::shared_ptr<runtime::LoadedKernel>;
+
   /// `artifact` if there is one, else compiled or cached; loaded once an engine.
-  std::shared_ptr<runtime::LoadedKernel> load(const registry::KernelPtr& kernel, const plan::Launch& launch,
-                                              ArtifactPtr artifact);
+  LoadedPtr load(const registry::KernelPtr& kernel, const plan::Launch& launch, const ArtifactPtr& artifact);
+  /// From the cache or the compiler; where there is no compiler, images that another one made.
+  /// `on_ready` is called as each is ready, one call at a time.
+  std::vector<ArtifactPtr> obtain_all(std::span<const compile::Source> sources,
+                                      const std::function<void(const compile::Artifact&)>& on_ready);
+  ArtifactPtr obtain(const compile::Source& source) { return obtain_all(std::span(&source, 1), {}).front(); }
+  /// Compiled anew, once, where the device cannot load what the cache has.
+  LoadedPtr load_source(const compile::Source& source, std::uint32_t dynamic_smem_bytes);
+  LoadedPtr load_artifact(const compile::Artifact& artifact, std::uint32_t dynamic_smem_bytes) const;
   const compile::Compiler& get_compiler();
   std::optional<ReadyKernel> find_ready(const ReadyKey& key);
   /// `chosen_in`: the generation of the rankings that the kernel was chosen by; none: it was given.
-  void keep_ready(ReadyKey key, ReadyKernel kernel, std::optional<std::uint64_t> chosen_in = {});
+  void keep_ready(const ReadyKey& key, ReadyKernel kernel, std::optional<std::uint64_t> chosen_in = {});
   /// When choices changed.
   void forget_best();
 
@@ -281,11 +308,10 @@ struct Engine::State {
   Rankings rankings;
   std::mutex tuning_mutex;  // one tuning at a time, undisturbed by its like
 
-  std::mutex mutex;  // guards what follows
+  ForkSafeMutex mutex;  // guards what follows
   std::unique_ptr<compile::Compiler> compiler;
-  std::unordered_map<Digest, std::shared_ptr<runtime::LoadedKernel>, cache::KeyHash> loaded;  // by source_digest()
-  static constexpr std::size_t kMostReady = 4096;
-  std::unordered_map<ReadyKey, ReadyKernel, ReadyKeyHash> ready;
+  LruMap<Digest, LoadedPtr, cache::DigestHash> loaded;  // by source_digest()
+  LruMap<ReadyKey, ReadyKernel, ReadyKeyHash> ready;
 };
 
 void PreparedGemm::run(const RunOptions& options) const {
@@ -333,8 +359,13 @@ RememberedChoices& Engine::choices() { return state_->choices; }
 const compile::Compiler& Engine::compiler() { return state_->get_compiler(); }
 
 const compile::Compiler& Engine::State::get_compiler() {
+  {
+    const std::scoped_lock lock(mutex);
+    if (compiler) return *compiler;
+  }
+  std::unique_ptr<compile::Compiler> made = compile::make_compiler(options.toolchain);
   const std::scoped_lock lock(mutex);
-  if (!compiler) compiler = compile::make_compiler(options.toolchain);
+  if (!compiler) compiler = std::move(made);
   return *compiler;
 }
 
@@ -461,8 +492,7 @@ std::vector<ArtifactPtr> Engine::compile(std::span<const registry::KernelPtr> ke
     tell(*artifacts[i]);
   }
   if (sources.empty()) return artifacts;
-  std::vector<ArtifactPtr> fresh =
-      state_->store.get_or_compile_all(sources, compiler(), compile_threads(state_->options), tell);
+  std::vector<ArtifactPtr> fresh = state_->obtain_all(sources, tell);
   for (std::size_t i = 0; i < fresh.size(); ++i) artifacts[compiled[i]] = std::move(fresh[i]);
   return artifacts;
 }
@@ -487,24 +517,63 @@ Support Engine::accepts(const registry::Kernel& kernel, const compile::Artifact&
   return runs_here(artifact, device);
 }
 
-std::shared_ptr<runtime::LoadedKernel> Engine::State::load(const registry::KernelPtr& kernel,
-                                                           const plan::Launch& launch, ArtifactPtr artifact) {
+std::vector<ArtifactPtr> Engine::State::obtain_all(std::span<const compile::Source> sources,
+                                                   const std::function<void(const compile::Artifact&)>& on_ready) {
+  const compile::Compiler* found = nullptr;
+  try {
+    found = &get_compiler();
+  } catch (const ToolchainNotFound&) {
+    std::vector<ArtifactPtr> artifacts;
+    for (const compile::Source& source : sources) {
+      artifacts.push_back(store.find_any(source));
+      if (artifacts.back() == nullptr) throw;
+      if (on_ready) on_ready(*artifacts.back());
+    }
+    return artifacts;
+  }
+  return store.get_or_compile_all(sources, *found, compile_threads(options), on_ready);
+}
+
+Engine::State::LoadedPtr Engine::State::load_artifact(const compile::Artifact& artifact,
+                                                      std::uint32_t dynamic_smem_bytes) const {
+  return device->load({artifact.cubin, artifact.ptx}, artifact.symbol, dynamic_smem_bytes);
+}
+
+Engine::State::LoadedPtr Engine::State::load_source(const compile::Source& source, std::uint32_t dynamic_smem_bytes) {
+  if (source.language != compile::Language::cuda) {
+    const compile::Artifact adopted = compile::adopt(source);
+    runs_here(adopted, device->properties()).or_throw();
+    return load_artifact(adopted, dynamic_smem_bytes);
+  }
+  try {
+    const ArtifactPtr artifact = obtain(source);
+    runs_here(*artifact, device->properties()).or_throw();
+    return load_artifact(*artifact, dynamic_smem_bytes);
+  } catch (const Error& error) {
+    if (!is_fault_of_image(error) || !store.discard(source)) throw;
+    spdlog::warn("{} from the cache cannot be loaded and is compiled anew: {}", source.name, error.what());
+  }
+  return load_artifact(*obtain(source), dynamic_smem_bytes);
+}
+
+Engine::State::LoadedPtr Engine::State::load(const registry::KernelPtr& kernel, const plan::Launch& launch,
+                                             const ArtifactPtr& artifact) {
   const Digest digest = kernel->source_digest();
   {
     const std::scoped_lock lock(mutex);
-    if (const auto found = loaded.find(digest); found != loaded.end()) return found->second;
+    if (const LoadedPtr* const found = loaded.find(digest)) return *found;
   }
-  if (artifact == nullptr) {
-    const compile::Source source = kernel->source();
-    artifact = source.language == compile::Language::cuda
-                   ? store.get_or_compile(source, get_compiler())
-                   : std::make_shared<const compile::Artifact>(compile::adopt(source));
-    runs_here(*artifact, device->properties()).or_throw();
-  }
-  std::shared_ptr<runtime::LoadedKernel> fresh =
-      device->load({artifact->cubin, artifact->ptx}, artifact->symbol, launch.dynamic_smem_bytes);
+  LoadedPtr fresh = artifact == nullptr ? load_source(kernel->source(), launch.dynamic_smem_bytes)
+                                        : load_artifact(*artifact, launch.dynamic_smem_bytes);
+  // What has to go is destroyed after the lock is released: authors' code may run then.
+  std::vector<LoadedPtr> gone;
+  std::vector<ReadyKernel> unused;
   const std::scoped_lock lock(mutex);
-  return loaded.emplace(digest, std::move(fresh)).first->second;
+  if (const LoadedPtr* const found = loaded.find(digest)) return *found;
+  gone = loaded.insert(digest, fresh);
+  unused = ready.erase_if(
+      [&](const ReadyKey&, const ReadyKernel& each) { return std::ranges::find(gone, each.loaded) != gone.end(); });
+  return fresh;
 }
 
 TuningReport Engine::tune(const op::Gemm& arguments, const TuneOptions& options) {
@@ -591,24 +660,23 @@ Engine::ReadyKernel Engine::ready_kernel(const Call& call, const registry::Kerne
 
 std::optional<Engine::ReadyKernel> Engine::State::find_ready(const ReadyKey& key) {
   const std::scoped_lock lock(mutex);
-  const auto found = ready.find(key);
-  if (found == ready.end()) return std::nullopt;
-  return found->second;
+  const ReadyKernel* const found = ready.find(key);
+  return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
-void Engine::State::keep_ready(ReadyKey key, ReadyKernel kernel, std::optional<std::uint64_t> chosen_in) {
-  std::unordered_map<ReadyKey, ReadyKernel, ReadyKeyHash> old;  // goes when the lock is gone: authors' code may run
+void Engine::State::keep_ready(const ReadyKey& key, ReadyKernel kernel, std::optional<std::uint64_t> chosen_in) {
+  std::vector<ReadyKernel> gone;  // destroyed after the lock is released: authors' code may run then
   const std::scoped_lock lock(mutex);
   if (chosen_in && *chosen_in != rankings.generation()) return;
-  if (ready.size() >= kMostReady) std::swap(old, ready);
-  std::swap(ready[std::move(key)], kernel);
+  gone = ready.insert(key, std::move(kernel));
 }
 
 // A choice holds for other strides and scalars than those that were measured.
 void Engine::State::forget_best() {
   rankings.clear();
+  std::vector<ReadyKernel> gone;
   const std::scoped_lock lock(mutex);
-  std::erase_if(ready, [](const auto& each) { return each.first.kernel == nullptr; });
+  gone = ready.erase_if([](const ReadyKey& key, const ReadyKernel&) { return key.kernel == nullptr; });
 }
 
 Engine::ReadyKernel Engine::best_kernel(const Call& call) {
@@ -627,8 +695,7 @@ Engine::ReadyKernel Engine::best_kernel(const Call& call) {
   ready.loaded = state_->load(ready.kernel, ready.kernel->launch(arguments), nullptr);
   // What is prepared by shape is not tuned: a call with memory may yet be.
   const bool is_final = state_->options.tuning != Tuning::on_first_use || !op::is_shape(arguments);
-  if (is_remembered && is_final && ready.kernel->decides_by_kind())
-    state_->keep_ready(std::move(key), ready, generation);
+  if (is_remembered && is_final && ready.kernel->decides_by_kind()) state_->keep_ready(key, ready, generation);
   return ready;
 }
 
@@ -644,7 +711,7 @@ Engine::ReadyKernel Engine::given_kernel(const Call& call, const registry::Kerne
   ReadyKernel ready{kernel, nullptr, artifact};
   if (call.arguments().is_empty()) return ready;
   ready.loaded = known ? known->loaded : state_->load(kernel, kernel->launch(call.arguments()), artifact);
-  state_->keep_ready(std::move(key), ready);
+  state_->keep_ready(key, ready);
   return ready;
 }
 

@@ -56,6 +56,8 @@ Options Options::from_environment() {
   read_number(environment_variable("TILEWRIGHT_CACHE_DISABLE"), cache_disable);
   options.cache_on_disk = cache_disable == 0;
   read_number(environment_variable("TILEWRIGHT_CACHE_MAX_BYTES"), options.cache_max_bytes);
+  if (const std::optional<std::string> shared = environment_variable("TILEWRIGHT_CACHE_SHARED").value())
+    options.shared_cache_dirs = split(*shared, ':');
   read_number(environment_variable("TILEWRIGHT_JOBS"), options.compile_threads);
   if (const std::optional<std::string> tuning = environment_variable("TILEWRIGHT_TUNING").value())
     options.tuning = parse_tuning(*tuning);

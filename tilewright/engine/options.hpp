@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tilewright/compile/compiler.hpp"
 #include "tilewright/runtime/device.hpp"
@@ -25,9 +26,14 @@ struct Options {
   std::string cache_dir;  // empty: the usual places
   bool cache_on_disk = true;
   std::int64_t cache_max_bytes = std::int64_t{2} << 30;
-  int compile_threads = 0;  // 0: one a core, at most 8
+  std::vector<std::string> shared_cache_dirs;  // read after the user's own and never written
+  int compile_threads = 0;                     // 0: one a core, at most 8
   Tuning tuning = Tuning::use;
   std::shared_ptr<Timer> timer;  // what tuning measures with; null: the GPU's events, see make_timer()
+  // What an engine remembers at most; beyond it, what was used least recently goes and is found or loaded again.
+  std::int64_t max_loaded_kernels = 512;     // about 1 MB each on the emulator
+  std::int64_t max_remembered_calls = 4096;  // kinds of calls whose kernel is known: about 2 KB each
+  std::int64_t max_rankings = 256;           // kinds of calls whose kernels were ranked: about 100 KB each
   std::int64_t pool_initial_bytes = 0;
   std::int64_t pool_maximum_bytes = 0;  // 0: all of the device
 

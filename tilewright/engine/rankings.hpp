@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <unordered_map>
 
+#include "tilewright/base/fork.hpp"
+#include "tilewright/base/lru_map.hpp"
 #include "tilewright/engine/call_key.hpp"
 #include "tilewright/engine/explanation.hpp"
 #include "tilewright/engine/options.hpp"
@@ -27,6 +27,9 @@ class Rankings {
  public:
   using Ranking = std::shared_ptr<const Explanation>;
 
+  /// `most`: how many are kept; the least recently used go.
+  explicit Rankings(std::int64_t most) : known_(most) {}
+
   /// Null where it is not known.
   Ranking find(const RankingKey& key);
   /// Nothing where choices have changed since `generation`.
@@ -42,11 +45,9 @@ class Rankings {
       return CallKeyHash()(key.call) * 31 + static_cast<std::size_t>(key.target.sm);
     }
   };
-  static constexpr std::size_t kMost = 1024;  // a ranking takes some 20 KB
-
   std::atomic<std::uint64_t> generation_ = 0;
-  std::mutex mutex_;  // guards what follows, and changes of the generation
-  std::unordered_map<RankingKey, Ranking, KeyHash> known_;
+  ForkSafeMutex mutex_;  // guards what follows, and changes of the generation
+  LruMap<RankingKey, Ranking, KeyHash> known_;
 };
 
 }  // namespace tilewright::engine

@@ -1,7 +1,9 @@
 // tilewright cache: the kernels on disk: listed, checked, emptied, and carried from machine to machine.
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "tilewright/base/text.hpp"
 #include "tilewright/cache/bundle.hpp"
@@ -15,36 +17,44 @@ namespace tilewright::cli {
 namespace {
 
 struct CacheOptions {
-  ExitCode (*act)(cache::Store&, const std::string& path) = nullptr;
-  std::string path;  // of a bundle, for those that take one
+  ExitCode (*act)(cache::Store&, const CacheOptions&) = nullptr;
+  std::string path;                  // of a bundle, for those that take one
+  std::string signing_key;           // PEM file
+  std::vector<std::string> trusted;  // PEM files
 };
 
 // The store that an engine would use, which needs no device.
 cache::Store open_store() {
   const engine::Options options = engine::Options::from_environment();
-  return cache::Store({options.cache_dir, options.cache_on_disk, options.cache_max_bytes});
+  cache::StoreOptions store;
+  store.root = options.cache_dir;
+  store.on_disk = options.cache_on_disk;
+  store.max_bytes = options.cache_max_bytes;
+  return cache::Store(store);
 }
 
-ExitCode list(cache::Store& store, const std::string&) {
+ExitCode list(cache::Store& store, const CacheOptions&) {
   std::int64_t total = 0;
   for (const cache::Entry& entry : store.list()) {
     total += entry.bytes;
-    fmt::print("{:.12}  {}  {:>8} bytes  {:>7.1f} ms  {:<7}  {}\n", entry.key.hex(), local_time(entry.last_used_s),
+    fmt::print("{:.12}  {}  {:>8} bytes  {:>7.1f} ms  {:<7}  {}\n", entry.key.name(), local_time(entry.last_used_s),
                entry.bytes, entry.compile_ms, entry.target.name(), entry.name);
   }
   fmt::print("{} kernels, {} bytes, in {}\n", store.keys().size(), total, store.root());
   return ExitCode::ok;
 }
 
-ExitCode verify(cache::Store& store, const std::string&) {
+ExitCode verify(cache::Store& store, const CacheOptions&) {
   const cache::Verification verification = store.verify();
   for (const std::string& damaged : verification.damaged) fmt::print("damaged: {}\n", printable(damaged, 400));
-  fmt::print("{} sound, {} damaged and set aside, in {}\n", verification.sound, verification.damaged.size(),
-             store.root());
-  return verification.damaged.empty() ? ExitCode::ok : ExitCode::wrong_result;
+  for (const std::string& unusable : verification.unusable) fmt::print("not used: {}\n", printable(unusable, 400));
+  fmt::print("{} sound, {} damaged and set aside, {} not usable, in {}\n", verification.sound,
+             verification.damaged.size(), verification.unusable.size(), store.root());
+  const bool is_sound = verification.damaged.empty() && verification.unusable.empty();
+  return is_sound ? ExitCode::ok : ExitCode::wrong_result;
 }
 
-ExitCode clear(cache::Store& store, const std::string&) {
+ExitCode clear(cache::Store& store, const CacheOptions&) {
   fmt::print("{} bytes freed in {}\n", store.clear(), store.root());
   return ExitCode::ok;
 }
@@ -54,15 +64,19 @@ void print_report(const cache::BundleReport& report, const char* verb, const std
   fmt::print("{} kernels {} {}\n", report.kernels, verb, path);
 }
 
-ExitCode export_to(cache::Store& store, const std::string& path) {
-  check_output(path);
-  print_report(cache::export_bundle(store, path), "written to", path);
+ExitCode export_to(cache::Store& store, const CacheOptions& options) {
+  check_output(options.path);
+  std::optional<cache::SigningKey> key;
+  if (!options.signing_key.empty()) key = cache::SigningKey::read(options.signing_key);
+  print_report(cache::export_bundle(store, options.path, key ? &*key : nullptr), "written to", options.path);
   return ExitCode::ok;
 }
 
-ExitCode import_from(cache::Store& store, const std::string& path) {
-  const cache::BundleReport report = cache::import_bundle(store, path).value_or_throw();
-  print_report(report, "taken from", path);
+ExitCode import_from(cache::Store& store, const CacheOptions& options) {
+  std::vector<cache::TrustedKey> trusted;
+  for (const std::string& path : options.trusted) trusted.push_back(cache::TrustedKey::read(path));
+  const cache::BundleReport report = cache::import_bundle(store, options.path, trusted).value_or_throw();
+  print_report(report, "taken from", options.path);
   return report.refused.empty() ? ExitCode::ok : ExitCode::wrong_result;
 }
 
@@ -76,17 +90,21 @@ Command add_cache_command(CLI::App& parent) {
     return app->add_subcommand(name, help)->callback([options, act] { options->act = act; });
   };
   add("ls", "list them, most recently used first", list);
-  add("verify", "check every one; exits 1 when some are damaged, which are set aside", verify);
+  add("verify", "check every one; exits 1 when some are damaged, which are set aside, or cannot be used", verify);
   add("clear", "delete them all", clear);
-  add("export", "write them all to one file", export_to)
-      ->add_option("file", options->path, "the bundle, such as compiled_cache.db")
-      ->required();
-  add("import", "take those of a bundle, whose maker you trust", import_from)
-      ->add_option("file", options->path, "the bundle")
-      ->required();
+  CLI::App* const exporting = add("export", "write them all to one file", export_to);
+  exporting->add_option("file", options->path, "the bundle, such as compiled_cache.db")->required();
+  exporting->add_option("--sign", options->signing_key, "sign each with this Ed25519 private key, a PEM file")
+      ->type_name("KEY");
+  CLI::App* const importing = add("import", "take those of a bundle, whose maker you trust", import_from);
+  importing->add_option("file", options->path, "the bundle")->required();
+  importing
+      ->add_option("--trust", options->trusted,
+                   "refuse kernels that are not signed by this Ed25519 key, a PEM file with the public key; repeatable")
+      ->type_name("KEY");
   return {app, [options] {
             cache::Store store = open_store();
-            return options->act(store, options->path);
+            return options->act(store, *options);
           }};
 }
 

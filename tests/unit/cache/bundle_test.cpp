@@ -66,12 +66,14 @@ TEST_F(BundleTest, ReplacesAnOlderFile) {
 TEST_F(BundleTest, ADamagedKernelIsRefusedTheRestIsTaken) {
   export_two();
   run_sql("UPDATE kernels SET artifact = substr(artifact, 1, 200) WHERE name = 'gemm'");
-  run_sql("INSERT INTO kernels SELECT x'00', name, target, artifact, created FROM kernels WHERE name = 'conv'");
+  run_sql(
+      "INSERT INTO kernels SELECT x'00', name, target, compiler, artifact, signature, created FROM kernels WHERE name "
+      "= 'conv'");
   Store there(there_);
   const Result<BundleReport> report = import_bundle(there, path_);
   ASSERT_TRUE(report) << report.reason();
   EXPECT_EQ(report->kernels, 1);
-  EXPECT_THAT(report->refused, testing::ElementsAre(HasSubstr("key of 1 bytes"), HasSubstr("SHA-256 mismatch")));
+  EXPECT_THAT(report->refused, testing::ElementsAre(HasSubstr("source of 1 bytes"), HasSubstr("SHA-256 mismatch")));
 }
 
 TEST_F(BundleTest, WhatIsNotABundleIsRefused) {
@@ -88,12 +90,12 @@ TEST_F(BundleTest, WhatIsNotABundleIsRefused) {
 
 TEST_F(BundleTest, AnotherFormatOrAViewInPlaceOfTheTableIsRefused) {
   export_two();
-  run_sql("PRAGMA user_version = 2");
+  run_sql("PRAGMA user_version = 3");
   Store there(there_);
-  EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("format 2"));
+  EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("format 3"));
   run_sql(
-      "PRAGMA user_version = 1; ALTER TABLE kernels RENAME TO hidden; "
-      "CREATE VIEW kernels AS SELECT key, artifact FROM hidden");
+      "PRAGMA user_version = 2; ALTER TABLE kernels RENAME TO hidden; "
+      "CREATE VIEW kernels AS SELECT source, artifact, signature FROM hidden");
   EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("no table"));
 }
 
@@ -108,7 +110,7 @@ TEST_F(BundleTest, ATruncatedFileGivesNothingWrong) {
       EXPECT_TRUE(!report || report->kernels < 2) << left;
     }
     for (const char* name : {"gemm", "conv"}) {
-      const ArtifactPtr taken = there.find(make_key(source_named(name), compiler_.identity()));
+      const ArtifactPtr taken = there.find({compile::source_digest(source_named(name)), kImported});
       if (taken) {
         EXPECT_EQ(*taken, compiler_.compile(source_named(name)));
       }

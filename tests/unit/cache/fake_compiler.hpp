@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/cache/entry.hpp"
 #include "tilewright/compile/compiler.hpp"
 #include "tilewright/compile/file.hpp"
 
@@ -35,6 +36,7 @@ class FakeCompiler : public compile::Compiler {
     artifact.compiler = identity_;
     artifact.compile_ms = 12.5;
     artifact.description = source.description;
+    artifact.source = compile::source_digest(source).hex();
     return artifact;
   }
 
@@ -51,6 +53,12 @@ class FakeCompiler : public compile::Compiler {
   std::string log_path_;
   std::chrono::milliseconds duration_;
 };
+
+/// Where the entry of a key lies in the cache at `root`.
+inline std::string entry_path(const std::string& root, const Key& key) {
+  const EntryName name = entry_name(key);
+  return root + "/entries/" + name.folder + "/" + name.file;
+}
 
 inline compile::Source source_named(const std::string& name) {
   compile::Source source;

@@ -2,6 +2,7 @@
 #include "tilewright/cache/store.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <chrono>
@@ -56,8 +57,7 @@ TEST_F(StoreTest, MemoryThenDiskThenCompiler) {
 TEST_F(StoreTest, FilesArePrivateAndFannedOut) {
   Store store(options());
   store.get_or_compile(source_named("gemm"), compiler_);
-  const std::string hex = make_key(source_named("gemm"), compiler_.identity()).hex();
-  const fs::path entry = fs::path(root()) / "entries" / hex.substr(0, 2) / (hex.substr(2) + ".twk");
+  const fs::path entry = entry_path(root(), make_key(source_named("gemm"), compiler_.identity()));
   EXPECT_EQ(files(), std::vector<fs::path>{entry});
   EXPECT_EQ(fs::status(entry).permissions(), fs::perms::owner_read | fs::perms::owner_write);
   EXPECT_EQ(fs::status(root()).permissions(), fs::perms::owner_all);
@@ -153,8 +153,7 @@ TEST_F(StoreTest, LeastRecentlyUsedIsEvicted) {
   StoreOptions small = options();
   small.max_bytes = 25'000;
   compiler_.payload_bytes = 5000;
-  const std::string hex = make_key(source_named("k0"), compiler_.identity()).hex();
-  const std::string oldest = root() + "/entries/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".twk";
+  const std::string oldest = entry_path(root(), make_key(source_named("k0"), compiler_.identity()));
   const auto age = [&] {
     for (const fs::path& file : files()) fs::last_write_time(file, fs::last_write_time(file) - 1h);
   };
@@ -175,16 +174,18 @@ TEST_F(StoreTest, LeastRecentlyUsedIsEvicted) {
   EXPECT_EQ(Store(small).find(make_key(source_named("k1"), compiler_.identity())), nullptr);
 }
 
-TEST_F(StoreTest, StaleTemporaryFilesAreSweptFreshOnesAreNot) {
+TEST_F(StoreTest, TemporaryFilesThatNobodyWritesAreSwept) {
   Store(options()).get_or_compile(source_named("k0"), compiler_);
-  const std::string stale = root() + "/tmp/stale";
-  const std::string fresh = root() + "/tmp/fresh";
-  compile::write_new_file(stale, "x");
-  compile::write_new_file(fresh, "x");
-  fs::last_write_time(stale, fs::file_time_type::clock::now() - 2h);
+  const std::string prefix = root() + "/tmp/" + std::string(compile::kTemporaryPrefix);
+  compile::write_new_file(prefix + "left", "x");
+  compile::write_new_file(prefix + "written", "x");
+  compile::write_new_file(root() + "/tmp/users-own", "x");
+  const compile::UniqueFd writer(::open((prefix + "written").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(writer.get(), LOCK_EX), 0);
   Store(options()).get_or_compile(source_named("k1"), compiler_);
-  EXPECT_FALSE(fs::exists(stale));
-  EXPECT_TRUE(fs::exists(fresh));
+  EXPECT_FALSE(fs::exists(prefix + "left"));
+  EXPECT_TRUE(fs::exists(prefix + "written"));
+  EXPECT_TRUE(fs::exists(root() + "/tmp/users-own"));
 }
 
 TEST_F(StoreTest, ListIsMostRecentlyUsedFirst) {

@@ -18,7 +18,7 @@ TEST(Rankings, OneOfBeforeTheChoicesChangedIsNotKept) {
   const HostProblem problem(8, 12, 16);
   const RankingKey key{make_call_key(problem.gemm), {80, false}, Tuning::use};
   const auto ranking = std::make_shared<const Explanation>();
-  Rankings rankings;
+  Rankings rankings{1024};
   const std::uint64_t before = rankings.generation();
   rankings.clear();
   rankings.insert(key, ranking, before);
