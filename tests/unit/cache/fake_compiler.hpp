@@ -16,15 +16,17 @@ namespace tilewright::cache {
 
 class FakeCompiler : public compile::Compiler {
  public:
-  /// Each compile appends a byte to `log_path` and takes `duration`.
+  /// Each compile appends a byte to `log_path`, if there is one, and takes `duration`.
   explicit FakeCompiler(std::string log_path, std::chrono::milliseconds duration = {})
       : log_path_(std::move(log_path)), duration_(duration) {}
 
   const std::string& identity() const override { return identity_; }
 
   compile::Artifact compile(const compile::Source& source) const override {
-    const compile::UniqueFd log(::open(log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-    compile::write_all(log.get(), "x", log_path_);
+    if (!log_path_.empty()) {
+      const compile::UniqueFd log(::open(log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+      compile::write_all(log.get(), "x", log_path_);
+    }
     std::this_thread::sleep_for(duration_);
     if (source.text == "broken") throw CompileError("cannot compile 'broken'");
     compile::Artifact artifact;

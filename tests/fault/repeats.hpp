@@ -1,0 +1,14 @@
+// How often a random test repeats itself: a few times in CI, as often as TILEWRIGHT_TEST_REPEATS says for a thorough
+// run ("TILEWRIGHT_TEST_REPEATS=20 build/bin/test_fault").
+#pragma once
+
+#include <cstdlib>
+
+namespace tilewright {
+
+inline int repeats(int in_ci) {
+  const char* const factor = std::getenv("TILEWRIGHT_TEST_REPEATS");
+  return factor == nullptr ? in_ci : in_ci * std::atoi(factor);
+}
+
+}  // namespace tilewright
