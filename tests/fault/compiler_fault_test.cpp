@@ -122,6 +122,22 @@ TEST_F(CompilerFaultTest, NvccThatCannotSayItsVersion) {
   EXPECT_THROW(make_compiler(options_, environment_), Error);
 }
 
+TEST_F(CompilerFaultTest, NvccIsKnownByItsBinariesAndNotByItsBanner) {
+  const auto identity = [&] { return make_compiler(options_, environment_)->identity(); };
+  fake_nvcc("exit 1\n");
+  const std::string first = identity();
+  EXPECT_EQ(identity(), first);
+  fake_nvcc("exit 2\n");
+  const std::string patched = identity();
+  EXPECT_NE(patched, first);
+  write_new_file(at("bin/ptxas"), std::string(2 << 20, 'p'));
+  const std::string with_ptxas = identity();
+  EXPECT_NE(with_ptxas, patched);
+  fs::remove(at("bin/ptxas"));
+  write_new_file(at("bin/ptxas"), std::string(2 << 20, 'q'));
+  EXPECT_NE(identity(), with_ptxas);
+}
+
 TEST_F(CompilerFaultTest, NvrtcMissing) {
   options_.backend = Backend::nvrtc;
   environment_.cuda_paths = {at("cuda")};

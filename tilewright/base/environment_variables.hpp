@@ -24,7 +24,8 @@ inline constexpr std::array<EnvironmentVariable, 11> kEnvironmentVariables = {{
      "where kernels run: auto (a GPU if there is one, else the emulator), cuda, cuda:N, emulator, emulator:sm_80, "
      "emulator:sm_90a"},
     {"TILEWRIGHT_COMPILER", "nvrtc",
-     "what compiles kernels: nvrtc, in a process of its own; nvrtc_in_process; or nvcc"},
+     "what compiles kernels: nvrtc, in a process of its own; nvrtc_in_process; nvcc; or none, which only runs kernels "
+     "that are in the cache"},
     {"TILEWRIGHT_COMPILE_TIMEOUT", "300",
      "seconds after which a compile is ended, and for which another process's compile of the same kernel is waited "
      "for"},

@@ -1,5 +1,6 @@
 #include "tilewright/compile/compiler.hpp"
 
+#include "tilewright/base/error.hpp"
 #include "tilewright/compile/nvcc.hpp"
 #include "tilewright/compile/nvrtc.hpp"
 #include "tilewright/compile/parallel.hpp"
@@ -7,6 +8,8 @@
 namespace tilewright::compile {
 
 std::unique_ptr<Compiler> make_compiler(const ToolchainOptions& options, const Environment& environment) {
+  if (options.backend == Backend::none)
+    throw ToolchainNotFound("the kernel is not in the cache, and compiling is switched off (TILEWRIGHT_COMPILER=none)");
   Environment searched = environment;
   if (!options.cuda_home.empty()) searched.cuda_home = options.cuda_home;
   if (options.backend == Backend::nvcc) return std::make_unique<NvccCompiler>(options, searched);

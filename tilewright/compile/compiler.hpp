@@ -29,6 +29,7 @@ enum class Backend {
   nvrtc,             // in a process of its own
   nvrtc_in_process,  // in this process: what crashes, hangs or takes all memory there cannot be stopped
   nvcc,
+  none,  // nothing is compiled: only kernels that are in the cache run
 };
 
 struct ToolchainOptions {

@@ -24,6 +24,16 @@ std::string host_compiler_identity(const Environment& environment) {
   return search.path ? build_identity(*search.path) : std::string("no-g++");
 }
 
+// The tools that nvcc runs: a patched ptxas makes other code under the same banner.
+std::string toolkit_identity(const std::string& nvcc) {
+  const auto bin = std::filesystem::path(nvcc).parent_path();
+  std::string identity = content_identity(nvcc);
+  for (const auto& tool : {bin / "ptxas", bin / "../nvvm/bin/cicc"}) {
+    if (std::filesystem::exists(tool)) identity += "-" + content_identity(tool);
+  }
+  return identity;
+}
+
 // The last two lines of `nvcc --version`: "Cuda compilation tools, release 13.0, V13.0.88" and "Build cuda_13.0...".
 std::string version_in(std::string_view banner) {
   const std::size_t version = banner.find(", V");
@@ -78,7 +88,8 @@ NvccCompiler::NvccCompiler(const ToolchainOptions& options, const Environment& e
   if (version.empty()) {
     throw ToolchainNotFound(fmt::format("{} --version gave no version: {}", path_, printable(banner.output)));
   }
-  identity_ = fmt::format("nvcc {} {} {}", version, host_compiler_identity(environment), kLanguage);
+  identity_ =
+      fmt::format("nvcc {} {} {} {}", version, toolkit_identity(path_), host_compiler_identity(environment), kLanguage);
 }
 
 // What nvcc needs and no more: NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS would change the code behind the key's back.

@@ -13,8 +13,8 @@ class NvccCompiler : public Compiler {
   /// Finds nvcc and asks it for its version. @throws ToolchainNotFound
   NvccCompiler(const ToolchainOptions& options, const Environment& environment);
 
-  /// "nvcc V13.0.88 cuda_13.0.r13.0/compiler.36424714_0 <build id of g++> -std=c++20": nvcc preprocesses with the
-  /// host's compiler. Its own binaries carry no build id.
+  /// "nvcc V13.0.88 cuda_13.0.r13.0/compiler.36424714_0 <contents of nvcc, ptxas and cicc> <build id of g++>
+  /// -std=c++20": nvcc preprocesses with the host's compiler, and its own binaries carry no build id.
   const std::string& identity() const override { return identity_; }
 
   /// @throws CompileError also when nvcc is killed by a signal or runs out of time; InvalidArgument when validate()

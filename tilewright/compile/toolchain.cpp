@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "tilewright/base/hash.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/compile/file.hpp"
 #include "tilewright/compile/shared_library.hpp"
@@ -238,6 +239,27 @@ std::string build_identity(const std::string& path) {
   }
   if (const auto id = elf_build_id(file.get())) return *id;
   return fmt::format("{}-bytes-{}.{:09}", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+}
+
+std::string content_identity(const std::string& path) {
+  constexpr std::int64_t kPage = 4096;
+  constexpr std::int64_t kPages = 256;
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0)
+    throw ToolchainNotFound(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  FieldHasher hasher;
+  hasher.field("size", std::int64_t{status.st_size});
+  const std::int64_t last_page = std::max<std::int64_t>(0, status.st_size - 1) / kPage;
+  const std::int64_t count = std::min(kPages, last_page + 1);
+  std::array<char, kPage> page{};
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t index = count == 1 ? 0 : i * last_page / (count - 1);
+    const ssize_t size = ::pread(file.get(), page.data(), page.size(), index * kPage);
+    if (size < 0) throw ToolchainNotFound(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+    hasher.field("page", std::string_view(page.data(), static_cast<std::size_t>(size)));
+  }
+  return hasher.finish().hex().substr(0, 16);
 }
 
 void throw_not_found(std::string_view what, const Search& search, std::string_view fix) {

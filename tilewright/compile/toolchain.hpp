@@ -39,6 +39,11 @@ inline constexpr std::string_view kInstallNvcc = "pip install \"cuda-toolkit[nvc
 /// file that carries none, its size and modification time. @throws ToolchainNotFound when the file cannot be read.
 std::string build_identity(const std::string& path);
 
+/// What tells one build of a binary without a build id from another, wherever it is installed: a digest of its size and
+/// contents; of a file of more than a megabyte, of 256 pages spread evenly over it, since hashing a toolkit's 150 MB
+/// takes as long as a compile. 16 hexadecimal digits. @throws ToolchainNotFound when the file cannot be read.
+std::string content_identity(const std::string& path);
+
 /// @throws ToolchainNotFound always: what is missing, each place searched, the command that installs it
 [[noreturn]] void throw_not_found(std::string_view what, const Search& search, std::string_view fix);
 

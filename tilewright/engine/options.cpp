@@ -29,8 +29,9 @@ compile::Backend parse_backend(const std::string& text) {
   if (text == "nvrtc") return compile::Backend::nvrtc;
   if (text == "nvrtc_in_process") return compile::Backend::nvrtc_in_process;
   if (text == "nvcc") return compile::Backend::nvcc;
+  if (text == "none") return compile::Backend::none;
   throw InvalidArgument(
-      fmt::format("TILEWRIGHT_COMPILER must be nvrtc, nvrtc_in_process or nvcc, got '{}'", printable(text)));
+      fmt::format("TILEWRIGHT_COMPILER must be nvrtc, nvrtc_in_process, nvcc or none, got '{}'", printable(text)));
 }
 
 Tuning parse_tuning(const std::string& text) {

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
+#include "tests/unit/cache/ed25519_keys.hpp"
 #include "tests/unit/cache/fake_compiler.hpp"
 
 namespace tilewright::cache {
@@ -115,6 +117,51 @@ TEST_F(BundleTest, ATruncatedFileGivesNothingWrong) {
         EXPECT_EQ(*taken, compiler_.compile(source_named(name)));
       }
     }
+  }
+}
+
+TEST_F(BundleTest, OnlySignedKernelsAreTakenWhereKeysAreNamed) {
+  compile::write_new_file(folder_.path() + "/a.pem", kPrivateKeyA);
+  compile::write_new_file(folder_.path() + "/a.pub", kPublicKeyA);
+  compile::write_new_file(folder_.path() + "/b.pub", kPublicKeyB);
+  std::vector<TrustedKey> a, b;
+  a.push_back(TrustedKey::read(folder_.path() + "/a.pub"));
+  b.push_back(TrustedKey::read(folder_.path() + "/b.pub"));
+  Store there(there_);
+  export_two();
+  EXPECT_THAT(import_bundle(there, path_, a)->refused, testing::Each(HasSubstr("is not signed")));
+  const SigningKey key = SigningKey::read(folder_.path() + "/a.pem");
+  Store here(at("here"));
+  EXPECT_EQ(export_bundle(here, path_, &key).kernels, 2);
+  EXPECT_THAT(import_bundle(there, path_, b)->refused, testing::Each(HasSubstr("no trusted key")));
+  EXPECT_TRUE(there.keys().empty());
+  run_sql("UPDATE kernels SET artifact = artifact || x'00' WHERE name = 'gemm'");
+  const Result<BundleReport> report = import_bundle(there, path_, a);
+  EXPECT_EQ(report->kernels, 1);
+  EXPECT_THAT(report->refused, testing::ElementsAre(HasSubstr("no trusted key")));
+}
+
+TEST_F(BundleTest, AFileThatOthersMayWriteNeedsTrustedKeys) {
+  export_two();
+  Store there(there_);
+  std::filesystem::permissions(path_, std::filesystem::perms::all);
+  EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("others may write to it (mode 0777)"));
+  EXPECT_TRUE(there.keys().empty());
+}
+
+TEST_F(BundleTest, AFifoDoesNotBlock) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  Store there(there_);
+  EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("not a regular file"));
+}
+
+TEST_F(BundleTest, NothingIsWrittenBesideABundle) {
+  export_two();
+  run_sql("PRAGMA journal_mode = WAL");
+  Store there(there_);
+  EXPECT_TRUE(import_bundle(there, path_));
+  for (const auto& file : std::filesystem::directory_iterator(folder_.path())) {
+    EXPECT_FALSE(file.path().filename().string().starts_with("compiled_cache.db-")) << file.path();
   }
 }
 
