@@ -20,11 +20,13 @@ def pytest_addoption(parser):
 class Tilewright:
     """Runs build/bin/tilewright."""
 
+    program = str(BINARIES / "tilewright")
+
     def __init__(self, environment):
         self.environment = {**os.environ, **environment}
 
     def __call__(self, *arguments, cwd=None):
-        command = [str(BINARIES / "tilewright"), *map(str, arguments)]
+        command = [self.program, *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, env=self.environment, cwd=cwd, timeout=300)
 
 

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <filesystem>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
 
 namespace tilewright::compile {
@@ -24,6 +26,13 @@ namespace {
 [[noreturn]] void throw_errno(std::string_view call, std::string_view path) {
   const int cause = errno;
   throw Error(fmt::format("cannot {} {}: {}", call, printable(path, 4096), std::strerror(cause)));
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
 }
 
 std::string random_temporary_name() {
@@ -158,28 +167,48 @@ void write_file(const std::string& path, std::string_view bytes) {
   file.publish(folder.get(), path.substr(slash + 1), Existing::replace);
 }
 
+// stat() first: opening some devices does something, even without waiting. fstat() after: the path may lead elsewhere
+// by then.
 Result<UniqueFd> open_regular_file(const std::string& path) {
-  UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0) return refuse("cannot be opened: {}", std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return refuse("is not a regular file");
+  const auto unopened = [] { return refuse("cannot be opened: {}", std::strerror(errno)); };
+  const auto not_regular = [&] { return refuse("is {}, not a regular file", kind_of(status.st_mode)); };
+  if (::stat(path.c_str(), &status) != 0) return unopened();
+  if (!S_ISREG(status.st_mode)) return not_regular();
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!file || ::fstat(file.get(), &status) != 0) return unopened();
+  if (!S_ISREG(status.st_mode)) return not_regular();
   return file;
 }
 
-std::string read_file(const std::string& path, std::size_t max_bytes) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0) throw_errno("open", path);
-  const auto size = static_cast<std::size_t>(status.st_size);
-  if (size > max_bytes) throw Error(fmt::format("cannot read {}: {} bytes, at most {}", path, size, max_bytes));
-  std::string bytes(size, '\0');
+std::size_t read_at(int fd, std::span<std::byte> bytes, std::int64_t offset, std::string_view path) {
+  constexpr std::size_t kBetweenChecks = std::size_t{4} << 20;
   std::size_t done = 0;
-  while (done < size) {
-    const ssize_t read = ::read(file.get(), bytes.data() + done, size - done);
-    if (read < 0 && errno == EINTR) continue;
-    if (read < 0) throw_errno("read", path);
-    if (read == 0) throw Error(fmt::format("cannot read {}: it shrank from {} to {} bytes", path, size, done));
-    done += static_cast<std::size_t>(read);
+  while (done < bytes.size()) {
+    check_interruption();
+    const std::size_t wanted = std::min(bytes.size() - done, kBetweenChecks);
+    const ssize_t count = ::pread(fd, bytes.data() + done, wanted, offset + static_cast<off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_errno("read", path);
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  return done;
+}
+
+std::string read_file(const std::string& path, std::size_t max_bytes) {
+  const Result<UniqueFd> file = open_regular_file(path);
+  if (!file) throw Error(fmt::format("cannot read {}: it {}", printable(path, 4096), file.reason()));
+  struct stat status {};
+  if (::fstat(file->get(), &status) != 0) throw_errno("read", path);
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size > max_bytes) {
+    throw Error(fmt::format("cannot read {}: {} bytes, at most {}", printable(path, 4096), size, max_bytes));
+  }
+  std::string bytes(size, '\0');
+  const std::size_t done = read_at(file->get(), std::as_writable_bytes(std::span(bytes)), 0, path);
+  if (done < size) {
+    throw Error(fmt::format("cannot read {}: it shrank from {} to {} bytes", printable(path, 4096), size, done));
   }
   return bytes;
 }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -89,7 +90,11 @@ void write_file(const std::string& path, std::string_view bytes);
 /// The refusal follows the path in a sentence: "is a FIFO, not a regular file".
 Result<UniqueFd> open_regular_file(const std::string& path);
 
-/// The whole file. @throws Error when it cannot be read or has more than `max_bytes`.
+/// Reads from byte `offset` until `bytes` is full or the file ends, and gives how many there were; ends early when the
+/// program asks for it (base/interruption.hpp). @throws Error naming `path` and the cause.
+std::size_t read_at(int fd, std::span<std::byte> bytes, std::int64_t offset, std::string_view path);
+
+/// The whole of a regular file. @throws Error when it cannot be read or has more than `max_bytes`.
 std::string read_file(const std::string& path, std::size_t max_bytes);
 
 /// Creates the folder and its missing parents with mode 0700. @throws Error naming the one that failed.

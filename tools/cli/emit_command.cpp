@@ -37,8 +37,8 @@ void print_stats(const compile::Artifact& artifact, const plan::Launch& launch) 
 }
 
 ExitCode run(const EmitOptions& options) {
-  if (!options.cubin.empty()) check_output(options.cubin);
   const Problem problem(options.problem);
+  if (!options.cubin.empty()) check_outputs({{"--cubin", options.cubin}}, problem.input_files());
   engine::Engine engine(engine_options(options.kernel));
   const registry::KernelPtr kernel = choose_kernel(engine, problem.gemm(), options.kernel).kernel;
   if (!options.ptx && !options.stats && options.cubin.empty()) {

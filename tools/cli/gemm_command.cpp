@@ -56,9 +56,10 @@ struct Outcome {
 };
 
 Outcome compute(const GemmOptions& options) {
-  if (!options.out.empty()) check_output(options.out);
   Problem problem(options.problem);
-  for (const std::string& file : problem.epilogue_output_files()) check_output(file);
+  std::vector<NamedFile> outputs = problem.output_files();
+  if (!options.out.empty()) outputs.insert(outputs.begin(), {"--out", options.out});
+  check_outputs(outputs, problem.input_files());
   engine::Engine engine(engine_options(options.kernel));
   Outcome outcome;
   outcome.problem = to_string(problem.gemm());

@@ -120,9 +120,11 @@ void write(const std::string& path, const std::string& text) {
 }
 
 ExitCode draw(const LayoutOptions& options) {
-  for (const std::string& path : {options.svg, options.latex}) {
-    if (!path.empty() && path != "-") check_output(path);
+  std::vector<NamedFile> outputs;
+  for (const auto& [option, path] : {std::pair{"--svg", options.svg}, {"--latex", options.latex}}) {
+    if (!path.empty() && path != "-") outputs.push_back({option, path});
   }
+  check_outputs(outputs, {});
   const std::vector<Picture> pictures = pictures_of(options);
   if (!options.svg.empty()) write(options.svg, to_svg(pictures));
   if (!options.latex.empty()) write(options.latex, to_latex(pictures));

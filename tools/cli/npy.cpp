@@ -1,14 +1,17 @@
 #include "tools/cli/npy.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <string_view>
 
 #include "tilewright/base/text.hpp"
+#include "tilewright/compile/file.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -209,27 +212,26 @@ op::Tensor NpyMatrix::tensor() const {
 
 NpyMatrix read_npy(const std::string& path, bool takes_vectors) {
   const auto fail = [&](const std::string& why) { throw InvalidArgument(fmt::format("{}: {}", printable(path), why)); };
-  std::ifstream file(path, std::ios::binary);
+  const Result<compile::UniqueFd> opened = compile::open_regular_file(path);
+  if (!opened) fail(opened.reason());
+  const int file = opened->get();
   std::vector<std::byte> head(kLongestHeader + 16);
-  if (!file) fail("cannot be opened");
-  file.read(reinterpret_cast<char*>(head.data()), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(file.gcount()));
-  if (file.bad()) fail("cannot be read");
+  head.resize(compile::read_at(file, head, 0, path));
   const Result<NpyHeader> header = parse_npy_header(head, takes_vectors);
   if (!header) fail(header.reason());
 
   NpyMatrix matrix{header->dtype, header->shape, {}, header->is_vector};
   const std::int64_t size = size_of(header->dtype, header->shape);
-  file.clear();
-  file.seekg(0, std::ios::end);
-  const std::int64_t available = static_cast<std::int64_t>(file.tellg()) - header->data_offset;
-  if (available < size) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
+  const auto check_available = [&](std::int64_t available) {
+    if (available >= size) return;
     fail(fmt::format("it is truncated: a {} array {} needs {} bytes of data, it has {}", name(header->dtype),
                      op::to_string(header->shape), size, std::max<std::int64_t>(0, available)));
-  }
+  };
+  check_available(status.st_size - header->data_offset);
   matrix.data.resize(static_cast<std::size_t>(size));
-  file.seekg(header->data_offset);
-  if (!file.read(reinterpret_cast<char*>(matrix.data.data()), size)) fail("cannot be read");
+  check_available(static_cast<std::int64_t>(compile::read_at(file, matrix.data, header->data_offset, path)));
   return matrix;
 }
 

@@ -40,7 +40,8 @@ struct NpyMatrix {
   op::Tensor tensor() const;
 };
 
-/// @throws InvalidArgument naming the file when it cannot be opened, is refused, or has fewer bytes than its shape.
+/// @throws InvalidArgument naming the file when it is not a regular file that can be opened (a FIFO is never waited
+/// for), is refused, or has fewer bytes than its shape.
 NpyMatrix read_npy(const std::string& path, bool takes_vectors = false);
 
 /// The file's bytes, format version 1.0. @pre the type is one that .npy has: not bf16, not tf32, no 8-bit float

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "tilewright/base/error.hpp"
@@ -26,39 +26,20 @@ bool is_regular_or_missing(const std::string& path) {
   return stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
 }
 
-// mkstemp makes mode 0600; an output is as readable as any file that this user makes.
-mode_t default_mode() {
-  const mode_t mask = umask(0);
-  umask(mask);
-  return 0666 & ~mask;
-}
-
-// A file that goes away unless it was renamed.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& beside) : path_(beside + ".XXXXXX") {
-    fd_ = compile::UniqueFd(mkstemp(path_.data()));
-    if (!fd_) throw Error(fmt::format("cannot write {}: {}", printable(beside), std::strerror(errno)));
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (!path_.empty()) unlink(path_.c_str());
-  }
-
-  void write(std::string_view bytes, const std::string& shown_as) { compile::write_all(fd_.get(), bytes, shown_as); }
-
-  void rename_to(const std::string& path) {
-    if (fchmod(fd_.get(), default_mode()) != 0 || std::rename(path_.c_str(), path.c_str()) != 0) {
-      throw Error(fmt::format("cannot write {}: {}", printable(path), std::strerror(errno)));
-    }
-    path_.clear();
-  }
-
- private:
-  std::string path_;
-  compile::UniqueFd fd_;
+// What makes two paths the same file: the inode, or where there is none yet the folder's and the name in it.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::string name;
+  bool operator==(const FileIdentity&) const = default;
 };
+
+std::optional<FileIdentity> identity_of(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0) return FileIdentity{status.st_dev, status.st_ino, {}};
+  if (stat(folder_of(path).c_str(), &status) != 0) return std::nullopt;
+  return FileIdentity{status.st_dev, status.st_ino, path.substr(path.rfind('/') + 1)};
+}
 
 }  // namespace
 
@@ -71,10 +52,23 @@ void check_output(const std::string& path) {
   }
 }
 
+void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [option, path] = outputs[i];
+    check_output(path);
+    const std::optional<FileIdentity> identity = identity_of(path);
+    const auto refuse_if_same = [&](const NamedFile& other, std::string_view verb) {
+      if (!identity || identity != identity_of(other.path)) return;
+      throw InvalidArgument(fmt::format("{} {} would overwrite {}, which {} {}", option, printable(path),
+                                        printable(other.path), other.option, verb));
+    };
+    for (const NamedFile& input : inputs) refuse_if_same(input, "reads");
+    for (std::size_t earlier = 0; earlier < i; ++earlier) refuse_if_same(outputs[earlier], "writes");
+  }
+}
+
 void write_output(const std::string& path, std::span<const std::byte> bytes) {
-  TemporaryFile file(path);
-  file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
-  file.rename_to(path);
+  compile::write_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 }  // namespace tilewright::cli

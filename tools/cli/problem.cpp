@@ -176,8 +176,8 @@ void Problem::choose_epilogue() {
 }
 
 void Problem::choose_epilogue_tensors() {
-  for (const auto& [name, file] : assignments("--source", options_.sources))
-    sources_.emplace(name, read_npy(file, true));
+  source_files_ = assignments("--source", options_.sources);
+  for (const auto& [name, file] : source_files_) sources_.emplace(name, read_npy(file, true));
   outputs_ = assignments("--output", options_.outputs);
   std::map<std::string, std::string> dtypes = assignments("--tensor-dtype", options_.tensor_dtypes);
   std::set<std::string_view> read, written;
@@ -292,9 +292,19 @@ std::vector<std::pair<std::string, NpyMatrix>> Problem::epilogue_outputs() const
   return all;
 }
 
-std::vector<std::string> Problem::epilogue_output_files() const {
-  std::vector<std::string> all;
-  for (const auto& [name, file] : outputs_) all.push_back(file);
+std::vector<NamedFile> Problem::output_files() const {
+  std::vector<NamedFile> all;
+  for (const auto& [name, file] : outputs_) all.push_back({"--output " + name, file});
+  return all;
+}
+
+std::vector<NamedFile> Problem::input_files() const {
+  std::vector<NamedFile> all;
+  for (const auto& [option, file] :
+       {std::pair{"--a", options_.a.file}, {"--b", options_.b.file}, {"--c", options_.c.file}}) {
+    if (!file.empty()) all.push_back({option, file});
+  }
+  for (const auto& [name, file] : source_files_) all.push_back({"--source " + name, file});
   return all;
 }
 

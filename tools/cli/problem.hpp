@@ -10,6 +10,7 @@
 
 #include "tilewright/op/gemm.hpp"
 #include "tools/cli/npy.hpp"
+#include "tools/cli/output_file.hpp"
 #include "tools/cli/problem_options.hpp"
 
 namespace tilewright::cli {
@@ -32,8 +33,9 @@ class Problem {
 
   /// What --output asks for: file and contents. @pre materialize()
   std::vector<std::pair<std::string, NpyMatrix>> epilogue_outputs() const;
-  /// The files that it names.
-  std::vector<std::string> epilogue_output_files() const;
+  /// The files that it names, and those that the problem is read from.
+  std::vector<NamedFile> output_files() const;
+  std::vector<NamedFile> input_files() const;
 
  private:
   void read_files();
@@ -47,6 +49,7 @@ class Problem {
   ProblemOptions options_;
   std::vector<NpyMatrix> a_, b_, c_;  // none or one
   std::map<std::string, NpyMatrix> sources_;
+  std::map<std::string, std::string> source_files_;
   std::map<std::string, std::string> outputs_;  // files by name
   op::Gemm gemm_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;

@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <thread>
 #include <vector>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/interruption.hpp"
+#include "tilewright/compile/artifact.hpp"
 
 namespace tilewright::compile {
 namespace {
@@ -154,6 +157,36 @@ TEST_F(FileTest, AMissingFolderIsNamed) {
   } catch (const Error& error) {
     EXPECT_EQ(error.what(), "cannot create " + at("missing/x") + ": No such file or directory");
   }
+}
+
+TEST_F(FileTest, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
+  ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
+  for (const auto& [path, says] : {std::pair{at("fifo"), "is a FIFO, not a regular file"},
+                                   {folder_.path(), "is a folder, not a regular file"},
+                                   {std::string("/dev/zero"), "is a device, not a regular file"},
+                                   {at("missing"), "cannot be opened: No such file or directory"}}) {
+    const Result<UniqueFd> opened = open_regular_file(path);
+    ASSERT_FALSE(opened) << path;
+    EXPECT_EQ(opened.reason(), says);
+    EXPECT_THROW(read_file(path, 100), Error);
+    EXPECT_THROW(static_cast<void>(read_artifact(path)), Error);
+  }
+}
+
+TEST_F(FileTest, IsReadFromAnOffsetToItsEnd) {
+  write_file(at("x"), "0123456789");
+  const Result<UniqueFd> file = open_regular_file(at("x"));
+  std::array<std::byte, 6> bytes{};
+  EXPECT_EQ(read_at(file->get(), bytes, 2, "x"), 6U);
+  EXPECT_EQ(std::to_integer<char>(bytes[0]), '2');
+  EXPECT_EQ(read_at(file->get(), bytes, 7, "x"), 3U);
+  EXPECT_EQ(read_at(file->get(), bytes, 10, "x"), 0U);
+}
+
+TEST_F(FileTest, ALargeReadEndsWhenTheProgramAsksForIt) {
+  write_file(at("x"), std::string(100, 'x'));
+  const ScopedInterruptCheck interrupted([] { throw Interrupted("enough"); });
+  EXPECT_THROW(read_file(at("x"), 100), Interrupted);
 }
 
 }  // namespace
