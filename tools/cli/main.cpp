@@ -1,23 +1,36 @@
-// The command `tilewright`. Exit codes: 0 ok, 1 wrong result, 2 bad input, 3 environment; one line on stderr for each
-// that is not 0.
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-
+// The command `tilewright`. Exit codes: 0 ok, 1 wrong result, 2 bad input, 3 environment (which includes results that
+// cannot be written), 130 interrupted by Ctrl-C, 143 by SIGTERM; one line on stderr for each that is not 0. A command
+// whose reader closes the pipe dies of SIGPIPE, which a shell shows as 141.
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tools/cli/commands.hpp"
+#include "tools/cli/interrupt_signals.hpp"
+#include "tools/cli/standard_streams.hpp"
 
 namespace tilewright::cli {
 namespace {
 
+constexpr const char* kFooter =
+    "Exit codes: 0 ok, 1 wrong result, 2 bad input, 3 the environment failed or the output cannot be written, 130 "
+    "interrupted (Ctrl-C), 143 terminated. A command whose reader closes the pipe ends by SIGPIPE (141).";
+
 int report(ExitCode code, const std::string& message) {
   fmt::print(stderr, "tilewright: {}\n", message);
   return static_cast<int>(code);
+}
+
+int report_interruption(int signal) {
+  fmt::print(stderr, "tilewright: interrupted\n");
+  return 128 + signal;
 }
 
 // The parser's own messages may have several lines; the first says it.
@@ -30,9 +43,10 @@ int run_chosen(const std::vector<Command>& commands) {
   return report(ExitCode::bad_input, "no command given");
 }
 
-int run(int argc, char** argv) {
+int parse_and_run(int argc, char** argv) {
   CLI::App app("GEMM kernels described, found, emitted, compiled and run, on a GPU or on an emulator", "tilewright");
   app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION);
+  app.footer(kFooter);
   app.require_subcommand(1);
   const std::vector<Command> commands{add_gemm_command(app),   add_find_command(app),   add_tune_command(app),
                                       add_emit_command(app),   add_layout_command(app), add_cache_command(app),
@@ -41,15 +55,35 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
     return run_chosen(commands);
   } catch (const CLI::Success& asked) {  // --help, --version
-    return app.exit(asked);
+    std::ostringstream text;             // printed as all else, so that a failure has its cause
+    const int code = app.exit(asked, text, text);
+    fmt::print("{}", text.str());
+    return code;
   } catch (const CLI::ParseError& error) {
     return report(ExitCode::bad_input, first_line(error.what()));
-  } catch (const InvalidArgument& error) {
-    return report(ExitCode::bad_input, error.what());
-  } catch (const std::bad_alloc&) {
-    return report(ExitCode::environment, "out of host memory");
-  } catch (const std::exception& error) {
-    return report(ExitCode::environment, error.what());
+  }
+}
+
+int run(int argc, char** argv) {
+  const ScopedInterruptCheck interruptible(throw_if_interrupted);
+  try {
+    const int code = flush_standard_output(parse_and_run(argc, argv));
+    return code == 0 && caught_signal() != 0 ? report_interruption(caught_signal()) : code;
+  } catch (...) {
+    // A signal reaches child processes too: whatever failed then failed of it.
+    if (const int signal = caught_signal(); signal != 0) return report_interruption(signal);
+    try {
+      throw;
+    } catch (const InvalidArgument& error) {
+      return report(ExitCode::bad_input, error.what());
+    } catch (const std::bad_alloc&) {
+      return report(ExitCode::environment, "out of host memory");
+    } catch (const std::system_error& error) {
+      if (std::ferror(stdout) != 0) return flush_standard_output(0, error.code().value());
+      return report(ExitCode::environment, error.what());
+    } catch (const std::exception& error) {
+      return report(ExitCode::environment, error.what());
+    }
   }
 }
 
@@ -57,8 +91,8 @@ int run(int argc, char** argv) {
 }  // namespace tilewright::cli
 
 int main(int argc, char** argv) {
-  // Results are on stdout, for programs to read; what the library logs goes to stderr.
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("tilewright"));
-  spdlog::set_level(spdlog::level::err);
+  tilewright::cli::prepare_standard_streams();
+  tilewright::cli::show_warnings();
+  tilewright::cli::catch_interrupt_signals();
   return tilewright::cli::run(argc, argv);
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/compile/file.hpp"
 
@@ -68,6 +69,7 @@ void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<Name
 }
 
 void write_output(const std::string& path, std::span<const std::byte> bytes) {
+  check_interruption();
   compile::write_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 

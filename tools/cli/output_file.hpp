@@ -14,8 +14,8 @@ struct NamedFile {
   std::string path;
 };
 
-/// Replaces the file at `path`. A reader never sees a part of it, and a failure leaves nothing behind.
-/// @throws Error naming the path and the cause
+/// Replaces the file at `path`, unless the program is to end. A reader never sees a part of it, and a failure leaves
+/// nothing behind. @throws Error naming the path and the cause
 void write_output(const std::string& path, std::span<const std::byte> bytes);
 
 /// @throws InvalidArgument when no file can be made at `path`, before any work is spent on its contents.
