@@ -118,7 +118,7 @@ TEST(LayoutCommand, RefusesOptionsThatDoNotFit) {
             "neither mode of Sw<0,0,0> o 0 o (64,64):(2,128) is contiguous");
   EXPECT_THROW(run({"draw", "8:1", "--banks", "--bits", "16", "--tv", "2x4"}), CLI::ParseError);
   EXPECT_THROW(run({"draw"}), CLI::ParseError);
-  EXPECT_THROW(run({"draw", "8:1", "--bits", "0"}), CLI::ParseError);
+  EXPECT_THROW(run({"draw", "8:1", "--bits", "0"}), InvalidArgument);
   EXPECT_THROW(run({}), CLI::ParseError);
 }
 

@@ -92,7 +92,7 @@ def test_another_scalar_needs_no_other_kernel(tilewright, tmp_path, operands):
         (("--epilogue", "D = acc", "--output", "x=x.npy"), "--output: the epilogue does not write 'x'"),
         (("--epilogue", "D = acc", "--tensor-dtype", "x=f16"), "--tensor-dtype: the epilogue has no 'x'"),
         (("--epilogue", "D = acc", "--source", "x"), "--source takes NAME=VALUE, got 'x'"),
-        (("--epilogue", "D = acc * $s", "--scalar", "s=half"), "--scalar s: 'half' is no number"),
+        (("--epilogue", "D = acc * $s", "--scalar", "s=half"), "--scalar s takes a number such as -0.5 or 1e-3"),
         (("--epilogue", "D = acc * $s"), "no value is given for $s"),
         (("--epilogue", "D = acc + row(scale)", "--source", "scale={}/scale.npy"), "'scale' must be (1,88), got (1,70)"),
         (("--epilogue", "D = acc", "--source", "x={}/absent.npy"), "absent.npy: cannot be opened"),

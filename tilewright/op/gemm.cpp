@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tilewright/op/epilogue_tensors.hpp"
+#include "tilewright/op/fill.hpp"
 
 namespace tilewright::op {
 namespace {
@@ -97,6 +98,21 @@ Support check_graph(const Epilogue& epilogue) {
   return {};
 }
 
+// Infinities and NaNs are what the caller asked for; a finite number that becomes one is not.
+Support check_scalar_range(const Gemm& gemm) {
+  for (const EpilogueNode& node : gemm.epilogue.nodes) {
+    if (node.op != EpilogueOp::scalar) continue;
+    const double value = scalar_value(gemm.epilogue, node.label, gemm.alpha, gemm.beta);
+    const bool may_overflow = std::fabs(value) > std::numeric_limits<float>::max() && std::isfinite(value);
+    if (!may_overflow || std::isfinite(round_to(gemm.epilogue.compute, value))) continue;
+    return refuse("{} is {}, beyond the range of {}, in which the epilogue computes", node.label, value,
+                  name(gemm.epilogue.compute))
+        .as(RefusalCode::scalars)
+        .of(node.label);
+  }
+  return {};
+}
+
 // Of a graph that is valid.
 Support check_epilogue(const Gemm& gemm) {
   const DType compute = gemm.epilogue.compute;
@@ -105,7 +121,7 @@ Support check_epilogue(const Gemm& gemm) {
                   gemm.accumulator == DType::f64 ? "f64" : "f32 or s32", name(compute))
         .as(RefusalCode::epilogue);
   }
-  if (compute != DType::s32) return {};
+  if (compute != DType::s32) return check_scalar_range(gemm);
   if (gemm.accumulator != DType::s32)
     return refuse("an epilogue that computes in s32 needs an s32 accumulator, got {}", name(gemm.accumulator))
         .as(RefusalCode::epilogue);

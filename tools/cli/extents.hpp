@@ -2,12 +2,13 @@
 #pragma once
 
 #include <array>
-#include <charconv>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
+#include "tools/cli/number.hpp"
 
 namespace tilewright::cli {
 
@@ -19,9 +20,9 @@ std::array<int, kRank> parse_extents(const std::string& text, const char* option
   const std::vector<std::string> parts = split(text, 'x');
   bool is_good = parts.size() == extents.size();
   for (std::size_t i = 0; is_good && i < extents.size(); ++i) {
-    const char* end = parts[i].data() + parts[i].size();
-    const auto [stop, status] = std::from_chars(parts[i].data(), end, extents[i]);
-    is_good = status == std::errc() && stop == end && extents[i] > 0;
+    const std::optional<int> extent = read_integer<int>(parts[i], {});
+    is_good = extent.has_value();
+    extents[i] = extent.value_or(0);
   }
   if (!is_good)
     throw InvalidArgument(

@@ -16,6 +16,7 @@
 #include "tilewright/layout/function_table.hpp"
 #include "tools/cli/commands.hpp"
 #include "tools/cli/extents.hpp"
+#include "tools/cli/number.hpp"
 #include "tools/cli/output_file.hpp"
 #include "tools/cli/wgmma_picture.hpp"
 
@@ -149,7 +150,7 @@ void add_draw_options(CLI::App& app, LayoutOptions& options) {
                      "a or b, for each expression: shared-memory tiles (mn,k) of wgmma's operand, with "
                      "the byte offsets of its descriptor")
           ->allow_extra_args(false);
-  app.add_option("--bits", options.bits, "width of an element")->check(CLI::Range(1, 1024));
+  add_integer<int>(app, "--bits", options.bits, {1, 1024}, "width of an element");
   for (CLI::Option* one : {tv, banks, tile, wgmma}) {
     for (CLI::Option* other : {tv, banks, tile, wgmma}) {
       if (one != other) one->excludes(other);

@@ -3,7 +3,6 @@
 #include <sys/sysinfo.h>
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -12,6 +11,7 @@
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/fill.hpp"
+#include "tools/cli/number.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -93,17 +93,15 @@ Problem::Problem(const ProblemOptions& options) : options_(options) {
 
 void Problem::read_files() {
   const bool has_files = !options_.a.file.empty() || !options_.b.file.empty();
-  const bool has_extents = options_.m >= 0 || options_.n >= 0 || options_.k >= 0 || options_.batch >= 0;
+  const bool has_extents = options_.m || options_.n || options_.k || options_.batch;
   if (has_files && (options_.a.file.empty() || options_.b.file.empty()))
     throw InvalidArgument("--a and --b belong together");
   if (has_files && has_extents)
     throw InvalidArgument("give either files (--a --b) or extents (--m --n --k --batch), not both");
   for (const auto& [letter, extent] : {std::pair{'m', options_.m}, {'n', options_.n}, {'k', options_.k}}) {
-    if (!has_files && extent == -1)
+    if (!has_files && !extent)
       throw InvalidArgument(fmt::format("--{} is missing: give --a and --b, or --m --n --k", letter));
-    if (extent < -1) throw InvalidArgument(fmt::format("--{} must not be negative, got {}", letter, extent));
   }
-  if (options_.batch < -1) throw InvalidArgument(fmt::format("--batch must not be negative, got {}", options_.batch));
   if (has_files) {
     a_.push_back(read_npy(options_.a.file));
     b_.push_back(read_npy(options_.b.file));
@@ -166,11 +164,7 @@ void Problem::choose_epilogue() {
   }
   std::map<std::string, double> scalars;
   for (const auto& [name, text] : assignments("--scalar", options_.scalars)) {
-    double value = 0.0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size())
-      throw InvalidArgument(fmt::format("--scalar {}: '{}' is no number", name, printable(text, 40)));
-    scalars[name] = value;
+    scalars[name] = parse_real("--scalar " + name, text);
   }
   gemm_.epilogue = op::parse_epilogue(options_.epilogue, compute, scalars).value_or_throw();
 }
@@ -208,9 +202,11 @@ void Problem::choose_epilogue_tensors() {
 }
 
 void Problem::choose_shapes() {
-  const std::optional<std::int64_t> batch = options_.batch < 0 ? std::nullopt : std::optional(options_.batch);
-  const Extents a = a_.empty() ? Extents{options_.m, options_.k, batch} : extents(a_.front(), options_.a);
-  const Extents b = b_.empty() ? Extents{options_.k, options_.n, batch} : extents(b_.front(), options_.b);
+  const auto random_extents = [&](const std::optional<std::int64_t>& rows, const std::optional<std::int64_t>& columns) {
+    return Extents{rows.value(), columns.value(), options_.batch};
+  };
+  const Extents a = a_.empty() ? random_extents(options_.m, options_.k) : extents(a_.front(), options_.a);
+  const Extents b = b_.empty() ? random_extents(options_.k, options_.n) : extents(b_.front(), options_.b);
   Extents d{a.rows, b.columns / gemm_.epilogue.columns_per_element(), a.batch};
   // As NumPy's matmul: a file without a batch, or with one of 1, serves all of the other's.
   if (b.batch && d.batch.value_or(1) == 1) d.batch = b.batch;

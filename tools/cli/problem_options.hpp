@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,8 @@ struct OperandOptions {
 
 struct ProblemOptions {
   OperandOptions a, b, c, d;
-  std::int64_t m = -1, n = -1, k = -1;  // of a random problem; -1: not given
-  std::int64_t batch = -1;              // of a random problem; -1: plain matrices
+  std::optional<std::int64_t> m, n, k;  // of a random problem
+  std::optional<std::int64_t> batch;    // of a random problem; none: plain matrices
   std::uint64_t seed = 0;
   std::string fill = "integer";
   double alpha = 1.0;

@@ -9,6 +9,7 @@
 #include "tools/cli/commands.hpp"
 #include "tools/cli/kernel_choice.hpp"
 #include "tools/cli/local_time.hpp"
+#include "tools/cli/number.hpp"
 #include "tools/cli/problem.hpp"
 
 namespace tilewright::cli {
@@ -23,7 +24,7 @@ struct TuneCommandOptions {
   bool json = false;
 
   bool has_problem() const {
-    return problem.m != -1 || problem.n != -1 || problem.k != -1 || !problem.a.file.empty() || !problem.b.file.empty();
+    return problem.m || problem.n || problem.k || !problem.a.file.empty() || !problem.b.file.empty();
   }
 };
 
@@ -167,8 +168,8 @@ Command add_tune_command(CLI::App& parent) {
   const auto options = std::make_shared<TuneCommandOptions>();
   add_problem_options(*app, options->problem);
   add_device_option(*app, options->kernel);
-  app->add_option("--top", options->tune.top, "how many kernels, the best-ranked first");
-  app->add_option("--seconds", options->tune.seconds, "of the device's time for timing; compiling is not in it");
+  add_integer<int>(*app, "--top", options->tune.top, {}, "how many kernels, the best-ranked first");
+  add_real(*app, "--seconds", options->tune.seconds, "of the device's time for timing; compiling is not in it");
   app->add_flag("--check", options->tune.checks_only, "run and check them only: what an emulator can do");
   app->add_flag("--list", options->list, "list what was chosen, and the kernels that broke a device");
   app->add_flag("--forget", options->forget, "forget that: of the problem given, or all");

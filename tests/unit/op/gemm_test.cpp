@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
+#include <limits>
 
 namespace tilewright::op {
 namespace {
@@ -57,6 +59,32 @@ TEST(Validate, EightBitFloatsMixAndAreStoredInAnyFloat) {
     }
   }
   EXPECT_EQ(default_accumulator(e5m2), f32);
+}
+
+TEST(Validate, ScalarsThatTheComputeTypeCannotHoldAreRefused) {
+  Gemm gemm = problem();
+  gemm.alpha = 1e39;
+  EXPECT_EQ(validate(gemm).reason(), "alpha is 1e+39, beyond the range of f32, in which the epilogue computes");
+  EXPECT_EQ(validate(gemm).refusal().code, RefusalCode::scalars);
+  gemm.alpha = std::numeric_limits<float>::max();
+  EXPECT_TRUE(validate(gemm));
+  gemm.alpha = std::nextafter(gemm.alpha, 1e300);  // rounds to the greatest f32
+  EXPECT_TRUE(validate(gemm));
+  for (const double special : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+    gemm.alpha = special;
+    EXPECT_TRUE(validate(gemm)) << special;
+  }
+  gemm.alpha = 1.0;
+  gemm.beta = -1e300;
+  EXPECT_EQ(validate(gemm).reason(), "beta is -1e+300, beyond the range of f32, in which the epilogue computes");
+
+  Gemm leaky = problem();
+  leaky.epilogue = linear_combination_generic(Activation::leaky_relu, DType::f32, 1e39);
+  EXPECT_FALSE(validate(leaky));
+
+  Gemm wide = problem(16, 24, 32, DType::f64);
+  wide.alpha = wide.beta = 1e300;
+  EXPECT_TRUE(validate(wide)) << validate(wide).reason();
 }
 
 TEST(Validate, EmptyProblemsNeedNoMemory) {
