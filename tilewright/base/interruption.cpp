@@ -3,9 +3,10 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -15,101 +16,154 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto kBetweenChecks = 10ms;
+constexpr Clock::duration kBetweenChecks = 10ms;
+constexpr Clock::duration kMostBetweenChecks = 100ms;
 constexpr auto kExitPatience = 2s;
 
-thread_local std::function<void()>* current_check = nullptr;
-thread_local Clock::time_point next_check{};
-thread_local bool is_exiting_thread = false;
+using Kind = LongWork::Kind;
+using WorkCounts = std::array<int, 2>;  // by kind
 
-// Long works under way, by all threads and by this one.
-struct WorkCount {
-  int interruptible = 0;
-  int uninterruptible = 0;
-  int& of(LongWork::Kind kind) { return kind == LongWork::Kind::interruptible ? interruptible : uninterruptible; }
+// One object, since the address of each thread_local costs a call in a shared library.
+struct ThisThread {
+  ScopedInterruptCheck* check = nullptr;
+  Clock::time_point next_check{};
+  WorkCounts works{};
+  bool exits_process = false;
 };
-struct AtomicWorkCount {
-  std::atomic<int> interruptible = 0;
-  std::atomic<int> uninterruptible = 0;
-  std::atomic<int>& of(LongWork::Kind kind) {
-    return kind == LongWork::Kind::interruptible ? interruptible : uninterruptible;
-  }
-};
-thread_local WorkCount own_work;
-AtomicWorkCount all_work;
+thread_local constinit ThisThread this_thread;
+
+std::array<std::atomic<int>, 2> all_works{};
 std::atomic<bool> is_exiting = false;
+std::atomic<bool> has_waited = false;  // in begin_exit()
+
+int works_of_others(Kind kind) {
+  const auto of_kind = static_cast<std::size_t>(kind);
+  return all_works[of_kind] - this_thread.works[of_kind];
+}
+
+void count(ThisThread& thread, Kind kind, int works) noexcept {
+  thread.works[static_cast<std::size_t>(kind)] += works;
+  all_works[static_cast<std::size_t>(kind)] += works;
+}
+
+bool is_left_behind(const ThisThread& thread) noexcept { return is_exiting && !thread.exits_process; }
 
 // The other threads' works do not exist in a forked child.
 void forget_other_threads() {
-  all_work.interruptible = own_work.interruptible;
-  all_work.uninterruptible = own_work.uninterruptible;
+  std::ranges::copy(this_thread.works, all_works.begin());
   is_exiting = false;
+  has_waited = false;
 }
 
 void register_handlers() {
-  static std::once_flag registered;
-  std::call_once(registered, [] {
+  static const int registered = [] {
     ::pthread_atfork(nullptr, nullptr, forget_other_threads);
-    std::atexit(begin_exit);
-  });
+    return std::atexit(begin_exit);
+  }();
+  static_cast<void>(registered);
 }
+
+[[noreturn]] void throw_interrupted() { throw Interrupted("interrupted: the work was ended by another thread of it"); }
 
 }  // namespace
 
-ScopedInterruptCheck::ScopedInterruptCheck(std::function<void()> check)
-    : check_(std::move(check)), outer_(std::exchange(current_check, &check_)) {
-  next_check = {};
-}
-ScopedInterruptCheck::~ScopedInterruptCheck() {
-  current_check = outer_;
-  next_check = {};
-}
-
-std::function<void()> InterruptRelay::check() const {
-  return [this] {
-    if (is_stopped()) throw Interrupted("interrupted: the work was ended by another thread of it");
-  };
-}
-
-void check_interruption() {
-  if (is_left_behind_by_exit()) sleep_until_exit();
-  if (current_check == nullptr || !*current_check) return;
-  const Clock::time_point now = Clock::now();
-  if (now < next_check) return;
-  next_check = now + kBetweenChecks;
-  (*current_check)();
-}
-
 LongWork::LongWork(Kind kind) : kind_(kind) {
   register_handlers();
-  ++own_work.of(kind_);
-  ++all_work.of(kind_);
-  if (is_left_behind_by_exit()) sleep_until_exit();
+  ThisThread& thread = this_thread;
+  count(thread, kind_, 1);
+  if (is_left_behind(thread)) sleep_until_exit();
 }
 
 LongWork::~LongWork() {
   // Counted as under way until the process is gone: what follows in the caller could touch what exit() destroyed.
-  if (kind_ == Kind::interruptible && is_left_behind_by_exit()) sleep_until_exit();
-  --own_work.of(kind_);
-  --all_work.of(kind_);
+  if (is_under_way_ && kind_ == Kind::interruptible && is_left_behind_by_exit()) sleep_until_exit();
+  end();
 }
 
-bool is_left_behind_by_exit() noexcept { return is_exiting.load() && !is_exiting_thread; }
+void LongWork::end() noexcept {
+  if (std::exchange(is_under_way_, false)) count(this_thread, kind_, -1);
+}
 
-void sleep_until_exit() noexcept {
-  all_work.interruptible -= std::exchange(own_work.interruptible, 0);
-  all_work.uninterruptible -= std::exchange(own_work.uninterruptible, 0);
-  while (true) ::pause();
+InterruptRelay::InterruptRelay() noexcept : serves_exit_(this_thread.exits_process) {}
+
+ScopedInterruptCheck::ScopedInterruptCheck(std::function<void()> check) : check_(std::move(check)) { enter(); }
+
+ScopedInterruptCheck::ScopedInterruptCheck(InterruptRelay::Check check) : relay_(check.relay_) {
+  enter();
+  register_handlers();
+  ThisThread& thread = this_thread;
+  was_exiting_thread_ = std::exchange(thread.exits_process, thread.exits_process || relay_->serves_exit_);
+  count(thread, Kind::interruptible, 1);
+}
+
+void ScopedInterruptCheck::enter() {
+  ThisThread& thread = this_thread;
+  outer_ = std::exchange(thread.check, this);
+  thread.next_check = {};
+}
+
+ScopedInterruptCheck::~ScopedInterruptCheck() {
+  ThisThread& thread = this_thread;
+  thread.check = outer_;
+  thread.next_check = {};
+  if (relay_ == nullptr) return;
+  count(thread, Kind::interruptible, -1);
+  thread.exits_process = was_exiting_thread_;
+}
+
+void ScopedInterruptCheck::run() {
+  if (thrown_) std::rethrow_exception(thrown_);
+  if (!check_) return;
+  const Clock::time_point begin = Clock::now();
+  if (begin < this_thread.next_check) return;
+  try {
+    check_();
+  } catch (...) {
+    thrown_ = std::current_exception();
+    throw;
+  }
+  // Where each check waits for a lock that others use all the time, the work still gets most of the time.
+  const Clock::time_point end = Clock::now();
+  this_thread.next_check = end + std::clamp(10 * (end - begin), kBetweenChecks, kMostBetweenChecks);
+}
+
+void check_interruption() {
+  const ThisThread& thread = this_thread;
+  if (thread.check != nullptr && thread.check->relay_ != nullptr) {
+    if (thread.check->relay_->is_stopped() || is_left_behind(thread)) throw_interrupted();
+    return;
+  }
+  if (is_left_behind(thread)) sleep_until_exit();
+  if (thread.check != nullptr) thread.check->run();
+}
+
+bool is_interrupted() noexcept {
+  const ScopedInterruptCheck* const check = this_thread.check;
+  if (check == nullptr) return false;
+  return check->thrown_ != nullptr || (check->relay_ != nullptr && check->relay_->is_stopped());
+}
+
+void announce_exit() noexcept {
+  this_thread.exits_process = true;
+  is_exiting = true;
 }
 
 void begin_exit() {
-  is_exiting_thread = true;
-  if (is_exiting.exchange(true)) return;
+  announce_exit();
+  if (has_waited.exchange(true)) return;
   const auto deadline = Clock::now() + kExitPatience;
-  while (all_work.uninterruptible > own_work.uninterruptible ||
-         (all_work.interruptible > own_work.interruptible && Clock::now() < deadline)) {
+  while (works_of_others(Kind::uninterruptible) > 0 ||
+         (works_of_others(Kind::interruptible) > 0 && Clock::now() < deadline)) {
     std::this_thread::sleep_for(1ms);
   }
+}
+
+bool is_left_behind_by_exit() noexcept { return is_exiting && !this_thread.exits_process; }
+
+void sleep_until_exit() noexcept {
+  for (const Kind kind : {Kind::interruptible, Kind::uninterruptible})
+    count(this_thread, kind, -this_thread.works[static_cast<std::size_t>(kind)]);
+  while (true) ::pause();
 }
 
 }  // namespace tilewright

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <functional>
 
 #include "tilewright/base/error.hpp"
@@ -15,38 +16,6 @@ class Interrupted : public Error {
   using Error::Error;
 };
 
-/// Sets what the calling thread's long work asks, for as long as the object lives. `check` ends the work by throwing;
-/// what it throws reaches the caller of the work. The innermost one counts; an empty one switches checks off.
-class ScopedInterruptCheck {
- public:
-  explicit ScopedInterruptCheck(std::function<void()> check);
-  ScopedInterruptCheck(const ScopedInterruptCheck&) = delete;
-  ScopedInterruptCheck& operator=(const ScopedInterruptCheck&) = delete;
-  ~ScopedInterruptCheck();
-
- private:
-  std::function<void()> check_;
-  std::function<void()>* outer_;
-};
-
-/// Passes an interruption of the thread that owns the work to the threads that help it.
-class InterruptRelay {
- public:
-  void stop() { stopped_.store(true, std::memory_order_relaxed); }
-  bool is_stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  /// What a helping thread checks. @throws Interrupted after stop()
-  std::function<void()> check() const;
-
- private:
-  std::atomic<bool> stopped_ = false;
-};
-
-/// To be called by long work at least every 50 ms, on each thread that does it; costs some 25 ns. Calls the thread's
-/// check, every 10 ms at most. While the process exits it does not return, on any thread but the one that exits: the
-/// thread sleeps until the process is gone, so that it touches nothing that exit() destroys.
-/// @throws what the check throws
-void check_interruption();
-
 /// Marks the calling thread as doing long work: exit() waits until such threads sleep in check_interruption() or have
 /// left their work, for at most two seconds. Work that cannot call check_interruption() says so with `uninterruptible`:
 /// exit() waits for its end without limit.
@@ -56,14 +25,81 @@ class LongWork {
   explicit LongWork(Kind kind = Kind::interruptible);
   LongWork(const LongWork&) = delete;
   LongWork& operator=(const LongWork&) = delete;
+  /// While the process exits, the end of interruptible work is another place where the thread sleeps.
   ~LongWork();
+
+  /// Ends the work early, without sleeping: for a thread that must go on because it holds what the exit needs, such as
+  /// an interpreter's lock.
+  void end() noexcept;
 
  private:
   Kind kind_;
+  bool is_under_way_ = true;
 };
 
-/// What exit() does first: from now on, other threads sleep in check_interruption(). Waits as LongWork says. A program
-/// that tears down what threads need before it calls exit(), as an interpreter does, calls it earlier. Once.
+/// Passes an interruption of the thread that owns the work, which makes the relay, to the threads that help it.
+class InterruptRelay {
+ public:
+  InterruptRelay() noexcept;
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
+  bool is_stopped() const { return stopped_.load(std::memory_order_relaxed); }
+
+  /// What a thread that helps gives to its ScopedInterruptCheck. The thread is marked as doing long work, and ends with
+  /// Interrupted after stop(). While the process exits it ends so, too, in place of sleeping: its owner waits for it.
+  class Check {
+    friend class InterruptRelay;
+    friend class ScopedInterruptCheck;
+    explicit Check(const InterruptRelay& relay) : relay_(&relay) {}
+    const InterruptRelay* relay_;
+  };
+  Check check() const { return Check(*this); }
+
+ private:
+  friend class ScopedInterruptCheck;
+  std::atomic<bool> stopped_ = false;
+  bool serves_exit_;  // its owner is the thread that exits the process, and needs its helpers
+};
+
+/// Sets what the calling thread's long work asks, for as long as the object lives. `check` ends the work by throwing;
+/// what it throws reaches the caller of the work, and is thrown again by every later check_interruption() of the same
+/// scope: work that takes it for a failure of one of its parts ends all the same. The innermost one counts; an empty
+/// one switches checks off.
+class ScopedInterruptCheck {
+ public:
+  explicit ScopedInterruptCheck(std::function<void()> check);
+  explicit ScopedInterruptCheck(InterruptRelay::Check check);
+  ScopedInterruptCheck(const ScopedInterruptCheck&) = delete;
+  ScopedInterruptCheck& operator=(const ScopedInterruptCheck&) = delete;
+  ~ScopedInterruptCheck();
+
+ private:
+  friend void check_interruption();
+  friend bool is_interrupted() noexcept;
+  void enter();
+  void run();
+
+  std::function<void()> check_;
+  const InterruptRelay* relay_ = nullptr;
+  std::exception_ptr thrown_;  // by the check
+  ScopedInterruptCheck* outer_ = nullptr;
+  bool was_exiting_thread_ = false;  // where there is a relay
+};
+
+/// To be called by long work at least every 50 ms, on each thread that does it; costs some 25 ns. Calls the thread's
+/// check, every 10 ms at most, and less often where that takes long. While the process exits it does not return, on any
+/// thread but the one that exits and those that help: the thread sleeps until the process is gone, so that it touches
+/// nothing that exit() destroys.
+/// @throws what the check throws
+void check_interruption();
+
+/// Whether the thread's check has ended its work. Who catches what a part of the work throws passes it on then.
+bool is_interrupted() noexcept;
+
+/// From now on, other threads than this one sleep in check_interruption() and at the ends of their work. Does not wait.
+void announce_exit() noexcept;
+
+/// What exit() does first: announce_exit(), then waits as LongWork says. A program that tears down what threads need
+/// before it calls exit(), as an interpreter does, calls it earlier. Waits once.
 void begin_exit();
 
 /// Whether the process exits and the calling thread is not the one that does it.

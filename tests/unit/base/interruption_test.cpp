@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -38,6 +39,35 @@ TEST(InterruptionTest, ChecksAreRare) {
   while (Clock::now() - start < 100ms) check_interruption();
   EXPECT_GE(calls, 2);
   EXPECT_LE(calls, 11);
+}
+
+TEST(InterruptionTest, ChecksThatTakeLongAreRarer) {
+  int calls = 0;
+  const ScopedInterruptCheck slow([&] {
+    ++calls;
+    std::this_thread::sleep_for(5ms);
+  });
+  const auto start = Clock::now();
+  while (Clock::now() - start < 200ms) check_interruption();
+  EXPECT_GE(calls, 2);
+  EXPECT_LE(calls, 4);
+}
+
+TEST(InterruptionTest, WhatTheCheckThrewIsThrownAgainUntilItsScopeEnds) {
+  int calls = 0;
+  {
+    const ScopedInterruptCheck check([&] {
+      ++calls;
+      throw Interrupted("once");
+    });
+    EXPECT_FALSE(is_interrupted());
+    EXPECT_THROW(check_interruption(), Interrupted);  // taken for the failure of a part of the work
+    EXPECT_TRUE(is_interrupted());
+    EXPECT_THROW(check_interruption(), Interrupted);
+  }
+  EXPECT_EQ(calls, 1);
+  EXPECT_FALSE(is_interrupted());
+  EXPECT_NO_THROW(check_interruption());
 }
 
 TEST(InterruptionTest, ARelayStopsHelpers) {
@@ -93,6 +123,68 @@ TEST(InterruptionTest, ExitWaitsForWorkThatCannotBeInterrupted) {
                 50ms),
             0);
   EXPECT_GE(Clock::now() - start, 350ms);
+}
+
+TEST(InterruptionTest, ExitDoesNotWaitForWorkThatJoinsItsHelpers) {
+  const auto start = Clock::now();
+  EXPECT_EQ(exit_status_beside(
+                [] {
+                  const LongWork work;
+                  InterruptRelay relay;
+                  std::jthread helper([&] {
+                    const ScopedInterruptCheck check(relay.check());
+                    try {
+                      while (true) check_interruption();
+                    } catch (const Interrupted&) {
+                    }
+                  });
+                },
+                50ms),
+            0);
+  EXPECT_LT(Clock::now() - start, 1500ms);
+}
+
+TEST(InterruptionTest, WhoExitsHasItsHelpers) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::alarm(10);
+    begin_exit();
+    InterruptRelay relay;
+    bool is_done = false;
+    std::thread([&] {
+      const ScopedInterruptCheck check(relay.check());
+      check_interruption();
+      const LongWork work;
+      is_done = true;
+    }).join();
+    std::exit(is_done ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(InterruptionTest, WorkThatEndsEarlyDoesNotSleep) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::alarm(10);
+    std::atomic<bool> has_begun = false;
+    std::atomic<bool> is_announced = false;
+    std::thread other([&] {
+      LongWork work;
+      has_begun = true;
+      while (!is_announced) std::this_thread::sleep_for(1ms);
+      work.end();
+    });
+    while (!has_begun) std::this_thread::sleep_for(1ms);
+    announce_exit();
+    is_announced = true;
+    other.join();
+    std::exit(0);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(InterruptionTest, WhoExitsIsNotLeftBehind) {
