@@ -49,7 +49,10 @@ void ForkRegistry::after_fork_in_child() {
 
 }  // namespace
 
-std::uint64_t fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
+std::uint64_t fork_generation() noexcept {
+  static_cast<void>(registry());  // forks are counted from here on
+  return generation.load(std::memory_order_relaxed);
+}
 
 ForkSafeMutex::ForkSafeMutex() {
   const std::scoped_lock lock(registry().mutex);
