@@ -13,6 +13,7 @@
 
 #include "python/bindings/dtype.hpp"
 #include "python/bindings/tensor.hpp"
+#include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/epilogue_text.hpp"
@@ -91,6 +92,7 @@ nb::object read_epilogue(op::Gemm& gemm, nb::handle epilogue) {
     gemm.epilogue = make_epilogue(nb::cast<std::string>(epilogue), gemm.d.dtype, compute, {});
   } else {
     const nb::object batch = gemm.d.shape.rank() == 3 ? nb::object(nb::int_(gemm.d.batch())) : nb::none();
+    const Locked gil;  // functions are traced
     const nb::object bound = epilogue.attr("_bind")(batch, gemm.m(), gemm.n(), compute, gemm.d.dtype);
     gemm.epilogue = nb::cast<const op::Epilogue&>(bound[0]);
     const auto scalars = nb::cast<std::map<std::string, double>>(bound[2]);

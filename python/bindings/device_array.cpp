@@ -10,6 +10,7 @@
 #include "python/bindings/device_array.hpp"
 #include "python/bindings/dtype.hpp"
 #include "python/bindings/engine.hpp"
+#include "python/bindings/unlocked.hpp"
 #include "tilewright/runtime/capture.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
 #include "tilewright/runtime/event.hpp"
@@ -39,7 +40,8 @@ struct SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
   /// With the GIL, as whoever lets go has it.
   ~SharedMemory() {
-    const nb::gil_scoped_release unlocked;  // what is waited for may itself wait for Python
+    const Unlocked unlocked;              // what is waited for may itself wait for Python
+    const ScopedInterruptCheck none({});  // nothing is thrown from here
     if (wait_for_all(*device->context())) {
       device->deallocate(address, nullptr);
     } else {
@@ -60,7 +62,7 @@ class DeviceArray {
     tensor_.shape = shape;
     tensor_.stride = packed_strides(shape);
     tensor_.device = {op::MemoryDevice::Kind::cuda, ordinal};
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     auto device = std::dynamic_pointer_cast<runtime::CudaDevice>(engine_for(tensor_.device)->device());
     TILEWRIGHT_CHECK(device != nullptr, "cuda:{} is no GPU", ordinal);
     const auto bytes = static_cast<std::size_t>(op::span_bytes(tensor_));
@@ -81,7 +83,7 @@ class DeviceArray {
     const bool is_ordered = !nb::isinstance<nb::int_>(stream) || nb::cast<std::int64_t>(stream) != kNoOrder;
     if (is_ordered) {
       const runtime::StreamHandle waiting = stream_for(stream, {}, {});
-      const nb::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       const runtime::Event written(memory_->device->context(), runtime::Event::Timing::disabled);
       written.record(stream_);
       written.hold_back(waiting);

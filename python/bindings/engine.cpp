@@ -15,6 +15,8 @@
 
 #include "python/bindings/dtype.hpp"
 #include "python/bindings/tensor.hpp"
+#include "python/bindings/unlocked.hpp"
+#include "tilewright/base/fork.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/cache/store.hpp"
 #include "tilewright/compile/artifact.hpp"
@@ -29,8 +31,8 @@ namespace {
 using engine::Engine;
 using engine::Explanation;
 
-std::mutex& engines_mutex() {
-  static std::mutex mutex;  // guards engines(), never while Python code runs
+ForkSafeMutex& engines_mutex() {
+  static ForkSafeMutex mutex;  // guards engines(), never while Python code runs
   return mutex;
 }
 std::map<std::string, std::shared_ptr<Engine>>& engines() {
@@ -88,7 +90,7 @@ KernelList find_kernels(const GemmArguments& arguments, nb::handle metadata_filt
   const std::optional<Target> wanted = read_target(target);
   KernelList list;
   {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     const std::shared_ptr<Engine> engine = engine_for(arguments.gemm().d.device);
     list.found = providers
                      ? std::make_shared<const Explanation>(engine->explain(arguments.gemm(), {}, wanted, *providers))
@@ -96,6 +98,7 @@ KernelList find_kernels(const GemmArguments& arguments, nb::handle metadata_filt
   }
   if (metadata_filter.is_none()) return list;
   list.is_filtered = true;
+  const Locked gil;
   for (std::size_t i = 0; i < list.found->kernels.size(); ++i) {
     if (nb::cast<bool>(nb::bool_(metadata_filter(list.found->kernels[i].kernel->metadata())))) list.chosen.push_back(i);
   }
@@ -104,7 +107,7 @@ KernelList find_kernels(const GemmArguments& arguments, nb::handle metadata_filt
 
 std::shared_ptr<Explanation> explain(const GemmArguments& arguments, nb::handle target) {
   const std::optional<Target> wanted = read_target(target);
-  const nb::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return std::make_shared<Explanation>(engine_for(arguments.gemm().d.device)->explain(arguments.gemm(), {}, wanted));
 }
 
@@ -133,7 +136,7 @@ class Prepared {
     if (needs_no_memory(other != nullptr) && arguments.gemm().d.device.kind == op::MemoryDevice::Kind::cuda) {
       launch(other, options);
     } else {
-      const nb::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       arguments.is_on_host() ? copy_and_run(arguments, options) : launch(other, options);
     }
     if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.gemm().d.device, options.stream);
@@ -250,7 +253,7 @@ void bind_prepared(nb::module_& module) {
       [](const GemmArguments& arguments, const std::shared_ptr<registry::Kernel>& kernel,
          const std::shared_ptr<compile::Artifact>& artifact) {
         Prepared prepared(arguments);
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         prepared.load(kernel, artifact);
         return prepared;
       },
@@ -274,11 +277,13 @@ struct Listing {
     while (true) {
       registry::KernelPtr kernel;
       {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         kernel = listing.next();
       }
       if (kernel == nullptr) throw nb::stop_iteration();
-      if (filter.is_none() || nb::cast<bool>(nb::bool_(filter(kernel->metadata())))) return shared(kernel);
+      if (filter.is_none()) return shared(kernel);
+      const Locked gil;
+      if (nb::cast<bool>(nb::bool_(filter(kernel->metadata())))) return shared(kernel);
     }
   }
 };
@@ -299,7 +304,7 @@ void bind_discovery(nb::module_& module) {
       [](nb::object metadata_filter, nb::handle target) {
         const std::optional<Target> wanted = read_target(target);
         const auto listing = [&] {
-          const nb::gil_scoped_release unlocked;
+          const Unlocked unlocked;
           return engine_for({})->list_kernels(wanted);
         };
         return Listing{listing(), std::move(metadata_filter)};
@@ -313,9 +318,9 @@ void bind_discovery(nb::module_& module) {
         const std::vector<registry::KernelPtr> all(kernels.begin(), kernels.end());
         std::vector<engine::ArtifactPtr> artifacts;
         {
-          const nb::gil_scoped_release unlocked;
+          const Unlocked unlocked;
           artifacts = engine_for({})->compile(all, [&](const engine::CompileProgress& progress) {
-            const nb::gil_scoped_acquire gil;
+            const Locked gil;
             if (!on_progress.is_none()) on_progress(progress.done, progress.all, progress.kernel);
           });
         }
@@ -331,7 +336,7 @@ void bind_discovery(nb::module_& module) {
 void configure(const std::optional<std::string>& device, const std::optional<std::string>& compiler,
                const std::optional<std::string>& cache_dir, std::optional<std::int64_t> pool_initial_bytes,
                std::optional<std::int64_t> pool_maximum_bytes) {
-  const nb::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   std::map<std::string, std::shared_ptr<Engine>> old;
   const std::scoped_lock lock(engines_mutex());
   engine::Options options = configured();
@@ -354,7 +359,7 @@ void configure(const std::optional<std::string>& device, const std::optional<std
 
 std::shared_ptr<registry::Kernel> make_kernel(const op::GemmDescription& description, plan::Design design,
                                               const std::optional<Target>& target, const op::MemoryDevice& memory) {
-  const nb::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   const std::shared_ptr<Engine> engine = engine_for(memory);
   design.target = target.value_or(engine->device()->properties().target);
   plan::MathInstruction& instruction = design.tile.math_instruction;
@@ -404,21 +409,21 @@ void bind_device(nb::module_& module) {
   module.def(
       "device_name",
       [](const std::string& device) {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return engine_named(device)->device()->properties().name;
       },
       nb::arg("device") = "", "\"NVIDIA H200\", \"emulator:sm_90a\": of the device that arrays of the host run on.");
   module.def(
       "device_target",
       [](const std::string& device) {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return engine_named(device)->device()->properties().target.name();
       },
       nb::arg("device") = "");
   module.def(
       "allocated_bytes",
       [](const std::string& device) {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         return engine_named(device)->device()->allocated_bytes();
       },
       nb::arg("device") = "", "Of the device's pool, not yet returned to it.");
@@ -426,7 +431,7 @@ void bind_device(nb::module_& module) {
       "cache_counters",
       [](const std::string& device) {
         const auto counters_of = [&] {
-          const nb::gil_scoped_release unlocked;
+          const Unlocked unlocked;
           return engine_named(device)->cache().counters();
         };
         const cache::Counters counters = counters_of();
@@ -438,14 +443,14 @@ void bind_device(nb::module_& module) {
       "synchronize",
       [](const std::string& device, nb::handle stream) {
         const runtime::StreamHandle handle = stream_for(stream, {}, {});
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         engine_named(device)->device()->synchronize(handle);
       },
       nb::arg("device") = "", nb::arg("stream") = nb::none(), "Waits for what was enqueued on the stream.");
   module.def("_shut_down", [] {
     let_go_of_lent();
     std::map<std::string, std::shared_ptr<Engine>> all;
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     const std::scoped_lock lock(engines_mutex());
     std::swap(all, engines());
   });

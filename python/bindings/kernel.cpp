@@ -17,6 +17,7 @@
 
 #include "python/bindings/arguments.hpp"
 #include "python/bindings/engine.hpp"
+#include "python/bindings/unlocked.hpp"
 #include "tilewright/compile/artifact.hpp"
 
 namespace nb = nanobind;
@@ -62,26 +63,26 @@ class PythonKernel final : public registry::Kernel {
 
  protected:
   Support do_supports(const op::Gemm& arguments) const override {
-    const nb::gil_scoped_acquire gil;
+    const Locked gil;
     const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
     if (!nb::hasattr(self, "_supports")) return Kernel::do_supports(arguments);
     return read_status(self.attr("_supports")(view_of(arguments)));
   }
   compile::Source do_source() const override {
-    const nb::gil_scoped_acquire gil;
+    const Locked gil;
     const nb::object answer = required("_source")();
     const bool is_source = nb::isinstance<compile::Source>(answer) || nb::isinstance<nb::str>(answer);
     if (!is_source) throw_wrong_answer("_source", "a text or a Source", answer);
     return read_source(answer);
   }
   plan::Launch do_launch(const op::Gemm& arguments) const override {
-    const nb::gil_scoped_acquire gil;
+    const Locked gil;
     const nb::object answer = required("_launch")(view_of(arguments));
     if (!nb::isinstance<plan::Launch>(answer)) throw_wrong_answer("_launch", "a Launch", answer);
     return nb::cast<plan::Launch>(answer);
   }
   double do_estimate_us(const op::Gemm& arguments) const override {
-    const nb::gil_scoped_acquire gil;
+    const Locked gil;
     const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
     if (!nb::hasattr(self, "_estimate_us")) return registry::kUnknownTime;
     return nb::cast<double>(self.attr("_estimate_us")(view_of(arguments)));
@@ -254,27 +255,27 @@ void bind_kernel(nb::module_& module) {
       .def_prop_ro("name", [](const registry::Kernel& self) { return self.name(); })
       .def_prop_ro("source",
                    [](const registry::Kernel& self) {
-                     const nb::gil_scoped_release unlocked;
+                     const Unlocked unlocked;
                      return self.source();
                    })
       .def(
           "supports",
           [](const registry::Kernel& self, const GemmArguments& arguments) {
-            const nb::gil_scoped_release unlocked;
+            const Unlocked unlocked;
             return self.supports(arguments.gemm());
           },
           nb::arg("args"), "Whether it computes these arguments, and if not why.")
       .def(
           "estimate_us",
           [](const registry::Kernel& self, const GemmArguments& arguments) {
-            const nb::gil_scoped_release unlocked;
+            const Unlocked unlocked;
             return self.estimate_us(arguments.gemm());
           },
           nb::arg("args"), "Predicted time in microseconds, to rank by; infinite where it is not known.")
       .def(
           "get_workspace_size",
           [](const registry::Kernel& self, const GemmArguments& arguments) {
-            const nb::gil_scoped_release unlocked;
+            const Unlocked unlocked;
             self.supports(arguments.gemm()).or_throw();
             return self.workspace_bytes(arguments.gemm());
           },
@@ -282,7 +283,7 @@ void bind_kernel(nb::module_& module) {
       .def(
           "compile",
           [](const std::shared_ptr<registry::Kernel>& self, const GemmArguments* arguments) {
-            const nb::gil_scoped_release unlocked;
+            const Unlocked unlocked;
             const op::MemoryDevice memory = arguments != nullptr ? arguments->gemm().d.device : op::MemoryDevice{};
             return std::const_pointer_cast<compile::Artifact>(engine_for(memory)->compile(self));
           },
@@ -296,7 +297,7 @@ void bind_kernel(nb::module_& module) {
                                            stream_for(stream, arguments.streams.all(), arguments.gemm().d.device)};
             read_workspace(workspace, options);
             {
-              const nb::gil_scoped_release unlocked;
+              const Unlocked unlocked;
               engine_for(arguments.gemm().d.device)->run(arguments.call, self, artifact, options);
             }
             if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.gemm().d.device, options.stream);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "python/bindings/module.hpp"
+#include "python/bindings/unlocked.hpp"
 
 namespace nb = nanobind;
 
@@ -37,7 +38,7 @@ class PythonSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
     if (Py_IsInitialized() == 0) return;
-    const nb::gil_scoped_acquire gil;
+    const Locked gil;
     try {
       const nb::object logger = nb::module_::import_("logging").attr("getLogger")("tilewright");
       logger.attr("log")(level_of(message.level), "%s", std::string(message.payload.data(), message.payload.size()));

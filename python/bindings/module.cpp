@@ -8,6 +8,7 @@
 #include "python/bindings/kernel.hpp"
 #include "python/bindings/stream.hpp"
 #include "python/bindings/tensor.hpp"
+#include "python/bindings/unlocked.hpp"
 
 namespace python = tilewright::python;
 
@@ -27,11 +28,7 @@ NB_MODULE(_tilewright, module) {
   python::bind_kernel(module);
   python::bind_provider(module);
   python::bind_engine(module);
-  // Engines and classes go while the interpreter and the driver still live: the last registered is called first.
-  const nanobind::module_ atexit = nanobind::module_::import_("atexit");
-  atexit.attr("register")(module.attr("_stop_logging"));
-  atexit.attr("register")(module.attr("_shut_down"));
-  atexit.attr("register")(module.attr("_forget_classes"));
+  python::bind_exit(module);
   nanobind::module_ layout = module.def_submodule("layout");
   layout.doc() = "The extension behind tilewright.layout. Import from there.";
   python::bind_drawing(layout);

@@ -10,6 +10,7 @@
 
 #include "python/bindings/engine.hpp"
 #include "python/bindings/kernel.hpp"
+#include "python/bindings/unlocked.hpp"
 
 namespace nb = nanobind;
 
@@ -24,7 +25,7 @@ struct ClassReference {
   ClassReference(const ClassReference&) = delete;
   ClassReference& operator=(const ClassReference&) = delete;
   ~ClassReference() {
-    const nb::gil_scoped_acquire gil;
+    const Locked gil;
     generated.clear();
     type.reset();
   }
@@ -42,13 +43,13 @@ class PythonProvider final : public registry::Provider {
 
   /// A class may be completed after it is registered.
   Support runs_on(const Target& /*target*/) const override {
-    const nb::gil_scoped_acquire gil;
+    const Locked gil;
     if (nb::hasattr(class_->type, "generate_kernels")) return {};
     return refuse("{} is registered and defines no generate_kernels() yet", family_);
   }
 
   std::vector<registry::KernelPtr> generate(const Target& target) const override {
-    const nb::gil_scoped_acquire gil;
+    const Locked gil;
     for (const auto& [made_for, kernels] : class_->generated) {
       if (made_for == target) return kernels;
     }
@@ -124,7 +125,7 @@ void bind_provider(nb::module_& module) {
   module.def("_forget_classes", [] {
     std::map<std::string, std::shared_ptr<const PythonProvider>> all;
     std::swap(all, providers());
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     for (const auto& [family, provider] : all) shared_registry()->remove(family);
   });
 }

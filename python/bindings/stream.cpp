@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "python/bindings/engine.hpp"
+#include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/runtime/capture.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
@@ -89,7 +90,7 @@ std::shared_ptr<runtime::CudaContext> context_of(const op::MemoryDevice& device)
 }
 
 void wait_for(std::uint64_t awaited, std::uint64_t waiting, const op::MemoryDevice& device) {
-  const nb::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   const runtime::Event ready(context_of(device), runtime::Event::Timing::disabled);
   ready.record(handle_of(awaited));
   ready.hold_back(handle_of(waiting));
@@ -135,6 +136,7 @@ std::uint64_t read_stream(nb::handle stream) {
     if (handle < 0) throw InvalidArgument(fmt::format("a stream's handle is not negative, got {}", handle));
     return static_cast<std::uint64_t>(handle);
   }
+  const Locked gil;  // classes of streams may be written in Python
   if (nb::hasattr(stream, "__cuda_stream__")) return nb::cast<std::uint64_t>(stream.attr("__cuda_stream__")()[1]);
   for (const char* handle : {"cuda_stream", "ptr", "handle"}) {
     if (nb::hasattr(stream, handle)) return nb::cast<std::uint64_t>(nb::int_(stream.attr(handle)));
@@ -162,7 +164,7 @@ void keep_until_passed(const std::vector<nb::object>& lent, const op::MemoryDevi
   std::vector<Lent>& all = all_lent();
   std::erase_if(all, [](const Lent& each) { return each.passed.has_passed(); });
   const std::shared_ptr<runtime::CudaContext> context = [&] {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     return context_of(device);
   }();
   {
@@ -177,7 +179,7 @@ void keep_until_passed(const std::vector<nb::object>& lent, const op::MemoryDevi
 void let_go_of_lent() {
   std::vector<Lent> all;
   std::swap(all, all_lent());
-  const nb::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   for (const Lent& each : all) each.passed.synchronize();
 }
 

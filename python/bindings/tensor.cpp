@@ -13,6 +13,7 @@
 #include "python/bindings/device_array.hpp"
 #include "python/bindings/dlpack_exchange.hpp"
 #include "python/bindings/dtype.hpp"
+#include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
 
 namespace nb = nanobind;
@@ -376,6 +377,7 @@ ReadTensor read_tensor(nb::handle object, nb::handle dtype) {
     return read;
   }
   if (std::optional<ReadTensor> read = read_device_array(object)) return *std::move(read);
+  const Locked gil;  // classes that we do not know may be written in Python
   if (std::optional<ReadTensor> read = try_dlpack(object, dtype)) return *std::move(read);
   if (nb::hasattr(object, "__cuda_array_interface__")) return read_cuda_interface(object, dtype);
   if (nb::hasattr(object, "__array_interface__"))

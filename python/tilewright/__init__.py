@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import atexit as _atexit
+import sys as _sys
 from typing import TYPE_CHECKING
 
 from tilewright.errors import (
@@ -140,3 +142,17 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _at_exit(name: str) -> None:
+    function = getattr(_sys.modules.get("tilewright._tilewright"), name, None)
+    if function is not None:
+        function()
+
+
+# Called in the opposite order: threads that are in our code sleep first; then classes, engines and logging go while the
+# interpreter and the driver still live. Registered here, and not when the extension is loaded: what a program registers
+# after it imported this is called before, and may still compute.
+for _name in ("_stop_logging", "_shut_down", "_forget_classes", "_begin_exit"):
+    _atexit.register(_at_exit, _name)
+del _name
