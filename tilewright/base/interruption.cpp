@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace tilewright {
 namespace {
@@ -127,10 +130,14 @@ void ScopedInterruptCheck::run() {
   this_thread.next_check = end + std::clamp(10 * (end - begin), kBetweenChecks, kMostBetweenChecks);
 }
 
+bool ScopedInterruptCheck::has_relay_stopped() const noexcept {
+  return relay_->is_stopped() || is_left_behind(this_thread);
+}
+
 void check_interruption() {
   const ThisThread& thread = this_thread;
   if (thread.check != nullptr && thread.check->relay_ != nullptr) {
-    if (thread.check->relay_->is_stopped() || is_left_behind(thread)) throw_interrupted();
+    if (thread.check->has_relay_stopped()) throw_interrupted();
     return;
   }
   if (is_left_behind(thread)) sleep_until_exit();
@@ -140,7 +147,48 @@ void check_interruption() {
 bool is_interrupted() noexcept {
   const ScopedInterruptCheck* const check = this_thread.check;
   if (check == nullptr) return false;
-  return check->thrown_ != nullptr || (check->relay_ != nullptr && check->relay_->is_stopped());
+  return check->thrown_ != nullptr || (check->relay_ != nullptr && check->has_relay_stopped());
+}
+
+void work_together(std::size_t helpers, const std::function<void()>& work) {
+  const LongWork own;  // the exit of the process waits until the helpers have ended, too
+  InterruptRelay relay;
+  std::mutex mutex;  // guards what follows
+  std::condition_variable has_ended;
+  std::size_t running = helpers;
+  std::exception_ptr of_helper;
+  const auto help = [&] {
+    std::exception_ptr failure;
+    try {
+      const ScopedInterruptCheck check(relay.check());
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    const std::scoped_lock lock(mutex);
+    if (!of_helper) of_helper = failure;
+    --running;
+    has_ended.notify_one();
+  };
+  std::exception_ptr of_owner;
+  {
+    std::vector<std::jthread> threads;
+    try {
+      for (std::size_t i = 0; i < helpers; ++i) threads.emplace_back(help);
+      work();
+      std::unique_lock lock(mutex);
+      while (!has_ended.wait_for(lock, kBetweenChecks, [&] { return running == 0; })) {
+        lock.unlock();
+        check_interruption();
+        lock.lock();
+      }
+    } catch (...) {
+      of_owner = std::current_exception();
+      relay.stop();
+    }
+  }
+  if (of_owner) std::rethrow_exception(of_owner);
+  if (of_helper) std::rethrow_exception(of_helper);
 }
 
 void announce_exit() noexcept {

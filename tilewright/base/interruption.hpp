@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <exception>
 #include <functional>
 
@@ -77,6 +78,7 @@ class ScopedInterruptCheck {
   friend bool is_interrupted() noexcept;
   void enter();
   void run();
+  bool has_relay_stopped() const noexcept;
 
   std::function<void()> check_;
   const InterruptRelay* relay_ = nullptr;
@@ -94,6 +96,11 @@ void check_interruption();
 
 /// Whether the thread's check has ended its work. Who catches what a part of the work throws passes it on then.
 bool is_interrupted() noexcept;
+
+/// Runs `work` on this thread and on `helpers` more, and returns when all have ended. An interruption of this thread, also
+/// while it waits for the others, ends their work as well, as their InterruptRelay says.
+/// @throws what ended this thread's work, else what ended a helper's
+void work_together(std::size_t helpers, const std::function<void()>& work);
 
 /// From now on, other threads than this one sleep in check_interruption() and at the ends of their work. Does not wait.
 void announce_exit() noexcept;

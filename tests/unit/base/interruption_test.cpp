@@ -84,6 +84,38 @@ TEST(InterruptionTest, ARelayStopsHelpers) {
   relay.stop();
 }
 
+TEST(InterruptionTest, WhoWaitsForHelpersIsInterrupted) {
+  std::atomic<int> began = 0;
+  const auto owner = std::this_thread::get_id();
+  const ScopedInterruptCheck check([&] {
+    if (began == 2) throw std::runtime_error("the caller's own");
+  });
+  EXPECT_THROW(work_together(2,
+                             [&] {
+                               if (std::this_thread::get_id() == owner) return;  // has ended its part
+                               ++began;
+                               while (true) {
+                                 check_interruption();
+                                 std::this_thread::sleep_for(1ms);
+                               }
+                             }),
+               std::runtime_error);
+}
+
+TEST(InterruptionTest, WhatHelpersThrowReachesTheCaller) {
+  const auto owner = std::this_thread::get_id();
+  std::atomic<int> ended = 0;
+  EXPECT_THROW(work_together(3,
+                             [&] {
+                               ++ended;
+                               if (std::this_thread::get_id() != owner) throw std::out_of_range("a helper's");
+                             }),
+               std::out_of_range);
+  EXPECT_EQ(ended, 4);
+  work_together(0, [&] { ++ended; });
+  EXPECT_EQ(ended, 5);
+}
+
 /// The exit status of a child that runs `body` and then calls exit(0) while `other` still runs on another thread.
 int exit_status_beside(void (*other)(), std::chrono::milliseconds head_start) {
   const pid_t pid = ::fork();
