@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 
@@ -93,6 +94,18 @@ class ScopedInterruptCheck {
 /// nothing that exit() destroys.
 /// @throws what the check throws
 void check_interruption();
+
+/// Calls check_interruption() once in 4096 calls: for loops whose single steps take some nanoseconds.
+class PeriodicCheck {
+ public:
+  void operator()() {
+    if (++steps_ % kPeriod == 0) check_interruption();
+  }
+
+ private:
+  static constexpr std::uint32_t kPeriod = 4096;
+  std::uint32_t steps_ = 0;
+};
 
 /// Whether the thread's check has ended its work. Who catches what a part of the work throws passes it on then.
 bool is_interrupted() noexcept;
