@@ -53,9 +53,11 @@ std::string to_string(const CodePlace& place) {
 std::string to_string(const Finding& finding) {
   std::string text = fmt::format("{}: {}", name(finding.kind), finding.detail);
   if (finding.thread) {
-    const bool waits = finding.kind == FindingKind::deadlock;
-    text += fmt::format("{} thread {} of CTA {}", waits ? "; first to wait:" : " by", to_string(finding.thread->thread),
-                        to_string(finding.thread->cta));
+    const std::string_view who = finding.kind == FindingKind::deadlock      ? "; first to wait:"
+                                 : finding.kind == FindingKind::no_progress ? "; still running:"
+                                                                            : " by";
+    text +=
+        fmt::format("{} thread {} of CTA {}", who, to_string(finding.thread->thread), to_string(finding.thread->cta));
   }
   if (finding.place.ptx_line != 0) text += fmt::format(" at {}", to_string(finding.place));
   for (const std::string& note : finding.notes) text += "\n  " + note;

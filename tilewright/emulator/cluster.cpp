@@ -30,14 +30,6 @@ runtime::Dim3 Cluster::place_of(int rank) const {
   return {r % extent.x, r / extent.x % extent.y, r / extent.x / extent.y};
 }
 
-void Cluster::run(runtime::Dim3 index) {
-  start(index);
-  while (!finished()) {
-    if (!advance()) fail_stuck();
-  }
-  finish();
-}
-
 void Cluster::start(runtime::Dim3 index) {
   index_ = index;
   // The agents of warps stay; those of mbarriers and bulk groups are made as a cluster needs them.

@@ -38,10 +38,7 @@ class Cluster {
  public:
   explicit Cluster(const Launch& launch);
 
-  /// Runs the cluster of that index in the grid of clusters to its end. @throws EmulationFinding
-  void run(runtime::Dim3 index);
-
-  // The same by hand, for clusters that run in turns: start, advance until finished, finish.
+  // To run the cluster of an index in the grid of clusters: start, advance until finished, finish.
   void start(runtime::Dim3 index);
   bool finished() const;
   /// Lets each CTA run for a while. False when no thread can go on unless another cluster does something for it.

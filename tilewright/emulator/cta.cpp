@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/emulator/cluster.hpp"
 
 namespace tilewright::emulator {
@@ -43,6 +44,7 @@ void Cta::start(runtime::Dim3 index) {
 }
 
 bool Cta::run_warps() {
+  check_interruption();
   bool progress = false;
   for (std::size_t w = 0; w < warps_.size(); ++w) {
     if (states_[w] == Warp::State::finished) continue;
@@ -68,9 +70,21 @@ void Cta::reset_shared_memory() {
 void Cta::check_steps() const {
   std::uint64_t steps = 0;
   for (const auto& warp : warps_) steps += warp->steps();
-  if (steps <= launch_.options.steps_per_cta) return;
-  fail(FindingKind::no_progress, kNone, 0, 0,
-       fmt::format("the CTA has executed {} warp instructions without ending", steps));
+  const std::uint64_t budget = launch_.options.steps_per_cta;
+  if (budget == 0 || steps <= budget) return;
+  std::uint32_t code = kNone;
+  int thread = 0;
+  for (const auto& warp : warps_) {
+    if (code != kNone) break;
+    const auto [next, lanes] = warp->position();
+    code = next;
+    thread = warp->index() * kWarpSize + std::countr_zero(lanes | Mask{1} << 31);
+  }
+  fail(
+      FindingKind::no_progress, code, thread, 0,
+      fmt::format("the CTA has not ended after {} warp instructions, more than the {} that a CTA may execute; a larger "
+                  "TILEWRIGHT_EMULATOR_STEPS or Options::emulator_steps_per_cta allows more, 0 any number",
+                  steps, budget));
 }
 
 // Barriers --------------------------------------------------------------------------------------------------------

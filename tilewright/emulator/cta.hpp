@@ -58,7 +58,7 @@ class Cta {
 
   /// Back to the first instruction, as the CTA of that index in the grid.
   void start(runtime::Dim3 index);
-  /// Lets each warp run for a while. False when none could. @throws EmulationFinding
+  /// Lets each warp run for a while. False when none could. @throws EmulationFinding, what check_interruption() throws
   bool run_warps();
   bool finished() const { return finished_; }
   /// @throws the finding that was kept in mind

@@ -6,6 +6,8 @@
 #include <optional>
 #include <thread>
 
+#include "tilewright/base/interruption.hpp"
+#include "tilewright/base/memory.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/checks.hpp"
 #include "tilewright/emulator/machine.hpp"
@@ -51,7 +53,7 @@ runtime::DeviceProperties make_properties(Target target, const EmulatorOptions& 
 /// The module's own variables in global memory, with their initial values.
 class ModuleVariables {
  public:
-  ModuleVariables(std::shared_ptr<GlobalMemory> memory, const Module& module) : memory_(std::move(memory)) {
+  ModuleVariables(std::shared_ptr<GlobalMemory> memory, const Module& module) : ModuleVariables(std::move(memory)) {
     addresses_.assign(module.variables.size(), 0);
     for (std::size_t i = 0; i < addresses_.size(); ++i) {
       const Variable& variable = module.variables[i];
@@ -71,9 +73,12 @@ class ModuleVariables {
   const std::vector<std::uint64_t>& addresses() const { return addresses_; }
 
  private:
+  /// Complete with this: the destructor frees what was allocated when the rest of the construction throws.
+  explicit ModuleVariables(std::shared_ptr<GlobalMemory> memory) : memory_(std::move(memory)) {}
+
   void initialise(const Variable& variable, std::uint64_t address) const {
     std::byte* to = memory_->host_pointer(address, variable.size);
-    std::memset(to, 0, variable.size);
+    fill_bytes(to, 0, variable.size);
     const auto width = static_cast<std::size_t>(bytes(variable.type));
     for (const Initialiser& element : variable.initialisers) {
       std::uint64_t value = element.bits;
@@ -220,24 +225,30 @@ class EmulatedDevice final : public runtime::Device {
 
   DeviceAddress allocate_zeros(std::size_t bytes) override {
     const DeviceAddress address = memory_->allocate(bytes);
-    fill(address, 0, bytes, nullptr);
+    try {
+      fill(address, 0, bytes, nullptr);
+    } catch (...) {
+      memory_->deallocate(address);
+      throw;
+    }
     return address;
   }
 
   void copy_in(DeviceAddress to, const void* from, std::size_t bytes, StreamHandle) override {
-    if (bytes != 0) std::memcpy(memory_->host_pointer(to, bytes), from, bytes);
+    if (bytes != 0) copy_bytes(memory_->host_pointer(to, bytes), from, bytes);
   }
   void copy_out(void* to, DeviceAddress from, std::size_t bytes, StreamHandle) override {
-    if (bytes != 0) std::memcpy(to, memory_->host_pointer(from, bytes), bytes);
+    if (bytes != 0) copy_bytes(to, memory_->host_pointer(from, bytes), bytes);
   }
   void fill(DeviceAddress to, std::uint8_t value, std::size_t bytes, StreamHandle) override {
-    if (bytes != 0) std::memset(memory_->host_pointer(to, bytes), value, bytes);
+    if (bytes != 0) fill_bytes(memory_->host_pointer(to, bytes), value, bytes);
   }
   void synchronize(StreamHandle) override {}
   runtime::StreamOrder order_of(StreamHandle) override { return {}; }
 
   std::shared_ptr<runtime::LoadedKernel> load(const runtime::Image& image, const std::string& symbol,
                                               std::uint32_t dynamic_smem_bytes) override {
+    const LongWork work;
     if (image.ptx.empty()) throw EmulationError(fmt::format("emulator: {} has no PTX", printable(symbol)));
     return std::make_shared<EmulatedKernel>(properties_, options_, memory_, image.ptx, symbol, dynamic_smem_bytes);
   }

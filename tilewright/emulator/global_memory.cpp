@@ -3,16 +3,16 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/memory.hpp"
 
 namespace tilewright::emulator {
 namespace {
 
 constexpr std::size_t kRedZone = 256;
-constexpr int kFresh = 0xff;
+constexpr unsigned char kFresh = 0xff;
 
 constexpr std::size_t index(Owner owner) { return static_cast<std::size_t>(owner); }
 
@@ -49,18 +49,20 @@ std::string RegionMap::describe(std::uint64_t address) const {
 GlobalMemory::~GlobalMemory() { std::ranges::for_each(regions_, free_host_memory); }
 
 runtime::DeviceAddress GlobalMemory::allocate(std::size_t bytes, Owner owner) {
-  const std::lock_guard lock(mutex_);
-  const std::size_t free_bytes = limit_ - allocated_[0] - allocated_[1];
-  const auto fail = [&] {
+  const auto fail = [&](std::size_t free_bytes) {
     throw OutOfMemory(
         fmt::format("emulator: cannot allocate {} bytes: {} of {} bytes are free", bytes, free_bytes, limit_));
   };
-  if (bytes > free_bytes) fail();
+  const std::size_t free_bytes = this->free_bytes();
+  if (bytes > free_bytes) fail(free_bytes);
   const std::size_t rounded = (bytes + kRedZone - 1) / kRedZone * kRedZone + 2 * kRedZone;
   std::unique_ptr<void, decltype(&std::free)> storage(std::aligned_alloc(kRedZone, rounded), &std::free);
-  if (!storage) fail();
-  std::memset(storage.get(), kFresh, rounded);
+  if (!storage) fail(free_bytes);
+  fill_bytes(storage.get(), kFresh, rounded);
   const std::uint64_t begin = reinterpret_cast<std::uint64_t>(storage.get()) + kRedZone;
+  const std::lock_guard lock(mutex_);
+  // Another thread may have allocated meanwhile.
+  if (bytes > limit_ - allocated_[0] - allocated_[1]) fail(limit_ - allocated_[0] - allocated_[1]);
   regions_.insert(std::ranges::upper_bound(regions_, begin, {}, &Region::begin), Region{begin, begin + bytes, owner});
   static_cast<void>(storage.release());
   allocated_[index(owner)] += bytes;
@@ -74,6 +76,11 @@ void GlobalMemory::deallocate(runtime::DeviceAddress address) noexcept {
   allocated_[index(found->owner)] -= found->end - found->begin;
   free_host_memory(*found);
   regions_.erase(found);
+}
+
+std::size_t GlobalMemory::free_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return limit_ - allocated_[0] - allocated_[1];
 }
 
 std::size_t GlobalMemory::allocated_bytes(Owner owner) const {

@@ -48,7 +48,7 @@ class GlobalMemory {
   GlobalMemory(const GlobalMemory&) = delete;
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
-  /// @throws OutOfMemory
+  /// @throws OutOfMemory, what check_interruption() throws
   runtime::DeviceAddress allocate(std::size_t bytes, Owner owner = Owner::caller);
   /// Does nothing for an address that allocate() did not give.
   void deallocate(runtime::DeviceAddress address) noexcept;
@@ -60,6 +60,8 @@ class GlobalMemory {
   std::byte* host_pointer(runtime::DeviceAddress address, std::size_t bytes) const;
 
  private:
+  std::size_t free_bytes() const;
+
   mutable std::mutex mutex_;
   std::vector<Region> regions_;             // by address; each owns its host memory, red zones included
   std::array<std::size_t, 2> allocated_{};  // by owner

@@ -9,13 +9,15 @@
 #include <thread>
 #include <vector>
 
+#include "tilewright/base/helper_threads.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/emulator/global_shadow.hpp"
 
 namespace tilewright::emulator {
 namespace {
 
-/// Clusters handed out in order; one is one CTA where the launch has none. After a failure only those before it still
-/// run: which finding is reported does not depend on the host's threads.
+/// Clusters handed out in order; one is one CTA where the launch has none. After a failure only those before it go on:
+/// which finding is reported does not depend on the host's threads.
 class Grid {
  public:
   explicit Grid(const Launch& launch)
@@ -31,11 +33,12 @@ class Grid {
             static_cast<std::uint32_t>(rows / clusters_.y)};
   }
 
-  void work() noexcept {
+  /// An interruption counts as a failure of the cluster that it ends.
+  void work(const InterruptRelay& relay) noexcept {
     std::uint64_t index = 0;
     try {
       Cluster cluster(launch_);
-      while ((index = next_.fetch_add(1)) < end_.load()) cluster.run(index_of(index));
+      while (!relay.is_stopped() && (index = next_.fetch_add(1)) < end_.load()) run(cluster, index);
     } catch (...) {
       fail(index);
     }
@@ -46,6 +49,16 @@ class Grid {
   }
 
  private:
+  /// To its end, or until a cluster before it has failed.
+  void run(Cluster& cluster, std::uint64_t index) const {
+    cluster.start(index_of(index));
+    while (!cluster.finished()) {
+      if (end_.load() <= index) return;
+      if (!cluster.advance()) cluster.fail_stuck();
+    }
+    cluster.finish();
+  }
+
   void fail(std::uint64_t index) {
     const std::lock_guard lock(mutex_);
     if (failure_ && index >= end_) return;
@@ -70,6 +83,7 @@ void run_cooperatively(Launch launch, const Grid& grid) {
   if (launch.options.check_races) launch.global_shadow = &shadow;
   std::vector<std::unique_ptr<Cluster>> clusters;
   for (std::uint64_t index = 0; index < grid.size(); ++index) {
+    check_interruption();
     clusters.push_back(std::make_unique<Cluster>(launch));
     clusters.back()->start(grid.index_of(index));
   }
@@ -91,17 +105,14 @@ void run_cooperatively(Launch launch, const Grid& grid) {
 }  // namespace
 
 void run_grid(const Launch& launch) {
+  const LongWork work;
   Grid grid(launch);
   if (launch.cooperative) return run_cooperatively(launch, grid);
   const int wanted =
       launch.options.threads > 0 ? launch.options.threads : static_cast<int>(std::thread::hardware_concurrency());
   const auto threads = static_cast<std::size_t>(std::clamp<std::uint64_t>(
       static_cast<std::uint64_t>(std::max(wanted, 1)), 1, std::max<std::uint64_t>(grid.size(), 1)));
-  {
-    std::vector<std::jthread> helpers;
-    for (std::size_t i = 1; i < threads; ++i) helpers.emplace_back([&] { grid.work(); });
-    grid.work();
-  }
+  run_with_helpers(threads - 1, [&](const InterruptRelay& relay) { grid.work(relay); });
   grid.rethrow();
 }
 

@@ -284,7 +284,8 @@ void ProgramBuilder::emit_body(Frame& frame, int depth) {
   calling_.push_back(frame.function);
   for (const ParsedInstruction& parsed : frame.function->instructions) {
     frame.starts.push_back(static_cast<std::uint32_t>(program_.code.size()));
-    if (program_.code.size() > kMaxCode) refuse(parsed, fmt::format("room for more than {} instructions", kMaxCode));
+    check_();
+    if (++instructions_ > kMaxCode) refuse(parsed, fmt::format("room for more than {} instructions", kMaxCode));
     emit(parsed, depth);
   }
   link(frame);

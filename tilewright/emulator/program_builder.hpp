@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/emulator/instructions/builtin.hpp"
 #include "tilewright/emulator/program.hpp"
 
@@ -69,6 +70,8 @@ class ProgramBuilder {
   const Module& module_;
   const std::vector<std::uint64_t>& global_addresses_;
   Program program_;
+  std::size_t instructions_ = 0;  // so far, inlined ones each time; a call counts too
+  PeriodicCheck check_;
   Frame* frame_ = nullptr;
   std::vector<const Function*> calling_;
   std::unordered_map<const Function*, Storage> storages_;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/ptx_lexer.hpp"
 
@@ -62,6 +63,7 @@ class Parser {
   // Tokens ------------------------------------------------------------------------------------------------------
 
   void advance() {
+    check_();
     last_end_ = token_.begin + token_.text.size() + (token_.kind == Token::Kind::text ? 2 : 0);
     token_ = following_;
     following_ = lexer_.next();
@@ -708,6 +710,7 @@ class Parser {
   };
 
   Module& module_;
+  PeriodicCheck check_;
   Lexer lexer_;
   Token token_, following_;
   std::size_t last_end_ = 0;

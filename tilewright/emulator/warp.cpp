@@ -8,6 +8,7 @@
 #include <new>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/emulator/cluster.hpp"
 #include "tilewright/emulator/global_shadow.hpp"
 
@@ -15,6 +16,9 @@ namespace tilewright::emulator {
 namespace {
 
 constexpr std::size_t kCacheLine = 64;
+
+/// Instructions between two calls of check_interruption(). The slowest ones, of wgmma, take some 60 us each.
+constexpr std::uint32_t kUncheckedInstructions = 256;
 
 template <class T>
 void broadcast(std::byte* to, std::uint64_t bits) {
@@ -96,7 +100,8 @@ void Warp::fill_special(SpecialSlot special) {
 // Control ---------------------------------------------------------------------------------------------------------
 
 Warp::State Warp::run(std::uint32_t budget) {
-  budget_ = budget;
+  budget_ = std::min(budget, kUncheckedInstructions);
+  later_budget_ = budget - budget_;
   if (active_ == 0) limit_ = 0;
   while (true) {
     if (pc_ >= limit_ && !reschedule()) break;
@@ -110,6 +115,12 @@ Warp::State Warp::run(std::uint32_t budget) {
       instruction.execute(*this, instruction, lanes);
     }
     if (--budget_ == 0) {
+      if (later_budget_ != 0) {
+        check_interruption();
+        budget_ = std::min(later_budget_, kUncheckedInstructions);
+        later_budget_ -= budget_;
+        continue;
+      }
       if (!paths_.empty()) {
         // Alternates between the lowest path and the others, so that a path that waits for another in a loop ends.
         const auto other = std::ranges::find(paths_, Path::State::ready, &Path::state);
@@ -276,6 +287,13 @@ bool Warp::time_out() {
   }
   if (any) limit_ = 0;
   return any;
+}
+
+std::pair<std::uint32_t, Mask> Warp::position() const {
+  if (active_ != 0) return {pc_, active_};
+  if (paths_.empty()) return {kNone, 0};
+  const Path& path = paths_.front();
+  return {path.waits_at != kNone ? path.waits_at : path.pc, path.lanes};
 }
 
 bool Warp::can_run() const {

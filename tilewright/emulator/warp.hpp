@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tilewright/emulator/global_memory.hpp"
@@ -83,7 +84,8 @@ class Warp {
   void reset();
 
   enum class State : std::uint8_t { ready, blocked, finished };
-  /// Runs at most `budget` instructions, or until no lane can go on.
+  /// Runs at most `budget` instructions, or until no lane can go on. Calls check_interruption() after
+  /// each 256.
   State run(std::uint32_t budget);
   std::uint64_t steps() const { return steps_; }
 
@@ -129,6 +131,9 @@ class Warp {
   void note_poll(const Instruction& instruction, Mask lanes, std::uint32_t address, std::uint32_t phase);
   /// The lanes looked at what other CTAs of a cooperative launch may change.
   void note_global_poll(const Instruction& instruction, Mask lanes, std::uint64_t address);
+  /// Code index of the instruction that some lanes execute next, or wait at, and these lanes; kNone when all have
+  /// exited.
+  std::pair<std::uint32_t, Mask> position() const;
   /// Null unless the warp asked a moment ago, and lives.
   const Poll* poll() const {
     return poll_.code != kNone && steps_ - poll_.step <= kMoment && exited_ != present_ ? &poll_ : nullptr;
@@ -139,7 +144,10 @@ class Warp {
   bool collects(Mask lanes);
   void release(int barrier);
   /// Lets other warps run before the next instruction.
-  void yield() { budget_ = 1; }
+  void yield() {
+    budget_ = 1;
+    later_budget_ = 0;
+  }
 
   // Memory.
   /// The last allocation that an access of this warp fell into.
@@ -201,8 +209,9 @@ class Warp {
   Mask active_ = 0;
   Mask collecting_ = 0;
   std::uint32_t pc_ = 0;
-  std::uint32_t limit_ = 0;  // program counter at which another path must be looked at; 0: at once
-  std::uint32_t budget_ = 0;
+  std::uint32_t limit_ = 0;         // program counter at which another path must be looked at; 0: at once
+  std::uint32_t budget_ = 0;        // instructions until the next check_interruption()
+  std::uint32_t later_budget_ = 0;  // those that may follow it
   std::uint64_t steps_ = 0;
   int favoured_lane_ = -1;   // its path goes first, so that no path starves in another's loop
   std::vector<Path> paths_;  // all but the one that runs

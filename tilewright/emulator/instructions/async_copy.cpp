@@ -8,12 +8,14 @@
 #include <cstring>
 #include <type_traits>
 
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/emulator/instructions/rounding.hpp"
 
 namespace tilewright::emulator {
 
 AsyncCopy::AsyncCopy(Warp& warp, const Instruction& in, int lane, const Mbarrier* completes_on)
     : warp_(warp), in_(in), lane_(lane), who_(warp.accessor(in, lane)) {
+  check_interruption();  // 32 lanes may copy 227 KiB each, to 16 CTAs
   if (completes_on != nullptr) {
     who_.agent = async_of(completes_on->agent);
     who_.clock = completes_on->copies_clock();

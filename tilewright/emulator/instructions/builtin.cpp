@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/cta.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
@@ -92,9 +93,20 @@ std::string formatted(const std::string& conversion, T value) {
   return text;
 }
 
+/// A width or precision in more digits than the 511 characters of a result need: snprintf would count up to it.
+bool is_excessive(std::string_view conversion) {
+  std::size_t digits = 0;
+  for (const char c : conversion) {
+    digits = c >= '0' && c <= '9' ? digits + 1 : 0;
+    if (digits > 4) return true;
+  }
+  return false;
+}
+
 /// One conversion, "%-8.3lld", with its argument.
 std::string convert(std::string conversion, const Arguments& arguments, PackedArguments& packed) {
   const char kind = conversion.back();
+  if (is_excessive(conversion)) return conversion;
   const bool wide = conversion.find_first_of("lzjt") != std::string::npos;
   switch (kind) {
     case '%':
@@ -143,6 +155,7 @@ std::string print(const std::string& format, const Arguments& arguments, PackedA
 /// Prints to the host's standard output, lane by lane.
 void execute_print(Warp& warp, const Instruction& in, Mask lanes) {
   for (; lanes != 0; lanes &= lanes - 1) {
+    check_interruption();
     const Arguments arguments(warp, in, std::countr_zero(lanes));
     const std::string format = arguments.text(arguments.get<std::uint64_t>(0));
     const std::string text = print(format, arguments, PackedArguments(arguments, arguments.get<std::uint64_t>(1)));

@@ -51,6 +51,8 @@ OperandClass operand_class(std::string_view dotted) {
 }  // namespace
 
 FoundOpcode find_opcode(std::string_view dotted) {
+  constexpr std::size_t kLongest = 256;  // twice the longest opcode; the time below grows with its square
+  if (dotted.size() > kLongest) return {};
   const OperandClass operands = operand_class(dotted);
   for (std::size_t length = dotted.size();;) {
     const auto found = rows_by_opcode().find(dotted.substr(0, length));

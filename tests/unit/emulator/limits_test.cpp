@@ -1,0 +1,223 @@
+// Kernels that do not end, work that takes long: interrupted at once, on every thread, or found by the budget of steps;
+// and the device goes on working.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "hopper_kernel.hpp"
+#include "tests/unit/base/end_asked.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+using namespace std::chrono_literals;
+using U = std::uint32_t;
+
+constexpr std::string_view kEndless = "LOOP: add.u32 %r0, %r0, 1;\nbra LOOP;";
+
+/// A kernel of `body`, with the CTA's index in %cta, which then stores %r0 as out[index].
+std::string cta_kernel(std::string_view body) {
+  return fmt::format(
+      "{}.visible .entry k(.param .u64 out)\n{{\n.reg .u32 %t, %cta, %r<16>;\n.reg .u64 %out, %at, %x<4>;\n"
+      ".reg .pred %p, %q;\nmov.u32 %t, %tid.x;\nmov.u32 %cta, %ctaid.x;\nmov.u32 %r0, 0;\nld.param.u64 %out, [out];\n"
+      "{}\nmad.wide.u32 %at, %cta, 4, %out;\nst.global.u32 [%at], %r0;\nret;\n}}\n",
+      kHeader, body);
+}
+
+/// Endless in CTA `which` alone.
+std::string endless_in(int which, std::string_view before = "") {
+  return cta_kernel(fmt::format("{}\nsetp.ne.u32 %p, %cta, {};\n@%p bra OVER;\n{}\nOVER:", before, which, kEndless));
+}
+
+std::shared_ptr<runtime::Device> device_of(int threads, std::uint64_t steps = kDefaultStepsPerCta) {
+  EmulatorOptions options;
+  options.threads = threads;
+  options.steps_per_cta = steps;
+  return make_emulated_device(Target{90, true}, options);
+}
+
+void run(runtime::Device& device, std::string_view ptx, U ctas, const runtime::DeviceBuffer& out,
+         bool cooperative = false, U threads = 32) {
+  const auto kernel = device.load(runtime::Image{{}, ptx}, "k", 0);
+  runtime::LaunchConfig config;
+  config.grid = {ctas, 1, 1};
+  config.block = {threads, 1, 1};
+  config.cooperative = cooperative;
+  kernel->launch(config, pack_addresses({out.address()}));
+}
+
+std::ptrdiff_t threads_of_process() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+}
+
+/// A launch that is interrupted leaves no thread behind, and a device that works.
+void expect_interruptible(const std::shared_ptr<runtime::Device>& device, std::string_view ptx, U ctas,
+                          bool cooperative = false) {
+  const runtime::DeviceBuffer out(device, 4096);
+  const auto threads = threads_of_process();
+  EXPECT_LT(time_to_end([&] { run(*device, ptx, ctas, out, cooperative); }), kPatience);
+  EXPECT_EQ(threads_of_process(), threads);
+  run(*device, cta_kernel("add.u32 %r0, %cta, 7;"), 4, out);
+  EXPECT_EQ(download<U>(*device, out)[3], 10U);
+}
+
+TEST(Interruption, OfAnEndlessKernel) { expect_interruptible(device_of(1), cta_kernel(kEndless), 1); }
+
+TEST(Interruption, OfManyEndlessCtasOnEveryThread) { expect_interruptible(device_of(4), cta_kernel(kEndless), 64); }
+
+TEST(Interruption, OfOneEndlessCtaWhicheverThreadRunsIt) {
+  for (const int which : {0, 1, 2, 15}) expect_interruptible(device_of(2), endless_in(which), 16);
+}
+
+TEST(Interruption, OfACooperativeLaunch) { expect_interruptible(device_of(2), endless_in(1), 4, true); }
+
+/// A finding of CTA 1 does not count before CTA 0 has ended, which it does not.
+TEST(Interruption, WinsOverAFindingThatCannotBeReportedYet) {
+  expect_interruptible(device_of(2), endless_in(0, "setp.eq.u32 %q, %cta, 1;\n@%q trap;"), 2);
+}
+
+TEST(Interruption, OfThreadsThatOnlyWait) {
+  // 31 warps meet at a barrier for ever, which is few instructions a turn.
+  const auto device = device_of(1);
+  const runtime::DeviceBuffer out(device, 4096);
+  const std::string ptx = cta_kernel("LOOP: bar.sync 0;\nbra LOOP;");
+  EXPECT_LT(time_to_end([&] { run(*device, ptx, 1, out, false, 992); }), kPatience);
+}
+
+/// Products of 64x256x16, each of which takes the host a quarter of a millisecond.
+TEST(Interruption, OfInstructionsThatTakeLong) {
+  std::string registers;
+  for (int i = 0; i < 128; ++i) registers += fmt::format("{}%f{}", i == 0 ? "" : ", ", i);
+  const std::string body = fmt::format(
+      "mov.u64 %x0, 0x4000004000010000;\ncvt.u64.u32 %x1, %base;\nshr.u64 %x1, %x1, 4;\nor.b64 %x0, %x0, %x1;\n"
+      "LOOP:\nwgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {{{}}}, %x0, %x0, 1, 1, "
+      "1, 0, 0;\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nbra LOOP;",
+      registers);
+  EmulatorOptions options;
+  options.check_uninitialised = false;
+  const auto device = test_device(options);
+  const HopperLaunch how{.dynamic_smem_bytes = 65536};
+  EXPECT_LT(time_to_end([&] {
+              launch_hopper(*device, hopper_kernel(body), pack_maps({{}, {}}, {0}), how);
+            }),
+            kPatience);
+}
+
+TEST(Interruption, OfALoad) {
+  const auto device = device_of(1);
+  std::string body;
+  for (int i = 0; i < 200000; ++i) body += "add.u32 %r0, %r0, 1;\n";
+  const std::string ptx = ".visible .global .align 4 .b8 table[65536];\n" + cta_kernel(body).substr(kHeader.size());
+  // Asked for while it is parsed, and while it is decoded.
+  for (const auto delay : {0ms, 5ms, 20ms, 40ms}) {
+    EXPECT_LT(time_to_end(
+                  [&] {
+                    while (true) device->load(runtime::Image{{}, kHeader.data() + ptx}, "k", 0);
+                  },
+                  delay),
+              kPatience);
+  }
+  const runtime::DeviceBuffer out(device, 4096);
+  run(*device, cta_kernel("mov.u32 %r0, 5;"), 1, out);
+  EXPECT_EQ(download<U>(*device, out)[0], 5U);
+}
+
+TEST(Interruption, OfAllocationsCopiesAndFills) {
+  constexpr std::size_t kBytes = std::size_t{80} << 20;
+  const auto device = device_of(1);
+  time_to_end([&] { device->allocate(kBytes, nullptr); }, 0ms);
+  time_to_end([&] { device->allocate_zeros(kBytes); }, 0ms);
+  EXPECT_EQ(device->allocated_bytes(), 0U);
+  const runtime::DeviceBuffer buffer(device, kBytes);
+  std::vector<std::byte> host(kBytes);
+  time_to_end([&] { device->copy_in(buffer.address(), host.data(), kBytes, nullptr); }, 0ms);
+  time_to_end([&] { device->copy_out(host.data(), buffer.address(), kBytes, nullptr); }, 0ms);
+  time_to_end([&] { device->fill(buffer.address(), 1, kBytes, nullptr); }, 0ms);
+  EXPECT_EQ(device->allocated_bytes(), kBytes);
+}
+
+/// exit() does not wait for a kernel that does not end, and nothing crashes.
+TEST(Interruption, ByTheEndOfTheProcess) {
+  const auto start = std::chrono::steady_clock::now();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::alarm(10);
+    std::thread([] {
+      const auto device = device_of(2);
+      const runtime::DeviceBuffer out(device, 4096);
+      run(*device, cta_kernel(kEndless), 8, out);
+    }).detach();
+    std::this_thread::sleep_for(100ms);
+    std::exit(0);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 1500ms);
+}
+
+// The budget -------------------------------------------------------------------------------------------------------
+
+TEST(StepBudget, SaysWhatItIsAndHowToRaiseIt) {
+  const auto device = device_of(1, 100000);
+  const runtime::DeviceBuffer out(device, 4096);
+  const Finding finding = finding_of([&] { run(*device, cta_kernel(kEndless), 1, out); });
+  EXPECT_EQ(finding.kind, FindingKind::no_progress);
+  const std::string text = to_string(finding);
+  for (const char* part : {"100000", "TILEWRIGHT_EMULATOR_STEPS", "emulator_steps_per_cta", "%r0, 1"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  }
+  run(*device, cta_kernel("mov.u32 %r0, 3;"), 1, out);
+  EXPECT_EQ(download<U>(*device, out)[0], 3U);
+}
+
+TEST(StepBudget, ManyEndlessCtasEndWithTheFirstOnesFinding) {
+  for (const bool cooperative : {false, true}) {
+    const auto device = device_of(4, 1000000);
+    const runtime::DeviceBuffer out(device, 4096);
+    const Finding finding = finding_of([&] { run(*device, cta_kernel(kEndless), 1024, out, cooperative); });
+    EXPECT_EQ(finding.kind, FindingKind::no_progress);
+    ASSERT_TRUE(finding.thread);
+    EXPECT_EQ(finding.thread->cta, runtime::Dim3(0, 0, 0));
+  }
+}
+
+/// What comes after the first finding does not keep the launch from ending. CTA 0 traps when CTA 1 has begun what would
+/// take it a minute.
+TEST(StepBudget, AnEndlessCtaAfterOneWithAFindingIsGivenUp) {
+  const auto device = device_of(2);
+  const runtime::DeviceBuffer out(device, 4096);
+  const std::string ptx = endless_in(
+      1,
+      "setp.ne.u32 %q, %cta, 0;\n@%q bra GO;\nWAIT: add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p, %r1, 3000000;\n@%p bra "
+      "WAIT;\ntrap;\nGO:");
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(finding_of([&] { run(*device, ptx, 2, out); }).kind, FindingKind::trap);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+}
+
+TEST(StepBudget, ZeroIsNone) {
+  const auto device = device_of(1, 0);
+  const runtime::DeviceBuffer out(device, 4096);
+  run(*device, cta_kernel("LOOP: add.u32 %r0, %r0, 1;\nsetp.lt.u32 %p, %r0, 50000;\n@%p bra LOOP;"), 1, out);
+  EXPECT_EQ(download<U>(*device, out)[0], 50000U);
+}
+
+/// A call is an instruction too, even of a function that has none: 2^30 of them do not load.
+TEST(LoadLimits, CallsThatMultiply) {
+  std::string ptx(kHeader);
+  ptx += ".func f0()\n{\n}\n";
+  for (int i = 1; i <= 30; ++i) {
+    ptx += fmt::format(".func f{}()\n{{\ncall f{}, ();\ncall f{}, ();\n}}\n", i, i - 1, i - 1);
+  }
+  ptx += ".visible .entry k()\n{\ncall f30, ();\nret;\n}\n";
+  const auto device = test_device();
+  const Finding finding = finding_of([&] { device->load(runtime::Image{{}, ptx}, "k", 0); });
+  EXPECT_NE(finding.detail.find("room for more than"), std::string::npos) << finding.detail;
+}
+
+}  // namespace
+}  // namespace tilewright::emulator
