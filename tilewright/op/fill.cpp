@@ -7,6 +7,8 @@
 #include <numbers>
 
 #include "tilewright/base/float_format.hpp"
+#include "tilewright/base/interruption.hpp"
+#include "tilewright/base/memory.hpp"
 
 namespace tilewright::op {
 namespace {
@@ -119,11 +121,15 @@ void store_element(DType type, std::byte* to, double value) {
 // Of a batch that is one matrix, that one.
 template <class Next>
 void fill_with(const Tensor& tensor, Next next) {
+  PeriodicCheck check;
   const std::int64_t batch = tensor.batch_stride() == 0 ? std::min<std::int64_t>(tensor.batch(), 1) : tensor.batch();
   for (std::int64_t index = 0; index < batch; ++index) {
     const Tensor matrix = slice(tensor, index);
     for (std::int64_t row = 0; row < matrix.rows(); ++row) {
-      for (std::int64_t column = 0; column < matrix.columns(); ++column) store(matrix, row, column, next());
+      for (std::int64_t column = 0; column < matrix.columns(); ++column) {
+        check();
+        store(matrix, row, column, next());
+      }
     }
   }
 }
@@ -145,12 +151,14 @@ double round_to(DType type, double value) {
 }
 
 void copy_elements(const Tensor& from, const Tensor& to) {
+  PeriodicCheck check;
   TILEWRIGHT_CHECK(from.shape == to.shape, "copying {} to {}", to_string(from.shape), to_string(to.shape));
   for (std::int64_t index = 0; index < from.batch(); ++index) {
     const Tensor source = slice(from, index);
     const Tensor target = slice(to, index);
     for (std::int64_t row = 0; row < from.rows(); ++row) {
       for (std::int64_t column = 0; column < from.columns(); ++column) {
+        check();
         store(target, row, column, load(source, row, column));
       }
     }
@@ -183,7 +191,7 @@ void fill_normal(const Tensor& tensor, double deviation, std::uint64_t seed) {
 }
 
 void fill_poison(const Tensor& tensor) {
-  std::memset(reinterpret_cast<void*>(tensor.address), 0xff, static_cast<std::size_t>(span_bytes(tensor)));
+  fill_bytes(reinterpret_cast<void*>(tensor.address), 0xff, static_cast<std::size_t>(span_bytes(tensor)));
 }
 
 }  // namespace tilewright::op

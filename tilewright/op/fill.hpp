@@ -1,5 +1,5 @@
 // Contents of host matrices, and of batches of them, for tests, benchmarks and demonstrations: the same seed gives the
-// same values everywhere.
+// same values everywhere. What goes over a whole matrix can be interrupted: see check_interruption().
 #pragma once
 
 #include <cstdint>

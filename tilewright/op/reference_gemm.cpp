@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tilewright/base/float_format.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/op/fill.hpp"
 
 namespace tilewright::op {
@@ -329,13 +330,17 @@ class DenseOperands {
     std::array<double, kColumns> sums{};
     std::array<double, kColumns> magnitudes{};
     const auto count = static_cast<std::size_t>(std::min(kColumns, n_ - column));
-    for (std::int64_t p = 0; p < k_; ++p) {
-      const double a = a_[static_cast<std::size_t>(row * k_ + p)];
-      const double* b = &b_[static_cast<std::size_t>(p * n_ + column)];
-      for (std::size_t j = 0; j < count; ++j) {
-        const double product = a * b[j];
-        sums[j] += product;
-        magnitudes[j] += std::fabs(product);
+    constexpr std::int64_t kUnchecked = 65536;  // some hundred microseconds
+    for (std::int64_t first = 0; first < k_; first += kUnchecked) {
+      check_interruption();
+      for (std::int64_t p = first; p < std::min(k_, first + kUnchecked); ++p) {
+        const double a = a_[static_cast<std::size_t>(row * k_ + p)];
+        const double* b = &b_[static_cast<std::size_t>(p * n_ + column)];
+        for (std::size_t j = 0; j < count; ++j) {
+          const double product = a * b[j];
+          sums[j] += product;
+          magnitudes[j] += std::fabs(product);
+        }
       }
     }
     std::array<Dot, kColumns> result;
@@ -347,8 +352,10 @@ class DenseOperands {
   static std::vector<double> pack(const Tensor& from, MathOperation math, std::int64_t rows, std::int64_t columns) {
     std::vector<double> packed;
     packed.reserve(static_cast<std::size_t>(rows * columns));
+    PeriodicCheck check;
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t column = 0; column < columns; ++column) {
+        check();
         packed.push_back(as_multiplied(math, load(from, row, column)));
       }
     }
@@ -364,7 +371,10 @@ class DenseOperands {
 Dot single_dot(const Gemm& gemm, std::int64_t row, std::int64_t column) {
   Dot dot;
   if (!reads_product(gemm)) return dot;
+  check_interruption();
+  PeriodicCheck check;
   for (std::int64_t p = 0; p < gemm.k(); ++p) {
+    check();
     const double product =
         as_multiplied(gemm.math, load(gemm.a, row, p)) * as_multiplied(gemm.math, load(gemm.b, p, column));
     dot.sum += product;
@@ -388,8 +398,10 @@ using VisitElement = std::function<void(std::int64_t row, std::int64_t column, c
 void for_each_element(const Gemm& gemm, const VisitElement& visit) {
   const std::int64_t of_element = gemm.epilogue.columns_per_element();
   const DenseOperands operands(gemm);
+  PeriodicCheck check;
   for (std::int64_t row = 0; row < gemm.m(); ++row) {
     for (std::int64_t column = 0; column < gemm.n(); column += DenseOperands::kColumns) {
+      check();
       const auto dots = operands.dots(row, column);
       const std::int64_t count = std::min(DenseOperands::kColumns, gemm.n() - column);
       for (std::int64_t j = 0; j < count; j += of_element) {

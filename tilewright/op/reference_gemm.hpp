@@ -13,7 +13,7 @@ namespace tilewright::op {
 /// accumulators wrap); operands are first rounded where the math operation rounds to f16 or bf16; the epilogue is
 /// op::evaluate in f64; one rounding into D's type. Where beta is 0 C is not read, where alpha or k is 0 neither are A
 /// and B.
-/// @pre validate(gemm), every tensor on the host
+/// Calls check_interruption(), as the comparisons below do. @pre validate(gemm), every tensor on the host
 void reference_gemm(const Gemm& gemm);
 
 /// Where a result differs most from the oracle, in units of its bound.
