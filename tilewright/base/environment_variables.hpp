@@ -19,7 +19,7 @@ struct EnvironmentVariable {
 };
 
 /// All that are read. Adding one takes a row here; `tilewright env` prints them.
-inline constexpr std::array<EnvironmentVariable, 11> kEnvironmentVariables = {{
+inline constexpr std::array<EnvironmentVariable, 12> kEnvironmentVariables = {{
     {"TILEWRIGHT_DEVICE", "auto",
      "where kernels run: auto (a GPU if there is one, else the emulator), cuda, cuda:N, emulator, emulator:sm_80, "
      "emulator:sm_90a"},
@@ -40,6 +40,8 @@ inline constexpr std::array<EnvironmentVariable, 11> kEnvironmentVariables = {{
     {"TILEWRIGHT_JOBS", "0", "how many kernels are compiled at once; 0: one a core, at most 8"},
     {"TILEWRIGHT_DUMP_DIR", "",
      "the folder that sources which do not compile are written to; without it a private one below $TMPDIR"},
+    {"TILEWRIGHT_EMULATOR_STEPS", "8589934592",
+     "warp instructions that a CTA may execute on the emulator before it is said not to end; 0: any number"},
     {"TILEWRIGHT_TUNING", "use",
      "whether measured times choose kernels: off, use (those of earlier tunings), on_first_use (tune what is new)"},
 }};

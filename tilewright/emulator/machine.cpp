@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "tilewright/base/helper_threads.hpp"
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/emulator/global_shadow.hpp"
 
@@ -33,13 +32,14 @@ class Grid {
             static_cast<std::uint32_t>(rows / clusters_.y)};
   }
 
-  /// An interruption counts as a failure of the cluster that it ends.
-  void work(const InterruptRelay& relay) noexcept {
+  /// @throws what interrupted this thread's work; everything else is a failure of the cluster
+  void work() {
     std::uint64_t index = 0;
     try {
       Cluster cluster(launch_);
-      while (!relay.is_stopped() && (index = next_.fetch_add(1)) < end_.load()) run(cluster, index);
+      while ((index = next_.fetch_add(1)) < end_.load()) run(cluster, index);
     } catch (...) {
+      if (is_interrupted()) throw;
       fail(index);
     }
   }
@@ -112,7 +112,7 @@ void run_grid(const Launch& launch) {
       launch.options.threads > 0 ? launch.options.threads : static_cast<int>(std::thread::hardware_concurrency());
   const auto threads = static_cast<std::size_t>(std::clamp<std::uint64_t>(
       static_cast<std::uint64_t>(std::max(wanted, 1)), 1, std::max<std::uint64_t>(grid.size(), 1)));
-  run_with_helpers(threads - 1, [&](const InterruptRelay& relay) { grid.work(relay); });
+  work_together(threads - 1, [&] { grid.work(); });
   grid.rethrow();
 }
 

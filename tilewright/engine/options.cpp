@@ -3,6 +3,7 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "tilewright/base/environment_variables.hpp"
 #include "tilewright/base/error.hpp"
@@ -19,7 +20,7 @@ void read_number(const EnvironmentVariable& variable, Number& to) {
   const char* const end = text->data() + text->size();
   Number value{};
   const auto [stopped, status] = std::from_chars(text->data(), end, value);
-  if (status != std::errc() || stopped != end || !(value >= 0)) {
+  if (status != std::errc() || stopped != end || !(value >= Number{0})) {
     throw InvalidArgument(fmt::format("{} must be a number of at least 0, got '{}'", variable.name, printable(*text)));
   }
   to = value;
@@ -60,6 +61,7 @@ Options Options::from_environment() {
   if (const std::optional<std::string> shared = environment_variable("TILEWRIGHT_CACHE_SHARED").value())
     options.shared_cache_dirs = split(*shared, ':');
   read_number(environment_variable("TILEWRIGHT_JOBS"), options.compile_threads);
+  read_number(environment_variable("TILEWRIGHT_EMULATOR_STEPS"), options.emulator_steps_per_cta);
   if (const std::optional<std::string> tuning = environment_variable("TILEWRIGHT_TUNING").value())
     options.tuning = parse_tuning(*tuning);
   return options;

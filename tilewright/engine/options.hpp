@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tilewright/compile/compiler.hpp"
+#include "tilewright/emulator/options.hpp"
 #include "tilewright/runtime/device.hpp"
 
 namespace tilewright::engine {
@@ -34,6 +35,7 @@ struct Options {
   std::int64_t max_loaded_kernels = 512;     // about 1 MB each on the emulator
   std::int64_t max_remembered_calls = 4096;  // kinds of calls whose kernel is known: about 2 KB each
   std::int64_t max_rankings = 256;           // kinds of calls whose kernels were ranked: about 100 KB each
+  std::uint64_t emulator_steps_per_cta = emulator::kDefaultStepsPerCta;  // of a launch on the emulator; 0: no limit
   std::int64_t pool_initial_bytes = 0;
   std::int64_t pool_maximum_bytes = 0;  // 0: all of the device
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/engine/host_operands.hpp"
 
 namespace tilewright::engine {
@@ -98,10 +99,16 @@ void PlacedTensor::spoil() const {
 }
 
 bool PlacedTensor::is_intact() const {
-  std::vector<std::byte> now(image_.size());
-  device_->copy_out(now.data(), buffer_.address(), now.size(), nullptr);
-  device_->synchronize(nullptr);
-  return now == image_;
+  constexpr std::size_t kPiece = std::size_t{32} << 20;
+  std::vector<std::byte> now(std::min(kPiece, image_.size()));
+  for (std::size_t at = 0; at < image_.size(); at += kPiece) {
+    check_interruption();
+    const std::size_t size = std::min(kPiece, image_.size() - at);
+    device_->copy_out(now.data(), buffer_.address() + at, size, nullptr);
+    device_->synchronize(nullptr);
+    if (std::memcmp(now.data(), &image_[at], size) != 0) return false;
+  }
+  return true;
 }
 
 std::string PlacedTensor::find_stray_write() const {
@@ -113,6 +120,7 @@ std::string PlacedTensor::find_stray_write() const {
                        op::span_bytes(on_host_), static_cast<std::int64_t>(at) - static_cast<std::int64_t>(begin_));
   };
   for (std::int64_t run = 0; run < runs.count(); ++run) {
+    check_interruption();
     const std::size_t begin = begin_ + runs.begin(run);
     if (const std::size_t at = stray(begin); at != begin) return report(at);
     checked = begin + runs.bytes_of_one();
@@ -129,6 +137,7 @@ std::vector<op::Place> PlacedTensor::differing_elements(std::span<const std::byt
   };
   std::vector<op::Place> differing;
   for (std::int64_t run = 0; run < runs.count() && differing.size() < kMostDiffering; ++run) {
+    check_interruption();
     const std::size_t begin = begin_ + runs.begin(run);
     if (!differ(begin, runs.bytes_of_one())) continue;
     for (std::size_t at = 0; at < runs.bytes_of_one(); at += size) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/interruption.hpp"
 
 namespace tilewright::engine {
 namespace {
@@ -43,6 +44,7 @@ std::size_t Race::run(const TimeCalls& time) {
 
 // Returns the time of all calls.
 double Race::call(const TimeCalls& time, int rounds, bool keeps) {
+  check_interruption();
   std::vector<std::size_t> order;
   std::vector<std::size_t> round = remaining_;
   for (int i = 0; i < rounds; ++i) {

@@ -22,7 +22,7 @@ class Race {
   Race(std::size_t contenders, double seconds);
 
   /// Returns the winner: the first of those within 1 % of the least median.
-  /// What `time` throws comes through, and what was measured by then can still be read.
+  /// What `time` and check_interruption() throw comes through, and what was measured by then can still be read.
   std::size_t run(const TimeCalls& time);
 
   int samples(std::size_t contender) const { return static_cast<int>(lanes_[contender].size()); }

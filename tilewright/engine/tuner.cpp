@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/runtime/driver.hpp"
 
@@ -66,7 +67,7 @@ void Tuner::compile_together() const {
   } catch (const ToolchainNotFound&) {
     throw;
   } catch (const Error&) {
-    return;
+    if (is_interrupted()) throw;
   }
 }
 
@@ -93,6 +94,7 @@ void Tuner::check_all(InputCheck input_check) {
 }
 
 Tuner::Outcome Tuner::judge(const registry::KernelPtr& kernel, InputCheck input_check) {
+  check_interruption();
   if (const auto fault = journal_.earlier_fault(*kernel)) return {Fate::skipped, *fault};
   if (Outcome outcome = run_alone(kernel); outcome.fate != Fate::sound) return outcome;
   if (std::string stray = operands_.find_stray_write(); !stray.empty()) return {Fate::strayed, std::move(stray)};
@@ -124,6 +126,7 @@ Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
       return {Fate::broke_device, reason};
     }
     journal_.end_trial(*kernel);
+    if (is_interrupted()) throw;
     return {Fate::failed, reason};
   } catch (...) {  // what an author's code throws, in whatever language, is no fault of the device
     journal_.end_trial(*kernel);

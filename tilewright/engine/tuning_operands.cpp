@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tilewright/base/interruption.hpp"
+#include "tilewright/base/memory.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/fill.hpp"
 
@@ -27,6 +29,7 @@ void fill(const op::Tensor& tensor, std::int64_t limit, std::uint64_t seed) {
   auto* to = reinterpret_cast<std::byte*>(tensor.address);
   for (std::size_t left = span_of(tensor); left > 0;) {
     const std::size_t piece = std::min(left, block.size());
+    check_interruption();
     std::memcpy(to, block.data(), piece);
     to += piece;
     left -= piece;
@@ -174,7 +177,7 @@ TimingSets::TimingSets(const std::shared_ptr<runtime::Device>& device, const Tun
     std::uint64_t& address = to[i]->address;
     address = image.size() + address % kPlacedAlignment;  // within a set
     image.resize(round_up(address + span_of(*to[i]), kPlacedAlignment));
-    std::memcpy(&image[address], reinterpret_cast<const void*>(from[i]->address), span_of(*from[i]));
+    copy_bytes(&image[address], reinterpret_cast<const void*>(from[i]->address), span_of(*from[i]));
   }
 
   const runtime::DeviceProperties& properties = device->properties();

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/unit/base/end_asked.hpp"
+
 namespace tilewright::compile {
 namespace {
 
@@ -42,6 +44,31 @@ TEST(ForEachIndex, TheLowestFailureIsThrownAfterAllRan) {
     EXPECT_STREQ(error.what(), "3");
   }
   EXPECT_EQ(ran, 20);
+}
+
+TEST(ForEachIndex, AnInterruptionEndsAllAndStartsNothingMore) {
+  std::atomic<int> begun{0};
+  EXPECT_LT(time_to_end([&] {
+              for_each_index(1000, 3, [&](std::size_t) {
+                ++begun;
+                while (true) {
+                  check_interruption();
+                  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                }
+              });
+            }),
+            kPatience);
+  EXPECT_EQ(begun, 3);
+}
+
+/// The error of an index under way does not hide that the program asked for the end.
+TEST(ForEachIndex, AnInterruptionWinsOverAnError) {
+  time_to_end([&] {
+    for_each_index(10, 2, [&](std::size_t i) {
+      if (i == 0) throw std::runtime_error("an error");
+      while (true) check_interruption();
+    });
+  });
 }
 
 }  // namespace

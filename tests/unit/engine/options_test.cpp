@@ -32,6 +32,7 @@ void expect_defaults(const Options& options) {
   EXPECT_TRUE(options.cache_on_disk);
   EXPECT_EQ(options.cache_max_bytes, std::int64_t{2} << 30);
   EXPECT_EQ(options.compile_threads, 0);
+  EXPECT_EQ(options.emulator_steps_per_cta, emulator::kDefaultStepsPerCta);
   EXPECT_EQ(options.tuning, Tuning::use);
 }
 
@@ -53,6 +54,7 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   ::setenv("TILEWRIGHT_CACHE_MAX_BYTES", "1000000", 1);
   ::setenv("TILEWRIGHT_JOBS", "3", 1);
   ::setenv("TILEWRIGHT_DUMP_DIR", "/dumps", 1);
+  ::setenv("TILEWRIGHT_EMULATOR_STEPS", "18446744073709551615", 1);
   ::setenv("TILEWRIGHT_TUNING", "on_first_use", 1);
   const Options options = Options::from_environment();
   EXPECT_EQ(options.device, "emulator:sm_80");
@@ -63,6 +65,7 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   EXPECT_FALSE(options.cache_on_disk);
   EXPECT_EQ(options.cache_max_bytes, 1000000);
   EXPECT_EQ(options.compile_threads, 3);
+  EXPECT_EQ(options.emulator_steps_per_cta, ~std::uint64_t{0});
   EXPECT_EQ(options.tuning, Tuning::on_first_use);
 }
 
@@ -80,6 +83,8 @@ TEST_F(EnvironmentOptions, BadValuesNameTheirVariable) {
                                                              {"TILEWRIGHT_JOBS", "-2"},
                                                              {"TILEWRIGHT_JOBS", "1.5"},
                                                              {"TILEWRIGHT_JOBS", " 4"},
+                                                             {"TILEWRIGHT_EMULATOR_STEPS", "-1"},
+                                                             {"TILEWRIGHT_EMULATOR_STEPS", "1e9"},
                                                              {"TILEWRIGHT_TUNING", "always"}};
   for (const auto& [variable, value] : bad) {
     ::setenv(variable, value, 1);
@@ -99,6 +104,20 @@ Options on(const std::string& device) {
   options.device = device;
   options.cache_on_disk = false;
   return options;
+}
+
+TEST(OpenDevice, GivesTheEmulatorItsBudgetOfSteps) {
+  Options options = on("emulator");
+  options.emulator_steps_per_cta = 5000;
+  const auto device = open_device(options);
+  constexpr std::string_view kEndless =
+      ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\nLOOP: bra LOOP;\n}\n";
+  try {
+    device->load(runtime::Image{{}, kEndless}, "k", 0)->launch({}, {});
+    FAIL() << "the kernel ended";
+  } catch (const EmulationError& error) {
+    EXPECT_NE(std::string(error.what()).find("more than the 5000"), std::string::npos) << error.what();
+  }
 }
 
 TEST(OpenDevice, KnowsTheEmulators) {

@@ -7,6 +7,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "tests/unit/base/end_asked.hpp"
+
 namespace tilewright::engine {
 namespace {
 
@@ -35,6 +37,14 @@ class Track {
  private:
   std::vector<double> times_us_;
 };
+
+TEST(Race, IsInterruptedBetweenBatches) {
+  Track track({30.0, 20.0});
+  Race race(2, 1.0);
+  const Race::TimeCalls calls = track.calls();
+  time_to_end([&] { race.run(calls); }, std::chrono::milliseconds(0));
+  EXPECT_TRUE(track.orders.empty());
+}
 
 TEST(Race, TheFastestWins) {
   Track track({30.0, 20.0, 10.0, 40.0});

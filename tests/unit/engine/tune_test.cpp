@@ -9,6 +9,7 @@
 #include <map>
 #include <thread>
 
+#include "tests/unit/base/end_asked.hpp"
 #include "tests/unit/engine/fake_kernels.hpp"
 #include "tests/unit/engine/host_problem.hpp"
 #include "tilewright/cache/store.hpp"
@@ -296,6 +297,26 @@ TEST_F(TuningTest, TrialsOfALivingProcessAreNotBelieved) {
   EXPECT_EQ(winner(report), kernel->name());
   ASSERT_EQ(report.warnings.size(), 1U);
   EXPECT_NE(report.warnings[0].find("not alone"), std::string::npos);
+}
+
+/// What asks for the end may be an Error too; it is no candidate's failure, and nothing stays on trial.
+TEST_F(TuningTest, AnInterruptionEndsTheTuning) {
+  using Clock = std::chrono::steady_clock;
+  const auto tuned = engine({{"endless", "while (true) p.d[0] = p.d[0] + 1.0f;"}, {"right"}});
+  Clock::time_point asked;
+  {
+    const ScopedInterruptCheck check([&] {
+      const auto on_trial = records().faults();
+      if (on_trial->empty() || !on_trial->front().kernel.starts_with("endless")) return;
+      if (asked == Clock::time_point()) asked = Clock::now();
+      throw Interrupted("the test asks for the end");
+    });
+    EXPECT_THROW(tuned->tune(problem_.gemm, {.top = 2}), Interrupted);
+  }
+  EXPECT_LT(Clock::now() - asked, kPatience);
+  EXPECT_TRUE(records().faults()->empty());
+  EXPECT_TRUE(records().list()->empty());
+  EXPECT_EQ(tuned->device()->allocated_bytes(), 0U);
 }
 
 TEST_F(TuningTest, AfterwardsNothingIsOnTrial) {
