@@ -97,19 +97,19 @@ def test_inputs_that_are_no_regular_file_are_refused_at_once(tilewright, save, t
     make(bad)
     for files in (("--a", bad, "--b", good), ("--a", good, "--b", bad), ("--a", good, "--b", good, "--c", bad)):
         finished = tilewright("gemm", *files, "--out", tmp_path / "d.npy")
-        expect_refusal(finished, f"{bad}: {says}, not a regular file")
+        expect_refusal(finished, f"{bad}: cannot be opened: it {says}, not a regular file")
     finished = tilewright("gemm", *SMALL, "--epilogue", "D = acc + row(bias)", "--source", f"bias={bad}")
-    expect_refusal(finished, f"{bad}: {says}, not a regular file")
+    expect_refusal(finished, f"{bad}: cannot be opened: it {says}, not a regular file")
 
 
 def test_a_device_and_a_pipe_are_refused(tilewright, save):
     good = save("good", np.zeros((4, 4), np.float32))
-    expect_refusal(tilewright("gemm", "--a", "/dev/zero", "--b", good), "/dev/zero: is a device, not a regular file")
+    expect_refusal(tilewright("gemm", "--a", "/dev/zero", "--b", good), "/dev/zero: cannot be opened: it is a device, not a regular file")
     reader, writer = os.pipe()
     with os.fdopen(reader), os.fdopen(writer, "w"):
         finished = subprocess.run([tilewright.program, "gemm", "--a", f"/dev/fd/{reader}", "--b", good],
                                   capture_output=True, text=True, pass_fds=[reader], timeout=60)
-    expect_refusal(finished, f"/dev/fd/{reader}: is a FIFO, not a regular file")
+    expect_refusal(finished, f"/dev/fd/{reader}: cannot be opened: it is a FIFO, not a regular file")
 
 
 def test_an_output_is_readable_as_the_umask_says(tilewright, tmp_path):

@@ -192,7 +192,6 @@ TEST_F(TuningRecordsFaultTest, TheFolderVanishes) {
   EXPECT_THAT(*records_.list(), IsEmpty());
   EXPECT_FALSE(records_.remember(record("p")));
   EXPECT_FALSE(records_.lock("GPU", 0.0));
-  fs::create_directory(folder_.path());
 }
 
 }  // namespace

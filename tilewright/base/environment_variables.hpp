@@ -39,7 +39,8 @@ inline constexpr std::array<EnvironmentVariable, 12> kEnvironmentVariables = {{
      "folders, separated by colons, whose kernels are used after those of the cache's own folder; never written to"},
     {"TILEWRIGHT_JOBS", "0", "how many kernels are compiled at once; 0: one a core, at most 8"},
     {"TILEWRIGHT_DUMP_DIR", "",
-     "the folder that sources which do not compile are written to; without it a private one below $TMPDIR"},
+     "the folder that keeps all sources which do not compile; without it $TMPDIR/tilewright-failed-UID keeps the last "
+     "32"},
     {"TILEWRIGHT_EMULATOR_STEPS", "8589934592",
      "warp instructions that a CTA may execute on the emulator before it is said not to end; 0: any number"},
     {"TILEWRIGHT_TUNING", "use",

@@ -1,23 +1,80 @@
 #include "tilewright/compile/failed_source.hpp"
 
-#include <stdlib.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
+#include <vector>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/compile/file.hpp"
 
 namespace tilewright::compile {
+namespace {
+
+constexpr std::size_t kKeptSources = 32;
+constexpr std::string_view kSuffix = ".cu";
+constexpr std::string_view kFolderPrefix = "tilewright-failed-";
+
+struct OpenFolder {
+  std::string path;
+  UniqueFd fd;
+};
+
+OpenFolder open_folder(std::string path, int flags = 0) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags));
+  return {std::move(path), std::move(fd)};
+}
+
+bool is_private(int folder) {
+  struct stat status {};
+  return ::fstat(folder, &status) == 0 && status.st_uid == ::geteuid() && (status.st_mode & 07777) == 0700;
+}
+
+// The name can be guessed, so anybody may have made something of it where everybody may write.
+OpenFolder open_users_folder(const std::string& temporary_dir) {
+  const std::string path = fmt::format("{}/{}{}", temporary_dir, kFolderPrefix, ::geteuid());
+  ::mkdir(path.c_str(), 0700);  // a failure shows when it is opened
+  OpenFolder folder = open_folder(path, O_NOFOLLOW);
+  if (folder.fd && is_private(folder.fd.get())) return folder;
+  return open_folder(make_private_folder(temporary_dir, fmt::format("{}{}-", kFolderPrefix, ::geteuid())), O_NOFOLLOW);
+}
+
+// Deletes the oldest; another process may be at it too.
+void delete_old_sources(int folder, const std::string& newest) {
+  using Age = std::tuple<std::int64_t, std::int64_t, std::string>;  // seconds, nanoseconds, name
+  std::vector<Age> sources;
+  for (std::string& name : names_in(folder)) {
+    struct stat status {};
+    if (!name.ends_with(kSuffix) || name == newest) continue;
+    if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) continue;
+    sources.emplace_back(status.st_mtim.tv_sec, status.st_mtim.tv_nsec, std::move(name));
+  }
+  std::sort(sources.begin(), sources.end());
+  for (std::size_t i = 0; i + (kKeptSources - 1) < sources.size(); ++i) {
+    ::unlinkat(folder, std::get<std::string>(sources[i]).c_str(), 0);
+  }
+}
+
+}  // namespace
 
 std::string dump_source(const Source& source, const std::string& dump_dir, const std::string& temporary_dir) {
   try {
-    const std::string folder =
-        dump_dir.empty() ? make_private_folder(temporary_dir) : (make_folders(dump_dir), dump_dir);
-    constexpr std::string_view kSuffix = ".cu";
-    std::string path = folder + "/" + source.name + "-XXXXXX" + std::string(kSuffix);
-    const UniqueFd file(::mkostemps(path.data(), static_cast<int>(kSuffix.size()), O_CLOEXEC));
-    if (!file) return fmt::format("(not dumped: cannot create {}: {})", path, std::strerror(errno));
+    const bool is_callers_folder = !dump_dir.empty();
+    if (is_callers_folder) make_folders(dump_dir);
+    const OpenFolder folder = is_callers_folder ? open_folder(dump_dir) : open_users_folder(temporary_dir);
+    const std::string name = fmt::format("{}-{}{}", source.name, random_name(), kSuffix);
+    const std::string path = folder.path + "/" + name;
+    const auto failed = [&] { return fmt::format("(not dumped: cannot create {}: {})", path, std::strerror(errno)); };
+    if (!folder.fd) return failed();
+    const UniqueFd file(
+        ::openat(folder.fd.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file) return failed();
+    if (!is_callers_folder) delete_old_sources(folder.fd.get(), name);
     write_all(file.get(), source.text, path);
     return path;
   } catch (const Error& error) {

@@ -1,5 +1,6 @@
 #include "tilewright/compile/file.hpp"
 
+#include <dirent.h>
 #include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/interruption.hpp"
@@ -35,11 +37,30 @@ const char* kind_of(mode_t mode) {
   return "a device";
 }
 
-std::string random_temporary_name() {
-  std::uint64_t number = 0;
-  const ssize_t count = ::getrandom(&number, sizeof number, 0);
-  TILEWRIGHT_CHECK(count == sizeof number, "getrandom gave {} bytes", count);
-  return fmt::format("{}{:016x}", kTemporaryPrefix, number);
+constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
+
+bool is_named(int parent, const std::string& name, int folder) {
+  struct stat named {};
+  struct stat opened {};
+  return ::fstatat(parent, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 && ::fstat(folder, &opened) == 0 &&
+         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+// `folder` is `name` opened; a folder that took its name since is left alone.
+void remove_folder(int parent, const std::string& name, int folder) {
+  remove_contents(folder);
+  if (is_named(parent, name, folder)) ::unlinkat(parent, name.c_str(), AT_REMOVEDIR);
+}
+
+void remove_abandoned_folders(int parent) {
+  for (const std::string& name : names_in(parent)) {
+    if (!name.starts_with(ScopedFolder::kPrefix)) continue;
+    const UniqueFd folder(::openat(parent, name.c_str(), kOpenFolder | O_NOFOLLOW));
+    struct stat status {};
+    if (!folder || ::fstat(folder.get(), &status) != 0) continue;
+    if (status.st_uid != ::geteuid() || (status.st_mode & 07777) != 0700) continue;
+    if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) remove_folder(parent, name, folder.get());
+  }
 }
 
 // The name under which /proc lets a file without a name be linked.
@@ -88,7 +109,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::open_named(mode_t mode) {
-  std::string name = random_temporary_name();
+  std::string name = std::string(kTemporaryPrefix) + random_name();
   fd_.reset(::openat(folder_, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!fd_) throw_errno("create", path_);
   temporary_ = std::move(name);
@@ -146,7 +167,7 @@ bool AtomicFile::publish(int folder, const std::string& name, Existing existing)
     if (link_unnamed(folder, name)) return true;
     if (errno == EEXIST) {
       if (existing == Existing::keep) return false;
-      std::string between = random_temporary_name();
+      std::string between = std::string(kTemporaryPrefix) + random_name();
       if (!link_unnamed(folder_, between)) throw_errno("write", path_);
       temporary_ = std::move(between);
     } else {
@@ -171,8 +192,8 @@ void write_file(const std::string& path, std::string_view bytes) {
 // by then.
 Result<UniqueFd> open_regular_file(const std::string& path) {
   struct stat status {};
-  const auto unopened = [] { return refuse("cannot be opened: {}", std::strerror(errno)); };
-  const auto not_regular = [&] { return refuse("is {}, not a regular file", kind_of(status.st_mode)); };
+  const auto unopened = [] { return refuse("{}", std::strerror(errno)); };
+  const auto not_regular = [&] { return refuse("it is {}, not a regular file", kind_of(status.st_mode)); };
   if (::stat(path.c_str(), &status) != 0) return unopened();
   if (!S_ISREG(status.st_mode)) return not_regular();
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -198,7 +219,7 @@ std::size_t read_at(int fd, std::span<std::byte> bytes, std::int64_t offset, std
 
 std::string read_file(const std::string& path, std::size_t max_bytes) {
   const Result<UniqueFd> file = open_regular_file(path);
-  if (!file) throw Error(fmt::format("cannot read {}: it {}", printable(path, 4096), file.reason()));
+  if (!file) throw Error(fmt::format("cannot open {}: {}", printable(path, 4096), file.reason()));
   struct stat status {};
   if (::fstat(file->get(), &status) != 0) throw_errno("read", path);
   const auto size = static_cast<std::size_t>(status.st_size);
@@ -227,15 +248,70 @@ void make_folders(const std::string& path) {
   }
 }
 
-std::string make_private_folder(const std::string& parent) {
-  std::string path = std::filesystem::path(parent) / "tilewright-XXXXXX";
-  if (::mkdtemp(path.data()) == nullptr) throw_errno("create a folder in", parent);
+std::string random_name() {
+  std::uint64_t number = 0;
+  const ssize_t count = ::getrandom(&number, sizeof number, 0);
+  TILEWRIGHT_CHECK(count == sizeof number, "getrandom gave {} bytes", count);
+  return fmt::format("{:016x}", number);
+}
+
+std::string make_private_folder(const std::string& parent, std::string_view prefix) {
+  std::string path = std::filesystem::path(parent) / (std::string(prefix) + random_name());
+  if (::mkdir(path.c_str(), 0700) != 0) throw_errno("create a folder in", parent);
   return path;
 }
 
+std::vector<std::string> names_in(int folder) {
+  std::vector<std::string> names;
+  const int again = ::openat(folder, ".", kOpenFolder);  // with a position of its own
+  DIR* listing = again < 0 ? nullptr : ::fdopendir(again);
+  if (listing == nullptr) {
+    if (again >= 0) ::close(again);
+    return names;
+  }
+  while (const dirent* entry = ::readdir(listing)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  ::closedir(listing);
+  return names;
+}
+
+bool remove_contents(int folder) {
+  struct stat status {};
+  if (::fstat(folder, &status) != 0) return false;
+  bool is_empty = true;
+  for (const std::string& name : names_in(folder)) {
+    if (::unlinkat(folder, name.c_str(), 0) == 0 || errno == ENOENT) continue;
+    const UniqueFd inner(::openat(folder, name.c_str(), kOpenFolder | O_NOFOLLOW));
+    struct stat inside {};
+    const bool is_ours = inner && ::fstat(inner.get(), &inside) == 0 && inside.st_dev == status.st_dev;
+    is_empty &= is_ours && remove_contents(inner.get()) && ::unlinkat(folder, name.c_str(), AT_REMOVEDIR) == 0;
+  }
+  return is_empty;
+}
+
+// Holding a folder means to have it locked. Whoever locks a folder looks whether its name still leads to it: between
+// making or finding it and locking it, another process may have deleted it.
+ScopedFolder::ScopedFolder(const std::string& parent)
+    : parent_(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+  if (!parent_) throw_errno("create a folder in", parent);
+  remove_abandoned_folders(parent_.get());
+  while (true) {
+    path_ = make_private_folder(parent, kPrefix);
+    name_ = path_.substr(path_.rfind('/') + 1);
+    UniqueFd folder(::openat(parent_.get(), name_.c_str(), kOpenFolder | O_NOFOLLOW));
+    if (!folder && errno == ENOENT) continue;
+    if (!folder) throw_errno("open a folder in", parent);
+    const bool is_free = ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    if (!is_free || !is_named(parent_.get(), name_, folder.get())) continue;
+    folder_ = UninheritedFd(folder.release());
+    return;
+  }
+}
+
 ScopedFolder::~ScopedFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  if (folder_) remove_folder(parent_.get(), name_, folder_.get());
 }
 
 }  // namespace tilewright::compile

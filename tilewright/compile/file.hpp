@@ -10,7 +10,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "tilewright/base/fork.hpp"
 #include "tilewright/base/support.hpp"
 
 namespace tilewright::compile {
@@ -87,7 +89,7 @@ class AtomicFile {
 void write_file(const std::string& path, std::string_view bytes);
 
 /// Opens what must be a regular file, without waiting for anybody: a FIFO, a device, a socket or a folder is refused.
-/// The refusal follows the path in a sentence: "is a FIFO, not a regular file".
+/// The refusal says why it cannot be opened, without the path: "it is a FIFO, not a regular file".
 Result<UniqueFd> open_regular_file(const std::string& path);
 
 /// Reads from byte `offset` until `bytes` is full or the file ends, and gives how many there were; ends early when the
@@ -100,21 +102,40 @@ std::string read_file(const std::string& path, std::size_t max_bytes);
 /// Creates the folder and its missing parents with mode 0700. @throws Error naming the one that failed.
 void make_folders(const std::string& path);
 
-/// A new folder that only this user may enter, below `parent`. @throws Error naming the parent and the cause.
-std::string make_private_folder(const std::string& parent);
+/// 16 hexadecimal digits that nobody can guess.
+std::string random_name();
 
-/// A private folder that goes, with what is in it, when the object does.
+/// A new folder in `parent` that only this user may enter; its name is `prefix` and a random one. Gives its path.
+/// @throws Error naming the parent and the cause
+std::string make_private_folder(const std::string& parent, std::string_view prefix);
+
+/// The names of all that is in the open folder `folder`, in no order; none where it cannot be read.
+std::vector<std::string> names_in(int folder);
+
+/// Deletes all that is in the open folder `folder`; never follows a symbolic link and never enters another file system.
+/// False: something is left.
+bool remove_contents(int folder);
+
+/// A private folder that goes, with what is in it, when the object does. Making one also deletes those that killed
+/// processes of this user left in `parent`: folders named kPrefix and a random name that no process holds any more.
 class ScopedFolder {
  public:
-  explicit ScopedFolder(const std::string& parent) : path_(make_private_folder(parent)) {}
+  static constexpr std::string_view kPrefix = "tilewright-scratch-";
+
+  /// @throws Error naming the parent and the cause
+  explicit ScopedFolder(const std::string& parent);
   ScopedFolder(const ScopedFolder&) = delete;
   ScopedFolder& operator=(const ScopedFolder&) = delete;
+  /// Does nothing in a forked child: the folder is its parent's.
   ~ScopedFolder();
 
   const std::string& path() const { return path_; }
 
  private:
+  UniqueFd parent_;
+  std::string name_;
   std::string path_;
+  UninheritedFd folder_;  // locked while the folder is in use
 };
 
 }  // namespace tilewright::compile

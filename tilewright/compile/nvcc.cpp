@@ -83,7 +83,7 @@ NvccCompiler::NvccCompiler(const ToolchainOptions& options, const Environment& e
   const Search search = find_tool("nvcc", environment);
   if (!search.path) throw_not_found("nvcc", search, kInstallNvcc);
   path_ = *search.path;
-  const ChildResult banner = run_child({{path_, "--version"}, child_environment(), "/", options.timeout_s});
+  const ChildResult banner = run_child({{path_, "--version"}, child_environment("/"), "/", options.timeout_s});
   const std::string version = version_in(banner.output);
   if (version.empty()) {
     throw ToolchainNotFound(fmt::format("{} --version gave no version: {}", path_, printable(banner.output)));
@@ -93,10 +93,11 @@ NvccCompiler::NvccCompiler(const ToolchainOptions& options, const Environment& e
 }
 
 // What nvcc needs and no more: NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS would change the code behind the key's back.
-std::vector<std::string> NvccCompiler::child_environment() const {
+// nvcc gives its temporary files names that others can guess, so they belong into a folder that is private.
+std::vector<std::string> NvccCompiler::child_environment(const std::string& temporary_dir) const {
   const std::string bin = std::filesystem::path(path_).parent_path();
   return {fmt::format("PATH={}:{}", bin, fmt::join(environment_.path, ":")), "HOME=" + environment_.home,
-          "TMPDIR=" + environment_.temporary_dir, "LC_ALL=C"};
+          "TMPDIR=" + temporary_dir, "LC_ALL=C"};
 }
 
 Artifact NvccCompiler::compile(const Source& source) const {
@@ -107,7 +108,7 @@ Artifact NvccCompiler::compile(const Source& source) const {
   write_new_file(folder.path() + "/kernel.cu", source.text);
 
   const ChildResult result =
-      run_child({command_line(path_, source), child_environment(), folder.path(), options_.timeout_s});
+      run_child({command_line(path_, source), child_environment(folder.path()), folder.path(), options_.timeout_s});
   const auto fail = [&](std::string_view why) {
     throw_compile_error(source, why, dump_source(source, options_.dump_dir, environment_.temporary_dir), result.output);
   };

@@ -22,7 +22,7 @@ class NvccCompiler : public Compiler {
   Artifact compile(const Source& source) const override;
 
  private:
-  std::vector<std::string> child_environment() const;
+  std::vector<std::string> child_environment(const std::string& temporary_dir) const;
 
   ToolchainOptions options_;
   Environment environment_;

@@ -213,7 +213,7 @@ op::Tensor NpyMatrix::tensor() const {
 NpyMatrix read_npy(const std::string& path, bool takes_vectors) {
   const auto fail = [&](const std::string& why) { throw InvalidArgument(fmt::format("{}: {}", printable(path), why)); };
   const Result<compile::UniqueFd> opened = compile::open_regular_file(path);
-  if (!opened) fail(opened.reason());
+  if (!opened) fail("cannot be opened: " + opened.reason());
   const int file = opened->get();
   std::vector<std::byte> head(kLongestHeader + 16);
   head.resize(compile::read_at(file, head, 0, path));

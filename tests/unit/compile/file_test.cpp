@@ -161,10 +161,10 @@ TEST_F(FileTest, AMissingFolderIsNamed) {
 
 TEST_F(FileTest, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
   ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
-  for (const auto& [path, says] : {std::pair{at("fifo"), "is a FIFO, not a regular file"},
-                                   {folder_.path(), "is a folder, not a regular file"},
-                                   {std::string("/dev/zero"), "is a device, not a regular file"},
-                                   {at("missing"), "cannot be opened: No such file or directory"}}) {
+  for (const auto& [path, says] : {std::pair{at("fifo"), "it is a FIFO, not a regular file"},
+                                   {folder_.path(), "it is a folder, not a regular file"},
+                                   {std::string("/dev/zero"), "it is a device, not a regular file"},
+                                   {at("missing"), "No such file or directory"}}) {
     const Result<UniqueFd> opened = open_regular_file(path);
     ASSERT_FALSE(opened) << path;
     EXPECT_EQ(opened.reason(), says);
