@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -186,6 +187,35 @@ TEST_F(StoreTest, TemporaryFilesThatNobodyWritesAreSwept) {
   EXPECT_FALSE(fs::exists(prefix + "left"));
   EXPECT_TRUE(fs::exists(prefix + "written"));
   EXPECT_TRUE(fs::exists(root() + "/tmp/users-own"));
+}
+
+TEST_F(StoreTest, ThreadsReadWriteEvictAndClearAtOnce) {
+  StoreOptions small = options();
+  small.max_bytes = 40'000;
+  small.max_memory_bytes = 10'000;
+  Store store(small);
+  FakeCompiler fast("");
+  fast.payload_bytes = 3000;
+  std::atomic<int> wrong = 0;
+  const auto deadline = std::chrono::steady_clock::now() + 1s;
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned thread = 0; thread < 6; ++thread) {
+      threads.emplace_back([&, thread] {
+        for (unsigned i = thread; std::chrono::steady_clock::now() < deadline; i = i * 1103515245U + 12345U) {
+          const compile::Source source = source_named("k" + std::to_string((i >> 16) % 40));
+          wrong += store.get_or_compile(source, fast)->ptx != "// compiled from text of " + source.name;
+          if ((i >> 8) % 64 == 0) store.verify();
+          if ((i >> 8) % 64 == 1) store.list();
+          if ((i >> 8) % 64 == 2) store.discard(source);
+          if ((i >> 8) % 256 == 3) store.clear();
+        }
+      });
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_TRUE(store.warnings().empty()) << store.warnings().front();
+  EXPECT_TRUE(store.verify().damaged.empty());
 }
 
 TEST_F(StoreTest, ListIsMostRecentlyUsedFirst) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "tilewright/compile/compiler.hpp"
@@ -186,6 +187,48 @@ TEST_P(CompilersTest, OneSourceGivesTheSameBytesTwice) {
 TEST_P(CompilersTest, IdentityIsStable) {
   EXPECT_THAT(compiler_->identity(), StartsWith(backend() + " "));
   EXPECT_EQ(make_compiler(options_)->identity(), compiler_->identity());
+}
+
+/// Texts that no compiler ends with in time or memory, and one that makes it recurse without end.
+class CompileBomb : public testing::TestWithParam<const char*> {
+ protected:
+  static std::string text(std::string_view kind) {
+    const std::string head = kKernel;
+    if (kind == "macros") {
+      std::string text = "#define M0 +1\n";
+      for (int i = 1; i < 40; ++i) text += fmt::format("#define M{} M{} M{}\n", i, i - 1, i - 1);
+      return text + head + "__device__ int bomb = 0 M39;\n";
+    }
+    if (kind == "templates") {
+      return head + "template <int N, int M> struct T { static constexpr int v = T<N - 1, 2 * M>::v + T<N - 1, 2 * M + "
+                    "1>::v; };\ntemplate <int M> struct T<0, M> { static constexpr int v = M; };\n"
+                    "__device__ int bomb = T<28, 0>::v;\n";
+    }
+    constexpr std::size_t kDepth = 1'000'000;
+    return head + "__device__ int bomb = " + std::string(kDepth, '(') + "1" + std::string(kDepth, ')') + ";\n";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, CompileBomb, testing::Values("macros", "templates", "parentheses"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(CompileBomb, EndsWithinItsLimits) {
+  const ScopedFolder folder(testing::TempDir());
+  ToolchainOptions options;
+  options.dump_dir = folder.path();
+  options.timeout_s = 1.0;
+  options.memory_bytes = std::int64_t{1} << 30;
+  std::unique_ptr<Compiler> compiler;
+  try {
+    compiler = make_compiler(options);
+  } catch (const ToolchainNotFound& error) {
+    GTEST_SKIP() << error.what();
+  }
+  Source bomb = kernel({80, false});
+  bomb.text = text(GetParam());
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW(compiler->compile(bomb), CompileError);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_FALSE(compiler->compile(kernel({80, false})).cubin.empty()) << "the next compile is served";
 }
 
 }  // namespace
