@@ -50,16 +50,19 @@ void collect(CLI::App& app, std::vector<std::string> commands, std::vector<Numbe
   }
 }
 
-void add_commands(CLI::App& app) {
+/// The commands own what their options are parsed into.
+std::vector<Command> add_commands(CLI::App& app) {
+  std::vector<Command> commands;
   for (const auto add : {add_gemm_command, add_find_command, add_tune_command, add_emit_command, add_layout_command,
                          add_cache_command, add_doctor_command, add_env_command}) {
-    add(app);
+    commands.push_back(add(app));
   }
+  return commands;
 }
 
 std::string parse(const NumberOption& option, const std::string& text, bool as_one_word) {
   CLI::App app;
-  add_commands(app);
+  const std::vector<Command> commands = add_commands(app);
   std::vector<std::string> line = option.commands;
   if (as_one_word) {
     line.push_back(option.name + "=" + text);
@@ -72,7 +75,7 @@ std::string parse(const NumberOption& option, const std::string& text, bool as_o
 
 TEST(Numbers, EveryOptionOfEveryCommandIsStrict) {
   CLI::App app;
-  add_commands(app);
+  const std::vector<Command> commands = add_commands(app);
   std::vector<NumberOption> options;
   collect(app, {}, options);
   std::set<std::string> names;
