@@ -1,6 +1,7 @@
 #include "tilewright/base/interruption.hpp"
 
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,6 +66,24 @@ void register_handlers() {
   }();
   static_cast<void>(registered);
 }
+
+/// Threads that are made meanwhile leave the program's signals to its own threads, whose waits they are to end.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t signals;
+    ::sigfillset(&signals);
+    for (const int of_thread : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF})
+      ::sigdelset(&signals, of_thread);
+    ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
 
 [[noreturn]] void throw_interrupted() { throw Interrupted("interrupted: the work was ended by another thread of it"); }
 
@@ -174,7 +193,10 @@ void work_together(std::size_t helpers, const std::function<void()>& work) {
   {
     std::vector<std::jthread> threads;
     try {
-      for (std::size_t i = 0; i < helpers; ++i) threads.emplace_back(help);
+      if (helpers != 0) {
+        const SignalsBlocked blocked;
+        for (std::size_t i = 0; i < helpers; ++i) threads.emplace_back(help);
+      }
       work();
       std::unique_lock lock(mutex);
       while (!has_ended.wait_for(lock, kBetweenChecks, [&] { return running == 0; })) {

@@ -110,8 +110,8 @@ class PeriodicCheck {
 /// Whether the thread's check has ended its work. Who catches what a part of the work throws passes it on then.
 bool is_interrupted() noexcept;
 
-/// Runs `work` on this thread and on `helpers` more, and returns when all have ended. An interruption of this thread, also
-/// while it waits for the others, ends their work as well, as their InterruptRelay says.
+/// Runs `work` on this thread and on `helpers` more, and returns when all have ended. An interruption of this thread,
+/// also while it waits for the others, ends their work as well, as their InterruptRelay says.
 /// @throws what ended this thread's work, else what ended a helper's
 void work_together(std::size_t helpers, const std::function<void()>& work);
 
