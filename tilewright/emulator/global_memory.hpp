@@ -4,10 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "tilewright/base/fork.hpp"
 #include "tilewright/runtime/device.hpp"
 
 namespace tilewright::emulator {
@@ -62,7 +62,7 @@ class GlobalMemory {
  private:
   std::size_t free_bytes() const;
 
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   std::vector<Region> regions_;             // by address; each owns its host memory, red zones included
   std::array<std::size_t, 2> allocated_{};  // by owner
   std::size_t limit_ = 0;

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "tilewright/base/fork.hpp"
 #include "tilewright/cache/tuning_records.hpp"
 #include "tilewright/engine/tuning.hpp"
 #include "tilewright/op/gemm.hpp"
@@ -64,7 +64,7 @@ class RememberedChoices {
   cache::TuningRecords records_;
   std::string device_;
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable ForkSafeMutex mutex_;  // guards what follows
   std::unordered_map<std::string, std::vector<Entry>> by_problem_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tilewright/base/fork.hpp"
+
 namespace tilewright::registry {
 namespace {
 
@@ -29,6 +31,12 @@ Support accepts(const op::EpilogueTensorDescription& made_for, const op::Epilogu
   return refuse("tensor {} of the epilogue is {}, the kernel takes {}", index, op::to_string(given),
                 op::to_string(made_for))
       .as(RefusalCode::epilogue);
+}
+
+/// One for all kernels: there may be very many, and a fork locks each mutex. Never destroyed.
+ForkSafeMutex& digests_mutex() {
+  static auto* const mutex = new ForkSafeMutex;
+  return *mutex;
 }
 
 }  // namespace
@@ -95,11 +103,11 @@ compile::Source Kernel::source() const {
 // Not under the lock: an author's source may wait for what another thread holds.
 Digest Kernel::source_digest() const {
   {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock lock(digests_mutex());
     if (digest_) return *digest_;
   }
   const Digest digest = compile::source_digest(source());
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(digests_mutex());
   digest_ = digest;
   return digest;
 }

@@ -67,9 +67,8 @@ class Kernel {
  private:
   KernelMetadata metadata_;
   mutable std::once_flag named_;
-  mutable std::string name_;  // guarded by named_
-  mutable std::mutex mutex_;  // guards what follows
-  mutable std::optional<Digest> digest_;
+  mutable std::string name_;              // guarded by named_
+  mutable std::optional<Digest> digest_;  // guarded by a mutex for all kernels
 };
 
 using KernelPtr = std::shared_ptr<const Kernel>;

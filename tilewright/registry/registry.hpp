@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
+#include "tilewright/base/fork.hpp"
 #include "tilewright/registry/provider.hpp"
 
 namespace tilewright::registry {
@@ -36,7 +36,7 @@ class Registry {
   std::shared_ptr<const Snapshot> publish();
 
   const std::vector<ProviderPtr> shipped_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable ForkSafeMutex mutex_;  // guards what follows
   std::vector<ProviderPtr> added_;
   std::shared_ptr<const Snapshot> snapshot_;
 };

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
+#include "tilewright/base/fork.hpp"
 #include "tilewright/runtime/cuda_context.hpp"
 
 namespace tilewright::runtime {
@@ -52,7 +52,7 @@ class MemoryPool {
   MemoryPoolOptions options_;
   PoolHandle handle_ = nullptr;
 
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   std::unordered_map<DeviceAddress, std::size_t> sizes_;
   std::size_t allocated_bytes_ = 0;
 };
