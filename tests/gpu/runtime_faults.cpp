@@ -1,5 +1,4 @@
 // What breaks a GPU's context or a capture, each in a process or stream of its own.
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,6 +6,7 @@
 #include <cstdlib>
 #include <functional>
 
+#include "capture.hpp"
 #include "gpu_test.hpp"
 #include "tilewright/runtime/stream.hpp"
 
@@ -61,19 +61,6 @@ TEST_F(RuntimeFaults, ForkedChildGetsAClearErrorAndTheParentGoesOn) {
   EXPECT_EQ(status, 0);
   EXPECT_NO_THROW(DeviceBuffer(device_, 16));
 }
-
-/// Graph capture is not the runtime's business; the test begins and ends one with the driver's own functions.
-struct Capture {
-  Capture() {
-    void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-    begin = reinterpret_cast<int (*)(StreamHandle, int)>(dlsym(driver, "cuStreamBeginCapture_v2"));
-    end = reinterpret_cast<int (*)(StreamHandle, void**)>(dlsym(driver, "cuStreamEndCapture"));
-    destroy = reinterpret_cast<int (*)(void*)>(dlsym(driver, "cuGraphDestroy"));
-  }
-  int (*begin)(StreamHandle, int);
-  int (*end)(StreamHandle, void**);
-  int (*destroy)(void*);
-};
 
 TEST_F(RuntimeFaults, AllocationAndFreeUnderCaptureLeaveItValid) {
   const Capture capture;

@@ -40,8 +40,8 @@ TEST(EpilogueText, SaysWhereItIsWrong) {
     std::string text;
     std::string_view says;
   };
-  const std::string deep(200, '(');
-  const std::string minus(200, '-');
+  const std::string deep(10000, '(');
+  const std::string minus(10000, '-');
   for (const Wrong& wrong : std::vector<Wrong>{
            {"", "character 1: nothing is assigned to D"},
            {"aux = acc", "character 10: nothing is assigned to D"},
