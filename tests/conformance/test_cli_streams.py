@@ -2,8 +2,11 @@
 
 import json
 import os
+import pathlib
 import signal
+import sqlite3
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -97,3 +100,61 @@ def test_warnings_have_no_control_characters(tmp_path):
     assert finished.returncode == 0
     assert "fi\\x1b[31m\\x0ale" in finished.stderr
     assert finished.stderr.count("\n") == 1
+
+
+def catches(process, number):
+    """Waits until the process has a handler for the signal, or is gone; whether it has one."""
+    while process.poll() is None:
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+        if int(caught.split()[1], 16) >> (number - 1) & 1:
+            return True
+        time.sleep(0.002)
+    return False
+
+
+@pytest.fixture
+def waiting(tmp_path):
+    """Starts a command that waits five seconds for a lock that the test holds."""
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    (folder / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n")
+    (folder / "tuning_records.db").touch(mode=0o600)
+    holder = sqlite3.connect(folder / "tuning_records.db", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    here = Tilewright({"TILEWRIGHT_CACHE_DIR": str(folder)})
+    yield lambda **options: start(here, ("tune", "--forget"), **options)
+    holder.close()
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_command_soon_and_in_order(waiting, number, code):
+    process = waiting()
+    assert catches(process, number)
+    process.send_signal(number)
+    sent = time.monotonic()
+    output, errors = process.communicate(timeout=60)
+    assert time.monotonic() - sent < 2
+    assert process.returncode == code
+    assert errors == "tilewright: interrupted\n"
+    assert output == ""
+
+
+def test_a_second_signal_kills_if_the_command_is_still_there(waiting):
+    process = waiting()
+    assert catches(process, signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    while catches(process, signal.SIGINT):  # until the handler has run, which takes itself away
+        pass
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode in (-signal.SIGINT, 130)
+
+
+def test_a_signal_that_the_caller_ignores_stays_ignored(waiting):
+    process = waiting(preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    assert catches(process, signal.SIGTERM)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "locked" in errors

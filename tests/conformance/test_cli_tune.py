@@ -1,6 +1,7 @@
 """tilewright tune on the emulator, which checks and does not time; its list, and what a damaged one does."""
 
 import json
+import sqlite3
 
 import pytest
 from conftest import Tilewright
@@ -87,3 +88,14 @@ def test_a_damaged_list_is_said_once_and_begun_anew(here, tmp_path):
     assert "damaged and set aside" in finished.stderr
     assert here("tune", "--list").returncode == 0
     assert here("find", *SMALL).returncode == 0
+
+
+def test_a_report_that_is_too_deep_is_left_out(here, tmp_path):
+    assert here("tune", "--forget").returncode == 0
+    with sqlite3.connect(tmp_path / "cache/tuning_records.db") as database:
+        deep = "[" * 300000 + "]" * 300000
+        database.execute("INSERT INTO choices VALUES ('d', 'l', 'p', 'k', 'w', 1.0, 1, ?)", (deep,))
+    finished = here("tune", "--list", "--json")
+    assert finished.returncode == 0, finished.stderr
+    assert len(finished.stdout) < 2000
+    assert json.loads(finished.stdout)["choices"][0]["winner"] == "w"

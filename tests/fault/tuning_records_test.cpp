@@ -7,12 +7,16 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <chrono>
+#include <functional>
 #include <random>
 #include <thread>
 
+#include "tests/fault/failing_calls.hpp"
 #include "tests/fault/fault_fixture.hpp"
+#include "tilewright/base/interruption.hpp"
 
 namespace tilewright::cache {
 namespace {
@@ -35,6 +39,24 @@ class TuningRecordsFaultTest : public testing::Test {
   std::string file() const { return at("tuning_records.db"); }
   void fill(int count) const {
     for (int i = 0; i < count; ++i) ASSERT_TRUE(records_.remember(record(std::to_string(i))));
+  }
+
+  void run_sql(const std::string& sql) const {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(file().c_str(), &database), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+    sqlite3_close(database);
+  }
+  std::string bytes() const { return compile::read_file(file(), 1 << 20); }
+  /// Reads and writes are refused for such a reason, and the file stays as it is and where it is.
+  void expect_left_alone(const std::string& reason) const {
+    const std::string before = bytes();
+    EXPECT_THAT(records_.list().reason(), HasSubstr(reason));
+    EXPECT_THAT(records_.choices("GPU", "0.1.0 abc").reason(), HasSubstr(reason));
+    EXPECT_THAT(records_.remember(record("new")).reason(), HasSubstr(reason));
+    EXPECT_THAT(records_.forget("", "").reason(), HasSubstr(reason));
+    EXPECT_EQ(bytes(), before);
+    EXPECT_FALSE(fs::exists(file() + ".bad"));
   }
 
   compile::ScopedFolder folder_{testing::TempDir()};
@@ -192,6 +214,156 @@ TEST_F(TuningRecordsFaultTest, TheFolderVanishes) {
   EXPECT_THAT(*records_.list(), IsEmpty());
   EXPECT_FALSE(records_.remember(record("p")));
   EXPECT_FALSE(records_.lock("GPU", 0.0));
+}
+
+TEST_F(TuningRecordsFaultTest, ErrorsThatPassCondemnNothing) {
+  if (!can_fail_system_calls()) GTEST_SKIP() << "seccomp filters are not allowed here";
+  fill(3);
+  const std::string before = bytes();
+  const std::vector<std::pair<const char*, std::function<bool()>>> failures{
+      {"EIO", [] { return fail_system_call(SYS_pread64, EIO); }},
+      {"ESTALE", [] { return fail_system_call(SYS_pread64, ESTALE); }},
+      {"EACCES", [] { return fail_system_call(SYS_openat, EACCES); }},
+      {"ENOMEM", [] { return fail_system_call(SYS_openat, ENOMEM); }},
+      {"ENFILE", [] { return fail_system_call(SYS_openat, ENFILE); }},
+      {"out of memory", [] { return sqlite3_hard_heap_limit64(20000) >= 0; }},
+  };
+  for (const auto& [name, begin] : failures) {
+    Child child([&, &begin = begin] {
+      const TuningRecords mine(folder_.path());
+      if (!begin()) return false;
+      const auto list = mine.list();
+      const Support kept = mine.remember(record("new"));
+      if (!list && !kept) return true;
+      std::fprintf(stderr, "it worked\n");
+      return false;
+    });
+    EXPECT_TRUE(child.succeeded()) << name;
+    EXPECT_EQ(bytes(), before) << name;
+    EXPECT_FALSE(fs::exists(file() + ".bad")) << name;
+  }
+  Child full(
+      [&] { return fail_system_call(SYS_pwrite64, ENOSPC) && records_.list() && !records_.remember(record("new")); });
+  EXPECT_TRUE(full.succeeded());
+  Child locked([&] { return fail_system_call(SYS_fcntl, EAGAIN) && !records_.list(); });
+  EXPECT_TRUE(locked.succeeded());
+  EXPECT_FALSE(fs::exists(file() + ".bad"));
+  EXPECT_EQ(records_.list()->size(), 3U);
+}
+
+// The first look says damaged, the second finds no descriptor left: by then the file may be another one.
+TEST_F(TuningRecordsFaultTest, NothingIsSetAsideThatCannotBeLookedAtAgain) {
+  compile::write_new_file(file(), std::string(4096, 'x'));
+  Child child([&] {
+    const int lowest = ::dup(0);
+    const rlimit limit{static_cast<rlim_t>(lowest) + 2,
+                       static_cast<rlim_t>(lowest) + 2};  // for the folder and the lock
+    ::close(lowest);
+    if (lowest < 0 || ::setrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+    const auto list = records_.list();
+    return !list && list.reason().find("damaged: SQLite") != std::string::npos;
+  });
+  EXPECT_TRUE(child.succeeded());
+  EXPECT_FALSE(fs::exists(file() + ".bad"));
+  EXPECT_THAT(records_.list().reason(), HasSubstr("damaged and set aside"));
+}
+
+TEST_F(TuningRecordsFaultTest, OneDamagedFileIsKept) {
+  for (int round = 0; round < 5; ++round) {
+    fs::remove(file());
+    compile::write_new_file(file(), std::string(4096, static_cast<char>('a' + round)));
+    EXPECT_THAT(records_.list().reason(), HasSubstr("damaged and set aside"));
+  }
+  EXPECT_EQ(compile::read_file(file() + ".bad", 1 << 20), std::string(4096, 'e'));
+  std::size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(folder_.path())) count += entry.path() != at("locks");
+  EXPECT_EQ(count, 1U);
+}
+
+TEST_F(TuningRecordsFaultTest, AFolderInPlaceOfTheDamagedFileIsKept) {
+  fs::create_directories(file() + ".bad/precious");
+  compile::write_new_file(file(), std::string(4096, 'x'));
+  EXPECT_THAT(records_.list().reason(), HasSubstr("is damaged: "));
+  EXPECT_FALSE(records_.remember(record("p")));
+  EXPECT_TRUE(fs::exists(file() + ".bad/precious"));
+}
+
+TEST_F(TuningRecordsFaultTest, AnotherProgramsDatabaseIsLeftAlone) {
+  run_sql("PRAGMA application_id = 4660; CREATE TABLE precious (a); INSERT INTO precious VALUES (1)");
+  expect_left_alone("its application id is 0x1234");
+}
+
+TEST_F(TuningRecordsFaultTest, WhatHasMoreThanPlainTablesIsLeftAlone) {
+  for (const char* sql :
+       {"CREATE TRIGGER act AFTER INSERT ON choices BEGIN DELETE FROM faults; END",
+        "CREATE VIEW endless AS WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x FROM r) SELECT x FROM r",
+        "PRAGMA user_version = 2; CREATE INDEX newer ON choices (measured)",
+        "ALTER TABLE faults ADD COLUMN slow AS (replace(reason, reason, reason))"}) {
+    fs::remove(file());
+    fill(1);
+    run_sql(sql);
+    expect_left_alone("more than plain tables");
+  }
+}
+
+// The table has what the columns' types do not say; a choice made of it names no kernel.
+TEST_F(TuningRecordsFaultTest, ValuesOfOtherTypesAreConverted) {
+  fill(1);
+  run_sql("UPDATE choices SET winner = x'00ff', median_us = 'soon', measured = x'07', report = 5");
+  const auto list = records_.list();
+  ASSERT_TRUE(list) << list.reason();
+  EXPECT_EQ(list->front().winner, std::string("\0\xff", 2));
+  EXPECT_EQ(list->front().median_us, 0.0);
+  EXPECT_EQ(list->front().report, "5");
+}
+
+TEST_F(TuningRecordsFaultTest, HugeValuesAndFilesAreRefused) {
+  fill(1);
+  run_sql("UPDATE choices SET report = zeroblob(5000000)");
+  EXPECT_THAT(records_.list().reason(), HasSubstr("too big"));
+  EXPECT_TRUE(records_.choices("GPU", "0.1.0 abc")) << "reports are left out";
+  fs::resize_file(file(), std::uintmax_t{300} << 20);
+  EXPECT_THAT(records_.list().reason(), HasSubstr("has 314572800 bytes, at most 268435456"));
+  EXPECT_THAT(records_.remember(record("p")).reason(), HasSubstr("has 314572800 bytes"));
+  EXPECT_FALSE(fs::exists(file() + ".bad"));
+}
+
+TEST_F(TuningRecordsFaultTest, WhatIsNoFileOfThisUserIsRefused) {
+  fs::create_directory(file());
+  EXPECT_THAT(records_.list().reason(), HasSubstr("not a regular file"));
+  EXPECT_FALSE(records_.remember(record("p")));
+  fs::remove(file());
+  fill(1);
+  if (::chown(file().c_str(), 65534, 65534) != 0) GTEST_SKIP() << "only root gives files away";
+  expect_left_alone("belongs to uid 65534");
+}
+
+TEST_F(TuningRecordsFaultTest, AFifoBesideItDoesNotBlock) {
+  fill(1);
+  for (const char* suffix : {"-journal", "-wal"}) {
+    ASSERT_EQ(::mkfifo((file() + suffix).c_str(), 0600), 0);
+    expect_left_alone("is not a regular file");
+    fs::remove(file() + suffix);
+  }
+  EXPECT_EQ(records_.list()->size(), 1U);
+}
+
+TEST_F(TuningRecordsFaultTest, AWaitForAnotherWriterCanBeInterrupted) {
+  using namespace std::chrono_literals;
+  fill(1);
+  sqlite3* holder = nullptr;
+  ASSERT_EQ(sqlite3_open(file().c_str(), &holder), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(holder, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);
+  const auto started = std::chrono::steady_clock::now();
+  {
+    const ScopedInterruptCheck check([&] {
+      if (std::chrono::steady_clock::now() > started + 50ms) throw Interrupted("enough");
+    });
+    EXPECT_THROW(static_cast<void>(records_.remember(record("p"))), Interrupted);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - started, 3s) << "without an interruption it waits for 5 s";
+  sqlite3_close(holder);
+  EXPECT_TRUE(records_.remember(record("p")));
 }
 
 }  // namespace

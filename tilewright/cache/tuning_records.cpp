@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <tuple>
 
 #include "tilewright/base/hash.hpp"
 #include "tilewright/cache/database.hpp"
@@ -22,12 +24,14 @@ constexpr std::int64_t kApplication = 0x54575452;  // PRAGMA application_id: "TW
 constexpr int kReadBusyMs = 250;                   // an engine opens without its records rather than wait for a writer
 constexpr int kWriteBusyMs = 5000;
 constexpr double kSetAsideTimeoutS = 5.0;
+constexpr std::int64_t kMaxFileBytes = std::int64_t{256} << 20;  // 4096 records have some 40 MiB
+constexpr int kMaxValueBytes = 4 << 20;                          // a report has kilobytes
 
 constexpr const char* kLockFile = "locks";
 constexpr std::int64_t kSetAsideLock = (std::int64_t{1} << 62) + 1;  // keys lock bytes below 2^62, eviction that one
 constexpr std::int64_t kFirstDeviceLock = kSetAsideLock + 1;
 
-/// The file is of another build: left as it is.
+/// The file is of another build or another program: left as it is.
 class OtherFormat : public Error {
  public:
   using Error::Error;
@@ -49,9 +53,9 @@ void create(const Database& database) {
 /// False for a file that nothing was written to yet.
 bool has_records(const Database& database) {
   static_assert(kApplication == 1415009362 && kFormat == 1, "as create() spells them");
-  if (database.integer("SELECT count(*) FROM sqlite_schema") == 0) return false;
+  if (database.integer("SELECT EXISTS (SELECT 1 FROM sqlite_master)") == 0) return false;
   if (const std::int64_t id = database.integer("PRAGMA application_id"); id != kApplication) {
-    throw DatabaseError(SQLITE_NOTADB, fmt::format("application id {:#x}, wanted {:#x}", id, kApplication));
+    throw OtherFormat(fmt::format("its application id is {:#x}, that of tuning records is {:#x}", id, kApplication));
   }
   if (const std::int64_t format = database.integer("PRAGMA user_version"); format != kFormat) {
     throw OtherFormat(fmt::format("its format is {}, this build knows {}", format, kFormat));
@@ -65,7 +69,7 @@ void begin_writing(const Database& database) {
   if (!has_records(database)) create(database);
 }
 
-TuningRecord record_of(const Statement& row) {
+TuningRecord record_of(Statement& row) {
   return {.key = {row.text(0), row.text(1), row.text(2), row.text(3)},
           .winner = row.text(4),
           .median_us = row.real(5),
@@ -101,14 +105,20 @@ Support TuningRecords::check_file() const {
   if (!S_ISREG(status.st_mode)) return refuse("{} is not a regular file", path_);
   if (status.st_uid != ::geteuid()) return refuse("{} belongs to uid {}", path_, status.st_uid);
   if (status.st_nlink > 1) return refuse("{} has {} links", path_, status.st_nlink);
+  if (status.st_size > kMaxFileBytes)
+    return refuse("{} has {} bytes, at most {}", path_, status.st_size, kMaxFileBytes);
   return {};
+}
+
+Database TuningRecords::open(int flags, int busy_ms) const {
+  return {path_, flags | SQLITE_OPEN_NOFOLLOW, {.busy_ms = busy_ms, .value_bytes = kMaxValueBytes}};
 }
 
 Support TuningRecords::attempt(const Work& work, bool writes) const {
   if (const Support safe = check_file(); !safe) return safe;
   if (!writes && ::access(path_.c_str(), F_OK) != 0) return {};
   const int flags = writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
-  const Database database(path_, flags, writes ? kWriteBusyMs : kReadBusyMs);
+  const Database database = open(flags, writes ? kWriteBusyMs : kReadBusyMs);
   try {
     if (writes) begin_writing(database);
     if (writes || has_records(database)) work(database);
@@ -140,20 +150,23 @@ Support TuningRecords::write(const Work& work) const {
   }
 }
 
-// Under a lock, and looked at again under it: another process may have set it aside already and begun a sound one. The
-// journal goes first: rolled back into a new file, it would damage that one too.
+// Under a lock, and looked at again under it: another process may have set it aside already and begun a sound one, and
+// what hinders the second look proves nothing. The journal goes first: rolled back into a new file, it would damage
+// that one too. There is one file that was set aside, the last.
 bool TuningRecords::set_aside() const {
   const compile::UniqueFd root(::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!root) return false;
   const auto lock = FileLock::acquire(root.get(), kLockFile, kSetAsideLock, kSetAsideTimeoutS);
-  if (!lock) return false;
+  if (!lock || !check_file()) return false;
   try {
-    const Database database(path_, SQLITE_OPEN_READONLY, kReadBusyMs);
+    const Database database = open(SQLITE_OPEN_READONLY, kReadBusyMs);
     has_records(database);
     Statement check = database.prepare("PRAGMA quick_check(1)");
     if (check.step() && check.text(0) == "ok") return true;
-  } catch (const Error&) {
-    // As it was seen before: damaged.
+  } catch (const DatabaseError& error) {
+    if (!error.is_damage()) return false;
+  } catch (const OtherFormat&) {
+    return false;
   }
   ::unlink((path_ + "-journal").c_str());
   return std::rename(path_.c_str(), (path_ + ".bad").c_str()) == 0 || errno == ENOENT;
@@ -176,27 +189,32 @@ Result<std::vector<TuningRecord>> TuningRecords::choices(const std::string& devi
 Result<std::vector<TuningRecord>> TuningRecords::list() const {
   std::vector<TuningRecord> records;
   const Support done = read([&](const Database& database) {
-    Statement rows = database.prepare(
-        "SELECT device, library, problem, kernels, winner, median_us, measured, report FROM choices "
-        "ORDER BY measured DESC, device, problem, kernels");
+    Statement rows =
+        database.prepare("SELECT device, library, problem, kernels, winner, median_us, measured, report FROM choices");
     records = records_of(rows);
   });
   if (!done) return done.refusal();
+  // Not by SQLite, whose sorting of a hostile file would have no bound.
+  std::sort(records.begin(), records.end(), [](const TuningRecord& x, const TuningRecord& y) {
+    return std::tie(y.measured_s, x.key) < std::tie(x.measured_s, y.key);
+  });
   return records;
 }
 
 Result<std::vector<KernelFault>> TuningRecords::faults() const {
   std::vector<KernelFault> faults;
   const Support done = read([&](const Database& database) {
-    Statement rows = database.prepare(
-        "SELECT device, library, source, kernel, problem, reason, noted, is_trial FROM faults "
-        "ORDER BY noted DESC, device, kernel");
+    Statement rows =
+        database.prepare("SELECT device, library, source, kernel, problem, reason, noted, is_trial FROM faults");
     while (rows.step()) {
       faults.push_back({rows.text(0), rows.text(1), rows.text(2), rows.text(3), rows.text(4), rows.text(5),
                         rows.integer(6), rows.integer(7) != 0});
     }
   });
   if (!done) return done.refusal();
+  std::sort(faults.begin(), faults.end(), [](const KernelFault& x, const KernelFault& y) {
+    return std::tie(y.noted_s, x.device, x.kernel) < std::tie(x.noted_s, y.device, y.kernel);
+  });
   return faults;
 }
 

@@ -3,7 +3,8 @@
 //
 // Many processes may use it at once: every call is one transaction on a connection of its own, so that nothing is held
 // open over a fork. A record only ever chooses among kernels that are found anyway, so a wrong one costs time and never
-// a result: nothing is synced, and a file that is damaged is set aside as tuning_records.db.bad and begun anew.
+// a result: nothing is synced, and a file that is proven to be damaged is set aside as tuning_records.db.bad and begun
+// anew. A file of a newer build, of another program, or with more in it than plain tables is left alone and not used.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +52,8 @@ struct KernelFault {
   bool operator==(const KernelFault&) const = default;
 };
 
-/// Thread-safe. Nothing here throws for what is wrong with the disk; a refusal names the folder and the cause.
+/// Thread-safe. Nothing here throws for what is wrong with the disk; a refusal names the folder and the cause. What the
+/// thread's interrupt check throws passes.
 class TuningRecords {
  public:
   /// `root`: Store::root(); empty: no disk, reads give nothing and writes are refused.
@@ -83,6 +85,7 @@ class TuningRecords {
   Support read(const Work& work) const;
   Support write(const Work& work) const;
   Support attempt(const Work& work, bool writes) const;
+  Database open(int flags, int busy_ms) const;
   Support check_file() const;
   bool set_aside() const;
 

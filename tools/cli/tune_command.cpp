@@ -88,8 +88,13 @@ T value_of(Result<T> result) {
   return *std::move(result);
 }
 
+// Null where it is no JSON. What lies deeper than any report of ours is left out: printing it would take a stack frame
+// for each level.
 nlohmann::ordered_json parse_report(const std::string& text) {
-  nlohmann::ordered_json report = nlohmann::ordered_json::parse(text, nullptr, false);
+  constexpr int kDeepest = 16;
+  using Event = nlohmann::ordered_json::parse_event_t;
+  const auto is_kept = [](int depth, Event, const nlohmann::ordered_json&) { return depth <= kDeepest; };
+  nlohmann::ordered_json report = nlohmann::ordered_json::parse(text, is_kept, false);
   return report.is_discarded() ? nlohmann::ordered_json() : report;
 }
 

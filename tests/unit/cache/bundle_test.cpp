@@ -98,7 +98,7 @@ TEST_F(BundleTest, AnotherFormatOrAViewInPlaceOfTheTableIsRefused) {
   run_sql(
       "PRAGMA user_version = 2; ALTER TABLE kernels RENAME TO hidden; "
       "CREATE VIEW kernels AS SELECT source, artifact, signature FROM hidden");
-  EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("no table"));
+  EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("more than plain tables: CREATE VIEW kernels"));
 }
 
 TEST_F(BundleTest, ATruncatedFileGivesNothingWrong) {
