@@ -12,9 +12,11 @@
 #include <utility>
 
 #include "python/bindings/dtype.hpp"
+#include "python/bindings/read.hpp"
 #include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/text.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 
@@ -40,7 +42,7 @@ nb::typed<nb::tuple, int, nb::ellipsis> tuple_of(const op::Dims& dims) {
 /// Reads arrays into a problem, and remembers what must live on.
 struct ArgumentsReader {
   op::Tensor read(nb::handle array, bool is_written, const char* role) {
-    ReadTensor read = read_tensor(array);
+    ReadTensor read = read_tensor(array, role);
     if (is_written && read.is_read_only) throw InvalidArgument(fmt::format("{} is read-only", role));
     streams.add(read.stream);
     if (read.stream.kind == StreamSource::Kind::lent) lent.push_back(read.owner);
@@ -72,7 +74,7 @@ op::Epilogue make_epilogue(const std::string& text, DType output, DType compute,
   const std::vector<std::string> labels = epilogue.scalars();
   for (const auto& [label, value] : scalars) {
     if (std::ranges::find(labels, label) == labels.end())
-      throw InvalidArgument(fmt::format("the epilogue '{}' has no number '{}'", text, label));
+      throw InvalidArgument(fmt::format("the epilogue '{}' has no number '{}'", printable(text), printable(label)));
     for (op::EpilogueNode& node : epilogue.nodes) {
       if (node.op == op::EpilogueOp::scalar && node.label == label) node.value = value;
     }
@@ -89,15 +91,25 @@ nb::object read_epilogue(op::Gemm& gemm, nb::handle epilogue) {
   } else if (nb::isinstance<op::Epilogue>(epilogue)) {
     gemm.epilogue = nb::cast<const op::Epilogue&>(epilogue);
   } else if (nb::isinstance<nb::str>(epilogue)) {
-    gemm.epilogue = make_epilogue(nb::cast<std::string>(epilogue), gemm.d.dtype, compute, {});
+    gemm.epilogue = make_epilogue(read_text(epilogue, "the epilogue"), gemm.d.dtype, compute, {});
+  } else if (!nb::hasattr(epilogue, "_bind")) {
+    throw nb::type_error(
+        fmt::format("an epilogue is a text, an Epilogue or EpilogueArguments, got {}", shown(epilogue)).c_str());
   } else {
     const nb::object batch = gemm.d.shape.rank() == 3 ? nb::object(nb::int_(gemm.d.batch())) : nb::none();
     const Locked gil;  // functions are traced
     const nb::object bound = epilogue.attr("_bind")(batch, gemm.m(), gemm.n(), compute, gemm.d.dtype);
+    if (!nb::isinstance<nb::tuple>(bound) || nb::len(bound) != 3 || !nb::isinstance<op::Epilogue>(bound[0]) ||
+        !nb::isinstance<nb::dict>(bound[2])) {
+      throw nb::type_error(
+          fmt::format("_bind() of an epilogue returns (Epilogue, tensors, scalars), got {}", shown(bound)).c_str());
+    }
     gemm.epilogue = nb::cast<const op::Epilogue&>(bound[0]);
-    const auto scalars = nb::cast<std::map<std::string, double>>(bound[2]);
-    if (const auto alpha = scalars.find("alpha"); alpha != scalars.end()) gemm.alpha = alpha->second;
-    if (const auto beta = scalars.find("beta"); beta != scalars.end()) gemm.beta = beta->second;
+    for (const auto& [key, value] : nb::cast<nb::dict>(bound[2])) {
+      const std::string label = read_text(key, "the name of a number of the epilogue");
+      if (label == "alpha") gemm.alpha = read_number(value, "alpha");
+      if (label == "beta") gemm.beta = read_number(value, "beta");
+    }
     return bound[1];
   }
   return nb::none();
@@ -106,10 +118,13 @@ nb::object read_epilogue(op::Gemm& gemm, nb::handle epilogue) {
 void read_tensors(ArgumentsReader& reader, nb::handle tensors) {
   if (tensors.is_none()) return;
   const std::vector<op::EpilogueTensor> expected = op::epilogue_tensors(reader.gemm.epilogue);
+  if (!nb::isinstance<nb::dict>(tensors))
+    throw nb::type_error(fmt::format("tensors is a dict of arrays by their names, got {}", shown(tensors)).c_str());
   for (const auto& [key, array] : nb::cast<nb::dict>(tensors)) {
-    std::string label = nb::cast<std::string>(key);
+    std::string label = read_text(key, "the name of a tensor");
     const auto found = std::ranges::find(expected, std::string_view(label), &op::EpilogueTensor::label);
-    if (found == expected.end()) throw InvalidArgument(fmt::format("the epilogue has no tensor '{}'", label));
+    if (found == expected.end())
+      throw InvalidArgument(fmt::format("the epilogue has no tensor '{}'", printable(label)));
     const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->spread);
     reader.gemm.tensors.push_back({std::move(label), tensor});
   }
@@ -128,9 +143,9 @@ void check_used(const op::Gemm& gemm, bool has_c) {
 
 op::MathOperation read_math(nb::handle math) {
   if (math.is_none()) return op::MathOperation::multiply_add;
-  const auto text = nb::cast<std::string>(nb::str(math));
+  const std::string text = read_text(math, "math");
   if (const auto found = op::parse_math_operation(text)) return *found;
-  throw InvalidArgument(fmt::format("no math operation '{}'", text));
+  throw InvalidArgument(fmt::format("no math operation '{}'", printable(text)));
 }
 
 void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
@@ -178,12 +193,18 @@ void bind_epilogue(nb::module_& module) {
       "What happens to the sums before they are stored: a graph, from its text. See docs/epilogues.md.")
       .def(
           "__init__",
-          [](op::Epilogue* self, const std::string& text, nb::handle compute,
-             const std::map<std::string, double>& scalars, nb::handle output) {
+          [](op::Epilogue* self, const Text& text, nb::handle compute,
+             const nb::typed<nb::mapping, nb::str, nb::float_>& numbers, nb::handle output) {
+            std::map<std::string, double> scalars;
+            for (nb::handle each : read_items(numbers, "what has an epilogue's numbers")) {
+              const std::string label = read_text(each[0], "the name of a number of the epilogue");
+              scalars.insert_or_assign(label, read_number(each[1], label.c_str()));
+            }
             const DType type = read_optional_dtype(compute).value_or(DType::f32);
-            new (self) op::Epilogue(make_epilogue(text, read_optional_dtype(output).value_or(type), type, scalars));
+            new (self) op::Epilogue(
+                make_epilogue(text.read("the epilogue"), read_optional_dtype(output).value_or(type), type, scalars));
           },
-          nb::arg("text"), nb::arg("compute") = nb::none(), nb::arg("scalars") = std::map<std::string, double>(),
+          nb::arg("text"), nb::arg("compute") = nb::none(), nb::arg("scalars") = nb::dict(),
           nb::arg("output") = nb::none(),
           "Of a text (\"D = relu(acc + row(bias))\") or a name (\"relu\", \"linear_combination\"); `scalars` has the "
           "values of its $names. `output` is the type of D, to which \"linear_combination_clamp\" clamps.")

@@ -10,6 +10,7 @@
 #include "python/bindings/device_array.hpp"
 #include "python/bindings/dtype.hpp"
 #include "python/bindings/engine.hpp"
+#include "python/bindings/read.hpp"
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/runtime/capture.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
@@ -80,7 +81,8 @@ class DeviceArray {
   /// DLPack's: has `stream` wait for what was enqueued on ours.
   nb::object dlpack(nb::handle stream, nb::handle max_version) const {
     constexpr std::int64_t kNoOrder = -1;
-    const bool is_ordered = !nb::isinstance<nb::int_>(stream) || nb::cast<std::int64_t>(stream) != kNoOrder;
+    const bool is_ordered =
+        !nb::isinstance<nb::int_>(stream) || read_integer<std::int64_t>(stream, "a stream") != kNoOrder;
     if (is_ordered) {
       const runtime::StreamHandle waiting = stream_for(stream, {}, {});
       const Unlocked unlocked;

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "python/bindings/read.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
 
@@ -20,7 +21,7 @@ std::string last_word(std::string text) {
 }
 
 DType parse(nb::handle object) {
-  std::string text = nb::cast<std::string>(nb::str(object));
+  const std::string text = as_text(object);
   if (const std::optional<DType> type = parse_dtype(last_word(text))) return *type;
   if (!nb::isinstance<nb::str>(object) && nb::hasattr(object, "name")) {
     const nb::object value = object.attr("name");

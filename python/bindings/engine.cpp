@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "python/bindings/dtype.hpp"
+#include "python/bindings/read.hpp"
 #include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/fork.hpp"
@@ -86,8 +87,13 @@ std::shared_ptr<registry::Kernel> shared(const registry::KernelPtr& kernel) {
 }
 
 KernelList find_kernels(const GemmArguments& arguments, nb::handle metadata_filter, nb::handle target,
-                        const std::optional<std::vector<std::string>>& providers) {
+                        const std::optional<std::vector<Text>>& of_providers) {
   const std::optional<Target> wanted = read_target(target);
+  std::optional<std::vector<std::string>> providers;
+  if (of_providers) {
+    providers.emplace();
+    for (const Text& provider : *of_providers) providers->push_back(provider.read("a provider"));
+  }
   KernelList list;
   {
     const Unlocked unlocked;
@@ -187,14 +193,22 @@ void bind_artifact(nb::module_& module) {
       .def_ro("description", &compile::Artifact::description, "JSON: the metadata of the kernel.")
       .def_prop_ro("cubin",
                    [](const compile::Artifact& self) { return nb::bytes(self.cubin.data(), self.cubin.size()); })
-      .def("save", &compile::write_artifact, nb::arg("path"), "Into a file of its own, which load_artifact() reads.")
+      .def(
+          "save",
+          [](const compile::Artifact& self, nb::handle path) {
+            compile::write_artifact(self, read_path(path, "the path"));
+          },
+          nb::arg("path"), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
+          "Into a file of its own, which load_artifact() reads.")
       .def("__repr__", [](const compile::Artifact& self) { return "<Artifact " + self.name + ">"; });
   module.def(
       "load_artifact",
-      [](const std::string& path) {
-        return std::make_shared<compile::Artifact>(compile::read_artifact(path).value_or_throw());
+      [](nb::handle path) {
+        return std::make_shared<compile::Artifact>(
+            compile::read_artifact(read_path(path, "the path")).value_or_throw());
       },
-      nb::arg("path"), "Checked byte by byte; needs no compiler. Raises InvalidArgument for a file that is damaged.");
+      nb::arg("path"), nb::sig("def load_artifact(path: str | os.PathLike[str]) -> Artifact"),
+      "Checked byte by byte; needs no compiler. Raises InvalidArgument for a file that is damaged.");
 }
 
 void bind_explanation(nb::module_& module) {
@@ -316,6 +330,8 @@ void bind_discovery(nb::module_& module) {
       [](const std::vector<std::shared_ptr<registry::Kernel>>& kernels,
          nb::object on_progress) -> nb::typed<nb::list, compile::Artifact> {
         const std::vector<registry::KernelPtr> all(kernels.begin(), kernels.end());
+        if (std::ranges::find(all, nullptr) != all.end())
+          throw nb::type_error("kernels to compile are Kernels, got None");
         std::vector<engine::ArtifactPtr> artifacts;
         {
           const Unlocked unlocked;
@@ -333,9 +349,13 @@ void bind_discovery(nb::module_& module) {
       "Compiles what is not in the cache, several at once. `on_progress(done, all, name)` is called as each is ready.");
 }
 
-void configure(const std::optional<std::string>& device, const std::optional<std::string>& compiler,
-               const std::optional<std::string>& cache_dir, std::optional<std::int64_t> pool_initial_bytes,
+void configure(const std::optional<Text>& device_text, const std::optional<Text>& compiler_text,
+               const std::optional<Text>& cache_dir_text, std::optional<std::int64_t> pool_initial_bytes,
                std::optional<std::int64_t> pool_maximum_bytes) {
+  std::optional<std::string> device, compiler, cache_dir;
+  if (device_text) device = device_text->read("the device");
+  if (compiler_text) compiler = compiler_text->read("the compiler");
+  if (cache_dir_text) cache_dir = cache_dir_text->path("the folder of the cache");
   const Unlocked unlocked;
   std::map<std::string, std::shared_ptr<Engine>> old;
   const std::scoped_lock lock(engines_mutex());
@@ -383,11 +403,12 @@ void bind_explicit(nb::module_& module) {
   module.def(
       "make_kernel",
       [](const op::TensorDescription& a, const op::TensorDescription& b, const op::TensorDescription& out,
-         nb::handle accumulator_type, const plan::Design& design, const std::string& math,
+         nb::handle accumulator_type, const plan::Design& design, const Text& math_text,
          const std::optional<op::Epilogue>& epilogue, const std::optional<op::TensorDescription>& c,
          nb::handle target) {
         op::GemmDescription description{.a = a, .b = b, .c = c.value_or(out), .d = out, .has_c = c.has_value()};
         description.accumulator = read_dtype(accumulator_type);
+        const std::string math = math_text.read("math");
         const auto operation = op::parse_math_operation(math);
         if (!operation) throw InvalidArgument(fmt::format("no math operation '{}'", printable(math)));
         description.math = *operation;
@@ -408,28 +429,32 @@ void bind_device(nb::module_& module) {
              "What the environment variables would say, from now on: engines that are in use are let go of.");
   module.def(
       "device_name",
-      [](const std::string& device) {
+      [](const Text& name) {
+        const std::string device = name.read("the device");
         const Unlocked unlocked;
         return engine_named(device)->device()->properties().name;
       },
       nb::arg("device") = "", "\"NVIDIA H200\", \"emulator:sm_90a\": of the device that arrays of the host run on.");
   module.def(
       "device_target",
-      [](const std::string& device) {
+      [](const Text& name) {
+        const std::string device = name.read("the device");
         const Unlocked unlocked;
         return engine_named(device)->device()->properties().target.name();
       },
       nb::arg("device") = "");
   module.def(
       "allocated_bytes",
-      [](const std::string& device) {
+      [](const Text& name) {
+        const std::string device = name.read("the device");
         const Unlocked unlocked;
         return engine_named(device)->device()->allocated_bytes();
       },
       nb::arg("device") = "", "Of the device's pool, not yet returned to it.");
   module.def(
       "cache_counters",
-      [](const std::string& device) {
+      [](const Text& name) {
+        const std::string device = name.read("the device");
         const auto counters_of = [&] {
           const Unlocked unlocked;
           return engine_named(device)->cache().counters();
@@ -441,7 +466,8 @@ void bind_device(nb::module_& module) {
       nb::arg("device") = "", "How kernels were had so far.");
   module.def(
       "synchronize",
-      [](const std::string& device, nb::handle stream) {
+      [](const Text& name, nb::handle stream) {
+        const std::string device = name.read("the device");
         const runtime::StreamHandle handle = stream_for(stream, {}, {});
         const Unlocked unlocked;
         engine_named(device)->device()->synchronize(handle);
@@ -469,7 +495,7 @@ std::shared_ptr<Engine> engine_for(const op::MemoryDevice& memory) {
 
 void read_workspace(nb::handle workspace, engine::RunOptions& options) {
   if (workspace.is_none()) return;
-  const ReadTensor read = read_tensor(workspace);
+  const ReadTensor read = read_tensor(workspace, "the workspace");
   if (read.tensor.address == 0 || read.tensor.device.kind != op::MemoryDevice::Kind::cuda) {
     throw InvalidArgument(
         fmt::format("a workspace is memory of the GPU, got an array on {}", op::to_string(read.tensor.device)));
@@ -482,10 +508,11 @@ void read_workspace(nb::handle workspace, engine::RunOptions& options) {
 std::optional<Target> read_target(nb::handle target) {
   if (target.is_none()) return std::nullopt;
   if (nb::isinstance<nb::int_>(target)) {
-    const int sm = nb::cast<int>(target);
+    constexpr int kMostSm = 999;
+    const int sm = static_cast<int>(read_signed(target, "a target", 0, kMostSm));
     return Target{sm, sm == 90};
   }
-  const auto text = nb::cast<std::string>(target);
+  const std::string text = read_text(target, "a target");
   std::string_view digits = text;
   if (digits.starts_with("sm_")) digits.remove_prefix(3);
   const bool is_specific = digits.ends_with("a");

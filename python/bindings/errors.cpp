@@ -48,6 +48,9 @@ void translate(const std::exception_ptr& thrown, void*) {
     raise("Error", error);
   } catch (const InternalError& error) {
     raise("InternalError", error);
+  } catch (const nb::cast_error&) {
+    PyErr_SetString(PyExc_TypeError,
+                    "an argument, or what one of its methods returned, is of another type than needed");
   }
 }
 

@@ -17,7 +17,9 @@
 
 #include "python/bindings/arguments.hpp"
 #include "python/bindings/engine.hpp"
+#include "python/bindings/read.hpp"
 #include "python/bindings/unlocked.hpp"
+#include "tilewright/base/text.hpp"
 #include "tilewright/compile/artifact.hpp"
 
 namespace nb = nanobind;
@@ -35,13 +37,13 @@ Support read_status(nb::handle answer) {
   if (nb::isinstance<Support>(answer)) return nb::cast<Support>(answer);
   if (nb::isinstance<nb::bool_>(answer))
     return nb::cast<bool>(answer) ? Support() : Support(refuse("the kernel's author does not support these arguments"));
-  return refuse("{}", nb::cast<std::string>(nb::str(answer)));
+  return refuse("{}", as_text(answer));
 }
 
 compile::Source read_source(nb::handle answer) {
   if (nb::isinstance<compile::Source>(answer)) return nb::cast<compile::Source>(answer);
   compile::Source source;
-  source.text = nb::cast<std::string>(answer);
+  source.text = read_text(answer, "a kernel's source");
   return source;
 }
 
@@ -85,13 +87,13 @@ class PythonKernel final : public registry::Kernel {
     const Locked gil;
     const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
     if (!nb::hasattr(self, "_estimate_us")) return registry::kUnknownTime;
-    return nb::cast<double>(self.attr("_estimate_us")(view_of(arguments)));
+    return read_number(self.attr("_estimate_us")(view_of(arguments)), "an estimate");
   }
 
  private:
   [[noreturn]] void throw_wrong_answer(const char* method, const char* expected, nb::handle answer) const {
-    throw InvalidArgument(fmt::format("{}.{}() must return {}, got {}", metadata().family, method, expected,
-                                      nb::cast<std::string>(nb::repr(answer))));
+    throw InvalidArgument(
+        fmt::format("{}.{}() must return {}, got {}", metadata().family, method, expected, shown(answer)));
   }
   nb::object required(const char* method) const {
     const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
@@ -106,8 +108,9 @@ void append_parameter(plan::Launch& launch, nb::handle parameter) {
   if (nb::isinstance<plan::Scratch>(parameter)) return launch.append_parameter(nb::cast<plan::Scratch>(parameter));
   if (nb::hasattr(parameter, "data_ptr") && !nb::isinstance<nb::type_object>(parameter)) {
     const nb::object pointer = parameter.attr("data_ptr");
+    const bool is_method = PyCallable_Check(pointer.ptr()) != 0;
     return launch.append_parameter(
-        nb::cast<std::uint64_t>(pointer.is_type() || PyCallable_Check(pointer.ptr()) != 0 ? pointer() : pointer));
+        read_unsigned(is_method ? nb::object(pointer()) : pointer, "the data_ptr of a kernel's parameter"));
   }
   // Numbers of ctypes and NumPy know their width: both are their own bytes.
   nb::object bytes;
@@ -121,10 +124,12 @@ void append_parameter(plan::Launch& launch, nb::handle parameter) {
       throw InvalidArgument(
           fmt::format("a kernel's parameter is an operand, a Scratch, bytes, or a number of known width "
                       "(ctypes.c_int32(1), numpy.float32(0.5)), got {}",
-                      nb::cast<std::string>(nb::repr(parameter))));
+                      shown(parameter)));
     }
     bytes = nb::module_::import_("builtins").attr("bytes")(parameter);
   }
+  if (!nb::isinstance<nb::bytes>(bytes))
+    throw nb::type_error(fmt::format("tobytes() of a kernel's parameter returned {}, not bytes", shown(bytes)).c_str());
   const auto content = nb::cast<nb::bytes>(bytes);
   launch.append_parameter(std::as_bytes(std::span(content.c_str(), content.size())));
 }
@@ -132,12 +137,12 @@ void append_parameter(plan::Launch& launch, nb::handle parameter) {
 std::array<std::uint32_t, 3> dim3(nb::handle extents, const char* what) {
   std::array<std::uint32_t, 3> dim{1, 1, 1};
   if (nb::isinstance<nb::int_>(extents)) {
-    dim[0] = nb::cast<std::uint32_t>(extents);
+    dim[0] = read_integer<std::uint32_t>(extents, what);
     return dim;
   }
   const std::size_t rank = nb::len(extents);
   if (rank < 1 || rank > 3) throw InvalidArgument(fmt::format("{} has 1 to 3 extents, got {}", what, rank));
-  for (std::size_t i = 0; i < rank; ++i) dim[i] = nb::cast<std::uint32_t>(extents[i]);
+  for (std::size_t i = 0; i < rank; ++i) dim[i] = read_integer<std::uint32_t>(extents[i], what);
   return dim;
 }
 
@@ -145,8 +150,8 @@ void bind_status(nb::module_& module) {
   nb::class_<Support>(module, "Status", "Yes, or no with a reason. True when yes.")
       .def_static("success", [] { return Support(); })
       .def_static(
-          "fail", [](nb::handle error) { return Support(refuse("{}", nb::cast<std::string>(nb::str(error)))); },
-          nb::arg("error"), "Of a text or an exception.")
+          "fail", [](nb::handle error) { return Support(refuse("{}", as_text(error))); }, nb::arg("error"),
+          "Of a text or an exception.")
       .def("__bool__", [](const Support& self) { return bool(self); })
       .def_prop_ro("reason", [](const Support& self) { return self.reason(); })
       .def_prop_ro("error",
@@ -169,18 +174,20 @@ void bind_source(nb::module_& module) {
                               "What a kernel is made of: CUDA C++, PTX, or a cubin's bytes. See Kernel._source().")
       .def(
           "__init__",
-          [](compile::Source* self, nb::handle text, const std::string& language, const std::string& symbol,
-             const std::map<std::string, std::string>& headers, int max_registers) {
+          [](compile::Source* self, nb::handle text, const Text& language_text, const Text& symbol,
+             const nb::typed<nb::mapping, nb::str, nb::str>& headers, int max_registers) {
             compile::Source source;
             if (nb::isinstance<nb::bytes>(text)) {
               const auto bytes = nb::cast<nb::bytes>(text);
               source.text.assign(bytes.c_str(), bytes.size());
             } else {
-              source.text = nb::cast<std::string>(text);
+              source.text = read_text(text, "a source");
             }
-            source.symbol = symbol;
+            source.symbol = symbol.read("a symbol");
             source.max_registers = max_registers;
-            for (const auto& [name, header] : headers) source.headers.push_back({name, header});
+            for (nb::handle each : read_items(headers, "what has a source's headers"))
+              source.headers.push_back({read_text(each[0], "the name of a header"), read_text(each[1], "a header")});
+            const std::string language = language_text.read("a source's language");
             for (const compile::Language each :
                  {compile::Language::cuda, compile::Language::ptx, compile::Language::cubin}) {
               if (name(each) != language) continue;
@@ -188,11 +195,11 @@ void bind_source(nb::module_& module) {
               new (self) compile::Source(std::move(source));
               return;
             }
-            throw InvalidArgument(fmt::format("a source's language is cuda, ptx or cubin, got '{}'", language));
+            throw InvalidArgument(
+                fmt::format("a source's language is cuda, ptx or cubin, got '{}'", printable(language)));
           },
-          nb::arg("text"), nb::arg("language") = "cuda", nb::arg("symbol") = "",
-          nb::arg("headers") = std::map<std::string, std::string>(), nb::arg("max_registers") = 0,
-          "`symbol`: of the extern \"C\" kernel; the kernel's name unless given.")
+          nb::arg("text"), nb::arg("language") = "cuda", nb::arg("symbol") = "", nb::arg("headers") = nb::dict(),
+          nb::arg("max_registers") = 0, "`symbol`: of the extern \"C\" kernel; the kernel's name unless given.")
       .def_ro("text", &compile::Source::text)
       .def_ro("symbol", &compile::Source::symbol)
       .def_prop_ro("language", [](const compile::Source& self) { return name(self.language); });

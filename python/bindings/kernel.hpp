@@ -7,6 +7,9 @@
 
 namespace tilewright::python {
 
+/// The name of a class of kernels, which may be given as it is. @throws TypeError for what is neither
+std::string family_of(nanobind::handle kernel_class);
+
 /// The Python class of an author's kernels, by family; none where it is not known.
 nanobind::object class_of_family(const std::string& family);
 

@@ -13,6 +13,7 @@
 
 #include "python/bindings/dtype.hpp"
 #include "python/bindings/kernel.hpp"
+#include "python/bindings/read.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
 
@@ -34,16 +35,17 @@ std::tuple<int, int, int> stride_of(const op::TensorDescription& tensor) {
 
 op::MatrixLayout layout_of(nb::handle stride) {
   if (nb::isinstance<nb::str>(stride)) {
-    const auto text = nb::cast<std::string>(stride);
+    const std::string text = read_text(stride, "a layout");
     if (text == "row") return op::MatrixLayout::row_major;
     if (text == "column") return op::MatrixLayout::column_major;
-    throw InvalidArgument(fmt::format("a layout is \"row\" or \"column\", got \"{}\"", text));
+    throw InvalidArgument(fmt::format("a layout is \"row\" or \"column\", got \"{}\"", printable(text)));
   }
   const std::size_t rank = nb::len(stride);
-  if (rank >= 2 && nb::cast<std::int64_t>(stride[rank - 1]) == 1) return op::MatrixLayout::row_major;
-  if (rank >= 2 && nb::cast<std::int64_t>(stride[rank - 2]) == 1) return op::MatrixLayout::column_major;
-  throw InvalidArgument(fmt::format("strides of a kernel's operand have a 1 among the last two, got {}",
-                                    nb::cast<std::string>(nb::str(stride))));
+  const auto is_one = [&](std::size_t mode) { return read_integer<std::int64_t>(stride[mode], "a stride") == 1; };
+  if (rank >= 2 && is_one(rank - 1)) return op::MatrixLayout::row_major;
+  if (rank >= 2 && is_one(rank - 2)) return op::MatrixLayout::column_major;
+  throw InvalidArgument(
+      fmt::format("strides of a kernel's operand have a 1 among the last two, got {}", shown(stride)));
 }
 
 struct Operands {
@@ -115,8 +117,8 @@ void bind_design(nb::module_& module) {
       .def(
           "__init__",
           [](plan::Design* self, const Tile& tile_shape, const Tile& cluster_shape, int stages, const Tile& warp_count,
-             const Tile& instruction_shape, const std::string& op_class, const std::string& schedule,
-             bool swaps_operands, int raster_width, bool raster_groups_rows, int split_k, bool repacks_operands) {
+             const Tile& instruction_shape, const Text& op_class, const Text& schedule_text, bool swaps_operands,
+             int raster_width, bool raster_groups_rows, int split_k, bool repacks_operands) {
             plan::Design design;
             plan::TileDescription& tile = design.tile;
             tile.threadblock_shape = array_of(tile_shape);
@@ -125,7 +127,8 @@ void bind_design(nb::module_& module) {
             tile.warp_count = array_of(warp_count);
             tile.swaps_operands = swaps_operands;
             tile.math_instruction.shape = array_of(instruction_shape);
-            tile.math_instruction.op_class = read_op_class(op_class);
+            tile.math_instruction.op_class = read_op_class(op_class.read("op_class"));
+            const std::string schedule = schedule_text.read("a schedule");
             const auto parsed = plan::parse_schedule(schedule);
             if (!parsed) throw InvalidArgument(fmt::format("no schedule '{}'", printable(schedule)));
             tile.schedule = *parsed;
@@ -160,13 +163,17 @@ void bind_design(nb::module_& module) {
       .def("__repr__", [](const plan::Design& self) { return "BLASDesignMetadata(" + plan::to_string(self) + ")"; });
 }
 
+const op::Epilogue& read_graph(nb::handle epilogue) {
+  if (nb::isinstance<op::Epilogue>(epilogue)) return nb::cast<const op::Epilogue&>(epilogue);
+  throw nb::type_error(fmt::format("a kernel's epilogue is an Epilogue, got {}", shown(epilogue)).c_str());
+}
+
 registry::KernelMetadata make_metadata(const std::string& kernel_name, nb::handle kernel_class,
                                        const Operands& operands, const plan::Design& design, nb::handle epilogue,
                                        int min_cc) {
   registry::KernelMetadata metadata;
   metadata.name = kernel_name;
-  metadata.family = nb::cast<std::string>(nb::isinstance<nb::str>(kernel_class) ? nb::borrow(kernel_class)
-                                                                                : kernel_class.attr("__name__"));
+  metadata.family = family_of(kernel_class);
   metadata.operands = {.a = operands.a,
                        .b = operands.b,
                        .c = operands.c,
@@ -175,7 +182,7 @@ registry::KernelMetadata make_metadata(const std::string& kernel_name, nb::handl
                        .math = operands.math,
                        .epilogue = epilogue.is_none() ? op::accumulator_alone(op::default_compute(operands.accumulator,
                                                                                                   operands.d.element))
-                                                      : nb::cast<const op::Epilogue&>(epilogue),
+                                                      : read_graph(epilogue),
                        .has_c = operands.has_c};
   metadata.design = design;
   metadata.min_sm = min_cc;
@@ -191,10 +198,10 @@ void bind_metadata(nb::module_& module) {
   nb::class_<registry::KernelMetadata>(module, "KernelMetadata", "What a kernel is, as data: comparable and hashable.")
       .def(
           "__init__",
-          [](registry::KernelMetadata* self, const std::string& kernel_name, nb::handle kernel_class,
-             const Operands& operands, const plan::Design& design, nb::handle epilogue, int min_cc) {
-            new (self)
-                registry::KernelMetadata(make_metadata(kernel_name, kernel_class, operands, design, epilogue, min_cc));
+          [](registry::KernelMetadata* self, const Text& kernel_name, nb::handle kernel_class, const Operands& operands,
+             const plan::Design& design, nb::handle epilogue, int min_cc) {
+            new (self) registry::KernelMetadata(
+                make_metadata(kernel_name.read("a kernel's name"), kernel_class, operands, design, epilogue, min_cc));
           },
           nb::arg("kernel_name"), nb::arg("kernel_class"), nb::arg("operands"), nb::arg("design"),
           nb::arg("epilogue") = nb::none(), nb::arg("min_cc") = 0,

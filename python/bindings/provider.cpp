@@ -10,6 +10,7 @@
 
 #include "python/bindings/engine.hpp"
 #include "python/bindings/kernel.hpp"
+#include "python/bindings/read.hpp"
 #include "python/bindings/unlocked.hpp"
 
 namespace nb = nanobind;
@@ -36,8 +37,7 @@ struct ClassReference {
 class PythonProvider final : public registry::Provider {
  public:
   explicit PythonProvider(nb::object type)
-      : family_(nb::cast<std::string>(type.attr("__name__"))),
-        class_(std::make_unique<ClassReference>(std::move(type))) {}
+      : family_(family_of(type)), class_(std::make_unique<ClassReference>(std::move(type))) {}
 
   std::string family() const override { return family_; }
 
@@ -57,8 +57,7 @@ class PythonProvider final : public registry::Provider {
     std::vector<registry::KernelPtr> kernels;
     for (nb::handle each : class_->type.attr("generate_kernels")(all, nb::none(), target.name())) {
       if (!nb::isinstance<registry::Kernel>(each)) {
-        throw InvalidArgument(fmt::format("{}.generate_kernels() must return kernels, got {}", family_,
-                                          nb::cast<std::string>(nb::repr(each))));
+        throw InvalidArgument(fmt::format("{}.generate_kernels() must return kernels, got {}", family_, shown(each)));
       }
       auto kernel = nb::cast<std::shared_ptr<registry::Kernel>>(each);
       set_target(*kernel, target);
@@ -90,8 +89,7 @@ bool is_kernel_class(nb::handle type) {
 // waits for Python while it is locked.
 nb::object register_class(nb::object type) {
   if (!is_kernel_class(type)) {
-    throw InvalidArgument(fmt::format("register() takes a class that derives from Kernel, got {}",
-                                      nb::cast<std::string>(nb::repr(type))));
+    throw InvalidArgument(fmt::format("register() takes a class that derives from Kernel, got {}", shown(type)));
   }
   auto provider = std::make_shared<const PythonProvider>(type);
   const auto known = providers().find(provider->family());
@@ -102,12 +100,19 @@ nb::object register_class(nb::object type) {
 }
 
 bool unregister_class(nb::handle type) {
-  const auto family = nb::cast<std::string>(nb::isinstance<nb::str>(type) ? nb::borrow(type) : type.attr("__name__"));
+  const std::string family = family_of(type);
   providers().erase(family);
   return shared_registry()->remove(family);
 }
 
 }  // namespace
+
+std::string family_of(nb::handle kernel_class) {
+  if (nb::isinstance<nb::str>(kernel_class)) return read_text(kernel_class, "the name of a kernel's class");
+  if (nb::isinstance<nb::type_object>(kernel_class))
+    return read_text(kernel_class.attr("__name__"), "the name of a kernel's class");
+  throw nb::type_error(fmt::format("expected a class of kernels, or its name, got {}", shown(kernel_class)).c_str());
+}
 
 nb::object class_of_family(const std::string& family) {
   const auto found = providers().find(family);

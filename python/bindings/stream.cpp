@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "python/bindings/engine.hpp"
+#include "python/bindings/read.hpp"
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/runtime/capture.hpp"
@@ -70,7 +71,7 @@ void check_device(nb::handle stream, const op::MemoryDevice& device) {
   for (const char* ordinal : {"device_index", "device_id"}) {
     if (!nb::hasattr(stream, ordinal)) continue;
     const nb::object value = stream.attr(ordinal);
-    const int of_stream = nb::isinstance<nb::int_>(value) ? nb::cast<int>(value) : -1;
+    const int of_stream = nb::isinstance<nb::int_>(value) ? read_integer<int>(value, "the device of a stream") : -1;
     if (of_stream < 0 || of_stream == device.ordinal) return;
     throw InvalidArgument(
         fmt::format("the stream is of cuda:{}, and the arrays are on {}", of_stream, op::to_string(device)));
@@ -131,15 +132,13 @@ nb::object imported(const char* name) {
 }
 
 std::uint64_t read_stream(nb::handle stream) {
-  if (nb::isinstance<nb::int_>(stream)) {
-    const auto handle = nb::cast<std::int64_t>(stream);
-    if (handle < 0) throw InvalidArgument(fmt::format("a stream's handle is not negative, got {}", handle));
-    return static_cast<std::uint64_t>(handle);
-  }
+  constexpr const char* kWhat = "the handle of a stream";
+  if (nb::isinstance<nb::int_>(stream)) return read_unsigned(stream, kWhat);
   const Locked gil;  // classes of streams may be written in Python
-  if (nb::hasattr(stream, "__cuda_stream__")) return nb::cast<std::uint64_t>(stream.attr("__cuda_stream__")()[1]);
+  if (nb::hasattr(stream, "__cuda_stream__"))
+    return read_unsigned(nb::int_(stream.attr("__cuda_stream__")()[1]), kWhat);
   for (const char* handle : {"cuda_stream", "ptr", "handle"}) {
-    if (nb::hasattr(stream, handle)) return nb::cast<std::uint64_t>(nb::int_(stream.attr(handle)));
+    if (nb::hasattr(stream, handle)) return read_unsigned(nb::int_(stream.attr(handle)), kWhat);
   }
   throw InvalidArgument("a stream is None, an int, a torch or CuPy stream, or has __cuda_stream__()");
 }

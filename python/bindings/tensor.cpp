@@ -5,16 +5,20 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <charconv>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "python/bindings/device_array.hpp"
 #include "python/bindings/dlpack_exchange.hpp"
 #include "python/bindings/dtype.hpp"
+#include "python/bindings/read.hpp"
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/text.hpp"
 
 namespace nb = nanobind;
 
@@ -30,6 +34,14 @@ struct ShapeOnly {
   std::vector<std::int64_t> strides;  // elements
 };
 
+using Integers = nb::typed<nb::sequence, int>;
+
+std::vector<std::int64_t> list_of(const op::Dims& dims) {
+  std::vector<std::int64_t> values;
+  for (int mode = 0; mode < dims.rank(); ++mode) values.push_back(dims[mode]);
+  return values;
+}
+
 /// @pre 0 <= rank <= Dims::kMaxRank
 op::Dims zeros(int rank) {
   static const std::array<op::Dims, op::Dims::kMaxRank + 1> kZeros{
@@ -43,17 +55,41 @@ std::int64_t integer_of(PyObject* number) {
   return value;
 }
 
+/// One of a shape or of strides.
+std::int64_t extent_of(PyObject* number, const char* what) {
+  const std::int64_t value = PyLong_AsLongLong(number);
+  if (value != -1 || PyErr_Occurred() == nullptr) return value;
+  PyErr_Clear();
+  return read_integer<std::int64_t>(number, fmt::format("an entry of the {}", what).c_str());
+}
+
+nb::object item(nb::handle sequence, Py_ssize_t index) {
+  PyObject* const found = PySequence_GetItem(sequence.ptr(), index);
+  if (found == nullptr) throw nb::python_error();
+  return nb::steal(found);
+}
+
+/// The two of a pair. @throws InvalidArgument where it is none
+std::pair<nb::object, nb::object> pair_of(nb::handle object, const char* what) {
+  if (PySequence_Check(object.ptr()) == 0 || nb::len(object) != 2)
+    throw InvalidArgument(fmt::format("{}, got {}", what, shown(object)));
+  return {item(object, 0), item(object, 1)};
+}
+
 }  // namespace
 
 op::Dims dims_of(nb::handle sequence, const char* what) {
+  if (PySequence_Check(sequence.ptr()) == 0)
+    throw nb::type_error(fmt::format("a {} is a sequence of integers, got {}", what, shown(sequence)).c_str());
   const std::size_t rank = nb::len(sequence);
   if (rank > op::Dims::kMaxRank)
     throw InvalidArgument(fmt::format("a tensor has at most {} modes, got a {} of {}", op::Dims::kMaxRank, what, rank));
   op::Dims values = zeros(static_cast<int>(rank));
   const bool is_tuple = PyTuple_Check(sequence.ptr()) != 0;
   for (std::size_t i = 0; i < rank; ++i) {
-    values[static_cast<int>(i)] = is_tuple ? integer_of(PyTuple_GetItem(sequence.ptr(), static_cast<Py_ssize_t>(i)))
-                                           : nb::cast<std::int64_t>(sequence[i]);
+    const auto place = static_cast<Py_ssize_t>(i);
+    values[static_cast<int>(i)] = is_tuple ? extent_of(PyTuple_GetItem(sequence.ptr(), place), what)
+                                           : extent_of(item(sequence, place).ptr(), what);
   }
   return values;
 }
@@ -63,7 +99,8 @@ op::Dims packed_strides(const op::Dims& shape) {
   std::int64_t step = 1;
   for (int mode = shape.rank() - 1; mode >= 0; --mode) {
     strides[mode] = step;
-    step *= std::max<std::int64_t>(1, shape[mode]);
+    if (__builtin_mul_overflow(step, std::max<std::int64_t>(1, shape[mode]), &step))
+      throw InvalidArgument(fmt::format("an array of {} has more than 2^63 elements", op::to_string(shape)));
   }
   return strides;
 }
@@ -144,6 +181,17 @@ constexpr std::array kDlpackTypes{
     DlpackType{DType::e5m2, 12, 8},  // kDLFloat8_e5m2
 };
 
+/// NumPy's name of it.
+DType of_typestr(const std::string& typestr) {
+  constexpr std::pair<std::string_view, DType> kTypes[] = {{"f8", DType::f64}, {"f4", DType::f32}, {"f2", DType::f16},
+                                                           {"i4", DType::s32}, {"i1", DType::s8},  {"u1", DType::u8}};
+  for (const auto& [ending, type] : kTypes) {
+    if (typestr.size() == 3 && typestr.ends_with(ending)) return type;
+  }
+  throw InvalidArgument(
+      fmt::format("no element type has the typestr '{}', and the array has no dtype", printable(typestr)));
+}
+
 DType of_dlpack(const nb::dlpack::dtype& type) {
   for (const DlpackType& each : kDlpackTypes) {
     if (type.code == each.code && type.bits == each.bits && type.lanes == 1) return each.type;
@@ -168,7 +216,7 @@ op::Dims dims_at(const std::int64_t* values, int rank) {
 /// JAX's arrays, whatever their interfaces say.
 bool is_immutable(nb::handle object) {
   const auto type = nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
-  return nb::cast<std::string>(nb::str(type.attr("__module__"))).starts_with("jax");
+  return as_text(type.attr("__module__")).starts_with("jax");
 }
 
 /// Nothing where DLPack cannot say it: tensors without memory.
@@ -196,8 +244,7 @@ std::optional<ReadTensor> read_exchanged(const ExchangeTable& table, nb::handle 
 /// A tensor of torch.compile's, which has a device and no memory. Asking it for its address is a warning.
 bool is_fake(nb::handle object) {
   if (Py_TYPE(object.ptr()) == torch_tensor_type()) return false;
-  return nb::cast<std::string>(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))).attr("__name__")) ==
-         "FakeTensor";
+  return as_text(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))).attr("__name__")) == "FakeTensor";
 }
 
 ReadTensor read_torch(nb::handle object) {
@@ -218,18 +265,25 @@ ReadTensor read_torch(nb::handle object) {
   }
   tensor.address = static_cast<std::uint64_t>(integer_of(call(object, names.data_ptr).ptr()));
   if (tensor.address != 0) return read;
-  const std::string kind = nb::cast<std::string>(attribute(object, names.device).attr("type"));
+  const std::string kind = as_text(attribute(object, names.device).attr("type"));
   if (kind == "meta") tensor.device = {MemoryDevice::Kind::shape, 0};
   return read;
 }
 
-nb::handle entry(nb::handle dictionary, nb::handle key) { return PyDict_GetItemWithError(dictionary.ptr(), key.ptr()); }
+/// No object where there is none.
+nb::object entry(nb::handle dictionary, nb::handle key) {
+  PyObject* const found = PyDict_GetItemWithError(dictionary.ptr(), key.ptr());
+  if (found == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return nb::borrow(found);
+}
 
 /// Strides of an interface, which are in bytes or missing.
 op::Dims strides_of(nb::handle interface, const op::Dims& shape, DType dtype) {
-  const nb::handle given = entry(interface, interned().strides);
+  const nb::object given = entry(interface, interned().strides);
   if (!given.is_valid() || given.is_none()) return packed_strides(shape);
-  op::Dims strides = dims_of(given, "strides");
+  op::Dims strides = dims_of(given, "stride");
+  if (strides.rank() != shape.rank())
+    throw InvalidArgument(fmt::format("the array has {} strides for {} extents", strides.rank(), shape.rank()));
   for (int mode = 0; mode < strides.rank(); ++mode) {
     if (strides[mode] % bytes(dtype) != 0) {
       throw InvalidArgument(
@@ -240,30 +294,44 @@ op::Dims strides_of(nb::handle interface, const op::Dims& shape, DType dtype) {
   return strides;
 }
 
+/// Of what the array says itself, else of its interface.
+DType element_of(nb::handle object, const std::string& typestr) {
+  nb::object type = nb::getattr(object, interned().dtype, nb::none());
+  if (type.is_none()) return of_typestr(typestr);
+  const DType element = read_dtype(type);
+  int width = bytes(element);
+  if (typestr.size() > 2) std::from_chars(typestr.data() + 2, typestr.data() + typestr.size(), width);
+  if (width == bytes(element)) return element;
+  throw InvalidArgument(fmt::format("the array's dtype is {} and its typestr '{}'", name(element), printable(typestr)));
+}
+
 ReadTensor read_interface(nb::handle object, nb::handle interface, MemoryDevice device, nb::handle dtype) {
   const Interned& names = interned();
   ReadTensor read{.tensor = {}, .is_read_only = false, .stream = {}, .owner = nb::borrow(object)};
   if (!PyDict_Check(interface.ptr())) throw InvalidArgument("an array's interface is a dict");
-  read.tensor.dtype = read_dtype(dtype.is_none() ? attribute(object, names.dtype) : nb::borrow(dtype));
-  const nb::handle shape = entry(interface, names.shape), data = entry(interface, names.data);
-  if (const nb::handle type = entry(interface, names.typestr);
-      type.is_valid() && nb::cast<std::string>(type).starts_with('>'))
-    throw InvalidArgument("the array's elements are big-endian");
+  const nb::object shape = entry(interface, names.shape), data = entry(interface, names.data);
+  const nb::object type = entry(interface, names.typestr);
+  const std::string typestr = type.is_valid() ? read_text(type, "the typestr of an array's interface") : "";
+  if (typestr.starts_with('>')) throw InvalidArgument("the array's elements are big-endian");
+  read.tensor.dtype = dtype.is_none() ? element_of(object, typestr) : read_dtype(dtype);
   if (!shape.is_valid() || !data.is_valid() || data.is_none())
     throw InvalidArgument("the array's interface has no shape or no data pointer");
   read.tensor.shape = dims_of(shape, "shape");
   read.tensor.stride = strides_of(interface, read.tensor.shape, read.tensor.dtype);
-  read.tensor.address = nb::cast<std::uint64_t>(data[0]);
-  read.is_read_only = nb::cast<bool>(data[1]);
+  const auto [address, is_read_only] = pair_of(data, "the data of an array's interface is (address, is_read_only)");
+  read.tensor.address = read_unsigned(address, "the address of the array's data");
+  read.is_read_only = nb::cast<bool>(nb::bool_(is_read_only));
   read.tensor.device = device;
   return read;
 }
+
+constexpr int kMostOrdinal = 1 << 16;
 
 /// The GPU that a CUDA array lies on: interfaces do not say, the arrays do.
 int ordinal_of(nb::handle object) {
   const nb::object device = nb::getattr(object, "device", nb::int_(0));
   const nb::object id = nb::hasattr(device, "id") ? device.attr("id") : device;
-  return nb::isinstance<nb::int_>(id) ? nb::cast<int>(id) : 0;
+  return nb::isinstance<nb::int_>(id) ? static_cast<int>(read_signed(id, "the array's device", 0, kMostOrdinal)) : 0;
 }
 
 constexpr int kNullStream = 1;  // DLPack's and __cuda_array_interface__'s name of it
@@ -282,12 +350,19 @@ nb::object dlpack_capsule(nb::handle object, bool is_cuda) {
 
 ReadTensor read_dlpack(nb::handle object, nb::handle dtype) {
   bool is_cuda = false;
-  if (nb::hasattr(object, "__dlpack_device__"))
-    is_cuda = nb::cast<int>(object.attr("__dlpack_device__")()[0]) == nb::device::cuda::value;
+  if (nb::hasattr(object, "__dlpack_device__")) {
+    const auto [kind, ordinal] = pair_of(object.attr("__dlpack_device__")(), "__dlpack_device__() returns (type, id)");
+    is_cuda = read_integer<int>(kind, "the device's type of an array") == nb::device::cuda::value;
+  }
   const nb::object capsule = dlpack_capsule(object, is_cuda);
   nb::ndarray<> writable;
   const bool is_read_only = !nb::try_cast(capsule, writable);  // refused where the exporter's flag says so
-  const auto array = is_read_only ? nb::cast<nb::ndarray<nb::ro>>(capsule) : nb::ndarray<nb::ro>(writable);
+  nb::ndarray<nb::ro> array;
+  if (!is_read_only) {
+    array = nb::ndarray<nb::ro>(writable);
+  } else if (!nb::try_cast(capsule, array)) {
+    throw InvalidArgument(fmt::format("__dlpack__() returned {}, which is no array that can be read", shown(capsule)));
+  }
   ReadTensor read;
   if (is_cuda) read.stream.kind = StreamSource::Kind::lent;
   read.tensor.address = reinterpret_cast<std::uint64_t>(array.data());
@@ -305,9 +380,11 @@ ReadTensor read_dlpack(nb::handle object, nb::handle dtype) {
 ReadTensor read_cuda_interface(nb::handle object, nb::handle dtype) {
   const nb::object interface = object.attr("__cuda_array_interface__");
   ReadTensor read = read_interface(object, interface, {MemoryDevice::Kind::cuda, ordinal_of(object)}, dtype);
-  const nb::handle stream = entry(interface, interned().stream);
+  const nb::object stream = entry(interface, interned().stream);
   if (!stream.is_valid() || stream.is_none()) return read;
-  read.stream = {.kind = StreamSource::Kind::fixed, .handle = nb::cast<std::uint64_t>(stream), .table = nullptr};
+  read.stream = {.kind = StreamSource::Kind::fixed,
+                 .handle = read_unsigned(stream, "the stream of the array's interface"),
+                 .table = nullptr};
   if (read.stream.handle == 0)
     throw InvalidArgument("an array's __cuda_array_interface__ names stream 0, which is none");
   return read;
@@ -335,7 +412,9 @@ std::optional<ReadTensor> try_dlpack(nb::handle object, nb::handle dtype) {
       nb::hasattr(object, "__cuda_array_interface__") || nb::hasattr(object, "__array_interface__");
   try {
     return read_dlpack(object, dtype);
-  } catch (nb::python_error&) {
+  } catch (nb::python_error& error) {
+    if (!has_another || !error.matches(PyExc_Exception)) throw;
+  } catch (const nb::builtin_exception&) {  // of what it returned
     if (!has_another) throw;
   } catch (const InvalidArgument&) {  // a type or a device that we do not read by DLPack
     if (!has_another) throw;
@@ -352,7 +431,9 @@ nb::dlpack::dtype dlpack_type(DType type) {
   throw InvalidArgument(fmt::format("DLPack has no type for {}", name(type)));
 }
 
-ReadTensor read_tensor(nb::handle object, nb::handle dtype) {
+namespace {
+
+ReadTensor read_unnamed(nb::handle object, nb::handle dtype) {
   const bool is_torch = is_of(object, torch_tensor_type());
   // Subclasses of torch's have its table, and need not have memory behind them.
   const bool is_plain = !is_torch || Py_TYPE(object.ptr()) == torch_tensor_type();
@@ -382,10 +463,21 @@ ReadTensor read_tensor(nb::handle object, nb::handle dtype) {
   if (nb::hasattr(object, "__cuda_array_interface__")) return read_cuda_interface(object, dtype);
   if (nb::hasattr(object, "__array_interface__"))
     return read_interface(object, attribute(object, interned().array_interface), {}, dtype);
-  const std::string type =
-      nb::cast<std::string>(nb::str(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())))));
   throw InvalidArgument(fmt::format(
-      "expected an array (torch, NumPy, CuPy, JAX, DLPack, __cuda_array_interface__) or a ShapeOnly, got {}", type));
+      "expected an array (torch, NumPy, CuPy, JAX, DLPack, __cuda_array_interface__) or a ShapeOnly, got {}",
+      as_text(object.type())));
+}
+
+}  // namespace
+
+ReadTensor read_tensor(nb::handle object, const char* role, nb::handle dtype) {
+  try {
+    return read_unnamed(object, dtype);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: {}", role, error.what()));
+  } catch (const nb::builtin_exception& error) {
+    throw nb::type_error(fmt::format("{}: {}", role, error.what()).c_str());
+  }
 }
 
 void bind_tensor(nb::module_& module) {
@@ -394,22 +486,25 @@ void bind_tensor(nb::module_& module) {
                         "that need not exist: to find, compile and prepare kernels by.")
       .def(
           "__init__",
-          [](ShapeOnly* self, std::vector<std::int64_t> shape, nb::handle dtype,
-             std::optional<std::vector<std::int64_t>> strides) {
-            if (strides && strides->size() != shape.size()) {
-              throw InvalidArgument(fmt::format("{} strides for a shape of {} modes", strides->size(), shape.size()));
+          [](ShapeOnly* self, const Integers& shape, nb::handle dtype, const std::optional<Integers>& strides) {
+            const op::Dims extents = dims_of(shape, "shape");
+            const op::Dims steps = strides ? dims_of(*strides, "stride") : packed_strides(extents);
+            if (steps.rank() != extents.rank()) {
+              throw InvalidArgument(fmt::format("{} strides for a shape of {} modes", steps.rank(), extents.rank()));
             }
-            if (!strides) {
-              const op::Dims packed = packed_strides(dims_of(nb::cast(shape), "shape"));
-              strides.emplace();
-              for (int mode = 0; mode < packed.rank(); ++mode) strides->push_back(packed[mode]);
-            }
-            new (self) ShapeOnly{std::move(shape), read_dtype(dtype), *std::move(strides)};
+            new (self) ShapeOnly{list_of(extents), read_dtype(dtype), list_of(steps)};
           },
           nb::arg("shape"), nb::arg("dtype"), nb::arg("strides") = nb::none())
       .def_ro("shape", &ShapeOnly::shape)
       .def_ro("dtype", &ShapeOnly::dtype)
       .def_ro("strides", &ShapeOnly::strides);
+  module.def(
+      "_shape_of",
+      [](nb::handle array) {
+        const op::Tensor tensor = read_tensor(array, "the array").tensor;
+        return ShapeOnly{list_of(tensor.shape), tensor.dtype, list_of(tensor.stride)};
+      },
+      nb::arg("array"), "Of an array of any framework.");
 }
 
 }  // namespace tilewright::python

@@ -22,8 +22,8 @@ struct ReadTensor {
 /// is what the elements are taken for where the array says only their width: codes of 8-bit floats in uint8. Nothing is
 /// waited for: work on the array goes on in the stream that is read, where the kernel is enqueued as well. Who exports
 /// by __dlpack__ is asked to have the null stream wait.
-/// @throws InvalidArgument with what is missing
-ReadTensor read_tensor(nanobind::handle object, nanobind::handle dtype = nanobind::none());
+/// @throws InvalidArgument, or TypeError, with `role` and what is missing; what the array's own methods raise
+ReadTensor read_tensor(nanobind::handle object, const char* role, nanobind::handle dtype = nanobind::none());
 
 /// Of a sequence of integers. @throws InvalidArgument naming `what` where there are more than a tensor has
 op::Dims dims_of(nanobind::handle sequence, const char* what);

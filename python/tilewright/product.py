@@ -8,7 +8,7 @@ from typing import Any
 from tilewright._tilewright import DType, Epilogue, GemmArguments, Prepared, dtype, prepare
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.results import as_framework_of, empty_like
+from tilewright.results import as_framework_of, empty_like, shaped
 
 
 def matmul(
@@ -44,8 +44,9 @@ def matmul(
     bound = _bound(epilogue, operands)
     is_given = out is not None
     if not is_given:
-        kind = dtype(out_dtype) if out_dtype is not None else _out_type(a)
-        out = empty_like(a, _shape_of_out(a, b, bound), kind, stream)
+        like = shaped(a)
+        kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
+        out = empty_like(like, _shape_of_out(like, shaped(b), bound), kind, stream)
     arguments = GemmArguments(
         a,
         b,
@@ -74,6 +75,9 @@ def _bound(epilogue: Any, operands: dict[str, Any]) -> Any:
 
 
 def _shape_of_out(a: Any, b: Any, bound: Any) -> tuple[int, ...]:
+    for name, array in (("a", a), ("b", b)):
+        if not hasattr(array, "shape"):
+            raise InvalidArgument(f"{name}, of {type(array).__name__}, does not say its shape: pass out=")
     if len(a.shape) not in (2, 3) or len(b.shape) not in (2, 3):
         raise InvalidArgument(f"a and b are matrices or batches of them, got shapes {(*a.shape,)} and {(*b.shape,)}")
     m, n = int(a.shape[-2]), int(b.shape[-1])
@@ -87,11 +91,17 @@ def _shape_of_out(a: Any, b: Any, bound: Any) -> tuple[int, ...]:
 
 
 def _compute_type(a: Any) -> DType:
-    return DType.f64 if dtype(a.dtype) == DType.f64 else DType.f32
+    return DType.f64 if _type_of(a) == DType.f64 else DType.f32
+
+
+def _type_of(a: Any) -> DType:
+    if not hasattr(a, "dtype"):
+        raise InvalidArgument(f"a, of {type(a).__name__}, does not say its dtype: pass out=")
+    return dtype(a.dtype)
 
 
 def _out_type(a: Any) -> DType:
-    kind = dtype(a.dtype)
+    kind = _type_of(a)
     if kind in (DType.s8, DType.u8):
         return DType.s32
     return DType.bf16 if kind in (DType.e4m3, DType.e5m2) else kind

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tilewright._tilewright import DType, _DeviceArray, _stream_handle
-from tilewright.errors import InvalidArgument
+from tilewright._tilewright import DType, _DeviceArray, _shape_of, _stream_handle
+from tilewright.errors import InvalidArgument, OutOfMemory
 
 _NUMPY_NAMES = {
     DType.f64: "float64",
@@ -46,6 +46,16 @@ def empty_like(a: Any, shape: tuple[int, ...], kind: DType, stream: Any) -> Any:
     raise InvalidArgument(f"no array can be made like one of {type(a).__module__}.{type(a).__name__}: pass out=")
 
 
+def shaped(a: Any) -> Any:
+    """The array, or for what has NumPy's interface alone one of NumPy's of its shape and type, with no memory."""
+    if (hasattr(a, "shape") and hasattr(a, "dtype")) or not hasattr(a, "__array_interface__"):
+        return a
+    import numpy
+
+    read = _shape_of(a)
+    return numpy.broadcast_to(numpy.zeros((), _NUMPY_NAMES[read.dtype]), tuple(read.shape))
+
+
 def as_framework_of(a: Any, made: Any) -> Any:
     """What empty_like() made, when it is written: JAX's arrays cannot be, so another is handed over to it."""
     if not _is_of_jax(a):
@@ -60,11 +70,15 @@ def as_framework_of(a: Any, made: Any) -> Any:
 def _numpy_empty(shape: tuple[int, ...], name: str) -> Any:
     import numpy
 
+    kind: Any = name
     if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
         import ml_dtypes  # NumPy has no such types of its own
 
-        return numpy.empty(shape, dtype=getattr(ml_dtypes, name))
-    return numpy.empty(shape, dtype=name)
+        kind = getattr(ml_dtypes, name)
+    try:
+        return numpy.empty(shape, dtype=kind)
+    except MemoryError as error:
+        raise OutOfMemory(f"the result, {shape} of {name}, does not fit into memory: {error}") from None
 
 
 def _torch_stream(torch: Any, stream: Any, device: Any) -> Any:
