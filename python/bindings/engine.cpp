@@ -362,9 +362,9 @@ void configure(const std::optional<Text>& device_text, const std::optional<Text>
   engine::Options options = configured();
   if (device) options.device = *device;
   if (compiler) {
-    if (*compiler != "nvrtc" && *compiler != "nvcc")
-      throw InvalidArgument(fmt::format("the compiler is nvrtc or nvcc, got '{}'", printable(*compiler)));
-    options.toolchain.backend = *compiler == "nvcc" ? compile::Backend::nvcc : compile::Backend::nvrtc;
+    const Result<compile::Backend> backend = compile::parse_backend(*compiler);
+    if (!backend) throw InvalidArgument("the compiler " + backend.reason());
+    options.toolchain.backend = *backend;
   }
   if (cache_dir) options.cache_dir = *cache_dir;
   for (const auto& [what, bytes] : {std::pair{"initial", pool_initial_bytes}, {"maximum", pool_maximum_bytes}}) {

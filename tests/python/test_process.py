@@ -108,7 +108,7 @@ assert tilewright.allocated_bytes() == 0
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
-        "the compiler is nvrtc or nvcc, got 'gcc'\nthe initial size of the pool must be at least 0, got -1\n"
+        "the compiler must be nvrtc, nvrtc_in_process, nvcc or none, got 'gcc'\nthe initial size of the pool must be at least 0, got -1\n"
     )
     assert (tmp_path / "elsewhere").is_dir()
 

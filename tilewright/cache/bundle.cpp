@@ -131,19 +131,15 @@ Support check_owner(int file) {
 }  // namespace
 
 BundleReport export_bundle(Store& store, const std::string& path, const SigningKey* key) {
-  std::string temporary = path + ".XXXXXX";
-  compile::UniqueFd reserved(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!reserved) throw Error(fmt::format("cannot create {}: {}", temporary, std::strerror(errno)));
-  try {
-    const BundleReport report = write_kernels(store, Database(temporary, SQLITE_OPEN_READWRITE), key);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-      throw Error(fmt::format("cannot rename {} to {}: {}", temporary, path, std::strerror(errno)));
-    }
-    return report;
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
+  // A private folder beside it, which the next export deletes where this one is killed.
+  const std::size_t slash = path.rfind('/');
+  const compile::ScopedFolder folder(slash == std::string::npos ? "." : path.substr(0, slash + 1));
+  const std::string temporary = folder.path() + "/bundle.db";
+  const BundleReport report =
+      write_kernels(store, Database(temporary, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE), key);
+  if (std::rename(temporary.c_str(), path.c_str()) != 0)
+    throw Error(fmt::format("cannot rename {} to {}: {}", temporary, path, std::strerror(errno)));
+  return report;
 }
 
 Result<BundleReport> import_bundle(Store& store, const std::string& path, std::span<const TrustedKey> trusted) {

@@ -1,11 +1,20 @@
 #include "tilewright/compile/compiler.hpp"
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/text.hpp"
 #include "tilewright/compile/nvcc.hpp"
 #include "tilewright/compile/nvrtc.hpp"
 #include "tilewright/compile/parallel.hpp"
 
 namespace tilewright::compile {
+
+Result<Backend> parse_backend(std::string_view text) {
+  if (text == "nvrtc") return Backend::nvrtc;
+  if (text == "nvrtc_in_process") return Backend::nvrtc_in_process;
+  if (text == "nvcc") return Backend::nvcc;
+  if (text == "none") return Backend::none;
+  return refuse("must be nvrtc, nvrtc_in_process, nvcc or none, got '{}'", printable(text));
+}
 
 std::unique_ptr<Compiler> make_compiler(const ToolchainOptions& options, const Environment& environment) {
   if (options.backend == Backend::none)

@@ -5,8 +5,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "tilewright/base/support.hpp"
 #include "tilewright/compile/artifact.hpp"
 #include "tilewright/compile/environment.hpp"
 #include "tilewright/compile/source.hpp"
@@ -31,6 +33,9 @@ enum class Backend {
   nvcc,
   none,  // nothing is compiled: only kernels that are in the cache run
 };
+
+/// "nvrtc", "nvrtc_in_process", "nvcc" or "none". The refusal follows the name of what was set in a sentence.
+Result<Backend> parse_backend(std::string_view text);
 
 struct ToolchainOptions {
   Backend backend = Backend::nvrtc;

@@ -26,15 +26,6 @@ void read_number(const EnvironmentVariable& variable, Number& to) {
   to = value;
 }
 
-compile::Backend parse_backend(const std::string& text) {
-  if (text == "nvrtc") return compile::Backend::nvrtc;
-  if (text == "nvrtc_in_process") return compile::Backend::nvrtc_in_process;
-  if (text == "nvcc") return compile::Backend::nvcc;
-  if (text == "none") return compile::Backend::none;
-  throw InvalidArgument(
-      fmt::format("TILEWRIGHT_COMPILER must be nvrtc, nvrtc_in_process, nvcc or none, got '{}'", printable(text)));
-}
-
 Tuning parse_tuning(const std::string& text) {
   if (text == "off") return Tuning::off;
   if (text == "use") return Tuning::use;
@@ -50,7 +41,9 @@ Options Options::from_environment() {
   options.toolchain.cuda_home = environment_variable("TILEWRIGHT_CUDA_HOME").value().value_or("");
   options.toolchain.dump_dir = environment_variable("TILEWRIGHT_DUMP_DIR").value().value_or("");
   if (const std::optional<std::string> backend = environment_variable("TILEWRIGHT_COMPILER").value()) {
-    options.toolchain.backend = parse_backend(*backend);
+    const Result<compile::Backend> parsed = compile::parse_backend(*backend);
+    if (!parsed) throw InvalidArgument("TILEWRIGHT_COMPILER " + parsed.reason());
+    options.toolchain.backend = *parsed;
   }
   read_number(environment_variable("TILEWRIGHT_COMPILE_TIMEOUT"), options.toolchain.timeout_s);
   options.cache_dir = environment_variable("TILEWRIGHT_CACHE_DIR").value().value_or("");

@@ -200,9 +200,10 @@ class CompileBomb : public testing::TestWithParam<const char*> {
       return text + head + "__device__ int bomb = 0 M39;\n";
     }
     if (kind == "templates") {
-      return head + "template <int N, int M> struct T { static constexpr int v = T<N - 1, 2 * M>::v + T<N - 1, 2 * M + "
-                    "1>::v; };\ntemplate <int M> struct T<0, M> { static constexpr int v = M; };\n"
-                    "__device__ int bomb = T<28, 0>::v;\n";
+      return head +
+             "template <int N, int M> struct T { static constexpr int v = T<N - 1, 2 * M>::v + T<N - 1, 2 * M + "
+             "1>::v; };\ntemplate <int M> struct T<0, M> { static constexpr int v = M; };\n"
+             "__device__ int bomb = T<28, 0>::v;\n";
     }
     constexpr std::size_t kDepth = 1'000'000;
     return head + "__device__ int bomb = " + std::string(kDepth, '(') + "1" + std::string(kDepth, ')') + ";\n";
