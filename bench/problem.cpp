@@ -73,7 +73,8 @@ Support read_dtype(const Fields& fields, std::string_view key, DType& dtype) {
   const auto field = fields.find(key);
   if (field == fields.end()) return {};
   const std::optional<DType> parsed = parse_dtype(field->second);
-  if (!parsed) return refuse("{} must be an element type, got \"{}\"", key, printable(field->second));
+  if (!parsed || bits(*parsed) % 8 != 0)
+    return refuse("{} must be an element type of whole bytes, got \"{}\"", key, printable(field->second));
   dtype = *parsed;
   return {};
 }
@@ -113,6 +114,27 @@ Support read_leading_dimensions(const Fields& fields, Problem& problem) {
   if (Support read = read_leading_dimension(fields, "lda", problem.lda, stored_a(problem)); !read) return read;
   if (Support read = read_leading_dimension(fields, "ldb", problem.ldb, stored_b(problem)); !read) return read;
   return read_leading_dimension(fields, "ldd", problem.ldd, stored_d(problem));
+}
+
+/// So that sizes in bytes can be computed with.
+Support check_size(std::string_view name, const StoredMatrix& matrix) {
+  std::int64_t size = tilewright::bytes(matrix.dtype);
+  for (const std::int64_t factor : {matrix.batch, matrix.ld, std::max(matrix.rows, matrix.columns)}) {
+    if (__builtin_mul_overflow(size, factor, &size))
+      return refuse("{} of {}x{}x{} has more bytes than 63 bits count", name, matrix.batch, matrix.rows,
+                    matrix.columns);
+  }
+  return {};
+}
+
+Support check_sizes(const Problem& problem) {
+  for (const auto& [name, matrix] : {std::pair{"A", stored_a(problem)},
+                                     {"B", stored_b(problem)},
+                                     {"D", stored_d(problem)},
+                                     {"C", stored_c(problem)}}) {
+    if (Support support = check_size(name, matrix); !support) return support;
+  }
+  return {};
 }
 
 /// cuBLASLt's bias lies along our N only where D is row-major. Batches and other types are not measured.
@@ -239,6 +261,7 @@ Result<Problem> parse_problem(std::string_view line) {
         read_leading_dimensions(*fields, problem)}) {
     if (!read) return Refusal{read.reason()};
   }
+  if (const Support sizes = check_sizes(problem); !sizes) return sizes.refusal();
   return problem;
 }
 

@@ -19,11 +19,13 @@ namespace {
 
 constexpr int kMaxCallDepth = 32;
 constexpr std::size_t kMaxCode = std::size_t{1} << 22;  // instructions after inlining
+constexpr int kMaxCalls = 1 << 16;                      // inlined, also those of functions without instructions
 constexpr std::uint64_t kMaxSharedBytes = 1U << 20;
-constexpr std::uint64_t kSharedRedZone = 64;         // between variables; belongs to none
-constexpr std::uint64_t kMaxLocalBytes = 1U << 20;   // a thread
-constexpr std::uint64_t kMaxParameterBytes = 32764;  // PTX ISA 8.1 and later
-constexpr Slot kSlotAlignment = 64;                  // a cache line
+constexpr std::uint64_t kSharedRedZone = 64;                     // between variables; belongs to none
+constexpr std::uint64_t kMaxLocalBytes = 1U << 20;               // a thread
+constexpr std::size_t kMaxRegisterBytes = std::size_t{1} << 25;  // a warp; 2^18 of 32 bits
+constexpr std::uint64_t kMaxParameterBytes = 32764;              // PTX ISA 8.1 and later
+constexpr Slot kSlotAlignment = 64;                              // a cache line
 
 struct SpecialRow {
   std::string_view name;
@@ -107,6 +109,14 @@ Slot ProgramBuilder::new_slot(int width) {
   const std::size_t alignment = width == 0 ? sizeof(Mask) : kSlotAlignment;
   const std::size_t slot = round_up(program_.register_bytes, alignment);
   program_.register_bytes = slot + size;
+  if (program_.register_bytes > kMaxRegisterBytes) {
+    throw EmulationFinding(Finding{FindingKind::malformed_ptx,
+                                   fmt::format("registers of a warp take more than {} bytes", kMaxRegisterBytes),
+                                   std::nullopt,
+                                   {},
+                                   0,
+                                   {}});
+  }
   return static_cast<Slot>(slot);
 }
 
@@ -260,7 +270,7 @@ const ProgramBuilder::Storage& ProgramBuilder::storage(const Function& function)
 Program ProgramBuilder::build(const Function& kernel) {
   place_shared_variables(kernel);
   const Storage& own = storage(kernel);
-  Frame frame{&kernel, own.registers, own.addresses, {}, {}, {}};
+  Frame frame{&kernel, &own.registers, own.addresses, {}, {}, {}};
   emit_body(frame, 0);
   static const ParsedInstruction kImplicitReturn{"ret", "end of the kernel", kNone, false, 0, kNone, {}};
   append(kImplicitReturn).execute = execute_exit;
@@ -285,7 +295,7 @@ void ProgramBuilder::emit_body(Frame& frame, int depth) {
   for (const ParsedInstruction& parsed : frame.function->instructions) {
     frame.starts.push_back(static_cast<std::uint32_t>(program_.code.size()));
     check_();
-    if (++instructions_ > kMaxCode) refuse(parsed, fmt::format("room for more than {} instructions", kMaxCode));
+    if (program_.code.size() > kMaxCode) refuse(parsed, fmt::format("room for more than {} instructions", kMaxCode));
     emit(parsed, depth);
   }
   link(frame);
@@ -367,6 +377,7 @@ void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
   if (depth >= kMaxCallDepth || std::ranges::find(calling_, function) != calling_.end()) {
     refuse(parsed, fmt::format("recursive function {}", printable(callee->name, 80)));
   }
+  if (++calls_ > kMaxCalls) refuse(parsed, fmt::format("room for more than {} calls", kMaxCalls));
   if (results.size() != function->results.size() || arguments.size() != function->parameters.size()) {
     refuse(parsed, "a call with another number of parameters than its function");
   }
@@ -378,7 +389,7 @@ void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
     set_guard(parsed, branch, true);
   }
   const Storage& own = storage(*function);
-  Frame frame{function, own.registers, own.addresses, {}, {}, {}};
+  Frame frame{function, &own.registers, own.addresses, {}, {}, {}};
   const auto bind = [&](const Operand& actual, std::uint32_t formal) {
     if (actual.kind != Operand::Kind::variable || !actual.local_scope) refuse(parsed, "parameters in registers");
     if (frame_->function->variables[actual.index].size < function->variables[formal].size) {

@@ -18,7 +18,7 @@ class ProgramBuilder {
   Program build(const Function& kernel);
 
   // For InstructionReader.
-  Slot register_slot(std::uint32_t index) const { return frame_->registers[index]; }
+  Slot register_slot(std::uint32_t index) const { return (*frame_->registers)[index]; }
   PtxType register_type(std::uint32_t index) const { return frame_->function->registers[index].type; }
   Slot constant(int width, std::uint64_t bits);
   /// A register nobody reads.
@@ -40,7 +40,7 @@ class ProgramBuilder {
   /// One inlined body.
   struct Frame {
     const Function* function = nullptr;
-    std::vector<Slot> registers;
+    const std::vector<Slot>* registers = nullptr;                   // of Function::registers
     std::vector<std::uint64_t> addresses;                           // of Function::variables
     std::vector<std::uint32_t> starts;                              // index in code of each parsed instruction
     std::vector<std::uint32_t> returns;                             // branches to the end
@@ -70,7 +70,7 @@ class ProgramBuilder {
   const Module& module_;
   const std::vector<std::uint64_t>& global_addresses_;
   Program program_;
-  std::size_t instructions_ = 0;  // so far, inlined ones each time; a call counts too
+  int calls_ = 0;  // inlined so far
   PeriodicCheck check_;
   Frame* frame_ = nullptr;
   std::vector<const Function*> calling_;

@@ -276,19 +276,18 @@ class Parser {
     expect(';');
   }
 
+  /// The braces only group elements.
   void parse_initialiser(Variable& variable) {
     if (!accept('{')) {
       variable.initialisers.push_back(parse_initialiser_element(variable.type));
       return;
     }
+    if (++nesting_ > kMaxNesting) fail("an initialiser is nested too deeply");
     while (!accept('}')) {
-      if (token_.is('{')) {
-        parse_initialiser(variable);
-      } else {
-        variable.initialisers.push_back(parse_initialiser_element(variable.type));
-      }
+      parse_initialiser(variable);
       if (!token_.is('}')) expect(',');
     }
+    --nesting_;
   }
 
   Initialiser parse_initialiser_element(PtxType type) {
@@ -296,7 +295,9 @@ class Parser {
       if (token_.is("generic")) {
         advance();
         expect('(');
+        if (++nesting_ > kMaxNesting) fail("an initialiser is nested too deeply");
         Initialiser element = parse_initialiser_element(type);
+        --nesting_;
         expect(')');
         if (accept('+')) element.bits += integer();
         return element;
@@ -400,13 +401,16 @@ class Parser {
 
   /// A definition replaces an earlier declaration.
   void add_function() {
-    for (Function& existing : module_.functions) {
-      if (existing.name != function_.name) continue;
-      if (!existing.declared_only && !function_.declared_only) fail(fmt::format("{} is defined twice", function_.name));
-      if (existing.declared_only) existing = std::move(function_);
+    const auto [entry, is_new] = functions_.try_emplace(function_.name, module_.functions.size());
+    if (is_new) {
+      module_.functions.push_back(std::move(function_));
       return;
     }
-    module_.functions.push_back(std::move(function_));
+    Function& existing = module_.functions[entry->second];
+    if (!existing.declared_only && !function_.declared_only) {
+      fail(fmt::format("{} is defined twice", printable(function_.name, 80)));
+    }
+    if (existing.declared_only) existing = std::move(function_);
   }
 
   void parse_parameters(std::vector<std::uint32_t>& into) {
@@ -716,6 +720,7 @@ class Parser {
   std::size_t last_end_ = 0;
   int nesting_ = 0;
   std::unordered_map<std::string_view, std::uint32_t> module_names_;
+  std::unordered_map<std::string_view, std::size_t> functions_;  // index in Module::functions
   std::vector<Token> pending_symbols_;
   std::vector<PendingTarget> pending_targets_;
   std::map<std::array<int, 3>, std::uint32_t> latest_location_;

@@ -97,6 +97,8 @@ TEST(ParseProblem, SaysWhatIsWrong) {
   EXPECT_THAT(reason("m=1 n=1 k=1"), HasSubstr("dtype is missing"));
   EXPECT_THAT(reason("dtype=f32 m=1 n=1"), HasSubstr("k is missing"));
   EXPECT_THAT(reason("dtype=f33 m=1 n=1 k=1"), HasSubstr("f33"));
+  EXPECT_THAT(reason("dtype=s4 m=2 n=2 k=2"), HasSubstr("dtype must be an element type of whole bytes, got \"s4\""));
+  EXPECT_THAT(reason("dtype=f32 m=2 n=2 k=2 out=b1"), HasSubstr("out must be an element type of whole bytes"));
   EXPECT_THAT(reason("dtype=f32 m=0 n=1 k=1"), HasSubstr("m must be a positive number"));
   EXPECT_THAT(reason("dtype=f32 m=1x n=1 k=1"), HasSubstr("1x"));
   EXPECT_THAT(reason("dtype=f32 m=99999999999999999999 n=1 k=1"), HasSubstr("m must be"));
@@ -106,6 +108,8 @@ TEST(ParseProblem, SaysWhatIsWrong) {
   EXPECT_THAT(reason("dtype=f32 m=1 n=1 k=1 math=magic"), HasSubstr("magic"));
   EXPECT_THAT(reason("fast"), HasSubstr("key=value"));
   EXPECT_THAT(reason("dtype=f32 m=1 n=1 k=1 batch=0"), HasSubstr("batch must be a positive number"));
+  EXPECT_THAT(reason("dtype=f32 m=4294967296 n=2 k=4294967296"), HasSubstr("A of 1x4294967296x4294967296 has more"));
+  EXPECT_THAT(reason("dtype=f32 m=1 n=9 k=1 ldd=9223372036854775807"), HasSubstr("D of 1x1x9 has more bytes"));
   EXPECT_THAT(reason("dtype=f32 m=4 n=5 k=6 lda=5"), HasSubstr("lda must be at least 6, got 5"));
   EXPECT_THAT(reason("dtype=f32 m=4 n=5 k=6 b=col ldb=5"), HasSubstr("ldb must be at least 6, got 5"));
   EXPECT_THAT(reason("dtype=f32 m=4 n=5 k=6 d=col ldd=3"), HasSubstr("ldd must be at least 4, got 3"));

@@ -170,7 +170,7 @@ template <class T>
   const T* const b = warp.reg<T>(in.op[2]);
   const T* const c = warp.reg<T>(in.op[3]);
   if (lanes == kAllLanes) {
-#pragma GCC ivdep
+    TILEWRIGHT_INDEPENDENT_ITERATIONS
     for (int l = 0; l < kWarpSize; ++l) d[l] = canonical(std::fma(a[l], b[l], c[l]));
   } else {
     for (; lanes != 0; lanes &= lanes - 1) {

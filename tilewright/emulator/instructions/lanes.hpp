@@ -7,13 +7,21 @@
 #include "tilewright/emulator/instruction_reader.hpp"
 #include "tilewright/emulator/warp.hpp"
 
+/// Before a loop whose iterations do not depend on each other. clang has no such promise that is silent where it does
+/// not help.
+#if defined(__clang__)
+#define TILEWRIGHT_INDEPENDENT_ITERATIONS
+#else
+#define TILEWRIGHT_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#endif
+
 namespace tilewright::emulator {
 
 /// Calls f(lane) for each lane of the mask; with all lanes on, the loop is one that compilers vectorise.
 template <class F>
 inline void each_lane(Mask lanes, F&& f) {
   if (lanes == kAllLanes) {
-#pragma GCC ivdep
+    TILEWRIGHT_INDEPENDENT_ITERATIONS
     for (int lane = 0; lane < kWarpSize; ++lane) f(lane);
   } else {
     for (; lanes != 0; lanes &= lanes - 1) f(std::countr_zero(lanes));
