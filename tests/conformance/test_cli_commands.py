@@ -195,7 +195,7 @@ def test_cache(tmp_path):
     assert json.loads(here("gemm", *SMALL, "--json").stdout)["binary"]["from"] == "compiled"
     assert here("cache", "clear").returncode == 0
     assert "0 kernels" in here("cache", "ls").stdout
-    expect_refusal(here("cache", "import", "/dev/null"), "not a bundle")
+    expect_refusal(here("cache", "import", "/dev/null"), "is a device, not a regular file")
 
 
 def test_doctor(tilewright):

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kMarker = "tilewright-cache";
 constexpr std::string_view kMarkerText = "This folder is a cache of Tilewright, which deletes files in it.\n";
 constexpr const char* kTag = "CACHEDIR.TAG";
+constexpr const char* kTuningRecords = "tuning_records.db";
 constexpr std::string_view kTagText =
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# This file marks a folder whose contents can be made again. See https://bford.info/cachedir/\n";
@@ -90,12 +91,12 @@ bool has(int folder, const char* name) {
   return ::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
-/// The caches of versions before 0.2 had no marker, and this file, which no other program makes together with the rest.
+/// The caches of versions before 0.2 had no marker, but one of these files, and nothing else than the rest.
 bool is_older_cache(int folder, const std::vector<std::string>& names) {
   const auto is_known = [](const std::string& name) {
-    return name == "entries" || name == "tmp" || name == "locks" || name.starts_with("tuning_records.db");
+    return name == "entries" || name == "tmp" || name == "locks" || name == kTag || name.starts_with(kTuningRecords);
   };
-  return has(folder, "locks") && std::ranges::all_of(names, is_known);
+  return (has(folder, "locks") || has(folder, kTuningRecords)) && std::ranges::all_of(names, is_known);
 }
 
 /// False where the file system refuses it, as a read-only one does. What exists stays as it is.
