@@ -70,6 +70,19 @@ def test_a_closed_standard_output_is_no_file_of_ours(tilewright, tmp_path):
     assert np.load(out).shape == (40, 24)
 
 
+def test_errors_that_cannot_be_said_keep_their_code(tilewright, tmp_path):
+    (tmp_path / "file").write_text("")
+    here = Tilewright({"TILEWRIGHT_CACHE_DIR": str(tmp_path / "file")})
+    with open("/dev/full", "w") as full:
+        for arguments, code in ((("gemm",), 2), (("gemm", *SMALL), 0), (("find", "--device", "cuda:99"), 2)):
+            process = start(here, arguments, stderr=full)
+            process.communicate(timeout=120)
+            assert process.returncode == code
+        process = start(tilewright, ("--version",), stdout=full, stderr=full)
+        process.communicate(timeout=120)
+        assert process.returncode == 3
+
+
 @pytest.mark.parametrize("disposition", [signal.SIG_DFL, signal.SIG_IGN])
 @pytest.mark.parametrize("name", ["emit", "gemm_json", "gemm_help"])
 def test_a_closed_pipe_ends_quietly(tilewright, name, disposition):

@@ -13,6 +13,7 @@
 #include "tools/cli/kernel_choice.hpp"
 #include "tools/cli/output_file.hpp"
 #include "tools/cli/problem.hpp"
+#include "tools/cli/standard_streams.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -124,7 +125,7 @@ ExitCode run(const GemmOptions& options) {
   const Outcome outcome = compute(options);
   options.json ? print_json(outcome) : print_text(outcome);
   if (!outcome.is_wrong()) return ExitCode::ok;
-  fmt::print(stderr, "tilewright: wrong result: {}\n", op::to_string(*outcome.comparison));
+  say("wrong result: " + op::to_string(*outcome.comparison));
   return ExitCode::wrong_result;
 }
 

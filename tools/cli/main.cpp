@@ -24,12 +24,12 @@ constexpr const char* kFooter =
     "interrupted (Ctrl-C), 143 terminated. A command whose reader closes the pipe ends by SIGPIPE (141).";
 
 int report(ExitCode code, const std::string& message) {
-  fmt::print(stderr, "tilewright: {}\n", message);
+  say(message);
   return static_cast<int>(code);
 }
 
 int report_interruption(int signal) {
-  fmt::print(stderr, "tilewright: interrupted\n");
+  say("interrupted");
   return 128 + signal;
 }
 

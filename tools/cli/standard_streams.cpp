@@ -26,7 +26,7 @@ class WarningSink final : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     const std::string text = printable({message.payload.data(), message.payload.size()}, 4000);
     if (shown_.size() >= kMaxTexts || !shown_.insert(text).second) return;
-    fmt::print(stderr, "tilewright: {}: {}\n", message.level >= spdlog::level::err ? "error" : "warning", text);
+    say(fmt::format("{}: {}", message.level >= spdlog::level::err ? "error" : "warning", text));
   }
   void flush_() override {}
 
@@ -49,6 +49,11 @@ void prepare_standard_streams() {
   ::sigaction(SIGPIPE, &ignored, nullptr);
 }
 
+void say(std::string_view message) {
+  const std::string line = fmt::format("tilewright: {}\n", message);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 void show_warnings() {
   spdlog::set_default_logger(std::make_shared<spdlog::logger>("tilewright", std::make_shared<WarningSink>()));
   spdlog::set_level(spdlog::level::warn);
@@ -64,8 +69,8 @@ int flush_standard_output(int code, int cause) {
     ::signal(SIGPIPE, SIG_DFL);
     ::raise(SIGPIPE);
   }
-  fmt::print(stderr, "tilewright: cannot write to the standard output{}{}\n", cause == 0 ? "" : ": ",
-             cause == 0 ? "" : std::strerror(cause));
+  say(fmt::format("cannot write to the standard output{}{}", cause == 0 ? "" : ": ",
+                  cause == 0 ? "" : std::strerror(cause)));
   return static_cast<int>(ExitCode::environment);
 }
 

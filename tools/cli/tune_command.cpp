@@ -11,6 +11,7 @@
 #include "tools/cli/local_time.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/problem.hpp"
+#include "tools/cli/standard_streams.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -51,20 +52,20 @@ void print_text(const engine::TuningReport& report, const op::Gemm& gemm) {
 
 // 1: a kernel of the list gives wrong results or writes astray; 3: a device is broken, or no kernel ran.
 ExitCode verdict(const engine::TuningReport& report, bool checks_only) {
-  const auto say = [](ExitCode code, const std::string& message) {
-    fmt::print(stderr, "tilewright: {}\n", message);
+  const auto end = [](ExitCode code, const std::string& message) {
+    say(message);
     return code;
   };
-  if (!report.stopped.empty()) return say(ExitCode::environment, "the device is broken by " + report.stopped);
+  if (!report.stopped.empty()) return end(ExitCode::environment, "the device is broken by " + report.stopped);
   bool is_any_sound = false;
   for (const engine::CandidateReport& candidate : report.candidates) {
     if (candidate.fate == engine::Fate::wrong || candidate.fate == engine::Fate::strayed) {
-      return say(ExitCode::wrong_result, fmt::format("wrong result: {}: {}", candidate.kernel, candidate.reason));
+      return end(ExitCode::wrong_result, fmt::format("wrong result: {}: {}", candidate.kernel, candidate.reason));
     }
     is_any_sound |= candidate.fate == engine::Fate::sound;
   }
   if (report.winner || (checks_only && is_any_sound)) return ExitCode::ok;
-  return say(ExitCode::environment, "no candidate ran");
+  return end(ExitCode::environment, "no candidate ran");
 }
 
 ExitCode tune(const TuneCommandOptions& options) {
