@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/cache/database.hpp"
 #include "tilewright/compile/file.hpp"
@@ -155,6 +156,7 @@ Result<BundleReport> import_bundle(Store& store, const std::string& path, std::s
     if (const Support format = check_format(database); !format) return refused(format.reason());
     return take_kernels(store, database, trusted);
   } catch (const Error& error) {
+    if (is_interrupted()) throw;
     return refused(error.what());
   }
 }

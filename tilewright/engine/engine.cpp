@@ -14,6 +14,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/fork.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/base/lru_map.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/cache/key.hpp"
@@ -628,6 +629,7 @@ void Engine::tune_if_new(const op::Gemm& arguments) {
     if (!report.stopped.empty()) spdlog::error("tuning broke the device: {}", report.stopped);
     for (const std::string& warning : report.warnings) spdlog::warn("tuning: {}", warning);
   } catch (const std::exception& error) {  // of whatever language an author's code is
+    if (is_interrupted()) throw;
     spdlog::warn("not tuned: {}", error.what());
   }
 }
