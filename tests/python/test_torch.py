@@ -13,6 +13,7 @@ import tilewright  # noqa: E402
 import tilewright.torch  # noqa: E402
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+needs_two_gpus = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="fewer than two GPUs")
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_gpu)])
@@ -164,3 +165,20 @@ def test_a_stream_that_is_given_is_where_the_result_is_allocated_too() -> None:
         stream.synchronize()
         assert torch.equal(out, (a.double() @ b.double()).half())
     assert tilewright.matmul(a, b, stream=0).isfinite().all()
+
+
+@needs_two_gpus
+def test_two_gpus() -> None:
+    "Each GPU computes what lies on it, and operands of two GPUs are refused before anything runs."
+    on_first, on_second = ((integers(64, 32, device=gpu), integers(32, 48, device=gpu)) for gpu in ("cuda:0", "cuda:1"))
+    for a, b in (on_first, on_second, on_first):
+        product = tilewright.matmul(a, b)
+        assert product.device == a.device
+        assert torch.equal(product.float(), a.float() @ b.float())
+    (a, _), (_, b) = on_first, on_second
+    out = torch.full((64, 48), float("nan"), device="cuda:1", dtype=torch.float16)
+    with pytest.raises(tilewright.InvalidArgument, match="cuda:[01]"):
+        tilewright.matmul(a, b)
+    with pytest.raises(tilewright.InvalidArgument, match="cuda:[01]"):
+        tilewright.matmul(a, a.t().contiguous(), out=out)
+    assert out.isnan().all()

@@ -74,7 +74,7 @@ Support check_format(const Database& database) {
   if (const std::int64_t format = database.integer("PRAGMA user_version"); format != kFormat) {
     return refuse("it is a bundle of format {}, and this build reads {}", format, kFormat);
   }
-  if (database.integer("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'kernels'") != 1) {
+  if (database.integer("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'kernels'") != 1) {
     return refuse("it is not a bundle of kernels: it has no table of them");
   }
   return {};

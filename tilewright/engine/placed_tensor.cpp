@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tilewright/base/interruption.hpp"
+#include "tilewright/base/memory.hpp"
 #include "tilewright/engine/host_operands.hpp"
 
 namespace tilewright::engine {
@@ -80,10 +81,13 @@ PlacedTensor::PlacedTensor(std::string label, std::shared_ptr<runtime::Device> d
     : label_(std::move(label)),
       device_(std::move(device)),
       begin_(red_zone + shape.address % kPlacedAlignment),
-      image_(begin_ + static_cast<std::size_t>(op::span_bytes(shape)) + red_zone, kInputPattern),
+      memory_(std::make_unique_for_overwrite<std::byte[]>(begin_ + static_cast<std::size_t>(op::span_bytes(shape)) +
+                                                          red_zone)),
+      image_(memory_.get(), begin_ + static_cast<std::size_t>(op::span_bytes(shape)) + red_zone),
       buffer_(device_, image_.size()),
       on_host_(shape),
       on_device_(shape) {
+  fill_bytes(image_.data(), static_cast<unsigned char>(kInputPattern), image_.size());
   on_host_.address = reinterpret_cast<std::uint64_t>(image_.data()) + begin_;
   on_host_.device = {};
   on_device_.address = buffer_.address() + begin_;

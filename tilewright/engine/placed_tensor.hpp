@@ -48,7 +48,8 @@ class PlacedTensor {
   std::string label_;
   std::shared_ptr<runtime::Device> device_;
   std::size_t begin_;             // of the first element in image and buffer
-  std::vector<std::byte> image_;  // red zone, elements, red zone
+  std::unique_ptr<std::byte[]> memory_;  // no vector: that would fill it where nothing can interrupt
+  std::span<std::byte> image_;           // red zone, elements, red zone
   runtime::DeviceBuffer buffer_;
   op::Tensor on_host_;
   op::Tensor on_device_;

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "tilewright/base/hash.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/cache/key.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
 
@@ -46,7 +47,8 @@ Result<std::string> kernel_set(std::span<const registry::KernelPtr> kernels) {
       names.push_back(kernel->name());
       if (!kernel->decides_by_kind()) names.back() += ' ' + kernel->source_digest().hex();
     }
-  } catch (const std::exception& error) {  // of whatever language an author's code is
+  } catch (const std::exception& error) {  // an author's code may throw anything
+    if (is_interrupted()) throw;
     return refuse("{} has no source: {}", names.back(), error.what());
   }
   std::ranges::sort(names);

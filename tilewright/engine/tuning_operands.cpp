@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "tilewright/base/interruption.hpp"
-#include "tilewright/base/memory.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/fill.hpp"
 
@@ -172,23 +171,24 @@ TimingSets::TimingSets(const std::shared_ptr<runtime::Device>& device, const Tun
   op::Gemm host = operands.on_host();
   op::Gemm set = operands.on_device();
   const std::vector<op::Tensor*> from = used_tensors(host), to = used_tensors(set);
-  std::vector<std::byte> image;
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    std::uint64_t& address = to[i]->address;
-    address = image.size() + address % kPlacedAlignment;  // within a set
-    image.resize(round_up(address + span_of(*to[i]), kPlacedAlignment));
-    copy_bytes(&image[address], reinterpret_cast<const void*>(from[i]->address), span_of(*from[i]));
+  std::size_t set_bytes = 0;
+  for (op::Tensor* const tensor : to) {
+    tensor->address = set_bytes + tensor->address % kPlacedAlignment;  // within a set
+    set_bytes = round_up(tensor->address + span_of(*tensor), kPlacedAlignment);
   }
 
   const runtime::DeviceProperties& properties = device->properties();
-  const std::size_t enough = 1 + (2 * static_cast<std::size_t>(properties.l2_bytes) + image.size() - 1) / image.size();
+  const std::size_t enough = 1 + (2 * static_cast<std::size_t>(properties.l2_bytes) + set_bytes - 1) / set_bytes;
   const std::size_t count = properties.emulated ? 1 : std::min(kMostSets, enough);
-  memory_ = runtime::DeviceBuffer(device, count * image.size());
+  memory_ = runtime::DeviceBuffer(device, count * set_bytes);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t base = memory_.address() + i * image.size();
-    device->copy_in(base, image.data(), image.size(), nullptr);
     op::Gemm& placed = sets_.emplace_back(set);
-    for (op::Tensor* tensor : used_tensors(placed)) tensor->address += base;
+    const std::vector<op::Tensor*> tensors = used_tensors(placed);
+    for (std::size_t operand = 0; operand < tensors.size(); ++operand) {
+      std::uint64_t& address = tensors[operand]->address;
+      address += memory_.address() + i * set_bytes;
+      device->copy_in(address, reinterpret_cast<const void*>(from[operand]->address), span_of(*from[operand]), nullptr);
+    }
   }
   device->synchronize(nullptr);
 }
