@@ -90,7 +90,7 @@ plan::Launch launch_of(const op::Gemm& gemm, const op::Tensor& product, int sm_c
   launch.append(gemm.d.row_stride());
   launch.append(static_cast<std::int32_t>(gemm.m()));
   launch.append(static_cast<std::int32_t>(gemm.n()));
-  plan::append_epilogue(launch, gemm.epilogue, gemm, false);
+  plan::append_epilogue(launch, gemm.epilogue, op::view(gemm), false);
   launch.finish();
   return launch;
 }

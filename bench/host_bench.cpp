@@ -225,7 +225,7 @@ class Dispatch : public benchmark::Fixture {
     memory_ = runtime::DeviceBuffer(device_, 3 * kSize * kSize * sizeof(std::uint16_t));
     gemm_ = f16_problem(kSize, memory_.address(), {.kind = op::MemoryDevice::Kind::cuda});
     gemm_.d.address = memory_.address() + 2 * kSize * kSize * sizeof(std::uint16_t);
-    prepared_ = std::make_unique<engine::PreparedGemm>(engine_->prepare(gemm_));
+    prepared_ = std::make_unique<engine::PreparedCall>(engine_->prepare(gemm_));
     scope_ = std::make_unique<runtime::ContextScope>(*device_->context());
   }
 
@@ -261,7 +261,7 @@ class Dispatch : public benchmark::Fixture {
   std::unique_ptr<runtime::Stream> stream_;
   runtime::DeviceBuffer memory_;
   op::Gemm gemm_;
-  std::unique_ptr<engine::PreparedGemm> prepared_;
+  std::unique_ptr<engine::PreparedCall> prepared_;
   std::unique_ptr<runtime::ContextScope> scope_;
 };
 

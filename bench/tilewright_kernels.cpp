@@ -44,7 +44,7 @@ Result<OurKernels> tilewright_contenders(engine::Engine& engine, const Problem& 
 
   OurKernels ours{.contenders = {}, .found = static_cast<int>(found->size())};
   for (const registry::KernelPtr& kernel : kernels) {
-    auto prepared = std::make_shared<std::vector<engine::PreparedGemm>>();
+    auto prepared = std::make_shared<std::vector<engine::PreparedCall>>();
     for (const op::Gemm& call : calls) prepared->push_back(engine.prepare(call, kernel));
     const auto run = [prepared](int set, runtime::StreamHandle stream) {
       (*prepared)[static_cast<std::size_t>(set)].run(stream);

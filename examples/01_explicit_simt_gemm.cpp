@@ -6,7 +6,7 @@
 
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/op/fill.hpp"
-#include "tilewright/op/reference_gemm.hpp"
+#include "tilewright/op/problem.hpp"
 
 using namespace tilewright;
 

@@ -19,11 +19,12 @@ class F64GemmKernel final : public registry::Kernel {
   using Kernel::Kernel;
 
  protected:
-  Support do_supports(const op::Gemm& arguments) const override {
-    for (const op::Tensor* operand : {&arguments.a, &arguments.b, &arguments.d}) {
+  Support do_supports(const op::Problem& problem) const override {
+    const op::GemmView gemm = op::view(problem).value_or_throw();
+    for (const op::Tensor* operand : {&gemm.a.tensor, &gemm.b.tensor, &gemm.d.tensor}) {
       if (operand->shape.rank() != 3) return refuse("All operands must be rank 3.").as(RefusalCode::shape);
     }
-    return {};
+    return gemm.check_strided(metadata().family);
   }
 
   compile::Source do_source() const override {
@@ -46,21 +47,21 @@ extern "C" __global__ void F64_GEMM(const double* a, const double* b, double* d,
     return source;
   }
 
-  plan::Launch do_launch(const op::Gemm& arguments) const override {
+  plan::Launch do_launch(const op::Problem& problem) const override {
+    const op::GemmView gemm = op::view(problem).value_or_throw();
     struct Strides {
       std::int64_t batch, row, column;
     };
     const auto ceil_div = [](std::int64_t x, int y) { return static_cast<std::uint32_t>((x + y - 1) / y); };
     const auto [tile_m, tile_n, tile_k] = metadata().design.tile.threadblock_shape;
     plan::Launch launch;
-    launch.grid = {ceil_div(arguments.m(), tile_m), ceil_div(arguments.n(), tile_n),
-                   static_cast<std::uint32_t>(arguments.batch())};
+    launch.grid = {ceil_div(gemm.m(), tile_m), ceil_div(gemm.n(), tile_n), static_cast<std::uint32_t>(gemm.batch())};
     launch.block = {static_cast<std::uint32_t>(tile_m), static_cast<std::uint32_t>(tile_n), 1};
-    for (const op::Tensor* operand : {&arguments.a, &arguments.b, &arguments.d})
+    for (const op::Tensor* operand : {&gemm.a.tensor, &gemm.b.tensor, &gemm.d.tensor})
       launch.append_parameter(operand->address);
-    for (const std::int64_t extent : {arguments.m(), arguments.n(), arguments.k()})
+    for (const std::int64_t extent : {gemm.m(), gemm.n(), gemm.k()})
       launch.append_parameter(static_cast<std::int32_t>(extent));
-    for (const op::Tensor* operand : {&arguments.a, &arguments.b, &arguments.d})
+    for (const op::Tensor* operand : {&gemm.a.tensor, &gemm.b.tensor, &gemm.d.tensor})
       launch.append_parameter(Strides{operand->batch_stride(), operand->row_stride(), operand->column_stride()});
     return launch;
   }
@@ -79,13 +80,13 @@ class F64GemmProvider final : public registry::Provider {
             registry::KernelMetadata metadata;
             metadata.family = family();
             metadata.name = fmt::format("F64GemmKernel_tile{}x{}_{}{}{}", tile, tile, letter(a), letter(b), letter(d));
-            metadata.operands = {.a = {DType::f64, a},
-                                 .b = {DType::f64, b},
-                                 .c = {DType::f64, d},
-                                 .d = {DType::f64, d},
-                                 .accumulator = DType::f64,
-                                 .epilogue = op::accumulator_alone(DType::f64),
-                                 .has_c = false};
+            metadata.signature = op::GemmDescription{.a = {DType::f64, a},
+                                                     .b = {DType::f64, b},
+                                                     .c = {DType::f64, d},
+                                                     .d = {DType::f64, d},
+                                                     .accumulator = DType::f64,
+                                                     .epilogue = op::accumulator_alone(DType::f64),
+                                                     .has_c = false};
             metadata.design.target = target;
             metadata.design.tile.threadblock_shape = {tile, tile, 1};
             kernels.push_back(std::make_shared<F64GemmKernel>(std::move(metadata)));

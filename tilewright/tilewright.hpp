@@ -20,7 +20,7 @@
 #include "tilewright/op/fill.hpp"
 #include "tilewright/op/gemm.hpp"
 #include "tilewright/op/named_epilogue.hpp"
-#include "tilewright/op/reference_gemm.hpp"
+#include "tilewright/op/problem.hpp"
 #include "tilewright/op/tensor.hpp"
 
 // How it is computed: choosing, compiling, keeping, running.

@@ -25,11 +25,6 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
-/// One tensor of a problem as authors of kernels see it.
-struct Operand {
-  op::Tensor tensor;
-};
-
 /// Of each tensor of an epilogue by its name.
 using Spreads = nb::typed<nb::dict, nb::str, nb::str>;
 
@@ -38,22 +33,6 @@ nb::typed<nb::tuple, int, nb::ellipsis> tuple_of(const op::Dims& dims) {
   for (int mode = 0; mode < dims.rank(); ++mode) values.append(dims[mode]);
   return nb::tuple(values);
 }
-
-/// Reads arrays into a problem, and remembers what must live on.
-struct ArgumentsReader {
-  op::Tensor read(nb::handle array, bool is_written, const char* role) {
-    ReadTensor read = read_tensor(array, role);
-    if (is_written && read.is_read_only) throw InvalidArgument(fmt::format("{} is read-only", role));
-    streams.add(read.stream);
-    if (read.stream.kind == StreamSource::Kind::lent) lent.push_back(read.owner);
-    owners.push_back(std::move(read.owner));
-    return read.tensor;
-  }
-
-  op::Gemm gemm;
-  StreamSources streams;
-  std::vector<nb::object> owners, lent;
-};
 
 /// A vector as the matrix that the epilogue takes it for.
 op::Tensor as_matrix(op::Tensor tensor, const op::Spread& spread) {
@@ -115,9 +94,9 @@ nb::object read_epilogue(op::Gemm& gemm, nb::handle epilogue) {
   return nb::none();
 }
 
-void read_tensors(ArgumentsReader& reader, nb::handle tensors) {
+void read_tensors(ArgumentsReader& reader, op::Gemm& gemm, nb::handle tensors) {
   if (tensors.is_none()) return;
-  const std::vector<op::EpilogueTensor> expected = op::epilogue_tensors(reader.gemm.epilogue);
+  const std::vector<op::EpilogueTensor> expected = op::epilogue_tensors(gemm.epilogue);
   if (!nb::isinstance<nb::dict>(tensors))
     throw nb::type_error(fmt::format("tensors is a dict of arrays by their names, got {}", shown(tensors)).c_str());
   for (const auto& [key, array] : nb::cast<nb::dict>(tensors)) {
@@ -126,7 +105,7 @@ void read_tensors(ArgumentsReader& reader, nb::handle tensors) {
     if (found == expected.end())
       throw InvalidArgument(fmt::format("the epilogue has no tensor '{}'", printable(label)));
     const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->spread);
-    reader.gemm.tensors.push_back({std::move(label), tensor});
+    gemm.tensors.push_back({std::move(label), tensor});
   }
 }
 
@@ -151,7 +130,7 @@ op::MathOperation read_math(nb::handle math) {
 void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
                     nb::handle epilogue, nb::handle c, double alpha, double beta, nb::handle math, nb::handle tensors) {
   ArgumentsReader reader;
-  op::Gemm& gemm = reader.gemm;
+  op::Gemm gemm;
   gemm.a = reader.read(a, false, "A");
   gemm.b = reader.read(b, false, "B");
   gemm.d = reader.read(out, true, "out");
@@ -162,10 +141,10 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
   gemm.math = read_math(math);
   const nb::object bound = read_epilogue(gemm, epilogue);
   check_used(gemm, !c.is_none());
-  read_tensors(reader, bound);
-  read_tensors(reader, tensors);
-  new (self) GemmArguments{engine::Call(std::move(gemm)), std::move(reader.streams), std::move(reader.owners),
-                           std::move(reader.lent)};
+  read_tensors(reader, gemm, bound);
+  read_tensors(reader, gemm, tensors);
+  new (self) GemmArguments{
+      {engine::Call(std::move(gemm)), std::move(reader.streams), std::move(reader.owners), std::move(reader.lent)}};
 }
 
 std::string describe(const op::Tensor& tensor) {
@@ -239,13 +218,41 @@ void bind_epilogue(nb::module_& module) {
 
 }  // namespace
 
+op::Tensor ArgumentsReader::read(nb::handle array, bool is_written, const char* role) {
+  ReadTensor read = read_tensor(array, role);
+  if (is_written && read.is_read_only) throw InvalidArgument(fmt::format("{} is read-only", role));
+  streams.add(read.stream);
+  if (read.stream.kind == StreamSource::Kind::lent) lent.push_back(read.owner);
+  owners.push_back(std::move(read.owner));
+  return read.tensor;
+}
+
+nb::object arguments_of(const op::Problem& problem, bool is_for_gemm) {
+  if (is_for_gemm && !std::holds_alternative<op::Gemm>(problem))
+    return arguments_of(op::to_gemm(op::view(problem).value_or_throw()), true);
+  Arguments arguments{.call = engine::Call(problem), .streams = {}, .owners = {}, .lent = {}};
+  if (is_for_gemm) return nb::cast(GemmArguments{std::move(arguments)});
+  return nb::cast(std::move(arguments));
+}
+
 void bind_arguments(nb::module_& module) {
   bind_operand(module);
   bind_epilogue(module);
+  nb::class_<Arguments>(module, "Arguments", "A problem on arrays: GemmArguments, or one of an author's Operation.")
+      .def_prop_ro("operation", [](const Arguments& self) { return op::operation_name(self.problem()); })
+      .def_prop_ro(
+          "operands",
+          [](const Arguments& self) -> nb::typed<nb::dict, nb::str, Operand> {
+            nb::dict found;
+            for (const op::ConstSlot& slot : op::operands(self.problem()))
+              found[nb::cast(slot.name)] = Operand{*slot.tensor};
+            return found;
+          },
+          "Every operand by its name.");
   const auto operand = [](op::Tensor op::Gemm::*which) {
     return [which](const GemmArguments& self) { return Operand{self.gemm().*which}; };
   };
-  nb::class_<GemmArguments>(
+  nb::class_<GemmArguments, Arguments>(
       module, "GemmArguments",
       "out = epilogue(A @ B, C): arrays (m, k), (k, n) and (m, n), or batches of them with the batch first. Arrays of "
       "torch, NumPy, CuPy, JAX or DLPack, none of which is copied here.")

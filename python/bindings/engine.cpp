@@ -86,7 +86,7 @@ std::shared_ptr<registry::Kernel> shared(const registry::KernelPtr& kernel) {
   return std::const_pointer_cast<registry::Kernel>(kernel);
 }
 
-KernelList find_kernels(const GemmArguments& arguments, nb::handle metadata_filter, nb::handle target,
+KernelList find_kernels(const Arguments& arguments, nb::handle metadata_filter, nb::handle target,
                         const std::optional<std::vector<Text>>& of_providers) {
   const std::optional<Target> wanted = read_target(target);
   std::optional<std::vector<std::string>> providers;
@@ -97,9 +97,9 @@ KernelList find_kernels(const GemmArguments& arguments, nb::handle metadata_filt
   KernelList list;
   {
     const Unlocked unlocked;
-    const std::shared_ptr<Engine> engine = engine_for(arguments.gemm().d.device);
+    const std::shared_ptr<Engine> engine = engine_for(arguments.memory());
     list.found = providers
-                     ? std::make_shared<const Explanation>(engine->explain(arguments.gemm(), {}, wanted, *providers))
+                     ? std::make_shared<const Explanation>(engine->explain(arguments.problem(), {}, wanted, *providers))
                      : engine->ranking(arguments.call, wanted);
   }
   if (metadata_filter.is_none()) return list;
@@ -111,23 +111,23 @@ KernelList find_kernels(const GemmArguments& arguments, nb::handle metadata_filt
   return list;
 }
 
-std::shared_ptr<Explanation> explain(const GemmArguments& arguments, nb::handle target) {
+std::shared_ptr<Explanation> explain(const Arguments& arguments, nb::handle target) {
   const std::optional<Target> wanted = read_target(target);
   const Unlocked unlocked;
-  return std::make_shared<Explanation>(engine_for(arguments.gemm().d.device)->explain(arguments.gemm(), {}, wanted));
+  return std::make_shared<Explanation>(engine_for(arguments.memory())->explain(arguments.problem(), {}, wanted));
 }
 
 /// A prepared call, and the engine that it belongs to.
 class Prepared {
  public:
   /// @pre the GIL is held: arrays are referred to
-  explicit Prepared(const GemmArguments& arguments) : arguments_(arguments) {}
+  explicit Prepared(const Arguments& arguments) : arguments_(arguments) {}
 
   /// Without the GIL.
   void load(const registry::KernelPtr& kernel, const engine::ArtifactPtr& artifact) {
-    engine_ = engine_for(arguments_.gemm().d.device);
+    engine_ = engine_for(arguments_.memory());
     // Memory of the host is copied to the device at each run: only its shape is known now.
-    prepared_ = arguments_.is_on_host() ? engine_->prepare(shape_of(arguments_.gemm()), kernel, artifact)
+    prepared_ = arguments_.is_on_host() ? engine_->prepare(shape_of(arguments_.problem()), kernel, artifact)
                                         : engine_->prepare(arguments_.call, kernel, artifact);
   }
 
@@ -135,17 +135,17 @@ class Prepared {
   std::size_t workspace_bytes() const { return prepared_.workspace_bytes(); }
 
   /// A launch without a workspace waits for nothing: the GIL is kept, which letting go of costs more than it.
-  void run(const GemmArguments* other, nb::handle stream, nb::handle workspace) const {
-    const GemmArguments& arguments = other != nullptr ? *other : arguments_;
-    engine::RunOptions options{.stream = stream_for(stream, arguments.streams.all(), arguments.gemm().d.device)};
+  void run(const Arguments* other, nb::handle stream, nb::handle workspace) const {
+    const Arguments& arguments = other != nullptr ? *other : arguments_;
+    engine::RunOptions options{.stream = stream_for(stream, arguments.streams.all(), arguments.memory())};
     read_workspace(workspace, options);
-    if (needs_no_memory(other != nullptr) && arguments.gemm().d.device.kind == op::MemoryDevice::Kind::cuda) {
+    if (needs_no_memory(other != nullptr) && arguments.memory().kind == op::MemoryDevice::Kind::cuda) {
       launch(other, options);
     } else {
       const Unlocked unlocked;
       arguments.is_on_host() ? copy_and_run(arguments, options) : launch(other, options);
     }
-    if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.gemm().d.device, options.stream);
+    if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.memory(), options.stream);
   }
 
  private:
@@ -154,29 +154,27 @@ class Prepared {
     return prepared_.workspace_bytes() == 0 && (!is_for_others || kernel().decides_by_kind());
   }
 
-  void copy_and_run(const GemmArguments& arguments, const engine::RunOptions& options) const {
-    engine::HostOperands operands(arguments.gemm(), engine_->device(), options.stream);
+  void copy_and_run(const Arguments& arguments, const engine::RunOptions& options) const {
+    engine::HostOperands operands(arguments.problem(), engine_->device(), options.stream);
     prepared_.run(operands.on_device(), options);
     operands.copy_out();
   }
 
-  void launch(const GemmArguments* other, const engine::RunOptions& options) const {
+  void launch(const Arguments* other, const engine::RunOptions& options) const {
     other != nullptr ? prepared_.run(other->call, options) : prepared_.run(options);
   }
 
-  static op::Gemm shape_of(op::Gemm gemm) {
-    const auto forget = [](op::Tensor& tensor) {
-      tensor.address = 0;
-      tensor.device = {op::MemoryDevice::Kind::shape, 0};
-    };
-    for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) forget(*tensor);
-    for (op::NamedTensor& each : gemm.tensors) forget(each.tensor);
-    return gemm;
+  static op::Problem shape_of(op::Problem problem) {
+    for (const op::Slot& slot : op::operands(problem)) {
+      slot.tensor->address = 0;
+      slot.tensor->device = {op::MemoryDevice::Kind::shape, 0};
+    }
+    return problem;
   }
 
-  GemmArguments arguments_;
+  Arguments arguments_;
   std::shared_ptr<Engine> engine_;
-  engine::PreparedGemm prepared_;
+  engine::PreparedCall prepared_;
 };
 
 void bind_artifact(nb::module_& module) {
@@ -264,7 +262,7 @@ void bind_prepared(nb::module_& module) {
            "graph is captured.");
   module.def(
       "prepare",
-      [](const GemmArguments& arguments, const std::shared_ptr<registry::Kernel>& kernel,
+      [](const Arguments& arguments, const std::shared_ptr<registry::Kernel>& kernel,
          const std::shared_ptr<compile::Artifact>& artifact) {
         Prepared prepared(arguments);
         const Unlocked unlocked;
@@ -273,6 +271,20 @@ void bind_prepared(nb::module_& module) {
       },
       nb::arg("args"), nb::arg("kernel").none() = nb::none(), nb::arg("artifact").none() = nb::none(),
       "Chooses the best kernel (unless given), compiles it (unless an artifact is given) and loads it.");
+  module.def(
+      "run",
+      [](const Arguments& arguments, nb::handle stream) {
+        const runtime::StreamHandle handle = stream_for(stream, arguments.streams.all(), arguments.memory());
+        {
+          const Unlocked unlocked;
+          engine_for(arguments.memory())->run(arguments.call, nullptr, nullptr, engine::RunOptions{.stream = handle});
+        }
+        if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.memory(), handle);
+      },
+      nb::arg("args"), nb::arg("stream") = nb::none(),
+      "Computes the problem with the best kernel for it, which is compiled at most once. Arrays of the host are "
+      "complete "
+      "on return; work on arrays of a GPU is enqueued on `stream` (default: the current one of their framework).");
 }
 
 /// An iterator over kernels as they are made.
@@ -390,12 +402,17 @@ std::shared_ptr<registry::Kernel> make_kernel(const op::GemmDescription& descrip
   return shared(engine->make_kernel(description, design));
 }
 
+/// @throws InvalidArgument for a problem that is not seen as a GEMM
+op::GemmDescription gemm_description(const op::Problem& problem) {
+  op::validate(problem).or_throw();
+  return op::describe(op::view(problem).value_or_throw());
+}
+
 void bind_explicit(nb::module_& module) {
   module.def(
       "make_kernel",
-      [](const GemmArguments& arguments, const plan::Design& design, nb::handle target) {
-        op::validate(arguments.gemm()).or_throw();
-        return make_kernel(op::describe(arguments.gemm()), design, read_target(target), arguments.gemm().d.device);
+      [](const Arguments& arguments, const plan::Design& design, nb::handle target) {
+        return make_kernel(gemm_description(arguments.problem()), design, read_target(target), arguments.memory());
       },
       nb::arg("args"), nb::arg("design"), nb::kw_only(), nb::arg("target") = nb::none(),
       "The kernel of a design that you wrote, for arguments like these: their types, layouts, alignments and epilogue. "

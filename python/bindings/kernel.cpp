@@ -12,7 +12,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "python/bindings/arguments.hpp"
@@ -27,9 +29,9 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
-/// What an author's method is given: valid, and kept alive by whoever calls.
-GemmArguments view_of(const op::Gemm& arguments) {
-  return {.call = engine::Call(arguments), .streams = {}, .owners = {}, .lent = {}};
+/// What an author's method is given.
+nb::object view_of(const op::Problem& problem, const registry::KernelMetadata& metadata) {
+  return arguments_of(problem, metadata.signature.gemm() != nullptr);
 }
 
 Support read_status(nb::handle answer) {
@@ -64,11 +66,11 @@ class PythonKernel final : public registry::Kernel {
   }
 
  protected:
-  Support do_supports(const op::Gemm& arguments) const override {
+  Support do_supports(const op::Problem& problem) const override {
     const Locked gil;
     const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
-    if (!nb::hasattr(self, "_supports")) return Kernel::do_supports(arguments);
-    return read_status(self.attr("_supports")(view_of(arguments)));
+    if (!nb::hasattr(self, "_supports")) return Kernel::do_supports(problem);
+    return read_status(self.attr("_supports")(view_of(problem, metadata())));
   }
   compile::Source do_source() const override {
     const Locked gil;
@@ -77,17 +79,17 @@ class PythonKernel final : public registry::Kernel {
     if (!is_source) throw_wrong_answer("_source", "a text or a Source", answer);
     return read_source(answer);
   }
-  plan::Launch do_launch(const op::Gemm& arguments) const override {
+  plan::Launch do_launch(const op::Problem& problem) const override {
     const Locked gil;
-    const nb::object answer = required("_launch")(view_of(arguments));
+    const nb::object answer = required("_launch")(view_of(problem, metadata()));
     if (!nb::isinstance<plan::Launch>(answer)) throw_wrong_answer("_launch", "a Launch", answer);
     return nb::cast<plan::Launch>(answer);
   }
-  double do_estimate_us(const op::Gemm& arguments) const override {
+  double do_estimate_us(const op::Problem& problem) const override {
     const Locked gil;
     const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
     if (!nb::hasattr(self, "_estimate_us")) return registry::kUnknownTime;
-    return read_number(self.attr("_estimate_us")(view_of(arguments)), "an estimate");
+    return read_number(self.attr("_estimate_us")(view_of(problem, metadata())), "an estimate");
   }
 
  private:
@@ -104,7 +106,16 @@ class PythonKernel final : public registry::Kernel {
   std::optional<Target> made_for_;
 };
 
+/// A number with the type that the kernel's parameter has.
+struct TypedNumber {
+  std::variant<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, float, double> value;
+};
+
 void append_parameter(plan::Launch& launch, nb::handle parameter) {
+  if (nb::isinstance<TypedNumber>(parameter)) {
+    return std::visit([&](const auto& value) { launch.append_parameter(value); },
+                      nb::cast<const TypedNumber&>(parameter).value);
+  }
   if (nb::isinstance<plan::Scratch>(parameter)) return launch.append_parameter(nb::cast<plan::Scratch>(parameter));
   if (nb::hasattr(parameter, "data_ptr") && !nb::isinstance<nb::type_object>(parameter)) {
     const nb::object pointer = parameter.attr("data_ptr");
@@ -123,7 +134,7 @@ void append_parameter(plan::Launch& launch, nb::handle parameter) {
     if (!nb::isinstance(parameter, simple)) {
       throw InvalidArgument(
           fmt::format("a kernel's parameter is an operand, a Scratch, bytes, or a number of known width "
-                      "(ctypes.c_int32(1), numpy.float32(0.5)), got {}",
+                      "(tilewright.i32(1), tilewright.f32(0.5), numpy.int32(1)), got {}",
                       shown(parameter)));
     }
     bytes = nb::module_::import_("builtins").attr("bytes")(parameter);
@@ -205,7 +216,37 @@ void bind_source(nb::module_& module) {
       .def_prop_ro("language", [](const compile::Source& self) { return name(self.language); });
 }
 
+void bind_typed_numbers(nb::module_& module) {
+  nb::class_<TypedNumber>(module, "TypedNumber", "A number with the type of a kernel's parameter.")
+      .def("__repr__", [](const TypedNumber& self) {
+        return std::visit([](const auto& value) { return fmt::format("TypedNumber({})", value); }, self.value);
+      });
+  const auto integer = [&]<class T>(const char* name, T) {
+    module.def(
+        name,
+        [name](nb::handle value) {
+          if constexpr (std::is_same_v<T, std::uint64_t>) {
+            return TypedNumber{read_unsigned(value, name)};
+          } else {
+            return TypedNumber{read_integer<T>(value, name)};
+          }
+        },
+        nb::arg("value"), "An integer of that type, to pass to a kernel.");
+  };
+  integer("i32", std::int32_t{});
+  integer("u32", std::uint32_t{});
+  integer("i64", std::int64_t{});
+  integer("u64", std::uint64_t{});
+  module.def(
+      "f32", [](nb::handle value) { return TypedNumber{static_cast<float>(read_number(value, "f32"))}; },
+      nb::arg("value"), "A float, to pass to a kernel.");
+  module.def(
+      "f64", [](nb::handle value) { return TypedNumber{read_number(value, "f64")}; }, nb::arg("value"),
+      "A double, to pass to a kernel.");
+}
+
 void bind_launch(nb::module_& module) {
+  bind_typed_numbers(module);
   nb::class_<plan::Scratch>(module, "Scratch",
                             "Device memory for one launch, passed where it stands among the parameters: bytes, their "
                             "alignment, and how many of the first are zeros at every start.")
@@ -235,7 +276,9 @@ void bind_launch(nb::module_& module) {
           },
           nb::arg("grid"), nb::arg("block"), nb::arg("parameters"), nb::arg("cluster") = nb::none(),
           nb::arg("smem_bytes") = 0, nb::arg("cooperative") = false,
-          "`parameters`, in the kernel's order: operands (their addresses), numbers of known width (ctypes, NumPy), "
+          "`parameters`, in the kernel's order: operands (their addresses), numbers of known width (i32(1), f32(0.5), "
+          "or "
+          "NumPy's), "
           "Scratch, bytes. `smem_bytes`: of dynamic shared memory.")
       .def_ro("grid", &plan::Launch::grid)
       .def_ro("block", &plan::Launch::block);
@@ -267,47 +310,46 @@ void bind_kernel(nb::module_& module) {
                    })
       .def(
           "supports",
-          [](const registry::Kernel& self, const GemmArguments& arguments) {
+          [](const registry::Kernel& self, const Arguments& arguments) {
             const Unlocked unlocked;
-            return self.supports(arguments.gemm());
+            return self.supports(arguments.problem());
           },
           nb::arg("args"), "Whether it computes these arguments, and if not why.")
       .def(
           "estimate_us",
-          [](const registry::Kernel& self, const GemmArguments& arguments) {
+          [](const registry::Kernel& self, const Arguments& arguments) {
             const Unlocked unlocked;
-            return self.estimate_us(arguments.gemm());
+            return self.estimate_us(arguments.problem());
           },
           nb::arg("args"), "Predicted time in microseconds, to rank by; infinite where it is not known.")
       .def(
           "get_workspace_size",
-          [](const registry::Kernel& self, const GemmArguments& arguments) {
+          [](const registry::Kernel& self, const Arguments& arguments) {
             const Unlocked unlocked;
-            self.supports(arguments.gemm()).or_throw();
-            return self.workspace_bytes(arguments.gemm());
+            self.supports(arguments.problem()).or_throw();
+            return self.workspace_bytes(arguments.problem());
           },
           nb::arg("args"), "Bytes of device memory beside the operands. Zeros before their first use.")
       .def(
           "compile",
-          [](const std::shared_ptr<registry::Kernel>& self, const GemmArguments* arguments) {
+          [](const std::shared_ptr<registry::Kernel>& self, const Arguments* arguments) {
             const Unlocked unlocked;
-            const op::MemoryDevice memory = arguments != nullptr ? arguments->gemm().d.device : op::MemoryDevice{};
+            const op::MemoryDevice memory = arguments != nullptr ? arguments->memory() : op::MemoryDevice{};
             return std::const_pointer_cast<compile::Artifact>(engine_for(memory)->compile(self));
           },
           nb::arg("args") = nb::none(), "From the cache, or compiled now.")
       .def(
           "run",
-          [](const std::shared_ptr<registry::Kernel>& self, const GemmArguments& arguments,
+          [](const std::shared_ptr<registry::Kernel>& self, const Arguments& arguments,
              const std::shared_ptr<compile::Artifact>& artifact, nb::handle stream, nb::handle workspace,
              bool /*assume_supported_args*/) {
-            engine::RunOptions options{.stream =
-                                           stream_for(stream, arguments.streams.all(), arguments.gemm().d.device)};
+            engine::RunOptions options{.stream = stream_for(stream, arguments.streams.all(), arguments.memory())};
             read_workspace(workspace, options);
             {
               const Unlocked unlocked;
-              engine_for(arguments.gemm().d.device)->run(arguments.call, self, artifact, options);
+              engine_for(arguments.memory())->run(arguments.call, self, artifact, options);
             }
-            if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.gemm().d.device, options.stream);
+            if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.memory(), options.stream);
           },
           nb::arg("args"), nb::arg("artifact").none() = nb::none(), nb::arg("stream") = nb::none(),
           nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,

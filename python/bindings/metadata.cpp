@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <array>
+#include <bit>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "python/bindings/read.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
+#include "tilewright/op/problem.hpp"
 
 namespace nb = nanobind;
 
@@ -55,9 +57,66 @@ struct Operands {
   op::MathOperation math = op::MathOperation::multiply_add;
 };
 
-Operands operands_of(const registry::KernelMetadata& metadata) {
-  const op::GemmDescription& made_for = metadata.operands;
-  return {made_for.a, made_for.b, made_for.c, made_for.d, made_for.has_c, made_for.accumulator, made_for.math};
+/// The operands of an author's operation as a kernel is made for them.
+struct OperationOperands {
+  std::string operation;
+  std::vector<op::SlotDescription> slots;
+};
+
+/// A type, or (type, divisibility): then the last mode is contiguous.
+op::SlotDescription read_slot(const op::SlotDeclaration& declared, nb::handle given) {
+  op::SlotDescription slot{
+      .name = declared.name, .access = declared.access, .rank = static_cast<int>(declared.shape.size())};
+  if (!nb::isinstance<nb::tuple>(given)) {
+    slot.element = read_dtype(given);
+    return slot;
+  }
+  if (nb::len(given) != 2)
+    throw InvalidArgument(fmt::format("'{}' is a type or (type, divisibility), got {}", declared.name, shown(given)));
+  slot.element = read_dtype(given[0]);
+  slot.alignment = read_integer<int>(given[1], "a divisibility");
+  slot.contiguous = slot.rank - 1;
+  if (slot.alignment < 1 || !std::has_single_bit(static_cast<unsigned>(slot.alignment)))
+    throw InvalidArgument(
+        fmt::format("the divisibility of '{}' is a power of two, got {}", declared.name, slot.alignment));
+  return slot;
+}
+
+void bind_operation_operands(nb::module_& module) {
+  nb::class_<OperationOperands>(module, "OperandsMetadata", "The operands of an Operation that a kernel is made for.")
+      .def(
+          "__init__",
+          [](OperationOperands* self, const op::Operation& operation, const nb::kwargs& given) {
+            OperationOperands operands{operation.name(), {}};
+            for (const op::SlotDeclaration& slot : operation.slots()) {
+              if (!given.contains(slot.name.c_str()))
+                throw InvalidArgument(fmt::format("{} needs the type of '{}'", operation.name(), slot.name));
+              operands.slots.push_back(read_slot(slot, given[slot.name.c_str()]));
+            }
+            if (given.size() != operands.slots.size())
+              throw InvalidArgument(fmt::format("{} has {} operands, got the types of {}", operation.name(),
+                                                operands.slots.size(), given.size()));
+            new (self) OperationOperands(std::move(operands));
+          },
+          nb::arg("operation"), nb::arg("operands"),
+          "`operands`: by name, a type, which any strides go with, or (type, divisibility): then the last mode is "
+          "contiguous, and every row and address a multiple of so many elements.")
+      .def_prop_ro("operation", [](const OperationOperands& self) { return self.operation; })
+      .def("__repr__", [](const OperationOperands& self) {
+        std::vector<std::string> slots;
+        for (const op::SlotDescription& slot : self.slots) slots.push_back(op::to_string(slot));
+        return fmt::format("OperandsMetadata({}: {})", self.operation, fmt::join(slots, ", "));
+      });
+}
+
+nb::object operands_of(const registry::KernelMetadata& metadata) {
+  if (metadata.signature.gemm() == nullptr) {
+    const auto& slots = std::get<std::vector<op::SlotDescription>>(metadata.signature.operands);
+    return nb::cast(OperationOperands{metadata.signature.operation, slots});
+  }
+  const op::GemmDescription& made_for = metadata.operands();
+  return nb::cast(
+      Operands{made_for.a, made_for.b, made_for.c, made_for.d, made_for.has_c, made_for.accumulator, made_for.math});
 }
 
 plan::OpClass read_op_class(const std::string& text) {
@@ -168,22 +227,34 @@ const op::Epilogue& read_graph(nb::handle epilogue) {
   throw nb::type_error(fmt::format("a kernel's epilogue is an Epilogue, got {}", shown(epilogue)).c_str());
 }
 
-registry::KernelMetadata make_metadata(const std::string& kernel_name, nb::handle kernel_class,
-                                       const Operands& operands, const plan::Design& design, nb::handle epilogue,
-                                       int min_cc) {
+op::Signature read_signature(nb::handle operands, nb::handle epilogue) {
+  if (nb::isinstance<OperationOperands>(operands)) {
+    if (!epilogue.is_none()) throw InvalidArgument("an epilogue belongs to a GEMM: the kernel's operation has none");
+    const auto& declared = nb::cast<const OperationOperands&>(operands);
+    return {declared.operation, declared.slots};
+  }
+  if (!nb::isinstance<Operands>(operands)) {
+    throw nb::type_error(
+        fmt::format("operands are GemmOperandsMetadata or OperandsMetadata, got {}", shown(operands)).c_str());
+  }
+  const auto& gemm = nb::cast<const Operands&>(operands);
+  const DType compute = op::default_compute(gemm.accumulator, gemm.d.element);
+  return op::GemmDescription{.a = gemm.a,
+                             .b = gemm.b,
+                             .c = gemm.c,
+                             .d = gemm.d,
+                             .accumulator = gemm.accumulator,
+                             .math = gemm.math,
+                             .epilogue = epilogue.is_none() ? op::accumulator_alone(compute) : read_graph(epilogue),
+                             .has_c = gemm.has_c};
+}
+
+registry::KernelMetadata make_metadata(const std::string& kernel_name, nb::handle kernel_class, nb::handle operands,
+                                       const plan::Design& design, nb::handle epilogue, int min_cc) {
   registry::KernelMetadata metadata;
   metadata.name = kernel_name;
   metadata.family = family_of(kernel_class);
-  metadata.operands = {.a = operands.a,
-                       .b = operands.b,
-                       .c = operands.c,
-                       .d = operands.d,
-                       .accumulator = operands.accumulator,
-                       .math = operands.math,
-                       .epilogue = epilogue.is_none() ? op::accumulator_alone(op::default_compute(operands.accumulator,
-                                                                                                  operands.d.element))
-                                                      : read_graph(epilogue),
-                       .has_c = operands.has_c};
+  metadata.signature = read_signature(operands, epilogue);
   metadata.design = design;
   metadata.min_sm = min_cc;
   return metadata;
@@ -194,16 +265,18 @@ registry::KernelMetadata make_metadata(const std::string& kernel_name, nb::handl
 void bind_metadata(nb::module_& module) {
   bind_tensor_attributes(module);
   bind_operands(module);
+  bind_operation_operands(module);
   bind_design(module);
   nb::class_<registry::KernelMetadata>(module, "KernelMetadata", "What a kernel is, as data: comparable and hashable.")
       .def(
           "__init__",
-          [](registry::KernelMetadata* self, const Text& kernel_name, nb::handle kernel_class, const Operands& operands,
-             const plan::Design& design, nb::handle epilogue, int min_cc) {
-            new (self) registry::KernelMetadata(
-                make_metadata(kernel_name.read("a kernel's name"), kernel_class, operands, design, epilogue, min_cc));
+          [](registry::KernelMetadata* self, const Text& kernel_name, nb::handle kernel_class, nb::handle operands,
+             const std::optional<plan::Design>& design, nb::handle epilogue, int min_cc) {
+            new (self)
+                registry::KernelMetadata(make_metadata(kernel_name.read("a kernel's name"), kernel_class, operands,
+                                                       design.value_or(plan::Design()), epilogue, min_cc));
           },
-          nb::arg("kernel_name"), nb::arg("kernel_class"), nb::arg("operands"), nb::arg("design"),
+          nb::arg("kernel_name"), nb::arg("kernel_class"), nb::arg("operands"), nb::arg("design") = nb::none(),
           nb::arg("epilogue") = nb::none(), nb::arg("min_cc") = 0,
           "`kernel_class`: the class of the kernel, or its name. `epilogue`: none stores the sums. `min_cc`: 90 for "
           "sm_90 "
@@ -215,7 +288,12 @@ void bind_metadata(nb::module_& module) {
           "The author's class, or Kernel for those that are shipped.")
       .def_prop_ro("operands", &operands_of)
       .def_prop_ro("design", [](const registry::KernelMetadata& self) { return self.design; })
-      .def_prop_ro("epilogue", [](const registry::KernelMetadata& self) { return self.operands.epilogue; })
+      .def_prop_ro("epilogue",
+                   [](const registry::KernelMetadata& self) {
+                     const op::GemmDescription* const gemm = self.signature.gemm();
+                     return gemm == nullptr ? std::optional<op::Epilogue>() : std::optional(gemm->epilogue);
+                   })
+      .def_prop_ro("operation", [](const registry::KernelMetadata& self) { return self.signature.operation; })
       .def_prop_ro("min_cc", [](const registry::KernelMetadata& self) { return self.min_sm; })
       .def("to_json", [](const registry::KernelMetadata& self) { return registry::to_json(self); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))

@@ -24,6 +24,7 @@ NB_MODULE(_tilewright, module) {
   python::bind_tensor(module);
   python::bind_device_array(module);
   python::bind_arguments(module);
+  python::bind_operation(module);
   python::bind_metadata(module);
   python::bind_kernel(module);
   python::bind_provider(module);

@@ -20,9 +20,9 @@ namespace {
 class ByName final : public engine::Timer {
  public:
   explicit ByName(std::string fastest) : fastest_(std::move(fastest)) {}
-  std::vector<double> time(std::span<const engine::PreparedGemm> calls) override {
+  std::vector<double> time(std::span<const engine::PreparedCall> calls) override {
     std::vector<double> times;
-    for (const engine::PreparedGemm& call : calls) times.push_back(call.kernel().name() == fastest_ ? 3.25 : 9.0);
+    for (const engine::PreparedCall& call : calls) times.push_back(call.kernel().name() == fastest_ ? 3.25 : 9.0);
     return times;
   }
 

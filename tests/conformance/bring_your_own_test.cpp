@@ -20,7 +20,7 @@
 #include "tilewright/engine/host_operands.hpp"
 #include "tilewright/kernels/list.hpp"
 #include "tilewright/op/fill.hpp"
-#include "tilewright/op/reference_gemm.hpp"
+#include "tilewright/op/problem.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
 
 namespace tilewright::conformance {
@@ -280,8 +280,8 @@ TEST_P(BringYourOwn, B16_MetadataIsData) {
   const registry::KernelMetadata metadata = engine_->find_kernels(problem.gemm, is_mine).front().kernel->metadata();
   EXPECT_EQ(registry::kernel_name(metadata), "F64GemmKernel_tile32x32_ttt");
   EXPECT_EQ(metadata.design.tile.threadblock_shape, (std::array{32, 32, 1}));
-  EXPECT_EQ(metadata.operands.a, (op::TensorDescription{DType::f64, op::MatrixLayout::row_major, 1}));
-  EXPECT_EQ(metadata.operands.accumulator, DType::f64);
+  EXPECT_EQ(metadata.operands().a, (op::TensorDescription{DType::f64, op::MatrixLayout::row_major, 1}));
+  EXPECT_EQ(metadata.operands().accumulator, DType::f64);
   registry::KernelMetadata other = metadata;
   EXPECT_EQ(other, metadata);
   EXPECT_EQ(std::hash<registry::KernelMetadata>()(other), std::hash<registry::KernelMetadata>()(metadata));
@@ -337,7 +337,7 @@ TEST_P(BringYourOwn, B19_B20_CompiledOnceByShapeAndRunOnOthers) {
     tensor->address = 0;
     tensor->device = {op::MemoryDevice::Kind::shape, 0};
   }
-  const engine::PreparedGemm prepared = engine_->prepare(shape, kernel, artifact);
+  const engine::PreparedCall prepared = engine_->prepare(shape, kernel, artifact);
   EXPECT_THROW(prepared.run(), InvalidArgument);
   engine::HostOperands operands(first.gemm, engine_->device(), nullptr);
   prepared.run(operands.on_device());
@@ -403,9 +403,9 @@ class Precompiled final : public registry::Kernel {
   }
 
  protected:
-  Support do_supports(const op::Gemm& arguments) const override { return original_->supports(arguments); }
+  Support do_supports(const op::Problem& problem) const override { return original_->supports(problem); }
   compile::Source do_source() const override { return source_; }
-  plan::Launch do_launch(const op::Gemm& arguments) const override { return original_->launch(arguments); }
+  plan::Launch do_launch(const op::Problem& problem) const override { return original_->launch(problem); }
 
  private:
   registry::KernelPtr original_;
@@ -449,7 +449,8 @@ class WithScratch final : public registry::Kernel {
                   " d[1] = double(reinterpret_cast<unsigned long long>(scratch) % 4096); scratch[9000] = 1; }\n";
     return source;
   }
-  plan::Launch do_launch(const op::Gemm& arguments) const override {
+  plan::Launch do_launch(const op::Problem& problem) const override {
+    const auto& arguments = std::get<op::Gemm>(problem);
     plan::Launch launch;
     launch.append_parameter(arguments.d.address);
     launch.append_parameter(plan::Scratch{.bytes = 10000, .alignment = 4096, .leading_zeros = 4});
@@ -470,7 +471,7 @@ TEST_P(BringYourOwn, WorkspacesAreAlignedAndZeroedAsAsked) {
   }
   // Memory of the caller's.
   engine::HostOperands operands(problem.gemm, engine_->device(), nullptr);
-  const engine::PreparedGemm prepared = engine_->prepare(operands.on_device(), kernel);
+  const engine::PreparedCall prepared = engine_->prepare(operands.on_device(), kernel);
   const runtime::DeviceBuffer own(engine_->device(), prepared.workspace_bytes());
   prepared.run(engine::RunOptions{.workspace = own.address(), .workspace_bytes = own.bytes()});
   EXPECT_THROW(prepared.run(engine::RunOptions{.workspace = own.address(), .workspace_bytes = own.bytes() - 1}),

@@ -8,7 +8,7 @@
 #include "bench/problem.hpp"
 #include "tests/conformance/guarded_operands.hpp"
 #include "tilewright/engine/engine.hpp"
-#include "tilewright/op/reference_gemm.hpp"
+#include "tilewright/op/problem.hpp"
 
 namespace tilewright::conformance {
 

@@ -17,7 +17,7 @@
 #include "tilewright/base/text.hpp"
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/op/fill.hpp"
-#include "tilewright/op/reference_gemm.hpp"
+#include "tilewright/op/problem.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
 
 namespace tilewright::conformance {

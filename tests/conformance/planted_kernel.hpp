@@ -29,14 +29,14 @@ class PlantedKernel final : public registry::Kernel {
   std::vector<std::string> lines_at(const emulator::CodePlace& place) const;
 
  protected:
-  Support do_supports(const op::Gemm& arguments) const override { return original_->supports(arguments); }
+  Support do_supports(const op::Problem& problem) const override { return original_->supports(problem); }
   compile::Source do_source() const override {
     compile::Source source;
     source.text = text_;
     return source;
   }
-  plan::Launch do_launch(const op::Gemm& arguments) const override { return original_->launch(arguments); }
-  double do_estimate_us(const op::Gemm& arguments) const override { return original_->estimate_us(arguments); }
+  plan::Launch do_launch(const op::Problem& problem) const override { return original_->launch(problem); }
+  double do_estimate_us(const op::Problem& problem) const override { return original_->estimate_us(problem); }
 
  private:
   registry::KernelPtr original_;

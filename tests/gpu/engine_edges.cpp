@@ -92,7 +92,7 @@ TEST_F(EngineEdges, APreparedCallIsReplayed) {
   const runtime::Capture capture;
   HostProblem problem(40, 24, 64, {});
   HostOperands operands(problem.gemm, engine_->device(), nullptr);
-  const PreparedGemm prepared = engine_->prepare(operands.on_device());
+  const PreparedCall prepared = engine_->prepare(operands.on_device());
   for (const int mode : {0, 1, 2}) {
     SCOPED_TRACE(mode);
     const runtime::Stream stream(device_->context());
@@ -104,7 +104,7 @@ TEST_F(EngineEdges, APreparedCallIsReplayed) {
     ASSERT_EQ(capture.instantiate(&executable, graph, 0), 0);
     for (int i = 0; i < 100; ++i) {
       const auto scale = static_cast<std::uint8_t>(i);
-      engine_->device()->fill(operands.on_device().d.address, scale, 64, stream.handle());
+      engine_->device()->fill(std::get<op::Gemm>(operands.on_device()).d.address, scale, 64, stream.handle());
       ASSERT_EQ(capture.launch(executable, stream.handle()), 0);
     }
     stream.synchronize();

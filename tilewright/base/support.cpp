@@ -5,9 +5,9 @@
 namespace tilewright {
 
 std::string_view name(RefusalCode code) {
-  constexpr std::array<std::string_view, 16> kNames{
-      "other",    "types", "shape",        "strides",   "alignment", "overlap", "memory",    "scalars",
-      "epilogue", "math",  "architecture", "resources", "design",    "filter",  "duplicate", "artifact"};
+  constexpr std::array<std::string_view, 18> kNames{
+      "other", "types",        "shape",     "strides", "alignment", "overlap",   "memory",   "scalars",   "epilogue",
+      "math",  "architecture", "resources", "design",  "filter",    "duplicate", "artifact", "operation", "provider"};
   return kNames[static_cast<std::size_t>(code)];
 }
 

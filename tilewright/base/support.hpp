@@ -34,6 +34,8 @@ enum class RefusalCode : std::uint8_t {
   filter,        // the caller's own
   duplicate,     // a name that is taken
   artifact,      // compiled for another kernel or device
+  operation,     // the kernel computes another
+  provider,      // it failed
 };
 
 /// "alignment"

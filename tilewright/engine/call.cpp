@@ -5,13 +5,13 @@
 namespace tilewright::engine {
 namespace {
 
-const op::Gemm& checked(const op::Gemm& arguments) {
-  op::validate(arguments).or_throw();
-  return arguments;
+const op::Problem& checked(const op::Problem& problem) {
+  op::validate(problem).or_throw();
+  return problem;
 }
 
 }  // namespace
 
-Call::Call(op::Gemm arguments) : arguments_(std::move(arguments)), key_(make_call_key(checked(arguments_))) {}
+Call::Call(op::Problem problem) : problem_(std::move(problem)), key_(op::key(checked(problem_))) {}
 
 }  // namespace tilewright::engine

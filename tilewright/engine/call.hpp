@@ -1,22 +1,21 @@
 // A problem that was found valid, and its kind: what queries and runs look up, computed once.
 #pragma once
 
-#include "tilewright/engine/call_key.hpp"
-#include "tilewright/op/gemm.hpp"
+#include "tilewright/op/problem.hpp"
 
 namespace tilewright::engine {
 
 class Call {
  public:
-  /// @throws InvalidArgument where op::validate refuses the arguments
-  explicit Call(op::Gemm arguments);
+  /// @throws InvalidArgument where op::validate refuses the problem
+  explicit Call(op::Problem problem);
 
-  const op::Gemm& arguments() const { return arguments_; }
-  const CallKey& key() const { return key_; }
+  const op::Problem& problem() const { return problem_; }
+  const op::ProblemKey& key() const { return key_; }
 
  private:
-  op::Gemm arguments_;
-  CallKey key_;
+  op::Problem problem_;
+  op::ProblemKey key_;
 };
 
 }  // namespace tilewright::engine

@@ -21,7 +21,6 @@
 #include "tilewright/cache/store.hpp"
 #include "tilewright/compile/artifact.hpp"
 #include "tilewright/compile/compiler.hpp"
-#include "tilewright/engine/call_key.hpp"
 #include "tilewright/engine/host_operands.hpp"
 #include "tilewright/engine/rankings.hpp"
 #include "tilewright/engine/tensor_maps.hpp"
@@ -60,25 +59,14 @@ runtime::LaunchConfig launch_config(const plan::Launch& launch) {
   return config;
 }
 
-// What to measure for such a call: alpha = 0 skips the product, and is a call of the same kernel as any other alpha.
-op::Gemm measurable(const op::Gemm& arguments) {
-  op::Gemm measured = arguments;
-  if (measured.alpha == 0.0) measured.alpha = 1.0;
-  if (measured.m() == 0 || measured.n() == 0 || !op::reads_product(measured)) {
-    throw InvalidArgument(fmt::format("there is nothing to measure in a product of {}x{}x{}{}", measured.m(),
-                                      measured.n(), measured.k(), measured.k() == 0 ? "" : " that counts as 0"));
-  }
-  return measured;
-}
-
 bool has_fewer_sms(const runtime::DeviceProperties& device) {
   return !device.emulated && device.sm_count < arch::limits(device.target).sm_count;
 }
 
 /// Plans count on all SMs of the architecture's part.
-Support check_residence(const registry::Kernel& kernel, const op::Gemm& arguments,
+Support check_residence(const registry::Kernel& kernel, const op::Problem& problem,
                         const runtime::DeviceProperties& device) {
-  const plan::Launch launch = kernel.launch(arguments);
+  const plan::Launch launch = kernel.launch(problem);
   if (!launch.cooperative || static_cast<int>(launch.grid[0]) <= device.sm_count) return {};
   return refuse("its {} CTAs wait for each other, and {} has {} SMs", launch.grid[0], device.name, device.sm_count)
       .as(RefusalCode::resources);
@@ -101,24 +89,58 @@ std::vector<registry::ProviderPtr> named(std::span<const registry::ProviderPtr> 
   return chosen;
 }
 
-registry::Discovery discover(std::span<const registry::ProviderPtr> providers, const op::Gemm& arguments,
+/// Asks each provider. One that throws loses its own kernels, with what it threw as the reason.
+registry::Discovery discover(std::span<const registry::ProviderPtr> providers, const op::Problem& problem,
                              const Target& target) {
   registry::Discovery found;
   for (const registry::ProviderPtr& provider : providers) {
     if (const Support runs = provider->runs_on(target); !runs) {
       found.refused.push_back({provider->family(), runs.refusal()});
-    } else {
-      provider->discover(arguments, target, found);
+      continue;
+    }
+    const std::size_t kernels = found.kernels.size();
+    try {
+      provider->discover(problem, target, found);
+    } catch (const std::exception& error) {
+      if (is_interrupted()) throw;
+      found.kernels.resize(kernels);
+      found.refused.push_back(
+          {provider->family(), refuse("failed: {}", printable(error.what(), 400)).as(RefusalCode::provider)});
     }
   }
   return found;
 }
 
+[[noreturn]] void throw_no_kernel(const op::Problem& problem, const Explanation& explanation) {
+  std::vector<std::string> reasons;
+  for (const registry::RefusedKernel& refused : explanation.refused)
+    reasons.push_back(fmt::format("{}: {}", refused.name, refused.reason()));
+  throw InvalidArgument(fmt::format("no kernel for this {} on {}{}{}", op::operation_name(problem),
+                                    explanation.target.name(), reasons.empty() ? "" : ": ", fmt::join(reasons, "; ")));
+}
+
+/// The predicted time in microseconds. Refused where the kernel does not fit `small`, a device with fewer SMs than
+/// plans count on (null: it has them all), and where its author's code fails.
+Result<double> estimate(const registry::Kernel& kernel, const op::Problem& problem,
+                        const runtime::DeviceProperties* small) {
+  if (op::is_empty(problem)) return 0.0;  // nothing is launched
+  try {
+    if (const Support fits = small == nullptr ? Support() : check_residence(kernel, problem, *small); !fits)
+      return fits.refusal();
+    const double estimate_us = kernel.estimate_us(problem);
+    if (std::isnan(estimate_us)) return refuse("its estimate is NaN").as(RefusalCode::provider);
+    return estimate_us;
+  } catch (const std::exception& error) {
+    if (is_interrupted()) throw;
+    return refuse("its estimate failed: {}", printable(error.what(), 400)).as(RefusalCode::provider);
+  }
+}
+
 /// What was measured to be the best among exactly these kernels.
-void put_first(const RememberedChoices& choices, const op::Gemm& arguments, Explanation& explanation) {
+void put_first(const RememberedChoices& choices, const op::Problem& problem, Explanation& explanation) {
   std::vector<registry::KernelPtr> kernels;
   for (const RankedKernel& ranked : explanation.kernels) kernels.push_back(ranked.kernel);
-  std::optional<TunedChoice> tuned = choices.find(arguments, kernels);
+  std::optional<TunedChoice> tuned = choices.find(problem, kernels);
   if (!tuned) return;
   const auto is_best = [&](const RankedKernel& ranked) { return ranked.kernel->name() == tuned->kernel; };
   const auto winner = std::ranges::find_if(explanation.kernels, is_best);
@@ -161,11 +183,11 @@ bool is_fault_of_image(const Error& error) {
   return std::ranges::find(kCodes, driver->code()) != kCodes.end();
 }
 
-Support check_place(const op::Gemm& arguments, const runtime::Device& device) {
+Support check_place(const op::Problem& problem, const runtime::Device& device) {
   const op::MemoryDevice here = memory_device(device.properties());
-  if (arguments.d.device == here) return {};
-  return refuse("the operands are on {}, this engine's device is {}", op::to_string(arguments.d.device),
-                op::to_string(here))
+  const op::MemoryDevice there = op::device(problem);
+  if (there == here) return {};
+  return refuse("the operands are on {}, this engine's device is {}", op::to_string(there), op::to_string(here))
       .as(RefusalCode::memory);
 }
 
@@ -207,34 +229,17 @@ void launch_with_workspace(runtime::LoadedKernel& loaded, Workspaces& workspaces
 
 /// Packs and launches.
 void launch_anew(const registry::Kernel& kernel, runtime::LoadedKernel& loaded, Workspaces& workspaces,
-                 const op::Gemm& arguments, const RunOptions& options) {
-  plan::Launch packed = kernel.launch(arguments);
+                 const op::Problem& problem, const RunOptions& options) {
+  plan::Launch packed = kernel.launch(problem);
   encode_tensor_maps(workspaces.device(), packed);
   launch_with_workspace(loaded, workspaces, packed, options);
 }
 
 /// Of a call whose key is not the prepared one's: what differs. More alignment than was prepared for is as good.
-Support check_kind(const CallKey& prepared, const CallKey& given, const registry::Kernel& kernel,
-                   const op::Gemm& arguments) {
-  for (const auto& [what, had, has] : {std::tuple{"m", prepared.extents[0], given.extents[0]},
-                                       {"n", prepared.extents[1], given.extents[1]},
-                                       {"k", prepared.extents[2], given.extents[2]},
-                                       {"batch", prepared.extents[3], given.extents[3]}}) {
-    if (had != has) return refuse("prepared for {} = {}, got {}", what, had, has).as(RefusalCode::shape);
-  }
-  using Numbers = std::span<const std::int64_t>;
-  if (prepared.reads_source != given.reads_source)
-    return refuse("prepared for a call that {} C", prepared.reads_source ? "reads" : "does not read")
-        .as(RefusalCode::epilogue);
-  for (const auto& [what, had, has] :
-       {std::tuple{"strides", Numbers(prepared.strides), Numbers(given.strides)},
-        {"strides of the epilogue's tensors", Numbers(prepared.tensor_strides), Numbers(given.tensor_strides)}}) {
-    if (!std::ranges::equal(had, has)) {
-      return refuse("prepared for {} {}, got {}", what, fmt::join(had, ","), fmt::join(has, ","))
-          .as(RefusalCode::strides);
-    }
-  }
-  return kernel.supports(arguments);
+Support check_kind(const op::ProblemKey& prepared, const op::ProblemKey& given, const registry::Kernel& kernel,
+                   const op::Problem& problem) {
+  const Support same = op::check_same_extents(prepared, given);
+  return same ? kernel.supports(problem) : same;
 }
 
 void check(const TuneOptions& options) {
@@ -256,13 +261,13 @@ struct Engine::ReadyKernel {
 
 /// A kind of call, and the kernel that was asked for: null for the best.
 struct ReadyKey {
-  CallKey call;
+  op::ProblemKey call;
   const registry::Kernel* kernel = nullptr;
   bool operator==(const ReadyKey&) const = default;
 };
 struct ReadyKeyHash {
   std::size_t operator()(const ReadyKey& key) const {
-    return CallKeyHash()(key.call) * 31 + std::hash<const void*>()(key.kernel);
+    return op::ProblemKeyHash()(key.call) * 31 + std::hash<const void*>()(key.kernel);
   }
 };
 
@@ -315,7 +320,7 @@ struct Engine::State {
   LruMap<ReadyKey, ReadyKernel, ReadyKeyHash> ready;
 };
 
-void PreparedGemm::run(const RunOptions& options) const {
+void PreparedCall::run(const RunOptions& options) const {
   if (is_empty_) return;
   if (is_shape_) throw InvalidArgument("prepared by shape alone: run() needs the tensors");
   if (launch_.workspace_bytes() == 0) return launch(*loaded_, config_, launch_, options);
@@ -323,15 +328,15 @@ void PreparedGemm::run(const RunOptions& options) const {
   launch_with_workspace(*loaded_, *workspaces_, packed, options);
 }
 
-void PreparedGemm::run(const Call& call, const RunOptions& options) const {
+void PreparedCall::run(const Call& call, const RunOptions& options) const {
   if (!(call.key() == key_)) {
-    check_kind(key_, call.key(), *kernel_, call.arguments()).or_throw();
+    check_kind(key_, call.key(), *kernel_, call.problem()).or_throw();
   } else if (!kernel_->decides_by_kind()) {
-    kernel_->supports(call.arguments()).or_throw();
+    kernel_->supports(call.problem()).or_throw();
   }
   if (is_empty_) return;
-  check_place(call.arguments(), workspaces_->device()).or_throw();
-  launch_anew(*kernel_, *loaded_, *workspaces_, call.arguments(), options);
+  check_place(call.problem(), workspaces_->device()).or_throw();
+  launch_anew(*kernel_, *loaded_, *workspaces_, call.problem(), options);
 }
 
 registry::KernelPtr KernelListing::next() {
@@ -370,22 +375,22 @@ const compile::Compiler& Engine::State::get_compiler() {
   return *compiler;
 }
 
-Explanation Engine::explain(const op::Gemm& arguments, const registry::KernelFilter& filter,
+Explanation Engine::explain(const op::Problem& problem, const registry::KernelFilter& filter,
                             std::optional<Target> target, std::span<const std::string> providers) const {
   Explanation explanation;
   if (providers.empty()) {
-    explanation = *ranking(arguments, target);
+    explanation = *ranking(problem, target);
   } else {
-    op::validate(arguments).or_throw();
+    op::validate(problem).or_throw();
     const auto chosen = named(state_->registry->snapshot()->providers, providers);
-    explanation = rank(arguments, target.value_or(state_->device->properties().target), chosen, state_->options.tuning);
+    explanation = rank(problem, target.value_or(state_->device->properties().target), chosen, state_->options.tuning);
   }
   if (filter) apply(filter, explanation);
   return explanation;
 }
 
 std::shared_ptr<const Explanation> Engine::ranking(const Call& call, std::optional<Target> target) const {
-  const op::Gemm& arguments = call.arguments();
+  const op::Problem& problem = call.problem();
   const Target wanted = target.value_or(state_->device->properties().target);
   const std::shared_ptr<const registry::Registry::Snapshot> registry = state_->registry->snapshot();
   const std::span<const registry::ProviderPtr> providers(registry->providers);
@@ -396,54 +401,53 @@ std::shared_ptr<const Explanation> Engine::ranking(const Call& call, std::option
   const std::uint64_t generation = state_->rankings.generation();
   std::shared_ptr<const Explanation> shipped = state_->rankings.find(key);
   if (shipped == nullptr) {
-    shipped = std::make_shared<const Explanation>(rank(arguments, wanted, providers.subspan(registry->added), tuning));
+    shipped = std::make_shared<const Explanation>(rank(problem, wanted, providers.subspan(registry->added), tuning));
     state_->rankings.insert(key, shipped, generation);
   }
   if (!has_added) return shipped;
-  auto all = std::make_shared<Explanation>(rank(arguments, wanted, providers.first(registry->added), Tuning::off));
+  auto all = std::make_shared<Explanation>(rank(problem, wanted, providers.first(registry->added), Tuning::off));
   all->refused.insert(all->refused.end(), shipped->refused.begin(), shipped->refused.end());
   all->kernels.insert(all->kernels.end(), shipped->kernels.begin(), shipped->kernels.end());
   std::ranges::stable_sort(all->kernels, {}, &RankedKernel::estimate_us);
   if (state_->options.tuning != Tuning::off && wanted == state_->device->properties().target)
-    put_first(state_->choices, arguments, *all);
+    put_first(state_->choices, problem, *all);
   return all;
 }
 
-// @pre op::validate(arguments)
-Explanation Engine::rank(const op::Gemm& arguments, const Target& target,
+// @pre op::validate(problem)
+Explanation Engine::rank(const op::Problem& problem, const Target& target,
                          std::span<const registry::ProviderPtr> providers, Tuning tuning) const {
   const runtime::DeviceProperties& device = state_->device->properties();
-  registry::Discovery found = discover(providers, arguments, target);
+  registry::Discovery found = discover(providers, problem, target);
   Explanation explanation{.target = target, .kernels = {}, .refused = std::move(found.refused), .tuned = {}};
   const bool is_small = target == device.target && has_fewer_sms(device);  // a part of the GPU, or a smaller one
   for (registry::KernelPtr& kernel : found.kernels) {
-    if (const Support fits = is_small ? check_residence(*kernel, arguments, device) : Support(); !fits) {
-      explanation.refused.push_back({kernel->name(), fits.refusal()});
-      continue;
+    Result<double> estimate_us = estimate(*kernel, problem, is_small ? &device : nullptr);
+    if (estimate_us) {
+      explanation.kernels.push_back({std::move(kernel), *estimate_us});
+    } else {
+      explanation.refused.push_back({kernel->name(), estimate_us.refusal()});
     }
-    const double estimate_us = arguments.is_empty() ? 0.0 : kernel->estimate_us(arguments);  // empty: no launch
-    if (std::isnan(estimate_us)) throw InvalidArgument(fmt::format("the estimate of {} is NaN", kernel->name()));
-    explanation.kernels.push_back({std::move(kernel), estimate_us});
   }
   std::ranges::stable_sort(explanation.kernels, {}, &RankedKernel::estimate_us);
-  if (tuning != Tuning::off && target == device.target) put_first(state_->choices, arguments, explanation);
+  if (tuning != Tuning::off && target == device.target) put_first(state_->choices, problem, explanation);
   return explanation;
 }
 
-std::vector<RankedKernel> Engine::untuned(const op::Gemm& arguments) const {
-  return rank(arguments, state_->device->properties().target, state_->registry->snapshot()->providers, Tuning::off)
+std::vector<RankedKernel> Engine::untuned(const op::Problem& problem) const {
+  return rank(problem, state_->device->properties().target, state_->registry->snapshot()->providers, Tuning::off)
       .kernels;
 }
 
-std::vector<RankedKernel> Engine::find_kernels(const op::Gemm& arguments, const registry::KernelFilter& filter,
+std::vector<RankedKernel> Engine::find_kernels(const op::Problem& problem, const registry::KernelFilter& filter,
                                                std::optional<Target> target,
                                                std::span<const std::string> providers) const {
-  if (!filter && providers.empty()) return ranking(arguments, target)->kernels;
-  return explain(arguments, filter, target, providers).kernels;
+  if (!filter && providers.empty()) return ranking(problem, target)->kernels;
+  return explain(problem, filter, target, providers).kernels;
 }
 
-registry::KernelPtr Engine::find_kernel(const std::string& name, const op::Gemm& arguments) const {
-  const std::shared_ptr<const Explanation> found = ranking(arguments);
+registry::KernelPtr Engine::find_kernel(const std::string& name, const op::Problem& problem) const {
+  const std::shared_ptr<const Explanation> found = ranking(problem);
   for (const RankedKernel& ranked : found->kernels) {
     if (ranked.kernel->name() == name) return ranked.kernel;
   }
@@ -461,10 +465,10 @@ KernelListing Engine::list_kernels(std::optional<Target> target, registry::Kerne
   return listing;
 }
 
-registry::KernelPtr Engine::make_kernel(const op::GemmDescription& description, const plan::Design& design) const {
+registry::KernelPtr Engine::make_kernel(const op::Signature& signature, const plan::Design& design) const {
   std::string reasons;
   for (const auto& provider : state_->registry->snapshot()->providers) {
-    Result<registry::KernelPtr> kernel = provider->make(description, design);
+    Result<registry::KernelPtr> kernel = provider->make(signature, design);
     if (kernel) return *std::move(kernel);
     reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", provider->family(), kernel.reason());
   }
@@ -577,16 +581,16 @@ Engine::State::LoadedPtr Engine::State::load(const registry::KernelPtr& kernel, 
   return fresh;
 }
 
-TuningReport Engine::tune(const op::Gemm& arguments, const TuneOptions& options) {
+TuningReport Engine::tune(const op::Problem& problem, const TuneOptions& options) {
   const std::scoped_lock tuning(state_->tuning_mutex);
   const auto lock = state_->choices.records().lock(state_->choices.device(), options.lock_timeout_s);
-  return tune_alone(arguments, options, lock ? Support() : Support(lock.refusal()));
+  return tune_alone(problem, options, lock ? Support() : Support(lock.refusal()));
 }
 
-TuningReport Engine::tune_alone(const op::Gemm& arguments, const TuneOptions& options, const Support& is_alone) {
+TuningReport Engine::tune_alone(const op::Problem& problem, const TuneOptions& options, const Support& is_alone) {
   check(options);
-  op::validate(arguments).or_throw();
-  const op::Gemm measured = measurable(arguments);
+  op::validate(problem).or_throw();
+  const op::Problem measured = op::measurable(problem).value_or_throw();
   std::shared_ptr<Timer> timer = state_->options.timer;
   if (!options.checks_only && !timer) {
     Result<std::shared_ptr<Timer>> made = make_timer(state_->device);
@@ -595,15 +599,15 @@ TuningReport Engine::tune_alone(const op::Gemm& arguments, const TuneOptions& op
   }
   const std::vector<RankedKernel> ranked = untuned(measured);
   RememberedChoices& choices = state_->choices;
-  const std::string problem = problem_class(measured);
-  FaultJournal journal(choices.records(), choices.device(), problem, bool(is_alone));
+  const std::string problem_class = op::problem_class(measured);
+  FaultJournal journal(choices.records(), choices.device(), problem_class, bool(is_alone));
   Tuner tuner(*this, measured, ranked, options.top, journal);
   tuner.check_candidates();
   if (!options.checks_only) tuner.time_candidates(*timer, options.seconds);
 
   TuningReport report = tuner.report();
   report.device = choices.device();
-  report.problem = problem;
+  report.problem = problem_class;
   report.warnings = journal.warnings();
   if (!is_alone && !choices.records().root().empty()) report.warnings.push_back("not alone: " + is_alone.reason());
   if (!report.winner) return report;
@@ -615,17 +619,17 @@ TuningReport Engine::tune_alone(const op::Gemm& arguments, const TuneOptions& op
 }
 
 // The call goes on whatever becomes of this: a choice is worth having, and not worth failing for.
-void Engine::tune_if_new(const op::Gemm& arguments) {
+void Engine::tune_if_new(const op::Problem& problem) {
   RememberedChoices& choices = state_->choices;
   const TuneOptions options;
   try {
-    if (!op::reads_product(arguments) || arguments.m() == 0 || arguments.n() == 0 || explain(arguments).tuned) return;
+    if (!op::measurable(problem) || explain(problem).tuned) return;
     const std::scoped_lock tuning(state_->tuning_mutex);
     const auto lock = choices.records().lock(choices.device(), options.lock_timeout_s);
     static_cast<void>(choices.reload());  // whoever held the lock may have tuned the same
     state_->forget_best();
-    if (explain(arguments).tuned) return;
-    const TuningReport report = tune_alone(arguments, options, lock ? Support() : Support(lock.refusal()));
+    if (explain(problem).tuned) return;
+    const TuningReport report = tune_alone(problem, options, lock ? Support() : Support(lock.refusal()));
     if (!report.stopped.empty()) spdlog::error("tuning broke the device: {}", report.stopped);
     for (const std::string& warning : report.warnings) spdlog::warn("tuning: {}", warning);
   } catch (const std::exception& error) {  // of whatever language an author's code is
@@ -634,14 +638,14 @@ void Engine::tune_if_new(const op::Gemm& arguments) {
   }
 }
 
-PreparedGemm Engine::prepare(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact) {
-  const op::Gemm& arguments = call.arguments();
-  PreparedGemm prepared;
-  prepared.is_empty_ = arguments.is_empty();
-  prepared.is_shape_ = op::is_shape(arguments);
+PreparedCall Engine::prepare(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact) {
+  const op::Problem& problem = call.problem();
+  PreparedCall prepared;
+  prepared.is_empty_ = op::is_empty(problem);
+  prepared.is_shape_ = op::is_shape(problem);
   prepared.key_ = call.key();
   ReadyKernel ready = ready_kernel(call, kernel, artifact);
-  if (!prepared.is_empty_) prepared.launch_ = ready.kernel->launch(arguments);
+  if (!prepared.is_empty_) prepared.launch_ = ready.kernel->launch(problem);
   prepared.kernel_ = std::move(ready.kernel);
   prepared.loaded_ = std::move(ready.loaded);
   if (!prepared.is_empty_ && !prepared.is_shape_) encode_tensor_maps(*state_->device, prepared.launch_);
@@ -652,8 +656,8 @@ PreparedGemm Engine::prepare(const Call& call, const registry::KernelPtr& kernel
 
 Engine::ReadyKernel Engine::ready_kernel(const Call& call, const registry::KernelPtr& kernel,
                                          const ArtifactPtr& artifact) {
-  const op::Gemm& arguments = call.arguments();
-  if (!arguments.is_empty() && !op::is_shape(arguments)) check_place(arguments, *state_->device).or_throw();
+  const op::Problem& problem = call.problem();
+  if (!op::is_empty(problem) && !op::is_shape(problem)) check_place(problem, *state_->device).or_throw();
   if (kernel != nullptr) return given_kernel(call, kernel, artifact);
   if (artifact != nullptr)
     throw InvalidArgument(fmt::format("the artifact of {} needs its kernel: find_kernel() has it", artifact->name));
@@ -682,21 +686,21 @@ void Engine::State::forget_best() {
 }
 
 Engine::ReadyKernel Engine::best_kernel(const Call& call) {
-  const op::Gemm& arguments = call.arguments();
+  const op::Problem& problem = call.problem();
   ReadyKey key{call.key()};
   // Authors' kernels are asked every time, and may be better.
   const bool is_remembered = state_->registry->snapshot()->added == 0;
   if (std::optional<ReadyKernel> known = is_remembered ? state_->find_ready(key) : std::nullopt)
     return *std::move(known);
-  if (state_->options.tuning == Tuning::on_first_use && !op::is_shape(arguments)) tune_if_new(arguments);
+  if (state_->options.tuning == Tuning::on_first_use && !op::is_shape(problem)) tune_if_new(problem);
   const std::uint64_t generation = state_->rankings.generation();
   const std::shared_ptr<const Explanation> ranked = ranking(call);
-  TILEWRIGHT_CHECK(!ranked->kernels.empty(), "no kernel serves a valid problem of {}", name(arguments.a.dtype));
+  if (ranked->kernels.empty()) throw_no_kernel(problem, *ranked);
   ReadyKernel ready{ranked->kernels.front().kernel, nullptr};
-  if (arguments.is_empty()) return ready;
-  ready.loaded = state_->load(ready.kernel, ready.kernel->launch(arguments), nullptr);
+  if (op::is_empty(problem)) return ready;
+  ready.loaded = state_->load(ready.kernel, ready.kernel->launch(problem), nullptr);
   // What is prepared by shape is not tuned: a call with memory may yet be.
-  const bool is_final = state_->options.tuning != Tuning::on_first_use || !op::is_shape(arguments);
+  const bool is_final = state_->options.tuning != Tuning::on_first_use || !op::is_shape(problem);
   if (is_remembered && is_final && ready.kernel->decides_by_kind()) state_->keep_ready(key, ready, generation);
   return ready;
 }
@@ -708,28 +712,27 @@ Engine::ReadyKernel Engine::given_kernel(const Call& call, const registry::Kerne
   if (known && kernel->decides_by_kind() && (artifact == nullptr || artifact == known->artifact))
     return *std::move(known);
   registry::runs_on(kernel->metadata(), state_->device->properties().target).or_throw();
-  kernel->supports(call.arguments()).or_throw();
+  kernel->supports(call.problem()).or_throw();
   if (artifact != nullptr) accepts(*kernel, *artifact).or_throw();
   ReadyKernel ready{kernel, nullptr, artifact};
-  if (call.arguments().is_empty()) return ready;
-  ready.loaded = known ? known->loaded : state_->load(kernel, kernel->launch(call.arguments()), artifact);
+  if (op::is_empty(call.problem())) return ready;
+  ready.loaded = known ? known->loaded : state_->load(kernel, kernel->launch(call.problem()), artifact);
   state_->keep_ready(key, ready);
   return ready;
 }
 
 void Engine::run(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
                  const RunOptions& options) {
-  const op::Gemm& arguments = call.arguments();
-  if (op::is_shape(arguments))
-    throw InvalidArgument("the arguments are shapes without memory: there is nothing to run on");
-  if (arguments.d.device.kind == op::MemoryDevice::Kind::host && !arguments.is_empty()) {
-    HostOperands operands(arguments, state_->device, options.stream);
+  const op::Problem& problem = call.problem();
+  if (op::is_shape(problem)) throw InvalidArgument("the problem are shapes without memory: there is nothing to run on");
+  if (op::device(problem).kind == op::MemoryDevice::Kind::host && !op::is_empty(problem)) {
+    HostOperands operands(problem, state_->device, options.stream);
     run(Call(operands.on_device()), kernel, artifact, options);
     operands.copy_out();
     return;
   }
   const ReadyKernel ready = ready_kernel(call, kernel, artifact);
-  if (!arguments.is_empty()) launch_anew(*ready.kernel, *ready.loaded, *state_->workspaces, arguments, options);
+  if (!op::is_empty(problem)) launch_anew(*ready.kernel, *ready.loaded, *state_->workspaces, problem, options);
 }
 
 }  // namespace tilewright::engine

@@ -14,7 +14,7 @@
 #include "tilewright/engine/options.hpp"
 #include "tilewright/engine/remembered_choices.hpp"
 #include "tilewright/engine/tuning.hpp"
-#include "tilewright/op/gemm.hpp"
+#include "tilewright/op/problem.hpp"
 #include "tilewright/registry/registry.hpp"
 #include "tilewright/runtime/device.hpp"
 
@@ -44,7 +44,7 @@ struct RunOptions {
 /// A call whose kernel is chosen, compiled and loaded, and whose launch is packed: run() only launches.
 /// The tensors' memory must outlive it. Where the kernel sums slices of K or repacks operands (plan::Design) it
 /// uses a workspace of the stream or, in a graph, of its capture: such a graph must not be launched twice at once.
-class PreparedGemm {
+class PreparedCall {
  public:
   /// Enqueues the launch on `stream`. Does nothing where D has no elements.
   /// @throws InvalidArgument where it was prepared by shape, and for a workspace that is too small or misaligned
@@ -54,7 +54,7 @@ class PreparedGemm {
   /// The same for other tensors, and other values of scalars, of the kind this was prepared for.
   /// @throws InvalidArgument where op::validate refuses them, where they differ in types, extents, strides, epilogue or
   /// by less alignment, and where they are not on the engine's device
-  void run(const op::Gemm& arguments, const RunOptions& options = {}) const { run(Call(arguments), options); }
+  void run(const op::Problem& problem, const RunOptions& options = {}) const { run(Call(problem), options); }
   void run(const Call& call, const RunOptions& options = {}) const;
 
   const registry::Kernel& kernel() const { return *kernel_; }
@@ -67,7 +67,7 @@ class PreparedGemm {
   registry::KernelPtr kernel_;
   std::shared_ptr<runtime::LoadedKernel> loaded_;
   std::shared_ptr<Workspaces> workspaces_;
-  CallKey key_;
+  op::ProblemKey key_;
   runtime::LaunchConfig config_;
   plan::Launch launch_;
   bool is_empty_ = false;
@@ -114,26 +114,26 @@ class Engine {
   /// @throws ToolchainNotFound
   const compile::Compiler& compiler();
 
-  /// Kernels for these arguments on `target` (default: this engine's device), best first: by predicted time, after the
+  /// Kernels for this problem on `target` (default: this engine's device), best first: by predicted time, after the
   /// one that was measured to be the best, where Options::tuning is not off and a tuning found one for this very
   /// problem. Of the providers named, or of all. What `filter` throws comes through.
   /// @throws InvalidArgument when the problem itself is invalid, or no provider has such a name.
-  std::vector<RankedKernel> find_kernels(const op::Gemm& arguments, const registry::KernelFilter& filter = {},
+  std::vector<RankedKernel> find_kernels(const op::Problem& problem, const registry::KernelFilter& filter = {},
                                          std::optional<Target> target = {},
                                          std::span<const std::string> providers = {}) const;
 
   /// As find_kernels, with a reason for every refusal.
-  Explanation explain(const op::Gemm& arguments, const registry::KernelFilter& filter = {},
+  Explanation explain(const op::Problem& problem, const registry::KernelFilter& filter = {},
                       std::optional<Target> target = {}, std::span<const std::string> providers = {}) const;
 
   /// explain() of all providers without a filter, shared with earlier queries about such a call.
-  std::shared_ptr<const Explanation> ranking(const op::Gemm& arguments, std::optional<Target> target = {}) const {
-    return ranking(Call(arguments), target);
+  std::shared_ptr<const Explanation> ranking(const op::Problem& problem, std::optional<Target> target = {}) const {
+    return ranking(Call(problem), target);
   }
   std::shared_ptr<const Explanation> ranking(const Call& call, std::optional<Target> target = {}) const;
 
-  /// The kernel of that name among those for these arguments. @throws InvalidArgument with why it was refused
-  registry::KernelPtr find_kernel(const std::string& name, const op::Gemm& arguments) const;
+  /// The kernel of that name among those for this problem. @throws InvalidArgument with why it was refused
+  registry::KernelPtr find_kernel(const std::string& name, const op::Problem& problem) const;
 
   /// Kernels for `target` whatever the problem, as they are made: of the families that ship those for packed operands
   /// of all types and layouts, of others what they generate. Names are unique within a family.
@@ -144,12 +144,12 @@ class Engine {
   /// all. Waits for the null stream; must not be called while a stream is captured.
   /// @throws InvalidArgument for options out of range and a problem that is invalid or has nothing to multiply, Error
   /// where there is no timer, OutOfMemory where copies of the operands do not fit, ToolchainNotFound.
-  TuningReport tune(const op::Gemm& arguments, const TuneOptions& options = {});
+  TuningReport tune(const op::Problem& problem, const TuneOptions& options = {});
   RememberedChoices& choices();
 
-  /// The kernel of an explicit description: the same road as discovery, with the design you wrote.
+  /// The kernel of an explicit signature: the same road as discovery, with the design you wrote.
   /// @throws InvalidArgument with the number that makes it impossible, before any compile.
-  registry::KernelPtr make_kernel(const op::GemmDescription& description, const plan::Design& design) const;
+  registry::KernelPtr make_kernel(const op::Signature& signature, const plan::Design& design) const;
 
   /// Compiles what is not in the cache, several at once. `on_progress` is called as each is ready, one call at a time,
   /// from any thread. @throws CompileError of the first that failed, after all ended
@@ -165,22 +165,22 @@ class Engine {
   /// Chooses a kernel (unless given), compiles (unless an artifact is given), loads and packs. Tensors must be on this
   /// engine's device, or all be shapes without memory.
   /// @throws InvalidArgument where the kernel or its artifact do not fit, CompileError, ToolchainNotFound
-  PreparedGemm prepare(const op::Gemm& arguments, const registry::KernelPtr& kernel = nullptr,
+  PreparedCall prepare(const op::Problem& problem, const registry::KernelPtr& kernel = nullptr,
                        const ArtifactPtr& artifact = nullptr) {
-    return prepare(Call(arguments), kernel, artifact);
+    return prepare(Call(problem), kernel, artifact);
   }
-  PreparedGemm prepare(const Call& call, const registry::KernelPtr& kernel = nullptr,
+  PreparedCall prepare(const Call& call, const registry::KernelPtr& kernel = nullptr,
                        const ArtifactPtr& artifact = nullptr);
 
   /// Runs the problem; with no kernel given, the best one, remembered per problem. Host tensors are copied in and out
   /// through the pool and D is complete on return; device tensors are enqueued on `stream`.
-  void run(const op::Gemm& arguments, const registry::KernelPtr& kernel = nullptr,
+  void run(const op::Problem& problem, const registry::KernelPtr& kernel = nullptr,
            runtime::StreamHandle stream = nullptr) {
-    run(Call(arguments), kernel, nullptr, RunOptions{.stream = stream});
+    run(Call(problem), kernel, nullptr, RunOptions{.stream = stream});
   }
-  void run(const op::Gemm& arguments, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
+  void run(const op::Problem& problem, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
            const RunOptions& options) {
-    run(Call(arguments), kernel, artifact, options);
+    run(Call(problem), kernel, artifact, options);
   }
   void run(const Call& call, const registry::KernelPtr& kernel = nullptr, const ArtifactPtr& artifact = nullptr,
            const RunOptions& options = {});
@@ -189,13 +189,13 @@ class Engine {
   struct State;
   struct ReadyKernel;
 
-  Explanation rank(const op::Gemm& arguments, const Target& target, std::span<const registry::ProviderPtr> providers,
+  Explanation rank(const op::Problem& problem, const Target& target, std::span<const registry::ProviderPtr> providers,
                    Tuning tuning) const;
   /// All kernels by predicted time alone.
-  std::vector<RankedKernel> untuned(const op::Gemm& arguments) const;
+  std::vector<RankedKernel> untuned(const op::Problem& problem) const;
   /// `is_alone`: the records' lock is held; else why not.
-  TuningReport tune_alone(const op::Gemm& arguments, const TuneOptions& options, const Support& is_alone);
-  void tune_if_new(const op::Gemm& arguments);
+  TuningReport tune_alone(const op::Problem& problem, const TuneOptions& options, const Support& is_alone);
+  void tune_if_new(const op::Problem& problem);
   /// The best kernel for such calls, or the one given; loaded unless D is empty.
   ReadyKernel ready_kernel(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact);
   ReadyKernel best_kernel(const Call& call);

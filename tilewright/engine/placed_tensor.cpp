@@ -1,7 +1,9 @@
 #include "tilewright/engine/placed_tensor.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "tilewright/base/interruption.hpp"
@@ -17,45 +19,59 @@ constexpr std::int64_t kRedZoneLines = 512;  // twice the longest tile
 constexpr std::size_t kLeastRedZone = 64 << 10;
 constexpr std::size_t kMostDiffering = std::size_t{1} << 20;
 
-/// The elements of a matrix, or of a batch, as runs of contiguous ones in the order of their addresses: rows or
-/// columns.
+/// The elements of a tensor as runs of contiguous ones, in the order of their addresses.
 class Runs {
  public:
-  explicit Runs(const op::Tensor& tensor) : element_(bytes(tensor.dtype)) {
-    const op::MatrixView view = *op::view_matrix(tensor, "an output");
-    is_row_major_ = view.layout == op::MatrixLayout::row_major;
-    bytes_ = (is_row_major_ ? tensor.columns() : tensor.rows()) * element_;
-    const Mode lines{is_row_major_ ? tensor.rows() : tensor.columns(), view.ld * element_};
-    const Mode matrices{tensor.batch(), tensor.batch_stride() * element_};
-    // Matrices lie one after another, or each one's lines between the others'.
-    interleaves_ = matrices.step < lines.step;
-    outer_ = interleaves_ ? lines : matrices;
-    inner_ = interleaves_ ? matrices : lines;
+  explicit Runs(const op::Tensor& tensor) : rank_(tensor.shape.rank()), element_(bytes(tensor.dtype)) {
+    for (int mode = 0; mode < rank_; ++mode) {
+      if (tensor.shape[mode] != 1) modes_.push_back({tensor.shape[mode], tensor.stride[mode] * element_, mode});
+    }
+    std::ranges::stable_sort(modes_, std::ranges::greater(), &Mode::step);
+    if (!modes_.empty() && modes_.back().step == element_) {
+      run_ = modes_.back();
+      modes_.pop_back();
+    }
   }
 
-  std::int64_t count() const { return outer_.count * inner_.count; }
+  std::int64_t count() const {
+    std::int64_t count = 1;
+    for (const Mode& mode : modes_) count *= mode.count;
+    return count;
+  }
   /// Of each run.
-  std::size_t bytes_of_one() const { return static_cast<std::size_t>(bytes_); }
+  std::size_t bytes_of_one() const { return static_cast<std::size_t>(run_.count * element_); }
   /// Bytes from the tensor's first element.
   std::size_t begin(std::int64_t run) const {
-    return static_cast<std::size_t>(run / inner_.count * outer_.step + run % inner_.count * inner_.step);
+    std::int64_t at = 0;
+    for (auto mode = modes_.rbegin(); mode != modes_.rend(); ++mode) {
+      at += run % mode->count * mode->step;
+      run /= mode->count;
+    }
+    return static_cast<std::size_t>(at);
   }
+  /// The last mode is the column, the one before the row, all before these count as the batch.
   op::Place place(std::int64_t run, std::size_t byte) const {
-    const std::int64_t along = static_cast<std::int64_t>(byte) / element_;
-    const std::int64_t matrix = interleaves_ ? run % inner_.count : run / inner_.count;
-    const std::int64_t line = interleaves_ ? run / inner_.count : run % inner_.count;
-    return is_row_major_ ? op::Place{matrix, line, along} : op::Place{matrix, along, line};
+    std::array<std::int64_t, op::Dims::kMaxRank> coordinates{};
+    for (auto mode = modes_.rbegin(); mode != modes_.rend(); ++mode) {
+      coordinates[static_cast<std::size_t>(mode->number)] = run % mode->count;
+      run /= mode->count;
+    }
+    coordinates[static_cast<std::size_t>(run_.number)] += static_cast<std::int64_t>(byte) / element_;
+    const auto last = [&](int from_end) {
+      return rank_ < from_end ? 0 : coordinates[static_cast<std::size_t>(rank_ - from_end)];
+    };
+    return {last(3), last(2), last(1)};
   }
 
  private:
   struct Mode {
-    std::int64_t count = 0, step = 0;  // in bytes
+    std::int64_t count = 1, step = 0;  // in bytes
+    int number = 0;                    // among the tensor's
   };
+  int rank_;
   std::int64_t element_;
-  bool is_row_major_ = true;
-  bool interleaves_ = false;
-  std::int64_t bytes_ = 0;
-  Mode outer_, inner_;
+  std::vector<Mode> modes_;  // those that a run is not along, the one with the largest step first
+  Mode run_;
 };
 
 // Where the first byte of [begin, end) is that is not `pattern`, or end.
@@ -71,7 +87,16 @@ std::size_t first_other(std::span<const std::byte> image, std::size_t begin, std
 }  // namespace
 
 std::size_t output_red_zone(const op::Tensor& output) {
-  const auto line = static_cast<std::size_t>(op::view_matrix(output, "an output")->ld * bytes(output.dtype));
+  std::int64_t longest = 1;  // step between lines: of the modes but the one with the largest step, the largest
+  std::int64_t outermost = 0;
+  for (int mode = 0; mode < output.shape.rank(); ++mode) {
+    if (output.shape[mode] > 1) outermost = std::max(outermost, output.stride[mode]);
+  }
+  for (int mode = 0; mode < output.shape.rank(); ++mode) {
+    const bool is_outermost_of_many = output.shape.rank() > 2 && output.stride[mode] == outermost;
+    if (!is_outermost_of_many) longest = std::max(longest, output.stride[mode]);
+  }
+  const auto line = static_cast<std::size_t>(longest * bytes(output.dtype));
   const std::size_t zone = std::max(kLeastRedZone, kRedZoneLines * line);
   return (zone + kPlacedAlignment - 1) / kPlacedAlignment * kPlacedAlignment;
 }

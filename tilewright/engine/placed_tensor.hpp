@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/op/reference_gemm.hpp"
+#include "tilewright/op/reference.hpp"
 #include "tilewright/op/tensor.hpp"
 #include "tilewright/runtime/device.hpp"
 
@@ -37,8 +37,8 @@ class PlacedTensor {
   /// Whether the device holds what the image does; waits.
   bool is_intact() const;
 
-  /// After spoil() and fetch(): empty, or which byte that belongs to no element was written. @pre as an output of D's:
-  /// op::view_matrix accepts it, and matrices of a batch do not overlap
+  /// After spoil() and fetch(): empty, or which byte that belongs to no element was written. @pre the tensor's
+  /// elements do not overlap
   std::string find_stray_write() const;
   /// After fetch(): elements whose bits are not those of `expected`, another image of such a tensor; the first million
   /// in the order of memory. @pre as find_stray_write
@@ -47,7 +47,7 @@ class PlacedTensor {
  private:
   std::string label_;
   std::shared_ptr<runtime::Device> device_;
-  std::size_t begin_;             // of the first element in image and buffer
+  std::size_t begin_;                    // of the first element in image and buffer
   std::unique_ptr<std::byte[]> memory_;  // no vector: that would fill it where nothing can interrupt
   std::span<std::byte> image_;           // red zone, elements, red zone
   runtime::DeviceBuffer buffer_;
@@ -55,7 +55,7 @@ class PlacedTensor {
   op::Tensor on_device_;
 };
 
-/// Bytes around what a kernel writes: where a tile too many would go. @pre op::view_matrix accepts it
+/// Bytes around what a kernel writes: where a tile too many would go.
 std::size_t output_red_zone(const op::Tensor& output);
 
 }  // namespace tilewright::engine

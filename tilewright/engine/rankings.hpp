@@ -8,14 +8,14 @@
 
 #include "tilewright/base/fork.hpp"
 #include "tilewright/base/lru_map.hpp"
-#include "tilewright/engine/call_key.hpp"
 #include "tilewright/engine/explanation.hpp"
 #include "tilewright/engine/options.hpp"
+#include "tilewright/op/problem.hpp"
 
 namespace tilewright::engine {
 
 struct RankingKey {
-  CallKey call;
+  op::ProblemKey call;
   Target target;
   Tuning tuning = Tuning::use;
   bool operator==(const RankingKey&) const = default;
@@ -42,7 +42,7 @@ class Rankings {
  private:
   struct KeyHash {
     std::size_t operator()(const RankingKey& key) const {
-      return CallKeyHash()(key.call) * 31 + static_cast<std::size_t>(key.target.sm);
+      return op::ProblemKeyHash()(key.call) * 31 + static_cast<std::size_t>(key.target.sm);
     }
   };
   std::atomic<std::uint64_t> generation_ = 0;

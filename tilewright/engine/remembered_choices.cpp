@@ -26,18 +26,6 @@ std::string device_identity(const runtime::Device& device) {
   return identity;
 }
 
-std::string problem_class(const op::Gemm& arguments) {
-  const op::GemmDescription description = op::describe(arguments);
-  const std::string batch = arguments.batch() == 1 ? "" : fmt::format("{} of ", arguments.batch());
-  return fmt::format("{}{}x{}x{} {} {} {} {} {} {} {}{} [{}]", batch, arguments.m(), arguments.n(), arguments.k(),
-                     op::to_string(description.a), op::to_string(description.b),
-                     description.has_c ? op::to_string(description.c) : "none", op::to_string(description.d),
-                     op::name(description.math), name(description.accumulator),
-                     op::reads_source(arguments) ? "reads_c " : "", op::signature(description.epilogue),
-                     fmt::join(description.epilogue.scalars(), ",")) +
-         (description.tensors.empty() ? "" : ' ' + op::to_string(description.tensors));
-}
-
 // With the library's identity the names of kernels that are shipped determine their code.
 Result<std::string> kernel_set(std::span<const registry::KernelPtr> kernels) {
   std::vector<std::string> names;
@@ -79,19 +67,19 @@ void RememberedChoices::insert(const cache::TuningRecord& record) {
   }
 }
 
-std::optional<TunedChoice> RememberedChoices::find(const op::Gemm& arguments,
+std::optional<TunedChoice> RememberedChoices::find(const op::Problem& problem,
                                                    std::span<const registry::KernelPtr> kernels) const {
-  std::string problem;
+  std::string key;
   {
     const std::scoped_lock lock(mutex_);
     if (by_problem_.empty()) return std::nullopt;
-    problem = problem_class(arguments);
-    if (!by_problem_.contains(problem)) return std::nullopt;
+    key = op::problem_class(problem);
+    if (!by_problem_.contains(key)) return std::nullopt;
   }
   const Result<std::string> wanted = kernel_set(kernels);  // authors are asked, under no lock
   if (!wanted) return std::nullopt;
   const std::scoped_lock lock(mutex_);
-  const std::vector<Entry>& entries = by_problem_.at(problem);
+  const std::vector<Entry>& entries = by_problem_.at(key);
   const auto entry = std::ranges::find(entries, *wanted, &Entry::kernels);
   if (entry == entries.end()) return std::nullopt;
   return entry->choice;

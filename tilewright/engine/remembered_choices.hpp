@@ -12,7 +12,7 @@
 #include "tilewright/base/fork.hpp"
 #include "tilewright/cache/tuning_records.hpp"
 #include "tilewright/engine/tuning.hpp"
-#include "tilewright/op/gemm.hpp"
+#include "tilewright/op/problem.hpp"
 #include "tilewright/registry/kernel.hpp"
 #include "tilewright/runtime/device.hpp"
 
@@ -20,10 +20,6 @@ namespace tilewright::engine {
 
 /// "NVIDIA H200, 132 SMs, sm_90a, driver 13": devices of equal identity share their records.
 std::string device_identity(const runtime::Device& device);
-
-/// "4096x4096x4096 f16:row:8 f16:column:8 ...": all that a choice depends on, in words: extents, types, layouts,
-/// alignments, math, epilogue, whether C is read. Not: addresses, leading dimensions, the values of scalars.
-std::string problem_class(const op::Gemm& arguments);
 
 /// A digest of the kernels' names, in any order, and of the sources of those whose names do not determine them.
 /// Refused where an author fails to give one.
@@ -46,7 +42,7 @@ class RememberedChoices {
   const std::string& device() const { return device_; }
 
   /// The choice among exactly these kernels.
-  std::optional<TunedChoice> find(const op::Gemm& arguments, std::span<const registry::KernelPtr> kernels) const;
+  std::optional<TunedChoice> find(const op::Problem& problem, std::span<const registry::KernelPtr> kernels) const;
 
   /// Reads again what is on disk. Refused where that cannot be read: then what was known stays.
   Support reload();

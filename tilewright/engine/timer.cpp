@@ -21,7 +21,7 @@ class GpuTimer final : public Timer {
   explicit GpuTimer(std::shared_ptr<runtime::CudaDevice> device)
       : device_(std::move(device)), stream_(device_->context()) {}
 
-  std::vector<double> time(std::span<const PreparedGemm> calls) override {
+  std::vector<double> time(std::span<const PreparedCall> calls) override {
     const runtime::ContextScope scope(*device_->context());
     while (events_.size() < 2 * calls.size()) events_.emplace_back(device_->context());
     give_head_start(calls.size());

@@ -10,14 +10,14 @@
 
 namespace tilewright::engine {
 
-class PreparedGemm;
+class PreparedCall;
 
 class Timer {
  public:
   virtual ~Timer() = default;
 
   /// Runs the calls back to back, in order, and waits for them. Each one's time on the device, in microseconds.
-  virtual std::vector<double> time(std::span<const PreparedGemm> calls) = 0;
+  virtual std::vector<double> time(std::span<const PreparedCall> calls) = 0;
 };
 
 /// By events on a GPU. Refused for the emulator, whose time means nothing.

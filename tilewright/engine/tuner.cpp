@@ -29,13 +29,13 @@ bool is_simple(const registry::Kernel& kernel) {
 
 }  // namespace
 
-Tuner::Tuner(Engine& engine, const op::Gemm& arguments, std::span<const RankedKernel> ranked, int top,
+Tuner::Tuner(Engine& engine, const op::Problem& problem, std::span<const RankedKernel> ranked, int top,
              FaultJournal& journal)
     : engine_(engine),
       journal_(journal),
       ranked_(ranked),
       candidates_(ranked.first(std::min(ranked.size(), static_cast<std::size_t>(top)))),
-      operands_(engine.device(), arguments) {
+      operands_(engine.device(), problem) {
   for (const RankedKernel& candidate : candidates_) {
     CandidateReport& report = report_.candidates.emplace_back();
     report.kernel = candidate.kernel->name();
@@ -89,7 +89,11 @@ void Tuner::find_reference() {
 void Tuner::check_all(InputCheck input_check) {
   for (std::size_t i = 0; i < candidates_.size() && !has_ended(); ++i) {
     if (report_.candidates[i].fate != Fate::not_reached) continue;
-    set_outcome(candidates_[i].kernel, judge(candidates_[i].kernel, input_check));
+    const Outcome outcome = judge(candidates_[i].kernel, input_check);
+    set_outcome(candidates_[i].kernel, outcome);
+    // Without a reference the kernels can only be compared with each other.
+    if (outcome.fate == Fate::sound && expected_.empty() && !op::has_reference(operands_.on_host()))
+      expected_ = operands_.output_images();
   }
 }
 
@@ -112,7 +116,7 @@ Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
   journal_.begin_trial(*kernel);
   try {
     operands_.spoil_outputs();
-    const PreparedGemm prepared = engine_.prepare(operands_.on_device(), kernel);
+    const PreparedCall prepared = engine_.prepare(operands_.on_device(), kernel);
     prepared.run();
     operands_.fetch_outputs();
   } catch (const ToolchainNotFound&) {
@@ -154,7 +158,7 @@ void Tuner::time_candidates(Timer& timer, double seconds) {
   TimingSets sets(engine_.device(), operands_);
   std::set<std::size_t> on_track;  // of the batch under way
   const auto time = [&](std::span<const std::size_t> order) {
-    std::vector<PreparedGemm> calls;
+    std::vector<PreparedCall> calls;
     on_track.clear();
     for (const std::size_t contender : order) {
       calls.push_back(engine_.prepare(sets.next(), candidates_[contenders[contender]].kernel));

@@ -17,8 +17,8 @@ namespace tilewright::engine {
 class Tuner {
  public:
   /// `ranked`: all kernels of the problem, best first, of which the first `top` are the candidates. What is passed must
-  /// outlive it. @pre arguments are valid, reads_product(arguments), no extent is 0 @throws OutOfMemory
-  Tuner(Engine& engine, const op::Gemm& arguments, std::span<const RankedKernel> ranked, int top,
+  /// outlive it. @pre op::measurable(problem) @throws OutOfMemory
+  Tuner(Engine& engine, const op::Problem& problem, std::span<const RankedKernel> ranked, int top,
         FaultJournal& journal);
 
   /// Runs every candidate once. One that fails or is wrong is discarded with its reason; a fatal error of the device

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "tilewright/base/interruption.hpp"
-#include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/fill.hpp"
 
 namespace tilewright::engine {
@@ -57,39 +56,57 @@ std::vector<std::int64_t> spread_evenly(std::int64_t count, std::int64_t samples
 }
 
 // What a call of the problem touches.
-std::vector<op::Tensor*> used_tensors(op::Gemm& gemm) {
-  std::vector<op::Tensor*> used{&gemm.a, &gemm.b, &gemm.d};
-  if (op::reads_source(gemm)) used.push_back(&gemm.c);
-  for (op::NamedTensor& each : gemm.tensors) used.push_back(&each.tensor);
+std::vector<op::Tensor*> used_tensors(op::Problem& problem) {
+  std::vector<op::Tensor*> used;
+  for (const op::Slot& slot : op::operands(problem)) {
+    if (slot.is_used) used.push_back(slot.tensor);
+  }
   return used;
+}
+
+// The largest magnitude of inputs: sums of products of a GEMM are exact then; other operations get numbers as small.
+std::int64_t largest_input(const op::Problem& problem) {
+  constexpr std::int64_t kSmall = 3;
+  const Result<op::GemmView> view = op::view(problem);
+  return view ? op::exact_integer_limit(view->a.tensor.dtype, view->accumulator, view->k()) : kSmall;
+}
+
+// Reductions to one result need all of D: what a large D goes to is not computed on the host.
+std::string find_wrong_result_at(const op::GemmView& view, const op::EpilogueOutput& output,
+                                 std::span<const op::Place> places) {
+  if (output.spread == op::kSingle && op::operations(view) / 2.0 > kMostProductsOfAResult) return {};
+  const op::Comparison found = op::compare_results_at(view, output.label, places);
+  return found.is_within_bound() ? std::string() : op::describe_worst(found);
+}
+
+// `places` are of D. An output that is not reduced is compared at the elements computed with those of D.
+std::string find_wrong_element_at(const op::GemmView& view, std::span<const op::Place> places) {
+  const op::Comparison found = op::compare_at(view, places);
+  return found.is_within_bound() ? std::string() : op::describe_worst(found);
 }
 
 }  // namespace
 
-TuningOperands::TuningOperands(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape)
+TuningOperands::TuningOperands(const std::shared_ptr<runtime::Device>& device, const op::Problem& shape)
     : device_(device), on_host_(shape), on_device_(shape) {
   // The emulator reports accesses past an allocation itself; a GPU may give any bytes there, so it gets NaN.
   const std::size_t around_inputs = device_->properties().emulated ? 0 : kInputRedZone;
-  const std::int64_t limit = op::exact_integer_limit(shape.a.dtype, shape.accumulator, shape.k());
-  const auto use = [](const PlacedTensor& placed, op::Tensor& host, op::Tensor& on_device) {
-    host = placed.on_host();
-    on_device = placed.on_device();
-  };
-  const auto place_input = [&](const std::string& label, op::Tensor& host, op::Tensor& on_device) {
-    use(inputs_.emplace_back(label, device_, host, around_inputs), host, on_device);
-    fill(host, limit, inputs_.size());
-  };
-  const auto place_output = [&](const std::string& label, op::Tensor& host, op::Tensor& on_device) {
-    use(outputs_.emplace_back(label, device_, host, output_red_zone(host)), host, on_device);
-  };
-  place_input("A", on_host_.a, on_device_.a);
-  place_input("B", on_host_.b, on_device_.b);
-  if (op::reads_source(shape)) place_input("C", on_host_.c, on_device_.c);
-  place_output("D", on_host_.d, on_device_.d);
-  for (std::size_t i = 0; i < shape.tensors.size(); ++i) {
-    auto& [name, host] = on_host_.tensors[i];
-    op::Tensor& on_device = on_device_.tensors[i].tensor;
-    op::is_output(shape.epilogue, name) ? place_output(name, host, on_device) : place_input(name, host, on_device);
+  const std::int64_t limit = largest_input(shape);
+  const std::vector<op::Slot> host = op::operands(on_host_), on_device = op::operands(on_device_);
+  for (std::size_t i = 0; i < host.size(); ++i) {
+    const op::Slot& slot = host[i];
+    if (!slot.is_used) continue;
+    if (slot.access == op::Access::update) {
+      throw InvalidArgument(fmt::format(
+          "'{}' is read and written: such operations cannot be tuned, as a second run has other inputs", slot.name));
+    }
+    const bool is_output = op::is_written(slot.access);
+    std::vector<PlacedTensor>& placed = is_output ? outputs_ : inputs_;
+    placed.emplace_back(std::string(slot.name), device_, *slot.tensor,
+                        is_output ? output_red_zone(*slot.tensor) : around_inputs);
+    *slot.tensor = placed.back().on_host();
+    *on_device[i].tensor = placed.back().on_device();
+    if (!is_output) fill(*slot.tensor, limit, inputs_.size());
   }
   restore_inputs();
 }
@@ -125,51 +142,52 @@ OutputImages TuningOperands::output_images() const {
 }
 
 std::string TuningOperands::find_wrong_element(const OutputImages& expected) const {
-  const std::int64_t samples = sampled_elements(on_host_.k());
+  if (const Result<op::GemmView> view = op::view(on_host_)) return find_wrong_of_view(*view, expected);
+  if (op::has_reference(on_host_)) {
+    const op::Comparison found = op::compare(on_host_);
+    return found.is_within_bound() ? std::string() : op::describe_worst(found);
+  }
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const std::size_t differing = outputs_[i].differing_elements(expected[i]).size();
+    if (differing != 0)
+      return fmt::format("{} elements of '{}' are not those of the first kernel", differing, outputs_[i].label());
+  }
+  return {};
+}
+
+std::string TuningOperands::find_wrong_of_view(const op::GemmView& view, const OutputImages& expected) const {
+  const std::int64_t samples = sampled_elements(view.k());
   std::vector<op::Place> places;
   if (expected.empty()) {
-    const std::int64_t n = on_host_.d_columns(), matrix = on_host_.m() * n;
-    for (const std::int64_t index : spread_evenly(on_host_.batch() * matrix, samples))
+    const std::int64_t n = view.d_columns(), matrix = view.m() * n;
+    for (const std::int64_t index : spread_evenly(view.batch() * matrix, samples))
       places.push_back({index / matrix, index % matrix / n, index % n});
-    std::string wrong = find_wrong_element_at(places);
-    for (const op::EpilogueOutput& output : on_host_.epilogue.outputs) {
+    std::string wrong = find_wrong_element_at(view, places);
+    for (const op::EpilogueOutput& output : view.epilogue->outputs) {
       if (wrong.empty() && output.reduction != op::Reduction::none)
-        wrong = find_wrong_result_at(output, std::span(places).last(1));
+        wrong = find_wrong_result_at(view, output, std::span(places).last(1));
     }
     return wrong;
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const std::vector<op::Place> differing = outputs_[i].differing_elements(expected[i]);
-    const op::EpilogueOutput* const reduced = find_reduced(on_host_.epilogue, outputs_[i].label());
+    const op::EpilogueOutput* const reduced = find_reduced(*view.epilogue, outputs_[i].label());
     places.clear();
     for (const std::int64_t index :
          spread_evenly(static_cast<std::int64_t>(differing.size()), reduced == nullptr ? samples : kSampledResults))
       places.push_back(differing[static_cast<std::size_t>(index)]);
     const bool is_d = i == 0;
-    for (op::Place& at : places) at.column /= is_d ? 1 : on_host_.epilogue.columns_per_element();
-    std::string wrong = reduced == nullptr ? find_wrong_element_at(places) : find_wrong_result_at(*reduced, places);
+    for (op::Place& at : places) at.column /= is_d ? 1 : view.epilogue->columns_per_element();
+    std::string wrong =
+        reduced == nullptr ? find_wrong_element_at(view, places) : find_wrong_result_at(view, *reduced, places);
     if (!wrong.empty()) return wrong;
   }
   return {};
 }
 
-std::string TuningOperands::find_wrong_result_at(const op::EpilogueOutput& output,
-                                                 std::span<const op::Place> places) const {
-  // What a large D goes to whole is not computed on the host.
-  if (output.spread == op::kSingle && op::operations(on_host_) / 2.0 > kMostProductsOfAResult) return {};
-  const op::Comparison found = op::compare_results_at(on_host_, output.label, places);
-  return found.is_within_bound() ? std::string() : op::describe_worst(found);
-}
-
-// Places are of D: of a further output what goes with it.
-std::string TuningOperands::find_wrong_element_at(std::span<const op::Place> places) const {
-  const op::Comparison found = op::compare_at(on_host_, places);
-  return found.is_within_bound() ? std::string() : op::describe_worst(found);
-}
-
 TimingSets::TimingSets(const std::shared_ptr<runtime::Device>& device, const TuningOperands& operands) {
-  op::Gemm host = operands.on_host();
-  op::Gemm set = operands.on_device();
+  op::Problem host = operands.on_host();
+  op::Problem set = operands.on_device();
   const std::vector<op::Tensor*> from = used_tensors(host), to = used_tensors(set);
   std::size_t set_bytes = 0;
   for (op::Tensor* const tensor : to) {
@@ -182,7 +200,7 @@ TimingSets::TimingSets(const std::shared_ptr<runtime::Device>& device, const Tun
   const std::size_t count = properties.emulated ? 1 : std::min(kMostSets, enough);
   memory_ = runtime::DeviceBuffer(device, count * set_bytes);
   for (std::size_t i = 0; i < count; ++i) {
-    op::Gemm& placed = sets_.emplace_back(set);
+    op::Problem& placed = sets_.emplace_back(set);
     const std::vector<op::Tensor*> tensors = used_tensors(placed);
     for (std::size_t operand = 0; operand < tensors.size(); ++operand) {
       std::uint64_t& address = tensors[operand]->address;
@@ -193,7 +211,7 @@ TimingSets::TimingSets(const std::shared_ptr<runtime::Device>& device, const Tun
   device->synchronize(nullptr);
 }
 
-const op::Gemm& TimingSets::next() {
+const op::Problem& TimingSets::next() {
   next_ = (next_ + 1) % sets_.size();
   return sets_[next_];
 }

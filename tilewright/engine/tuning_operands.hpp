@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "tilewright/engine/placed_tensor.hpp"
-#include "tilewright/op/gemm.hpp"
+#include "tilewright/op/problem.hpp"
 #include "tilewright/runtime/device.hpp"
 
 namespace tilewright::engine {
 
-/// D and what the epilogue writes beside it, as images of memory with the red zones.
+/// A problem's outputs as images of memory with the red zones.
 using OutputImages = std::vector<std::vector<std::byte>>;
 
 /// Inputs are small integers whose sums every accumulator holds exactly: all correct kernels add to the same bits. What
@@ -23,13 +23,13 @@ using OutputImages = std::vector<std::vector<std::byte>>;
 class TuningOperands {
  public:
   /// `shape`: extents, types, strides; of its addresses only what they are modulo 256 bytes.
-  /// @pre op::validate(shape); no extent is 0 @throws OutOfMemory
-  TuningOperands(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape);
+  /// @pre op::measurable(shape) @throws OutOfMemory, InvalidArgument for an operand that is read and written
+  TuningOperands(const std::shared_ptr<runtime::Device>& device, const op::Problem& shape);
 
   /// The problem to check a kernel on: outputs lie between red zones, and NaN lies around the inputs.
-  const op::Gemm& on_device() const { return on_device_; }
+  const op::Problem& on_device() const { return on_device_; }
   /// The same on the host; outputs as fetch_outputs() brought them.
-  const op::Gemm& on_host() const { return on_host_; }
+  const op::Problem& on_host() const { return on_host_; }
 
   /// Fills the outputs and their red zones with a pattern; waits.
   void spoil_outputs();
@@ -43,21 +43,21 @@ class TuningOperands {
 
   /// The outputs' memory, as fetched.
   OutputImages output_images() const;
-  /// After fetch_outputs(): empty, or what is wrong with an output. Elements that have the bits of `expected`, the
-  /// output_images() of a kernel found right, or nothing, are right; of the others, up to some hundreds of each output
-  /// are compared with the host's oracle, but of reductions two results, and what all of D is reduced to only below
-  /// 2^24 products.
+  /// After fetch_outputs(): empty, or what is wrong with an output. An author's operation is compared whole with its
+  /// reference, or where it has none, with `expected` within Operation::tolerance(). Of problems that are seen as a
+  /// GEMM: elements that have the bits of `expected`, the output_images() of a kernel found right, or nothing, are
+  /// right; of the others, up to some hundreds of each output are compared with the host's oracle, but of reductions
+  /// two results, and what all of D is reduced to only below 2^24 products.
   std::string find_wrong_element(const OutputImages& expected) const;
 
  private:
-  std::string find_wrong_element_at(std::span<const op::Place> places) const;
-  std::string find_wrong_result_at(const op::EpilogueOutput& output, std::span<const op::Place> places) const;
+  std::string find_wrong_of_view(const op::GemmView& view, const OutputImages& expected) const;
 
   std::shared_ptr<runtime::Device> device_;
-  op::Gemm on_host_;
-  op::Gemm on_device_;
+  op::Problem on_host_;
+  op::Problem on_device_;
   std::vector<PlacedTensor> inputs_;
-  std::vector<PlacedTensor> outputs_;  // D, then the epilogue's
+  std::vector<PlacedTensor> outputs_;  // D first where there is one
 };
 
 /// Copies of a problem's operands to time calls on: so many that going round them touches three times the L2 cache, and
@@ -68,12 +68,12 @@ class TimingSets {
   TimingSets(const std::shared_ptr<runtime::Device>& device, const TuningOperands& operands);
 
   /// The next set, going round.
-  const op::Gemm& next();
+  const op::Problem& next();
   std::size_t count() const { return sets_.size(); }
 
  private:
   runtime::DeviceBuffer memory_;
-  std::vector<op::Gemm> sets_;
+  std::vector<op::Problem> sets_;
   std::size_t next_ = 0;
 };
 

@@ -19,12 +19,12 @@ namespace tilewright::kernels {
 // check_arguments, cost_input and launch are found with the family's outline and plan, in plan/. Inside a kernel the
 // last of these names is Kernel::launch.
 template <class Plan>
-plan::Launch launch_of(const Plan& plan, const op::Gemm& arguments) {
-  return launch(plan, arguments);
+plan::Launch launch_of(const Plan& plan, const op::GemmView& view) {
+  return launch(plan, view);
 }
 
 /// Family: kName, kNeeds (the least target; the only one where it is arch-specific), kNoDesign (why it may have none),
-/// designs(arguments, description, target); Outline and outline(description, design), for check_arguments and
+/// designs(view, description, target); Outline and outline(description, design), for check_arguments and
 /// cost_input in plan/; Plan and plan(description, design), for launch in plan/ and lower(plan, symbol). Of designs(),
 /// what has an outline has a plan.
 template <class Family>
@@ -40,7 +40,7 @@ class PlannedGemm final : public registry::Kernel {
   /// Made when first asked for: of the kernels that a problem is offered, few are run.
   const Plan& plan() const {
     std::call_once(planned_, [this] {
-      Result<Plan> plan = Family::plan(metadata().operands, metadata().design);
+      Result<Plan> plan = Family::plan(metadata().operands(), metadata().design);
       TILEWRIGHT_CHECK(plan, "{} was offered and has no plan: {}", name(), plan.reason());
       plan_ = *std::move(plan);
     });
@@ -50,18 +50,24 @@ class PlannedGemm final : public registry::Kernel {
   bool decides_by_kind() const override { return true; }
 
  protected:
-  Support do_supports(const op::Gemm& arguments) const override { return check_arguments(outline_, arguments); }
+  Support do_supports(const op::Problem& problem) const override {
+    const op::GemmView view = view_of(problem);
+    const Support strided = view.check_strided(Family::kName);
+    return strided ? check_arguments(outline_, view) : strided;
+  }
   compile::Source do_source() const override {
     compile::Source source;
     source.text = Family::lower(plan(), name());
     return source;
   }
-  plan::Launch do_launch(const op::Gemm& arguments) const override { return launch_of(plan(), arguments); }
-  double do_estimate_us(const op::Gemm& arguments) const override {
-    return plan::estimate_us(arch::limits(outline_.target), cost_input(outline_, arguments));
+  plan::Launch do_launch(const op::Problem& problem) const override { return launch_of(plan(), view_of(problem)); }
+  double do_estimate_us(const op::Problem& problem) const override {
+    return plan::estimate_us(arch::limits(outline_.target), cost_input(outline_, view_of(problem)));
   }
 
  private:
+  static op::GemmView view_of(const op::Problem& problem) { return op::view(problem).value_or_throw(); }
+
   Outline outline_;
   mutable std::once_flag planned_;
   mutable std::optional<Plan> plan_;  // guarded by planned_
@@ -82,14 +88,23 @@ class PlannedGemmProvider final : public registry::Provider {
     return std::make_unique<ListedKernels>(*this, target);
   }
 
-  void discover(const op::Gemm& arguments, const Target& target, registry::Discovery& found) const override {
-    const op::GemmDescription description = op::describe(arguments);
-    const std::vector<plan::Design> designs = Family::designs(arguments, description, target);
+  void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
+    const Result<op::GemmView> view = op::view(problem);
+    if (!view) {
+      found.refused.push_back({family(), refuse("computes GEMMs: {}", view.reason()).as(RefusalCode::operation)});
+      return;
+    }
+    if (const Support strided = view->check_strided(family()); !strided) {
+      found.refused.push_back({family(), strided.refusal()});
+      return;
+    }
+    const op::GemmDescription description = op::describe(*view);
+    const std::vector<plan::Design> designs = Family::designs(*view, description, target);
     if (designs.empty()) found.refused.push_back({family(), refuse("{}", Family::kNoDesign).as(RefusalCode::types)});
     for (const plan::Design& design : designs) {
       auto outline = Family::outline(description, design);
-      // The description is the arguments' own: what remains to ask is what the kernel's do_supports would.
-      const Support support = outline ? check_arguments(*outline, arguments) : Support(outline.refusal());
+      // The description is the problem's own: what remains to ask is what the kernel's do_supports would.
+      const Support support = outline ? check_arguments(*outline, *view) : Support(outline.refusal());
       if (support) {
         found.kernels.push_back(kernel(description, design, *std::move(outline)));
       } else {
@@ -98,7 +113,10 @@ class PlannedGemmProvider final : public registry::Provider {
     }
   }
 
-  Result<registry::KernelPtr> make(const op::GemmDescription& description, const plan::Design& design) const override {
+  Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& design) const override {
+    if (signature.gemm() == nullptr)
+      return refuse("computes GEMMs, and {} is none", signature.operation).as(RefusalCode::operation);
+    const op::GemmDescription& description = *signature.gemm();
     if (const Support valid = op::validate(description); !valid) return valid.refusal();
     auto plan = Family::plan(description, design);
     if (!plan) return plan.refusal();

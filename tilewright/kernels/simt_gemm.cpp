@@ -15,7 +15,7 @@ struct SimtGemmFamily {
   static constexpr Target kNeeds{80, false};
   static constexpr const char* kNoDesign = "no design of CUDA cores";
 
-  static std::vector<plan::Design> designs(const op::Gemm& /*arguments*/, const op::GemmDescription& description,
+  static std::vector<plan::Design> designs(const op::GemmView& /*view*/, const op::GemmDescription& description,
                                            const Target& target) {
     return plan::simt_gemm_designs(description, target);
   }

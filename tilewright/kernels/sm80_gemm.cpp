@@ -16,7 +16,7 @@ struct Sm80GemmFamily {
   static constexpr const char* kNoDesign =
       "multiplies neither f32 exactly (ask for multiply_add_tf32, fast_f32, fast_f16 or fast_bf16) nor 8-bit floats";
 
-  static std::vector<plan::Design> designs(const op::Gemm& /*arguments*/, const op::GemmDescription& description,
+  static std::vector<plan::Design> designs(const op::GemmView& /*view*/, const op::GemmDescription& description,
                                            const Target& target) {
     return plan::sm80_gemm_designs(description, target);
   }

@@ -15,9 +15,9 @@ struct Sm90GemmFamily {
   static constexpr Target kNeeds{90, true};
   static constexpr const char* kNoDesign = "wgmma of sm_90a multiplies f16, bf16, tf32, e4m3, e5m2, s8 and u8";
 
-  static std::vector<plan::Design> designs(const op::Gemm& arguments, const op::GemmDescription& description,
+  static std::vector<plan::Design> designs(const op::GemmView& view, const op::GemmDescription& description,
                                            const Target& target) {
-    return plan::sm90_gemm_designs(arguments, description, target);
+    return plan::sm90_gemm_designs(view, description, target);
   }
   static Result<Outline> outline(const op::GemmDescription& description, const plan::Design& design) {
     return plan::outline_sm90_gemm(description, design);

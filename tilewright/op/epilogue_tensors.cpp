@@ -8,14 +8,9 @@
 namespace tilewright::op {
 namespace {
 
-const Tensor* find_tensor(const Gemm& gemm, std::string_view label) {
-  const auto found = std::ranges::find(gemm.tensors, label, &NamedTensor::name);
-  return found == gemm.tensors.end() ? nullptr : &found->tensor;
-}
-
 Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) {
   const auto& [label, spread, is_written] = expected;
-  const Tensor* tensor = find_tensor(gemm, label);
+  const Tensor* tensor = find_tensor(gemm.tensors, label);
   if (tensor == nullptr) {
     return refuse("the epilogue {} '{}', and no tensor has that name", is_written ? "writes" : "reads", label)
         .as(RefusalCode::epilogue)
@@ -50,49 +45,6 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) 
   return check_distinct(*tensor, label);
 }
 
-// Outputs overlap nothing.
-Support check_epilogue_memory(const Gemm& gemm, const std::vector<EpilogueTensor>& tensors) {
-  if (gemm.is_empty()) return {};
-  struct Region {
-    std::string_view label;
-    Interval at;
-    bool is_written;
-  };
-  std::vector<Region> regions{{"D", interval(gemm.d), true}};
-  if (reads_product(gemm)) {
-    regions.push_back({"A", interval(gemm.a), false});
-    regions.push_back({"B", interval(gemm.b), false});
-  }
-  if (reads_source(gemm) && gemm.c != gemm.d) regions.push_back({"C", interval(gemm.c), false});
-  for (const EpilogueTensor& each : tensors) {
-    const Tensor& tensor = *find_tensor(gemm, each.label);
-    const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
-    if (tensor.address == 0 && !is_shape(gemm))
-      return refuse("'{}' is a null pointer", each.label).as(RefusalCode::memory).of(each.label);
-    if (tensor.address % element != 0) {
-      return refuse("'{}' must be aligned to its element of {} bytes, got address {:#x}", each.label, element,
-                    tensor.address)
-          .as(RefusalCode::alignment)
-          .of(each.label);
-    }
-    if (tensor.device != gemm.d.device)
-      return refuse("'{}' is on {} and D on {}", each.label, to_string(tensor.device), to_string(gemm.d.device))
-          .as(RefusalCode::memory)
-          .of(each.label);
-    if (is_shape(gemm)) continue;
-    const Interval at = interval(tensor);
-    for (const Region& other : regions) {
-      if ((!each.is_written && !other.is_written) || at.begin >= other.at.end || other.at.begin >= at.end) continue;
-      return refuse("'{}' [{:#x}, {:#x}) overlaps {} [{:#x}, {:#x})", each.label, at.begin, at.end, other.label,
-                    other.at.begin, other.at.end)
-          .as(RefusalCode::overlap)
-          .of(each.label);
-    }
-    regions.push_back({each.label, at, each.is_written});
-  }
-  return {};
-}
-
 EpilogueTensorDescription describe_epilogue_tensor(const Tensor& tensor, const EpilogueTensor& role) {
   EpilogueTensorDescription description{.element = tensor.dtype};
   const Spread& spread = role.spread;
@@ -110,8 +62,9 @@ EpilogueTensorDescription describe_epilogue_tensor(const Tensor& tensor, const E
 
 }  // namespace
 
-Interval interval(const Tensor& tensor) {
-  return {tensor.address, tensor.address + static_cast<std::uint64_t>(span_bytes(tensor))};
+const Tensor* find_tensor(std::span<const NamedTensor> tensors, std::string_view name) {
+  const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
+  return found == tensors.end() ? nullptr : &found->tensor;
 }
 
 Support check_distinct(const Tensor& tensor, std::string_view role) {
@@ -149,21 +102,25 @@ Support check_epilogue_tensors(const Gemm& gemm) {
     const std::string& label = gemm.tensors[i].name;
     if (std::ranges::find(expected, label, &EpilogueTensor::label) == expected.end())
       return refuse("the epilogue has no tensor '{}'", printable(label)).as(RefusalCode::epilogue).of(label);
-    if (find_tensor(gemm, label) != &gemm.tensors[i].tensor)
+    if (find_tensor(gemm.tensors, label) != &gemm.tensors[i].tensor)
       return refuse("two tensors have the name '{}'", printable(label)).as(RefusalCode::epilogue).of(label);
   }
-  return check_epilogue_memory(gemm, expected);
+  return {};
 }
 
-std::vector<EpilogueTensorDescription> describe_epilogue_tensors(const Gemm& gemm) {
+std::vector<EpilogueTensorDescription> describe_epilogue_tensors(const Epilogue& epilogue,
+                                                                 std::span<const NamedTensor> tensors) {
   std::vector<EpilogueTensorDescription> all;
-  for (const EpilogueTensor& each : epilogue_tensors(gemm.epilogue))
-    all.push_back(describe_epilogue_tensor(gemm.tensor(each.label), each));
+  for (const EpilogueTensor& each : epilogue_tensors(epilogue)) {
+    const Tensor* const tensor = find_tensor(tensors, each.label);
+    TILEWRIGHT_CHECK(tensor != nullptr, "the problem has no tensor '{}'", each.label);
+    all.push_back(describe_epilogue_tensor(*tensor, each));
+  }
   return all;
 }
 
 const Tensor& Gemm::tensor(std::string_view name) const {
-  const Tensor* found = find_tensor(*this, name);
+  const Tensor* found = find_tensor(tensors, name);
   TILEWRIGHT_CHECK(found != nullptr, "the problem has no tensor '{}'", name);
   return *found;
 }

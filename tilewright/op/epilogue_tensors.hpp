@@ -1,7 +1,7 @@
 // The tensors that an epilogue reads and writes beside C and D: which there are, and what holds for them.
 #pragma once
 
-#include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -21,17 +21,15 @@ std::vector<EpilogueTensor> epilogue_tensors(const Epilogue& epilogue);
 /// Whether the tensor of that name is one that the epilogue writes.
 bool is_output(const Epilogue& epilogue, std::string_view label);
 
-/// Says which tensor is missing or not asked for, has another shape or type, lies wrong, or overlaps what is written.
+/// Says which tensor is missing or not asked for, has another shape or type, or lies wrong.
 /// @pre the epilogue and the other operands are valid
 Support check_epilogue_tensors(const Gemm& gemm);
 
-std::vector<EpilogueTensorDescription> describe_epilogue_tensors(const Gemm& gemm);
+std::vector<EpilogueTensorDescription> describe_epilogue_tensors(const Epilogue& epilogue,
+                                                                 std::span<const NamedTensor> tensors);
 
-/// Addresses from the first element to past the last.
-struct Interval {
-  std::uint64_t begin, end;
-};
-Interval interval(const Tensor& tensor);
+/// The tensor of that name, or null.
+const Tensor* find_tensor(std::span<const NamedTensor> tensors, std::string_view name);
 
 /// Refuses matrices that overlap: those of a batch lie one after another, or row by row (column by column) between each
 /// other's. `role` names the tensor in the reason. @pre view_matrix accepted it

@@ -144,6 +144,14 @@ void store(const Tensor& tensor, std::int64_t row, std::int64_t column, double v
   store_element(tensor.dtype, element(tensor, row, column), value);
 }
 
+double load_at(const Tensor& tensor, std::int64_t offset) {
+  return load_element(tensor.dtype, reinterpret_cast<const std::byte*>(tensor.address) + offset * bytes(tensor.dtype));
+}
+
+void store_at(const Tensor& tensor, std::int64_t offset, double value) {
+  store_element(tensor.dtype, reinterpret_cast<std::byte*>(tensor.address) + offset * bytes(tensor.dtype), value);
+}
+
 double round_to(DType type, double value) {
   std::byte word[sizeof(double)];
   store_element(type, word, value);

@@ -31,6 +31,10 @@ double load(const Tensor& tensor, std::int64_t row, std::int64_t column);
 /// @pre host memory; row and column within the shape
 void store(const Tensor& tensor, std::int64_t row, std::int64_t column, double value);
 
+/// As load() and store(), for the element `offset` elements after the tensor's first. @pre host memory
+double load_at(const Tensor& tensor, std::int64_t offset);
+void store_at(const Tensor& tensor, std::int64_t offset, double value);
+
 /// Each element of `from`, through f64, to the same place of `to`. @pre host memory; equal shapes
 void copy_elements(const Tensor& from, const Tensor& to);
 

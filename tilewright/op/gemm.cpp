@@ -10,6 +10,7 @@
 
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/fill.hpp"
+#include "tilewright/op/gemm_view.hpp"
 
 namespace tilewright::op {
 namespace {
@@ -47,44 +48,6 @@ Support check_math(const Gemm& gemm) {
     return refuse("{} takes e4m3 and e5m2 operands, got {}", name(gemm.math), name(a)).as(RefusalCode::math);
   if (gemm.accumulator != DType::f32) {
     return refuse("{} accumulates in f32, got {}", name(gemm.math), name(gemm.accumulator)).as(RefusalCode::math);
-  }
-  return {};
-}
-
-Support check_types(const Gemm& gemm) {
-  const DType a = gemm.a.dtype;
-  const DType b = gemm.b.dtype;
-  for (const auto& [role, type] : {std::pair{"A", a}, {"B", b}, {"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
-    if (type == DType::tf32)
-      return refuse("{} is tf32, which is a math type: store f32 and ask for multiply_add_tf32", role)
-          .as(RefusalCode::math);
-    if (is_narrow(type))
-      return refuse("{} is {}: must be f64, f32, f16, bf16, e4m3, e5m2, s32, s8 or u8", role, name(type))
-          .as(RefusalCode::types);
-  }
-  if (a == DType::s32 || b == DType::s32)
-    return refuse("A and B must be f64, f32, f16, bf16, e4m3, e5m2, s8 or u8, got {} and {}", name(a), name(b))
-        .as(RefusalCode::types);
-  if (!are_multiplied(a, b))
-    return refuse("A is {} and B is {}: they must agree", name(a), name(b)).as(RefusalCode::types);
-  const bool may_be_half = a == DType::f16 || is_fp8(a);
-  if (gemm.accumulator != default_accumulator(a) && !(may_be_half && gemm.accumulator == DType::f16)) {
-    return refuse("{} operands accumulate in {}{}, got {}", name(a), name(default_accumulator(a)),
-                  may_be_half ? " or f16" : "", name(gemm.accumulator))
-        .as(RefusalCode::types);
-  }
-  if (const Support fits = check_math(gemm); !fits) return fits;
-  const auto storable = [&](DType type) {
-    if (a == DType::f64) return type == DType::f64;
-    if (is_byte(a)) return type != DType::f64 && !is_fp8(type);
-    return type == DType::f32 || type == DType::f16 || type == DType::bf16 || is_fp8(type);
-  };
-  for (const auto& [role, type] : {std::pair{"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
-    const bool used = role[0] == 'D' || reads_source(gemm);
-    if (used && !storable(type))
-      return refuse("{} is {}, which a product of {} cannot be stored to or read from", role, name(type), name(a))
-          .as(RefusalCode::types)
-          .of(role);
   }
   return {};
 }
@@ -173,60 +136,62 @@ Support check_batches(const Gemm& gemm) {
   return check_distinct(gemm.d, "D");
 }
 
-Support check_memory(const Gemm& gemm) {
-  if (gemm.is_empty()) return {};
-  struct Operand {
-    std::string_view role;
-    const Tensor& tensor;
-    bool used;
+Support check_operands(const Gemm& gemm) { return gemm.is_empty() ? Support() : check_memory(operands(gemm)); }
+
+// `Problem` is Gemm or const Gemm.
+template <class TensorPointer, class Problem>
+std::vector<BasicSlot<TensorPointer>> operands_of(Problem& gemm) {
+  const bool reads_operands = reads_product(gemm);
+  std::vector<BasicSlot<TensorPointer>> slots{
+      {"A", &gemm.a, Access::read, reads_operands},
+      {"B", &gemm.b, Access::read, reads_operands},
+      {"C", &gemm.c, Access::read, reads_source(gemm), true},
+      {"D", &gemm.d, Access::write},
   };
-  const std::array<Operand, 4> operands{{{"A", gemm.a, reads_product(gemm)},
-                                         {"B", gemm.b, reads_product(gemm)},
-                                         {"C", gemm.c, reads_source(gemm)},
-                                         {"D", gemm.d, true}}};
-  for (const Operand& operand : operands) {
-    if (!operand.used) continue;
-    const auto size = static_cast<std::uint64_t>(bytes(operand.tensor.dtype));
-    if (operand.tensor.address == 0 && !is_shape(gemm))
-      return refuse("{} is a null pointer", operand.role).as(RefusalCode::memory).of(operand.role);
-    if (operand.tensor.address % size != 0) {
-      return refuse("{} must be aligned to its element of {} bytes, got address {:#x}", operand.role, size,
-                    operand.tensor.address)
-          .as(RefusalCode::alignment)
-          .of(operand.role);
-    }
-    if (operand.tensor.device != gemm.d.device) {
-      return refuse("{} is on {} and D on {}", operand.role, to_string(operand.tensor.device), to_string(gemm.d.device))
-          .as(RefusalCode::memory)
-          .of(operand.role);
-    }
-    const bool is_d_itself = operand.tensor == gemm.d && (operand.role == "C" || operand.role == "D");
-    const Interval in = interval(operand.tensor);
-    const Interval out = interval(gemm.d);
-    if (!is_shape(gemm) && !is_d_itself && in.begin < out.end && out.begin < in.end) {
-      return refuse("D [{:#x}, {:#x}) overlaps {} [{:#x}, {:#x})", out.begin, out.end, operand.role, in.begin, in.end)
-          .as(RefusalCode::overlap)
-          .of(operand.role);
-    }
-  }
-  return {};
-}
-
-// Largest power of two of elements, up to 16 bytes, that divides the address and every step between rows or columns and
-// between matrices; of a tensor that is written, the length of rows or columns too.
-int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) {
-  const bool is_row_major = view.layout == MatrixLayout::row_major;
-  const std::int64_t lines = is_row_major ? tensor.rows() : tensor.columns();
-  const std::int64_t line = is_row_major ? tensor.columns() : tensor.rows();
-  return shared_alignment(tensor, {lines > 1 ? view.ld : 0, is_written ? line : 0, tensor.batch_stride()});
-}
-
-TensorDescription describe_tensor(const Tensor& tensor, std::string_view role) {
-  const Result<MatrixView> view = view_matrix(tensor, role);
-  return {tensor.dtype, view->layout, alignment_of(tensor, *view, role == "D")};
+  for (auto& [name, tensor] : gemm.tensors)
+    slots.push_back({name, &tensor, is_output(gemm.epilogue, name) ? Access::write : Access::read});
+  return slots;
 }
 
 }  // namespace
+
+Support check_types(const Gemm& gemm) {
+  const DType a = gemm.a.dtype;
+  const DType b = gemm.b.dtype;
+  for (const auto& [role, type] : {std::pair{"A", a}, {"B", b}, {"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
+    if (type == DType::tf32)
+      return refuse("{} is tf32, which is a math type: store f32 and ask for multiply_add_tf32", role)
+          .as(RefusalCode::math);
+    if (is_narrow(type))
+      return refuse("{} is {}: must be f64, f32, f16, bf16, e4m3, e5m2, s32, s8 or u8", role, name(type))
+          .as(RefusalCode::types);
+  }
+  if (a == DType::s32 || b == DType::s32)
+    return refuse("A and B must be f64, f32, f16, bf16, e4m3, e5m2, s8 or u8, got {} and {}", name(a), name(b))
+        .as(RefusalCode::types);
+  if (!are_multiplied(a, b))
+    return refuse("A is {} and B is {}: they must agree", name(a), name(b)).as(RefusalCode::types);
+  const bool may_be_half = a == DType::f16 || is_fp8(a);
+  if (gemm.accumulator != default_accumulator(a) && !(may_be_half && gemm.accumulator == DType::f16)) {
+    return refuse("{} operands accumulate in {}{}, got {}", name(a), name(default_accumulator(a)),
+                  may_be_half ? " or f16" : "", name(gemm.accumulator))
+        .as(RefusalCode::types);
+  }
+  if (const Support fits = check_math(gemm); !fits) return fits;
+  const auto storable = [&](DType type) {
+    if (a == DType::f64) return type == DType::f64;
+    if (is_byte(a)) return type != DType::f64 && !is_fp8(type);
+    return type == DType::f32 || type == DType::f16 || type == DType::bf16 || is_fp8(type);
+  };
+  for (const auto& [role, type] : {std::pair{"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
+    const bool used = role[0] == 'D' || reads_source(gemm);
+    if (used && !storable(type))
+      return refuse("{} is {}, which a product of {} cannot be stored to or read from", role, name(type), name(a))
+          .as(RefusalCode::types)
+          .of(role);
+  }
+  return {};
+}
 
 std::string_view name(MathOperation math) { return kMathOperations[static_cast<std::size_t>(math)].second; }
 
@@ -253,10 +218,8 @@ bool reads_product(const Gemm& gemm) { return gemm.k() != 0 && is_open(gemm, Epi
 
 bool is_shape(const Gemm& gemm) { return gemm.d.device.kind == MemoryDevice::Kind::shape; }
 
-bool stores_sums(const Gemm& gemm) {
-  if (is_accumulator(gemm.epilogue)) return true;
-  return gemm.alpha == 1.0 && gemm.beta == 0.0 && same_code(gemm.epilogue, linear_combination(gemm.epilogue.compute));
-}
+std::vector<Slot> operands(Gemm& gemm) { return operands_of<Tensor*>(gemm); }
+std::vector<ConstSlot> operands(const Gemm& gemm) { return operands_of<const Tensor*>(gemm); }
 
 Support validate(const Gemm& gemm) {
   for (const auto& [role, tensor] : {std::pair{"A", &gemm.a}, {"B", &gemm.b}, {"D", &gemm.d}}) {
@@ -267,7 +230,7 @@ Support validate(const Gemm& gemm) {
     if (const Result<MatrixView> view = view_matrix(gemm.c, "C"); !view) return view.refusal();
   }
   for (const auto& check :
-       {check_types, check_epilogue, check_shapes, check_batches, check_memory, check_epilogue_tensors}) {
+       {check_types, check_epilogue, check_shapes, check_batches, check_epilogue_tensors, check_operands}) {
     if (const Support support = check(gemm); !support) return support;
   }
   return {};
@@ -277,19 +240,7 @@ std::string to_string(const TensorDescription& description) {
   return fmt::format("{}:{}:{}", name(description.element), name(description.layout), description.alignment);
 }
 
-GemmDescription describe(const Gemm& gemm) {
-  const bool has_source = gemm.c.address != 0 || (is_shape(gemm) && gemm.c.shape.rank() != 0);
-  const TensorDescription d = describe_tensor(gemm.d, "D");
-  return {.a = describe_tensor(gemm.a, "A"),
-          .b = describe_tensor(gemm.b, "B"),
-          .c = reads_source(gemm) ? describe_tensor(gemm.c, "C") : d,
-          .d = d,
-          .accumulator = gemm.accumulator,
-          .math = gemm.math,
-          .epilogue = gemm.epilogue,
-          .tensors = describe_epilogue_tensors(gemm),
-          .has_c = gemm.epilogue.reads_source() && has_source};
-}
+GemmDescription describe(const Gemm& gemm) { return describe(view(gemm)); }
 
 // As a problem without elements.
 Support validate(const GemmDescription& description) {
@@ -375,9 +326,6 @@ Gemm slice(const Gemm& gemm, std::int64_t index) {
   return result;
 }
 
-double operations(const Gemm& gemm) {
-  return 2.0 * static_cast<double>(gemm.m()) * static_cast<double>(gemm.n()) * static_cast<double>(gemm.k()) *
-         static_cast<double>(gemm.batch());
-}
+double operations(const Gemm& gemm) { return operations(view(gemm)); }
 
 }  // namespace tilewright::op

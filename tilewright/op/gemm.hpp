@@ -2,44 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
 #include <string_view>
+#include <vector>
 
+#include "tilewright/op/gemm_signature.hpp"
 #include "tilewright/op/named_epilogue.hpp"
+#include "tilewright/op/operand.hpp"
 #include "tilewright/op/tensor.hpp"
 
 namespace tilewright::op {
-
-/// How a product of two elements is formed and added. multiply_add_tf32, _fast_f16, _fast_bf16 and _fast_f32 take f32
-/// operands to tensor cores.
-///
-/// Tensor cores of Hopper add products of 8-bit floats with about 14 bits (DeepSeek-V3 Technical Report, 2024, section
-/// 3.3.2). multiply_add therefore adds at most kFp8PromotionInterval products so, and such sums in f32;
-/// multiply_add_fast_accumulate leaves the whole sum to the tensor core, as cuBLASLt's CUBLASLT_MATMUL_DESC_FAST_ACCUM.
-enum class MathOperation : std::uint8_t {
-  multiply_add,                  // at the operands' own type
-  multiply_add_tf32,             // f32 operands rounded to tf32 (10 fraction bits)
-  multiply_add_fast_f16,         // f32 operands rounded to f16
-  multiply_add_fast_bf16,        // f32 operands rounded to bf16
-  multiply_add_fast_f32,         // 3xTF32: each operand split in two tf32 parts, three products, close to f32
-  multiply_add_fast_accumulate,  // 8-bit floats accumulated in f32: sums as the tensor core makes them
-};
-
-/// Products of 8-bit floats that multiply_add lets a tensor core add before the sum goes to f32.
-inline constexpr int kFp8PromotionInterval = 128;
-
-std::string_view name(MathOperation math);
-std::optional<MathOperation> parse_math_operation(std::string_view text);
-
-/// A tensor that the epilogue reads or writes under its name.
-struct NamedTensor {
-  std::string name;
-  Tensor tensor;  // as the epilogue's node says: (m, n), (1, n), (m, 1) or (1, 1), or a batch of them; any strides
-
-  bool operator==(const NamedTensor&) const = default;
-};
 
 struct Gemm {
   Tensor a;  // (m, k), or a batch of them
@@ -52,7 +23,9 @@ struct Gemm {
   DType accumulator = DType::f32;
   MathOperation math = MathOperation::multiply_add;
   Epilogue epilogue = linear_combination();
-  std::vector<NamedTensor> tensors = {};  // the epilogue's, sources and outputs, in any order
+  /// What the epilogue reads and writes beside C and D, in any order: (m, n), (1, n), (m, 1) or (1, 1) as its nodes
+  /// say, or a batch of them; any strides.
+  std::vector<NamedTensor> tensors = {};
 
   /// The tensor of that name. @pre it is there: validate() has seen it
   const Tensor& tensor(std::string_view name) const;
@@ -81,9 +54,6 @@ bool reads_source(const Gemm& gemm);
 /// Whether this call reads A and B: k is not 0 and neither is the accumulator's gate (alpha).
 bool reads_product(const Gemm& gemm);
 
-/// Whether D is A*B and nothing else: by its graph, or as a linear combination of alpha 1 and beta 0.
-bool stores_sums(const Gemm& gemm);
-
 /// Whether the problem's tensors are shapes without memory: it can be planned, compiled and prepared, and not run.
 bool is_shape(const Gemm& gemm);
 
@@ -93,60 +63,18 @@ bool is_shape(const Gemm& gemm);
 /// Accepts m, n, k and batches of 0. C may be the very same matrix, or batch, as D.
 Support validate(const Gemm& gemm);
 
-/// One operand as a kernel is specialised for it.
-struct TensorDescription {
-  DType element = DType::f32;
-  MatrixLayout layout = MatrixLayout::row_major;
-  int alignment = 1;  // elements; a power of two; every row or column starts at a multiple of it, and of D ends at one
+/// The part of validate() that looks at element, accumulator and math types only.
+Support check_types(const Gemm& gemm);
 
-  bool operator==(const TensorDescription&) const = default;
-};
+/// Its operands, A, B, C, D first, then the epilogue's tensors in the problem's order.
+std::vector<Slot> operands(Gemm& gemm);
+std::vector<ConstSlot> operands(const Gemm& gemm);
 
-/// "f16:row:8"
-std::string to_string(const TensorDescription& description);
-
-/// Of an epilogue's tensor: which elements lie together in memory.
-enum class Neighbours : std::uint8_t { none, rows, columns };  // columns: those of one row
-
-std::string_view name(Neighbours neighbours);
-
-/// A tensor of the epilogue as a kernel is specialised for it.
-struct EpilogueTensorDescription {
-  DType element = DType::f32;
-  Neighbours neighbours = Neighbours::none;
-  int alignment = 1;  // elements; of neighbours; a power of two
-
-  bool operator==(const EpilogueTensorDescription&) const = default;
-};
-
-/// "f32:columns:4"
-std::string to_string(const EpilogueTensorDescription& description);
-std::string to_string(std::span<const EpilogueTensorDescription> descriptions);
-
-/// All that selects code on the problem's side: types, layouts, alignments, math, epilogue; no extents, no pointers.
-/// A batch is an extent: one kernel computes single matrices and batches.
-struct GemmDescription {
-  TensorDescription a, b, c, d;
-  DType accumulator = DType::f32;
-  MathOperation math = MathOperation::multiply_add;
-  Epilogue epilogue = linear_combination();
-  std::vector<EpilogueTensorDescription> tensors = {};  // of Epilogue::tensors(), then of its outputs, in that order
-  bool has_c = true;  // else nothing reads C, and no code for it is compiled; `c` is as `d` then
-
-  bool operator==(const GemmDescription&) const = default;
-};
-
-/// The largest alignments, up to 16 bytes, that the pointers, leading dimensions and batch strides allow. A C without
-/// an address is none; one that is there and not read is described as D. @pre validate(gemm)
+/// describe(view(gemm)): see gemm_view.hpp. @pre validate(gemm)
 GemmDescription describe(const Gemm& gemm);
-
-/// Says what is wrong with every problem of the kind, and refuses alignments that are no powers of two. Holds for
-/// describe(gemm).
-Support validate(const GemmDescription& description);
 
 /// The same problem transposed: D' = B' * A'. A column-major D becomes row-major.
 Gemm transposed(const Gemm& gemm);
-GemmDescription transposed(const GemmDescription& description);
 
 /// Matrix `index` of every operand, as a problem of its own. @pre validate(gemm)
 Gemm slice(const Gemm& gemm, std::int64_t index);

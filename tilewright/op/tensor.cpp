@@ -33,6 +33,11 @@ Dims::Dims(std::initializer_list<std::int64_t> values) : rank_(static_cast<int>(
   std::copy(values.begin(), values.end(), values_.begin());
 }
 
+void Dims::append(std::int64_t value) {
+  TILEWRIGHT_CHECK(rank_ < kMaxRank, "rank {} is more than {}", rank_ + 1, kMaxRank);
+  values_[static_cast<std::size_t>(rank_++)] = value;
+}
+
 std::string to_string(const Dims& dims) {
   std::string text = "(";
   for (int mode = 0; mode < dims.rank(); ++mode) text += fmt::format("{}{}", mode == 0 ? "" : ",", dims[mode]);
@@ -57,6 +62,13 @@ std::string_view name(MatrixLayout layout) { return layout == MatrixLayout::row_
 
 MatrixLayout transposed(MatrixLayout layout) {
   return layout == MatrixLayout::row_major ? MatrixLayout::column_major : MatrixLayout::row_major;
+}
+
+bool Tensor::is_empty() const {
+  for (int mode = 0; mode < shape.rank(); ++mode) {
+    if (shape[mode] == 0) return true;
+  }
+  return false;
 }
 
 Tensor matrix(std::uint64_t address, DType dtype, std::int64_t rows, std::int64_t columns, MatrixLayout layout,
@@ -104,9 +116,13 @@ Support check_strides(const Tensor& tensor, std::string_view role) {
         .as(RefusalCode::shape)
         .of(role);
   }
+  return check_modes(tensor, role);
+}
+
+Support check_modes(const Tensor& tensor, std::string_view role) {
   if (bits(tensor.dtype) % 8 != 0)
     return refuse("{} is {}: elements must be whole bytes", role, name(tensor.dtype)).as(RefusalCode::types).of(role);
-  for (int mode = 0; mode < rank; ++mode) {
+  for (int mode = 0; mode < tensor.shape.rank(); ++mode) {
     if (tensor.shape[mode] < 0)
       return refuse("{} has a negative extent {}", role, tensor.shape[mode]).as(RefusalCode::shape).of(role);
     if (tensor.stride[mode] < 0)
@@ -149,7 +165,7 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
       .of(role);
 }
 
-int shared_alignment(const Tensor& tensor, std::initializer_list<std::int64_t> steps) {
+int shared_alignment(const Tensor& tensor, std::span<const std::int64_t> steps) {
   const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
   std::uint64_t all = tensor.address | 16U;
   for (const std::int64_t step : steps) all |= static_cast<std::uint64_t>(step) * element;

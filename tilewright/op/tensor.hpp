@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "tilewright/base/dtype.hpp"
@@ -22,6 +23,8 @@ class Dims {
   Dims(std::initializer_list<std::int64_t> values);
 
   int rank() const { return rank_; }
+  /// One more mode. @pre rank() < kMaxRank
+  void append(std::int64_t value);
   std::int64_t operator[](int mode) const { return values_[static_cast<std::size_t>(mode)]; }
   std::int64_t& operator[](int mode) { return values_[static_cast<std::size_t>(mode)]; }
   bool operator==(const Dims&) const = default;
@@ -67,7 +70,8 @@ struct Tensor {
   std::int64_t batch() const { return shape.rank() == 3 ? shape[0] : 1; }
   /// Elements from one matrix to the next; 0 where there is but one.
   std::int64_t batch_stride() const { return batch() == 1 ? 0 : stride[0]; }
-  bool is_empty() const { return batch() == 0 || rows() == 0 || columns() == 0; }
+  /// Whether an extent is 0, for any rank.
+  bool is_empty() const;
 
   bool operator==(const Tensor&) const = default;
 
@@ -98,8 +102,11 @@ struct MatrixView {
   bool operator==(const MatrixView&) const = default;
 };
 
-/// Refuses ranks other than 2 and 3, elements of parts of bytes, negative extents or strides, and extents whose last
-/// byte offset does not fit 63 bits. `role` names the tensor in the reason.
+/// Refuses elements that are not whole bytes, negative extents and strides, and extents whose last byte offset does not
+/// fit 63 bits, for tensors of any rank. `role` names the tensor in the reason. @pre as many strides as extents
+Support check_modes(const Tensor& tensor, std::string_view role);
+
+/// Refuses ranks other than 2 and 3, and what check_modes refuses.
 Support check_strides(const Tensor& tensor, std::string_view role);
 
 /// Refuses what check_strides does, and matrices with two strides that are not 1 or with
@@ -110,6 +117,9 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role);
 std::int64_t span_bytes(const Tensor& tensor);
 
 /// Largest power of two of elements, up to 16 bytes, that divides the address and every one of `steps`, in elements.
-int shared_alignment(const Tensor& tensor, std::initializer_list<std::int64_t> steps);
+int shared_alignment(const Tensor& tensor, std::span<const std::int64_t> steps);
+inline int shared_alignment(const Tensor& tensor, std::initializer_list<std::int64_t> steps) {
+  return shared_alignment(tensor, std::span(steps.begin(), steps.size()));
+}
 
 }  // namespace tilewright::op

@@ -29,15 +29,15 @@ constexpr double kWarp = 32;
 
 }  // namespace
 
-CostInput tile_cost(const GemmTile& tile, const op::Gemm& arguments) {
+CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   CostInput input;
   input.m = tile.is_transposed ? arguments.n() : arguments.m();
   input.n = tile.is_transposed ? arguments.m() : arguments.n();
   input.k = arguments.k();
   const auto matrices = [](const op::Tensor& tensor) { return tensor.batch_stride() == 0 ? 1 : tensor.batch(); };
   input.batch = arguments.batch();
-  input.batch_a = matrices(tile.is_transposed ? arguments.b : arguments.a);
-  input.batch_b = matrices(tile.is_transposed ? arguments.a : arguments.b);
+  input.batch_a = matrices(tile.is_transposed ? arguments.b.tensor : arguments.a.tensor);
+  input.batch_b = matrices(tile.is_transposed ? arguments.a.tensor : arguments.b.tensor);
   input.tile = tile.tile;
   input.stages = tile.stages;
   input.threads = tile.threads();

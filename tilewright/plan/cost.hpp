@@ -28,7 +28,7 @@ struct CostInput {
 };
 
 /// What every family fills in the same way: extents, tile, threads, element widths.
-CostInput tile_cost(const GemmTile& tile, const op::Gemm& arguments);
+CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments);
 
 /// Microseconds, launch included. Every wave of CTAs takes as long as the slowest of: multiplying, issuing
 /// instructions, reading shared memory, and its share of L2 and DRAM; a CTA adds a fill and a drain of its pipeline.

@@ -27,12 +27,12 @@ void append_scalar(Launch& launch, DType compute, double value) {
 }
 
 /// m and n of the problem as computed.
-std::pair<std::int64_t, std::int64_t> extents(const GemmTile& tile, const op::Gemm& arguments) {
+std::pair<std::int64_t, std::int64_t> extents(const GemmTile& tile, const op::GemmView& arguments) {
   return tile.is_transposed ? std::pair{arguments.n(), arguments.m()} : std::pair{arguments.m(), arguments.n()};
 }
 
 /// A tile each.
-ReductionBlocks reduction_blocks(const GemmTile& tile, const op::Gemm& arguments) {
+ReductionBlocks reduction_blocks(const GemmTile& tile, const op::GemmView& arguments) {
   const auto [m, n] = extents(tile, arguments);
   return {.along_m = ceil_div(m, tile.tile.m),
           .along_n = ceil_div(n, tile.tile.n),
@@ -40,7 +40,7 @@ ReductionBlocks reduction_blocks(const GemmTile& tile, const op::Gemm& arguments
 }
 
 /// Of launch_gemm: counters and parts of reductions, or none.
-std::int64_t workspace_bytes(const GemmTile& tile, const op::Gemm& arguments) {
+std::int64_t workspace_bytes(const GemmTile& tile, const op::GemmView& arguments) {
   const op::Epilogue& epilogue = tile.operands.epilogue;
   const ReductionCounts counts = reduction_counts(epilogue);
   if (counts.all() == 0) return 0;
@@ -174,7 +174,7 @@ Support check_instruction(const op::GemmDescription& description, const MathInst
   return {};
 }
 
-Support check_extents(const GemmTile& tile, const op::Gemm& arguments) {
+Support check_extents(const GemmTile& tile, const op::GemmView& arguments) {
   constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() - 1024;  // room to round up to a tile
   for (const auto& [what, extent] : {std::pair{"m", arguments.m()}, {"n", arguments.n()}, {"k", arguments.k()}}) {
     if (extent > kLimit) return refuse("{} must be at most {}, got {}", what, kLimit, extent).as(RefusalCode::shape);
@@ -195,7 +195,7 @@ Support check_extents(const GemmTile& tile, const op::Gemm& arguments) {
   return {};
 }
 
-Support check_launch(const GemmTile& tile, const op::Gemm& arguments) {
+Support check_launch(const GemmTile& tile, const op::GemmView& arguments) {
   if (const Support fits = check_extents(tile, arguments); !fits) return fits;
   if (const Support fits =
           check_reductions(reduction_counts(tile.operands.epilogue), reduction_blocks(tile, arguments));
@@ -205,10 +205,9 @@ Support check_launch(const GemmTile& tile, const op::Gemm& arguments) {
   return check_workspace(workspace_bytes(tile, arguments));
 }
 
-void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::Gemm& arguments, bool is_transposed) {
+void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::GemmView& arguments, bool is_transposed) {
   for (const std::string& label : epilogue.scalars()) {
-    append_scalar(launch, epilogue.compute,
-                  op::scalar_value(arguments.epilogue, label, arguments.alpha, arguments.beta));
+    append_scalar(launch, epilogue.compute, arguments.scalar(label));
   }
   const auto append_tensor = [&](std::string_view label) {
     const op::Tensor& tensor = arguments.tensor(label);
@@ -223,18 +222,18 @@ void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::Gem
   if (is_empty) launch.append(std::uint8_t{0});  // the kernel's empty struct has a byte of its own
 }
 
-Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& arguments) {
-  const op::Gemm& gemm = arguments;
+Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::GemmView& arguments) {
+  const op::GemmView& gemm = arguments;
   const bool flip = tile.is_transposed;
-  const op::Tensor& a = flip ? gemm.b : gemm.a;
-  const op::Tensor& b = flip ? gemm.a : gemm.b;
+  const op::Tensor& a = flip ? gemm.b.tensor : gemm.a.tensor;
+  const op::Tensor& b = flip ? gemm.a.tensor : gemm.b.tensor;
   const auto ld = [](const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; };
   // A grid's z and y, at most 65535 each (CUDA C++ Programming Guide, "Technical Specifications per Compute
   // Capability"): as few as cover the batch, which is below 2^31.
   constexpr std::int64_t kMaxGridZ = 65535;
   const std::int64_t batch = std::max<std::int64_t>(gemm.batch(), 1);
   const std::int64_t grid_y = ceil_div(batch, kMaxGridZ);
-  const bool reads_source = op::reads_source(gemm);
+  const bool reads_source = gemm.reads_source;
   const auto m = static_cast<std::int32_t>(extents(tile, gemm).first);
   const auto n = static_cast<std::int32_t>(extents(tile, gemm).second);
   const auto tiles_m = static_cast<std::int32_t>(ceil_div(m, tile.tile.m));
@@ -247,19 +246,19 @@ Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& argumen
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(smem_bytes);
   launch.append(a.address);
   launch.append(b.address);
-  launch.append(reads_source ? gemm.c.address : std::uint64_t{0});
-  launch.append(gemm.d.address);
+  launch.append(reads_source ? gemm.c.tensor.address : std::uint64_t{0});
+  launch.append(gemm.d.tensor.address);
   launch.append(ld(a));
   launch.append(ld(b));
-  launch.append(reads_source ? ld(gemm.c) : std::int64_t{0});
-  launch.append(ld(gemm.d));
+  launch.append(reads_source ? ld(gemm.c.tensor) : std::int64_t{0});
+  launch.append(ld(gemm.d.tensor));
   launch.append(a.batch_stride());
   launch.append(b.batch_stride());
-  launch.append(reads_source ? gemm.c.batch_stride() : std::int64_t{0});
-  launch.append(gemm.d.batch_stride());
+  launch.append(reads_source ? gemm.c.tensor.batch_stride() : std::int64_t{0});
+  launch.append(gemm.d.tensor.batch_stride());
   launch.append(m);
   launch.append(n);
-  launch.append(op::reads_product(gemm) ? static_cast<std::int32_t>(gemm.k()) : std::int32_t{0});
+  launch.append(gemm.reads_product ? static_cast<std::int32_t>(gemm.k()) : std::int32_t{0});
   launch.append(tiles_m);
   launch.append(tiles_n);
   launch.append(static_cast<std::uint32_t>(gemm.batch()));

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "tilewright/base/support.hpp"
-#include "tilewright/op/gemm.hpp"
+#include "tilewright/op/gemm_view.hpp"
 #include "tilewright/plan/design.hpp"
 #include "tilewright/plan/launch.hpp"
 #include "tilewright/plan/reductions.hpp"
@@ -57,17 +57,17 @@ Support check_plain_design(const Design& design);
 
 /// Refuses extents whose tiles do not fit 32-bit indices of the kernel, those of its raster (scheduler/raster.cuh)
 /// among them, and the grid's 2^31 - 1 CTAs.
-Support check_extents(const GemmTile& tile, const op::Gemm& arguments);
+Support check_extents(const GemmTile& tile, const op::GemmView& arguments);
 
 /// Appends the epilogue's struct: the values of its scalars, in its compute type, then its tensors, seen transposed
 /// where the problem is computed so.
-void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::Gemm& arguments, bool is_transposed);
+void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::GemmView& arguments, bool is_transposed);
 
 /// Refuses what launch_gemm cannot launch: extents, and reductions whose parts or arrivals are too many.
-Support check_launch(const GemmTile& tile, const op::Gemm& arguments);
+Support check_launch(const GemmTile& tile, const op::GemmView& arguments);
 
 /// The launch of one CTA a tile of each D, with the parameters of device/tilewright/gemm/parameters.cuh.
 /// @pre op::validate(arguments) and check_launch accepted them
-Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::Gemm& arguments);
+Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::GemmView& arguments);
 
 }  // namespace tilewright::plan

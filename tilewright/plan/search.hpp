@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tilewright/op/gemm.hpp"
+#include "tilewright/op/gemm_view.hpp"
 #include "tilewright/plan/design.hpp"
 
 namespace tilewright::plan {
@@ -17,7 +17,7 @@ std::vector<Design> sm80_gemm_designs(const op::GemmDescription& description, co
 /// Designs of wgmma for the problem's types, math and extents: of all tiles and schedules, the dozen that the cost
 /// model puts first. Those that outline_sm90_gemm accepts, plan_sm90_gemm does. Empty where no instruction multiplies
 /// the types, and for other targets than sm_90a.
-std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmDescription& description,
+std::vector<Design> sm90_gemm_designs(const op::GemmView& arguments, const op::GemmDescription& description,
                                       const Target& target);
 
 }  // namespace tilewright::plan

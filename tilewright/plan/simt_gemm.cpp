@@ -73,7 +73,7 @@ int SimtGemmPlan::registers() const {
   return (thread_m() * thread_n() + 2 * (thread_m() + thread_n())) * words + kAddressRegisters;
 }
 
-CostInput cost_input(const SimtGemmPlan& plan, const op::Gemm& arguments) {
+CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   CostInput input = tile_cost(plan, arguments);
   input.registers = plan.registers();
   input.smem_bytes = plan.smem_bytes();

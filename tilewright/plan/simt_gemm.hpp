@@ -36,15 +36,15 @@ struct SimtGemmPlan : GemmTile {
   bool operator==(const SimtGemmPlan&) const = default;
 };
 
-inline Support check_arguments(const SimtGemmPlan& plan, const op::Gemm& arguments) {
+inline Support check_arguments(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   return check_launch(plan, arguments);
 }
-inline Launch launch(const SimtGemmPlan& plan, const op::Gemm& arguments) {
+inline Launch launch(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   return launch_gemm(plan, plan.smem_bytes(), arguments);
 }
 
 /// The plan as the cost model sees it, on extents of the caller's problem.
-CostInput cost_input(const SimtGemmPlan& plan, const op::Gemm& arguments);
+CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments);
 
 /// Every number of the kernel, or the one that makes it impossible.
 Result<SimtGemmPlan> plan_simt_gemm(const op::GemmDescription& description, const Design& design);

@@ -161,7 +161,7 @@ int Sm80GemmPlan::registers() const {
   return (promotes_accumulators ? 2 : 1) * accumulators + fragments + kAddressRegisters;
 }
 
-CostInput cost_input(const Sm80GemmPlan& plan, const op::Gemm& arguments) {
+CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
   CostInput input = tile_cost(plan, arguments);
   input.registers = plan.registers();
   input.smem_bytes = plan.smem_bytes();

@@ -46,15 +46,15 @@ struct Sm80GemmPlan : GemmTile {
   bool operator==(const Sm80GemmPlan&) const = default;
 };
 
-inline Support check_arguments(const Sm80GemmPlan& plan, const op::Gemm& arguments) {
+inline Support check_arguments(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
   return check_launch(plan, arguments);
 }
-inline Launch launch(const Sm80GemmPlan& plan, const op::Gemm& arguments) {
+inline Launch launch(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
   return launch_gemm(plan, plan.smem_bytes(), arguments);
 }
 
 /// The plan as the cost model sees it, on extents of the caller's problem.
-CostInput cost_input(const Sm80GemmPlan& plan, const op::Gemm& arguments);
+CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments);
 
 /// Every number of the kernel, or the one that makes it impossible.
 Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmDescription& description, const Design& design);

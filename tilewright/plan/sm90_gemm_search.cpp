@@ -313,7 +313,7 @@ bool reads_b(const op::GemmDescription& description, bool is_transposed) {
 
 /// Of the operands that would be copied first; 0 where none need be, or copies would not fit the workspace beside
 /// partial sums.
-double bytes_to_repack(const op::Gemm& arguments, const op::GemmDescription& description) {
+double bytes_to_repack(const op::GemmView& arguments, const op::GemmDescription& description) {
   double read = 0;
   std::int64_t written = 0;
   const auto add = [&](const op::TensorDescription& operand, const op::Tensor& tensor, bool is_along_k,
@@ -322,15 +322,15 @@ double bytes_to_repack(const op::Gemm& arguments, const op::GemmDescription& des
     read += bytes_to_copy(tensor);
     written += repacked_copy(tensor, major(is_along_k || bytes(operand.element) != 2), mn, arguments.k()).bytes();
   };
-  add(description.a, arguments.a, is_a_along_k(description, false), arguments.m());
-  add(description.b, arguments.b, is_a_along_k(description, true), arguments.n());
+  add(description.a, arguments.a.tensor, is_a_along_k(description, false), arguments.m());
+  add(description.b, arguments.b.tensor, is_a_along_k(description, true), arguments.n());
   constexpr std::int64_t kPartialSums = std::int64_t{64} << 20;
   return written > kMaxWorkspaceBytes - kPartialSums ? 0 : read;
 }
 
 }  // namespace
 
-std::vector<Design> sm90_gemm_designs(const op::Gemm& arguments, const op::GemmDescription& description,
+std::vector<Design> sm90_gemm_designs(const op::GemmView& arguments, const op::GemmDescription& description,
                                       const Target& target) {
   if (target.sm != 90 || !target.arch_specific) return {};
   const DType element = description.a.element;

@@ -40,9 +40,9 @@ struct View {
   const op::Tensor& b;
   std::int64_t m, n, k;
 };
-View view(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
-  return plan.is_transposed ? View{arguments.b, arguments.a, arguments.n(), arguments.m(), arguments.k()}
-                            : View{arguments.a, arguments.b, arguments.m(), arguments.n(), arguments.k()};
+View view(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
+  return plan.is_transposed ? View{arguments.b.tensor, arguments.a.tensor, arguments.n(), arguments.m(), arguments.k()}
+                            : View{arguments.a.tensor, arguments.b.tensor, arguments.m(), arguments.n(), arguments.k()};
 }
 
 /// Clusters' tiles along m and n of one matrix of D.
@@ -52,7 +52,7 @@ std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmOutline& plan,
 }
 
 /// Clusters, or as many CTAs as K has slices, that work at once.
-std::int64_t working_groups(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+std::int64_t working_groups(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, view(plan, arguments));
   const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.slices;
   return std::min<std::int64_t>(tiles_m * tiles_n * arguments.batch(), resident);
@@ -68,7 +68,7 @@ struct Workspace {
 };
 
 /// Blocks of a warpgroup's part of a tile; where slices are summed, of 64 rows of it.
-ReductionBlocks reduction_blocks_of_warpgroups(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+ReductionBlocks reduction_blocks_of_warpgroups(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   const std::int64_t rows = plan.slices > 1 ? kWgmmaM : plan.tile.m / plan.team();
   return {.along_m = ceil_div(problem.m, rows),
@@ -77,7 +77,7 @@ ReductionBlocks reduction_blocks_of_warpgroups(const Sm90GemmOutline& plan, cons
           .batches = std::max<std::int64_t>(arguments.batch(), 1)};
 }
 
-Workspace workspace(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+Workspace workspace(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   constexpr std::int64_t kAlignment = 256;
   Workspace workspace;
   const ReductionCounts reductions = reduction_counts(plan.operands.epilogue);
@@ -107,20 +107,20 @@ Workspace workspace(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
 }
 
 /// Number i of those that leave by TMA.
-const op::Tensor& other_output(const Sm90GemmOutline& plan, const op::Gemm& arguments, int i) {
+const op::Tensor& other_output(const Sm90GemmOutline& plan, const op::GemmView& arguments, int i) {
   const auto number = static_cast<std::size_t>(plan.others.numbers[static_cast<std::size_t>(i)]);
-  return arguments.tensor(arguments.epilogue.outputs[number].label);
+  return arguments.tensor(arguments.epilogue->outputs[number].label);
 }
 
 /// Of operands that are repacked.
-double repacked_bytes(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+double repacked_bytes(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   return (plan.way_a.is_repacked ? bytes_to_copy(problem.a) : 0) +
          (plan.way_b.is_repacked ? bytes_to_copy(problem.b) : 0);
 }
 
 /// Groups of a launch: those that work, and more where there is so much to copy.
-std::int64_t launched_groups(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+std::int64_t launched_groups(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   constexpr double kBytesOfCta = 32768;  // two rounds of its warps: copy/repacked_lines.cuh
   const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.slices;
   const double copying = repacked_bytes(plan, arguments) / (kBytesOfCta * plan.group_size());
@@ -183,28 +183,29 @@ TensorMapRequest output_map(const Sm90GemmPlan& plan, const View& problem, const
 }
 
 /// Lines that lie as D's.
-void append_other_outputs(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+void append_other_outputs(Launch& launch, const Sm90GemmPlan& plan, const op::GemmView& arguments) {
   for (int i = 0; i < plan.others.count; ++i) {
     const op::Tensor& tensor = other_output(plan, arguments, i);
     launch.append(output_map(plan, view(plan, arguments), {tensor.dtype, plan.operands.d.layout}, tensor));
   }
 }
 
-void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arguments) {
-  if (!plan.stores_by_tma) return append_matrix(launch, arguments.d);
-  launch.append(output_map(plan, view(plan, arguments), plan.operands.d, arguments.d));
+void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::GemmView& arguments) {
+  if (!plan.stores_by_tma) return append_matrix(launch, arguments.d.tensor);
+  launch.append(output_map(plan, view(plan, arguments), plan.operands.d, arguments.d.tensor));
 }
 
 /// C, or where none is read what stands in for it: a null address, or, for TMA, D.
-void append_source(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arguments) {
-  const bool reads = op::reads_source(arguments);
-  if (!plan.loads_source_by_tma) return append_matrix(launch, reads ? arguments.c : op::Tensor{});
-  launch.append(output_map(plan, view(plan, arguments), plan.operands.c, reads ? arguments.c : arguments.d));
+void append_source(Launch& launch, const Sm90GemmPlan& plan, const op::GemmView& arguments) {
+  const bool reads = arguments.reads_source;
+  if (!plan.loads_source_by_tma) return append_matrix(launch, reads ? arguments.c.tensor : op::Tensor{});
+  launch.append(
+      output_map(plan, view(plan, arguments), plan.operands.c, reads ? arguments.c.tensor : arguments.d.tensor));
 }
 
 /// Of an operand of which each tile meets `times` tiles of the other. What is read once makes room in L2 first, which
 /// gave 1 to 4 % of problems with few rows; batches of small matrices lost 12 % by it (H200, docs/performance.md).
-std::uint64_t load_policy(const op::Gemm& arguments, std::int64_t times) {
+std::uint64_t load_policy(const op::GemmView& arguments, std::int64_t times) {
   return times == 1 && arguments.batch() == 1 ? arch::kEvictFirst : arch::kEvictNormal;
 }
 
@@ -237,7 +238,7 @@ Support check_tma_strides(const op::Tensor& tensor) {
 
 }  // namespace
 
-Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   const int element_bytes = bytes(plan.operands.a.element);
   return {
@@ -269,16 +270,16 @@ Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments)
   };
 }
 
-Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments) {
+Support check_arguments(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   if (const Support fits = check_extents(plan, arguments); !fits) return fits;
-  if (!op::reads_product(arguments) || arguments.k() == 0) {
+  if (!arguments.reads_product || arguments.k() == 0) {
     return refuse("needs a product to sum: k is {}, alpha {}", arguments.k(), arguments.alpha).as(RefusalCode::shape);
   }
   const View problem = view(plan, arguments);
   // A box of D that ends within 16 bytes overwrote what lies behind them (H200, driver 580).
   const std::int64_t line =
       plan.d_is_row_major() ? problem.n / plan.operands.epilogue.columns_per_element() : problem.m;
-  const std::int64_t line_bytes = line * bytes(arguments.d.dtype);
+  const std::int64_t line_bytes = line * bytes(arguments.d.tensor.dtype);
   if (plan.stores_by_tma && line_bytes % kTmaBytes != 0) {
     return refuse("{} of D have {} bytes, TMA stores multiples of {}", plan.d_is_row_major() ? "rows" : "columns",
                   line_bytes, kTmaBytes)
@@ -306,7 +307,7 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments) 
                               check_gathering(plan.way_b, plan.tile.n, plan.tile.k, problem.b)}) {
     if (!fits) return fits;
   }
-  for (const op::Tensor* tensor : {&arguments.a, &arguments.b, &arguments.d}) {
+  for (const op::Tensor* tensor : {&arguments.a.tensor, &arguments.b.tensor, &arguments.d.tensor}) {
     if (const Support fits = check_tma_strides(*tensor); !fits) return fits;
   }
   for (int i = 0; i < plan.others.count; ++i) {
@@ -315,7 +316,7 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments) 
   return {};
 }
 
-Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
+Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
   const Workspace workspace = plan::workspace(plan, arguments);
@@ -334,7 +335,7 @@ Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments) {
   launch.append(static_cast<std::int32_t>(problem.n));
   launch.append(static_cast<std::int32_t>(problem.k));
   launch.append(static_cast<std::int32_t>(arguments.batch()));
-  for (const op::Tensor* tensor : {&problem.a, &problem.b, &arguments.c}) {
+  for (const op::Tensor* tensor : {&problem.a, &problem.b, &arguments.c.tensor}) {
     launch.append(std::int32_t{tensor->batch_stride() == 0 ? 0 : 1});
   }
   launch.append(static_cast<std::int32_t>(tiles_m));

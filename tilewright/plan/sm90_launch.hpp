@@ -8,14 +8,14 @@
 namespace tilewright::plan {
 
 /// The plan as the cost model sees it, on extents of the caller's problem.
-Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::Gemm& arguments);
+Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::GemmView& arguments);
 
 /// Refuses arguments that kernels of the plan cannot take: no k to sum over, extents beyond 32-bit indices, tensors
 /// that the plan's TMA cannot reach, a workspace beyond 4 GiB.
-Support check_arguments(const Sm90GemmOutline& plan, const op::Gemm& arguments);
+Support check_arguments(const Sm90GemmOutline& plan, const op::GemmView& arguments);
 
 /// A persistent grid of clusters, with the parameters of device/tilewright/gemm/sm90_parameters.cuh.
 /// @pre op::validate(arguments) and check_arguments accepted them
-Launch launch(const Sm90GemmPlan& plan, const op::Gemm& arguments);
+Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments);
 
 }  // namespace tilewright::plan

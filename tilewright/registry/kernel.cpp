@@ -33,6 +33,78 @@ Support accepts(const op::EpilogueTensorDescription& made_for, const op::Epilogu
       .as(RefusalCode::epilogue);
 }
 
+Support accepts_gemm(const op::GemmDescription& made_for, const op::Problem& problem) {
+  const Result<op::GemmView> view = op::view(problem);
+  if (!view) return refuse("the kernel computes a GEMM: {}", view.reason()).as(RefusalCode::operation);
+  const op::GemmDescription given = op::describe(*view);
+  if (given.accumulator != made_for.accumulator) {
+    return refuse("the problem accumulates in {}, the kernel in {}", tilewright::name(given.accumulator),
+                  tilewright::name(made_for.accumulator))
+        .as(RefusalCode::types);
+  }
+  if (given.math != made_for.math)
+    return refuse("the problem asks for {}, the kernel does {}", op::name(given.math), op::name(made_for.math))
+        .as(RefusalCode::math);
+  const bool stores_sums = op::is_accumulator(made_for.epilogue) && op::stores_sums(*view);
+  if (!stores_sums && !op::same_code(given.epilogue, made_for.epilogue)) {
+    return refuse("the problem's epilogue is {}, the kernel's {}", op::signature(given.epilogue),
+                  op::signature(made_for.epilogue))
+        .as(RefusalCode::epilogue);
+  }
+  if (view->reads_source && !made_for.has_c)
+    return refuse("the problem reads C, the kernel has none").as(RefusalCode::epilogue).of("C");
+  struct Operand {
+    char role;
+    const op::TensorDescription& made_for;
+    const op::TensorDescription& given;
+    bool used;
+  };
+  for (const Operand& operand :
+       {Operand{'A', made_for.a, given.a, true}, Operand{'B', made_for.b, given.b, true},
+        Operand{'C', made_for.c, given.c, view->reads_source}, Operand{'D', made_for.d, given.d, true}}) {
+    if (!operand.used) continue;
+    if (const Support support = accepts(operand.made_for, operand.given, operand.role); !support) return support;
+  }
+  if (made_for.tensors.size() != given.tensors.size()) {
+    return refuse("the epilogue has {} tensors, the kernel is made for {}", given.tensors.size(),
+                  made_for.tensors.size())
+        .as(RefusalCode::epilogue);
+  }
+  for (std::size_t i = 0; i < given.tensors.size(); ++i) {
+    if (const Support support = accepts(made_for.tensors[i], given.tensors[i], i); !support) return support;
+  }
+  return {};
+}
+
+Support accepts(const op::SlotDescription& made_for, const op::SlotDescription& given) {
+  const bool lies_alike = made_for.contiguous < 0 || made_for.contiguous == given.contiguous;
+  if (given.name == made_for.name && given.element == made_for.element && given.rank == made_for.rank && lies_alike &&
+      given.alignment >= made_for.alignment) {
+    return {};
+  }
+  return refuse("operand {}, the kernel takes {}", op::to_string(given), op::to_string(made_for))
+      .as(RefusalCode::types)
+      .of(given.name);
+}
+
+Support accepts_operation(const op::Signature& made_for, const op::Problem& problem) {
+  const auto* const custom = std::get_if<op::Custom>(&problem);
+  if (custom == nullptr || custom->operation->name() != made_for.operation) {
+    return refuse("the kernel computes {}, the problem is a {}", made_for.operation, op::operation_name(problem))
+        .as(RefusalCode::operation);
+  }
+  const auto& wanted = std::get<std::vector<op::SlotDescription>>(made_for.operands);
+  const std::vector<op::SlotDescription> given = op::describe(*custom);
+  if (wanted.size() != given.size()) {
+    return refuse("the kernel is made for {} operands, {} has {}", wanted.size(), made_for.operation, given.size())
+        .as(RefusalCode::operation);
+  }
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (const Support support = accepts(wanted[i], given[i]); !support) return support;
+  }
+  return {};
+}
+
 /// One for all kernels: there may be very many, and a fork locks each mutex. Never destroyed.
 ForkSafeMutex& digests_mutex() {
   static auto* const mutex = new ForkSafeMutex;
@@ -48,47 +120,11 @@ const std::string& Kernel::name() const {
   return name_;
 }
 
-Support Kernel::supports(const op::Gemm& arguments) const {
-  if (const Support valid = op::validate(arguments); !valid) return valid;
-  const op::GemmDescription given = op::describe(arguments);
-  const op::GemmDescription& made_for = metadata_.operands;
-  if (given.accumulator != made_for.accumulator) {
-    return refuse("the problem accumulates in {}, the kernel in {}", tilewright::name(given.accumulator),
-                  tilewright::name(made_for.accumulator))
-        .as(RefusalCode::types);
-  }
-  if (given.math != made_for.math)
-    return refuse("the problem asks for {}, the kernel does {}", op::name(given.math), op::name(made_for.math))
-        .as(RefusalCode::math);
-  const bool stores_sums = op::is_accumulator(made_for.epilogue) && op::stores_sums(arguments);
-  if (!stores_sums && !op::same_code(given.epilogue, made_for.epilogue)) {
-    return refuse("the problem's epilogue is {}, the kernel's {}", op::signature(given.epilogue),
-                  op::signature(made_for.epilogue))
-        .as(RefusalCode::epilogue);
-  }
-  if (op::reads_source(arguments) && !made_for.has_c)
-    return refuse("the problem reads C, the kernel has none").as(RefusalCode::epilogue).of("C");
-  struct Operand {
-    char role;
-    const op::TensorDescription& made_for;
-    const op::TensorDescription& given;
-    bool used;
-  };
-  for (const Operand& operand :
-       {Operand{'A', made_for.a, given.a, true}, Operand{'B', made_for.b, given.b, true},
-        Operand{'C', made_for.c, given.c, op::reads_source(arguments)}, Operand{'D', made_for.d, given.d, true}}) {
-    if (!operand.used) continue;
-    if (const Support support = accepts(operand.made_for, operand.given, operand.role); !support) return support;
-  }
-  if (made_for.tensors.size() != given.tensors.size()) {
-    return refuse("the epilogue has {} tensors, the kernel is made for {}", given.tensors.size(),
-                  made_for.tensors.size())
-        .as(RefusalCode::epilogue);
-  }
-  for (std::size_t i = 0; i < given.tensors.size(); ++i) {
-    if (const Support support = accepts(made_for.tensors[i], given.tensors[i], i); !support) return support;
-  }
-  return do_supports(arguments);
+Support Kernel::supports(const op::Problem& problem) const {
+  if (const Support valid = op::validate(problem); !valid) return valid;
+  const Support accepted = metadata_.signature.gemm() != nullptr ? accepts_gemm(metadata_.operands(), problem)
+                                                                 : accepts_operation(metadata_.signature, problem);
+  return accepted ? do_supports(problem) : accepted;
 }
 
 compile::Source Kernel::source() const {
@@ -112,10 +148,11 @@ Digest Kernel::source_digest() const {
   return digest;
 }
 
-Support Kernel::do_supports(const op::Gemm& arguments) const {
-  if (arguments.batch() > 1)
-    return refuse("takes single matrices, got a batch of {}", arguments.batch()).as(RefusalCode::shape);
-  return {};
+Support Kernel::do_supports(const op::Problem& problem) const {
+  if (metadata_.signature.gemm() == nullptr) return {};
+  const op::GemmView view = op::view(problem).value_or_throw();
+  if (view.batch() > 1) return refuse("takes single matrices, got a batch of {}", view.batch()).as(RefusalCode::shape);
+  return view.check_strided(metadata_.family);
 }
 
 }  // namespace tilewright::registry

@@ -10,7 +10,7 @@
 
 #include "tilewright/base/hash.hpp"
 #include "tilewright/compile/source.hpp"
-#include "tilewright/op/gemm.hpp"
+#include "tilewright/op/problem.hpp"
 #include "tilewright/plan/launch.hpp"
 #include "tilewright/registry/metadata.hpp"
 
@@ -30,16 +30,17 @@ class Kernel {
   /// Computed when first asked for: of the kernels that a problem is offered, few are.
   const std::string& name() const;
 
-  /// Whether this kernel computes `arguments`: the problem is valid, the types, layouts and alignments are those it was
-  /// made for, and the author's own conditions hold.
-  Support supports(const op::Gemm& arguments) const;
+  /// Whether this kernel computes `problem`: the problem is valid and of the operation that the metadata names (or seen
+  /// as a GEMM where that is what the kernel computes), its types, layouts and alignments are those the kernel was made
+  /// for, and the author's own conditions hold.
+  Support supports(const op::Problem& problem) const;
 
   /// Whether supports() asks for nothing but the kind of call: types, extents, strides, alignments, the epilogue, and
   /// whether C and the product are read. What was supported once need not be asked about again then.
   virtual bool decides_by_kind() const { return false; }
 
-  /// Bytes of device memory that one run needs beside its operands. @pre supports(arguments)
-  std::size_t workspace_bytes(const op::Gemm& arguments) const { return launch(arguments).workspace_bytes(); }
+  /// Bytes of device memory that one run needs beside its operands. @pre supports(problem)
+  std::size_t workspace_bytes(const op::Problem& problem) const { return launch(problem).workspace_bytes(); }
 
   /// What this kernel is made of, complete.
   compile::Source source() const;
@@ -47,19 +48,20 @@ class Kernel {
   /// compile::source_digest() of it: kernels of equal metadata may have other texts. Computed once.
   Digest source_digest() const;
 
-  /// The integers of one launch. @pre supports(arguments); D has elements
-  plan::Launch launch(const op::Gemm& arguments) const { return do_launch(arguments); }
+  /// The integers of one launch. @pre supports(problem); D has elements
+  plan::Launch launch(const op::Problem& problem) const { return do_launch(problem); }
 
   /// Predicted time on its design's target, in microseconds, launch included: a figure to rank by, not to quote.
-  double estimate_us(const op::Gemm& arguments) const { return do_estimate_us(arguments); }
+  double estimate_us(const op::Problem& problem) const { return do_estimate_us(problem); }
 
  protected:
-  /// Conditions beyond types, layouts and alignments. A kernel that does not say otherwise takes single matrices.
-  virtual Support do_supports(const op::Gemm& arguments) const;
+  /// Conditions beyond types, layouts and alignments. Unless overridden, a kernel of GEMMs takes single matrices with
+  /// strided operands only. op::view(problem) has the problem as a GEMM.
+  virtual Support do_supports(const op::Problem& problem) const;
   /// Language and text; the symbol where it is not the name; headers, options. The rest is filled in.
   virtual compile::Source do_source() const = 0;
-  virtual plan::Launch do_launch(const op::Gemm& arguments) const = 0;
-  virtual double do_estimate_us(const op::Gemm& /*arguments*/) const { return kUnknownTime; }
+  virtual plan::Launch do_launch(const op::Problem& problem) const = 0;
+  virtual double do_estimate_us(const op::Problem& /*problem*/) const { return kUnknownTime; }
 
   /// For authors whose metadata does not say what to compile for. @pre nobody has asked for the source yet
   void set_target(const Target& target) { metadata_.design.target = target; }

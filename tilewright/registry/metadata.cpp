@@ -13,25 +13,62 @@ std::string short_name(const op::TensorDescription& tensor) {
                      tensor.alignment);
 }
 
-nlohmann::ordered_json describe(const op::TensorDescription& tensor) {
+using Json = nlohmann::ordered_json;
+
+Json to_value(const op::TensorDescription& tensor) {
   return {{"element", name(tensor.element)}, {"layout", op::name(tensor.layout)}, {"alignment", tensor.alignment}};
+}
+Json to_value(bool value) { return value; }
+Json to_value(DType type) { return name(type); }
+Json to_value(op::MathOperation math) { return op::name(math); }
+Json to_value(const op::Epilogue& epilogue) {
+  return {{"name", epilogue.name}, {"compute", name(epilogue.compute)}, {"graph", op::signature(epilogue)}};
+}
+Json to_value(const std::vector<op::EpilogueTensorDescription>& tensors) { return op::to_string(tensors); }
+
+Json operands_of(const op::GemmDescription& gemm) {
+  Json json;
+  op::for_each_field(gemm,
+                     [&](std::string_view field, const auto& value) { json[std::string(field)] = to_value(value); });
+  if (!gemm.has_c) json["c"] = nullptr;
+  return json;
+}
+
+Json operands_of(const std::vector<op::SlotDescription>& slots) {
+  Json json;
+  for (const op::SlotDescription& slot : slots) {
+    json[slot.name] = {{"access", op::name(slot.access)},
+                       {"element", name(slot.element)},
+                       {"rank", slot.rank},
+                       {"contiguous", slot.contiguous},
+                       {"alignment", slot.alignment}};
+  }
+  return json;
+}
+
+// "f16r8_f16c8_f32r4_f32": what most kernels of a family differ in.
+std::string readable_part(const op::GemmDescription& gemm) {
+  return fmt::format("{}_{}_{}_{}", short_name(gemm.a), short_name(gemm.b), short_name(gemm.d), name(gemm.accumulator));
+}
+std::string readable_part(const std::vector<op::SlotDescription>& slots) {
+  std::vector<std::string> parts;
+  for (const op::SlotDescription& slot : slots)
+    parts.push_back(fmt::format("{}{}", name(slot.element), slot.alignment));
+  return fmt::format("{}", fmt::join(parts, "_"));
 }
 
 }  // namespace
 
 std::string kernel_name(const KernelMetadata& metadata) {
   if (!metadata.name.empty()) return metadata.name;
-  const op::GemmDescription& operands = metadata.operands;
   const plan::TileDescription& tile = metadata.design.tile;
+  const std::string operands =
+      std::visit([](const auto& each) { return readable_part(each); }, metadata.signature.operands);
   const std::string readable =
-      fmt::format("{}_{}_{}_{}_{}_{}_s{}_w{}", metadata.family, short_name(operands.a), short_name(operands.b),
-                  short_name(operands.d), name(operands.accumulator), fmt::join(tile.threadblock_shape, "x"),
-                  tile.stages, fmt::join(tile.warp_count, "x"));
-  // The order of scalars is that of the launch arguments, and not always that of the formula.
-  const std::string whole = fmt::format("{} {} {} {} {} {}", readable, operands.has_c ? short_name(operands.c) : "none",
-                                        op::name(operands.math), op::signature(operands.epilogue),
-                                        fmt::join(operands.epilogue.scalars(), ","), plan::to_string(metadata.design)) +
-                            (operands.tensors.empty() ? "" : ' ' + op::to_string(operands.tensors));
+      fmt::format("{}_{}_{}_s{}_w{}", metadata.family, operands, fmt::join(tile.threadblock_shape, "x"), tile.stages,
+                  fmt::join(tile.warp_count, "x"));
+  const std::string whole =
+      fmt::format("{} {} {}", readable, op::to_string(metadata.signature), plan::to_string(metadata.design));
   return fmt::format("{}_{}", readable, sha256(whole).hex().substr(0, 8));
 }
 
@@ -45,18 +82,13 @@ std::size_t hash_value(const KernelMetadata& metadata) {
 }
 
 std::string to_json(const KernelMetadata& metadata) {
-  const op::GemmDescription& operands = metadata.operands;
   const plan::TileDescription& tile = metadata.design.tile;
   const plan::MathInstruction& math = tile.math_instruction;
   const nlohmann::ordered_json json{
       {"name", kernel_name(metadata)},
       {"family", metadata.family},
-      {"operands",
-       {{"a", describe(operands.a)},
-        {"b", describe(operands.b)},
-        {"c", operands.has_c ? describe(operands.c) : nullptr},
-        {"d", describe(operands.d)},
-        {"accumulator", name(operands.accumulator)}}},
+      {"operation", metadata.signature.operation},
+      {"operands", std::visit([](const auto& each) { return operands_of(each); }, metadata.signature.operands)},
       {"design",
        {{"target", metadata.design.target.name()},
         {"op_class", plan::name(math.op_class)},
@@ -71,11 +103,6 @@ std::string to_json(const KernelMetadata& metadata) {
         {"raster", {{"width", metadata.design.raster.width}, {"groups_rows", metadata.design.raster.groups_rows}}},
         {"split_k", metadata.design.split_k},
         {"repacks_operands", metadata.design.repacks_operands}}},
-      {"epilogue",
-       {{"name", operands.epilogue.name},
-        {"compute", name(operands.epilogue.compute)},
-        {"graph", op::signature(operands.epilogue)},
-        {"tensors", op::to_string(operands.tensors)}}},
   };
   return json.dump();
 }

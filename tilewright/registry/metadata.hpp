@@ -6,17 +6,21 @@
 #include <functional>
 #include <string>
 
-#include "tilewright/op/gemm.hpp"
+#include "tilewright/op/signature.hpp"
 #include "tilewright/plan/design.hpp"
 
 namespace tilewright::registry {
 
 struct KernelMetadata {
-  std::string family;            // "sm80_gemm"
-  op::GemmDescription operands;  // the types, layouts and alignments it is compiled for, and its epilogue
-  plan::Design design;           // its target is what the kernel is compiled for
-  std::string name = {};         // that its author gave it: an identifier; empty: kernel_name() makes one
-  int min_sm = 0;                // 90: it is offered on sm_90 and newer
+  std::string family;       // "sm80_gemm"
+  op::Signature signature;  // the operation that it computes, and the types, layouts and alignments it is compiled for
+  plan::Design design;      // its target is what the kernel is compiled for
+  std::string name = {};    // that its author gave it: an identifier; empty: kernel_name() makes one
+  int min_sm = 0;           // 90: it is offered on sm_90 and newer
+
+  /// What a kernel of GEMMs is compiled for. @pre signature.gemm() is not null
+  const op::GemmDescription& operands() const { return std::get<op::GemmDescription>(signature.operands); }
+  op::GemmDescription& operands() { return std::get<op::GemmDescription>(signature.operands); }
 
   bool operator==(const KernelMetadata&) const = default;
 };

@@ -23,12 +23,12 @@ std::unique_ptr<KernelStream> Provider::list(const Target& target) const {
   return std::make_unique<StreamOfVector>(std::move(kernels));
 }
 
-void Provider::discover(const op::Gemm& arguments, const Target& target, Discovery& found) const {
+void Provider::discover(const op::Problem& problem, const Target& target, Discovery& found) const {
   std::vector<KernelPtr> kernels = generate(target);
   if (kernels.empty()) found.refused.push_back({family(), refuse("has no kernels for {}", target.name())});
   for (KernelPtr& kernel : kernels) {
     const Support runs = registry::runs_on(kernel->metadata(), target);
-    if (const Support support = runs ? kernel->supports(arguments) : runs; support) {
+    if (const Support support = runs ? kernel->supports(problem) : runs; support) {
       found.kernels.push_back(std::move(kernel));
     } else {
       found.refused.push_back({kernel->name(), support.refusal()});
@@ -36,11 +36,11 @@ void Provider::discover(const op::Gemm& arguments, const Target& target, Discove
   }
 }
 
-Result<KernelPtr> Provider::make(const op::GemmDescription& description, const plan::Design& design) const {
+Result<KernelPtr> Provider::make(const op::Signature& signature, const plan::Design& design) const {
   for (KernelPtr& kernel : generate(design.target)) {
-    if (kernel->metadata().operands == description && kernel->metadata().design == design) return std::move(kernel);
+    if (kernel->metadata().signature == signature && kernel->metadata().design == design) return std::move(kernel);
   }
-  return refuse("has no kernel of that description and design").as(RefusalCode::design);
+  return refuse("has no kernel of that signature and design").as(RefusalCode::design);
 }
 
 }  // namespace tilewright::registry

@@ -49,13 +49,13 @@ class Provider {
   /// The same as a stream, for providers of thousands. What Provider::list gives unless overridden is generate().
   virtual std::unique_ptr<KernelStream> list(const Target& target) const;
 
-  /// Appends the kernels that run `arguments` on `target`, or at least one refusal. Unless overridden: of generate(),
-  /// those that support the arguments.
-  /// @pre op::validate(arguments), runs_on(target)
-  virtual void discover(const op::Gemm& arguments, const Target& target, Discovery& found) const;
+  /// Appends the kernels that compute `problem` on `target`, or at least one refusal. Unless overridden: those of
+  /// generate() that support the problem. What it throws loses this provider's kernels and no other's.
+  /// @pre op::validate(problem), runs_on(target)
+  virtual void discover(const op::Problem& problem, const Target& target, Discovery& found) const;
 
-  /// The kernel of a description and design that a person wrote, or the number that makes it impossible.
-  virtual Result<KernelPtr> make(const op::GemmDescription& description, const plan::Design& design) const;
+  /// The kernel of a signature and design that a person wrote, or the number that makes it impossible.
+  virtual Result<KernelPtr> make(const op::Signature& signature, const plan::Design& design) const;
 };
 
 using ProviderPtr = std::shared_ptr<const Provider>;

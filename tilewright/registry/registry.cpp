@@ -68,4 +68,25 @@ std::shared_ptr<const Registry::Snapshot> Registry::publish() {
   return old;
 }
 
+Support Registry::add(op::OperationPtr operation) {
+  if (operation == nullptr) throw InvalidArgument("an operation to add must not be null");
+  const std::scoped_lock lock(mutex_);
+  const auto [known, is_new] = operations_.try_emplace(operation->name(), operation);
+  if (is_new || known->second == operation) return {};
+  return refuse("there is an operation '{}' already", operation->name()).as(RefusalCode::duplicate);
+}
+
+op::OperationPtr Registry::find_operation(std::string_view name) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = operations_.find(name);
+  return found == operations_.end() ? nullptr : found->second;
+}
+
+std::vector<std::string> Registry::operations() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, operation] : operations_) names.push_back(name);
+  return names;
+}
+
 }  // namespace tilewright::registry

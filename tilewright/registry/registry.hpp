@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +27,14 @@ class Registry {
   /// Whether it was there. Kernels that were found live on. @throws InvalidArgument for a family that is shipped
   bool remove(std::string_view family);
 
+  /// Makes an operation known by its name, for those who read problems from files. Refuses a name that another has; the
+  /// same operation again is accepted and changes nothing.
+  Support add(op::OperationPtr operation);
+  /// Null where none has the name.
+  op::OperationPtr find_operation(std::string_view name) const;
+  /// Their names, sorted.
+  std::vector<std::string> operations() const;
+
   struct Snapshot {
     std::vector<ProviderPtr> providers;  // added ones first, in their order, then those that are shipped
     std::size_t added = 0;               // of them
@@ -38,6 +49,7 @@ class Registry {
   const std::vector<ProviderPtr> shipped_;
   mutable ForkSafeMutex mutex_;  // guards what follows
   std::vector<ProviderPtr> added_;
+  std::map<std::string, op::OperationPtr, std::less<>> operations_;
   std::shared_ptr<const Snapshot> snapshot_;
 };
 

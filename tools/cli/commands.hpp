@@ -2,9 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 namespace CLI {
 class App;
+}
+namespace tilewright::registry {
+class Registry;
 }
 
 namespace tilewright::cli {
@@ -19,6 +23,9 @@ struct Command {
 
 /// Computes one problem and, where asked, verifies it.
 Command add_gemm_command(CLI::App& parent);
+/// Ranks, checks or computes a problem of any operation, from a JSON file. `registry`: the operations and kernels that
+/// there are; null: what Tilewright ships.
+Command add_run_command(CLI::App& parent, std::shared_ptr<registry::Registry> registry = nullptr);
 /// Ranks the kernels that could.
 Command add_find_command(CLI::App& parent);
 /// Measures those that rank best, and remembers the fastest.

@@ -8,7 +8,7 @@
 #include "tilewright/cache/store.hpp"
 #include "tilewright/compile/artifact.hpp"
 #include "tilewright/engine/engine.hpp"
-#include "tilewright/op/reference_gemm.hpp"
+#include "tilewright/op/problem.hpp"
 #include "tools/cli/commands.hpp"
 #include "tools/cli/kernel_choice.hpp"
 #include "tools/cli/output_file.hpp"

@@ -118,17 +118,17 @@ Target choose_target(const engine::Engine& engine, const KernelOptions& options)
   return parse_target(options.target).value_or_throw();
 }
 
-ChosenKernel choose_kernel(const engine::Engine& engine, const op::Gemm& gemm, const KernelOptions& options) {
+ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& problem, const KernelOptions& options) {
   refuse_lone_design_options(options);
   const Target target = choose_target(engine, options);
   if (options.has_design()) {
-    const op::GemmDescription description = op::describe(gemm);
+    const op::GemmDescription description = op::describe(op::view(problem).value_or_throw());
     const registry::KernelPtr kernel = engine.make_kernel(description, read_design(description, target, options));
-    kernel->supports(gemm).or_throw();
+    kernel->supports(problem).or_throw();
     return {kernel, "explicit design"};
   }
-  const std::vector<engine::RankedKernel> ranked = engine.find_kernels(gemm, {}, target);
-  if (ranked.empty()) throw_none(engine.explain(gemm, {}, target), target);
+  const std::vector<engine::RankedKernel> ranked = engine.find_kernels(problem, {}, target);
+  if (ranked.empty()) throw_none(engine.explain(problem, {}, target), target);
   for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
     if (ranked[rank].kernel->name().find(options.kernel) == std::string::npos) continue;
     return {ranked[rank].kernel,

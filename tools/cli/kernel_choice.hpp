@@ -21,6 +21,6 @@ struct ChosenKernel {
 
 /// @throws InvalidArgument when no kernel can, when a design is impossible (with the number), or when no kernel has the
 /// name: then with the nearest names.
-ChosenKernel choose_kernel(const engine::Engine& engine, const op::Gemm& gemm, const KernelOptions& options);
+ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& problem, const KernelOptions& options);
 
 }  // namespace tilewright::cli

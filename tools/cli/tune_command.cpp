@@ -151,8 +151,8 @@ ExitCode forget(const TuneCommandOptions& options) {
   if (options.has_problem()) {
     const Problem problem(options.problem);
     const engine::Engine engine(engine_options(options.kernel));
-    count = value_of(
-        open_records().forget(engine::device_identity(*engine.device()), engine::problem_class(problem.gemm())));
+    count =
+        value_of(open_records().forget(engine::device_identity(*engine.device()), op::problem_class(problem.gemm())));
   } else {
     count = value_of(open_records().forget("", ""));
   }

@@ -118,12 +118,12 @@ TEST_F(Discovering, TheListingIsAStreamOfUniqueKernels) {
 
 TEST_F(Discovering, AListingIsFilteredByPredicate) {
   KernelListing listing = engine_.list_kernels(Target{80, false}, [](const registry::KernelMetadata& metadata) {
-    return metadata.operands.a.element == DType::f64;
+    return metadata.operands().a.element == DType::f64;
   });
   int count = 0;
   std::set<std::string> families;
   while (const registry::KernelPtr kernel = listing.next()) {
-    EXPECT_EQ(kernel->metadata().operands.a.element, DType::f64);
+    EXPECT_EQ(kernel->metadata().operands().a.element, DType::f64);
     families.insert(kernel->metadata().family);
     ++count;
   }

@@ -42,7 +42,7 @@ class FakeKernel final : public registry::Kernel {
  protected:
   compile::Source do_source() const override {
     std::string tensors;
-    for (const op::EpilogueTensor& each : op::epilogue_tensors(metadata().operands.epilogue))
+    for (const op::EpilogueTensor& each : op::epilogue_tensors(metadata().operands().epilogue))
       tensors += fmt::format("float* {}; ", each.label);
     compile::Source source;
     source.text = "struct P { float* a; float* b; float* d; int m; int n; int k; float alpha; " + tensors +
@@ -51,7 +51,8 @@ class FakeKernel final : public registry::Kernel {
                   name() + "(const __grid_constant__ P p) { " + body_ + " }\n";
     return source;
   }
-  plan::Launch do_launch(const op::Gemm& arguments) const override {
+  plan::Launch do_launch(const op::Problem& problem) const override {
+    const auto& arguments = std::get<op::Gemm>(problem);
     if (launch_error_ != 0) throw DriverError(launch_error_, fmt::format("fake driver error {}", launch_error_));
     plan::Launch launch;
     launch.block[0] = static_cast<std::uint32_t>(arguments.m() * arguments.n());
@@ -65,7 +66,7 @@ class FakeKernel final : public registry::Kernel {
     launch.finish();
     return launch;
   }
-  double do_estimate_us(const op::Gemm&) const override { return estimate_us_; }
+  double do_estimate_us(const op::Problem&) const override { return estimate_us_; }
 
  private:
   std::string body_;
@@ -85,7 +86,8 @@ class FakeProvider final : public registry::Provider {
  public:
   explicit FakeProvider(std::vector<Fake> fakes) : fakes_(std::move(fakes)) {}
   std::string family() const override { return "fakes"; }
-  void discover(const op::Gemm& arguments, const Target& target, registry::Discovery& found) const override {
+  void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
+    const auto& arguments = std::get<op::Gemm>(problem);
     double estimate_us = 1e-6;
     for (const Fake& fake : fakes_) {
       plan::Design design;
@@ -96,7 +98,7 @@ class FakeProvider final : public registry::Provider {
           std::make_shared<FakeKernel>(std::move(metadata), fake.body, estimate_us *= 2.0, fake.launch_error));
     }
   }
-  Result<registry::KernelPtr> make(const op::GemmDescription&, const plan::Design&) const override {
+  Result<registry::KernelPtr> make(const op::Signature&, const plan::Design&) const override {
     return refuse("no explicit designs");
   }
 

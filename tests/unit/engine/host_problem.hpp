@@ -9,7 +9,7 @@
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/fill.hpp"
-#include "tilewright/op/reference_gemm.hpp"
+#include "tilewright/op/problem.hpp"
 
 namespace tilewright::engine {
 

@@ -91,7 +91,8 @@ class PtxKernel final : public registry::Kernel {
     source.text += "ret;\n}\n";
     return source;
   }
-  plan::Launch do_launch(const op::Gemm& arguments) const override {
+  plan::Launch do_launch(const op::Problem& problem) const override {
+    const auto& arguments = std::get<op::Gemm>(problem);
     plan::Launch launch;
     launch.append(arguments.d.address);
     launch.finish();

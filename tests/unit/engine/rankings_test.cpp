@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cmath>
 #include <stdexcept>
 
@@ -16,7 +18,7 @@ namespace {
 
 TEST(Rankings, OneOfBeforeTheChoicesChangedIsNotKept) {
   const HostProblem problem(8, 12, 16);
-  const RankingKey key{make_call_key(problem.gemm), {80, false}, Tuning::use};
+  const RankingKey key{op::key(problem.gemm), {80, false}, Tuning::use};
   const auto ranking = std::make_shared<const Explanation>();
   Rankings rankings{1024};
   const std::uint64_t before = rankings.generation();
@@ -38,7 +40,7 @@ class Sourceless final : public registry::Kernel {
 
  protected:
   compile::Source do_source() const override { throw std::runtime_error("not written yet"); }
-  plan::Launch do_launch(const op::Gemm&) const override { return {}; }
+  plan::Launch do_launch(const op::Problem&) const override { return {}; }
 };
 
 TEST(KernelSet, KnowsAuthorsKernelsByTheirSources) {
@@ -61,13 +63,13 @@ TEST(KernelSet, IsRefusedWhereAnAuthorHasNoSource) {
 class Unknowing final : public registry::Provider {
  public:
   std::string family() const override { return "unknowing"; }
-  void discover(const op::Gemm& gemm, const Target& target, registry::Discovery& found) const override {
+  void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
     plan::Design design;
     design.target = target;
     found.kernels.push_back(std::make_shared<FakeKernel>(
-        registry::KernelMetadata{"unknowing", op::describe(gemm), design}, kRightBody, std::nan(""), 0));
+        registry::KernelMetadata{"unknowing", op::describe(problem), design}, kRightBody, std::nan(""), 0));
   }
-  Result<registry::KernelPtr> make(const op::GemmDescription&, const plan::Design&) const override {
+  Result<registry::KernelPtr> make(const op::Signature&, const plan::Design&) const override {
     return refuse("no explicit designs");
   }
 };
@@ -76,13 +78,13 @@ TEST(Ranking, AnEstimateIsANumber) {
   const HostProblem problem(8, 12, 16);
   Engine engine(emulator_options());
   engine.registry().add(std::make_shared<Unknowing>()).or_throw();
-  try {
-    engine.find_kernels(problem.gemm);
-    FAIL() << "not refused";
-  } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("the estimate of unknowing"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("is NaN"));
-  }
+  const Explanation found = engine.explain(problem.gemm);
+  EXPECT_FALSE(found.kernels.empty()) << "others are ranked";
+  const auto refused = std::ranges::find_if(
+      found.refused, [](const registry::RefusedKernel& each) { return each.name.starts_with("unknowing"); });
+  ASSERT_NE(refused, found.refused.end());
+  EXPECT_EQ(refused->reason(), "its estimate is NaN");
+  EXPECT_EQ(refused->refusal.code, RefusalCode::provider);
 }
 
 }  // namespace

@@ -356,7 +356,7 @@ TEST_F(Running, ScalarsAreArgumentsNotCode) {
 TEST_F(Running, APreparedCallIsLaunchedAgainOnNewData) {
   const HostProblem host(24, 40, 16, {.type = DType::f16, .d_type = DType::f16, .b = kColumn});
   const DeviceProblem device(host, engine_.device());
-  const PreparedGemm prepared = engine_.prepare(device.gemm);
+  const PreparedCall prepared = engine_.prepare(device.gemm);
   EXPECT_TRUE(prepared.kernel().supports(device.gemm));
   for (const std::uint64_t seed : {1U, 7U}) {
     op::fill_integers(host.gemm.a, -3, 3, seed);
@@ -445,7 +445,8 @@ class UsersKernel final : public registry::Kernel {
                   "(const __grid_constant__ P p) { " + body_ + " }\n";
     return source;
   }
-  plan::Launch do_launch(const op::Gemm& arguments) const override {
+  plan::Launch do_launch(const op::Problem& problem) const override {
+    const auto& arguments = std::get<op::Gemm>(problem);
     plan::Launch launch;
     launch.block[0] = static_cast<std::uint32_t>(arguments.m() * arguments.n());
     launch.append(arguments.a.address);
@@ -453,7 +454,7 @@ class UsersKernel final : public registry::Kernel {
     launch.finish();
     return launch;
   }
-  double do_estimate_us(const op::Gemm&) const override { return 1.0; }
+  double do_estimate_us(const op::Problem&) const override { return 1.0; }
 
  private:
   std::string body_;
@@ -490,14 +491,15 @@ TEST_F(Running, UsersKernelsOfOneNameAreNotExchanged) {
 class UsersProvider final : public registry::Provider {
  public:
   std::string family() const override { return "twice"; }
-  void discover(const op::Gemm& arguments, const Target& /*target*/, registry::Discovery& found) const override {
+  void discover(const op::Problem& problem, const Target& /*target*/, registry::Discovery& found) const override {
+    const auto& arguments = std::get<op::Gemm>(problem);
     if (arguments.m() == 8) {
       found.kernels.push_back(users_kernel("twice", arguments, "p.d[threadIdx.x] = 2.0f * p.a[threadIdx.x];"));
     } else {
       found.refused.push_back({family(), refuse("m must be 8, got {}", arguments.m())});
     }
   }
-  Result<registry::KernelPtr> make(const op::GemmDescription&, const plan::Design&) const override {
+  Result<registry::KernelPtr> make(const op::Signature&, const plan::Design&) const override {
     return refuse("no explicit designs");
   }
 };

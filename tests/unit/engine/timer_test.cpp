@@ -10,10 +10,10 @@ namespace tilewright::engine {
 namespace {
 
 /// Calls of which nothing is launched.
-std::vector<PreparedGemm> empty_calls(std::size_t count) {
+std::vector<PreparedCall> empty_calls(std::size_t count) {
   Engine engine(emulator_options());
   const HostProblem nothing(0, 8, 8);
-  return std::vector<PreparedGemm>(count, engine.prepare(nothing.gemm));
+  return std::vector<PreparedCall>(count, engine.prepare(nothing.gemm));
 }
 
 TEST(GpuTimer, GivesOneTimeACall) {

@@ -25,10 +25,10 @@ namespace {
 /// Microseconds by a kernel's family; runs nothing.
 class FakeTimer final : public Timer {
  public:
-  std::vector<double> time(std::span<const PreparedGemm> calls) override {
+  std::vector<double> time(std::span<const PreparedCall> calls) override {
     ++batches;
     std::vector<double> times;
-    for (const PreparedGemm& call : calls) {
+    for (const PreparedCall& call : calls) {
       const std::string& family = call.kernel().metadata().family;
       if (family == breaks) throw DriverError(700, "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
       const auto found = of_family.find(family);

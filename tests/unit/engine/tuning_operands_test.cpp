@@ -30,13 +30,13 @@ TEST(TimingSets, HoldMemoryOfTheirOwnForEveryTensor) {
                            .value_or_throw());
   const TuningOperands operands(device, problem.gemm);
   TimingSets sets(device, operands);
-  const std::map<std::string, op::Tensor> originals = tensors_of(operands.on_host());
+  const std::map<std::string, op::Tensor> originals = tensors_of(std::get<op::Gemm>(operands.on_host()));
   ASSERT_EQ(originals.size(), 7U);
 
   std::map<std::uint64_t, std::uint64_t> regions;  // begin and end
   std::size_t bytes_of_all = 0;
   for (std::size_t i = 0; i < sets.count(); ++i) {
-    const op::Gemm& set = sets.next();
+    const auto& set = std::get<op::Gemm>(sets.next());
     EXPECT_TRUE(op::validate(set)) << op::validate(set).reason();
     EXPECT_EQ(op::describe(set), op::describe(problem.gemm)) << "alignments too";
     for (const auto& [name, tensor] : tensors_of(set)) {
@@ -59,11 +59,12 @@ TEST(TimingSets, HoldMemoryOfTheirOwnForEveryTensor) {
 void expect_found(HostProblem& problem, const std::string& label, std::int64_t row, std::int64_t column) {
   const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
   TuningOperands operands(device, problem.gemm);
-  op::reference_gemm(operands.on_host());
+  op::reference(operands.on_host());
   const OutputImages right = operands.output_images();
   EXPECT_EQ(operands.find_wrong_element({}), "");
   EXPECT_EQ(operands.find_wrong_element(right), "");
-  const op::Tensor& tensor = label == "D" ? operands.on_host().d : operands.on_host().tensor(label);
+  const auto& on_host = std::get<op::Gemm>(operands.on_host());
+  const op::Tensor& tensor = label == "D" ? on_host.d : on_host.tensor(label);
   op::store(tensor, row, column, op::load(tensor, row, column) + 1000.0);
   const std::string found = operands.find_wrong_element(right);
   EXPECT_TRUE(found.starts_with(fmt::format("{}[{},{}] is ", label, row, column))) << found;
@@ -101,7 +102,7 @@ TEST(TuningOperands, LieBetweenRedZonesAsTheCallersLie) {
   problem.gemm.tensors[0].tensor.address += 4;
   const TuningOperands operands(device, problem.gemm);
   EXPECT_EQ(op::describe(operands.on_device()), op::describe(problem.gemm));
-  for (const auto& [name, tensor] : operands.on_device().tensors) {
+  for (const auto& [name, tensor] : std::get<op::Gemm>(operands.on_device()).tensors) {
     const auto* begin = reinterpret_cast<const float*>(tensor.address);
     for (std::int64_t i = 0; i < tensor.rows(); ++i)
       EXPECT_LE(std::fabs(begin[i]), 8.0F) << name << " holds small integers";

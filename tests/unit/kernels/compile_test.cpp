@@ -145,7 +145,7 @@ TEST_F(Compiling, PromotedSumsOfEightBitFloatsStayInRegisters) {
   for (const DType d : {DType::bf16, DType::e4m3}) {
     const op::GemmDescription description = plan::describe({DType::e4m3, DType::e4m3, d, DType::f32});
     const op::Gemm gemm = plan::problem_of(description, 4096, 4096, 4096);
-    for (const plan::Design& design : plan::sm90_gemm_designs(gemm, description, plan::kSm90)) {
+    for (const plan::Design& design : plan::sm90_gemm_designs(op::view(gemm), description, plan::kSm90)) {
       add(*sm90, description, design);
     }
   }

@@ -57,7 +57,7 @@ TEST(Providers, WhatTheyDiscoverSupportsTheProblemAndRunsOnTheTarget) {
         std::set<std::string> names;
         for (const registry::KernelPtr& kernel : found.kernels) {
           EXPECT_TRUE(kernel->supports(gemm)) << kernel->supports(gemm).reason();
-          EXPECT_EQ(kernel->metadata().operands, op::describe(gemm));
+          EXPECT_EQ(kernel->metadata().operands(), op::describe(gemm));
           EXPECT_EQ(kernel->metadata().design.target, target);
           EXPECT_TRUE(names.insert(kernel->name()).second) << kernel->name();
           EXPECT_GT(kernel->estimate_us(gemm), 0.0);

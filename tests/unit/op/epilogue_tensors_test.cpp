@@ -94,7 +94,7 @@ TEST(EpilogueTensors, AreRefusedWithTheReason) {
             }},
            {"'aux' [0xc0000000, 0xc0000300) overlaps D [0xc0000000, 0xc0000600)",
             [&](Gemm& g) { tensor(g, 0).address = g.d.address; }},
-           {"'aux' [0x100000000, 0x100000300) overlaps residual [0x100000000, 0x100000300)",
+           {"'residual' [0x100000000, 0x100000300) overlaps 'aux' [0x100000000, 0x100000300)",
             [&](Gemm& g) { tensor(g, 3).address = tensor(g, 0).address; }}}) {
     Gemm gemm = problem();
     wrong.spoil(gemm);

@@ -13,7 +13,9 @@
 namespace tilewright::plan {
 namespace {
 
-std::vector<Design> designs_of(const op::Gemm& gemm) { return sm90_gemm_designs(gemm, op::describe(gemm), kSm90); }
+std::vector<Design> designs_of(const op::Gemm& gemm) {
+  return sm90_gemm_designs(op::view(gemm), op::describe(gemm), kSm90);
+}
 
 /// All ways that D, A and B may lie, and each of them aligned to 16 bytes or less. C has no part in a plan.
 template <class Check>
@@ -44,7 +46,7 @@ TEST(Sm90Search, WhateverIsOfferedCanBePlanned) {
                                            {128, 128, 65536, 1}}) {
         op::Gemm gemm = problem_of(description, m, n, k);
         for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) *tensor = op::batched(*tensor, batch);
-        for (const Design& design : sm90_gemm_designs(gemm, description, kSm90)) {
+        for (const Design& design : sm90_gemm_designs(op::view(gemm), description, kSm90)) {
           const Result<Sm90GemmOutline> outline = outline_sm90_gemm(description, design);
           const Result<Sm90GemmPlan> plan = plan_sm90_gemm(description, design);
           ASSERT_TRUE(outline) << to_string(description) << " " << to_string(design) << ": " << outline.reason();
@@ -71,7 +73,7 @@ TEST(Sm90Search, WhateverIsOfferedTakesTheArguments) {
         for (const Design& design : designs_of(gemm)) {
           const Result<Sm90GemmOutline> outline = outline_sm90_gemm(op::describe(gemm), design);
           ASSERT_TRUE(outline) << to_string(design) << ": " << outline.reason();
-          EXPECT_TRUE(check_arguments(*outline, gemm)) << to_string(design);
+          EXPECT_TRUE(check_arguments(*outline, op::view(gemm))) << to_string(design);
         }
       }
     }
@@ -87,7 +89,7 @@ TEST(Sm90Search, RanksAsThePlansWillBeRanked) {
       double before = 0;
       for (const Design& design : designs_of(gemm)) {
         const Sm90GemmPlan plan = plan_sm90_gemm(op::describe(gemm), design).value_or_throw();
-        const double us = estimate_us(arch::limits(kSm90), cost_input(plan, gemm));
+        const double us = estimate_us(arch::limits(kSm90), cost_input(plan, op::view(gemm)));
         EXPECT_GE(us, before) << to_string(design);
         before = us;
       }
@@ -109,7 +111,7 @@ TEST(Sm90Search, NothingBetterIsLeftOut) {
   for (const auto& [m, n, k] : {std::tuple{4096, 4096, 4096}, {1024, 1280, 8192}, {256, 8192, 512}}) {
     const op::Gemm gemm = problem_of(description, m, n, k);
     const auto us_of = [&](const Design& design) {
-      return estimate_us(arch::limits(kSm90), cost_input(*outline_sm90_gemm(description, design), gemm));
+      return estimate_us(arch::limits(kSm90), cost_input(*outline_sm90_gemm(description, design), op::view(gemm)));
     };
     const std::vector<Design> offered = designs_of(gemm);
     int left_out = 0;
@@ -137,7 +139,7 @@ TEST(Sm90Search, NothingBetterIsLeftOut) {
 TEST(Sm90Search, OffersADozenAndNothingElsewhere) {
   const op::Gemm gemm = problem_of(describe_f16(), 4096, 4096, 4096);
   EXPECT_EQ(designs_of(gemm).size(), 12U);
-  EXPECT_TRUE(sm90_gemm_designs(gemm, op::describe(gemm), kSm80).empty());
+  EXPECT_TRUE(sm90_gemm_designs(op::view(gemm), op::describe(gemm), kSm80).empty());
   EXPECT_TRUE(designs_of(problem_of(describe_f32(), 4096, 4096, 4096)).empty());
 }
 

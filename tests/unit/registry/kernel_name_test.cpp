@@ -63,15 +63,15 @@ TEST(KernelName, DependsOnEverythingThatSelectsCode) {
     EXPECT_TRUE(names.insert(kernel_name(metadata)).second) << kernel_name(metadata);
   };
   expect_new([](KernelMetadata& m) { m.family = "sm90_gemm"; });
-  expect_new([](KernelMetadata& m) { m.operands.c.element = DType::f32; });
-  expect_new([](KernelMetadata& m) { m.operands.c.layout = kColumn; });
-  expect_new([](KernelMetadata& m) { m.operands.c.alignment = 1; });
-  expect_new([](KernelMetadata& m) { m.operands.has_c = false; });
-  expect_new([](KernelMetadata& m) { m.operands.math = op::MathOperation::multiply_add_fast_f16; });
-  expect_new([](KernelMetadata& m) { m.operands.epilogue = op::linear_combination_clamp(DType::f16); });
-  expect_new([](KernelMetadata& m) { m.operands.epilogue = op::linear_combination_clamp(DType::s8); });
-  expect_new([](KernelMetadata& m) { m.operands.epilogue = op::linear_combination_clamp(DType::u8); });
-  expect_new([](KernelMetadata& m) { m.operands.epilogue.compute = DType::f64; });
+  expect_new([](KernelMetadata& m) { m.operands().c.element = DType::f32; });
+  expect_new([](KernelMetadata& m) { m.operands().c.layout = kColumn; });
+  expect_new([](KernelMetadata& m) { m.operands().c.alignment = 1; });
+  expect_new([](KernelMetadata& m) { m.operands().has_c = false; });
+  expect_new([](KernelMetadata& m) { m.operands().math = op::MathOperation::multiply_add_fast_f16; });
+  expect_new([](KernelMetadata& m) { m.operands().epilogue = op::linear_combination_clamp(DType::f16); });
+  expect_new([](KernelMetadata& m) { m.operands().epilogue = op::linear_combination_clamp(DType::s8); });
+  expect_new([](KernelMetadata& m) { m.operands().epilogue = op::linear_combination_clamp(DType::u8); });
+  expect_new([](KernelMetadata& m) { m.operands().epilogue.compute = DType::f64; });
   expect_new([](KernelMetadata& m) { m.design.target = {80, true}; });
   expect_new([](KernelMetadata& m) { m.design.target = {86, false}; });
   expect_new([](KernelMetadata& m) { m.design.raster.width = 8; });
@@ -82,7 +82,7 @@ TEST(KernelName, DependsOnEverythingThatSelectsCode) {
   expect_new([](KernelMetadata& m) { m.design.tile.math_instruction.op_class = plan::OpClass::simt; });
   for (const char* activation : {"relu", "leaky_relu", "tanh", "sigmoid", "silu", "hardswish", "gelu"}) {
     expect_new([&](KernelMetadata& m) {
-      m.operands.epilogue = op::linear_combination_generic(*op::parse_activation(activation));
+      m.operands().epilogue = op::linear_combination_generic(*op::parse_activation(activation));
     });
   }
 }
@@ -103,17 +103,17 @@ TEST(KernelName, DependsOnTheOrderOfScalars) {
   };
   KernelMetadata one = metadata_of(describe_f16());
   KernelMetadata other = one;
-  one.operands.epilogue = formula({"alpha", "beta"});
-  other.operands.epilogue = formula({"beta", "alpha"});
-  ASSERT_EQ(op::signature(one.operands.epilogue), op::signature(other.operands.epilogue));
+  one.operands().epilogue = formula({"alpha", "beta"});
+  other.operands().epilogue = formula({"beta", "alpha"});
+  ASSERT_EQ(op::signature(one.operands().epilogue), op::signature(other.operands().epilogue));
   EXPECT_NE(kernel_name(one), kernel_name(other));
 }
 
 TEST(KernelName, DoesNotDependOnTheValuesOfScalars) {
   KernelMetadata one = metadata_of(describe_f16());
   KernelMetadata other = one;
-  one.operands.epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.1);
-  other.operands.epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.3);
+  one.operands().epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.1);
+  other.operands().epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.3);
   EXPECT_EQ(kernel_name(one), kernel_name(other));
 }
 
@@ -145,15 +145,15 @@ TEST(Metadata, AsJsonSaysEveryChoice) {
   EXPECT_EQ(design.at("warp_count"), nlohmann::json({2, 2, 1}));
   EXPECT_EQ(design.at("stages"), 4);
   EXPECT_EQ(design.at("raster"), (nlohmann::json{{"width", 1}, {"groups_rows", false}}));
-  EXPECT_EQ(json.at("epilogue").at("name"), "linear_combination_gelu");
-  EXPECT_EQ(json.at("epilogue").at("compute"), "f32");
-  EXPECT_EQ(json.at("epilogue").at("graph"), op::signature(description.epilogue));
+  EXPECT_EQ(json.at("operands").at("epilogue").at("name"), "linear_combination_gelu");
+  EXPECT_EQ(json.at("operands").at("epilogue").at("compute"), "f32");
+  EXPECT_EQ(json.at("operands").at("epilogue").at("graph"), op::signature(description.epilogue));
 }
 
 TEST(Metadata, AsJsonIsOfAFixedOrder) {
   const std::string json = to_json(metadata_of(describe_f16()));
   std::size_t at = 0;
-  for (const char* key : {"\"name\"", "\"family\"", "\"operands\"", "\"design\"", "\"epilogue\""}) {
+  for (const char* key : {"\"name\"", "\"family\"", "\"operation\"", "\"operands\"", "\"design\""}) {
     const std::size_t found = json.find(key);
     ASSERT_NE(found, std::string::npos) << key;
     EXPECT_GE(found, at) << key;

@@ -18,7 +18,8 @@ class EvenRows final : public Kernel {
   using Kernel::Kernel;
 
  protected:
-  Support do_supports(const op::Gemm& arguments) const override {
+  Support do_supports(const op::Problem& problem) const override {
+    const auto& arguments = std::get<op::Gemm>(problem);
     if (arguments.m() % 2 != 0) return refuse("m must be even, got {}", arguments.m());
     return {};
   }
@@ -27,13 +28,14 @@ class EvenRows final : public Kernel {
     source.text = "extern \"C\" __global__ void " + name() + "() {}\n";
     return source;
   }
-  plan::Launch do_launch(const op::Gemm& arguments) const override {
+  plan::Launch do_launch(const op::Problem& problem) const override {
+    const auto& arguments = std::get<op::Gemm>(problem);
     plan::Launch launch;
     launch.grid[0] = static_cast<std::uint32_t>(arguments.m() / 2);
     launch.append_workspace(static_cast<std::size_t>(4 * arguments.m()));
     return launch;
   }
-  double do_estimate_us(const op::Gemm&) const override { return 42.0; }
+  double do_estimate_us(const op::Problem&) const override { return 42.0; }
 };
 
 KernelMetadata metadata() {
@@ -85,8 +87,8 @@ class Worded final : public Kernel {
     source.text = text_;
     return source;
   }
-  plan::Launch do_launch(const op::Gemm&) const override { return {}; }
-  double do_estimate_us(const op::Gemm&) const override { return 1.0; }
+  plan::Launch do_launch(const op::Problem&) const override { return {}; }
+  double do_estimate_us(const op::Problem&) const override { return 1.0; }
 
  private:
   std::string text_;
@@ -165,11 +167,11 @@ TEST(Kernel, RefusesAnotherAccumulator) {
 
 TEST(Kernel, RefusesAnotherEpilogueButNotOtherScalars) {
   KernelMetadata leaky = metadata();
-  leaky.operands.epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.1);
+  leaky.operands().epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.1);
   const EvenRows kernel(leaky);
   op::Gemm gemm = problem();
   EXPECT_EQ(kernel.supports(gemm).reason(), "the problem's epilogue is " + op::signature(gemm.epilogue) +
-                                                ", the kernel's " + op::signature(leaky.operands.epilogue));
+                                                ", the kernel's " + op::signature(leaky.operands().epilogue));
   gemm.epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.3);
   EXPECT_TRUE(kernel.supports(gemm)) << kernel.supports(gemm).reason();
 }
@@ -181,12 +183,12 @@ TEST(Kernel, RefusesTensorsThatItIsNotMadeFor) {
   gemm.epilogue.d = static_cast<int>(gemm.epilogue.nodes.size()) - 2;
   gemm.tensors = {{"bias", op::matrix(std::uint64_t{1} << 40, DType::f32, 1, gemm.n())}};
   KernelMetadata careless = metadata();
-  careless.operands.epilogue = gemm.epilogue;
+  careless.operands().epilogue = gemm.epilogue;
   EXPECT_EQ(EvenRows(careless).supports(gemm).reason(), "the epilogue has 1 tensors, the kernel is made for 0");
-  careless.operands.tensors = {{DType::f16, op::Neighbours::columns, 4}};
+  careless.operands().tensors = {{DType::f16, op::Neighbours::columns, 4}};
   EXPECT_EQ(EvenRows(careless).supports(gemm).reason(),
             "tensor 0 of the epilogue is f32:columns:4, the kernel takes f16:columns:4");
-  careless.operands.tensors = {{DType::f32, op::Neighbours::columns, 2}};
+  careless.operands().tensors = {{DType::f32, op::Neighbours::columns, 2}};
   EXPECT_TRUE(EvenRows(careless).supports(gemm)) << EvenRows(careless).supports(gemm).reason();
 }
 
@@ -197,7 +199,7 @@ TEST(Kernel, OneWithoutCServesWhatReadsNone) {
   const EvenRows general(metadata());
   EXPECT_TRUE(general.supports(none)) << general.supports(none).reason();
   KernelMetadata without = metadata();
-  without.operands.has_c = false;
+  without.operands().has_c = false;
   const EvenRows special(without);
   EXPECT_TRUE(special.supports(none)) << special.supports(none).reason();
   EXPECT_EQ(special.supports(problem()).reason(), "the problem reads C, the kernel has none");

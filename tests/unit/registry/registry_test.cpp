@@ -63,7 +63,7 @@ TEST(Registry, ReplacesInPlaceAndRemoves) {
 TEST(Registry, RefusesWhatNoNameIs) {
   Registry registry({named("shipped")});
   EXPECT_EQ(registry.add(named("a b\n")).reason(), "a family's name must be an identifier, got 'a b\\x0a'");
-  EXPECT_THROW(static_cast<void>(registry.add(nullptr)), InvalidArgument);
+  EXPECT_THROW(static_cast<void>(registry.add(ProviderPtr())), InvalidArgument);
   EXPECT_THROW(registry.remove("shipped"), InvalidArgument);
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "tilewright/op/gemm.hpp"
+#include "tilewright/op/gemm_view.hpp"
 
 namespace tilewright::op {
 
@@ -13,8 +13,8 @@ namespace tilewright::op {
 /// accumulators wrap); operands are first rounded where the math operation rounds to f16 or bf16; the epilogue is
 /// op::evaluate in f64; one rounding into D's type. Where beta is 0 C is not read, where alpha or k is 0 neither are A
 /// and B.
-/// Calls check_interruption(), as the comparisons below do. @pre validate(gemm), every tensor on the host
-void reference_gemm(const Gemm& gemm);
+/// Calls check_interruption(), as the comparisons below do. @pre the problem is valid, every tensor on the host
+void reference(const GemmView& gemm);
 
 /// Where a result differs most from the oracle, in units of its bound.
 struct WorstElement {
@@ -31,7 +31,7 @@ struct Comparison {
   std::int64_t batch = 1;
   std::int64_t elements = 0;  // of D and of the epilogue's outputs
   std::int64_t checked = 0;   // fewer than `elements` where a sample was drawn
-  std::int64_t equal = 0;     // have the very value that reference_gemm stores
+  std::int64_t equal = 0;     // have the very value that reference() stores
   std::int64_t outside = 0;   // beyond the error bound, NaN where a number is due, or a number where NaN is due
   double max_error = 0.0;     // largest |actual - expected| of the finite ones
   WorstElement worst;
@@ -60,8 +60,8 @@ std::string describe_worst(const Comparison& comparison);
 ///
 /// Above 2^31 products of m*n*k over the batch, 4096 elements drawn by `seed` are checked instead of all, and of
 /// reductions along one mode two results; of reductions to one result, which need all of D, none.
-/// @pre as reference_gemm; C still holds what the kernel read, so C is not D
-Comparison compare(const Gemm& gemm, std::uint64_t seed = 0);
+/// @pre as reference(); C still holds what the kernel read, so C is not D
+Comparison compare(const GemmView& gemm, std::uint64_t seed = 0);
 
 /// An element of D: which matrix of the batch, and where in it.
 struct Place {
@@ -70,10 +70,10 @@ struct Place {
 };
 
 /// As compare, of D and of every output that is not reduced only what lies at `places`. @pre they lie within D
-Comparison compare_at(const Gemm& gemm, std::span<const Place> places);
+Comparison compare_at(const GemmView& gemm, std::span<const Place> places);
 
 /// As compare, of the reduced output `label` only the results that elements at `places` go to: each costs k products
 /// for every element of D that goes there.
-Comparison compare_results_at(const Gemm& gemm, std::string_view label, std::span<const Place> places);
+Comparison compare_results_at(const GemmView& gemm, std::string_view label, std::span<const Place> places);
 
 }  // namespace tilewright::op

@@ -1,4 +1,4 @@
-#include "tilewright/op/reference_gemm.hpp"
+#include "tilewright/op/reference.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,6 +19,34 @@ constexpr std::int64_t kExhaustiveProducts = std::int64_t{1} << 31;
 constexpr std::int64_t kSampledElements = 4096;
 constexpr std::int64_t kSampledLines = 2;  // of D, that a reduction's results are computed from
 
+// The element (row, column) of an operand's first matrix.
+double load(const OperandView& operand, std::int64_t row, std::int64_t column) {
+  return load_at(operand.tensor, operand.offset(row, column));
+}
+void store(const OperandView& operand, std::int64_t row, std::int64_t column, double value) {
+  store_at(operand.tensor, operand.offset(row, column), value);
+}
+
+// One matrix of every operand of a batch, as a problem of its own.
+class MatrixOfBatch {
+ public:
+  MatrixOfBatch(const GemmView& batch, std::int64_t index)
+      : tensors_(batch.tensors.begin(), batch.tensors.end()), view_(batch) {
+    for (OperandView* operand : {&view_.a, &view_.b, &view_.d}) operand->tensor = slice(operand->tensor, index);
+    if (view_.reads_source) view_.c.tensor = slice(view_.c.tensor, index);
+    for (NamedTensor& each : tensors_) each.tensor = slice(each.tensor, index);
+    view_.tensors = tensors_;
+  }
+  MatrixOfBatch(const MatrixOfBatch&) = delete;
+  MatrixOfBatch& operator=(const MatrixOfBatch&) = delete;
+
+  const GemmView& view() const { return view_; }
+
+ private:
+  std::vector<NamedTensor> tensors_;
+  GemmView view_;
+};
+
 // A number, and how far from it a computation in the GPU's types may end.
 struct Bounded {
   double value = 0.0;
@@ -26,8 +54,8 @@ struct Bounded {
 };
 
 // Of the epilogue's tensor that `node` reads, as one element of D sees it.
-double tensor_element(const Gemm& gemm, const EpilogueNode& node, std::int64_t row, std::int64_t column) {
-  return load(gemm.tensor(node.label), node.spread.along_m ? row : 0, node.spread.along_n ? column : 0);
+double tensor_element(const GemmView& gemm, const EpilogueNode& node, std::int64_t row, std::int64_t column) {
+  return op::load(gemm.tensor(node.label), node.spread.along_m ? row : 0, node.spread.along_n ? column : 0);
 }
 
 // What rounding to a type may change: relative to the value, and at least absolutely (subnormals flushed).
@@ -82,7 +110,7 @@ constexpr double kSplitProducts = 3.01 * 0x1p-20;
 constexpr double kFp8Addition = 0x1p-13;
 
 // Of the sum of magnitudes, what tensor cores lose where they add products of 8-bit floats.
-double fp8_additions_error(const Gemm& gemm) {
+double fp8_additions_error(const GemmView& gemm) {
   const bool promotes = gemm.math == MathOperation::multiply_add && gemm.accumulator == DType::f32;
   const std::int64_t added = promotes ? std::min<std::int64_t>(gemm.k(), kFp8PromotionInterval) : gemm.k();
   return (static_cast<double>(added) + 2.0) * kFp8Addition;
@@ -114,14 +142,14 @@ double wrap_to_s32(double sum) {
   return static_cast<double>(static_cast<std::int32_t>(static_cast<std::uint32_t>(static_cast<std::int64_t>(sum))));
 }
 
-Bounded accumulator(const Gemm& gemm, const Dot& dot) {
+Bounded accumulator(const GemmView& gemm, const Dot& dot) {
   if (gemm.accumulator == DType::s32) return {wrap_to_s32(dot.sum), 0.0};
   const Roundoff unit = roundoff(gemm.accumulator);
   const double additions = static_cast<double>(gemm.k()) + 2.0;
   double relative = additions * 2.0 * unit.relative;
   if (gemm.math == MathOperation::multiply_add_tf32) relative += kTf32Products;
   if (gemm.math == MathOperation::multiply_add_fast_f32) relative += kSplitProducts;
-  if (is_fp8(gemm.a.dtype)) relative += fp8_additions_error(gemm);
+  if (is_fp8(gemm.a.tensor.dtype)) relative += fp8_additions_error(gemm);
   return {dot.sum, dot.magnitude * relative + additions * unit.absolute};
 }
 
@@ -232,19 +260,19 @@ using Dots = std::array<Dot, 2>;
 // Runs the graph node by node with an error beside each value (running error analysis, Higham section 3.3).
 class BoundedEpilogue {
  public:
-  explicit BoundedEpilogue(const Gemm& gemm)
+  explicit BoundedEpilogue(const GemmView& gemm)
       : gemm_(gemm),
-        unit_(roundoff(gemm.epilogue.compute)),
-        columns_(static_cast<std::size_t>(gemm.epilogue.columns_per_element())) {
-    for (const EpilogueNode& node : gemm.epilogue.nodes) leaves_.push_back(constant_leaf(node));
+        unit_(roundoff(gemm.epilogue->compute)),
+        columns_(static_cast<std::size_t>(gemm.epilogue->columns_per_element())) {
+    for (const EpilogueNode& node : gemm.epilogue->nodes) leaves_.push_back(constant_leaf(node));
     for (std::vector<Bounded>& of_column : values_) of_column.resize(leaves_.size());
-    reads_product_ = reads_product(gemm);
-    reads_source_ = reads_source(gemm);
+    reads_product_ = gemm.reads_product;
+    reads_source_ = gemm.reads_source;
   }
 
   /// Of every node, at each of the columns that the element of D is computed from. `one` is the matrix of the batch
   /// that it is of.
-  const std::array<std::vector<Bounded>, 2>& evaluate(const Gemm& one, std::int64_t row, std::int64_t column,
+  const std::array<std::vector<Bounded>, 2>& evaluate(const GemmView& one, std::int64_t row, std::int64_t column,
                                                       const Dots& dots) {
     const std::array<Bounded, 2> accumulated{accumulator(one, dots[0]), accumulator(one, dots[1])};
     for (std::size_t i = 0; i < leaves_.size(); ++i) {
@@ -258,16 +286,16 @@ class BoundedEpilogue {
 
  private:
   // As the compute type holds it.
-  Bounded exact(double value) const { return {value, std::fabs(value - round_to(gemm_.epilogue.compute, value))}; }
+  Bounded exact(double value) const { return {value, std::fabs(value - round_to(gemm_.epilogue->compute, value))}; }
 
   Bounded constant_leaf(const EpilogueNode& node) const {
     if (node.op != EpilogueOp::scalar) return exact(node.value);
-    return exact(scalar_value(gemm_.epilogue, node.label, gemm_.alpha, gemm_.beta));
+    return exact(gemm_.scalar(node.label));
   }
 
-  Bounded node(std::size_t index, const Gemm& one, std::int64_t row, std::int64_t column, std::size_t of_pair,
+  Bounded node(std::size_t index, const GemmView& one, std::int64_t row, std::int64_t column, std::size_t of_pair,
                const Bounded& accumulated) const {
-    const EpilogueNode& node = gemm_.epilogue.nodes[index];
+    const EpilogueNode& node = gemm_.epilogue->nodes[index];
     if (node.op == EpilogueOp::even) of_pair = 0;
     if (node.op == EpilogueOp::odd) of_pair = 1;
     std::array<Bounded, 3> in{};
@@ -307,7 +335,7 @@ class BoundedEpilogue {
     return {value, monotone_error(x, value, [type](double at) { return round_to(type, at); })};
   }
 
-  const Gemm& gemm_;
+  const GemmView& gemm_;
   Roundoff unit_;
   std::size_t columns_ = 1;  // of A*B for each of D
   std::vector<Bounded> leaves_;
@@ -319,7 +347,7 @@ class BoundedEpilogue {
 // A and B as the multiplier sees them, in f64: A row by row, B row by row.
 class DenseOperands {
  public:
-  explicit DenseOperands(const Gemm& gemm) : n_(gemm.n()), k_(reads_product(gemm) ? gemm.k() : 0) {
+  explicit DenseOperands(const GemmView& gemm) : n_(gemm.n()), k_(gemm.reads_product ? gemm.k() : 0) {
     a_ = pack(gemm.a, gemm.math, gemm.m(), k_);
     b_ = pack(gemm.b, gemm.math, k_, n_);
   }
@@ -349,7 +377,8 @@ class DenseOperands {
   }
 
  private:
-  static std::vector<double> pack(const Tensor& from, MathOperation math, std::int64_t rows, std::int64_t columns) {
+  static std::vector<double> pack(const OperandView& from, MathOperation math, std::int64_t rows,
+                                  std::int64_t columns) {
     std::vector<double> packed;
     packed.reserve(static_cast<std::size_t>(rows * columns));
     PeriodicCheck check;
@@ -368,9 +397,9 @@ class DenseOperands {
   std::vector<double> b_;
 };
 
-Dot single_dot(const Gemm& gemm, std::int64_t row, std::int64_t column) {
+Dot single_dot(const GemmView& gemm, std::int64_t row, std::int64_t column) {
   Dot dot;
-  if (!reads_product(gemm)) return dot;
+  if (!gemm.reads_product) return dot;
   check_interruption();
   PeriodicCheck check;
   for (std::int64_t p = 0; p < gemm.k(); ++p) {
@@ -384,9 +413,9 @@ Dot single_dot(const Gemm& gemm, std::int64_t row, std::int64_t column) {
 }
 
 // Of an element of D.
-Dots single_dots(const Gemm& gemm, std::int64_t row, std::int64_t column) {
+Dots single_dots(const GemmView& gemm, std::int64_t row, std::int64_t column) {
   Dots dots;
-  const std::int64_t columns = gemm.epilogue.columns_per_element();
+  const std::int64_t columns = gemm.epilogue->columns_per_element();
   for (std::int64_t c = 0; c < columns; ++c)
     dots[static_cast<std::size_t>(c)] = single_dot(gemm, row, column * columns + c);
   return dots;
@@ -395,8 +424,8 @@ Dots single_dots(const Gemm& gemm, std::int64_t row, std::int64_t column) {
 using VisitElement = std::function<void(std::int64_t row, std::int64_t column, const Dots& dots)>;
 
 // Of D.
-void for_each_element(const Gemm& gemm, const VisitElement& visit) {
-  const std::int64_t of_element = gemm.epilogue.columns_per_element();
+void for_each_element(const GemmView& gemm, const VisitElement& visit) {
+  const std::int64_t of_element = gemm.epilogue->columns_per_element();
   const DenseOperands operands(gemm);
   PeriodicCheck check;
   for (std::int64_t row = 0; row < gemm.m(); ++row) {
@@ -414,7 +443,7 @@ void for_each_element(const Gemm& gemm, const VisitElement& visit) {
   }
 }
 
-std::vector<Place> sampled_places(const Gemm& gemm, std::uint64_t seed) {
+std::vector<Place> sampled_places(const GemmView& gemm, std::uint64_t seed) {
   std::vector<Place> places;
   std::array<std::int32_t, 3> drawn{};
   const Tensor draw = matrix(drawn.data(), DType::s32, 1, 3);
@@ -505,9 +534,9 @@ class Reduced {
 };
 
 template <class Value>
-std::vector<Reduced<Value>> reduced_outputs(const Gemm& one, const auto& identity) {
+std::vector<Reduced<Value>> reduced_outputs(const GemmView& one, const auto& identity) {
   std::vector<Reduced<Value>> all;
-  for (const EpilogueOutput& output : one.epilogue.outputs) {
+  for (const EpilogueOutput& output : one.epilogue->outputs) {
     if (output.reduction != Reduction::none)
       all.emplace_back(output, one.tensor(output.label), identity(output.reduction));
   }
@@ -543,48 +572,49 @@ class BoundedReduction {
   std::int64_t count_ = 0;
 };
 
-Comparison nothing_checked(const Gemm& gemm) {
+Comparison nothing_checked(const GemmView& gemm) {
   Comparison comparison;
   comparison.batch = gemm.batch();
   comparison.elements = gemm.batch() * gemm.m() * gemm.d_columns();
-  for (const EpilogueOutput& output : gemm.epilogue.outputs) {
+  for (const EpilogueOutput& output : gemm.epilogue->outputs) {
     const Tensor& tensor = gemm.tensor(output.label);
     comparison.elements += gemm.batch() * tensor.rows() * tensor.columns();
   }
   return comparison;
 }
 
-EpilogueElement element_at(const Gemm& gemm, std::int64_t row, std::int64_t column, double accumulator) {
+EpilogueElement element_at(const GemmView& gemm, std::int64_t row, std::int64_t column, double accumulator) {
   EpilogueElement element{.accumulator = accumulator,
-                          .source = reads_source(gemm) ? load(gemm.c, row, column) : 0.0,
+                          .source = gemm.reads_source ? load(gemm.c, row, column) : 0.0,
                           .alpha = gemm.alpha,
                           .beta = gemm.beta,
                           .row = static_cast<double>(row),
                           .column = static_cast<double>(column)};
-  for (const EpilogueNode* node : gemm.epilogue.tensors())
+  for (const EpilogueNode* node : gemm.epilogue->tensors())
     element.tensors.push_back(tensor_element(gemm, *node, row, column));
   return element;
 }
 
 }  // namespace
 
-void reference_gemm(const Gemm& gemm) {
+void reference(const GemmView& gemm) {
   for (std::int64_t index = 0; index < gemm.batch(); ++index) {
-    const Gemm one = slice(gemm, index);
+    const MatrixOfBatch matrix(gemm, index);
+    const GemmView& one = matrix.view();
     auto reduced =
-        reduced_outputs<double>(one, [&](Reduction reduction) { return identity(reduction, one.epilogue.compute); });
+        reduced_outputs<double>(one, [&](Reduction reduction) { return identity(reduction, one.epilogue->compute); });
     for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dots& dots) {
-      const std::int64_t columns = one.epilogue.columns_per_element();
+      const std::int64_t columns = one.epilogue->columns_per_element();
       std::array<EpilogueElement, 2> elements;
       for (std::int64_t c = 0; c < columns; ++c) {
         elements[static_cast<std::size_t>(c)] =
             element_at(one, row, column * columns + c, accumulator(one, dots[static_cast<std::size_t>(c)]).value);
       }
       const std::array<std::vector<double>, 2> values =
-          columns == 2 ? evaluate_pair(one.epilogue, elements)
-                       : std::array<std::vector<double>, 2>{evaluate_nodes(one.epilogue, elements[0])};
-      store(one.d, row, column, values[0][static_cast<std::size_t>(one.epilogue.node_of_d())]);
-      for (const EpilogueOutput& output : one.epilogue.outputs) {
+          columns == 2 ? evaluate_pair(*one.epilogue, elements)
+                       : std::array<std::vector<double>, 2>{evaluate_nodes(*one.epilogue, elements[0])};
+      store(one.d, row, column, values[0][static_cast<std::size_t>(one.epilogue->node_of_d())]);
+      for (const EpilogueOutput& output : one.epilogue->outputs) {
         if (output.reduction != Reduction::none) continue;
         for (std::int64_t c = 0; c < columns; ++c) {
           store(one.tensor(output.label), row, column * columns + c,
@@ -593,7 +623,7 @@ void reference_gemm(const Gemm& gemm) {
       }
       for (Reduced<double>& each : reduced) {
         double& result = each.at(row, column);
-        result = reduce(one.epilogue, each.output().reduction, result,
+        result = reduce(*one.epilogue, each.output().reduction, result,
                         values[0][static_cast<std::size_t>(each.output().node)]);
       }
     });
@@ -629,34 +659,34 @@ namespace {
 /// Holds what a kernel left against the oracle, matrix by matrix.
 class Checker {
  public:
-  Checker(const Gemm& gemm, Comparison& comparison) : epilogue_(gemm), comparison_(comparison) {}
+  Checker(const GemmView& gemm, Comparison& comparison) : epilogue_(gemm), comparison_(comparison) {}
 
   /// All of one matrix.
-  void check_all(const Gemm& one, std::int64_t index) {
+  void check_all(const GemmView& one, std::int64_t index) {
     auto reduced = reduced_outputs<BoundedReduction>(
-        one, [&](Reduction reduction) { return BoundedReduction(identity(reduction, one.epilogue.compute)); });
+        one, [&](Reduction reduction) { return BoundedReduction(identity(reduction, one.epilogue->compute)); });
     for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dots& dots) {
       const std::vector<Bounded>& values = check_element(one, {index, row, column}, dots);
       for (Reduced<BoundedReduction>& each : reduced) {
         each.at(row, column)
-            .add(one.epilogue, each.output().reduction, values[static_cast<std::size_t>(each.output().node)]);
+            .add(*one.epilogue, each.output().reduction, values[static_cast<std::size_t>(each.output().node)]);
       }
     });
     for (const Reduced<BoundedReduction>& each : reduced) {
       each.for_each([&](std::int64_t row, std::int64_t column, const BoundedReduction& result) {
         record_one(each.output().label, each.tensor(), {index, row, column},
-                   result.result(one.epilogue, each.output().reduction));
+                   result.result(*one.epilogue, each.output().reduction));
       });
     }
   }
 
   /// One element of D, and what goes with it of the outputs that are not reduced. The values of all nodes, at the
   /// first of its columns.
-  const std::vector<Bounded>& check_element(const Gemm& one, const Place& at, const Dots& dots) {
+  const std::vector<Bounded>& check_element(const GemmView& one, const Place& at, const Dots& dots) {
     const auto& values = epilogue_.evaluate(one, at.row, at.column, dots);
-    record_one("D", one.d, at, values[0][static_cast<std::size_t>(one.epilogue.node_of_d())]);
-    const std::int64_t columns = one.epilogue.columns_per_element();
-    for (const EpilogueOutput& output : one.epilogue.outputs) {
+    record_element("D", one.d, at, values[0][static_cast<std::size_t>(one.epilogue->node_of_d())]);
+    const std::int64_t columns = one.epilogue->columns_per_element();
+    for (const EpilogueOutput& output : one.epilogue->outputs) {
       if (output.reduction != Reduction::none) continue;
       for (std::int64_t c = 0; c < columns; ++c) {
         record_one(output.label, one.tensor(output.label), {at.batch, at.row, at.column * columns + c},
@@ -666,34 +696,38 @@ class Checker {
     return values[0];
   }
 
-  void check_elements(const Gemm& gemm, std::span<const Place> places) {
+  void check_elements(const GemmView& gemm, std::span<const Place> places) {
     for (const Place& at : places) {
-      const Gemm one = slice(gemm, at.batch);
-      check_element(one, at, single_dots(one, at.row, at.column));
+      const MatrixOfBatch one(gemm, at.batch);
+      check_element(one.view(), at, single_dots(one.view(), at.row, at.column));
     }
   }
 
   /// The results of a reduction that `places` go to, from all elements that go there.
-  void check_results(const Gemm& gemm, const EpilogueOutput& output, std::span<const Place> places) {
-    for (const Place& at : places) check_result(slice(gemm, at.batch), output, at);
+  void check_results(const GemmView& gemm, const EpilogueOutput& output, std::span<const Place> places) {
+    for (const Place& at : places) check_result(MatrixOfBatch(gemm, at.batch).view(), output, at);
   }
 
  private:
-  void check_result(const Gemm& one, const EpilogueOutput& output, const Place& at) {
+  void check_result(const GemmView& one, const EpilogueOutput& output, const Place& at) {
     const auto [along_m, along_n] = output.spread;
-    BoundedReduction result(identity(output.reduction, one.epilogue.compute));
+    BoundedReduction result(identity(output.reduction, one.epilogue->compute));
     for (std::int64_t row = along_m ? at.row : 0; row < (along_m ? at.row + 1 : one.m()); ++row) {
       for (std::int64_t column = along_n ? at.column : 0; column < (along_n ? at.column + 1 : one.n()); ++column) {
         const auto& values = epilogue_.evaluate(one, row, column, single_dots(one, row, column));
-        result.add(one.epilogue, output.reduction, values[0][static_cast<std::size_t>(output.node)]);
+        result.add(*one.epilogue, output.reduction, values[0][static_cast<std::size_t>(output.node)]);
       }
     }
     record_one(output.label, one.tensor(output.label), {at.batch, along_m ? at.row : 0, along_n ? at.column : 0},
-               result.result(one.epilogue, output.reduction));
+               result.result(*one.epilogue, output.reduction));
   }
 
   void record_one(std::string_view label, const Tensor& tensor, const Place& at, const Bounded& expected) {
-    record(comparison_, tensor.dtype, load(tensor, at.row, at.column), expected,
+    record_element(label, OperandView::of(tensor), at, expected);
+  }
+
+  void record_element(std::string_view label, const OperandView& operand, const Place& at, const Bounded& expected) {
+    record(comparison_, operand.tensor.dtype, load(operand, at.row, at.column), expected,
            {std::string(label), at.batch, at.row, at.column, 0.0, 0.0, 0.0});
   }
 
@@ -703,33 +737,34 @@ class Checker {
 
 }  // namespace
 
-Comparison compare(const Gemm& gemm, std::uint64_t seed) {
+Comparison compare(const GemmView& gemm, std::uint64_t seed) {
   Comparison comparison = nothing_checked(gemm);
   if (gemm.is_empty()) return comparison;
   Checker checker(gemm, comparison);
   if (operations(gemm) / 2.0 <= static_cast<double>(kExhaustiveProducts)) {
-    for (std::int64_t index = 0; index < gemm.batch(); ++index) checker.check_all(slice(gemm, index), index);
+    for (std::int64_t index = 0; index < gemm.batch(); ++index)
+      checker.check_all(MatrixOfBatch(gemm, index).view(), index);
     return comparison;
   }
   const std::vector<Place> places = sampled_places(gemm, seed);
   checker.check_elements(gemm, places);
-  for (const EpilogueOutput& output : gemm.epilogue.outputs) {
+  for (const EpilogueOutput& output : gemm.epilogue->outputs) {
     if (output.reduction != Reduction::none && output.spread != kSingle)
       checker.check_results(gemm, output, std::span(places).first(kSampledLines));
   }
   return comparison;
 }
 
-Comparison compare_at(const Gemm& gemm, std::span<const Place> places) {
+Comparison compare_at(const GemmView& gemm, std::span<const Place> places) {
   Comparison comparison = nothing_checked(gemm);
   Checker(gemm, comparison).check_elements(gemm, places);
   return comparison;
 }
 
-Comparison compare_results_at(const Gemm& gemm, std::string_view label, std::span<const Place> places) {
-  const auto output = std::ranges::find(gemm.epilogue.outputs, label, &EpilogueOutput::label);
-  TILEWRIGHT_CHECK(output != gemm.epilogue.outputs.end() && output->reduction != Reduction::none, "'{}' is not reduced",
-                   label);
+Comparison compare_results_at(const GemmView& gemm, std::string_view label, std::span<const Place> places) {
+  const auto output = std::ranges::find(gemm.epilogue->outputs, label, &EpilogueOutput::label);
+  TILEWRIGHT_CHECK(output != gemm.epilogue->outputs.end() && output->reduction != Reduction::none,
+                   "'{}' is not reduced", label);
   Comparison comparison = nothing_checked(gemm);
   Checker(gemm, comparison).check_results(gemm, *output, places);
   return comparison;

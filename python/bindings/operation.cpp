@@ -1,0 +1,226 @@
+// tilewright.Operation: an author's operation with operands of its own, and problems of it.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/bindings/arguments.hpp"
+#include "python/bindings/dtype.hpp"
+#include "python/bindings/read.hpp"
+#include "python/bindings/unlocked.hpp"
+#include "tilewright/base/error.hpp"
+#include "tilewright/base/text.hpp"
+#include "tilewright/op/product_operation.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::python {
+namespace {
+
+/// An object of Python's, which the GIL guards when it is let go of.
+struct Held {
+  explicit Held(nb::object given) : object(std::move(given)) {}
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() {
+    const Locked gil;
+    object.reset();
+  }
+  nb::object object;
+};
+
+/// A NumPy array over host memory that outlives it.
+nb::object numpy_view(const op::Tensor& tensor) {
+  const int width = bytes(tensor.dtype);
+  nb::list shape, strides;
+  for (int mode = 0; mode < tensor.shape.rank(); ++mode) {
+    shape.append(tensor.shape[mode]);
+    strides.append(tensor.stride[mode] * width);
+  }
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  const nb::object type = numpy.attr("dtype")(numpy_name(tensor.dtype));
+  nb::dict interface;
+  interface["shape"] = nb::tuple(shape);
+  interface["strides"] = nb::tuple(strides);
+  interface["typestr"] = nb::str(fmt::format("<V{}", width).c_str());
+  interface["data"] = nb::make_tuple(tensor.address, false);
+  interface["version"] = 3;
+  const nb::object holder = nb::module_::import_("types").attr("SimpleNamespace")();
+  nb::setattr(holder, "__array_interface__", interface);
+  return numpy.attr("asarray")(holder).attr("view")(type);
+}
+
+/// An operation whose conditions and reference are Python's functions, where they are given.
+class PythonOperation final : public op::Operation {
+ public:
+  PythonOperation(std::string name, std::vector<op::SlotDeclaration> slots, std::vector<op::NamedScalar> scalars,
+                  nb::object check, nb::object reference, double tolerance)
+      : Operation(std::move(name), std::move(slots), std::move(scalars)),
+        check_(std::make_unique<Held>(std::move(check))),
+        reference_(std::make_unique<Held>(std::move(reference))),
+        tolerance_(tolerance) {}
+
+  Support check(const op::Custom& problem) const override {
+    const Locked gil;
+    if (check_->object.is_none()) return {};
+    nb::dict extents;
+    for (const op::SlotDeclaration& slot : slots()) {
+      for (const std::string& extent : slot.shape) {
+        if (is_identifier(extent)) extents[extent.c_str()] = problem.extent(extent);
+      }
+    }
+    const nb::object answer = check_->object(**extents);
+    if (answer.is_none() || nb::cast<bool>(nb::bool_(answer))) {
+      return nb::isinstance<nb::str>(answer) ? Support(refuse("{}", as_text(answer)).as(RefusalCode::shape))
+                                             : Support();
+    }
+    return refuse("{} does not take such extents", name()).as(RefusalCode::shape);
+  }
+
+  bool has_reference() const override {
+    const Locked gil;
+    return !reference_->object.is_none();
+  }
+  void reference(const op::Custom& problem) const override {
+    const Locked gil;
+    nb::dict arguments;
+    for (const op::NamedTensor& each : problem.tensors) arguments[each.name.c_str()] = numpy_view(each.tensor);
+    for (const op::NamedScalar& each : problem.scalars) arguments[each.name.c_str()] = each.value;
+    reference_->object(**arguments);
+  }
+  double tolerance() const override { return tolerance_; }
+
+ private:
+  std::unique_ptr<Held> check_, reference_;
+  double tolerance_;
+};
+
+op::Access read_access(const std::string& text) {
+  for (const op::Access each : {op::Access::read, op::Access::write, op::Access::update}) {
+    if (op::name(each) == text) return each;
+  }
+  throw InvalidArgument(fmt::format("an access is \"read\", \"write\" or \"update\", got \"{}\"", printable(text)));
+}
+
+void make_slot(op::SlotDeclaration* self, const Text& name, const nb::typed<nb::sequence, nb::object>& shape,
+               const Text& access, const nb::typed<nb::sequence, nb::object>& dtypes) {
+  op::SlotDeclaration slot{
+      .name = name.read("a slot's name"), .shape = {}, .access = read_access(access.read("an access"))};
+  for (nb::handle extent : shape) {
+    slot.shape.push_back(nb::isinstance<nb::int_>(extent)
+                             ? std::to_string(read_signed(extent, "an extent", 0, INT64_MAX))
+                             : read_text(extent, "an extent"));
+  }
+  for (nb::handle type : dtypes) slot.types.push_back(read_dtype(type));
+  new (self) op::SlotDeclaration(std::move(slot));
+}
+
+std::shared_ptr<op::Operation> make_operation(const Text& name_text, const std::vector<op::SlotDeclaration>& slots,
+                                              const nb::typed<nb::mapping, nb::str, nb::float_>& scalars,
+                                              nb::handle product, nb::object check, nb::object reference,
+                                              double tolerance) {
+  std::string name = name_text.read("an operation's name");
+  std::vector<op::NamedScalar> values;
+  for (nb::handle each : read_items(scalars, "what has an operation's scalars")) {
+    std::string label = read_text(each[0], "the name of a scalar");
+    const double value = read_number(each[1], label.c_str());
+    values.push_back({std::move(label), value});
+  }
+  if (product.is_none()) {
+    return std::make_shared<PythonOperation>(std::move(name), slots, std::move(values), std::move(check),
+                                             std::move(reference), tolerance);
+  }
+  if (!check.is_none() || !reference.is_none())
+    throw InvalidArgument("a product is checked and computed by the library: give neither check nor reference");
+  if (nb::len(product) != 3)
+    throw InvalidArgument(fmt::format("a product names three operands, got {}", nb::len(product)));
+  return std::make_shared<op::ProductOperation>(
+      std::move(name), slots,
+      std::array{read_text(product[0], "an operand"), read_text(product[1], "an operand"),
+                 read_text(product[2], "an operand")},
+      std::move(values));
+}
+
+void make_arguments(Arguments* self, const std::shared_ptr<op::Operation>& operation, const nb::kwargs& given) {
+  ArgumentsReader reader;
+  std::vector<op::NamedTensor> tensors;
+  std::vector<op::NamedScalar> scalars;
+  for (const auto& [key, value] : given) {
+    std::string label = nb::cast<std::string>(key);
+    const auto slot = std::ranges::find(operation->slots(), label, &op::SlotDeclaration::name);
+    if (slot == operation->slots().end()) {
+      const double number = read_number(value, label.c_str());
+      scalars.push_back({std::move(label), number});
+    } else {
+      const op::Tensor tensor = reader.read(value, op::is_written(slot->access), label.c_str());
+      tensors.push_back({std::move(label), tensor});
+    }
+  }
+  op::Custom problem = op::Custom::make(operation, std::move(tensors), std::move(scalars));
+  new (self) Arguments{engine::Call(std::move(problem)), std::move(reader.streams), std::move(reader.owners),
+                       std::move(reader.lent)};
+}
+
+/// An operand or a scalar by its name.
+nb::object attribute(const Arguments& self, const Text& text) {
+  const std::string name = text.read("an attribute");
+  if (const auto* const custom = std::get_if<op::Custom>(&self.problem())) {
+    for (const op::NamedTensor& each : custom->tensors) {
+      if (each.name == name) return nb::cast(Operand{each.tensor});
+    }
+    for (const op::NamedScalar& each : custom->scalars) {
+      if (each.name == name) return nb::cast(each.value);
+    }
+  }
+  throw nb::attribute_error(
+      fmt::format("arguments of {} have no '{}'", op::operation_name(self.problem()), printable(name)).c_str());
+}
+
+}  // namespace
+
+void bind_operation(nb::module_& module) {
+  nb::class_<op::SlotDeclaration>(module, "Slot", "One operand of an Operation.")
+      .def("__init__", &make_slot, nb::arg("name"), nb::arg("shape"), nb::arg("access") = "read",
+           nb::arg("dtypes") = nb::tuple(),
+           "`shape`: an entry for each mode, a name that binds the extent (equal names are equal extents) or a number. "
+           "`access`: \"read\", \"write\" or \"update\". `dtypes`: those that it may have; none given: any.")
+      .def_ro("name", &op::SlotDeclaration::name)
+      .def_ro("shape", &op::SlotDeclaration::shape)
+      .def_prop_ro("access", [](const op::SlotDeclaration& self) { return op::name(self.access); });
+  nb::class_<op::Operation>(module, "Operation", "An operation of your own, with operands that you declare.")
+      .def(nb::new_(&make_operation), nb::arg("name"), nb::arg("slots"), nb::arg("scalars") = nb::dict(), nb::kw_only(),
+           nb::arg("product") = nb::none(), nb::arg("check") = nb::none(), nb::arg("reference") = nb::none(),
+           nb::arg("tolerance") = 0.0,
+           "`scalars`: names and default values. `product`: the names of A, B and D, where D is the sum of A * B over "
+           "the extents that D lacks; kernels of GEMMs compute it then. Else `check(**extents)` may return a text that "
+           "says why extents are refused, and `reference(**operands, **scalars)` writes the outputs, NumPy arrays, to "
+           "compare results with: |x - y| <= tolerance * max(1, |y|).")
+      .def_prop_ro("name", [](const op::Operation& self) { return self.name(); })
+      .def_prop_ro("slots", [](const op::Operation& self) { return self.slots(); })
+      .def("__repr__", [](const op::Operation& self) { return "Operation('" + self.name() + "')"; });
+  nb::object arguments = module.attr("Arguments");
+  nb::borrow<nb::class_<Arguments>>(arguments)
+      .def("__init__", &make_arguments, nb::arg("operation"), nb::arg("operands"),
+           "Operands and scalars by their names. Raises InvalidArgument with the number that is wrong.")
+      .def("__getattr__", &attribute, nb::arg("name"))
+      .def(
+          "verify",
+          [](const Arguments& self) {
+            const Unlocked unlocked;
+            if (!op::has_reference(self.problem()))
+              throw InvalidArgument(fmt::format("{} has no reference", op::operation_name(self.problem())));
+            if (!self.is_on_host()) throw InvalidArgument("verify() compares arrays on the host");
+            const op::Comparison found = op::compare(self.problem());
+            return found.is_within_bound() ? Support() : Support(refuse("{}", op::describe_worst(found)));
+          },
+          "Compares the outputs with the reference. Operands must still hold what the kernel read.");
+}
+
+}  // namespace tilewright::python

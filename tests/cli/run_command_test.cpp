@@ -1,0 +1,119 @@
+// tilewright run --problem: problems of any operation from JSON, through the command.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <string>
+
+#include "tests/unit/engine/stencil.hpp"
+#include "tilewright/compile/file.hpp"
+#include "tilewright/kernels/list.hpp"
+#include "tools/cli/commands.hpp"
+#include "tools/cli/problem_file.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kTransposedGemm = R"({
+  "operation": {
+    "name": "transposed_gemm",
+    "slots": [{"name": "a", "shape": ["m", "k"]}, {"name": "b", "shape": ["k", "n"]},
+              {"name": "out", "shape": ["n", "m"], "access": "write"}],
+    "product": ["a", "b", "out"],
+    "scalars": {"alpha": 1}
+  },
+  "extents": {"m": 33, "n": 40, "k": 17},
+  "types": {"a": "f16", "b": "f16", "out": "f32"},
+  "scalars": {"alpha": 2}
+})";
+
+constexpr const char* kStencil = R"({
+  "operation": "stencil",
+  "extents": {"h": 20, "w": 70},
+  "types": {"x": "f32", "out": "f32"},
+  "strides": {"x": [80, 1]},
+  "scalars": {"weight": 0.125}
+})";
+
+class RunCommandTest : public testing::Test {
+ protected:
+  void SetUp() override { ::setenv("TILEWRIGHT_CACHE_DIR", folder_.path().c_str(), 1); }
+  void TearDown() override { ::unsetenv("TILEWRIGHT_CACHE_DIR"); }
+
+  std::string file(const std::string& text) {
+    const std::string path = folder_.path() + "/problem.json";
+    compile::write_file(path, text);
+    return path;
+  }
+
+  ExitCode run(const std::string& problem, const std::string& options) {
+    CLI::App app;
+    const Command command = add_run_command(app, registry_);
+    app.parse("run --device emulator:sm_80 --problem " + file(problem) + " " + options, false);
+    return command.run();
+  }
+
+  ProblemFile read(const std::string& text) { return ProblemFile(file(text), *registry_); }
+
+  std::shared_ptr<registry::Registry> registry_ = [] {
+    auto registry = kernels::make_registry();
+    registry->add(std::make_shared<stencil::Stencil>()).or_throw();
+    registry->add(std::make_shared<stencil::StencilProvider>()).or_throw();
+    return registry;
+  }();
+  compile::ScopedFolder folder_{testing::TempDir()};
+};
+
+TEST_F(RunCommandTest, ComputesAndVerifiesAnOperationThatTheFileDeclares) {
+  EXPECT_EQ(run(kTransposedGemm, "--verify"), ExitCode::ok);
+  EXPECT_EQ(run(kTransposedGemm, "--check"), ExitCode::ok);
+  EXPECT_EQ(run(kTransposedGemm, "--find --json"), ExitCode::ok);
+}
+
+TEST_F(RunCommandTest, ComputesAndVerifiesAnOperationOfTheRegistry) {
+  EXPECT_EQ(run(kStencil, "--verify --json"), ExitCode::ok);
+  EXPECT_EQ(run(kStencil, "--check"), ExitCode::ok);
+}
+
+TEST_F(RunCommandTest, AWrongKernelExitsWith1) {
+  registry_->replace(std::make_shared<stencil::StencilProvider>(std::vector{1.0F})).or_throw();
+  EXPECT_EQ(run(kStencil, "--verify"), ExitCode::wrong_result);
+  EXPECT_EQ(run(kStencil, "--check"), ExitCode::wrong_result);
+}
+
+TEST_F(RunCommandTest, ReadsAGemm) {
+  const ProblemFile gemm = read(R"({"operation": "gemm", "extents": {"m": 64, "n": 32, "k": 16, "batch": 3},
+                                    "types": {"A": "bf16", "B": "bf16", "C": "f32", "D": "f32"},
+                                    "layouts": {"B": "column"}, "epilogue": "relu", "scalars": {"beta": 0.5}})");
+  EXPECT_EQ(gemm.description(), "gemm A(3,64,16):bf16 B(3,16,32):bf16 C(3,64,32):f32 D(3,64,32):f32");
+}
+
+TEST_F(RunCommandTest, RefusesWithTheFieldThatIsWrong) {
+  const auto message = [&](const std::string& text) {
+    try {
+      read(text);
+    } catch (const InvalidArgument& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(message("{"), HasSubstr("is no JSON"));
+  EXPECT_THAT(message("[]"), HasSubstr("the problem must be an object"));
+  EXPECT_THAT(message("{}"), HasSubstr("the problem lacks the field 'operation'"));
+  EXPECT_THAT(message(R"({"operation": "blur"})"), HasSubstr("no operation 'blur'; there are: gemm, stencil"));
+  EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4}, "types": {"x": "f32", "out": "f32"}})"),
+              HasSubstr("extents lacks 'w', which 'x' has"));
+  EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": -1}, "types": {"x": "f32", "out": "f32"}})"),
+              HasSubstr("w must be an integer from 0 to 2^31 - 1, got -1"));
+  EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": 4}, "types": {"x": "f33", "out": "f32"}})"),
+              HasSubstr("the type of x is no element type: 'f33'"));
+  EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": 4}, "types": {"x": "f32", "out": "f32"},
+                          "colour": 1})"),
+              HasSubstr("the problem has no field 'colour'"));
+}
+
+}  // namespace
+}  // namespace tilewright::cli

@@ -1,0 +1,238 @@
+// Problems of every kind as one value: what is shared by all, and what an author declares.
+#include "tilewright/op/problem.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+#include "tilewright/op/fill.hpp"
+#include "tilewright/op/product_operation.hpp"
+
+namespace tilewright::op {
+namespace {
+
+using testing::HasSubstr;
+
+Tensor tensor(std::uint64_t address, DType type, Dims shape) {
+  Tensor packed{address, type, shape, shape, {}};
+  std::int64_t stride = 1;
+  for (int mode = shape.rank() - 1; mode >= 0; --mode) {
+    packed.stride[mode] = stride;
+    stride *= shape[mode];
+  }
+  return packed;
+}
+
+Gemm f16_gemm() {
+  Gemm gemm;
+  gemm.a = matrix(std::uint64_t{0x10000}, DType::f16, 64, 32);
+  gemm.b = matrix(std::uint64_t{0x20000}, DType::f16, 32, 48);
+  gemm.d = matrix(std::uint64_t{0x30000}, DType::f32, 64, 48);
+  return gemm;
+}
+
+OperationPtr stencil() {
+  return std::make_shared<Operation>("stencil",
+                                     std::vector<SlotDeclaration>{{"x", {"h", "w"}, Access::read, {DType::f32}},
+                                                                  {"out", {"h", "w"}, Access::write, {DType::f32}}},
+                                     std::vector<NamedScalar>{{"weight", 0.25}});
+}
+
+Custom stencil_problem(const Tensor& x, const Tensor& out) { return Custom::make(stencil(), {{"x", x}, {"out", out}}); }
+
+TEST(Problem, ListsTheOperandsOfAGemm) {
+  Gemm gemm = f16_gemm();
+  gemm.c = gemm.d;
+  gemm.tensors = {{"bias", matrix(std::uint64_t{0x40000}, DType::f32, 1, 48)}};
+  Problem problem = gemm;
+  std::vector<std::string> names;
+  for (const Slot& slot : operands(problem)) {
+    names.push_back(std::string(slot.name) + ':' + std::string(name(slot.access)) + (slot.is_used ? "" : ":unused"));
+  }
+  EXPECT_THAT(names, testing::ElementsAre("A:read", "B:read", "C:read:unused", "D:write", "bias:read"));
+}
+
+TEST(Problem, TheUnbuiltOnesAreRefusedByName) {
+  EXPECT_EQ(validate(Problem(GroupedGemm{})).reason(), "grouped_gemm has no kernels yet");
+  EXPECT_EQ(validate(Problem(Conv2d{})).reason(), "conv2d has no kernels yet");
+  EXPECT_EQ(validate(Problem(Contraction{})).reason(), "contraction has no kernels yet");
+}
+
+TEST(Problem, KeysAreOfTheSameCodeAndExtents) {
+  const Problem one = f16_gemm();
+  Gemm scaled = f16_gemm();
+  scaled.alpha = 2.0;
+  EXPECT_EQ(key(one).signature, key(scaled).signature) << "alpha is a launch argument";
+  EXPECT_FALSE(key(one) == key(scaled)) << "D is the sums no more";
+  Gemm moved = f16_gemm();
+  moved.a.address += 4096;
+  EXPECT_EQ(key(one), key(moved));
+  EXPECT_EQ(ProblemKeyHash()(key(one)), ProblemKeyHash()(key(moved)));
+  Gemm longer = f16_gemm();
+  longer.a = matrix(std::uint64_t{0x10000}, DType::f16, 65, 32);
+  longer.d = matrix(std::uint64_t{0x30000}, DType::f32, 65, 48);
+  EXPECT_EQ(check_same_extents(key(one), key(longer)).reason(), "prepared for m = 64, got 65");
+}
+
+TEST(Signature, EveryFieldTellsCodeApart) {
+  const GemmDescription base = describe(f16_gemm());
+  std::vector<std::string> texts{to_string(Signature(base))};
+  const auto expect_other = [&](auto change) {
+    GemmDescription changed = base;
+    change(changed);
+    EXPECT_FALSE(Signature(base) == Signature(changed));
+    const std::string text = to_string(Signature(changed));
+    EXPECT_THAT(texts, testing::Not(testing::Contains(text)));
+    texts.push_back(text);
+  };
+  expect_other([](GemmDescription& d) { d.a.alignment = 1; });
+  expect_other([](GemmDescription& d) { d.b.layout = MatrixLayout::column_major; });
+  expect_other([](GemmDescription& d) { d.c.element = DType::bf16; });
+  expect_other([](GemmDescription& d) { d.d.element = DType::bf16; });
+  expect_other([](GemmDescription& d) { d.has_c = !d.has_c; });
+  expect_other([](GemmDescription& d) { d.accumulator = DType::f16; });
+  expect_other([](GemmDescription& d) { d.math = MathOperation::multiply_add_fast_accumulate; });
+  expect_other([](GemmDescription& d) { d.epilogue = linear_combination_generic(Activation::relu); });
+  expect_other([](GemmDescription& d) { d.tensors = {{DType::f16, Neighbours::columns, 8}}; });
+}
+
+TEST(Custom, BindsExtentsByTheirNames) {
+  const Tensor x = tensor(0x10000, DType::f32, {5, 7}), out = tensor(0x20000, DType::f32, {5, 7});
+  const Custom problem = stencil_problem(x, out);
+  EXPECT_TRUE(validate(problem)) << validate(problem).reason();
+  EXPECT_EQ(problem.extent("w"), 7);
+  EXPECT_EQ(problem.scalar("weight"), 0.25);
+  EXPECT_EQ(operation_name(Problem(problem)), "stencil");
+  const Custom wide = stencil_problem(x, tensor(0x20000, DType::f32, {5, 8}));
+  EXPECT_EQ(validate(wide).reason(), "mode 1 of 'out' must be w = 7, got 8");
+}
+
+TEST(Custom, RefusesWhatWasNotDeclared) {
+  const Tensor x = tensor(0x10000, DType::f32, {5, 7}), out = tensor(0x20000, DType::f32, {5, 7});
+  EXPECT_THAT(
+      [&] {
+        Custom::make(stencil(), {{"x", x}});
+      },
+      testing::ThrowsMessage<InvalidArgument>("stencil needs the operand 'out'"));
+  EXPECT_THAT(
+      [&] {
+        Custom::make(stencil(), {{"x", x}, {"out", out}, {"y", out}});
+      },
+      testing::ThrowsMessage<InvalidArgument>("stencil has no operand 'y'"));
+  EXPECT_THAT(
+      [&] {
+        Custom::make(stencil(), {{"x", x}, {"out", out}}, {{"height", 1.0}});
+      },
+      testing::ThrowsMessage<InvalidArgument>("stencil has no scalar 'height'"));
+  EXPECT_EQ(validate(stencil_problem(tensor(0x10000, DType::f16, {5, 7}), out)).reason(), "'x' must be f32, got f16");
+  EXPECT_THAT(validate(stencil_problem(tensor(0x10000, DType::f32, {5, 7, 1}), out)).reason(),
+              HasSubstr("'x' must have the 2 modes (h, w)"));
+  EXPECT_THAT(validate(stencil_problem(x, x)).reason(), HasSubstr("overlaps"));
+  EXPECT_EQ(validate(stencil_problem(x, tensor(0, DType::f32, {5, 7}))).reason(), "'out' is a null pointer");
+}
+
+TEST(Custom, RefusesAnOutputWhoseElementsOverlap) {
+  Tensor out = tensor(0x20000, DType::f32, {5, 7});
+  out.stride = {3, 1};
+  EXPECT_THAT(validate(stencil_problem(tensor(0x10000, DType::f32, {5, 7}), out)).reason(),
+              HasSubstr("elements of 'out' overlap"));
+}
+
+TEST(Operation, RefusesDeclarationsThatContradictThemselves) {
+  const auto declare = [](std::vector<SlotDeclaration> slots) { Operation("mine", std::move(slots)); };
+  EXPECT_THAT(
+      [&] {
+        declare({{"x", {"n"}}});
+      },
+      testing::ThrowsMessage<InvalidArgument>("mine writes none of its operands"));
+  EXPECT_THAT(
+      [&] {
+        declare({{"x", {"n"}}, {"x", {"n"}, Access::write}});
+      },
+      testing::ThrowsMessage<InvalidArgument>("two operands or scalars have the name 'x'"));
+  EXPECT_THAT(
+      [] {
+        Operation("gemm", {{"x", {"n"}, Access::write}});
+      },
+      testing::ThrowsMessage<InvalidArgument>("'gemm' is an operation of the library"));
+  EXPECT_THAT(
+      [&] {
+        declare({{"x", {"n m"}, Access::write}});
+      },
+      testing::ThrowsMessage<InvalidArgument>(HasSubstr("'n m'")));
+}
+
+OperationPtr transposed_gemm() {
+  return std::make_shared<ProductOperation>(
+      "transposed_gemm",
+      std::vector<SlotDeclaration>{{"a", {"m", "k"}}, {"b", {"k", "n"}}, {"out", {"n", "m"}, Access::write}},
+      std::array<std::string, 3>{"a", "b", "out"}, std::vector<NamedScalar>{{"alpha", 1.0}});
+}
+
+TEST(ProductOperation, IsSeenAsAGemm) {
+  const Problem problem = Custom::make(transposed_gemm(), {{"a", tensor(0x10000, DType::f16, {64, 32})},
+                                                           {"b", tensor(0x20000, DType::f16, {32, 48})},
+                                                           {"out", tensor(0x30000, DType::f32, {48, 64})}});
+  ASSERT_TRUE(validate(problem)) << validate(problem).reason();
+  const GemmView gemm = view(problem).value_or_throw();
+  EXPECT_EQ(gemm.m(), 64);
+  EXPECT_EQ(gemm.n(), 48);
+  EXPECT_EQ(gemm.k(), 32);
+  EXPECT_EQ(gemm.d.tensor.row_stride(), 1);
+  EXPECT_EQ(gemm.d.tensor.column_stride(), 64);
+  EXPECT_EQ(describe(problem).operation, "gemm") << "kernels of GEMMs serve it";
+}
+
+// D[p, n] with m = (i, j) folded from a tensor whose modes no single stride joins.
+TEST(ProductOperation, FoldsModesAndAgreesWithItsDefinition) {
+  const auto operation = std::make_shared<ProductOperation>(
+      "folded",
+      std::vector<SlotDeclaration>{{"a", {"i", "k", "j"}}, {"b", {"k", "n"}}, {"out", {"i", "n", "j"}, Access::write}},
+      std::array<std::string, 3>{"a", "b", "out"});
+  constexpr int kI = 3, kJ = 4, kK = 5, kN = 6;
+  std::vector<float> a(kI * kK * kJ), b(kK * kN), out(kI * kN * kJ, -1.0F);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 7) - 3.0F;
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i % 5) - 2.0F;
+  const auto address = [](std::vector<float>& values) { return reinterpret_cast<std::uint64_t>(values.data()); };
+  const Problem problem = Custom::make(operation, {{"a", tensor(address(a), DType::f32, {kI, kK, kJ})},
+                                                   {"b", tensor(address(b), DType::f32, {kK, kN})},
+                                                   {"out", tensor(address(out), DType::f32, {kI, kN, kJ})}});
+  ASSERT_TRUE(validate(problem)) << validate(problem).reason();
+  const GemmView gemm = view(problem).value_or_throw();
+  EXPECT_EQ(gemm.a.access, OperandAccess::folded);
+  EXPECT_THAT(gemm.check_strided("a family").reason(), HasSubstr("A is folded"));
+  reference(problem);
+  for (int i = 0; i < kI; ++i) {
+    for (int n = 0; n < kN; ++n) {
+      for (int j = 0; j < kJ; ++j) {
+        float sum = 0.0F;
+        for (int k = 0; k < kK; ++k)
+          sum += a[static_cast<std::size_t>((i * kK + k) * kJ + j)] * b[static_cast<std::size_t>(k * kN + n)];
+        EXPECT_EQ(out[static_cast<std::size_t>((i * kN + n) * kJ + j)], sum) << i << ',' << n << ',' << j;
+      }
+    }
+  }
+  EXPECT_TRUE(compare(problem).is_exact());
+}
+
+TEST(ProductOperation, RefusesExtentsThatNoProductHas) {
+  const auto declare = [](std::vector<std::string> a, std::vector<std::string> b, std::vector<std::string> out) {
+    ProductOperation("bad", {{"a", std::move(a)}, {"b", std::move(b)}, {"out", std::move(out), Access::write}},
+                     {"a", "b", "out"});
+  };
+  EXPECT_THAT(
+      [&] {
+        declare({"m", "k"}, {"k", "n"}, {"m", "n", "p"});
+      },
+      testing::ThrowsMessage<InvalidArgument>("the output's extent 'p' is in no input"));
+  EXPECT_THAT(
+      [&] {
+        declare({"m", "k", "q"}, {"k", "n"}, {"m", "n"});
+      },
+      testing::ThrowsMessage<InvalidArgument>("the extent 'q' is in one operand only"));
+}
+
+}  // namespace
+}  // namespace tilewright::op

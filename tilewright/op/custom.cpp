@@ -1,0 +1,245 @@
+#include "tilewright/op/custom.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "tilewright/base/text.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
+
+namespace tilewright::op {
+namespace {
+
+void check_name(std::string_view what, const std::string& name, std::set<std::string>& taken) {
+  if (!is_identifier(name))
+    throw InvalidArgument(fmt::format("a {}'s name must be an identifier, got '{}'", what, printable(name)));
+  if (!taken.insert(name).second)
+    throw InvalidArgument(fmt::format("two operands or scalars have the name '{}'", name));
+}
+
+// The extent that an entry of a declared shape is, where it is a number.
+std::optional<std::int64_t> fixed_extent(std::string_view entry) {
+  std::int64_t extent = 0;
+  const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), extent);
+  if (error != std::errc() || end != entry.data() + entry.size()) return std::nullopt;
+  return extent;
+}
+
+void check_shape(const SlotDeclaration& slot) {
+  if (slot.shape.size() > static_cast<std::size_t>(Dims::kMaxRank)) {
+    throw InvalidArgument(
+        fmt::format("'{}' has {} modes, and a tensor has at most {}", slot.name, slot.shape.size(), Dims::kMaxRank));
+  }
+  for (const std::string& entry : slot.shape) {
+    const std::optional<std::int64_t> extent = fixed_extent(entry);
+    if (extent ? *extent < 0 : !is_identifier(entry)) {
+      throw InvalidArgument(fmt::format("an extent of '{}' must be a name or a number that is not negative, got '{}'",
+                                        slot.name, printable(entry)));
+    }
+  }
+}
+
+template <class Items>
+auto find_named(Items& items, std::string_view name) {
+  const auto found = std::ranges::find_if(items, [&](const auto& each) { return each.name == name; });
+  return found == items.end() ? nullptr : &*found;
+}
+
+// `Given` in the order of `declared`. What is not given is what `missing` makes of the declaration.
+template <class Declared, class Given, class Missing>
+std::vector<Given> in_order(const Operation& operation, std::string_view what, const std::vector<Declared>& declared,
+                            const std::vector<Given>& given, const Missing& missing) {
+  for (const Given& each : given) {
+    if (find_named(declared, each.name) == nullptr) {
+      throw InvalidArgument(fmt::format("{} has no {} '{}'", operation.name(), what, printable(each.name)));
+    }
+    if (std::ranges::count(given, each.name, &Given::name) > 1)
+      throw InvalidArgument(fmt::format("the {} '{}' of {} is given twice", what, each.name, operation.name()));
+  }
+  std::vector<Given> ordered;
+  for (const Declared& each : declared) {
+    const Given* const found = find_named(given, each.name);
+    ordered.push_back(found == nullptr ? missing(each) : *found);
+  }
+  return ordered;
+}
+
+template <class TensorPointer, class Problem>
+std::vector<BasicSlot<TensorPointer>> operands_of(Problem& problem) {
+  std::vector<BasicSlot<TensorPointer>> slots;
+  for (std::size_t i = 0; i < problem.tensors.size(); ++i) {
+    auto& tensor = problem.tensors[i].tensor;
+    slots.push_back({problem.tensors[i].name, &tensor, problem.operation->slots()[i].access, !tensor.is_empty()});
+  }
+  return slots;
+}
+
+Support check_layout(const Tensor& tensor, std::string_view name) {
+  if (tensor.stride.rank() != tensor.shape.rank()) {
+    return refuse("'{}' has shape {} and strides {}: they must have as many modes", name, to_string(tensor.shape),
+                  to_string(tensor.stride))
+        .as(RefusalCode::strides)
+        .of(name);
+  }
+  return check_modes(tensor, name);
+}
+
+// Elements of an output must not share memory: sorted by stride, each mode begins past the end of the one before.
+Support check_output_elements(const Tensor& tensor, std::string_view name) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> modes;  // stride, extent
+  for (int i = 0; i < tensor.shape.rank(); ++i) {
+    if (tensor.shape[i] > 1) modes.emplace_back(tensor.stride[i], tensor.shape[i]);
+  }
+  std::ranges::sort(modes);
+  std::int64_t reach = 1;  // elements from the first to past the last of the modes so far
+  for (const auto& [stride, extent] : modes) {
+    if (stride < reach) {
+      return refuse(
+                 "elements of '{}' overlap: a mode of {} elements steps by {}, and what it steps over reaches over {}",
+                 name, extent, stride, reach)
+          .as(RefusalCode::overlap)
+          .of(name);
+    }
+    reach += stride * (extent - 1);
+  }
+  return {};
+}
+
+Support check_slot(const Custom& problem, std::size_t index, std::map<std::string, std::int64_t>& extents) {
+  const SlotDeclaration& slot = problem.operation->slots()[index];
+  const Tensor& tensor = problem.tensors[index].tensor;
+  if (tensor.shape.rank() != static_cast<int>(slot.shape.size())) {
+    return refuse("'{}' must have the {} modes ({}), got shape {}", slot.name, slot.shape.size(),
+                  fmt::join(slot.shape, ", "), to_string(tensor.shape))
+        .as(RefusalCode::shape)
+        .of(slot.name);
+  }
+  if (const Support valid = check_layout(tensor, slot.name); !valid) return valid;
+  if (!slot.types.empty() && std::ranges::find(slot.types, tensor.dtype) == slot.types.end()) {
+    std::vector<std::string_view> names;
+    for (const DType type : slot.types) names.push_back(tilewright::name(type));
+    return refuse("'{}' must be {}, got {}", slot.name, fmt::join(names, " or "), tilewright::name(tensor.dtype))
+        .as(RefusalCode::types)
+        .of(slot.name);
+  }
+  for (std::size_t mode = 0; mode < slot.shape.size(); ++mode) {
+    const std::string& entry = slot.shape[mode];
+    const std::int64_t extent = tensor.shape[static_cast<int>(mode)];
+    const std::optional<std::int64_t> fixed = fixed_extent(entry);
+    const std::int64_t expected = fixed ? *fixed : extents.try_emplace(entry, extent).first->second;
+    if (extent == expected) continue;
+    return refuse("mode {} of '{}' must be {}, got {}", mode, slot.name,
+                  fixed ? entry : fmt::format("{} = {}", entry, expected), extent)
+        .as(RefusalCode::shape)
+        .of(slot.name);
+  }
+  return is_written(slot.access) ? check_output_elements(tensor, slot.name) : Support();
+}
+
+SlotDescription describe_slot(const ConstSlot& slot) {
+  const Tensor& tensor = *slot.tensor;
+  SlotDescription description{std::string(slot.name), slot.access, tensor.dtype, tensor.shape.rank(), -1, 1};
+  std::vector<std::int64_t> steps;
+  for (int mode = tensor.shape.rank() - 1; mode >= 0; --mode) {
+    if (description.contiguous < 0 && tensor.stride[mode] == 1) {
+      description.contiguous = mode;
+    } else if (tensor.shape[mode] > 1) {
+      steps.push_back(tensor.stride[mode]);
+    }
+  }
+  description.alignment = shared_alignment(tensor, steps);
+  return description;
+}
+
+}  // namespace
+
+Operation::Operation(std::string name, std::vector<SlotDeclaration> slots, std::vector<NamedScalar> scalars)
+    : name_(std::move(name)), slots_(std::move(slots)), scalars_(std::move(scalars)) {
+  static const std::set<std::string> kOurs{"gemm", "grouped_gemm", "conv2d", "contraction"};
+  if (!is_identifier(name_))
+    throw InvalidArgument(fmt::format("an operation's name must be an identifier, got '{}'", printable(name_)));
+  if (kOurs.contains(name_)) throw InvalidArgument(fmt::format("'{}' is an operation of the library", name_));
+  std::set<std::string> taken;
+  for (const SlotDeclaration& slot : slots_) {
+    check_name("operand", slot.name, taken);
+    check_shape(slot);
+  }
+  for (const NamedScalar& scalar : scalars_) check_name("scalar", scalar.name, taken);
+  if (std::ranges::none_of(slots_, [](const SlotDeclaration& slot) { return is_written(slot.access); }))
+    throw InvalidArgument(fmt::format("{} writes none of its operands", name_));
+}
+
+Result<GemmView> Operation::view(const Custom& /*problem*/) const {
+  return refuse("{} is not computed as a GEMM", name_);
+}
+
+void Operation::reference(const Custom& /*problem*/) const { TILEWRIGHT_CHECK(false, "{} has no reference", name_); }
+
+Custom Custom::make(OperationPtr operation, std::vector<NamedTensor> tensors, std::vector<NamedScalar> scalars) {
+  const Operation& declared = *operation;
+  std::vector<NamedTensor> operands =
+      in_order(declared, "operand", declared.slots(), tensors, [&](const SlotDeclaration& slot) -> NamedTensor {
+        throw InvalidArgument(fmt::format("{} needs the operand '{}'", declared.name(), slot.name));
+      });
+  std::vector<NamedScalar> values = in_order(declared, "scalar", declared.scalars(), scalars,
+                                             [](const NamedScalar& by_default) { return by_default; });
+  return {std::move(operation), std::move(operands), std::move(values)};
+}
+
+const Tensor& Custom::tensor(std::string_view name) const {
+  const Tensor* const found = find_tensor(tensors, name);
+  TILEWRIGHT_CHECK(found != nullptr, "{} has no operand '{}'", operation->name(), name);
+  return *found;
+}
+
+double Custom::scalar(std::string_view name) const {
+  const NamedScalar* const found = find_named(scalars, name);
+  TILEWRIGHT_CHECK(found != nullptr, "{} has no scalar '{}'", operation->name(), name);
+  return found->value;
+}
+
+std::int64_t Custom::extent(std::string_view name) const {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::vector<std::string>& shape = operation->slots()[i].shape;
+    const auto found = std::ranges::find(shape, name);
+    if (found != shape.end()) return tensors[i].tensor.shape[static_cast<int>(found - shape.begin())];
+  }
+  TILEWRIGHT_CHECK(false, "no shape of {} has the extent '{}'", operation->name(), name);
+}
+
+bool Custom::is_empty() const {
+  for (const ConstSlot& each : operands(*this)) {
+    if (is_written(each.access) && each.is_used) return false;
+  }
+  return true;
+}
+
+std::vector<Slot> operands(Custom& problem) { return operands_of<Tensor*>(problem); }
+std::vector<ConstSlot> operands(const Custom& problem) { return operands_of<const Tensor*>(problem); }
+
+Support validate(const Custom& problem) {
+  std::map<std::string, std::int64_t> extents;
+  for (std::size_t i = 0; i < problem.tensors.size(); ++i) {
+    if (const Support valid = check_slot(problem, i, extents); !valid) return valid;
+  }
+  if (const Support valid = check_memory(operands(problem)); !valid) return valid;
+  return problem.operation->check(problem);
+}
+
+std::string to_string(const SlotDescription& description) {
+  const std::string contiguous =
+      description.contiguous < 0 ? "strided" : fmt::format("contiguous{}", description.contiguous);
+  return fmt::format("{}:{}:{}:{}d:{}:{}", description.name, name(description.access), name(description.element),
+                     description.rank, contiguous, description.alignment);
+}
+
+std::vector<SlotDescription> describe(const Custom& problem) {
+  std::vector<SlotDescription> slots;
+  for (const ConstSlot& slot : operands(problem)) slots.push_back(describe_slot(slot));
+  return slots;
+}
+
+}  // namespace tilewright::op

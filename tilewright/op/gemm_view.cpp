@@ -1,0 +1,150 @@
+#include "tilewright/op/gemm_view.hpp"
+
+#include <array>
+#include <optional>
+
+#include "tilewright/op/epilogue_tensors.hpp"
+
+namespace tilewright::op {
+namespace {
+
+// The stride that joins the coordinates of a mode: each begins where the one before ends. None where they do not.
+std::optional<std::int64_t> coalesced_stride(const Mode& mode) {
+  std::optional<std::int64_t> first;
+  std::int64_t expected = 0;
+  for (int i = 0; i < mode.shape.rank(); ++i) {
+    if (mode.shape[i] == 1) continue;
+    if (!first) {
+      first = mode.stride[i];
+    } else if (mode.stride[i] != expected) {
+      return std::nullopt;
+    }
+    expected = mode.shape[i] * mode.stride[i];
+  }
+  return first.value_or(0);
+}
+
+// The largest power of two of elements, up to 16 bytes, that divides the address and every step between rows or columns
+// and between matrices; where the tensor is written, it divides the length of rows or columns too.
+int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) {
+  const bool is_row_major = view.layout == MatrixLayout::row_major;
+  const std::int64_t lines = is_row_major ? tensor.rows() : tensor.columns();
+  const std::int64_t line = is_row_major ? tensor.columns() : tensor.rows();
+  return shared_alignment(tensor, {lines > 1 ? view.ld : 0, is_written ? line : 0, tensor.batch_stride()});
+}
+
+TensorDescription describe_tensor(const OperandView& operand, std::string_view role) {
+  if (operand.access != OperandAccess::strided) return {.element = operand.tensor.dtype};
+  const Result<MatrixView> view = view_matrix(operand.tensor, role);
+  return {operand.tensor.dtype, view->layout, alignment_of(operand.tensor, *view, role == "D")};
+}
+
+}  // namespace
+
+std::int64_t Mode::size() const {
+  std::int64_t size = 1;
+  for (int i = 0; i < shape.rank(); ++i) size *= shape[i];
+  return size;
+}
+
+std::int64_t Mode::offset(std::int64_t index) const {
+  std::int64_t offset = 0;
+  for (int i = 0; i < shape.rank(); ++i) {
+    offset += index % shape[i] * stride[i];
+    index /= shape[i];
+  }
+  return offset;
+}
+
+std::string_view name(OperandAccess access) {
+  constexpr std::array<std::string_view, 2> kNames{"strided", "folded"};
+  return kNames[static_cast<std::size_t>(access)];
+}
+
+OperandView OperandView::folded(const Tensor& tensor, const Mode& rows, const Mode& columns, std::int64_t batch,
+                                std::int64_t batch_stride) {
+  OperandView view{.tensor = tensor};
+  const std::optional<std::int64_t> row_stride = coalesced_stride(rows), column_stride = coalesced_stride(columns);
+  const bool is_batch = batch != 1;
+  view.tensor.shape = is_batch ? Dims{batch, rows.size(), columns.size()} : Dims{rows.size(), columns.size()};
+  view.tensor.stride = is_batch ? Dims{batch_stride, row_stride.value_or(0), column_stride.value_or(0)}
+                                : Dims{row_stride.value_or(0), column_stride.value_or(0)};
+  if (row_stride && column_stride && view_matrix(view.tensor, "operand")) return view;
+  view.access = OperandAccess::folded;
+  view.rows = rows;
+  view.columns = columns;
+  return view;
+}
+
+const Tensor& GemmView::tensor(std::string_view name) const {
+  const Tensor* const found = find_tensor(tensors, name);
+  TILEWRIGHT_CHECK(found != nullptr, "the problem has no tensor '{}'", name);
+  return *found;
+}
+
+Support GemmView::check_strided(std::string_view family) const {
+  for (const auto& [role, operand] : {std::pair{"A", &a}, {"B", &b}, {"C", &c}, {"D", &d}}) {
+    if (operand == &c && !reads_source) continue;
+    if (operand->access == OperandAccess::strided) continue;
+    return refuse("{} takes operands whose rows and columns have one stride each, and {} is {}", family, role,
+                  op::name(operand->access))
+        .as(RefusalCode::strides)
+        .of(role);
+  }
+  return {};
+}
+
+GemmView view(const Gemm& gemm) {
+  const bool has_c = gemm.c.address != 0 || (is_shape(gemm) && gemm.c.shape.rank() != 0);
+  return {.a = OperandView::of(gemm.a),
+          .b = OperandView::of(gemm.b),
+          .c = OperandView::of(gemm.c),
+          .d = OperandView::of(gemm.d),
+          .alpha = gemm.alpha,
+          .beta = gemm.beta,
+          .accumulator = gemm.accumulator,
+          .math = gemm.math,
+          .epilogue = &gemm.epilogue,
+          .tensors = gemm.tensors,
+          .has_source = gemm.epilogue.reads_source() && has_c,
+          .reads_source = reads_source(gemm),
+          .reads_product = reads_product(gemm)};
+}
+
+Gemm to_gemm(const GemmView& view) {
+  return {.a = view.a.tensor,
+          .b = view.b.tensor,
+          .c = view.c.tensor,
+          .d = view.d.tensor,
+          .alpha = view.alpha,
+          .beta = view.beta,
+          .accumulator = view.accumulator,
+          .math = view.math,
+          .epilogue = *view.epilogue,
+          .tensors = {view.tensors.begin(), view.tensors.end()}};
+}
+
+GemmDescription describe(const GemmView& view) {
+  const TensorDescription d = describe_tensor(view.d, "D");
+  return {.a = describe_tensor(view.a, "A"),
+          .b = describe_tensor(view.b, "B"),
+          .c = view.reads_source ? describe_tensor(view.c, "C") : d,
+          .d = d,
+          .accumulator = view.accumulator,
+          .math = view.math,
+          .epilogue = *view.epilogue,
+          .tensors = describe_epilogue_tensors(*view.epilogue, view.tensors),
+          .has_c = view.has_source};
+}
+
+bool stores_sums(const GemmView& view) {
+  if (is_accumulator(*view.epilogue)) return true;
+  return view.alpha == 1.0 && view.beta == 0.0 && same_code(*view.epilogue, linear_combination(view.epilogue->compute));
+}
+
+double operations(const GemmView& view) {
+  return 2.0 * static_cast<double>(view.m()) * static_cast<double>(view.n()) * static_cast<double>(view.k()) *
+         static_cast<double>(view.batch());
+}
+
+}  // namespace tilewright::op

@@ -1,0 +1,310 @@
+#include "tilewright/op/problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+
+#include "tilewright/base/interruption.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
+#include "tilewright/op/fill.hpp"
+
+namespace tilewright::op {
+namespace {
+
+template <class... Visitors>
+struct Overloaded : Visitors... {
+  using Visitors::operator()...;
+};
+template <class... Visitors>
+Overloaded(Visitors...) -> Overloaded<Visitors...>;
+
+template <class T>
+concept Unbuilt = std::is_same_v<T, GroupedGemm> || std::is_same_v<T, Conv2d> || std::is_same_v<T, Contraction>;
+
+template <Unbuilt T>
+constexpr std::string_view kNameOf = std::is_same_v<T, GroupedGemm> ? "grouped_gemm"
+                                     : std::is_same_v<T, Conv2d>    ? "conv2d"
+                                                                    : "contraction";
+
+Refusal has_no_kernels(std::string_view operation) {
+  return refuse("{} has no kernels yet", operation).as(RefusalCode::types);
+}
+
+// Custom problems have no invariant between operation and tensors but what Custom::make gives.
+bool is_complete(const Custom& custom) {
+  return custom.operation != nullptr && custom.tensors.size() == custom.operation->slots().size() &&
+         custom.scalars.size() == custom.operation->scalars().size();
+}
+
+void append_strides(const Tensor& tensor, std::vector<std::int64_t>& to) {
+  to.insert(to.end(), {tensor.row_stride(), tensor.column_stride(), tensor.batch_stride()});
+}
+
+void set_gemm_key(const GemmView& view, ProblemKey& key) {
+  key.reads_source = view.reads_source;
+  key.reads_product = view.reads_product;
+  key.stores_sums = stores_sums(view);
+}
+
+ProblemKey key_of(const Gemm& gemm) {
+  const GemmView view = op::view(gemm);
+  ProblemKey key{.signature = describe(view)};
+  set_gemm_key(view, key);
+  key.extents_and_strides = {view.m(), view.n(), view.k(), view.batch()};
+  auto* to = &key.extents_and_strides[4];
+  for (const OperandView* operand : {&view.a, &view.b, &view.c, &view.d}) {
+    const Tensor& tensor = operand->tensor;
+    if (operand != &view.c || view.reads_source) {
+      to[0] = tensor.row_stride();
+      to[1] = tensor.column_stride();
+      to[2] = tensor.batch_stride();
+    }
+    to += 3;
+  }
+  for (const EpilogueTensor& each : epilogue_tensors(gemm.epilogue)) append_strides(gemm.tensor(each.label), key.more);
+  return key;
+}
+
+ProblemKey key_of(const Custom& custom) {
+  ProblemKey key{.signature = describe(Problem(custom))};
+  if (const Result<GemmView> view = custom.operation->view(custom)) set_gemm_key(*view, key);
+  for (const NamedTensor& each : custom.tensors) {
+    for (int mode = 0; mode < each.tensor.shape.rank(); ++mode)
+      key.more.insert(key.more.end(), {each.tensor.shape[mode], each.tensor.stride[mode]});
+  }
+  return key;
+}
+
+std::string extents_text(const GemmView& view) {
+  const std::string batch = view.batch() == 1 ? "" : fmt::format("{} of ", view.batch());
+  return fmt::format("{}{}x{}x{}{}", batch, view.m(), view.n(), view.k(), view.reads_source ? " reads_c" : "");
+}
+
+std::string extents_text(const Custom& custom) {
+  std::vector<std::string> shapes;
+  for (const NamedTensor& each : custom.tensors) shapes.push_back(each.name + to_string(each.tensor.shape));
+  return fmt::format("{}", fmt::join(shapes, " "));
+}
+
+// Copies of the outputs that reference() writes in place of the kernel's.
+class ExpectedOutputs {
+ public:
+  explicit ExpectedOutputs(const Custom& custom) : expected_(custom) {
+    for (const Slot& slot : operands(expected_)) {
+      if (!is_written(slot.access)) continue;
+      const auto size = static_cast<std::size_t>(span_bytes(*slot.tensor));
+      auto& copy = copies_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(size));
+      std::memcpy(copy.get(), reinterpret_cast<const void*>(slot.tensor->address), size);
+      slot.tensor->address = reinterpret_cast<std::uint64_t>(copy.get());
+    }
+    custom.operation->reference(expected_);
+  }
+  const Custom& problem() const { return expected_; }
+
+ private:
+  Custom expected_;
+  std::vector<std::unique_ptr<std::byte[]>> copies_;
+};
+
+bool is_near(double actual, double expected, double tolerance) {
+  if (actual == expected || (std::isnan(actual) && std::isnan(expected))) return true;
+  return std::fabs(actual - expected) <= tolerance * std::max(1.0, std::fabs(expected));
+}
+
+void compare_output(const std::string& name, const Tensor& actual, const Tensor& expected, double tolerance,
+                    Comparison& comparison) {
+  if (actual.is_empty()) return;
+  PeriodicCheck check;
+  Dims at = actual.shape;
+  for (int mode = 0; mode < at.rank(); ++mode) at[mode] = 0;
+  while (true) {
+    check();
+    std::int64_t offset = 0;
+    for (int mode = 0; mode < at.rank(); ++mode) offset += at[mode] * actual.stride[mode];
+    const double x = load_at(actual, offset), y = load_at(expected, offset);
+    ++comparison.elements;
+    ++comparison.checked;
+    if (x == y || (std::isnan(x) && std::isnan(y))) ++comparison.equal;
+    if (std::isfinite(x - y)) comparison.max_error = std::max(comparison.max_error, std::fabs(x - y));
+    if (!is_near(x, y, tolerance) && comparison.outside++ == 0) {
+      const int rank = at.rank();
+      comparison.worst = {name,
+                          rank > 2 ? at[rank - 3] : 0,
+                          rank > 1 ? at[rank - 2] : 0,
+                          rank > 0 ? at[rank - 1] : 0,
+                          x,
+                          y,
+                          tolerance * std::max(1.0, std::fabs(y))};
+    }
+    int mode = at.rank() - 1;
+    while (mode >= 0 && ++at[mode] == actual.shape[mode]) at[mode--] = 0;
+    if (mode < 0) return;
+  }
+}
+
+}  // namespace
+
+std::string_view operation_name(const Problem& problem) {
+  return std::visit(Overloaded{
+                        [](const Gemm&) -> std::string_view { return "gemm"; },
+                        [](const Custom& custom) -> std::string_view { return custom.operation->name(); },
+                        []<Unbuilt T>(const T&) -> std::string_view { return kNameOf<T>; },
+                    },
+                    problem);
+}
+
+std::vector<Slot> operands(Problem& problem) {
+  return std::visit(Overloaded{
+                        []<Unbuilt T>(T&) { return std::vector<Slot>(); },
+                        [](auto& each) { return operands(each); },
+                    },
+                    problem);
+}
+
+std::vector<ConstSlot> operands(const Problem& problem) {
+  return std::visit(Overloaded{
+                        []<Unbuilt T>(const T&) { return std::vector<ConstSlot>(); },
+                        [](const auto& each) { return operands(each); },
+                    },
+                    problem);
+}
+
+Support validate(const Problem& problem) {
+  return std::visit(Overloaded{
+                        [](const Gemm& gemm) { return validate(gemm); },
+                        [](const Custom& custom) {
+                          if (!is_complete(custom))
+                            return Support(refuse("a problem of an author's operation is made by Custom::make()"));
+                          return validate(custom);
+                        },
+                        []<Unbuilt T>(const T&) { return Support(has_no_kernels(kNameOf<T>)); },
+                    },
+                    problem);
+}
+
+Result<GemmView> view(const Problem& problem) {
+  return std::visit(Overloaded{
+                        [](const Gemm& gemm) { return Result<GemmView>(view(gemm)); },
+                        [](const Custom& custom) { return custom.operation->view(custom); },
+                        []<Unbuilt T>(const T&) { return Result<GemmView>(has_no_kernels(kNameOf<T>)); },
+                    },
+                    problem);
+}
+
+Signature describe(const Problem& problem) {
+  if (const Result<GemmView> gemm = view(problem)) return describe(*gemm);
+  const auto* const custom = std::get_if<Custom>(&problem);
+  TILEWRIGHT_CHECK(custom != nullptr, "{} has no signature", operation_name(problem));
+  return {custom->operation->name(), describe(*custom)};
+}
+
+bool is_empty(const Problem& problem) {
+  return std::visit(Overloaded{
+                        []<Unbuilt T>(const T&) { return true; },
+                        [](const auto& each) { return each.is_empty(); },
+                    },
+                    problem);
+}
+
+MemoryDevice device(const Problem& problem) {
+  if (const auto* const gemm = std::get_if<Gemm>(&problem)) return gemm->d.device;
+  for (const ConstSlot& slot : operands(problem)) {
+    if (is_written(slot.access)) return slot.tensor->device;
+  }
+  return {};
+}
+
+bool is_shape(const Problem& problem) { return device(problem).kind == MemoryDevice::Kind::shape; }
+
+ProblemKey key(const Problem& problem) {
+  return std::visit(Overloaded{
+                        []<Unbuilt T>(const T&) { return ProblemKey(); },
+                        [](const auto& each) { return key_of(each); },
+                    },
+                    problem);
+}
+
+std::size_t ProblemKeyHash::operator()(const ProblemKey& key) const {
+  std::size_t hash = hash_value(key.signature) * 2 + (key.reads_source ? 1 : 0);
+  const auto mix = [&](std::int64_t number) {
+    hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x100000001b3ULL;
+    hash ^= hash >> 32;
+  };
+  for (const std::int64_t number : key.extents_and_strides) mix(number);
+  for (const std::int64_t number : key.more) mix(number);
+  return hash;
+}
+
+Support check_same_extents(const ProblemKey& prepared, const ProblemKey& given) {
+  static constexpr std::array<std::string_view, 4> kExtents{"m", "n", "k", "batch"};
+  for (std::size_t i = 0; i < kExtents.size(); ++i) {
+    const std::int64_t had = prepared.extents_and_strides[i], has = given.extents_and_strides[i];
+    if (had != has) return refuse("prepared for {} = {}, got {}", kExtents[i], had, has).as(RefusalCode::shape);
+  }
+  if (prepared.reads_source != given.reads_source)
+    return refuse("prepared for a call that {} C", prepared.reads_source ? "reads" : "does not read")
+        .as(RefusalCode::epilogue);
+  const auto strides = [](const ProblemKey& key) { return std::span(key.extents_and_strides).subspan(4); };
+  if (!std::ranges::equal(strides(prepared), strides(given))) {
+    return refuse("prepared for strides {}, got {}", fmt::join(strides(prepared), ","), fmt::join(strides(given), ","))
+        .as(RefusalCode::strides);
+  }
+  if (prepared.more != given.more) {
+    const std::string_view what =
+        prepared.signature.gemm() != nullptr ? "strides of the epilogue's tensors" : "extents and strides";
+    return refuse("prepared for {} {}, got {}", what, fmt::join(prepared.more, ","), fmt::join(given.more, ","))
+        .as(RefusalCode::strides);
+  }
+  return {};
+}
+
+std::string problem_class(const Problem& problem) {
+  const Result<GemmView> gemm = view(problem);
+  const std::string extents = gemm ? extents_text(*gemm) : extents_text(std::get<Custom>(problem));
+  return extents + ' ' + to_string(describe(problem));
+}
+
+Result<Problem> measurable(const Problem& problem) {
+  Problem measured = problem;
+  if (auto* const gemm = std::get_if<Gemm>(&measured); gemm != nullptr && gemm->alpha == 0.0) gemm->alpha = 1.0;
+  const Result<GemmView> gemm = view(measured);
+  if (gemm && (gemm->m() == 0 || gemm->n() == 0 || !gemm->reads_product)) {
+    return refuse("there is nothing to measure in a product of {}x{}x{}{}", gemm->m(), gemm->n(), gemm->k(),
+                  gemm->k() == 0 ? "" : " that counts as 0");
+  }
+  if (!gemm && is_empty(measured)) return refuse("there is nothing to measure: no output has an element");
+  return measured;
+}
+
+double operations(const Problem& problem) {
+  const Result<GemmView> gemm = view(problem);
+  return gemm ? operations(*gemm) : 0.0;
+}
+
+bool has_reference(const Problem& problem) {
+  const auto* const custom = std::get_if<Custom>(&problem);
+  return view(problem) || (custom != nullptr && custom->operation->has_reference());
+}
+
+void reference(const Problem& problem) {
+  const auto* const custom = std::get_if<Custom>(&problem);
+  if (custom != nullptr && custom->operation->has_reference()) return custom->operation->reference(*custom);
+  reference(view(problem).value_or_throw());
+}
+
+Comparison compare(const Problem& problem, std::uint64_t seed) {
+  const auto* const custom = std::get_if<Custom>(&problem);
+  if (custom == nullptr || !custom->operation->has_reference()) return compare(view(problem).value_or_throw(), seed);
+  Comparison comparison;
+  const ExpectedOutputs expected(*custom);
+  for (std::size_t i = 0; i < custom->tensors.size(); ++i) {
+    if (!is_written(custom->operation->slots()[i].access)) continue;
+    compare_output(custom->tensors[i].name, custom->tensors[i].tensor, expected.problem().tensors[i].tensor,
+                   custom->operation->tolerance(), comparison);
+  }
+  return comparison;
+}
+
+}  // namespace tilewright::op

@@ -1,0 +1,119 @@
+#include "tilewright/op/product_operation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tilewright/op/gemm.hpp"
+
+namespace tilewright::op {
+namespace {
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+std::size_t find_slot(const std::vector<SlotDeclaration>& slots, const std::string& name) {
+  const auto found = std::ranges::find(slots, name, &SlotDeclaration::name);
+  if (found == slots.end()) throw InvalidArgument(fmt::format("the product names '{}', which is no operand", name));
+  return static_cast<std::size_t>(found - slots.begin());
+}
+
+void check_extents(const SlotDeclaration& slot) {
+  for (const std::string& extent : slot.shape) {
+    if (extent[0] >= '0' && extent[0] <= '9')
+      throw InvalidArgument(fmt::format("the extents of '{}' in a product have names, got {}", slot.name, extent));
+    if (std::ranges::count(slot.shape, extent) > 1)
+      throw InvalidArgument(fmt::format("'{}' has the extent '{}' twice", slot.name, extent));
+  }
+}
+
+}  // namespace
+
+ProductOperation::ProductOperation(std::string name, std::vector<SlotDeclaration> slots,
+                                   const std::array<std::string, 3>& product, std::vector<NamedScalar> scalars)
+    : Operation(std::move(name), std::move(slots), std::move(scalars)),
+      epilogues_{linear_combination(DType::f32), linear_combination(DType::f64), linear_combination(DType::s32)} {
+  if (this->slots().size() != product.size())
+    throw InvalidArgument(fmt::format("a product has 3 operands, {} has {}", this->name(), this->slots().size()));
+  if (this->scalars().size() > 1 || (!this->scalars().empty() && this->scalars()[0].name != "alpha"))
+    throw InvalidArgument("a product has no scalar but 'alpha'");
+  for (std::size_t i = 0; i < product.size(); ++i) {
+    product_[i] = find_slot(this->slots(), product[i]);
+    check_extents(this->slots()[product_[i]]);
+    const bool is_d = i == 2;
+    if ((this->slots()[product_[i]].access == Access::write) != is_d ||
+        this->slots()[product_[i]].access == Access::update)
+      throw InvalidArgument(
+          fmt::format("a product reads its first two operands and writes the third: '{}'", product[i]));
+  }
+  const auto& a = this->slots()[product_[0]].shape;
+  const auto& b = this->slots()[product_[1]].shape;
+  const auto& d = this->slots()[product_[2]].shape;
+  for (const std::string& extent : d) {
+    const bool in_a = contains(a, extent), in_b = contains(b, extent);
+    if (!in_a && !in_b) throw InvalidArgument(fmt::format("the output's extent '{}' is in no input", extent));
+    (in_a && in_b ? modes_.batch : in_a ? modes_.m : modes_.n).push_back(extent);
+  }
+  for (const auto& [input, other] : {std::pair{&a, &b}, {&b, &a}}) {
+    for (const std::string& extent : *input) {
+      if (contains(d, extent)) continue;
+      if (!contains(*other, extent))
+        throw InvalidArgument(fmt::format("the extent '{}' is in one operand only", extent));
+      if (input == &a) modes_.k.push_back(extent);
+    }
+  }
+  if (modes_.batch.size() > 1) {
+    throw InvalidArgument(
+        fmt::format("a product has at most one extent that all operands have, got {}", fmt::join(modes_.batch, ", ")));
+  }
+  // The last mode of a tensor is the fastest in the row-major order that most tensors have.
+  for (std::vector<std::string>* mode : {&modes_.m, &modes_.n, &modes_.k}) std::ranges::reverse(*mode);
+}
+
+OperandView ProductOperation::operand(const Custom& problem, std::size_t slot, const std::vector<std::string>& rows,
+                                      const std::vector<std::string>& columns) const {
+  const Tensor& tensor = problem.tensors[slot].tensor;
+  const std::vector<std::string>& shape = slots()[slot].shape;
+  const auto number = [&](const std::string& extent) {
+    return static_cast<int>(std::ranges::find(shape, extent) - shape.begin());
+  };
+  const auto mode = [&](const std::vector<std::string>& extents) {
+    Mode folded;
+    for (const std::string& extent : extents) {
+      folded.shape.append(tensor.shape[number(extent)]);
+      folded.stride.append(tensor.stride[number(extent)]);
+    }
+    return folded;
+  };
+  const bool has_batch = !modes_.batch.empty();
+  return OperandView::folded(tensor, mode(rows), mode(columns), has_batch ? tensor.shape[number(modes_.batch[0])] : 1,
+                             has_batch ? tensor.stride[number(modes_.batch[0])] : 0);
+}
+
+Result<GemmView> ProductOperation::view(const Custom& problem) const {
+  GemmView view{.a = operand(problem, product_[0], modes_.m, modes_.k),
+                .b = operand(problem, product_[1], modes_.k, modes_.n),
+                .c = {},
+                .d = operand(problem, product_[2], modes_.m, modes_.n)};
+  view.c = view.d;
+  view.c.tensor.address = 0;
+  view.alpha = scalars().empty() ? 1.0 : problem.scalar("alpha");
+  view.accumulator = default_accumulator(view.a.tensor.dtype);
+  const DType compute = default_compute(view.accumulator, view.d.tensor.dtype);
+  view.epilogue = &*std::ranges::find(epilogues_, compute, &Epilogue::compute);
+  view.reads_product = view.k() != 0 && view.alpha != 0.0;
+  return view;
+}
+
+Support ProductOperation::check(const Custom& problem) const {
+  const Result<GemmView> view = this->view(problem);
+  return check_types({.a = view->a.tensor,
+                      .b = view->b.tensor,
+                      .c = view->d.tensor,
+                      .d = view->d.tensor,
+                      .alpha = view->alpha,
+                      .accumulator = view->accumulator,
+                      .epilogue = *view->epilogue});
+}
+
+}  // namespace tilewright::op

@@ -1,0 +1,313 @@
+#include "tools/cli/problem_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "tilewright/base/text.hpp"
+#include "tilewright/compile/file.hpp"
+#include "tilewright/op/epilogue_text.hpp"
+#include "tilewright/op/fill.hpp"
+#include "tilewright/op/product_operation.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kAlignment = 256;        // as device memory has
+constexpr std::uint64_t kPlaceholder = 1 << 20;  // apart for each operand, until there is memory
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;
+
+/// A JSON object whose fields are all taken by somebody: what is left over is a mistake.
+class Fields {
+ public:
+  Fields(const Json& json, std::string what) : json_(json), what_(std::move(what)) {
+    if (!json.is_object()) throw InvalidArgument(fmt::format("{} must be an object", what_));
+  }
+
+  const Json* find(const std::string& name) {
+    taken_.push_back(name);
+    const auto found = json_.find(name);
+    return found == json_.end() ? nullptr : &*found;
+  }
+  const Json& at(const std::string& name) {
+    const Json* const found = find(name);
+    if (found == nullptr) throw InvalidArgument(fmt::format("{} lacks the field '{}'", what_, name));
+    return *found;
+  }
+  void check_all_taken() const {
+    for (const auto& [name, value] : json_.items()) {
+      if (std::ranges::find(taken_, name) == taken_.end())
+        throw InvalidArgument(fmt::format("{} has no field '{}'", what_, printable(name)));
+    }
+  }
+
+ private:
+  const Json& json_;
+  std::string what_;
+  std::vector<std::string> taken_;
+};
+
+std::string read_text(const Json& json, std::string_view what) {
+  if (!json.is_string())
+    throw InvalidArgument(fmt::format("{} must be a text, got {}", what, printable(json.dump(), 60)));
+  return json.get<std::string>();
+}
+
+double read_number(const Json& json, std::string_view what) {
+  if (!json.is_number())
+    throw InvalidArgument(fmt::format("{} must be a number, got {}", what, printable(json.dump(), 60)));
+  return json.get<double>();
+}
+
+std::int64_t read_extent(const Json& json, std::string_view what) {
+  const bool is_valid =
+      json.is_number_integer() && json.get<std::int64_t>() >= 0 && json.get<std::int64_t>() < kMostExtent;
+  if (!is_valid)
+    throw InvalidArgument(
+        fmt::format("{} must be an integer from 0 to 2^31 - 1, got {}", what, printable(json.dump(), 60)));
+  return json.get<std::int64_t>();
+}
+
+DType read_type(const Json& json, std::string_view what) {
+  const std::string text = read_text(json, what);
+  if (const std::optional<DType> type = parse_dtype(text)) return *type;
+  throw InvalidArgument(fmt::format("{} is no element type: '{}'", what, printable(text)));
+}
+
+template <class T>
+T read_name(const Json& json, std::string_view what, std::optional<T> (*parse)(std::string_view)) {
+  const std::string text = read_text(json, what);
+  if (const std::optional<T> value = parse(text)) return *value;
+  throw InvalidArgument(fmt::format("no {} '{}'", what, printable(text)));
+}
+
+std::optional<op::Access> parse_access(std::string_view text) {
+  for (const op::Access each : {op::Access::read, op::Access::write, op::Access::update}) {
+    if (op::name(each) == text) return each;
+  }
+  return std::nullopt;
+}
+
+std::optional<op::MatrixLayout> parse_layout(std::string_view text) {
+  for (const op::MatrixLayout each : {op::MatrixLayout::row_major, op::MatrixLayout::column_major}) {
+    if (op::name(each) == text) return each;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> read_texts(const Json& json, std::string_view what) {
+  if (!json.is_array()) throw InvalidArgument(fmt::format("{} must be a list of texts", what));
+  std::vector<std::string> texts;
+  for (const Json& each : json) texts.push_back(read_text(each, what));
+  return texts;
+}
+
+op::SlotDeclaration read_slot(const Json& json) {
+  Fields fields(json, "a slot");
+  op::SlotDeclaration slot;
+  slot.name = read_text(fields.at("name"), "a slot's name");
+  slot.shape = read_texts(fields.at("shape"), "a slot's shape");
+  if (const Json* const access = fields.find("access")) slot.access = read_name(*access, "access", parse_access);
+  if (const Json* const types = fields.find("types")) {
+    for (const Json& type : *types) slot.types.push_back(read_type(type, "a slot's type"));
+  }
+  fields.check_all_taken();
+  return slot;
+}
+
+std::vector<op::NamedScalar> read_scalars(const Json* json) {
+  std::vector<op::NamedScalar> scalars;
+  if (json == nullptr) return scalars;
+  if (!json->is_object()) throw InvalidArgument("scalars must be an object of numbers");
+  for (const auto& [name, value] : json->items()) scalars.push_back({name, read_number(value, name)});
+  return scalars;
+}
+
+/// An operation that the file declares: a product, which kernels of GEMMs compute.
+op::OperationPtr read_product(const Json& json) {
+  Fields fields(json, "the operation");
+  std::vector<op::SlotDeclaration> slots;
+  for (const Json& slot : fields.at("slots")) slots.push_back(read_slot(slot));
+  const std::vector<std::string> names = read_texts(fields.at("product"), "a product");
+  if (names.size() != 3) throw InvalidArgument(fmt::format("a product names 3 operands, got {}", names.size()));
+  const std::string name = read_text(fields.at("name"), "the operation's name");
+  std::vector<op::NamedScalar> scalars = read_scalars(fields.find("scalars"));
+  fields.check_all_taken();
+  return std::make_shared<op::ProductOperation>(name, std::move(slots), std::array{names[0], names[1], names[2]},
+                                                std::move(scalars));
+}
+
+op::OperationPtr find_operation(const Json& json, const registry::Registry& registry) {
+  if (json.is_object()) return read_product(json);
+  const std::string name = read_text(json, "the operation");
+  if (op::OperationPtr operation = registry.find_operation(name)) return operation;
+  throw InvalidArgument(fmt::format("no operation '{}'; there are: gemm{}{}", printable(name),
+                                    registry.operations().empty() ? "" : ", ", fmt::join(registry.operations(), ", ")));
+}
+
+op::Tensor packed(std::size_t number, DType type, const op::Dims& shape) {
+  op::Tensor tensor{kPlaceholder * (number + 1) << 20, type, shape, shape, {}};
+  std::int64_t stride = 1;
+  for (int mode = shape.rank() - 1; mode >= 0; --mode) {
+    tensor.stride[mode] = stride;
+    stride *= std::max<std::int64_t>(shape[mode], 1);
+  }
+  return tensor;
+}
+
+void read_strides(const Json& json, op::Tensor& tensor, const std::string& name) {
+  if (!json.is_array() || json.size() != static_cast<std::size_t>(tensor.shape.rank())) {
+    throw InvalidArgument(fmt::format("the strides of '{}' must be a list of {} integers", name, tensor.shape.rank()));
+  }
+  for (int mode = 0; mode < tensor.shape.rank(); ++mode)
+    tensor.stride[mode] = read_extent(json[static_cast<std::size_t>(mode)], "a stride");
+}
+
+op::Problem read_custom(Fields& fields, const op::OperationPtr& operation) {
+  std::map<std::string, std::int64_t> extents;
+  const Json& extents_json = fields.at("extents");
+  if (!extents_json.is_object()) throw InvalidArgument("extents must be an object of integers");
+  for (const auto& [name, value] : extents_json.items()) extents[name] = read_extent(value, name);
+  Fields types(fields.at("types"), "types");
+  const Json* const strides_json = fields.find("strides");
+  const Json none = Json::object();
+  Fields strides(strides_json == nullptr ? none : *strides_json, "strides");
+  std::vector<op::NamedTensor> tensors;
+  for (const op::SlotDeclaration& slot : operation->slots()) {
+    op::Dims shape;
+    for (const std::string& entry : slot.shape) {
+      if (entry[0] >= '0' && entry[0] <= '9') {
+        shape.append(std::stoll(entry));
+      } else if (const auto found = extents.find(entry); found != extents.end()) {
+        shape.append(found->second);
+      } else {
+        throw InvalidArgument(fmt::format("extents lacks '{}', which '{}' has", entry, slot.name));
+      }
+    }
+    op::Tensor tensor = packed(tensors.size(), read_type(types.at(slot.name), "the type of " + slot.name), shape);
+    if (const Json* const given = strides.find(slot.name)) read_strides(*given, tensor, slot.name);
+    tensors.push_back({slot.name, tensor});
+  }
+  types.check_all_taken();
+  strides.check_all_taken();
+  return op::Custom::make(operation, std::move(tensors), read_scalars(fields.find("scalars")));
+}
+
+op::Problem read_gemm(Fields& fields) {
+  Fields extents(fields.at("extents"), "extents");
+  const std::int64_t m = read_extent(extents.at("m"), "m"), n = read_extent(extents.at("n"), "n"),
+                     k = read_extent(extents.at("k"), "k");
+  const Json* const batch = extents.find("batch");
+  extents.check_all_taken();
+  Fields types(fields.at("types"), "types");
+  const Json* const layouts_json = fields.find("layouts");
+  const Json none = Json::object();
+  Fields layouts(layouts_json == nullptr ? none : *layouts_json, "layouts");
+  std::size_t number = 0;
+  const auto operand = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+    const Json* const layout = layouts.find(name);
+    const op::Tensor tensor =
+        op::matrix(kPlaceholder * ++number << 20, read_type(types.at(name), name), rows, columns,
+                   layout == nullptr ? op::MatrixLayout::row_major : read_name(*layout, "layout", parse_layout));
+    return batch == nullptr ? tensor : op::batched(tensor, read_extent(*batch, "batch"));
+  };
+  op::Gemm gemm;
+  gemm.a = operand("A", m, k);
+  gemm.b = operand("B", k, n);
+  const Json* const accumulator = fields.find("accumulator");
+  gemm.accumulator =
+      accumulator == nullptr ? op::default_accumulator(gemm.a.dtype) : read_type(*accumulator, "accumulator");
+  if (const Json* const math = fields.find("math")) gemm.math = read_name(*math, "math", op::parse_math_operation);
+  const DType output = read_type(types.at("D"), "D");
+  const DType compute = op::default_compute(gemm.accumulator, output);
+  gemm.epilogue = op::linear_combination(compute);
+  if (const Json* const epilogue = fields.find("epilogue")) {
+    const std::string text = read_text(*epilogue, "the epilogue");
+    const bool is_name = text.find_first_of("=;( ") == std::string::npos;
+    gemm.epilogue = is_name ? op::named_epilogue(text, output, compute).value_or_throw()
+                            : op::parse_epilogue(text, compute, {}).value_or_throw();
+  }
+  gemm.d = operand("D", m, gemm.d_columns());
+  for (const op::NamedScalar& scalar : read_scalars(fields.find("scalars"))) {
+    if (scalar.name != "alpha" && scalar.name != "beta")
+      throw InvalidArgument(fmt::format("the scalars of a gemm are alpha and beta, got '{}'", printable(scalar.name)));
+    (scalar.name == "alpha" ? gemm.alpha : gemm.beta) = scalar.value;
+  }
+  if (types.find("C") != nullptr) gemm.c = operand("C", m, gemm.d_columns());
+  types.check_all_taken();
+  layouts.check_all_taken();
+  return gemm;
+}
+
+op::Problem read_problem(const Json& json, const registry::Registry& registry) {
+  Fields fields(json, "the problem");
+  const Json& operation = fields.at("operation");
+  op::Problem problem =
+      operation == "gemm" ? read_gemm(fields) : read_custom(fields, find_operation(operation, registry));
+  fields.check_all_taken();
+  op::validate(problem).or_throw();
+  return problem;
+}
+
+Json read_json(const std::string& path) {
+  constexpr std::size_t kMostBytes = 1 << 20;
+  const std::string text = compile::read_file(path, kMostBytes);
+  constexpr int kDeepest = 16;
+  const auto is_kept = [kDeepest](int depth, Json::parse_event_t, const Json&) {
+    if (depth > kDeepest) throw InvalidArgument(fmt::format("nested deeper than {} levels", kDeepest));
+    return true;
+  };
+  try {
+    return Json::parse(text, is_kept);
+  } catch (const Json::exception& error) {
+    throw InvalidArgument(fmt::format("is no JSON: {}", printable(error.what(), 200)));
+  }
+}
+
+/// All bytes of a tensor's span as one row.
+op::Tensor flat(const op::Tensor& tensor) {
+  return op::matrix(tensor.address, tensor.dtype, 1, op::span_bytes(tensor) / bytes(tensor.dtype));
+}
+
+}  // namespace
+
+ProblemFile::ProblemFile(const std::string& path, const registry::Registry& registry) try
+    : problem_(read_problem(read_json(path), registry)) {
+} catch (const InvalidArgument& error) {
+  throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
+}
+
+std::string ProblemFile::description() const {
+  std::string text(op::operation_name(problem_));
+  for (const op::ConstSlot& slot : op::operands(problem_)) {
+    if (slot.is_used)
+      text += fmt::format(" {}{}:{}", slot.name, op::to_string(slot.tensor->shape), name(slot.tensor->dtype));
+  }
+  return text;
+}
+
+void ProblemFile::materialize(std::uint64_t seed) {
+  constexpr std::int64_t kSmall = 3;
+  const Result<op::GemmView> view = op::view(problem_);
+  const std::int64_t limit =
+      view ? op::exact_integer_limit(view->a.tensor.dtype, view->accumulator, view->k()) : kSmall;
+  for (const op::Slot& slot : op::operands(problem_)) {
+    if (slot.tensor->address == 0) continue;
+    const auto size = static_cast<std::size_t>(op::span_bytes(*slot.tensor));
+    memory_.push_back(std::make_unique_for_overwrite<std::byte[]>(size + kAlignment));
+    const auto address = reinterpret_cast<std::uint64_t>(memory_.back().get());
+    slot.tensor->address = (address + kAlignment - 1) / kAlignment * kAlignment;
+    if (op::is_read(slot.access)) {
+      op::fill_integers(flat(*slot.tensor), slot.tensor->dtype == DType::u8 ? 0 : -limit, limit, seed++);
+    } else {
+      op::fill_poison(flat(*slot.tensor));
+    }
+  }
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,116 @@
+// tilewright run: a problem of any operation, from a JSON file, ranked, checked or computed.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "tilewright/engine/engine.hpp"
+#include "tilewright/kernels/list.hpp"
+#include "tools/cli/commands.hpp"
+#include "tools/cli/kernel_choice.hpp"
+#include "tools/cli/number.hpp"
+#include "tools/cli/problem_file.hpp"
+#include "tools/cli/standard_streams.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+struct RunCommandOptions {
+  std::string file;
+  KernelOptions kernel;
+  std::uint64_t seed = 0;
+  bool find = false;
+  bool check = false;
+  bool verify = false;
+  bool json = false;
+};
+
+ExitCode find(const engine::Engine& engine, const ProblemFile& problem, const RunCommandOptions& options) {
+  const engine::Explanation found = engine.explain(problem.problem(), {}, choose_target(engine, options.kernel));
+  if (options.json) {
+    nlohmann::ordered_json json{{"problem", problem.description()}};
+    json.update(nlohmann::ordered_json::parse(engine::to_json(found)));
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("problem   {}\ntarget    {}\n{}", problem.description(), found.target.name(),
+               engine::to_text(found, true));
+  }
+  return ExitCode::ok;
+}
+
+ExitCode check(engine::Engine& engine, const ProblemFile& problem, bool json) {
+  const engine::TuningReport report = engine.tune(problem.problem(), {.checks_only = true});
+  if (json) fmt::print("{}\n", nlohmann::ordered_json::parse(engine::to_json(report)).dump(2));
+  bool is_any_sound = false;
+  for (const engine::CandidateReport& candidate : report.candidates) {
+    if (!json) {
+      fmt::print("{:<12} {}{}{}\n", engine::name(candidate.fate), candidate.kernel,
+                 candidate.reason.empty() ? "" : ": ", candidate.reason);
+    }
+    if (candidate.fate == engine::Fate::wrong || candidate.fate == engine::Fate::strayed) {
+      say(fmt::format("wrong result: {}: {}", candidate.kernel, candidate.reason));
+      return ExitCode::wrong_result;
+    }
+    is_any_sound |= candidate.fate == engine::Fate::sound;
+  }
+  if (is_any_sound) return ExitCode::ok;
+  say("no candidate ran");
+  return ExitCode::environment;
+}
+
+ExitCode compute(engine::Engine& engine, ProblemFile& problem, const RunCommandOptions& options) {
+  const ChosenKernel chosen = choose_kernel(engine, problem.problem(), options.kernel);
+  problem.materialize(options.seed);
+  engine.run(problem.problem(), chosen.kernel);
+  std::optional<op::Comparison> comparison;
+  if (options.verify) {
+    if (!op::has_reference(problem.problem()))
+      throw InvalidArgument(fmt::format("{} has no reference to verify with", op::operation_name(problem.problem())));
+    comparison = op::compare(problem.problem(), options.seed);
+  }
+  if (options.json) {
+    nlohmann::ordered_json json{{"problem", problem.description()},
+                                {"device", engine.device()->properties().name},
+                                {"kernel", chosen.kernel->name()}};
+    if (comparison) json["verify"] = {{"ok", comparison->is_within_bound()}, {"exact", comparison->is_exact()}};
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("problem   {}\ndevice    {}\nkernel    {}\n          {}\n", problem.description(),
+               engine.device()->properties().name, chosen.kernel->name(), chosen.origin);
+    if (comparison) fmt::print("verify    {}\n", op::to_string(*comparison));
+  }
+  if (!comparison || comparison->is_within_bound()) return ExitCode::ok;
+  say("wrong result: " + op::to_string(*comparison));
+  return ExitCode::wrong_result;
+}
+
+ExitCode run(const RunCommandOptions& options, const std::shared_ptr<registry::Registry>& registry) {
+  if (options.find + options.check + options.verify > 1)
+    throw InvalidArgument("give one of --find, --check and --verify");
+  ProblemFile problem(options.file, *registry);
+  engine::Engine engine(engine_options(options.kernel), registry);
+  if (options.find) return find(engine, problem, options);
+  if (options.check) return check(engine, problem, options.json);
+  return compute(engine, problem, options);
+}
+
+}  // namespace
+
+Command add_run_command(CLI::App& parent, std::shared_ptr<registry::Registry> registry) {
+  CLI::App* app = parent.add_subcommand("run", "compute a problem of any operation from a JSON file");
+  const auto options = std::make_shared<RunCommandOptions>();
+  app->add_option("--problem", options->file, "the problem: operation, extents, types (docs/cli.md)")
+      ->type_name("FILE")
+      ->required();
+  add_kernel_options(*app, options->kernel, true);
+  add_integer<std::uint64_t>(*app, "--seed", options->seed, {}, "of the random operands");
+  app->add_flag("--find", options->find, "rank the kernels and say why others cannot; compute nothing");
+  app->add_flag("--check", options->check, "run the best-ranked kernels on memory of their own and check each");
+  app->add_flag("--verify", options->verify, "compare the outputs with the reference; a wrong result exits 1");
+  app->add_flag("--json", options->json, "print the outcome as JSON");
+  if (registry == nullptr) registry = kernels::make_registry();
+  return {app, [options, registry] { return run(*options, registry); }};
+}
+
+}  // namespace tilewright::cli
