@@ -1,4 +1,4 @@
-"""Ahead-of-time compilation: a kernel is compiled for shapes without memory, saved, loaded and run without a compiler."""
+"""Ahead-of-time compilation: a kernel is compiled for shapes alone, saved, loaded, and run without a compiler."""
 
 import tempfile
 
