@@ -23,7 +23,7 @@ step 'Emit: the numbers of the best one, as CUDA C++'
 show emit "${problem[@]}" | sed -n 1,46p
 echo '...'
 
-step 'Compile with NVRTC, in a separate process'
+step 'Compile with NVRTC, in this process'
 show emit "${problem[@]}" --stats
 
 step 'Execute, and verify against the reference: the cache has the kernel now'
