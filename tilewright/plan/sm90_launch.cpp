@@ -203,7 +203,7 @@ void append_source(Launch& launch, const Sm90GemmPlan& plan, const op::Gemm& arg
 }
 
 /// Of an operand of which each tile meets `times` tiles of the other. What is read once makes room in L2 first, which
-/// gave 1 to 4 % of problems with few rows; batches of small matrices lost 12 % by it (H200, 2026-11-22).
+/// gave 1 to 4 % of problems with few rows; batches of small matrices lost 12 % by it (H200, docs/performance.md).
 std::uint64_t load_policy(const op::Gemm& arguments, std::int64_t times) {
   return times == 1 && arguments.batch() == 1 ? arch::kEvictFirst : arch::kEvictNormal;
 }
