@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Draws and tabulates what tilewright_bench measured, a suite with classes or epilogues. Standard library only.
+"""Draws and tabulates the results of tilewright_bench: a suite with classes, or epilogues. Standard library only.
 
   bench/plot.py RESULT.json --svg PICTURE.svg [--beside OTHER.json ...]   ratio to cuBLASLt of every case, by class
-  bench/plot.py RESULT.json --table [--beside OTHER.json ...]             the same as Markdown, to stdout; of epilogues,
-                                                                          each on each shape
+  bench/plot.py RESULT.json --table [--beside OTHER.json ...]             Markdown tables to stdout: classes and cases;
+                                                                          epilogues, each on each shape, and times
+  bench/plot.py RESULT.json --summary                                     only the table of classes, or of epilogues
   bench/plot.py --update DOCUMENT.md                                      rewrites the tables of a document
 
-A file beside holds one more contender for cases of the same ids: {"contender": "triton", "problems": [{"id": ...,
-"rows": [{"contender": "triton", "ratio_to_cublaslt": ...}]}]}; with "quoted": true its figures are marked as such.
+A file given by --beside has one more contender for cases of the same ids: {"contender": "triton", "problems": [{"id":
+..., "rows": [{"contender": "triton", "ratio_to_cublaslt": ...}]}]}; with "quoted": true its figures are marked as such.
 In a document, a table stands between `<!-- bench/plot.py RESULT.json --table ... -->` and `<!-- end of table -->`.
 """
 
@@ -179,7 +180,7 @@ def draw(results, others):
     for shape, style, name in legend(others):
         parts += [mark(shape, x, 36, style), text(x + 10, 40, name, "note")]
         x += 28 + 6.5 * len(name)
-    parts.append(text(LABELS - 5, 54, "dashed: asked of every case; mean: geometric", "note"))
+    parts.append(text(LABELS - 5, 54, "dashed: target for every case; mean: geometric", "note"))
     for tick in axis.ticks():
         parts.append(vertical(axis.x(tick), TOP, bottom, "one" if tick == 1 else "grid"))
         parts.append(text(axis.x(tick), bottom + 16, f"{tick:g}", "tick"))
@@ -252,11 +253,11 @@ def case_line(problem, others):
 
 
 EPILOGUE_RATIOS = {
-    "overhead": "to our plain product",
-    "ratio_to_fused": "cuBLASLt's own",
-    "ratio_to_fused_best": "its best",
-    "ratio_to_separate": "cuBLASLt, then a kernel",
-    "ratio_to_separate_best": "its best",
+    "overhead": "ours / our plain GEMM",
+    "ratio_to_fused": "cuBLASLt fused / ours",
+    "ratio_to_fused_best": "its best / ours",
+    "ratio_to_separate": "cuBLASLt and a kernel / ours",
+    "ratio_to_separate_best": "its best / ours",
 }
 
 
@@ -275,7 +276,7 @@ def shape(problem):
 
 
 def epilogue_on_shape(problems, wanted):
-    """Overhead / ratio to cuBLASLt's own / to its product with a kernel after it."""
+    """Overhead / ratio to cuBLASLt's fused epilogue / to its plain GEMM with a kernel after it."""
     for problem in problems:
         if shape(problem) == wanted:
             return "missing" if problem["missing"] else " / ".join(
@@ -293,9 +294,9 @@ EPILOGUE_CONTENDERS = {
     "tilewright_plain": "ours, plain",
     "tilewright": "ours",
     "cublaslt_plain": "cuBLASLt, plain",
-    "cublaslt_fused": "its own",
+    "cublaslt_fused": "cuBLASLt fused",
     "cublaslt_fused_best": "its best",
-    "cublaslt_separate": "then a kernel",
+    "cublaslt_separate": "cuBLASLt and a kernel",
     "cublaslt_separate_best": "its best",
 }
 
@@ -317,17 +318,19 @@ def epilogue_tables(results):
         ([problem["id"], problem["title"], *(median(problem, contender) for contender in EPILOGUE_CONTENDERS)]
          for problem in problems),
     )  # fmt: skip
-    return "\n".join([means, by_shape, times])
+    return [means, by_shape, times]
 
 
-def tables(results, others):
-    parts = [class_tables(results, others)] if results.classes or not results.epilogues else []
-    return "\n".join([*parts, *([epilogue_tables(results)] if results.epilogues else [])])
+def tables(results, others, is_summary):
+    """All tables; of a summary the first of each kind, which has one row per class or epilogue."""
+    kinds = [class_tables(results, others)] if results.classes or not results.epilogues else []
+    kinds += [epilogue_tables(results)] if results.epilogues else []
+    return "\n".join(table for kind in kinds for table in (kind[:1] if is_summary else kind))
 
 
 def class_tables(results, others):
     scores = markdown(
-        ["class", "cases", "missing", "geomean", "asked", "worst", "asked", "geomean to its best", "mean regret",
+        ["class", "cases", "missing", "geomean", "target", "worst", "target", "geomean to its best", "mean regret",
          "most regret", "met"],
         map(score_line, results.scores),
     )
@@ -336,7 +339,7 @@ def class_tables(results, others):
          *(f"{other.title}, ratio" for other in others), "kernel"],
         (case_line(problem, others) for _, members in results.classes for problem in members),
     )  # fmt: skip
-    return scores + "\n" + cases
+    return [scores, cases]
 
 
 TABLE = re.compile(r"(<!-- bench/plot\.py (.*?) -->\n).*?(<!-- end of table -->)", re.S)
@@ -348,7 +351,7 @@ def updated(document):
     def table(match):
         arguments = parse(match[2].split())
         results, others = read(arguments, ROOT)
-        return f"{match[1]}\n{tables(results, others)}\n{match[3]}"
+        return f"{match[1]}\n{tables(results, others, arguments.summary)}\n{match[3]}"
 
     return TABLE.sub(table, document)
 
@@ -358,11 +361,12 @@ def parse(arguments):
     parser.add_argument("result", nargs="?", help="JSON of tilewright_bench")
     parser.add_argument("--svg", help="writes the picture to this file")
     parser.add_argument("--table", action="store_true", help="prints Markdown tables")
+    parser.add_argument("--summary", action="store_true", help="prints only the table of classes, or of epilogues")
     parser.add_argument("--beside", action="append", default=[], help="JSON of one more contender")
     parser.add_argument("--update", help="rewrites the tables of this document")
     options = parser.parse_args(arguments)
-    if not options.update and not (options.result and (options.svg or options.table)):
-        parser.error("give a result with --svg or --table, or --update DOCUMENT")
+    if not options.update and not (options.result and (options.svg or options.table or options.summary)):
+        parser.error("give a result with --svg, --table or --summary, or --update DOCUMENT")
     if len(options.beside) > len(OTHER_MARKS):
         parser.error(f"at most {len(OTHER_MARKS)} contenders beside, got {len(options.beside)}")
     return options
@@ -381,8 +385,8 @@ def main():
     results, others = read(options, pathlib.Path())
     if options.svg:
         pathlib.Path(options.svg).write_text(draw(results, others))
-    if options.table:
-        sys.stdout.write(tables(results, others))
+    if options.table or options.summary:
+        sys.stdout.write(tables(results, others, options.summary))
 
 
 if __name__ == "__main__":

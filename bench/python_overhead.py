@@ -1,11 +1,11 @@
-"""What Python pays beside the kernel: import, arguments, queries, prepared runs; on a GPU beside torch.mm, CuPy and
-cutlass.operators, those of them that are installed.
+"""The host time of calls from Python: import, arguments, queries, prepared runs. On a GPU they are compared with
+torch.mm, CuPy and cutlass.operators, where these are installed.
 
     python bench/python_overhead.py [--json FILE]
 
-With torch and a GPU on its arrays, else with NumPy on the emulator, whose runs are not timed. Times are medians of
-rounds that take the contenders in turn, in microseconds a call; calls that enqueue work do so in batches that the GPU
-waits for in between, so that its queue never fills.
+Arrays are of torch where there is torch and a GPU, else of NumPy; runs on the emulator are not timed. Times are
+microseconds per call, medians of rounds that take the contenders in turn. Calls that enqueue work run in batches with a
+synchronisation in between, so that the GPU's queue never fills.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 
   bench/triton_gemm.py bench/problems/hopper.txt --json triton.json [--only G03-TN ...]
 
-Needs a GPU of compute capability 9.0, torch, and Triton 3.6 (tl.make_tensor_descriptor is of 3.4). The kernel is
-persistent, loads and stores through TMA descriptors that it makes itself, and is autotuned for every case. Random
-operands that rotate past L2, calls of both in random order and enqueued while the GPU is busy, medians of event time.
-bench/plot.py --beside takes the JSON.
+This needs a GPU of compute capability 9.0, torch, and Triton 3.6 (tl.make_tensor_descriptor exists since 3.4). The
+kernel is persistent, loads and stores through TMA descriptors that it creates, and is autotuned for every case.
+Operands are random, in several sets so that no call finds its own in L2. Calls of both contenders are in random order
+and are enqueued while the GPU is busy; times are medians of event time. bench/plot.py --beside takes the JSON.
 """
 
 import argparse

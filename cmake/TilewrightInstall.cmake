@@ -4,6 +4,7 @@
 #   lib/libtilewright_<room>.a       one library a room
 #   lib/cmake/tilewright/            find_package(tilewright): the target tilewright::tilewright
 #   lib/pkgconfig/tilewright.pc      pkg-config --cflags --libs tilewright
+#   share/doc/tilewright/LICENSE
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -41,3 +42,5 @@ file(RELATIVE_PATH PC_PREFIX_FROM_HERE ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${
 string(REGEX REPLACE "/$" "" PC_PREFIX_FROM_HERE ${PC_PREFIX_FROM_HERE})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/tilewright.pc.in ${PROJECT_BINARY_DIR}/package/tilewright.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/tilewright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,4 +1,4 @@
-// The shortest use of Tilewright: D = A * B on host arrays, on whatever device there is.
+// The shortest use of Tilewright: D = A * B on host arrays, on a GPU if there is one, else on the emulator.
 #include <cstdio>
 #include <vector>
 
@@ -14,7 +14,7 @@ int main() {
   gemm.b = op::matrix(b.data(), DType::f32, k, n);
   gemm.d = op::matrix(d.data(), DType::f32, m, n);
 
-  engine::Engine engine;  // a GPU if there is one, else the emulator; compiled kernels are kept on disk
+  engine::Engine engine;  // a GPU if there is one, else the emulator; compiled kernels are cached on disk
   engine.run(gemm);       // finds the kernels for this problem, compiles the best one, runs it
 
   std::printf("%s: D[0,0] = %g\n", engine.device()->properties().name.c_str(), d[0]);

@@ -1,4 +1,4 @@
-"""The shortest way: describe the product, let the best kernel be found, compiled, kept and run."""
+"""The shortest use: `matmul` finds the best kernel for the product, compiles it, caches it and runs it."""
 
 import numpy as np
 

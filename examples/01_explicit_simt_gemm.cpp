@@ -1,5 +1,5 @@
-// A kernel described by hand instead of found: SIMT f32, CTA tile 128x128x8, 4 stages, 2x4x1 warps, and the epilogue
-// alpha * A * B + beta * C. The same description in PyCUTLASS is a GemmOperationUniversal.
+// The caller chooses the kernel: SIMT f32, CTA tile 128x128x8, 4 stages, 2x4x1 warps, and the epilogue
+// alpha * A * B + beta * C. PyCUTLASS describes the same kernel by a GemmOperationUniversal.
 #include <fmt/format.h>
 
 #include <vector>
@@ -25,7 +25,7 @@ int main() {
   op::fill_integers(gemm.b, -8, 7, 2);
   op::fill_integers(gemm.c, -8, 7, 3);
 
-  plan::MathInstruction math;  // CUDA cores: one multiply-add at a time
+  plan::MathInstruction math;  // one multiply-add of each thread on CUDA cores
   math.shape = {1, 1, 1};
   math.op_class = plan::OpClass::simt;
   math.math_operation = op::MathOperation::multiply_add;

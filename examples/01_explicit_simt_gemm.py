@@ -1,4 +1,4 @@
-"""A kernel described by hand instead of found: SIMT f32, CTA tile 128x128x8, 4 stages, 2x4x1 warps."""
+"""The caller chooses the kernel: SIMT f32, CTA tile 128x128x8, 4 stages, 2x4x1 warps."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-// Many products in one launch: D[i] = A[i] * B, a batch of A, one B for all of it.
+// A batched GEMM in one launch: D[i] = A[i] * B. A has a batch mode, and B is broadcast to all products.
 #include <algorithm>
 #include <cstdio>
 #include <vector>
@@ -9,11 +9,11 @@ int main() {
   using namespace tilewright;
   constexpr int batch = 8, m = 64, n = 48, k = 32;
   std::vector<float> a(batch * m * k), b(k * n, 2.0F), d(batch * m * n);
-  for (int i = 0; i < batch; ++i) std::fill_n(a.begin() + i * m * k, m * k, static_cast<float>(i));  // of A[i]
+  for (int i = 0; i < batch; ++i) std::fill_n(a.begin() + i * m * k, m * k, static_cast<float>(i));  // A[i]
 
   op::Gemm gemm;
-  gemm.a = op::batched(op::matrix(a.data(), DType::f32, m, k), batch);  // (batch, m, k), one after another
-  gemm.b = op::matrix(b.data(), DType::f32, k, n);                      // no batch: one matrix for all
+  gemm.a = op::batched(op::matrix(a.data(), DType::f32, m, k), batch);  // (batch, m, k), packed
+  gemm.b = op::matrix(b.data(), DType::f32, k, n);                      // no batch mode: B is broadcast
   gemm.d = op::batched(op::matrix(d.data(), DType::f32, m, n), batch);
 
   engine::Engine engine;

@@ -1,4 +1,4 @@
-"""Many products in one launch: D[i] = A[i] @ B, a batch of A, one B for all of it."""
+"""A batched GEMM in one launch: D[i] = A[i] @ B. A has a batch mode, and B is broadcast to all products."""
 
 import numpy as np
 

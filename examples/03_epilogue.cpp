@@ -1,4 +1,4 @@
-// An epilogue of one's own: bias, activation, and what went into the activation stored for a backward pass.
+// A custom epilogue: bias and activation. The input of the activation is stored as well, for a backward pass.
 #include <cmath>
 #include <cstdio>
 #include <vector>

@@ -1,11 +1,11 @@
-"""An epilogue of one's own: bias, activation, and what went into the activation stored for a backward pass."""
+"""A custom epilogue: bias and activation. The input of the activation is stored as well, for a backward pass."""
 
 import numpy as np
 
 import tilewright
 
 
-def bias_silu(accum, bias):  # read, not called: it becomes part of the kernel
+def bias_silu(accum, bias):  # traced, not called: it becomes part of the kernel
     before = accum + bias
     D = before / (1 + np.exp(-before))
     return D, before
@@ -21,4 +21,4 @@ assert np.allclose(d, before / (1 + np.exp(-before)), atol=1e-4)
 try:
     tilewright.matmul(a, b, epilogue=lambda accum: sorted(accum))
 except tilewright.TraceError as error:
-    print(error)  # at its line
+    print(error)  # the message names the line

@@ -1,4 +1,4 @@
-// Bring your own kernel: register it, discover it for a problem beside those that are shipped, run it.
+// Bring your own kernel: register it, find it for a problem together with the built-in kernels, run it.
 #include <cmath>
 #include <cstdio>
 #include <vector>

@@ -1,6 +1,6 @@
-"""Bring your own kernel: register it, discover it for a problem beside those that are shipped, run it.
+"""Bring your own kernel: register it, find it for a problem together with the built-in kernels, run it.
 
-With torch and a GPU on torch's arrays there, else with NumPy on the emulator.
+It uses tensors of torch on a GPU if both are available, else NumPy arrays on the emulator.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ def main() -> None:
         kernel.run(args)
         assert abs(out - a @ b).max() < 1e-7
 
-    # There is none with a tile of 256 rows, and no error either.
+    # No kernel has a tile of 256 rows. This is an empty list, not an error.
     assert not tilewright.find_kernels(
         args,
         metadata_filter=lambda metadata: (

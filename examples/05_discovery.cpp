@@ -1,4 +1,4 @@
-// What can compute a problem, best first; which of it one wants; and why the rest cannot.
+// Discovery: the kernels that can compute a problem, best first; a filter by metadata; why the others cannot.
 #include <cstdio>
 #include <vector>
 
@@ -21,13 +21,13 @@ int main() {
   engine.run(gemm, small.front().kernel);
   std::printf("%s: D[0,0] = %g\n", small.front().kernel->name().c_str(), d[0]);
 
-  // Every refusal has a reason for people, and a code, an operand and the numbers for programs.
+  // Each refusal has a reason to read, and a code, an operand and the numbers for programs.
   const engine::Explanation explanation = engine.explain(gemm);
   std::printf("%s", engine::to_text(explanation).c_str());
   for (const registry::RefusedKernel& refused : explanation.refused)
     std::printf("%s: %s\n", refused.name.c_str(), std::string(name(refused.refusal.code)).c_str());
 
-  // All kernels whatever the problem: made one by one, as they are asked for.
+  // All kernels, for any problem. Each one is generated when the listing reaches it.
   engine::KernelListing listing = engine.list_kernels(parse_target("sm_90a").value_or_throw());
   for (int i = 0; i < 3; ++i) std::printf("%s\n", listing.next()->name().c_str());
   return d[0] == 0.5F * 2.0F * k && !explanation.refused.empty() ? 0 : 1;

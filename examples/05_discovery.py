@@ -1,4 +1,4 @@
-"""What can compute a problem, best first; which of it one wants; and why the rest cannot."""
+"""Discovery: the kernels that can compute a problem, best first; a filter by metadata; why the others cannot."""
 
 import itertools
 
@@ -14,12 +14,12 @@ small[0].run(args)
 print(small[0].name, d[0, 0])
 assert (d == a @ b).all()
 
-# Every refusal has a reason for people, and a code, an operand and the numbers for programs.
+# Each refusal has a reason to read, and a code, an operand and the numbers for programs.
 explanation = tilewright.explain(args)
 print(explanation)
 for refused in explanation.refused:
     print(refused.name, refused.code, refused.operand, refused.numbers)
 
-# All kernels whatever the problem: made one by one, as they are asked for.
+# All kernels, for any problem. Each one is generated when the iteration reaches it.
 for kernel in itertools.islice(tilewright.list_kernels(target="sm_90a"), 3):
     print(kernel.name)

@@ -1,4 +1,5 @@
-// Compiled ahead of time: by shape alone, into a file, and run from it by a process that has no compiler.
+// Ahead-of-time compilation: a kernel is compiled for shapes without memory and saved to a file. An engine that has no
+// compiler loads and runs it.
 #include <cstdio>
 #include <filesystem>
 #include <vector>
@@ -9,7 +10,7 @@ using namespace tilewright;
 
 constexpr int m = 64, n = 48, k = 32;
 
-/// The problem on memory, or with none on shapes.
+/// The problem on the given memory; without memory, on shapes alone.
 op::Gemm problem(const float* a, const float* b, float* d) {
   op::Gemm gemm;
   gemm.a = op::matrix(a, DType::f32, m, k);
@@ -35,7 +36,7 @@ int main() {
   engine::Engine engine(options);
   std::vector<float> a(m * k, 0.5F), b(k * n, 2.0F), d(m * n);
   const op::Gemm gemm = problem(a.data(), b.data(), d.data());
-  // Damaged files, and those of other kernels or devices, are refused with the reason.
+  // A file that is damaged, or belongs to another kernel or device, is refused with the reason.
   const auto artifact = std::make_shared<const compile::Artifact>(compile::read_artifact(path).value_or_throw());
   engine.run(gemm, engine.find_kernel(artifact->name, gemm), artifact, {});
   std::filesystem::remove(path);

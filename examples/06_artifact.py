@@ -1,4 +1,4 @@
-"""Compiled ahead of time: by shape alone, into a file, and run from it without a compiler."""
+"""Ahead-of-time compilation: a kernel is compiled for shapes alone, saved, loaded, and run without a compiler."""
 
 import tempfile
 
@@ -11,11 +11,11 @@ shapes = [ShapeOnly([64, 32], "float32"), ShapeOnly([32, 48], "float32"), ShapeO
 kernel = tilewright.find_kernels(GemmArguments(*shapes))[0]
 with tempfile.TemporaryDirectory() as folder:
     kernel.compile(GemmArguments(*shapes)).save(f"{folder}/gemm.twk")
-    artifact = tilewright.load_artifact(f"{folder}/gemm.twk")  # checked; damage is refused
+    artifact = tilewright.load_artifact(f"{folder}/gemm.twk")  # damaged files are refused
 
 a, b, d = np.full((64, 32), 0.5, np.float32), np.full((32, 48), 2.0, np.float32), np.empty((64, 48), np.float32)
 prepared = tilewright.prepare(GemmArguments(a, b, d), kernel, artifact)
-for _ in range(3):  # all but the launch is done
+for _ in range(3):  # run() only launches
     prepared.run()
 assert (d == a @ b).all()
 print(artifact.name, artifact.target, artifact.compiler)

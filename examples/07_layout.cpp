@@ -1,4 +1,4 @@
-// The layout algebra by itself: which offset has the element (row, column) of which tile?
+// The layout algebra on its own: the offset of element (row, column) of a tile.
 #include <cstdio>
 
 #include "tilewright/tilewright.hpp"
@@ -7,7 +7,7 @@ int main() {
   using namespace tilewright::layout;
   const Layout matrix({8, 8}, {8, 1});  // 8 x 8, row-major
   const Layout tiles =
-      zipped_divide(matrix, make_tiler({2, 4}));  // ((2,4),(4,2)): an element of a tile, and which tile
+      zipped_divide(matrix, make_tiler({2, 4}));  // ((2,4),(4,2)): coordinates in a tile, and of the tile
   std::printf("%s\n", to_string(tiles).c_str());
 
   const Layout transposed({8, 8}, {1, 8});

@@ -1,4 +1,4 @@
-// Several kernels compiled in the background, in parallel, while a callback tells how far it is.
+// Several kernels are compiled in the background, in parallel. A callback reports the progress.
 #include <cstdio>
 #include <vector>
 

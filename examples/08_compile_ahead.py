@@ -1,4 +1,4 @@
-"""Several kernels compiled in parallel, while a callback tells how far it is."""
+"""Several kernels are compiled in parallel. A callback reports the progress."""
 
 import numpy as np
 

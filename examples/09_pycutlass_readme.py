@@ -1,4 +1,4 @@
-"""The example of PyCUTLASS's README with its import changed; on NumPy arrays where there is no PyTorch or no GPU."""
+"""The example of PyCUTLASS's README, with the import changed. Without PyTorch or a GPU it uses NumPy arrays."""
 
 from tilewright import pycutlass
 from tilewright.pycutlass import *

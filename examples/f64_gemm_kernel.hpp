@@ -1,5 +1,5 @@
-// A kernel of one's own, from outside the library: a product of f64 matrices, one thread an element of D. Not fast, and
-// all there is to bringing one: what it is (metadata), its text, how it starts, and which configurations exist.
+// A kernel that is defined outside the library: a product of f64 matrices with one thread per element of D. It is not
+// fast, but complete: metadata, source text, launch, and the list of configurations.
 #pragma once
 
 #include <array>

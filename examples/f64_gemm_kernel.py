@@ -1,5 +1,5 @@
-"""A kernel of one's own, from outside the library: a product of f64 matrices, one thread an element. Not fast, and all
-there is to bringing one: what it is (metadata), its text, how it starts, and which configurations exist."""
+"""A kernel that is defined outside the library: a product of f64 matrices with one thread per element of the output. It
+is not fast, but complete: metadata, source text, launch, and the list of configurations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class F64GemmKernel(tilewright.Kernel):
     def generate_kernels(
         metadata_filter: Callable[[KernelMetadata], bool], epilogue_args: Any = None, target: str | None = None
     ) -> list[F64GemmKernel]:
-        """Two tiles for each of the eight layouts."""
+        """Two tile sizes for each of the eight combinations of layouts."""
         row_major, column_major = (0, 0, 1), (0, 1, 0)
         letter = {row_major: "t", column_major: "n"}
         kernels = []

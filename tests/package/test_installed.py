@@ -42,6 +42,10 @@ def test_every_header_is_installed_and_compiles_under_strict_warnings(prefix, tm
         PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"))
 
 
+def test_the_licence_is_installed(prefix):
+    assert (prefix / "share/doc/tilewright/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
 def test_it_does_not_remember_where_it_was(prefix):
     described = [path for path in (prefix / "lib").rglob("*") if path.suffix in (".cmake", ".pc")]
     assert len(described) == 5

@@ -68,6 +68,11 @@ def test_the_command_is_installed_too(environment: pathlib.Path, tmp_path: pathl
     assert printed == "((2,4),(4,2)):((8,1),(16,4))\n"
 
 
+def test_the_licence_is_in_the_wheel(environment: pathlib.Path) -> None:
+    licences = list(environment.parent.glob("lib/python*/site-packages/tilewright-*.dist-info/licenses/LICENSE"))
+    assert [licence.read_text() for licence in licences] == [(ROOT / "LICENSE").read_text()]
+
+
 def test_the_readmes_python_runs(environment: pathlib.Path, tmp_path: pathlib.Path) -> None:
     section = (ROOT / "README.md").read_text().split("## From Python")[1].split("\n## ")[0]
     scripts = re.findall(r"```python\n(.*?)```", section, re.S)

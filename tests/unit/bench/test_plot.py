@@ -5,6 +5,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FIXTURES = pathlib.Path(__file__).parent / "fixtures"
 RESULT, TRITON = FIXTURES / "result.json", FIXTURES / "triton.json"
@@ -89,6 +91,12 @@ def test_tables_hold_classes_suite_and_cases():
     assert len(lines) == 11
 
 
+def test_a_summary_is_the_first_table():
+    for result in (RESULT, EPILOGUES):
+        whole, summary = run(result, "--table").stdout, run(result, "--summary").stdout
+        assert summary == whole[: whole.index("\n\n") + 1]
+
+
 def test_tables_of_epilogues_hold_means_shapes_and_times():
     lines = run(EPILOGUES, "--table").stdout.splitlines()
     assert lines[2] == "| bias | `D = acc + row(bias)` | 2 | 1 | 1.100 | 1.100 | 1.100 | 1.500 | 1.400 |"
@@ -113,9 +121,11 @@ def test_update_rewrites_the_tables_of_a_document_and_nothing_else(tmp_path):
     )
 
 
-def test_tables_of_the_performance_document_are_their_results():
-    text = (ROOT / "docs/performance.md").read_text()
-    assert plot.updated(text) == text, "rewrite them: bench/plot.py --update docs/performance.md"
+@pytest.mark.parametrize("document", ["docs/performance.md", "docs/decisions/performance_history.md"])
+def test_tables_of_documents_are_their_results(document):
+    text = (ROOT / document).read_text()
+    assert "<!-- bench/plot.py " in text
+    assert plot.updated(text) == text, f"rewrite them: bench/plot.py --update {document}"
 
 
 def test_bad_command_lines_are_refused():
