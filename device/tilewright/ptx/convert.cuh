@@ -1,4 +1,4 @@
-// Conversions between element types: one rounding, to nearest even; integers saturate and take NaN to 0; 8-bit floats
+// Conversions between element types. They round once, to nearest even. Integers saturate, and NaN becomes 0; FP8 types
 // saturate at the largest finite value and keep NaN.
 #pragma once
 
@@ -29,17 +29,18 @@ __device__ __forceinline__ bfloat16_t to_bfloat16(float value) {
 }
 
 __device__ __forceinline__ float to_float(e5m2_t value) {
-  return to_float(half_t{static_cast<uint16_t>(value.bits << 8)});  // the upper half of an f16
+  return to_float(half_t{static_cast<uint16_t>(value.bits << 8)});  // e5m2 is the upper byte of an f16
 }
 
-/// The same fields in an f16, whose exponent has a bias greater by 8; NaN, which f16 has elsewhere, apart.
+/// Moves the fields into an f16, whose exponent bias is greater by 8, and scales by 2^8. NaN is handled apart, as its
+/// bits would be a finite f16.
 __device__ __forceinline__ float to_float(e4m3_t value) {
   const uint32_t magnitude = value.bits & 0x7FU;
   if (magnitude == 0x7FU) return __uint_as_float(0x7FFFFFFFU);
   return 0x1p8F * to_float(half_t{static_cast<uint16_t>((value.bits & 0x80U) << 8 | magnitude << 7)});
 }
 
-/// Two floats as neighbouring 8-bit floats, by the instruction that sm_89 brought.
+/// Converts two floats to a pair of FP8 values, by cvt.rn.satfinite (sm_89 and later).
 template <class Element>
 __device__ __forceinline__ Vector<Element, 2> to_fp8_pair_by_instruction(float low, float high) {
   uint16_t pair;
@@ -52,14 +53,15 @@ __device__ __forceinline__ Vector<Element, 2> to_fp8_pair_by_instruction(float l
   return __builtin_bit_cast(Vector<Element, 2>, pair);
 }
 
-/// What that instruction does, in integers.
+/// The same conversion of one float in integer arithmetic, for GPUs before sm_89.
 template <class Element>
 __device__ __forceinline__ Element to_fp8_in_integers(float value) {
   constexpr bool kIsE4m3 = is_same<Element, e4m3_t>;
-  constexpr int kDropped = kIsE4m3 ? 20 : 21;                         // fraction bits of f32 that the format lacks
+  constexpr int kDropped = kIsE4m3 ? 20 : 21;                         // fraction bits of f32 that are rounded off
   constexpr uint32_t kLargest = kIsE4m3 ? 0x43E00000U : 0x47600000U;  // 448, 57344
   constexpr uint32_t kSmallestNormal = kIsE4m3 ? 0x3C800000U : 0x38800000U;  // 2^-6, 2^-14
-  constexpr float kSubnormalUnits = kIsE4m3 ? 0x1p14F : 0x1p7F;  // numbers of this size are 2^-9, 2^-16 apart
+  // Floats of this size have a ulp of 2^-9, 2^-16, which is the spacing of the format's subnormals: adding it rounds.
+  constexpr float kSubnormalUnits = kIsE4m3 ? 0x1p14F : 0x1p7F;
   const uint32_t bits = __float_as_uint(value);
   uint32_t magnitude = bits & 0x7FFFFFFFU;
   if (magnitude > 0x7F800000U) return {0x7F};
@@ -84,7 +86,7 @@ __device__ __forceinline__ Vector<Element, 2> to_fp8_pair(float low, float high)
 #endif
 }
 
-/// Two floats in one register, `low` in the low half.
+/// Converts two floats to 16-bit floats and packs them into one register, `low` in the low half.
 template <class Element>
 __device__ __forceinline__ uint32_t pack(float low, float high) {
   uint32_t result;
@@ -97,10 +99,10 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
   return result;
 }
 
-/// Rounds faithfully for an instruction that itself drops the low 13 bits: adds from 1/3 to 2/3 of a unit of the tenth
-/// fraction bit, depending on where x lies between powers of two, so that the error stays below 2/3 of a unit and its
-/// mean is near 0. Values with 10 fraction bits, infinity and NaN stay what they are. One instruction, where
-/// cvt.rna.tf32.f32 is three: see docs/decisions/tf32_rounding.md.
+/// Faithful rounding to tf32 for instructions that ignore the low 13 bits. It adds 1/3 to 2/3 of a tf32 ulp, depending
+/// on where x lies between two powers of two, so that after truncation the error is below 2/3 ulp with a mean near 0.
+/// Values that tf32 represents, infinity and NaN are unchanged. Takes one instruction, where cvt.rna.tf32.f32 takes
+/// three; see docs/decisions/tf32_rounding.md.
 __device__ __forceinline__ uint32_t round_to_tf32(uint32_t bits) {
   constexpr float kScale = 0x1.001556p+0F;  // 1 + 2/3 * 2^-11
   return __float_as_uint(__fmul_rn(__uint_as_float(bits), kScale));

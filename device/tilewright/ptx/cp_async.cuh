@@ -1,12 +1,12 @@
-// Asynchronous copies from global to shared memory (sm_80): 4, 8 or 16 bytes a thread, the missing tail zero-filled.
+// cp.async (sm_80): asynchronous copies of 4, 8 or 16 bytes per thread from global to shared memory, with zero fill.
 #pragma once
 
 #include "tilewright/types.cuh"
 
 namespace tilewright::ptx {
 
-/// Copies `valid_bytes` of kBytes from `from`, and zeros for the rest. valid_bytes 0 reads nothing.
-/// 16-byte copies bypass L1 (.cg); the narrower ones exist only through L1 (.ca).
+/// Copies the first `valid_bytes` of kBytes bytes from `from` and fills the rest with zeros. With valid_bytes 0 it
+/// reads nothing. 16-byte copies bypass L1 (.cg); narrower copies only exist with L1 (.ca).
 template <int kBytes>
 __device__ __forceinline__ void cp_async_zfill(uint32_t to_shared, const void* from, int valid_bytes) {
   static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16, "cp.async moves 4, 8 or 16 bytes");
@@ -22,7 +22,7 @@ __device__ __forceinline__ void cp_async_zfill(uint32_t to_shared, const void* f
 
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-/// Waits until at most kPending of this thread's newest groups are unfinished.
+/// Waits until at most the kPending latest commit groups of this thread are pending.
 template <int kPending>
 __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");

@@ -1,5 +1,5 @@
-// Global memory: loads whose order among themselves and before stores to shared memory is kept, so that many are in
-// flight; what CTAs of a grid tell each other by.
+// Global memory: volatile loads, which the compiler keeps in order, ahead of stores to shared memory, so that many are
+// in flight at once; stores; and the acquire and release operations by which the CTAs of a grid synchronise.
 #pragma once
 
 #include "tilewright/types.cuh"
@@ -12,7 +12,7 @@ __device__ __forceinline__ uint32_t load_global_b32(const char* address) {
   return value;
 }
 
-/// Leaves `value` as it is where `condition` is false.
+/// A predicated load: `value` is unchanged if `condition` is false.
 __device__ __forceinline__ void load_global_b32_if(bool condition, uint32_t& value, const char* address) {
   asm volatile(
       "{\n"
@@ -28,7 +28,7 @@ __device__ __forceinline__ void load_global_v2_b32(uint32_t (&values)[2], const 
   asm volatile("ld.global.v2.b32 {%0,%1}, [%2];" : "=r"(values[0]), "=r"(values[1]) : "l"(address));
 }
 
-/// 4 or 8 bytes.
+/// Loads 4 or 8 bytes.
 template <class Value>
 __device__ __forceinline__ Value load_global_word(const Value* address) {
   static_assert(sizeof(Value) == 4 || sizeof(Value) == 8, "4 or 8 bytes");
@@ -42,7 +42,7 @@ __device__ __forceinline__ Value load_global_word(const Value* address) {
   }
 }
 
-/// 16 bytes.
+/// Loads 16 bytes.
 template <class Value>
 __device__ __forceinline__ Value load_global(const char* address) {
   static_assert(sizeof(Value) == 16, "16 bytes");
@@ -54,7 +54,7 @@ __device__ __forceinline__ Value load_global(const char* address) {
   return __builtin_bit_cast(Value, v);
 }
 
-/// 16 bytes; leaves `value` as it is where `condition` is false.
+/// A predicated load of 16 bytes: `value` is unchanged if `condition` is false.
 __device__ __forceinline__ void load_global_if(bool condition, Vector<uint32_t, 4>& value, const char* address) {
   asm volatile(
       "{\n"
@@ -75,7 +75,7 @@ __device__ __forceinline__ void store_global(char* address, const Value& value) 
                : "memory");
 }
 
-// A counter that all CTAs of the GPU share.
+// Operations on a counter in global memory, at GPU scope.
 __device__ __forceinline__ uint32_t load_relaxed(const uint32_t* address) {
   uint32_t value;
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
@@ -86,12 +86,12 @@ __device__ __forceinline__ uint32_t load_acquire(const uint32_t* address) {
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
   return value;
 }
-/// What the thread knows to be written before is visible to who acquires the counter after.
+/// Releases all writes that happen before it, to threads that acquire the counter afterwards.
 __device__ __forceinline__ void add_release(uint32_t* address, uint32_t value) {
   asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
-/// Counts from 0 to `end`, then from 0 again; what the counter was. Releases what the thread knows to be written, and
-/// acquires what those released who counted before.
+/// Increments the counter, which wraps to 0 after `end`, and returns its old value. Releases all writes that happen
+/// before it, and acquires what earlier increments have released.
 __device__ __forceinline__ uint32_t increment_to(uint32_t* counter, uint32_t end) {
   uint32_t before;
   asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(end) : "memory");

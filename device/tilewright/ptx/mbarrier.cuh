@@ -1,7 +1,8 @@
-// Barriers in shared memory that count arrivals and bytes (mbarrier, sm_90). Addresses are of shared memory, 32 bits.
+// mbarrier (sm_90): barriers in shared memory that count arrivals and transaction bytes. Addresses are 32-bit shared
+// addresses.
 //
-// A barrier's phase completes when all its arrivals and all bytes it was told to expect have come; phases are told
-// apart by their parity. A fresh barrier is in phase 0: waiting for parity 1 returns at once.
+// A phase completes when its arrival count and its expect-tx bytes have been reached. A wait names a phase by its
+// parity. After init the current phase is 0, so that a wait for parity 1 returns at once.
 #pragma once
 
 #include "tilewright/types.cuh"
@@ -14,12 +15,12 @@ __device__ __forceinline__ void mbarrier_init(uint32_t barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-/// Makes initialised barriers visible to the cluster and to the asynchronous proxy.
+/// Makes the init of mbarriers visible to the cluster and to the async proxy.
 __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/// Arrives, and tells the current phase to wait for `bytes` more.
+/// Arrives, and adds `bytes` to the expect-tx bytes of the current phase.
 __device__ __forceinline__ void mbarrier_arrive_expect(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
@@ -28,7 +29,7 @@ __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-/// Arrives at the barrier of the same address in CTA `rank` of the cluster.
+/// Arrives at the mbarrier with the same shared address in the CTA of this rank of the cluster.
 __device__ __forceinline__ void mbarrier_arrive_at(uint32_t barrier, uint32_t rank) {
   asm volatile(
       "{\n"
@@ -40,7 +41,7 @@ __device__ __forceinline__ void mbarrier_arrive_at(uint32_t barrier, uint32_t ra
       : "memory");
 }
 
-/// Returns once the phase of this parity has completed.
+/// Waits until the phase of this parity has completed.
 __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity) {
   asm volatile(
       "{\n"

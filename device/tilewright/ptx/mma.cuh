@@ -1,17 +1,18 @@
-// Warp-wide matrix instructions mma.sync: D = A * B + D with A (m,k) row, B (k,n) column. One struct an instruction:
-// its shape, its registers a lane, and fma(). The instructions of each type are in a file of their own, mma_TYPE.cuh,
-// so that a kernel's compile reads only those it can use.
+// mma.sync: D = A * B + D with A (m,k) row-major and B (k,n) column-major. One struct per instruction, with its shape,
+// its fragment sizes in registers per lane, and fma(). Each operand type has its own file, mma_TYPE.cuh, so that the
+// compiler reads only the instructions that a kernel uses.
 #pragma once
 
 #include "tilewright/types.cuh"
 
 namespace tilewright::ptx {
 
-/// Specialised for every instruction of the table arch/mma_atom.cpp that kernels use.
+/// Specialised for the instructions of arch/mma_atom.cpp that kernels use.
 template <int kM, int kN, int kK, class A, class B, class C>
 struct Mma;
 
-// The forms differ in register counts only: A registers, B registers, C registers and their constraint letter.
+// The macros below are named after the numbers of registers of A, B and C. LETTER is the asm constraint of C's
+// registers.
 #define TILEWRIGHT_MMA_SHAPE(M, N, K, A_REGISTER, A_COUNT, B_COUNT, C_REGISTER, C_COUNT) \
   static constexpr int kM = M, kN = N, kK = K;                                           \
   using RegisterA = A_REGISTER;                                                          \

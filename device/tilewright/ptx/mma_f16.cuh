@@ -11,7 +11,7 @@ TILEWRIGHT_MMA_4_2_4(16, 8, 16, bfloat16_t, bfloat16_t, float, "f",
 TILEWRIGHT_MMA_2_1_4(16, 8, 8, half_t, half_t, float, "f", "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32")
 TILEWRIGHT_MMA_2_1_4(16, 8, 8, bfloat16_t, bfloat16_t, float, "f", "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32")
 
-/// f16 accumulators: each register holds two neighbouring columns.
+/// f16 accumulators: a register holds two adjacent columns.
 template <>
 struct Mma<16, 8, 16, half_t, half_t, half_t> {
   TILEWRIGHT_MMA_SHAPE(16, 8, 16, uint32_t, 4, 2, uint32_t, 2)

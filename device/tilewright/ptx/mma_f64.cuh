@@ -15,7 +15,7 @@ struct Mma<8, 8, 4, double, double, double> {
   }
 };
 
-// The f64 shapes of sm_90.
+// Shapes that only sm_90 has.
 template <>
 struct Mma<16, 8, 4, double, double, double> {
   TILEWRIGHT_MMA_SHAPE(16, 8, 4, double, 2, 1, double, 4)

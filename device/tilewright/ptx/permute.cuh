@@ -1,11 +1,11 @@
-// Bytes of two registers put together in another order.
+// prmt: byte permutation of two registers.
 #pragma once
 
 #include "tilewright/types.cuh"
 
 namespace tilewright::ptx {
 
-/// Byte i is the one that digit i of `selector` (hexadecimal, the lowest first) names: 0 to 3 of `low`, 4 to 7 of
+/// Byte i of the result is the byte that nibble i of `selector` names: 0 to 3 are the bytes of `low`, 4 to 7 those of
 /// `high`.
 __device__ __forceinline__ uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t selector) {
   uint32_t result;

@@ -1,12 +1,12 @@
-// Loads and stores of shared memory by 32-bit address: scalars, pairs, and ldmatrix and stmatrix, which move 8x8
-// matrices of 16-bit elements between it and a warp's registers in the order that mma takes.
+// Loads and stores of shared memory by 32-bit address: scalars, vectors, and ldmatrix and stmatrix, which move 8x8
+// matrices of 16-bit elements between shared memory and the fragments of a warp.
 #pragma once
 
 #include "tilewright/types.cuh"
 
 namespace tilewright::ptx {
 
-/// The 32-bit address that ld.shared and its kin take.
+/// The 32-bit shared address of a generic pointer to shared memory.
 __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
@@ -23,8 +23,8 @@ __device__ __forceinline__ double load_shared_f64(uint32_t address) {
   return value;
 }
 
-/// Lane l gives the address of row l%8 of matrix l/8. Each lane receives, of matrix i, the pair at row lane/4, columns
-/// 2*(lane%4) and the next; with kTranspose, of the transposed matrix.
+/// Lane l gives the address of row l%8 of matrix l/8. In matrix[i] it receives the elements of matrix i, or with
+/// kTranspose of its transpose, at row l/4 and columns 2*(l%4) and 2*(l%4)+1.
 template <bool kTranspose>
 __device__ __forceinline__ void ldmatrix_x4(uint32_t (&matrix)[4], uint32_t row_address) {
   if constexpr (kTranspose) {
@@ -40,7 +40,7 @@ __device__ __forceinline__ void ldmatrix_x4(uint32_t (&matrix)[4], uint32_t row_
   }
 }
 
-/// Stores four matrices, each lane its pair of each, as ldmatrix_x4 would load them (sm_90).
+/// Stores four matrices from the fragments that ldmatrix_x4 would load (sm_90).
 template <bool kTranspose>
 __device__ __forceinline__ void stmatrix_x4(uint32_t row_address, const uint32_t (&matrix)[4]) {
   if constexpr (kTranspose) {
@@ -54,7 +54,7 @@ __device__ __forceinline__ void stmatrix_x4(uint32_t row_address, const uint32_t
   }
 }
 
-/// The same of two matrices; lanes 0 to 15 give addresses.
+/// As stmatrix_x4, for two matrices; lanes 0 to 15 give the row addresses.
 template <bool kTranspose>
 __device__ __forceinline__ void stmatrix_x2(uint32_t row_address, const uint32_t (&matrix)[2]) {
   if constexpr (kTranspose) {
@@ -68,7 +68,7 @@ __device__ __forceinline__ void stmatrix_x2(uint32_t row_address, const uint32_t
   }
 }
 
-/// Stores one value of 1, 2, 4, 8 or 16 bytes: an element, or neighbouring ones at once.
+/// Stores one value of 1, 2, 4, 8 or 16 bytes: an element, or a vector of elements.
 template <class Value>
 __device__ __forceinline__ void store_shared(uint32_t address, const Value& value) {
   if constexpr (sizeof(Value) == 16) {

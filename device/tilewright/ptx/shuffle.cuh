@@ -1,11 +1,11 @@
-// Values from one lane of a warp to another.
+// Exchange of values between lanes of a warp.
 #pragma once
 
 #include "tilewright/types.cuh"
 
 namespace tilewright::ptx {
 
-/// What the lane has whose number differs in the bits of `mask`. By all lanes; 4 or 8 bytes.
+/// The value of lane (own lane ^ mask). All 32 lanes must call it; values of 4 or 8 bytes.
 template <class Value>
 __device__ __forceinline__ Value shuffle_xor(const Value& value, int mask) {
   static_assert(sizeof(Value) == 4 || sizeof(Value) == 8, "4 or 8 bytes");

@@ -1,16 +1,16 @@
-// The thread's number, where it must not occupy a register for long, and the barrier of all threads.
+// The thread index, and __syncthreads() as a function object.
 #pragma once
 
 namespace tilewright::ptx {
 
-/// threadIdx.x, read from the special register at this place.
+/// threadIdx.x, read from the special register at each call, so that it occupies no register in between.
 __device__ __forceinline__ int thread() {
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
   return thread;
 }
 
-/// __syncthreads() as an object.
+/// __syncthreads() as a function object.
 struct Synchronize {
   __device__ __forceinline__ void operator()() const { __syncthreads(); }
 };

@@ -1,32 +1,32 @@
-// What four warps do together (sm_90): asynchronous multiplication's ordering, registers, named barriers. The wgmma
-// instructions themselves have up to 128 registers and are written by lower/cuda/wgmma, one for each kernel.
+// Warpgroup operations (sm_90): ordering of wgmma, register reallocation, elect, named barriers. wgmma.mma_async itself
+// has up to 128 accumulator registers; lower/cuda/wgmma emits the ones that a kernel uses.
 #pragma once
 
 #include "tilewright/types.cuh"
 
 namespace tilewright::ptx {
 
-/// Orders accesses to accumulators before the warpgroup's next wgmma.
+/// Orders earlier accesses to the registers of accumulators and A before the warpgroup's next wgmma.
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/// Waits until at most kPending of the newest groups are unfinished.
+/// Waits until at most the kPending latest wgmma groups are pending.
 template <int kPending>
 __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-/// Gives registers of this warpgroup back to the CTA, down to kRegisters a thread.
+/// Releases registers of this warpgroup to the CTA, down to kRegisters per thread.
 template <int kRegisters>
 __device__ __forceinline__ void setmaxnreg_decrease() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
-/// Takes registers that others gave back, up to kRegisters a thread; waits for them.
+/// Requests registers from the CTA, up to kRegisters per thread, and waits until enough have been released.
 template <int kRegisters>
 __device__ __forceinline__ void setmaxnreg_increase() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-/// True in one lane of a full warp.
+/// True in one lane; all 32 lanes must call it.
 __device__ __forceinline__ bool elect() {
   uint32_t elected;
   asm volatile(
@@ -39,11 +39,11 @@ __device__ __forceinline__ bool elect() {
   return elected != 0;
 }
 
-/// Barrier `id` (1 to 15; 0 is __syncthreads') of `threads` threads.
+/// Waits at named barrier `id` for `threads` threads. 0 is the barrier of __syncthreads(); 1 to 15 are free.
 __device__ __forceinline__ void named_barrier(int id, int threads) {
   asm volatile("barrier.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
-/// Arrives without waiting.
+/// Arrives at the named barrier without waiting.
 __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
   asm volatile("barrier.arrive.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
