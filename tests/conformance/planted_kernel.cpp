@@ -79,9 +79,9 @@ PlantedKernel::PlantedKernel(registry::KernelPtr original, std::span<const Subst
   text_ = expansion.text();
 }
 
-std::vector<std::string> PlantedKernel::lines_at(const emulator::CodePlace& place) const {
+std::vector<std::string> PlantedKernel::lines_at(const emulator::CodeLocation& location) const {
   std::vector<std::string> found;
-  for (const emulator::SourceLine& at : place.source) {
+  for (const emulator::SourceLine& at : location.source) {
     const std::size_t folder = at.file.rfind(kFolder);
     if (folder == std::string::npos) continue;  // the kernel's own text
     std::istringstream lines(header_text(at.file.substr(folder), planted_));

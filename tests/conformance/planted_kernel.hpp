@@ -26,7 +26,7 @@ class PlantedKernel final : public registry::Kernel {
   PlantedKernel(registry::KernelPtr original, std::span<const Substitution> planted);
 
   /// The lines of device code, without leading blanks, that a place is at, innermost first.
-  std::vector<std::string> lines_at(const emulator::CodePlace& place) const;
+  std::vector<std::string> lines_at(const emulator::CodeLocation& location) const;
 
  protected:
   Support do_supports(const op::Problem& problem) const override { return original_->supports(problem); }

@@ -102,7 +102,7 @@ TEST_P(EachSm90PipelineFault, IsNamed) {
   const std::string text = emulator::to_string(*finding);
   EXPECT_EQ(emulator::name(finding->kind), emulator::name(fault.kind)) << text;
   if (*fault.line != '\0') {
-    EXPECT_THAT(kernel->lines_at(finding->place), testing::Contains(testing::HasSubstr(fault.line))) << text;
+    EXPECT_THAT(kernel->lines_at(finding->location), testing::Contains(testing::HasSubstr(fault.line))) << text;
   }
   for (const char* says : fault.says) {
     EXPECT_THAT(text, testing::HasSubstr(with_barriers(says, fault.base, *kernel, tested.problem.on_device())));

@@ -1,4 +1,4 @@
-// Address arithmetic, bounds, alignment and the shadow, for all lanes of an access at once.
+// Computes addresses, checks bounds and alignment, and consults the shadow, for all lanes of an access at once.
 #include "tilewright/emulator/access.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 std::string_view verb(AccessKind kind) {
   switch (kind) {
     case AccessKind::read:
-    case AccessKind::synchronising_read:
+    case AccessKind::strong_read:
       return "read";
     case AccessKind::unshadowed:
       return "access";
@@ -24,44 +24,44 @@ std::string_view verb(AccessKind kind) {
   }
 }
 
-/// Smallest and largest address of the lanes.
-struct Extent {
+/// Smallest and largest address over the lanes.
+struct AddressRange {
   std::uint64_t low = ~std::uint64_t{0};
   std::uint64_t high = 0;
-  std::uint64_t all_bits = 0;
+  std::uint64_t all_bits = 0;  // bitwise or of all addresses
 };
 
-Extent extent_of(const LanePointers& out, Mask lanes) {
-  Extent extent;
+AddressRange address_range(const LanePointers& out, Mask lanes) {
+  AddressRange range;
   each_lane(lanes, [&](int l) {
-    extent.low = std::min(extent.low, out.address[l]);
-    extent.high = std::max(extent.high, out.address[l]);
-    extent.all_bits |= out.address[l];
+    range.low = std::min(range.low, out.address[l]);
+    range.high = std::max(range.high, out.address[l]);
+    range.all_bits |= out.address[l];
   });
-  return extent;
+  return range;
 }
 
 void check_alignment(Warp& warp, const Instruction& in, Mask lanes, AccessSize size, AccessKind kind,
-                     const LanePointers& out, const Extent& extent) {
-  const std::uint32_t below = size.alignment - 1;
-  if ((extent.all_bits & below) == 0) return;
+                     const LanePointers& out, const AddressRange& range) {
+  const std::uint32_t low_bits = size.alignment - 1;
+  if ((range.all_bits & low_bits) == 0) return;
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     const std::uint64_t address = out.address[lane];
-    if ((address & below) == 0) continue;
+    if ((address & low_bits) == 0) continue;
     warp.fail(FindingKind::misaligned_access, in, lane, address,
-              fmt::format("{} of {} bytes at {:#x}, which is not a multiple of {}", verb(kind), size.bytes, address,
-                          size.alignment));
+              fmt::format("{} of {} bytes at address {:#x}, {} bytes past a multiple of {}", verb(kind), size.bytes,
+                          address, address & low_bits, size.alignment));
   }
 }
 
 void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize size, AccessKind kind,
                     LanePointers& out) {
   const std::uint32_t bytes = size.bytes;
-  const Extent extent = extent_of(out, lanes);
-  check_alignment(warp, in, lanes, size, kind, out, extent);
-  const bool one_region = warp.region != nullptr && extent.high <= extent.high + bytes &&
-                          warp.region->contains(extent.low, 0) && warp.region->contains(extent.high, bytes);
+  const AddressRange range = address_range(out, lanes);
+  check_alignment(warp, in, lanes, size, kind, out, range);
+  const bool one_region = warp.region != nullptr && range.high <= range.high + bytes &&
+                          warp.region->contains(range.low, 0) && warp.region->contains(range.high, bytes);
   each_lane(lanes, [&](int l) { out.at[l] = reinterpret_cast<std::byte*>(out.address[l]); });
   const Mask all = lanes;
   if (one_region) lanes = 0;
@@ -73,7 +73,8 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
     const Region* const region = regions.find(address, bytes);
     if (region == nullptr) {
       warp.fail(FindingKind::out_of_bounds_global, in, lane, address,
-                fmt::format("{} of {} bytes at {:#x} ({})", verb(kind), bytes, address, regions.describe(address)));
+                fmt::format("{} of {} bytes at global address {:#x} ({})", verb(kind), bytes, address,
+                            regions.describe(address)));
     }
     warp.region = region;
   }
@@ -82,17 +83,17 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
   each_lane(all, [&](int l) { shadow->access(warp, in, l, out.address[l], bytes, kind); });
 }
 
-SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& who, std::uint64_t address,
+SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& accessor, std::uint64_t address,
                              std::uint32_t bytes, AccessKind kind) {
   switch (kind) {
     case AccessKind::read:
-      return shared.read(warp.past.happened, who, address, bytes);
+      return shared.read(warp.clocks.ordered, accessor, address, bytes);
     case AccessKind::write:
-      return shared.write(warp.past.happened, who, address, bytes);
-    case AccessKind::synchronising_read:
-      return shared.synchronising_access(warp.past, who, address, bytes, false);
-    case AccessKind::synchronising_write:
-      return shared.synchronising_access(warp.past, who, address, bytes, true);
+      return shared.write(warp.clocks.ordered, accessor, address, bytes);
+    case AccessKind::strong_read:
+      return shared.strong_access(warp.clocks, accessor, address, bytes, false);
+    case AccessKind::strong_write:
+      return shared.strong_access(warp.clocks, accessor, address, bytes, true);
     case AccessKind::unshadowed:
       break;
   }
@@ -102,10 +103,10 @@ SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& w
 void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize size, AccessKind kind,
                     LanePointers& out) {
   const std::uint32_t bytes = size.bytes;
-  const Extent extent = extent_of(out, lanes);
-  check_alignment(warp, in, lanes, size, kind, out, extent);
+  const AddressRange range = address_range(out, lanes);
+  check_alignment(warp, in, lanes, size, kind, out, range);
   SharedMemory& shared = warp.cta().shared();
-  const bool inside = shared.contains(extent.low, 0) && shared.contains(extent.high, bytes);
+  const bool inside = shared.contains(range.low, 0) && shared.contains(range.high, bytes);
   const bool shadowed = shared.shadowed() && kind != AccessKind::unshadowed;
   if (inside && !shadowed) {
     out.shared |= lanes;
@@ -114,22 +115,22 @@ void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
   }
   for (Mask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const SharedPlace place = locate_shared(warp, in, lane, out.address[lane], bytes, verb(kind));
-    if (place.cta == &warp.cta()) out.shared |= Mask{1} << lane;
-    out.at[lane] = place.cta->shared().at(place.address);
+    const SharedLocation location = locate_shared(warp, in, lane, out.address[lane], bytes, verb(kind));
+    if (location.cta == &warp.cta()) out.shared |= Mask{1} << lane;
+    out.at[lane] = location.cta->shared().at(location.address);
     if (!shadowed) continue;
     const SharedVerdict verdict =
-        consult_shadow(warp, place.cta->shared(), warp.accessor(in, lane), place.address, bytes, kind);
+        consult_shadow(warp, location.cta->shared(), warp.accessor(in, lane), location.address, bytes, kind);
     if (verdict != SharedVerdict::ok) {
-      report_shared(warp, in, lane, place, bytes, verb(kind), verdict);
+      report_shared(warp, in, lane, location, bytes, verb(kind), verdict);
     }
   }
 }
 
-void resolve_private(Warp& warp, const Instruction& in, Mask lanes, AccessSize size, AccessKind kind, LanePointers& out,
-                     bool local) {
+void resolve_local_or_param(Warp& warp, const Instruction& in, Mask lanes, AccessSize size, AccessKind kind,
+                            LanePointers& out, bool local) {
   const std::uint32_t bytes = size.bytes;
-  check_alignment(warp, in, lanes, size, kind, out, extent_of(out, lanes));
+  check_alignment(warp, in, lanes, size, kind, out, address_range(out, lanes));
   Cta& cta = warp.cta();
   const std::vector<std::byte>& parameters = cta.launch().parameters;
   const std::uint64_t end = local ? warp.program().local_bytes : parameters.size();
@@ -138,17 +139,17 @@ void resolve_private(Warp& warp, const Instruction& in, Mask lanes, AccessSize s
     const std::uint64_t address = out.address[lane];
     if (!Region{0, end}.contains(address, bytes)) {
       warp.fail(local ? FindingKind::out_of_bounds_local : FindingKind::out_of_bounds_param, in, lane, address,
-                fmt::format("{} of {} bytes at offset {:#x} of {} bytes of {}", verb(kind), bytes, address, end,
-                            local ? "local memory" : "parameters"));
+                fmt::format("{} of {} bytes at offset {:#x} of {}, which has {} bytes", verb(kind), bytes, address,
+                            local ? "the thread's local memory" : "the kernel's parameter space", end));
     }
-    // Parameters are never written: st.param to the kernel's own is refused when it is decoded.
+    // The const_cast is safe: the decoder refuses st.param to the kernel's own parameters.
     out.at[lane] = local ? cta.local(warp.index() * kWarpSize + lane) + address
                          : const_cast<std::byte*>(parameters.data()) + address;
   }
 }
 
-void resolve_in(Warp& warp, const Instruction& in, Mask lanes, Space space, AccessSize size, AccessKind kind,
-                LanePointers& out) {
+void resolve_in_space(Warp& warp, const Instruction& in, Mask lanes, Space space, AccessSize size, AccessKind kind,
+                      LanePointers& out) {
   switch (space) {
     case Space::global:
     case Space::constant:
@@ -156,16 +157,16 @@ void resolve_in(Warp& warp, const Instruction& in, Mask lanes, Space space, Acce
     case Space::shared:
       return resolve_shared(warp, in, lanes, size, kind, out);
     case Space::local:
-      return resolve_private(warp, in, lanes, size, kind, out, true);
+      return resolve_local_or_param(warp, in, lanes, size, kind, out, true);
     case Space::param:
-      return resolve_private(warp, in, lanes, size, kind, out, false);
+      return resolve_local_or_param(warp, in, lanes, size, kind, out, false);
     case Space::generic:
       break;
   }
-  TILEWRIGHT_CHECK(false, "space {} is not resolved", static_cast<int>(space));
+  TILEWRIGHT_CHECK(false, "state space {} has no address resolution", static_cast<int>(space));
 }
 
-/// Each group of lanes in the space that its window shows.
+/// Resolves the lanes of each address window of the generic space together.
 void resolve_generic(Warp& warp, const Instruction& in, Mask lanes, AccessSize size, AccessKind kind,
                      LanePointers& out) {
   while (lanes != 0) {
@@ -179,7 +180,7 @@ void resolve_generic(Warp& warp, const Instruction& in, Mask lanes, AccessSize s
     if (window == kLocalWindow) space = Space::local;
     if (window == kParamWindow) space = Space::param;
     if (space != Space::global) each_lane(same, [&](int l) { out.address[l] &= ~kWindowMask; });
-    resolve_in(warp, in, same, space, size, kind, out);
+    resolve_in_space(warp, in, same, space, size, kind, out);
     lanes &= ~same;
   }
 }
@@ -197,14 +198,14 @@ void compute_addresses(Warp& warp, const AddressOperand& operand, const Slot* op
 
 }  // namespace
 
-SharedPlace resolve_shared_place(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,
-                                 std::string_view verb) {
+SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,
+                                       std::string_view verb) {
   LanePointers out;
   const Mask only = Mask{1} << lane;
   compute_addresses(warp, in.address[which], in.op, only, out);
   std::uint64_t& address = out.address[lane];
   if ((address & kWindowMask) == kSharedWindow) address &= ~kWindowMask;
-  check_alignment(warp, in, only, size, AccessKind::unshadowed, out, extent_of(out, only));
+  check_alignment(warp, in, only, size, AccessKind::unshadowed, out, address_range(out, only));
   return locate_shared(warp, in, lane, address, size.bytes, verb);
 }
 
@@ -213,25 +214,25 @@ void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::si
   out.shared = 0;
   compute_addresses(warp, in.address[which], in.op, lanes, out);
   if (space == Space::generic) return resolve_generic(warp, in, lanes, size, kind, out);
-  resolve_in(warp, in, lanes, space, size, kind, out);
+  resolve_in_space(warp, in, lanes, space, size, kind, out);
 }
 
-SharedPlace locate_shared(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint64_t bytes,
-                          std::string_view verb) {
+SharedLocation locate_shared(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint64_t bytes,
+                             std::string_view verb) {
   Cta& own = warp.cta();
   const std::uint64_t window = address >> kClusterRankShift;
   const std::uint64_t offset = address & kSharedOffsetMask;
   const auto size = static_cast<std::uint64_t>(own.cluster().size());
   if (window > size || (window != 0 && size == 1)) {
     warp.fail(FindingKind::out_of_bounds_shared, in, lane, address,
-              fmt::format("{} of {} bytes at shared address {:#x} of CTA {} of a cluster of {}", verb, bytes, offset,
-                          window - 1, size));
+              fmt::format("{} of {} bytes at shared address {:#x} of the CTA of rank {}, in a cluster of {}", verb,
+                          bytes, offset, window - 1, size));
   }
   Cta& cta = window == 0 ? own : own.cluster().cta(static_cast<int>(window - 1));
   if (!cta.shared().contains(offset, bytes)) {
     warp.fail(FindingKind::out_of_bounds_shared, in, lane, address,
-              fmt::format("{} of {} bytes at shared address {:#x}{}: the CTA's are {:#x} to {:#x}", verb, bytes, offset,
-                          cta.describe_shared(offset), kSharedBase, cta.shared().end()));
+              fmt::format("{} of {} bytes at shared address {:#x}{}: the CTA's shared memory is [{:#x}, {:#x})", verb,
+                          bytes, offset, cta.describe_shared(offset), kSharedBase, cta.shared().end()));
   }
   if (&cta != &own) {
     if (cta.finished()) {
@@ -239,48 +240,52 @@ SharedPlace locate_shared(Warp& warp, const Instruction& in, int lane, std::uint
                 fmt::format("{} of {} bytes at shared address {:#x}{} of CTA {}, which has exited", verb, bytes, offset,
                             cta.describe_shared(offset), to_string(cta.index())));
     }
-    cta.note_remote_access(warp.past.happened, warp.accessor(in, lane));
+    cta.note_remote_access(warp.clocks.ordered, warp.accessor(in, lane));
   }
   return {&cta, static_cast<std::uint32_t>(offset)};
 }
 
-void report_shared(Warp& warp, const Instruction& in, int lane, const SharedPlace& place, std::uint32_t bytes,
+void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLocation& location, std::uint32_t bytes,
                    std::string_view verb, SharedVerdict verdict) {
   Cta& cta = warp.cta();
-  const SharedMemory& shared = place.cta->shared();
-  const std::string what = fmt::format("{} of {} bytes at shared address {:#x}{}", verb, bytes, place.address,
-                                       place.cta->describe_shared(place.address));
+  const SharedMemory& shared = location.cta->shared();
+  const std::string what = fmt::format("{} of {} bytes at shared address {:#x}{}", verb, bytes, location.address,
+                                       location.cta->describe_shared(location.address));
   const Accessor& other = shared.other();
-  const auto who = [&] { return cta.cluster().describe(other); };
+  const auto describe_other = [&] { return cta.cluster().describe(other); };
   const auto fail = [&](FindingKind kind, std::string detail) {
-    warp.fail(kind, in, lane, place.address, std::move(detail));
+    warp.fail(kind, in, lane, location.address, std::move(detail));
   };
   switch (verdict) {
     case SharedVerdict::ok:
       return;
     case SharedVerdict::uninitialised:
-      return cta.suspect(FindingKind::uninitialised_shared_read, warp.code_index(in), warp.index() * kWarpSize + lane,
-                         place.address, what + ", which no thread has written,");
+      return cta.defer_finding(FindingKind::uninitialised_shared_read, warp.code_index(in),
+                               warp.index() * kWarpSize + lane, location.address,
+                               what + ", which no thread has written");
     case SharedVerdict::unfenced:
-      return fail(FindingKind::unfenced_async_read,
-                  fmt::format("{} through the asynchronous proxy, with no fence.proxy.async after the write by {},",
-                              what, who()));
+      return fail(FindingKind::missing_proxy_fence,
+                  fmt::format("{} through the async proxy, with no fence.proxy.async after the write by {}", what,
+                              describe_other()));
     case SharedVerdict::race:
       if (is_async(other.agent) && shared.other_reads()) {
-        return fail(FindingKind::in_flight_write,
-                    fmt::format("{} that {} may still be reading: no wait for it came before,", what, who()));
+        return fail(FindingKind::async_read_in_flight,
+                    fmt::format("{} that {} may still be reading: no wait for it came before", what, describe_other()));
       }
       if (cta.cluster().record_of(other.agent).kind == AgentRecord::Kind::mbarrier) {
-        return fail(FindingKind::in_flight_read,
-                    fmt::format("{} that {} writes: no wait for that mbarrier came before,", what, who()));
+        return fail(FindingKind::async_write_in_flight,
+                    fmt::format("{} that {} may still be writing: no wait for that mbarrier came before", what,
+                                describe_other()));
       }
-      return fail(FindingKind::shared_race,
-                  fmt::format("{} with no barrier (missing __syncthreads?) after the access by {},", what, who()));
-    case SharedVerdict::outside:
-      return fail(FindingKind::out_of_bounds_shared, what);
+      return fail(FindingKind::shared_race, fmt::format("{} with no barrier after the {} by {}", what,
+                                                        shared.other_reads() ? "read" : "write", describe_other()));
+    case SharedVerdict::out_of_bounds:
+      return fail(FindingKind::out_of_bounds_shared, what + ", which belongs to no shared variable");
     case SharedVerdict::in_flight:
-      return fail(FindingKind::in_flight_read,
-                  fmt::format("{} while the cp.async to it by {} is in flight,", what, who()));
+      return fail(
+          FindingKind::async_write_in_flight,
+          fmt::format("{} that the cp.async of {} may still be writing: no cp.async.wait_group for it came before",
+                      what, describe_other()));
   }
 }
 

@@ -1,4 +1,4 @@
-// Names and texts of findings.
+// Names, fixes and texts of findings.
 #include "tilewright/emulator/checks.hpp"
 
 #include <array>
@@ -6,61 +6,97 @@
 namespace tilewright::emulator {
 namespace {
 
-constexpr std::array<std::string_view, 23> kNames = {
-    "malformed PTX",
-    "unknown instruction",
-    "out-of-bounds global access",
-    "out-of-bounds shared access",
-    "out-of-bounds local access",
-    "out-of-bounds parameter access",
-    "misaligned access",
-    "uninitialised shared read",
-    "shared race",
-    "global race",
-    "access to a copy in flight",
-    "write under a read in flight",
-    "missing proxy fence",
-    "wgmma register in flight",
-    "missing wgmma.fence",
-    "mbarrier misuse",
-    "transaction count mismatch",
-    "bad descriptor",
-    "access to an exited CTA",
-    "barrier divergence",
-    "deadlock",
-    "no progress",
-    "trap",
+struct KindRow {
+  FindingKind kind;
+  std::string_view name;
+  std::string_view fix;
 };
-static_assert(kNames.size() == static_cast<std::size_t>(FindingKind::trap) + 1);
+
+constexpr std::array kKinds = {
+    KindRow{FindingKind::malformed_ptx, "malformed PTX", ""},
+    KindRow{FindingKind::unsupported_instruction, "unsupported instruction", ""},
+    KindRow{FindingKind::out_of_bounds_global, "out-of-bounds global access",
+            "check the index and the extents, strides and pointers that the launch passed"},
+    KindRow{FindingKind::out_of_bounds_shared, "out-of-bounds shared access",
+            "check the index, and the dynamic shared memory that the launch asked for"},
+    KindRow{FindingKind::out_of_bounds_local, "out-of-bounds local access",
+            "check the index into the thread's local array"},
+    KindRow{FindingKind::out_of_bounds_param, "out-of-bounds parameter access",
+            "check the offset against the kernel's parameter list"},
+    KindRow{FindingKind::misaligned_access, "misaligned access",
+            "align the base address and the strides, or use a narrower access"},
+    KindRow{FindingKind::uninitialised_shared_read, "uninitialised shared read",
+            "write these bytes, then execute a barrier, before they are read"},
+    KindRow{FindingKind::shared_race, "shared race",
+            "put a barrier between the two accesses: __syncthreads(), a named barrier, or an mbarrier wait"},
+    KindRow{FindingKind::global_race, "global race",
+            "order the two accesses by a release and an acquire that every thread involved synchronises with"},
+    KindRow{FindingKind::async_write_in_flight, "access during an asynchronous write",
+            "wait for the copy first: cp.async.wait_group and a barrier, or a wait for the mbarrier's phase"},
+    KindRow{FindingKind::async_read_in_flight, "write during an asynchronous read",
+            "wait for the read first: wgmma.wait_group or cp.async.bulk.wait_group.read, then a barrier or mbarrier"},
+    KindRow{FindingKind::missing_proxy_fence, "missing proxy fence",
+            "the writing threads must execute fence.proxy.async before the barrier that precedes this read"},
+    KindRow{FindingKind::wgmma_register_in_flight, "wgmma register in flight",
+            "execute wgmma.wait_group before the register is accessed"},
+    KindRow{FindingKind::missing_wgmma_fence, "missing wgmma.fence",
+            "execute wgmma.fence after the registers are written and before the first wgmma.mma_async that uses them"},
+    KindRow{FindingKind::mbarrier_misuse, "mbarrier misuse", ""},
+    KindRow{FindingKind::transaction_mismatch, "transaction count mismatch",
+            "make the expect-tx bytes of the phase equal to the bytes of all copies that complete on it"},
+    KindRow{FindingKind::bad_descriptor, "bad descriptor", ""},
+    KindRow{FindingKind::exited_cta_access, "access to an exited CTA",
+            "let the CTA wait for its copies and for its peers, e.g. at a cluster barrier, before it exits"},
+    KindRow{FindingKind::barrier_divergence, "barrier divergence",
+            "let all threads that the instruction names execute it, with equal operands"},
+    KindRow{FindingKind::deadlock, "deadlock",
+            "compare what the threads above wait for with the arrivals, bytes and phase parities of the other threads"},
+    KindRow{FindingKind::no_progress, "no progress", ""},
+    KindRow{FindingKind::trap, "trap", ""},
+};
+
+constexpr bool in_enum_order() {
+  for (std::size_t i = 0; i < kKinds.size(); ++i) {
+    if (kKinds[i].kind != static_cast<FindingKind>(i)) return false;
+  }
+  return kKinds.size() == static_cast<std::size_t>(FindingKind::trap) + 1;
+}
+static_assert(in_enum_order());
+
+const KindRow& row(FindingKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
 
 }  // namespace
 
-std::string_view name(FindingKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
+std::string_view name(FindingKind kind) { return row(kind).name; }
+std::string_view fix(FindingKind kind) { return row(kind).fix; }
 
 std::string to_string(const runtime::Dim3& index) { return fmt::format("({},{},{})", index.x, index.y, index.z); }
 
-std::string to_string(const CodePlace& place) {
+std::string to_string(const CodeLocation& location) {
   std::string text;
-  for (const SourceLine& line : place.source) {
+  for (const SourceLine& line : location.source) {
     text += fmt::format("{}{}:{}", text.empty() ? "" : ", inlined at ", line.file, line.line);
   }
-  if (place.ptx_line == 0) return text.empty() ? "an unknown place" : text;
-  const std::string ptx = place.ptx_text.empty() ? fmt::format("PTX line {}", place.ptx_line)
-                                                 : fmt::format("PTX line {}: {}", place.ptx_line, place.ptx_text);
+  if (location.ptx_line == 0) return text.empty() ? "an unknown location" : text;
+  const std::string ptx = location.ptx_text.empty()
+                              ? fmt::format("PTX line {}", location.ptx_line)
+                              : fmt::format("PTX line {}: {}", location.ptx_line, location.ptx_text);
   return text.empty() ? ptx : fmt::format("{} ({})", text, ptx);
 }
 
 std::string to_string(const Finding& finding) {
-  std::string text = fmt::format("{}: {}", name(finding.kind), finding.detail);
+  std::string text(name(finding.kind));
   if (finding.thread) {
-    const std::string_view who = finding.kind == FindingKind::deadlock      ? "; first to wait:"
-                                 : finding.kind == FindingKind::no_progress ? "; still running:"
-                                                                            : " by";
+    const std::string_view role = finding.kind == FindingKind::deadlock      ? ", first waiting"
+                                  : finding.kind == FindingKind::no_progress ? ", running"
+                                                                             : " by";
     text +=
-        fmt::format("{} thread {} of CTA {}", who, to_string(finding.thread->thread), to_string(finding.thread->cta));
+        fmt::format("{} thread {} of CTA {}", role, to_string(finding.thread->thread), to_string(finding.thread->cta));
   }
-  if (finding.place.ptx_line != 0) text += fmt::format(" at {}", to_string(finding.place));
+  if (finding.location.ptx_line != 0) text += fmt::format(" at {}", to_string(finding.location));
+  text += ": " + finding.detail;
   for (const std::string& note : finding.notes) text += "\n  " + note;
+  if (!fix(finding.kind).empty()) text += fmt::format("\n  fix: {}", fix(finding.kind));
   return text;
 }
 

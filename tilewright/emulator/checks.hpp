@@ -1,4 +1,4 @@
-// What the emulator finds wrong with a kernel: the rule that was broken, by which thread, at which line.
+// Findings: what the emulator found wrong with a kernel, by which thread, at which line, and how to fix it.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,35 @@
 namespace tilewright::emulator {
 
 enum class FindingKind : std::uint8_t {
-  malformed_ptx,        // at load
-  unknown_instruction,  // at load: also an unknown modifier, type, special register or external function
+  malformed_ptx,            // at load
+  unsupported_instruction,  // at load: also an unsupported modifier, type, special register or external function
   out_of_bounds_global,
   out_of_bounds_shared,
   out_of_bounds_local,
   out_of_bounds_param,
   misaligned_access,
   uninitialised_shared_read,
-  shared_race,          // two threads, one byte, at least one write, no barrier between
-  global_race,          // the same in global memory, of threads of a cooperative launch
-  in_flight_read,       // of bytes that a cp.async or a bulk copy may still be writing
-  in_flight_write,      // of bytes that a wgmma or a bulk store may still be reading
-  unfenced_async_read,  // wgmma or a bulk copy reads what the generic proxy wrote, and no fence.proxy.async is between
-  accumulator_in_flight,  // a register of a wgmma is touched before the wait that retires it
-  unfenced_wgmma,         // registers of a wgmma were written, and no wgmma.fence followed
-  mbarrier_misuse,        // an mbarrier used before its init, initialised while in use, given too many arrivals
-  transaction_mismatch,   // an mbarrier's phase cannot complete: other bytes were expected than arrived
-  bad_descriptor,         // of a shared matrix, or a tensor map that is none
-  exited_cta_access,      // shared memory of a CTA that has exited, or exits with asynchronous work in it
-  barrier_divergence,     // threads of a warp that must execute one instruction together do not
+  shared_race,               // two threads access a byte, at least one writes it, and no barrier orders them
+  global_race,               // the same in global memory, between threads of a cooperative launch
+  async_write_in_flight,     // access to bytes that a cp.async or a bulk copy may still be writing
+  async_read_in_flight,      // write to bytes that a wgmma or a bulk store may still be reading
+  missing_proxy_fence,       // the async proxy reads what the generic proxy wrote, with no fence.proxy.async between
+  wgmma_register_in_flight,  // access to a register of a wgmma before the wgmma.wait_group that retires it
+  missing_wgmma_fence,       // a wgmma uses registers that were written after the last wgmma.fence
+  mbarrier_misuse,           // use before init, init of a live mbarrier, more arrivals than the phase has pending
+  transaction_mismatch,      // the expect-tx bytes of an mbarrier's phase differ from the bytes that arrived
+  bad_descriptor,            // a tensor map or a multicast mask that does not fit the copy
+  exited_cta_access,         // to the shared memory of a CTA that has exited, or that exits with copies in flight
+  barrier_divergence,        // threads that must execute an instruction together do not
   deadlock,
-  no_progress,  // the CTA exceeded its limit of steps
+  no_progress,  // the CTA exceeded its budget of warp instructions
   trap,         // trap, or a failed assert()
 };
 
 /// "out-of-bounds global access", ...
 std::string_view name(FindingKind kind);
+/// What to change in the kernel, as a sentence; empty when the detail of the finding says it.
+std::string_view fix(FindingKind kind);
 
 struct SourceLine {
   std::string file;
@@ -47,38 +49,39 @@ struct SourceLine {
   bool operator==(const SourceLine&) const = default;
 };
 
-/// Where in the program: the PTX, and the CUDA source when the PTX carries line info.
-struct CodePlace {
+/// The location of an instruction: in the PTX, and in the CUDA source when the PTX carries line info.
+struct CodeLocation {
   int ptx_line = 0;  // 1-based; 0 when unknown
   std::string ptx_text;
-  std::vector<SourceLine> source;  // innermost first, then the places it was inlined at
-  bool operator==(const CodePlace&) const = default;
+  std::vector<SourceLine> source;  // innermost first, then the lines it was inlined at
+  bool operator==(const CodeLocation&) const = default;
 };
 
-struct ThreadPlace {
+struct ThreadLocation {
   runtime::Dim3 cta;
   runtime::Dim3 thread;
-  bool operator==(const ThreadPlace&) const = default;
+  bool operator==(const ThreadLocation&) const = default;
 };
 
 struct Finding {
   FindingKind kind = FindingKind::malformed_ptx;
-  std::string detail;                 // what happened: "read of 4 bytes at 0x..., 12 bytes past the end of ..."
-  std::optional<ThreadPlace> thread;  // none for what is found at load
-  CodePlace place;
+  std::string detail;  // what happened: "read of 4 bytes at global address 0x... (12 bytes past the end of ...)"
+  std::optional<ThreadLocation> thread;  // none for findings at load
+  CodeLocation location;
   std::uint64_t address = 0;       // 0 when no address is involved
-  std::vector<std::string> notes;  // of a deadlock: who waits for what; what was suspected before
+  std::vector<std::string> notes;  // what each group of threads waits for in a deadlock; a finding deferred before
   bool operator==(const Finding&) const = default;
 };
 
-/// One readable line, and one for each note.
+/// "misaligned access by thread (1,0,0) of CTA (0,0,0) at kernel.cu:17 (...): read of ...", then a line for each note
+/// and one for the fix.
 std::string to_string(const Finding& finding);
 /// "kernel.cu:17 (PTX line 210: ld.global.f32 %f1, [%rd4])"
-std::string to_string(const CodePlace& place);
+std::string to_string(const CodeLocation& location);
 /// "(3,0,0)"
 std::string to_string(const runtime::Dim3& index);
 
-/// What load() and launch() of an emulated kernel throw.
+/// Thrown by load() and launch() of an emulated kernel.
 class EmulationFinding : public EmulationError {
  public:
   explicit EmulationFinding(Finding finding) : EmulationError(to_string(finding)), finding_(std::move(finding)) {}

@@ -1,4 +1,4 @@
-// Runs the CTAs of a cluster in turns; its barrier; deadlocks.
+// Runs the CTAs of a cluster in turns, completes its barrier, and detects deadlocks.
 #include "tilewright/emulator/cluster.hpp"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace tilewright::emulator {
 namespace {
 
-/// Waits that may end with no result are ended so many times with nothing happening before it is a deadlock.
-constexpr int kPatience = 8;
+/// Number of times that all try_waits are timed out, with no event in between, before a deadlock is reported.
+constexpr int kMaxFruitlessWakes = 8;
 
 std::uint32_t volume(const runtime::Dim3& extent) { return extent.x * extent.y * extent.z; }
 
@@ -24,7 +24,7 @@ Cluster::Cluster(const Launch& launch) : launch_(launch) {
   }
 }
 
-runtime::Dim3 Cluster::place_of(int rank) const {
+runtime::Dim3 Cluster::cluster_ctaid(int rank) const {
   const auto r = static_cast<std::uint32_t>(rank);
   const runtime::Dim3& extent = launch_.cluster;
   return {r % extent.x, r / extent.x % extent.y, r / extent.x / extent.y};
@@ -32,15 +32,15 @@ runtime::Dim3 Cluster::place_of(int rank) const {
 
 void Cluster::start(runtime::Dim3 index) {
   index_ = index;
-  // The agents of warps stay; those of mbarriers and bulk groups are made as a cluster needs them.
+  // The agents of warps are kept; those of mbarriers and bulk groups are registered at their first use.
   std::erase_if(agents_, [](const AgentRecord& record) { return record.kind != AgentRecord::Kind::warp; });
   barrier_ = {};
   events_ = events_at_last_wake_ = 0;
   fruitless_wakes_ = 0;
   for (int rank = 0; rank < size(); ++rank) {
-    const runtime::Dim3 place = place_of(rank);
-    cta(rank).start({index.x * launch_.cluster.x + place.x, index.y * launch_.cluster.y + place.y,
-                     index.z * launch_.cluster.z + place.z});
+    const runtime::Dim3 ctaid = cluster_ctaid(rank);
+    cta(rank).start({index.x * launch_.cluster.x + ctaid.x, index.y * launch_.cluster.y + ctaid.y,
+                     index.z * launch_.cluster.z + ctaid.z});
   }
 }
 
@@ -51,16 +51,16 @@ bool Cluster::finished() const {
 bool Cluster::advance() {
   const bool progress = run_round();
   if (finished()) return true;
-  return progress ? !polls_in_vain() : wake_waiters();
+  return progress ? !polls_without_progress() : wake_waiters();
 }
 
 void Cluster::finish() const {
-  for (const auto& each : ctas_) each->throw_suspicion();
+  for (const auto& each : ctas_) each->throw_deferred_finding();
 }
 
-void Cluster::fail_stuck() {
+void Cluster::report_deadlock() {
   finish();
-  fail_deadlock();
+  throw_deadlock();
 }
 
 bool Cluster::run_round() {
@@ -74,7 +74,7 @@ bool Cluster::run_round() {
 bool Cluster::wake_waiters() {
   fruitless_wakes_ = events_ == events_at_last_wake_ ? fruitless_wakes_ + 1 : 0;
   events_at_last_wake_ = events_;
-  if (fruitless_wakes_ > kPatience) return false;
+  if (fruitless_wakes_ > kMaxFruitlessWakes) return false;
   bool any = false;
   for (const auto& each : ctas_) {
     for (const auto& warp : each->warps()) any |= warp->time_out();
@@ -82,22 +82,23 @@ bool Cluster::wake_waiters() {
   return any;
 }
 
-bool Cluster::polls_in_vain() {
+bool Cluster::polls_without_progress() {
   for (const auto& each : ctas_) {
     for (const auto& warp : each->warps()) {
       if (warp->can_run() && warp->poll() == nullptr) return false;
     }
   }
-  return !wake_waiters() && fruitless_wakes_ > kPatience;
+  return !wake_waiters() && fruitless_wakes_ > kMaxFruitlessWakes;
 }
 
 // Agents ----------------------------------------------------------------------------------------------------------
 
 Agent Cluster::new_agents(const AgentRecord& record) {
   if (2 * agents_.size() >= SharedMemory::kMaxAgents) {
-    throw EmulationError(
-        fmt::format("emulator: more than {} warps, mbarriers and threads with bulk groups in a cluster",
-                    SharedMemory::kMaxAgents / 2));
+    throw EmulationError(fmt::format(
+        "emulator: a cluster has more than {} warps, mbarriers and threads with bulk groups together, which "
+        "is the limit of the race checks",
+        SharedMemory::kMaxAgents / 2));
   }
   agents_.push_back(record);
   return 2 * static_cast<Agent>(agents_.size() - 1);
@@ -107,10 +108,10 @@ const AgentRecord& Cluster::record_of(Agent agent) const {
   return agents_[std::min<std::size_t>(agent / 2, agents_.size() - 1)];
 }
 
-std::string Cluster::describe(const Accessor& who) const {
-  const AgentRecord& record = record_of(who.agent);
+std::string Cluster::describe(const Accessor& accessor) const {
+  const AgentRecord& record = record_of(accessor.agent);
   const Cta& cta = *ctas_[static_cast<std::size_t>(record.rank)];
-  const std::string place = cta.describe_place(who.code);
+  const std::string location = cta.describe_location(accessor.code);
   const std::string of_cta = size() > 1 ? fmt::format(" of CTA {}", to_string(cta.index())) : std::string();
   const auto thread = [&](int number) {
     return fmt::format("thread {}{}", to_string(cta.thread_index(number)), of_cta);
@@ -118,26 +119,26 @@ std::string Cluster::describe(const Accessor& who) const {
   switch (record.kind) {
     case AgentRecord::Kind::mbarrier:
       return fmt::format("the asynchronous copy (to complete on the mbarrier at shared address {:#x}{}{}) at {}",
-                         record.address, cta.describe_shared(record.address), of_cta, place);
+                         record.address, cta.describe_shared(record.address), of_cta, location);
     case AgentRecord::Kind::bulk_groups:
-      return fmt::format("the bulk copy of {} at {}", thread(record.place), place);
+      return fmt::format("the bulk copy of {} at {}", thread(record.index), location);
     case AgentRecord::Kind::warp:
       break;
   }
-  if (is_async(who.agent)) return fmt::format("the wgmma of warp {}{} at {}", record.place, of_cta, place);
-  return fmt::format("{} at {}", thread(record.place * kWarpSize + static_cast<int>(who.lane)), place);
+  if (is_async(accessor.agent)) return fmt::format("the wgmma of warp {}{} at {}", record.index, of_cta, location);
+  return fmt::format("{} at {}", thread(record.index * kWarpSize + static_cast<int>(accessor.lane)), location);
 }
 
 void Cluster::restart_clocks() {
-  if (launch_.global_shadow != nullptr) launch_.global_shadow->forget();
+  if (launch_.global_shadow != nullptr) launch_.global_shadow->restart_clocks();
   for (const auto& each : ctas_) each->restart_clocks();
-  barrier_.gathering.clear();
-  barrier_.completed.clear();
+  barrier_.arrival_clocks.clear();
+  barrier_.completed_clocks.clear();
 }
 
 // Barrier ---------------------------------------------------------------------------------------------------------
 
-void Cluster::settle_barrier() {
+void Cluster::try_complete_barrier() {
   if (barrier_.arrived == 0) return;
   std::uint32_t alive = 0;
   for (const auto& each : ctas_) {
@@ -148,8 +149,8 @@ void Cluster::settle_barrier() {
   if (barrier_.arrived < alive) return;
   ++barrier_.phase;
   barrier_.arrived = 0;
-  barrier_.completed.join(barrier_.gathering);
-  barrier_.gathering.clear();
+  barrier_.completed_clocks.join(barrier_.arrival_clocks);
+  barrier_.arrival_clocks.clear();
   note_event();
   for (const auto& each : ctas_) {
     for (const auto& warp : each->warps()) warp->release_cluster_barrier();
@@ -158,7 +159,7 @@ void Cluster::settle_barrier() {
 
 // Deadlocks -------------------------------------------------------------------------------------------------------
 
-const Mbarrier* Cluster::mismatched_barrier(std::string& where) {
+const Mbarrier* Cluster::find_transaction_mismatch(std::string& where) {
   for (const auto& each : ctas_) {
     for (const auto& [address, barrier] : each->mbarriers()) {
       if (barrier.pending != 0 || barrier.transactions == 0) continue;
@@ -169,10 +170,10 @@ const Mbarrier* Cluster::mismatched_barrier(std::string& where) {
   return nullptr;
 }
 
-void Cluster::fail_deadlock() {
+void Cluster::throw_deadlock() {
   Finding finding;
   finding.kind = FindingKind::deadlock;
-  finding.detail = size() > 1 ? "no thread of the cluster can go on" : "no thread of the CTA can go on";
+  finding.detail = size() > 1 ? "no thread of the cluster can make progress" : "no thread of the CTA can make progress";
   for (const auto& each : ctas_) {
     for (const auto& warp : each->warps()) {
       const Poll* const poll = warp->poll();
@@ -194,13 +195,12 @@ void Cluster::fail_deadlock() {
     }
   }
   std::string where;
-  if (const Mbarrier* const barrier = mismatched_barrier(where)) {
+  if (const Mbarrier* const barrier = find_transaction_mismatch(where)) {
     finding.kind = FindingKind::transaction_mismatch;
     finding.detail = fmt::format(
-        "phase {} of the mbarrier at shared address {} never completes: all threads arrived, and {} bytes "
-        "{},",
-        barrier->phase, where, std::abs(barrier->transactions),
-        barrier->transactions > 0 ? "that it expects have not come" : "came that it does not expect");
+        "phase {} of the mbarrier at shared address {} never completes: no arrival is pending, but {} bytes {} arrived "
+        "than were expected",
+        barrier->phase, where, std::abs(barrier->transactions), barrier->transactions > 0 ? "fewer" : "more");
   }
   throw EmulationFinding(std::move(finding));
 }

@@ -1,4 +1,4 @@
-// CTAs that run together: their agents, their barrier, the shared memory of their peers.
+// A cluster of CTAs that run together: its barrier, its distributed shared memory, the agents that access it.
 #pragma once
 
 #include <array>
@@ -10,71 +10,77 @@
 
 namespace tilewright::emulator {
 
-/// CTAs of a cluster that a kernel may ask for at most; PTX ISA, non-portable sizes included.
+/// Largest number of CTAs in a cluster, non-portable sizes included; CUDA C++ Programming Guide, thread block clusters.
 inline constexpr int kMaxClusterCtas = 16;
 
-/// Where a shared::cluster address points. Bits 24 and up are 0 in the CTA's own window, else the rank and one.
+/// Layout of a shared::cluster address: bits 24 and up are 0 for the CTA's own shared memory, else the CTA's rank + 1.
 inline constexpr int kClusterRankShift = 24;
 inline constexpr std::uint64_t kSharedOffsetMask = (std::uint64_t{1} << kClusterRankShift) - 1;
 
-/// Whom a pair of agents belongs to.
+/// What a pair of agents stands for.
 struct AgentRecord {
   enum class Kind : std::uint8_t { warp, mbarrier, bulk_groups };
   Kind kind = Kind::warp;
-  int rank = 0;               // of the CTA
-  int place = 0;              // warp, or thread of bulk_groups
-  std::uint32_t address = 0;  // of an mbarrier
+  int rank = 0;               // of the CTA in the cluster
+  int index = 0;              // of the warp, or of the thread that owns the bulk_groups, in the CTA
+  std::uint32_t address = 0;  // of the mbarrier
 };
 
-/// All threads of the cluster that have not exited meet here.
+/// barrier.cluster: counts all threads of the cluster that have not exited.
 struct ClusterBarrier {
-  std::uint32_t phase = 0;
-  std::uint32_t arrived = 0;
-  Past gathering;
-  Past completed;
+  std::uint32_t phase = 0;    // number of completed phases
+  std::uint32_t arrived = 0;  // threads, in the current phase
+  Clocks arrival_clocks;
+  Clocks completed_clocks;
 };
 
 class Cluster {
  public:
   explicit Cluster(const Launch& launch);
 
-  // To run the cluster of an index in the grid of clusters: start, advance until finished, finish.
+  // A cluster runs by start(), then advance() until finished(), then finish().
+  /// `index` is %clusterid.
   void start(runtime::Dim3 index);
   bool finished() const;
-  /// Lets each CTA run for a while. False when no thread can go on unless another cluster does something for it.
+  /// Lets each CTA run for a while. False when no thread can make progress unless another cluster does.
   /// @throws EmulationFinding
   bool advance();
+  /// @throws EmulationFinding: a finding that a CTA deferred
   void finish() const;
-  [[noreturn]] void fail_stuck();
+  /// Throws the finding that a CTA deferred, or else the deadlock.
+  [[noreturn]] void report_deadlock();
 
   const Launch& launch() const { return launch_; }
   int size() const { return static_cast<int>(ctas_.size()); }
   Cta& cta(int rank) { return *ctas_[static_cast<std::size_t>(rank)]; }
   runtime::Dim3 index() const { return index_; }
-  /// The CTA's coordinates in the cluster.
-  runtime::Dim3 place_of(int rank) const;
+  /// The CTA's coordinates in the cluster: %cluster_ctaid.
+  runtime::Dim3 cluster_ctaid(int rank) const;
 
-  /// The first of a new pair.
+  /// Registers a pair of agents, and returns the one of the generic proxy.
   Agent new_agents(const AgentRecord& record);
   const AgentRecord& record_of(Agent agent) const;
-  /// "thread (0,0,0) of CTA (1,0,0)", "the bulk copies of the mbarrier at shared address 0x400".
-  std::string describe(const Accessor& who) const;
+  /// "thread (0,0,0) of CTA (1,0,0) at ...", "the wgmma of warp 4 at ...", "the bulk copy of thread (0,0,0) at ..."
+  std::string describe(const Accessor& accessor) const;
 
   ClusterBarrier& barrier() { return barrier_; }
-  /// Completes the barrier's phase when no thread that lives is missing.
-  void settle_barrier();
+  /// Completes the barrier's phase if all threads that have not exited have arrived.
+  void try_complete_barrier();
 
-  /// Something happened that who waits may have waited for.
+  /// Records that something happened which a waiting thread may be waiting for; deadlocks are told by its absence.
   void note_event() { ++events_; }
-  /// A clock of a warp reached its limit.
+  /// Restarts all clocks, as one has reached SharedMemory::kClockLimit.
   void restart_clocks();
 
  private:
   bool run_round();
+  /// Times out all try_waits, unless that led to nothing the last times. False when no thread was woken.
   bool wake_waiters();
-  bool polls_in_vain();
-  [[noreturn]] void fail_deadlock();
-  const Mbarrier* mismatched_barrier(std::string& where);
+  /// Whether all threads that can run only poll, and have done so for too long.
+  bool polls_without_progress();
+  [[noreturn]] void throw_deadlock();
+  /// An mbarrier whose arrivals are complete but whose tx-count is not zero; null when there is none.
+  const Mbarrier* find_transaction_mismatch(std::string& where);
 
   const Launch& launch_;
   runtime::Dim3 index_;

@@ -1,4 +1,4 @@
-// Runs the warps of a CTA in turns; completes barriers; says who waits for what.
+// Runs the warps of a CTA in turns, completes its named barriers, and describes what its threads wait for.
 #include "tilewright/emulator/cta.hpp"
 
 #include <algorithm>
@@ -11,8 +11,9 @@
 namespace tilewright::emulator {
 namespace {
 
-// Warp instructions before another warp runs: long enough to be cheap, short enough that waiting on memory ends soon.
-constexpr std::uint32_t kQuantum = 4096;
+/// Warp instructions before the next warp runs: enough to make the switch cheap, few enough that a warp which polls
+/// memory sees the write of another warp soon.
+constexpr std::uint32_t kInstructionsPerTurn = 4096;
 
 }  // namespace
 
@@ -38,7 +39,7 @@ void Cta::start(runtime::Dim3 index) {
   mbarriers_.clear();
   bulk_agents_.clear();
   remote_accesses_.clear();
-  suspicion_.reset();
+  deferred_finding_.reset();
   for (const auto& warp : warps_) warp->reset();
   states_.assign(warps_.size(), Warp::State::ready);
 }
@@ -49,10 +50,10 @@ bool Cta::run_warps() {
   for (std::size_t w = 0; w < warps_.size(); ++w) {
     if (states_[w] == Warp::State::finished) continue;
     const std::uint64_t before = warps_[w]->steps();
-    states_[w] = warps_[w]->run(kQuantum);
+    states_[w] = warps_[w]->run(kInstructionsPerTurn);
     progress |= warps_[w]->steps() != before;
   }
-  check_steps();
+  check_step_budget();
   if (!finished_ && std::ranges::count(states_, Warp::State::finished) == std::ssize(states_)) check_exit();
   return progress;
 }
@@ -62,12 +63,12 @@ void Cta::reset_shared_memory() {
   shared_.reset(program.dynamic_shared_begin - kSharedBase + launch_.dynamic_shared_bytes);
   std::uint32_t end = kSharedBase;
   for (const SharedVariable& variable : program.shared_variables) {
-    shared_.forbid(end, variable.begin - end);
+    shared_.mark_red_zone(end, variable.begin - end);
     end = variable.begin + variable.size;
   }
 }
 
-void Cta::check_steps() const {
+void Cta::check_step_budget() const {
   std::uint64_t steps = 0;
   for (const auto& warp : warps_) steps += warp->steps();
   const std::uint64_t budget = launch_.options.steps_per_cta;
@@ -80,51 +81,51 @@ void Cta::check_steps() const {
     code = next;
     thread = warp->index() * kWarpSize + std::countr_zero(lanes | Mask{1} << 31);
   }
-  fail(
-      FindingKind::no_progress, code, thread, 0,
-      fmt::format("the CTA has not ended after {} warp instructions, more than the {} that a CTA may execute; a larger "
-                  "TILEWRIGHT_EMULATOR_STEPS or Options::emulator_steps_per_cta allows more, 0 any number",
-                  steps, budget));
+  fail(FindingKind::no_progress, code, thread, 0,
+       fmt::format(
+           "the CTA has executed {} warp instructions, over its budget of {}: it loops forever, or needs a larger "
+           "budget (TILEWRIGHT_EMULATOR_STEPS or Options::emulator_steps_per_cta; 0 removes the limit)",
+           steps, budget));
 }
 
 // Barriers --------------------------------------------------------------------------------------------------------
 
 void Cta::arrive(Warp& warp, const Instruction& instruction, Mask lanes, int barrier, std::uint32_t expected,
-                 Arrival arrival) {
+                 BarrierOperation operation) {
   Barrier& b = barriers_[static_cast<std::size_t>(barrier)];
-  const bool counted = expected != 0;
-  const auto all = static_cast<std::uint32_t>(threads_);
-  const std::uint32_t wanted = counted ? expected : all;
-  if (b.expected != 0 && b.expected != wanted) {
-    warp.fail(
-        FindingKind::barrier_divergence, instruction, std::countr_zero(lanes), 0,
-        fmt::format("arrival at barrier {} for {} threads, in a phase begun for {}", barrier, wanted, b.expected));
+  const bool has_count = expected != 0;
+  const std::uint32_t count = has_count ? expected : static_cast<std::uint32_t>(threads_);
+  if (b.expected != 0 && b.expected != count) {
+    warp.fail(FindingKind::barrier_divergence, instruction, std::countr_zero(lanes), 0,
+              fmt::format("arrival at barrier {} with a thread count of {}, but the phase's first arrival gave {}",
+                          barrier, count, b.expected));
   }
-  b.expected = wanted;
-  // A barrier with a count counts whole warps, even the last one of a block that is not a multiple of 32.
-  b.arrived += counted && lanes == warp.present() ? kWarpSize : static_cast<std::uint32_t>(std::popcount(lanes));
-  b.past.join(warp.past);
+  b.expected = count;
+  // A barrier with a thread count counts whole warps, even the last one of a block that is not a multiple of 32.
+  b.arrived += has_count && lanes == warp.present() ? kWarpSize : static_cast<std::uint32_t>(std::popcount(lanes));
+  b.arrival_clocks.join(warp.clocks);
   warp.advance_clock();
   cluster_.note_event();
-  if (arrival != Arrival::goes_on) {
-    warp.wait_at_barrier(instruction, lanes, barrier, arrival == Arrival::collects);
+  if (operation != BarrierOperation::arrive) {
+    warp.wait_at_barrier(instruction, lanes, barrier, operation == BarrierOperation::red);
   }
   if (b.arrived > b.expected) {
-    warp.fail(FindingKind::barrier_divergence, instruction, std::countr_zero(lanes), 0,
-              fmt::format("{} threads arrive at barrier {}, which expects {}", b.arrived, barrier, b.expected));
+    warp.fail(
+        FindingKind::barrier_divergence, instruction, std::countr_zero(lanes), 0,
+        fmt::format("{} threads have arrived at barrier {}, whose thread count is {}", b.arrived, barrier, b.expected));
   }
-  if (b.arrived == b.expected) complete(barrier);
+  if (b.arrived == b.expected) complete_barrier(barrier);
 }
 
-void Cta::complete(int barrier) {
-  throw_suspicion();
+void Cta::complete_barrier(int barrier) {
+  throw_deferred_finding();
   Barrier& b = barriers_[static_cast<std::size_t>(barrier)];
   for (const auto& warp : warps_) {
     const bool waits = std::ranges::any_of(warp->paths(), [&](const Path& path) {
       return path.state == Path::State::at_barrier && path.barrier == barrier;
     });
     if (!waits) continue;
-    warp->past.join(b.past);
+    warp->clocks.join(b.arrival_clocks);
     warp->release(barrier);
   }
   completed_[static_cast<std::size_t>(barrier)] = b;
@@ -132,18 +133,18 @@ void Cta::complete(int barrier) {
 }
 
 void Cta::restart_clocks() {
-  shared_.forget_order();
+  shared_.restart_clocks();
   for (const auto& warp : warps_) {
-    VectorClock grid = std::move(warp->past.grid);
-    warp->past.clear();
-    warp->past.grid = std::move(grid);
-    warp->past.happened[warp->agent()] = 1;
+    VectorClock grid = std::move(warp->clocks.grid);
+    warp->clocks.clear();
+    warp->clocks.grid = std::move(grid);
+    warp->clocks.ordered[warp->agent()] = 1;
     warp->released.clear();
   }
-  for (Barrier& b : barriers_) b.past.clear();
+  for (Barrier& b : barriers_) b.arrival_clocks.clear();
   for (auto& [address, barrier] : mbarriers_) {
-    barrier.gathering.clear();
-    barrier.completed.clear();
+    barrier.arrival_clocks.clear();
+    barrier.completed_clocks.clear();
     barrier.initialiser.clock = 0;
   }
   remote_accesses_.clear();
@@ -154,8 +155,8 @@ void Cta::release_mbarrier(std::uint32_t address) {
 }
 
 std::span<const std::unique_ptr<Warp>> Cta::warpgroup(int warp) const {
-  const std::size_t first = static_cast<std::size_t>(warp) / kWarpgroup * kWarpgroup;
-  return std::span(warps_).subspan(first, std::min(kWarpgroup, warps_.size() - first));
+  const std::size_t first = static_cast<std::size_t>(warp) / kWarpsPerWarpgroup * kWarpsPerWarpgroup;
+  return std::span(warps_).subspan(first, std::min(kWarpsPerWarpgroup, warps_.size() - first));
 }
 
 void Cta::release_warpgroup(int warp) {
@@ -170,10 +171,10 @@ Agent Cta::bulk_agent(int thread) {
 
 // Exit ------------------------------------------------------------------------------------------------------------
 
-void Cta::note_remote_access(const VectorClock& now, const Accessor& who) {
-  Accessor& last = remote_accesses_[who.agent];
-  last = who;
-  if (last.clock == 0) last.clock = now[who.agent];
+void Cta::note_remote_access(const VectorClock& now, const Accessor& accessor) {
+  Accessor& last = remote_accesses_[accessor.agent];
+  last = accessor;
+  if (last.clock == 0) last.clock = now[accessor.agent];
 }
 
 void Cta::check_exit() {
@@ -183,30 +184,30 @@ void Cta::check_exit() {
   if (!launch_.options.check_races) return;
   check_bulk_groups();
   VectorClock known;
-  for (const auto& warp : warps_) known.join(warp->past.happened);
+  for (const auto& warp : warps_) known.join(warp->clocks.ordered);
   for (const auto& [agent, access] : remote_accesses_) {
     if (access.clock <= known[agent]) continue;
     fail(FindingKind::exited_cta_access, access.code, 0, 0,
-         fmt::format("the CTA exits while its shared memory may be in use by {}: nothing that it waited for is after "
-                     "the access",
+         fmt::format("the CTA exits while its shared memory may be in use by {}: no wait of this CTA is ordered after "
+                     "that access",
                      cluster_.describe(access)));
   }
 }
 
 void Cta::check_warpgroups() const {
-  for (std::size_t first = 0; first < warps_.size(); first += kWarpgroup) {
-    const std::size_t last = std::min(first + kWarpgroup, warps_.size()) - 1;
+  for (std::size_t first = 0; first < warps_.size(); first += kWarpsPerWarpgroup) {
+    const std::size_t last = std::min(first + kWarpsPerWarpgroup, warps_.size()) - 1;
     const auto thread = static_cast<int>(first) * kWarpSize;
     for (std::size_t w = first + 1; w <= last; ++w) {
-      if (warps_[w]->wgmma.multiplies != warps_[first]->wgmma.multiplies) {
+      if (warps_[w]->wgmma.mma_count != warps_[first]->wgmma.mma_count) {
         fail(FindingKind::barrier_divergence, kNone, thread, 0,
-             fmt::format("warps {} and {} of one warpgroup execute {} and {} wgmma.mma_async", first, w,
-                         warps_[first]->wgmma.multiplies, warps_[w]->wgmma.multiplies));
+             fmt::format("warps {} and {} of one warpgroup have executed {} and {} wgmma.mma_async", first, w,
+                         warps_[first]->wgmma.mma_count, warps_[w]->wgmma.mma_count));
       }
       if (warps_[w]->register_counts != warps_[first]->register_counts) {
         fail(FindingKind::barrier_divergence, kNone, thread, 0,
-             fmt::format("warps {} and {} of one warpgroup execute different setmaxnreg ({} and {} of them)", first, w,
-                         warps_[first]->register_counts.size(), warps_[w]->register_counts.size()));
+             fmt::format("warps {} and {} of one warpgroup have executed different setmaxnreg ({} and {} of them)",
+                         first, w, warps_[first]->register_counts.size(), warps_[w]->register_counts.size()));
       }
     }
   }
@@ -233,31 +234,32 @@ runtime::Dim3 Cta::thread_index(int thread) const {
   return {t % block.x, t / block.x % block.y, t / block.x / block.y};
 }
 
-std::string Cta::describe_place(std::uint32_t code_index) const {
-  if (code_index == kNone) return "an unknown place";
-  return to_string(launch_.module.place(*launch_.program.origins[code_index]));
+std::string Cta::describe_location(std::uint32_t code_index) const {
+  if (code_index == kNone) return "an unknown location";
+  return to_string(launch_.module.locate(*launch_.program.origins[code_index]));
 }
 
 Finding Cta::make_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                           std::string detail) const {
-  Finding finding{kind, std::move(detail), ThreadPlace{index_, thread_index(thread)}, {}, address, {}};
-  if (code_index != kNone) finding.place = launch_.module.place(*launch_.program.origins[code_index]);
+  Finding finding{kind, std::move(detail), ThreadLocation{index_, thread_index(thread)}, {}, address, {}};
+  if (code_index != kNone) finding.location = launch_.module.locate(*launch_.program.origins[code_index]);
   return finding;
 }
 
 void Cta::fail(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                std::string detail) const {
   Finding finding = make_finding(kind, code_index, thread, address, std::move(detail));
-  if (suspicion_) finding.notes.push_back("before that, " + to_string(*suspicion_));
+  if (deferred_finding_) finding.notes.push_back("before that: " + to_string(*deferred_finding_));
   throw EmulationFinding(std::move(finding));
 }
 
-void Cta::suspect(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address, std::string detail) {
-  if (!suspicion_) suspicion_ = make_finding(kind, code_index, thread, address, std::move(detail));
+void Cta::defer_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
+                        std::string detail) {
+  if (!deferred_finding_) deferred_finding_ = make_finding(kind, code_index, thread, address, std::move(detail));
 }
 
-void Cta::throw_suspicion() const {
-  if (suspicion_) throw EmulationFinding(*suspicion_);
+void Cta::throw_deferred_finding() const {
+  if (deferred_finding_) throw EmulationFinding(*deferred_finding_);
 }
 
 std::string Cta::describe_wait(const Path& path) const {
@@ -276,10 +278,10 @@ std::string Cta::describe_wait(const Path& path) const {
       const ClusterBarrier& b = cluster_.barrier();
       return fmt::format("phase {} of the cluster's barrier ({} threads arrived)", b.phase, b.arrived);
     }
-    case Path::State::at_warpgroup:
-      return "the other warps of its warpgroup to come to the same wgmma";
+    case Path::State::at_wgmma_wait:
+      return "the other warps of the warpgroup to commit the same wgmma group";
     default:
-      return "the other threads of the warp";
+      return "other threads of the warp to reach the same instruction";
   }
 }
 
@@ -287,14 +289,14 @@ void Cta::describe_waiters(std::vector<std::string>& notes) const {
   int exited = 0;
   for (const auto& warp : warps_) {
     exited += std::popcount(warp->exited());
-    const auto describe_path = [&](const Path& path) {
-      notes.push_back(fmt::format("{} wait for {} at {}", warp->describe_lanes(path.lanes), describe_wait(path),
-                                  describe_place(path.waits_at)));
+    const auto describe = [&](Mask lanes, const std::string& event, std::uint32_t code) {
+      notes.push_back(fmt::format("{} {} for {} at {}", warp->describe_lanes(lanes),
+                                  std::has_single_bit(lanes) ? "waits" : "wait", event, describe_location(code)));
     };
+    const auto describe_path = [&](const Path& path) { describe(path.lanes, describe_wait(path), path.waits_at); };
     const Poll* const poll = warp->poll();
     if (poll != nullptr && poll->global != 0) {
-      notes.push_back(fmt::format("{} wait for another value at global address {:#x} at {}",
-                                  warp->describe_lanes(poll->lanes), poll->global, describe_place(poll->code)));
+      describe(poll->lanes, fmt::format("the value at global address {:#x} to change", poll->global), poll->code);
     } else if (poll != nullptr) {
       Path path{.lanes = poll->lanes, .state = Path::State::at_mbarrier, .waits_at = poll->code};
       path.mbarrier = poll->mbarrier;
@@ -369,11 +371,11 @@ std::uint32_t Cta::special(SpecialRegister what, int warp, int lane) const {
     case SpecialRegister::nclusterid_z:
       return launch_.grid.z / launch_.cluster.z;
     case SpecialRegister::cluster_ctaid_x:
-      return cluster_.place_of(rank_).x;
+      return cluster_.cluster_ctaid(rank_).x;
     case SpecialRegister::cluster_ctaid_y:
-      return cluster_.place_of(rank_).y;
+      return cluster_.cluster_ctaid(rank_).y;
     case SpecialRegister::cluster_ctaid_z:
-      return cluster_.place_of(rank_).z;
+      return cluster_.cluster_ctaid(rank_).z;
     case SpecialRegister::cluster_nctaid_x:
       return launch_.cluster.x;
     case SpecialRegister::cluster_nctaid_y:

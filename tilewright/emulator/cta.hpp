@@ -1,4 +1,4 @@
-// One CTA: its warps, its shared and local memory, its barriers.
+// One CTA: its warps, its shared and local memory, its named barriers and its mbarriers.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace tilewright::emulator {
 class Cluster;
 class GlobalShadow;
 
-/// What all CTAs of a launch have in common.
+/// A launch: what all its CTAs share.
 struct Launch {
   const Module& module;
   const Program& program;
@@ -32,23 +32,23 @@ struct Launch {
   runtime::Dim3 block;
   runtime::Dim3 cluster;
   bool explicit_cluster = false;
-  bool cooperative = false;  // all CTAs run in turns, and may wait for each other through global memory
+  bool cooperative = false;  // all CTAs are resident, run in turns, and may wait for each other through global memory
   std::uint32_t dynamic_shared_bytes = 0;
   std::uint32_t sm_count = 1;
   std::vector<std::byte> parameters;
-  GlobalShadow* global_shadow = nullptr;  // of a cooperative launch, where races are checked
+  GlobalShadow* global_shadow = nullptr;  // null unless the launch is cooperative and races are checked
 };
 
-/// A named barrier of the CTA. Arrivals count threads.
+/// The current phase of a named barrier of the CTA. Counts are of threads.
 struct Barrier {
-  std::uint32_t expected = 0;  // 0: nobody has arrived in this phase
+  std::uint32_t expected = 0;  // the thread count that the first arrival gave; 0 before it
   std::uint32_t arrived = 0;
-  std::uint32_t votes = 0;  // of bar.red: threads whose predicate holds
-  Past past;
+  std::uint32_t votes = 0;  // bar.red: threads whose predicate holds
+  Clocks arrival_clocks;
 };
 
 inline constexpr int kBarriers = 16;
-inline constexpr std::size_t kWarpgroup = 4;  // warps
+inline constexpr std::size_t kWarpsPerWarpgroup = 4;
 
 class Cta {
  public:
@@ -56,13 +56,13 @@ class Cta {
   Cta(const Cta&) = delete;
   Cta& operator=(const Cta&) = delete;
 
-  /// Back to the first instruction, as the CTA of that index in the grid.
+  /// Resets all state, to run as the CTA of that index in the grid (%ctaid).
   void start(runtime::Dim3 index);
-  /// Lets each warp run for a while. False when none could. @throws EmulationFinding, what check_interruption() throws
+  /// Lets each warp run for a while. False when none could. @throws EmulationFinding, and as check_interruption()
   bool run_warps();
   bool finished() const { return finished_; }
-  /// @throws the finding that was kept in mind
-  void throw_suspicion() const;
+  /// @throws EmulationFinding that defer_finding() kept, if any
+  void throw_deferred_finding() const;
 
   Cluster& cluster() { return cluster_; }
   const Launch& launch() const { return launch_; }
@@ -74,52 +74,54 @@ class Cta {
   runtime::Dim3 index() const { return index_; }
   runtime::Dim3 thread_index(int thread) const;
 
-  /// Where a thread's local memory starts.
+  /// Start of a thread's local memory.
   std::byte* local(int thread) {
     return local_.data() + static_cast<std::size_t>(thread) * launch_.program.local_bytes;
   }
 
-  enum class Arrival : std::uint8_t { goes_on, waits, collects };
-  /// Threads of `warp` arrive; those that wait block until the phase completes. `expected` 0 means all threads.
+  /// bar.arrive, bar.sync, bar.red. The last two wait; red executes the instruction again to read the result.
+  enum class BarrierOperation : std::uint8_t { arrive, sync, red };
+  /// Threads of `warp` arrive at a named barrier; `expected` is the barrier's thread count, 0 for all threads of the
+  /// CTA.
   void arrive(Warp& warp, const Instruction& instruction, Mask lanes, int barrier, std::uint32_t expected,
-              Arrival arrival);
+              BarrierOperation operation);
   Barrier& barrier(int index) { return barriers_[static_cast<std::size_t>(index)]; }
-  /// Of the barrier's last completed phase.
-  const Barrier& completed(int index) const { return completed_[static_cast<std::size_t>(index)]; }
+  /// The last completed phase of the barrier.
+  const Barrier& completed_phase(int index) const { return completed_[static_cast<std::size_t>(index)]; }
 
   Mbarriers& mbarriers() { return mbarriers_; }
-  /// Who waits for the mbarrier looks again.
+  /// Wakes the threads that wait for the mbarrier.
   void release_mbarrier(std::uint32_t address);
-  /// Warps [first, last) of the warpgroup of a warp.
+  /// All warps of the warpgroup that a warp belongs to.
   std::span<const std::unique_ptr<Warp>> warpgroup(int warp) const;
-  /// Who waits for the other warps of its warpgroup looks again.
+  /// Wakes the warps that wait for the other warps of this warp's warpgroup.
   void release_warpgroup(int warp);
-  /// The agents of a thread's bulk groups.
+  /// The agent pair of a thread's bulk groups.
   Agent bulk_agent(int thread);
-  /// A peer touched this CTA's shared memory, which must not be gone by then.
-  void note_remote_access(const VectorClock& now, const Accessor& who);
+  /// Records an access by another CTA: this CTA must not exit before it.
+  void note_remote_access(const VectorClock& now, const Accessor& accessor);
 
   [[noreturn]] void fail(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                          std::string detail) const;
-  /// Keeps a finding that is thrown at the next barrier or end of the CTA, unless something worse is found by then, of
-  /// which it becomes a note.
-  void suspect(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address, std::string detail);
-  std::string describe_place(std::uint32_t code_index) const;
+  /// Keeps a finding, which is thrown at the CTA's next barrier or at its end. If another finding is thrown before
+  /// that, the deferred one becomes a note of it.
+  void defer_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address, std::string detail);
+  std::string describe_location(std::uint32_t code_index) const;
   Finding make_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                        std::string detail) const;
-  /// One line for each group of threads that waits.
+  /// Appends one line for each group of waiting threads.
   void describe_waiters(std::vector<std::string>& notes) const;
-  /// " (tile + 12)", or how far past which variable it is.
+  /// " (tile + 12)", or " (4 bytes past the end of tile, which has 64)".
   std::string describe_shared(std::uint64_t address) const;
 
-  /// Of clocks that restart: see SharedMemory::kClockLimit.
+  /// See SharedMemory::kClockLimit.
   void restart_clocks();
 
  private:
   void reset_shared_memory();
-  void complete(int barrier);
-  void check_steps() const;
-  /// What must hold when the last thread has gone.
+  void complete_barrier(int barrier);
+  void check_step_budget() const;
+  /// Checks what must hold once the last thread has exited.
   void check_exit();
   void check_warpgroups() const;
   void check_bulk_groups() const;
@@ -140,7 +142,7 @@ class Cta {
   Mbarriers mbarriers_;
   std::map<int, Agent> bulk_agents_;  // by thread
   std::map<Agent, Accessor> remote_accesses_;
-  std::optional<Finding> suspicion_;
+  std::optional<Finding> deferred_finding_;
 };
 
 }  // namespace tilewright::emulator

@@ -1,4 +1,4 @@
-// The runtime::Device over GlobalMemory, Program and run_grid.
+// Implements runtime::Device by GlobalMemory, Program and run_grid().
 #include "tilewright/emulator/device.hpp"
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 #include "tilewright/base/memory.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/checks.hpp"
-#include "tilewright/emulator/machine.hpp"
+#include "tilewright/emulator/grid.hpp"
 #include "tilewright/emulator/ptx_parser.hpp"
-#include "tilewright/emulator/tensor_map_form.hpp"
+#include "tilewright/emulator/tensor_map_encoding.hpp"
 #include "tilewright/runtime/launch.hpp"
 
 namespace tilewright::emulator {
@@ -21,7 +21,7 @@ namespace {
 using runtime::DeviceAddress;
 using runtime::StreamHandle;
 
-/// Shared memory that kernels of an architecture may use; CUDA C++ Programming Guide, technical specifications.
+/// Shared memory per block and per SM, in bytes; CUDA C++ Programming Guide, technical specifications.
 struct SharedLimits {
   int sm;
   std::int64_t per_block;
@@ -50,7 +50,7 @@ runtime::DeviceProperties make_properties(Target target, const EmulatorOptions& 
   return properties;
 }
 
-/// The module's own variables in global memory, with their initial values.
+/// The module's variables in .global and .const, with their initial values.
 class ModuleVariables {
  public:
   ModuleVariables(std::shared_ptr<GlobalMemory> memory, const Module& module) : ModuleVariables(std::move(memory)) {
@@ -73,7 +73,7 @@ class ModuleVariables {
   const std::vector<std::uint64_t>& addresses() const { return addresses_; }
 
  private:
-  /// Complete with this: the destructor frees what was allocated when the rest of the construction throws.
+  /// The public constructor delegates to this one, so that the destructor runs if the rest of it throws.
   explicit ModuleVariables(std::shared_ptr<GlobalMemory> memory) : memory_(std::move(memory)) {}
 
   void initialise(const Variable& variable, std::uint64_t address) const {
@@ -109,12 +109,13 @@ class EmulatedKernel final : public runtime::LoadedKernel {
 
   void launch(const runtime::LaunchConfig& config, std::span<const std::byte> parameters) override {
     check(config);
-    std::vector<std::byte> placed = place(config, parameters);
+    std::vector<std::byte> parameter_space = lay_out(config, parameters);
     if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
     const runtime::Dim3 cluster = cluster_of(config);
     run_grid(Launch{*module_, program_, options_, memory_->snapshot(), config.grid, config.block, cluster,
                     cluster != runtime::Dim3{} || program_.required_cluster[0] != 0, config.cooperative,
-                    config.dynamic_smem_bytes, static_cast<std::uint32_t>(properties_.sm_count), std::move(placed)});
+                    config.dynamic_smem_bytes, static_cast<std::uint32_t>(properties_.sm_count),
+                    std::move(parameter_space)});
   }
 
  private:
@@ -126,7 +127,7 @@ class EmulatedKernel final : public runtime::LoadedKernel {
     return *function;
   }
 
-  /// CTAs a cluster: the launch's, or what the kernel requires.
+  /// CTAs per cluster: those of the launch, else those that the kernel requires.
   runtime::Dim3 cluster_of(const runtime::LaunchConfig& config) const {
     const std::uint32_t* const required = program_.required_cluster;
     if (required[0] == 0 || config.cluster != runtime::Dim3{}) return config.cluster;
@@ -137,33 +138,34 @@ class EmulatedKernel final : public runtime::LoadedKernel {
     const runtime::Dim3 cluster = cluster_of(config);
     if (cluster == runtime::Dim3{}) return;
     if (properties_.target.sm < 90) {
-      throw InvalidArgument(
-          fmt::format("{}: {} has no clusters, got {}", symbol_, properties_.name, to_string(cluster)));
+      throw InvalidArgument(fmt::format("{}: {} does not support clusters, got a cluster of {} CTAs", symbol_,
+                                        properties_.name, to_string(cluster)));
     }
     const std::uint32_t* const required = program_.required_cluster;
     if (required[0] != 0 && cluster != runtime::Dim3{required[0], required[1], required[2]}) {
-      throw InvalidArgument(fmt::format("{} requires clusters of ({},{},{}) CTAs, got {}", symbol_, required[0],
-                                        required[1], required[2], to_string(cluster)));
+      throw InvalidArgument(fmt::format("{} requires clusters of ({},{},{}) CTAs, got clusters of {}", symbol_,
+                                        required[0], required[1], required[2], to_string(cluster)));
     }
     const std::uint64_t ctas = std::uint64_t{cluster.x} * cluster.y * cluster.z;
     if (ctas == 0 || ctas > kMaxClusterCtas) {
-      throw InvalidArgument(fmt::format("{}: a cluster of {} CTAs, must be 1 to {}", symbol_, ctas, kMaxClusterCtas));
+      throw InvalidArgument(
+          fmt::format("{}: a cluster must have 1 to {} CTAs, got {}", symbol_, kMaxClusterCtas, ctas));
     }
     if (config.grid.x % cluster.x != 0 || config.grid.y % cluster.y != 0 || config.grid.z % cluster.z != 0) {
-      throw InvalidArgument(fmt::format("{}: grid {} is not a multiple of cluster {}", symbol_, to_string(config.grid),
-                                        to_string(cluster)));
+      throw InvalidArgument(fmt::format("{}: grid {} is not a multiple of the cluster {}", symbol_,
+                                        to_string(config.grid), to_string(cluster)));
     }
   }
 
   void check_shared_memory(std::uint32_t dynamic_bytes) const {
     const std::uint64_t bytes = std::uint64_t{program_.static_shared_bytes} + dynamic_bytes;
     if (static_cast<std::int64_t>(bytes) <= properties_.smem_per_block_bytes) return;
-    throw InvalidArgument(fmt::format("{} needs {} bytes of shared memory a CTA, {} has {}", symbol_, bytes,
+    throw InvalidArgument(fmt::format("{} needs {} bytes of shared memory per CTA, {} has {}", symbol_, bytes,
                                       properties_.name, properties_.smem_per_block_bytes));
   }
 
-  /// The struct as it is, or each parameter where the kernel has it.
-  std::vector<std::byte> place(const runtime::LaunchConfig& config, std::span<const std::byte> parameters) const {
+  /// The bytes of the kernel's parameter space: `parameters` as they are, or each parameter copied to its offset.
+  std::vector<std::byte> lay_out(const runtime::LaunchConfig& config, std::span<const std::byte> parameters) const {
     if (config.parameter_offsets.empty()) {
       if (parameters.size() != program_.parameter_bytes) {
         throw InvalidArgument(fmt::format("{} takes {} bytes of parameters, got {}", symbol_, program_.parameter_bytes,
@@ -172,30 +174,32 @@ class EmulatedKernel final : public runtime::LoadedKernel {
       return {parameters.begin(), parameters.end()};
     }
     std::vector<std::size_t> sizes;
-    for (const ParameterPlace& each : program_.parameters) sizes.push_back(each.size);
+    for (const ParameterRange& each : program_.parameters) sizes.push_back(each.size);
     runtime::check_parameters(symbol_, sizes, config.parameter_sizes).or_throw();
-    std::vector<std::byte> placed(program_.parameter_bytes);
+    std::vector<std::byte> laid_out(program_.parameter_bytes);
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       std::ranges::copy(parameters.subspan(config.parameter_offsets[i], sizes[i]),
-                        placed.begin() + static_cast<std::ptrdiff_t>(program_.parameters[i].begin));
+                        laid_out.begin() + static_cast<std::ptrdiff_t>(program_.parameters[i].begin));
     }
-    return placed;
+    return laid_out;
   }
 
   void check(const runtime::LaunchConfig& config) const {
     const runtime::Dim3& block = config.block;
     const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
     if (threads == 0 || threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64) {
-      throw InvalidArgument(fmt::format("{}: a block of {} threads", symbol_, to_string(block)));
+      throw InvalidArgument(
+          fmt::format("{}: a block must have 1 to 1024 threads and extents of at most (1024,1024,64), got {}", symbol_,
+                      to_string(block)));
     }
     const std::uint32_t* const required = program_.required_block;
     if (required[0] != 0 && block != runtime::Dim3{required[0], required[1], required[2]}) {
-      throw InvalidArgument(fmt::format("{} requires blocks of ({},{},{}) threads, got {}", symbol_, required[0],
-                                        required[1], required[2], to_string(block)));
+      throw InvalidArgument(fmt::format("{} requires blocks of ({},{},{}) threads, got blocks of {}", symbol_,
+                                        required[0], required[1], required[2], to_string(block)));
     }
     if (program_.maximum_block != 0 && threads > program_.maximum_block) {
       throw InvalidArgument(
-          fmt::format("{} allows {} threads a block, got {}", symbol_, program_.maximum_block, threads));
+          fmt::format("{} allows {} threads per block, got {}", symbol_, program_.maximum_block, threads));
     }
     check_cluster(config);
     check_shared_memory(config.dynamic_smem_bytes);
@@ -256,9 +260,9 @@ class EmulatedDevice final : public runtime::Device {
   runtime::TensorMap encode(const runtime::TensorMapDescription& description) override {
     runtime::check(description).or_throw();
     if (properties_.target.sm < 90) {
-      throw InvalidArgument(fmt::format("tensor maps begin at sm_90, got {}", properties_.name));
+      throw InvalidArgument(fmt::format("tensor maps need sm_90 or later, got {}", properties_.name));
     }
-    return write_tensor_map(description);
+    return encode_tensor_map(description);
   }
 
  private:
@@ -270,7 +274,8 @@ class EmulatedDevice final : public runtime::Device {
 }  // namespace
 
 std::shared_ptr<runtime::Device> make_emulated_device(Target target, EmulatorOptions options) {
-  if (target.sm < 80) throw InvalidArgument(fmt::format("the emulator begins at sm_80, got {}", target.name()));
+  if (target.sm < 80)
+    throw InvalidArgument(fmt::format("the emulator supports sm_80 and later, got {}", target.name()));
   return std::make_shared<EmulatedDevice>(target, options);
 }
 

@@ -1,4 +1,4 @@
-// A GPU on the CPU: executes the PTX of kernels, and checks them as no GPU does.
+// A device that executes the PTX of kernels on the CPU, and checks their memory accesses and synchronisation.
 #pragma once
 
 #include <memory>
@@ -9,23 +9,24 @@
 
 namespace tilewright::emulator {
 
-/// The instruction set is that of sm_90a as far as instructions/ has it: with mbarriers, bulk and tensor copies, wgmma
-/// and clusters. Where the PTX ISA leaves a choice, it is the stricter one:
-/// - cp.async writes when it is waited for; until then its bytes are in flight, and touching them is a finding;
-/// - bulk copies and wgmma move and compute at once, but what they write, and registers they use, may not be touched,
-///   nor what they read be overwritten, before the wait that the PTX ISA asks for; what the generic proxy wrote they
-///   may read after a fence.proxy.async alone;
-/// - a CTA of a cluster may not exit before all its peers did with its shared memory is ordered before its end;
-/// - an .aligned barrier is for whole warps, and a barrier without a count for all threads of the CTA: threads that
-///   exited instead are a finding, though a GPU lets the others pass;
-/// - accesses of one warp are ordered by its instructions; those of different warps by barriers, and by atomic,
-/// volatile
-///   and release/acquire accesses to shared memory;
-/// - in a cooperative launch, accesses to global memory by threads are held to the same order;
-/// - shared memory starts as all ones, and so does an allocation: NaN.
-/// "emulator:sm_80", "emulator:sm_90a". Launches run to their end before they return. load() takes the PTX of an image
-/// and throws EmulationFinding (checks.hpp) when it has an instruction the emulator lacks; launch() throws it for the
-/// first finding, of the CTA with the lowest index. After a finding the device goes on working.
+/// A device of a target, named "emulator:sm_80", "emulator:sm_90a", ... All targets execute the same instructions:
+/// those in instructions/, up to sm_90a with mbarriers, bulk and tensor copies, wgmma and clusters. Where the PTX ISA
+/// leaves a choice, the emulator takes the stricter one:
+/// - A cp.async writes its destination when it is waited for; accesses to the bytes before that are findings.
+/// - Bulk copies and wgmma execute at once. But until the wait that the PTX ISA asks for, it is a finding to access the
+///   bytes they write or the registers they use, or to overwrite the bytes they read. What the generic proxy wrote they
+///   may read only after a fence.proxy.async.
+/// - A CTA of a cluster may not exit before the accesses of its peers to its shared memory are ordered before its exit.
+/// - An .aligned barrier must be executed by whole warps, and a barrier without a thread count by all threads of the
+/// CTA:
+///   a thread that has exited instead is a finding, though a GPU lets the others pass.
+/// - Accesses of one warp are ordered by its instructions. Accesses of different warps are ordered by barriers, and by
+///   atomic, volatile, release and acquire accesses to shared memory.
+/// - In a cooperative launch, accesses to global memory by threads must be ordered in the same way.
+/// - Shared memory and new allocations are filled with ones, which is NaN.
+/// A launch returns after it has run to its end. load() takes the PTX of an image and throws EmulationFinding
+/// (checks.hpp) for an instruction that the emulator does not support. launch() throws it for the first finding, that
+/// of the CTA with the lowest index. The device remains usable after a finding.
 /// @throws InvalidArgument for a target below sm_80
 std::shared_ptr<runtime::Device> make_emulated_device(Target target, EmulatorOptions options = {});
 

@@ -12,7 +12,7 @@ namespace tilewright::emulator {
 namespace {
 
 constexpr std::size_t kRedZone = 256;
-constexpr unsigned char kFresh = 0xff;
+constexpr unsigned char kFill = 0xff;
 
 constexpr std::size_t index(Owner owner) { return static_cast<std::size_t>(owner); }
 
@@ -58,10 +58,10 @@ runtime::DeviceAddress GlobalMemory::allocate(std::size_t bytes, Owner owner) {
   const std::size_t rounded = (bytes + kRedZone - 1) / kRedZone * kRedZone + 2 * kRedZone;
   std::unique_ptr<void, decltype(&std::free)> storage(std::aligned_alloc(kRedZone, rounded), &std::free);
   if (!storage) fail(free_bytes);
-  fill_bytes(storage.get(), kFresh, rounded);
+  fill_bytes(storage.get(), kFill, rounded);
   const std::uint64_t begin = reinterpret_cast<std::uint64_t>(storage.get()) + kRedZone;
   const std::lock_guard lock(mutex_);
-  // Another thread may have allocated meanwhile.
+  // Checked again under the lock, as another thread may have allocated meanwhile.
   if (bytes > limit_ - allocated_[0] - allocated_[1]) fail(limit_ - allocated_[0] - allocated_[1]);
   regions_.insert(std::ranges::upper_bound(regions_, begin, {}, &Region::begin), Region{begin, begin + bytes, owner});
   static_cast<void>(storage.release());

@@ -25,22 +25,23 @@ struct Region {
   }
 };
 
-/// The allocations that live while a kernel runs.
+/// The allocations that exist while a kernel runs.
 class RegionMap {
  public:
   explicit RegionMap(std::vector<Region> sorted) : regions_(std::move(sorted)) {}
 
-  /// The allocation that has these bytes; null when none has them all.
+  /// The allocation that contains all these bytes; null when there is none.
   const Region* find(std::uint64_t address, std::uint64_t bytes) const;
-  /// "12 bytes past the end of a 4096-byte allocation"
+  /// "12 bytes past the end of a 4096-byte allocation", "in no allocation"
   std::string describe(std::uint64_t address) const;
 
  private:
   std::vector<Region> regions_;
 };
 
-/// Thread-safe. Addresses are host addresses, aligned to 256 bytes, at least 256 bytes apart; new memory is all ones
-/// (NaN in every float type), so that a kernel that reads what nobody wrote is seen.
+/// Thread-safe. Addresses are host addresses, aligned to 256 bytes, with red zones of at least 256 bytes between
+/// allocations. New memory is filled with ones, which is NaN in every float type, so that uninitialised reads show in a
+/// kernel's results.
 class GlobalMemory {
  public:
   explicit GlobalMemory(std::int64_t limit_bytes) : limit_(static_cast<std::size_t>(limit_bytes)) {}
@@ -48,23 +49,23 @@ class GlobalMemory {
   GlobalMemory(const GlobalMemory&) = delete;
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
-  /// @throws OutOfMemory, what check_interruption() throws
+  /// @throws OutOfMemory, and as check_interruption()
   runtime::DeviceAddress allocate(std::size_t bytes, Owner owner = Owner::caller);
-  /// Does nothing for an address that allocate() did not give.
+  /// Does nothing for an address that allocate() did not return.
   void deallocate(runtime::DeviceAddress address) noexcept;
-  /// Bytes of the owner's allocations that live.
+  /// Total size of the owner's allocations.
   std::size_t allocated_bytes(Owner owner) const;
   RegionMap snapshot() const;
 
-  /// The host's view of device bytes. @throws EmulationError when they are not in one allocation
+  /// Host pointer to device bytes. @throws EmulationError when they are not inside one allocation
   std::byte* host_pointer(runtime::DeviceAddress address, std::size_t bytes) const;
 
  private:
   std::size_t free_bytes() const;
 
   mutable ForkSafeMutex mutex_;
-  std::vector<Region> regions_;             // by address; each owns its host memory, red zones included
-  std::array<std::size_t, 2> allocated_{};  // by owner
+  std::vector<Region> regions_;             // sorted by address; each owns its host memory and its red zones
+  std::array<std::size_t, 2> allocated_{};  // bytes, by Owner
   std::size_t limit_ = 0;
 };
 

@@ -7,9 +7,9 @@
 namespace tilewright::emulator {
 namespace {
 
-std::uint32_t warps_of(Warp& warp) { return static_cast<std::uint32_t>(warp.cta().warps().size()); }
+std::uint32_t warps_per_cta(Warp& warp) { return static_cast<std::uint32_t>(warp.cta().warps().size()); }
 
-runtime::Dim3 index_of(std::uint32_t cta, const runtime::Dim3& grid) {
+runtime::Dim3 ctaid(std::uint32_t cta, const runtime::Dim3& grid) {
   return {cta % grid.x, cta / grid.x % grid.y, cta / grid.x / grid.y};
 }
 
@@ -19,15 +19,15 @@ Agent GlobalShadow::agent_of(Warp& warp) {
   const runtime::Dim3& index = warp.cta().index();
   const runtime::Dim3& grid = warp.cta().launch().grid;
   const std::uint32_t cta = index.x + grid.x * (index.y + grid.y * index.z);
-  return cta * warps_of(warp) + static_cast<std::uint32_t>(warp.index());
+  return cta * warps_per_cta(warp) + static_cast<std::uint32_t>(warp.index());
 }
 
 void GlobalShadow::start(Warp& warp) const {
-  if (const Agent agent = agent_of(warp); agent < kMaxWarps) warp.past.grid[agent] = 1;
+  if (const Agent agent = agent_of(warp); agent < kMaxWarps) warp.clocks.grid[agent] = 1;
 }
 
 void GlobalShadow::advance_clock(Warp& warp) const {
-  if (const Agent agent = agent_of(warp); agent < kMaxWarps) ++warp.past.grid[agent];
+  if (const Agent agent = agent_of(warp); agent < kMaxWarps) ++warp.clocks.grid[agent];
 }
 
 SharedMemory& GlobalShadow::page(std::uint64_t number) {
@@ -44,19 +44,19 @@ void GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
   const Agent agent = agent_of(warp);
   if (agent >= kMaxWarps) return;
   SharedMemory& shadow = page(address / kPageBytes);
-  Accessor who = warp.accessor(in, lane);
-  who.agent = agent;
-  const std::uint64_t place = kSharedBase + address % kPageBytes;
+  Accessor accessor = warp.accessor(in, lane);
+  accessor.agent = agent;
+  const std::uint64_t in_page = kSharedBase + address % kPageBytes;
   SharedVerdict verdict = SharedVerdict::ok;
   if (kind == AccessKind::read) {
-    verdict = shadow.read(warp.past.grid, who, place, bytes);
+    verdict = shadow.read(warp.clocks.grid, accessor, in_page, bytes);
   } else if (kind == AccessKind::write) {
-    verdict = shadow.write(warp.past.grid, who, place, bytes);
+    verdict = shadow.write(warp.clocks.grid, accessor, in_page, bytes);
   } else {
-    const bool writes = kind == AccessKind::synchronising_write;
-    Past past{std::move(warp.past.grid), {}, {}};
-    verdict = shadow.synchronising_access(past, who, place, bytes, writes);
-    warp.past.grid = std::move(past.happened);
+    const bool writes = kind == AccessKind::strong_write;
+    Clocks clocks{std::move(warp.clocks.grid), {}, {}};
+    verdict = shadow.strong_access(clocks, accessor, in_page, bytes, writes);
+    warp.clocks.grid = std::move(clocks.ordered);
     if (writes) advance_clock(warp);
   }
   if (verdict != SharedVerdict::ok) fail(warp, in, lane, address, bytes, kind, shadow);
@@ -66,13 +66,13 @@ void GlobalShadow::fail(Warp& warp, const Instruction& in, int lane, std::uint64
                         AccessKind kind, const SharedMemory& shadow) {
   const Accessor& other = shadow.other();
   const Cta& cta = warp.cta();
-  const auto thread = static_cast<int>(other.agent % warps_of(warp) * kWarpSize + other.lane);
+  const auto thread = static_cast<int>(other.agent % warps_per_cta(warp) * kWarpSize + other.lane);
   warp.fail(FindingKind::global_race, in, lane, address,
-            fmt::format(
-                "{} of {} bytes at global address {:#x}, not ordered after the {} by thread {} of CTA {} at {},",
-                kind == AccessKind::read || kind == AccessKind::synchronising_read ? "read" : "write", bytes, address,
-                shadow.other_reads() ? "read" : "write", to_string(cta.thread_index(thread)),
-                to_string(index_of(other.agent / warps_of(warp), cta.launch().grid)), cta.describe_place(other.code)));
+            fmt::format("{} of {} bytes at global address {:#x}, not ordered after the {} by thread {} of CTA {} at {}",
+                        kind == AccessKind::read || kind == AccessKind::strong_read ? "read" : "write", bytes, address,
+                        shadow.other_reads() ? "read" : "write", to_string(cta.thread_index(thread)),
+                        to_string(ctaid(other.agent / warps_per_cta(warp), cta.launch().grid)),
+                        cta.describe_location(other.code)));
 }
 
 }  // namespace tilewright::emulator

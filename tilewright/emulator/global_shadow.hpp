@@ -1,4 +1,4 @@
-// Who wrote and read which bytes of global memory in a cooperative launch, and what ordered them.
+// Race detection in global memory, for the CTAs of a cooperative launch.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,26 @@
 
 namespace tilewright::emulator {
 
-/// Sees accesses of threads by ld, st and atomics; not copies. Its agents are the launch's warps in the order of their
-/// CTAs; those beyond kMaxWarps it does not see, nor races across a restart of clocks.
+/// Checks accesses by ld, st and atomics, but not asynchronous copies. Its agents are the launch's warps, numbered in
+/// the order of their CTAs. It misses accesses of warps beyond kMaxWarps and races across a restart of the clocks.
 class GlobalShadow {
  public:
   static constexpr Agent kMaxWarps = SharedMemory::kMaxAgents;
 
-  /// Begins the warp's clock. Before its CTA runs.
+  /// Starts the warp's clock; called before its CTA runs.
   void start(Warp& warp) const;
-  /// Others may know by now what the warp did.
+  /// The warp has released: its later accesses are not ordered before who acquires that release.
   void advance_clock(Warp& warp) const;
 
-  /// What is ordered by clocks that restart is not known any more.
-  void forget() { pages_.clear(); }
+  /// See SharedMemory::kClockLimit.
+  void restart_clocks() { pages_.clear(); }
 
-  /// Whether one lane's access is in order; records it. Atomic and volatile accesses synchronise through the address.
+  /// Checks and records one lane's access. Strong accesses synchronise through the address.
   /// @throws EmulationFinding global_race
   void access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind);
 
  private:
-  // Each page has the shadow that a CTA's shared memory has.
+  // A page has the same shadow as the shared memory of a CTA.
   static constexpr std::uint64_t kPageBytes = 4096;
   static Agent agent_of(Warp& warp);
 

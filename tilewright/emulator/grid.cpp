@@ -1,5 +1,5 @@
-// Hands the clusters of a grid to host threads.
-#include "tilewright/emulator/machine.hpp"
+// Distributes the clusters of a grid over host threads.
+#include "tilewright/emulator/grid.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -15,25 +15,25 @@
 namespace tilewright::emulator {
 namespace {
 
-/// Clusters handed out in order; one is one CTA where the launch has none. After a failure only those before it go on:
-/// which finding is reported does not depend on the host's threads.
-class Grid {
+/// Hands out the clusters of a grid in order; without clusters, a cluster is one CTA. After a finding only the clusters
+/// before it continue, so that the finding which is reported does not depend on the timing of host threads.
+class ClusterQueue {
  public:
-  explicit Grid(const Launch& launch)
+  explicit ClusterQueue(const Launch& launch)
       : launch_(launch),
         clusters_{launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y, launch.grid.z / launch.cluster.z},
         size_(std::uint64_t{clusters_.x} * clusters_.y * clusters_.z),
         end_(size_) {}
 
   std::uint64_t size() const { return size_; }
-  runtime::Dim3 index_of(std::uint64_t index) const {
+  runtime::Dim3 clusterid(std::uint64_t index) const {
     const std::uint64_t rows = index / clusters_.x;
     return {static_cast<std::uint32_t>(index % clusters_.x), static_cast<std::uint32_t>(rows % clusters_.y),
             static_cast<std::uint32_t>(rows / clusters_.y)};
   }
 
-  /// @throws what interrupted this thread's work; everything else is a failure of the cluster
-  void work() {
+  /// Runs clusters until none is left. @throws as check_interruption(); a finding is kept for rethrow()
+  void run_clusters() {
     std::uint64_t index = 0;
     try {
       Cluster cluster(launch_);
@@ -49,12 +49,12 @@ class Grid {
   }
 
  private:
-  /// To its end, or until a cluster before it has failed.
+  /// Runs a cluster to its end, or until a cluster before it has failed.
   void run(Cluster& cluster, std::uint64_t index) const {
-    cluster.start(index_of(index));
+    cluster.start(clusterid(index));
     while (!cluster.finished()) {
       if (end_.load() <= index) return;
-      if (!cluster.advance()) cluster.fail_stuck();
+      if (!cluster.advance()) cluster.report_deadlock();
     }
     cluster.finish();
   }
@@ -70,35 +70,36 @@ class Grid {
   runtime::Dim3 clusters_;
   std::uint64_t size_ = 0;
   std::atomic<std::uint64_t> next_ = 0;
-  std::atomic<std::uint64_t> end_;
+  std::atomic<std::uint64_t> end_;  // clusters from here on are not run
   std::mutex mutex_;
   std::exception_ptr failure_;
 };
 
-/// All clusters in turns on this thread, each as far as it gets alone: what does not wait for the others comes too
-/// early. They end, or none can go on: not one of them in a few rounds.
-void run_cooperatively(Launch launch, const Grid& grid) {
-  constexpr int kPatience = 4;  // rounds: what one did last may let another go on
+/// Runs all clusters in turns on this thread. Each runs as far as it can before the next one does, so that a missing
+/// wait for another CTA shows as an access that comes too early. If no cluster makes progress for a few rounds, that is
+/// a deadlock; more than one round, as the last step of one cluster may let another one continue.
+void run_cooperatively(Launch launch, const ClusterQueue& grid) {
+  constexpr int kMaxIdleRounds = 4;
   GlobalShadow shadow;
   if (launch.options.check_races) launch.global_shadow = &shadow;
   std::vector<std::unique_ptr<Cluster>> clusters;
   for (std::uint64_t index = 0; index < grid.size(); ++index) {
     check_interruption();
     clusters.push_back(std::make_unique<Cluster>(launch));
-    clusters.back()->start(grid.index_of(index));
+    clusters.back()->start(grid.clusterid(index));
   }
-  for (int vain_rounds = 0; !clusters.empty();) {
-    bool any = false;
+  for (int idle_rounds = 0; !clusters.empty();) {
+    bool progress = false;
     for (const auto& cluster : clusters) {
-      while (cluster->advance() && !cluster->finished()) any = true;
-      any |= cluster->finished();
+      while (cluster->advance() && !cluster->finished()) progress = true;
+      progress |= cluster->finished();
     }
-    any |= std::erase_if(clusters, [](const auto& cluster) {
-             if (cluster->finished()) cluster->finish();
-             return cluster->finished();
-           }) > 0;
-    vain_rounds = any ? 0 : vain_rounds + 1;
-    if (vain_rounds > kPatience) clusters.front()->fail_stuck();
+    progress |= std::erase_if(clusters, [](const auto& cluster) {
+                  if (cluster->finished()) cluster->finish();
+                  return cluster->finished();
+                }) > 0;
+    idle_rounds = progress ? 0 : idle_rounds + 1;
+    if (idle_rounds > kMaxIdleRounds) clusters.front()->report_deadlock();
   }
 }
 
@@ -106,13 +107,13 @@ void run_cooperatively(Launch launch, const Grid& grid) {
 
 void run_grid(const Launch& launch) {
   const LongWork work;
-  Grid grid(launch);
+  ClusterQueue grid(launch);
   if (launch.cooperative) return run_cooperatively(launch, grid);
-  const int wanted =
+  const int requested =
       launch.options.threads > 0 ? launch.options.threads : static_cast<int>(std::thread::hardware_concurrency());
   const auto threads = static_cast<std::size_t>(std::clamp<std::uint64_t>(
-      static_cast<std::uint64_t>(std::max(wanted, 1)), 1, std::max<std::uint64_t>(grid.size(), 1)));
-  work_together(threads - 1, [&] { grid.work(); });
+      static_cast<std::uint64_t>(std::max(requested, 1)), 1, std::max<std::uint64_t>(grid.size(), 1)));
+  work_together(threads - 1, [&] { grid.run_clusters(); });
   grid.rethrow();
 }
 

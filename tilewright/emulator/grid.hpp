@@ -1,12 +1,13 @@
-// Runs the CTAs of a grid, on as many host threads as asked for.
+// Runs the CTAs of a grid on host threads.
 #pragma once
 
 #include "tilewright/emulator/cluster.hpp"
 
 namespace tilewright::emulator {
 
-/// @throws EmulationFinding of the cluster with the lowest index that has one; what the calling thread's interrupt
-/// check throws, after which no helping thread runs any more
+/// Runs a launch to its end, on EmulatorOptions::threads host threads.
+/// @throws EmulationFinding: that of the cluster with the lowest index, if several have one; and as
+/// check_interruption(). No worker thread is running any more when it throws.
 void run_grid(const Launch& launch);
 
 }  // namespace tilewright::emulator

@@ -1,4 +1,4 @@
-// Takes modifiers and operands of a parsed instruction apart.
+// Decodes the modifiers and operands of a parsed instruction.
 #include "tilewright/emulator/instruction_reader.hpp"
 
 #include <bit>
@@ -9,7 +9,7 @@
 namespace tilewright::emulator {
 namespace {
 
-/// The bits of a number written in PTX as a value of the type: numbers convert for f32 and f64, are bits for the rest.
+/// The bits of a PTX number as a value of the type. Numbers convert to f32 and f64; for other types they are bits.
 std::uint64_t bits_as(const Operand& number, PtxType type) {
   const auto from_f32 = [&] { return std::bit_cast<float>(static_cast<std::uint32_t>(number.bits)); };
   const auto from_f64 = [&] { return std::bit_cast<double>(number.bits); };
@@ -33,7 +33,7 @@ bool is_number(const Operand& operand) {
 
 int width_of(PtxType type) { return type == PtxType::pred ? 0 : bytes(type); }
 
-std::string shown(const Operand& operand) { return printable(operand.name, 80); }
+std::string printable_name(const Operand& operand) { return printable(operand.name, 80); }
 
 }  // namespace
 
@@ -80,7 +80,7 @@ std::optional<PtxType> InstructionReader::try_type() {
 
 PtxType InstructionReader::type() {
   const auto type = try_type();
-  if (!type) refuse(fmt::format("{} has no type that is known", printable(parsed_.opcode, 80)));
+  if (!type) refuse(fmt::format("{}, which has no known type", printable(parsed_.opcode, 80)));
   return *type;
 }
 
@@ -100,15 +100,15 @@ void InstructionReader::finish() const {
 
 const Operand& InstructionReader::operand(std::size_t i) const { return parsed_.operands[i]; }
 
-void InstructionReader::expect_operands(std::size_t least, std::size_t most) {
-  if (operands() < least || operands() > most) {
+void InstructionReader::expect_operands(std::size_t min, std::size_t max) {
+  if (operands() < min || operands() > max) {
     refuse(fmt::format("{} with {} operands", printable(parsed_.opcode, 80), operands()));
   }
 }
 
 int InstructionReader::destination_of_any_width(const Operand& operand, PtxType type) {
-  const std::size_t place = builder_.operand_count() - out_.first_operand;
-  if (place < 32) out_.written |= 1U << place;
+  const std::uint8_t index = next_operand();
+  if (index < 32) out_.written |= 1U << index;
   if (operand.kind == Operand::Kind::sink) {
     builder_.add_operand(builder_.scratch(width_of(type)));
     return width_of(type);
@@ -120,7 +120,8 @@ int InstructionReader::destination_of_any_width(const Operand& operand, PtxType 
 
 void InstructionReader::destination(const Operand& operand, PtxType type) {
   const int width = destination_of_any_width(operand, type);
-  if (width != width_of(type)) refuse(fmt::format("register {} where .{} is written", shown(operand), name(type)));
+  if (width != width_of(type))
+    refuse(fmt::format("destination {} of another width than .{}", printable_name(operand), name(type)));
 }
 
 int InstructionReader::source_of_any_width(const Operand& operand, PtxType type) {
@@ -137,18 +138,19 @@ int InstructionReader::source_of_any_width(const Operand& operand, PtxType type)
     builder_.add_operand(builder_.constant(width, address));
   } else if (operand.kind == Operand::Kind::special) {
     const Slot slot = builder_.special(operand.name);
-    if (slot == kNone) refuse(fmt::format("special register {}", shown(operand)));
-    if (width == 8) refuse(fmt::format("special register {} as .{}", shown(operand), name(type)));
+    if (slot == kNone) refuse(fmt::format("special register {}", printable_name(operand)));
+    if (width == 8) refuse(fmt::format("special register {} as .{}", printable_name(operand), name(type)));
     builder_.add_operand(slot);
   } else {
-    refuse(operand.name.empty() ? "an operand of this form" : fmt::format("operand {}", shown(operand)));
+    refuse(operand.name.empty() ? "an operand of this form" : fmt::format("operand {}", printable_name(operand)));
   }
   return width;
 }
 
 void InstructionReader::source(const Operand& operand, PtxType type) {
   const int width = source_of_any_width(operand, type);
-  if (width != width_of(type)) refuse(fmt::format("register {} where .{} is read", shown(operand), name(type)));
+  if (width != width_of(type))
+    refuse(fmt::format("source {} of another width than .{}", printable_name(operand), name(type)));
 }
 
 void InstructionReader::predicate_source(const Operand& operand) {
@@ -175,11 +177,11 @@ std::size_t InstructionReader::tensor_address(const Operand& operand) {
 }
 
 void InstructionReader::address_of_base(const Operand& operand, Space space) {
-  TILEWRIGHT_CHECK(addresses_ < std::size(out_.address), "{} reads more than three addresses", parsed_.opcode);
+  TILEWRIGHT_CHECK(addresses_ < std::size(out_.address), "{} has more than three addresses", parsed_.opcode);
   const Operand& base = operand.elements[0];
   AddressOperand& address = out_.address[addresses_++];
   address.offset = operand.offset;
-  address.operand = static_cast<std::uint8_t>(builder_.operand_count() - out_.first_operand);
+  address.operand = next_operand();
   if (base.kind == Operand::Kind::variable) {
     std::uint64_t at = builder_.address_of(base);
     if (space == Space::generic) {
@@ -191,7 +193,7 @@ void InstructionReader::address_of_base(const Operand& operand, Space space) {
   }
   if (base.kind != Operand::Kind::reg && base.kind != Operand::Kind::integer) refuse("an address of this form");
   const int width = source_of_any_width(base, PtxType::b64);
-  if (width != 4 && width != 8) refuse(fmt::format("address register {}", shown(base)));
+  if (width != 4 && width != 8) refuse(fmt::format("address register {} of {} bytes", printable_name(base), width));
   address.register_bytes = static_cast<std::uint8_t>(width);
 }
 

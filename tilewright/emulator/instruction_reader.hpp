@@ -1,4 +1,4 @@
-// What an instruction's decoder sees: modifiers to take one by one, operands to turn into slots, and a way to refuse.
+// The interface of a decoder to a parsed instruction: takes its modifiers, turns operands into slots, refuses the rest.
 #pragma once
 
 #include <initializer_list>
@@ -21,43 +21,47 @@ class InstructionReader {
   const ParsedInstruction& parsed() const { return parsed_; }
   Instruction& out() { return out_; }
 
-  /// Unknown-instruction finding at this line.
+  /// Throws an unsupported_instruction finding at this line: "the emulator does not support {reason}".
   [[noreturn]] void refuse(std::string reason) const;
 
-  // Modifiers: each may be taken once; what no decoder took is unknown.
+  // Modifiers. Each may be taken once; finish() refuses those that the decoder has not taken.
+  /// False when the instruction does not have the modifier.
   bool take(std::string_view modifier);
-  /// Index of the one that is there, -1 when none is.
+  /// Index of the modifier that was taken, -1 when the instruction has none of them.
   int take_one_of(std::initializer_list<std::string_view> modifiers);
+  /// Takes the first modifier that is a type.
   std::optional<PtxType> try_type();
+  /// As try_type(), but refuses an instruction without one.
   PtxType type();
-  /// Takes every modifier that begins with one of these: cache and eviction hints.
+  /// Takes every modifier that begins with one of these prefixes: cache and eviction hints.
   void ignore_prefixed(std::initializer_list<std::string_view> prefixes);
-  /// @throws when a modifier was not taken.
+  /// @throws EmulationFinding: a modifier was not taken
   void finish() const;
 
-  // Operands. Each call appends to the instruction's operand list.
+  // Operands. Functions that take one append its slot to the instruction's operands.
   std::size_t operands() const { return parsed_.operands.size(); }
   const Operand& operand(std::size_t i) const;
-  void expect_operands(std::size_t least, std::size_t most);
+  void expect_operands(std::size_t min, std::size_t max);
   void expect_operands(std::size_t count) { expect_operands(count, count); }
-  /// A register of the type's width; `_` is a register nobody reads.
+  /// A register of the type's width; `_` becomes a scratch register.
   void destination(const Operand& operand, PtxType type);
-  /// A register, number, special register or symbol's address, as a value of the type.
+  /// A register, number, special register or variable's address, as a value of the type.
   void source(const Operand& operand, PtxType type);
-  /// A register of any width, or a number as the type. Returns the width in bytes.
+  /// As source(), but a register may have any width. Returns the width in bytes, 0 for a predicate.
   int source_of_any_width(const Operand& operand, PtxType type);
+  /// As destination(), but the register may have any width. Returns the width in bytes, 0 for a predicate.
   int destination_of_any_width(const Operand& operand, PtxType type);
-  /// A predicate register, negated or not: appends its slot and a slot with the mask to flip it by.
+  /// A predicate register, negated or not: appends its slot and that of the mask to xor it with.
   void predicate_source(const Operand& operand);
-  /// [base + offset]: appends the base's slot; fills the next of the instruction's addresses.
+  /// [base + offset]: appends the base's slot, and fills the next element of Instruction::address.
   void address(const Operand& operand, Space space);
-  /// [tensor map, {coordinates}]: an address in the generic space, then the coordinates' slots. Returns their number.
+  /// [tensor map, {coordinates}]: a generic address, then the coordinates' slots. Returns the number of coordinates.
   std::size_t tensor_address(const Operand& operand);
-  /// The slot number, among the instruction's operands, that the next operand gets.
+  /// Index in Instruction::op of the next operand.
   std::uint8_t next_operand() const;
-  /// Where an address of .param points: a kernel's parameters, or a call's, which are in local memory.
+  /// The state space of a .param address: param for the kernel's parameters, local for those of a call.
   Space parameter_space(const Operand& address) const;
-  /// Elements of { }, or the operand itself as the only one.
+  /// The elements of a vector operand { ... }; of any other operand, itself.
   std::vector<Operand> elements(const Operand& operand) const;
 
   bool is_predicate(const Operand& operand) const;

@@ -1,23 +1,23 @@
-// State of an mbarrier: a phase completes when no arrival and no transaction byte is pending.
+// State of an mbarrier: a phase completes when its pending count and its tx-count are both zero.
 #include "tilewright/emulator/mbarrier.hpp"
 
 namespace tilewright::emulator {
 namespace {
 
-MbarrierResult settle(Mbarrier& barrier) {
+MbarrierResult complete_if_due(Mbarrier& barrier) {
   if (barrier.pending != 0 || barrier.transactions != 0) return {};
   ++barrier.phase;
   barrier.pending = barrier.count;
-  barrier.completed.join(barrier.gathering);
-  barrier.completed.happened.raise(barrier.agent, barrier.phase);
-  barrier.completed.happened.raise(async_of(barrier.agent), barrier.phase);
-  barrier.gathering.clear();
+  barrier.completed_clocks.join(barrier.arrival_clocks);
+  barrier.completed_clocks.ordered.raise(barrier.agent, barrier.phase);
+  barrier.completed_clocks.ordered.raise(async_of(barrier.agent), barrier.phase);
+  barrier.arrival_clocks.clear();
   return {true, {}};
 }
 
 std::string take_arrivals(Mbarrier& barrier, std::uint32_t count) {
   if (count == 0 || count > barrier.pending) {
-    return fmt::format("{} arrivals where {} are pending", count, barrier.pending);
+    return fmt::format("{} arrivals at once, but the phase has {} pending", count, barrier.pending);
   }
   barrier.pending -= count;
   return {};
@@ -26,39 +26,37 @@ std::string take_arrivals(Mbarrier& barrier, std::uint32_t count) {
 std::string add_transactions(Mbarrier& barrier, std::int64_t bytes) {
   barrier.transactions += bytes;
   if (barrier.transactions >= -kMaxTransactionBytes && barrier.transactions <= kMaxTransactionBytes) return {};
-  return fmt::format("{} pending transaction bytes, past the limit of {}", barrier.transactions, kMaxTransactionBytes);
+  return fmt::format("a tx-count of {} bytes, outside the range of +-{}", barrier.transactions, kMaxTransactionBytes);
 }
 
-MbarrierResult settled(Mbarrier& barrier, std::string broken) {
-  if (!broken.empty()) return {false, std::move(broken)};
-  return settle(barrier);
+MbarrierResult finish(Mbarrier& barrier, std::string error) {
+  if (!error.empty()) return {false, std::move(error)};
+  return complete_if_due(barrier);
 }
 
 }  // namespace
 
-MbarrierResult arrive(Mbarrier& barrier, std::uint32_t count) {
-  return settled(barrier, take_arrivals(barrier, count));
-}
+MbarrierResult arrive(Mbarrier& barrier, std::uint32_t count) { return finish(barrier, take_arrivals(barrier, count)); }
 
 MbarrierResult arrive_and_drop(Mbarrier& barrier, std::uint32_t count) {
-  std::string broken = take_arrivals(barrier, count);
-  if (broken.empty()) barrier.count -= count;
-  return settled(barrier, std::move(broken));
+  std::string error = take_arrivals(barrier, count);
+  if (error.empty()) barrier.count -= count;
+  return finish(barrier, std::move(error));
 }
 
-MbarrierResult expect_transactions(Mbarrier& barrier, std::uint64_t bytes) {
+MbarrierResult expect_tx(Mbarrier& barrier, std::uint64_t bytes) {
   return {false, add_transactions(barrier, static_cast<std::int64_t>(bytes))};
 }
 
-MbarrierResult complete_transactions(Mbarrier& barrier, std::uint64_t bytes) {
-  return settled(barrier, add_transactions(barrier, -static_cast<std::int64_t>(bytes)));
+MbarrierResult complete_tx(Mbarrier& barrier, std::uint64_t bytes) {
+  return finish(barrier, add_transactions(barrier, -static_cast<std::int64_t>(bytes)));
 }
 
-MbarrierResult arrive_expecting(Mbarrier& barrier, std::uint32_t count, std::uint64_t bytes, bool drops) {
-  std::string broken = add_transactions(barrier, static_cast<std::int64_t>(bytes));
-  if (broken.empty()) broken = take_arrivals(barrier, count);
-  if (broken.empty() && drops) barrier.count -= count;
-  return settled(barrier, std::move(broken));
+MbarrierResult arrive_expect_tx(Mbarrier& barrier, std::uint32_t count, std::uint64_t bytes, bool drops) {
+  std::string error = add_transactions(barrier, static_cast<std::int64_t>(bytes));
+  if (error.empty()) error = take_arrivals(barrier, count);
+  if (error.empty() && drops) barrier.count -= count;
+  return finish(barrier, std::move(error));
 }
 
 std::string describe(const Mbarrier& barrier) {

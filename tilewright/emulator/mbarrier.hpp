@@ -1,4 +1,4 @@
-// The mbarrier objects of a CTA: phases, arrivals and transaction bytes.
+// The mbarrier objects of a CTA: phases, pending arrivals and the tx-count.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "tilewright/emulator/order.hpp"
 #include "tilewright/emulator/shared_memory.hpp"
+#include "tilewright/emulator/vector_clock.hpp"
 
 namespace tilewright::emulator {
 
@@ -16,35 +16,35 @@ inline constexpr std::uint32_t kMaxMbarrierCount = (1U << 20) - 1;
 inline constexpr std::int64_t kMaxTransactionBytes = (1 << 20) - 1;
 
 struct Mbarrier {
-  std::uint32_t count = 0;        // arrivals that each coming phase waits for
-  std::uint32_t pending = 0;      // of them, those this phase still waits for
-  std::int64_t transactions = 0;  // bytes this phase expects, less those that arrived
-  std::uint32_t phase = 0;        // phases completed
-  Agent agent = 0;                // of cp.async that complete here; async_of() it: of the bulk copies
-  Accessor initialiser;
-  Past gathering;          // of who arrived in this phase
-  Past completed;          // of all who arrived in the phases before
-  std::uint64_t bits = 0;  // what the object's 8 bytes hold: not for a program to read, nor to write
+  std::uint32_t count = 0;        // arrival count: arrivals that each coming phase waits for
+  std::uint32_t pending = 0;      // arrivals that the current phase still waits for
+  std::int64_t transactions = 0;  // tx-count: bytes that the current phase expects, less those that have arrived
+  std::uint32_t phase = 0;        // number of completed phases; its lowest bit is the parity of the current phase
+  Agent agent = 0;                // of the cp.async that complete here; async_of(agent): of the bulk copies
+  Accessor initialiser;           // the mbarrier.init
+  Clocks arrival_clocks;          // joined at each arrival of the current phase
+  Clocks completed_clocks;        // joined over the completed phases; acquired by a wait
+  std::uint64_t bits = 0;         // what the object's 8 bytes hold; opaque, programs must not access them
 
-  /// The clock at which this phase's asynchronous copies are waited for.
+  /// The clock of this phase's asynchronous copies: a warp may access their bytes once it has waited for the phase.
   std::uint32_t copies_clock() const { return phase + 1; }
-  /// A wait for this parity is over: the phase that has it is complete.
-  bool passed_parity(std::uint32_t parity) const { return (phase & 1) != (parity & 1); }
+  /// Whether a wait for this phase parity returns: the phase of that parity has completed.
+  bool is_parity_complete(std::uint32_t parity) const { return (phase & 1) != (parity & 1); }
 };
 
-/// What an operation did: completed the phase, or broke a rule.
+/// What an operation on an mbarrier did.
 struct MbarrierResult {
-  bool completed = false;
-  std::string broken;  // empty when no rule was
+  bool completed = false;  // it completed the phase
+  std::string error;       // the rule it broke; empty when none
 };
 
 MbarrierResult arrive(Mbarrier& barrier, std::uint32_t count);
-/// Arrives, and no later phase waits for these arrivals.
+/// Arrives, and lowers the arrival count of all later phases by `count`.
 MbarrierResult arrive_and_drop(Mbarrier& barrier, std::uint32_t count);
-MbarrierResult expect_transactions(Mbarrier& barrier, std::uint64_t bytes);
-MbarrierResult complete_transactions(Mbarrier& barrier, std::uint64_t bytes);
-/// Expects and arrives in one operation.
-MbarrierResult arrive_expecting(Mbarrier& barrier, std::uint32_t count, std::uint64_t bytes, bool drops = false);
+MbarrierResult expect_tx(Mbarrier& barrier, std::uint64_t bytes);
+MbarrierResult complete_tx(Mbarrier& barrier, std::uint64_t bytes);
+/// expect_tx, then an arrival, as one operation. With `drops`, the arrival is an arrive_drop.
+MbarrierResult arrive_expect_tx(Mbarrier& barrier, std::uint32_t count, std::uint64_t bytes, bool drops = false);
 
 /// "phase 3, 1 of 2 arrivals and 4096 transaction bytes pending"
 std::string describe(const Mbarrier& barrier);

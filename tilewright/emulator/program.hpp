@@ -1,4 +1,4 @@
-// A kernel decoded once into what the warps run: handlers, and operands as places in the register file.
+// A decoded kernel, which warps execute: handlers, and operands as slots of the register file.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,26 @@ struct Instruction;
 
 inline constexpr int kWarpSize = 32;
 
-/// One bit a lane.
+/// One bit per lane.
 using Mask = std::uint32_t;
 inline constexpr Mask kAllLanes = ~Mask{0};
 
-/// Byte offset in a warp's register file of 32 lanes of one register; a predicate is one Mask.
+/// Byte offset, in a warp's register file, of the 32 lanes of one register; a predicate is one Mask.
 using Slot = std::uint32_t;
+/// Alignment of the slots of all registers but predicates: a cache line of the host.
+inline constexpr Slot kSlotAlignment = 64;
 
 /// Executes an instruction for the lanes of `mask`, which is never empty.
 using Handler = void (*)(Warp& warp, const Instruction& instruction, Mask mask);
 
-/// Addresses at which the generic address space shows the others; no host pointer has bits this high.
+/// Windows of the other state spaces in the generic address space. No host pointer, which is what a global address is,
+/// has bits this high.
 inline constexpr std::uint64_t kSharedWindow = std::uint64_t{1} << 56;
 inline constexpr std::uint64_t kLocalWindow = std::uint64_t{2} << 56;
 inline constexpr std::uint64_t kParamWindow = std::uint64_t{3} << 56;
 inline constexpr std::uint64_t kWindowMask = ~((std::uint64_t{1} << 56) - 1);
 
-/// The first KiB of shared memory belongs to the system, as on sm_80 and later; null is no shared address.
+/// The first KiB of shared memory is reserved for system use, as on sm_80 and later, so that 0 is no valid address.
 inline constexpr std::uint32_t kSharedBase = 1024;
 
 /// [base + offset]
@@ -40,24 +43,24 @@ struct AddressOperand {
   std::uint8_t register_bytes = 8;  // width of the base register: 4 or 8
 };
 
-/// How an instruction treats its registers, for the checks of wgmma: see RegisterHazards.
+/// How an instruction uses its registers, for the checks of RegisterHazards.
 enum class RegisterUse : std::uint8_t { ordinary, copies, wgmma };
 
 struct Instruction {
   Handler execute = nullptr;
-  const Slot* op = nullptr;  // operands in the order the handler documents by its decoder
-  std::int64_t immediate = 0;
-  const void* table = nullptr;      // row of data of the handler
+  const Slot* op = nullptr;         // operands; each handler documents their order
+  std::int64_t immediate = 0;       // meaning is the handler's
+  const void* table = nullptr;      // a row of a table of the handler
   Slot guard = kNone;               // kNone: unguarded
   Mask guard_flip = 0;              // all ones for @!p
-  std::uint32_t target = kNone;     // of a branch, an index into Program::code
-  std::uint32_t first_operand = 0;  // index into Program::operands of *op
-  std::uint32_t written = 0;        // a bit for each of the first 32 operands that is a destination
+  std::uint32_t target = kNone;     // of a branch: index into Program::code
+  std::uint32_t first_operand = 0;  // index into Program::operands of op[0]
+  std::uint32_t written = 0;        // bit i: operand i is a destination, for the first 32 operands
   std::uint16_t operand_count = 0;
   AddressOperand address[3];
-  std::uint8_t element_bytes = 0;  // of one element in memory
-  std::uint8_t elements = 1;       // of a vector access
-  std::uint8_t mode = 0;           // a choice of the handler
+  std::uint8_t element_bytes = 0;  // size of one element in memory
+  std::uint8_t elements = 1;       // number of elements of a vector access
+  std::uint8_t mode = 0;           // decoded modifiers; meaning is the handler's
   RegisterUse registers = RegisterUse::ordinary;
 };
 
@@ -112,7 +115,7 @@ struct SpecialSlot {
 /// A register that holds one value in all lanes for the whole launch.
 struct ConstantSlot {
   Slot slot = 0;
-  std::uint8_t width = 4;  // bytes a lane; 0: a predicate
+  std::uint8_t width = 4;  // bytes per lane; 0: a predicate
   std::uint64_t bits = 0;
 };
 
@@ -122,15 +125,15 @@ struct SharedVariable {
   std::uint32_t size = 0;  // 0: the dynamic shared memory
 };
 
-/// Where a parameter of the kernel lies among all.
-struct ParameterPlace {
+/// The bytes of one parameter in the kernel's parameter space.
+struct ParameterRange {
   std::size_t begin = 0;
   std::size_t size = 0;
 };
 
 struct Program {
   std::vector<Instruction> code;
-  std::vector<const ParsedInstruction*> origins;  // of code, one each
+  std::vector<const ParsedInstruction*> origins;  // of each instruction of `code`
   std::vector<Slot> operands;
   std::vector<std::vector<std::uint32_t>> branch_tables;
   std::vector<ConstantSlot> constants;
@@ -139,8 +142,8 @@ struct Program {
   std::size_t register_bytes = 0;
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t dynamic_shared_begin = kSharedBase;  // end of the static shared memory and its red zones
-  std::uint32_t local_bytes = 0;                     // a thread
-  std::vector<ParameterPlace> parameters;
+  std::uint32_t local_bytes = 0;                     // per thread
+  std::vector<ParameterRange> parameters;
   std::uint32_t parameter_bytes = 0;
   std::uint32_t required_block[3] = {0, 0, 0};
   std::uint32_t maximum_block = 0;
@@ -148,9 +151,9 @@ struct Program {
   bool uses_wgmma = false;
 };
 
-/// Decodes `kernel` of `module`; the functions it calls are inlined. `global_addresses` has the address of each module
-/// variable of the spaces global and const. The result points into `module`.
-/// @throws EmulationFinding: unknown_instruction naming what is not supported and its line, or malformed_ptx.
+/// Decodes `kernel` of `module` and inlines the functions it calls. `global_addresses` has the address of each module
+/// variable in .global and .const. The result points into `module`.
+/// @throws EmulationFinding: unsupported_instruction, which names the instruction and its line, or malformed_ptx
 Program build_program(const Module& module, const Function& kernel, const std::vector<std::uint64_t>& global_addresses);
 
 }  // namespace tilewright::emulator

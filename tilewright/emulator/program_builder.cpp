@@ -1,4 +1,4 @@
-// Places registers and variables, decodes instructions, inlines calls, links branches.
+// Lays out registers and variables, decodes instructions, inlines calls, links branches.
 #include "tilewright/emulator/program_builder.hpp"
 
 #include <cxxabi.h>
@@ -19,13 +19,12 @@ namespace {
 
 constexpr int kMaxCallDepth = 32;
 constexpr std::size_t kMaxCode = std::size_t{1} << 22;  // instructions after inlining
-constexpr int kMaxCalls = 1 << 16;                      // inlined, also those of functions without instructions
+constexpr int kMaxCalls = 1 << 16;                      // inlined calls, also of functions without instructions
 constexpr std::uint64_t kMaxSharedBytes = 1U << 20;
-constexpr std::uint64_t kSharedRedZone = 64;                     // between variables; belongs to none
-constexpr std::uint64_t kMaxLocalBytes = 1U << 20;               // a thread
-constexpr std::size_t kMaxRegisterBytes = std::size_t{1} << 25;  // a warp; 2^18 of 32 bits
+constexpr std::uint64_t kSharedRedZone = 64;                     // bytes between two variables
+constexpr std::uint64_t kMaxLocalBytes = 1U << 20;               // per thread
+constexpr std::size_t kMaxRegisterBytes = std::size_t{1} << 25;  // per warp: 2^18 registers of 32 bits
 constexpr std::uint64_t kMaxParameterBytes = 32764;              // PTX ISA 8.1 and later
-constexpr Slot kSlotAlignment = 64;                              // a cache line
 
 struct SpecialRow {
   std::string_view name;
@@ -75,7 +74,7 @@ constexpr std::array kSpecials = {
     SpecialRow{"%total_smem_size", SpecialRegister::total_smem_size},
 };
 
-/// A variable's name as its source has it: "planted(float*)::tile".
+/// A variable's demangled name: "kernel(float*)::tile".
 std::string source_name(std::string_view symbol) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> demangled(
@@ -93,10 +92,10 @@ ProgramBuilder::ProgramBuilder(const Module& module, const std::vector<std::uint
     : module_(module), global_addresses_(global_addresses) {}
 
 void ProgramBuilder::refuse(const ParsedInstruction& parsed, std::string reason) const {
-  throw EmulationFinding(Finding{FindingKind::unknown_instruction,
-                                 fmt::format("the emulator does not have {}", reason),
+  throw EmulationFinding(Finding{FindingKind::unsupported_instruction,
+                                 fmt::format("the emulator does not support {}", reason),
                                  std::nullopt,
-                                 module_.place(parsed),
+                                 module_.locate(parsed),
                                  0,
                                  {}});
 }
@@ -105,17 +104,18 @@ void ProgramBuilder::refuse(const ParsedInstruction& parsed, std::string reason)
 
 Slot ProgramBuilder::new_slot(int width) {
   const std::size_t size = width == 0 ? sizeof(Mask) : static_cast<std::size_t>(width) * kWarpSize;
-  // A predicate may share a cache line with others; lanes of a register start one.
+  // Predicates are packed; any other register starts a cache line.
   const std::size_t alignment = width == 0 ? sizeof(Mask) : kSlotAlignment;
   const std::size_t slot = round_up(program_.register_bytes, alignment);
   program_.register_bytes = slot + size;
   if (program_.register_bytes > kMaxRegisterBytes) {
-    throw EmulationFinding(Finding{FindingKind::malformed_ptx,
-                                   fmt::format("registers of a warp take more than {} bytes", kMaxRegisterBytes),
-                                   std::nullopt,
-                                   {},
-                                   0,
-                                   {}});
+    throw EmulationFinding(
+        Finding{FindingKind::malformed_ptx,
+                fmt::format("the registers of a warp take more than the limit of {} bytes", kMaxRegisterBytes),
+                std::nullopt,
+                {},
+                0,
+                {}});
   }
   return static_cast<Slot>(slot);
 }
@@ -165,9 +165,9 @@ Space ProgramBuilder::space_of(const Operand& variable) const {
   if (!variable.local_scope) return module_.variables[variable.index].space;
   const Function& function = *frame_->function;
   const Space space = function.variables[variable.index].space;
-  const bool of_kernel =
+  const bool is_kernel_parameter =
       in_kernel() && std::ranges::find(function.parameters, variable.index) != function.parameters.end();
-  return space == Space::param && !of_kernel ? Space::local : space;
+  return space == Space::param && !is_kernel_parameter ? Space::local : space;
 }
 
 void ProgramBuilder::place_shared_variables(const Function& kernel) {
@@ -225,7 +225,7 @@ void ProgramBuilder::place_parameters(const Function& kernel, Storage& storage) 
 void ProgramBuilder::refuse_too_large(const Variable& variable, std::string_view what, std::uint64_t limit) {
   throw EmulationFinding(
       Finding{FindingKind::malformed_ptx,
-              fmt::format("variable {} does not fit: {} end at {} bytes", printable(variable.name, 80), what, limit),
+              fmt::format("variable {} exceeds the limit of {} bytes of {}", printable(variable.name, 80), limit, what),
               std::nullopt,
               {variable.line, {}, {}},
               0,
@@ -248,8 +248,8 @@ const ProgramBuilder::Storage& ProgramBuilder::storage(const Function& function)
     const bool parameter = std::ranges::find(function.parameters, i) != function.parameters.end();
     const bool call_argument = variable.space == Space::param && !parameter;
     if (variable.space == Space::global || variable.space == Space::constant) {
-      throw EmulationFinding(Finding{FindingKind::unknown_instruction,
-                                     "the emulator does not have global variables inside functions",
+      throw EmulationFinding(Finding{FindingKind::unsupported_instruction,
+                                     "the emulator does not support global variables declared inside functions",
                                      std::nullopt,
                                      {variable.line, {}, {}},
                                      0,
@@ -295,7 +295,8 @@ void ProgramBuilder::emit_body(Frame& frame, int depth) {
   for (const ParsedInstruction& parsed : frame.function->instructions) {
     frame.starts.push_back(static_cast<std::uint32_t>(program_.code.size()));
     check_();
-    if (program_.code.size() > kMaxCode) refuse(parsed, fmt::format("room for more than {} instructions", kMaxCode));
+    if (program_.code.size() > kMaxCode)
+      refuse(parsed, fmt::format("kernels of more than {} instructions after inlining", kMaxCode));
     emit(parsed, depth);
   }
   link(frame);
@@ -331,7 +332,7 @@ Instruction& ProgramBuilder::append(const ParsedInstruction& parsed) {
 
 void ProgramBuilder::set_guard(const ParsedInstruction& parsed, Instruction& instruction, bool flip) {
   if (parsed.guard == kNone) return;
-  if (register_type(parsed.guard) != PtxType::pred) refuse(parsed, "a guard that is not a predicate");
+  if (register_type(parsed.guard) != PtxType::pred) refuse(parsed, "a guard that is not a predicate register");
   instruction.guard = register_slot(parsed.guard);
   instruction.guard_flip = parsed.guard_negated != flip ? kAllLanes : 0;
 }
@@ -377,9 +378,9 @@ void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
   if (depth >= kMaxCallDepth || std::ranges::find(calling_, function) != calling_.end()) {
     refuse(parsed, fmt::format("recursive function {}", printable(callee->name, 80)));
   }
-  if (++calls_ > kMaxCalls) refuse(parsed, fmt::format("room for more than {} calls", kMaxCalls));
+  if (++calls_ > kMaxCalls) refuse(parsed, fmt::format("kernels of more than {} inlined calls", kMaxCalls));
   if (results.size() != function->results.size() || arguments.size() != function->parameters.size()) {
-    refuse(parsed, "a call with another number of parameters than its function");
+    refuse(parsed, "a call whose number of parameters differs from its function's");
   }
   std::uint32_t skip = kNone;
   if (parsed.guard != kNone) {
@@ -391,9 +392,9 @@ void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
   const Storage& own = storage(*function);
   Frame frame{function, &own.registers, own.addresses, {}, {}, {}};
   const auto bind = [&](const Operand& actual, std::uint32_t formal) {
-    if (actual.kind != Operand::Kind::variable || !actual.local_scope) refuse(parsed, "parameters in registers");
+    if (actual.kind != Operand::Kind::variable || !actual.local_scope) refuse(parsed, "call parameters in registers");
     if (frame_->function->variables[actual.index].size < function->variables[formal].size) {
-      refuse(parsed, "a parameter smaller than its function's");
+      refuse(parsed, "an argument that is smaller than the function's parameter");
     }
     frame.addresses[formal] = frame_->addresses[actual.index];
   };
@@ -406,14 +407,14 @@ void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
 void ProgramBuilder::emit_builtin(const ParsedInstruction& parsed, const BuiltinFunction& builtin,
                                   const std::vector<Operand>& results, const std::vector<Operand>& arguments) {
   if (results.size() != builtin.results || arguments.size() != builtin.parameters) {
-    refuse(parsed, "a call with another number of parameters than its function");
+    refuse(parsed, "a call whose number of parameters differs from its function's");
   }
   Instruction& call = append(parsed);
   call.execute = builtin.execute;
   set_guard(parsed, call, false);
   for (const std::vector<Operand>* const list : {&arguments, &results}) {
     for (const Operand& actual : *list) {
-      if (actual.kind != Operand::Kind::variable || !actual.local_scope) refuse(parsed, "parameters in registers");
+      if (actual.kind != Operand::Kind::variable || !actual.local_scope) refuse(parsed, "call parameters in registers");
       add_operand(constant(8, frame_->addresses[actual.index]));
     }
   }

@@ -1,4 +1,4 @@
-// Lays out registers, constants and variables of one kernel while its instructions are decoded.
+// Builds the Program of a kernel: lays out registers, constants and variables while it decodes instructions.
 #pragma once
 
 #include <map>
@@ -21,33 +21,34 @@ class ProgramBuilder {
   Slot register_slot(std::uint32_t index) const { return (*frame_->registers)[index]; }
   PtxType register_type(std::uint32_t index) const { return frame_->function->registers[index].type; }
   Slot constant(int width, std::uint64_t bits);
-  /// A register nobody reads.
+  /// A register for results that are not used.
   Slot scratch(int width);
-  /// @throws nothing; kNone when there is no such register
+  /// kNone when there is no such special register.
   Slot special(std::string_view name);
-  /// The variable's address in its own space; a parameter of a called function lives in local memory.
+  /// The variable's address in its own state space. Parameters of called functions are in local memory.
   std::uint64_t address_of(const Operand& variable) const;
-  /// local for the parameters of calls
+  /// The variable's state space: local for parameters of called functions.
   Space space_of(const Operand& variable) const;
   bool in_kernel() const { return frame_->function->entry; }
   const Module& module() const { return module_; }
   void add_operand(Slot slot) { program_.operands.push_back(slot); }
   std::size_t operand_count() const { return program_.operands.size(); }
 
+  /// Throws an unsupported_instruction finding.
   [[noreturn]] void refuse(const ParsedInstruction& parsed, std::string reason) const;
 
  private:
-  /// One inlined body.
+  /// One inlined function body.
   struct Frame {
     const Function* function = nullptr;
     const std::vector<Slot>* registers = nullptr;                   // of Function::registers
     std::vector<std::uint64_t> addresses;                           // of Function::variables
-    std::vector<std::uint32_t> starts;                              // index in code of each parsed instruction
-    std::vector<std::uint32_t> returns;                             // branches to the end
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> branches;  // (index in code, label)
+    std::vector<std::uint32_t> starts;                              // index in Program::code of each instruction
+    std::vector<std::uint32_t> returns;                             // indices of branches to the body's end
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> branches;  // (index in Program::code, label)
   };
 
-  /// Places of a function that all its inlined bodies share: a thread is in one of them at a time.
+  /// Registers and local memory of a function. All its inlined bodies share them, as calls do not recurse.
   struct Storage {
     std::vector<Slot> registers;
     std::vector<std::uint64_t> addresses;
@@ -70,7 +71,7 @@ class ProgramBuilder {
   const Module& module_;
   const std::vector<std::uint64_t>& global_addresses_;
   Program program_;
-  int calls_ = 0;  // inlined so far
+  int calls_ = 0;  // number of calls inlined so far
   PeriodicCheck check_;
   Frame* frame_ = nullptr;
   std::vector<const Function*> calling_;

@@ -37,7 +37,7 @@ void Lexer::skip_blanks() {
       const int opened = line_;
       at_ += 2;
       while (at_ + 1 < text_.size() && !(text_[at_] == '*' && text_[at_ + 1] == '/')) line_ += text_[at_++] == '\n';
-      if (at_ + 1 >= text_.size()) refuse_ptx(opened, "comment is not closed");
+      if (at_ + 1 >= text_.size()) refuse_ptx(opened, "the comment that begins here is not closed");
       at_ += 2;
     } else {
       return;
@@ -98,7 +98,8 @@ Token Lexer::next() {
   if (is_digit(c)) return number();
   if (c == '"') {
     const std::size_t close = text_.find_first_of("\"\n", at_ + 1);
-    if (close == std::string_view::npos || text_[close] == '\n') refuse_ptx(line_, "string is not closed");
+    if (close == std::string_view::npos || text_[close] == '\n')
+      refuse_ptx(line_, "a string is not closed on its line");
     at_ = close + 1;
     return {Token::Kind::text, text_.substr(begin + 1, close - begin - 1), 0, line_, begin};
   }

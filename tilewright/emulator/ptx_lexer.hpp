@@ -14,7 +14,7 @@ struct Token {
     integer,      // bits
     real,         // bits of an f64
     real_f32,     // bits of an f32, written 0f........
-    text,         // "..." without the quotes
+    text,         // a quoted string, without the quotes
     punctuation,  // one character
   };
   Kind kind = Kind::end;
@@ -43,6 +43,7 @@ class Lexer {
   int line_ = 1;
 };
 
+/// Throws a malformed_ptx finding at this line.
 [[noreturn]] void refuse_ptx(int line, std::string reason);
 
 }  // namespace tilewright::emulator

@@ -1,4 +1,4 @@
-// A PTX module as the parser leaves it: variables, functions, instructions with their operands resolved to indices.
+// A parsed PTX module: variables, functions, and instructions whose operands are resolved to indices.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ enum class Space : std::uint8_t { generic, global, constant, shared, local, para
 
 inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-/// One element of an initialiser: a number, or the address of a variable.
+/// One element of a variable's initialiser: a number, or the address of a variable.
 struct Initialiser {
-  std::uint64_t bits = 0;          // as the element's type
-  std::uint32_t variable = kNone;  // module variable whose address (plus bits) it is
+  std::uint64_t bits = 0;          // the number, in the element's type; or the offset from the variable's address
+  std::uint32_t variable = kNone;  // index into Module::variables
 };
 
 struct Variable {
@@ -28,7 +28,7 @@ struct Variable {
   PtxType type = PtxType::b8;
   std::uint64_t size = 0;  // bytes
   std::uint64_t alignment = 1;
-  bool external = false;  // .extern; with size 0 in shared: the dynamic shared memory
+  bool external = false;  // .extern; an external .shared variable of size 0 is the dynamic shared memory
   std::vector<Initialiser> initialisers;
   int line = 0;
 };
@@ -53,14 +53,14 @@ struct Operand {
   bool negated = false;  // !p
   bool local_scope = false;
   std::uint32_t index = kNone;
-  std::uint32_t scope = 0;  // where a label is looked up
+  std::uint32_t scope = 0;  // the parser's scope in which a label is looked up
   std::string_view name;
   std::int64_t offset = 0;
   std::uint64_t bits = 0;
   std::vector<Operand> elements;
 };
 
-/// An integer that the text did not write.
+/// An integer operand that is not in the PTX text: the default of an optional operand.
 inline Operand integer_operand(std::uint64_t value) {
   Operand operand;
   operand.kind = Operand::Kind::integer;
@@ -92,8 +92,8 @@ struct Register {
 
 struct Label {
   std::string_view name;
-  std::uint32_t instruction = kNone;   // the one after it
-  std::vector<std::uint32_t> targets;  // of a .branchtargets table: label indices
+  std::uint32_t instruction = kNone;   // index of the instruction that follows the label
+  std::vector<std::uint32_t> targets;  // of a .branchtargets table: indices into Function::labels
 };
 
 struct Function {
@@ -102,7 +102,7 @@ struct Function {
   bool declared_only = false;
   int line = 0;
   std::vector<Register> registers;
-  std::vector<Variable> variables;        // parameters first, then what the body declares
+  std::vector<Variable> variables;        // parameters first, then the variables that the body declares
   std::vector<std::uint32_t> parameters;  // indices into variables
   std::vector<std::uint32_t> results;     // of a .func
   std::vector<Label> labels;
@@ -120,11 +120,11 @@ struct Module {
   std::vector<Function> functions;
   std::vector<std::string> files;  // by number
   std::vector<Location> locations;
-  std::deque<std::string> made_up_names;  // of the members of a family of variables
+  std::deque<std::string> generated_names;  // of variables declared as a family: "p<3>" is p0, p1, p2
 
   const Function* find(std::string_view function) const;
-  /// The place of an instruction, with its chain of inlining.
-  CodePlace place(const ParsedInstruction& instruction) const;
+  /// The location of an instruction, with the lines it was inlined at.
+  CodeLocation locate(const ParsedInstruction& instruction) const;
 };
 
 }  // namespace tilewright::emulator

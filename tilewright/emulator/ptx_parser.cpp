@@ -1,4 +1,4 @@
-// A recursive-descent parser: one function a production of the grammar.
+// A recursive-descent parser: one function per production of the grammar.
 #include "tilewright/emulator/ptx_parser.hpp"
 
 #include <algorithm>
@@ -17,12 +17,13 @@
 namespace tilewright::emulator {
 namespace {
 
-// Limits on what a hostile or broken text may ask for; far above what any compiler emits.
+// Limits that keep hostile or damaged PTX from exhausting memory; far above what compilers emit.
 constexpr std::uint64_t kMaxRegisters = 1U << 20;
 constexpr std::uint64_t kMaxVariableBytes = 1U << 30;
 constexpr int kMaxNesting = 64;
 
-/// "%f12" -> ("%f", 12); numbers with a leading zero are not members of a family.
+/// Splits the name of a register declared as "%f<20>": "%f12" -> ("%f", 12). A number with a leading zero does not
+/// count.
 std::optional<std::pair<std::string_view, std::uint64_t>> split_family(std::string_view name) {
   std::size_t digits = name.size();
   while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
@@ -138,7 +139,7 @@ class Parser {
   }
 
   void parse_version() {
-    // The lexer reads 9.0 as a real number; its text is what counts.
+    // The lexer reads 9.0 as a real number, but 9.10 is not 9.1: parse its text.
     const std::string version(token_.text);
     advance();
     if (std::sscanf(version.c_str(), "%d.%d", &module_.version_major, &module_.version_minor) != 2) {
@@ -148,7 +149,7 @@ class Parser {
 
   void parse_file() {
     const auto number = static_cast<std::size_t>(integer());
-    if (number > 1U << 16) fail("file number above 65536");
+    if (number > 1U << 16) fail("a .file number above 65536");
     if (token_.kind != Token::Kind::text) unexpected("a file name");
     if (module_.files.size() <= number) module_.files.resize(number + 1);
     module_.files[number] = std::string(token_.text);
@@ -178,7 +179,7 @@ class Parser {
     } else if (const auto space = variable_space()) {
       parse_variables(*space, external, module_.variables, module_names_);
     } else {
-      unexpected("a directive of a module");
+      unexpected("a module-level directive");
     }
   }
 
@@ -196,7 +197,7 @@ class Parser {
     return std::nullopt;
   }
 
-  /// After the state space: alignment, type, name and dimensions.
+  /// Parses what follows the state space: alignment, type, name and dimensions.
   Variable parse_variable(Space space) {
     Variable variable;
     variable.space = space;
@@ -225,13 +226,19 @@ class Parser {
     variable.name = word("a variable's name");
     const auto element = static_cast<std::uint64_t>(bytes(*type)) * vector;
     variable.alignment = alignment != 0 ? alignment : element;
-    if (!std::has_single_bit(variable.alignment) || variable.alignment > 4096) fail("alignment must be a power of two");
+    if (!std::has_single_bit(variable.alignment) || variable.alignment > 4096) {
+      fail(fmt::format("an alignment of {}, which must be a power of two up to 4096", variable.alignment));
+    }
     variable.size = element;
     while (accept('[')) {
       const std::uint64_t extent = token_.is(']') ? 0 : integer();
-      if (extent > kMaxVariableBytes) fail("array is too large");
+      if (extent > kMaxVariableBytes)
+        fail(fmt::format("array {} is too large: the limit is {} bytes", printable(variable.name, 80),
+                         kMaxVariableBytes));
       variable.size *= extent;
-      if (variable.size > kMaxVariableBytes) fail("array is too large");
+      if (variable.size > kMaxVariableBytes)
+        fail(fmt::format("array {} is too large: the limit is {} bytes", printable(variable.name, 80),
+                         kMaxVariableBytes));
       expect(']');
     }
     return variable;
@@ -268,7 +275,10 @@ class Parser {
       parse_initialiser(variable);
       const auto element = static_cast<std::uint64_t>(bytes(variable.type));
       if (unsized) variable.size = element * variable.initialisers.size();
-      if (variable.initialisers.size() * element > variable.size) fail("initialiser is longer than its variable");
+      if (variable.initialisers.size() * element > variable.size) {
+        fail(fmt::format("an initialiser of {} bytes for a variable of {}", variable.initialisers.size() * element,
+                         variable.size));
+      };
     }
     names[variable.name] = static_cast<std::uint32_t>(into.size());
     into.push_back(std::move(variable));
@@ -276,7 +286,7 @@ class Parser {
     expect(';');
   }
 
-  /// The braces only group elements.
+  /// Nested braces only group elements: initialisers are stored flat.
   void parse_initialiser(Variable& variable) {
     if (!accept('{')) {
       variable.initialisers.push_back(parse_initialiser_element(variable.type));
@@ -327,7 +337,7 @@ class Parser {
     return element;
   }
 
-  /// Initialisers may name variables declared later.
+  /// Called at the end of the module, as initialisers may name variables that are declared later.
   void resolve_initialisers() {
     for (Variable& variable : module_.variables) {
       for (Initialiser& element : variable.initialisers) {
@@ -366,7 +376,7 @@ class Parser {
     latest_location_[{location.file, location.line, location.column}] = location_;
   }
 
-  /// The .loc that an inlined_at names; one is made up when the text has none.
+  /// Index of the latest .loc of that line; adds a location if there is none.
   std::uint32_t location_of(int file, int line, int column) {
     const auto [entry, inserted] = latest_location_.try_emplace({file, line, column}, kNone);
     if (inserted) {
@@ -408,7 +418,7 @@ class Parser {
     }
     Function& existing = module_.functions[entry->second];
     if (!existing.declared_only && !function_.declared_only) {
-      fail(fmt::format("{} is defined twice", printable(function_.name, 80)));
+      fail(fmt::format("function {} is defined twice", printable(function_.name, 80)));
     }
     if (existing.declared_only) existing = std::move(function_);
   }
@@ -434,7 +444,7 @@ class Parser {
         std::uint32_t extents[3] = {1, 1, 1};
         int rank = 0;
         do {
-          if (rank == 3) fail("more than three dimensions");
+          if (rank == 3) fail("a directive with more than three dimensions");
           extents[rank++] = static_cast<std::uint32_t>(small_integer());
         } while (accept(','));
         if (directive == ".reqntid") std::copy(extents, extents + 3, function_.required_block);
@@ -449,7 +459,7 @@ class Parser {
       } else if (directive == ".pragma") {
         skip_statement();
       } else if (directive != ".noreturn" && directive != ".explicitcluster" && directive != ".blocksareclusters") {
-        fail(fmt::format("unknown directive {} of a function", printable(directive, 40)));
+        fail(fmt::format("unknown function directive {}", printable(directive, 40)));
       }
     }
   }
@@ -514,12 +524,14 @@ class Parser {
       if (accept('<')) {
         count = integer();
         expect('>');
-        if (count + first > kMaxRegisters) fail("too many registers");
+        if (count + first > kMaxRegisters)
+          fail(fmt::format("too many registers: the limit is {} per function", kMaxRegisters));
         scopes_[scope_].families[register_name] = {first, static_cast<std::uint32_t>(count)};
       } else {
         scopes_[scope_].registers[register_name] = first;
       }
-      if (function_.registers.size() + count > kMaxRegisters) fail("too many registers");
+      if (function_.registers.size() + count > kMaxRegisters)
+        fail(fmt::format("too many registers: the limit is {} per function", kMaxRegisters));
       function_.registers.insert(function_.registers.end(), count, Register{*type});
     } while (accept(','));
     expect(';');
@@ -659,7 +671,7 @@ class Parser {
     } else if (find_variable(operand)) {
       operand.kind = Operand::Kind::variable;
     } else {
-      operand.kind = Operand::Kind::label;  // or a function: decided when the body has ended
+      operand.kind = Operand::Kind::label;  // or a function: resolve_labels() decides at the end of the body
     }
     return operand;
   }
@@ -702,8 +714,8 @@ class Parser {
     pending_targets_.clear();
   }
 
-  std::string_view keep(std::string made_up_name) {
-    return module_.made_up_names.emplace_back(std::move(made_up_name));
+  std::string_view keep(std::string generated_name) {
+    return module_.generated_names.emplace_back(std::move(generated_name));
   }
 
   struct PendingTarget {
@@ -730,8 +742,8 @@ class Parser {
   std::uint32_t scope_ = 0;
 };
 
-/// One line, single blanks, at most 160 characters.
-std::string compact(std::string_view text) {
+/// The text on one line, with single blanks and at most 160 characters.
+std::string on_one_line(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -748,16 +760,16 @@ const Function* Module::find(std::string_view function) const {
   return found == functions.end() ? nullptr : &*found;
 }
 
-CodePlace Module::place(const ParsedInstruction& instruction) const {
-  constexpr std::size_t kLongestChain = 32;
-  CodePlace place{instruction.line, compact(instruction.text), {}};
-  for (std::uint32_t at = instruction.location; at != kNone && place.source.size() < kLongestChain;) {
+CodeLocation Module::locate(const ParsedInstruction& instruction) const {
+  constexpr std::size_t kMaxInliningDepth = 32;
+  CodeLocation found{instruction.line, on_one_line(instruction.text), {}};
+  for (std::uint32_t at = instruction.location; at != kNone && found.source.size() < kMaxInliningDepth;) {
     const Location& location = locations[at];
     const auto file = static_cast<std::size_t>(location.file);
-    if (location.line != 0 && file < files.size()) place.source.push_back({files[file], location.line});
+    if (location.line != 0 && file < files.size()) found.source.push_back({files[file], location.line});
     at = location.inlined_at;
   }
-  return place;
+  return found;
 }
 
 std::unique_ptr<const Module> parse_ptx(std::string_view text) {

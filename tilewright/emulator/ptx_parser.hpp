@@ -1,4 +1,4 @@
-// PTX text to a Module.
+// Parses PTX text into a Module.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace tilewright::emulator {
 
-/// Parses PTX ISA text (any version; the grammar that compilers emit and inline assembly uses).
-/// Opcodes and modifiers are not judged here: see Program.
-/// @throws EmulationFinding of kind malformed_ptx with the line.
+/// Parses PTX of any version, as compilers emit it and as inline assembly writes it. Opcodes and modifiers are checked
+/// later, by build_program().
+/// @throws EmulationFinding: malformed_ptx, with the line
 std::unique_ptr<const Module> parse_ptx(std::string_view text);
 
 }  // namespace tilewright::emulator

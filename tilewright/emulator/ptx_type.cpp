@@ -1,4 +1,4 @@
-// The table of types.
+// The table of PTX types.
 #include "tilewright/emulator/ptx_type.hpp"
 
 #include <array>

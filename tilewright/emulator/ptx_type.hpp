@@ -1,4 +1,4 @@
-// The operand types of PTX: names, widths and classes. One row a type.
+// The operand types of PTX: names, widths and classes.
 #pragma once
 
 #include <cstdint>
@@ -37,11 +37,11 @@ enum class PtxType : std::uint8_t {
 
 enum class TypeClass : std::uint8_t { predicate, untyped, unsigned_integer, signed_integer, small_float, floating };
 
-/// Width in memory; a predicate has 1.
+/// Width of an element in memory; 1 for a predicate.
 int bits(PtxType type);
 inline int bytes(PtxType type) { return (bits(type) + 7) / 8; }
 TypeClass type_class(PtxType type);
-/// "u32", as after the dot.
+/// "u32": the name without the dot.
 std::string_view name(PtxType type);
 std::optional<PtxType> parse_ptx_type(std::string_view text);
 

@@ -1,4 +1,4 @@
-// The shadow: happens-before by vector clocks, one cell a word or a byte.
+// Race detection on the shadow by vector clocks, as FastTrack does: the last write and the reads since, per cell.
 #include "tilewright/emulator/shared_memory.hpp"
 
 #include <algorithm>
@@ -8,9 +8,10 @@ namespace {
 
 constexpr std::uint32_t kInFlight = 1U << 31;
 constexpr std::uint32_t kSet = 1U << 31;
-constexpr std::uint32_t kSplit = ~std::uint32_t{0};  // writer of a word whose bytes have their own cells
-constexpr std::uint32_t kWrittenBefore = 2;          // by somebody, ordered before everything: clock 0
-constexpr std::uint32_t kForbidden = 4;              // writer of bytes between variables
+// Values of Cell::writer.epoch that stand for no agent's write; all have clock 0.
+constexpr std::uint32_t kSplit = ~std::uint32_t{0};  // a word whose bytes have their own cells
+constexpr std::uint32_t kWrittenBefore = 2;          // written, and the write is ordered before every access
+constexpr std::uint32_t kRedZone = 4;                // bytes between variables
 constexpr std::byte kPoison{0xff};
 constexpr int kAgentBits = 11;
 constexpr int kCodeBits = 27;
@@ -27,40 +28,40 @@ void SharedMemory::reset(std::uint32_t bytes) {
   size_ = bytes;
   const std::size_t words = (bytes + 3) / 4;
   data_.assign(words * 4, kPoison);
-  touched_.assign(words * 4 / 64 + 1, 0);
+  written_now_.assign(words * 4 / 64 + 1, 0);
   if (!shadowed()) return;
   words_.assign(words, Cell{});
   bytes_.resize(words * 4);
   read_sets_.clear();
   free_sets_.clear();
-  synchronisers_.clear();
+  released_.clear();
 }
 
-void SharedMemory::forbid(std::uint64_t address, std::uint32_t bytes) {
+void SharedMemory::mark_red_zone(std::uint64_t address, std::uint32_t bytes) {
   if (!shadowed() || bytes == 0) return;
   each_cell(address, bytes, false, [](Cell& cell) {
-    cell.writer = {kForbidden, 0};
+    cell.writer = {kRedZone, 0};
     return SharedVerdict::ok;
   });
 }
 
-void SharedMemory::forget_order() {
-  const auto forget = [](Cell& cell) {
+void SharedMemory::restart_clocks() {
+  const auto order_before_all = [](Cell& cell) {
     cell.reader = {};
     const PackedEpoch writer = cell.writer.epoch;
-    const bool written = writer != 0 && writer != kSplit && writer != kForbidden && (writer & kInFlight) == 0;
+    const bool written = writer != 0 && writer != kSplit && writer != kRedZone && (writer & kInFlight) == 0;
     if (written) cell.writer.epoch = kWrittenBefore;
   };
-  std::ranges::for_each(words_, forget);
-  std::ranges::for_each(bytes_, forget);
+  std::ranges::for_each(words_, order_before_all);
+  std::ranges::for_each(bytes_, order_before_all);
   read_sets_.clear();
   free_sets_.clear();
-  synchronisers_.clear();
+  released_.clear();
 }
 
-SharedMemory::Stamp SharedMemory::stamp(const VectorClock& now, const Accessor& who) {
-  const std::uint32_t clock = std::min(who.clock != 0 ? who.clock : now[who.agent], kClockLimit);
-  return {(clock << kAgentBits) | who.agent, (who.lane << kCodeBits) | who.code};
+SharedMemory::Stamp SharedMemory::stamp(const VectorClock& now, const Accessor& accessor) {
+  const std::uint32_t clock = std::min(accessor.clock != 0 ? accessor.clock : now[accessor.agent], kClockLimit);
+  return {(clock << kAgentBits) | accessor.agent, (accessor.lane << kCodeBits) | accessor.code};
 }
 
 bool SharedMemory::ordered(PackedEpoch epoch, const VectorClock& now) {
@@ -68,15 +69,15 @@ bool SharedMemory::ordered(PackedEpoch epoch, const VectorClock& now) {
 }
 
 SharedVerdict SharedMemory::conflict(SharedVerdict verdict, Stamp other, bool reads) {
-  const bool wanted = verdict == SharedVerdict::uninitialised ? check_uninitialised_ : check_races_;
-  if (!wanted) return SharedVerdict::ok;
+  const bool enabled = verdict == SharedVerdict::uninitialised ? check_uninitialised_ : check_races_;
+  if (!enabled) return SharedVerdict::ok;
   other_ = {agent_of(other.epoch), other.code >> kCodeBits, other.code & ((1U << kCodeBits) - 1),
             clock_of(other.epoch)};
   other_reads_ = reads;
   return verdict;
 }
 
-void SharedMemory::split(std::size_t word) {
+void SharedMemory::split_word(std::size_t word) {
   Cell& whole = words_[word];
   for (std::size_t i = 0; i < 4; ++i) {
     Cell& part = bytes_[4 * word + i];
@@ -92,22 +93,22 @@ template <class Visit>
 SharedVerdict SharedMemory::each_cell(std::uint64_t address, std::uint32_t bytes, bool whole_write, Visit&& visit) {
   const std::size_t begin = address - kSharedBase;
   SharedVerdict worst = SharedVerdict::ok;
-  const auto consider = [&](SharedVerdict verdict) { worst = std::max(worst, verdict); };
+  const auto note = [&](SharedVerdict verdict) { worst = std::max(worst, verdict); };
   if (bytes >= 4 && begin % 4 == 0) {
     for (std::size_t word = begin / 4; word < (begin + bytes) / 4; ++word) {
       Cell& cell = words_[word];
       if (cell.writer.epoch != kSplit) [[likely]] {
-        consider(visit(cell));
+        note(visit(cell));
         continue;
       }
-      for (std::size_t i = 0; i < 4; ++i) consider(visit(bytes_[4 * word + i]));
+      for (std::size_t i = 0; i < 4; ++i) note(visit(bytes_[4 * word + i]));
       if (whole_write) cell = bytes_[4 * word];
     }
     return worst;
   }
   for (std::size_t byte = begin; byte < begin + bytes; ++byte) {
-    if (words_[byte / 4].writer.epoch != kSplit) split(byte / 4);
-    consider(visit(bytes_[byte]));
+    if (words_[byte / 4].writer.epoch != kSplit) split_word(byte / 4);
+    note(visit(bytes_[byte]));
   }
   return worst;
 }
@@ -154,10 +155,10 @@ void SharedMemory::drop_readers(Cell& cell) {
   cell.reader = {};
 }
 
-SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const VectorClock* fenced, Stamp me) {
-  if (has_read(cell, me)) return SharedVerdict::ok;  // judged then, and not written since
+SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp me) {
+  if (has_read(cell, me)) return SharedVerdict::ok;  // was checked at that read, and not written since
   const PackedEpoch writer = cell.writer.epoch;
-  if (writer == kForbidden) return SharedVerdict::outside;
+  if (writer == kRedZone) return SharedVerdict::out_of_bounds;
   SharedVerdict verdict = SharedVerdict::ok;
   if (writer == 0) {
     verdict = conflict(SharedVerdict::uninitialised, {});
@@ -165,7 +166,7 @@ SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const 
     verdict = conflict(SharedVerdict::in_flight, cell.writer);
   } else if (!ordered(writer, now)) {
     verdict = conflict(SharedVerdict::race, cell.writer);
-  } else if (fenced != nullptr && !is_async(agent_of(writer)) && !ordered(writer, *fenced)) {
+  } else if (proxy_fenced != nullptr && !is_async(agent_of(writer)) && !ordered(writer, *proxy_fenced)) {
     verdict = conflict(SharedVerdict::unfenced, cell.writer);
   }
   add_reader(cell, now, me);
@@ -173,7 +174,7 @@ SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const 
 }
 
 SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, Stamp me) {
-  if (cell.writer.epoch == kForbidden) return SharedVerdict::outside;
+  if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
   const auto unordered = [&](const Stamp& other) { return other.epoch != 0 && !ordered(other.epoch, now); };
   SharedVerdict verdict = SharedVerdict::ok;
   if ((cell.writer.epoch & kInFlight) != 0) {
@@ -193,45 +194,46 @@ SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, Stamp
   return verdict;
 }
 
-SharedVerdict SharedMemory::read(const VectorClock& now, const Accessor& who, std::uint64_t address,
+SharedVerdict SharedMemory::read(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                  std::uint32_t bytes) {
-  const Stamp me = stamp(now, who);
+  const Stamp me = stamp(now, accessor);
   return each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, now, nullptr, me); });
 }
 
-SharedVerdict SharedMemory::async_read(const Past& past, const Accessor& who, std::uint64_t address,
+SharedVerdict SharedMemory::async_read(const Clocks& clocks, const Accessor& accessor, std::uint64_t address,
                                        std::uint32_t bytes) {
-  const Stamp me = stamp(past.happened, who);
-  return each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, past.happened, &past.fenced, me); });
+  const Stamp me = stamp(clocks.ordered, accessor);
+  return each_cell(address, bytes, false,
+                   [&](Cell& cell) { return read_cell(cell, clocks.ordered, &clocks.proxy_fenced, me); });
 }
 
-SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& who, std::uint64_t address,
+SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                   std::uint32_t bytes) {
-  const Stamp me = stamp(now, who);
+  const Stamp me = stamp(now, accessor);
   return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, now, me); });
 }
 
-SharedVerdict SharedMemory::synchronising_access(Past& past, const Accessor& who, std::uint64_t address,
-                                                 std::uint32_t bytes, bool writes) {
-  Past& through = synchronisers_[address];
-  past.join(through);
-  if (writes) through.join(past);
+SharedVerdict SharedMemory::strong_access(Clocks& clocks, const Accessor& accessor, std::uint64_t address,
+                                          std::uint32_t bytes, bool writes) {
+  Clocks& released = released_[address];
+  clocks.join(released);
+  if (writes) released.join(clocks);
   return each_cell(address, bytes, false, [&](Cell& cell) {
-    if (cell.writer.epoch == kForbidden) return SharedVerdict::outside;
+    if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
     SharedVerdict verdict = SharedVerdict::ok;
     if ((cell.writer.epoch & kInFlight) != 0) {
       verdict = conflict(SharedVerdict::in_flight, cell.writer);
-    } else if (cell.writer.epoch != 0 && !ordered(cell.writer.epoch, past.happened)) {
+    } else if (cell.writer.epoch != 0 && !ordered(cell.writer.epoch, clocks.ordered)) {
       verdict = conflict(SharedVerdict::race, cell.writer);
     }
-    if (writes) cell.writer = {kWrittenBefore, who.code};
+    if (writes) cell.writer = {kWrittenBefore, accessor.code};
     return verdict;
   });
 }
 
-SharedVerdict SharedMemory::begin_copy(const VectorClock& now, const Accessor& who, std::uint64_t address,
+SharedVerdict SharedMemory::begin_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                        std::uint32_t bytes) {
-  const Stamp me = stamp(now, who);
+  const Stamp me = stamp(now, accessor);
   return each_cell(address, bytes, true, [&](Cell& cell) {
     const SharedVerdict verdict = write_cell(cell, now, me);
     cell.writer.epoch |= kInFlight;
@@ -239,25 +241,25 @@ SharedVerdict SharedMemory::begin_copy(const VectorClock& now, const Accessor& w
   });
 }
 
-void SharedMemory::complete_copy(const VectorClock& now, const Accessor& who, std::uint64_t address,
+void SharedMemory::complete_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                  std::uint32_t bytes) {
   each_cell(address, bytes, false, [&](Cell& cell) {
-    cell.writer = stamp(now, who);
+    cell.writer = stamp(now, accessor);
     return SharedVerdict::ok;
   });
 }
 
-bool SharedMemory::touch(std::uint64_t address, std::uint32_t bytes) {
+bool SharedMemory::mark_written(std::uint64_t address, std::uint32_t bytes) {
   const std::size_t begin = address - kSharedBase;
   const std::uint64_t span = ((std::uint64_t{1} << bytes) - 1) << (begin % 64);
-  const bool again = (touched_[begin / 64] & span) != 0;
-  touched_[begin / 64] |= span;
-  return again;
+  const bool overlaps = (written_now_[begin / 64] & span) != 0;
+  written_now_[begin / 64] |= span;
+  return overlaps;
 }
 
-void SharedMemory::untouch(std::uint64_t address, std::uint32_t bytes) {
+void SharedMemory::clear_written(std::uint64_t address, std::uint32_t bytes) {
   const std::size_t begin = address - kSharedBase;
-  touched_[begin / 64] &= ~(((std::uint64_t{1} << bytes) - 1) << (begin % 64));
+  written_now_[begin / 64] &= ~(((std::uint64_t{1} << bytes) - 1) << (begin % 64));
 }
 
 }  // namespace tilewright::emulator

@@ -1,4 +1,4 @@
-// The shared memory of one CTA, with a shadow that knows who wrote and read each byte and what ordered them.
+// The shared memory of one CTA, with shadow memory that records the last accesses to each byte and orders them.
 #pragma once
 
 #include <cstddef>
@@ -6,33 +6,33 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tilewright/emulator/order.hpp"
 #include "tilewright/emulator/program.hpp"
+#include "tilewright/emulator/vector_clock.hpp"
 
 namespace tilewright::emulator {
 
-/// Who accesses shared memory, and with which instruction.
+/// The agent, lane and instruction of an access.
 struct Accessor {
   Agent agent = 0;
   std::uint32_t lane = 0;
   std::uint32_t code = 0;   // index in Program::code
-  std::uint32_t clock = 0;  // of an asynchronous access: what must be waited for; 0: the agent's present
+  std::uint32_t clock = 0;  // of an asynchronous access: the clock that a wait for it reaches; 0: the agent's own clock
 };
 
-/// In the order of what is reported when an access breaks several rules.
-enum class SharedVerdict : std::uint8_t { ok, uninitialised, unfenced, race, in_flight, outside };
+/// When an access breaks several rules, the last of them in this order is reported.
+enum class SharedVerdict : std::uint8_t { ok, uninitialised, unfenced, race, in_flight, out_of_bounds };
 
-/// A word of shadow covers 4 bytes; a word touched by narrower accesses splits into a cell for each byte, until it is
-/// written whole again. Accesses of one warp are ordered by its instructions.
+/// The shadow has one cell per 4-byte word. A word that is accessed by narrower instructions is split into one cell per
+/// byte until a store writes the whole word again. Accesses of one warp are ordered by its instructions.
 class SharedMemory {
  public:
   SharedMemory(bool check_races, bool check_uninitialised);
 
-  /// Starts a CTA: poisons the contents (all ones) and forgets every access.
+  /// For the start of a CTA: fills the contents with ones and clears the shadow.
   void reset(std::uint32_t bytes);
 
-  /// Bytes that belong to no variable: accesses are `outside`. Seen only while shadowed().
-  void forbid(std::uint64_t address, std::uint32_t bytes);
+  /// Marks bytes that belong to no variable: accesses to them are out_of_bounds. Has an effect only if shadowed().
+  void mark_red_zone(std::uint64_t address, std::uint32_t bytes);
 
   std::uint32_t end() const { return kSharedBase + size_; }
   bool contains(std::uint64_t address, std::uint64_t bytes) const {
@@ -43,60 +43,62 @@ class SharedMemory {
 
   bool shadowed() const { return check_races_ || check_uninitialised_; }
 
-  // Each tells whether the access is in order, and records it. @pre shadowed() and contains(address, bytes)
-  SharedVerdict read(const VectorClock& now, const Accessor& who, std::uint64_t address, std::uint32_t bytes);
-  SharedVerdict write(const VectorClock& now, const Accessor& who, std::uint64_t address, std::uint32_t bytes);
-  /// A read through the asynchronous proxy by who.agent, issued by who knows `past`: what the generic proxy wrote must
-  /// be fenced too.
-  SharedVerdict async_read(const Past& past, const Accessor& who, std::uint64_t address, std::uint32_t bytes);
-  /// Atomic and volatile accesses synchronise through the address: what the writer did before is ordered for the
-  /// reader.
-  SharedVerdict synchronising_access(Past& past, const Accessor& who, std::uint64_t address, std::uint32_t bytes,
-                                     bool writes);
-  /// An asynchronous write by the thread begins; until it is completed nobody may touch the bytes.
-  SharedVerdict begin_copy(const VectorClock& now, const Accessor& who, std::uint64_t address, std::uint32_t bytes);
-  void complete_copy(const VectorClock& now, const Accessor& who, std::uint64_t address, std::uint32_t bytes);
-  /// The earlier access that the last verdict but ok is about.
+  // Each checks an access against the accesses before it and records it. `now` has the accesses that happen before it.
+  // @pre shadowed() and contains(address, bytes)
+  SharedVerdict read(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
+  SharedVerdict write(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
+  /// A read through the async proxy. Writes of the generic proxy must happen before it and be proxy-fenced; `clocks`
+  /// are those of the warp that issues the read.
+  SharedVerdict async_read(const Clocks& clocks, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
+  /// Atomic, volatile, relaxed, acquire and release accesses synchronise through the address: what happens before a
+  /// strong write also happens before the strong accesses that follow it.
+  SharedVerdict strong_access(Clocks& clocks, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes,
+                              bool writes);
+  /// A cp.async: nobody may access the bytes between begin_copy() and complete_copy().
+  SharedVerdict begin_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
+                           std::uint32_t bytes);
+  void complete_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
+  /// The earlier access that conflicts with the last access whose verdict was not ok.
   const Accessor& other() const { return other_; }
-  /// That access was a read.
+  /// Whether other() was a read.
   bool other_reads() const { return other_reads_; }
 
-  /// Marks bytes written by the present instruction. Returns true when another lane of it wrote some of them already.
-  bool touch(std::uint64_t address, std::uint32_t bytes);
-  void untouch(std::uint64_t address, std::uint32_t bytes);
+  /// Marks bytes as written by the current instruction. True when another lane of it has already written some of them.
+  bool mark_written(std::uint64_t address, std::uint32_t bytes);
+  void clear_written(std::uint64_t address, std::uint32_t bytes);
 
-  /// Clocks of warps grow by one a release; when one reaches this they all restart, and races across that point are
-  /// not seen.
+  /// A warp's clock grows by one at each release. When one reaches this limit all clocks restart: accesses before the
+  /// restart count as ordered before all later ones, so that races across it are missed.
   static constexpr std::uint32_t kClockLimit = (1U << 20) - 1;
   static constexpr Agent kMaxAgents = 1U << 11;
-  void forget_order();
+  void restart_clocks();
 
  private:
-  // 0: never. Else bit 31: in flight, or, of readers, a set; bits 11..30: clock, 0..10: agent.
+  // 0: no access. Else bits 0..10: agent, 11..30: clock, bit 31: the write is in flight, or the reader is a set.
   using PackedEpoch = std::uint32_t;
 
   struct Stamp {
     PackedEpoch epoch = 0;
-    std::uint32_t code = 0;  // bits 0..26: instruction, 27..31: lane; of readers that are a set: its index
+    std::uint32_t code = 0;  // bits 0..26: instruction, 27..31: lane; of a set of readers: its index in read_sets_
   };
-  using ReadSet = std::vector<Stamp>;  // one an agent
+  using ReadSet = std::vector<Stamp>;  // the last read of each agent
 
   struct Cell {
     Stamp writer;
-    Stamp reader;  // the only one since the last write, or the set of them
+    Stamp reader;  // the only reader since the last write, or a set of readers
   };
 
-  static Stamp stamp(const VectorClock& now, const Accessor& who);
+  static Stamp stamp(const VectorClock& now, const Accessor& accessor);
   static bool ordered(PackedEpoch epoch, const VectorClock& now);
 
   template <class Visit>
   SharedVerdict each_cell(std::uint64_t address, std::uint32_t bytes, bool whole_write, Visit&& visit);
-  void split(std::size_t word);
+  void split_word(std::size_t word);
 
-  SharedVerdict read_cell(Cell& cell, const VectorClock& now, const VectorClock* fenced, Stamp me);
+  SharedVerdict read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp me);
   SharedVerdict write_cell(Cell& cell, const VectorClock& now, Stamp me);
   SharedVerdict conflict(SharedVerdict verdict, Stamp other, bool reads = false);
-  /// This agent at this clock, since the last write.
+  /// Whether the agent has read the cell at this clock since the last write.
   bool has_read(const Cell& cell, Stamp me) const;
   void add_reader(Cell& cell, const VectorClock& now, Stamp me);
   void drop_readers(Cell& cell);
@@ -104,11 +106,11 @@ class SharedMemory {
 
   std::vector<std::byte> data_;
   std::vector<Cell> words_;
-  std::vector<Cell> bytes_;  // of split words, 4 a word
+  std::vector<Cell> bytes_;  // of split words, 4 per word
   std::vector<ReadSet> read_sets_;
   std::vector<std::uint32_t> free_sets_;
-  std::vector<std::uint64_t> touched_;  // a bit a byte
-  std::unordered_map<std::uint64_t, Past> synchronisers_;
+  std::vector<std::uint64_t> written_now_;              // one bit per byte, see mark_written()
+  std::unordered_map<std::uint64_t, Clocks> released_;  // by address: joined at each strong write to it
   Accessor other_;
   bool other_reads_ = false;
   std::uint32_t size_ = 0;

@@ -1,4 +1,4 @@
-// What the emulated device writes into a tensor map, and how its instructions read it back.
+// The emulated device's own encoding of tensor maps; the encoding of real GPUs is not documented.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 namespace tilewright::emulator {
 
 /// @pre check(description)
-runtime::TensorMap write_tensor_map(const runtime::TensorMapDescription& description);
+runtime::TensorMap encode_tensor_map(const runtime::TensorMapDescription& description);
 
-/// None when the bytes are no tensor map of this device, or a damaged one.
-std::optional<runtime::TensorMapDescription> read_tensor_map(const std::byte* bytes);
+/// Nothing when the 128 bytes are not a valid tensor map of the emulated device.
+std::optional<runtime::TensorMapDescription> decode_tensor_map(const std::byte* bytes);
 
 }  // namespace tilewright::emulator

@@ -1,5 +1,5 @@
 // Joins of vector clocks.
-#include "tilewright/emulator/order.hpp"
+#include "tilewright/emulator/vector_clock.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// What has happened before what: vector clocks over the agents that access shared memory.
+// Happens-before, as vector clocks over the agents that access shared memory.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,17 @@
 
 namespace tilewright::emulator {
 
-/// Who acts on the shared memory of a cluster. Numbers come in pairs: 2i through the generic proxy, 2i + 1 through the
-/// asynchronous one. A pair belongs to a warp (its instructions; its wgmma), to an mbarrier (the cp.async and the bulk
-/// copies that complete on it), or to a thread's bulk groups.
+/// Identifies one source of accesses to the shared memory of a cluster. Agents come in pairs: 2i accesses memory
+/// through the generic proxy, 2i + 1 through the async proxy. A pair stands for a warp (its instructions; its wgmma),
+/// for an mbarrier (the cp.async and the bulk copies that complete on it), or for the bulk groups of one thread.
 using Agent = std::uint32_t;
 
 constexpr bool is_async(Agent agent) { return (agent & 1) != 0; }
 constexpr Agent async_of(Agent generic) { return generic | 1; }
 
-/// For each agent, how far its past is known to have happened. A warp's own entry is its present; it grows by one at
-/// each release. That of an asynchronous agent is what was waited for: the phases of an mbarrier, the groups of a warp.
+/// One clock per agent: accesses of that agent with a clock up to this value happen before what the owner does next. A
+/// warp's own clock grows by one at each release. The clock of an asynchronous agent counts the completed phases of its
+/// mbarrier, or the retired groups of its warp or thread.
 class VectorClock {
  public:
   std::uint32_t operator[](Agent agent) const { return agent < at_.size() ? at_[agent] : 0; }
@@ -35,20 +36,20 @@ class VectorClock {
   std::vector<std::uint32_t> at_;
 };
 
-/// What a warp, or who synchronises with it, knows.
-struct Past {
-  VectorClock happened;
-  VectorClock fenced;  // of that, what a proxy fence has made visible to the asynchronous proxy
-  VectorClock grid;    // the same of all warps of a cooperative launch, numbered as GlobalShadow does
+/// What happens before the next instruction of a warp, or what a barrier hands on to the warps that wait for it.
+struct Clocks {
+  VectorClock ordered;
+  VectorClock proxy_fenced;  // the part of `ordered` that a fence.proxy.async has made visible to the async proxy
+  VectorClock grid;  // `ordered` for global memory: one agent per warp of a cooperative launch, see GlobalShadow
 
-  void join(const Past& other) {
-    happened.join(other.happened);
-    fenced.join(other.fenced);
+  void join(const Clocks& other) {
+    ordered.join(other.ordered);
+    proxy_fenced.join(other.proxy_fenced);
     grid.join(other.grid);
   }
   void clear() {
-    happened.clear();
-    fenced.clear();
+    ordered.clear();
+    proxy_fenced.clear();
     grid.clear();
   }
 };

@@ -1,4 +1,4 @@
-// The interpreter loop, and how paths of a diverged warp part, wait and meet.
+// The interpreter loop; divergence, waiting and reconvergence of paths.
 #include "tilewright/emulator/warp.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 
-/// Instructions between two calls of check_interruption(). The slowest ones, of wgmma, take some 60 us each.
+/// Instructions between two calls of check_interruption(). The slowest, wgmma, takes about 60 us.
 constexpr std::uint32_t kUncheckedInstructions = 256;
 
 template <class T>
@@ -67,7 +67,7 @@ Warp::Warp(Cta& cta, int index, Agent agent, const Program& program)
 void Warp::reset() {
   exited_ = 0;
   active_ = present_;
-  collecting_ = 0;
+  reexecuting_ = 0;
   pc_ = 0;
   limit_ = kNone;
   steps_ = 0;
@@ -80,8 +80,8 @@ void Warp::reset() {
   bulk_groups.clear();
   register_counts.clear();
   wgmma = {};
-  past.clear();
-  past.happened[agent_] = 1;
+  clocks.clear();
+  clocks.ordered[agent_] = 1;
   if (GlobalShadow* const shadow = cta_.launch().global_shadow) shadow->start(*this);
   released.clear();
   poll_ = {};
@@ -101,7 +101,7 @@ void Warp::fill_special(SpecialSlot special) {
 
 Warp::State Warp::run(std::uint32_t budget) {
   budget_ = std::min(budget, kUncheckedInstructions);
-  later_budget_ = budget - budget_;
+  remaining_budget_ = budget - budget_;
   if (active_ == 0) limit_ = 0;
   while (true) {
     if (pc_ >= limit_ && !reschedule()) break;
@@ -115,14 +115,15 @@ Warp::State Warp::run(std::uint32_t budget) {
       instruction.execute(*this, instruction, lanes);
     }
     if (--budget_ == 0) {
-      if (later_budget_ != 0) {
+      if (remaining_budget_ != 0) {
         check_interruption();
-        budget_ = std::min(later_budget_, kUncheckedInstructions);
-        later_budget_ -= budget_;
+        budget_ = std::min(remaining_budget_, kUncheckedInstructions);
+        remaining_budget_ -= budget_;
         continue;
       }
       if (!paths_.empty()) {
-        // Alternates between the lowest path and the others, so that a path that waits for another in a loop ends.
+        // Alternate between the path with the lowest program counter and the others: a path may spin in a loop until
+        // another path of the same warp has made progress.
         const auto other = std::ranges::find(paths_, Path::State::ready, &Path::state);
         const bool favour = favoured_lane_ < 0 && other != paths_.end();
         favoured_lane_ = favour ? std::countr_zero(other->lanes) : -1;
@@ -189,38 +190,38 @@ void Warp::exit(Mask lanes) {
   exited_ |= lanes;
   active_ &= ~lanes;
   if (active_ == 0) limit_ = 0;
-  // Who waits for lanes that may have been these looks again.
+  // A warp-wide instruction may have waited for these lanes: it is executed again, to check for them.
   for (Path& path : paths_) {
-    if (path.state == Path::State::parked) path.state = Path::State::ready;
+    if (path.state == Path::State::converging) path.state = Path::State::ready;
   }
   cta_.release_warpgroup(index_);
   cta_.cluster().note_event();
-  cta_.cluster().settle_barrier();
+  cta_.cluster().try_complete_barrier();
 }
 
-bool Warp::gather(const Instruction& instruction, Mask lanes, Mask required) {
+bool Warp::converge(const Instruction& instruction, Mask lanes, Mask required) {
   if ((required & ~lanes) == 0) return true;
   if ((required & exited_) != 0) {
     const Mask gone = required & exited_;
     fail(FindingKind::barrier_divergence, instruction, std::countr_zero(lanes), 0,
-         fmt::format("{} execute an instruction that needs the whole warp, but {} exited before it",
+         fmt::format("{} reached a warp-wide instruction that also names {}, which exited before it",
                      describe_lanes(lanes), describe_lanes(gone)));
   }
-  paths_.push_back({.pc = pc_ - 1, .lanes = lanes, .state = Path::State::parked, .waits_at = pc_ - 1});
+  paths_.push_back({.pc = pc_ - 1, .lanes = lanes, .state = Path::State::converging, .waits_at = pc_ - 1});
   active_ &= ~lanes;
   limit_ = 0;
   return false;
 }
 
-bool Warp::collects(Mask lanes) {
-  if ((collecting_ & lanes) == 0) return false;
-  collecting_ &= ~lanes;
+bool Warp::is_reexecuting(Mask lanes) {
+  if ((reexecuting_ & lanes) == 0) return false;
+  reexecuting_ &= ~lanes;
   return true;
 }
 
-void Warp::wait_at_barrier(const Instruction& instruction, Mask lanes, int barrier, bool collect) {
-  if (collect) collecting_ |= lanes;
-  Path path{.pc = collect ? pc_ - 1 : pc_, .lanes = lanes, .state = Path::State::at_barrier};
+void Warp::wait_at_barrier(const Instruction& instruction, Mask lanes, int barrier, bool reexecute) {
+  if (reexecute) reexecuting_ |= lanes;
+  Path path{.pc = reexecute ? pc_ - 1 : pc_, .lanes = lanes, .state = Path::State::at_barrier};
   path.waits_at = code_index(instruction);
   path.barrier = barrier;
   suspend(path);
@@ -254,8 +255,8 @@ void Warp::release(int barrier) {
   limit_ = 0;
 }
 
-void Warp::wait_at_warpgroup(const Instruction& instruction, Mask lanes) {
-  Path path{.pc = pc_ - 1, .lanes = lanes, .state = Path::State::at_warpgroup};
+void Warp::wait_for_warpgroup(const Instruction& instruction, Mask lanes) {
+  Path path{.pc = pc_ - 1, .lanes = lanes, .state = Path::State::at_wgmma_wait};
   path.waits_at = code_index(instruction);
   suspend(path);
 }
@@ -275,7 +276,7 @@ void Warp::release_all(Path::State state) {
 }
 
 void Warp::release_cluster_barrier() { release_all(Path::State::at_cluster_barrier); }
-void Warp::release_warpgroup() { release_all(Path::State::at_warpgroup); }
+void Warp::release_warpgroup() { release_all(Path::State::at_wgmma_wait); }
 
 bool Warp::time_out() {
   bool any = false;
@@ -301,9 +302,9 @@ bool Warp::can_run() const {
 }
 
 bool Warp::timed_out(Mask lanes) {
-  const bool did = (timed_out_ & lanes) != 0;
+  const bool any = (timed_out_ & lanes) != 0;
   timed_out_ &= ~lanes;
-  return did;
+  return any;
 }
 
 void Warp::note_poll(const Instruction& instruction, Mask lanes, std::uint32_t address, std::uint32_t phase) {
@@ -317,15 +318,15 @@ void Warp::note_global_poll(const Instruction& instruction, Mask lanes, std::uin
   yield();
 }
 
-// Order -----------------------------------------------------------------------------------------------------------
+// Happens-before --------------------------------------------------------------------------------------------------
 
 void Warp::advance_clock() {
   if (GlobalShadow* const shadow = cta_.launch().global_shadow) shadow->advance_clock(*this);
-  if (++past.happened[agent_] >= SharedMemory::kClockLimit) cta_.cluster().restart_clocks();
+  if (++clocks.ordered[agent_] >= SharedMemory::kClockLimit) cta_.cluster().restart_clocks();
 }
 
 void Warp::fence_proxy() {
-  past.fenced.join(past.happened);
+  clocks.proxy_fenced.join(clocks.ordered);
   advance_clock();
 }
 
@@ -340,12 +341,13 @@ void Warp::fail(FindingKind kind, const Instruction& instruction, int lane, std:
 }
 
 void Warp::fail_divergence(const Path& path) {
-  std::string detail = fmt::format("{} wait at an instruction that needs the whole warp", describe_lanes(path.lanes));
+  std::string detail =
+      fmt::format("{} wait at a warp-wide instruction for lanes that do not reach it", describe_lanes(path.lanes));
   for (const Path& other : paths_) {
     if (&other == &path) continue;
-    detail += fmt::format(", while {} wait at {}", describe_lanes(other.lanes), cta_.describe_place(other.waits_at));
+    detail += fmt::format(", while {} wait at {}", describe_lanes(other.lanes), cta_.describe_location(other.waits_at));
   }
-  if (exited_ != 0) detail += fmt::format(", while {} exited", describe_lanes(exited_));
+  if (exited_ != 0) detail += fmt::format(", while {} have exited", describe_lanes(exited_));
   cta_.fail(FindingKind::barrier_divergence, path.waits_at, index_ * kWarpSize + std::countr_zero(path.lanes), 0,
             std::move(detail));
 }

@@ -1,4 +1,4 @@
-// 32 threads that run a program together: registers, divergence, and the accesses they have in flight.
+// A warp: its registers, its divergent paths, and the asynchronous work it has in flight.
 #pragma once
 
 #include <cstddef>
@@ -17,62 +17,62 @@ namespace tilewright::emulator {
 
 class Cta;
 
-/// Lanes that stand at one instruction. A warp that diverged has several; it runs the one with the lowest program
-/// counter, and joins those that meet.
+/// Lanes that are at the same instruction. A diverged warp has several paths; it runs the one with the lowest program
+/// counter, and paths that reach the same instruction reconverge.
 struct Path {
   enum class State : std::uint8_t {
     ready,
-    parked,              // at an instruction that needs lanes which are elsewhere
-    at_barrier,          // arrived; waits for the rest of the CTA
-    at_mbarrier,         // waits for a phase of it
-    at_cluster_barrier,  // waits for the rest of the cluster
-    at_warpgroup,        // waits for the other warps of its warpgroup to come to the same wgmma
+    converging,          // at a warp-wide instruction, waiting for lanes of other paths
+    at_barrier,          // arrived at a named barrier, waiting for the rest of the CTA
+    at_mbarrier,         // waiting for a phase of an mbarrier
+    at_cluster_barrier,  // waiting for the rest of the cluster
+    at_wgmma_wait,       // waiting for the other warps of its warpgroup to commit the same wgmma group
   };
   std::uint32_t pc = 0;
   Mask lanes = 0;
   State state = State::ready;
-  std::uint32_t waits_at = kNone;  // code index of the instruction it waits at
-  int barrier = 0;
-  std::uint32_t mbarrier = 0;  // its shared address
-  std::uint32_t phase = 0;     // of it that the path waits for: the parity, or the number
+  std::uint32_t waits_at = kNone;  // index in Program::code of the instruction it waits at
+  int barrier = 0;                 // at_barrier: the named barrier
+  std::uint32_t mbarrier = 0;      // at_mbarrier: its shared address
+  std::uint32_t phase = 0;         // the phase, as a number, that must complete
 
   bool waits() const { return state >= State::at_barrier; }
 };
 
 /// A cp.async of one thread that is not complete.
 struct PendingCopy {
-  Accessor who;
-  std::uint32_t group = 0;  // number of the thread's cp.async.commit_group that closes it
+  Accessor accessor;
+  std::uint32_t group = 0;  // number of the thread's cp.async group that it belongs to
   std::uint64_t to = 0;     // shared address
   std::uint32_t bytes = 0;
   std::byte data[16] = {};
 };
 
-/// A test_wait that was not over when it was last asked, or a load that other CTAs' stores are waited for by: the warp
-/// polls.
+/// The last poll of a warp: a wait on an mbarrier that returned false, or a strong load from global memory in a
+/// cooperative launch.
 struct Poll {
-  std::uint32_t code = kNone;
+  std::uint32_t code = kNone;  // index in Program::code
   Mask lanes = 0;
-  std::uint64_t global = 0;  // what was loaded, or 0 and
+  std::uint64_t global = 0;  // the address that was loaded; 0 for a wait on an mbarrier
   std::uint32_t mbarrier = 0;
   std::uint32_t phase = 0;
-  std::uint64_t step = 0;  // of the warp
+  std::uint64_t step = 0;  // Warp::steps() at the poll
 };
 
-/// What a warp has asked of its tensor cores.
+/// The wgmma groups of a warp; groups are numbered from 1.
 struct WgmmaGroups {
   std::uint32_t committed = 0;
-  std::uint32_t retired = 0;     // of the committed, waited for
-  std::uint64_t multiplies = 0;  // all four warps of a warpgroup must come to the same number
+  std::uint32_t retired = 0;    // last group that a wgmma.wait_group has waited for
+  std::uint64_t mma_count = 0;  // wgmma.mma_async executed; must be equal in the four warps of a warpgroup
 
-  /// The group that the next commit closes.
+  /// The group that the next wgmma.commit_group closes.
   std::uint32_t open() const { return committed + 1; }
 };
 
-/// The bulk copies of one thread that complete in groups.
+/// The bulk groups of one thread; groups are numbered from 1.
 struct BulkGroups {
   std::uint32_t committed = 0;
-  std::uint32_t read = 0;  // of the committed, those whose sources were waited for
+  std::uint32_t read = 0;  // last group whose reads of shared memory a cp.async.bulk.wait_group has waited for
   bool open = false;       // a copy was issued since the last commit
 };
 
@@ -80,13 +80,13 @@ class Warp {
  public:
   Warp(Cta& cta, int index, Agent agent, const Program& program);
 
-  /// Back to the first instruction, for the CTA's present index.
+  /// Resets all state, to run as a warp of the CTA's current index in the grid.
   void reset();
 
   enum class State : std::uint8_t { ready, blocked, finished };
-  /// Runs at most `budget` instructions, or until no lane can go on. Calls check_interruption() after
-  /// each 256.
+  /// Runs at most `budget` instructions, or until no lane can continue. Calls check_interruption() every 256.
   State run(std::uint32_t budget);
+  /// Number of instructions executed.
   std::uint64_t steps() const { return steps_; }
 
   template <class T>
@@ -94,7 +94,7 @@ class Warp {
     return reinterpret_cast<T*>(registers_.get() + slot);
   }
   Mask predicate(Slot slot) { return *reg<Mask>(slot); }
-  /// The predicate of these lanes; the others keep theirs.
+  /// Sets the predicate of `lanes`; the other lanes keep theirs.
   void set_predicate(Slot slot, Mask value, Mask lanes) {
     Mask& predicate = *reg<Mask>(slot);
     predicate = (predicate & ~lanes) | (value & lanes);
@@ -107,67 +107,68 @@ class Warp {
   Mask exited() const { return exited_; }
   const std::vector<Path>& paths() const { return paths_; }
 
-  // For instructions that move control. Each applies to lanes of the path that runs.
+  // Control flow. `lanes` belong to the running path.
   void branch(Mask lanes, std::uint32_t target);
   void exit(Mask lanes);
-  /// True when all `required` lanes are in `lanes`; else parks these until the others come.
+  /// True when all `required` lanes are in `lanes`; else suspends these until the others reach the instruction.
   /// @throws EmulationFinding barrier_divergence when a required lane has exited
-  bool gather(const Instruction& instruction, Mask lanes, Mask required);
-  /// The lanes wait at a barrier of the CTA until release(barrier); then they go on, or, when they `collect` a result,
-  /// execute the instruction once more.
-  void wait_at_barrier(const Instruction& instruction, Mask lanes, int barrier, bool collect);
-  /// The lanes wait for a phase of an mbarrier, then execute the instruction once more.
+  bool converge(const Instruction& instruction, Mask lanes, Mask required);
+  /// The lanes wait at a named barrier until release(barrier). Then they continue after the instruction or, when
+  /// `reexecute` is set, execute it again to read its result.
+  void wait_at_barrier(const Instruction& instruction, Mask lanes, int barrier, bool reexecute);
+  /// The lanes wait for a phase of an mbarrier, then execute the instruction again.
   void wait_at_mbarrier(const Instruction& instruction, Mask lanes, std::uint32_t address, std::uint32_t phase);
   void wait_at_cluster_barrier(const Instruction& instruction, Mask lanes, std::uint32_t phase);
   void release_mbarrier(std::uint32_t address);
-  void wait_at_warpgroup(const Instruction& instruction, Mask lanes);
+  /// The lanes wait until release_warpgroup(), then execute the instruction again.
+  void wait_for_warpgroup(const Instruction& instruction, Mask lanes);
   void release_cluster_barrier();
   void release_warpgroup();
-  /// Ends every wait for an mbarrier, with no result. True when there was one.
+  /// Times out all waits for an mbarrier, which then return false. Returns whether there was one.
   bool time_out();
-  /// True, once, for lanes whose wait was ended so.
+  /// Whether the lanes' wait was timed out; clears that state.
   bool timed_out(Mask lanes);
-  /// The lanes asked for a phase that is not complete, and go on.
+  /// Records that the lanes tested for a phase that is not complete.
   void note_poll(const Instruction& instruction, Mask lanes, std::uint32_t address, std::uint32_t phase);
-  /// The lanes looked at what other CTAs of a cooperative launch may change.
+  /// Records that the lanes loaded what other CTAs of a cooperative launch may change.
   void note_global_poll(const Instruction& instruction, Mask lanes, std::uint64_t address);
-  /// Code index of the instruction that some lanes execute next, or wait at, and these lanes; kNone when all have
-  /// exited.
+  /// The instruction that some lanes execute next or wait at, as an index in Program::code, and these lanes; kNone when
+  /// all lanes have exited.
   std::pair<std::uint32_t, Mask> position() const;
-  /// Null unless the warp asked a moment ago, and lives.
+  /// The last poll; null unless it was within the last kMaxPollLoopSteps instructions and the warp has not exited.
   const Poll* poll() const {
-    return poll_.code != kNone && steps_ - poll_.step <= kMoment && exited_ != present_ ? &poll_ : nullptr;
+    return poll_.code != kNone && steps_ - poll_.step <= kMaxPollLoopSteps && exited_ != present_ ? &poll_ : nullptr;
   }
-  /// Some lanes wait for nothing.
+  /// Whether some lanes can run.
   bool can_run() const;
-  /// True, once, for lanes that come back to collect the result of their barrier.
-  bool collects(Mask lanes);
+  /// Whether the lanes execute a barrier instruction again to read its result; clears that state.
+  bool is_reexecuting(Mask lanes);
   void release(int barrier);
-  /// Lets other warps run before the next instruction.
+  /// Ends this warp's turn after the current instruction.
   void yield() {
     budget_ = 1;
-    later_budget_ = 0;
+    remaining_budget_ = 0;
   }
 
-  // Memory.
-  /// The last allocation that an access of this warp fell into.
+  // State of memory and asynchronous instructions.
+  /// The allocation of the warp's last global access, as a cache of the lookup.
   const Region* region = nullptr;
   std::vector<PendingCopy> pending_copies;
-  std::uint32_t copy_groups[kWarpSize] = {};  // committed by each lane
-  std::vector<BulkGroups> bulk_groups;        // by lane; empty until the warp has one
+  std::uint32_t copy_groups[kWarpSize] = {};  // cp.async groups committed, by lane
+  std::vector<BulkGroups> bulk_groups;        // by lane; empty before the warp's first bulk group
   WgmmaGroups wgmma;
-  std::uint32_t cluster_arrivals[kWarpSize] = {};  // of each lane
-  std::uint32_t cluster_waits[kWarpSize] = {};
-  std::vector<std::uint32_t> register_counts;  // of the setmaxnreg that the warp executed
+  std::uint32_t cluster_arrivals[kWarpSize] = {};  // barrier.cluster.arrive executed, by lane
+  std::uint32_t cluster_waits[kWarpSize] = {};     // barrier.cluster.wait executed, by lane
+  std::vector<std::uint32_t> register_counts;      // operands of the setmaxnreg executed
 
-  // What the warp knows to have happened.
-  Past past;
-  /// As it was at the last fence that releases: what a relaxed operation after it publishes.
-  Past released;
+  // Happens-before.
+  Clocks clocks;
+  /// `clocks` at the last releasing fence, which a later relaxed operation publishes.
+  Clocks released;
   Agent agent() const { return agent_; }
-  /// Others may know by now what the warp did: its next accesses are later ones.
+  /// Called after a release: the warp's later accesses are not covered by it.
   void advance_clock();
-  /// fence.proxy.async: what the warp knows of is visible to the asynchronous proxy.
+  /// fence.proxy.async: all accesses ordered before it become visible to the async proxy.
   void fence_proxy();
   RegisterHazards* hazards() { return hazards_.get(); }
 
@@ -186,12 +187,12 @@ class Warp {
     void operator()(std::byte* memory) const;
   };
 
-  /// Instructions of a polling loop at most.
-  static constexpr std::uint64_t kMoment = 64;
+  /// Longest loop, in instructions, that is recognised as polling.
+  static constexpr std::uint64_t kMaxPollLoopSteps = 64;
 
   bool reschedule();
   void release_all(Path::State state);
-  /// The path's lanes stop until somebody makes it ready.
+  /// Moves the path's lanes from the running path to the list of paths, where they wait.
   void suspend(const Path& path);
   void fill_special(SpecialSlot special);
   [[noreturn]] void fail_divergence(const Path& path);
@@ -200,21 +201,21 @@ class Warp {
   const Program& program_;
   int index_ = 0;
   Agent agent_ = 0;
-  std::unique_ptr<RegisterHazards> hazards_;  // of a program with wgmma
+  std::unique_ptr<RegisterHazards> hazards_;  // null for programs without wgmma
   Poll poll_;
   Mask timed_out_ = 0;
   std::unique_ptr<std::byte, Free> registers_;
-  Mask present_ = 0;  // fewer than 32 in the last warp of a block
+  Mask present_ = 0;  // lanes that have a thread: fewer than 32 in the last warp of some blocks
   Mask exited_ = 0;
   Mask active_ = 0;
-  Mask collecting_ = 0;
+  Mask reexecuting_ = 0;  // see is_reexecuting()
   std::uint32_t pc_ = 0;
-  std::uint32_t limit_ = 0;         // program counter at which another path must be looked at; 0: at once
-  std::uint32_t budget_ = 0;        // instructions until the next check_interruption()
-  std::uint32_t later_budget_ = 0;  // those that may follow it
+  std::uint32_t limit_ = 0;             // program counter at which to reschedule; 0: before the next instruction
+  std::uint32_t budget_ = 0;            // instructions until the next check_interruption()
+  std::uint32_t remaining_budget_ = 0;  // instructions of this turn after that
   std::uint64_t steps_ = 0;
-  int favoured_lane_ = -1;   // its path goes first, so that no path starves in another's loop
-  std::vector<Path> paths_;  // all but the one that runs
+  int favoured_lane_ = -1;   // if not -1, this lane's path runs first, so that no path starves another
+  std::vector<Path> paths_;  // all paths but the running one
 };
 
 }  // namespace tilewright::emulator

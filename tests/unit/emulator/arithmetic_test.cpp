@@ -1,4 +1,4 @@
-// Integer and bit instructions against formulas written independently of the emulator.
+// Integer and bit instructions, compared with formulas that are independent of the emulator's.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -12,7 +12,7 @@ namespace tilewright::emulator {
 namespace {
 
 template <class T>
-std::vector<T> interesting(unsigned seed) {
+std::vector<T> edge_and_random_values(unsigned seed) {
   std::vector<T> values{0, 1, 2, 7, static_cast<T>(-1), std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
   std::mt19937_64 random(seed);
   while (values.size() < 64) values.push_back(static_cast<T>(random() >> (random() % (8 * sizeof(T)))));
@@ -26,8 +26,8 @@ using W = std::uint64_t;
 
 template <class D, class A, class B, class F>
 void expect_binary(std::string_view instruction, F&& formula) {
-  const std::vector<A> a = interesting<A>(1);
-  std::vector<B> b = interesting<B>(2);
+  const std::vector<A> a = edge_and_random_values<A>(1);
+  std::vector<B> b = edge_and_random_values<B>(2);
   std::shuffle(b.begin(), b.end(), std::mt19937(3));
   const std::vector<D> d = run_instruction<D>(std::string(instruction) + " %d, %s0, %s1;", a, b);
   for (std::size_t i = 0; i < d.size(); ++i) {
@@ -37,7 +37,7 @@ void expect_binary(std::string_view instruction, F&& formula) {
 
 template <class D, class A, class F>
 void expect_unary(std::string_view instruction, F&& formula) {
-  const std::vector<A> a = interesting<A>(4);
+  const std::vector<A> a = edge_and_random_values<A>(4);
   const std::vector<D> d = run_instruction<D>(std::string(instruction) + " %d, %s0;", a);
   for (std::size_t i = 0; i < d.size(); ++i) {
     EXPECT_EQ(d[i], static_cast<D>(formula(a[i]))) << instruction << " of " << a[i];
@@ -63,9 +63,9 @@ TEST(Integer, Products) {
   expect_binary<U, U, U>("mul24.lo.u32", [](U a, U b) { return (a & 0xffffff) * (b & 0xffffff); });
 }
 
-TEST(Integer, ProductsWithSums) {
-  const std::vector<U> a = interesting<U>(5), b = interesting<U>(6);
-  const std::vector<W> c = interesting<W>(7);
+TEST(Integer, MultiplyAdds) {
+  const std::vector<U> a = edge_and_random_values<U>(5), b = edge_and_random_values<U>(6);
+  const std::vector<W> c = edge_and_random_values<W>(7);
   const auto wide = run_instruction<W>("mad.wide.u32 %d, %s0, %s1, %s2;", a, b, c);
   const auto low = run_instruction<U>("mad.lo.s32 %d, %s0, %s1, 12;", a, b);
   const auto high = run_instruction<U>("mad.hi.u32 %d, %s0, %s1, %s0;", a, b);
@@ -76,14 +76,14 @@ TEST(Integer, ProductsWithSums) {
   }
 }
 
-TEST(Integer, DivisionIsDefinedForEveryOperand) {
+TEST(Integer, DivisionByZeroGivesAllOnes) {
   expect_binary<U, U, U>("div.u32", [](U a, U b) { return b == 0 ? ~U{0} : a / b; });
   expect_binary<I, I, I>("div.s32", [](L a, L b) { return b == 0 ? L{-1} : a / b; });
   expect_binary<I, I, I>("rem.s32", [](L a, L b) { return b == 0 ? L{-1} : a % b; });
   expect_binary<W, W, W>("rem.u64", [](W a, W b) { return b == 0 ? ~W{0} : a % b; });
 }
 
-TEST(Integer, ExtremaAndMagnitudes) {
+TEST(Integer, MinMaxAbsNeg) {
   expect_binary<I, I, I>("min.s32", [](I a, I b) { return std::min(a, b); });
   expect_binary<U, U, U>("max.u32", [](U a, U b) { return std::max(a, b); });
   expect_unary<U, I>("abs.s32", [](L a) { return a < 0 ? -a : a; });
@@ -91,7 +91,7 @@ TEST(Integer, ExtremaAndMagnitudes) {
 }
 
 TEST(Integer, ByteDotProducts) {
-  const std::vector<U> a = interesting<U>(8), b = interesting<U>(9);
+  const std::vector<U> a = edge_and_random_values<U>(8), b = edge_and_random_values<U>(9);
   const auto d = run_instruction<I>("dp4a.s32.u32 %d, %s0, %s1, -100;", a, b);
   const auto e = run_instruction<I>("dp2a.hi.s32.s32 %d, %s0, %s1, 0;", a, b);
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -135,14 +135,14 @@ TEST(Bits, FunnelShifts) {
   EXPECT_EQ(run_instruction<U>("shf.r.clamp.b32 %d, %s0, %s1, 32;", a, b)[0], 0x55667788U);
 }
 
-TEST(Bits, TruthTables) {
+TEST(Bits, Lop3) {
   const std::vector<U> a{0xf0f0aaaaU}, b{0xcccc5555U}, c{0x12345678U};
   EXPECT_EQ(run_instruction<U>("lop3.b32 %d, %s0, %s1, %s2, 0x80;", a, b, c)[0], a[0] & b[0] & c[0]);
   EXPECT_EQ(run_instruction<U>("lop3.b32 %d, %s0, %s1, %s2, 0x96;", a, b, c)[0], a[0] ^ b[0] ^ c[0]);
   EXPECT_EQ(run_instruction<U>("lop3.b32 %d, %s0, %s1, %s2, 0xea;", a, b, c)[0], (a[0] & b[0]) | c[0]);
 }
 
-TEST(Bits, Permutations) {
+TEST(Bits, Prmt) {
   const std::vector<U> a{0x83020100U}, b{0x87060504U};
   EXPECT_EQ(run_instruction<U>("prmt.b32 %d, %s0, %s1, 0x7531;", a, b)[0], 0x87058301U);
   EXPECT_EQ(run_instruction<U>("prmt.b32 %d, %s0, %s1, 0xbc31;", a, b)[0], 0xff008301U);
@@ -150,7 +150,7 @@ TEST(Bits, Permutations) {
   EXPECT_EQ(run_instruction<U>("prmt.b32.f4e %d, %s0, %s1, 1;", a, b)[0], 0x04830201U);
 }
 
-TEST(Bits, Fields) {
+TEST(Bits, ExtractAndInsertFields) {
   const std::vector<U> a{0xabcd1234U}, b{0xffffffffU};
   EXPECT_EQ(run_instruction<U>("bfe.u32 %d, %s0, 8, 8;", a)[0], 0x12U);
   EXPECT_EQ(run_instruction<U>("bfe.s32 %d, %s0, 16, 8;", a)[0], 0xffffffcdU);
@@ -178,10 +178,10 @@ TEST(Bits, Counts) {
   });
 }
 
-TEST(Comparison, OfIntegersByTheirSign) {
+TEST(Comparison, SignedAndUnsignedIntegers) {
   const std::string select = " selp.u32 %d, 1, 0, %p;";
   const std::string declare = ".reg .pred %p, %q;\n";
-  const std::vector<U> a = interesting<U>(1);
+  const std::vector<U> a = edge_and_random_values<U>(1);
   std::vector<U> b = a;
   std::rotate(b.begin(), b.begin() + 1, b.end());
   const auto check = [&](std::string_view comparison, auto&& formula) {
@@ -195,7 +195,7 @@ TEST(Comparison, OfIntegersByTheirSign) {
   check("ne.b32", [](U x, U y) { return x != y; });
 }
 
-TEST(Comparison, CombinesAndComplements) {
+TEST(Comparison, CombinesWithAPredicateAndComplements) {
   const std::vector<U> a{1, 2, 3, 4};
   const std::string declare = ".reg .pred %p, %q, %c;\n";
   const auto p =
@@ -224,14 +224,14 @@ TEST(Move, PacksAndUnpacks) {
   EXPECT_EQ(run_lanes<U>("mov.b32 {%h0, _}, %s0; cvt.u32.u16 %d, %h0;", halves, a)[0], 0x2222U);
 }
 
-TEST(Unknown, InstructionsAreRefusedByName) {
+TEST(Unsupported, InstructionsAreRefusedByName) {
   for (const std::string_view body :
        {"tex.2d.v4.f32.f32 %d, %lane;", "add.u128 %d, %lane, 1;", "add.weird.u32 %d, %lane, 1;", "mov.u32 %d, %nosuch;",
         "add.u32 %d, %lane;", "add.u32 %wide, %lane, 1;", "bra nowhere;", "ld.global.v8.u32 %d, [%at];",
         "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32 %d, %d, %d, %d;"}) {
     const Finding finding = finding_of_body(body);
-    EXPECT_EQ(finding.kind, FindingKind::unknown_instruction) << body << ": " << finding.detail;
-    EXPECT_GT(finding.place.ptx_line, 0) << body;
+    EXPECT_EQ(finding.kind, FindingKind::unsupported_instruction) << body << ": " << finding.detail;
+    EXPECT_GT(finding.location.ptx_line, 0) << body;
     EXPECT_FALSE(finding.thread.has_value());
   }
   EXPECT_NE(finding_of_body("add.weird.u32 %d, %lane, 1;").detail.find(".weird"), std::string::npos);

@@ -1,4 +1,4 @@
-// Planted faults, each found with its kind, thread and line; and the shadow of shared memory by itself.
+// Planted faults must be found with their kind, thread and line. Also tests the shadow of shared memory by itself.
 #include "tilewright/emulator/checks.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 // CUDA C++ ---------------------------------------------------------------------------------------------------------
 
-/// 1-based number of the line that has the text.
+/// 1-based number of the first line that contains the text; 0 when none does.
 int line_of(const std::string& source, std::string_view text) {
   const std::size_t at = source.find(text);
   return at == std::string::npos
@@ -20,7 +20,7 @@ int line_of(const std::string& source, std::string_view text) {
              : 1 + static_cast<int>(std::count(source.begin(), source.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
 }
 
-/// Runs `planted(const float* in, float* out)` with 256 floats each. The faulty line ends in the comment FAULT.
+/// Runs the kernel `planted(const float* in, float* out)` with 256 floats each.
 Finding run_planted(const std::string& source, runtime::Dim3 block = {64, 1, 1}, runtime::Dim3 grid = {}) {
   const std::string ptx = ptx_of("planted", source);
   return finding_of([&] {
@@ -34,9 +34,9 @@ Finding run_planted(const std::string& source, runtime::Dim3 block = {64, 1, 1},
 struct Planted {
   std::string_view name;
   FindingKind kind;
-  std::string_view faulty;  // the body with the fault
-  std::string_view clean;   // the same without
-  runtime::Dim3 thread;     // the first that the emulator finds
+  std::string_view faulty;  // a body with the fault, whose line ends in the comment FAULT
+  std::string_view clean;   // the body without the fault
+  runtime::Dim3 thread;     // the thread that the finding names
 };
 
 std::string kernel_source(std::string_view body) {
@@ -62,7 +62,7 @@ const Planted kPlanted[] = {
      "  tile[t] = in[t];\n  __syncthreads();\n  out[t] = tile[t + 1];  // FAULT\n",
      "  tile[t] = in[t];\n  __syncthreads();\n  out[t] = tile[(t + 1) % 64];\n",
      {63, 0, 0}},
-    {"out-of-bounds shared, into no variable",
+    {"out-of-bounds shared, between variables",
      FindingKind::out_of_bounds_shared,
      "  __shared__ float other[64];\n  tile[t] = in[t];\n  other[t] = in[t + 1];\n  __syncthreads();\n"
      "  out[t] = tile[t + 1] + other[t + 1];  // FAULT\n",
@@ -113,10 +113,10 @@ TEST(PlantedFaults, AreFoundWithKindThreadAndSourceLine) {
     ASSERT_TRUE(finding.thread.has_value()) << planted.name << ": " << to_string(finding);
     EXPECT_EQ(finding.thread->thread, planted.thread) << planted.name << ": " << to_string(finding);
     EXPECT_EQ(finding.thread->cta, (runtime::Dim3{0, 0, 0}));
-    ASSERT_FALSE(finding.place.source.empty()) << planted.name;
-    EXPECT_EQ(finding.place.source[0].line, line_of(source, "FAULT")) << planted.name << ": " << to_string(finding);
-    EXPECT_GT(finding.place.ptx_line, 0);
-    EXPECT_FALSE(finding.place.ptx_text.empty());
+    ASSERT_FALSE(finding.location.source.empty()) << planted.name;
+    EXPECT_EQ(finding.location.source[0].line, line_of(source, "FAULT")) << planted.name << ": " << to_string(finding);
+    EXPECT_GT(finding.location.ptx_line, 0);
+    EXPECT_FALSE(finding.location.ptx_text.empty());
   }
 }
 
@@ -128,7 +128,7 @@ TEST(PlantedFaults, CleanKernelsReportNothing) {
   }
 }
 
-TEST(PlantedFaults, AreFoundInInlinedFunctionsWithTheirCallers) {
+TEST(PlantedFaults, InInlinedFunctionsNameTheCallSite) {
   if (compiler() == nullptr) GTEST_SKIP() << "no NVRTC on this machine";
   const std::string source =
       "__device__ __forceinline__ float inner(const float* p, int i) {\n  return p[i];  // FAULT\n}\n"
@@ -136,12 +136,12 @@ TEST(PlantedFaults, AreFoundInInlinedFunctionsWithTheirCallers) {
       "  out[threadIdx.x] = inner(in, threadIdx.x + 200);  // CALL\n}\n";
   const Finding finding = run_planted(source);
   EXPECT_EQ(finding.kind, FindingKind::out_of_bounds_global);
-  ASSERT_EQ(finding.place.source.size(), 2U) << to_string(finding);
-  EXPECT_EQ(finding.place.source[0].line, line_of(source, "FAULT"));
-  EXPECT_EQ(finding.place.source[1].line, line_of(source, "CALL"));
+  ASSERT_EQ(finding.location.source.size(), 2U) << to_string(finding);
+  EXPECT_EQ(finding.location.source[0].line, line_of(source, "FAULT"));
+  EXPECT_EQ(finding.location.source[1].line, line_of(source, "CALL"));
 }
 
-TEST(PlantedFaults, TheLowestCtaIsReportedWhateverTheThreads) {
+TEST(PlantedFaults, OfTheLowestCtaAreReportedWithAnyNumberOfHostThreads) {
   if (compiler() == nullptr) GTEST_SKIP() << "no NVRTC on this machine";
   const std::string ptx = ptx_of("planted",
                                  "extern \"C\" __global__ void planted(const float* in, float* out) {\n"
@@ -191,7 +191,7 @@ TEST(SharedChecks, NeighbouringBytesAreNotARace) {
             FindingKind::shared_race);
 }
 
-TEST(SharedChecks, HalfAWordWrittenIsHalfUninitialised) {
+TEST(SharedChecks, InitialisationIsTrackedPerByte) {
   const Finding finding =
       run_shared("cvt.u16.u32 %h0, %t;\nst.shared.b16 [%s], %h0;\nbar.sync 0;\nld.shared.u32 %r0, [%s];");
   EXPECT_EQ(finding.kind, FindingKind::uninitialised_shared_read);
@@ -200,12 +200,12 @@ TEST(SharedChecks, HalfAWordWrittenIsHalfUninitialised) {
                   .detail.empty());
 }
 
-TEST(SharedChecks, OneInstructionsLanesMustAgree) {
+TEST(SharedChecks, LanesOfOneStoreMustAgree) {
   EXPECT_EQ(run_shared("st.shared.u32 [tile], %t;", 32).kind, FindingKind::shared_race);
   EXPECT_TRUE(run_shared("mov.u32 %r0, 5;\nst.shared.u32 [tile], %r0;", 32).detail.empty());
 }
 
-TEST(SharedChecks, ReadersOfSeveralWarpsAreRemembered) {
+TEST(SharedChecks, AllReadersSinceTheLastWriteAreTracked) {
   // All four warps read word 0; warp 3 alone is ordered before the write of warp 0.
   const Finding finding = run_shared(
       "setp.eq.u32 %p, %t, 0;\n@%p st.shared.u32 [tile], %t;\nbar.sync 0;\nld.shared.u32 %r0, [tile];\n"
@@ -228,7 +228,7 @@ TEST(SharedChecks, NullIsOutOfBounds) {
   EXPECT_EQ(run_shared("mov.u32 %r0, 0;\nld.shared.u32 %r1, [%r0];").kind, FindingKind::out_of_bounds_shared);
 }
 
-TEST(Barriers, DeadlockSaysWhoWaitsForWhat) {
+TEST(Barriers, DeadlockNamesWaitingThreadsAndBarriers) {
   const Finding finding = run_shared(
       "setp.lt.u32 %p, %t, 32;\n@%p bra FIRST;\nbar.sync 1;\nbra.uni END;\nFIRST:\n"
       "bar.sync 2;\nEND:\n");
@@ -248,7 +248,7 @@ TEST(Barriers, CountsMustAgree) {
   EXPECT_EQ(run_shared("bar.sync 16;").kind, FindingKind::barrier_divergence);
 }
 
-TEST(Access, OutsideLocalMemoryAndParameters) {
+TEST(Access, OutOfBoundsOfLocalMemoryAndParameters) {
   EXPECT_EQ(run_shared(".local .align 4 .b8 frame[8];\nld.local.u32 %r0, [frame+64];").kind,
             FindingKind::out_of_bounds_local);
   EXPECT_EQ(run_shared("ld.param.u32 %r0, [out+8];").kind, FindingKind::out_of_bounds_param);
@@ -256,7 +256,7 @@ TEST(Access, OutsideLocalMemoryAndParameters) {
 
 // The shadow alone -------------------------------------------------------------------------------------------------
 
-TEST(SharedMemory, OrderComesThroughClocks) {
+TEST(SharedMemory, VectorClocksOrderAccesses) {
   SharedMemory shared(true, true);
   shared.reset(64);
   VectorClock first{}, second{};
@@ -273,7 +273,7 @@ TEST(SharedMemory, OrderComesThroughClocks) {
   EXPECT_EQ(shared.write(first, writer, kSharedBase, 4), SharedVerdict::race);    // bytes 2 and 3 have
 }
 
-TEST(SharedMemory, CopiesInFlightAreNobodys) {
+TEST(SharedMemory, BytesOfACopyInFlightMayNotBeAccessed) {
   SharedMemory shared(true, true);
   shared.reset(64);
   VectorClock now{};
@@ -288,14 +288,14 @@ TEST(SharedMemory, CopiesInFlightAreNobodys) {
   EXPECT_EQ(shared.read(now, thread, kSharedBase + 8, 4), SharedVerdict::ok);
 }
 
-TEST(SharedMemory, ForgettingOrderKeepsWhatIsWritten) {
+TEST(SharedMemory, RestartingClocksKeepsInitialisedBytes) {
   SharedMemory shared(true, true);
   shared.reset(64);
   VectorClock first{}, second{};
   first[0] = second[2] = 5;
   shared.write(first, {0, 0, 1}, kSharedBase, 4);
   shared.write(first, {0, 0, 1}, kSharedBase + 4, 1);
-  shared.forget_order();
+  shared.restart_clocks();
   EXPECT_EQ(shared.read(second, {2, 0, 2}, kSharedBase, 4), SharedVerdict::ok);
   EXPECT_EQ(shared.read(second, {2, 0, 2}, kSharedBase + 4, 1), SharedVerdict::ok);
   EXPECT_EQ(shared.read(second, {2, 0, 2}, kSharedBase + 5, 1), SharedVerdict::uninitialised);

@@ -1,4 +1,4 @@
-// Clusters: who is who, the barrier, a peer's shared memory, multicast, and CTAs that exit too early.
+// Clusters: special registers, barrier.cluster, distributed shared memory, multicast, and CTAs that exit too early.
 #include <gtest/gtest.h>
 
 #include "hopper_kernel.hpp"
@@ -8,7 +8,8 @@ namespace {
 
 using U = std::uint32_t;
 
-constexpr std::string_view kMeet = "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n";
+constexpr std::string_view kClusterSync =
+    "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n";
 
 struct Shape {
   runtime::Dim3 grid{2, 1, 1};
@@ -29,7 +30,7 @@ Finding find(std::string_view body, const Shape& shape = {}) {
   return finding_of([&] { run(body, shape); });
 }
 
-/// Stores %r0..%r3 for each CTA of the grid, in the order of its linear index in a grid of 4 x 4 x 2.
+/// Each CTA of a grid of up to (4,4,2) stores %r0..%r3 at its linear index.
 constexpr std::string_view kStore = R"(
     mov.u32 %r10, %ctaid.x;
     mov.u32 %r11, %ctaid.y;
@@ -63,7 +64,7 @@ TEST(Cluster, SpecialRegisters) {
   }
 }
 
-TEST(Cluster, RequiredByTheKernel) {
+TEST(Cluster, SizeRequiredByTheKernel) {
   const std::string body = std::string(
                                "mov.u32 %r0, %cluster_nctarank;\nmov.u32 %r1, %is_explicit_cluster;\n"
                                "mov.u32 %r2, %cluster_nctaid.x;\nmov.u32 %r3, %nclusterid.x;\n") +
@@ -77,8 +78,9 @@ TEST(Cluster, RequiredByTheKernel) {
   EXPECT_EQ((std::vector<U>(none.begin(), none.begin() + 4)), (std::vector<U>{1, 0, 1, 1}));
 }
 
-/// Each thread writes 100 * rank + t into its own memory and reads the peer's.
-std::string exchange_through_memory(std::string_view before, std::string_view after) {
+/// Each thread writes 100 * rank + t to its own CTA's shared memory and reads the peer's. `before` and `after` surround
+/// the read.
+std::string exchange_through_shared_memory(std::string_view before, std::string_view after) {
   return fmt::format(R"(
     mad.lo.u32 %r1, %t, 4, %base;
     mad.lo.u32 %r2, %rank, 100, %t;
@@ -96,8 +98,8 @@ std::string exchange_through_memory(std::string_view before, std::string_view af
                      before, after);
 }
 
-TEST(Cluster, ReadsAPeersMemory) {
-  const auto out = run(exchange_through_memory(kMeet, kMeet));
+TEST(Cluster, ReadsAPeersSharedMemory) {
+  const auto out = run(exchange_through_shared_memory(kClusterSync, kClusterSync));
   for (U rank = 0; rank < 2; ++rank) {
     for (U t = 0; t < 32; ++t) {
       EXPECT_EQ(out[2 * (32 * rank + t)], 100 * (1 - rank) + t);
@@ -106,8 +108,8 @@ TEST(Cluster, ReadsAPeersMemory) {
   }
 }
 
-TEST(Cluster, GenericAddressesAndAtomicsReachPeers) {
-  const auto out = run("@%first st.shared.u32 [%base], 5;\n" + std::string(kMeet) + R"(
+TEST(Cluster, AtomicsReachPeersByGenericAndSharedAddresses) {
+  const auto out = run("@%first st.shared.u32 [%base], 5;\n" + std::string(kClusterSync) + R"(
     xor.b32 %r3, %rank, 1;
     cvt.u64.u32 %x1, %base;
     cvta.shared.u64 %x1, %x1;
@@ -115,7 +117,7 @@ TEST(Cluster, GenericAddressesAndAtomicsReachPeers) {
     atom.add.u32 %r4, [%x2], 1;
     mapa.shared::cluster.u32 %r5, %base, %r3;
     red.relaxed.cluster.shared::cluster.add.u32 [%r5], %r3;
-  )" + std::string(kMeet) +
+  )" + std::string(kClusterSync) +
                        R"(
     ld.shared.u32 %r0, [%base];
     mad.wide.u32 %x0, %rank, 4, %out;
@@ -126,28 +128,28 @@ TEST(Cluster, GenericAddressesAndAtomicsReachPeers) {
 }
 
 TEST(ClusterChecks, MissingBarrierIsARace) {
-  const Finding finding = find(exchange_through_memory("", kMeet));
+  const Finding finding = find(exchange_through_shared_memory("", kClusterSync));
   EXPECT_TRUE(finding.kind == FindingKind::shared_race || finding.kind == FindingKind::uninitialised_shared_read)
       << to_string(finding);
-  // .relaxed publishes nothing by itself.
-  EXPECT_EQ(find(exchange_through_memory(
-                     "barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;", kMeet))
+  // A .relaxed arrival releases nothing unless a fence precedes it.
+  EXPECT_EQ(find(exchange_through_shared_memory(
+                     "barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;", kClusterSync))
                 .kind,
             FindingKind::shared_race);
   EXPECT_EQ(
-      find(exchange_through_memory(
+      find(exchange_through_shared_memory(
                "fence.acq_rel.cluster;\nbarrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;",
-               kMeet))
+               kClusterSync))
           .detail,
       "");
 }
 
 TEST(ClusterChecks, ExitWhileAPeerReads) {
-  const Finding finding = find(exchange_through_memory(kMeet, ""));
+  const Finding finding = find(exchange_through_shared_memory(kClusterSync, ""));
   EXPECT_EQ(finding.kind, FindingKind::exited_cta_access) << to_string(finding);
 }
 
-TEST(ClusterChecks, RanksOutsideTheCluster) {
+TEST(ClusterChecks, RanksThatTheClusterDoesNotHave) {
   EXPECT_EQ(find("mov.u32 %r3, 2;\nmapa.shared::cluster.u32 %r4, %base, %r3;").kind, FindingKind::out_of_bounds_shared);
   EXPECT_EQ(find("add.u32 %r4, %base, 0x3000000;\nld.shared::cluster.u32 %r5, [%r4];").kind,
             FindingKind::out_of_bounds_shared);
@@ -157,7 +159,7 @@ TEST(ClusterBarrier, MisuseAndDeadlock) {
   EXPECT_EQ(find("barrier.cluster.wait;").kind, FindingKind::barrier_divergence);
   EXPECT_EQ(find("barrier.cluster.arrive;\nbarrier.cluster.arrive;").kind, FindingKind::barrier_divergence);
   const Finding finding = find("setp.eq.u32 %p, %rank, 0;\n@%p bra FIRST;\n" +
-                               std::string("bar.sync 1, 64;\nFIRST:\n") + std::string(kMeet));
+                               std::string("bar.sync 1, 64;\nFIRST:\n") + std::string(kClusterSync));
   EXPECT_EQ(finding.kind, FindingKind::deadlock) << to_string(finding);
   ASSERT_EQ(finding.notes.size(), 2U) << to_string(finding);
   EXPECT_NE(finding.notes[0].find("CTA (0,0,0): "), std::string::npos) << finding.notes[0];
@@ -165,15 +167,15 @@ TEST(ClusterBarrier, MisuseAndDeadlock) {
       << finding.notes[0];
 }
 
-TEST(ClusterBarrier, ThreadsThatExitedAreNotWaitedFor) {
-  EXPECT_EQ(find("setp.eq.u32 %p, %rank, 0;\n@%p bra END;\n" + std::string(kMeet) + "END:\n").detail, "");
+TEST(ClusterBarrier, DoesNotWaitForExitedThreads) {
+  EXPECT_EQ(find("setp.eq.u32 %p, %rank, 0;\n@%p bra END;\n" + std::string(kClusterSync) + "END:\n").detail, "");
 }
 
 // Multicast --------------------------------------------------------------------------------------------------------
 
-/// Rank r loads half r of a 512-byte tile for both CTAs; each waits for all of it and writes it out.
+/// Rank r loads half r of a 512-byte tile into both CTAs; each CTA waits for the whole tile and stores it to `out`.
 std::string multicast(std::string_view expected, std::string_view ending) {
-  return init_bars({1}) + std::string(kMeet) +
+  return init_bars({1}) + std::string(kClusterSync) +
          fmt::format(R"(
     @!%first bra ISSUED;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bars], {};
@@ -219,23 +221,23 @@ Finding run_multicast(const std::string& body, std::vector<U>& result) {
   return finding;
 }
 
-TEST(Multicast, ReachesEveryCtaOfItsMask) {
+TEST(Multicast, ReachesAllCtasOfItsMask) {
   std::vector<U> result;
   EXPECT_EQ(run_multicast(multicast("512", ""), result).detail, "");
   for (U i = 0; i < 256; ++i) EXPECT_EQ(result[i], 3 * (i % 128));
 }
 
-TEST(Multicast, BytesOfPeersAreExpectedToo) {
+TEST(Multicast, ExpectTxMustIncludeThePeersBytes) {
   std::vector<U> result;
   const Finding finding = run_multicast(multicast("256", ""), result);
-  // The phase completes too early; what comes later is counted to the next one.
-  EXPECT_NE(finding.detail, "") << "half of the tile was not waited for";
+  // The phase completes too early; the rest of the bytes are counted in the next phase.
+  EXPECT_NE(finding.detail, "") << "the missing wait for half of the tile was not found";
 }
 
-TEST(Multicast, RemoteArrivalsNeedTheirTarget) {
-  // Rank 1 arrives at rank 0's mbarrier; rank 0 waits for it, or exits first.
+TEST(ClusterChecks, ExitBeforeARemoteArrival) {
+  // Rank 1 arrives at rank 0's mbarrier; rank 0 either waits for that or exits first.
   const auto body = [](std::string_view waits) {
-    return init_bars({1}) + std::string(kMeet) + "setp.eq.u32 %q, %rank, 0;\n@%q bra FIRST;\n" +
+    return init_bars({1}) + std::string(kClusterSync) + "setp.eq.u32 %q, %rank, 0;\n@%q bra FIRST;\n" +
            "mapa.shared::cluster.u32 %r0, %bars, 0;\n"
            "@%first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r0];\nbra END;\nFIRST:\n" +
            std::string(waits) + "END:\n";

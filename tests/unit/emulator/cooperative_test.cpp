@@ -1,4 +1,4 @@
-// CTAs of a cooperative launch that wait for each other through global memory.
+// Cooperative launches, whose CTAs synchronise through global memory.
 #include <gtest/gtest.h>
 
 #include "hopper_kernel.hpp"
@@ -8,9 +8,9 @@ namespace {
 
 using U = std::uint32_t;
 
-/// Adds one to out[0], waits until it is `expected`, then stores at out[1 + CTA] what its neighbour stored at
-/// out[64 + CTA] before it arrived.
-std::string meet(U expected) {
+/// A grid barrier: each CTA stores to out[64 + CTA], adds one to out[0] and waits until that is `expected`. Then it
+/// copies what the next CTA has stored to out[1 + CTA].
+std::string grid_barrier(U expected) {
   return fmt::format(R"(
     mov.u32 %r0, %ctaid.x;
     mov.u32 %r1, %nctaid.x;
@@ -41,50 +41,51 @@ std::vector<U> run(std::string_view body, const HopperLaunch& how) {
   return download<U>(*device, out);
 }
 
-TEST(Cooperative, CtasMeet) {
+TEST(Cooperative, CtasSynchronise) {
   constexpr U kCtas = 24;
-  const std::vector<U> out = run(meet(kCtas), {.block = {64, 1, 1}, .grid = {kCtas, 1, 1}, .cooperative = true});
+  const std::vector<U> out =
+      run(grid_barrier(kCtas), {.block = {64, 1, 1}, .grid = {kCtas, 1, 1}, .cooperative = true});
   for (U cta = 0; cta < kCtas; ++cta) EXPECT_EQ(out[1 + cta], 100 + (cta + 1) % kCtas);
 }
 
-TEST(Cooperative, ClustersMeet) {
-  const std::vector<U> out = run(meet(8), {.grid = {8, 1, 1}, .cluster = {2, 1, 1}, .cooperative = true});
+TEST(Cooperative, ClustersSynchronise) {
+  const std::vector<U> out = run(grid_barrier(8), {.grid = {8, 1, 1}, .cluster = {2, 1, 1}, .cooperative = true});
   for (U cta = 0; cta < 8; ++cta) EXPECT_EQ(out[1 + cta], 100 + (cta + 1) % 8);
 }
 
-TEST(Cooperative, SaysWhoWaitsInVain) {
-  const Finding finding = finding_of([] { run(meet(5), {.grid = {4, 1, 1}, .cooperative = true}); });
+TEST(Cooperative, DeadlockNamesTheGlobalAddressThatIsPolled) {
+  const Finding finding = finding_of([] { run(grid_barrier(5), {.grid = {4, 1, 1}, .cooperative = true}); });
   EXPECT_EQ(finding.kind, FindingKind::deadlock);
   const std::string text = to_string(finding);
-  EXPECT_NE(text.find("wait for another value at global address"), std::string::npos) << text;
+  EXPECT_NE(text.find("for the value at global address"), std::string::npos) << text;
 }
 
-/// `meet` without one of its lines.
+/// The finding of grid_barrier() without one of its lines.
 Finding finding_without(std::string_view line) {
-  std::string body = meet(2);
+  std::string body = grid_barrier(2);
   const std::size_t at = body.find(line);
   EXPECT_NE(at, std::string::npos) << line;
   body.erase(at, line.size());
   return finding_of([&] { run(body, {.block = {64, 1, 1}, .grid = {2, 1, 1}, .cooperative = true}); });
 }
 
-TEST(Cooperative, WhatNoCtaWaitedForIsARace) {
+TEST(Cooperative, ReadWithoutAWaitIsARace) {
   const Finding finding = finding_without("@!%p bra WAIT;");
   EXPECT_EQ(finding.kind, FindingKind::global_race) << to_string(finding);
   ASSERT_TRUE(finding.thread);
-  // CTA 0 runs as far as it gets: it reads before CTA 1 writes.
+  // CTA 0 runs first, so that it reads before CTA 1 writes: the finding is at the write.
   EXPECT_EQ(finding.thread->cta, (runtime::Dim3{1, 0, 0}));
   EXPECT_NE(finding.detail.find("write of 4 bytes at global address"), std::string::npos) << finding.detail;
   EXPECT_NE(finding.detail.find("not ordered after the read by thread (0,0,0) of CTA (0,0,0)"), std::string::npos)
       << finding.detail;
 }
 
-// Thread 32 stores, and thread 0 arrives for it.
-TEST(Cooperative, ArrivalsSpeakForThoseWhoMetBefore) {
+// Thread 32 stores, and thread 0 arrives after a CTA barrier.
+TEST(Cooperative, ReleaseCoversThreadsOfTheCtaBarrierBeforeIt) {
   const auto finding_in = [](const std::string& body) {
     return finding_of([&] { run(body, {.block = {64, 1, 1}, .grid = {2, 1, 1}, .cooperative = true}); });
   };
-  std::string body = meet(2);
+  std::string body = grid_barrier(2);
   const std::string_view store = "@%first st.global.u32";
   body.replace(body.find(store), store.size(), "setp.eq.u32 %q, %t, 32;\n@%q st.global.u32");
   EXPECT_TRUE(finding_in(body).detail.empty()) << to_string(finding_in(body));
@@ -92,7 +93,7 @@ TEST(Cooperative, ArrivalsSpeakForThoseWhoMetBefore) {
   EXPECT_EQ(finding_in(body).kind, FindingKind::global_race);
 }
 
-TEST(Cooperative, NeighbouringBytesAreNoRace) {
+TEST(Cooperative, NeighbouringBytesAreNotARace) {
   const std::vector<U> out =
       run("mov.u32 %r0, %ctaid.x;\ncvt.u64.u32 %x0, %r0;\nadd.u64 %x0, %out, %x0;\n"
           "add.u32 %r1, %r0, 7;\n@%first st.global.u8 [%x0], %r1;\n",

@@ -1,4 +1,4 @@
-// CUDA C++ to PTX for tests, through the compile room.
+// Compiles CUDA C++ to PTX for tests.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ inline const compile::Compiler* compiler() {
   return one.get();
 }
 
-/// PTX of the one kernel in the text. @pre compiler() is not null
+/// PTX of the kernel `symbol` in the text. @pre compiler() is not null
 inline std::string ptx_of(const std::string& symbol, const std::string& text, Target target = Target{80, false}) {
   compile::Source source;
   source.name = symbol;

@@ -1,5 +1,5 @@
-// Whole kernels in CUDA C++, as users write them: a tiled SGEMM, a tensor-core GEMM with cp.async and ldmatrix, the
-// math library, printf and assert.
+// Complete CUDA C++ kernels: a tiled SGEMM, a tensor-core GEMM with cp.async and ldmatrix, the math library, printf and
+// assert.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kSize = 256;
 
-/// 128x128 tiles of C, 8x8 a thread, row-major 256x256x256.
+/// Row-major, 256x256x256; 128x128 tiles of C, 8x8 elements per thread.
 constexpr std::string_view kSgemm = R"(
 extern "C" __global__ void __launch_bounds__(256) sgemm(const float* A, const float* B, float* C) {
   __shared__ __align__(16) float a_tile[8][132], b_tile[8][128];
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(256) sgemm(const float* A, const fl
 }
 )";
 
-/// 128x128x32 tiles, three stages, 8 warps of 64x32; A row-major, B column-major.
+/// A row-major, B column-major, 256x256x256; 128x128x32 tiles, three stages, 8 warps of 64x32.
 constexpr std::string_view kHgemm = R"(
 typedef unsigned u32;
 typedef unsigned short u16;
@@ -134,7 +134,7 @@ std::string hgemm(std::string_view pending, std::string_view barrier) {
   return ptx_of("hgemm", replaced(replaced(std::string(kHgemm), "PENDING", pending), "BARRIER", barrier));
 }
 
-/// Small integers, and 256x256 of them times another with the second row- or column-major.
+/// Two 256x256 matrices of small integers, and their exact product.
 struct Problem {
   std::vector<int> a, b;
   explicit Problem(unsigned seed) {
@@ -201,13 +201,13 @@ TEST(CudaKernel, TensorCoreGemm) {
 TEST(CudaKernel, TensorCoreGemmThatWaitsForTooFewCopies) {
   if (compiler() == nullptr) GTEST_SKIP() << "no NVRTC on this machine";
   EXPECT_EQ(finding_of([] { run_hgemm(hgemm("2", "__syncthreads();"), Problem(2)); }).kind,
-            FindingKind::in_flight_read);
+            FindingKind::async_write_in_flight);
 }
 
 TEST(CudaKernel, TensorCoreGemmWithoutItsBarrier) {
   if (compiler() == nullptr) GTEST_SKIP() << "no NVRTC on this machine";
   const FindingKind kind = finding_of([] { run_hgemm(hgemm("1", "__syncwarp();"), Problem(2)); }).kind;
-  EXPECT_TRUE(kind == FindingKind::shared_race || kind == FindingKind::in_flight_read) << name(kind);
+  EXPECT_TRUE(kind == FindingKind::shared_race || kind == FindingKind::async_write_in_flight) << name(kind);
 }
 
 // The math library -------------------------------------------------------------------------------------------------

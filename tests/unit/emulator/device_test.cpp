@@ -10,7 +10,7 @@ namespace {
 
 const std::string kEmpty = fmt::format("{}.visible .entry k(.param .u64 out) {{ ret; }}\n", kHeader);
 
-TEST(Device, SaysWhatItIs) {
+TEST(Device, HasItsTargetsProperties) {
   const auto device = make_emulated_device(Target{90, true});
   EXPECT_EQ(device->properties().name, "emulator:sm_90a");
   EXPECT_TRUE(device->properties().emulated);
@@ -19,7 +19,7 @@ TEST(Device, SaysWhatItIs) {
   EXPECT_THROW(make_emulated_device(Target{75, false}), InvalidArgument);
 }
 
-TEST(Device, AllocationsAreAlignedApartAndCounted) {
+TEST(Device, AllocationsAreAlignedDistinctAndCounted) {
   const auto device = test_device();
   const auto a = device->allocate(1, nullptr);
   const auto b = device->allocate(0, nullptr);
@@ -63,14 +63,14 @@ TEST(Device, NewMemoryIsNan) {
   EXPECT_TRUE(std::isnan(download<float>(*device, buffer)[0]));
 }
 
-TEST(Device, LoadsOnlyWhatIsThere) {
+TEST(Device, RefusesToLoadUnknownKernels) {
   const auto device = test_device();
   EXPECT_THROW(device->load({{}, kEmpty}, "other", 0), EmulationError);
   EXPECT_THROW(device->load({{}, ""}, "k", 0), EmulationError);
   EXPECT_THROW(device->load({{}, kEmpty}, "k", 228 * 1024), InvalidArgument);
 }
 
-TEST(Device, VariablesOfAKernelTakeMemoryButAreNotAllocations) {
+TEST(Device, ModuleVariablesTakeMemoryButAreNotCountedAsAllocated) {
   EmulatorOptions options;
   options.memory_bytes = 1024;
   const auto device = test_device(options);
@@ -82,7 +82,7 @@ TEST(Device, VariablesOfAKernelTakeMemoryButAreNotAllocations) {
     EXPECT_EQ(device->allocated_bytes(), 24U);
   }
   const runtime::DeviceBuffer whole(device, 1024);
-  EXPECT_EQ(device->allocated_bytes(), 1024U) << "the kernel's variables went with it";
+  EXPECT_EQ(device->allocated_bytes(), 1024U) << "the module's variables were freed with the kernel";
 }
 
 TEST(Device, RefusesImpossibleLaunches) {
@@ -113,7 +113,7 @@ TEST(Device, RefusesImpossibleLaunches) {
   kernel->launch(config, parameters);
 }
 
-TEST(Device, HonoursRequiredBlocks) {
+TEST(Device, ChecksReqntid) {
   const auto device = test_device();
   const auto kernel = device->load(
       {{}, fmt::format("{}.visible .entry k(.param .u64 out) .reqntid 64, 1, 1 {{ ret; }}\n", kHeader)}, "k", 0);
@@ -124,7 +124,7 @@ TEST(Device, HonoursRequiredBlocks) {
   kernel->launch(config, pack_addresses({0}));
 }
 
-TEST(Device, GoesOnAfterAFinding) {
+TEST(Device, RemainsUsableAfterAFinding) {
   const auto device = test_device();
   const runtime::DeviceBuffer out(device, 128);
   const std::string faulty = lane_kernel("add.u64 %at, %at, 1;\nld.global.u32 %d, [%at];", {"b32", 4}, {});
@@ -133,7 +133,7 @@ TEST(Device, GoesOnAfterAFinding) {
   EXPECT_EQ(download<std::uint32_t>(*device, out)[31], 3U);
 }
 
-TEST(Device, BlocksNeedNotBeWholeWarps) {
+TEST(Device, BlocksNeedNotBeMultiplesOfAWarp) {
   const auto device = test_device();
   const auto out = upload(device, std::vector<std::uint32_t>(40, 9));
   launch(*device, lane_kernel("bar.sync 0;\nmov.u32 %d, 3;", {"b32", 4}, {}), "k", {out.address()}, {37, 1, 1});

@@ -1,4 +1,4 @@
-// Control flow, warps, barriers, memory spaces, atomics and asynchronous copies, by small kernels.
+// Small kernels that test control flow, warp-wide instructions, barriers, state spaces, atomics and cp.async.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -16,7 +16,7 @@ std::vector<U> iota(std::size_t count) {
   return values;
 }
 
-/// A kernel whose thread t computes %r0, stored as out[t]. %t is the thread's index in its CTA.
+/// A kernel in which `body` computes %r0, which thread %t stores to out[%t]. `before` precedes the kernel.
 std::string thread_kernel(std::string_view body, std::string_view before = "") {
   return fmt::format(
       "{}{}\n.visible .entry k(.param .u64 out)\n{{\n.reg .u32 %t, %r<16>;\n.reg .u64 %at, %x, %rd<8>;\n"
@@ -42,20 +42,20 @@ std::vector<U> expected(U threads, F&& formula) {
 
 // Control ----------------------------------------------------------------------------------------------------------
 
-TEST(Control, LanesLoopTheirOwnNumberOfTimes) {
+TEST(Control, LanesOfAWarpLoopDifferentNumbersOfTimes) {
   EXPECT_EQ(run_threads("mov.u32 %r0, 0;\nmov.u32 %r1, 0;\nLOOP:\nadd.u32 %r0, %r0, %r1;\nadd.u32 %r1, %r1, 1;\n"
                         "setp.le.u32 %p, %r1, %t;\n@%p bra LOOP;"),
             expected(32, [](U t) { return t * (t + 1) / 2; }));
 }
 
-TEST(Control, BothSidesOfABranchRunAndMeetAgain) {
+TEST(Control, BothSidesOfABranchRunAndReconverge) {
   EXPECT_EQ(run_threads("and.b32 %r1, %t, 1;\nsetp.eq.u32 %p, %r1, 0;\n@%p bra EVEN;\nmul.lo.u32 %r0, %t, 3;\n"
                         "bra.uni JOIN;\nEVEN:\nadd.u32 %r0, %t, 100;\nJOIN:\nactivemask.b32 %r2;\n"
                         "setp.ne.u32 %q, %r2, -1;\n@%q mov.u32 %r0, 0;"),
             expected(32, [](U t) { return t % 2 == 0 ? t + 100 : t * 3; }));
 }
 
-TEST(Control, LanesLeaveEarlyAndPredicatesGuard) {
+TEST(Control, EarlyReturnsAndGuards) {
   EXPECT_EQ(run_threads("mov.u32 %r0, 7;\nsetp.lt.u32 %p, %t, 5;\n@!%p mov.u32 %r0, 8;\nsetp.eq.u32 %q, %t, 9;\n"
                         "@%q mov.u32 %r0, 9;\n@%q bra DONE;\nadd.u32 %r0, %r0, 10;"),
             expected(32, [](U t) { return t == 9  ? 9U
@@ -63,7 +63,7 @@ TEST(Control, LanesLeaveEarlyAndPredicatesGuard) {
                                                   : 18U; }));
 }
 
-TEST(Control, BranchesByTable) {
+TEST(Control, BrxTakesTargetsFromATable) {
   EXPECT_EQ(run_threads("and.b32 %r1, %t, 3;\nTABLE: .branchtargets A, B, C, A;\nbrx.idx %r1, TABLE;\n"
                         "A: mov.u32 %r0, 1;\nbra.uni DONE;\nB: mov.u32 %r0, 2;\nbra.uni DONE;\nC: mov.u32 %r0, 3;"),
             expected(32, [](U t) { return t % 4 == 1   ? 2U
@@ -103,12 +103,12 @@ setp.lt.u32 %p, %t, 2;
 TEST(Control, RecursionIsRefused) {
   const std::string_view functions = ".func f() { call f, (); ret; }\n";
   const Finding finding = finding_of([&] { run_threads("call f, ();", 32, functions); });
-  EXPECT_EQ(finding.kind, FindingKind::unknown_instruction);
+  EXPECT_EQ(finding.kind, FindingKind::unsupported_instruction);
   EXPECT_NE(finding.detail.find("recursive"), std::string::npos);
 }
 
-TEST(Control, ALaneThatWaitsForAnotherOfItsWarpDoesNotHangIt) {
-  // Lane 0 spins on a flag that lane 31 sets, on a path with a higher program counter.
+TEST(Control, ALaneMaySpinOnAnotherLaneOfItsWarp) {
+  // Lanes 0 to 30 spin on a flag that lane 31 sets, on a path with a higher program counter.
   EXPECT_EQ(run_threads("setp.eq.u32 %p, %t, 31;\n@%p bra SET;\nSPIN:\nld.volatile.shared.u32 %r1, [flag];\n"
                         "setp.ne.u32 %q, %r1, 42;\n@%q bra SPIN;\nbra.uni JOIN;\nSET:\nst.volatile.shared.u32 [flag], "
                         "42;\nJOIN:\nmov.u32 %r0, %t;",
@@ -135,7 +135,7 @@ TEST(Control, TrapIsReported) {
 
 // Special registers ------------------------------------------------------------------------------------------------
 
-TEST(Special, IndicesOfThreadsAndCtas) {
+TEST(SpecialRegister, ThreadAndCtaIndices) {
   const std::string text = fmt::format(
       "{}.visible .entry k(.param .u64 out)\n{{\n.reg .u32 %a, %b, %c, %i;\n.reg .u64 %at, %x;\n"
       "mov.u32 %a, %tid.y;\nmov.u32 %b, %ntid.x;\nmov.u32 %c, %tid.x;\nmad.lo.u32 %i, %a, %b, %c;\n"
@@ -151,7 +151,7 @@ TEST(Special, IndicesOfThreadsAndCtas) {
   EXPECT_EQ(download<U>(*device, out), iota(48));
 }
 
-TEST(Special, LaneMasks) {
+TEST(SpecialRegister, LaneMasksAndWarpIndices) {
   EXPECT_EQ(run_threads("mov.u32 %r0, %lanemask_lt;", 64), expected(64, [](U t) { return (1U << (t % 32)) - 1; }));
   EXPECT_EQ(run_threads("mov.u32 %r0, %warpid;", 64), expected(64, [](U t) { return t / 32; }));
 }
@@ -180,13 +180,13 @@ TEST(Warp, VotesMatchesAndReductions) {
   EXPECT_EQ(run_threads("elect.sync %r0|%p, -1;\nselp.u32 %r0, 1, 0, %p;"), expected(32, [](U t) { return t == 0; }));
 }
 
-TEST(Warp, MembersMeetAfterDivergence) {
+TEST(Warp, MembersReconverge) {
   EXPECT_EQ(run_threads("setp.lt.u32 %p, %t, 16;\n@%p bra LOW;\nadd.u32 %r1, %t, 100;\nbra.uni JOIN;\nLOW:\n"
                         "mov.u32 %r1, %t;\nJOIN:\nshfl.sync.bfly.b32 %r0, %r1, 16, 31, -1;"),
             expected(32, [](U t) { return t < 16 ? t + 116 : t - 16; }));
 }
 
-TEST(Warp, MembersThatNeverComeAreReported) {
+TEST(Warp, MembersThatNeverArriveAreReported) {
   const Finding finding = finding_of([] {
     run_threads(
         "mov.u32 %r0, 0;\nsetp.lt.u32 %p, %t, 16;\n@%p bra LOW;\nshfl.sync.bfly.b32 %r0, %t, 1, 31, -1;\n"
@@ -197,7 +197,7 @@ TEST(Warp, MembersThatNeverComeAreReported) {
 
 // Memory -----------------------------------------------------------------------------------------------------------
 
-TEST(Memory, SpacesAndGenericAddresses) {
+TEST(Memory, StateSpacesAndGenericAddresses) {
   EXPECT_EQ(run_threads(".local .align 8 .b8 frame[16];\ncvt.u64.u32 %rd0, %t;\nmul.lo.u64 %rd0, %rd0, 4;\n"
                         "mov.u64 %rd1, tile;\ncvta.shared.u64 %rd2, %rd1;\nadd.u64 %rd2, %rd2, %rd0;\n"
                         "st.u32 [%rd2], %t;\nadd.u64 %rd3, %rd1, %rd0;\nld.shared.u32 %r1, [%rd3];\n"
@@ -216,21 +216,21 @@ TEST(Memory, VectorsAndNarrowElements) {
             expected(32, [](U t) { return t + 1 + 512 + 3; }));
 }
 
-TEST(Memory, DynamicSharedMemoryFollowsTheStatic) {
+TEST(Memory, DynamicSharedMemoryFollowsStaticVariables) {
   EXPECT_EQ(run_threads("mov.u32 %r1, dynamic;\nmov.u32 %r2, fixed;\nsub.u32 %r0, %r1, %r2;\n"
                         "mad.lo.u32 %r1, %t, 4, %r1;\nst.shared.u32 [%r1], %t;",
                         32, ".extern .shared .align 128 .b8 dynamic[];\n.shared .align 4 .b8 fixed[100];\n", 128),
             expected(32, [](U) { return 256U; }));  // 100 bytes and a red zone, rounded up to the alignment
 }
 
-TEST(Memory, GlobalVariablesHaveTheirValues) {
+TEST(Memory, GlobalVariablesAreInitialised) {
   EXPECT_EQ(run_threads("ld.global.u64 %rd0, [pointer];\nld.u32 %r0, [%rd0];", 32,
                         ".global .align 4 .u32 values[3] = {7, 8, 9};\n.global .align 8 .u64 pointer = "
                         "generic(values)+8;\n"),
             expected(32, [](U) { return 9U; }));
 }
 
-TEST(Atomic, CountsEveryLane) {
+TEST(Atomic, OnSharedMemoryOfAllLanes) {
   EXPECT_EQ(run_threads("mov.u32 %r1, 0;\nsetp.eq.u32 %p, %t, 0;\n@%p st.shared.u32 [sum], %r1;\nbar.sync 0;\n"
                         "atom.shared.add.u32 %r2, [sum], %t;\nred.shared.max.u32 [sum], 3;\nbar.sync 0;\n"
                         "ld.shared.u32 %r0, [sum];",
@@ -238,7 +238,7 @@ TEST(Atomic, CountsEveryLane) {
             expected(64, [](U) { return 2016U; }));
 }
 
-TEST(Atomic, OfEveryCta) {
+TEST(Atomic, OnGlobalMemoryOfAllCtas) {
   const std::string text = fmt::format(
       "{}.visible .entry k(.param .u64 out)\n{{\n.reg .u64 %at;\n.reg .f32 %f;\nld.param.u64 %at, [out];\n"
       "mov.f32 %f, 0f3F800000;\nred.global.add.f32 [%at], %f;\natom.global.cas.b32 _, [%at+4], 0, 5;\n"
@@ -258,7 +258,7 @@ TEST(Atomic, OfEveryCta) {
 
 // Barriers ---------------------------------------------------------------------------------------------------------
 
-TEST(Barrier, WarpsSeeEachOthersWritesAfterIt) {
+TEST(Barrier, SyncOrdersWritesOfOtherWarps) {
   EXPECT_EQ(run_threads("mov.u32 %r1, tile;\nmad.lo.u32 %r2, %t, 4, %r1;\nst.shared.u32 [%r2], %t;\nbar.sync 0;\n"
                         "sub.u32 %r3, 127, %t;\nmad.lo.u32 %r2, %r3, 4, %r1;\nld.shared.u32 %r0, [%r2];",
                         128, ".shared .align 4 .b8 tile[512];\n"),
@@ -274,7 +274,7 @@ TEST(Barrier, ProducersArriveAndConsumersWait) {
             expected(64, [](U t) { return t < 32 ? 1 : t - 32; }));
 }
 
-TEST(Barrier, Reduces) {
+TEST(Barrier, Red) {
   EXPECT_EQ(run_threads("setp.lt.u32 %p, %t, 40;\nbarrier.cta.red.popc.aligned.u32 %r0, 0, %p;", 64),
             expected(64, [](U) { return 40U; }));
   EXPECT_EQ(run_threads("setp.lt.u32 %p, %t, 40;\nbar.red.and.pred %q, 0, %p;\nselp.u32 %r0, 1, 0, %q;", 64),
@@ -283,7 +283,7 @@ TEST(Barrier, Reduces) {
             expected(96, [](U) { return 1U; }));
 }
 
-TEST(Barrier, WaitsOfOneWarpOnAnotherEnd) {
+TEST(Barrier, AWarpMaySpinOnAnotherWarp) {
   EXPECT_EQ(run_threads("mov.u32 %r0, %t;\nsetp.ge.u32 %p, %t, 32;\n@%p bra SET;\nSPIN:\n"
                         "ld.acquire.cta.shared.u32 %r1, [flag];\nsetp.ne.u32 %q, %r1, 42;\n@%q bra SPIN;\n"
                         "ld.shared.u32 %r0, [data];\nbra.uni DONE;\nSET:\nst.shared.u32 [data], 5;\nmembar.cta;\n"
@@ -339,26 +339,26 @@ TEST(CpAsync, CopiesAndFillsWithZeros) {
             expected(128, [](U i) { return i / 4 < 8 ? 0 : i + 1; }));
 }
 
-TEST(CpAsync, ReadsOnlyTheBytesItIsToldTo) {
-  // The source ends 8 bytes into the piece of lane 0; the others have no source bytes.
+TEST(CpAsync, ReadsOnlySrcSizeBytes) {
+  // The source buffer has 8 bytes, which lane 0 reads; the other lanes have src-size 0.
   EXPECT_EQ(run_copy("setp.eq.u32 %p, %t, 0;\nselp.u32 %n, 8, 0, %p;\n"
                      "cp.async.cg.shared.global [%s], [%from], 16, %n;\ncp.async.wait_all;",
                      2),
             expected(128, [](U i) { return i < 2 ? i + 1 : 0; }));
 }
 
-TEST(CpAsync, OldGroupsCompleteFirst) {
+TEST(CpAsync, GroupsCompleteInOrder) {
   const std::string groups =
       "cp.async.cg.shared.global [%s], [%from], 16;\ncp.async.commit_group;\ncp.async.commit_group;\n";
   EXPECT_EQ(run_copy(groups + "cp.async.wait_group 1;"), expected(128, [](U i) { return i + 1; }));
-  EXPECT_EQ(finding_of([&] { run_copy(groups + "cp.async.wait_group 2;"); }).kind, FindingKind::in_flight_read);
+  EXPECT_EQ(finding_of([&] { run_copy(groups + "cp.async.wait_group 2;"); }).kind, FindingKind::async_write_in_flight);
 }
 
-TEST(CpAsync, NotWaitingIsReported) {
+TEST(CpAsync, MissingWaitIsReported) {
   const Finding finding =
       finding_of([] { run_copy("cp.async.cg.shared.global [%s], [%from], 16;\ncp.async.commit_group;\nbar.sync 0;"); });
-  EXPECT_EQ(finding.kind, FindingKind::in_flight_read);
-  EXPECT_EQ(finding.place.ptx_text.substr(0, 9), "ld.shared");
+  EXPECT_EQ(finding.kind, FindingKind::async_write_in_flight);
+  EXPECT_EQ(finding.location.ptx_text.substr(0, 9), "ld.shared");
 }
 
 }  // namespace

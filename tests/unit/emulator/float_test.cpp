@@ -1,4 +1,4 @@
-// Floating-point instructions: exact results, rounding modes, special values, conversions.
+// Floating-point instructions: exact results, rounding modes, special values and conversions.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -31,7 +31,7 @@ std::vector<float> floats(unsigned seed) {
 
 bool same(float a, float b) { return std::isnan(a) ? std::isnan(b) : std::bit_cast<U>(a) == std::bit_cast<U>(b); }
 
-TEST(Float, NearestArithmeticIsTheHosts) {
+TEST(Float, RoundToNearestMatchesTheHost) {
   const std::vector<float> a = floats(1);
   std::vector<float> b = floats(2);
   std::shuffle(b.begin(), b.end(), std::mt19937(3));
@@ -75,7 +75,7 @@ TEST(Float, FlushesAndSaturates) {
             (std::vector<float>{kTiny, 0, 1, 0, 0.25F, 0}));
 }
 
-TEST(Float, ExtremaPreferNumbers) {
+TEST(Float, MinAndMaxIgnoreNan) {
   const std::vector<float> a{kNan, 1.0F, kNan, -0.0F, 5.0F}, b{2.0F, kNan, kNan, 0.0F, -5.0F};
   const auto low = run_instruction<float>("min.f32 %d, %s0, %s1;", a, b);
   const auto high = run_instruction<float>("max.f32 %d, %s0, %s1;", a, b);
@@ -89,7 +89,7 @@ TEST(Float, ExtremaPreferNumbers) {
   }
 }
 
-TEST(Float, Functions) {
+TEST(Float, ApproximateFunctions) {
   const std::vector<float> a{0.0F, 1.0F, 4.0F, 0.3F};
   const auto expect_near = [&](std::string_view body, auto&& formula) {
     const auto d = run_instruction<float>(body, a);
@@ -111,7 +111,7 @@ TEST(Float, Functions) {
   expect_near("cos.approx.f32 %d, %s0;", [](float x) { return std::cos(x); });
 }
 
-TEST(Float, SignsAndProperties) {
+TEST(Float, CopysignAbsNegTestp) {
   const std::vector<float> a{-2.0F, kNan, kInf, kTiny}, b{3.0F};
   EXPECT_EQ(run_instruction<float>("copysign.f32 %d, %s0, %s1;", a, b)[0], -3.0F);
   EXPECT_EQ(run_instruction<float>("abs.f32 %d, %s0;", a)[0], 2.0F);
@@ -120,7 +120,7 @@ TEST(Float, SignsAndProperties) {
             (std::vector<U>{0, 0, 0, 1}));
 }
 
-TEST(Float, ComparisonsKnowNan) {
+TEST(Float, OrderedAndUnorderedComparisons) {
   const std::vector<float> a{1.0F, kNan, 2.0F}, b{1.0F, 1.0F, 1.0F};
   const auto check = [&](std::string_view comparison, std::vector<U> expected) {
     EXPECT_EQ(run_lanes<U>(fmt::format("setp.{}.f32 %p, %s0, %s1; selp.u32 %d, 1, 0, %p;", comparison),
@@ -140,7 +140,7 @@ TEST(Float, ComparisonsKnowNan) {
 
 // 16-bit floats ----------------------------------------------------------------------------------------------------
 
-TEST(SmallFloat, EveryHalfSumIsRoundedOnce) {
+TEST(SmallFloat, ArithmeticRoundsOnce) {
   std::vector<H> a, b;
   std::mt19937 random(1);
   for (int i = 0; i < 512; ++i) {
@@ -154,7 +154,7 @@ TEST(SmallFloat, EveryHalfSumIsRoundedOnce) {
     const double x = f16_to_f32(a[i]), y = f16_to_f32(b[i]);
     EXPECT_EQ(sum[i], f64_to_f16(x + y));
     EXPECT_EQ(product[i], f64_to_bf16(double{bf16_to_f32(a[i])} * bf16_to_f32(b[i])));
-    // A long double holds the product and, here, the sum of f16 numbers exactly.
+    // A long double holds the product and the sum of these f16 numbers exactly.
     const long double exact = static_cast<long double>(x) * y + x;
     const H expected = f64_to_f16(static_cast<double>(exact));
     EXPECT_EQ(f16_to_f32(fused[i]) == f16_to_f32(expected) || std::isnan(f16_to_f32(expected)), true);
@@ -162,13 +162,14 @@ TEST(SmallFloat, EveryHalfSumIsRoundedOnce) {
 }
 
 TEST(SmallFloat, FmaDoesNotRoundTwice) {
-  // The product is 2^-11 - 2^-31: with c, just below a tie that a sum rounded to f32 first would hit and round up.
+  // The product is 2^-11 - 2^-31, so that the sum is just below a tie; rounded to f32 first, it would become the tie
+  // and round up.
   const std::vector<H> a{f32_to_f16(1.0F + 0x1p-10F)}, b{f32_to_f16(0x1p-11F - 0x1p-21F)};
   const std::vector<H> c{f32_to_f16(1.0F + 0x1p-10F)};
   EXPECT_EQ(run_instruction<H>("fma.rn.f16 %d, %s0, %s1, %s2;", a, b, c)[0], c[0]);
 }
 
-TEST(SmallFloat, Pairs) {
+TEST(SmallFloat, PackedPairs) {
   const std::vector<U> a{U{f32_to_f16(1.5F)} | (U{f32_to_f16(-2.0F)} << 16)};
   const std::vector<U> b{U{f32_to_f16(0.5F)} | (U{f32_to_f16(0.25F)} << 16)};
   EXPECT_EQ(run_instruction<U>("add.f16x2 %d, %s0, %s1;", a, b)[0],
@@ -180,7 +181,7 @@ TEST(SmallFloat, Pairs) {
 
 // Conversions ------------------------------------------------------------------------------------------------------
 
-TEST(Conversion, BetweenIntegersExtendsAndTruncates) {
+TEST(Conversion, IntegersExtendTruncateAndSaturate) {
   const std::vector<U> a{0xffffff85U, 0x00000070U};
   EXPECT_EQ(run_instruction<std::uint64_t>("cvt.s64.s32 %d, %s0;", a)[0], 0xffffffffffffff85ULL);
   EXPECT_EQ(run_instruction<std::uint64_t>("cvt.u64.u32 %d, %s0;", a)[0], 0xffffff85ULL);
@@ -211,7 +212,7 @@ TEST(Conversion, IntegerToFloatRounds) {
   EXPECT_EQ(run_instruction<float>("cvt.rn.f32.s32 %d, %s0;", a)[2], -1.0F);
 }
 
-TEST(Conversion, BetweenFloats) {
+TEST(Conversion, FloatToFloatRoundsAndSaturates) {
   const std::vector<double> wide{1.0 + 0x1p-30, 1e300, 0x1.002p0 + 0x1p-40};
   EXPECT_EQ(run_instruction<float>("cvt.rn.f32.f64 %d, %s0;", wide)[0], 1.0F);
   EXPECT_EQ(run_instruction<float>("cvt.rp.f32.f64 %d, %s0;", wide)[0], 1.0F + 0x1p-23F);
@@ -225,7 +226,7 @@ TEST(Conversion, BetweenFloats) {
   EXPECT_EQ(run_instruction<float>("cvt.f32.bf16 %d, %s0;", std::vector<H>{0x3fc0})[0], 1.5F);
 }
 
-TEST(Conversion, PacksTheFirstSourceHigh) {
+TEST(Conversion, PacksTheFirstSourceIntoTheUpperHalf) {
   const std::vector<float> a{1.0F}, b{-2.0F};
   EXPECT_EQ(run_instruction<U>("cvt.rn.f16x2.f32 %d, %s0, %s1;", a, b)[0], 0x3c00c000U);
   EXPECT_EQ(run_instruction<U>("cvt.rn.bf16x2.f32 %d, %s0, %s1;", a, b)[0], 0x3f80c000U);
@@ -234,7 +235,7 @@ TEST(Conversion, PacksTheFirstSourceHigh) {
             (std::vector<U>{0x12347f05U, 0x12348005U}));
 }
 
-TEST(Conversion, ToTf32TiesAway) {
+TEST(Conversion, Tf32RoundingModes) {
   const std::vector<float> a{1.0F + 0x1p-11F, -1.0F - 0x1p-11F, 1.0F + 0x1p-12F};
   EXPECT_EQ(run_instruction<float>("cvt.rna.tf32.f32 %d, %s0;", a),
             (std::vector<float>{1.0F + 0x1p-10F, -1.0F - 0x1p-10F, 1.0F}));

@@ -1,5 +1,5 @@
-// The device's conversions of 8-bit floats, by sm_89's instructions and in integers before them: every code, every tie
-// and its neighbours, what saturates, NaN.
+// Conversions to and from FP8 in device/tilewright/numeric: by the instructions of sm_89, and in integer arithmetic for
+// earlier GPUs. Tests all codes, all ties and their neighbours, saturation and NaN.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -39,8 +39,8 @@ extern "C" __global__ void widen(const Element* from, float* to) {{
                      format.name);
 }
 
-/// Both signs of every value of the table, of every tie and of what lies beside them, and bits at random.
-std::vector<float> interesting(const Format& format) {
+/// All values of the format, all ties between two of them and the floats next to those, and random bits; of both signs.
+std::vector<float> edge_and_random_values(const Format& format) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> values{kInfinity, std::nanf(""), 1e9F, 0x1p-149F, 0x1p-126F, std::numeric_limits<float>::max()};
   for (std::size_t code = 0; code + 1 < format.codes.size(); ++code) {
@@ -56,16 +56,16 @@ std::vector<float> interesting(const Format& format) {
   return values;
 }
 
-class Fp8OnTheDevice : public testing::TestWithParam<std::tuple<Format, Target>> {
+class Fp8Conversion : public testing::TestWithParam<std::tuple<Format, Target>> {
  protected:
   void SetUp() override {
     if (compiler() == nullptr) GTEST_SKIP() << "no NVRTC on this machine";
   }
 };
 
-TEST_P(Fp8OnTheDevice, NarrowsAsTheHostDoes) {
+TEST_P(Fp8Conversion, RoundsAsOnTheHost) {
   const auto& [format, target] = GetParam();
-  const std::vector<float> values = interesting(format);
+  const std::vector<float> values = edge_and_random_values(format);
   const auto device = make_emulated_device(target, {});
   const auto from = upload(device, values);
   const auto to = upload(device, std::vector<std::uint8_t>(values.size()));
@@ -81,7 +81,7 @@ TEST_P(Fp8OnTheDevice, NarrowsAsTheHostDoes) {
   }
 }
 
-TEST_P(Fp8OnTheDevice, WidensEveryCode) {
+TEST_P(Fp8Conversion, WidensAllCodes) {
   const auto& [format, target] = GetParam();
   std::vector<std::uint8_t> codes(256);
   for (std::size_t code = 0; code < codes.size(); ++code) codes[code] = static_cast<std::uint8_t>(code);
@@ -98,7 +98,7 @@ TEST_P(Fp8OnTheDevice, WidensEveryCode) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, Fp8OnTheDevice,
+INSTANTIATE_TEST_SUITE_P(Formats, Fp8Conversion,
                          testing::Combine(testing::ValuesIn(kFormats), testing::ValuesIn(kTargets)),
                          [](const auto& tested) {
                            return fmt::format("{}_{}", std::get<0>(tested.param).name,

@@ -1,6 +1,7 @@
-// Instructions against what an NVIDIA H200 computed. h200_results.txt has a line for each: the first 16 digits of the
-// SHA-256 of the results of 256 lanes ("approximate" where the GPU approximates and the emulator does not), the type of
-// %d, the type and kind of values of each source, and the instruction. The inputs are drawn here, in the file's order.
+// Compares instructions with the results of an NVIDIA H200. h200_results.txt has one line per instruction: the first 16
+// digits of the SHA-256 of the results of 256 lanes, or "approximate" for instructions that a GPU approximates and the
+// emulator does not; the type of %d; the type and the kind of values of each source; the instruction. The inputs are
+// pseudo-random and drawn in the order of the file, so that a line may only be added at its end.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -36,7 +37,7 @@ constexpr std::array<std::uint16_t, 18> kHalves = {0,      0x8000, 0x3c00, 0xbc0
                                                    0x7e00, 1,      0x8001, 0x7bff, 0x3f80, 0xbf80,
                                                    0x7f80, 0xff80, 0x7fc0, 0x4000, 0xffff, 0x7c01};
 
-/// Special values first and now and then, random ones of several sizes else.
+/// Draws special values first, then a mixture of special values and random ones of several magnitudes.
 class Inputs {
  public:
   std::vector<std::byte> draw(LaneType type, const std::string& kind) {
@@ -99,7 +100,7 @@ LaneType lane_type_named(const std::string& name) {
   return name == "b64" ? LaneType{"b64", 8} : LaneType{"b32", 4};
 }
 
-TEST(Hardware, ResultsAreTheGpus) {
+TEST(Hardware, ResultsEqualThoseOfAnH200) {
   std::ifstream file(std::string(TILEWRIGHT_SOURCE_DIR) + "/tests/unit/emulator/h200_results.txt");
   ASSERT_TRUE(file.is_open());
   Inputs inputs;

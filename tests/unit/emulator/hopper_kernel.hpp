@@ -1,4 +1,4 @@
-// What tests of Hopper's instructions share: kernels with tensor maps as parameters, and PTX pieces of a pipeline.
+// Shared by the tests of sm_90 instructions: kernels with tensor maps as parameters, and PTX for mbarriers.
 #pragma once
 
 #include <cstring>
@@ -11,7 +11,7 @@
 
 namespace tilewright::emulator {
 
-/// Parameters of a kernel: tensor maps first, then addresses.
+/// Packs kernel parameters: tensor maps first, then addresses.
 inline std::vector<std::byte> pack_maps(const std::vector<runtime::TensorMap>& maps,
                                         const std::vector<runtime::DeviceAddress>& addresses) {
   std::vector<std::byte> bytes(maps.size() * sizeof(runtime::TensorMap) + addresses.size() * 8);
@@ -42,8 +42,8 @@ inline void launch_hopper(runtime::Device& device, std::string_view ptx, const s
   kernel->launch(config, parameters);
 }
 
-/// A kernel `k(map a, map b, out)` over 1024-aligned dynamic shared memory at %base. %t is the thread; %first is true
-/// for thread 0. `bars` is 16 mbarriers, at %bars. %rank is the CTA's rank in its cluster.
+/// A kernel `k(map a, map b, out)`. %t is the thread index, %first is true for thread 0, %rank is the CTA's rank in its
+/// cluster, %base is the 1024-aligned start of dynamic shared memory, and %bars that of 16 mbarriers, `bars`.
 inline std::string hopper_kernel(std::string_view body, std::string_view directives = "") {
   return fmt::format(R"({}
 .extern .shared .align 1024 .b8 dynamic[];
@@ -73,7 +73,7 @@ inline std::string hopper_kernel(std::string_view body, std::string_view directi
                      kHeader, directives, body);
 }
 
-/// Spins on an mbarrier of `bars` until the phase of that parity is over. Labels end in `name`.
+/// Waits for the phase parity of the mbarrier at byte `offset` of `bars`. Labels end in `name`.
 inline std::string wait_for(std::string_view name, int offset, std::string_view parity) {
   return fmt::format(
       "WAIT_{0}:\nmbarrier.try_wait.parity.shared::cta.b64 %p, [%bars+{1}], {2};\n@%p bra DONE_{0};\nbra WAIT_{0};\n"
@@ -81,7 +81,7 @@ inline std::string wait_for(std::string_view name, int offset, std::string_view 
       name, offset, parity);
 }
 
-/// Thread 0 initialises mbarriers 0.. with these counts; then all threads may use them.
+/// Thread 0 initialises one mbarrier per arrival count; a barrier then lets all threads use them.
 inline std::string init_bars(std::initializer_list<int> counts) {
   std::string text;
   int offset = 0;

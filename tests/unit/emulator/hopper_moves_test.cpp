@@ -1,4 +1,4 @@
-// What else Hopper's kernels use: stmatrix, 8-bit floats, cache policies, elect, named barriers, dependent launches.
+// Other instructions of sm_90 kernels: stmatrix, FP8 conversions, cache hints, griddepcontrol, elect, named barriers.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -19,8 +19,8 @@ std::vector<U> run(std::string_view body, U threads = 32) {
   return download<U>(*device, out);
 }
 
-TEST(Stmatrix, WritesRowsFromLanes) {
-  // Lane l's register i holds (64 * i + 2 * l) and the next: row l / 4, columns 2 * (l % 4) and the next.
+TEST(Stmatrix, StoresFragmentsAsRows) {
+  // Register i of lane l holds 64 * i + 2 * l and the next number: row l / 4, columns 2 * (l % 4) and the next.
   for (const int count : {1, 2, 4}) {
     for (const bool transposed : {false, true}) {
       const std::string registers = count == 1 ? "{%r1}" : count == 2 ? "{%r1, %r2}" : "{%r1, %r2, %r3, %r4}";
@@ -52,7 +52,7 @@ TEST(Stmatrix, WritesRowsFromLanes) {
   }
 }
 
-TEST(SmallFloats, ConvertInPairs) {
+TEST(Fp8, ConvertsPairs) {
   const auto out = run(R"(
     mov.f32 %f0, 0f3FC00000;
     mov.f32 %f1, 0fC0000000;
@@ -65,13 +65,13 @@ TEST(SmallFloats, ConvertInPairs) {
     cvt.u32.u16 %r3, %h2;
     @%first st.global.v4.u32 [%out], {%r0, %r1, %r2, %r3};
   )");
-  EXPECT_EQ(out[1], 0x3cc0U);  // 1.5 above -2 in e4m3
-  EXPECT_EQ(out[2], 0x3e00U);  // 1.5 above 0 in e5m2
+  EXPECT_EQ(out[1], 0x3cc0U);  // e4m3: 1.5 in the upper byte, -2 in the lower
+  EXPECT_EQ(out[2], 0x3e00U);  // e5m2: 1.5 in the upper byte, 0 in the lower
   EXPECT_EQ(out[0], U{f32_to_f16(1.5F)} << 16 | f32_to_f16(-2.0F));
   EXPECT_EQ(out[3], 0x3ec0U);
 }
 
-TEST(Hints, ChangeNothing) {
+TEST(Hints, HaveNoEffect) {
   const auto out = run(R"(
     createpolicy.fractional.L2::evict_first.b64 %x1, 1.0;
     griddepcontrol.wait;
@@ -85,7 +85,7 @@ TEST(Hints, ChangeNothing) {
   EXPECT_EQ(out[32 + 7], 7U);
 }
 
-TEST(Elect, OneLaneOfAWarp) {
+TEST(Elect, ElectsOneLane) {
   const auto out = run(R"(
     elect.sync %r0|%p, 0xffffffff;
     mad.wide.u32 %x0, %t, 4, %out;
@@ -95,8 +95,8 @@ TEST(Elect, OneLaneOfAWarp) {
   EXPECT_EQ(std::accumulate(out.begin(), out.begin() + 32, 0U), 1U);
 }
 
-TEST(NamedBarriers, HandWorkOverBetweenWarps) {
-  // Warp 1 writes and arrives; warp 0 waits. Two barriers, each for 64 threads.
+TEST(NamedBarriers, SynchroniseProducerAndConsumerWarps) {
+  // Warp 1 writes and arrives at barrier 3, at which warp 0 waits; barrier 4 then releases the buffer.
   const auto out = run(R"(
     mad.lo.u32 %r0, %t, 4, %base;
     setp.ge.u32 %q, %t, 32;

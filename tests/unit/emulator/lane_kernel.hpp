@@ -1,4 +1,4 @@
-// Runs one PTX instruction (or a few) on the 32 lanes of a warp and returns what each lane got.
+// Runs one or a few PTX instructions on the 32 lanes of a warp, and returns the result of each lane.
 #pragma once
 
 #include <cstring>
@@ -20,7 +20,7 @@ inline std::shared_ptr<runtime::Device> test_device(EmulatorOptions options = {}
   return make_emulated_device(Target{90, true}, options);
 }
 
-/// Device memory with a host's contents.
+/// Device memory with the contents of a host vector.
 template <class T>
 runtime::DeviceBuffer upload(const std::shared_ptr<runtime::Device>& device, const std::vector<T>& values) {
   runtime::DeviceBuffer buffer(device, values.size() * sizeof(T));
@@ -35,7 +35,7 @@ std::vector<T> download(runtime::Device& device, const runtime::DeviceBuffer& bu
   return values;
 }
 
-/// The parameters of a kernel that takes addresses.
+/// Packs the parameters of a kernel that takes addresses.
 inline std::vector<std::byte> pack_addresses(const std::vector<runtime::DeviceAddress>& addresses) {
   std::vector<std::byte> bytes(addresses.size() * sizeof(runtime::DeviceAddress));
   if (!bytes.empty()) std::memcpy(bytes.data(), addresses.data(), bytes.size());
@@ -53,7 +53,7 @@ inline void launch(runtime::Device& device, std::string_view ptx, const std::str
   kernel->launch(config, pack_addresses(addresses));
 }
 
-/// The finding of a launch. Fails the caller by an empty detail when there is none.
+/// The finding that `run` throws; if it throws none, one with an empty detail.
 template <class F>
 Finding finding_of(F&& run) {
   try {
@@ -64,14 +64,14 @@ Finding finding_of(F&& run) {
   return Finding{};
 }
 
-/// A register type of PTX and how a lane's value looks on the host.
+/// A PTX register type, and the size of its values on the host.
 struct LaneType {
   std::string_view ptx;
   int bytes;
 };
 
-/// A kernel of one warp: sources %s0, %s1, ... of the given types are loaded lane by lane, `body` computes %d, which is
-/// stored. `declarations` go before the body.
+/// A kernel for one warp: each lane loads its sources %s0, %s1, ... of the given types, `body` computes %d, and the
+/// lane stores it. `declarations` precede the body.
 inline std::string lane_kernel(std::string_view body, LaneType d, const std::vector<LaneType>& sources,
                                std::string_view declarations = "") {
   const auto bits = [](LaneType type) { return type.bytes * 8; };
@@ -101,7 +101,7 @@ constexpr LaneType lane_type() {
   return {"b64", 8};
 }
 
-/// Values repeat over the 32 lanes; the result has as many values as the longest source.
+/// Runs `body` once per value of the longest source; shorter sources repeat.
 template <class D, class... S>
 std::vector<D> run_lanes(std::string_view body, std::string_view declarations, const std::vector<S>&... sources) {
   const auto device = test_device();
@@ -131,7 +131,7 @@ std::vector<D> run_instruction(std::string_view body, const std::vector<S>&... s
   return run_lanes<D>(body, "", sources...);
 }
 
-/// The finding with which a kernel of one instruction is refused or fails.
+/// The finding of a lane_kernel() with this body, at load or at launch.
 inline Finding finding_of_body(std::string_view body, std::string_view declarations = "") {
   return finding_of([&] {
     const auto device = test_device();

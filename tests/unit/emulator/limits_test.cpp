@@ -1,5 +1,5 @@
-// Kernels that do not end, work that takes long: interrupted at once, on every thread, or found by the budget of steps;
-// and the device goes on working.
+// Endless kernels and long work: they are interrupted promptly on all threads, or end by the budget of steps, and the
+// device remains usable. Also tests limits on what PTX may ask for at load.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ using U = std::uint32_t;
 
 constexpr std::string_view kEndless = "LOOP: add.u32 %r0, %r0, 1;\nbra LOOP;";
 
-/// A kernel of `body`, with the CTA's index in %cta, which then stores %r0 as out[index].
+/// A kernel that executes `body`, with the CTA's index in %cta, and then stores %r0 to out[%cta].
 std::string cta_kernel(std::string_view body) {
   return fmt::format(
       "{}.visible .entry k(.param .u64 out)\n{{\n.reg .u32 %t, %cta, %r<16>;\n.reg .u64 %out, %at, %x<4>;\n"
@@ -27,7 +27,7 @@ std::string cta_kernel(std::string_view body) {
       kHeader, body);
 }
 
-/// Endless in CTA `which` alone.
+/// A kernel that does not end in CTA `which`, and ends in the others.
 std::string endless_in(int which, std::string_view before = "") {
   return cta_kernel(fmt::format("{}\nsetp.ne.u32 %p, %cta, {};\n@%p bra OVER;\n{}\nOVER:", before, which, kEndless));
 }
@@ -53,7 +53,7 @@ std::ptrdiff_t threads_of_process() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }
 
-/// A launch that is interrupted leaves no thread behind, and a device that works.
+/// Expects that an interrupted launch ends promptly and leaves no thread behind, and that the device remains usable.
 void expect_interruptible(const std::shared_ptr<runtime::Device>& device, std::string_view ptx, U ctas,
                           bool cooperative = false) {
   const runtime::DeviceBuffer out(device, 4096);
@@ -74,20 +74,20 @@ TEST(Interruption, OfOneEndlessCtaWhicheverThreadRunsIt) {
 
 TEST(Interruption, OfACooperativeLaunch) { expect_interruptible(device_of(2), endless_in(1), 4, true); }
 
-/// A finding of CTA 1 does not count before CTA 0 has ended, which it does not.
+/// The finding of CTA 1 may be reported only after CTA 0 has ended, which it never does.
 TEST(Interruption, WinsOverAFindingThatCannotBeReportedYet) {
   expect_interruptible(device_of(2), endless_in(0, "setp.eq.u32 %q, %cta, 1;\n@%q trap;"), 2);
 }
 
 TEST(Interruption, OfThreadsThatOnlyWait) {
-  // 31 warps meet at a barrier for ever, which is few instructions a turn.
+  // 31 warps execute bar.sync in an endless loop, so that each turn of a warp is a few instructions.
   const auto device = device_of(1);
   const runtime::DeviceBuffer out(device, 4096);
   const std::string ptx = cta_kernel("LOOP: bar.sync 0;\nbra LOOP;");
   EXPECT_LT(time_to_end([&] { run(*device, ptx, 1, out, false, 992); }), kPatience);
 }
 
-/// Products of 64x256x16, each of which takes the host a quarter of a millisecond.
+/// wgmma m64n256k16, which takes the host a quarter of a millisecond each.
 TEST(Interruption, OfInstructionsThatTakeLong) {
   std::string registers;
   for (int i = 0; i < 128; ++i) registers += fmt::format("{}%f{}", i == 0 ? "" : ", ", i);
@@ -111,7 +111,7 @@ TEST(Interruption, OfALoad) {
   std::string body;
   for (int i = 0; i < 60000; ++i) body += "add.u32 %r0, %r0, 1;\n";
   const std::string ptx = ".visible .global .align 4 .b8 table[65536];\n" + cta_kernel(body).substr(kHeader.size());
-  // Asked for while it is parsed, and while it is decoded.
+  // Interrupts during parsing and during decoding.
   for (const auto delay : {0ms, 5ms, 20ms, 40ms}) {
     EXPECT_LT(time_to_end(
                   [&] {
@@ -139,7 +139,7 @@ TEST(Interruption, OfAllocationsCopiesAndFills) {
   EXPECT_EQ(device->allocated_bytes(), kBytes);
 }
 
-/// exit() does not wait for a kernel that does not end, and nothing crashes.
+/// exit() neither waits for an endless kernel nor crashes.
 TEST(Interruption, ByTheEndOfTheProcess) {
   const auto start = std::chrono::steady_clock::now();
   const pid_t pid = ::fork();
@@ -161,7 +161,7 @@ TEST(Interruption, ByTheEndOfTheProcess) {
 
 // The budget -------------------------------------------------------------------------------------------------------
 
-TEST(StepBudget, SaysWhatItIsAndHowToRaiseIt) {
+TEST(StepBudget, FindingNamesTheBudgetAndHowToRaiseIt) {
   const auto device = device_of(1, 100000);
   const runtime::DeviceBuffer out(device, 4096);
   const Finding finding = finding_of([&] { run(*device, cta_kernel(kEndless), 1, out); });
@@ -174,7 +174,7 @@ TEST(StepBudget, SaysWhatItIsAndHowToRaiseIt) {
   EXPECT_EQ(download<U>(*device, out)[0], 3U);
 }
 
-TEST(StepBudget, ManyEndlessCtasEndWithTheFirstOnesFinding) {
+TEST(StepBudget, FindingIsThatOfTheFirstCta) {
   for (const bool cooperative : {false, true}) {
     const auto device = device_of(4, 1000000);
     const runtime::DeviceBuffer out(device, 4096);
@@ -185,9 +185,9 @@ TEST(StepBudget, ManyEndlessCtasEndWithTheFirstOnesFinding) {
   }
 }
 
-/// What comes after the first finding does not keep the launch from ending. CTA 0 traps when CTA 1 has begun what would
-/// take it a minute.
-TEST(StepBudget, AnEndlessCtaAfterOneWithAFindingIsGivenUp) {
+/// CTAs after the first one with a finding do not keep the launch from ending: CTA 0 traps after CTA 1 has entered an
+/// endless loop.
+TEST(StepBudget, EndlessCtasAfterAFindingAreStopped) {
   const auto device = device_of(2);
   const runtime::DeviceBuffer out(device, 4096);
   const std::string ptx = endless_in(
@@ -199,15 +199,15 @@ TEST(StepBudget, AnEndlessCtaAfterOneWithAFindingIsGivenUp) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
 }
 
-TEST(StepBudget, ZeroIsNone) {
+TEST(StepBudget, ZeroMeansNoLimit) {
   const auto device = device_of(1, 0);
   const runtime::DeviceBuffer out(device, 4096);
   run(*device, cta_kernel("LOOP: add.u32 %r0, %r0, 1;\nsetp.lt.u32 %p, %r0, 50000;\n@%p bra LOOP;"), 1, out);
   EXPECT_EQ(download<U>(*device, out)[0], 50000U);
 }
 
-/// Of a function without instructions too: 2^30 calls do not load.
-TEST(LoadLimits, CallsThatMultiply) {
+/// 2^30 calls are refused, even of a function without instructions.
+TEST(LoadLimits, NumberOfInlinedCalls) {
   std::string ptx(kHeader);
   ptx += ".func f0()\n{\n}\n";
   for (int i = 1; i <= 30; ++i) {
@@ -216,7 +216,7 @@ TEST(LoadLimits, CallsThatMultiply) {
   ptx += ".visible .entry k()\n{\ncall f30, ();\nret;\n}\n";
   const auto device = test_device();
   const Finding finding = finding_of([&] { device->load(runtime::Image{{}, ptx}, "k", 0); });
-  EXPECT_NE(finding.detail.find("room for more than"), std::string::npos) << finding.detail;
+  EXPECT_NE(finding.detail.find("kernels of more than"), std::string::npos) << finding.detail;
 }
 
 Finding finding_of_load(const std::string& ptx) {
@@ -242,11 +242,11 @@ TEST(LoadLimits, OpcodesOfManyModifiers) {
   const auto start = std::chrono::steady_clock::now();
   const std::string ptx =
       std::string(kHeader) + ".visible .entry k()\n{\nadd" + repeated(".u32", 500000) + " 1;\nret;\n}\n";
-  EXPECT_EQ(finding_of_load(ptx).kind, FindingKind::unknown_instruction);
+  EXPECT_EQ(finding_of_load(ptx).kind, FindingKind::unsupported_instruction);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
 }
 
-/// 200 registers of a function are 25 KB a warp; 2^20 of each of 20 functions would be more than 32 bits can address.
+/// 10^6 64-bit registers in each of 20 functions would exceed what a 32-bit slot can address.
 TEST(LoadLimits, RegistersOfManyFunctions) {
   std::string ptx(kHeader);
   for (int i = 0; i < 20; ++i) ptx += fmt::format(".func f{}()\n{{\n.reg .b64 %r<1000000>;\nret;\n}}\n", i);
@@ -255,7 +255,7 @@ TEST(LoadLimits, RegistersOfManyFunctions) {
   EXPECT_NE(finding_of_load(ptx + "ret;\n}\n").detail.find("registers of a warp"), std::string::npos);
 }
 
-/// A width that nothing could show is printed as it is written; snprintf would count to it, on each lane.
+/// A conversion with an excessive width is printed verbatim: snprintf would count up to the width, for each lane.
 TEST(LoadLimits, WidthsOfPrintf) {
   const std::string ptx = std::string(kHeader) + R"(
 .extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 arguments);

@@ -1,4 +1,4 @@
-// mbarrier: phases, counts, transactions, waits; asynchronous copies that complete on one; what is found wrong.
+// mbarrier: phases, arrival counts, tx-counts, waits; copies that complete on an mbarrier; findings.
 #include "tilewright/emulator/mbarrier.hpp"
 
 #include <gtest/gtest.h>
@@ -23,35 +23,35 @@ Finding finding_in(std::string_view body, U threads = 64, runtime::Dim3 grid = {
   return finding_of([&] { run(body, threads, grid, cluster); });
 }
 
-TEST(MbarrierState, CompletesWhenNothingIsPending) {
+TEST(MbarrierState, PhaseCompletesWhenNothingIsPending) {
   Mbarrier barrier;
   barrier.count = barrier.pending = 2;
   EXPECT_FALSE(arrive(barrier, 1).completed);
   EXPECT_TRUE(arrive(barrier, 1).completed);
   EXPECT_EQ(barrier.phase, 1U);
   EXPECT_EQ(barrier.pending, 2U);
-  EXPECT_TRUE(barrier.passed_parity(0));
-  EXPECT_FALSE(barrier.passed_parity(1));
-  EXPECT_FALSE(arrive_expecting(barrier, 2, 32).completed);
-  EXPECT_FALSE(complete_transactions(barrier, 16).completed);
-  EXPECT_TRUE(complete_transactions(barrier, 16).completed);
-  EXPECT_FALSE(complete_transactions(barrier, 8).completed);  // before they are expected
-  EXPECT_TRUE(arrive_expecting(barrier, 2, 8).completed);
+  EXPECT_TRUE(barrier.is_parity_complete(0));
+  EXPECT_FALSE(barrier.is_parity_complete(1));
+  EXPECT_FALSE(arrive_expect_tx(barrier, 2, 32).completed);
+  EXPECT_FALSE(complete_tx(barrier, 16).completed);
+  EXPECT_TRUE(complete_tx(barrier, 16).completed);
+  EXPECT_FALSE(complete_tx(barrier, 8).completed);  // complete_tx may precede expect_tx
+  EXPECT_TRUE(arrive_expect_tx(barrier, 2, 8).completed);
   EXPECT_FALSE(arrive_and_drop(barrier, 1).completed);
   EXPECT_TRUE(arrive(barrier, 1).completed);
   EXPECT_EQ(barrier.pending, 1U);
 }
 
-TEST(MbarrierState, RefusesWhatNoBarrierCanCount) {
+TEST(MbarrierState, RefusesCountsOutOfRange) {
   Mbarrier barrier;
   barrier.count = barrier.pending = 2;
-  EXPECT_NE(arrive(barrier, 3).broken, "");
-  EXPECT_NE(arrive(barrier, 0).broken, "");
-  EXPECT_EQ(expect_transactions(barrier, (1 << 20) - 1).broken, "");
-  EXPECT_NE(expect_transactions(barrier, 1).broken, "");
+  EXPECT_NE(arrive(barrier, 3).error, "");
+  EXPECT_NE(arrive(barrier, 0).error, "");
+  EXPECT_EQ(expect_tx(barrier, (1 << 20) - 1).error, "");
+  EXPECT_NE(expect_tx(barrier, 1).error, "");
 }
 
-TEST(Mbarrier, TestWaitTellsPhasesByStateAndByParity) {
+TEST(Mbarrier, TestWaitByStateAndByParity) {
   const auto out = run(init_bars({2}) + R"(
     @!%first bra END;
     mbarrier.test_wait.parity.shared::cta.b64 %p, [%bars], 1;
@@ -78,8 +78,8 @@ TEST(Mbarrier, TestWaitTellsPhasesByStateAndByParity) {
   EXPECT_EQ((std::vector<U>(out.begin(), out.begin() + 6)), (std::vector<U>{1, 0, 0, 1, 2, 1}));
 }
 
-TEST(Mbarrier, AWaitOrdersWhatThreadsWroteBeforeTheyArrived) {
-  // Warp 1 writes, warp 0 reads; a generic address for the wait and a time limit.
+TEST(Mbarrier, WaitAcquiresWritesReleasedByArrivals) {
+  // Warp 1 writes and arrives, warp 0 waits and reads. The wait has a generic address and a time limit.
   const std::string body = init_bars({32}) + R"(
     mad.lo.u32 %r1, %t, 4, %base;
     setp.ge.u32 %q, %t, 32;
@@ -107,7 +107,7 @@ TEST(Mbarrier, AWaitOrdersWhatThreadsWroteBeforeTheyArrived) {
   EXPECT_EQ(finding.kind, FindingKind::shared_race) << to_string(finding);
 }
 
-TEST(Mbarrier, CopiesArriveWhenTheyAreDone) {
+TEST(Mbarrier, CpAsyncArriveWaitsForTheCopies) {
   const std::string issue = init_bars({32}) + R"(
     mad.lo.u32 %r1, %t, 16, %base;
     mad.wide.u32 %x1, %t, 16, %out;
@@ -122,13 +122,13 @@ TEST(Mbarrier, CopiesArriveWhenTheyAreDone) {
   )";
   EXPECT_EQ(run(issue + wait_for("A", 0, "0") + use)[4], 31U);
   const Finding finding = finding_in(issue + use, 32);
-  EXPECT_EQ(finding.kind, FindingKind::in_flight_read) << to_string(finding);
+  EXPECT_EQ(finding.kind, FindingKind::async_write_in_flight) << to_string(finding);
   EXPECT_NE(finding.detail.find("mbarrier at shared address"), std::string::npos) << finding.detail;
 }
 
 // Bulk copies ------------------------------------------------------------------------------------------------------
 
-/// Copies 512 bytes of `out` into shared memory, adds the thread's index, and stores them at out + 1024.
+/// Copies 512 bytes of `out` to shared memory, adds the thread index to each word, and copies the result to out + 1024.
 std::string bulk_round_trip(std::string_view expected, std::string_view wait, std::string_view fence) {
   return init_bars({1}) + fmt::format(R"(
     @%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bars], {};
@@ -162,14 +162,14 @@ TEST(BulkCopy, MovesBytesBothWays) {
   for (U i = 0; i < 128; ++i) EXPECT_EQ(result[256 + i], 101 * i);
 }
 
-TEST(BulkCopy, ReadWithoutWaitIsFound) {
+TEST(BulkCopy, ReadBeforeTheWaitIsFound) {
   const Finding finding = finding_in(bulk_round_trip("512", "", kFence), 128);
-  EXPECT_EQ(finding.kind, FindingKind::in_flight_read) << to_string(finding);
+  EXPECT_EQ(finding.kind, FindingKind::async_write_in_flight) << to_string(finding);
 }
 
-TEST(BulkCopy, WrongExpectedBytesAreFoundByTheirNumber) {
-  for (const auto& [expected, told] : {std::pair{"496", "16 bytes came that it does not expect"},
-                                       std::pair{"528", "16 bytes that it expects have not come"}}) {
+TEST(BulkCopy, WrongExpectTxIsFoundWithTheDifference) {
+  for (const auto& [expected, told] : {std::pair{"496", "16 bytes more arrived than were expected"},
+                                       std::pair{"528", "16 bytes fewer arrived than were expected"}}) {
     const Finding finding = finding_in(bulk_round_trip(expected, wait_for("A", 0, "0"), kFence), 128);
     EXPECT_EQ(finding.kind, FindingKind::transaction_mismatch) << to_string(finding);
     EXPECT_NE(finding.detail.find(told), std::string::npos) << finding.detail;
@@ -182,11 +182,11 @@ TEST(BulkCopy, WrongExpectedBytesAreFoundByTheirNumber) {
 
 TEST(BulkCopy, MissingProxyFenceIsFound) {
   const Finding finding = finding_in(bulk_round_trip("512", wait_for("A", 0, "0"), ""), 128);
-  EXPECT_EQ(finding.kind, FindingKind::unfenced_async_read) << to_string(finding);
+  EXPECT_EQ(finding.kind, FindingKind::missing_proxy_fence) << to_string(finding);
   EXPECT_NE(finding.detail.find("fence.proxy.async"), std::string::npos);
 }
 
-TEST(BulkCopy, SourceOverwrittenBeforeItWasReadIsFound) {
+TEST(BulkCopy, OverwritingASourceInFlightIsFound) {
   const std::string store = R"(
     mad.lo.u32 %r1, %t, 4, %base;
     st.shared.u32 [%r1], %t;
@@ -204,9 +204,9 @@ TEST(BulkCopy, SourceOverwrittenBeforeItWasReadIsFound) {
     return text.replace(text.find("WAIT"), 4, wait);
   };
   EXPECT_EQ(finding_in(with("@%first cp.async.bulk.wait_group.read 0;")).detail, "");
-  EXPECT_EQ(finding_in(with("@%first cp.async.bulk.wait_group.read 1;")).kind, FindingKind::in_flight_write);
+  EXPECT_EQ(finding_in(with("@%first cp.async.bulk.wait_group.read 1;")).kind, FindingKind::async_read_in_flight);
   const Finding finding = finding_in(with(""));
-  EXPECT_EQ(finding.kind, FindingKind::in_flight_write) << to_string(finding);
+  EXPECT_EQ(finding.kind, FindingKind::async_read_in_flight) << to_string(finding);
   EXPECT_NE(finding.detail.find("bulk copy of thread (0,0,0)"), std::string::npos) << finding.detail;
 }
 
@@ -224,7 +224,7 @@ TEST(BulkCopy, ExitWithAnOpenGroupIsFound) {
 
 // Misuse -----------------------------------------------------------------------------------------------------------
 
-TEST(MbarrierMisuse, IsNamed) {
+TEST(MbarrierMisuse, IsFound) {
   EXPECT_EQ(finding_in("mbarrier.arrive.shared.b64 %x0, [%bars];").kind, FindingKind::mbarrier_misuse);
   EXPECT_EQ(finding_in("@%first mbarrier.init.shared.b64 [%bars], 0;").kind, FindingKind::mbarrier_misuse);
   EXPECT_EQ(finding_in(init_bars({1}) + "@%first mbarrier.init.shared.b64 [%bars], 1;").kind,
@@ -239,7 +239,7 @@ TEST(MbarrierMisuse, IsNamed) {
             FindingKind::misaligned_access);
 }
 
-TEST(MbarrierMisuse, UseThatNoBarrierOrdersAfterTheInit) {
+TEST(MbarrierMisuse, UseNotOrderedAfterTheInit) {
   const Finding finding =
       finding_in("@%first mbarrier.init.shared.b64 [%bars], 64;\nmbarrier.arrive.shared.b64 %x0, [%bars];");
   EXPECT_EQ(finding.kind, FindingKind::mbarrier_misuse) << to_string(finding);
@@ -248,8 +248,8 @@ TEST(MbarrierMisuse, UseThatNoBarrierOrdersAfterTheInit) {
 
 // Deadlocks --------------------------------------------------------------------------------------------------------
 
-TEST(MbarrierDeadlock, SaysWhoWaitsForWhichPhase) {
-  // Warp 0 waits for bars[0], which nobody arrives at; warp 1 for bars[1], which has one arrival of two.
+TEST(MbarrierDeadlock, NamesWaitingThreadsAndPhases) {
+  // Warp 0 waits for bars[0], at which no thread arrives; warp 1 for bars[1], which gets one of two arrivals.
   const std::string body =
       init_bars({1, 2}) + "setp.ge.u32 %q, %t, 32;\n@%q bra SECOND;\n" + wait_for("A", 0, "0") +
       "bra END;\nSECOND:\nsetp.eq.u32 %p, %t, 32;\n@%p mbarrier.arrive.shared.b64 _, [%bars+8];\n" +
@@ -263,7 +263,7 @@ TEST(MbarrierDeadlock, SaysWhoWaitsForWhichPhase) {
   EXPECT_NE(finding.notes[1].find("1 of 2 arrivals"), std::string::npos) << finding.notes[1];
 }
 
-TEST(MbarrierDeadlock, IsSeenThroughPolling) {
+TEST(MbarrierDeadlock, IsFoundWhenThreadsPoll) {
   const Finding finding = finding_in(init_bars({1}) +
                                      "SPIN:\nmbarrier.test_wait.parity.shared.b64 %p, [%bars], 0;\nnanosleep.u32 20;\n"
                                      "@!%p bra SPIN;");
@@ -271,8 +271,8 @@ TEST(MbarrierDeadlock, IsSeenThroughPolling) {
   EXPECT_EQ(finding.notes.size(), 2U);
 }
 
-TEST(MbarrierDeadlock, ATryWaitThatNothingCanEndReturnsFalse) {
-  // The thread that waits is the one that arrives, after its wait gave up.
+TEST(MbarrierDeadlock, TryWaitReturnsFalseWhenNoThreadCanProgress) {
+  // The waiting thread itself arrives, after its try_wait has timed out.
   const auto out = run(init_bars({1}) + R"(
     @!%first bra END;
     mbarrier.try_wait.parity.shared.b64 %p, [%bars], 0;

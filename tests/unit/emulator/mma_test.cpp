@@ -1,4 +1,4 @@
-// Every mma.sync of the table, and ldmatrix, against plain loops over matrices.
+// All mma.sync of arch/mma_atom, and ldmatrix, compared with plain loops over matrices.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -14,7 +14,7 @@ namespace {
 
 using arch::MmaAtom;
 
-/// Bits in memory of a small integer as the type.
+/// The bits of a small integer in the type.
 std::uint64_t encode(DType type, int value) {
   switch (type) {
     case DType::f64:
@@ -32,14 +32,14 @@ std::uint64_t encode(DType type, int value) {
     case DType::s8:
     case DType::u8:
       return static_cast<std::uint8_t>(value);
-    default:  // see is_emulated
+    default:  // not emulated, see is_emulated()
       return 0;
   }
 }
 
 int width(DType type) { return type == DType::f64 ? 8 : type == DType::s8 || type == DType::u8 ? 1 : bits(type) / 8; }
 
-/// For each lane its registers, values packed from the low end, as bytes: lane-major.
+/// The registers of all lanes, lane-major, with values packed from the low bits.
 std::vector<std::byte> fragment(const layout::Layout& tv, DType type, int rows, int registers, int register_bytes,
                                 const std::vector<int>& column_major) {
   const int values = static_cast<int>(layout::size(tv)) / 32;
@@ -89,13 +89,13 @@ std::string mma_kernel(const MmaAtom& atom) {
   return text + "ret;\n}\n";
 }
 
-/// Not yet: single bits, 4-bit integers, 8-bit floats, and the 8-bit integers of sm_75.
+/// The emulator does not support b1, 4-bit integers, FP8, and the 8-bit integer shapes of sm_75.
 bool is_emulated(const MmaAtom& atom) {
   const bool is_8_bit_float = atom.a == DType::e4m3 || atom.a == DType::e5m2;
   return bits(atom.a) >= 8 && !is_8_bit_float && (bits(atom.a) != 8 || atom.m == 16);
 }
 
-TEST(Mma, EveryAtomMultipliesExactly) {
+TEST(Mma, AllAtomsAreExactOnSmallIntegers) {
   std::mt19937 random(1);
   for (const MmaAtom& atom : arch::mma_atoms()) {
     if (!is_emulated(atom)) continue;
@@ -128,7 +128,7 @@ TEST(Mma, EveryAtomMultipliesExactly) {
   }
 }
 
-TEST(Mma, SumsAreExactBeforeTheyRound) {
+TEST(Mma, SumsAreRoundedOncePerInstruction) {
   // 2^24 + 1 + 1 in f32: rounding after each product would lose both ones.
   const MmaAtom& atom = *arch::find_mma_atom(16, 8, 16, DType::f16, DType::f16, DType::f32);
   std::vector<int> a(256, 0), b(128, 0), c(128, 0);
@@ -143,7 +143,7 @@ TEST(Mma, SumsAreExactBeforeTheyRound) {
   EXPECT_EQ(download<float>(*device, dd)[0], 16777218.0F);
 }
 
-TEST(Mma, IntegersClampOnlyWhenAsked) {
+TEST(Mma, IntegersClampOnlyWithSatfinite) {
   for (const bool clamps : {false, true}) {
     std::string text(kHeader);
     text += fmt::format(
@@ -160,7 +160,7 @@ TEST(Mma, IntegersClampOnlyWhenAsked) {
   }
 }
 
-TEST(Ldmatrix, SpreadsRowsOverLanes) {
+TEST(Ldmatrix, LoadsRowsAsFragments) {
   for (const bool transposed : {false, true}) {
     std::string text(kHeader);
     // Each lane writes one row of 8 16-bit numbers: 256 * matrix + 8 * row + column.

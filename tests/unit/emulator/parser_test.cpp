@@ -1,4 +1,4 @@
-// PTX text to modules: what is read, what is refused and at which line.
+// The PTX parser: modules, operands, source locations, and refusals with their line.
 #include "tilewright/emulator/ptx_parser.hpp"
 
 #include <gtest/gtest.h>
@@ -75,19 +75,19 @@ TEST(Parser, ResolvesOperands) {
   EXPECT_EQ(address.elements.at(0).kind, Operand::Kind::variable);
   EXPECT_TRUE(code[1].guard_negated);
   EXPECT_EQ(code[1].operands.at(0).kind, Operand::Kind::label);
-  // %r1 of the inner block is not the family's; its labels are its own.
+  // %r1 of the inner block is not the %r1 of the family, and labels of blocks are local to them.
   EXPECT_NE(code[2].operands.at(0).index, code[2].operands.at(1).index);
   EXPECT_EQ(code[2].operands.at(2).bits, static_cast<std::uint64_t>(-7));
   EXPECT_NE(code[3].operands.at(0).index, code[4].operands.at(0).index);
 }
 
-TEST(Parser, PlacesInstructionsInTheirSources) {
+TEST(Parser, LocatesInstructionsInTheSource) {
   const auto module = parse_ptx(kModule);
   const auto& code = module->find("kernel")->instructions;
-  const CodePlace outer = module->place(code[0]);
+  const CodeLocation outer = module->locate(code[0]);
   EXPECT_EQ(outer.source, (std::vector<SourceLine>{{"/src/kernel.cu", 12}}));
   EXPECT_EQ(outer.ptx_text, "ld.param.u64 %rd1, [kernel_param_0+8]");
-  const CodePlace inlined = module->place(code[1]);
+  const CodeLocation inlined = module->locate(code[1]);
   EXPECT_EQ(inlined.source, (std::vector<SourceLine>{{"/src/inner.cuh", 7}, {"/src/kernel.cu", 12}}));
   EXPECT_EQ(to_string(inlined), "/src/inner.cuh:7, inlined at /src/kernel.cu:12 (PTX line " +
                                     std::to_string(inlined.ptx_line) + ": @!%p1 bra $L__BB0_1)");
@@ -101,7 +101,7 @@ struct BadText {
 
 TEST(Parser, RefusesBadTextWithItsLine) {
   static constexpr BadText kBad[] = {
-      {"\n\nnonsense", "directive of a module", 3},
+      {"\n\nnonsense", "module-level directive", 3},
       {".address_size 32", "64-bit", 1},
       {"/* open", "comment", 1},
       {".file 1 \"open", "string", 1},
@@ -124,12 +124,12 @@ TEST(Parser, RefusesBadTextWithItsLine) {
     } catch (const EmulationFinding& caught) {
       EXPECT_EQ(caught.finding().kind, FindingKind::malformed_ptx);
       EXPECT_NE(caught.finding().detail.find(bad.reason), std::string::npos) << caught.what();
-      EXPECT_EQ(caught.finding().place.ptx_line, bad.line) << caught.what();
+      EXPECT_EQ(caught.finding().location.ptx_line, bad.line) << caught.what();
     }
   }
 }
 
-TEST(Parser, DamagedTextIsReadOrRefused) {
+TEST(Parser, DamagedTextIsParsedOrRefused) {
   std::mt19937 random(7);
   const std::string whole(kModule);
   for (int i = 0; i < 3000; ++i) {

@@ -1,5 +1,6 @@
-// A warp-specialised Hopper GEMM in CUDA C++: a producer warp that loads by TMA, two consumer warpgroups that multiply
-// by wgmma, a ring of mbarriers between them. As it is right, and with the faults that such pipelines have.
+// A warp-specialised sm_90 GEMM in CUDA C++: a producer warp that loads by TMA, two consumer warpgroups that multiply
+// by wgmma, and a ring of stages with full and empty mbarriers. Tests a correct kernel, and kernels with typical
+// faults.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ constexpr int kStages = 2;
 constexpr std::uint32_t kTileBytes = kTile * kBlockK * 2;
 constexpr std::uint32_t kSharedBytes = kStages * 2 * kTileBytes + 1024;
 
-/// D registers of m64n128: 64 floats.
+/// A device function that executes wgmma m64n128k16; D has 64 registers per thread.
 std::string multiply_function() {
   std::string registers, constraints;
   for (int i = 0; i < 64; ++i) {
@@ -177,7 +178,7 @@ Outcome run_gemm(const Changes& changes) {
   return outcome;
 }
 
-TEST(Pipeline, MultipliesExactly) {
+TEST(Pipeline, CorrectKernelIsExact) {
   if (compiler() == nullptr) GTEST_SKIP() << "no NVRTC on this machine";
   const Outcome outcome = run_gemm({});
   ASSERT_EQ(outcome.finding.detail, "") << to_string(outcome.finding);
@@ -194,34 +195,36 @@ TEST(Pipeline, MultipliesExactly) {
 struct Planted {
   std::string_view name;
   Changes changes;
-  std::vector<FindingKind> kinds;  // by who comes first
+  std::vector<FindingKind> kinds;  // one of these, which depends on the order in which warps run
 };
 
-TEST(Pipeline, PlantedFaultsAreFoundByName) {
+TEST(Pipeline, PlantedFaultsAreFoundWithTheirKind) {
   if (compiler() == nullptr) GTEST_SKIP() << "no NVRTC on this machine";
   const std::string release = "if (threadIdx.x % 128 == 0) arrive(address(&empty[s]));";
   using K = FindingKind;
   const Planted all[] = {
-      {"released before the wait", {{"EARLY_RELEASE", release}, {"LATE_RELEASE", ""}}, {K::in_flight_write}},
-      {"never released", {{"LATE_RELEASE", ""}}, {K::deadlock}},
+      {"stage released before wgmma.wait_group",
+       {{"EARLY_RELEASE", release}, {"LATE_RELEASE", ""}},
+       {K::async_read_in_flight}},
+      {"stage never released", {{"LATE_RELEASE", ""}}, {K::deadlock}},
       {"too few bytes expected", {{"EXPECTED", "2 * tile - 128"}}, {K::transaction_mismatch}},
       {"too many bytes expected", {{"EXPECTED", "2 * tile + 64"}}, {K::transaction_mismatch}},
-      {"tiles not waited for", {{"WAIT_FULL", ""}}, {K::in_flight_read, K::in_flight_write}},
-      {"empty slots not waited for", {{"WAIT_EMPTY", ""}}, {K::in_flight_read, K::in_flight_write}},
-      {"wrong parity",
+      {"no wait for the full barrier", {{"WAIT_FULL", ""}}, {K::async_write_in_flight, K::async_read_in_flight}},
+      {"no wait for the empty barrier", {{"WAIT_EMPTY", ""}}, {K::async_write_in_flight, K::async_read_in_flight}},
+      {"wrong phase parity",
        {{"WAIT_FULL", "wait(address(&full[s]), 1 - (step / 2 & 1));"}},
-       {K::in_flight_read, K::in_flight_write}},
-      {"no wgmma.fence", {{"WGMMA_FENCE", ""}}, {K::unfenced_wgmma}},
-      {"accumulators not waited for",
+       {K::async_write_in_flight, K::async_read_in_flight}},
+      {"no wgmma.fence", {{"WGMMA_FENCE", ""}}, {K::missing_wgmma_fence}},
+      {"no wgmma.wait_group before the accumulators are read",
        {{"WGMMA_WAIT", "if (step + 1 < steps) asm volatile(\"wgmma.wait_group.sync.aligned 0;\" ::: \"memory\");"}},
-       {K::accumulator_in_flight}},
-      {"barriers used before their init", {{"INIT_BARRIER", ""}}, {K::mbarrier_misuse}},
+       {K::wgmma_register_in_flight}},
+      {"mbarriers used before their init", {{"INIT_BARRIER", ""}}, {K::mbarrier_misuse}},
   };
   for (const Planted& planted : all) {
     const Finding finding = run_gemm(planted.changes).finding;
     EXPECT_TRUE(std::ranges::find(planted.kinds, finding.kind) != planted.kinds.end())
         << planted.name << ": " << to_string(finding);
-    EXPECT_FALSE(finding.place.source.empty()) << planted.name << ": " << to_string(finding);
+    EXPECT_FALSE(finding.location.source.empty()) << planted.name << ": " << to_string(finding);
   }
 }
 

@@ -1,4 +1,4 @@
-// Tensor copies against plain loops: boxes, swizzles, element strides, what lies outside, stores and reductions.
+// Tensor copies compared with plain loops: boxes, swizzles, element strides, out-of-bounds fill, stores, reductions.
 #include <gtest/gtest.h>
 
 #include "hopper_kernel.hpp"
@@ -11,7 +11,7 @@ using runtime::TensorMapFill;
 using runtime::TensorMapSwizzle;
 using runtime::TensorMapType;
 
-/// One load of a box at these coordinates into shared memory, which is then written out as it is.
+/// Loads one box at these coordinates to shared memory, and copies those bytes to `out`.
 std::string load_kernel(const TensorMapDescription& d, const std::vector<int>& at, std::string_view form,
                         std::uint32_t smem_offset) {
   std::string coordinates;
@@ -42,7 +42,7 @@ std::string load_kernel(const TensorMapDescription& d, const std::vector<int>& a
                                    bytes, smem_offset));
 }
 
-/// What the box holds, by the definition: element by element, in the order of the modes, then swizzled by the address.
+/// The expected bytes of the box: element by element in the order of the modes, swizzled by the shared address.
 std::vector<std::uint8_t> expected_box(const TensorMapDescription& d, const std::vector<std::uint8_t>& memory,
                                        const std::vector<int>& at, std::uint32_t smem_address) {
   const auto width = static_cast<std::uint64_t>(bytes(d.type));
@@ -104,14 +104,14 @@ std::vector<LoadCase> load_cases() {
       {"2d f16 64B", describe(TensorMapType::f16, {200, 100}, {32, 16}, S::bytes_64), {8, 3}},
       {"2d f16 32B", describe(TensorMapType::f16, {200, 100}, {16, 24}, S::bytes_32), {8, 3}},
       {"2d f32 128B", describe(TensorMapType::f32, {200, 100}, {32, 8}, S::bytes_128), {1, 1}},
-      {"128B off its period",
+      {"128B, start not aligned to the swizzle period",
        describe(TensorMapType::f16, {200, 100}, {64, 32}, S::bytes_128),
        {64, 3},
        "shared::cluster.global",
        384},
       {"before the start", describe(TensorMapType::f16, {200, 100}, {64, 32}, S::bytes_128), {-5, -3}},
       {"past both ends", describe(TensorMapType::f16, {200, 100}, {64, 32}, S::bytes_128), {170, 90}},
-      {"nowhere", describe(TensorMapType::f16, {200, 100}, {64, 32}), {1000, -1000}},
+      {"outside in both modes", describe(TensorMapType::f16, {200, 100}, {64, 32}), {1000, -1000}},
       {"3d", describe(TensorMapType::f16, {40, 20, 10}, {8, 4, 3}), {16, 18, 2}},
       {"4d", describe(TensorMapType::u32, {12, 6, 5, 4}, {4, 2, 3, 2}), {4, 5, -1, 3}},
       {"5d to shared::cta",
@@ -121,7 +121,7 @@ std::vector<LoadCase> load_cases() {
   };
   cases.push_back({"element strides", describe(TensorMapType::f16, {64, 60, 20}, {32, 16, 7}), {8, 5, 1}});
   cases.back().map.element_strides = {2, 3, 2, 1, 1};
-  cases.push_back({"NaN outside", describe(TensorMapType::f32, {20, 10}, {16, 8}), {12, -2}});
+  cases.push_back({"NaN fill", describe(TensorMapType::f32, {20, 10}, {16, 8}), {12, -2}});
   cases.back().map.fill = TensorMapFill::nan;
   return cases;
 }
@@ -144,8 +144,8 @@ TEST(TensorCopy, LoadsBoxes) {
   }
 }
 
-TEST(TensorCopy, AsMeasuredOnAnH200) {
-  // Narrow rows of a wide swizzle lie apart: 16-byte chunks of rows 0..7, one a row, walk through the eight columns.
+TEST(TensorCopy, SwizzledNarrowRowsAndTf32RoundAsOnAnH200) {
+  // Rows that are narrower than the swizzle are still 128 bytes apart: the 16-byte chunk of row r is at column r.
   const auto device = test_device();
   std::vector<std::uint32_t> memory(1024);
   for (std::uint32_t i = 0; i < 1024; ++i) memory[i] = i / 4;
@@ -168,7 +168,7 @@ TEST(TensorCopy, AsMeasuredOnAnH200) {
   const auto chunks = download<std::uint32_t>(*device, out);
   for (std::uint32_t row = 0; row < 8; ++row) EXPECT_EQ(chunks[row], 8 * row);
 
-  // tf32 rounds to nearest even; NaN is canonical.
+  // Loads of tf32 round to nearest even; NaN becomes canonical.
   const std::vector<std::uint32_t> values = {0x3f800fff, 0x3f801000, 0x3f801001, 0x3f803000, 0x3fffffff, 0x00000001,
                                              0x80000001, 0x007fffff, 0x7f800000, 0x7f800001, 0x7fc12345, 0x7f7fffff,
                                              0x00800fff, 0xffffffff, 0x3f802000, 0x3f801fff};
@@ -189,12 +189,12 @@ TEST(TensorCopy, AsMeasuredOnAnH200) {
   }
 }
 
-TEST(TensorCopy, StoresClipAtTheTensor) {
+TEST(TensorCopy, StoresSkipElementsOutsideTheTensor) {
   const auto device = test_device();
   TensorMapDescription d = describe(TensorMapType::u32, {20, 10}, {16, 8}, TensorMapSwizzle::bytes_64);
   const auto tensor = upload(device, std::vector<std::uint32_t>(200, 7));
   d.address = tensor.address();
-  // Element (x, y) of the box is 100 * y + x.
+  // Element (x, y) of the box has the value 100 * y + x.
   const std::string store = hopper_kernel(R"(
     shr.u32 %r0, %t, 4;
     and.b32 %r1, %t, 15;
@@ -224,7 +224,7 @@ TEST(TensorCopy, StoresClipAtTheTensor) {
   }
 }
 
-TEST(TensorCopy, ReductionsAreThoseOfTheirType) {
+TEST(TensorCopy, ReductionsUseTheMapsType) {
   struct Case {
     TensorMapType type;
     std::string_view operation;
@@ -277,7 +277,7 @@ TEST(TensorCopy, ReductionsAreThoseOfTheirType) {
   }
 }
 
-TEST(TensorCopy, WhatIsNoMapIsFound) {
+TEST(TensorCopy, InvalidTensorMapsAreFound) {
   const auto device = test_device();
   const runtime::DeviceBuffer out(device, 4096);
   const auto find = [&](const TensorMapDescription& d, const runtime::TensorMap& map) {
@@ -295,7 +295,7 @@ TEST(TensorCopy, WhatIsNoMapIsFound) {
   EXPECT_EQ(find(d, device->encode(d)).kind, FindingKind::out_of_bounds_global);
 }
 
-TEST(TensorCopy, EncodingNeedsAHopper) {
+TEST(TensorCopy, EncodingNeedsSm90) {
   TensorMapDescription d = describe(TensorMapType::u8, {16}, {16});
   d.address = 1 << 20;
   EXPECT_THROW(make_emulated_device(Target{80, false})->encode(d), InvalidArgument);

@@ -1,5 +1,5 @@
-// wgmma against plain loops, for every type, layout and width (an NVIDIA H200 gave the same bits for each of these
-// products, assembled by ptxas from the same PTX); and what is found wrong around it.
+// wgmma compared with plain loops, for all types, layouts and N, and the findings around it. An NVIDIA H200 gave the
+// same bits for all of these products, from the same PTX.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -26,7 +26,7 @@ int width_of(std::string_view type) {
   return type == "tf32" || type == "f32" || type == "s32" ? 4 : 1;
 }
 
-/// One 64 x n x 32-byte product. Swizzle widths in bytes; 16 is none.
+/// One wgmma of 64 x n x 32 bytes. `swizzle` is in bytes; 16 means none.
 struct Product {
   std::string d, a, b;
   int n = 8;
@@ -40,34 +40,34 @@ struct Product {
   bool integer() const { return d == "s32"; }
 };
 
-/// A shared operand laid out by the canonical layouts of the PTX ISA ("Strides"), written down anew here, in elements
-/// of the type: place of (mn, k), before the swizzle, and the two strides of the descriptor.
+/// An operand in shared memory, in the canonical layouts of the PTX ISA ("Strides"), computed independently of the
+/// emulator: the byte offset of (mn, k) before and after the swizzle, and the strides of the descriptor.
 struct Operand {
   int rows, k, width, swizzle;
   bool mn_major;
 
-  int t() const { return 16 / width; }
-  // K-major: atoms of 8 rows; MN-major: atoms of 8 k. Atoms of one dimension are neighbours, the other follows.
+  int elements_per_chunk() const { return 16 / width; }
+  // A swizzle atom has 8 rows of M or N (K-major), or 8 rows of K (MN-major).
   int leading() const {
     if (!mn_major) return swizzle == 16 ? rows * 16 : 16;
-    return swizzle == 16 ? rows / t() * 128 : swizzle * 8;
+    return swizzle == 16 ? rows / elements_per_chunk() * 128 : swizzle * 8;
   }
   int stride() const {
     if (!mn_major) return swizzle * 8;
     return swizzle == 16 ? 128 : rows * width / swizzle * swizzle * 8;
   }
-  int place(int mn, int kk) const {
+  int offset(int mn, int kk) const {
     if (!mn_major) {
       const int byte = kk * width;
       if (swizzle == 16) return byte / 16 * leading() + mn / 8 * stride() + mn % 8 * 16 + byte % 16;
       return mn / 8 * stride() + mn % 8 * swizzle + byte;
     }
     const int byte = mn * width;
-    if (swizzle == 16) return mn / t() * stride() + kk / 8 * leading() + kk % 8 * 16 + byte % 16;
+    if (swizzle == 16) return mn / elements_per_chunk() * stride() + kk / 8 * leading() + kk % 8 * 16 + byte % 16;
     return byte / swizzle * leading() + kk / 8 * stride() + kk % 8 * swizzle + byte % swizzle;
   }
-  int swizzled_place(int mn, int kk) const {
-    const int at = place(mn, kk);
+  int swizzled_offset(int mn, int kk) const {
+    const int at = offset(mn, kk);
     return at ^ (((at >> 7) & (swizzle / 16 - 1)) << 4);
   }
   std::uint64_t descriptor(int address) const {
@@ -77,8 +77,8 @@ struct Operand {
   }
 };
 
-constexpr int kOperandBytes = 32768;  // of room for each
-constexpr int kDynamic = 2048;        // where the kernels' dynamic shared memory begins: after `bars`
+constexpr int kOperandBytes = 32768;  // reserved for each operand
+constexpr int kDynamic = 2048;        // shared address at which dynamic shared memory begins, after `bars`
 
 std::string registers(std::string_view prefix, int count) {
   std::string text = "{";
@@ -92,7 +92,8 @@ std::string opcode(const Product& p) {
 
 int d_registers(const Product& p) { return p.d == "f16" ? p.n / 4 : p.n / 2; }
 
-/// Copies both operands' images from `out` to shared memory, multiplies, and writes D's registers behind them.
+/// Copies the images of both operands from `out` to shared memory, executes the wgmma, and stores D's registers to
+/// `out`.
 std::string product_kernel(const Product& p, const Operand& a, const Operand& b) {
   std::string text = fmt::format(R"(
     shl.b32 %r0, %t, 4;
@@ -131,13 +132,13 @@ std::string product_kernel(const Product& p, const Operand& a, const Operand& b)
   return hopper_kernel(text);
 }
 
-/// Row and column of D that a thread's value is: PTX ISA, figure of the accumulator of wgmma.m64nNkK.
-std::pair<int, int> accumulator_place(int thread, int value) {
+/// Row and column of D of a thread's value: PTX ISA, accumulator fragment of wgmma.m64nNkK.
+std::pair<int, int> accumulator_position(int thread, int value) {
   return {thread / 32 * 16 + thread % 32 / 4 + value / 2 % 2 * 8, value / 4 * 8 + thread % 4 * 2 + value % 2};
 }
 
-/// Row and k of the value of A that a thread has in the registers: PTX ISA, wgmma matrix A fragments.
-std::pair<int, int> a_place(int thread, int value, int width) {
+/// Row and k of a thread's value of A in registers: PTX ISA, matrix A fragment of wgmma.
+std::pair<int, int> a_position(int thread, int value, int width) {
   const int per_register = 4 / width;
   const int r = value / per_register;
   return {thread / 32 * 16 + thread % 32 / 4 + r % 2 * 8,
@@ -159,25 +160,25 @@ void check(const Product& p) {
   for (int m = 0; m < 64; ++m) {
     for (int k = 0; k < p.k(); ++k) {
       const int value = av[m][k] = draw(p.a);
-      put(image, static_cast<std::size_t>(a.swizzled_place(m, k)), encode(p.a, value), a.width);
+      put(image, static_cast<std::size_t>(a.swizzled_offset(m, k)), encode(p.a, value), a.width);
     }
   }
   for (int n = 0; n < p.n; ++n) {
     for (int k = 0; k < p.k(); ++k) {
       const int value = bv[n][k] = draw(p.b);
-      put(image, static_cast<std::size_t>(kOperandBytes + b.swizzled_place(n, k)), encode(p.b, value), b.width);
+      put(image, static_cast<std::size_t>(kOperandBytes + b.swizzled_offset(n, k)), encode(p.b, value), b.width);
     }
   }
   const int d_width = p.d == "f16" ? 2 : 4;
   std::vector<std::uint8_t> expected(static_cast<std::size_t>(128 * 4 * d_registers(p)));
   for (int t = 0; t < 128; ++t) {
     for (int value = 0; value < 16 / a.width; ++value) {
-      const auto [m, k] = a_place(t, value, a.width);
+      const auto [m, k] = a_position(t, value, a.width);
       put(image, static_cast<std::size_t>(2 * kOperandBytes + 16 * t + value * a.width), encode(p.a, av[m][k]),
           a.width);
     }
     for (int value = 0; value < p.n / 2; ++value) {
-      const auto [m, n] = accumulator_place(t, value);
+      const auto [m, n] = accumulator_position(t, value);
       const int c = (m + 3 * n) % 17 - 8;
       int sum = 0;
       for (int k = 0; k < p.k(); ++k) sum += av[m][k] * bv[n][k];
@@ -197,11 +198,11 @@ void check(const Product& p) {
       << opcode(p) << " swizzle " << p.swizzle << " mn " << p.a_mn << p.b_mn << " registers " << p.a_in_registers;
 }
 
-TEST(Wgmma, EveryWidth) {
+TEST(Wgmma, AllN) {
   for (int n = 8; n <= 256; n += 8) check({.d = "f32", .a = "f16", .b = "f16", .n = n});
 }
 
-TEST(Wgmma, EveryTypeFromSharedMemoryAndRegisters) {
+TEST(Wgmma, AllTypesWithAInSharedMemoryAndRegisters) {
   const std::vector<std::array<std::string, 3>> types = {
       {"f32", "f16", "f16"},   {"f16", "f16", "f16"},   {"f32", "bf16", "bf16"}, {"f32", "tf32", "tf32"},
       {"f32", "e4m3", "e4m3"}, {"f32", "e4m3", "e5m2"}, {"f16", "e5m2", "e4m3"}, {"f32", "e5m2", "e5m2"},
@@ -213,7 +214,7 @@ TEST(Wgmma, EveryTypeFromSharedMemoryAndRegisters) {
   }
 }
 
-TEST(Wgmma, EverySwizzleAndMajor) {
+TEST(Wgmma, AllSwizzlesAndMajors) {
   for (const int swizzle : {16, 32, 64, 128}) {
     check({.d = "f32", .a = "tf32", .b = "tf32", .n = 64, .swizzle = swizzle});
     check({.d = "s32", .a = "s8", .b = "u8", .n = 96, .swizzle = swizzle});
@@ -228,14 +229,14 @@ TEST(Wgmma, EverySwizzleAndMajor) {
   check({.d = "f32", .a = "f16", .b = "f16", .n = 128, .b_mn = true, .a_in_registers = true});
 }
 
-TEST(Wgmma, ScalesNegateAndDropTheAccumulator) {
+TEST(Wgmma, ImmScalesAndScaleD) {
   check({.d = "f32", .a = "f16", .b = "f16", .n = 16, .adds = false});
   check({.d = "f32", .a = "f16", .b = "f16", .n = 16, .scale_a = -1});
   check({.d = "f16", .a = "f16", .b = "f16", .n = 16, .scale_b = -1});
   check({.d = "f32", .a = "tf32", .b = "tf32", .n = 16, .adds = false, .scale_a = -1, .scale_b = -1});
 }
 
-TEST(Wgmma, RefusesWhatNoHopperHas) {
+TEST(Wgmma, RefusesInvalidInstructions) {
   const auto refusal = [](std::string_view instruction) {
     return finding_of([&] { test_device()->load({{}, hopper_kernel(instruction)}, "k", 0); });
   };
@@ -247,11 +248,11 @@ TEST(Wgmma, RefusesWhatNoHopperHas) {
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %x0, %x1, 1, 2, 1, 0, 0;",
         "wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8 {%r0, %r1}, %x0, %x1, 1;",
         "setmaxnreg.inc.sync.aligned.u32 36;", "setmaxnreg.dec.sync.aligned.u32 16;"}) {
-    EXPECT_EQ(refusal(instruction).kind, FindingKind::unknown_instruction) << instruction;
+    EXPECT_EQ(refusal(instruction).kind, FindingKind::unsupported_instruction) << instruction;
   }
 }
 
-TEST(SharedMatrix, DescriptorsAreReadBitByBit) {
+TEST(SharedMatrix, DecodesDescriptors) {
   const SharedMatrix m = decode_descriptor(0x2345 | std::uint64_t{0x1abc} << 16 | std::uint64_t{0x3123} << 32 |
                                            std::uint64_t{5} << 49 | std::uint64_t{2} << 62);
   EXPECT_EQ(m.start, 0x23450U);
@@ -261,7 +262,7 @@ TEST(SharedMatrix, DescriptorsAreReadBitByBit) {
   EXPECT_EQ(m.swizzle_bytes, 64U);
 }
 
-TEST(SharedMatrix, RowsOfTheSwizzle) {
+TEST(SharedMatrix, Swizzle128MatchesCute) {
   // CuTe, SW128 in K-major order: row r of 128 bytes starts at r * 128 ^ ((r % 8) << 4).
   static constexpr std::uint32_t kRows[] = {0x0, 0x90, 0x120, 0x1b0, 0x240, 0x2d0, 0x360, 0x3f0, 0x400};
   for (std::uint32_t r = 0; r < 9; ++r) EXPECT_EQ(swizzled(r * 128, 128), kRows[r]);
@@ -274,7 +275,7 @@ constexpr std::string_view kMultiply =
 constexpr std::string_view kCommit = "wgmma.commit_group.sync.aligned;";
 constexpr std::string_view kWait = "wgmma.wait_group.sync.aligned 0;";
 
-/// Both operands in the first 4 KiB of dynamic shared memory, zero and visible.
+/// Fills the first 4 KiB of dynamic shared memory, which holds both operands, with zeros, and makes them visible.
 std::string prepared(std::string_view fence = "fence.proxy.async.shared::cta;") {
   return fmt::format(R"(
     mad.lo.u32 %r0, %t, 16, %base;
@@ -313,84 +314,84 @@ TEST(WgmmaChecks, CleanSequencesReportNothing) {
   EXPECT_EQ(
       find(prepared() + lines({kFence, kMultiply, kMultiply, kCommit, kWait, "st.global.f32 [%out], %f0;"})).detail,
       "");
-  // Two groups, the first waited for; a mov is a new name, not an access.
+  // Two groups, of which the first is waited for; a mov renames a register and does not access it.
   EXPECT_EQ(find(prepared() + lines({kFence, kMultiply, kCommit, "mov.f32 %f20, %f0;", kMultiply, kCommit,
                                      "wgmma.wait_group.sync.aligned 1;", kWait, "st.global.f32 [%out], %f20;"}))
                 .detail,
             "");
 }
 
-TEST(WgmmaChecks, AccumulatorsInFlight) {
+TEST(WgmmaChecks, AccessToAccumulatorsInFlight) {
   for (const std::string_view access : {"st.global.f32 [%out], %f3;", "add.f32 %f10, %f1, %f2;",
                                         "add.f32 %f2, %f10, %f11;", "mov.f32 %f3, 0f00000000;"}) {
     const Finding finding = find(prepared() + lines({kFence, kMultiply, kCommit, access, kWait}));
-    EXPECT_EQ(finding.kind, FindingKind::accumulator_in_flight) << access << to_string(finding);
+    EXPECT_EQ(finding.kind, FindingKind::wgmma_register_in_flight) << access << to_string(finding);
     EXPECT_NE(finding.detail.find("wgmma.mma_async"), std::string::npos) << finding.detail;
   }
   EXPECT_EQ(
       find(prepared() + lines({kFence, kMultiply, kCommit, "mov.f32 %f20, %f0;", "st.global.f32 [%out], %f20;", kWait}))
           .kind,
-      FindingKind::accumulator_in_flight);
-  // The wait comes before the commit: it waits for nothing.
+      FindingKind::wgmma_register_in_flight);
+  // A wait before the commit waits for nothing.
   EXPECT_EQ(find(prepared() + lines({kFence, kMultiply, kWait, "st.global.f32 [%out], %f0;", kCommit})).kind,
-            FindingKind::accumulator_in_flight);
+            FindingKind::wgmma_register_in_flight);
   EXPECT_EQ(find(prepared() +
                  lines({kFence, kMultiply, kCommit, "wgmma.wait_group.sync.aligned 1;", "st.global.f32 [%out], %f0;"}))
                 .kind,
-            FindingKind::accumulator_in_flight);
+            FindingKind::wgmma_register_in_flight);
 }
 
-TEST(WgmmaChecks, RegistersOfAInFlight) {
+TEST(WgmmaChecks, AccessToRegistersOfAInFlight) {
   constexpr std::string_view kFromRegisters =
       "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, {%d8, %d9, %d10, %d11}, %x1, 1, 1, 1, "
       "0;";
   EXPECT_EQ(find(prepared() + lines({kFence, kFromRegisters, kCommit, kWait, "add.u32 %d9, %d9, 1;"})).detail, "");
   EXPECT_EQ(find(prepared() + lines({kFence, kFromRegisters, kCommit, "add.u32 %d9, %d9, 1;", kWait})).kind,
-            FindingKind::accumulator_in_flight);
+            FindingKind::wgmma_register_in_flight);
 }
 
 TEST(WgmmaChecks, MissingFence) {
-  EXPECT_EQ(find(prepared() + lines({kMultiply, kCommit, kWait})).kind, FindingKind::unfenced_wgmma);
+  EXPECT_EQ(find(prepared() + lines({kMultiply, kCommit, kWait})).kind, FindingKind::missing_wgmma_fence);
   const auto scaled = [](std::string_view fence) {
     return lines(
         {kFence, kMultiply, kCommit, kWait, "mul.f32 %f0, %f0, 0f40000000;", fence, kMultiply, kCommit, kWait});
   };
-  EXPECT_EQ(find(prepared() + scaled("")).kind, FindingKind::unfenced_wgmma);
+  EXPECT_EQ(find(prepared() + scaled("")).kind, FindingKind::missing_wgmma_fence);
   EXPECT_EQ(find(prepared() + scaled(kFence)).detail, "");
 }
 
 TEST(WgmmaChecks, MissingProxyFence) {
   const Finding finding = find(prepared("") + lines({kFence, kMultiply, kCommit, kWait}));
-  EXPECT_EQ(finding.kind, FindingKind::unfenced_async_read) << to_string(finding);
+  EXPECT_EQ(finding.kind, FindingKind::missing_proxy_fence) << to_string(finding);
   EXPECT_NE(finding.detail.find("st.shared.v4.u32"), std::string::npos) << finding.detail;
-  // The fence may also come from who reads, after the barrier.
+  // The reading threads may execute the proxy fence instead, after the barrier.
   EXPECT_EQ(find(prepared("") + lines({"fence.proxy.async;", kFence, kMultiply, kCommit, kWait})).detail, "");
 }
 
-TEST(WgmmaChecks, TilesOverwrittenWhileTheyAreRead) {
+TEST(WgmmaChecks, OverwritingOperandsInFlight) {
   const auto overwrite = [](std::string_view before) {
     return lines(
         {kFence, kMultiply, kCommit, before, "bar.sync 0;", "mov.u32 %r2, 0;", "st.shared.u32 [%r0], %r2;", kWait});
   };
   EXPECT_EQ(find(prepared() + overwrite(kWait)).detail, "");
   const Finding finding = find(prepared() + overwrite(""));
-  EXPECT_EQ(finding.kind, FindingKind::in_flight_write) << to_string(finding);
+  EXPECT_EQ(finding.kind, FindingKind::async_read_in_flight) << to_string(finding);
   EXPECT_NE(finding.detail.find("the wgmma of warp"), std::string::npos) << finding.detail;
 }
 
-TEST(WgmmaChecks, DescriptorsThatLeaveSharedMemory) {
+TEST(WgmmaChecks, DescriptorsOutOfSharedMemory) {
   EXPECT_EQ(find(prepared() + lines({"or.b64 %x1, %x1, 0x3000;", kFence, kMultiply, kCommit, kWait})).kind,
             FindingKind::out_of_bounds_shared);
 }
 
-TEST(WgmmaChecks, OneWarpMissing) {
+TEST(WgmmaChecks, WarpOfTheWarpgroupMissing) {
   const Finding finding =
       find(prepared() + "setp.ge.u32 %p, %t, 96;\n@%p bra END;\n" + lines({kFence, kMultiply, kCommit, kWait, "END:"}));
   EXPECT_EQ(finding.kind, FindingKind::barrier_divergence) << to_string(finding);
   EXPECT_NE(finding.detail.find("wgmma.mma_async"), std::string::npos);
 }
 
-TEST(RegisterCounts, AreOfTheWholeWarpgroup) {
+TEST(Setmaxnreg, MustBeUniformInAWarpgroup) {
   const std::string_view inc = "setmaxnreg.inc.sync.aligned.u32 240;";
   const std::string_view dec = "setmaxnreg.dec.sync.aligned.u32 24;";
   const std::string per_group =

@@ -116,7 +116,7 @@ TEST(OpenDevice, GivesTheEmulatorItsBudgetOfSteps) {
     device->load(runtime::Image{{}, kEndless}, "k", 0)->launch({}, {});
     FAIL() << "the kernel ended";
   } catch (const EmulationError& error) {
-    EXPECT_NE(std::string(error.what()).find("more than the 5000"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("over its budget of 5000"), std::string::npos) << error.what();
   }
 }
 

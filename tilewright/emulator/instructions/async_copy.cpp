@@ -1,4 +1,4 @@
-// The asynchronous proxy's view of shared memory, and the element updates of reducing copies.
+// Accesses of bulk copies through the async proxy, and the element operations of cp.reduce.
 #include "tilewright/emulator/instructions/async_copy.hpp"
 
 #include <algorithm>
@@ -14,59 +14,62 @@
 namespace tilewright::emulator {
 
 AsyncCopy::AsyncCopy(Warp& warp, const Instruction& in, int lane, const Mbarrier* completes_on)
-    : warp_(warp), in_(in), lane_(lane), who_(warp.accessor(in, lane)) {
-  check_interruption();  // 32 lanes may copy 227 KiB each, to 16 CTAs
+    : warp_(warp), in_(in), lane_(lane), accessor_(warp.accessor(in, lane)) {
+  check_interruption();  // one instruction may copy 227 KiB to 16 CTAs, for each of 32 lanes
   if (completes_on != nullptr) {
-    who_.agent = async_of(completes_on->agent);
-    who_.clock = completes_on->copies_clock();
+    accessor_.agent = async_of(completes_on->agent);
+    accessor_.clock = completes_on->copies_clock();
     return;
   }
   if (warp.bulk_groups.empty()) warp.bulk_groups.resize(kWarpSize);
   BulkGroups& groups = warp.bulk_groups[static_cast<std::size_t>(lane)];
   groups.open = true;
-  who_.agent = async_of(warp.cta().bulk_agent(warp.index() * kWarpSize + lane));
-  who_.clock = groups.committed + 1;
+  accessor_.agent = async_of(warp.cta().bulk_agent(warp.index() * kWarpSize + lane));
+  accessor_.clock = groups.committed + 1;
 }
 
-void AsyncCopy::report(const SharedPlace& place, std::uint32_t bytes, std::string_view verb, SharedVerdict verdict) {
-  if (verdict != SharedVerdict::ok) report_shared(warp_, in_, lane_, place, bytes, verb, verdict);
+void AsyncCopy::report(const SharedLocation& location, std::uint32_t bytes, std::string_view verb,
+                       SharedVerdict verdict) {
+  if (verdict != SharedVerdict::ok) report_shared(warp_, in_, lane_, location, bytes, verb, verdict);
 }
 
-void AsyncCopy::write_shared(const SharedPlace& to, const std::byte* from, std::uint32_t bytes) {
+void AsyncCopy::write_shared(const SharedLocation& to, const std::byte* from, std::uint32_t bytes) {
   SharedMemory& shared = to.cta->shared();
-  if (!shared.contains(to.address, bytes)) report(to, bytes, "bulk write", SharedVerdict::outside);
+  if (!shared.contains(to.address, bytes)) report(to, bytes, "bulk write", SharedVerdict::out_of_bounds);
   if (shared.shadowed()) {
-    report(to, bytes, "bulk write", shared.write(warp_.past.happened, who_, to.address, bytes));
+    report(to, bytes, "bulk write", shared.write(warp_.clocks.ordered, accessor_, to.address, bytes));
   }
   std::memcpy(shared.at(to.address), from, bytes);
-  if (to.cta != &warp_.cta()) to.cta->note_remote_access(warp_.past.happened, who_);
+  if (to.cta != &warp_.cta()) to.cta->note_remote_access(warp_.clocks.ordered, accessor_);
 }
 
-const std::byte* AsyncCopy::read_shared(const SharedPlace& from, std::uint32_t bytes) {
+const std::byte* AsyncCopy::read_shared(const SharedLocation& from, std::uint32_t bytes) {
   SharedMemory& shared = from.cta->shared();
-  if (!shared.contains(from.address, bytes)) report(from, bytes, "bulk read", SharedVerdict::outside);
-  if (shared.shadowed()) report(from, bytes, "bulk read", shared.async_read(warp_.past, who_, from.address, bytes));
+  if (!shared.contains(from.address, bytes)) report(from, bytes, "bulk read", SharedVerdict::out_of_bounds);
+  if (shared.shadowed())
+    report(from, bytes, "bulk read", shared.async_read(warp_.clocks, accessor_, from.address, bytes));
   return shared.at(from.address);
 }
 
 std::byte* AsyncCopy::global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) {
   const RegionMap& regions = warp_.cta().launch().regions;
   if (regions.find(address, bytes) == nullptr) {
-    warp_.fail(FindingKind::out_of_bounds_global, in_, lane_, address,
-               fmt::format("{} of {} bytes at {:#x} ({})", verb, bytes, address, regions.describe(address)));
+    warp_.fail(
+        FindingKind::out_of_bounds_global, in_, lane_, address,
+        fmt::format("{} of {} bytes at global address {:#x} ({})", verb, bytes, address, regions.describe(address)));
   }
   return reinterpret_cast<std::byte*>(address);
 }
 
-void complete_on(Warp& warp, const Instruction& in, int lane, const MbarrierPlace& at, std::uint64_t bytes) {
-  finish_mbarrier(warp, in, lane, at, complete_transactions(*at.barrier, bytes));
+void complete_on(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at, std::uint64_t bytes) {
+  finish_mbarrier(warp, in, lane, at, complete_tx(*at.barrier, bytes));
 }
 
 void check_multicast(Warp& warp, const Instruction& in, int lane, std::uint32_t mask) {
   const auto size = static_cast<std::uint32_t>(warp.cta().cluster().size());
   if (mask != 0 && mask >> size == 0) return;
   warp.fail(FindingKind::bad_descriptor, in, lane, 0,
-            fmt::format("multicast to the CTAs of mask {:#x} in a cluster of {}", mask, size));
+            fmt::format("a multicast CTA mask of {:#x} in a cluster of {} CTAs", mask, size));
 }
 
 // Reductions -------------------------------------------------------------------------------------------------------
@@ -74,19 +77,19 @@ void check_multicast(Warp& warp, const Instruction& in, int lane, std::uint32_t 
 namespace {
 
 template <class T, class Op>
-void update(std::byte* memory, const std::byte* operand) {
+void reduce_element(std::byte* memory, const std::byte* operand) {
   using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                   std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
   T b;
   std::memcpy(&b, operand, sizeof(b));
-  // CTAs may run on several host threads.
+  // Atomic on the host, as CTAs may run on several host threads.
   std::atomic_ref<Bits> at(*reinterpret_cast<Bits*>(memory));
   Bits old = at.load();
   while (!at.compare_exchange_weak(old, std::bit_cast<Bits>(Op()(std::bit_cast<T>(old), b)))) {
   }
 }
 
-/// f(a, b), for 16-bit floats by way of f32.
+/// f(a, b); 16-bit floats are computed in f32 and rounded.
 template <class T, class F>
 T apply(T a, T b, F&& f) {
   if constexpr (kIsSmallFloat<T>) {
@@ -140,66 +143,66 @@ struct Xor {
 };
 
 template <class T>
-UpdateElement order_update(Reduction reduction) {
+ReduceElement min_max_reduction(Reduction reduction) {
   switch (reduction) {
     case Reduction::min:
-      return &update<T, Minimum>;
+      return &reduce_element<T, Minimum>;
     case Reduction::max:
-      return &update<T, Maximum>;
+      return &reduce_element<T, Maximum>;
     default:
       return nullptr;
   }
 }
 
 template <class T>
-UpdateElement bit_update(Reduction reduction) {
+ReduceElement bitwise_reduction(Reduction reduction) {
   switch (reduction) {
     case Reduction::bitwise_and:
-      return &update<T, And>;
+      return &reduce_element<T, And>;
     case Reduction::bitwise_or:
-      return &update<T, Or>;
+      return &reduce_element<T, Or>;
     case Reduction::bitwise_xor:
-      return &update<T, Xor>;
+      return &reduce_element<T, Xor>;
     default:
       return nullptr;
   }
 }
 
 template <class T>
-UpdateElement number_update(Reduction reduction) {
-  if (reduction == Reduction::add) return &update<T, Add>;
+ReduceElement arithmetic_reduction(Reduction reduction) {
+  if (reduction == Reduction::add) return &reduce_element<T, Add>;
   if constexpr (std::is_integral_v<T>) {
-    if (UpdateElement bits = bit_update<T>(reduction)) return bits;
+    if (ReduceElement bits = bitwise_reduction<T>(reduction)) return bits;
   }
-  return order_update<T>(reduction);
+  return min_max_reduction<T>(reduction);
 }
 
 }  // namespace
 
-UpdateElement find_update(PtxType type, Reduction reduction) {
+ReduceElement find_reduction(PtxType type, Reduction reduction) {
   switch (type) {
     case PtxType::u32:
-      if (reduction == Reduction::inc) return &update<std::uint32_t, Increment>;
-      if (reduction == Reduction::dec) return &update<std::uint32_t, Decrement>;
-      return number_update<std::uint32_t>(reduction);
+      if (reduction == Reduction::inc) return &reduce_element<std::uint32_t, Increment>;
+      if (reduction == Reduction::dec) return &reduce_element<std::uint32_t, Decrement>;
+      return arithmetic_reduction<std::uint32_t>(reduction);
     case PtxType::b32:
-      return bit_update<std::uint32_t>(reduction);
+      return bitwise_reduction<std::uint32_t>(reduction);
     case PtxType::s32:
-      return number_update<std::int32_t>(reduction);
+      return arithmetic_reduction<std::int32_t>(reduction);
     case PtxType::u64:
-      return number_update<std::uint64_t>(reduction);
+      return arithmetic_reduction<std::uint64_t>(reduction);
     case PtxType::b64:
-      return bit_update<std::uint64_t>(reduction);
+      return bitwise_reduction<std::uint64_t>(reduction);
     case PtxType::s64:
-      return number_update<std::int64_t>(reduction);
+      return arithmetic_reduction<std::int64_t>(reduction);
     case PtxType::f16:
-      return number_update<F16>(reduction);
+      return arithmetic_reduction<F16>(reduction);
     case PtxType::bf16:
-      return number_update<BF16>(reduction);
+      return arithmetic_reduction<BF16>(reduction);
     case PtxType::f32:
-      return reduction == Reduction::add ? &update<float, Add> : nullptr;
+      return reduction == Reduction::add ? &reduce_element<float, Add> : nullptr;
     case PtxType::f64:
-      return reduction == Reduction::add ? &update<double, Add> : nullptr;
+      return reduction == Reduction::add ? &reduce_element<double, Add> : nullptr;
     default:
       return nullptr;
   }
@@ -207,7 +210,7 @@ UpdateElement find_update(PtxType type, Reduction reduction) {
 
 Reduction take_reduction(InstructionReader& reader) {
   const int reduction = reader.take_one_of({"add", "min", "max", "inc", "dec", "and", "or", "xor"});
-  if (reduction < 0) reader.refuse("this reduction");
+  if (reduction < 0) reader.refuse("this reduction operation");
   return static_cast<Reduction>(reduction);
 }
 

@@ -1,5 +1,4 @@
-// What bulk copies have in common: accesses to shared memory through the asynchronous proxy, to global memory, and how
-// they complete.
+// The common part of bulk copies: accesses through the async proxy, completion, multicast and reductions.
 #pragma once
 
 #include "tilewright/emulator/access.hpp"
@@ -9,43 +8,42 @@
 
 namespace tilewright::emulator {
 
-/// A copy that one thread issues. It moves its bytes at once; what it read and wrote stays in flight until it is waited
-/// for.
+/// A bulk copy that one thread issues. It moves its bytes at once; for the shadow, its accesses are in flight until a
+/// wait for its mbarrier or bulk group.
 class AsyncCopy {
  public:
-  /// Completes on an mbarrier, or, where there is none, with the thread's next bulk group.
+  /// The copy completes on an mbarrier or, if that is null, with the thread's current bulk group.
   AsyncCopy(Warp& warp, const Instruction& in, int lane, const Mbarrier* completes_on = nullptr);
 
-  /// @throws EmulationFinding: out of bounds, and what the shadow finds
-  void write_shared(const SharedPlace& to, const std::byte* from, std::uint32_t bytes);
-  const std::byte* read_shared(const SharedPlace& from, std::uint32_t bytes);
-  /// The host's view of global memory. @throws EmulationFinding out_of_bounds_global
+  /// @throws EmulationFinding: out of bounds, race, asynchronous access in flight, missing proxy fence
+  void write_shared(const SharedLocation& to, const std::byte* from, std::uint32_t bytes);
+  const std::byte* read_shared(const SharedLocation& from, std::uint32_t bytes);
+  /// Host pointer to global memory. @throws EmulationFinding out_of_bounds_global
   std::byte* global(std::uint64_t address, std::uint64_t bytes, std::string_view verb);
 
  private:
-  void report(const SharedPlace& place, std::uint32_t bytes, std::string_view verb, SharedVerdict verdict);
+  void report(const SharedLocation& location, std::uint32_t bytes, std::string_view verb, SharedVerdict verdict);
 
   Warp& warp_;
   const Instruction& in_;
   int lane_;
-  Accessor who_;
+  Accessor accessor_;
 };
 
-/// Signals the bytes to the mbarrier. @throws EmulationFinding mbarrier_misuse
-void complete_on(Warp& warp, const Instruction& in, int lane, const MbarrierPlace& at, std::uint64_t bytes);
+/// Performs complete_tx of the bytes on the mbarrier. @throws EmulationFinding mbarrier_misuse
+void complete_on(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at, std::uint64_t bytes);
 
-/// Calls f(cta) for each CTA that `mask` names, or for the one of `place` when there is no mask.
-/// @throws EmulationFinding where the mask names a CTA that the cluster has not
+/// @throws EmulationFinding bad_descriptor: the CTA mask is 0 or names a CTA that the cluster does not have
 void check_multicast(Warp& warp, const Instruction& in, int lane, std::uint32_t mask);
 
-/// The update of one element of global memory by a reducing copy.
-using UpdateElement = void (*)(std::byte* memory, const std::byte* operand);
+/// Combines one element in memory with the operand, as cp.reduce does.
+using ReduceElement = void (*)(std::byte* memory, const std::byte* operand);
 
 enum class Reduction : std::uint8_t { add, min, max, inc, dec, bitwise_and, bitwise_or, bitwise_xor };
 
-/// Null where PTX has no such reduction of the type.
-UpdateElement find_update(PtxType type, Reduction reduction);
-/// Takes the modifier of a reduction. Refuses when there is none.
+/// Null when PTX does not define the reduction for the type.
+ReduceElement find_reduction(PtxType type, Reduction reduction);
+/// Takes the modifier that names the reduction; refuses an instruction without one.
 Reduction take_reduction(InstructionReader& reader);
 
 }  // namespace tilewright::emulator

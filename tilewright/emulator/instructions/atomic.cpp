@@ -1,4 +1,4 @@
-// atom and red. CTAs may run on several host threads, so each lane's update is one atomic update of the host's memory.
+// atom and red. CTAs may run on several host threads, so each lane performs one atomic operation on host memory.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -79,7 +79,7 @@ struct Decrement {  // wraps to b at 0
   }
 };
 
-/// 16-bit floats, one or two in a word, added lane of the word by lane.
+/// Adds the one or two 16-bit floats of a word.
 template <class Small, class Word>
 struct AddSmall {
   Word operator()(Word old, Word b, Word) const {
@@ -93,13 +93,13 @@ struct AddSmall {
   }
 };
 
-/// Operands: d, the address, b and c (c is b when the operation has none).
+/// Operands: d, address, b, c; c is b for operations with one source.
 template <class T, class Op>
 void execute_atomic(Warp& warp, const Instruction& in, Mask lanes) {
   using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                   std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
   LanePointers at;
-  resolve(warp, in, lanes, static_cast<Space>(in.mode), 0, sizeof(T), AccessKind::synchronising_write, at);
+  resolve(warp, in, lanes, static_cast<Space>(in.mode), 0, sizeof(T), AccessKind::strong_write, at);
   warp.cta().cluster().note_event();
   T* const d = warp.reg<T>(in.op[0]);
   const T* const b = warp.reg<T>(in.op[2]);
@@ -216,13 +216,13 @@ void decode(InstructionReader& reader, bool returns) {
 void decode_atom(InstructionReader& reader) { decode(reader, true); }
 void decode_red(InstructionReader& reader) { decode(reader, false); }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"atom", OperandClass::any, decode_atom},
     OpcodeRow{"red", OperandClass::any, decode_red},
 };
 
 }  // namespace
 
-std::span<const OpcodeRow> atomic_opcodes() { return kRows; }
+std::span<const OpcodeRow> atomic_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

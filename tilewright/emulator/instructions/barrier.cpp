@@ -1,5 +1,5 @@
-// bar and barrier: named barriers of the CTA, with arrival, reduction, and the barrier of a warp.
-// An .aligned barrier is executed by whole warps; threads that arrive without the rest of their warp are a finding.
+// bar and barrier: named barriers of the CTA (sync, arrive, red); bar.warp.sync.
+// It is a finding when an .aligned barrier is not executed by all threads of a warp together.
 #include <array>
 #include <bit>
 
@@ -27,24 +27,24 @@ struct BarrierMode {
   }
 };
 
-struct BarrierPlace {
+struct BarrierOperands {
   int barrier = 0;
   std::uint32_t expected = 0;
 };
 
-/// The barrier's number and count, uniform over the lanes that execute together.
-BarrierPlace place_of(Warp& warp, const Instruction& in, Mask lanes) {
+/// The barrier's number and thread count, which are uniform over the lanes that execute together.
+BarrierOperands read_operands(Warp& warp, const Instruction& in, Mask lanes) {
   const int lane = std::countr_zero(lanes);
   const std::uint32_t barrier = warp.reg<std::uint32_t>(in.op[0])[lane];
   const std::uint32_t expected = warp.reg<std::uint32_t>(in.op[1])[lane];
   if (barrier >= kBarriers) {
     warp.fail(FindingKind::barrier_divergence, in, lane, 0,
-              fmt::format("barrier {}: a CTA has {} barriers", barrier, kBarriers));
+              fmt::format("barrier {}: a CTA has barriers 0 to {}", barrier, kBarriers - 1));
   }
   if (expected % kWarpSize != 0) {
-    warp.fail(
-        FindingKind::barrier_divergence, in, lane, 0,
-        fmt::format("barrier {} for {} threads: the count must be a multiple of {}", barrier, expected, kWarpSize));
+    warp.fail(FindingKind::barrier_divergence, in, lane, 0,
+              fmt::format("barrier {} with a thread count of {}, which must be a multiple of {}", barrier, expected,
+                          kWarpSize));
   }
   return {static_cast<int>(barrier), expected};
 }
@@ -52,25 +52,25 @@ BarrierPlace place_of(Warp& warp, const Instruction& in, Mask lanes) {
 /// Operands: barrier, count.
 void execute_barrier(Warp& warp, const Instruction& in, Mask lanes) {
   const BarrierMode mode = BarrierMode::unpack(in.mode);
-  if (mode.aligned && !warp.gather(in, lanes, warp.present())) return;
-  const BarrierPlace place = place_of(warp, in, lanes);
-  warp.cta().arrive(warp, in, lanes, place.barrier, place.expected,
-                    mode.waits ? Cta::Arrival::waits : Cta::Arrival::goes_on);
+  if (mode.aligned && !warp.converge(in, lanes, warp.present())) return;
+  const BarrierOperands operands = read_operands(warp, in, lanes);
+  warp.cta().arrive(warp, in, lanes, operands.barrier, operands.expected,
+                    mode.waits ? Cta::BarrierOperation::sync : Cta::BarrierOperation::arrive);
 }
 
-/// Operands: barrier, count, d, predicate and its flip.
+/// Operands: barrier, count, d, predicate and the mask to xor it with.
 void execute_reducing_barrier(Warp& warp, const Instruction& in, Mask lanes) {
   const BarrierMode mode = BarrierMode::unpack(in.mode);
-  if (mode.aligned && !warp.gather(in, lanes, warp.present())) return;
-  const BarrierPlace place = place_of(warp, in, lanes);
+  if (mode.aligned && !warp.converge(in, lanes, warp.present())) return;
+  const BarrierOperands operands = read_operands(warp, in, lanes);
   Cta& cta = warp.cta();
-  if (!warp.collects(lanes)) {
+  if (!warp.is_reexecuting(lanes)) {
     const Mask votes = (warp.predicate(in.op[3]) ^ warp.predicate(in.op[4])) & lanes;
-    cta.barrier(place.barrier).votes += static_cast<std::uint32_t>(std::popcount(votes));
-    cta.arrive(warp, in, lanes, place.barrier, place.expected, Cta::Arrival::collects);
+    cta.barrier(operands.barrier).votes += static_cast<std::uint32_t>(std::popcount(votes));
+    cta.arrive(warp, in, lanes, operands.barrier, operands.expected, Cta::BarrierOperation::red);
     return;
   }
-  const Barrier& completed = cta.completed(place.barrier);
+  const Barrier& completed = cta.completed_phase(operands.barrier);
   if (mode.reduction == Reduction::count) {
     auto* const d = warp.reg<std::uint32_t>(in.op[2]);
     each_lane(lanes, [&](int l) { d[l] = completed.votes; });
@@ -80,15 +80,15 @@ void execute_reducing_barrier(Warp& warp, const Instruction& in, Mask lanes) {
   warp.set_predicate(in.op[2], holds ? lanes : 0, lanes);
 }
 
-/// Operand: the mask of lanes that meet.
+/// Operand: the member mask.
 void execute_warp_barrier(Warp& warp, const Instruction& in, Mask lanes) {
   const Mask wanted = warp.reg<Mask>(in.op[0])[std::countr_zero(lanes)];
-  warp.gather(in, lanes, wanted & warp.present() & ~warp.exited());
+  warp.converge(in, lanes, wanted & warp.present() & ~warp.exited());
 }
 
 void decode_reduction(InstructionReader& reader, BarrierMode mode) {
   const int operation = reader.take_one_of({"popc", "and", "or"});
-  if (operation < 0) reader.refuse("this reduction at a barrier");
+  if (operation < 0) reader.refuse("this barrier reduction");
   mode.reduction = static_cast<Reduction>(operation + 1);
   const PtxType type = reader.type();
   reader.finish();
@@ -105,7 +105,7 @@ void decode(InstructionReader& reader, bool always_aligned) {
   BarrierMode mode;
   reader.take("cta");
   const int what = reader.take_one_of({"sync", "arrive", "red"});
-  if (what < 0) reader.refuse("this barrier");
+  if (what < 0) reader.refuse("this barrier operation");
   mode.aligned = reader.take("aligned") || always_aligned;
   mode.waits = what != 1;
   if (what == 2) return decode_reduction(reader, mode);
@@ -127,7 +127,7 @@ void decode_warp_barrier(InstructionReader& reader) {
   reader.out().execute = &execute_warp_barrier;
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"bar", OperandClass::any, decode_bar},
     OpcodeRow{"barrier", OperandClass::any, decode_barrier},
     OpcodeRow{"bar.warp.sync", OperandClass::any, decode_warp_barrier},
@@ -135,6 +135,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OpcodeRow> barrier_opcodes() { return kRows; }
+std::span<const OpcodeRow> barrier_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

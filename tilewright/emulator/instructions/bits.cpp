@@ -1,4 +1,4 @@
-// and or xor not cnot shl shr shf lop3 prmt bfe bfi popc clz brev bfind: operations on bits, and on predicates.
+// Bit operations: and or xor not (also on predicates) cnot shl shr shf lop3 prmt bfe bfi popc clz brev bfind.
 #include <array>
 #include <bit>
 #include <type_traits>
@@ -40,7 +40,7 @@ struct LogicalNot {
   }
 };
 
-/// Amounts above the width shift everything out.
+/// Shift amounts are clamped to the width: larger ones shift out all bits.
 struct ShiftLeft {
   template <class T>
   T operator()(T a, std::uint32_t by) const {
@@ -59,7 +59,7 @@ struct ShiftRight {
   }
 };
 
-// Funnel shifts: of the 64 bits {b, a}; the left one keeps the high word, the right one the low word.
+// Funnel shifts of the 64 bits {b, a}: a left shift returns the high word, a right shift the low word.
 struct FunnelLeftWrap {
   std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
     return static_cast<std::uint32_t>((((std::uint64_t{b} << 32) | a) << (c & 31)) >> 32);
@@ -81,7 +81,7 @@ struct FunnelRightClamp {
   }
 };
 
-/// Bytes of {b, a} by the selectors of c; the selector's high bit copies the byte's sign instead.
+/// prmt: each nibble of c selects a byte of {b, a}; with its high bit set, that byte's sign bit is replicated instead.
 struct Permute {
   std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
     const std::uint64_t bytes = (std::uint64_t{b} << 32) | a;
@@ -96,7 +96,7 @@ struct Permute {
   }
 };
 
-/// The selector of each byte as prmt's modes give it: rows by mode, entries by c & 3, nibble i for byte i.
+/// The selectors of prmt's modes: one row per mode, indexed by c & 3; nibble i selects byte i.
 constexpr std::array<std::array<std::uint32_t, 4>, 6> kPermuteModes = {{
     {0x3210, 0x4321, 0x5432, 0x6543},  // f4e
     {0x5670, 0x6701, 0x7012, 0x0123},  // b4e
@@ -115,7 +115,8 @@ void execute_permute_mode(Warp& warp, const Instruction& in, Mask lanes) {
   each_lane(lanes, [&](int l) { d[l] = Permute()(a[l], b[l], selectors[c[l] & 3]); });
 }
 
-/// Bits [position, position + length) of a; signed types fill with the field's highest bit (of a when it ends there).
+/// bfe: bits [position, position + length) of a. Signed types extend the field's highest bit, or the highest bit of a
+/// when the field reaches beyond it.
 struct ExtractField {
   template <class T>
   T operator()(T a, std::uint32_t b, std::uint32_t c) const {
@@ -133,7 +134,7 @@ struct ExtractField {
   }
 };
 
-/// The low bits of a put into b at a position: operands a, b, position, length.
+/// bfi: the low `length` bits of a are inserted into b at a position. Operands: d, a, b, position, length.
 template <class T>
 void execute_insert_field(Warp& warp, const Instruction& in, Mask lanes) {
   T* const d = warp.reg<T>(in.op[0]);
@@ -176,7 +177,7 @@ struct Reverse {
   }
 };
 
-/// The highest bit that differs from the sign; ~0 when there is none.
+/// bfind: position of the highest bit that differs from the sign; ~0 when there is none.
 struct FindHighest {
   template <class T>
   std::uint32_t operator()(T a) const {
@@ -186,7 +187,7 @@ struct FindHighest {
     return static_cast<std::uint32_t>(8 * sizeof(T)) - 1 - static_cast<std::uint32_t>(std::countl_zero(bits));
   }
 };
-/// As FindHighest, as the amount that would shift it to the top.
+/// bfind.shiftamt: the left shift that moves that bit to the top.
 struct FindShift {
   template <class T>
   std::uint32_t operator()(T a) const {
@@ -195,7 +196,7 @@ struct FindShift {
   }
 };
 
-/// The truth table of a lop3 applied to whole words.
+/// immediate: the truth table, as a sum of the minterms whose bits are set.
 void execute_lop3(Warp& warp, const Instruction& in, Mask lanes) {
   auto* const d = warp.reg<std::uint32_t>(in.op[0]);
   const auto* const a = warp.reg<std::uint32_t>(in.op[1]);
@@ -210,7 +211,7 @@ void execute_lop3(Warp& warp, const Instruction& in, Mask lanes) {
   });
 }
 
-// Predicates are masks already; lanes that do not take part keep theirs.
+// A predicate is the mask of its lanes; inactive lanes keep their bits.
 template <class Op>
 void execute_predicates(Warp& warp, const Instruction& in, Mask lanes) {
   const Mask a = warp.predicate(in.op[1]) ^ warp.predicate(in.op[2]);
@@ -355,7 +356,7 @@ void decode_find_highest(InstructionReader& reader) {
   });
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"and", OperandClass::predicate, decode_predicates<And>},
     OpcodeRow{"or", OperandClass::predicate, decode_predicates<Or>},
     OpcodeRow{"xor", OperandClass::predicate, decode_predicates<Xor>},
@@ -380,6 +381,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OpcodeRow> bit_opcodes() { return kRows; }
+std::span<const OpcodeRow> bit_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

@@ -1,4 +1,4 @@
-// __assertfail (of assert) and vprintf (of printf).
+// __assertfail, which assert() calls, and vprintf, which printf() calls.
 #include "tilewright/emulator/instructions/builtin.hpp"
 
 #include <array>
@@ -23,14 +23,14 @@ class Arguments {
   template <class T>
   T get(std::size_t parameter) const {
     T value;
-    std::memcpy(&value, local() + place(parameter), sizeof(T));
+    std::memcpy(&value, local() + address(parameter), sizeof(T));
     return value;
   }
   void set(std::size_t result, std::uint32_t value) const {
-    std::memcpy(local() + place(result), &value, sizeof(value));
+    std::memcpy(local() + address(result), &value, sizeof(value));
   }
 
-  /// One byte at a generic address. False where there is nothing to read.
+  /// Reads one byte at a generic address. False when the address is not readable.
   bool read(std::uint64_t address, char& byte) const {
     const std::byte* from = nullptr;
     const std::uint64_t offset = address & ~kWindowMask;
@@ -43,7 +43,7 @@ class Arguments {
     return from != nullptr;
   }
 
-  /// Text up to its zero, or to the end of what can be read.
+  /// A zero-terminated string; ends early at an address that is not readable, or after 4096 characters.
   std::string text(std::uint64_t address) const {
     constexpr std::size_t kLongest = 4096;
     std::string all;
@@ -52,7 +52,7 @@ class Arguments {
   }
 
  private:
-  std::uint64_t place(std::size_t operand) const { return warp_.reg<std::uint64_t>(in_.op[operand])[lane_]; }
+  std::uint64_t address(std::size_t operand) const { return warp_.reg<std::uint64_t>(in_.op[operand])[lane_]; }
   std::byte* local() const { return warp_.cta().local(warp_.index() * kWarpSize + lane_); }
 
   Warp& warp_;
@@ -68,7 +68,7 @@ void execute_assertion_failure(Warp& warp, const Instruction& in, Mask lanes) {
                         printable(arguments.text(arguments.get<std::uint64_t>(1))), arguments.get<std::uint32_t>(2)));
 }
 
-/// The arguments of a printf, packed as varargs: each at a multiple of its size, 4 or 8 bytes.
+/// The packed variadic arguments of printf: each takes 4 or 8 bytes, aligned to its size.
 class PackedArguments {
  public:
   PackedArguments(const Arguments& arguments, std::uint64_t address) : arguments_(arguments), at_(address) {}
@@ -93,7 +93,8 @@ std::string formatted(const std::string& conversion, T value) {
   return text;
 }
 
-/// A width or precision in more digits than the 511 characters of a result need: snprintf would count up to it.
+/// Whether a width or precision has more than 4 digits. The result has at most 511 characters, but snprintf would count
+/// up to the width.
 bool is_excessive(std::string_view conversion) {
   std::size_t digits = 0;
   for (const char c : conversion) {
@@ -103,7 +104,7 @@ bool is_excessive(std::string_view conversion) {
   return false;
 }
 
-/// One conversion, "%-8.3lld", with its argument.
+/// Formats one conversion, such as "%-8.3lld", with the next argument.
 std::string convert(std::string conversion, const Arguments& arguments, PackedArguments& packed) {
   const char kind = conversion.back();
   if (is_excessive(conversion)) return conversion;
@@ -152,7 +153,7 @@ std::string print(const std::string& format, const Arguments& arguments, PackedA
   return text;
 }
 
-/// Prints to the host's standard output, lane by lane.
+/// Prints to the host's standard output, one lane after the other.
 void execute_print(Warp& warp, const Instruction& in, Mask lanes) {
   for (; lanes != 0; lanes &= lanes - 1) {
     check_interruption();

@@ -1,4 +1,4 @@
-// Functions that PTX calls but does not define, and the emulator knows.
+// Functions that PTX calls without defining them, and that the emulator implements.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@ struct BuiltinFunction {
   Handler execute = nullptr;
 };
 
-/// Null for a function that is not known: only __assertfail and vprintf are.
+/// Null unless the function is __assertfail or vprintf.
 const BuiltinFunction* find_builtin(std::string_view name);
 
 }  // namespace tilewright::emulator

@@ -1,4 +1,4 @@
-// cp.async.bulk and cp.reduce.async.bulk of contiguous bytes, and the groups that bulk copies complete in.
+// cp.async.bulk and cp.reduce.async.bulk of contiguous bytes, and bulk groups.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -11,16 +11,16 @@
 namespace tilewright::emulator {
 namespace {
 
-constexpr std::uint32_t kBulkAlignment = 16;  // of addresses and size
+constexpr std::uint32_t kBulkAlignment = 16;  // of addresses and sizes
 
-/// Pieces in which the shadow is told.
-constexpr std::uint32_t kPiece = 4096;
+/// Bytes per access that is checked and recorded in the shadow.
+constexpr std::uint32_t kBytesPerAccess = 4096;
 
 std::uint32_t size_of(Warp& warp, const Instruction& in, int lane, Slot slot) {
   const std::uint32_t bytes = warp.reg<std::uint32_t>(slot)[lane];
   if (bytes % kBulkAlignment != 0) {
     warp.fail(FindingKind::misaligned_access, in, lane, 0,
-              fmt::format("bulk copy of {} bytes, which is not a multiple of {}", bytes, kBulkAlignment));
+              fmt::format("bulk copy of {} bytes; the size must be a multiple of {}", bytes, kBulkAlignment));
   }
   return bytes;
 }
@@ -32,30 +32,31 @@ std::uint64_t global_address(Warp& warp, const Instruction& in, int lane, std::s
   const std::uint64_t address = base + static_cast<std::uint64_t>(operand.offset);
   if (address % kBulkAlignment != 0) {
     warp.fail(FindingKind::misaligned_access, in, lane, address,
-              fmt::format("bulk copy at {:#x}, which is not a multiple of {}", address, kBulkAlignment));
+              fmt::format("bulk copy at global address {:#x}, {} bytes past a multiple of {}", address,
+                          address % kBulkAlignment, kBulkAlignment));
   }
   return address;
 }
 
 template <class F>
-void each_piece(std::uint32_t bytes, F&& f) {
-  for (std::uint32_t at = 0; at < bytes; at += kPiece) f(at, std::min(kPiece, bytes - at));
+void each_access(std::uint32_t bytes, F&& f) {
+  for (std::uint32_t at = 0; at < bytes; at += kBytesPerAccess) f(at, std::min(kBytesPerAccess, bytes - at));
 }
 
-void copy_to_shared(AsyncCopy& copy, const SharedPlace& to, const std::byte* from, std::uint32_t bytes) {
-  each_piece(bytes, [&](std::uint32_t at, std::uint32_t size) {
+void copy_to_shared(AsyncCopy& copy, const SharedLocation& to, const std::byte* from, std::uint32_t bytes) {
+  each_access(bytes, [&](std::uint32_t at, std::uint32_t size) {
     copy.write_shared({to.cta, to.address + at}, from + at, size);
   });
 }
 
-/// Operands: destination, source, size, mbarrier, CTA mask. mode: multicast.
+/// Global to shared memory. Operands: destination, source, size, mbarrier, CTA mask. mode: multicast.
 void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     const std::uint32_t bytes = size_of(warp, in, lane, in.op[2]);
-    const SharedPlace to = resolve_shared_place(warp, in, lane, 0, {bytes, kBulkAlignment}, "bulk write");
+    const SharedLocation to = resolve_shared_location(warp, in, lane, 0, {bytes, kBulkAlignment}, "bulk write");
     const std::uint64_t from = global_address(warp, in, lane, 1);
-    const MbarrierPlace at = find_mbarrier(warp, in, lane, 2);
+    const MbarrierObject at = find_mbarrier(warp, in, lane, 2);
     if (in.mode == 0) {
       AsyncCopy copy(warp, in, lane, at.barrier);
       copy_to_shared(copy, to, copy.global(from, bytes, "bulk read"), bytes);
@@ -66,7 +67,7 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
     check_multicast(warp, in, lane, mask);
     for (; mask != 0; mask &= mask - 1) {
       Cta& cta = warp.cta().cluster().cta(std::countr_zero(mask));
-      const MbarrierPlace there = find_mbarrier(warp, in, lane, SharedPlace{&cta, at.place.address});
+      const MbarrierObject there = find_mbarrier(warp, in, lane, SharedLocation{&cta, at.location.address});
       AsyncCopy copy(warp, in, lane, there.barrier);
       copy_to_shared(copy, {&cta, to.address}, copy.global(from, bytes, "bulk read"), bytes);
       complete_on(warp, in, lane, there, bytes);
@@ -74,44 +75,44 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   }
 }
 
-/// Operands: destination, source, size, mbarrier. Within the cluster. immediate: the reduction, if it is one; mode: the
-/// bytes of its elements.
-void execute_to_peer(Warp& warp, const Instruction& in, Mask lanes) {
+/// Shared memory to the shared memory of a CTA of the cluster. Operands: destination, source, size, mbarrier.
+/// immediate: the ReduceElement of cp.reduce, else 0; mode: its element's size in bytes.
+void execute_shared_to_shared(Warp& warp, const Instruction& in, Mask lanes) {
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     const std::uint32_t bytes = size_of(warp, in, lane, in.op[2]);
-    const SharedPlace to = resolve_shared_place(warp, in, lane, 0, {bytes, kBulkAlignment}, "bulk write");
-    const SharedPlace from = resolve_shared_place(warp, in, lane, 1, {bytes, kBulkAlignment}, "bulk read");
-    const MbarrierPlace at = find_mbarrier(warp, in, lane, 2);
+    const SharedLocation to = resolve_shared_location(warp, in, lane, 0, {bytes, kBulkAlignment}, "bulk write");
+    const SharedLocation from = resolve_shared_location(warp, in, lane, 1, {bytes, kBulkAlignment}, "bulk read");
+    const MbarrierObject at = find_mbarrier(warp, in, lane, 2);
     AsyncCopy copy(warp, in, lane, at.barrier);
     const std::byte* const source = copy.read_shared(from, bytes);
-    const auto updates = reinterpret_cast<UpdateElement>(in.immediate);
-    if (updates == nullptr) {
+    const auto reduce = reinterpret_cast<ReduceElement>(in.immediate);
+    if (reduce == nullptr) {
       copy_to_shared(copy, to, source, bytes);
     } else {
-      std::vector<std::byte> sums(to.cta->shared().at(to.address), to.cta->shared().at(to.address) + bytes);
-      for (std::uint32_t i = 0; i < bytes; i += in.mode) updates(sums.data() + i, source + i);
-      copy_to_shared(copy, to, sums.data(), bytes);
+      std::vector<std::byte> reduced(to.cta->shared().at(to.address), to.cta->shared().at(to.address) + bytes);
+      for (std::uint32_t i = 0; i < bytes; i += in.mode) reduce(reduced.data() + i, source + i);
+      copy_to_shared(copy, to, reduced.data(), bytes);
     }
     complete_on(warp, in, lane, at, bytes);
   }
 }
 
-/// Operands: destination, source, size. immediate: the reduction, if it is one; mode: the bytes of its elements.
+/// Shared to global memory. Operands: destination, source, size. immediate and mode: as above.
 void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     const std::uint32_t bytes = size_of(warp, in, lane, in.op[2]);
     const std::uint64_t to = global_address(warp, in, lane, 0);
-    const SharedPlace from = resolve_shared_place(warp, in, lane, 1, {bytes, kBulkAlignment}, "bulk read");
+    const SharedLocation from = resolve_shared_location(warp, in, lane, 1, {bytes, kBulkAlignment}, "bulk read");
     AsyncCopy copy(warp, in, lane);
     const std::byte* const source = copy.read_shared(from, bytes);
     std::byte* const memory = copy.global(to, bytes, "bulk write");
-    const auto updates = reinterpret_cast<UpdateElement>(in.immediate);
-    if (updates == nullptr) {
+    const auto reduce = reinterpret_cast<ReduceElement>(in.immediate);
+    if (reduce == nullptr) {
       std::memcpy(memory, source, bytes);
     } else {
-      for (std::uint32_t i = 0; i < bytes; i += in.mode) updates(memory + i, source + i);
+      for (std::uint32_t i = 0; i < bytes; i += in.mode) reduce(memory + i, source + i);
     }
   }
 }
@@ -125,22 +126,22 @@ void execute_commit_group(Warp& warp, const Instruction&, Mask lanes) {
   }
 }
 
-/// immediate: how many of the latest groups may stay in flight.
+/// immediate: how many of the latest groups may remain pending.
 void execute_wait_group(Warp& warp, const Instruction& in, Mask lanes) {
   if (warp.bulk_groups.empty()) return;
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     BulkGroups& groups = warp.bulk_groups[static_cast<std::size_t>(lane)];
-    const auto staying = static_cast<std::uint32_t>(in.immediate);
-    if (groups.committed <= staying) continue;
-    groups.read = std::max(groups.read, groups.committed - staying);
-    warp.past.happened.raise(async_of(warp.cta().bulk_agent(warp.index() * kWarpSize + lane)), groups.read);
+    const auto max_pending = static_cast<std::uint32_t>(in.immediate);
+    if (groups.committed <= max_pending) continue;
+    groups.read = std::max(groups.read, groups.committed - max_pending);
+    warp.clocks.ordered.raise(async_of(warp.cta().bulk_agent(warp.index() * kWarpSize + lane)), groups.read);
   }
 }
 
 // Decoders ---------------------------------------------------------------------------------------------------------
 
-void sources(InstructionReader& reader, Space to, Space from) {
+void decode_addresses_and_size(InstructionReader& reader, Space to, Space from) {
   reader.address(reader.operand(0), to);
   reader.address(reader.operand(1), from);
   reader.source(reader.operand(2), PtxType::u32);
@@ -150,18 +151,19 @@ void decode_to_shared(InstructionReader& reader, bool from_global, std::size_t h
   const bool multicast = reader.take("multicast::cluster");
   reader.finish();
   reader.expect_operands(4 + (multicast ? 1U : 0U) + hints);
-  sources(reader, Space::generic, from_global ? Space::global : Space::generic);
+  decode_addresses_and_size(reader, Space::generic, from_global ? Space::global : Space::generic);
   reader.address(reader.operand(3), Space::generic);
   if (multicast) reader.source(reader.operand(4), PtxType::b16);
   reader.out().mode = multicast ? 1 : reader.out().mode;
-  reader.out().execute = from_global ? &execute_load : &execute_to_peer;
+  reader.out().execute = from_global ? &execute_load : &execute_shared_to_shared;
 }
 
-/// After the reduction, if there is one, was taken.
-void decode_spaces(InstructionReader& reader) {
+/// Decodes the modifiers that copies and reductions share, and the operands.
+void decode_transfer(InstructionReader& reader) {
   const std::size_t hints = reader.take("L2::cache_hint") ? 1 : 0;
   const bool to_global = reader.take("bulk_group");
-  if (!to_global && !reader.take("mbarrier::complete_tx::bytes")) reader.refuse("a bulk copy that completes otherwise");
+  if (!to_global && !reader.take("mbarrier::complete_tx::bytes"))
+    reader.refuse("a bulk copy without .bulk_group or .mbarrier::complete_tx::bytes");
   const bool global = reader.take("global");
   const bool own = reader.take("shared::cta");
   const bool cluster = reader.take("shared::cluster");
@@ -169,7 +171,7 @@ void decode_spaces(InstructionReader& reader) {
     if (!global || !own) reader.refuse("a bulk copy between these state spaces");
     reader.finish();
     reader.expect_operands(3 + hints);
-    sources(reader, Space::global, Space::generic);
+    decode_addresses_and_size(reader, Space::global, Space::generic);
     reader.out().execute = &execute_store;
     return;
   }
@@ -177,20 +179,20 @@ void decode_spaces(InstructionReader& reader) {
   decode_to_shared(reader, global, hints);
 }
 
-void decode_copy(InstructionReader& reader) { decode_spaces(reader); }
+void decode_copy(InstructionReader& reader) { decode_transfer(reader); }
 
 void decode_reduce(InstructionReader& reader) {
   const Reduction reduction = take_reduction(reader);
   reader.take("noftz");
   const PtxType type = reader.type();
-  const UpdateElement updates = find_update(type, reduction);
-  if (updates == nullptr) reader.refuse(fmt::format("this reduction of .{}", name(type)));
-  decode_spaces(reader);
-  reader.out().immediate = reinterpret_cast<std::int64_t>(updates);
+  const ReduceElement reduce = find_reduction(type, reduction);
+  if (reduce == nullptr) reader.refuse(fmt::format("this reduction of .{}", name(type)));
+  decode_transfer(reader);
+  reader.out().immediate = reinterpret_cast<std::int64_t>(reduce);
   reader.out().mode = static_cast<std::uint8_t>(bytes(type));
 }
 
-/// Into L2: no program can see it.
+/// A prefetch into L2 has no effect that a program can observe.
 void decode_prefetch(InstructionReader& reader) { reader.out().execute = &execute_nothing; }
 
 void decode_commit_group(InstructionReader& reader) {
@@ -199,8 +201,7 @@ void decode_commit_group(InstructionReader& reader) {
   reader.out().execute = &execute_commit_group;
 }
 
-/// .read waits for the sources alone, which is all that shared memory has to wait for; writes to global memory are
-/// seen at once.
+/// With or without .read: copies have written global memory at once, so that only reads of shared memory are pending.
 void decode_wait_group(InstructionReader& reader) {
   reader.take("read");
   reader.finish();
@@ -209,7 +210,7 @@ void decode_wait_group(InstructionReader& reader) {
   reader.out().execute = &execute_wait_group;
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"cp.async.bulk", OperandClass::any, decode_copy},
     OpcodeRow{"cp.reduce.async.bulk", OperandClass::any, decode_reduce},
     OpcodeRow{"cp.async.bulk.prefetch", OperandClass::any, decode_prefetch},
@@ -219,6 +220,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OpcodeRow> bulk_copy_opcodes() { return kRows; }
+std::span<const OpcodeRow> bulk_copy_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

@@ -1,4 +1,4 @@
-// barrier.cluster, mapa and getctarank: CTAs of a cluster meet, and name each other's shared memory.
+// barrier.cluster, and the addresses of distributed shared memory: mapa and getctarank.
 #include <array>
 #include <bit>
 
@@ -13,38 +13,40 @@ constexpr std::uint8_t kAligned = 1;
 constexpr std::uint8_t kRelaxed = 2;
 
 void execute_arrive(Warp& warp, const Instruction& in, Mask lanes) {
-  if ((in.mode & kAligned) != 0 && !warp.gather(in, lanes, warp.present() & ~warp.exited())) return;
+  if ((in.mode & kAligned) != 0 && !warp.converge(in, lanes, warp.present() & ~warp.exited())) return;
   Cluster& cluster = warp.cta().cluster();
   for (Mask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     if (warp.cluster_arrivals[lane] != warp.cluster_waits[lane]) {
       warp.fail(FindingKind::barrier_divergence, in, lane, 0,
-                "a thread arrives twice at the cluster's barrier with no wait between");
+                fmt::format("arrival {} of the thread at the cluster's barrier, before it has waited for arrival {}",
+                            warp.cluster_arrivals[lane] + 1, warp.cluster_arrivals[lane]));
     }
     ++warp.cluster_arrivals[lane];
   }
-  cluster.barrier().gathering.join((in.mode & kRelaxed) != 0 ? warp.released : warp.past);
+  cluster.barrier().arrival_clocks.join((in.mode & kRelaxed) != 0 ? warp.released : warp.clocks);
   warp.advance_clock();
   cluster.barrier().arrived += static_cast<std::uint32_t>(std::popcount(lanes));
   cluster.note_event();
-  cluster.settle_barrier();
+  cluster.try_complete_barrier();
 }
 
 void execute_wait(Warp& warp, const Instruction& in, Mask lanes) {
-  if ((in.mode & kAligned) != 0 && !warp.gather(in, lanes, warp.present() & ~warp.exited())) return;
+  if ((in.mode & kAligned) != 0 && !warp.converge(in, lanes, warp.present() & ~warp.exited())) return;
   const ClusterBarrier& barrier = warp.cta().cluster().barrier();
   Mask missing = 0;
   for (Mask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     if (warp.cluster_arrivals[lane] == warp.cluster_waits[lane]) {
       warp.fail(FindingKind::barrier_divergence, in, lane, 0,
-                "a thread waits at the cluster's barrier where it has not arrived");
+                fmt::format("wait {} of the thread at the cluster's barrier, after {} arrivals of it",
+                            warp.cluster_waits[lane] + 1, warp.cluster_arrivals[lane]));
     }
     if (barrier.phase < warp.cluster_arrivals[lane]) missing |= Mask{1} << lane;
   }
   if (missing != 0) return warp.wait_at_cluster_barrier(in, lanes, barrier.phase);
   each_lane(lanes, [&](int l) { ++warp.cluster_waits[l]; });
-  warp.past.join(barrier.completed);
+  warp.clocks.join(barrier.completed_clocks);
 }
 
 void decode_arrive(InstructionReader& reader) {
@@ -65,7 +67,7 @@ void decode_wait(InstructionReader& reader) {
   reader.out().execute = &execute_wait;
 }
 
-// Operands: d, a, rank. An address keeps its window and gets the rank's.
+/// Operands: d, a, rank. The address keeps its generic window and offset; bits 24 and up become rank + 1.
 template <class T>
 void execute_mapa(Warp& warp, const Instruction& in, Mask lanes) {
   T* const d = warp.reg<T>(in.op[0]);
@@ -76,7 +78,7 @@ void execute_mapa(Warp& warp, const Instruction& in, Mask lanes) {
     const int lane = std::countr_zero(lanes);
     if (rank[lane] >= size) {
       warp.fail(FindingKind::out_of_bounds_shared, in, lane, a[lane],
-                fmt::format("mapa to CTA {} of a cluster of {}", rank[lane], size));
+                fmt::format("mapa to the CTA of rank {} in a cluster of {} CTAs", rank[lane], size));
     }
     const auto window = static_cast<T>(T{a[lane]} & static_cast<T>(kWindowMask));
     d[lane] = static_cast<T>(window | (static_cast<T>(rank[lane] + 1) << kClusterRankShift) |
@@ -116,7 +118,7 @@ void decode_getctarank(InstructionReader& reader) {
   reader.out().execute = bytes(type) == 8 ? &execute_getctarank<std::uint64_t> : &execute_getctarank<std::uint32_t>;
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"barrier.cluster.arrive", OperandClass::any, decode_arrive},
     OpcodeRow{"barrier.cluster.wait", OperandClass::any, decode_wait},
     OpcodeRow{"mapa", OperandClass::any, decode_mapa},
@@ -125,6 +127,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OpcodeRow> cluster_opcodes() { return kRows; }
+std::span<const OpcodeRow> cluster_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

@@ -1,4 +1,4 @@
-// setp set selp slct: comparisons and selections.
+// Comparisons and selections: setp set selp slct.
 #include <array>
 #include <cmath>
 #include <type_traits>
@@ -25,7 +25,7 @@ struct Equal {
     return a == b;
   }
 };
-struct NotEqual {  // ordered: false when one is NaN
+struct NotEqual {  // ordered: false when an operand is NaN
   template <class T>
   static bool holds(T a, T b) {
     if constexpr (std::is_floating_point_v<T>) return a < b || a > b;
@@ -56,7 +56,7 @@ struct GreaterOrEqual {
     return a >= b;
   }
 };
-/// True when one is NaN, else as the ordered comparison.
+/// True when an operand is NaN, else the ordered comparison.
 template <class Ordered>
 struct OrUnordered {
   template <class T>
@@ -64,13 +64,13 @@ struct OrUnordered {
     return std::isunordered(a, b) || Ordered::holds(a, b);
   }
 };
-struct BothNumbers {
+struct NeitherNan {
   template <class T>
   static bool holds(T a, T b) {
     return !std::isunordered(a, b);
   }
 };
-struct OneNan {
+struct EitherNan {
   template <class T>
   static bool holds(T a, T b) {
     return std::isunordered(a, b);
@@ -118,8 +118,8 @@ constexpr std::array kFloatComparisons = {
     ComparisonRow{"leu", &compare_lanes<T, OrUnordered<LessOrEqual>>},
     ComparisonRow{"gtu", &compare_lanes<T, OrUnordered<Greater>>},
     ComparisonRow{"geu", &compare_lanes<T, OrUnordered<GreaterOrEqual>>},
-    ComparisonRow{"num", &compare_lanes<T, BothNumbers>},
-    ComparisonRow{"nan", &compare_lanes<T, OneNan>},
+    ComparisonRow{"num", &compare_lanes<T, NeitherNan>},
+    ComparisonRow{"nan", &compare_lanes<T, EitherNan>},
 };
 
 std::span<const ComparisonRow> comparisons(PtxType type) {
@@ -178,7 +178,7 @@ Mask combine(Combination combination, Mask a, Mask b) {
   }
 }
 
-/// Operands: p, q, a, b, and the predicate to combine with and its flip.
+/// Operands: p, q, a, b, and the predicate to combine with and the mask to xor it with.
 void execute_setp(Warp& warp, const Instruction& in, Mask lanes) {
   const Mask holds = static_cast<const ComparisonRow*>(in.table)->compare(warp, in.op[2], in.op[3]);
   const Mask with = warp.predicate(in.op[4]) ^ warp.predicate(in.op[5]);
@@ -187,7 +187,7 @@ void execute_setp(Warp& warp, const Instruction& in, Mask lanes) {
   warp.set_predicate(in.op[0], combine(combination, holds, with), lanes);
 }
 
-/// The comparison's operands from `first` on, then what it is combined with.
+/// Decodes the two compared operands, from operand `first` on, and the predicate that the result is combined with.
 void decode_comparison(InstructionReader& reader, PtxType type, std::size_t first, Combination combination) {
   reader.expect_operands(first + (combination == Combination::none ? 2U : 3U));
   reader.source(reader.operand(first), type);
@@ -215,7 +215,7 @@ void decode_setp(InstructionReader& reader) {
   reader.out().execute = &execute_setp;
 }
 
-/// d = holds ? (all ones, or 1.0 for a float destination) : 0. Operands: d, unused, a, b, predicate, flip.
+/// d = holds ? (all ones, or 1.0 for a float destination) : 0. Operands: d, unused, a, b, predicate and its xor mask.
 void execute_set(Warp& warp, const Instruction& in, Mask lanes) {
   const Mask holds = static_cast<const ComparisonRow*>(in.table)->compare(warp, in.op[2], in.op[3]);
   const Mask with = warp.predicate(in.op[4]) ^ warp.predicate(in.op[5]);
@@ -271,7 +271,7 @@ void decode_slct(InstructionReader& reader) {
   reader.take("ftz");
   const PtxType type = reader.type();
   const PtxType by = reader.type();
-  if (by != PtxType::s32 && by != PtxType::f32) reader.refuse("slct by this type");
+  if (by != PtxType::s32 && by != PtxType::f32) reader.refuse("slct with a selector of this type");
   reader.finish();
   reader.expect_operands(4);
   reader.destination(reader.operand(0), type);
@@ -285,7 +285,7 @@ void decode_slct(InstructionReader& reader) {
   });
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"setp", OperandClass::any, decode_setp},
     OpcodeRow{"set", OperandClass::any, decode_set},
     OpcodeRow{"selp", OperandClass::any, decode_selp},
@@ -294,6 +294,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OpcodeRow> comparison_opcodes() { return kRows; }
+std::span<const OpcodeRow> comparison_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

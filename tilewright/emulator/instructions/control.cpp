@@ -1,4 +1,4 @@
-// bra brx ret exit trap call, and what only takes time: nanosleep griddepcontrol.
+// Control flow: bra brx ret exit trap call; nanosleep and griddepcontrol.
 #include "tilewright/emulator/instructions/control.hpp"
 
 #include <array>
@@ -14,7 +14,7 @@ namespace {
 void execute_yield(Warp& warp, const Instruction&, Mask) { warp.yield(); }
 
 void execute_trap(Warp& warp, const Instruction& in, Mask lanes) {
-  warp.fail(FindingKind::trap, in, std::countr_zero(lanes), 0, "trap executed");
+  warp.fail(FindingKind::trap, in, std::countr_zero(lanes), 0, "a trap instruction was executed");
 }
 
 void decode_exit(InstructionReader& reader) {
@@ -35,7 +35,7 @@ void decode_nanosleep(InstructionReader& reader) {
   reader.out().execute = &execute_yield;
 }
 
-/// Launches never overlap here.
+/// Has no effect: launches on the emulator never overlap.
 void decode_grid_dependency(InstructionReader& reader) {
   if (reader.take_one_of({"launch_dependents", "wait"}) < 0) reader.refuse("this griddepcontrol");
   reader.finish();
@@ -44,7 +44,7 @@ void decode_grid_dependency(InstructionReader& reader) {
 
 void decode_event(InstructionReader& reader) { reader.out().execute = &execute_nothing; }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"bra", OperandClass::any, decode_branch},
     OpcodeRow{"brx.idx", OperandClass::any, decode_indexed_branch},
     OpcodeRow{"ret", OperandClass::any, decode_return},
@@ -70,7 +70,7 @@ void execute_indexed_branch(Warp& warp, const Instruction& in, Mask lanes) {
     const std::uint32_t entry = index[lane];
     if (entry >= table.size()) {
       warp.fail(FindingKind::trap, in, lane, 0,
-                fmt::format("branch to entry {} of a table of {}", entry, table.size()));
+                fmt::format("brx.idx to entry {} of a table of {} targets", entry, table.size()));
     }
     Mask same = 0;
     each_lane(lanes, [&](int l) { same |= Mask{index[l] == entry} << l; });
@@ -93,7 +93,7 @@ void decode_indexed_branch(InstructionReader& reader) {
   reader.take("uni");
   reader.finish();
   reader.expect_operands(2);
-  if (reader.operand(1).kind != Operand::Kind::label) reader.refuse("a branch by an unknown table");
+  if (reader.operand(1).kind != Operand::Kind::label) reader.refuse("a brx.idx with an unknown branch table");
   reader.source(reader.operand(0), PtxType::u32);
   reader.out().execute = &execute_indexed_branch;
 }
@@ -105,8 +105,8 @@ void decode_return(InstructionReader& reader) {
   reader.out().execute = &execute_exit;
 }
 
-void decode_call(InstructionReader& reader) { reader.refuse("a call here"); }
+void decode_call(InstructionReader& reader) { reader.refuse("this form of call"); }
 
-std::span<const OpcodeRow> control_opcodes() { return kRows; }
+std::span<const OpcodeRow> control_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

@@ -1,4 +1,4 @@
-// Control flow that the program builder links: branches, returns and calls.
+// Control-flow instructions that ProgramBuilder links: branches, returns and calls.
 #pragma once
 
 #include "tilewright/emulator/instruction_reader.hpp"
@@ -7,7 +7,7 @@ namespace tilewright::emulator {
 
 void execute_nothing(Warp& warp, const Instruction& in, Mask lanes);
 void execute_branch(Warp& warp, const Instruction& in, Mask lanes);
-/// target is an index into Program::branch_tables; operand: the index of the entry.
+/// Instruction::target is an index into Program::branch_tables. Operand: the index of the table's entry.
 void execute_indexed_branch(Warp& warp, const Instruction& in, Mask lanes);
 void execute_exit(Warp& warp, const Instruction& in, Mask lanes);
 

@@ -1,4 +1,4 @@
-// cvt between every pair of integer and float types, packs of two, and cvt.pack.
+// cvt between all integer and float types, cvt to f16x2 and bf16x2, and cvt.pack.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,15 +13,15 @@
 namespace tilewright::emulator {
 namespace {
 
-/// What the modifiers of a cvt say; kept in Instruction::immediate.
+/// The modifiers of a cvt, packed into Instruction::immediate.
 struct ConversionMode {
   Rounding rounding = Rounding::nearest;
   bool to_integral = false;  // .rni .rzi .rmi .rpi
   bool saturate = false;     // .sat
   bool flush = false;        // .ftz
   bool relu = false;         // .relu: negative results are 0
-  bool finite = false;       // .satfinite: no infinity, NaN is the canonical one
-  bool ties_away = false;    // .rna
+  bool finite = false;       // .satfinite: the largest finite value instead of infinity; NaN is canonical
+  bool ties_away = false;    // .rna: to nearest, ties away from zero
 
   std::int64_t pack() const {
     return static_cast<std::int64_t>(rounding) | (to_integral ? 4 : 0) | (saturate ? 8 : 0) | (flush ? 16 : 0) |
@@ -52,7 +52,8 @@ double integral(double value, Rounding rounding) {
   return value;
 }
 
-/// Float to integer clamps. A NaN is 0, but for f64 or 64-bit destinations the lone highest bit (PTX ISA, cvt).
+/// Clamps to the integer's range. NaN becomes 0, or only the highest bit set for f64 sources and 64-bit destinations
+/// (PTX ISA, cvt).
 template <class D>
 D clamp_to_integer(double value, bool from_f64) {
   constexpr int kBits = std::numeric_limits<std::make_unsigned_t<D>>::digits;
@@ -105,13 +106,13 @@ D to_float(S value, const ConversionMode& mode) {
       result = rounded;
     }
     if (mode.flush) result = flushed(result);
-    // The payload of a NaN survives only where no arithmetic is done.
+    // From f16 and f32 a NaN becomes the canonical one; from bf16 and f64 it keeps its payload.
     if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, float>) result = canonical(result);
     return mode.saturate ? saturated(result) : result;
   }
 }
 
-/// f64 to f16 keeps the upper bits of a NaN, where f32 to f16 gives 0x7fff. Measured on an H200.
+/// cvt.f16.f64 keeps the upper payload bits of a NaN, while cvt.f16.f32 gives 0x7fff. Measured on an H200.
 F16 f16_nan_of(double nan) {
   const auto bits = std::bit_cast<std::uint64_t>(nan);
   return {static_cast<std::uint16_t>(((bits >> 48) & 0x8000) | 0x7e00 | ((bits >> 42) & 0x1ff))};
@@ -144,8 +145,8 @@ D convert(S value, const ConversionMode& mode) {
   }
 }
 
-/// Registers may be wider than the types: sources give their low bytes, results extend by their sign.
-/// element_bytes is the destination's width, mode the source's.
+/// Registers may be wider than the types: the low bytes of a source are read, a result is sign- or zero-extended.
+/// element_bytes: width of the destination register; mode: width of the source register.
 template <class D, class S>
 void execute_cvt(Warp& warp, const Instruction& in, Mask lanes) {
   const ConversionMode mode = ConversionMode::unpack(in.immediate);
@@ -238,7 +239,7 @@ Handler handler_of(PtxType to, PtxType from) {
   }
 }
 
-/// Two floats in one register: the first source is the upper half.
+/// cvt to f16x2 or bf16x2. The first source becomes the upper half.
 template <class Small>
 void execute_pack(Warp& warp, const Instruction& in, Mask lanes) {
   const ConversionMode mode = ConversionMode::unpack(in.immediate);
@@ -253,8 +254,8 @@ void execute_pack(Warp& warp, const Instruction& in, Mask lanes) {
   });
 }
 
-/// f32 to 10 fraction bits. The bits below are zero, as the instructions that read tf32 ignore them. A NaN is the
-/// largest one, but keeps its upper bits under .rna (measured on an H200).
+/// Rounds f32 to the 10 fraction bits of tf32; the 13 low bits become zero. NaN becomes 0x7fffe000, but keeps its upper
+/// bits with .rna (measured on an H200).
 std::uint32_t to_tf32(float value, const ConversionMode& mode) {
   constexpr std::uint32_t kKept = 0xffffe000U;
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -310,7 +311,7 @@ void decode_cvt(InstructionReader& reader) {
   if (reader.operands() == 3) return decode_pack(reader, to, from);
   reader.finish();
   if (to == PtxType::tf32) {
-    if (from != PtxType::f32) reader.refuse("conversion to .tf32 of this type");
+    if (from != PtxType::f32) reader.refuse("conversion of this type to .tf32");
     reader.destination(reader.operand(0), PtxType::b32);
     reader.source(reader.operand(1), PtxType::f32);
     reader.out().execute = &execute_to_tf32;
@@ -322,22 +323,23 @@ void decode_cvt(InstructionReader& reader) {
   }
   const int to_width = reader.destination_of_any_width(reader.operand(0), to);
   const int from_width = reader.source_of_any_width(reader.operand(1), from);
-  if (to_width < bytes(to) || from_width < bytes(from)) reader.refuse("a register narrower than its type");
+  if (to_width < bytes(to) || from_width < bytes(from)) reader.refuse("a register that is narrower than its type");
   reader.out().element_bytes = static_cast<std::uint8_t>(to_width);
   reader.out().mode = static_cast<std::uint8_t>(from_width);
   reader.out().execute = handler;
 }
 
-/// cvt.pack.sat: two s32 clamped to 8 bits each below the shifted low half of c, or to 16 bits each.
-struct Clamped {
+/// A destination type of cvt.pack.sat, which clamps two s32: to 8 bits each, below the low half of c, or to 16 bits
+/// each.
+struct PackTarget {
   std::int32_t low = 0;
   std::int32_t high = 0;
   int bits = 8;
 };
 
 void execute_saturating_pack(Warp& warp, const Instruction& in, Mask lanes) {
-  static constexpr Clamped kTargets[] = {{-128, 127, 8}, {0, 255, 8}, {-32768, 32767, 16}, {0, 65535, 16}};
-  const Clamped& target = kTargets[in.mode];
+  static constexpr PackTarget kTargets[] = {{-128, 127, 8}, {0, 255, 8}, {-32768, 32767, 16}, {0, 65535, 16}};
+  const PackTarget& target = kTargets[in.mode];
   auto* const d = warp.reg<std::uint32_t>(in.op[0]);
   const auto* const a = warp.reg<std::int32_t>(in.op[1]);
   const auto* const b = warp.reg<std::int32_t>(in.op[2]);
@@ -370,13 +372,13 @@ void decode_saturating_pack(InstructionReader& reader) {
   reader.out().execute = &execute_saturating_pack;
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"cvt", OperandClass::any, decode_cvt},
     OpcodeRow{"cvt.pack", OperandClass::any, decode_saturating_pack},
 };
 
 }  // namespace
 
-std::span<const OpcodeRow> conversion_opcodes() { return kRows; }
+std::span<const OpcodeRow> conversion_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

@@ -1,5 +1,5 @@
-// cp.async and its groups. The source is read when the copy is issued, the destination written when it is waited for:
-// the latest moment the PTX ISA allows, so that a kernel that does not wait reads what the GPU might give it.
+// cp.async and its groups. A copy reads its source when it is issued and writes its destination when it is waited for.
+// That is the latest time the PTX ISA allows, so that a kernel which does not wait reads stale bytes.
 #include <algorithm>
 #include <array>
 
@@ -11,10 +11,11 @@
 namespace tilewright::emulator {
 namespace {
 
-/// How the bytes to read are told, Instruction::mode of cp.async.
-enum class SourceSize : std::uint8_t { whole, in_register, ignored_by_predicate };
+/// What determines how many source bytes are read; Instruction::mode of cp.async.
+enum class SourceSize : std::uint8_t { whole, in_register, ignore_src };
 
-/// Operands: destination address, source address, source size or predicate with its flip. element_bytes: the copy's.
+/// Operands: destination address, source address, source size or ignore-src predicate and its xor mask. element_bytes:
+/// cp-size.
 void execute_cp_async(Warp& warp, const Instruction& in, Mask lanes) {
   const std::uint32_t bytes = in.element_bytes;
   LanePointers to;
@@ -22,15 +23,14 @@ void execute_cp_async(Warp& warp, const Instruction& in, Mask lanes) {
   std::uint32_t sizes[kWarpSize];
   const auto mode = static_cast<SourceSize>(in.mode);
   const auto* const given = mode == SourceSize::in_register ? warp.reg<std::uint32_t>(in.op[2]) : nullptr;
-  const Mask ignored =
-      mode == SourceSize::ignored_by_predicate ? warp.predicate(in.op[2]) ^ warp.predicate(in.op[3]) : 0;
+  const Mask ignored = mode == SourceSize::ignore_src ? warp.predicate(in.op[2]) ^ warp.predicate(in.op[3]) : 0;
   Mask reading = 0;
   each_lane(lanes, [&](int l) {
     sizes[l] = given != nullptr ? std::min(given[l], bytes) : bytes;
     if (((ignored >> l) & 1) != 0) sizes[l] = 0;
     if (sizes[l] != 0) reading |= Mask{1} << l;
   });
-  // The address must be aligned to the copy even when fewer bytes are read; only the bytes read must exist.
+  // The source must be aligned to cp-size even when fewer bytes are read, but only the bytes that are read must exist.
   LanePointers from;
   for (Mask left = reading; left != 0;) {
     const std::uint32_t size = sizes[std::countr_zero(left)];
@@ -44,9 +44,9 @@ void execute_cp_async(Warp& warp, const Instruction& in, Mask lanes) {
     const int l = std::countr_zero(lanes);
     if (cta.shared().shadowed()) {
       const SharedVerdict verdict =
-          cta.shared().begin_copy(warp.past.happened, warp.accessor(in, l), to.address[l], bytes);
-      const SharedPlace place{&cta, static_cast<std::uint32_t>(to.address[l])};
-      if (verdict != SharedVerdict::ok) report_shared(warp, in, l, place, bytes, "write", verdict);
+          cta.shared().begin_copy(warp.clocks.ordered, warp.accessor(in, l), to.address[l], bytes);
+      const SharedLocation location{&cta, static_cast<std::uint32_t>(to.address[l])};
+      if (verdict != SharedVerdict::ok) report_shared(warp, in, l, location, bytes, "write", verdict);
     }
     PendingCopy copy{warp.accessor(in, l), warp.copy_groups[l], to.address[l], bytes, {}};
     if (sizes[l] != 0) std::memcpy(copy.data, from.at[l], sizes[l]);
@@ -58,18 +58,18 @@ void execute_commit_group(Warp& warp, const Instruction&, Mask lanes) {
   each_lane(lanes, [&](int l) { ++warp.copy_groups[l]; });
 }
 
-/// Completes the copies of the lanes in groups older than the `immediate` latest ones; all of them when it is negative.
+/// Completes the lanes' copies in all groups but the latest `immediate` ones; all copies when it is negative.
 void execute_wait_group(Warp& warp, const Instruction& in, Mask lanes) {
   Cta& cta = warp.cta();
   const auto finishes = [&](const PendingCopy& copy) {
-    if (((lanes >> copy.who.lane) & 1) == 0) return false;
-    return in.immediate < 0 || copy.group + in.immediate < warp.copy_groups[copy.who.lane];
+    if (((lanes >> copy.accessor.lane) & 1) == 0) return false;
+    return in.immediate < 0 || copy.group + in.immediate < warp.copy_groups[copy.accessor.lane];
   };
   for (const PendingCopy& copy : warp.pending_copies) {
     if (!finishes(copy)) continue;
     std::memcpy(cta.shared().at(copy.to), copy.data, copy.bytes);
     if (!cta.shared().shadowed()) continue;
-    cta.shared().complete_copy(warp.past.happened, copy.who, copy.to, copy.bytes);
+    cta.shared().complete_copy(warp.clocks.ordered, copy.accessor, copy.to, copy.bytes);
   }
   std::erase_if(warp.pending_copies, finishes);
 }
@@ -93,8 +93,8 @@ void decode_cp_async(InstructionReader& reader) {
   reader.out().element_bytes = static_cast<std::uint8_t>(bytes);
   SourceSize mode = SourceSize::whole;
   if (reader.operands() == (hint ? 5U : 4U)) {
-    mode = reader.is_predicate(reader.operand(3)) ? SourceSize::ignored_by_predicate : SourceSize::in_register;
-    if (mode == SourceSize::ignored_by_predicate) {
+    mode = reader.is_predicate(reader.operand(3)) ? SourceSize::ignore_src : SourceSize::in_register;
+    if (mode == SourceSize::ignore_src) {
       reader.predicate_source(reader.operand(3));
     } else {
       reader.source(reader.operand(3), PtxType::u32);
@@ -124,7 +124,7 @@ void decode_wait_all(InstructionReader& reader) {
   reader.out().execute = &execute_wait_group;
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"cp.async", OperandClass::any, decode_cp_async},
     OpcodeRow{"cp.async.commit_group", OperandClass::any, decode_commit_group},
     OpcodeRow{"cp.async.wait_group", OperandClass::any, decode_wait_group},
@@ -133,6 +133,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OpcodeRow> cp_async_opcodes() { return kRows; }
+std::span<const OpcodeRow> cp_async_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

@@ -1,6 +1,5 @@
-// membar and fence: of memory, of an mbarrier's init, and between the generic and the asynchronous proxy.
-// Warps run one instruction at a time and see each other's writes at once, so that every order is kept; what a fence
-// changes is what the checks hold against those who left it out.
+// Fences: membar, fence, fence.mbarrier_init, fence.proxy. The emulator is sequentially consistent, so that fences do
+// not change what a kernel reads; they only change what the race checks take as ordered.
 #include <array>
 
 #include "tilewright/emulator/instructions/control.hpp"
@@ -11,7 +10,7 @@ namespace tilewright::emulator {
 namespace {
 
 void execute_fence(Warp& warp, const Instruction&, Mask) {
-  warp.released = warp.past;
+  warp.released = warp.clocks;
   warp.advance_clock();
 }
 
@@ -27,7 +26,7 @@ void decode_fence(InstructionReader& reader) {
 
 /// fence.mbarrier_init.release.cluster
 void decode_init_fence(InstructionReader& reader) {
-  if (!reader.take("release") || !reader.take("cluster")) reader.refuse("this fence of mbarrier.init");
+  if (!reader.take("release") || !reader.take("cluster")) reader.refuse("this form of fence.mbarrier_init");
   reader.finish();
   reader.expect_operands(0);
   reader.out().execute = &execute_fence;
@@ -37,22 +36,22 @@ void decode_proxy_fence(InstructionReader& reader) {
   const bool async = reader.take("async");
   const bool global = reader.take("global");
   reader.take_one_of({"shared::cta", "shared::cluster"});
-  if (!async && !reader.take("alias")) reader.refuse("this proxy");
+  if (!async && !reader.take("alias")) reader.refuse("a fence of this proxy");
   reader.finish();
   reader.expect_operands(0);
   reader.out().execute = async && !global ? &execute_proxy_fence : &execute_nothing;
 }
 
-/// fence.proxy.tensormap::generic: tensor maps are read when they are used.
+/// fence.proxy.tensormap::generic has no effect: copies read the tensor map when they are issued.
 void decode_tensor_map_fence(InstructionReader& reader) {
-  if (reader.take_one_of({"acquire", "release"}) < 0) reader.refuse("this fence of tensor maps");
+  if (reader.take_one_of({"acquire", "release"}) < 0) reader.refuse("this tensor-map fence");
   reader.take_one_of({"cta", "cluster", "gpu", "sys"});
   reader.finish();
   reader.expect_operands(0, 2);
   reader.out().execute = &execute_nothing;
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"membar", OperandClass::any, decode_fence},
     OpcodeRow{"fence", OperandClass::any, decode_fence},
     OpcodeRow{"fence.mbarrier_init", OperandClass::any, decode_init_fence},
@@ -62,6 +61,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OpcodeRow> fence_opcodes() { return kRows; }
+std::span<const OpcodeRow> fence_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

@@ -1,6 +1,5 @@
 // add sub mul fma mad div min max abs neg sqrt rcp rsqrt ex2 lg2 sin cos tanh copysign testp on f32 and f64.
-// .approx forms are computed with the host's functions: closer than the GPU's, and the same on every host with one
-// libm.
+// .approx instructions use the host's libm, which is more accurate than the GPU.
 #include <array>
 #include <cmath>
 
@@ -43,7 +42,7 @@ struct MultiplyAdd {
   }
 };
 
-/// NaN loses against a number; -0 is less than +0.
+/// A NaN operand is ignored if the other one is a number; -0 is less than +0.
 struct Minimum {
   template <class T>
   T operator()(T a, T b) const {
@@ -63,7 +62,7 @@ struct Maximum {
   }
 };
 template <class Op>
-struct NanWins {
+struct PropagatesNan {
   template <class T>
   T operator()(T a, T b) const {
     return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : Op()(a, b);
@@ -139,7 +138,7 @@ constexpr Handler plain_handler() {
   if constexpr (kOperands == 3) return &ternary<T, T, T, T, Canonical<Op>>;
 }
 
-/// As the plain handlers, with the instruction's FloatMode. Volatile keeps the arithmetic inside the rounding scope.
+/// Handler of instructions with a FloatMode. `volatile` keeps the arithmetic inside the RoundingScope.
 template <class T, class Op, int kOperands>
 void execute_with_mode(Warp& warp, const Instruction& in, Mask lanes) {
   const FloatMode mode = FloatMode::unpack(in.mode);
@@ -180,17 +179,17 @@ template <class T>
   }
 }
 
-TILEWRIGHT_FOR_FMA void execute_fma_f32_by_hardware(Warp& warp, const Instruction& in, Mask lanes) {
+TILEWRIGHT_TARGET_FMA void execute_fma_f32_with_hardware(Warp& warp, const Instruction& in, Mask lanes) {
   fma_lanes<float>(warp, in, lanes);
 }
-TILEWRIGHT_FOR_FMA void execute_fma_f64_by_hardware(Warp& warp, const Instruction& in, Mask lanes) {
+TILEWRIGHT_TARGET_FMA void execute_fma_f64_with_hardware(Warp& warp, const Instruction& in, Mask lanes) {
   fma_lanes<double>(warp, in, lanes);
 }
 
 template <class T>
 Handler fma_handler() {
   if (!has_hardware_fma()) return plain_handler<T, MultiplyAdd, 3>();
-  return std::is_same_v<T, float> ? &execute_fma_f32_by_hardware : &execute_fma_f64_by_hardware;
+  return std::is_same_v<T, float> ? &execute_fma_f32_with_hardware : &execute_fma_f64_with_hardware;
 }
 
 FloatMode take_mode(InstructionReader& reader) {
@@ -234,16 +233,16 @@ void decode_fma(InstructionReader& reader) {
 template <class Op>
 void decode_extremum(InstructionReader& reader) {
   const FloatMode mode = take_mode(reader);
-  const bool nan_wins = reader.take("NaN");
+  const bool propagates_nan = reader.take("NaN");
   const PtxType type = reader.type();
-  if (nan_wins) {
-    decode_typed<NanWins<Op>, 2>(reader, type, mode);
+  if (propagates_nan) {
+    decode_typed<PropagatesNan<Op>, 2>(reader, type, mode);
   } else {
     decode_typed<Op, 2>(reader, type, mode);
   }
 }
 
-/// Moves bits: a NaN stays what it is.
+/// copysign moves bits: a NaN keeps its payload.
 void decode_copysign(InstructionReader& reader) {
   const PtxType type = reader.type();
   decode_uniform(reader, type, 3,
@@ -251,13 +250,13 @@ void decode_copysign(InstructionReader& reader) {
                                       : &binary<float, float, float, CopySign>);
 }
 
-/// Functions that exist as .approx.f32 only.
+/// Functions that PTX has only as .approx.f32.
 template <class Op>
 void decode_f32_function(InstructionReader& reader) {
   const FloatMode mode = take_mode(reader);
   if (!reader.take("approx")) reader.refuse("this function without .approx");
   const PtxType type = reader.type();
-  if (type != PtxType::f32) reader.refuse("this function of this type");
+  if (type != PtxType::f32) reader.refuse("this function on a type other than .f32");
   reader.out().mode = mode.pack();
   decode_uniform(reader, type, 2, handler_for<float, Op, 1>(mode));
 }
@@ -278,7 +277,7 @@ bool has_property(T value, Property property) {
     case Property::notanumber:
       return std::isnan(value);
     case Property::normal:
-      return std::isnormal(value) || value == 0;  // as the GPU answers for zero
+      return std::isnormal(value) || value == 0;  // a GPU answers true for zero
     case Property::subnormal:
       return std::fpclassify(value) == FP_SUBNORMAL;
   }
@@ -307,7 +306,7 @@ void decode_test_property(InstructionReader& reader) {
   reader.out().execute = type == PtxType::f64 ? &execute_test_property<double> : &execute_test_property<float>;
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"add", OperandClass::floating, decode_float<Add, 2>},
     OpcodeRow{"sub", OperandClass::floating, decode_float<Subtract, 2>},
     OpcodeRow{"mul", OperandClass::floating, decode_float<Multiply, 2>},
@@ -332,6 +331,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OpcodeRow> float_opcodes() { return kRows; }
+std::span<const OpcodeRow> float_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

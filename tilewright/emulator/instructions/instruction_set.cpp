@@ -1,4 +1,4 @@
-// All tables of opcodes, as one lookup.
+// Looks up opcodes in all tables.
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 
 #include <optional>
@@ -27,7 +27,7 @@ const RowsByOpcode& rows_by_opcode() {
   return rows;
 }
 
-/// Of the last modifier that is a type; any when there is none.
+/// The class of the instruction's last type modifier; any when it has none.
 OperandClass operand_class(std::string_view dotted) {
   while (true) {
     const std::size_t dot = dotted.rfind('.');
@@ -51,7 +51,7 @@ OperandClass operand_class(std::string_view dotted) {
 }  // namespace
 
 FoundOpcode find_opcode(std::string_view dotted) {
-  constexpr std::size_t kLongest = 256;  // twice the longest opcode; the time below grows with its square
+  constexpr std::size_t kLongest = 256;  // twice the longest instruction; the loop below takes quadratic time
   if (dotted.size() > kLongest) return {};
   const OperandClass operands = operand_class(dotted);
   for (std::size_t length = dotted.size();;) {

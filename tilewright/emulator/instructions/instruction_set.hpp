@@ -1,4 +1,4 @@
-// Which decoder reads which opcode. One table a file of this folder.
+// Maps opcodes to decoders. Each .cpp file of this folder has a table.
 #pragma once
 
 #include <span>
@@ -8,11 +8,11 @@
 
 namespace tilewright::emulator {
 
-/// The operands an opcode's row is for: `add` is three instructions, by its type.
+/// The operand types that a row is for: `add` has three rows, for integers, f32/f64 and 16-bit floats.
 enum class OperandClass : std::uint8_t { any, predicate, integer, floating, small_float };
 
 struct OpcodeRow {
-  std::string_view opcode;  // dotted; the longest that begins the instruction wins
+  std::string_view opcode;  // the instruction up to some dot; the longest match wins
   OperandClass operands = OperandClass::any;
   void (*decode)(InstructionReader& reader) = nullptr;
 };
@@ -42,10 +42,10 @@ std::span<const OpcodeRow> tensor_copy_opcodes();
 
 struct FoundOpcode {
   const OpcodeRow* row = nullptr;
-  std::string_view modifiers;  // what follows the row's opcode, without the first dot
+  std::string_view modifiers;  // the rest of the instruction after the row's opcode and a dot
 };
 
-/// row is null when no table has the opcode for these operands.
+/// `dotted` is an instruction with its modifiers: "ld.global.u32". Returns a null row when no table has it.
 FoundOpcode find_opcode(std::string_view dotted);
 
 }  // namespace tilewright::emulator

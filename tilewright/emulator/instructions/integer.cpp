@@ -1,4 +1,4 @@
-// add sub mul mad mul24 mad24 div rem abs neg min max sad dp4a dp2a: integer arithmetic. Wraps, as on the GPU.
+// Integer arithmetic, which wraps: add sub mul mad mul24 mad24 div rem abs neg min max sad dp4a dp2a.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -50,7 +50,7 @@ template <class T>
 struct MultiplyLow {
   T operator()(T a, T b) const { return static_cast<T>(static_cast<Wide<T>>(a) * static_cast<Wide<T>>(b)); }
 };
-// Products of 64-bit numbers only need their low half here; 128-bit arithmetic would not vectorise.
+// Specialised for 64 bits, as 128-bit arithmetic does not vectorise.
 template <>
 struct MultiplyLow<std::uint64_t> {
   std::uint64_t operator()(std::uint64_t a, std::uint64_t b) const { return a * b; }
@@ -89,7 +89,7 @@ struct MultiplyAddWide {
   Wide<T> operator()(T a, T b, Wide<T> c) const { return Add<Wide<T>>()(MultiplyWide<T>()(a, b), c); }
 };
 
-/// The low 24 bits, sign-extended for signed types.
+/// mul24: multiplies the low 24 bits of a and b, sign-extended for signed types.
 template <class T>
 struct Multiply24 {
   T operator()(T a, T b) const { return MultiplyLow<T>()(low24(a), low24(b)); }
@@ -101,8 +101,8 @@ struct MultiplyAdd24 {
   T operator()(T a, T b, T c) const { return Add<T>()(Multiply24<T>()(a, b), c); }
 };
 
-/// Division by zero, and its remainder, are all ones, as on an H200; the PTX ISA leaves them open. The lowest number by
-/// -1 wraps.
+/// Division by zero and its remainder give all ones, as on an H200; the PTX ISA leaves them undefined. The most
+/// negative number divided by -1 wraps.
 template <class T>
 struct Divide {
   T operator()(T a, T b) const {
@@ -147,13 +147,13 @@ struct Maximum {
 
 /// c + |a - b|
 template <class T>
-struct SumOfDifference {
+struct SumOfAbsoluteDifference {
   T operator()(T a, T b, T c) const { return Add<T>()(c, a < b ? Subtract<T>()(b, a) : Subtract<T>()(a, b)); }
 };
 
-/// Four products of bytes, added to c.
+/// dp4a: the products of four pairs of bytes, added to c.
 template <class A, class B>
-struct DotOf4 {
+struct Dp4a {
   std::int32_t operator()(std::uint32_t a, std::uint32_t b, std::int32_t c) const {
     std::uint32_t sum = static_cast<std::uint32_t>(c);
     for (int i = 0; i < 32; i += 8) {
@@ -164,9 +164,9 @@ struct DotOf4 {
   }
 };
 
-/// Two products of 16-bit halves of a with the low (or high) two bytes of b, added to c.
+/// dp2a: the products of the two halves of a with two bytes of b, from bit kShift on, added to c.
 template <class A, class B, int kShift>
-struct DotOf2 {
+struct Dp2a {
   std::int32_t operator()(std::uint32_t a, std::uint32_t b, std::int32_t c) const {
     std::uint32_t sum = static_cast<std::uint32_t>(c);
     for (int i = 0; i < 2; ++i) {
@@ -204,7 +204,7 @@ template <template <class> class Plain, template <class> class Saturating>
 void decode_sum(InstructionReader& reader) {
   const bool saturates = reader.take("sat");
   const PtxType type = reader.type();
-  if (saturates && type != PtxType::s32) reader.refuse("saturation of this type");
+  if (saturates && type != PtxType::s32) reader.refuse("saturation on a type other than .s32");
   const Handler handler = saturates ? &binary<std::int32_t, std::int32_t, std::int32_t, Saturating<std::int32_t>>
                                     : binary_of<Plain>(reader, type);
   decode_uniform(reader, type, 3, handler);
@@ -221,7 +221,7 @@ PtxType wide_type(InstructionReader& reader, PtxType type) {
     case PtxType::s32:
       return PtxType::s64;
     default:
-      reader.refuse("a wide product of this type");
+      reader.refuse("a .wide product of this type");
   }
 }
 
@@ -230,7 +230,7 @@ Handler wide_handler(InstructionReader& reader, PtxType type, bool ternary_form)
   return for_integer(reader, type, [&](auto t) -> Handler {
     using T = decltype(t);
     if constexpr (sizeof(T) == 8) {
-      reader.refuse("a wide product of this type");
+      reader.refuse("a .wide product of this type");
     } else if constexpr (std::is_invocable_v<Op<T>, T, T>) {
       static_cast<void>(ternary_form);
       return &binary<Wide<T>, T, T, Op<T>>;
@@ -306,7 +306,7 @@ void decode_maximum(InstructionReader& reader) { decode_binary<Maximum>(reader);
 
 void decode_sad(InstructionReader& reader) {
   const PtxType type = reader.type();
-  decode_uniform(reader, type, 4, ternary_of<SumOfDifference>(reader, type));
+  decode_uniform(reader, type, 4, ternary_of<SumOfAbsoluteDifference>(reader, type));
 }
 
 template <template <class, class> class Dot>
@@ -327,16 +327,16 @@ template <class T>
 using Half = std::conditional_t<std::is_signed_v<T>, std::int16_t, std::uint16_t>;
 
 template <class A, class B>
-struct Dot4 {
-  using type = DotOf4<Byte<A>, Byte<B>>;
+struct Dp4aOp {
+  using type = Dp4a<Byte<A>, Byte<B>>;
 };
 template <class A, class B>
-struct Dot2Low {
-  using type = DotOf2<Half<A>, Byte<B>, 0>;
+struct Dp2aLoOp {
+  using type = Dp2a<Half<A>, Byte<B>, 0>;
 };
 template <class A, class B>
-struct Dot2High {
-  using type = DotOf2<Half<A>, Byte<B>, 16>;
+struct Dp2aHiOp {
+  using type = Dp2a<Half<A>, Byte<B>, 16>;
 };
 
 void decode_dot_operands(InstructionReader& reader, Handler handler) {
@@ -346,18 +346,18 @@ void decode_dot_operands(InstructionReader& reader, Handler handler) {
 void decode_dp4a(InstructionReader& reader) {
   const PtxType a = reader.type();
   const PtxType b = reader.type();
-  decode_dot_operands(reader, dot_handler<Dot4>(is_signed(a), is_signed(b)));
+  decode_dot_operands(reader, dot_handler<Dp4aOp>(is_signed(a), is_signed(b)));
 }
 
 void decode_dp2a(InstructionReader& reader) {
   const bool high = reader.take_one_of({"lo", "hi"}) == 1;
   const PtxType a = reader.type();
   const PtxType b = reader.type();
-  decode_dot_operands(reader, high ? dot_handler<Dot2High>(is_signed(a), is_signed(b))
-                                   : dot_handler<Dot2Low>(is_signed(a), is_signed(b)));
+  decode_dot_operands(reader, high ? dot_handler<Dp2aHiOp>(is_signed(a), is_signed(b))
+                                   : dot_handler<Dp2aLoOp>(is_signed(a), is_signed(b)));
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"add", OperandClass::integer, decode_sum<Add, AddSaturating>},
     OpcodeRow{"sub", OperandClass::integer, decode_sum<Subtract, SubtractSaturating>},
     OpcodeRow{"mul", OperandClass::integer, decode_mul},
@@ -377,6 +377,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OpcodeRow> integer_opcodes() { return kRows; }
+std::span<const OpcodeRow> integer_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

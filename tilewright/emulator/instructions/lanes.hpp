@@ -1,4 +1,4 @@
-// Loops over the lanes of a warp, and handlers made from a function of one lane.
+// Loops over the lanes of a warp, and handlers built from a function of one lane.
 #pragma once
 
 #include <bit>
@@ -7,8 +7,8 @@
 #include "tilewright/emulator/instruction_reader.hpp"
 #include "tilewright/emulator/warp.hpp"
 
-/// Before a loop whose iterations do not depend on each other. clang has no such promise that is silent where it does
-/// not help.
+/// Precedes a loop whose iterations are independent, so that it vectorises. Empty for clang, whose pragma warns about
+/// loops that it cannot vectorise.
 #if defined(__clang__)
 #define TILEWRIGHT_INDEPENDENT_ITERATIONS
 #else
@@ -17,7 +17,7 @@
 
 namespace tilewright::emulator {
 
-/// Calls f(lane) for each lane of the mask; with all lanes on, the loop is one that compilers vectorise.
+/// Calls f(lane) for each lane of the mask. With all lanes active, the loop vectorises.
 template <class F>
 inline void each_lane(Mask lanes, F&& f) {
   if (lanes == kAllLanes) {
@@ -28,7 +28,7 @@ inline void each_lane(Mask lanes, F&& f) {
   }
 }
 
-// Handlers of d = Op(a, ...), operands in the order d, a, b, c. Op is stateless.
+// Handlers of d = Op(a, b, c) for one to three sources. Operands: d, a, b, c. Op is stateless.
 
 template <class D, class A, class Op>
 void unary(Warp& warp, const Instruction& in, Mask lanes) {
@@ -54,7 +54,7 @@ void ternary(Warp& warp, const Instruction& in, Mask lanes) {
   each_lane(lanes, [=](int l) { d[l] = Op()(a[l], b[l], c[l]); });
 }
 
-/// Reads `count` operands of one type, the first the destination, and sets the handler.
+/// Decodes `count` operands of one type, of which the first is the destination, and sets the handler.
 inline void decode_uniform(InstructionReader& reader, PtxType type, std::size_t count, Handler handler) {
   reader.finish();
   reader.expect_operands(count);
@@ -63,7 +63,7 @@ inline void decode_uniform(InstructionReader& reader, PtxType type, std::size_t 
   reader.out().execute = handler;
 }
 
-/// Calls f with a value of the host type that computes as the PTX integer type does; refuses other types.
+/// Calls f with a value of the host type that corresponds to the PTX integer type; refuses other types.
 template <class F>
 Handler for_integer(InstructionReader& reader, PtxType type, F&& f) {
   switch (type) {
@@ -87,7 +87,7 @@ Handler for_integer(InstructionReader& reader, PtxType type, F&& f) {
   }
 }
 
-/// As for_integer, of the unsigned type of that width: for operations on bits.
+/// Calls f with a value of the unsigned host type of the PTX type's width.
 template <class F>
 Handler for_bits(InstructionReader& reader, PtxType type, F&& f) {
   switch (bytes(type)) {

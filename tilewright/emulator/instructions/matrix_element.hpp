@@ -1,4 +1,4 @@
-// The elements and accumulators of matrix instructions: their bits in registers and memory, and the numbers they are.
+// Element and accumulator types of mma and wgmma: how they are stored, and their values as numbers.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 
 namespace tilewright::emulator {
 
-struct HalfElement {
+struct F16Element {
   using Stored = std::uint16_t;
   static double number(Stored bits) { return f16_to_f32(bits); }
 };
-struct BFloatElement {
+struct Bf16Element {
   using Stored = std::uint16_t;
   static double number(Stored bits) { return bf16_to_f32(bits); }
 };
-struct Tf32Element {  // reads the upper 19 bits
+struct Tf32Element {  // the hardware ignores the lower 13 bits
   using Stored = std::uint32_t;
   static double number(Stored bits) { return std::bit_cast<float>(bits & 0xffffe000U); }
 };
@@ -30,35 +30,35 @@ struct E5m2Element {
   using Stored = std::uint8_t;
   static double number(Stored bits) { return e5m2_to_f32(bits); }
 };
-struct DoubleElement {
+struct F64Element {
   using Stored = double;
   static double number(Stored value) { return value; }
 };
-struct SignedByteElement {
+struct S8Element {
   using Stored = std::int8_t;
   static std::int64_t number(Stored value) { return value; }
 };
-struct ByteElement {
+struct U8Element {
   using Stored = std::uint8_t;
   static std::int64_t number(Stored value) { return value; }
 };
 
-struct FloatAccumulator {
+struct F32Accumulator {
   using Stored = float;
   static double number(Stored value) { return value; }
   static Stored stored(double value, bool) { return static_cast<float>(value); }
 };
-struct HalfAccumulator {
+struct F16Accumulator {
   using Stored = std::uint16_t;
   static double number(Stored bits) { return f16_to_f32(bits); }
   static Stored stored(double value, bool) { return f64_to_f16(value); }
 };
-struct DoubleAccumulator {
+struct F64Accumulator {
   using Stored = double;
   static double number(Stored value) { return value; }
   static Stored stored(double value, bool) { return value; }
 };
-struct IntegerAccumulator {
+struct S32Accumulator {
   using Stored = std::int32_t;
   static std::int64_t number(Stored value) { return value; }
   static Stored stored(std::int64_t value, bool saturates) {

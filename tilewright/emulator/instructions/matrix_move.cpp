@@ -9,26 +9,26 @@ namespace tilewright::emulator {
 namespace {
 
 constexpr std::uint32_t kRowBytes = 16;
-constexpr int kRows = 8;
+constexpr int kMatrixRows = 8;
 
-/// Lane 8*i + r holds the address of row r of matrix i.
+/// The lanes that give row addresses: lane 8*i + r that of row r of matrix i.
 Mask address_lanes(const Instruction& in) {
-  const int lanes = kRows * in.elements;
+  const int lanes = kMatrixRows * in.elements;
   return lanes == kWarpSize ? kAllLanes : (Mask{1} << lanes) - 1;
 }
 
-/// The place of a lane's element `half` (0 or 1) in matrix i: lane 4*r + c holds (r, 2c) and (r, 2c + 1), or the
-/// transposed of these.
+/// Address of a lane's element `half` (0 or 1) of a matrix: lane 4*r + c holds elements (r, 2c) and (r, 2c + 1), or
+/// with .trans (2c, r) and (2c + 1, r).
 std::byte* element(const LanePointers& rows, int matrix, int lane, int half, bool transposed) {
   int row = lane / 4;
   int column = 2 * (lane % 4) + half;
   if (transposed) std::swap(row, column);
-  return rows.at[kRows * matrix + row] + 2 * column;
+  return rows.at[kMatrixRows * matrix + row] + 2 * column;
 }
 
-/// Operands: one register a matrix, then the address. mode: transposed.
+/// Operands: one register per matrix, then the address. mode: .trans.
 void execute_ldmatrix(Warp& warp, const Instruction& in, Mask lanes) {
-  if (!warp.gather(in, lanes, kAllLanes)) return;
+  if (!warp.converge(in, lanes, kAllLanes)) return;
   LanePointers rows;
   resolve(warp, in, address_lanes(in), Space::shared, 0, kRowBytes, AccessKind::read, rows);
   for (int matrix = 0; matrix < in.elements; ++matrix) {
@@ -42,7 +42,7 @@ void execute_ldmatrix(Warp& warp, const Instruction& in, Mask lanes) {
 }
 
 void execute_stmatrix(Warp& warp, const Instruction& in, Mask lanes) {
-  if (!warp.gather(in, lanes, kAllLanes)) return;
+  if (!warp.converge(in, lanes, kAllLanes)) return;
   LanePointers rows;
   resolve(warp, in, address_lanes(in), Space::shared, 0, kRowBytes, AccessKind::write, rows);
   for (int matrix = 0; matrix < in.elements; ++matrix) {
@@ -67,7 +67,7 @@ void decode(InstructionReader& reader, bool loads) {
   reader.finish();
   reader.expect_operands(2);
   const std::vector<Operand> registers = reader.elements(reader.operand(loads ? 0 : 1));
-  if (registers.size() != 1U << count) reader.refuse("a vector of another length than its instruction's");
+  if (registers.size() != 1U << count) reader.refuse("a vector operand whose length differs from the instruction's");
   for (const Operand& one : registers) {
     if (loads) {
       reader.destination(one, PtxType::b32);

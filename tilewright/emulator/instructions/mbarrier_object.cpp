@@ -1,4 +1,4 @@
-// The object of an mbarrier instruction, through every check.
+// Checks of the mbarrier that an instruction operates on.
 #include "tilewright/emulator/instructions/mbarrier_object.hpp"
 
 #include <cstring>
@@ -8,79 +8,83 @@
 namespace tilewright::emulator {
 namespace {
 
-std::string name_of(const SharedPlace& place) {
-  return fmt::format("mbarrier at shared address {:#x}{}", place.address, place.cta->describe_shared(place.address));
+std::string name_of(const SharedLocation& location) {
+  return fmt::format("mbarrier at shared address {:#x}{}", location.address,
+                     location.cta->describe_shared(location.address));
 }
 
-/// The object's bytes show its state, so that a store into a live object is seen.
-void store_bits(const MbarrierPlace& at) {
+/// Writes the mbarrier's state to its 8 bytes, so that a store over a live mbarrier is detected.
+void store_bits(const MbarrierObject& at) {
   Mbarrier& barrier = *at.barrier;
   barrier.bits = (std::uint64_t{barrier.phase} << 40) ^ (std::uint64_t{barrier.pending} << 20) ^ barrier.count ^
                  (std::uint64_t{1} << 63);
-  std::memcpy(at.place.cta->shared().at(at.place.address), &barrier.bits, sizeof(barrier.bits));
+  std::memcpy(at.location.cta->shared().at(at.location.address), &barrier.bits, sizeof(barrier.bits));
 }
 
 }  // namespace
 
-void fail_mbarrier(Warp& warp, const Instruction& in, int lane, const MbarrierPlace& at, const std::string& why) {
-  warp.fail(FindingKind::mbarrier_misuse, in, lane, at.place.address,
-            fmt::format("{}: {}{},", name_of(at.place), why,
+void fail_mbarrier(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at, const std::string& why) {
+  warp.fail(FindingKind::mbarrier_misuse, in, lane, at.location.address,
+            fmt::format("{}: {}{}", name_of(at.location), why,
                         at.barrier == nullptr ? std::string() : " (" + describe(*at.barrier) + ")"));
 }
 
-void init_mbarrier(Warp& warp, const Instruction& in, int lane, const SharedPlace& place, std::uint32_t count) {
-  Mbarriers& all = place.cta->mbarriers();
-  if (const auto found = all.find(place.address); found != all.end()) {
-    fail_mbarrier(warp, in, lane, {place, &found->second}, "initialised while in use, with no mbarrier.inval");
+void init_mbarrier(Warp& warp, const Instruction& in, int lane, const SharedLocation& location, std::uint32_t count) {
+  Mbarriers& all = location.cta->mbarriers();
+  if (const auto found = all.find(location.address); found != all.end()) {
+    fail_mbarrier(warp, in, lane, {location, &found->second},
+                  "mbarrier.init of a live mbarrier; mbarrier.inval must come first");
   }
   if (count == 0 || count > kMaxMbarrierCount) {
-    fail_mbarrier(warp, in, lane, {place, nullptr},
-                  fmt::format("a count of {}, must be 1 to {}", count, kMaxMbarrierCount));
+    fail_mbarrier(warp, in, lane, {location, nullptr},
+                  fmt::format("an arrival count of {}, which must be 1 to {}", count, kMaxMbarrierCount));
   }
-  const Accessor who = warp.accessor(in, lane);
-  SharedMemory& shared = place.cta->shared();
+  const Accessor accessor = warp.accessor(in, lane);
+  SharedMemory& shared = location.cta->shared();
   if (shared.shadowed()) {
-    const SharedVerdict verdict = shared.write(warp.past.happened, who, place.address, kMbarrierSize.bytes);
+    const SharedVerdict verdict = shared.write(warp.clocks.ordered, accessor, location.address, kMbarrierSize.bytes);
     if (verdict != SharedVerdict::ok) {
-      report_shared(warp, in, lane, place, kMbarrierSize.bytes, "mbarrier.init", verdict);
+      report_shared(warp, in, lane, location, kMbarrierSize.bytes, "mbarrier.init", verdict);
     }
   }
-  Mbarrier& barrier = all[place.address];
+  Mbarrier& barrier = all[location.address];
   barrier.count = barrier.pending = count;
-  barrier.agent = warp.cta().cluster().new_agents({AgentRecord::Kind::mbarrier, place.cta->rank(), 0, place.address});
-  barrier.initialiser = who;
-  barrier.initialiser.clock = warp.past.happened[who.agent];
-  store_bits({place, &barrier});
+  barrier.agent =
+      warp.cta().cluster().new_agents({AgentRecord::Kind::mbarrier, location.cta->rank(), 0, location.address});
+  barrier.initialiser = accessor;
+  barrier.initialiser.clock = warp.clocks.ordered[accessor.agent];
+  store_bits({location, &barrier});
   warp.cta().cluster().note_event();
 }
 
-MbarrierPlace find_mbarrier(Warp& warp, const Instruction& in, int lane, std::size_t which) {
-  return find_mbarrier(warp, in, lane, resolve_shared_place(warp, in, lane, which, kMbarrierSize, "mbarrier access"));
+MbarrierObject find_mbarrier(Warp& warp, const Instruction& in, int lane, std::size_t which) {
+  return find_mbarrier(warp, in, lane,
+                       resolve_shared_location(warp, in, lane, which, kMbarrierSize, "mbarrier access"));
 }
 
-MbarrierPlace find_mbarrier(Warp& warp, const Instruction& in, int lane, const SharedPlace& place) {
-  Mbarriers& all = place.cta->mbarriers();
-  const auto found = all.find(place.address);
-  MbarrierPlace at{place, nullptr};
-  if (found == all.end()) fail_mbarrier(warp, in, lane, at, "used with no mbarrier.init before");
+MbarrierObject find_mbarrier(Warp& warp, const Instruction& in, int lane, const SharedLocation& location) {
+  Mbarriers& all = location.cta->mbarriers();
+  const auto found = all.find(location.address);
+  MbarrierObject at{location, nullptr};
+  if (found == all.end()) fail_mbarrier(warp, in, lane, at, "used before mbarrier.init");
   at.barrier = &found->second;
-  if (std::memcmp(place.cta->shared().at(place.address), &at.barrier->bits, sizeof(at.barrier->bits)) != 0) {
-    fail_mbarrier(warp, in, lane, at, "its bytes were overwritten by another instruction");
+  if (std::memcmp(location.cta->shared().at(location.address), &at.barrier->bits, sizeof(at.barrier->bits)) != 0) {
+    fail_mbarrier(warp, in, lane, at, "its 8 bytes were overwritten by an instruction that is no mbarrier operation");
   }
   const Accessor& init = at.barrier->initialiser;
-  if (warp.cta().launch().options.check_races && warp.past.happened[init.agent] < init.clock) {
+  if (warp.cta().launch().options.check_races && warp.clocks.ordered[init.agent] < init.clock) {
     fail_mbarrier(warp, in, lane, at,
                   fmt::format("used with no barrier after its init by {}", warp.cta().cluster().describe(init)));
   }
   return at;
 }
 
-void finish_mbarrier(Warp& warp, const Instruction& in, int lane, const MbarrierPlace& at,
+void finish_mbarrier(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at,
                      const MbarrierResult& result) {
-  if (!result.broken.empty()) fail_mbarrier(warp, in, lane, at, result.broken);
+  if (!result.error.empty()) fail_mbarrier(warp, in, lane, at, result.error);
   store_bits(at);
   warp.cta().cluster().note_event();
-  if (result.completed) at.place.cta->release_mbarrier(at.place.address);
+  if (result.completed) at.location.cta->release_mbarrier(at.location.address);
 }
 
 }  // namespace tilewright::emulator

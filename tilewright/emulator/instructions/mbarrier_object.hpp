@@ -1,4 +1,4 @@
-// An mbarrier as an instruction's operand: found, checked, changed, and its waiters told.
+// The mbarrier that an instruction operates on: finds and checks the object, and wakes its waiters.
 #pragma once
 
 #include <string>
@@ -10,25 +10,26 @@ namespace tilewright::emulator {
 
 inline constexpr AccessSize kMbarrierSize{8, 8};
 
-struct MbarrierPlace {
-  SharedPlace place;
+struct MbarrierObject {
+  SharedLocation location;
   Mbarrier* barrier = nullptr;
 };
 
-/// @throws EmulationFinding: mbarrier_misuse for a count out of range or an object in use, and those of a write
-void init_mbarrier(Warp& warp, const Instruction& in, int lane, const SharedPlace& place, std::uint32_t count);
+/// @throws EmulationFinding: mbarrier_misuse when the count is out of range or the mbarrier is live, and as for a write
+void init_mbarrier(Warp& warp, const Instruction& in, int lane, const SharedLocation& location, std::uint32_t count);
 
-/// The object that in.address[which] names for one lane.
-/// @throws EmulationFinding: mbarrier_misuse where none was initialised that the lane's warp may know of
-MbarrierPlace find_mbarrier(Warp& warp, const Instruction& in, int lane, std::size_t which);
-/// The same, at an address of a CTA.
-MbarrierPlace find_mbarrier(Warp& warp, const Instruction& in, int lane, const SharedPlace& place);
+/// The mbarrier at in.address[which] of one lane.
+/// @throws EmulationFinding: mbarrier_misuse when there is none, or no barrier orders its init before this use
+MbarrierObject find_mbarrier(Warp& warp, const Instruction& in, int lane, std::size_t which);
+/// As above, for the mbarrier at a location.
+MbarrierObject find_mbarrier(Warp& warp, const Instruction& in, int lane, const SharedLocation& location);
 
-/// After an operation on the object: @throws EmulationFinding mbarrier_misuse when it broke a rule.
-void finish_mbarrier(Warp& warp, const Instruction& in, int lane, const MbarrierPlace& at,
+/// Ends an operation: stores the object's new state, and wakes waiters when the phase is complete.
+/// @throws EmulationFinding mbarrier_misuse when the operation broke a rule
+void finish_mbarrier(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at,
                      const MbarrierResult& result);
 
-[[noreturn]] void fail_mbarrier(Warp& warp, const Instruction& in, int lane, const MbarrierPlace& at,
+[[noreturn]] void fail_mbarrier(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at,
                                 const std::string& why);
 
 }  // namespace tilewright::emulator

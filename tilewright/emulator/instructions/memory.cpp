@@ -1,4 +1,4 @@
-// ld and st in every state space, with vectors, cache hints and memory order; prefetches.
+// ld and st in all state spaces, with vectors, cache hints and memory order; prefetches and cache policies.
 #include <array>
 #include <bit>
 
@@ -14,20 +14,20 @@ namespace {
 /// Instruction::mode of ld and st.
 struct AccessMode {
   Space space = Space::generic;
-  bool synchronises = false;  // volatile, relaxed, acquire, release
+  bool strong = false;  // .volatile, .relaxed, .acquire, .release, .mmio
 
-  std::uint8_t pack() const { return static_cast<std::uint8_t>(static_cast<int>(space) | (synchronises ? 16 : 0)); }
+  std::uint8_t pack() const { return static_cast<std::uint8_t>(static_cast<int>(space) | (strong ? 16 : 0)); }
   static AccessMode unpack(std::uint8_t mode) { return {static_cast<Space>(mode & 15), (mode & 16) != 0}; }
 };
 
-/// Operands: the destinations, then the address. immediate is the registers' width, which may exceed E's.
+/// Operands: destinations, then the address. immediate: width of the registers, which may be wider than E.
 template <class E>
 void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   const AccessMode mode = AccessMode::unpack(in.mode);
   LanePointers from;
   resolve(warp, in, lanes, mode.space, 0, sizeof(E) * in.elements,
-          mode.synchronises ? AccessKind::synchronising_read : AccessKind::read, from);
-  if (const Mask global = lanes & ~from.shared; mode.synchronises && global != 0) {
+          mode.strong ? AccessKind::strong_read : AccessKind::read, from);
+  if (const Mask global = lanes & ~from.shared; mode.strong && global != 0) {
     warp.note_global_poll(in, global, from.address[std::countr_zero(global)]);
   }
   for (std::size_t i = 0; i < in.elements; ++i) {
@@ -46,42 +46,43 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   }
 }
 
-/// Lanes of one store that write different values to a byte race with each other.
+/// Lanes of one store that write different values to the same byte race with each other. Does the store for the lanes
+/// in shared memory when lanes overlap.
 void check_lanes_agree(Warp& warp, const Instruction& in, const LanePointers& to, const std::byte* values,
                        std::uint32_t bytes) {
   SharedMemory& shared = warp.cta().shared();
   std::uint64_t next = 0;
-  bool apart = true;
+  bool disjoint = true;
   for (Mask left = to.shared; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    apart = apart && to.address[lane] >= next;
+    disjoint = disjoint && to.address[lane] >= next;
     next = to.address[lane] + bytes;
   }
-  if (apart) return;
+  if (disjoint) return;
   for (Mask left = to.shared; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const std::byte* const value = values + static_cast<std::size_t>(lane) * bytes;
-    const bool again = shared.touch(to.address[lane], bytes);
-    if (again && std::memcmp(to.at[lane], value, bytes) != 0) {
-      warp.fail(
-          FindingKind::shared_race, in, lane, to.address[lane],
-          fmt::format("write of {} bytes at shared address {:#x}, where another thread of the warp writes another "
-                      "value in the same instruction",
-                      bytes, to.address[lane]));
+    const bool overlaps = shared.mark_written(to.address[lane], bytes);
+    if (overlaps && std::memcmp(to.at[lane], value, bytes) != 0) {
+      warp.fail(FindingKind::shared_race, in, lane, to.address[lane],
+                fmt::format(
+                    "write of {} bytes at shared address {:#x}{}, where another thread of the warp writes a different "
+                    "value in the same instruction",
+                    bytes, to.address[lane], warp.cta().describe_shared(to.address[lane])));
     }
     std::memcpy(to.at[lane], value, bytes);
   }
-  for (Mask left = to.shared; left != 0; left &= left - 1) shared.untouch(to.address[std::countr_zero(left)], bytes);
+  for (Mask left = to.shared; left != 0; left &= left - 1)
+    shared.clear_written(to.address[std::countr_zero(left)], bytes);
 }
 
-/// Operands: the address, then the sources. immediate is the registers' width.
+/// Operands: the address, then the sources. immediate: width of the registers.
 template <class E>
 void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
   const AccessMode mode = AccessMode::unpack(in.mode);
   const std::size_t bytes = sizeof(E) * in.elements;
   LanePointers to;
-  resolve(warp, in, lanes, mode.space, 0, bytes,
-          mode.synchronises ? AccessKind::synchronising_write : AccessKind::write, to);
+  resolve(warp, in, lanes, mode.space, 0, bytes, mode.strong ? AccessKind::strong_write : AccessKind::write, to);
   std::byte values[kWarpSize * 16];
   for (std::size_t i = 0; i < in.elements; ++i) {
     const std::byte* const a = warp.reg<std::byte>(in.op[1 + i]);
@@ -89,8 +90,8 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
       std::memcpy(values + static_cast<std::size_t>(l) * bytes + i * sizeof(E), a + l * in.immediate, sizeof(E));
     });
   }
-  if (mode.synchronises) warp.cta().cluster().note_event();
-  if (to.shared != 0 && !mode.synchronises && warp.cta().launch().options.check_races) {
+  if (mode.strong) warp.cta().cluster().note_event();
+  if (to.shared != 0 && !mode.strong && warp.cta().launch().options.check_races) {
     check_lanes_agree(warp, in, to, values, static_cast<std::uint32_t>(bytes));
   }
   each_lane(lanes, [&](int l) { std::memcpy(to.at[l], values + static_cast<std::size_t>(l) * bytes, bytes); });
@@ -119,7 +120,7 @@ Access take_access(InstructionReader& reader, const Operand& address) {
   const int order = reader.take_one_of({"relaxed", "acquire", "release", "mmio"});
   reader.take("weak");
   reader.take_one_of({"cta", "cluster", "gpu", "sys"});
-  access.mode.synchronises = is_volatile || order >= 0;
+  access.mode.strong = is_volatile || order >= 0;
   access.mode.space = take_space(reader, address);
   reader.take("nc");
   reader.take_one_of({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
@@ -134,7 +135,7 @@ Access take_access(InstructionReader& reader, const Operand& address) {
   return access;
 }
 
-/// Calls f with a value of the host type of a memory element.
+/// Calls f with a value of the host type of an element in memory.
 template <class F>
 Handler for_element(PtxType type, F&& f) {
   const bool extends_sign = is_signed(type);
@@ -151,8 +152,9 @@ Handler for_element(PtxType type, F&& f) {
 }
 
 void set_width(InstructionReader& reader, int width, PtxType type) {
-  if (width < bytes(type)) reader.refuse("a register narrower than its type");
-  if (reader.out().immediate != 0 && reader.out().immediate != width) reader.refuse("registers of different widths");
+  if (width < bytes(type)) reader.refuse("a register that is narrower than its type");
+  if (reader.out().immediate != 0 && reader.out().immediate != width)
+    reader.refuse("a vector of registers of different widths");
   reader.out().immediate = width;
 }
 
@@ -160,7 +162,8 @@ void decode_load(InstructionReader& reader) {
   reader.expect_operands(2, 3);  // the third is a cache policy
   const Access access = take_access(reader, reader.operand(1));
   const std::vector<Operand> destinations = reader.elements(reader.operand(0));
-  if (destinations.size() != access.elements) reader.refuse("a vector of another length than its instruction's");
+  if (destinations.size() != access.elements)
+    reader.refuse("a vector operand whose length differs from the instruction's");
   for (const Operand& destination : destinations) {
     set_width(reader, reader.destination_of_any_width(destination, access.type), access.type);
   }
@@ -175,7 +178,7 @@ void decode_store(InstructionReader& reader) {
   const Access access = take_access(reader, reader.operand(0));
   if (access.mode.space == Space::param) reader.refuse("a store to the parameters of a kernel");
   const std::vector<Operand> sources = reader.elements(reader.operand(1));
-  if (sources.size() != access.elements) reader.refuse("a vector of another length than its instruction's");
+  if (sources.size() != access.elements) reader.refuse("a vector operand whose length differs from the instruction's");
   reader.address(reader.operand(0), access.mode.space);
   for (const Operand& source : sources) {
     set_width(reader, reader.source_of_any_width(source, access.type), access.type);
@@ -185,7 +188,7 @@ void decode_store(InstructionReader& reader) {
   reader.out().execute = for_element(access.type, [](auto t) -> Handler { return &execute_store<decltype(t)>; });
 }
 
-/// A cache policy is a hint: any value is one.
+/// createpolicy: the value does not matter, as cache policies are ignored.
 void execute_policy(Warp& warp, const Instruction& in, Mask lanes) {
   auto* const d = warp.reg<std::uint64_t>(in.op[0]);
   each_lane(lanes, [=](int l) { d[l] = 0; });
@@ -197,10 +200,10 @@ void decode_policy(InstructionReader& reader) {
   reader.out().execute = &execute_policy;
 }
 
-/// Hints: they move no data that a program can see.
+/// Prefetches and cache hints have no effect that a program can observe.
 void decode_hint(InstructionReader& reader) { reader.out().execute = &execute_nothing; }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"ld", OperandClass::any, decode_load},
     OpcodeRow{"ldu", OperandClass::any, decode_load},
     OpcodeRow{"st", OperandClass::any, decode_store},
@@ -213,6 +216,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OpcodeRow> memory_opcodes() { return kRows; }
+std::span<const OpcodeRow> memory_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

@@ -1,6 +1,6 @@
-// mma.sync of every row of arch/mma_atom. Numerics: products are exact; the accumulator and the products of one
-// instruction are added in f64 in the order of k, then rounded once to the accumulator's type; f64 rounds at each
-// multiply-add; integers are exact and wrap, or clamp with .satfinite.
+// mma.sync, for all rows of arch/mma_atom. Numerics: products are exact; the accumulator and the products of one
+// instruction are added in f64 in the order of k, then rounded once to the accumulator's type. f64 rounds at each
+// multiply-add. Integers are exact and wrap, or clamp with .satfinite.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -21,11 +21,12 @@ constexpr int kMaxM = 16;
 constexpr int kMaxN = 8;
 constexpr int kMaxK = 32;
 
-/// For each (lane, value) of an operand, its place in a row-major tile of the machine: A m*K+k, B k*N+n, C m*N+n.
+/// The fragment layout of an operand: for each (lane, value), its index in a row-major tile. A: m*K+k, B: k*N+n,
+/// C and D: m*N+n.
 struct FragmentTable {
-  int values = 0;     // a lane
-  int registers = 0;  // a lane
-  std::vector<std::uint16_t> place;
+  int values = 0;                         // per lane
+  int registers = 0;                      // per lane
+  std::vector<std::uint16_t> tile_index;  // [lane * values + value]
 };
 
 struct MmaTable {
@@ -33,9 +34,10 @@ struct MmaTable {
   FragmentTable a, b, c;
 };
 
-/// The layout gives offsets in a column-major (rows, columns) tile; `place` maps (row, column).
-template <class Place>
-FragmentTable make_fragment(const layout::Layout& tv, int registers, int rows, Place&& place) {
+/// `tv` maps (lane, value) to an offset in a column-major tile of `rows` rows; tile_index(row, column) maps that to the
+/// row-major tile.
+template <class TileIndex>
+FragmentTable make_fragment(const layout::Layout& tv, int registers, int rows, TileIndex&& tile_index) {
   FragmentTable table;
   table.registers = registers;
   const std::int64_t size = layout::size(tv);
@@ -43,7 +45,7 @@ FragmentTable make_fragment(const layout::Layout& tv, int registers, int rows, P
   for (std::int64_t lane = 0; lane < kWarpSize; ++lane) {
     for (std::int64_t value = 0; value < table.values; ++value) {
       const auto offset = static_cast<int>(tv(lane + kWarpSize * value));
-      table.place.push_back(static_cast<std::uint16_t>(place(offset % rows, offset / rows)));
+      table.tile_index.push_back(static_cast<std::uint16_t>(tile_index(offset % rows, offset / rows)));
     }
   }
   return table;
@@ -67,16 +69,16 @@ const MmaTable& table_of(const arch::MmaAtom& atom) {
   return tables.at(&atom);
 }
 
-/// Registers hold `per_register` values of a lane each, the first in the low bits.
+/// A register packs as many values as fit into 32 bits, the first in the low bits.
 template <class Element, class Number>
 void read_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, Number* tile) {
   using Stored = typename Element::Stored;
   constexpr int kPerRegister = sizeof(Stored) < 4 ? static_cast<int>(4 / sizeof(Stored)) : 1;
-  const std::uint16_t* place = table.place.data();
+  const std::uint16_t* index = table.tile_index.data();
   for (int lane = 0; lane < kWarpSize; ++lane) {
     for (int value = 0; value < table.values; ++value) {
       const Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
-      tile[*place++] = Element::number(packed[lane * kPerRegister + value % kPerRegister]);
+      tile[*index++] = Element::number(packed[lane * kPerRegister + value % kPerRegister]);
     }
   }
 }
@@ -85,11 +87,11 @@ template <class Accumulator, class Number>
 void write_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, const Number* tile, bool saturates) {
   using Stored = typename Accumulator::Stored;
   constexpr int kPerRegister = sizeof(Stored) < 4 ? static_cast<int>(4 / sizeof(Stored)) : 1;
-  const std::uint16_t* place = table.place.data();
+  const std::uint16_t* index = table.tile_index.data();
   for (int lane = 0; lane < kWarpSize; ++lane) {
     for (int value = 0; value < table.values; ++value) {
       Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
-      packed[lane * kPerRegister + value % kPerRegister] = Accumulator::stored(tile[*place++], saturates);
+      packed[lane * kPerRegister + value % kPerRegister] = Accumulator::stored(tile[*index++], saturates);
     }
   }
 }
@@ -114,16 +116,16 @@ void multiply_add(const MmaTable& table, const Number* a, const Number* b, Numbe
   }
 }
 
-TILEWRIGHT_FOR_FMA void fused_multiply_add_by_hardware(const MmaTable& table, const double* a, const double* b,
-                                                       double* c) {
+TILEWRIGHT_TARGET_FMA void fused_multiply_add_with_hardware(const MmaTable& table, const double* a, const double* b,
+                                                            double* c) {
   fused_multiply_add(table, a, b, c);
 }
 
-/// f64 rounds at each step.
-void multiply_add(const MmaTable& table, const double* a, const double* b, double* c, DoubleAccumulator) {
-  static const bool by_hardware = has_hardware_fma();
-  if (by_hardware) {
-    fused_multiply_add_by_hardware(table, a, b, c);
+/// f64 rounds at each multiply-add.
+void multiply_add(const MmaTable& table, const double* a, const double* b, double* c, F64Accumulator) {
+  static const bool hardware = has_hardware_fma();
+  if (hardware) {
+    fused_multiply_add_with_hardware(table, a, b, c);
   } else {
     fused_multiply_add(table, a, b, c);
   }
@@ -132,7 +134,7 @@ void multiply_add(const MmaTable& table, const double* a, const double* b, doubl
 /// Operands: the registers of D, A, B, C. mode: .satfinite.
 template <class A, class B, class Accumulator>
 void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
-  if (!warp.gather(in, lanes, kAllLanes)) return;
+  if (!warp.converge(in, lanes, kAllLanes)) return;
   using Number = decltype(A::number(typename A::Stored()));
   const auto& table = *static_cast<const MmaTable*>(in.table);
   Number a[kMaxM * kMaxK];
@@ -151,26 +153,26 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
 
 template <class A>
 Handler integer_handler(DType b) {
-  return b == DType::s8 ? Handler{&execute_mma<A, SignedByteElement, IntegerAccumulator>}
-                        : &execute_mma<A, ByteElement, IntegerAccumulator>;
+  return b == DType::s8 ? Handler{&execute_mma<A, S8Element, S32Accumulator>}
+                        : &execute_mma<A, U8Element, S32Accumulator>;
 }
 
 Handler handler_of(const arch::MmaAtom& atom) {
   const bool half = atom.c == DType::f16;
   switch (atom.a) {
     case DType::f16:
-      return half ? Handler{&execute_mma<HalfElement, HalfElement, HalfAccumulator>}
-                  : &execute_mma<HalfElement, HalfElement, FloatAccumulator>;
+      return half ? Handler{&execute_mma<F16Element, F16Element, F16Accumulator>}
+                  : &execute_mma<F16Element, F16Element, F32Accumulator>;
     case DType::bf16:
-      return &execute_mma<BFloatElement, BFloatElement, FloatAccumulator>;
+      return &execute_mma<Bf16Element, Bf16Element, F32Accumulator>;
     case DType::tf32:
-      return &execute_mma<Tf32Element, Tf32Element, FloatAccumulator>;
+      return &execute_mma<Tf32Element, Tf32Element, F32Accumulator>;
     case DType::f64:
-      return &execute_mma<DoubleElement, DoubleElement, DoubleAccumulator>;
+      return &execute_mma<F64Element, F64Element, F64Accumulator>;
     case DType::s8:
-      return integer_handler<SignedByteElement>(atom.b);
+      return integer_handler<S8Element>(atom.b);
     case DType::u8:
-      return integer_handler<ByteElement>(atom.b);
+      return integer_handler<U8Element>(atom.b);
     default:
       return nullptr;
   }
@@ -199,11 +201,11 @@ const arch::MmaAtom* find_atom(InstructionReader& reader) {
 void decode_mma(InstructionReader& reader) {
   reader.take("sync");
   reader.take("aligned");
-  const bool rows_by_columns = reader.take("row") && reader.take("col");
+  const bool is_row_col = reader.take("row") && reader.take("col");
   const bool saturates = reader.take("satfinite");
   const arch::MmaAtom* const atom = find_atom(reader);
   const Handler handler = atom == nullptr ? nullptr : handler_of(*atom);
-  if (handler == nullptr || !rows_by_columns) reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
+  if (handler == nullptr || !is_row_col) reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
   reader.finish();
   reader.expect_operands(4);
   const PtxType word = atom->register_bits == 64 ? PtxType::b64 : PtxType::b32;
@@ -211,7 +213,7 @@ void decode_mma(InstructionReader& reader) {
   for (std::size_t i = 0; i < 4; ++i) {
     const std::vector<Operand> registers = reader.elements(reader.operand(i));
     if (static_cast<int>(registers.size()) != counts[i]) {
-      reader.refuse(fmt::format("a fragment of {} registers where {} belong", registers.size(), counts[i]));
+      reader.refuse(fmt::format("a fragment of {} registers, which must have {}", registers.size(), counts[i]));
     }
     for (const Operand& one : registers) {
       if (i == 0) {
@@ -227,12 +229,12 @@ void decode_mma(InstructionReader& reader) {
   out.execute = handler;
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"mma", OperandClass::any, decode_mma},
 };
 
 }  // namespace
 
-std::span<const OpcodeRow> mma_opcodes() { return kRows; }
+std::span<const OpcodeRow> mma_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

@@ -1,4 +1,4 @@
-// mov, with packing and unpacking of vectors, and reads of clocks.
+// mov, which also packs and unpacks vectors and reads clocks; cvta and isspacep.
 #include <array>
 #include <chrono>
 
@@ -15,7 +15,7 @@ struct Copy {
   }
 };
 
-/// Operands: the elements from the low end, as many as in.elements of in.element_bytes, then d.
+/// Operands: in.elements sources of in.element_bytes each, the first for the low bits, then d.
 void execute_pack(Warp& warp, const Instruction& in, Mask lanes) {
   const std::size_t width = in.element_bytes;
   std::byte* const d = warp.reg<std::byte>(in.op[in.elements]);
@@ -43,7 +43,7 @@ void execute_unpack(Warp& warp, const Instruction& in, Mask lanes) {
 template <class T>
 void execute_clock(Warp& warp, const Instruction& in, Mask lanes) {
   T* const d = warp.reg<T>(in.op[0]);
-  // Steps stand for cycles; %globaltimer is nanoseconds of the host.
+  // %clock counts the warp's instructions; %globaltimer is the host's clock in nanoseconds.
   const auto now = in.mode == 0 ? warp.steps()
                                 : static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
                                                              std::chrono::nanoseconds(1));
@@ -128,7 +128,8 @@ void decode_mov(InstructionReader& reader) {
 
 // cvta -------------------------------------------------------------------------------------------------------------
 
-/// mode 0: generic to own; 1: own to generic. in.immediate is the window. Operands: d, a.
+/// Operands: d, a. mode 0: cvta.to, from generic to the state space; 1: to generic. immediate: the state space's
+/// window.
 template <class T>
 void execute_cvta(Warp& warp, const Instruction& in, Mask lanes) {
   auto* const d = warp.reg<T>(in.op[0]);
@@ -138,7 +139,7 @@ void execute_cvta(Warp& warp, const Instruction& in, Mask lanes) {
 }
 
 void decode_cvta(InstructionReader& reader) {
-  const bool to_own = reader.take("to");
+  const bool to_space = reader.take("to");
   const int space = reader.take_one_of(
       {"global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"});
   static constexpr std::uint64_t kWindows[] = {
@@ -147,11 +148,11 @@ void decode_cvta(InstructionReader& reader) {
   const PtxType type = reader.type();
   if (bytes(type) != 8) reader.refuse("cvta of 32-bit addresses");
   decode_uniform(reader, type, 2, &execute_cvta<std::uint64_t>);
-  reader.out().mode = to_own ? 0 : 1;
+  reader.out().mode = to_space ? 0 : 1;
   reader.out().immediate = static_cast<std::int64_t>(kWindows[space]);
 }
 
-/// isspacep: is a generic address of that space?
+/// immediate: the state space's window.
 void execute_isspacep(Warp& warp, const Instruction& in, Mask lanes) {
   const auto* const a = warp.reg<std::uint64_t>(in.op[1]);
   Mask holds = 0;
@@ -173,7 +174,7 @@ void decode_isspacep(InstructionReader& reader) {
   reader.out().execute = &execute_isspacep;
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"mov", OperandClass::any, decode_mov},
     OpcodeRow{"cvta", OperandClass::any, decode_cvta},
     OpcodeRow{"isspacep", OperandClass::any, decode_isspacep},
@@ -181,6 +182,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OpcodeRow> move_opcodes() { return kRows; }
+std::span<const OpcodeRow> move_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

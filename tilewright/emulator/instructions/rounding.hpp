@@ -1,4 +1,4 @@
-// Rounding modes, flushing and saturation of the floating-point instructions, as a value a decoder fills.
+// Rounding, .ftz, .sat and NaN rules of the floating-point instructions, and 16-bit floats in registers.
 #pragma once
 
 #include <bit>
@@ -30,11 +30,11 @@ class RoundingScope {
   int before_;
 };
 
-/// How a float instruction treats its result; packed into Instruction::mode.
+/// The modifiers of a floating-point instruction, packed into Instruction::mode.
 struct FloatMode {
   Rounding rounding = Rounding::nearest;
-  bool flush = false;     // .ftz: subnormal inputs and results become zeros of their sign
-  bool saturate = false;  // .sat: clamped to [0, 1], NaN to 0
+  bool flush = false;     // .ftz: subnormal inputs and results become zero, with their sign
+  bool saturate = false;  // .sat: clamps the result to [0, 1], NaN to 0
 
   std::uint8_t pack() const {
     return static_cast<std::uint8_t>(static_cast<int>(rounding) | (flush ? 4 : 0) | (saturate ? 8 : 0));
@@ -44,13 +44,13 @@ struct FloatMode {
   }
 };
 
-/// .ftz is a matter of f32 only.
+/// .ftz applies to f32 only.
 inline float flushed(float value) {
   return std::fabs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0F, value) : value;
 }
 inline double flushed(double value) { return value; }
 
-/// Every NaN that f32 arithmetic gives is this one; f64 arithmetic keeps the operand's. Measured on an H200.
+/// The NaN of all f32 arithmetic; f64 arithmetic keeps the operand's payload. Measured on an H200.
 inline constexpr std::uint32_t kCanonicalNan = 0x7fffffff;
 inline float canonical(float value) { return std::isnan(value) ? std::bit_cast<float>(kCanonicalNan) : value; }
 inline double canonical(double value) { return value; }
@@ -60,7 +60,7 @@ T saturated(T value) {
   return value >= T(1) ? T(1) : value > T(0) ? value : T(0);
 }
 
-// 16-bit floats in registers. Arithmetic is in f32 or f64 and rounds once.
+// 16-bit floats in registers. Arithmetic on them is done in f32 or f64 and rounded once.
 
 struct F16 {
   std::uint16_t bits = 0;
@@ -79,7 +79,7 @@ struct BF16 {
 template <class T>
 inline constexpr bool kIsSmallFloat = std::is_same_v<T, F16> || std::is_same_v<T, BF16>;
 
-/// The 16-bit float nearest to zero's side: the nearest one, stepped back when its magnitude grew.
+/// Rounds toward zero: rounds to nearest, then steps back if that increased the magnitude.
 template <class Small>
 Small toward_zero(double value) {
   Small result = Small::nearest(value);
@@ -87,7 +87,7 @@ Small toward_zero(double value) {
   return result;
 }
 
-/// a + b rounded to odd: rounding it again to a format of at most 51 bits gives the correctly rounded sum.
+/// a + b rounded to odd, so that rounding the result to a format of at most 51 bits gives the correctly rounded sum.
 inline double sum_to_odd(double a, double b) {
   const double sum = a + b;
   if (!std::isfinite(sum)) return sum;

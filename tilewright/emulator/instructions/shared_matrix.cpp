@@ -1,12 +1,12 @@
-// Descriptors of shared matrices, and the canonical layouts that they stand for.
+// Decodes matrix descriptors, and computes addresses in the canonical layouts.
 #include "tilewright/emulator/instructions/shared_matrix.hpp"
 
 namespace tilewright::emulator {
 namespace {
 
-constexpr std::uint32_t kCore = 8;          // rows of a core matrix
-constexpr std::uint32_t kChunk = 16;        // bytes of one of its rows
-constexpr std::uint32_t kWindow = 0x3ffff;  // addresses have 18 bits
+constexpr std::uint32_t kCoreRows = 8;           // rows of a core matrix
+constexpr std::uint32_t kChunk = 16;             // bytes of a row of a core matrix
+constexpr std::uint32_t kAddressMask = 0x3ffff;  // descriptor addresses have 18 bits
 
 std::uint32_t field(std::uint64_t descriptor, int first, int bits) {
   return static_cast<std::uint32_t>((descriptor >> first) & ((std::uint64_t{1} << bits) - 1));
@@ -25,23 +25,26 @@ SharedMatrix decode_descriptor(std::uint64_t descriptor) {
   return matrix;
 }
 
-// The canonical layouts, in 16-byte chunks (W: chunks of a swizzled row):
-//   K-major:          rows of W chunks, 8 of them a core column of `stride`; the chunks of one instruction are
-//                     neighbours. Without swizzle, core matrices lie `leading` apart along K.
-//   MN-major:         rows of W chunks, one for each k; 8 k are `stride` apart, W chunks of MN `leading` apart.
-//                     Without swizzle, chunks of MN are `stride` apart, and 8 k `leading`.
+// PTX ISA, canonical layouts of wgmma. W is the number of 16-byte chunks in a swizzled row (32, 64 or 128 bytes).
+//   K-major, swizzled:   a row of M or N has W chunks along K; 8 rows are a swizzle atom; atoms are `stride` apart.
+//   K-major, no swizzle: core matrices of 8 rows are `stride` apart along M or N, and `leading` apart along K.
+//   MN-major, swizzled:  a row of K has W chunks along M or N; 8 rows are a swizzle atom; atoms are `stride` apart
+//   along
+//                        K, and `leading` apart along M or N.
+//   MN-major, no swizzle: core matrices of 8 k are `leading` apart along K, and `stride` apart along M or N.
 std::uint32_t SharedMatrix::address(Major major, std::uint32_t mn, std::uint32_t k) const {
   std::uint32_t offset = 0;
   if (major == Major::k) {
-    offset = mn / kCore * stride_bytes + mn % kCore * swizzle_bytes;
+    offset = mn / kCoreRows * stride_bytes + mn % kCoreRows * swizzle_bytes;
     offset += swizzle_bytes == kChunk ? k * leading_bytes : k * kChunk;
   } else if (swizzle_bytes == kChunk) {
-    offset = mn * stride_bytes + k % kCore * kChunk + k / kCore * leading_bytes;
+    offset = mn * stride_bytes + k % kCoreRows * kChunk + k / kCoreRows * leading_bytes;
   } else {
     const std::uint32_t chunks = swizzle_bytes / kChunk;
-    offset = mn / chunks * leading_bytes + mn % chunks * kChunk + k % kCore * swizzle_bytes + k / kCore * stride_bytes;
+    offset = mn / chunks * leading_bytes + mn % chunks * kChunk + k % kCoreRows * swizzle_bytes +
+             k / kCoreRows * stride_bytes;
   }
-  return swizzled((start + offset) & kWindow, swizzle_bytes, base_offset);
+  return swizzled((start + offset) & kAddressMask, swizzle_bytes, base_offset);
 }
 
 }  // namespace tilewright::emulator

@@ -1,4 +1,4 @@
-// A matrix operand of wgmma in shared memory: its descriptor, decoded, and the place of each 16 bytes of it.
+// Matrix descriptors of wgmma: decoding, and the shared-memory address of each 16-byte chunk of the matrix.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,14 @@ struct SharedMatrix {
   std::uint32_t base_offset = 0;
   std::uint32_t swizzle_bytes = 16;  // 16: none
 
-  /// Where a chunk of 16 bytes is: K-major, chunk `k` of row `mn`; MN-major, chunk `mn` of row `k`.
+  /// Address of a 16-byte chunk. K-major: chunk `k` of row `mn`; MN-major: chunk `mn` of row `k`.
   std::uint32_t address(Major major, std::uint32_t mn, std::uint32_t k) const;
 };
 
 SharedMatrix decode_descriptor(std::uint64_t descriptor);
 
-/// Where the swizzle puts what would be at `address`: bits 4 to 6 are exchanged by the row of 128 bytes.
+/// Applies the swizzle: xors address bits 4 and up with the low bits of the number of the address's 128-byte row: 3
+/// bits for a swizzle of 128 bytes, 2 for 64, 1 for 32, none for 16.
 constexpr std::uint32_t swizzled(std::uint32_t address, std::uint32_t swizzle_bytes, std::uint32_t base_offset = 0) {
   const std::uint32_t row = (address >> 7) - base_offset;
   return address ^ ((row & (swizzle_bytes / 16 - 1)) << 4);

@@ -1,4 +1,4 @@
-// shfl vote match redux activemask elect: exchanges between the lanes of a warp.
+// Warp-wide operations: shfl vote match redux activemask elect.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -9,15 +9,16 @@
 namespace tilewright::emulator {
 namespace {
 
-/// The lanes named by the member masks of the lanes that execute; true when all of them that still live are here.
-bool gather_members(Warp& warp, const Instruction& in, Mask lanes, Slot member_masks) {
+/// True when all lanes that the member masks name, and that have not exited, execute the instruction together; else the
+/// lanes wait for the others.
+bool converge_members(Warp& warp, const Instruction& in, Mask lanes, Slot member_masks) {
   const auto* const members = warp.reg<Mask>(member_masks);
   Mask wanted = 0;
   each_lane(lanes, [&](int l) { wanted |= members[l]; });
-  return warp.gather(in, lanes, wanted & warp.present() & ~warp.exited());
+  return warp.converge(in, lanes, wanted & warp.present() & ~warp.exited());
 }
 
-/// Calls f(group) for each set of lanes that execute with one member mask.
+/// Calls f(group) for each set of lanes with the same member mask.
 template <class F>
 void each_group(Warp& warp, Mask lanes, Slot member_masks, F&& f) {
   const auto* const members = warp.reg<Mask>(member_masks);
@@ -34,7 +35,7 @@ enum class Shuffle : std::uint8_t { up, down, butterfly, index };
 
 /// Operands: d, p, a, b, c, member mask.
 void execute_shuffle(Warp& warp, const Instruction& in, Mask lanes) {
-  if (!gather_members(warp, in, lanes, in.op[5])) return;
+  if (!converge_members(warp, in, lanes, in.op[5])) return;
   auto* const d = warp.reg<std::uint32_t>(in.op[0]);
   const auto* const a = warp.reg<std::uint32_t>(in.op[2]);
   const auto* const b = warp.reg<std::uint32_t>(in.op[3]);
@@ -76,7 +77,7 @@ void execute_shuffle(Warp& warp, const Instruction& in, Mask lanes) {
 void decode_shuffle(InstructionReader& reader) {
   if (!reader.take("sync")) reader.refuse("shfl without .sync");
   const int mode = reader.take_one_of({"up", "down", "bfly", "idx"});
-  if (mode < 0) reader.refuse("this shuffle");
+  if (mode < 0) reader.refuse("this shuffle mode");
   const PtxType type = reader.type();
   reader.finish();
   reader.expect_operands(5);
@@ -91,9 +92,9 @@ void decode_shuffle(InstructionReader& reader) {
 
 enum class Vote : std::uint8_t { all, any, uniform, ballot };
 
-/// Operands: d, a and its flip, member mask.
+/// Operands: d, a and the mask to xor it with, member mask.
 void execute_vote(Warp& warp, const Instruction& in, Mask lanes) {
-  if (!gather_members(warp, in, lanes, in.op[3])) return;
+  if (!converge_members(warp, in, lanes, in.op[3])) return;
   const Mask a = warp.predicate(in.op[1]) ^ warp.predicate(in.op[2]);
   each_group(warp, lanes, in.op[3], [&](Mask group) {
     const Mask votes = a & group;
@@ -121,7 +122,7 @@ void execute_vote(Warp& warp, const Instruction& in, Mask lanes) {
 void decode_vote(InstructionReader& reader) {
   if (!reader.take("sync")) reader.refuse("vote without .sync");
   const int mode = reader.take_one_of({"all", "any", "uni", "ballot"});
-  if (mode < 0) reader.refuse("this vote");
+  if (mode < 0) reader.refuse("this vote mode");
   const PtxType type = reader.type();
   reader.finish();
   reader.expect_operands(3);
@@ -132,10 +133,10 @@ void decode_vote(InstructionReader& reader) {
   reader.out().execute = &execute_vote;
 }
 
-/// Operands: d, p, a, member mask. mode: 0 any (lanes of equal value), 1 all.
+/// Operands: d, p, a, member mask. mode 0: match.any, 1: match.all.
 template <class T>
 void execute_match(Warp& warp, const Instruction& in, Mask lanes) {
-  if (!gather_members(warp, in, lanes, in.op[3])) return;
+  if (!converge_members(warp, in, lanes, in.op[3])) return;
   auto* const d = warp.reg<std::uint32_t>(in.op[0]);
   const T* const a = warp.reg<T>(in.op[2]);
   each_group(warp, lanes, in.op[3], [&](Mask group) {
@@ -149,7 +150,7 @@ void execute_match(Warp& warp, const Instruction& in, Mask lanes) {
 
 void decode_match(InstructionReader& reader) {
   const int mode = reader.take_one_of({"any", "all"});
-  if (!reader.take("sync") || mode < 0) reader.refuse("this match");
+  if (!reader.take("sync") || mode < 0) reader.refuse("this match mode");
   const PtxType type = reader.type();
   reader.finish();
   reader.expect_operands(3);
@@ -187,7 +188,7 @@ T reduced(Reduction reduction, T a, T b) {
 /// Operands: d, a, member mask.
 template <class T>
 void execute_reduction(Warp& warp, const Instruction& in, Mask lanes) {
-  if (!gather_members(warp, in, lanes, in.op[2])) return;
+  if (!converge_members(warp, in, lanes, in.op[2])) return;
   T* const d = warp.reg<T>(in.op[0]);
   const T* const a = warp.reg<T>(in.op[1]);
   each_group(warp, lanes, in.op[2], [&](Mask group) {
@@ -199,10 +200,10 @@ void execute_reduction(Warp& warp, const Instruction& in, Mask lanes) {
 
 void decode_reduction(InstructionReader& reader) {
   const int operation = reader.take_one_of({"add", "min", "max", "and", "or", "xor"});
-  if (!reader.take("sync") || operation < 0) reader.refuse("this reduction");
+  if (!reader.take("sync") || operation < 0) reader.refuse("this redux operation");
   const PtxType type = reader.type();
   reader.finish();
-  if (bytes(type) != 4 || !is_integer(type)) reader.refuse("a reduction of this type");
+  if (bytes(type) != 4 || !is_integer(type)) reader.refuse("redux of this type");
   reader.expect_operands(3);
   reader.destination(reader.operand(0), type);
   reader.source(reader.operand(1), type);
@@ -224,9 +225,9 @@ void decode_active_mask(InstructionReader& reader) {
   reader.out().execute = &execute_active_mask;
 }
 
-/// Operands: the elected lane's number, p, member mask. The lowest lane of each group is elected.
+/// Operands: the elected lane, p, member mask. Elects the lowest lane of each group.
 void execute_elect(Warp& warp, const Instruction& in, Mask lanes) {
-  if (!gather_members(warp, in, lanes, in.op[2])) return;
+  if (!converge_members(warp, in, lanes, in.op[2])) return;
   auto* const d = warp.reg<std::uint32_t>(in.op[0]);
   each_group(warp, lanes, in.op[2], [&](Mask group) {
     const auto leader = static_cast<std::uint32_t>(std::countr_zero(group));
@@ -247,7 +248,7 @@ void decode_elect(InstructionReader& reader) {
   reader.out().execute = &execute_elect;
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"shfl", OperandClass::any, decode_shuffle},
     OpcodeRow{"vote", OperandClass::any, decode_vote},
     OpcodeRow{"match", OperandClass::any, decode_match},
@@ -258,6 +259,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OpcodeRow> warp_opcodes() { return kRows; }
+std::span<const OpcodeRow> warp_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

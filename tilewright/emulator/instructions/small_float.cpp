@@ -1,4 +1,4 @@
-// add sub mul fma min max abs neg ex2 tanh on f16, bf16 and pairs of them.
+// add sub mul fma min max abs neg ex2 tanh on f16, bf16, f16x2 and bf16x2.
 #include <array>
 #include <cmath>
 
@@ -9,7 +9,8 @@
 namespace tilewright::emulator {
 namespace {
 
-// f32 holds sums and products of two 16-bit floats so well that a second rounding does no harm (24 >= 2 * 11 + 2).
+// Sums and products are computed in f32 and rounded again. That gives the correctly rounded result, as f32 has at least
+// 2p + 2 significand bits: 24 >= 2 * 11 + 2.
 
 struct Add {
   template <class S>
@@ -39,14 +40,14 @@ struct MultiplyAdd {
 
 inline constexpr std::uint16_t kNan = 0x7fff;
 
-template <bool kMaximum, bool kNanWins>
+template <bool kMaximum, bool kPropagatesNan>
 struct Extremum {
   template <class S>
   S operator()(S a, S b) const {
     const float x = a.value();
     const float y = b.value();
     if (std::isnan(x) || std::isnan(y)) {
-      if (kNanWins || (std::isnan(x) && std::isnan(y))) return {kNan};
+      if (kPropagatesNan || (std::isnan(x) && std::isnan(y))) return {kNan};
       return std::isnan(x) ? b : a;
     }
     if (x == y) return std::signbit(x) != kMaximum ? a : b;
@@ -81,7 +82,7 @@ struct HyperbolicTangent {
 
 /// Instruction::mode of these handlers.
 constexpr std::uint8_t kSaturate = 1;  // to [0, 1]
-constexpr std::uint8_t kRelu = 2;      // negative numbers to 0; NaN stays
+constexpr std::uint8_t kRelu = 2;      // negative numbers become 0; NaN stays NaN
 constexpr std::uint8_t kFlush = 4;     // .ftz
 
 template <class S>
@@ -98,8 +99,8 @@ S finish(S a, std::uint8_t mode) {
   return a;
 }
 
-/// kPair values of S a register, kOperands sources.
-template <class S, class Op, int kPair, int kOperands>
+/// A register holds kValues values of S; the instruction has kOperands sources.
+template <class S, class Op, int kValues, int kOperands>
 void execute_small(Warp& warp, const Instruction& in, Mask lanes) {
   S* const d = warp.reg<S>(in.op[0]);
   const S* const a = warp.reg<S>(in.op[1]);
@@ -107,7 +108,7 @@ void execute_small(Warp& warp, const Instruction& in, Mask lanes) {
   const S* const c = warp.reg<S>(in.op[kOperands > 2 ? 3 : 1]);
   const auto input = [&](S value) { return (in.mode & kFlush) != 0 ? flush(value) : value; };
   each_lane(lanes, [&](int lane) {
-    for (int i = lane * kPair; i < (lane + 1) * kPair; ++i) {
+    for (int i = lane * kValues; i < (lane + 1) * kValues; ++i) {
       if constexpr (kOperands == 1) d[i] = finish(Op()(input(a[i])), in.mode);
       if constexpr (kOperands == 2) d[i] = finish(Op()(input(a[i]), input(b[i])), in.mode);
       if constexpr (kOperands == 3) d[i] = finish(Op()(input(a[i]), input(b[i]), input(c[i])), in.mode);
@@ -117,7 +118,7 @@ void execute_small(Warp& warp, const Instruction& in, Mask lanes) {
 
 template <class Op, int kOperands>
 void decode_typed(InstructionReader& reader) {
-  if (reader.take_one_of({"rz", "rm", "rp"}) >= 0) reader.refuse("this rounding of this type");
+  if (reader.take_one_of({"rz", "rm", "rp"}) >= 0) reader.refuse("this rounding mode on this type");
   reader.take_one_of({"rn", "approx"});
   std::uint8_t mode = 0;
   if (reader.take("ftz")) mode |= kFlush;
@@ -154,7 +155,7 @@ void decode_extremum(InstructionReader& reader) {
   }
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"add", OperandClass::small_float, decode_typed<Add, 2>},
     OpcodeRow{"sub", OperandClass::small_float, decode_typed<Subtract, 2>},
     OpcodeRow{"mul", OperandClass::small_float, decode_typed<Multiply, 2>},
@@ -169,6 +170,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OpcodeRow> small_float_opcodes() { return kRows; }
+std::span<const OpcodeRow> small_float_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

@@ -1,4 +1,4 @@
-// cp.async.bulk.tensor and cp.reduce.async.bulk.tensor in tile mode: boxes of a tensor map, swizzled in shared memory.
+// cp.async.bulk.tensor and cp.reduce.async.bulk.tensor in .tile mode.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -8,7 +8,7 @@
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 #include "tilewright/emulator/instructions/shared_matrix.hpp"
-#include "tilewright/emulator/tensor_map_form.hpp"
+#include "tilewright/emulator/tensor_map_encoding.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -21,29 +21,32 @@ constexpr std::uint32_t kChunk = 16;
 constexpr std::uint32_t kBoxAlignment = 128;
 constexpr std::size_t kMaxRowBytes = 256 * 8;
 
-/// A row of the box along mode 0: where it is in both memories, and which of its elements the tensor has.
+/// A row of the box along mode 0. Its elements [first, first + count) are inside the tensor.
 struct BoxRow {
-  std::uint32_t offset = 0;   // in the box, unswizzled
-  std::uint64_t address = 0;  // of element `first`
+  std::uint32_t offset = 0;   // from the box's start in shared memory, before the swizzle
+  std::uint64_t address = 0;  // of element `first` in global memory
   std::uint32_t first = 0;
   std::uint32_t count = 0;
 };
 
-/// One copy's box: the map and the coordinates of its first element.
+/// The box of one copy: the tensor map, and the coordinates of the box's first element.
 class Box {
  public:
   Box(Warp& warp, const Instruction& in, int lane, std::size_t map_address, const Slot* coordinates, int rank) {
     LanePointers at;
     resolve(warp, in, Mask{1} << lane, Space::generic, map_address, AccessSize{sizeof(runtime::TensorMap), 64},
             AccessKind::unshadowed, at);
-    const auto map = read_tensor_map(at.at[lane]);
+    const auto map = decode_tensor_map(at.at[lane]);
     if (!map) {
-      warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane],
-                fmt::format("no tensor map of this device at {:#x}", at.address[lane]));
+      warp.fail(
+          FindingKind::bad_descriptor, in, lane, at.address[lane],
+          fmt::format("no valid tensor map at address {:#x}: it must be encoded by this device, and reach the kernel "
+                      "unchanged",
+                      at.address[lane]));
     }
     if (map->rank != rank) {
       warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane],
-                fmt::format("copy of rank {} with a tensor map of rank {}", rank, map->rank));
+                fmt::format("a {}d copy with a tensor map of rank {}", rank, map->rank));
     }
     map_ = *map;
     for (std::size_t mode = 0; mode < static_cast<std::size_t>(rank); ++mode) {
@@ -52,13 +55,13 @@ class Box {
   }
 
   const TensorMapDescription& map() const { return map_; }
-  /// That the copy moves, and signals.
+  /// Bytes of the box, which are also the bytes of complete_tx.
   std::uint32_t bytes() const { return static_cast<std::uint32_t>(box_bytes(map_)); }
   std::uint32_t row_bytes() const { return map_.box[0] * element_bytes(); }
-  /// From row to row in shared memory: rows narrower than the swizzle lie apart (measured on an H200).
+  /// Distance of rows in shared memory; at least the swizzle width, even for narrower rows (measured on an H200).
   std::uint32_t row_pitch() const { return std::max(row_bytes(), static_cast<std::uint32_t>(width(map_.swizzle))); }
   std::uint32_t rows() const { return bytes() / row_bytes(); }
-  /// That it spans in shared memory.
+  /// Bytes of shared memory from the first row to the end of the last one.
   std::uint32_t shared_bytes() const { return (rows() - 1) * row_pitch() + row_bytes(); }
   std::uint32_t element_bytes() const { return static_cast<std::uint32_t>(runtime::bytes(map_.type)); }
 
@@ -98,14 +101,14 @@ class Box {
   std::array<std::int64_t, runtime::kMaxTensorMapRank> start_{};
 };
 
-/// Calls f(shared address, offset in the row) for each 16 bytes of a row, at the places that the swizzle gives them.
+/// Calls f(swizzled shared address, offset in the row) for each 16-byte chunk of a row.
 template <class F>
 void each_chunk(const Box& box, std::uint32_t base, const BoxRow& row, F&& f) {
   const auto span = static_cast<std::uint32_t>(std::max(width(box.map().swizzle), int{kChunk}));
   for (std::uint32_t at = 0; at < box.row_bytes(); at += kChunk) f(swizzled(base + row.offset + at, span), at);
 }
 
-/// What lies outside is zeros, or a NaN whose every 16 bits are 0x7ff7 (measured on an H200).
+/// Fills the elements outside the tensor: zeros, or a NaN of which every 16 bits are 0x7ff7 (measured on an H200).
 void fill_row(const Box& box, std::byte* row) {
   const bool nan = box.map().fill == TensorMapFill::nan;
   for (std::uint32_t i = 0; i < box.row_bytes(); i += 2) {
@@ -114,7 +117,7 @@ void fill_row(const Box& box, std::byte* row) {
   }
 }
 
-/// A load of tf32 rounds as cvt.rn.tf32.f32 does; _ftz changes nothing (measured on an H200).
+/// Loads of tf32 round as cvt.rn.tf32.f32 does; the _ftz type does the same (measured on an H200).
 void round_row(const Box& box, const BoxRow& part, std::byte* row) {
   if (box.map().type != TensorMapType::tf32 && box.map().type != TensorMapType::tf32_ftz) return;
   for (std::uint32_t i = part.first; i < part.first + part.count; ++i) {
@@ -126,7 +129,7 @@ void round_row(const Box& box, const BoxRow& part, std::byte* row) {
   }
 }
 
-void load_box(AsyncCopy& copy, const Box& box, const SharedPlace& to) {
+void load_box(AsyncCopy& copy, const Box& box, const SharedLocation& to) {
   std::byte row[kMaxRowBytes];
   box.each_row([&](const BoxRow& part) {
     if (part.count < box.map().box[0]) fill_row(box, row);
@@ -141,15 +144,15 @@ void load_box(AsyncCopy& copy, const Box& box, const SharedPlace& to) {
   });
 }
 
-/// Operands: destination, map and coordinates, mbarrier, CTA mask. element_bytes: the rank. mode: multicast.
+/// Operands: destination, tensor map and coordinates, mbarrier, CTA mask. element_bytes: the rank; mode: multicast.
 void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   const int rank = in.element_bytes;
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     const Box box(warp, in, lane, 1, in.op + in.address[1].operand + 1, rank);
-    const SharedPlace to =
-        resolve_shared_place(warp, in, lane, 0, {box.shared_bytes(), kBoxAlignment}, "bulk tensor write");
-    const MbarrierPlace at = find_mbarrier(warp, in, lane, 2);
+    const SharedLocation to =
+        resolve_shared_location(warp, in, lane, 0, {box.shared_bytes(), kBoxAlignment}, "bulk tensor write");
+    const MbarrierObject at = find_mbarrier(warp, in, lane, 2);
     if (in.mode == 0) {
       AsyncCopy copy(warp, in, lane, at.barrier);
       load_box(copy, box, to);
@@ -160,7 +163,7 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
     check_multicast(warp, in, lane, mask);
     for (; mask != 0; mask &= mask - 1) {
       Cta& cta = warp.cta().cluster().cta(std::countr_zero(mask));
-      const MbarrierPlace there = find_mbarrier(warp, in, lane, SharedPlace{&cta, at.place.address});
+      const MbarrierObject there = find_mbarrier(warp, in, lane, SharedLocation{&cta, at.location.address});
       AsyncCopy copy(warp, in, lane, there.barrier);
       load_box(copy, box, {&cta, to.address});
       complete_on(warp, in, lane, there, box.bytes());
@@ -175,19 +178,19 @@ PtxType element_type(TensorMapType type) {
   return kTypes[static_cast<std::size_t>(type)];
 }
 
-/// Operands: map and coordinates, source. element_bytes: the rank. mode: 0, or the reduction and one.
+/// Operands: tensor map and coordinates, source. element_bytes: the rank; mode: 0 for a copy, else the Reduction + 1.
 void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     const Box box(warp, in, lane, 0, in.op + in.address[0].operand + 1, in.element_bytes);
-    const SharedPlace from =
-        resolve_shared_place(warp, in, lane, 1, {box.shared_bytes(), kBoxAlignment}, "bulk tensor read");
-    UpdateElement updates = nullptr;
+    const SharedLocation from =
+        resolve_shared_location(warp, in, lane, 1, {box.shared_bytes(), kBoxAlignment}, "bulk tensor read");
+    ReduceElement reduce = nullptr;
     if (in.mode != 0) {
-      updates = find_update(element_type(box.map().type), static_cast<Reduction>(in.mode - 1));
-      if (updates == nullptr) {
+      reduce = find_reduction(element_type(box.map().type), static_cast<Reduction>(in.mode - 1));
+      if (reduce == nullptr) {
         warp.fail(FindingKind::bad_descriptor, in, lane, 0,
-                  fmt::format("this reduction with a tensor map of {}", name(box.map().type)));
+                  fmt::format("a reduction that is not defined for the tensor map's type {}", name(box.map().type)));
       }
     }
     AsyncCopy copy(warp, in, lane);
@@ -200,11 +203,11 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
       const std::uint32_t bytes = part.count * box.element_bytes();
       const std::byte* const source = row + part.first * box.element_bytes();
       std::byte* const memory = copy.global(part.address, bytes, "bulk tensor write");
-      if (updates == nullptr) {
+      if (reduce == nullptr) {
         std::memcpy(memory, source, bytes);
         return;
       }
-      for (std::uint32_t i = 0; i < bytes; i += box.element_bytes()) updates(memory + i, source + i);
+      for (std::uint32_t i = 0; i < bytes; i += box.element_bytes()) reduce(memory + i, source + i);
     });
   }
 }
@@ -221,12 +224,13 @@ int take_rank(InstructionReader& reader) {
 
 void take_tensor(InstructionReader& reader, const Operand& operand, int rank) {
   if (reader.tensor_address(operand) != static_cast<std::size_t>(rank)) {
-    reader.refuse(fmt::format("coordinates that are not {}", rank));
+    reader.refuse(fmt::format("a {}d copy with another number of coordinates", rank));
   }
 }
 
 void decode_load(InstructionReader& reader, int rank, std::size_t hints) {
-  if (!reader.take("mbarrier::complete_tx::bytes")) reader.refuse("a tensor copy that completes otherwise");
+  if (!reader.take("mbarrier::complete_tx::bytes"))
+    reader.refuse("a tensor load without .mbarrier::complete_tx::bytes");
   const bool multicast = reader.take("multicast::cluster");
   reader.finish();
   reader.expect_operands(3 + (multicast ? 1U : 0U) + hints);
@@ -239,7 +243,7 @@ void decode_load(InstructionReader& reader, int rank, std::size_t hints) {
 }
 
 void decode_store(InstructionReader& reader, int rank, std::size_t hints) {
-  if (!reader.take("bulk_group")) reader.refuse("a tensor copy that completes otherwise");
+  if (!reader.take("bulk_group")) reader.refuse("a tensor store without .bulk_group");
   reader.finish();
   reader.expect_operands(2 + hints);
   take_tensor(reader, reader.operand(0), rank);
@@ -254,7 +258,7 @@ void decode_copy(InstructionReader& reader) {
   if (!reader.take("global")) reader.refuse("a tensor copy between these state spaces");
   const bool cluster = reader.take("shared::cluster");
   if (!cluster && !reader.take("shared::cta")) reader.refuse("a tensor copy between these state spaces");
-  // To shared::cta the load names its mbarrier, and the store has none.
+  // A load's first operand is a shared address, a store's is the tensor map with its coordinates.
   const bool loads = reader.operand(0).kind == Operand::Kind::address && reader.operand(0).elements.size() == 1;
   return loads ? decode_load(reader, rank, hints) : decode_store(reader, rank, hints);
 }
@@ -270,13 +274,13 @@ void decode_reduce(InstructionReader& reader) {
   reader.out().mode = static_cast<std::uint8_t>(static_cast<int>(reduction) + 1);
 }
 
-constexpr std::array kRows = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"cp.async.bulk.tensor", OperandClass::any, decode_copy},
     OpcodeRow{"cp.reduce.async.bulk.tensor", OperandClass::any, decode_reduce},
 };
 
 }  // namespace
 
-std::span<const OpcodeRow> tensor_copy_opcodes() { return kRows; }
+std::span<const OpcodeRow> tensor_copy_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator

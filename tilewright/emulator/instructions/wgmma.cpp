@@ -1,8 +1,8 @@
-// wgmma: products of a warpgroup with operands in shared memory, its fence and its groups.
-// Each warp computes its 16 rows of D when it comes to the instruction; the wait is over when all four warps came to
-// it, and covers what all four read. Until the wait for its group, D, the registers
-// of A and the shared tiles are in flight: touching the first two, or writing the last, is a finding.
-// Numerics are those of mma.cpp: exact products, added in f64 in the order of k, rounded once an instruction.
+// wgmma: fence, mma_async, commit_group, wait_group.
+// Each warp computes its 16 rows of D when it executes wgmma.mma_async. wait_group returns once all four warps of the
+// warpgroup have committed the group, and covers the reads of all four. Until then D, the registers of A and the
+// operands in shared memory are in flight: it is a finding to access the registers or to overwrite the operands.
+// Numerics are those of mma.cpp: exact products, added in f64 in the order of k, rounded once per instruction.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -19,15 +19,15 @@
 namespace tilewright::emulator {
 namespace {
 
-constexpr int kRows = 16;  // of D and A, a warp
+constexpr int kRows = 16;  // rows of D and A per warp
 constexpr int kMaxN = 256;
 constexpr int kMaxK = 32;
-constexpr int kRowBytes = 32;  // of K, for every type
+constexpr int kRowBytes = 32;  // extent of K in bytes, for all types
 constexpr int kChunkBytes = 16;
 
 using ReadElements = void (*)(const std::byte* from, double* to);
 
-/// The 16 bytes of a chunk as numbers.
+/// Converts the elements of a 16-byte chunk to f64.
 template <class Element>
 void read_chunk(const std::byte* from, double* to) {
   using Stored = typename Element::Stored;
@@ -45,21 +45,21 @@ struct ElementRow {
 };
 
 constexpr std::array kElements = {
-    ElementRow{"f16", 2, read_chunk<HalfElement>},  ElementRow{"bf16", 2, read_chunk<BFloatElement>},
+    ElementRow{"f16", 2, read_chunk<F16Element>},   ElementRow{"bf16", 2, read_chunk<Bf16Element>},
     ElementRow{"tf32", 4, read_chunk<Tf32Element>}, ElementRow{"e4m3", 1, read_chunk<E4m3Element>},
-    ElementRow{"e5m2", 1, read_chunk<E5m2Element>}, ElementRow{"s8", 1, read_chunk<SignedByteElement>},
-    ElementRow{"u8", 1, read_chunk<ByteElement>},
+    ElementRow{"e5m2", 1, read_chunk<E5m2Element>}, ElementRow{"s8", 1, read_chunk<S8Element>},
+    ElementRow{"u8", 1, read_chunk<U8Element>},
 };
 
 enum class Accumulator : std::uint8_t { f16, f32, s32 };
 
-/// Instruction::immediate of wgmma.mma_async.
+/// The modifiers of wgmma.mma_async, packed into Instruction::immediate.
 struct WgmmaMode {
-  std::uint8_t a = 0, b = 0;  // rows of kElements
+  std::uint8_t a = 0, b = 0;  // indices into kElements
   Accumulator accumulator = Accumulator::f32;
   bool a_in_registers = false;
   bool a_mn_major = false, b_mn_major = false;
-  bool negates = false;
+  bool negates = false;  // imm-scale-a * imm-scale-b is -1
   bool saturates = false;
   std::uint8_t n8 = 1;  // N / 8
 };
@@ -78,7 +78,7 @@ std::int64_t pack(const WgmmaMode& mode) {
          (mode.saturates ? 1 << 12 : 0) | mode.n8 << 13;
 }
 
-/// Reads of one operand's tile by one warp.
+/// Reads an operand in shared memory, for one warp, through the async proxy.
 class TileReader {
  public:
   TileReader(Warp& warp, const Instruction& in, std::uint64_t descriptor)
@@ -86,9 +86,9 @@ class TileReader {
         in_(in),
         matrix_(decode_descriptor(descriptor)),
         shared_(warp.cta().shared()),
-        who_{async_of(warp.agent()), 0, warp.code_index(in), warp.wgmma.open()} {}
+        accessor_{async_of(warp.agent()), 0, warp.code_index(in), warp.wgmma.open()} {}
 
-  /// Rows [first, first + count) of the operand, to tile[mn * mn_stride + k * k_stride].
+  /// Reads rows [first, first + count) along M or N to tile[mn * mn_stride + k * k_stride].
   void read(Major major, const ElementRow& element, int first, int count, double* tile, int mn_stride, int k_stride) {
     const int per_chunk = kChunkBytes / element.bytes;
     const int k_elements = kRowBytes / element.bytes;
@@ -116,14 +116,15 @@ class TileReader {
   const std::byte* chunk(Major major, std::uint32_t mn, std::uint32_t k) {
     const std::uint32_t address = matrix_.address(major, mn, k);
     if (!shared_.contains(address, kChunkBytes)) {
-      warp_.fail(FindingKind::out_of_bounds_shared, in_, 0, address,
-                 fmt::format("read of {} bytes at shared address {:#x}{} by a descriptor that starts at {:#x}: the "
-                             "CTA's are {:#x} to {:#x}",
-                             kChunkBytes, address, warp_.cta().describe_shared(address), matrix_.start, kSharedBase,
-                             shared_.end()));
+      warp_.fail(
+          FindingKind::out_of_bounds_shared, in_, 0, address,
+          fmt::format("read of {} bytes at shared address {:#x}{} through a matrix descriptor with start address "
+                      "{:#x}: the CTA's shared memory is [{:#x}, {:#x})",
+                      kChunkBytes, address, warp_.cta().describe_shared(address), matrix_.start, kSharedBase,
+                      shared_.end()));
     }
     if (shared_.shadowed()) {
-      const SharedVerdict verdict = shared_.async_read(warp_.past, who_, address, kChunkBytes);
+      const SharedVerdict verdict = shared_.async_read(warp_.clocks, accessor_, address, kChunkBytes);
       if (verdict != SharedVerdict::ok) {
         report_shared(warp_, in_, 0, {&warp_.cta(), address}, kChunkBytes, "wgmma read", verdict);
       }
@@ -135,12 +136,13 @@ class TileReader {
   const Instruction& in_;
   SharedMatrix matrix_;
   SharedMemory& shared_;
-  Accessor who_;
+  Accessor accessor_;
 };
 
-// Fragments. Lane l of a warp has rows l/4 and l/4 + 8 of its 16.
+// Fragments. Lane l has rows l / 4 and l / 4 + 8 of its warp's 16.
 
-/// A from registers: each has 4 bytes of K at 4 * (l % 4) of a 16-byte half; then the other row, then the other half.
+/// Reads the fragment of A. Register r of lane l has the 4 bytes at byte 16 * (r / 2) + 4 * (l % 4) of K, of row
+/// l / 4 + 8 * (r % 2).
 void read_registers(Warp& warp, const Slot* registers, const ElementRow& element, double* tile, int k_elements) {
   const int per_register = 4 / element.bytes;
   const int per_half = k_elements / 2;
@@ -158,8 +160,8 @@ void read_registers(Warp& warp, const Slot* registers, const ElementRow& element
   }
 }
 
-/// Calls f(value's index of the lane, lane, its place in a tile of kRows x n): columns 2 * (l % 4) and the next, row
-/// l / 4, row l / 4 + 8, then 8 columns on.
+/// Calls f(value, lane, index in a row-major tile of kRows x n) for each accumulator of each lane. A lane's values are
+/// in columns 2 * (l % 4) and the next of row l / 4, then of row l / 4 + 8, then the same 8 columns further.
 template <class F>
 void each_accumulator(int n, F&& f) {
   for (int value = 0; value < n / 2; ++value) {
@@ -175,9 +177,9 @@ template <class Kind>
 void read_accumulators(Warp& warp, const Slot* registers, int n, double* tile) {
   using Stored = typename Kind::Stored;
   constexpr int kPerRegister = 4 / sizeof(Stored);
-  each_accumulator(n, [&](int value, int lane, int place) {
+  each_accumulator(n, [&](int value, int lane, int index) {
     const Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
-    tile[place] = static_cast<double>(Kind::number(packed[lane * kPerRegister + value % kPerRegister]));
+    tile[index] = static_cast<double>(Kind::number(packed[lane * kPerRegister + value % kPerRegister]));
   });
 }
 
@@ -186,34 +188,35 @@ void write_accumulators(Warp& warp, const Slot* registers, int n, const double* 
   using Stored = typename Kind::Stored;
   using Number = decltype(Kind::number(Stored()));
   constexpr int kPerRegister = 4 / sizeof(Stored);
-  each_accumulator(n, [&](int value, int lane, int place) {
+  each_accumulator(n, [&](int value, int lane, int index) {
     Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
-    packed[lane * kPerRegister + value % kPerRegister] = Kind::stored(static_cast<Number>(tile[place]), saturates);
+    packed[lane * kPerRegister + value % kPerRegister] = Kind::stored(static_cast<Number>(tile[index]), saturates);
   });
 }
 
 int register_count(const WgmmaMode& mode) { return mode.n8 * (mode.accumulator == Accumulator::f16 ? 2 : 4); }
 
-/// What RegisterHazards asks of a wgmma's own registers.
+/// Checks the registers of a wgmma for a missing wgmma.fence and for conflicts with earlier wgmmas, then marks them as
+/// in flight.
 void check_registers(Warp& warp, const Instruction& in, const Slot* d, int d_count, const Slot* a, int a_count) {
   RegisterHazards* const hazards = warp.hazards();
   if (hazards == nullptr) return;
-  const auto check_fence = [&](Slot slot, std::string_view what) {
+  const auto check_fence = [&](Slot slot, std::string_view fragment, int i) {
     if (!hazards->unfenced(slot)) return;
-    warp.fail(FindingKind::unfenced_wgmma, in, 0, 0,
-              fmt::format("{} of a wgmma that no wgmma.fence separates from the instruction that wrote it,", what));
+    warp.fail(FindingKind::missing_wgmma_fence, in, 0, 0,
+              fmt::format("no wgmma.fence between the last write to register {} of {} and this wgmma", i, fragment));
   };
   for (int i = 0; i < d_count; ++i) {
-    if (!hazards->in_flight_as_accumulator(d[i])) check_fence(d[i], "an accumulator");
-    hazards->begin(d[i], warp.wgmma.open(), warp.code_index(in), true);
+    if (!hazards->in_flight_as_accumulator(d[i])) check_fence(d[i], "the accumulator", i);
+    hazards->issue(d[i], warp.wgmma.open(), warp.code_index(in), true);
   }
   for (int i = 0; i < a_count; ++i) {
     if (hazards->in_flight_as_accumulator(a[i])) {
-      warp.fail(FindingKind::accumulator_in_flight, in, 0, 0,
-                "read of a register of A that an earlier wgmma still accumulates in,");
+      warp.fail(FindingKind::wgmma_register_in_flight, in, 0, 0,
+                fmt::format("read of register {} of A, in which an earlier wgmma still accumulates", i));
     }
-    check_fence(a[i], "a register of A");
-    hazards->begin(a[i], warp.wgmma.open(), warp.code_index(in), false);
+    check_fence(a[i], "A", i);
+    hazards->issue(a[i], warp.wgmma.open(), warp.code_index(in), false);
   }
 }
 
@@ -228,9 +231,9 @@ void multiply_add(const double* a, const double* b, double* c, int n, int k_elem
   }
 }
 
-/// Operands: the registers of D, A (4 registers, or a descriptor), B's descriptor, scale-d and its flip.
+/// Operands: the registers of D, A (4 registers, or a descriptor), B's descriptor, scale-d and the mask to xor it with.
 void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
-  if (!warp.gather(in, lanes, kAllLanes)) return;
+  if (!warp.converge(in, lanes, kAllLanes)) return;
   const WgmmaMode mode = unpack(in.immediate);
   const ElementRow& a_element = kElements[mode.a];
   const ElementRow& b_element = kElements[mode.b];
@@ -240,9 +243,9 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   const Slot* const d = in.op;
   const Slot* const a = d + d_count;
   const int a_count = mode.a_in_registers ? 4 : 1;
-  const Slot* const rest = a + a_count;
+  const Slot* const b = a + a_count;
   check_registers(warp, in, d, d_count, a, mode.a_in_registers ? a_count : 0);
-  // Not zeroed: each is written before it is read.
+  // thread_local, to avoid zeroing them: all elements are written before they are read.
   thread_local std::array<double, kRows * kMaxK> a_tile;
   thread_local std::array<double, kMaxK * kMaxN> b_tile;
   thread_local std::array<double, kRows * kMaxN> c_tile;
@@ -253,9 +256,9 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
         .read(mode.a_mn_major ? Major::mn : Major::k, a_element, warp.index() % 4 * kRows, kRows, a_tile.data(), kMaxK,
               1);
   }
-  TileReader(warp, in, *warp.reg<std::uint64_t>(rest[0]))
+  TileReader(warp, in, *warp.reg<std::uint64_t>(b[0]))
       .read(mode.b_mn_major ? Major::mn : Major::k, b_element, 0, n, b_tile.data(), 1, n);
-  const bool adds = ((warp.predicate(rest[1]) ^ warp.predicate(rest[2])) & 1) != 0;
+  const bool adds = ((warp.predicate(b[1]) ^ warp.predicate(b[2])) & 1) != 0;
   const auto update = [&]<class Kind>(Kind) {
     if (adds) {
       read_accumulators<Kind>(warp, d, n, c_tile.data());
@@ -265,56 +268,57 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
     multiply_add(a_tile.data(), b_tile.data(), c_tile.data(), n, k_elements, mode.negates);
     write_accumulators<Kind>(warp, d, n, c_tile.data(), mode.saturates);
   };
-  if (mode.accumulator == Accumulator::f16) update(HalfAccumulator());
-  if (mode.accumulator == Accumulator::f32) update(FloatAccumulator());
-  if (mode.accumulator == Accumulator::s32) update(IntegerAccumulator());
-  ++warp.wgmma.multiplies;
+  if (mode.accumulator == Accumulator::f16) update(F16Accumulator());
+  if (mode.accumulator == Accumulator::f32) update(F32Accumulator());
+  if (mode.accumulator == Accumulator::s32) update(S32Accumulator());
+  ++warp.wgmma.mma_count;
 }
 
 void execute_fence(Warp& warp, const Instruction& in, Mask lanes) {
-  if (!warp.gather(in, lanes, kAllLanes)) return;
+  if (!warp.converge(in, lanes, kAllLanes)) return;
   if (warp.hazards() != nullptr) warp.hazards()->fence(warp.steps());
 }
 
 void execute_commit_group(Warp& warp, const Instruction& in, Mask lanes) {
-  if (!warp.gather(in, lanes, kAllLanes)) return;
+  if (!warp.converge(in, lanes, kAllLanes)) return;
   ++warp.wgmma.committed;
   warp.cta().release_warpgroup(warp.index());
 }
 
-/// A product is the warpgroup's: it is complete when all four warps came to it, and then for all four.
+/// Whether all four warps of the warpgroup have committed this many groups: a wgmma is complete only then.
 bool warpgroup_has_committed(Warp& warp, const Instruction& in, std::uint32_t groups) {
   bool all = true;
   for (const auto& other : warp.cta().warpgroup(warp.index())) {
     if (other->wgmma.committed >= groups) continue;
     all = false;
     if (other->exited() != other->present()) continue;
-    warp.fail(FindingKind::barrier_divergence, in, 0, 0,
-              fmt::format("warp {} of the warpgroup exited after {} of the {} groups of wgmma.mma_async that warp {} "
-                          "waits for,",
-                          other->index(), other->wgmma.committed, groups, warp.index()));
+    warp.fail(
+        FindingKind::barrier_divergence, in, 0, 0,
+        fmt::format("warp {} of the warpgroup exited after committing {} of the {} groups of wgmma.mma_async that "
+                    "warp {} waits for",
+                    other->index(), other->wgmma.committed, groups, warp.index()));
   }
   return all;
 }
 
-/// immediate: how many of the latest groups may stay in flight.
+/// immediate: how many of the latest groups may remain pending.
 void execute_wait_group(Warp& warp, const Instruction& in, Mask lanes) {
-  if (!warp.gather(in, lanes, kAllLanes)) return;
+  if (!warp.converge(in, lanes, kAllLanes)) return;
   WgmmaGroups& groups = warp.wgmma;
-  const auto staying = static_cast<std::uint32_t>(in.immediate);
-  if (groups.committed <= staying) return;
-  const std::uint32_t awaited = groups.committed - staying;
-  if (!warpgroup_has_committed(warp, in, awaited)) return warp.wait_at_warpgroup(in, lanes);
+  const auto max_pending = static_cast<std::uint32_t>(in.immediate);
+  if (groups.committed <= max_pending) return;
+  const std::uint32_t awaited = groups.committed - max_pending;
+  if (!warpgroup_has_committed(warp, in, awaited)) return warp.wait_for_warpgroup(in, lanes);
   groups.retired = std::max(groups.retired, awaited);
   for (const auto& each : warp.cta().warpgroup(warp.index())) {
-    warp.past.happened.raise(async_of(each->agent()), awaited);
+    warp.clocks.ordered.raise(async_of(each->agent()), awaited);
   }
   if (warp.hazards() != nullptr) warp.hazards()->retire(groups.retired);
 }
 
 // Decoders ---------------------------------------------------------------------------------------------------------
 
-/// "m64n128k16" -> 128; refuses other forms.
+/// Takes the shape "m64n128k16" and returns N; refuses other shapes.
 int take_n(InstructionReader& reader, int k_elements) {
   for (int n = 8; n <= kMaxN; n += 8) {
     if (reader.take(fmt::format("m64n{}k{}", n, k_elements))) return n;
@@ -330,7 +334,7 @@ std::optional<std::uint8_t> element_named(std::string_view name) {
 
 bool is_integer(const ElementRow& element) { return element.name == "s8" || element.name == "u8"; }
 
-/// ".d.a.b", in the order they are written.
+/// Takes the types ".d.a.b", which must be in this order, and .satfinite.
 void take_types(InstructionReader& reader, WgmmaMode& mode) {
   static constexpr std::string_view kAccumulators[] = {"f16", "f32", "s32"};
   std::vector<std::string_view> types;
@@ -351,7 +355,7 @@ void take_types(InstructionReader& reader, WgmmaMode& mode) {
   mode.saturates = reader.take("satfinite");
 }
 
-/// The combinations of PTX ISA, wgmma.mma_async.
+/// Refuses combinations of types that the PTX ISA does not list for wgmma.mma_async.
 void check_types(InstructionReader& reader, const WgmmaMode& mode) {
   const ElementRow& a = kElements[mode.a];
   const ElementRow& b = kElements[mode.b];
@@ -365,10 +369,10 @@ void check_types(InstructionReader& reader, const WgmmaMode& mode) {
   }
 }
 
-/// 1 or -1.
+/// Reads an imm-scale operand, which must be 1 or -1.
 bool is_negative(InstructionReader& reader, const Operand& scale) {
   const auto value = static_cast<std::int64_t>(reader.number(scale));
-  if (value != 1 && value != -1) reader.refuse(fmt::format("a scale of {}", value));
+  if (value != 1 && value != -1) reader.refuse(fmt::format("an imm-scale of {}, which must be 1 or -1", value));
   return value == -1;
 }
 
@@ -399,12 +403,12 @@ void decode_mma_async(InstructionReader& reader) {
   mode.a_in_registers = reader.operand(1).kind == Operand::Kind::vector;
   const std::vector<Operand> d = reader.elements(reader.operand(0));
   if (static_cast<int>(d.size()) != register_count(mode)) {
-    reader.refuse(fmt::format("a fragment of {} registers where {} belong", d.size(), register_count(mode)));
+    reader.refuse(fmt::format("a fragment of {} registers, which must have {}", d.size(), register_count(mode)));
   }
   for (const Operand& one : d) reader.destination(one, PtxType::b32);
   const std::vector<Operand> a = reader.elements(reader.operand(1));
   if (mode.a_in_registers && a.size() != 4) {
-    reader.refuse(fmt::format("a fragment of {} registers where 4 belong", a.size()));
+    reader.refuse(fmt::format("a fragment of {} registers, which must have 4", a.size()));
   }
   for (const Operand& one : a) reader.source(one, mode.a_in_registers ? PtxType::b32 : PtxType::b64);
   reader.source(reader.operand(2), PtxType::b64);
@@ -415,7 +419,7 @@ void decode_mma_async(InstructionReader& reader) {
   reader.out().execute = &execute_mma_async;
 }
 
-void take_aligned(InstructionReader& reader) {
+void take_sync_aligned(InstructionReader& reader) {
   reader.take("sync");
   if (!reader.take("aligned")) reader.refuse(fmt::format("{} without .aligned", reader.parsed().opcode));
   reader.finish();
@@ -423,25 +427,25 @@ void take_aligned(InstructionReader& reader) {
 }
 
 void decode_fence(InstructionReader& reader) {
-  take_aligned(reader);
+  take_sync_aligned(reader);
   reader.expect_operands(0);
   reader.out().execute = &execute_fence;
 }
 
 void decode_commit_group(InstructionReader& reader) {
-  take_aligned(reader);
+  take_sync_aligned(reader);
   reader.expect_operands(0);
   reader.out().execute = &execute_commit_group;
 }
 
 void decode_wait_group(InstructionReader& reader) {
-  take_aligned(reader);
+  take_sync_aligned(reader);
   reader.expect_operands(1);
   reader.out().immediate = static_cast<std::int64_t>(reader.number(reader.operand(0)) & 7);
   reader.out().execute = &execute_wait_group;
 }
 
-constexpr std::array kRowsOfOpcodes = {
+constexpr std::array kOpcodes = {
     OpcodeRow{"wgmma.mma_async", OperandClass::any, decode_mma_async},
     OpcodeRow{"wgmma.fence", OperandClass::any, decode_fence},
     OpcodeRow{"wgmma.commit_group", OperandClass::any, decode_commit_group},
@@ -450,6 +454,6 @@ constexpr std::array kRowsOfOpcodes = {
 
 }  // namespace
 
-std::span<const OpcodeRow> wgmma_opcodes() { return kRowsOfOpcodes; }
+std::span<const OpcodeRow> wgmma_opcodes() { return kOpcodes; }
 
 }  // namespace tilewright::emulator
