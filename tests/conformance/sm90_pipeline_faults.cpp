@@ -152,7 +152,7 @@ const Fault kFaults[] = {
      {{kRing, "if (thread == 0) ptx::mbarrier_arrive(empty(stage));", "ptx::mbarrier_arrive(empty(stage));"}},
      deadlock,
      "wait_for_readers(at);",
-     {"wait for phase 128 of the mbarrier", "{empty}"}},
+     {"waits for phase 128 of the mbarrier", "{empty}"}},
     // Bytes and CTAs that a barrier counts.
     {"MoreBytesAreExpectedThanCome",
      kOneTile,

@@ -50,8 +50,8 @@ void check_alignment(Warp& warp, const Instruction& in, Mask lanes, AccessSize s
     const std::uint64_t address = out.address[lane];
     if ((address & low_bits) == 0) continue;
     warp.fail(FindingKind::misaligned_access, in, lane, address,
-              fmt::format("{} of {} bytes at address {:#x}, {} bytes past a multiple of {}", verb(kind), size.bytes,
-                          address, address & low_bits, size.alignment));
+              fmt::format("{} of {} bytes at address {:#x}, which must be a multiple of {}", verb(kind), size.bytes,
+                          address, size.alignment));
   }
 }
 

@@ -47,8 +47,7 @@ constexpr std::array kKinds = {
     KindRow{FindingKind::bad_descriptor, "bad descriptor", ""},
     KindRow{FindingKind::exited_cta_access, "access to an exited CTA",
             "let the CTA wait for its copies and for its peers, e.g. at a cluster barrier, before it exits"},
-    KindRow{FindingKind::barrier_divergence, "barrier divergence",
-            "let all threads that the instruction names execute it, with equal operands"},
+    KindRow{FindingKind::barrier_divergence, "barrier divergence", ""},
     KindRow{FindingKind::deadlock, "deadlock",
             "compare what the threads above wait for with the arrivals, bytes and phase parities of the other threads"},
     KindRow{FindingKind::no_progress, "no progress", ""},
@@ -78,23 +77,32 @@ std::string to_string(const CodeLocation& location) {
     text += fmt::format("{}{}:{}", text.empty() ? "" : ", inlined at ", line.file, line.line);
   }
   if (location.ptx_line == 0) return text.empty() ? "an unknown location" : text;
-  const std::string ptx = location.ptx_text.empty()
-                              ? fmt::format("PTX line {}", location.ptx_line)
-                              : fmt::format("PTX line {}: {}", location.ptx_line, location.ptx_text);
-  return text.empty() ? ptx : fmt::format("{} ({})", text, ptx);
+  if (!text.empty()) {
+    return location.ptx_text.empty() ? fmt::format("{} (PTX line {})", text, location.ptx_line)
+                                     : fmt::format("{} (PTX line {}: {})", text, location.ptx_line, location.ptx_text);
+  }
+  return location.ptx_text.empty() ? fmt::format("PTX line {}", location.ptx_line)
+                                   : fmt::format("PTX line {} ({})", location.ptx_line, location.ptx_text);
 }
 
-std::string to_string(const Finding& finding) {
+std::string summary(const Finding& finding) {
   std::string text(name(finding.kind));
   if (finding.thread) {
-    const std::string_view role = finding.kind == FindingKind::deadlock      ? ", first waiting"
-                                  : finding.kind == FindingKind::no_progress ? ", running"
-                                                                             : " by";
+    std::string_view role = " by";
+    if (finding.kind == FindingKind::deadlock || finding.kind == FindingKind::transaction_mismatch) {
+      role = ", first waiting";
+    } else if (finding.kind == FindingKind::no_progress) {
+      role = ", running";
+    }
     text +=
         fmt::format("{} thread {} of CTA {}", role, to_string(finding.thread->thread), to_string(finding.thread->cta));
   }
   if (finding.location.ptx_line != 0) text += fmt::format(" at {}", to_string(finding.location));
-  text += ": " + finding.detail;
+  return text + ": " + finding.detail;
+}
+
+std::string to_string(const Finding& finding) {
+  std::string text = summary(finding);
   for (const std::string& note : finding.notes) text += "\n  " + note;
   if (!fix(finding.kind).empty()) text += fmt::format("\n  fix: {}", fix(finding.kind));
   return text;

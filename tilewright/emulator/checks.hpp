@@ -40,7 +40,7 @@ enum class FindingKind : std::uint8_t {
 
 /// "out-of-bounds global access", ...
 std::string_view name(FindingKind kind);
-/// What to change in the kernel, as a sentence; empty when the detail of the finding says it.
+/// The usual change to the kernel that removes such a finding; empty when the detail says it.
 std::string_view fix(FindingKind kind);
 
 struct SourceLine {
@@ -73,8 +73,9 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
-/// "misaligned access by thread (1,0,0) of CTA (0,0,0) at kernel.cu:17 (...): read of ...", then a line for each note
-/// and one for the fix.
+/// One line: "misaligned access by thread (1,0,0) of CTA (0,0,0) at kernel.cu:17 (...): read of ..."
+std::string summary(const Finding& finding);
+/// The summary, then a line for each note and one for the fix.
 std::string to_string(const Finding& finding);
 /// "kernel.cu:17 (PTX line 210: ld.global.f32 %f1, [%rd4])"
 std::string to_string(const CodeLocation& location);

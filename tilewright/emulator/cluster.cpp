@@ -16,6 +16,16 @@ constexpr int kMaxFruitlessWakes = 8;
 
 std::uint32_t volume(const runtime::Dim3& extent) { return extent.x * extent.y * extent.z; }
 
+/// The instruction at which a warp polls or waits, as an index in Program::code, and its lanes; kNone when it does
+/// neither.
+std::pair<std::uint32_t, Mask> waiting_position(const Warp& warp) {
+  if (const Poll* const poll = warp.poll()) return {poll->code, poll->lanes};
+  for (const Path& path : warp.paths()) {
+    if (path.waits_at != kNone) return {path.waits_at, path.lanes};
+  }
+  return {kNone, 0};
+}
+
 }  // namespace
 
 Cluster::Cluster(const Launch& launch) : launch_(launch) {
@@ -96,8 +106,8 @@ bool Cluster::polls_without_progress() {
 Agent Cluster::new_agents(const AgentRecord& record) {
   if (2 * agents_.size() >= SharedMemory::kMaxAgents) {
     throw EmulationError(fmt::format(
-        "emulator: a cluster has more than {} warps, mbarriers and threads with bulk groups together, which "
-        "is the limit of the race checks",
+        "emulator: the warps, mbarriers and threads with bulk groups of a cluster are more than {} in total, "
+        "which is the limit of the race checks",
         SharedMemory::kMaxAgents / 2));
   }
   agents_.push_back(record);
@@ -176,14 +186,7 @@ void Cluster::throw_deadlock() {
   finding.detail = size() > 1 ? "no thread of the cluster can make progress" : "no thread of the CTA can make progress";
   for (const auto& each : ctas_) {
     for (const auto& warp : each->warps()) {
-      const Poll* const poll = warp->poll();
-      std::uint32_t code = poll != nullptr ? poll->code : kNone;
-      Mask lanes = poll != nullptr ? poll->lanes : 0;
-      for (const Path& path : warp->paths()) {
-        if (code != kNone) break;
-        code = path.waits_at;
-        lanes = path.lanes;
-      }
+      const auto [code, lanes] = waiting_position(*warp);
       if (code == kNone || finding.thread) continue;
       finding = each->make_finding(finding.kind, code, warp->index() * kWarpSize + std::countr_zero(lanes), 0,
                                    finding.detail);

@@ -17,7 +17,7 @@ inline constexpr int kMaxClusterCtas = 16;
 inline constexpr int kClusterRankShift = 24;
 inline constexpr std::uint64_t kSharedOffsetMask = (std::uint64_t{1} << kClusterRankShift) - 1;
 
-/// What a pair of agents stands for.
+/// The owner of a pair of agents.
 struct AgentRecord {
   enum class Kind : std::uint8_t { warp, mbarrier, bulk_groups };
   Kind kind = Kind::warp;
@@ -67,7 +67,7 @@ class Cluster {
   /// Completes the barrier's phase if all threads that have not exited have arrived.
   void try_complete_barrier();
 
-  /// Records that something happened which a waiting thread may be waiting for; deadlocks are told by its absence.
+  /// Records an event that waiting threads may be waiting for. Without any such event, they are in a deadlock.
   void note_event() { ++events_; }
   /// Restarts all clocks, as one has reached SharedMemory::kClockLimit.
   void restart_clocks();

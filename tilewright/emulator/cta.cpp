@@ -249,7 +249,7 @@ Finding Cta::make_finding(FindingKind kind, std::uint32_t code_index, int thread
 void Cta::fail(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                std::string detail) const {
   Finding finding = make_finding(kind, code_index, thread, address, std::move(detail));
-  if (deferred_finding_) finding.notes.push_back("before that: " + to_string(*deferred_finding_));
+  if (deferred_finding_) finding.notes.push_back("before that: " + summary(*deferred_finding_));
   throw EmulationFinding(std::move(finding));
 }
 
@@ -316,7 +316,7 @@ std::string Cta::describe_shared(std::uint64_t address) const {
   for (const SharedVariable& variable : program.shared_variables) {
     if (variable.size != 0 && variable.begin <= address) below = &variable;
   }
-  if (address >= program.dynamic_shared_begin) {
+  if (launch_.dynamic_shared_bytes != 0 && address >= program.dynamic_shared_begin) {
     return fmt::format(" (dynamic shared memory + {})", address - program.dynamic_shared_begin);
   }
   if (below == nullptr) return {};

@@ -12,7 +12,7 @@
 
 namespace tilewright::emulator {
 
-/// Who asked for an allocation: a caller of the device, or a module for its variables.
+/// The owner of an allocation: a caller of the device, or a module for its variables.
 enum class Owner : std::uint8_t { caller, module };
 
 /// The bytes [begin, end) of one allocation.

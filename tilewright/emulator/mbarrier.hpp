@@ -32,7 +32,7 @@ struct Mbarrier {
   bool is_parity_complete(std::uint32_t parity) const { return (phase & 1) != (parity & 1); }
 };
 
-/// What an operation on an mbarrier did.
+/// The outcome of an operation on an mbarrier.
 struct MbarrierResult {
   bool completed = false;  // it completed the phase
   std::string error;       // the rule it broke; empty when none

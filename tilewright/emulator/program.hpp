@@ -43,7 +43,7 @@ struct AddressOperand {
   std::uint8_t register_bytes = 8;  // width of the base register: 4 or 8
 };
 
-/// How an instruction uses its registers, for the checks of RegisterHazards.
+/// The kind of an instruction's register accesses, for the checks of RegisterHazards.
 enum class RegisterUse : std::uint8_t { ordinary, copies, wgmma };
 
 struct Instruction {

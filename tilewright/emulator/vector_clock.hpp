@@ -36,7 +36,7 @@ class VectorClock {
   std::vector<std::uint32_t> at_;
 };
 
-/// What happens before the next instruction of a warp, or what a barrier hands on to the warps that wait for it.
+/// The accesses that happen before the next instruction of a warp, or that a barrier releases to the warps that wait.
 struct Clocks {
   VectorClock ordered;
   VectorClock proxy_fenced;  // the part of `ordered` that a fence.proxy.async has made visible to the async proxy

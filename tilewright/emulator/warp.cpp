@@ -204,7 +204,7 @@ bool Warp::converge(const Instruction& instruction, Mask lanes, Mask required) {
   if ((required & exited_) != 0) {
     const Mask gone = required & exited_;
     fail(FindingKind::barrier_divergence, instruction, std::countr_zero(lanes), 0,
-         fmt::format("{} reached a warp-wide instruction that also names {}, which exited before it",
+         fmt::format("{} reached a warp-wide instruction that {}, which have exited, must also execute",
                      describe_lanes(lanes), describe_lanes(gone)));
   }
   paths_.push_back({.pc = pc_ - 1, .lanes = lanes, .state = Path::State::converging, .waits_at = pc_ - 1});

@@ -254,7 +254,7 @@ TEST(Access, OutOfBoundsOfLocalMemoryAndParameters) {
   EXPECT_EQ(run_shared("ld.param.u32 %r0, [out+8];").kind, FindingKind::out_of_bounds_param);
 }
 
-// The shadow alone -------------------------------------------------------------------------------------------------
+// SharedMemory -----------------------------------------------------------------------------------------------------
 
 TEST(SharedMemory, VectorClocksOrderAccesses) {
   SharedMemory shared(true, true);

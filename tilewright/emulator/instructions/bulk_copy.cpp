@@ -31,9 +31,9 @@ std::uint64_t global_address(Warp& warp, const Instruction& in, int lane, std::s
                                                          : warp.reg<std::uint64_t>(in.op[operand.operand])[lane];
   const std::uint64_t address = base + static_cast<std::uint64_t>(operand.offset);
   if (address % kBulkAlignment != 0) {
-    warp.fail(FindingKind::misaligned_access, in, lane, address,
-              fmt::format("bulk copy at global address {:#x}, {} bytes past a multiple of {}", address,
-                          address % kBulkAlignment, kBulkAlignment));
+    warp.fail(
+        FindingKind::misaligned_access, in, lane, address,
+        fmt::format("bulk copy at global address {:#x}, which must be a multiple of {}", address, kBulkAlignment));
   }
   return address;
 }

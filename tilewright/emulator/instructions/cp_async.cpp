@@ -11,7 +11,7 @@
 namespace tilewright::emulator {
 namespace {
 
-/// What determines how many source bytes are read; Instruction::mode of cp.async.
+/// The form of cp.async that determines how many source bytes it reads; its Instruction::mode.
 enum class SourceSize : std::uint8_t { whole, in_register, ignore_src };
 
 /// Operands: destination address, source address, source size or ignore-src predicate and its xor mask. element_bytes:

@@ -5,7 +5,7 @@
 
 namespace tilewright::emulator {
 
-/// Which dimension is contiguous.
+/// The contiguous dimension of a matrix in shared memory.
 enum class Major : std::uint8_t { k, mn };
 
 /// PTX ISA, "Matrix Descriptor Format": bits 0..13 start address, 16..29 leading and 32..45 stride byte offset (all in
