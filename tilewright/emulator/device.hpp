@@ -16,14 +16,14 @@ namespace tilewright::emulator {
 /// - Bulk copies and wgmma execute at once. But until the wait that the PTX ISA asks for, it is a finding to access the
 ///   bytes they write or the registers they use, or to overwrite the bytes they read. What the generic proxy wrote they
 ///   may read only after a fence.proxy.async.
-/// - A CTA of a cluster may not exit before the accesses of its peers to its shared memory are ordered before its exit.
+/// - A CTA of a cluster may not exit before its peers' accesses to its shared memory are ordered before its exit.
 /// - An .aligned barrier must be executed by whole warps, and a barrier without a thread count by all threads of the
-/// CTA:
-///   a thread that has exited instead is a finding, though a GPU lets the others pass.
+///   CTA: a thread that has exited instead is a finding, though a GPU lets the others pass.
 /// - Accesses of one warp are ordered by its instructions. Accesses of different warps are ordered by barriers, and by
 ///   atomic, volatile, release and acquire accesses to shared memory.
 /// - In a cooperative launch, accesses to global memory by threads must be ordered in the same way.
 /// - Shared memory and new allocations are filled with ones, which is NaN.
+///
 /// A launch returns after it has run to its end. load() takes the PTX of an image and throws EmulationFinding
 /// (checks.hpp) for an instruction that the emulator does not support. launch() throws it for the first finding, that
 /// of the CTA with the lowest index. The device remains usable after a finding.

@@ -17,7 +17,7 @@ class GlobalShadow {
 
   /// Starts the warp's clock; called before its CTA runs.
   void start(Warp& warp) const;
-  /// The warp has released: its later accesses are not ordered before who acquires that release.
+  /// Called after a release: the warp's later accesses are not covered by it.
   void advance_clock(Warp& warp) const;
 
   /// See SharedMemory::kClockLimit.

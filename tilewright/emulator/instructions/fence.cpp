@@ -1,5 +1,5 @@
-// Fences: membar, fence, fence.mbarrier_init, fence.proxy. The emulator is sequentially consistent, so that fences do
-// not change what a kernel reads; they only change what the race checks take as ordered.
+// Fences: membar, fence, fence.mbarrier_init, fence.proxy. Warps execute one at a time and see each other's writes at
+// once, so that fences do not change what a kernel reads; they only change what the race checks take as ordered.
 #include <array>
 
 #include "tilewright/emulator/instructions/control.hpp"

@@ -25,13 +25,12 @@ SharedMatrix decode_descriptor(std::uint64_t descriptor) {
   return matrix;
 }
 
-// PTX ISA, canonical layouts of wgmma. W is the number of 16-byte chunks in a swizzled row (32, 64 or 128 bytes).
-//   K-major, swizzled:   a row of M or N has W chunks along K; 8 rows are a swizzle atom; atoms are `stride` apart.
-//   K-major, no swizzle: core matrices of 8 rows are `stride` apart along M or N, and `leading` apart along K.
-//   MN-major, swizzled:  a row of K has W chunks along M or N; 8 rows are a swizzle atom; atoms are `stride` apart
-//   along
-//                        K, and `leading` apart along M or N.
-//   MN-major, no swizzle: core matrices of 8 k are `leading` apart along K, and `stride` apart along M or N.
+// PTX ISA, canonical layouts of wgmma. A swizzled row has W = 2, 4 or 8 chunks of 16 bytes; 8 of them are a swizzle
+// atom.
+// - K-major, swizzled: a row holds W chunks along K. Atoms are `stride` apart along M or N.
+// - K-major, no swizzle: core matrices are `stride` apart along M or N, and `leading` apart along K.
+// - MN-major, swizzled: a row holds W chunks along M or N. Atoms are `stride` apart along K, `leading` along M or N.
+// - MN-major, no swizzle: core matrices are `leading` apart along K, and `stride` apart along M or N.
 std::uint32_t SharedMatrix::address(Major major, std::uint32_t mn, std::uint32_t k) const {
   std::uint32_t offset = 0;
   if (major == Major::k) {
