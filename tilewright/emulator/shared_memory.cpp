@@ -124,17 +124,17 @@ std::uint32_t SharedMemory::new_read_set() {
   return set;
 }
 
-bool SharedMemory::has_read(const Cell& cell, Stamp me) const {
-  if ((cell.reader.epoch & kSet) == 0) return cell.reader.epoch == me.epoch;
+bool SharedMemory::has_read(const Cell& cell, Stamp access) const {
+  if ((cell.reader.epoch & kSet) == 0) return cell.reader.epoch == access.epoch;
   const ReadSet& readers = read_sets_[cell.reader.code];
-  return std::ranges::any_of(readers, [&](const Stamp& reader) { return reader.epoch == me.epoch; });
+  return std::ranges::any_of(readers, [&](const Stamp& reader) { return reader.epoch == access.epoch; });
 }
 
-void SharedMemory::add_reader(Cell& cell, const VectorClock& now, Stamp me) {
+void SharedMemory::add_reader(Cell& cell, const VectorClock& now, Stamp access) {
   if ((cell.reader.epoch & kSet) == 0) {
-    const bool same = agent_of(cell.reader.epoch) == agent_of(me.epoch);
+    const bool same = agent_of(cell.reader.epoch) == agent_of(access.epoch);
     if (cell.reader.epoch == 0 || same || ordered(cell.reader.epoch, now)) {
-      cell.reader = me;
+      cell.reader = access;
       return;
     }
     const Stamp first = cell.reader;
@@ -143,11 +143,11 @@ void SharedMemory::add_reader(Cell& cell, const VectorClock& now, Stamp me) {
   }
   ReadSet& readers = read_sets_[cell.reader.code];
   for (Stamp& reader : readers) {
-    if (agent_of(reader.epoch) != agent_of(me.epoch)) continue;
-    reader = me;
+    if (agent_of(reader.epoch) != agent_of(access.epoch)) continue;
+    reader = access;
     return;
   }
-  readers.push_back(me);
+  readers.push_back(access);
 }
 
 void SharedMemory::drop_readers(Cell& cell) {
@@ -155,8 +155,9 @@ void SharedMemory::drop_readers(Cell& cell) {
   cell.reader = {};
 }
 
-SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp me) {
-  if (has_read(cell, me)) return SharedVerdict::ok;  // was checked at that read, and not written since
+SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced,
+                                      Stamp access) {
+  if (has_read(cell, access)) return SharedVerdict::ok;  // was checked at that read, and not written since
   const PackedEpoch writer = cell.writer.epoch;
   if (writer == kRedZone) return SharedVerdict::out_of_bounds;
   SharedVerdict verdict = SharedVerdict::ok;
@@ -169,11 +170,11 @@ SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const 
   } else if (proxy_fenced != nullptr && !is_async(agent_of(writer)) && !ordered(writer, *proxy_fenced)) {
     verdict = conflict(SharedVerdict::unfenced, cell.writer);
   }
-  add_reader(cell, now, me);
+  add_reader(cell, now, access);
   return verdict;
 }
 
-SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, Stamp me) {
+SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, Stamp access) {
   if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
   const auto unordered = [&](const Stamp& other) { return other.epoch != 0 && !ordered(other.epoch, now); };
   SharedVerdict verdict = SharedVerdict::ok;
@@ -190,27 +191,27 @@ SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, Stamp
     verdict = conflict(SharedVerdict::race, cell.reader, true);
   }
   drop_readers(cell);
-  cell.writer = me;
+  cell.writer = access;
   return verdict;
 }
 
 SharedVerdict SharedMemory::read(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                  std::uint32_t bytes) {
-  const Stamp me = stamp(now, accessor);
-  return each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, now, nullptr, me); });
+  const Stamp access = stamp(now, accessor);
+  return each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, now, nullptr, access); });
 }
 
 SharedVerdict SharedMemory::async_read(const Clocks& clocks, const Accessor& accessor, std::uint64_t address,
                                        std::uint32_t bytes) {
-  const Stamp me = stamp(clocks.ordered, accessor);
+  const Stamp access = stamp(clocks.ordered, accessor);
   return each_cell(address, bytes, false,
-                   [&](Cell& cell) { return read_cell(cell, clocks.ordered, &clocks.proxy_fenced, me); });
+                   [&](Cell& cell) { return read_cell(cell, clocks.ordered, &clocks.proxy_fenced, access); });
 }
 
 SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                   std::uint32_t bytes) {
-  const Stamp me = stamp(now, accessor);
-  return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, now, me); });
+  const Stamp access = stamp(now, accessor);
+  return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, now, access); });
 }
 
 SharedVerdict SharedMemory::strong_access(Clocks& clocks, const Accessor& accessor, std::uint64_t address,
@@ -233,9 +234,9 @@ SharedVerdict SharedMemory::strong_access(Clocks& clocks, const Accessor& access
 
 SharedVerdict SharedMemory::begin_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                        std::uint32_t bytes) {
-  const Stamp me = stamp(now, accessor);
+  const Stamp access = stamp(now, accessor);
   return each_cell(address, bytes, true, [&](Cell& cell) {
-    const SharedVerdict verdict = write_cell(cell, now, me);
+    const SharedVerdict verdict = write_cell(cell, now, access);
     cell.writer.epoch |= kInFlight;
     return verdict;
   });

@@ -89,18 +89,23 @@ class SharedMemory {
   };
 
   static Stamp stamp(const VectorClock& now, const Accessor& accessor);
+  /// Whether the access of this epoch happens before an access with the clocks `now`.
   static bool ordered(PackedEpoch epoch, const VectorClock& now);
 
+  /// Calls visit(cell) for each cell of the bytes, and returns the greatest of its verdicts.
+  /// With `whole_write`, a split word of which all bytes are visited becomes one cell again.
   template <class Visit>
   SharedVerdict each_cell(std::uint64_t address, std::uint32_t bytes, bool whole_write, Visit&& visit);
   void split_word(std::size_t word);
 
-  SharedVerdict read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp me);
-  SharedVerdict write_cell(Cell& cell, const VectorClock& now, Stamp me);
+  /// `proxy_fenced` is null for reads through the generic proxy.
+  SharedVerdict read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp access);
+  SharedVerdict write_cell(Cell& cell, const VectorClock& now, Stamp access);
+  /// Records the conflicting access for other(); returns ok instead of the verdict when its check is switched off.
   SharedVerdict conflict(SharedVerdict verdict, Stamp other, bool reads = false);
   /// Whether the agent has read the cell at this clock since the last write.
-  bool has_read(const Cell& cell, Stamp me) const;
-  void add_reader(Cell& cell, const VectorClock& now, Stamp me);
+  bool has_read(const Cell& cell, Stamp access) const;
+  void add_reader(Cell& cell, const VectorClock& now, Stamp access);
   void drop_readers(Cell& cell);
   std::uint32_t new_read_set();
 

@@ -142,6 +142,7 @@ bool Warp::reschedule() {
   if (active_ != 0) paths_.push_back({.pc = pc_, .lanes = active_});
   active_ = 0;
   std::ranges::sort(paths_, {}, &Path::pc);
+  // Paths at the same instruction reconverge if one of them is ready; suspended ones wait for a ready one to arrive.
   for (std::size_t i = 0; i + 1 < paths_.size();) {
     Path& path = paths_[i];
     const Path& next = paths_[i + 1];
@@ -168,6 +169,7 @@ bool Warp::reschedule() {
   pc_ = chosen->pc;
   active_ = chosen->lanes;
   paths_.erase(chosen);
+  // The running path must stop where it can meet another one.
   limit_ = kNone;
   for (const Path& path : paths_) {
     if (!path.waits() && path.pc > pc_) limit_ = std::min(limit_, path.pc);

@@ -190,7 +190,10 @@ class Warp {
   /// Longest loop, in instructions, that is recognised as polling.
   static constexpr std::uint64_t kMaxPollLoopSteps = 64;
 
+  /// Merges paths that have met, and makes the path with the lowest program counter, or that of the favoured lane, the
+  /// running one. False when no path is ready.
   bool reschedule();
+  /// Makes all paths in this state ready.
   void release_all(Path::State state);
   /// Moves the path's lanes from the running path to the list of paths, where they wait.
   void suspend(const Path& path);
