@@ -115,7 +115,7 @@ TEST(Artifact, LengthsThatLieAreRefusedWithoutAllocating) {
 TEST(Artifact, AnotherFormatVersionIsNamed) {
   std::vector<std::byte> bytes = serialize(sample());
   bytes[4] = std::byte{3};
-  EXPECT_EQ(deserialize(bytes).reason(), "format version 3, this build reads 2");
+  EXPECT_EQ(deserialize(bytes).reason(), "the format version is 3, this build reads version 2");
 }
 
 TEST(Artifact, MetadataWithAValidHashIsStillChecked) {
@@ -146,13 +146,13 @@ TEST(Artifact, CodeThatNeedsNoCompilerIsAdopted) {
   source.target = {80, false};
   source.text = ".version 8.0";
   source.language = Language::ptx;
-  EXPECT_EQ(adopt(source).ptx, source.text);
-  EXPECT_TRUE(adopt(source).cubin.empty());
-  EXPECT_EQ(adopt(source).source, source_digest(source).hex());
+  EXPECT_EQ(precompiled_artifact(source).ptx, source.text);
+  EXPECT_TRUE(precompiled_artifact(source).cubin.empty());
+  EXPECT_EQ(precompiled_artifact(source).source, source_digest(source).hex());
   source.text = std::string("\0ELF", 4);
-  EXPECT_THROW(adopt(source), InvalidArgument) << "no text has a NUL";
+  EXPECT_THROW(precompiled_artifact(source), InvalidArgument) << "no text has a NUL";
   source.language = Language::cubin;
-  EXPECT_EQ(adopt(source).cubin.size(), 4U);
+  EXPECT_EQ(precompiled_artifact(source).cubin.size(), 4U);
 }
 
 TEST(Artifact, FilesAreWrittenWholeAndReadChecked) {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tilewright/compile/compiled.hpp"
+#include "tilewright/compile/compiler_output.hpp"
 
 namespace tilewright::compile {
 namespace {
