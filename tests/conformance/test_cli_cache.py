@@ -88,7 +88,7 @@ def test_damage_is_said_and_set_aside(at, bundle, tmp_path):
     entry.write_bytes(entry.read_bytes()[:-1])
     verified = at("here")("cache", "verify")
     assert verified.returncode == 1
-    assert "0 sound, 1 damaged and set aside" in verified.stdout
+    assert "0 intact, 1 damaged and set aside" in verified.stdout
     assert entry.with_suffix(".bad").exists()
     entry.with_suffix(".bad").rename(entry)
     run = at("here")("gemm", *PROBLEM)

@@ -127,7 +127,7 @@ TEST_F(CacheDamageTest, ForeignFilesDoNotDisturbTheListing) {
   compile::write_new_file(fs::path(entry()).parent_path().string() + "/notes.twk", "x");
   Store store(options());
   EXPECT_EQ(store.list().size(), 1u);
-  EXPECT_EQ(store.verify().sound, 1);
+  EXPECT_EQ(store.verify().intact, 1);
   EXPECT_TRUE(store.warnings().empty());
 }
 

@@ -85,7 +85,7 @@ TEST_F(CacheRootTest, NoHome) {
     environment.home = home;
     Store store(usual, environment);
     EXPECT_EQ(store.root(), "");
-    EXPECT_THAT(store.warnings(), ElementsAre(HasSubstr("no place for a cache")));
+    EXPECT_THAT(store.warnings(), ElementsAre(HasSubstr("there is no folder for the cache")));
     EXPECT_NE(store.get_or_compile(source_named("gemm"), compiler_), nullptr);
   }
 }

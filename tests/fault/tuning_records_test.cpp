@@ -157,7 +157,7 @@ TEST_F(TuningRecordsFaultTest, AnotherFormatIsLeftAlone) {
   ASSERT_EQ(sqlite3_open(file().c_str(), &database), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(database, "PRAGMA user_version = 2", nullptr, nullptr, nullptr), SQLITE_OK);
   sqlite3_close(database);
-  EXPECT_THAT(records_.list().reason(), HasSubstr("its format is 2, this build knows 1"));
+  EXPECT_THAT(records_.list().reason(), HasSubstr("its format version is 2, this build reads version 1"));
   EXPECT_FALSE(records_.remember(record("p")));
   EXPECT_FALSE(fs::exists(file() + ".bad"));
 }
@@ -323,7 +323,7 @@ TEST_F(TuningRecordsFaultTest, HugeValuesAndFilesAreRefused) {
   EXPECT_THAT(records_.list().reason(), HasSubstr("too big"));
   EXPECT_TRUE(records_.choices("GPU", "0.1.0 abc")) << "reports are left out";
   fs::resize_file(file(), std::uintmax_t{300} << 20);
-  EXPECT_THAT(records_.list().reason(), HasSubstr("has 314572800 bytes, at most 268435456"));
+  EXPECT_THAT(records_.list().reason(), HasSubstr("has 314572800 bytes, the limit is 268435456"));
   EXPECT_THAT(records_.remember(record("p")).reason(), HasSubstr("has 314572800 bytes"));
   EXPECT_FALSE(fs::exists(file() + ".bad"));
 }

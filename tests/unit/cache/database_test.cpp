@@ -97,12 +97,12 @@ TEST_F(DatabaseTest, PlainTablesAreUsed) {
 }
 
 TEST_F(DatabaseTest, AStatementThatDoesNotEndIsEnded) {
-  const Database database = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, {.step_s = 0.05});
+  const Database database = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, {.step_timeout_s = 0.05});
   const auto started = Clock::now();
   const DatabaseError error = error_of(
       [&] { database.integer("WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x FROM r) SELECT max(x) FROM r"); });
   EXPECT_EQ(error.code(), SQLITE_INTERRUPT) << error.what();
-  EXPECT_THAT(error.what(), HasSubstr("not done after 0.05 s"));
+  EXPECT_THAT(error.what(), HasSubstr("exceeded the time limit of 0.05 s"));
   EXPECT_FALSE(error.is_damage());
   EXPECT_LT(Clock::now() - started, 2s);
   EXPECT_EQ(database.integer("SELECT 7"), 7) << "the next one has its own time";
@@ -123,14 +123,14 @@ TEST_F(DatabaseTest, AWaitForALockEndsInTimeOrWhenTheProgramAsksForIt) {
   const Database holder = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   holder.run("BEGIN EXCLUSIVE");
   auto started = Clock::now();
-  const DatabaseError error = error_of([&] { open(SQLITE_OPEN_READWRITE, {.busy_ms = 100}); });
+  const DatabaseError error = error_of([&] { open(SQLITE_OPEN_READWRITE, {.busy_timeout_ms = 100}); });
   EXPECT_EQ(error.code(), SQLITE_BUSY) << error.what();
   EXPECT_GE(Clock::now() - started, 100ms);
   started = Clock::now();
   const ScopedInterruptCheck check([&] {
     if (Clock::now() > started + 50ms) throw Interrupted("enough");
   });
-  EXPECT_THROW(open(SQLITE_OPEN_READWRITE, {.busy_ms = 60000}), Interrupted);
+  EXPECT_THROW(open(SQLITE_OPEN_READWRITE, {.busy_timeout_ms = 60000}), Interrupted);
   EXPECT_LT(Clock::now() - started, 10s);
 }
 
@@ -141,7 +141,7 @@ TEST_F(DatabaseTest, ALockThatIsGivenUpIsTaken) {
     std::this_thread::sleep_for(50ms);
     holder.run("COMMIT");
   });
-  EXPECT_NO_THROW(open(SQLITE_OPEN_READWRITE, {.busy_ms = 60000}));
+  EXPECT_NO_THROW(open(SQLITE_OPEN_READWRITE, {.busy_timeout_ms = 60000}));
   releaser.join();
 }
 
@@ -196,7 +196,7 @@ TEST_F(DatabaseTest, PagesThatAreSharedDoNotMultiplyRows) {
 
 TEST_F(DatabaseTest, ValuesAreBounded) {
   make_bundle("CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(100000))");
-  const Database database = open(SQLITE_OPEN_READONLY, {.value_bytes = 50000});
+  const Database database = open(SQLITE_OPEN_READONLY, {.max_value_bytes = 50000});
   const DatabaseError error = error_of([&] { database.integer("SELECT length(a || a) FROM t"); });
   EXPECT_EQ(error.code(), SQLITE_TOOBIG) << error.what();
   EXPECT_FALSE(error.is_damage());

@@ -239,11 +239,11 @@ TEST_F(StoreTest, VerifyCountsTheSoundAndNamesTheDamaged) {
   for (const char* name : {"a", "b", "c"}) store.get_or_compile(source_named(name), compiler_);
   fs::resize_file(files().front(), 500);
   const Verification first = store.verify();
-  EXPECT_EQ(first.sound, 2);
+  EXPECT_EQ(first.intact, 2);
   ASSERT_EQ(first.damaged.size(), 1u);
   EXPECT_NE(first.damaged[0].find("SHA-256 mismatch"), std::string::npos) << first.damaged[0];
   const Verification second = store.verify();
-  EXPECT_EQ(second.sound, 2);
+  EXPECT_EQ(second.intact, 2);
   EXPECT_TRUE(second.damaged.empty()) << "it was set aside";
 }
 
