@@ -75,7 +75,7 @@ TEST_F(BundleTest, ADamagedKernelIsRefusedTheRestIsTaken) {
   const Result<BundleReport> report = import_bundle(there, path_);
   ASSERT_TRUE(report) << report.reason();
   EXPECT_EQ(report->kernels, 1);
-  EXPECT_THAT(report->refused, testing::ElementsAre(HasSubstr("source of 1 bytes"), HasSubstr("SHA-256 mismatch")));
+  EXPECT_THAT(report->refused, testing::ElementsAre(HasSubstr("source digest of 1 bytes"), HasSubstr("SHA-256 mismatch")));
 }
 
 TEST_F(BundleTest, WhatIsNotABundleIsRefused) {
@@ -94,7 +94,7 @@ TEST_F(BundleTest, AnotherFormatOrAViewInPlaceOfTheTableIsRefused) {
   export_two();
   run_sql("PRAGMA user_version = 3");
   Store there(there_);
-  EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("format 3"));
+  EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("format version 3"));
   run_sql(
       "PRAGMA user_version = 2; ALTER TABLE kernels RENAME TO hidden; "
       "CREATE VIEW kernels AS SELECT source, artifact, signature FROM hidden");

@@ -74,7 +74,7 @@ TEST(Artifact, BytesAfterTheEndAreRefused) {
   std::vector<std::byte> bytes = serialize(sample());
   bytes.push_back(std::byte{0});
   EXPECT_FALSE(deserialize(bytes));
-  EXPECT_NE(deserialize(with_valid_digest(bytes)).reason().find("1 bytes after"), std::string::npos);
+  EXPECT_NE(deserialize(with_valid_digest(bytes)).reason().find("1 bytes follow"), std::string::npos);
 }
 
 TEST(Artifact, TenThousandFlippedBitsAreRefused) {
