@@ -24,10 +24,11 @@ struct Key {
 /// Key::compiler of an imported kernel, which is used whatever the compiler of this machine is.
 inline constexpr std::uint64_t kImported = 0;
 
-/// Takes microseconds, because the device headers are hashed only once per process.
+/// Takes microseconds, because each different set of included device headers is hashed only once per process.
 Key make_key(const compile::Source& source, std::string_view compiler_identity);
 
-/// "0.1.0 0123456789ab": the project's version, and the first digits of a digest of all device headers.
+/// "0.1.0 0123456789ab": the project's version, and the first digits of a digest of all device headers. Unlike a key,
+/// it changes with every device header.
 std::string library_identity();
 
 /// The inverse of Key::name().

@@ -9,6 +9,7 @@
 #include "tilewright/compile/compiler_output.hpp"
 #include "tilewright/compile/failed_source.hpp"
 #include "tilewright/compile/file.hpp"
+#include "tilewright/compile/include_graph.hpp"
 #include "tilewright/compile/toolchain.hpp"
 
 namespace tilewright::compile {
@@ -52,7 +53,7 @@ void write_headers(const std::string& folder, const Source& source) {
     write_new_file(path, text);
   };
   for (const UserHeader& header : source.headers) write(header.name, header.text);
-  for (const Header& header : device_headers()) write(header.name, header.text);
+  for (const Header& header : IncludeGraph::of_device_headers().included_by(source)) write(header.name, header.text);
 }
 
 // --keep leaves the intermediate PTX in the folder, so that one run yields both cubin and PTX.

@@ -7,6 +7,7 @@
 #include "tilewright/compile/compiler_output.hpp"
 #include "tilewright/compile/compiler_process.hpp"
 #include "tilewright/compile/failed_source.hpp"
+#include "tilewright/compile/include_graph.hpp"
 #include "tilewright/compile/nvrtc_job.hpp"
 #include "tilewright/compile/toolchain.hpp"
 
@@ -24,7 +25,8 @@ NvrtcJob job_of(const Source& source, const std::string& library, bool nvrtc_cac
                .nvrtc_cache = nvrtc_cache,
                .max_registers = source.max_registers};
   for (const UserHeader& header : source.headers) job.headers.emplace_back(header.name, header.text);
-  for (const Header& header : device_headers()) job.headers.emplace_back(header.name, header.text);
+  for (const Header& header : IncludeGraph::of_device_headers().included_by(source))
+    job.headers.emplace_back(header.name, header.text);
   return job;
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tilewright/base/text.hpp"
+#include "tilewright/compile/include_graph.hpp"
 
 namespace tilewright::compile {
 namespace {
@@ -71,10 +72,12 @@ const Digest& device_headers_digest() {
   return digest;
 }
 
-Digest source_digest(const Source& source) {
+Digest source_digest(const Source& source) { return source_digest(source, IncludeGraph::of_device_headers()); }
+
+Digest source_digest(const Source& source, const IncludeGraph& headers) {
   FieldHasher hasher;
   hasher.field("version", TILEWRIGHT_VERSION)
-      .field("headers", device_headers_digest().hex())
+      .field("included_headers", headers.digest_of_included(source).hex())
       .field("target", source.target.name())
       .field("language", name(source.language))
       .field("cubin", std::int64_t{source.outputs.cubin})

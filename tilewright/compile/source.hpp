@@ -12,6 +12,8 @@
 
 namespace tilewright::compile {
 
+class IncludeGraph;
+
 /// A header embedded in the library: `#include "name"` in a source includes `text`.
 struct Header {
   std::string_view name;  // "tilewright/gemm/simt_gemm.cuh"
@@ -60,8 +62,11 @@ struct Source {
 /// without ".."; at least one output is requested; the description is empty or JSON; 0 <= max_registers <= 255.
 Support validate(const Source& source);
 
-/// Digest of everything but the compiler that determines the code: library version, device headers, and every field.
+/// Digest of everything but the compiler that determines the code: library version, every field, and the device headers
+/// that the source includes, directly or through other headers.
 Digest source_digest(const Source& source);
+/// The same with another set of headers in place of the device headers.
+Digest source_digest(const Source& source, const IncludeGraph& headers);
 
 /// Digest of the names and texts of all device headers; computed once.
 const Digest& device_headers_digest();
