@@ -62,7 +62,7 @@ class CacheCorruptionTest : public FaultTest {
   const compile::Artifact conv_ = compiler_.compile(source_named("conv"));
 };
 
-TEST_F(CacheCorruptionTest, OfEntries) {
+TEST_F(CacheCorruptionTest, CorruptedEntriesAreNeverServed) {
   fill();
   Store(options()).get_or_compile(source_named("conv"), compiler_);
   const Key key = make_key(source_named("gemm"), compiler_.identity());
@@ -84,7 +84,7 @@ TEST_F(CacheCorruptionTest, OfEntries) {
   EXPECT_LT(served, 100) << "most corruptions change something";
 }
 
-TEST_F(CacheCorruptionTest, OfArtifacts) {
+TEST_F(CacheCorruptionTest, CorruptedArtifactsAreNeverRead) {
   const std::string path = at("kernel.twk");
   compile::write_artifact(conv_, path);
   const std::string other = compile::read_file(path, 1 << 20);
@@ -100,7 +100,7 @@ TEST_F(CacheCorruptionTest, OfArtifacts) {
   }
 }
 
-TEST_F(CacheCorruptionTest, OfBundles) {
+TEST_F(CacheCorruptionTest, CorruptedBundlesAreNeverImported) {
   StoreOptions here = options();
   here.root = at("here");
   Store store(here);

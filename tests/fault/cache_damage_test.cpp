@@ -59,7 +59,7 @@ TEST_F(CacheDamageTest, FlippedBitsAreNeverServed) {
   }
 }
 
-TEST_F(CacheDamageTest, ASoundEntryUnderTheWrongName) {
+TEST_F(CacheDamageTest, AnIntactEntryUnderTheWrongName) {
   Store(options()).get_or_compile(source_named("conv"), compiler_);
   fs::copy_file(entry_path(at("cache"), make_key(source_named("conv"), compiler_.identity())), entry(),
                 fs::copy_options::overwrite_existing);

@@ -65,7 +65,7 @@ TEST_F(CacheIdentityTest, AKernelOfAnotherSourceUnderTheRightNameIsDamage) {
   EXPECT_THAT(store.warnings(), ElementsAre(HasSubstr("compiled from another source")));
 }
 
-TEST_F(CacheIdentityTest, AKernelThatLiesAboutItsSourceIsComparedWithTheRequest) {
+TEST_F(CacheIdentityTest, AKernelWithForgedMetadataIsNotServed) {
   fill();
   for (const auto& lie : std::vector<std::function<void(compile::Artifact&)>>{
            [](compile::Artifact& a) { a.name = "conv"; },
@@ -95,7 +95,7 @@ TEST_F(CacheIdentityTest, SwappedRowsOfABundleAreRefused) {
   EXPECT_THAT(report->refused, testing::Each(HasSubstr("compiled from another source")));
 }
 
-TEST_F(CacheIdentityTest, ANewerFormatIsAMissAndStays) {
+TEST_F(CacheIdentityTest, ANewerFormatIsAMissAndIsKept) {
   fill();
   for (const auto& make_newer : std::vector<std::function<void(std::string&)>>{
            [](std::string& bytes) { bytes[3] = '3'; },         // of the entry
@@ -115,7 +115,7 @@ TEST_F(CacheIdentityTest, ANewerFormatIsAMissAndStays) {
   }
 }
 
-TEST_F(CacheIdentityTest, WhatWasCompiledHereCountsForItsCompilerAlone) {
+TEST_F(CacheIdentityTest, AKernelCompiledHereIsUsedForItsCompilerOnly) {
   fill();
   EXPECT_THROW(Store(options()).get_or_compile(source_named("gemm"), OtherCompiler()), CompileError);
   Store without_compiler(options());
@@ -123,7 +123,7 @@ TEST_F(CacheIdentityTest, WhatWasCompiledHereCountsForItsCompilerAlone) {
   EXPECT_EQ(without_compiler.find_any(source_named("conv")), nullptr);
 }
 
-TEST_F(CacheIdentityTest, AnImportedKernelServesAnyCompilerAndNone) {
+TEST_F(CacheIdentityTest, AnImportedKernelIsUsedWithAnyOrNoCompiler) {
   export_two();
   Store there(elsewhere());
   ASSERT_TRUE(import_bundle(there, at("bundle.db")));
@@ -165,7 +165,7 @@ TEST_F(CacheIdentityTest, AnUnsafeSharedFolderIsNotUsed) {
   EXPECT_EQ(store.counters().compiles, 1);
 }
 
-TEST_F(CacheIdentityTest, WhatNoDeviceLoadsIsForgottenOnce) {
+TEST_F(CacheIdentityTest, AKernelThatNoDeviceLoadsIsDiscardedOnce) {
   fill();
   Store store(options());
   store.get_or_compile(source_named("gemm"), compiler_);

@@ -37,7 +37,7 @@ class CacheOwnershipTest : public FaultTest {
   }
 };
 
-TEST_F(CacheOwnershipTest, AFolderWithFilesOfOthersIsRefusedAndLeftAlone) {
+TEST_F(CacheOwnershipTest, AFolderWithForeignFilesIsRefusedAndNotChanged) {
   const std::vector<std::string> files = {"cache/tmp/notes", "cache/entries/ab/thesis.twk", "cache/photo.png"};
   for (const std::string& file : files) write_old(at(file));
   fs::permissions(at("cache"), fs::perms::owner_all);
@@ -89,7 +89,7 @@ TEST_F(CacheOwnershipTest, SymbolicLinksAreNotFollowed) {
   EXPECT_EQ(std::distance(fs::directory_iterator(at("elsewhere")), {}), 2);
 }
 
-TEST_F(CacheOwnershipTest, OnlyNamesThatACacheMakesAreDeleted) {
+TEST_F(CacheOwnershipTest, OnlyFilesNamedLikeCacheFilesAreDeleted) {
   fill();
   const std::string folder = fs::path(entry()).parent_path();
   const std::vector<std::string> foreign = {folder + "/notes.twk", folder + "/" + std::string(62, 'g') + ".twk",
@@ -109,7 +109,7 @@ TEST_F(CacheOwnershipTest, OnlyNamesThatACacheMakesAreDeleted) {
   EXPECT_FALSE(fs::exists(entry()));
 }
 
-TEST_F(CacheOwnershipTest, AGroupThatMayWriteAboveItIsNotTrusted) {
+TEST_F(CacheOwnershipTest, AnAncestorWritableByAGroupIsNotTrusted) {
   fs::create_directory(at("group"));
   ASSERT_EQ(::chmod(at("group").c_str(), 0775), 0);
   if (::chown(at("group").c_str(), ::geteuid(), 65534) != 0) GTEST_SKIP() << "only root may give folders away";
@@ -121,7 +121,7 @@ TEST_F(CacheOwnershipTest, AGroupThatMayWriteAboveItIsNotTrusted) {
   EXPECT_THAT(Store(below).warnings(), ElementsAre(HasSubstr("belongs to uid 65534, who may replace it")));
 }
 
-TEST_F(CacheOwnershipTest, AnEntryDatedInTheFutureAges) {
+TEST_F(CacheOwnershipTest, AnEntryDatedInTheFutureIsEvicted) {
   compiler_.payload_bytes = 5000;
   StoreOptions small = options();
   small.max_bytes = 25'000;
@@ -150,7 +150,7 @@ TEST_F(CacheOwnershipTest, FreshEntriesSurviveAClockThatJumps) {
   EXPECT_LE(fs::last_write_time(entry()), fs::file_time_type::clock::now()) << "a use dates it to now";
 }
 
-TEST_F(CacheOwnershipTest, ClearSaysWhatItCouldNotDelete) {
+TEST_F(CacheOwnershipTest, ClearReportsFilesItCouldNotDelete) {
   fill();
   if (::mount(at("cache").c_str(), at("cache").c_str(), nullptr, MS_BIND, nullptr) != 0)
     GTEST_SKIP() << "mounting is not allowed here";

@@ -65,7 +65,7 @@ class CacheCrowdTest : public CacheProcessesTest, public testing::WithParamInter
 INSTANTIATE_TEST_SUITE_P(Holder, CacheCrowdTest, testing::Bool(),
                          [](const auto& test) { return test.param ? "forks" : "does_not_fork"; });
 
-TEST_P(CacheCrowdTest, SixteenOnOneColdKeyCompileOnce) {
+TEST_P(CacheCrowdTest, SixteenProcessesOnOneColdKeyCompileOnce) {
   int start[2], ends[2];
   ASSERT_EQ(::pipe(start), 0);
   ASSERT_EQ(::pipe(ends), 0);
@@ -102,7 +102,7 @@ TEST_F(CacheProcessesTest, DifferentKeysDoNotWaitForEachOther) {
   EXPECT_TRUE(slow.succeeded());
 }
 
-TEST_F(CacheProcessesTest, AKilledHolderIsReplacedAtOnce) {
+TEST_F(CacheProcessesTest, AKilledLockHolderIsReplacedAtOnce) {
   Child holder = compile_in_child(60s);
   wait_for_compile(1);
   const auto started = Clock::now();
@@ -117,7 +117,7 @@ TEST_F(CacheProcessesTest, AKilledHolderIsReplacedAtOnce) {
   EXPECT_TRUE(fs::is_empty(at("cache") + "/tmp"));
 }
 
-TEST_F(CacheProcessesTest, AStoppedHolderIsWaitedForOnlySoLong) {
+TEST_F(CacheProcessesTest, AStoppedLockHolderIsWaitedForUntilTheTimeout) {
   Child holder = compile_in_child(60s);
   wait_for_compile(1);
   ::kill(holder.pid(), SIGSTOP);
@@ -174,7 +174,7 @@ TEST_F(CacheProcessesTest, ReadersWritersAndEvictionTogether) {
   EXPECT_GT(bytes, 10'000u);
 }
 
-TEST_F(CacheProcessesTest, AForkedChildIsNotHeldUpByItsParentsCompile) {
+TEST_F(CacheProcessesTest, AForkedChildIsNotBlockedByItsParentsCompile) {
   const FakeCompiler slow(at("compiles"), 600ms);
   Store store(options());
   std::jthread busy([&] { store.get_or_compile(source_named("gemm"), slow); });
@@ -197,7 +197,7 @@ TEST_F(CacheProcessesTest, AForkedChildIsNotHeldUpByItsParentsCompile) {
   EXPECT_EQ(FakeCompiler(at("childs")).runs(), 1u);
 }
 
-TEST_F(CacheProcessesTest, WhatIsWaitedForIsSaid) {
+TEST_F(CacheProcessesTest, ALongWaitIsLogged) {
   Child holder = compile_in_child(60s);
   wait_for_compile(1);
   const auto messages = std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(10);
@@ -226,7 +226,7 @@ TEST_F(CacheProcessesTest, AWaitCanBeInterrupted) {
   ::kill(holder.pid(), SIGKILL);
 }
 
-TEST_F(CacheProcessesTest, AnInterruptedThreadLeavesTheCompileToThoseWhoWaitForIt) {
+TEST_F(CacheProcessesTest, AWaitingThreadTakesOverAnInterruptedCompile) {
   const FakeCompiler slow(at("compiles"), 100ms);
   Store store(options());
   std::atomic<bool> was_interrupted = false;

@@ -58,7 +58,7 @@ TEST_F(CompilerFaultTest, KilledBySignal) {
   EXPECT_THAT(failure_of(cache::source_named("gemm")), HasSubstr("signal 11"));
 }
 
-TEST_F(CompilerFaultTest, OutOfTime) {
+TEST_F(CompilerFaultTest, ExceedsTheTimeLimit) {
   fake_nvcc("echo started; sleep 60 & wait\n");
   options_.timeout_s = 0.3;
   const auto started = std::chrono::steady_clock::now();
@@ -111,7 +111,7 @@ TEST_F(CompilerFaultTest, NoTemporaryFolder) {
   }
 }
 
-TEST_F(CompilerFaultTest, NvccThatCannotSayItsVersion) {
+TEST_F(CompilerFaultTest, NvccThatPrintsNoVersion) {
   fs::remove(at("bin/nvcc"));
   write_new_file(at("bin/nvcc"), "#!/bin/sh\necho hello\n");
   fs::permissions(at("bin/nvcc"), fs::perms::owner_all);
@@ -122,7 +122,7 @@ TEST_F(CompilerFaultTest, NvccThatCannotSayItsVersion) {
   EXPECT_THROW(make_compiler(options_, environment_), Error);
 }
 
-TEST_F(CompilerFaultTest, NvccIsKnownByItsBinariesAndNotByItsBanner) {
+TEST_F(CompilerFaultTest, NvccIsIdentifiedByItsBinariesAndNotByItsBanner) {
   const auto identity = [&] { return make_compiler(options_, environment_)->identity(); };
   fake_nvcc("exit 1\n");
   const std::string first = identity();
@@ -169,7 +169,7 @@ TEST_F(CompilerFaultTest, NvrtcThatIsNotALibrary) {
   }
 }
 
-TEST_F(CompilerFaultTest, AnotherLibraryInItsPlace) {
+TEST_F(CompilerFaultTest, AnotherLibraryInPlaceOfNvrtc) {
   const std::string libm = "/lib/x86_64-linux-gnu/libm.so.6";
   if (!fs::exists(libm)) GTEST_SKIP() << "no " << libm;
   options_.backend = Backend::nvrtc;

@@ -75,7 +75,7 @@ TEST_F(CompilerProcessTest, ACrashIsAnErrorAndTheNextCompileWorks) {
   expect_it_still_compiles();
 }
 
-TEST_F(CompilerProcessTest, WhatWasKilledIsTriedOnceMore) {
+TEST_F(CompilerProcessTest, AKilledCompileIsRetriedOnce) {
   const std::string log = folder_.path() + "/compiles";
   EXPECT_THAT(failure_of({"log " + log, "kill 9"}), HasSubstr("signal 9"));
   EXPECT_EQ(fs::file_size(log), 2u);
@@ -191,7 +191,7 @@ TEST_F(CompilerProcessTest, ExitDoesNotWaitForACompile) {
   EXPECT_LT(Clock::now() - start, 2s);
 }
 
-TEST_F(CompilerProcessTest, OpenFilesOfTheProgramDoNotReachIt) {
+TEST_F(CompilerProcessTest, TheCallersOpenFilesAreNotInherited) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);  // without O_CLOEXEC
   for (const pid_t child : children()) ::kill(child, SIGKILL);
@@ -203,7 +203,7 @@ TEST_F(CompilerProcessTest, OpenFilesOfTheProgramDoNotReachIt) {
   ::close(ends[0]);
 }
 
-TEST_F(CompilerProcessTest, InThisProcessWhereAsked) {
+TEST_F(CompilerProcessTest, CompilesInThisProcessWhenRequested) {
   ToolchainOptions options;
   options.backend = Backend::nvrtc_in_process;
   const std::set<pid_t> before = children();

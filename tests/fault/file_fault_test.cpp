@@ -72,7 +72,7 @@ TEST_F(FileFaultTest, AKilledWriterLeavesNothing) {
   EXPECT_THAT(names(), IsEmpty());
 }
 
-TEST_F(FileFaultTest, AFileThatGrowsTooLargeLeavesNothing) {
+TEST_F(FileFaultTest, AFileBeyondTheSizeLimitLeavesNothing) {
   Child writer([&] {
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{5000, 5000};
@@ -88,7 +88,7 @@ TEST_F(FileFaultTest, AFullDiskIsReported) {
   EXPECT_TRUE(fails([&] { write_all(full.get(), "x", "/dev/full"); }, {"cannot write /dev/full: No space left"}));
 }
 
-TEST_F(FileFaultTest, WritesThatAreInterruptedOrPartialGoOn) {
+TEST_F(FileFaultTest, InterruptedAndPartialWritesAreContinued) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
   Child writer([&] {
@@ -136,7 +136,7 @@ class FailingCalls : public FileFaultTest {
   }
 };
 
-TEST_F(FailingCalls, WithoutFilesThatHaveNoNameATemporaryOneIsUsed) {
+TEST_F(FailingCalls, WithoutTmpfileATemporaryNameIsUsed) {
   Child writer([&] {
     if (!fail_system_call(SYS_openat, EOPNOTSUPP, 2, O_TMPFILE)) return false;
     {
@@ -150,7 +150,7 @@ TEST_F(FailingCalls, WithoutFilesThatHaveNoNameATemporaryOneIsUsed) {
   expect_what_was_written();
 }
 
-TEST_F(FailingCalls, WithoutATemporaryFileOrRenameThatKeepsALinkDoes) {
+TEST_F(FailingCalls, WithoutTmpfileAndRenameNoreplaceALinkIsUsed) {
   Child writer([&] {
     return fail_system_call(SYS_openat, EOPNOTSUPP, 2, O_TMPFILE) && fail_system_call(SYS_renameat2, EINVAL) &&
            writes_and_replaces();

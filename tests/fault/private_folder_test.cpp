@@ -70,7 +70,7 @@ class PrivateFolderTest : public testing::Test {
   ScopedFolder folder_{testing::TempDir()};
 };
 
-TEST_F(PrivateFolderTest, OfAKilledProcessGoesWithTheNextOne) {
+TEST_F(PrivateFolderTest, TheFolderOfAKilledProcessIsDeletedByTheNext) {
   std::unique_ptr<ScopedFolder> scratch;
   Child child = waiting([&] {
     scratch = std::make_unique<ScopedFolder>(at("tmp"));
@@ -89,7 +89,7 @@ TEST_F(PrivateFolderTest, OfAKilledProcessGoesWithTheNextOne) {
   EXPECT_THAT(left(), IsEmpty());
 }
 
-TEST_F(PrivateFolderTest, AForkedChildNeitherDeletesNorHoldsItsParents) {
+TEST_F(PrivateFolderTest, AForkedChildNeitherDeletesNorLocksItsParentsFolder) {
   pid_t grandchild = 0;
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
@@ -110,7 +110,7 @@ TEST_F(PrivateFolderTest, AForkedChildNeitherDeletesNorHoldsItsParents) {
   ::kill(grandchild, SIGKILL);
 }
 
-TEST_F(PrivateFolderTest, WhatOthersMadeStays) {
+TEST_F(PrivateFolderTest, ForeignFoldersAreKept) {
   const std::string name = at("tmp/tilewright-scratch-");
   make_folders(name + "readable");
   fs::permissions(name + "readable", fs::perms(0755));
@@ -129,7 +129,7 @@ TEST_F(PrivateFolderTest, WhatOthersMadeStays) {
   EXPECT_EQ(left(), before);
 }
 
-TEST_F(PrivateFolderTest, ALinkThatTookItsNameIsNotFollowed) {
+TEST_F(PrivateFolderTest, ASymbolicLinkThatReplacedTheFolderIsNotFollowed) {
   {
     const ScopedFolder scratch(at("tmp"));
     write_new_file(scratch.path() + "/x", "");
@@ -140,7 +140,7 @@ TEST_F(PrivateFolderTest, ALinkThatTookItsNameIsNotFollowed) {
   EXPECT_THAT(names_at(at("tmp/moved")), IsEmpty());
 }
 
-TEST_F(PrivateFolderTest, ManyProcessesMakeThemAtOnce) {
+TEST_F(PrivateFolderTest, ManyProcessesCreateFoldersAtOnce) {
   std::vector<Child> children;
   for (int process = 0; process < 6; ++process) {
     children.emplace_back([&] {
@@ -180,7 +180,7 @@ class FailedSourceTest : public PrivateFolderTest {
   }
 };
 
-TEST_F(FailedSourceTest, TheNewestAreKeptInOneFolderOfTheUser) {
+TEST_F(FailedSourceTest, TheNewestSourcesAreKeptInOneFolderPerUser) {
   constexpr int kDumps = 40;
   constexpr int kKept = 32;
   std::string last;
@@ -202,7 +202,7 @@ TEST_F(FailedSourceTest, TheNewestAreKeptInOneFolderOfTheUser) {
   for (int i = kDumps - kKept; i < kDumps; ++i) EXPECT_THAT(kept, testing::Contains(std::to_string(i)));
 }
 
-TEST_F(FailedSourceTest, NothingIsWrittenWhereOthersPlantedSomething) {
+TEST_F(FailedSourceTest, APlantedFolderOrLinkIsNotUsed) {
   const std::string planted = at("tmp/" + users_folder());
   std::map<std::string, std::function<void()>> plants{
       {"a link", [&] { fs::create_directory_symlink(at("outside"), planted); }},
@@ -232,7 +232,7 @@ TEST_F(FailedSourceTest, NothingIsWrittenWhereOthersPlantedSomething) {
   }
 }
 
-TEST_F(FailedSourceTest, TheCallersFolderKeepsAll) {
+TEST_F(FailedSourceTest, NothingIsDeletedFromTheCallersFolder) {
   make_folders(at("dumps"));
   write_new_file(at("dumps/notes.cu"), "mine");
   for (int i = 0; i < 40; ++i) EXPECT_THAT(dump_source(numbered(i), at("dumps"), at("tmp")), StartsWith(at("dumps/")));
@@ -240,12 +240,12 @@ TEST_F(FailedSourceTest, TheCallersFolderKeepsAll) {
   EXPECT_THAT(left(), IsEmpty());
 }
 
-TEST_F(FailedSourceTest, WhereItCannotBeWrittenTheReasonIsGiven) {
+TEST_F(FailedSourceTest, ReportsWhyTheSourceCouldNotBeWritten) {
   EXPECT_THAT(dump_source(numbered(0), "", at("missing")), StartsWith("(not dumped: cannot create a folder in "));
   EXPECT_THAT(dump_source(numbered(0), at("outside/precious/x"), ""), HasSubstr("not dumped"));
 }
 
-TEST_F(PrivateFolderTest, NvccKeepsItsTemporaryFilesInOne) {
+TEST_F(PrivateFolderTest, NvccWritesItsTemporaryFilesToOne) {
   make_folders(at("bin"));
   write_new_file(at("bin/nvcc"),
                  "#!/bin/sh\n"

@@ -49,7 +49,7 @@ class TuningRecordsFaultTest : public testing::Test {
   }
   std::string bytes() const { return compile::read_file(file(), 1 << 20); }
   /// Reads and writes are refused for such a reason, and the file stays as it is and where it is.
-  void expect_left_alone(const std::string& reason) const {
+  void expect_refused_and_unchanged(const std::string& reason) const {
     const std::string before = bytes();
     EXPECT_THAT(records_.list().reason(), HasSubstr(reason));
     EXPECT_THAT(records_.choices("GPU", "0.1.0 abc").reason(), HasSubstr(reason));
@@ -63,7 +63,7 @@ class TuningRecordsFaultTest : public testing::Test {
   TuningRecords records_{folder_.path()};
 };
 
-TEST_F(TuningRecordsFaultTest, EightProcessesKeepAllTheyMeasured) {
+TEST_F(TuningRecordsFaultTest, EightProcessesLoseNoRecord) {
   constexpr int kProcesses = 8;
   constexpr int kEach = 25;
   std::vector<Child> children;
@@ -101,7 +101,7 @@ TEST_F(TuningRecordsFaultTest, AWriterThatIsKilledLeavesAllOrNothing) {
   EXPECT_FALSE(fs::exists(file() + ".bad"));
 }
 
-TEST_F(TuningRecordsFaultTest, ADeadHolderOfTheLockIsReplaced) {
+TEST_F(TuningRecordsFaultTest, TheLockOfADeadProcessIsReleased) {
   Child holder([&] {
     const auto lock = records_.lock("GPU", 1.0);
     return lock && ::raise(SIGKILL) == 0;
@@ -110,7 +110,7 @@ TEST_F(TuningRecordsFaultTest, ADeadHolderOfTheLockIsReplaced) {
   EXPECT_TRUE(records_.lock("GPU", 0.0));
 }
 
-TEST_F(TuningRecordsFaultTest, WhatIsNoDatabaseIsSetAside) {
+TEST_F(TuningRecordsFaultTest, AFileThatIsNotADatabaseIsSetAside) {
   compile::write_new_file(
       file(), "not a database at all, but long enough to have a header of one hundred bytes" + std::string(100, '.'));
   const auto read = records_.list();
@@ -122,13 +122,13 @@ TEST_F(TuningRecordsFaultTest, WhatIsNoDatabaseIsSetAside) {
   EXPECT_EQ(records_.list()->size(), 1U);
 }
 
-TEST_F(TuningRecordsFaultTest, AWriterBeginsAnewAtOnce) {
+TEST_F(TuningRecordsFaultTest, AWriteReplacesADamagedFile) {
   compile::write_new_file(file(), std::string(4096, 'x'));
   EXPECT_TRUE(records_.remember(record("p")));
   EXPECT_EQ(records_.list()->size(), 1U);
 }
 
-TEST_F(TuningRecordsFaultTest, FlippedBitsAndCutFilesNeverThrow) {
+TEST_F(TuningRecordsFaultTest, FlippedBitsAndTruncationNeverThrow) {
   fill(40);
   const std::string bytes = compile::read_file(file(), 1 << 20);
   std::mt19937_64 random(1);
@@ -151,7 +151,7 @@ TEST_F(TuningRecordsFaultTest, FlippedBitsAndCutFilesNeverThrow) {
   }
 }
 
-TEST_F(TuningRecordsFaultTest, AnotherFormatIsLeftAlone) {
+TEST_F(TuningRecordsFaultTest, AnotherFormatVersionIsNotChanged) {
   fill(1);
   sqlite3* database = nullptr;
   ASSERT_EQ(sqlite3_open(file().c_str(), &database), SQLITE_OK);
@@ -179,7 +179,7 @@ TEST_F(TuningRecordsFaultTest, AFifoDoesNotBlock) {
   EXPECT_FALSE(records_.remember(record("p")));
 }
 
-TEST_F(TuningRecordsFaultTest, AnUnwritableFolderServesWhatItHas) {
+TEST_F(TuningRecordsFaultTest, AReadOnlyFolderIsStillRead) {
   fill(3);
   if (::mount(folder_.path().c_str(), folder_.path().c_str(), nullptr, MS_BIND, nullptr) != 0) {
     GTEST_SKIP() << "mounting is not allowed here";
@@ -191,7 +191,7 @@ TEST_F(TuningRecordsFaultTest, AnUnwritableFolderServesWhatItHas) {
   ::umount(folder_.path().c_str());
 }
 
-TEST_F(TuningRecordsFaultTest, AFullDiskRefusesAndKeepsWhatWasThere) {
+TEST_F(TuningRecordsFaultTest, AFullDiskRefusesNewRecordsAndKeepsOldOnes) {
   fs::create_directory(at("small"));
   if (::mount("none", at("small").c_str(), "tmpfs", 0, "size=128k,mode=0700") != 0) {
     GTEST_SKIP() << "mounting is not allowed here";
@@ -216,7 +216,7 @@ TEST_F(TuningRecordsFaultTest, TheFolderVanishes) {
   EXPECT_FALSE(records_.lock("GPU", 0.0));
 }
 
-TEST_F(TuningRecordsFaultTest, ErrorsThatPassCondemnNothing) {
+TEST_F(TuningRecordsFaultTest, TemporaryErrorsDoNotSetTheFileAside) {
   if (!can_fail_system_calls()) GTEST_SKIP() << "seccomp filters are not allowed here";
   fill(3);
   const std::string before = bytes();
@@ -252,7 +252,7 @@ TEST_F(TuningRecordsFaultTest, ErrorsThatPassCondemnNothing) {
 }
 
 // The first look says damaged, the second finds no descriptor left: by then the file may be another one.
-TEST_F(TuningRecordsFaultTest, NothingIsSetAsideThatCannotBeLookedAtAgain) {
+TEST_F(TuningRecordsFaultTest, TheFileIsKeptWhenTheSecondCheckFails) {
   compile::write_new_file(file(), std::string(4096, 'x'));
   Child child([&] {
     const int lowest = ::dup(0);
@@ -268,7 +268,7 @@ TEST_F(TuningRecordsFaultTest, NothingIsSetAsideThatCannotBeLookedAtAgain) {
   EXPECT_THAT(records_.list().reason(), HasSubstr("damaged and set aside"));
 }
 
-TEST_F(TuningRecordsFaultTest, OneDamagedFileIsKept) {
+TEST_F(TuningRecordsFaultTest, OnlyTheLatestDamagedFileIsKept) {
   for (int round = 0; round < 5; ++round) {
     fs::remove(file());
     compile::write_new_file(file(), std::string(4096, static_cast<char>('a' + round)));
@@ -280,7 +280,7 @@ TEST_F(TuningRecordsFaultTest, OneDamagedFileIsKept) {
   EXPECT_EQ(count, 1U);
 }
 
-TEST_F(TuningRecordsFaultTest, AFolderInPlaceOfTheDamagedFileIsKept) {
+TEST_F(TuningRecordsFaultTest, AFolderNamedLikeTheDamagedFileIsKept) {
   fs::create_directories(file() + ".bad/precious");
   compile::write_new_file(file(), std::string(4096, 'x'));
   EXPECT_THAT(records_.list().reason(), HasSubstr("is damaged: "));
@@ -288,12 +288,12 @@ TEST_F(TuningRecordsFaultTest, AFolderInPlaceOfTheDamagedFileIsKept) {
   EXPECT_TRUE(fs::exists(file() + ".bad/precious"));
 }
 
-TEST_F(TuningRecordsFaultTest, AnotherProgramsDatabaseIsLeftAlone) {
+TEST_F(TuningRecordsFaultTest, AnotherProgramsDatabaseIsNotChanged) {
   run_sql("PRAGMA application_id = 4660; CREATE TABLE precious (a); INSERT INTO precious VALUES (1)");
-  expect_left_alone("its application id is 0x1234");
+  expect_refused_and_unchanged("its application id is 0x1234");
 }
 
-TEST_F(TuningRecordsFaultTest, WhatHasMoreThanPlainTablesIsLeftAlone) {
+TEST_F(TuningRecordsFaultTest, ASchemaOfMoreThanPlainTablesIsNotUsed) {
   for (const char* sql :
        {"CREATE TRIGGER act AFTER INSERT ON choices BEGIN DELETE FROM faults; END",
         "CREATE VIEW endless AS WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x FROM r) SELECT x FROM r",
@@ -302,7 +302,7 @@ TEST_F(TuningRecordsFaultTest, WhatHasMoreThanPlainTablesIsLeftAlone) {
     fs::remove(file());
     fill(1);
     run_sql(sql);
-    expect_left_alone("more than plain tables");
+    expect_refused_and_unchanged("more than plain tables");
   }
 }
 
@@ -328,21 +328,21 @@ TEST_F(TuningRecordsFaultTest, HugeValuesAndFilesAreRefused) {
   EXPECT_FALSE(fs::exists(file() + ".bad"));
 }
 
-TEST_F(TuningRecordsFaultTest, WhatIsNoFileOfThisUserIsRefused) {
+TEST_F(TuningRecordsFaultTest, FoldersAndFilesOfOtherUsersAreRefused) {
   fs::create_directory(file());
   EXPECT_THAT(records_.list().reason(), HasSubstr("not a regular file"));
   EXPECT_FALSE(records_.remember(record("p")));
   fs::remove(file());
   fill(1);
   if (::chown(file().c_str(), 65534, 65534) != 0) GTEST_SKIP() << "only root gives files away";
-  expect_left_alone("belongs to uid 65534");
+  expect_refused_and_unchanged("belongs to uid 65534");
 }
 
 TEST_F(TuningRecordsFaultTest, AFifoBesideItDoesNotBlock) {
   fill(1);
   for (const char* suffix : {"-journal", "-wal"}) {
     ASSERT_EQ(::mkfifo((file() + suffix).c_str(), 0600), 0);
-    expect_left_alone("is not a regular file");
+    expect_refused_and_unchanged("is not a regular file");
     fs::remove(file() + suffix);
   }
   EXPECT_EQ(records_.list()->size(), 1U);

@@ -45,7 +45,7 @@ void fault_and_report() {
   std::exit(0);
 }
 
-TEST_F(RuntimeFaults, StickyErrorIsReportedFromThenOnAndTheProcessEnds) {
+TEST_F(RuntimeFaults, AStickyErrorIsReportedByEveryLaterCallAndTheProcessExits) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // CUDA does not survive a fork: the child is started anew
   EXPECT_EXIT(fault_and_report(), testing::ExitedWithCode(0), "");
 }

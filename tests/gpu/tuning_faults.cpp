@@ -56,7 +56,7 @@ class TuningFaults : public runtime::GpuTest {
   HostProblem problem_{8, 12, 16};
 };
 
-TEST_F(TuningFaults, EveryRogueIsDiscardedAndTheDeviceGoesOn) {
+TEST_F(TuningFaults, EveryRogueIsDiscardedAndTheDeviceStaysUsable) {
   expect_discarded(rogues(), kRightBody,
                    {{"liar", Fate::wrong},
                     {"almost", Fate::wrong},
@@ -68,7 +68,7 @@ TEST_F(TuningFaults, EveryRogueIsDiscardedAndTheDeviceGoesOn) {
                     {"unlaunchable", Fate::failed}});
 }
 
-TEST_F(TuningFaults, SoIsEveryRogueAmongTheEpiloguesTensors) {
+TEST_F(TuningFaults, EveryRogueThatHarmsEpilogueTensorsIsDiscarded) {
   problem_.set_epilogue(epilogue_with_tensors());
   expect_discarded(rogues_with_tensors(), kRightBodyWithTensors,
                    {{"wrong_aux", Fate::wrong},
@@ -97,7 +97,7 @@ TEST_F(TuningFaults, SoIsEveryRogueAmongTheEpiloguesTensors) {
   std::exit(problem.compare().is_exact() ? 0 : 4);
 }
 
-TEST_F(TuningFaults, AKernelThatBreaksTheDeviceEndsTheTuningAndTheNextProcessLeavesItOut) {
+TEST_F(TuningFaults, AKernelThatBreaksTheDeviceEndsTheTuningAndIsSkippedByTheNextProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // CUDA does not survive a fork: the children are started anew
   setenv(kFolderVariable, folder_.path().c_str(), 0);
   EXPECT_EXIT(tune_with_bomb(Fate::broke_device), testing::ExitedWithCode(0), "");

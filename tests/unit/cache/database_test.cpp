@@ -64,7 +64,7 @@ TEST_F(DatabaseTest, AnEndlessViewIsRefused) {
 }
 
 // Finding the pattern takes 30 million comparisons of 30 MB, in one function that nothing interrupts.
-TEST_F(DatabaseTest, AColumnThatIsComputedForEverIsRefused) {
+TEST_F(DatabaseTest, AComputedColumnThatTakesForeverIsRefused) {
   make_bundle(
       "CREATE TABLE kernels (key BLOB, artifact BLOB AS "
       "(replace(printf('%.*c', 60000000, 'a'), printf('%.*c', 30000000, 'a') || 'b', 'x')))");
@@ -75,7 +75,7 @@ TEST_F(DatabaseTest, AColumnThatIsComputedForEverIsRefused) {
   EXPECT_THAT(report.reason(), HasSubstr("more than plain tables"));
 }
 
-TEST_F(DatabaseTest, WhatActsOrComputesIsRefused) {
+TEST_F(DatabaseTest, TriggersViewsAndComputedColumnsAreRefused) {
   for (const char* schema : {"CREATE TABLE t (a); CREATE TRIGGER x AFTER INSERT ON t BEGIN DELETE FROM t; END",
                              "CREATE TABLE t (a, b AS (zeroblob(200000000)))",
                              "CREATE TABLE t (a, b BLOB GENERATED ALWAYS AS (replace(a, a, a)) VIRTUAL)",
@@ -96,7 +96,7 @@ TEST_F(DatabaseTest, PlainTablesAreUsed) {
   EXPECT_EQ(open().integer("SELECT count(*) FROM t WHERE as_key = 'k'"), 1);
 }
 
-TEST_F(DatabaseTest, AStatementThatDoesNotEndIsEnded) {
+TEST_F(DatabaseTest, AnEndlessStatementEndsAtTheTimeLimit) {
   const Database database = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, {.step_timeout_s = 0.05});
   const auto started = Clock::now();
   const DatabaseError error = error_of(
@@ -108,7 +108,7 @@ TEST_F(DatabaseTest, AStatementThatDoesNotEndIsEnded) {
   EXPECT_EQ(database.integer("SELECT 7"), 7) << "the next one has its own time";
 }
 
-TEST_F(DatabaseTest, AStatementEndsWhenTheProgramAsksForIt) {
+TEST_F(DatabaseTest, AStatementCanBeInterrupted) {
   const Database database = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   const auto end = Clock::now() + 50ms;
   const ScopedInterruptCheck check([&] {
@@ -119,7 +119,7 @@ TEST_F(DatabaseTest, AStatementEndsWhenTheProgramAsksForIt) {
   EXPECT_LT(Clock::now() - end, 1s);
 }
 
-TEST_F(DatabaseTest, AWaitForALockEndsInTimeOrWhenTheProgramAsksForIt) {
+TEST_F(DatabaseTest, AWaitForALockEndsAtTheTimeLimitOrWhenInterrupted) {
   const Database holder = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   holder.run("BEGIN EXCLUSIVE");
   auto started = Clock::now();
@@ -134,7 +134,7 @@ TEST_F(DatabaseTest, AWaitForALockEndsInTimeOrWhenTheProgramAsksForIt) {
   EXPECT_LT(Clock::now() - started, 10s);
 }
 
-TEST_F(DatabaseTest, ALockThatIsGivenUpIsTaken) {
+TEST_F(DatabaseTest, AReleasedLockIsAcquired) {
   Database holder = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   holder.run("BEGIN EXCLUSIVE");
   std::thread releaser([&] {
@@ -146,7 +146,7 @@ TEST_F(DatabaseTest, ALockThatIsGivenUpIsTaken) {
 }
 
 // Every interior page leads 60 times to the next one: 60^6 rows in a file of eight pages.
-TEST_F(DatabaseTest, PagesThatAreSharedDoNotMultiplyRows) {
+TEST_F(DatabaseTest, SharedPagesDoNotMultiplyRows) {
   constexpr std::size_t kPage = 512;
   constexpr unsigned kLevels = 6;
   constexpr unsigned kCells = 60;
@@ -194,7 +194,7 @@ TEST_F(DatabaseTest, PagesThatAreSharedDoNotMultiplyRows) {
   EXPECT_LT(Clock::now() - started, 2s);
 }
 
-TEST_F(DatabaseTest, ValuesAreBounded) {
+TEST_F(DatabaseTest, ValueSizesAreLimited) {
   make_bundle("CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(100000))");
   const Database database = open(SQLITE_OPEN_READONLY, {.max_value_bytes = 50000});
   const DatabaseError error = error_of([&] { database.integer("SELECT length(a || a) FROM t"); });
@@ -202,7 +202,7 @@ TEST_F(DatabaseTest, ValuesAreBounded) {
   EXPECT_FALSE(error.is_damage());
 }
 
-TEST_F(DatabaseTest, WhatWouldBlockIsRefused) {
+TEST_F(DatabaseTest, FifosAndFoldersAreRefused) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   EXPECT_EQ(std::string(refusal().what()), path_ + " is not a regular file");
   std::filesystem::remove(path_);
@@ -219,13 +219,13 @@ TEST_F(DatabaseTest, WhatWouldBlockIsRefused) {
   EXPECT_EQ(open().integer("SELECT count(*) FROM sqlite_schema"), 1);
 }
 
-TEST_F(DatabaseTest, NamesAreOfFilesOnly) {
+TEST_F(DatabaseTest, SpecialNamesAreNotInterpreted) {
   for (const char* name : {":memory:", "", "file:x?mode=memory"}) {
     EXPECT_THROW(Database(name, SQLITE_OPEN_READONLY), DatabaseError) << name;
   }
 }
 
-TEST_F(DatabaseTest, ATextOfAnyLengthMayBeWrittenAndRead) {
+TEST_F(DatabaseTest, LongTextsRoundTrip) {
   const Database database = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   database.run("CREATE TABLE t (a TEXT)");
   const std::string text(std::size_t{8} << 20, 'x');

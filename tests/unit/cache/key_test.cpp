@@ -39,7 +39,7 @@ TEST(Key, ChangesWithEachField) {
   EXPECT_EQ(keys.count(make_key(source_named("gemm"), "nvrtc A")), 1u);
 }
 
-TEST(Key, TextDoesNotFlowBetweenFields) {
+TEST(Key, FieldBoundariesCount) {
   compile::Source one = source_named("gemm");
   compile::Source other = one;
   one.symbol = "ab";

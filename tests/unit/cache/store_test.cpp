@@ -76,7 +76,7 @@ TEST_F(StoreTest, MemoryOnlyTouchesNoDisk) {
   EXPECT_FALSE(fs::exists(root()));
 }
 
-TEST_F(StoreTest, PlacesInOrder) {
+TEST_F(StoreTest, ChoosesTheRootInOrder) {
   compile::Environment environment;
   const auto root_of = [&](const StoreOptions& chosen) { return Store(chosen, environment).root(); };
   EXPECT_EQ(root_of({}), "");
@@ -107,7 +107,7 @@ TEST_F(StoreTest, ThreadsOnOneColdKeyCompileOnce) {
   for (const ArtifactPtr& artifact : got) EXPECT_EQ(artifact, got.front());
 }
 
-TEST_F(StoreTest, AFailureIsThrownAndNotRemembered) {
+TEST_F(StoreTest, AFailedCompileThrowsAndIsNotCached) {
   Store store(options());
   compile::Source source = source_named("gemm");
   source.text = "broken";
@@ -118,7 +118,7 @@ TEST_F(StoreTest, AFailureIsThrownAndNotRemembered) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(StoreTest, ThreadsThatWaitForAFailureGetIt) {
+TEST_F(StoreTest, WaitingThreadsGetTheFailureOfTheCompile) {
   const FakeCompiler slow(folder_.path() + "/slow", 100ms);
   Store store(options());
   compile::Source source = source_named("gemm");
@@ -139,7 +139,7 @@ TEST_F(StoreTest, ThreadsThatWaitForAFailureGetIt) {
   EXPECT_EQ(failures, 4);
 }
 
-TEST_F(StoreTest, ABatchCompilesOnlyWhatIsMissing) {
+TEST_F(StoreTest, ABatchCompilesOnlyMissingKernels) {
   Store store(options());
   store.get_or_compile(source_named("k1"), compiler_);
   const std::vector<compile::Source> sources = {source_named("k0"), source_named("k1"), source_named("k2"),
@@ -175,7 +175,7 @@ TEST_F(StoreTest, LeastRecentlyUsedIsEvicted) {
   EXPECT_EQ(Store(small).find(make_key(source_named("k1"), compiler_.identity())), nullptr);
 }
 
-TEST_F(StoreTest, TemporaryFilesThatNobodyWritesAreSwept) {
+TEST_F(StoreTest, AbandonedTemporaryFilesAreDeleted) {
   Store(options()).get_or_compile(source_named("k0"), compiler_);
   const std::string prefix = root() + "/tmp/" + std::string(compile::kTemporaryPrefix);
   compile::write_new_file(prefix + "left", "x");
@@ -234,7 +234,7 @@ TEST_F(StoreTest, ListIsMostRecentlyUsedFirst) {
   EXPECT_NEAR(static_cast<double>(entries[0].last_used_s - entries[1].last_used_s), 3600.0, 60.0);
 }
 
-TEST_F(StoreTest, VerifyCountsTheSoundAndNamesTheDamaged) {
+TEST_F(StoreTest, VerifyCountsIntactEntriesAndNamesDamagedOnes) {
   Store store(options());
   for (const char* name : {"a", "b", "c"}) store.get_or_compile(source_named(name), compiler_);
   fs::resize_file(files().front(), 500);

@@ -51,7 +51,7 @@ TEST(Artifact, RoundTripKeepsEveryField) {
   EXPECT_EQ(*deserialize(serialize(artifact)), artifact);
 }
 
-TEST(Artifact, RoundTripKeepsWhatIsAbsent) {
+TEST(Artifact, RoundTripKeepsEmptyFields) {
   Artifact artifact = sample();
   artifact.cubin.clear();
   artifact.registers.reset();
@@ -100,7 +100,7 @@ TEST(Artifact, RandomBytesAreRefused) {
   }
 }
 
-TEST(Artifact, LengthsThatLieAreRefusedWithoutAllocating) {
+TEST(Artifact, WrongPartSizesAreRefusedWithoutAllocating) {
   for (const std::uint64_t size : {~std::uint64_t{0}, std::uint64_t{1} << 40, std::uint64_t{1} << 63}) {
     for (const std::size_t field : {40, 48, 56}) {
       std::vector<std::byte> bytes = serialize(sample());
@@ -140,7 +140,7 @@ TEST(Artifact, MetadataWithAValidHashIsStillChecked) {
   EXPECT_FALSE(deserialize(with_metadata(std::string(100000, '['))));
 }
 
-TEST(Artifact, CodeThatNeedsNoCompilerIsAdopted) {
+TEST(Artifact, PtxAndCubinsAreWrappedWithoutCompiling) {
   Source source;
   source.name = source.symbol = "kernel";
   source.target = {80, false};
@@ -155,7 +155,7 @@ TEST(Artifact, CodeThatNeedsNoCompilerIsAdopted) {
   EXPECT_EQ(precompiled_artifact(source).cubin.size(), 4U);
 }
 
-TEST(Artifact, FilesAreWrittenWholeAndReadChecked) {
+TEST(Artifact, FilesRoundTripAndMissingOnesThrow) {
   const std::string path = testing::TempDir() + "artifact.twk";
   write_artifact(sample(), path);
   EXPECT_EQ(*read_artifact(path), sample());

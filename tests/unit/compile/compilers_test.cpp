@@ -77,7 +77,7 @@ TEST_P(CompilersTest, MakesCubinAndPtxForEachTarget) {
   }
 }
 
-TEST_P(CompilersTest, KeepsOnlyWhatWasAskedFor) {
+TEST_P(CompilersTest, KeepsOnlyTheRequestedOutputs) {
   Source source = kernel({90, true});
   source.outputs = {.cubin = false, .ptx = true};
   const Artifact only_ptx = compiler_->compile(source);
@@ -89,7 +89,7 @@ TEST_P(CompilersTest, KeepsOnlyWhatWasAskedFor) {
   EXPECT_TRUE(only_cubin.ptx.empty());
 }
 
-TEST_P(CompilersTest, LineInfoAndRegisterLimitAreObeyed) {
+TEST_P(CompilersTest, LineInfoAndRegisterLimitTakeEffect) {
   Source source = kernel({80, false});
   source.line_info = false;
   EXPECT_THAT(compiler_->compile(source).ptx, testing::Not(HasSubstr(".loc")));
@@ -107,7 +107,7 @@ TEST_P(CompilersTest, LineInfoAndRegisterLimitAreObeyed) {
   EXPECT_GT(limited.spill_bytes.value(), 0);
 }
 
-TEST_P(CompilersTest, ASyntaxErrorComesWithLogAndDump) {
+TEST_P(CompilersTest, ASyntaxErrorReportsLogAndDump) {
   Source source = kernel({80, false});
   source.text = "extern \"C\" __global__ void scale() { int x = ; }\n";
   try {
@@ -144,7 +144,7 @@ TEST_P(CompilersTest, InvalidSourcesNeverReachTheCompiler) {
   EXPECT_THROW(compiler_->compile(source), InvalidArgument);
 }
 
-TEST_P(CompilersTest, CompilesSeveralAtOnceInOrder) {
+TEST_P(CompilersTest, CompileAllKeepsTheOrderOfSources) {
   std::vector<Source> sources;
   for (int i = 0; i < 6; ++i) {
     sources.push_back(kernel({80, false}));
@@ -178,7 +178,7 @@ TEST_P(CompilersTest, DeviceHeadersAreFound) {
   EXPECT_NO_THROW(compiler_->compile(source));
 }
 
-TEST_P(CompilersTest, OneSourceGivesTheSameBytesTwice) {
+TEST_P(CompilersTest, CompilingTwiceGivesTheSameCubin) {
   if (GetParam() == Backend::nvcc) GTEST_SKIP() << "line info of nvcc records the temporary folder";
   const Source source = kernel({90, true});
   EXPECT_TRUE(compiler_->compile(source).cubin == compiler_->compile(source).cubin);

@@ -23,16 +23,16 @@ TEST(ForEachIndex, VisitsEachIndexOnce) {
   }
 }
 
-TEST(ForEachIndex, NothingToDoStartsNothing) {
+TEST(ForEachIndex, ZeroIndicesCallNothing) {
   for_each_index(0, 4, [](std::size_t) { FAIL(); });
 }
 
-TEST(ForEachIndex, OneThreadIsTheCallers) {
+TEST(ForEachIndex, OneThreadIsTheCallingThread) {
   const auto caller = std::this_thread::get_id();
   for_each_index(3, 1, [&](std::size_t) { EXPECT_EQ(std::this_thread::get_id(), caller); });
 }
 
-TEST(ForEachIndex, TheLowestFailureIsThrownAfterAllRan) {
+TEST(ForEachIndex, ThrowsTheFailureOfTheLowestIndexAfterAllRan) {
   std::atomic<int> ran{0};
   try {
     for_each_index(20, 4, [&](std::size_t i) {
@@ -62,7 +62,7 @@ TEST(ForEachIndex, AnInterruptionEndsAllAndStartsNothingMore) {
 }
 
 /// The error of an index under way does not hide that the program asked for the end.
-TEST(ForEachIndex, AnInterruptionWinsOverAnError) {
+TEST(ForEachIndex, AnInterruptionTakesPrecedenceOverAnError) {
   time_to_end([&] {
     for_each_index(10, 2, [&](std::size_t i) {
       if (i == 0) throw std::runtime_error("an error");

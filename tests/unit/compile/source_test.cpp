@@ -20,7 +20,7 @@ Source sound() {
   return source;
 }
 
-TEST(Source, SoundOneIsAccepted) { EXPECT_TRUE(validate(sound())); }
+TEST(Source, AValidSourceIsAccepted) { EXPECT_TRUE(validate(sound())); }
 
 TEST(Source, HostileNamesAreRefused) {
   for (const std::string& name :

@@ -32,7 +32,7 @@ class ToolchainTest : public testing::Test {
   ScopedFolder folder_{testing::TempDir()};
 };
 
-TEST_F(ToolchainTest, OrderOfPlaces) {
+TEST_F(ToolchainTest, SearchesPlacesInOrder) {
   Environment environment;
   environment.cuda_home = at("override");
   environment.virtual_env = at("venv");
@@ -81,7 +81,7 @@ TEST_F(ToolchainTest, WheelsBesideAnInstalledExtensionAreFound) {
   EXPECT_EQ(find_library(kSonames, environment).path, placed);
 }
 
-TEST_F(ToolchainTest, PlacesAreRecordedUpToTheHit) {
+TEST_F(ToolchainTest, RecordsPlacesUpToTheFirstMatch) {
   Environment environment;
   environment.cuda_home = at("override");
   environment.cuda_paths = {at("cuda_path")};
@@ -113,7 +113,7 @@ TEST_F(ToolchainTest, BuildIdentityOfAnElfFileIsItsBuildId) {
   EXPECT_THAT(build_identity(libc), testing::MatchesRegex("[0-9a-f]{40}"));
 }
 
-TEST_F(ToolchainTest, BuildIdentityOfAnotherFileTellsItsVersionsApart) {
+TEST_F(ToolchainTest, BuildIdentityOfOtherFilesDependsOnTheirModificationTime) {
   const std::string path = place("tool");
   const std::string before = build_identity(path);
   fs::remove(path);
@@ -135,7 +135,7 @@ TEST_F(ToolchainTest, BuildIdentitySurvivesADamagedElfFile) {
   }
 }
 
-TEST_F(ToolchainTest, NothingFoundSaysWhereAndHow) {
+TEST_F(ToolchainTest, NotFoundErrorListsPlacesAndInstallCommand) {
   ToolchainOptions options;
   Environment environment;
   environment.cuda_paths = {at("here"), at("there")};
@@ -152,7 +152,7 @@ TEST_F(ToolchainTest, NothingFoundSaysWhereAndHow) {
   }
 }
 
-TEST(Environment, OfThisProcessKnowsItsExecutable) {
+TEST(Environment, ContainsTheFolderOfTheExecutable) {
   const Environment environment = capture_environment();
   ASSERT_FALSE(environment.code_dirs.empty());
   EXPECT_EQ(environment.code_dirs.front(), fs::canonical("/proc/self/exe").parent_path().string());
