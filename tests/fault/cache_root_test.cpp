@@ -1,4 +1,4 @@
-// Folders that must not be trusted or cannot be written: kernels still come, from memory, with one warning.
+// Cache folders that are unsafe or not writable: kernels are still compiled and kept in memory, with one warning.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/mount.h>

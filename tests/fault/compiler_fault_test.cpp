@@ -1,4 +1,5 @@
-// Compilers that are missing, damaged, die, hang or are tampered with: an exception that says which, and no entry.
+// Compilers that are missing or damaged, crash, hang or were tampered with: an exception says so, and nothing is
+// cached.
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -29,7 +30,7 @@ class CompilerFaultTest : public cache::FaultTest {
     environment_.path = {at("bin"), "/usr/bin", "/bin"};
     make_folders(at("bin"));
   }
-  /// An nvcc that answers --version and then does `script`.
+  /// Installs an nvcc that answers --version and otherwise runs `script`.
   void fake_nvcc(const std::string& script) const {
     fs::remove(at("bin/nvcc"));
     write_new_file(at("bin/nvcc"), kBanner + script);

@@ -1,4 +1,4 @@
-// Folders for temporary files: what killed processes leave is deleted by the next one, and nothing else is.
+// Private temporary folders: the next process deletes those of killed processes, and nothing else.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -46,7 +46,7 @@ class PrivateFolderTest : public testing::Test {
     return names;
   }
   std::vector<std::string> left() const { return names_at(at("tmp")); }
-  /// A process that does `begin`, says so, and waits to be killed.
+  /// A process that has run `begin` and waits to be killed.
   Child waiting(const std::function<void()>& begin) const {
     std::array<int, 2> pipe{};
     EXPECT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
@@ -82,7 +82,7 @@ TEST_F(PrivateFolderTest, TheFolderOfAKilledProcessIsDeletedByTheNext) {
   EXPECT_THAT(left(), ElementsAre(StartsWith("tilewright-scratch-")));
   {
     const ScopedFolder beside(at("tmp"));
-    EXPECT_THAT(left(), SizeIs(2)) << "the other one is in use";
+    EXPECT_THAT(left(), SizeIs(2)) << "the folder of the other process is in use";
   }
   kill(child);
   { const ScopedFolder next(at("tmp")); }
@@ -103,10 +103,10 @@ TEST_F(PrivateFolderTest, AForkedChildNeitherDeletesNorLocksItsParentsFolder) {
   });
   ASSERT_EQ(::read(pipe[0], &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof grandchild));
   for (const int fd : pipe) ::close(fd);
-  EXPECT_THAT(left(), SizeIs(1)) << "its parent is still at work";
+  EXPECT_THAT(left(), SizeIs(1)) << "its parent still uses the folder";
   kill(child);
   { const ScopedFolder next(at("tmp")); }
-  EXPECT_THAT(left(), IsEmpty()) << "the child that is left does not work there";
+  EXPECT_THAT(left(), IsEmpty()) << "the remaining child does not use the folder";
   ::kill(grandchild, SIGKILL);
 }
 

@@ -1,4 +1,5 @@
-// Tuning records on a disk that fails: never an exception, never a wrong record, and what can be kept is kept.
+// Tuning records on a failing disk: errors are refusals and never exceptions, no record is wrong, and intact records
+// are kept.
 #include "tilewright/cache/tuning_records.hpp"
 
 #include <gmock/gmock.h>
@@ -48,7 +49,7 @@ class TuningRecordsFaultTest : public testing::Test {
     sqlite3_close(database);
   }
   std::string bytes() const { return compile::read_file(file(), 1 << 20); }
-  /// Reads and writes are refused for such a reason, and the file stays as it is and where it is.
+  /// Expects that reads and writes are refused with that reason, and that the file is neither changed nor renamed.
   void expect_refused_and_unchanged(const std::string& reason) const {
     const std::string before = bytes();
     EXPECT_THAT(records_.list().reason(), HasSubstr(reason));
@@ -69,10 +70,10 @@ TEST_F(TuningRecordsFaultTest, EightProcessesLoseNoRecord) {
   std::vector<Child> children;
   for (int process = 0; process < kProcesses; ++process) {
     children.emplace_back([&, process] {
-      const TuningRecords mine(folder_.path());
+      const TuningRecords own(folder_.path());
       for (int i = 0; i < kEach; ++i) {
-        if (!mine.remember(record(fmt::format("{}/{}", process, i)))) return false;
-        if (!mine.remember(record("shared")) || !mine.list()) return false;
+        if (!own.remember(record(fmt::format("{}/{}", process, i)))) return false;
+        if (!own.remember(record("shared")) || !own.list()) return false;
       }
       return true;
     });
@@ -85,9 +86,9 @@ TEST_F(TuningRecordsFaultTest, AWriterThatIsKilledLeavesAllOrNothing) {
   using namespace std::chrono_literals;
   for (int round = 0; round < 20; ++round) {
     Child writer([&] {
-      const TuningRecords mine(folder_.path());
+      const TuningRecords own(folder_.path());
       for (int i = 0;; ++i) {
-        if (!mine.remember(record(fmt::format("{}", i % 50)))) return false;
+        if (!own.remember(record(fmt::format("{}", i % 50)))) return false;
       }
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(3 + round));
@@ -117,7 +118,7 @@ TEST_F(TuningRecordsFaultTest, AFileThatIsNotADatabaseIsSetAside) {
   ASSERT_FALSE(read);
   EXPECT_THAT(read.reason(), HasSubstr("damaged and set aside"));
   EXPECT_TRUE(fs::exists(file() + ".bad"));
-  EXPECT_THAT(*records_.list(), IsEmpty()) << "begun anew";
+  EXPECT_THAT(*records_.list(), IsEmpty()) << "the damaged file is gone";
   EXPECT_TRUE(records_.remember(record("p")));
   EXPECT_EQ(records_.list()->size(), 1U);
 }
@@ -230,10 +231,10 @@ TEST_F(TuningRecordsFaultTest, TemporaryErrorsDoNotSetTheFileAside) {
   };
   for (const auto& [name, begin] : failures) {
     Child child([&, &begin = begin] {
-      const TuningRecords mine(folder_.path());
+      const TuningRecords own(folder_.path());
       if (!begin()) return false;
-      const auto list = mine.list();
-      const Support kept = mine.remember(record("new"));
+      const auto list = own.list();
+      const Support kept = own.remember(record("new"));
       if (!list && !kept) return true;
       std::fprintf(stderr, "it worked\n");
       return false;
@@ -251,7 +252,8 @@ TEST_F(TuningRecordsFaultTest, TemporaryErrorsDoNotSetTheFileAside) {
   EXPECT_EQ(records_.list()->size(), 3U);
 }
 
-// The first look says damaged, the second finds no descriptor left: by then the file may be another one.
+// The first check finds damage, but the second fails because no descriptor is left: the file may have been replaced
+// meanwhile, so it must be kept.
 TEST_F(TuningRecordsFaultTest, TheFileIsKeptWhenTheSecondCheckFails) {
   compile::write_new_file(file(), std::string(4096, 'x'));
   Child child([&] {
@@ -306,7 +308,7 @@ TEST_F(TuningRecordsFaultTest, ASchemaOfMoreThanPlainTablesIsNotUsed) {
   }
 }
 
-// The table has what the columns' types do not say; a choice made of it names no kernel.
+// SQLite stores values of any type in a column; the resulting record names no existing kernel and is ignored.
 TEST_F(TuningRecordsFaultTest, ValuesOfOtherTypesAreConverted) {
   fill(1);
   run_sql("UPDATE choices SET winner = x'00ff', median_us = 'soon', measured = x'07', report = 5");

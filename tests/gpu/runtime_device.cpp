@@ -1,4 +1,4 @@
-// The CUDA device on a GPU: copies, launches, threads, the pool's limits.
+// Tests of CudaDevice on a GPU: copies, launches, threads, limits of the memory pool.
 #include <gmock/gmock.h>
 
 #include <array>

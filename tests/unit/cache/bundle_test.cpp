@@ -1,4 +1,4 @@
-// Bundles: out of one store and into another, and what is refused on the way.
+// Exporting bundles from one store and importing them into another, and what an import refuses.
 #include "tilewright/cache/bundle.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What a hostile SQLite file cannot do: act, run without end, take memory without bound, or keep somebody waiting.
+// A hostile SQLite file cannot execute code, run forever, use unbounded memory or block a reader.
 #include "tilewright/cache/database.hpp"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ class DatabaseTest : public testing::Test {
     EXPECT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
     sqlite3_close(database);
   }
-  /// A file that claims to be a bundle and has such a schema.
+  /// A file with the application id of a bundle and the given schema.
   void make_bundle(const std::string& schema) const {
     run_sql("PRAGMA application_id = 1415007043; PRAGMA user_version = 1; " + schema);
   }
@@ -63,7 +63,8 @@ TEST_F(DatabaseTest, AnEndlessViewIsRefused) {
   EXPECT_FALSE(refusal().is_damage());
 }
 
-// Finding the pattern takes 30 million comparisons of 30 MB, in one function that nothing interrupts.
+// Evaluating the column takes 30 million comparisons of 30 MB in one SQL function, which the progress handler cannot
+// interrupt.
 TEST_F(DatabaseTest, AComputedColumnThatTakesForeverIsRefused) {
   make_bundle(
       "CREATE TABLE kernels (key BLOB, artifact BLOB AS "
@@ -105,7 +106,7 @@ TEST_F(DatabaseTest, AnEndlessStatementEndsAtTheTimeLimit) {
   EXPECT_THAT(error.what(), HasSubstr("exceeded the time limit of 0.05 s"));
   EXPECT_FALSE(error.is_damage());
   EXPECT_LT(Clock::now() - started, 2s);
-  EXPECT_EQ(database.integer("SELECT 7"), 7) << "the next one has its own time";
+  EXPECT_EQ(database.integer("SELECT 7"), 7) << "the next statement has a time limit of its own";
 }
 
 TEST_F(DatabaseTest, AStatementCanBeInterrupted) {
@@ -145,7 +146,7 @@ TEST_F(DatabaseTest, AReleasedLockIsAcquired) {
   releaser.join();
 }
 
-// Every interior page leads 60 times to the next one: 60^6 rows in a file of eight pages.
+// Every interior page has 60 pointers to the same next page, so a file of eight pages appears to have 60^6 rows.
 TEST_F(DatabaseTest, SharedPagesDoNotMultiplyRows) {
   constexpr std::size_t kPage = 512;
   constexpr unsigned kLevels = 6;
@@ -162,8 +163,8 @@ TEST_F(DatabaseTest, SharedPagesDoNotMultiplyRows) {
   };
   for (unsigned level = 0; level < kLevels; ++level) {  // pages 2, 3, ...; the leaf is the last
     std::string page(kPage, '\0');
-    constexpr std::size_t kCellBytes = 5;  // the child, and a row's number
-    page[0] = 5;                           // an interior page of a table
+    constexpr std::size_t kCellBytes = 5;  // page number of the child, and a row id
+    page[0] = 5;                           // type: interior page of a table
     big_endian(page, 3, kCells, 2);
     big_endian(page, 5, static_cast<unsigned>(kPage - kCells * kCellBytes), 2);
     big_endian(page, 8, level + 3, 4);

@@ -1,4 +1,4 @@
-// The road memory, disk, compiler: who serves what, and how often the compiler runs.
+// The order of lookups in memory and on disk, and how often the compiler runs.
 #include "tilewright/cache/store.hpp"
 
 #include <gtest/gtest.h>
@@ -99,8 +99,8 @@ TEST_F(StoreTest, ThreadsOnOneColdKeyCompileOnce) {
   std::vector<ArtifactPtr> got(8);
   {
     std::vector<std::jthread> threads;
-    for (ArtifactPtr& mine : got) {
-      threads.emplace_back([&] { mine = store.get_or_compile(source_named("gemm"), slow); });
+    for (ArtifactPtr& artifact : got) {
+      threads.emplace_back([&] { artifact = store.get_or_compile(source_named("gemm"), slow); });
     }
   }
   EXPECT_EQ(slow.runs(), 1u);

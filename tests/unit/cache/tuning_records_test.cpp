@@ -1,4 +1,4 @@
-// Tuning records: what is kept, for whom it counts, and what is forgotten.
+// Tuning records: what is stored, which records a lookup returns, and what is deleted.
 #include "tilewright/cache/tuning_records.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The bytes of an artifact: what goes in comes out, and anything else is refused.
+// The serialization of artifacts: round trips keep every field, and damaged bytes are refused.
 #include "tilewright/compile/artifact.hpp"
 
 #include <gtest/gtest.h>
@@ -78,10 +78,10 @@ TEST(Artifact, BytesAfterTheEndAreRefused) {
 }
 
 TEST(Artifact, TenThousandFlippedBitsAreRefused) {
-  const std::vector<std::byte> sound = serialize(sample());
+  const std::vector<std::byte> intact = serialize(sample());
   std::mt19937_64 random(20250807);
   for (int i = 0; i < 10000; ++i) {
-    std::vector<std::byte> bytes = sound;
+    std::vector<std::byte> bytes = intact;
     const std::size_t bit = random() % (8 * bytes.size());
     bytes[bit / 8] ^= std::byte{1} << (bit % 8);
     ASSERT_FALSE(deserialize(bytes)) << "bit " << bit;
@@ -119,11 +119,11 @@ TEST(Artifact, AnotherFormatVersionIsNamed) {
 }
 
 TEST(Artifact, MetadataWithAValidHashIsStillChecked) {
-  const std::string sound =
+  const std::string valid =
       R"({"name":"n","symbol":"s","target":"sm_80","static_smem_bytes":0,"compiler":"","compile_ms":1,"description":"","source":""})";
-  EXPECT_TRUE(deserialize(with_metadata(sound)));
+  EXPECT_TRUE(deserialize(with_metadata(valid)));
   const auto replaced = [&](const std::string& from, const std::string& to) {
-    std::string text = sound;
+    std::string text = valid;
     text.replace(text.find(from), from.size(), to);
     return deserialize(with_metadata(text));
   };
@@ -150,7 +150,7 @@ TEST(Artifact, PtxAndCubinsAreWrappedWithoutCompiling) {
   EXPECT_TRUE(precompiled_artifact(source).cubin.empty());
   EXPECT_EQ(precompiled_artifact(source).source, source_digest(source).hex());
   source.text = std::string("\0ELF", 4);
-  EXPECT_THROW(precompiled_artifact(source), InvalidArgument) << "no text has a NUL";
+  EXPECT_THROW(precompiled_artifact(source), InvalidArgument) << "PTX must not contain NUL";
   source.language = Language::cubin;
   EXPECT_EQ(precompiled_artifact(source).cubin.size(), 4U);
 }
@@ -159,7 +159,7 @@ TEST(Artifact, FilesRoundTripAndMissingOnesThrow) {
   const std::string path = testing::TempDir() + "artifact.twk";
   write_artifact(sample(), path);
   EXPECT_EQ(*read_artifact(path), sample());
-  write_artifact(sample(), path);  // in its place
+  write_artifact(sample(), path);  // replaces the file
   EXPECT_THROW(write_artifact(sample(), testing::TempDir() + "absent/artifact.twk"), Error);
   EXPECT_THROW(static_cast<void>(read_artifact(path + ".absent")), Error);
 }

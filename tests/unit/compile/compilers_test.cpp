@@ -1,4 +1,4 @@
-// The real compilers: both backends make the same kind of artifact, and say what is wrong with a source.
+// Tests with the real compilers: both backends produce equivalent artifacts and report what is wrong with a source.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -149,7 +149,7 @@ TEST_P(CompilersTest, CompileAllKeepsTheOrderOfSources) {
   for (int i = 0; i < 6; ++i) {
     sources.push_back(kernel({80, false}));
     sources.back().name = "scale_" + std::to_string(i);
-    sources.back().line_info = false;  // it would record the name
+    sources.back().line_info = false;  // line info records the name, and the cubins would differ
   }
   const std::vector<Artifact> artifacts = compile_all(*compiler_, sources, 3);
   ASSERT_EQ(artifacts.size(), sources.size());
@@ -189,7 +189,7 @@ TEST_P(CompilersTest, IdentityIsStable) {
   EXPECT_EQ(make_compiler(options_)->identity(), compiler_->identity());
 }
 
-/// Texts that no compiler ends with in time or memory, and one that makes it recurse without end.
+/// Sources that exceed any reasonable time or memory: exponential macros and templates, and extremely deep recursion.
 class CompileBomb : public testing::TestWithParam<const char*> {
  protected:
   static std::string text(std::string_view kind) {
@@ -229,7 +229,7 @@ TEST_P(CompileBomb, EndsWithinItsLimits) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THROW(compiler->compile(bomb), CompileError);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
-  EXPECT_FALSE(compiler->compile(kernel({80, false})).cubin.empty()) << "the next compile is served";
+  EXPECT_FALSE(compiler->compile(kernel({80, false})).cubin.empty()) << "the next compile works";
 }
 
 }  // namespace

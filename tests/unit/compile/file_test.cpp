@@ -1,4 +1,4 @@
-// Files that appear complete or not at all, and files that are opened with care.
+// Atomic file replacement, and opening files that may not be regular files.
 #include "tilewright/compile/file.hpp"
 
 #include <gmock/gmock.h>
@@ -161,13 +161,13 @@ TEST_F(FileTest, AMissingFolderIsNamed) {
 
 TEST_F(FileTest, OtherFileTypesAreRefusedWithoutBlocking) {
   ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
-  for (const auto& [path, says] : {std::pair{at("fifo"), "it is a FIFO, not a regular file"},
-                                   {folder_.path(), "it is a folder, not a regular file"},
-                                   {std::string("/dev/zero"), "it is a device, not a regular file"},
-                                   {at("missing"), "No such file or directory"}}) {
+  for (const auto& [path, reason] : {std::pair{at("fifo"), "it is a FIFO, not a regular file"},
+                                     {folder_.path(), "it is a folder, not a regular file"},
+                                     {std::string("/dev/zero"), "it is a device, not a regular file"},
+                                     {at("missing"), "No such file or directory"}}) {
     const Result<UniqueFd> opened = open_regular_file(path);
     ASSERT_FALSE(opened) << path;
-    EXPECT_EQ(opened.reason(), says);
+    EXPECT_EQ(opened.reason(), reason);
     EXPECT_THROW(read_file(path, 100), Error);
     EXPECT_THROW(static_cast<void>(read_artifact(path)), Error);
   }

@@ -109,7 +109,7 @@ TEST(IncludeGraph, ANewHeaderChangesTheDigestsOfTheSourcesThatIncludeIt) {
   EXPECT_EQ(source_digest(other, IncludeGraph(kHeaders)), source_digest(other, IncludeGraph(more)));
 }
 
-// Otherwise a device header would count as including all others, or one that it includes would be missing.
+// A directive that the graph cannot read would make a device header count as including all others.
 TEST(IncludeGraph, ReadsEveryDeviceHeader) {
   const IncludeGraph& graph = IncludeGraph::of_device_headers();
   for (const Header& header : device_headers()) {

@@ -1,4 +1,4 @@
-// Work spread over threads: all of it, once, whatever fails.
+// for_each_index() calls the work once for each index, whatever fails.
 #include "tilewright/compile/parallel.hpp"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(ForEachIndex, AnInterruptionEndsAllAndStartsNothingMore) {
   EXPECT_EQ(begun, 3);
 }
 
-/// The error of an index under way does not hide that the program asked for the end.
+/// When one index fails and the program is interrupted, the interruption is thrown.
 TEST(ForEachIndex, AnInterruptionTakesPrecedenceOverAnError) {
   time_to_end([&] {
     for_each_index(10, 2, [&](std::size_t i) {

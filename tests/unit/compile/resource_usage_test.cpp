@@ -1,4 +1,4 @@
-// What is read out of the verbose log of ptxas.
+// Parsing of the log of ptxas -v.
 #include "tilewright/compile/resource_usage.hpp"
 
 #include <gtest/gtest.h>
