@@ -1,5 +1,4 @@
-// Compilers that are missing or damaged, crash, hang or were tampered with: an exception says so, and nothing is
-// cached.
+// Compilers that are missing, damaged or patched, crash or hang: an exception says so, and nothing is cached.
 #include <gmock/gmock.h>
 
 #include <chrono>

@@ -1,5 +1,4 @@
-// The compiler process crashes, hangs, exhausts memory or is killed; the calling program forks, exits or is
-// interrupted.
+// The compiler process crashes, hangs, exhausts memory or is killed; its caller forks, exits or is interrupted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

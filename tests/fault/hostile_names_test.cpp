@@ -1,5 +1,4 @@
-// Names that could be interpreted as code, options, paths or commands are refused before anything is started or
-// written.
+// Names that could act as code, options, paths or commands are refused before anything is started or written.
 #include <gmock/gmock.h>
 
 #include <set>

@@ -150,7 +150,7 @@ Result<BundleReport> import_bundle(Store& store, const std::string& path, std::s
     if (!opened) return refused(opened.reason());
     const int file = opened->get();
     if (const Support owner = trusted.empty() ? check_owner(file) : Support(); !owner) return refused(owner.reason());
-    // Opens the descriptor that was checked, not the path. immutable=1 keeps SQLite from replaying or writing a
+    // Opens the descriptor that was checked, not the path. With immutable=1, SQLite neither replays nor writes a
     // journal.
     const Database database(fmt::format("file:/proc/self/fd/{}?immutable=1", file),
                             SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);

@@ -2,8 +2,8 @@
 //
 // An entry is read through one descriptor that is checked first: it must be a regular file that no untrusted user can
 // have written. Symbolic links are not followed, and FIFOs do not block. Any problem other than certain damage (a
-// descriptor limit, an I/O error, a stale network handle, a missing permission) is a miss and leaves the entry
-// unchanged.
+// descriptor limit, an I/O error, a stale network handle, a missing permission) is a miss and does not change the
+// entry.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace tilewright::cache {
 
-/// The result of a lookup: an artifact; or a problem, if the entry exists but cannot be used; or neither, if it does
-/// not exist.
+/// The result of a lookup: an artifact; or a problem, if the entry exists but is unusable; or neither, if it is
+/// missing.
 struct Lookup {
   std::optional<compile::Artifact> artifact;
   Key key;  // of the entry that was found

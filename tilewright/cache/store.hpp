@@ -64,8 +64,7 @@ struct Verification {
 };
 
 /// Thread-safe, also across a fork while other threads compile; many processes may share one root. A failure of the
-/// disk is not an error: the kernel stays in memory, and a warning is logged and kept. An unsafe root is not used at
-/// all.
+/// disk is not an error: the kernel stays in memory, and a warning is logged and kept. An unsafe root is not used.
 class Store {
  public:
   explicit Store(const StoreOptions& options = {},
@@ -81,8 +80,7 @@ class Store {
   ArtifactPtr get_or_compile(const compile::Source& source, const compile::Compiler& compiler);
 
   /// The same for several sources, compiling on up to `threads` threads; results are in the order of `sources`.
-  /// `on_ready`, if given, is called for each artifact as soon as it is available, from any thread but never
-  /// concurrently.
+  /// `on_ready`, if given, is called for each artifact as soon as it is available, by any thread but one at a time.
   /// @throws the exception of the first source that failed, after all compiles have ended.
   std::vector<ArtifactPtr> get_or_compile_all(std::span<const compile::Source> sources,
                                               const compile::Compiler& compiler, int threads,

@@ -35,8 +35,7 @@ struct Artifact {
 /// @throws InvalidArgument when validate(source) refuses.
 Artifact precompiled_artifact(const Source& source);
 
-/// One self-contained byte string: magic, format version, SHA-256 of everything that follows, JSON metadata, cubin,
-/// PTX.
+/// One self-contained byte string: magic, format version, SHA-256 of all that follows, JSON metadata, cubin, PTX.
 /// @throws InvalidArgument when a text field is not UTF-8.
 std::vector<std::byte> serialize(const Artifact& artifact);
 

@@ -25,8 +25,7 @@ struct Environment {
   bool ask_loader = false;               // whether dlopen() by bare soname may be tried
 };
 
-/// The environment of this process. In a set-uid program all variables count as unset, because secure_getenv() reads
-/// them.
+/// The environment of this process. It is read by secure_getenv(), so set-uid programs see no variables.
 Environment capture_environment();
 
 }  // namespace tilewright::compile

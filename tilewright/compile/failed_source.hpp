@@ -15,8 +15,7 @@ namespace tilewright::compile {
 /// reason in parentheses instead of throwing: a full disk must not hide the compiler's log.
 std::string dump_source(const Source& source, const std::string& dump_dir, const std::string& temporary_dir);
 
-/// @throws CompileError always: the source's name, `why` it failed, where it was `dumped`, and the first 16 KiB of
-/// `log`.
+/// @throws CompileError always, with the source's name, `why`, the path in `dumped`, and the first 16 KiB of `log`.
 [[noreturn]] void throw_compile_error(const Source& source, std::string_view why, std::string_view dumped,
                                       std::string_view log);
 

@@ -1,5 +1,4 @@
-// Files and folders: an owning descriptor, complete reads and writes, atomic file replacement, private temporary
-// folders.
+// Files and folders: an owning descriptor, complete reads and writes, atomic files, private temporary folders.
 #pragma once
 
 #include <fcntl.h>
@@ -100,8 +99,7 @@ std::size_t read_at(int fd, std::span<std::byte> bytes, std::int64_t offset, std
 /// The contents of a regular file. @throws Error when it cannot be read or has more than `max_bytes`.
 std::string read_file(const std::string& path, std::size_t max_bytes);
 
-/// Creates the folder and its missing parents with mode 0700. @throws Error naming the folder that could not be
-/// created.
+/// Creates the folder and its missing parents with mode 0700. @throws Error naming the folder that failed.
 void make_folders(const std::string& path);
 
 /// 16 random hexadecimal digits from the operating system's secure generator.

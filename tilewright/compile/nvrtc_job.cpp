@@ -80,8 +80,7 @@ const NvrtcFunctions* functions_of(const std::string& path, std::string& error) 
   return functions.get();
 }
 
-// A virtual architecture makes NVRTC stop after PTX, which saves the time of ptxas when only the emulator runs the
-// code.
+// A virtual architecture makes NVRTC stop after PTX, which saves the time of ptxas when only the emulator is used.
 std::vector<std::string> options_of(const NvrtcJob& job, const NvrtcFunctions& nvrtc) {
   const bool has_cache = nvrtc.major > 12 || (nvrtc.major == 12 && nvrtc.minor >= 9);
   std::vector<std::string> options = {"--gpu-architecture=" + job.architecture, std::string(kNvrtcLanguage)};

@@ -161,8 +161,7 @@ std::string hex(std::span<const unsigned char> bytes) {
   return text;
 }
 
-// The contents of the first NT_GNU_BUILD_ID note among the bytes of a PT_NOTE segment (ELF gABI: 4-byte aligned
-// records).
+// The contents of the first NT_GNU_BUILD_ID note in the bytes of a PT_NOTE segment (ELF gABI: 4-byte aligned records).
 std::optional<std::string> build_id_in_notes(std::span<const unsigned char> notes) {
   const auto padded = [](std::size_t size) { return (size + 3) & ~std::size_t{3}; };
   while (notes.size() >= sizeof(Elf64_Nhdr)) {

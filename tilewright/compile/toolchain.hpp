@@ -45,8 +45,7 @@ std::string build_identity(const std::string& path);
 /// hashing the 150 MB of a toolkit takes as long as a compile. @throws ToolchainNotFound when the file cannot be read.
 std::string content_identity(const std::string& path);
 
-/// @throws ToolchainNotFound always, naming what is missing, each place searched, and `fix`, the command that installs
-/// it.
+/// @throws ToolchainNotFound always, naming what is missing, each place searched, and `fix`: how to install it.
 [[noreturn]] void throw_not_found(std::string_view what, const Search& search, std::string_view fix);
 
 }  // namespace tilewright::compile
