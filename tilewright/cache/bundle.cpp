@@ -36,7 +36,7 @@ BundleReport export_kernels(Store& store, const Database& database, const Signin
       "NULL, "
       "artifact BLOB NOT NULL, signature BLOB, created INTEGER NOT NULL) WITHOUT ROWID");
   database.run("BEGIN");
-  // Of the artifacts of one source by different compilers, only the first is exported.
+  // If several compilers compiled the same source, only the first artifact is exported.
   Statement insert =
       database.prepare("INSERT INTO kernels VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (source) DO NOTHING");
   const std::int64_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());

@@ -24,7 +24,7 @@ namespace tilewright::cache {
 /// missing.
 struct Lookup {
   std::optional<compile::Artifact> artifact;
-  Key key;  // of the entry that was found
+  Key key;  // the key of the entry that was found
   std::string problem;
   bool is_damaged = false;  // the entry's bytes are certainly wrong
 };
@@ -39,7 +39,7 @@ struct StoredFile {
 
 class Layer {
  public:
-  /// Who may own the entries: only this user (own), or this user and root (shared).
+  /// Allowed owners of the entries: only this user (own), or this user and root (shared).
   enum class Trust { own, shared };
 
   /// `root_fd`: the result of open_root() or open_shared_root(). Refused when the folder has no folder entries/.

@@ -20,7 +20,7 @@ namespace tilewright::cache {
 
 class Database;
 
-/// What a kernel was chosen for. A record is used only where all members are equal.
+/// Identifies a choice among kernels. A record is used only if all members are equal.
 struct TuningKey {
   std::string device;   // model, number of SMs, architecture, driver
   std::string library;  // library_identity()

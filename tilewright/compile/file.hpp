@@ -44,7 +44,7 @@ void write_all(int fd, std::string_view bytes, std::string_view path);
 /// Creates `path` (mode 0600) with `bytes`; it must not exist. @throws Error naming the path and the cause.
 void write_new_file(const std::string& path, std::string_view bytes);
 
-/// What AtomicFile::publish() does with an existing file of the same name.
+/// Whether AtomicFile::publish() replaces or keeps an existing file of the same name.
 enum class Existing { replace, keep };
 
 /// Prefix of the names of AtomicFile's temporary files.

@@ -25,7 +25,7 @@ std::string_view logical_line(std::string_view text) {
 
 struct Directive {
   enum class Kind { other, include, unknown } kind = Kind::other;  // unknown: it takes a preprocessor to read it
-  std::string_view name = {};                                      // of the included header
+  std::string_view name = {};                                      // the name of the included header
   bool is_quoted = false;                                          // "name", not <name>
 };
 

@@ -45,7 +45,7 @@ class IncludeGraph {
   std::vector<std::size_t> reachable_from(const Source& source) const;
 
   std::vector<Header> headers_;
-  std::vector<Includes> includes_;  // of each header
+  std::vector<Includes> includes_;  // parallel to headers_
 
   mutable ForkSafeMutex mutex_;                                      // guards digests_
   mutable std::map<std::vector<std::size_t>, Digest> digests_ = {};  // by the indices of the included headers

@@ -11,7 +11,7 @@
 
 namespace tilewright::compile {
 
-/// What NVRTC is asked to compile.
+/// The input of a compile.
 struct NvrtcJob {
   std::string library;    // absolute path of libnvrtc.so
   std::string file_name;  // the source's name in messages and line information: "gemm.cu"

@@ -41,7 +41,7 @@ inline constexpr std::string_view kInstallNvcc = "pip install \"cuda-toolkit[nvc
 std::string build_identity(const std::string& path);
 
 /// Identifies the build of a binary that has no build id, independently of where it is installed: 16 hexadecimal digits
-/// of a digest of its size and contents. Of a file of more than 1 MiB, only 256 evenly spaced pages are hashed, because
+/// of a digest of its size and contents. In files of more than 1 MiB, only 256 evenly spaced pages are hashed, because
 /// hashing the 150 MB of a toolkit takes as long as a compile. @throws ToolchainNotFound when the file cannot be read.
 std::string content_identity(const std::string& path);
 
