@@ -60,7 +60,7 @@ const IncludeGraph& IncludeGraph::of_device_headers() {
 
 IncludeGraph::Includes IncludeGraph::includes_of(std::string_view name, std::string_view text) const {
   const std::string folder(name.substr(0, name.rfind('/') + 1));
-  Includes includes;
+  Includes includes{.indices = {}, .needs_all = text.find("%:") != std::string_view::npos};  // the digraph of '#'
   for (std::size_t at = text.find('#'); at != std::string_view::npos; at = text.find('#', at + 1)) {
     const Directive directive = parse_directive(logical_line(text.substr(at + 1)));
     includes.needs_all |= directive.kind == Directive::Kind::unknown;

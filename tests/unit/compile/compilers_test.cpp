@@ -176,6 +176,8 @@ TEST_P(CompilersTest, DeviceHeadersAreFound) {
   Source source = kernel({90, true});
   source.text = "#if __has_include(\"" + std::string(device_headers().front().name) + "\")\n" + kKernel + "#endif\n";
   EXPECT_NO_THROW(compiler_->compile(source));
+  source.text = std::string("#include \"tilewright/types.cuh\"\n") + kKernel;
+  EXPECT_NO_THROW(compiler_->compile(source));
 }
 
 TEST_P(CompilersTest, CompilingTwiceGivesTheSameCubin) {

@@ -66,7 +66,7 @@ TEST(IncludeGraph, TakesAllHeadersWhereOnlyAPreprocessorCouldTell) {
   for (const char* text :
        {"#define HEADER <a.h>\n#include HEADER\n", "#if __has_include(\"tilewright/mma.cuh\")\n#endif",
         "#if X || \\\n  __has_include(<a.h>)\n#endif", "#/* */include \"tilewright/mma.cuh\"",
-        "#\\\ninclude \"tilewright/mma.cuh\""}) {
+        "#\\\ninclude \"tilewright/mma.cuh\"", "%:include \"tilewright/mma.cuh\""}) {
     EXPECT_EQ(included_names(text).size(), kHeaders.size()) << text;
   }
 }
