@@ -1,5 +1,5 @@
-// Invalid artifacts are refused with a reason; valid ones survive a round trip unchanged. Each input is tried again with
-// the correct digest filled in, so that the checks after the digest are reached too.
+// Invalid artifacts are refused with a reason; valid ones survive a round trip unchanged. Each input is tried again
+// with the correct digest filled in, so that the checks after the digest are reached too.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

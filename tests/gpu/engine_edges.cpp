@@ -1,5 +1,5 @@
-// Problems at the limits of a GPU: offsets beyond 2^32 bytes and 2^31 elements, batches beyond the maximum of a grid's y
-// and z dimensions, and calls captured into CUDA graphs.
+// Problems at the limits of a GPU: offsets beyond 2^32 bytes and 2^31 elements, batches beyond the maximum of a grid's
+// y and z dimensions, and calls captured into CUDA graphs.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -28,8 +28,8 @@ class EngineEdges : public runtime::GpuTest {
   std::unique_ptr<Engine> engine_;
 };
 
-/// D has 2.3 * 10^9 elements of f16. Row i of A is filled with i % 8 + 1 and B with ones, so that the value of an element
-/// of D identifies its row modulo 8.
+/// D has 2.3 * 10^9 elements of f16. Row i of A is filled with i % 8 + 1 and B with ones, so that the value of an
+/// element of D identifies its row modulo 8.
 TEST_F(EngineEdges, OffsetsBeyond32Bits) {
   constexpr std::int64_t kM = 70000, kN = 32768, kK = 16;
   const auto device = engine_->device();

@@ -19,8 +19,8 @@ extern "C" __global__ void do_nothing(Parameters) {}
 
 using RuntimeLaunchCost = GpuTest;
 
-/// The median over batches of the time per call in microseconds. The stream is synchronized between batches, so that its
-/// queue never fills up.
+/// The median over batches of the time per call in microseconds. The stream is synchronized between batches, so that
+/// its queue never fills up.
 double median_us(const std::function<void()>& call, const std::function<void()>& drain) {
   constexpr int kBatches = 51;
   constexpr int kCalls = 200;

@@ -13,8 +13,8 @@
 namespace tilewright::engine {
 namespace {
 
-/// The folder in which the child processes of a test keep their records. The children execute the test program again and
-/// would otherwise use folders of their own.
+/// The folder in which the child processes of a test keep their records. The children execute the test program again
+/// and would otherwise use folders of their own.
 constexpr const char* kFolderVariable = "TILEWRIGHT_TEST_TUNING_FOLDER";
 
 std::unique_ptr<Engine> engine(std::vector<Fake> fakes, const std::string& folder) {
