@@ -1,6 +1,6 @@
-# Embeds a folder of headers in a library as static text, behind compile::device_headers() of compile/source.hpp.
-#   tilewright_embed_headers(TARGET DIRECTORY)   in a CMakeLists.txt: generates one .cpp, anew when a header changes
-#   cmake -DDIRECTORY=.. -DOUTPUT=.. -P EmbedHeaders.cmake   the step that the build runs
+# Embeds the headers below a folder in a library, which returns them by compile::device_headers() (compile/source.hpp).
+#   tilewright_embed_headers(TARGET DIRECTORY)   for a CMakeLists.txt: adds a generated .cpp to the target
+#   cmake -DDIRECTORY=.. -DOUTPUT=.. -P EmbedHeaders.cmake   generates the .cpp; run by the build when a header changes
 
 function(tilewright_embed_headers target directory)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${directory}/*.cuh)
@@ -19,7 +19,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   return()
 endif()
 
-# A string literal may be limited to 16 KiB; adjacent literals join.
+# Some compilers limit string literals to 16 KiB, so a text is split into adjacent literals.
 set(chunk_bytes 12000)
 file(GLOB_RECURSE names RELATIVE ${DIRECTORY} ${DIRECTORY}/*.cuh)
 list(SORT names)

@@ -1,6 +1,6 @@
-# Embeds the executable of a target in a library as static bytes:
+# Embeds the executable of the target PROGRAM in the library target LIBRARY:
 #   tilewright_embed_program(LIBRARY PROGRAM NAME)
-# The library finds them between the symbols tilewright_NAME_begin and tilewright_NAME_end.
+# Its bytes lie between the symbols tilewright_NAME_begin and tilewright_NAME_end.
 
 function(tilewright_embed_program library program name)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}_bytes.cpp)

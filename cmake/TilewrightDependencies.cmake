@@ -1,8 +1,9 @@
-# Third parties, all from Debian 12 packages. What an installed Tilewright needs of them is said once more in
+# Third-party dependencies, all from Debian 12 packages. Those of an installed Tilewright are also listed in
 # tilewright-config.cmake.in and tilewright.pc.in.
 
 if(TILEWRIGHT_PYTHON)
-  find_package(SQLite3 REQUIRED)  # the shared one: Debian's libsqlite3.a is not for shared objects, such as an extension
+  # The shared library is found first, because Debian's libsqlite3.a cannot be linked into the extension module.
+  find_package(SQLite3 REQUIRED)
 endif()
 if(TILEWRIGHT_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
@@ -15,7 +16,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 
-# Debian ships libfmt and libspdlog as shared libraries only; a static build compiles them in from their headers.
+# Debian has no static libfmt and libspdlog, so a static build uses their header-only variants.
 if(TILEWRIGHT_STATIC)
   set(TILEWRIGHT_FMT fmt::fmt-header-only)
   set(TILEWRIGHT_SPDLOG $<BUILD_INTERFACE:spdlog::spdlog_header_only>)
@@ -24,7 +25,7 @@ else()
   set(TILEWRIGHT_SPDLOG spdlog::spdlog)
 endif()
 
-# Where headers of a third party are included by .cpp alone, nothing of it is left for who links an installed library.
+# Only .cpp files include this header-only library, so programs that link an installed Tilewright do not need it.
 set(TILEWRIGHT_JSON $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
 if(TILEWRIGHT_COMMAND OR TILEWRIGHT_BENCH)

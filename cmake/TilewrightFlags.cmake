@@ -1,8 +1,9 @@
-# How this project's own code is compiled. Options of this folder and those below it: no consumer inherits them.
+# Compile and link options of this project. They are set per directory, so targets that link Tilewright do not inherit
+# them.
 
 add_compile_options(-Wall -Wextra -Wconversion -Wshadow -fvisibility=hidden)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # GCC bug 105651: std::string operations with literals give false warnings.
+  # GCC bug 105651: false warnings about std::string operations with literals.
   add_compile_options(-Wno-restrict)
 endif()
 if(TILEWRIGHT_WERROR)
@@ -20,9 +21,10 @@ if(TILEWRIGHT_FUZZ)
   add_link_options(-fsanitize=address,undefined)
 endif()
 if(TILEWRIGHT_STATIC)
-  # Debian's header-only target of spdlog names the shared libfmt; nothing refers to it.
+  # Drops the shared libfmt, which Debian's header-only target of spdlog links although nothing uses it.
   add_link_options(LINKER:--as-needed)
-  # Not into a module: its exceptions cross to those who load it, which have a C++ library of their own.
+  # The C++ runtime is linked statically into programs only: exceptions of a module must be caught by its host program,
+  # which has a C++ runtime of its own.
   set(is_program $<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>>)
   add_link_options($<${is_program}:-static-libstdc++> $<${is_program}:-static-libgcc>)
 endif()

@@ -1,7 +1,7 @@
-# What `cmake --install build --prefix P` leaves below P, which may be moved afterwards:
+# Installation rules. `cmake --install build --prefix P` creates these files below P, which may be moved afterwards:
 #   bin/tilewright                   the command
 #   include/tilewright/              every header; tilewright/tilewright.hpp includes what a program needs
-#   lib/libtilewright_<room>.a       one library a room
+#   lib/libtilewright_<room>.a       one library per room
 #   lib/cmake/tilewright/            find_package(tilewright): the target tilewright::tilewright
 #   lib/pkgconfig/tilewright.pc      pkg-config --cflags --libs tilewright
 #   share/doc/tilewright/LICENSE
@@ -28,7 +28,7 @@ install(
         ${PROJECT_BINARY_DIR}/package/tilewright-config-version.cmake
   DESTINATION ${package_folder})
 
-# A linker reads static libraries from left to right: who needs a room stands before it.
+# Linkers search static libraries from left to right, so each room must precede the rooms that it depends on.
 list(REVERSE libraries)
 list(TRANSFORM libraries PREPEND -l)
 list(JOIN libraries " " PC_LIBRARIES)

@@ -1,7 +1,7 @@
-# One library a room of the tree: tilewright_room(layout DEPENDS base) builds every .cpp below the current folder.
-# LIBRARIES are third parties that only its .cpp include; every room may print, so fmt comes with each. EXCLUDE names
-# folders whose sources are those of another target.
-# One test program a room: tilewright_room_test(layout) builds tests/unit/layout/*.cpp.
+# Each room of the tree is one library: tilewright_room(layout DEPENDS base) builds every .cpp below the current folder.
+# LIBRARIES are third-party libraries that only .cpp files include; every room links fmt. EXCLUDE names subfolders whose
+# sources belong to another target.
+# Each room has one test program: tilewright_room_test(layout) builds tests/unit/layout/*.cpp.
 
 function(tilewright_room room)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;EXCLUDE" ${ARGN})

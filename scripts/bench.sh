@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What this machine measures: the host side always, kernels against cuBLASLt where there is a GPU: bench.sh BIN
+# Runs the benchmarks in the folder BIN: the host code, and on a GPU the kernels against cuBLASLt. Usage: bench.sh BIN
 set -euo pipefail
 bin=$1
 "$bin/host_bench"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what is missing on Debian 12, and only that: bootstrap.sh build|test|lint|docs ...
-# Packages come from apt (as root or through sudo); from PyPI, into .venv, come nanobind, the tests' Python packages, and
-# where no CUDA toolkit has them NVRTC and, for the tests, nvcc and ptxas. With nothing missing it takes a fraction of a
-# second and needs no network.
+# Installs missing dependencies on Debian 12: bootstrap.sh build|test|lint|docs ...
+# System packages are installed by apt, as root or through sudo. From PyPI, these are installed into .venv: nanobind, the
+# Python packages of the tests and, unless a CUDA toolkit provides them, NVRTC and (for the tests) nvcc and ptxas. If
+# nothing is missing, the script takes a fraction of a second and needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,7 @@ nvcc_wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.
 
 has_package() { dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
 
-# A program that is there need not come from its package.
+# Whether a package is installed, or the program that it provides.
 has() {
   case $1 in
     g++ | cmake | ccache | clang-format | clang-tidy-16 | doxygen) command -v "$1" >/dev/null || has_package "$1" ;;
@@ -43,7 +43,7 @@ install_packages() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# The wheels that .venv lacks, told by the folders that pip leaves.
+# Installs the wheels whose .dist-info folder is missing in .venv.
 install_wheels() {
   local missing=()
   for wheel in "$@"; do
@@ -56,7 +56,7 @@ install_wheels() {
   .venv/bin/pip install --quiet --disable-pip-version-check "${missing[@]}"
 }
 
-# Whether a CUDA toolkit of this machine has a file of that pattern.
+# Whether a CUDA toolkit on this machine has a file that matches the pattern.
 toolkit_has() {
   local root
   for root in "${TILEWRIGHT_CUDA_HOME:-}" "${CUDA_PATH:-}" "${CUDA_HOME:-}" /usr/local/cuda; do

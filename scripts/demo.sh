@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Walks one GEMM through every step, with the command's own output: demo.sh BIN
+# Demonstrates every step of one GEMM with the command in the folder BIN. Usage: demo.sh BIN
 set -euo pipefail
 bin=$(cd "$1" && pwd)
 work=$(mktemp -d)
@@ -13,30 +13,30 @@ show() {
 }
 problem=(--m 512 --n 384 --k 256 --dtype f16 --transpose-b --epilogue relu)
 
-step 'What this machine has'
+step 'Check this machine'
 show doctor
 
 step 'Describe a problem, find and rank the kernels that can compute it'
 show find "${problem[@]}" | sed -n 1,12p
 
-step 'Emit: the numbers of the best one, as CUDA C++'
+step 'Emit the best kernel as CUDA C++'
 show emit "${problem[@]}" | sed -n 1,46p
 echo '...'
 
-step 'Compile with NVRTC, in this process'
+step 'Compile with NVRTC'
 show emit "${problem[@]}" --stats
 
-step 'Execute, and verify against the reference: the cache has the kernel now'
+step 'Execute the kernel, now from the cache, and verify the result against the reference'
 show gemm "${problem[@]}" --verify
 
-step 'Random numbers in place of integers: within the error bound'
+step 'Use random numbers instead of integers: the result is within the error bound'
 show gemm "${problem[@]}" --fill normal --seed 7 --verify
 
-step 'The cache: content-addressed, checked before use'
+step 'List and verify the content-addressed cache'
 show cache ls
 show cache verify
 
-step 'The same from C++: examples/00_gemm.cpp'
+step 'Do the same in C++: examples/00_gemm.cpp'
 "$bin/example_00_gemm"
 
 device=$("$bin/tilewright" gemm --m 1 --n 1 --k 1 | sed -n 's/^device *//p')

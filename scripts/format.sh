@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rewrites every C++ and CUDA source in the project's format; with --check, only says which ones differ.
+# Formats every C++ and CUDA source with clang-format; with --check, only reports the files that differ.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=(-i)

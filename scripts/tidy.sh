@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# clang-tidy over what the build compiles: tidy.sh BUILD JOBS [PATTERN...]. Any finding fails.
-# Version 16 is the first whose clang knows g++ 12's std::source_location.
+# Runs clang-tidy on the sources of a build folder; any finding is an error. Usage: tidy.sh BUILD JOBS [PATTERN...]
+# Version 16 is the first one that supports std::source_location of g++ 12.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1 jobs=$2

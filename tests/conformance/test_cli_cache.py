@@ -41,7 +41,7 @@ def test_a_bundle_runs_without_a_compiler(at, bundle, tmp_path):
     there = at("there", TILEWRIGHT_COMPILER="none")
     refused = there("gemm", *PROBLEM)
     assert refused.returncode == 3
-    assert "compiling is switched off" in refused.stderr
+    assert "compiling is disabled" in refused.stderr
     assert there("cache", "import", bundle).stdout == f"1 kernels taken from {bundle}\n"
     run = there("gemm", *PROBLEM, "--verify", "--out", tmp_path / "d.npy")
     assert run.returncode == 0, run.stderr
@@ -88,7 +88,7 @@ def test_damage_is_said_and_set_aside(at, bundle, tmp_path):
     entry.write_bytes(entry.read_bytes()[:-1])
     verified = at("here")("cache", "verify")
     assert verified.returncode == 1
-    assert "0 sound, 1 damaged and set aside" in verified.stdout
+    assert "0 intact, 1 damaged and set aside" in verified.stdout
     assert entry.with_suffix(".bad").exists()
     entry.with_suffix(".bad").rename(entry)
     run = at("here")("gemm", *PROBLEM)

@@ -1,4 +1,4 @@
-// Entries that are not what they should be: a miss, set aside, compiled anew, one warning; never handed out.
+// Damaged or unsafe cache entries are never used: the kernel is compiled again, with one warning.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -17,20 +17,20 @@ using testing::HasSubstr;
 
 class CacheDamageTest : public FaultTest {
  protected:
-  /// The entry has just been damaged: a new process must notice, compile and repair.
+  /// After the entry was damaged: a new store must notice that, compile the kernel and replace the entry.
   void expect_recompiled(const std::string& reason) {
     const std::size_t before = compiler_.runs();
     Store store(options());
-    EXPECT_EQ(*store.get_or_compile(source_named("gemm"), compiler_), *sound_);
+    EXPECT_EQ(*store.get_or_compile(source_named("gemm"), compiler_), *original_);
     EXPECT_THAT(store.warnings(), ElementsAre(HasSubstr(reason)));
     EXPECT_EQ(store.counters(), (Counters{.memory_hits = 0, .disk_hits = 0, .compiles = 1}));
     Store next(options());
-    EXPECT_EQ(*next.get_or_compile(source_named("gemm"), compiler_), *sound_);
+    EXPECT_EQ(*next.get_or_compile(source_named("gemm"), compiler_), *original_);
     EXPECT_EQ(next.counters().disk_hits, 1);
     EXPECT_EQ(compiler_.runs(), before + 1);
   }
 
-  ArtifactPtr sound_ = fill();
+  ArtifactPtr original_ = fill();
 };
 
 TEST_F(CacheDamageTest, Truncated) {
@@ -59,7 +59,7 @@ TEST_F(CacheDamageTest, FlippedBitsAreNeverServed) {
   }
 }
 
-TEST_F(CacheDamageTest, ASoundEntryUnderTheWrongName) {
+TEST_F(CacheDamageTest, AnIntactEntryUnderTheWrongName) {
   Store(options()).get_or_compile(source_named("conv"), compiler_);
   fs::copy_file(entry_path(at("cache"), make_key(source_named("conv"), compiler_.identity())), entry(),
                 fs::copy_options::overwrite_existing);
@@ -70,7 +70,7 @@ TEST_F(CacheDamageTest, Symlink) {
   fs::rename(entry(), at("elsewhere"));
   fs::create_symlink(at("elsewhere"), entry());
   expect_recompiled("symbolic link");
-  EXPECT_TRUE(fs::exists(at("elsewhere"))) << "what it points to is not ours to touch";
+  EXPECT_TRUE(fs::exists(at("elsewhere"))) << "the target of the link must not be touched";
 }
 
 TEST_F(CacheDamageTest, HardLink) {
@@ -105,10 +105,10 @@ TEST_F(CacheDamageTest, TheFanOutFolderIsASymlink) {
   fs::rename(folder, at("moved"));
   fs::create_directory_symlink(at("moved"), folder);
   Store store(options());
-  EXPECT_EQ(*store.get_or_compile(source_named("gemm"), compiler_), *sound_);
+  EXPECT_EQ(*store.get_or_compile(source_named("gemm"), compiler_), *original_);
   EXPECT_EQ(store.counters().compiles, 1);
   EXPECT_THAT(store.warnings(), ElementsAre(HasSubstr("is not used"), HasSubstr("cannot keep a kernel")));
-  EXPECT_TRUE(fs::exists(at("moved"))) << "what it points to is not ours to touch";
+  EXPECT_TRUE(fs::exists(at("moved"))) << "the target of the link must not be touched";
 }
 
 TEST_F(CacheDamageTest, EntriesIsAFile) {
@@ -117,7 +117,7 @@ TEST_F(CacheDamageTest, EntriesIsAFile) {
   compile::write_new_file(at("cache") + "/entries", "");
   fs::permissions(at("cache"), fs::perms::owner_all);
   Store store(options());
-  EXPECT_EQ(*store.get_or_compile(source_named("gemm"), compiler_), *sound_);
+  EXPECT_EQ(*store.get_or_compile(source_named("gemm"), compiler_), *original_);
   EXPECT_EQ(store.root(), "");
   EXPECT_THAT(store.warnings(), ElementsAre(HasSubstr("memory only")));
 }
@@ -127,7 +127,7 @@ TEST_F(CacheDamageTest, ForeignFilesDoNotDisturbTheListing) {
   compile::write_new_file(fs::path(entry()).parent_path().string() + "/notes.twk", "x");
   Store store(options());
   EXPECT_EQ(store.list().size(), 1u);
-  EXPECT_EQ(store.verify().sound, 1);
+  EXPECT_EQ(store.verify().intact, 1);
   EXPECT_TRUE(store.warnings().empty());
 }
 

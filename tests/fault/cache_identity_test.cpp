@@ -1,5 +1,5 @@
-// What is served is what was asked for: not the kernel of another source under the right name, not another target's;
-// and it is served without a compiler where it was imported or is shared.
+// The cache returns exactly the requested kernel: never one of another source, symbol or target. Imported and shared
+// kernels are used with any compiler or none.
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// The fake compiler of another release.
+/// A compiler of another identity, which must not run.
 class OtherCompiler final : public compile::Compiler {
  public:
   const std::string& identity() const override { return identity_; }
@@ -65,7 +65,7 @@ TEST_F(CacheIdentityTest, AKernelOfAnotherSourceUnderTheRightNameIsDamage) {
   EXPECT_THAT(store.warnings(), ElementsAre(HasSubstr("compiled from another source")));
 }
 
-TEST_F(CacheIdentityTest, AKernelThatLiesAboutItsSourceIsComparedWithTheRequest) {
+TEST_F(CacheIdentityTest, AKernelWithForgedMetadataIsNotServed) {
   fill();
   for (const auto& lie : std::vector<std::function<void(compile::Artifact&)>>{
            [](compile::Artifact& a) { a.name = "conv"; },
@@ -95,11 +95,11 @@ TEST_F(CacheIdentityTest, SwappedRowsOfABundleAreRefused) {
   EXPECT_THAT(report->refused, testing::Each(HasSubstr("compiled from another source")));
 }
 
-TEST_F(CacheIdentityTest, ANewerFormatIsAMissAndStays) {
+TEST_F(CacheIdentityTest, ANewerFormatIsAMissAndIsKept) {
   fill();
   for (const auto& make_newer : std::vector<std::function<void(std::string&)>>{
-           [](std::string& bytes) { bytes[3] = '3'; },         // of the entry
-           [](std::string& bytes) { bytes[4 + 40 + 4] = 9; },  // of the artifact in it
+           [](std::string& bytes) { bytes[3] = '3'; },         // format of the entry
+           [](std::string& bytes) { bytes[4 + 40 + 4] = 9; },  // format of the artifact in the entry
        }) {
     std::string bytes = compile::read_file(entry(), 1 << 20);
     make_newer(bytes);
@@ -115,7 +115,7 @@ TEST_F(CacheIdentityTest, ANewerFormatIsAMissAndStays) {
   }
 }
 
-TEST_F(CacheIdentityTest, WhatWasCompiledHereCountsForItsCompilerAlone) {
+TEST_F(CacheIdentityTest, AKernelCompiledHereIsUsedForItsCompilerOnly) {
   fill();
   EXPECT_THROW(Store(options()).get_or_compile(source_named("gemm"), OtherCompiler()), CompileError);
   Store without_compiler(options());
@@ -123,7 +123,7 @@ TEST_F(CacheIdentityTest, WhatWasCompiledHereCountsForItsCompilerAlone) {
   EXPECT_EQ(without_compiler.find_any(source_named("conv")), nullptr);
 }
 
-TEST_F(CacheIdentityTest, AnImportedKernelServesAnyCompilerAndNone) {
+TEST_F(CacheIdentityTest, AnImportedKernelIsUsedWithAnyOrNoCompiler) {
   export_two();
   Store there(elsewhere());
   ASSERT_TRUE(import_bundle(there, at("bundle.db")));
@@ -140,7 +140,7 @@ TEST_F(CacheIdentityTest, ASharedFolderIsReadAndNeverWritten) {
   layered.shared_roots = {shared};
   Store store(layered);
   EXPECT_EQ(store.get_or_compile(source_named("gemm"), compiler_)->name, "gemm");
-  EXPECT_EQ(store.get_or_compile(source_named("gemm"), OtherCompiler())->name, "gemm") << "of any compiler";
+  EXPECT_EQ(store.get_or_compile(source_named("gemm"), OtherCompiler())->name, "gemm") << "whatever the compiler is";
   EXPECT_EQ(store.counters(), (Counters{.memory_hits = 0, .disk_hits = 2, .compiles = 0}));
   store.get_or_compile(source_named("new"), compiler_);
   EXPECT_EQ(std::distance(fs::directory_iterator(shared + "/entries"), {}), 1) << "new kernels go to the user's own";
@@ -150,7 +150,7 @@ TEST_F(CacheIdentityTest, ASharedFolderIsReadAndNeverWritten) {
   Store next(layered);
   EXPECT_EQ(next.get_or_compile(source_named("gemm"), compiler_)->name, "gemm");
   EXPECT_THAT(next.warnings(), ElementsAre(HasSubstr("is damaged")));
-  EXPECT_TRUE(fs::exists(entry())) << "not ours to set aside";
+  EXPECT_TRUE(fs::exists(entry())) << "entries of shared folders are never set aside";
 }
 
 TEST_F(CacheIdentityTest, AnUnsafeSharedFolderIsNotUsed) {
@@ -165,7 +165,7 @@ TEST_F(CacheIdentityTest, AnUnsafeSharedFolderIsNotUsed) {
   EXPECT_EQ(store.counters().compiles, 1);
 }
 
-TEST_F(CacheIdentityTest, WhatNoDeviceLoadsIsForgottenOnce) {
+TEST_F(CacheIdentityTest, AKernelThatNoDeviceLoadsIsDiscardedOnce) {
   fill();
   Store store(options());
   store.get_or_compile(source_named("gemm"), compiler_);
@@ -173,8 +173,8 @@ TEST_F(CacheIdentityTest, WhatNoDeviceLoadsIsForgottenOnce) {
   EXPECT_FALSE(fs::exists(entry()));
   EXPECT_NE(store.get_or_compile(source_named("gemm"), compiler_), nullptr);
   EXPECT_EQ(store.counters().compiles, 1);
-  EXPECT_TRUE(fs::exists(entry())) << "the new one is kept";
-  EXPECT_FALSE(store.discard(source_named("gemm"))) << "that was done before";
+  EXPECT_TRUE(fs::exists(entry())) << "the new artifact is stored";
+  EXPECT_FALSE(store.discard(source_named("gemm"))) << "a source is discarded only once";
 }
 
 TEST_F(CacheIdentityTest, MemoryIsBounded) {

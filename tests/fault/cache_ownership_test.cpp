@@ -1,5 +1,5 @@
-// The cache deletes what it made, and nothing else: not in a folder that was somebody else's, not through symbolic
-// links, not a file that only lies where an entry could.
+// The cache deletes only files that it created: nothing in foreign folders, nothing through symbolic links, and no
+// foreign file that lies among the entries.
 #include <gmock/gmock.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -25,7 +25,7 @@ class CacheOwnershipTest : public FaultTest {
     compile::write_new_file(path, "a user's own");
     fs::last_write_time(path, fs::file_time_type::clock::now() - 100h);
   }
-  /// Everything that could delete: publishing with a bound of one byte, clear, verify.
+  /// Runs everything that may delete files: publishing with a limit of one byte, verify() and clear().
   void use_everything() const {
     StoreOptions tiny = options();
     tiny.max_bytes = 1;
@@ -37,7 +37,7 @@ class CacheOwnershipTest : public FaultTest {
   }
 };
 
-TEST_F(CacheOwnershipTest, AFolderWithFilesOfOthersIsRefusedAndLeftAlone) {
+TEST_F(CacheOwnershipTest, AFolderWithForeignFilesIsRefusedAndNotChanged) {
   const std::vector<std::string> files = {"cache/tmp/notes", "cache/entries/ab/thesis.twk", "cache/photo.png"};
   for (const std::string& file : files) write_old(at(file));
   fs::permissions(at("cache"), fs::perms::owner_all);
@@ -75,7 +75,7 @@ TEST_F(CacheOwnershipTest, ACacheOfAnEarlierVersionIsTakenOver) {
   fill();
   EXPECT_TRUE(fs::exists(entry()));
   Store(options()).clear();
-  EXPECT_FALSE(fs::exists(old_entry)) << "it was made by a cache";
+  EXPECT_FALSE(fs::exists(old_entry)) << "it was created by a cache";
 }
 
 TEST_F(CacheOwnershipTest, SymbolicLinksAreNotFollowed) {
@@ -89,19 +89,19 @@ TEST_F(CacheOwnershipTest, SymbolicLinksAreNotFollowed) {
   EXPECT_EQ(std::distance(fs::directory_iterator(at("elsewhere")), {}), 2);
 }
 
-TEST_F(CacheOwnershipTest, OnlyNamesThatACacheMakesAreDeleted) {
+TEST_F(CacheOwnershipTest, OnlyFilesNamedLikeCacheFilesAreDeleted) {
   fill();
   const std::string folder = fs::path(entry()).parent_path();
   const std::vector<std::string> foreign = {folder + "/notes.twk", folder + "/" + std::string(62, 'g') + ".twk",
                                             at("cache/entries/README"), at("cache/tmp/README"),
                                             at("cache/entries/zz/" + std::string(62, '0') + ".twk")};
   for (const std::string& file : foreign) write_old(file);
-  // A folder under the name of an entry is not a cache's either.
+  // A folder with the name of an entry was not created by a cache either.
   const std::string nested = folder + "/" + std::string(62, '1') + "-" + std::string(16, '1') + ".twk/thesis";
   write_old(nested);
   try {
     use_everything();
-  } catch (const Error& error) {  // clear() says that it could not delete the folder
+  } catch (const Error& error) {  // clear() reports that it could not delete the folder
     EXPECT_THAT(error.what(), HasSubstr("could not be deleted"));
   }
   for (const std::string& file : foreign) EXPECT_TRUE(fs::exists(file)) << file;
@@ -109,7 +109,7 @@ TEST_F(CacheOwnershipTest, OnlyNamesThatACacheMakesAreDeleted) {
   EXPECT_FALSE(fs::exists(entry()));
 }
 
-TEST_F(CacheOwnershipTest, AGroupThatMayWriteAboveItIsNotTrusted) {
+TEST_F(CacheOwnershipTest, AnAncestorWritableByAGroupIsNotTrusted) {
   fs::create_directory(at("group"));
   ASSERT_EQ(::chmod(at("group").c_str(), 0775), 0);
   if (::chown(at("group").c_str(), ::geteuid(), 65534) != 0) GTEST_SKIP() << "only root may give folders away";
@@ -121,7 +121,7 @@ TEST_F(CacheOwnershipTest, AGroupThatMayWriteAboveItIsNotTrusted) {
   EXPECT_THAT(Store(below).warnings(), ElementsAre(HasSubstr("belongs to uid 65534, who may replace it")));
 }
 
-TEST_F(CacheOwnershipTest, AnEntryDatedInTheFutureAges) {
+TEST_F(CacheOwnershipTest, AnEntryDatedInTheFutureIsEvicted) {
   compiler_.payload_bytes = 5000;
   StoreOptions small = options();
   small.max_bytes = 25'000;
@@ -135,29 +135,29 @@ TEST_F(CacheOwnershipTest, AnEntryDatedInTheFutureAges) {
       if (is_past) fs::last_write_time(file, file.last_write_time() - 1h);
     }
   }
-  EXPECT_FALSE(fs::exists(future)) << "nothing has used it since";
+  EXPECT_FALSE(fs::exists(future)) << "it was not used since";
 }
 
 TEST_F(CacheOwnershipTest, FreshEntriesSurviveAClockThatJumps) {
   fill();
-  fs::last_write_time(entry(), fs::file_time_type::clock::now() - 100000h);  // the clock jumped forwards
+  fs::last_write_time(entry(), fs::file_time_type::clock::now() - 100000h);  // as if the clock jumped forwards
   Store(options()).get_or_compile(source_named("other"), compiler_);
   EXPECT_TRUE(fs::exists(entry()));
-  fs::last_write_time(entry(), fs::file_time_type::clock::now() + 100000h);  // and back
+  fs::last_write_time(entry(), fs::file_time_type::clock::now() + 100000h);  // as if the clock jumped back
   Store store(options());
   store.get_or_compile(source_named("gemm"), compiler_);
   EXPECT_EQ(store.counters().disk_hits, 1);
-  EXPECT_LE(fs::last_write_time(entry()), fs::file_time_type::clock::now()) << "a use dates it to now";
+  EXPECT_LE(fs::last_write_time(entry()), fs::file_time_type::clock::now()) << "a use sets the time to now";
 }
 
-TEST_F(CacheOwnershipTest, ClearSaysWhatItCouldNotDelete) {
+TEST_F(CacheOwnershipTest, ClearReportsFilesItCouldNotDelete) {
   fill();
   if (::mount(at("cache").c_str(), at("cache").c_str(), nullptr, MS_BIND, nullptr) != 0)
     GTEST_SKIP() << "mounting is not allowed here";
   EXPECT_EQ(::mount(nullptr, at("cache").c_str(), nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr), 0);
   try {
     Store(options()).clear();
-    ADD_FAILURE() << "nothing was said";
+    ADD_FAILURE() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("1 of the cache's files"), HasSubstr("Read-only file system")));
   }

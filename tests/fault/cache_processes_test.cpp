@@ -1,4 +1,4 @@
-// Many processes on one cache: one compile a key, and nobody waits for the dead.
+// Many processes use one cache: each key is compiled once, and nobody waits for a process that died.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <spdlog/sinks/ringbuffer_sink.h>
@@ -22,13 +22,13 @@ using Clock = std::chrono::steady_clock;
 
 class CacheProcessesTest : public FaultTest {
  protected:
-  /// Returns once a compile has begun.
+  /// Waits until `runs` compiles have begun.
   void wait_for_compile(std::size_t runs) const {
     const auto deadline = Clock::now() + 10s;
     while (compiler_.runs() < runs && Clock::now() < deadline) std::this_thread::sleep_for(2ms);
     ASSERT_EQ(compiler_.runs(), runs);
   }
-  /// A process that compiles "gemm" and takes `duration` over it.
+  /// A process that compiles "gemm", which takes `duration`.
   Child compile_in_child(std::chrono::milliseconds duration) const {
     return Child([this, duration] {
       const FakeCompiler slow(at("compiles"), duration);
@@ -37,11 +37,11 @@ class CacheProcessesTest : public FaultTest {
   }
 };
 
-/// Many processes ask for one cold key at once. With `forks`, the one that compiles forks meanwhile, and its child,
-/// which lives on, must not keep the lock.
+/// Many processes request one key that is not cached. With the parameter "forks", the process that compiles forks
+/// meanwhile, and its child, which outlives the compile, must not keep the lock.
 class CacheCrowdTest : public CacheProcessesTest, public testing::WithParamInterface<bool> {
  protected:
-  /// A compile that forks a child, as a program's other thread may.
+  /// A compiler whose process forks on another thread during a compile.
   class ForkingCompiler final : public compile::Compiler {
    public:
     ForkingCompiler(const std::string& log, bool forks) : real_(log, 100ms), forks_(forks) {}
@@ -65,7 +65,7 @@ class CacheCrowdTest : public CacheProcessesTest, public testing::WithParamInter
 INSTANTIATE_TEST_SUITE_P(Holder, CacheCrowdTest, testing::Bool(),
                          [](const auto& test) { return test.param ? "forks" : "does_not_fork"; });
 
-TEST_P(CacheCrowdTest, SixteenOnOneColdKeyCompileOnce) {
+TEST_P(CacheCrowdTest, SixteenProcessesOnOneColdKeyCompileOnce) {
   int start[2], ends[2];
   ASSERT_EQ(::pipe(start), 0);
   ASSERT_EQ(::pipe(ends), 0);
@@ -74,7 +74,7 @@ TEST_P(CacheCrowdTest, SixteenOnOneColdKeyCompileOnce) {
     children.emplace_back([&] {
       ::close(start[1]);
       char byte = 0;
-      if (::read(start[0], &byte, 1) != 0) return false;  // until the test closes its end
+      if (::read(start[0], &byte, 1) != 0) return false;  // blocks until the test closes its end of the pipe
       Store store(options());
       const ForkingCompiler slow(at("compiles"), GetParam());
       const ArtifactPtr artifact = store.get_or_compile(source_named("gemm"), slow);
@@ -90,7 +90,7 @@ TEST_P(CacheCrowdTest, SixteenOnOneColdKeyCompileOnce) {
   for (const int fd : {start[0], ends[0], ends[1]}) ::close(fd);
   EXPECT_EQ(compiler_.runs(), 1u);
   const auto [first, last] = std::ranges::minmax(times);
-  EXPECT_LT(Clock::duration(last - first), 50ms) << "after the one that compiled";
+  EXPECT_LT(Clock::duration(last - first), 50ms) << "the others finish soon after the process that compiled";
 }
 
 TEST_F(CacheProcessesTest, DifferentKeysDoNotWaitForEachOther) {
@@ -102,7 +102,7 @@ TEST_F(CacheProcessesTest, DifferentKeysDoNotWaitForEachOther) {
   EXPECT_TRUE(slow.succeeded());
 }
 
-TEST_F(CacheProcessesTest, AKilledHolderIsReplacedAtOnce) {
+TEST_F(CacheProcessesTest, AKilledLockHolderIsReplacedAtOnce) {
   Child holder = compile_in_child(60s);
   wait_for_compile(1);
   const auto started = Clock::now();
@@ -117,7 +117,7 @@ TEST_F(CacheProcessesTest, AKilledHolderIsReplacedAtOnce) {
   EXPECT_TRUE(fs::is_empty(at("cache") + "/tmp"));
 }
 
-TEST_F(CacheProcessesTest, AStoppedHolderIsWaitedForOnlySoLong) {
+TEST_F(CacheProcessesTest, AStoppedLockHolderIsWaitedForUntilTheTimeout) {
   Child holder = compile_in_child(60s);
   wait_for_compile(1);
   ::kill(holder.pid(), SIGSTOP);
@@ -174,7 +174,7 @@ TEST_F(CacheProcessesTest, ReadersWritersAndEvictionTogether) {
   EXPECT_GT(bytes, 10'000u);
 }
 
-TEST_F(CacheProcessesTest, AForkedChildIsNotHeldUpByItsParentsCompile) {
+TEST_F(CacheProcessesTest, AForkedChildIsNotBlockedByItsParentsCompile) {
   const FakeCompiler slow(at("compiles"), 600ms);
   Store store(options());
   std::jthread busy([&] { store.get_or_compile(source_named("gemm"), slow); });
@@ -192,12 +192,12 @@ TEST_F(CacheProcessesTest, AForkedChildIsNotHeldUpByItsParentsCompile) {
     const FakeCompiler fast(at("childs"));
     return store.get_or_compile(source_named("gemm"), fast) != nullptr;
   });
-  EXPECT_TRUE(same_key.succeeded()) << "it waits for the parent's compile as another process does";
+  EXPECT_TRUE(same_key.succeeded()) << "it waits for the parent's compile like an unrelated process";
   busy.join();
   EXPECT_EQ(FakeCompiler(at("childs")).runs(), 1u);
 }
 
-TEST_F(CacheProcessesTest, WhatIsWaitedForIsSaid) {
+TEST_F(CacheProcessesTest, ALongWaitIsLogged) {
   Child holder = compile_in_child(60s);
   wait_for_compile(1);
   const auto messages = std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(10);
@@ -226,7 +226,7 @@ TEST_F(CacheProcessesTest, AWaitCanBeInterrupted) {
   ::kill(holder.pid(), SIGKILL);
 }
 
-TEST_F(CacheProcessesTest, AnInterruptedThreadLeavesTheCompileToThoseWhoWaitForIt) {
+TEST_F(CacheProcessesTest, AWaitingThreadTakesOverAnInterruptedCompile) {
   const FakeCompiler slow(at("compiles"), 100ms);
   Store store(options());
   std::atomic<bool> was_interrupted = false;
@@ -235,7 +235,7 @@ TEST_F(CacheProcessesTest, AnInterruptedThreadLeavesTheCompileToThoseWhoWaitForI
     const ScopedInterruptCheck check([&] {
       if (Clock::now() - start > 50ms) throw Interrupted("as asked");
     });
-    // It waits for a lock that another process holds, so that it can be interrupted.
+    // This thread can be interrupted because it waits for a lock that another process holds.
     Child holder = compile_in_child(150ms);
     wait_for_compile(1);
     try {

@@ -1,4 +1,4 @@
-// Folders that must not be trusted or cannot be written: kernels still come, from memory, with one warning.
+// Cache folders that are unsafe or not writable: kernels are still compiled and kept in memory, with one warning.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -31,7 +31,7 @@ class CacheRootTest : public FaultTest {
   void expect_nothing_in(const std::string& folder) const { EXPECT_TRUE(fs::is_empty(folder)) << folder; }
 };
 
-TEST_F(CacheRootTest, AnybodyMayWriteToIt) {
+TEST_F(CacheRootTest, ItIsWritableByAnybody) {
   fs::create_directory(at("cache"));
   for (const mode_t mode : {0777, 01777, 0770, 0702}) {
     ASSERT_EQ(::chmod(at("cache").c_str(), mode), 0);
@@ -53,7 +53,7 @@ TEST_F(CacheRootTest, ItIsAFile) {
   expect_memory_only(options(), "cannot open it as a folder");
 }
 
-TEST_F(CacheRootTest, AnAncestorMayBeWrittenByAnybody) {
+TEST_F(CacheRootTest, AnAncestorIsWritableByAnybody) {
   fs::create_directory(at("loose"));
   ASSERT_EQ(::chmod(at("loose").c_str(), 0777), 0);
   StoreOptions below = options();
@@ -85,12 +85,12 @@ TEST_F(CacheRootTest, NoHome) {
     environment.home = home;
     Store store(usual, environment);
     EXPECT_EQ(store.root(), "");
-    EXPECT_THAT(store.warnings(), ElementsAre(HasSubstr("no place for a cache")));
+    EXPECT_THAT(store.warnings(), ElementsAre(HasSubstr("there is no folder for the cache")));
     EXPECT_NE(store.get_or_compile(source_named("gemm"), compiler_), nullptr);
   }
 }
 
-TEST_F(CacheRootTest, AFolderWithoutWritePermissionServesWhatItHas) {
+TEST_F(CacheRootTest, AFolderWithoutWritePermissionIsStillRead) {
   fill();
   Store(options()).get_or_compile(source_named("conv"), compiler_);
   for (const char* folder : {"cache/tmp", "cache/entries", "cache"}) {
@@ -113,7 +113,7 @@ TEST_F(CacheRootTest, AFolderWithoutWritePermissionServesWhatItHas) {
   EXPECT_TRUE(as_nobody.succeeded());
 }
 
-TEST_F(CacheRootTest, AReadOnlyMountServesWhatItHas) {
+TEST_F(CacheRootTest, AReadOnlyMountIsStillRead) {
   fill();
   if (::mount(at("cache").c_str(), at("cache").c_str(), nullptr, MS_BIND, nullptr) != 0) {
     GTEST_SKIP() << "mounting is not allowed here";

@@ -1,5 +1,5 @@
-// Errors that pass (no descriptor free, no memory, an I/O error, a stale network handle) cost a compile, and condemn
-// nothing: the entry is as it was.
+// Temporary errors (no free descriptor, no memory, an I/O error, a stale network handle) cost a compile but leave the
+// entry unchanged.
 #include <gmock/gmock.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -21,8 +21,8 @@ class CacheTransientTest : public FaultTest, public testing::WithParamInterface<
     if (!can_fail_system_calls()) GTEST_SKIP() << "the kernel does not filter system calls here";
     fill();
   }
-  /// In a process in which `fail` makes a system call fail: the kernel comes, from the compiler, with one warning; and
-  /// a later process finds the entry where it was.
+  /// Expects that a process in which `fail` makes a system call fail compiles the kernel and warns, and that a later
+  /// process uses the unchanged entry.
   void expect_a_miss(const std::function<bool()>& fail) {
     const std::string before = compile::read_file(entry(), 1 << 20);
     Child child([&] {
@@ -77,7 +77,7 @@ TEST_F(CacheTransientTest, PublishingSurvivesEveryError) {
       });
       EXPECT_TRUE(child.succeeded()) << call << " " << ::strerrorname_np(error);
       Store after(options());
-      EXPECT_TRUE(after.verify().damaged.empty()) << "a part of an entry, after call " << call;
+      EXPECT_TRUE(after.verify().damaged.empty()) << "a partial entry was left after system call " << call;
       after.clear();
       EXPECT_TRUE(fs::is_empty(at("cache/tmp"))) << call << " " << ::strerrorname_np(error);
     }

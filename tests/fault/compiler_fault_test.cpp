@@ -1,4 +1,4 @@
-// Compilers that are missing, damaged, die, hang or are tampered with: an exception that says which, and no entry.
+// Compilers that are missing, damaged or patched, crash or hang: an exception says so, and nothing is cached.
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -29,7 +29,7 @@ class CompilerFaultTest : public cache::FaultTest {
     environment_.path = {at("bin"), "/usr/bin", "/bin"};
     make_folders(at("bin"));
   }
-  /// An nvcc that answers --version and then does `script`.
+  /// Installs an nvcc that answers --version and otherwise runs `script`.
   void fake_nvcc(const std::string& script) const {
     fs::remove(at("bin/nvcc"));
     write_new_file(at("bin/nvcc"), kBanner + script);
@@ -58,7 +58,7 @@ TEST_F(CompilerFaultTest, KilledBySignal) {
   EXPECT_THAT(failure_of(cache::source_named("gemm")), HasSubstr("signal 11"));
 }
 
-TEST_F(CompilerFaultTest, OutOfTime) {
+TEST_F(CompilerFaultTest, ExceedsTheTimeLimit) {
   fake_nvcc("echo started; sleep 60 & wait\n");
   options_.timeout_s = 0.3;
   const auto started = std::chrono::steady_clock::now();
@@ -111,7 +111,7 @@ TEST_F(CompilerFaultTest, NoTemporaryFolder) {
   }
 }
 
-TEST_F(CompilerFaultTest, NvccThatCannotSayItsVersion) {
+TEST_F(CompilerFaultTest, NvccThatPrintsNoVersion) {
   fs::remove(at("bin/nvcc"));
   write_new_file(at("bin/nvcc"), "#!/bin/sh\necho hello\n");
   fs::permissions(at("bin/nvcc"), fs::perms::owner_all);
@@ -122,7 +122,7 @@ TEST_F(CompilerFaultTest, NvccThatCannotSayItsVersion) {
   EXPECT_THROW(make_compiler(options_, environment_), Error);
 }
 
-TEST_F(CompilerFaultTest, NvccIsKnownByItsBinariesAndNotByItsBanner) {
+TEST_F(CompilerFaultTest, NvccIsIdentifiedByItsBinariesAndNotByItsBanner) {
   const auto identity = [&] { return make_compiler(options_, environment_)->identity(); };
   fake_nvcc("exit 1\n");
   const std::string first = identity();
@@ -169,7 +169,7 @@ TEST_F(CompilerFaultTest, NvrtcThatIsNotALibrary) {
   }
 }
 
-TEST_F(CompilerFaultTest, AnotherLibraryInItsPlace) {
+TEST_F(CompilerFaultTest, AnotherLibraryInPlaceOfNvrtc) {
   const std::string libm = "/lib/x86_64-linux-gnu/libm.so.6";
   if (!fs::exists(libm)) GTEST_SKIP() << "no " << libm;
   options_.backend = Backend::nvrtc;

@@ -1,4 +1,4 @@
-// NVRTC's process crashes, hangs, takes all memory, is killed; the program that compiles forks, exits, is interrupted.
+// The compiler process crashes, hangs, exhausts memory or is killed; its caller forks, exits or is interrupted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Processes whose parent is this one, and which still run.
+/// The running child processes of this process.
 std::set<pid_t> children() {
   std::set<pid_t> found;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -75,7 +75,7 @@ TEST_F(CompilerProcessTest, ACrashIsAnErrorAndTheNextCompileWorks) {
   expect_it_still_compiles();
 }
 
-TEST_F(CompilerProcessTest, WhatWasKilledIsTriedOnceMore) {
+TEST_F(CompilerProcessTest, AKilledCompileIsRetriedOnce) {
   const std::string log = folder_.path() + "/compiles";
   EXPECT_THAT(failure_of({"log " + log, "kill 9"}), HasSubstr("signal 9"));
   EXPECT_EQ(fs::file_size(log), 2u);
@@ -123,15 +123,15 @@ TEST_F(CompilerProcessTest, ProcessesEndWithTheirCaller) {
   const pid_t caller = ::fork();
   if (caller == 0) {
     ::close(ends[0]);
-    std::jthread busy([&] {  // the caller is killed in the middle of this
+    std::jthread busy([&] {  // the caller is killed during this compile
       try {
         make_fake_nvrtc(folder_.path())->compile(commanded_source("gemm", {"sleep 60000"}));
       } catch (const std::exception&) {
       }
     });
     std::this_thread::sleep_for(200ms);
-    const std::set<pid_t> mine = children();
-    const pid_t child = mine.empty() ? 0 : *mine.begin();
+    const std::set<pid_t> running = children();
+    const pid_t child = running.empty() ? 0 : *running.begin();
     if (::write(ends[1], &child, sizeof child) != sizeof child) ::_exit(1);
     std::this_thread::sleep_for(60s);
     ::_exit(1);
@@ -144,7 +144,7 @@ TEST_F(CompilerProcessTest, ProcessesEndWithTheirCaller) {
   ::kill(caller, SIGKILL);
   ::waitpid(caller, nullptr, 0);
   const auto deadline = Clock::now() + 2s;
-  // Its new parent may not collect it: a process that is dead and not collected has no memory map.
+  // Its new parent may never wait for it; a zombie has no memory map.
   const auto is_gone = [&] {
     std::ifstream maps("/proc/" + std::to_string(compiler) + "/maps");
     return !maps || maps.peek() == std::ifstream::traits_type::eof();
@@ -191,7 +191,7 @@ TEST_F(CompilerProcessTest, ExitDoesNotWaitForACompile) {
   EXPECT_LT(Clock::now() - start, 2s);
 }
 
-TEST_F(CompilerProcessTest, OpenFilesOfTheProgramDoNotReachIt) {
+TEST_F(CompilerProcessTest, TheCallersOpenFilesAreNotInherited) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);  // without O_CLOEXEC
   for (const pid_t child : children()) ::kill(child, SIGKILL);
@@ -199,11 +199,11 @@ TEST_F(CompilerProcessTest, OpenFilesOfTheProgramDoNotReachIt) {
   ::close(ends[1]);
   char byte = 0;
   ASSERT_EQ(::fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
-  EXPECT_EQ(::read(ends[0], &byte, 1), 0) << "somebody still has the writing end";
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0) << "another process still has the write end open";
   ::close(ends[0]);
 }
 
-TEST_F(CompilerProcessTest, InThisProcessWhereAsked) {
+TEST_F(CompilerProcessTest, CompilesInThisProcessWhenRequested) {
   ToolchainOptions options;
   options.backend = Backend::nvrtc_in_process;
   const std::set<pid_t> before = children();

@@ -1,4 +1,5 @@
-// System calls that fail on request, in a process of the test's own: what disks and kernels do rarely, always.
+// Makes system calls fail on request, by a seccomp filter in a child process of the test, to simulate errors that disks
+// and operating systems produce rarely.
 #pragma once
 
 #include <linux/audit.h>
@@ -16,8 +17,9 @@
 
 namespace tilewright {
 
-/// From now on the system call `number` fails with `error` in this process; where `bits` are given, only if argument
-/// `argument` (below 2^32) has all of them. It cannot be taken back. False: the kernel does not allow it here.
+/// Makes the system call `number` fail with `error` in this process from now on; this cannot be undone. If `bits` is
+/// not 0, only calls whose argument number `argument` has all these bits fail (the low 32 bits are tested). False: the
+/// operating system does not allow seccomp filters here.
 inline bool fail_system_call(int number, int error, std::uint32_t argument = 0, std::uint32_t bits = 0) {
   constexpr std::uint32_t kNumber = offsetof(seccomp_data, nr);
   const auto argument_at = static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8 * argument);
@@ -34,7 +36,7 @@ inline bool fail_system_call(int number, int error, std::uint32_t argument = 0, 
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/// Whether fail_system_call() works here, tried in a process that ends at once.
+/// Whether fail_system_call() works here; tried in a child process.
 inline bool can_fail_system_calls() {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(fail_system_call(SYS_getppid, EPERM) && ::syscall(SYS_getppid) == -1 && errno == EPERM ? 0 : 1);

@@ -1,4 +1,4 @@
-// The compiler of fake_nvrtc/nvrtc.cpp, and sources that command it.
+// Creates compilers that load the fake NVRTC of fake_nvrtc/nvrtc.cpp, and sources with commands for it.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace tilewright::compile {
 
-/// Finds the fake library in a toolkit of its own below `folder`, made if missing.
+/// A compiler that loads the fake library from a toolkit in `folder`, which is created if missing.
 inline std::unique_ptr<Compiler> make_fake_nvrtc(const std::string& folder, ToolchainOptions options = {}) {
   const std::string library = folder + "/cuda/lib64/libnvrtc.so.13";
   if (!std::filesystem::exists(library)) {
@@ -24,7 +24,7 @@ inline std::unique_ptr<Compiler> make_fake_nvrtc(const std::string& folder, Tool
   return make_compiler(options, environment);
 }
 
-/// `commands`: lines such as "sleep 500".
+/// A source whose compile executes `commands`, such as "sleep 500".
 inline Source commanded_source(const std::string& name, const std::vector<std::string>& commands = {}) {
   Source source;
   source.name = name;

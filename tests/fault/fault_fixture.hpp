@@ -1,4 +1,4 @@
-// What the fault tests share: a store in a private folder, its one entry, and code run in a process of its own.
+// The fixture of the fault tests: a store in a private folder with one entry, and code that runs in a child process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace tilewright::cache {
 
-/// A process that runs `work` and exits with 0 when it returns true. The test process must have one thread.
+/// A forked process that runs `work` and exits with 0 if that returns true.
 class Child {
  public:
   explicit Child(const std::function<bool()>& work) : pid_(::fork()) {
@@ -29,7 +29,7 @@ class Child {
   }
 
   pid_t pid() const { return pid_; }
-  /// Waits; whether it exited with 0.
+  /// Waits for the process; true when it exited with 0.
   bool succeeded() {
     const int status = wait_status();
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -61,7 +61,7 @@ class FaultTest : public testing::Test {
     options.root = at("cache");
     return options;
   }
-  /// Where the entry of source_named("gemm") lies.
+  /// Path of the entry of source_named("gemm").
   std::string entry() const { return entry_path(at("cache"), make_key(source_named("gemm"), compiler_.identity())); }
   ArtifactPtr fill() const { return Store(options()).get_or_compile(source_named("gemm"), compiler_); }
 

@@ -1,4 +1,4 @@
-// Files that are written while the disk fails or the process is killed: the whole file, or none and an error.
+// Writing files while the disk fails or the process is killed: the result is the complete file, or none and an error.
 #include "tilewright/compile/file.hpp"
 
 #include <fcntl.h>
@@ -33,8 +33,8 @@ class FileFaultTest : public testing::Test {
     std::sort(names.begin(), names.end());
     return names;
   }
-  /// Whether `work` fails with a message that has all of `says`; the message goes to stderr where it has not.
-  static bool fails(const std::function<void()>& work, std::initializer_list<std::string> says) {
+  /// Whether `work` throws an Error whose message has all of `parts`; if not, prints the message to stderr.
+  static bool fails(const std::function<void()>& work, std::initializer_list<std::string> parts) {
     try {
       work();
       std::fprintf(stderr, "nothing was thrown\n");
@@ -42,7 +42,7 @@ class FileFaultTest : public testing::Test {
     } catch (const Error& error) {
       const std::string text = error.what();
       const auto has = [&](const std::string& part) { return text.find(part) != std::string::npos; };
-      if (std::all_of(says.begin(), says.end(), has)) return true;
+      if (std::all_of(parts.begin(), parts.end(), has)) return true;
       std::fprintf(stderr, "%s\n", text.c_str());
       return false;
     }
@@ -72,7 +72,7 @@ TEST_F(FileFaultTest, AKilledWriterLeavesNothing) {
   EXPECT_THAT(names(), IsEmpty());
 }
 
-TEST_F(FileFaultTest, AFileThatGrowsTooLargeLeavesNothing) {
+TEST_F(FileFaultTest, AFileBeyondTheSizeLimitLeavesNothing) {
   Child writer([&] {
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{5000, 5000};
@@ -88,13 +88,13 @@ TEST_F(FileFaultTest, AFullDiskIsReported) {
   EXPECT_TRUE(fails([&] { write_all(full.get(), "x", "/dev/full"); }, {"cannot write /dev/full: No space left"}));
 }
 
-TEST_F(FileFaultTest, WritesThatAreInterruptedOrPartialGoOn) {
+TEST_F(FileFaultTest, InterruptedAndPartialWritesAreContinued) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
   Child writer([&] {
     ::close(pipe[0]);
     struct sigaction action {};
-    action.sa_handler = [](int) {};  // without SA_RESTART a write ends at every tick
+    action.sa_handler = [](int) {};  // without SA_RESTART, every tick interrupts a blocked write
     const itimerval tick{{0, 200}, {0, 200}};
     if (::sigaction(SIGALRM, &action, nullptr) != 0 || ::setitimer(ITIMER_REAL, &tick, nullptr) != 0) return false;
     write_all(pipe[1], std::string(std::size_t{1} << 20, 'x'), "the pipe");
@@ -112,7 +112,7 @@ TEST_F(FileFaultTest, WritesThatAreInterruptedOrPartialGoOn) {
   EXPECT_EQ(total, std::size_t{1} << 20);
 }
 
-/// Each case runs where one system call fails as it does on some file systems.
+/// In each test, one system call fails as it does on some file systems.
 class FailingCalls : public FileFaultTest {
  protected:
   void SetUp() override {
@@ -136,7 +136,7 @@ class FailingCalls : public FileFaultTest {
   }
 };
 
-TEST_F(FailingCalls, WithoutFilesThatHaveNoNameATemporaryOneIsUsed) {
+TEST_F(FailingCalls, WithoutTmpfileATemporaryNameIsUsed) {
   Child writer([&] {
     if (!fail_system_call(SYS_openat, EOPNOTSUPP, 2, O_TMPFILE)) return false;
     {
@@ -150,7 +150,7 @@ TEST_F(FailingCalls, WithoutFilesThatHaveNoNameATemporaryOneIsUsed) {
   expect_what_was_written();
 }
 
-TEST_F(FailingCalls, WithoutATemporaryFileOrRenameThatKeepsALinkDoes) {
+TEST_F(FailingCalls, WithoutTmpfileAndRenameNoreplaceALinkIsUsed) {
   Child writer([&] {
     return fail_system_call(SYS_openat, EOPNOTSUPP, 2, O_TMPFILE) && fail_system_call(SYS_renameat2, EINVAL) &&
            writes_and_replaces();

@@ -1,4 +1,4 @@
-// Names that would be code, options, paths or commands elsewhere: refused before anything is started or written.
+// Names that could act as code, options, paths or commands are refused before anything is started or written.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -47,7 +47,7 @@ class HostileNames : public cache::FaultTest {
     environment_.path = {at("bin"), "/usr/bin", "/bin"};
   }
 
-  /// All but those of the cache, which has a lock file of its own.
+  /// All files but those of the cache, which creates a lock file.
   std::set<std::string> files() const {
     std::set<std::string> all;
     for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) {
@@ -79,7 +79,7 @@ TEST_F(HostileNames, StartNoCompilerAndWriteNoFile) {
   EXPECT_TRUE(store.keys().empty());
 }
 
-/// The message of a refusal is one short line that shows what was given.
+/// The refusal is one short line without control characters.
 TEST_F(HostileNames, AreShownSafely) {
   for (const std::string& name : hostile_names()) {
     Source source = cache::source_named("gemm");

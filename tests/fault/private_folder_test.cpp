@@ -1,4 +1,4 @@
-// Folders for temporary files: what killed processes leave is deleted by the next one, and nothing else is.
+// Private temporary folders: the next process deletes those of killed processes, and nothing else.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -46,7 +46,7 @@ class PrivateFolderTest : public testing::Test {
     return names;
   }
   std::vector<std::string> left() const { return names_at(at("tmp")); }
-  /// A process that does `begin`, says so, and waits to be killed.
+  /// A process that has run `begin` and waits to be killed.
   Child waiting(const std::function<void()>& begin) const {
     std::array<int, 2> pipe{};
     EXPECT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
@@ -70,7 +70,7 @@ class PrivateFolderTest : public testing::Test {
   ScopedFolder folder_{testing::TempDir()};
 };
 
-TEST_F(PrivateFolderTest, OfAKilledProcessGoesWithTheNextOne) {
+TEST_F(PrivateFolderTest, TheFolderOfAKilledProcessIsDeletedByTheNext) {
   std::unique_ptr<ScopedFolder> scratch;
   Child child = waiting([&] {
     scratch = std::make_unique<ScopedFolder>(at("tmp"));
@@ -82,14 +82,14 @@ TEST_F(PrivateFolderTest, OfAKilledProcessGoesWithTheNextOne) {
   EXPECT_THAT(left(), ElementsAre(StartsWith("tilewright-scratch-")));
   {
     const ScopedFolder beside(at("tmp"));
-    EXPECT_THAT(left(), SizeIs(2)) << "the other one is in use";
+    EXPECT_THAT(left(), SizeIs(2)) << "the folder of the other process is in use";
   }
   kill(child);
   { const ScopedFolder next(at("tmp")); }
   EXPECT_THAT(left(), IsEmpty());
 }
 
-TEST_F(PrivateFolderTest, AForkedChildNeitherDeletesNorHoldsItsParents) {
+TEST_F(PrivateFolderTest, AForkedChildNeitherDeletesNorLocksItsParentsFolder) {
   pid_t grandchild = 0;
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
@@ -103,14 +103,14 @@ TEST_F(PrivateFolderTest, AForkedChildNeitherDeletesNorHoldsItsParents) {
   });
   ASSERT_EQ(::read(pipe[0], &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof grandchild));
   for (const int fd : pipe) ::close(fd);
-  EXPECT_THAT(left(), SizeIs(1)) << "its parent is still at work";
+  EXPECT_THAT(left(), SizeIs(1)) << "its parent still uses the folder";
   kill(child);
   { const ScopedFolder next(at("tmp")); }
-  EXPECT_THAT(left(), IsEmpty()) << "the child that is left does not work there";
+  EXPECT_THAT(left(), IsEmpty()) << "the remaining child does not use the folder";
   ::kill(grandchild, SIGKILL);
 }
 
-TEST_F(PrivateFolderTest, WhatOthersMadeStays) {
+TEST_F(PrivateFolderTest, ForeignFoldersAreKept) {
   const std::string name = at("tmp/tilewright-scratch-");
   make_folders(name + "readable");
   fs::permissions(name + "readable", fs::perms(0755));
@@ -129,7 +129,7 @@ TEST_F(PrivateFolderTest, WhatOthersMadeStays) {
   EXPECT_EQ(left(), before);
 }
 
-TEST_F(PrivateFolderTest, ALinkThatTookItsNameIsNotFollowed) {
+TEST_F(PrivateFolderTest, ASymbolicLinkThatReplacedTheFolderIsNotFollowed) {
   {
     const ScopedFolder scratch(at("tmp"));
     write_new_file(scratch.path() + "/x", "");
@@ -140,7 +140,7 @@ TEST_F(PrivateFolderTest, ALinkThatTookItsNameIsNotFollowed) {
   EXPECT_THAT(names_at(at("tmp/moved")), IsEmpty());
 }
 
-TEST_F(PrivateFolderTest, ManyProcessesMakeThemAtOnce) {
+TEST_F(PrivateFolderTest, ManyProcessesCreateFoldersAtOnce) {
   std::vector<Child> children;
   for (int process = 0; process < 6; ++process) {
     children.emplace_back([&] {
@@ -180,7 +180,7 @@ class FailedSourceTest : public PrivateFolderTest {
   }
 };
 
-TEST_F(FailedSourceTest, TheNewestAreKeptInOneFolderOfTheUser) {
+TEST_F(FailedSourceTest, TheNewestSourcesAreKeptInOneFolderPerUser) {
   constexpr int kDumps = 40;
   constexpr int kKept = 32;
   std::string last;
@@ -202,7 +202,7 @@ TEST_F(FailedSourceTest, TheNewestAreKeptInOneFolderOfTheUser) {
   for (int i = kDumps - kKept; i < kDumps; ++i) EXPECT_THAT(kept, testing::Contains(std::to_string(i)));
 }
 
-TEST_F(FailedSourceTest, NothingIsWrittenWhereOthersPlantedSomething) {
+TEST_F(FailedSourceTest, APlantedFolderOrLinkIsNotUsed) {
   const std::string planted = at("tmp/" + users_folder());
   std::map<std::string, std::function<void()>> plants{
       {"a link", [&] { fs::create_directory_symlink(at("outside"), planted); }},
@@ -232,7 +232,7 @@ TEST_F(FailedSourceTest, NothingIsWrittenWhereOthersPlantedSomething) {
   }
 }
 
-TEST_F(FailedSourceTest, TheCallersFolderKeepsAll) {
+TEST_F(FailedSourceTest, NothingIsDeletedFromTheCallersFolder) {
   make_folders(at("dumps"));
   write_new_file(at("dumps/notes.cu"), "mine");
   for (int i = 0; i < 40; ++i) EXPECT_THAT(dump_source(numbered(i), at("dumps"), at("tmp")), StartsWith(at("dumps/")));
@@ -240,12 +240,12 @@ TEST_F(FailedSourceTest, TheCallersFolderKeepsAll) {
   EXPECT_THAT(left(), IsEmpty());
 }
 
-TEST_F(FailedSourceTest, WhereItCannotBeWrittenTheReasonIsGiven) {
+TEST_F(FailedSourceTest, ReportsWhyTheSourceCouldNotBeWritten) {
   EXPECT_THAT(dump_source(numbered(0), "", at("missing")), StartsWith("(not dumped: cannot create a folder in "));
   EXPECT_THAT(dump_source(numbered(0), at("outside/precious/x"), ""), HasSubstr("not dumped"));
 }
 
-TEST_F(PrivateFolderTest, NvccKeepsItsTemporaryFilesInOne) {
+TEST_F(PrivateFolderTest, NvccWritesItsTemporaryFilesToOne) {
   make_folders(at("bin"));
   write_new_file(at("bin/nvcc"),
                  "#!/bin/sh\n"

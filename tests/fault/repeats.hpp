@@ -1,5 +1,5 @@
-// How often a random test repeats itself: a few times in CI, as often as TILEWRIGHT_TEST_REPEATS says for a thorough
-// run ("TILEWRIGHT_TEST_REPEATS=20 build/bin/test_fault").
+// The number of repetitions of random tests. TILEWRIGHT_TEST_REPEATS multiplies the number used in CI, for a thorough
+// run: "TILEWRIGHT_TEST_REPEATS=20 build/bin/test_fault".
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// Tuning records on a disk that fails: never an exception, never a wrong record, and what can be kept is kept.
+// Tuning records on a failing disk: errors are refusals and never exceptions, no record is wrong, and intact records
+// are kept.
 #include "tilewright/cache/tuning_records.hpp"
 
 #include <gmock/gmock.h>
@@ -48,8 +49,8 @@ class TuningRecordsFaultTest : public testing::Test {
     sqlite3_close(database);
   }
   std::string bytes() const { return compile::read_file(file(), 1 << 20); }
-  /// Reads and writes are refused for such a reason, and the file stays as it is and where it is.
-  void expect_left_alone(const std::string& reason) const {
+  /// Expects that reads and writes are refused with that reason, and that the file is neither changed nor renamed.
+  void expect_refused_and_unchanged(const std::string& reason) const {
     const std::string before = bytes();
     EXPECT_THAT(records_.list().reason(), HasSubstr(reason));
     EXPECT_THAT(records_.choices("GPU", "0.1.0 abc").reason(), HasSubstr(reason));
@@ -63,16 +64,16 @@ class TuningRecordsFaultTest : public testing::Test {
   TuningRecords records_{folder_.path()};
 };
 
-TEST_F(TuningRecordsFaultTest, EightProcessesKeepAllTheyMeasured) {
+TEST_F(TuningRecordsFaultTest, EightProcessesLoseNoRecord) {
   constexpr int kProcesses = 8;
   constexpr int kEach = 25;
   std::vector<Child> children;
   for (int process = 0; process < kProcesses; ++process) {
     children.emplace_back([&, process] {
-      const TuningRecords mine(folder_.path());
+      const TuningRecords own(folder_.path());
       for (int i = 0; i < kEach; ++i) {
-        if (!mine.remember(record(fmt::format("{}/{}", process, i)))) return false;
-        if (!mine.remember(record("shared")) || !mine.list()) return false;
+        if (!own.remember(record(fmt::format("{}/{}", process, i)))) return false;
+        if (!own.remember(record("shared")) || !own.list()) return false;
       }
       return true;
     });
@@ -85,9 +86,9 @@ TEST_F(TuningRecordsFaultTest, AWriterThatIsKilledLeavesAllOrNothing) {
   using namespace std::chrono_literals;
   for (int round = 0; round < 20; ++round) {
     Child writer([&] {
-      const TuningRecords mine(folder_.path());
+      const TuningRecords own(folder_.path());
       for (int i = 0;; ++i) {
-        if (!mine.remember(record(fmt::format("{}", i % 50)))) return false;
+        if (!own.remember(record(fmt::format("{}", i % 50)))) return false;
       }
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(3 + round));
@@ -101,7 +102,7 @@ TEST_F(TuningRecordsFaultTest, AWriterThatIsKilledLeavesAllOrNothing) {
   EXPECT_FALSE(fs::exists(file() + ".bad"));
 }
 
-TEST_F(TuningRecordsFaultTest, ADeadHolderOfTheLockIsReplaced) {
+TEST_F(TuningRecordsFaultTest, TheLockOfADeadProcessIsReleased) {
   Child holder([&] {
     const auto lock = records_.lock("GPU", 1.0);
     return lock && ::raise(SIGKILL) == 0;
@@ -110,25 +111,25 @@ TEST_F(TuningRecordsFaultTest, ADeadHolderOfTheLockIsReplaced) {
   EXPECT_TRUE(records_.lock("GPU", 0.0));
 }
 
-TEST_F(TuningRecordsFaultTest, WhatIsNoDatabaseIsSetAside) {
+TEST_F(TuningRecordsFaultTest, AFileThatIsNotADatabaseIsSetAside) {
   compile::write_new_file(
       file(), "not a database at all, but long enough to have a header of one hundred bytes" + std::string(100, '.'));
   const auto read = records_.list();
   ASSERT_FALSE(read);
   EXPECT_THAT(read.reason(), HasSubstr("damaged and set aside"));
   EXPECT_TRUE(fs::exists(file() + ".bad"));
-  EXPECT_THAT(*records_.list(), IsEmpty()) << "begun anew";
+  EXPECT_THAT(*records_.list(), IsEmpty()) << "the damaged file is gone";
   EXPECT_TRUE(records_.remember(record("p")));
   EXPECT_EQ(records_.list()->size(), 1U);
 }
 
-TEST_F(TuningRecordsFaultTest, AWriterBeginsAnewAtOnce) {
+TEST_F(TuningRecordsFaultTest, AWriteReplacesADamagedFile) {
   compile::write_new_file(file(), std::string(4096, 'x'));
   EXPECT_TRUE(records_.remember(record("p")));
   EXPECT_EQ(records_.list()->size(), 1U);
 }
 
-TEST_F(TuningRecordsFaultTest, FlippedBitsAndCutFilesNeverThrow) {
+TEST_F(TuningRecordsFaultTest, FlippedBitsAndTruncationNeverThrow) {
   fill(40);
   const std::string bytes = compile::read_file(file(), 1 << 20);
   std::mt19937_64 random(1);
@@ -151,13 +152,13 @@ TEST_F(TuningRecordsFaultTest, FlippedBitsAndCutFilesNeverThrow) {
   }
 }
 
-TEST_F(TuningRecordsFaultTest, AnotherFormatIsLeftAlone) {
+TEST_F(TuningRecordsFaultTest, AnotherFormatVersionIsNotChanged) {
   fill(1);
   sqlite3* database = nullptr;
   ASSERT_EQ(sqlite3_open(file().c_str(), &database), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(database, "PRAGMA user_version = 2", nullptr, nullptr, nullptr), SQLITE_OK);
   sqlite3_close(database);
-  EXPECT_THAT(records_.list().reason(), HasSubstr("its format is 2, this build knows 1"));
+  EXPECT_THAT(records_.list().reason(), HasSubstr("its format version is 2, this build reads version 1"));
   EXPECT_FALSE(records_.remember(record("p")));
   EXPECT_FALSE(fs::exists(file() + ".bad"));
 }
@@ -179,7 +180,7 @@ TEST_F(TuningRecordsFaultTest, AFifoDoesNotBlock) {
   EXPECT_FALSE(records_.remember(record("p")));
 }
 
-TEST_F(TuningRecordsFaultTest, AnUnwritableFolderServesWhatItHas) {
+TEST_F(TuningRecordsFaultTest, AReadOnlyFolderIsStillRead) {
   fill(3);
   if (::mount(folder_.path().c_str(), folder_.path().c_str(), nullptr, MS_BIND, nullptr) != 0) {
     GTEST_SKIP() << "mounting is not allowed here";
@@ -191,7 +192,7 @@ TEST_F(TuningRecordsFaultTest, AnUnwritableFolderServesWhatItHas) {
   ::umount(folder_.path().c_str());
 }
 
-TEST_F(TuningRecordsFaultTest, AFullDiskRefusesAndKeepsWhatWasThere) {
+TEST_F(TuningRecordsFaultTest, AFullDiskRefusesNewRecordsAndKeepsOldOnes) {
   fs::create_directory(at("small"));
   if (::mount("none", at("small").c_str(), "tmpfs", 0, "size=128k,mode=0700") != 0) {
     GTEST_SKIP() << "mounting is not allowed here";
@@ -216,7 +217,7 @@ TEST_F(TuningRecordsFaultTest, TheFolderVanishes) {
   EXPECT_FALSE(records_.lock("GPU", 0.0));
 }
 
-TEST_F(TuningRecordsFaultTest, ErrorsThatPassCondemnNothing) {
+TEST_F(TuningRecordsFaultTest, TemporaryErrorsDoNotSetTheFileAside) {
   if (!can_fail_system_calls()) GTEST_SKIP() << "seccomp filters are not allowed here";
   fill(3);
   const std::string before = bytes();
@@ -230,10 +231,10 @@ TEST_F(TuningRecordsFaultTest, ErrorsThatPassCondemnNothing) {
   };
   for (const auto& [name, begin] : failures) {
     Child child([&, &begin = begin] {
-      const TuningRecords mine(folder_.path());
+      const TuningRecords own(folder_.path());
       if (!begin()) return false;
-      const auto list = mine.list();
-      const Support kept = mine.remember(record("new"));
+      const auto list = own.list();
+      const Support kept = own.remember(record("new"));
       if (!list && !kept) return true;
       std::fprintf(stderr, "it worked\n");
       return false;
@@ -251,8 +252,9 @@ TEST_F(TuningRecordsFaultTest, ErrorsThatPassCondemnNothing) {
   EXPECT_EQ(records_.list()->size(), 3U);
 }
 
-// The first look says damaged, the second finds no descriptor left: by then the file may be another one.
-TEST_F(TuningRecordsFaultTest, NothingIsSetAsideThatCannotBeLookedAtAgain) {
+// The first check finds damage, but the second fails because no descriptor is left: the file may have been replaced
+// meanwhile, so it must be kept.
+TEST_F(TuningRecordsFaultTest, TheFileIsKeptWhenTheSecondCheckFails) {
   compile::write_new_file(file(), std::string(4096, 'x'));
   Child child([&] {
     const int lowest = ::dup(0);
@@ -268,7 +270,7 @@ TEST_F(TuningRecordsFaultTest, NothingIsSetAsideThatCannotBeLookedAtAgain) {
   EXPECT_THAT(records_.list().reason(), HasSubstr("damaged and set aside"));
 }
 
-TEST_F(TuningRecordsFaultTest, OneDamagedFileIsKept) {
+TEST_F(TuningRecordsFaultTest, OnlyTheLatestDamagedFileIsKept) {
   for (int round = 0; round < 5; ++round) {
     fs::remove(file());
     compile::write_new_file(file(), std::string(4096, static_cast<char>('a' + round)));
@@ -280,7 +282,7 @@ TEST_F(TuningRecordsFaultTest, OneDamagedFileIsKept) {
   EXPECT_EQ(count, 1U);
 }
 
-TEST_F(TuningRecordsFaultTest, AFolderInPlaceOfTheDamagedFileIsKept) {
+TEST_F(TuningRecordsFaultTest, AFolderNamedLikeTheDamagedFileIsKept) {
   fs::create_directories(file() + ".bad/precious");
   compile::write_new_file(file(), std::string(4096, 'x'));
   EXPECT_THAT(records_.list().reason(), HasSubstr("is damaged: "));
@@ -288,12 +290,12 @@ TEST_F(TuningRecordsFaultTest, AFolderInPlaceOfTheDamagedFileIsKept) {
   EXPECT_TRUE(fs::exists(file() + ".bad/precious"));
 }
 
-TEST_F(TuningRecordsFaultTest, AnotherProgramsDatabaseIsLeftAlone) {
+TEST_F(TuningRecordsFaultTest, AnotherProgramsDatabaseIsNotChanged) {
   run_sql("PRAGMA application_id = 4660; CREATE TABLE precious (a); INSERT INTO precious VALUES (1)");
-  expect_left_alone("its application id is 0x1234");
+  expect_refused_and_unchanged("its application id is 0x1234");
 }
 
-TEST_F(TuningRecordsFaultTest, WhatHasMoreThanPlainTablesIsLeftAlone) {
+TEST_F(TuningRecordsFaultTest, ASchemaOfMoreThanPlainTablesIsNotUsed) {
   for (const char* sql :
        {"CREATE TRIGGER act AFTER INSERT ON choices BEGIN DELETE FROM faults; END",
         "CREATE VIEW endless AS WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x FROM r) SELECT x FROM r",
@@ -302,11 +304,11 @@ TEST_F(TuningRecordsFaultTest, WhatHasMoreThanPlainTablesIsLeftAlone) {
     fs::remove(file());
     fill(1);
     run_sql(sql);
-    expect_left_alone("more than plain tables");
+    expect_refused_and_unchanged("more than plain tables");
   }
 }
 
-// The table has what the columns' types do not say; a choice made of it names no kernel.
+// SQLite stores values of any type in a column; the resulting record names no existing kernel and is ignored.
 TEST_F(TuningRecordsFaultTest, ValuesOfOtherTypesAreConverted) {
   fill(1);
   run_sql("UPDATE choices SET winner = x'00ff', median_us = 'soon', measured = x'07', report = 5");
@@ -323,26 +325,26 @@ TEST_F(TuningRecordsFaultTest, HugeValuesAndFilesAreRefused) {
   EXPECT_THAT(records_.list().reason(), HasSubstr("too big"));
   EXPECT_TRUE(records_.choices("GPU", "0.1.0 abc")) << "reports are left out";
   fs::resize_file(file(), std::uintmax_t{300} << 20);
-  EXPECT_THAT(records_.list().reason(), HasSubstr("has 314572800 bytes, at most 268435456"));
+  EXPECT_THAT(records_.list().reason(), HasSubstr("has 314572800 bytes, the limit is 268435456"));
   EXPECT_THAT(records_.remember(record("p")).reason(), HasSubstr("has 314572800 bytes"));
   EXPECT_FALSE(fs::exists(file() + ".bad"));
 }
 
-TEST_F(TuningRecordsFaultTest, WhatIsNoFileOfThisUserIsRefused) {
+TEST_F(TuningRecordsFaultTest, FoldersAndFilesOfOtherUsersAreRefused) {
   fs::create_directory(file());
   EXPECT_THAT(records_.list().reason(), HasSubstr("not a regular file"));
   EXPECT_FALSE(records_.remember(record("p")));
   fs::remove(file());
   fill(1);
   if (::chown(file().c_str(), 65534, 65534) != 0) GTEST_SKIP() << "only root gives files away";
-  expect_left_alone("belongs to uid 65534");
+  expect_refused_and_unchanged("belongs to uid 65534");
 }
 
 TEST_F(TuningRecordsFaultTest, AFifoBesideItDoesNotBlock) {
   fill(1);
   for (const char* suffix : {"-journal", "-wal"}) {
     ASSERT_EQ(::mkfifo((file() + suffix).c_str(), 0600), 0);
-    expect_left_alone("is not a regular file");
+    expect_refused_and_unchanged("is not a regular file");
     fs::remove(file() + suffix);
   }
   EXPECT_EQ(records_.list()->size(), 1U);

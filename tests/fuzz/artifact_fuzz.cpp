@@ -1,5 +1,5 @@
-// Bytes that are no artifact are refused with a reason; an artifact is the same after it was written and read again.
-// A digest that fits is put in as well, so that what lies behind that check is reached.
+// Invalid artifacts are refused with a reason; valid ones survive a round trip unchanged. Each input is tried again
+// with the correct digest filled in, so that the checks after the digest are reached too.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace tilewright;
 
-constexpr std::size_t kDigestAt = 8, kHashedFrom = 40;  // of the file's format
+constexpr std::size_t kDigestAt = 8, kHashedFrom = 40;  // offsets in the file format
 
 void check(std::span<const std::byte> bytes) {
   const Result<compile::Artifact> artifact = compile::deserialize(bytes);

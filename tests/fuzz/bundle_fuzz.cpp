@@ -1,5 +1,4 @@
-// A bundle is refused, or its kernels are taken: whatever the file holds, in bounded time and memory, and nothing that
-// is taken names another source than its row.
+// Any file is refused or imported in bounded time and memory, and no imported kernel names another source than its row.
 #include <unistd.h>
 
 #include <cstddef>

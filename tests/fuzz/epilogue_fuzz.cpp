@@ -1,4 +1,4 @@
-// An epilogue's text is refused or makes a graph that is valid, whose canonical text and values can be had.
+// The text of an epilogue is refused or yields a valid graph that can be printed and evaluated.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

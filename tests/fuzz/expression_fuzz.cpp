@@ -1,5 +1,5 @@
-// Any text evaluates or is refused; what evaluates is printed in a notation that reads back as the same value; and what
-// can be drawn is drawn.
+// Any text is refused or evaluates to a value that can be printed, parsed back to the same value, and drawn if it is a
+// layout.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -20,15 +20,16 @@ void expect(bool condition, std::string_view what, const std::string& text) {
   std::abort();
 }
 
-// Truth values are printed but are no notation; long values print longer than an expression may be.
+// Not checked for truth values, which the expression language cannot write, and for values whose text is longer than an
+// expression may be.
 void expect_reads_back(const layout::Value& value) {
   const std::string printed = notation(value);
   if (std::holds_alternative<bool>(value) || printed.size() > layout::max_expression_length) return;
   const Result<layout::Value> again = layout::evaluate(printed);
   if (again) {
-    expect(*again == value, "reads back as another value", printed);
+    expect(*again == value, "parses back to another value", printed);
   } else {
-    expect(again.reason().find("nested at most") != std::string::npos, "does not read back", printed);
+    expect(again.reason().find("nested at most") != std::string::npos, "does not parse back", printed);
   }
 }
 
@@ -44,7 +45,7 @@ void draw(const layout::Value& value) {
     (void)layout::bank_pictures(drawn, 16, "");
     (void)layout::tile_picture(drawn, {2, 2, 16}, "");
     if (plain != nullptr) (void)layout::thread_value_picture(*plain, 8, 8, "");
-  } catch (const InvalidArgument&) {  // offsets that do not fit in 63 bits
+  } catch (const InvalidArgument&) {  // offsets may exceed 63 bits
   }
 }
 

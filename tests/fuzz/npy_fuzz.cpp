@@ -1,4 +1,4 @@
-// A .npy header, and a file of it, is refused with a reason or read; what was read comes back from its own file.
+// A .npy header or file is refused with a reason or read; a matrix that was read survives a round trip.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using namespace tilewright;
 
-/// A file that has a name for as long as this lives.
+/// A file in memory, which has a path as long as the object lives.
 class MemoryFile {
  public:
   MemoryFile(const void* bytes, std::size_t size) : fd_(::memfd_create("npy", 0)) {

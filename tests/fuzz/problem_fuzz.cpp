@@ -1,4 +1,4 @@
-// Lines of a problem file are refused with a reason, or are problems whose matrices can be described.
+// A problem file is refused with a reason, or every problem in it describes valid matrices.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

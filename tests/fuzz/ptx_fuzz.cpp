@@ -1,5 +1,5 @@
-// PTX is refused, or loads and runs: to its end, to a finding, or to the end of a small budget. Nothing outside the
-// device's memory is touched whatever the text says.
+// Any PTX is refused, or it loads and runs until it ends, causes a finding or exhausts a small step budget. It never
+// accesses memory outside the emulated device.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -23,7 +23,8 @@ struct Kernel {
   runtime::Dim3 block{48, 1, 1};
 };
 
-/// Those of the text, with the parameters they take; none where it is refused.
+/// The kernels defined in the text, with the sizes of their parameters.
+/// @throws emulator::EmulationFinding when the text is refused.
 std::vector<Kernel> kernels_of(std::string_view text) {
   std::vector<Kernel> kernels;
   const auto module = emulator::parse_ptx(text);
@@ -43,7 +44,7 @@ std::vector<Kernel> kernels_of(std::string_view text) {
   return kernels;
 }
 
-/// Every 8 bytes of the parameters are the address of a buffer.
+/// Launches the kernel; every 8 bytes of its parameters are the address of a buffer.
 void run(runtime::Device& device, std::string_view text, const Kernel& kernel, runtime::DeviceAddress buffer) {
   const auto loaded = device.load(runtime::Image{{}, text}, kernel.name, 1024);
   std::vector<std::byte> parameters(kernel.parameter_bytes);

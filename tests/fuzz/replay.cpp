@@ -1,4 +1,4 @@
-// Runs a fuzz target over files and folders of inputs: replay FILE|FOLDER...; prints how many there were.
+// Runs a fuzz target on files and folders of inputs and prints their number: replay FILE|FOLDER...
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

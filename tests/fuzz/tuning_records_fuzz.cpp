@@ -1,4 +1,4 @@
-// A file of tuning records, whatever is in it, is read, or refused with a reason; and what is then written can be read.
+// Any file of tuning records is read or refused with a reason; a record that is written to it can be read back.
 #include <unistd.h>
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace tilewright;
 
-/// In memory where there is /dev/shm, as every input is a file. Removed when the process ends.
+/// The folder of the file: in /dev/shm if that exists, because every input is written to a file. Removed at exit.
 class Folder {
  public:
   Folder() : path_(std::filesystem::exists("/dev/shm") ? "/dev/shm/records_XXXXXX" : "/tmp/records_XXXXXX") {
@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                    .median_us = 1.0,
                                    .report = "{}",
                                    .measured_s = 1};
-  if (!records.remember(record)) return 0;  // a file of another build is left alone
+  if (!records.remember(record)) return 0;  // files of another format are not changed
   static_cast<void>(records.note({"device", "library", "source", "kernel", "problem", "reason", 1, true}));
   static_cast<void>(records.forget("device", "another problem"));
   is_read(records.choices("device", "library"));

@@ -1,4 +1,4 @@
-// Captures of streams into graphs, by the driver's own functions: they are not the runtime's business.
+// The driver's functions for stream capture and CUDA graphs, which the runtime does not wrap.
 #pragma once
 
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ struct Capture {
     find(destroy_executable, "cuGraphExecDestroy");
     find(destroy, "cuGraphDestroy");
   }
-  int (*begin)(StreamHandle, int);  // global, thread-local or relaxed: 0, 1, 2
+  int (*begin)(StreamHandle, int);  // the int is the capture mode: 0 global, 1 thread-local, 2 relaxed
   int (*end)(StreamHandle, void** graph);
   int (*instantiate)(void** executable, void* graph, unsigned long long flags);
   int (*launch)(void* executable, StreamHandle);

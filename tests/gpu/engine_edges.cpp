@@ -1,5 +1,5 @@
-// Calls at the edge of what a GPU takes: offsets beyond 2^32 bytes and elements, batches beyond what a grid's y and z
-// hold, calls that are captured into graphs.
+// Problems at the limits of a GPU: offsets beyond 2^32 bytes and 2^31 elements, batches beyond the maximum of a grid's
+// y and z dimensions, and calls captured into CUDA graphs.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -28,7 +28,8 @@ class EngineEdges : public runtime::GpuTest {
   std::unique_ptr<Engine> engine_;
 };
 
-/// D has 2.3 * 10^9 elements of f16. Row i of A is (i % 8 + 1), B is all ones: each element tells its row.
+/// D has 2.3 * 10^9 elements of f16. Row i of A is filled with i % 8 + 1 and B with ones, so that the value of an
+/// element of D identifies its row modulo 8.
 TEST_F(EngineEdges, OffsetsBeyond32Bits) {
   constexpr std::int64_t kM = 70000, kN = 32768, kK = 16;
   const auto device = engine_->device();
@@ -66,7 +67,7 @@ TEST_F(EngineEdges, BatchesBeyondAGridsYAndZ) {
   }
 }
 
-/// The first call of all, not prepared: captured, or refused with the capture left valid.
+/// A first call that was not prepared is captured, or refused without invalidating the capture.
 TEST_F(EngineEdges, AFirstCallUnderCaptureLeavesItValid) {
   const runtime::Capture capture;
   for (const int mode : {0, 1, 2}) {

@@ -1,4 +1,4 @@
-// Kernels from source, through the project's own compiler.
+// Compiles the kernels of the GPU tests.
 #include "gpu_test.hpp"
 
 #include "tilewright/compile/compiler.hpp"

@@ -1,4 +1,4 @@
-// What tests on a GPU share: the first GPU, or a skip; kernels from source.
+// The fixture of the GPU tests, which opens the first GPU or skips the test, and compilation of their kernels.
 #pragma once
 
 #include <gtest/gtest.h>

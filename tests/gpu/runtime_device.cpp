@@ -1,4 +1,4 @@
-// The CUDA device on a GPU: copies, launches, threads, the pool's limits.
+// Tests of CudaDevice on a GPU: copies, launches, threads, limits of the memory pool.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -57,7 +57,7 @@ class RuntimeDevice : public GpuTest {
   }
 };
 
-TEST_F(RuntimeDevice, PropertiesAreThoseOfAGpu) {
+TEST_F(RuntimeDevice, PropertiesArePlausible) {
   const DeviceProperties& properties = device_->properties();
   EXPECT_FALSE(properties.name.empty());
   EXPECT_GE(properties.target.sm, 80);
@@ -120,7 +120,7 @@ TEST_F(RuntimeDevice, ClustersAndProgrammaticLaunch) {
   EXPECT_THAT(read(buffer.address(), 8), testing::Each(4));
 }
 
-TEST_F(RuntimeDevice, LaunchPastALimitLeavesTheContextWell) {
+TEST_F(RuntimeDevice, ALaunchBeyondALimitIsRefusedAndTheContextStaysUsable) {
   const auto kernel = load_kernel(*device_, "add_value", kAddSource);
   const DeviceBuffer buffer(device_, sizeof(int));
   const AddParameters parameters{buffer.address(), 1, 1};
@@ -154,7 +154,7 @@ TEST_F(RuntimeDevice, ThreadsNeedNoContextOfTheirOwn) {
   for (std::size_t t = 0; t < results.size(); ++t) EXPECT_EQ(results[t], static_cast<int>(t));
 }
 
-TEST_F(RuntimeDevice, ForeignCodeIsRefusedByTheDriverAsAnError) {
+TEST_F(RuntimeDevice, AnInvalidImageIsRefused) {
   std::vector<std::byte> image(4096);
   EXPECT_THROW(device_->load({.cubin = image, .ptx = {}}, "kernel", 0), InvalidArgument);
   EXPECT_NO_THROW(device_->synchronize(nullptr));
@@ -174,7 +174,7 @@ TEST_F(RuntimeDevice, OutOfMemoryIsReportedAndSurvived) {
   EXPECT_NE(buffer.address(), 0u);
 }
 
-TEST_F(RuntimeDevice, PoolKeepsItsInitialSizeAndHoldsToItsMaximum) {
+TEST_F(RuntimeDevice, PoolKeepsItsInitialSizeAndObservesItsMaximum) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
   const auto limited = open_cuda_device(0, {.initial_bytes = 64 * kMiB, .maximum_bytes = 128 * kMiB});
   EXPECT_GE(limited->pool().pool_bytes(), 64 * kMiB);
@@ -191,7 +191,7 @@ TEST_F(RuntimeDevice, PoolKeepsItsInitialSizeAndHoldsToItsMaximum) {
   EXPECT_EQ(limited->allocated_bytes(), 100 * kMiB);
 }
 
-TEST_F(RuntimeDevice, ManyLoadsLeaveMemoryFlat) {
+TEST_F(RuntimeDevice, ManyLoadsDoNotLeakMemory) {
   const auto kernel = load_kernel(*device_, "add_value", kAddSource);
   const auto free_bytes = [&] {
     const ContextScope scope(*device_->context());

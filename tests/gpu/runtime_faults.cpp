@@ -1,4 +1,4 @@
-// What breaks a GPU's context or a capture, each in a process or stream of its own.
+// Faults that invalidate a CUDA context or a stream capture, each in a process or stream of its own.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ std::string error_of(const std::function<void()>& action) {
   return "";
 }
 
-/// Writes to address 8, then checks that every later use reports that first error. Exits 0 when it does.
+/// Writes to address 8, then exits with 0 if every later call reports that first error.
 void fault_and_report() {
   const auto device = open_cuda_device(0);
   const auto kernel = load_kernel(*device, "store_one", kStoreSource);
@@ -45,8 +45,8 @@ void fault_and_report() {
   std::exit(0);
 }
 
-TEST_F(RuntimeFaults, StickyErrorIsReportedFromThenOnAndTheProcessEnds) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // CUDA does not survive a fork: the child is started anew
+TEST_F(RuntimeFaults, AStickyErrorIsReportedByEveryLaterCallAndTheProcessExits) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // executes the test program again: CUDA does not work after a fork
   EXPECT_EXIT(fault_and_report(), testing::ExitedWithCode(0), "");
 }
 

@@ -1,4 +1,4 @@
-// The cost of a launch through the runtime over the bare driver call.
+// The overhead of a launch through the runtime compared with a direct driver call.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -19,7 +19,8 @@ extern "C" __global__ void do_nothing(Parameters) {}
 
 using RuntimeLaunchCost = GpuTest;
 
-/// The median over batches, in microseconds a call; the queue is drained between batches so that it never fills.
+/// The median over batches of the time per call in microseconds. The stream is synchronized between batches, so that
+/// its queue never fills up.
 double median_us(const std::function<void()>& call, const std::function<void()>& drain) {
   constexpr int kBatches = 51;
   constexpr int kCalls = 200;

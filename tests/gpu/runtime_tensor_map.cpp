@@ -1,4 +1,4 @@
-// Tensor maps that the driver encoded, as a kernel's bulk tensor copy reads them.
+// Tensor maps encoded by the driver, read by a kernel's bulk tensor copies.
 #include <vector>
 
 #include "gpu_test.hpp"
@@ -59,7 +59,7 @@ TEST_F(GpuTest, TensorMapsLoadSwizzledBoxes) {
   for (std::uint32_t y = 0; y < kBoxRows; ++y) {
     for (std::uint32_t x = 0; x < kBoxColumns; ++x) {
       const bool inside = x + 80 < kColumns && y + 10 < kRows;
-      const std::uint32_t place = (y * kBoxColumns + x) ^ ((y % 8) * 4);  // 16-byte chunks change places by the row
+      const std::uint32_t place = (y * kBoxColumns + x) ^ ((y % 8) * 4);  // 128-byte swizzle of 16-byte chunks
       EXPECT_EQ(box[place], inside ? values[(y + 10) * kColumns + x + 80] : 0U) << x << " " << y;
     }
   }

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Small kernels of sm90_gemm on the first GPU under compute-sanitizer: every schedule, cluster and way to slice K, on
-# ragged problems of each width of elements, D by TMA and by plain stores, then a few random problems, gathered ones too.
-#   tests/gpu/sanitizer.sh [BIN_DIR [TOOL...]]     build/bin; memcheck racecheck (also synccheck, initcheck)
-# FILTER, a filter of googletest, chooses other tests of test_conformance. Exit status: 0 where nothing was found, 1 for
-# findings, 2 where nothing could be run. Logs are left in BIN_DIR/../sanitizer.
+# Runs small kernels of sm90_gemm on the first GPU under compute-sanitizer: every schedule, cluster shape and kind of
+# split-K, on ragged problems of each element size, with D stored by TMA and by plain stores; then a few random problems,
+# some of them with gathered operands.
+#   tests/gpu/sanitizer.sh [BIN_DIR [TOOL...]]     default: build/bin memcheck racecheck; other tools: synccheck initcheck
+# FILTER, a filter of googletest, selects other tests of test_conformance. Exit status: 0 when nothing was found, 1 when
+# there are findings, 2 when the tests could not be run. Logs are written to BIN_DIR/../sanitizer.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 bin=${1:-build/bin}
@@ -25,11 +26,11 @@ export TILEWRIGHT_DEVICES=cuda:0 TILEWRIGHT_CACHE_DIR=$logs/cache
 export TILEWRIGHT_RANDOM_PROBLEMS=${TILEWRIGHT_RANDOM_PROBLEMS:-12}
 tests=("$bin/test_conformance" --gtest_brief=1 "--gtest_filter=$filter")
 
-# Once without a tool: kernels are compiled, and what fails by itself is no finding of theirs.
+# A first run without a tool compiles the kernels and shows that the tests pass by themselves.
 if ! "${tests[@]}" >"$logs/plain.log" 2>&1 || grep -q SKIPPED "$logs/plain.log" ||
    ! grep -Eq 'PASSED  \] [1-9]' "$logs/plain.log"; then
   tail -n 20 "$logs/plain.log"
-  echo "sanitizer.sh: the tests do not pass by themselves: no GPU, or see $logs/plain.log" >&2
+  echo "sanitizer.sh: the tests do not pass without a tool either: there is no GPU, or see $logs/plain.log" >&2
   exit 2
 fi
 echo "without a tool: $(grep -F '[  PASSED  ]' "$logs/plain.log")"
@@ -43,7 +44,7 @@ for tool in "${tools[@]}"; do
   echo "$tool: exit status $status, ${summary:-no summary}"
   [ $status -eq 0 ] && [ -n "$summary" ] && ! grep -qE 'SUMMARY: [1-9]' "$log" && continue
   worst=1
-  # Which kernels, how often, and the first findings.
+  # Prints the kernels with findings, their numbers, and the first findings.
   grep -ohE '(sm90|sm80|simt)_gemm_[a-z0-9_]+' "$log" | sort | uniq -c | sort -rn | head -n 20
   grep -vE 'SUMMARY|Host Frame|^=*$' "$log" | head -n 40
   tail -n 5 "$logs/$tool.out"

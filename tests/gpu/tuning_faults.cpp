@@ -1,5 +1,5 @@
-// Tuning on a GPU with kernels that harm: what is wrong is discarded, and what breaks the device ends the tuning, in a
-// process of its own, and is left out by the next.
+// Tuning on a GPU with faulty kernels: a kernel that is wrong is discarded; a kernel that breaks the device ends the
+// tuning, which runs in a child process, and is skipped by the next process.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -13,7 +13,8 @@
 namespace tilewright::engine {
 namespace {
 
-/// Where the children of one test keep their records: they are started anew, and make folders of their own.
+/// The folder in which the child processes of a test keep their records. The children execute the test program again
+/// and would otherwise use folders of their own.
 constexpr const char* kFolderVariable = "TILEWRIGHT_TEST_TUNING_FOLDER";
 
 std::unique_ptr<Engine> engine(std::vector<Fake> fakes, const std::string& folder) {
@@ -26,7 +27,7 @@ std::unique_ptr<Engine> engine(std::vector<Fake> fakes, const std::string& folde
   return made;
 }
 
-/// The candidate of a fake family. @throws Error where there is none
+/// The report about the candidate of a fake family. @throws Error when there is none.
 const CandidateReport& of(const TuningReport& report, const std::string& family) {
   for (const CandidateReport& candidate : report.candidates) {
     if (candidate.kernel.starts_with(family + "_f32")) return candidate;
@@ -36,7 +37,8 @@ const CandidateReport& of(const TuningReport& report, const std::string& family)
 
 class TuningFaults : public runtime::GpuTest {
  protected:
-  /// Among such candidates the right one wins, and the device goes on.
+  /// Expects that a correct kernel wins against these candidates, which meet these fates, and that the device stays
+  /// usable.
   void expect_discarded(std::vector<Fake> fakes, const std::string& right_body,
                         const std::vector<std::pair<std::string, Fate>>& fates) const {
     fakes.push_back({"right", right_body});
@@ -56,7 +58,7 @@ class TuningFaults : public runtime::GpuTest {
   HostProblem problem_{8, 12, 16};
 };
 
-TEST_F(TuningFaults, EveryRogueIsDiscardedAndTheDeviceGoesOn) {
+TEST_F(TuningFaults, EveryRogueIsDiscardedAndTheDeviceStaysUsable) {
   expect_discarded(rogues(), kRightBody,
                    {{"liar", Fate::wrong},
                     {"almost", Fate::wrong},
@@ -68,7 +70,7 @@ TEST_F(TuningFaults, EveryRogueIsDiscardedAndTheDeviceGoesOn) {
                     {"unlaunchable", Fate::failed}});
 }
 
-TEST_F(TuningFaults, SoIsEveryRogueAmongTheEpiloguesTensors) {
+TEST_F(TuningFaults, EveryRogueThatHarmsEpilogueTensorsIsDiscarded) {
   problem_.set_epilogue(epilogue_with_tensors());
   expect_discarded(rogues_with_tensors(), kRightBodyWithTensors,
                    {{"wrong_aux", Fate::wrong},
@@ -80,8 +82,8 @@ TEST_F(TuningFaults, SoIsEveryRogueAmongTheEpiloguesTensors) {
                     {"first_row", Fate::wrong}});
 }
 
-/// In a process of its own. Exits with 0 where the bomb met this fate; where that ended the tuning, nothing has won,
-/// else another kernel than the bomb computes the problem.
+/// Tunes with a kernel that breaks the device ("bomb") and exits with 0 if it met this fate. If the bomb broke the
+/// device, the tuning must have stopped without a winner; otherwise another kernel must compute the problem correctly.
 [[noreturn]] void tune_with_bomb(Fate fate) {
   const Fake bomb{"bomb", std::string(kRightBody) + "*reinterpret_cast<int*>(8) = 1;"};
   HostProblem problem(8, 12, 16);
@@ -97,8 +99,8 @@ TEST_F(TuningFaults, SoIsEveryRogueAmongTheEpiloguesTensors) {
   std::exit(problem.compare().is_exact() ? 0 : 4);
 }
 
-TEST_F(TuningFaults, AKernelThatBreaksTheDeviceEndsTheTuningAndTheNextProcessLeavesItOut) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // CUDA does not survive a fork: the children are started anew
+TEST_F(TuningFaults, AKernelThatBreaksTheDeviceEndsTheTuningAndIsSkippedByTheNextProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // executes the test program again: CUDA does not work after a fork
   setenv(kFolderVariable, folder_.path().c_str(), 0);
   EXPECT_EXIT(tune_with_bomb(Fate::broke_device), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(tune_with_bomb(Fate::skipped), testing::ExitedWithCode(0), "");

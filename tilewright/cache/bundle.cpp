@@ -21,14 +21,14 @@ namespace {
 constexpr std::int64_t kFormat = 2;                // PRAGMA user_version
 constexpr std::int64_t kApplication = 0x54574b43;  // PRAGMA application_id: "TWKC"
 
-/// What a signature covers. The artifact names its source, and its own digest covers its code.
+/// The digest that a signature covers. It includes the source, which the artifact names, and the code.
 Digest signed_digest(std::span<const std::byte> artifact) {
   FieldHasher hasher;
   hasher.field("purpose", "kernel in a bundle of Tilewright").field("artifact", sha256(artifact).hex());
   return hasher.finish();
 }
 
-BundleReport write_kernels(Store& store, const Database& database, const SigningKey* key) {
+BundleReport export_kernels(Store& store, const Database& database, const SigningKey* key) {
   database.run("PRAGMA application_id = 1415007043");  // kApplication: a pragma takes no parameter
   database.run("PRAGMA user_version = 2");
   database.run(
@@ -36,7 +36,7 @@ BundleReport write_kernels(Store& store, const Database& database, const Signing
       "NULL, "
       "artifact BLOB NOT NULL, signature BLOB, created INTEGER NOT NULL) WITHOUT ROWID");
   database.run("BEGIN");
-  // Where one source was compiled by several compilers, one image is enough.
+  // If several compilers compiled the same source, only the first artifact is exported.
   Statement insert =
       database.prepare("INSERT INTO kernels VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (source) DO NOTHING");
   const std::int64_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
@@ -67,20 +67,20 @@ BundleReport write_kernels(Store& store, const Database& database, const Signing
 }
 
 Support check_format(const Database& database) {
-  static_assert(kApplication == 1415007043 && kFormat == 2, "as write_kernels() spells them");
+  static_assert(kApplication == 1415007043 && kFormat == 2, "as export_kernels() spells them");
   if (const std::int64_t id = database.integer("PRAGMA application_id"); id != kApplication) {
     return refuse("it is not a bundle of kernels: its application id is {:#x}, not {:#x}", id, kApplication);
   }
   if (const std::int64_t format = database.integer("PRAGMA user_version"); format != kFormat) {
-    return refuse("it is a bundle of format {}, and this build reads {}", format, kFormat);
+    return refuse("it is a bundle of format version {}, this build reads version {}", format, kFormat);
   }
   if (database.integer("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'kernels'") != 1) {
-    return refuse("it is not a bundle of kernels: it has no table of them");
+    return refuse("it is not a bundle of kernels: it has no table 'kernels'");
   }
   return {};
 }
 
-/// One row's artifact, if it is what the row says and is trusted.
+/// Deserializes the artifact of one row, after checking its signature and that it was compiled from the row's source.
 Result<compile::Artifact> read_row(const Digest& source, std::span<const std::byte> bytes,
                                    std::span<const std::byte> signature, std::span<const TrustedKey> trusted) {
   const auto is_signer = [&](const TrustedKey& key) { return key.verifies(signed_digest(bytes), signature); };
@@ -93,7 +93,7 @@ Result<compile::Artifact> read_row(const Digest& source, std::span<const std::by
   return artifact;
 }
 
-BundleReport take_kernels(Store& store, const Database& database, std::span<const TrustedKey> trusted) {
+BundleReport import_kernels(Store& store, const Database& database, std::span<const TrustedKey> trusted) {
   BundleReport report;
   Statement select = database.prepare("SELECT source, artifact, signature FROM kernels");
   while (select.step()) {
@@ -101,7 +101,7 @@ BundleReport take_kernels(Store& store, const Database& database, std::span<cons
     const std::span<const std::byte> source_bytes = select.blob(0);
     if (source_bytes.size() != source.bytes.size()) {
       report.refused.push_back(
-          fmt::format("a source of {} bytes, wanted {}", source_bytes.size(), source.bytes.size()));
+          fmt::format("a source digest of {} bytes instead of {}", source_bytes.size(), source.bytes.size()));
       continue;
     }
     std::ranges::copy(source_bytes, source.bytes.begin());
@@ -116,14 +116,14 @@ BundleReport take_kernels(Store& store, const Database& database, std::span<cons
   return report;
 }
 
-/// Whether this user, or root, is the only one who could have written what will be read.
+/// Whether nobody but this user and root can have written the file.
 Support check_owner(int file) {
   struct stat status {};
   if (::fstat(file, &status) != 0) return refuse("cannot stat it: {}", std::strerror(errno));
   if (status.st_uid != ::geteuid() && status.st_uid != 0)
-    return refuse("it belongs to uid {}: name the keys that you trust, or copy it first", status.st_uid);
+    return refuse("it belongs to uid {}: pass the public keys that you trust, or copy it first", status.st_uid);
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return refuse("others may write to it (mode {:04o}): name the keys that you trust, or chmod go-w it first",
+    return refuse("others may write to it (mode {:04o}): pass the public keys that you trust, or chmod go-w it first",
                   status.st_mode & 07777);
   }
   return {};
@@ -132,12 +132,12 @@ Support check_owner(int file) {
 }  // namespace
 
 BundleReport export_bundle(Store& store, const std::string& path, const SigningKey* key) {
-  // A private folder beside it, which the next export deletes where this one is killed.
+  // Written to a private folder beside `path`. If this process is killed, the next export deletes that folder.
   const std::size_t slash = path.rfind('/');
   const compile::ScopedFolder folder(slash == std::string::npos ? "." : path.substr(0, slash + 1));
   const std::string temporary = folder.path() + "/bundle.db";
   const BundleReport report =
-      write_kernels(store, Database(temporary, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE), key);
+      export_kernels(store, Database(temporary, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE), key);
   if (std::rename(temporary.c_str(), path.c_str()) != 0)
     throw Error(fmt::format("cannot rename {} to {}: {}", temporary, path, std::strerror(errno)));
   return report;
@@ -150,11 +150,12 @@ Result<BundleReport> import_bundle(Store& store, const std::string& path, std::s
     if (!opened) return refused(opened.reason());
     const int file = opened->get();
     if (const Support owner = trusted.empty() ? check_owner(file) : Support(); !owner) return refused(owner.reason());
-    // The very file that was checked; immutable: SQLite writes no journal beside it and replays none.
+    // Opens the descriptor that was checked, not the path. With immutable=1, SQLite neither replays nor writes a
+    // journal.
     const Database database(fmt::format("file:/proc/self/fd/{}?immutable=1", file),
                             SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
     if (const Support format = check_format(database); !format) return refused(format.reason());
-    return take_kernels(store, database, trusted);
+    return import_kernels(store, database, trusted);
   } catch (const Error& error) {
     if (is_interrupted()) throw;
     return refused(error.what());

@@ -16,12 +16,12 @@ namespace {
 
 using compile::UniqueFd;
 
-constexpr int kPublishesPerScan = 64;                          // other processes publish too: look anew now and then
-constexpr std::int64_t kEvictionLock = std::int64_t{1} << 62;  // keys lock bytes below
+constexpr int kPublishesPerScan = 64;  // a scan after so many publishes also counts what other processes published
+constexpr std::int64_t kEvictionLock = std::int64_t{1} << 62;  // the lock's byte; keys lock bytes below
 constexpr const char* kLockFile = "locks";
 
 UniqueFd open_or_make_folder(int parent, const std::string& name) {
-  ::mkdirat(parent, name.c_str(), 0700);  // a failure shows when it is opened
+  ::mkdirat(parent, name.c_str(), 0700);  // open_folder() reports a failure
   return open_folder(parent, name);
 }
 
@@ -29,10 +29,10 @@ std::string quarantine_name(const std::string& entry) {
   return entry.substr(0, entry.size() - kEntrySuffix.size()) + std::string(kQuarantineSuffix);
 }
 
-/// What an entry that is about to be published meets under its name. A regular file is kept: the equal entry of another
-/// process, or the entry of a later version; one that is not safe to read is replaced. Something else, such as a
-/// folder, is set aside.
-compile::Existing make_way(int folder, const std::string& name) {
+/// Decides what publishing an entry does with an existing file of its name. A regular file is kept, because it is the
+/// equal entry of another process or the entry of a later version; it is replaced if it is not safe to read. Anything
+/// else, such as a folder, is renamed to .bad.
+compile::Existing resolve_name_conflict(int folder, const std::string& name) {
   struct stat status {};
   if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return compile::Existing::keep;
   if (!S_ISREG(status.st_mode)) {
@@ -48,8 +48,9 @@ std::int64_t now_ns() {
       .count();
 }
 
-/// Files dated in the future, as after a clock was set back, count as used now and age from now on.
-void date_to_now(const Layer& layer, StoredFile& file, std::int64_t now) {
+/// Sets the time of last use to now if it lies in the future, as after the clock was set back: otherwise the entry
+/// would never be evicted.
+void clamp_last_use(const Layer& layer, StoredFile& file, std::int64_t now) {
   if (file.last_used_ns <= now) return;
   file.last_used_ns = now;
   const UniqueFd folder = open_folder(layer.entries_fd(), file.folder);
@@ -75,12 +76,12 @@ Result<std::unique_ptr<Disk>> Disk::open(const std::string& root, std::int64_t m
   return disk;
 }
 
-Lookup Disk::read(const Key& key, bool marks_use) const { return set_aside_if_damaged(layer_.read(key, marks_use)); }
+Lookup Disk::read(const Key& key, bool marks_use) const { return quarantine_if_damaged(layer_.read(key, marks_use)); }
 Lookup Disk::read_any(const Digest& source, bool marks_use) const {
-  return set_aside_if_damaged(layer_.read_any(source, marks_use));
+  return quarantine_if_damaged(layer_.read_any(source, marks_use));
 }
 
-Lookup Disk::set_aside_if_damaged(Lookup lookup) const {
+Lookup Disk::quarantine_if_damaged(Lookup lookup) const {
   if (!lookup.is_damaged) return lookup;
   quarantine(lookup.key);
   lookup.problem += "; it is set aside";
@@ -109,11 +110,11 @@ Support Disk::publish(const Key& key, const compile::Artifact& artifact) {
     file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     const UniqueFd folder = open_or_make_folder(layer_.entries_fd(), name.folder);
     if (!folder) return failed(std::strerror(errno));
-    file.publish(folder.get(), name.file, make_way(folder.get(), name.file));
+    file.publish(folder.get(), name.file, resolve_name_conflict(folder.get(), name.file));
   } catch (const Error& error) {
     return failed(error.what());
   }
-  account_for(static_cast<std::int64_t>(bytes.size()));
+  count_published(static_cast<std::int64_t>(bytes.size()));
   return {};
 }
 
@@ -122,7 +123,7 @@ Result<std::optional<FileLock>> Disk::try_lock(const Key& key) const {
   return FileLock::try_acquire(layer_.root_fd(), kLockFile, offset);
 }
 
-void Disk::account_for(std::int64_t published_bytes) {
+void Disk::count_published(std::int64_t published_bytes) {
   const bool scan_is_due = publishes_++ % kPublishesPerScan == 0;
   estimated_bytes_ += published_bytes;
   if (!scan_is_due && estimated_bytes_ <= max_bytes_) return;
@@ -130,8 +131,8 @@ void Disk::account_for(std::int64_t published_bytes) {
   evict();
 }
 
-// Another process or thread at it means: not our turn. It looks again when it has deleted, so what is published
-// meanwhile counts.
+// Deletes the least recently used entries until 90% of max_bytes_ is left. Does nothing if another process or thread is
+// evicting. The loop scans again after deleting, so that entries published meanwhile count.
 void Disk::evict() {
   const auto lock = FileLock::try_acquire(layer_.root_fd(), kLockFile, kEvictionLock);
   if (!lock || !*lock) return;
@@ -141,13 +142,13 @@ void Disk::evict() {
     std::int64_t total = 0;
     for (StoredFile& file : files) {
       total += file.bytes;
-      date_to_now(layer_, file, now);
+      clamp_last_use(layer_, file, now);
     }
     estimated_bytes_ = total;
     if (total <= max_bytes_) return;
     std::ranges::sort(files, {}, &StoredFile::last_used_ns);
     progress = false;
-    const std::int64_t wanted = max_bytes_ / 10 * 9;  // a full cache should not evict at every publish
+    const std::int64_t wanted = max_bytes_ / 10 * 9;  // so that a full cache does not evict at every publish
     for (const StoredFile& oldest : files) {
       if (estimated_bytes_ <= wanted) break;
       if (!delete_file(layer_, oldest)) continue;
@@ -157,7 +158,8 @@ void Disk::evict() {
   }
 }
 
-// A temporary file is locked by its writer (compile::AtomicFile): one that is not belongs to a process that is gone.
+// Deletes the temporary files of processes that were killed: those that their writer no longer locks
+// (compile::AtomicFile).
 void Disk::sweep_temporary_files() const {
   if (!temporary_fd_) return;
   for_each_name(temporary_fd_.get(), [&](const std::string& name) {
@@ -169,19 +171,19 @@ void Disk::sweep_temporary_files() const {
   });
 }
 
-Cleared Disk::clear() {
-  Cleared cleared;
+ClearReport Disk::clear() {
+  ClearReport report;
   for (const StoredFile& file : layer_.scan()) {
     if (delete_file(layer_, file)) {
-      cleared.bytes += file.bytes;
+      report.bytes += file.bytes;
     } else if (errno != ENOENT) {
-      cleared.failures.push_back(
+      report.failures.push_back(
           fmt::format("{}/entries/{}/{}: {}", root(), file.folder, file.file, std::strerror(errno)));
     }
   }
   sweep_temporary_files();
   estimated_bytes_ = 0;
-  return cleared;
+  return report;
 }
 
 }  // namespace tilewright::cache

@@ -30,7 +30,7 @@ bool is_cache_file(std::string_view folder, std::string_view file) {
   if (folder.size() != 2) return false;
   return std::ranges::any_of(std::array{kEntrySuffix, kQuarantineSuffix}, [&](std::string_view suffix) {
     const std::string name = std::string(folder).append(without_suffix(file, suffix));
-    return parse_key(name) || parse_digest(name);  // versions before 0.2 had one digest of source and compiler
+    return parse_key(name) || parse_digest(name);  // in versions before 0.2, a key was one digest
   });
 }
 

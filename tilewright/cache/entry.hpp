@@ -1,7 +1,7 @@
-// One compiled kernel as a file: where it lies below the root of a cache, and its bytes.
+// The file format of a cache entry, which holds one compiled kernel, and its path below the root of the cache:
 //   entries/<2 hex digits>/<62 hex digits>-<16 hex digits>.twk    Key::name() with a '/' after the second digit
-// The bytes are a magic number, the key and the serialized artifact, whose own digest covers the rest: the key must be
-// the one that is asked for, and the artifact must name the key's source.
+// The file contains a magic number, the key and the serialized artifact, which has a digest of its own. A reader checks
+// that the key is the requested one and that the artifact was compiled from the key's source.
 #pragma once
 
 #include <cstddef>
@@ -27,20 +27,20 @@ struct EntryName {
 };
 EntryName entry_name(const Key& key);
 
-/// Whether a file of that name below entries/`folder` is one that a cache makes: an entry, also of earlier versions of
-/// this project, or one that was set aside. Nothing else is ever deleted.
+/// Whether a file of that name below entries/`folder` was created by a cache: an entry, of this or an earlier version
+/// of the project, or an entry that was set aside. Other files are never deleted.
 bool is_cache_file(std::string_view folder, std::string_view file);
 
-/// The key of an entry with that name; nothing for other files.
+/// The key of the entry with that name; empty when the name is not that of an entry.
 std::optional<Key> key_of_entry(std::string_view folder, std::string_view file);
 
 std::vector<std::byte> encode_entry(const Key& key, const compile::Artifact& artifact);
 
-/// What became of bytes that were read for a key.
+/// The result of decode_entry(): exactly one member is set.
 struct DecodedEntry {
   std::optional<compile::Artifact> artifact;
-  std::string damage;     // why they are proven to be damaged
-  bool is_newer = false;  // written by a later version of this project, whose they stay
+  std::string damage;     // why the bytes are certainly damaged
+  bool is_newer = false;  // written by a later version of this project, which may still use the entry
 };
 DecodedEntry decode_entry(const Key& key, std::span<const std::byte> bytes);
 

@@ -32,13 +32,13 @@ Result<std::optional<FileLock>> FileLock::try_acquire(int folder, const char* fi
 
 Result<FileLock> FileLock::acquire(int folder, const char* file, std::int64_t offset, double timeout_s) {
   using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kLongestPause{20};  // how late a waiter may notice that the holder is gone
+  constexpr std::chrono::milliseconds kLongestPause{20};  // upper bound of the delay between release and acquisition
   const auto deadline = Clock::now() + std::chrono::duration<double>(timeout_s);
   for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, kLongestPause)) {
     Result<std::optional<FileLock>> lock = try_acquire(folder, file, offset);
     if (!lock) return lock.refusal();
     if (*lock) return **std::move(lock);
-    if (Clock::now() >= deadline) return refuse("somebody else holds the lock after {} s", timeout_s);
+    if (Clock::now() >= deadline) return refuse("another process still holds the lock after {} s", timeout_s);
     check_interruption();
     std::this_thread::sleep_for(pause);
   }

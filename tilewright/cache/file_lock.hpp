@@ -1,6 +1,6 @@
-// Locks between processes, each one byte of one file: the file never grows and is never deleted, so there is no race
-// between deleting a lock file and taking it. They are open-file-description locks (Linux 3.15): the kernel drops them
-// when their holder dies, threads of one process exclude each other too, and a forked child does not keep them.
+// Locks between processes, each on one byte of a common file, which stays empty and is never deleted: deleting lock
+// files would race with locking them. They are open-file-description locks (Linux 3.15): the operating system releases
+// them when their holder dies, they also exclude threads of the same process, and a forked child does not keep them.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,13 @@ namespace tilewright::cache {
 
 class FileLock {
  public:
-  /// Locks byte `offset` (0 .. 2^63 - 1) of `file` below the folder, made if missing. Nothing while another process or
-  /// thread holds it. Refused when the file cannot be locked at all, as on a read-only disk.
+  /// Locks byte `offset` (0 .. 2^63 - 1) of `file` in the open folder `folder`; the file is created if missing. Empty
+  /// while another process or thread holds the lock. Refused when the file cannot be locked at all, as on a read-only
+  /// disk.
   static Result<std::optional<FileLock>> try_acquire(int folder, const char* file, std::int64_t offset);
 
-  /// The same, waiting for the holder at most `timeout_s`, and refused after that.
-  /// @throws what check_interruption() throws
+  /// The same, but waits up to `timeout_s` seconds for the holder and is refused after that.
+  /// @throws whatever check_interruption() throws.
   static Result<FileLock> acquire(int folder, const char* file, std::int64_t offset, double timeout_s);
 
  private:

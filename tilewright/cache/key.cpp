@@ -8,7 +8,7 @@
 namespace tilewright::cache {
 namespace {
 
-constexpr std::string_view kHexDigits = "0123456789abcdef";  // lower case: a file system may not tell case apart
+constexpr std::string_view kHexDigits = "0123456789abcdef";  // lower case only: file systems may ignore case
 
 std::uint64_t compiler_tag(std::string_view identity) {
   std::uint64_t tag = 0;

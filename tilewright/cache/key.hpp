@@ -1,5 +1,5 @@
-// What names a compiled kernel: digests of what its bytes depend on. Paths, processes, times and machines are no part
-// of it, so the same kernel has the same key everywhere.
+// The cache key of a compiled kernel: digests of everything that its code depends on. The key does not depend on paths,
+// times or machines, so the same kernel has the same key everywhere.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,14 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-/// The compiler of a kernel that was imported: it serves whatever the compiler of this machine is.
+/// Key::compiler of an imported kernel, which is used whatever the compiler of this machine is.
 inline constexpr std::uint64_t kImported = 0;
 
-/// Takes microseconds: the headers are hashed once a process.
+/// Takes microseconds, because each different set of included device headers is hashed only once per process.
 Key make_key(const compile::Source& source, std::string_view compiler_identity);
 
-/// "0.1.0 0123456789ab": the project's version, and a digest of the headers that kernels include.
+/// "0.1.0 0123456789ab": the project's version, and the first digits of a digest of all device headers. Unlike a key,
+/// it changes with every device header.
 std::string library_identity();
 
 /// The inverse of Key::name().
@@ -35,7 +36,7 @@ std::optional<Key> parse_key(std::string_view name);
 /// The inverse of Digest::hex().
 std::optional<Digest> parse_digest(std::string_view hex);
 
-/// Digests are uniform already: any eight bytes are a hash.
+/// The first eight bytes of a digest, which are uniformly distributed.
 struct DigestHash {
   std::size_t operator()(const Digest& digest) const;
 };

@@ -17,14 +17,14 @@ using compile::UniqueFd;
 
 constexpr std::int64_t kMaxEntryBytes = std::int64_t{256} << 20;
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
-constexpr std::int64_t kTouchAfter_s = 60;  // a hit within this time of the last leaves the inode clean
+constexpr std::int64_t kTouchAfter_s = 60;  // more frequent hits do not update the time of last use, to save writes
 
 Result<std::vector<std::byte>> read_all(int fd, std::int64_t size) {
   std::vector<std::byte> bytes;
   try {
     bytes.resize(static_cast<std::size_t>(size));
   } catch (const std::bad_alloc&) {
-    return refuse("no memory for its {} bytes", size);
+    return refuse("there is no memory for its {} bytes", size);
   }
   std::size_t done = 0;
   while (done < bytes.size()) {
@@ -43,16 +43,18 @@ Support check_file(const struct stat& status, Layer::Trust trust) {
   if (status.st_uid != ::geteuid() && !is_roots) return refuse("it belongs to uid {}", status.st_uid);
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
     return refuse("others may write to it (mode {:04o})", status.st_mode & 07777);
-  // No link: evicted or replaced since it was opened, and as good as before. An image may share files by links.
+  // A link count of 0 is fine: the entry was evicted or replaced after it was opened. Shared folders may contain hard
+  // links, as the file systems of container images do.
   if (trust == Layer::Trust::own && status.st_nlink > 1) return refuse("it has {} links", status.st_nlink);
   return {};
 }
 
-// Also where the time lies in the future, as after a clock was set back: such an entry would never age.
+// Updates the time of last use, also if it lies in the future, as after the clock was set back: otherwise the entry
+// would never be evicted.
 void touch_if_due(int fd, const struct stat& status) {
   const std::int64_t age_s =
       std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()) - status.st_mtim.tv_sec;
-  if (age_s < 0 || age_s >= kTouchAfter_s) ::futimens(fd, nullptr);  // fails on a read-only disk, as it may
+  if (age_s < 0 || age_s >= kTouchAfter_s) ::futimens(fd, nullptr);  // a failure, as on a read-only disk, is ignored
 }
 
 }  // namespace
@@ -62,7 +64,7 @@ UniqueFd open_folder(int parent, const std::string& name) {
 }
 
 void for_each_name(int folder, const std::function<void(const std::string&)>& visit) {
-  // A descriptor of its own: a listing has a position, which other threads must not move.
+  // Reopened, because a listing moves the position of its descriptor, and other threads may list the same folder.
   UniqueFd own = open_folder(folder, ".");
   if (!own) return;
   struct Close {
@@ -109,7 +111,7 @@ Lookup Layer::read(const Key& key, bool marks_use) const {
     return Lookup{{}, key, fmt::format("cache entry {} of {} is damaged: {}", key.name(), root_, how), true};
   };
   if (status.st_size > kMaxEntryBytes)
-    return damaged(fmt::format("it has {} bytes, at most {}", status.st_size, kMaxEntryBytes));
+    return damaged(fmt::format("it has {} bytes, the limit is {}", status.st_size, kMaxEntryBytes));
   const auto bytes = read_all(file.get(), status.st_size);
   if (!bytes) return unusable(bytes.reason());
   DecodedEntry decoded = decode_entry(key, *bytes);
@@ -148,7 +150,7 @@ std::vector<StoredFile> Layer::scan() const {
       struct stat status {};
       if (!is_cache_file(folder_name, file) ||
           ::fstatat(folder.get(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        return;  // not ours, or another process deleted it
+        return;  // not a file of a cache, or deleted by another process
       }
       files.push_back({.folder = folder_name,
                        .file = file,

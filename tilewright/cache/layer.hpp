@@ -1,8 +1,9 @@
-// The entries of one cache folder, to be read: the user's own, or a shared one that others fill.
+// Reads the entries of one cache folder: the user's own, or a shared one that others fill.
 //
-// An entry is read through one descriptor that was checked first: a regular file that nobody else could have written,
-// never through a symbolic link, never blocking on a FIFO. Everything that is not proven damage (a descriptor limit, an
-// I/O error, a stale network handle, a missing permission) is a miss, and leaves the entry as it is.
+// An entry is read through one descriptor that is checked first: it must be a regular file that no untrusted user can
+// have written. Symbolic links are not followed, and FIFOs do not block. Any problem other than certain damage (a
+// descriptor limit, an I/O error, a stale network handle, a missing permission) is a miss and does not change the
+// entry.
 #pragma once
 
 #include <cstdint>
@@ -19,41 +20,42 @@
 
 namespace tilewright::cache {
 
-/// Found; or not there (all empty); or there but not usable, with the reason.
+/// The result of a lookup: an artifact; or a problem, if the entry exists but is unusable; or neither, if it is
+/// missing.
 struct Lookup {
   std::optional<compile::Artifact> artifact;
-  Key key;  // of what was found
+  Key key;  // the key of the entry that was found
   std::string problem;
-  bool is_damaged = false;  // its bytes are proven to be wrong
+  bool is_damaged = false;  // the entry's bytes are certainly wrong
 };
 
-/// A file below entries/ that a cache made.
+/// A file below entries/ that a cache created.
 struct StoredFile {
   std::string folder, file;  // "ab", "cdef....twk"
-  std::optional<Key> key;    // where the name is that of an entry
+  std::optional<Key> key;    // empty unless the name is that of an entry
   std::int64_t bytes = 0;
   std::int64_t last_used_ns = 0;  // since 1970
 };
 
 class Layer {
  public:
-  /// Who may have written the entries: this user alone, or root as well.
+  /// Allowed owners of the entries: only this user (own), or this user and root (shared).
   enum class Trust { own, shared };
 
-  /// `root_fd`: as open_root() or open_shared_root() give it. Refused where it has no folder entries/.
+  /// `root_fd`: the result of open_root() or open_shared_root(). Refused when the folder has no folder entries/.
   static Result<Layer> open(const std::string& root, compile::UniqueFd root_fd, Trust trust);
 
   const std::string& root() const { return root_; }
   int root_fd() const { return root_fd_.get(); }
   int entries_fd() const { return entries_fd_.get(); }
 
-  /// `marks_use`: sets the time of last use to now.
+  /// Reads the entry of that key. `marks_use` sets its time of last use to now.
   Lookup read(const Key& key, bool marks_use = false) const;
 
-  /// An image of that source made by any compiler; one that was imported comes first.
+  /// An artifact of that source made by any compiler; imported ones are preferred.
   Lookup read_any(const Digest& source, bool marks_use = false) const;
 
-  /// Every entry and every quarantined file, in no order; other files are passed over.
+  /// Every entry and every file that was set aside, unsorted; other files are skipped.
   std::vector<StoredFile> scan() const;
 
  private:
@@ -65,10 +67,10 @@ class Layer {
   compile::UniqueFd entries_fd_;
 };
 
-/// Opens a folder below `parent`, not through a symbolic link.
+/// Opens a folder in the open folder `parent`, without following a symbolic link.
 compile::UniqueFd open_folder(int parent, const std::string& name);
 
-/// Calls visit(name) for each file of the folder. An open folder that cannot be listed counts as empty.
+/// Calls visit(name) for each entry of the open folder `folder`. A folder that cannot be listed counts as empty.
 void for_each_name(int folder, const std::function<void(const std::string&)>& visit);
 
 }  // namespace tilewright::cache

@@ -28,8 +28,8 @@ constexpr std::string_view kTagText =
 
 bool is_ours_or_roots(const struct stat& status) { return status.st_uid == 0 || status.st_uid == ::geteuid(); }
 
-/// Where each user has a group of his own, of the same name and without other members, a folder that this group may
-/// write to is the user's alone.
+/// Whether the group is the user's private group: it has the user's name and no other members. Write permission of such
+/// a group gives access to nobody else.
 bool is_private_group(gid_t group, uid_t owner) {
   std::array<char, 4096> group_text{}, user_text{};
   struct group group_entry {};
@@ -48,7 +48,7 @@ bool is_private_group(gid_t group, uid_t owner) {
   return true;
 }
 
-/// Whether only root, this user and nobody else can rename what lies in each folder above the root.
+/// Whether nobody but root and this user can rename or replace the entries of any folder above the root.
 Support check_ancestors(const fs::path& root) {
   std::error_code failed;
   fs::path folder = root.parent_path();
@@ -91,7 +91,8 @@ bool has(int folder, const char* name) {
   return ::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
-/// The caches of versions before 0.2 had no marker, but one of these files, and nothing else than the rest.
+/// Whether the folder is a cache of a version before 0.2. Those had no marker; they contain `locks` or tuning records,
+/// and nothing but the known names.
 bool is_older_cache(int folder, const std::vector<std::string>& names) {
   const auto is_known = [](const std::string& name) {
     return name == "entries" || name == "tmp" || name == "locks" || name == kTag || name.starts_with(kTuningRecords);
@@ -99,22 +100,25 @@ bool is_older_cache(int folder, const std::vector<std::string>& names) {
   return (has(folder, "locks") || has(folder, kTuningRecords)) && std::ranges::all_of(names, is_known);
 }
 
-/// False where the file system refuses it, as a read-only one does. What exists stays as it is.
+/// Creates the file; an existing one is kept. False when it cannot be created, as on a read-only file system.
 bool write_marker(int folder, const char* name, std::string_view text) {
   const compile::UniqueFd file(::openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return errno == EEXIST;
   return ::write(file.get(), text.data(), text.size()) >= 0;
 }
 
+/// Checks that the folder is a cache; makes it one by writing the marker if it is empty or an older cache.
 Support claim(int folder) {
   if (has(folder, kMarker)) return {};
   std::vector<std::string> names;
   for_each_name(folder, [&](const std::string& name) { names.push_back(name); });
-  // Another process may just be claiming the same empty folder: the marker comes before all else.
+  // has() is repeated because another process may be claiming the same empty folder; the marker is the first file that
+  // it writes.
   if (!names.empty() && !is_older_cache(folder, names) && !has(folder, kMarker)) {
     return refuse(
-        "it is not empty and not a cache of Tilewright (there is no file {}, but there is {}): name an empty folder, "
-        "or one that does not exist",
+        "it is not empty and not a cache of Tilewright (it has no file {}, but it has {}): choose an empty folder or "
+        "one "
+        "that does not exist",
         kMarker, *std::ranges::min_element(names));
   }
   if (!write_marker(folder, kMarker, kMarkerText)) return refuse("cannot write {}: {}", kMarker, std::strerror(errno));

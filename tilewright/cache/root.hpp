@@ -1,4 +1,4 @@
-// The folder a cache lives in: which one, whether it is a cache, and whether it is safe to trust what lies there.
+// The root folder of a cache: chooses it, and checks that it is a cache and that its contents can be trusted.
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@
 
 namespace tilewright::cache {
 
-/// The first that is named: `explicit_root`, TILEWRIGHT_CACHE_DIR, $XDG_CACHE_HOME/tilewright, ~/.cache/tilewright.
-/// Empty when there is none: no HOME, or HOME=/. Never a shared folder such as /tmp/tilewright, and no private
-/// temporary one either: no other process could know it, so it would serve nothing that memory does not.
+/// The first of these that is set: `explicit_root`, TILEWRIGHT_CACHE_DIR, $XDG_CACHE_HOME/tilewright,
+/// ~/.cache/tilewright. Empty when none is: HOME is unset or "/". There is no fallback to a shared folder such as
+/// /tmp/tilewright, which is unsafe, or to a private temporary folder, which no other process could find.
 std::string choose_root(const std::string& explicit_root, const compile::Environment& environment);
 
-/// Opens the folder, made with mode 0700 if missing. What is in it will reach the driver, so it is refused, with
-/// nothing written, when somebody else could have put it there: a symbolic link, not owned by this user, writable by
-/// group or others, or below a folder in which another user may replace it. A cache also deletes what is in it: a
-/// folder that is not empty must have the marker that this function leaves in an empty one, beside a CACHEDIR.TAG
-/// (bford.info/cachedir) for backup programs.
+/// Opens the folder, which is created with mode 0700 if missing. Its contents will be loaded by the driver, so the
+/// folder is refused, with nothing written, when another user could have put them there: it is a symbolic link, does
+/// not belong to this user, is writable by group or others, or lies below a folder in which another user may replace
+/// it. A cache also deletes files, so a folder that is not empty must have the marker file `tilewright-cache`, which
+/// this function writes to empty folders together with a CACHEDIR.TAG (bford.info/cachedir) for backup programs.
 Result<compile::UniqueFd> open_root(const std::string& path);
 
-/// Opens a folder whose kernels are read and never changed: a part of a container's image, or a network folder. It may
-/// belong to root too, and must have the marker.
+/// Opens a folder whose entries are only read: part of a container image, or a network folder. It may belong to root
+/// instead of this user, and must have the marker file.
 Result<compile::UniqueFd> open_shared_root(const std::string& path);
 
 }  // namespace tilewright::cache

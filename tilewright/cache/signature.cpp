@@ -25,7 +25,7 @@ const unsigned char* data_of(std::span<const std::byte> bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
-/// Never asks for a pass phrase.
+/// Replaces OpenSSL's callback that would ask for a pass phrase on the terminal.
 int no_pass_phrase(char*, int, int, void*) { return 0; }
 
 using ReadPem = EVP_PKEY* (*)(BIO*, EVP_PKEY**, pem_password_cb*, void*);

@@ -1,4 +1,4 @@
-// Ed25519 signatures (RFC 8032) of what travels between machines, by OpenSSL. A pair of keys is made with
+// Ed25519 signatures (RFC 8032) of exported kernels, computed by OpenSSL. A key pair is generated with
 //   openssl genpkey -algorithm ed25519 -out private.pem
 //   openssl pkey -in private.pem -pubout -out public.pem
 #pragma once
@@ -24,10 +24,10 @@ using KeyHandle = std::unique_ptr<evp_pkey_st, FreeKey>;
 
 class SigningKey {
  public:
-  /// From a PEM file with an Ed25519 private key. @throws InvalidArgument naming the file and what is wrong with it.
+  /// Reads a PEM file with an Ed25519 private key. @throws InvalidArgument naming the file and what is wrong with it.
   static SigningKey read(const std::string& path);
 
-  /// 64 bytes.
+  /// A signature of 64 bytes.
   std::vector<std::byte> sign(const Digest& digest) const;
 
  private:
@@ -37,7 +37,7 @@ class SigningKey {
 
 class TrustedKey {
  public:
-  /// From a PEM file with an Ed25519 public key. @throws InvalidArgument naming the file and what is wrong with it.
+  /// Reads a PEM file with an Ed25519 public key. @throws InvalidArgument naming the file and what is wrong with it.
   static TrustedKey read(const std::string& path);
 
   bool verifies(const Digest& digest, std::span<const std::byte> signature) const;

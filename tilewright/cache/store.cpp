@@ -17,9 +17,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto kPollInterval = 10ms;          // of the disk, while another process compiles
-constexpr auto kSilentWait = 2s;              // before a waiting process says so
-constexpr std::int64_t kArtifactBytes = 512;  // of an artifact without its code, roughly
+constexpr auto kPollInterval = 10ms;          // between looks at the disk while another process compiles
+constexpr auto kSilentWait = 2s;              // a process that waits longer logs a warning
+constexpr std::int64_t kArtifactBytes = 512;  // approximate size of an artifact without its code
 
 std::int64_t memory_cost(const compile::Artifact& artifact) {
   return kArtifactBytes + static_cast<std::int64_t>(artifact.cubin.size() + artifact.ptx.size());
@@ -27,11 +27,11 @@ std::int64_t memory_cost(const compile::Artifact& artifact) {
 
 }  // namespace
 
-/// A compile under way. The one thread that does it sets `done`.
-struct Store::Flight {
-  std::promise<ArtifactPtr> done;  // null: it was interrupted, and whoever waits tries again
+/// A compile in progress. The thread that compiles sets `done`; the threads that wait use `result`.
+struct Store::PendingCompile {
+  std::promise<ArtifactPtr> done;  // null when the compile was interrupted: the waiting threads try again
   std::shared_future<ArtifactPtr> result = done.get_future().share();
-  std::uint64_t generation = fork_generation();  // in a forked child, nobody is at it
+  std::uint64_t generation = fork_generation();  // differs in a forked child, where the compiling thread does not exist
 };
 
 Store::Store(const StoreOptions& options, const compile::Environment& environment)
@@ -40,7 +40,7 @@ Store::Store(const StoreOptions& options, const compile::Environment& environmen
   for (const std::string& shared : options.shared_roots) open_shared(shared);
   const std::string root = choose_root(options.root, environment);
   if (root.empty()) {
-    warn("no place for a cache on disk: set TILEWRIGHT_CACHE_DIR or HOME; kernels are kept in memory only");
+    warn("there is no folder for the cache: set TILEWRIGHT_CACHE_DIR or HOME; kernels are kept in memory only");
     return;
   }
   Result<std::unique_ptr<Disk>> disk = Disk::open(root, options.max_bytes);
@@ -68,7 +68,7 @@ ArtifactPtr Store::get_or_compile(const compile::Source& source, const compile::
   const LongWork work;
   const Key key = make_key(source, compiler.identity());
   while (true) {
-    std::shared_ptr<Flight> mine;
+    std::shared_ptr<PendingCompile> own;
     std::shared_future<ArtifactPtr> others;
     {
       const std::scoped_lock lock(mutex_);
@@ -76,11 +76,11 @@ ArtifactPtr Store::get_or_compile(const compile::Source& source, const compile::
         ++counters_.memory_hits;
         return *found;
       }
-      std::shared_ptr<Flight>& flight = in_flight_[key];
-      if (flight == nullptr || flight->generation != fork_generation()) {
-        mine = flight = std::make_shared<Flight>();
+      std::shared_ptr<PendingCompile>& pending = pending_[key];
+      if (pending == nullptr || pending->generation != fork_generation()) {
+        own = pending = std::make_shared<PendingCompile>();
       } else {
-        others = flight->result;
+        others = pending->result;
       }
     }
     if (others.valid()) {
@@ -88,29 +88,30 @@ ArtifactPtr Store::get_or_compile(const compile::Source& source, const compile::
       if (ArtifactPtr artifact = others.get()) return artifact;
       continue;
     }
-    const auto land = [&] {
+    const auto finish = [&] {
       const std::scoped_lock lock(mutex_);
-      in_flight_.erase(key);
+      pending_.erase(key);
     };
     try {
       ArtifactPtr artifact = fetch_or_compile(key, source, compiler);
       remember(key, artifact);
-      land();
-      mine->done.set_value(artifact);
+      finish();
+      own->done.set_value(artifact);
       return artifact;
     } catch (const Interrupted&) {
-      land();
-      mine->done.set_value(nullptr);
+      finish();
+      own->done.set_value(nullptr);
       throw;
     } catch (const std::exception& error) {
-      land();
-      // An exception that an interruption check threw is that thread's alone: it may belong to another language.
+      finish();
+      // Other exceptions come from this thread's interrupt check and may belong to another language, so they are not
+      // passed on to the threads that wait.
       const bool is_ours = dynamic_cast<const Error*>(&error) != nullptr;
-      is_ours ? mine->done.set_exception(std::current_exception()) : mine->done.set_value(nullptr);
+      is_ours ? own->done.set_exception(std::current_exception()) : own->done.set_value(nullptr);
       throw;
     } catch (...) {
-      land();
-      mine->done.set_value(nullptr);
+      finish();
+      own->done.set_value(nullptr);
       throw;
     }
   }
@@ -118,14 +119,14 @@ ArtifactPtr Store::get_or_compile(const compile::Source& source, const compile::
 
 ArtifactPtr Store::fetch_or_compile(const Key& key, const compile::Source& source, const compile::Compiler& compiler) {
   if (ArtifactPtr found = find_on_disk(key, source)) return found;
-  std::optional<FileLock> lock;  // held until the kernel is published
+  std::optional<FileLock> lock;  // held until the artifact is published
   const auto start = Clock::now();
   const auto waited = [&] { return Clock::now() - start; };
   bool is_announced = false;
   while (disk_) {
     Result<std::optional<FileLock>> attempt = disk_->try_lock(key);
-    // Whoever held the lock before has published by now, or its kernel appeared while a process forked from it still
-    // holds the lock.
+    // Looked up again after each attempt: the previous holder of the lock may have published the artifact, and a child
+    // that it forked may still hold the lock.
     if (ArtifactPtr found = find_on_disk(key, source)) return found;
     if (!attempt) {
       warn("compiling without a lock: " + attempt.reason());
@@ -192,9 +193,9 @@ ArtifactPtr Store::find_any(const compile::Source& source) {
       return found;
     }
   }
-  ArtifactPtr found = disk_ ? take(disk_->read_any(digest), &source, disk_.get()) : nullptr;
+  ArtifactPtr found = disk_ ? accept(disk_->read_any(digest), &source, disk_.get()) : nullptr;
   for (const Layer& layer : shared_) {
-    if (!found) found = take(layer.read_any(digest), &source, nullptr);
+    if (!found) found = accept(layer.read_any(digest), &source, nullptr);
   }
   if (found) remember({digest, kImported}, found);
   return found;
@@ -202,7 +203,7 @@ ArtifactPtr Store::find_any(const compile::Source& source) {
 
 ArtifactPtr Store::find(const Key& key) {
   if (ArtifactPtr found = find_in_memory(key)) return found;
-  ArtifactPtr found = disk_ ? take(disk_->read(key), nullptr, disk_.get()) : nullptr;
+  ArtifactPtr found = disk_ ? accept(disk_->read(key), nullptr, disk_.get()) : nullptr;
   if (found) remember(key, found);
   return found;
 }
@@ -223,7 +224,7 @@ bool Store::discard(const compile::Source& source) {
   if (!disk_) return true;
   for (Lookup found = disk_->read_any(digest, false); found.artifact; found = disk_->read_any(digest, false)) {
     disk_->quarantine(found.key);
-    if (disk_->layer().read(found.key).artifact) break;  // a read-only disk
+    if (disk_->layer().read(found.key).artifact) break;  // it could not be renamed: the disk is read-only
   }
   return true;
 }
@@ -243,18 +244,19 @@ ArtifactPtr Store::find_on_disk(const Key& key, const compile::Source& source) {
   }
   ArtifactPtr found;
   if (disk_) {
-    found = take(disk_->read(key), &source, disk_.get());
-    if (!found) found = take(disk_->read({key.source, kImported}), &source, disk_.get());
+    found = accept(disk_->read(key), &source, disk_.get());
+    if (!found) found = accept(disk_->read({key.source, kImported}), &source, disk_.get());
   }
   for (const Layer& layer : shared_) {
-    if (!found) found = take(layer.read(key), &source, nullptr);
-    if (!found) found = take(layer.read_any(key.source), &source, nullptr);
+    if (!found) found = accept(layer.read(key), &source, nullptr);
+    if (!found) found = accept(layer.read_any(key.source), &source, nullptr);
   }
   return found;
 }
 
-/// `from`: where an entry that is not made from the source is set aside; null: it is left where it is.
-ArtifactPtr Store::take(Lookup lookup, const compile::Source* source, const Disk* from) {
+/// The artifact of a lookup, if check_made_from() accepts it for `source`, which may be null; logs the lookup's
+/// problem. An artifact that is not accepted is set aside in `from`, unless that is null.
+ArtifactPtr Store::accept(Lookup lookup, const compile::Source* source, const Disk* from) {
   if (lookup.artifact && source != nullptr) {
     if (const Support right = compile::check_made_from(*lookup.artifact, *source); !right) {
       lookup.problem = fmt::format("cache entry {} is not used: {}", lookup.key.name(), right.reason());
@@ -271,9 +273,9 @@ ArtifactPtr Store::take(Lookup lookup, const compile::Source* source, const Disk
 }
 
 void Store::remember(const Key& key, const ArtifactPtr& artifact) {
-  std::vector<ArtifactPtr> gone;  // what had to go is destroyed after the lock is released
+  std::vector<ArtifactPtr> evicted;  // destroyed after the lock is released
   const std::scoped_lock lock(mutex_);
-  gone = memory_.insert(key, artifact, memory_cost(*artifact));
+  evicted = memory_.insert(key, artifact, memory_cost(*artifact));
 }
 
 void Store::publish(const Key& key, const compile::Artifact& artifact) {
@@ -281,7 +283,7 @@ void Store::publish(const Key& key, const compile::Artifact& artifact) {
   if (const Support kept = disk_->publish(key, artifact); !kept) warn(kept.reason());
 }
 
-// A full disk fails every publish in the same words, which are said once.
+// Each message is logged once: on a full disk, every publish would log the same one.
 void Store::warn(std::string message) {
   constexpr std::size_t kMaxWarnings = 100;
   {
@@ -343,7 +345,7 @@ Verification Store::verify() {
   for (const StoredFile& file : disk_->layer().scan()) {
     if (!file.key) continue;
     Lookup lookup = disk_->read(*file.key, false);
-    if (lookup.artifact) ++result.sound;
+    if (lookup.artifact) ++result.intact;
     if (!lookup.problem.empty())
       (lookup.is_damaged ? result.damaged : result.unusable).push_back(std::move(lookup.problem));
   }
@@ -357,12 +359,12 @@ std::int64_t Store::clear() {
     gone = memory_.clear();
   }
   if (!disk_) return 0;
-  const Cleared cleared = disk_->clear();
-  if (!cleared.failures.empty()) {
-    throw Error(fmt::format("{} of the cache's files could not be deleted: {}", cleared.failures.size(),
-                            cleared.failures.front()));
+  const ClearReport report = disk_->clear();
+  if (!report.failures.empty()) {
+    throw Error(fmt::format("{} of the cache's files could not be deleted: {}", report.failures.size(),
+                            report.failures.front()));
   }
-  return cleared.bytes;
+  return report.bytes;
 }
 
 }  // namespace tilewright::cache

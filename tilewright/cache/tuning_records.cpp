@@ -21,17 +21,17 @@ namespace {
 constexpr const char* kFile = "tuning_records.db";
 constexpr std::int64_t kFormat = 1;                // PRAGMA user_version
 constexpr std::int64_t kApplication = 0x54575452;  // PRAGMA application_id: "TWTR"
-constexpr int kReadBusyMs = 250;                   // an engine opens without its records rather than wait for a writer
+constexpr int kReadBusyMs = 250;  // an engine starts without records rather than wait long for a writer
 constexpr int kWriteBusyMs = 5000;
 constexpr double kSetAsideTimeoutS = 5.0;
-constexpr std::int64_t kMaxFileBytes = std::int64_t{256} << 20;  // 4096 records have some 40 MiB
+constexpr std::int64_t kMaxFileBytes = std::int64_t{256} << 20;  // 4096 records have about 40 MiB
 constexpr int kMaxValueBytes = 4 << 20;                          // a report has kilobytes
 
 constexpr const char* kLockFile = "locks";
-constexpr std::int64_t kSetAsideLock = (std::int64_t{1} << 62) + 1;  // keys lock bytes below 2^62, eviction that one
+constexpr std::int64_t kSetAsideLock = (std::int64_t{1} << 62) + 1;  // cache keys use bytes below 2^62, eviction 2^62
 constexpr std::int64_t kFirstDeviceLock = kSetAsideLock + 1;
 
-/// The file is of another build or another program: left as it is.
+/// The file has another format version or belongs to another program; it is not changed.
 class OtherFormat : public Error {
  public:
   using Error::Error;
@@ -50,15 +50,15 @@ void create(const Database& database) {
       "PRIMARY KEY (device, library, source)) WITHOUT ROWID");
 }
 
-/// False for a file that nothing was written to yet.
+/// Whether the database has the tables of create(). False for a new, empty file. @throws OtherFormat
 bool has_records(const Database& database) {
   static_assert(kApplication == 1415009362 && kFormat == 1, "as create() spells them");
   if (database.integer("SELECT EXISTS (SELECT 1 FROM sqlite_master)") == 0) return false;
   if (const std::int64_t id = database.integer("PRAGMA application_id"); id != kApplication) {
-    throw OtherFormat(fmt::format("its application id is {:#x}, that of tuning records is {:#x}", id, kApplication));
+    throw OtherFormat(fmt::format("its application id is {:#x}, not {:#x}", id, kApplication));
   }
   if (const std::int64_t format = database.integer("PRAGMA user_version"); format != kFormat) {
-    throw OtherFormat(fmt::format("its format is {}, this build knows {}", format, kFormat));
+    throw OtherFormat(fmt::format("its format version is {}, this build reads version {}", format, kFormat));
   }
   return true;
 }
@@ -96,7 +96,7 @@ Result<FileLock> TuningRecords::lock(const std::string& device, double timeout_s
   return FileLock::acquire(root.get(), kLockFile, kFirstDeviceLock + place, timeout_s);
 }
 
-// Through a symlink, a second link or a FIFO nothing is read or written: such a file is none of ours.
+// Symbolic links, files with several hard links, FIFOs and files of other users are neither read nor written.
 Support TuningRecords::check_file() const {
   struct stat status {};
   if (::lstat(path_.c_str(), &status) != 0) {
@@ -106,12 +106,12 @@ Support TuningRecords::check_file() const {
   if (status.st_uid != ::geteuid()) return refuse("{} belongs to uid {}", path_, status.st_uid);
   if (status.st_nlink > 1) return refuse("{} has {} links", path_, status.st_nlink);
   if (status.st_size > kMaxFileBytes)
-    return refuse("{} has {} bytes, at most {}", path_, status.st_size, kMaxFileBytes);
+    return refuse("{} has {} bytes, the limit is {}", path_, status.st_size, kMaxFileBytes);
   return {};
 }
 
-Database TuningRecords::open(int flags, int busy_ms) const {
-  return {path_, flags | SQLITE_OPEN_NOFOLLOW, {.busy_ms = busy_ms, .value_bytes = kMaxValueBytes}};
+Database TuningRecords::open(int flags, int busy_timeout_ms) const {
+  return {path_, flags | SQLITE_OPEN_NOFOLLOW, {.busy_timeout_ms = busy_timeout_ms, .max_value_bytes = kMaxValueBytes}};
 }
 
 Support TuningRecords::attempt(const Work& work, bool writes) const {
@@ -122,9 +122,9 @@ Support TuningRecords::attempt(const Work& work, bool writes) const {
   try {
     if (writes) begin_writing(database);
     if (writes || has_records(database)) work(database);
-    if (writes) database.run("COMMIT");  // without it closing the connection rolls back
+    if (writes) database.run("COMMIT");  // if an exception skips this, closing the connection rolls back
   } catch (const OtherFormat& other) {
-    return refuse("{} is left alone: {}", path_, other.what());
+    return refuse("{} is not used: {}", path_, other.what());
   }
   return {};
 }
@@ -150,9 +150,9 @@ Support TuningRecords::write(const Work& work) const {
   }
 }
 
-// Under a lock, and looked at again under it: another process may have set it aside already and begun a sound one, and
-// what hinders the second look proves nothing. The journal goes first: rolled back into a new file, it would damage
-// that one too. There is one file that was set aside, the last.
+// Renames the damaged file to .bad, replacing an earlier one. The file is checked again under a lock, because another
+// process may already have replaced it by an intact one; it is kept if that check fails for any reason other than
+// damage. The journal is deleted first: SQLite would apply it to a new file of the same name and damage that one too.
 bool TuningRecords::set_aside() const {
   const compile::UniqueFd root(::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!root) return false;
@@ -194,7 +194,7 @@ Result<std::vector<TuningRecord>> TuningRecords::list() const {
     records = records_of(rows);
   });
   if (!done) return done.refusal();
-  // Not by SQLite, whose sorting of a hostile file would have no bound.
+  // Not sorted by SQLite, which would use unbounded memory for a hostile file.
   std::sort(records.begin(), records.end(), [](const TuningRecord& x, const TuningRecord& y) {
     return std::tie(y.measured_s, x.key) < std::tie(x.measured_s, y.key);
   });

@@ -1,10 +1,11 @@
-// What was measured, kept for later processes: per device and problem the kernel that won, and the kernels that broke a
-// device. One SQLite file, tuning_records.db, in the cache's folder.
+// The results of tuning, kept for later processes: the fastest kernel for each device and problem, and the kernels that
+// caused a fault on a device. They are stored in one SQLite file, tuning_records.db, in the cache's root folder.
 //
-// Many processes may use it at once: every call is one transaction on a connection of its own, so that nothing is held
-// open over a fork. A record only ever chooses among kernels that are found anyway, so a wrong one costs time and never
-// a result: nothing is synced, and a file that is proven to be damaged is set aside as tuning_records.db.bad and begun
-// anew. A file of a newer build, of another program, or with more in it than plain tables is left alone and not used.
+// Many processes may use the file at the same time: every call is one transaction on its own connection, so that no
+// connection is open across a fork. A record only chooses among kernels that are found anyway, so a wrong record costs
+// time but never correctness. Therefore nothing is synced, and a file that is certainly damaged is renamed to
+// tuning_records.db.bad and replaced. A file of a newer format, of another program, or with a schema of more than plain
+// tables is neither used nor changed.
 #pragma once
 
 #include <cstdint>
@@ -19,65 +20,68 @@ namespace tilewright::cache {
 
 class Database;
 
-/// What a choice was measured for. It counts where all of it is equal.
+/// Identifies a choice among kernels. A record is used only if all members are equal.
 struct TuningKey {
-  std::string device;   // model, size, architecture, driver
+  std::string device;   // model, number of SMs, architecture, driver
   std::string library;  // library_identity()
   std::string problem;  // everything that selects code, and the extents
-  std::string kernels;  // which kernels there were to choose from
+  std::string kernels;  // identifies the set of candidate kernels
   auto operator<=>(const TuningKey&) const = default;
 };
 
 struct TuningRecord {
   TuningKey key;
-  std::string winner;           // the kernel's name
-  double median_us = 0.0;       // its time
-  std::string report;           // JSON: the times and fates of all
+  std::string winner;           // name of the fastest kernel
+  double median_us = 0.0;       // its median time
+  std::string report;           // JSON: the time of each candidate, or why it was discarded
   std::int64_t measured_s = 0;  // since 1970
 
   bool operator==(const TuningRecord&) const = default;
 };
 
-/// A kernel that broke a device, or that a process tried and did not survive.
+/// A kernel that caused a fault on a device, or that was running when its process died.
 struct KernelFault {
   std::string device;
   std::string library;
-  std::string source;  // digest of its text, hexadecimal
+  std::string source;  // compile::source_digest() of the kernel, hexadecimal
   std::string kernel;
   std::string problem;
   std::string reason;
   std::int64_t noted_s = 0;  // since 1970
-  bool is_trial = false;     // noted before the attempt; taken back when the kernel came through
+  bool is_trial = false;     // written before the kernel's first run and removed when that run succeeds
 
   bool operator==(const KernelFault&) const = default;
 };
 
-/// Thread-safe. Nothing here throws for what is wrong with the disk; a refusal names the folder and the cause. What the
-/// thread's interrupt check throws passes.
+/// Thread-safe. Failures of the disk are refusals that name the folder and the cause, not exceptions. Every member that
+/// accesses the disk throws whatever check_interruption() throws.
 class TuningRecords {
  public:
-  /// `root`: Store::root(); empty: no disk, reads give nothing and writes are refused.
+  /// `root`: Store::root(). If it is empty, there is no disk: reads return nothing and writes are refused.
   explicit TuningRecords(std::string root, std::int64_t max_records = 4096);
 
   const std::string& root() const { return root_; }
 
-  /// Excludes other processes and threads that tune on such a device; waits at most `timeout_s`. While it is held, a
-  /// trial found in faults() belongs to a process that is gone.
+  /// Locks tuning on that kind of device against other processes and threads; waits at most `timeout_s` seconds. While
+  /// the lock is held, a trial found in faults() belongs to a process that died.
   Result<FileLock> lock(const std::string& device, double timeout_s) const;
 
-  /// The choices for one device and library, reports left out.
+  /// The records of one device and library, without their reports.
   Result<std::vector<TuningRecord>> choices(const std::string& device, const std::string& library) const;
-  /// All of them, of every device, the latest first.
+  /// The records of all devices and libraries, newest first.
   Result<std::vector<TuningRecord>> list() const;
+  /// The faults of all devices and libraries, newest first.
   Result<std::vector<KernelFault>> faults() const;
 
-  /// Replaces a record of equal key. Beyond max_records the oldest go.
+  /// Adds a record, replacing one of equal key. Beyond max_records, the oldest records are deleted.
   Support remember(const TuningRecord& record) const;
-  /// Replaces what was noted of the same device, library and source.
+  /// Adds a fault, replacing one of the same device, library and source.
   Support note(const KernelFault& fault) const;
+  /// Removes the fault of the same device, library and source.
   Support take_back(const KernelFault& fault) const;
 
-  /// Deletes the choices and faults of one problem on one device, or all where both are empty. How many there were.
+  /// Deletes the records and faults of one problem on one device, or all of them if both arguments are empty. Returns
+  /// the number of rows deleted.
   Result<std::int64_t> forget(const std::string& device, const std::string& problem) const;
 
  private:
@@ -85,7 +89,7 @@ class TuningRecords {
   Support read(const Work& work) const;
   Support write(const Work& work) const;
   Support attempt(const Work& work, bool writes) const;
-  Database open(int flags, int busy_ms) const;
+  Database open(int flags, int busy_timeout_ms) const;
   Support check_file() const;
   bool set_aside() const;
 

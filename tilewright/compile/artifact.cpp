@@ -19,7 +19,8 @@ using Json = nlohmann::json;
 constexpr std::array<char, 4> kMagic = {'T', 'W', 'K', '1'};
 constexpr std::uint32_t kFormatVersion = 2;
 
-// The first 64 bytes, little-endian; metadata, cubin and PTX follow. The digest covers everything after itself.
+// The first 64 bytes of a serialized artifact, little-endian; metadata, cubin and PTX follow. The digest covers every
+// byte after the digest.
 struct FileHeader {
   std::array<char, 4> magic = kMagic;
   std::uint32_t version = kFormatVersion;
@@ -44,7 +45,7 @@ std::string metadata_of(const Artifact& artifact) {
     return json.dump();
   } catch (const Json::type_error& error) {
     throw InvalidArgument(
-        fmt::format("artifact '{}' holds text that is not UTF-8: {}", printable(artifact.name), error.what()));
+        fmt::format("artifact '{}' contains text that is not UTF-8: {}", printable(artifact.name), error.what()));
   }
 }
 
@@ -52,7 +53,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Takes fields out of the metadata one by one; the first that is missing or of the wrong kind is remembered.
+// Reads the fields of the metadata one by one; failed() names the first field that is missing or of the wrong type.
 class MetadataReader {
  public:
   explicit MetadataReader(const Json& json) : json_(json) {}
@@ -148,11 +149,11 @@ std::vector<std::byte> serialize(const Artifact& artifact) {
 Result<Artifact> deserialize(std::span<const std::byte> bytes) {
   FileHeader header;
   if (bytes.size() < sizeof header)
-    return refuse("{} bytes are too few for a header of {}", bytes.size(), sizeof header);
+    return refuse("{} bytes are too few for a header of {} bytes", bytes.size(), sizeof header);
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.magic != kMagic) return refuse("not a Tilewright artifact");
   if (header.version != kFormatVersion) {
-    return refuse("format version {}, this build reads {}", header.version, kFormatVersion);
+    return refuse("the format version is {}, this build reads version {}", header.version, kFormatVersion);
   }
   const std::span<const std::byte> hashed = bytes.subspan(kHashedFrom);
   if (sha256(hashed).bytes != header.digest) return refuse("SHA-256 mismatch over {} bytes", hashed.size());
@@ -161,11 +162,11 @@ Result<Artifact> deserialize(std::span<const std::byte> bytes) {
   std::array<std::span<const std::byte>, 3> parts;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::uint64_t size = header.part_sizes[i];
-    if (size > rest.size()) return refuse("a part claims {} bytes, {} are left", size, rest.size());
+    if (size > rest.size()) return refuse("the header claims a part of {} bytes, but {} are left", size, rest.size());
     parts[i] = rest.first(size);
     rest = rest.subspan(size);
   }
-  if (!rest.empty()) return refuse("{} bytes after the last part", rest.size());
+  if (!rest.empty()) return refuse("{} bytes follow the last part", rest.size());
 
   Result<Artifact> parsed = parse_metadata(as_text(parts[0]));
   if (!parsed) return parsed;
@@ -179,7 +180,7 @@ bool is_of_newer_format(std::span<const std::byte> bytes) {
   FileHeader header;
   if (bytes.size() < sizeof header) return false;
   std::memcpy(&header, bytes.data(), sizeof header);
-  constexpr std::uint32_t kPlausible = 1000;  // beyond it, the number is damage
+  constexpr std::uint32_t kPlausible = 1000;  // a higher version number can only be damage
   return header.magic == kMagic && header.version > kFormatVersion && header.version < kPlausible;
 }
 
@@ -194,9 +195,9 @@ Support check_made_from(const Artifact& artifact, const Source& source) {
   return check("source", artifact.source, source_digest(source).hex());
 }
 
-Artifact adopt(const Source& source) {
+Artifact precompiled_artifact(const Source& source) {
   validate(source).or_throw();
-  TILEWRIGHT_CHECK(source.language != Language::cuda, "{} is CUDA C++, which needs a compiler", source.name);
+  TILEWRIGHT_CHECK(source.language != Language::cuda, "{} is CUDA C++, which must be compiled", source.name);
   Artifact artifact;
   artifact.name = source.name;
   artifact.symbol = source.symbol;
@@ -207,7 +208,7 @@ Artifact adopt(const Source& source) {
     const auto bytes = std::as_bytes(std::span(source.text));
     artifact.cubin.assign(bytes.begin(), bytes.end());
   }
-  artifact.compiler = "the author's";
+  artifact.compiler = "none: supplied by the user";
   artifact.description = source.description;
   artifact.source = source_digest(source).hex();
   return artifact;

@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kBetweenChecks{20};  // of the time limit, and for an interruption
+constexpr std::chrono::milliseconds kPollInterval{20};  // how often the time limit and interruptions are checked
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> list;
@@ -45,12 +45,12 @@ class SpawnSettings {
   }
 
   pid_t spawn(const ChildProcess& child, int input, int output, bool inherits_files) {
-    connect(input, STDIN_FILENO, O_RDONLY);
-    connect(output, STDOUT_FILENO, O_WRONLY);
+    redirect(input, STDIN_FILENO, O_RDONLY);
+    redirect(output, STDOUT_FILENO, O_WRONLY);
     ::posix_spawn_file_actions_adddup2(&actions_, STDOUT_FILENO, STDERR_FILENO);
     if (!inherits_files) ::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
     ::posix_spawn_file_actions_addchdir_np(&actions_, child.folder.c_str());
-    use_default_signals();
+    reset_signals_and_group();
     pid_t pid = 0;
     const int failed = ::posix_spawn(&pid, child.arguments.front().c_str(), &actions_, &attributes_,
                                      pointers(child.arguments).data(), pointers(child.environment).data());
@@ -59,15 +59,15 @@ class SpawnSettings {
   }
 
  private:
-  void connect(int fd, int as, int mode) {
+  void redirect(int fd, int standard_fd, int mode) {
     if (fd < 0) {
-      ::posix_spawn_file_actions_addopen(&actions_, as, "/dev/null", mode, 0);
+      ::posix_spawn_file_actions_addopen(&actions_, standard_fd, "/dev/null", mode, 0);
     } else {
-      ::posix_spawn_file_actions_adddup2(&actions_, fd, as);
+      ::posix_spawn_file_actions_adddup2(&actions_, fd, standard_fd);
     }
   }
-  // Also a group of its own, so that the compiler's own children can be killed with it.
-  void use_default_signals() {
+  // The child gets a process group of its own, so that the processes it starts can be killed with it.
+  void reset_signals_and_group() {
     sigset_t all, none;
     ::sigfillset(&all);
     ::sigemptyset(&none);
@@ -80,7 +80,7 @@ class SpawnSettings {
   posix_spawnattr_t attributes_;
 };
 
-/// A child that is killed with its process group unless it was waited for.
+/// A child whose process group is killed by the destructor unless wait_until() has seen it end.
 class RunningChild {
  public:
   explicit RunningChild(pid_t pid) : pid_(pid) {}
@@ -99,7 +99,7 @@ class RunningChild {
     return status;
   }
 
-  /// Nothing where it still runs at the deadline: a child may close its output and live on.
+  /// Waits for the exit status. False when the child still runs at the deadline: it may close its output and not exit.
   bool wait_until(Clock::time_point deadline, int& status) {
     constexpr useconds_t kPause_us = 2000;
     while (true) {
@@ -119,14 +119,14 @@ class RunningChild {
   pid_t pid_;
 };
 
-// Reads until end of file; false when the deadline came first.
+// Reads until end of file; false when the deadline passes before.
 bool read_output(int fd, Clock::time_point deadline, std::string& output) {
   constexpr std::size_t kMaxOutputBytes = std::size_t{1} << 20;
   std::array<char, 1 << 16> buffer;
   while (Clock::now() < deadline) {
     check_interruption();
     pollfd waiting{fd, POLLIN, 0};
-    const int ready = ::poll(&waiting, 1, static_cast<int>(kBetweenChecks.count()));
+    const int ready = ::poll(&waiting, 1, static_cast<int>(kPollInterval.count()));
     if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
     if (ready < 0) return false;
     const ssize_t count = ::read(fd, buffer.data(), buffer.size());
@@ -146,9 +146,9 @@ pid_t start_child(const ChildProcess& child, int input, int output, bool inherit
 ChildResult run_child(const ChildProcess& child) {
   const LongWork work;
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(fmt::format("cannot create a pipe: {}", std::strerror(errno)));
   const UniqueFd reader(ends[0]);
-  UninheritedFd writer(ends[1]);  // a forked child that kept it would keep the output from ending
+  UninheritedFd writer(ends[1]);  // a copy left open in a forked child would keep the reader from seeing end of file
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                            std::chrono::duration<double>(std::min(child.timeout_s, 1e6)));
   RunningChild running(start_child(child, -1, writer.get()));

@@ -18,7 +18,7 @@ Result<Backend> parse_backend(std::string_view text) {
 
 std::unique_ptr<Compiler> make_compiler(const ToolchainOptions& options, const Environment& environment) {
   if (options.backend == Backend::none)
-    throw ToolchainNotFound("the kernel is not in the cache, and compiling is switched off (TILEWRIGHT_COMPILER=none)");
+    throw ToolchainNotFound("the kernel is not in the cache, and compiling is disabled (TILEWRIGHT_COMPILER=none)");
   Environment searched = environment;
   if (!options.cuda_home.empty()) searched.cuda_home = options.cuda_home;
   if (options.backend == Backend::nvcc) return std::make_unique<NvccCompiler>(options, searched);

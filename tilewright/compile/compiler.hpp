@@ -1,4 +1,4 @@
-// A compiler: text to bytes. NVRTC or nvcc, both in child processes.
+// The interface of a compiler, which turns a Source into an Artifact, and its backends: NVRTC and nvcc.
 #pragma once
 
 #include <cstdint>
@@ -19,34 +19,35 @@ class Compiler {
  public:
   virtual ~Compiler() = default;
 
-  /// What makes its output what it is: backend, build id, fixed options. Part of every cache key. Known without loading
-  /// the compiler: a process whose kernels are all in the cache never pays for that.
+  /// Everything about the compiler that determines its output: backend, build id, fixed options. Part of every cache
+  /// key. Known without loading the compiler, so that a process whose kernels are all cached never loads it.
   virtual const std::string& identity() const = 0;
 
-  /// Thread-safe. @throws CompileError with the log and where the source was dumped.
+  /// Thread-safe. @throws CompileError with the log and the path to which the source was dumped.
   virtual Artifact compile(const Source& source) const = 0;
 };
 
 enum class Backend {
   nvrtc,             // in a process of its own
-  nvrtc_in_process,  // in this process: what crashes, hangs or takes all memory there cannot be stopped
+  nvrtc_in_process,  // in this process: a compile that crashes, hangs or exhausts memory cannot be stopped
   nvcc,
-  none,  // nothing is compiled: only kernels that are in the cache run
+  none,  // compiling is disabled: only kernels that are in the cache run
 };
 
-/// "nvrtc", "nvrtc_in_process", "nvcc" or "none". The refusal follows the name of what was set in a sentence.
+/// Parses "nvrtc", "nvrtc_in_process", "nvcc" or "none". The refusal is worded to follow the name of the setting:
+/// "must be ...".
 Result<Backend> parse_backend(std::string_view text);
 
 struct ToolchainOptions {
   Backend backend = Backend::nvrtc;
   std::string cuda_home;     // searched first when set: TILEWRIGHT_CUDA_HOME
-  bool nvrtc_cache = false;  // NVRTC >= 12.9 keeps a cache of its own in ~/.nv; ours makes it redundant
+  bool nvrtc_cache = false;  // NVRTC >= 12.9 has a cache of its own in ~/.nv, which ours makes redundant
   std::string dump_dir;      // failed sources are written here; empty: a private temporary directory
-  double timeout_s = 300.0;  // wall time after which a compile is ended: TILEWRIGHT_COMPILE_TIMEOUT
-  std::int64_t memory_bytes = std::int64_t{8} << 30;  // of address space of NVRTC's process; 0: no limit
+  double timeout_s = 300.0;  // wall time after which a compile is killed: TILEWRIGHT_COMPILE_TIMEOUT
+  std::int64_t memory_bytes = std::int64_t{8} << 30;  // address-space limit of NVRTC's process; 0: no limit
 };
 
-/// Finds the compiler, without loading it. The environment is a parameter so that a test may say what there is.
+/// Finds the compiler, without loading it. Tests pass an environment of their own.
 /// @throws ToolchainNotFound listing the places searched and the command that installs it.
 std::unique_ptr<Compiler> make_compiler(const ToolchainOptions& options,
                                         const Environment& environment = capture_environment());
@@ -57,8 +58,8 @@ struct SearchedPlace {
   bool found = false;
 };
 
-/// Compiles all, on up to `threads` threads; the results are in order. @throws what the first failed source threw,
-/// after all ended.
+/// Compiles all sources on up to `threads` threads; results are in the order of `sources`. @throws the exception of the
+/// first source that failed, after all compiles have ended.
 std::vector<Artifact> compile_all(const Compiler& compiler, std::span<const Source> sources, int threads);
 
 }  // namespace tilewright::compile

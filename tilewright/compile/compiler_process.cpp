@@ -34,29 +34,29 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto kBetweenChecks = 10ms;  // of the time limit, and for an interruption
+constexpr auto kPollInterval = 10ms;  // how often the time limit and interruptions are checked
 constexpr std::uint64_t kMaxReplyBytes = std::uint64_t{1} << 30;
 
-/// The executable as a file without a name, which exists wherever this code does.
+/// The embedded executable as an anonymous file in memory, so that nothing has to be installed beside the library.
 UniqueFd open_executable() {
   const std::string_view bytes(tilewright_nvrtc_process_begin,
                                static_cast<std::size_t>(tilewright_nvrtc_process_end - tilewright_nvrtc_process_begin));
   UniqueFd file(::memfd_create("tilewright-nvrtc", MFD_CLOEXEC));
-  if (!file) throw Error(fmt::format("cannot make a file in memory: {}", std::strerror(errno)));
+  if (!file) throw Error(fmt::format("cannot create a file in memory: {}", std::strerror(errno)));
   write_all(file.get(), bytes, "a file in memory");
   return file;
 }
 
-/// The compile did not end within its limits, or the process died.
-enum class Broken { timed_out, closed };
+/// Thrown by the socket operations: the deadline passed, or the process closed its end, as it does when it dies.
+enum class ConnectionFailure { timed_out, closed };
 
 class CompilerProcess {
  public:
-  /// @throws Error where it cannot be started.
+  /// @throws Error when the process cannot be started.
   explicit CompilerProcess(const CompilerLimits& limits) : memory_bytes_(limits.memory_bytes) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-      throw Error(fmt::format("cannot make a socket: {}", std::strerror(errno)));
+      throw Error(fmt::format("cannot create a socket: {}", std::strerror(errno)));
     socket_ = UninheritedFd(ends[0]);
     const UninheritedFd theirs(ends[1]);
     const UniqueFd executable = open_executable();
@@ -67,11 +67,12 @@ class CompilerProcess {
     const std::string path = fmt::format("/proc/self/fd/{}", executable.get());
     const ChildProcess child{
         .arguments = {path, std::to_string(memory_bytes_)}, .environment = std::move(environment), .folder = "/"};
-    pid_ = start_child(child, theirs.get(), -1, /*inherits_files=*/true);  // closes them itself: path is one of them
+    // The child must inherit the descriptor that `path` names; it closes what it inherited itself.
+    pid_ = start_child(child, theirs.get(), -1, /*inherits_files=*/true);
   }
   CompilerProcess(const CompilerProcess&) = delete;
   CompilerProcess& operator=(const CompilerProcess&) = delete;
-  /// Ends it. In a forked child it belongs to the parent, and is left alone.
+  /// Kills the process, except in a forked child, where the fork has closed the socket: the process is the parent's.
   ~CompilerProcess() {
     if (pid_ <= 0 || !socket_) return;
     ::kill(pid_, SIGKILL);
@@ -80,7 +81,7 @@ class CompilerProcess {
 
   std::int64_t memory_bytes() const { return memory_bytes_; }
 
-  /// Whether the other side still listens.
+  /// Whether the process still has its end of the socket open.
   bool is_alive() const {
     pollfd peer{socket_.get(), POLLIN, 0};
     return socket_ && ::poll(&peer, 1, 0) == 0;
@@ -91,7 +92,7 @@ class CompilerProcess {
       wait_for(POLLOUT, deadline);
       const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-      if (count <= 0) throw Broken::closed;
+      if (count <= 0) throw ConnectionFailure::closed;
       bytes.remove_prefix(static_cast<std::size_t>(count));
     }
   }
@@ -101,12 +102,12 @@ class CompilerProcess {
       wait_for(POLLIN, deadline);
       const ssize_t count = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
       if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-      if (count <= 0) throw Broken::closed;
+      if (count <= 0) throw ConnectionFailure::closed;
       bytes = bytes.subspan(static_cast<std::size_t>(count));
     }
   }
 
-  /// Waits for the end of a process that closed its socket; the signal that killed it, or 0.
+  /// Waits for the exit of a process that closed its socket; returns the signal that killed it, or 0.
   int wait_for_signal() {
     const int status = collect();
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -117,12 +118,13 @@ class CompilerProcess {
     while (true) {
       check_interruption();
       pollfd peer{socket_.get(), event, 0};
-      if (::poll(&peer, 1, static_cast<int>(kBetweenChecks.count())) > 0) return;
-      if (Clock::now() >= deadline) throw Broken::timed_out;
+      if (::poll(&peer, 1, static_cast<int>(kPollInterval.count())) > 0) return;
+      if (Clock::now() >= deadline) throw ConnectionFailure::timed_out;
     }
   }
 
-  // A program that waits for any child, as some do, may have been quicker: then the status is not known.
+  // Returns the exit status, or 0 when the status is unknown: a program that calls wait() for any child may have
+  // collected this one.
   int collect() {
     int status = 0;
     while (::waitpid(pid_, &status, 0) < 0) {
@@ -139,17 +141,17 @@ class CompilerProcess {
 
 using ProcessPtr = std::unique_ptr<CompilerProcess>;
 
-/// Processes that wait for a job. Never destroyed: threads may compile while this process exits, and the processes end
-/// by themselves when their socket closes.
-class IdleProcesses {
+/// The idle compiler processes. Never destroyed: threads may compile while this process exits, and the compiler
+/// processes exit by themselves when their socket closes.
+class ProcessPool {
  public:
-  static IdleProcesses& instance() {
-    static auto* const pool = new IdleProcesses;
+  static ProcessPool& instance() {
+    static auto* const pool = new ProcessPool;
     return *pool;
   }
 
-  /// An idle one, or a new one. @throws Error where none can be started.
-  ProcessPtr take(const CompilerLimits& limits) {
+  /// An idle process with the same memory limit, else a new one. @throws Error when none can be started.
+  ProcessPtr acquire(const CompilerLimits& limits) {
     while (true) {
       ProcessPtr process = pop();
       if (!process) return std::make_unique<CompilerProcess>(limits);
@@ -157,13 +159,13 @@ class IdleProcesses {
     }
   }
 
-  void give_back(ProcessPtr process) {
+  void release(ProcessPtr process) {
     const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
     const std::scoped_lock lock(mutex_);
     if (idle_.size() < most) idle_.push_back(std::move(process));
   }
 
-  /// Compiles under way, in all threads of this process.
+  /// Counts a compile, of any thread of this process, from its construction to its destruction.
   class Running {
    public:
     Running() : generation_(fork_generation()) { count(+1); }
@@ -180,7 +182,7 @@ class IdleProcesses {
    private:
     static void count(int change) {
       const std::scoped_lock lock(instance().mutex_);
-      instance().forget_the_parents();
+      instance().drop_inherited_processes();
       instance().running_ += change;
     }
     std::uint64_t generation_;
@@ -189,15 +191,15 @@ class IdleProcesses {
  private:
   ProcessPtr pop() {
     const std::scoped_lock lock(mutex_);
-    forget_the_parents();
+    drop_inherited_processes();
     if (idle_.empty()) return nullptr;
     ProcessPtr process = std::move(idle_.back());
     idle_.pop_back();
     return process;
   }
 
-  // In a forked child: processes that belong to the parent, whose sockets the fork has closed.
-  void forget_the_parents() {
+  // In a forked child, forgets the processes, which belong to the parent and whose sockets the fork has closed.
+  void drop_inherited_processes() {
     if (std::exchange(generation_, fork_generation()) == fork_generation()) return;
     idle_.clear();
     running_ = 0;
@@ -209,7 +211,8 @@ class IdleProcesses {
   std::uint64_t generation_ = fork_generation();
 };
 
-/// One attempt. `was_accepted`: the process had the whole job, so its death is the job's doing.
+/// Sends the job and waits for the reply. `was_accepted` is set once the process has confirmed that it received the
+/// whole job: if it dies after that, the job killed it.
 CompilerReply attempt(CompilerProcess& process, std::string_view job, Clock::time_point deadline, bool& was_accepted) {
   CompilerReply reply;
   try {
@@ -221,18 +224,19 @@ CompilerReply attempt(CompilerProcess& process, std::string_view job, Clock::tim
     was_accepted = true;
     std::uint64_t size = 0;
     process.receive({reinterpret_cast<char*>(&size), sizeof size}, deadline);
-    if (size > kMaxReplyBytes) throw Broken::closed;
+    if (size > kMaxReplyBytes) throw ConnectionFailure::closed;
     std::string bytes(size, '\0');
     process.receive(bytes, deadline);
     reply.outcome = decode_outcome(bytes);
-  } catch (const Broken broken) {
-    reply.timed_out = broken == Broken::timed_out;
+  } catch (const ConnectionFailure broken) {
+    reply.timed_out = broken == ConnectionFailure::timed_out;
     if (!reply.timed_out) reply.signal = process.wait_for_signal();
   }
   return reply;
 }
 
-/// A process may have become too old just now: then a new one gets the job.
+/// Runs the job, in another process if the first one dies before accepting it: an idle process may reach its idle limit
+/// while the job is being sent.
 CompilerReply run_once(std::string_view job, const CompilerLimits& limits) {
   constexpr int kAttempts = 3;
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -241,18 +245,18 @@ CompilerReply run_once(std::string_view job, const CompilerLimits& limits) {
   for (int i = 0; i < kAttempts; ++i) {
     ProcessPtr process;
     try {
-      process = IdleProcesses::instance().take(limits);
+      process = ProcessPool::instance().acquire(limits);
     } catch (const Error& error) {
       return {.outcome = {}, .never_started = true, .problem = error.what()};
     }
     bool was_accepted = false;
     reply = attempt(*process, job, deadline, was_accepted);
-    if (reply.outcome) IdleProcesses::instance().give_back(std::move(process));
+    if (reply.outcome) ProcessPool::instance().release(std::move(process));
     if (reply.outcome || reply.timed_out || was_accepted) return reply;
   }
   reply.never_started = true;
-  reply.problem = reply.signal != 0 ? fmt::format("it was killed by signal {} at its start", reply.signal)
-                                    : "it ended at its start";
+  reply.problem = reply.signal != 0 ? fmt::format("it was killed by signal {} when it started", reply.signal)
+                                    : "it exited when it started";
   return reply;
 }
 
@@ -260,14 +264,14 @@ CompilerReply run_once(std::string_view job, const CompilerLimits& limits) {
 
 CompilerReply run_in_compiler_process(const NvrtcJob& job, const CompilerLimits& limits) {
   const LongWork work;
-  const IdleProcesses::Running running;
+  const ProcessPool::Running running;
   const std::string bytes = encode(job);
   CompilerReply reply = run_once(bytes, limits);
   if (reply.outcome || reply.never_started || reply.signal != SIGKILL) return reply;
   const auto deadline = Clock::now() + std::chrono::duration<double>(std::min(limits.timeout_s, 60.0));
   while (!running.is_alone() && Clock::now() < deadline) {
     check_interruption();
-    std::this_thread::sleep_for(kBetweenChecks);
+    std::this_thread::sleep_for(kPollInterval);
   }
   return run_once(bytes, limits);
 }

@@ -1,6 +1,7 @@
-// NVRTC in processes of its own. A compile that crashes, hangs or takes all memory ends one of them and not the
-// program; the program can exit, fork and be interrupted while a compile is under way; and compiles run in parallel
-// without NVRTC's locks. A process costs about 2 ms to start, once, and 0.2 ms a compile: docs/decisions.
+// NVRTC in separate processes. A compile that crashes, hangs or exhausts memory kills such a process and not the
+// program; the program can exit, fork and be interrupted during a compile; and compiles run in parallel without
+// contending for NVRTC's locks. Starting a process takes about 2 ms, once; each compile costs 0.2 ms more than in
+// process (docs/decisions).
 #pragma once
 
 #include <cstdint>
@@ -11,26 +12,26 @@
 
 namespace tilewright::compile {
 
-/// Limits of one compile, and what the process is started with.
+/// Limits of one compile, and the temporary folder that the process uses.
 struct CompilerLimits {
   double timeout_s = 300.0;       // wall time
-  std::int64_t memory_bytes = 0;  // of address space; 0: no limit
+  std::int64_t memory_bytes = 0;  // address space; 0: no limit
   std::string temporary_dir = "/tmp";
 };
 
 /// How a compile in another process ended.
 struct CompilerReply {
-  std::optional<NvrtcOutcome> outcome;  // nothing where the process did not live to give one
-  bool timed_out = false;               // it was killed for taking too long
-  int signal = 0;                       // that killed it; 0 where that is not known
-  bool never_started = false;           // no process could be started here; `problem` says why
+  std::optional<NvrtcOutcome> outcome;  // empty when the process died before it replied
+  bool timed_out = false;               // the process was killed at the time limit
+  int signal = 0;                       // the signal that killed the process; 0 when there was none or it is unknown
+  bool never_started = false;           // no process could be started; `problem` says why
   std::string problem;
 };
 
-/// Compiles in a process that is kept for later compiles, up to one a hardware thread; it ends when it has been idle
-/// for a minute, and with this process. Thread-safe. A compile that was killed, as the kernel does when memory runs
-/// out, is tried once more with no other compile beside it.
-/// @throws what check_interruption() throws; the process is then killed.
+/// Compiles in a process that is kept for later compiles. At most one idle process per hardware thread is kept; it
+/// exits after a minute without a job, and when this process ends. Thread-safe. A compile killed by SIGKILL, which the
+/// OOM killer sends, is retried once, after all other compiles of this process have ended.
+/// @throws whatever check_interruption() throws, after killing the process.
 CompilerReply run_in_compiler_process(const NvrtcJob& job, const CompilerLimits& limits);
 
 }  // namespace tilewright::compile

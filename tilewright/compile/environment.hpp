@@ -1,4 +1,5 @@
-// What the process was told by its environment, read once at the edge; nothing deeper calls getenv.
+// The environment variables and folders that determine where tools are searched and files are kept. Read once; no other
+// code of this room calls getenv.
 #pragma once
 
 #include <string>
@@ -6,7 +7,7 @@
 
 namespace tilewright::compile {
 
-/// A default-constructed Environment knows no place at all: what a test of "nothing is installed" passes.
+/// A default-constructed Environment names no place at all; tests pass it to simulate that nothing is installed.
 struct Environment {
   std::string home;                     // HOME
   std::string xdg_cache_home;           // XDG_CACHE_HOME
@@ -17,14 +18,14 @@ struct Environment {
   std::string conda_prefix;             // CONDA_PREFIX
   std::string temporary_dir;            // TMPDIR, else /tmp
   std::vector<std::string> path;        // PATH, absolute entries
-  std::vector<std::string> code_dirs;   // folders of this executable and of the shared object this code is in
+  std::vector<std::string> code_dirs;   // folders of this executable and of the shared object that contains this code
 
-  std::vector<std::string> loader_dirs;  // where the dynamic loader looks first: LD_LIBRARY_PATH, the system's folders
-  std::vector<std::string> cuda_roots;   // conventional installations: /usr/local/cuda
-  bool ask_loader = false;               // whether dlopen by bare soname may be tried
+  std::vector<std::string> loader_dirs;  // where the dynamic loader searches: LD_LIBRARY_PATH, the system's folders
+  std::vector<std::string> cuda_roots;   // conventional installation roots: /usr/local/cuda
+  bool ask_loader = false;               // whether dlopen() by bare soname may be tried
 };
 
-/// The environment of this process. Set-uid programs see no variables: secure_getenv.
+/// The environment of this process. It is read by secure_getenv(), so set-uid programs see no variables.
 Environment capture_environment();
 
 }  // namespace tilewright::compile

@@ -35,16 +35,17 @@ bool is_private(int folder) {
   return ::fstat(folder, &status) == 0 && status.st_uid == ::geteuid() && (status.st_mode & 07777) == 0700;
 }
 
-// The name can be guessed, so anybody may have made something of it where everybody may write.
+// The name is predictable and /tmp is writable by everybody, so another user may have created the folder. It is used
+// only if it is private; otherwise a new private folder is made.
 OpenFolder open_users_folder(const std::string& temporary_dir) {
   const std::string path = fmt::format("{}/{}{}", temporary_dir, kFolderPrefix, ::geteuid());
-  ::mkdir(path.c_str(), 0700);  // a failure shows when it is opened
+  ::mkdir(path.c_str(), 0700);  // open_folder() reports a failure
   OpenFolder folder = open_folder(path, O_NOFOLLOW);
   if (folder.fd && is_private(folder.fd.get())) return folder;
   return open_folder(make_private_folder(temporary_dir, fmt::format("{}{}-", kFolderPrefix, ::geteuid())), O_NOFOLLOW);
 }
 
-// Deletes the oldest; another process may be at it too.
+// Deletes the oldest sources. Another process may do the same at once, so failures to delete are ignored.
 void delete_old_sources(int folder, const std::string& newest) {
   using Age = std::tuple<std::int64_t, std::int64_t, std::string>;  // seconds, nanoseconds, name
   std::vector<Age> sources;

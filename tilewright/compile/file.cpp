@@ -39,17 +39,18 @@ const char* kind_of(mode_t mode) {
 
 constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
 
-bool is_named(int parent, const std::string& name, int folder) {
+// Whether `name` in `parent` still denotes the open folder `folder`.
+bool has_name(int parent, const std::string& name, int folder) {
   struct stat named {};
   struct stat opened {};
   return ::fstatat(parent, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 && ::fstat(folder, &opened) == 0 &&
          named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
 }
 
-// `folder` is `name` opened; a folder that took its name since is left alone.
+// Deletes the open folder `folder`. If `name` meanwhile denotes another folder, that one is kept.
 void remove_folder(int parent, const std::string& name, int folder) {
   remove_contents(folder);
-  if (is_named(parent, name, folder)) ::unlinkat(parent, name.c_str(), AT_REMOVEDIR);
+  if (has_name(parent, name, folder)) ::unlinkat(parent, name.c_str(), AT_REMOVEDIR);
 }
 
 void remove_abandoned_folders(int parent) {
@@ -63,10 +64,11 @@ void remove_abandoned_folders(int parent) {
   }
 }
 
-// The name under which /proc lets a file without a name be linked.
+// The path through which linkat(2) can name a file that was opened with O_TMPFILE.
 std::string proc_name(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
-// glibc declares the function since 2.28 only. Not every file system knows the flag: EINVAL.
+// renameat2() with RENAME_NOREPLACE as a plain system call, because glibc declares it only since 2.28. Fails with
+// EINVAL on file systems that do not support the flag.
 int rename_without_replacing(int from, const char* old_name, int to, const char* new_name) {
   return static_cast<int>(::syscall(SYS_renameat2, from, old_name, to, new_name, RENAME_NOREPLACE));
 }
@@ -97,12 +99,12 @@ void write_new_file(const std::string& path, std::string_view bytes) {
 
 AtomicFile::AtomicFile(int folder, mode_t mode, std::string path) : folder_(folder), path_(std::move(path)) {
   fd_.reset(::openat(folder_, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
-  if (!fd_ || ::access(proc_name(fd_.get()).c_str(), F_OK) != 0) open_named(mode);  // which says why, where it fails
-  mark_as_written();
+  if (!fd_ || ::access(proc_name(fd_.get()).c_str(), F_OK) != 0) open_named(mode);
+  lock_while_writing();
 }
 
-// Whoever sweeps a folder of temporary files can tell from the lock that this one still has its writer.
-void AtomicFile::mark_as_written() const { ::flock(fd_.get(), LOCK_EX | LOCK_NB); }
+// The lock tells a process that deletes abandoned temporary files that this file still has a writer.
+void AtomicFile::lock_while_writing() const { ::flock(fd_.get(), LOCK_EX | LOCK_NB); }
 
 AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlinkat(folder_, temporary_.c_str(), 0);
@@ -119,13 +121,13 @@ bool AtomicFile::link_unnamed(int folder, const std::string& name) const {
   return ::linkat(AT_FDCWD, proc_name(fd_.get()).c_str(), folder, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 
-// Security modules may forbid linking what never had a name.
+// Fallback for security modules that forbid linking a file that never had a name.
 void AtomicFile::copy_to_named() {
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) throw_errno("write", path_);
   const UniqueFd unnamed = std::move(fd_);
   open_named(status.st_mode & 0777);
-  mark_as_written();
+  lock_while_writing();
   std::array<char, std::size_t{1} << 16> bytes{};
   for (off_t done = 0;;) {
     const ssize_t count = ::pread(unnamed.get(), bytes.data(), bytes.size(), done);
@@ -137,9 +139,9 @@ void AtomicFile::copy_to_named() {
   }
 }
 
-// Network file systems report a full disk or an exceeded quota when a descriptor is closed: so one is, before the file
-// gets its name.
-void AtomicFile::settle() const {
+// Network file systems may report a full disk or an exceeded quota only at close(). Closing a duplicate of the
+// descriptor brings such an error up before the file gets its name.
+void AtomicFile::report_delayed_write_errors() const {
   UniqueFd copy(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
   const bool failed = copy ? ::close(copy.release()) != 0 && errno != EINTR : ::fsync(fd_.get()) != 0;
   if (failed) throw_errno("write", path_);
@@ -155,24 +157,24 @@ bool AtomicFile::rename_named(int folder, const std::string& name, Existing exis
     temporary_.clear();
     return true;
   }
-  // The destructor deletes the temporary name of what was linked.
+  // After a link, temporary_ stays set, so that the destructor deletes the temporary name.
   if (errno == EINVAL && ::linkat(folder_, temporary_.c_str(), folder, name.c_str(), 0) == 0) return true;
   if (errno != EEXIST) throw_errno("write", path_);
   return false;
 }
 
 bool AtomicFile::publish(int folder, const std::string& name, Existing existing) {
-  settle();
+  report_delayed_write_errors();
   if (temporary_.empty()) {
     if (link_unnamed(folder, name)) return true;
     if (errno == EEXIST) {
       if (existing == Existing::keep) return false;
-      std::string between = std::string(kTemporaryPrefix) + random_name();
-      if (!link_unnamed(folder_, between)) throw_errno("write", path_);
-      temporary_ = std::move(between);
+      std::string name_to_rename = std::string(kTemporaryPrefix) + random_name();
+      if (!link_unnamed(folder_, name_to_rename)) throw_errno("write", path_);
+      temporary_ = std::move(name_to_rename);
     } else {
       copy_to_named();
-      settle();
+      report_delayed_write_errors();
     }
   }
   return rename_named(folder, name, existing);
@@ -188,26 +190,26 @@ void write_file(const std::string& path, std::string_view bytes) {
   file.publish(folder.get(), path.substr(slash + 1), Existing::replace);
 }
 
-// stat() first: opening some devices does something, even without waiting. fstat() after: the path may lead elsewhere
-// by then.
+// stat() comes first because opening some devices has side effects, even with O_NONBLOCK; fstat() repeats the check
+// because the path may have been replaced before open().
 Result<UniqueFd> open_regular_file(const std::string& path) {
   struct stat status {};
-  const auto unopened = [] { return refuse("{}", std::strerror(errno)); };
+  const auto failed = [] { return refuse("{}", std::strerror(errno)); };
   const auto not_regular = [&] { return refuse("it is {}, not a regular file", kind_of(status.st_mode)); };
-  if (::stat(path.c_str(), &status) != 0) return unopened();
+  if (::stat(path.c_str(), &status) != 0) return failed();
   if (!S_ISREG(status.st_mode)) return not_regular();
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!file || ::fstat(file.get(), &status) != 0) return unopened();
+  if (!file || ::fstat(file.get(), &status) != 0) return failed();
   if (!S_ISREG(status.st_mode)) return not_regular();
   return file;
 }
 
 std::size_t read_at(int fd, std::span<std::byte> bytes, std::int64_t offset, std::string_view path) {
-  constexpr std::size_t kBetweenChecks = std::size_t{4} << 20;
+  constexpr std::size_t kBytesPerCheck = std::size_t{4} << 20;
   std::size_t done = 0;
   while (done < bytes.size()) {
     check_interruption();
-    const std::size_t wanted = std::min(bytes.size() - done, kBetweenChecks);
+    const std::size_t wanted = std::min(bytes.size() - done, kBytesPerCheck);
     const ssize_t count = ::pread(fd, bytes.data() + done, wanted, offset + static_cast<off_t>(done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_errno("read", path);
@@ -224,7 +226,8 @@ std::string read_file(const std::string& path, std::size_t max_bytes) {
   if (::fstat(file->get(), &status) != 0) throw_errno("read", path);
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size > max_bytes) {
-    throw Error(fmt::format("cannot read {}: {} bytes, at most {}", printable(path, 4096), size, max_bytes));
+    throw Error(
+        fmt::format("cannot read {}: it has {} bytes, the limit is {}", printable(path, 4096), size, max_bytes));
   }
   std::string bytes(size, '\0');
   const std::size_t done = read_at(file->get(), std::as_writable_bytes(std::span(bytes)), 0, path);
@@ -263,10 +266,10 @@ std::string make_private_folder(const std::string& parent, std::string_view pref
 
 std::vector<std::string> names_in(int folder) {
   std::vector<std::string> names;
-  const int again = ::openat(folder, ".", kOpenFolder);  // with a position of its own
-  DIR* listing = again < 0 ? nullptr : ::fdopendir(again);
+  const int reopened = ::openat(folder, ".", kOpenFolder);  // a listing moves the position of its descriptor
+  DIR* listing = reopened < 0 ? nullptr : ::fdopendir(reopened);
   if (listing == nullptr) {
-    if (again >= 0) ::close(again);
+    if (reopened >= 0) ::close(reopened);
     return names;
   }
   while (const dirent* entry = ::readdir(listing)) {
@@ -291,8 +294,8 @@ bool remove_contents(int folder) {
   return is_empty;
 }
 
-// Holding a folder means to have it locked. Whoever locks a folder looks whether its name still leads to it: between
-// making or finding it and locking it, another process may have deleted it.
+// A folder in use is locked. After locking one, a process checks that its name still denotes it: another process may
+// have deleted the folder between its creation and the lock.
 ScopedFolder::ScopedFolder(const std::string& parent)
     : parent_(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
   if (!parent_) throw_errno("create a folder in", parent);
@@ -304,7 +307,7 @@ ScopedFolder::ScopedFolder(const std::string& parent)
     if (!folder && errno == ENOENT) continue;
     if (!folder) throw_errno("open a folder in", parent);
     const bool is_free = ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-    if (!is_free || !is_named(parent_.get(), name_, folder.get())) continue;
+    if (!is_free || !has_name(parent_.get(), name_, folder.get())) continue;
     folder_ = UninheritedFd(folder.release());
     return;
   }

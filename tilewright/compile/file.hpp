@@ -1,4 +1,4 @@
-// Files and folders by descriptor: one that closes itself, whole writes, files that appear complete, private folders.
+// Files and folders: an owning descriptor, complete reads and writes, atomic files, private temporary folders.
 #pragma once
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ class UniqueFd {
 
   explicit operator bool() const { return fd_ >= 0; }
   int get() const { return fd_; }
-  /// The descriptor, which the caller closes.
+  /// Returns the descriptor; the caller must close it.
   int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1);
 
@@ -44,21 +44,21 @@ void write_all(int fd, std::string_view bytes, std::string_view path);
 /// Creates `path` (mode 0600) with `bytes`; it must not exist. @throws Error naming the path and the cause.
 void write_new_file(const std::string& path, std::string_view bytes);
 
-/// What AtomicFile::publish does where a file of the name exists.
+/// Whether AtomicFile::publish() replaces or keeps an existing file of the same name.
 enum class Existing { replace, keep };
 
-/// The names of the temporary files that an AtomicFile may need begin with this.
+/// Prefix of the names of AtomicFile's temporary files.
 inline constexpr std::string_view kTemporaryPrefix = ".tilewright-";
 
-/// A file that readers see complete or not at all. Until publish() it has no name where the file system offers
-/// O_TMPFILE, so a process that is killed leaves nothing behind; elsewhere it has a random name that begins with
-/// kTemporaryPrefix, the file is locked (flock(2)) as long as it has its writer, and the destructor deletes it.
-/// Replacing a file needs such a name between two system calls.
+/// A file that readers see complete or not at all. On file systems with O_TMPFILE it has no name until publish(), so a
+/// process that is killed leaves nothing behind. On others it has a random name that begins with kTemporaryPrefix, it
+/// is locked by flock(2) while its writer exists, and the destructor deletes it. With O_TMPFILE, replacing an existing
+/// file needs such a name too, for the moment between two system calls.
 class AtomicFile {
  public:
-  /// Begins an empty file on the file system of `folder`, an open folder (O_PATH suffices) that must stay open as long
-  /// as the object lives. `mode` is that of open(2), which the umask reduces. `path` names the file in errors.
-  /// @throws Error naming the path and the cause, as every member that can fail
+  /// Creates an empty file on the file system of `folder`, an open folder (O_PATH suffices) that must stay open as long
+  /// as the object lives. `mode` is the mode of open(2), which the umask reduces. `path` names the file in errors.
+  /// @throws Error naming the path and the cause, as every member that can fail does.
   AtomicFile(int folder, mode_t mode, std::string path);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -66,67 +66,67 @@ class AtomicFile {
 
   void write(std::string_view bytes) { write_all(fd_.get(), bytes, path_); }
 
-  /// Gives the file its `name` in `folder`, which may be another folder of the same file system. Errors that the file
-  /// system reports only when a file is closed are reported before the file gets its name. False: a file of that name
-  /// exists and is kept. To be called once, when all is written.
+  /// Gives the file its `name` in `folder`, which may be another folder of the same file system. Errors that a file
+  /// system reports only at close() are thrown before the file gets its name. False: a file of that name exists and was
+  /// kept. To be called once, after the last write().
   bool publish(int folder, const std::string& name, Existing existing);
 
  private:
   bool link_unnamed(int folder, const std::string& name) const;
   void open_named(mode_t mode);
   void copy_to_named();
-  void settle() const;
-  void mark_as_written() const;
+  void report_delayed_write_errors() const;
+  void lock_while_writing() const;
   bool rename_named(int folder, const std::string& name, Existing existing);
 
   int folder_;
   std::string path_;
   UniqueFd fd_;
-  std::string temporary_;  // the name in folder_; empty: none
+  std::string temporary_;  // the temporary name in folder_; empty when the file has none
 };
 
 /// Replaces `path` by an AtomicFile of mode 0666, which the umask reduces. @throws Error naming the path and the cause.
 void write_file(const std::string& path, std::string_view bytes);
 
-/// Opens what must be a regular file, without waiting for anybody: a FIFO, a device, a socket or a folder is refused.
-/// The refusal says why it cannot be opened, without the path: "it is a FIFO, not a regular file".
+/// Opens a regular file without blocking; a FIFO, device, socket or folder is refused. The refusal gives the reason
+/// without the path: "it is a FIFO, not a regular file".
 Result<UniqueFd> open_regular_file(const std::string& path);
 
-/// Reads from byte `offset` until `bytes` is full or the file ends, and gives how many there were; ends early when the
-/// program asks for it (base/interruption.hpp). @throws Error naming `path` and the cause.
+/// Reads from byte `offset` until `bytes` is full or the file ends; returns the number of bytes read.
+/// @throws Error naming `path` and the cause; whatever check_interruption() throws (base/interruption.hpp).
 std::size_t read_at(int fd, std::span<std::byte> bytes, std::int64_t offset, std::string_view path);
 
-/// The whole of a regular file. @throws Error when it cannot be read or has more than `max_bytes`.
+/// The contents of a regular file. @throws Error when it cannot be read or has more than `max_bytes`.
 std::string read_file(const std::string& path, std::size_t max_bytes);
 
-/// Creates the folder and its missing parents with mode 0700. @throws Error naming the one that failed.
+/// Creates the folder and its missing parents with mode 0700. @throws Error naming the folder that failed.
 void make_folders(const std::string& path);
 
-/// 16 hexadecimal digits that nobody can guess.
+/// 16 random hexadecimal digits from the operating system's secure generator.
 std::string random_name();
 
-/// A new folder in `parent` that only this user may enter; its name is `prefix` and a random one. Gives its path.
-/// @throws Error naming the parent and the cause
+/// Creates a folder of mode 0700 in `parent`, named `prefix` followed by random_name(), and returns its path.
+/// @throws Error naming the parent and the cause.
 std::string make_private_folder(const std::string& parent, std::string_view prefix);
 
-/// The names of all that is in the open folder `folder`, in no order; none where it cannot be read.
+/// The names of the entries of the open folder `folder`, unsorted; empty when it cannot be read.
 std::vector<std::string> names_in(int folder);
 
-/// Deletes all that is in the open folder `folder`; never follows a symbolic link and never enters another file system.
-/// False: something is left.
+/// Deletes everything in the open folder `folder`, without following symbolic links or entering another file system.
+/// False: some entries could not be deleted.
 bool remove_contents(int folder);
 
-/// A private folder that goes, with what is in it, when the object does. Making one also deletes those that killed
-/// processes of this user left in `parent`: folders named kPrefix and a random name that no process holds any more.
+/// A private folder that the destructor deletes with its contents. The constructor also deletes the folders that killed
+/// processes of this user left in `parent`: those named kPrefix plus a random name that no process has locked.
 class ScopedFolder {
  public:
   static constexpr std::string_view kPrefix = "tilewright-scratch-";
 
-  /// @throws Error naming the parent and the cause
+  /// @throws Error naming the parent and the cause.
   explicit ScopedFolder(const std::string& parent);
   ScopedFolder(const ScopedFolder&) = delete;
   ScopedFolder& operator=(const ScopedFolder&) = delete;
-  /// Does nothing in a forked child: the folder is its parent's.
+  /// Does nothing in a forked child, because the folder belongs to the parent process.
   ~ScopedFolder();
 
   const std::string& path() const { return path_; }

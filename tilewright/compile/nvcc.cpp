@@ -6,16 +6,17 @@
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/compile/child_process.hpp"
-#include "tilewright/compile/compiled.hpp"
+#include "tilewright/compile/compiler_output.hpp"
 #include "tilewright/compile/failed_source.hpp"
 #include "tilewright/compile/file.hpp"
+#include "tilewright/compile/include_graph.hpp"
 #include "tilewright/compile/toolchain.hpp"
 
 namespace tilewright::compile {
 namespace {
 
 constexpr std::string_view kLanguage = "-std=c++20";
-constexpr std::size_t kMaxOutputBytes = std::size_t{256} << 20;  // of one file; kernels have kilobytes
+constexpr std::size_t kMaxOutputBytes = std::size_t{256} << 20;  // per output file; kernels have kilobytes
 
 std::string host_compiler_identity(const Environment& environment) {
   Environment only_path;
@@ -24,7 +25,7 @@ std::string host_compiler_identity(const Environment& environment) {
   return search.path ? build_identity(*search.path) : std::string("no-g++");
 }
 
-// The tools that nvcc runs: a patched ptxas makes other code under the same banner.
+// Includes the tools that nvcc runs: a patched ptxas generates other code although `nvcc --version` is the same.
 std::string toolkit_identity(const std::string& nvcc) {
   const auto bin = std::filesystem::path(nvcc).parent_path();
   std::string identity = content_identity(nvcc);
@@ -43,7 +44,7 @@ std::string version_in(std::string_view banner) {
   return fmt::format("{} {}", word(banner.substr(version + 2)), word(banner.substr(build + 6)));
 }
 
-// The author's take precedence: one of ours of the same name is not written.
+// The user's headers come first and are not overwritten by device headers of the same name.
 void write_headers(const std::string& folder, const Source& source) {
   const auto write = [&](std::string_view name, std::string_view text) {
     const std::string path = fmt::format("{}/{}", folder, name);
@@ -51,11 +52,11 @@ void write_headers(const std::string& folder, const Source& source) {
     make_folders(std::filesystem::path(path).parent_path());
     write_new_file(path, text);
   };
-  for (const AuthorsHeader& header : source.headers) write(header.name, header.text);
-  for (const Header& header : device_headers()) write(header.name, header.text);
+  for (const UserHeader& header : source.headers) write(header.name, header.text);
+  for (const Header& header : IncludeGraph::of_device_headers().included_by(source)) write(header.name, header.text);
 }
 
-// With --keep, the PTX on the way to the cubin stays in the folder: one run yields both.
+// --keep leaves the intermediate PTX in the folder, so that one run yields both cubin and PTX.
 std::vector<std::string> command_line(const std::string& nvcc, const Source& source) {
   std::vector<std::string> arguments = {nvcc, std::string(kLanguage), "-I.", "-Xptxas=-v"};
   if (source.outputs.cubin) {
@@ -86,14 +87,14 @@ NvccCompiler::NvccCompiler(const ToolchainOptions& options, const Environment& e
   const ChildResult banner = run_child({{path_, "--version"}, child_environment("/"), "/", options.timeout_s});
   const std::string version = version_in(banner.output);
   if (version.empty()) {
-    throw ToolchainNotFound(fmt::format("{} --version gave no version: {}", path_, printable(banner.output)));
+    throw ToolchainNotFound(fmt::format("{} --version printed no version: {}", path_, printable(banner.output)));
   }
   identity_ =
       fmt::format("nvcc {} {} {} {}", version, toolkit_identity(path_), host_compiler_identity(environment), kLanguage);
 }
 
-// What nvcc needs and no more: NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS would change the code behind the key's back.
-// nvcc gives its temporary files names that others can guess, so they belong into a folder that is private.
+// Only the variables that nvcc needs: NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS would change the code without changing
+// the cache key. TMPDIR is a private folder, because nvcc gives its temporary files predictable names.
 std::vector<std::string> NvccCompiler::child_environment(const std::string& temporary_dir) const {
   const std::string bin = std::filesystem::path(path_).parent_path();
   return {fmt::format("PATH={}:{}", bin, fmt::join(environment_.path, ":")), "HOME=" + environment_.home,
@@ -113,14 +114,14 @@ Artifact NvccCompiler::compile(const Source& source) const {
     throw_compile_error(source, why, dump_source(source, options_.dump_dir, environment_.temporary_dir), result.output);
   };
   if (const std::string failure = failure_of(result, options_.timeout_s); !failure.empty()) fail(failure);
-  Compiled compiled{.cubin = {}, .ptx = {}, .log = result.output};
+  CompilerOutput output{.cubin = {}, .ptx = {}, .log = result.output};
   try {
-    compiled.ptx = read_file(folder.path() + "/kernel.ptx", kMaxOutputBytes);
-    if (source.outputs.cubin) compiled.cubin = read_file(folder.path() + "/kernel.cubin", kMaxOutputBytes);
+    output.ptx = read_file(folder.path() + "/kernel.ptx", kMaxOutputBytes);
+    if (source.outputs.cubin) output.cubin = read_file(folder.path() + "/kernel.cubin", kMaxOutputBytes);
   } catch (const Error& error) {
     fail(error.what());
   }
-  return make_artifact(source, "nvcc", std::move(compiled), started);
+  return make_artifact(source, "nvcc", std::move(output), started);
 }
 
 }  // namespace tilewright::compile

@@ -1,5 +1,5 @@
-// The nvcc backend: a child process in a private folder. Slower than NVRTC (0.3 s and up); for comparison and for
-// machines whose NVRTC is broken.
+// The nvcc backend: runs nvcc as a child process in a private folder. Slower than NVRTC (0.3 s and more per kernel); it
+// exists for comparison and for machines whose NVRTC does not work.
 #pragma once
 
 #include <string>
@@ -10,15 +10,16 @@ namespace tilewright::compile {
 
 class NvccCompiler : public Compiler {
  public:
-  /// Finds nvcc and asks it for its version. @throws ToolchainNotFound
+  /// Finds nvcc and runs `nvcc --version`. @throws ToolchainNotFound
   NvccCompiler(const ToolchainOptions& options, const Environment& environment);
 
-  /// "nvcc V13.0.88 cuda_13.0.r13.0/compiler.36424714_0 <contents of nvcc, ptxas and cicc> <build id of g++>
-  /// -std=c++20": nvcc preprocesses with the host's compiler, and its own binaries carry no build id.
+  /// "nvcc V13.0.88 cuda_13.0.r13.0/compiler.36424714_0 <digests of nvcc, ptxas and cicc> <build id of g++>
+  /// -std=c++20". The binaries of the toolkit are identified by content because they have no build id; g++ is part of
+  /// the identity because nvcc preprocesses with it.
   const std::string& identity() const override { return identity_; }
 
-  /// @throws CompileError also when nvcc is killed by a signal or runs out of time; InvalidArgument when validate()
-  /// refuses.
+  /// @throws CompileError, also when nvcc is killed by a signal or exceeds the time limit; InvalidArgument when
+  /// validate() refuses.
   Artifact compile(const Source& source) const override;
 
  private:

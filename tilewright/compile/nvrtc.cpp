@@ -4,9 +4,10 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/interruption.hpp"
-#include "tilewright/compile/compiled.hpp"
+#include "tilewright/compile/compiler_output.hpp"
 #include "tilewright/compile/compiler_process.hpp"
 #include "tilewright/compile/failed_source.hpp"
+#include "tilewright/compile/include_graph.hpp"
 #include "tilewright/compile/nvrtc_job.hpp"
 #include "tilewright/compile/toolchain.hpp"
 
@@ -23,12 +24,13 @@ NvrtcJob job_of(const Source& source, const std::string& library, bool nvrtc_cac
                .line_info = source.line_info,
                .nvrtc_cache = nvrtc_cache,
                .max_registers = source.max_registers};
-  for (const AuthorsHeader& header : source.headers) job.headers.emplace_back(header.name, header.text);
-  for (const Header& header : device_headers()) job.headers.emplace_back(header.name, header.text);
+  for (const UserHeader& header : source.headers) job.headers.emplace_back(header.name, header.text);
+  for (const Header& header : IncludeGraph::of_device_headers().included_by(source))
+    job.headers.emplace_back(header.name, header.text);
   return job;
 }
 
-// Loads NVRTC into this process, where nothing can end it but itself: exit() waits for it.
+// Compiles in this process. NVRTC cannot be interrupted there, so exit() waits for the compile to end.
 NvrtcOutcome run_here(const NvrtcJob& job) {
   const LongWork work(LongWork::Kind::uninterruptible);
   return run(job);
@@ -36,8 +38,7 @@ NvrtcOutcome run_here(const NvrtcJob& job) {
 
 std::string failure_of(const CompilerReply& reply, const CompilerLimits& limits) {
   if (reply.timed_out) {
-    return fmt::format("NVRTC was stopped after {} s, the limit that TILEWRIGHT_COMPILE_TIMEOUT sets",
-                       limits.timeout_s);
+    return fmt::format("NVRTC was killed after {} s, the limit set by TILEWRIGHT_COMPILE_TIMEOUT", limits.timeout_s);
   }
   if (reply.signal == 0) return "NVRTC's process ended without a result";
   return fmt::format("NVRTC's process was killed by signal {}: it crashed, or needed more than {} MiB of memory",
@@ -74,8 +75,9 @@ Artifact NvrtcCompiler::compile(const Source& source) const {
   if (outcome.status == NvrtcOutcome::Status::not_loaded)
     throw ToolchainNotFound(fmt::format("{}\nInstall NVRTC with: {}", outcome.error, kInstallNvrtc));
   if (outcome.status == NvrtcOutcome::Status::failed) fail(outcome.error, outcome.log);
-  Compiled compiled{.cubin = std::move(outcome.cubin), .ptx = std::move(outcome.ptx), .log = std::move(outcome.log)};
-  return make_artifact(source, "nvrtc", std::move(compiled), started);
+  CompilerOutput output{
+      .cubin = std::move(outcome.cubin), .ptx = std::move(outcome.ptx), .log = std::move(outcome.log)};
+  return make_artifact(source, "nvrtc", std::move(output), started);
 }
 
 }  // namespace tilewright::compile

@@ -1,5 +1,5 @@
-// The NVRTC backend: headers and source in memory, no include path; in a process of its own (compiler_process.hpp) or,
-// where none can be started or the options say so, in this one.
+// The NVRTC backend. Headers and source are passed in memory; there is no include path. Compiles in a separate process
+// (compiler_process.hpp), or in this one when the options ask for it or no process can be started.
 #pragma once
 
 #include <atomic>
@@ -11,15 +11,16 @@ namespace tilewright::compile {
 
 class NvrtcCompiler : public Compiler {
  public:
-  /// Finds the library and reads its build id; loads nothing. @throws ToolchainNotFound
+  /// Finds the library and reads its build id without loading it. @throws ToolchainNotFound
   NvrtcCompiler(const ToolchainOptions& options, const Environment& environment);
 
-  /// "nvrtc <build id> -std=c++20 --minimal". The build id is in the library's first page: loading 109 MB to ask it for
-  /// its version costs 15 to 140 ms, and nvrtcVersion() does not tell two builds of one release apart.
+  /// "nvrtc <build id> -std=c++20 --minimal". The build id is read from the library's first page. Calling
+  /// nvrtcVersion() instead would take 15 to 140 ms to load 109 MB, and it does not distinguish two builds of one
+  /// release.
   const std::string& identity() const override { return identity_; }
 
-  /// @throws CompileError, also where the compile crashed or exceeded its limits; ToolchainNotFound, InvalidArgument
-  /// when validate() refuses.
+  /// @throws CompileError, also when the compile crashes or exceeds its limits; ToolchainNotFound when the library
+  /// cannot be loaded; InvalidArgument when validate() refuses.
   Artifact compile(const Source& source) const override;
 
  private:
@@ -27,7 +28,7 @@ class NvrtcCompiler : public Compiler {
   std::string temporary_dir_;
   std::string path_;
   std::string identity_;
-  mutable std::atomic<bool> stays_in_process_;  // no other process can be started here
+  mutable std::atomic<bool> stays_in_process_;  // by option, or because no other process could be started
 };
 
 }  // namespace tilewright::compile

@@ -11,7 +11,7 @@
 namespace tilewright::compile {
 namespace {
 
-// The subset of nvrtc.h that is used here: nvrtcResult is an int, 0 is success; a program is an opaque pointer.
+// The functions of nvrtc.h used here. nvrtcResult is an int, 0 meaning success; a program is an opaque pointer.
 struct NvrtcFunctions {
   using Program = struct OpaqueProgram*;
   using GetSize = int (*)(Program, std::size_t*);
@@ -29,16 +29,17 @@ struct NvrtcFunctions {
   GetText log = nullptr, ptx = nullptr, cubin = nullptr;
 };
 
-// NVRTC and its builtins stay mapped: loading them again would cost tens of milliseconds.
+// NVRTC and its builtins stay mapped, because loading them again would take tens of milliseconds.
 void* open_library(const std::string& path) { return ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); }
 
-// NVRTC opens its builtins by soname, from wherever the loader looks; a copy that is loaded already is taken.
+// NVRTC opens its builtins by soname, which the loader may not find or find elsewhere. Loading the library that lies
+// beside NVRTC beforehand makes the loader use that one.
 void load_builtins(const std::string& nvrtc_path, int major, int minor) {
   const std::string folder = nvrtc_path.substr(0, nvrtc_path.rfind('/') + 1);
   open_library(folder + "libnvrtc-builtins.so." + std::to_string(major) + "." + std::to_string(minor));
 }
 
-/// The functions of the library, or in `error` why there are none.
+/// Loads the library. On failure returns null and sets `error`.
 std::unique_ptr<const NvrtcFunctions> load(const std::string& path, std::string& error) {
   void* const library = open_library(path);
   if (library == nullptr) {
@@ -69,7 +70,7 @@ std::unique_ptr<const NvrtcFunctions> load(const std::string& path, std::string&
   return functions;
 }
 
-/// Those of an earlier call, or else load(). What cannot be loaded is tried again at the next call.
+/// load(), memoised per path. A failure is not memoised: the next call tries again.
 const NvrtcFunctions* functions_of(const std::string& path, std::string& error) {
   static std::mutex& mutex = *new std::mutex;  // never destroyed: threads may compile while the process exits
   static auto& loaded = *new std::map<std::string, std::unique_ptr<const NvrtcFunctions>>;
@@ -79,7 +80,7 @@ const NvrtcFunctions* functions_of(const std::string& path, std::string& error) 
   return functions.get();
 }
 
-// A virtual architecture stops after PTX, which saves the time of ptxas when only the emulator will run it.
+// A virtual architecture makes NVRTC stop after PTX, which saves the time of ptxas when only the emulator is used.
 std::vector<std::string> options_of(const NvrtcJob& job, const NvrtcFunctions& nvrtc) {
   const bool has_cache = nvrtc.major > 12 || (nvrtc.major == 12 && nvrtc.minor >= 9);
   std::vector<std::string> options = {"--gpu-architecture=" + job.architecture, std::string(kNvrtcLanguage)};
@@ -91,7 +92,7 @@ std::vector<std::string> options_of(const NvrtcJob& job, const NvrtcFunctions& n
   return options;
 }
 
-// One program from creation to destruction. The first call that fails is kept in `error`, and nothing is called after.
+// An nvrtcProgram. error() describes the first call that failed; compile() does nothing after a failure.
 class NvrtcProgram {
  public:
   NvrtcProgram(const NvrtcFunctions& nvrtc, const NvrtcJob& job) : nvrtc_(nvrtc) {
@@ -120,7 +121,7 @@ class NvrtcProgram {
     check("nvrtcCompileProgram", result);
   }
 
-  // NVRTC reports log and PTX with a terminating NUL, which is dropped.
+  // NVRTC's sizes of log and PTX include the terminating NUL, which text() removes.
   const std::string& log() const { return log_; }
   std::string ptx() { return text("nvrtcGetPTX", nvrtc_.ptx_size, nvrtc_.ptx); }
   std::string cubin() { return bytes("nvrtcGetCUBIN", nvrtc_.cubin_size, nvrtc_.cubin); }
@@ -168,7 +169,7 @@ class Encoder {
   std::string bytes_;
 };
 
-// The first field that does not fit makes everything after it empty, and is_complete() false.
+// After the first field that exceeds the remaining bytes, all fields read as empty and is_complete() is false.
 class Decoder {
  public:
   explicit Decoder(std::string_view bytes) : bytes_(bytes) {}

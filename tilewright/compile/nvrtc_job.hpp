@@ -1,5 +1,5 @@
-// One compile as NVRTC sees it. It runs in a process of its own (nvrtc_process/main.cpp) or, where none can be started,
-// in this one; the file is compiled into both, so it uses the standard library alone.
+// One compile by NVRTC. It runs in a separate process (nvrtc_process/main.cpp) or, when none can be started, in the
+// library's process. This file is compiled into both, so it depends on nothing but the standard library.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace tilewright::compile {
 
-/// What NVRTC is asked to compile.
+/// The input of a compile.
 struct NvrtcJob {
   std::string library;    // absolute path of libnvrtc.so
-  std::string file_name;  // of the source, in messages and in line information: "gemm.cu"
+  std::string file_name;  // the source's name in messages and line information: "gemm.cu"
   std::string text;
-  std::vector<std::pair<std::string, std::string>> headers;  // name and text; the first of a name counts
+  std::vector<std::pair<std::string, std::string>> headers;  // name and text; the first header of a name is used
   std::string architecture;                                  // "sm_90a", or "compute_90a" for PTX alone
   bool wants_cubin = true;
   bool line_info = true;
@@ -37,18 +37,19 @@ struct NvrtcOutcome {
   std::string cubin;
 };
 
-/// "-std=c++20 --minimal": the options that every compile has.
+/// The language option of every compile.
 inline constexpr std::string_view kNvrtcLanguage = "-std=c++20";
-/// Leaves out textures and the device runtime, which no kernel of this field uses, and some 10 ms a compile. NVRTC 13.
+/// An option of NVRTC 13 and later that saves about 10 ms per compile: it omits the declarations of textures and of the
+/// device runtime, which GEMM kernels do not use.
 inline constexpr std::string_view kNvrtcMinimal = "--minimal";
 
-/// Compiles in this process; loads the library at the first call. Thread-safe. Never throws for what NVRTC refuses.
+/// Compiles in this process; the first call loads the library. Thread-safe. Errors of NVRTC are returned, not thrown.
 NvrtcOutcome run(const NvrtcJob& job);
 
-/// The bytes that travel between the two processes: fixed-width little-endian lengths, each followed by its bytes.
+/// The message format between the two processes: little-endian 64-bit integers, and texts preceded by their length.
 std::string encode(const NvrtcJob& job);
 std::string encode(const NvrtcOutcome& outcome);
-/// Nothing where the bytes are no such message.
+/// The inverse of encode(); empty when the bytes are not such a message.
 std::optional<NvrtcJob> decode_job(std::string_view bytes);
 std::optional<NvrtcOutcome> decode_outcome(std::string_view bytes);
 

@@ -1,4 +1,4 @@
-// What ptxas says about a kernel in its verbose log, which NVRTC and nvcc pass on.
+// The resource usage of a kernel that ptxas -v prints; NVRTC and nvcc include it in their logs.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ResourceUsage {
   bool operator==(const ResourceUsage&) const = default;
 };
 
-/// Reads the paragraph about `symbol` from a log of `ptxas -v`; what the log does not say stays empty.
+/// Parses the paragraph about `symbol` in a log of `ptxas -v`. Numbers that are not in the log stay empty or 0.
 ResourceUsage parse_resource_usage(std::string_view log, std::string_view symbol);
 
 }  // namespace tilewright::compile

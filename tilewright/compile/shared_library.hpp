@@ -1,5 +1,5 @@
-// A library opened at run time. It stays mapped when the object goes: the vendor's libraries start threads and register
-// exit handlers, and loading NVRTC again would cost tens of milliseconds.
+// A library opened at run time. It stays mapped after the object is destroyed: the vendor's libraries start threads and
+// register exit handlers, and loading NVRTC again would take tens of milliseconds.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,17 @@ namespace tilewright::compile {
 class SharedLibrary {
  public:
   enum class Load {
-    now,             // load it if need be
-    only_if_loaded,  // another part of the process has it already, or fail
+    now,             // load the library if it is not loaded yet
+    only_if_loaded,  // fail unless another part of the process has loaded it
   };
 
-  /// `name`: an absolute path, or a soname for the loader to find. Nothing when that fails; the reason is in `error`.
+  /// `name`: an absolute path, or a soname for the loader to find. On failure returns nothing and sets `*error`.
   static std::optional<SharedLibrary> open(const std::string& name, Load load, std::string* error = nullptr);
 
-  /// Absolute path of the loaded file; empty when the loader does not know it.
+  /// Absolute path of the loaded file; empty when the loader reports none.
   std::string path() const;
 
-  /// The address of `name`, or null.
+  /// The address of the symbol `name`, or null.
   void* symbol(const char* name) const;
 
  private:

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tilewright/base/text.hpp"
+#include "tilewright/compile/include_graph.hpp"
 
 namespace tilewright::compile {
 namespace {
@@ -17,15 +18,15 @@ Support check_text(std::string_view text) {
   if (text.size() > kMaxTextBytes)
     return refuse("source text must have at most {} bytes, got {}", kMaxTextBytes, text.size());
   if (const std::size_t at = text.find('\0'); at != std::string_view::npos)
-    return refuse("source text must not contain NUL, got one at byte {}", at);
+    return refuse("source text must not contain NUL characters, got one at byte {}", at);
   return {};
 }
 
-Support check_header(const AuthorsHeader& header) {
+Support check_header(const UserHeader& header) {
   const std::filesystem::path path(header.name);
-  const bool leaves = path.is_absolute() || std::ranges::find(path, "..") != path.end();
-  if (header.name.empty() || leaves || printable(header.name) != header.name)
-    return refuse("a header's name must be a relative path, got '{}'", printable(header.name));
+  const bool leaves_folder = path.is_absolute() || std::ranges::find(path, "..") != path.end();
+  if (header.name.empty() || leaves_folder || printable(header.name) != header.name)
+    return refuse("a header's name must be a relative path without '..', got '{}'", printable(header.name));
   return check_text(header.text);
 }
 
@@ -38,20 +39,20 @@ std::string_view name(Language language) {
 
 Support validate(const Source& source) {
   constexpr std::size_t kMaxDescriptionBytes = std::size_t{1} << 20;
-  constexpr int kMaxRegisters = 255;  // PTX ISA: of one thread
+  constexpr int kMaxRegisters = 255;  // per thread, by the PTX ISA
   if (!is_identifier(source.name)) return refuse("name must be an identifier, got '{}'", printable(source.name));
   if (!is_identifier(source.symbol)) return refuse("symbol must be an identifier, got '{}'", printable(source.symbol));
   if (source.language != Language::cubin) {
     if (const Support text = check_text(source.text); !text) return text;
   } else if (source.text.size() > kMaxCubinBytes) {
-    return refuse("a cubin must have at most {} bytes, got {}", kMaxCubinBytes, source.text.size());
+    return refuse("a cubin must have at most {} bytes, got {} bytes", kMaxCubinBytes, source.text.size());
   }
-  for (const AuthorsHeader& header : source.headers) {
+  for (const UserHeader& header : source.headers) {
     if (const Support valid = check_header(header); !valid) return valid;
   }
-  if (!source.outputs.cubin && !source.outputs.ptx) return refuse("no output is asked for: neither cubin nor PTX");
+  if (!source.outputs.cubin && !source.outputs.ptx) return refuse("neither a cubin nor PTX is requested as output");
   if (source.max_registers < 0 || source.max_registers > kMaxRegisters) {
-    return refuse("max_registers must be 0..{}, got {}", kMaxRegisters, source.max_registers);
+    return refuse("max_registers must be in 0..{}, got {}", kMaxRegisters, source.max_registers);
   }
   if (source.description.size() > kMaxDescriptionBytes) {
     return refuse("description must have at most {} bytes, got {}", kMaxDescriptionBytes, source.description.size());
@@ -71,10 +72,12 @@ const Digest& device_headers_digest() {
   return digest;
 }
 
-Digest source_digest(const Source& source) {
+Digest source_digest(const Source& source) { return source_digest(source, IncludeGraph::of_device_headers()); }
+
+Digest source_digest(const Source& source, const IncludeGraph& headers) {
   FieldHasher hasher;
   hasher.field("version", TILEWRIGHT_VERSION)
-      .field("headers", device_headers_digest().hex())
+      .field("included_headers", headers.digest_of_included(source).hex())
       .field("target", source.target.name())
       .field("language", name(source.language))
       .field("cubin", std::int64_t{source.outputs.cubin})
@@ -84,8 +87,8 @@ Digest source_digest(const Source& source) {
       .field("name", source.name)
       .field("symbol", source.symbol)
       .field("description", source.description)
-      .field("authors_headers", static_cast<std::int64_t>(source.headers.size()));
-  for (const AuthorsHeader& header : source.headers) hasher.field(header.name, header.text);
+      .field("user_headers", static_cast<std::int64_t>(source.headers.size()));
+  for (const UserHeader& header : source.headers) hasher.field(header.name, header.text);
   hasher.field("text", source.text);
   return hasher.finish();
 }

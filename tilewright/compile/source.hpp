@@ -1,4 +1,4 @@
-// What a kernel is made of: its text, the headers it may include, the target, the options.
+// The input of a compile: the text of one kernel, the headers it may include, the target and the options.
 #pragma once
 
 #include <cstdint>
@@ -12,57 +12,63 @@
 
 namespace tilewright::compile {
 
-/// A header that travels in memory: `#include "name"` in the source finds `text`.
+class IncludeGraph;
+
+/// A header embedded in the library: `#include "name"` in a source includes `text`.
 struct Header {
   std::string_view name;  // "tilewright/gemm/simt_gemm.cuh"
-  std::string_view text;  // static storage: embedded in the library
+  std::string_view text;
   bool operator==(const Header&) const = default;
 };
 
-/// Every .cuh below device/, embedded at build time, sorted by name.
+/// Every .cuh below device/, embedded at build time, sorted by name; the views have static storage duration.
 const std::vector<Header>& device_headers();
 
-/// Which binary forms are wanted. The emulator needs PTX, the driver a cubin; one NVRTC compile yields both.
+/// Which outputs a compile shall produce. The emulator needs PTX, the driver a cubin; one NVRTC compile yields both.
 struct Outputs {
   bool cubin = true;
   bool ptx = true;
   bool operator==(const Outputs&) const = default;
 };
 
-/// What Source::text is. PTX and cubins need no compiler: the driver takes both, the emulator takes PTX.
+/// The language of Source::text. PTX and cubins are not compiled: the driver loads both, the emulator runs PTX.
 enum class Language : std::uint8_t { cuda, ptx, cubin };
 
 std::string_view name(Language language);  // "cuda"
 
-/// A header that a kernel's author brings: `#include "name"` finds `text`, before any of ours.
-struct AuthorsHeader {
+/// A header that comes with a user's own kernel: `#include "name"` includes `text`. It takes precedence over a device
+/// header of the same name.
+struct UserHeader {
   std::string name;
   std::string text;
-  bool operator==(const AuthorsHeader&) const = default;
+  bool operator==(const UserHeader&) const = default;
 };
 
 struct Source {
-  std::string name;    // for messages and dumps: an identifier
-  std::string symbol;  // the extern "C" kernel: an identifier
-  std::string text;    // CUDA C++, PTX, or a cubin's bytes
+  std::string name;    // used in messages and dumps; must be an identifier
+  std::string symbol;  // name of the extern "C" kernel; must be an identifier
+  std::string text;    // CUDA C++, PTX, or the bytes of a cubin
   Target target;
   Language language = Language::cuda;
-  std::vector<AuthorsHeader> headers;
+  std::vector<UserHeader> headers;
   Outputs outputs;
-  bool line_info = true;    // -lineinfo: a finding of the emulator or of a profiler names the source line
+  bool line_info = true;    // -lineinfo: errors of the emulator and profilers can name the source line
   int max_registers = 0;    // 0: the compiler decides
-  std::string description;  // JSON about what this kernel is; kept in the artifact, hashed into the key
+  std::string description;  // JSON that describes the kernel; stored in the artifact, part of the digest
 };
 
-/// Whether it may be compiled or loaded: identifiers as name and symbol, text of at most 4 MiB (a cubin's 256) without
-/// NUL but in a cubin (NVRTC would silently ignore what follows one), headers with relative names below no "..", some
-/// output, a description that is empty or JSON, registers in 0..255.
+/// Whether the source may be compiled or loaded. Requires: name and symbol are identifiers; the text has at most 4 MiB
+/// and no NUL, after which NVRTC would silently ignore it (a cubin: at most 256 MiB); header names are relative paths
+/// without ".."; at least one output is requested; the description is empty or JSON; 0 <= max_registers <= 255.
 Support validate(const Source& source);
 
-/// Of all that determines the code but the compiler: library version, device headers, and every field.
+/// Digest of everything but the compiler that determines the code: library version, every field, and the device headers
+/// that the source includes, directly or through other headers.
 Digest source_digest(const Source& source);
+/// The same with another set of headers in place of the device headers.
+Digest source_digest(const Source& source, const IncludeGraph& headers);
 
-/// Of the device headers.
+/// Digest of the names and texts of all device headers; computed once.
 const Digest& device_headers_digest();
 
 }  // namespace tilewright::compile

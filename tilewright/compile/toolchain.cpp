@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 4> kLibraryFolders = {"lib64", "lib", "targets/x86_64-linux/lib",
                                                              "lib/x86_64-linux-gnu"};
 
-// One step of the search order: folders that are equally good, and how to name them to a person.
+// One step of the search order: folders of equal priority, and their description for messages.
 struct Place {
   std::string where;
   std::vector<std::string> folders;
@@ -41,7 +41,7 @@ std::vector<std::string> subfolders(const fs::path& parent, std::string_view pre
   return found;
 }
 
-// A folder found by its position alone, not named by the user, counts only if nobody else can write there.
+// Folders that are found by their position, not named by the user, are searched only if nobody else can write there.
 bool is_ours(const fs::path& folder) {
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0) return false;
@@ -54,7 +54,7 @@ std::vector<std::string> site_packages(const fs::path& prefix) {
   return found;
 }
 
-// The package folder that this code is installed under, then those of virtual environments beside it.
+// The site-packages folder that contains this code, then those of virtual environments beside it.
 std::vector<std::string> site_packages_around(const fs::path& code_dir) {
   std::vector<std::string> found;
   for (fs::path folder = code_dir; folder.has_relative_path(); folder = folder.parent_path()) {
@@ -81,7 +81,7 @@ std::vector<std::string> all_site_packages(const Environment& environment) {
   return found;
 }
 
-// The wheels of CUDA 13 share nvidia/cu13; those of CUDA 12 and of cuDNN have a folder each.
+// The wheels of CUDA 13 share the folder nvidia/cu13; each wheel of CUDA 12 and of cuDNN has a folder of its own.
 Place wheels(const std::string& site_packages_folder, std::string_view leaf) {
   Place place{site_packages_folder + "/nvidia/*/" + std::string(leaf), {}};
   for (const std::string& package : subfolders(site_packages_folder + "/nvidia", "")) {
@@ -122,7 +122,7 @@ std::optional<std::string> first_file(const Place& place, std::span<const std::s
   return std::nullopt;
 }
 
-// A search in progress: stops looking at the first hit, remembers each place it looked at.
+// A search in progress: ignores further places after the first match, and records each place it searched.
 class Searcher {
  public:
   Searcher(std::span<const std::string_view> names, int access_mode) : names_(names), access_mode_(access_mode) {}
@@ -161,7 +161,7 @@ std::string hex(std::span<const unsigned char> bytes) {
   return text;
 }
 
-// The descriptor of the first NT_GNU_BUILD_ID note in a PT_NOTE segment's bytes (ELF gABI: 4-byte aligned records).
+// The contents of the first NT_GNU_BUILD_ID note in the bytes of a PT_NOTE segment (ELF gABI: 4-byte aligned records).
 std::optional<std::string> build_id_in_notes(std::span<const unsigned char> notes) {
   const auto padded = [](std::size_t size) { return (size + 3) & ~std::size_t{3}; };
   while (notes.size() >= sizeof(Elf64_Nhdr)) {
@@ -265,7 +265,7 @@ std::string content_identity(const std::string& path) {
 void throw_not_found(std::string_view what, const Search& search, std::string_view fix) {
   std::string message = fmt::format("{} was not found. Searched:", what);
   for (const SearchedPlace& place : search.places) message += "\n  " + place.where;
-  if (search.places.empty()) message += "\n  (no place: the environment names none)";
+  if (search.places.empty()) message += "\n  (nowhere: the environment names no place to search)";
   throw ToolchainNotFound(fmt::format("{}\nInstall it with: {}", message, fix));
 }
 

@@ -493,7 +493,7 @@ std::vector<ArtifactPtr> Engine::compile(std::span<const registry::KernelPtr> ke
       compiled.push_back(i);
       continue;
     }
-    artifacts[i] = std::make_shared<const compile::Artifact>(compile::adopt(source));
+    artifacts[i] = std::make_shared<const compile::Artifact>(compile::precompiled_artifact(source));
     tell(*artifacts[i]);
   }
   if (sources.empty()) return artifacts;
@@ -546,7 +546,7 @@ Engine::State::LoadedPtr Engine::State::load_artifact(const compile::Artifact& a
 
 Engine::State::LoadedPtr Engine::State::load_source(const compile::Source& source, std::uint32_t dynamic_smem_bytes) {
   if (source.language != compile::Language::cuda) {
-    const compile::Artifact adopted = compile::adopt(source);
+    const compile::Artifact adopted = compile::precompiled_artifact(source);
     runs_here(adopted, device->properties()).or_throw();
     return load_artifact(adopted, dynamic_smem_bytes);
   }

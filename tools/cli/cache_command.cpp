@@ -48,7 +48,7 @@ ExitCode verify(cache::Store& store, const CacheOptions&) {
   const cache::Verification verification = store.verify();
   for (const std::string& damaged : verification.damaged) fmt::print("damaged: {}\n", printable(damaged, 400));
   for (const std::string& unusable : verification.unusable) fmt::print("not used: {}\n", printable(unusable, 400));
-  fmt::print("{} sound, {} damaged and set aside, {} not usable, in {}\n", verification.sound,
+  fmt::print("{} intact, {} damaged and set aside, {} not usable, in {}\n", verification.intact,
              verification.damaged.size(), verification.unusable.size(), store.root());
   const bool is_sound = verification.damaged.empty() && verification.unusable.empty();
   return is_sound ? ExitCode::ok : ExitCode::wrong_result;

@@ -1,9 +1,9 @@
-// A libnvrtc.so.13 that does what the source text commands, so that a test can have a compiler that crashes, hangs or
-// takes all memory. A command is a line "//! NAME [ARGUMENT]":
-//   log FILE      append a byte to FILE        sleep MS    take that long
-//   kill SIGNAL   die of it                    exit CODE   end the process
-//   eat MIB       take that much memory        fail        report a compile error
-// A text without commands "compiles" to itself.
+// A fake libnvrtc.so.13 that executes commands in the source text, so that tests have a compiler that crashes, hangs or
+// exhausts memory. A command is a line "//! NAME [ARGUMENT]":
+//   log FILE      append a byte to FILE                  sleep MS    sleep for that time
+//   kill SIGNAL   send the signal to this process        exit CODE   exit with that code
+//   eat MIB       allocate that much memory              fail        report a compile error
+// The compile returns the text itself as PTX and cubin.
 #include <signal.h>
 #include <unistd.h>
 
@@ -25,8 +25,8 @@ struct Program {
 
 enum Result { success = 0, compilation = 6 };
 
-// False for `fail`.
-bool obey(const std::string& command, const std::string& argument) {
+// Executes one command; false for `fail`.
+bool execute(const std::string& command, const std::string& argument) {
   if (command == "log") {
     std::ofstream(argument, std::ios::app) << 'x';
   } else if (command == "sleep") {
@@ -39,16 +39,16 @@ bool obey(const std::string& command, const std::string& argument) {
   } else if (command == "eat") {
     const std::size_t bytes = std::stoul(argument) << 20;
     const std::string eaten(bytes, 'x');
-    return eaten[std::strlen(argument.c_str())] == 'x';  // a use, or the compiler leaves it out
+    return eaten[std::strlen(argument.c_str())] == 'x';  // keeps the compiler from removing the allocation
   }
   return command != "fail";
 }
 
-int give(const std::string& bytes, char* to) {
+int copy(const std::string& bytes, char* to) {
   std::memcpy(to, bytes.data(), bytes.size());
   return success;
 }
-int give_size(const std::string& bytes, std::size_t* size) {
+int copy_size(const std::string& bytes, std::size_t* size) {
   *size = bytes.size();
   return success;
 }
@@ -79,16 +79,16 @@ EXPORT int nvrtcCompileProgram(Program* program, int, const char* const*) {
     std::istringstream words(line);
     std::string mark, command, argument;
     words >> mark >> command >> argument;
-    if (mark == "//!" && !obey(command, argument)) {
+    if (mark == "//!" && !execute(command, argument)) {
       program->log = "error: as commanded";
       return compilation;
     }
   }
   return success;
 }
-EXPORT int nvrtcGetProgramLogSize(Program* program, std::size_t* size) { return give_size(program->log, size); }
-EXPORT int nvrtcGetProgramLog(Program* program, char* log) { return give(program->log, log); }
-EXPORT int nvrtcGetPTXSize(Program* program, std::size_t* size) { return give_size(program->text, size); }
-EXPORT int nvrtcGetPTX(Program* program, char* ptx) { return give(program->text, ptx); }
-EXPORT int nvrtcGetCUBINSize(Program* program, std::size_t* size) { return give_size(program->text, size); }
-EXPORT int nvrtcGetCUBIN(Program* program, char* cubin) { return give(program->text, cubin); }
+EXPORT int nvrtcGetProgramLogSize(Program* program, std::size_t* size) { return copy_size(program->log, size); }
+EXPORT int nvrtcGetProgramLog(Program* program, char* log) { return copy(program->log, log); }
+EXPORT int nvrtcGetPTXSize(Program* program, std::size_t* size) { return copy_size(program->text, size); }
+EXPORT int nvrtcGetPTX(Program* program, char* ptx) { return copy(program->text, ptx); }
+EXPORT int nvrtcGetCUBINSize(Program* program, std::size_t* size) { return copy_size(program->text, size); }
+EXPORT int nvrtcGetCUBIN(Program* program, char* cubin) { return copy(program->text, cubin); }

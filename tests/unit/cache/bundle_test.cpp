@@ -1,4 +1,4 @@
-// Bundles: out of one store and into another, and what is refused on the way.
+// Exporting bundles from one store and importing them into another, and what an import refuses.
 #include "tilewright/cache/bundle.hpp"
 
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ TEST_F(BundleTest, ReplacesAnOlderFile) {
   }
 }
 
-TEST_F(BundleTest, ADamagedKernelIsRefusedTheRestIsTaken) {
+TEST_F(BundleTest, ADamagedKernelIsRefusedAndTheRestImported) {
   export_two();
   run_sql("UPDATE kernels SET artifact = substr(artifact, 1, 200) WHERE name = 'gemm'");
   run_sql(
@@ -75,10 +75,11 @@ TEST_F(BundleTest, ADamagedKernelIsRefusedTheRestIsTaken) {
   const Result<BundleReport> report = import_bundle(there, path_);
   ASSERT_TRUE(report) << report.reason();
   EXPECT_EQ(report->kernels, 1);
-  EXPECT_THAT(report->refused, testing::ElementsAre(HasSubstr("source of 1 bytes"), HasSubstr("SHA-256 mismatch")));
+  EXPECT_THAT(report->refused,
+              testing::ElementsAre(HasSubstr("source digest of 1 bytes"), HasSubstr("SHA-256 mismatch")));
 }
 
-TEST_F(BundleTest, WhatIsNotABundleIsRefused) {
+TEST_F(BundleTest, OtherFilesAreRefused) {
   Store there(there_);
   EXPECT_FALSE(import_bundle(there, folder_.path() + "/missing.db"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/missing.db"));
@@ -94,14 +95,14 @@ TEST_F(BundleTest, AnotherFormatOrAViewInPlaceOfTheTableIsRefused) {
   export_two();
   run_sql("PRAGMA user_version = 3");
   Store there(there_);
-  EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("format 3"));
+  EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("format version 3"));
   run_sql(
       "PRAGMA user_version = 2; ALTER TABLE kernels RENAME TO hidden; "
       "CREATE VIEW kernels AS SELECT source, artifact, signature FROM hidden");
   EXPECT_THAT(import_bundle(there, path_).reason(), HasSubstr("more than plain tables: CREATE VIEW kernels"));
 }
 
-TEST_F(BundleTest, ATruncatedFileGivesNothingWrong) {
+TEST_F(BundleTest, ATruncatedFileNeverYieldsAWrongKernel) {
   export_two();
   const auto size = std::filesystem::file_size(path_);
   for (const std::uintmax_t left : {size - 1, size / 2, std::uintmax_t{4096}, std::uintmax_t{100}, std::uintmax_t{0}}) {
@@ -120,7 +121,7 @@ TEST_F(BundleTest, ATruncatedFileGivesNothingWrong) {
   }
 }
 
-TEST_F(BundleTest, OnlySignedKernelsAreTakenWhereKeysAreNamed) {
+TEST_F(BundleTest, WithTrustedKeysOnlySignedKernelsAreImported) {
   compile::write_new_file(folder_.path() + "/a.pem", kPrivateKeyA);
   compile::write_new_file(folder_.path() + "/a.pub", kPublicKeyA);
   compile::write_new_file(folder_.path() + "/b.pub", kPublicKeyB);
@@ -141,7 +142,7 @@ TEST_F(BundleTest, OnlySignedKernelsAreTakenWhereKeysAreNamed) {
   EXPECT_THAT(report->refused, testing::ElementsAre(HasSubstr("no trusted key")));
 }
 
-TEST_F(BundleTest, AFileThatOthersMayWriteNeedsTrustedKeys) {
+TEST_F(BundleTest, AFileWritableByOthersNeedsTrustedKeys) {
   export_two();
   Store there(there_);
   std::filesystem::permissions(path_, std::filesystem::perms::all);
@@ -165,7 +166,7 @@ TEST_F(BundleTest, NothingIsWrittenBesideABundle) {
   }
 }
 
-TEST_F(BundleTest, AnUnwritablePlaceThrows) {
+TEST_F(BundleTest, AnUnwritablePathThrows) {
   Store here(there_);
   EXPECT_THROW(export_bundle(here, "/proc/no/bundle.db"), Error);
 }

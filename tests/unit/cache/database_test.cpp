@@ -1,4 +1,4 @@
-// What a hostile SQLite file cannot do: act, run without end, take memory without bound, or keep somebody waiting.
+// A hostile SQLite file cannot execute code, run forever, use unbounded memory or block a reader.
 #include "tilewright/cache/database.hpp"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ class DatabaseTest : public testing::Test {
     EXPECT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
     sqlite3_close(database);
   }
-  /// A file that claims to be a bundle and has such a schema.
+  /// A file with the application id of a bundle and the given schema.
   void make_bundle(const std::string& schema) const {
     run_sql("PRAGMA application_id = 1415007043; PRAGMA user_version = 1; " + schema);
   }
@@ -63,8 +63,9 @@ TEST_F(DatabaseTest, AnEndlessViewIsRefused) {
   EXPECT_FALSE(refusal().is_damage());
 }
 
-// Finding the pattern takes 30 million comparisons of 30 MB, in one function that nothing interrupts.
-TEST_F(DatabaseTest, AColumnThatIsComputedForEverIsRefused) {
+// Evaluating the column takes 30 million comparisons of 30 MB in one SQL function, which the progress handler cannot
+// interrupt.
+TEST_F(DatabaseTest, AComputedColumnThatTakesForeverIsRefused) {
   make_bundle(
       "CREATE TABLE kernels (key BLOB, artifact BLOB AS "
       "(replace(printf('%.*c', 60000000, 'a'), printf('%.*c', 30000000, 'a') || 'b', 'x')))");
@@ -75,7 +76,7 @@ TEST_F(DatabaseTest, AColumnThatIsComputedForEverIsRefused) {
   EXPECT_THAT(report.reason(), HasSubstr("more than plain tables"));
 }
 
-TEST_F(DatabaseTest, WhatActsOrComputesIsRefused) {
+TEST_F(DatabaseTest, TriggersViewsAndComputedColumnsAreRefused) {
   for (const char* schema : {"CREATE TABLE t (a); CREATE TRIGGER x AFTER INSERT ON t BEGIN DELETE FROM t; END",
                              "CREATE TABLE t (a, b AS (zeroblob(200000000)))",
                              "CREATE TABLE t (a, b BLOB GENERATED ALWAYS AS (replace(a, a, a)) VIRTUAL)",
@@ -96,19 +97,19 @@ TEST_F(DatabaseTest, PlainTablesAreUsed) {
   EXPECT_EQ(open().integer("SELECT count(*) FROM t WHERE as_key = 'k'"), 1);
 }
 
-TEST_F(DatabaseTest, AStatementThatDoesNotEndIsEnded) {
-  const Database database = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, {.step_s = 0.05});
+TEST_F(DatabaseTest, AnEndlessStatementEndsAtTheTimeLimit) {
+  const Database database = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, {.step_timeout_s = 0.05});
   const auto started = Clock::now();
   const DatabaseError error = error_of(
       [&] { database.integer("WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x FROM r) SELECT max(x) FROM r"); });
   EXPECT_EQ(error.code(), SQLITE_INTERRUPT) << error.what();
-  EXPECT_THAT(error.what(), HasSubstr("not done after 0.05 s"));
+  EXPECT_THAT(error.what(), HasSubstr("exceeded the time limit of 0.05 s"));
   EXPECT_FALSE(error.is_damage());
   EXPECT_LT(Clock::now() - started, 2s);
-  EXPECT_EQ(database.integer("SELECT 7"), 7) << "the next one has its own time";
+  EXPECT_EQ(database.integer("SELECT 7"), 7) << "the next statement has a time limit of its own";
 }
 
-TEST_F(DatabaseTest, AStatementEndsWhenTheProgramAsksForIt) {
+TEST_F(DatabaseTest, AStatementCanBeInterrupted) {
   const Database database = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   const auto end = Clock::now() + 50ms;
   const ScopedInterruptCheck check([&] {
@@ -119,34 +120,34 @@ TEST_F(DatabaseTest, AStatementEndsWhenTheProgramAsksForIt) {
   EXPECT_LT(Clock::now() - end, 1s);
 }
 
-TEST_F(DatabaseTest, AWaitForALockEndsInTimeOrWhenTheProgramAsksForIt) {
+TEST_F(DatabaseTest, AWaitForALockEndsAtTheTimeLimitOrWhenInterrupted) {
   const Database holder = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   holder.run("BEGIN EXCLUSIVE");
   auto started = Clock::now();
-  const DatabaseError error = error_of([&] { open(SQLITE_OPEN_READWRITE, {.busy_ms = 100}); });
+  const DatabaseError error = error_of([&] { open(SQLITE_OPEN_READWRITE, {.busy_timeout_ms = 100}); });
   EXPECT_EQ(error.code(), SQLITE_BUSY) << error.what();
   EXPECT_GE(Clock::now() - started, 100ms);
   started = Clock::now();
   const ScopedInterruptCheck check([&] {
     if (Clock::now() > started + 50ms) throw Interrupted("enough");
   });
-  EXPECT_THROW(open(SQLITE_OPEN_READWRITE, {.busy_ms = 60000}), Interrupted);
+  EXPECT_THROW(open(SQLITE_OPEN_READWRITE, {.busy_timeout_ms = 60000}), Interrupted);
   EXPECT_LT(Clock::now() - started, 10s);
 }
 
-TEST_F(DatabaseTest, ALockThatIsGivenUpIsTaken) {
+TEST_F(DatabaseTest, AReleasedLockIsAcquired) {
   Database holder = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   holder.run("BEGIN EXCLUSIVE");
   std::thread releaser([&] {
     std::this_thread::sleep_for(50ms);
     holder.run("COMMIT");
   });
-  EXPECT_NO_THROW(open(SQLITE_OPEN_READWRITE, {.busy_ms = 60000}));
+  EXPECT_NO_THROW(open(SQLITE_OPEN_READWRITE, {.busy_timeout_ms = 60000}));
   releaser.join();
 }
 
-// Every interior page leads 60 times to the next one: 60^6 rows in a file of eight pages.
-TEST_F(DatabaseTest, PagesThatAreSharedDoNotMultiplyRows) {
+// Every interior page has 60 pointers to the same next page, so a file of eight pages appears to have 60^6 rows.
+TEST_F(DatabaseTest, SharedPagesDoNotMultiplyRows) {
   constexpr std::size_t kPage = 512;
   constexpr unsigned kLevels = 6;
   constexpr unsigned kCells = 60;
@@ -162,8 +163,8 @@ TEST_F(DatabaseTest, PagesThatAreSharedDoNotMultiplyRows) {
   };
   for (unsigned level = 0; level < kLevels; ++level) {  // pages 2, 3, ...; the leaf is the last
     std::string page(kPage, '\0');
-    constexpr std::size_t kCellBytes = 5;  // the child, and a row's number
-    page[0] = 5;                           // an interior page of a table
+    constexpr std::size_t kCellBytes = 5;  // page number of the child, and a row id
+    page[0] = 5;                           // type: interior page of a table
     big_endian(page, 3, kCells, 2);
     big_endian(page, 5, static_cast<unsigned>(kPage - kCells * kCellBytes), 2);
     big_endian(page, 8, level + 3, 4);
@@ -188,21 +189,21 @@ TEST_F(DatabaseTest, PagesThatAreSharedDoNotMultiplyRows) {
     for (; rows.step(); ++taken) rows.blob(1);
   });
   EXPECT_TRUE(error.is_damage()) << error.what();
-  EXPECT_THAT(error.what(), HasSubstr("more than the file can hold"));
+  EXPECT_THAT(error.what(), HasSubstr("more bytes than the file"));
   EXPECT_LT(taken, 20000);
   EXPECT_GT(taken, 100) << "the rows were read";
   EXPECT_LT(Clock::now() - started, 2s);
 }
 
-TEST_F(DatabaseTest, ValuesAreBounded) {
+TEST_F(DatabaseTest, ValueSizesAreLimited) {
   make_bundle("CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(100000))");
-  const Database database = open(SQLITE_OPEN_READONLY, {.value_bytes = 50000});
+  const Database database = open(SQLITE_OPEN_READONLY, {.max_value_bytes = 50000});
   const DatabaseError error = error_of([&] { database.integer("SELECT length(a || a) FROM t"); });
   EXPECT_EQ(error.code(), SQLITE_TOOBIG) << error.what();
   EXPECT_FALSE(error.is_damage());
 }
 
-TEST_F(DatabaseTest, WhatWouldBlockIsRefused) {
+TEST_F(DatabaseTest, FifosAndFoldersAreRefused) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   EXPECT_EQ(std::string(refusal().what()), path_ + " is not a regular file");
   std::filesystem::remove(path_);
@@ -219,13 +220,13 @@ TEST_F(DatabaseTest, WhatWouldBlockIsRefused) {
   EXPECT_EQ(open().integer("SELECT count(*) FROM sqlite_schema"), 1);
 }
 
-TEST_F(DatabaseTest, NamesAreOfFilesOnly) {
+TEST_F(DatabaseTest, SpecialNamesAreNotInterpreted) {
   for (const char* name : {":memory:", "", "file:x?mode=memory"}) {
     EXPECT_THROW(Database(name, SQLITE_OPEN_READONLY), DatabaseError) << name;
   }
 }
 
-TEST_F(DatabaseTest, ATextOfAnyLengthMayBeWrittenAndRead) {
+TEST_F(DatabaseTest, LongTextsRoundTrip) {
   const Database database = open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   database.run("CREATE TABLE t (a TEXT)");
   const std::string text(std::size_t{8} << 20, 'x');

@@ -1,4 +1,4 @@
-// Keys made for tests, and used nowhere else.
+// Keys that were generated for these tests and are used nowhere else.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// A compiler for tests of the cache: counts its runs in a file, so that several processes can be counted together.
+// A compiler for tests of the cache. It counts its runs in a file, so that the runs of several processes are counted.
 #pragma once
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@ namespace tilewright::cache {
 
 class FakeCompiler : public compile::Compiler {
  public:
-  /// Each compile appends a byte to `log_path`, if there is one, and takes `duration`.
+  /// Each compile takes `duration` and, unless `log_path` is empty, appends a byte to that file.
   explicit FakeCompiler(std::string log_path, std::chrono::milliseconds duration = {})
       : log_path_(std::move(log_path)), duration_(duration) {}
 
@@ -42,7 +42,7 @@ class FakeCompiler : public compile::Compiler {
     return artifact;
   }
 
-  /// By all processes that share the log.
+  /// Number of compiles by all processes that share the log.
   std::size_t runs() const {
     const compile::UniqueFd log(::open(log_path_.c_str(), O_RDONLY | O_CLOEXEC));
     return log ? compile::read_file(log_path_, std::size_t{1} << 20).size() : 0;
@@ -56,7 +56,7 @@ class FakeCompiler : public compile::Compiler {
   std::chrono::milliseconds duration_;
 };
 
-/// Where the entry of a key lies in the cache at `root`.
+/// Path of the entry of a key in the cache at `root`.
 inline std::string entry_path(const std::string& root, const Key& key) {
   const EntryName name = entry_name(key);
   return root + "/entries/" + name.folder + "/" + name.file;

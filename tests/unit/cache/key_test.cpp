@@ -1,4 +1,4 @@
-// A key changes with everything that the compiled bytes depend on, and with nothing else.
+// A key changes with everything that the compiled code depends on, and with nothing else.
 #include "tilewright/cache/key.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(Key, ChangesWithEachField) {
   EXPECT_EQ(keys.count(make_key(source_named("gemm"), "nvrtc A")), 1u);
 }
 
-TEST(Key, TextDoesNotFlowBetweenFields) {
+TEST(Key, FieldBoundariesCount) {
   compile::Source one = source_named("gemm");
   compile::Source other = one;
   one.symbol = "ab";
@@ -58,7 +58,7 @@ TEST(Key, HexRoundTrip) {
   bad[10] = 'G';
   EXPECT_EQ(parse_key(bad), std::nullopt);
   bad[10] = 'A';
-  EXPECT_EQ(parse_key(bad), std::nullopt) << "a file system may not tell case apart";
+  EXPECT_EQ(parse_key(bad), std::nullopt) << "file systems may ignore case";
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST_F(SignatureTest, OnlyTheRightKeyAndTheRightDigestVerify) {
   }
 }
 
-TEST_F(SignatureTest, WhatIsNoKeyIsRefusedByName) {
+TEST_F(SignatureTest, InvalidKeyFilesAreRefusedByName) {
   const auto expect_refused = [](const std::string& path, const char* why) {
     try {
       SigningKey::read(path);

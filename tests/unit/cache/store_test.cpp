@@ -1,4 +1,4 @@
-// The road memory, disk, compiler: who serves what, and how often the compiler runs.
+// The order of lookups in memory and on disk, and how often the compiler runs.
 #include "tilewright/cache/store.hpp"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST_F(StoreTest, MemoryOnlyTouchesNoDisk) {
   EXPECT_FALSE(fs::exists(root()));
 }
 
-TEST_F(StoreTest, PlacesInOrder) {
+TEST_F(StoreTest, ChoosesTheRootInOrder) {
   compile::Environment environment;
   const auto root_of = [&](const StoreOptions& chosen) { return Store(chosen, environment).root(); };
   EXPECT_EQ(root_of({}), "");
@@ -99,15 +99,15 @@ TEST_F(StoreTest, ThreadsOnOneColdKeyCompileOnce) {
   std::vector<ArtifactPtr> got(8);
   {
     std::vector<std::jthread> threads;
-    for (ArtifactPtr& mine : got) {
-      threads.emplace_back([&] { mine = store.get_or_compile(source_named("gemm"), slow); });
+    for (ArtifactPtr& artifact : got) {
+      threads.emplace_back([&] { artifact = store.get_or_compile(source_named("gemm"), slow); });
     }
   }
   EXPECT_EQ(slow.runs(), 1u);
   for (const ArtifactPtr& artifact : got) EXPECT_EQ(artifact, got.front());
 }
 
-TEST_F(StoreTest, AFailureIsThrownAndNotRemembered) {
+TEST_F(StoreTest, AFailedCompileThrowsAndIsNotCached) {
   Store store(options());
   compile::Source source = source_named("gemm");
   source.text = "broken";
@@ -118,7 +118,7 @@ TEST_F(StoreTest, AFailureIsThrownAndNotRemembered) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(StoreTest, ThreadsThatWaitForAFailureGetIt) {
+TEST_F(StoreTest, WaitingThreadsGetTheFailureOfTheCompile) {
   const FakeCompiler slow(folder_.path() + "/slow", 100ms);
   Store store(options());
   compile::Source source = source_named("gemm");
@@ -139,7 +139,7 @@ TEST_F(StoreTest, ThreadsThatWaitForAFailureGetIt) {
   EXPECT_EQ(failures, 4);
 }
 
-TEST_F(StoreTest, ABatchCompilesOnlyWhatIsMissing) {
+TEST_F(StoreTest, ABatchCompilesOnlyMissingKernels) {
   Store store(options());
   store.get_or_compile(source_named("k1"), compiler_);
   const std::vector<compile::Source> sources = {source_named("k0"), source_named("k1"), source_named("k2"),
@@ -175,7 +175,7 @@ TEST_F(StoreTest, LeastRecentlyUsedIsEvicted) {
   EXPECT_EQ(Store(small).find(make_key(source_named("k1"), compiler_.identity())), nullptr);
 }
 
-TEST_F(StoreTest, TemporaryFilesThatNobodyWritesAreSwept) {
+TEST_F(StoreTest, AbandonedTemporaryFilesAreDeleted) {
   Store(options()).get_or_compile(source_named("k0"), compiler_);
   const std::string prefix = root() + "/tmp/" + std::string(compile::kTemporaryPrefix);
   compile::write_new_file(prefix + "left", "x");
@@ -234,16 +234,16 @@ TEST_F(StoreTest, ListIsMostRecentlyUsedFirst) {
   EXPECT_NEAR(static_cast<double>(entries[0].last_used_s - entries[1].last_used_s), 3600.0, 60.0);
 }
 
-TEST_F(StoreTest, VerifyCountsTheSoundAndNamesTheDamaged) {
+TEST_F(StoreTest, VerifyCountsIntactEntriesAndNamesDamagedOnes) {
   Store store(options());
   for (const char* name : {"a", "b", "c"}) store.get_or_compile(source_named(name), compiler_);
   fs::resize_file(files().front(), 500);
   const Verification first = store.verify();
-  EXPECT_EQ(first.sound, 2);
+  EXPECT_EQ(first.intact, 2);
   ASSERT_EQ(first.damaged.size(), 1u);
   EXPECT_NE(first.damaged[0].find("SHA-256 mismatch"), std::string::npos) << first.damaged[0];
   const Verification second = store.verify();
-  EXPECT_EQ(second.sound, 2);
+  EXPECT_EQ(second.intact, 2);
   EXPECT_TRUE(second.damaged.empty()) << "it was set aside";
 }
 

@@ -1,4 +1,4 @@
-// Tuning records: what is kept, for whom it counts, and what is forgotten.
+// Tuning records: what is stored, which records a lookup returns, and what is deleted.
 #include "tilewright/cache/tuning_records.hpp"
 
 #include <gmock/gmock.h>
@@ -33,14 +33,14 @@ class TuningRecordsTest : public testing::Test {
   TuningRecords records_{folder_.path()};
 };
 
-TEST_F(TuningRecordsTest, ReadingMakesNoFile) {
+TEST_F(TuningRecordsTest, ReadingCreatesNoFile) {
   EXPECT_TRUE(records_.list()->empty());
   EXPECT_TRUE(records_.faults()->empty());
   EXPECT_TRUE(records_.choices("GPU", "0.1.0 abc")->empty());
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
-TEST_F(TuningRecordsTest, WhatIsRememberedIsFoundByAnother) {
+TEST_F(TuningRecordsTest, RecordsAreFoundByAnotherInstance) {
   ASSERT_TRUE(records_.remember(record("p", "first")));
   ASSERT_TRUE(records_.remember(record("q", "second", 2000)));
   const TuningRecords other(folder_.path());
@@ -50,7 +50,7 @@ TEST_F(TuningRecordsTest, WhatIsRememberedIsFoundByAnother) {
   EXPECT_EQ(other.choices("GPU", "0.1.0 abc")->front(), without_report);
 }
 
-TEST_F(TuningRecordsTest, AnEqualKeyIsReplacedAndAnotherIsNot) {
+TEST_F(TuningRecordsTest, ReplacesOnlyRecordsOfEqualKey) {
   ASSERT_TRUE(records_.remember(record("p", "first")));
   ASSERT_TRUE(records_.remember(record("p", "second")));
   TuningRecord other_set = record("p", "third");
@@ -59,7 +59,7 @@ TEST_F(TuningRecordsTest, AnEqualKeyIsReplacedAndAnotherIsNot) {
   EXPECT_THAT(*records_.list(), ElementsAre(other_set, record("p", "second")));
 }
 
-TEST_F(TuningRecordsTest, ChoicesAreThoseOfOneDeviceAndLibrary) {
+TEST_F(TuningRecordsTest, ChoicesAreFilteredByDeviceAndLibrary) {
   TuningRecord other_device = record("p", "x");
   other_device.key.device = "another GPU";
   TuningRecord other_library = record("p", "y");
@@ -72,13 +72,13 @@ TEST_F(TuningRecordsTest, ChoicesAreThoseOfOneDeviceAndLibrary) {
   EXPECT_EQ(choices[0].winner, "z");
 }
 
-TEST_F(TuningRecordsTest, TextIsKeptWhateverItHolds) {
+TEST_F(TuningRecordsTest, HostileTextIsStoredUnchanged) {
   const std::string hostile = "'; DROP TABLE choices; --\n\x1b[31m \xff";
   ASSERT_TRUE(records_.remember(record(hostile, hostile)));
   EXPECT_THAT(*records_.list(), ElementsAre(record(hostile, hostile)));
 }
 
-TEST_F(TuningRecordsTest, FaultsAreNotedReplacedAndTakenBack) {
+TEST_F(TuningRecordsTest, FaultsAreAddedReplacedAndRemoved) {
   ASSERT_TRUE(records_.note(fault("a", true)));
   ASSERT_TRUE(records_.note(fault("b", true)));
   ASSERT_TRUE(records_.note(fault("b")));
@@ -97,7 +97,7 @@ TEST_F(TuningRecordsTest, ForgetsOneProblemOrAll) {
   EXPECT_TRUE(records_.list()->empty());
 }
 
-TEST_F(TuningRecordsTest, TheOldestGoFirst) {
+TEST_F(TuningRecordsTest, TheOldestRecordsAreDeletedFirst) {
   const TuningRecords few(folder_.path(), 3);
   for (const char* problem : {"0", "1", "2", "3", "4"}) {
     ASSERT_TRUE(few.remember(record(problem, "x", problem[0])));
@@ -105,7 +105,7 @@ TEST_F(TuningRecordsTest, TheOldestGoFirst) {
   EXPECT_THAT(*few.list(), ElementsAre(record("4", "x", '4'), record("3", "x", '3'), record("2", "x", '2')));
 }
 
-TEST_F(TuningRecordsTest, WithoutAFolderNothingIsKept) {
+TEST_F(TuningRecordsTest, WithoutAFolderNothingIsStored) {
   const TuningRecords nowhere("");
   EXPECT_TRUE(nowhere.list()->empty());
   EXPECT_THAT(nowhere.remember(record("p", "x")).reason(), HasSubstr("no folder"));
@@ -113,7 +113,7 @@ TEST_F(TuningRecordsTest, WithoutAFolderNothingIsKept) {
   EXPECT_FALSE(std::filesystem::exists("/tuning_records.db"));
 }
 
-TEST_F(TuningRecordsTest, TheLockIsOfOneDevice) {
+TEST_F(TuningRecordsTest, LocksAreSeparateForEachDevice) {
   const auto held = records_.lock("GPU", 0.0);
   EXPECT_TRUE(held);
   EXPECT_FALSE(TuningRecords(folder_.path()).lock("GPU", 0.01));

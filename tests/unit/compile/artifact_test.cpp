@@ -1,4 +1,4 @@
-// The bytes of an artifact: what goes in comes out, and anything else is refused.
+// The serialization of artifacts: round trips keep every field, and damaged bytes are refused.
 #include "tilewright/compile/artifact.hpp"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(Artifact, RoundTripKeepsEveryField) {
   EXPECT_EQ(*deserialize(serialize(artifact)), artifact);
 }
 
-TEST(Artifact, RoundTripKeepsWhatIsAbsent) {
+TEST(Artifact, RoundTripKeepsEmptyFields) {
   Artifact artifact = sample();
   artifact.cubin.clear();
   artifact.registers.reset();
@@ -74,14 +74,14 @@ TEST(Artifact, BytesAfterTheEndAreRefused) {
   std::vector<std::byte> bytes = serialize(sample());
   bytes.push_back(std::byte{0});
   EXPECT_FALSE(deserialize(bytes));
-  EXPECT_NE(deserialize(with_valid_digest(bytes)).reason().find("1 bytes after"), std::string::npos);
+  EXPECT_NE(deserialize(with_valid_digest(bytes)).reason().find("1 bytes follow"), std::string::npos);
 }
 
 TEST(Artifact, TenThousandFlippedBitsAreRefused) {
-  const std::vector<std::byte> sound = serialize(sample());
+  const std::vector<std::byte> intact = serialize(sample());
   std::mt19937_64 random(20250807);
   for (int i = 0; i < 10000; ++i) {
-    std::vector<std::byte> bytes = sound;
+    std::vector<std::byte> bytes = intact;
     const std::size_t bit = random() % (8 * bytes.size());
     bytes[bit / 8] ^= std::byte{1} << (bit % 8);
     ASSERT_FALSE(deserialize(bytes)) << "bit " << bit;
@@ -100,7 +100,7 @@ TEST(Artifact, RandomBytesAreRefused) {
   }
 }
 
-TEST(Artifact, LengthsThatLieAreRefusedWithoutAllocating) {
+TEST(Artifact, WrongPartSizesAreRefusedWithoutAllocating) {
   for (const std::uint64_t size : {~std::uint64_t{0}, std::uint64_t{1} << 40, std::uint64_t{1} << 63}) {
     for (const std::size_t field : {40, 48, 56}) {
       std::vector<std::byte> bytes = serialize(sample());
@@ -115,15 +115,15 @@ TEST(Artifact, LengthsThatLieAreRefusedWithoutAllocating) {
 TEST(Artifact, AnotherFormatVersionIsNamed) {
   std::vector<std::byte> bytes = serialize(sample());
   bytes[4] = std::byte{3};
-  EXPECT_EQ(deserialize(bytes).reason(), "format version 3, this build reads 2");
+  EXPECT_EQ(deserialize(bytes).reason(), "the format version is 3, this build reads version 2");
 }
 
 TEST(Artifact, MetadataWithAValidHashIsStillChecked) {
-  const std::string sound =
+  const std::string valid =
       R"({"name":"n","symbol":"s","target":"sm_80","static_smem_bytes":0,"compiler":"","compile_ms":1,"description":"","source":""})";
-  EXPECT_TRUE(deserialize(with_metadata(sound)));
+  EXPECT_TRUE(deserialize(with_metadata(valid)));
   const auto replaced = [&](const std::string& from, const std::string& to) {
-    std::string text = sound;
+    std::string text = valid;
     text.replace(text.find(from), from.size(), to);
     return deserialize(with_metadata(text));
   };
@@ -140,26 +140,26 @@ TEST(Artifact, MetadataWithAValidHashIsStillChecked) {
   EXPECT_FALSE(deserialize(with_metadata(std::string(100000, '['))));
 }
 
-TEST(Artifact, CodeThatNeedsNoCompilerIsAdopted) {
+TEST(Artifact, PtxAndCubinsAreWrappedWithoutCompiling) {
   Source source;
   source.name = source.symbol = "kernel";
   source.target = {80, false};
   source.text = ".version 8.0";
   source.language = Language::ptx;
-  EXPECT_EQ(adopt(source).ptx, source.text);
-  EXPECT_TRUE(adopt(source).cubin.empty());
-  EXPECT_EQ(adopt(source).source, source_digest(source).hex());
+  EXPECT_EQ(precompiled_artifact(source).ptx, source.text);
+  EXPECT_TRUE(precompiled_artifact(source).cubin.empty());
+  EXPECT_EQ(precompiled_artifact(source).source, source_digest(source).hex());
   source.text = std::string("\0ELF", 4);
-  EXPECT_THROW(adopt(source), InvalidArgument) << "no text has a NUL";
+  EXPECT_THROW(precompiled_artifact(source), InvalidArgument) << "PTX must not contain NUL";
   source.language = Language::cubin;
-  EXPECT_EQ(adopt(source).cubin.size(), 4U);
+  EXPECT_EQ(precompiled_artifact(source).cubin.size(), 4U);
 }
 
-TEST(Artifact, FilesAreWrittenWholeAndReadChecked) {
+TEST(Artifact, FilesRoundTripAndMissingOnesThrow) {
   const std::string path = testing::TempDir() + "artifact.twk";
   write_artifact(sample(), path);
   EXPECT_EQ(*read_artifact(path), sample());
-  write_artifact(sample(), path);  // in its place
+  write_artifact(sample(), path);  // replaces the file
   EXPECT_THROW(write_artifact(sample(), testing::TempDir() + "absent/artifact.twk"), Error);
   EXPECT_THROW(static_cast<void>(read_artifact(path + ".absent")), Error);
 }

@@ -1,4 +1,4 @@
-// The real compilers: both backends make the same kind of artifact, and say what is wrong with a source.
+// Tests with the real compilers: both backends produce equivalent artifacts and report what is wrong with a source.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ TEST_P(CompilersTest, MakesCubinAndPtxForEachTarget) {
   }
 }
 
-TEST_P(CompilersTest, KeepsOnlyWhatWasAskedFor) {
+TEST_P(CompilersTest, KeepsOnlyTheRequestedOutputs) {
   Source source = kernel({90, true});
   source.outputs = {.cubin = false, .ptx = true};
   const Artifact only_ptx = compiler_->compile(source);
@@ -89,7 +89,7 @@ TEST_P(CompilersTest, KeepsOnlyWhatWasAskedFor) {
   EXPECT_TRUE(only_cubin.ptx.empty());
 }
 
-TEST_P(CompilersTest, LineInfoAndRegisterLimitAreObeyed) {
+TEST_P(CompilersTest, LineInfoAndRegisterLimitTakeEffect) {
   Source source = kernel({80, false});
   source.line_info = false;
   EXPECT_THAT(compiler_->compile(source).ptx, testing::Not(HasSubstr(".loc")));
@@ -107,7 +107,7 @@ TEST_P(CompilersTest, LineInfoAndRegisterLimitAreObeyed) {
   EXPECT_GT(limited.spill_bytes.value(), 0);
 }
 
-TEST_P(CompilersTest, ASyntaxErrorComesWithLogAndDump) {
+TEST_P(CompilersTest, ASyntaxErrorReportsLogAndDump) {
   Source source = kernel({80, false});
   source.text = "extern \"C\" __global__ void scale() { int x = ; }\n";
   try {
@@ -144,12 +144,12 @@ TEST_P(CompilersTest, InvalidSourcesNeverReachTheCompiler) {
   EXPECT_THROW(compiler_->compile(source), InvalidArgument);
 }
 
-TEST_P(CompilersTest, CompilesSeveralAtOnceInOrder) {
+TEST_P(CompilersTest, CompileAllKeepsTheOrderOfSources) {
   std::vector<Source> sources;
   for (int i = 0; i < 6; ++i) {
     sources.push_back(kernel({80, false}));
     sources.back().name = "scale_" + std::to_string(i);
-    sources.back().line_info = false;  // it would record the name
+    sources.back().line_info = false;  // line info records the name, and the cubins would differ
   }
   const std::vector<Artifact> artifacts = compile_all(*compiler_, sources, 3);
   ASSERT_EQ(artifacts.size(), sources.size());
@@ -176,9 +176,11 @@ TEST_P(CompilersTest, DeviceHeadersAreFound) {
   Source source = kernel({90, true});
   source.text = "#if __has_include(\"" + std::string(device_headers().front().name) + "\")\n" + kKernel + "#endif\n";
   EXPECT_NO_THROW(compiler_->compile(source));
+  source.text = std::string("#include \"tilewright/types.cuh\"\n") + kKernel;
+  EXPECT_NO_THROW(compiler_->compile(source));
 }
 
-TEST_P(CompilersTest, OneSourceGivesTheSameBytesTwice) {
+TEST_P(CompilersTest, CompilingTwiceGivesTheSameCubin) {
   if (GetParam() == Backend::nvcc) GTEST_SKIP() << "line info of nvcc records the temporary folder";
   const Source source = kernel({90, true});
   EXPECT_TRUE(compiler_->compile(source).cubin == compiler_->compile(source).cubin);
@@ -189,7 +191,7 @@ TEST_P(CompilersTest, IdentityIsStable) {
   EXPECT_EQ(make_compiler(options_)->identity(), compiler_->identity());
 }
 
-/// Texts that no compiler ends with in time or memory, and one that makes it recurse without end.
+/// Sources that exceed any reasonable time or memory: exponential macros and templates, and extremely deep recursion.
 class CompileBomb : public testing::TestWithParam<const char*> {
  protected:
   static std::string text(std::string_view kind) {
@@ -229,7 +231,7 @@ TEST_P(CompileBomb, EndsWithinItsLimits) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THROW(compiler->compile(bomb), CompileError);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
-  EXPECT_FALSE(compiler->compile(kernel({80, false})).cubin.empty()) << "the next compile is served";
+  EXPECT_FALSE(compiler->compile(kernel({80, false})).cubin.empty()) << "the next compile works";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Files that appear complete or not at all, and files that are opened with care.
+// Atomic file replacement, and opening files that may not be regular files.
 #include "tilewright/compile/file.hpp"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ class FileTest : public testing::Test {
   ScopedFolder folder_{testing::TempDir()};
 };
 
-TEST_F(FileTest, AppearsWhenItIsPublished) {
+TEST_F(FileTest, HasNoNameBeforeItIsPublished) {
   const UniqueFd folder = open_folder(folder_.path());
   AtomicFile file(folder.get(), 0600, at("x"));
   file.write("whole");
@@ -55,7 +55,7 @@ TEST_F(FileTest, AppearsWhenItIsPublished) {
   EXPECT_EQ(read_file(at("x"), 100), "whole");
 }
 
-TEST_F(FileTest, GoesAwayUnpublished) {
+TEST_F(FileTest, UnpublishedFilesLeaveNothing) {
   const UniqueFd folder = open_folder(folder_.path());
   AtomicFile(folder.get(), 0600, at("x")).write("part");
   EXPECT_EQ(names_in(folder_.path()), Names());
@@ -91,7 +91,7 @@ TEST_F(FileTest, DoesNotReplaceAFolder) {
   }
 }
 
-TEST_F(FileTest, ReplacesALinkAndNotWhatItLeadsTo) {
+TEST_F(FileTest, ReplacesASymbolicLinkAndNotItsTarget) {
   write_new_file(at("target"), "old");
   fs::create_symlink("target", at("x"));
   write_file(at("x"), "new");
@@ -99,7 +99,7 @@ TEST_F(FileTest, ReplacesALinkAndNotWhatItLeadsTo) {
   EXPECT_FALSE(fs::is_symlink(at("x")));
 }
 
-TEST_F(FileTest, StaysInTheFolderThatWasOpenedWhereverItIsMoved) {
+TEST_F(FileTest, FollowsTheOpenedFolderWhenItIsMoved) {
   fs::create_directory(at("old"));
   const UniqueFd folder = open_folder(at("old"));
   AtomicFile file(folder.get(), 0600, "x");
@@ -124,7 +124,7 @@ TEST_F(FileTest, IsPublishedInAnotherFolder) {
   EXPECT_EQ(names_in(at("tmp")), Names());
 }
 
-TEST_F(FileTest, HasTheModeThatTheUmaskAllows) {
+TEST_F(FileTest, ModeIsReducedByTheUmask) {
   const mode_t before = ::umask(027);
   write_file(at("x"), "");
   const UniqueFd folder = open_folder(folder_.path());
@@ -134,7 +134,7 @@ TEST_F(FileTest, HasTheModeThatTheUmaskAllows) {
   EXPECT_EQ(mode_of(at("y")), 0600U);
 }
 
-TEST_F(FileTest, OneOfManyWritersPublishes) {
+TEST_F(FileTest, ExactlyOneOfManyWritersPublishes) {
   const UniqueFd folder = open_folder(folder_.path());
   std::atomic<int> published = 0;
   std::vector<std::thread> writers;
@@ -159,21 +159,21 @@ TEST_F(FileTest, AMissingFolderIsNamed) {
   }
 }
 
-TEST_F(FileTest, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
+TEST_F(FileTest, OtherFileTypesAreRefusedWithoutBlocking) {
   ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
-  for (const auto& [path, says] : {std::pair{at("fifo"), "it is a FIFO, not a regular file"},
-                                   {folder_.path(), "it is a folder, not a regular file"},
-                                   {std::string("/dev/zero"), "it is a device, not a regular file"},
-                                   {at("missing"), "No such file or directory"}}) {
+  for (const auto& [path, reason] : {std::pair{at("fifo"), "it is a FIFO, not a regular file"},
+                                     {folder_.path(), "it is a folder, not a regular file"},
+                                     {std::string("/dev/zero"), "it is a device, not a regular file"},
+                                     {at("missing"), "No such file or directory"}}) {
     const Result<UniqueFd> opened = open_regular_file(path);
     ASSERT_FALSE(opened) << path;
-    EXPECT_EQ(opened.reason(), says);
+    EXPECT_EQ(opened.reason(), reason);
     EXPECT_THROW(read_file(path, 100), Error);
     EXPECT_THROW(static_cast<void>(read_artifact(path)), Error);
   }
 }
 
-TEST_F(FileTest, IsReadFromAnOffsetToItsEnd) {
+TEST_F(FileTest, ReadsFromAnOffsetToTheEnd) {
   write_file(at("x"), "0123456789");
   const Result<UniqueFd> file = open_regular_file(at("x"));
   std::array<std::byte, 6> bytes{};
@@ -183,7 +183,7 @@ TEST_F(FileTest, IsReadFromAnOffsetToItsEnd) {
   EXPECT_EQ(read_at(file->get(), bytes, 10, "x"), 0U);
 }
 
-TEST_F(FileTest, ALargeReadEndsWhenTheProgramAsksForIt) {
+TEST_F(FileTest, AReadCanBeInterrupted) {
   write_file(at("x"), std::string(100, 'x'));
   const ScopedInterruptCheck interrupted([] { throw Interrupted("enough"); });
   EXPECT_THROW(read_file(at("x"), 100), Interrupted);

@@ -1,4 +1,4 @@
-// Work spread over threads: all of it, once, whatever fails.
+// for_each_index() calls the work once for each index, whatever fails.
 #include "tilewright/compile/parallel.hpp"
 
 #include <gtest/gtest.h>
@@ -23,16 +23,16 @@ TEST(ForEachIndex, VisitsEachIndexOnce) {
   }
 }
 
-TEST(ForEachIndex, NothingToDoStartsNothing) {
+TEST(ForEachIndex, ZeroIndicesCallNothing) {
   for_each_index(0, 4, [](std::size_t) { FAIL(); });
 }
 
-TEST(ForEachIndex, OneThreadIsTheCallers) {
+TEST(ForEachIndex, OneThreadIsTheCallingThread) {
   const auto caller = std::this_thread::get_id();
   for_each_index(3, 1, [&](std::size_t) { EXPECT_EQ(std::this_thread::get_id(), caller); });
 }
 
-TEST(ForEachIndex, TheLowestFailureIsThrownAfterAllRan) {
+TEST(ForEachIndex, ThrowsTheFailureOfTheLowestIndexAfterAllRan) {
   std::atomic<int> ran{0};
   try {
     for_each_index(20, 4, [&](std::size_t i) {
@@ -61,8 +61,8 @@ TEST(ForEachIndex, AnInterruptionEndsAllAndStartsNothingMore) {
   EXPECT_EQ(begun, 3);
 }
 
-/// The error of an index under way does not hide that the program asked for the end.
-TEST(ForEachIndex, AnInterruptionWinsOverAnError) {
+/// When one index fails and the program is interrupted, the interruption is thrown.
+TEST(ForEachIndex, AnInterruptionTakesPrecedenceOverAnError) {
   time_to_end([&] {
     for_each_index(10, 2, [&](std::size_t i) {
       if (i == 0) throw std::runtime_error("an error");

@@ -1,4 +1,4 @@
-// What may be given to a compiler, and the headers that travel with it.
+// Validation of sources, and the embedded device headers.
 #include "tilewright/compile/source.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace tilewright::compile {
 namespace {
 
-Source sound() {
+Source valid_source() {
   Source source;
   source.name = "k";
   source.symbol = "k";
@@ -20,23 +20,23 @@ Source sound() {
   return source;
 }
 
-TEST(Source, SoundOneIsAccepted) { EXPECT_TRUE(validate(sound())); }
+TEST(Source, AValidSourceIsAccepted) { EXPECT_TRUE(validate(valid_source())); }
 
 TEST(Source, HostileNamesAreRefused) {
   for (const std::string& name :
        {std::string("x\n__global__ void evil(){}"), std::string("a;b"), std::string("../../x"), std::string(),
         std::string("a\0b", 3), std::string(1 << 20, 'x'), std::string("k\xd0\xb5rnel"), std::string("9k")}) {
-    Source source = sound();
+    Source source = valid_source();
     source.name = name;
     EXPECT_FALSE(validate(source));
-    source = sound();
+    source = valid_source();
     source.symbol = name;
     EXPECT_FALSE(validate(source));
   }
 }
 
 TEST(Source, TextIsBounded) {
-  Source source = sound();
+  Source source = valid_source();
   source.text.assign(std::size_t{4} << 20, ' ');
   EXPECT_TRUE(validate(source));
   source.text += ' ';
@@ -44,21 +44,21 @@ TEST(Source, TextIsBounded) {
 }
 
 TEST(Source, TextWithNulIsRefused) {
-  Source source = sound();
+  Source source = valid_source();
   source.text[3] = '\0';
   EXPECT_NE(validate(source).reason().find("byte 3"), std::string::npos);
 }
 
 TEST(Source, OptionsAreChecked) {
-  Source source = sound();
+  Source source = valid_source();
   source.max_registers = 255;
   EXPECT_TRUE(validate(source));
   source.max_registers = 256;
   EXPECT_FALSE(validate(source));
-  source = sound();
+  source = valid_source();
   source.outputs = {false, false};
   EXPECT_FALSE(validate(source));
-  source = sound();
+  source = valid_source();
   source.description = "{not json";
   EXPECT_FALSE(validate(source));
 }

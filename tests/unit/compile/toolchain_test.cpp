@@ -1,4 +1,4 @@
-// Where libraries and tools are looked for, in which order, and what is said when there is none.
+// Where libraries and tools are searched, in which order, and the error when there are none.
 #include "tilewright/compile/toolchain.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 2> kSonames = {"libtoy.so.13", "libtoy.so
 
 class ToolchainTest : public testing::Test {
  protected:
-  std::string place(const std::string& path) const {
+  std::string create(const std::string& path) const {
     const std::string full = folder_.path() + "/" + path;
     make_folders(fs::path(full).parent_path());
     write_new_file(full, "toy");
@@ -32,7 +32,7 @@ class ToolchainTest : public testing::Test {
   ScopedFolder folder_{testing::TempDir()};
 };
 
-TEST_F(ToolchainTest, OrderOfPlaces) {
+TEST_F(ToolchainTest, SearchesPlacesInOrder) {
   Environment environment;
   environment.cuda_home = at("override");
   environment.virtual_env = at("venv");
@@ -51,25 +51,25 @@ TEST_F(ToolchainTest, OrderOfPlaces) {
       "override/lib64/libtoy.so.13",
   };
   for (const std::string& path : worst_first) {
-    const std::string placed = place(path);
-    EXPECT_EQ(find_library(kSonames, environment).path, placed);
+    const std::string created = create(path);
+    EXPECT_EQ(find_library(kSonames, environment).path, created);
   }
 }
 
 TEST_F(ToolchainTest, NewestSonameOfOnePlaceWins) {
   Environment environment;
   environment.virtual_env = at("venv");
-  const std::string older = place("venv/lib/python3.11/site-packages/nvidia/toy/lib/libtoy.so.12");
+  const std::string older = create("venv/lib/python3.11/site-packages/nvidia/toy/lib/libtoy.so.12");
   EXPECT_EQ(find_library(kSonames, environment).path, older);
-  const std::string newer = place("venv/lib/python3.11/site-packages/nvidia/cu13/lib/libtoy.so.13");
+  const std::string newer = create("venv/lib/python3.11/site-packages/nvidia/cu13/lib/libtoy.so.13");
   EXPECT_EQ(find_library(kSonames, environment).path, newer);
 }
 
 TEST_F(ToolchainTest, VirtualEnvironmentBesideTheBuildFolderIsFound) {
   Environment environment;
   environment.code_dirs = {at("project/build/bin")};
-  const std::string placed = place("project/.venv/lib/python3.11/site-packages/nvidia/cu13/lib/libtoy.so.13");
-  EXPECT_EQ(find_library(kSonames, environment).path, placed);
+  const std::string created = create("project/.venv/lib/python3.11/site-packages/nvidia/cu13/lib/libtoy.so.13");
+  EXPECT_EQ(find_library(kSonames, environment).path, created);
   fs::permissions(at("project/.venv"), fs::perms::all);
   EXPECT_EQ(find_library(kSonames, environment).path, std::nullopt) << "anybody may write there";
 }
@@ -77,33 +77,33 @@ TEST_F(ToolchainTest, VirtualEnvironmentBesideTheBuildFolderIsFound) {
 TEST_F(ToolchainTest, WheelsBesideAnInstalledExtensionAreFound) {
   Environment environment;
   environment.code_dirs = {at("py/lib/python3.11/site-packages/tilewright")};
-  const std::string placed = place("py/lib/python3.11/site-packages/nvidia/cu13/lib/libtoy.so.13");
-  EXPECT_EQ(find_library(kSonames, environment).path, placed);
+  const std::string created = create("py/lib/python3.11/site-packages/nvidia/cu13/lib/libtoy.so.13");
+  EXPECT_EQ(find_library(kSonames, environment).path, created);
 }
 
-TEST_F(ToolchainTest, PlacesAreRecordedUpToTheHit) {
+TEST_F(ToolchainTest, RecordsPlacesUpToTheFirstMatch) {
   Environment environment;
   environment.cuda_home = at("override");
   environment.cuda_paths = {at("cuda_path")};
   environment.cuda_roots = {at("never_reached")};
-  const std::string placed = place("cuda_path/lib64/libtoy.so.12");
+  const std::string created = create("cuda_path/lib64/libtoy.so.12");
   const Search search = find_library(kSonames, environment);
   ASSERT_EQ(search.places.size(), 2u);
   EXPECT_EQ(search.places[0].where, at("override"));
   EXPECT_FALSE(search.places[0].found);
-  EXPECT_EQ(search.places[1].where, placed);
+  EXPECT_EQ(search.places[1].where, created);
   EXPECT_TRUE(search.places[1].found);
 }
 
 TEST_F(ToolchainTest, AToolMustBeExecutable) {
   Environment environment;
   environment.path = {at("bin")};
-  const std::string placed = place("bin/nvcc");
-  EXPECT_EQ(find_tool("nvcc", environment).path, placed);
-  fs::permissions(placed, fs::perms::owner_read);
+  const std::string created = create("bin/nvcc");
+  EXPECT_EQ(find_tool("nvcc", environment).path, created);
+  fs::permissions(created, fs::perms::owner_read);
   EXPECT_EQ(find_tool("nvcc", environment).path, std::nullopt);
-  fs::remove(placed);
-  fs::create_directories(placed);
+  fs::remove(created);
+  fs::create_directories(created);
   EXPECT_EQ(find_tool("nvcc", environment).path, std::nullopt) << "a folder";
 }
 
@@ -113,11 +113,11 @@ TEST_F(ToolchainTest, BuildIdentityOfAnElfFileIsItsBuildId) {
   EXPECT_THAT(build_identity(libc), testing::MatchesRegex("[0-9a-f]{40}"));
 }
 
-TEST_F(ToolchainTest, BuildIdentityOfAnotherFileTellsItsVersionsApart) {
-  const std::string path = place("tool");
+TEST_F(ToolchainTest, BuildIdentityOfOtherFilesDependsOnTheirModificationTime) {
+  const std::string path = create("tool");
   const std::string before = build_identity(path);
   fs::remove(path);
-  place("tool");
+  create("tool");
   fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(1));
   EXPECT_NE(build_identity(path), before);
   EXPECT_THROW(build_identity(path + ".missing"), ToolchainNotFound);
@@ -135,7 +135,7 @@ TEST_F(ToolchainTest, BuildIdentitySurvivesADamagedElfFile) {
   }
 }
 
-TEST_F(ToolchainTest, NothingFoundSaysWhereAndHow) {
+TEST_F(ToolchainTest, NotFoundErrorListsPlacesAndInstallCommand) {
   ToolchainOptions options;
   Environment environment;
   environment.cuda_paths = {at("here"), at("there")};
@@ -152,7 +152,7 @@ TEST_F(ToolchainTest, NothingFoundSaysWhereAndHow) {
   }
 }
 
-TEST(Environment, OfThisProcessKnowsItsExecutable) {
+TEST(Environment, ContainsTheFolderOfTheExecutable) {
   const Environment environment = capture_environment();
   ASSERT_FALSE(environment.code_dirs.empty());
   EXPECT_EQ(environment.code_dirs.front(), fs::canonical("/proc/self/exe").parent_path().string());

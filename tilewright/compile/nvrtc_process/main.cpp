@@ -1,9 +1,9 @@
-// The process that compiles with NVRTC on behalf of another, so that a compile which crashes, hangs or takes all memory
-// ends this process and not the caller's. Its executable is embedded in the library (compile/compiler_process.cpp).
+// The process that compiles with NVRTC on behalf of another, so that a compile which crashes, hangs or exhausts memory
+// kills this process and not the caller. Its executable is embedded in the library (compile/compiler_process.cpp).
 //
-// Standard input is a socket to the caller: for each job it receives a 64-bit length and the encoded NvrtcJob, answers
-// with one byte once it has the whole job, and then with a length and the encoded NvrtcOutcome. It ends when the caller
-// closes the socket or dies, also in the middle of a compile, and after a minute without a job.
+// Standard input is a socket to the caller. For each job, the process receives a 64-bit length and the encoded
+// NvrtcJob, answers with one byte once it has the whole job, and then sends a length and the encoded NvrtcOutcome. It
+// exits when the caller closes the socket or dies, even during a compile, and after a minute without a job.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ constexpr int kSocket = STDIN_FILENO;
 constexpr int kIdle_ms = 60'000;
 constexpr std::uint64_t kMaxJobBytes = std::uint64_t{1} << 30;
 
-// The caller's other files must not stay open as long as this process lives.
+// Otherwise this process would keep the caller's other files open as long as it lives.
 void close_inherited_files() {
   const auto highest = ~0U;
   if (::syscall(SYS_close_range, STDERR_FILENO + 1, highest, 0U) == 0) return;
@@ -38,14 +38,14 @@ void limit_resources(const char* memory_bytes) {
   const rlim_t bytes = std::strtoull(memory_bytes, nullptr, 10);
   const rlimit memory{bytes, bytes};
   if (bytes != 0) ::setrlimit(RLIMIT_AS, &memory);
-  // Where the machine runs out of memory, this process goes before the caller's.
+  // The OOM killer prefers this process to the caller.
   const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (file < 0) return;
   [[maybe_unused]] const ssize_t written = ::write(file, "500", 3);
   ::close(file);
 }
 
-void end_with_the_caller() {
+void exit_with_the_caller() {
   pollfd peer{kSocket, POLLRDHUP, 0};
   while (::poll(&peer, 1, -1) < 0 && errno == EINTR) {
   }
@@ -94,7 +94,7 @@ bool serve_one() {
 int main(int argc, char** argv) {
   close_inherited_files();
   limit_resources(argc > 1 ? argv[1] : "0");
-  std::thread(end_with_the_caller).detach();
+  std::thread(exit_with_the_caller).detach();
   while (serve_one()) {
   }
   ::_exit(0);

@@ -1,4 +1,4 @@
-#include "tilewright/compile/compiled.hpp"
+#include "tilewright/compile/compiler_output.hpp"
 
 #include <algorithm>
 
@@ -27,19 +27,19 @@ std::string compiler_named_in(std::string_view ptx) {
   return name;
 }
 
-Artifact make_artifact(const Source& source, std::string_view backend, Compiled compiled,
+Artifact make_artifact(const Source& source, std::string_view backend, CompilerOutput output,
                        std::chrono::steady_clock::time_point started) {
-  const ResourceUsage usage = parse_resource_usage(compiled.log, source.symbol);
+  const ResourceUsage usage = parse_resource_usage(output.log, source.symbol);
   Artifact artifact;
   artifact.name = source.name;
   artifact.symbol = source.symbol;
   artifact.target = source.target;
-  artifact.compiler = fmt::format("{} {}", backend, compiler_named_in(compiled.ptx));
+  artifact.compiler = fmt::format("{} {}", backend, compiler_named_in(output.ptx));
   if (source.outputs.cubin) {
-    const auto bytes = std::as_bytes(std::span(compiled.cubin));
+    const auto bytes = std::as_bytes(std::span(output.cubin));
     artifact.cubin.assign(bytes.begin(), bytes.end());
   }
-  if (source.outputs.ptx) artifact.ptx = std::move(compiled.ptx);
+  if (source.outputs.ptx) artifact.ptx = std::move(output.ptx);
   artifact.registers = usage.registers;
   artifact.spill_bytes = usage.spill_bytes;
   artifact.static_smem_bytes = usage.static_smem_bytes;
