@@ -30,12 +30,12 @@
 #include "tilewright/compile/source.hpp"
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/engine/options.hpp"
-#include "tilewright/engine/timer.hpp"
-#include "tilewright/engine/tuning.hpp"
 #include "tilewright/plan/design.hpp"
 #include "tilewright/registry/kernel.hpp"
 #include "tilewright/registry/metadata.hpp"
 #include "tilewright/registry/provider.hpp"
+#include "tilewright/tune/timer.hpp"
+#include "tilewright/tune/tune.hpp"
 
 // What it runs on.
 #include "tilewright/emulator/checks.hpp"

@@ -23,6 +23,7 @@
 #include "tilewright/compile/artifact.hpp"
 #include "tilewright/engine/host_operands.hpp"
 #include "tilewright/kernels/list.hpp"
+#include "tilewright/tune/tune.hpp"
 
 namespace nb = nanobind;
 
@@ -41,9 +42,9 @@ std::map<std::string, std::shared_ptr<Engine>>& engines() {
   return all;
 }
 
-/// What Options::from_environment() says, but for what configure() was told.
+/// What tune::options_from_environment() says, but for what configure() was told.
 engine::Options& configured() {
-  static engine::Options options = engine::Options::from_environment();  // guarded by engines_mutex()
+  static engine::Options options = tune::options_from_environment();  // guarded by engines_mutex()
   return options;
 }
 

@@ -29,7 +29,7 @@ def violations():
                 yield f"{path.relative_to(root)}: includes {included}, which is not below device/"
 
 
-assert len(arrows) == 13, f"docs/ARCHITECTURE.md lists {len(arrows)} rooms"
+assert len(arrows) == 14, f"docs/ARCHITECTURE.md lists {len(arrows)} rooms"
 found = list(violations())
 print("\n".join(found) or f"{len(arrows)} rooms, every include follows an arrow")
 sys.exit(bool(found))

@@ -8,7 +8,8 @@
 
 #include "tilewright/compile/file.hpp"
 #include "tilewright/engine/engine.hpp"
-#include "tilewright/engine/timer.hpp"
+#include "tilewright/tune/timer.hpp"
+#include "tilewright/tune/tune.hpp"
 #include "tools/cli/commands.hpp"
 #include "tools/cli/kernel_choice.hpp"
 #include "tools/cli/problem.hpp"
@@ -17,7 +18,7 @@ namespace tilewright::cli {
 namespace {
 
 /// One kernel takes 3.25 us, every other 9.
-class ByName final : public engine::Timer {
+class ByName final : public tune::Timer {
  public:
   explicit ByName(std::string fastest) : fastest_(std::move(fastest)) {}
   std::vector<double> time(std::span<const engine::PreparedCall> calls) override {
@@ -51,8 +52,9 @@ class TuneCommandTest : public testing::Test {
     const Problem problem(problem_);
     engine::Options options = engine_options(kernel_);
     const std::string second = engine::Engine(options).find_kernels(problem.gemm())[1].kernel->name();
-    options.timer = std::make_shared<ByName>(second);
-    const engine::TuningReport report = engine::Engine(options).tune(problem.gemm(), {.top = 2});
+    const auto timer = std::make_shared<ByName>(second);
+    engine::Engine engine(options);
+    const tune::TuningReport report = tune::tune(engine, problem.gemm(), {.top = 2, .timer = timer});
     EXPECT_EQ(report.winner, 1U);
     return second;
   }

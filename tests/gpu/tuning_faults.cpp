@@ -9,6 +9,7 @@
 #include "tests/unit/engine/host_problem.hpp"
 #include "tilewright/compile/file.hpp"
 #include "tilewright/engine/engine.hpp"
+#include "tilewright/tune/tune.hpp"
 
 namespace tilewright::engine {
 namespace {
@@ -28,8 +29,8 @@ std::unique_ptr<Engine> engine(std::vector<Fake> fakes, const std::string& folde
 }
 
 /// The report about the candidate of a fake family. @throws Error when there is none.
-const CandidateReport& of(const TuningReport& report, const std::string& family) {
-  for (const CandidateReport& candidate : report.candidates) {
+const tune::CandidateReport& of(const tune::TuningReport& report, const std::string& family) {
+  for (const tune::CandidateReport& candidate : report.candidates) {
     if (candidate.kernel.starts_with(family + "_f32")) return candidate;
   }
   throw Error(fmt::format("{} is not among the candidates", family));
@@ -40,14 +41,14 @@ class TuningFaults : public runtime::GpuTest {
   /// Expects that a correct kernel wins against these candidates, which meet these fates, and that the device stays
   /// usable.
   void expect_discarded(std::vector<Fake> fakes, const std::string& right_body,
-                        const std::vector<std::pair<std::string, Fate>>& fates) const {
+                        const std::vector<std::pair<std::string, tune::Fate>>& fates) const {
     fakes.push_back({"right", right_body});
     const auto tuned = engine(fakes, folder_.path());
-    const TuningReport report = tuned->tune(problem_.gemm, {.top = static_cast<int>(fakes.size())});
+    const tune::TuningReport report = tune::tune(*tuned, problem_.gemm, {.top = static_cast<int>(fakes.size())});
     EXPECT_TRUE(report.stopped.empty()) << report.stopped;
-    EXPECT_EQ(name(of(report, "right").fate), name(Fate::winner)) << of(report, "right").reason;
+    EXPECT_EQ(tune::name(of(report, "right").fate), tune::name(tune::Fate::winner)) << of(report, "right").reason;
     for (const auto& [family, fate] : fates) {
-      const CandidateReport& candidate = of(report, family);
+      const tune::CandidateReport& candidate = of(report, family);
       EXPECT_EQ(name(candidate.fate), name(fate)) << candidate.kernel << ": " << candidate.reason;
     }
     tuned->run(problem_.gemm);
@@ -60,41 +61,41 @@ class TuningFaults : public runtime::GpuTest {
 
 TEST_F(TuningFaults, EveryRogueIsDiscardedAndTheDeviceStaysUsable) {
   expect_discarded(rogues(), kRightBody,
-                   {{"liar", Fate::wrong},
-                    {"almost", Fate::wrong},
-                    {"idler", Fate::wrong},
-                    {"stray_after", Fate::strayed},
-                    {"stray_before", Fate::strayed},
-                    {"spoiler", Fate::strayed},
-                    {"broken", Fate::failed},
-                    {"unlaunchable", Fate::failed}});
+                   {{"liar", tune::Fate::wrong},
+                    {"almost", tune::Fate::wrong},
+                    {"idler", tune::Fate::wrong},
+                    {"stray_after", tune::Fate::strayed},
+                    {"stray_before", tune::Fate::strayed},
+                    {"spoiler", tune::Fate::strayed},
+                    {"broken", tune::Fate::failed},
+                    {"unlaunchable", tune::Fate::failed}});
 }
 
 TEST_F(TuningFaults, EveryRogueThatHarmsEpilogueTensorsIsDiscarded) {
   problem_.set_epilogue(epilogue_with_tensors());
   expect_discarded(rogues_with_tensors(), kRightBodyWithTensors,
-                   {{"wrong_aux", Fate::wrong},
-                    {"no_aux", Fate::wrong},
-                    {"stray_aux", Fate::strayed},
-                    {"stray_before_aux", Fate::strayed},
-                    {"to_vector", Fate::strayed},
-                    {"to_residual", Fate::strayed},
-                    {"first_row", Fate::wrong}});
+                   {{"wrong_aux", tune::Fate::wrong},
+                    {"no_aux", tune::Fate::wrong},
+                    {"stray_aux", tune::Fate::strayed},
+                    {"stray_before_aux", tune::Fate::strayed},
+                    {"to_vector", tune::Fate::strayed},
+                    {"to_residual", tune::Fate::strayed},
+                    {"first_row", tune::Fate::wrong}});
 }
 
 /// Tunes with a kernel that breaks the device ("bomb") and exits with 0 if it met this fate. If the bomb broke the
-/// device, the tuning must have stopped without a winner; otherwise another kernel must compute the problem correctly.
-[[noreturn]] void tune_with_bomb(Fate fate) {
+/// else another kernel than the bomb computes the problem.
+[[noreturn]] void tune_with_bomb(tune::Fate fate) {
   const Fake bomb{"bomb", std::string(kRightBody) + "*reinterpret_cast<int*>(8) = 1;"};
   HostProblem problem(8, 12, 16);
   const auto tuned = engine({{"right"}, bomb, {"later"}}, std::getenv(kFolderVariable));
-  const TuningReport report = tuned->tune(problem.gemm, {.top = 3});
+  const tune::TuningReport report = tune::tune(*tuned, problem.gemm, {.top = 3});
   fmt::print(stderr, "{}\n", to_json(report));
-  const CandidateReport& candidate = of(report, "bomb");
+  const tune::CandidateReport& candidate = of(report, "bomb");
   if (candidate.fate != fate || candidate.reason.find("700") == std::string::npos) std::exit(1);
-  const bool stops = fate == Fate::broke_device;
+  const bool stops = fate == tune::Fate::broke_device;
   if (report.stopped.empty() == stops || report.winner.has_value() == stops) std::exit(2);
-  if (stops) std::exit(of(report, "later").fate == Fate::not_reached ? 0 : 3);
+  if (stops) std::exit(of(report, "later").fate == tune::Fate::not_reached ? 0 : 3);
   tuned->run(problem.gemm);
   std::exit(problem.compare().is_exact() ? 0 : 4);
 }
@@ -102,8 +103,8 @@ TEST_F(TuningFaults, EveryRogueThatHarmsEpilogueTensorsIsDiscarded) {
 TEST_F(TuningFaults, AKernelThatBreaksTheDeviceEndsTheTuningAndIsSkippedByTheNextProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // executes the test program again: CUDA does not work after a fork
   setenv(kFolderVariable, folder_.path().c_str(), 0);
-  EXPECT_EXIT(tune_with_bomb(Fate::broke_device), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(tune_with_bomb(Fate::skipped), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(tune_with_bomb(tune::Fate::broke_device), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(tune_with_bomb(tune::Fate::skipped), testing::ExitedWithCode(0), "");
   unsetenv(kFolderVariable);
 }
 

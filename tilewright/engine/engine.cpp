@@ -24,15 +24,11 @@
 #include "tilewright/engine/host_operands.hpp"
 #include "tilewright/engine/rankings.hpp"
 #include "tilewright/engine/tensor_maps.hpp"
-#include "tilewright/engine/timer.hpp"
-#include "tilewright/engine/tuner.hpp"
 #include "tilewright/engine/workspaces.hpp"
 #include "tilewright/kernels/list.hpp"
 
 namespace tilewright::engine {
 namespace {
-
-constexpr double kMostSeconds = 3600.0;
 
 int compile_threads(const Options& options) {
   if (options.compile_threads > 0) return options.compile_threads;
@@ -242,14 +238,6 @@ Support check_kind(const op::ProblemKey& prepared, const op::ProblemKey& given, 
   return same ? kernel.supports(problem) : same;
 }
 
-void check(const TuneOptions& options) {
-  if (options.top < 1) throw InvalidArgument(fmt::format("tuning takes at least 1 candidate, got {}", options.top));
-  if (!(options.seconds > 0.0 && options.seconds <= kMostSeconds)) {
-    throw InvalidArgument(
-        fmt::format("tuning takes more than 0 and at most {} seconds, got {}", kMostSeconds, options.seconds));
-  }
-}
-
 }  // namespace
 
 /// A kernel on the device, for every call of one kind.
@@ -282,6 +270,11 @@ struct Engine::State {
         rankings(given.max_rankings),
         loaded(given.max_loaded_kernels),
         ready(given.max_remembered_calls) {
+    if (options.tuning == Tuning::on_first_use && !options.before_first_use) {
+      throw InvalidArgument(
+          "Tuning::on_first_use needs Options::before_first_use: take tune::options_from_environment(), or set it to "
+          "tune::on_first_use()");
+    }
     if (options.tuning == Tuning::off) return;
     if (const Support read = choices.reload(); !read) spdlog::warn("tuning records are not used: {}", read.reason());
   }
@@ -361,6 +354,8 @@ const std::shared_ptr<runtime::Device>& Engine::device() const { return state_->
 registry::Registry& Engine::registry() { return *state_->registry; }
 cache::Store& Engine::cache() { return state_->store; }
 RememberedChoices& Engine::choices() { return state_->choices; }
+void Engine::forget_rankings() { state_->forget_best(); }
+std::unique_lock<std::mutex> Engine::lock_tuning() { return std::unique_lock(state_->tuning_mutex); }
 
 const compile::Compiler& Engine::compiler() { return state_->get_compiler(); }
 
@@ -434,7 +429,7 @@ Explanation Engine::rank(const op::Problem& problem, const Target& target,
   return explanation;
 }
 
-std::vector<RankedKernel> Engine::untuned(const op::Problem& problem) const {
+std::vector<RankedKernel> Engine::rank_by_estimate(const op::Problem& problem) const {
   return rank(problem, state_->device->properties().target, state_->registry->snapshot()->providers, Tuning::off)
       .kernels;
 }
@@ -581,63 +576,6 @@ Engine::State::LoadedPtr Engine::State::load(const registry::KernelPtr& kernel, 
   return fresh;
 }
 
-TuningReport Engine::tune(const op::Problem& problem, const TuneOptions& options) {
-  const std::scoped_lock tuning(state_->tuning_mutex);
-  const auto lock = state_->choices.records().lock(state_->choices.device(), options.lock_timeout_s);
-  return tune_alone(problem, options, lock ? Support() : Support(lock.refusal()));
-}
-
-TuningReport Engine::tune_alone(const op::Problem& problem, const TuneOptions& options, const Support& is_alone) {
-  check(options);
-  op::validate(problem).or_throw();
-  const op::Problem measured = op::measurable(problem).value_or_throw();
-  std::shared_ptr<Timer> timer = state_->options.timer;
-  if (!options.checks_only && !timer) {
-    Result<std::shared_ptr<Timer>> made = make_timer(state_->device);
-    if (!made) throw Error(made.reason());
-    timer = *std::move(made);
-  }
-  const std::vector<RankedKernel> ranked = untuned(measured);
-  RememberedChoices& choices = state_->choices;
-  const std::string problem_class = op::problem_class(measured);
-  FaultJournal journal(choices.records(), choices.device(), problem_class, bool(is_alone));
-  Tuner tuner(*this, measured, ranked, options.top, journal);
-  tuner.check_candidates();
-  if (!options.checks_only) tuner.time_candidates(*timer, options.seconds);
-
-  TuningReport report = tuner.report();
-  report.device = choices.device();
-  report.problem = problem_class;
-  report.warnings = journal.warnings();
-  if (!is_alone && !choices.records().root().empty()) report.warnings.push_back("not alone: " + is_alone.reason());
-  if (!report.winner) return report;
-  std::vector<registry::KernelPtr> kernels;
-  for (const RankedKernel& each : ranked) kernels.push_back(each.kernel);
-  if (const Support kept = choices.remember(report, kernels); !kept) report.warnings.push_back(kept.reason());
-  state_->forget_best();
-  return report;
-}
-
-// The call goes on whatever becomes of this: a choice is worth having, and not worth failing for.
-void Engine::tune_if_new(const op::Problem& problem) {
-  RememberedChoices& choices = state_->choices;
-  const TuneOptions options;
-  try {
-    if (!op::measurable(problem) || explain(problem).tuned) return;
-    const std::scoped_lock tuning(state_->tuning_mutex);
-    const auto lock = choices.records().lock(choices.device(), options.lock_timeout_s);
-    static_cast<void>(choices.reload());  // whoever held the lock may have tuned the same
-    state_->forget_best();
-    if (explain(problem).tuned) return;
-    const TuningReport report = tune_alone(problem, options, lock ? Support() : Support(lock.refusal()));
-    if (!report.stopped.empty()) spdlog::error("tuning broke the device: {}", report.stopped);
-    for (const std::string& warning : report.warnings) spdlog::warn("tuning: {}", warning);
-  } catch (const std::exception& error) {  // of whatever language an author's code is
-    if (is_interrupted()) throw;
-    spdlog::warn("not tuned: {}", error.what());
-  }
-}
-
 PreparedCall Engine::prepare(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact) {
   const op::Problem& problem = call.problem();
   PreparedCall prepared;
@@ -692,7 +630,8 @@ Engine::ReadyKernel Engine::best_kernel(const Call& call) {
   const bool is_remembered = state_->registry->snapshot()->added == 0;
   if (std::optional<ReadyKernel> known = is_remembered ? state_->find_ready(key) : std::nullopt)
     return *std::move(known);
-  if (state_->options.tuning == Tuning::on_first_use && !op::is_shape(problem)) tune_if_new(problem);
+  if (state_->options.tuning == Tuning::on_first_use && !op::is_shape(problem))
+    state_->options.before_first_use(*this, problem);
   const std::uint64_t generation = state_->rankings.generation();
   const std::shared_ptr<const Explanation> ranked = ranking(call);
   if (ranked->kernels.empty()) throw_no_kernel(problem, *ranked);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,7 +14,6 @@
 #include "tilewright/engine/explanation.hpp"
 #include "tilewright/engine/options.hpp"
 #include "tilewright/engine/remembered_choices.hpp"
-#include "tilewright/engine/tuning.hpp"
 #include "tilewright/op/problem.hpp"
 #include "tilewright/registry/registry.hpp"
 #include "tilewright/runtime/device.hpp"
@@ -139,13 +139,14 @@ class Engine {
   /// of all types and layouts, of others what they generate. Names are unique within a family.
   KernelListing list_kernels(std::optional<Target> target = {}, registry::KernelFilter filter = {}) const;
 
-  /// Measures the best-ranked kernels on memory of its own and remembers the winner, on disk for later engines: from
-  /// now on it comes first. Of the arguments' addresses only the alignment counts; they may be host memory, or none at
-  /// all. Waits for the null stream; must not be called while a stream is captured.
-  /// @throws InvalidArgument for options out of range and a problem that is invalid or has nothing to multiply, Error
-  /// where there is no timer, OutOfMemory where copies of the operands do not fit, ToolchainNotFound.
-  TuningReport tune(const op::Problem& problem, const TuneOptions& options = {});
+  /// All kernels for the problem by predicted time alone. @pre op::validate(problem)
+  std::vector<RankedKernel> rank_by_estimate(const op::Problem& problem) const;
+  /// What was measured to be the best, which tune::tune() adds to.
   RememberedChoices& choices();
+  /// Must be called when choices() has changed: rankings and calls that were remembered are found anew.
+  void forget_rankings();
+  /// Held by a tuning, so that no other of this engine disturbs what it measures.
+  std::unique_lock<std::mutex> lock_tuning();
 
   /// The kernel of an explicit signature: the same road as discovery, with the design you wrote.
   /// @throws InvalidArgument with the number that makes it impossible, before any compile.
@@ -191,11 +192,6 @@ class Engine {
 
   Explanation rank(const op::Problem& problem, const Target& target, std::span<const registry::ProviderPtr> providers,
                    Tuning tuning) const;
-  /// All kernels by predicted time alone.
-  std::vector<RankedKernel> untuned(const op::Problem& problem) const;
-  /// `is_alone`: the records' lock is held; else why not.
-  TuningReport tune_alone(const op::Problem& problem, const TuneOptions& options, const Support& is_alone);
-  void tune_if_new(const op::Problem& problem);
   /// The best kernel for such calls, or the one given; loaded unless D is empty.
   ReadyKernel ready_kernel(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact);
   ReadyKernel best_kernel(const Call& call);

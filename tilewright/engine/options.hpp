@@ -2,17 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tilewright/compile/compiler.hpp"
 #include "tilewright/emulator/options.hpp"
+#include "tilewright/op/problem.hpp"
 #include "tilewright/runtime/device.hpp"
 
 namespace tilewright::engine {
 
-class Timer;
+class Engine;
 
 /// Whether measured times choose among kernels.
 enum class Tuning {
@@ -30,7 +32,8 @@ struct Options {
   std::vector<std::string> shared_cache_dirs;  // read after the user's own and never written
   int compile_threads = 0;                     // 0: one a core, at most 8
   Tuning tuning = Tuning::use;
-  std::shared_ptr<Timer> timer;  // what tuning measures with; null: the GPU's events, see make_timer()
+  /// What Tuning::on_first_use calls before a problem is run for which no choice is remembered: tune::on_first_use().
+  std::function<void(Engine&, const op::Problem&)> before_first_use;
   // What an engine remembers at most; beyond it, what was used least recently goes and is found or loaded again.
   std::int64_t max_loaded_kernels = 512;     // about 1 MB each on the emulator
   std::int64_t max_remembered_calls = 4096;  // kinds of calls whose kernel is known: about 2 KB each

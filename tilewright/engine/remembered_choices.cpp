@@ -85,15 +85,15 @@ std::optional<TunedChoice> RememberedChoices::find(const op::Problem& problem,
   return entry->choice;
 }
 
-Support RememberedChoices::remember(const TuningReport& report, std::span<const registry::KernelPtr> kernels) {
+Support RememberedChoices::remember(const std::string& problem_class, const Winner& winner,
+                                    std::span<const registry::KernelPtr> kernels) {
   const Result<std::string> set = kernel_set(kernels);
   if (!set) return set.refusal();
-  const CandidateReport& winner = report.candidates[*report.winner];
   cache::TuningRecord record;
-  record.key = {device_, cache::library_identity(), report.problem, *set};
+  record.key = {device_, cache::library_identity(), problem_class, *set};
   record.winner = winner.kernel;
   record.median_us = winner.median_us;
-  record.report = to_json(report);
+  record.report = winner.report;
   record.measured_s = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   {
     const std::scoped_lock lock(mutex_);

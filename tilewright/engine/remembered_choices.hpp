@@ -11,7 +11,6 @@
 
 #include "tilewright/base/fork.hpp"
 #include "tilewright/cache/tuning_records.hpp"
-#include "tilewright/engine/tuning.hpp"
 #include "tilewright/op/problem.hpp"
 #include "tilewright/registry/kernel.hpp"
 #include "tilewright/runtime/device.hpp"
@@ -47,8 +46,15 @@ class RememberedChoices {
   /// Reads again what is on disk. Refused where that cannot be read: then what was known stays.
   Support reload();
 
-  /// Keeps the winner here and on disk. Refused where the disk refuses. @pre report.winner
-  Support remember(const TuningReport& report, std::span<const registry::KernelPtr> kernels);
+  /// What a tuning found: the winner among `kernels`, and the report to keep with it.
+  struct Winner {
+    std::string kernel;
+    double median_us = 0.0;
+    std::string report;  // JSON
+  };
+  /// Keeps the winner here and on disk. Refused where the disk refuses.
+  Support remember(const std::string& problem_class, const Winner& winner,
+                   std::span<const registry::KernelPtr> kernels);
 
  private:
   struct Entry {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tilewright/base/text.hpp"
+#include "tilewright/tune/tune.hpp"
 #include "tools/cli/extents.hpp"
 
 namespace tilewright::cli {
@@ -108,7 +109,7 @@ void refuse_lone_design_options(const KernelOptions& options) {
 }  // namespace
 
 engine::Options engine_options(const KernelOptions& options) {
-  engine::Options result = engine::Options::from_environment();
+  engine::Options result = tune::options_from_environment();
   if (options.device != "auto") result.device = options.device;
   return result;
 }

@@ -7,6 +7,7 @@
 
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/kernels/list.hpp"
+#include "tilewright/tune/tune.hpp"
 #include "tools/cli/commands.hpp"
 #include "tools/cli/kernel_choice.hpp"
 #include "tools/cli/number.hpp"
@@ -40,19 +41,19 @@ ExitCode find(const engine::Engine& engine, const ProblemFile& problem, const Ru
 }
 
 ExitCode check(engine::Engine& engine, const ProblemFile& problem, bool json) {
-  const engine::TuningReport report = engine.tune(problem.problem(), {.checks_only = true});
-  if (json) fmt::print("{}\n", nlohmann::ordered_json::parse(engine::to_json(report)).dump(2));
+  const tune::TuningReport report = tune::tune(engine, problem.problem(), {.checks_only = true});
+  if (json) fmt::print("{}\n", nlohmann::ordered_json::parse(tune::to_json(report)).dump(2));
   bool is_any_sound = false;
-  for (const engine::CandidateReport& candidate : report.candidates) {
+  for (const tune::CandidateReport& candidate : report.candidates) {
     if (!json) {
-      fmt::print("{:<12} {}{}{}\n", engine::name(candidate.fate), candidate.kernel,
-                 candidate.reason.empty() ? "" : ": ", candidate.reason);
+      fmt::print("{:<12} {}{}{}\n", tune::name(candidate.fate), candidate.kernel, candidate.reason.empty() ? "" : ": ",
+                 candidate.reason);
     }
-    if (candidate.fate == engine::Fate::wrong || candidate.fate == engine::Fate::strayed) {
+    if (candidate.fate == tune::Fate::wrong || candidate.fate == tune::Fate::strayed) {
       say(fmt::format("wrong result: {}: {}", candidate.kernel, candidate.reason));
       return ExitCode::wrong_result;
     }
-    is_any_sound |= candidate.fate == engine::Fate::sound;
+    is_any_sound |= candidate.fate == tune::Fate::sound;
   }
   if (is_any_sound) return ExitCode::ok;
   say("no candidate ran");

@@ -6,6 +6,7 @@
 #include "tilewright/base/text.hpp"
 #include "tilewright/cache/store.hpp"
 #include "tilewright/engine/engine.hpp"
+#include "tilewright/tune/tune.hpp"
 #include "tools/cli/commands.hpp"
 #include "tools/cli/kernel_choice.hpp"
 #include "tools/cli/local_time.hpp"
@@ -19,7 +20,7 @@ namespace {
 struct TuneCommandOptions {
   ProblemOptions problem;
   KernelOptions kernel;  // of which only the device
-  engine::TuneOptions tune;
+  tune::TuneOptions tune;
   bool list = false;
   bool forget = false;
   bool json = false;
@@ -29,21 +30,21 @@ struct TuneCommandOptions {
   }
 };
 
-void print_candidate(const engine::CandidateReport& candidate, const engine::CandidateReport& first) {
+void print_candidate(const tune::CandidateReport& candidate, const tune::CandidateReport& first) {
   const std::string median = candidate.samples == 0 ? "-" : fmt::format("{:.2f}", candidate.median_us);
   const std::string ratio = candidate.samples == 0 || first.samples == 0
                                 ? "-"
                                 : fmt::format("{:.2f}x", first.median_us / candidate.median_us);
-  fmt::print("{:>10} {:>8}  {:<12} {}{}{}\n", median, ratio, engine::name(candidate.fate), candidate.kernel,
+  fmt::print("{:>10} {:>8}  {:<12} {}{}{}\n", median, ratio, tune::name(candidate.fate), candidate.kernel,
              candidate.reason.empty() ? "" : ": ", candidate.reason);
 }
 
-void print_text(const engine::TuningReport& report, const op::Gemm& gemm) {
+void print_text(const tune::TuningReport& report, const op::Gemm& gemm) {
   fmt::print("problem   {}\n", to_string(gemm));
   fmt::print("device    {}\n", report.device);
   fmt::print("reference {}\n", report.reference.empty() ? "the host's, on a sample" : report.reference);
   fmt::print("{:>10} {:>8}  {:<12} {}\n", "median us", "vs first", "fate", "kernel, in the ranking's order");
-  for (const engine::CandidateReport& candidate : report.candidates) {
+  for (const tune::CandidateReport& candidate : report.candidates) {
     print_candidate(candidate, report.candidates.front());
   }
   for (const std::string& warning : report.warnings) fmt::print("warning   {}\n", printable(warning, 400));
@@ -51,18 +52,18 @@ void print_text(const engine::TuningReport& report, const op::Gemm& gemm) {
 }
 
 // 1: a kernel of the list gives wrong results or writes astray; 3: a device is broken, or no kernel ran.
-ExitCode verdict(const engine::TuningReport& report, bool checks_only) {
+ExitCode verdict(const tune::TuningReport& report, bool checks_only) {
   const auto end = [](ExitCode code, const std::string& message) {
     say(message);
     return code;
   };
   if (!report.stopped.empty()) return end(ExitCode::environment, "the device is broken by " + report.stopped);
   bool is_any_sound = false;
-  for (const engine::CandidateReport& candidate : report.candidates) {
-    if (candidate.fate == engine::Fate::wrong || candidate.fate == engine::Fate::strayed) {
+  for (const tune::CandidateReport& candidate : report.candidates) {
+    if (candidate.fate == tune::Fate::wrong || candidate.fate == tune::Fate::strayed) {
       return end(ExitCode::wrong_result, fmt::format("wrong result: {}: {}", candidate.kernel, candidate.reason));
     }
-    is_any_sound |= candidate.fate == engine::Fate::sound;
+    is_any_sound |= candidate.fate == tune::Fate::sound;
   }
   if (report.winner || (checks_only && is_any_sound)) return ExitCode::ok;
   return end(ExitCode::environment, "no candidate ran");
@@ -71,8 +72,8 @@ ExitCode verdict(const engine::TuningReport& report, bool checks_only) {
 ExitCode tune(const TuneCommandOptions& options) {
   const Problem problem(options.problem);
   engine::Engine engine(engine_options(options.kernel));
-  const engine::TuningReport report = engine.tune(problem.gemm(), options.tune);
-  options.json ? fmt::print("{}\n", nlohmann::ordered_json::parse(engine::to_json(report)).dump(2))
+  const tune::TuningReport report = tune::tune(engine, problem.gemm(), options.tune);
+  options.json ? fmt::print("{}\n", nlohmann::ordered_json::parse(tune::to_json(report)).dump(2))
                : print_text(report, problem.gemm());
   return verdict(report, options.tune.checks_only);
 }

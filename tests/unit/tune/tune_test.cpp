@@ -15,12 +15,15 @@
 #include "tilewright/cache/store.hpp"
 #include "tilewright/cache/tuning_records.hpp"
 #include "tilewright/compile/file.hpp"
-#include "tilewright/engine/fault_journal.hpp"
-#include "tilewright/engine/timer.hpp"
 #include "tilewright/op/expression.hpp"
+#include "tilewright/tune/fault_journal.hpp"
+#include "tilewright/tune/timer.hpp"
+#include "tilewright/tune/tune.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 namespace {
+
+using namespace engine;  // the engine, and fakes that its tests share
 
 /// Microseconds by a kernel's family; runs nothing.
 class FakeTimer final : public Timer {
@@ -57,8 +60,16 @@ class TuningTest : public testing::Test {
     options.cache_on_disk = true;
     options.cache_dir = folder_.path();
     options.toolchain.dump_dir = folder_.path() + "/dumps";
-    options.timer = timer_;
+    options.before_first_use = on_first_use({.timer = timer_});
     return options;
+  }
+  /// With the test's timer.
+  TuningReport tune_by(Engine& engine, const op::Problem& problem, TuneOptions options = {}) const {
+    options.timer = timer_;
+    return tune(engine, problem, options);
+  }
+  TuningReport tune_by(Engine&& engine, const op::Problem& problem, const TuneOptions& options = {}) const {
+    return tune_by(engine, problem, options);
   }
   std::unique_ptr<Engine> engine(std::vector<Fake> fakes, const Options& options) const {
     auto made = std::make_unique<Engine>(options);
@@ -107,7 +118,7 @@ TEST_F(TuningTest, EveryRogueIsDiscardedByName) {
   for (const Fake& rogue : kRogues) timer_->of_family[rogue.family] = 1.0;
   timer_->of_family["right"] = 10.0;
   const auto tuned = engine(fakes);
-  const TuningReport report = tuned->tune(problem_.gemm, {.top = 12});
+  const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 12});
   expect_fate(report, "liar", Fate::wrong, "expected");
   expect_fate(report, "almost", Fate::wrong, "D[7,11]");
   expect_fate(report, "idler", Fate::wrong, "D[0,0]");
@@ -130,7 +141,7 @@ TEST_F(TuningTest, AWrongKernelIsNoReference) {
   const auto tuned = engine({{"liar", "p.d[threadIdx.x] = 1.0f;", 0, plan::OpClass::simt},
                              {"spoiler", std::string(kRightBody) + "p.a[threadIdx.x] = 5.0f;", 0, plan::OpClass::simt},
                              {"right"}});
-  const TuningReport report = tuned->tune(problem_.gemm, {.top = 3});
+  const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 3});
   expect_fate(report, "liar", Fate::wrong, "");
   expect_fate(report, "spoiler", Fate::strayed, "inputs");
   EXPECT_EQ(winner(report), of(report, "right").kernel);
@@ -144,7 +155,7 @@ TEST_F(TuningTest, WithoutAReferenceTheOracleJudges) {
                              {"liar3", liar.body, 0, liar.op_class},
                              {"right"},
                              {"liar4", liar.body}});
-  const TuningReport report = tuned->tune(problem_.gemm, {.top = 5});
+  const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 5});
   EXPECT_EQ(report.reference, "");
   expect_fate(report, "liar4", Fate::wrong, "expected");
   EXPECT_EQ(winner(report), of(report, "right").kernel);
@@ -155,8 +166,8 @@ TEST_F(TuningTest, TheCallersMemoryIsNeverTouched) {
   const DeviceProblem on_device(problem_, tuned->device());
   op::fill_poison(problem_.gemm.d);
   const HostProblem before(8, 12, 16);
-  tuned->tune(on_device.gemm);
-  tuned->tune(problem_.gemm);
+  tune_by(*tuned, on_device.gemm);
+  tune_by(*tuned, problem_.gemm);
   const auto bytes_of = [](const op::Tensor& tensor) {
     const auto* begin = reinterpret_cast<const char*>(tensor.address);
     return std::string(begin, begin + op::span_bytes(tensor));
@@ -172,7 +183,7 @@ TEST_F(TuningTest, TheCallersMemoryIsNeverTouched) {
 TEST_F(TuningTest, AnotherEngineFindsTheWinnerOnDisk) {
   timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
   const std::vector<Fake> fakes{{"slow"}, {"fast"}};
-  const TuningReport report = engine(fakes)->tune(problem_.gemm, {.top = 2});
+  const TuningReport report = tune_by(*engine(fakes), problem_.gemm, {.top = 2});
   EXPECT_EQ(winner(report), of(report, "fast").kernel);
   EXPECT_EQ(of(report, "fast").median_us, 10.0);
   expect_fate(report, "slow", Fate::slower, "given up after 4 samples");
@@ -194,7 +205,7 @@ TEST_F(TuningTest, AnotherEngineFindsTheWinnerOnDisk) {
 TEST_F(TuningTest, ARecordCountsOnlyForWhatWasMeasured) {
   timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
   const std::vector<Fake> fakes{{"slow"}, {"fast"}};
-  engine(fakes)->tune(problem_.gemm, {.top = 2});
+  tune_by(*engine(fakes), problem_.gemm, {.top = 2});
   const auto other = engine(fakes);
   EXPECT_EQ(first(*other, problem_.gemm), "fast");
   EXPECT_EQ(first(*other, HostProblem(8, 12, 17).gemm), "slow") << "other extents";
@@ -213,7 +224,7 @@ TEST_F(TuningTest, ARecordCountsOnlyForWhatWasMeasured) {
 
 TEST_F(TuningTest, ARecordOfAKernelThatIsNoMoreIsIgnored) {
   const auto tuned = engine({{"right"}});
-  tuned->tune(problem_.gemm, {.top = 1});
+  tune_by(*tuned, problem_.gemm, {.top = 1});
   cache::TuningRecord record = records().list()->front();
   record.winner = "gone";
   ASSERT_TRUE(records().remember(record));
@@ -227,7 +238,7 @@ TEST_F(TuningTest, WhatIsReadyGivesWayToTheWinner) {
   const auto tuned = engine({{"slow"}, {"fast"}});
   const DeviceProblem on_device(problem_, tuned->device());
   EXPECT_EQ(tuned->prepare(on_device.gemm).kernel().metadata().family, "slow");
-  tuned->tune(on_device.gemm, {.top = 2});
+  tune_by(*tuned, on_device.gemm, {.top = 2});
   EXPECT_EQ(tuned->prepare(on_device.gemm).kernel().metadata().family, "fast");
 }
 
@@ -243,13 +254,13 @@ TEST_F(TuningTest, WhatIsReadyForOtherStridesGivesWayToo) {
   ASSERT_TRUE(top != ranked.begin() && top != ranked.end());
   timer_->of_family = {{unlikely, 1.0}};
   EXPECT_NE(tuned.prepare(on_device.gemm).kernel().metadata().family, unlikely);
-  tuned.tune(packed.gemm, {.top = static_cast<int>(top - ranked.begin()) + 1});
+  tune_by(tuned, packed.gemm, {.top = static_cast<int>(top - ranked.begin()) + 1});
   EXPECT_EQ(tuned.prepare(on_device.gemm).kernel().metadata().family, unlikely);
 }
 
 TEST_F(TuningTest, AFatalErrorEndsTheTuningAndTheNextSkipsTheKernel) {
   const std::vector<Fake> fakes{{"right"}, {"bomb", kRightBody, 700}, {"later"}};
-  const TuningReport report = engine(fakes)->tune(problem_.gemm, {.top = 3});
+  const TuningReport report = tune_by(*engine(fakes), problem_.gemm, {.top = 3});
   expect_fate(report, "right", Fate::sound, "");
   expect_fate(report, "bomb", Fate::broke_device, "fake driver error 700");
   expect_fate(report, "later", Fate::not_reached, "");
@@ -259,7 +270,7 @@ TEST_F(TuningTest, AFatalErrorEndsTheTuningAndTheNextSkipsTheKernel) {
   ASSERT_EQ(records().faults()->size(), 1U);
   EXPECT_FALSE(records().faults()->front().is_trial);
 
-  const TuningReport next = engine(fakes)->tune(problem_.gemm, {.top = 3});
+  const TuningReport next = tune_by(*engine(fakes), problem_.gemm, {.top = 3});
   expect_fate(next, "bomb", Fate::skipped, "fake driver error 700");
   EXPECT_TRUE(next.stopped.empty());
   EXPECT_TRUE(next.winner);
@@ -267,7 +278,7 @@ TEST_F(TuningTest, AFatalErrorEndsTheTuningAndTheNextSkipsTheKernel) {
 
 TEST_F(TuningTest, AFatalErrorWhileTimingIsBlamedOnTheBatch) {
   timer_->breaks = "bomb";
-  const TuningReport report = engine({{"right"}, {"bomb"}})->tune(problem_.gemm, {.top = 2});
+  const TuningReport report = tune_by(*engine({{"right"}, {"bomb"}}), problem_.gemm, {.top = 2});
   expect_fate(report, "bomb", Fate::broke_device, "or one of 1 timed with it");
   expect_fate(report, "right", Fate::broke_device, "or one of 1 timed with it");
   EXPECT_NE(report.stopped.find(of(report, "bomb").kernel), std::string::npos);
@@ -282,7 +293,7 @@ TEST_F(TuningTest, AProcessThatDiesInAKernelLeavesWord) {
     FaultJournal journal(tuned->choices().records(), tuned->choices().device(), "p", true);
     journal.begin_trial(*kernel);
   }
-  const TuningReport report = tuned->tune(problem_.gemm, {.top = 2});
+  const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 2});
   expect_fate(report, "hangs", Fate::skipped, "did not come back");
   EXPECT_EQ(winner(report), of(report, "right").kernel);
 }
@@ -293,7 +304,7 @@ TEST_F(TuningTest, TrialsOfALivingProcessAreNotBelieved) {
   FaultJournal journal(tuned->choices().records(), tuned->choices().device(), "p", true);
   const auto lock = tuned->choices().records().lock(tuned->choices().device(), 0.0);
   journal.begin_trial(*kernel);
-  const TuningReport report = tuned->tune(problem_.gemm, {.top = 1, .lock_timeout_s = 0.05});
+  const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 1, .lock_timeout_s = 0.05});
   EXPECT_EQ(winner(report), kernel->name());
   ASSERT_EQ(report.warnings.size(), 1U);
   EXPECT_NE(report.warnings[0].find("not alone"), std::string::npos);
@@ -311,7 +322,7 @@ TEST_F(TuningTest, AnInterruptionEndsTheTuning) {
       if (asked == Clock::time_point()) asked = Clock::now();
       throw Interrupted("the test asks for the end");
     });
-    EXPECT_THROW(tuned->tune(problem_.gemm, {.top = 2}), Interrupted);
+    EXPECT_THROW(tune_by(*tuned, problem_.gemm, {.top = 2}), Interrupted);
   }
   EXPECT_LT(Clock::now() - asked, kPatience);
   EXPECT_TRUE(records().faults()->empty());
@@ -320,21 +331,19 @@ TEST_F(TuningTest, AnInterruptionEndsTheTuning) {
 }
 
 TEST_F(TuningTest, AfterwardsNothingIsOnTrial) {
-  engine(kRogues)->tune(problem_.gemm, {.top = 9});
+  tune_by(*engine(kRogues), problem_.gemm, {.top = 9});
   EXPECT_TRUE(records().faults()->empty());
 }
 
 TEST_F(TuningTest, TheEmulatorHasNoTime) {
-  Options timeless = options();
-  timeless.timer = nullptr;
-  const auto tuned = engine({{"right"}, {"liar", "p.d[threadIdx.x] = 1.0f;"}}, timeless);
+  const auto tuned = engine({{"right"}, {"liar", "p.d[threadIdx.x] = 1.0f;"}});
   try {
-    tuned->tune(problem_.gemm);
+    tune(*tuned, problem_.gemm);
     FAIL() << "the emulator was timed";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "emulator:sm_80 has no time to measure: tune on a GPU");
   }
-  const TuningReport report = tuned->tune(problem_.gemm, {.top = 2, .checks_only = true});
+  const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 2, .checks_only = true});
   expect_fate(report, "right", Fate::sound, "");
   expect_fate(report, "liar", Fate::wrong, "");
   EXPECT_FALSE(report.winner);
@@ -343,15 +352,15 @@ TEST_F(TuningTest, TheEmulatorHasNoTime) {
 
 TEST_F(TuningTest, ThereMustBeSomethingToMultiply) {
   const auto tuned = engine({{"right"}});
-  EXPECT_THROW(tuned->tune(HostProblem(0, 12, 16).gemm), InvalidArgument);
-  EXPECT_THROW(tuned->tune(HostProblem(8, 12, 0).gemm), InvalidArgument);
+  EXPECT_THROW(tune_by(*tuned, HostProblem(0, 12, 16).gemm), InvalidArgument);
+  EXPECT_THROW(tune_by(*tuned, HostProblem(8, 12, 0).gemm), InvalidArgument);
   problem_.gemm.alpha = 0.0;
-  EXPECT_TRUE(tuned->tune(problem_.gemm, {.top = 1}).winner) << "measured with alpha 1";
-  EXPECT_THROW(tuned->tune(problem_.gemm, {.top = 0}), InvalidArgument);
-  EXPECT_THROW(tuned->tune(problem_.gemm, {.seconds = 0.0}), InvalidArgument);
-  EXPECT_THROW(tuned->tune(problem_.gemm, {.seconds = std::nan("")}), InvalidArgument);
+  EXPECT_TRUE(tune_by(*tuned, problem_.gemm, {.top = 1}).winner) << "measured with alpha 1";
+  EXPECT_THROW(tune_by(*tuned, problem_.gemm, {.top = 0}), InvalidArgument);
+  EXPECT_THROW(tune_by(*tuned, problem_.gemm, {.seconds = 0.0}), InvalidArgument);
+  EXPECT_THROW(tune_by(*tuned, problem_.gemm, {.seconds = std::nan("")}), InvalidArgument);
   problem_.gemm.b.shape[0] = 5;
-  EXPECT_THROW(tuned->tune(problem_.gemm), InvalidArgument);
+  EXPECT_THROW(tune_by(*tuned, problem_.gemm), InvalidArgument);
 }
 
 TEST_F(TuningTest, OnFirstUseTunesOnceAndRunsTheWinner) {
@@ -361,7 +370,7 @@ TEST_F(TuningTest, OnFirstUseTunesOnceAndRunsTheWinner) {
   const std::vector<Fake> fakes{{"slow"}, {"fast"}, {"liar", "p.d[threadIdx.x] = 1.0f;"}};
   Options alone = options();
   alone.cache_dir = folder_.path() + "/elsewhere";
-  engine(fakes, alone)->tune(problem_.gemm);
+  tune_by(*engine(fakes, alone), problem_.gemm);
   const int batches_of_one = std::exchange(timer_->batches, 0);
   {
     const auto tuned = engine(fakes, first_use);
@@ -386,18 +395,18 @@ TEST_F(TuningTest, OnFirstUseTunesOnceAndRunsTheWinner) {
 TEST_F(TuningTest, OnFirstUseACallGoesOnWithoutItsTuning) {
   Options first_use = options();
   first_use.tuning = Tuning::on_first_use;
-  first_use.timer = nullptr;
+  first_use.before_first_use = on_first_use();
   const auto tuned = engine({{"right"}}, first_use);
   tuned->run(problem_.gemm);
   EXPECT_TRUE(problem_.compare().is_exact());
 }
 
 TEST_F(TuningTest, RecordsThatCannotBeReadAreDoneWithout) {
-  engine({{"right"}})->tune(problem_.gemm, {.top = 1});
+  tune_by(*engine({{"right"}}), problem_.gemm, {.top = 1});
   std::filesystem::resize_file(folder_.path() + "/tuning_records.db", 5000);
   const auto tuned = engine({{"right"}});
   EXPECT_FALSE(tuned->explain(problem_.gemm).tuned);
-  EXPECT_TRUE(tuned->tune(problem_.gemm, {.top = 1}).winner);
+  EXPECT_TRUE(tune_by(*tuned, problem_.gemm, {.top = 1}).winner);
   EXPECT_TRUE(engine({{"right"}})->explain(problem_.gemm).tuned);
 }
 
@@ -406,7 +415,7 @@ TEST_F(TuningTest, WithoutADiskTheEngineItselfRemembers) {
   memory_only.cache_on_disk = false;
   timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
   const auto tuned = engine({{"slow"}, {"fast"}}, memory_only);
-  const TuningReport report = tuned->tune(problem_.gemm, {.top = 2});
+  const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 2});
   EXPECT_EQ(first(*tuned, problem_.gemm), "fast");
   ASSERT_EQ(report.warnings.size(), 1U);
   EXPECT_NE(report.warnings[0].find("no folder"), std::string::npos);
@@ -420,7 +429,8 @@ TEST_F(TuningTest, TwoProcessesTuneTogether) {
     if (child == 0) {
       const auto tuned = engine(fakes);
       bool good = true;
-      for (int n = 1; n <= 3; ++n) good = good && tuned->tune(HostProblem(4, n, 8).gemm, {.top = 1}).warnings.empty();
+      for (int n = 1; n <= 3; ++n)
+        good = good && tune_by(*tuned, HostProblem(4, n, 8).gemm, {.top = 1}).warnings.empty();
       ::_exit(good ? 0 : 1);
     }
     children.push_back(child);
@@ -441,7 +451,7 @@ TEST_F(TuningTest, ATensorOfTheEpilogueIsAnOperandAsAnyOther) {
   fakes.push_back({"right", kRightBodyWithTensors});
   timer_->of_family["right"] = 10.0;
   const auto tuned = engine(fakes);
-  const TuningReport report = tuned->tune(problem_.gemm, {.top = 8});
+  const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 8});
   expect_fate(report, "wrong_aux", Fate::wrong, "aux[7,11] is ");
   expect_fate(report, "no_aux", Fate::wrong, "aux[0,0] is ");
   expect_fate(report, "stray_aux", Fate::strayed, "output aux, which spans 384 bytes: byte 412 from");
@@ -472,7 +482,7 @@ TEST_F(TuningTest, TheCallersTensorsAreNeverTouched) {
     return std::string(begin, begin + op::span_bytes(tensor));
   };
   const std::string bias = bytes_of("bias"), residual = bytes_of("residual");
-  engine(rogues_with_tensors())->tune(problem_.gemm);
+  tune_by(*engine(rogues_with_tensors()), problem_.gemm);
   EXPECT_EQ(bytes_of("bias"), bias);
   EXPECT_EQ(bytes_of("residual"), residual);
   EXPECT_EQ(bytes_of("aux"), std::string(8 * 12 * 4, '\xff'));
@@ -502,7 +512,7 @@ TEST_F(TuningTest, OurOwnKernelsAreSound) {
     HostProblem problem(72, 40, 64,
                         {.type = type, .d_type = d_type, .b = op::MatrixLayout::column_major, .padding = padding});
     problem.gemm.beta = 1.0;
-    const TuningReport report = Engine(options()).tune(problem.gemm, {.top = 2, .checks_only = true});
+    const TuningReport report = tune_by(Engine(options()), problem.gemm, {.top = 2, .checks_only = true});
     for (const CandidateReport& candidate : report.candidates) {
       EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
     }
@@ -528,7 +538,7 @@ TEST_F(TuningTest, OurOwnKernelsAreSoundWithTensorsAndInBatches) {
       problem.set_epilogue(epilogue);
       Options here = options();
       here.device = device;
-      const TuningReport report = Engine(here).tune(problem.gemm, {.top = 3, .checks_only = true});
+      const TuningReport report = tune_by(Engine(here), problem.gemm, {.top = 3, .checks_only = true});
       EXPECT_FALSE(report.reference.empty());
       for (const CandidateReport& candidate : report.candidates)
         EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
@@ -536,10 +546,10 @@ TEST_F(TuningTest, OurOwnKernelsAreSoundWithTensorsAndInBatches) {
   }
   HostProblem interleaved(8, 12, 16, {.padding = 2 * 12 + 3, .batch = 3});
   interleaved.gemm.d.stride[0] = 12;
-  const TuningReport report = Engine(options()).tune(interleaved.gemm, {.top = 3, .checks_only = true});
+  const TuningReport report = tune_by(Engine(options()), interleaved.gemm, {.top = 3, .checks_only = true});
   for (const CandidateReport& candidate : report.candidates)
     EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
 }
 
 }  // namespace
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

@@ -1,5 +1,5 @@
 // Copies of a problem to time calls on, on a driver whose memory is the host's.
-#include "tilewright/engine/tuning_operands.hpp"
+#include "tilewright/tune/tuning_operands.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,10 @@
 #include "tilewright/op/expression.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 namespace {
+
+using namespace engine;  // the engine, and fakes that its tests share
 
 std::map<std::string, op::Tensor> tensors_of(const op::Gemm& gemm) {
   std::map<std::string, op::Tensor> all{{"A", gemm.a}, {"B", gemm.b}, {"C", gemm.c}, {"D", gemm.d}};
@@ -111,4 +113,4 @@ TEST(TuningOperands, LieBetweenRedZonesAsTheCallersLie) {
 }
 
 }  // namespace
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

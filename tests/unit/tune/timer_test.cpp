@@ -1,13 +1,15 @@
 // The timer of GPUs, on a driver that says 1.5 ms between any two events.
-#include "tilewright/engine/timer.hpp"
+#include "tilewright/tune/timer.hpp"
 
 #include <gtest/gtest.h>
 
 #include "tests/unit/engine/host_problem.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 namespace {
+
+using namespace engine;  // the engine, and fakes that its tests share
 
 /// Calls of which nothing is launched.
 std::vector<PreparedCall> empty_calls(std::size_t count) {
@@ -45,4 +47,4 @@ TEST(DeviceIdentity, TellsModelSizeArchitectureAndDriver) {
 }
 
 }  // namespace
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

@@ -1,4 +1,4 @@
-#include "tilewright/engine/race.hpp"
+#include "tilewright/tune/race.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/interruption.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 namespace {
 
 constexpr std::array<int, 4> kStages{4, 8, 16, 32};  // rounds
@@ -81,4 +81,4 @@ void Race::give_up_the_slow() {
   std::erase_if(remaining_, [&](std::size_t contender) { return median_us(contender) > slowest_us; });
 }
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

@@ -1,4 +1,4 @@
-#include "tilewright/engine/timer.hpp"
+#include "tilewright/tune/timer.hpp"
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 #include "tilewright/runtime/event.hpp"
 #include "tilewright/runtime/stream.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 namespace {
 
 // Work that keeps the GPU busy while the host enqueues the calls: else a call shorter than its own enqueueing would
@@ -21,7 +21,7 @@ class GpuTimer final : public Timer {
   explicit GpuTimer(std::shared_ptr<runtime::CudaDevice> device)
       : device_(std::move(device)), stream_(device_->context()) {}
 
-  std::vector<double> time(std::span<const PreparedCall> calls) override {
+  std::vector<double> time(std::span<const engine::PreparedCall> calls) override {
     const runtime::ContextScope scope(*device_->context());
     while (events_.size() < 2 * calls.size()) events_.emplace_back(device_->context());
     give_head_start(calls.size());
@@ -65,4 +65,4 @@ Result<std::shared_ptr<Timer>> make_timer(const std::shared_ptr<runtime::Device>
   return std::shared_ptr<Timer>(std::make_shared<GpuTimer>(std::move(gpu)));
 }
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

@@ -1,4 +1,4 @@
-#include "tilewright/engine/tuner.hpp"
+#include "tilewright/tune/tuner.hpp"
 
 #include <algorithm>
 #include <set>
@@ -7,7 +7,7 @@
 #include "tilewright/base/text.hpp"
 #include "tilewright/runtime/driver.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 namespace {
 
 constexpr int kReferenceTries = 3;
@@ -29,14 +29,14 @@ bool is_simple(const registry::Kernel& kernel) {
 
 }  // namespace
 
-Tuner::Tuner(Engine& engine, const op::Problem& problem, std::span<const RankedKernel> ranked, int top,
+Tuner::Tuner(engine::Engine& engine, const op::Problem& problem, std::span<const engine::RankedKernel> ranked, int top,
              FaultJournal& journal)
     : engine_(engine),
       journal_(journal),
       ranked_(ranked),
       candidates_(ranked.first(std::min(ranked.size(), static_cast<std::size_t>(top)))),
       operands_(engine.device(), problem) {
-  for (const RankedKernel& candidate : candidates_) {
+  for (const engine::RankedKernel& candidate : candidates_) {
     CandidateReport& report = report_.candidates.emplace_back();
     report.kernel = candidate.kernel->name();
     report.estimate_us = candidate.estimate_us;
@@ -59,8 +59,9 @@ void Tuner::check_candidates() {
 // On several threads, ahead of need. One that does not compile is reported when its turn comes.
 void Tuner::compile_together() const {
   std::vector<registry::KernelPtr> kernels;
-  for (const RankedKernel& candidate : candidates_) kernels.push_back(candidate.kernel);
-  const auto simple = std::ranges::find_if(ranked_, [](const RankedKernel& each) { return is_simple(*each.kernel); });
+  for (const engine::RankedKernel& candidate : candidates_) kernels.push_back(candidate.kernel);
+  const auto simple =
+      std::ranges::find_if(ranked_, [](const engine::RankedKernel& each) { return is_simple(*each.kernel); });
   if (simple != ranked_.end()) kernels.push_back(simple->kernel);
   try {
     engine_.compile(kernels);
@@ -74,7 +75,7 @@ void Tuner::compile_together() const {
 // The best-ranked simple kernel whose sampled elements agree with the host's oracle.
 void Tuner::find_reference() {
   int tries = 0;
-  for (const RankedKernel& ranked : ranked_) {
+  for (const engine::RankedKernel& ranked : ranked_) {
     if (!is_simple(*ranked.kernel)) continue;
     if (has_ended() || tries++ == kReferenceTries) return;
     const Outcome outcome = judge(ranked.kernel, InputCheck::after_each);
@@ -116,7 +117,7 @@ Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
   journal_.begin_trial(*kernel);
   try {
     operands_.spoil_outputs();
-    const PreparedCall prepared = engine_.prepare(operands_.on_device(), kernel);
+    const engine::PreparedCall prepared = engine_.prepare(operands_.on_device(), kernel);
     prepared.run();
     operands_.fetch_outputs();
   } catch (const ToolchainNotFound&) {
@@ -158,7 +159,7 @@ void Tuner::time_candidates(Timer& timer, double seconds) {
   TimingSets sets(engine_.device(), operands_);
   std::set<std::size_t> on_track;  // of the batch under way
   const auto time = [&](std::span<const std::size_t> order) {
-    std::vector<PreparedCall> calls;
+    std::vector<engine::PreparedCall> calls;
     on_track.clear();
     for (const std::size_t contender : order) {
       calls.push_back(engine_.prepare(sets.next(), candidates_[contenders[contender]].kernel));
@@ -205,4 +206,4 @@ void Tuner::blame(std::span<const std::size_t> suspects, const std::string& what
   report_.stopped += ": " + what;
 }
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

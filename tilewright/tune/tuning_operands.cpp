@@ -1,4 +1,4 @@
-#include "tilewright/engine/tuning_operands.hpp"
+#include "tilewright/tune/tuning_operands.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/op/fill.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 namespace {
 
 constexpr std::size_t kInputRedZone = 64 << 10;
@@ -216,4 +216,4 @@ const op::Problem& TimingSets::next() {
   return sets_[next_];
 }
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

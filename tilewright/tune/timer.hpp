@@ -6,21 +6,19 @@
 #include <vector>
 
 #include "tilewright/base/support.hpp"
-#include "tilewright/runtime/device.hpp"
+#include "tilewright/engine/engine.hpp"
 
-namespace tilewright::engine {
-
-class PreparedCall;
+namespace tilewright::tune {
 
 class Timer {
  public:
   virtual ~Timer() = default;
 
   /// Runs the calls back to back, in order, and waits for them. Each one's time on the device, in microseconds.
-  virtual std::vector<double> time(std::span<const PreparedCall> calls) = 0;
+  virtual std::vector<double> time(std::span<const engine::PreparedCall> calls) = 0;
 };
 
 /// By events on a GPU. Refused for the emulator, whose time means nothing.
 Result<std::shared_ptr<Timer>> make_timer(const std::shared_ptr<runtime::Device>& device);
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/engine/placed_tensor.hpp"
 #include "tilewright/op/problem.hpp"
 #include "tilewright/runtime/device.hpp"
+#include "tilewright/tune/placed_tensor.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 
 /// A problem's outputs as images of memory with the red zones.
 using OutputImages = std::vector<std::vector<std::byte>>;
@@ -77,4 +77,4 @@ class TimingSets {
   std::size_t next_ = 0;
 };
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

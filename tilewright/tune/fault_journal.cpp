@@ -1,11 +1,11 @@
-#include "tilewright/engine/fault_journal.hpp"
+#include "tilewright/tune/fault_journal.hpp"
 
 #include <algorithm>
 #include <chrono>
 
 #include "tilewright/cache/key.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 
 FaultJournal::FaultJournal(const cache::TuningRecords& records, std::string device, std::string problem, bool is_alone)
     : records_(records), device_(std::move(device)), problem_(std::move(problem)), is_alone_(is_alone) {
@@ -50,4 +50,4 @@ void FaultJournal::warn_unless(const Support& done) {
   if (!done && std::ranges::find(warnings_, done.reason()) == warnings_.end()) warnings_.push_back(done.reason());
 }
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

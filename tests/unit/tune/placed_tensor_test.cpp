@@ -1,5 +1,5 @@
 // Tensors between red zones: which bytes are elements, for every way that an output may lie.
-#include "tilewright/engine/placed_tensor.hpp"
+#include "tilewright/tune/placed_tensor.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,10 @@
 
 #include "tests/unit/engine/host_problem.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 namespace {
+
+using namespace engine;  // the engine, and fakes that its tests share
 
 /// Ways for an output to lie, at an address that is not aligned.
 std::vector<op::Tensor> outputs() {
@@ -119,4 +121,4 @@ TEST_F(PlacedTensors, AnInputIsIntactUntilSomebodyWritesToItOrBesideIt) {
 }
 
 }  // namespace
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

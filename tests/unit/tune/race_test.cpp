@@ -1,5 +1,5 @@
 // The race by itself: who wins, who is given up, what it costs.
-#include "tilewright/engine/race.hpp"
+#include "tilewright/tune/race.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "tests/unit/base/end_asked.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 namespace {
 
 /// Contenders of fixed times; counts what is asked for.
@@ -137,4 +137,4 @@ TEST(Race, AClockThatStandsStillIsNoDivisionByZero) {
 }
 
 }  // namespace
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

@@ -1,4 +1,4 @@
-#include "tilewright/engine/placed_tensor.hpp"
+#include "tilewright/tune/placed_tensor.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include "tilewright/base/memory.hpp"
 #include "tilewright/engine/host_operands.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 namespace {
 
 constexpr std::byte kOutputPattern{0xa5};    // no NaN, no small integer: what a kernel stores seldom equals it
@@ -116,7 +116,7 @@ PlacedTensor::PlacedTensor(std::string label, std::shared_ptr<runtime::Device> d
   on_host_.address = reinterpret_cast<std::uint64_t>(image_.data()) + begin_;
   on_host_.device = {};
   on_device_.address = buffer_.address() + begin_;
-  on_device_.device = memory_device(device_->properties());
+  on_device_.device = engine::memory_device(device_->properties());
 }
 
 void PlacedTensor::upload() const { device_->copy_in(buffer_.address(), image_.data(), image_.size(), nullptr); }
@@ -176,4 +176,4 @@ std::vector<op::Place> PlacedTensor::differing_elements(std::span<const std::byt
   return differing;
 }
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

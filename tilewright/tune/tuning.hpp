@@ -1,6 +1,7 @@
 // Measured choice: what a tuning is told, and what it found out about each kernel.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,13 +9,16 @@
 
 #include "tilewright/base/support.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
+
+class Timer;
 
 struct TuneOptions {
-  int top = 8;                 // candidates: the best-ranked
-  double seconds = 1.0;        // of device time for timing; compiling and checking are not in it
-  bool checks_only = false;    // run and check every candidate, time and remember nothing
-  double lock_timeout_s = 60;  // for another process that tunes on such a device
+  int top = 8;                             // candidates: the best-ranked
+  double seconds = 1.0;                    // of device time for timing; compiling and checking are not in it
+  bool checks_only = false;                // run and check every candidate, time and remember nothing
+  double lock_timeout_s = 60;              // for another process that tunes on such a device
+  std::shared_ptr<Timer> timer = nullptr;  // what times the calls; null: the GPU's events, see make_timer()
 };
 
 /// What became of a candidate.
@@ -54,4 +58,4 @@ struct TuningReport {
 /// A JSON object, keys in a fixed order.
 std::string to_json(const TuningReport& report);
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

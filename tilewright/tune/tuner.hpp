@@ -7,18 +7,19 @@
 #include <vector>
 
 #include "tilewright/engine/engine.hpp"
-#include "tilewright/engine/fault_journal.hpp"
-#include "tilewright/engine/race.hpp"
-#include "tilewright/engine/timer.hpp"
-#include "tilewright/engine/tuning_operands.hpp"
+#include "tilewright/tune/fault_journal.hpp"
+#include "tilewright/tune/race.hpp"
+#include "tilewright/tune/timer.hpp"
+#include "tilewright/tune/tuning.hpp"
+#include "tilewright/tune/tuning_operands.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 
 class Tuner {
  public:
   /// `ranked`: all kernels of the problem, best first, of which the first `top` are the candidates. What is passed must
   /// outlive it. @pre op::measurable(problem) @throws OutOfMemory
-  Tuner(Engine& engine, const op::Problem& problem, std::span<const RankedKernel> ranked, int top,
+  Tuner(engine::Engine& engine, const op::Problem& problem, std::span<const engine::RankedKernel> ranked, int top,
         FaultJournal& journal);
 
   /// Runs every candidate once. One that fails or is wrong is discarded with its reason; a fatal error of the device
@@ -48,13 +49,13 @@ class Tuner {
   void blame(std::span<const std::size_t> suspects, const std::string& what);
   bool has_ended() const { return !report_.stopped.empty(); }
 
-  Engine& engine_;
+  engine::Engine& engine_;
   FaultJournal& journal_;
-  std::span<const RankedKernel> ranked_;
-  std::span<const RankedKernel> candidates_;  // index by index with report_.candidates
+  std::span<const engine::RankedKernel> ranked_;
+  std::span<const engine::RankedKernel> candidates_;  // index by index with report_.candidates
   TuningReport report_;
   TuningOperands operands_;
   OutputImages expected_;  // the outputs of a kernel found right; empty: there is none
 };
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

@@ -1,8 +1,8 @@
-#include "tilewright/engine/tuning.hpp"
+#include "tilewright/tune/tuning.hpp"
 
 #include <nlohmann/json.hpp>
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 
 std::string_view name(Fate fate) {
   switch (fate) {
@@ -48,4 +48,4 @@ std::string to_json(const TuningReport& report) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

@@ -12,7 +12,7 @@
 #include "tilewright/op/tensor.hpp"
 #include "tilewright/runtime/device.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 
 inline constexpr std::size_t kPlacedAlignment = 256;  // addresses of copies agree with the caller's modulo this
 
@@ -58,4 +58,4 @@ class PlacedTensor {
 /// Bytes around what a kernel writes: where a tile too many would go.
 std::size_t output_red_zone(const op::Tensor& output);
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

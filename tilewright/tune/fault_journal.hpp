@@ -9,7 +9,7 @@
 #include "tilewright/cache/tuning_records.hpp"
 #include "tilewright/registry/kernel.hpp"
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 
 class FaultJournal {
  public:
@@ -39,4 +39,4 @@ class FaultJournal {
   std::vector<std::string> warnings_;
 };
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune

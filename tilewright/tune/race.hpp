@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace tilewright::engine {
+namespace tilewright::tune {
 
 /// Successive halving (Karnin, Koren, Somekh, Almost Optimal Exploration in Multi-Armed Bandits, 2013): after each
 /// stage the slower half goes, except who is within 5 % of the best.
@@ -42,4 +42,4 @@ class Race {
   std::mt19937_64 random_{1};
 };
 
-}  // namespace tilewright::engine
+}  // namespace tilewright::tune
