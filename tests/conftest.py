@@ -14,7 +14,15 @@ BINARIES = pathlib.Path(os.environ.get("TILEWRIGHT_BIN_DIR", ROOT / "build/bin")
 
 def pytest_addoption(parser):
     parser.addoption("--update-docs", action="store_true", help="rewrite what documents show instead of comparing")
+    parser.addoption("--shard", metavar="I/N", help="run only the I-th of N parts of the tests, counted from 1")
     parser.addoption("--every-kernel", action="store_true", help="assemble all kernels that Hopper's suite is offered")
+
+
+def pytest_collection_modifyitems(config, items):
+    shard = config.getoption("--shard")
+    if shard:
+        part, parts = map(int, shard.split("/"))
+        items[:] = items[part - 1 :: parts]
 
 
 class Tilewright:

@@ -1,6 +1,13 @@
-"""`tilewright gemm` on .npy files against NumPy: every type, every row/column combination of A, B and D, five sizes."""
+"""`tilewright gemm` on .npy files against NumPy.
+
+What is tested here is the command: each type of file and of computation, each option, each error. Every type runs at five
+sizes; layouts and devices take turns, so that each type has every operand in both layouts. The whole product of types,
+layouts and kinds of extents is in type_and_layout_test.cpp, which needs one process for what took 2000 here, and of which
+this file is the check by another oracle, NumPy.
+"""
 
 import dataclasses
+import itertools
 import os
 
 import numpy as np
@@ -69,6 +76,28 @@ CASES = [
 LAYOUTS = [(a, b, d) for a in "rc" for b in "rc" for d in "rc"]
 
 
+def in_turn(*cases):
+    """The product of the cases, with a device for each; devices take turns."""
+    return [(DEVICES[sum(at) % len(DEVICES)], *(case[i] for case, i in zip(cases, at)))
+            for at in itertools.product(*(range(len(case)) for case in cases))]
+
+
+def cases_with_layouts():
+    """(device, case, layouts, size): every case at every size. Any five of the eight layouts have each operand in both."""
+    turns = itertools.product(range(len(CASES)), range(len(SIZES)))
+    # i // 2: else each device would have D in one layout only.
+    return [(DEVICES[(i // 2 + j) % len(DEVICES)], CASES[i], LAYOUTS[(i + 3 * j) % len(LAYOUTS)], SIZES[j])
+            for i, j in turns]
+
+
+def name_of(parameter):
+    if isinstance(parameter, Case):
+        return parameter.name
+    if isinstance(parameter, tuple) and all(isinstance(each, int) for each in parameter):
+        return "x".join(map(str, parameter))
+    return "".join(map(str, parameter)) if isinstance(parameter, tuple) else str(parameter)
+
+
 def integers(random, case, shape):
     low = 0 if case.file is np.uint8 else -case.largest
     return random.integers(low, case.largest + 1, shape).astype(case.file)
@@ -90,10 +119,7 @@ def multiply(tilewright, save, tmp_path, case, layouts, device, a, b):
     return d.T if layouts[2] == "c" else d
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
-@pytest.mark.parametrize("layouts", LAYOUTS, ids="".join)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("device", "case", "layouts", "size"), cases_with_layouts(), ids=name_of)
 def test_equals_numpy(tilewright, save, tmp_path, device, case, layouts, size):
     m, n, k = size
     random = np.random.default_rng(m * 1000 + k)
@@ -117,9 +143,10 @@ def test_equals_numpy(tilewright, save, tmp_path, device, case, layouts, size):
     assert np.all(np.abs(d - expected) <= bound), np.max(np.abs(d - expected) / bound)
 
 
-@pytest.mark.parametrize("shapes", [((3,), (3,)), ((), (3,)), ((3,), (1,)), ((1,), (1,))], ids=str)
-@pytest.mark.parametrize("name", ["f32", "f16", "s8_out_s32"])
-@pytest.mark.parametrize("device", DEVICES)
+BATCHES = [((3,), (3,)), ((), (3,)), ((3,), (1,)), ((1,), (1,))]
+
+
+@pytest.mark.parametrize(("device", "name", "shapes"), in_turn(["f32", "f16", "s8_out_s32"], BATCHES), ids=str)
 def test_batches_equal_numpy(tilewright, save, tmp_path, device, name, shapes):
     """Files of rank 3, or one matrix for all: as numpy.matmul broadcasts them. B and D are column-major."""
     case = next(case for case in CASES if case.name == name)
@@ -200,10 +227,11 @@ FP8_CASES = [
 ]
 
 
+FP8_SIZES = [(37, 41, 19), (70, 48, 272), (256, 192, 320)]
+
+
 # A as its codes and B, transposed, as f32 that are rounded.
-@pytest.mark.parametrize("size", [(37, 41, 19), (70, 48, 272), (256, 192, 320)], ids=lambda s: "x".join(map(str, s)))
-@pytest.mark.parametrize("case", FP8_CASES, ids=lambda case: "_".join(case[:3]))
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("device", "case", "size"), in_turn(FP8_CASES, FP8_SIZES), ids=str)
 def test_fp8_equals_numpy(tilewright, save, tmp_path, device, case, size):
     (a_type, b_type, out, options), (m, n, k) = case, size
     random = np.random.default_rng(m)
