@@ -1,7 +1,8 @@
 # Each room of the tree is one library: tilewright_room(layout DEPENDS base) builds every .cpp below the current folder.
 # LIBRARIES are third-party libraries that only .cpp files include; every room links fmt. EXCLUDE names subfolders whose
 # sources belong to another target.
-# Each room has one test program: tilewright_room_test(layout) builds tests/unit/layout/*.cpp.
+# Each room has one test program: tilewright_room_test(layout) builds tests/unit/layout/*.cpp. COMPILING is a
+# googletest filter: the tests that it matches compile many kernels, and have the label `compiling` instead of `unit`.
 
 function(tilewright_room room)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;EXCLUDE" ${ARGN})
@@ -19,10 +20,17 @@ function(tilewright_room room)
 endfunction()
 
 function(tilewright_room_test room)
-  cmake_parse_arguments(ARG "" "" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "COMPILING" "LIBRARIES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.cpp)
   add_executable(test_${room} ${sources})
   target_link_libraries(test_${room} PRIVATE tilewright_${room} GTest::gtest_main ${ARG_LIBRARIES})
   target_compile_definitions(test_${room} PRIVATE TILEWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(test_${room} TEST_PREFIX "${room}/" PROPERTIES LABELS unit DISCOVERY_TIMEOUT 60)
+  set(is_unit *)
+  if(ARG_COMPILING)
+    set(is_unit -${ARG_COMPILING})
+    gtest_discover_tests(test_${room} TEST_PREFIX "${room}/" TEST_FILTER ${ARG_COMPILING} TEST_LIST test_${room}_compiling
+      PROPERTIES LABELS compiling COST 60 DISCOVERY_TIMEOUT 60)
+  endif()
+  gtest_discover_tests(test_${room} TEST_PREFIX "${room}/" TEST_FILTER ${is_unit}
+    PROPERTIES LABELS unit DISCOVERY_TIMEOUT 60)
 endfunction()
