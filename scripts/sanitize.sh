@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests under sanitizers: sanitize.sh address|thread I/N JOBS runs the I-th of N parts of the test programs, counted from 1.
-# address: AddressSanitizer and UndefinedBehaviorSanitizer, every test that needs no device but the emulator's unit tests.
+# address: AddressSanitizer and UndefinedBehaviorSanitizer, the unit tests, those of faults and the corpora of fuzzing.
 # thread: ThreadSanitizer, the tests that start threads.
 # Only the programs of the part are built, with what they link.
 set -euo pipefail
@@ -9,7 +9,7 @@ sanitizer=$1 part=${2%/*} parts=${2#*/} jobs=$3
 case $sanitizer in
   # By what a finding in them would mean: strangers' bytes first, then what most of the code is built on.
   address) preset=sanitize filter='*'
-    programs=(fault cache compile layout op base cli registry plan arch lower runtime kernels engine emulator bench) ;;
+    programs=(fault cache compile layout op base cli registry plan arch lower runtime kernels engine emulator) ;;
   thread) preset=threads filter='*Thread*:*AtOnce*'
     programs=(cache engine registry kernels conformance) ;;
   *) echo "sanitize: unknown sanitizer '$sanitizer'" >&2; exit 2 ;;

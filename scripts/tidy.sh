@@ -19,7 +19,7 @@ if [ "$part" = of-commit ]; then
   part=$((seconds % parts + 1))
 fi
 if [ $# -eq 0 ]; then
-  mapfile -t files < <(git -c safe.directory='*' ls-files 'tilewright/*.cpp' 'tools/*.cpp' 'bench/*.cpp' 'examples/*.cpp' 'python/*.cpp')
+  mapfile -t files < <(find tilewright tools bench examples python -name '*.cpp' | sort)
   for ((i = part - 1; i < ${#files[@]}; i += parts)); do set -- "$@" "^$PWD/${files[i]//./[.]}\$"; done
 fi
 echo "clang-tidy: part $part of $parts, $# files"
