@@ -9,9 +9,9 @@ sanitizer=$1 part=${2%/*} parts=${2#*/} jobs=$3
 case $sanitizer in
   # By what a finding in them would mean: strangers' bytes first, then what most of the code is built on.
   address) preset=sanitize filter='*'
-    programs=(fault cache compile layout op base cli registry plan arch lower runtime kernels engine emulator) ;;
+    programs=(fault cache compile layout op base cli registry plan arch lower runtime kernels engine tune emulator) ;;
   thread) preset=threads filter='*Thread*:*AtOnce*'
-    programs=(cache engine registry kernels conformance) ;;
+    programs=(cache engine tune registry kernels conformance) ;;
   *) echo "sanitize: unknown sanitizer '$sanitizer'" >&2; exit 2 ;;
 esac
 build=build/$preset
