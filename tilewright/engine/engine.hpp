@@ -12,7 +12,10 @@
 
 #include "tilewright/engine/call.hpp"
 #include "tilewright/engine/explanation.hpp"
+#include "tilewright/engine/kernel_listing.hpp"
+#include "tilewright/engine/launch.hpp"
 #include "tilewright/engine/options.hpp"
+#include "tilewright/engine/prepared_call.hpp"
 #include "tilewright/engine/remembered_choices.hpp"
 #include "tilewright/op/problem.hpp"
 #include "tilewright/registry/registry.hpp"
@@ -28,66 +31,7 @@ struct Artifact;
 
 namespace tilewright::engine {
 
-class Workspaces;
-
 using ArtifactPtr = std::shared_ptr<const compile::Artifact>;
-
-/// Where one run goes.
-struct RunOptions {
-  runtime::StreamHandle stream = nullptr;
-  /// Device memory of the caller's to use in place of the engine's, of Kernel::workspace_bytes() at least and aligned
-  /// to 256 bytes. Zeros before its first use; then only for launches that follow each other.
-  runtime::DeviceAddress workspace = 0;
-  std::size_t workspace_bytes = 0;
-};
-
-/// A call whose kernel is chosen, compiled and loaded, and whose launch is packed: run() only launches.
-/// The tensors' memory must outlive it. Where the kernel sums slices of K or repacks operands (plan::Design) it
-/// uses a workspace of the stream or, in a graph, of its capture: such a graph must not be launched twice at once.
-class PreparedCall {
- public:
-  /// Enqueues the launch on `stream`. Does nothing where D has no elements.
-  /// @throws InvalidArgument where it was prepared by shape, and for a workspace that is too small or misaligned
-  void run(runtime::StreamHandle stream = nullptr) const { run(RunOptions{.stream = stream}); }
-  void run(const RunOptions& options) const;
-
-  /// The same for other tensors, and other values of scalars, of the kind this was prepared for.
-  /// @throws InvalidArgument where op::validate refuses them, where they differ in types, extents, strides, epilogue or
-  /// by less alignment, and where they are not on the engine's device
-  void run(const op::Problem& problem, const RunOptions& options = {}) const { run(Call(problem), options); }
-  void run(const Call& call, const RunOptions& options = {}) const;
-
-  const registry::Kernel& kernel() const { return *kernel_; }
-  /// Bytes of workspace that a run needs.
-  std::size_t workspace_bytes() const { return launch_.workspace_bytes(); }
-
- private:
-  friend class Engine;
-
-  registry::KernelPtr kernel_;
-  std::shared_ptr<runtime::LoadedKernel> loaded_;
-  std::shared_ptr<Workspaces> workspaces_;
-  op::ProblemKey key_;
-  runtime::LaunchConfig config_;
-  plan::Launch launch_;
-  bool is_empty_ = false;
-  bool is_shape_ = false;
-};
-
-/// Kernels one after the other; see Engine::list_kernels. Not shared between threads.
-class KernelListing {
- public:
-  /// Null at the end.
-  registry::KernelPtr next();
-
- private:
-  friend class Engine;
-  std::shared_ptr<const registry::Registry::Snapshot> providers_;
-  registry::KernelFilter filter_;
-  Target target_;
-  std::size_t provider_ = 0;
-  std::unique_ptr<registry::KernelStream> stream_;
-};
 
 /// How far a compile of several kernels is.
 struct CompileProgress {
@@ -190,8 +134,6 @@ class Engine {
   struct State;
   struct ReadyKernel;
 
-  Explanation rank(const op::Problem& problem, const Target& target, std::span<const registry::ProviderPtr> providers,
-                   Tuning tuning) const;
   /// The best kernel for such calls, or the one given; loaded unless D is empty.
   ReadyKernel ready_kernel(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact);
   ReadyKernel best_kernel(const Call& call);

@@ -1,0 +1,124 @@
+#include "tilewright/engine/kernel_images.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace tilewright::engine {
+namespace {
+
+int compile_threads(const Options& options) {
+  if (options.compile_threads > 0) return options.compile_threads;
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
+}
+
+cache::StoreOptions store_options(const Options& options) {
+  cache::StoreOptions store;
+  store.root = options.cache_dir;
+  store.on_disk = options.cache_on_disk;
+  store.max_bytes = options.cache_max_bytes;
+  store.shared_roots = options.shared_cache_dirs;
+  store.lock_timeout_s = options.toolchain.timeout_s;
+  return store;
+}
+
+/// Whether loading failed for what the image is, and not for the state of the device.
+bool is_fault_of_image(const Error& error) {
+  if (dynamic_cast<const EmulationError*>(&error) != nullptr) return true;
+  const auto* const driver = dynamic_cast<const DriverError*>(&error);
+  if (driver == nullptr) return false;
+  // CUresult: INVALID_IMAGE, NO_BINARY_FOR_GPU, INVALID_PTX, UNSUPPORTED_PTX_VERSION, INVALID_SOURCE, NOT_FOUND.
+  constexpr std::array kCodes{200, 209, 218, 222, 300, 500};
+  return std::ranges::find(kCodes, driver->code()) != kCodes.end();
+}
+
+}  // namespace
+
+Support runs_here(const compile::Artifact& artifact, const runtime::DeviceProperties& device) {
+  if (device.emulated && artifact.ptx.empty())
+    return refuse("{} has no PTX, which {} executes", artifact.name, device.name).as(RefusalCode::artifact);
+  const bool is_compiled_there = !device.emulated && artifact.cubin.empty();  // PTX: for any later GPU
+  const bool runs = is_compiled_there && !artifact.target.arch_specific ? device.target.sm >= artifact.target.sm
+                                                                        : device.target.runs(artifact.target);
+  if (runs) return {};
+  return refuse("{} is compiled for {}, {} is {}", artifact.name, artifact.target.name(), device.name,
+                device.target.name())
+      .as(RefusalCode::architecture);
+}
+
+KernelImages::KernelImages(const Options& options, std::shared_ptr<runtime::Device> device)
+    : toolchain_(options.toolchain),
+      compile_threads_(compile_threads(options)),
+      device_(std::move(device)),
+      store_(store_options(options)),
+      loaded_(options.max_loaded_kernels) {}
+
+const compile::Compiler& KernelImages::compiler() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (compiler_) return *compiler_;
+  }
+  std::unique_ptr<compile::Compiler> made = compile::make_compiler(toolchain_);
+  const std::scoped_lock lock(mutex_);
+  if (!compiler_) compiler_ = std::move(made);
+  return *compiler_;
+}
+
+std::vector<ArtifactPtr> KernelImages::obtain_all(std::span<const compile::Source> sources,
+                                                  const std::function<void(const compile::Artifact&)>& on_ready) {
+  const compile::Compiler* found = nullptr;
+  try {
+    found = &compiler();
+  } catch (const ToolchainNotFound&) {
+    std::vector<ArtifactPtr> artifacts;
+    for (const compile::Source& source : sources) {
+      artifacts.push_back(store_.find_any(source));
+      if (artifacts.back() == nullptr) throw;
+      if (on_ready) on_ready(*artifacts.back());
+    }
+    return artifacts;
+  }
+  return store_.get_or_compile_all(sources, *found, compile_threads_, on_ready);
+}
+
+LoadedPtr KernelImages::load_artifact(const compile::Artifact& artifact, std::uint32_t dynamic_smem_bytes) const {
+  return device_->load({artifact.cubin, artifact.ptx}, artifact.symbol, dynamic_smem_bytes);
+}
+
+LoadedPtr KernelImages::load_source(const compile::Source& source, std::uint32_t dynamic_smem_bytes) {
+  if (source.language != compile::Language::cuda) {
+    const compile::Artifact adopted = compile::precompiled_artifact(source);
+    runs_here(adopted, device_->properties()).or_throw();
+    return load_artifact(adopted, dynamic_smem_bytes);
+  }
+  try {
+    const ArtifactPtr artifact = obtain(source);
+    runs_here(*artifact, device_->properties()).or_throw();
+    return load_artifact(*artifact, dynamic_smem_bytes);
+  } catch (const Error& error) {
+    if (!is_fault_of_image(error) || !store_.discard(source)) throw;
+    spdlog::warn("{} from the cache cannot be loaded and is compiled anew: {}", source.name, error.what());
+  }
+  return load_artifact(*obtain(source), dynamic_smem_bytes);
+}
+
+LoadedPtr KernelImages::load(const registry::Kernel& kernel, std::uint32_t dynamic_smem_bytes,
+                             const ArtifactPtr& artifact, std::vector<LoadedPtr>& evicted) {
+  const Digest digest = kernel.source_digest();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const LoadedPtr* const found = loaded_.find(digest)) return *found;
+  }
+  LoadedPtr fresh = artifact == nullptr ? load_source(kernel.source(), dynamic_smem_bytes)
+                                        : load_artifact(*artifact, dynamic_smem_bytes);
+  const std::scoped_lock lock(mutex_);
+  if (const LoadedPtr* const found = loaded_.find(digest)) return *found;
+  evicted = loaded_.insert(digest, fresh);
+  return fresh;
+}
+
+}  // namespace tilewright::engine

@@ -1,0 +1,72 @@
+#include "tilewright/engine/launch.hpp"
+
+#include "tilewright/engine/host_operands.hpp"
+#include "tilewright/engine/tensor_maps.hpp"
+#include "tilewright/engine/workspaces.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+Support check_workspace(std::size_t needed, const RunOptions& options) {
+  constexpr std::uint64_t kAlignment = 256;
+  if (options.workspace_bytes < needed) {
+    return refuse("the kernel needs a workspace of {} bytes, got {}", needed, options.workspace_bytes)
+        .as(RefusalCode::memory);
+  }
+  if (options.workspace % kAlignment != 0) {
+    return refuse("a workspace must be aligned to {} bytes, got address {:#x}", kAlignment, options.workspace)
+        .as(RefusalCode::alignment);
+  }
+  return {};
+}
+
+}  // namespace
+
+Support check_place(const op::Problem& problem, const runtime::Device& device) {
+  const op::MemoryDevice here = memory_device(device.properties());
+  const op::MemoryDevice there = op::device(problem);
+  if (there == here) return {};
+  return refuse("the operands are on {}, this engine's device is {}", op::to_string(there), op::to_string(here))
+      .as(RefusalCode::memory);
+}
+
+runtime::LaunchConfig launch_config(const plan::Launch& launch) {
+  runtime::LaunchConfig config;
+  config.grid = {launch.grid[0], launch.grid[1], launch.grid[2]};
+  config.block = {launch.block[0], launch.block[1], launch.block[2]};
+  config.cluster = {launch.cluster[0], launch.cluster[1], launch.cluster[2]};
+  config.dynamic_smem_bytes = launch.dynamic_smem_bytes;
+  config.cooperative = launch.cooperative;
+  return config;
+}
+
+void launch(runtime::LoadedKernel& loaded, runtime::LaunchConfig config, const plan::Launch& packed,
+            const RunOptions& options) {
+  config.stream = options.stream;
+  config.parameter_offsets = packed.parameter_offsets();
+  config.parameter_sizes = packed.parameter_sizes();
+  loaded.launch(config, packed.parameters());
+}
+
+void launch_with_workspace(runtime::LoadedKernel& loaded, Workspaces& workspaces, plan::Launch& packed,
+                           const RunOptions& options) {
+  if (const plan::WorkspaceNeeds& needs = packed.workspace(); needs.bytes != 0) {
+    const bool is_callers = options.workspace != 0;
+    if (is_callers) check_workspace(needs.bytes, options).or_throw();
+    const runtime::DeviceAddress workspace =
+        is_callers ? options.workspace : workspaces.at_least(needs.bytes, options.stream);
+    set_workspace(workspaces.device(), packed, workspace);
+    if (needs.leading_zeros != 0)
+      workspaces.device().fill(needs.given(workspace), 0, needs.leading_zeros, options.stream);
+  }
+  launch(loaded, launch_config(packed), packed, options);
+}
+
+void pack_and_launch(const registry::Kernel& kernel, runtime::LoadedKernel& loaded, Workspaces& workspaces,
+                     const op::Problem& problem, const RunOptions& options) {
+  plan::Launch packed = kernel.launch(problem);
+  encode_tensor_maps(workspaces.device(), packed);
+  launch_with_workspace(loaded, workspaces, packed, options);
+}
+
+}  // namespace tilewright::engine

@@ -1,0 +1,36 @@
+#include "tilewright/engine/prepared_call.hpp"
+
+#include "tilewright/engine/workspaces.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+/// Of a call whose key is not the prepared one's: what differs. More alignment than was prepared for is as good.
+Support check_kind(const op::ProblemKey& prepared, const op::ProblemKey& given, const registry::Kernel& kernel,
+                   const op::Problem& problem) {
+  const Support same = op::check_same_extents(prepared, given);
+  return same ? kernel.supports(problem) : same;
+}
+
+}  // namespace
+
+void PreparedCall::run(const RunOptions& options) const {
+  if (is_empty_) return;
+  if (is_shape_) throw InvalidArgument("prepared by shape alone: run() needs the tensors");
+  if (launch_.workspace_bytes() == 0) return launch(*loaded_, config_, launch_, options);
+  plan::Launch packed = launch_;
+  launch_with_workspace(*loaded_, *workspaces_, packed, options);
+}
+
+void PreparedCall::run(const Call& call, const RunOptions& options) const {
+  if (!(call.key() == key_)) {
+    check_kind(key_, call.key(), *kernel_, call.problem()).or_throw();
+  } else if (!kernel_->decides_by_kind()) {
+    kernel_->supports(call.problem()).or_throw();
+  }
+  if (is_empty_) return;
+  check_place(call.problem(), workspaces_->device()).or_throw();
+  pack_and_launch(*kernel_, *loaded_, *workspaces_, call.problem(), options);
+}
+
+}  // namespace tilewright::engine

@@ -1,0 +1,134 @@
+#include "tilewright/engine/ranking.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/base/interruption.hpp"
+#include "tilewright/base/text.hpp"
+
+namespace tilewright::engine {
+namespace {
+
+bool has_fewer_sms(const runtime::DeviceProperties& device) {
+  return !device.emulated && device.sm_count < arch::limits(device.target).sm_count;
+}
+
+/// Plans count on all SMs of the architecture's part.
+Support check_residence(const registry::Kernel& kernel, const op::Problem& problem,
+                        const runtime::DeviceProperties& device) {
+  const plan::Launch launch = kernel.launch(problem);
+  if (!launch.cooperative || static_cast<int>(launch.grid[0]) <= device.sm_count) return {};
+  return refuse("its {} CTAs wait for each other, and {} has {} SMs", launch.grid[0], device.name, device.sm_count)
+      .as(RefusalCode::resources);
+}
+
+/// Asks each provider. One that throws loses its own kernels, with what it threw as the reason.
+registry::Discovery discover(std::span<const registry::ProviderPtr> providers, const op::Problem& problem,
+                             const Target& target) {
+  registry::Discovery found;
+  for (const registry::ProviderPtr& provider : providers) {
+    if (const Support runs = provider->runs_on(target); !runs) {
+      found.refused.push_back({provider->family(), runs.refusal()});
+      continue;
+    }
+    const std::size_t kernels = found.kernels.size();
+    try {
+      provider->discover(problem, target, found);
+    } catch (const std::exception& error) {
+      if (is_interrupted()) throw;
+      found.kernels.resize(kernels);
+      found.refused.push_back(
+          {provider->family(), refuse("failed: {}", printable(error.what(), 400)).as(RefusalCode::provider)});
+    }
+  }
+  return found;
+}
+
+/// The predicted time in microseconds. Refused where the kernel does not fit `small`, a device with fewer SMs than
+/// plans count on (null: it has them all), and where its author's code fails.
+Result<double> estimate(const registry::Kernel& kernel, const op::Problem& problem,
+                        const runtime::DeviceProperties* small) {
+  if (op::is_empty(problem)) return 0.0;  // nothing is launched
+  try {
+    if (const Support fits = small == nullptr ? Support() : check_residence(kernel, problem, *small); !fits)
+      return fits.refusal();
+    const double estimate_us = kernel.estimate_us(problem);
+    if (std::isnan(estimate_us)) return refuse("its estimate is NaN").as(RefusalCode::provider);
+    return estimate_us;
+  } catch (const std::exception& error) {
+    if (is_interrupted()) throw;
+    return refuse("its estimate failed: {}", printable(error.what(), 400)).as(RefusalCode::provider);
+  }
+}
+
+}  // namespace
+
+std::vector<registry::ProviderPtr> find_providers(std::span<const registry::ProviderPtr> providers,
+                                                  std::span<const std::string> families) {
+  std::vector<registry::ProviderPtr> chosen;
+  for (const std::string& family : families) {
+    const auto found = std::ranges::find_if(providers, [&](const auto& each) { return each->family() == family; });
+    if (found != providers.end()) {
+      chosen.push_back(*found);
+      continue;
+    }
+    std::vector<std::string> known;
+    for (const registry::ProviderPtr& provider : providers) known.push_back(provider->family());
+    throw InvalidArgument(fmt::format("no provider '{}'; there are: {}", printable(family), fmt::join(known, ", ")));
+  }
+  return chosen;
+}
+
+Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Problem& problem, const Target& target,
+                 const runtime::DeviceProperties& device) {
+  registry::Discovery found = discover(providers, problem, target);
+  Explanation explanation{.target = target, .kernels = {}, .refused = std::move(found.refused), .tuned = {}};
+  const bool is_small = target == device.target && has_fewer_sms(device);  // a part of the GPU, or a smaller one
+  for (registry::KernelPtr& kernel : found.kernels) {
+    Result<double> estimate_us = estimate(*kernel, problem, is_small ? &device : nullptr);
+    if (estimate_us) {
+      explanation.kernels.push_back({std::move(kernel), *estimate_us});
+    } else {
+      explanation.refused.push_back({kernel->name(), estimate_us.refusal()});
+    }
+  }
+  std::ranges::stable_sort(explanation.kernels, {}, &RankedKernel::estimate_us);
+  return explanation;
+}
+
+void put_tuned_first(const RememberedChoices& choices, const op::Problem& problem, Explanation& explanation) {
+  std::vector<registry::KernelPtr> kernels;
+  for (const RankedKernel& ranked : explanation.kernels) kernels.push_back(ranked.kernel);
+  std::optional<TunedChoice> tuned = choices.find(problem, kernels);
+  if (!tuned) return;
+  const auto is_best = [&](const RankedKernel& ranked) { return ranked.kernel->name() == tuned->kernel; };
+  const auto winner = std::ranges::find_if(explanation.kernels, is_best);
+  if (winner == explanation.kernels.end()) return;  // it has another name now
+  std::rotate(explanation.kernels.begin(), winner, winner + 1);
+  explanation.tuned = std::move(tuned);
+}
+
+void apply(const registry::KernelFilter& filter, Explanation& explanation) {
+  const std::string best = explanation.tuned ? explanation.tuned->kernel : "";
+  std::erase_if(explanation.kernels, [&](const RankedKernel& ranked) {
+    if (filter(ranked.kernel->metadata())) return false;
+    explanation.refused.push_back(
+        {ranked.kernel->name(), refuse("rejected by the caller's filter").as(RefusalCode::filter)});
+    return true;
+  });
+  if (explanation.tuned && (explanation.kernels.empty() || explanation.kernels.front().kernel->name() != best))
+    explanation.tuned.reset();
+}
+
+void throw_no_kernel(const op::Problem& problem, const Explanation& explanation) {
+  std::vector<std::string> reasons;
+  for (const registry::RefusedKernel& refused : explanation.refused)
+    reasons.push_back(fmt::format("{}: {}", refused.name, refused.reason()));
+  throw InvalidArgument(fmt::format("no kernel for this {} on {}{}{}", op::operation_name(problem),
+                                    explanation.target.name(), reasons.empty() ? "" : ": ", fmt::join(reasons, "; ")));
+}
+
+}  // namespace tilewright::engine
