@@ -43,7 +43,7 @@ Support check_rows(const op::Gemm& gemm, const op::Tensor& product) {
 }
 
 bool is_row_result(const op::EpilogueOutput& output) {
-  return output.reduction != op::Reduction::none && output.spread == op::kColumnVector;
+  return output.reduction != op::Reduction::none && output.broadcast == op::kColumnVector;
 }
 
 /// Whether each row is the work of one CTA, so that no other has a part of its results.
@@ -51,7 +51,8 @@ bool is_by_rows(const op::Epilogue& epilogue) { return std::ranges::any_of(epilo
 
 /// A magnitude's bits are ordered as it is: their maximum as integers is that of the floats.
 bool is_largest_magnitude(const op::Epilogue& epilogue, const op::EpilogueOutput& output) {
-  return output.reduction == op::Reduction::maximum && output.spread == op::kSingle && epilogue.compute == DType::f32 &&
+  return output.reduction == op::Reduction::maximum && output.broadcast == op::kSingle &&
+         epilogue.compute == DType::f32 &&
          epilogue.nodes[static_cast<std::size_t>(output.node)].op == op::EpilogueOp::absolute;
 }
 

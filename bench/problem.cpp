@@ -225,10 +225,11 @@ std::vector<StoredTensor> stored_tensors(const Problem& problem) {
   for (const CaseTensor& row : problem.epilogue->tensors) {
     const auto found = std::ranges::find(of_graph, row.label, &op::EpilogueTensor::label);
     TILEWRIGHT_CHECK(found != of_graph.end(), "epilogue {} has no tensor '{}'", problem.epilogue->name, row.label);
-    const std::int64_t rows = found->spread.along_m ? problem.m : 1, columns = found->spread.along_n ? problem.n : 1;
+    const std::int64_t rows = found->broadcast.along_m ? problem.m : 1,
+                       columns = found->broadcast.along_n ? problem.n : 1;
     tensors.push_back({row,
                        stored(problem, case_type(row.type, problem.out), rows, columns, op::MatrixLayout::row_major, 0),
-                       found->is_written, found->is_written && found->spread != op::kFull});
+                       found->is_written, found->is_written && found->broadcast != op::kFull});
   }
   return tensors;
 }

@@ -156,7 +156,7 @@ Verifier::Verifier(const Problem& problem, const Sources& sources)
     const Written written{output->label, tensors_[i].stored, i + 1, static_cast<std::size_t>(output->node),
                           row.steepest};
     if (tensors_[i].is_reduced) {
-      reduced_.push_back({written, output->reduction, output->spread});
+      reduced_.push_back({written, output->reduction, output->broadcast});
     } else {
       written_.push_back(written);
     }

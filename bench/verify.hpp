@@ -75,10 +75,10 @@ class Verifier {
   struct Reduced {
     Written result;
     op::Reduction reduction;
-    op::Spread spread;
+    op::Broadcast broadcast;
 
-    bool is_single() const { return spread == op::kSingle; }
-    bool is_of_rows() const { return spread.along_m; }
+    bool is_single() const { return broadcast == op::kSingle; }
+    bool is_of_rows() const { return broadcast.along_m; }
   };
   /// The result of a sampled row or column.
   struct ReducedSample {

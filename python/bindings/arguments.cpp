@@ -26,7 +26,7 @@ namespace tilewright::python {
 namespace {
 
 /// Of each tensor of an epilogue by its name.
-using Spreads = nb::typed<nb::dict, nb::str, nb::str>;
+using Broadcasts = nb::typed<nb::dict, nb::str, nb::str>;
 
 nb::typed<nb::tuple, int, nb::ellipsis> tuple_of(const op::Dims& dims) {
   nb::list values;
@@ -35,11 +35,11 @@ nb::typed<nb::tuple, int, nb::ellipsis> tuple_of(const op::Dims& dims) {
 }
 
 /// A vector as the matrix that the epilogue takes it for.
-op::Tensor as_matrix(op::Tensor tensor, const op::Spread& spread) {
+op::Tensor as_matrix(op::Tensor tensor, const op::Broadcast& broadcast) {
   if (tensor.shape.rank() >= 2) return tensor;
   const std::int64_t extent = tensor.shape.rank() == 1 ? tensor.shape[0] : 1;
   const std::int64_t step = tensor.shape.rank() == 1 ? tensor.stride[0] : 1;
-  const bool is_column = spread.along_m && !spread.along_n;
+  const bool is_column = broadcast.along_m && !broadcast.along_n;
   tensor.shape = is_column ? op::Dims{extent, 1} : op::Dims{1, extent};
   tensor.stride = is_column ? op::Dims{step, 1} : op::Dims{extent, step};
   return tensor;
@@ -104,7 +104,7 @@ void read_tensors(ArgumentsReader& reader, op::Gemm& gemm, nb::handle tensors) {
     const auto found = std::ranges::find(expected, std::string_view(label), &op::EpilogueTensor::label);
     if (found == expected.end())
       throw InvalidArgument(fmt::format("the epilogue has no tensor '{}'", printable(label)));
-    const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->spread);
+    const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->broadcast);
     gemm.tensors.push_back({std::move(label), tensor});
   }
 }
@@ -194,19 +194,19 @@ void bind_epilogue(nb::module_& module) {
           "One line that determines the code.")
       .def_prop_ro(
           "sources",
-          [](const op::Epilogue& self) -> Spreads {
+          [](const op::Epilogue& self) -> Broadcasts {
             nb::dict found;
             for (const op::EpilogueTensor& each : op::epilogue_tensors(self))
-              if (!each.is_written) found[nb::cast(each.label)] = nb::cast(name(each.spread));
+              if (!each.is_written) found[nb::cast(each.label)] = nb::cast(name(each.broadcast));
             return found;
           },
-          "Name and spread (full, row, column, single) of each tensor that is read.")
+          "Name and broadcast (full, row, column, single) of each tensor that is read.")
       .def_prop_ro(
           "outputs",
-          [](const op::Epilogue& self) -> Spreads {
+          [](const op::Epilogue& self) -> Broadcasts {
             nb::dict found;
             for (const op::EpilogueTensor& each : op::epilogue_tensors(self))
-              if (each.is_written) found[nb::cast(each.label)] = nb::cast(name(each.spread));
+              if (each.is_written) found[nb::cast(each.label)] = nb::cast(name(each.broadcast));
             return found;
           },
           "The same of those that are written beside D.")

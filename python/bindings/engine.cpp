@@ -152,7 +152,7 @@ class Prepared {
  private:
   /// An author is asked again about other arguments, and may want a workspace for them.
   bool needs_no_memory(bool is_for_others) const {
-    return prepared_.workspace_bytes() == 0 && (!is_for_others || kernel().decides_by_kind());
+    return prepared_.workspace_bytes() == 0 && (!is_for_others || kernel().depends_only_on_key());
   }
 
   void copy_and_run(const Arguments& arguments, const engine::RunOptions& options) const {

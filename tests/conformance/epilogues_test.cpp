@@ -1,4 +1,4 @@
-// Epilogue graphs on every family of every device: each function, every spread, type and layout of tensors, further
+// Epilogue graphs on every family of every device: each function, every broadcast, type and layout of tensors, further
 // outputs, at sizes that fill no tile, within the bound of the f64 oracle; bit for bit on integers where nothing
 // rounds.
 #include <gtest/gtest.h>
@@ -137,7 +137,7 @@ struct Turn {
 
 op::Tensor tensor_of(const op::EpilogueTensor& wanted, const op::Gemm& gemm, std::size_t number) {
   constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::s8, DType::e4m3, DType::e5m2};
-  const std::int64_t rows = wanted.spread.along_m ? gemm.m() : 1, columns = wanted.spread.along_n ? gemm.n() : 1;
+  const std::int64_t rows = wanted.broadcast.along_m ? gemm.m() : 1, columns = wanted.broadcast.along_n ? gemm.n() : 1;
   const auto layout = number % 3 == 1 ? plan::kColumn : plan::kRow;
   const DType type = gemm.epilogue.compute == DType::f64 ? DType::f64 : kTypes[number % std::size(kTypes)];
   return op::matrix(std::uint64_t{1} << 50, type, rows, columns, layout);
@@ -280,7 +280,7 @@ TEST_P(WaysOut, EachElementMeetsItsOwn) {
       const DType dtype = wanted.label == "where_am_i" ? DType::s32 : DType::f32;
       gemm.tensors.push_back(
           {std::string(wanted.label),
-           op::matrix(std::uint64_t{1} << 50, dtype, wanted.spread.along_m ? m : 1, wanted.spread.along_n ? n : 1,
+           op::matrix(std::uint64_t{1} << 50, dtype, wanted.broadcast.along_m ? m : 1, wanted.broadcast.along_n ? n : 1,
                       wanted.label == "turned" ? plan::kColumn : plan::kRow)});
     }
     GuardedProblem guarded(engine.device(), gemm, {.offset_elements = way.offset});
@@ -392,7 +392,7 @@ op::Epilogue draw_epilogue(std::uint64_t seed) {
     std::vector<op::NamedOutput> outputs;
     for (int i = 0; i < 5; ++i) outputs.push_back({fmt::format("o{}", i), graphs.draw()});
     constexpr op::Reduction kReductions[] = {op::Reduction::sum, op::Reduction::maximum, op::Reduction::minimum};
-    constexpr op::Spread kResults[] = {op::kRowVector, op::kColumnVector, op::kSingle};
+    constexpr op::Broadcast kResults[] = {op::kRowVector, op::kColumnVector, op::kSingle};
     for (std::uint64_t i = 5; i < 7; ++i)
       outputs.push_back({fmt::format("o{}", i), graphs.draw(), kReductions[(seed + i) % 3], kResults[seed / 3 % 3]});
     const Result<op::Epilogue> epilogue = op::make_epilogue("random", DType::f32, graphs.draw(), outputs);
@@ -410,8 +410,8 @@ TEST(RandomEpilogues, AreWithinTheirBounds) {
     gemm.epilogue = draw_epilogue(static_cast<std::uint64_t>(seed));
     for (const op::EpilogueTensor& wanted : op::epilogue_tensors(gemm.epilogue)) {
       gemm.tensors.push_back(
-          {std::string(wanted.label), op::matrix(std::uint64_t{1} << 50, DType::f32, wanted.spread.along_m ? 19 : 1,
-                                                 wanted.spread.along_n ? 37 : 1)});
+          {std::string(wanted.label), op::matrix(std::uint64_t{1} << 50, DType::f32, wanted.broadcast.along_m ? 19 : 1,
+                                                 wanted.broadcast.along_n ? 37 : 1)});
     }
     GuardedProblem guarded(engine.device(), gemm, Placement{});
     const auto kernels = engine.find_kernels(

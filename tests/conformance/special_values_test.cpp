@@ -30,8 +30,8 @@ class SpecialValues : public testing::TestWithParam<std::string> {
     gemm.epilogue = epilogue;
     for (const op::EpilogueTensor& wanted : op::epilogue_tensors(gemm.epilogue)) {
       gemm.tensors.push_back(
-          {std::string(wanted.label), op::matrix(std::uint64_t{1} << 50, DType::f32, wanted.spread.along_m ? m : 1,
-                                                 wanted.spread.along_n ? n : 1)});
+          {std::string(wanted.label), op::matrix(std::uint64_t{1} << 50, DType::f32, wanted.broadcast.along_m ? m : 1,
+                                                 wanted.broadcast.along_n ? n : 1)});
     }
     GuardedProblem guarded(engine.device(), gemm, Placement{});
     const std::vector<registry::KernelPtr> kernels = best_of_each_family(engine, guarded.on_device());

@@ -96,11 +96,11 @@ def evaluate(text, accumulator, values, c=None):
     for statement in text.split("; "):
         left, _, right = statement.partition(" = ")
         right = re.sub(r"\b(f16|f32|s8|s32)\b(?=,)", r"'\1'", right.replace("$", ""))
-        spread, _, label = left.removesuffix(")").partition("(")
+        mode, _, label = left.removesuffix(")").partition("(")
         if label:
             reduction, _, argument = right.removesuffix(")").partition("(")
             value = np.broadcast_to(as_number(eval(argument, {"__builtins__": {}}, names)), (m, n))
-            stored[label] = REDUCTIONS[reduction](value, axis=AXES[spread])
+            stored[label] = REDUCTIONS[reduction](value, axis=AXES[mode])
             continue
         name = left.removeprefix("let ")
         names[name] = as_number(eval(right, {"__builtins__": {}}, names))

@@ -88,12 +88,12 @@ def test_a_text_computes_what_the_function_does(name):
 def test_what_is_read_and_stored_is_said():
     epilogue = traced(PROGRAMS["linear_combination"])
     assert epilogue.reads_c and not epilogue.pairs_columns
-    assert [(each.name, each.label, each.spread) for each in epilogue.sources] == [("bias", "bias", "row")]
+    assert [(each.name, each.label, each.broadcast) for each in epilogue.sources] == [("bias", "bias", "row")]
     assert [(each.name, each.label, each.value) for each in epilogue.scalars] == [
         ("alpha", "alpha", 2.0),
         ("beta", "beta", 0.5),
     ]
-    assert [(each.name, each.label, each.spread, each.shape, each.reduction) for each in epilogue.outputs] == [
+    assert [(each.name, each.label, each.broadcast, each.shape, each.reduction) for each in epilogue.outputs] == [
         ("D", "D", "full", (M, N), None),
         ("amax", "amax", "single", (), "max"),
         ("t", "t", "full", (M, N), None),
@@ -120,7 +120,7 @@ def test_shapes_are_as_python_returns_them():
     }.items():
         assert [each.shape for each in trace(text.format(axis, axis), problem=(M, N)).outputs][1:] == shapes
     batched = trace(text.format("-1", "(-2, -1)"), problem=(3, M, N))
-    assert [(each.spread, each.shape) for each in batched.outputs][1:] == [("column", (3, M)), ("single", (3, 1, 1))]
+    assert [(each.broadcast, each.shape) for each in batched.outputs][1:] == [("column", (3, M)), ("single", (3, 1, 1))]
 
 
 def test_a_batch_broadcasts_as_in_numpy():

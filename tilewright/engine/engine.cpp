@@ -309,7 +309,7 @@ Engine::ReadyKernel Engine::best_kernel(const Call& call) {
   ready.loaded = state_->load(ready.kernel, problem, nullptr);
   // What is prepared by shape is not tuned: a call with memory may yet be.
   const bool is_final = state_->options.tuning != Tuning::on_first_use || !op::is_shape(problem);
-  if (is_remembered && is_final && ready.kernel->decides_by_kind()) state_->keep_ready(key, ready, generation);
+  if (is_remembered && is_final && ready.kernel->depends_only_on_key()) state_->keep_ready(key, ready, generation);
   return ready;
 }
 
@@ -317,7 +317,7 @@ Engine::ReadyKernel Engine::given_kernel(const Call& call, const registry::Kerne
                                          const ArtifactPtr& artifact) {
   ReadyKey key{call.key(), kernel.get()};
   std::optional<ReadyKernel> known = state_->find_ready(key);
-  if (known && kernel->decides_by_kind() && (artifact == nullptr || artifact == known->artifact))
+  if (known && kernel->depends_only_on_key() && (artifact == nullptr || artifact == known->artifact))
     return *std::move(known);
   registry::runs_on(kernel->metadata(), state_->device->properties().target).or_throw();
   kernel->supports(call.problem()).or_throw();

@@ -25,7 +25,7 @@ void PreparedCall::run(const RunOptions& options) const {
 void PreparedCall::run(const Call& call, const RunOptions& options) const {
   if (!(call.key() == key_)) {
     check_kind(key_, call.key(), *kernel_, call.problem()).or_throw();
-  } else if (!kernel_->decides_by_kind()) {
+  } else if (!kernel_->depends_only_on_key()) {
     kernel_->supports(call.problem()).or_throw();
   }
   if (is_empty_) return;

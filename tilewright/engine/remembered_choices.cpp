@@ -33,7 +33,7 @@ Result<std::string> kernel_set(std::span<const registry::KernelPtr> kernels) {
   try {
     for (const registry::KernelPtr& kernel : kernels) {
       names.push_back(kernel->name());
-      if (!kernel->decides_by_kind()) names.back() += ' ' + kernel->source_digest().hex();
+      if (!kernel->depends_only_on_key()) names.back() += ' ' + kernel->source_digest().hex();
     }
   } catch (const std::exception& error) {  // an author's code may throw anything
     if (is_interrupted()) throw;

@@ -47,7 +47,7 @@ class PlannedGemm final : public registry::Kernel {
     return *plan_;
   }
 
-  bool decides_by_kind() const override { return true; }
+  bool depends_only_on_key() const override { return true; }
 
  protected:
   Support do_supports(const op::Problem& problem) const override {

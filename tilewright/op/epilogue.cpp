@@ -65,7 +65,7 @@ std::string print_node(const Epilogue& epilogue, int index) {
   const EpilogueNode& node = epilogue.nodes[static_cast<std::size_t>(index)];
   if (node.op == EpilogueOp::scalar) return fmt::format("${}", node.label);
   if (node.op == EpilogueOp::constant) return fmt::format("{:a}", node.value);
-  if (node.op == EpilogueOp::tensor) return fmt::format("{}({})", name(node.spread), node.label);
+  if (node.op == EpilogueOp::tensor) return fmt::format("{}({})", name(node.broadcast), node.label);
   std::string text{row(node.op).name};
   if (arity(node.op) == 0) return text;
   text += '(';
@@ -147,9 +147,9 @@ Support check_names(const Epilogue& epilogue) {
   for (const EpilogueNode& node : epilogue.nodes) {
     if (node.op != EpilogueOp::tensor) continue;
     const auto first = std::ranges::find(tensors, node.label, &EpilogueNode::label);
-    if ((*first)->spread != node.spread) {
-      return refuse("epilogue '{}' reads '{}' as {} and as {}", epilogue.name, node.label, name((*first)->spread),
-                    name(node.spread));
+    if ((*first)->broadcast != node.broadcast) {
+      return refuse("epilogue '{}' reads '{}' as {} and as {}", epilogue.name, node.label, name((*first)->broadcast),
+                    name(node.broadcast));
     }
   }
   for (const EpilogueOutput& output : epilogue.outputs) {
@@ -165,9 +165,9 @@ Support check_output(const Epilogue& epilogue, const EpilogueOutput& output) {
   if (output.node < 0 || output.node >= count) {
     return refuse("epilogue '{}' stores node {} to '{}', of {} nodes", epilogue.name, output.node, output.label, count);
   }
-  if ((output.reduction == Reduction::none) != (output.spread == kFull)) {
+  if ((output.reduction == Reduction::none) != (output.broadcast == kFull)) {
     return refuse("epilogue '{}' stores '{}' as {}, reduced by {}: what is not reduced is full, and nothing else is",
-                  epilogue.name, output.label, name(output.spread), name(output.reduction));
+                  epilogue.name, output.label, name(output.broadcast), name(output.reduction));
   }
   return {};
 }
@@ -268,10 +268,10 @@ int arity(EpilogueOp op) { return row(op).arity; }
 std::string_view name(EpilogueOp op) { return row(op).name; }
 bool is_integral(EpilogueOp op) { return row(op).is_integral; }
 
-std::string_view name(const Spread& spread) {
-  if (spread == kFull) return "full";
-  if (spread == kRowVector) return "row";
-  return spread == kColumnVector ? "column" : "single";
+std::string_view name(const Broadcast& broadcast) {
+  if (broadcast == kFull) return "full";
+  if (broadcast == kRowVector) return "row";
+  return broadcast == kColumnVector ? "column" : "single";
 }
 
 std::string_view name(Reduction reduction) {
@@ -305,7 +305,7 @@ std::vector<bool> Epilogue::varies_by_column() const {
   for (const EpilogueNode& node : nodes) {
     using enum EpilogueOp;
     bool varying = node.op == accumulator || node.op == source || node.op == column_index ||
-                   (node.op == tensor && node.spread.along_n);
+                   (node.op == tensor && node.broadcast.along_n);
     const int inputs = node.op == even || node.op == odd ? 0 : arity(node.op);
     for (int side = 0; side < inputs; ++side)
       varying = varying || varies[static_cast<std::size_t>(node.inputs[static_cast<std::size_t>(side)])];
@@ -383,9 +383,9 @@ Support validate(const Epilogue& epilogue) {
 
 Epilogue transposed(const Epilogue& epilogue) {
   Epilogue result = epilogue;
-  for (EpilogueOutput& output : result.outputs) std::swap(output.spread.along_m, output.spread.along_n);
+  for (EpilogueOutput& output : result.outputs) std::swap(output.broadcast.along_m, output.broadcast.along_n);
   for (EpilogueNode& node : result.nodes) {
-    std::swap(node.spread.along_m, node.spread.along_n);
+    std::swap(node.broadcast.along_m, node.broadcast.along_n);
     if (node.op == EpilogueOp::row_index) {
       node.op = EpilogueOp::column_index;
     } else if (node.op == EpilogueOp::column_index) {
@@ -402,15 +402,15 @@ std::string signature(const Epilogue& epilogue) {
     const std::string node = print_node(epilogue, output.node);
     text += output.reduction == Reduction::none
                 ? fmt::format("; {}={}", output.label, node)
-                : fmt::format("; {}({})={}({})", name(output.spread), output.label, name(output.reduction), node);
+                : fmt::format("; {}({})={}({})", name(output.broadcast), output.label, name(output.reduction), node);
   }
   return text;
 }
 
 bool same_code(const Epilogue& x, const Epilogue& y) {
   const auto same_node = [](const EpilogueNode& u, const EpilogueNode& v) {
-    return u.op == v.op && u.inputs == v.inputs && u.label == v.label && u.spread == v.spread && u.type == v.type &&
-           (u.op != EpilogueOp::constant || u.value == v.value);
+    return u.op == v.op && u.inputs == v.inputs && u.label == v.label && u.broadcast == v.broadcast &&
+           u.type == v.type && (u.op != EpilogueOp::constant || u.value == v.value);
   };
   return x.name == y.name && x.compute == y.compute && x.outputs == y.outputs && x.node_of_d() == y.node_of_d() &&
          std::equal(x.nodes.begin(), x.nodes.end(), y.nodes.begin(), y.nodes.end(), same_node);

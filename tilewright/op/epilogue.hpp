@@ -60,21 +60,22 @@ bool is_integral(EpilogueOp op);
 double apply(EpilogueOp op, double x, double y = 0.0, double z = 0.0);
 
 /// Along which of D's modes a tensor of the epilogue has elements of its own; along the others one serves all.
-struct Spread {
+struct Broadcast {
   bool along_m = true, along_n = true;
-  bool operator==(const Spread&) const = default;
+  bool operator==(const Broadcast&) const = default;
 };
-inline constexpr Spread kFull{true, true}, kRowVector{false, true}, kColumnVector{true, false}, kSingle{false, false};
+inline constexpr Broadcast kFull{true, true}, kRowVector{false, true}, kColumnVector{true, false},
+    kSingle{false, false};
 
 /// "full", "row" (1 x n), "column" (m x 1), "single" (1 x 1)
-std::string_view name(const Spread& spread);
+std::string_view name(const Broadcast& broadcast);
 
 struct EpilogueNode {
   EpilogueOp op = EpilogueOp::accumulator;
   std::array<int, 3> inputs{-1, -1, -1};  // earlier nodes
   double value = 0.0;                     // of a constant; of a scalar other than alpha and beta
   std::string label = {};                 // of a scalar or a tensor
-  Spread spread = {};                     // of a tensor
+  Broadcast broadcast = {};               // of a tensor
   DType type = DType::f32;                // that convert rounds to
 
   bool operator==(const EpilogueNode&) const = default;
@@ -97,7 +98,7 @@ struct EpilogueOutput {
   std::string label;
   int node = 0;
   Reduction reduction = Reduction::none;
-  Spread spread = kFull;  // of a reduction: kRowVector has one result for each column, kColumnVector for each row
+  Broadcast broadcast = kFull;  // of a reduction: kRowVector has one result for each column, kColumnVector for each row
 
   bool operator==(const EpilogueOutput&) const = default;
 };

@@ -9,7 +9,7 @@ namespace tilewright::op {
 namespace {
 
 Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) {
-  const auto& [label, spread, is_written] = expected;
+  const auto& [label, broadcast, is_written] = expected;
   const Tensor* tensor = find_tensor(gemm.tensors, label);
   if (tensor == nullptr) {
     return refuse("the epilogue {} '{}', and no tensor has that name", is_written ? "writes" : "reads", label)
@@ -23,7 +23,7 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) 
         .as(RefusalCode::types)
         .of(label);
   }
-  const Dims shape{spread.along_m ? gemm.m() : 1, spread.along_n ? gemm.n() : 1};
+  const Dims shape{broadcast.along_m ? gemm.m() : 1, broadcast.along_n ? gemm.n() : 1};
   if (tensor->rows() != shape[0] || tensor->columns() != shape[1]) {
     return refuse("'{}' must be {}, got {}", label, to_string(shape),
                   to_string(Dims{tensor->rows(), tensor->columns()}))
@@ -47,10 +47,10 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) 
 
 EpilogueTensorDescription describe_epilogue_tensor(const Tensor& tensor, const EpilogueTensor& role) {
   EpilogueTensorDescription description{.element = tensor.dtype};
-  const Spread& spread = role.spread;
-  if (role.is_written && spread != kFull) return description;  // a reduction's results are stored one by one
-  const bool columns = spread.along_n && tensor.column_stride() == 1;
-  if (!columns && !(spread.along_m && tensor.row_stride() == 1)) return description;
+  const Broadcast& broadcast = role.broadcast;
+  if (role.is_written && broadcast != kFull) return description;  // a reduction's results are stored one by one
+  const bool columns = broadcast.along_n && tensor.column_stride() == 1;
+  if (!columns && !(broadcast.along_m && tensor.row_stride() == 1)) return description;
   description.neighbours = columns ? Neighbours::columns : Neighbours::rows;
   const std::int64_t lines = columns ? tensor.rows() : tensor.columns();
   const std::int64_t step = columns ? tensor.row_stride() : tensor.column_stride();
@@ -84,8 +84,8 @@ Support check_distinct(const Tensor& tensor, std::string_view role) {
 
 std::vector<EpilogueTensor> epilogue_tensors(const Epilogue& epilogue) {
   std::vector<EpilogueTensor> all;
-  for (const EpilogueNode* node : epilogue.tensors()) all.push_back({node->label, node->spread, false});
-  for (const EpilogueOutput& output : epilogue.outputs) all.push_back({output.label, output.spread, true});
+  for (const EpilogueNode* node : epilogue.tensors()) all.push_back({node->label, node->broadcast, false});
+  for (const EpilogueOutput& output : epilogue.outputs) all.push_back({output.label, output.broadcast, true});
   return all;
 }
 

@@ -11,7 +11,7 @@ namespace tilewright::op {
 
 struct EpilogueTensor {
   std::string_view label;
-  Spread spread;
+  Broadcast broadcast;
   bool is_written;
 };
 

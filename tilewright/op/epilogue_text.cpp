@@ -116,16 +116,17 @@ class Parser {
   void statement() {
     const bool is_local = tokens_.next().text == "let";
     if (is_local) tokens_.take();
-    std::optional<Spread> spread = is_local ? std::nullopt : take_spread();
+    std::optional<Broadcast> broadcast = is_local ? std::nullopt : take_broadcast();
     const std::size_t at = tokens_.next().at;
     const std::string name{tokens_.expect_name("a name to assign to")};
     if (is_taken(name)) throw Misread{at, fmt::format("'{}' has a meaning already", name)};
-    if (spread) tokens_.expect(")");
+    if (broadcast) tokens_.expect(")");
     tokens_.expect("=");
     const bool may_reduce = !is_local && name != "D";
-    const NamedReduction* const reduction = may_reduce ? take_reduction(spread.has_value()) : nullptr;
-    if (reduction != nullptr) return store_reduction(*reduction, name, spread.value_or(kSingle));
-    if (spread) tokens_.fail("'{}' is {}: expected a reduction, got {}", name, op::name(*spread), tokens_.describe());
+    const NamedReduction* const reduction = may_reduce ? take_reduction(broadcast.has_value()) : nullptr;
+    if (reduction != nullptr) return store_reduction(*reduction, name, broadcast.value_or(kSingle));
+    if (broadcast)
+      tokens_.fail("'{}' is {}: expected a reduction, got {}", name, op::name(*broadcast), tokens_.describe());
     Expression value = expression(0);
     names_.emplace(name, value);
     if (is_local) return;
@@ -137,14 +138,14 @@ class Parser {
   }
 
   /// Of what is assigned to: "row(total)", to before the name.
-  std::optional<Spread> take_spread() {
-    constexpr std::pair<std::string_view, Spread> kSpreads[] = {
+  std::optional<Broadcast> take_broadcast() {
+    constexpr std::pair<std::string_view, Broadcast> kBroadcasts[] = {
         {"row", kRowVector}, {"column", kColumnVector}, {"single", kSingle}};
-    for (const auto& [word, spread] : kSpreads) {
+    for (const auto& [word, broadcast] : kBroadcasts) {
       if (tokens_.next().text != word) continue;
       tokens_.take();
       tokens_.expect("(");
-      return spread;
+      return broadcast;
     }
     return std::nullopt;
   }
@@ -157,13 +158,13 @@ class Parser {
     return reduction;
   }
 
-  void store_reduction(const NamedReduction& reduction, const std::string& name, const Spread& spread) {
+  void store_reduction(const NamedReduction& reduction, const std::string& name, const Broadcast& broadcast) {
     tokens_.expect("(");
     const Expression value = bounded(reduction.of(expression(1)));
     tokens_.expect(")");
     if (!tokens_.is(";") && tokens_.next().kind != TokenKind::end)
       tokens_.fail("a reduction stands alone, got {} behind it", tokens_.describe());
-    outputs_.push_back({name, value, reduction.reduction, spread});
+    outputs_.push_back({name, value, reduction.reduction, broadcast});
     reduced_.insert(name);
   }
 

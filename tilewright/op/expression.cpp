@@ -90,8 +90,8 @@ Expression::Expression(EpilogueOp op, std::initializer_list<Expression> inputs, 
 
 namespace {
 
-Expression labelled(EpilogueOp op, std::string label, double value, const Spread& spread) {
-  return Expression(EpilogueNode{.op = op, .value = value, .label = std::move(label), .spread = spread});
+Expression labelled(EpilogueOp op, std::string label, double value, const Broadcast& broadcast) {
+  return Expression(EpilogueNode{.op = op, .value = value, .label = std::move(label), .broadcast = broadcast});
 }
 
 }  // namespace
@@ -280,7 +280,7 @@ Result<Epilogue> make_epilogue(std::string name, DType compute, const Expression
   EpilogueGraph graph(epilogue.nodes);
   epilogue.d = graph.add(d);
   for (const NamedOutput& output : outputs)
-    epilogue.outputs.push_back({output.name, graph.add(output.value), output.reduction, output.spread});
+    epilogue.outputs.push_back({output.name, graph.add(output.value), output.reduction, output.broadcast});
   if (epilogue.d + 1 == static_cast<int>(epilogue.nodes.size())) epilogue.d = -1;
   if (const Support valid = validate(epilogue); !valid) return valid.refusal();
   return epilogue;

@@ -74,7 +74,7 @@ struct NamedOutput {
   std::string name;
   Expression value;
   Reduction reduction = Reduction::none;
-  Spread spread = kFull;
+  Broadcast broadcast = kFull;
 };
 
 /// A reduction by its name in formulas, of which some first apply a function: "absmax" is the maximum of |x|.

@@ -255,12 +255,12 @@ Support validate(const GemmDescription& description) {
   }
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < tensors_of_epilogue.size(); ++i) {
-    const Spread& spread = tensors_of_epilogue[i].spread;
+    const Broadcast& broadcast = tensors_of_epilogue[i].broadcast;
     const auto layout =
         description.tensors[i].neighbours == Neighbours::rows ? MatrixLayout::column_major : MatrixLayout::row_major;
-    tensors.push_back(
-        {std::string(tensors_of_epilogue[i].label), matrix(std::uint64_t{0}, description.tensors[i].element,
-                                                           spread.along_m ? 0 : 1, spread.along_n ? 0 : 1, layout)});
+    tensors.push_back({std::string(tensors_of_epilogue[i].label),
+                       matrix(std::uint64_t{0}, description.tensors[i].element, broadcast.along_m ? 0 : 1,
+                              broadcast.along_n ? 0 : 1, layout)});
   }
   const Gemm gemm{.a = empty(description.a),
                   .b = empty(description.b),

@@ -55,7 +55,7 @@ struct Bounded {
 
 // Of the epilogue's tensor that `node` reads, as one element of D sees it.
 double tensor_element(const GemmView& gemm, const EpilogueNode& node, std::int64_t row, std::int64_t column) {
-  return op::load(gemm.tensor(node.label), node.spread.along_m ? row : 0, node.spread.along_n ? column : 0);
+  return op::load(gemm.tensor(node.label), node.broadcast.along_m ? row : 0, node.broadcast.along_n ? column : 0);
 }
 
 // What rounding to a type may change: relative to the value, and at least absolutely (subnormals flushed).
@@ -516,8 +516,8 @@ class Reduced {
   const Tensor& tensor() const { return tensor_; }
   /// Of the result that the element (row, column) of D goes to.
   Value& at(std::int64_t row, std::int64_t column) {
-    return values_[static_cast<std::size_t>((output_->spread.along_m ? row : 0) * tensor_.columns() +
-                                            (output_->spread.along_n ? column : 0))];
+    return values_[static_cast<std::size_t>((output_->broadcast.along_m ? row : 0) * tensor_.columns() +
+                                            (output_->broadcast.along_n ? column : 0))];
   }
   template <class Visit>
   void for_each(const Visit& visit) const {
@@ -710,7 +710,7 @@ class Checker {
 
  private:
   void check_result(const GemmView& one, const EpilogueOutput& output, const Place& at) {
-    const auto [along_m, along_n] = output.spread;
+    const auto [along_m, along_n] = output.broadcast;
     BoundedReduction result(identity(output.reduction, one.epilogue->compute));
     for (std::int64_t row = along_m ? at.row : 0; row < (along_m ? at.row + 1 : one.m()); ++row) {
       for (std::int64_t column = along_n ? at.column : 0; column < (along_n ? at.column + 1 : one.n()); ++column) {
@@ -749,7 +749,7 @@ Comparison compare(const GemmView& gemm, std::uint64_t seed) {
   const std::vector<Place> places = sampled_places(gemm, seed);
   checker.check_elements(gemm, places);
   for (const EpilogueOutput& output : gemm.epilogue->outputs) {
-    if (output.reduction != Reduction::none && output.spread != kSingle)
+    if (output.reduction != Reduction::none && output.broadcast != kSingle)
       checker.check_results(gemm, output, std::span(places).first(kSampledLines));
   }
   return comparison;

@@ -18,9 +18,9 @@ ReductionCounts reduction_counts(const op::Epilogue& epilogue) {
   ReductionCounts counts;
   for (const op::EpilogueOutput& output : epilogue.outputs) {
     if (output.reduction == op::Reduction::none) continue;
-    ++(output.spread == op::kRowVector      ? counts.columns
-       : output.spread == op::kColumnVector ? counts.rows
-                                            : counts.singles);
+    ++(output.broadcast == op::kRowVector      ? counts.columns
+       : output.broadcast == op::kColumnVector ? counts.rows
+                                               : counts.singles);
   }
   return counts;
 }

@@ -147,11 +147,11 @@ int beside_bytes(const op::GemmDescription& operands) {
   std::size_t index = 0;
   for (const op::EpilogueNode* source : operands.epilogue.tensors()) {
     const int element_bytes = bytes(operands.tensors[index++].element);
-    if (source->spread == op::kFull) sum += element_bytes;
+    if (source->broadcast == op::kFull) sum += element_bytes;
   }
   for (const op::EpilogueOutput& output : operands.epilogue.outputs) {
     const int element_bytes = bytes(operands.tensors[index++].element);
-    if (output.spread == op::kFull) sum += element_bytes;
+    if (output.broadcast == op::kFull) sum += element_bytes;
   }
   return sum;
 }

@@ -158,8 +158,8 @@ Support plan_output(Sm90GemmOutline& plan) {
 EpilogueStaging epilogue_staging(const op::Epilogue& epilogue) {
   EpilogueStaging staging;
   for (const op::EpilogueNode* tensor : epilogue.tensors()) {
-    if (tensor->spread == op::kRowVector) ++staging.rows;
-    if (tensor->spread == op::kColumnVector) ++staging.columns;
+    if (tensor->broadcast == op::kRowVector) ++staging.rows;
+    if (tensor->broadcast == op::kColumnVector) ++staging.columns;
   }
   staging.reductions = reduction_counts(epilogue);
   return staging;

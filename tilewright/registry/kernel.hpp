@@ -37,7 +37,7 @@ class Kernel {
 
   /// Whether supports() asks for nothing but the kind of call: types, extents, strides, alignments, the epilogue, and
   /// whether C and the product are read. What was supported once need not be asked about again then.
-  virtual bool decides_by_kind() const { return false; }
+  virtual bool depends_only_on_key() const { return false; }
 
   /// Bytes of device memory that one run needs beside its operands. @pre supports(problem)
   std::size_t workspace_bytes(const op::Problem& problem) const { return launch(problem).workspace_bytes(); }

@@ -74,7 +74,7 @@ std::int64_t largest_input(const op::Problem& problem) {
 // Reductions to one result need all of D: what a large D goes to is not computed on the host.
 std::string find_wrong_result_at(const op::GemmView& view, const op::EpilogueOutput& output,
                                  std::span<const op::Place> places) {
-  if (output.spread == op::kSingle && op::operations(view) / 2.0 > kMostProductsOfAResult) return {};
+  if (output.broadcast == op::kSingle && op::operations(view) / 2.0 > kMostProductsOfAResult) return {};
   const op::Comparison found = op::compare_results_at(view, output.label, places);
   return found.is_within_bound() ? std::string() : op::describe_worst(found);
 }

@@ -181,12 +181,12 @@ void Problem::choose_epilogue_tensors() {
     (each.is_written ? written : read).insert(each.label);
     DType dtype = gemm_.epilogue.compute;
     if (const auto type = dtypes.extract(name)) dtype = read_dtype(type.mapped(), "--tensor-dtype");
-    Extents shape{each.spread.along_m ? gemm_.m() : 1, each.spread.along_n ? gemm_.n() : 1, {}};
+    Extents shape{each.broadcast.along_m ? gemm_.m() : 1, each.broadcast.along_n ? gemm_.n() : 1, {}};
     if (each.is_written && gemm_.d.shape.rank() == 3) shape.batch = gemm_.batch();
     if (const auto file = sources_.find(name); file != sources_.end()) {
       dtype = file->second.dtype;
       NpyMatrix& held = file->second;
-      if (held.is_vector && each.spread == op::kColumnVector) held.shape = {held.shape[1], 1};
+      if (held.is_vector && each.broadcast == op::kColumnVector) held.shape = {held.shape[1], 1};
       shape = extents(held, {});
     }
     gemm_.tensors.push_back({name, placeholder(index++, dtype, shape, {})});

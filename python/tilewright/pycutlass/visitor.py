@@ -136,7 +136,7 @@ class EpilogueVisitTree:
             if output.name not in operands:
                 raise InvalidArgument(f"the visitor returns {output.name}: epilogue_type({output.name}=...)")
             memory = memories[output.name] = memory_of(operands[output.name], output.name)
-            kind = "tensor" if output.spread == "full" else output.spread
+            kind = "tensor" if output.broadcast == "full" else output.broadcast
             tensors[output.label], parts = self._output(memory, output.name, kind, batch, m, n)
             if parts > 1:
                 cleared.append(operands[output.name])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .callee import Callee, admit, callee_of
 from .errors import TraceError, Untraceable
-from .graph import GATED, Graph, Reduced, Spread, Traced, broadcast, describe
+from .graph import GATED, Graph, Reduced, Broadcast, Traced, broadcast, describe
 from .interpreter import Interpreter, Returned
 from .source import parse_text
 from .text import Labels, Store, live_nodes, render
@@ -25,7 +25,7 @@ class SourceTensor:
 
     name: str  # of the parameter
     label: str  # in the text
-    spread: Spread  # full: m x n, row: 1 x n, column: m x 1, single: 1 x 1; each for one matrix of a batch
+    broadcast: Broadcast  # full: m x n, row: 1 x n, column: m x 1, single: 1 x 1; each for one matrix of a batch
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Output:
 
     name: str  # of the variable that is returned; "D" where D is no variable
     label: str  # in the text: "D" of the first, or of the one named so
-    spread: Spread
+    broadcast: Broadcast
     shape: tuple[int, ...]  # as the function returns it; of D all of it
     reduction: str | None = None  # "sum", "max" or "min"
 
@@ -256,7 +256,7 @@ class _Writer:
             self.check_pairs(returns, values, [node.op for node in nodes])
         self.check_names(returns, outputs)
         stores = [
-            Store(output.label, values[id(each)].node, output.reduction, output.spread)
+            Store(output.label, values[id(each)].node, output.reduction, output.broadcast)
             for each, output in zip(returns, outputs, strict=True)
         ]
         text = render(self.graph.nodes, stores, leaves, self.graph.names, self.labels)
@@ -304,7 +304,7 @@ class _Writer:
         if isinstance(value, Reduced):
             if is_d:
                 raise _refuse(self.callee, each.node, "D is a reduction", "return D first, of all elements")
-            return Output(name, label, value.spread, value.shape, value.reduction)
+            return Output(name, label, value.broadcast, value.shape, value.reduction)
         shape = self.graph.problem
         if value.columns == "pair":
             shape = (*shape[:-1], shape[-1] // 2)

@@ -9,10 +9,10 @@ from typing import Literal
 
 from .errors import Untraceable
 
-Spread = Literal["full", "row", "column", "single"]
+Broadcast = Literal["full", "row", "column", "single"]
 Reduction = Literal["sum", "max", "min"]
 Logical = Literal["&", "|", "^"]
-SPREADS: tuple[Spread, ...] = ("full", "row", "column", "single")
+BROADCASTS: tuple[Broadcast, ...] = ("full", "row", "column", "single")
 
 # Functions of the epilogue language with the number of their inputs.
 FUNCTIONS = {
@@ -34,7 +34,7 @@ PAIRS = "interleave gates and values: even columns are x[..., 0::2], odd ones x[
 
 @dataclass(frozen=True)
 class Node:
-    """An operation on earlier nodes, or a leaf: constant, acc, C, scalar, one of SPREADS, row_index, column_index."""
+    """An operation on earlier nodes, or a leaf: constant, acc, C, scalar, one of BROADCASTS, row_index, column_index."""
 
     op: str
     inputs: tuple[int, ...] = ()
@@ -63,7 +63,7 @@ class Reduced:
 
     node: int
     reduction: Reduction
-    spread: Spread
+    broadcast: Broadcast
     shape: tuple[int, ...]
 
 
@@ -138,8 +138,8 @@ class Graph:
         is_batch_right = len(shape) < 3 or (len(shape) == len(self.problem) and shape[0] in (1, self.problem[0]))
         if not fits or not is_batch_right:
             raise Untraceable(f"'{name}' is {shape}, which does not broadcast to A*B of {self.problem}")
-        spread = SPREADS[2 * (padded[-1] == 1) + (padded[-2] == 1)]
-        return Traced(self.add(Node(spread, label=name)), shape, "product" if padded[-1] != 1 else "none")
+        mode = BROADCASTS[2 * (padded[-1] == 1) + (padded[-2] == 1)]
+        return Traced(self.add(Node(mode, label=name)), shape, "product" if padded[-1] != 1 else "none")
 
     def constant(self, number: float) -> Traced:
         return Traced(
@@ -292,10 +292,10 @@ class Graph:
             raise Untraceable("a batch has results for each of its matrices", "dim=(-2, -1), -1 or -2")
         if not isinstance(keepdims, bool):
             raise Untraceable(f"keepdims is True or False, got {describe(keepdims)}")
-        spread: Spread = "single" if len(axes) == 2 else "column" if rank - 1 in axes else "row"
+        mode: Broadcast = "single" if len(axes) == 2 else "column" if rank - 1 in axes else "row"
         kept = [1 if number in axes else extent for number, extent in enumerate(self.problem)]
         shape = kept if keepdims else [extent for number, extent in enumerate(kept) if number not in axes]
-        return Reduced(value.node, reduction, spread, tuple(shape))
+        return Reduced(value.node, reduction, mode, tuple(shape))
 
     @staticmethod
     def _axes(axis: object, rank: int) -> set[int]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .errors import Untraceable
-from .graph import ARITHMETIC, COMPARISONS, FUNCTIONS, SPREADS, Node, Spread
+from .graph import ARITHMETIC, COMPARISONS, FUNCTIONS, BROADCASTS, Node, Broadcast
 
 LONGEST = 16384  # characters of a text
 DEEPEST = 48  # expressions within each other; the language takes 128
@@ -30,7 +30,7 @@ class Store:
     label: str
     node: int
     reduction: str | None = None
-    spread: Spread = "full"
+    broadcast: Broadcast = "full"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def render(
         expressions[number] = expression
     for store in stores:
         if store.reduction is not None:
-            statements.append(f"{store.spread}({store.label}) = {store.reduction}({expressions[store.node].text})")
+            statements.append(f"{store.broadcast}({store.label}) = {store.reduction}({expressions[store.node].text})")
         elif whole.get(store.node) != store.label:
             statements.append(f"{store.label} = {expressions[store.node].text}")
     text = "; ".join(statements)
@@ -119,9 +119,9 @@ def render(
 def _as_language_says(nodes: Sequence[Node], store: Store) -> Store:
     node = nodes[store.node]
     if store.reduction == "max" and node.op == "abs":
-        return Store(store.label, node.inputs[0], "absmax", store.spread)
+        return Store(store.label, node.inputs[0], "absmax", store.broadcast)
     if store.reduction == "sum" and (node.op == "square" or (node.op == "*" and len(set(node.inputs)) == 1)):
-        return Store(store.label, node.inputs[0], "sum_of_squares", store.spread)
+        return Store(store.label, node.inputs[0], "sum_of_squares", store.broadcast)
     return store
 
 
@@ -142,7 +142,7 @@ def _expression(node: Node, inputs: Sequence[_Expression], leaves: Mapping[str, 
         return _Expression(label if label in ("alpha", "beta") else f"${label}")
     if node.op == "full":
         return _Expression(leaves[node.label])
-    if node.op in SPREADS:
+    if node.op in BROADCASTS:
         return _Expression(f"{node.op}({leaves[node.label]})")
     if node.is_leaf:
         return _Expression(node.op)

@@ -48,7 +48,7 @@ class HostProblem {
     gemm.epilogue = epilogue;
     std::uint64_t seed = 4;
     for (const op::EpilogueTensor& each : op::epilogue_tensors(gemm.epilogue)) {
-      const std::int64_t rows = each.spread.along_m ? gemm.m() : 1, columns = each.spread.along_n ? gemm.n() : 1;
+      const std::int64_t rows = each.broadcast.along_m ? gemm.m() : 1, columns = each.broadcast.along_n ? gemm.n() : 1;
       const op::Tensor tensor = allocate(gemm.epilogue.compute, rows, columns, options_.d, options_, !each.is_written);
       if (!each.is_written) op::fill_integers(tensor, -3, 3, seed++);
       gemm.tensors.push_back({std::string(each.label), tensor});

@@ -152,7 +152,7 @@ TEST_F(Compiling, PromotedSumsOfEightBitFloatsStayInRegisters) {
   expect_that_all_compile(0);
 }
 
-// A graph of one's own: every function, a scalar, tensors of every spread that are read, one that is written; with
+// A graph of one's own: every function, a scalar, tensors of every broadcast that are read, one that is written; with
 // those of pairs of columns, what is stored to D must be of a pair.
 TEST_F(Compiling, AUsersEpilogue) {
   const std::array<op::Expression, 3> inputs{op::acc(), op::full("residual"), op::single("shift")};

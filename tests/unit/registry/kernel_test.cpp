@@ -179,7 +179,7 @@ TEST(Kernel, RefusesAnotherEpilogueButNotOtherScalars) {
 // A user's metadata may leave them out.
 TEST(Kernel, RefusesTensorsThatItIsNotMadeFor) {
   op::Gemm gemm = problem();
-  gemm.epilogue.nodes.push_back({.op = op::EpilogueOp::tensor, .label = "bias", .spread = op::kRowVector});
+  gemm.epilogue.nodes.push_back({.op = op::EpilogueOp::tensor, .label = "bias", .broadcast = op::kRowVector});
   gemm.epilogue.d = static_cast<int>(gemm.epilogue.nodes.size()) - 2;
   gemm.tensors = {{"bias", op::matrix(std::uint64_t{1} << 40, DType::f32, 1, gemm.n())}};
   KernelMetadata careless = metadata();

@@ -519,7 +519,7 @@ TEST_F(TuningTest, OurOwnKernelsAreSound) {
   }
 }
 
-// Also of batches, one matrix after another and row by row, with tensors of the epilogue of every spread.
+// Also of batches, one matrix after another and row by row, with tensors of the epilogue of every broadcast.
 TEST_F(TuningTest, OurOwnKernelsAreSoundWithTensorsAndInBatches) {
   const op::Expression t = op::acc() * op::column("scale") + op::row("bias") + op::full("residual") +
                            op::single("shift") + op::row_index() - 2.0 * op::column_index();

@@ -82,10 +82,10 @@ std::string_view along(bool varies, bool are_neighbours) {
   return are_neighbours ? "neighbours" : "strided";
 }
 
-std::string tensor_type(const op::EpilogueTensorDescription& tensor, const op::Spread& spread) {
+std::string tensor_type(const op::EpilogueTensorDescription& tensor, const op::Broadcast& broadcast) {
   return fmt::format("tilewright::EpilogueTensor<{}, tilewright::Along::{}, tilewright::Along::{}, {}>",
-                     cuda_name(tensor.element), along(spread.along_m, tensor.neighbours == op::Neighbours::rows),
-                     along(spread.along_n, tensor.neighbours == op::Neighbours::columns),
+                     cuda_name(tensor.element), along(broadcast.along_m, tensor.neighbours == op::Neighbours::rows),
+                     along(broadcast.along_n, tensor.neighbours == op::Neighbours::columns),
                      tensor.neighbours == op::Neighbours::columns ? tensor.alignment : 1);
 }
 
@@ -95,9 +95,9 @@ void write_parameters(SourceWriter& out, const op::GemmDescription& operands) {
   for (const std::string& label : epilogue.scalars()) out.line("Compute {};", member(label));
   std::size_t index = 0;
   for (const op::EpilogueNode* node : epilogue.tensors())
-    out.line("{} {};", tensor_type(operands.tensors[index++], node->spread), member(node->label));
+    out.line("{} {};", tensor_type(operands.tensors[index++], node->broadcast), member(node->label));
   for (const op::EpilogueOutput& output : epilogue.outputs)
-    out.line("{} {};", tensor_type(operands.tensors[index++], output.spread), member(output.label));
+    out.line("{} {};", tensor_type(operands.tensors[index++], output.broadcast), member(output.label));
   out.dedent().line("}};");
 }
 
@@ -105,9 +105,9 @@ void write_parameters(SourceWriter& out, const op::GemmDescription& operands) {
 class VectorNumbers {
  public:
   /// 0 of what is no vector.
-  int next(const op::Spread& spread) {
-    if (spread == op::kRowVector) return rows_++;
-    return spread == op::kColumnVector ? columns_++ : 0;
+  int next(const op::Broadcast& broadcast) {
+    if (broadcast == op::kRowVector) return rows_++;
+    return broadcast == op::kColumnVector ? columns_++ : 0;
   }
   int rows() const { return rows_; }
   int columns() const { return columns_; }
@@ -127,8 +127,8 @@ void write_vectors(SourceWriter& out, const op::Epilogue& epilogue) {
   VectorNumbers numbers;
   write_visitor_head(out, "for_each_vector");
   for (const op::EpilogueNode* node : epilogue.tensors()) {
-    if (node->spread != op::kRowVector && node->spread != op::kColumnVector) continue;
-    out.line("visitor.template visit<{}>(parameters.{});", numbers.next(node->spread), member(node->label));
+    if (node->broadcast != op::kRowVector && node->broadcast != op::kColumnVector) continue;
+    out.line("visitor.template visit<{}>(parameters.{});", numbers.next(node->broadcast), member(node->label));
   }
   out.dedent().line("}}");
   out.line("static constexpr int kRowVectors = {}, kColumnVectors = {};", numbers.rows(), numbers.columns());
@@ -145,10 +145,12 @@ class ReductionTypes {
   explicit ReductionTypes(const op::Epilogue& epilogue) {
     for (const op::EpilogueOutput& output : epilogue.outputs) {
       if (output.reduction == op::Reduction::none) continue;
-      int& of_kind = output.spread == op::kRowVector ? columns_ : output.spread == op::kColumnVector ? rows_ : singles_;
-      const std::string_view results = output.spread == op::kRowVector      ? "columns"
-                                       : output.spread == op::kColumnVector ? "rows"
-                                                                            : "single";
+      int& of_kind = output.broadcast == op::kRowVector      ? columns_
+                     : output.broadcast == op::kColumnVector ? rows_
+                                                             : singles_;
+      const std::string_view results = output.broadcast == op::kRowVector      ? "columns"
+                                       : output.broadcast == op::kColumnVector ? "rows"
+                                                                               : "single";
       all_.push_back({member(output.label),
                       fmt::format("tilewright::Reduction<{}, {}, tilewright::Results::{}, tilewright::{}<Compute>>",
                                   all_.size(), of_kind++, results, fold(output.reduction))});
@@ -219,7 +221,7 @@ void write_apply(SourceWriter& out, const op::Epilogue& epilogue, const Reductio
   VectorNumbers numbers;
   for (const op::EpilogueNode* node : tensors) {
     out.line("Compute {}[kCount];", member(node->label));
-    out.line("place.template load<{0}>(parameters.{1}, {1});", numbers.next(node->spread), member(node->label));
+    out.line("place.template load<{0}>(parameters.{1}, {1});", numbers.next(node->broadcast), member(node->label));
   }
   for (const op::EpilogueOutput& output : epilogue.outputs) out.line("Compute {}[kCount];", member(output.label));
   out.line("#pragma unroll");
