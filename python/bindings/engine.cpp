@@ -8,7 +8,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -528,18 +527,9 @@ std::optional<Target> read_target(nb::handle target) {
   if (nb::isinstance<nb::int_>(target)) {
     constexpr int kMostSm = 999;
     const int sm = static_cast<int>(read_signed(target, "a target", 0, kMostSm));
-    return Target{sm, sm == 90};
+    return device_target(sm);
   }
-  const std::string text = read_text(target, "a target");
-  std::string_view digits = text;
-  if (digits.starts_with("sm_")) digits.remove_prefix(3);
-  const bool is_specific = digits.ends_with("a");
-  if (is_specific) digits.remove_suffix(1);
-  int sm = 0;
-  const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), sm);
-  if (status != std::errc() || end != digits.data() + digits.size())
-    throw InvalidArgument(fmt::format("a target is \"sm_90a\" or 90, got \"{}\"", printable(text)));
-  return Target{sm, is_specific || sm == 90};
+  return parse_target(read_text(target, "a target")).value_or_throw();
 }
 
 void bind_engine(nb::module_& module) {

@@ -163,7 +163,7 @@ Result<CopyAtom> instruction(const BulkCopyAtom& atom, int rank, int bytes, std:
                 .ptx = *std::move(mnemonic),
                 .bytes = bytes,
                 .alignment = rank > 0 ? kSmemAlignment : kGranule,
-                .min_sm = atom.min_sm,
+                .min_target = atom.min_target,
                 .src = all_bits,
                 .dst = all_bits};
   if (rank > 0) copy.name += fmt::format("_{}d", rank);

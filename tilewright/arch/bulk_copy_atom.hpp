@@ -40,7 +40,7 @@ struct BulkCopyAtom {
   std::vector<DType> types;  // that a linear reduction has; a tensor map says its own
   int min_rank = 0;          // of the tensor map; 0: none
   int max_rank = 0;
-  int min_sm = 90;
+  Target min_target{90};
 
   bool operator==(const BulkCopyAtom&) const = default;
 };

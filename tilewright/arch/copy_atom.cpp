@@ -52,7 +52,7 @@ CopyAtom matrices(CopyKind kind, int count) {
       .ptx = fmt::format("{}.sync.aligned.m8n8.x{}{}.shared.b16", mnemonic, count, transposed ? ".trans" : ""),
       .bytes = 4 * count,
       .alignment = 16,
-      .min_sm = is_store(kind) ? 90 : 75,
+      .min_target = Target{is_store(kind) ? 90 : 75},
       .src = rows_of_matrices(count),
       .dst = words_of_matrices(count, transposed)};
   if (is_store(kind)) std::swap(atom.src, atom.dst);

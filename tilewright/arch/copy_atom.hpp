@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tilewright/base/support.hpp"
+#include "tilewright/base/target.hpp"
 #include "tilewright/layout/layout.hpp"
 
 namespace tilewright::arch {
@@ -27,7 +28,7 @@ struct CopyAtom {
   std::string ptx;    // the mnemonic with all its suffixes
   int bytes = 0;      // moved for one thread by one instruction
   int alignment = 0;  // of every address in shared memory, in bytes
-  int min_sm = 80;
+  Target min_target = kSm80;
 
   /// (thread, value) -> bit of what is copied. For ldmatrix that is its matrices one after the other, rows of 128 bits:
   /// `src` is the row that a thread points at, `dst` what it receives. For stmatrix `src` is what a thread gives and

@@ -39,10 +39,10 @@ std::string qualifiers(const Types& types, bool a_is_k_major = true, bool b_is_k
 }
 
 /// Shape, types, and the registers that the layouts, which are set, ask for.
-void fill(MmaAtom& atom, const Shape& shape, const Types& types, int min_sm) {
+void fill(MmaAtom& atom, const Shape& shape, const Types& types, const Target& min_target) {
   std::tie(atom.m, atom.n, atom.k) = std::tie(shape.m, shape.n, shape.k);
   std::tie(atom.c, atom.a, atom.b) = std::tie(types.c, types.a, types.b);
-  atom.min_sm = min_sm;
+  atom.min_target = min_target;
   atom.register_bits = types.c == f64 ? 64 : kRegisterBits;
   atom.a_registers = fragment_registers(atom.a_tv, atom.a, atom.register_bits);
   atom.b_registers = fragment_registers(atom.b_tv, atom.b, atom.register_bits);
@@ -50,7 +50,7 @@ void fill(MmaAtom& atom, const Shape& shape, const Types& types, int min_sm) {
 }
 
 /// A whole warp's instruction. f64 is held one element to a register, as 32-bit types are.
-MmaAtom mma(const Shape& shape, const Types& types, int min_sm) {
+MmaAtom mma(const Shape& shape, const Types& types, const Target& min_target) {
   const int packed = std::max(1, kRegisterBits / bits(types.a));
   MmaAtom atom{.name = fmt::format("mma_{}_{}", text(shape), text(types)),
                .ptx = fmt::format("mma.sync.aligned.{}{}", text(shape), qualifiers(types)),
@@ -58,13 +58,13 @@ MmaAtom mma(const Shape& shape, const Types& types, int min_sm) {
                .a_tv = fragment(shape.m, shape.k, packed),
                .b_tv = fragment(shape.n, shape.k, packed),
                .c_tv = fragment(shape.m, shape.n, 2)};
-  fill(atom, shape, types, min_sm);
+  fill(atom, shape, types, min_target);
   return atom;
 }
 
-MmaAtom bit_mma(const Shape& shape, MmaOp op, int min_sm) {
+MmaAtom bit_mma(const Shape& shape, MmaOp op, const Target& min_target) {
   const std::string_view bitwise = op == MmaOp::xor_popc ? "xor" : "and";
-  MmaAtom atom = mma(shape, {s32, b1, b1}, min_sm);
+  MmaAtom atom = mma(shape, {s32, b1, b1}, min_target);
   atom.op = op;
   atom.name += fmt::format("_{}_popc", bitwise);
   atom.ptx += fmt::format(".{}.popc", bitwise);
@@ -82,7 +82,7 @@ void append(std::vector<MmaAtom>& atoms, const Family& family) {
   for (const auto& [shape, min_sm] : family.shapes) {
     for (const DType a : family.operands) {
       for (const DType b : family.operands) {
-        for (const DType c : family.accumulators) atoms.push_back(mma(shape, {c, a, b}, min_sm));
+        for (const DType c : family.accumulators) atoms.push_back(mma(shape, {c, a, b}, Target{min_sm}));
       }
     }
   }
@@ -101,9 +101,9 @@ std::vector<MmaAtom> build_mma_atoms() {
   std::vector<MmaAtom> atoms;
   for (const Family& family : families) append(atoms, family);
   for (const MmaOp op : {MmaOp::xor_popc, MmaOp::and_popc}) {
-    atoms.push_back(bit_mma({8, 8, 128}, op, op == MmaOp::xor_popc ? 75 : 80));
-    atoms.push_back(bit_mma({16, 8, 128}, op, 80));
-    atoms.push_back(bit_mma({16, 8, 256}, op, 80));
+    atoms.push_back(bit_mma({8, 8, 128}, op, op == MmaOp::xor_popc ? Target{75} : kSm80));
+    atoms.push_back(bit_mma({16, 8, 128}, op, kSm80));
+    atoms.push_back(bit_mma({16, 8, 256}, op, kSm80));
   }
   return atoms;
 }
@@ -136,7 +136,7 @@ std::vector<MmaAtom> build_quad_pair_atoms() {
             .a_tv = quad_pair_operand(a_is_k_major),
             .b_tv = quad_pair_operand(b_is_k_major),
             .c_tv = quad_pair_accumulator(c)};
-        fill(atom, kShape, types, 70);
+        fill(atom, kShape, types, Target{70});
         atoms.push_back(std::move(atom));
       }
     }
@@ -155,7 +155,7 @@ std::vector<MmaAtom> build_simt_atoms() {
     MmaAtom atom;
     atom.name = fmt::format("{}_{}", ptx.substr(0, 3), text(types));
     atom.ptx = ptx;
-    fill(atom, {1, 1, 1}, types, 80);
+    fill(atom, {1, 1, 1}, types, kSm80);
     atoms.push_back(std::move(atom));
   }
   return atoms;
@@ -260,7 +260,7 @@ std::string known_instructions(DType a, DType b) {
     if (atom.a != a || atom.b != b) continue;
     text += fmt::format("{}m{}n{}k{} {}", text.empty() ? "" : ", ", atom.m, atom.n, atom.k, name(atom.c));
     if (atom.op != MmaOp::multiply_add) text += atom.op == MmaOp::xor_popc ? " xor" : " and";
-    if (atom.min_sm > 80) text += fmt::format(" (sm_{})", atom.min_sm);
+    if (atom.min_target > kSm80) text += fmt::format(" ({})", atom.min_target.name());
   }
   return text.empty() ? "none" : text;
 }

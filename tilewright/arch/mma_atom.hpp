@@ -7,6 +7,7 @@
 
 #include "tilewright/base/dtype.hpp"
 #include "tilewright/base/support.hpp"
+#include "tilewright/base/target.hpp"
 #include "tilewright/layout/layout.hpp"
 
 namespace tilewright::arch {
@@ -30,9 +31,8 @@ struct MmaAtom {
   MmaOp op = MmaOp::multiply_add;
   bool a_is_k_major = true;  // how a register packs neighbours: of k, or of m of A and n of B
   bool b_is_k_major = true;
-  int min_sm = 80;
-  bool arch_specific = false;  // needs the "a" of sm_90a
-  std::string ptx;             // the mnemonic with all its suffixes; operands are d, a, b, c
+  Target min_target = kSm80;  // a target has the instruction if it has this one's features
+  std::string ptx;            // the mnemonic with all its suffixes; operands are d, a, b, c
 
   int register_bits = 32;  // what one register below is: a .b32 (.f32, .s32), or 64 for a .f64
   int a_registers = 1;     // of one thread; 0: read from shared memory through a 64-bit matrix descriptor

@@ -109,8 +109,7 @@ Result<MmaAtom> instruction(const WgmmaAtom& atom, int n) {
   MmaAtom result;
   std::tie(result.m, result.n, result.k) = std::tie(kM, n, atom.k);
   std::tie(result.a, result.b, result.c) = std::tie(atom.a, atom.b, atom.c);
-  result.min_sm = 90;
-  result.arch_specific = true;
+  result.min_target = kSm90a;
   const std::string shape = fmt::format("m{}n{}k{}", kM, n, atom.k);
   result.name =
       fmt::format("wgmma_{}_{}_{}_{}_{}", shape, name(atom.c), name(atom.a), name(atom.b), suffix(atom.a_source));

@@ -40,7 +40,7 @@ DeviceProperties CudaContext::read_properties(int ordinal) const {
 
   DeviceProperties properties;
   properties.name = name.data();
-  properties.target = Target{.sm = 10 * major + minor, .arch_specific = major >= 9};
+  properties.target = device_target(10 * major + minor);
   properties.ordinal = ordinal;
   properties.sm_count = attribute(GpuAttribute::sm_count);
   properties.clock_khz = attribute(GpuAttribute::clock_khz);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "tilewright/base/target_features.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/runtime/capture.hpp"
 #include "tilewright/runtime/module.hpp"
@@ -84,10 +85,7 @@ std::shared_ptr<LoadedKernel> CudaDevice::load(const Image& image, const std::st
 
 TensorMap CudaDevice::encode(const TensorMapDescription& description) {
   check(description).or_throw();
-  if (properties().target.sm < 90) {
-    throw InvalidArgument(
-        fmt::format("tensor maps begin at sm_90, {} is {}", properties().name, properties().target.name()));
-  }
+  check_feature(properties().target, TargetFeature::tma).or_throw();
   const ContextScope scope(*context_);
   Driver& driver = context_->driver();
   if (!driver.kernel_get_param_info.present()) {  // CudaKernel::launch would pass the map in a buffer

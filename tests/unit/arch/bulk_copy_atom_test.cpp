@@ -17,7 +17,7 @@ TEST(BulkCopyAtom, EveryInstructionAgreesWithItself) {
   for (const BulkCopyAtom& atom : bulk_copy_atoms()) {
     EXPECT_TRUE(names.insert(atom.name).second) << atom.name;
     EXPECT_EQ(find_bulk_copy_atom(atom.name), &atom);
-    EXPECT_EQ(atom.min_sm, 90);
+    EXPECT_EQ(atom.min_target, Target{90});
     for (int rank = atom.min_rank; rank <= atom.max_rank; ++rank) {
       const auto type = atom.types.empty() ? std::nullopt : std::optional(atom.types.front());
       const Result<CopyAtom> copy = instruction(atom, rank, 256, type);

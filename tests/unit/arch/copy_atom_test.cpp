@@ -50,8 +50,8 @@ TEST(CopyAtom, StmatrixIsLdmatrixTheOtherWay) {
     for (const int bytes : {4, 8, 16}) {
       EXPECT_EQ(find_copy_atom(store, bytes)->src, find_copy_atom(load, bytes)->dst) << bytes;
       EXPECT_EQ(find_copy_atom(store, bytes)->dst, find_copy_atom(load, bytes)->src) << bytes;
-      EXPECT_EQ(find_copy_atom(store, bytes)->min_sm, 90);
-      EXPECT_EQ(find_copy_atom(load, bytes)->min_sm, 75);
+      EXPECT_EQ(find_copy_atom(store, bytes)->min_target, Target{90});
+      EXPECT_EQ(find_copy_atom(load, bytes)->min_target, Target{75});
     }
   }
 }

@@ -305,7 +305,7 @@ TEST(MmaAtom, LayoutsAsCuteWritesThem) {
 // PTX ISA 9.7.14.5.1, "Matrix Fragments for mma.m8n8k4 with .f16": %laneid < 16 has the upper half.
 TEST(QuadPairAtom, PlacesElementsAsThePtxIsaSays) {
   for (const MmaAtom& atom : quad_pair_atoms()) {
-    EXPECT_EQ(atom.min_sm, 70);
+    EXPECT_EQ(atom.min_target, Target{70});
     EXPECT_EQ(find_quad_pair_atom(atom.c, atom.a_is_k_major, atom.b_is_k_major), &atom) << atom.name;
     for (int thread = 0; thread < 8; ++thread) {
       const auto lane = static_cast<int>(atom.thread_ids(thread));

@@ -54,8 +54,7 @@ TEST(WgmmaAtom, Instructions) {
   EXPECT_EQ(half.name, "wgmma_m64n128k16_f32_f16_f16_ss");
   EXPECT_EQ(half.ptx, "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16");
   EXPECT_EQ(threads(half), 128);
-  EXPECT_EQ(half.min_sm, 90);
-  EXPECT_TRUE(half.arch_specific);
+  EXPECT_EQ(half.min_target, kSm90a);
   EXPECT_EQ(half.a_registers, 0);
   EXPECT_EQ(half.b_registers, 0);
   EXPECT_EQ(half.c_registers, 64);
