@@ -1,4 +1,4 @@
-// Long work that is asked to end: how long it takes to.
+// Measures how long long work takes to end after an interruption.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,24 +10,25 @@
 
 namespace tilewright {
 
-/// What the tests' interrupt check throws; no Error, as little as what a binding to another language throws.
-struct EndAsked {};
+/// The exception of the tests' interrupt check. Not derived from Error, because exceptions of language bindings are
+/// not.
+struct TestInterruption {};
 
-/// What the assertions allow; the aim is 200 ms on a machine that does nothing else.
-inline constexpr std::chrono::milliseconds kPatience{500};
+/// The limit for assertions. The aim is 200 ms on an idle machine.
+inline constexpr std::chrono::milliseconds kMaxInterruptionLatency{500};
 
-/// Runs `work` with a check that throws EndAsked from `delay` on. Returns how long after that `work` has ended, with
-/// that exception; fails the caller where it ends otherwise.
+/// Runs `work` with a check that throws TestInterruption once `delay` has passed. Returns the time from then until
+/// `work` ended. Fails the test unless it ended with that exception.
 template <class Work>
-std::chrono::milliseconds time_to_end(const Work& work,
-                                      std::chrono::milliseconds delay = std::chrono::milliseconds(50)) {
+std::chrono::milliseconds interruption_latency(const Work& work,
+                                               std::chrono::milliseconds delay = std::chrono::milliseconds(50)) {
   using Clock = std::chrono::steady_clock;
-  const Clock::time_point asked = Clock::now() + delay;
-  const ScopedInterruptCheck check([asked] {
-    if (Clock::now() >= asked) throw EndAsked();
+  const Clock::time_point interrupted = Clock::now() + delay;
+  const ScopedInterruptCheck check([interrupted] {
+    if (Clock::now() >= interrupted) throw TestInterruption();
   });
-  EXPECT_THROW(work(), EndAsked);
-  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - asked);
+  EXPECT_THROW(work(), TestInterruption);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - interrupted);
 }
 
 }  // namespace tilewright
