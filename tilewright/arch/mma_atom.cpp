@@ -38,7 +38,7 @@ std::string qualifiers(const Types& types, bool a_is_k_major = true, bool b_is_k
                      name(types.a), name(types.b), name(types.c));
 }
 
-/// Shape, types, and the registers that the layouts, which are set, ask for.
+/// Sets shape, types and target, and the numbers of registers from the layouts.
 void fill(MmaAtom& atom, const Shape& shape, const Types& types, const Target& min_target) {
   std::tie(atom.m, atom.n, atom.k) = std::tie(shape.m, shape.n, shape.k);
   std::tie(atom.c, atom.a, atom.b) = std::tie(types.c, types.a, types.b);
@@ -49,7 +49,7 @@ void fill(MmaAtom& atom, const Shape& shape, const Types& types, const Target& m
   atom.c_registers = fragment_registers(atom.c_tv, atom.c, atom.register_bits);
 }
 
-/// A whole warp's instruction. f64 is held one element to a register, as 32-bit types are.
+/// A row of mma.sync. Operands narrower than a register are packed.
 MmaAtom mma(const Shape& shape, const Types& types, const Target& min_target) {
   const int packed = std::max(1, kRegisterBits / bits(types.a));
   MmaAtom atom{.name = fmt::format("mma_{}_{}", text(shape), text(types)),
@@ -71,10 +71,10 @@ MmaAtom bit_mma(const Shape& shape, MmaOp op, const Target& min_target) {
   return atom;
 }
 
-/// The shapes of one width of operands, and the sm that each came with.
+/// The rows of one width of operands: shapes with the architecture that introduced them, and types.
 struct Family {
   std::vector<std::pair<Shape, int>> shapes;
-  std::vector<DType> operands;  // which mix freely
+  std::vector<DType> operands;  // any of them as A with any of them as B
   std::vector<DType> accumulators;
 };
 
@@ -108,13 +108,13 @@ std::vector<MmaAtom> build_mma_atoms() {
   return atoms;
 }
 
-/// Threads 0 to 3 of a quad pair have the upper four rows of a K-major operand, 4 to 7 the lower, each a row of 4 k; of
-/// an MN-major operand thread % 4 is k, and values are the four rows.
+/// K-major: thread t of the quad pair holds row t, all 4 of k. MN-major: thread t holds k = t % 4 of rows 4 * (t / 4)
+/// to 4 * (t / 4) + 3.
 Layout quad_pair_operand(bool is_k_major) {
   return is_k_major ? Layout({8, 4}, {1, 8}) : Layout({{4, 2}, 4}, {{8, 4}, 1});
 }
 
-/// f16: a row for each thread. f32: rows by bits 0 and 2 of the thread and bit 1 of the value.
+/// f16: each thread holds one row. f32: bits 0 and 2 of the thread and bit 1 of the value select the row.
 Layout quad_pair_accumulator(DType c) {
   return c == f16 ? Layout({8, 8}, {1, 8}) : Layout({{2, 2, 2}, {2, 2, 2}}, {{1, 16, 4}, {8, 2, 32}});
 }
@@ -161,7 +161,7 @@ std::vector<MmaAtom> build_simt_atoms() {
   return atoms;
 }
 
-/// One operand of a row: what it is called, its layout, the tile it must cover, what carries it.
+/// One operand of a row: its name, layout, tile size, type and registers.
 struct Operand {
   std::string_view name;
   const Layout& tv;
@@ -170,7 +170,7 @@ struct Operand {
   int registers;
 };
 
-/// The offsets of all indices in order, leaf by leaf: evaluating the layout at each index would take longer.
+/// layout(i) for all i, computed leaf by leaf, which is faster than evaluating the layout at each index.
 std::vector<std::int64_t> offsets(const Layout& layout) {
   const std::vector<std::int64_t> extents = layout::leaves(layout.shape());
   const std::vector<std::int64_t> strides = layout::leaves(layout.stride());
@@ -184,7 +184,7 @@ std::vector<std::int64_t> offsets(const Layout& layout) {
   return all;
 }
 
-/// That `layout` reaches each offset of the tile once. `coordinates` says what it maps.
+/// Whether `layout` is a bijection onto the tile. `coordinates` names its domain in messages.
 Support check_bijection(const MmaAtom& atom, const Operand& operand, const Layout& layout,
                         std::string_view coordinates) {
   const std::vector<std::int64_t> reached = offsets(layout);
@@ -195,8 +195,8 @@ Support check_bijection(const MmaAtom& atom, const Operand& operand, const Layou
   for (std::size_t i = 0; i < reached.size(); ++i) {
     const std::int64_t offset = reached[i];
     if (offset < 0 || offset >= operand.tile || covered[static_cast<std::size_t>(offset)])
-      return refuse("{}: {} maps {} {} to offset {}, outside the tile or twice", atom.name, operand.name, coordinates,
-                    i, offset);
+      return refuse("{}: {} maps {} {} to offset {}, which is outside the tile or reached twice", atom.name,
+                    operand.name, coordinates, i, offset);
     covered[static_cast<std::size_t>(offset)] = true;
   }
   return {};
@@ -205,7 +205,7 @@ Support check_bijection(const MmaAtom& atom, const Operand& operand, const Layou
 Support check_descriptor(const MmaAtom& atom, const Operand& operand) {
   const bool is_shared = operand.tv.rank() == 2 && cosize(operand.tv.mode(0)) == 1;
   if (!is_shared)
-    return refuse("{}: {} has no registers, and threads differ in what they hold", atom.name, operand.name);
+    return refuse("{}: {} is in shared memory, but threads hold different elements", atom.name, operand.name);
   return check_bijection(atom, operand, operand.tv.mode(1), "values");
 }
 
@@ -218,7 +218,7 @@ Support check_operand(const MmaAtom& atom, const Operand& operand) {
   if (!bijection) return bijection;
   const int registers = fragment_registers(operand.tv, operand.type, atom.register_bits);
   if (operand.registers != registers)
-    return refuse("{}: {} needs {} registers of {} bits, the row says {}", atom.name, operand.name, registers,
+    return refuse("{}: {} needs {} registers of {} bits, but the row has {}", atom.name, operand.name, registers,
                   atom.register_bits, operand.registers);
   return {};
 }

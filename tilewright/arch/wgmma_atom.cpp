@@ -14,7 +14,7 @@ using enum DType;
 constexpr int kM = 64;
 constexpr int kThreads = 128;
 constexpr int kRegisterBits = 32;
-constexpr int kOperandBits = 256;  // of one row of A or column of B along k
+constexpr int kOperandBits = 256;  // bits of k per instruction
 
 Layout whole_tile(int rows, int k) { return {{kThreads, {rows, k}}, {0, {1, rows}}}; }
 
@@ -23,7 +23,7 @@ Layout a_layout(const WgmmaAtom& atom) {
   return fragment(kM, atom.k, kRegisterBits / bits(atom.a));
 }
 
-/// fragment(64, n, 2), its last mode kept where n is 8.
+/// fragment(64, n, 2), which keeps its last mode also for n = 8.
 Layout c_layout(int n) { return {{{4, 8, 4}, {2, 2, n / 8}}, {{128, 1, 16}, {64, 8, 512}}}; }
 
 std::string_view suffix(OperandSource a_source) { return a_source == OperandSource::registers ? "rs" : "ss"; }
@@ -41,7 +41,7 @@ WgmmaAtom make_row(DType a, DType b, DType c, OperandSource a_source) {
   return atom;
 }
 
-/// Types that mix freely, and what they accumulate in.
+/// Operand types, any of which may be A with any of them as B, and accumulator types.
 struct Types {
   std::vector<DType> operands;
   std::vector<DType> accumulators;

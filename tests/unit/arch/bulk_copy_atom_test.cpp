@@ -1,4 +1,4 @@
-// The table of cp.async.bulk: its mnemonics, its ranks, and what it refuses. ptxas_test assembles every row.
+// The table of cp.async.bulk: mnemonics, ranks and refusals. ptxas_test assembles every row.
 #include "tilewright/arch/bulk_copy_atom.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using enum DType;
 
-TEST(BulkCopyAtom, EveryInstructionAgreesWithItself) {
+TEST(BulkCopyAtom, EveryInstructionIsConsistent) {
   std::set<std::string> names;
   for (const BulkCopyAtom& atom : bulk_copy_atoms()) {
     EXPECT_TRUE(names.insert(atom.name).second) << atom.name;
@@ -29,7 +29,7 @@ TEST(BulkCopyAtom, EveryInstructionAgreesWithItself) {
   }
 }
 
-// As the PTX ISA writes them: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk, cp.reduce.async.bulk.
+// Source: PTX ISA, cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk, cp.reduce.async.bulk.
 TEST(BulkCopyAtom, Mnemonics) {
   const auto mnemonic = [](std::string_view name, int rank, std::optional<DType> type = std::nullopt) {
     return *ptx(*find_bulk_copy_atom(name), rank, type);

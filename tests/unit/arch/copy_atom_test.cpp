@@ -1,4 +1,4 @@
-// The table of copy instructions agrees with itself; ldmatrix delivers what mma.sync reads.
+// The table of copy atoms is consistent, and ldmatrix delivers the fragments of mma.sync.
 #include "tilewright/arch/copy_atom.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace tilewright::arch {
 namespace {
 
-TEST(CopyAtom, EveryRowAgreesWithItself) {
+TEST(CopyAtom, EveryRowIsConsistent) {
   std::set<std::string_view> names;
   for (const CopyAtom& atom : copy_atoms()) {
     EXPECT_TRUE(check(atom)) << check(atom).reason();
@@ -20,7 +20,7 @@ TEST(CopyAtom, EveryRowAgreesWithItself) {
   }
 }
 
-TEST(CopyAtom, CheckFindsWhatIsWrong) {
+TEST(CopyAtom, CheckRefusesInconsistentRows) {
   const CopyAtom good = *find_copy_atom(CopyKind::ldmatrix, 16);
   CopyAtom bytes = good;
   bytes.bytes = 8;
@@ -44,7 +44,7 @@ TEST(CopyAtom, LayoutsOfLdmatrix) {
   EXPECT_EQ(to_string(find_copy_atom(CopyKind::ldmatrix_trans, 8)->dst), "((4,8),(16,2,2)):((256,16),(1,128,1024))");
 }
 
-TEST(CopyAtom, StmatrixIsLdmatrixTheOtherWay) {
+TEST(CopyAtom, StmatrixIsTheInverseOfLdmatrix) {
   using enum CopyKind;
   for (const auto& [store, load] : {std::pair{stmatrix, ldmatrix}, {stmatrix_trans, ldmatrix_trans}}) {
     for (const int bytes : {4, 8, 16}) {

@@ -1,4 +1,4 @@
-// Resources and rates of architectures.
+// The table of architecture limits.
 #include "tilewright/arch/limits.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(Limits, SharedMemoryOfABlock) {
   EXPECT_EQ(limits(kSm90a).smem_per_block_bytes, 232448);
 }
 
-TEST(Limits, RowsAreSaneAndSorted) {
+TEST(Limits, RowsAreConsistentAndSorted) {
   int previous = 0;
   for (const ArchLimits& row : arch_limits()) {
     EXPECT_GT(row.sm, previous);
@@ -31,7 +31,7 @@ TEST(Limits, RowsAreSaneAndSorted) {
   }
 }
 
-TEST(Limits, TargetsBetweenRowsUseTheOneBelow) {
+TEST(Limits, TargetsBetweenRowsUseThePreviousRow) {
   EXPECT_EQ(limits({88}).sm, 87);
   EXPECT_EQ(limits({120}).sm, 90);
   EXPECT_THROW(limits({75}), InvalidArgument);
@@ -62,7 +62,7 @@ TEST(Limits, ResidentBlocks) {
   const ArchLimits& h200 = limits(kSm90a);
   EXPECT_EQ(resident_blocks(h200, 256, 128, 0), 2) << "registers";
   EXPECT_EQ(resident_blocks(h200, 256, 129, 0), 1) << "registers are rounded up to 136";
-  EXPECT_EQ(resident_blocks(h200, 128, 32, 75 * 1024), 3) << "shared memory, 1 KiB reserved for each";
+  EXPECT_EQ(resident_blocks(h200, 128, 32, 75 * 1024), 3) << "shared memory, with 1 KiB reserved per block";
   EXPECT_EQ(resident_blocks(h200, 128, 32, 75 * 1024 + 1), 2);
   EXPECT_EQ(resident_blocks(h200, 1024, 32, 0), 2) << "threads";
   EXPECT_EQ(resident_blocks(h200, 33, 16, 0), 32) << "blocks";

@@ -1,4 +1,4 @@
-// Every instruction row is assembled by ptxas, where the CUDA toolkit is installed.
+// ptxas assembles every row of the instruction tables and of the feature table. Skipped without a CUDA toolkit.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -129,7 +129,7 @@ std::vector<MmaAtom> all_mma_atoms() {
   return atoms;
 }
 
-/// A kernel around `body`. It is only assembled, never run: registers have no values.
+/// A kernel around `body`. It is assembled but never run: registers are not initialised.
 template <class Body>
 std::string kernel(const Target& target, Body&& body) {
   SourceWriter ptx;
@@ -143,8 +143,8 @@ std::string kernel(const Target& target, Body&& body) {
   return std::move(ptx).take();
 }
 
-/// All instructions that the target has; wgmma with n of 8 and 128 (two types of 256 need more registers than a kernel
-/// has).
+/// A kernel with all instructions of the target; wgmma with n of 8 and 128 (with n = 256, two types need more registers
+/// than a kernel has).
 std::string kernel_of_every_row(const Target& target) {
   return kernel(target, [&](SourceWriter& ptx) {
     for (const MmaAtom& atom : all_mma_atoms()) {
@@ -166,7 +166,7 @@ struct Assembly {
   std::string log;
 };
 
-/// Without optimisation (-O0) ptxas encodes instructions of unused results too; with it, it only checks them.
+/// With -O0, ptxas also encodes instructions with unused results; with optimisation it only checks them.
 Assembly assemble(const fs::path& ptxas, const Target& target, const std::string& text, int optimisation = 0) {
   const fs::path file =
       fs::path(testing::TempDir()) / fmt::format("tilewright_rows_{}_{}.ptx", target.name(), ::getpid());
@@ -183,7 +183,7 @@ Assembly assemble(const fs::path& ptxas, const Target& target, const std::string
   return result;
 }
 
-/// The end of a log, where its errors are: notes come first.
+/// The end of a log: errors come after notes.
 std::string tail(const std::string& log) { return log.substr(log.size() - std::min<std::size_t>(log.size(), 4000)); }
 
 class Ptxas : public testing::TestWithParam<Target> {
@@ -201,7 +201,7 @@ class Ptxas : public testing::TestWithParam<Target> {
 
 std::string test_name(const testing::TestParamInfo<Target>& test) { return test.param.name(); }
 
-// CUDA 13's ptxas starts at sm_75: Volta's rows are assembled for that.
+// sm_75 is the oldest target of CUDA 13's ptxas; the rows of sm_70 are assembled for it.
 INSTANTIATE_TEST_SUITE_P(Sm, Ptxas, testing::Values(Target{75}, kSm80, Target{89}, kSm90a), test_name);
 
 TEST_P(Ptxas, AssemblesEveryRow) {
@@ -209,7 +209,7 @@ TEST_P(Ptxas, AssemblesEveryRow) {
   EXPECT_TRUE(result.accepted) << tail(result.log);
 }
 
-/// A kernel for each row, because one refusal hides another.
+/// One kernel for each row, because ptxas may stop at the first error.
 TEST_P(Ptxas, RefusesRowsNewerThanTheTarget) {
   for (const MmaAtom& atom : all_mma_atoms()) {
     if (GetParam().has_features_of(atom.min_target)) continue;
