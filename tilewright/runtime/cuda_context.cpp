@@ -1,4 +1,4 @@
-// Retains a GPU's primary context and reads what the GPU is.
+// Retains a GPU's primary context and reads the GPU's properties.
 #include "tilewright/runtime/cuda_context.hpp"
 
 #include <array>
@@ -11,7 +11,7 @@ CudaContext::CudaContext(std::shared_ptr<Driver> driver, int ordinal) : driver_(
   int count = 0;
   driver_->device_get_count(&count);
   if (ordinal < 0 || ordinal >= count) {
-    throw InvalidArgument(fmt::format("no GPU cuda:{}: this machine has {}", ordinal, count));
+    throw InvalidArgument(fmt::format("no GPU cuda:{}: this machine has {} GPUs", ordinal, count));
   }
   driver_->device_get(&gpu_, ordinal);
   properties_ = read_properties(ordinal);

@@ -1,4 +1,4 @@
-// The rules of tensor maps, at the limits and one past them, and what the driver is asked to encode.
+// Checks of tensor maps, at each limit and one past it, and the arguments of cuTensorMapEncodeTiled.
 #include "tilewright/runtime/tensor_map.hpp"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST_P(CheckTensorMap, AcceptsTheLimitAndRefusesPastIt) {
 
 using D = TensorMapDescription;
 
-// The limits are those of cuTensorMapEncodeTiled in the CUDA driver API's reference.
+// Source of the limits: CUDA driver API, cuTensorMapEncodeTiled.
 const Rule kRules[] = {
     {"as_it_is", [](D&) {}, ""},
     {"address_of_8", [](D& d) { d.address += 8; }, "16 bytes and not null, got 0x7f0000001008"},
@@ -143,7 +143,7 @@ TEST_F(EncodeTensorMap, PassesTheDescription) {
   EXPECT_EQ(asked.swizzle, 3);
   EXPECT_EQ(asked.promotion, 2);
   EXPECT_EQ(asked.fill, 1);
-  for (const std::byte b : map.bytes) EXPECT_EQ(b, std::byte{0xff});  // a large tensor's map is as the driver made it
+  for (const std::byte b : map.bytes) EXPECT_EQ(b, std::byte{0xff});  // the map of a large tensor is not changed
 }
 
 TEST_F(EncodeTensorMap, ClearsTheBitOfSmallTensorsOnOldDrivers) {
@@ -157,14 +157,14 @@ TEST_F(EncodeTensorMap, ClearsTheBitOfSmallTensorsOnOldDrivers) {
   EXPECT_EQ(device_->encode(d).bytes[10], std::byte{0xff});
 }
 
-TEST_F(EncodeTensorMap, RefusesDriversThatWouldTakeItInABuffer) {
+TEST_F(EncodeTensorMap, RefusesDriversThatDoNotReportParameterSizes) {
   state_->failures["find cuKernelGetParamInfo"] = 1;
   const std::shared_ptr<CudaDevice> old = open_cuda_device(0, {}, kFakeDriver);
   EXPECT_THAT(message_of<InvalidArgument>([&] { old->encode(matrix()); }), HasSubstr("CUDA 12.4"));
   EXPECT_EQ(calls("cuTensorMapEncodeTiled"), 0);
 }
 
-TEST_F(EncodeTensorMap, RefusesBeforeTheDriverSeesIt) {
+TEST_F(EncodeTensorMap, RefusedDescriptionsAreNotPassedToTheDriver) {
   TensorMapDescription d = matrix();
   d.box[1] = 257;
   EXPECT_THAT(message_of<InvalidArgument>([&] { device_->encode(d); }), HasSubstr("got 257"));
