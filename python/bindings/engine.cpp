@@ -17,6 +17,7 @@
 #include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/fork.hpp"
+#include "tilewright/base/target_features.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/cache/store.hpp"
 #include "tilewright/compile/artifact.hpp"
@@ -460,6 +461,13 @@ void bind_device(nb::module_& module) {
         return engine_named(device)->device()->properties().target.name();
       },
       nb::arg("device") = "");
+  module.def(
+      "has_wgmma",
+      [](nb::handle target) {
+        const std::optional<Target> read = read_target(target);
+        return read && has_feature(*read, TargetFeature::wgmma);
+      },
+      nb::arg("target"), "Whether GPUs of this target, such as 90 or \"sm_90a\", have wgmma.");
   module.def(
       "allocated_bytes",
       [](const Text& name) {

@@ -27,7 +27,7 @@ struct TiledCopy {
 /// bijections onto [0, size); what the overload for a thread-value layout refuses.
 Result<TiledCopy> make_tiled_copy(const CopyAtom& atom, int element_bits, const layout::Layout& threads,
                                   const layout::Layout& values);
-/// Of a thread-value layout. Refused: elements that the instruction would split; numbers of threads or values that the
+/// The tiled copy of a thread-value layout. Refused: elements that the instruction would split; numbers of threads or values that the
 /// instruction does not divide.
 Result<TiledCopy> make_tiled_copy(const CopyAtom& atom, int element_bits, const layout::Layout& tv,
                                   const layout::IntTuple& tile);

@@ -8,7 +8,7 @@ namespace tilewright {
 float f16_to_f32(std::uint16_t bits);
 /// Round to nearest even; overflow gives infinity; NaN stays NaN (0x7fff, as cvt.rn.f16.f32 gives).
 std::uint16_t f32_to_f16(float value);
-/// As f32_to_f16 with a single rounding from f64.
+/// f32_to_f16 for f64, with a single rounding.
 std::uint16_t f64_to_f16(double value);
 
 float bf16_to_f32(std::uint16_t bits);

@@ -65,8 +65,8 @@ class InterruptRelay {
 
 /// Sets the function that check_interruption() calls on this thread while the object lives. `check` interrupts the work
 /// by throwing. The exception reaches the caller of the work; every later check_interruption() in the same scope throws
-/// it again, so that work that takes it for the failure of one of its parts ends all the same. Of nested objects the
-/// innermost one counts; an empty `check` disables checks.
+/// it again, so that work that takes it for the failure of one of its parts ends all the same. The innermost of
+/// nested objects counts; an empty `check` disables checks.
 class ScopedInterruptCheck {
  public:
   explicit ScopedInterruptCheck(std::function<void()> check);
