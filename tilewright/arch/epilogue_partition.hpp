@@ -17,8 +17,9 @@ enum class OutputOrder : std::uint8_t { row_major, column_major };
 struct EpilogueRequest {
   int element_bits = 16;  // bits of an element of D: 16 or 32
   OutputOrder order = OutputOrder::row_major;
-  std::int64_t m =
-      0;  // rows of all warpgroups together: warpgroup 0 has rows 0-63, warpgroup 1 rows 64-127, and so on round-robin
+  /// Rows of all warpgroups together. Groups of 64 rows go to warpgroups round-robin: rows 0-63 to warpgroup 0, and so
+  /// on.
+  std::int64_t m = 0;
   std::int64_t n = 0;  // n of one wgmma
   std::int64_t warpgroups = 1;
   std::int64_t columns = 0;  // columns of one pass; 0 stands for n
