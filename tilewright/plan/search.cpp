@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "tilewright/arch/mma_atom.hpp"
+
 namespace tilewright::plan {
 namespace {
 

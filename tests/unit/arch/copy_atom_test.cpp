@@ -27,10 +27,10 @@ TEST(CopyAtom, CheckRefusesInconsistentRows) {
   EXPECT_EQ(check(bytes).reason(), "ldmatrix_x4: a thread holds 128 bits, the row says 8 bytes");
   CopyAtom twice = good;
   twice.dst = layout::Layout({32, {32, 4}}, {32, {1, 512}});
-  EXPECT_EQ(check(twice).reason(), "ldmatrix_x4: what threads hold is not each of 4096 bits once");
+  EXPECT_EQ(check(twice).reason(), "ldmatrix_x4: the registers of all threads do not hold each of 4096 bits once");
   CopyAtom missing = good;
   missing.src = layout::Layout({{16, 2}, 128}, {{128, 0}, 1});
-  EXPECT_EQ(check(missing).reason(), "ldmatrix_x4: what threads point at does not cover 4096 bits");
+  EXPECT_EQ(check(missing).reason(), "ldmatrix_x4: the addresses of all threads do not cover 4096 bits");
 }
 
 TEST(CopyAtom, LayoutsOfLdmatrix) {

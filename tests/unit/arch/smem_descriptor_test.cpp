@@ -183,9 +183,9 @@ TEST(MakeDescriptor, AddressesAndElements) {
   const ComposedLayout tile{smem_atom(k, bytes_128, 16)->swizzle, 0, Layout({64, 16}, {64, 1})};
   EXPECT_EQ(make_descriptor(k, tile, 16, 0x2000)->start_address, 0x2000);
   EXPECT_EQ(make_descriptor(k, tile, 16, 512).reason(),
-            "the address of a tile with 128-byte swizzle is a multiple of 1024, got 512");
+            "the address of a tile with 128-byte swizzle must be a multiple of 1024, got 512");
   EXPECT_EQ(make_descriptor(k, tile, 16, 1 << 18).reason(),
-            "the start address of a descriptor is a multiple of 16 bytes below 262144, got 262144");
+            "the start address of a descriptor must be a multiple of 16 bytes below 262144, got 262144");
   ComposedLayout second_step = tile;
   second_step.offset = 16;
   EXPECT_EQ(make_descriptor(k, second_step, 16)->start_address, 32);

@@ -151,7 +151,7 @@ TEST(TmaCopy, MulticastSlices) {
   EXPECT_EQ(make_tma_copy(r).reason(), "3 CTAs cannot load equal slices of a box of 64x128");
   r = request(k, bytes_32, 16, 8, 16);
   r.multicast = 4;
-  EXPECT_EQ(make_tma_copy(r).reason(), "slices of a multicast are multiples of 128 bytes, got 64 for 4 CTAs");
+  EXPECT_EQ(make_tma_copy(r).reason(), "slices of a multicast must be multiples of 128 bytes, got 64 for 4 CTAs");
 }
 
 // In a 4x2 cluster, CTAs in a row of the grid share A, and CTAs in a column share B.
@@ -178,7 +178,7 @@ TEST(TmaCopy, TensorMapsForOtherTensors) {
   EXPECT_FALSE(tensor_map_for(copy, Layout({100, 72, 1}, {1, 112, 0}), 0)) << "the contiguous mode differs";
   EXPECT_FALSE(tensor_map_for(copy, Layout({100, 72}, {80, 1}), 0));
   EXPECT_EQ(tensor_map_for(copy, Layout({100, 72, 1}, {84, 1, 0}), 0).reason(),
-            "the stride of mode 1 is a multiple of 16 bytes, got 168");
+            "the stride of mode 1 must be a multiple of 16 bytes, got 168");
 }
 
 /// A request with one change, and the reason why it is refused.
@@ -191,23 +191,23 @@ std::string refusal(Change&& change) {
 }
 
 TEST(TmaCopy, RefusesTensors) {
-  EXPECT_EQ(refusal([](TmaRequest& r) { r.global_address = 8; }), "the tensor's address is a multiple of 16, got 0x8");
+  EXPECT_EQ(refusal([](TmaRequest& r) { r.global_address = 8; }), "the address of the tensor must be a multiple of 16, got 0x8");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.global = Layout({64, 63}, {63, 1});
             }),
-            "the stride of mode 1 is a multiple of 16 bytes, got 126");
+            "the stride of mode 1 must be a multiple of 16 bytes, got 126");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.global = Layout({64, 64}, {std::int64_t{1} << 39, 1});
             }),
-            "the stride of mode 1 is at least 0 and below 2^40 bytes, got 1099511627776");
+            "the stride of mode 1 must be at least 0 and below 2^40 bytes, got 1099511627776");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.global = Layout({64, 64}, {-64, 1});
             }),
-            "the stride of mode 1 is at least 0 and below 2^40 bytes, got -128");
+            "the stride of mode 1 must be at least 0 and below 2^40 bytes, got -128");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.global = Layout({(std::int64_t{1} << 32) + 1, 64}, {64, 1});
             }),
-            "mode 1 of a tensor map has an extent of 1 to 2^32, got 4294967297");
+            "mode 1 of a tensor map must have an extent from 1 to 2^32, got 4294967297");
   EXPECT_EQ(refusal([](TmaRequest& r) { r.global = matrix(mn, 4096, 4096); }),
             "the mode that is contiguous in shared memory must have stride 1 in the tensor, got 4096 in "
             "(4096,4096):(1,4096)");
@@ -262,17 +262,17 @@ TEST(TmaCopy, RefusesBoxesNotAlignedTo128Bytes) {
               r.smem = {layout::Swizzle(), 0, Layout({3, {16, 4}}, {16, {1, 48}})};
               r.tile = {3, 64};
             }),
-            "boxes are multiples of 128 bytes, got 96 of 16x3");
+            "boxes must be multiples of 128 bytes, got 96 of 16x3");
 }
 
 TEST(TensorMapRules, Check) {
   TensorMap map = plan(request(k, bytes_128, 16, 128, 64)).map;
   EXPECT_TRUE(check(map));
   map.box_dim[1] = 257;
-  EXPECT_EQ(check(map).reason(), "mode 1 of a box has an extent of 1 to 256, got 257");
+  EXPECT_EQ(check(map).reason(), "mode 1 of a box must have an extent from 1 to 256, got 257");
   map.box_dim[1] = 256;
   map.element_strides[1] = 9;
-  EXPECT_EQ(check(map).reason(), "mode 1 of a tensor map has an element stride of 1 to 8, got 9");
+  EXPECT_EQ(check(map).reason(), "mode 1 of a tensor map must have an element stride from 1 to 8, got 9");
   map.element_strides.pop_back();
   EXPECT_FALSE(check(map));
   EXPECT_FALSE(check(TensorMap{}));

@@ -58,7 +58,7 @@ const Rule kRules[] = {
      "stride of mode 1 must be a multiple of 16 bytes below 2^40, got 2056"},
     {"stride_most", [](D& d) { d.strides[1] = (std::uint64_t{1} << 40) - 16; }, ""},
     {"stride_past", [](D& d) { d.strides[1] = std::uint64_t{1} << 40; }, "got 1099511627776"},
-    {"stride_of_mode_0_is_not_read", [](D& d) { d.strides[0] = 3; }, ""},
+    {"stride_of_mode_0_is_ignored", [](D& d) { d.strides[0] = 3; }, ""},
     {"box_0", [](D& d) { d.box[1] = 0; }, "box of mode 1 must be 1 to 256, got 0"},
     {"box_most", [](D& d) { d.box[1] = 256; }, ""},
     {"box_past", [](D& d) { d.box[1] = 257; }, "got 257"},
@@ -94,9 +94,9 @@ const Rule kRules[] = {
        d.fill = TensorMapFill::nan;
        d.type = TensorMapType::u16;
      },
-     "floats only, got u16"},
+     "floating-point type, got u16"},
     {"unknown_type", [](D& d) { d.type = static_cast<TensorMapType>(13); }, "type 13"},
-    {"modes_past_the_rank_are_not_read",
+    {"modes_past_the_rank_are_ignored",
      [](D& d) {
        d.extents[2] = 0;
        d.strides[3] = 1;
