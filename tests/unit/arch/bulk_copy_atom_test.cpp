@@ -72,7 +72,7 @@ TEST(BulkCopyAtom, Refusals) {
   EXPECT_EQ(ptx(load, 2, f16).reason(), "tma_load takes no element type, got f16");
   const BulkCopyAtom& add = *find_bulk_copy_atom("bulk_reduce_add");
   EXPECT_EQ(ptx(add, 0).reason(), "bulk_reduce_add needs an element type");
-  EXPECT_EQ(ptx(add, 0, s8).reason(), "bulk_reduce_add has no s8 form");
+  EXPECT_EQ(ptx(add, 0, s8).reason(), "bulk_reduce_add has no form for s8");
   EXPECT_EQ(instruction(load, 2, 24).reason(), "tma_load: bytes must be a positive multiple of 16, got 24");
   EXPECT_FALSE(instruction(load, 2, 0));
   EXPECT_EQ(find_bulk_copy_atom("tma_reduce_mul"), nullptr);

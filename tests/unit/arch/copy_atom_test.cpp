@@ -24,7 +24,7 @@ TEST(CopyAtom, CheckRefusesInconsistentRows) {
   const CopyAtom good = *find_copy_atom(CopyKind::ldmatrix, 16);
   CopyAtom bytes = good;
   bytes.bytes = 8;
-  EXPECT_EQ(check(bytes).reason(), "ldmatrix_x4: a thread holds 128 bits, the row says 8 bytes");
+  EXPECT_EQ(check(bytes).reason(), "ldmatrix_x4: a thread holds 128 bits, but `bytes` is 8");
   CopyAtom twice = good;
   twice.dst = layout::Layout({32, {32, 4}}, {32, {1, 512}});
   EXPECT_EQ(check(twice).reason(), "ldmatrix_x4: the registers of all threads do not hold each of 4096 bits once");

@@ -219,7 +219,7 @@ TEST(TmaCopy, RefusesTilesAndSharedMemory) {
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.tile = {64, 64};
             }),
-            "the tile (64,64) has 4096 elements and shared memory 8192");
+            "the tile (64,64) has 4096 elements, but its layout in shared memory has 8192");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.smem = {layout::Swizzle(), 0, Layout({128, 64}, {72, 1})};
             }),

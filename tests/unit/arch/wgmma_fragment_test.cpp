@@ -103,7 +103,7 @@ TEST(WgmmaFragment, Refusals) {
   EXPECT_EQ(reason(from_memory, words), "wgmma_k8_f32_tf32_tf32_ss reads A from shared memory");
   const WgmmaAtom& half = *find_wgmma_atom(DType::f16, DType::f16, DType::f32, OperandSource::registers);
   EXPECT_EQ(reason(half, mn_major(SwizzleMode::bytes_128, 16, 128, 64)),
-            "wgmma_k16_f32_f16_f16_rs: fragments have elements of 8 or 32 bits, f16 has 16");
+            "wgmma_k16_f32_f16_f16_rs: fragments must have elements of 8 or 32 bits, f16 has 16");
 }
 
 }  // namespace
