@@ -27,8 +27,8 @@ struct TiledCopy {
 /// bijections onto [0, size); what the overload for a thread-value layout refuses.
 Result<TiledCopy> make_tiled_copy(const CopyAtom& atom, int element_bits, const layout::Layout& threads,
                                   const layout::Layout& values);
-/// The tiled copy of a thread-value layout. Refused: elements that the instruction would split; numbers of threads or values that the
-/// instruction does not divide.
+/// The tiled copy of a thread-value layout. Refused: elements that the instruction would split; numbers of threads or
+/// values that the instruction does not divide.
 Result<TiledCopy> make_tiled_copy(const CopyAtom& atom, int element_bits, const layout::Layout& tv,
                                   const layout::IntTuple& tile);
 /// A copy by `atom` of the A (m,k), B (n,k) or C (m,n) fragments of `mma`.

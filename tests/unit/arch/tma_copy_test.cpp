@@ -191,7 +191,8 @@ std::string refusal(Change&& change) {
 }
 
 TEST(TmaCopy, RefusesTensors) {
-  EXPECT_EQ(refusal([](TmaRequest& r) { r.global_address = 8; }), "the address of the tensor must be a multiple of 16, got 0x8");
+  EXPECT_EQ(refusal([](TmaRequest& r) { r.global_address = 8; }),
+            "the address of the tensor must be a multiple of 16, got 0x8");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.global = Layout({64, 63}, {63, 1});
             }),

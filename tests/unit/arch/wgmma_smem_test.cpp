@@ -108,9 +108,11 @@ TEST(WidestSwizzle, Divides) {
   EXPECT_EQ(*widest_swizzle(mn, 16, 96, 64), bytes_64);
   EXPECT_EQ(*widest_swizzle(k, 32, 64, 32), bytes_128);
   EXPECT_EQ(*widest_swizzle(k, 8, 64, 64), bytes_64);
-  EXPECT_EQ(widest_swizzle(k, 16, 128, 12).reason(),
-            "the rows of a K-major tile of 16-bit elements must be a multiple of 8 elements (16 bytes), got 12 of 128x12");
-  EXPECT_EQ(widest_swizzle(mn, 16, 128, 12).reason(), "a MN-major tile must have a multiple of 8 rows, got 12 of 128x12");
+  EXPECT_EQ(
+      widest_swizzle(k, 16, 128, 12).reason(),
+      "the rows of a K-major tile of 16-bit elements must be a multiple of 8 elements (16 bytes), got 12 of 128x12");
+  EXPECT_EQ(widest_swizzle(mn, 16, 128, 12).reason(),
+            "a MN-major tile must have a multiple of 8 rows, got 12 of 128x12");
 }
 
 TEST(SmemTile, RepeatsTheAtom) {

@@ -39,7 +39,7 @@ TEST_F(Discovering, EveryKernelFoundSatisfiesFilterTargetAndSupports) {
             for (const RankedKernel& ranked : engine_.find_kernels(problem.gemm, filter, target)) {
               const registry::KernelMetadata& metadata = ranked.kernel->metadata();
               EXPECT_TRUE(!filter || filter(metadata));
-              EXPECT_TRUE(target.runs(metadata.design.target));
+              EXPECT_TRUE(target.runs_cubin(metadata.design.target));
               EXPECT_TRUE(ranked.kernel->supports(problem.gemm)) << ranked.kernel->supports(problem.gemm).reason();
               EXPECT_TRUE(names.insert(ranked.kernel->name()).second) << ranked.kernel->name();
             }
@@ -117,9 +117,8 @@ TEST_F(Discovering, TheListingIsAStreamOfUniqueKernels) {
 }
 
 TEST_F(Discovering, AListingIsFilteredByPredicate) {
-  KernelListing listing = engine_.list_kernels(kSm80, [](const registry::KernelMetadata& metadata) {
-    return metadata.operands().a.element == DType::f64;
-  });
+  KernelListing listing = engine_.list_kernels(
+      kSm80, [](const registry::KernelMetadata& metadata) { return metadata.operands().a.element == DType::f64; });
   int count = 0;
   std::set<std::string> families;
   while (const registry::KernelPtr kernel = listing.next()) {

@@ -48,7 +48,8 @@ TEST(HostInterruption, OfOneLongSum) {
   gemm.b = matrix(operand.data(), DType::s8, kLong, 1);
   gemm.d = matrix(&d, DType::f32, 1, 1);
   gemm.accumulator = DType::s32;
-  EXPECT_LT(interruption_latency([&] { static_cast<void>(compare_at(view(gemm), std::vector{Place{}})); }), kMaxInterruptionLatency);
+  EXPECT_LT(interruption_latency([&] { static_cast<void>(compare_at(view(gemm), std::vector{Place{}})); }),
+            kMaxInterruptionLatency);
   EXPECT_LT(interruption_latency([&] { reference(gemm); }), kMaxInterruptionLatency);
 }
 
