@@ -19,7 +19,7 @@
 namespace tilewright {
 namespace {
 
-constexpr Target kHopper{.sm = 90, .arch_specific = true};
+constexpr Target kHopper = kSm90a;
 constexpr const char* kEmulator = "emulator:sm_90a";
 
 engine::Options options_for(const std::string& device) {

@@ -88,7 +88,7 @@ class DeviceArray {
       const Unlocked unlocked;
       const runtime::Event written(memory_->device->context(), runtime::Event::Timing::disabled);
       written.record(stream_);
-      written.hold_back(waiting);
+      written.make_wait(waiting);
     }
     std::vector<std::size_t> shape;
     for (int mode = 0; mode < tensor_.shape.rank(); ++mode)

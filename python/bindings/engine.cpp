@@ -8,7 +8,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/fork.hpp"
+#include "tilewright/base/target_features.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/cache/store.hpp"
 #include "tilewright/compile/artifact.hpp"
@@ -462,6 +462,13 @@ void bind_device(nb::module_& module) {
       },
       nb::arg("device") = "");
   module.def(
+      "has_wgmma",
+      [](nb::handle target) {
+        const std::optional<Target> read = read_target(target);
+        return read && has_feature(*read, TargetFeature::wgmma);
+      },
+      nb::arg("target"), "Whether GPUs of this target, such as 90 or \"sm_90a\", have wgmma.");
+  module.def(
       "allocated_bytes",
       [](const Text& name) {
         const std::string device = name.read("the device");
@@ -528,18 +535,9 @@ std::optional<Target> read_target(nb::handle target) {
   if (nb::isinstance<nb::int_>(target)) {
     constexpr int kMostSm = 999;
     const int sm = static_cast<int>(read_signed(target, "a target", 0, kMostSm));
-    return Target{sm, sm == 90};
+    return device_target(sm);
   }
-  const std::string text = read_text(target, "a target");
-  std::string_view digits = text;
-  if (digits.starts_with("sm_")) digits.remove_prefix(3);
-  const bool is_specific = digits.ends_with("a");
-  if (is_specific) digits.remove_suffix(1);
-  int sm = 0;
-  const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), sm);
-  if (status != std::errc() || end != digits.data() + digits.size())
-    throw InvalidArgument(fmt::format("a target is \"sm_90a\" or 90, got \"{}\"", printable(text)));
-  return Target{sm, is_specific || sm == 90};
+  return parse_target(read_text(target, "a target")).value_or_throw();
 }
 
 void bind_engine(nb::module_& module) {

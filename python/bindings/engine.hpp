@@ -21,7 +21,7 @@ std::shared_ptr<engine::Engine> engine_for(const op::MemoryDevice& memory);
 /// Of an array on the device, None for none.
 void read_workspace(nanobind::handle workspace, engine::RunOptions& options);
 
-/// "sm_90a", 90, None. Any architecture may be asked about.
+/// A target's name, "sm_90a"; the compute capability of a GPU, 90 (any from 0 to 999); or None.
 std::optional<Target> read_target(nanobind::handle target);
 
 void bind_engine(nanobind::module_& module);

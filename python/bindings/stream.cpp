@@ -94,7 +94,7 @@ void wait_for(std::uint64_t awaited, std::uint64_t waiting, const op::MemoryDevi
   const Unlocked unlocked;
   const runtime::Event ready(context_of(device), runtime::Event::Timing::disabled);
   ready.record(handle_of(awaited));
-  ready.hold_back(handle_of(waiting));
+  ready.make_wait(handle_of(waiting));
 }
 
 std::uint64_t normal(std::uint64_t stream) { return stream == kLegacyStream ? 0 : stream; }
@@ -161,7 +161,7 @@ runtime::StreamHandle stream_for(nb::handle stream, std::span<const StreamSource
 void keep_until_passed(const std::vector<nb::object>& lent, const op::MemoryDevice& device,
                        runtime::StreamHandle stream) {
   std::vector<Lent>& all = all_lent();
-  std::erase_if(all, [](const Lent& each) { return each.passed.has_passed(); });
+  std::erase_if(all, [](const Lent& each) { return each.passed.is_complete(); });
   const std::shared_ptr<runtime::CudaContext> context = [&] {
     const Unlocked unlocked;
     return context_of(device);

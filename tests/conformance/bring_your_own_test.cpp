@@ -203,7 +203,7 @@ TEST_P(BringYourOwn, B12_B22_NoWorkspaceAndOneCompile) {
 
 TEST_P(BringYourOwn, B13_B23_ArchitecturesAreTheProviders) {
   const F64Problem problem(1, 32, 32, 16);
-  for (const Target target : {Target{90, true}, Target{80, false}, Target{10, false}})
+  for (const Target target : {kSm90a, kSm80, Target{10}})
     EXPECT_EQ(engine_->find_kernels(problem.gemm, is_mine, target).size(), 2U) << target.name();
 
   /// The same from sm_100 on.
@@ -211,8 +211,9 @@ TEST_P(BringYourOwn, B13_B23_ArchitecturesAreTheProviders) {
    public:
     std::string family() const override { return "newer"; }
     Support runs_on(const Target& target) const override {
-      return target.sm >= 100 ? Support()
-                              : refuse("needs sm_100, the target is {}", target.name()).as(RefusalCode::architecture);
+      return target.has_features_of(Target{100})
+                 ? Support()
+                 : refuse("needs sm_100, the target is {}", target.name()).as(RefusalCode::architecture);
     }
     std::vector<registry::KernelPtr> generate(const Target& target) const override {
       return examples::F64GemmProvider().generate(target);
@@ -226,8 +227,8 @@ TEST_P(BringYourOwn, B13_B23_ArchitecturesAreTheProviders) {
 
 TEST_P(BringYourOwn, AKernelOfAnotherTargetIsNotStarted) {
   F64Problem problem(1, 32, 32, 16);
-  const bool is_hopper = engine_->device()->properties().target.sm == 90;
-  const Target other = is_hopper ? Target{80, false} : Target{90, true};
+  const bool is_hopper = engine_->device()->properties().target == kSm90a;
+  const Target other = is_hopper ? kSm80 : kSm90a;
   const registry::KernelPtr kernel = engine_->find_kernels(problem.gemm, is_mine, other).front().kernel;
   try {
     engine_->run(problem.gemm, kernel);
@@ -377,7 +378,7 @@ TEST_P(BringYourOwn, ArtifactsAreSavedLoadedAndChecked) {
   altered.source[0] = altered.source[0] == 'a' ? 'b' : 'a';
   EXPECT_EQ(engine_->accepts(*mine[0].kernel, altered).refusal().code, RefusalCode::artifact);
   altered = *artifact;
-  altered.target = {75, false};
+  altered.target = {75};
   EXPECT_EQ(engine_->accepts(*mine[0].kernel, altered).refusal().code, RefusalCode::architecture);
   EXPECT_THROW(engine_->run(problem.gemm, mine[1].kernel, artifact, {}), InvalidArgument);
   EXPECT_THROW(static_cast<void>(compile::read_artifact(path + ".absent")), Error);

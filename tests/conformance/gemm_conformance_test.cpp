@@ -236,7 +236,7 @@ TEST_P(DeviceConformance, MatricesMayInterleave) {
 // wgmma reads words and bytes K-major only: one operand along M or N goes through registers, as A or swapped into its
 // place. Extents below a tile, of several tiles and no whole ones, and of more tiles than CTAs.
 TEST_P(DeviceConformance, OneOperandAlongMnInEverySchedule) {
-  if (engine().device()->properties().target != Target{90, true}) GTEST_SKIP() << "wgmma is of sm_90a";
+  if (engine().device()->properties().target != kSm90a) GTEST_SKIP() << "wgmma is of sm_90a";
   using enum op::MatrixLayout;
   std::set<std::string> run;
   for (const DType type : kReadAlongK) {
@@ -261,7 +261,7 @@ TEST_P(DeviceConformance, OneOperandAlongMnInEverySchedule) {
 
 // Bytes through registers come out with other rows in a thread: every width of D, both ways it may lie, C with it.
 TEST_P(DeviceConformance, BytesThroughRegistersLeaveInEveryType) {
-  if (engine().device()->properties().target != Target{90, true}) GTEST_SKIP() << "wgmma is of sm_90a";
+  if (engine().device()->properties().target != kSm90a) GTEST_SKIP() << "wgmma is of sm_90a";
   using enum op::MatrixLayout;
   for (const DType out : {DType::s8, DType::f16, DType::f32}) {
     for (const bool swaps : {false, true}) {

@@ -4,6 +4,7 @@
 
 #include "tests/conformance/gemm_checks.hpp"
 #include "tests/conformance/sm90_design_case.hpp"
+#include "tilewright/base/target_features.hpp"
 
 namespace tilewright::conformance {
 namespace {
@@ -61,7 +62,8 @@ class Sm90Designs : public testing::TestWithParam<std::tuple<std::string, Design
  protected:
   void SetUp() override {
     if (is_missing(device())) GTEST_SKIP() << "no GPU";
-    if (engine().device()->properties().target.sm != 90) GTEST_SKIP() << "wgmma needs sm_90a";
+    if (!has_feature(engine().device()->properties().target, TargetFeature::wgmma))
+      GTEST_SKIP() << "wgmma needs sm_90a";
   }
 
   static const std::string& device() { return std::get<0>(GetParam()); }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tests/conformance/gemm_checks.hpp"
+#include "tilewright/base/target_features.hpp"
 
 namespace tilewright::conformance {
 namespace {
@@ -157,7 +158,8 @@ class OperandsConformance : public testing::TestWithParam<OperandsCase> {
   static void expect_exact_everywhere(const op::Gemm& gemm, bool repacks) {
     int count = 0;
     for (const std::string& device : devices()) {
-      if (is_missing(device) || engine_of(device).device()->properties().target.sm != 90) continue;
+      if (is_missing(device) || !has_feature(engine_of(device).device()->properties().target, TargetFeature::wgmma))
+        continue;
       SCOPED_TRACE(device);
       expect_exact_of(engine_of(device), gemm, GetParam(), repacks);
       ++count;

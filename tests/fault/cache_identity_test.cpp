@@ -70,9 +70,7 @@ TEST_F(CacheIdentityTest, AKernelWithForgedMetadataIsNotServed) {
   for (const auto& lie : std::vector<std::function<void(compile::Artifact&)>>{
            [](compile::Artifact& a) { a.name = "conv"; },
            [](compile::Artifact& a) { a.symbol = "other"; },
-           [](compile::Artifact& a) {
-             a.target = {80, false};
-           },
+           [](compile::Artifact& a) { a.target = kSm80; },
        }) {
     compile::Artifact artifact = compiler_.compile(source_named("gemm"));
     lie(artifact);

@@ -29,7 +29,7 @@ inline Source commanded_source(const std::string& name, const std::vector<std::s
   Source source;
   source.name = name;
   source.symbol = "kernel";
-  source.target = {90, true};
+  source.target = kSm90a;
   for (const std::string& command : commands) source.text += "//! " + command + "\n";
   source.text += "text of " + name;
   return source;

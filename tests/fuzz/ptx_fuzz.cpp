@@ -66,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.threads = 1;
   options.steps_per_cta = 20000;
   options.memory_bytes = 1 << 20;
-  const auto device = emulator::make_emulated_device(Target{90, true}, options);
+  const auto device = emulator::make_emulated_device(kSm90a, options);
   try {
     const runtime::DeviceBuffer buffer(device, kBufferBytes);
     for (const Kernel& kernel : kernels_of(text)) {

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "gpu_test.hpp"
+#include "tilewright/base/target_features.hpp"
 
 namespace tilewright::runtime {
 namespace {
@@ -36,7 +37,8 @@ struct LoadParameters {
 };
 
 TEST_F(GpuTest, TensorMapsLoadSwizzledBoxes) {
-  if (device_->properties().target.sm < 90) GTEST_SKIP() << "tensor maps begin at sm_90";
+  if (const Support has = check_feature(device_->properties().target, TargetFeature::tma); !has)
+    GTEST_SKIP() << has.reason();
   constexpr std::uint32_t kColumns = 100, kRows = 20, kBoxColumns = 32, kBoxRows = 16;
   std::vector<std::uint32_t> values(kColumns * kRows);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint32_t>(i + 1);

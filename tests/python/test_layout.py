@@ -127,7 +127,7 @@ def test_hostile_trees_are_refused() -> None:
         deep = (deep,)
     with pytest.raises(tilewright.InvalidArgument, match="nested more than 64 deep"):
         Layout(deep)
-    with pytest.raises(ValueError, match="paths have at most 7 levels"):
+    with pytest.raises(ValueError, match="a basis has at most 7 levels"):
         lt.get((1, 2), [0] * 8)
 
 

@@ -13,7 +13,7 @@ using layout::Layout;
 using enum DType;
 
 constexpr int kMaxRank = 5;
-constexpr int kGranule = 16;  // bytes
+constexpr int kGranuleBytes = 16;
 constexpr int kSmemAlignment = 128;
 
 std::string_view text(Reduction reduction) {
@@ -62,7 +62,7 @@ std::vector<BulkCopyAtom> build() {
     for (const Form& form : {kLoad, kLoadMulticast, kStore, kPrefetch}) atoms.push_back(row(address, form));
   }
   atoms.push_back(row(BulkAddress::linear, kCopyToCluster));
-  // Types: PTX ISA, cp.reduce.async.bulk; those of them that DType names.
+  // Types: PTX ISA, cp.reduce.async.bulk, as far as DType has them.
   const std::vector<std::pair<Reduction, std::vector<DType>>> reductions{{Reduction::add, {s32, f16, bf16, f32, f64}},
                                                                          {Reduction::min, {s32, f16, bf16}},
                                                                          {Reduction::max, {s32, f16, bf16}},
@@ -92,7 +92,7 @@ std::string_view spaces(BulkDirection direction) {
   return {};
 }
 
-/// Stores read no image patch: their im2col form has no offsets.
+/// Stores in im2col mode take no offsets.
 std::string_view load_mode(const BulkCopyAtom& atom) {
   if (atom.address == BulkAddress::linear) return "";
   if (atom.address == BulkAddress::tile) return ".tile";
@@ -117,7 +117,7 @@ Support check_type(const BulkCopyAtom& atom, const std::optional<DType>& type) {
   if (atom.types.empty()) return {};
   if (!type) return refuse("{} needs an element type", atom.name);
   if (std::find(atom.types.begin(), atom.types.end(), *type) == atom.types.end())
-    return refuse("{} has no {} form", atom.name, name(*type));
+    return refuse("{} has no form for {}", atom.name, name(*type));
   return {};
 }
 
@@ -142,7 +142,7 @@ Result<std::string> ptx(const BulkCopyAtom& atom, int rank, std::optional<DType>
   if (atom.direction == BulkDirection::global_to_l2) mnemonic += ".prefetch";
   if (rank > 0) mnemonic += fmt::format(".tensor.{}d", rank);
   mnemonic += fmt::format(".{}", spaces(atom.direction));
-  // The tensor forms name the reduction before the completion, the linear ones after it.
+  // The reduction is before the completion mechanism in tensor forms, and after it in linear forms.
   const std::string reduction = atom.reduction ? fmt::format(".{}", text(*atom.reduction)) : "";
   if (rank > 0) mnemonic += reduction;
   mnemonic += fmt::format("{}{}", load_mode(atom), completion(atom.direction));
@@ -153,8 +153,8 @@ Result<std::string> ptx(const BulkCopyAtom& atom, int rank, std::optional<DType>
 }
 
 Result<CopyAtom> instruction(const BulkCopyAtom& atom, int rank, int bytes, std::optional<DType> type) {
-  if (bytes < kGranule || bytes % kGranule != 0)
-    return refuse("{}: bytes must be a positive multiple of {}, got {}", atom.name, kGranule, bytes);
+  if (bytes < kGranuleBytes || bytes % kGranuleBytes != 0)
+    return refuse("{}: bytes must be a positive multiple of {}, got {}", atom.name, kGranuleBytes, bytes);
   Result<std::string> mnemonic = ptx(atom, rank, type);
   if (!mnemonic) return mnemonic.refusal();
   const Layout all_bits({1, 8 * bytes}, {0, 1});
@@ -162,8 +162,8 @@ Result<CopyAtom> instruction(const BulkCopyAtom& atom, int rank, int bytes, std:
                 .kind = CopyKind::bulk,
                 .ptx = *std::move(mnemonic),
                 .bytes = bytes,
-                .alignment = rank > 0 ? kSmemAlignment : kGranule,
-                .min_sm = atom.min_sm,
+                .alignment = rank > 0 ? kSmemAlignment : kGranuleBytes,
+                .min_target = atom.min_target,
                 .src = all_bits,
                 .dst = all_bits};
   if (rank > 0) copy.name += fmt::format("_{}d", rank);

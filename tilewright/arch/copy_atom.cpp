@@ -27,15 +27,15 @@ CopyAtom one_thread(std::string name, CopyKind kind, std::string_view ptx, int b
           .dst = bits};
 }
 
-/// Lane i < 8 * matrices points at row i % 8 of matrix i / 8; lanes beyond repeat, and are ignored.
-Layout rows_of_matrices(int matrices) {
+/// Lane i < 8 * matrices provides the address of row i % 8 of matrix i / 8. The addresses of other lanes are ignored.
+Layout matrix_addresses(int matrices) {
   const int rows = 8 * matrices;
   return rows == kWarp ? Layout({kWarp, 128}, {128, 1}) : Layout({{rows, kWarp / rows}, 128}, {{128, 0}, 1});
 }
 
-/// Every lane holds 32 bits of each matrix: of row lane / 4 the elements 2 * (lane % 4) and the next; transposed, of
-/// column lane / 4 the rows 2 * (lane % 4) and the next.
-Layout words_of_matrices(int matrices, bool transposed) {
+/// Each lane holds 32 bits of each matrix: elements 2 * (lane % 4) and 2 * (lane % 4) + 1 of row lane / 4; transposed,
+/// of column lane / 4.
+Layout matrix_registers(int matrices, bool transposed) {
   if (transposed) {
     return matrices == 1 ? Layout({{4, 8}, {16, 2}}, {{256, 16}, {1, 128}})
                          : Layout({{4, 8}, {16, 2, matrices}}, {{256, 16}, {1, 128, 1024}});
@@ -52,9 +52,9 @@ CopyAtom matrices(CopyKind kind, int count) {
       .ptx = fmt::format("{}.sync.aligned.m8n8.x{}{}.shared.b16", mnemonic, count, transposed ? ".trans" : ""),
       .bytes = 4 * count,
       .alignment = 16,
-      .min_sm = is_store(kind) ? 90 : 75,
-      .src = rows_of_matrices(count),
-      .dst = words_of_matrices(count, transposed)};
+      .min_target = Target{is_store(kind) ? 90 : 75},
+      .src = matrix_addresses(count),
+      .dst = matrix_registers(count, transposed)};
   if (is_store(kind)) std::swap(atom.src, atom.dst);
   return atom;
 }
@@ -76,8 +76,8 @@ std::vector<CopyAtom> build_copy_atoms() {
   return atoms;
 }
 
-/// How often a layout reaches each bit.
-std::vector<int> visits(const Layout& layout, std::int64_t bits) {
+/// How often a layout reaches each bit; empty if it reaches a bit out of range.
+std::vector<int> hits_per_bit(const Layout& layout, std::int64_t bits) {
   std::vector<int> counts(static_cast<std::size_t>(bits));
   for (std::int64_t i = 0; i < layout::size(layout); ++i) {
     const std::int64_t bit = layout(i);
@@ -93,20 +93,20 @@ int threads(const CopyAtom& atom) { return static_cast<int>(layout::size(atom.ds
 
 Support check(const CopyAtom& atom) {
   const bool stores = is_store(atom.kind);
-  const Layout& held = stores ? atom.src : atom.dst;
-  const Layout& pointed_at = stores ? atom.dst : atom.src;
-  const std::int64_t bits = layout::size(held);
-  if (layout::size(held.mode(1)) != 8 * atom.bytes)
-    return refuse("{}: a thread holds {} bits, the row says {} bytes", atom.name, layout::size(held.mode(1)),
+  const Layout& registers = stores ? atom.src : atom.dst;
+  const Layout& addresses = stores ? atom.dst : atom.src;
+  const std::int64_t bits = layout::size(registers);
+  if (layout::size(registers.mode(1)) != 8 * atom.bytes)
+    return refuse("{}: a thread holds {} bits, but `bytes` is {}", atom.name, layout::size(registers.mode(1)),
                   atom.bytes);
   if (layout::size(atom.src.mode(0)) != threads(atom))
-    return refuse("{}: {} threads give and {} receive", atom.name, layout::size(atom.src.mode(0)), threads(atom));
-  const std::vector<int> holders = visits(held, bits);
-  if (holders.empty() || std::any_of(holders.begin(), holders.end(), [](int n) { return n != 1; }))
-    return refuse("{}: what threads hold is not each of {} bits once", atom.name, bits);
-  const std::vector<int> pointers = visits(pointed_at, bits);
-  if (pointers.empty() || std::any_of(pointers.begin(), pointers.end(), [](int n) { return n == 0; }))
-    return refuse("{}: what threads point at does not cover {} bits", atom.name, bits);
+    return refuse("{}: {} threads in src, but {} in dst", atom.name, layout::size(atom.src.mode(0)), threads(atom));
+  const std::vector<int> held = hits_per_bit(registers, bits);
+  if (held.empty() || std::any_of(held.begin(), held.end(), [](int n) { return n != 1; }))
+    return refuse("{}: the registers of all threads do not hold each of {} bits once", atom.name, bits);
+  const std::vector<int> addressed = hits_per_bit(addresses, bits);
+  if (addressed.empty() || std::any_of(addressed.begin(), addressed.end(), [](int n) { return n == 0; }))
+    return refuse("{}: the addresses of all threads do not cover {} bits", atom.name, bits);
   return {};
 }
 

@@ -12,7 +12,8 @@ using layout::Layout;
 Layout fragment(int rows, int columns, int packed) {
   if ((rows != 8 && rows != 16 && rows != 64) || packed < 1 || columns < 1 || columns % (4 * packed) != 0) {
     throw InvalidArgument(fmt::format(
-        "fragments have 8, 16 or 64 rows and 4 * packed columns, got {} x {} with {} packed", rows, columns, packed));
+        "a fragment must have 8, 16 or 64 rows and a multiple of 4 * packed columns, got {} x {} with {} packed", rows,
+        columns, packed));
   }
   IntTuple lanes{4, 8};
   IntTuple lane_strides{rows * packed, 1};

@@ -1,11 +1,11 @@
-// The table of architectures.
+// The table of architectures and its sources.
 //
-// Resources: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". Multiply-adds a clock: the
-// same guide's arithmetic throughput table for SIMT, the architecture whitepapers' dense peaks divided by SMs and clock
-// for the tensor cores. On sm_90, mma.sync reaches half of the wgmma rate (measured on an H200: 3xTF32 at 518 of 1024
-// tf32 multiply-adds a clock), except f64, which has no wgmma form.
-// L2 bytes a clock: sm_80 as published, sm_90 from published microbenchmarks (3942 to 4472), the others slices x 64
-// bytes. Clusters: as an H200's timings of grids of clusters show.
+// Resources: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". Multiply-adds per clock:
+// SIMT from the same guide's throughput table of arithmetic instructions, tensor cores from the dense peak rates of the
+// architecture whitepapers, divided by SMs and clock. On sm_90, mma.sync reaches half of the wgmma rate (measured on an
+// H200: 3xTF32 at 518 of 1024 tf32 multiply-adds per clock), except f64, which has no wgmma form. L2 bytes per clock:
+// sm_80 as published, sm_90 from published microbenchmarks (3942 to 4472), the others L2 slices x 64 bytes. Clusters:
+// measured on an H200 by timing grids of clusters.
 #include "tilewright/arch/limits.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ namespace {
 constexpr int kKiB = 1024;
 constexpr std::int64_t kMiB = 1024 * 1024;
 constexpr double kMmaSyncShareOfWgmma = 0.5;
-constexpr int kRegisterUnit = 256;  // what one warp's registers are rounded up to
+constexpr int kRegisterUnit = 256;  // allocation granularity of a warp's registers
 constexpr int kWarp = 32;
 
 std::vector<ArchLimits> build_limits() {
@@ -133,7 +133,7 @@ double rate(const MathRates& rates, DType operand) {
     case DType::s8:
     case DType::u8:
       return rates.s8;
-    default:  // types of instructions that no plan uses
+    default:  // types that no plan uses
       return 0;
   }
 }
@@ -151,7 +151,7 @@ const ArchLimits& limits(const Target& target) {
   const std::vector<ArchLimits>& rows = arch_limits();
   const auto above = std::find_if(rows.begin(), rows.end(), [&](const ArchLimits& row) { return row.sm > target.sm; });
   if (above == rows.begin())
-    throw InvalidArgument(fmt::format("no figures for {}: the oldest target is sm_{}", target.name(), rows.front().sm));
+    throw InvalidArgument(fmt::format("no limits for {}: the oldest target is sm_{}", target.name(), rows.front().sm));
   return *(above - 1);
 }
 

@@ -1,4 +1,4 @@
-// What one architecture offers: resources that a kernel must fit in, and rates that a cost model ranks by.
+// Limits of an architecture: resources per CTA and per SM, and the rates that the cost model uses.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace tilewright::arch {
 
 enum class MathUnit : std::uint8_t { simt, mma_sync, wgmma };
 
-/// Multiply-adds a clock a SM, by operand type. 0: the unit has no such instruction.
+/// Multiply-adds per clock and SM, by operand type; 0: the unit has no such instruction.
 struct MathRates {
   double f64 = 0;
   double f32 = 0;
@@ -24,14 +24,15 @@ struct MathRates {
   bool operator==(const MathRates&) const = default;
 };
 
-/// Hard limits are those of the CUDA C++ Programming Guide (compute capabilities table). Rates are of one typical part.
+/// Resources are those of the CUDA C++ Programming Guide ("Technical Specifications per Compute Capability"). Rates are
+/// those of one GPU of the architecture, `part`.
 struct ArchLimits {
   int sm = 0;
-  std::string_view part;  // the part that the rates describe
+  std::string_view part;  // the GPU whose rates these are
 
-  int smem_per_block_bytes = 0;  // largest dynamic shared memory of a block, after opting in
+  int smem_per_block_bytes = 0;  // largest dynamic shared memory of a block (opt-in)
   int smem_per_sm_bytes = 0;
-  int smem_reserved_per_block_bytes = 0;  // the system's share for every resident block
+  int smem_reserved_per_block_bytes = 0;  // reserved by the system for each resident block
   int max_threads_per_block = 1024;
   int max_threads_per_sm = 0;
   int max_blocks_per_sm = 0;
@@ -39,13 +40,14 @@ struct ArchLimits {
   int max_registers_per_thread = 255;
 
   int sm_count = 0;
-  std::array<int, 4> clusters{};  // of 1, 2, 4 and 8 CTAs that fit at once where one CTA fills a SM; 0: no clusters
+  /// Resident clusters of 1, 2, 4 and 8 CTAs, if each CTA fills an SM; 0: no cluster launch.
+  std::array<int, 4> clusters{};
   double clock_ghz = 0;
   double dram_bytes_per_s = 0;
   std::int64_t l2_bytes = 0;
-  double l2_bytes_per_clock = 0;  // of the whole part, reads that hit
+  double l2_bytes_per_clock = 0;  // of the whole GPU, for reads that hit
   double smem_bytes_per_clock_per_sm = 128;
-  double launch_us = 0;  // from one small kernel's start to the next one's in a stream
+  double launch_us = 0;  // time between the starts of two small kernels in one stream
 
   MathRates simt;
   MathRates mma_sync;
@@ -54,20 +56,20 @@ struct ArchLimits {
   bool operator==(const ArchLimits&) const = default;
 };
 
-/// Rows for sm_80, 86, 87, 89, 90.
+/// Rows for sm_80, sm_86, sm_87, sm_89 and sm_90, in this order.
 const std::vector<ArchLimits>& arch_limits();
-/// The row of the target, else of the newest one below it. @throws InvalidArgument below sm_80.
+/// The row of the target, or else of the newest architecture before it. @throws InvalidArgument before sm_80
 const ArchLimits& limits(const Target& target);
 
-/// Multiply-adds a clock a SM. SIMT works in the accumulator's type: pass that.
+/// Multiply-adds per clock and SM. For simt, `operand` is the accumulator type, in which it computes.
 double fma_per_clock(const ArchLimits& limits, MathUnit unit, DType operand);
 
-/// Clusters of `ctas` CTAs, each filling a SM, that fit at once: fewer than SMs / ctas, because a cluster lies within
-/// one GPC and GPCs have odd rests. @pre 1 <= ctas <= 8
+/// Resident clusters of `ctas` CTAs, if each CTA fills an SM. Fewer than sm_count / ctas, because the CTAs of a cluster
+/// are in one GPC, and the number of SMs of a GPC may not be a multiple of ctas. @pre 1 <= ctas <= 8
 int resident_clusters(const ArchLimits& limits, int ctas);
 
-/// Blocks that fit on one SM at once; 0 when not even one does.
-/// `smem_bytes` static and dynamic of a block. Registers are allocated to warps in units of 256.
+/// Resident blocks per SM; 0 if a block exceeds a limit. `smem_bytes` is the static and dynamic shared memory of a
+/// block. Registers are allocated per warp in units of 256.
 int resident_blocks(const ArchLimits& limits, int threads, int registers_per_thread, int smem_bytes);
 
 }  // namespace tilewright::arch

@@ -38,19 +38,19 @@ std::string qualifiers(const Types& types, bool a_is_k_major = true, bool b_is_k
                      name(types.a), name(types.b), name(types.c));
 }
 
-/// Shape, types, and the registers that the layouts, which are set, ask for.
-void fill(MmaAtom& atom, const Shape& shape, const Types& types, int min_sm) {
+/// Sets shape, types and target, and the numbers of registers from the layouts.
+void fill(MmaAtom& atom, const Shape& shape, const Types& types, const Target& min_target) {
   std::tie(atom.m, atom.n, atom.k) = std::tie(shape.m, shape.n, shape.k);
   std::tie(atom.c, atom.a, atom.b) = std::tie(types.c, types.a, types.b);
-  atom.min_sm = min_sm;
+  atom.min_target = min_target;
   atom.register_bits = types.c == f64 ? 64 : kRegisterBits;
   atom.a_registers = fragment_registers(atom.a_tv, atom.a, atom.register_bits);
   atom.b_registers = fragment_registers(atom.b_tv, atom.b, atom.register_bits);
   atom.c_registers = fragment_registers(atom.c_tv, atom.c, atom.register_bits);
 }
 
-/// A whole warp's instruction. f64 is held one element to a register, as 32-bit types are.
-MmaAtom mma(const Shape& shape, const Types& types, int min_sm) {
+/// A row of mma.sync. Operands narrower than a register are packed.
+MmaAtom mma(const Shape& shape, const Types& types, const Target& min_target) {
   const int packed = std::max(1, kRegisterBits / bits(types.a));
   MmaAtom atom{.name = fmt::format("mma_{}_{}", text(shape), text(types)),
                .ptx = fmt::format("mma.sync.aligned.{}{}", text(shape), qualifiers(types)),
@@ -58,23 +58,23 @@ MmaAtom mma(const Shape& shape, const Types& types, int min_sm) {
                .a_tv = fragment(shape.m, shape.k, packed),
                .b_tv = fragment(shape.n, shape.k, packed),
                .c_tv = fragment(shape.m, shape.n, 2)};
-  fill(atom, shape, types, min_sm);
+  fill(atom, shape, types, min_target);
   return atom;
 }
 
-MmaAtom bit_mma(const Shape& shape, MmaOp op, int min_sm) {
+MmaAtom bit_mma(const Shape& shape, MmaOp op, const Target& min_target) {
   const std::string_view bitwise = op == MmaOp::xor_popc ? "xor" : "and";
-  MmaAtom atom = mma(shape, {s32, b1, b1}, min_sm);
+  MmaAtom atom = mma(shape, {s32, b1, b1}, min_target);
   atom.op = op;
   atom.name += fmt::format("_{}_popc", bitwise);
   atom.ptx += fmt::format(".{}.popc", bitwise);
   return atom;
 }
 
-/// The shapes of one width of operands, and the sm that each came with.
+/// The rows of one width of operands: shapes with the architecture that introduced them, and types.
 struct Family {
   std::vector<std::pair<Shape, int>> shapes;
-  std::vector<DType> operands;  // which mix freely
+  std::vector<DType> operands;  // any of them as A with any of them as B
   std::vector<DType> accumulators;
 };
 
@@ -82,7 +82,7 @@ void append(std::vector<MmaAtom>& atoms, const Family& family) {
   for (const auto& [shape, min_sm] : family.shapes) {
     for (const DType a : family.operands) {
       for (const DType b : family.operands) {
-        for (const DType c : family.accumulators) atoms.push_back(mma(shape, {c, a, b}, min_sm));
+        for (const DType c : family.accumulators) atoms.push_back(mma(shape, {c, a, b}, Target{min_sm}));
       }
     }
   }
@@ -101,20 +101,20 @@ std::vector<MmaAtom> build_mma_atoms() {
   std::vector<MmaAtom> atoms;
   for (const Family& family : families) append(atoms, family);
   for (const MmaOp op : {MmaOp::xor_popc, MmaOp::and_popc}) {
-    atoms.push_back(bit_mma({8, 8, 128}, op, op == MmaOp::xor_popc ? 75 : 80));
-    atoms.push_back(bit_mma({16, 8, 128}, op, 80));
-    atoms.push_back(bit_mma({16, 8, 256}, op, 80));
+    atoms.push_back(bit_mma({8, 8, 128}, op, op == MmaOp::xor_popc ? Target{75} : kSm80));
+    atoms.push_back(bit_mma({16, 8, 128}, op, kSm80));
+    atoms.push_back(bit_mma({16, 8, 256}, op, kSm80));
   }
   return atoms;
 }
 
-/// Threads 0 to 3 of a quad pair have the upper four rows of a K-major operand, 4 to 7 the lower, each a row of 4 k; of
-/// an MN-major operand thread % 4 is k, and values are the four rows.
+/// K-major: thread t of the quad pair holds row t, all 4 of k. MN-major: thread t holds k = t % 4 of rows 4 * (t / 4)
+/// to 4 * (t / 4) + 3.
 Layout quad_pair_operand(bool is_k_major) {
   return is_k_major ? Layout({8, 4}, {1, 8}) : Layout({{4, 2}, 4}, {{8, 4}, 1});
 }
 
-/// f16: a row for each thread. f32: rows by bits 0 and 2 of the thread and bit 1 of the value.
+/// f16: each thread holds one row. f32: bits 0 and 2 of the thread and bit 1 of the value select the row.
 Layout quad_pair_accumulator(DType c) {
   return c == f16 ? Layout({8, 8}, {1, 8}) : Layout({{2, 2, 2}, {2, 2, 2}}, {{1, 16, 4}, {8, 2, 32}});
 }
@@ -136,7 +136,7 @@ std::vector<MmaAtom> build_quad_pair_atoms() {
             .a_tv = quad_pair_operand(a_is_k_major),
             .b_tv = quad_pair_operand(b_is_k_major),
             .c_tv = quad_pair_accumulator(c)};
-        fill(atom, kShape, types, 70);
+        fill(atom, kShape, types, Target{70});
         atoms.push_back(std::move(atom));
       }
     }
@@ -155,13 +155,13 @@ std::vector<MmaAtom> build_simt_atoms() {
     MmaAtom atom;
     atom.name = fmt::format("{}_{}", ptx.substr(0, 3), text(types));
     atom.ptx = ptx;
-    fill(atom, {1, 1, 1}, types, 80);
+    fill(atom, {1, 1, 1}, types, kSm80);
     atoms.push_back(std::move(atom));
   }
   return atoms;
 }
 
-/// One operand of a row: what it is called, its layout, the tile it must cover, what carries it.
+/// One operand of a row: its name, layout, tile size, type and registers.
 struct Operand {
   std::string_view name;
   const Layout& tv;
@@ -170,7 +170,7 @@ struct Operand {
   int registers;
 };
 
-/// The offsets of all indices in order, leaf by leaf: evaluating the layout at each index would take longer.
+/// layout(i) for all i, computed leaf by leaf, which is faster than evaluating the layout at each index.
 std::vector<std::int64_t> offsets(const Layout& layout) {
   const std::vector<std::int64_t> extents = layout::leaves(layout.shape());
   const std::vector<std::int64_t> strides = layout::leaves(layout.stride());
@@ -184,7 +184,7 @@ std::vector<std::int64_t> offsets(const Layout& layout) {
   return all;
 }
 
-/// That `layout` reaches each offset of the tile once. `coordinates` says what it maps.
+/// Whether `layout` is a bijection onto the tile. `coordinates` names its domain in messages.
 Support check_bijection(const MmaAtom& atom, const Operand& operand, const Layout& layout,
                         std::string_view coordinates) {
   const std::vector<std::int64_t> reached = offsets(layout);
@@ -195,8 +195,8 @@ Support check_bijection(const MmaAtom& atom, const Operand& operand, const Layou
   for (std::size_t i = 0; i < reached.size(); ++i) {
     const std::int64_t offset = reached[i];
     if (offset < 0 || offset >= operand.tile || covered[static_cast<std::size_t>(offset)])
-      return refuse("{}: {} maps {} {} to offset {}, outside the tile or twice", atom.name, operand.name, coordinates,
-                    i, offset);
+      return refuse("{}: {} maps {} {} to offset {}, which is outside the tile or reached twice", atom.name,
+                    operand.name, coordinates, i, offset);
     covered[static_cast<std::size_t>(offset)] = true;
   }
   return {};
@@ -205,7 +205,7 @@ Support check_bijection(const MmaAtom& atom, const Operand& operand, const Layou
 Support check_descriptor(const MmaAtom& atom, const Operand& operand) {
   const bool is_shared = operand.tv.rank() == 2 && cosize(operand.tv.mode(0)) == 1;
   if (!is_shared)
-    return refuse("{}: {} has no registers, and threads differ in what they hold", atom.name, operand.name);
+    return refuse("{}: {} is in shared memory, but threads hold different elements", atom.name, operand.name);
   return check_bijection(atom, operand, operand.tv.mode(1), "values");
 }
 
@@ -218,7 +218,7 @@ Support check_operand(const MmaAtom& atom, const Operand& operand) {
   if (!bijection) return bijection;
   const int registers = fragment_registers(operand.tv, operand.type, atom.register_bits);
   if (operand.registers != registers)
-    return refuse("{}: {} needs {} registers of {} bits, the row says {}", atom.name, operand.name, registers,
+    return refuse("{}: {} needs {} registers of {} bits, but the row has {}", atom.name, operand.name, registers,
                   atom.register_bits, operand.registers);
   return {};
 }
@@ -260,7 +260,7 @@ std::string known_instructions(DType a, DType b) {
     if (atom.a != a || atom.b != b) continue;
     text += fmt::format("{}m{}n{}k{} {}", text.empty() ? "" : ", ", atom.m, atom.n, atom.k, name(atom.c));
     if (atom.op != MmaOp::multiply_add) text += atom.op == MmaOp::xor_popc ? " xor" : " and";
-    if (atom.min_sm > 80) text += fmt::format(" (sm_{})", atom.min_sm);
+    if (atom.min_target > kSm80) text += fmt::format(" ({})", atom.min_target.name());
   }
   return text.empty() ? "none" : text;
 }

@@ -1,5 +1,5 @@
-// Matrix descriptors: the bits, and the canonical layouts that have one. PTX ISA, "Matrix Descriptor Format" and
-// "Strides" of wgmma; the canonical forms are also those of CuTe's make_gmma_desc.
+// Matrix descriptors: encoding, and recognition of canonical layouts. Sources: PTX ISA, "Matrix Descriptor Format" and
+// "Strides" of wgmma; CuTe's make_gmma_desc, which has the same canonical layouts.
 #include "tilewright/arch/smem_descriptor.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ constexpr std::int64_t kFieldBytes = std::int64_t{1} << 18;
 constexpr std::int64_t kRows = 8;
 constexpr int kInstructionKBits = 256;
 
-/// Where a field lies in the 64 bits.
+/// A bit field of the descriptor.
 struct Field {
   int first;
   int bits;
@@ -36,13 +36,13 @@ constexpr Field kStride{32, 14};
 constexpr Field kBaseOffset{49, 3};
 constexpr Field kMode{62, 2};
 
-/// By SwizzleMode; the descriptor's order is an involution of TMA's.
+/// The value in the descriptor, by SwizzleMode. The table is its own inverse.
 constexpr std::array kDescriptorSwizzle{0, 3, 2, 1};
 
 Support check_field(std::string_view name, std::int64_t bytes) {
   if (bytes >= 0 && bytes < kFieldBytes && bytes % kChunkBytes == 0) return {};
-  return refuse("the {} of a descriptor is a multiple of {} bytes below {}, got {}", name, kChunkBytes, kFieldBytes,
-                bytes);
+  return refuse("the {} of a descriptor must be a multiple of {} bytes below {}, got {}", name, kChunkBytes,
+                kFieldBytes, bytes);
 }
 
 Support check_fields(const SmemDescriptor& d) {
@@ -50,31 +50,31 @@ Support check_fields(const SmemDescriptor& d) {
   if (support) support = check_field("leading byte offset", d.leading_byte_offset);
   if (support) support = check_field("stride byte offset", d.stride_byte_offset);
   if (support && (d.base_offset < 0 || d.base_offset > 7))
-    return refuse("the base offset of a descriptor is 0 to 7, got {}", d.base_offset);
+    return refuse("the base offset of a descriptor must be from 0 to 7, got {}", d.base_offset);
   return support;
 }
 
 std::uint64_t chunks(std::int64_t bytes) { return static_cast<std::uint64_t>(bytes / kChunkBytes); }
 
-/// A coalesced mode, in chunks of 16 bytes.
+/// A coalesced mode in units of 16-byte chunks.
 struct Chunks {
   std::vector<std::int64_t> extents;
   std::vector<std::int64_t> strides;
 };
 
-/// One mode as so many chunks at one stride, repeated at another.
+/// A mode as groups of chunks: the stride in a group, and the stride of groups.
 struct SplitMode {
   std::int64_t inner_stride = 0;
-  std::int64_t outer_stride = 0;  // 0 when there is no repetition
+  std::int64_t outer_stride = 0;  // 0 if there is one group
 };
 
-/// The operand of one instruction, in chunks of 16 bytes.
+/// The operand of one instruction in units of 16-byte chunks.
 class Operand {
  public:
   Operand(Major major, const Layout& elements, int element_bits)
       : major_(major), elements_(elements), per_chunk_(kChunkBits / element_bits) {}
 
-  /// Sets the byte offsets for that mode. Refused: a layout that is not canonical.
+  /// Sets the leading and stride byte offsets. Refused: a layout that is not canonical for descriptor.mode.
   Support describe(SmemDescriptor& descriptor) {
     Support support = both_to_chunks();
     if (!support) return support;
@@ -83,10 +83,11 @@ class Operand {
 
  private:
   Support both_to_chunks() {
-    if (elements_.rank() != 2) return fail("it has modes (mn, k)", "rank {}", elements_.rank());
+    if (elements_.rank() != 2) return fail("it must have modes (mn, k)", "rank {}", elements_.rank());
     const std::int64_t k_extent = layout::size(elements_.mode(1));
     if (k_extent != 2 * per_chunk_)
-      return fail(fmt::format("k is {} bits wide, {} elements", kInstructionKBits, 2 * per_chunk_), "{}", k_extent);
+      return fail(fmt::format("k must be {} bits wide, {} elements", kInstructionKBits, 2 * per_chunk_), "{}",
+                  k_extent);
     Support support = to_chunks(0, major_ == Major::mn);
     if (support) support = to_chunks(1, major_ == Major::k);
     return support;
@@ -100,10 +101,10 @@ class Operand {
     for (std::size_t leaf = 0; leaf < extents.size(); ++leaf) {
       const bool contiguous = is_major && leaf == 0;
       if (contiguous && (strides[leaf] != 1 || extents[leaf] % per_chunk_ != 0))
-        return fail(fmt::format("16 bytes ({} elements) are contiguous along {}", per_chunk_, i == 1 ? "k" : "mn"),
+        return fail(fmt::format("16 bytes ({} elements) must be contiguous along {}", per_chunk_, i == 1 ? "k" : "mn"),
                     "{}:{}", extents[leaf], strides[leaf]);
       if (!contiguous && extents[leaf] > 1 && strides[leaf] % per_chunk_ != 0)
-        return fail(fmt::format("other strides are multiples of 16 bytes ({} elements)", per_chunk_), "{}:{}",
+        return fail(fmt::format("other strides must be multiples of 16 bytes ({} elements)", per_chunk_), "{}:{}",
                     extents[leaf], strides[leaf]);
       const std::int64_t extent = contiguous ? extents[leaf] / per_chunk_ : extents[leaf];
       if (extent == 1) continue;
@@ -119,11 +120,12 @@ class Operand {
     Support support = split("mn", chunks_[0], kRows, rows);
     if (!support) return support;
     if (rows.inner_stride != width)
-      return fail(fmt::format("rows are {} bytes apart", width * kChunkBytes), "{}", rows.inner_stride * kChunkBytes);
+      return fail(fmt::format("rows must be {} bytes apart", width * kChunkBytes), "{}",
+                  rows.inner_stride * kChunkBytes);
     const bool swizzled = descriptor.mode != SwizzleMode::none;
     const std::int64_t next_chunk = chunks_[1].strides.front();
     if (swizzled && next_chunk != 1)
-      return fail("the two chunks of k are neighbours", "{} bytes apart", next_chunk * kChunkBytes);
+      return fail("the two 16-byte chunks of k must be adjacent", "{} bytes apart", next_chunk * kChunkBytes);
     descriptor.leading_byte_offset = next_chunk * kChunkBytes;
     descriptor.stride_byte_offset = rows.outer_stride * kChunkBytes;
     return {};
@@ -137,11 +139,11 @@ class Operand {
     if (support) support = split("k", chunks_[1], kRows, ks);
     if (!support) return support;
     if (ks.inner_stride != width)
-      return fail(fmt::format("steps of k are {} bytes apart", width * kChunkBytes), "{}",
+      return fail(fmt::format("steps of k must be {} bytes apart", width * kChunkBytes), "{}",
                   ks.inner_stride * kChunkBytes);
     if (descriptor.mode == SwizzleMode::none) std::swap(row.outer_stride, ks.outer_stride);
     if (descriptor.mode != SwizzleMode::none && row.inner_stride != 1)
-      return fail(fmt::format("{} bytes along mn are contiguous", width * kChunkBytes), "chunks {} bytes apart",
+      return fail(fmt::format("{} bytes along mn must be contiguous", width * kChunkBytes), "chunks {} bytes apart",
                   row.inner_stride * kChunkBytes);
     descriptor.leading_byte_offset = row.outer_stride * kChunkBytes;
     descriptor.stride_byte_offset = ks.outer_stride * kChunkBytes;
@@ -160,8 +162,8 @@ class Operand {
       result = {mode.strides[0], mode.strides[1]};
       return {};
     }
-    return fail(fmt::format("{} is groups of {} at one stride", mode_name, inner), "({}):({}) in chunks of 16 bytes",
-                fmt::join(mode.extents, ","), fmt::join(mode.strides, ","));
+    return fail(fmt::format("{} must be groups of {} at one stride", mode_name, inner),
+                "({}):({}) in chunks of 16 bytes", fmt::join(mode.extents, ","), fmt::join(mode.strides, ","));
   }
 
   template <class... Args>
@@ -204,10 +206,10 @@ Result<SmemDescriptor> make_descriptor(Major major, const layout::ComposedLayout
   if (!mode) return mode.refusal();
   if (element_bits == kChunkBits) return refuse("wgmma has no {}-bit elements", element_bits);
   if (address % base_alignment(*mode) != 0)
-    return refuse("the address of a tile with {} is a multiple of {}, got {}", name(*mode), base_alignment(*mode),
+    return refuse("the address of a tile with {} must be a multiple of {}, got {}", name(*mode), base_alignment(*mode),
                   address);
   if (operand.offset * element_bits % kChunkBits != 0)
-    return refuse("an operand starts at a multiple of 16 bytes, got element {} of {} bits", operand.offset,
+    return refuse("an operand must start at a multiple of 16 bytes, got element {} of {} bits", operand.offset,
                   element_bits);
   SmemDescriptor descriptor{.start_address = address + operand.offset * element_bits / 8, .mode = *mode};
   Support support = Operand(major, operand.layout, element_bits).describe(descriptor);
@@ -222,12 +224,14 @@ int tensor_map_swizzle(SwizzleMode mode) { return static_cast<int>(mode); }
 
 Result<SwizzleMode> mode_of_descriptor_swizzle(int value) {
   const auto found = std::find(kDescriptorSwizzle.begin(), kDescriptorSwizzle.end(), value);
-  if (found == kDescriptorSwizzle.end()) return refuse("a descriptor's swizzle is 0 to 3, got {}", value);
+  if (found == kDescriptorSwizzle.end())
+    return refuse("the swizzle mode of a descriptor must be from 0 to 3, got {}", value);
   return static_cast<SwizzleMode>(found - kDescriptorSwizzle.begin());
 }
 
 Result<SwizzleMode> mode_of_tensor_map_swizzle(int value) {
-  if (value < 0 || value > 3) return refuse("Hopper's tensor maps have swizzles 0 to 3, got {}", value);
+  if (value < 0 || value > 3)
+    return refuse("the swizzle mode of a tensor map on sm_90 must be from 0 to 3, got {}", value);
   return static_cast<SwizzleMode>(value);
 }
 

@@ -1,4 +1,4 @@
-// Swizzles for shared memory, and the bank model that justifies them.
+// Swizzles for shared memory, and the bank model.
 #include "tilewright/arch/smem_layout.hpp"
 
 #include <fmt/format.h>
@@ -19,12 +19,12 @@ int log2(int power_of_two) { return std::countr_zero(static_cast<unsigned>(power
 
 int chunk_bytes(SmemAccess access) { return access == SmemAccess::rows_of_16_bytes ? 16 : 32; }
 
-/// Lanes whose addresses are served together.
+/// The number of lanes that are served together.
 std::size_t lanes_served(int access_bytes) {
   return static_cast<std::size_t>(kWarp / std::max(1, access_bytes / kSmemBankBytes));
 }
 
-/// Clocks for lanes served together: the most different words that fall into one bank.
+/// Wavefronts of lanes that are served together: the largest number of different words in one bank.
 int clocks(std::span<const std::int64_t> byte_offsets, int access_bytes) {
   std::vector<std::int64_t> words;
   for (const std::int64_t offset : byte_offsets) {
@@ -40,7 +40,7 @@ int clocks(std::span<const std::int64_t> byte_offsets, int access_bytes) {
 
 void require_access(std::span<const std::int64_t> byte_offsets, int access_bytes) {
   if (access_bytes < 1 || access_bytes > 16 || !std::has_single_bit(static_cast<unsigned>(access_bytes)))
-    throw InvalidArgument(fmt::format("a lane accesses 1, 2, 4, 8 or 16 bytes, got {}", access_bytes));
+    throw InvalidArgument(fmt::format("a lane must access 1, 2, 4, 8 or 16 bytes, got {}", access_bytes));
   if (byte_offsets.size() > static_cast<std::size_t>(kWarp))
     throw InvalidArgument(fmt::format("a warp has {} lanes, got {} offsets", kWarp, byte_offsets.size()));
   for (const std::int64_t offset : byte_offsets) {
@@ -56,15 +56,15 @@ Result<layout::Swizzle> swizzle_for(int row_bytes, SmemAccess access) {
   if (row_bytes < chunk || row_bytes > kSmemLineBytes || !std::has_single_bit(static_cast<unsigned>(row_bytes)))
     return refuse("rows of a panel must be a power of two from {} to {} bytes, got {}", chunk, kSmemLineBytes,
                   row_bytes);
-  // Consecutive rows fill a line of banks in order; the bits of the row number above that select the line, and are
-  // XORed into the chunk within the row. As many lines share banks as chunks share a row.
+  // A line is 128 bytes, one word of each bank, and holds one or more rows. The low bits of the line number are XORed
+  // into the number of the chunk in the row, so that chunks of one column are in different banks in consecutive lines.
   const int chunks_log2 = log2(row_bytes) - log2(chunk);
   return layout::Swizzle(chunks_log2, log2(chunk), log2(kSmemLineBytes) - log2(chunk));
 }
 
 Result<layout::ComposedLayout> smem_panel(int rows, int row_elements, int element_bytes, SmemAccess access) {
   if (element_bytes < 1 || element_bytes > 16 || !std::has_single_bit(static_cast<unsigned>(element_bytes)))
-    return refuse("elements in shared memory have 1, 2, 4, 8 or 16 bytes, got {}", element_bytes);
+    return refuse("elements in shared memory must have 1, 2, 4, 8 or 16 bytes, got {}", element_bytes);
   if (rows < 1 || row_elements < 1) return refuse("a panel of {} rows of {} elements is empty", rows, row_elements);
   const Result<layout::Swizzle> swizzle = swizzle_for(row_elements * element_bytes, access);
   if (!swizzle) return swizzle.refusal();

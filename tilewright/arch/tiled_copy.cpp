@@ -1,5 +1,4 @@
-// Threads and values of tiled copies. A copy is tiled by what its threads hold in registers; what they point at follows
-// from the instruction.
+// Thread-value layouts of tiled copies. A copy is tiled by its register side; the address side follows from the atom.
 #include "tilewright/arch/tiled_copy.hpp"
 
 #include <fmt/format.h>
@@ -14,21 +13,20 @@ using layout::IntTuple;
 using layout::Layout;
 using layout::Tiler;
 
-/// The side of an instruction that is in registers; of copies of one thread both are alike.
+/// The layout of the side that is in registers. For copies of one thread both sides are equal.
 const Layout& register_side(const CopyAtom& atom) {
   const bool writes_shared = atom.kind == CopyKind::stmatrix || atom.kind == CopyKind::stmatrix_trans;
   return writes_shared ? atom.src : atom.dst;
 }
 
-/// (thread, (value, instruction)) of `side` -> offset in the tile. `side` and `registers` are counted in elements.
+/// (thread, (value, instruction)) of `side` -> offset in the tile. `side` and `registers` are in elements.
 Layout layout_tv(const Layout& tv, const Layout& registers, const Layout& side) {
   const Layout divided = layout::zipped_divide(
       tv, Tiler{Layout(layout::size(registers.mode(0)), 1), Layout(layout::size(registers.mode(1)), 1)});
-  const Layout of_registers = divided.mode(0);  // (thread, value) of one instruction
+  const Layout register_tv = divided.mode(0);  // (thread, value) of one instruction
   const Layout target =
-      side == registers
-          ? of_registers
-          : layout::composition(of_registers, layout::composition(layout::right_inverse(registers), side));
+      side == registers ? register_tv
+                        : layout::composition(register_tv, layout::composition(layout::right_inverse(registers), side));
   const Layout atoms = divided.mode(1);
   const Layout threads = concatenate({target.mode(0), atoms.mode(0)});
   return concatenate(
@@ -45,13 +43,13 @@ Partition partition(const TiledCopy& copy, const Layout& tensor, std::int64_t th
   const Layout divided = tidfrg(copy, tensor, tile_tv);
   if (thread < 0 || thread >= layout::size(divided.mode(0)))
     throw InvalidArgument(
-        fmt::format("thread {} of {} in a tiled {}", thread, layout::size(divided.mode(0)), copy.atom.name));
+        fmt::format("no thread {}: there are {} in a tiled {}", thread, layout::size(divided.mode(0)), copy.atom.name));
   return {concatenate({divided.mode(1), divided.mode(2)}), divided.mode(0)(thread)};
 }
 
 Support check_compact(const char* what, const Layout& layout) {
   if (layout::size(layout::right_inverse(layout)) == layout::size(layout)) return {};
-  return refuse("{} are a bijection onto [0, {}), got {}", what, layout::size(layout), layout::to_string(layout));
+  return refuse("{} must be a bijection onto [0, {}), got {}", what, layout::size(layout), layout::to_string(layout));
 }
 
 Support check_divides(const CopyAtom& atom, int element_bits, const Layout& registers, const Layout& tv) {
@@ -78,7 +76,7 @@ Result<TiledCopy> make_tiled_copy(const CopyAtom& atom, int element_bits, const 
 }
 
 Result<TiledCopy> make_tiled_copy(const CopyAtom& atom, int element_bits, const Layout& tv, const IntTuple& tile) {
-  if (tv.rank() != 2) return refuse("a tiled copy has modes (thread, value), got {}", layout::to_string(tv));
+  if (tv.rank() != 2) return refuse("a tiled copy must have modes (thread, value), got {}", layout::to_string(tv));
   try {
     const Layout registers = layout::upcast(register_side(atom), element_bits);
     const Support support = check_divides(atom, element_bits, registers, tv);
@@ -90,7 +88,7 @@ Result<TiledCopy> make_tiled_copy(const CopyAtom& atom, int element_bits, const 
                      layout_tv(tv, registers, layout::upcast(atom.dst, element_bits)),
                      tile};
   } catch (const InvalidArgument& error) {
-    return refuse("{} does not move {}-bit elements of {}: {}", atom.name, element_bits, layout::to_string(tv),
+    return refuse("{} cannot copy {}-bit elements of {}: {}", atom.name, element_bits, layout::to_string(tv),
                   error.what());
   }
 }

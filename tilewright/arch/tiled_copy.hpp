@@ -1,5 +1,4 @@
-// A copy instruction repeated over threads and values to cover a tile: which thread moves which element from and to
-// where.
+// Tiled copies: a copy atom repeated over threads and values to cover a tile.
 #pragma once
 
 #include "tilewright/arch/copy_atom.hpp"
@@ -13,9 +12,9 @@ namespace tilewright::arch {
 struct TiledCopy {
   CopyAtom atom;
   int element_bits = 0;
-  /// (thread, value) -> offset in the column-major tile, of what threads hold in registers.
+  /// (thread, value) -> offset in the column-major tile, for the registers of the threads.
   layout::Layout tv;
-  /// (thread, (value of one instruction, instruction)) -> the same: what a thread reads, and what it writes.
+  /// (thread, (value of one instruction, instruction)) -> offset in the tile, for the source and for the destination.
   layout::Layout s_tv;
   layout::Layout d_tv;
   /// The extents (m, n) that the threads cover at once.
@@ -24,25 +23,26 @@ struct TiledCopy {
   bool operator==(const TiledCopy&) const = default;
 };
 
-/// A tile of values for each thread: `threads` maps (m, n) to a thread, `values` maps (m, n) to a value of the thread.
-/// Refused: layouts that are no bijections onto [0, size); whatever make_tiled_copy of (thread, value) refuses.
+/// `threads` maps (m, n) to a thread, `values` maps (m, n) to a value of the thread. Refused: layouts that are not
+/// bijections onto [0, size); what the overload for a thread-value layout refuses.
 Result<TiledCopy> make_tiled_copy(const CopyAtom& atom, int element_bits, const layout::Layout& threads,
                                   const layout::Layout& values);
-/// Refused: elements that the instruction splits; threads or values that the instruction does not divide.
+/// The tiled copy of a thread-value layout. Refused: elements that the instruction would split; numbers of threads or
+/// values that the instruction does not divide.
 Result<TiledCopy> make_tiled_copy(const CopyAtom& atom, int element_bits, const layout::Layout& tv,
                                   const layout::IntTuple& tile);
-/// What `mma` holds of A (m,k), B (n,k) or C (m,n), moved by `atom`.
+/// A copy by `atom` of the A (m,k), B (n,k) or C (m,n) fragments of `mma`.
 Result<TiledCopy> make_tiled_copy_a(const CopyAtom& atom, int element_bits, const TiledMma& mma);
 Result<TiledCopy> make_tiled_copy_b(const CopyAtom& atom, int element_bits, const TiledMma& mma);
 Result<TiledCopy> make_tiled_copy_c(const CopyAtom& atom, int element_bits, const TiledMma& mma);
 
-/// A tensor (m, n, ...) as (thread, (value, instruction), (rest, ...)). CuTe's tidfrg_S, _D.
-/// @throws InvalidArgument where the tensor's modes cannot be divided so.
+/// A tensor (m, n, ...) as (thread, (value, instruction), (rest, ...)). CuTe's tidfrg_S and tidfrg_D.
+/// @throws InvalidArgument if the tensor's modes are not divisible
 layout::Layout tidfrg_s(const TiledCopy& copy, const layout::Layout& tensor);
 layout::Layout tidfrg_d(const TiledCopy& copy, const layout::Layout& tensor);
 
-/// What one thread reads of a tensor, and what it writes: offset + layout((value, instruction), (rest, ...)).
-/// @throws InvalidArgument unless the thread is one of the copy's, and as tidfrg does.
+/// The source and the destination elements of one thread: offset + layout((value, instruction), (rest, ...)).
+/// @throws InvalidArgument if there is no such thread, and as tidfrg does
 Partition partition_s(const TiledCopy& copy, const layout::Layout& tensor, std::int64_t thread);
 Partition partition_d(const TiledCopy& copy, const layout::Layout& tensor, std::int64_t thread);
 

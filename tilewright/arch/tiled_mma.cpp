@@ -1,4 +1,4 @@
-// Threads and values of tiled instructions, by dividing a tensor first by the atom and then by the atoms over threads.
+// Thread-value layouts of tiled MMAs: a tensor is divided by the atom, then by the atoms over threads.
 #include "tilewright/arch/tiled_mma.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ constexpr int kM = 0;
 constexpr int kN = 1;
 constexpr int kK = 2;
 
-/// One of A, B and C: the modes that it has, of m, n and k, and how an atom's threads hold it.
+/// Operand A, B or C: its two modes out of m, n and k, and the atom's thread-value layout.
 struct Operand {
   std::array<int, 2> modes;
   const Layout& tv;
@@ -33,7 +33,7 @@ std::int64_t atom_extent(const MmaAtom& atom, int mode) {
   return extents[static_cast<std::size_t>(mode)];
 }
 
-/// Groups of threads along a mode.
+/// The number of atoms over threads along a mode.
 std::int64_t atoms_along(const TiledMma& mma, int mode) { return layout::size(mma.threads.mode(1 + mode)); }
 
 const Layout& permutation(const TiledMma& mma, int mode) { return mma.permutation[static_cast<std::size_t>(mode)]; }
@@ -54,14 +54,16 @@ Layout thrfrg(const TiledMma& mma, const Layout& tensor, const Operand& operand)
       {concatenate({tv.mode(0), concatenate({x.mode(0), y.mode(0)})}), concatenate({tv.mode(1), concatenate(values)})});
 }
 
-/// thread -> colexicographic index in (ThrV,ThrM,ThrN,ThrK). Threads that the atom leaves out are not told apart.
+/// thread -> colexicographic index in (ThrV,ThrM,ThrN,ThrK). Threads that differ only in what the atom does not use
+/// have the same index.
 Layout thread_index(const TiledMma& mma) {
   const Layout gaps = layout::complement(mma.threads, layout::cosize(mma.threads));
   return layout::composition(Layout({layout::size(mma.threads), 1}, {1, 0}),
                              layout::right_inverse(concatenate({mma.threads, gaps})));
 }
 
-/// The thread mode (ThrV,(ThrX,ThrY)) as a layout of (ThrV,ThrM,ThrN,ThrK), constant along the mode it lacks.
+/// The thread mode (ThrV,(ThrX,ThrY)) as a layout of (ThrV,ThrM,ThrN,ThrK), with stride 0 along the mode that the
+/// operand does not have.
 Layout over_all_threads(const TiledMma& mma, const Layout& thread_mode, const Operand& operand) {
   std::vector<Layout> modes{thread_mode.mode(0), Layout(atoms_along(mma, kM), 0), Layout(atoms_along(mma, kN), 0),
                             Layout(atoms_along(mma, kK), 0)};
@@ -81,7 +83,7 @@ Layout layout_tv(const TiledMma& mma, const Operand& operand) {
 
 Partition partition(const TiledMma& mma, const Layout& tensor, std::int64_t thread, const Operand& operand) {
   if (thread < 0 || thread >= threads(mma))
-    throw InvalidArgument(fmt::format("thread {} of {} in {}", thread, threads(mma), mma.atom.name));
+    throw InvalidArgument(fmt::format("no thread {}: there are {} in {}", thread, threads(mma), mma.atom.name));
   const Layout divided = thrfrg(mma, tensor, operand);
   const std::int64_t index = thread_index(mma)(thread);
   return {divided.mode(1), over_all_threads(mma, divided.mode(0), operand)(index)};
@@ -90,10 +92,10 @@ Partition partition(const TiledMma& mma, const Layout& tensor, std::int64_t thre
 }  // namespace
 
 Result<TiledMma> make_tiled_mma(const MmaAtom& atom, const Layout& atoms, const Tiler& permutation) {
-  if (atoms.rank() != 3) return refuse("atoms over threads have modes (m,n,k), got {}", layout::to_string(atoms));
+  if (atoms.rank() != 3) return refuse("the layout of atoms must have modes (m,n,k), got {}", layout::to_string(atoms));
   const int given = permutation.is_tuple() ? permutation.rank() : 0;
   if (permutation.is_layout() || given > 3)
-    return refuse("m, n and k have a permutation each, got {}", layout::to_string(permutation));
+    return refuse("there must be one permutation for each of m, n and k, got {}", layout::to_string(permutation));
 
   const Layout product = layout::tiled_product(atom.thread_ids, atoms);
   TiledMma mma{atom, product, {}};

@@ -1,6 +1,6 @@
-// TMA plans. Shared memory is walked in order and followed into the tensor: composition(tile of coordinates,
-// right_inverse(shared memory)) says which coordinate each element of shared memory comes from, and its first modes are
-// the box. CuTe's construct_tma_gbasis does the same; it does not split modes of more than 256.
+// Construction of TMA copies. composition(coordinates of the tile, right_inverse(layout in shared memory)) maps an
+// offset in shared memory to a coordinate of the tensor; its first modes are the box. CuTe's construct_tma_gbasis does
+// the same, but does not split modes of more than 256.
 #include "tilewright/arch/tma_copy.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ using layout::Layout;
 
 constexpr std::int64_t kSharedAlignment = 128;
 
-/// extent:value@basis
+/// A mode extent:value@basis.
 struct Leaf {
   std::int64_t extent = 1;
   std::int64_t value = 0;
@@ -39,7 +39,7 @@ std::vector<Leaf> flat_leaves(const Layout& layout) {
   return result;
 }
 
-/// Modes of the tensor map that the tile has, and the places to put boxes of them.
+/// The layout of these modes.
 Layout from_leaves(const std::vector<Leaf>& leaves) {
   if (leaves.empty()) return {};
   std::vector<IntTuple> shape;
@@ -64,8 +64,8 @@ struct MapMode {
   std::int64_t stride = 0;
 };
 
-/// Several modes of the tensor as one: at the common divisor of their strides, and as long as it takes to reach the
-/// last of their elements.
+/// Several modes of the tensor as one mode: its stride is the gcd of their strides, its extent reaches their last
+/// element.
 MapMode grouped(const std::vector<Leaf>& modes) {
   MapMode result;
   for (const Leaf& mode : modes) result.stride = std::gcd(result.stride, mode.value);
@@ -82,7 +82,7 @@ void collect_leaves(const IntTuple& shape, const IntTuple& stride, const Basis& 
   for (int i = 0; i < shape.rank(); ++i) collect_leaves(shape[i], stride[i], path.child(i), leaves);
 }
 
-/// The tensor's leaves, each with the basis of its coordinate and its stride as the value.
+/// The leaves of the tensor: extents, strides as values, and the bases of their coordinates.
 std::vector<Leaf> tensor_leaves(const Layout& global) {
   std::vector<Leaf> result;
   collect_leaves(global.shape(), global.stride(), {}, result);
@@ -95,13 +95,13 @@ std::optional<std::size_t> find(const std::vector<Leaf>& leaves, const Basis& ba
   return static_cast<std::size_t>(found - leaves.begin());
 }
 
-/// Finds boxes, then the tensor map, then the layouts of coordinates.
+/// Chooses the box, then the modes of the tensor map, then the layouts of coordinates.
 class Planner {
  public:
   explicit Planner(const TmaRequest& request) : request_(request) {}
 
   Result<TmaCopy> plan() {
-    Support support = follow_shared_memory();
+    Support support = find_coordinates_of_smem();
     if (!support) return Refusal{support.reason()};
     take_boxes();
     support = choose_modes();
@@ -116,13 +116,13 @@ class Planner {
   }
 
  private:
-  Support follow_shared_memory() {
+  Support find_coordinates_of_smem() {
     const Result<SwizzleMode> mode = swizzle_mode(request_.smem.swizzle, request_.element_bits);
     if (!mode) return mode.refusal();
     if (request_.smem.offset != 0)
-      return refuse("a tile starts at offset 0 of its swizzle, got {}", request_.smem.offset);
+      return refuse("a tile must start at offset 0 of its swizzle, got {}", request_.smem.offset);
     if (request_.global.shape().is_leaf())
-      return refuse("the tensor has a tuple of modes, got {}", layout::to_string(request_.global));
+      return refuse("the tensor must have a tuple of modes, got {}", layout::to_string(request_.global));
     copy_.map.element_bits = request_.element_bits;
     copy_.map.swizzle = *mode;
     tensor_ = tensor_leaves(request_.global);
@@ -131,24 +131,25 @@ class Planner {
       const Layout inverse = layout::right_inverse(request_.smem.layout);
       const std::int64_t size = layout::size(request_.smem.layout);
       if (layout::size(tile) != size)
-        return refuse("the tile {} has {} elements and shared memory {}", layout::to_string(request_.tile),
-                      layout::size(tile), size);
+        return refuse("the tile {} has {} elements, but its layout in shared memory has {}",
+                      layout::to_string(request_.tile), layout::size(tile), size);
       if (layout::size(inverse) != size)
-        return refuse("shared memory {} is no bijection onto its {} elements", layout::to_string(request_.smem.layout),
-                      size);
-      places_ = flat_leaves(layout::coalesce(layout::composition(tile, inverse)));
+        return refuse("shared memory {} is not a bijection onto its {} elements",
+                      layout::to_string(request_.smem.layout), size);
+      coordinates_of_smem_ = flat_leaves(layout::coalesce(layout::composition(tile, inverse)));
     } catch (const InvalidArgument& error) {
-      return refuse("the tile {} of {} does not follow shared memory {}: {}", layout::to_string(request_.tile),
+      return refuse("the tile {} of {} does not correspond to shared memory {}: {}", layout::to_string(request_.tile),
                     layout::to_string(request_.global), layout::to_string(request_.smem.layout), error.what());
     }
-    if (places_.front().value != 1)
-      return refuse("shared memory starts along {}@, which is no whole mode of the tensor {}",
-                    layout::to_string(IntTuple::scaled_basis(places_.front().value, places_.front().basis)),
+    if (coordinates_of_smem_.front().value != 1)
+      return refuse("shared memory starts along {}@, which is not a whole mode of the tensor {}",
+                    layout::to_string(
+                        IntTuple::scaled_basis(coordinates_of_smem_.front().value, coordinates_of_smem_.front().basis)),
                     layout::to_string(request_.global));
     return {};
   }
 
-  /// The tensor's coordinates in the tile: composition of its identity layout and the tile.
+  /// The layout from the tile to coordinates of the tensor: the identity layout composed with the tile.
   Layout tile_coordinates() const {
     const IntTuple& shape = request_.global.shape();
     if (request_.tile.is_leaf() || request_.tile.rank() > shape.rank())
@@ -164,10 +165,10 @@ class Planner {
     return layout::concatenate(modes);
   }
 
-  /// Splits places_ into the box and the places of boxes.
+  /// Splits coordinates_of_smem_ into the modes of the box and those that enumerate boxes.
   void take_boxes() {
     bool open = true;
-    for (const Leaf& leaf : places_) {
+    for (const Leaf& leaf : coordinates_of_smem_) {
       open = open && leaf.value == 1 && !find(box_, leaf.basis) && static_cast<int>(box_.size()) < kTensorMapModes;
       if (!open) {
         boxes_.push_back(leaf);
@@ -185,14 +186,14 @@ class Planner {
     std::vector<Leaf> chosen;
     for (const Leaf& leaf : box_) chosen.push_back(tensor_[*find(tensor_, leaf.basis)]);
     for (const Leaf& leaf : tensor_) {
-      const bool matters = (leaf.extent != 1 && leaf.value != 0) || find(boxes_, leaf.basis);
-      if (matters && !find(chosen, leaf.basis)) chosen.push_back(leaf);
+      const bool is_needed = (leaf.extent != 1 && leaf.value != 0) || find(boxes_, leaf.basis);
+      if (is_needed && !find(chosen, leaf.basis)) chosen.push_back(leaf);
     }
     if (chosen.front().value != 1)
-      return refuse("the mode that is contiguous in shared memory has stride 1 in the tensor, got {} in {}",
+      return refuse("the mode that is contiguous in shared memory must have stride 1 in the tensor, got {} in {}",
                     chosen.front().value, layout::to_string(request_.global));
     if (static_cast<int>(box_.size()) == kTensorMapModes && static_cast<int>(chosen.size()) > kTensorMapModes)
-      return refuse("a box of {} modes leaves none of a tensor map's {} for the tensor's other {}", box_.size(),
+      return refuse("a box of {} modes takes all {} modes of the tensor map, but the tensor has {} more", box_.size(),
                     kTensorMapModes, chosen.size() - box_.size());
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       if (i < kTensorMapModes) {
@@ -217,7 +218,7 @@ class Planner {
     group_strides_.push_back(mode.stride);
   }
 
-  /// value@basis of the tensor as a coordinate of the map; 0 for modes that the map lacks.
+  /// The coordinate of the map for value@basis of the tensor; 0 for modes that are not in the map.
   IntTuple to_map(std::int64_t value, const Basis& basis) const {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const std::optional<std::size_t> at = find(groups_[i], basis);
@@ -250,26 +251,26 @@ class Planner {
     copy_.box_offset = from_leaves(offsets);
   }
 
-  /// Cuts boxes from their last mode on, so that slices follow each other in shared memory.
+  /// Splits the box along its last modes, so that each slice is contiguous in shared memory.
   Support slice_boxes() {
-    std::int64_t left = request_.multicast;
-    if (left < 1) return refuse("a tile is loaded by at least one CTA, got {}", left);
+    std::int64_t slices = request_.multicast;
+    if (slices < 1) return refuse("a tile must be loaded by at least one CTA, got {}", slices);
     std::vector<Leaf> coordinates;
     std::vector<Leaf> offsets;
-    std::int64_t above = box_elements_;  // elements of the modes not cut yet
-    for (int i = static_cast<int>(box_.size()) - 1; i >= 0 && left > 1; --i) {
+    std::int64_t above = box_elements_;  // elements of a slice along the modes up to this one
+    for (int i = static_cast<int>(box_.size()) - 1; i >= 0 && slices > 1; --i) {
       std::int64_t& extent = copy_.map.box_dim[static_cast<std::size_t>(i)];
-      const std::int64_t cuts = std::min(left, extent);
-      if (extent % cuts != 0 || left % cuts != 0) break;
+      const std::int64_t cuts = std::min(slices, extent);
+      if (extent % cuts != 0 || slices % cuts != 0) break;
       extent /= cuts;
-      left /= cuts;
+      slices /= cuts;
       above /= cuts;
       coordinates.insert(coordinates.begin(), {cuts, extent, Basis{i}});
       offsets.insert(offsets.begin(), {cuts, above, {}});
       if (extent > 1) break;
       above /= extent;
     }
-    if (left > 1)
+    if (slices > 1)
       return refuse("{} CTAs cannot load equal slices of a box of {}", request_.multicast,
                     fmt::join(box_extents(), "x"));
     copy_.slice_coordinate = from_leaves(coordinates);
@@ -280,11 +281,11 @@ class Planner {
   Support check_shared_alignment() const {
     const std::int64_t box_bytes = box_elements_ * request_.element_bits / 8;
     if (!boxes_.empty() && box_bytes % kSharedAlignment != 0)
-      return refuse("boxes are multiples of {} bytes, got {} of {}", kSharedAlignment, box_bytes,
+      return refuse("boxes must be multiples of {} bytes, got {} of {}", kSharedAlignment, box_bytes,
                     fmt::join(box_extents(), "x"));
     const std::int64_t slice_bytes = box_bytes / request_.multicast;
     if (request_.multicast > 1 && slice_bytes % kSharedAlignment != 0)
-      return refuse("slices of a multicast are multiples of {} bytes, got {} for {} CTAs", kSharedAlignment,
+      return refuse("slices of a multicast must be multiples of {} bytes, got {} for {} CTAs", kSharedAlignment,
                     slice_bytes, request_.multicast);
     return {};
   }
@@ -297,11 +298,11 @@ class Planner {
 
   const TmaRequest& request_;
   TmaCopy copy_;
-  std::vector<Leaf> tensor_;               // stride @ coordinate of each leaf of the tensor
-  std::vector<Leaf> places_;               // offset in shared memory -> coordinate of the tensor
-  std::vector<Leaf> box_;                  // its first modes
-  std::vector<Leaf> boxes_;                // and the rest
-  std::vector<std::vector<Leaf>> groups_;  // of the tensor's leaves, by mode of the map
+  std::vector<Leaf> tensor_;               // the leaves of the tensor
+  std::vector<Leaf> coordinates_of_smem_;  // modes of offset in shared memory -> coordinate of the tensor
+  std::vector<Leaf> box_;                  // its first modes: the box
+  std::vector<Leaf> boxes_;                // the rest: they enumerate boxes
+  std::vector<std::vector<Leaf>> groups_;  // the leaves of the tensor for each mode of the map
   std::vector<std::int64_t> group_strides_;
   std::int64_t box_elements_ = 1;
 };
@@ -319,16 +320,17 @@ Result<TmaCopy> make_tma_copy(const TmaRequest& request) { return Planner(reques
 
 Result<TensorMap> tensor_map_for(const TmaCopy& copy, const Layout& global, std::uint64_t global_address) {
   if (!congruent(global.shape(), copy.coordinates.shape()))
-    return refuse("the plan is for tensors like {}, got {}", layout::to_string(copy.coordinates.shape()),
+    return refuse("the plan is for tensors with modes {}, got {}", layout::to_string(copy.coordinates.shape()),
                   layout::to_string(global));
   TensorMap map = copy.map;
   std::vector<Leaf> missing = tensor_leaves(global);
   for (std::size_t i = 0; i < copy.modes.size(); ++i) {
     if (copy.modes[i].size() != 1)
-      return refuse("mode {} of the map is {} modes of the tensor: plan anew", i, copy.modes[i].size());
+      return refuse("mode {} of the map stands for {} modes of the tensor: a new plan is needed", i,
+                    copy.modes[i].size());
     const auto leaf = missing.begin() + static_cast<std::ptrdiff_t>(*find(missing, copy.modes[i][0]));
     if (i == 0 && leaf->value != 1)
-      return refuse("the mode that is contiguous in shared memory has stride 1 in the tensor, got {} in {}",
+      return refuse("the mode that is contiguous in shared memory must have stride 1 in the tensor, got {} in {}",
                     leaf->value, layout::to_string(global));
     map.global_dim[i] = leaf->extent;
     if (i > 0) map.global_strides[i - 1] = leaf->value * map.element_bits / 8;
@@ -358,9 +360,10 @@ std::int64_t tma_smem_bytes(const TmaCopy& copy, std::int64_t box, std::int64_t 
 }
 
 std::uint16_t multicast_mask(const Layout& cluster, int mode, std::int64_t cta_rank) {
-  if (layout::size(cluster) > 16) throw InvalidArgument(fmt::format("a cluster of {} CTAs", layout::size(cluster)));
+  if (layout::size(cluster) > 16)
+    throw InvalidArgument(fmt::format("a cluster has at most 16 CTAs, got {}", layout::size(cluster)));
   if (mode < 0 || mode >= cluster.rank())
-    throw InvalidArgument(fmt::format("mode {} of the cluster {}", mode, layout::to_string(cluster)));
+    throw InvalidArgument(fmt::format("no mode {} in the cluster {}", mode, layout::to_string(cluster)));
   const Layout along = cluster.mode(mode);
   const IntTuple at = layout::flat_coord(cluster, cta_rank);
   const std::int64_t first = cta_rank - along(at[mode]);

@@ -14,7 +14,7 @@ using enum DType;
 constexpr int kM = 64;
 constexpr int kThreads = 128;
 constexpr int kRegisterBits = 32;
-constexpr int kOperandBits = 256;  // of one row of A or column of B along k
+constexpr int kOperandBits = 256;  // bits of k per instruction
 
 Layout whole_tile(int rows, int k) { return {{kThreads, {rows, k}}, {0, {1, rows}}}; }
 
@@ -23,7 +23,7 @@ Layout a_layout(const WgmmaAtom& atom) {
   return fragment(kM, atom.k, kRegisterBits / bits(atom.a));
 }
 
-/// fragment(64, n, 2), its last mode kept where n is 8.
+/// fragment(64, n, 2), which keeps its last mode also for n = 8.
 Layout c_layout(int n) { return {{{4, 8, 4}, {2, 2, n / 8}}, {{128, 1, 16}, {64, 8, 512}}}; }
 
 std::string_view suffix(OperandSource a_source) { return a_source == OperandSource::registers ? "rs" : "ss"; }
@@ -41,7 +41,7 @@ WgmmaAtom make_row(DType a, DType b, DType c, OperandSource a_source) {
   return atom;
 }
 
-/// Types that mix freely, and what they accumulate in.
+/// Operand types, any of which may be A with any of them as B, and accumulator types.
 struct Types {
   std::vector<DType> operands;
   std::vector<DType> accumulators;
@@ -109,8 +109,7 @@ Result<MmaAtom> instruction(const WgmmaAtom& atom, int n) {
   MmaAtom result;
   std::tie(result.m, result.n, result.k) = std::tie(kM, n, atom.k);
   std::tie(result.a, result.b, result.c) = std::tie(atom.a, atom.b, atom.c);
-  result.min_sm = 90;
-  result.arch_specific = true;
+  result.min_target = kSm90a;
   const std::string shape = fmt::format("m{}n{}k{}", kM, n, atom.k);
   result.name =
       fmt::format("wgmma_{}_{}_{}_{}_{}", shape, name(atom.c), name(atom.a), name(atom.b), suffix(atom.a_source));

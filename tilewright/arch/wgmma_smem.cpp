@@ -1,5 +1,5 @@
-// Atoms in bits, recast to the element; tiles as products of atoms. PTX ISA, "Shared Memory Matrix Layout" and
-// "Swizzling Modes".
+// Swizzle atoms in bits, recast to elements; tiles as products of atoms. Source: PTX ISA, "Shared Memory Matrix Layout"
+// and "Swizzling Modes".
 #include "tilewright/arch/wgmma_smem.hpp"
 
 #include <fmt/format.h>
@@ -24,11 +24,11 @@ layout::Swizzle bit_swizzle(SwizzleMode mode) { return downcast(byte_swizzle(mod
 
 Support check_element(int element_bits) {
   if (element_bits < 1 || element_bits > 128 || !std::has_single_bit(static_cast<unsigned>(element_bits)))
-    return refuse("elements in shared memory have 1, 2, 4, ... 128 bits, got {}", element_bits);
+    return refuse("elements in shared memory must have 1, 2, 4, ... or 128 bits, got {}", element_bits);
   return {};
 }
 
-/// Elements of an atom's row.
+/// Elements in a row of the atom.
 std::int64_t width(SwizzleMode mode, int element_bits) { return width_bytes(mode) * 8 / element_bits; }
 
 }  // namespace
@@ -54,7 +54,7 @@ Result<SwizzleMode> swizzle_mode(const layout::Swizzle& swizzle, int element_bit
   for (const SwizzleMode mode : kWidestFirst) {
     if (swizzle == upcast(bit_swizzle(mode), element_bits)) return mode;
   }
-  return refuse("{} of {}-bit elements is none of the modes Sw<0..3,4,3> of bytes", layout::to_string(swizzle),
+  return refuse("{} of {}-bit elements is not one of the modes Sw<0..3,4,3> of bytes", layout::to_string(swizzle),
                 element_bits);
 }
 
@@ -73,12 +73,13 @@ Result<SwizzleMode> widest_swizzle(Major major, int element_bits, std::int64_t m
   const std::int64_t along = major == Major::k ? k : mn;
   const std::int64_t across = major == Major::k ? mn : k;
   if (across < 1 || across % kAtomRows != 0)
-    return refuse("a {} tile has a multiple of {} rows, got {} of {}x{}", name(major), kAtomRows, across, mn, k);
+    return refuse("a {} tile must have a multiple of {} rows, got {} of {}x{}", name(major), kAtomRows, across, mn, k);
   for (const SwizzleMode mode : kWidestFirst) {
     if (along > 0 && along % width(mode, element_bits) == 0) return mode;
   }
-  return refuse("a {} tile of {}-bit elements has rows of a multiple of {} elements (16 bytes), got {} of {}x{}",
-                name(major), element_bits, width(SwizzleMode::none, element_bits), along, mn, k);
+  return refuse(
+      "the rows of a {} tile of {}-bit elements must be a multiple of {} elements (16 bytes), got {} of {}x{}",
+      name(major), element_bits, width(SwizzleMode::none, element_bits), along, mn, k);
 }
 
 Result<ComposedLayout> smem_tile(const SmemTile& tile) {
@@ -89,7 +90,7 @@ Result<ComposedLayout> smem_tile(const SmemTile& tile) {
   const std::int64_t atom_mn = k_major ? kAtomRows : row;
   const std::int64_t atom_k = k_major ? row : kAtomRows;
   if (tile.mn < 1 || tile.k < 1 || tile.mn % atom_mn != 0 || tile.k % atom_k != 0)
-    return refuse("a {} tile with {} of {}-bit elements is made of {}x{} atoms, got {}x{}", name(tile.major),
+    return refuse("a {} tile with {} of {}-bit elements consists of {}x{} atoms, got {}x{}", name(tile.major),
                   name(tile.mode), tile.element_bits, atom_mn, atom_k, tile.mn, tile.k);
 
   const std::int64_t atom = atom_mn * atom_k;

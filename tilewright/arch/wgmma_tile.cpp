@@ -1,5 +1,5 @@
-// Tiling of operands by instructions. The offsets are the strides of the tiled layout in chunks of 16 bytes: wgmma adds
-// them to the start address before it swizzles, so that they need no swizzle of their own.
+// Tiling of operands by instructions. Offsets are strides of the tiled layout in units of 16 bytes. They are added to
+// the start address, which wgmma swizzles, so they need no swizzle themselves.
 #include "tilewright/arch/wgmma_tile.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ constexpr int kInstructionKBits = 256;
 Support check_extents(const ComposedLayout& smem, std::int64_t instruction_mn, std::int64_t instruction_k) {
   const int rank = smem.layout.rank();
   if (rank != 2 && rank != 3)
-    return refuse("an operand tile has modes (mn, k) or (mn, k, stage), got {}", layout::to_string(smem.layout));
+    return refuse("an operand tile must have modes (mn, k) or (mn, k, stage), got {}", layout::to_string(smem.layout));
   const std::int64_t mn = layout::size(smem.layout.mode(0));
   const std::int64_t k = layout::size(smem.layout.mode(1));
   if (instruction_mn < 1 || mn % instruction_mn != 0)
@@ -31,10 +31,10 @@ Support check_extents(const ComposedLayout& smem, std::int64_t instruction_mn, s
   return {};
 }
 
-/// An operand tile, divided by instructions.
+/// An operand tile divided by instructions.
 struct Divided {
-  Layout instruction;  // (mn, k) of the first
-  Layout steps;        // (mn, k[, stage]) of instructions
+  Layout instruction;  // (mn, k) of the first instruction
+  Layout steps;        // (mn, k[, stage]) of the instructions
 };
 
 Result<Divided> divide(const Layout& smem, std::int64_t instruction_mn, std::int64_t instruction_k) {
@@ -58,11 +58,11 @@ Result<Divided> divide(const Layout& smem, std::int64_t instruction_mn, std::int
 
 Support check_majors(const WgmmaAtom& atom, const WgmmaOperandTile& a, const WgmmaOperandTile& b) {
   if (atom.a_source == OperandSource::registers)
-    return refuse("{} has A in registers: tile its B by wgmma_operand", atom.name);
+    return refuse("{} has A in registers: tile only B, by wgmma_operand", atom.name);
   if (a.major == Major::mn && !atom.a_may_be_mn_major)
-    return refuse("{} reads A K-major only: MN-major operands are of 16-bit types, got {}", atom.name, name(atom.a));
+    return refuse("{} reads A K-major only: MN-major operands must have 16-bit types, got {}", atom.name, name(atom.a));
   if (b.major == Major::mn && !atom.b_may_be_mn_major)
-    return refuse("{} reads B K-major only: MN-major operands are of 16-bit types, got {}", atom.name, name(atom.b));
+    return refuse("{} reads B K-major only: MN-major operands must have 16-bit types, got {}", atom.name, name(atom.b));
   return {};
 }
 
@@ -85,7 +85,8 @@ Result<WgmmaOperand> wgmma_operand(Major major, const ComposedLayout& smem, int 
   const std::int64_t per_chunk = kChunkBits / element_bits;
   for (const std::int64_t stride : leaves(divided->steps.stride())) {
     if (stride % per_chunk != 0)
-      return refuse("instructions are multiples of 16 bytes apart, got {} elements of {} bits", stride, element_bits);
+      return refuse("instructions must be multiples of 16 bytes apart, got {} elements of {} bits", stride,
+                    element_bits);
   }
   return WgmmaOperand{*descriptor, layout::upcast(divided->steps, per_chunk)};
 }
@@ -94,9 +95,9 @@ std::uint64_t descriptor_bits(const WgmmaOperand& operand, std::int64_t mn, std:
                               std::int64_t address) {
   SmemDescriptor descriptor = operand.descriptor;
   if (address % base_alignment(descriptor.mode) != 0)
-    throw InvalidArgument(fmt::format("the address of a tile with {} is a multiple of {}, got {}",
+    throw InvalidArgument(fmt::format("the address of a tile with {} must be a multiple of {}, got {}",
                                       name(descriptor.mode), base_alignment(descriptor.mode), address));
-  TILEWRIGHT_CHECK(operand.offset.rank() == 3 || stage == 0, "stage {} of an operand of one stage", stage);
+  TILEWRIGHT_CHECK(operand.offset.rank() == 3 || stage == 0, "stage {} of an operand with one stage", stage);
   const std::int64_t chunks = operand.offset.rank() == 3 ? operand.offset(mn, k, stage) : operand.offset(mn, k);
   descriptor.start_address += address + chunks * kChunkBits / 8;
   return encode(descriptor);
@@ -112,7 +113,7 @@ Result<WgmmaTile> wgmma_tile(const WgmmaAtom& atom, int n, const WgmmaOperandTil
   if (!b_operand) return refuse("B: {}", b_operand.reason());
   const auto count = [](const WgmmaOperand& operand, int mode) { return layout::size(operand.offset.mode(mode)); };
   if (count(*a_operand, 1) != count(*b_operand, 1))
-    return refuse("A has {} instructions along k and B {}", count(*a_operand, 1), count(*b_operand, 1));
+    return refuse("A has {} instructions along k, but B has {}", count(*a_operand, 1), count(*b_operand, 1));
   return WgmmaTile{count(*a_operand, 0), count(*b_operand, 0), count(*a_operand, 1), *std::move(a_operand),
                    *std::move(b_operand)};
 }

@@ -43,7 +43,7 @@ const Row& row(DType type) {
 
 int bits(DType type) { return row(type).bits; }
 int bytes(DType type) {
-  TILEWRIGHT_CHECK(bits(type) % 8 == 0, "{} has {} bits, not whole bytes", name(type), bits(type));
+  TILEWRIGHT_CHECK(bits(type) % 8 == 0, "{} has {} bits, which is not a whole number of bytes", name(type), bits(type));
   return bits(type) / 8;
 }
 std::string_view name(DType type) { return row(type).name; }

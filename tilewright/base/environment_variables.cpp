@@ -18,8 +18,8 @@ std::vector<std::string> unknown_environment_variables() {
   for (char* const* entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view assignment(*entry);
     const std::string_view name = assignment.substr(0, assignment.find('='));
-    const auto is_it = [&](const EnvironmentVariable& row) { return row.name == name; };
-    if (name.starts_with("TILEWRIGHT_") && std::ranges::none_of(kEnvironmentVariables, is_it)) {
+    const auto has_name = [&](const EnvironmentVariable& row) { return row.name == name; };
+    if (name.starts_with("TILEWRIGHT_") && std::ranges::none_of(kEnvironmentVariables, has_name)) {
       unknown.emplace_back(name);
     }
   }

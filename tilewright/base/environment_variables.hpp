@@ -1,4 +1,4 @@
-// The variables TILEWRIGHT_* of the process's environment: one table, from which they are read and listed.
+// The table of environment variables TILEWRIGHT_*, by which they are read and listed.
 #pragma once
 
 #include <array>
@@ -11,52 +11,57 @@ namespace tilewright {
 
 struct EnvironmentVariable {
   const char* name;
-  const char* default_value;  // what stands for it where it is not set; empty: nothing does
-  const char* meaning;        // one line
+  const char* default_value;  // the value where the variable is not set; empty: there is none
+  const char* meaning;        // one line, for `tilewright env`
 
-  /// What it is set to. Nothing where that is empty, which is as unset, and in a set-uid program: secure_getenv.
+  /// The value in the environment. std::nullopt if the variable is unset or empty, or if the program is set-uid
+  /// (secure_getenv).
   std::optional<std::string> value() const;
 };
 
-/// All that are read. Adding one takes a row here; `tilewright env` prints them.
+/// Every variable that is read. `tilewright env` prints this table.
 inline constexpr std::array<EnvironmentVariable, 12> kEnvironmentVariables = {{
     {"TILEWRIGHT_DEVICE", "auto",
-     "where kernels run: auto (a GPU if there is one, else the emulator), cuda, cuda:N, emulator, emulator:sm_80, "
+     "the device that runs kernels: auto (a GPU if there is one, else the emulator), cuda, cuda:N, emulator, "
+     "emulator:sm_80, "
      "emulator:sm_90a"},
     {"TILEWRIGHT_COMPILER", "nvrtc",
-     "what compiles kernels: nvrtc, in a process of its own; nvrtc_in_process; nvcc; or none, which only runs kernels "
+     "the compiler of kernels: nvrtc (in a separate process), nvrtc_in_process, nvcc, or none, which only runs kernels "
      "that are in the cache"},
     {"TILEWRIGHT_COMPILE_TIMEOUT", "300",
-     "seconds after which a compile is ended, and for which another process's compile of the same kernel is waited "
-     "for"},
-    {"TILEWRIGHT_CUDA_HOME", "", "a CUDA toolkit, searched before all other places"},
+     "seconds after which a compile is killed; also how long to wait for another process that compiles the same "
+     "kernel"},
+    {"TILEWRIGHT_CUDA_HOME", "", "the folder of a CUDA toolkit, searched before all other places"},
     {"TILEWRIGHT_CACHE_DIR", "",
-     "the folder that keeps kernels and tunings; without it $XDG_CACHE_HOME/tilewright, else ~/.cache/tilewright"},
-    {"TILEWRIGHT_CACHE_DISABLE", "0", "other than 0: nothing is kept on disk"},
+     "the folder for compiled kernels and tuning records; default: $XDG_CACHE_HOME/tilewright, else "
+     "~/.cache/tilewright"},
+    {"TILEWRIGHT_CACHE_DISABLE", "0", "any value but 0: nothing is kept on disk"},
     {"TILEWRIGHT_CACHE_MAX_BYTES", "2147483648",
-     "what the kernels on disk may come to; beyond it the least recently used go"},
+     "largest total size of the compiled kernels on disk; beyond it the least recently used ones are deleted"},
     {"TILEWRIGHT_CACHE_SHARED", "",
-     "folders, separated by colons, whose kernels are used after those of the cache's own folder; never written to"},
-    {"TILEWRIGHT_JOBS", "0", "how many kernels are compiled at once; 0: one a core, at most 8"},
+     "folders, separated by colons, that are searched for compiled kernels after TILEWRIGHT_CACHE_DIR; read-only"},
+    {"TILEWRIGHT_JOBS", "0",
+     "number of kernels that are compiled at the same time; 0: one for each CPU core, at most 8"},
     {"TILEWRIGHT_DUMP_DIR", "",
-     "the folder that keeps all sources which do not compile; without it $TMPDIR/tilewright-failed-UID keeps the last "
-     "32"},
+     "the folder where every source that fails to compile is kept; default: $TMPDIR/tilewright-failed-UID, which keeps "
+     "the last 32"},
     {"TILEWRIGHT_EMULATOR_STEPS", "8589934592",
-     "warp instructions that a CTA may execute on the emulator before it is said not to end; 0: any number"},
+     "warp instructions that a CTA may execute on the emulator before the launch fails as endless; 0: no limit"},
     {"TILEWRIGHT_TUNING", "use",
-     "whether measured times choose kernels: off, use (those of earlier tunings), on_first_use (tune what is new)"},
+     "whether measured times choose kernels: off, use (tuning records), on_first_use (also tune calls without a "
+     "record)"},
 }};
 
-/// The row of that name. A name that has no row does not compile.
+/// The row of that name. Does not compile if there is none.
 consteval const EnvironmentVariable& environment_variable(std::string_view name) {
   for (const EnvironmentVariable& row : kEnvironmentVariables) {
     if (row.name == name) return row;
   }
-  throw "no such row";
+  throw "no environment variable has this name";
 }
 
-/// Names that begin with TILEWRIGHT_, are set and have no row, sorted: most likely misspelt. Any bytes, see
-/// printable().
+/// Sorted names of variables that are set, begin with TILEWRIGHT_ and have no row: most likely misspelt. They may
+/// contain any bytes; see printable().
 std::vector<std::string> unknown_environment_variables();
 
 }  // namespace tilewright

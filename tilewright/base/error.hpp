@@ -1,4 +1,5 @@
-// What is thrown: the environment failed, or we have a bug. "Cannot, because" is not here: see support.hpp.
+// Exceptions: for bad arguments, failures of the environment, and bugs of this library. A kernel that does not support
+// a problem is no exception but a Support (support.hpp).
 #pragma once
 
 #include <fmt/format.h>
@@ -15,25 +16,25 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The caller passed something that can never work: shapes, strides, names, files.
+/// The caller passed an invalid argument: shapes, strides, names, files.
 class InvalidArgument : public Error {
  public:
   using Error::Error;
 };
 
-/// A compiler rejected or died on a source. `what()` carries the log and where the source was dumped.
+/// A compiler rejected a source or crashed. `what()` has its log and the path of the dumped source.
 class CompileError : public Error {
  public:
   using Error::Error;
 };
 
-/// A tool or library was not found. `what()` lists the places searched and the command that fixes it.
+/// A tool or library was not found. `what()` lists the places searched and a command that installs it.
 class ToolchainNotFound : public Error {
  public:
   using Error::Error;
 };
 
-/// A CUDA driver call failed. Fatal codes poison the runtime: see runtime/driver.hpp.
+/// A CUDA driver call failed. After a fatal code every later call fails: see runtime/driver.hpp.
 class DriverError : public Error {
  public:
   DriverError(int code, const std::string& message) : Error(message), code_(code) {}
@@ -43,19 +44,19 @@ class DriverError : public Error {
   int code_;
 };
 
-/// A device allocation did not fit. `what()` says how much was asked for and how much was free.
+/// A device allocation failed. `what()` has the requested and the free bytes.
 class OutOfMemory : public Error {
  public:
   using Error::Error;
 };
 
-/// An emulated kernel broke a rule of the machine: see emulator/checks.hpp.
+/// An emulated kernel violated a rule of the PTX ISA: see emulator/checks.hpp.
 class EmulationError : public Error {
  public:
   using Error::Error;
 };
 
-/// A bug of ours. Not meant to be caught.
+/// A bug of this library. Not meant to be caught.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -67,7 +68,7 @@ namespace detail {
 
 }  // namespace tilewright
 
-/// Our own invariant. The message is a fmt string with the values that failed.
+/// Checks an invariant of this library. The message is a fmt string with the offending values.
 #define TILEWRIGHT_CHECK(condition, ...)                                                                         \
   do {                                                                                                           \
     if (!(condition)) [[unlikely]]                                                                               \

@@ -7,7 +7,7 @@
 namespace tilewright {
 namespace {
 
-// Rounds a finite or infinite double to a 16-bit format with `fraction_bits` and `exponent_bits`, nearest even.
+// Rounds a double to a 16-bit format with `exponent_bits` and `fraction_bits`, to nearest even. NaN gives 0x7fff.
 std::uint16_t round_to_16_bits(double value, int exponent_bits, int fraction_bits) {
   const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000U : 0U);
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -19,17 +19,17 @@ std::uint16_t round_to_16_bits(double value, int exponent_bits, int fraction_bit
   int exponent = 0;
   std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent, f in [0.5, 1)
   const int lowest_exponent = 1 - bias;
-  const int unit_exponent = std::max(exponent - 1, lowest_exponent) - fraction_bits;  // of the last place
+  const int unit_exponent = std::max(exponent - 1, lowest_exponent) - fraction_bits;  // exponent of the last place
   // Both scalings are by powers of two and exact; nearbyint rounds to even in the default mode.
   const auto units = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(magnitude, -unit_exponent)));
-  // A carry out of the fraction walks into the exponent field by itself.
+  // A carry out of the fraction increments the exponent field.
   const std::uint32_t exponent_field = static_cast<std::uint32_t>(unit_exponent + fraction_bits - lowest_exponent);
   const std::uint32_t code = (exponent_field << fraction_bits) + units;
   if (code >= infinity) return static_cast<std::uint16_t>(sign | infinity);
   return static_cast<std::uint16_t>(sign | code);
 }
 
-/// A format with a sign, `exponent_bits` and `fraction_bits`, whose largest finite value stands for all beyond it.
+/// A format with a sign, `exponent_bits` and `fraction_bits`. Larger values saturate to `largest`.
 struct SaturatingFormat {
   int exponent_bits;
   int fraction_bits;
@@ -44,7 +44,7 @@ std::uint8_t round_to_8_bits(double value, const SaturatingFormat& format) {
   const unsigned sign = std::signbit(value) ? 0x80U : 0U;
   const double magnitude = std::min(std::fabs(value), format.largest);
   const int exponent = magnitude == 0.0 ? lowest_exponent : std::max(std::ilogb(magnitude), lowest_exponent);
-  // In units of the last place; a number of 2^fraction_bits units and more is normal, and a carry walks on by itself.
+  // In units of the last place. From 2^fraction_bits units on the value is normal, and a carry increments the exponent.
   const auto units = static_cast<unsigned>(std::nearbyint(std::ldexp(magnitude, format.fraction_bits - exponent)));
   const auto exponent_field = static_cast<unsigned>(exponent - lowest_exponent) << format.fraction_bits;
   return static_cast<std::uint8_t>(sign | (exponent_field + units));
@@ -62,7 +62,7 @@ float f16_to_f32(std::uint16_t bits) {
   return sign != 0 ? -magnitude : magnitude;
 }
 
-// Not inline in the callers' loops only because the fast path is: most values are normal and round by one addition.
+// Most values are normal: for them, rounding is one addition.
 std::uint16_t f32_to_f16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = bits & 0x7fffffffU;
@@ -88,7 +88,7 @@ std::uint16_t f64_to_bf16(double value) { return round_to_16_bits(value, 8, 7); 
 
 float e4m3_to_f32(std::uint8_t bits) {
   if ((bits & 0x7fU) == 0x7fU) return std::bit_cast<float>(0x7fffffffU);
-  // The same fields in an f16, whose exponent has a bias greater by 8.
+  // The exponent bias of f16 is greater by 8.
   return 0x1p8F * f16_to_f32(static_cast<std::uint16_t>((bits & 0x80U) << 8 | (bits & 0x7fU) << 7));
 }
 

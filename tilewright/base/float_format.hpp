@@ -8,7 +8,7 @@ namespace tilewright {
 float f16_to_f32(std::uint16_t bits);
 /// Round to nearest even; overflow gives infinity; NaN stays NaN (0x7fff, as cvt.rn.f16.f32 gives).
 std::uint16_t f32_to_f16(float value);
-/// As f32_to_f16 with a single rounding from f64.
+/// f32_to_f16 for f64, with a single rounding.
 std::uint16_t f64_to_f16(double value);
 
 float bf16_to_f32(std::uint16_t bits);
@@ -17,7 +17,7 @@ std::uint16_t f32_to_bf16(float value);
 std::uint16_t f64_to_bf16(double value);
 
 // The 8-bit formats of "FP8 Formats for Deep Learning" (Micikevicius et al., 2022), as cvt.rn.satfinite converts to
-// them: round to nearest even, what lies past the largest finite value gives that value, NaN gives 0x7f.
+// them: round to nearest even, saturate to the largest finite value, NaN gives 0x7f.
 
 /// 4 bits of exponent, 3 of fraction; no infinity, 0x7f and 0xff are NaN, the largest value is 448.
 float e4m3_to_f32(std::uint8_t bits);

@@ -12,9 +12,9 @@ namespace {
 
 std::atomic<std::uint64_t> generation{0};
 
-/// Everything that fork() has to visit. It is never destroyed: threads may use it while the process exits.
+/// All ForkSafeMutexes and UninheritedFds. Never destroyed, because threads may use it while the process exits.
 struct ForkRegistry {
-  std::mutex mutex;  // guards what follows, and is held from before a fork until after it
+  std::mutex mutex;  // guards the members below; held during a fork
   std::vector<std::mutex*> mutexes;
   std::vector<int> descriptors;
 
@@ -50,7 +50,7 @@ void ForkRegistry::after_fork_in_child() {
 }  // namespace
 
 std::uint64_t fork_generation() noexcept {
-  static_cast<void>(registry());  // forks are counted from here on
+  static_cast<void>(registry());  // installs the handlers that count forks
   return generation.load(std::memory_order_relaxed);
 }
 
@@ -72,8 +72,9 @@ UninheritedFd::UninheritedFd(int fd) : fd_(fd), generation_(fork_generation()) {
 
 void UninheritedFd::reset() noexcept {
   const int fd = std::exchange(fd_, -1);
-  if (fd < 0 || generation_ != fork_generation()) return;  // the child's was closed by the fork
-  // Closed under the lock: otherwise a fork in between would close another file of the same number in the child.
+  if (fd < 0 || generation_ != fork_generation()) return;  // the fork has closed it in the child
+  // Closed under the lock: a fork between erase() and close() would leave the descriptor open in the child, and one
+  // between close() and erase() would close another file there that got the same number.
   const std::scoped_lock lock(registry().mutex);
   std::erase(registry().descriptors, fd);
   ::close(fd);

@@ -1,5 +1,5 @@
-// What fork() must not break in the child: mutexes that other threads held, and descriptors through which the child
-// would keep a lock or a connection of its parent alive.
+// Mutexes and file descriptors that are safe to use in a process that forks: the child inherits no mutex locked by
+// another thread, and no descriptor that would keep a lock or a connection of its parent alive.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace tilewright {
 
-/// The number of forks between the first process and this one. What a thread of another generation began, such as a
-/// compile that others wait for, has no thread in this process that could end it.
+/// The number of forks between the first process and this one. Work that began in another generation, such as a compile
+/// that other threads wait for, never ends in this process: its thread does not exist here.
 std::uint64_t fork_generation() noexcept;
 
-/// A mutex that a fork cannot leave locked in the child: fork() waits until no other thread holds one.
-/// A thread that holds one must not lock, make or destroy another, make or destroy a descriptor below, or fork.
+/// A mutex that is never left locked in a forked child: fork() waits until no thread holds one. A thread that holds one
+/// must not fork, must not lock, create or destroy another one, and must not create or destroy an UninheritedFd.
 class ForkSafeMutex {
  public:
   ForkSafeMutex();
@@ -29,12 +29,11 @@ class ForkSafeMutex {
   std::mutex mutex_;
 };
 
-/// A descriptor that forked children do not keep: it is closed in them before fork() returns. (O_CLOEXEC closes a
-/// descriptor at exec only.)
+/// A file descriptor that is closed in forked children before fork() returns. (O_CLOEXEC closes it at exec only.)
 class UninheritedFd {
  public:
   UninheritedFd() = default;
-  /// Takes ownership of `fd`; negative: of none.
+  /// Takes ownership of `fd`. A negative one means no descriptor.
   explicit UninheritedFd(int fd);
   UninheritedFd(UninheritedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)), generation_(other.generation_) {}
   UninheritedFd& operator=(UninheritedFd&& other) noexcept {
@@ -48,7 +47,7 @@ class UninheritedFd {
   ~UninheritedFd() { reset(); }
 
   explicit operator bool() const { return get() >= 0; }
-  /// -1 where there is none, and in a forked child.
+  /// -1 if there is none, or in a forked child.
   int get() const { return generation_ == fork_generation() ? fd_ : -1; }
   void reset() noexcept;
 

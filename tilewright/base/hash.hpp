@@ -1,4 +1,4 @@
-// SHA-256 digests, and a hasher of tagged fields whose encoding is injective: what keys are made of.
+// SHA-256 digests, and a hasher of tagged fields for cache keys.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ class FieldHasher {
 
   FieldHasher& field(std::string_view tag, std::string_view value);
   FieldHasher& field(std::string_view tag, std::int64_t value);
-  /// Ends the hasher; call once.
+  /// The digest of all fields. May be called once.
   Digest finish();
 
  private:

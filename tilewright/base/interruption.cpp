@@ -20,14 +20,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr Clock::duration kBetweenChecks = 10ms;
-constexpr Clock::duration kMostBetweenChecks = 100ms;
-constexpr auto kExitPatience = 2s;
+constexpr Clock::duration kMinCheckInterval = 10ms;
+constexpr Clock::duration kMaxCheckInterval = 100ms;
+constexpr auto kMaxExitWait = 2s;
 
 using Kind = LongWork::Kind;
 using WorkCounts = std::array<int, 2>;  // by kind
 
-// One object, since the address of each thread_local costs a call in a shared library.
+// One object, because each access to a thread_local costs a function call in a shared library.
 struct ThisThread {
   ScopedInterruptCheck* check = nullptr;
   Clock::time_point next_check{};
@@ -38,7 +38,7 @@ thread_local constinit ThisThread this_thread;
 
 std::array<std::atomic<int>, 2> all_works{};
 std::atomic<bool> is_exiting = false;
-std::atomic<bool> has_waited = false;  // in begin_exit()
+std::atomic<bool> has_waited_for_work = false;  // begin_exit() was called
 
 int works_of_others(Kind kind) {
   const auto of_kind = static_cast<std::size_t>(kind);
@@ -56,7 +56,7 @@ bool is_left_behind(const ThisThread& thread) noexcept { return is_exiting && !t
 void forget_other_threads() {
   std::ranges::copy(this_thread.works, all_works.begin());
   is_exiting = false;
-  has_waited = false;
+  has_waited_for_work = false;
 }
 
 void register_handlers() {
@@ -67,14 +67,15 @@ void register_handlers() {
   static_cast<void>(registered);
 }
 
-/// Threads that are made meanwhile leave the program's signals to its own threads, whose waits they are to end.
+/// Blocks signals in threads that are started meanwhile: the program's own threads must get them, because a signal ends
+/// their waits.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
     sigset_t signals;
     ::sigfillset(&signals);
-    for (const int of_thread : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF})
-      ::sigdelset(&signals, of_thread);
+    for (const int synchronous : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF})
+      ::sigdelset(&signals, synchronous);
     ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
   }
   SignalsBlocked(const SignalsBlocked&) = delete;
@@ -85,7 +86,9 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-[[noreturn]] void throw_interrupted() { throw Interrupted("interrupted: the work was ended by another thread of it"); }
+[[noreturn]] void throw_interrupted() {
+  throw Interrupted("interrupted: the thread that owns the work was interrupted");
+}
 
 }  // namespace
 
@@ -97,7 +100,7 @@ LongWork::LongWork(Kind kind) : kind_(kind) {
 }
 
 LongWork::~LongWork() {
-  // Counted as under way until the process is gone: what follows in the caller could touch what exit() destroyed.
+  // The thread must not return to its caller, which could touch objects that exit() has destroyed.
   if (is_under_way_ && kind_ == Kind::interruptible && is_left_behind_by_exit()) sleep_until_exit();
   end();
 }
@@ -106,7 +109,7 @@ void LongWork::end() noexcept {
   if (std::exchange(is_under_way_, false)) count(this_thread, kind_, -1);
 }
 
-InterruptRelay::InterruptRelay() noexcept : serves_exit_(this_thread.exits_process) {}
+InterruptRelay::InterruptRelay() noexcept : owner_exits_(this_thread.exits_process) {}
 
 ScopedInterruptCheck::ScopedInterruptCheck(std::function<void()> check) : check_(std::move(check)) { enter(); }
 
@@ -114,7 +117,7 @@ ScopedInterruptCheck::ScopedInterruptCheck(InterruptRelay::Check check) : relay_
   enter();
   register_handlers();
   ThisThread& thread = this_thread;
-  was_exiting_thread_ = std::exchange(thread.exits_process, thread.exits_process || relay_->serves_exit_);
+  was_exiting_thread_ = std::exchange(thread.exits_process, thread.exits_process || relay_->owner_exits_);
   count(thread, Kind::interruptible, 1);
 }
 
@@ -144,9 +147,9 @@ void ScopedInterruptCheck::run() {
     thrown_ = std::current_exception();
     throw;
   }
-  // Where each check waits for a lock that others use all the time, the work still gets most of the time.
+  // If each check waits for a contended lock, the work itself still gets most of the time.
   const Clock::time_point end = Clock::now();
-  this_thread.next_check = end + std::clamp(10 * (end - begin), kBetweenChecks, kMostBetweenChecks);
+  this_thread.next_check = end + std::clamp(10 * (end - begin), kMinCheckInterval, kMaxCheckInterval);
 }
 
 bool ScopedInterruptCheck::has_relay_stopped() const noexcept {
@@ -170,12 +173,12 @@ bool is_interrupted() noexcept {
 }
 
 void work_together(std::size_t helpers, const std::function<void()>& work) {
-  const LongWork own;  // the exit of the process waits until the helpers have ended, too
+  const LongWork own;  // so that exit() waits for the helpers, too
   InterruptRelay relay;
-  std::mutex mutex;  // guards what follows
-  std::condition_variable has_ended;
+  std::mutex mutex;  // guards the variables below
+  std::condition_variable helper_finished;
   std::size_t running = helpers;
-  std::exception_ptr of_helper;
+  std::exception_ptr helper_failure;
   const auto help = [&] {
     std::exception_ptr failure;
     try {
@@ -185,11 +188,11 @@ void work_together(std::size_t helpers, const std::function<void()>& work) {
       failure = std::current_exception();
     }
     const std::scoped_lock lock(mutex);
-    if (!of_helper) of_helper = failure;
+    if (!helper_failure) helper_failure = failure;
     --running;
-    has_ended.notify_one();
+    helper_finished.notify_one();
   };
-  std::exception_ptr of_owner;
+  std::exception_ptr owner_failure;
   {
     std::vector<std::jthread> threads;
     try {
@@ -199,18 +202,18 @@ void work_together(std::size_t helpers, const std::function<void()>& work) {
       }
       work();
       std::unique_lock lock(mutex);
-      while (!has_ended.wait_for(lock, kBetweenChecks, [&] { return running == 0; })) {
+      while (!helper_finished.wait_for(lock, kMinCheckInterval, [&] { return running == 0; })) {
         lock.unlock();
         check_interruption();
         lock.lock();
       }
     } catch (...) {
-      of_owner = std::current_exception();
+      owner_failure = std::current_exception();
       relay.stop();
     }
   }
-  if (of_owner) std::rethrow_exception(of_owner);
-  if (of_helper) std::rethrow_exception(of_helper);
+  if (owner_failure) std::rethrow_exception(owner_failure);
+  if (helper_failure) std::rethrow_exception(helper_failure);
 }
 
 void announce_exit() noexcept {
@@ -220,8 +223,8 @@ void announce_exit() noexcept {
 
 void begin_exit() {
   announce_exit();
-  if (has_waited.exchange(true)) return;
-  const auto deadline = Clock::now() + kExitPatience;
+  if (has_waited_for_work.exchange(true)) return;
+  const auto deadline = Clock::now() + kMaxExitWait;
   while (works_of_others(Kind::uninterruptible) > 0 ||
          (works_of_others(Kind::interruptible) > 0 && Clock::now() < deadline)) {
     std::this_thread::sleep_for(1ms);

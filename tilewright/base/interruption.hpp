@@ -1,5 +1,5 @@
-// How long work (a compile, an emulated launch, a wait for another process) ends before its end: because the program
-// asks for it, as on Ctrl-C, or because the process exits.
+// Interruption of long work (a compile, an emulated launch, a wait for another process): because the program asks for
+// it, for instance on Ctrl-C, or because the process exits.
 #pragma once
 
 #include <atomic>
@@ -12,26 +12,26 @@
 
 namespace tilewright {
 
-/// The program asked for the end of the work. Nothing half-done stays behind.
+/// Long work was interrupted. It leaves nothing half-done.
 class Interrupted : public Error {
  public:
   using Error::Error;
 };
 
-/// Marks the calling thread as doing long work: exit() waits until such threads sleep in check_interruption() or have
-/// left their work, for at most two seconds. Work that cannot call check_interruption() says so with `uninterruptible`:
-/// exit() waits for its end without limit.
+/// Marks the calling thread as doing long work while the object lives. exit() waits at most two seconds for such
+/// threads to finish their work or to go to sleep in check_interruption(). For work that cannot call
+/// check_interruption() (`uninterruptible`) exit() waits without limit.
 class LongWork {
  public:
   enum class Kind { interruptible, uninterruptible };
   explicit LongWork(Kind kind = Kind::interruptible);
   LongWork(const LongWork&) = delete;
   LongWork& operator=(const LongWork&) = delete;
-  /// While the process exits, the end of interruptible work is another place where the thread sleeps.
+  /// If the process exits and the work is interruptible, the thread goes to sleep here as in check_interruption().
   ~LongWork();
 
-  /// Ends the work early, without sleeping: for a thread that must go on because it holds what the exit needs, such as
-  /// an interpreter's lock.
+  /// Ends the work early and without sleeping: for a thread that must go on because it holds a resource that exit()
+  /// needs, such as an interpreter's lock.
   void end() noexcept;
 
  private:
@@ -39,15 +39,16 @@ class LongWork {
   bool is_under_way_ = true;
 };
 
-/// Passes an interruption of the thread that owns the work, which makes the relay, to the threads that help it.
+/// Passes an interruption of the thread that owns the work to its helper threads. The owner constructs the relay.
 class InterruptRelay {
  public:
   InterruptRelay() noexcept;
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   bool is_stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
-  /// What a thread that helps gives to its ScopedInterruptCheck. The thread is marked as doing long work, and ends with
-  /// Interrupted after stop(). While the process exits it ends so, too, in place of sleeping: its owner waits for it.
+  /// The argument of a helper thread's ScopedInterruptCheck. The helper is marked as doing long work. After stop(), its
+  /// check_interruption() throws Interrupted; while the process exits it does so too, instead of sleeping, because the
+  /// owner waits for the helper.
   class Check {
     friend class InterruptRelay;
     friend class ScopedInterruptCheck;
@@ -59,13 +60,13 @@ class InterruptRelay {
  private:
   friend class ScopedInterruptCheck;
   std::atomic<bool> stopped_ = false;
-  bool serves_exit_;  // its owner is the thread that exits the process, and needs its helpers
+  bool owner_exits_;  // the owner is the thread that exits the process: its helpers must go on
 };
 
-/// Sets what the calling thread's long work asks, for as long as the object lives. `check` ends the work by throwing;
-/// what it throws reaches the caller of the work, and is thrown again by every later check_interruption() of the same
-/// scope: work that takes it for a failure of one of its parts ends all the same. The innermost one counts; an empty
-/// one switches checks off.
+/// Sets the function that check_interruption() calls on this thread while the object lives. `check` interrupts the work
+/// by throwing. The exception reaches the caller of the work; every later check_interruption() in the same scope throws
+/// it again, so that work that takes it for the failure of one of its parts ends all the same. The innermost of
+/// nested objects counts; an empty `check` disables checks.
 class ScopedInterruptCheck {
  public:
   explicit ScopedInterruptCheck(std::function<void()> check);
@@ -83,19 +84,19 @@ class ScopedInterruptCheck {
 
   std::function<void()> check_;
   const InterruptRelay* relay_ = nullptr;
-  std::exception_ptr thrown_;  // by the check
+  std::exception_ptr thrown_;  // the exception of check_
   ScopedInterruptCheck* outer_ = nullptr;
-  bool was_exiting_thread_ = false;  // where there is a relay
+  bool was_exiting_thread_ = false;  // set with relay_ only
 };
 
-/// To be called by long work at least every 50 ms, on each thread that does it; costs some 25 ns. Calls the thread's
-/// check, every 10 ms at most, and less often where that takes long. While the process exits it does not return, on any
-/// thread but the one that exits and those that help: the thread sleeps until the process is gone, so that it touches
-/// nothing that exit() destroys.
-/// @throws what the check throws
+/// Every thread that does long work calls this at least every 50 ms; it costs about 25 ns. Calls the thread's check at
+/// most every 10 ms, and less often if the check is slow. While the process exits, it does not return on other threads
+/// than the one that exits and its helpers: they sleep until the process is gone, so that they touch nothing that
+/// exit() destroys.
+/// @throws the exception of the check
 void check_interruption();
 
-/// Calls check_interruption() once in 4096 calls: for loops whose single steps take some nanoseconds.
+/// Calls check_interruption() once in 4096 calls: for loops whose iterations take nanoseconds.
 class PeriodicCheck {
  public:
   void operator()() {
@@ -107,22 +108,24 @@ class PeriodicCheck {
   std::uint32_t steps_ = 0;
 };
 
-/// Whether the thread's check has ended its work. Who catches what a part of the work throws passes it on then.
+/// Whether the thread's work was interrupted. Code that catches exceptions of a part of the work rethrows them then.
 bool is_interrupted() noexcept;
 
-/// Runs `work` on this thread and on `helpers` more, and returns when all have ended. An interruption of this thread,
-/// also while it waits for the others, ends their work as well, as their InterruptRelay says.
-/// @throws what ended this thread's work, else what ended a helper's
+/// Runs `work` on this thread and on `helpers` more threads, and returns when all have finished. An interruption of
+/// this thread, also while it waits for the others, interrupts them as well (InterruptRelay).
+/// @throws the exception of this thread, else the first one of a helper
 void work_together(std::size_t helpers, const std::function<void()>& work);
 
-/// From now on, other threads than this one sleep in check_interruption() and at the ends of their work. Does not wait.
+/// From now on, all threads but this one sleep in check_interruption() and in the destructor of LongWork. Does not
+/// wait.
 void announce_exit() noexcept;
 
-/// What exit() does first: announce_exit(), then waits as LongWork says. A program that tears down what threads need
-/// before it calls exit(), as an interpreter does, calls it earlier. Waits once.
+/// Calls announce_exit() and waits as described at LongWork, on the first call only. exit() calls it by an atexit
+/// handler. A program that destroys resources of other threads before it calls exit(), as an interpreter does, calls it
+/// earlier.
 void begin_exit();
 
-/// Whether the process exits and the calling thread is not the one that does it.
+/// Whether another thread than the calling one exits the process.
 bool is_left_behind_by_exit() noexcept;
 
 /// Sleeps until the process is gone. @pre is_left_behind_by_exit()

@@ -1,4 +1,4 @@
-// A bounded map: what was used least recently goes when there is no room.
+// A bounded map that evicts the least recently used entries.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace tilewright {
 
-/// Not thread-safe. Each value has a cost, such as its bytes; the sum of costs stays within `capacity`, but for a
-/// single value that exceeds it alone.
+/// Each value has a cost, such as its size in bytes. The sum of costs is at most `capacity`, unless the newest value
+/// alone exceeds it. Not thread-safe.
 template <class Key, class Value, class Hash = std::hash<Key>>
 class LruMap {
  public:
   explicit LruMap(std::int64_t capacity) : capacity_(capacity) {}
 
-  /// Null where it is not there. Counts as a use. The pointer is valid until the next insert() or erase.
+  /// Null if the key is absent. Counts as a use. The pointer is valid until the next insert(), erase_if() or clear().
   Value* find(const Key& key) {
     const auto found = index_.find(key);
     if (found == index_.end()) return nullptr;
@@ -26,27 +26,28 @@ class LruMap {
     return &found->second->value;
   }
 
-  /// Replaces a value of equal key. Returns what had to go, for the caller to destroy outside of its lock.
+  /// Replaces the value of an equal key. Returns the replaced and evicted values, which the caller may destroy after it
+  /// released its lock.
   [[nodiscard]] std::vector<Value> insert(const Key& key, Value value, std::int64_t cost = 1) {
-    std::vector<Value> gone;
-    if (const auto found = index_.find(key); found != index_.end()) gone.push_back(remove(found->second));
+    std::vector<Value> removed;
+    if (const auto found = index_.find(key); found != index_.end()) removed.push_back(remove(found->second));
     items_.push_front({key, std::move(value), cost});
     index_.emplace(key, items_.begin());
     cost_ += cost;
-    while (cost_ > capacity_ && items_.size() > 1) gone.push_back(remove(std::prev(items_.end())));
-    return gone;
+    while (cost_ > capacity_ && items_.size() > 1) removed.push_back(remove(std::prev(items_.end())));
+    return removed;
   }
 
-  /// Removes the values for whose key and value `condition` holds, and returns them.
+  /// Removes and returns the values for which condition(key, value) holds.
   template <class Condition>
   [[nodiscard]] std::vector<Value> erase_if(const Condition& condition) {
-    std::vector<Value> gone;
+    std::vector<Value> removed;
     for (auto item = items_.begin(); item != items_.end();) {
       const auto next = std::next(item);
-      if (condition(std::as_const(item->key), std::as_const(item->value))) gone.push_back(remove(item));
+      if (condition(std::as_const(item->key), std::as_const(item->value))) removed.push_back(remove(item));
       item = next;
     }
-    return gone;
+    return removed;
   }
   [[nodiscard]] std::vector<Value> clear() {
     return erase_if([](const Key&, const Value&) { return true; });

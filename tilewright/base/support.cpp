@@ -17,7 +17,7 @@ const std::string& Support::reason() const {
 }
 
 const Refusal& Support::refusal() const {
-  TILEWRIGHT_CHECK(refusal_, "refusal of what is supported");
+  TILEWRIGHT_CHECK(refusal_, "access to the refusal of a Support without one");
   return *refusal_;
 }
 

@@ -1,4 +1,4 @@
-// "Cannot, because": a refusal is a value that carries its reason and the number that failed.
+// Refusals: values that say why something is not supported, with the number that is out of range.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,23 +16,23 @@
 
 namespace tilewright {
 
-/// What a refusal is about, for programs; people read the reason.
+/// The category of a refusal, for programs. People read the reason.
 enum class RefusalCode : std::uint8_t {
   other,
   types,         // element, accumulator or compute types
-  shape,         // ranks, extents, batches
+  shape,         // ranks, extents, batch counts
   strides,       // layouts, leading dimensions
-  alignment,     // of addresses and strides
-  overlap,       // outputs with inputs or with themselves
-  memory,        // null pointers, devices that differ
-  scalars,       // values of alpha, beta and their like
-  epilogue,      // its graph, its tensors
-  math,          // how products are formed
-  architecture,  // not this GPU
+  alignment,     // addresses or strides that are not aligned
+  overlap,       // an output overlaps an input or itself
+  memory,        // null pointers, operands on different devices
+  scalars,       // values of alpha, beta or epilogue scalars
+  epilogue,      // the epilogue graph or its tensors
+  math,          // the math operation
+  architecture,  // the target lacks a feature
   resources,     // shared memory, registers, threads, workspace
-  design,        // numbers of a tile that do not fit each other
-  filter,        // the caller's own
-  duplicate,     // a name that is taken
+  design,        // inconsistent tile, warps, stages or cluster
+  filter,        // the caller's filter rejected the kernel
+  duplicate,     // the name is already registered
   artifact,      // compiled for another kernel or device
   operation,     // the kernel computes another
   provider,      // it failed
@@ -43,10 +43,10 @@ std::string_view name(RefusalCode code);
 
 /// Why something is refused.
 struct Refusal {
-  std::string reason;  // one line, lower case, with the number: "k must be a multiple of 8, got 63"
+  std::string reason;  // one line, lower case: "k must be a multiple of 8, got 63"
   RefusalCode code = RefusalCode::other;
-  std::string operand = {};                // "A", "bias"; empty where it is none in particular
-  std::vector<std::int64_t> numbers = {};  // the integers of the reason, in its order
+  std::string operand = {};                // "A", "bias"; empty if no operand is to blame
+  std::vector<std::int64_t> numbers = {};  // the integers in the reason, in the same order
 
   Refusal&& as(RefusalCode what) && {
     code = what;
@@ -76,7 +76,7 @@ template <class... Args>
   return refusal;
 }
 
-/// Yes, or no with a reason. Converts to true when supported.
+/// Whether something is supported, with a Refusal if not. Converts to true when supported.
 class [[nodiscard]] Support {
  public:
   Support() = default;
@@ -85,7 +85,7 @@ class [[nodiscard]] Support {
   explicit operator bool() const { return !refusal_; }
   /// Empty when supported.
   const std::string& reason() const;
-  /// @pre it was refused
+  /// @pre not supported
   const Refusal& refusal() const;
 
   /// @throws InvalidArgument with the reason when refused.
@@ -97,7 +97,7 @@ class [[nodiscard]] Support {
   std::optional<Refusal> refusal_;
 };
 
-/// A value, or the reason why there is none.
+/// A value, or the Refusal that says why there is none.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -122,7 +122,7 @@ class [[nodiscard]] Result {
 
  private:
   const T& checked() const {
-    TILEWRIGHT_CHECK(state_.index() == 0, "value of a refused result: {}", reason());
+    TILEWRIGHT_CHECK(state_.index() == 0, "access to the value of a refused result: {}", reason());
     return std::get<0>(state_);
   }
 

@@ -1,4 +1,4 @@
-// Text that we print, check or emit.
+// Text: identifiers, joining, escaping, and a writer of source code.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace tilewright {
 
-/// ^[A-Za-z_][A-Za-z0-9_]{0,127}$: what may become a symbol or a name in emitted source.
+/// Whether the text matches ^[A-Za-z_][A-Za-z0-9_]{0,127}$ and so may become a name in emitted source.
 bool is_identifier(std::string_view text);
 
 /// "128x128x32"
@@ -18,10 +18,10 @@ std::string join(const std::vector<std::int64_t>& values, std::string_view separ
 
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// The bytes with control characters escaped, cut to `limit` characters: safe to print in a message.
+/// `text` for a message: bytes that are not printable ASCII are escaped, and all after the first `limit` are cut off.
 std::string printable(std::string_view text, std::size_t limit = 200);
 
-/// A source text under construction: lines with an indentation of two spaces a level.
+/// Builds source code line by line, indented by two spaces per level.
 class SourceWriter {
  public:
   template <class... Args>

@@ -6,8 +6,10 @@
 #include <optional>
 #include <thread>
 
+#include "tilewright/arch/limits.hpp"
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/base/memory.hpp"
+#include "tilewright/base/target_features.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/checks.hpp"
 #include "tilewright/emulator/grid.hpp"
@@ -21,18 +23,6 @@ namespace {
 using runtime::DeviceAddress;
 using runtime::StreamHandle;
 
-/// Shared memory per block and per SM, in bytes; CUDA C++ Programming Guide, technical specifications.
-struct SharedLimits {
-  int sm;
-  std::int64_t per_block;
-  std::int64_t per_sm;
-};
-
-constexpr SharedLimits kSharedLimits[] = {
-    {80, 163 * 1024, 164 * 1024}, {86, 99 * 1024, 100 * 1024},  {87, 163 * 1024, 164 * 1024},
-    {89, 99 * 1024, 100 * 1024},  {90, 227 * 1024, 228 * 1024},
-};
-
 runtime::DeviceProperties make_properties(Target target, const EmulatorOptions& options) {
   runtime::DeviceProperties properties;
   properties.name = "emulator:" + target.name();
@@ -41,12 +31,10 @@ runtime::DeviceProperties make_properties(Target target, const EmulatorOptions& 
   properties.sm_count = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   properties.memory_bytes = options.memory_bytes;
   properties.l2_bytes = std::int64_t{32} << 20;
-  for (const SharedLimits& limits : kSharedLimits) {
-    if (limits.sm > target.sm) break;
-    properties.smem_per_block_bytes = limits.per_block;
-    properties.smem_per_sm_bytes = limits.per_sm;
-  }
-  properties.registers_per_sm = 65536;
+  const arch::ArchLimits& limits = arch::limits(target);
+  properties.smem_per_block_bytes = limits.smem_per_block_bytes;
+  properties.smem_per_sm_bytes = limits.smem_per_sm_bytes;
+  properties.registers_per_sm = limits.registers_per_sm;
   return properties;
 }
 
@@ -137,7 +125,7 @@ class EmulatedKernel final : public runtime::LoadedKernel {
   void check_cluster(const runtime::LaunchConfig& config) const {
     const runtime::Dim3 cluster = cluster_of(config);
     if (cluster == runtime::Dim3{}) return;
-    if (properties_.target.sm < 90) {
+    if (!has_feature(properties_.target, TargetFeature::clusters)) {
       throw InvalidArgument(fmt::format("{}: {} does not support clusters, got a cluster of {} CTAs", symbol_,
                                         properties_.name, to_string(cluster)));
     }
@@ -259,9 +247,7 @@ class EmulatedDevice final : public runtime::Device {
 
   runtime::TensorMap encode(const runtime::TensorMapDescription& description) override {
     runtime::check(description).or_throw();
-    if (properties_.target.sm < 90) {
-      throw InvalidArgument(fmt::format("tensor maps need sm_90 or later, got {}", properties_.name));
-    }
+    check_feature(properties_.target, TargetFeature::tma).or_throw();
     return encode_tensor_map(description);
   }
 
@@ -274,8 +260,11 @@ class EmulatedDevice final : public runtime::Device {
 }  // namespace
 
 std::shared_ptr<runtime::Device> make_emulated_device(Target target, EmulatorOptions options) {
-  if (target.sm < 80)
-    throw InvalidArgument(fmt::format("the emulator supports sm_80 and later, got {}", target.name()));
+  const int oldest = arch::arch_limits().front().sm;
+  const int newest = arch::arch_limits().back().sm;
+  if (target.sm < oldest || target.sm > newest) {
+    throw InvalidArgument(fmt::format("the emulator supports sm_{} to sm_{}, got {}", oldest, newest, target.name()));
+  }
   return std::make_shared<EmulatedDevice>(target, options);
 }
 

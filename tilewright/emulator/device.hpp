@@ -27,7 +27,7 @@ namespace tilewright::emulator {
 /// A launch returns after it has run to its end. load() takes the PTX of an image and throws EmulationFinding
 /// (checks.hpp) for an instruction that the emulator does not support. launch() throws it for the first finding, that
 /// of the CTA with the lowest index. The device remains usable after a finding.
-/// @throws InvalidArgument for a target below sm_80
+/// @throws InvalidArgument for a target older or newer than all rows of arch::arch_limits()
 std::shared_ptr<runtime::Device> make_emulated_device(Target target, EmulatorOptions options = {});
 
 }  // namespace tilewright::emulator

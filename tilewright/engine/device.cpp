@@ -36,7 +36,7 @@ std::shared_ptr<runtime::Device> open_device(const Options& options) {
   if (kind == "emulator") {
     const Result<Target> target = parse_target(which);
     if (!target) throw InvalidArgument(fmt::format("device '{}': {}", printable(device), target.reason()));
-    return emulator::make_emulated_device(*target, {.steps_per_cta = options.emulator_steps_per_cta});
+    return emulator::make_emulated_device(device_target(target->sm), {.steps_per_cta = options.emulator_steps_per_cta});
   }
   int ordinal = -1;
   const auto [end, status] = std::from_chars(which.data(), which.data() + which.size(), ordinal);

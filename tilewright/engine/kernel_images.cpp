@@ -42,8 +42,8 @@ Support runs_here(const compile::Artifact& artifact, const runtime::DeviceProper
   if (device.emulated && artifact.ptx.empty())
     return refuse("{} has no PTX, which {} executes", artifact.name, device.name).as(RefusalCode::artifact);
   const bool is_compiled_there = !device.emulated && artifact.cubin.empty();  // PTX: for any later GPU
-  const bool runs = is_compiled_there && !artifact.target.arch_specific ? device.target.sm >= artifact.target.sm
-                                                                        : device.target.runs(artifact.target);
+  const bool runs =
+      is_compiled_there ? device.target.runs_ptx(artifact.target) : device.target.runs_cubin(artifact.target);
   if (runs) return {};
   return refuse("{} is compiled for {}, {} is {}", artifact.name, artifact.target.name(), device.name,
                 device.target.name())

@@ -23,7 +23,7 @@ plan::Launch launch_of(const Plan& plan, const op::GemmView& view) {
   return launch(plan, view);
 }
 
-/// Family: kName, kNeeds (the least target; the only one where it is arch-specific), kNoDesign (why it may have none),
+/// Family: kName, kNeeds (a target must have its features), kNoDesign (why it may have none),
 /// designs(view, description, target); Outline and outline(description, design), for check_arguments and
 /// cost_input in plan/; Plan and plan(description, design), for launch in plan/ and lower(plan, symbol). Of designs(),
 /// what has an outline has a plan.
@@ -80,7 +80,7 @@ class PlannedGemmProvider final : public registry::Provider {
 
   Support runs_on(const Target& target) const override {
     const Target needs = Family::kNeeds;
-    if (needs.arch_specific ? target == needs : target.sm >= needs.sm) return {};
+    if (target.has_features_of(needs)) return {};
     return refuse("needs {}, the target is {}", needs.name(), target.name()).as(RefusalCode::architecture);
   }
 

@@ -12,7 +12,7 @@ struct SimtGemmFamily {
   using Plan = plan::SimtGemmPlan;
   using Outline = Plan;
   static constexpr const char* kName = "simt_gemm";
-  static constexpr Target kNeeds{80, false};
+  static constexpr Target kNeeds = kSm80;
   static constexpr const char* kNoDesign = "no design of CUDA cores";
 
   static std::vector<plan::Design> designs(const op::GemmView& /*view*/, const op::GemmDescription& description,

@@ -12,7 +12,7 @@ struct Sm80GemmFamily {
   using Plan = plan::Sm80GemmPlan;
   using Outline = Plan;
   static constexpr const char* kName = "sm80_gemm";
-  static constexpr Target kNeeds{80, false};
+  static constexpr Target kNeeds = kSm80;
   static constexpr const char* kNoDesign =
       "multiplies neither f32 exactly (ask for multiply_add_tf32, fast_f32, fast_f16 or fast_bf16) nor 8-bit floats";
 

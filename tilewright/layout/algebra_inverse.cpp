@@ -1,4 +1,4 @@
-// Complement, inverses, and what is computed from them. Modes are taken by growing stride.
+// Complement, inverses and the functions built on them. They visit the coalesced modes in order of increasing stride.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 namespace tilewright::layout {
 namespace {
 
-/// A mode with the stride it has among the layout's indices.
+/// A mode, and its stride in the domain: the index of its coordinate 1.
 struct IndexedMode {
   Mode mode;
   std::int64_t index_stride = 1;
 };
 using IndexedModes = SmallVector<IndexedMode, 8>;
 
-/// The coalesced modes by growing stride.
+/// The coalesced modes in order of increasing stride.
 IndexedModes sorted_modes(const char* verb, const Layout& layout) {
   Modes merged = integer_modes(verb, layout);
   merge(merged);
@@ -30,12 +30,12 @@ IndexedModes sorted_modes(const char* verb, const Layout& layout) {
     running *= mode.extent;
   }
   const auto less = [](const IndexedMode& a, const IndexedMode& b) { return a.mode.stride < b.mode.stride; };
-  for (IndexedMode* next = modes.begin(); next != modes.end(); ++next)  // they are few: insertion sort, stable
+  for (IndexedMode* next = modes.begin(); next != modes.end(); ++next)  // stable insertion sort: there are few modes
     std::rotate(std::upper_bound(modes.begin(), next, *next, less), next, next + 1);
   return modes;
 }
 
-/// @throws InvalidArgument unless the next mode starts at or above the offsets that the modes before it cover.
+/// @throws InvalidArgument unless the stride of `next` is at least `covered`, the cosize of the modes before it.
 void require_above(const char* verb, const Layout& layout, const Mode& next, std::int64_t covered) {
   if (next.stride < 0)
     throw InvalidArgument(fmt::format("{} of {}: stride {} is negative", verb, to_string(layout), next.stride));
@@ -44,7 +44,7 @@ void require_above(const char* verb, const Layout& layout, const Mode& next, std
                                       to_string(layout), next.extent, next.stride, covered));
 }
 
-/// The first mode where it is contiguous, else 1:0.
+/// The first mode of the coalesced layout if its stride is 1, else 1:0.
 Layout contiguous_front(const Layout& layout) {
   Modes modes = flat_modes(layout);
   merge(modes);
@@ -55,7 +55,9 @@ Layout contiguous_front(const Layout& layout) {
 }  // namespace
 
 Layout complement(const Layout& layout, std::int64_t cotarget) {
-  if (cotarget < 1) throw InvalidArgument(fmt::format("complement of {} in {} offsets", to_string(layout), cotarget));
+  if (cotarget < 1)
+    throw InvalidArgument(
+        fmt::format("complement of {}: the cotarget must be at least 1, got {}", to_string(layout), cotarget));
   Modes result;
   std::int64_t covered = 1;
   for (const IndexedMode& next : sorted_modes("complement", layout)) {
@@ -84,14 +86,14 @@ Layout right_inverse(const Layout& layout) {
 Layout left_inverse(const Layout& layout) {
   IndexedModes modes = sorted_modes("left_inverse", layout);
   erase_if(modes, [](const IndexedMode& m) { return m.mode.stride == 0; });
-  if (modes.size() == 1 && modes[0].mode.stride < 0) {  // the only one: its offsets are negative, and no other's are
+  if (modes.size() == 1 && modes[0].mode.stride < 0) {  // the only mode: all offsets are negative or 0
     modes[0].mode.stride *= -1;
     modes[0].index_stride *= -1;
   }
   Modes result;
-  std::int64_t covered = 1;       // offsets below and in the modes so far
-  std::int64_t block = 1;         // extent of `result`
-  std::int64_t index_stride = 0;  // of the last mode so far
+  std::int64_t covered = 1;       // cosize of the modes so far
+  std::int64_t block = 1;         // size of `result`
+  std::int64_t index_stride = 0;  // that of the last mode so far
   std::int64_t last_extent = 1;
   for (const IndexedMode& next : modes) {
     require_above("left_inverse", layout, next.mode, covered);
@@ -141,7 +143,9 @@ std::int64_t max_alignment(const Layout& layout) {
 }
 
 Layout domain_distribute(const IntTuple& shape, std::int64_t n) {
-  if (n < 1) throw InvalidArgument(fmt::format("domain_distribute of {} over {}", n, to_string(shape)));
+  if (n < 1)
+    throw InvalidArgument(
+        fmt::format("domain_distribute of {} indices over {}: needs at least 1", n, to_string(shape)));
   Modes result;
   std::int64_t running = 1;
   for (const std::int64_t extent : leaves(shape)) {

@@ -1,4 +1,4 @@
-// Layouts in other units of the same bytes.
+// Upcast, downcast and recast.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tilewright::layout {
 namespace {
 
 void require_positive(const char* verb, const Layout& layout, std::int64_t n) {
-  if (n < 1) throw InvalidArgument(fmt::format("{} of {} by {}", verb, to_string(layout), n));
+  if (n < 1) throw InvalidArgument(fmt::format("{} of {} by {}: must be at least 1", verb, to_string(layout), n));
 }
 
 bool is_unit(std::int64_t stride) { return std::abs(stride) == 1; }
@@ -27,8 +27,9 @@ Layout upcast(const Layout& layout, std::int64_t n) {
     if (mode.stride == 0) continue;
     const std::int64_t step = std::abs(mode.stride);
     if (step % n != 0 && n % step != 0)
-      throw InvalidArgument(fmt::format("upcast of {} by {}: stride {} neither divides it nor is a multiple",
-                                        to_string(layout), n, mode.stride));
+      throw InvalidArgument(
+          fmt::format("upcast of {} by {}: stride {} neither divides the factor nor is a multiple of it",
+                      to_string(layout), n, mode.stride));
     mode = {ceil_div(mode.extent, ceil_div(n, step)), ceil_div(step, n) * (mode.stride < 0 ? -1 : 1)};
   }
   return with_profile(modes, layout.shape());

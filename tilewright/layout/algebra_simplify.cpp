@@ -8,12 +8,12 @@
 namespace tilewright::layout {
 namespace {
 
-/// verb(layout), by mode where the profile is a tuple; modes past the profile are kept.
+/// verb applied to each mode that is a leaf of the profile. Modes past the profile are kept.
 template <class Verb>
 Layout by_profile(const char* name, const Layout& layout, const IntTuple& profile, Verb&& verb) {
   if (profile.is_leaf()) return verb(layout);
   if (profile.rank() > layout.rank())
-    throw InvalidArgument(fmt::format("{} of {} by profile {}: it has only {} modes", name, to_string(layout),
+    throw InvalidArgument(fmt::format("{} of {} by profile {}: the layout has only {} modes", name, to_string(layout),
                                       to_string(profile), layout.rank()));
   return transform_first_modes(layout, profile.rank(),
                                [&](const Layout& mode, int i) { return by_profile(name, mode, profile[i], verb); });

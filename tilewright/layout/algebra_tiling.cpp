@@ -1,4 +1,4 @@
-// Divide, multiply, partition.
+// Divides, products, partitions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 Layout divide(const Layout& a, const Layout& tile) {
   const Layout rest = complement(tile, size(a));
   if (!fill_offsets(tile, rest))
-    throw InvalidArgument(fmt::format("logical_divide of {} by {}: the tile has gaps that copies of it do not fill",
+    throw InvalidArgument(fmt::format("logical_divide of {} by {}: the tile has gaps that its complement does not fill",
                                       to_string(a), to_string(tile)));
   return composition_of_pair(a, tile, rest);
 }
@@ -23,7 +23,8 @@ Layout multiply(const Layout& block, const Layout& copies) {
   const std::int64_t needed = cosize(copies);
   const std::int64_t room = checked_product(size(block), needed);
   Layout rest = complement(block, room);
-  // Gaps that are no multiple of what lies below them hold fewer copies than there is room for: go on past the block.
+  // If the complement leaves gaps (a stride that is not a multiple of the span below it), it is too small for all
+  // copies: continue past the block.
   if (size(rest) < needed) rest = complement(block, std::max(room, 2 * cosize(block)));
   return pair_of(block, composition(rest, copies));
 }
@@ -34,7 +35,7 @@ void require_rank(const char* verb, const Layout& a, const Tiler& tiler) {
                                       to_string(a), to_string(tiler), tiler.rank(), a.rank()));
 }
 
-/// verb(a, tile), by mode where the tiler is a tuple. Whole modes stay.
+/// verb(a, tile), by-mode if the tiler is a tuple. Modes with tiler `_` are kept.
 template <class Verb>
 Layout by_mode(const char* name, const Layout& a, const Tiler& tiler, Verb&& verb) {
   if (tiler.is_whole()) return a;
@@ -44,8 +45,8 @@ Layout by_mode(const char* name, const Layout& a, const Tiler& tiler, Verb&& ver
                                [&](const Layout& mode, int i) { return by_mode(name, mode, tiler[i], verb); });
 }
 
-/// As by_mode, with the two modes that verb makes of each gathered: ((first, ...), (second, ..., modes past the
-/// tiler)). Whole modes are second; their first is 1:0.
+/// by_mode, zipped: ((first, ...), (second, ..., modes past the tiler)), where verb returns (first, second) for each
+/// mode. A mode with tiler `_` is second; its first is 1:0.
 template <class Verb>
 Layout zipped(const char* name, const Layout& a, const Tiler& tiler, Verb&& verb) {
   if (tiler.is_whole()) return pair_of(Layout(), a);
@@ -84,7 +85,7 @@ Layout with_flat_modes(const Layout& pair) {
   return concatenate(std::move(modes));
 }
 
-/// Modes (first_i, second_i) of two layouts of one rank.
+/// The layout with modes (first_i, second_i). @pre equal ranks
 Layout zip(const Layout& first, const Layout& second) {
   if (first.shape().is_leaf() && second.shape().is_leaf()) return pair_of(first, second);
   return transform_first_modes(first, first.rank(),
@@ -100,10 +101,10 @@ IntTuple whole_modes(int rank) {
   return rank == 1 ? IntTuple(_) : IntTuple::tuple(std::vector<IntTuple>(static_cast<std::size_t>(rank), _));
 }
 
-/// A tuple coordinate followed by `_` up to the rank.
+/// A tuple coordinate, extended by `_` up to the rank.
 IntTuple padded_coord(const IntTuple& coord, int rank) { return coord.is_leaf() ? coord : append(coord, rank, _); }
 
-/// The tiler and the coordinate of what a thread has.
+/// The tiler and the coordinate of a thread in it, for outer_partition.
 struct ThreadTile {
   Tiler tiler;
   IntTuple coord;
@@ -139,8 +140,8 @@ Layout raked_product(const Layout& a, const Layout& b) {
 
 Layout tile_to_shape(const Layout& block, const IntTuple& shape, const IntTuple& order) {
   if (block.rank() > shape.rank())
-    throw InvalidArgument(
-        fmt::format("tile_to_shape of {} to {}: the block has more modes", to_string(block), to_string(shape)));
+    throw InvalidArgument(fmt::format("tile_to_shape of {} to {}: the block has more modes than the shape",
+                                      to_string(block), to_string(shape)));
   const Layout block_of_rank = append(block, shape.rank());
   const IntTuple repeats = transform_modes(product_each(shape), [&](const IntTuple& target, int i) -> IntTuple {
     const std::int64_t extent = size(block_of_rank.mode(i));

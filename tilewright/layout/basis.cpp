@@ -1,4 +1,4 @@
-// Construction and printing of paths.
+// Construction and printing of basis elements.
 #include "tilewright/layout/basis.hpp"
 
 #include <fmt/format.h>
@@ -16,8 +16,8 @@ Basis::Basis(std::initializer_list<int> path) {
 Basis Basis::child(int mode) const {
   if (depth_ == kMaxDepth)
     throw InvalidArgument(
-        fmt::format("mode {} below {}: paths have at most {} levels", mode, to_string(*this), kMaxDepth));
-  if (mode < 0 || mode > 127) throw InvalidArgument(fmt::format("a path needs modes from 0 to 127, got {}", mode));
+        fmt::format("mode {} of {}: a basis has at most {} levels", mode, to_string(*this), kMaxDepth));
+  if (mode < 0 || mode > 127) throw InvalidArgument(fmt::format("a basis has modes from 0 to 127, got {}", mode));
   Basis result = *this;
   result.modes_[static_cast<std::size_t>(result.depth_++)] = static_cast<std::int8_t>(mode);
   return result;

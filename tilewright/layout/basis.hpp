@@ -1,4 +1,4 @@
-// Paths to the modes of a tree, which are also the basis elements of its coordinates.
+// Basis elements of coordinates, which are also the paths to the modes of a tree.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,14 @@
 
 namespace tilewright::layout {
 
-/// CuTe's E<0,1>, written @1@0: mode 1 of mode 0. The empty path is the whole tree, and the unit of the integers.
+/// CuTe's E<0,1>, written @1@0: mode 1 of mode 0. The empty basis is the unit of the integers; as a path it is the
+/// whole tree.
 class alignas(std::uint64_t) Basis {
  public:
   static constexpr int kMaxDepth = 7;
 
   constexpr Basis() = default;
-  /// Outermost mode first. @throws InvalidArgument past kMaxDepth, and unless 0 <= mode < 128.
+  /// Outermost mode first. @throws InvalidArgument for more than kMaxDepth modes, or unless 0 <= mode < 128
   Basis(std::initializer_list<int> path);
 
   constexpr bool empty() const { return *this == Basis(); }
@@ -27,12 +28,12 @@ class alignas(std::uint64_t) Basis {
   constexpr const std::int8_t* begin() const { return modes_.data(); }
   constexpr const std::int8_t* end() const { return modes_.data() + depth_; }
 
-  /// The path one level down, to `mode` of where this one ends. @throws as the constructor does.
+  /// The path extended by `mode`. @throws as the constructor does
   Basis child(int mode) const;
-  /// Whether this path leads to `other` or to a mode that holds it.
+  /// Whether `other` begins with this path.
   bool is_prefix_of(const Basis& other) const;
 
-  /// One comparison of all bytes: modes past the depth are 0.
+  /// Compares all bytes at once: modes past the depth are 0.
   constexpr bool operator==(const Basis& other) const {
     return std::bit_cast<std::uint64_t>(*this) == std::bit_cast<std::uint64_t>(other);
   }
@@ -42,7 +43,7 @@ class alignas(std::uint64_t) Basis {
   std::int8_t depth_ = 0;
 };
 
-/// As CuTe prints it, innermost first: "@1@0"; "" for the empty path.
+/// As CuTe prints it, innermost mode first: "@1@0"; "" for the empty basis.
 std::string to_string(const Basis& basis);
 
 }  // namespace tilewright::layout

@@ -16,13 +16,13 @@ BitSet product_bits(BitSet bits, std::uint64_t factor) {
   return product;
 }
 
-/// The bits from the mask's lowest one on: a shift down by that leaves no other.
+/// Whether a right shift to the lowest masked bit leaves the masked bits only.
 bool is_top(const BitField& field) {
   const int lowest = std::countr_zero(field.mask);
   return lowest < 64 && field.mask == (field.base_bits & ~ones(lowest));
 }
 
-/// An expression, and how far up it has still to move.
+/// An expression, and the left shift that it still needs.
 struct Selection {
   CExpression code;
   int left = 0;
@@ -30,12 +30,12 @@ struct Selection {
 
 CExpression constant(BitSet bits) { return static_cast<std::int64_t>(bits); }
 
-/// Selects the masked bits with the fewest operations, moving them down where they must go down.
+/// Selects the masked bits with the fewest operations, including the right shift if the field has one.
 Selection select(const BitField& field) {
   const int lowest = std::countr_zero(field.mask);
-  const bool stays = field.shift == 0 && field.factor == 1;  // a mask alone does it
+  const bool stays = field.shift == 0 && field.factor == 1;  // an AND alone is enough
   if (is_top(field) && lowest > 0 && !stays) return {field.base >> lowest, lowest + field.shift};
-  // A multiplication that is there in any case takes the rest of the move: (x >> 5 & 1) * 12.
+  // If there is a multiplication anyway, shift all the way down and let the factor do the rest: (x >> 5 & 1) * 12.
   const int right = field.factor != 1 && field.shift < 0 ? lowest : std::max(-field.shift, 0);
   const CExpression code = field.base >> right;
   const BitSet wanted = field.mask >> right;
@@ -50,11 +50,11 @@ BitSet bits_below(std::int64_t count) { return count <= 1 ? 0 : ones(width(stati
 BitSet sum_bits(BitSet a, BitSet b) {
   const BitSet shared = a & b;
   if (shared == 0) return a | b;
-  const BitSet no_carry = (shared & -shared) - 1;  // bits below the lowest shared one
+  const BitSet no_carry = (shared & -shared) - 1;  // the bits below the lowest shared bit
   return ((a | b) & no_carry) | (ones(width(a + b)) & ~no_carry);
 }
 
-BitSet moved(BitSet bits, int shift) { return shift >= 0 ? bits << shift : bits >> -shift; }
+BitSet shifted(BitSet bits, int shift) { return shift >= 0 ? bits << shift : bits >> -shift; }
 
 BitField BitField::term(const CExpression& base, BitSet base_bits, BitSet mask, int position, std::int64_t stride) {
   const int up = std::countr_zero(static_cast<std::uint64_t>(stride));
@@ -74,10 +74,10 @@ BitField BitField::whole(const CExpression& base, BitSet base_bits) {
 
 BitSet bits_of(const BitField& field) {
   if (field.is_negative()) return ~BitSet{0};
-  return product_bits(moved(field.mask, field.shift), static_cast<std::uint64_t>(field.factor));
+  return product_bits(shifted(field.mask, field.shift), static_cast<std::uint64_t>(field.factor));
 }
 
-bool is_same_move(const BitField& a, const BitField& b) {
+bool differ_in_mask_only(const BitField& a, const BitField& b) {
   return a.variable >= 0 && a.variable == b.variable && a.shift == b.shift && a.factor == b.factor;
 }
 
@@ -89,7 +89,7 @@ CExpression code_of(const BitField& field, CodeStyle style) {
 
 void add_field(std::vector<BitField>& fields, const BitField& field) {
   const auto same =
-      std::find_if(fields.begin(), fields.end(), [&](const BitField& x) { return is_same_move(x, field); });
+      std::find_if(fields.begin(), fields.end(), [&](const BitField& x) { return differ_in_mask_only(x, field); });
   if (same == fields.end()) {
     fields.push_back(field);
   } else {

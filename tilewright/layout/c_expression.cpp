@@ -11,7 +11,7 @@ namespace {
 
 using Op = CExpression::Op;
 
-/// As in C: what binds tighter is greater.
+/// The precedence of C operators; a greater one binds tighter.
 int precedence(Op op) {
   switch (op) {
     case Op::constant:
@@ -66,7 +66,7 @@ std::string_view symbol(Op op) {
   return "";
 }
 
-/// a op (b op c) == (a op b) op c, and a + (b - c) == (a + b) - c.
+/// Whether a parent (b right c) == (a parent b) right c.
 bool associates(Op parent, Op right) {
   if (parent == Op::add) return right == Op::add || right == Op::subtract;
   return parent == right &&
@@ -137,14 +137,14 @@ CExpression operator*(const CExpression& a, const CExpression& b) {
 }
 
 CExpression operator/(const CExpression& a, const CExpression& b) {
-  TILEWRIGHT_CHECK(!b.is_constant(0), "{} divided by 0", a.text());
+  TILEWRIGHT_CHECK(!b.is_constant(0), "{} is divided by 0", a.text());
   if (a.is_constant(0) || b.is_constant(1)) return a;
   if (a.is_constant() && b.is_constant()) return a.node_->value / b.node_->value;
   return {Op::divide, a, b};
 }
 
 CExpression operator%(const CExpression& a, const CExpression& b) {
-  TILEWRIGHT_CHECK(!b.is_constant(0), "{} divided by 0", a.text());
+  TILEWRIGHT_CHECK(!b.is_constant(0), "{} is divided by 0", a.text());
   if (a.is_constant(0)) return a;
   if (b.is_constant(1)) return 0;
   if (a.is_constant() && b.is_constant()) return a.node_->value % b.node_->value;

@@ -1,4 +1,4 @@
-// C expressions over integers: folded as they are built, printed with the fewest parentheses.
+// C expressions over integers, with constant folding and minimal parentheses.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace tilewright::layout {
 
-/// An immutable tree of constants, names and the C operators + - * / % << >> & ^ |. Operators fold what constants
-/// decide: 3 * 4, x + 0, x * 1, x * 0, x & 0, x % 1. Operands are taken to be not negative.
+/// An immutable tree of constants, names and the C operators + - * / % << >> & ^ |. Operators fold
+/// constants: 3 * 4, x + 0, x * 1, x * 0, x & 0, x % 1. Operands must not be negative.
 class CExpression {
  public:
   enum class Op : std::uint8_t {
@@ -32,7 +32,7 @@ class CExpression {
   bool is_constant() const { return node_->op == Op::constant; }
   bool is_constant(std::int64_t value) const { return is_constant() && node_->value == value; }
 
-  /// "row << 7 | (chunk ^ row & 7) << 4"; masks of 16 and more in hexadecimal.
+  /// "row << 7 | (chunk ^ row & 7) << 4"; masks from 16 on are hexadecimal.
   std::string text() const;
 
   friend CExpression operator+(const CExpression& a, const CExpression& b);

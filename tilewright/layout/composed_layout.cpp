@@ -1,4 +1,5 @@
-// Layouts with a swizzle after them: what is done inside, and what moves through the swizzle.
+// Layout algebra of composed layouts: most functions apply to the inner layout; inverses and compositions also map the
+// swizzle.
 #include "tilewright/layout/composed_layout.hpp"
 
 #include <fmt/format.h>
@@ -13,19 +14,20 @@
 namespace tilewright::layout {
 namespace {
 
-/// The same swizzle and offset around another layout.
-ComposedLayout around(const ComposedLayout& outer, Layout layout) {
+/// `outer` with another inner layout.
+ComposedLayout with_layout(const ComposedLayout& outer, Layout layout) {
   return {outer.swizzle, outer.offset, std::move(layout)};
 }
-ComposedLayout around(const ComposedLayout& outer, LayoutAndOffset part) {
+ComposedLayout with_layout(const ComposedLayout& outer, LayoutAndOffset part) {
   return {outer.swizzle, outer.offset + part.offset.value(), std::move(part.layout)};
 }
 
-/// Number of bits up to the highest one.
-int bits_below(std::int64_t n) { return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n))); }
+/// Number of bits of n.
+int bit_width(std::int64_t n) { return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n))); }
 
-/// The bits that each bit of an index sets in the value of a layout.
-/// @throws InvalidArgument unless the value of an index is the sum of what its bits set, and no two share one.
+/// a(1 << i) for each bit i of an index.
+/// @throws InvalidArgument unless a is linear over bits: a(index) is the OR of the images of the index's bits, which
+/// are disjoint.
 std::vector<std::int64_t> images_of_bits(const Layout& a, const Swizzle& swizzle) {
   const auto refuse = [&](const char* why) {
     throw InvalidArgument(fmt::format("composition {} o {}: {}", to_string(a), to_string(swizzle), why));
@@ -34,38 +36,39 @@ std::vector<std::int64_t> images_of_bits(const Layout& a, const Swizzle& swizzle
   merge_past_end(modes);
   for (std::size_t i = 0; i + 1 < modes.size(); ++i) {
     if (!std::has_single_bit(static_cast<std::uint64_t>(modes[i].extent)))
-      refuse("an extent of the left side is no power of two");
+      refuse("an extent of the left side is not a power of two");
   }
-  const int count = bits_below(std::max(size(a), size(swizzle)) - 1);
+  const int count = bit_width(std::max(size(a), size(swizzle)) - 1);
   std::vector<std::int64_t> images;
   std::int64_t taken = 0;
   for (int bit = 0; bit < count; ++bit) {
     images.push_back(a(std::int64_t{1} << bit));
-    if (images.back() < 0 || (images.back() & taken) != 0) refuse("bits of its indices share bits of its offsets");
+    if (images.back() < 0 || (images.back() & taken) != 0)
+      refuse("two bits of an index of the left side map to the same bit of the offset");
     taken |= images.back();
   }
   return images;
 }
 
-/// `vector` elements, and no more than a swizzle and its offset leave contiguous.
+/// The largest number up to `vector` of elements that stay contiguous under the swizzle and the offset.
 std::int64_t within_swizzle_base(std::int64_t vector, const ComposedLayout& layout) {
   const std::int64_t base = std::int64_t{1} << layout.swizzle.base();
   const std::int64_t kept = layout.swizzle.bits() == 0 ? vector : std::min(vector, base);
   return layout.offset % kept == 0 ? kept : std::gcd(kept, layout.offset);
 }
 
-/// @throws InvalidArgument unless the inverse of the layout inside can be followed by the swizzle, which then may not
-/// lead out of its domain.
+/// inverse o swizzle: the inverse of swizzle o layout.
+/// @throws InvalidArgument if the offset is not 0, or if the swizzle maps an offset out of the domain of `inverse`.
 ComposedLayout swizzled_inverse(const char* verb, const ComposedLayout& layout, const Layout& inverse) {
   const auto refuse = [&](const std::string& why) {
     throw InvalidArgument(fmt::format("{} of {}: {}", verb, to_string(layout), why));
   };
   if (layout.offset != 0) refuse("the offset is not 0");
   const std::int64_t source = source_bits(layout.swizzle);
-  const std::int64_t zone = std::int64_t{1} << bits_below(target_bits(layout.swizzle));
+  const std::int64_t block = std::int64_t{1} << bit_width(target_bits(layout.swizzle));
   const bool swizzles = source != 0 && size(inverse) > (source & -source);
-  if (swizzles && size(inverse) % zone != 0)
-    refuse(fmt::format("the swizzle leads out of the {} offsets of the layout inside", size(inverse)));
+  if (swizzles && size(inverse) % block != 0)
+    refuse(fmt::format("the swizzle maps offsets out of the {} offsets of the inner layout", size(inverse)));
   return composition(inverse, layout.swizzle);
 }
 
@@ -91,11 +94,12 @@ ComposedLayout composition(const Layout& a, const Swizzle& swizzle) {
   std::int64_t source = 0;
   std::int64_t target = 0;
   for (int i = 0; i < swizzle.bits(); ++i, from <<= 1, to <<= 1) {
-    if (image(to) == 0) continue;  // what the swizzle changes there does not show
-    const bool in_step = target == 0 || image(to) * (source & -source) == image(from) * (target & -target);
-    if (!std::has_single_bit(static_cast<std::uint64_t>(image(from))) || !in_step)
-      throw InvalidArgument(fmt::format("composition {} o {}: bits {:#x} and {:#x} lead to {:#x} and {:#x}",
-                                        to_string(a), to_string(swizzle), from, to, image(from), image(to)));
+    if (image(to) == 0) continue;  // a does not depend on the changed bit
+    const bool same_shift = target == 0 || image(to) * (source & -source) == image(from) * (target & -target);
+    if (!std::has_single_bit(static_cast<std::uint64_t>(image(from))) || !same_shift)
+      throw InvalidArgument(
+          fmt::format("composition {} o {}: bits {:#x} and {:#x} map to {:#x} and {:#x}, which no swizzle connects",
+                      to_string(a), to_string(swizzle), from, to, image(from), image(to)));
     source |= image(from);
     target |= image(to);
   }
@@ -104,82 +108,97 @@ ComposedLayout composition(const Layout& a, const Swizzle& swizzle) {
 
 ComposedLayout composition(const Layout& a, const ComposedLayout& b) {
   if (b.offset != 0)
-    throw InvalidArgument(fmt::format("composition {} o ({}): the offset is not 0", to_string(a), to_string(b)));
+    throw InvalidArgument(
+        fmt::format("composition {} o ({}): the offset of the right side is not 0", to_string(a), to_string(b)));
   return composition(composition(a, b.swizzle), b.layout);
 }
 
 int depth(const ComposedLayout& layout) { return depth(layout.layout); }
 std::int64_t cosize(const ComposedLayout& layout) { return cosize(layout.layout); }
 
-ComposedLayout get(const ComposedLayout& layout, const Basis& path) { return around(layout, get(layout.layout, path)); }
-ComposedLayout flatten(const ComposedLayout& layout) { return around(layout, flatten(layout.layout)); }
+ComposedLayout get(const ComposedLayout& layout, const Basis& path) {
+  return with_layout(layout, get(layout.layout, path));
+}
+ComposedLayout flatten(const ComposedLayout& layout) { return with_layout(layout, flatten(layout.layout)); }
 ComposedLayout take(const ComposedLayout& layout, int begin, int end) {
-  return around(layout, take(layout.layout, begin, end));
+  return with_layout(layout, take(layout.layout, begin, end));
 }
 ComposedLayout select(const ComposedLayout& layout, const std::vector<int>& modes) {
-  return around(layout, select(layout.layout, modes));
+  return with_layout(layout, select(layout.layout, modes));
 }
 ComposedLayout append(const ComposedLayout& layout, int rank, const Layout& x) {
-  return around(layout, append(layout.layout, rank, x));
+  return with_layout(layout, append(layout.layout, rank, x));
 }
 ComposedLayout group(const ComposedLayout& layout, int begin, int end) {
-  return around(layout, group(layout.layout, begin, end));
+  return with_layout(layout, group(layout.layout, begin, end));
 }
-ComposedLayout coalesce(const ComposedLayout& layout) { return around(layout, coalesce(layout.layout)); }
+ComposedLayout coalesce(const ComposedLayout& layout) { return with_layout(layout, coalesce(layout.layout)); }
 ComposedLayout coalesce(const ComposedLayout& layout, const IntTuple& profile) {
-  return around(layout, coalesce(layout.layout, profile));
+  return with_layout(layout, coalesce(layout.layout, profile));
 }
-ComposedLayout filter(const ComposedLayout& layout) { return around(layout, filter(layout.layout)); }
+ComposedLayout filter(const ComposedLayout& layout) { return with_layout(layout, filter(layout.layout)); }
 ComposedLayout filter(const ComposedLayout& layout, const IntTuple& profile) {
-  return around(layout, filter(layout.layout, profile));
+  return with_layout(layout, filter(layout.layout, profile));
 }
-ComposedLayout composition(const ComposedLayout& a, const Layout& b) { return around(a, composition(a.layout, b)); }
-ComposedLayout composition(const ComposedLayout& a, const Tiler& b) { return around(a, composition(a.layout, b)); }
+ComposedLayout composition(const ComposedLayout& a, const Layout& b) {
+  return with_layout(a, composition(a.layout, b));
+}
+ComposedLayout composition(const ComposedLayout& a, const Tiler& b) { return with_layout(a, composition(a.layout, b)); }
 
 ComposedLayout composition(const ComposedLayout& a, const ComposedLayout& b) {
   const ComposedLayout inner = composition(a.layout, b);
   if (a.offset != 0 && inner.swizzle.bits() != 0)
     throw InvalidArgument(
-        fmt::format("composition ({}) o ({}): the offset of the first is not 0", to_string(a), to_string(b)));
+        fmt::format("composition ({}) o ({}): the offset of the left side is not 0", to_string(a), to_string(b)));
   return {composition(a.swizzle, inner.swizzle), a.offset, inner.layout};
 }
 
 ComposedLayout logical_divide(const ComposedLayout& a, const Tiler& b) {
-  return around(a, logical_divide(a.layout, b));
+  return with_layout(a, logical_divide(a.layout, b));
 }
-ComposedLayout zipped_divide(const ComposedLayout& a, const Tiler& b) { return around(a, zipped_divide(a.layout, b)); }
-ComposedLayout tiled_divide(const ComposedLayout& a, const Tiler& b) { return around(a, tiled_divide(a.layout, b)); }
-ComposedLayout flat_divide(const ComposedLayout& a, const Tiler& b) { return around(a, flat_divide(a.layout, b)); }
+ComposedLayout zipped_divide(const ComposedLayout& a, const Tiler& b) {
+  return with_layout(a, zipped_divide(a.layout, b));
+}
+ComposedLayout tiled_divide(const ComposedLayout& a, const Tiler& b) {
+  return with_layout(a, tiled_divide(a.layout, b));
+}
+ComposedLayout flat_divide(const ComposedLayout& a, const Tiler& b) { return with_layout(a, flat_divide(a.layout, b)); }
 ComposedLayout logical_product(const ComposedLayout& a, const Tiler& b) {
-  return around(a, logical_product(a.layout, b));
+  return with_layout(a, logical_product(a.layout, b));
 }
 ComposedLayout zipped_product(const ComposedLayout& a, const Tiler& b) {
-  return around(a, zipped_product(a.layout, b));
+  return with_layout(a, zipped_product(a.layout, b));
 }
-ComposedLayout tiled_product(const ComposedLayout& a, const Tiler& b) { return around(a, tiled_product(a.layout, b)); }
-ComposedLayout flat_product(const ComposedLayout& a, const Tiler& b) { return around(a, flat_product(a.layout, b)); }
+ComposedLayout tiled_product(const ComposedLayout& a, const Tiler& b) {
+  return with_layout(a, tiled_product(a.layout, b));
+}
+ComposedLayout flat_product(const ComposedLayout& a, const Tiler& b) {
+  return with_layout(a, flat_product(a.layout, b));
+}
 ComposedLayout blocked_product(const ComposedLayout& a, const Layout& b) {
-  return around(a, blocked_product(a.layout, b));
+  return with_layout(a, blocked_product(a.layout, b));
 }
-ComposedLayout raked_product(const ComposedLayout& a, const Layout& b) { return around(a, raked_product(a.layout, b)); }
+ComposedLayout raked_product(const ComposedLayout& a, const Layout& b) {
+  return with_layout(a, raked_product(a.layout, b));
+}
 ComposedLayout tile_to_shape(const ComposedLayout& block, const IntTuple& shape, const IntTuple& order) {
-  return around(block, tile_to_shape(block.layout, shape, order));
+  return with_layout(block, tile_to_shape(block.layout, shape, order));
 }
 
 ComposedLayout slice(const IntTuple& coord, const ComposedLayout& layout) {
-  return around(layout, slice_and_offset(coord, layout.layout));
+  return with_layout(layout, slice_and_offset(coord, layout.layout));
 }
 ComposedLayout inner_partition(const ComposedLayout& layout, const Tiler& tiler, const IntTuple& coord) {
-  return around(layout, inner_partition(layout.layout, tiler, coord));
+  return with_layout(layout, inner_partition(layout.layout, tiler, coord));
 }
 ComposedLayout outer_partition(const ComposedLayout& layout, const Tiler& tiler, const IntTuple& coord) {
-  return around(layout, outer_partition(layout.layout, tiler, coord));
+  return with_layout(layout, outer_partition(layout.layout, tiler, coord));
 }
 ComposedLayout local_tile(const ComposedLayout& layout, const Tiler& tiler, const IntTuple& coord) {
-  return around(layout, local_tile(layout.layout, tiler, coord));
+  return with_layout(layout, local_tile(layout.layout, tiler, coord));
 }
 ComposedLayout local_partition(const ComposedLayout& layout, const Layout& threads, std::int64_t index) {
-  return around(layout, local_partition(layout.layout, threads, index));
+  return with_layout(layout, local_partition(layout.layout, threads, index));
 }
 
 Layout complement(const ComposedLayout& layout, std::int64_t cotarget) { return complement(layout.layout, cotarget); }

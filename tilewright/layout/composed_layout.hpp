@@ -1,4 +1,5 @@
-// The algebra of layouts with a swizzle after them: each function is its namesake of algebra.hpp, on the layout inside.
+// Layout algebra of composed layouts (a swizzle after a layout). Each function applies its namesake in algebra.hpp to
+// the inner layout.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +10,26 @@
 
 namespace tilewright::layout {
 
-// Make. A swizzle moves to the left through what maps bits to bits.
+// Construction. A swizzle moves to the left of a layout that maps bits to bits.
 
 /// swizzle o 0 o layout
 ComposedLayout composition(const Swizzle& swizzle, const Layout& layout);
 ComposedLayout composition(const Swizzle& swizzle, std::int64_t offset, const Layout& layout);
-/// One swizzle after another, as composition of swizzles has it.
+/// composition(swizzle, layout.swizzle) o layout.offset o layout.layout.
 ComposedLayout composition(const Swizzle& swizzle, const ComposedLayout& layout);
-/// a after the swizzle, as another swizzle after a: its bits mapped through a.
-/// Refused: a layout that does not keep apart the bits the swizzle reads or changes. @post R(i) == a(swizzle(i))
+/// a o swizzle as another swizzle after a, whose bits are the images under a of the bits of `swizzle`.
+/// Refused: a layout that does not map the bits that the swizzle reads or changes to distinct bits.
+/// @post R(i) == a(swizzle(i))
 ComposedLayout composition(const Layout& a, const Swizzle& swizzle);
-/// Refused as its parts are, and with an offset other than 0. @post R(c) == a(b(c))
+/// Refused as composition(a, b.swizzle) and composition(a, b.layout) are, and if the offset of b is not 0.
+/// @post R(c) == a(b(c))
 ComposedLayout composition(const Layout& a, const ComposedLayout& b);
 
 int depth(const ComposedLayout& layout);
-/// The cosize of the layout inside, as CuTe has it: the swizzle permutes whole blocks of that.
+/// The cosize of the inner layout, as in CuTe.
 std::int64_t cosize(const ComposedLayout& layout);
 
-// Structure, simplification, composition on the right.
+// Structure, coalesce, filter, composition with a layout on the right.
 
 ComposedLayout get(const ComposedLayout& layout, const Basis& path);
 ComposedLayout flatten(const ComposedLayout& layout);
@@ -40,10 +43,10 @@ ComposedLayout filter(const ComposedLayout& layout);
 ComposedLayout filter(const ComposedLayout& layout, const IntTuple& profile);
 ComposedLayout composition(const ComposedLayout& a, const Layout& b);
 ComposedLayout composition(const ComposedLayout& a, const Tiler& b);
-/// Refused as its parts are, and with an offset between two swizzles. @post R(c) == a(b(c))
+/// Refused as composition(a.layout, b) is, and if the offset of a is not 0 and b has a swizzle. @post R(c) == a(b(c))
 ComposedLayout composition(const ComposedLayout& a, const ComposedLayout& b);
 
-// Divide and multiply.
+// Divides and products.
 
 ComposedLayout logical_divide(const ComposedLayout& a, const Tiler& b);
 ComposedLayout zipped_divide(const ComposedLayout& a, const Tiler& b);
@@ -57,7 +60,7 @@ ComposedLayout blocked_product(const ComposedLayout& a, const Layout& b);
 ComposedLayout raked_product(const ComposedLayout& a, const Layout& b);
 ComposedLayout tile_to_shape(const ComposedLayout& block, const IntTuple& shape, const IntTuple& order = 0);
 
-// Slice and partition: the offset goes into the offset of the result.
+// Slices and partitions: their offset is added to the offset of the result.
 
 ComposedLayout slice(const IntTuple& coord, const ComposedLayout& layout);
 ComposedLayout inner_partition(const ComposedLayout& layout, const Tiler& tiler, const IntTuple& coord);
@@ -65,20 +68,21 @@ ComposedLayout outer_partition(const ComposedLayout& layout, const Tiler& tiler,
 ComposedLayout local_tile(const ComposedLayout& layout, const Tiler& tiler, const IntTuple& coord);
 ComposedLayout local_partition(const ComposedLayout& layout, const Layout& threads, std::int64_t index);
 
-/// The plain layout that a swizzled one is, where there is one: no two bits of its offsets are swizzled together.
-/// nullopt where they are, and where modes or the offset add up across the swizzled bits.
+/// The layout without a swizzle that is the same function, if there is one: the swizzle XORs no two bits that both
+/// vary. nullopt if it does, or if modes or the offset carry into the swizzled bits.
 /// @post layout(c) == r.offset + r.layout(c), compatible(layout.shape(), r.layout.shape())
 std::optional<LayoutAndOffset> decay(const ComposedLayout& layout);
 
-// Invert.
+// Complement and inverses.
 
 Layout complement(const ComposedLayout& layout, std::int64_t cotarget);
-/// Refused: an offset other than 0, and as composition of a layout and a swizzle is. @post layout(R(i)) == i
+/// Refused: an offset other than 0, and what composition of a layout and a swizzle refuses. @post layout(R(i)) == i
 ComposedLayout right_inverse(const ComposedLayout& layout);
-/// Refused likewise. @post layout(R(layout(i))) == layout(i)
+/// Refused as right_inverse. @post layout(R(layout(i))) == layout(i)
 ComposedLayout left_inverse(const ComposedLayout& layout);
-/// As of the layouts inside, and no longer than what a swizzle leaves in place, unless both have the same one.
-/// @post a(R(i)) == a(R(0)) + i and b(R(i)) == b(R(0)) + i, the offsets being multiples of R's size
+/// max_common_layout of the inner layouts, cut to the elements that a swizzle keeps contiguous, unless both have the
+/// same swizzle and offset. @post a(R(i)) == a(R(0)) + i and b(R(i)) == b(R(0)) + i; a(R(0)) and b(R(0)) are multiples
+/// of size(R)
 Layout max_common_layout(const ComposedLayout& a, const Layout& b);
 Layout max_common_layout(const Layout& a, const ComposedLayout& b);
 std::int64_t max_common_vector(const ComposedLayout& a, const Layout& b);
@@ -88,7 +92,7 @@ std::int64_t max_alignment(const ComposedLayout& layout);
 
 // Recast.
 
-/// All three parts in units of n. @throws InvalidArgument as the parts do, and unless n divides the offset.
+/// Swizzle, offset and layout for elements n times as large. Refused as the parts are, and unless n divides the offset.
 ComposedLayout upcast(const ComposedLayout& layout, std::int64_t n);
 ComposedLayout downcast(const ComposedLayout& layout, std::int64_t n);
 ComposedLayout recast(const ComposedLayout& layout, std::int64_t old_bits, std::int64_t new_bits);

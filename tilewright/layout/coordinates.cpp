@@ -1,4 +1,4 @@
-// Coordinates: to indices, from indices, between shapes, and as names of modes.
+// Conversions between coordinates and indices; slice and dice.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ void require_rank(const IntTuple& coord, const IntTuple& t) {
     throw InvalidArgument(fmt::format("coordinate {} of {}: ranks differ", to_string(coord), to_string(t)));
 }
 
-/// The size of a part of a shape, to divide by.
+/// The size of a part of a shape. @throws InvalidArgument unless it is at least 1
 std::int64_t extent_of(const IntTuple& part) {
   const std::int64_t extent = product(part);
   if (extent < 1)
@@ -31,10 +31,10 @@ std::int64_t extent_of(const IntTuple& part) {
 std::int64_t digit_of(std::int64_t index, const IntTuple& shape, std::int64_t stride) {
   const std::int64_t extent = extent_of(shape);
   if (extent == 1 || stride == 0) return 0;
-  return (stride == -1 ? checked_product(index, -1) : index / stride) % extent;  // the one quotient that may not fit
+  return (stride == -1 ? checked_product(index, -1) : index / stride) % extent;  // index / -1 may overflow
 }
 
-/// visit(digit, stride) for the digits of an index in the leaves of a shape; only the very last leaf is not wrapped.
+/// Calls visit(digit, stride) for the digit of an index in each leaf of a shape. Only the last leaf does not wrap.
 template <class Visit>
 void visit_index(std::int64_t index, const IntTuple& shape, const IntTuple& stride, Visit&& visit) {
   if (shape.is_leaf()) return visit(index, stride);
@@ -53,7 +53,7 @@ void visit_coord(const IntTuple& coord, const IntTuple& shape, const IntTuple& s
   for (int i = 0; i < coord.rank(); ++i) visit_coord(coord[i], shape[i], stride[i], visit);
 }
 
-/// The modes of t that the coordinate names by `_`, or those that it names otherwise, without the tree around them.
+/// Appends the modes of t at whose place the coordinate has `_` (or has something else), as a flat list.
 void collect_named(const IntTuple& coord, const IntTuple& t, bool by_underscore, std::vector<IntTuple>& out) {
   if (coord.is_leaf()) {
     if (coord.is_underscore() == by_underscore) out.push_back(t);
@@ -89,8 +89,8 @@ IntTuple coordinate(const IntTuple& coord, const IntTuple& shape, const IntTuple
   require_congruent(shape, stride);
   IntTuple sum;
   visit_coord(coord, shape, stride, [&](std::int64_t digit, const IntTuple& step) {
-    const bool leads_nowhere = step.basis_value() == 0;
-    if (!leads_nowhere) sum = sum + digit * step;
+    const bool is_broadcast = step.basis_value() == 0;
+    if (!is_broadcast) sum = sum + digit * step;
   });
   return sum;
 }

@@ -1,4 +1,4 @@
-// When a swizzled layout is a plain one: its offsets move bits that are not swizzled together.
+// decay(): a swizzled layout as a layout without a swizzle, if the swizzle XORs no two bits that both vary.
 #include <bit>
 #include <cstdlib>
 
@@ -10,8 +10,9 @@ namespace {
 
 bool is_power_of_two(std::int64_t n) { return n > 0 && std::has_single_bit(static_cast<std::uint64_t>(n)); }
 
-/// Offsets in three parts: below the swizzled bits (those add up as long as they do not reach the next part), the block
-/// of bits that are read, changed, or between those, and above (where anything adds).
+/// Splits offsets into three parts: the bits below the swizzled ones (modes may add as long as they do not carry out),
+/// the block of bits that the swizzle reads or changes and the bits between them, and the bits above (modes may add
+/// freely).
 class Decay {
  public:
   explicit Decay(const ComposedLayout& layout)
@@ -22,7 +23,7 @@ class Decay {
         low_reach_(offset_ & (low_ - 1)),
         taken_(offset_ & (block_ - 1) & -low_) {}
 
-  /// Takes note of what the mode moves. False: modes or the offset may add up across swizzled bits.
+  /// Records the bits that the mode varies. False if modes or the offset may carry into or within the swizzled bits.
   bool admit(const Mode& mode) {
     if (is_above(mode)) return true;
     if (is_below(mode)) return reaches((mode.extent - 1) * mode.stride);
@@ -33,10 +34,10 @@ class Decay {
     return true;
   }
 
-  /// Whether no moved bit is swizzled into another. @pre every mode has been admitted
-  bool keeps_bits_apart() const { return (swizzle_(moved_) & moved_) == moved_; }
+  /// Whether the swizzle XORs no varying bit into another one. @pre every mode has been admitted
+  bool keeps_bits_apart() const { return (swizzle_(varying_) & varying_) == varying_; }
 
-  /// The mode after the swizzle: its bits one by one, neighbours of one direction together. @pre keeps_bits_apart()
+  /// The modes of swizzle o mode: one for each bit, merged where they are contiguous. @pre keeps_bits_apart()
   Modes swizzled(const Mode& mode) const {
     if (is_above(mode) || is_below(mode) || mode.extent == 1) return {mode};
     Modes result;
@@ -52,7 +53,7 @@ class Decay {
   bool takes(std::int64_t bit) {
     const bool is_free = (taken_ & bit) == 0;
     taken_ |= bit;
-    moved_ |= bit;
+    varying_ |= bit;
     return is_free;
   }
 
@@ -60,9 +61,9 @@ class Decay {
   std::int64_t offset_;
   std::int64_t low_;
   std::int64_t block_;
-  std::int64_t low_reach_;  // largest sum of the part below
-  std::int64_t taken_;      // bits of the block that the offset or a mode sets
-  std::int64_t moved_ = 0;  // bits of the block that modes set
+  std::int64_t low_reach_;    // the largest sum of the low parts
+  std::int64_t taken_;        // bits of the block that the offset or a mode sets
+  std::int64_t varying_ = 0;  // bits of the block that modes set
 };
 
 Layout decayed(const Decay& decay, const IntTuple& shape, const IntTuple& stride) {

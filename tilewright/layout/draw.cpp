@@ -1,4 +1,4 @@
-// What stands in the cells of a picture, and on which colour.
+// The text and the colour of the cells of a picture.
 #include "tilewright/layout/draw.hpp"
 
 #include <fmt/format.h>
@@ -16,8 +16,8 @@ namespace tilewright::layout {
 namespace {
 
 constexpr Colour white{255, 255, 255};
-constexpr Colour near_colour{247, 251, 255};  // of the smallest offset
-constexpr Colour far_colour{107, 174, 214};   // of the largest
+constexpr Colour near_colour{247, 251, 255};  // the colour of the smallest offset
+constexpr Colour far_colour{107, 174, 214};   // the colour of the largest
 constexpr Colour first_tile_colour{255, 158, 176};
 constexpr Colour marked_colour{255, 226, 231};
 
@@ -38,7 +38,7 @@ Colour mix(const Colour& a, const Colour& b, double part) {
   return {mix(a.red, b.red, part), mix(a.green, b.green, part), mix(a.blue, b.blue, part)};
 }
 
-// 32 colours, so that the threads of a warp differ: eight hues in four tints.
+// 32 colours, one for each lane of a warp: eight hues in four tints.
 Colour thread_colour(std::int64_t thread) {
   constexpr std::array<double, 4> tints{0.0, 0.3, 0.55, 0.75};
   return mix(hues[static_cast<std::size_t>(thread % 8)], white, tints[static_cast<std::size_t>(thread / 8 % 4)]);
@@ -46,22 +46,22 @@ Colour thread_colour(std::int64_t thread) {
 
 constexpr std::int64_t bank_bytes = 4;
 constexpr std::int64_t banks = 32;
-constexpr std::int64_t banks_of_a_colour = banks / static_cast<std::int64_t>(hues.size());
+constexpr std::int64_t banks_per_colour = banks / static_cast<std::int64_t>(hues.size());
 
-// A layout of rank 2 with what comes before and after it.
+// swizzle o offset o layout, with a layout of rank 2.
 struct Table {
   std::string title;
   Swizzle swizzle;
   LayoutAndOffset part;
 
-  /// The offset, or of a layout with basis strides the coordinate.
+  /// The offset, or the coordinate if the layout has basis strides.
   IntTuple at(int row, int column) const {
     const IntTuple value = part.offset + coordinate(part.layout, {row, column});
     return value.is_integer() ? IntTuple(swizzle(value.value())) : value;
   }
 };
 
-// A heavier line where the first leaf of a mode wraps around, unless that is its end.
+// The extent of the first leaf of a mode, at which a heavier line is drawn; 0 if it is the whole mode.
 int inner_extent(const IntTuple& shape) {
   if (shape.is_leaf() || shape.rank() == 0) return 0;
   const std::int64_t first = leaves(shape).front();
@@ -75,14 +75,14 @@ Layout in_two_modes(const Layout& layout) {
   return concatenate({Layout(), layout.rank() == 0 ? Layout() : layout.mode(0)});
 }
 
-// The modes past the second, as one.
+// The modes past the second as one layout.
 Layout outer_modes(const Layout& layout) {
   std::vector<Layout> modes;
   for (int i = 2; i < layout.rank(); ++i) modes.push_back(layout.mode(i));
   return modes.empty() ? Layout() : concatenate(modes);
 }
 
-// A table for each coordinate of the modes past the second.
+// One table for each coordinate of the modes past the second.
 std::vector<Table> tables_of(const ComposedLayout& whole, const std::string& title) {
   const Layout layout = in_two_modes(whole.layout);
   const Layout outer = outer_modes(layout);
@@ -141,17 +141,16 @@ std::vector<Picture> coordinate_pictures(const std::vector<Table>& tables) {
 
 std::vector<LegendEntry> bank_legend() {
   std::vector<LegendEntry> legend;
-  for (std::int64_t first = 0; first < banks; first += banks_of_a_colour) {
-    legend.push_back({hues[static_cast<std::size_t>(first / banks_of_a_colour)],
-                      fmt::format("{}-{}", first, first + banks_of_a_colour - 1)});
+  for (std::int64_t first = 0; first < banks; first += banks_per_colour) {
+    legend.push_back({hues[static_cast<std::size_t>(first / banks_per_colour)],
+                      fmt::format("{}-{}", first, first + banks_per_colour - 1)});
   }
   return legend;
 }
 
 Cell bank_cell(std::int64_t offset, int bits) {
   const std::int64_t bank = offset * bits / 8 / bank_bytes % banks;
-  return {fmt::format("{}", offset), fmt::format("b{}", bank),
-          hues[static_cast<std::size_t>(bank / banks_of_a_colour)]};
+  return {fmt::format("{}", offset), fmt::format("b{}", bank), hues[static_cast<std::size_t>(bank / banks_per_colour)]};
 }
 
 Support tiles_divide(const Layout& layout, const TileView& view) {

@@ -1,7 +1,7 @@
-// Pictures of layouts: tables of cells, for a terminal, as SVG and as LaTeX (TikZ).
+// Pictures of layouts: tables of cells, rendered for a terminal, as SVG and as LaTeX (TikZ).
 //
-// A picture is made from a layout (which number, which thread, which colour stands where) and then rendered; the
-// renderers know nothing of layouts. Rows are mode 0, columns are mode 1; a layout of rank 1 is one row.
+// A Picture holds the text and the colour of each cell; renderers do not depend on layouts. Rows are mode 0, columns
+// are mode 1. A layout of rank 1 is one row.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +20,24 @@ struct Colour {
   bool operator==(const Colour&) const = default;
 };
 
-/// One or two short lines on a colour.
+/// One or two short lines of text on a colour.
 struct Cell {
   std::string first;
   std::string second;
   Colour fill;
 };
 
-/// How the rows, or the columns, of a picture are counted and ruled.
+/// The labels and lines of the rows, or of the columns, of a picture.
 struct Axis {
   int cells = 1;  // at least 1
-  int step = 1;   // elements in a cell: cell i is labelled i * step, and hairlines show the elements
-  int group = 0;  // a heavier line after so many cells; 0 for none
+  int step = 1;   // elements per cell: cell i has the label i * step, and hairlines separate the elements
+  int group = 0;  // cells between heavier lines; 0: no such lines
   bool operator==(const Axis&) const = default;
 };
 
-/// A distance beside the picture, from the near edge of one cell to that of another: "LBO 8192 B".
+/// A dimension line beside the picture, from the first edge of cell `from` to that of cell `to`: "LBO 8192 B".
 struct Dimension {
-  bool along_rows = false;  // down the left side, else along the top
+  bool along_rows = false;  // on the left side; else along the top
   int from = 0;             // cells
   int to = 0;
   std::string label;
@@ -58,46 +58,46 @@ struct Picture {
   std::vector<std::string> notes;  // lines below
 };
 
-// Offsets that do not fit in 63 bits throw InvalidArgument, as the layouts themselves do.
+// Offsets that do not fit in 63 bits throw InvalidArgument, as evaluating the layout does.
 
-/// Most cells of all the pictures of a layout.
+/// The limit of cells, in all pictures of a layout together.
 inline constexpr std::int64_t max_drawn_cells = 16384;
 
-/// The offset in each cell, darker the further it is in memory; of a layout with basis strides, the coordinate. Inner
-/// modes are ruled: ((2,2),8) has a heavier line after every second row. A layout of a higher rank is a picture for
-/// each coordinate of the modes past the second. Refused: more than max_drawn_cells.
+/// Each cell shows its offset, the larger the darker, or its coordinate if the layout has basis strides. Heavier lines
+/// show inner modes: ((2,2),8) has one after every second row. A layout of rank 3 or more has one picture for each
+/// coordinate of the modes past the second. Refused: more than max_drawn_cells.
 Result<std::vector<Picture>> offset_pictures(const ComposedLayout& layout, const std::string& title);
 
-/// As offset_pictures, coloured by bank of shared memory: 32 of 4 bytes, one colour for each 16 bytes. Elements are of
+/// offset_pictures coloured by shared-memory bank (32 banks of 4 bytes), one colour for each 16 bytes. Elements have
 /// `bits` bits. Refused: bits not in [1, 1024], negative offsets.
 Result<std::vector<Picture>> bank_pictures(const ComposedLayout& layout, int bits, const std::string& title);
 
-/// Which thread has which value: `layout` takes (thread, value) to the index, first mode fastest, in a tile of rows x
-/// columns. Coloured by thread; a cell held by several shows the first and "+". Refused: a layout of another rank than
-/// 2, an index outside the tile, more than max_drawn_cells cells or pairs.
+/// A thread-value layout: `layout` maps (thread, value) to the column-major index in a tile of rows x columns. Each
+/// cell shows thread and value and is coloured by thread; a cell of several threads shows the first and "+". Refused: a
+/// rank other than 2, an index outside the tile, more than max_drawn_cells cells or pairs.
 Result<Picture> thread_value_picture(const Layout& layout, int rows, int columns, const std::string& title);
 
-/// The offset in each cell, coloured by the tile of rows x columns that it is in. Refused: a layout of another rank
-/// than 2, extents that the tile does not divide, more than max_drawn_cells.
+/// Each cell shows its offset and is coloured by its tile of rows x columns. Refused: a rank other than 2, extents that
+/// the tile does not divide, more than max_drawn_cells.
 Result<Picture> tiled_picture(const ComposedLayout& layout, int rows, int columns, const std::string& title);
 
-/// What a picture of tiles shows of a layout of rank 2.
+/// The parameters of tile_picture.
 struct TileView {
-  int rows = 1;  // extents of a tile: they divide those of the layout
+  int rows = 1;  // extents of a tile; they must divide the extents of the layout
   int columns = 1;
-  int bits = 0;         // of an element: cells say bytes; 0: cells say elements
-  int marked_rows = 0;  // a block from the origin, in elements, that is tinted: what one instruction reads
+  int bits = 0;         // bits of an element: cells show byte offsets; 0: cells show offsets in elements
+  int marked_rows = 0;  // elements of a block at the origin that is tinted, such as the operand of one instruction
   int marked_columns = 0;
 };
-/// A cell for each tile, which says where its first element is. The first tile is highlighted. Refused as
+/// One cell for each tile, which shows the offset of its first element. The first tile is highlighted. Refused as
 /// tiled_picture.
 Result<Picture> tile_picture(const ComposedLayout& layout, const TileView& view, const std::string& title);
 
-/// A grid of characters, as CuTe's print_layout; with `colour`, on the cells' colours by ANSI escapes.
+/// A grid of characters as CuTe's print_layout prints. With `colour`, ANSI escapes colour the cells.
 std::string to_terminal(const std::vector<Picture>& pictures, bool colour);
 /// A self-contained SVG document. @pre not empty
 std::string to_svg(const std::vector<Picture>& pictures);
-/// A document of class standalone that needs TikZ only. @pre not empty
+/// A LaTeX document of class standalone that needs TikZ only. @pre not empty
 std::string to_latex(const std::vector<Picture>& pictures);
 
 }  // namespace tilewright::layout

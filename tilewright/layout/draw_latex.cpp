@@ -1,4 +1,4 @@
-// A picture as LaTeX: TikZ, one unit a cell, rows downwards.
+// Pictures as LaTeX (TikZ): a cell is one unit, rows go down.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-// The colours of the pictures, each with a name.
+// Names for the colours of the pictures.
 class Palette {
  public:
   explicit Palette(const std::vector<Picture>& pictures) {
@@ -76,7 +76,7 @@ std::string texts(const Picture& picture) {
   return text;
 }
 
-// Hairlines between the elements of cells that hold several.
+// Hairlines between the elements of a cell.
 std::string elements(const Picture& picture) {
   const int rows = picture.rows.cells;
   const int columns = picture.columns.cells;

@@ -1,4 +1,4 @@
-// A picture as SVG. Whole pixels, so that the same picture is the same bytes everywhere.
+// Pictures as SVG. All coordinates are integers, so that the output is the same on every machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,17 +13,17 @@ namespace {
 
 constexpr int sheet_margin = 16;
 constexpr int gap = 40;           // between panels
-constexpr int widest_row = 1600;  // of panels, before they wrap
+constexpr int widest_row = 1600;  // the width at which panels wrap to the next row
 constexpr int title_height = 28;
-constexpr int labels_height = 20;  // of the columns
+constexpr int labels_height = 20;  // the labels of the columns
 constexpr int note_height = 18;
 constexpr int legend_height = 30;
 constexpr int swatch = 14;
-constexpr int dimension_height = 30;  // of one line of measure above the columns
-constexpr int dimension_tail = 22;    // of one beside the rows, without its label
-constexpr int character = 7;          // width of one of 12 px monospace
+constexpr int dimension_height = 30;  // a dimension line above the columns
+constexpr int dimension_tail = 22;    // a dimension line beside the rows, without its label
+constexpr int character = 7;          // the width of a 12 px monospace character
 constexpr int half_of_digits = 4;
-constexpr int element = 6;  // in a cell that holds several
+constexpr int element = 6;  // the size of an element in a cell of several
 
 constexpr std::string_view style =
     R"(text{font:12px "DejaVu Sans Mono",Menlo,Consolas,monospace;text-anchor:middle;fill:#1a1a1a})"
@@ -64,7 +64,7 @@ std::string hex(const Colour& colour) {
   return fmt::format("#{:02x}{:02x}{:02x}", colour.red, colour.green, colour.blue);
 }
 
-// Text whose middle is at that height: digits are 8 of 12 px tall, and not every renderer knows central baselines.
+// Text centred vertically at at.y. Digits are 8 px tall; not every renderer supports central baselines.
 std::string text_at(Point at, std::string_view classes, std::string_view text) {
   const std::string attribute = classes.empty() ? "" : fmt::format(" class=\"{}\"", classes);
   return fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", at.x, at.y + half_of_digits, attribute, escaped(text));
@@ -79,7 +79,7 @@ std::string path(std::string_view classes, const std::string& commands) {
   return commands.empty() ? "" : fmt::format("<path class=\"{}\" d=\"{}\"/>\n", classes, commands);
 }
 
-// One picture with what is around its grid.
+// One picture with its title, labels, dimension lines, legend and notes.
 class Panel {
  public:
   explicit Panel(const Picture& picture) : picture_(picture) {
@@ -155,7 +155,7 @@ class Panel {
     });
   }
 
-  // Hairlines between elements, lines between cells, heavier ones around groups and the whole.
+  // Hairlines between elements, lines between cells, heavier lines around groups and the whole grid.
   std::string rulings(Point origin) const {
     const Extent all = grid();
     const auto down = [&](int x) { return fmt::format("M{} {}v{}", origin.x + x, origin.y, all.height); };
@@ -247,7 +247,7 @@ class Panel {
 
   const Picture& picture_;
   Extent cell_;
-  int left_ = 0;  // of the grid, from the left of the panel
+  int left_ = 0;  // the distance of the grid from the left of the panel
   int top_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// A picture as a grid of characters.
+// Pictures as grids of characters.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class Grid {
     return text.substr(0, text.find_last_not_of(' ') + 1) + '\n';
   }
 
-  // The line above a row: "=" where a group of rows begins, "#" at the corners where one of columns does.
+  // The line above a row: "=" where a group of rows begins, "#" at corners where a group of columns begins.
   std::string rule(const Axis& axis, int row) const {
     const bool heavy = axis.group > 0 && row > 0 && row % axis.group == 0;
     std::string text(margin_, ' ');

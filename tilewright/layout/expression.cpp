@@ -1,4 +1,4 @@
-// A walk over the tree of an expression: operands first, then the function, its errors at its column.
+// Evaluates the syntax tree of an expression. An error of a function gets the column of its call.
 #include "tilewright/layout/expression.hpp"
 
 #include <fmt/format.h>
@@ -33,7 +33,8 @@ IntTuple coordinate_of(const std::vector<Value>& arguments) {
   std::vector<IntTuple> modes;
   for (const Value& argument : arguments) {
     const IntTuple* mode = std::get_if<IntTuple>(&argument);
-    if (mode == nullptr) throw InvalidArgument(fmt::format("a coordinate is of integers, got {}", kind_of(argument)));
+    if (mode == nullptr)
+      throw InvalidArgument(fmt::format("a coordinate consists of integers, got {}", kind_of(argument)));
     modes.push_back(*mode);
   }
   if (modes.empty()) throw InvalidArgument("expected a coordinate");
@@ -66,7 +67,7 @@ Value apply(const Value& function, const std::vector<Value>& arguments) {
   if (const ComposedLayout* layout = std::get_if<ComposedLayout>(&function)) return apply(*layout, at);
   if (const Swizzle* swizzle = std::get_if<Swizzle>(&function)) return apply(*swizzle, at);
   throw InvalidArgument(
-      fmt::format("{} {} is no function; a layout that is applied stands in parentheses: ((4,8):(8,1))(5)",
+      fmt::format("{} {} is not a function; to apply a layout, write it in parentheses: ((4,8):(8,1))(5)",
                   kind_of(function), notation(function)));
 }
 

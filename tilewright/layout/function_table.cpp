@@ -1,4 +1,4 @@
-// Which overload of a function takes the arguments, and what to say where none does.
+// Overload resolution for functions of expressions, and messages if no overload accepts the arguments.
 #include "tilewright/layout/function_table.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 namespace tilewright::layout {
 namespace {
 
-// The kinds that the overloads of one number of parameters take at one place.
+// The kinds of arguments at one place, over the overloads with the same number of parameters: "layout | tiler".
 std::string kinds_at(const std::vector<const Overload*>& overloads, std::size_t place) {
   std::vector<std::string_view> kinds;
   for (const Overload* overload : overloads) {
@@ -31,7 +31,7 @@ std::string parameter_list(const std::vector<const Overload*>& overloads) {
   return fmt::format("({}{})", fmt::join(places, ", "), repeats ? ", ..." : "");
 }
 
-// Levenshtein's distance: how many letters to insert, delete or change.
+// Levenshtein distance.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -45,7 +45,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// Names that a slip of the finger, or one word of several, leads to.
+// Function names similar to `name`: by edit distance, or by a word in common.
 std::vector<std::string_view> near_names(std::string_view name) {
   std::vector<std::pair<std::size_t, std::string_view>> near;
   for (const Function& function : functions()) {

@@ -1,4 +1,4 @@
-// The functions that expressions may call: the algebra, by name.
+// The functions that expressions may call, by name.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@
 
 namespace tilewright::layout {
 
-/// One list of parameters that a function takes.
+/// One overload of a function.
 struct Overload {
-  /// What the parameter is called in signatures, and whether a value can be passed as it.
+  /// The kind of a parameter in signatures, and whether a value can be passed as it.
   struct Parameter {
     std::string_view kind;
     bool (*accepts)(const Value&);
   };
   std::vector<Parameter> parameters;
-  bool repeats = false;  // the last parameter stands for one or more arguments
+  bool repeats = false;  // the last parameter takes one or more arguments
   /// @pre accepts(arguments). @throws InvalidArgument as the algebra does.
   std::function<Value(const std::vector<Value>& arguments)> call;
 
@@ -30,17 +30,17 @@ struct Function {
   std::string_view meaning;  // one line
   std::vector<Overload> overloads;
 
-  /// "composition(layout | swizzled layout, layout | tiler)"; one list of parameters for each number of them.
+  /// "composition(layout | swizzled layout, layout | tiler)"; one list for each number of parameters.
   std::string signature() const;
-  /// The value of the first overload that accepts the arguments. @throws InvalidArgument where none does, with the
-  /// signature; and as the algebra does.
+  /// Calls the first overload that accepts the arguments. @throws InvalidArgument with the signature if there is none,
+  /// and as the algebra does.
   Value operator()(const std::vector<Value>& arguments) const;
 };
 
-/// All, in the order of the manual: constructions, structure, sizes, coordinates, algebra, swizzles, tests.
+/// All functions, in the order of the manual.
 const std::vector<Function>& functions();
 
-/// @throws InvalidArgument naming the nearest names when there is none of that name.
+/// The function of that name. @throws InvalidArgument with similar names if there is none
 const Function& find_function(std::string_view name);
 
 }  // namespace tilewright::layout

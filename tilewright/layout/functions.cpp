@@ -1,4 +1,4 @@
-// The table: every function of the algebra that expressions may call, in the order of the manual.
+// The table of functions that expressions may call, in the order of the manual.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -18,20 +18,20 @@ namespace {
 using Modes = std::vector<int>;
 using Rows = std::vector<Function>;
 
-// Appending up to a rank is the one way to a large value from a small number.
+// Limits append and prepend up to a rank, by which a short expression could make a large value.
 int checked_rank(int rank) {
   constexpr int most = 64;
-  if (rank > most) throw InvalidArgument(fmt::format("a rank is at most {} here, got {}", most, rank));
+  if (rank > most) throw InvalidArgument(fmt::format("a rank is at most {} in an expression, got {}", most, rank));
   return rank;
 }
 
 LayoutAndOffset decayed(const ComposedLayout& layout) {
   std::optional<LayoutAndOffset> plain = decay(layout);
-  if (!plain) throw InvalidArgument(fmt::format("{} is no plain layout", to_string(layout)));
+  if (!plain) throw InvalidArgument(fmt::format("{} is not a layout without a swizzle", to_string(layout)));
   return *std::move(plain);
 }
 
-// `t` is the first, and for many functions the only, operand; `l` is a layout of either kind; `b` a tiler.
+// Parameters below: `t` is a tuple or the first operand, `l` a layout with or without a swizzle, `b` a tiler.
 
 Rows constructions() {
   const auto of_shape = [](const IntTuple& t) { return make_layout(t); };
@@ -39,20 +39,26 @@ Rows constructions() {
   const auto ordered = [](const IntTuple& t, const IntTuple& order) { return make_ordered_layout(t, order); };
   return {
       {"make_layout",
-       "compact, the first mode fastest; of a shape and strides; of layouts, each a mode",
+       "a compact layout, first mode fastest; with strides, shape:stride; of layouts, their concatenation",
        {overload_of<IntTuple>(of_shape), overload_of<IntTuple, IntTuple>(of_shape_and_stride),
         overload_of_several<Layout>(concatenate)}},
-      {"make_row_major", "compact, the last leaf fastest", {overload_of<IntTuple>(make_row_major)}},
-      {"make_ordered_layout", "compact, modes of less order faster", {overload_of<IntTuple, IntTuple>(ordered)}},
-      {"make_layout_like", "compact, in the order of the strides", {overload_of<Layout>(make_layout_like)}},
+      {"make_row_major", "a compact layout, last leaf fastest", {overload_of<IntTuple>(make_row_major)}},
+      {"make_ordered_layout",
+       "a compact layout, modes of smaller order faster",
+       {overload_of<IntTuple, IntTuple>(ordered)}},
+      {"make_layout_like",
+       "a compact layout with modes in the order of the strides",
+       {overload_of<Layout>(make_layout_like)}},
       {"make_fragment_like",
-       "compact, mode 0 first, the others in the order of the strides",
+       "a compact layout, mode 0 fastest, the others in the order of the strides",
        {overload_of<Layout>(make_fragment_like)}},
-      {"make_identity_layout", "the layout of coordinates", {overload_of<IntTuple>(make_identity_layout)}},
-      {"make_basis_like", "the strides of coordinates", {overload_of<IntTuple>(make_basis_like)}},
-      {"make_tiler", "of extents", {overload_of<IntTuple>(make_tiler)}},
+      {"make_identity_layout",
+       "the layout that maps a coordinate to itself",
+       {overload_of<IntTuple>(make_identity_layout)}},
+      {"make_basis_like", "the strides of the identity layout", {overload_of<IntTuple>(make_basis_like)}},
+      {"make_tiler", "a tiler of contiguous extents", {overload_of<IntTuple>(make_tiler)}},
       {"make_swizzle",
-       "from the bits it reads and the bits it changes",
+       "the swizzle that reads the first bits and changes the second",
        {overload_of<std::int64_t, std::int64_t>(make_swizzle)}},
   };
 }
@@ -66,22 +72,24 @@ Rows parts() {
   const auto inner = [](const auto& l) { return l.layout; };
   const auto offset = [](const auto& l) { return IntTuple(l.offset); };
   return {
-      {"shape", "the extents; with a path, of that mode",
+      {"shape", "the shape; with a path, that of a mode",
        join(overloads_of_layouts<>(shape), overloads_of_layouts<Basis>(shape_at))},
       {"stride",
-       "the strides; with a path, of that mode",
+       "the stride; with a path, that of a mode",
        {overload_of<Layout>(stride), overload_of<Layout, Basis>(stride_at)}},
-      {"get", "the mode that a path leads to: 1, (0,2)",
+      {"get", "the mode at a path: 1, (0,2)",
        join({overload_of<IntTuple, Basis>(part)}, overloads_of_layouts<Basis>(part))},
       {"layout",
-       "without the offset and the swizzle",
+       "the inner layout, without offset and swizzle",
        {overload_of<LayoutAndOffset>(inner), overload_of<ComposedLayout>(inner)}},
       {"offset",
-       "of a slice or a swizzled layout",
+       "the offset of a slice or a swizzled layout",
        {overload_of<LayoutAndOffset>(offset), overload_of<ComposedLayout>(offset)}},
-      {"swizzle", "of a swizzled layout", {overload_of<ComposedLayout>([](const auto& l) { return l.swizzle; })}},
-      {"source_bits", "what a swizzle reads", {overload_of<Swizzle>(source_bits)}},
-      {"target_bits", "what a swizzle changes", {overload_of<Swizzle>(target_bits)}},
+      {"swizzle", "the swizzle of a swizzled layout", {overload_of<ComposedLayout>([](const auto& l) {
+         return l.swizzle;
+       })}},
+      {"source_bits", "the bits that a swizzle reads", {overload_of<Swizzle>(source_bits)}},
+      {"target_bits", "the bits that a swizzle changes", {overload_of<Swizzle>(target_bits)}},
   };
 }
 
@@ -94,9 +102,9 @@ Rows structure() {
   const auto put = [](const auto& t, int i, const auto& x) { return replace(t, i, x); };
   const auto reversed = [](const auto& t) { return reverse(t); };
   return {
-      {"flatten", "all leaves as one tuple", join({overload_of<IntTuple>(flat)}, overloads_of_layouts<>(flat))},
+      {"flatten", "the leaves as a flat tuple", join({overload_of<IntTuple>(flat)}, overloads_of_layouts<>(flat))},
       {"unflatten",
-       "the leaves in the tree of a profile",
+       "the leaves in a profile",
        {overload_of<IntTuple, IntTuple>(unflat), overload_of<Layout, IntTuple>(unflat)}},
       {"take", "modes begin to end - 1",
        join({overload_of<IntTuple, int, int>(taken)}, overloads_of_layouts<int, int>(taken))},
@@ -138,12 +146,12 @@ Rows sizes() {
   return {
       {"rank", "number of modes", join({overload_of<IntTuple>(rank)}, overloads_of_layouts<>(rank))},
       {"depth", "levels of parentheses", join({overload_of<IntTuple>(deep)}, overloads_of_layouts<>(deep))},
-      {"size", "number of coordinates; with a path, of that mode",
+      {"size", "number of coordinates; with a path, that of a mode",
        join({overload_of<IntTuple>(product)}, overloads_of_layouts<>(count), overloads_of_layouts<Basis>(count_at),
             std::vector{overload_of<Swizzle>(count)})},
-      {"cosize", "1 + the distance between the least and the largest offset", overloads_of_layouts<>(reach)},
-      {"coshape", "the cosize in each mode of the coordinates", {overload_of<Layout>(coshape)}},
-      {"max_alignment", "most contiguous elements that move together",
+      {"cosize", "1 + the distance between the smallest and the largest offset", overloads_of_layouts<>(reach)},
+      {"coshape", "the cosize in each mode of the codomain", {overload_of<Layout>(coshape)}},
+      {"max_alignment", "the largest n such that aligned groups of n offsets are contiguous",
        overloads_of_layouts<>([](const auto& l) { return max_alignment(l); })},
   };
 }
@@ -153,17 +161,23 @@ Rows arithmetic() {
   const auto prefix = [](const IntTuple& t) { return prefix_product(t); };
   const auto suffix = [](const IntTuple& t) { return suffix_product(t); };
   return {
-      {"product", "of all leaves", {overload_of<IntTuple>(product)}},
-      {"product_each", "of the leaves of each mode", {overload_of<IntTuple>(product_each)}},
-      {"inner_product", "sum of products of leaves", {overload_of<IntTuple, IntTuple>(inner_product)}},
-      {"elem_scale", "leaves times what is at their place", {overload_of<IntTuple, IntTuple>(elem_scale)}},
+      {"product", "product of all leaves", {overload_of<IntTuple>(product)}},
+      {"product_each", "product of each mode", {overload_of<IntTuple>(product_each)}},
+      {"inner_product",
+       "sum of the products of corresponding leaves",
+       {overload_of<IntTuple, IntTuple>(inner_product)}},
+      {"elem_scale",
+       "each leaf times the product of the corresponding mode",
+       {overload_of<IntTuple, IntTuple>(elem_scale)}},
       {"tuple_max", "the largest leaf", {overload_of<IntTuple>(tuple_max)}},
       {"prefix_product", "exclusive products from the left", {overload_of<IntTuple>(prefix)}},
       {"suffix_product", "exclusive products from the right", {overload_of<IntTuple>(suffix)}},
-      {"compact_order", "strides, modes of less order faster", {overload_of<IntTuple, IntTuple>(compact_order)}},
-      {"ceil_div", "the quotient as shapes, rounded up", {overload_of<IntTuple, IntTuple>(quotient)}},
-      {"shape_div", "the quotient as shapes, exact", {overload_of<IntTuple, IntTuple>(shape_div)}},
-      {"as_arithmetic_tuple", "the tuple that a basis element is", {overload_of<IntTuple>(as_arithmetic_tuple)}},
+      {"compact_order",
+       "strides of a compact layout, modes of smaller order faster",
+       {overload_of<IntTuple, IntTuple>(compact_order)}},
+      {"ceil_div", "quotient of shapes, rounded up", {overload_of<IntTuple, IntTuple>(quotient)}},
+      {"shape_div", "quotient of shapes, exact", {overload_of<IntTuple, IntTuple>(shape_div)}},
+      {"as_arithmetic_tuple", "a basis element as a tuple", {overload_of<IntTuple>(as_arithmetic_tuple)}},
   };
 }
 
@@ -172,10 +186,10 @@ Rows comparisons() {
     return Function{name, meaning, {overload_of<IntTuple, IntTuple>(test)}};
   };
   return {
-      row("congruent", "the same tree", congruent),
-      row("weakly_congruent", "the second tree refines the first", weakly_congruent),
-      row("compatible", "coordinates of the first are coordinates of the second", compatible),
-      row("evenly_divides", "tiles of the second cover the first without overhang", evenly_divides),
+      row("congruent", "same profile", congruent),
+      row("weakly_congruent", "the profile of the second refines that of the first", weakly_congruent),
+      row("compatible", "every coordinate of the first is one of the second", compatible),
+      row("evenly_divides", "tiles of the second shape fill the first exactly", evenly_divides),
       row("elem_less", "each leaf is less", elem_less),
       row("elem_leq", "not elem_less(b, a)", elem_leq),
       row("elem_gtr", "elem_less(b, a)", elem_gtr),
@@ -207,17 +221,19 @@ Rows coordinates() {
        "a coordinate of the first shape as one of the second",
        {overload_of<IntTuple, IntTuple, IntTuple>(crd2crd)}},
       {"hierarchical_coord", "the coordinate of an offset", {overload_of<Layout, std::int64_t>(hierarchical_coord)}},
-      {"flat_coord", "the same, one integer for each mode", {overload_of<Layout, std::int64_t>(flat_coord)}},
+      {"flat_coord",
+       "the coordinate of an offset, one integer for each mode",
+       {overload_of<Layout, std::int64_t>(flat_coord)}},
       {"slice",
-       "the modes that a coordinate names by _",
+       "the modes where a coordinate is _",
        {overload_of<IntTuple, IntTuple>(sliced), overload_of<IntTuple, Layout>(sliced),
         overload_of<IntTuple, ComposedLayout>(sliced)}},
       {"dice",
-       "the modes that a coordinate names otherwise",
+       "the modes where a coordinate is not _",
        {overload_of<IntTuple, IntTuple>(diced), overload_of<IntTuple, Layout>(diced),
         overload_of<IntTuple, Tiler>(diced)}},
       {"slice_and_offset",
-       "a slice and where it begins; also written L(2,_)",
+       "a slice and its offset; also written L(2,_)",
        {overload_of<IntTuple, Layout>(slice_and_offset)}},
   };
 }
@@ -228,13 +244,17 @@ Rows simplification() {
   const auto filtered = [](const auto& l) { return filter(l); };
   const auto filtered_by = [](const auto& l, const IntTuple& profile) { return filter(l, profile); };
   return {
-      {"coalesce", "the fewest modes of the same function; with a profile, by mode",
+      {"coalesce", "the same function with the fewest modes; with a profile, by-mode",
        join(overloads_of_layouts<>(merged), overloads_of_layouts<IntTuple>(merged_by))},
-      {"coalesce_past_end", "coalesce that agrees past the end too", {overload_of<Layout>(coalesce_past_end)}},
-      {"filter", "coalesce without stride 0; with a profile, by mode",
+      {"coalesce_past_end",
+       "coalesce that preserves the function past the end",
+       {overload_of<Layout>(coalesce_past_end)}},
+      {"filter", "coalesce without stride-0 modes; with a profile, by-mode",
        join(overloads_of_layouts<>(filtered), overloads_of_layouts<IntTuple>(filtered_by))},
-      {"filter_zeros", "extents of 1 where strides are 0", {overload_of<Layout>(filter_zeros)}},
-      {"decay", "the plain layout that a swizzled one is, where there is one", {overload_of<ComposedLayout>(decayed)}},
+      {"filter_zeros", "extent 1 for stride-0 modes", {overload_of<Layout>(filter_zeros)}},
+      {"decay",
+       "a swizzled layout without its swizzle, if the function allows it",
+       {overload_of<ComposedLayout>(decayed)}},
   };
 }
 
@@ -247,22 +267,22 @@ Rows composition_and_inverses() {
   const auto common = [](const auto& a, const auto& b) { return max_common_layout(a, b); };
   const auto vector = [](const auto& a, const auto& b) { return max_common_vector(a, b); };
   return {
-      {"composition", "R(c) = a(b(c)); with a tiler, by mode; also written a o b",
+      {"composition", "R(c) = a(b(c)); with a tiler, by-mode; also written a o b",
        join(overloads_of_layouts<Layout>(compose), overloads_of_layouts<Tiler>(compose),
             std::vector{overload_of<Swizzle, Layout>(compose), overload_of<Swizzle, ComposedLayout>(compose),
                         overload_of<Swizzle, Swizzle>(compose), overload_of<Layout, Swizzle>(compose),
                         overload_of<Layout, ComposedLayout>(compose)})},
-      {"complement", "what a layout misses, up to a size",
+      {"complement", "the layout of the offsets below a size that a layout does not reach",
        join({overload_of<Layout>(missing_of)}, overloads_of_layouts<IntTuple>(missing))},
       {"right_inverse", "the longest R with L(R(i)) = i", overloads_of_layouts<>(right)},
       {"left_inverse", "R with L(R(L(i))) = L(i)", overloads_of_layouts<>(left)},
-      {"nullspace", "the modes of stride 0, as indices", {overload_of<Layout>(nullspace)}},
+      {"nullspace", "the indices of the stride-0 modes", {overload_of<Layout>(nullspace)}},
       {"max_common_layout", "the longest R with a(R(i)) = b(R(i)) = i",
        join(overloads_of_layouts<Layout>(common), std::vector{overload_of<Layout, ComposedLayout>(common)})},
-      {"max_common_vector", "contiguous elements that correspond",
+      {"max_common_vector", "size of max_common_layout",
        join(overloads_of_layouts<Layout>(vector), overloads_of_layouts<ComposedLayout>(vector))},
       {"domain_distribute",
-       "n indices of a shape that divide it evenly",
+       "a tile of at most n indices that divides a shape evenly",
        {overload_of<IntTuple, std::int64_t>(domain_distribute)}},
   };
 }
@@ -279,22 +299,24 @@ Rows divisions_and_products() {
     return tile_to_shape(l, shape, order);
   };
   return {
-      by_tiler("logical_divide", "(tile, rest), by mode with a tuple",
+      by_tiler("logical_divide", "(tile, rest); with a tuple, by-mode",
                [](const auto& l, const Tiler& b) { return logical_divide(l, b); }),
-      by_tiler("zipped_divide", "((tiles),(rests))", [](const auto& l, const Tiler& b) { return zipped_divide(l, b); }),
-      by_tiler("tiled_divide", "((tiles),rest,...)", [](const auto& l, const Tiler& b) { return tiled_divide(l, b); }),
+      by_tiler("zipped_divide", "((tile,...),(rest,...))",
+               [](const auto& l, const Tiler& b) { return zipped_divide(l, b); }),
+      by_tiler("tiled_divide", "((tile,...),rest,...)",
+               [](const auto& l, const Tiler& b) { return tiled_divide(l, b); }),
       by_tiler("flat_divide", "(tile,...,rest,...)", [](const auto& l, const Tiler& b) { return flat_divide(l, b); }),
-      by_tiler("logical_product", "(a, copies of a laid out as b), by mode with a tuple",
+      by_tiler("logical_product", "(a, copies of a ordered as b); with a tuple, by-mode",
                [](const auto& l, const Tiler& b) { return logical_product(l, b); }),
-      by_tiler("zipped_product", "((blocks),(copies))",
+      by_tiler("zipped_product", "((block,...),(copies,...))",
                [](const auto& l, const Tiler& b) { return zipped_product(l, b); }),
-      by_tiler("tiled_product", "((blocks),copy,...)",
+      by_tiler("tiled_product", "((block,...),copies,...)",
                [](const auto& l, const Tiler& b) { return tiled_product(l, b); }),
-      by_tiler("flat_product", "(block,...,copy,...)",
+      by_tiler("flat_product", "(block,...,copies,...)",
                [](const auto& l, const Tiler& b) { return flat_product(l, b); }),
-      block_by("blocked_product", "mode i is (a_i,b_i): a block of a for each element of b",
+      block_by("blocked_product", "mode i is (a_i,b_i): each element of b becomes a block a",
                [](const auto& a, const Layout& b) { return blocked_product(a, b); }),
-      block_by("raked_product", "mode i is (b_i,a_i): the elements of a over copies of b",
+      block_by("raked_product", "mode i is (b_i,a_i): elements of a interleaved with copies of b",
                [](const auto& a, const Layout& b) { return raked_product(a, b); }),
       {"tile_to_shape", "a block repeated to cover a shape, in an order",
        join(overloads_of_layouts<IntTuple>(tiled), overloads_of_layouts<IntTuple, IntTuple>(tiled_in_order))},
@@ -315,12 +337,12 @@ Rows partitions() {
     return local_partition(l, threads, i, projection);
   };
   return {
-      {"inner_partition", "the tile at a coordinate of the rests", overloads_of_layouts<Tiler, IntTuple>(inner)},
-      {"outer_partition", "what a coordinate of the tile is in each", overloads_of_layouts<Tiler, IntTuple>(outer)},
-      {"local_tile", "inner_partition; with a projection, of the modes it names",
+      {"inner_partition", "the tile at a coordinate of the rest", overloads_of_layouts<Tiler, IntTuple>(inner)},
+      {"outer_partition", "the elements at a coordinate of every tile", overloads_of_layouts<Tiler, IntTuple>(outer)},
+      {"local_tile", "inner_partition; with a projection, of the modes where that is not _",
        join(overloads_of_layouts<Tiler, IntTuple>(tile),
             std::vector{overload_of<Layout, Tiler, IntTuple, IntTuple>(tile_of)})},
-      {"local_partition", "what thread i of a layout of threads has",
+      {"local_partition", "the elements of thread i of a thread layout",
        join(overloads_of_layouts<Layout, std::int64_t>(share),
             std::vector{overload_of<Layout, Layout, std::int64_t, IntTuple>(share_of)})},
   };
@@ -332,11 +354,11 @@ Rows recasts() {
   const auto bits = [](const auto& l, std::int64_t from, std::int64_t to) { return recast(l, from, to); };
   const auto bits_first = [](std::int64_t from, std::int64_t to, const auto& l) { return recast(l, from, to); };
   return {
-      {"upcast", "in units of n elements",
+      {"upcast", "for elements n times as large",
        join({overload_of<Swizzle, std::int64_t>(up)}, overloads_of_layouts<std::int64_t>(up))},
-      {"downcast", "in units of 1/n element",
+      {"downcast", "for elements n times as small",
        join({overload_of<Swizzle, std::int64_t>(down)}, overloads_of_layouts<std::int64_t>(down))},
-      {"recast", "elements of so many bits as elements of so many: recast(16,32,L)",
+      {"recast", "for elements of another width: recast(16,32,L)",
        join({overload_of<std::int64_t, std::int64_t, Layout>(bits_first),
              overload_of<std::int64_t, std::int64_t, ComposedLayout>(bits_first),
              overload_of<std::int64_t, std::int64_t, Swizzle>(bits_first)},

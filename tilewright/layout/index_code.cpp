@@ -18,18 +18,18 @@ using Fields = std::vector<BitField>;
 bool is_power_of_two(std::int64_t n) { return n > 0 && std::has_single_bit(static_cast<std::uint64_t>(n)); }
 int log2(std::int64_t n) { return std::countr_zero(static_cast<std::uint64_t>(n)); }
 
-/// One leaf of a mode: stride * (v / place % extent), the last one without %.
+/// The term of one leaf of a mode: stride * (v / place % extent), without % for the last leaf.
 struct Digit {
   std::int64_t place;
   std::int64_t extent;
   std::int64_t stride;
   bool is_last;
 
-  /// Its value is bits of the variable.
+  /// Whether its value is a range of bits of the variable.
   bool is_bits() const { return is_power_of_two(place) && (is_last || is_power_of_two(extent)); }
 };
 
-/// The digits of a variable below `extent`.
+/// The digits of a variable with values below `extent`.
 std::vector<Digit> digits_of(const Layout& mode, std::int64_t extent) {
   const Layout merged = coalesce(mode);
   const std::vector<std::int64_t> extents = leaves(merged.shape());
@@ -43,7 +43,7 @@ std::vector<Digit> digits_of(const Layout& mode, std::int64_t extent) {
   return digits;
 }
 
-/// A variable with the number that tells its fields from those of others.
+/// A variable, and its number in the layout.
 struct Operand {
   CExpression code;
   int number;
@@ -73,7 +73,7 @@ BitField divided_field(const Operand& x, const Digit& digit) {
   return BitField::term(digit.is_last ? upper : remainder(upper, digit.extent), bits, bits, 0, digit.stride);
 }
 
-/// The sum of digits with one division for each boundary: v / p % e is v / p - e * (v / (p * e)), so that
+/// The sum of digits with one division per digit: because v / p % e is v / p - e * (v / (p * e)),
 /// sum_i d_i * digit_i is sum_i (d_i - e_(i-1) * d_(i-1)) * (v / p_i).
 CExpression telescoped(const Operand& x, const std::vector<Digit>& digits) {
   Fields terms;
@@ -93,7 +93,8 @@ std::pair<std::ptrdiff_t, std::size_t> cost(const std::string& text) {
   return {divisions, text.size()};
 }
 
-/// The digits that need division, one field for each. Where they may be one field, the telescoped sum if it is cheaper.
+/// Fields for the digits that need division: one per digit, or, unless keeps_digits, the telescoped sum if it is
+/// cheaper.
 Fields divided_fields(const Operand& x, const std::vector<Digit>& digits, bool keeps_digits) {
   Fields fields;
   BitSet bits = 0;
@@ -120,7 +121,7 @@ Fields fields_of(const Operand& x, const Layout& mode, bool keeps_digits) {
   return fields;
 }
 
-/// Letters, digits, '_' and the '.', ':' of members and scopes, no digit first.
+/// Whether the name has only letters, digits, '_', '.' and ':' (members, scopes) and does not begin with a digit.
 bool is_c_name(const std::string& name) {
   return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
          std::all_of(name.begin(), name.end(), [](char c) {
@@ -134,7 +135,7 @@ Operand operand(const IndexVariable& variable, int number, const Layout& mode) {
   const std::int64_t extent = variable.extent == 0 ? size(mode) : variable.extent;
   if (extent < 1 || extent > size(mode))
     throw InvalidArgument(
-        fmt::format("{} has {} values, its mode {} has {}", variable.name, extent, to_string(mode), size(mode)));
+        fmt::format("{} has {} values, but its mode {} has {}", variable.name, extent, to_string(mode), size(mode)));
   return {CExpression(variable.name), number, extent};
 }
 
@@ -170,13 +171,13 @@ std::string shorter(const CExpression& a, const CExpression& b) {
   return second.size() < first.size() ? second : first;
 }
 
-/// The sum, as products and + or as shifts and |, whichever is shorter.
+/// The sum with * and +, or with << and |, whichever is shorter.
 std::string sum_code(const Fields& fields) {
   const CExpression sum = sum_of(fields, CodeStyle::arithmetic);
   return are_disjoint(fields) ? shorter(sum, sum_of(fields, CodeStyle::bitwise)) : sum.text();
 }
 
-/// The same sum as fields that share no bit: those that carry into each other become one. Factors become part of bases.
+/// The same sum as fields that share no bit: fields that may carry into each other are merged. All factors become 1.
 Fields without_carries(const Fields& terms) {
   Fields fields;
   for (BitField field : terms) {
@@ -196,8 +197,8 @@ Fields without_carries(const Fields& terms) {
   return fields;
 }
 
-/// Fields whose exclusive or is the swizzle of a number that `fields` make up. A swizzle is linear over bits: each
-/// field stays, and what it has of the source bits comes again, moved.
+/// Fields whose XOR is swizzle(sum of `fields`). A swizzle is linear over bits: each field remains, and its source bits
+/// are added once more, shifted.
 Fields swizzled(const Swizzle& swizzle, const Fields& fields) {
   const BitSet source = static_cast<BitSet>(source_bits(swizzle));
   Fields all;
@@ -209,14 +210,14 @@ Fields swizzled(const Swizzle& swizzle, const Fields& fields) {
     }
   }
   for (BitField field : fields) {
-    field.mask &= moved(source, -field.shift);
+    field.mask &= shifted(source, -field.shift);
     field.shift -= swizzle.shift();
     if (field.mask != 0 && !field.base.is_constant()) add_field(all, field);
   }
   return all;
 }
 
-/// Fields that change the same bits, joined by ^.
+/// Fields that have bits in common, combined by ^.
 struct XorGroup {
   Fields fields;
   BitSet bits = 0;
@@ -242,7 +243,7 @@ std::vector<XorGroup> group_by_bits(const Fields& fields) {
   return groups;
 }
 
-/// The exclusive or, all fields moved down by `less` first.
+/// The XOR of the fields, where the left shift by `less` that they share is done last.
 CExpression xor_of(Fields fields, int less, CodeStyle style) {
   CExpression code = 0;
   for (BitField& field : fields) {
@@ -252,7 +253,7 @@ CExpression xor_of(Fields fields, int less, CodeStyle style) {
   return style == CodeStyle::bitwise ? code << less : code * (std::int64_t{1} << less);
 }
 
-/// A shift that all fields share is done once, after the exclusive or, where that is shorter.
+/// A left shift that all fields share is done once, after the XOR, if that is shorter.
 CExpression code_of(const XorGroup& group, CodeStyle style) {
   const auto least = std::min_element(group.fields.begin(), group.fields.end(),
                                       [](const BitField& a, const BitField& b) { return a.shift < b.shift; });
@@ -281,14 +282,14 @@ void collect_leaves(const IntTuple& tree, const Basis& path, std::vector<Basis>&
   for (int i = 0; i < tree.rank(); ++i) collect_leaves(tree[i], path.child(i), paths);
 }
 
-/// The layout of one coordinate: strides that lead elsewhere are 0.
+/// The layout of one component of the coordinate: strides with another basis are 0.
 Layout along(const Layout& layout, const Basis& path) {
   return {layout.shape(), transform_leaves(layout.stride(), [&](const IntTuple& stride) {
             return IntTuple(stride.basis() == path ? stride.basis_value() : 0);
           })};
 }
 
-/// The least offset of a layout.
+/// The smallest offset of a layout.
 std::int64_t least_offset(const Layout& layout) {
   const std::vector<std::int64_t> extents = leaves(layout.shape());
   const std::vector<std::int64_t> strides = leaves(layout.stride());
@@ -306,7 +307,7 @@ std::string index_code(const Layout& layout, const std::vector<IndexVariable>& v
 std::string index_code(const ComposedLayout& layout, const std::vector<IndexVariable>& variables) {
   if (layout.offset < 0 || least_offset(layout.layout) < 0)
     throw InvalidArgument(
-        fmt::format("{}: the code of a swizzle needs offset and strides that are not negative", to_string(layout)));
+        fmt::format("{}: code for a swizzle needs an offset and strides that are not negative", to_string(layout)));
   const bool swizzles = layout.swizzle.bits() != 0;
   Fields fields = fields_of(layout.layout, variables, swizzles);
   if (layout.offset != 0) fields.push_back(constant_field(layout.offset));

@@ -1,4 +1,4 @@
-// Layouts as code: the offset of run-time coordinates as a C expression.
+// Code generation for layouts: C expressions for the offset of run-time coordinates.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +9,32 @@
 
 namespace tilewright::layout {
 
-/// A coordinate that code has at run time.
+/// A run-time coordinate in the code.
 struct IndexVariable {
   IndexVariable(const char* variable) : name(variable) {}             // NOLINT: a name is a variable
   IndexVariable(std::string variable) : name(std::move(variable)) {}  // NOLINT: so is this
   IndexVariable(std::string variable, std::int64_t values) : name(std::move(variable)), extent(values) {}
 
   std::string name;         // "lane", "threadIdx.x": printed as it is
-  std::int64_t extent = 0;  // its values are 0 to extent - 1; 0: as many as its mode has
+  std::int64_t extent = 0;  // its values are 0 to extent - 1; 0 stands for the size of its mode
 };
 
-/// layout(v0, v1, ...) as the shortest C expression found: one variable for each mode, or one for the whole layout,
-/// whose digits it then takes. Powers of two become shifts and masks; other extents take one division for each boundary
-/// that they leave. What extents of variables make superfluous is left out: masks, divisions, a swizzle of bits that
-/// are 0.
+/// layout(v0, v1, ...) as the shortest C expression found, with one variable for each mode or one index for the whole
+/// layout. Powers of two become shifts and masks; other extents take one division each. Masks, divisions and swizzles
+/// that have no effect for values below the extents are left out.
 ///
-/// The code holds for values below the extents, of an unsigned type that holds the offset. With negative strides, or of
-/// a signed type, the type must also hold twice the largest stride times the largest extent. A layout that is 0
-/// everywhere is "0".
+/// The code is correct for values below the extents, of an unsigned type that holds the offset. With negative strides,
+/// or of a signed type, the type must also hold twice the largest stride times the largest extent. The code of a layout
+/// that is 0 everywhere is "0".
 /// @throws InvalidArgument for a number of variables other than 1 or the rank, for names that are not C names, for
 /// extents past the size of their mode, and for strides that are scaled bases.
 /// @post evaluated in C, the text equals layout(v0, v1, ...)
 std::string index_code(const Layout& layout, const std::vector<IndexVariable>& variables);
-/// The swizzle is part of the same expression: (row, chunk) -> "row << 7 | (chunk ^ row) << 4".
-/// @throws also for offsets of the layout that may be negative.
+/// The swizzle is part of the expression: (row, chunk) -> "row << 7 | (chunk ^ row) << 4".
+/// @throws also if the layout may have negative offsets
 std::string index_code(const ComposedLayout& layout, const std::vector<IndexVariable>& variables);
 
-/// The coordinate of a layout with scaled-basis strides, one expression for each leaf of the coordinate, in order:
+/// The coordinate that a layout with scaled-basis strides maps to: one expression for each leaf, in order:
 /// (4,(8,2)):(1@1,(1@0,64@1)) of (i,j) -> "j & 7", "i | j >> 3 << 6". @throws as index_code does.
 std::vector<std::string> coordinate_code(const Layout& layout, const std::vector<IndexVariable>& variables);
 

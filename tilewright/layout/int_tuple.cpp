@@ -1,4 +1,4 @@
-// Construction and structure of trees of integers.
+// Construction and structure of IntTuples.
 #include "tilewright/layout/int_tuple.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 
 using Modes = std::vector<IntTuple>;
 
-/// The modes; a leaf is its own one mode.
+/// The modes; a leaf counts as one mode.
 Modes modes_of(const IntTuple& t) {
   Modes modes;
   modes.reserve(static_cast<std::size_t>(t.rank()) + 1);
@@ -48,8 +48,8 @@ void collect(const IntTuple& t, Modes& out) {
   });
 }
 
-/// The tree of `profile` over the leaves from `at` on.
-IntTuple regrown(const IntTuple& flat, const IntTuple& profile, int& at) {
+/// The profile filled with the leaves of `flat` from `at` on.
+IntTuple filled(const IntTuple& flat, const IntTuple& profile, int& at) {
   return transform_leaves(profile, [&](const IntTuple&) { return flat[at++]; });
 }
 
@@ -114,10 +114,10 @@ IntTuple unflatten(const IntTuple& flat, const IntTuple& profile) {
   const IntTuple source = flatten(flat);
   const int wanted = flatten(profile).rank();
   if (source.rank() != wanted)
-    throw InvalidArgument(fmt::format("unflatten of {} into {}: {} leaves for {}", to_string(flat), to_string(profile),
-                                      source.rank(), wanted));
+    throw InvalidArgument(fmt::format("unflatten of {} into {}: {} leaves, the profile has {}", to_string(flat),
+                                      to_string(profile), source.rank(), wanted));
   int at = 0;
-  return regrown(source, profile, at);
+  return filled(source, profile, at);
 }
 
 IntTuple take(const IntTuple& t, int begin, int end) {

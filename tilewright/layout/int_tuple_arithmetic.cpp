@@ -1,4 +1,4 @@
-// Products, quotients, sums and comparisons of trees of integers.
+// Products, quotients, sums and comparisons of IntTuples.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tilewright::layout {
 namespace {
 
-constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();  // has no magnitude that fits
+constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();  // its magnitude does not fit in 63 bits
 
 void require_same_rank(const char* what, const IntTuple& a, const IntTuple& b) {
   if (a.is_leaf() || b.is_leaf() || a.rank() != b.rank())
@@ -30,7 +30,7 @@ std::int64_t ceil_div_leaf(std::int64_t a, std::int64_t b) {
   return ceil_div(a, b);
 }
 
-/// The quotient as shapes, given the one of integers.
+/// The quotient of shapes, given that of integers and that of two tuples.
 template <class Quotient, class ByMode>
 IntTuple shape_quotient(const IntTuple& a, const IntTuple& b, Quotient&& quotient, ByMode&& by_mode) {
   if (a.is_leaf()) return quotient(a.value(), product(b));
@@ -43,7 +43,8 @@ IntTuple shape_quotient(const IntTuple& a, const IntTuple& b, Quotient&& quotien
   });
 }
 
-/// compact_order of one part of the shape; `flat_shape` and `flat_order` are all parts, leaf of the order by leaf.
+/// compact_order of a part of the shape. flat_shape and flat_order have the size and the order of every leaf of the
+/// whole order; `at` is the next leaf.
 IntTuple compact_part(const IntTuple& shape, const IntTuple& order, const std::vector<std::int64_t>& flat_shape,
                       const std::vector<std::int64_t>& flat_order, std::size_t& at) {
   if (!order.is_leaf()) {
@@ -60,7 +61,7 @@ IntTuple compact_part(const IntTuple& shape, const IntTuple& order, const std::v
   return prefix_product(shape, start);
 }
 
-/// Products of what corresponds to each leaf of `guide`.
+/// Appends the product of the mode of t at each leaf of `guide`.
 void collect_products(const IntTuple& t, const IntTuple& guide, std::vector<std::int64_t>& out) {
   if (guide.is_leaf()) {
     out.push_back(product(t));
@@ -82,7 +83,7 @@ void require_comparable(const IntTuple& a, const IntTuple& b) {
     throw InvalidArgument(fmt::format("comparison of {} with {}", to_string(a), to_string(b)));
 }
 
-/// Whether a precedes b by the first mode that differs, in the order that `mode_of(t, i)` lists them.
+/// Whether a precedes b by the first mode that differs, in the order of mode_of(t, i).
 template <class ModeOf>
 bool precedes(const IntTuple& a, const IntTuple& b, ModeOf&& mode_of) {
   require_comparable(a, b);
@@ -194,7 +195,8 @@ IntTuple operator+(const IntTuple& a, const IntTuple& b) {
   const IntTuple x = as_arithmetic_tuple(a);
   const IntTuple y = as_arithmetic_tuple(b);
   if (x.is_leaf() || y.is_leaf())
-    throw InvalidArgument(fmt::format("{} + {}: only 0 adds to a coordinate", to_string(a), to_string(b)));
+    throw InvalidArgument(
+        fmt::format("{} + {}: the only integer that may be added to a coordinate is 0", to_string(a), to_string(b)));
   const int rank = std::max(x.rank(), y.rank());
   const IntTuple tail = append(y, rank, 0);
   return transform_modes(append(x, rank, 0), [&](const IntTuple& mode, int i) { return mode + tail[i]; });

@@ -13,26 +13,25 @@
 namespace tilewright::layout {
 namespace {
 
-/// The same change of the tree on shape and stride.
+/// Applies a change to shape and stride.
 template <class Change>
 Layout restructure(const Layout& layout, Change&& change) {
   return Layout(change(layout.shape()), change(layout.stride()));
 }
 
-/// As restructure, for changes that put a second layout in.
+/// restructure for changes that insert another layout.
 template <class Change>
 Layout restructure(const Layout& layout, const Layout& x, Change&& change) {
   return Layout(change(layout.shape(), x.shape()), change(layout.stride(), x.stride()));
 }
 
-/// The size of a part of a layout. @throws InvalidArgument where it breaks the invariant of layouts.
+/// The size of a part of a layout. @throws InvalidArgument if it violates the invariant of Layout
 std::int64_t checked_size(const Layout& layout, const IntTuple& shape, const IntTuple& stride) {
   if (shape.is_leaf() != stride.is_leaf() || shape.rank() != stride.rank())
     throw InvalidArgument(
         fmt::format("stride {} is not congruent to shape {}", to_string(layout.stride()), to_string(layout.shape())));
   if (shape.is_leaf()) {
-    if (stride.is_underscore())
-      throw InvalidArgument(fmt::format("stride {} has a whole mode in it", to_string(layout.stride())));
+    if (stride.is_underscore()) throw InvalidArgument(fmt::format("stride {} contains _", to_string(layout.stride())));
     if (shape.value() < 1)
       throw InvalidArgument(
           fmt::format("extents must be at least 1, got {} in shape {}", shape.value(), to_string(layout.shape())));
@@ -43,13 +42,13 @@ std::int64_t checked_size(const Layout& layout, const IntTuple& shape, const Int
   return size;
 }
 
-/// Shape with extents of 1 where the stride is 0.
+/// The shape with extent 1 for stride-0 modes.
 IntTuple without_broadcasts(const Layout& layout) {
   if (layout.shape().is_leaf()) return layout.stride().basis_value() == 0 ? IntTuple(1) : layout.shape();
   return transform_modes(layout.shape(), [&](const IntTuple&, int i) { return without_broadcasts(layout.mode(i)); });
 }
 
-/// Stride with 0 where that of the layout is.
+/// `stride` with 0 where the stride of the layout is 0.
 IntTuple with_broadcasts_of(const Layout& layout, const IntTuple& stride) {
   if (stride.is_leaf()) return layout.stride().basis_value() == 0 ? IntTuple(0) : stride;
   return transform_modes(stride, [&](const IntTuple& mode, int i) { return with_broadcasts_of(layout.mode(i), mode); });
@@ -97,7 +96,7 @@ Layout make_fragment_like(const Layout& layout) {
 Layout make_identity_layout(const IntTuple& shape) { return Layout(shape, make_basis_like(shape)); }
 
 Layout concatenate(std::vector<Layout> modes) {
-  TILEWRIGHT_CHECK(!modes.empty(), "a layout needs a mode");
+  TILEWRIGHT_CHECK(!modes.empty(), "concatenate of no layouts");
   LayoutBuilder result(static_cast<int>(modes.size()));
   for (Layout& mode : modes) result.append(std::move(mode));
   return std::move(result).layout();
@@ -111,8 +110,8 @@ IntTuple coshape(const Layout& layout) {
   const IntTuple strides = flatten(layout.stride());
   IntTuple last;
   for (int i = 0; i < extents.rank(); ++i) {
-    const std::int64_t way = strides[i].basis_value() < 0 ? -1 : 1;
-    last = last + (way * (extents[i].value() - 1)) * strides[i];
+    const std::int64_t sign = strides[i].basis_value() < 0 ? -1 : 1;
+    last = last + (sign * (extents[i].value() - 1)) * strides[i];
   }
   return transform_leaves(last, [](const IntTuple& end) -> IntTuple { return checked_sum(end.value(), 1); });
 }
@@ -127,9 +126,8 @@ IntTuple hierarchical_coord(const Layout& layout, std::int64_t offset) {
   IntTuple coord = idx2crd(offset, layout.shape(), layout.stride());
   if (layout(coord) != offset)
     throw InvalidArgument(
-        fmt::format("the coordinate of offset {} in {}: division by the strides gives {}, which is "
-                    "the one of {}",
-                    offset, to_string(layout), to_string(coord), layout(coord)));
+        fmt::format("the coordinate of offset {} in {}: division by the strides gives {}, whose offset is {}", offset,
+                    to_string(layout), to_string(coord), layout(coord)));
   return coord;
 }
 

@@ -1,4 +1,4 @@
-// Layouts to flat lists of modes and back.
+// Conversions between layouts and flat lists of modes.
 #include "tilewright/layout/modes.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ void collect(const IntTuple& shape, const IntTuple& stride, Modes& out) {
   for (int i = 0; i < shape.rank(); ++i) collect(shape[i], stride[i], out);
 }
 
-/// Number of offsets, and the last of them, with the leaves of this part; those of stride 0 apart.
+/// Multiplies `count` by the extents of this part and adds its largest offset to `last`, without stride-0 modes.
 void count_offsets(const IntTuple& shape, const IntTuple& stride, std::int64_t& count, std::int64_t& last) {
   if (!shape.is_leaf()) {
     for (int i = 0; i < shape.rank(); ++i) count_offsets(shape[i], stride[i], count, last);
@@ -28,7 +28,7 @@ void count_offsets(const IntTuple& shape, const IntTuple& stride, std::int64_t& 
   }
 }
 
-/// Makes the mode longer by the next one, where that continues it. What does not fit in 63 bits stays two modes.
+/// Merges `next` into `mode` if it continues it and the result fits in 63 bits. Returns whether it did.
 bool extend(Mode& mode, const Mode& next) {
   std::int64_t end = 0;
   std::int64_t extent = 0;
@@ -54,7 +54,7 @@ Modes integer_modes(const char* verb, const Layout& layout) {
   for (const Mode& mode : modes) {
     if (!mode.basis.empty())
       throw InvalidArgument(
-          fmt::format("{} of {}: stride {} is no integer", verb, to_string(layout), to_string(stride_of(mode))));
+          fmt::format("{} of {}: stride {} is not an integer", verb, to_string(layout), to_string(stride_of(mode))));
   }
   return modes;
 }

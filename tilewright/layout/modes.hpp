@@ -1,4 +1,4 @@
-// The working form of the algebra: a flat list of (extent, stride) modes, first mode fastest.
+// Flat lists of (extent, stride) modes, first mode fastest, on which the algebra works.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@ namespace tilewright::layout {
 
 struct Mode {
   std::int64_t extent = 1;
-  std::int64_t stride = 0;  // times the basis element
+  std::int64_t stride = 0;  // the factor of the basis element
   Basis basis = {};
 };
 using Modes = SmallVector<Mode, 8>;
 
 Modes flat_modes(const Layout& layout);
-/// As flat_modes. @throws InvalidArgument, naming the verb, where a stride is a scaled basis.
+/// flat_modes of a layout with integer strides. @throws InvalidArgument, which names the verb, for other strides
 Modes integer_modes(const char* verb, const Layout& layout);
 
-/// The modes as a shape and its stride: one mode is an integer layout, none is 1:0.
+/// The shape and the stride of a list of modes: leaves for one mode, 1:0 for none.
 struct ShapeAndStride {
   IntTuple shape;
   IntTuple stride;
 };
 ShapeAndStride shape_and_stride(const Modes& modes);
 
-/// Shape and stride of a tuple, mode by mode.
+/// Builds a layout mode by mode.
 class LayoutBuilder {
  public:
   explicit LayoutBuilder(int rank) {
@@ -41,7 +41,7 @@ class LayoutBuilder {
   }
   void append(Layout mode) {
     shapes_.push_back(std::move(mode).shape());
-    strides_.push_back(std::move(mode).stride());  // NOLINT(bugprone-use-after-move): its shape alone was moved
+    strides_.push_back(std::move(mode).stride());  // NOLINT(bugprone-use-after-move): only the shape was moved
   }
   ShapeAndStride shape_and_stride() && {
     return {IntTuple::tuple(std::move(shapes_)), IntTuple::tuple(std::move(strides_))};
@@ -56,24 +56,24 @@ class LayoutBuilder {
 
 Layout from_modes(const Modes& modes);
 
-/// Whether the layout (first, second) takes each offset below some end, its modes of stride 0 apart.
+/// Whether the layout (first, second), without stride-0 modes, reaches every offset below its cosize.
 /// @pre injective, integer strides
 bool fill_offsets(const Layout& first, const Layout& second);
 
-/// Appends `next`, or makes the last mode longer where it continues that; an extent of 1 vanishes.
+/// Appends `next`, merged into the last mode if it continues that. A mode of extent 1 is dropped.
 void append_merged(Modes& modes, const Mode& next);
-/// Leaves the fewest modes of the same function below the size.
+/// Merges adjacent modes and drops those of extent 1: coalesce.
 void merge(Modes& modes);
-/// As merge, and the same function past the end too: a last extent of 1 still says where that end leads, so it is kept
-/// as a mode that cannot vanish.
+/// merge that also preserves the function past the end: a last mode of extent 1 gives the stride of indices past the
+/// end, so it is kept with extent 2.
 void merge_past_end(Modes& modes);
 
-/// The modes as the leaves of a tree that has as many.
+/// The modes as the leaves of a profile with the same number of leaves.
 Layout with_profile(const Modes& modes, const IntTuple& profile);
 
-/// (first, second): concatenate, without copies.
+/// The layout (first, second).
 Layout pair_of(Layout first, Layout second);
-/// composition(a, pair_of(first, second)) without making the pair. @throws as composition does
+/// composition(a, pair_of(first, second)). @throws as composition does
 Layout composition_of_pair(const Layout& a, const Layout& first, const Layout& second);
 
 /// The layout with each of its first `count` modes replaced by verb(mode, i).

@@ -1,4 +1,4 @@
-// C++ functions as functions of expressions: which values their parameters take, and what becomes of their results.
+// Wraps C++ functions as overloads of functions of expressions.
 #pragma once
 
 #include <concepts>
@@ -14,7 +14,8 @@
 
 namespace tilewright::layout {
 
-/// How a value is passed as a T: what signatures call it, whether a value will do, and the T of one that does.
+/// Conversion of a value to a parameter of type T: its name in signatures, whether a value converts, and the
+/// conversion.
 template <class T>
 struct Argument;
 
@@ -44,7 +45,7 @@ struct Argument<IntTuple> {
   static const IntTuple& take(const Value& value) { return std::get<IntTuple>(value); }
 };
 
-/// A layout, or an integer n, which is n:1.
+/// A layout, or an integer n as the layout n:1.
 template <>
 struct Argument<Layout> {
   static constexpr std::string_view kind = "layout";
@@ -81,7 +82,7 @@ struct Argument<LayoutAndOffset> {
   static const LayoutAndOffset& take(const Value& value) { return std::get<LayoutAndOffset>(value); }
 };
 
-/// The numbers of modes: an integer or a flat tuple of them.
+/// A list of modes: an integer or a flat tuple of integers.
 template <>
 struct Argument<std::vector<int>> {
   static constexpr std::string_view kind = "modes";
@@ -102,7 +103,7 @@ struct Argument<std::vector<int>> {
   static constexpr int max_modes = 64;
 };
 
-/// A path to a mode: an integer, or a tuple of them, outermost first.
+/// A path to a mode: an integer, or a flat tuple of integers, outermost mode first.
 template <>
 struct Argument<Basis> {
   static constexpr std::string_view kind = "path";
@@ -123,7 +124,7 @@ Value to_value(T result) {
   }
 }
 
-/// A callable that takes values of these types.
+/// The overload that calls `function` with arguments of these types.
 template <class... Types, class F>
 Overload overload_of(F function) {
   const auto call = [function]<std::size_t... I>(const std::vector<Value>& arguments, std::index_sequence<I...>) {
@@ -134,13 +135,13 @@ Overload overload_of(F function) {
           }};
 }
 
-/// One that takes a plain or a swizzled layout first.
+/// Two overloads, whose first parameter is a layout or a swizzled layout.
 template <class... Rest, class F>
 std::vector<Overload> overloads_of_layouts(F function) {
   return {overload_of<Layout, Rest...>(function), overload_of<ComposedLayout, Rest...>(function)};
 }
 
-/// One that takes one or more Ts, as a vector.
+/// The overload that calls `function` with a vector of one or more Ts.
 template <class T, class F>
 Overload overload_of_several(F function) {
   return {{{Argument<T>::kind, Argument<T>::accepts}}, true, [function](const std::vector<Value>& arguments) {
@@ -150,7 +151,7 @@ Overload overload_of_several(F function) {
           }};
 }
 
-/// The lists one after another.
+/// Concatenates lists of overloads.
 template <class... Lists>
 std::vector<Overload> join(std::vector<Overload> first, const Lists&... lists) {
   (first.insert(first.end(), lists.begin(), lists.end()), ...);

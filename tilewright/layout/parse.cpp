@@ -1,4 +1,4 @@
-// The notation is the part of the syntax that needs no algebra.
+// The notation is the part of the expression syntax without function calls.
 #include "tilewright/layout/parse.hpp"
 
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 namespace tilewright::layout {
 namespace {
 
-// A link of Sw<3,4,3> o 0 o (8,64):(64,1): only the last is a layout.
-bool is_outer_link(SyntaxNode::Kind kind) {
+// The operands before the last of Sw<3,4,3> o 0 o (8,64):(64,1).
+bool is_swizzle_or_offset(SyntaxNode::Kind kind) {
   return kind == SyntaxNode::Kind::swizzle || kind == SyntaxNode::Kind::leaf;
 }
 
@@ -27,7 +27,7 @@ void require_notation(const SyntaxNode& node) {
   const bool chain = node.kind == SyntaxNode::Kind::composition;
   for (std::size_t i = 0; i < node.operands.size(); ++i) {
     const SyntaxNode& operand = node.operands[i];
-    if (chain && i + 1 < node.operands.size() && !is_outer_link(operand.kind))
+    if (chain && i + 1 < node.operands.size() && !is_swizzle_or_offset(operand.kind))
       fail_at(operand.column, "expected a swizzle or an offset");
     require_notation(operand);
   }

@@ -1,4 +1,4 @@
-// Printing of tuples, layouts and swizzles by fmt and by streams (which is what test failures show).
+// Printing of tuples, layouts and swizzles by fmt and by streams (for messages of failed tests).
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// A vector whose first elements need no heap: what the algebra works on has few modes.
+// A vector with inline storage: most layouts have few modes.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace tilewright::layout {
 
-/// std::vector, as far as the algebra needs it, with the first kInline elements in the object itself.
+/// A subset of std::vector that stores up to kInline elements in the object itself.
 template <class T, std::size_t kInline>
 requires std::is_trivially_copyable_v<T>
 class SmallVector {
@@ -48,11 +48,11 @@ class SmallVector {
   }
 
   std::size_t size_ = 0;
-  std::vector<T> heap_;  // every element, once they were more than kInline
+  std::vector<T> heap_;  // all elements, once there were more than kInline
   std::array<T, kInline> inline_{};
 };
 
-/// Drops the elements of which the predicate holds; the others keep their order.
+/// Removes the elements for which the predicate holds, keeping the order of the others.
 template <class T, std::size_t kInline, class Predicate>
 void erase_if(SmallVector<T, kInline>& vector, Predicate&& predicate) {
   const T* kept = std::remove_if(vector.begin(), vector.end(), predicate);

@@ -1,4 +1,4 @@
-// Evaluation, change of units and composition of XOR swizzles.
+// Evaluation, recast and composition of XOR swizzles.
 #include "tilewright/layout/swizzle.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace {
 
 int log2_of_unit(std::int64_t n) {
   if (n < 1 || !std::has_single_bit(static_cast<std::uint64_t>(n)))
-    throw InvalidArgument(fmt::format("a unit of swizzled elements is a power of two, got {}", n));
+    throw InvalidArgument(fmt::format("a swizzle is recast by a power of two, got {}", n));
   return std::countr_zero(static_cast<std::uint64_t>(n));
 }
 
@@ -47,7 +47,8 @@ Swizzle upcast(const Swizzle& swizzle, std::int64_t n) {
   const int shrink = log2_of_unit(n);
   if (swizzle.bits() == 0) return Swizzle(0, std::max(0, swizzle.base() - shrink), swizzle.shift());
   if (swizzle.base() < shrink)
-    throw InvalidArgument(fmt::format("{} moves parts of units of {}", to_string(swizzle), n));
+    throw InvalidArgument(
+        fmt::format("upcast of {} by {}: the swizzle permutes elements within a unit", to_string(swizzle), n));
   return Swizzle(swizzle.bits(), swizzle.base() - shrink, swizzle.shift());
 }
 
@@ -74,7 +75,7 @@ Swizzle make_swizzle(std::int64_t source, std::int64_t target) {
   if (source == 0 && target == 0) return Swizzle();
   if (!is_run(source) || !is_run(target) || bit_count(source) != bit_count(target))
     throw InvalidArgument(fmt::format(
-        "no swizzle reads bits {:#x} and changes {:#x}: each must be one run of as many ones", source, target));
+        "no swizzle reads bits {:#x} and changes {:#x}: both must be one run of ones of equal length", source, target));
   const int from = lowest_bit(source);
   const int to = lowest_bit(target);
   return Swizzle(bit_count(source), std::min(from, to), from - to);
@@ -86,8 +87,9 @@ Swizzle composition(const Swizzle& a, const Swizzle& b) {
   if (a.shift() != b.shift())
     throw InvalidArgument(fmt::format("composition {} o {}: shifts differ", to_string(a), to_string(b)));
   if ((target_bits(b) & source_bits(a)) != 0)
-    throw InvalidArgument(fmt::format("composition {} o {}: the first reads bits {:#x} that the second changes",
-                                      to_string(a), to_string(b), target_bits(b) & source_bits(a)));
+    throw InvalidArgument(
+        fmt::format("composition {} o {}: the left swizzle reads bits {:#x}, which the right one changes", to_string(a),
+                    to_string(b), target_bits(b) & source_bits(a)));
   return make_swizzle(source_bits(a) ^ source_bits(b), target_bits(a) ^ target_bits(b));
 }
 

@@ -1,4 +1,4 @@
-// XOR swizzles, and layouts with a swizzle after them.
+// XOR swizzles, and composed layouts: a swizzle after a layout.
 #pragma once
 
 #include <concepts>
@@ -9,9 +9,9 @@
 
 namespace tilewright::layout {
 
-/// Sw<bits,base,shift>: o ^ ((o & yyy) >> shift), where yyy is `bits` ones at bit base + shift. A negative shift moves
-/// left: yyy is then at bit base and lands at base - shift. An involution, and a bijection of every aligned block of
-/// 2^(bits + base + |shift|).
+/// Sw<bits,base,shift>, as in CuTe: o ^ ((o & yyy) >> shift), where yyy is `bits` ones from bit base + shift on. A
+/// negative shift is a left shift: yyy begins at bit base and is XORed from bit base - shift on. A swizzle is an
+/// involution, and a bijection of every aligned block of 2^(bits + base + |shift|) offsets.
 class Swizzle {
  public:
   /// The identity, Sw<0,0,0>.
@@ -33,31 +33,31 @@ class Swizzle {
   int shift_ = 0;
 };
 
-/// Size of the block that the swizzle permutes within itself.
+/// The size of the aligned blocks that the swizzle permutes.
 std::int64_t size(const Swizzle& swizzle);
-/// The same swizzle of offsets counted in units of n. Here and below @throws InvalidArgument unless units are powers of
-/// two; here also for a swizzle that moves parts of a unit.
+/// The swizzle for elements n times as large. @throws InvalidArgument unless n is a power of two (also the next two),
+/// or if the swizzle permutes elements within a group of n
 Swizzle upcast(const Swizzle& swizzle, std::int64_t n);
-/// The same swizzle of offsets counted in units of 1/n.
+/// The swizzle for elements n times as small.
 Swizzle downcast(const Swizzle& swizzle, std::int64_t n);
 
-/// The same swizzle in units of new_bits of what it is in units of old_bits.
+/// The swizzle of elements of old_bits, for elements of new_bits.
 Swizzle recast(const Swizzle& swizzle, std::int64_t old_bits, std::int64_t new_bits);
 
-/// The bits that are read, and the bits that they change: yyy and zzz of o ^ ((o & yyy) >> shift).
+/// The bits that are read and the bits that are changed: yyy and zzz == yyy >> shift.
 std::int64_t source_bits(const Swizzle& swizzle);
 std::int64_t target_bits(const Swizzle& swizzle);
-/// The swizzle of these bits. @throws InvalidArgument unless both are one run of as many ones.
+/// The swizzle with these bits. @throws InvalidArgument unless both are one run of ones of equal length
 /// @post source_bits(r) == source, target_bits(r) == target; the identity where both are 0
 Swizzle make_swizzle(std::int64_t source, std::int64_t target);
-/// a after b. Refused: different shifts, bits that b changes and a reads, bits of both that are no one run.
+/// a o b. Refused: different shifts, bits that b changes and a reads, bits of both that are not one run.
 /// @post r(o) == a(b(o))
 Swizzle composition(const Swizzle& a, const Swizzle& b);
 
 /// "Sw<3,4,3>"
 std::string to_string(const Swizzle& swizzle);
 
-/// c -> swizzle(offset + layout(c)). Its algebra: composed_layout.hpp.
+/// The function c -> swizzle(offset + layout(c)). Its algebra is in composed_layout.hpp.
 struct ComposedLayout {
   Swizzle swizzle;
   std::int64_t offset = 0;

@@ -1,4 +1,4 @@
-// A recursive descent over the text, one function a rule of the grammar.
+// A recursive descent parser, with one function for each rule of the grammar.
 #include "tilewright/layout/syntax.hpp"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ class Parser {
   }
 
  private:
-  // Counts the phrases that are open around the current one.
+  // Counts the depth of nesting while it lives.
   class Nesting {
    public:
     explicit Nesting(Parser& parser) : parser_(parser) { parser_.require_depth(++parser_.depth_); }
@@ -72,7 +72,7 @@ class Parser {
     SyntaxNode node = primary();
     const int depth = depth_;
     while (peek() == '(') {
-      // Each application holds the one before it: a deeper tree, though not a deeper descent.
+      // Each application contains the one before it: the tree gets deeper, the recursion does not.
       require_depth(++depth_);
       const int start = column();
       std::vector<SyntaxNode> parts = arguments('(', ')');
@@ -124,7 +124,7 @@ class Parser {
   SyntaxNode integer() {
     const int start = column();
     const std::int64_t value = digits();
-    std::vector<int> path;  // innermost mode first, as it is written
+    std::vector<int> path;  // innermost mode first, as written
     while (accept('@')) {
       const int at = column();
       const std::int64_t mode = digits();

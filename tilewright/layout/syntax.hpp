@@ -1,10 +1,10 @@
-// The syntax of layout expressions: text to a tree whose nodes know their column.
+// The syntax of layout expressions, parsed to a tree whose nodes have a column.
 //
-//   expression = term { "o" term }                          composition, the last applied first
+//   expression = term { "o" term }                          composition, right to left
 //   term       = operand [ ":" operand ]                    a layout: shape : stride
 //   operand    = primary { "(" [ arguments ] ")" }          an index or a slice
 //   primary    = integer { "@" integer } | "_"              3, _3 (as CuTe prints static integers), 1@0
-//              | "(" [ arguments ] ")"                      a tuple; of one layout, the layout
+//              | "(" [ arguments ] ")"                      a tuple; (layout) is the layout
 //              | "<" arguments ">"                          a tiler
 //              | "Sw" "<" integer "," integer "," integer ">"
 //              | name "(" [ arguments ] ")"                 a function of the algebra
@@ -21,7 +21,7 @@
 
 namespace tilewright::layout {
 
-/// One phrase of an expression.
+/// A node of the syntax tree.
 struct SyntaxNode {
   enum class Kind { leaf, tuple, tiler, swizzle, layout, composition, call, application };
 
@@ -29,24 +29,24 @@ struct SyntaxNode {
       : kind(kind_), column(column_), operands(std::move(operands_)) {}
 
   Kind kind;
-  int column;                        // where it starts, from 1
-  std::vector<SyntaxNode> operands;  // of an application: what is applied, then the arguments
+  int column;                        // of its first character, from 1
+  std::vector<SyntaxNode> operands;  // of an application: the applied value, then the arguments
   IntTuple leaf;                     // an integer, a scaled basis element or `_`
-  std::string name;                  // of a call
+  std::string name;                  // the name of a called function
 };
 
-/// What hostile text may cost: recursion over a tree is at most this deep.
+/// Limits for untrusted text. The depth bounds recursion over the tree.
 inline constexpr int max_expression_length = 4096;
 inline constexpr int max_expression_depth = 64;
 
-/// @throws InvalidArgument "column 8: expected ')', got 'x'" where the text is not an expression, is longer or nested
-/// deeper than the limits, or has an integer that does not fit in 63 bits.
+/// @throws InvalidArgument "column 8: expected ')', got 'x'" if the text is not an expression, exceeds the limits, or
+/// has an integer that does not fit in 63 bits
 SyntaxNode parse_syntax(std::string_view text);
 
 /// @throws InvalidArgument "column 8: reason"
 [[noreturn]] void fail_at(int column, std::string_view reason);
 
-/// verb(), whose InvalidArgument is thrown again with the column before it.
+/// verb(), with the column prepended to the message of an InvalidArgument.
 template <class Verb>
 auto at_column(int column, const Verb& verb) {
   try {

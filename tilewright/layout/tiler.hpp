@@ -1,4 +1,4 @@
-// Tilers: which part of a layout is a tile, as one layout or mode by mode.
+// Tilers: the tile of a layout, as one layout or by mode.
 #pragma once
 
 #include <initializer_list>
@@ -10,12 +10,12 @@
 
 namespace tilewright::layout {
 
-/// A layout, which tiles the whole of another; or a tiler for each mode of another; or `_`, which leaves it whole.
-/// Braces make modes: Tiler{Layout(3, 3), _} is <3:3,_>, and Tiler(Layout(3, 3)) is the layout 3:3.
+/// A layout that tiles another layout; or a tuple with a tiler for each mode; or `_`, which leaves the mode untiled.
+/// Braces make tuples: Tiler{Layout(3, 3), _} is <3:3,_>, and Tiler(Layout(3, 3)) is the layout 3:3.
 class Tiler {
  public:
   Tiler(Layout layout) : state_(std::move(layout)) {}  // NOLINT: a layout is a Tiler
-  Tiler(Underscore whole) : state_(whole) {}           // NOLINT: so is a whole mode
+  Tiler(Underscore whole) : state_(whole) {}           // NOLINT: so is `_`
   Tiler(std::initializer_list<Tiler> modes) : state_(std::vector<Tiler>(modes)) {}
   static Tiler tuple(std::vector<Tiler> modes);
 
@@ -37,10 +37,10 @@ class Tiler {
   std::variant<Underscore, Layout, std::vector<Tiler>> state_;
 };
 
-/// The tiler of contiguous extents, in the tree of the shape: (128,_) -> <128:1,_>, and 128 -> 128:1.
+/// The tiler of contiguous extents, with the profile of the shape: (128,_) -> <128:1,_>, and 128 -> 128:1.
 Tiler make_tiler(const IntTuple& shape);
-/// What the coordinate names other than by `_`: dice((1,_,1), <4:1,8:1,2:1>) is <4:1,2:1>. Step<_1,X,_1> of CuTe is
-/// (1,_,1). @throws InvalidArgument where ranks differ.
+/// The modes where the coordinate is not `_`: dice((1,_,1), <4:1,8:1,2:1>) is <4:1,2:1>. CuTe's Step<_1,X,_1> is
+/// (1,_,1). @throws InvalidArgument if ranks differ
 Tiler dice(const IntTuple& coord, const Tiler& tiler);
 
 /// "<3:3,(2,4):(1,8)>", "<4:1,_>"

@@ -1,4 +1,4 @@
-// Names, notation and constructions of the values of expressions.
+// Kinds, notation and construction of the values of expressions.
 #include "tilewright/layout/value.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ struct Overloaded : Verbs... {
   using Verbs::operator()...;
 };
 template <class... Verbs>
-Overloaded(Verbs...) -> Overloaded<Verbs...>;  // which clang 16 does not find by itself
+Overloaded(Verbs...) -> Overloaded<Verbs...>;  // clang 16 needs the deduction guide
 
 std::string_view kind_of_tuple(const IntTuple& t) {
   if (t.is_integer()) return "integer";
@@ -87,7 +87,7 @@ Tiler make_tiler_value(const std::vector<Value>& modes) {
     std::optional<Tiler> tiler = as_tiler(mode);
     if (!tiler)
       throw InvalidArgument(
-          fmt::format("a tiler is of layouts, integers and _, got {} {}", kind_of(mode), notation(mode)));
+          fmt::format("a tiler consists of layouts, integers and _, got {} {}", kind_of(mode), notation(mode)));
     tilers.push_back(*std::move(tiler));
   }
   return Tiler::tuple(std::move(tilers));
@@ -99,11 +99,12 @@ Layout make_layout_value(const Value& shape, const Value& stride) {
 }
 
 Swizzle make_swizzle_value(const std::vector<Value>& parameters) {
-  TILEWRIGHT_CHECK(parameters.size() == 3, "Sw of {} parameters", parameters.size());
+  TILEWRIGHT_CHECK(parameters.size() == 3, "Sw needs 3 parameters, got {}", parameters.size());
   std::array<int, 3> numbers{};
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::int64_t number = std::get<IntTuple>(parameters[i]).value();
-    if (number < -63 || number > 63) throw InvalidArgument(fmt::format("a swizzle is of 64 bits, got {}", number));
+    if (number < -63 || number > 63)
+      throw InvalidArgument(fmt::format("the parameters of a swizzle are from -63 to 63, got {}", number));
     numbers[i] = static_cast<int>(number);
   }
   return {numbers[0], numbers[1], numbers[2]};

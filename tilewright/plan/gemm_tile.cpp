@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/target_features.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 
 namespace tilewright::plan {
@@ -88,8 +89,7 @@ Support check_tile(const TileDescription& tile, int max_threads) {
 
 Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const Design& design) {
   const TileDescription& tile = design.tile;
-  if (design.target.sm < 80)
-    return refuse("cp.async needs sm_80, the target is {}", design.target.name()).as(RefusalCode::architecture);
+  if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has.refusal();
   if (const Support valid = check_tile(tile, arch::limits(design.target).max_threads_per_block); !valid) {
     return valid.refusal();
   }

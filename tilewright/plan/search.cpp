@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "tilewright/arch/mma_atom.hpp"
+
 namespace tilewright::plan {
 namespace {
 
@@ -53,11 +55,13 @@ constexpr std::array<TileRow, 5> kSimtTiles{{
     {{32, 32, 16}, 3, {1, 1, 1}},
 }};
 
-// The instruction of a description's types; f64 has its larger shapes on sm_90 only.
+// The instruction of a description's types; f64 has its larger shapes from sm_90 on.
 std::array<int, 3> tensor_instruction(const op::GemmDescription& description, const Target& target,
                                       const TileRow& row) {
   if (description.a.element == DType::f64) {
-    return target.sm >= 90 ? std::array{16, 8, row.instruction_k} : std::array{8, 8, 4};
+    const arch::MmaAtom* large = arch::find_mma_atom(16, 8, row.instruction_k, DType::f64, DType::f64, DType::f64);
+    if (target.has_features_of(large->min_target)) return {large->m, large->n, large->k};
+    return {8, 8, 4};
   }
   if (bytes(description.a.element) == 1) return {16, 8, 32};
   // f32 operands: fast_f16 and fast_bf16 could take k 16, but then load two steps at once and run out of registers.

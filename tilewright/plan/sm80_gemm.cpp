@@ -57,8 +57,9 @@ Result<const arch::MmaAtom*> find_atom(const op::GemmDescription& operands, cons
     return refuse("instruction {} is sm_75's: from sm_80 on use m16n8k16 or m16n8k32", atom->name)
         .as(RefusalCode::architecture);
   }
-  if (design.target.sm < atom->min_sm) {
-    return refuse("instruction {} needs sm_{}, the target is {}", atom->name, atom->min_sm, design.target.name())
+  if (!design.target.has_features_of(atom->min_target)) {
+    return refuse("instruction {} needs {}, the target is {}", atom->name, atom->min_target.name(),
+                  design.target.name())
         .as(RefusalCode::architecture);
   }
   return atom;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/sm90_repacking.hpp"
 
 namespace tilewright::plan {
@@ -34,9 +35,7 @@ arch::Major major_b(const op::GemmDescription& operands) {
 /// With A from registers where wgmma cannot read it from shared memory as it lies.
 Result<const arch::WgmmaAtom*> find_atom(const op::GemmDescription& operands, const Design& design) {
   using enum arch::OperandSource;
-  if (design.target.sm != 90 || !design.target.arch_specific) {
-    return refuse("wgmma needs sm_90a, the target is {}", design.target.name()).as(RefusalCode::architecture);
-  }
+  if (const Support has = check_feature(design.target, TargetFeature::wgmma); !has) return has.refusal();
   const DType a = multiplied_type(operands.a.element, operands.math);
   const DType b = multiplied_type(operands.b.element, operands.math);
   const arch::WgmmaAtom* atom = arch::find_wgmma_atom(a, b, operands.accumulator, shared_memory);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/search.hpp"
 #include "tilewright/plan/sm90_cost.hpp"
 #include "tilewright/plan/sm90_gemm.hpp"
@@ -332,7 +333,7 @@ double bytes_to_repack(const op::GemmView& arguments, const op::GemmDescription&
 
 std::vector<Design> sm90_gemm_designs(const op::GemmView& arguments, const op::GemmDescription& description,
                                       const Target& target) {
-  if (target.sm != 90 || !target.arch_specific) return {};
+  if (!has_feature(target, TargetFeature::wgmma)) return {};
   const DType element = description.a.element;
   const bool is_tf32 = element == DType::f32 && description.math == op::MathOperation::multiply_add_tf32;
   if (bytes(element) > 2 && !is_tf32) return {};

@@ -73,7 +73,7 @@ std::string kernel_name(const KernelMetadata& metadata) {
 }
 
 Support runs_on(const KernelMetadata& metadata, const Target& target) {
-  if (target.sm >= metadata.min_sm) return {};
+  if (target.has_features_of(Target{metadata.min_sm})) return {};
   return refuse("needs sm_{}, the target is {}", metadata.min_sm, target.name()).as(RefusalCode::architecture);
 }
 

@@ -1,4 +1,4 @@
-// Asks for and relaxes stream capture.
+// Queries of stream capture, and the relaxed capture mode.
 #include "tilewright/runtime/capture.hpp"
 
 namespace tilewright::runtime {

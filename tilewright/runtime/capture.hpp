@@ -1,20 +1,21 @@
-// Living beside a graph capture that a caller has under way.
+// Coexistence with a graph capture of the caller.
 #pragma once
 
 #include "tilewright/runtime/cuda_context.hpp"
 
 namespace tilewright::runtime {
 
-/// Whether a graph capture of `stream` is under way. Asking does not disturb it. @pre the context is current
+/// Whether `stream` is being captured into a graph. The query does not affect the capture. @pre the context is current
 /// @throws DriverError
 bool is_capturing(Driver& driver, StreamHandle stream);
 
-/// Of the capture of `stream` that is under way, 0 for none. @pre the context is current
+/// The id of the current capture of `stream`; 0 if it is not being captured. @pre the context is current
 /// @throws DriverError
 std::uint64_t capture_id(Driver& driver, StreamHandle stream);
 
-/// While it lives, this thread may allocate, free, load and unload although some stream is being captured. Without it
-/// the driver refuses (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) and invalidates the capture.
+/// Sets the thread's capture mode to relaxed while the object lives: the thread may allocate, free, load and unload
+/// although a stream is being captured. Otherwise the driver returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and
+/// invalidates the capture.
 class RelaxedCapture {
  public:
   explicit RelaxedCapture(Driver& driver) : driver_(driver) { exchange(); }

@@ -1,4 +1,4 @@
-// Retains a GPU's primary context and reads what the GPU is.
+// Retains a GPU's primary context and reads the GPU's properties.
 #include "tilewright/runtime/cuda_context.hpp"
 
 #include <array>
@@ -11,7 +11,7 @@ CudaContext::CudaContext(std::shared_ptr<Driver> driver, int ordinal) : driver_(
   int count = 0;
   driver_->device_get_count(&count);
   if (ordinal < 0 || ordinal >= count) {
-    throw InvalidArgument(fmt::format("no GPU cuda:{}: this machine has {}", ordinal, count));
+    throw InvalidArgument(fmt::format("no GPU cuda:{}: this machine has {} GPUs", ordinal, count));
   }
   driver_->device_get(&gpu_, ordinal);
   properties_ = read_properties(ordinal);
@@ -40,7 +40,7 @@ DeviceProperties CudaContext::read_properties(int ordinal) const {
 
   DeviceProperties properties;
   properties.name = name.data();
-  properties.target = Target{.sm = 10 * major + minor, .arch_specific = major >= 9};
+  properties.target = device_target(10 * major + minor);
   properties.ordinal = ordinal;
   properties.sm_count = attribute(GpuAttribute::sm_count);
   properties.clock_khz = attribute(GpuAttribute::clock_khz);

@@ -1,4 +1,4 @@
-// A GPU's primary context: retained while anything uses it, made current around each call, restored after.
+// A GPU's primary context: retained while in use, made current for each call.
 #pragma once
 
 #include <memory>
@@ -7,19 +7,19 @@
 
 namespace tilewright::runtime {
 
-/// What a launch must not exceed, from the device's attributes.
+/// Launch limits of the device, from its attributes.
 struct LaunchLimits {
   Dim3 grid{};
   Dim3 block{};
   std::uint32_t threads_per_block = 0;
-  std::uint32_t smem_per_block_bytes = 0;  // static + dynamic, with opt-in
+  std::uint32_t smem_per_block_bytes = 0;  // static and dynamic, with opt-in
   bool clusters = false;
   bool operator==(const LaunchLimits&) const = default;
 };
 
 class CudaContext {
  public:
-  /// @throws InvalidArgument when there is no GPU of this ordinal, and what Driver::initialize throws.
+  /// @throws InvalidArgument if there is no GPU with this ordinal, and as Driver::initialize does
   CudaContext(std::shared_ptr<Driver> driver, int ordinal);
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
@@ -44,11 +44,11 @@ class CudaContext {
   LaunchLimits limits_;
 };
 
-/// Makes a context current for a scope. A thread that had none keeps it, as with the CUDA runtime; another one that was
-/// current is put back at the end.
+/// Makes a context current for a scope. At its end, the context that was current before is restored; if there was none,
+/// the new one stays current, as with the CUDA runtime.
 class ContextScope {
  public:
-  /// @throws DriverError on a poisoned driver, in a forked child, or when the context cannot be made current.
+  /// @throws DriverError after a fatal error, in a forked child, or if the context cannot be made current
   explicit ContextScope(const CudaContext& context);
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
@@ -59,8 +59,8 @@ class ContextScope {
   ContextHandle restored_ = nullptr;
 };
 
-/// Calls a releasing function of the driver in `context`, for destructors: never throws, does nothing in a forked
-/// child, where the handle is the parent's.
+/// Calls a release function of the driver in `context`, for destructors. Never throws. Does nothing in a forked child,
+/// because the handle belongs to the parent.
 template <class... Parameters>
 void release(const CudaContext& context, const DriverCall<Parameters...>& call,
              std::type_identity_t<Parameters>... parameters) noexcept {
@@ -70,7 +70,7 @@ void release(const CudaContext& context, const DriverCall<Parameters...>& call,
     const ContextScope scope(context);
     driver.note(call.raw(parameters...), call.symbol());
   } catch (const std::exception&) {
-    // The context is gone and with it what was to be released.
+    // The context is gone, and with it the resource.
   }
 }
 

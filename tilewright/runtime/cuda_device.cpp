@@ -1,8 +1,9 @@
-// The Device interface on top of context, pool and module.
+// Implementation of Device with the CUDA driver.
 #include "tilewright/runtime/cuda_device.hpp"
 
 #include <utility>
 
+#include "tilewright/base/target_features.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/runtime/capture.hpp"
 #include "tilewright/runtime/module.hpp"
@@ -13,8 +14,8 @@ namespace {
 
 constexpr int kInterleaveNone = 0;  // CU_TENSOR_MAP_INTERLEAVE_NONE
 
-// Drivers up to 13.1 set a bit in the maps of small tensors that CUTLASS clears (copy_traits_sm90_tma.hpp): bit 21 of
-// the second 64-bit word.
+// Drivers up to CUDA 13.1 set bit 21 of the second 64-bit word in tensor maps of small tensors. CUTLASS clears it
+// (copy_traits_sm90_tma.hpp), and so does encode().
 constexpr int kLastDriverWithSmallTensorFault = 13010;
 constexpr std::uint64_t kSmallTensorBytes = 131072;
 constexpr std::size_t kSmallTensorByte = 8 + 21 / 8;
@@ -32,13 +33,14 @@ void CudaDevice::deallocate(DeviceAddress address, StreamHandle stream) noexcept
 DeviceAddress CudaDevice::allocate_zeros(std::size_t bytes) {
   const ContextScope scope(*context_);
   const RelaxedCapture relaxed(context_->driver());
-  const Stream aside(context_);  // the null stream waits for streams that are captured, which the driver refuses
-  const DeviceAddress address = pool_.allocate(bytes, aside.handle());
+  const Stream stream(
+      context_);  // not the null stream: it synchronises with captured streams, which the driver refuses
+  const DeviceAddress address = pool_.allocate(bytes, stream.handle());
   try {
-    context_->driver().fill_bytes(address, 0, bytes, aside.handle());
-    aside.synchronize();
+    context_->driver().fill_bytes(address, 0, bytes, stream.handle());
+    stream.synchronize();
   } catch (...) {
-    pool_.deallocate(address, aside.handle());
+    pool_.deallocate(address, stream.handle());
     throw;
   }
   return address;
@@ -84,14 +86,11 @@ std::shared_ptr<LoadedKernel> CudaDevice::load(const Image& image, const std::st
 
 TensorMap CudaDevice::encode(const TensorMapDescription& description) {
   check(description).or_throw();
-  if (properties().target.sm < 90) {
-    throw InvalidArgument(
-        fmt::format("tensor maps begin at sm_90, {} is {}", properties().name, properties().target.name()));
-  }
+  check_feature(properties().target, TargetFeature::tma).or_throw();
   const ContextScope scope(*context_);
   Driver& driver = context_->driver();
-  if (!driver.kernel_get_param_info.present()) {  // CudaKernel::launch would pass the map in a buffer
-    throw InvalidArgument("tensor maps need a driver that tells the sizes of kernel parameters (CUDA 12.4)");
+  if (!driver.kernel_get_param_info.present()) {  // else CudaKernel::launch would pass the map in a buffer
+    throw InvalidArgument("tensor maps need a driver that reports the sizes of kernel parameters (CUDA 12.4 or newer)");
   }
   TensorMap map;
   driver.tensor_map_encode_tiled(&map, static_cast<int>(description.type), static_cast<unsigned>(description.rank),
@@ -118,7 +117,7 @@ std::shared_ptr<CudaDevice> open_cuda_device(int ordinal, const MemoryPoolOption
 
 int cuda_device_count(std::string* why_none, const DriverOptions& options) {
   int count = 0;
-  std::string reason = "the driver counts no GPU";
+  std::string reason = "the driver reports no GPU";
   try {
     Driver driver(options);
     driver.initialize();

@@ -1,4 +1,4 @@
-// The owned piece of a device's pool.
+// DeviceBuffer.
 #include "tilewright/runtime/device.hpp"
 
 #include <utility>

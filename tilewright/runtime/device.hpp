@@ -1,4 +1,4 @@
-// A device that runs kernels: a GPU through the CUDA driver, or the emulator. Host code sees only this interface.
+// The interface of a device that runs kernels: a GPU through the CUDA driver, or the emulator.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace tilewright::runtime {
 /// An address in device memory. Arithmetic is in bytes.
 using DeviceAddress = std::uint64_t;
 
-/// A stream of the device: a CUstream on a GPU; the emulator has only the null one and runs at once.
+/// A stream of the device: a CUstream on a GPU. The emulator has only the null stream, and launches run synchronously.
 using StreamHandle = void*;
 
 struct DeviceProperties {
@@ -34,7 +34,8 @@ struct DeviceProperties {
   int registers_per_sm = 0;
 };
 
-/// The two forms of one kernel. The emulator takes PTX; a GPU the cubin, or has its driver compile the PTX.
+/// A kernel as cubin and as PTX. The emulator needs PTX. A GPU uses the cubin; without one, its driver compiles the
+/// PTX.
 struct Image {
   std::span<const std::byte> cubin;
   std::string_view ptx;
@@ -48,32 +49,33 @@ struct Dim3 {
 struct LaunchConfig {
   Dim3 grid{};     // CTAs
   Dim3 block{};    // threads
-  Dim3 cluster{};  // CTAs a cluster; 1,1,1 for none
+  Dim3 cluster{};  // CTAs per cluster; 1,1,1: no clusters
   std::uint32_t dynamic_smem_bytes = 0;
   bool programmatic_stream_serialization = false;
-  bool cooperative = false;  // all CTAs are resident at once, and may wait for each other
-  /// Where each parameter lies in the bytes of the launch and how many it has, for kernels of more than one; empty:
-  /// there is one struct.
+  bool cooperative = false;  // cooperative launch: all CTAs are resident at the same time
+  /// The byte offset in `parameters` and the size of each parameter, for kernels with several. Empty: the kernel has
+  /// one struct.
   std::span<const std::uint16_t> parameter_offsets{};
   std::span<const std::uint16_t> parameter_sizes{};
   StreamHandle stream = nullptr;
 };
 
-/// What runs one after another: work of one stream, and, of a graph capture under way, what the capture takes from it.
+/// Identifies an order of execution: work of one stream, outside of captures or in the same graph capture, runs in
+/// order.
 struct StreamOrder {
-  std::uint64_t stream = 0;   // unlike a handle, never used again
-  std::uint64_t capture = 0;  // 0: none under way
+  std::uint64_t stream = 0;   // the id, which is never reused, unlike a handle
+  std::uint64_t capture = 0;  // the id of the current capture; 0: not being captured
   bool operator==(const StreamOrder&) const = default;
 };
 
-/// A loaded kernel. Unloads when destroyed.
+/// A loaded kernel, which is unloaded when destroyed.
 class LoadedKernel {
  public:
   virtual ~LoadedKernel() = default;
 
-  /// Enqueues one launch. `parameters` is the kernel's single by-value struct, or what the launch's offsets say; copied
-  /// before return.
-  /// @throws DriverError, or EmulationError with the finding's kind, thread and line.
+  /// Enqueues one launch. `parameters` is the kernel's single by-value struct, or the parameters that
+  /// config.parameter_offsets describes. They are copied before return.
+  /// @throws DriverError; EmulationError with kind, thread and line of the finding
   virtual void launch(const LaunchConfig& config, std::span<const std::byte> parameters) = 0;
 };
 
@@ -83,14 +85,14 @@ class Device {
 
   virtual const DeviceProperties& properties() const = 0;
 
-  /// Stream-ordered allocation from the device's pool, at least 256-byte aligned. size 0 gives a unique address.
-  /// @throws OutOfMemory with requested, free and total bytes.
+  /// Stream-ordered allocation from the device's pool, aligned to at least 256 bytes. 0 bytes give a unique address.
+  /// @throws OutOfMemory with requested, free and total bytes
   virtual DeviceAddress allocate(std::size_t bytes, StreamHandle stream) = 0;
   virtual void deallocate(DeviceAddress address, StreamHandle stream) noexcept = 0;
-  /// Zeros, ready for every stream on return; also while a stream is captured, of which it becomes no part.
-  /// @throws OutOfMemory
+  /// Allocates zeroed memory that every stream may use on return. Allowed while a stream is being captured; the
+  /// allocation is not part of the capture. @throws OutOfMemory
   virtual DeviceAddress allocate_zeros(std::size_t bytes) = 0;
-  /// Bytes allocated through allocate() and not yet deallocated.
+  /// The bytes of allocations that are not yet deallocated.
   virtual std::size_t allocated_bytes() const = 0;
 
   virtual void copy_in(DeviceAddress to, const void* from, std::size_t bytes, StreamHandle stream) = 0;
@@ -99,22 +101,22 @@ class Device {
   virtual void synchronize(StreamHandle stream) = 0;
   virtual StreamOrder order_of(StreamHandle stream) = 0;
 
-  /// Loads a kernel, to which all dynamic shared memory that its static memory leaves is made available once, here.
-  /// @throws InvalidArgument where that is less than `dynamic_smem_bytes`
+  /// Loads a kernel and opts in to the maximum of dynamic shared memory beside its static shared memory.
+  /// @throws InvalidArgument if that is less than `dynamic_smem_bytes`
   virtual std::shared_ptr<LoadedKernel> load(const Image& image, const std::string& symbol,
                                              std::uint32_t dynamic_smem_bytes) = 0;
 
-  /// The tensor map for kernels of this device. The bytes mean nothing to another device.
-  /// @throws InvalidArgument where check(description) refuses, and on a device before sm_90; DriverError
+  /// The tensor map, valid for kernels of this device only.
+  /// @throws InvalidArgument if check(description) refuses it, or on a device without TMA; DriverError
   virtual TensorMap encode(const TensorMapDescription& description) = 0;
 };
 
-/// An owned piece of a device's pool.
+/// An owned allocation from a device's pool.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
   DeviceBuffer(std::shared_ptr<Device> device, std::size_t bytes, StreamHandle stream = nullptr);
-  /// Of Device::allocate_zeros; freed when the null stream gets there.
+  /// A buffer from Device::allocate_zeros(), freed on the null stream.
   static DeviceBuffer of_zeros(std::shared_ptr<Device> device, std::size_t bytes);
   DeviceBuffer(DeviceBuffer&& other) noexcept;
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;

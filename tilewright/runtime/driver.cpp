@@ -1,4 +1,4 @@
-// Opens libcuda, finds its functions, turns its codes into exceptions.
+// Opens libcuda, looks up its functions, converts its result codes to exceptions.
 #include "tilewright/runtime/driver.hpp"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 namespace tilewright::runtime {
 namespace {
 
-/// cuLibraryLoadData and cuGetProcAddress_v2 came with CUDA 12.0, driver 525.60.13.
+/// cuLibraryLoadData and cuGetProcAddress_v2 exist since CUDA 12.0, driver 525.60.13.
 constexpr int kMinimumVersion = 12000;
 constexpr const char* kInstallHint =
     "install NVIDIA's driver (Debian: apt-get install nvidia-driver), or run on the emulator (emulator:sm_80, "
@@ -22,7 +22,7 @@ constexpr std::uint64_t kLegacyDefaultStream = 1;
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-/// What a driver without cuGetProcAddress_v2 says of itself.
+/// The version that a driver without cuGetProcAddress_v2 reports.
 std::string version_of_old_driver(void* library) {
   using GetVersion = DriverCode (*)(int*);
   const auto get_version = reinterpret_cast<GetVersion>(dlsym(library, "cuDriverGetVersion"));
@@ -63,8 +63,8 @@ void* Driver::find(const char* symbol, int version, Presence presence) const {
   const DriverCode code = get_procedure(symbol, &function, version, kLegacyDefaultStream, &status);
   if (code == kStubLibrary) {
     throw ToolchainNotFound(
-        fmt::format("the libcuda.so.1 found is the toolkit's stub, not a driver: take its folder out of the library "
-                    "path; {}",
+        fmt::format("libcuda.so.1 is the stub library of the CUDA toolkit, not a driver: remove its folder from the "
+                    "library path; {}",
                     kInstallHint));
   }
   if (code != kSuccess || function == nullptr) {
@@ -75,7 +75,7 @@ void* Driver::find(const char* symbol, int version, Presence presence) const {
   return function;
 }
 
-// Not std::call_once: where libgcc is linked statically, an exception cannot pass through the C library's pthread_once.
+// Not std::call_once: with a statically linked libgcc, exceptions cannot pass through the C library's pthread_once.
 void Driver::initialize() {
   const std::scoped_lock lock(initialize_mutex_);
   require_usable();
@@ -114,8 +114,10 @@ void Driver::poison(DriverCode code, const char* call) {
   const std::scoped_lock lock(poison_mutex_);
   if (first_poison_ != nullptr) return;
   first_poison_ = std::make_unique<const Poison>(Poison{
-      code, fmt::format("{} reported {}; it, or work enqueued before it, broke the GPU's context: restart the process",
-                        call, describe(code))});
+      code,
+      fmt::format(
+          "{} reported {}; this call, or work enqueued before it, corrupted the CUDA context: restart the process",
+          call, describe(code))});
   poison_.store(first_poison_.get(), std::memory_order_release);
 }
 
@@ -135,10 +137,10 @@ void Driver::note(DriverCode code, const char* call) noexcept {
     if (is_fatal(code)) {
       poison(code, call);
     } else {
-      spdlog::warn("{} failed while releasing: {}", call, describe(code));
+      spdlog::warn("{} failed while releasing a resource: {}", call, describe(code));
     }
   } catch (...) {
-    // Out of memory for a message, while releasing: nothing is left to say it with.
+    // There is no memory for the message.
   }
 }
 

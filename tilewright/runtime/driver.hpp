@@ -1,4 +1,4 @@
-// The CUDA driver, opened at run time: its functions as checked calls, its errors as exceptions. No CUDA header needed.
+// The CUDA driver, opened at run time, without CUDA headers: its functions as checked calls, its errors as exceptions.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,7 @@ using LibraryHandle = struct LibraryRecord*;    // CUlibrary
 using PoolHandle = struct PoolRecord*;          // CUmemoryPool
 using GpuOrdinal = int;                         // CUdevice
 
-/// The driver's result codes that are treated one by one; the values are the driver's ABI (cuda.h, CUresult).
+/// The result codes that are handled individually; values of CUresult in cuda.h.
 inline constexpr DriverCode kSuccess = 0;
 inline constexpr DriverCode kInvalidValue = 1;
 inline constexpr DriverCode kOutOfMemory = 2;
@@ -36,8 +36,8 @@ inline constexpr DriverCode kDeinitialized = 4;
 inline constexpr DriverCode kStubLibrary = 34;
 inline constexpr DriverCode kNoDevice = 100;
 
-/// After these nothing on the device can be trusted and every later call fails: memory faults, launch failures, ECC and
-/// NVLink errors, a dead MPS server. cuda.h asks that the process be ended.
+/// Whether the code leaves the context unusable, so that every later call fails: memory faults, launch failures, ECC
+/// and NVLink errors, a terminated MPS server. According to cuda.h, the process must then be terminated.
 bool is_fatal(DriverCode code);
 
 /// CUdevice_attribute.
@@ -71,7 +71,7 @@ enum class KernelAttribute : int {
 /// CUmemPool_attribute.
 enum class PoolAttribute : int { release_threshold = 4, reserved_bytes = 5 };
 
-/// CUstreamCaptureMode: which calls a capture forbids to its own and to other threads.
+/// CUstreamCaptureMode: which calls are prohibited during a capture, on which threads.
 enum class CaptureMode : int { global = 0, thread_local_ = 1, relaxed = 2 };
 
 /// CUstreamCaptureStatus.
@@ -88,7 +88,7 @@ struct PoolProperties {
   int location_type = 1;  // device
   int location_id = 0;
   void* security_attributes = nullptr;
-  std::size_t maximum_bytes = 0;  // 0: what the system allows
+  std::size_t maximum_bytes = 0;  // 0: the system default
   unsigned short usage = 0;
   unsigned char reserved[54] = {};
 };
@@ -133,17 +133,17 @@ class Driver;
 
 enum class Presence { required, optional };
 
-/// One function of the driver. Calling it throws what Driver::check throws, and throws at once on a poisoned driver.
+/// A function of the driver. A call throws as Driver::check does, and without calling the driver after a fatal error.
 template <class... Parameters>
 class DriverCall {
  public:
-  /// The function as it was in CUDA `version` (1000 * major + 10 * minor).
-  /// @throws DriverError when the driver lacks it and it is required.
+  /// Looks up the function with the ABI of CUDA `version` (1000 * major + 10 * minor).
+  /// @throws DriverError if the driver does not have it and it is required
   DriverCall(Driver& driver, const char* symbol, int version = 12000, Presence presence = Presence::required);
 
   /// @throws DriverError, OutOfMemory
   void operator()(Parameters... parameters) const;
-  /// The bare call. The code must reach Driver::check or Driver::note.
+  /// The unchecked call. The caller must pass the code to Driver::check or Driver::note.
   DriverCode raw(Parameters... parameters) const { return function_(parameters...); }
   const char* symbol() const { return symbol_; }
   bool present() const { return function_ != nullptr; }
@@ -154,36 +154,36 @@ class DriverCall {
   DriverCode (*function_)(Parameters...);
 };
 
-/// The opened driver library. Opening initialises nothing: that happens in initialize(), once.
-/// Thread-safe. The library stays loaded until the process ends, since the driver keeps threads of its own.
+/// The opened driver library. Opening does not initialise CUDA; initialize() does. Thread-safe.
+/// The library is never unloaded, because the driver has its own threads.
 class Driver {
   struct Library {
     explicit Library(const DriverOptions& options);
     void* handle;
     void* get_procedure;
   };
-  Library library_;  // before the calls below, which look themselves up in it
+  Library library_;  // must precede the calls below, whose constructors look up their functions in it
 
  public:
-  /// @throws ToolchainNotFound when there is no driver library, or only the toolkit's stub, or one before CUDA 12.0.
+  /// @throws ToolchainNotFound if there is no driver library, only the toolkit's stub, or a driver before CUDA 12.0
   explicit Driver(const DriverOptions& options = {});
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
   /// cuInit, once for this process.
-  /// @throws ToolchainNotFound when there is no usable driver or GPU, DriverError on any other failure.
+  /// @throws ToolchainNotFound if there is no usable driver or GPU, DriverError for any other failure
   void initialize();
 
-  /// @throws what the code means: OutOfMemory for 2, else DriverError with code, name, text and call.
-  /// A fatal code poisons: this and every later call reports it.
+  /// @throws OutOfMemory for kOutOfMemory; else, if not kSuccess, DriverError with code, name, text and call.
+  /// A fatal code is remembered: this and every later call throws it.
   void check(DriverCode code, const char* call) {
     if (code != kSuccess) [[unlikely]]
       fail(code, call);
   }
-  /// For destructors: remembers a fatal code, logs what else is unexpected, ignores a driver that is shutting down.
+  /// For destructors: remembers a fatal code, logs other errors, and ignores a driver that is shutting down.
   void note(DriverCode code, const char* call) noexcept;
 
-  /// @throws DriverError with the first fatal error, if there was one, or in a fork of the process that initialised.
+  /// @throws DriverError after a fatal error (the first one), or in a fork of the process that called initialize()
   void require_usable() const {
     if (poison_.load(std::memory_order_acquire) != nullptr) [[unlikely]]
       throw_poisoned();
@@ -252,7 +252,7 @@ class Driver {
   const DriverCall<StreamHandle> stream_synchronize{*this, "cuStreamSynchronize"};
   const DriverCall<StreamHandle, CaptureStatus*> stream_is_capturing{*this, "cuStreamIsCapturing"};
   const DriverCall<StreamHandle, std::uint64_t*> stream_get_id{*this, "cuStreamGetId"};
-  /// The status, the capture's id, its graph, what the next node depends on and how many those are.
+  /// Results: status, id of the capture, graph, dependencies of the next node, number of dependencies.
   const DriverCall<StreamHandle, CaptureStatus*, std::uint64_t*, void**, const void**, std::size_t*>
       stream_get_capture_info{*this, "cuStreamGetCaptureInfo"};
   const DriverCall<CaptureMode*> thread_exchange_capture_mode{*this, "cuThreadExchangeStreamCaptureMode"};

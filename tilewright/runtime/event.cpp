@@ -1,4 +1,4 @@
-// Creates, records, waits for and destroys an event.
+// Event.
 #include "tilewright/runtime/event.hpp"
 
 #include <utility>
@@ -28,12 +28,12 @@ void Event::record(StreamHandle stream) const {
   context_->driver().event_record(handle_, stream);
 }
 
-void Event::hold_back(StreamHandle stream) const {
+void Event::make_wait(StreamHandle stream) const {
   const ContextScope scope(*context_);
   context_->driver().stream_wait_event(stream, handle_, 0);
 }
 
-bool Event::has_passed() const {
+bool Event::is_complete() const {
   const ContextScope scope(*context_);
   const auto& query = context_->driver().event_query;
   const DriverCode code = query.raw(handle_);

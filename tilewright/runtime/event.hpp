@@ -1,4 +1,4 @@
-// A point in a stream's work, owned: for time between two of them and for order between streams.
+// CUDA events: for time between two points of a stream's work, and for order between streams.
 #pragma once
 
 #include <memory>
@@ -19,15 +19,15 @@ class Event {
 
   EventHandle handle() const { return handle_; }
 
-  /// Marks the end of what `stream` holds now. @throws DriverError
+  /// Records the event after all work that is enqueued on `stream` now. @throws DriverError
   void record(StreamHandle stream) const;
-  /// Later work of `stream` starts after the mark. @throws DriverError
-  void hold_back(StreamHandle stream) const;
-  /// Whether the mark is passed. @throws DriverError
-  bool has_passed() const;
-  /// Waits until the mark is passed. @throws DriverError, also for what the work before it did wrong.
+  /// Makes later work of `stream` wait for the event. @throws DriverError
+  void make_wait(StreamHandle stream) const;
+  /// Whether the work before the event has completed. @throws DriverError
+  bool is_complete() const;
+  /// Waits until the work before the event has completed. @throws DriverError, also for errors of that work
   void synchronize() const;
-  /// Milliseconds from `start` to this event, resolution about 0.5 us. @pre both passed, both with timing enabled
+  /// Milliseconds from `start` to this event, resolution about 0.5 us. @pre both are complete and have timing enabled
   /// @throws DriverError
   float milliseconds_since(const Event& start) const;
 

@@ -1,4 +1,4 @@
-// Compares a launch with the limits of device and kernel.
+// Checks of a launch against the limits of device and kernel.
 #include "tilewright/runtime/launch.hpp"
 
 namespace tilewright::runtime {
@@ -7,7 +7,7 @@ namespace {
 std::uint64_t volume(const Dim3& dim) { return std::uint64_t{dim.x} * dim.y * dim.z; }
 
 bool within(const Dim3& dim, const Dim3& limit) {
-  const auto in = [](std::uint32_t value, std::uint32_t most) { return value - 1 < most; };  // 1 <= value <= most
+  const auto in = [](std::uint32_t value, std::uint32_t max) { return value - 1 < max; };  // 1 <= value <= max
   return in(dim.x, limit.x) && in(dim.y, limit.y) && in(dim.z, limit.z);
 }
 
@@ -19,7 +19,7 @@ std::string text(const Dim3& dim) { return fmt::format("{}x{}x{}", dim.x, dim.y,
 
 Support check_cluster(const LaunchLimits& device, const Dim3& cluster, const Dim3& grid) {
   if (cluster == Dim3{}) return {};
-  if (!device.clusters) return refuse("the device launches no clusters, got one of {}", text(cluster));
+  if (!device.clusters) return refuse("the device has no cluster launch, got a cluster of {}", text(cluster));
   const std::uint64_t ctas = volume(cluster);
   if (ctas == 0 || ctas > kMaxPortableClusterCtas) {
     return refuse("cluster {} has {} CTAs, must be 1 to {}", text(cluster), ctas, kMaxPortableClusterCtas);
@@ -40,14 +40,14 @@ Support check_launch(const LaunchLimits& device, const KernelLimits& kernel, con
                   text(device.block), device.threads_per_block, volume(config.block));
   }
   if (volume(config.block) > kernel.threads_per_block) {
-    return refuse("block {} has {} threads, the kernel's registers leave {}", text(config.block), volume(config.block),
-                  kernel.threads_per_block);
+    return refuse("block {} has {} threads, but the kernel's registers allow at most {}", text(config.block),
+                  volume(config.block), kernel.threads_per_block);
   }
   if (config.dynamic_smem_bytes > kernel.dynamic_smem_bytes) {
-    return refuse("dynamic shared memory must be at most the {} bytes that the kernel's static memory leaves, got {}",
+    return refuse("dynamic shared memory must be at most {} bytes beside the kernel's static shared memory, got {}",
                   kernel.dynamic_smem_bytes, config.dynamic_smem_bytes);
   }
-  const bool is_struct = config.parameter_offsets.empty();  // else what is known is the first of several
+  const bool is_struct = config.parameter_offsets.empty();  // else parameter_bytes is that of the first parameter
   const std::size_t expected = is_struct ? kernel.parameter_bytes : 0;
   if (parameter_bytes > kMaxParameterBytes || (expected != 0 && parameter_bytes != expected)) {
     return expected != 0 ? refuse("the kernel takes {} bytes of parameters, got {}", expected, parameter_bytes)

@@ -1,4 +1,4 @@
-// Stream-ordered allocation with exact accounting.
+// Stream-ordered allocation with accounting.
 #include "tilewright/runtime/memory_pool.hpp"
 
 #include <spdlog/spdlog.h>
@@ -18,7 +18,7 @@ MemoryPool::MemoryPool(std::shared_ptr<CudaContext> context, const MemoryPoolOpt
                                       options.maximum_bytes));
   }
   if (context_->attribute(GpuAttribute::memory_pools_supported) == 0) {
-    throw InvalidArgument(fmt::format("{} has no stream-ordered memory pools", context_->properties().name));
+    throw InvalidArgument(fmt::format("{} does not support stream-ordered memory pools", context_->properties().name));
   }
   const ContextScope scope(*context_);
   Driver& driver = context_->driver();
@@ -56,7 +56,7 @@ DriverCode MemoryPool::try_allocate(std::size_t bytes, StreamHandle stream, Devi
   const std::size_t size = std::max<std::size_t>(bytes, 1);
   const DriverCode code = driver.mem_alloc_from_pool.raw(address, size, handle_, stream);
   if (code != kOutOfMemory) return code;
-  // Freed pieces of other sizes may hold what is missing.
+  // Free memory of the pool may be fragmented: return it to the GPU and try again.
   driver.mem_pool_trim_to.raw(handle_, 0);
   return driver.mem_alloc_from_pool.raw(address, size, handle_, stream);
 }
@@ -80,16 +80,17 @@ DeviceAddress MemoryPool::allocate(std::size_t bytes, StreamHandle stream) {
 }
 
 void MemoryPool::deallocate(DeviceAddress address, StreamHandle stream) noexcept {
-  if (address == 0 || captures(stream)) return;
+  if (address == 0 || is_captured(stream)) return;
   if (!forget(address)) {
-    spdlog::error("deallocate of 0x{:x}, which is not an allocation of this pool: ignored", address);
+    spdlog::error("ignored: deallocate of 0x{:x}, which is not an allocation of this pool", address);
     return;
   }
   const RelaxedCapture relaxed(context_->driver());
   release(*context_, context_->driver().mem_free, address, stream);
 }
 
-// Who logs holds no lock: what hears it may be waited for by one who waits for the lock.
+// Separate from deallocate(), which must not log while it holds the lock: a log sink may wait for another thread that
+// waits for the lock.
 bool MemoryPool::forget(DeviceAddress address) {
   const std::scoped_lock lock(mutex_);
   const auto entry = sizes_.find(address);
@@ -99,7 +100,7 @@ bool MemoryPool::forget(DeviceAddress address) {
   return true;
 }
 
-bool MemoryPool::captures(StreamHandle stream) const noexcept {
+bool MemoryPool::is_captured(StreamHandle stream) const noexcept {
   try {
     const ContextScope scope(*context_);
     return is_capturing(context_->driver(), stream);

@@ -1,4 +1,4 @@
-// Device memory from the driver's stream-ordered pool, with an initial and a maximum size.
+// Device memory from a stream-ordered pool of the driver, with an initial and a maximum size.
 #pragma once
 
 #include <memory>
@@ -10,40 +10,40 @@
 namespace tilewright::runtime {
 
 struct MemoryPoolOptions {
-  std::size_t initial_bytes = 0;  // taken from the GPU at once
-  std::size_t maximum_bytes = 0;  // of allocations alive together; 0: as much as the GPU has
+  std::size_t initial_bytes = 0;  // reserved on construction
+  std::size_t maximum_bytes = 0;  // limit of the sum of all allocations; 0: no limit
   bool operator==(const MemoryPoolOptions&) const = default;
 };
 
-/// Thread-safe. What is freed stays in the pool for the next allocation until the pool is destroyed or trimmed.
+/// Thread-safe. Freed memory stays in the pool until the pool is trimmed or destroyed.
 class MemoryPool {
  public:
-  /// @throws InvalidArgument when initial_bytes exceeds a set maximum_bytes or the GPU has no pools, OutOfMemory when
-  /// the initial size does not fit, DriverError.
+  /// @throws InvalidArgument if initial_bytes exceeds maximum_bytes or the GPU does not support pools; OutOfMemory if
+  /// the initial size does not fit; DriverError
   MemoryPool(std::shared_ptr<CudaContext> context, const MemoryPoolOptions& options);
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
   ~MemoryPool();
 
-  /// Usable by work enqueued on `stream` from now on; elsewhere after synchronising. 0 bytes give a unique address.
-  /// @throws OutOfMemory with requested, allocated, maximum and free bytes; InvalidArgument on a stream under capture,
-  /// which stays valid; DriverError.
+  /// Work enqueued on `stream` from now on may use the memory; other streams must synchronise first. 0 bytes give a
+  /// unique address. @throws OutOfMemory with requested, allocated, maximum and free bytes; InvalidArgument on a stream
+  /// that is being captured, whose capture remains valid; DriverError
   DeviceAddress allocate(std::size_t bytes, StreamHandle stream);
-  /// Freed once the work enqueued on `stream` so far is done. Under capture of `stream` the memory stays allocated
-  /// until the pool is destroyed, since the captured graph may use it at every replay.
+  /// Frees the memory when the work enqueued on `stream` so far has completed. If `stream` is being captured, the
+  /// memory stays allocated until the pool is destroyed, because the graph may use it in every replay.
   void deallocate(DeviceAddress address, StreamHandle stream) noexcept;
 
-  /// The sum of the sizes asked for and not yet deallocated.
+  /// The sum of the requested sizes of all current allocations.
   std::size_t allocated_bytes() const;
-  /// What the pool holds of the GPU's memory, free pieces included. @throws DriverError
+  /// The GPU memory that the pool has reserved, including free memory. @throws DriverError
   std::size_t pool_bytes() const;
-  /// Gives unused memory back to the GPU. @throws DriverError
+  /// Returns free memory of the pool to the GPU. @throws DriverError
   void trim();
 
  private:
   void reserve_initial();
-  bool captures(StreamHandle stream) const noexcept;
-  /// Whether it was an allocation.
+  bool is_captured(StreamHandle stream) const noexcept;
+  /// Removes the allocation from the accounting. False if there is none.
   bool forget(DeviceAddress address);
   DriverCode try_allocate(std::size_t bytes, StreamHandle stream, DeviceAddress* address) const;
   [[noreturn]] void refuse(std::size_t bytes, std::size_t allocated) const;

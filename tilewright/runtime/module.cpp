@@ -1,4 +1,4 @@
-// Checks, loads and launches.
+// Checks of cubins; loading and launching of kernels.
 #include "tilewright/runtime/module.hpp"
 
 #include <elf.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr Elf64_Half kCudaMachine = 190;  // EM_CUDA
 
-/// [offset, offset + count * size) lies inside `total` bytes.
+/// Whether [offset, offset + count * size) is within `total` bytes.
 bool inside(std::uint64_t offset, std::uint64_t count, std::uint64_t size, std::uint64_t total) {
   return offset <= total && (size == 0 || count <= (total - offset) / size);
 }
@@ -39,7 +39,7 @@ Support check_sections(std::span<const std::byte> cubin, const Elf64_Ehdr& heade
   return {};
 }
 
-/// Of the kernel in the text; nothing where it is not there.
+/// The number of parameters of kernel `symbol` in the PTX; std::nullopt if it is not there.
 std::optional<std::size_t> count_parameters(std::string_view ptx, std::string_view symbol) {
   constexpr std::string_view kEntry = ".entry", kParameter = ".param", kSpace = " \t\r\n";
   for (std::size_t at = ptx.find(kEntry); at != ptx.npos; at = ptx.find(kEntry, at + 1)) {
@@ -48,7 +48,7 @@ std::optional<std::size_t> count_parameters(std::string_view ptx, std::string_vi
     if (!rest.starts_with(symbol)) continue;
     rest.remove_prefix(symbol.size());
     const std::size_t open = rest.find_first_not_of(kSpace);
-    if (open == rest.npos || (open == 0 && rest[0] != '(')) continue;  // the beginning of a longer name
+    if (open == rest.npos || (open == 0 && rest[0] != '(')) continue;  // a longer name begins with the symbol
     if (rest[open] != '(') return 0;
     const std::string_view list = rest.substr(0, rest.find(')'));
     std::size_t count = 0;
@@ -62,11 +62,11 @@ std::optional<std::size_t> count_parameters(std::string_view ptx, std::string_vi
 
 Support check_cubin(std::span<const std::byte> cubin) {
   if (cubin.size() < sizeof(Elf64_Ehdr)) {
-    return refuse("a cubin has at least {} bytes, got {}", sizeof(Elf64_Ehdr), cubin.size());
+    return refuse("a cubin must have at least {} bytes, got {}", sizeof(Elf64_Ehdr), cubin.size());
   }
   const auto header = read<Elf64_Ehdr>(cubin, 0);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) {
-    return refuse("not a cubin: it does not begin as a 64-bit ELF image");
+    return refuse("not a cubin: it is not a 64-bit ELF image");
   }
   if (header.e_machine != kCudaMachine) {
     return refuse("not a cubin: ELF machine must be {} (CUDA), got {}", kCudaMachine, header.e_machine);
@@ -78,8 +78,8 @@ Support check_cubin(std::span<const std::byte> cubin) {
   }
   if (!inside(header.e_shoff, header.e_shnum, sizeof(Elf64_Shdr), cubin.size()) ||
       !inside(header.e_phoff, header.e_phnum, sizeof(Elf64_Phdr), cubin.size())) {
-    return refuse("cubin of {} bytes is truncated: its tables begin at {} and {}", cubin.size(), header.e_shoff,
-                  header.e_phoff);
+    return refuse("cubin of {} bytes is truncated: its section and program headers begin at {} and {}", cubin.size(),
+                  header.e_shoff, header.e_phoff);
   }
   return check_sections(cubin, header);
 }
@@ -102,8 +102,8 @@ Module::Module(std::shared_ptr<CudaContext> context, const std::string& ptx) : c
     context_->driver().library_load_data(&handle_, ptx.c_str(), options.data(), values.data(), 2, nullptr, nullptr, 0);
   } catch (const DriverError& error) {
     // cuda.h: CUDA_ERROR_INVALID_IMAGE, NO_BINARY_FOR_GPU, INVALID_PTX, UNSUPPORTED_PTX_VERSION
-    constexpr std::array kOfTheText{200, 209, 218, 222};
-    if (std::ranges::find(kOfTheText, error.code()) == kOfTheText.end()) throw;
+    constexpr std::array kPtxErrors{200, 209, 218, 222};
+    if (std::ranges::find(kPtxErrors, error.code()) == kPtxErrors.end()) throw;
     throw CompileError(fmt::format("{}: {}", error.what(), log.data()));
   }
 }
@@ -131,7 +131,7 @@ CudaKernel::CudaKernel(std::shared_ptr<CudaContext> context, const Image& image,
       kernel_(module_.kernel(symbol)),
       parameter_count_(count_parameters(image.ptx, symbol)) {
   const ContextScope scope(*context_);
-  make_smem_available(kernel_, symbol, dynamic_smem_bytes);
+  opt_in_to_dynamic_smem(kernel_, symbol, dynamic_smem_bytes);
   limits_.threads_per_block = static_cast<std::uint32_t>(attribute(kernel_, KernelAttribute::max_threads_per_block));
   limits_.parameter_bytes = parameter_bytes(kernel_);
   context_->driver().kernel_get_function(&function_, kernel_);
@@ -143,17 +143,18 @@ int CudaKernel::attribute(KernelHandle kernel, KernelAttribute attribute) const 
   return value;
 }
 
-void CudaKernel::make_smem_available(KernelHandle kernel, const std::string& symbol, std::uint32_t dynamic_smem_bytes) {
+void CudaKernel::opt_in_to_dynamic_smem(KernelHandle kernel, const std::string& symbol,
+                                        std::uint32_t dynamic_smem_bytes) {
   const std::int64_t static_bytes = attribute(kernel, KernelAttribute::static_smem_bytes);
   const std::int64_t limit = context_->limits().smem_per_block_bytes;
   if (static_bytes + dynamic_smem_bytes > limit) {
-    throw InvalidArgument(fmt::format("{} needs {} + {} bytes of shared memory, static and dynamic; {} has {} a block",
+    throw InvalidArgument(fmt::format("{} needs {} + {} bytes of static and dynamic shared memory; {} has {} per block",
                                       symbol, static_bytes, dynamic_smem_bytes, context_->properties().name, limit));
   }
-  const std::int64_t most = limit - static_bytes;
-  context_->driver().kernel_set_attribute(KernelAttribute::max_dynamic_smem_bytes, static_cast<int>(most), kernel,
-                                          context_->gpu());
-  limits_.dynamic_smem_bytes = static_cast<std::uint32_t>(most);
+  const std::int64_t max_dynamic_bytes = limit - static_bytes;
+  context_->driver().kernel_set_attribute(KernelAttribute::max_dynamic_smem_bytes, static_cast<int>(max_dynamic_bytes),
+                                          kernel, context_->gpu());
+  limits_.dynamic_smem_bytes = static_cast<std::uint32_t>(max_dynamic_bytes);
 }
 
 std::size_t CudaKernel::parameter_bytes(KernelHandle kernel) const {
@@ -164,30 +165,31 @@ std::size_t CudaKernel::parameter_bytes(KernelHandle kernel) const {
   return size;
 }
 
-void CudaKernel::ask_for_parameters(std::size_t count) {
+void CudaKernel::query_parameter_sizes(std::size_t count) {
   std::size_t offset = 0, size = 0;
-  while (own_sizes_.size() < count) {
-    const DriverCode code = context_->driver().kernel_get_param_info.raw(kernel_, own_sizes_.size(), &offset, &size);
+  while (parameter_sizes_.size() < count) {
+    const DriverCode code =
+        context_->driver().kernel_get_param_info.raw(kernel_, parameter_sizes_.size(), &offset, &size);
     if (code != kSuccess) {
-      parameter_count_ = own_sizes_.size();
+      parameter_count_ = parameter_sizes_.size();
       return;
     }
-    own_sizes_.push_back(size);
+    parameter_sizes_.push_back(size);
   }
 }
 
-Support CudaKernel::check_own_parameters(std::span<const std::uint16_t> given) {
+Support CudaKernel::check_several_parameters(std::span<const std::uint16_t> given) {
   if (!context_->driver().kernel_get_param_info.present()) return {};
-  const std::scoped_lock lock(own_mutex_);
-  ask_for_parameters(parameter_count_.value_or(given.size()));
+  const std::scoped_lock lock(parameter_mutex_);
+  query_parameter_sizes(parameter_count_.value_or(given.size()));
   const std::size_t count = parameter_count_.value_or(given.size());
-  return check_parameters(symbol_, std::span(own_sizes_).first(count), given);
+  return check_parameters(symbol_, std::span(parameter_sizes_).first(count), given);
 }
 
 void CudaKernel::launch(const LaunchConfig& config, std::span<const std::byte> parameters) {
   check_launch(context_->limits(), limits_, config, parameters.size()).or_throw();
   const ContextScope scope(*context_);
-  if (!config.parameter_offsets.empty()) check_own_parameters(config.parameter_sizes).or_throw();
+  if (!config.parameter_offsets.empty()) check_several_parameters(config.parameter_sizes).or_throw();
 
   std::array<LaunchAttribute, 3> attributes{};
   unsigned count = 0;
@@ -214,8 +216,9 @@ void CudaKernel::launch(const LaunchConfig& config, std::span<const std::byte> p
       .attributes = attributes.data(),
       .attribute_count = count,
   };
-  // One struct whose size is known goes by its address: in a packed buffer the driver (580, CUDA 13.0) does not see
-  // tensor maps, and copies by them go nowhere. The buffer serves drivers that do not tell sizes.
+  // A single struct of known size is passed by its address. In a packed buffer the driver (580, CUDA 13.0) does not
+  // recognise tensor maps, and TMA copies with them have no effect. The buffer is for drivers that do not report
+  // parameter sizes.
   auto* const first = const_cast<std::byte*>(parameters.data());
   Driver& driver = context_->driver();
   if (!config.parameter_offsets.empty()) {

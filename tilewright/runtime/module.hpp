@@ -1,4 +1,4 @@
-// A cubin in the driver and one kernel of it.
+// Loaded cubins or PTX, and kernels in them.
 #pragma once
 
 #include <memory>
@@ -13,23 +13,24 @@
 
 namespace tilewright::runtime {
 
-/// Whether the bytes are a whole ELF image of CUDA code: header, machine, and every table and section inside the bytes.
-/// The driver takes no length and reads past the end of a truncated image. It finds no other damage: whoever reads
-/// images from disk compares their digest first.
+/// Whether the bytes are a complete ELF image of CUDA code: header, machine, and all tables and sections within the
+/// bytes. Needed because the driver takes no length and reads past the end of a truncated image. Other damage is not
+/// detected: code that reads images from disk must verify their digest first.
 Support check_cubin(std::span<const std::byte> cubin);
 
-/// A loaded library of the driver; unloads when destroyed.
+/// A loaded CUlibrary, which is unloaded when destroyed.
 class Module {
  public:
-  /// @throws InvalidArgument when check_cubin refuses the bytes; DriverError, e.g. for code of another architecture.
+  /// @throws InvalidArgument if check_cubin() refuses the bytes; DriverError, for instance for code of another
+  /// architecture
   Module(std::shared_ptr<CudaContext> context, std::span<const std::byte> cubin);
-  /// Has the driver compile. @throws CompileError with the driver's log.
+  /// Compiled by the driver. @throws CompileError with the driver's log
   Module(std::shared_ptr<CudaContext> context, const std::string& ptx);
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
   ~Module();
 
-  /// @throws InvalidArgument when `symbol` is not an identifier, DriverError when the module has no such kernel.
+  /// @throws InvalidArgument if `symbol` is not an identifier; DriverError if the module has no such kernel
   KernelHandle kernel(const std::string& symbol) const;
 
  private:
@@ -40,12 +41,11 @@ class Module {
 /// A kernel ready to launch.
 class CudaKernel final : public LoadedKernel {
  public:
-  /// @throws InvalidArgument when static and dynamic shared memory together exceed the device's limit, and what Module
-  /// throws.
+  /// @throws InvalidArgument if static and dynamic shared memory together exceed the device's limit, and as Module does
   CudaKernel(std::shared_ptr<CudaContext> context, const Image& image, const std::string& symbol,
              std::uint32_t dynamic_smem_bytes);
 
-  /// @throws InvalidArgument with the number when the launch exceeds a limit, DriverError.
+  /// @throws InvalidArgument if the launch exceeds a limit; DriverError
   void launch(const LaunchConfig& config, std::span<const std::byte> parameters) override;
 
   const KernelLimits& limits() const { return limits_; }
@@ -53,16 +53,17 @@ class CudaKernel final : public LoadedKernel {
   FunctionHandle function() const { return function_; }
 
  private:
-  /// More than what was asked for is no cost: it is the launch that takes.
-  void make_smem_available(KernelHandle kernel, const std::string& symbol, std::uint32_t dynamic_smem_bytes);
+  /// Sets the attribute to the maximum, which costs nothing: only the launch determines how much is used.
+  void opt_in_to_dynamic_smem(KernelHandle kernel, const std::string& symbol, std::uint32_t dynamic_smem_bytes);
   int attribute(KernelHandle kernel, KernelAttribute attribute) const;
-  /// Of the kernel's one struct; 0 where it has none or the driver does not say. An index past the last parameter is
-  /// an error to the driver and to the tools that watch it, so no other is asked for.
+  /// The size of the kernel's first parameter; 0 if it has none or the driver does not report it. Only the first is
+  /// queried, because an index past the last parameter is an error for the driver and for tools that intercept its
+  /// calls.
   std::size_t parameter_bytes(KernelHandle kernel) const;
-  /// Refuses parameters that are not, one by one, the kernel's own; nothing where the driver does not say. How many
-  /// there are only PTX says: without it, those that are given are taken to be all.
-  Support check_own_parameters(std::span<const std::uint16_t> given);
-  void ask_for_parameters(std::size_t count);
+  /// Refuses parameters whose sizes differ from those of the kernel, if the driver reports them. The number of
+  /// parameters is known from PTX only; without PTX, it is taken to be that of `given`.
+  Support check_several_parameters(std::span<const std::uint16_t> given);
+  void query_parameter_sizes(std::size_t count);
 
   std::shared_ptr<CudaContext> context_;
   Module module_;
@@ -70,9 +71,9 @@ class CudaKernel final : public LoadedKernel {
   KernelHandle kernel_ = nullptr;
   FunctionHandle function_ = nullptr;
   KernelLimits limits_;
-  std::mutex own_mutex_;  // guards what follows
+  std::mutex parameter_mutex_;  // guards the members below
   std::optional<std::size_t> parameter_count_;
-  std::vector<std::size_t> own_sizes_;  // of the first parameters, as far as they were asked for
+  std::vector<std::size_t> parameter_sizes_;  // of the first parameters, as far as queried
 };
 
 }  // namespace tilewright::runtime

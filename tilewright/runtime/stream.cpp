@@ -1,4 +1,4 @@
-// Creates, waits for and destroys a stream.
+// Stream.
 #include "tilewright/runtime/stream.hpp"
 
 #include <utility>
@@ -30,7 +30,7 @@ void Stream::synchronize() const {
   context_->driver().stream_synchronize(handle_);
 }
 
-void Stream::wait(const Event& event) const { event.hold_back(handle_); }
+void Stream::wait(const Event& event) const { event.make_wait(handle_); }
 
 bool Stream::is_capturing() const {
   const ContextScope scope(*context_);

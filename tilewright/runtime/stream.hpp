@@ -1,4 +1,4 @@
-// A stream of a GPU, owned.
+// CUDA streams.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace tilewright::runtime {
 
-/// Does not synchronise with the null stream. Destroying it does not wait: work already enqueued still runs.
+/// A stream that does not synchronise with the null stream. Its destructor does not wait: enqueued work still runs.
 class Stream {
  public:
   /// @throws DriverError
@@ -19,11 +19,11 @@ class Stream {
 
   StreamHandle handle() const { return handle_; }
 
-  /// Waits for all that was enqueued. @throws DriverError, also for what that work did wrong.
+  /// Waits for all enqueued work. @throws DriverError, also for errors of that work
   void synchronize() const;
-  /// Later work of this stream starts after `event`. @throws DriverError
+  /// Makes later work of this stream wait for `event`. @throws DriverError
   void wait(const Event& event) const;
-  /// True between the begin and the end of a graph capture of this stream. @throws DriverError
+  /// Whether this stream is being captured into a graph. @throws DriverError
   bool is_capturing() const;
 
  private:

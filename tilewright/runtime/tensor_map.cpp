@@ -1,4 +1,4 @@
-// The rules of tensor maps.
+// Checks of tensor-map descriptions.
 #include "tilewright/runtime/tensor_map.hpp"
 
 namespace tilewright::runtime {
@@ -29,7 +29,7 @@ static_assert(kTypes.size() == static_cast<std::size_t>(TensorMapType::tf32_ftz)
 
 const TypeRow& row(TensorMapType type) { return kTypes[static_cast<std::size_t>(type)]; }
 
-constexpr std::uint64_t kAlignment = 16;  // of the address, the strides and the box's rows
+constexpr std::uint64_t kAlignment = 16;  // of the address, the strides and the rows of the box
 constexpr std::uint64_t kMaxExtent = std::uint64_t{1} << 32;
 constexpr std::uint64_t kStrideLimit = std::uint64_t{1} << 40;
 constexpr std::uint32_t kMaxBox = 256;
@@ -54,17 +54,17 @@ Support check_mode(const TensorMapDescription& d, std::size_t mode) {
   return {};
 }
 
-/// The rows of the box in shared memory.
+/// Checks the rows of the box in shared memory.
 Support check_row(const TensorMapDescription& d) {
   const std::uint64_t row_bytes = std::uint64_t{d.box[0]} * static_cast<std::uint64_t>(bytes(d.type));
   if (row_bytes % kAlignment != 0) {
     return refuse("box of mode 0 must be a multiple of {} bytes, got {} of {} ({} bytes)", kAlignment, d.box[0],
                   name(d.type), row_bytes);
   }
-  const auto most = static_cast<std::uint64_t>(width(d.swizzle));
-  if (most != 0 && row_bytes > most) {
-    return refuse("box of mode 0 must fit the {}-byte swizzle, got {} of {} ({} bytes)", most, d.box[0], name(d.type),
-                  row_bytes);
+  const auto max_bytes = static_cast<std::uint64_t>(width(d.swizzle));
+  if (max_bytes != 0 && row_bytes > max_bytes) {
+    return refuse("box of mode 0 must fit the {}-byte swizzle, got {} of {} ({} bytes)", max_bytes, d.box[0],
+                  name(d.type), row_bytes);
   }
   return {};
 }
@@ -78,7 +78,7 @@ std::string_view name(TensorMapType type) { return row(type).name; }
 Support check(const TensorMapDescription& d) {
   if (d.type > TensorMapType::tf32_ftz || d.swizzle > TensorMapSwizzle::bytes_128 ||
       d.promotion > TensorMapPromotion::bytes_256 || d.fill > TensorMapFill::nan) {
-    return refuse("type {}, swizzle {}, L2 promotion {} or fill {} is none of the known", static_cast<int>(d.type),
+    return refuse("unknown type {}, swizzle {}, L2 promotion {} or fill {}", static_cast<int>(d.type),
                   static_cast<int>(d.swizzle), static_cast<int>(d.promotion), static_cast<int>(d.fill));
   }
   if (d.rank < 1 || d.rank > kMaxTensorMapRank) {
@@ -91,7 +91,7 @@ Support check(const TensorMapDescription& d) {
     if (Support one = check_mode(d, mode); !one) return one;
   }
   if (d.fill == TensorMapFill::nan && !is_float(d.type)) {
-    return refuse("NaN can fill floats only, got {}", name(d.type));
+    return refuse("NaN fill needs a floating-point type, got {}", name(d.type));
   }
   return check_row(d);
 }

@@ -1,4 +1,4 @@
-// The tensor map of a bulk tensor copy (TMA): what it describes, its rules, and the 128 bytes that a kernel is given.
+// Tensor maps of TMA: their description, its checks, and the encoded 128 bytes.
 #pragma once
 
 #include <array>
@@ -38,43 +38,45 @@ std::string_view name(TensorMapType type);
 enum class TensorMapSwizzle : std::uint8_t { none, bytes_32, bytes_64, bytes_128 };
 /// Bytes that one miss brings into L2.
 enum class TensorMapPromotion : std::uint8_t { none, bytes_64, bytes_128, bytes_256 };
-/// What a load gives for elements outside the tensor.
+/// The value that a load writes for out-of-bounds elements.
 enum class TensorMapFill : std::uint8_t { zeros, nan };
 
-/// Bytes of the pattern's rows; 0 for none.
+/// The width of the swizzle in bytes; 0 for none.
 constexpr int width(TensorMapSwizzle swizzle) {
   return swizzle == TensorMapSwizzle::none ? 0 : 16 << static_cast<int>(swizzle);
 }
 
 inline constexpr int kMaxTensorMapRank = 5;
 
-/// A tensor in global memory, and the box of it that one copy moves. Mode 0 is the contiguous one.
+/// A tensor in global memory, and the box that one instruction copies. Mode 0 is contiguous.
 struct TensorMapDescription {
   TensorMapType type = TensorMapType::f16;
   int rank = 1;
   std::uint64_t address = 0;                                                    // in global memory
   std::array<std::uint64_t, kMaxTensorMapRank> extents{};                       // elements
-  std::array<std::uint64_t, kMaxTensorMapRank> strides{};                       // bytes; that of mode 0 is not read
-  std::array<std::uint32_t, kMaxTensorMapRank> box{};                           // elements spanned
-  std::array<std::uint32_t, kMaxTensorMapRank> element_strides{1, 1, 1, 1, 1};  // of mode 0: no effect
+  std::array<std::uint64_t, kMaxTensorMapRank> strides{};                       // bytes; that of mode 0 is ignored
+  std::array<std::uint32_t, kMaxTensorMapRank> box{};                           // elements
+  std::array<std::uint32_t, kMaxTensorMapRank> element_strides{1, 1, 1, 1, 1};  // that of mode 0 has no effect
   TensorMapSwizzle swizzle = TensorMapSwizzle::none;
   TensorMapPromotion promotion = TensorMapPromotion::bytes_128;
   TensorMapFill fill = TensorMapFill::zeros;
   bool operator==(const TensorMapDescription&) const = default;
 };
 
-/// Whether the driver can encode it: the rules of cuTensorMapEncodeTiled (CUDA driver API; tried on an H200), each with
-/// what broke it. A null address, which the driver takes, is refused too.
+/// Whether the driver can encode it. Source: CUDA driver API, cuTensorMapEncodeTiled; confirmed on an H200. Also
+/// refuses a null address, which the driver accepts.
 Support check(const TensorMapDescription& description);
 
-/// Elements that a copy moves along a mode: every element_strides[mode]-th one of the box. @pre 0 <= mode < rank
+/// The number of elements that a copy transfers along a mode: every element_strides[mode]-th one of the box.
+/// @pre 0 <= mode < rank
 std::uint32_t box_elements(const TensorMapDescription& description, int mode);
-/// Bytes that one copy moves: those an mbarrier is told to expect, also where the box leaves the tensor.
+/// Bytes of one copy for the expect_tx of its mbarrier, including out-of-bounds elements.
 std::uint64_t box_bytes(const TensorMapDescription& description);
-/// Bytes from the first element to the end of the last. @pre check(description)
+/// Bytes from the first element to the end of the last one. @pre check(description)
 std::uint64_t footprint(const TensorMapDescription& description);
 
-/// Made by Device::encode; opaque. A kernel takes it as a parameter (const __grid_constant__), 64-byte aligned.
+/// An opaque tensor map, made by Device::encode(). Kernels take it as a 64-byte aligned parameter, const
+/// __grid_constant__.
 struct alignas(64) TensorMap {
   std::array<std::byte, 128> bytes{};
   bool operator==(const TensorMap&) const = default;

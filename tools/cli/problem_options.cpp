@@ -69,7 +69,8 @@ void add_device_option(CLI::App& command, KernelOptions& options) {
 
 void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_target) {
   add_device_option(command, options);
-  if (with_target) command.add_option("--target", options.target, "sm_80 .. sm_90a; default: the device's");
+  if (with_target)
+    command.add_option("--target", options.target, "such as sm_80, sm_90a or sm_100f; default: the device's");
   command.add_option("--kernel", options.kernel,
                      "a kernel's name; a part of it takes the best-ranked kernel that has it");
   command.add_option("--tile", options.tile, "a design of your own: the CTA's m x n x k, such as 128x128x8");

@@ -33,8 +33,8 @@ class ApiVersion(enum.Enum):
 
 
 def api_version(arch: int, opclass: cutlass.OpClass, datatype: DataType) -> ApiVersion:
-    is_hopper = arch >= 90 and opclass is cutlass.OpClass.TensorOp and datatype is not DataType.float64
-    return ApiVersion.v3x if is_hopper else ApiVersion.v2x
+    is_wgmma = opclass is cutlass.OpClass.TensorOp and datatype is not DataType.float64 and _tilewright.has_wgmma(arch)
+    return ApiVersion.v3x if is_wgmma else ApiVersion.v2x
 
 
 class RuntimeModule:

@@ -1,4 +1,4 @@
-// The table of cp.async.bulk: its mnemonics, its ranks, and what it refuses. ptxas_test assembles every row.
+// The table of cp.async.bulk: mnemonics, ranks and refusals. ptxas_test assembles every row.
 #include "tilewright/arch/bulk_copy_atom.hpp"
 
 #include <gtest/gtest.h>
@@ -12,12 +12,12 @@ namespace {
 
 using enum DType;
 
-TEST(BulkCopyAtom, EveryInstructionAgreesWithItself) {
+TEST(BulkCopyAtom, EveryInstructionIsConsistent) {
   std::set<std::string> names;
   for (const BulkCopyAtom& atom : bulk_copy_atoms()) {
     EXPECT_TRUE(names.insert(atom.name).second) << atom.name;
     EXPECT_EQ(find_bulk_copy_atom(atom.name), &atom);
-    EXPECT_EQ(atom.min_sm, 90);
+    EXPECT_EQ(atom.min_target, Target{90});
     for (int rank = atom.min_rank; rank <= atom.max_rank; ++rank) {
       const auto type = atom.types.empty() ? std::nullopt : std::optional(atom.types.front());
       const Result<CopyAtom> copy = instruction(atom, rank, 256, type);
@@ -29,7 +29,7 @@ TEST(BulkCopyAtom, EveryInstructionAgreesWithItself) {
   }
 }
 
-// As the PTX ISA writes them: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk, cp.reduce.async.bulk.
+// Source: PTX ISA, cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk, cp.reduce.async.bulk.
 TEST(BulkCopyAtom, Mnemonics) {
   const auto mnemonic = [](std::string_view name, int rank, std::optional<DType> type = std::nullopt) {
     return *ptx(*find_bulk_copy_atom(name), rank, type);
@@ -72,7 +72,7 @@ TEST(BulkCopyAtom, Refusals) {
   EXPECT_EQ(ptx(load, 2, f16).reason(), "tma_load takes no element type, got f16");
   const BulkCopyAtom& add = *find_bulk_copy_atom("bulk_reduce_add");
   EXPECT_EQ(ptx(add, 0).reason(), "bulk_reduce_add needs an element type");
-  EXPECT_EQ(ptx(add, 0, s8).reason(), "bulk_reduce_add has no s8 form");
+  EXPECT_EQ(ptx(add, 0, s8).reason(), "bulk_reduce_add has no form for s8");
   EXPECT_EQ(instruction(load, 2, 24).reason(), "tma_load: bytes must be a positive multiple of 16, got 24");
   EXPECT_FALSE(instruction(load, 2, 0));
   EXPECT_EQ(find_bulk_copy_atom("tma_reduce_mul"), nullptr);

@@ -1,4 +1,4 @@
-// The table of copy instructions agrees with itself; ldmatrix delivers what mma.sync reads.
+// The table of copy atoms is consistent, and ldmatrix delivers the fragments of mma.sync.
 #include "tilewright/arch/copy_atom.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace tilewright::arch {
 namespace {
 
-TEST(CopyAtom, EveryRowAgreesWithItself) {
+TEST(CopyAtom, EveryRowIsConsistent) {
   std::set<std::string_view> names;
   for (const CopyAtom& atom : copy_atoms()) {
     EXPECT_TRUE(check(atom)) << check(atom).reason();
@@ -20,17 +20,17 @@ TEST(CopyAtom, EveryRowAgreesWithItself) {
   }
 }
 
-TEST(CopyAtom, CheckFindsWhatIsWrong) {
+TEST(CopyAtom, CheckRefusesInconsistentRows) {
   const CopyAtom good = *find_copy_atom(CopyKind::ldmatrix, 16);
   CopyAtom bytes = good;
   bytes.bytes = 8;
-  EXPECT_EQ(check(bytes).reason(), "ldmatrix_x4: a thread holds 128 bits, the row says 8 bytes");
+  EXPECT_EQ(check(bytes).reason(), "ldmatrix_x4: a thread holds 128 bits, but `bytes` is 8");
   CopyAtom twice = good;
   twice.dst = layout::Layout({32, {32, 4}}, {32, {1, 512}});
-  EXPECT_EQ(check(twice).reason(), "ldmatrix_x4: what threads hold is not each of 4096 bits once");
+  EXPECT_EQ(check(twice).reason(), "ldmatrix_x4: the registers of all threads do not hold each of 4096 bits once");
   CopyAtom missing = good;
   missing.src = layout::Layout({{16, 2}, 128}, {{128, 0}, 1});
-  EXPECT_EQ(check(missing).reason(), "ldmatrix_x4: what threads point at does not cover 4096 bits");
+  EXPECT_EQ(check(missing).reason(), "ldmatrix_x4: the addresses of all threads do not cover 4096 bits");
 }
 
 TEST(CopyAtom, LayoutsOfLdmatrix) {
@@ -44,14 +44,14 @@ TEST(CopyAtom, LayoutsOfLdmatrix) {
   EXPECT_EQ(to_string(find_copy_atom(CopyKind::ldmatrix_trans, 8)->dst), "((4,8),(16,2,2)):((256,16),(1,128,1024))");
 }
 
-TEST(CopyAtom, StmatrixIsLdmatrixTheOtherWay) {
+TEST(CopyAtom, StmatrixIsTheInverseOfLdmatrix) {
   using enum CopyKind;
   for (const auto& [store, load] : {std::pair{stmatrix, ldmatrix}, {stmatrix_trans, ldmatrix_trans}}) {
     for (const int bytes : {4, 8, 16}) {
       EXPECT_EQ(find_copy_atom(store, bytes)->src, find_copy_atom(load, bytes)->dst) << bytes;
       EXPECT_EQ(find_copy_atom(store, bytes)->dst, find_copy_atom(load, bytes)->src) << bytes;
-      EXPECT_EQ(find_copy_atom(store, bytes)->min_sm, 90);
-      EXPECT_EQ(find_copy_atom(load, bytes)->min_sm, 75);
+      EXPECT_EQ(find_copy_atom(store, bytes)->min_target, Target{90});
+      EXPECT_EQ(find_copy_atom(load, bytes)->min_target, Target{75});
     }
   }
 }

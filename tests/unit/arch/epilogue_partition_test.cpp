@@ -1,5 +1,5 @@
-// The epilogue's stores put every accumulator where TMA stores it from, without bank conflicts. The machine's side, the
-// fragments of wgmma and stmatrix, is written from the PTX ISA and not from our layouts.
+// Epilogue partitions: every accumulator reaches its element of D, without bank conflicts. The model of wgmma fragments
+// and stmatrix is written from the PTX ISA, independently of the layouts under test.
 #include "tilewright/arch/epilogue_partition.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using enum OutputOrder;
 
 EpiloguePartition partition(const EpilogueRequest& r) { return epilogue_partition(r).value_or_throw(); }
 
-/// Where accumulator i of a thread lies in D: "Register Fragments for wgmma.mma_async.m64nNk16", D.
+/// The place in D of accumulator i of a thread: "Register Fragments for wgmma.mma_async.m64nNk16", D.
 struct Place {
   std::int64_t row, column;
 };
@@ -42,8 +42,8 @@ std::int64_t value_of(const EpilogueRequest& r, const EpiloguePartition& p, std:
   return value_of(accumulator_place(r, thread, p.accumulator(value, store, pass)));
 }
 
-/// One stmatrix of a warp: lane 8j + row gives the address of a row of matrix j, and has in register j two elements of
-/// it: row lane / 4, or of its transpose.
+/// One stmatrix of a warp: lane 8j + row provides the address of a row of matrix j. Register j of a lane has two
+/// elements of row lane / 4 of matrix j, or of its transpose.
 void stmatrix(const EpilogueRequest& r, const EpiloguePartition& p, std::int64_t warp, std::int64_t store,
               std::int64_t pass, model::SharedMemory& smem) {
   for (std::int64_t matrix = 0; matrix < p.registers; ++matrix) {
@@ -67,7 +67,7 @@ void st_shared(const EpilogueRequest& r, const EpiloguePartition& p, std::int64_
   }
 }
 
-/// Accumulators -> stores -> shared memory -> TMA -> D, which is a little smaller than the tiles.
+/// Accumulators -> stores -> shared memory -> TMA -> D, where D is slightly smaller than the tiles.
 void expect_stores_d(const EpilogueRequest& r) {
   const Result<EpiloguePartition> p = epilogue_partition(r);
   ASSERT_TRUE(p) << p.reason();
@@ -98,7 +98,7 @@ void expect_stores_d(const EpilogueRequest& r) {
       model::tma_store(map, tma_coordinate(*copy, {0, pass * columns}, box), tma_smem_bytes(*copy, box), smem,
                        [&](std::int64_t address, std::int64_t value) { d[address / bytes] = value; });
   }
-  ASSERT_EQ(static_cast<std::int64_t>(d.size()), d_rows * d_columns) << "nothing outside of D";
+  ASSERT_EQ(static_cast<std::int64_t>(d.size()), d_rows * d_columns) << "nothing is written out of bounds";
   for (std::int64_t row = 0; row < d_rows; ++row) {
     for (std::int64_t column = 0; column < d_columns; ++column)
       ASSERT_EQ(d.at(tma.global(row, column)), value_of({row, column}))
@@ -120,9 +120,9 @@ TEST(EpiloguePartition, StoresD) {
   }
 }
 
-// stmatrix.x4 of a 128x128 tile of two warpgroups; CuTe's make_tiled_copy_C has lanes at rows 0-15 of two groups of 8
-// columns, and 16 columns a store.
-TEST(EpiloguePartition, Integers) {
+// stmatrix.x4 of a 128x128 tile of two warpgroups. As in CuTe's make_tiled_copy_C, the lanes address rows 0-15 of two
+// groups of 8 columns, and a store has 16 columns.
+TEST(EpiloguePartition, LayoutsOfStmatrix) {
   const EpiloguePartition p = partition({.element_bits = 16, .order = row_major, .m = 128, .n = 128, .warpgroups = 2});
   EXPECT_EQ(p.store, SmemStore::stmatrix);
   EXPECT_EQ(p.registers, 4);
@@ -135,7 +135,8 @@ TEST(EpiloguePartition, Integers) {
   EXPECT_EQ(store_address(p, 1, 1), 128 + (32 ^ 16)) << "row 1, chunk 2, swizzled by the row";
 }
 
-// The same rows by CuTe's way: stmatrix tiled like the accumulators, composed with shared memory.
+// The same addresses by CuTe's construction: stmatrix tiled as the accumulators, composed with the layout in shared
+// memory.
 TEST(EpiloguePartition, IsATiledCopyOfC) {
   const WgmmaAtom* row = find_wgmma_atom(DType::f16, DType::f16, DType::f32, OperandSource::shared_memory);
   const TiledMma mma =
@@ -164,7 +165,7 @@ TEST(EpiloguePartition, ChoosesTheStore) {
   EXPECT_EQ(down.mode, SwizzleMode::bytes_128);
 }
 
-// The bank model sees what the swizzles prevent.
+// Without a swizzle, the bank model counts conflicts.
 TEST(EpiloguePartition, ConflictsWithoutSwizzle) {
   EpiloguePartition p = partition({.m = 64, .n = 64});
   p.smem.swizzle = layout::Swizzle();
@@ -173,11 +174,11 @@ TEST(EpiloguePartition, ConflictsWithoutSwizzle) {
 
 TEST(EpiloguePartition, Refusals) {
   const auto reason = [](const EpilogueRequest& r) { return epilogue_partition(r).reason(); };
-  EXPECT_EQ(reason({.element_bits = 8, .m = 64, .n = 64}), "accumulators are stored as 16 or 32 bits, got 8");
-  EXPECT_EQ(reason({.m = 64, .n = 64, .warpgroups = 2}), "2 warpgroups have a multiple of 128 rows, got 64");
-  EXPECT_EQ(reason({.m = 64, .n = 260}), "n is a multiple of 8 up to 256, got 260");
+  EXPECT_EQ(reason({.element_bits = 8, .m = 64, .n = 64}), "accumulators must be stored as 16 or 32 bits, got 8");
+  EXPECT_EQ(reason({.m = 64, .n = 64, .warpgroups = 2}), "2 warpgroups need a multiple of 128 rows, got 64");
+  EXPECT_EQ(reason({.m = 64, .n = 260}), "n must be a multiple of 8 up to 256, got 260");
   EXPECT_EQ(reason({.m = 64, .n = 64, .columns = 24}),
-            "the columns of a pass are a multiple of 8 that divides n = 64, got 24");
+            "the columns of a pass must be a multiple of 8 that divides n = 64, got 24");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the machine does, written from the PTX ISA and not from our layouts: wgmma's reads of shared memory through a
-// descriptor, and TMA's copies of boxes.
+// Models of the hardware, written from the PTX ISA independently of the layouts under test: wgmma's reads of shared
+// memory through a descriptor, and TMA's copies of boxes.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,11 @@
 
 namespace tilewright::arch::model {
 
-/// What no copy has written.
+/// The value of memory that no copy has written.
 inline constexpr std::int64_t kUnwritten = -1;
 
-/// The swizzles of "Swizzling Modes": chunks of 16 bytes within rows of `width` bytes, by the address bits from 7 up.
+/// The swizzles of "Swizzling Modes": 16-byte chunks are permuted within rows of `width` bytes by address bits from bit
+/// 7 on.
 inline std::int64_t swizzled(std::int64_t address, int width) {
   switch (width) {
     case 32:
@@ -26,7 +27,7 @@ inline std::int64_t swizzled(std::int64_t address, int width) {
   }
 }
 
-/// Shared memory that holds whole elements: one value for each element, addressed in bytes.
+/// Shared memory with one value for each element, addressed in bytes.
 class SharedMemory {
  public:
   SharedMemory(std::int64_t bytes, int element_bytes)
@@ -59,7 +60,7 @@ struct DescriptorFields {
 };
 
 /// Element (row, k) of the operand of one wgmma, where k is 32 bytes wide: "Shared Memory Matrix Layout". Core matrices
-/// are 8 x 16 bytes; with a swizzle, rows of `width` bytes stand eight to a group.
+/// are 8 x 16 bytes; with a swizzle, eight rows of `width` bytes form an atom.
 inline std::int64_t read_operand(SharedMemory& smem, std::uint64_t bits, bool k_major, std::int64_t row,
                                  std::int64_t k) {
   const DescriptorFields d(bits);
@@ -87,7 +88,7 @@ struct TensorMap {
   int width = 16;
 };
 
-/// One element of a box: where it lies in global memory, in bytes, or outside of the tensor, and where in shared
+/// One element of a box: its byte offset in global memory, unless it is out of bounds, and its address in shared
 /// memory.
 struct BoxElement {
   std::int64_t global_address;
@@ -95,8 +96,8 @@ struct BoxElement {
   std::int64_t shared_address;
 };
 
-/// Calls visit(BoxElement) for the elements of the box at `coordinate`, which lies dense in shared memory from
-/// `address` on, swizzled by address bits.
+/// Calls visit(BoxElement) for the elements of the box at `coordinate`. In shared memory the box is compact from
+/// `address` on, and swizzled by address bits.
 template <class Visit>
 void for_each_box_element(const TensorMap& map, const std::vector<std::int64_t>& coordinate, std::int64_t address,
                           int element_bytes, Visit&& visit) {
@@ -118,7 +119,7 @@ void for_each_box_element(const TensorMap& map, const std::vector<std::int64_t>&
   }
 }
 
-/// Global memory to shared memory; zero where the box leaves the tensor.
+/// Copies global memory to shared memory, with zeros out of bounds.
 template <class GlobalValue>
 void tma_load(const TensorMap& map, const std::vector<std::int64_t>& coordinate, std::int64_t address,
               SharedMemory& smem, GlobalValue&& global_value) {
@@ -127,7 +128,7 @@ void tma_load(const TensorMap& map, const std::vector<std::int64_t>& coordinate,
   });
 }
 
-/// Shared memory to global memory; what leaves the tensor is not written.
+/// Copies shared memory to global memory; out-of-bounds elements are not written.
 template <class Write>
 void tma_store(const TensorMap& map, const std::vector<std::int64_t>& coordinate, std::int64_t address,
                SharedMemory& smem, Write&& write) {

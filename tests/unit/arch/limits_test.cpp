@@ -1,4 +1,4 @@
-// Resources and rates of architectures.
+// The table of architecture limits.
 #include "tilewright/arch/limits.hpp"
 
 #include <gtest/gtest.h>
@@ -9,14 +9,14 @@ namespace tilewright::arch {
 namespace {
 
 TEST(Limits, SharedMemoryOfABlock) {
-  EXPECT_EQ(limits({80, false}).smem_per_block_bytes, 166912);
-  EXPECT_EQ(limits({86, false}).smem_per_block_bytes, 101376);
-  EXPECT_EQ(limits({87, false}).smem_per_block_bytes, 166912);
-  EXPECT_EQ(limits({89, false}).smem_per_block_bytes, 101376);
-  EXPECT_EQ(limits({90, true}).smem_per_block_bytes, 232448);
+  EXPECT_EQ(limits(kSm80).smem_per_block_bytes, 166912);
+  EXPECT_EQ(limits({86}).smem_per_block_bytes, 101376);
+  EXPECT_EQ(limits({87}).smem_per_block_bytes, 166912);
+  EXPECT_EQ(limits({89}).smem_per_block_bytes, 101376);
+  EXPECT_EQ(limits(kSm90a).smem_per_block_bytes, 232448);
 }
 
-TEST(Limits, RowsAreSaneAndSorted) {
+TEST(Limits, RowsAreConsistentAndSorted) {
   int previous = 0;
   for (const ArchLimits& row : arch_limits()) {
     EXPECT_GT(row.sm, previous);
@@ -31,14 +31,14 @@ TEST(Limits, RowsAreSaneAndSorted) {
   }
 }
 
-TEST(Limits, TargetsBetweenRowsUseTheOneBelow) {
-  EXPECT_EQ(limits({88, false}).sm, 87);
-  EXPECT_EQ(limits({120, false}).sm, 90);
-  EXPECT_THROW(limits({75, false}), InvalidArgument);
+TEST(Limits, TargetsBetweenRowsUseThePreviousRow) {
+  EXPECT_EQ(limits({88}).sm, 87);
+  EXPECT_EQ(limits({120}).sm, 90);
+  EXPECT_THROW(limits({75}), InvalidArgument);
 }
 
 TEST(Limits, RatesGiveTheDatasheetPeaks) {
-  const ArchLimits& a100 = limits({80, false});
+  const ArchLimits& a100 = limits(kSm80);
   const auto tflops = [&](DType type) {
     return 2e-3 * fma_per_clock(a100, MathUnit::mma_sync, type) * a100.sm_count * a100.clock_ghz;
   };
@@ -50,7 +50,7 @@ TEST(Limits, RatesGiveTheDatasheetPeaks) {
   EXPECT_NEAR(2e-3 * fma_per_clock(a100, MathUnit::simt, DType::f32) * a100.sm_count * a100.clock_ghz, 19.5, 0.1);
   EXPECT_EQ(fma_per_clock(a100, MathUnit::mma_sync, DType::f32), 0);
   EXPECT_EQ(fma_per_clock(a100, MathUnit::wgmma, DType::f16), 0);
-  const ArchLimits& h200 = limits({90, true});
+  const ArchLimits& h200 = limits(kSm90a);
   EXPECT_NEAR(2e-3 * fma_per_clock(h200, MathUnit::wgmma, DType::e5m2) * h200.sm_count * h200.clock_ghz, 1979, 85);
   EXPECT_EQ(fma_per_clock(h200, MathUnit::wgmma, DType::e4m3), 2 * fma_per_clock(h200, MathUnit::wgmma, DType::bf16));
   EXPECT_EQ(fma_per_clock(a100, MathUnit::mma_sync, DType::e4m3), 0);
@@ -59,10 +59,10 @@ TEST(Limits, RatesGiveTheDatasheetPeaks) {
 }
 
 TEST(Limits, ResidentBlocks) {
-  const ArchLimits& h200 = limits({90, true});
+  const ArchLimits& h200 = limits(kSm90a);
   EXPECT_EQ(resident_blocks(h200, 256, 128, 0), 2) << "registers";
   EXPECT_EQ(resident_blocks(h200, 256, 129, 0), 1) << "registers are rounded up to 136";
-  EXPECT_EQ(resident_blocks(h200, 128, 32, 75 * 1024), 3) << "shared memory, 1 KiB reserved for each";
+  EXPECT_EQ(resident_blocks(h200, 128, 32, 75 * 1024), 3) << "shared memory, with 1 KiB reserved per block";
   EXPECT_EQ(resident_blocks(h200, 128, 32, 75 * 1024 + 1), 2);
   EXPECT_EQ(resident_blocks(h200, 1024, 32, 0), 2) << "threads";
   EXPECT_EQ(resident_blocks(h200, 33, 16, 0), 32) << "blocks";

@@ -1,4 +1,4 @@
-// The table of multiply-accumulate instructions agrees with itself and with the PTX ISA's fragment figures.
+// The table of MMA atoms is consistent, and its layouts are the matrix fragments of the PTX ISA.
 #include "tilewright/arch/mma_atom.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using enum DType;
 
-TEST(MmaAtom, EveryRowAgreesWithItself) {
+TEST(MmaAtom, EveryRowIsConsistent) {
   const std::pair<const std::vector<MmaAtom>&, int> tables[] = {
       {mma_atoms(), 32}, {quad_pair_atoms(), 8}, {simt_atoms(), 1}};
   for (const auto& [atoms, together] : tables) {
@@ -27,7 +27,7 @@ TEST(MmaAtom, EveryRowAgreesWithItself) {
   }
 }
 
-TEST(MmaAtom, NamesAreUniqueAndTellTheRow) {
+TEST(MmaAtom, NamesAreUnique) {
   std::set<std::string> names;
   for (const MmaAtom& atom : mma_atoms()) {
     EXPECT_TRUE(names.insert(atom.name).second) << atom.name;
@@ -43,7 +43,7 @@ TEST(MmaAtom, NamesAreUniqueAndTellTheRow) {
   }
 }
 
-// mma.sync of the PTX ISA without sparsity and block scaling, sm_120's types left out: 9.7.14.5, "mma".
+// PTX ISA 9.7.14.5, "mma", without sparsity, block scaling and the types of sm_120.
 TEST(MmaAtom, CountsByOperandType) {
   const auto count = [](DType a) {
     return std::count_if(mma_atoms().begin(), mma_atoms().end(), [&](const MmaAtom& x) { return x.a == a; });
@@ -59,12 +59,12 @@ TEST(MmaAtom, CountsByOperandType) {
   EXPECT_EQ(quad_pair_atoms().size(), 8U);
 }
 
-TEST(MmaAtom, CheckFindsWhatIsWrong) {
+TEST(MmaAtom, CheckRefusesInconsistentRows) {
   const MmaAtom good = *find_mma_atom(16, 8, 16, f16, f16, f32);
   MmaAtom wrong_registers = good;
   wrong_registers.a_registers = 2;
   EXPECT_EQ(check(wrong_registers).reason(),
-            "mma_m16n8k16_f32_f16_f16: A needs 4 registers of 32 bits, the row says 2");
+            "mma_m16n8k16_f32_f16_f16: A needs 4 registers of 32 bits, but the row has 2");
   MmaAtom wrong_size = good;
   wrong_size.k = 8;
   EXPECT_EQ(check(wrong_size).reason(), "mma_m16n8k16_f32_f16_f16: A has 256 threads x values for a tile of 128");
@@ -79,7 +79,7 @@ TEST(MmaAtom, CheckFindsWhatIsWrong) {
   EXPECT_EQ(check(unequal_threads).reason(), "mma_m16n8k16_f32_f16_f16: B is held by 16 threads of 32");
   MmaAtom no_registers = good;
   no_registers.b_registers = 0;
-  EXPECT_NE(check(no_registers).reason().find("threads differ in what they hold"), std::string::npos);
+  EXPECT_NE(check(no_registers).reason().find("threads hold different elements"), std::string::npos);
 }
 
 TEST(MmaAtom, RegistersPerThread) {
@@ -105,14 +105,15 @@ TEST(MmaAtom, RegistersPerThread) {
   }
 }
 
-/// Where element i of a fragment sits: `group` is the lane's groupID (lane / 4), `t` its threadID_in_group (lane % 4).
+/// The place of element i of a fragment, where `group` is the lane's groupID (lane / 4) and `t` its threadID_in_group
+/// (lane % 4).
 struct Place {
   int row;
   int column;
 };
 using Formula = Place (*)(int group, int t, int i);
 
-/// The formulas of PTX ISA 9.7.14.5, "Matrix Fragments" of each shape. Rows of B are k, its columns n.
+/// The formulas of PTX ISA 9.7.14.5, "Matrix Fragments", for each shape. Rows of B are k, its columns are n.
 struct IsaFragments {
   int m, k, bits;
   Formula a, b;
@@ -240,7 +241,7 @@ constexpr IsaFragments kIsa[] = {
      }},
 };
 
-/// That the layout puts (lane, value) where `offset` says, for every lane and value.
+/// Expects tv(lane, value) == offset(lane, value) for every lane and value.
 template <class Offset>
 void expect_places(const MmaAtom& atom, const layout::Layout& tv, Offset&& offset) {
   for (int lane = 0; lane < 32; ++lane) {
@@ -249,7 +250,7 @@ void expect_places(const MmaAtom& atom, const layout::Layout& tv, Offset&& offse
   }
 }
 
-TEST(MmaAtom, PlacesElementsAsThePtxIsaSays) {
+TEST(MmaAtom, FragmentsAreThoseOfThePtxIsa) {
   for (const MmaAtom& atom : mma_atoms()) {
     const auto* isa = std::find_if(std::begin(kIsa), std::end(kIsa), [&](const IsaFragments& x) {
       return x.m == atom.m && x.k == atom.k && x.bits == bits(atom.a);
@@ -268,8 +269,8 @@ TEST(MmaAtom, PlacesElementsAsThePtxIsaSays) {
   }
 }
 
-// CuTe prints these for the traits of the same instructions (reference tables of SM80, SM75 and SM89 atoms).
-TEST(MmaAtom, LayoutsAsCuteWritesThem) {
+// The layouts of CuTe's MMA_Traits for SM75, SM80 and SM89.
+TEST(MmaAtom, LayoutsAreThoseOfCute) {
   const struct {
     int m, k;
     DType a, c;
@@ -303,9 +304,9 @@ TEST(MmaAtom, LayoutsAsCuteWritesThem) {
 }
 
 // PTX ISA 9.7.14.5.1, "Matrix Fragments for mma.m8n8k4 with .f16": %laneid < 16 has the upper half.
-TEST(QuadPairAtom, PlacesElementsAsThePtxIsaSays) {
+TEST(QuadPairAtom, FragmentsAreThoseOfThePtxIsa) {
   for (const MmaAtom& atom : quad_pair_atoms()) {
-    EXPECT_EQ(atom.min_sm, 70);
+    EXPECT_EQ(atom.min_target, Target{70});
     EXPECT_EQ(find_quad_pair_atom(atom.c, atom.a_is_k_major, atom.b_is_k_major), &atom) << atom.name;
     for (int thread = 0; thread < 8; ++thread) {
       const auto lane = static_cast<int>(atom.thread_ids(thread));
@@ -339,12 +340,12 @@ TEST(QuadPairAtom, Rows) {
   EXPECT_EQ(nt.c_registers, 4);
 }
 
-TEST(MmaAtom, LookupsSayWhatThereIs) {
+TEST(MmaAtom, LookupsFindRowsAndListAlternatives) {
   EXPECT_EQ(find_mma_atom(16, 8, 16, tf32, tf32, f32), nullptr);
   EXPECT_EQ(find_mma_atom(16, 8, 16, bf16, bf16, bf16), nullptr);
   EXPECT_EQ(known_instructions(f16, f16), "m16n8k8 f16, m16n8k8 f32, m16n8k16 f16, m16n8k16 f32");
-  EXPECT_EQ(find_mma_atom(8, 8, 4, f16, f16, f16), nullptr) << "a quad pair's, not a warp's";
-  EXPECT_EQ(find_mma_atom(16, 8, 256, b1, b1, s32), nullptr) << "bits are not multiplied";
+  EXPECT_EQ(find_mma_atom(8, 8, 4, f16, f16, f16), nullptr) << "it is a quad-pair atom";
+  EXPECT_EQ(find_mma_atom(16, 8, 256, b1, b1, s32), nullptr) << "single bits have no multiply_add";
   EXPECT_EQ(known_instructions(u8, s8), "m8n8k16 s32, m16n8k16 s32, m16n8k32 s32");
   EXPECT_EQ(known_instructions(e5m2, e4m3),
             "m16n8k16 f16 (sm_89), m16n8k16 f32 (sm_89), m16n8k32 f16 (sm_89), m16n8k32 f32 (sm_89)");
@@ -362,7 +363,7 @@ TEST(Fragment, Refusals) {
   EXPECT_THROW(fragment(16, 16, 0), InvalidArgument);
 }
 
-TEST(SimtAtom, ServesEveryTensorType) {
+TEST(SimtAtom, HasARowForEveryTensorType) {
   EXPECT_NE(find_simt_atom(f64, f64, f64), nullptr);
   EXPECT_NE(find_simt_atom(f32, f32, f32), nullptr);
   EXPECT_NE(find_simt_atom(bf16, bf16, f32), nullptr);

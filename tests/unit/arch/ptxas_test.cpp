@@ -1,4 +1,4 @@
-// Every instruction row is assembled by ptxas, where the CUDA toolkit is installed.
+// ptxas assembles every row of the instruction tables and of the feature table. Skipped without a CUDA toolkit.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 #include "tilewright/arch/copy_atom.hpp"
 #include "tilewright/arch/mma_atom.hpp"
 #include "tilewright/arch/wgmma_atom.hpp"
-#include "tilewright/base/target.hpp"
+#include "tilewright/base/target_features.hpp"
 #include "tilewright/base/text.hpp"
 
 namespace tilewright::arch {
@@ -123,21 +123,17 @@ void write_bulk_copies(SourceWriter& ptx) {
   }
 }
 
-bool has(const Target& target, const MmaAtom& atom) {
-  return atom.min_sm <= target.sm && (target.arch_specific || !atom.arch_specific);
-}
-
 std::vector<MmaAtom> all_mma_atoms() {
   std::vector<MmaAtom> atoms = mma_atoms();
   atoms.insert(atoms.end(), quad_pair_atoms().begin(), quad_pair_atoms().end());
   return atoms;
 }
 
-/// A kernel around `body`. It is only assembled, never run: registers have no values.
+/// A kernel around `body`. It is assembled but never run: registers are not initialised.
 template <class Body>
 std::string kernel(const Target& target, Body&& body) {
   SourceWriter ptx;
-  ptx.line(".version 8.7").line(".target {}", target.name()).line(".address_size 64").blank();
+  ptx.line(".version 9.0").line(".target {}", target.name()).line(".address_size 64").blank();
   ptx.line(".visible .entry every_row() {{").indent();
   ptx.line(
       ".reg .b32 %r<136>; .reg .f32 %f<128>; .reg .f64 %d<24>; .reg .b16 %h<8>; .reg .b64 %l<2>; .reg .pred %p<1>;");
@@ -147,18 +143,18 @@ std::string kernel(const Target& target, Body&& body) {
   return std::move(ptx).take();
 }
 
-/// All instructions that the target has; wgmma with n of 8 and 128 (two types of 256 need more registers than a kernel
-/// has).
+/// A kernel with all instructions of the target; wgmma with n of 8 and 128 (with n = 256, two types need more registers
+/// than a kernel has).
 std::string kernel_of_every_row(const Target& target) {
   return kernel(target, [&](SourceWriter& ptx) {
     for (const MmaAtom& atom : all_mma_atoms()) {
-      if (has(target, atom)) write_mma(ptx, atom);
+      if (target.has_features_of(atom.min_target)) write_mma(ptx, atom);
     }
     for (const CopyAtom& atom : copy_atoms()) {
-      if (atom.min_sm <= target.sm) write_copy(ptx, atom);
+      if (target.has_features_of(atom.min_target)) write_copy(ptx, atom);
     }
-    if (target.sm >= 90) write_bulk_copies(ptx);
-    if (!target.arch_specific) return;
+    if (has_feature(target, TargetFeature::tma)) write_bulk_copies(ptx);
+    if (!has_feature(target, TargetFeature::wgmma)) return;
     for (const WgmmaAtom& atom : wgmma_atoms()) {
       for (const int n : {8, 128}) write_wgmma(ptx, atom, n);
     }
@@ -170,7 +166,7 @@ struct Assembly {
   std::string log;
 };
 
-/// Without optimisation (-O0) ptxas encodes instructions of unused results too; with it, it only checks them.
+/// With -O0, ptxas also encodes instructions with unused results; with optimisation it only checks them.
 Assembly assemble(const fs::path& ptxas, const Target& target, const std::string& text, int optimisation = 0) {
   const fs::path file =
       fs::path(testing::TempDir()) / fmt::format("tilewright_rows_{}_{}.ptx", target.name(), ::getpid());
@@ -187,7 +183,7 @@ Assembly assemble(const fs::path& ptxas, const Target& target, const std::string
   return result;
 }
 
-/// The end of a log, where its errors are: notes come first.
+/// The end of a log: errors come after notes.
 std::string tail(const std::string& log) { return log.substr(log.size() - std::min<std::size_t>(log.size(), 4000)); }
 
 class Ptxas : public testing::TestWithParam<Target> {
@@ -205,27 +201,85 @@ class Ptxas : public testing::TestWithParam<Target> {
 
 std::string test_name(const testing::TestParamInfo<Target>& test) { return test.param.name(); }
 
-// CUDA 13's ptxas starts at sm_75: Volta's rows are assembled for that.
-INSTANTIATE_TEST_SUITE_P(Sm, Ptxas,
-                         testing::Values(Target{75, false}, Target{80, false}, Target{89, false}, Target{90, true}),
-                         test_name);
+// sm_75 is the oldest target of CUDA 13's ptxas; the rows of sm_70 are assembled for it.
+INSTANTIATE_TEST_SUITE_P(Sm, Ptxas, testing::Values(Target{75}, kSm80, Target{89}, kSm90a), test_name);
 
 TEST_P(Ptxas, AssemblesEveryRow) {
   const Assembly result = assemble(*ptxas_, GetParam(), kernel_of_every_row(GetParam()));
   EXPECT_TRUE(result.accepted) << tail(result.log);
 }
 
-/// A kernel for each row, because one refusal hides another.
+/// One kernel for each row, because ptxas may stop at the first error.
 TEST_P(Ptxas, RefusesRowsNewerThanTheTarget) {
   for (const MmaAtom& atom : all_mma_atoms()) {
-    if (has(GetParam(), atom)) continue;
+    if (GetParam().has_features_of(atom.min_target)) continue;
     const std::string text = kernel(GetParam(), [&](SourceWriter& ptx) { write_mma(ptx, atom); });
     EXPECT_FALSE(assemble(*ptxas_, GetParam(), text).accepted) << atom.name;
   }
 }
 
+/// An instruction of each feature, with the registers of kernel().
+std::string_view example(TargetFeature feature) {
+  switch (feature) {
+    case TargetFeature::cp_async:
+      return "cp.async.ca.shared.global [smem], [%l0], 16;";
+    case TargetFeature::stmatrix:
+      return "stmatrix.sync.aligned.m8n8.x1.shared.b16 [smem], {%r0};";
+    case TargetFeature::griddepcontrol:
+      return "griddepcontrol.wait;";
+    case TargetFeature::clusters:
+      return "barrier.cluster.arrive.aligned;";
+    case TargetFeature::tma:
+      return "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [smem], [%l0, {%r0}], "
+             "[smem];";
+    case TargetFeature::wgmma:
+      return "wgmma.fence.sync.aligned;";
+    case TargetFeature::setmaxnreg:
+      return "setmaxnreg.inc.sync.aligned.u32 64;";
+    case TargetFeature::tensormap_replace:
+      return "tensormap.replace.tile.global_address.global.b1024.b64 [%l0], %l1;";
+    case TargetFeature::cluster_launch_control:
+      return "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [smem], [smem];";
+    case TargetFeature::tcgen05:
+      return "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [smem], 32;";
+    case TargetFeature::tcgen05_i8:
+      return "tcgen05.mma.cta_group::1.kind::i8 [%r0], %l0, %l1, %r1, %p0;";
+    case TargetFeature::block_scaled_mma:
+      return "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0 "
+             "{%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, %f3}, %r6, {%h0, %h1}, %r7, "
+             "{%h2, %h3};";
+  }
+  return "";
+}
+
+class PtxasFeatures : public Ptxas {};
+INSTANTIATE_TEST_SUITE_P(Sm, PtxasFeatures,
+                         testing::Values(Target{75}, kSm80, Target{90}, kSm90a, Target{100},
+                                         Target{100, FeatureSet::family_specific}, device_target(100),
+                                         Target{103, FeatureSet::family_specific}, device_target(103),
+                                         device_target(110), Target{120}, Target{120, FeatureSet::family_specific},
+                                         device_target(120), device_target(121)),
+                         test_name);
+
+TEST_P(PtxasFeatures, AreThoseOfTheTable) {
+  for (const TargetFeatureRow& row : target_features()) {
+    const std::string text = kernel(GetParam(), [&](SourceWriter& ptx) { ptx.line("{}", example(row.feature)); });
+    const Assembly result = assemble(*ptxas_, GetParam(), text);
+    EXPECT_EQ(result.accepted, has_feature(GetParam(), row.feature)) << row.name << '\n' << tail(result.log);
+  }
+}
+
+/// ptxas assembles PTX for the targets that the driver's just-in-time compiler accepts it on.
+TEST_P(PtxasFeatures, PtxIsAssembledForTheDevicesThatRunIt) {
+  const std::string text = kernel(GetParam(), [](SourceWriter&) {});
+  for (const int sm : {75, 80, 86, 90, 100, 103, 110, 120, 121}) {
+    const Target device = device_target(sm);
+    EXPECT_EQ(assemble(*ptxas_, device, text).accepted, device.runs_ptx(GetParam())) << device.name();
+  }
+}
+
 class PtxasWgmma : public Ptxas {};
-INSTANTIATE_TEST_SUITE_P(Sm, PtxasWgmma, testing::Values(Target{90, true}), test_name);
+INSTANTIATE_TEST_SUITE_P(Sm, PtxasWgmma, testing::Values(kSm90a), test_name);
 
 TEST_P(PtxasWgmma, AcceptsEveryN) {
   const std::string text = kernel(GetParam(), [](SourceWriter& ptx) {

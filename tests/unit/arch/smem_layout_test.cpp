@@ -1,5 +1,4 @@
-// The swizzles have no bank conflicts for the accesses they are for, and the bank model counts conflicts where there
-// are.
+// Swizzles for shared memory have no bank conflicts for their access patterns, and the bank model counts conflicts.
 #include "tilewright/arch/smem_layout.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +25,7 @@ TEST(BankModel, CountsWavefronts) {
   EXPECT_EQ(smem_wavefronts(lanes(32, [](auto lane) { return 4 * lane; }), 4), 1);
   EXPECT_EQ(smem_wavefronts(lanes(32, [](auto lane) { return 8 * lane; }), 4), 2);
   EXPECT_EQ(smem_wavefronts(lanes(32, [](auto lane) { return 128 * lane; }), 4), 32);
-  EXPECT_EQ(smem_wavefronts(lanes(32, [](auto) { return 64; }), 4), 1) << "one word for all";
+  EXPECT_EQ(smem_wavefronts(lanes(32, [](auto) { return 64; }), 4), 1) << "all lanes read one word";
   EXPECT_EQ(smem_wavefronts(lanes(32, [](auto lane) { return lane; }), 1), 1);
   EXPECT_EQ(smem_wavefronts(lanes(32, [](auto lane) { return 8 * lane; }), 8), 2) << "half warps";
   EXPECT_EQ(smem_wavefronts(lanes(32, [](auto lane) { return 16 * lane; }), 16), 4) << "quarter warps";
@@ -37,7 +36,7 @@ TEST(BankModel, CountsWavefronts) {
   EXPECT_EQ(bank_conflicts(lanes(8, [](auto lane) { return 128 * lane; }), 16), 7);
 }
 
-TEST(BankModel, RefusesWhatNoWarpDoes) {
+TEST(BankModel, RefusesInvalidAccesses) {
   EXPECT_THROW(smem_wavefronts(lanes(33, [](auto lane) { return 4 * lane; }), 4), InvalidArgument);
   EXPECT_THROW(smem_wavefronts(lanes(32, [](auto lane) { return 4 * lane + 2; }), 4), InvalidArgument);
   EXPECT_THROW(smem_wavefronts(lanes(32, [](auto lane) { return -4 * lane; }), 4), InvalidArgument);
@@ -64,13 +63,14 @@ TEST(SwizzleFor, RefusesOtherRows) {
   EXPECT_FALSE(swizzle_for(0, SmemAccess::rows_of_16_bytes));
 }
 
-/// A panel with its swizzle, for every width of row that an access allows.
+/// A panel with its swizzle, for every row width that an access pattern allows.
 class Panels : public testing::TestWithParam<int> {
  protected:
   std::int64_t row_bytes() const { return GetParam(); }
   Swizzle swizzle(SmemAccess access) const { return *swizzle_for(GetParam(), access); }
 
-  /// Expects no conflict when lane reads `bytes` at (row(lane), byte_in_row(lane)), for every aligned place in 16 rows.
+  /// Expects no conflict if each lane reads `bytes` at (row(lane), byte_in_row(lane)), from every aligned start in 16
+  /// rows.
   template <class Row, class Byte>
   void expect_conflict_free(SmemAccess access, int bytes, int rows, int width, Row&& row, Byte&& byte_in_row) const {
     const Swizzle s = swizzle(access);
@@ -97,7 +97,7 @@ TEST_P(Panels, LdmatrixOfEightRows) {
   }
 }
 
-// ldmatrix.x4.trans of A stored with m contiguous: two matrices of m side by side, for two steps of k.
+// ldmatrix.x4.trans of an MN-major A: two adjacent matrices along m, for two steps of k.
 TEST_P(Panels, LdmatrixTransOfMnMajorRows) {
   const Swizzle s = swizzle(SmemAccess::rows_of_16_bytes);
   for (std::int64_t m = 0; m < row_bytes() / 2; m += 16) {
@@ -128,7 +128,7 @@ TEST_P(Panels, EightByteFragmentsKMajor) {
       [](auto lane) { return lane % 4 * 8; });
 }
 
-// Eight elements of 8 bytes need rows of 64 bytes or more.
+// Eight 8-byte elements need rows of at least 64 bytes.
 class WidePanels : public Panels {};
 INSTANTIATE_TEST_SUITE_P(RowBytes, WidePanels, testing::Values(64, 128));
 
@@ -138,7 +138,7 @@ TEST_P(WidePanels, EightByteFragmentsMnMajor) {
       [](auto lane) { return lane / 4 * 8; });
 }
 
-TEST_P(Panels, SixteenByteCopiesFillThePanel) {
+TEST_P(Panels, SixteenByteCopiesHaveNoConflicts) {
   for (const SmemAccess access : {SmemAccess::rows_of_16_bytes, SmemAccess::rows_of_32_bytes}) {
     const Swizzle s = swizzle(access);
     for (std::int64_t base = 0; base < 4096; base += 512)
@@ -146,7 +146,7 @@ TEST_P(Panels, SixteenByteCopiesFillThePanel) {
   }
 }
 
-TEST(Swizzles, AreNeededWhereTheyAreUsed) {
+TEST(Swizzles, AreNeeded) {
   const auto rows = lanes(8, [](std::int64_t lane) { return lane * 128; });
   EXPECT_EQ(bank_conflicts(rows, 16), 7);
   const auto fragment = [](const Swizzle& s) {
@@ -157,7 +157,7 @@ TEST(Swizzles, AreNeededWhereTheyAreUsed) {
   EXPECT_EQ(bank_conflicts(fragment(Swizzle(2, 5, 2)), 4), 0);
 }
 
-TEST(SmemPanel, CountsInElements) {
+TEST(SmemPanel, HasOffsetsInElements) {
   const auto panel = smem_panel(64, 64, 2, SmemAccess::rows_of_16_bytes);
   ASSERT_TRUE(panel);
   EXPECT_EQ(to_string(*panel), "Sw<3,3,3> o 0 o (64,64):(64,1)");

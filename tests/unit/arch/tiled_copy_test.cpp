@@ -1,4 +1,4 @@
-// Tiled copies move what CuTe's TiledCopy moves.
+// Tiled copies equal CuTe's TiledCopy.
 #include "tilewright/arch/tiled_copy.hpp"
 
 #include <gtest/gtest.h>
@@ -38,8 +38,8 @@ TEST(TiledCopy, StmatrixOfAccumulators) {
   EXPECT_EQ(to_string(copy.d_tv), "((16,2,8),(8,8)):((1,1024,16),(128,2048))");
 }
 
-// ldmatrix: what the lanes of an m16n8k16 tile receive is what the instruction reads, wherever the rows are.
-TEST(TiledCopy, LdmatrixFeedsMmaSync) {
+// ldmatrix delivers the fragments of an m16n8k16 tile, for any layout of its rows.
+TEST(TiledCopy, LdmatrixDeliversFragmentsOfMmaSync) {
   const MmaAtom& mma_atom = *find_mma_atom(16, 8, 16, DType::f16, DType::f16, DType::f32);
   const TiledMma mma =
       make_tiled_mma(mma_atom, layout::make_layout({2, 2, 1}), {Layout(32, 1), Layout(32, 1), Layout(16, 1)})
@@ -50,7 +50,7 @@ TEST(TiledCopy, LdmatrixFeedsMmaSync) {
     for (std::int64_t thread = 0; thread < 128; ++thread) {
       for (std::int64_t value = 0; value < 8; ++value)
         ASSERT_EQ(copy.d_tv(thread, value), copy.tv(thread, value)) << "received in register order";
-      // Lane 8j + r points at row r of matrix j, which lanes 4r to 4r+3 receive in register j.
+      // Lane 8j + r provides the address of row r of matrix j, which lanes 4r to 4r+3 receive in register j.
       const std::int64_t warp = thread / 32 * 32;
       const std::int64_t row = thread % 8;
       const std::int64_t matrix = thread % 32 / 8;
@@ -60,7 +60,7 @@ TEST(TiledCopy, LdmatrixFeedsMmaSync) {
   }
 }
 
-TEST(TiledCopy, PartitionsAgreeWithTheTile) {
+TEST(TiledCopy, PartitionsFollowTheTile) {
   const TiledCopy copy =
       make_tiled_copy(atom(CopyKind::cp_async_cg, 16), 16, Layout({16, 8}, {8, 1}), Layout({1, 8}, {0, 1}))
           .value_or_throw();
@@ -79,9 +79,9 @@ TEST(TiledCopy, Refusals) {
   EXPECT_EQ(make_tiled_copy(atom(CopyKind::ldmatrix, 16), 16, Layout({4, 4}, {4, 1}), Layout({1, 8}, {0, 1})).reason(),
             "ldmatrix_x4 has 32 threads of 16-bit elements, which do not divide 16");
   EXPECT_EQ(make_tiled_copy(wide, 16, Layout({16, 8}, {16, 1}), Layout({1, 8}, {0, 1})).reason(),
-            "threads are a bijection onto [0, 128), got (16,8):(16,1)");
+            "threads must be a bijection onto [0, 128), got (16,8):(16,1)");
   EXPECT_FALSE(make_tiled_copy_c(atom(CopyKind::stmatrix, 16), 16, two_warpgroups(24)))
-      << "x4 stores pairs of groups of 8 columns: 24 are three";
+      << "x4 stores two groups of 8 columns; 24 columns are three";
   EXPECT_TRUE(make_tiled_copy_c(atom(CopyKind::stmatrix, 8), 16, two_warpgroups(24)));
 }
 

@@ -1,4 +1,4 @@
-// Tiled instructions hold A, B and C as CuTe's TiledMMA does, each element of C once.
+// Tiled MMAs equal CuTe's TiledMMA, and hold each element of C once.
 #include "tilewright/arch/tiled_mma.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(TiledMma, FourWarpsOfMmaSync) {
   EXPECT_EQ(to_string(layout_c_tv(mma)), "((4,8,2,2),((2,2),(1,2))):((64,1,16,256),((32,8),(0,512)))");
 }
 
-/// How often each offset of a tile is held, over all threads and values.
+/// How often each offset of a tile is held by all threads and values.
 std::vector<int> holders(const Layout& tv, std::int64_t tile) {
   std::vector<int> count(static_cast<std::size_t>(tile), 0);
   for (std::int64_t i = 0; i < layout::size(tv); ++i) ++count.at(static_cast<std::size_t>(tv(i)));
@@ -63,17 +63,17 @@ TEST(TiledMma, HoldsEachElementOfCOnceAndSharesAAndB) {
     const auto all_are = [](const std::vector<int>& counts, std::int64_t n_holders) {
       return std::all_of(counts.begin(), counts.end(), [&](int c) { return c == n_holders; });
     };
-    EXPECT_TRUE(all_are(holders(layout_c_tv(mma), tm * tn), k)) << "partial sums of each k group";
+    EXPECT_TRUE(all_are(holders(layout_c_tv(mma), tm * tn), k)) << "each group of threads along k has partial sums";
     EXPECT_TRUE(all_are(holders(layout_a_tv(mma), tm * tk), n));
     EXPECT_TRUE(all_are(holders(layout_b_tv(mma), tn * tk), m));
   }
 }
 
-// A permutation of n lets a thread hold 4 neighbours: n = 2 * (i / 8) + ... as CuTe's Tile<_, (2,4,2):(1,4,2)> does.
+// A permutation of n gives each thread 4 adjacent columns, as CuTe's Tile<_, (2,4,2):(1,4,2)>.
 TEST(TiledMma, PermutedN) {
   const TiledMma mma = tiled(mma_f16(), layout::make_layout({1, 1, 1}), {_, Layout({2, 4, 2}, {1, 4, 2}), _});
   const Layout c = layout_c_tv(mma);
-  std::vector<std::int64_t> columns;  // of row 0 in thread 0
+  std::vector<std::int64_t> columns;  // those of row 0 that thread 0 holds
   for (std::int64_t value = 0; value < 8; ++value) {
     if (c(0, value) % 16 == 0) columns.push_back(c(0, value) / 16);
   }
@@ -83,7 +83,7 @@ TEST(TiledMma, PermutedN) {
   EXPECT_TRUE(std::all_of(counts.begin(), counts.end(), [](int count) { return count == 1; }));
 }
 
-TEST(TiledMma, PartitionsAgreeWithTheTile) {
+TEST(TiledMma, PartitionsFollowTheTile) {
   const TiledMma mma = tiled(mma_f16(), layout::make_layout({2, 2, 1}));
   const Layout tensor = layout::make_row_major({64, 48});
   const Layout c = layout_c_tv(mma);
@@ -102,7 +102,7 @@ TEST(TiledMma, PartitionsAgreeWithTheTile) {
   EXPECT_THROW(partition_c(mma, tensor, 128), InvalidArgument);
 }
 
-// wgmma reads A from shared memory: every thread has all of it.
+// A is in shared memory: every thread has the whole operand.
 TEST(TiledMma, OperandsInSharedMemory) {
   const TiledMma mma = tiled(wgmma_f16(64), Layout({2, 1, 1}, {1, 0, 0}));
   const Layout a = layout_a_tv(mma);
@@ -111,7 +111,7 @@ TEST(TiledMma, OperandsInSharedMemory) {
   EXPECT_EQ(layout_b_tv(mma)(128, 7), layout_b_tv(mma)(0, 7));
 }
 
-// Volta: 8 threads, lanes 0-3 and 16-19, which are no contiguous range.
+// A quad pair is lanes 0-3 and 16-19, which are not contiguous.
 TEST(TiledMma, QuadPairs) {
   const MmaAtom* atom = find_quad_pair_atom(DType::f32, true, true);
   ASSERT_NE(atom, nullptr);
@@ -123,7 +123,7 @@ TEST(TiledMma, QuadPairs) {
 
 TEST(TiledMma, Refusals) {
   EXPECT_EQ(make_tiled_mma(mma_f16(), layout::make_layout({2, 2})).reason(),
-            "atoms over threads have modes (m,n,k), got (2,2):(1,2)");
+            "the layout of atoms must have modes (m,n,k), got (2,2):(1,2)");
   EXPECT_EQ(make_tiled_mma(mma_f16(), layout::make_layout({2, 2, 1}), {Layout(48, 1), _, _}).reason(),
             "mma_m16n8k16_f32_f16_f16 of 128 threads cover 32 of mode 0, which does not divide the permutation 48:1");
   EXPECT_FALSE(make_tiled_mma(mma_f16(), layout::make_layout({1, 1, 1}), Layout(16, 1)));

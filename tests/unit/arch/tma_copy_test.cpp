@@ -1,5 +1,5 @@
-// TMA plans: CuTe's boxes, what CuTe does not split, every rule, and a model of TMA that fills shared memory by the
-// plan and reads it back through wgmma's descriptors.
+// TMA copies: boxes as in CuTe, boxes of more than 256, refusals, and a model of TMA that fills shared memory, which is
+// then read through wgmma descriptors.
 #include "tilewright/arch/tma_copy.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using enum Major;
 using enum SwizzleMode;
 using Extents = std::vector<std::int64_t>;
 
-/// Tensors of `rows` x `depth` that are contiguous along the major mode.
+/// A tensor of `rows` x `depth` that is contiguous along the major mode.
 Layout matrix(Major major, std::int64_t rows, std::int64_t depth) {
   return major == k ? Layout({rows, depth}, {depth, 1}) : Layout({rows, depth}, {1, rows});
 }
@@ -41,7 +41,7 @@ TmaRequest request(Major major, SwizzleMode mode, int bits, std::int64_t rows, s
 TmaCopy plan(const TmaRequest& r) { return make_tma_copy(r).value_or_throw(); }
 
 // Printed by CuTe's construct_tma_gbasis for tensors of 4096x4096.
-TEST(TmaCopy, HasCutesBoxes) {
+TEST(TmaCopy, EqualsCute) {
   struct Row {
     TmaRequest request;
     Extents box;
@@ -67,7 +67,7 @@ TEST(TmaCopy, HasCutesBoxes) {
   }
 }
 
-// CuTe leaves a mode of 512 whole and then fails.
+// CuTe does not split a mode of 512 and then fails.
 TEST(TmaCopy, SplitsBoxesOfMoreThan256) {
   const TmaCopy copy = plan(request(k, bytes_128, 16, 512, 64));
   EXPECT_EQ(copy.map.box_dim, (Extents{64, 256}));
@@ -91,7 +91,7 @@ TEST(TmaCopy, TensorMap) {
   EXPECT_EQ(map.element_bits, 16);
 }
 
-TEST(TmaCopy, BatchesAreOneMoreMode) {
+TEST(TmaCopy, ABatchIsAnotherMode) {
   TmaRequest r = request(k, bytes_128, 16, 128, 64);
   r.global = Layout({4096, 4096, 8}, {4096, 1, 4096 * 4096});
   const TmaCopy copy = plan(r);
@@ -101,12 +101,12 @@ TEST(TmaCopy, BatchesAreOneMoreMode) {
   EXPECT_EQ(tma_coordinate(copy, {256, 192, 5}, 0), (Extents{192, 256, 5}));
 
   r.global = Layout({4096, 4096, 1}, {4096, 1, 0});
-  EXPECT_EQ(plan(r).map.rank(), 2) << "an extent of 1 needs no mode";
+  EXPECT_EQ(plan(r).map.rank(), 2) << "a mode of extent 1 is left out";
   r.global = Layout({4096, 4096, 8}, {4096, 1, 0});
-  EXPECT_EQ(plan(r).map.rank(), 2) << "nor does a broadcast";
+  EXPECT_EQ(plan(r).map.rank(), 2) << "a mode of stride 0 is left out";
 }
 
-// A problem smaller than the tile: the box leaves the tensor, which has the mode all the same.
+// A problem smaller than the tile: the box exceeds the tensor, which keeps the mode.
 TEST(TmaCopy, ExtentsOfOneInTheTile) {
   TmaRequest r = request(k, bytes_128, 16, 128, 64);
   r.global = Layout({1, 64}, {64, 1});
@@ -125,7 +125,7 @@ TEST(TmaCopy, NestedModes) {
   EXPECT_EQ(tma_coordinate(copy, IntTuple{{0, 8}, 0}, 0), (Extents{0, 0, 8}));
 }
 
-// CuTe groups modes past the fifth: the common divisor of the strides, and the extent that reaches the last element.
+// As in CuTe, modes past the fifth are grouped: the stride is the gcd, the extent reaches the last element.
 TEST(TmaCopy, MoreThanFiveModes) {
   TmaRequest r = request(k, bytes_128, 16, 128, 64);
   r.global = Layout({256, 64, 2, 3, 4, 5, 6}, {64, 1, 16384, 32768, 98304, 393216, 1966080});
@@ -151,10 +151,10 @@ TEST(TmaCopy, MulticastSlices) {
   EXPECT_EQ(make_tma_copy(r).reason(), "3 CTAs cannot load equal slices of a box of 64x128");
   r = request(k, bytes_32, 16, 8, 16);
   r.multicast = 4;
-  EXPECT_EQ(make_tma_copy(r).reason(), "slices of a multicast are multiples of 128 bytes, got 64 for 4 CTAs");
+  EXPECT_EQ(make_tma_copy(r).reason(), "slices of a multicast must be multiples of 128 bytes, got 64 for 4 CTAs");
 }
 
-// Ranks of a 4x2 cluster: CTAs in a row of the grid share A, in a column B.
+// In a 4x2 cluster, CTAs in a row of the grid share A, and CTAs in a column share B.
 TEST(TmaCopy, MulticastMasks) {
   const Layout cluster = layout::make_layout({4, 2});
   EXPECT_EQ(multicast_mask(cluster, 1, 1), 0b00100010);
@@ -166,7 +166,7 @@ TEST(TmaCopy, MulticastMasks) {
   EXPECT_THROW(multicast_mask(layout::make_layout({8, 4}), 0, 0), InvalidArgument);
 }
 
-TEST(TmaCopy, OtherTensorsOfThePlan) {
+TEST(TmaCopy, TensorMapsForOtherTensors) {
   TmaRequest r = request(k, bytes_128, 16, 128, 64);
   r.global = Layout({4096, 4096, 1}, {4096, 1, 0});
   const TmaCopy copy = plan(r);
@@ -174,14 +174,14 @@ TEST(TmaCopy, OtherTensorsOfThePlan) {
   EXPECT_EQ(map.global_dim, (Extents{72, 100}));
   EXPECT_EQ(map.global_strides, (Extents{160}));
   EXPECT_EQ(map.box_dim, copy.map.box_dim);
-  EXPECT_FALSE(tensor_map_for(copy, Layout({100, 72, 2}, {80, 1, 8000}), 0)) << "a batch that the map lacks";
-  EXPECT_FALSE(tensor_map_for(copy, Layout({100, 72, 1}, {1, 112, 0}), 0)) << "the other major";
+  EXPECT_FALSE(tensor_map_for(copy, Layout({100, 72, 2}, {80, 1, 8000}), 0)) << "the map has no batch mode";
+  EXPECT_FALSE(tensor_map_for(copy, Layout({100, 72, 1}, {1, 112, 0}), 0)) << "the contiguous mode differs";
   EXPECT_FALSE(tensor_map_for(copy, Layout({100, 72}, {80, 1}), 0));
   EXPECT_EQ(tensor_map_for(copy, Layout({100, 72, 1}, {84, 1, 0}), 0).reason(),
-            "the stride of mode 1 is a multiple of 16 bytes, got 168");
+            "the stride of mode 1 must be a multiple of 16 bytes, got 168");
 }
 
-/// The request with one thing changed, and why it is refused.
+/// A request with one change, and the reason why it is refused.
 template <class Change>
 std::string refusal(Change&& change) {
   TmaRequest r = request(k, bytes_128, 16, 128, 64);
@@ -191,54 +191,56 @@ std::string refusal(Change&& change) {
 }
 
 TEST(TmaCopy, RefusesTensors) {
-  EXPECT_EQ(refusal([](TmaRequest& r) { r.global_address = 8; }), "the tensor's address is a multiple of 16, got 0x8");
+  EXPECT_EQ(refusal([](TmaRequest& r) { r.global_address = 8; }),
+            "the address of the tensor must be a multiple of 16, got 0x8");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.global = Layout({64, 63}, {63, 1});
             }),
-            "the stride of mode 1 is a multiple of 16 bytes, got 126");
+            "the stride of mode 1 must be a multiple of 16 bytes, got 126");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.global = Layout({64, 64}, {std::int64_t{1} << 39, 1});
             }),
-            "the stride of mode 1 is at least 0 and below 2^40 bytes, got 1099511627776");
+            "the stride of mode 1 must be at least 0 and below 2^40 bytes, got 1099511627776");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.global = Layout({64, 64}, {-64, 1});
             }),
-            "the stride of mode 1 is at least 0 and below 2^40 bytes, got -128");
+            "the stride of mode 1 must be at least 0 and below 2^40 bytes, got -128");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.global = Layout({(std::int64_t{1} << 32) + 1, 64}, {64, 1});
             }),
-            "mode 1 of a tensor map has an extent of 1 to 2^32, got 4294967297");
+            "mode 1 of a tensor map must have an extent from 1 to 2^32, got 4294967297");
   EXPECT_EQ(refusal([](TmaRequest& r) { r.global = matrix(mn, 4096, 4096); }),
-            "the mode that is contiguous in shared memory has stride 1 in the tensor, got 4096 in "
+            "the mode that is contiguous in shared memory must have stride 1 in the tensor, got 4096 in "
             "(4096,4096):(1,4096)");
-  EXPECT_EQ(refusal([](TmaRequest& r) { r.global = Layout(4096, 1); }), "the tensor has a tuple of modes, got 4096:1");
+  EXPECT_EQ(refusal([](TmaRequest& r) { r.global = Layout(4096, 1); }),
+            "the tensor must have a tuple of modes, got 4096:1");
 }
 
 TEST(TmaCopy, RefusesTilesAndSharedMemory) {
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.tile = {64, 64};
             }),
-            "the tile (64,64) has 4096 elements and shared memory 8192");
+            "the tile (64,64) has 4096 elements, but its layout in shared memory has 8192");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.smem = {layout::Swizzle(), 0, Layout({128, 64}, {72, 1})};
             }),
-            "shared memory (128,64):(72,1) is no bijection onto its 8192 elements");
+            "shared memory (128,64):(72,1) is not a bijection onto its 8192 elements");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.smem = {layout::Swizzle(2, 4, 2), 0, Layout({128, 64}, {64, 1})};
             }),
-            "Sw<2,4,2> of 16-bit elements is none of the modes Sw<0..3,4,3> of bytes");
-  EXPECT_EQ(refusal([](TmaRequest& r) { r.smem.offset = 64; }), "a tile starts at offset 0 of its swizzle, got 64");
+            "Sw<2,4,2> of 16-bit elements is not one of the modes Sw<0..3,4,3> of bytes");
+  EXPECT_EQ(refusal([](TmaRequest& r) { r.smem.offset = 64; }), "a tile must start at offset 0 of its swizzle, got 64");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.smem.layout = Layout({128, 128}, {128, 1});
               r.tile = {128, 128};
             }),
-            "the rows of a box with 128-byte swizzle are at most 128 bytes, got 256");
+            "the rows of a box with 128-byte swizzle must be at most 128 bytes, got 256");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.smem = {layout::Swizzle(), 0, Layout({128, 4}, {4, 1})};
               r.tile = {128, 4};
             }),
-            "the rows of a box are a multiple of 16 bytes, got 8");
-  EXPECT_EQ(refusal([](TmaRequest& r) { r.multicast = 0; }), "a tile is loaded by at least one CTA, got 0");
+            "the rows of a box must be a multiple of 16 bytes, got 8");
+  EXPECT_EQ(refusal([](TmaRequest& r) { r.multicast = 0; }), "a tile must be loaded by at least one CTA, got 0");
   EXPECT_EQ(refusal([](TmaRequest& r) { r.element_bits = 4; }).substr(0, 12), "Sw<3,3,3> of");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.element_bits = 4;
@@ -246,7 +248,7 @@ TEST(TmaCopy, RefusesTilesAndSharedMemory) {
                   smem_tile({.major = k, .mode = bytes_128, .element_bits = 4, .mn = 128, .k = 256}).value_or_throw();
               r.tile = {128, 256};
             }),
-            "TMA moves elements of 8, 16, 32 or 64 bits, got 4");
+            "TMA copies elements of 8, 16, 32 or 64 bits, got 4");
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.smem = {layout::Swizzle(), 0, Layout({8, 8}, {8, 1})};
               r.smem.layout = Layout({8, {8, 2}}, {24, {1, 8}});
@@ -255,29 +257,29 @@ TEST(TmaCopy, RefusesTilesAndSharedMemory) {
             "shared memory");
 }
 
-// A box that is 96 bytes long cannot be followed by another.
-TEST(TmaCopy, RefusesBoxesBetween128Bytes) {
+// A box of 96 bytes cannot be followed by another one.
+TEST(TmaCopy, RefusesBoxesNotAlignedTo128Bytes) {
   EXPECT_EQ(refusal([](TmaRequest& r) {
               r.smem = {layout::Swizzle(), 0, Layout({3, {16, 4}}, {16, {1, 48}})};
               r.tile = {3, 64};
             }),
-            "boxes are multiples of 128 bytes, got 96 of 16x3");
+            "boxes must be multiples of 128 bytes, got 96 of 16x3");
 }
 
 TEST(TensorMapRules, Check) {
   TensorMap map = plan(request(k, bytes_128, 16, 128, 64)).map;
   EXPECT_TRUE(check(map));
   map.box_dim[1] = 257;
-  EXPECT_EQ(check(map).reason(), "mode 1 of a box has an extent of 1 to 256, got 257");
+  EXPECT_EQ(check(map).reason(), "mode 1 of a box must have an extent from 1 to 256, got 257");
   map.box_dim[1] = 256;
   map.element_strides[1] = 9;
-  EXPECT_EQ(check(map).reason(), "mode 1 of a tensor map has an element stride of 1 to 8, got 9");
+  EXPECT_EQ(check(map).reason(), "mode 1 of a tensor map must have an element stride from 1 to 8, got 9");
   map.element_strides.pop_back();
   EXPECT_FALSE(check(map));
   EXPECT_FALSE(check(TensorMap{}));
 }
 
-/// What the tensor has at (row, depth): its number, and 0 outside.
+/// The value of the tensor at (row, depth): its index, or 0 out of bounds.
 std::int64_t value_at(const Layout& global, std::int64_t row, std::int64_t depth) {
   const bool inside = row < size(global.mode(0)) && depth < size(global.mode(1));
   return inside ? 1 + global(row, depth) : 0;
@@ -287,7 +289,7 @@ model::TensorMap machine_map(const TensorMap& map) {
   return {map.global_dim, map.global_strides, map.box_dim, map.swizzle == none ? 16 : width_bytes(map.swizzle)};
 }
 
-/// Loads the tile at (row, depth) by every box and slice of the plan.
+/// Loads the tile at (row, depth) by all boxes and slices.
 model::SharedMemory load(const TmaRequest& r, const TmaCopy& copy, std::int64_t row, std::int64_t depth,
                          std::int64_t address) {
   const int bytes = r.element_bits / 8;
@@ -301,7 +303,7 @@ model::SharedMemory load(const TmaRequest& r, const TmaCopy& copy, std::int64_t 
   return smem;
 }
 
-/// Global memory -> TMA -> shared memory -> descriptor -> wgmma: every element is the tensor's.
+/// Global memory -> TMA -> shared memory -> descriptor -> wgmma: expects every element of the tensor in its place.
 void expect_operand(const TmaRequest& r, Major major, std::int64_t instruction_mn, std::int64_t row0,
                     std::int64_t depth0) {
   const Result<TmaCopy> copy = make_tma_copy(r);
@@ -365,8 +367,8 @@ TEST(TmaModel, MulticastSlices) {
   }
 }
 
-// Zero fill and nothing else: the whole tile is written, whatever part of it is in the tensor.
-TEST(TmaModel, FillsTilesOutsideOfTheTensorWithZeros) {
+// The whole tile is written, with zeros out of bounds.
+TEST(TmaModel, FillsOutOfBoundsElementsWithZeros) {
   TmaRequest r = request(k, bytes_128, 16, 128, 64);
   r.global = matrix(k, 100, 40);
   const TmaCopy copy = plan(r);
@@ -379,7 +381,7 @@ TEST(TmaModel, FillsTilesOutsideOfTheTensorWithZeros) {
   EXPECT_EQ(zeros, 128 * 64 - 36 * 40);
 }
 
-TEST(TmaModel, PadsBetweenRowsOfTheTensor) {
+TEST(TmaModel, SkipsPaddingBetweenRows) {
   TmaRequest r = request(k, bytes_64, 16, 128, 32);
   r.global = Layout({130, 40}, {56, 1});
   expect_operand(r, k, 64, 128, 32);

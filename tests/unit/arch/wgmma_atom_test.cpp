@@ -1,4 +1,4 @@
-// The table of wgmma instructions agrees with itself, for every n, and with the PTX ISA's fragment figures.
+// The table of wgmma atoms is consistent for every n, and its layouts are the register fragments of the PTX ISA.
 #include "tilewright/arch/wgmma_atom.hpp"
 
 #include <gtest/gtest.h>
@@ -13,14 +13,14 @@ namespace {
 using enum DType;
 using enum OperandSource;
 
-TEST(WgmmaAtom, EveryRowAgreesWithItselfForEveryN) {
+TEST(WgmmaAtom, EveryRowIsConsistentForEveryN) {
   std::set<std::string> names;
   for (const WgmmaAtom& atom : wgmma_atoms()) {
     EXPECT_TRUE(check(atom)) << check(atom).reason();
     EXPECT_TRUE(names.insert(atom.name).second) << atom.name;
     EXPECT_EQ(find_wgmma_atom(atom.a, atom.b, atom.c, atom.a_source), &atom) << atom.name;
   }
-  EXPECT_EQ(names.size(), 32U) << "16 choices of types, A in shared memory or in registers";
+  EXPECT_EQ(names.size(), 32U) << "16 combinations of types, with A in shared memory or in registers";
 }
 
 // PTX ISA, wgmma.mma_async, "Shape": the table of n; ptxas accepts the same integer ns.
@@ -40,7 +40,7 @@ TEST(WgmmaAtom, ValuesOfN) {
   EXPECT_EQ(instruction(byte, 40).reason(), supports_n(byte, 40).reason());
 }
 
-TEST(WgmmaAtom, WhatMayBeMnMajor) {
+TEST(WgmmaAtom, MnMajorOperands) {
   for (const WgmmaAtom& atom : wgmma_atoms()) {
     const bool is_16_bit = atom.a == f16 || atom.a == bf16;
     EXPECT_EQ(atom.b_may_be_mn_major, is_16_bit) << atom.name;
@@ -54,8 +54,7 @@ TEST(WgmmaAtom, Instructions) {
   EXPECT_EQ(half.name, "wgmma_m64n128k16_f32_f16_f16_ss");
   EXPECT_EQ(half.ptx, "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16");
   EXPECT_EQ(threads(half), 128);
-  EXPECT_EQ(half.min_sm, 90);
-  EXPECT_TRUE(half.arch_specific);
+  EXPECT_EQ(half.min_target, kSm90a);
   EXPECT_EQ(half.a_registers, 0);
   EXPECT_EQ(half.b_registers, 0);
   EXPECT_EQ(half.c_registers, 64);
@@ -67,8 +66,8 @@ TEST(WgmmaAtom, Instructions) {
   }
 }
 
-// CuTe's traits of the same instructions: ALayout, BLayout, CLayout of mma_traits_sm90_gmma.hpp.
-TEST(WgmmaAtom, LayoutsAsCuteWritesThem) {
+// ALayout, BLayout and CLayout of CuTe's mma_traits_sm90_gmma.hpp.
+TEST(WgmmaAtom, LayoutsAreThoseOfCute) {
   const auto a_tv = [](DType type, DType c, OperandSource source) {
     return to_string(instruction(*find_wgmma_atom(type, type, c, source), 64)->a_tv);
   };
@@ -86,8 +85,8 @@ TEST(WgmmaAtom, LayoutsAsCuteWritesThem) {
 }
 
 // PTX ISA, "Register Fragments and Shared Memory Matrix Layouts" of wgmma: warp w of the warpgroup has rows 16w to
-// 16w + 15, of which each lane has those of mma.sync's fragments.
-TEST(WgmmaAtom, PlacesElementsAsThePtxIsaSays) {
+// 16w + 15, in the fragments of mma.sync.
+TEST(WgmmaAtom, FragmentsAreThoseOfThePtxIsa) {
   const auto expect = [](const MmaAtom& atom, const layout::Layout& tv, auto&& row_in_warp, auto&& column) {
     for (int thread = 0; thread < 128; ++thread) {
       const int lane = thread % 32;
@@ -112,21 +111,21 @@ TEST(WgmmaAtom, PlacesElementsAsThePtxIsaSays) {
   }
 }
 
-TEST(WgmmaAtom, CheckFindsWhatIsWrong) {
+TEST(WgmmaAtom, CheckRefusesInconsistentRows) {
   WgmmaAtom registers_of_a = *find_wgmma_atom(f16, f16, f32, registers);
   registers_of_a.a_registers = 2;
   EXPECT_EQ(check(registers_of_a).reason(),
-            "wgmma_m64n8k16_f32_f16_f16_rs: A needs 4 registers of 32 bits, the row says 2");
+            "wgmma_m64n8k16_f32_f16_f16_rs: A needs 4 registers of 32 bits, but the row has 2");
   WgmmaAtom source = *find_wgmma_atom(f16, f16, f32, registers);
   source.a_registers = 0;
   EXPECT_EQ(check(source).reason(),
-            "wgmma_m64n8k16_f32_f16_f16_rs: A has no registers, and threads differ in what they hold");
+            "wgmma_m64n8k16_f32_f16_f16_rs: A is in shared memory, but threads hold different elements");
   MmaAtom tile = *instruction(*find_wgmma_atom(f16, f16, f32, shared_memory), 64);
   tile.b_tv = layout::Layout({128, {32, 16}}, {0, {1, 32}});
   EXPECT_EQ(check(tile).reason(), "wgmma_m64n64k16_f32_f16_f16_ss: B has 512 values for a tile of 1024");
 }
 
-TEST(WgmmaAtom, LookupsSayWhatThereIs) {
+TEST(WgmmaAtom, LookupsFindRowsAndListAlternatives) {
   EXPECT_EQ(find_wgmma_atom(bf16, bf16, bf16, shared_memory), nullptr);
   EXPECT_EQ(find_wgmma_atom(f16, bf16, f32, shared_memory), nullptr);
   EXPECT_EQ(known_wgmma(f16, f16), "m64nNk16 f16, m64nNk16 f32");

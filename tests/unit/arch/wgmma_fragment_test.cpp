@@ -1,5 +1,4 @@
-// Fragments of A from MN-major tiles: every element arrives in the register that wgmma takes it from, and no load has a
-// bank conflict.
+// Loads of A fragments from MN-major tiles: every element reaches its register, without bank conflicts.
 #include "tilewright/arch/wgmma_fragment.hpp"
 
 #include <gtest/gtest.h>
@@ -21,14 +20,14 @@ layout::ComposedLayout mn_major(SwizzleMode mode, int element_bits, int mn, int 
   return smem_tile({.major = Major::mn, .mode = mode, .element_bits = element_bits, .mn = mn, .k = k}).value_or_throw();
 }
 
-TEST(WgmmaFragment, PinsTheLoadsOfTf32) {
+TEST(WgmmaFragment, LoadsOfTf32) {
   const FragmentLoads loads =
       fragment_loads(tf32_atom(), mn_major(SwizzleMode::bytes_128, 32, 128, 32)).value_or_throw();
   EXPECT_EQ(to_string(loads.offset), "Sw<3,2,3> o 0 o ((4,8,(2,2)),(2,2),2):((32,1,(16,1024)),(8,128),2048)");
   EXPECT_EQ(to_string(loads.step), "4:256");
 }
 
-TEST(WgmmaFragment, PinsTheLoadsOfBytes) {
+TEST(WgmmaFragment, LoadsOfBytes) {
   const FragmentLoads loads = fragment_loads(s8_atom(), mn_major(SwizzleMode::bytes_128, 8, 128, 128)).value_or_throw();
   EXPECT_EQ(to_string(loads.offset), "Sw<3,4,3> o 0 o ((2,4,4,4),(2,2),2):((128,512,0,16),(256,2048),64)");
   EXPECT_EQ(to_string(loads.step), "4:4096");
@@ -53,8 +52,8 @@ TEST(WgmmaFragment, EveryWordReachesItsRegister) {
   }
 }
 
-// The matrices as ldmatrix.x4.trans hands them out: to lane 4g + t the pairs of bytes at 2g of rows 2t and 2t + 1.
-TEST(WgmmaFragment, EveryByteReachesTheThreadThatHoldsItsK) {
+// ldmatrix.x4.trans gives lane 4g + t the pairs of bytes at 2g of rows 2t and 2t + 1.
+TEST(WgmmaFragment, EveryByteReachesItsThread) {
   for (const SwizzleMode mode : {SwizzleMode::bytes_64, SwizzleMode::bytes_128}) {
     const layout::ComposedLayout smem = mn_major(mode, 8, 128, 128);
     const FragmentLoads loads = fragment_loads(s8_atom(), smem).value_or_throw();
@@ -78,7 +77,7 @@ TEST(WgmmaFragment, NoLoadOfBytesHasABankConflict) {
     FragmentLoads loads = fragment_loads(s8_atom(), mn_major(mode, 8, 128, 128)).value_or_throw();
     EXPECT_EQ(bank_conflicts(loads, 0), 0) << name(mode);
     EXPECT_EQ(bank_conflicts(loads, 1), 0) << name(mode);
-    loads.turned_threads = 0;  // each of 4 warps loads 4 matrices, two wavefronts each
+    loads.staggered_threads = 0;  // then each of 4 warps loads 4 matrices with two wavefronts each
     EXPECT_EQ(bank_conflicts(loads, 0), 16) << name(mode);
   }
 }
@@ -88,12 +87,12 @@ TEST(WgmmaFragment, NoLoadOfWordsHasABankConflict) {
     FragmentLoads loads = fragment_loads(tf32_atom(), mn_major(mode, 32, 128, 32)).value_or_throw();
     EXPECT_EQ(bank_conflicts(loads, 0), 0) << name(mode);
     EXPECT_EQ(bank_conflicts(loads, 1), 0) << name(mode);
-    loads.turned_threads = 0;  // each of 4 warps makes 4 loads, two wavefronts each
+    loads.staggered_threads = 0;  // then each of 4 warps executes 4 loads with two wavefronts each
     EXPECT_EQ(bank_conflicts(loads, 0), 16) << name(mode);
   }
 }
 
-TEST(WgmmaFragment, RefusesWithTheNumber) {
+TEST(WgmmaFragment, Refusals) {
   const auto reason = [](const WgmmaAtom& atom, const layout::ComposedLayout& smem) {
     return fragment_loads(atom, smem).reason();
   };
@@ -104,7 +103,7 @@ TEST(WgmmaFragment, RefusesWithTheNumber) {
   EXPECT_EQ(reason(from_memory, words), "wgmma_k8_f32_tf32_tf32_ss reads A from shared memory");
   const WgmmaAtom& half = *find_wgmma_atom(DType::f16, DType::f16, DType::f32, OperandSource::registers);
   EXPECT_EQ(reason(half, mn_major(SwizzleMode::bytes_128, 16, 128, 64)),
-            "wgmma_k16_f32_f16_f16_rs: fragments have elements of 8 or 32 bits, f16 has 16");
+            "wgmma_k16_f32_f16_f16_rs: fragments must have elements of 8 or 32 bits, f16 has 16");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The shared-memory atoms and tiles of wgmma are those of the PTX ISA and of CuTe.
+// The swizzle atoms and tiles of wgmma equal those of the PTX ISA and of CuTe.
 #include "tilewright/arch/wgmma_smem.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ constexpr std::array kMajors{k, mn};
 ComposedLayout atom(Major major, SwizzleMode mode, int bits) { return smem_atom(major, mode, bits).value_or_throw(); }
 
 // CuTe, mma_traits_sm90_gmma.hpp: Layout_{K,MN}_{INTER,SW32,SW64,SW128}_Atom<T> as it prints them.
-TEST(SmemAtom, IsCutes) {
+TEST(SmemAtom, EqualsCute) {
   struct Row {
     int bits;
     std::array<const char*, 4> k_major;
@@ -49,7 +49,7 @@ TEST(SmemAtom, IsCutes) {
   }
 }
 
-TEST(SmemAtom, SwizzlesBytesWhateverTheElement) {
+TEST(SmemAtom, SwizzlesBytesForEveryElementWidth) {
   EXPECT_EQ(to_string(atom(k, bytes_128, 16)), "Sw<3,3,3> o 0 o (8,64):(64,1)");
   EXPECT_EQ(atom(k, bytes_128, 16)(1, 0), 72) << "CuTe's as_position_independent_swizzle_layout";
   EXPECT_EQ(atom(k, bytes_128, 16)(3, 17), 201);
@@ -61,7 +61,7 @@ TEST(SmemAtom, SwizzlesBytesWhateverTheElement) {
   EXPECT_EQ(to_string(atom(mn, bytes_64, 64).layout), "(8,8):(1,8)");
 }
 
-// Rows of 128 bytes start at 0x0, 0x90, 0x120, ...: each in the chunk of its number.
+// Rows of 128 bytes begin at 0x0, 0x90, 0x120, ...: row i begins in chunk i.
 TEST(SmemAtom, FirstChunksOfThe128ByteSwizzle) {
   const std::array<std::int64_t, 8> starts{0x0, 0x90, 0x120, 0x1b0, 0x240, 0x2d0, 0x360, 0x3f0};
   for (std::int64_t row = 0; row < 8; ++row)
@@ -84,7 +84,7 @@ TEST(SmemAtom, WidthsAndAlignments) {
 }
 
 TEST(SmemAtom, Refusals) {
-  EXPECT_EQ(smem_atom(k, none, 12).reason(), "elements in shared memory have 1, 2, 4, ... 128 bits, got 12");
+  EXPECT_EQ(smem_atom(k, none, 12).reason(), "elements in shared memory must have 1, 2, 4, ... or 128 bits, got 12");
   EXPECT_FALSE(smem_atom(k, none, 256));
   EXPECT_FALSE(smem_atom(k, none, 0));
 }
@@ -94,8 +94,8 @@ TEST(SwizzleModeOf, InvertsTheAtoms) {
     for (const SwizzleMode mode : kModes) EXPECT_EQ(*swizzle_mode(atom(k, mode, bits).swizzle, bits), mode);
   }
   EXPECT_EQ(swizzle_mode(Swizzle(2, 5, 2), 8).reason(),
-            "Sw<2,5,2> of 8-bit elements is none of the modes Sw<0..3,4,3> of bytes");
-  EXPECT_FALSE(swizzle_mode(Swizzle(3, 3, 3), 8)) << "the 16-bit swizzle moves half chunks of bytes";
+            "Sw<2,5,2> of 8-bit elements is not one of the modes Sw<0..3,4,3> of bytes");
+  EXPECT_FALSE(swizzle_mode(Swizzle(3, 3, 3), 8)) << "as a swizzle of bytes it permutes half chunks";
 }
 
 // CUTLASS, ss_smem_selector: the widest mode whose row divides the contiguous extent.
@@ -108,9 +108,11 @@ TEST(WidestSwizzle, Divides) {
   EXPECT_EQ(*widest_swizzle(mn, 16, 96, 64), bytes_64);
   EXPECT_EQ(*widest_swizzle(k, 32, 64, 32), bytes_128);
   EXPECT_EQ(*widest_swizzle(k, 8, 64, 64), bytes_64);
-  EXPECT_EQ(widest_swizzle(k, 16, 128, 12).reason(),
-            "a K-major tile of 16-bit elements has rows of a multiple of 8 elements (16 bytes), got 12 of 128x12");
-  EXPECT_EQ(widest_swizzle(mn, 16, 128, 12).reason(), "a MN-major tile has a multiple of 8 rows, got 12 of 128x12");
+  EXPECT_EQ(
+      widest_swizzle(k, 16, 128, 12).reason(),
+      "the rows of a K-major tile of 16-bit elements must be a multiple of 8 elements (16 bytes), got 12 of 128x12");
+  EXPECT_EQ(widest_swizzle(mn, 16, 128, 12).reason(),
+            "a MN-major tile must have a multiple of 8 rows, got 12 of 128x12");
 }
 
 TEST(SmemTile, RepeatsTheAtom) {
@@ -139,8 +141,8 @@ TEST(SmemTile, IsTheProductOfAtoms) {
   }
 }
 
-// nvcute's tiled_copy tests: its smem_layout of each tile, up to coalescing.
-TEST(SmemTile, IsNvcutesLayout) {
+// The smem_layout of each tile in nvcute's tiled_copy tests, after coalescing.
+TEST(SmemTile, EqualsNvcute) {
   const auto by_mode = [](Major major, std::int64_t m, std::int64_t depth) {
     const auto tile = smem_tile({.major = major, .mode = bytes_128, .element_bits = 16, .mn = m, .k = depth});
     return to_string(layout::coalesce(tile->layout, {1, 1}));
@@ -170,12 +172,12 @@ TEST(SmemTile, IsABijection) {
 
 TEST(SmemTile, Refusals) {
   EXPECT_EQ(smem_tile({.major = k, .mode = bytes_128, .element_bits = 16, .mn = 128, .k = 96}).reason(),
-            "a K-major tile with 128-byte swizzle of 16-bit elements is made of 8x64 atoms, got 128x96");
+            "a K-major tile with 128-byte swizzle of 16-bit elements consists of 8x64 atoms, got 128x96");
   EXPECT_FALSE(smem_tile({.major = mn, .mode = bytes_128, .element_bits = 16, .mn = 96, .k = 64}));
   EXPECT_FALSE(smem_tile({.major = k, .mode = bytes_128, .element_bits = 16, .mn = 0, .k = 64}));
 }
 
-TEST(SmemStages, AreTilesApart) {
+TEST(SmemStages, AreConsecutiveTiles) {
   const ComposedLayout tile = *smem_tile({.major = k, .mode = bytes_128, .element_bits = 16, .mn = 128, .k = 128});
   EXPECT_EQ(to_string(smem_stages(tile, 4).layout), "((8,16),(64,2),4):((64,512),(1,8192),16384)");
   EXPECT_EQ(smem_stages(tile, 4)(5, 7, 3), 3 * 16384 + tile(5, 7));

@@ -1,4 +1,4 @@
-// wgmma over a CTA tile: nvcute's tiled_mma integers, and the tiles where a scalar step along k cannot be right.
+// wgmma over a CTA tile: results of nvcute's tiled_mma, and tiles that need more than one stride along k.
 #include "tilewright/arch/wgmma_tile.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ const WgmmaAtom& atom(DType a, DType c = DType::f32, OperandSource source = Oper
   return *find_wgmma_atom(a, a, c, source);
 }
 
-/// nvcute's names for evaluations of the offset layouts.
+/// The results of nvcute: values of the offset layouts under nvcute's names.
 struct Nvcute {
   std::int64_t m, n, k;                   // mma_count
   std::int64_t advance_k_a, advance_k_b;  // bytes
@@ -48,14 +48,14 @@ WgmmaTile f16_tile(Major a, Major b, std::int64_t m, std::int64_t n, std::int64_
       .value_or_throw();
 }
 
-// tiled_mma.py: both cases, A K-major and B MN-major, atom 64x128x16.
-TEST(WgmmaTile, IsNvcutes) {
+// Both cases of tiled_mma.py: A K-major and B MN-major, atom 64x128x16.
+TEST(WgmmaTile, EqualsNvcute) {
   EXPECT_EQ(nvcute(f16_tile(k, mn, 64, 128, 64)), (Nvcute{1, 1, 4, 32, 2048, 0, 0}));
   EXPECT_EQ(nvcute(f16_tile(k, mn, 128, 128, 64)), (Nvcute{2, 1, 4, 32, 2048, 8192, 0}));
 }
 
-// Run with nvcute beyond its tests.
-TEST(WgmmaTile, IsNvcutesForMoreTiles) {
+// More tiles, computed with nvcute.
+TEST(WgmmaTile, EqualsNvcuteForMoreTiles) {
   const WgmmaTile both_k = f16_tile(k, k, 128, 128, 64);
   EXPECT_EQ(nvcute(both_k), (Nvcute{2, 1, 4, 32, 32, 8192, 0}));
   EXPECT_EQ(encode(both_k.a.descriptor), 0x4000004000010000u);
@@ -70,7 +70,7 @@ TEST(WgmmaTile, IsNvcutesForMoreTiles) {
   EXPECT_EQ(encode(both_mn.b.descriptor), 0x4000004002000000u);
 }
 
-// K past one swizzle width: nvcute's scalar becomes a tuple that Python repeats.
+// k spans several swizzle atoms: nvcute's scalar step becomes a tuple, which Python repeats.
 TEST(WgmmaTile, KOfSeveralSwizzleWidths) {
   const WgmmaTile f16 = f16_tile(k, k, 128, 128, 128);
   EXPECT_EQ(to_string(f16.a.offset), "(2,(4,2)):(512,(2,1024))");
@@ -84,7 +84,7 @@ TEST(WgmmaTile, KOfSeveralSwizzleWidths) {
   EXPECT_EQ(to_string(tf32.b.offset), "(1,(4,2)):(0,(2,1024))");
 }
 
-// A producer's ring: the stage is one more mode of the same layout.
+// The stage of a pipeline is another mode of the layout.
 TEST(WgmmaTile, Stages) {
   const WgmmaTile t =
       wgmma_tile(atom(DType::f16), 256, tile(k, DType::f16, 128, 64, 4), tile(mn, DType::f16, 256, 64, 4))
@@ -92,7 +92,7 @@ TEST(WgmmaTile, Stages) {
   EXPECT_EQ(to_string(t.a.offset), "(2,4,4):(512,2,1024)");
   EXPECT_EQ(to_string(t.b.offset), "(1,4,4):(0,128,2048)");
   EXPECT_EQ(descriptor_bits(t.a, 1, 3, 2, 1024), 0x4000004000010000u + 64 + 512 + 3 * 2 + 2 * 1024);
-  EXPECT_THROW(descriptor_bits(t.a, 0, 0, 0, 512), InvalidArgument) << "1024-byte pattern";
+  EXPECT_THROW(descriptor_bits(t.a, 0, 0, 0, 512), InvalidArgument) << "must be aligned to 1024 bytes";
   EXPECT_THROW(descriptor_bits(t.a, 0, 0, 15, 0x3c000), InvalidArgument) << "past 2^18 bytes";
 }
 
@@ -105,22 +105,23 @@ TEST(WgmmaTile, Refusals) {
             "B: an instruction takes 128 rows, which do not divide the tile's 64");
   EXPECT_EQ(reason(atom(DType::f16), 64, tile(k, DType::f16, 96, 64), f16_64),
             "A: an instruction takes 64 rows, which do not divide the tile's 96");
-  EXPECT_EQ(reason(atom(DType::f16), 64, tile(k, DType::f16, 64, 128), f16_64), "A has 8 instructions along k and B 4");
-  EXPECT_FALSE(wgmma_tile(atom(DType::f16), 12, f16_64, f16_64)) << "n is a multiple of 8";
+  EXPECT_EQ(reason(atom(DType::f16), 64, tile(k, DType::f16, 64, 128), f16_64),
+            "A has 8 instructions along k, but B has 4");
+  EXPECT_FALSE(wgmma_tile(atom(DType::f16), 12, f16_64, f16_64)) << "n must be a multiple of 8";
   EXPECT_EQ(reason(atom(DType::tf32), 64, tile(mn, DType::tf32, 64, 32), tile(k, DType::tf32, 64, 32)),
-            "wgmma_k8_f32_tf32_tf32_ss reads A K-major only: MN-major operands are of 16-bit types, got tf32");
+            "wgmma_k8_f32_tf32_tf32_ss reads A K-major only: MN-major operands must have 16-bit types, got tf32");
   EXPECT_EQ(reason(atom(DType::s8, DType::s32), 64, tile(k, DType::s8, 64, 32), tile(mn, DType::s8, 64, 32)),
-            "wgmma_k32_s32_s8_s8_ss reads B K-major only: MN-major operands are of 16-bit types, got s8");
+            "wgmma_k32_s32_s8_s8_ss reads B K-major only: MN-major operands must have 16-bit types, got s8");
   EXPECT_EQ(reason(atom(DType::f16, DType::f32, OperandSource::registers), 64, f16_64, f16_64),
-            "wgmma_k16_f32_f16_f16_rs has A in registers: tile its B by wgmma_operand");
+            "wgmma_k16_f32_f16_f16_rs has A in registers: tile only B, by wgmma_operand");
   EXPECT_FALSE(wgmma_tile(atom(DType::f16), 64, {k, tile(mn, DType::f16, 64, 64).smem}, f16_64)) << "the other major";
 }
 
-// An MN-major B of a 128-byte swizzle is read 64 n at a time: an instruction of 96 cannot be.
+// An MN-major B with the 128-byte swizzle has atoms of 64 along n, which an instruction with n = 96 would split.
 TEST(WgmmaTile, InstructionsThatSplitAnAtom) {
   EXPECT_FALSE(wgmma_operand(mn, tile(mn, DType::f16, 192, 64).smem, 16, 96));
   EXPECT_TRUE(wgmma_operand(mn, tile(mn, DType::f16, 192, 64).smem, 16, 64));
-  EXPECT_TRUE(wgmma_operand(mn, tile(mn, DType::f16, 96, 64).smem, 16, 96)) << "64-byte swizzle: 32 at a time";
+  EXPECT_TRUE(wgmma_operand(mn, tile(mn, DType::f16, 96, 64).smem, 16, 96)) << "64-byte swizzle: atoms of 32";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The table of environment variables: fit to be read, to be listed, and to tell what is not in it.
+// The table of environment variables: its rows, values, and detection of unknown names.
 #include "tilewright/base/environment_variables.hpp"
 
 #include <gtest/gtest.h>
@@ -11,17 +11,17 @@
 namespace tilewright {
 namespace {
 
-TEST(EnvironmentVariables, AreATableThatCanBePrinted) {
+TEST(EnvironmentVariables, HaveUniqueNamesAndPrintableMeanings) {
   std::set<std::string_view> names;
   for (const EnvironmentVariable& variable : kEnvironmentVariables) {
     EXPECT_TRUE(names.insert(variable.name).second) << variable.name << " has two rows";
     EXPECT_TRUE(is_identifier(variable.name) && std::string_view(variable.name).starts_with("TILEWRIGHT_"));
-    EXPECT_EQ(printable(variable.meaning), variable.meaning) << "one line";
+    EXPECT_EQ(printable(variable.meaning), variable.meaning) << "must be one printable line";
     EXPECT_STRNE(variable.meaning, "");
   }
 }
 
-TEST(EnvironmentVariables, AreUnsetWhereEmpty) {
+TEST(EnvironmentVariables, AreUnsetIfEmpty) {
   constexpr const EnvironmentVariable& kJobs = environment_variable("TILEWRIGHT_JOBS");
   EXPECT_STREQ(kJobs.name, "TILEWRIGHT_JOBS");
   ::setenv(kJobs.name, "5", 1);
@@ -32,7 +32,7 @@ TEST(EnvironmentVariables, AreUnsetWhereEmpty) {
   EXPECT_EQ(kJobs.value(), std::nullopt);
 }
 
-TEST(EnvironmentVariables, AreUnknownWithoutARow) {
+TEST(EnvironmentVariables, AreUnknownIfTheyHaveNoRow) {
   const std::vector<std::string> before = unknown_environment_variables();
   ::setenv("TILEWRIGHT_DEVCE", "cuda", 1);
   ::setenv("TILEWRIGHT_DEVICE", "cuda", 1);

@@ -1,4 +1,4 @@
-// Every code of the 16-bit and 8-bit formats, and the rounding of every boundary between two of them.
+// Every code of the 16-bit and 8-bit formats, and the rounding of every value halfway between two of them.
 #include "tilewright/base/float_format.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ struct Format {
   std::uint16_t (*from_f32)(float);
   std::uint16_t (*from_f64)(double);
   std::uint16_t infinity;
-  double smallest;  // subnormal
+  double smallest;  // the smallest positive subnormal
   double one_plus;  // the next number above 1
 };
 
@@ -29,7 +29,7 @@ const Format kFormats[] = {
 
 class FloatFormat : public testing::TestWithParam<Format> {};
 
-TEST_P(FloatFormat, EveryCodeSurvivesTheRoundTrip) {
+TEST_P(FloatFormat, EveryCodeRoundTrips) {
   for (unsigned code = 0; code < 0x10000; ++code) {
     const auto bits = static_cast<std::uint16_t>(code);
     const float value = GetParam().widen(bits);
@@ -44,14 +44,14 @@ TEST_P(FloatFormat, EveryCodeSurvivesTheRoundTrip) {
   }
 }
 
-TEST_P(FloatFormat, CodesAscend) {
+TEST_P(FloatFormat, ValuesIncreaseWithTheCode) {
   for (unsigned code = 0; code < GetParam().infinity; ++code) {
     EXPECT_LT(GetParam().widen(static_cast<std::uint16_t>(code)),
               GetParam().widen(static_cast<std::uint16_t>(code + 1)));
   }
 }
 
-TEST_P(FloatFormat, TiesGoToEvenAndTheirNeighboursToTheNearest) {
+TEST_P(FloatFormat, RoundsToNearestEven) {
   for (unsigned code = 0; code + 1 < GetParam().infinity; ++code) {
     const double low = GetParam().widen(static_cast<std::uint16_t>(code));
     const double high = GetParam().widen(static_cast<std::uint16_t>(code + 1));
@@ -78,7 +78,7 @@ TEST_P(FloatFormat, TiesGoToEvenAndTheirNeighboursToTheNearest) {
   }
 }
 
-TEST_P(FloatFormat, OverflowBeginsHalfwayPastTheLargest) {
+TEST_P(FloatFormat, OverflowsHalfAnUlpPastTheLargest) {
   const double largest = GetParam().widen(static_cast<std::uint16_t>(GetParam().infinity - 1));
   const double below = GetParam().widen(static_cast<std::uint16_t>(GetParam().infinity - 2));
   const double edge = largest + (largest - below) / 2;
@@ -99,7 +99,7 @@ TEST_P(FloatFormat, UnderflowKeepsTheSign) {
 }
 
 TEST_P(FloatFormat, FromF64RoundsOnce) {
-  // Just above the middle of 1 and the next number, closer than f32 can tell: through f32 it would become a tie.
+  // Slightly above the midpoint of 1 and the next number. Rounding to f32 first would make it a tie.
   const double value = (1.0 + GetParam().one_plus) / 2 + 0x1p-40;
   EXPECT_EQ(GetParam().widen(GetParam().from_f64(value)), static_cast<float>(GetParam().one_plus));
 }
@@ -128,7 +128,7 @@ class Fp8Format : public testing::TestWithParam<ByteFormat> {
   }
 };
 
-TEST_P(Fp8Format, EveryCodeHasTheValueOfTheTable) {
+TEST_P(Fp8Format, EveryCodeHasTheTabulatedValue) {
   for (unsigned code = 0; code < 256; ++code) {
     const double value = GetParam().codes[code & 0x7fU];
     const float widened = GetParam().widen(static_cast<std::uint8_t>(code));
@@ -144,7 +144,7 @@ TEST_P(Fp8Format, EveryCodeHasTheValueOfTheTable) {
   }
 }
 
-TEST_P(Fp8Format, TiesGoToEvenAndTheirNeighboursToTheNearest) {
+TEST_P(Fp8Format, RoundsToNearestEven) {
   for (unsigned code = 0; code < GetParam().largest; ++code) {
     const double middle = (GetParam().codes[code] + GetParam().codes[code + 1]) / 2;
     expect_code(middle, code + code % 2);
@@ -153,7 +153,7 @@ TEST_P(Fp8Format, TiesGoToEvenAndTheirNeighboursToTheNearest) {
   }
 }
 
-TEST_P(Fp8Format, WhatLiesPastTheLargestIsTheLargest) {
+TEST_P(Fp8Format, Saturates) {
   for (const double value : {GetParam().codes[GetParam().largest] * 1.01, 1e9, 1e300, kFp8Infinity}) {
     expect_code(value, GetParam().largest);
   }
@@ -164,7 +164,7 @@ TEST_P(Fp8Format, WhatLiesPastTheLargestIsTheLargest) {
 INSTANTIATE_TEST_SUITE_P(All, Fp8Format, testing::ValuesIn(kByteFormats),
                          [](const auto& format) { return std::string(format.param.name); });
 
-TEST(Tf32, KeepsTenFractionBitsTiesAwayFromZero) {
+TEST(Tf32, RoundsToTenFractionBitsTiesAwayFromZero) {
   EXPECT_EQ(round_to_tf32(1.0F + 0x1p-10F), 1.0F + 0x1p-10F);
   EXPECT_EQ(round_to_tf32(1.0F + 0x1p-11F), 1.0F + 0x1p-10F);
   EXPECT_EQ(round_to_tf32(-1.0F - 0x1p-11F), -1.0F - 0x1p-10F);
@@ -184,7 +184,7 @@ TEST(Tf32, SpecialValues) {
   EXPECT_EQ(round_to_tf32(0x1p-136F), 0x1p-136F);
 }
 
-TEST(Tf32, IsIdempotentAndDropsThirteenBits) {
+TEST(Tf32, IsIdempotentAndClearsThirteenBits) {
   for (std::uint64_t bits = 0; bits < 0x7f800000U; bits += 40503) {
     const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
     const float rounded = round_to_tf32(value);

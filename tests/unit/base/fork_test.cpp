@@ -25,7 +25,7 @@ bool holds_in_child(const std::function<bool()>& work) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-TEST(ForkTest, AMutexThatAnotherThreadUsesIsFreeInTheChild) {
+TEST(ForkTest, AMutexOfAnotherThreadIsUnlockedInTheChild) {
   ForkSafeMutex mutex;
   std::atomic<bool> done = false;
   std::jthread busy([&] {
@@ -43,15 +43,15 @@ TEST(ForkTest, AMutexThatAnotherThreadUsesIsFreeInTheChild) {
   done = true;
 }
 
-TEST(ForkTest, TheChildDoesNotKeepADescriptor) {
+TEST(ForkTest, TheDescriptorIsClosedInTheChild) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
   UninheritedFd writer(ends[1]);
   const int number = writer.get();
   EXPECT_TRUE(holds_in_child([&] {
     if (writer || ::fcntl(number, F_GETFD) != -1) return false;
-    const int reused = ::open("/dev/null", O_RDONLY);  // gets the lowest free number
-    writer.reset();                                    // must not close another file of that number
+    const int reused = ::open("/dev/null", O_RDONLY);  // gets the number of the closed descriptor
+    writer.reset();                                    // must not close the reused number
     return reused == number ? ::fcntl(reused, F_GETFD) != -1 : reused >= 0;
   }));
   ASSERT_TRUE(writer);
@@ -61,7 +61,7 @@ TEST(ForkTest, TheChildDoesNotKeepADescriptor) {
   ::close(ends[0]);
 }
 
-TEST(ForkTest, GenerationsCount) {
+TEST(ForkTest, CountsGenerations) {
   const std::uint64_t here = fork_generation();
   EXPECT_TRUE(holds_in_child([&] {
     if (fork_generation() != here + 1) return false;

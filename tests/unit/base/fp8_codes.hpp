@@ -1,4 +1,4 @@
-// The 8-bit float formats code by code: what each of the 128 positive codes is worth, written out.
+// The values of the 128 positive codes of each 8-bit float format.
 #pragma once
 
 #include <array>

@@ -15,14 +15,14 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-TEST(InterruptionTest, WithoutACheckNothingHappens) {
+TEST(InterruptionTest, WithoutACheckWorkGoesOn) {
   EXPECT_NO_THROW(check_interruption());
   const ScopedInterruptCheck outer([] { throw Interrupted("outer"); });
   const ScopedInterruptCheck none({});
   EXPECT_NO_THROW(check_interruption());
 }
 
-TEST(InterruptionTest, TheInnermostCheckOfTheThreadDecides) {
+TEST(InterruptionTest, TheInnermostCheckOfTheThreadCounts) {
   const ScopedInterruptCheck outer([] { throw Interrupted("outer"); });
   {
     const ScopedInterruptCheck inner([] { throw std::runtime_error("the caller's own"); });
@@ -32,7 +32,7 @@ TEST(InterruptionTest, TheInnermostCheckOfTheThreadDecides) {
   std::jthread([] { EXPECT_NO_THROW(check_interruption()); });
 }
 
-TEST(InterruptionTest, ChecksAreRare) {
+TEST(InterruptionTest, TheCheckRunsAtMostEveryTenMilliseconds) {
   int calls = 0;
   const ScopedInterruptCheck counting([&] { ++calls; });
   const auto start = Clock::now();
@@ -41,7 +41,7 @@ TEST(InterruptionTest, ChecksAreRare) {
   EXPECT_LE(calls, 11);
 }
 
-TEST(InterruptionTest, ChecksThatTakeLongAreRarer) {
+TEST(InterruptionTest, ASlowCheckRunsLessOften) {
   int calls = 0;
   const ScopedInterruptCheck slow([&] {
     ++calls;
@@ -53,7 +53,7 @@ TEST(InterruptionTest, ChecksThatTakeLongAreRarer) {
   EXPECT_LE(calls, 4);
 }
 
-TEST(InterruptionTest, WhatTheCheckThrewIsThrownAgainUntilItsScopeEnds) {
+TEST(InterruptionTest, TheExceptionIsThrownAgainUntilTheScopeEnds) {
   int calls = 0;
   {
     const ScopedInterruptCheck check([&] {
@@ -61,7 +61,7 @@ TEST(InterruptionTest, WhatTheCheckThrewIsThrownAgainUntilItsScopeEnds) {
       throw Interrupted("once");
     });
     EXPECT_FALSE(is_interrupted());
-    EXPECT_THROW(check_interruption(), Interrupted);  // taken for the failure of a part of the work
+    EXPECT_THROW(check_interruption(), Interrupted);  // the work may take it for the failure of a part
     EXPECT_TRUE(is_interrupted());
     EXPECT_THROW(check_interruption(), Interrupted);
   }
@@ -84,7 +84,7 @@ TEST(InterruptionTest, ARelayStopsHelpers) {
   relay.stop();
 }
 
-TEST(InterruptionTest, WhoWaitsForHelpersIsInterrupted) {
+TEST(InterruptionTest, AnOwnerThatWaitsForHelpersIsInterrupted) {
   std::atomic<int> began = 0;
   const auto owner = std::this_thread::get_id();
   const ScopedInterruptCheck check([&] {
@@ -92,7 +92,7 @@ TEST(InterruptionTest, WhoWaitsForHelpersIsInterrupted) {
   });
   EXPECT_THROW(work_together(2,
                              [&] {
-                               if (std::this_thread::get_id() == owner) return;  // has ended its part
+                               if (std::this_thread::get_id() == owner) return;  // the owner has finished and waits
                                ++began;
                                while (true) {
                                  check_interruption();
@@ -102,7 +102,7 @@ TEST(InterruptionTest, WhoWaitsForHelpersIsInterrupted) {
                std::runtime_error);
 }
 
-TEST(InterruptionTest, WhatHelpersThrowReachesTheCaller) {
+TEST(InterruptionTest, ExceptionsOfHelpersReachTheCaller) {
   const auto owner = std::this_thread::get_id();
   std::atomic<int> ended = 0;
   EXPECT_THROW(work_together(3,
@@ -116,7 +116,7 @@ TEST(InterruptionTest, WhatHelpersThrowReachesTheCaller) {
   EXPECT_EQ(ended, 5);
 }
 
-/// The exit status of a child that runs `body` and then calls exit(0) while `other` still runs on another thread.
+/// The wait status of a child process that runs `other` on a second thread and calls exit(0) after `head_start`.
 int exit_status_beside(void (*other)(), std::chrono::milliseconds head_start) {
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -130,7 +130,7 @@ int exit_status_beside(void (*other)(), std::chrono::milliseconds head_start) {
   return status;
 }
 
-TEST(InterruptionTest, ExitDoesNotWaitForWorkThatSleeps) {
+TEST(InterruptionTest, ExitDoesNotWaitForInterruptibleWork) {
   const auto start = Clock::now();
   EXPECT_EQ(exit_status_beside(
                 [] {
@@ -145,7 +145,7 @@ TEST(InterruptionTest, ExitDoesNotWaitForWorkThatSleeps) {
   EXPECT_LT(Clock::now() - start, 1500ms);
 }
 
-TEST(InterruptionTest, ExitWaitsForWorkThatCannotBeInterrupted) {
+TEST(InterruptionTest, ExitWaitsForUninterruptibleWork) {
   const auto start = Clock::now();
   EXPECT_EQ(exit_status_beside(
                 [] {
@@ -157,7 +157,7 @@ TEST(InterruptionTest, ExitWaitsForWorkThatCannotBeInterrupted) {
   EXPECT_GE(Clock::now() - start, 350ms);
 }
 
-TEST(InterruptionTest, ExitDoesNotWaitForWorkThatJoinsItsHelpers) {
+TEST(InterruptionTest, ExitDoesNotWaitForWorkWithHelpers) {
   const auto start = Clock::now();
   EXPECT_EQ(exit_status_beside(
                 [] {
@@ -176,7 +176,7 @@ TEST(InterruptionTest, ExitDoesNotWaitForWorkThatJoinsItsHelpers) {
   EXPECT_LT(Clock::now() - start, 1500ms);
 }
 
-TEST(InterruptionTest, WhoExitsHasItsHelpers) {
+TEST(InterruptionTest, TheExitingThreadMayUseHelpers) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::alarm(10);
@@ -196,7 +196,7 @@ TEST(InterruptionTest, WhoExitsHasItsHelpers) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(InterruptionTest, WorkThatEndsEarlyDoesNotSleep) {
+TEST(InterruptionTest, EndDoesNotSleep) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::alarm(10);
@@ -219,7 +219,7 @@ TEST(InterruptionTest, WorkThatEndsEarlyDoesNotSleep) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(InterruptionTest, WhoExitsIsNotLeftBehind) {
+TEST(InterruptionTest, ExitOnAnotherThreadEndsTheProcess) {
   EXPECT_EQ(exit_status_beside([] { std::exit(0); }, 5s), 0);
   EXPECT_FALSE(is_left_behind_by_exit());
 }

@@ -14,7 +14,7 @@ std::vector<int> keys(const LruMap<int, std::string>& map) {
   return found;
 }
 
-TEST(LruMapTest, TheLeastRecentlyUsedGoes) {
+TEST(LruMapTest, EvictsTheLeastRecentlyUsed) {
   LruMap<int, std::string> map(2);
   EXPECT_TRUE(map.insert(1, "one").empty());
   EXPECT_TRUE(map.insert(2, "two").empty());
@@ -24,7 +24,7 @@ TEST(LruMapTest, TheLeastRecentlyUsedGoes) {
   EXPECT_EQ(map.find(2), nullptr);
 }
 
-TEST(LruMapTest, CostsCount) {
+TEST(LruMapTest, EvictsUntilTheCostFits) {
   LruMap<int, std::string> map(100);
   EXPECT_TRUE(map.insert(1, "a", 40).empty());
   EXPECT_TRUE(map.insert(2, "b", 40).empty());
@@ -45,7 +45,7 @@ TEST(LruMapTest, ErasesByCondition) {
   EXPECT_EQ(map.cost(), 0);
 }
 
-TEST(LruMapTest, HoldsWhatOnlyMoves) {
+TEST(LruMapTest, HoldsMoveOnlyValues) {
   LruMap<int, std::unique_ptr<int>> map(1);
   EXPECT_TRUE(map.insert(1, std::make_unique<int>(7)).empty());
   EXPECT_EQ(**map.find(1), 7);

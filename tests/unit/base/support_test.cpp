@@ -1,4 +1,4 @@
-// What a refusal tells programs beside its reason.
+// The fields of a Refusal, and the values that carry one.
 #include "tilewright/base/support.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ TEST(Refusals, CarryTheNumbersOfTheirReason) {
   EXPECT_EQ(name(refusal.code), "shape");
 }
 
-TEST(Refusals, AreKeptBySupportAndResult) {
+TEST(Refusals, ArePassedOnBySupportAndResult) {
   const Support support = refuse("k must be {}", 8).as(RefusalCode::alignment).of("B");
   ASSERT_FALSE(support);
   EXPECT_EQ(support.refusal(), refuse("k must be {}", 8).as(RefusalCode::alignment).of("B"));

@@ -67,7 +67,7 @@ inline compile::Source source_named(const std::string& name) {
   source.name = name;
   source.symbol = "kernel";
   source.text = "text of " + name;
-  source.target = {90, true};
+  source.target = kSm90a;
   return source;
 }
 

@@ -20,7 +20,7 @@ TEST(Key, ChangesWithEachField) {
       [](compile::Source& s) { s.symbol = "other"; },
       [](compile::Source& s) { s.text += " "; },
       [](compile::Source& s) { s.target.sm = 80; },
-      [](compile::Source& s) { s.target.arch_specific = false; },
+      [](compile::Source& s) { s.target.features = FeatureSet::baseline; },
       [](compile::Source& s) { s.outputs.cubin = false; },
       [](compile::Source& s) { s.outputs.ptx = false; },
       [](compile::Source& s) { s.line_info = false; },

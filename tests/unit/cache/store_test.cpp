@@ -228,7 +228,7 @@ TEST_F(StoreTest, ListIsMostRecentlyUsedFirst) {
   EXPECT_EQ(entries[0].name, "newer");
   EXPECT_EQ(entries[1].name, "older");
   EXPECT_EQ(entries[1].key, make_key(source_named("older"), compiler_.identity()));
-  EXPECT_EQ(entries[1].target, (Target{90, true}));
+  EXPECT_EQ(entries[1].target, kSm90a);
   EXPECT_GT(entries[1].bytes, 1000);
   EXPECT_EQ(entries[1].compile_ms, 12.5);
   EXPECT_NEAR(static_cast<double>(entries[0].last_used_s - entries[1].last_used_s), 3600.0, 60.0);

@@ -17,7 +17,7 @@ Artifact sample() {
   Artifact artifact;
   artifact.name = "gemm_128x128";
   artifact.symbol = "tw_kernel";
-  artifact.target = {90, true};
+  artifact.target = kSm90a;
   for (int i = 0; i < 700; ++i) artifact.cubin.push_back(static_cast<std::byte>(i * 37));
   artifact.ptx = "// PTX\n.version 9.0\n\xff tail";
   artifact.ptx[3] = '\0';
@@ -143,7 +143,7 @@ TEST(Artifact, MetadataWithAValidHashIsStillChecked) {
 TEST(Artifact, PtxAndCubinsAreWrappedWithoutCompiling) {
   Source source;
   source.name = source.symbol = "kernel";
-  source.target = {80, false};
+  source.target = kSm80;
   source.text = ".version 8.0";
   source.language = Language::ptx;
   EXPECT_EQ(precompiled_artifact(source).ptx, source.text);

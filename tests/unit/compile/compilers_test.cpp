@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, CompilersTest, testing::Values(Backend::nvrtc
                          [](const auto& test) { return test.param == Backend::nvrtc ? "nvrtc" : "nvcc"; });
 
 TEST_P(CompilersTest, MakesCubinAndPtxForEachTarget) {
-  for (const Target& target : {Target{80, false}, Target{90, true}}) {
+  for (const Target& target : {kSm80, kSm90a}) {
     const Artifact artifact = compiler_->compile(kernel(target));
     EXPECT_EQ(artifact.target, target);
     EXPECT_EQ(artifact.symbol, "scale");
@@ -78,7 +78,7 @@ TEST_P(CompilersTest, MakesCubinAndPtxForEachTarget) {
 }
 
 TEST_P(CompilersTest, KeepsOnlyTheRequestedOutputs) {
-  Source source = kernel({90, true});
+  Source source = kernel(kSm90a);
   source.outputs = {.cubin = false, .ptx = true};
   const Artifact only_ptx = compiler_->compile(source);
   EXPECT_TRUE(only_ptx.cubin.empty());
@@ -90,7 +90,7 @@ TEST_P(CompilersTest, KeepsOnlyTheRequestedOutputs) {
 }
 
 TEST_P(CompilersTest, LineInfoAndRegisterLimitTakeEffect) {
-  Source source = kernel({80, false});
+  Source source = kernel(kSm80);
   source.line_info = false;
   EXPECT_THAT(compiler_->compile(source).ptx, testing::Not(HasSubstr(".loc")));
   source.text = R"(extern "C" __global__ void scale(float* x) {
@@ -108,7 +108,7 @@ TEST_P(CompilersTest, LineInfoAndRegisterLimitTakeEffect) {
 }
 
 TEST_P(CompilersTest, ASyntaxErrorReportsLogAndDump) {
-  Source source = kernel({80, false});
+  Source source = kernel(kSm80);
   source.text = "extern \"C\" __global__ void scale() { int x = ; }\n";
   try {
     compiler_->compile(source);
@@ -127,7 +127,7 @@ TEST_P(CompilersTest, ASyntaxErrorReportsLogAndDump) {
 TEST_P(CompilersTest, ADumpThatFailsDoesNotHideTheLog) {
   options_.dump_dir = "/proc/no/such/place";
   compiler_ = make_compiler(options_);
-  Source source = kernel({80, false});
+  Source source = kernel(kSm80);
   source.text = "int x = ;\n";
   try {
     compiler_->compile(source);
@@ -139,7 +139,7 @@ TEST_P(CompilersTest, ADumpThatFailsDoesNotHideTheLog) {
 }
 
 TEST_P(CompilersTest, InvalidSourcesNeverReachTheCompiler) {
-  Source source = kernel({80, false});
+  Source source = kernel(kSm80);
   source.name = "x\n__global__ void evil(){}";
   EXPECT_THROW(compiler_->compile(source), InvalidArgument);
 }
@@ -147,7 +147,7 @@ TEST_P(CompilersTest, InvalidSourcesNeverReachTheCompiler) {
 TEST_P(CompilersTest, CompileAllKeepsTheOrderOfSources) {
   std::vector<Source> sources;
   for (int i = 0; i < 6; ++i) {
-    sources.push_back(kernel({80, false}));
+    sources.push_back(kernel(kSm80));
     sources.back().name = "scale_" + std::to_string(i);
     sources.back().line_info = false;  // line info records the name, and the cubins would differ
   }
@@ -160,7 +160,7 @@ TEST_P(CompilersTest, CompileAllKeepsTheOrderOfSources) {
 }
 
 TEST_P(CompilersTest, OneFailureOfManyIsThrownAfterAllEnded) {
-  std::vector<Source> sources(3, kernel({80, false}));
+  std::vector<Source> sources(3, kernel(kSm80));
   sources[1].text = "int x = ;\n";
   sources[1].name = "broken";
   try {
@@ -173,7 +173,7 @@ TEST_P(CompilersTest, OneFailureOfManyIsThrownAfterAllEnded) {
 
 TEST_P(CompilersTest, DeviceHeadersAreFound) {
   if (device_headers().empty()) GTEST_SKIP() << "no device headers";
-  Source source = kernel({90, true});
+  Source source = kernel(kSm90a);
   source.text = "#if __has_include(\"" + std::string(device_headers().front().name) + "\")\n" + kKernel + "#endif\n";
   EXPECT_NO_THROW(compiler_->compile(source));
   source.text = std::string("#include \"tilewright/types.cuh\"\n") + kKernel;
@@ -182,7 +182,7 @@ TEST_P(CompilersTest, DeviceHeadersAreFound) {
 
 TEST_P(CompilersTest, CompilingTwiceGivesTheSameCubin) {
   if (GetParam() == Backend::nvcc) GTEST_SKIP() << "line info of nvcc records the temporary folder";
-  const Source source = kernel({90, true});
+  const Source source = kernel(kSm90a);
   EXPECT_TRUE(compiler_->compile(source).cubin == compiler_->compile(source).cubin);
 }
 
@@ -226,12 +226,12 @@ TEST_P(CompileBomb, EndsWithinItsLimits) {
   } catch (const ToolchainNotFound& error) {
     GTEST_SKIP() << error.what();
   }
-  Source bomb = kernel({80, false});
+  Source bomb = kernel(kSm80);
   bomb.text = text(GetParam());
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THROW(compiler->compile(bomb), CompileError);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
-  EXPECT_FALSE(compiler->compile(kernel({80, false})).cubin.empty()) << "the next compile works";
+  EXPECT_FALSE(compiler->compile(kernel(kSm80)).cubin.empty()) << "the next compile works";
 }
 
 }  // namespace

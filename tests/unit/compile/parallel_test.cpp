@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/unit/base/end_asked.hpp"
+#include "tests/unit/base/interruption_latency.hpp"
 
 namespace tilewright::compile {
 namespace {
@@ -48,7 +48,7 @@ TEST(ForEachIndex, ThrowsTheFailureOfTheLowestIndexAfterAllRan) {
 
 TEST(ForEachIndex, AnInterruptionEndsAllAndStartsNothingMore) {
   std::atomic<int> begun{0};
-  EXPECT_LT(time_to_end([&] {
+  EXPECT_LT(interruption_latency([&] {
               for_each_index(1000, 3, [&](std::size_t) {
                 ++begun;
                 while (true) {
@@ -57,13 +57,13 @@ TEST(ForEachIndex, AnInterruptionEndsAllAndStartsNothingMore) {
                 }
               });
             }),
-            kPatience);
+            kMaxInterruptionLatency);
   EXPECT_EQ(begun, 3);
 }
 
 /// When one index fails and the program is interrupted, the interruption is thrown.
 TEST(ForEachIndex, AnInterruptionTakesPrecedenceOverAnError) {
-  time_to_end([&] {
+  interruption_latency([&] {
     for_each_index(10, 2, [&](std::size_t i) {
       if (i == 0) throw std::runtime_error("an error");
       while (true) check_interruption();

@@ -21,7 +21,7 @@ inline const compile::Compiler* compiler() {
 }
 
 /// PTX of the kernel `symbol` in the text. @pre compiler() is not null
-inline std::string ptx_of(const std::string& symbol, const std::string& text, Target target = Target{80, false}) {
+inline std::string ptx_of(const std::string& symbol, const std::string& text, Target target = kSm80) {
   compile::Source source;
   source.name = symbol;
   source.symbol = symbol;

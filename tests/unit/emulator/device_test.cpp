@@ -11,12 +11,13 @@ namespace {
 const std::string kEmpty = fmt::format("{}.visible .entry k(.param .u64 out) {{ ret; }}\n", kHeader);
 
 TEST(Device, HasItsTargetsProperties) {
-  const auto device = make_emulated_device(Target{90, true});
+  const auto device = make_emulated_device(kSm90a);
   EXPECT_EQ(device->properties().name, "emulator:sm_90a");
   EXPECT_TRUE(device->properties().emulated);
   EXPECT_EQ(device->properties().smem_per_block_bytes, 227 * 1024);
-  EXPECT_EQ(make_emulated_device(Target{80, false})->properties().smem_per_block_bytes, 163 * 1024);
-  EXPECT_THROW(make_emulated_device(Target{75, false}), InvalidArgument);
+  EXPECT_EQ(make_emulated_device(kSm80)->properties().smem_per_block_bytes, 163 * 1024);
+  EXPECT_THROW(make_emulated_device(Target{75}), InvalidArgument);
+  EXPECT_THROW(make_emulated_device(device_target(100)), InvalidArgument) << "tcgen05 is not emulated";
 }
 
 TEST(Device, AllocationsAreAlignedDistinctAndCounted) {

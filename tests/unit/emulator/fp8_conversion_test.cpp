@@ -22,7 +22,7 @@ struct Format {
 };
 const Format kFormats[] = {{"e4m3", kE4m3Codes, f64_to_e4m3}, {"e5m2", kE5m2Codes, f64_to_e5m2}};
 
-constexpr Target kTargets[] = {{80, false}, {90, true}};
+constexpr Target kTargets[] = {kSm80, kSm90a};
 
 std::string kernel_text(const Format& format) {
   return fmt::format(R"(

@@ -17,7 +17,7 @@ inline constexpr std::string_view kHeader = ".version 9.0\n.target sm_90a\n.addr
 
 inline std::shared_ptr<runtime::Device> test_device(EmulatorOptions options = {}) {
   options.threads = options.threads == 0 ? 1 : options.threads;
-  return make_emulated_device(Target{90, true}, options);
+  return make_emulated_device(kSm90a, options);
 }
 
 /// Device memory with the contents of a host vector.

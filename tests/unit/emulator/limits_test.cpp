@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "hopper_kernel.hpp"
-#include "tests/unit/base/end_asked.hpp"
+#include "tests/unit/base/interruption_latency.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -36,7 +36,7 @@ std::shared_ptr<runtime::Device> device_of(int threads, std::uint64_t steps = kD
   EmulatorOptions options;
   options.threads = threads;
   options.steps_per_cta = steps;
-  return make_emulated_device(Target{90, true}, options);
+  return make_emulated_device(kSm90a, options);
 }
 
 void run(runtime::Device& device, std::string_view ptx, U ctas, const runtime::DeviceBuffer& out,
@@ -58,7 +58,7 @@ void expect_interruptible(const std::shared_ptr<runtime::Device>& device, std::s
                           bool cooperative = false) {
   const runtime::DeviceBuffer out(device, 4096);
   const auto threads = threads_of_process();
-  EXPECT_LT(time_to_end([&] { run(*device, ptx, ctas, out, cooperative); }), kPatience);
+  EXPECT_LT(interruption_latency([&] { run(*device, ptx, ctas, out, cooperative); }), kMaxInterruptionLatency);
   EXPECT_EQ(threads_of_process(), threads);
   run(*device, cta_kernel("add.u32 %r0, %cta, 7;"), 4, out);
   EXPECT_EQ(download<U>(*device, out)[3], 10U);
@@ -84,7 +84,7 @@ TEST(Interruption, OfThreadsThatOnlyWait) {
   const auto device = device_of(1);
   const runtime::DeviceBuffer out(device, 4096);
   const std::string ptx = cta_kernel("LOOP: bar.sync 0;\nbra LOOP;");
-  EXPECT_LT(time_to_end([&] { run(*device, ptx, 1, out, false, 992); }), kPatience);
+  EXPECT_LT(interruption_latency([&] { run(*device, ptx, 1, out, false, 992); }), kMaxInterruptionLatency);
 }
 
 /// wgmma m64n256k16, which takes the host a quarter of a millisecond each.
@@ -100,10 +100,10 @@ TEST(Interruption, OfInstructionsThatTakeLong) {
   options.check_uninitialised = false;
   const auto device = test_device(options);
   const HopperLaunch how{.dynamic_smem_bytes = 65536};
-  EXPECT_LT(time_to_end([&] {
+  EXPECT_LT(interruption_latency([&] {
               launch_hopper(*device, hopper_kernel(body), pack_maps({{}, {}}, {0}), how);
             }),
-            kPatience);
+            kMaxInterruptionLatency);
 }
 
 TEST(Interruption, OfALoad) {
@@ -113,12 +113,12 @@ TEST(Interruption, OfALoad) {
   const std::string ptx = ".visible .global .align 4 .b8 table[65536];\n" + cta_kernel(body).substr(kHeader.size());
   // Interrupts during parsing and during decoding.
   for (const auto delay : {0ms, 5ms, 20ms, 40ms}) {
-    EXPECT_LT(time_to_end(
+    EXPECT_LT(interruption_latency(
                   [&] {
                     while (true) device->load(runtime::Image{{}, kHeader.data() + ptx}, "k", 0);
                   },
                   delay),
-              kPatience);
+              kMaxInterruptionLatency);
   }
   const runtime::DeviceBuffer out(device, 4096);
   run(*device, cta_kernel("mov.u32 %r0, 5;"), 1, out);
@@ -128,14 +128,14 @@ TEST(Interruption, OfALoad) {
 TEST(Interruption, OfAllocationsCopiesAndFills) {
   constexpr std::size_t kBytes = std::size_t{80} << 20;
   const auto device = device_of(1);
-  time_to_end([&] { device->allocate(kBytes, nullptr); }, 0ms);
-  time_to_end([&] { device->allocate_zeros(kBytes); }, 0ms);
+  interruption_latency([&] { device->allocate(kBytes, nullptr); }, 0ms);
+  interruption_latency([&] { device->allocate_zeros(kBytes); }, 0ms);
   EXPECT_EQ(device->allocated_bytes(), 0U);
   const runtime::DeviceBuffer buffer(device, kBytes);
   std::vector<std::byte> host(kBytes);
-  time_to_end([&] { device->copy_in(buffer.address(), host.data(), kBytes, nullptr); }, 0ms);
-  time_to_end([&] { device->copy_out(host.data(), buffer.address(), kBytes, nullptr); }, 0ms);
-  time_to_end([&] { device->fill(buffer.address(), 1, kBytes, nullptr); }, 0ms);
+  interruption_latency([&] { device->copy_in(buffer.address(), host.data(), kBytes, nullptr); }, 0ms);
+  interruption_latency([&] { device->copy_out(host.data(), buffer.address(), kBytes, nullptr); }, 0ms);
+  interruption_latency([&] { device->fill(buffer.address(), 1, kBytes, nullptr); }, 0ms);
   EXPECT_EQ(device->allocated_bytes(), kBytes);
 }
 

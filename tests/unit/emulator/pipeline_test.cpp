@@ -143,7 +143,7 @@ struct Outcome {
 };
 
 Outcome run_gemm(const Changes& changes) {
-  const std::string ptx = ptx_of("k", gemm_source(changes), Target{90, true});
+  const std::string ptx = ptx_of("k", gemm_source(changes), kSm90a);
   const auto device = test_device();
   std::vector<std::uint16_t> a, b;
   for (int row = 0; row < kSize; ++row) {

@@ -298,7 +298,7 @@ TEST(TensorCopy, InvalidTensorMapsAreFound) {
 TEST(TensorCopy, EncodingNeedsSm90) {
   TensorMapDescription d = describe(TensorMapType::u8, {16}, {16});
   d.address = 1 << 20;
-  EXPECT_THROW(make_emulated_device(Target{80, false})->encode(d), InvalidArgument);
+  EXPECT_THROW(make_emulated_device(kSm80)->encode(d), InvalidArgument);
   d.box[0] = 8;
   EXPECT_THROW(test_device()->encode(d), InvalidArgument);
 }

@@ -24,7 +24,7 @@ TEST_F(Discovering, EveryKernelFoundSatisfiesFilterTargetAndSupports) {
                                                    {DType::f32, DType::f32},
                                                    {DType::f64, DType::f64},
                                                    {DType::s8, DType::s32}};
-  const std::vector<Target> targets{{80, false}, {86, false}, {90, true}};
+  const std::vector<Target> targets{kSm80, {86}, kSm90a};
   const std::vector<registry::KernelFilter> filters{
       {},
       [](const registry::KernelMetadata& metadata) { return metadata.design.tile.threadblock_shape[0] >= 128; },
@@ -39,14 +39,14 @@ TEST_F(Discovering, EveryKernelFoundSatisfiesFilterTargetAndSupports) {
             for (const RankedKernel& ranked : engine_.find_kernels(problem.gemm, filter, target)) {
               const registry::KernelMetadata& metadata = ranked.kernel->metadata();
               EXPECT_TRUE(!filter || filter(metadata));
-              EXPECT_TRUE(target.runs(metadata.design.target));
+              EXPECT_TRUE(target.runs_cubin(metadata.design.target));
               EXPECT_TRUE(ranked.kernel->supports(problem.gemm)) << ranked.kernel->supports(problem.gemm).reason();
               EXPECT_TRUE(names.insert(ranked.kernel->name()).second) << ranked.kernel->name();
             }
             EXPECT_TRUE(filter || !names.empty());
           }
         }
-        EXPECT_TRUE(engine_.find_kernels(problem.gemm, {}, Target{0, false}).empty());
+        EXPECT_TRUE(engine_.find_kernels(problem.gemm, {}, Target{0}).empty());
       }
     }
   }
@@ -67,7 +67,7 @@ TEST_F(Discovering, IsRememberedForTheKindOfCall) {
   EXPECT_NE(engine_.ranking(problem.gemm), first) << "a product that counts as 0";
   HostProblem padded(64, 64, 64, {.type = DType::f16, .d_type = DType::f16, .padding = 8});
   EXPECT_NE(engine_.ranking(padded.gemm), first);
-  EXPECT_NE(engine_.ranking(other.gemm, Target{90, true}), first);
+  EXPECT_NE(engine_.ranking(other.gemm, kSm90a), first);
 }
 
 TEST_F(Discovering, RefusalsTellProgramsWhatPeopleRead) {
@@ -103,13 +103,13 @@ TEST_F(Discovering, OnlyTheProvidersNamed) {
 }
 
 TEST_F(Discovering, TheListingIsAStreamOfUniqueKernels) {
-  KernelListing listing = engine_.list_kernels(Target{90, true});
+  KernelListing listing = engine_.list_kernels(kSm90a);
   std::set<std::string> names, families;
   int count = 0;
   while (const registry::KernelPtr kernel = listing.next()) {
     if (++count > 4000) break;  // of many more
     EXPECT_TRUE(names.insert(kernel->name()).second) << kernel->name();
-    EXPECT_EQ(kernel->metadata().design.target, (Target{90, true}));
+    EXPECT_EQ(kernel->metadata().design.target, kSm90a);
     families.insert(kernel->metadata().family);
   }
   EXPECT_GT(count, 4000);
@@ -117,9 +117,8 @@ TEST_F(Discovering, TheListingIsAStreamOfUniqueKernels) {
 }
 
 TEST_F(Discovering, AListingIsFilteredByPredicate) {
-  KernelListing listing = engine_.list_kernels(Target{80, false}, [](const registry::KernelMetadata& metadata) {
-    return metadata.operands().a.element == DType::f64;
-  });
+  KernelListing listing = engine_.list_kernels(
+      kSm80, [](const registry::KernelMetadata& metadata) { return metadata.operands().a.element == DType::f64; });
   int count = 0;
   std::set<std::string> families;
   while (const registry::KernelPtr kernel = listing.next()) {

@@ -52,12 +52,12 @@ TEST_F(FindKernels, FilterChoosesByMetadata) {
 }
 
 TEST_F(FindKernels, TargetMayBeAnotherThanTheDevice) {
-  for (const Target& target : {Target{80, false}, Target{86, false}, Target{90, true}}) {
+  for (const Target& target : {kSm80, Target{86}, kSm90a}) {
     const std::vector<RankedKernel> ranked = engine_.find_kernels(halves_.gemm, {}, target);
     ASSERT_FALSE(ranked.empty());
     for (const RankedKernel& candidate : ranked) EXPECT_EQ(candidate.kernel->metadata().design.target, target);
   }
-  EXPECT_EQ(engine_.find_kernels(halves_.gemm).front().kernel->metadata().design.target, (Target{80, false}));
+  EXPECT_EQ(engine_.find_kernels(halves_.gemm).front().kernel->metadata().design.target, kSm80);
 }
 
 TEST_F(FindKernels, InvalidProblemsAreTheCallersFault) {

@@ -119,7 +119,7 @@ TEST_F(Loading, MemoryIsFlatOverManyKernelsAndShapes) {
   Engine engine(bounded);
   const HostProblem problem(8, 8, 8);
   plan::Design design;
-  design.target = {80, false};
+  design.target = kSm80;
   const registry::KernelMetadata metadata{"ptx", op::describe(problem.gemm), design};
   std::int64_t settled = 0;
   for (int i = 0; i < kKernels; ++i) {

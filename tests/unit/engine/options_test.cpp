@@ -122,7 +122,8 @@ TEST(OpenDevice, GivesTheEmulatorItsBudgetOfSteps) {
 
 TEST(OpenDevice, KnowsTheEmulators) {
   EXPECT_EQ(open_device(on("emulator:sm_80"))->properties().name, "emulator:sm_80");
-  EXPECT_EQ(open_device(on("emulator:sm_90a"))->properties().target, (Target{90, true}));
+  EXPECT_EQ(open_device(on("emulator:sm_90a"))->properties().target, kSm90a);
+  EXPECT_EQ(open_device(on("emulator:sm_90"))->properties().target, kSm90a) << "a device has all features";
   EXPECT_EQ(open_device(on("emulator"))->properties().name, "emulator:sm_90a");
   EXPECT_TRUE(open_device(on("emulator"))->properties().emulated);
 }

@@ -18,7 +18,7 @@ namespace {
 
 TEST(Rankings, OneOfBeforeTheChoicesChangedIsNotKept) {
   const HostProblem problem(8, 12, 16);
-  const RankingKey key{op::key(problem.gemm), {80, false}, Tuning::use};
+  const RankingKey key{op::key(problem.gemm), kSm80, Tuning::use};
   const auto ranking = std::make_shared<const Explanation>();
   Rankings rankings{1024};
   const std::uint64_t before = rankings.generation();

@@ -43,7 +43,7 @@ TEST_F(Running, AnExplicitDescriptionOfPyCutlass) {
   math.op_class = plan::OpClass::simt;
   math.math_operation = op::MathOperation::multiply_add;
   plan::Design design;
-  design.target = {80, false};
+  design.target = kSm80;
   design.tile = {.threadblock_shape = {128, 128, 8}, .stages = 4, .warp_count = {2, 4, 1}, .math_instruction = math};
   design.raster.width = 1;
   op::GemmDescription operation;
@@ -462,7 +462,7 @@ class UsersKernel final : public registry::Kernel {
 
 registry::KernelPtr users_kernel(const std::string& family, const op::Gemm& gemm, std::string body) {
   plan::Design design;
-  design.target = {80, false};
+  design.target = kSm80;
   return std::make_shared<UsersKernel>(registry::KernelMetadata{family, op::describe(gemm), design}, std::move(body));
 }
 

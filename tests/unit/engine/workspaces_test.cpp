@@ -19,7 +19,7 @@ class WorkspacesTest : public testing::Test {
     return values;
   }
 
-  std::shared_ptr<runtime::Device> device_ = emulator::make_emulated_device(Target{90, true});
+  std::shared_ptr<runtime::Device> device_ = emulator::make_emulated_device(kSm90a);
   Workspaces workspaces_{device_};
 };
 

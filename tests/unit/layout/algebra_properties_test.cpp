@@ -1,4 +1,5 @@
-// The post-conditions of the algebra, over random layouts: exact or refused. The last test bounds what is refused.
+// The post-conditions of the algebra on random layouts: a function meets them or refuses. The last test limits
+// refusals.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -11,10 +12,10 @@
 namespace tilewright::layout {
 namespace {
 
-/// Random cases of each property, so that together they check more than 10^6 points.
+/// Random cases of each property: together they check more than 10^6 points.
 [[maybe_unused]] const int kMoreCases = setenv("RC_PARAMS", "max_success=1500", 0);
 
-/// What breaks, or "" where nothing does or the layouts are refused.
+/// The violated post-condition, or "" if there is none or the function refuses the layouts.
 template <class Check>
 std::string unless_refused(Check&& check) {
   try {
@@ -180,14 +181,14 @@ const struct {
     {"partitions are parts", partitions_are_parts},
 };
 
-TEST(AlgebraProperties, HoldAtAMillionPoints) {
+TEST(AlgebraProperties, HoldAtMoreThanAMillionPoints) {
   for (const auto& [name, property] : kProperties) EXPECT_TRUE(rc::check(name, property)) << name;
   EXPECT_GE(points_checked(), 1'000'000);
 }
 
-/// Every composition of one mode, of strides up to 8, with two. A stride that advances both modes at once is refused
-/// although it is linear as long as neither wraps; so does CuTe.
-TEST(AlgebraProperties, CompositionsOfOneModeAreRefusedOnlyWhereNotLinear) {
+/// All compositions of two modes with one mode of stride up to 8. A stride that advances both modes at once is refused,
+/// as in CuTe, although the result is linear as long as neither mode wraps.
+TEST(AlgebraProperties, CompositionsWithOneModeAreRefusedOnlyIfNotLinear) {
   int accepted = 0;
   for (std::int64_t first = 2; first <= 8; ++first) {
     for (std::int64_t extent = 2; extent <= 8; ++extent) {

@@ -1,4 +1,4 @@
-// Simplify, compose, complement, invert, recast: printed goldens and refusals.
+// Coalesce, filter, composition, complement, inverses, recast: expected results and refusals.
 #include "tilewright/layout/algebra.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ void expect_same_function(const Layout& a, const Layout& b) {
   for (std::int64_t i = 0; i < size(a); ++i) ASSERT_EQ(a(i), b(i)) << a << " and " << b << " at " << i;
 }
 
-TEST(Coalesce, KeepsTheFunctionInTheFewestModes) {
+TEST(Coalesce, MergesModesAndKeepsTheFunction) {
   const struct {
     Layout layout;
     const char* coalesced;
@@ -42,7 +42,7 @@ TEST(Coalesce, KeepsTheFunctionInTheFewestModes) {
   }
 }
 
-TEST(Coalesce, ByProfile) {
+TEST(Coalesce, ByMode) {
   const Layout layout({2, {1, 6}}, {1, {6, 2}});
   EXPECT_EQ(to_string(coalesce(layout)), "12:1");
   EXPECT_EQ(to_string(coalesce(layout, IntTuple{1, 1})), "(2,6):(1,2)");
@@ -50,7 +50,7 @@ TEST(Coalesce, ByProfile) {
   EXPECT_THROW(coalesce(layout, IntTuple{1, 1, 1}), InvalidArgument);
 }
 
-TEST(Coalesce, FilterDropsBroadcasts) {
+TEST(Coalesce, FilterRemovesStrideZeroModes) {
   EXPECT_EQ(to_string(filter(Layout({4, {2, 3}}, {0, {1, 2}}))), "6:1");
   EXPECT_EQ(to_string(filter(Layout({4, 5}, {0, 0}))), "1:0");
 }
@@ -77,7 +77,7 @@ TEST(Composition, Goldens) {
   }
 }
 
-TEST(Composition, ByModeDropsWhatTheTilerDoesNotName) {
+TEST(Composition, ByModeDropsModesPastTheTiler) {
   const Layout a({12, {4, 8}, 3}, {59, {13, 1}, 7});
   EXPECT_EQ(to_string(composition(a, Tiler{Layout(3, 4), make_layout(8)})), "(3,(4,2)):(236,(13,1))");
   EXPECT_EQ(to_string(composition(a, Tiler{_, make_layout(8)})), "(12,(4,2)):(59,(13,1))");
@@ -85,7 +85,7 @@ TEST(Composition, ByModeDropsWhatTheTilerDoesNotName) {
   EXPECT_THROW(composition(a, make_tiler({1, 1, 1, 1})), InvalidArgument);
 }
 
-TEST(Composition, RefusesWhatItCannotDoExactly) {
+TEST(Composition, RefusesViolatedDivisibility) {
   EXPECT_NE(refusal_of([] {
               return composition(Layout({8, 8}, {8, 1}), Layout(4, 3));
             }).find("shape divisibility"),
@@ -94,7 +94,7 @@ TEST(Composition, RefusesWhatItCannotDoExactly) {
               return composition(Layout({8, 8}, {8, 1}), Layout(6, 3));
             }).find("stride divisibility"),
             std::string::npos)
-      << "a remainder that is carried into the next mode";
+      << "the sum carries into the next mode";
   EXPECT_NE(refusal_of([] {
               return composition(Layout({6, 2}, {1, 100}), make_layout(8));
             }).find("shape divisibility"),
@@ -187,7 +187,7 @@ TEST(Inverse, LeftRefusals) {
   EXPECT_NE(refusal_of([] { return left_inverse(Layout({2, 2}, {-1, 2})); }).find("negative"), std::string::npos);
 }
 
-TEST(Inverse, NullspaceIsWhatIsLost) {
+TEST(Inverse, NullspaceHasTheStrideZeroModes) {
   EXPECT_EQ(to_string(nullspace(Layout({2, 2, 2}, {1, 0, 2}))), "2:2");
   EXPECT_EQ(to_string(nullspace(Layout({7, 5, 16}, {0, 0, 0}))), "(7,5,16):(1,7,35)");
   EXPECT_EQ(to_string(nullspace(make_layout(8))), "1:0");
@@ -200,31 +200,32 @@ TEST(Inverse, MaxCommon) {
   EXPECT_EQ(to_string(max_common_layout(Layout({8, 4}, {4, 1}), Layout({8, 4}, {8, 1}))), "4:8");
 }
 
-TEST(Inverse, MaxAlignmentIsWhatStaysTogether) {
+TEST(Inverse, MaxAlignmentOfContiguousGroups) {
   EXPECT_EQ(max_alignment(make_layout({8, 64})), 512);
   EXPECT_EQ(max_alignment(Layout({8, 4}, {1, 12})), 4);
   EXPECT_EQ(max_alignment(Layout({8, 4}, {12, 1})), 4);
   EXPECT_EQ(max_alignment(Layout(4, 2)), 1);
 }
 
-TEST(DomainDistribute, TakesWhatDividesFromTheLeft) {
+TEST(DomainDistribute, DividesModesFromTheLeft) {
   EXPECT_EQ(to_string(domain_distribute({15, 14}, 6)), "(3,2):(1,15)");
   EXPECT_EQ(to_string(domain_distribute({8, 8}, 16)), "16:1");
 }
 
-TEST(Basis, IdentityLayoutsAreCoordinates) {
+TEST(Basis, IdentityLayoutsMapToCoordinates) {
   const Layout identity = make_identity_layout({4, {2, 3}});
   EXPECT_EQ(to_string(identity), "(4,(2,3)):(1@0,(1@0@1,1@1@1))");
   EXPECT_EQ(coordinate(identity, 23), (IntTuple{3, {1, 2}}));
   EXPECT_EQ(to_string(coalesce(Layout({2, 4, 3}, {basis(1, {0}), basis(2, {0}), basis(8, {1})}))), "(8,3):(1@0,8@1)");
   EXPECT_NE(refusal_of([&] { return identity(3); }).find("scaled basis element"), std::string::npos);
-  EXPECT_NE(refusal_of([&] { return right_inverse(identity); }).find("stride 1@0 is no integer"), std::string::npos);
+  EXPECT_NE(refusal_of([&] { return right_inverse(identity); }).find("stride 1@0 is not an integer"),
+            std::string::npos);
   EXPECT_THROW(left_inverse(identity), InvalidArgument);
   EXPECT_THROW(complement(identity, 8), InvalidArgument);
   EXPECT_THROW(upcast(identity, 2), InvalidArgument);
 }
 
-TEST(Basis, CompositionLeadsThroughTheModesThatAreNamed) {
+TEST(Basis, CompositionUsesTheModesThatBasesName) {
   const Layout a({8, {2, 3}}, {6, {3, 1}});
   EXPECT_EQ(composition(a, make_identity_layout(a.shape())), a);
   EXPECT_EQ(to_string(composition(a, Layout({2, 4}, {basis(1, {1, 0}), basis(2, {0})}))), "(2,4):(3,12)");
@@ -236,8 +237,8 @@ TEST(Basis, CompositionLeadsThroughTheModesThatAreNamed) {
   EXPECT_NE(refusal_of([&] { return composition(a, Layout(5, basis(1, {1}))); }).find("at @1"), std::string::npos);
 }
 
-/// TMA boxes: the tile's coordinates in the order of shared memory (CUTLASS 4.7, construct_tma_gbasis).
-TEST(Basis, TileInTheOrderOfSharedMemory) {
+/// TMA boxes: the coordinates of a tile in shared-memory order (CUTLASS 4.7, construct_tma_gbasis).
+TEST(Basis, TileInSharedMemoryOrder) {
   const Layout gmem = make_identity_layout({4096, 4096});
   const auto box = [&](const Layout& smem, std::int64_t rows, std::int64_t columns) {
     return to_string(coalesce(composition(composition(gmem, make_tiler({rows, columns})), right_inverse(smem))));
@@ -257,10 +258,10 @@ TEST(Recast, UpcastAndDowncast) {
   EXPECT_EQ(to_string(upcast(Layout({8, {2, 4}}, {2, {1, 16}}), 4)), "(4,(1,4)):(1,(1,4))");
   EXPECT_EQ(to_string(downcast(Layout({128, 8}, {8, 1}), 8)), "(128,64):(64,1)");
   EXPECT_THROW(upcast(Layout(4, 3), 2), InvalidArgument);
-  EXPECT_THROW(downcast(Layout(4, 2), 2), InvalidArgument) << "no adjacent elements";
+  EXPECT_THROW(downcast(Layout(4, 2), 2), InvalidArgument) << "no mode has stride 1";
 }
 
-TEST(Recast, ByTheRatioOfWidths) {
+TEST(Recast, UpcastsAndDowncastsByTheReducedRatio) {
   const Layout layout({8, 64}, {64, 1});
   EXPECT_EQ(to_string(recast(layout, 16, 128)), "(8,8):(8,1)");
   EXPECT_EQ(to_string(recast(layout, 16, 8)), "(8,128):(128,1)");

@@ -1,4 +1,4 @@
-// An evaluator of C expressions over integers, written apart from the printer that it tests.
+// An evaluator of C expressions over integers, independent of the printer that it tests.
 #pragma once
 
 #include <cctype>
@@ -67,7 +67,7 @@ class CEvaluator {
     }
   }
 
-  /// Loosest first: levels of C's grammar from bitwise or to multiplication.
+  /// Levels of C's grammar from | (loosest) to multiplication.
   static constexpr std::string_view kLevels[] = {"|", "^", "&", "<>", "+-", "*/%"};
 
   void binary(std::size_t level) {

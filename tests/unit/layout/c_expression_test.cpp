@@ -1,4 +1,4 @@
-// Expressions are folded and parenthesised as C's precedence asks, no more and no less.
+// Constant folding, and parentheses only where C's precedence needs them.
 #include "tilewright/layout/c_expression.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 const CExpression a("a"), b("b"), c("c");
 
-TEST(CExpression, ParenthesesWherePrecedenceNeedsThem) {
+TEST(CExpression, ParenthesesForPrecedence) {
   EXPECT_EQ((a + b * c).text(), "a + b * c");
   EXPECT_EQ(((a + b) * c).text(), "(a + b) * c");
   EXPECT_EQ((a << (b + c)).text(), "a << b + c");
@@ -24,7 +24,7 @@ TEST(CExpression, ParenthesesWherePrecedenceNeedsThem) {
   EXPECT_EQ((a & (b | c)).text(), "a & (b | c)");
 }
 
-TEST(CExpression, ParenthesesWhereOrderMatters) {
+TEST(CExpression, ParenthesesForAssociativity) {
   EXPECT_EQ((a - b - c).text(), "a - b - c");
   EXPECT_EQ((a - (b - c)).text(), "a - (b - c)");
   EXPECT_EQ((a - (b + c)).text(), "a - (b + c)");
@@ -63,7 +63,7 @@ struct Sample {
   std::int64_t value;
 };
 
-/// An operator on both, with operands that keep values small.
+/// An operator applied to both, with operands that keep values small.
 template <class Op>
 Sample apply(Op op, const Sample& l, const Sample& r) {
   return {op(l.code, r.code), op(l.value, r.value)};
@@ -106,7 +106,7 @@ Sample draw(int depth, std::int64_t x, std::int64_t y) {
   }
 }
 
-RC_GTEST_PROP(CExpressionProperty, TheTextMeansTheTree, ()) {
+RC_GTEST_PROP(CExpressionProperty, TheTextEvaluatesToTheValue, ()) {
   for (int i = 0; i < 50; ++i) {
     const auto x = *rc::gen::inRange<std::int64_t>(0, 1000);
     const auto y = *rc::gen::inRange<std::int64_t>(0, 1000);

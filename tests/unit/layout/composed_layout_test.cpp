@@ -1,4 +1,4 @@
-// Layouts with a swizzle after them: the algebra inside, what moves through the swizzle, and decay to plain layouts.
+// Composed layouts: algebra of the inner layout, compositions and inverses with swizzles, decay.
 #include "tilewright/layout/composed_layout.hpp"
 
 #include <gtest/gtest.h>
@@ -11,9 +11,10 @@
 namespace tilewright::layout {
 namespace {
 
-const ComposedLayout kAtom{Swizzle(3, 3, 3), 0, Layout({8, 64}, {64, 1})};  // K-major, 128 bytes, of 16-bit elements
+const ComposedLayout kAtom{Swizzle(3, 3, 3), 0,
+                           Layout({8, 64}, {64, 1})};  // the K-major 128-byte swizzle atom of 16-bit elements
 
-TEST(SwizzleBits, MakeAndMerge) {
+TEST(SwizzleBits, MakeAndCompose) {
   EXPECT_EQ(make_swizzle(0b1000, 0b0100), Swizzle(1, 2, 1));
   EXPECT_EQ(make_swizzle(0b11000000, 0b00000110), Swizzle(2, 1, 5));
   EXPECT_EQ(make_swizzle(0, 0), Swizzle());
@@ -25,10 +26,11 @@ TEST(SwizzleBits, MakeAndMerge) {
   EXPECT_EQ(composition(Swizzle(1, 4, 3), Swizzle(1, 5, 3)), Swizzle(2, 4, 3));
   EXPECT_EQ(composition(Swizzle(3, 4, 3), Swizzle(3, 4, 3)), Swizzle());
   EXPECT_THROW(composition(Swizzle(1, 4, 3), Swizzle(1, 4, 2)), InvalidArgument);
-  EXPECT_THROW(composition(Swizzle(1, 0, 3), Swizzle(1, 3, 3)), InvalidArgument) << "one reads what the other changes";
+  EXPECT_THROW(composition(Swizzle(1, 0, 3), Swizzle(1, 3, 3)), InvalidArgument)
+      << "one reads the bits that the other changes";
 }
 
-TEST(ComposedAlgebra, IsThatOfTheLayoutInside) {
+TEST(ComposedAlgebra, AppliesToTheInnerLayout) {
   const ComposedLayout tiled = tile_to_shape(kAtom, {128, 64});
   EXPECT_EQ(to_string(tiled), "Sw<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,8192))");
   EXPECT_EQ(to_string(zipped_divide(kAtom, make_tiler({8, 16}))), "Sw<3,3,3> o 0 o ((8,16),(1,4)):((64,1),(0,16))");
@@ -41,7 +43,7 @@ TEST(ComposedAlgebra, IsThatOfTheLayoutInside) {
   EXPECT_EQ(complement(kAtom, 1024), Layout(2, 512));
 }
 
-TEST(ComposedAlgebra, SlicesGoIntoTheOffset) {
+TEST(ComposedAlgebra, SlicesAddToTheOffset) {
   EXPECT_EQ(to_string(slice({2, _}, kAtom)), "Sw<3,3,3> o 128 o (64):(1)");
   EXPECT_EQ(to_string(local_tile(kAtom, make_tiler({8, 16}), {0, 3})), "Sw<3,3,3> o 48 o (8,16):(64,1)");
   const Layout threads = make_layout({8, 4});
@@ -51,7 +53,7 @@ TEST(ComposedAlgebra, SlicesGoIntoTheOffset) {
   }
 }
 
-TEST(ComposedAlgebra, UnitsOfAllThreeParts) {
+TEST(ComposedAlgebra, RecastsSwizzleOffsetAndLayout) {
   const ComposedLayout bytes = recast(kAtom, 16, 8);
   EXPECT_EQ(to_string(bytes), "Sw<3,4,3> o 0 o (8,128):(128,1)");
   EXPECT_EQ(to_string(recast(bytes, 8, 128)), "Sw<3,0,3> o 0 o (8,8):(8,1)");
@@ -59,7 +61,7 @@ TEST(ComposedAlgebra, UnitsOfAllThreeParts) {
   EXPECT_EQ(recast(Swizzle(3, 4, 3), 8, 4), Swizzle(3, 5, 3));
 }
 
-TEST(ComposedAlgebra, VectorsEndAtTheSwizzle) {
+TEST(ComposedAlgebra, VectorsAreCutAtTheSwizzleBase) {
   const Layout plain({8, 64}, {64, 1});
   EXPECT_EQ(max_common_vector(plain, plain), 64 * 8);
   EXPECT_EQ(max_common_vector(kAtom, plain), 8);
@@ -70,26 +72,29 @@ TEST(ComposedAlgebra, VectorsEndAtTheSwizzle) {
   EXPECT_EQ(max_alignment(kAtom), 8);
 }
 
-TEST(ComposedAlgebra, SwizzlesMoveThroughLayoutsOfBits) {
+TEST(ComposedAlgebra, SwizzlesMoveToTheLeftOfLayoutsThatMapBitsToBits) {
   const Layout a({8, 8}, {8, 1});
   EXPECT_EQ(to_string(composition(a, Swizzle(2, 0, -3))), "Sw<2,0,3> o 0 o (8,8):(8,1)");
   EXPECT_EQ(right_inverse_breaks(kAtom), "");
   EXPECT_EQ(left_inverse_breaks(kAtom), "");
-  EXPECT_THROW(composition(kAtom, ComposedLayout{Swizzle(2, 0, -3), 0, a}), InvalidArgument) << "two shifts";
-  EXPECT_THROW(composition(Layout({6, 8}, {8, 1}), Swizzle(2, 0, 3)), InvalidArgument) << "6 is no power of two";
-  EXPECT_THROW(composition(Layout({8, 8}, {0, 1}), Swizzle(2, 0, -3)), InvalidArgument) << "it forgets what is read";
+  EXPECT_THROW(composition(kAtom, ComposedLayout{Swizzle(2, 0, -3), 0, a}), InvalidArgument) << "the shifts differ";
+  EXPECT_THROW(composition(Layout({6, 8}, {8, 1}), Swizzle(2, 0, 3)), InvalidArgument) << "6 is not a power of two";
+  EXPECT_THROW(composition(Layout({8, 8}, {0, 1}), Swizzle(2, 0, -3)), InvalidArgument)
+      << "the layout drops the bits that the swizzle reads";
   EXPECT_THROW(right_inverse(ComposedLayout{kAtom.swizzle, 64, kAtom.layout}), InvalidArgument);
   EXPECT_THROW(right_inverse(ComposedLayout{Swizzle(1, 0, 1), 0, make_layout(3)}), InvalidArgument);
 }
 
-TEST(Decay, ARowOfASwizzledAtomIsAPlainLayout) {
+TEST(Decay, ARowOfASwizzleAtomIsALayout) {
   const auto row = decay(slice({5, _}, kAtom));
   ASSERT_TRUE(row.has_value());
   EXPECT_EQ(row->offset, IntTuple(5 * 64 + 5 * 8));
   EXPECT_EQ(to_string(row->layout), "((8,2,2,2)):((1,-8,16,-32))");
   EXPECT_FALSE(decay(kAtom).has_value()) << "rows are swizzled into columns";
-  EXPECT_EQ(decay(slice({_, 0}, kAtom))->layout, Layout(IntTuple{8}, IntTuple{72})) << "a column climbs the chunks";
-  EXPECT_FALSE(decay(ComposedLayout{kAtom.swizzle, 60, Layout(8, 1)}).has_value()) << "the offset carries";
+  EXPECT_EQ(decay(slice({_, 0}, kAtom))->layout, Layout(IntTuple{8}, IntTuple{72}))
+      << "a column moves diagonally through the chunks";
+  EXPECT_FALSE(decay(ComposedLayout{kAtom.swizzle, 60, Layout(8, 1)}).has_value())
+      << "the offset carries into the swizzled bits";
 }
 
 RC_GTEST_PROP(ComposedProperties, DecaysOnlyToTheSameFunction, ()) {
@@ -108,7 +113,7 @@ RC_GTEST_PROP(ComposedProperties, DecaysOnlyToTheSameFunction, ()) {
   for (std::int64_t i = 0; i < size(layout); ++i) RC_ASSERT(plain->offset.value() + plain->layout(i) == layout(i));
 }
 
-RC_GTEST_PROP(ComposedProperties, ALayoutAfterASwizzleIsASwizzleAfterTheLayoutOrRefused, ()) {
+RC_GTEST_PROP(ComposedProperties, LayoutAfterSwizzleIsExactOrRefused, ()) {
   const auto order = *rc::gen::element(IntTuple{0, 1, 2}, IntTuple{2, 0, 1}, IntTuple{1, 2, 0}, IntTuple{2, 1, 0});
   const auto extents = *rc::gen::container<std::vector<std::int64_t>>(3, rc::gen::element<std::int64_t>(1, 2, 4, 8, 3));
   const Layout a = make_ordered_layout(IntTuple::tuple(extents), order);
@@ -122,7 +127,7 @@ RC_GTEST_PROP(ComposedProperties, ALayoutAfterASwizzleIsASwizzleAfterTheLayoutOr
   }
 }
 
-RC_GTEST_PROP(ComposedProperties, SwizzlesOfOneShiftMergeOrAreRefused, ()) {
+RC_GTEST_PROP(ComposedProperties, CompositionOfSwizzlesIsExactOrRefused, ()) {
   const int shift = *rc::gen::inRange(2, 5) * *rc::gen::element(1, -1);
   const Swizzle a(*rc::gen::inRange(0, 3), *rc::gen::inRange(0, 5), shift);
   const Swizzle b(*rc::gen::inRange(0, 3), *rc::gen::inRange(0, 5), shift);

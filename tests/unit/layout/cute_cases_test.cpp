@@ -1,4 +1,4 @@
-// The cases of CuTe's own tests (CUTLASS 4.7, test/unit/cute/core), as data.
+// The cases of CuTe's unit tests (CUTLASS 4.7, test/unit/cute/core), as data.
 #include <gtest/gtest.h>
 
 #include <iterator>

@@ -1,4 +1,4 @@
-// Pictures: what stands in the cells, what is refused, and the three ways to render them.
+// Pictures: contents of cells, refusals, and the three renderers.
 #include "tilewright/layout/draw.hpp"
 
 #include <gtest/gtest.h>
@@ -37,10 +37,10 @@ TEST(Draw, OffsetsOfALayout) {
             "   +---+---#---+---+\n"
             " 1 | 1 | 5 # 3 | 7 |\n"
             "   +---+---#---+---+\n");
-  EXPECT_NE(cell(pictures[0], 0, 0).fill, cell(pictures[0], 1, 3).fill) << "darker the further in memory";
+  EXPECT_NE(cell(pictures[0], 0, 0).fill, cell(pictures[0], 1, 3).fill) << "larger offsets are darker";
 }
 
-TEST(Draw, RankOneIsARowAndHigherRanksAreTables) {
+TEST(Draw, RankOneIsARowAndHigherRanksAreSeveralPictures) {
   EXPECT_EQ(offset_pictures(plain(Layout(8, 1)), "")->front().columns.cells, 8);
   const std::vector<Picture> tables = *offset_pictures(plain(make_layout({2, 3, {2, 2}})), "L");
   ASSERT_EQ(tables.size(), 4U);
@@ -61,19 +61,19 @@ TEST(Draw, ThreadsAndValuesOfAFragment) {
       const Cell& held = cell(picture, lane / 4 + 8 * (i / 2), lane % 4 * 2 + i % 2);
       EXPECT_EQ(held.first, "T" + std::to_string(lane));
       EXPECT_EQ(held.second, "V" + std::to_string(i));
-      EXPECT_EQ(held.fill, cell(picture, lane / 4, lane % 4 * 2).fill) << "a thread has one colour";
+      EXPECT_EQ(held.fill, cell(picture, lane / 4, lane % 4 * 2).fill) << "all values of a thread have one colour";
     }
   }
   EXPECT_EQ(colours_of_column(picture, 0), 8U);
 }
 
-TEST(Draw, CellsThatSeveralThreadsHold) {
+TEST(Draw, CellsOfSeveralThreads) {
   const Picture picture = *thread_value_picture(Layout({2, 4}, {0, 1}), 2, 2, "");
   EXPECT_EQ(cell(picture, 1, 0).first, "T0+");
   EXPECT_EQ(cell(picture, 1, 0).second, "V1");
 }
 
-// The point of a 128-byte swizzle: eight rows of one 16-byte column are in eight different groups of banks.
+// With a 128-byte swizzle, eight rows of one 16-byte column are in eight different groups of banks.
 TEST(Draw, BanksOfASwizzledLayout) {
   const Layout rows({8, 32}, {32, 1});
   const Picture without = bank_pictures(plain(rows), 32, "")->front();
@@ -87,8 +87,8 @@ TEST(Draw, BanksOfASwizzledLayout) {
   EXPECT_EQ(with.legend.size(), 8U);
 }
 
-// Figure of the wgmma descriptors: core matrices of B, 64 x 128 (K x N) of 16 bits, N contiguous in boxes of 64.
-TEST(Draw, TilesSayWhereTheyAre) {
+// The picture for wgmma descriptors: core matrices of B, 64 x 128 (K x N) 16-bit elements, N-major in boxes of 64.
+TEST(Draw, TilesShowTheirOffsets) {
   const Layout b({64, {64, 2}}, {64, {1, 4096}});
   const Picture picture = *tile_picture(plain(b), {8, 8, 16, 16, 128}, "");
   EXPECT_EQ(picture.rows, (Axis{8, 8, 0}));
@@ -97,7 +97,7 @@ TEST(Draw, TilesSayWhereTheyAre) {
   EXPECT_EQ(cell(picture, 1, 0).first, "1024");
   EXPECT_EQ(cell(picture, 0, 8).first, "8192");
   EXPECT_NE(cell(picture, 0, 0).fill, cell(picture, 1, 15).fill);
-  EXPECT_EQ(cell(picture, 1, 15).fill, cell(picture, 1, 0).fill) << "both in the first 16 of k";
+  EXPECT_EQ(cell(picture, 1, 15).fill, cell(picture, 1, 0).fill) << "both are in the first 16 elements of k";
   EXPECT_NE(cell(picture, 1, 15).fill, cell(picture, 2, 15).fill);
 }
 
@@ -122,7 +122,7 @@ TEST(Draw, Refusals) {
             "thread 2 value 0 is at index 16, outside the tile of 4x4");
   EXPECT_FALSE(thread_value_picture(Layout(8, 1), 8, 1, ""));
   EXPECT_FALSE(thread_value_picture(Layout({2, 2}, {1, 2}), 0, 4, ""));
-  EXPECT_FALSE(thread_value_picture(Layout({1 << 20, 2}, {0, 1}), 2, 1, "")) << "pairs count too";
+  EXPECT_FALSE(thread_value_picture(Layout({1 << 20, 2}, {0, 1}), 2, 1, "")) << "(thread, value) pairs are limited too";
   EXPECT_EQ(tile_picture(plain(Layout({4, 8}, {8, 1})), {3, 8}, "").reason(), "tiles of 3x8 do not divide 4x8");
   EXPECT_FALSE(tile_picture(plain(Layout(8, 1)), {1, 8}, ""));
 }
@@ -154,7 +154,7 @@ TEST(Draw, Svg) {
   EXPECT_TRUE(text.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" "));
   EXPECT_TRUE(text.ends_with("</svg>\n"));
   EXPECT_EQ(count(text, "a&lt;b&gt; &amp; {c}"), 3U) << "the title of the document and of each picture";
-  EXPECT_EQ(count(text, "<rect"), 1U + 2 * (4 + 1)) << "paper, cells, legend";
+  EXPECT_EQ(count(text, "<rect"), 1U + 2 * (4 + 1)) << "background, cells, legend";
   EXPECT_EQ(count(text, ">LBO 16 B</text>"), 2U);
   EXPECT_EQ(text, to_svg(with_everything()));
 }

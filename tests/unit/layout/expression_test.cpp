@@ -1,4 +1,4 @@
-// Expressions: every function of the table in an example, operators, and refusals with the column.
+// Expressions: an example of every function, operators, and refusals with the column.
 #include "tilewright/layout/expression.hpp"
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ struct Example {
   std::string_view expected;
 };
 
-// Expected values: CuTe's documentation (02_layout_algebra.md, 0t_mma_atom.md) for the algebra and its divisions and
-// products; the definitions in the headers, by hand, for the rest.
+// Expected values are from CuTe's documentation (02_layout_algebra.md, 0t_mma_atom.md) for the algebra, divides and
+// products; the others are computed by hand from the definitions in the headers.
 constexpr Example examples[] = {
     {"make_layout((4,(2,3)))", "(4,(2,3)):(1,(4,8))"},
     {"make_layout((4,8),(8,1))", "(4,8):(8,1)"},
@@ -150,7 +150,7 @@ TEST(Expressions, EveryFunctionHasAnExample) {
       return example.expression.starts_with(call);
     })) << function.name;
     EXPECT_FALSE(function.meaning.empty());
-    EXPECT_EQ(&find_function(function.name), &function) << "two functions of one name";
+    EXPECT_EQ(&find_function(function.name), &function) << "two functions have one name";
     EXPECT_TRUE(function.signature().starts_with(call)) << function.signature();
   }
 }
@@ -163,7 +163,7 @@ TEST(Expressions, Apply) {
   EXPECT_EQ(value("(make_identity_layout((4,8)))(5)"), "(1,1)");
   EXPECT_EQ(value("((8,64):(64,1))(2,_)(3)"), "131");
   EXPECT_EQ(value("((8,64,3):(64,1,512))(2,_,_)(_,1)"), "640 o (64):(1)");
-  // Reference: the K-major 128-byte atom of 16-bit elements takes (1,0) to 72 and (3,17) to 201.
+  // The K-major 128-byte swizzle atom of 16-bit elements maps (1,0) to 72 and (3,17) to 201.
   EXPECT_EQ(value("(Sw<3,3,3> o 0 o (8,64):(64,1))(1,0)"), "72");
   EXPECT_EQ(value("(Sw<3,3,3> o 0 o (8,64):(64,1))(3,17)"), "201");
   EXPECT_EQ(value("(Sw<3,3,3> o 0 o (8,64):(64,1))(3,_)"), "Sw<3,3,3> o 192 o (64):(1)");
@@ -180,7 +180,7 @@ TEST(Expressions, Compose) {
   EXPECT_EQ(value("(Sw<3,3,3> o (8,64):(64,1)) o 64:8"), "Sw<3,3,3> o 0 o 64:1");
 }
 
-TEST(Expressions, AnIntegerIsALayoutWhereOneIsWanted) {
+TEST(Expressions, AnIntegerConvertsToALayout) {
   EXPECT_EQ(value("logical_divide(24:1,4)"), "(4,6):(1,4)");
   EXPECT_EQ(value("zipped_divide((8,8):(1,8),(4,_))"), value("zipped_divide((8,8):(1,8),<4:1,_>)"));
 }
@@ -197,18 +197,18 @@ TEST(Expressions, RefuseWithTheColumn) {
   EXPECT_TRUE(value("((4,8):(8,1))(1,2,3)").starts_with("column 14: "));
   EXPECT_EQ(value("((4,8):(8,1))()"), "column 14: expected a coordinate");
   EXPECT_EQ(value("(4,8):(8,1)(5)"),
-            "column 12: tuple (8,1) is no function; a layout that is applied stands in parentheses: ((4,8):(8,1))(5)");
+            "column 12: tuple (8,1) is not a function; to apply a layout, write it in parentheses: ((4,8):(8,1))(5)");
   EXPECT_EQ(value("(8:1):(4:1)"), "column 1: a shape is a tuple, got layout 8:1");
   EXPECT_EQ(value("size"), "column 5: expected '(' after size, got the end");
 }
 
-TEST(Expressions, RefuseUnitsThatSplitTheBitsOfASwizzle) {
-  EXPECT_EQ(value("upcast(Sw<3,4,3>,5)"), "column 1: a unit of swizzled elements is a power of two, got 5");
-  EXPECT_EQ(value("downcast(Sw<3,4,3> o 8:1,0)"), "column 1: a unit of swizzled elements is a power of two, got 0");
-  EXPECT_EQ(value("recast(16,24,Sw<3,4,3>)"), "column 1: a unit of swizzled elements is a power of two, got 3");
+TEST(Expressions, RefuseRecastsOfASwizzleByOtherFactors) {
+  EXPECT_EQ(value("upcast(Sw<3,4,3>,5)"), "column 1: a swizzle is recast by a power of two, got 5");
+  EXPECT_EQ(value("downcast(Sw<3,4,3> o 8:1,0)"), "column 1: a swizzle is recast by a power of two, got 0");
+  EXPECT_EQ(value("recast(16,24,Sw<3,4,3>)"), "column 1: a swizzle is recast by a power of two, got 3");
 }
 
-TEST(Expressions, RefuseValuesThatGrowWithoutBound) {
+TEST(Expressions, RefuseLargeValues) {
   std::string text = "1";
   for (int i = 0; i < 30; ++i) text = "select((" + text + "),(0,0,0,0,0,0,0,0))";
   EXPECT_NE(value(text).find("a value has at most 1024 integers"), std::string::npos);

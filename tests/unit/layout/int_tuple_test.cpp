@@ -1,4 +1,4 @@
-// Trees of integers: structure, arithmetic, coordinates.
+// IntTuple: structure, arithmetic, coordinates.
 #include "tilewright/layout/int_tuple.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(IntTuple, RankDepthAndLeaves) {
   EXPECT_EQ(IntTuple(4)[0], IntTuple(4));
 }
 
-TEST(IntTuple, RefusesWhatIsNotThere) {
+TEST(IntTuple, RefusesModesAndValuesThatDoNotExist) {
   const IntTuple pair{2, 3};
   EXPECT_THROW((void)pair.value(), InvalidArgument);
   EXPECT_THROW((void)pair[2], InvalidArgument);
@@ -98,7 +98,7 @@ TEST(IntTuple, CoordinatesToIndices) {
   EXPECT_THROW(crd2idx(1, shape, IntTuple{1, 2}), InvalidArgument);
 }
 
-TEST(IntTuple, CoordinatesNeedExtentsToCountThrough) {
+TEST(IntTuple, IndicesNeedPositiveExtents) {
   EXPECT_THROW(idx2crd(5, IntTuple{0, 3}), InvalidArgument);
   EXPECT_THROW(idx2crd(5, IntTuple{8, 0}), InvalidArgument);
   EXPECT_THROW(idx2crd(5, IntTuple{{2, -1}, -3}), InvalidArgument);
@@ -109,7 +109,7 @@ TEST(IntTuple, CoordinatesNeedExtentsToCountThrough) {
   EXPECT_EQ(idx2crd(-7, 3, -1), IntTuple(1));
 }
 
-TEST(IntTuple, EditsOfModes) {
+TEST(IntTuple, ChangesModes) {
   const IntTuple t{{2, 3}, 8, 5};
   EXPECT_EQ(get(t, {0, 1}), IntTuple(3));
   EXPECT_EQ(get(t, {}), t);
@@ -141,7 +141,8 @@ TEST(IntTuple, ProductsByModeAndQuotients) {
   EXPECT_EQ(ceil_div(IntTuple{4, 10}, 8), (IntTuple{1, 5}));
   EXPECT_EQ(ceil_div(IntTuple(10), IntTuple{2, 2}), IntTuple(3));
   EXPECT_EQ(compact_order(IntTuple{4, {2, 5}, 8}, IntTuple{1, 0, 2}), (IntTuple{10, {1, 2}, 40}));
-  EXPECT_EQ(compact_order(IntTuple{4, 8}, IntTuple{3, 3}), (IntTuple{1, 4})) << "equals: the first is faster";
+  EXPECT_EQ(compact_order(IntTuple{4, 8}, IntTuple{3, 3}), (IntTuple{1, 4}))
+      << "equal orders: the first mode is faster";
   EXPECT_TRUE(evenly_divides(IntTuple{{4, 8}, 6}, IntTuple{16, 3}));
   EXPECT_FALSE(evenly_divides(IntTuple{12, 6}, IntTuple{8}));
 }
@@ -176,7 +177,7 @@ TEST(IntTuple, ScaledBasesAreCoordinates) {
   EXPECT_THROW((Basis{0, 0, 0, 0, 0, 0, 0, 0}), InvalidArgument);
 }
 
-TEST(IntTuple, UnderscoresNameModes) {
+TEST(IntTuple, SlicesByUnderscores) {
   const IntTuple t{4, {2, 3}};
   EXPECT_EQ(to_string(IntTuple{_, {1, _}}), "(_,(1,_))");
   EXPECT_EQ(slice({_, {1, _}}, t), (IntTuple{4, 3}));
@@ -186,7 +187,7 @@ TEST(IntTuple, UnderscoresNameModes) {
   EXPECT_EQ(dice(1, t), t);
   EXPECT_EQ(to_string(slice({1, 2}, t)), "()");
   EXPECT_THROW(slice({_, _, _}, t), InvalidArgument);
-  EXPECT_THROW((void)crd2idx({_, 1}, t), InvalidArgument) << "a whole mode has no index";
+  EXPECT_THROW((void)crd2idx({_, 1}, t), InvalidArgument) << "_ has no index";
 }
 
 TEST(IntTuple, CoordinatesBetweenShapes) {

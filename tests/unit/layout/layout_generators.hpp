@@ -11,7 +11,7 @@
 
 namespace tilewright::layout {
 
-/// Shapes of one to three modes, of which one may be a pair; extents 1 to 6.
+/// Shapes of one to three modes, one of which may be a pair; extents are from 1 to 6.
 inline rc::Gen<IntTuple> any_shape() {
   const auto extent = rc::gen::inRange<std::int64_t>(1, 7);
   return rc::gen::map(
@@ -31,7 +31,7 @@ inline rc::Gen<IntTuple> any_shape() {
       });
 }
 
-/// The tree of `shape` with leaves drawn from `leaf`.
+/// The profile of `shape` with leaves drawn from `leaf`.
 inline IntTuple draw_leaves(const IntTuple& shape, const rc::Gen<std::int64_t>& leaf) {
   if (shape.is_leaf()) return *leaf;
   std::vector<IntTuple> modes;
@@ -39,13 +39,13 @@ inline IntTuple draw_leaves(const IntTuple& shape, const rc::Gen<std::int64_t>& 
   return IntTuple::tuple(std::move(modes));
 }
 
-/// Any layout of small strides of no particular order.
+/// A layout with small strides in any order.
 inline Layout any_layout() {
   const IntTuple shape = *any_shape();
   return make_layout(shape, draw_leaves(shape, rc::gen::element<std::int64_t>(0, 1, 2, 3, 4, 5, 6, 8, 12, 24)));
 }
 
-/// A compact layout whose modes have been put in a random order.
+/// A compact layout with modes in a random order.
 inline Layout any_compact_layout() {
   const IntTuple shape = *any_shape();
   std::vector<std::int64_t> order;

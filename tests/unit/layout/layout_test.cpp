@@ -38,7 +38,7 @@ TEST(Layout, CompactConstructions) {
   EXPECT_EQ(to_string(concatenate({Layout(2, 1), Layout({3, 4}, {4, 1})})), "(2,(3,4)):(1,(4,1))");
 }
 
-TEST(Layout, RefusesBrokenInvariants) {
+TEST(Layout, RefusesViolatedInvariants) {
   EXPECT_THROW(Layout({4, 8}, {1, 4, 8}), InvalidArgument);
   EXPECT_THROW(Layout({4, 8}, 1), InvalidArgument);
   EXPECT_THROW(make_layout({4, 0}), InvalidArgument);
@@ -48,7 +48,7 @@ TEST(Layout, RefusesBrokenInvariants) {
   EXPECT_THROW(make_ordered_layout({4, 8}, {0, {1, 2}}), InvalidArgument);
 }
 
-TEST(Layout, TakesIndicesAndCoordinates) {
+TEST(Layout, MapsIndicesAndCoordinates) {
   const Layout layout({4, {2, 3}}, {2, {1, 8}});
   EXPECT_EQ(layout(0), 0);
   EXPECT_EQ(layout(7), 3 * 2 + 1);
@@ -72,7 +72,7 @@ TEST(Layout, ModesAndSizes) {
   EXPECT_EQ(cosize(Layout(5, 0)), 1);
 }
 
-TEST(Layout, EditsOfModes) {
+TEST(Layout, ChangesModes) {
   const Layout layout({{2, 3}, 8}, {{1, 2}, 6});
   EXPECT_EQ(to_string(get(layout, {0, 1})), "3:2");
   EXPECT_EQ(to_string(append(layout, 3)), "((2,3),8,1):((1,2),6,0)");
@@ -95,7 +95,7 @@ TEST(Layout, SlicesAndTheirOffsets) {
   EXPECT_EQ(size(slice({1, 2}, layout)), 1);
 }
 
-TEST(Layout, Likenesses) {
+TEST(Layout, MakeLayoutLikeAndMakeFragmentLike) {
   EXPECT_EQ(to_string(make_layout_like(Layout({4, 8, 2}, {16, 0, 1}))), "(4,8,2):(2,0,1)");
   EXPECT_EQ(to_string(make_fragment_like(Layout({{2, 2}, 4, 8}, {{4, 0}, 64, 8}))), "((2,2),4,8):((1,0),16,2)");
   EXPECT_EQ(to_string(make_identity_layout(8)), "8:1");
@@ -109,7 +109,7 @@ TEST(Layout, OffsetsToCoordinates) {
   EXPECT_THROW(flat_coord(threads, 32), InvalidArgument);
 }
 
-RC_GTEST_PROP(Layout, IndexAndItsCoordinateAgree, ()) {
+RC_GTEST_PROP(Layout, IndexAndItsCoordinateHaveOneOffset, ()) {
   const Layout layout = any_layout();
   const auto index = *rc::gen::inRange<std::int64_t>(0, 2 * size(layout));
   RC_ASSERT(layout(index) == layout(idx2crd(index, layout.shape())));

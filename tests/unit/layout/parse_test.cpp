@@ -1,4 +1,4 @@
-// The notation: what it reads, that it reads back what is printed, and what it refuses at which column.
+// The parser: what it accepts, that it accepts what is printed, and refusals with the column.
 #include "tilewright/layout/parse.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(Parse, Tuples) {
   EXPECT_EQ(*parse_int_tuple("()"), IntTuple::tuple(std::vector<IntTuple>{}));
   EXPECT_EQ(*parse_int_tuple("(8)"), (IntTuple{8}));
   EXPECT_EQ(*parse_int_tuple(" ( (2 ,2), 8 ) "), (IntTuple{{2, 2}, 8}));
-  EXPECT_EQ(*parse_int_tuple("(8,)"), (IntTuple{8})) << "as Python prints a tuple of one";
+  EXPECT_EQ(*parse_int_tuple("(8,)"), (IntTuple{8})) << "as Python prints a tuple of one element";
   EXPECT_EQ(*parse_int_tuple("(_,3)"), (IntTuple{_, 3}));
   EXPECT_EQ(*parse_int_tuple("9223372036854775807"), IntTuple(INT64_MAX));
 }
@@ -85,12 +85,12 @@ TEST(Parse, RefusesWithTheColumn) {
   EXPECT_EQ(reason(parse_int_tuple("1@128")), "column 3: a mode is 0 to 127, got 128");
   EXPECT_EQ(reason(parse_int_tuple("1@0@0@0@0@0@0@0@0")), "column 17: a basis is at most 7 deep");
   EXPECT_EQ(reason(parse_swizzle("Sw<3,4>")), "column 7: expected ',', got '>'");
-  EXPECT_EQ(reason(parse_swizzle("Sw<3,4,99>")), "column 1: a swizzle is of 64 bits, got 99");
+  EXPECT_EQ(reason(parse_swizzle("Sw<3,4,99>")), "column 1: the parameters of a swizzle are from -63 to 63, got 99");
   EXPECT_EQ(reason(parse_tiler("<Sw<3,4,3>>")),
-            "column 1: a tiler is of layouts, integers and _, got swizzle Sw<3,4,3>");
+            "column 1: a tiler consists of layouts, integers and _, got swizzle Sw<3,4,3>");
 }
 
-TEST(Parse, RefusesWhatIsLongerOrDeeperThanTheLimits) {
+TEST(Parse, RefusesTextBeyondTheLimits) {
   const auto nested = [](int depth) {
     return std::string(static_cast<std::size_t>(depth), '(') + "1" + std::string(static_cast<std::size_t>(depth), ')');
   };
@@ -102,7 +102,7 @@ TEST(Parse, RefusesWhatIsLongerOrDeeperThanTheLimits) {
             std::string::npos);
 }
 
-RC_GTEST_PROP(Parse, ReadsBackWhatIsPrinted, ()) {
+RC_GTEST_PROP(Parse, ParsesWhatIsPrinted, ()) {
   const Layout layout = any_layout();
   RC_ASSERT(*parse_layout(to_string(layout)) == layout);
   RC_ASSERT(*parse_int_tuple(to_string(layout.shape())) == layout.shape());

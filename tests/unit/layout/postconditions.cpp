@@ -1,4 +1,4 @@
-// What each function of the algebra promises.
+// The post-conditions of each function of the algebra.
 #include "postconditions.hpp"
 
 #include <fmt/format.h>
@@ -44,7 +44,7 @@ std::string is_composition(const A& a, const B& b, const R& r) {
   return differs(what.c_str(), size(b), r, [&](std::int64_t i) { return a(b(i)); });
 }
 
-/// The same, where b leads to coordinates.
+/// The same for a b with scaled-basis strides.
 std::string is_composition_by_coordinates(const Layout& a, const Layout& b, const Layout& r) {
   const std::string what = fmt::format("{} o {} = {}", a, b, r);
   if (!compatible(b.shape(), r.shape())) return what + ": not compatible";

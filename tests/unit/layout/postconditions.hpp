@@ -1,4 +1,4 @@
-// The post-conditions of the algebra, point by point: the same checks serve published cases and random ones.
+// Checks of the post-conditions of the algebra at every point, for published and for random cases.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace tilewright::layout {
 
-/// Each calls its function, and says what broke: "" where nothing did. What the function refuses, it throws.
+/// Each calls its function and returns the violated post-condition, or "". Refusals are thrown.
 std::string coalesce_breaks(const Layout& layout);
 std::string composition_breaks(const Layout& a, const Layout& b);
 std::string composition_breaks(const Layout& a, const ComposedLayout& b);
@@ -29,7 +29,7 @@ std::string domain_distribute_breaks(const IntTuple& shape, std::int64_t n);
 std::string max_common_layout_breaks(const Layout& a, const Layout& b);
 std::string slices_break(const ComposedLayout& layout);
 
-/// The reason of a refusal; "accepted" where there is none.
+/// The reason of a refusal; "accepted" if there is none.
 template <class Verb>
 std::string refusal_of(Verb&& verb) {
   try {
@@ -40,13 +40,13 @@ std::string refusal_of(Verb&& verb) {
   return "accepted";
 }
 
-/// value@i..., short.
+/// value@i...
 inline IntTuple basis(std::int64_t value, Basis path) { return IntTuple::scaled_basis(value, path); }
 
-/// How many different offsets a layout has.
+/// The number of distinct offsets of a layout.
 std::size_t image_size(const Layout& layout);
 
-/// How many points of layouts the checks above have compared.
+/// The number of points that the checks above have compared.
 std::int64_t points_checked();
 
 }  // namespace tilewright::layout

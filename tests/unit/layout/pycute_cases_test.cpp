@@ -1,4 +1,4 @@
-// The cases of PyCuTe's own tests (CUTLASS 4.7, test/python/pycute), as data.
+// The cases of PyCuTe's unit tests (CUTLASS 4.7, test/python/pycute), as data.
 #include <gtest/gtest.h>
 
 #include <concepts>
@@ -130,7 +130,7 @@ TEST(PycuteCases, Composition) {
   for (const auto& [a, b] : kComposition) EXPECT_EQ(composition_breaks(a, b), "");
 }
 
-TEST(PycuteCases, LeftInverseOfInjectiveLayoutsIsOfIndicesToo) {
+TEST(PycuteCases, LeftInverseOfInjectiveLayoutsMapsOffsetsToIndices) {
   EXPECT_EQ(std::size(kLeftInverse), 10U);
   for (const Layout& layout : kLeftInverse) {
     EXPECT_EQ(left_inverse_breaks(layout), "");
@@ -163,11 +163,11 @@ TEST(PycuteCases, IntTuple) {
   EXPECT_EQ(prefix_product(IntTuple{{2, 3}, {2, 1, 2}, {5, 2, 1}}), (IntTuple{{1, 2}, {6, 12, 12}, {24, 120, 240}}));
 }
 
-/// Where PyCuTe asks isinstance(x, Integer), the compiler does.
+/// PyCuTe checks isinstance(x, Integer); here the compiler checks the concept Integer.
 template <class T>
 constexpr bool is_a_leaf = std::is_constructible_v<IntTuple, T>;
 
-TEST(PycuteCases, TypingIsTheCompilers) {
+TEST(PycuteCases, IntegerTypesAreCheckedByTheCompiler) {
   static_assert(is_a_leaf<int>);
   static_assert(is_a_leaf<std::int64_t>);
   static_assert(!is_a_leaf<double>);

@@ -1,4 +1,4 @@
-// SmallVector on both sides of its inline room, and the algebra on layouts with more modes than it holds inline.
+// SmallVector with inline and heap storage, and the algebra on layouts with more modes than are stored inline.
 #include "tilewright/layout/small_vector.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ Vector counted(int count) {
 
 std::vector<int> elements(const Vector& vector) { return {vector.begin(), vector.end()}; }
 
-TEST(SmallVector, GrowsPastItsInlineRoom) {
+TEST(SmallVector, GrowsPastItsInlineStorage) {
   std::vector<int> expected;
   for (int count = 0; count < 40; ++count) {
     const Vector vector = counted(count);
@@ -39,7 +39,7 @@ TEST(SmallVector, AppendsAnElementOfItself) {
   EXPECT_EQ(elements(vector), std::vector<int>(21, 7));
 }
 
-TEST(SmallVector, CopiesAreApart) {
+TEST(SmallVector, CopiesAreIndependent) {
   for (const int count : {3, 4, 5, 20}) {
     Vector original = counted(count);
     Vector copy = original;
@@ -71,7 +71,7 @@ Layout bits_reversed(int bits) {
   return make_row_major(IntTuple::tuple(std::vector<std::int64_t>(static_cast<std::size_t>(bits), 2)));
 }
 
-TEST(Algebra, TakesManyModes) {
+TEST(Algebra, WorksOnManyModes) {
   constexpr int kBits = 20;
   const Layout reversed = bits_reversed(kBits);
   EXPECT_EQ(coalesce(reversed), reversed);

@@ -1,4 +1,4 @@
-// XOR swizzles: values, involution, bijection, units, printing.
+// XOR swizzles: values, involution, bijection, recast, printing.
 #include "tilewright/layout/swizzle.hpp"
 
 #include <gtest/gtest.h>
@@ -21,13 +21,13 @@ TEST(Swizzle, Prints) {
   EXPECT_EQ(to_string(ComposedLayout{Swizzle(3, 4, 3), 0, Layout({8, 64}, {64, 1})}), "Sw<3,4,3> o 0 o (8,64):(64,1)");
 }
 
-TEST(Swizzle, RowsOf128BytesStartAtTheirXoredChunk) {
+TEST(Swizzle, PermutesChunksInRowsOf128Bytes) {
   const Swizzle swizzle(3, 4, 3);
   const std::int64_t starts[] = {0x0, 0x90, 0x120, 0x1b0, 0x240, 0x2d0, 0x360, 0x3f0, 0x400};
   for (std::int64_t row = 0; row < 9; ++row) EXPECT_EQ(swizzle(row * 128), starts[row]) << row;
 }
 
-TEST(Swizzle, NarrowerSwizzlesMoveFewerBits) {
+TEST(Swizzle, NarrowerSwizzlesChangeFewerBits) {
   EXPECT_EQ(Swizzle(2, 4, 3)(0x180), 0x180 ^ 0x30);
   EXPECT_EQ(Swizzle(1, 4, 3)(0x180), 0x180 ^ 0x10);
   EXPECT_EQ(Swizzle(2, 5, 2)(0x180), 0x180 ^ 0x60);
@@ -35,7 +35,7 @@ TEST(Swizzle, NarrowerSwizzlesMoveFewerBits) {
   EXPECT_EQ(Swizzle()(0x1234), 0x1234);
 }
 
-TEST(Swizzle, InUnitsOfElements) {
+TEST(Swizzle, IsRecast) {
   EXPECT_EQ(upcast(Swizzle(3, 4, 3), 2), Swizzle(3, 3, 3));
   EXPECT_EQ(upcast(Swizzle(3, 4, 3), 8), Swizzle(3, 1, 3));
   EXPECT_EQ(downcast(Swizzle(3, 3, 3), 2), Swizzle(3, 4, 3));

@@ -1,4 +1,4 @@
-// Divide, multiply, partition: printed goldens, and what threads and tiles get.
+// Divides, products, partitions: expected results, and the elements of tiles and threads.
 #include <gtest/gtest.h>
 
 #include "postconditions.hpp"
@@ -9,7 +9,7 @@
 namespace tilewright::layout {
 namespace {
 
-TEST(Tiler, IsALayoutOrAWholeModeOrModes) {
+TEST(Tiler, IsALayoutOrUnderscoreOrTuple) {
   EXPECT_EQ(to_string(Tiler(Layout(3, 3))), "3:3");
   EXPECT_EQ(to_string(Tiler{Layout(3, 3), _, {make_layout(2), _}}), "<3:3,_,<2:1,_>>");
   EXPECT_EQ(make_tiler({128, _}), (Tiler{Layout(128, 1), _}));
@@ -25,14 +25,15 @@ TEST(Divide, Goldens) {
   EXPECT_EQ(to_string(logical_divide(a, tiler)), "((3,3),((2,4),(2,2))):((177,59),((13,2),(26,1)))");
   EXPECT_EQ(to_string(zipped_divide(a, tiler)), "((3,(2,4)),(3,(2,2))):((177,(13,2)),(59,(26,1)))");
   EXPECT_EQ(to_string(logical_divide(make_layout(2), make_layout(32))), "(32,1):(1,0)");
-  EXPECT_EQ(to_string(logical_divide(make_layout(6), make_layout(4))), "(4,2):(1,4)") << "the last tile hangs over";
+  EXPECT_EQ(to_string(logical_divide(make_layout(6), make_layout(4))), "(4,2):(1,4)")
+      << "the last tile exceeds the layout";
   EXPECT_EQ(to_string(zipped_divide(make_layout({128, 64, 3}), make_tiler({32, 16}))),
             "((32,16),(4,4,3)):((1,128),(32,2048,8192))");
   EXPECT_EQ(to_string(zipped_divide(make_layout({128, 64}), Tiler{_, make_layout(16)})),
             "((1,16),(128,4)):((0,128),(1,2048))");
 }
 
-TEST(Divide, TilesAreTheComposition) {
+TEST(Divide, TilesAreTheCompositionWithTheTiler) {
   const Layout a({9, {4, 8}}, {59, {13, 1}});
   const Tiler tiler{Layout(3, 3), Layout({2, 4}, {1, 8})};
   EXPECT_EQ(zipped_divide(a, tiler).mode(0), composition(a, tiler));
@@ -58,7 +59,7 @@ TEST(Product, TileToShape) {
   EXPECT_THROW(tile_to_shape(block, 512), InvalidArgument);
 }
 
-TEST(Divide, RefusesATileThatItsCopiesCannotComplete) {
+TEST(Divide, RefusesATileWithGaps) {
   EXPECT_NE(refusal_of([] {
               return logical_divide(make_layout(20), Layout({3, 2}, {1, 5}));
             }).find("gaps"),
@@ -66,7 +67,7 @@ TEST(Divide, RefusesATileThatItsCopiesCannotComplete) {
   EXPECT_THROW(zipped_divide(make_layout({4, 8}), make_tiler({2, 2, 2})), InvalidArgument);
 }
 
-TEST(Divide, NestedTilersGoIntoModes) {
+TEST(Divide, NestedTilersTileModesOfModes) {
   const Layout a = make_layout({{4, 8}, 6});
   EXPECT_EQ(to_string(zipped_divide(a, make_tiler({{2, 4}, 3}))), "(((2,4),3),((2,2),2)):(((1,4),32),((2,16),96))");
 }
@@ -80,7 +81,7 @@ TEST(Product, ZippedTiledFlat) {
   EXPECT_EQ(to_string(blocked_product(make_layout(2), make_layout(3))), "(2,3):(1,2)");
 }
 
-TEST(Partition, TilesAreWhereTheyAreInTheData) {
+TEST(Partition, TilesHaveTheirOffsetsInTheData) {
   const Layout data = make_row_major({128, 256});
   const LayoutAndOffset tile = local_tile(data, make_tiler({32, 64}), {2, 3});
   EXPECT_EQ(to_string(tile.layout), "(32,64):(256,1)");
@@ -90,7 +91,7 @@ TEST(Partition, TilesAreWhereTheyAreInTheData) {
   }
   EXPECT_EQ(to_string(local_tile(data, make_tiler({32, 64}), {2, _}).layout), "(32,64,4):(256,1,64)");
   EXPECT_EQ(to_string(local_tile(data, make_tiler({32, 64}), {2}).layout), "(32,64,4):(256,1,64)");
-  EXPECT_EQ(local_tile(data, make_tiler({32, 64}), 2 + 4 * 3), tile) << "an index among the tiles";
+  EXPECT_EQ(local_tile(data, make_tiler({32, 64}), 2 + 4 * 3), tile) << "the index of a tile";
 }
 
 TEST(Partition, ProjectionsOfOneTiler) {
@@ -104,7 +105,7 @@ TEST(Partition, ProjectionsOfOneTiler) {
   EXPECT_EQ(c.offset, IntTuple(32 * 256 + 2 * 64));
 }
 
-TEST(Partition, ThreadsTakeTurns) {
+TEST(Partition, ThreadsTakeElementsRoundRobin) {
   const Layout data = make_layout({16, 64});
   const Layout threads({2, 16}, {16, 1});
   for (std::int64_t t = 0; t < 32; ++t) {

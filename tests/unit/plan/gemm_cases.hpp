@@ -121,8 +121,8 @@ inline op::Gemm problem_of(const op::GemmDescription& description, std::int64_t 
   return gemm;
 }
 
-inline constexpr Target kSm80{80, false};
-inline constexpr Target kSm90{90, true};
+using tilewright::kSm80;
+inline constexpr Target kSm90 = kSm90a;
 
 /// What of a design its description does not say.
 struct Tile {

@@ -129,7 +129,7 @@ TEST(SharedMemory, LimitIsTheTargets) {
             "needs 166913 bytes of shared memory, more than the 166912 of a CTA on sm_80");
   EXPECT_TRUE(check_smem(232448, kSm90));
   EXPECT_FALSE(check_smem(232449, kSm90));
-  EXPECT_FALSE(check_smem(101377, {86, false}));
+  EXPECT_FALSE(check_smem(101377, {86}));
 }
 
 TEST(Instruction, MustMultiplyWhatTheProblemHas) {

@@ -20,7 +20,7 @@ void for_each_description(Check&& check) {
   for (const TypeCase& types : type_cases()) {
     for (const Layouts& layouts : all_layouts()) {
       for (const int alignment_bytes : {1, 2, 4, 8, 16}) {
-        for (const Target& target : {kSm80, Target{86, false}, kSm90}) {
+        for (const Target& target : {kSm80, Target{86}, kSm90}) {
           check(describe(types, layouts, alignment_bytes), target);
         }
       }
@@ -86,7 +86,7 @@ TEST(Search, TensorCoresServeWhatTheyCan) {
   for (const TypeCase& types : type_cases()) {
     if (types.a == DType::f32 && types.math == op::MathOperation::multiply_add) continue;
     if (is_fp8(types.a)) continue;
-    for (const Target& target : {kSm80, Target{86, false}, kSm90}) {
+    for (const Target& target : {kSm80, Target{86}, kSm90}) {
       for (const int alignment_bytes : {4, 8, 16}) {
         for (const Layouts& layouts : all_layouts()) {
           const bool is_along_k = layouts.a == kRow && layouts.b == kColumn;

@@ -40,7 +40,7 @@ TEST(KernelName, IsUniqueOverTypesLayoutsAlignmentsTargetsAndDesigns) {
   for (const plan::TypeCase& types : plan::type_cases()) {
     for (const plan::Layouts& layouts : plan::all_layouts()) {
       for (const int alignment_bytes : {8, 16}) {
-        for (const Target& target : {plan::kSm80, Target{86, false}, plan::kSm90}) {
+        for (const Target& target : {plan::kSm80, Target{86}, plan::kSm90}) {
           const op::GemmDescription description = plan::describe(types, layouts, alignment_bytes);
           const auto tensor = plan::sm80_gemm_designs(description, target);
           const auto simt = plan::simt_gemm_designs(description, target);
@@ -72,8 +72,8 @@ TEST(KernelName, DependsOnEverythingThatSelectsCode) {
   expect_new([](KernelMetadata& m) { m.operands().epilogue = op::linear_combination_clamp(DType::s8); });
   expect_new([](KernelMetadata& m) { m.operands().epilogue = op::linear_combination_clamp(DType::u8); });
   expect_new([](KernelMetadata& m) { m.operands().epilogue.compute = DType::f64; });
-  expect_new([](KernelMetadata& m) { m.design.target = {80, true}; });
-  expect_new([](KernelMetadata& m) { m.design.target = {86, false}; });
+  expect_new([](KernelMetadata& m) { m.design.target = {80, FeatureSet::architecture_specific}; });
+  expect_new([](KernelMetadata& m) { m.design.target = {86}; });
   expect_new([](KernelMetadata& m) { m.design.raster.width = 8; });
   expect_new([](KernelMetadata& m) { m.design.raster.groups_rows = true; });
   expect_new([](KernelMetadata& m) { m.design.split_k = 2; });

@@ -1,4 +1,4 @@
-// The device on the fake driver: properties, loading, launching, threads, and the fault matrix.
+// CudaDevice on the fake driver: properties, loading, launching, threads, and injected faults.
 #include "tilewright/runtime/cuda_device.hpp"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ class CudaDeviceTest : public FakeDriverTest {
   std::shared_ptr<CudaDevice> device_ = open_cuda_device(0, {}, kFakeDriver);
 };
 
-TEST_F(CudaDeviceTest, PropertiesAreTheDrivers) {
+TEST_F(CudaDeviceTest, PropertiesAreThoseOfTheDriver) {
   const DeviceProperties& properties = device_->properties();
   EXPECT_EQ(properties.name, "Fake GPU");
   EXPECT_EQ(properties.target.name(), "sm_90a");
@@ -42,7 +42,7 @@ TEST_F(CudaDeviceTest, PropertiesAreTheDrivers) {
   EXPECT_EQ(properties.registers_per_sm, 65536);
 }
 
-TEST_F(CudaDeviceTest, OrdinalMustExist) {
+TEST_F(CudaDeviceTest, RefusesAnOrdinalWithoutAGpu) {
   EXPECT_THAT(message_of<InvalidArgument>([] { open_cuda_device(1, {}, kFakeDriver); }), HasSubstr("cuda:1"));
   EXPECT_THROW(open_cuda_device(-1, {}, kFakeDriver), InvalidArgument);
 }
@@ -58,18 +58,18 @@ TEST_F(CudaDeviceTest, CopiesAndFills) {
   EXPECT_THAT(out, ElementsAre(1, 9, 9, 4));
 }
 
-TEST_F(CudaDeviceTest, EmptyCopiesReachNoDriver) {
+TEST_F(CudaDeviceTest, EmptyCopiesDoNotCallTheDriver) {
   device_->copy_in(0, nullptr, 0, nullptr);
   device_->copy_out(nullptr, 0, 0, nullptr);
   device_->fill(0, 1, 0, nullptr);
   EXPECT_EQ(calls("cuMemcpyHtoDAsync") + calls("cuMemcpyDtoHAsync") + calls("cuMemsetD8Async"), 0);
 }
 
-TEST_F(CudaDeviceTest, BufferMovesItsOwnership) {
+TEST_F(CudaDeviceTest, BuffersAreMovable) {
   DeviceBuffer first(device_, 100);
   const DeviceAddress address = first.address();
   DeviceBuffer second(std::move(first));
-  EXPECT_EQ(first.address(), 0u);  // NOLINT(bugprone-use-after-move): what a move leaves is the point
+  EXPECT_EQ(first.address(), 0u);  // NOLINT(bugprone-use-after-move): tests the moved-from state
   EXPECT_EQ(second.address(), address);
   first = DeviceBuffer(device_, 7);
   EXPECT_EQ(device_->allocated_bytes(), 107u);
@@ -102,13 +102,13 @@ TEST_F(CudaDeviceTest, LaunchPassesItsConfiguration) {
   EXPECT_EQ(launch.parameters[11], std::byte{42});
 }
 
-TEST_F(CudaDeviceTest, LoadingAsksForNoParameterThatIsNotThere) {
+TEST_F(CudaDeviceTest, LoadingQueriesNoMissingParameter) {
   state_->parameter_sizes = {8};
   load();
   EXPECT_EQ(calls("cuKernelGetParamInfo"), 1);
 }
 
-TEST_F(CudaDeviceTest, ParametersOfTheirOwnAreComparedWithTheKernels) {
+TEST_F(CudaDeviceTest, SeveralParametersAreComparedWithTheKernel) {
   state_->parameter_sizes = {8, 8, 4};
   const std::string ptx =
       ".entry kernel2(.param .u64 a)\n{}\n.entry kernel(\n.param .u64 .ptr .align 1 kernel_param_0,\n"
@@ -118,7 +118,7 @@ TEST_F(CudaDeviceTest, ParametersOfTheirOwnAreComparedWithTheKernels) {
   const auto launch = [&](std::vector<std::uint16_t> offsets, std::vector<std::uint16_t> sizes) {
     kernel->launch({.block = {32}, .parameter_offsets = offsets, .parameter_sizes = sizes}, bytes);
   };
-  launch({0, 8, 20}, {8, 8, 4});  // where ours lie is ours to say
+  launch({0, 8, 20}, {8, 8, 4});  // the offsets need not be those of the kernel
   EXPECT_EQ(calls("cuLaunchKernelEx"), 1);
   EXPECT_THAT(message_of<InvalidArgument>([&] { launch({0, 8}, {8, 8}); }), HasSubstr("takes 3 parameters, got 2"));
   EXPECT_THAT(message_of<InvalidArgument>([&] {
@@ -130,10 +130,10 @@ TEST_F(CudaDeviceTest, ParametersOfTheirOwnAreComparedWithTheKernels) {
               }),
               HasSubstr("parameter 0 of kernel has 8 bytes, got 4"));
   EXPECT_EQ(calls("cuLaunchKernelEx"), 1);
-  EXPECT_EQ(calls("cuKernelGetParamInfo"), 1 + 3) << "none was asked for that is not there";
+  EXPECT_EQ(calls("cuKernelGetParamInfo"), 1 + 3) << "no missing parameter was queried";
 }
 
-TEST_F(CudaDeviceTest, ParametersOfACubinAloneAreThoseThatAreGiven) {
+TEST_F(CudaDeviceTest, WithoutPtxTheNumberOfParametersIsNotChecked) {
   state_->parameter_sizes = {8, 4};
   const std::array<std::byte, 16> bytes{};
   const std::vector<std::uint16_t> offsets{0, 8, 12}, sizes{8, 4, 4};
@@ -144,28 +144,28 @@ TEST_F(CudaDeviceTest, ParametersOfACubinAloneAreThoseThatAreGiven) {
                               .parameter_sizes = std::span(sizes).first(count)};
     kernel->launch(config, bytes);
   };
-  launch(1);  // nobody knows
+  launch(1);  // the number is not known
   launch(2);
   EXPECT_EQ(calls("cuLaunchKernelEx"), 2);
   EXPECT_THAT(message_of<InvalidArgument>([&] { launch(3); }), HasSubstr("takes 2 parameters, got 3"));
   EXPECT_THAT(message_of<InvalidArgument>([&] { launch(1); }), HasSubstr("takes 2 parameters, got 1"));
 }
 
-TEST_F(CudaDeviceTest, ZerosAreReadyAndApartFromStreams) {
+TEST_F(CudaDeviceTest, AllocateZerosSynchronisesItsOwnStream) {
   state_->capture_status = 0;
   const DeviceBuffer zeros = DeviceBuffer::of_zeros(device_, 4096);
   EXPECT_EQ(zeros.bytes(), 4096u);
   EXPECT_EQ(calls("cuMemsetD8Async"), 1);
   EXPECT_EQ(calls("cuStreamSynchronize"), 1);
   EXPECT_EQ(state_->live["stream"], 0);
-  EXPECT_EQ(state_->capture_mode, 0) << "put back";
+  EXPECT_EQ(state_->capture_mode, 0) << "restored";
 }
 
-TEST_F(CudaDeviceTest, ACaptureIsAnOrderOfItsOwn) {
+TEST_F(CudaDeviceTest, ACaptureHasItsOwnOrder) {
   const StreamOrder eager = device_->order_of(nullptr);
   EXPECT_EQ(eager.capture, 0u);
   state_->capture_id = 7;
-  EXPECT_EQ(device_->order_of(nullptr), eager) << "an id without a capture under way";
+  EXPECT_EQ(device_->order_of(nullptr), eager) << "the stream is not being captured";
   state_->capture_status = 1;
   EXPECT_EQ(device_->order_of(nullptr).capture, 7u);
   EXPECT_NE(device_->order_of(reinterpret_cast<StreamHandle>(64)).stream, eager.stream);
@@ -176,7 +176,7 @@ TEST_F(CudaDeviceTest, PlainLaunchHasNoAttributes) {
   EXPECT_TRUE(state_->launches.at(0).attributes.empty());
 }
 
-TEST_F(CudaDeviceTest, LaunchPastALimitNeverReachesTheDriver) {
+TEST_F(CudaDeviceTest, LaunchBeyondALimitIsNotPassedToTheDriver) {
   state_->parameter_sizes = {8};
   const auto kernel = load(1024);
   const std::array<std::byte, 8> parameters{};
@@ -187,18 +187,18 @@ TEST_F(CudaDeviceTest, LaunchPastALimitNeverReachesTheDriver) {
   EXPECT_EQ(calls("cuLaunchKernelEx"), 0);
 }
 
-TEST_F(CudaDeviceTest, SharedMemoryIsCheckedAndMadeAvailableOnce) {
+TEST_F(CudaDeviceTest, SharedMemoryIsCheckedAndOptedInToOnce) {
   state_->static_smem_bytes = 448;
   const auto kernel = load(232000);
   EXPECT_EQ(calls("cuKernelSetAttribute"), 1);
   kernel->launch({.block = {32}, .dynamic_smem_bytes = 232000}, {});
-  load(0)->launch({.block = {32}, .dynamic_smem_bytes = 232000}, {});  // what one launch asks for bounds no other
+  load(0)->launch({.block = {32}, .dynamic_smem_bytes = 232000}, {});  // a later launch may use more
   EXPECT_EQ(calls("cuKernelSetAttribute"), 2);
   EXPECT_THAT(message_of<InvalidArgument>([&] { load(232001); }),
               AllOf(HasSubstr("448 + 232001"), HasSubstr("232448")));
 }
 
-TEST_F(CudaDeviceTest, ImageMustHaveCodeAndSymbolMustBeAName) {
+TEST_F(CudaDeviceTest, RefusesEmptyImagesAndInvalidSymbols) {
   EXPECT_THROW(device_->load({.cubin = {}, .ptx = {}}, "kernel", 0), InvalidArgument);
   for (const std::string symbol : {"", "a b", "x\nevil", "1x"}) EXPECT_THROW(load(0, symbol), InvalidArgument);
   EXPECT_EQ(calls("cuLibraryGetKernel"), 0);
@@ -210,7 +210,7 @@ TEST_F(CudaDeviceTest, PtxAloneIsCompiledByTheDriver) {
   EXPECT_EQ(calls("cuLibraryLoadData"), 1);
 }
 
-TEST_F(CudaDeviceTest, DamagedCubinNeverReachesTheDriver) {
+TEST_F(CudaDeviceTest, DamagedCubinIsNotPassedToTheDriver) {
   for (std::size_t size = 0; size < cubin_.size(); ++size) {
     EXPECT_THROW(device_->load({.cubin = std::span(cubin_).first(size), .ptx = {}}, "kernel", 0), InvalidArgument)
         << size;
@@ -218,7 +218,7 @@ TEST_F(CudaDeviceTest, DamagedCubinNeverReachesTheDriver) {
   EXPECT_EQ(calls("cuLibraryLoadData"), 0);
 }
 
-TEST(CheckCubin, NamesWhatIsWrong) {
+TEST(CheckCubin, NamesTheDamage) {
   const auto refusal = [](std::size_t offset, int value) {
     std::vector<std::byte> image = minimal_cubin();
     image[offset] = static_cast<std::byte>(value);
@@ -242,14 +242,14 @@ TEST_F(CudaDeviceTest, KernelAndBufferOutliveTheirDevice) {
   EXPECT_EQ(buffer.bytes(), 16u);
 }
 
-TEST_F(CudaDeviceTest, UnloadDisturbsNoCapture) {
+TEST_F(CudaDeviceTest, UnloadDoesNotAffectCaptures) {
   constexpr int kRelaxed = 2;
   load();
   EXPECT_EQ(state_->capture_mode_at_unload, kRelaxed);
   EXPECT_EQ(state_->capture_mode, 0);
 }
 
-TEST_F(CudaDeviceTest, ThreadWithoutAContextGetsOneAndAnotherContextIsPutBack) {
+TEST_F(CudaDeviceTest, ThreadWithoutAContextKeepsItAndAnotherContextIsRestored) {
   const Driver& driver = device_->context()->driver();
   std::thread([&] {
     device_->synchronize(nullptr);
@@ -277,7 +277,7 @@ TEST_F(CudaDeviceTest, ManyThreadsAllocateAndFree) {
   EXPECT_EQ(device_->allocated_bytes(), 0u);
 }
 
-TEST_F(CudaDeviceTest, PoisonedDeviceRepeatsTheFirstError) {
+TEST_F(CudaDeviceTest, EveryCallAfterAFatalErrorReportsIt) {
   auto kernel = load();
   state_->failures["cuStreamSynchronize"] = 700;
   EXPECT_THROW(device_->synchronize(nullptr), DriverError);
@@ -290,10 +290,10 @@ TEST_F(CudaDeviceTest, PoisonedDeviceRepeatsTheFirstError) {
   EXPECT_EQ(calls("cuLaunchKernelEx"), 0);
   kernel.reset();
   device_.reset();
-  state_->live.clear();  // a broken context is left as it is
+  state_->live.clear();  // resources of an unusable context are not released
 }
 
-/// All that a user of the room does, each object going through its whole life.
+/// All operations of a user of the runtime, from construction to destruction of each object.
 void live_a_life(const std::vector<std::byte>& cubin) {
   auto device = open_cuda_device(0, {.initial_bytes = 64, .maximum_bytes = 4096}, kFakeDriver);
   Stream stream(device->context());
@@ -308,7 +308,7 @@ void live_a_life(const std::vector<std::byte>& cubin) {
   stop.record(stream.handle());
   stream.wait(stop);
   stop.synchronize();
-  EXPECT_TRUE(stop.has_passed());
+  EXPECT_TRUE(stop.is_complete());
   EXPECT_FLOAT_EQ(stop.milliseconds_since(start), 1.5f);
   device->fill(buffer.address(), 0, 64, stream.handle());
   device->copy_out(host.data(), buffer.address(), host.size(), stream.handle());
@@ -317,21 +317,21 @@ void live_a_life(const std::vector<std::byte>& cubin) {
   EXPECT_GT(device->pool().pool_bytes(), 0u);
 }
 
-/// In a thread of its own, which has no current context yet.
+/// Runs in a new thread, which has no current context.
 void use_everything(const std::vector<std::byte>& cubin) {
   std::async(std::launch::async, live_a_life, std::cref(cubin)).get();
 }
 
 class FaultMatrix : public FakeDriverTest {
  protected:
-  /// The calls whose failure must stay silent: they release, in destructors.
+  /// Calls whose failure must not throw: they release resources in destructors.
   static bool releases(const std::string& symbol) {
     return symbol.find("Destroy") != std::string::npos || symbol.find("Release") != std::string::npos ||
            symbol.find("Unload") != std::string::npos;
   }
 };
 
-TEST_F(FaultMatrix, EachCallFailingWithEachCodeIsOneExceptionAndNoLeak) {
+TEST_F(FaultMatrix, EveryFailureOfEveryCallThrowsOnceAndLeaksNothing) {
   const std::vector<std::byte> cubin = minimal_cubin();
   use_everything(cubin);
   ASSERT_EQ(live(), "");
@@ -357,7 +357,7 @@ TEST_F(FaultMatrix, EachCallFailingWithEachCodeIsOneExceptionAndNoLeak) {
         EXPECT_EQ(error.code(), code);
         EXPECT_THAT(error.what(), HasSubstr(symbol == "cuInit" ? "cuInit" : symbol));
       }
-      const bool is_free = symbol == "cuMemFreeAsync";  // reported when it ends the initial reservation
+      const bool is_free = symbol == "cuMemFreeAsync";  // throws when it frees the initial reservation
       const bool is_silent = releases(symbol) || symbol == "cuKernelGetParamInfo" ||
                              (symbol == "cuThreadExchangeStreamCaptureMode" && !is_fatal(code));
       EXPECT_EQ(thrown, is_free || !is_silent);

@@ -1,4 +1,4 @@
-// Opening the driver, its errors, the poisoned state, forks.
+// Opening the driver, its errors, the state after a fatal error, forks.
 #include "tilewright/runtime/driver.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ TEST_F(DriverTest, MissingLibraryIsExplained) {
   EXPECT_THAT(message, AllOf(HasSubstr("/no/libcuda.so"), HasSubstr("install"), HasSubstr("emulator:sm_80")));
 }
 
-TEST_F(DriverTest, DriverBeforeCuda12NamesItsVersion) {
+TEST_F(DriverTest, DriverBeforeCuda12IsRefusedWithItsVersion) {
   const std::string message = message_of<ToolchainNotFound>([] { Driver driver({.library_path = OLD_DRIVER_PATH}); });
   EXPECT_THAT(message, AllOf(HasSubstr("CUDA 11.8"), HasSubstr("12.0")));
 }
@@ -31,7 +31,7 @@ TEST_F(DriverTest, DriverThatReportsAnOldVersionIsRefused) {
   EXPECT_THAT(message_of<ToolchainNotFound>([&] { driver.initialize(); }), HasSubstr("CUDA 11.7"));
 }
 
-TEST_F(DriverTest, ToolkitStubIsNamed) {
+TEST_F(DriverTest, ToolkitStubIsDetected) {
   state_->failures["cuGetProcAddress"] = kStubLibrary;
   EXPECT_THAT(message_of<ToolchainNotFound>([] { Driver driver(kFakeDriver); }), HasSubstr("stub"));
 }
@@ -56,7 +56,7 @@ TEST_F(DriverTest, OpeningInitialisesNothing) {
   EXPECT_EQ(calls("cuInit"), 1);
 }
 
-TEST_F(DriverTest, FailedInitialisationCanBeTriedAgain) {
+TEST_F(DriverTest, FailedInitialisationCanBeRetried) {
   Driver driver(kFakeDriver);
   state_->failures["cuInit"] = 999;
   EXPECT_THROW(driver.initialize(), DriverError);
@@ -138,7 +138,7 @@ TEST_F(DriverTest, NoteNeverThrowsAndRemembersFatalCodes) {
   EXPECT_TRUE(driver.poisoned());
 }
 
-/// Runs `child` in a fork; its exit status.
+/// Runs `child` in a forked process and returns its exit status.
 template <class Child>
 int in_fork(const Child& child) {
   const pid_t pid = fork();
@@ -148,7 +148,7 @@ int in_fork(const Child& child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_F(DriverTest, ForkedChildGetsAClearErrorAndParentGoesOn) {
+TEST_F(DriverTest, ForkedChildGetsAnErrorAndTheParentIsNotAffected) {
   auto device = open_cuda_device(0, {}, kFakeDriver);
   const int status = in_fork([&] {
     try {

@@ -1,4 +1,4 @@
-// Makes the images that tests load.
+// Images that tests load.
 #include "fixture.hpp"
 
 #include <elf.h>

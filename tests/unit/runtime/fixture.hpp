@@ -1,4 +1,4 @@
-// What the tests of this room share: the fake driver, reset before and checked for leaks after each test.
+// The fixture of runtime tests: a fake driver, which is reset before and checked for leaks after each test.
 #pragma once
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ class FakeDriverTest : public testing::Test {
     EXPECT_EQ(state_->bad_releases, 0);
   }
 
-  /// What was created and not released: "stream 1, pool 1".
+  /// The handles that were created and not released: "stream 1, pool 1".
   std::string live() const {
     std::string text;
     for (const auto& [kind, count] : state_->live) {
@@ -47,7 +47,7 @@ class FakeDriverTest : public testing::Test {
 /// A well-formed ELF image of CUDA code: a header, then `sections` empty section headers.
 std::vector<std::byte> minimal_cubin(unsigned sections = 2);
 
-/// The message of the Exception that `action` throws; a failed expectation when it throws none.
+/// The message of the Exception that `action` throws. Fails the test if it does not throw.
 template <class Exception, class Action>
 std::string message_of(const Action& action) {
   try {

@@ -1,4 +1,4 @@
-// What a launch may ask for, at the limits and one past them.
+// Checks of launches, at each limit and one past it.
 #include "tilewright/runtime/launch.hpp"
 
 #include <gmock/gmock.h>
@@ -105,19 +105,19 @@ INSTANTIATE_TEST_SUITE_P(
                                "3x1x1"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(CheckLaunchParameters, MustBeTheKernelsSize) {
+TEST(CheckLaunchParameters, MustHaveTheSizeOfTheKernel) {
   EXPECT_TRUE(check([](LaunchConfig&) {}, 24));
   EXPECT_THAT(check([](LaunchConfig&) {}, 16).reason(), HasSubstr("24 bytes of parameters, got 16"));
   EXPECT_FALSE(check([](LaunchConfig&) {}, 0));
 }
 
-TEST(CheckLaunchParameters, AreBoundedWhereTheSizeIsNotKnown) {
+TEST(CheckLaunchParameters, AreLimitedIfTheSizeIsNotKnown) {
   const LaunchConfig config{.block = {32}};
   EXPECT_TRUE(check_launch(kDevice, {.threads_per_block = 512}, config, kMaxParameterBytes));
   EXPECT_FALSE(check_launch(kDevice, {.threads_per_block = 512}, config, kMaxParameterBytes + 1));
 }
 
-TEST(CheckLaunchClusters, NeedADeviceThatHasThem) {
+TEST(CheckLaunchClusters, NeedADeviceWithClusterLaunch) {
   LaunchLimits device = kDevice;
   device.clusters = false;
   EXPECT_TRUE(check_launch(device, kKernel, {.block = {32}}, 24));

@@ -1,4 +1,4 @@
-// Accounting, limits, capture, and what happens when the GPU is full.
+// Memory pools: accounting, limits, capture, and a GPU without free memory.
 #include "tilewright/runtime/memory_pool.hpp"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ class MemoryPoolTest : public FakeDriverTest {
   std::shared_ptr<CudaContext> context_ = std::make_shared<CudaContext>(std::make_shared<Driver>(kFakeDriver), 0);
 };
 
-TEST_F(MemoryPoolTest, CountsWhatWasAskedFor) {
+TEST_F(MemoryPoolTest, CountsRequestedBytes) {
   MemoryPool pool(context_, {});
   const DeviceAddress a = pool.allocate(1000, nullptr);
   const DeviceAddress b = pool.allocate(24, nullptr);
@@ -41,12 +41,12 @@ TEST_F(MemoryPoolTest, EmptyAllocationsAreDistinct) {
   for (const DeviceAddress address : addresses) pool.deallocate(address, nullptr);
 }
 
-TEST_F(MemoryPoolTest, KeepsWhatIsFreed) {
+TEST_F(MemoryPoolTest, KeepsFreedMemory) {
   MemoryPool pool(context_, {});
   EXPECT_EQ(state_->release_threshold, std::numeric_limits<std::size_t>::max());
 }
 
-TEST_F(MemoryPoolTest, TakesItsInitialSizeAtOnce) {
+TEST_F(MemoryPoolTest, ReservesItsInitialSize) {
   MemoryPool pool(context_, {.initial_bytes = 1 << 20});
   EXPECT_EQ(calls("cuMemAllocFromPoolAsync"), 1);
   EXPECT_EQ(calls("cuMemFreeAsync"), 1);
@@ -65,7 +65,7 @@ TEST_F(MemoryPoolTest, MaximumIsExact) {
   pool.deallocate(second, nullptr);
 }
 
-TEST_F(MemoryPoolTest, HugeRequestDoesNotWrapAround) {
+TEST_F(MemoryPoolTest, HugeRequestDoesNotOverflow) {
   MemoryPool pool(context_, {.maximum_bytes = 1000});
   const DeviceAddress address = pool.allocate(10, nullptr);
   EXPECT_THROW(pool.allocate(std::numeric_limits<std::size_t>::max() - 5, nullptr), OutOfMemory);
@@ -92,14 +92,14 @@ TEST_F(MemoryPoolTest, GpuWithoutPoolsIsRefused) {
   EXPECT_THAT(message_of<InvalidArgument>([&] { MemoryPool pool(context_, {}); }), HasSubstr("Fake GPU"));
 }
 
-TEST_F(MemoryPoolTest, CaptureIsRefusedBeforeTheDriverSeesAnAllocation) {
+TEST_F(MemoryPoolTest, AllocationDuringCaptureIsNotPassedToTheDriver) {
   MemoryPool pool(context_, {});
   state_->capture_status = 1;
   EXPECT_THAT(message_of<InvalidArgument>([&] { pool.allocate(16, nullptr); }), HasSubstr("capture"));
   EXPECT_EQ(calls("cuMemAllocFromPoolAsync"), 0);
 }
 
-TEST_F(MemoryPoolTest, FreeUnderCaptureKeepsTheMemoryUntilThePoolEnds) {
+TEST_F(MemoryPoolTest, FreeDuringCaptureKeepsTheMemoryUntilThePoolIsDestroyed) {
   {
     MemoryPool pool(context_, {});
     const DeviceAddress address = pool.allocate(16, nullptr);

@@ -1,4 +1,4 @@
-// The rules of tensor maps, at the limits and one past them, and what the driver is asked to encode.
+// Checks of tensor maps, at each limit and one past it, and the arguments of cuTensorMapEncodeTiled.
 #include "tilewright/runtime/tensor_map.hpp"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST_P(CheckTensorMap, AcceptsTheLimitAndRefusesPastIt) {
 
 using D = TensorMapDescription;
 
-// The limits are those of cuTensorMapEncodeTiled in the CUDA driver API's reference.
+// Source of the limits: CUDA driver API, cuTensorMapEncodeTiled.
 const Rule kRules[] = {
     {"as_it_is", [](D&) {}, ""},
     {"address_of_8", [](D& d) { d.address += 8; }, "16 bytes and not null, got 0x7f0000001008"},
@@ -58,7 +58,7 @@ const Rule kRules[] = {
      "stride of mode 1 must be a multiple of 16 bytes below 2^40, got 2056"},
     {"stride_most", [](D& d) { d.strides[1] = (std::uint64_t{1} << 40) - 16; }, ""},
     {"stride_past", [](D& d) { d.strides[1] = std::uint64_t{1} << 40; }, "got 1099511627776"},
-    {"stride_of_mode_0_is_not_read", [](D& d) { d.strides[0] = 3; }, ""},
+    {"stride_of_mode_0_is_ignored", [](D& d) { d.strides[0] = 3; }, ""},
     {"box_0", [](D& d) { d.box[1] = 0; }, "box of mode 1 must be 1 to 256, got 0"},
     {"box_most", [](D& d) { d.box[1] = 256; }, ""},
     {"box_past", [](D& d) { d.box[1] = 257; }, "got 257"},
@@ -94,9 +94,9 @@ const Rule kRules[] = {
        d.fill = TensorMapFill::nan;
        d.type = TensorMapType::u16;
      },
-     "floats only, got u16"},
+     "floating-point type, got u16"},
     {"unknown_type", [](D& d) { d.type = static_cast<TensorMapType>(13); }, "type 13"},
-    {"modes_past_the_rank_are_not_read",
+    {"modes_past_the_rank_are_ignored",
      [](D& d) {
        d.extents[2] = 0;
        d.strides[3] = 1;
@@ -143,7 +143,7 @@ TEST_F(EncodeTensorMap, PassesTheDescription) {
   EXPECT_EQ(asked.swizzle, 3);
   EXPECT_EQ(asked.promotion, 2);
   EXPECT_EQ(asked.fill, 1);
-  for (const std::byte b : map.bytes) EXPECT_EQ(b, std::byte{0xff});  // a large tensor's map is as the driver made it
+  for (const std::byte b : map.bytes) EXPECT_EQ(b, std::byte{0xff});  // the map of a large tensor is not changed
 }
 
 TEST_F(EncodeTensorMap, ClearsTheBitOfSmallTensorsOnOldDrivers) {
@@ -157,14 +157,14 @@ TEST_F(EncodeTensorMap, ClearsTheBitOfSmallTensorsOnOldDrivers) {
   EXPECT_EQ(device_->encode(d).bytes[10], std::byte{0xff});
 }
 
-TEST_F(EncodeTensorMap, RefusesDriversThatWouldTakeItInABuffer) {
+TEST_F(EncodeTensorMap, RefusesDriversThatDoNotReportParameterSizes) {
   state_->failures["find cuKernelGetParamInfo"] = 1;
   const std::shared_ptr<CudaDevice> old = open_cuda_device(0, {}, kFakeDriver);
   EXPECT_THAT(message_of<InvalidArgument>([&] { old->encode(matrix()); }), HasSubstr("CUDA 12.4"));
   EXPECT_EQ(calls("cuTensorMapEncodeTiled"), 0);
 }
 
-TEST_F(EncodeTensorMap, RefusesBeforeTheDriverSeesIt) {
+TEST_F(EncodeTensorMap, RefusedDescriptionsAreNotPassedToTheDriver) {
   TensorMapDescription d = matrix();
   d.box[1] = 257;
   EXPECT_THAT(message_of<InvalidArgument>([&] { device_->encode(d); }), HasSubstr("got 257"));

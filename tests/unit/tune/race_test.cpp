@@ -7,7 +7,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "tests/unit/base/end_asked.hpp"
+#include "tests/unit/base/interruption_latency.hpp"
 
 namespace tilewright::tune {
 namespace {
@@ -42,7 +42,7 @@ TEST(Race, IsInterruptedBetweenBatches) {
   Track track({30.0, 20.0});
   Race race(2, 1.0);
   const Race::TimeCalls calls = track.calls();
-  time_to_end([&] { race.run(calls); }, std::chrono::milliseconds(0));
+  interruption_latency([&] { race.run(calls); }, std::chrono::milliseconds(0));
   EXPECT_TRUE(track.orders.empty());
 }
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <thread>
 
-#include "tests/unit/base/end_asked.hpp"
+#include "tests/unit/base/interruption_latency.hpp"
 #include "tests/unit/engine/fake_kernels.hpp"
 #include "tests/unit/engine/host_problem.hpp"
 #include "tilewright/cache/store.hpp"
@@ -216,7 +216,7 @@ TEST_F(TuningTest, ARecordCountsOnlyForWhatWasMeasured) {
   HostProblem scaled(8, 12, 16);
   scaled.gemm.alpha = -2.0;
   EXPECT_EQ(first(*other, scaled.gemm), "fast") << "the values of scalars are launch arguments";
-  EXPECT_FALSE(other->explain(problem_.gemm, {}, Target{90, true}).tuned) << "another target";
+  EXPECT_FALSE(other->explain(problem_.gemm, {}, kSm90a).tuned) << "another target";
   EXPECT_EQ(first(*engine({{"slow"}, {"fast"}, {"new"}}), problem_.gemm), "slow") << "other kernels to choose from";
   const auto not_fast = [](const registry::KernelMetadata& metadata) { return metadata.family != "fast"; };
   EXPECT_EQ(other->find_kernels(problem_.gemm, not_fast).front().kernel->metadata().family, "slow");
@@ -324,7 +324,7 @@ TEST_F(TuningTest, AnInterruptionEndsTheTuning) {
     });
     EXPECT_THROW(tune_by(*tuned, problem_.gemm, {.top = 2}), Interrupted);
   }
-  EXPECT_LT(Clock::now() - asked, kPatience);
+  EXPECT_LT(Clock::now() - asked, kMaxInterruptionLatency);
   EXPECT_TRUE(records().faults()->empty());
   EXPECT_TRUE(records().list()->empty());
   EXPECT_EQ(tuned->device()->allocated_bytes(), 0U);

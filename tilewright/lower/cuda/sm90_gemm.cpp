@@ -25,7 +25,7 @@ void write_descriptors(SourceWriter& out, const arch::WgmmaOperand& operand) {
 
 void write_fragments(SourceWriter& out, const arch::FragmentLoads& loads) {
   out.line("static constexpr int kElementBits = {}, kTurnedThreads = {}, kTurnedLoads = {};", loads.element_bits,
-           loads.turned_threads, loads.turned_loads);
+           loads.staggered_threads, loads.staggered_loads);
   out.line("// {}", layout::to_string(loads.offset));
   out.line("static __device__ constexpr tilewright::uint32_t fragment_offset(int thread, int load,");
   out.line("                                                                 [[maybe_unused]] int mn) {{").indent();

@@ -1,4 +1,4 @@
-// A libcuda for tests: keeps books of every handle, fails where it is told to, runs nothing.
+// A libcuda for tests: counts handles, fails on request, executes nothing.
 #include "fake_driver.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr int kNotFound = 500;
 
 State g_state;
 std::mutex g_mutex;
-/// Never destroyed: what a broken context leaves behind is the books' business, not a leak of the process.
+/// Never destroyed, so that handles left by an unusable context are not reported as leaks of the process.
 std::map<void*, std::string>& g_handles = *new std::map<void*, std::string>;
 thread_local void* t_current_context = nullptr;
 char g_primary_context;
@@ -40,7 +40,7 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 
-/// Counts the call; the code to return when the test wants it to fail.
+/// Counts the call. Returns the code with which the test wants it to fail, else 0.
 int enter(const char* symbol) {
   const std::scoped_lock lock(g_mutex);
   ++g_state.calls[symbol];
@@ -81,7 +81,7 @@ int destroy(const char* symbol, const char* kind, void* handle) {
 int attribute_value(int attribute) {
   switch (attribute) {
     case 1:
-      return 1024;  // threads a block
+      return 1024;  // threads per block
     case 2:
     case 3:
       return 1024;  // block x, y
@@ -103,11 +103,11 @@ int attribute_value(int attribute) {
     case 76:
       return 0;
     case 81:
-      return 233472;  // shared memory an SM
+      return 233472;  // shared memory per SM
     case 82:
-      return 65536;  // registers an SM
+      return 65536;  // registers per SM
     case 97:
-      return 232448;  // shared memory a block
+      return 232448;  // shared memory per block
     case 115:
       return g_state.memory_pools_supported;
     case 120:
@@ -155,7 +155,7 @@ int parameter_info(void*, std::size_t index, std::size_t* offset, std::size_t* s
   return kSuccess;
 }
 
-/// Every bit of the map is set, so that the bits which its caller clears are seen.
+/// Sets every bit of the map, so that tests see which bits the caller clears.
 int encode_tensor_map(void* map, int type, unsigned rank, std::uint64_t address, const std::uint64_t* extents,
                       const std::uint64_t* strides, const unsigned* box, const unsigned* element_strides,
                       int interleave, int swizzle, int promotion, int fill) {
@@ -174,7 +174,7 @@ int encode_tensor_map(void* map, int type, unsigned rank, std::uint64_t address,
   return kSuccess;
 }
 
-/// A driver call that only answers: the code, then what `answer` writes.
+/// A driver call that only returns a result: `answer` writes it unless the call fails.
 #define ANSWER(symbol, parameters, ...)                     \
   {                                                         \
     symbol, reinterpret_cast<void*>(+[] parameters -> int { \

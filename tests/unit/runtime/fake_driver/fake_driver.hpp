@@ -1,4 +1,4 @@
-// How a test talks to the fake libcuda: scripts its answers, reads what was asked of it.
+// The state of the fake libcuda, by which tests set its results and read its calls.
 #pragma once
 
 #include <cstddef>
@@ -37,20 +37,20 @@ struct State {
   std::size_t free_bytes = std::size_t{1} << 30;
   int capture_status = 0;
   std::uint64_t capture_id = 0;
-  int capture_mode = 0;  // of the thread
+  int capture_mode = 0;  // that of the thread
   int capture_mode_at_unload = 0;
-  std::vector<std::size_t> parameter_sizes;  // of the loaded kernel
+  std::vector<std::size_t> parameter_sizes;  // those of the loaded kernel
 
-  std::map<std::string, int> failures;  // symbol -> code that it returns from now on
-  std::map<std::string, int> calls;     // symbol -> times called
-  std::map<std::string, int> live;      // kind of handle -> how many were not released
-  int bad_releases = 0;                 // releases of what was not live
+  std::map<std::string, int> failures;  // symbol -> the code that it returns from now on
+  std::map<std::string, int> calls;     // symbol -> number of calls
+  std::map<std::string, int> live;      // kind of handle -> number of handles that are not released
+  int bad_releases = 0;                 // releases of handles that are not live
   std::vector<Launch> launches;
   std::vector<TensorMap> tensor_maps;
   std::size_t release_threshold = 0;
 };
 
-/// The library's one state, exported as fake_driver_state.
+/// The state of the library, exported as fake_driver_state.
 using GetState = State* (*)();
 
 }  // namespace fake_driver
