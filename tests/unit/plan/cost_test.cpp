@@ -42,7 +42,7 @@ Best best_of(const op::Gemm& gemm, const Target& target) {
   const op::GemmDescription description = op::describe(gemm);
   const auto consider = [&](const Design& design, const auto& plan) {
     if (!plan) return;
-    const double us = estimate_us(arch::limits(target), cost_input(*plan, gemm));
+    const double us = estimate_us(arch::limits(target), cost_input(*plan, op::view(gemm)));
     if (us < best.us) best = {us, design.tile.threadblock_shape, design.tile.math_instruction.op_class};
   };
   for (const Design& design : sm80_gemm_designs(description, target))
@@ -58,12 +58,12 @@ std::vector<CostInput> inputs(std::int64_t m, std::int64_t n, std::int64_t k) {
   const op::Gemm half = problem(kF16, m, n, k);
   for (const Design& design : sm80_gemm_designs(op::describe(half), kSm90)) {
     const auto plan = plan_sm80_gemm(op::describe(half), design);
-    if (plan) all.push_back(cost_input(*plan, half));
+    if (plan) all.push_back(cost_input(*plan, op::view(half)));
   }
   const op::Gemm single = problem(kF32, m, n, k);
   for (const Design& design : simt_gemm_designs(op::describe(single), kSm90)) {
     const auto plan = plan_simt_gemm(op::describe(single), design);
-    if (plan) all.push_back(cost_input(*plan, single));
+    if (plan) all.push_back(cost_input(*plan, op::view(single)));
   }
   EXPECT_GE(all.size(), 5U);
   return all;
@@ -73,9 +73,9 @@ std::vector<CostInput> inputs(std::int64_t m, std::int64_t n, std::int64_t k) {
 double best_by_wgmma(const op::Gemm& gemm) {
   double best = INFINITY;
   const op::GemmDescription description = op::describe(gemm);
-  for (const Design& design : sm90_gemm_designs(gemm, description, kSm90)) {
+  for (const Design& design : sm90_gemm_designs(op::view(gemm), description, kSm90)) {
     const auto plan = plan_sm90_gemm(description, design);
-    if (plan) best = std::min(best, estimate_us(arch::limits(kSm90), cost_input(*plan, gemm)));
+    if (plan) best = std::min(best, estimate_us(arch::limits(kSm90), cost_input(*plan, op::view(gemm))));
   }
   return best;
 }
@@ -163,7 +163,7 @@ TEST(Cost, ReadsTheProblemTheWayItIsComputed) {
   const op::GemmDescription description = op::describe(gemm);
   const auto plan = plan_sm80_gemm(description, tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {2, 2, 1}}));
   ASSERT_TRUE(plan);
-  const CostInput input = cost_input(*plan, gemm);
+  const CostInput input = cost_input(*plan, op::view(gemm));
   EXPECT_EQ(input.m, 2000);
   EXPECT_EQ(input.n, 100);
   EXPECT_EQ(input.k, 64);
@@ -178,11 +178,11 @@ TEST(Cost, ABatchCountsItsTilesAndWhatItReads) {
   const op::GemmDescription description = op::describe(gemm);
   const auto plan = plan_sm80_gemm(description, tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {2, 2, 1}}));
   ASSERT_TRUE(plan);
-  const CostInput input = cost_input(*plan, gemm);
+  const CostInput input = cost_input(*plan, op::view(gemm));
   EXPECT_EQ(input.batch, 40);
   EXPECT_EQ(input.batch_a, 40) << "the transposed problem's A is B";
   EXPECT_EQ(input.batch_b, 1);
-  const double one = estimate_us(arch::limits(kSm80), cost_input(*plan, op::slice(gemm, 0)));
+  const double one = estimate_us(arch::limits(kSm80), cost_input(*plan, op::view(op::slice(gemm, 0))));
   const double all = estimate_us(arch::limits(kSm80), input);
   EXPECT_GT(all, one);
   EXPECT_LT(all, 40 * one) << "one launch, and every multiprocessor has work";

@@ -130,7 +130,8 @@ TEST(Search, WgmmaServesEightBitFloatsAlongK) {
     if (!is_fp8(types.a)) continue;
     const op::GemmDescription description = describe(types);
     int large = 0;
-    for (const Design& design : sm90_gemm_designs(problem_of(description, 4096, 4096, 4096), description, kSm90)) {
+    for (const Design& design :
+         sm90_gemm_designs(op::view(problem_of(description, 4096, 4096, 4096)), description, kSm90)) {
       const Result<Sm90GemmPlan> plan = plan_sm90_gemm(description, design);
       ASSERT_TRUE(plan) << types << " " << to_string(design) << ": " << plan.reason();
       large += plan->tile.m * plan->tile.n >= 128 * 160 ? 1 : 0;

@@ -95,8 +95,8 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
   gemm.d = op::matrix(std::uint64_t{4} << 20, DType::f16, 1000, 2048, kRow);
   gemm.accumulator = DType::f32;
   gemm.epilogue = description.epilogue;
-  ASSERT_TRUE(check_arguments(plan, gemm));
-  const Launch launched = launch(plan, gemm);
+  ASSERT_TRUE(check_arguments(plan, op::view(gemm)));
+  const Launch launched = launch(plan, op::view(gemm));
   EXPECT_EQ(launched.grid[0], 2U * 4 * 8);  // 4 x 8 clusters of two CTAs
   EXPECT_EQ(launched.block[0], 384U);
   EXPECT_EQ(launched.cluster[0], 2U);
@@ -117,10 +117,10 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
   ragged.b = op::matrix(std::uint64_t{2} << 20, DType::f16, 520, 2044, kColumn);
   ragged.d = op::matrix(std::uint64_t{4} << 20, DType::f16, 1000, 2044, kRow, 2048);
   ragged.c = ragged.d;
-  EXPECT_EQ(check_arguments(plan, ragged).reason(), "rows of D have 4088 bytes, TMA stores multiples of 16");
+  EXPECT_EQ(check_arguments(plan, op::view(ragged)).reason(), "rows of D have 4088 bytes, TMA stores multiples of 16");
 
   gemm.alpha = 0;
-  EXPECT_EQ(check_arguments(plan, gemm).reason(), "needs a product to sum: k is 520, alpha 0");
+  EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(), "needs a product to sum: k is 520, alpha 0");
 }
 
 TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
@@ -134,8 +134,8 @@ TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
   gemm.accumulator = DType::f32;
   gemm.epilogue = description.epilogue;
   gemm.beta = 1.0;
-  ASSERT_TRUE(check_arguments(plan, gemm)) << check_arguments(plan, gemm).reason();
-  const Launch launched = launch(plan, gemm);
+  ASSERT_TRUE(check_arguments(plan, op::view(gemm))) << check_arguments(plan, op::view(gemm)).reason();
+  const Launch launched = launch(plan, op::view(gemm));
   EXPECT_EQ(launched.grid[0], 5U * 2) << "one cluster of two CTAs for each matrix";
   const TensorMapRequest& a = launched.tensor_maps()[0];
   EXPECT_EQ(a.extents, (std::array<std::int64_t, 3>{520, 200, 5}));
@@ -150,14 +150,14 @@ TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
   std::memcpy(integers.data(), launched.parameters().data() + 512, sizeof integers);
   EXPECT_EQ(integers, (std::array<std::int32_t, 8>{200, 256, 520, 5, 1, 0, 1, 1}))
       << "m, n, k, batches, steps of A and B, cluster tiles";
-  EXPECT_EQ(cost_input(plan, gemm).batches, 5);
+  EXPECT_EQ(cost_input(plan, op::view(gemm)).batches, 5);
 
   gemm.a.stride[0] = std::int64_t{1} << 39;
-  EXPECT_EQ(check_arguments(plan, gemm).reason(),
+  EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(),
             "matrices are 549755813888 elements of f16 apart, TMA reaches less than 1099511627776 bytes");
   for (op::Tensor* tensor : {&gemm.a, &gemm.c, &gemm.d}) *tensor = op::slice(*tensor, 0);
   gemm.d = op::batched(gemm.d, 2147482624);
-  EXPECT_EQ(check_arguments(plan, gemm).reason(),
+  EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(),
             "needs 1 tiles for each of 2147482624 matrices, more than 2147482623 together");
 }
 
@@ -275,8 +275,8 @@ TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
   gemm.c = gemm.d;
   gemm.accumulator = DType::f32;
   gemm.epilogue = description.epilogue;
-  ASSERT_TRUE(check_arguments(plan, gemm));
-  const Launch launched = launch(plan, gemm);
+  ASSERT_TRUE(check_arguments(plan, op::view(gemm)));
+  const Launch launched = launch(plan, op::view(gemm));
   EXPECT_TRUE(launched.tensor_maps().empty());
   EXPECT_EQ(launched.parameters().size(), 4U * 24 + 10 * 4 + 2 * 8 + 2 * 8 + 2 * 4)
       << "four matrices, nine integers and what aligns the two policies after them, a workspace with the place of its "
@@ -289,7 +289,7 @@ TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
   EXPECT_EQ(words[4], 523);
 
   gemm.b = op::matrix(std::uint64_t{2} << 20, DType::f16, 519, 2047, kColumn, (std::int64_t{1} << 28) + 1);
-  EXPECT_EQ(check_arguments(plan, gemm).reason(),
+  EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(),
             "lines gathered one after the other are 2147483656 bytes apart, at most 2147483647");
 }
 
@@ -332,8 +332,8 @@ TEST(Sm90Gemm, CopiesLieInTheWorkspaceByWholeLines) {
   gemm.b = op::batched(gemm.b, 3, 0);
   gemm.c = op::batched(gemm.c, 3);
   gemm.d = op::batched(gemm.d, 3);
-  ASSERT_TRUE(check_arguments(plan, gemm)) << check_arguments(plan, gemm).reason();
-  const Launch launched = launch(plan, gemm);
+  ASSERT_TRUE(check_arguments(plan, op::view(gemm))) << check_arguments(plan, op::view(gemm)).reason();
+  const Launch launched = launch(plan, op::view(gemm));
   EXPECT_TRUE(launched.cooperative);
   EXPECT_EQ(launched.grid[0], 3U * 3 * 2);
   ASSERT_EQ(launched.tensor_maps().size(), 2U);
@@ -355,17 +355,17 @@ TEST(Sm90Gemm, CopiesLieInTheWorkspaceByWholeLines) {
   EXPECT_EQ(words, (std::array<std::int64_t, 5>{(std::int64_t{1} << 40) + 2, 101, 257 * 101,
                                                 static_cast<std::int64_t>(a.address), 256}));
   EXPECT_EQ(b.parameter_offset, 192U);
-  EXPECT_EQ(cost_input(plan, gemm).repacked_bytes, 2 * (3 * 257 * 100 + 511 * 100));
+  EXPECT_EQ(cost_input(plan, op::view(gemm)).repacked_bytes, 2 * (3 * 257 * 100 + 511 * 100));
 
   // Much to copy: more CTAs than tiles.
-  EXPECT_EQ(launch(plan, problem_of(description, 128, 255, 65535)).grid[0], 132U);
+  EXPECT_EQ(launch(plan, op::view(problem_of(description, 128, 255, 65535))).grid[0], 132U);
 }
 
 TEST(Sm90Gemm, CopiesLieBehindPartialSums) {
   const op::GemmDescription description = describe_f16({}, 2);
   Design design = repacking(description, {{128, 128, 64}, 3, {8, 1, 1}});
   design.split_k = 4;
-  const Launch launched = launch(planned(description, design), problem_of(description, 383, 127, 1023));
+  const Launch launched = launch(planned(description, design), op::view(problem_of(description, 383, 127, 1023)));
   ASSERT_EQ(launched.tensor_maps().size(), 2U);
   EXPECT_EQ(launched.tensor_maps()[0].address, kWorkspaceCounterBytes + 3 * 2 * 4 * 128 * 128 * 4);
   EXPECT_EQ(launched.workspace_bytes(), launched.tensor_maps()[1].address + 127 * 2048);
@@ -374,8 +374,8 @@ TEST(Sm90Gemm, CopiesLieBehindPartialSums) {
 TEST(Sm90Gemm, RefusesAWorkspaceBeyondFourGigabytes) {
   const op::GemmDescription description = describe_f16({}, 2);
   const Sm90GemmPlan plan = planned(description, repacking(description, kLarge));
-  EXPECT_TRUE(check_arguments(plan, problem_of(description, 65536, 1001, 32001)));
-  EXPECT_EQ(check_arguments(plan, problem_of(description, 131072, 1001, 32001)).reason(),
+  EXPECT_TRUE(check_arguments(plan, op::view(problem_of(description, 65536, 1001, 32001))));
+  EXPECT_EQ(check_arguments(plan, op::view(problem_of(description, 131072, 1001, 32001))).reason(),
             "needs a workspace of 8469839488 bytes, at most 4294967296");
 }
 
@@ -443,15 +443,15 @@ TEST(Sm90Gemm, SlicesOfKShareATilesColumns) {
   EXPECT_FALSE(plan.stores_by_tma);
   // Stages, four words of each thread of two warpgroups, two barriers a stage.
   EXPECT_EQ(plan.smem_bytes(), 3 * 32768 + 2 * 128 * 16 + 6 * 8);
-  EXPECT_EQ(check_arguments(plan, problem_of(description, 128, 128, 192)).reason(),
+  EXPECT_EQ(check_arguments(plan, op::view(problem_of(description, 128, 128, 192))).reason(),
             "k of 192 is 3 steps of 64, fewer than the 4 slices");
 
-  const Launch launched = launch(plan, problem_of(description, 384, 128, 1024));
+  const Launch launched = launch(plan, op::view(problem_of(description, 384, 128, 1024)));
   EXPECT_TRUE(launched.cooperative);
   EXPECT_EQ(launched.grid[0], 3U * 4);
   EXPECT_EQ(launched.cluster[0], 1U);
   EXPECT_EQ(launched.workspace_bytes(), kWorkspaceCounterBytes + 3 * 2 * 4 * 128 * 128 * 4);
-  EXPECT_EQ(launch(plan, problem_of(description, 8192, 8192, 1024)).grid[0], 132U);
+  EXPECT_EQ(launch(plan, op::view(problem_of(description, 8192, 8192, 1024))).grid[0], 132U);
 }
 
 TEST(Sm90Gemm, BuffersHoldTheWidestChunksThatDivideATile) {
@@ -515,7 +515,7 @@ TEST(Sm90Gemm, SwappedOperandsStoreColumns) {
   EXPECT_FALSE(plan.d_is_row_major());
   EXPECT_EQ(plan.tile, (TileShape{128, 16, 64}));
   EXPECT_EQ(plan.chunks, (OutputChunks{16, 1}));
-  const Launch launched = launch(plan, problem_of(description, 9, 512, 256));
+  const Launch launched = launch(plan, op::view(problem_of(description, 9, 512, 256)));
   const TensorMapRequest& d = launched.tensor_maps()[2];
   EXPECT_EQ(d.extents, (std::array<std::int64_t, 3>{512, 9, 1}));
   EXPECT_EQ(d.box, (std::array<std::int64_t, 3>{64, 16, 1}));
@@ -529,8 +529,8 @@ TEST(Sm90Gemm, WhatTmaCannotStoreLeavesByPlainStores) {
   EXPECT_FALSE(plan.stores_by_tma);
   EXPECT_EQ(plan.store_bytes, 4);
   op::Gemm gemm = problem_of(description, 100, 130, 64);
-  EXPECT_TRUE(check_arguments(plan, gemm));
-  const Launch launched = launch(plan, gemm);
+  EXPECT_TRUE(check_arguments(plan, op::view(gemm)));
+  const Launch launched = launch(plan, op::view(gemm));
   EXPECT_EQ(launched.tensor_maps().size(), 2U);
   std::uint64_t address = 0;
   std::memcpy(&address, launched.parameters().data() + 256, sizeof address);
@@ -590,7 +590,7 @@ TEST(Sm90Gemm, TheSearchServesEveryLayout) {
     for (const Layouts& layouts : all_layouts()) {
       const op::GemmDescription description = describe(types, layouts);
       const std::vector<Design> designs =
-          sm90_gemm_designs(problem_of(description, 4096, 4096, 4096), description, kSm90);
+          sm90_gemm_designs(op::view(problem_of(description, 4096, 4096, 4096)), description, kSm90);
       EXPECT_FALSE(designs.empty()) << to_string(description);
       for (const Design& design : designs) {
         EXPECT_TRUE(plan_sm90_gemm(description, design)) << to_string(description) << " " << to_string(design);
@@ -607,7 +607,7 @@ TEST(Sm90Gemm, WordsAndBytesAlongMnAreRepackedAlongK) {
     EXPECT_TRUE(plan.a.is_transposed && plan.b.is_transposed);
     EXPECT_EQ(plan.a.major, arch::Major::k);
     EXPECT_FALSE(plan.a.fragments);
-    const Launch launched = launch(plan, problem_of(description, 260, 516, 100));
+    const Launch launched = launch(plan, op::view(problem_of(description, 260, 516, 100)));
     EXPECT_EQ(launched.tensor_maps()[1].extents, (std::array<std::int64_t, 3>{100, 516, 1}));
   }
   // Warps transpose in shared memory, in more of it than the stages of small tiles have.
