@@ -236,6 +236,7 @@ nb::object arguments_of(const op::Problem& problem, bool is_for_gemm) {
 }
 
 void bind_arguments(nb::module_& module) {
+  module.def("_default_output", &op::default_output, nb::arg("a"));
   bind_operand(module);
   bind_epilogue(module);
   nb::class_<Arguments>(module, "Arguments", "A problem on arrays: GemmArguments, or one of an author's Operation.")

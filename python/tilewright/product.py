@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright._tilewright import DType, Epilogue, GemmArguments, Prepared, dtype, prepare
+from tilewright._tilewright import DType, Epilogue, GemmArguments, Prepared, _default_output, dtype, prepare
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, shaped
@@ -101,7 +101,4 @@ def _type_of(a: Any) -> DType:
 
 
 def _out_type(a: Any) -> DType:
-    kind = _type_of(a)
-    if kind in (DType.s8, DType.u8):
-        return DType.s32
-    return DType.bf16 if kind in (DType.e4m3, DType.e5m2) else kind
+    return _default_output(_type_of(a))

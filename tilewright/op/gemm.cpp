@@ -207,6 +207,11 @@ DType default_accumulator(DType a) {
   return is_float(a) ? DType::f32 : DType::s32;
 }
 
+DType default_output(DType a) {
+  if (is_integer(a)) return DType::s32;
+  return is_fp8(a) ? DType::bf16 : a;
+}
+
 DType default_compute(DType accumulator, DType d) {
   if (accumulator == DType::f64) return DType::f64;
   return accumulator == DType::s32 && d == DType::s32 ? DType::s32 : DType::f32;

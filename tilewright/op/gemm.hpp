@@ -44,6 +44,10 @@ struct Gemm {
 /// The accumulator that a type of A has unless told otherwise: f64 for f64, s32 for integers, f32 for the rest.
 DType default_accumulator(DType a);
 
+/// The type of D unless told otherwise: s32 for integers, bf16 for 8-bit floats, whose range few sums fit, A's for the
+/// rest.
+DType default_output(DType a);
+
 /// The compute type of an epilogue unless told otherwise: f64 for f64; s32 where s32 is accumulated and stored, so that
 /// no sum is rounded; f32 for the rest.
 DType default_compute(DType accumulator, DType d);

@@ -41,8 +41,6 @@ op::MatrixLayout layout_of(const OperandOptions& operand) {
   return operand.is_transposed ? op::MatrixLayout::column_major : op::MatrixLayout::row_major;
 }
 
-DType default_output(DType input) { return is_integer(input) ? DType::s32 : input; }
-
 // "NAME=VALUE" of an option that may come more than once.
 std::map<std::string, std::string> assignments(const char* option, const std::vector<std::string>& texts) {
   std::map<std::string, std::string> all;
@@ -132,7 +130,7 @@ void Problem::choose_types() {
   gemm_.accumulator = options_.accumulator.empty() ? op::default_accumulator(gemm_.a.dtype)
                                                    : read_dtype(options_.accumulator, "--accumulator");
   gemm_.d.dtype =
-      options_.out_dtype.empty() ? default_output(gemm_.a.dtype) : read_dtype(options_.out_dtype, "--out-dtype");
+      options_.out_dtype.empty() ? op::default_output(gemm_.a.dtype) : read_dtype(options_.out_dtype, "--out-dtype");
   gemm_.c.dtype = gemm_.d.dtype;
   read_codes(c_, gemm_.c.dtype);
   if (!c_.empty() && c_.front().dtype != gemm_.d.dtype &&

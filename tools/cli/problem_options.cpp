@@ -44,8 +44,8 @@ void add_problem_options(CLI::App& command, ProblemOptions& options) {
   command.add_option("--accumulator", options.accumulator,
                      "type of the sums; default f64 for f64, s32 for integers, else f32");
   command.add_option("--out-dtype", options.out_dtype,
-                     "type of C and D; default: A's, s32 for integers. A D of bf16 is written as f32, exactly; one of "
-                     "e4m3 or e5m2 as its codes, u8");
+                     "type of C and D; default: A's, s32 for integers, bf16 for e4m3 and e5m2. A D of bf16 is written "
+                     "as f32, exactly; one of e4m3 or e5m2 as its codes, u8");
   command.add_option("--math", options.math,
                      "multiply_add, or for f32: multiply_add_tf32, multiply_add_fast_f16, _fast_bf16, _fast_f32; for "
                      "e4m3 and e5m2: multiply_add_fast_accumulate");

@@ -359,5 +359,17 @@ TEST(Describe, TransposingTwiceIsTheSame) {
   EXPECT_EQ(transposed(gemm).m(), gemm.n());
 }
 
+TEST(Gemm, HasADefaultTypeOfItsOutput) {
+  for (const auto& [a, d] : {std::pair{DType::f64, DType::f64},
+                             {DType::f16, DType::f16},
+                             {DType::bf16, DType::bf16},
+                             {DType::e4m3, DType::bf16},
+                             {DType::e5m2, DType::bf16},
+                             {DType::s8, DType::s32},
+                             {DType::u8, DType::s32}}) {
+    EXPECT_EQ(default_output(a), d) << name(a);
+  }
+}
+
 }  // namespace
 }  // namespace tilewright::op
