@@ -7,7 +7,8 @@
 // two words that its vector lies in and shifts them together.
 #pragma once
 
-#include "tilewright/gemm/sm90_parameters.cuh"
+#include "tilewright/operand/global_matrix.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/convert.cuh"
 #include "tilewright/ptx/global.cuh"
 #include "tilewright/ptx/shared.cuh"

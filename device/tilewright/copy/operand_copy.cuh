@@ -5,7 +5,7 @@
 // MN-major one's along M or N.
 #pragma once
 
-#include "tilewright/copy/swizzle.cuh"
+#include "tilewright/operand/swizzle.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/types.cuh"
 

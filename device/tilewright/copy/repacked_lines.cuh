@@ -1,7 +1,7 @@
 // Lines of a matrix that TMA cannot reach, as they are, to lines that begin at whole 128 bytes.
 #pragma once
 
-#include "tilewright/gemm/sm90_parameters.cuh"
+#include "tilewright/operand/repacked_matrix.cuh"
 #include "tilewright/ptx/global.cuh"
 #include "tilewright/types.cuh"
 

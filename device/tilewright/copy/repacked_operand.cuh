@@ -4,6 +4,7 @@
 
 #include "tilewright/copy/repacked_lines.cuh"
 #include "tilewright/copy/transposed_lines.cuh"
+#include "tilewright/operand/repacked_matrix.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {

@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/tma.cuh"
 #include "tilewright/types.cuh"
 
@@ -13,7 +14,7 @@ template <class Operand>
 class TmaOperand {
  public:
   /// `share` is the one that this CTA loads, `ctas` the mask of those that need it.
-  __device__ __forceinline__ TmaOperand(const ptx::TensorMap& map, int share, uint16_t ctas, ptx::CachePolicy policy)
+  __device__ __forceinline__ TmaOperand(const TmaMatrix& map, int share, uint16_t ctas, ptx::CachePolicy policy)
       : map_(map), policy_(policy), share_(share), ctas_(ctas) {}
 
   /// Begins this CTA's part of the tile at (mn, k) of `batch`.
@@ -38,7 +39,7 @@ class TmaOperand {
   // The coordinates of six boxes at once spilled in a producer of 32 registers.
   static constexpr int kUnrolled = Operand::kBoxes <= 4 ? Operand::kBoxes : 2;
 
-  const ptx::TensorMap& map_;
+  const TmaMatrix& map_;
   ptx::CachePolicy policy_;
   int share_;
   uint16_t ctas_;

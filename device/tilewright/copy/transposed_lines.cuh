@@ -2,7 +2,7 @@
 // K-major only.
 #pragma once
 
-#include "tilewright/gemm/sm90_parameters.cuh"
+#include "tilewright/operand/repacked_matrix.cuh"
 #include "tilewright/ptx/global.cuh"
 #include "tilewright/ptx/permute.cuh"
 #include "tilewright/ptx/shared.cuh"

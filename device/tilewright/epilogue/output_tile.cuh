@@ -3,7 +3,6 @@
 
 #include "tilewright/epilogue/band_reductions.cuh"
 #include "tilewright/epilogue/epilogue_tensor.cuh"
-#include "tilewright/gemm/parameters.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/types.cuh"
 
@@ -11,15 +10,16 @@ namespace tilewright {
 
 /// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor, kTileM, kTileN, kReductionCounters
 /// (where in the workspace). D is row-major.
-/// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), kColumnsPerElement (of A*B for each of D),
-/// apply(values, source, parameters, place): `values`, neighbours in a row, are accumulators before; after, each first
-/// of kColumnsPerElement is what is stored to D.
-template <class Plan, class Epilogue>
+/// Parameters of the kernel: c, d, ldc, ldd, batch_stride_c, batch_stride_d, m, n, batch, workspace, reduction_parts
+/// and epilogue, which is the Epilogue's Parameters. Epilogue: Compute, Parameters, kReadsSource,
+/// reads_source(parameters), kColumnsPerElement (of A*B for each of D), apply(values, source, parameters, place):
+/// `values`, neighbours in a row, are accumulators before; after, each first of kColumnsPerElement is what is stored to
+/// D.
+template <class Plan, class Epilogue, class Parameters>
 class OutputTile {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
-  using Parameters = GemmParameters<typename Epilogue::Parameters>;
 
  public:
   /// Reductions of a CTA's tile by kThreads threads, bands of kRows rows of it; `shared` is free.

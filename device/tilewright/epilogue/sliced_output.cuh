@@ -5,8 +5,8 @@
 #include "tilewright/epilogue/band_reductions.cuh"
 #include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/slice_sum.cuh"
-#include "tilewright/gemm/sm90_parameters.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
@@ -14,12 +14,12 @@ namespace tilewright {
 /// One warpgroup's way out of kAtoms times 64 rows. Plan: Wgmma, ElementC, ElementD, kCIsRowMajor, kDIsRowMajor,
 /// kPairsRows, kConsumers, kClusterM, kClusterN, kSlices, kCounterBytes (of the workspace), kReductionCounters (where
 /// in it), kStoreBytes (that D's lines are aligned to).
-template <class Plan, class Epilogue, int kAtoms>
+/// Parameters of the kernel: c, d, m, n, batches, workspace, reduction_parts, epilogue.
+template <class Plan, class Epilogue, class Parameters, int kAtoms>
 class SlicedOutput {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
-  using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Parameters>;
   using Rows = FragmentRows<Plan::kPairsRows>;
   using Sum = SliceSum<typename Plan::Wgmma::Accumulator, Plan::kSlices, Plan::Wgmma::kRegisters>;
   using Quad = typename Sum::Quad;

@@ -4,8 +4,9 @@
 
 #include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/output_chunk.cuh"
-#include "tilewright/gemm/sm90_parameters.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/global_matrix.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/mbarrier.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/tma.cuh"

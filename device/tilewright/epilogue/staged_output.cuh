@@ -11,10 +11,9 @@
 namespace tilewright {
 
 /// A band is one row of instruction tiles of every warp: kWarpsM * kInstructionM rows of the CTA's tile.
-template <class Plan, class Epilogue, int kInstructionM, int kInstructionN>
+template <class Plan, class Epilogue, class Parameters, int kInstructionM, int kInstructionN>
 class StagedOutput {
   using Compute = typename Epilogue::Compute;
-  using Parameters = GemmParameters<typename Epilogue::Parameters>;
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
   static constexpr int kWarpTileM = Plan::kTileM / Plan::kWarpsM;
   static constexpr int kWarpTileN = Plan::kTileN / Plan::kWarpsN;
@@ -24,7 +23,7 @@ class StagedOutput {
   static constexpr int kVectorsPerRow = Plan::kTileN / kVector;
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
   static constexpr int kBandBytes = kBandRows * kLine * static_cast<int>(sizeof(Compute));
-  using Tile = OutputTile<Plan, Epilogue>;
+  using Tile = OutputTile<Plan, Epilogue, Parameters>;
   using Reductions = typename Tile::template Reductions<kBandRows, kThreads>;
 
  public:

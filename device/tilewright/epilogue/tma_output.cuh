@@ -2,8 +2,8 @@
 #pragma once
 
 #include "tilewright/epilogue/output_chunk.cuh"
-#include "tilewright/gemm/sm90_parameters.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/tma.cuh"
 #include "tilewright/types.cuh"

@@ -10,8 +10,8 @@
 #include "tilewright/epilogue/source_buffers.cuh"
 #include "tilewright/epilogue/staged_vectors.cuh"
 #include "tilewright/epilogue/tma_output.cuh"
-#include "tilewright/gemm/sm90_parameters.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/tma.cuh"
 #include "tilewright/ptx/warpgroup.cuh"
@@ -23,12 +23,13 @@ namespace tilewright {
 /// kAccumulatesInHalf, kPairsRows, kTileN, kChunkColumns, kBufferChunks (that a buffer holds), kStoreBytes (that D's
 /// lines are multiples of), kTmaOutputs and kTmaOutputBytes (of the others that leave by TMA: how many, and the bytes
 /// of an element of each together), kReductionCounters (where in the workspace), and what SourceBuffers asks for.
-template <class Plan, class Epilogue, int kAtoms>
+/// Parameters of the kernel: c, d, outputs where there are others, m, n, batches, batch_step_c, workspace,
+/// reduction_parts, epilogue.
+template <class Plan, class Epilogue, class Parameters, int kAtoms>
 class WarpgroupOutput {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
-  using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Parameters>;
   using Chunk = OutputChunk<D, Plan::kDIsRowMajor, Plan::kChunkColumns>;
   using Source = SourceBuffers<Plan>;
   using Rows = FragmentRows<Plan::kPairsRows>;

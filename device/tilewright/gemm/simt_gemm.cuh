@@ -35,7 +35,7 @@ class SimtGemm {
   static constexpr int kElementsB = OperandB::kLineElements * Plan::kTileK;
   static constexpr int kStageElements = kElementsA + kElementsB;
   static constexpr int kBandRows = Plan::kWarpsM * Plan::kLanesM;  // one of each thread
-  using Output = OutputTile<Plan, Epilogue>;
+  using Output = OutputTile<Plan, Epilogue, Parameters>;
   using Reductions = typename Output::template Reductions<kBandRows, kThreads>;
 
  public:

@@ -35,7 +35,7 @@ class Sm80Gemm {
 
   using LoaderA = FragmentLoader<OperandA, true, Mma::kM, Math::kLoadK, Math::kLoadRegistersA, kTilesM>;
   using LoaderB = FragmentLoader<OperandB, false, Mma::kN, Math::kLoadK, Math::kLoadRegistersB, kTilesN>;
-  using Output = StagedOutput<Plan, Epilogue, Mma::kM, Mma::kN>;
+  using Output = StagedOutput<Plan, Epilogue, Parameters, Mma::kM, Mma::kN>;
   using Accumulators = typename Mma::RegisterC[kTilesM][kTilesN][Mma::kRegistersC];
 
   /// What one step's loads hold: [load][tile][register].

@@ -3,6 +3,7 @@
 // there by wgmma, D leaves by TMA. A persistent CTA computes one tile of D after another.
 #pragma once
 
+#include "tilewright/copy/gathered_stage.cuh"
 #include "tilewright/copy/repacked_operand.cuh"
 #include "tilewright/copy/tma_operand.cuh"
 #include "tilewright/epilogue/sliced_output.cuh"
@@ -11,8 +12,10 @@
 #include "tilewright/mma/promoted_mainloop.cuh"
 #include "tilewright/mma/register_mainloop.cuh"
 #include "tilewright/mma/warpgroup_mainloop.cuh"
+#include "tilewright/operand/global_matrix.cuh"
+#include "tilewright/operand/repacked_matrix.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/pipeline/consumer_turns.cuh"
-#include "tilewright/pipeline/gathered_stage.cuh"
 #include "tilewright/pipeline/grid_barrier.cuh"
 #include "tilewright/pipeline/tma_ring.cuh"
 #include "tilewright/ptx/cluster.cuh"
@@ -41,8 +44,8 @@ class Sm90Gemm {
   static constexpr int kTeam = Plan::kIsPingPong ? 1 : Plan::kConsumers;  // warpgroups that share a tile
   static constexpr int kTeams = Plan::kConsumers / kTeam;
   static constexpr int kAtoms = Plan::kTileM / 64 / kTeam;  // instructions along M of a warpgroup
-  using Output =
-      Select<(Plan::kSlices > 1), SlicedOutput<Plan, Epilogue, kAtoms>, WarpgroupOutput<Plan, Epilogue, kAtoms>>;
+  using Output = Select<(Plan::kSlices > 1), SlicedOutput<Plan, Epilogue, Parameters, kAtoms>,
+                        WarpgroupOutput<Plan, Epilogue, Parameters, kAtoms>>;
   static constexpr int kStageBytes = OperandA::kTileBytes + OperandB::kTileBytes;
   static constexpr bool kGathersA = is_same<typename OperandA::Source, GlobalMatrix>;
   static constexpr bool kGathersB = is_same<typename OperandB::Source, GlobalMatrix>;

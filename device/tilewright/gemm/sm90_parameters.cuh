@@ -1,30 +1,12 @@
 // What a launch of an sm90_gemm kernel is given.
 #pragma once
 
-#include "tilewright/ptx/tma.cuh"
+#include "tilewright/operand/global_matrix.cuh"
+#include "tilewright/operand/repacked_matrix.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
-
-/// A matrix, or a batch of them, that threads reach by address. Strides in elements.
-struct GlobalMatrix {
-  const void* address;
-  int64_t ld, batch_stride;
-};
-
-/// A matrix that TMA reaches: three modes, contiguous, strided, batch.
-using TmaMatrix = ptx::TensorMap;
-
-/// A matrix that the kernel copies to its workspace, where TMA reaches it.
-struct RepackedMatrix {
-  TmaMatrix copy;
-  GlobalMatrix from;
-  int64_t offset;  // of the copy in the workspace, bytes
-  int64_t pitch;   // of the copy, from a line to the next, those of all matrices one after another; bytes
-};
-
-__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaMatrix& matrix) { return matrix; }
-__device__ __forceinline__ const TmaMatrix& tma_matrix(const RepackedMatrix& matrix) { return matrix.copy; }
 
 /// Of outputs beside D that leave by TMA.
 template <int kCount>

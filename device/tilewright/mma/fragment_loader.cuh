@@ -4,7 +4,7 @@
 // ldmatrix transposes); element by element otherwise.
 #pragma once
 
-#include "tilewright/copy/swizzle.cuh"
+#include "tilewright/operand/swizzle.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/types.cuh"
 
