@@ -88,8 +88,33 @@ struct Epilogue {
   }
 };
 
+using Parameters = tilewright::GemmParameters<Epilogue::Parameters>;
+static_assert(__builtin_offsetof(Parameters, a) == 0);
+static_assert(__builtin_offsetof(Parameters, b) == 8);
+static_assert(__builtin_offsetof(Parameters, c) == 16);
+static_assert(__builtin_offsetof(Parameters, d) == 24);
+static_assert(__builtin_offsetof(Parameters, lda) == 32);
+static_assert(__builtin_offsetof(Parameters, ldb) == 40);
+static_assert(__builtin_offsetof(Parameters, ldc) == 48);
+static_assert(__builtin_offsetof(Parameters, ldd) == 56);
+static_assert(__builtin_offsetof(Parameters, batch_stride_a) == 64);
+static_assert(__builtin_offsetof(Parameters, batch_stride_b) == 72);
+static_assert(__builtin_offsetof(Parameters, batch_stride_c) == 80);
+static_assert(__builtin_offsetof(Parameters, batch_stride_d) == 88);
+static_assert(__builtin_offsetof(Parameters, m) == 96);
+static_assert(__builtin_offsetof(Parameters, n) == 100);
+static_assert(__builtin_offsetof(Parameters, k) == 104);
+static_assert(__builtin_offsetof(Parameters, tiles_m) == 108);
+static_assert(__builtin_offsetof(Parameters, tiles_n) == 112);
+static_assert(__builtin_offsetof(Parameters, batch) == 116);
+static_assert(__builtin_offsetof(Parameters, workspace) == 120);
+static_assert(__builtin_offsetof(Parameters, reduction_parts) == 128);
+static_assert(__builtin_offsetof(Parameters, epilogue.alpha_) == 136);
+static_assert(__builtin_offsetof(Parameters, epilogue.beta_) == 140);
+static_assert(sizeof(Parameters) == 144);
+
 extern "C" __global__ void __launch_bounds__(128)
-f16_in_half_gelu(const __grid_constant__ tilewright::GemmParameters<Epilogue::Parameters> parameters) {
+f16_in_half_gelu(const __grid_constant__ Parameters parameters) {
   static_assert(tilewright::Sm80Gemm<Plan, Epilogue>::kSharedBytes == 24576);
   tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
 }

@@ -117,8 +117,38 @@ struct Epilogue {
   }
 };
 
+using Parameters = tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters>;
+static_assert(__builtin_offsetof(Parameters, a.address) == 0);
+static_assert(__builtin_offsetof(Parameters, a.ld) == 8);
+static_assert(__builtin_offsetof(Parameters, a.batch_stride) == 16);
+static_assert(__builtin_offsetof(Parameters, b.address) == 24);
+static_assert(__builtin_offsetof(Parameters, b.ld) == 32);
+static_assert(__builtin_offsetof(Parameters, b.batch_stride) == 40);
+static_assert(__builtin_offsetof(Parameters, d.address) == 48);
+static_assert(__builtin_offsetof(Parameters, d.ld) == 56);
+static_assert(__builtin_offsetof(Parameters, d.batch_stride) == 64);
+static_assert(__builtin_offsetof(Parameters, c.address) == 72);
+static_assert(__builtin_offsetof(Parameters, c.ld) == 80);
+static_assert(__builtin_offsetof(Parameters, c.batch_stride) == 88);
+static_assert(__builtin_offsetof(Parameters, m) == 96);
+static_assert(__builtin_offsetof(Parameters, n) == 100);
+static_assert(__builtin_offsetof(Parameters, k) == 104);
+static_assert(__builtin_offsetof(Parameters, batches) == 108);
+static_assert(__builtin_offsetof(Parameters, batch_step_a) == 112);
+static_assert(__builtin_offsetof(Parameters, batch_step_b) == 116);
+static_assert(__builtin_offsetof(Parameters, batch_step_c) == 120);
+static_assert(__builtin_offsetof(Parameters, cluster_tiles_m) == 124);
+static_assert(__builtin_offsetof(Parameters, cluster_tiles_n) == 128);
+static_assert(__builtin_offsetof(Parameters, policy_a) == 136);
+static_assert(__builtin_offsetof(Parameters, policy_b) == 144);
+static_assert(__builtin_offsetof(Parameters, workspace) == 152);
+static_assert(__builtin_offsetof(Parameters, reduction_parts) == 160);
+static_assert(__builtin_offsetof(Parameters, epilogue.alpha_) == 168);
+static_assert(__builtin_offsetof(Parameters, epilogue.beta_) == 172);
+static_assert(sizeof(Parameters) == 176);
+
 extern "C" __global__ void __launch_bounds__(384, 1)
-wgmma_bf16_gathered(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters> parameters) {
+wgmma_bf16_gathered(const __grid_constant__ Parameters parameters) {
   static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 180352);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

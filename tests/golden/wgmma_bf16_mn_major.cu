@@ -111,8 +111,30 @@ struct Epilogue {
   }
 };
 
+using Parameters = tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters>;
+static_assert(__builtin_offsetof(Parameters, a) == 0);
+static_assert(__builtin_offsetof(Parameters, b) == 128);
+static_assert(__builtin_offsetof(Parameters, d) == 256);
+static_assert(__builtin_offsetof(Parameters, c) == 384);
+static_assert(__builtin_offsetof(Parameters, m) == 512);
+static_assert(__builtin_offsetof(Parameters, n) == 516);
+static_assert(__builtin_offsetof(Parameters, k) == 520);
+static_assert(__builtin_offsetof(Parameters, batches) == 524);
+static_assert(__builtin_offsetof(Parameters, batch_step_a) == 528);
+static_assert(__builtin_offsetof(Parameters, batch_step_b) == 532);
+static_assert(__builtin_offsetof(Parameters, batch_step_c) == 536);
+static_assert(__builtin_offsetof(Parameters, cluster_tiles_m) == 540);
+static_assert(__builtin_offsetof(Parameters, cluster_tiles_n) == 544);
+static_assert(__builtin_offsetof(Parameters, policy_a) == 552);
+static_assert(__builtin_offsetof(Parameters, policy_b) == 560);
+static_assert(__builtin_offsetof(Parameters, workspace) == 568);
+static_assert(__builtin_offsetof(Parameters, reduction_parts) == 576);
+static_assert(__builtin_offsetof(Parameters, epilogue.alpha_) == 584);
+static_assert(__builtin_offsetof(Parameters, epilogue.beta_) == 588);
+static_assert(sizeof(Parameters) == 640);
+
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(384, 1)
-wgmma_bf16_mn_major(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters> parameters) {
+wgmma_bf16_mn_major(const __grid_constant__ Parameters parameters) {
   static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 180352);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

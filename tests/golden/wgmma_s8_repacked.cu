@@ -115,8 +115,44 @@ struct Epilogue {
   }
 };
 
+using Parameters = tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters>;
+static_assert(__builtin_offsetof(Parameters, a.copy) == 0);
+static_assert(__builtin_offsetof(Parameters, a.from.address) == 128);
+static_assert(__builtin_offsetof(Parameters, a.from.ld) == 136);
+static_assert(__builtin_offsetof(Parameters, a.from.batch_stride) == 144);
+static_assert(__builtin_offsetof(Parameters, a.offset) == 152);
+static_assert(__builtin_offsetof(Parameters, a.pitch) == 160);
+static_assert(__builtin_offsetof(Parameters, b.copy) == 192);
+static_assert(__builtin_offsetof(Parameters, b.from.address) == 320);
+static_assert(__builtin_offsetof(Parameters, b.from.ld) == 328);
+static_assert(__builtin_offsetof(Parameters, b.from.batch_stride) == 336);
+static_assert(__builtin_offsetof(Parameters, b.offset) == 344);
+static_assert(__builtin_offsetof(Parameters, b.pitch) == 352);
+static_assert(__builtin_offsetof(Parameters, d.address) == 384);
+static_assert(__builtin_offsetof(Parameters, d.ld) == 392);
+static_assert(__builtin_offsetof(Parameters, d.batch_stride) == 400);
+static_assert(__builtin_offsetof(Parameters, c.address) == 408);
+static_assert(__builtin_offsetof(Parameters, c.ld) == 416);
+static_assert(__builtin_offsetof(Parameters, c.batch_stride) == 424);
+static_assert(__builtin_offsetof(Parameters, m) == 432);
+static_assert(__builtin_offsetof(Parameters, n) == 436);
+static_assert(__builtin_offsetof(Parameters, k) == 440);
+static_assert(__builtin_offsetof(Parameters, batches) == 444);
+static_assert(__builtin_offsetof(Parameters, batch_step_a) == 448);
+static_assert(__builtin_offsetof(Parameters, batch_step_b) == 452);
+static_assert(__builtin_offsetof(Parameters, batch_step_c) == 456);
+static_assert(__builtin_offsetof(Parameters, cluster_tiles_m) == 460);
+static_assert(__builtin_offsetof(Parameters, cluster_tiles_n) == 464);
+static_assert(__builtin_offsetof(Parameters, policy_a) == 472);
+static_assert(__builtin_offsetof(Parameters, policy_b) == 480);
+static_assert(__builtin_offsetof(Parameters, workspace) == 488);
+static_assert(__builtin_offsetof(Parameters, reduction_parts) == 496);
+static_assert(__builtin_offsetof(Parameters, epilogue.alpha_) == 504);
+static_assert(__builtin_offsetof(Parameters, epilogue.beta_) == 508);
+static_assert(sizeof(Parameters) == 512);
+
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(384, 1)
-wgmma_s8_repacked(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters> parameters) {
+wgmma_s8_repacked(const __grid_constant__ Parameters parameters) {
   static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 131168);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

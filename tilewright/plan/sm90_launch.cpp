@@ -135,39 +135,16 @@ TensorMapRequest operand_map(const TmaOperandPlan& operand, const op::Tensor& te
                  arch::width_bytes(map.swizzle));
 }
 
-/// GlobalMatrix of gemm/sm90_parameters.cuh; nulls for a tensor that is not there.
-void append_matrix(Launch& launch, const op::Tensor& tensor) {
-  launch.append(tensor.address);
-  launch.append(tensor.address == 0 ? std::int64_t{0} : leading_dimension(tensor));
-  launch.append(tensor.batch_stride());
-}
-
-/// RepackedMatrix of gemm/sm90_parameters.cuh.
-void append_repacked(Launch& launch, const TmaOperandPlan& operand, const op::Tensor& tensor, const RepackedCopy& copy,
-                     std::int64_t offset) {
+/// The tensor map of the copy that lies `offset` bytes from the workspace's beginning.
+TensorMapRequest repacked_map(const TmaOperandPlan& operand, const RepackedCopy& copy, std::int64_t offset) {
   const arch::TensorMap& map = operand.map;
-  launch.append(TensorMapRequest{.element = operand.element,
-                                 .address = static_cast<std::uint64_t>(offset),
-                                 .is_in_workspace = true,
-                                 .extents = {copy.contiguous, copy.lines, copy.matrices},
-                                 .strides = {copy.pitch, copy.pitch * copy.lines},
-                                 .box = {map.box_dim[0], map.box_dim[1], 1},
-                                 .swizzle_bytes = arch::width_bytes(map.swizzle)});
-  append_matrix(launch, tensor);
-  launch.append(offset);
-  launch.append(copy.pitch);
-  launch.finish(kTensorMapAlignment);
-}
-
-void append_operands(Launch& launch, const Sm90GemmPlan& plan, const View& problem, const Workspace& workspace) {
-  const auto append = [&](const TmaOperandPlan& operand, const op::Tensor& tensor, std::int64_t mn,
-                          const RepackedCopy& copy, std::int64_t offset) {
-    if (operand.is_repacked) return append_repacked(launch, operand, tensor, copy, offset);
-    if (operand.is_gathered()) return append_matrix(launch, tensor);
-    launch.append(operand_map(operand, tensor, mn, problem.k));
-  };
-  append(plan.a, problem.a, problem.m, workspace.a, workspace.at_a);
-  append(plan.b, problem.b, problem.n, workspace.b, workspace.at_b);
+  return {.element = operand.element,
+          .address = static_cast<std::uint64_t>(offset),
+          .is_in_workspace = true,
+          .extents = {copy.contiguous, copy.lines, copy.matrices},
+          .strides = {copy.pitch, copy.pitch * copy.lines},
+          .box = {map.box_dim[0], map.box_dim[1], 1},
+          .swizzle_bytes = arch::width_bytes(map.swizzle)};
 }
 
 /// The tensor map of C or D: boxes as epilogue/output_chunk.cuh lays them out.
@@ -182,31 +159,105 @@ TensorMapRequest output_map(const Sm90GemmPlan& plan, const View& problem, const
                  {line, lines, 1}, static_cast<int>(line) * element_bytes);
 }
 
-/// Lines that lie as D's.
-void append_other_outputs(Launch& launch, const Sm90GemmPlan& plan, const op::GemmView& arguments) {
-  for (int i = 0; i < plan.others.count; ++i) {
-    const op::Tensor& tensor = other_output(plan, arguments, i);
-    launch.append(output_map(plan, view(plan, arguments), {tensor.dtype, plan.operands.d.layout}, tensor));
-  }
-}
-
-void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::GemmView& arguments) {
-  if (!plan.stores_by_tma) return append_matrix(launch, arguments.d.tensor);
-  launch.append(output_map(plan, view(plan, arguments), plan.operands.d, arguments.d.tensor));
-}
-
-/// C, or where none is read what stands in for it: a null address, or, for TMA, D.
-void append_source(Launch& launch, const Sm90GemmPlan& plan, const op::GemmView& arguments) {
-  const bool reads = arguments.reads_source;
-  if (!plan.loads_source_by_tma) return append_matrix(launch, reads ? arguments.c.tensor : op::Tensor{});
-  launch.append(
-      output_map(plan, view(plan, arguments), plan.operands.c, reads ? arguments.c.tensor : arguments.d.tensor));
-}
-
 /// Of an operand of which each tile meets `times` tiles of the other. What is read once makes room in L2 first, which
 /// gave 1 to 4 % of problems with few rows; batches of small matrices lost 12 % by it (H200, docs/performance.md).
 std::uint64_t load_policy(const op::GemmView& arguments, std::int64_t times) {
   return times == 1 && arguments.batch() == 1 ? arch::kEvictFirst : arch::kEvictNormal;
+}
+
+/// What a launch passes to its kernel.
+struct LaunchValues {
+  const op::GemmView& arguments;
+  View problem;
+  Workspace workspace;
+  std::pair<std::int64_t, std::int64_t> cluster_tiles;
+};
+
+/// GlobalMatrix of device/tilewright/operand/global_matrix.cuh; zeros for a tensor without an address.
+template <class Sink, class TensorOf>
+void describe_matrix(Sink& sink, const ParameterName& name, const TensorOf& tensor) {
+  sink.begin(name);
+  sink.field("address", [&] { return tensor().address; });
+  sink.field("ld", [&] { return tensor().address == 0 ? std::int64_t{0} : leading_dimension(tensor()); });
+  sink.field("batch_stride", [&] { return tensor().batch_stride(); });
+  sink.end(sizeof(std::int64_t));
+}
+
+/// TmaMatrix, GlobalMatrix or RepackedMatrix of device/tilewright/operand/. `copy` is called for the last alone.
+template <class Sink, class TensorOf, class CopyOf>
+void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operand, const TensorOf& tensor,
+                      const LaunchValues* values, std::int64_t View::*mn, const CopyOf& copy) {
+  if (operand.is_gathered()) return describe_matrix(sink, name, tensor);
+  if (!operand.is_repacked) {
+    return sink.field(name, [&] { return operand_map(operand, tensor(), values->problem.*mn, values->problem.k); });
+  }
+  sink.begin(name);
+  sink.field("copy", [&] { return repacked_map(operand, copy().first, copy().second); });
+  describe_matrix(sink, "from", tensor);
+  sink.field("offset", [&] { return copy().second; });
+  sink.field("pitch", [&] { return copy().first.pitch; });
+  sink.end(kTensorMapAlignment);
+}
+
+/// Sm90GemmParameters of device/tilewright/gemm/sm90_parameters.cuh. `values` may be null for a sink that asks for
+/// none.
+template <class Sink>
+void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
+  const auto a = [&]() -> const op::Tensor& { return values->problem.a; };
+  const auto b = [&]() -> const op::Tensor& { return values->problem.b; };
+  const auto c = [&]() -> const op::Tensor& { return values->arguments.c.tensor; };
+  const auto d = [&]() -> const op::Tensor& { return values->arguments.d.tensor; };
+  const auto map_of = [&](const op::TensorDescription& described, const op::Tensor& tensor) {
+    return output_map(plan, values->problem, described, tensor);
+  };
+  if (plan.others.count > 0) {
+    sink.begin("outputs");
+    for (int i = 0; i < plan.others.count; ++i) {
+      sink.field(i == 0 ? "map[0]" : "map[1]", [&] {
+        const op::Tensor& tensor = other_output(plan, values->arguments, i);
+        return map_of({tensor.dtype, plan.operands.d.layout}, tensor);  // its lines lie as D's
+      });
+    }
+    sink.end(kTensorMapAlignment);
+  }
+  describe_operand(sink, "a", plan.a, a, values, &View::m, [&] {
+    return std::pair{values->workspace.a, values->workspace.at_a};
+  });
+  describe_operand(sink, "b", plan.b, b, values, &View::n, [&] {
+    return std::pair{values->workspace.b, values->workspace.at_b};
+  });
+  if (plan.stores_by_tma) {
+    sink.field("d", [&] { return map_of(plan.operands.d, d()); });
+  } else {
+    describe_matrix(sink, "d", d);
+  }
+  // Where no C is read, something stands in for it: a null address or, for TMA, D.
+  const auto reads_c = [&] { return values->arguments.reads_source; };
+  if (plan.loads_source_by_tma) {
+    sink.field("c", [&] { return map_of(plan.operands.c, reads_c() ? c() : d()); });
+  } else {
+    static const op::Tensor kNoTensor;
+    describe_matrix(sink, "c", [&]() -> const op::Tensor& { return reads_c() ? c() : kNoTensor; });
+  }
+  const auto index = [&](const char* name, const auto& value) {
+    sink.field(name, [&] { return static_cast<std::int32_t>(value()); });
+  };
+  index("m", [&] { return values->problem.m; });
+  index("n", [&] { return values->problem.n; });
+  index("k", [&] { return values->problem.k; });
+  index("batches", [&] { return values->arguments.batch(); });
+  const auto batch_step = [](const op::Tensor& tensor) { return tensor.batch_stride() == 0 ? 0 : 1; };
+  index("batch_step_a", [&] { return batch_step(a()); });
+  index("batch_step_b", [&] { return batch_step(b()); });
+  index("batch_step_c", [&] { return batch_step(c()); });
+  index("cluster_tiles_m", [&] { return values->cluster_tiles.first; });
+  index("cluster_tiles_n", [&] { return values->cluster_tiles.second; });
+  sink.field("policy_a", [&] { return load_policy(values->arguments, values->cluster_tiles.second); });
+  sink.field("policy_b", [&] { return load_policy(values->arguments, values->cluster_tiles.first); });
+  sink.workspace("workspace", [&] { return static_cast<std::size_t>(values->workspace.bytes); });
+  sink.field("reduction_parts", [&] { return values->workspace.reduction_parts; });
+  describe_epilogue(sink, plan.operands.epilogue, values == nullptr ? nullptr : &values->arguments, plan.is_transposed);
+  sink.finish();
 }
 
 /// Steps from one pass to the next are 31 bits: copy/gathered_operand.cuh.
@@ -316,36 +367,23 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::GemmView& argumen
   return {};
 }
 
+ParameterLayout parameter_layout(const Sm90GemmPlan& plan) {
+  ParameterRecorder recorder;
+  describe_parameters(recorder, plan, nullptr);
+  return std::move(recorder).take();
+}
+
 Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
-  const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
-  const Workspace workspace = plan::workspace(plan, arguments);
-
+  const LaunchValues values{arguments, problem, workspace(plan, arguments), cluster_tiles(plan, problem)};
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(launched_groups(plan, arguments) * plan.group_size()), 1, 1};
   launch.cooperative = plan.slices > 1 || plan.repacks();
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   launch.cluster = {static_cast<std::uint32_t>(plan.cluster_size()), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());
-  append_other_outputs(launch, plan, arguments);
-  append_operands(launch, plan, problem, workspace);
-  append_output(launch, plan, arguments);
-  append_source(launch, plan, arguments);
-  launch.append(static_cast<std::int32_t>(problem.m));
-  launch.append(static_cast<std::int32_t>(problem.n));
-  launch.append(static_cast<std::int32_t>(problem.k));
-  launch.append(static_cast<std::int32_t>(arguments.batch()));
-  for (const op::Tensor* tensor : {&problem.a, &problem.b, &arguments.c.tensor}) {
-    launch.append(std::int32_t{tensor->batch_stride() == 0 ? 0 : 1});
-  }
-  launch.append(static_cast<std::int32_t>(tiles_m));
-  launch.append(static_cast<std::int32_t>(tiles_n));
-  launch.append(std::uint64_t{load_policy(arguments, tiles_n)});
-  launch.append(std::uint64_t{load_policy(arguments, tiles_m)});
-  launch.append_workspace(static_cast<std::size_t>(workspace.bytes));
-  launch.append(workspace.reduction_parts);
-  append_epilogue(launch, plan.operands.epilogue, arguments, plan.is_transposed);
-  launch.finish(launch.tensor_maps().empty() ? sizeof(std::int64_t) : kTensorMapAlignment);
+  ParameterWriter writer(launch);
+  describe_parameters(writer, plan, &values);
   return launch;
 }
 

@@ -360,7 +360,7 @@ class WarpgroupOutput {
 
     template <class Output>
     __device__ __forceinline__ void visit() const {
-      OtherOutputs::template send<Output, kCount>(parameters.outputs[Output::kNumber], buffer, row, column, batch);
+      OtherOutputs::template send<Output, kCount>(parameters.outputs.map[Output::kNumber], buffer, row, column, batch);
     }
   };
 

@@ -8,19 +8,20 @@
 
 namespace tilewright {
 
-/// Of outputs beside D that leave by TMA.
+/// The tensor maps of the outputs beside D that are stored by TMA.
 template <int kCount>
 struct TmaOutputMaps {
-  TmaMatrix outputs[kCount];
+  TmaMatrix map[kCount];
 };
 template <>
 struct TmaOutputMaps<0> {};
 
-/// Fields in the order that the host packs them, after those of its base. Plan::OperandA::Source, OperandB::Source,
-/// Source and Output are each TmaMatrix or GlobalMatrix, those of A and B perhaps RepackedMatrix: how the kernel
-/// reaches A, B, C and D. m, n and k are of the problem as computed, which may be the transposed one.
+/// plan/sm90_launch writes these fields; the emitted text asserts their offsets. Plan::Source and Plan::Output, how the
+/// kernel reaches C and D, are TmaMatrix or GlobalMatrix; Plan::OperandA::Source and OperandB::Source may also be
+/// RepackedMatrix. m, n and k are those of the problem as computed, which may be the transposed one.
 template <class Plan, class EpilogueParameters>
-struct Sm90GemmParameters : TmaOutputMaps<Plan::kTmaOutputs> {
+struct Sm90GemmParameters {
+  [[no_unique_address]] TmaOutputMaps<Plan::kTmaOutputs> outputs;
   typename Plan::OperandA::Source a;
   typename Plan::OperandB::Source b;
   typename Plan::Output d;

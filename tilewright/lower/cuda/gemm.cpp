@@ -16,13 +16,32 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   out.line("static constexpr int kReductionCounters = {};", plan::kReductionCountersFrom);
 }
 
-void write_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, int threads, int smem_bytes) {
-  out.line("extern \"C\" __global__ void __launch_bounds__({})", threads);
-  out.line("{}(const __grid_constant__ tilewright::GemmParameters<Epilogue::Parameters> parameters) {{", symbol)
-      .indent();
-  out.line("static_assert(tilewright::{}<Plan, Epilogue>::kSharedBytes == {});", family, smem_bytes);
-  out.line("tilewright::{}<Plan, Epilogue>(parameters).run();", family);
+void write_parameter_checks(SourceWriter& out, const plan::ParameterLayout& layout) {
+  for (const plan::ParameterField& field : layout.fields)
+    out.line("static_assert(__builtin_offsetof(Parameters, {}) == {});", field.name, field.offset);
+  out.line("static_assert(sizeof(Parameters) == {});", layout.size);
+}
+
+void write_kernel(SourceWriter& out, const KernelEntry& entry, const plan::ParameterLayout& layout) {
+  out.line("using Parameters = {};", entry.parameters);
+  write_parameter_checks(out, layout);
+  out.blank();
+  out.line("extern \"C\" __global__ void {}", entry.attributes);
+  out.line("{}(const __grid_constant__ Parameters parameters) {{", entry.symbol).indent();
+  out.line("static_assert(tilewright::{}<Plan, Epilogue>::kSharedBytes == {});", entry.family, entry.smem_bytes);
+  out.line("tilewright::{}<Plan, Epilogue>(parameters).run();", entry.family);
   out.dedent().line("}}");
+}
+
+void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, const plan::GemmTile& tile,
+                       int smem_bytes) {
+  write_kernel(out,
+               {.family = family,
+                .symbol = symbol,
+                .parameters = "tilewright::GemmParameters<Epilogue::Parameters>",
+                .attributes = fmt::format("__launch_bounds__({})", tile.threads()),
+                .smem_bytes = smem_bytes},
+               plan::gemm_parameter_layout(tile));
 }
 
 }  // namespace tilewright::lower::cuda

@@ -35,7 +35,7 @@ std::string lower(const plan::SimtGemmPlan& plan, std::string_view symbol) {
   out.blank();
   write_epilogue(out, plan.operands);
   out.blank();
-  write_kernel(out, "SimtGemm", symbol, plan.threads(), plan.smem_bytes());
+  write_tile_kernel(out, "SimtGemm", symbol, plan, plan.smem_bytes());
   return std::move(out).take();
 }
 

@@ -78,7 +78,7 @@ std::string lower(const plan::Sm80GemmPlan& plan, std::string_view symbol) {
   out.blank();
   write_epilogue(out, plan.operands);
   out.blank();
-  write_kernel(out, "Sm80Gemm", symbol, plan.threads(), plan.smem_bytes());
+  write_tile_kernel(out, "Sm80Gemm", symbol, plan, plan.smem_bytes());
   return std::move(out).take();
 }
 

@@ -4,6 +4,7 @@
 #include "tilewright/lower/cuda/epilogue.hpp"
 #include "tilewright/lower/cuda/gemm.hpp"
 #include "tilewright/lower/cuda/wgmma.hpp"
+#include "tilewright/plan/sm90_launch.hpp"
 
 namespace tilewright::lower::cuda {
 namespace {
@@ -139,15 +140,15 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   out.blank();
   write_epilogue(out, plan.operands, std::span(plan.others.numbers).first(static_cast<std::size_t>(plan.others.count)));
   out.blank();
-  const std::string cluster =
-      plan.cluster_size() > 1 ? fmt::format("__cluster_dims__({}) ", plan.cluster_size()) : std::string();
-  out.line("extern \"C\" __global__ void {}__launch_bounds__({}, 1)", cluster, plan.threads());
-  out.line("{}(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters> parameters) {{",
-           symbol)
-      .indent();
-  out.line("static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == {});", plan.smem_bytes());
-  out.line("tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();");
-  out.dedent().line("}}");
+  std::string attributes = fmt::format("__launch_bounds__({}, 1)", plan.threads());
+  if (plan.cluster_size() > 1) attributes = fmt::format("__cluster_dims__({}) {}", plan.cluster_size(), attributes);
+  write_kernel(out,
+               {.family = "Sm90Gemm",
+                .symbol = symbol,
+                .parameters = "tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters>",
+                .attributes = std::move(attributes),
+                .smem_bytes = plan.smem_bytes()},
+               plan::parameter_layout(plan));
   return std::move(out).take();
 }
 
