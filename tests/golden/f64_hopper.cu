@@ -27,6 +27,7 @@ struct Plan {
   static constexpr bool kPromotesAccumulators = false;
   static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kBandLine = 72;
+  static constexpr int kStageBytes = 16384, kBandBytes = 18432, kSharedBytes = 65536;
   using ElementC = double;
   using ElementD = double;
   static constexpr int kAlignmentC = 2;
@@ -107,6 +108,5 @@ static_assert(sizeof(Parameters) == 152);
 
 extern "C" __global__ void __launch_bounds__(128)
 f64_hopper(const __grid_constant__ Parameters parameters) {
-  static_assert(tilewright::Sm80Gemm<Plan, Epilogue>::kSharedBytes == 65536);
   tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
 }

@@ -27,6 +27,7 @@ struct Plan {
   static constexpr bool kPromotesAccumulators = true;
   static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kBandLine = 72;
+  static constexpr int kStageBytes = 6144, kBandBytes = 4608, kSharedBytes = 18432;
   using ElementC = float;
   using ElementD = float;
   static constexpr int kAlignmentC = 4;
@@ -107,6 +108,5 @@ static_assert(sizeof(Parameters) == 144);
 
 extern "C" __global__ void __launch_bounds__(64)
 fast_f32_column_major_output(const __grid_constant__ Parameters parameters) {
-  static_assert(tilewright::Sm80Gemm<Plan, Epilogue>::kSharedBytes == 18432);
   tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
 }

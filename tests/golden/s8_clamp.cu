@@ -27,6 +27,7 @@ struct Plan {
   static constexpr bool kPromotesAccumulators = false;
   static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kBandLine = 72;
+  static constexpr int kStageBytes = 8192, kBandBytes = 9216, kSharedBytes = 32768;
   using ElementC = tilewright::int8_t;
   using ElementD = tilewright::int8_t;
   static constexpr int kAlignmentC = 16;
@@ -111,6 +112,5 @@ static_assert(sizeof(Parameters) == 144);
 
 extern "C" __global__ void __launch_bounds__(128)
 s8_clamp(const __grid_constant__ Parameters parameters) {
-  static_assert(tilewright::Sm80Gemm<Plan, Epilogue>::kSharedBytes == 32768);
   tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
 }

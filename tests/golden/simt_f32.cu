@@ -19,6 +19,7 @@ struct Plan {
   using Accumulator = float;
   static constexpr int kLanesM = 8, kLanesN = 4;
   static constexpr int kVectorM = 4, kVectorN = 4;
+  static constexpr int kStageBytes = 8320, kSharedBytes = 33280;
   using ElementC = float;
   using ElementD = float;
   static constexpr int kAlignmentC = 1;
@@ -99,6 +100,5 @@ static_assert(sizeof(Parameters) == 144);
 
 extern "C" __global__ void __launch_bounds__(256)
 simt_f32(const __grid_constant__ Parameters parameters) {
-  static_assert(tilewright::SimtGemm<Plan, Epilogue>::kSharedBytes == 33280);
   tilewright::SimtGemm<Plan, Epilogue>(parameters).run();
 }

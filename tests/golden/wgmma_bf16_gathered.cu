@@ -72,6 +72,14 @@ struct Plan {
   static constexpr int kChunkColumns = 64, kBufferChunks = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 2, kStoreBytes = 2;
+  struct SharedMemory {
+    static constexpr int kStageBytes = 24576;
+    static constexpr int kOutputs = 147456, kOutputBytes = 16384;
+    static constexpr int kStaging = 180224, kStagingBytes = 0;
+    static constexpr int kOutputBarriers = 180224, kOutputBarrierBytes = 16;
+    static constexpr int kRepackingBytes = 0;  // of a warp
+    static constexpr int kRingBarriers = 180256, kBytes = 180352;
+  };
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
 };
@@ -149,6 +157,5 @@ static_assert(sizeof(Parameters) == 176);
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 wgmma_bf16_gathered(const __grid_constant__ Parameters parameters) {
-  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 180352);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

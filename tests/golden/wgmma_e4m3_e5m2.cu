@@ -62,6 +62,14 @@ struct Plan {
   static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 16, kStoreBytes = 16;
+  struct SharedMemory {
+    static constexpr int kStageBytes = 20480;
+    static constexpr int kOutputs = 81920, kOutputBytes = 4096;
+    static constexpr int kStaging = 86016, kStagingBytes = 0;
+    static constexpr int kOutputBarriers = 86016, kOutputBarrierBytes = 16;
+    static constexpr int kRepackingBytes = 0;  // of a warp
+    static constexpr int kRingBarriers = 86032, kBytes = 86096;
+  };
   template <int kAtoms>
   using Mainloop = tilewright::PromotedMainloop<Plan, kAtoms, tilewright::WarpgroupMainloop<Plan, 1>>;
 };
@@ -131,6 +139,5 @@ static_assert(sizeof(Parameters) == 640);
 
 extern "C" __global__ void __launch_bounds__(256, 1)
 wgmma_e4m3_e5m2(const __grid_constant__ Parameters parameters) {
-  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 86096);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

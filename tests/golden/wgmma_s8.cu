@@ -62,6 +62,14 @@ struct Plan {
   static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 16, kStoreBytes = 16;
+  struct SharedMemory {
+    static constexpr int kStageBytes = 12288;
+    static constexpr int kOutputs = 49152, kOutputBytes = 16384;
+    static constexpr int kStaging = 65536, kStagingBytes = 0;
+    static constexpr int kOutputBarriers = 65536, kOutputBarrierBytes = 16;
+    static constexpr int kRepackingBytes = 0;  // of a warp
+    static constexpr int kRingBarriers = 65552, kBytes = 65616;
+  };
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
 };
@@ -131,6 +139,5 @@ static_assert(sizeof(Parameters) == 640);
 
 extern "C" __global__ void __launch_bounds__(256, 1)
 wgmma_s8(const __grid_constant__ Parameters parameters) {
-  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 65616);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

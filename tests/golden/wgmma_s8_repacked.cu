@@ -70,6 +70,14 @@ struct Plan {
   static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 4, kStoreBytes = 4;
+  struct SharedMemory {
+    static constexpr int kStageBytes = 24576;
+    static constexpr int kOutputs = 98304, kOutputBytes = 16384;
+    static constexpr int kStaging = 131072, kStagingBytes = 0;
+    static constexpr int kOutputBarriers = 131072, kOutputBarrierBytes = 16;
+    static constexpr int kRepackingBytes = 8704;  // of a warp
+    static constexpr int kRingBarriers = 131104, kBytes = 131168;
+  };
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
 };
@@ -153,6 +161,5 @@ static_assert(sizeof(Parameters) == 512);
 
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(384, 1)
 wgmma_s8_repacked(const __grid_constant__ Parameters parameters) {
-  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 131168);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

@@ -66,6 +66,14 @@ struct Plan {
   static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 16, kStoreBytes = 16;
+  struct SharedMemory {
+    static constexpr int kStageBytes = 20480;
+    static constexpr int kOutputs = 81920, kOutputBytes = 16384;
+    static constexpr int kStaging = 114688, kStagingBytes = 0;
+    static constexpr int kOutputBarriers = 114688, kOutputBarrierBytes = 16;
+    static constexpr int kRepackingBytes = 0;  // of a warp
+    static constexpr int kRingBarriers = 114720, kBytes = 114784;
+  };
   template <int kAtoms>
   using Mainloop = tilewright::RegisterMainloop<Plan, kAtoms>;
 };
@@ -135,6 +143,5 @@ static_assert(sizeof(Parameters) == 640);
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 wgmma_tf32_mn_major(const __grid_constant__ Parameters parameters) {
-  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 114784);
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

@@ -11,8 +11,7 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr int kMaxConsumers = 3;  // beside the producer: 512 threads of 128 registers
-constexpr int kMbarrierBytes = 8;
+constexpr int kMaxConsumers = 3;           // beside the producer: 512 threads of 128 registers
 constexpr int kAddressRegisters = 40;      // beside accumulators; from ptxas -v of this family
 constexpr int kInstructionRegisters = 26;  // of one wgmma beside its sums; ptxas asks for 138 where those are 112
 constexpr int kMatrixStoreRegisters = 16;  // of stores of D other than by TMA, of 16-bit elements; the same
@@ -176,14 +175,8 @@ int EpilogueStaging::bytes(int tile_rows, int tile_columns, int slices) const {
   return band_reduction_bytes(reductions, static_cast<int>(kWgmmaM), columns_of_share, kThreads, kElementBytes);
 }
 
-int Sm90SharedMemory::bytes() const {
-  return std::max(stages * stage_bytes + consumers * (output_bytes + staging_bytes), repacking_bytes) +
-         (2 * stages + consumers * output_barriers) * kMbarrierBytes;
-}
-
 int Sm90SharedMemory::most_output_bytes(int limit) const {
-  return (limit - stages * (stage_bytes + 2 * kMbarrierBytes)) / consumers - output_barriers * kMbarrierBytes -
-         staging_bytes;
+  return (limit - stages * (stage_bytes + 2 * kMbarrierBytes)) / consumers - output_barrier_bytes() - staging_bytes;
 }
 
 int OutputChunks::bytes(int element_bytes) const {
@@ -314,19 +307,18 @@ int Sm90GemmOutline::fills() const {
   return tile.m / kWgmmaM / team() * chunks.fills(d_tile_columns());
 }
 
-int Sm90GemmOutline::smem_bytes() const {
-  const Sm90SharedMemory memory{
+Sm90SharedMemory Sm90GemmOutline::shared_memory() const {
+  const bool transposes = way_a.is_transposed || way_b.is_transposed;
+  return {
       .stages = stages,
       .stage_bytes = stage_bytes(),
       .consumers = consumers(),
       .output_bytes = output_bytes(),
       .staging_bytes = staging_bytes(),
       .output_barriers = slices > 1 ? 0 : kOutputBuffers,
-      .repacking_bytes = way_a.is_transposed || way_b.is_transposed
-                             ? threads() / 32 * transposing_bytes(bytes(operands.a.element))
-                             : 0,
+      .warps = threads() / 32,
+      .repacking_bytes = transposes ? transposing_bytes(bytes(operands.a.element)) : 0,
   };
-  return memory.bytes();
 }
 
 Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description, const Design& design) {

@@ -12,18 +12,29 @@
 
 namespace tilewright::plan {
 
-/// The shared memory of a CTA: stages, and of each warpgroup that multiplies the chunks of D on their way out; then the
-/// barriers of the stages. gemm/sm90_gemm.cuh.
+/// The shared memory of a CTA. In this order: the stages; for each consumer warpgroup the buffers that D leaves
+/// through; for each the vectors and reductions of the epilogue; for each the barriers of its buffers; the barriers of
+/// the stages. Repacking operands, which ends before the first stage is loaded, reuses what lies before the barriers.
 struct Sm90SharedMemory {
   int stages = 2, stage_bytes = 0;
-  int consumers = 1, output_bytes = 0;
-  int staging_bytes = 0;    // of each, for the epilogue's vectors and reductions
-  int output_barriers = 0;  // of each
-  int repacking_bytes = 0;  // before there are stages, in their place
+  int consumers = 1;
+  int output_bytes = 0;     // of one consumer's buffers
+  int staging_bytes = 0;    // of one consumer's vectors and reductions
+  int output_barriers = 0;  // of one consumer
+  int warps = 0;            // of the CTA
+  int repacking_bytes = 0;  // of one warp
 
-  int bytes() const;
-  /// That `limit` leaves each warpgroup for D beside as many stages.
+  // Offsets in bytes.
+  int outputs_at() const { return stages * stage_bytes; }
+  int staging_at() const { return outputs_at() + consumers * output_bytes; }
+  int output_barriers_at() const { return std::max(staging_at() + consumers * staging_bytes, warps * repacking_bytes); }
+  int ring_barriers_at() const { return output_barriers_at() + consumers * output_barrier_bytes(); }
+  int output_barrier_bytes() const { return output_barriers * kMbarrierBytes; }
+  int bytes() const { return ring_barriers_at() + 2 * stages * kMbarrierBytes; }
+  /// Shared memory left for each consumer's output buffers once all else is allocated, given `limit` bytes for the CTA.
   int most_output_bytes(int limit) const;
+
+  static constexpr int kMbarrierBytes = 8;
 };
 
 /// Outputs beside D that leave by TMA, as D does and from the same buffers: device/tilewright/epilogue/tma_output.cuh.
@@ -170,7 +181,8 @@ struct Sm90GemmOutline : GemmTile {
   int output_bytes() const;   // shared memory of a warpgroup for D on its way out
   int staging_bytes() const;  // and for the epilogue's vectors and reductions
   int fills() const;          // of a warpgroup's buffers, for a tile
-  int smem_bytes() const;
+  Sm90SharedMemory shared_memory() const;
+  int smem_bytes() const { return shared_memory().bytes(); }
   bool operator==(const Sm90GemmOutline&) const = default;
 };
 

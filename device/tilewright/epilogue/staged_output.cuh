@@ -22,18 +22,18 @@ class StagedOutput {
   static constexpr int kVector = minimum(Plan::kAlignmentD * Epilogue::kColumnsPerElement, 8);
   static constexpr int kVectorsPerRow = Plan::kTileN / kVector;
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
-  static constexpr int kBandBytes = kBandRows * kLine * static_cast<int>(sizeof(Compute));
+  static_assert(Plan::kBandBytes == kBandRows * kLine * static_cast<int>(sizeof(Compute)));
   using Tile = OutputTile<Plan, Epilogue, Parameters>;
   using Reductions = typename Tile::template Reductions<kBandRows, kThreads>;
 
  public:
-  static constexpr int kBytes = kBandBytes + Reductions::kBytes;  // of shared memory
+  static constexpr int kBytes = Plan::kBandBytes + Reductions::kBytes;  // of shared memory
 
   __device__ __forceinline__ StagedOutput(const Parameters& parameters, uint32_t batch, void* shared, int m, int n)
       : parameters_(parameters),
         output_(parameters, batch),
         reductions_(Tile::template reductions<kBandRows, kThreads>(
-            parameters, ptx::shared_address(static_cast<unsigned char*>(shared)) + kBandBytes)),
+            parameters, ptx::shared_address(static_cast<unsigned char*>(shared)) + Plan::kBandBytes)),
         band_(static_cast<Compute*>(shared)),
         block_{m, n, static_cast<int>(batch), 0},
         thread_(static_cast<int>(threadIdx.x)) {}

@@ -14,7 +14,8 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB, Accumulator, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kLanesM, kLanesN, kVectorM,
-/// kVectorN, kStages, Raster, and what OutputTile asks for. All numbers come from plan/simt_gemm.
+/// kVectorN, kStages, kStageBytes, kSharedBytes, Raster, and what OutputTile asks for. All numbers come from
+/// plan/simt_gemm.
 template <class Plan, class Epilogue>
 class SimtGemm {
   using OperandA = typename Plan::OperandA;
@@ -38,10 +39,11 @@ class SimtGemm {
   using Output = OutputTile<Plan, Epilogue, Parameters>;
   using Reductions = typename Output::template Reductions<kBandRows, kThreads>;
 
- public:
-  static constexpr int kSharedBytes =  // the stages, then bands of what is reduced
-      maximum(Plan::kStages * kStageElements * static_cast<int>(sizeof(Stored)), Reductions::kBytes);
+  // Shared memory holds the stages and, after the mainloop, what the epilogue reduces in their place.
+  static_assert(Plan::kStageBytes == kStageElements * static_cast<int>(sizeof(Stored)));
+  static_assert(Plan::kSharedBytes == maximum(Plan::kStages * Plan::kStageBytes, Reductions::kBytes));
 
+ public:
   __device__ __forceinline__ explicit SimtGemm(const Parameters& parameters)
       : parameters_(parameters), batch_(batch_of_grid()) {
     const int thread = static_cast<int>(threadIdx.x);

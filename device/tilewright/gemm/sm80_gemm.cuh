@@ -15,8 +15,8 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB, Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, Raster,
-/// kPromotesAccumulators, kAccumulatesInHalf, kBandLine, and what OutputTile asks for. All numbers come from
-/// plan/sm80_gemm.
+/// kPromotesAccumulators, kAccumulatesInHalf, kBandLine, kStageBytes, kBandBytes, kSharedBytes, and what OutputTile
+/// asks for. All numbers come from plan/sm80_gemm.
 template <class Plan, class Epilogue>
 class Sm80Gemm {
   using Math = typename Plan::Math;
@@ -31,7 +31,6 @@ class Sm80Gemm {
   static constexpr int kTilesM = kWarpTileM / Mma::kM;  // instructions along M in a warp's tile
   static constexpr int kTilesN = kWarpTileN / Mma::kN;
   static constexpr int kSteps = Plan::kTileK / Mma::kK;
-  static constexpr int kStageBytes = OperandA::kTileBytes + OperandB::kTileBytes;
 
   using LoaderA = FragmentLoader<OperandA, true, Mma::kM, Math::kLoadK, Math::kLoadRegistersA, kTilesM>;
   using LoaderB = FragmentLoader<OperandB, false, Mma::kN, Math::kLoadK, Math::kLoadRegistersB, kTilesN>;
@@ -44,9 +43,11 @@ class Sm80Gemm {
     typename LoaderB::Fragment b[Math::kLoadsPerStep];
   };
 
- public:
-  static constexpr int kSharedBytes = maximum(Plan::kStages * kStageBytes, Output::kBytes);  // the stages, then bands
+  // Shared memory holds the stages and, after the mainloop, the output's bands in their place.
+  static_assert(Plan::kStageBytes == OperandA::kTileBytes + OperandB::kTileBytes);
+  static_assert(Plan::kSharedBytes == maximum(Plan::kStages * Plan::kStageBytes, Output::kBytes));
 
+ public:
   __device__ __forceinline__ explicit Sm80Gemm(const Parameters& parameters)
       : parameters_(parameters),
         batch_(batch_of_grid()),
@@ -143,8 +144,8 @@ class Sm80Gemm {
   }
 
   __device__ __forceinline__ uint32_t next_stage(uint32_t stage) const {
-    const uint32_t next = stage + kStageBytes;
-    return next == shared_ + Plan::kStages * kStageBytes ? shared_ : next;
+    const uint32_t next = stage + Plan::kStageBytes;
+    return next == shared_ + Plan::kStages * Plan::kStageBytes ? shared_ : next;
   }
 
   static __device__ __forceinline__ void wait_for_stage() {

@@ -30,9 +30,9 @@ namespace tilewright {
 /// a tile of its own, so that one multiplies while another stores. With kSlices > 1 as many CTAs compute a tile, each
 /// its slice of K, and each stores a share of it. Then, and where operands are repacked, the launch is cooperative.
 /// Plan: what the parts below ask for, and kTileM, kTileN, kTileK, kConsumers, kIsPingPong, kStages, kClusterM,
-/// kClusterN, kSlices, kProducerRegisters, kConsumerRegisters, kGatheredWords, kCounterBytes (of the
-/// workspace, a counter each), Mainloop, kReaders (of a stage, in each warpgroup). All numbers come from
-/// plan/sm90_gemm.
+/// kClusterN, kSlices, kProducerRegisters, kConsumerRegisters, kGatheredWords, SharedMemory (the map of it),
+/// kCounterBytes (of the workspace, a counter each), Mainloop, kReaders (of a stage, in each warpgroup). All numbers
+/// come from plan/sm90_gemm.
 template <class Plan, class Epilogue>
 class Sm90Gemm {
   using Wgmma = typename Plan::Wgmma;
@@ -46,7 +46,6 @@ class Sm90Gemm {
   static constexpr int kAtoms = Plan::kTileM / 64 / kTeam;  // instructions along M of a warpgroup
   using Output = Select<(Plan::kSlices > 1), SlicedOutput<Plan, Epilogue, Parameters, kAtoms>,
                         WarpgroupOutput<Plan, Epilogue, Parameters, kAtoms>>;
-  static constexpr int kStageBytes = OperandA::kTileBytes + OperandB::kTileBytes;
   static constexpr bool kGathersA = is_same<typename OperandA::Source, GlobalMatrix>;
   static constexpr bool kGathersB = is_same<typename OperandB::Source, GlobalMatrix>;
   static constexpr bool kGathers = kGathersA || kGathersB;
@@ -55,25 +54,21 @@ class Sm90Gemm {
   static constexpr bool kRepacksB = is_same<typename OperandB::Source, RepackedMatrix>;
   static constexpr int kTmaBytes = (kGathersA ? 0 : OperandA::kTileBytes) + (kGathersB ? 0 : OperandB::kTileBytes);
   static constexpr int kWriters = (kTmaBytes > 0 ? 1 : 0) + (kGathers ? 4 : 0);  // a thread of each warp that gathers
-  using Ring = TmaRing<Plan::kStages, kStageBytes, kTeam * Plan::kReaders, kSharers, kWriters>;
+  using Ring = TmaRing<Plan::kStages, Plan::SharedMemory::kStageBytes, kTeam * Plan::kReaders, kSharers, kWriters>;
   using Mainloop = typename Plan::template Mainloop<kAtoms>;
   using Turns = ConsumerTurns<kTeams, 1 + Plan::kConsumers>;
 
   static constexpr int kWarps = 4 * (1 + Plan::kConsumers);
-  static constexpr int kRepackingBytes =  // of a warp
-      maximum(RepackedOperand<OperandA>::kWarpBytes, RepackedOperand<OperandB>::kWarpBytes);
 
-  // Shared memory: the stages, then of each consumer what its Output asks for, the barriers of these and of the stages.
-  // Operands are repacked in the place of all but the barriers.
-  static constexpr int kOutputs = Plan::kStages * kStageBytes;
-  static constexpr int kStaging = kOutputs + Plan::kConsumers * Output::kBytes;
-  static constexpr int kOutputBarriers =
-      maximum(kStaging + Plan::kConsumers * Output::kStagingBytes, kWarps* kRepackingBytes);
-  static constexpr int kRingBarriers = kOutputBarriers + Plan::kConsumers * Output::kBarrierBytes;
+  using Shared = typename Plan::SharedMemory;
+  static_assert(Shared::kStageBytes == OperandA::kTileBytes + OperandB::kTileBytes);
+  static_assert(Shared::kOutputBytes == Output::kBytes && Shared::kStagingBytes == Output::kStagingBytes);
+  static_assert(Shared::kOutputBarrierBytes == Output::kBarrierBytes);
+  static_assert(Shared::kRepackingBytes >= RepackedOperand<OperandA>::kWarpBytes &&
+                Shared::kRepackingBytes >= RepackedOperand<OperandB>::kWarpBytes);
+  static_assert(Shared::kRingBarriers + Ring::kBarrierBytes == Shared::kBytes);
 
  public:
-  static constexpr int kSharedBytes = kRingBarriers + Ring::kBarrierBytes;
-
   __device__ __forceinline__ explicit Sm90Gemm(const Parameters& parameters)
       : parameters_(parameters),
         warpgroup_(__shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 128, 0)),
@@ -86,8 +81,8 @@ class Sm90Gemm {
   __device__ __forceinline__ void run() {
     extern __shared__ __align__(1024) unsigned char shared_memory[];
     const uint32_t shared = ptx::shared_address(shared_memory);
-    const Ring ring(shared, shared + kRingBarriers);
-    if (threadIdx.x == 0) prepare(ring, shared + kOutputBarriers);
+    const Ring ring(shared, shared + Shared::kRingBarriers);
+    if (threadIdx.x == 0) prepare(ring, shared + Shared::kOutputBarriers);
     begin();
     ptx::wait_for_dependencies();
     if constexpr (kRepacksA || kRepacksB) repack(shared);
@@ -150,7 +145,7 @@ class Sm90Gemm {
     const uint32_t warp = threadIdx.x / 32;
     const uint32_t number = blockIdx.x * kWarps + warp;
     const uint32_t warps = gridDim.x * kWarps;
-    const uint32_t own = shared + warp * kRepackingBytes;
+    const uint32_t own = shared + warp * Shared::kRepackingBytes;
     RepackedOperand<OperandA>(parameters_.a, parameters_.workspace, parameters_.m, parameters_.k,
                               parameters_.batch_step_a == 0 ? 1 : parameters_.batches)
         .copy(own, number, warps);
@@ -190,7 +185,7 @@ class Sm90Gemm {
     for (TileOrigin tile; tiles.next(tile);) {
 #pragma unroll 1  // four at once spilled in a producer of 24 registers
       for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
-        ring.begin_write(at, kStageBytes);
+        ring.begin_write(at, Shared::kStageBytes);
         const uint32_t stage = ring.stage(at.stage);
         const int k = (first_k_tile_ + k_tile) * Plan::kTileK;
         a.load(stage, ring.full(at.stage), tile.m, k, tile.batch * parameters_.batch_step_a);
@@ -250,7 +245,8 @@ class Sm90Gemm {
     const int thread = static_cast<int>(threadIdx.x) % 128;
     const int consumer = warpgroup_ - 1;
     const int first_atom = consumer % kTeam * kAtoms;
-    Output output(parameters_, shared + kOutputs, shared + kStaging, shared + kOutputBarriers, thread, 1 + consumer);
+    Output output(parameters_, shared + Shared::kOutputs, shared + Shared::kStaging, shared + Shared::kOutputBarriers,
+                  thread, 1 + consumer);
     typename Ring::Position at;
     Turns turns(consumer / kTeam);
     if constexpr (kTeams > 1) {

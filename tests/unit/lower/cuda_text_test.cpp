@@ -123,8 +123,7 @@ TEST(KernelText, IsOneEntryOfTheGivenName) {
                {.family = "SimtGemm",
                 .symbol = "my_kernel",
                 .parameters = "MyParameters",
-                .attributes = "__launch_bounds__(256)",
-                .smem_bytes = 12288},
+                .attributes = "__launch_bounds__(256)"},
                {{{"a", 0}, {"epilogue.alpha_", 8}}, 16});
   EXPECT_EQ(std::move(out).take(), R"(using Parameters = MyParameters;
 static_assert(__builtin_offsetof(Parameters, a) == 0);
@@ -133,7 +132,6 @@ static_assert(sizeof(Parameters) == 16);
 
 extern "C" __global__ void __launch_bounds__(256)
 my_kernel(const __grid_constant__ Parameters parameters) {
-  static_assert(tilewright::SimtGemm<Plan, Epilogue>::kSharedBytes == 12288);
   tilewright::SimtGemm<Plan, Epilogue>(parameters).run();
 }
 )");

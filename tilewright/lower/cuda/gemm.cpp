@@ -28,19 +28,17 @@ void write_kernel(SourceWriter& out, const KernelEntry& entry, const plan::Param
   out.blank();
   out.line("extern \"C\" __global__ void {}", entry.attributes);
   out.line("{}(const __grid_constant__ Parameters parameters) {{", entry.symbol).indent();
-  out.line("static_assert(tilewright::{}<Plan, Epilogue>::kSharedBytes == {});", entry.family, entry.smem_bytes);
   out.line("tilewright::{}<Plan, Epilogue>(parameters).run();", entry.family);
   out.dedent().line("}}");
 }
 
-void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, const plan::GemmTile& tile,
-                       int smem_bytes) {
+void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol,
+                       const plan::GemmTile& tile) {
   write_kernel(out,
                {.family = family,
                 .symbol = symbol,
                 .parameters = "tilewright::GemmParameters<Epilogue::Parameters>",
-                .attributes = fmt::format("__launch_bounds__({})", tile.threads()),
-                .smem_bytes = smem_bytes},
+                .attributes = fmt::format("__launch_bounds__({})", tile.threads())},
                plan::gemm_parameter_layout(tile));
 }
 

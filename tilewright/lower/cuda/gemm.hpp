@@ -23,14 +23,11 @@ struct KernelEntry {
   std::string_view symbol;
   std::string_view parameters;  // the struct that `Parameters` names: "tilewright::GemmParameters<...>"
   std::string attributes;       // "__launch_bounds__(128)"
-  int smem_bytes = 0;
 };
-/// `Parameters` with its checks, and an extern "C" kernel that runs `family`<Plan, Epilogue> on them, whose shared
-/// memory must be what the plan says.
+/// `Parameters` with its checks, and an extern "C" kernel that runs `family`<Plan, Epilogue> on them.
 void write_kernel(SourceWriter& out, const KernelEntry& entry, const plan::ParameterLayout& layout);
 
 /// The same of a family of one CTA a tile.
-void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, const plan::GemmTile& tile,
-                       int smem_bytes);
+void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, const plan::GemmTile& tile);
 
 }  // namespace tilewright::lower::cuda

@@ -113,6 +113,19 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr int kSourceBytes = {}, kStoreBytes = {};", plan.source_bytes, plan.store_bytes);
 }
 
+/// The map of a CTA's shared memory: where each part begins, and the bytes of one part.
+void write_shared_memory(SourceWriter& out, const plan::Sm90SharedMemory& memory) {
+  out.line("struct SharedMemory {{").indent();
+  out.line("static constexpr int kStageBytes = {};", memory.stage_bytes);
+  out.line("static constexpr int kOutputs = {}, kOutputBytes = {};", memory.outputs_at(), memory.output_bytes);
+  out.line("static constexpr int kStaging = {}, kStagingBytes = {};", memory.staging_at(), memory.staging_bytes);
+  out.line("static constexpr int kOutputBarriers = {}, kOutputBarrierBytes = {};", memory.output_barriers_at(),
+           memory.output_barrier_bytes());
+  out.line("static constexpr int kRepackingBytes = {};  // of a warp", memory.repacking_bytes);
+  out.line("static constexpr int kRingBarriers = {}, kBytes = {};", memory.ring_barriers_at(), memory.bytes());
+  out.dedent().line("}};");
+}
+
 void write_mainloop(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   const std::string_view read = plan.a.fragments ? "RegisterMainloop" : "WarpgroupMainloop";
   out.line("template <int kAtoms>");
@@ -135,6 +148,7 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   write_operand(out, 'B', plan.b);
   write_wgmma(out, *plan.atom, plan.tile.n, plan.a.major, plan.b.major);
   write_constants(out, plan);
+  write_shared_memory(out, plan.shared_memory());
   write_mainloop(out, plan);
   out.dedent().line("}};");
   out.blank();
@@ -146,8 +160,7 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
                {.family = "Sm90Gemm",
                 .symbol = symbol,
                 .parameters = "tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters>",
-                .attributes = std::move(attributes),
-                .smem_bytes = plan.smem_bytes()},
+                .attributes = std::move(attributes)},
                plan::parameter_layout(plan));
   return std::move(out).take();
 }
