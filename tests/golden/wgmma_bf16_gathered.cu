@@ -69,9 +69,18 @@ struct Plan {
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kSlices = 1, kCounterBytes = 262144, kReductionCounters = 8192;
   static constexpr int kProducerRegisters = 152, kConsumerRegisters = 176, kGatheredWords = 80;
-  static constexpr int kChunkColumns = 64, kBufferChunks = 1, kOutputBuffers = 2;
+  static constexpr int kPanelColumns = 64, kSubtilePanels = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 2, kStoreBytes = 2;
+  struct Panel16 {  // Sw<3,4,3> o 0 o ((8,8),(64,1)):((128,1024),(2,8192))
+    static constexpr int kLine = 64, kLines = 64, kBoxes = 1;
+    static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t row,
+                                                           tilewright::uint32_t column) {
+      return row * 128 + (column * 2 ^ (row & 7) * 16);
+    }
+  };
+  using PanelOfC = Panel16;
+  using PanelOfD = Panel16;
   struct SharedMemory {
     static constexpr int kStageBytes = 24576;
     static constexpr int kOutputs = 147456, kOutputBytes = 16384;
@@ -126,33 +135,33 @@ struct Epilogue {
 };
 
 using Parameters = tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters>;
-static_assert(__builtin_offsetof(Parameters, a.address) == 0);
-static_assert(__builtin_offsetof(Parameters, a.ld) == 8);
-static_assert(__builtin_offsetof(Parameters, a.batch_stride) == 16);
-static_assert(__builtin_offsetof(Parameters, b.address) == 24);
-static_assert(__builtin_offsetof(Parameters, b.ld) == 32);
-static_assert(__builtin_offsetof(Parameters, b.batch_stride) == 40);
-static_assert(__builtin_offsetof(Parameters, d.address) == 48);
-static_assert(__builtin_offsetof(Parameters, d.ld) == 56);
-static_assert(__builtin_offsetof(Parameters, d.batch_stride) == 64);
-static_assert(__builtin_offsetof(Parameters, c.address) == 72);
-static_assert(__builtin_offsetof(Parameters, c.ld) == 80);
-static_assert(__builtin_offsetof(Parameters, c.batch_stride) == 88);
-static_assert(__builtin_offsetof(Parameters, m) == 96);
-static_assert(__builtin_offsetof(Parameters, n) == 100);
-static_assert(__builtin_offsetof(Parameters, k) == 104);
-static_assert(__builtin_offsetof(Parameters, batches) == 108);
-static_assert(__builtin_offsetof(Parameters, batch_step_a) == 112);
-static_assert(__builtin_offsetof(Parameters, batch_step_b) == 116);
-static_assert(__builtin_offsetof(Parameters, batch_step_c) == 120);
-static_assert(__builtin_offsetof(Parameters, cluster_tiles_m) == 124);
-static_assert(__builtin_offsetof(Parameters, cluster_tiles_n) == 128);
-static_assert(__builtin_offsetof(Parameters, policy_a) == 136);
-static_assert(__builtin_offsetof(Parameters, policy_b) == 144);
-static_assert(__builtin_offsetof(Parameters, workspace) == 152);
-static_assert(__builtin_offsetof(Parameters, reduction_parts) == 160);
-static_assert(__builtin_offsetof(Parameters, epilogue.alpha_) == 168);
-static_assert(__builtin_offsetof(Parameters, epilogue.beta_) == 172);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.address) == 0);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.ld) == 8);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.batch_stride) == 16);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.address) == 24);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.ld) == 32);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.batch_stride) == 40);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d.address) == 48);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d.ld) == 56);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d.batch_stride) == 64);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c.address) == 72);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c.ld) == 80);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c.batch_stride) == 88);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, m) == 96);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, n) == 100);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, k) == 104);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batches) == 108);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_a) == 112);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_b) == 116);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_c) == 120);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_m) == 124);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_n) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 144);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 152);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 160);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 168);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 172);
 static_assert(sizeof(Parameters) == 176);
 
 extern "C" __global__ void __launch_bounds__(384, 1)

@@ -59,9 +59,18 @@ struct Plan {
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kSlices = 1, kCounterBytes = 262144, kReductionCounters = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
-  static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2;
+  static constexpr int kPanelColumns = 32, kSubtilePanels = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 16, kStoreBytes = 16;
+  struct Panel8 {  // Sw<1,4,3> o 0 o ((8,8),(32,1)):((32,256),(1,2048))
+    static constexpr int kLine = 32, kLines = 64, kBoxes = 1;
+    static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t row,
+                                                           tilewright::uint32_t column) {
+      return row * 32 + (column ^ (row & 4) * 4);
+    }
+  };
+  using PanelOfC = Panel8;
+  using PanelOfD = Panel8;
   struct SharedMemory {
     static constexpr int kStageBytes = 20480;
     static constexpr int kOutputs = 81920, kOutputBytes = 4096;
@@ -116,25 +125,25 @@ struct Epilogue {
 };
 
 using Parameters = tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters>;
-static_assert(__builtin_offsetof(Parameters, a) == 0);
-static_assert(__builtin_offsetof(Parameters, b) == 128);
-static_assert(__builtin_offsetof(Parameters, d) == 256);
-static_assert(__builtin_offsetof(Parameters, c) == 384);
-static_assert(__builtin_offsetof(Parameters, m) == 512);
-static_assert(__builtin_offsetof(Parameters, n) == 516);
-static_assert(__builtin_offsetof(Parameters, k) == 520);
-static_assert(__builtin_offsetof(Parameters, batches) == 524);
-static_assert(__builtin_offsetof(Parameters, batch_step_a) == 528);
-static_assert(__builtin_offsetof(Parameters, batch_step_b) == 532);
-static_assert(__builtin_offsetof(Parameters, batch_step_c) == 536);
-static_assert(__builtin_offsetof(Parameters, cluster_tiles_m) == 540);
-static_assert(__builtin_offsetof(Parameters, cluster_tiles_n) == 544);
-static_assert(__builtin_offsetof(Parameters, policy_a) == 552);
-static_assert(__builtin_offsetof(Parameters, policy_b) == 560);
-static_assert(__builtin_offsetof(Parameters, workspace) == 568);
-static_assert(__builtin_offsetof(Parameters, reduction_parts) == 576);
-static_assert(__builtin_offsetof(Parameters, epilogue.alpha_) == 584);
-static_assert(__builtin_offsetof(Parameters, epilogue.beta_) == 588);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a) == 0);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d) == 256);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c) == 384);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, m) == 512);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, n) == 516);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, k) == 520);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batches) == 524);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_a) == 528);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_b) == 532);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_c) == 536);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_m) == 540);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_n) == 544);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 552);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 560);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 568);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 576);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 584);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 588);
 static_assert(sizeof(Parameters) == 640);
 
 extern "C" __global__ void __launch_bounds__(256, 1)

@@ -21,7 +21,7 @@ constexpr double kLatencyClocks = 2960;        // from a TMA load's issue to its
 constexpr double kSharedLatencyClocks = 3190;  // where a cluster waits for the slower
 constexpr double kStepClocks = 13.8;           // barriers of one step
 constexpr double kNarrowRows = 0.82;           // power of 128 over a row's bytes: how much slower narrower rows come
-constexpr double kFillClocks = 366;            // of a buffer of D: barriers and the store's issue
+constexpr double kSubtileClocks = 366;         // of a buffer of D: barriers and the store's issue
 constexpr double kStoreBytesPerClock = 38;
 constexpr double kExchangeUs = 3.6;           // slices of K: a barrier between CTAs, through L2
 constexpr double kPartialBytesPerClock = 36;  // of sums on their way to and from the workspace
@@ -90,7 +90,7 @@ double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& inpu
   const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
   constexpr double kLanes = 128;
   const double functions = tile_area / input.slices * input.function_instructions / kLanes;
-  const double stores = input.fills * kFillClocks + functions +
+  const double stores = input.subtiles * kSubtileClocks + functions +
                         tile_area * (input.d_bytes + input.beside_bytes) / input.slices / kStoreBytesPerClock;
   if (input.slices == 1) return stores;
   constexpr double kAccumulatorBytes = 4;

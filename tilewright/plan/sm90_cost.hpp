@@ -22,7 +22,7 @@ struct Sm90CostInput {
   bool walks_along_m = false;                // tiles that follow each other: they share B, else A
   int reads_a = 0, reads_b = 0;              // of a byte of an operand by threads that gather it; 0 by TMA
   int gathered_words = 0;                    // that each of them has in flight
-  int fills = 1;                             // of buffers of D, that one warpgroup stores of a tile; 0 of slices
+  int subtiles = 1;                          // of buffers of D, that one warpgroup stores of a tile; 0 of slices
   int element_bytes = 2, d_bytes = 2;
   int beside_bytes = 0;              // that the epilogue reads and writes beside C and D, for each element of A*B
   double function_instructions = 0;  // of the epilogue, for each: see function_instructions()

@@ -142,9 +142,9 @@ Support plan_output(Sm90GemmOutline& plan) {
                                 .staging_bytes = plan.staging_bytes(),
                                 .output_barriers = kOutputBuffers};
   plan.others = tma_outputs(plan.operands, plan.slices);
-  plan.chunks = output_chunks(plan.output_elements(), plan.d_tile_columns(),
-                              memory.most_output_bytes(arch::limits(plan.target).smem_per_block_bytes));
-  if (plan.chunks.columns != 0) return {};
+  plan.subtile = epilogue_subtile(plan.output_elements(), plan.d_tile_columns(),
+                                  memory.most_output_bytes(arch::limits(plan.target).smem_per_block_bytes));
+  if (plan.subtile.panel_columns != 0) return {};
   return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.d_tile_columns(),
                 std::max(8, plan.d_is_row_major() ? kTmaBytes / bytes(d.element) : 8))
       .as(RefusalCode::alignment)
@@ -178,52 +178,6 @@ int EpilogueStaging::bytes(int tile_rows, int tile_columns, int slices) const {
 int Sm90SharedMemory::most_output_bytes(int limit) const {
   return (limit - stages * (stage_bytes + 2 * kMbarrierBytes)) / consumers - output_barrier_bytes() - staging_bytes;
 }
-
-int OutputChunks::bytes(int element_bytes) const {
-  return kOutputBuffers * together * kWgmmaM * columns * element_bytes;
-}
-
-int OutputChunks::fills(int tile_columns) const { return (tile_columns / columns + together - 1) / together; }
-
-OutputChunks output_chunks(const OutputElements& elements, int tile_columns, int most_bytes) {
-  const int widest = kMaxRowBytes / elements.widest();  // 64 rows of it are 8 KB
-  const int narrowest = elements.d_is_row_major ? std::max(8, kTmaBytes / elements.narrowest()) : 8;
-  for (int columns = widest; columns >= narrowest; columns /= 2) {
-    if (tile_columns % columns != 0) continue;
-    const int together =
-        std::min({widest, tile_columns, most_bytes / OutputChunks{1, 1}.bytes(elements.together())}) / columns;
-    return {columns, std::max(together, 1)};
-  }
-  return {};
-}
-
-int OutputElements::narrowest() const {
-  int narrowest = std::min(c_bytes, d_bytes);
-  for (int i = 0; i < others.count; ++i)
-    narrowest = std::min(narrowest, others.element_bytes[static_cast<std::size_t>(i)]);
-  return narrowest;
-}
-
-TmaOutputs tma_outputs(const op::GemmDescription& operands, int slices) {
-  TmaOutputs found;
-  const op::Epilogue& epilogue = operands.epilogue;
-  if (epilogue.outputs.empty() || slices > 1 || !stores_by_tma(operands.d) || epilogue.pairs_columns()) return found;
-  const auto neighbours =
-      operands.d.layout == op::MatrixLayout::row_major ? op::Neighbours::columns : op::Neighbours::rows;
-  const std::size_t sources = epilogue.tensors().size();
-  for (std::size_t i = 0; i < epilogue.outputs.size() && found.count < TmaOutputs::kMost; ++i) {
-    const op::EpilogueTensorDescription& tensor = operands.tensors[sources + i];
-    const bool is_aligned = tensor.alignment * bytes(tensor.element) >= kTmaBytes;
-    if (epilogue.outputs[i].reduction != op::Reduction::none || tensor.neighbours != neighbours || !is_aligned)
-      continue;
-    const auto number = static_cast<std::size_t>(found.count++);
-    found.numbers[number] = static_cast<int>(i);
-    found.element_bytes[number] = bytes(tensor.element);
-  }
-  return found;
-}
-
-bool stores_by_tma(const op::TensorDescription& d) { return d.alignment * bytes(d.element) >= kTmaBytes; }
 
 RegisterSplit split_registers(int consumers, bool gathers, bool promotes, int needed) {
   if (!gathers && consumers == 3) return {40, 152};
@@ -295,16 +249,26 @@ Support check_registers(const TileShape& tile, int team, int consumers, bool gat
 
 int Sm90GemmOutline::output_bytes() const {
   if (slices > 1) return kSliceSumBytes;
-  return chunks.bytes(output_elements().together());
+  return subtile.bytes(output_elements().bytes_per_element());
 }
 
 int Sm90GemmOutline::staging_bytes() const {
   return epilogue_staging(operands.epilogue).bytes(tile.m / team(), tile.n, slices);
 }
 
-int Sm90GemmOutline::fills() const {
+std::vector<DType> Sm90GemmOutline::panel_elements() const {
+  std::vector<DType> elements{operands.c.element, operands.d.element};
+  const std::size_t sources = operands.epilogue.tensors().size();
+  for (int i = 0; i < others.count; ++i) {
+    const auto number = static_cast<std::size_t>(others.numbers[static_cast<std::size_t>(i)]);
+    elements.push_back(operands.tensors[sources + number].element);
+  }
+  return elements;
+}
+
+int Sm90GemmOutline::subtiles() const {
   if (slices > 1) return 0;
-  return tile.m / kWgmmaM / team() * chunks.fills(d_tile_columns());
+  return tile.m / kWgmmaM / team() * subtile.count(d_tile_columns());
 }
 
 Sm90SharedMemory Sm90GemmOutline::shared_memory() const {

@@ -9,6 +9,7 @@
 #include "tilewright/arch/wgmma_atom.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/sm90_operand.hpp"
+#include "tilewright/plan/sm90_subtile.hpp"
 
 namespace tilewright::plan {
 
@@ -37,50 +38,6 @@ struct Sm90SharedMemory {
   static constexpr int kMbarrierBytes = 8;
 };
 
-/// Outputs beside D that leave by TMA, as D does and from the same buffers: device/tilewright/epilogue/tma_output.cuh.
-struct TmaOutputs {
-  static constexpr int kMost = 2;
-  int count = 0;
-  std::array<int, kMost> numbers{};        // among Epilogue::outputs
-  std::array<int, kMost> element_bytes{};  // of each
-
-  int bytes() const { return element_bytes[0] + element_bytes[1]; }
-  bool operator==(const TmaOutputs&) const = default;
-};
-/// The first of those whose lines lie as D's and begin and end at 16 bytes; none where D does not leave so. `operands`
-/// of the problem as computed.
-TmaOutputs tma_outputs(const op::GemmDescription& operands, int slices);
-
-/// Elements of what shares the buffers of a warpgroup: of D on its way out, of C before, in its place, and of other
-/// outputs, behind it.
-struct OutputElements {
-  int c_bytes = 2, d_bytes = 2;
-  bool d_is_row_major = true;
-  TmaOutputs others = {};
-
-  int widest() const { return std::max({c_bytes, d_bytes, others.element_bytes[0], others.element_bytes[1]}); }
-  int narrowest() const;
-  int together() const { return std::max(c_bytes, d_bytes) + others.bytes(); }
-};
-
-/// D on its way out of a warpgroup, and C on its way in, 64 rows high: chunks, each boxes of TMA, and how many share a
-/// buffer. A chunk's lines are a swizzle's width, of 16 bytes at least, and it has whole groups of 8 columns.
-struct OutputChunks {
-  int columns = 0;   // of a chunk; 0: none divides the tile's, or none is needed
-  int together = 0;  // chunks of a buffer
-
-  /// Shared memory of both buffers, where so many bytes lie there for each element of D.
-  int bytes(int element_bytes) const;
-  /// Buffers that are filled for a tile of so many columns.
-  int fills(int tile_columns) const;
-  bool operator==(const OutputChunks&) const = default;
-};
-constexpr int kOutputBuffers = 2;
-
-/// The widest chunks that divide a tile's columns, and as many of them as 8 KB and `most_bytes` of shared memory hold;
-/// at least one.
-OutputChunks output_chunks(const OutputElements& elements, int tile_columns, int most_bytes);
-
 /// Shared memory of a warpgroup that sums slices of K: four words of each thread. epilogue/slice_sum.cuh
 constexpr int kSliceSumBytes = 128 * 16;
 
@@ -95,9 +52,6 @@ struct EpilogueStaging {
   int bytes(int tile_rows, int tile_columns, int slices) const;
 };
 EpilogueStaging epilogue_staging(const op::Epilogue& epilogue);
-
-/// Whether D's lines begin and end at the 16 bytes that TMA asks for.
-bool stores_by_tma(const op::TensorDescription& d);
 
 /// Registers that setmaxnreg leaves a thread of the producer and of a consumer, which needs about so many. The sum over
 /// all threads stays within what the launch gives them. From ptxas -v of this family: what spilled has more.
@@ -153,9 +107,9 @@ struct Sm90GemmOutline : GemmTile {
   bool stores_by_tma = true;  // else by threads: lines that do not begin and end at 16 bytes, sums over slices
   int store_bytes = 16;       // that the lines of D are multiples of
   bool loads_source_by_tma = true;
-  int source_bytes = 16;     // that the lines of C are multiples of
-  OutputChunks chunks = {};  // none of sums over slices
-  TmaOutputs others = {};    // beside D
+  int source_bytes = 16;         // that the lines of C are multiples of
+  EpilogueSubtile subtile = {};  // none of sums over slices
+  TmaOutputs others = {};        // beside D
   int producer_registers = 0, consumer_registers = 0;
   bool promotes_accumulators = false;
   int gathered_words = 0;  // that a thread of the producer has on their way through registers
@@ -174,13 +128,15 @@ struct Sm90GemmOutline : GemmTile {
   OutputElements output_elements() const {
     return {bytes(operands.c.element), bytes(operands.d.element), d_is_row_major(), others};
   }
+  /// The types of what lies in panels of a subtile.
+  std::vector<DType> panel_elements() const;
   bool gathers() const { return way_a.is_gathered() || way_b.is_gathered(); }
   bool repacks() const { return way_a.is_repacked || way_b.is_repacked; }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
   int stage_bytes() const { return (tile.m + tile.n) * tile.k * bytes(operands.a.element); }
   int output_bytes() const;   // shared memory of a warpgroup for D on its way out
   int staging_bytes() const;  // and for the epilogue's vectors and reductions
-  int fills() const;          // of a warpgroup's buffers, for a tile
+  int subtiles() const;       // of a warpgroup's buffers, for a tile
   Sm90SharedMemory shared_memory() const;
   int smem_bytes() const { return shared_memory().bytes(); }
   bool operator==(const Sm90GemmOutline&) const = default;

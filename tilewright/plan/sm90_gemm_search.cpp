@@ -185,7 +185,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   input.slices = slices;
   // Most are too slow even with stages and buffers that none can better.
   input.stages = kMaxStages;
-  input.fills = slices > 1 ? 0 : 1;
+  input.subtiles = slices > 1 ? 0 : 1;
   if (estimate_us(search.limits, input) >= candidates.worst_us()) return;
 
   ConsumerExtras extras = tile.extras;
@@ -198,7 +198,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   const int d_columns = shape.n / search.columns_per_element;
   if (slices == 1) {
     memory.output_barriers = kOutputBuffers;
-    memory.output_bytes = output_chunks(search.output, d_columns, 0).bytes(search.output.together());
+    memory.output_bytes = epilogue_subtile(search.output, d_columns, 0).bytes(search.output.bytes_per_element());
     if (memory.output_bytes == 0) return;
   }
   if (!fit_stages(search, memory)) return;
@@ -209,9 +209,9 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   }
   input.stages = memory.stages;
   if (slices == 1) {
-    const OutputChunks chunks =
-        output_chunks(search.output, d_columns, memory.most_output_bytes(search.limits.smem_per_block_bytes));
-    input.fills = shape.m / kWgmmaM / rows.team() * chunks.fills(d_columns);
+    const EpilogueSubtile subtile =
+        epilogue_subtile(search.output, d_columns, memory.most_output_bytes(search.limits.smem_per_block_bytes));
+    input.subtiles = shape.m / kWgmmaM / rows.team() * subtile.count(d_columns);
   }
   candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
                     search.is_transposed, search.repacked_bytes > 0});

@@ -147,16 +147,15 @@ TensorMapRequest repacked_map(const TmaOperandPlan& operand, const RepackedCopy&
           .swizzle_bytes = arch::width_bytes(map.swizzle)};
 }
 
-/// The tensor map of C or D: boxes as epilogue/output_chunk.cuh lays them out.
+/// The tensor map of C, of D or of another output: a box as panel_boxes says.
 TensorMapRequest output_map(const Sm90GemmPlan& plan, const View& problem, const op::TensorDescription& described,
                             const op::Tensor& tensor) {
   const bool is_row_major = described.layout == op::MatrixLayout::row_major;
   const int element_bytes = bytes(described.element);
-  const std::int64_t line = is_row_major ? plan.chunks.columns : std::min(kWgmmaM, kMaxRowBytes / element_bytes);
-  const std::int64_t lines = is_row_major ? kWgmmaM : plan.chunks.columns;
+  const PanelBoxes boxes = panel_boxes(element_bytes, is_row_major, plan.subtile.panel_columns);
   const std::int64_t columns = problem.n / plan.operands.epilogue.columns_per_element();
   return request(described.element, tensor, is_row_major ? columns : problem.m, is_row_major ? problem.m : columns,
-                 {line, lines, 1}, static_cast<int>(line) * element_bytes);
+                 {boxes.line, boxes.lines, 1}, boxes.line * element_bytes);
 }
 
 /// Of an operand of which each tile meets `times` tiles of the other. What is read once makes room in L2 first, which
@@ -309,7 +308,7 @@ Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::GemmView& argume
       .reads_a = plan.way_a.is_gathered() ? gathered_reads(alignment_bytes(plan.operands.a)) : 0,
       .reads_b = plan.way_b.is_gathered() ? gathered_reads(alignment_bytes(plan.operands.b)) : 0,
       .gathered_words = plan.gathered_words,
-      .fills = plan.fills(),
+      .subtiles = plan.subtiles(),
       .element_bytes = element_bytes,
       .d_bytes = bytes(plan.operands.d.element),
       .beside_bytes = beside_bytes(plan.operands),

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "tilewright/epilogue/fragment.cuh"
-#include "tilewright/epilogue/output_chunk.cuh"
+#include "tilewright/epilogue/output_panel.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/operand/tma_matrix.cuh"
@@ -15,20 +15,20 @@
 namespace tilewright {
 
 /// The buffers of one warpgroup, used in turn: use number i is of buffer i % kBuffers.
-/// Plan: ElementC, Source (TmaMatrix or GlobalMatrix), kCIsRowMajor, kDIsRowMajor, kPairsRows, kChunkColumns,
-/// kBufferChunks, kOutputBuffers, kSourceBytes (that C's lines are multiples of).
+/// Plan: ElementC, Source (TmaMatrix or GlobalMatrix), kCIsRowMajor, kDIsRowMajor, kPairsRows, kPanelColumns,
+/// kSubtilePanels, kOutputBuffers, kSourceBytes (that C's lines are multiples of).
 template <class Plan>
 class SourceBuffers {
   using C = typename Plan::ElementC;
-  using Chunk = OutputChunk<C, Plan::kDIsRowMajor, Plan::kChunkColumns>;
+  using Panel = OutputPanel<C, typename Plan::PanelOfC, Plan::kDIsRowMajor>;
   using Rows = FragmentRows<Plan::kPairsRows>;
   static constexpr int kThreads = 128;
 
  public:
   static constexpr bool kByTma = is_same<typename Plan::Source, TmaMatrix>;
   static constexpr int kBuffers = Plan::kOutputBuffers;
-  static constexpr int kChunkBytes = Chunk::kBytes;
-  static constexpr int kBufferBytes = Plan::kBufferChunks * kChunkBytes;
+  static constexpr int kPanelBytes = Panel::kBytes;
+  static constexpr int kBufferBytes = Plan::kSubtilePanels * kPanelBytes;
 
   static __device__ __forceinline__ void initialise(uint32_t barriers) {
     for (int i = 0; i < kBuffers; ++i) ptx::mbarrier_init(barriers + i * ptx::kMbarrierBytes, 1);
@@ -37,16 +37,16 @@ class SourceBuffers {
   /// `barriers` is the shared address of one for each buffer.
   __device__ __forceinline__ explicit SourceBuffers(uint32_t barriers) : barriers_(barriers) {}
 
-  /// By one thread: begins to load the chunks at (row, column) to `buffer`, which nothing uses any more.
+  /// By one thread: begins to load the panels at (row, column) to `buffer`, which nothing uses any more.
   __device__ __forceinline__ void request(const TmaMatrix& c, uint32_t use, uint32_t buffer, int row, int column,
                                           int batch) const {
     ptx::mbarrier_arrive_expect(full(use), kBufferBytes);
 #pragma unroll
-    for (int chunk = 0; chunk < Plan::kBufferChunks; ++chunk, column += Plan::kChunkColumns) {
+    for (int panel = 0; panel < Plan::kSubtilePanels; ++panel, column += Plan::kPanelColumns) {
 #pragma unroll
-      for (int box = 0; box < Chunk::kBoxes; ++box) {
-        ptx::tma_load(buffer + chunk * kChunkBytes + box * Chunk::kBoxBytes, c, full(use),
-                      (Plan::kDIsRowMajor ? column : row) + box * Chunk::kLine, Plan::kDIsRowMajor ? row : column,
+      for (int box = 0; box < Panel::kBoxes; ++box) {
+        ptx::tma_load(buffer + panel * kPanelBytes + box * Panel::kBoxBytes, c, full(use),
+                      (Plan::kDIsRowMajor ? column : row) + box * Panel::kLine, Plan::kDIsRowMajor ? row : column,
                       batch, ptx::kEvictNormal);
       }
     }
@@ -58,7 +58,7 @@ class SourceBuffers {
                                        int column, int batch) const {
     const C* const from = static_cast<const C*>(c.address) + batch * c.batch_stride;
 #pragma unroll 1
-    for (int chunk = 0; chunk < Plan::kBufferChunks; ++chunk, column += Plan::kChunkColumns, buffer += kChunkBytes) {
+    for (int panel = 0; panel < Plan::kSubtilePanels; ++panel, column += Plan::kPanelColumns, buffer += kPanelBytes) {
       if constexpr (Plan::kCIsRowMajor == Plan::kDIsRowMajor) {
         copy_lines(from, c.ld, m, n, buffer, thread, row, column);
       } else {
@@ -70,25 +70,25 @@ class SourceBuffers {
   /// A pair of neighbours at a thread's accumulators: of the group of 8 columns from `column` on, in its first row or
   /// its other.
   __device__ __forceinline__ Vector<C, 2> read(uint32_t buffer, int thread, int column, int other) const {
-    const uint32_t chunk = buffer + column / Plan::kChunkColumns * kChunkBytes;
+    const uint32_t panel = buffer + column / Plan::kPanelColumns * kPanelBytes;
     const int row = Rows::row(thread) + other * Rows::kOtherRow;
-    column = column % Plan::kChunkColumns + Rows::column(thread);
+    column = column % Plan::kPanelColumns + Rows::column(thread);
     if constexpr (Plan::kDIsRowMajor) {
-      return ptx::load_shared<Vector<C, 2>>(chunk + Chunk::offset(row, column));
+      return ptx::load_shared<Vector<C, 2>>(panel + Panel::offset(row, column));
     } else {
-      return {ptx::load_shared<Vector<C, 1>>(chunk + Chunk::offset(row, column)).element[0],
-              ptx::load_shared<Vector<C, 1>>(chunk + Chunk::offset(row, column + 1)).element[0]};
+      return {ptx::load_shared<Vector<C, 1>>(panel + Panel::offset(row, column)).element[0],
+              ptx::load_shared<Vector<C, 1>>(panel + Panel::offset(row, column + 1)).element[0]};
     }
   }
 
  private:
-  __device__ __forceinline__ void copy_lines(const C* from, int64_t ld, int m, int n, uint32_t chunk, int thread,
+  __device__ __forceinline__ void copy_lines(const C* from, int64_t ld, int m, int n, uint32_t panel, int thread,
                                              int row, int column) const {
     constexpr int kCount = Plan::kSourceBytes / static_cast<int>(sizeof(C));
     using Loaded = Vector<C, kCount>;
     const int end_x = Plan::kDIsRowMajor ? n : m;
     const int end_y = Plan::kDIsRowMajor ? m : n;
-    Chunk::template for_each<kCount, kThreads>(thread, row, column, [&](uint32_t offset, int x, int y) {
+    Panel::template for_each<kCount, kThreads>(thread, row, column, [&](uint32_t offset, int x, int y) {
       Loaded values{};
       const C* const at = from + y * ld + x;
       if (y < end_y && x + kCount <= end_x) {
@@ -99,23 +99,23 @@ class SourceBuffers {
           if (x + j < end_x) values.element[j] = at[j];
         }
       }
-      ptx::store_shared(chunk + offset, values);
+      ptx::store_shared(panel + offset, values);
     });
   }
 
   /// Where C's lines are D's columns: C is read along its own.
-  __device__ __forceinline__ void copy_elements(const C* from, int64_t ld, int m, int n, uint32_t chunk, int thread,
+  __device__ __forceinline__ void copy_elements(const C* from, int64_t ld, int m, int n, uint32_t panel, int thread,
                                                 int row, int column) const {
     constexpr int kRows = 64;
 #pragma unroll 4
-    for (int i = thread; i < kRows * Plan::kChunkColumns; i += kThreads) {
-      const int in_row = Plan::kCIsRowMajor ? i / Plan::kChunkColumns : i % kRows;
-      const int in_column = Plan::kCIsRowMajor ? i % Plan::kChunkColumns : i / kRows;
+    for (int i = thread; i < kRows * Plan::kPanelColumns; i += kThreads) {
+      const int in_row = Plan::kCIsRowMajor ? i / Plan::kPanelColumns : i % kRows;
+      const int in_column = Plan::kCIsRowMajor ? i % Plan::kPanelColumns : i / kRows;
       const int y = row + in_row;
       const int x = column + in_column;
       Vector<C, 1> value{};
       if (y < m && x < n) value.element[0] = from[Plan::kCIsRowMajor ? y * ld + x : y + x * ld];
-      ptx::store_shared(chunk + Chunk::offset(in_row, in_column), value);
+      ptx::store_shared(panel + Panel::offset(in_row, in_column), value);
     }
   }
 

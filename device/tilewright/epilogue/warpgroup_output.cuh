@@ -1,12 +1,12 @@
 // Accumulators of wgmma to D: the epilogue in registers, then through swizzled shared memory, a buffer of some columns
-// at a time. From there chunks leave by TMA, which overlaps the next buffer's epilogue and the next tile, or, where D's
+// at a time. From there panels leave by TMA, which overlaps the next buffer's epilogue and the next tile, or, where D's
 // lines do not begin and end at 16 bytes, by plain stores of whole lines. C comes in the same buffers, before.
 #pragma once
 
 #include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/fragment_reductions.cuh"
-#include "tilewright/epilogue/output_chunk.cuh"
+#include "tilewright/epilogue/output_panel.cuh"
 #include "tilewright/epilogue/source_buffers.cuh"
 #include "tilewright/epilogue/staged_vectors.cuh"
 #include "tilewright/epilogue/tma_output.cuh"
@@ -20,7 +20,7 @@
 namespace tilewright {
 
 /// One warpgroup's way out of kAtoms times 64 rows. Plan: ElementD, Output (TmaMatrix or GlobalMatrix), kDIsRowMajor,
-/// kAccumulatesInHalf, kPairsRows, kTileN, kChunkColumns, kBufferChunks (that a buffer holds), kStoreBytes (that D's
+/// kAccumulatesInHalf, kPairsRows, kTileN, kPanelColumns, kSubtilePanels (that a buffer holds), kStoreBytes (that D's
 /// lines are multiples of), kTmaOutputs and kTmaOutputBytes (of the others that leave by TMA: how many, and the bytes
 /// of an element of each together), kReductionCounters (where in the workspace), and what SourceBuffers asks for.
 /// Parameters of the kernel: c, d, outputs where there are others, m, n, batches, batch_step_c, workspace,
@@ -30,7 +30,7 @@ class WarpgroupOutput {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
-  using Chunk = OutputChunk<D, Plan::kDIsRowMajor, Plan::kChunkColumns>;
+  using Panel = OutputPanel<D, typename Plan::PanelOfD, Plan::kDIsRowMajor>;
   using Source = SourceBuffers<Plan>;
   using Rows = FragmentRows<Plan::kPairsRows>;
   using Vectors = StagedVectors<Epilogue, kAtoms * 64, Plan::kTileN>;
@@ -39,13 +39,14 @@ class WarpgroupOutput {
   using Place = StagedPlace<Vectors, Reductions, OtherOutputs>;
   static constexpr int kThreads = 128;
   static constexpr int kBuffers = Source::kBuffers;
-  static constexpr int kChunkBytes = maximum(Plan::kBufferChunks * Chunk::kBytes, Source::kBufferBytes);  // of C and D
-  static constexpr int kBufferBytes = kChunkBytes + OtherOutputs::kElements * Plan::kTmaOutputBytes;
-  static constexpr int kBufferColumns = Plan::kBufferChunks * Plan::kChunkColumns;
+  static constexpr int kPanelsBytes =
+      maximum(Plan::kSubtilePanels * Panel::kBytes, Source::kBufferBytes);  // of C and D
+  static constexpr int kBufferBytes = kPanelsBytes + OtherOutputs::kElements * Plan::kTmaOutputBytes;
+  static constexpr int kSubtileColumns = Plan::kSubtilePanels * Plan::kPanelColumns;
   static constexpr int kPerElement = Epilogue::kColumnsPerElement;
-  static constexpr int kTileColumns = Plan::kTileN / kPerElement;        // of D
-  static constexpr int kFills = ceil_div(kTileColumns, kBufferColumns);  // of buffers, for 64 rows
-  static_assert(kTileColumns % Plan::kChunkColumns == 0, "chunks cover the columns");
+  static constexpr int kTileColumns = Plan::kTileN / kPerElement;            // of D
+  static constexpr int kSubtiles = ceil_div(kTileColumns, kSubtileColumns);  // of buffers, for 64 rows
+  static_assert(kTileColumns % Plan::kPanelColumns == 0, "panels cover the columns");
   static_assert(kPerElement == 1 || (Plan::kDIsRowMajor && !Epilogue::kReadsSource), "pairs of columns, and no C");
   static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix>;
   static constexpr int kLaneRows = Rows::kLaneRows;
@@ -79,8 +80,8 @@ class WarpgroupOutput {
       if (!reads_source() || thread_ != 0) return;
       ptx::tma_store_wait_read<0>();
 #pragma unroll
-      for (int fill = 0; fill < minimum(kBuffers, kAtoms * kFills); ++fill)
-        request(fill, fills_ + fill, row, column, batch);
+      for (int subtile = 0; subtile < minimum(kBuffers, kAtoms * kSubtiles); ++subtile)
+        request(subtile, subtiles_ + subtile, row, column, batch);
     }
   }
 
@@ -127,53 +128,55 @@ class WarpgroupOutput {
 
   /// Groups of 8 columns that are stored together: stmatrix.x4 takes two.
   static constexpr bool kByMatrices = sizeof(D) == 2 && !kPairsAreLines;
-  static constexpr int kGroups = kByMatrices && Plan::kChunkColumns % 16 == 0 ? 2 : 1;
-  static_assert(Plan::kChunkColumns % (8 * kGroups) == 0, "a chunk is whole stores");
+  static constexpr int kGroups = kByMatrices && Plan::kPanelColumns % 16 == 0 ? 2 : 1;
+  static_assert(Plan::kPanelColumns % (8 * kGroups) == 0, "a panel is whole stores");
 
-  /// Fills of buffers from number kFill on. A recursion: accumulators are registers, which a loop that the compiler
+  /// Fills of buffers from number kSubtile on. A recursion: accumulators are registers, which a loop that the compiler
   /// does not unroll would index in memory.
-  template <int kFill, class Accumulators>
+  template <int kSubtile, class Accumulators>
   __device__ __forceinline__ void store_from(const Accumulators (&accumulators)[kAtoms], int row, int column,
                                              int batch) {
-    if constexpr (kFill < kAtoms * kFills) {
-      constexpr int kFirst = kFill % kFills * kBufferColumns;  // column of D's tile
-      constexpr int kColumns = minimum(kBufferColumns, kTileColumns - kFirst);
-      const int first_row = row + kFill / kFills * 64;
+    if constexpr (kSubtile < kAtoms * kSubtiles) {
+      constexpr int kFirst = kSubtile % kSubtiles * kSubtileColumns;  // column of D's tile
+      constexpr int kColumns = minimum(kSubtileColumns, kTileColumns - kFirst);
+      const int first_row = row + kSubtile / kSubtiles * 64;
       if (first_row >= parameters_.m) return;
-      if constexpr (Epilogue::kRowResults > 0 && kFill % kFills == 0) reductions_.begin_rows(parameters_.epilogue);
-      const uint32_t buffer = this->buffer(fills_);
+      if constexpr (Epilogue::kRowResults > 0 && kSubtile % kSubtiles == 0)
+        reductions_.begin_rows(parameters_.epilogue);
+      const uint32_t buffer = this->buffer(subtiles_);
       if (reads_source()) {
         bring_source(buffer, first_row, column + kFirst, batch);
-        fill<kFill, true>(accumulators[kFill / kFills], buffer, first_row, column + kFirst, batch);
+        compute<kSubtile, true>(accumulators[kSubtile / kSubtiles], buffer, first_row, column + kFirst, batch);
       } else {
         free_buffer();
         if constexpr (kPerElement == 2) {
-          fill_of_pairs<kFill>(accumulators[kFill / kFills], buffer, first_row, column + kFirst * kPerElement, batch);
+          compute_pairs<kSubtile>(accumulators[kSubtile / kSubtiles], buffer, first_row, column + kFirst * kPerElement,
+                                  batch);
         } else {
-          fill<kFill, false>(accumulators[kFill / kFills], buffer, first_row, column + kFirst, batch);
+          compute<kSubtile, false>(accumulators[kSubtile / kSubtiles], buffer, first_row, column + kFirst, batch);
         }
       }
       if constexpr (kByTma) ptx::fence_proxy_async();
       ptx::named_barrier(barrier_, kThreads);
-      ++fills_;
+      ++subtiles_;
       if (!kByTma || thread_ == 0) {
-        if constexpr (Source::kByTma && kFill + 1 >= kBuffers && kFill + 1 < kAtoms * kFills) {
+        if constexpr (Source::kByTma && kSubtile + 1 >= kBuffers && kSubtile + 1 < kAtoms * kSubtiles) {
           if (reads_source()) {
             ptx::tma_store_wait_read<0>();
-            request(kFill + 1, fills_, row, column, batch);
+            request(kSubtile + 1, subtiles_, row, column, batch);
           }
         }
-        send<kColumns / Plan::kChunkColumns>(buffer, first_row, column / kPerElement + kFirst, batch);
+        send<kColumns / Plan::kPanelColumns>(buffer, first_row, column / kPerElement + kFirst, batch);
       }
-      if constexpr (Epilogue::kRowResults > 0 && kFill % kFills == kFills - 1) {
+      if constexpr (Epilogue::kRowResults > 0 && kSubtile % kSubtiles == kSubtiles - 1) {
         if (column < parameters_.n)
           reductions_.end_rows(parameters_.epilogue, parts(), {row, column, batch, 0}, first_row, parameters_.m);
       }
-      store_from<kFill + 1>(accumulators, row, column, batch);
+      store_from<kSubtile + 1>(accumulators, row, column, batch);
     }
   }
 
-  /// The buffer of the next fill is no longer read.
+  /// The buffer of the next subtile is no longer read.
   __device__ __forceinline__ void free_buffer() const {
     if constexpr (kByTma) {
       if (thread_ == 0) ptx::tma_store_wait_read<kBuffers - 1>();
@@ -181,18 +184,19 @@ class WarpgroupOutput {
     ptx::named_barrier(barrier_, kThreads);
   }
 
-  /// By one thread: loads what the fill number `fill` of the tile reads of C to the buffer of fill number `use` of all.
-  __device__ __forceinline__ void request(int fill, uint32_t use, int row, int column, int batch) const {
-    const int first_row = row + fill / kFills * 64;
+  /// By one thread: loads what the subtile number `subtile` of the tile reads of C to the buffer of subtile number
+  /// `use` of all.
+  __device__ __forceinline__ void request(int subtile, uint32_t use, int row, int column, int batch) const {
+    const int first_row = row + subtile / kSubtiles * 64;
     if (first_row >= parameters_.m) return;
-    source().request(parameters_.c, use, buffer(use), first_row, column + fill % kFills * kBufferColumns,
+    source().request(parameters_.c, use, buffer(use), first_row, column + subtile % kSubtiles * kSubtileColumns,
                      batch * parameters_.batch_step_c);
   }
 
-  /// What this fill reads of C is in `buffer`.
+  /// What this subtile reads of C is in `buffer`.
   __device__ __forceinline__ void bring_source(uint32_t buffer, int row, int column, int batch) const {
     if constexpr (Source::kByTma) {
-      source().wait(fills_);
+      source().wait(subtiles_);
     } else {
       free_buffer();
       source().copy(parameters_.c, parameters_.m, parameters_.n, buffer, thread_, row, column, batch);
@@ -200,14 +204,14 @@ class WarpgroupOutput {
     }
   }
 
-  /// The epilogue of fill number kFill of the tile, which begins at (row, column) of D, to `buffer`, where what it
-  /// reads of C lies. Where C's elements lie as D's, each thread overwrites what it read; else all have read before any
-  /// writes.
-  template <int kFill, bool kReads, class Accumulators>
-  __device__ __forceinline__ void fill(const Accumulators& accumulators, uint32_t buffer, int row, int column,
-                                       int batch) {
-    constexpr int kFirst = kFill % kFills * kBufferColumns;  // column of the tile
-    constexpr int kColumns = minimum(kBufferColumns, Plan::kTileN - kFirst);
+  /// The epilogue of subtile number kSubtile of the tile, which begins at (row, column) of D, to `buffer`, where what
+  /// it reads of C lies. Where C's elements lie as D's, each thread overwrites what it read; else all have read before
+  /// any writes.
+  template <int kSubtile, bool kReads, class Accumulators>
+  __device__ __forceinline__ void compute(const Accumulators& accumulators, uint32_t buffer, int row, int column,
+                                          int batch) {
+    constexpr int kFirst = kSubtile % kSubtiles * kSubtileColumns;  // column of the tile
+    constexpr int kColumns = minimum(kSubtileColumns, Plan::kTileN - kFirst);
     constexpr bool kInPlace = kReads && sizeof(C) == sizeof(D);
     constexpr int kPiece = kReads && !kInPlace ? kColumns : 8 * kGroups;  // columns
 #pragma unroll
@@ -224,7 +228,7 @@ class WarpgroupOutput {
           source[j] = kReads ? convert<Compute>(read.element[j]) : Compute(0);
         }
         Epilogue::apply(pair, source, parameters_.epilogue,
-                        place<kFill>(buffer, row, column, batch, i % 2, piece + i / 2 * 8 + Rows::column(thread_)));
+                        place<kSubtile>(buffer, row, column, batch, i % 2, piece + i / 2 * 8 + Rows::column(thread_)));
         out[i] = convert_pair<D>(pair[0], pair[1]);
       }
       if constexpr (kReads && !kInPlace) ptx::named_barrier(barrier_, kThreads);
@@ -233,11 +237,11 @@ class WarpgroupOutput {
   }
 
   /// The same where a pair of columns, which a thread has, is one element of D: `column` is of A*B.
-  template <int kFill, class Accumulators>
-  __device__ __forceinline__ void fill_of_pairs(const Accumulators& accumulators, uint32_t buffer, int row, int column,
+  template <int kSubtile, class Accumulators>
+  __device__ __forceinline__ void compute_pairs(const Accumulators& accumulators, uint32_t buffer, int row, int column,
                                                 int batch) {
-    constexpr int kFirst = kFill % kFills * kBufferColumns;
-    constexpr int kColumns = minimum(kBufferColumns, kTileColumns - kFirst);
+    constexpr int kFirst = kSubtile % kSubtiles * kSubtileColumns;
+    constexpr int kColumns = minimum(kSubtileColumns, kTileColumns - kFirst);
 #pragma unroll
     for (int i = 0; i < kColumns / 2; ++i) {  // four columns of D for every 8 of A*B, in two rows
       const int along = i / 2 * 8, half = i % 2;
@@ -246,27 +250,27 @@ class WarpgroupOutput {
       for (int j = 0; j < 2; ++j) pair[j] = convert<Compute>(element(accumulators, kFirst + 2 * i + j));
       const Compute no_source[2] = {Compute(0), Compute(0)};
       Epilogue::apply(pair, no_source, parameters_.epilogue,
-                      place<kFill>(buffer, row, column, batch, half, along + Rows::column(thread_)));
-      const uint32_t chunk = buffer + along / 2 / Plan::kChunkColumns * Chunk::kBytes;
-      const int in_chunk = along / 2 % Plan::kChunkColumns + Rows::column(thread_) / 2;
-      ptx::store_shared(chunk + Chunk::offset(Rows::row(thread_) + half * kOtherRow, in_chunk), convert<D>(pair[0]));
+                      place<kSubtile>(buffer, row, column, batch, half, along + Rows::column(thread_)));
+      const uint32_t panel = buffer + along / 2 / Plan::kPanelColumns * Panel::kBytes;
+      const int in_panel = along / 2 % Plan::kPanelColumns + Rows::column(thread_) / 2;
+      ptx::store_shared(panel + Panel::offset(Rows::row(thread_) + half * kOtherRow, in_panel), convert<D>(pair[0]));
     }
   }
 
-  /// The thread's row number `half` and column `along` of a fill that begins at (row, column) of A*B.
-  template <int kFill>
+  /// The thread's row number `half` and column `along` of a subtile that begins at (row, column) of A*B.
+  template <int kSubtile>
   __device__ __forceinline__ Place place(uint32_t buffer, int row, int column, int batch, int half, int along) {
     const int down = Rows::row(thread_) + half * kOtherRow;
     return {{row + down, column + along, batch, parameters_.m, parameters_.n},
             vectors(),
             reductions_,
-            buffer + kChunkBytes,
+            buffer + kPanelsBytes,
             down,
             along,
-            kFill / kFills * 64 + down,
-            kFill % kFills * kBufferColumns * kPerElement + along,
+            kSubtile / kSubtiles * 64 + down,
+            kSubtile % kSubtiles * kSubtileColumns * kPerElement + along,
             half == 1,
-            kFill < kFills};
+            kSubtile < kSubtiles};
   }
 
   /// `out` of the columns from `first` on.
@@ -277,15 +281,15 @@ class WarpgroupOutput {
 #pragma unroll
     for (int group = 0; group < kPairs / 2; group += kTogether) {
       const int column = first + group * 8;
-      const uint32_t chunk = buffer + column / Plan::kChunkColumns * Chunk::kBytes;
-      const int in_chunk = column % Plan::kChunkColumns;
+      const uint32_t panel = buffer + column / Plan::kPanelColumns * Panel::kBytes;
+      const int in_panel = column % Plan::kPanelColumns;
       Vector<D, 2> stored[2 * kTogether];
 #pragma unroll
       for (int i = 0; i < 2 * kTogether; ++i) stored[i] = out[2 * group + i];
       if constexpr (kUsesMatrices) {
-        store_matrices(stored, chunk, thread_ / 32 * 16, in_chunk);
+        store_matrices(stored, panel, thread_ / 32 * 16, in_panel);
       } else {
-        store_pairs(stored, chunk, Rows::row(thread_), in_chunk + Rows::column(thread_));
+        store_pairs(stored, panel, Rows::row(thread_), in_panel + Rows::column(thread_));
       }
     }
   }
@@ -298,8 +302,8 @@ class WarpgroupOutput {
     const int matrix = thread_ % 32 / 8 % (2 * kGroups);
     const int matrix_row = warp_row + matrix % 2 * kOtherRow;
     const int matrix_column = column + matrix / 2 * 8;
-    const uint32_t to = buffer + (Plan::kDIsRowMajor ? Chunk::offset(matrix_row + line * kLaneRows, matrix_column)
-                                                     : Chunk::offset(matrix_row, matrix_column + line));
+    const uint32_t to = buffer + (Plan::kDIsRowMajor ? Panel::offset(matrix_row + line * kLaneRows, matrix_column)
+                                                     : Panel::offset(matrix_row, matrix_column + line));
     uint32_t packed[2 * kGroups];
 #pragma unroll
     for (int i = 0; i < 2 * kGroups; ++i) packed[i] = __builtin_bit_cast(uint32_t, out[i]);
@@ -316,33 +320,33 @@ class WarpgroupOutput {
     if constexpr (kPairsAreLines) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        ptx::store_shared(buffer + Chunk::offset(row, column + i), Vector<D, 2>{out[0].element[i], out[1].element[i]});
+        ptx::store_shared(buffer + Panel::offset(row, column + i), Vector<D, 2>{out[0].element[i], out[1].element[i]});
       }
       return;
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       if constexpr (Plan::kDIsRowMajor) {
-        ptx::store_shared(buffer + Chunk::offset(row + half * kOtherRow, column), out[half]);
+        ptx::store_shared(buffer + Panel::offset(row + half * kOtherRow, column), out[half]);
       } else {
-        ptx::store_shared(buffer + Chunk::offset(row + half * kOtherRow, column), out[half].element[0]);
-        ptx::store_shared(buffer + Chunk::offset(row + half * kOtherRow, column + 1), out[half].element[1]);
+        ptx::store_shared(buffer + Panel::offset(row + half * kOtherRow, column), out[half].element[0]);
+        ptx::store_shared(buffer + Panel::offset(row + half * kOtherRow, column + 1), out[half].element[1]);
       }
     }
   }
 
-  /// Staged chunks to D and the other outputs, by TMA by one thread; what lies outside D is not written.
+  /// Staged panels to D and the other outputs, by TMA by one thread; what lies outside D is not written.
   template <int kCount>
   __device__ __forceinline__ void send(uint32_t buffer, int row, int column, int batch) const {
     if constexpr (Plan::kTmaOutputs > 0)
-      Epilogue::for_each_tma_output(SendOther<kCount>{parameters_, buffer + kChunkBytes, row, column, batch});
+      Epilogue::for_each_tma_output(SendOther<kCount>{parameters_, buffer + kPanelsBytes, row, column, batch});
 #pragma unroll(kByTma ? kCount : 1)
-    for (int chunk = 0; chunk < kCount; ++chunk, column += Plan::kChunkColumns, buffer += Chunk::kBytes) {
+    for (int panel = 0; panel < kCount; ++panel, column += Plan::kPanelColumns, buffer += Panel::kBytes) {
       if constexpr (kByTma) {
 #pragma unroll
-        for (int box = 0; box < Chunk::kBoxes; ++box) {
-          ptx::tma_store(parameters_.d, buffer + box * Chunk::kBoxBytes,
-                         (Plan::kDIsRowMajor ? column : row) + box * Chunk::kLine, Plan::kDIsRowMajor ? row : column,
+        for (int box = 0; box < Panel::kBoxes; ++box) {
+          ptx::tma_store(parameters_.d, buffer + box * Panel::kBoxBytes,
+                         (Plan::kDIsRowMajor ? column : row) + box * Panel::kLine, Plan::kDIsRowMajor ? row : column,
                          batch);
         }
       } else {
@@ -370,7 +374,7 @@ class WarpgroupOutput {
     const int end_x = Plan::kDIsRowMajor ? parameters_.n / kPerElement : parameters_.m;
     const int end_y = Plan::kDIsRowMajor ? parameters_.m : parameters_.n;
     D* const d = static_cast<D*>(const_cast<void*>(parameters_.d.address)) + batch * parameters_.d.batch_stride;
-    Chunk::template for_each<kCount, kThreads>(thread_, row, column, [&](uint32_t offset, int x, int y) {
+    Panel::template for_each<kCount, kThreads>(thread_, row, column, [&](uint32_t offset, int x, int y) {
       const Stored values = ptx::load_shared<Stored>(buffer + offset);
       if (y >= end_y) return;
       D* const at = d + y * parameters_.d.ld + x;
@@ -399,7 +403,7 @@ class WarpgroupOutput {
   uint32_t buffers_, vectors_, barriers_;  // of all warpgroups: constants
   int thread_;
   int barrier_;
-  uint32_t fills_ = 0;  // of buffers, in turn, so far
+  uint32_t subtiles_ = 0;  // of buffers, in turn, so far
   Reductions reductions_;
 };
 

@@ -126,8 +126,8 @@ TEST(KernelText, IsOneEntryOfTheGivenName) {
                 .attributes = "__launch_bounds__(256)"},
                {{{"a", 0}, {"epilogue.alpha_", 8}}, 16});
   EXPECT_EQ(std::move(out).take(), R"(using Parameters = MyParameters;
-static_assert(__builtin_offsetof(Parameters, a) == 0);
-static_assert(__builtin_offsetof(Parameters, epilogue.alpha_) == 8);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a) == 0);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 8);
 static_assert(sizeof(Parameters) == 16);
 
 extern "C" __global__ void __launch_bounds__(256)

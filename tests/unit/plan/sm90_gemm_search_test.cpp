@@ -189,18 +189,18 @@ double estimate_of(Sm90CostInput input) {
 // Medians of bf16 on an H200, 2026-11-21: what was faster is ranked first.
 TEST(Sm90Cost, RanksAsMeasured) {
   const Sm90CostInput cooperative{
-      .m = 8192, .n = 8192, .k = 512, .tile = {128, 256, 64}, .stages = 4, .cluster_m = 2, .fills = 4};
+      .m = 8192, .n = 8192, .k = 512, .tile = {128, 256, 64}, .stages = 4, .cluster_m = 2, .subtiles = 4};
   Sm90CostInput in_turn = cooperative;  // 113.7 us against 141 us
   in_turn.tile = {128, 192, 64};
   in_turn.cluster_m = 1;
-  in_turn.fills = 6;
+  in_turn.subtiles = 6;
   in_turn.schedule = Schedule::ping_pong;
   EXPECT_LT(estimate_of(in_turn), estimate_of(cooperative));
 
   const Sm90CostInput whole{.m = 1280, .n = 16, .k = 8192, .tile = {64, 16, 64}, .stages = 16};
   Sm90CostInput sliced = whole;  // 13.1 us against 17.4 us
   sliced.slices = 2;
-  sliced.fills = 0;
+  sliced.subtiles = 0;
   EXPECT_LT(estimate_of(sliced), estimate_of(whole));
 
   const Sm90CostInput narrow{.m = 4096,
@@ -209,11 +209,11 @@ TEST(Sm90Cost, RanksAsMeasured) {
                              .tile = {128, 160, 64},
                              .stages = 5,
                              .schedule = Schedule::ping_pong,
-                             .fills = 10};
-  Sm90CostInput round = narrow;  // 37.8 us against 44.5 us: chunks of 64 columns, not of 32
+                             .subtiles = 10};
+  Sm90CostInput round = narrow;  // 37.8 us against 44.5 us: panels of 64 columns, not of 32
   round.tile = {128, 128, 64};
   round.stages = 6;
-  round.fills = 4;
+  round.subtiles = 4;
   EXPECT_LT(estimate_of(round), estimate_of(narrow));
 }
 
@@ -255,13 +255,13 @@ TEST(Sm90Cost, NoStagesAndBuffersAreBetterThanTheMost) {
         for (const auto& [cluster_m, slices] : {std::pair{1, 1}, {2, 1}, {1, 4}, {2, 16}}) {
           Sm90CostInput input{.m = m, .n = n, .k = k, .tile = tile, .stages = 16, .cluster_m = cluster_m};
           input.slices = slices;
-          if (slices > 1) input.fills = 0;
+          if (slices > 1) input.subtiles = 0;
           input.schedule = schedule;
           const double least = estimate_of(input);
           for (const int stages : {3, 6, 16}) {
-            for (const int fills : {1, 2, 5}) {
+            for (const int subtiles : {1, 2, 5}) {
               input.stages = stages;
-              input.fills = fills;
+              input.subtiles = subtiles;
               EXPECT_LE(least, estimate_of(input)) << m << " " << tile.m << " " << slices << " " << stages;
             }
           }

@@ -50,7 +50,7 @@ TEST(Sm90Gemm, PinsTheIntegersOfF16AlongK) {
   EXPECT_EQ(plan.b.shares, 2);
   EXPECT_EQ(plan.b.map.box_dim, (std::vector<std::int64_t>{64, 128, 1}));
   EXPECT_EQ(plan.b.share, (TmaStep{0, 128, 128 * 128}));
-  EXPECT_EQ(plan.chunks, (OutputChunks{64, 1}));
+  EXPECT_EQ(plan.subtile, (EpilogueSubtile{64, 1}));
   EXPECT_EQ(plan.smem_bytes(), 4 * (16384 + 32768) + 2 * 2 * 8192 + 2 * 4 * 8 + 2 * 2 * 8);
   EXPECT_EQ(plan.producer_registers, 40);
   EXPECT_EQ(plan.consumer_registers, 232);
@@ -454,23 +454,23 @@ TEST(Sm90Gemm, SlicesOfKShareATilesColumns) {
   EXPECT_EQ(launch(plan, problem_of(description, 8192, 8192, 1024)).grid[0], 132U);
 }
 
-TEST(Sm90Gemm, BuffersHoldTheWidestChunksThatDivideATile) {
+TEST(Sm90Gemm, SubtilesHaveTheWidestPanelsThatDivideATile) {
   constexpr int kRoom = 16384;
   constexpr OutputElements kHalves{2, 2, true}, kWords{4, 4, true}, kBytes{1, 1, true};
-  EXPECT_EQ(output_chunks(kHalves, 128, kRoom), (OutputChunks{64, 1}));
-  EXPECT_EQ(output_chunks(kHalves, 32, kRoom), (OutputChunks{32, 1}));
-  const OutputChunks narrow = output_chunks(kHalves, 112, kRoom);
-  EXPECT_EQ(narrow, (OutputChunks{16, 4}));
-  EXPECT_EQ(narrow.fills(112), 2);
+  EXPECT_EQ(epilogue_subtile(kHalves, 128, kRoom), (EpilogueSubtile{64, 1}));
+  EXPECT_EQ(epilogue_subtile(kHalves, 32, kRoom), (EpilogueSubtile{32, 1}));
+  const EpilogueSubtile narrow = epilogue_subtile(kHalves, 112, kRoom);
+  EXPECT_EQ(narrow, (EpilogueSubtile{16, 4}));
+  EXPECT_EQ(narrow.count(112), 2);
   EXPECT_EQ(narrow.bytes(2), kRoom);
-  EXPECT_EQ(output_chunks(kHalves, 112, kRoom - 1), (OutputChunks{16, 3}));
-  EXPECT_EQ(output_chunks(kHalves, 112, 0), (OutputChunks{16, 1}));
-  EXPECT_EQ(output_chunks(kWords, 160, kRoom), (OutputChunks{32, 1}));
-  EXPECT_EQ(output_chunks(kWords, 160, kRoom).fills(160), 5);
-  EXPECT_EQ(output_chunks(kBytes, 24, kRoom), OutputChunks{});  // 16 bytes of a row are 16 columns
-  EXPECT_EQ(output_chunks(kBytes, 96, kRoom), (OutputChunks{32, 3}));
-  EXPECT_EQ(output_chunks({1, 1, false}, 24, kRoom), (OutputChunks{8, 3}));
-  EXPECT_EQ(output_chunks({4, 1, true}, 64, kRoom), (OutputChunks{32, 1}));  // C of words, D of bytes
+  EXPECT_EQ(epilogue_subtile(kHalves, 112, kRoom - 1), (EpilogueSubtile{16, 3}));
+  EXPECT_EQ(epilogue_subtile(kHalves, 112, 0), (EpilogueSubtile{16, 1}));
+  EXPECT_EQ(epilogue_subtile(kWords, 160, kRoom), (EpilogueSubtile{32, 1}));
+  EXPECT_EQ(epilogue_subtile(kWords, 160, kRoom).count(160), 5);
+  EXPECT_EQ(epilogue_subtile(kBytes, 24, kRoom), EpilogueSubtile{});  // 16 bytes of a row are 16 columns
+  EXPECT_EQ(epilogue_subtile(kBytes, 96, kRoom), (EpilogueSubtile{32, 3}));
+  EXPECT_EQ(epilogue_subtile({1, 1, false}, 24, kRoom), (EpilogueSubtile{8, 3}));
+  EXPECT_EQ(epilogue_subtile({4, 1, true}, 64, kRoom), (EpilogueSubtile{32, 1}));  // C of words, D of bytes
 }
 
 TEST(Sm90Gemm, RefusesSlicesThatCannotBeSummed) {
@@ -514,7 +514,7 @@ TEST(Sm90Gemm, SwappedOperandsStoreColumns) {
   EXPECT_TRUE(plan.is_transposed);
   EXPECT_FALSE(plan.d_is_row_major());
   EXPECT_EQ(plan.tile, (TileShape{128, 16, 64}));
-  EXPECT_EQ(plan.chunks, (OutputChunks{16, 1}));
+  EXPECT_EQ(plan.subtile, (EpilogueSubtile{16, 1}));
   const Launch launched = launch(plan, problem_of(description, 9, 512, 256));
   const TensorMapRequest& d = launched.tensor_maps()[2];
   EXPECT_EQ(d.extents, (std::array<std::int64_t, 3>{512, 9, 1}));
@@ -547,7 +547,7 @@ TEST(Sm90Gemm, WordsAlongKAreReadByDescriptors) {
   const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, kWords));
   EXPECT_EQ(plan.atom->name, "wgmma_k8_f32_tf32_tf32_ss");
   EXPECT_FALSE(plan.a.fragments);
-  EXPECT_EQ(plan.chunks, (OutputChunks{32, 1}));
+  EXPECT_EQ(plan.subtile, (EpilogueSubtile{32, 1}));
 }
 
 TEST(Sm90Gemm, WordsAlongMGoThroughRegisters) {

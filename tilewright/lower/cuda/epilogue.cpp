@@ -189,8 +189,8 @@ class TmaOutputTypes {
     int bytes_before = 0;
     for (const int output : outputs) {
       const DType element = operands.tensors[sources + static_cast<std::size_t>(output)].element;
-      types_[output] =
-          fmt::format("tilewright::TmaOutput<{}, {}, {}>", types_.size(), cuda_name(element), bytes_before);
+      types_[output] = fmt::format("tilewright::TmaOutput<{}, {}, {}, Plan::{}>", types_.size(), cuda_name(element),
+                                   bytes_before, panel_name(element));
       bytes_before += bytes(element);
     }
   }
@@ -252,6 +252,8 @@ void write_apply(SourceWriter& out, const op::Epilogue& epilogue, const Reductio
 }
 
 }  // namespace
+
+std::string panel_name(DType element) { return fmt::format("Panel{}", bits(element)); }
 
 void write_epilogue(SourceWriter& out, const op::GemmDescription& operands, std::span<const int> tma_outputs) {
   const op::Epilogue& epilogue = operands.epilogue;

@@ -18,7 +18,7 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
 
 void write_parameter_checks(SourceWriter& out, const plan::ParameterLayout& layout) {
   for (const plan::ParameterField& field : layout.fields)
-    out.line("static_assert(__builtin_offsetof(Parameters, {}) == {});", field.name, field.offset);
+    out.line("static_assert(TILEWRIGHT_OFFSET_OF(Parameters, {}) == {});", field.name, field.offset);
   out.line("static_assert(sizeof(Parameters) == {});", layout.size);
 }
 

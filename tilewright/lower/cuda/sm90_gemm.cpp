@@ -1,5 +1,7 @@
 #include "tilewright/lower/cuda/sm90_gemm.hpp"
 
+#include <map>
+
 #include "tilewright/layout/index_code.hpp"
 #include "tilewright/lower/cuda/epilogue.hpp"
 #include "tilewright/lower/cuda/gemm.hpp"
@@ -107,10 +109,30 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
            plan::kWorkspaceCounterBytes, plan::kReductionCountersFrom);
   out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kGatheredWords = {};",
            plan.producer_registers, plan.consumer_registers, plan.gathered_words);
-  out.line("static constexpr int kChunkColumns = {}, kBufferChunks = {}, kOutputBuffers = {};", plan.chunks.columns,
-           plan.chunks.together, plan::kOutputBuffers);
+  out.line("static constexpr int kPanelColumns = {}, kSubtilePanels = {}, kOutputBuffers = {};",
+           plan.subtile.panel_columns, plan.subtile.panels, plan::kOutputBuffers);
   out.line("static constexpr int kTmaOutputs = {}, kTmaOutputBytes = {};", plan.others.count, plan.others.bytes());
   out.line("static constexpr int kSourceBytes = {}, kStoreBytes = {};", plan.source_bytes, plan.store_bytes);
+}
+
+/// How the panels of C, D and the outputs beside D lie, one struct for each size of their elements.
+void write_panels(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
+  if (plan.subtile.panel_columns == 0) return;
+  std::map<int, std::string> names;
+  for (const DType element : plan.panel_elements()) names.emplace(bytes(element), panel_name(element));
+  for (const auto& [element_bytes, name] : names) {
+    const plan::PanelBoxes boxes = plan::panel_boxes(element_bytes, plan.d_is_row_major(), plan.subtile.panel_columns);
+    const layout::ComposedLayout panel =
+        plan::panel_layout(element_bytes, plan.d_is_row_major(), plan.subtile.panel_columns);
+    out.line("struct {} {{  // {}", name, layout::to_string(panel)).indent();
+    out.line("static constexpr int kLine = {}, kLines = {}, kBoxes = {};", boxes.line, boxes.lines, boxes.boxes);
+    out.line("static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t row,");
+    out.line("                                                       tilewright::uint32_t column) {{").indent();
+    out.line("return {};", layout::index_code(panel, {"row", "column"}, layout::IndexStyle::sums));
+    out.dedent().line("}}").dedent().line("}};");
+  }
+  out.line("using PanelOfC = {};", names.at(bytes(plan.operands.c.element)));
+  out.line("using PanelOfD = {};", names.at(bytes(plan.operands.d.element)));
 }
 
 /// The map of a CTA's shared memory: where each part begins, and the bytes of one part.
@@ -148,6 +170,7 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   write_operand(out, 'B', plan.b);
   write_wgmma(out, *plan.atom, plan.tile.n, plan.a.major, plan.b.major);
   write_constants(out, plan);
+  write_panels(out, plan);
   write_shared_memory(out, plan.shared_memory());
   write_mainloop(out, plan);
   out.dedent().line("}};");
