@@ -315,11 +315,12 @@ std::string index_code(const ComposedLayout& layout, const std::vector<IndexVari
   return swizzles ? xor_code(swizzled(layout.swizzle, without_carries(fields)), style) : sum_code(fields, style);
 }
 
-std::vector<std::string> coordinate_code(const Layout& layout, const std::vector<IndexVariable>& variables) {
+std::vector<std::string> coordinate_code(const Layout& layout, const std::vector<IndexVariable>& variables,
+                                         IndexStyle style) {
   std::vector<Basis> paths;
   collect_leaves(coshape(layout), {}, paths);
   std::vector<std::string> code;
-  for (const Basis& path : paths) code.push_back(index_code(along(layout, path), variables));
+  for (const Basis& path : paths) code.push_back(index_code(along(layout, path), variables, style));
   return code;
 }
 

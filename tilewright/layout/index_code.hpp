@@ -44,6 +44,7 @@ std::string index_code(const ComposedLayout& layout, const std::vector<IndexVari
 
 /// The coordinate that a layout with scaled-basis strides maps to: one expression for each leaf, in order:
 /// (4,(8,2)):(1@1,(1@0,64@1)) of (i,j) -> "j & 7", "i | j >> 3 << 6". @throws as index_code does.
-std::vector<std::string> coordinate_code(const Layout& layout, const std::vector<IndexVariable>& variables);
+std::vector<std::string> coordinate_code(const Layout& layout, const std::vector<IndexVariable>& variables,
+                                         IndexStyle style = IndexStyle::shortest);
 
 }  // namespace tilewright::layout

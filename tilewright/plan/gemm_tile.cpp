@@ -7,6 +7,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/target_features.hpp"
+#include "tilewright/layout/algebra.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -232,6 +233,17 @@ Support check_launch(const GemmTile& tile, const op::GemmView& arguments) {
     return fits;
   }
   return check_workspace(workspace_bytes(tile, arguments));
+}
+
+AccumulatorTile accumulator_tile(const layout::Layout& offsets, int rows, int columns) {
+  AccumulatorTile tile{layout::composition(layout::make_identity_layout({rows, columns}), offsets)};
+  const auto row = [&](int thread, int accumulator) {
+    return static_cast<int>(coordinate(tile.coordinates, {thread, accumulator})[0].value());
+  };
+  constexpr int kGroupLanes = 4, kPair = 2;
+  tile.lane_rows = row(kGroupLanes, 0) - row(0, 0);
+  tile.other_row = layout::size(offsets.mode(1)) > kPair ? row(0, kPair) - row(0, 0) : 0;
+  return tile;
 }
 
 void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::GemmView& arguments, bool is_transposed) {

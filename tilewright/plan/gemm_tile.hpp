@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "tilewright/base/support.hpp"
+#include "tilewright/layout/layout.hpp"
 #include "tilewright/op/gemm_view.hpp"
 #include "tilewright/plan/design.hpp"
 #include "tilewright/plan/launch.hpp"
@@ -65,6 +66,17 @@ void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::Gem
 
 /// Refuses what launch_gemm cannot launch: extents, and reductions whose parts or arrivals are too many.
 Support check_launch(const GemmTile& tile, const op::GemmView& arguments);
+
+/// Where a thread's accumulators lie in the tile of its instruction or, where warps stage theirs together, of all
+/// warps.
+struct AccumulatorTile {
+  /// (thread, accumulator) -> (row, column), as scaled basis strides.
+  layout::Layout coordinates;
+  int lane_rows = 1;  // from the row of one group of four lanes to the next group's
+  int other_row = 8;  // from a thread's first row to its other one, which follows in accumulators 2 and 3
+};
+/// `offsets` are (thread, accumulator) -> offset in a column-major tile of rows x columns.
+AccumulatorTile accumulator_tile(const layout::Layout& offsets, int rows, int columns);
 
 /// Where launch_gemm writes each parameter.
 ParameterLayout gemm_parameter_layout(const GemmTile& tile);

@@ -6,6 +6,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/target_features.hpp"
+#include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/sm90_repacking.hpp"
 
 namespace tilewright::plan {
@@ -254,6 +255,18 @@ int Sm90GemmOutline::output_bytes() const {
 
 int Sm90GemmOutline::staging_bytes() const {
   return epilogue_staging(operands.epilogue).bytes(tile.m / team(), tile.n, slices);
+}
+
+AccumulatorTile accumulator_tile(const Sm90GemmPlan& plan) {
+  using layout::IntTuple;
+  const int n = plan.tile.n;
+  const arch::MmaAtom instruction = arch::instruction(*plan.atom, n).value_or_throw();
+  const bool pairs_rows = plan.a.fragments && plan.a.fragments->pairs_rows;
+  // Row g + 8 * h of a warp's 16, as the instruction counts them, is row 2 * g + h of what it is given as A.
+  const layout::Layout rows =
+      pairs_rows ? layout::Layout(IntTuple{8, 2, 4}, IntTuple{2, 1, 16}) : layout::Layout(kWgmmaM, 1);
+  const layout::Layout tile = layout::concatenate({rows, layout::Layout(n, kWgmmaM)});
+  return accumulator_tile(layout::composition(tile, instruction.c_tv), kWgmmaM, n);
 }
 
 std::vector<DType> Sm90GemmOutline::panel_elements() const {

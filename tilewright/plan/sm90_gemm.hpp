@@ -150,6 +150,10 @@ struct Sm90GemmPlan : Sm90GemmOutline {
   bool operator==(const Sm90GemmPlan&) const = default;
 };
 
+/// A warpgroup's accumulators of one instruction. Where A's fragments come from an MN-major tile of bytes, a thread's
+/// two rows are neighbours: arch/wgmma_fragment.
+AccumulatorTile accumulator_tile(const Sm90GemmPlan& plan);
+
 /// Every number but those of the operands' layouts, or the one that makes it impossible.
 Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description, const Design& design);
 

@@ -2,7 +2,6 @@
 // memory along a column.
 #pragma once
 
-#include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/reduction.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/shuffle.cuh"
@@ -11,7 +10,8 @@
 
 namespace tilewright {
 
-/// Of kAtoms times 64 rows and kColumns columns. The state of one thread.
+/// The state of one thread that reduces kAtoms times 64 rows and kColumns columns. Rows, from the plan: row(thread) of
+/// a thread's first accumulators, and kOtherRow, from these to its other row.
 template <class Epilogue, class Rows, int kAtoms, int kColumns>
 class FragmentReductions {
   using Compute = typename Epilogue::Compute;

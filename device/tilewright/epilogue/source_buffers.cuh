@@ -2,7 +2,6 @@
 // where TMA cannot reach it or its lines are not D's.
 #pragma once
 
-#include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/output_panel.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/global_matrix.cuh"
@@ -15,13 +14,13 @@
 namespace tilewright {
 
 /// The buffers of one warpgroup, used in turn: use number i is of buffer i % kBuffers.
-/// Plan: ElementC, Source (TmaMatrix or GlobalMatrix), kCIsRowMajor, kDIsRowMajor, kPairsRows, kPanelColumns,
+/// Plan: ElementC, Source (TmaMatrix or GlobalMatrix), kCIsRowMajor, kDIsRowMajor, AccumulatorTile, kPanelColumns,
 /// kSubtilePanels, kOutputBuffers, kSourceBytes (that C's lines are multiples of).
 template <class Plan>
 class SourceBuffers {
   using C = typename Plan::ElementC;
   using Panel = OutputPanel<C, typename Plan::PanelOfC, Plan::kDIsRowMajor>;
-  using Rows = FragmentRows<Plan::kPairsRows>;
+  using Rows = typename Plan::AccumulatorTile;
   static constexpr int kThreads = 128;
 
  public:

@@ -16,7 +16,6 @@ class StagedOutput {
   using Compute = typename Epilogue::Compute;
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
   static constexpr int kWarpTileM = Plan::kTileM / Plan::kWarpsM;
-  static constexpr int kWarpTileN = Plan::kTileN / Plan::kWarpsN;
   static constexpr int kBandRows = Plan::kWarpsM * kInstructionM;
   static constexpr int kLine = Plan::kBandLine;  // elements from row to row; padded, see plan/sm80_gemm
   static constexpr int kVector = minimum(Plan::kAlignmentD * Epilogue::kColumnsPerElement, 8);
@@ -41,14 +40,13 @@ class StagedOutput {
   /// Before the first band, when `shared` is free.
   __device__ __forceinline__ void begin() const { reductions_.begin(parameters_.epilogue); }
 
-  /// Keeps two neighbouring columns of a lane: row lane/4 + 8 * half of the instruction tile, column 2 * (lane % 4) of
-  /// instruction tile `j` of this warp.
+  /// Keeps two neighbouring columns of this thread's accumulators: of its first row or, where `half` is 1, its other
+  /// one, in instruction `j` along N of its warp.
   template <class Accumulator>
   __device__ __forceinline__ void stage(int half, int j, Accumulator low, Accumulator high) const {
-    const int lane = thread_ % 32;
-    const int warp = thread_ / 32;
-    const int row = warp % Plan::kWarpsM * kInstructionM + half * 8 + lane / 4;
-    const int column = warp / Plan::kWarpsM * kWarpTileN + j * kInstructionN + lane % 4 * 2;
+    using Accumulators = typename Plan::AccumulatorTile;
+    const int row = Accumulators::row(thread_) + half * Accumulators::kOtherRow;
+    const int column = Accumulators::column(thread_) + j * kInstructionN;
     *reinterpret_cast<Vector<Compute, 2>*>(band_ + row * kLine + column) = {convert<Compute>(low),
                                                                             convert<Compute>(high)};
   }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "tilewright/epilogue/epilogue_tensor.cuh"
-#include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/fragment_reductions.cuh"
 #include "tilewright/epilogue/output_panel.cuh"
 #include "tilewright/epilogue/source_buffers.cuh"
@@ -20,9 +19,9 @@
 namespace tilewright {
 
 /// One warpgroup's way out of kAtoms times 64 rows. Plan: ElementD, Output (TmaMatrix or GlobalMatrix), kDIsRowMajor,
-/// kAccumulatesInHalf, kPairsRows, kTileN, kPanelColumns, kSubtilePanels (that a buffer holds), kStoreBytes (that D's
-/// lines are multiples of), kTmaOutputs and kTmaOutputBytes (of the others that leave by TMA: how many, and the bytes
-/// of an element of each together), kReductionCounters (where in the workspace), and what SourceBuffers asks for.
+/// kAccumulatesInHalf, AccumulatorTile, kTileN, kPanelColumns, kSubtilePanels (that a buffer holds), kStoreBytes (that
+/// D's lines are multiples of), kTmaOutputs and kTmaOutputBytes (of the others that leave by TMA: how many, and the
+/// bytes of an element of each together), kReductionCounters (where in the workspace), and what SourceBuffers asks for.
 /// Parameters of the kernel: c, d, outputs where there are others, m, n, batches, batch_step_c, workspace,
 /// reduction_parts, epilogue.
 template <class Plan, class Epilogue, class Parameters, int kAtoms>
@@ -32,7 +31,7 @@ class WarpgroupOutput {
   using Compute = typename Epilogue::Compute;
   using Panel = OutputPanel<D, typename Plan::PanelOfD, Plan::kDIsRowMajor>;
   using Source = SourceBuffers<Plan>;
-  using Rows = FragmentRows<Plan::kPairsRows>;
+  using Rows = typename Plan::AccumulatorTile;
   using Vectors = StagedVectors<Epilogue, kAtoms * 64, Plan::kTileN>;
   using Reductions = FragmentReductions<Epilogue, Rows, kAtoms, Plan::kTileN>;
   using OtherOutputs = TmaOutputBuffer<Plan>;
@@ -51,7 +50,7 @@ class WarpgroupOutput {
   static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix>;
   static constexpr int kLaneRows = Rows::kLaneRows;
   static constexpr int kOtherRow = Rows::kOtherRow;
-  static constexpr bool kPairsAreLines = Plan::kPairsRows && !Plan::kDIsRowMajor;
+  static constexpr bool kPairsAreLines = kOtherRow == 1 && !Plan::kDIsRowMajor;
 
  public:
   static constexpr int kBytes = kBuffers * kBufferBytes;                      // of shared memory, for each warpgroup

@@ -15,8 +15,8 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB, Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, Raster,
-/// kPromotesAccumulators, kAccumulatesInHalf, kBandLine, kStageBytes, kBandBytes, kSharedBytes, and what OutputTile
-/// asks for. All numbers come from plan/sm80_gemm.
+/// kPromotesAccumulators, kAccumulatesInHalf, AccumulatorTile, kBandLine, kStageBytes, kBandBytes, kSharedBytes, and
+/// what OutputTile asks for. All numbers come from plan/sm80_gemm.
 template <class Plan, class Epilogue>
 class Sm80Gemm {
   using Math = typename Plan::Math;

@@ -1,5 +1,7 @@
 #include "tilewright/lower/cuda/gemm.hpp"
 
+#include "tilewright/layout/index_code.hpp"
+
 namespace tilewright::lower::cuda {
 
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
@@ -14,6 +16,16 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   out.line("static constexpr int kStages = {};", tile.stages);
   out.line("using Raster = tilewright::Raster<{}, {}>;", tile.raster.width, tile.raster.groups_rows);
   out.line("static constexpr int kReductionCounters = {};", plan::kReductionCountersFrom);
+}
+
+void write_accumulator_tile(SourceWriter& out, const plan::AccumulatorTile& tile) {
+  const std::vector<std::string> code =
+      layout::coordinate_code(tile.coordinates.mode(0), {"thread"}, layout::IndexStyle::sums);
+  out.line("struct AccumulatorTile {{  // {}", layout::to_string(tile.coordinates)).indent();
+  out.line("static constexpr int kLaneRows = {}, kOtherRow = {};", tile.lane_rows, tile.other_row);
+  out.line("static __device__ constexpr int row(int thread) {{ return {}; }}", code[0]);
+  out.line("static __device__ constexpr int column(int thread) {{ return {}; }}", code[1]);
+  out.dedent().line("}};");
 }
 
 void write_parameter_checks(SourceWriter& out, const plan::ParameterLayout& layout) {

@@ -14,6 +14,9 @@ namespace tilewright::lower::cuda {
 /// kReductionCounters.
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile);
 
+/// `struct AccumulatorTile`: where a thread's accumulators lie.
+void write_accumulator_tile(SourceWriter& out, const plan::AccumulatorTile& tile);
+
 /// Asserts that the fields of `struct Parameters` lie where the host writes them, and the struct's size.
 void write_parameter_checks(SourceWriter& out, const plan::ParameterLayout& layout);
 

@@ -97,8 +97,7 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("using Source = tilewright::{};", plan.loads_source_by_tma ? "TmaMatrix" : "GlobalMatrix");
   out.line("using Output = tilewright::{};", plan.stores_by_tma ? "TmaMatrix" : "GlobalMatrix");
   out.line("static constexpr bool kCIsRowMajor = {}, kDIsRowMajor = {};", plan.c_is_row_major(), plan.d_is_row_major());
-  out.line("static constexpr bool kAccumulatesInHalf = {}, kPairsRows = {};", operands.accumulator == DType::f16,
-           plan.a.fragments && plan.a.fragments->pairs_rows);
+  out.line("static constexpr bool kAccumulatesInHalf = {};", operands.accumulator == DType::f16);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", plan.tile.m, plan.tile.n, plan.tile.k);
   out.line("static constexpr int kConsumers = {}, kStages = {}, kReaders = {};", plan.consumers(), plan.stages,
            plan.stage_readers());
@@ -170,6 +169,7 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   write_operand(out, 'B', plan.b);
   write_wgmma(out, *plan.atom, plan.tile.n, plan.a.major, plan.b.major);
   write_constants(out, plan);
+  write_accumulator_tile(out, plan::accumulator_tile(plan));
   write_panels(out, plan);
   write_shared_memory(out, plan.shared_memory());
   write_mainloop(out, plan);

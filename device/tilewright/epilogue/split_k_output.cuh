@@ -3,7 +3,6 @@
 #pragma once
 
 #include "tilewright/epilogue/band_reductions.cuh"
-#include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/slice_sum.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/global_matrix.cuh"
@@ -12,15 +11,15 @@
 namespace tilewright {
 
 /// One warpgroup's way out of kAtoms times 64 rows. Plan: Wgmma, ElementC, ElementD, kCIsRowMajor, kDIsRowMajor,
-/// kPairsRows, kConsumers, kClusterM, kClusterN, kSlices, kCounterBytes (of the workspace), kReductionCounters (where
-/// in it), kStoreBytes (that D's lines are aligned to).
-/// Parameters of the kernel: c, d, m, n, batches, workspace, reduction_parts, epilogue.
+/// AccumulatorTile, kConsumers, kClusterM, kClusterN, kSlices, kCounterBytes (of the workspace), kReductionCounters
+/// (where in it), kStoreBytes (that D's lines are aligned to). Parameters of the kernel: c, d, m, n, batches,
+/// workspace, reduction_parts, epilogue.
 template <class Plan, class Epilogue, class Parameters, int kAtoms>
 class SlicedOutput {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
-  using Rows = FragmentRows<Plan::kPairsRows>;
+  using Rows = typename Plan::AccumulatorTile;
   using Sum = SliceSum<typename Plan::Wgmma::Accumulator, Plan::kSlices, Plan::Wgmma::kRegisters>;
   using Quad = typename Sum::Quad;
   using Pair = Vector<D, 2>;
@@ -126,7 +125,8 @@ class SlicedOutput {
     if constexpr (kPerElement == 2) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) store_one(out[i].element[0], row + i * Rows::kOtherRow, column / 2, batch);
-    } else if constexpr (Plan::kPairsRows && !Plan::kDIsRowMajor) {  // neighbours in memory are those of the two rows
+    } else if constexpr (Rows::kOtherRow == 1 &&
+                         !Plan::kDIsRowMajor) {  // neighbours in memory are those of the two rows
 #pragma unroll
       for (int j = 0; j < 2; ++j) store_pair({out[0].element[j], out[1].element[j]}, column + j, row, batch);
     } else {
