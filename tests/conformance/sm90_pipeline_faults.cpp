@@ -41,7 +41,7 @@ const Base kTwoConsumers{{"TwoConsumers", {128, 64}, 2, 3}, {128, 64, 512}};
 const Base kManyTiles{{"ManyTiles", {64, 8}, 1, 3}, {64, 8 * 150, 256}};
 const Base kPingPong{{"PingPong", {64, 8}, 2, 3, {1, 1, 1}, plan::Schedule::ping_pong}, {64, 8 * 300, 384}};
 const Base kMulticast{{"Multicast", {64, 64}, 1, 3, {2, 1, 1}}, {128, 64, 512}};
-const Base kSlices{{"Slices", {64, 32}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 2}, {64, 32, 512}};
+const Base kSplitK{{"Slices", {64, 32}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 2}, {64, 32, 512}};
 const Base kManySlices{{"ManySlices", {64, 8}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 8}, {64, 8, 512}};
 // More rounds than the workspace has room for.
 const Base kManySlicedTiles{{"ManySlicedTiles", {64, 16}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 4},
@@ -63,7 +63,7 @@ constexpr const char* kTurns = "pipeline/consumer_turns.cuh";
 constexpr const char* kOutput = "epilogue/warpgroup_output.cuh";
 constexpr const char* kReduction = "epilogue/reduction.cuh";
 constexpr const char* kFragmentReductions = "epilogue/fragment_reductions.cuh";
-constexpr const char* kSum = "epilogue/slice_sum.cuh";
+constexpr const char* kSum = "epilogue/split_k_sum.cuh";
 constexpr const char* kGridBarrier = "pipeline/grid_barrier.cuh";
 constexpr const char* kGemm = "gemm/sm90_gemm.cuh";
 
@@ -124,7 +124,7 @@ const Fault kFaults[] = {
      {"phase 0 of the mbarrier at shared address", "{empty}", "phase 0, 1 of 1 arrivals"}},
     {"AReaderTooManyIsCounted",
      kOneTile,
-     {{kRing, "kReaders * kSharers);", "kReaders * kSharers + 1);"}},
+     {{kRing, "kConsumerArrivals * kClusterCtas);", "kConsumerArrivals * kClusterCtas + 1);"}},
      deadlock,
      "wait_for_readers(at);",
      {"thread (0,0,0) of warp 0 waits for phase 0 of the mbarrier", "{empty}",
@@ -168,16 +168,16 @@ const Fault kFaults[] = {
      {"phase 0 of the mbarrier", "{full}", "no arrival is pending, but 16 bytes more arrived than were expected"}},
     {"AStageIsReleasedInThisCtaAlone",
      kMulticast,
-     {{kRing, "if (thread < kSharers) ptx::mbarrier_arrive_at(empty(stage), static_cast<uint32_t>(thread));",
+     {{kRing, "if (thread < kClusterCtas) ptx::mbarrier_arrive_at(empty(stage), static_cast<uint32_t>(thread));",
        "if (thread == 0) ptx::mbarrier_arrive(empty(stage));"}},
      deadlock,
      "wait_for_readers(at);",
      {"CTA (0,0,0): ", "CTA (1,0,0): ", "{empty}", "phase 0, 1 of 2 arrivals and 0 transaction bytes pending"}},
     {"AStageIsReleasedAndWaitedForInThisCtaAlone",
      kMulticast,
-     {{kRing, "if (thread < kSharers) ptx::mbarrier_arrive_at(empty(stage), static_cast<uint32_t>(thread));",
+     {{kRing, "if (thread < kClusterCtas) ptx::mbarrier_arrive_at(empty(stage), static_cast<uint32_t>(thread));",
        "if (thread == 0) ptx::mbarrier_arrive(empty(stage));"},
-      {kRing, "kReaders * kSharers);", "kReaders);"}},
+      {kRing, "kConsumerArrivals * kClusterCtas);", "kConsumerArrivals);"}},
      async_read_in_flight,
      "ptx::tma_load_multicast(",
      {"that the wgmma of warp", "of CTA (0,0,0) at", "by thread (0,0,0) of CTA (1,0,0)"}},
@@ -311,14 +311,14 @@ const Fault kFaults[] = {
      {"the CTA exits while 2 bulk groups may still read its shared memory: cp.async.bulk.wait_group is missing"}},
     // Slices of K.
     {"PartialSumsAreAnnouncedBeforeAllWarpsWroteThem",
-     kSlices,
+     kSplitK,
      {{kSum, "ptx::named_barrier(barrier_, kThreads);\n    if (thread_ == 0) {", "if (thread_ == 0) {"}},
      global_race,
      "ptx::load_global<Quad>(",
      {"read of 16 bytes at global address", "not ordered after the write by thread", "of CTA ("}},
-    {"PartialSumsAreReadBeforeTheyAreAnnounced", kSlices, {{kSum, "all_.wait();", ""}}, global_race, "", {}},
+    {"PartialSumsAreReadBeforeTheyAreAnnounced", kSplitK, {{kSum, "all_.wait();", ""}}, global_race, "", {}},
     {"OneThreadAloneKnowsOfPartialSums",
-     kSlices,
+     kSplitK,
      {{kSum, "all_.wait();\n    }\n    ptx::named_barrier(barrier_, kThreads);", "all_.wait();\n    }"}},
      global_race,
      "",
@@ -336,7 +336,7 @@ const Fault kFaults[] = {
      "",
      {}},
     {"OneSliceTooManyIsWaitedFor",
-     kSlices,
+     kSplitK,
      {{kGridBarrier, "static_cast<uint32_t>(arrivals - 1)", "static_cast<uint32_t>(arrivals)"}},
      deadlock,
      "while (((ptx::load_acquire(counter_)",
@@ -350,7 +350,7 @@ const Fault kFaults[] = {
      {"wgmma read of 16 bytes", "through the async proxy, with no fence.proxy.async after the write by thread"}},
     {"OneOfFourWritersIsCounted",
      kGathered,
-     {{kGemm, "(kGathers ? 4 : 0);", "(kGathers ? 1 : 0);"}},
+     {{kGemm, "(kUsesPlainLoads ? 4 : 0);", "(kUsesPlainLoads ? 1 : 0);"}},
      deadlock,
      "ring.wait_for_readers(at);",
      {"wait for phase 4 of the mbarrier", "{full}"}},

@@ -26,6 +26,17 @@ struct Plan {
   using Math = tilewright::DirectMath<tilewright::ptx::Mma<16, 8, 16, tilewright::half_t, tilewright::half_t, float>>;
   static constexpr bool kPromotesAccumulators = false;
   static constexpr bool kAccumulatesInHalf = false;
+  struct AccumulatorTile {  // (((4,8),(2,2)),(2,2)):(((2@1,1@0),(16@0,64@1)),(1@1,8@0))
+    static constexpr int kLaneRows = 1, kOtherRow = 8;
+    static __device__ constexpr int row(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane / 4 + warp % 2 * 16;
+    }
+    static __device__ constexpr int column(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane % 4 * 2 + warp / 2 * 64;
+    }
+  };
   static constexpr int kBandLine = 136;
   static constexpr int kStageBytes = 16384, kBandBytes = 17408, kSharedBytes = 65536;
   using ElementC = tilewright::half_t;

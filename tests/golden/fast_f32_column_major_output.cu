@@ -26,6 +26,17 @@ struct Plan {
   using Math = tilewright::SplitTf32Math<tilewright::ptx::Mma<16, 8, 8, float, float, float>>;
   static constexpr bool kPromotesAccumulators = true;
   static constexpr bool kAccumulatesInHalf = false;
+  struct AccumulatorTile {  // (((4,8),(1,2)),(2,2)):(((2@1,1@0),(1@1,32@1)),(1@1,8@0))
+    static constexpr int kLaneRows = 1, kOtherRow = 8;
+    static __device__ constexpr int row(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane / 4;
+    }
+    static __device__ constexpr int column(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane % 4 * 2 + warp * 32;
+    }
+  };
   static constexpr int kBandLine = 72;
   static constexpr int kStageBytes = 6144, kBandBytes = 4608, kSharedBytes = 18432;
   using ElementC = float;

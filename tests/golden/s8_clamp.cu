@@ -26,6 +26,17 @@ struct Plan {
   using Math = tilewright::DirectMath<tilewright::ptx::Mma<16, 8, 32, tilewright::int8_t, tilewright::int8_t, tilewright::int32_t>>;
   static constexpr bool kPromotesAccumulators = false;
   static constexpr bool kAccumulatesInHalf = false;
+  struct AccumulatorTile {  // (((4,8),(2,2)),(2,2)):(((2@1,1@0),(16@0,32@1)),(1@1,8@0))
+    static constexpr int kLaneRows = 1, kOtherRow = 8;
+    static __device__ constexpr int row(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane / 4 + warp % 2 * 16;
+    }
+    static __device__ constexpr int column(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane % 4 * 2 + warp / 2 * 32;
+    }
+  };
   static constexpr int kBandLine = 72;
   static constexpr int kStageBytes = 8192, kBandBytes = 9216, kSharedBytes = 32768;
   using ElementC = tilewright::int8_t;

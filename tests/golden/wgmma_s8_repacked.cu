@@ -59,22 +59,33 @@ struct Plan {
   using Source = tilewright::GlobalMatrix;
   using Output = tilewright::GlobalMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
-  static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
+  static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 128;
-  static constexpr int kConsumers = 2, kStages = 4, kReaders = 1;
+  static constexpr int kConsumers = 2, kStages = 4, kConsumerArrivals = 1;
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 2, kClusterN = 1;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kSlices = 1, kCounterBytes = 262144, kReductionCounters = 8192;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
+  static constexpr int kSplitK = 1, kCounterBytes = 262144, kReductionCounters = 8192;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kPlainLoadWords = 0;
   static constexpr int kPanelColumns = 32, kSubtilePanels = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 4, kStoreBytes = 4;
+  struct AccumulatorTile {  // (((4,8),4),(2,2,8)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
+    static constexpr int kLaneRows = 1, kOtherRow = 8;
+    static __device__ constexpr int row(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane / 4 + warp * 16;
+    }
+    static __device__ constexpr int column(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane % 4 * 2;
+    }
+  };
   struct Panel32 {  // Sw<3,4,3> o 0 o ((8,8),(32,1)):((128,1024),(4,8192))
     static constexpr int kLine = 32, kLines = 64, kBoxes = 1;
     static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t row,
                                                            tilewright::uint32_t column) {
-      return row * 128 + (column * 4 ^ (row & 7) * 16);
+      return row * 128 + (column * 4 ^ row % 8 * 16);
     }
   };
   using PanelOfC = Panel32;

@@ -173,9 +173,9 @@ std::string shorter(const CExpression& a, const CExpression& b) {
 
 /// The sum with * and + or, in the shortest style, with << and |.
 std::string sum_code(const Fields& fields, IndexStyle style) {
+  if (style == IndexStyle::sums) return sum_of(fields, CodeStyle::quotients).text();
   const CExpression sum = sum_of(fields, CodeStyle::arithmetic);
-  return style == IndexStyle::shortest && are_disjoint(fields) ? shorter(sum, sum_of(fields, CodeStyle::bitwise))
-                                                               : sum.text();
+  return are_disjoint(fields) ? shorter(sum, sum_of(fields, CodeStyle::bitwise)) : sum.text();
 }
 
 /// The same sum as fields that share no bit: fields that may carry into each other are merged. All factors become 1.
@@ -268,7 +268,7 @@ std::string xor_code(const Fields& fields, IndexStyle style) {
   CExpression sum = 0;
   CExpression bits = 0;
   for (const XorGroup& group : group_by_bits(fields)) {
-    sum = sum + code_of(group, CodeStyle::arithmetic);
+    sum = sum + code_of(group, style == IndexStyle::sums ? CodeStyle::quotients : CodeStyle::arithmetic);
     bits = bits | code_of(group, CodeStyle::bitwise);
   }
   return style == IndexStyle::sums ? sum.text() : shorter(sum, bits);

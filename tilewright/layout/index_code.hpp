@@ -22,7 +22,7 @@ struct IndexVariable {
 /// How the parts of an expression are joined.
 enum class IndexStyle : std::uint8_t {
   shortest,  // by + and products, or by | and shifts, whichever text is shorter
-  sums,      // by + and products: a compiler folds the parts into addresses, which it does not do with |
+  sums,      // by +, of products, quotients and remainders: compilers make shorter code of these than of | and shifts
 };
 
 /// layout(v0, v1, ...) as the shortest C expression found, with one variable for each mode or one index for the whole

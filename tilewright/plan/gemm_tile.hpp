@@ -70,12 +70,12 @@ Support check_launch(const GemmTile& tile, const op::GemmView& arguments);
 /// Where a thread's accumulators lie in the tile of its instruction or, where warps stage theirs together, of all
 /// warps.
 struct AccumulatorTile {
-  /// (thread, accumulator) -> (row, column), as scaled basis strides.
+  /// ((lane, warp), accumulator) -> (row, column), as scaled basis strides.
   layout::Layout coordinates;
   int lane_rows = 1;  // from the row of one group of four lanes to the next group's
   int other_row = 8;  // from a thread's first row to its other one, which follows in accumulators 2 and 3
 };
-/// `offsets` are (thread, accumulator) -> offset in a column-major tile of rows x columns.
+/// `offsets` are ((lane, warp), accumulator) -> offset in a column-major tile of rows x columns.
 AccumulatorTile accumulator_tile(const layout::Layout& offsets, int rows, int columns);
 
 /// Where launch_gemm writes each parameter.

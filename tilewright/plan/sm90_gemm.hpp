@@ -38,8 +38,8 @@ struct Sm90SharedMemory {
   static constexpr int kMbarrierBytes = 8;
 };
 
-/// Shared memory of a warpgroup that sums slices of K: four words of each thread. epilogue/slice_sum.cuh
-constexpr int kSliceSumBytes = 128 * 16;
+/// Shared memory of a warpgroup that sums slices of K: four words of each thread. epilogue/split_k_sum.cuh
+constexpr int kSplitKSumBytes = 128 * 16;
 
 /// What an epilogue keeps in shared memory, of the problem as computed: row and column vectors that it reads, and
 /// reductions.
@@ -49,7 +49,7 @@ struct EpilogueStaging {
 
   /// Of a warpgroup of so many rows and columns of a tile: epilogue/staged_vectors.cuh, fragment_reductions.cuh; where
   /// slices are summed epilogue/band_reductions.cuh, of a CTA's share of 64 rows.
-  int bytes(int tile_rows, int tile_columns, int slices) const;
+  int bytes(int tile_rows, int tile_columns, int split_k) const;
 };
 EpilogueStaging epilogue_staging(const op::Epilogue& epilogue);
 
@@ -58,10 +58,10 @@ EpilogueStaging epilogue_staging(const op::Epilogue& epilogue);
 struct RegisterSplit {
   int producer = 0, consumer = 0;
 };
-RegisterSplit split_registers(int consumers, bool gathers, bool promotes, int needed);
+RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promotes, int needed);
 
 /// Words that a thread of a producer that gathers has on their way through registers.
-int gathered_words(int consumers);
+int plain_load_words(int consumers);
 
 /// Whether each k tile is summed by itself, then added in f32: see op::MathOperation.
 bool promotes_accumulators(const op::GemmDescription& description);
@@ -78,7 +78,7 @@ struct ConsumerExtras {
 };
 
 /// Clocks of a step in which nothing multiplies: none where other warpgroups of the team do. `element_bytes` of A.
-double lone_clocks(const TileShape& tile, int team, const ConsumerExtras& extras, int element_bytes);
+double exposed_clocks(const TileShape& tile, int team, const ConsumerExtras& extras, int element_bytes);
 
 /// Registers of a thread of `team` warpgroups: for a tile's sums and what is kept beside them (the sums of one
 /// instruction where they are promoted, fragments of A, addresses, what plain stores of D need), of those that each of
@@ -89,11 +89,12 @@ struct RegisterNeeds {
 
   bool fit() const { return tile <= given && instruction <= alike; }
 };
-RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, bool gathers,
+RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, bool uses_plain_loads,
                              const ConsumerExtras& extras);
 
 /// Whether they fit.
-Support check_registers(const TileShape& tile, int team, int consumers, bool gathers, const ConsumerExtras& extras);
+Support check_registers(const TileShape& tile, int team, int consumers, bool uses_plain_loads,
+                        const ConsumerExtras& extras);
 
 /// All of the plan but how its operands lie: what estimates and checks need, without the layout algebra that most of a
 /// plan's time goes to.
@@ -101,9 +102,9 @@ struct Sm90GemmOutline : GemmTile {
   Target target;
   const arch::WgmmaAtom* atom = nullptr;  // row of the table; its n is the tile's
   int cluster_m = 1, cluster_n = 1;       // CTAs that share operands
-  int slices = 1;                         // CTAs that share a tile, each a part of K, and store a share of it each
+  int split_k = 1;                        // CTAs that share a tile, each a part of K, and store a share of it each
   Schedule schedule = Schedule::cooperative;
-  OperandWay way_a = {}, way_b = {};
+  OperandPath path_a = {}, path_b = {};
   bool stores_by_tma = true;  // else by threads: lines that do not begin and end at 16 bytes, sums over slices
   int store_bytes = 16;       // that the lines of D are multiples of
   bool loads_source_by_tma = true;
@@ -112,17 +113,17 @@ struct Sm90GemmOutline : GemmTile {
   TmaOutputs others = {};        // beside D
   int producer_registers = 0, consumer_registers = 0;
   bool promotes_accumulators = false;
-  int gathered_words = 0;  // that a thread of the producer has on their way through registers
+  int plain_load_words = 0;  // that a thread of the producer has on their way through registers
 
   int consumers() const { return warps_m * warps_n / 4; }                         // warpgroups that multiply
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }  // those that share a tile
   bool loads_fragments() const { return atom->a_source == arch::OperandSource::registers; }
   ConsumerExtras extras() const {
     return {promotes_accumulators, bytes(operands.d.element) == 1, loads_fragments(),
-            stores_by_tma || slices > 1 ? 0 : bytes(operands.d.element)};
+            stores_by_tma || split_k > 1 ? 0 : bytes(operands.d.element)};
   }
   int cluster_size() const { return cluster_m * cluster_n; }
-  int group_size() const { return cluster_size() * slices; }  // CTAs that work together
+  int group_size() const { return cluster_size() * split_k; }  // CTAs that work together
   bool c_is_row_major() const { return operands.c.layout == op::MatrixLayout::row_major; }
   bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }
   OutputElements output_elements() const {
@@ -130,8 +131,8 @@ struct Sm90GemmOutline : GemmTile {
   }
   /// The types of what lies in panels of a subtile.
   std::vector<DType> panel_elements() const;
-  bool gathers() const { return way_a.is_gathered() || way_b.is_gathered(); }
-  bool repacks() const { return way_a.is_repacked || way_b.is_repacked; }
+  bool uses_plain_loads() const { return path_a.uses_plain_loads() || path_b.uses_plain_loads(); }
+  bool repacks() const { return path_a.is_repacked || path_b.is_repacked; }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
   int stage_bytes() const { return (tile.m + tile.n) * tile.k * bytes(operands.a.element); }
   int output_bytes() const;   // shared memory of a warpgroup for D on its way out
@@ -146,7 +147,7 @@ struct Sm90GemmPlan : Sm90GemmOutline {
   TmaOperandPlan a, b;
 
   /// In each warpgroup: its four warps where they load fragments, or all of it through wgmma.
-  int stage_readers() const { return a.fragments ? 4 : 1; }
+  int consumer_arrivals() const { return a.fragments ? 4 : 1; }
   bool operator==(const Sm90GemmPlan&) const = default;
 };
 

@@ -54,11 +54,11 @@ std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmOutline& plan,
 /// Clusters, or as many CTAs as K has slices, that work at once.
 std::int64_t working_groups(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, view(plan, arguments));
-  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.slices;
+  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.split_k;
   return std::min<std::int64_t>(tiles_m * tiles_n * arguments.batch(), resident);
 }
 
-/// Where in a launch's workspace, bytes from its beginning: counters, for each group what epilogue/slice_sum.cuh asks
+/// Where in a launch's workspace, bytes from its beginning: counters, for each group what epilogue/split_k_sum.cuh asks
 /// for, the copies of operands.
 struct Workspace {
   RepackedCopy a, b;
@@ -70,10 +70,10 @@ struct Workspace {
 /// Blocks of a warpgroup's part of a tile; where slices are summed, of 64 rows of it.
 ReductionBlocks reduction_blocks_of_warpgroups(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
-  const std::int64_t rows = plan.slices > 1 ? kWgmmaM : plan.tile.m / plan.team();
+  const std::int64_t rows = plan.split_k > 1 ? kWgmmaM : plan.tile.m / plan.team();
   return {.along_m = ceil_div(problem.m, rows),
           .along_n = ceil_div(problem.n, plan.tile.n),
-          .shares = plan.slices,
+          .shares = plan.split_k,
           .batches = std::max<std::int64_t>(arguments.batch(), 1)};
 }
 
@@ -81,11 +81,11 @@ Workspace workspace(const Sm90GemmOutline& plan, const op::GemmView& arguments) 
   constexpr std::int64_t kAlignment = 256;
   Workspace workspace;
   const ReductionCounts reductions = reduction_counts(plan.operands.epilogue);
-  if (plan.slices == 1 && !plan.repacks() && reductions.all() == 0) return workspace;
+  if (plan.split_k == 1 && !plan.repacks() && reductions.all() == 0) return workspace;
   workspace.bytes = kWorkspaceCounterBytes;
-  if (plan.slices > 1) {
+  if (plan.split_k > 1) {
     const std::int64_t slice_bytes = std::int64_t{plan.consumers()} * kWgmmaM * plan.tile.n * 4;
-    workspace.bytes += working_groups(plan, arguments) * plan.cluster_size() * 2 * plan.slices * slice_bytes;
+    workspace.bytes += working_groups(plan, arguments) * plan.cluster_size() * 2 * plan.split_k * slice_bytes;
   }
   const View problem = view(plan, arguments);
   if (reductions.all() > 0) {
@@ -94,15 +94,15 @@ Workspace workspace(const Sm90GemmOutline& plan, const op::GemmView& arguments) 
         workspace.reduction_parts + reduction_part_bytes(reductions, reduction_blocks_of_warpgroups(plan, arguments),
                                                          problem.m, problem.n, bytes(plan.operands.epilogue.compute));
   }
-  const auto add = [&](const OperandWay& operand, const op::Tensor& tensor, std::int64_t mn, RepackedCopy& copy) {
+  const auto add = [&](const OperandPath& operand, const op::Tensor& tensor, std::int64_t mn, RepackedCopy& copy) {
     if (!operand.is_repacked) return std::int64_t{0};
     const std::int64_t at = ceil_div(workspace.bytes, kAlignment) * kAlignment;
     copy = repacked_copy(tensor, operand.major, mn, problem.k);
     workspace.bytes = at + copy.bytes();
     return at;
   };
-  workspace.at_a = add(plan.way_a, problem.a, problem.m, workspace.a);
-  workspace.at_b = add(plan.way_b, problem.b, problem.n, workspace.b);
+  workspace.at_a = add(plan.path_a, problem.a, problem.m, workspace.a);
+  workspace.at_b = add(plan.path_b, problem.b, problem.n, workspace.b);
   return workspace;
 }
 
@@ -115,14 +115,14 @@ const op::Tensor& other_output(const Sm90GemmOutline& plan, const op::GemmView& 
 /// Of operands that are repacked.
 double repacked_bytes(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
-  return (plan.way_a.is_repacked ? bytes_to_copy(problem.a) : 0) +
-         (plan.way_b.is_repacked ? bytes_to_copy(problem.b) : 0);
+  return (plan.path_a.is_repacked ? bytes_to_copy(problem.a) : 0) +
+         (plan.path_b.is_repacked ? bytes_to_copy(problem.b) : 0);
 }
 
 /// Groups of a launch: those that work, and more where there is so much to copy.
 std::int64_t launched_groups(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   constexpr double kBytesOfCta = 32768;  // two rounds of its warps: copy/repacked_lines.cuh
-  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.slices;
+  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.split_k;
   const double copying = repacked_bytes(plan, arguments) / (kBytesOfCta * plan.group_size());
   const auto wanted = static_cast<std::int64_t>(std::min<double>(copying, resident));
   return std::max(working_groups(plan, arguments), wanted);
@@ -186,7 +186,7 @@ void describe_matrix(Sink& sink, const ParameterName& name, const TensorOf& tens
 template <class Sink, class TensorOf, class CopyOf>
 void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operand, const TensorOf& tensor,
                       const LaunchValues* values, std::int64_t View::*mn, const CopyOf& copy) {
-  if (operand.is_gathered()) return describe_matrix(sink, name, tensor);
+  if (operand.uses_plain_loads()) return describe_matrix(sink, name, tensor);
   if (!operand.is_repacked) {
     return sink.field(name, [&] { return operand_map(operand, tensor(), values->problem.*mn, values->problem.k); });
   }
@@ -259,13 +259,13 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   sink.finish();
 }
 
-/// Steps from one pass to the next are 31 bits: copy/gathered_operand.cuh.
-Support check_gathering(const OperandWay& operand, int tile_mn, int tile_k, const op::Tensor& tensor) {
+/// Steps from one pass to the next are 31 bits: copy/plain_load_operand.cuh.
+Support check_plain_loads(const OperandPath& operand, int tile_mn, int tile_k, const op::Tensor& tensor) {
   constexpr std::int64_t kMaxStep = (std::int64_t{1} << 31) - 1;
-  if (!operand.is_gathered()) return {};
+  if (!operand.uses_plain_loads()) return {};
   const Result<arch::SwizzleMode> mode = arch::widest_swizzle(operand.major, bits(tensor.dtype), tile_mn, tile_k);
   if (!mode) return mode.refusal();
-  const int lines = TmaOperandPlan::lines_of_pass(operand.gathered_bytes, arch::width_bytes(*mode));
+  const int lines = TmaOperandPlan::lines_of_pass(operand.plain_load_bytes, arch::width_bytes(*mode));
   const std::int64_t step = lines * leading_dimension(tensor) * bits(tensor.dtype) / 8;
   if (step > kMaxStep)
     return refuse("lines gathered one after the other are {} bytes apart, at most {}", step, kMaxStep)
@@ -300,14 +300,14 @@ Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::GemmView& argume
       .stages = plan.stages,
       .cluster_m = plan.cluster_m,
       .cluster_n = plan.cluster_n,
-      .slices = plan.slices,
+      .split_k = plan.split_k,
       .schedule = plan.schedule,
-      .row_bytes_a = row_bytes(plan.way_a.major, element_bytes, plan.tile.m, plan.tile.k),
-      .row_bytes_b = row_bytes(plan.way_b.major, element_bytes, plan.tile.n, plan.tile.k),
+      .row_bytes_a = row_bytes(plan.path_a.major, element_bytes, plan.tile.m, plan.tile.k),
+      .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.tile.n, plan.tile.k),
       .walks_along_m = plan.raster.walks_along_m(),
-      .reads_a = plan.way_a.is_gathered() ? gathered_reads(alignment_bytes(plan.operands.a)) : 0,
-      .reads_b = plan.way_b.is_gathered() ? gathered_reads(alignment_bytes(plan.operands.b)) : 0,
-      .gathered_words = plan.gathered_words,
+      .reads_a = plan.path_a.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.a)) : 0,
+      .reads_b = plan.path_b.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.b)) : 0,
+      .plain_load_words = plan.plain_load_words,
       .subtiles = plan.subtiles(),
       .element_bytes = element_bytes,
       .d_bytes = bytes(plan.operands.d.element),
@@ -315,7 +315,7 @@ Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::GemmView& argume
       .function_instructions = function_instructions(plan.operands.epilogue),
       .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
       .repacked_bytes = repacked_bytes(plan, arguments),
-      .lone_clocks = lone_clocks(plan.tile, plan.team(), plan.extras(), element_bytes),
+      .exposed_clocks = exposed_clocks(plan.tile, plan.team(), plan.extras(), element_bytes),
       .loads_fragments = plan.loads_fragments(),
   };
 }
@@ -336,8 +336,8 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::GemmView& argumen
         .as(RefusalCode::alignment)
         .of("D");
   }
-  if (const std::int64_t k_tiles = ceil_div(problem.k, plan.tile.k); k_tiles < plan.slices) {
-    return refuse("k of {} is {} steps of {}, fewer than the {} slices", problem.k, k_tiles, plan.tile.k, plan.slices)
+  if (const std::int64_t k_tiles = ceil_div(problem.k, plan.tile.k); k_tiles < plan.split_k) {
+    return refuse("k of {} is {} steps of {}, fewer than the {} slices", problem.k, k_tiles, plan.tile.k, plan.split_k)
         .as(RefusalCode::shape);
   }
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
@@ -353,8 +353,8 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::GemmView& argumen
     return fits;
   }
   if (const Support fits = check_workspace(workspace(plan, arguments).bytes); !fits) return fits;
-  for (const Support& fits : {check_gathering(plan.way_a, plan.tile.m, plan.tile.k, problem.a),
-                              check_gathering(plan.way_b, plan.tile.n, plan.tile.k, problem.b)}) {
+  for (const Support& fits : {check_plain_loads(plan.path_a, plan.tile.m, plan.tile.k, problem.a),
+                              check_plain_loads(plan.path_b, plan.tile.n, plan.tile.k, problem.b)}) {
     if (!fits) return fits;
   }
   for (const op::Tensor* tensor : {&arguments.a.tensor, &arguments.b.tensor, &arguments.d.tensor}) {
@@ -377,7 +377,7 @@ Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments) {
   const LaunchValues values{arguments, problem, workspace(plan, arguments), cluster_tiles(plan, problem)};
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(launched_groups(plan, arguments) * plan.group_size()), 1, 1};
-  launch.cooperative = plan.slices > 1 || plan.repacks();
+  launch.cooperative = plan.split_k > 1 || plan.repacks();
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   launch.cluster = {static_cast<std::uint32_t>(plan.cluster_size()), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());

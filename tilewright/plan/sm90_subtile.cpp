@@ -17,10 +17,10 @@ arch::SwizzleMode panel_swizzle(int element_bytes, bool is_row_major, int panel_
 
 bool stores_by_tma(const op::TensorDescription& d) { return d.alignment * bytes(d.element) >= kTmaBytes; }
 
-TmaOutputs tma_outputs(const op::GemmDescription& operands, int slices) {
+TmaOutputs tma_outputs(const op::GemmDescription& operands, int split_k) {
   TmaOutputs found;
   const op::Epilogue& epilogue = operands.epilogue;
-  if (epilogue.outputs.empty() || slices > 1 || !stores_by_tma(operands.d) || epilogue.pairs_columns()) return found;
+  if (epilogue.outputs.empty() || split_k > 1 || !stores_by_tma(operands.d) || epilogue.pairs_columns()) return found;
   const auto neighbours =
       operands.d.layout == op::MatrixLayout::row_major ? op::Neighbours::columns : op::Neighbours::rows;
   const std::size_t sources = epilogue.tensors().size();

@@ -1,5 +1,5 @@
-// C on its way into the buffers of shared memory that D leaves by, where it lies as D will: by TMA, or by plain loads
-// where TMA cannot reach it or its lines are not D's.
+// Loads C into the buffers of shared memory through which D leaves, in the layout that D will have there: by TMA, or by
+// plain loads where TMA cannot load C or C has another order than D.
 #pragma once
 
 #include "tilewright/epilogue/output_panel.cuh"
@@ -13,9 +13,9 @@
 
 namespace tilewright {
 
-/// The buffers of one warpgroup, used in turn: use number i is of buffer i % kBuffers.
+/// The buffers of one warpgroup, used in turn: subtile number i has buffer i % kBuffers.
 /// Plan: ElementC, Source (TmaMatrix or GlobalMatrix), kCIsRowMajor, kDIsRowMajor, AccumulatorTile, kPanelColumns,
-/// kSubtilePanels, kOutputBuffers, kSourceBytes (that C's lines are multiples of).
+/// kSubtilePanels, kOutputBuffers, kSourceBytes (of which the lengths of C's lines are multiples).
 template <class Plan>
 class SourceBuffers {
   using C = typename Plan::ElementC;
@@ -33,10 +33,10 @@ class SourceBuffers {
     for (int i = 0; i < kBuffers; ++i) ptx::mbarrier_init(barriers + i * ptx::kMbarrierBytes, 1);
   }
 
-  /// `barriers` is the shared address of one for each buffer.
+  /// `barriers` is the shared address of one mbarrier for each buffer.
   __device__ __forceinline__ explicit SourceBuffers(uint32_t barriers) : barriers_(barriers) {}
 
-  /// By one thread: begins to load the panels at (row, column) to `buffer`, which nothing uses any more.
+  /// Must be called by one thread: issues the loads of the panels at (row, column) to `buffer`, which must be free.
   __device__ __forceinline__ void request(const TmaMatrix& c, uint32_t use, uint32_t buffer, int row, int column,
                                           int batch) const {
     ptx::mbarrier_arrive_expect(full(use), kBufferBytes);
@@ -52,7 +52,8 @@ class SourceBuffers {
   }
   __device__ __forceinline__ void wait(uint32_t use) const { ptx::mbarrier_wait(full(use), use / kBuffers % 2); }
 
-  /// By all threads, between barriers; zeros where C of m x n ends.
+  /// Must be called by all threads between barriers: copies the panels at (row, column) of C, which is m x n, with
+  /// zeros outside it.
   __device__ __forceinline__ void copy(const GlobalMatrix& c, int m, int n, uint32_t buffer, int thread, int row,
                                        int column, int batch) const {
     const C* const from = static_cast<const C*>(c.address) + batch * c.batch_stride;
@@ -66,8 +67,8 @@ class SourceBuffers {
     }
   }
 
-  /// A pair of neighbours at a thread's accumulators: of the group of 8 columns from `column` on, in its first row or
-  /// its other.
+  /// The two neighbouring elements of C at a thread's accumulators in the 8 columns from `column` on: in the thread's
+  /// first row or, where `other` is 1, in its other one.
   __device__ __forceinline__ Vector<C, 2> read(uint32_t buffer, int thread, int column, int other) const {
     const uint32_t panel = buffer + column / Plan::kPanelColumns * kPanelBytes;
     const int row = Rows::row(thread) + other * Rows::kOtherRow;
@@ -102,7 +103,7 @@ class SourceBuffers {
     });
   }
 
-  /// Where C's lines are D's columns: C is read along its own.
+  /// For a C of the other order than D: loads run along C's own lines.
   __device__ __forceinline__ void copy_elements(const C* from, int64_t ld, int m, int n, uint32_t panel, int thread,
                                                 int row, int column) const {
     constexpr int kRows = 64;

@@ -1,4 +1,4 @@
-// Outputs beside D that leave a warpgroup as D does: by TMA, from the same buffers of shared memory, behind D's panels.
+// Outputs beside D that are stored as D is: by TMA, from the same buffers of shared memory, where they lie behind D.
 #pragma once
 
 #include "tilewright/epilogue/output_panel.cuh"
@@ -19,14 +19,14 @@ struct TmaOutput {
   using Layout = LayoutOfPanel;
 };
 
-/// Plan: kDIsRowMajor, which holds for all of them, kPanelColumns, kSubtilePanels.
+/// Plan: kDIsRowMajor, which is the order of these outputs too, kPanelColumns, kSubtilePanels.
 template <class Plan>
 struct TmaOutputBuffer {
   template <class Output>
   using Panel = OutputPanel<typename Output::Element, typename Output::Layout, Plan::kDIsRowMajor>;
   static constexpr int kElements = Plan::kSubtilePanels * 64 * Plan::kPanelColumns;
 
-  /// Two neighbours in a row of what the buffer holds.
+  /// Stores two neighbouring values of a row of the subtile to the buffer.
   template <class Output, class Compute>
   static __device__ __forceinline__ void store(uint32_t buffer, int row, int column, const Compute (&values)[2]) {
     using Element = typename Output::Element;
@@ -41,7 +41,8 @@ struct TmaOutputBuffer {
     }
   }
 
-  /// By one thread: kPanels panels, the first at (row, column) of the matrix.
+  /// Must be called by one thread: issues the TMA stores of kPanels panels, the first of them at (row, column) of the
+  /// matrix.
   template <class Output, int kPanels>
   static __device__ __forceinline__ void send(const TmaMatrix& to, uint32_t buffer, int row, int column, int batch) {
 #pragma unroll

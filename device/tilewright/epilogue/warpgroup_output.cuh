@@ -1,6 +1,7 @@
-// Accumulators of wgmma to D: the epilogue in registers, then through swizzled shared memory, a buffer of some columns
-// at a time. From there panels leave by TMA, which overlaps the next buffer's epilogue and the next tile, or, where D's
-// lines do not begin and end at 16 bytes, by plain stores of whole lines. C comes in the same buffers, before.
+// From accumulators of wgmma to D, one epilogue subtile at a time: the epilogue is applied in registers, the results go
+// to a buffer of swizzled shared memory, and from there to D by TMA, which overlaps the next subtile and the next tile.
+// Where D's lines do not begin and end at multiples of 16 bytes, plain stores of whole lines replace TMA. C is loaded
+// into the same buffers before.
 #pragma once
 
 #include "tilewright/epilogue/epilogue_tensor.cuh"
@@ -18,11 +19,11 @@
 
 namespace tilewright {
 
-/// One warpgroup's way out of kAtoms times 64 rows. Plan: ElementD, Output (TmaMatrix or GlobalMatrix), kDIsRowMajor,
-/// kAccumulatesInHalf, AccumulatorTile, kTileN, kPanelColumns, kSubtilePanels (that a buffer holds), kStoreBytes (that
-/// D's lines are multiples of), kTmaOutputs and kTmaOutputBytes (of the others that leave by TMA: how many, and the
-/// bytes of an element of each together), kReductionCounters (where in the workspace), and what SourceBuffers asks for.
-/// Parameters of the kernel: c, d, outputs where there are others, m, n, batches, batch_step_c, workspace,
+/// A warpgroup has kAtoms times 64 rows. Plan: ElementD, Output (TmaMatrix or GlobalMatrix), kDIsRowMajor,
+/// kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD, kPanelColumns, kSubtilePanels (panels of a subtile),
+/// kStoreBytes (of which the lengths of D's lines are multiples), kTmaOutputs and kTmaOutputBytes (the number of other
+/// outputs that leave by TMA, and the sum of their element sizes), kReductionCounters (an offset in the workspace), and
+/// what SourceBuffers asks for. Parameters of the kernel: c, d, outputs, m, n, batches, batch_step_c, workspace,
 /// reduction_parts, epilogue.
 template <class Plan, class Epilogue, class Parameters, int kAtoms>
 class WarpgroupOutput {
@@ -53,15 +54,16 @@ class WarpgroupOutput {
   static constexpr bool kPairsAreLines = kOtherRow == 1 && !Plan::kDIsRowMajor;
 
  public:
-  static constexpr int kBytes = kBuffers * kBufferBytes;                      // of shared memory, for each warpgroup
-  static constexpr int kStagingBytes = Vectors::kBytes + Reductions::kBytes;  // besides, and
+  static constexpr int kBytes = kBuffers * kBufferBytes;  // of the buffers of a warpgroup
+  static constexpr int kStagingBytes = Vectors::kBytes + Reductions::kBytes;
   static constexpr int kBarrierBytes = kBuffers * ptx::kMbarrierBytes;
 
-  /// By one thread of the CTA, before any other use of `barriers`; ptx::fence_mbarrier_init and a barrier must follow.
+  /// Must be called by one thread of the CTA before any other use of `barriers`. ptx::fence_mbarrier_init and a barrier
+  /// must follow.
   static __device__ __forceinline__ void initialise(uint32_t barriers) { Source::initialise(barriers); }
 
   /// `buffers`, `vectors` and `barriers` are shared addresses of kBytes, kStagingBytes and kBarrierBytes for each
-  /// warpgroup that multiplies, `barrier` a named barrier of this one alone: the first of them has 1.
+  /// consumer warpgroup. `barrier` is this warpgroup's named barrier; the first consumer has number 1.
   __device__ __forceinline__ WarpgroupOutput(const Parameters& parameters, uint32_t buffers, uint32_t vectors,
                                              uint32_t barriers, int thread, int barrier)
       : parameters_(parameters),
@@ -72,7 +74,7 @@ class WarpgroupOutput {
         barrier_(barrier),
         reductions_(vectors + (barrier - 1) * kStagingBytes + Vectors::kBytes, thread) {}
 
-  /// Before the sums of a tile are there: C may be loaded meanwhile. The arguments of the next store().
+  /// Must be called before a tile's mainloop, with the arguments of the next store(): issues the loads of C.
   __device__ __forceinline__ void begin(int row, int column, int batch) {
     vectors().bring(parameters_.epilogue, thread_, {row, column, batch, parameters_.m, parameters_.n});
     if constexpr (Source::kByTma) {
@@ -84,10 +86,10 @@ class WarpgroupOutput {
     }
   }
 
-  /// Stores rows from `row` on and kTileN columns.
+  /// Stores the warpgroup's rows from `row` on and kTileN columns from `column` on.
   template <class Accumulators>
   __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column, int batch) {
-    if constexpr (Vectors::kBytes > 0) ptx::named_barrier(barrier_, kThreads);  // what begin() brought is there
+    if constexpr (Vectors::kBytes > 0) ptx::named_barrier(barrier_, kThreads);  // what begin() staged is complete
     if constexpr (Epilogue::kReductions > 0) reductions_.begin(parameters_.epilogue);
     store_from<0>(accumulators, row, column, batch);
     if constexpr (Epilogue::kReductions > 0) {
@@ -97,7 +99,7 @@ class WarpgroupOutput {
     }
   }
 
-  /// Before the CTA ends: the stores have read shared memory.
+  /// Must be called before the CTA ends: waits until the stores have read shared memory.
   __device__ __forceinline__ void finish() const {
     if constexpr (kByTma) {
       if (thread_ == 0) ptx::tma_store_wait_read<0>();
@@ -105,7 +107,7 @@ class WarpgroupOutput {
   }
 
  private:
-  // Computed each time: registers are scarcer.
+  // These are computed each time, since registers to keep them cost more.
   __device__ __forceinline__ bool reads_source() const {
     return Epilogue::kReadsSource && Epilogue::reads_source(parameters_.epilogue);
   }
@@ -130,8 +132,8 @@ class WarpgroupOutput {
   static constexpr int kGroups = kByMatrices && Plan::kPanelColumns % 16 == 0 ? 2 : 1;
   static_assert(Plan::kPanelColumns % (8 * kGroups) == 0, "a panel is whole stores");
 
-  /// Fills of buffers from number kSubtile on. A recursion: accumulators are registers, which a loop that the compiler
-  /// does not unroll would index in memory.
+  /// Stores the subtiles from number kSubtile on. This is a recursion because accumulators are registers, which a loop
+  /// that the compiler does not unroll would index in memory.
   template <int kSubtile, class Accumulators>
   __device__ __forceinline__ void store_from(const Accumulators (&accumulators)[kAtoms], int row, int column,
                                              int batch) {
@@ -175,7 +177,7 @@ class WarpgroupOutput {
     }
   }
 
-  /// The buffer of the next subtile is no longer read.
+  /// Waits until the buffer of the next subtile is no longer read.
   __device__ __forceinline__ void free_buffer() const {
     if constexpr (kByTma) {
       if (thread_ == 0) ptx::tma_store_wait_read<kBuffers - 1>();
@@ -183,8 +185,8 @@ class WarpgroupOutput {
     ptx::named_barrier(barrier_, kThreads);
   }
 
-  /// By one thread: loads what the subtile number `subtile` of the tile reads of C to the buffer of subtile number
-  /// `use` of all.
+  /// Must be called by one thread: issues the loads of C for subtile number `subtile` of the tile, to the buffer of
+  /// subtile number `use` of all.
   __device__ __forceinline__ void request(int subtile, uint32_t use, int row, int column, int batch) const {
     const int first_row = row + subtile / kSubtiles * 64;
     if (first_row >= parameters_.m) return;
@@ -192,7 +194,7 @@ class WarpgroupOutput {
                      batch * parameters_.batch_step_c);
   }
 
-  /// What this subtile reads of C is in `buffer`.
+  /// Waits until what this subtile reads of C is in `buffer`, or loads it there.
   __device__ __forceinline__ void bring_source(uint32_t buffer, int row, int column, int batch) const {
     if constexpr (Source::kByTma) {
       source().wait(subtiles_);
@@ -203,9 +205,9 @@ class WarpgroupOutput {
     }
   }
 
-  /// The epilogue of subtile number kSubtile of the tile, which begins at (row, column) of D, to `buffer`, where what
-  /// it reads of C lies. Where C's elements lie as D's, each thread overwrites what it read; else all have read before
-  /// any writes.
+  /// Applies the epilogue to subtile number kSubtile of the tile, which begins at (row, column) of D, and stores the
+  /// result to `buffer`, where what the subtile reads of C lies. If C's elements lie as D's do, each thread overwrites
+  /// what it read; otherwise a barrier separates all reads from all writes.
   template <int kSubtile, bool kReads, class Accumulators>
   __device__ __forceinline__ void compute(const Accumulators& accumulators, uint32_t buffer, int row, int column,
                                           int batch) {
@@ -235,7 +237,7 @@ class WarpgroupOutput {
     }
   }
 
-  /// The same where a pair of columns, which a thread has, is one element of D: `column` is of A*B.
+  /// The same where two columns of A*B, which a thread holds, make one element of D. `column` counts columns of A*B.
   template <int kSubtile, class Accumulators>
   __device__ __forceinline__ void compute_pairs(const Accumulators& accumulators, uint32_t buffer, int row, int column,
                                                 int batch) {
@@ -256,7 +258,7 @@ class WarpgroupOutput {
     }
   }
 
-  /// The thread's row number `half` and column `along` of a subtile that begins at (row, column) of A*B.
+  /// The place of the thread's row number `half` and column `along` in a subtile that begins at (row, column) of A*B.
   template <int kSubtile>
   __device__ __forceinline__ Place place(uint32_t buffer, int row, int column, int batch, int half, int along) {
     const int down = Rows::row(thread_) + half * kOtherRow;
@@ -272,7 +274,7 @@ class WarpgroupOutput {
             kSubtile < kSubtiles};
   }
 
-  /// `out` of the columns from `first` on.
+  /// Stores `out`, the columns from `first` on, to the buffer.
   template <bool kMayUseMatrices, int kPairs>
   __device__ __forceinline__ void stage(const Vector<D, 2> (&out)[kPairs], uint32_t buffer, int first) const {
     constexpr bool kUsesMatrices = kMayUseMatrices && kByMatrices;
@@ -293,8 +295,8 @@ class WarpgroupOutput {
     }
   }
 
-  /// 16-bit elements. Lane l addresses line l%8 of matrix l/8: the matrices are the lanes' first rows and their others
-  /// of one group of columns, then of the next.
+  /// 16-bit elements, by stmatrix. Lane l addresses line l%8 of matrix l/8. The matrices are, of one group of 8
+  /// columns, the lanes' first rows and their other rows, then the same of the next group.
   __device__ __forceinline__ void store_matrices(const Vector<D, 2> (&out)[2 * kGroups], uint32_t buffer, int warp_row,
                                                  int column) const {
     const int line = thread_ % 8;
@@ -313,7 +315,7 @@ class WarpgroupOutput {
     }
   }
 
-  /// Of other widths: neighbours at `row`, and at the thread's other row.
+  /// Elements of other widths: two neighbours in the thread's first row, `row`, and two in its other one.
   __device__ __forceinline__ void store_pairs(const Vector<D, 2> (&out)[2], uint32_t buffer, int row,
                                               int column) const {
     if constexpr (kPairsAreLines) {
@@ -334,7 +336,8 @@ class WarpgroupOutput {
     }
   }
 
-  /// Staged panels to D and the other outputs, by TMA by one thread; what lies outside D is not written.
+  /// Sends kCount panels to D, and the same panels of the other outputs: by one thread where TMA stores them. What lies
+  /// outside D is not written.
   template <int kCount>
   __device__ __forceinline__ void send(uint32_t buffer, int row, int column, int batch) const {
     if constexpr (Plan::kTmaOutputs > 0)
@@ -388,7 +391,7 @@ class WarpgroupOutput {
     });
   }
 
-  /// One accumulator; those of f16 are two to a register.
+  /// Accumulator number `i`. A register holds two accumulators of f16.
   template <class Accumulators>
   static __device__ __forceinline__ auto element(const Accumulators& accumulators, int i) {
     if constexpr (Plan::kAccumulatesInHalf) {
@@ -399,10 +402,10 @@ class WarpgroupOutput {
   }
 
   const Parameters& parameters_;
-  uint32_t buffers_, vectors_, barriers_;  // of all warpgroups: constants
+  uint32_t buffers_, vectors_, barriers_;  // of all warpgroups, so that they are constants
   int thread_;
   int barrier_;
-  uint32_t subtiles_ = 0;  // of buffers, in turn, so far
+  uint32_t subtiles_ = 0;  // so far; they take the buffers in turn
   Reductions reductions_;
 };
 

@@ -37,7 +37,7 @@ class Sm80Gemm {
   using Output = StagedOutput<Plan, Epilogue, Parameters, Mma::kM, Mma::kN>;
   using Accumulators = typename Mma::RegisterC[kTilesM][kTilesN][Mma::kRegistersC];
 
-  /// What one step's loads hold: [load][tile][register].
+  /// The fragments that one step loads: [load][tile][register].
   struct Fragments {
     typename LoaderA::Fragment a[Math::kLoadsPerStep];
     typename LoaderB::Fragment b[Math::kLoadsPerStep];
@@ -106,8 +106,8 @@ class Sm80Gemm {
     ptx::cp_async_wait<0>();
   }
 
-  /// Begins one share of the copy of the next tile along K: of zeros past the end, so that stages are always defined
-  /// and the number of pending groups stays the same.
+  /// Issues one share of the copy of the next tile along K. Past the end of K it copies zeros, so that stages are
+  /// always defined and the number of pending groups stays the same.
   template <int kShare, int kShares>
   __device__ __forceinline__ void start_copy(const Ring& ring) const {
     ring.copy_a.template start<kShare, kShares>(ring.write_stage, ring.k_left);

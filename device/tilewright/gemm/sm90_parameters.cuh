@@ -27,12 +27,13 @@ struct Sm90GemmParameters {
   typename Plan::Output d;
   typename Plan::Source c;
   int m, n, k, batches;
-  /// Of the tensor maps' batch mode, from one of D's matrices to the next: 0 where one matrix serves all, else 1.
+  /// The step in the tensor maps' batch mode from one of D's matrices to the next: 0 where one matrix serves the whole
+  /// batch, else 1.
   int batch_step_a, batch_step_b, batch_step_c;
   int cluster_tiles_m, cluster_tiles_n;
-  ptx::CachePolicy policy_a, policy_b;  // of what TMA loads
-  char* workspace;          // of kernels that slice K, repack or reduce: counters, partial sums, copies; else null
-  int64_t reduction_parts;  // where in it, bytes
+  ptx::CachePolicy policy_a, policy_b;  // L2 policies of TMA loads
+  char* workspace;                      // of kernels with split-K, repacked operands or reductions; else null
+  int64_t reduction_parts;              // offset of the reductions' partial results in it, bytes
   EpilogueParameters epilogue;
 };
 

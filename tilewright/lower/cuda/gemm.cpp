@@ -20,11 +20,15 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
 
 void write_accumulator_tile(SourceWriter& out, const plan::AccumulatorTile& tile) {
   const std::vector<std::string> code =
-      layout::coordinate_code(tile.coordinates.mode(0), {"thread"}, layout::IndexStyle::sums);
+      layout::coordinate_code(tile.coordinates.mode(0), {"lane", "warp"}, layout::IndexStyle::sums);
   out.line("struct AccumulatorTile {{  // {}", layout::to_string(tile.coordinates)).indent();
   out.line("static constexpr int kLaneRows = {}, kOtherRow = {};", tile.lane_rows, tile.other_row);
-  out.line("static __device__ constexpr int row(int thread) {{ return {}; }}", code[0]);
-  out.line("static __device__ constexpr int column(int thread) {{ return {}; }}", code[1]);
+  for (const auto& [name, text] : {std::pair{"row", code[0]}, {"column", code[1]}}) {
+    out.line("static __device__ constexpr int {}(int thread) {{", name).indent();
+    out.line("[[maybe_unused]] const int lane = thread % 32, warp = thread / 32;");
+    out.line("return {};", text);
+    out.dedent().line("}}");
+  }
   out.dedent().line("}};");
 }
 

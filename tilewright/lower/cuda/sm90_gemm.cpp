@@ -40,12 +40,12 @@ void write_fragments(SourceWriter& out, const arch::FragmentLoads& loads) {
   out.dedent().line("}}");
 }
 
-/// What copy/gathered_operand.cuh asks for.
-void write_gathering(SourceWriter& out, const plan::TmaOperandPlan& operand) {
+/// What copy/plain_load_operand.cuh asks for.
+void write_plain_loads(SourceWriter& out, const plan::TmaOperandPlan& operand) {
   out.line("static constexpr int kMn = {}, kK = {}, kElementBytes = {};", operand.mn, operand.k,
            bytes(operand.element));
   out.line("static constexpr int kAlignmentBytes = {}, kVectorBytes = {}, kRowBytes = {};", operand.alignment_bytes,
-           operand.gathered_bytes, operand.row_bytes());
+           operand.plain_load_bytes, operand.row_bytes());
   out.line("static constexpr bool kRoundsToTf32 = {};", operand.element == DType::tf32);
   out.line("static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t mn, tilewright::uint32_t k) {{")
       .indent();
@@ -55,7 +55,7 @@ void write_gathering(SourceWriter& out, const plan::TmaOperandPlan& operand) {
 
 std::string_view source_of(const plan::TmaOperandPlan& operand) {
   if (operand.is_repacked) return "RepackedMatrix";
-  return operand.is_gathered() ? "GlobalMatrix" : "TmaMatrix";
+  return operand.uses_plain_loads() ? "GlobalMatrix" : "TmaMatrix";
 }
 
 /// What copy/repacked_operand.cuh asks for.
@@ -77,8 +77,8 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
   out.line("static constexpr bool kIsKMajor = {};", operand.major == arch::Major::k);
   out.line("static constexpr int kTileBytes = {};", operand.tile_bytes());
   if (operand.is_repacked) write_repacking(out, operand);
-  if (operand.is_gathered()) {
-    write_gathering(out, operand);
+  if (operand.uses_plain_loads()) {
+    write_plain_loads(out, operand);
   } else {
     write_boxes(out, operand);
   }
@@ -99,15 +99,15 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr bool kCIsRowMajor = {}, kDIsRowMajor = {};", plan.c_is_row_major(), plan.d_is_row_major());
   out.line("static constexpr bool kAccumulatesInHalf = {};", operands.accumulator == DType::f16);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", plan.tile.m, plan.tile.n, plan.tile.k);
-  out.line("static constexpr int kConsumers = {}, kStages = {}, kReaders = {};", plan.consumers(), plan.stages,
-           plan.stage_readers());
+  out.line("static constexpr int kConsumers = {}, kStages = {}, kConsumerArrivals = {};", plan.consumers(), plan.stages,
+           plan.consumer_arrivals());
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
   out.line("static constexpr int kClusterM = {}, kClusterN = {};", plan.cluster_m, plan.cluster_n);
   out.line("using Raster = tilewright::Raster<{}, {}>;", plan.raster.width, plan.raster.groups_rows);
-  out.line("static constexpr int kSlices = {}, kCounterBytes = {}, kReductionCounters = {};", plan.slices,
+  out.line("static constexpr int kSplitK = {}, kCounterBytes = {}, kReductionCounters = {};", plan.split_k,
            plan::kWorkspaceCounterBytes, plan::kReductionCountersFrom);
-  out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kGatheredWords = {};",
-           plan.producer_registers, plan.consumer_registers, plan.gathered_words);
+  out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kPlainLoadWords = {};",
+           plan.producer_registers, plan.consumer_registers, plan.plain_load_words);
   out.line("static constexpr int kPanelColumns = {}, kSubtilePanels = {}, kOutputBuffers = {};",
            plan.subtile.panel_columns, plan.subtile.panels, plan::kOutputBuffers);
   out.line("static constexpr int kTmaOutputs = {}, kTmaOutputBytes = {};", plan.others.count, plan.others.bytes());
