@@ -1,7 +1,6 @@
 // hopper_plan_bench: what it takes to compute every integer of one Hopper GEMM from layouts.
 #include <benchmark/benchmark.h>
 
-#include "tilewright/arch/epilogue_partition.hpp"
 #include "tilewright/arch/tma_copy.hpp"
 #include "tilewright/arch/wgmma_tile.hpp"
 
@@ -35,6 +34,12 @@ OperandPlan plan_operand(Major major, std::int64_t mn, std::int64_t multicast) {
   return plan;
 }
 
+/// A part of C or D, kM x kK elements.
+layout::ComposedLayout output_tile() {
+  return smem_tile({.major = Major::k, .mode = SwizzleMode::bytes_128, .element_bits = 16, .mn = kM, .k = kK})
+      .value_or_throw();
+}
+
 TmaCopy plan_output(const layout::ComposedLayout& smem, std::int64_t columns) {
   TmaRequest request;
   request.global = layout::Layout({kProblem, kProblem}, {kProblem, 1});
@@ -51,10 +56,9 @@ void gemm_plan(benchmark::State& state) {
     const WgmmaTile tile =
         wgmma_tile(atom, kN, {Major::k, smem_stages(a.smem, kStages)}, {Major::mn, smem_stages(b.smem, kStages)})
             .value_or_throw();
-    const EpiloguePartition epilogue =
-        epilogue_partition({.element_bits = 16, .m = kM, .n = kN, .warpgroups = 2, .columns = 64}).value_or_throw();
-    const TmaCopy c = plan_output(epilogue.smem, 64);
-    const TmaCopy d = plan_output(epilogue.smem, 64);
+    const layout::ComposedLayout output = output_tile();
+    const TmaCopy c = plan_output(output, kK);
+    const TmaCopy d = plan_output(output, kK);
     benchmark::DoNotOptimize(tile);
     benchmark::DoNotOptimize(c);
     benchmark::DoNotOptimize(d);
@@ -64,19 +68,10 @@ BENCHMARK(gemm_plan)->Unit(benchmark::kMicrosecond);
 
 /// The parts, for where the time goes.
 void tma_plan(benchmark::State& state) {
-  const layout::ComposedLayout smem =
-      smem_tile({.major = Major::k, .mode = SwizzleMode::bytes_128, .element_bits = 16, .mn = kM, .k = kK})
-          .value_or_throw();
+  const layout::ComposedLayout smem = output_tile();
   for (auto _ : state) benchmark::DoNotOptimize(plan_output(smem, kK));
 }
 BENCHMARK(tma_plan)->Unit(benchmark::kMicrosecond);
-
-void epilogue_plan(benchmark::State& state) {
-  for (auto _ : state)
-    benchmark::DoNotOptimize(
-        epilogue_partition({.element_bits = 16, .m = kM, .n = kN, .warpgroups = 2, .columns = 64}));
-}
-BENCHMARK(epilogue_plan)->Unit(benchmark::kMicrosecond);
 
 /// A new problem for a plan that exists: what a launch computes.
 void tensor_map_of_another_tensor(benchmark::State& state) {

@@ -2,6 +2,14 @@
 // our kernels do.
 #pragma once
 
+/// offsetof of <stddef.h>, as a constant. NVRTC has neither the macro, where it is asked for no headers, nor nvcc's
+/// builtin; __INTADDR__ is its front end's own.
+#ifdef __CUDACC_RTC__
+#define TILEWRIGHT_OFFSET_OF(Struct, field) (static_cast<unsigned long>(__INTADDR__(&(((Struct*)0)->field))))
+#else
+#define TILEWRIGHT_OFFSET_OF(Struct, field) __builtin_offsetof(Struct, field)
+#endif
+
 namespace tilewright {
 
 using int8_t = signed char;

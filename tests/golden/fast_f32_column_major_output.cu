@@ -26,7 +26,19 @@ struct Plan {
   using Math = tilewright::SplitTf32Math<tilewright::ptx::Mma<16, 8, 8, float, float, float>>;
   static constexpr bool kPromotesAccumulators = true;
   static constexpr bool kAccumulatesInHalf = false;
+  struct AccumulatorTile {  // (((4,8),(1,2)),(2,2)):(((2@1,1@0),(1@1,32@1)),(1@1,8@0))
+    static constexpr int kLaneRows = 1, kOtherRow = 8;
+    static __device__ constexpr int row(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane / 4;
+    }
+    static __device__ constexpr int column(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane % 4 * 2 + warp * 32;
+    }
+  };
   static constexpr int kBandLine = 72;
+  static constexpr int kStageBytes = 6144, kBandBytes = 4608, kSharedBytes = 18432;
   using ElementC = float;
   using ElementD = float;
   static constexpr int kAlignmentC = 4;
@@ -80,8 +92,32 @@ struct Epilogue {
   }
 };
 
+using Parameters = tilewright::GemmParameters<Epilogue::Parameters>;
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a) == 0);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b) == 8);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c) == 16);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d) == 24);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, lda) == 32);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldb) == 40);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldc) == 48);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldd) == 56);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_a) == 64);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_b) == 72);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_c) == 80);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_d) == 88);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, m) == 96);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, n) == 100);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, k) == 104);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles_m) == 108);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles_n) == 112);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch) == 116);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 120);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 140);
+static_assert(sizeof(Parameters) == 144);
+
 extern "C" __global__ void __launch_bounds__(64)
-fast_f32_column_major_output(const __grid_constant__ tilewright::GemmParameters<Epilogue::Parameters> parameters) {
-  static_assert(tilewright::Sm80Gemm<Plan, Epilogue>::kSharedBytes == 18432);
+fast_f32_column_major_output(const __grid_constant__ Parameters parameters) {
   tilewright::Sm80Gemm<Plan, Epilogue>(parameters).run();
 }

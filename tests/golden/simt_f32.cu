@@ -19,6 +19,7 @@ struct Plan {
   using Accumulator = float;
   static constexpr int kLanesM = 8, kLanesN = 4;
   static constexpr int kVectorM = 4, kVectorN = 4;
+  static constexpr int kStageBytes = 8320, kSharedBytes = 33280;
   using ElementC = float;
   using ElementD = float;
   static constexpr int kAlignmentC = 1;
@@ -72,8 +73,32 @@ struct Epilogue {
   }
 };
 
+using Parameters = tilewright::GemmParameters<Epilogue::Parameters>;
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a) == 0);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b) == 8);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c) == 16);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d) == 24);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, lda) == 32);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldb) == 40);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldc) == 48);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldd) == 56);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_a) == 64);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_b) == 72);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_c) == 80);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_d) == 88);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, m) == 96);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, n) == 100);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, k) == 104);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles_m) == 108);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles_n) == 112);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch) == 116);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 120);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 140);
+static_assert(sizeof(Parameters) == 144);
+
 extern "C" __global__ void __launch_bounds__(256)
-simt_f32(const __grid_constant__ tilewright::GemmParameters<Epilogue::Parameters> parameters) {
-  static_assert(tilewright::SimtGemm<Plan, Epilogue>::kSharedBytes == 33280);
+simt_f32(const __grid_constant__ Parameters parameters) {
   tilewright::SimtGemm<Plan, Epilogue>(parameters).run();
 }

@@ -61,17 +61,45 @@ struct Plan {
   using Source = tilewright::GlobalMatrix;
   using Output = tilewright::GlobalMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
-  static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
+  static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 64;
-  static constexpr int kConsumers = 2, kStages = 6, kReaders = 1;
+  static constexpr int kConsumers = 2, kStages = 6, kConsumerArrivals = 1;
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 1, kClusterN = 1;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kSlices = 1, kCounterBytes = 262144, kReductionCounters = 8192;
-  static constexpr int kProducerRegisters = 152, kConsumerRegisters = 176, kGatheredWords = 80;
-  static constexpr int kChunkColumns = 64, kBufferChunks = 1, kOutputBuffers = 2;
+  static constexpr int kSplitK = 1, kCounterBytes = 262144, kReductionCounters = 8192;
+  static constexpr int kProducerRegisters = 152, kConsumerRegisters = 176, kPlainLoadWords = 80;
+  static constexpr int kPanelColumns = 64, kSubtilePanels = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 2, kStoreBytes = 2;
+  struct AccumulatorTile {  // (((4,8),4),(2,2,8)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
+    static constexpr int kLaneRows = 1, kOtherRow = 8;
+    static __device__ constexpr int row(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane / 4 + warp * 16;
+    }
+    static __device__ constexpr int column(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane % 4 * 2;
+    }
+  };
+  struct Panel16 {  // Sw<3,4,3> o 0 o ((8,8),(64,1)):((128,1024),(2,8192))
+    static constexpr int kLine = 64, kLines = 64, kBoxes = 1;
+    static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t row,
+                                                           tilewright::uint32_t column) {
+      return row * 128 + (column * 2 ^ row % 8 * 16);
+    }
+  };
+  using PanelOfC = Panel16;
+  using PanelOfD = Panel16;
+  struct SharedMemory {
+    static constexpr int kStageBytes = 24576;
+    static constexpr int kOutputs = 147456, kOutputBytes = 16384;
+    static constexpr int kStaging = 180224, kStagingBytes = 0;
+    static constexpr int kOutputBarriers = 180224, kOutputBarrierBytes = 16;
+    static constexpr int kRepackingBytes = 0;  // of a warp
+    static constexpr int kRingBarriers = 180256, kBytes = 180352;
+  };
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
 };
@@ -117,8 +145,37 @@ struct Epilogue {
   }
 };
 
+using Parameters = tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters>;
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.address) == 0);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.ld) == 8);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.batch_stride) == 16);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.address) == 24);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.ld) == 32);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.batch_stride) == 40);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d.address) == 48);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d.ld) == 56);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d.batch_stride) == 64);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c.address) == 72);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c.ld) == 80);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c.batch_stride) == 88);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, m) == 96);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, n) == 100);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, k) == 104);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batches) == 108);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_a) == 112);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_b) == 116);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_c) == 120);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_m) == 124);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_n) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 144);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 152);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 160);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 168);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 172);
+static_assert(sizeof(Parameters) == 176);
+
 extern "C" __global__ void __launch_bounds__(384, 1)
-wgmma_bf16_gathered(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters> parameters) {
-  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 180352);
+wgmma_bf16_gathered(const __grid_constant__ Parameters parameters) {
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

@@ -59,17 +59,45 @@ struct Plan {
   using Source = tilewright::GlobalMatrix;
   using Output = tilewright::GlobalMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
-  static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
+  static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 128;
-  static constexpr int kConsumers = 2, kStages = 4, kReaders = 1;
+  static constexpr int kConsumers = 2, kStages = 4, kConsumerArrivals = 1;
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 2, kClusterN = 1;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kSlices = 1, kCounterBytes = 262144, kReductionCounters = 8192;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
-  static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2;
+  static constexpr int kSplitK = 1, kCounterBytes = 262144, kReductionCounters = 8192;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kPlainLoadWords = 0;
+  static constexpr int kPanelColumns = 32, kSubtilePanels = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 4, kStoreBytes = 4;
+  struct AccumulatorTile {  // (((4,8),4),(2,2,8)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
+    static constexpr int kLaneRows = 1, kOtherRow = 8;
+    static __device__ constexpr int row(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane / 4 + warp * 16;
+    }
+    static __device__ constexpr int column(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane % 4 * 2;
+    }
+  };
+  struct Panel32 {  // Sw<3,4,3> o 0 o ((8,8),(32,1)):((128,1024),(4,8192))
+    static constexpr int kLine = 32, kLines = 64, kBoxes = 1;
+    static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t row,
+                                                           tilewright::uint32_t column) {
+      return row * 128 + (column * 4 ^ row % 8 * 16);
+    }
+  };
+  using PanelOfC = Panel32;
+  using PanelOfD = Panel32;
+  struct SharedMemory {
+    static constexpr int kStageBytes = 24576;
+    static constexpr int kOutputs = 98304, kOutputBytes = 16384;
+    static constexpr int kStaging = 131072, kStagingBytes = 0;
+    static constexpr int kOutputBarriers = 131072, kOutputBarrierBytes = 16;
+    static constexpr int kRepackingBytes = 8704;  // of a warp
+    static constexpr int kRingBarriers = 131104, kBytes = 131168;
+  };
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
 };
@@ -115,8 +143,43 @@ struct Epilogue {
   }
 };
 
+using Parameters = tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters>;
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.copy) == 0);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.from.address) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.from.ld) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.from.batch_stride) == 144);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.offset) == 152);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.pitch) == 160);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.copy) == 192);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.from.address) == 320);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.from.ld) == 328);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.from.batch_stride) == 336);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.offset) == 344);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.pitch) == 352);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d.address) == 384);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d.ld) == 392);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d.batch_stride) == 400);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c.address) == 408);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c.ld) == 416);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c.batch_stride) == 424);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, m) == 432);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, n) == 436);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, k) == 440);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batches) == 444);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_a) == 448);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_b) == 452);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_c) == 456);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_m) == 460);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_n) == 464);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 472);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 480);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 488);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 496);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 504);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 508);
+static_assert(sizeof(Parameters) == 512);
+
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(384, 1)
-wgmma_s8_repacked(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters> parameters) {
-  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 131168);
+wgmma_s8_repacked(const __grid_constant__ Parameters parameters) {
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

@@ -55,17 +55,45 @@ struct Plan {
   using Source = tilewright::TmaMatrix;
   using Output = tilewright::TmaMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
-  static constexpr bool kAccumulatesInHalf = false, kPairsRows = false;
+  static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kTileM = 128, kTileN = 32, kTileK = 32;
-  static constexpr int kConsumers = 2, kStages = 4, kReaders = 4;
+  static constexpr int kConsumers = 2, kStages = 4, kConsumerArrivals = 4;
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 1, kClusterN = 1;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kSlices = 1, kCounterBytes = 262144, kReductionCounters = 8192;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kGatheredWords = 0;
-  static constexpr int kChunkColumns = 32, kBufferChunks = 1, kOutputBuffers = 2;
+  static constexpr int kSplitK = 1, kCounterBytes = 262144, kReductionCounters = 8192;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kPlainLoadWords = 0;
+  static constexpr int kPanelColumns = 32, kSubtilePanels = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 16, kStoreBytes = 16;
+  struct AccumulatorTile {  // (((4,8),4),(2,2,4)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
+    static constexpr int kLaneRows = 1, kOtherRow = 8;
+    static __device__ constexpr int row(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane / 4 + warp * 16;
+    }
+    static __device__ constexpr int column(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane % 4 * 2;
+    }
+  };
+  struct Panel32 {  // Sw<3,4,3> o 0 o ((8,8),(32,1)):((128,1024),(4,8192))
+    static constexpr int kLine = 32, kLines = 64, kBoxes = 1;
+    static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t row,
+                                                           tilewright::uint32_t column) {
+      return row * 128 + (column * 4 ^ row % 8 * 16);
+    }
+  };
+  using PanelOfC = Panel32;
+  using PanelOfD = Panel32;
+  struct SharedMemory {
+    static constexpr int kStageBytes = 20480;
+    static constexpr int kOutputs = 81920, kOutputBytes = 16384;
+    static constexpr int kStaging = 114688, kStagingBytes = 0;
+    static constexpr int kOutputBarriers = 114688, kOutputBarrierBytes = 16;
+    static constexpr int kRepackingBytes = 0;  // of a warp
+    static constexpr int kRingBarriers = 114720, kBytes = 114784;
+  };
   template <int kAtoms>
   using Mainloop = tilewright::RegisterMainloop<Plan, kAtoms>;
 };
@@ -111,8 +139,29 @@ struct Epilogue {
   }
 };
 
+using Parameters = tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters>;
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a) == 0);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d) == 256);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c) == 384);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, m) == 512);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, n) == 516);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, k) == 520);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batches) == 524);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_a) == 528);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_b) == 532);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_c) == 536);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_m) == 540);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_n) == 544);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 552);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 560);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 568);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 576);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 584);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 588);
+static_assert(sizeof(Parameters) == 640);
+
 extern "C" __global__ void __launch_bounds__(384, 1)
-wgmma_tf32_mn_major(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters> parameters) {
-  static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == 114784);
+wgmma_tf32_mn_major(const __grid_constant__ Parameters parameters) {
   tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
 }

@@ -81,8 +81,21 @@ bool differ_in_mask_only(const BitField& a, const BitField& b) {
   return a.variable >= 0 && a.variable == b.variable && a.shift == b.shift && a.factor == b.factor;
 }
 
+/// The masked bits, which are one run, as a digit of the base: base / 4 % 8.
+Selection select_digit(const BitField& field) {
+  const int lowest = std::countr_zero(field.mask);
+  const CExpression digits = lowest == 0 ? field.base : field.base / (std::int64_t{1} << lowest);
+  const std::int64_t values = static_cast<std::int64_t>(field.mask >> lowest) + 1;
+  return {is_top(field) ? digits : digits % values, lowest + field.shift};
+}
+
+bool is_one_run(BitSet mask) {
+  return mask != 0 && std::has_single_bit((mask >> std::countr_zero(mask)) + 1) && width(mask) < 62;
+}
+
 CExpression code_of(const BitField& field, CodeStyle style) {
-  const auto [code, left] = select(field);
+  const bool is_digit = style == CodeStyle::quotients && is_one_run(field.mask);
+  const auto [code, left] = is_digit ? select_digit(field) : select(field);
   if (style == CodeStyle::bitwise && field.factor == 1) return code << left;
   return code * (field.factor * (std::int64_t{1} << left));
 }

@@ -18,8 +18,8 @@ BitSet sum_bits(BitSet a, BitSet b);
 /// The bits shifted left; right for a negative shift.
 BitSet shifted(BitSet bits, int shift);
 
-/// How a field is written: (x >> 3) * 64, or x >> 3 << 6.
-enum class CodeStyle : std::uint8_t { arithmetic, bitwise };
+/// How a field is written: (x >> 3 & 7) * 64, x >> 3 << 6, or x / 8 % 8 * 64.
+enum class CodeStyle : std::uint8_t { arithmetic, bitwise, quotients };
 
 /// The value ((base & mask) << shift) * factor. A negative shift is a right shift.
 struct BitField {

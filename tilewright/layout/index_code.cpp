@@ -171,8 +171,9 @@ std::string shorter(const CExpression& a, const CExpression& b) {
   return second.size() < first.size() ? second : first;
 }
 
-/// The sum with * and +, or with << and |, whichever is shorter.
-std::string sum_code(const Fields& fields) {
+/// The sum with * and + or, in the shortest style, with << and |.
+std::string sum_code(const Fields& fields, IndexStyle style) {
+  if (style == IndexStyle::sums) return sum_of(fields, CodeStyle::quotients).text();
   const CExpression sum = sum_of(fields, CodeStyle::arithmetic);
   return are_disjoint(fields) ? shorter(sum, sum_of(fields, CodeStyle::bitwise)) : sum.text();
 }
@@ -263,14 +264,14 @@ CExpression code_of(const XorGroup& group, CodeStyle style) {
   return together.text().size() < apart.text().size() ? together : apart;
 }
 
-std::string xor_code(const Fields& fields) {
+std::string xor_code(const Fields& fields, IndexStyle style) {
   CExpression sum = 0;
   CExpression bits = 0;
   for (const XorGroup& group : group_by_bits(fields)) {
-    sum = sum + code_of(group, CodeStyle::arithmetic);
+    sum = sum + code_of(group, style == IndexStyle::sums ? CodeStyle::quotients : CodeStyle::arithmetic);
     bits = bits | code_of(group, CodeStyle::bitwise);
   }
-  return shorter(sum, bits);
+  return style == IndexStyle::sums ? sum.text() : shorter(sum, bits);
 }
 
 /// Paths to the leaves of a tree, in order.
@@ -300,25 +301,26 @@ std::int64_t least_offset(const Layout& layout) {
 
 }  // namespace
 
-std::string index_code(const Layout& layout, const std::vector<IndexVariable>& variables) {
-  return sum_code(fields_of(layout, variables, false));
+std::string index_code(const Layout& layout, const std::vector<IndexVariable>& variables, IndexStyle style) {
+  return sum_code(fields_of(layout, variables, false), style);
 }
 
-std::string index_code(const ComposedLayout& layout, const std::vector<IndexVariable>& variables) {
+std::string index_code(const ComposedLayout& layout, const std::vector<IndexVariable>& variables, IndexStyle style) {
   if (layout.offset < 0 || least_offset(layout.layout) < 0)
     throw InvalidArgument(
         fmt::format("{}: code for a swizzle needs an offset and strides that are not negative", to_string(layout)));
   const bool swizzles = layout.swizzle.bits() != 0;
   Fields fields = fields_of(layout.layout, variables, swizzles);
   if (layout.offset != 0) fields.push_back(constant_field(layout.offset));
-  return swizzles ? xor_code(swizzled(layout.swizzle, without_carries(fields))) : sum_code(fields);
+  return swizzles ? xor_code(swizzled(layout.swizzle, without_carries(fields)), style) : sum_code(fields, style);
 }
 
-std::vector<std::string> coordinate_code(const Layout& layout, const std::vector<IndexVariable>& variables) {
+std::vector<std::string> coordinate_code(const Layout& layout, const std::vector<IndexVariable>& variables,
+                                         IndexStyle style) {
   std::vector<Basis> paths;
   collect_leaves(coshape(layout), {}, paths);
   std::vector<std::string> code;
-  for (const Basis& path : paths) code.push_back(index_code(along(layout, path), variables));
+  for (const Basis& path : paths) code.push_back(index_code(along(layout, path), variables, style));
   return code;
 }
 

@@ -19,6 +19,12 @@ struct IndexVariable {
   std::int64_t extent = 0;  // its values are 0 to extent - 1; 0 stands for the size of its mode
 };
 
+/// How the parts of an expression are joined.
+enum class IndexStyle : std::uint8_t {
+  shortest,  // by + and products, or by | and shifts, whichever text is shorter
+  sums,      // by +, of products, quotients and remainders: compilers make shorter code of these than of | and shifts
+};
+
 /// layout(v0, v1, ...) as the shortest C expression found, with one variable for each mode or one index for the whole
 /// layout. Powers of two become shifts and masks; other extents take one division each. Masks, divisions and swizzles
 /// that have no effect for values below the extents are left out.
@@ -29,13 +35,16 @@ struct IndexVariable {
 /// @throws InvalidArgument for a number of variables other than 1 or the rank, for names that are not C names, for
 /// extents past the size of their mode, and for strides that are scaled bases.
 /// @post evaluated in C, the text equals layout(v0, v1, ...)
-std::string index_code(const Layout& layout, const std::vector<IndexVariable>& variables);
+std::string index_code(const Layout& layout, const std::vector<IndexVariable>& variables,
+                       IndexStyle style = IndexStyle::shortest);
 /// The swizzle is part of the expression: (row, chunk) -> "row << 7 | (chunk ^ row) << 4".
 /// @throws also if the layout may have negative offsets
-std::string index_code(const ComposedLayout& layout, const std::vector<IndexVariable>& variables);
+std::string index_code(const ComposedLayout& layout, const std::vector<IndexVariable>& variables,
+                       IndexStyle style = IndexStyle::shortest);
 
 /// The coordinate that a layout with scaled-basis strides maps to: one expression for each leaf, in order:
 /// (4,(8,2)):(1@1,(1@0,64@1)) of (i,j) -> "j & 7", "i | j >> 3 << 6". @throws as index_code does.
-std::vector<std::string> coordinate_code(const Layout& layout, const std::vector<IndexVariable>& variables);
+std::vector<std::string> coordinate_code(const Layout& layout, const std::vector<IndexVariable>& variables,
+                                         IndexStyle style = IndexStyle::shortest);
 
 }  // namespace tilewright::layout

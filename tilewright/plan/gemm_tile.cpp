@@ -7,7 +7,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/target_features.hpp"
-#include "tilewright/op/epilogue_tensors.hpp"
+#include "tilewright/layout/algebra.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -15,17 +15,6 @@ namespace {
 bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
 
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-
-void append_scalar(Launch& launch, DType compute, double value) {
-  switch (compute) {
-    case DType::f64:
-      return launch.append(value);
-    case DType::s32:
-      return launch.append(static_cast<std::int32_t>(value));
-    default:
-      return launch.append(static_cast<float>(value));
-  }
-}
 
 /// m and n of the problem as computed.
 std::pair<std::int64_t, std::int64_t> extents(const GemmTile& tile, const op::GemmView& arguments) {
@@ -83,6 +72,47 @@ Support check_tile(const TileDescription& tile, int max_threads) {
     return refuse("threadblock shape n {} is not divisible by warp count n {}", tile_n, warps_n)
         .as(RefusalCode::design);
   return {};
+}
+
+/// Tiles of the problem as computed, along m and n.
+std::pair<std::int32_t, std::int32_t> tile_counts(const GemmTile& tile, const op::GemmView& arguments) {
+  const auto [m, n] = extents(tile, arguments);
+  return {static_cast<std::int32_t>(ceil_div(m, tile.tile.m)), static_cast<std::int32_t>(ceil_div(n, tile.tile.n))};
+}
+
+/// GemmParameters of device/tilewright/gemm/parameters.cuh. `gemm` may be null for a sink that asks for no values.
+template <class Sink>
+void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* gemm) {
+  const auto a = [&]() -> const op::Tensor& { return tile.is_transposed ? gemm->b.tensor : gemm->a.tensor; };
+  const auto b = [&]() -> const op::Tensor& { return tile.is_transposed ? gemm->a.tensor : gemm->b.tensor; };
+  const auto reads_c = [&] { return gemm->reads_source; };
+  const auto ld = [](const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; };
+  const auto extent = [&](bool along_m) {
+    const auto [m, n] = extents(tile, *gemm);
+    return static_cast<std::int32_t>(along_m ? m : n);
+  };
+  sink.field("a", [&] { return a().address; });
+  sink.field("b", [&] { return b().address; });
+  sink.field("c", [&] { return reads_c() ? gemm->c.tensor.address : std::uint64_t{0}; });
+  sink.field("d", [&] { return gemm->d.tensor.address; });
+  sink.field("lda", [&] { return ld(a()); });
+  sink.field("ldb", [&] { return ld(b()); });
+  sink.field("ldc", [&] { return reads_c() ? ld(gemm->c.tensor) : std::int64_t{0}; });
+  sink.field("ldd", [&] { return ld(gemm->d.tensor); });
+  sink.field("batch_stride_a", [&] { return a().batch_stride(); });
+  sink.field("batch_stride_b", [&] { return b().batch_stride(); });
+  sink.field("batch_stride_c", [&] { return reads_c() ? gemm->c.tensor.batch_stride() : std::int64_t{0}; });
+  sink.field("batch_stride_d", [&] { return gemm->d.tensor.batch_stride(); });
+  sink.field("m", [&] { return extent(true); });
+  sink.field("n", [&] { return extent(false); });
+  sink.field("k", [&] { return gemm->reads_product ? static_cast<std::int32_t>(gemm->k()) : 0; });
+  sink.field("tiles_m", [&] { return tile_counts(tile, *gemm).first; });
+  sink.field("tiles_n", [&] { return tile_counts(tile, *gemm).second; });
+  sink.field("batch", [&] { return static_cast<std::uint32_t>(gemm->batch()); });
+  sink.workspace("workspace", [&] { return static_cast<std::size_t>(workspace_bytes(tile, *gemm)); });
+  sink.field("reduction_parts", [] { return static_cast<std::int64_t>(kWorkspaceCounterBytes); });
+  describe_epilogue(sink, tile.operands.epilogue, gemm, tile.is_transposed);
+  sink.finish();
 }
 
 }  // namespace
@@ -205,67 +235,43 @@ Support check_launch(const GemmTile& tile, const op::GemmView& arguments) {
   return check_workspace(workspace_bytes(tile, arguments));
 }
 
-void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::GemmView& arguments, bool is_transposed) {
-  for (const std::string& label : epilogue.scalars()) {
-    append_scalar(launch, epilogue.compute, arguments.scalar(label));
-  }
-  const auto append_tensor = [&](std::string_view label) {
-    const op::Tensor& tensor = arguments.tensor(label);
-    launch.append(tensor.address);
-    launch.append(is_transposed ? tensor.column_stride() : tensor.row_stride());
-    launch.append(is_transposed ? tensor.row_stride() : tensor.column_stride());
-    launch.append(tensor.batch_stride());
+AccumulatorTile accumulator_tile(const layout::Layout& offsets, int rows, int columns) {
+  AccumulatorTile tile{layout::composition(layout::make_identity_layout({rows, columns}), offsets)};
+  const auto row = [&](int thread, int accumulator) {
+    return static_cast<int>(coordinate(tile.coordinates, {thread, accumulator})[0].value());
   };
-  for (const op::EpilogueNode* node : epilogue.tensors()) append_tensor(node->label);
-  for (const op::EpilogueOutput& output : epilogue.outputs) append_tensor(output.label);
-  const bool is_empty = epilogue.scalars().empty() && op::epilogue_tensors(epilogue).empty();
-  if (is_empty) launch.append(std::uint8_t{0});  // the kernel's empty struct has a byte of its own
+  constexpr int kGroupLanes = 4, kPair = 2;
+  tile.lane_rows = row(kGroupLanes, 0) - row(0, 0);
+  tile.other_row = layout::size(offsets.mode(1)) > kPair ? row(0, kPair) - row(0, 0) : 0;
+  return tile;
+}
+
+void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::GemmView& arguments, bool is_transposed) {
+  ParameterWriter writer(launch);
+  describe_epilogue(writer, epilogue, &arguments, is_transposed);
+}
+
+ParameterLayout gemm_parameter_layout(const GemmTile& tile) {
+  ParameterRecorder recorder;
+  describe_parameters(recorder, tile, nullptr);
+  return std::move(recorder).take();
 }
 
 Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::GemmView& arguments) {
-  const op::GemmView& gemm = arguments;
-  const bool flip = tile.is_transposed;
-  const op::Tensor& a = flip ? gemm.b.tensor : gemm.a.tensor;
-  const op::Tensor& b = flip ? gemm.a.tensor : gemm.b.tensor;
-  const auto ld = [](const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; };
   // A grid's z and y, at most 65535 each (CUDA C++ Programming Guide, "Technical Specifications per Compute
   // Capability"): as few as cover the batch, which is below 2^31.
   constexpr std::int64_t kMaxGridZ = 65535;
-  const std::int64_t batch = std::max<std::int64_t>(gemm.batch(), 1);
+  const std::int64_t batch = std::max<std::int64_t>(arguments.batch(), 1);
   const std::int64_t grid_y = ceil_div(batch, kMaxGridZ);
-  const bool reads_source = gemm.reads_source;
-  const auto m = static_cast<std::int32_t>(extents(tile, gemm).first);
-  const auto n = static_cast<std::int32_t>(extents(tile, gemm).second);
-  const auto tiles_m = static_cast<std::int32_t>(ceil_div(m, tile.tile.m));
-  const auto tiles_n = static_cast<std::int32_t>(ceil_div(n, tile.tile.n));
+  const auto [tiles_m, tiles_n] = tile_counts(tile, arguments);
 
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(tiles_m) * static_cast<std::uint32_t>(tiles_n),
                  static_cast<std::uint32_t>(grid_y), static_cast<std::uint32_t>(ceil_div(batch, grid_y))};
   launch.block = {static_cast<std::uint32_t>(tile.threads()), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(smem_bytes);
-  launch.append(a.address);
-  launch.append(b.address);
-  launch.append(reads_source ? gemm.c.tensor.address : std::uint64_t{0});
-  launch.append(gemm.d.tensor.address);
-  launch.append(ld(a));
-  launch.append(ld(b));
-  launch.append(reads_source ? ld(gemm.c.tensor) : std::int64_t{0});
-  launch.append(ld(gemm.d.tensor));
-  launch.append(a.batch_stride());
-  launch.append(b.batch_stride());
-  launch.append(reads_source ? gemm.c.tensor.batch_stride() : std::int64_t{0});
-  launch.append(gemm.d.tensor.batch_stride());
-  launch.append(m);
-  launch.append(n);
-  launch.append(gemm.reads_product ? static_cast<std::int32_t>(gemm.k()) : std::int32_t{0});
-  launch.append(tiles_m);
-  launch.append(tiles_n);
-  launch.append(static_cast<std::uint32_t>(gemm.batch()));
-  launch.append_workspace(static_cast<std::size_t>(workspace_bytes(tile, gemm)));
-  launch.append(static_cast<std::int64_t>(kWorkspaceCounterBytes));  // where parts of reductions begin
-  append_epilogue(launch, tile.operands.epilogue, gemm, flip);
-  launch.finish();
+  ParameterWriter writer(launch);
+  describe_parameters(writer, tile, &arguments);
   return launch;
 }
 

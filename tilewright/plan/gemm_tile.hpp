@@ -4,9 +4,11 @@
 #include <cstdint>
 
 #include "tilewright/base/support.hpp"
+#include "tilewright/layout/layout.hpp"
 #include "tilewright/op/gemm_view.hpp"
 #include "tilewright/plan/design.hpp"
 #include "tilewright/plan/launch.hpp"
+#include "tilewright/plan/parameters.hpp"
 #include "tilewright/plan/reductions.hpp"
 
 namespace tilewright::plan {
@@ -59,12 +61,25 @@ Support check_plain_design(const Design& design);
 /// among them, and the grid's 2^31 - 1 CTAs.
 Support check_extents(const GemmTile& tile, const op::GemmView& arguments);
 
-/// Appends the epilogue's struct: the values of its scalars, in its compute type, then its tensors, seen transposed
-/// where the problem is computed so.
+/// Appends the fields of the epilogue's struct: see describe_epilogue.
 void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::GemmView& arguments, bool is_transposed);
 
 /// Refuses what launch_gemm cannot launch: extents, and reductions whose parts or arrivals are too many.
 Support check_launch(const GemmTile& tile, const op::GemmView& arguments);
+
+/// Where a thread's accumulators lie in the tile of its instruction or, where warps stage theirs together, of all
+/// warps.
+struct AccumulatorTile {
+  /// ((lane, warp), accumulator) -> (row, column), as scaled basis strides.
+  layout::Layout coordinates;
+  int lane_rows = 1;  // from the row of one group of four lanes to the next group's
+  int other_row = 8;  // from a thread's first row to its other one, which follows in accumulators 2 and 3
+};
+/// `offsets` are ((lane, warp), accumulator) -> offset in a column-major tile of rows x columns.
+AccumulatorTile accumulator_tile(const layout::Layout& offsets, int rows, int columns);
+
+/// Where launch_gemm writes each parameter.
+ParameterLayout gemm_parameter_layout(const GemmTile& tile);
 
 /// The launch of one CTA a tile of each D, with the parameters of device/tilewright/gemm/parameters.cuh.
 /// @pre op::validate(arguments) and check_launch accepted them

@@ -71,6 +71,9 @@ struct Launch {
     std::memcpy(parameter_bytes_.data() + reserve(sizeof(T), alignof(T)), &value, sizeof(T));
   }
 
+  /// Where the last field that was appended begins, in parameters().
+  std::size_t last_offset() const { return last_offset_; }
+
   /// Appends bytes, at a multiple of the largest power of two up to 8 that divides their number.
   void append(std::span<const std::byte> bytes) {
     const std::size_t alignment = std::min<std::size_t>(8, bytes.size() & (~bytes.size() + 1));
@@ -152,7 +155,7 @@ struct Launch {
 
   alignas(kTensorMapAlignment) std::array<std::byte, 2048> parameter_bytes_{};
   std::size_t parameter_size_ = 0;
-  std::size_t last_offset_ = 0;  // of the last field
+  std::size_t last_offset_ = 0;
   std::size_t workspace_offset_ = kNowhere;
   WorkspaceNeeds workspace_;
   std::array<std::uint16_t, kMaxParameters> own_offsets_{};

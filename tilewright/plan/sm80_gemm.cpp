@@ -150,6 +150,17 @@ layout::ComposedLayout smem_layout(const SmemOperand& operand) {
                               IntTuple{operand.panel_bytes, IntTuple{element_bytes, panel_step}})};
 }
 
+AccumulatorTile accumulator_tile(const Sm80GemmPlan& plan) {
+  using layout::IntTuple;
+  using layout::Layout;
+  const arch::MmaAtom& atom = *plan.atom;
+  const int rows = plan.warps_m * atom.m;
+  const Layout instruction = layout::composition(Layout(IntTuple{atom.m, atom.n}, IntTuple{1, rows}), atom.c_tv);
+  const Layout warps(IntTuple{plan.warps_m, plan.warps_n}, IntTuple{atom.m, plan.warp_tile_n() * rows});
+  const Layout threads = layout::concatenate({instruction.mode(0), warps});
+  return accumulator_tile(layout::concatenate({threads, instruction.mode(1)}), rows, plan.tile.n);
+}
+
 int Sm80GemmPlan::band_bytes() const { return warps_m * atom->m * band_line() * bytes(operands.epilogue.compute); }
 
 int Sm80GemmPlan::registers() const {

@@ -53,6 +53,9 @@ inline Launch launch(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
   return launch_gemm(plan, plan.smem_bytes(), arguments);
 }
 
+/// The accumulators of all threads in a band: one row of instruction tiles of every warp.
+AccumulatorTile accumulator_tile(const Sm80GemmPlan& plan);
+
 /// The plan as the cost model sees it, on extents of the caller's problem.
 CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments);
 

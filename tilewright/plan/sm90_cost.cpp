@@ -21,7 +21,7 @@ constexpr double kLatencyClocks = 2960;        // from a TMA load's issue to its
 constexpr double kSharedLatencyClocks = 3190;  // where a cluster waits for the slower
 constexpr double kStepClocks = 13.8;           // barriers of one step
 constexpr double kNarrowRows = 0.82;           // power of 128 over a row's bytes: how much slower narrower rows come
-constexpr double kFillClocks = 366;            // of a buffer of D: barriers and the store's issue
+constexpr double kSubtileClocks = 366;         // of a buffer of D: barriers and the store's issue
 constexpr double kStoreBytesPerClock = 38;
 constexpr double kExchangeUs = 3.6;           // slices of K: a barrier between CTAs, through L2
 constexpr double kPartialBytesPerClock = 36;  // of sums on their way to and from the workspace
@@ -63,7 +63,7 @@ double gather_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input,
   }
   if (moved == 0) return 0;
   constexpr double kWordBytes = 4;
-  const double latency = in_flight / (kWordBytes * input.gathered_words * kProducerThreads) * kGatherLatencyClocks;
+  const double latency = in_flight / (kWordBytes * input.plain_load_words * kProducerThreads) * kGatherLatencyClocks;
   return std::max(reads + moved / limits.smem_bytes_per_clock_per_sm, latency);
 }
 
@@ -81,7 +81,7 @@ StepBytes step_bytes(const Sm90CostInput& input) {
   const double a = of(input.tile.m, input.cluster_n, input.row_bytes_a);
   const double b = of(input.tile.n, input.cluster_m, input.row_bytes_b);
   // CTAs of a cluster share already; slices of a tile share nothing.
-  const bool neighbours_share = input.cluster_m * input.cluster_n * input.slices == 1;
+  const bool neighbours_share = input.cluster_m * input.cluster_n * input.split_k == 1;
   return {a, b, neighbours_share ? a + b - (input.walks_along_m ? b : a) / 2 : a + b};
 }
 
@@ -89,10 +89,10 @@ StepBytes step_bytes(const Sm90CostInput& input) {
 double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
   constexpr double kLanes = 128;
-  const double functions = tile_area / input.slices * input.function_instructions / kLanes;
-  const double stores = input.fills * kFillClocks + functions +
-                        tile_area * (input.d_bytes + input.beside_bytes) / input.slices / kStoreBytesPerClock;
-  if (input.slices == 1) return stores;
+  const double functions = tile_area / input.split_k * input.function_instructions / kLanes;
+  const double stores = input.subtiles * kSubtileClocks + functions +
+                        tile_area * (input.d_bytes + input.beside_bytes) / input.split_k / kStoreBytesPerClock;
+  if (input.split_k == 1) return stores;
   constexpr double kAccumulatorBytes = 4;
   const double exchanged = 2 * tile_area * kAccumulatorBytes;  // a tile written, and as much read
   return stores + kExchangeUs * limits.clock_ghz * 1e3 + exchanged / kPartialBytesPerClock;
@@ -160,18 +160,18 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const int sharers = input.cluster_m * input.cluster_n;
   const std::int64_t cluster_tiles = ceil_div(input.m, std::int64_t{input.tile.m} * input.cluster_m) *
                                      ceil_div(input.n, std::int64_t{input.tile.n} * input.cluster_n) * input.batches;
-  const std::int64_t resident = arch::resident_clusters(limits, sharers) / input.slices;
+  const std::int64_t resident = arch::resident_clusters(limits, sharers) / input.split_k;
   if (resident == 0 || input.fma_per_clock <= 0) return INFINITY;
   const auto tiles = static_cast<double>(ceil_div(cluster_tiles, resident));  // of the busiest CTA
-  const auto ctas = static_cast<double>(std::min(cluster_tiles, resident) * sharers * input.slices);
-  const auto steps = static_cast<double>(ceil_div(ceil_div(input.k, input.tile.k), input.slices));
+  const auto ctas = static_cast<double>(std::min(cluster_tiles, resident) * sharers * input.split_k);
+  const auto steps = static_cast<double>(ceil_div(ceil_div(input.k, input.tile.k), input.split_k));
 
   const StepBytes bytes = step_bytes(input);
   const double latency = sharers > 1 ? kSharedLatencyClocks : kLatencyClocks;
   const double load = std::max({(bytes.a + bytes.b) / kSmBytesPerClock, latency / input.stages,
                                 bytes.merged * ctas / (limits.l2_bytes_per_clock * kL2Share)});
   const Multiplying instructions = multiply_clocks(input);
-  const double multiply = std::max(instructions.math, instructions.reads) / kPeakShare + input.lone_clocks;
+  const double multiply = std::max(instructions.math, instructions.reads) / kPeakShare + input.exposed_clocks;
   const double gather = gather_clocks(limits, input, instructions.reads);
   const double main = steps * (std::max({multiply, load, gather}) + kStepClocks);
 
@@ -186,7 +186,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
       ((m + n) * static_cast<double>(input.k) * input.element_bytes + m * n * (input.d_bytes + input.beside_bytes)) *
       static_cast<double>(input.batches);
   const double dram_us = kDramUs + dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
-  const double sharing_us = sharers == 1 ? 0 : input.slices > 1 ? kSharingUsOfSlices : kSharingUs;
+  const double sharing_us = sharers == 1 ? 0 : input.split_k > 1 ? kSharingUsOfSlices : kSharingUs;
   return kLaunchUs + sharing_us + repack_us(input) + std::max(body_us, dram_us) +
          kOverlapLoss * std::min(body_us, dram_us) + epilogue / clocks_per_us;
 }

@@ -16,19 +16,19 @@ struct Sm90CostInput {
   TileShape tile;
   int stages = 2;
   int cluster_m = 1, cluster_n = 1;  // CTAs that share operands
-  int slices = 1;                    // CTAs that share a tile
+  int split_k = 1;                   // CTAs that share a tile
   Schedule schedule = Schedule::cooperative;
   int row_bytes_a = 128, row_bytes_b = 128;  // of a tile, together in memory: the width of its swizzle
   bool walks_along_m = false;                // tiles that follow each other: they share B, else A
   int reads_a = 0, reads_b = 0;              // of a byte of an operand by threads that gather it; 0 by TMA
-  int gathered_words = 0;                    // that each of them has in flight
-  int fills = 1;                             // of buffers of D, that one warpgroup stores of a tile; 0 of slices
+  int plain_load_words = 0;                  // that each of them has in flight
+  int subtiles = 1;                          // of buffers of D, that one warpgroup stores of a tile; 0 of slices
   int element_bytes = 2, d_bytes = 2;
   int beside_bytes = 0;              // that the epilogue reads and writes beside C and D, for each element of A*B
   double function_instructions = 0;  // of the epilogue, for each: see function_instructions()
   double fma_per_clock = 0;          // of one SM's tensor cores
   double repacked_bytes = 0;         // of operands, that are copied first
-  double lone_clocks = 0;            // of a step, while nothing multiplies: promotion, or loads of fragments
+  double exposed_clocks = 0;         // of a step, while nothing multiplies: promotion, or loads of fragments
   bool loads_fragments = false;      // of A, by threads
 };
 

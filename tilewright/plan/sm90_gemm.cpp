@@ -6,13 +6,13 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/target_features.hpp"
+#include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/sm90_repacking.hpp"
 
 namespace tilewright::plan {
 namespace {
 
-constexpr int kMaxConsumers = 3;  // beside the producer: 512 threads of 128 registers
-constexpr int kMbarrierBytes = 8;
+constexpr int kMaxConsumers = 3;           // beside the producer: 512 threads of 128 registers
 constexpr int kAddressRegisters = 40;      // beside accumulators; from ptxas -v of this family
 constexpr int kInstructionRegisters = 26;  // of one wgmma beside its sums; ptxas asks for 138 where those are 112
 constexpr int kMatrixStoreRegisters = 16;  // of stores of D other than by TMA, of 16-bit elements; the same
@@ -94,14 +94,14 @@ Support check_cluster(const std::array<int, 3>& cluster) {
 }
 
 /// CTAs that wait for each other are resident together.
-Support check_slices(const Sm90GemmOutline& plan) {
+Support check_split_k(const Sm90GemmOutline& plan) {
   const int most = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size());
-  if (plan.slices < 1 || plan.slices > most) {
+  if (plan.split_k < 1 || plan.split_k > most) {
     return refuse("split_k must be from 1 to the {} clusters of {} that {} holds, got {}", most, plan.cluster_size(),
-                  plan.target.name(), plan.slices)
+                  plan.target.name(), plan.split_k)
         .as(RefusalCode::design);
   }
-  if (plan.slices == 1) return {};
+  if (plan.split_k == 1) return {};
   if (plan.operands.accumulator == DType::f16)
     return refuse("slices of K are summed in f32 or s32, not f16").as(RefusalCode::types);
   return {};
@@ -131,21 +131,21 @@ Support check_teams(const Sm90GemmOutline& plan) {
 Support plan_output(Sm90GemmOutline& plan) {
   const op::TensorDescription& d = plan.operands.d;
   plan.store_bytes = std::min(kTmaBytes, d.alignment * bytes(d.element));
-  plan.stores_by_tma = stores_by_tma(d) && plan.slices == 1;
+  plan.stores_by_tma = stores_by_tma(d) && plan.split_k == 1;
   const op::TensorDescription& c = plan.operands.c;
   plan.source_bytes = std::min(kTmaBytes, c.alignment * bytes(c.element));
   plan.loads_source_by_tma =
       plan.operands.has_c && plan.stores_by_tma && plan.source_bytes == kTmaBytes && c.layout == d.layout;
-  if (plan.slices > 1) return {};
+  if (plan.split_k > 1) return {};
   const Sm90SharedMemory memory{.stages = plan.stages,
                                 .stage_bytes = plan.stage_bytes(),
                                 .consumers = plan.consumers(),
                                 .staging_bytes = plan.staging_bytes(),
                                 .output_barriers = kOutputBuffers};
-  plan.others = tma_outputs(plan.operands, plan.slices);
-  plan.chunks = output_chunks(plan.output_elements(), plan.d_tile_columns(),
-                              memory.most_output_bytes(arch::limits(plan.target).smem_per_block_bytes));
-  if (plan.chunks.columns != 0) return {};
+  plan.others = tma_outputs(plan.operands, plan.split_k);
+  plan.subtile = epilogue_subtile(plan.output_elements(), plan.d_tile_columns(),
+                                  memory.most_output_bytes(arch::limits(plan.target).smem_per_block_bytes));
+  if (plan.subtile.panel_columns != 0) return {};
   return refuse("{} columns of D are not divisible by {}, the fewest that are stored at once", plan.d_tile_columns(),
                 std::max(8, plan.d_is_row_major() ? kTmaBytes / bytes(d.element) : 8))
       .as(RefusalCode::alignment)
@@ -164,86 +164,35 @@ EpilogueStaging epilogue_staging(const op::Epilogue& epilogue) {
   return staging;
 }
 
-int EpilogueStaging::bytes(int tile_rows, int tile_columns, int slices) const {
+int EpilogueStaging::bytes(int tile_rows, int tile_columns, int split_k) const {
   constexpr int kThreads = 128, kElementBytes = 4;
-  if (slices == 1) {
+  if (split_k == 1) {
     return kElementBytes * (rows * tile_columns + columns * tile_rows) +
            fragment_reduction_bytes(reductions, tile_columns);
   }
-  const int groups = tile_columns / 8;  // of four accumulators of each thread: epilogue/slice_sum.cuh
-  const int share = (groups * kThreads + slices - 1) / slices;
+  const int groups = tile_columns / 8;  // of four accumulators of each thread: epilogue/split_k_sum.cuh
+  const int share = (groups * kThreads + split_k - 1) / split_k;
   const int columns_of_share = std::min(tile_columns, ((share + kThreads - 1) / kThreads + 1) * 8);
   return band_reduction_bytes(reductions, static_cast<int>(kWgmmaM), columns_of_share, kThreads, kElementBytes);
 }
 
-int Sm90SharedMemory::bytes() const {
-  return std::max(stages * stage_bytes + consumers * (output_bytes + staging_bytes), repacking_bytes) +
-         (2 * stages + consumers * output_barriers) * kMbarrierBytes;
-}
-
 int Sm90SharedMemory::most_output_bytes(int limit) const {
-  return (limit - stages * (stage_bytes + 2 * kMbarrierBytes)) / consumers - output_barriers * kMbarrierBytes -
-         staging_bytes;
+  return (limit - stages * (stage_bytes + 2 * kMbarrierBytes)) / consumers - output_barrier_bytes() - staging_bytes;
 }
 
-int OutputChunks::bytes(int element_bytes) const {
-  return kOutputBuffers * together * kWgmmaM * columns * element_bytes;
-}
-
-int OutputChunks::fills(int tile_columns) const { return (tile_columns / columns + together - 1) / together; }
-
-OutputChunks output_chunks(const OutputElements& elements, int tile_columns, int most_bytes) {
-  const int widest = kMaxRowBytes / elements.widest();  // 64 rows of it are 8 KB
-  const int narrowest = elements.d_is_row_major ? std::max(8, kTmaBytes / elements.narrowest()) : 8;
-  for (int columns = widest; columns >= narrowest; columns /= 2) {
-    if (tile_columns % columns != 0) continue;
-    const int together =
-        std::min({widest, tile_columns, most_bytes / OutputChunks{1, 1}.bytes(elements.together())}) / columns;
-    return {columns, std::max(together, 1)};
-  }
-  return {};
-}
-
-int OutputElements::narrowest() const {
-  int narrowest = std::min(c_bytes, d_bytes);
-  for (int i = 0; i < others.count; ++i)
-    narrowest = std::min(narrowest, others.element_bytes[static_cast<std::size_t>(i)]);
-  return narrowest;
-}
-
-TmaOutputs tma_outputs(const op::GemmDescription& operands, int slices) {
-  TmaOutputs found;
-  const op::Epilogue& epilogue = operands.epilogue;
-  if (epilogue.outputs.empty() || slices > 1 || !stores_by_tma(operands.d) || epilogue.pairs_columns()) return found;
-  const auto neighbours =
-      operands.d.layout == op::MatrixLayout::row_major ? op::Neighbours::columns : op::Neighbours::rows;
-  const std::size_t sources = epilogue.tensors().size();
-  for (std::size_t i = 0; i < epilogue.outputs.size() && found.count < TmaOutputs::kMost; ++i) {
-    const op::EpilogueTensorDescription& tensor = operands.tensors[sources + i];
-    const bool is_aligned = tensor.alignment * bytes(tensor.element) >= kTmaBytes;
-    if (epilogue.outputs[i].reduction != op::Reduction::none || tensor.neighbours != neighbours || !is_aligned)
-      continue;
-    const auto number = static_cast<std::size_t>(found.count++);
-    found.numbers[number] = static_cast<int>(i);
-    found.element_bytes[number] = bytes(tensor.element);
-  }
-  return found;
-}
-
-bool stores_by_tma(const op::TensorDescription& d) { return d.alignment * bytes(d.element) >= kTmaBytes; }
-
-RegisterSplit split_registers(int consumers, bool gathers, bool promotes, int needed) {
-  if (!gathers && consumers == 3) return {40, 152};
+RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promotes, int needed) {
+  if (!uses_plain_loads && consumers == 3) return {40, 152};
   // Sums of 192 columns over one warpgroup leave few for the epilogue: some 50 bytes spilled of 232 registers.
   constexpr int kTight = 225;
-  if (!gathers) return !promotes && needed >= kTight && needed <= 232 ? RegisterSplit{24, 240} : RegisterSplit{40, 232};
+  if (!uses_plain_loads)
+    return !promotes && needed >= kTight && needed <= 232 ? RegisterSplit{24, 240} : RegisterSplit{40, 232};
   if (consumers == 1) return {152, 232};
   if (consumers == 3) return {96, 136};
   constexpr RegisterSplit kEven{152, 176};
   return needed <= kEven.consumer ? kEven : RegisterSplit{136, 184};
 }
 
-int gathered_words(int consumers) { return consumers == 3 ? 24 : 80; }
+int plain_load_words(int consumers) { return consumers == 3 ? 24 : 80; }
 
 bool promotes_accumulators(const op::GemmDescription& description) {
   return is_fp8(description.a.element) && description.accumulator == DType::f32 &&
@@ -259,7 +208,7 @@ Support check_promotion(const TileShape& tile) {
   return {};
 }
 
-double lone_clocks(const TileShape& tile, int team, const ConsumerExtras& extras, int element_bytes) {
+double exposed_clocks(const TileShape& tile, int team, const ConsumerExtras& extras, int element_bytes) {
   constexpr double kAddsPerClock = 128;
   constexpr double kFragmentBytesPerClock = 64;  // of 128: measured on an H200, tf32 128x128x32
   if (team != 1) return 0;
@@ -269,7 +218,7 @@ double lone_clocks(const TileShape& tile, int team, const ConsumerExtras& extras
   return clocks;
 }
 
-RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, bool gathers,
+RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, bool uses_plain_loads,
                              const ConsumerExtras& extras) {
   const int of_an_instruction = kWgmmaM * tile.n / 128;
   int beside = extras.promotes ? of_an_instruction : 0;
@@ -280,13 +229,14 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   constexpr int kRegistersOfAnSm = 65536;
   const int needed = tile.m * tile.n / (128 * team) + beside + kAddressRegisters;
   return {.tile = needed,
-          .given = split_registers(consumers, gathers, extras.promotes, needed).consumer,
+          .given = split_registers(consumers, uses_plain_loads, extras.promotes, needed).consumer,
           .instruction = of_an_instruction + kInstructionRegisters,
           .alike = kRegistersOfAnSm / (128 * (consumers + 1))};
 }
 
-Support check_registers(const TileShape& tile, int team, int consumers, bool gathers, const ConsumerExtras& extras) {
-  const RegisterNeeds needs = register_needs(tile, team, consumers, gathers, extras);
+Support check_registers(const TileShape& tile, int team, int consumers, bool uses_plain_loads,
+                        const ConsumerExtras& extras) {
+  const RegisterNeeds needs = register_needs(tile, team, consumers, uses_plain_loads, extras);
   if (needs.tile > needs.given) {
     return refuse("a tile of {}x{} over {} warpgroups needs about {} registers a thread, of {}", tile.m, tile.n, team,
                   needs.tile, needs.given)
@@ -301,32 +251,55 @@ Support check_registers(const TileShape& tile, int team, int consumers, bool gat
 }
 
 int Sm90GemmOutline::output_bytes() const {
-  if (slices > 1) return kSliceSumBytes;
-  return chunks.bytes(output_elements().together());
+  if (split_k > 1) return kSplitKSumBytes;
+  return subtile.bytes(output_elements().bytes_per_element());
 }
 
 int Sm90GemmOutline::staging_bytes() const {
-  return epilogue_staging(operands.epilogue).bytes(tile.m / team(), tile.n, slices);
+  return epilogue_staging(operands.epilogue).bytes(tile.m / team(), tile.n, split_k);
 }
 
-int Sm90GemmOutline::fills() const {
-  if (slices > 1) return 0;
-  return tile.m / kWgmmaM / team() * chunks.fills(d_tile_columns());
+AccumulatorTile accumulator_tile(const Sm90GemmPlan& plan) {
+  using layout::IntTuple;
+  const int n = plan.tile.n;
+  const arch::MmaAtom instruction = arch::instruction(*plan.atom, n).value_or_throw();
+  const bool pairs_rows = plan.a.fragments && plan.a.fragments->pairs_rows;
+  // Row g + 8 * h of a warp's 16, as the instruction counts them, is row 2 * g + h of what it is given as A.
+  const layout::Layout rows =
+      pairs_rows ? layout::Layout(IntTuple{8, 2, 4}, IntTuple{2, 1, 16}) : layout::Layout(kWgmmaM, 1);
+  const layout::Layout tile = layout::concatenate({rows, layout::Layout(n, kWgmmaM)});
+  const layout::Layout offsets = layout::composition(tile, instruction.c_tv);
+  const layout::Layout threads = layout::group(offsets.mode(0), 0, 2);  // four lanes along a row, eight down; the warps
+  return accumulator_tile(layout::concatenate({threads, offsets.mode(1)}), kWgmmaM, n);
 }
 
-int Sm90GemmOutline::smem_bytes() const {
-  const Sm90SharedMemory memory{
+std::vector<DType> Sm90GemmOutline::panel_elements() const {
+  std::vector<DType> elements{operands.c.element, operands.d.element};
+  const std::size_t sources = operands.epilogue.tensors().size();
+  for (int i = 0; i < others.count; ++i) {
+    const auto number = static_cast<std::size_t>(others.numbers[static_cast<std::size_t>(i)]);
+    elements.push_back(operands.tensors[sources + number].element);
+  }
+  return elements;
+}
+
+int Sm90GemmOutline::subtiles() const {
+  if (split_k > 1) return 0;
+  return tile.m / kWgmmaM / team() * subtile.count(d_tile_columns());
+}
+
+Sm90SharedMemory Sm90GemmOutline::shared_memory() const {
+  const bool transposes = path_a.is_transposed || path_b.is_transposed;
+  return {
       .stages = stages,
       .stage_bytes = stage_bytes(),
       .consumers = consumers(),
       .output_bytes = output_bytes(),
       .staging_bytes = staging_bytes(),
-      .output_barriers = slices > 1 ? 0 : kOutputBuffers,
-      .repacking_bytes = way_a.is_transposed || way_b.is_transposed
-                             ? threads() / 32 * transposing_bytes(bytes(operands.a.element))
-                             : 0,
+      .output_barriers = split_k > 1 ? 0 : kOutputBuffers,
+      .warps = threads() / 32,
+      .repacking_bytes = transposes ? transposing_bytes(bytes(operands.a.element)) : 0,
   };
-  return memory.bytes();
 }
 
 Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description, const Design& design) {
@@ -350,31 +323,33 @@ Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description
   if (const Support fits = check_cluster(design.tile.cluster_shape); !fits) return fits.refusal();
   plan.cluster_m = design.tile.cluster_shape[plan.is_transposed ? 1 : 0];
   plan.cluster_n = design.tile.cluster_shape[plan.is_transposed ? 0 : 1];
-  plan.slices = design.split_k;
+  plan.split_k = design.split_k;
   plan.schedule = design.tile.schedule;
-  for (const auto& check : {check_teams, check_slices}) {
+  for (const auto& check : {check_teams, check_split_k}) {
     if (const Support fits = check(plan); !fits) return fits.refusal();
   }
 
-  plan.way_a = way_of(plan.operands.a, major_a(plan.operands), design.repacks_operands);
-  plan.way_b = way_of(plan.operands.b, major_b(plan.operands), design.repacks_operands);
+  plan.path_a = path_of(plan.operands.a, major_a(plan.operands), design.repacks_operands);
+  plan.path_b = path_of(plan.operands.b, major_b(plan.operands), design.repacks_operands);
   if (design.repacks_operands && !plan.repacks()) {
     return refuse("no operand needs to be repacked: TMA reaches both, and wgmma reads them as they lie")
         .as(RefusalCode::design);
   }
   if (const Support fits = plan_output(plan); !fits) return fits.refusal();
-  plan.gathered_words = plan.gathers() ? gathered_words(plan.consumers()) : 0;
+  plan.plain_load_words = plan.uses_plain_loads() ? plain_load_words(plan.consumers()) : 0;
   plan.promotes_accumulators = promotes_accumulators(plan.operands);
   if (plan.promotes_accumulators) {
     if (const Support fits = check_promotion(plan.tile); !fits) return fits.refusal();
   }
-  if (const Support fits = check_registers(plan.tile, plan.team(), plan.consumers(), plan.gathers(), plan.extras());
+  if (const Support fits =
+          check_registers(plan.tile, plan.team(), plan.consumers(), plan.uses_plain_loads(), plan.extras());
       !fits) {
     return fits.refusal();
   }
-  const RegisterNeeds needs = register_needs(plan.tile, plan.team(), plan.consumers(), plan.gathers(), plan.extras());
+  const RegisterNeeds needs =
+      register_needs(plan.tile, plan.team(), plan.consumers(), plan.uses_plain_loads(), plan.extras());
   const RegisterSplit registers =
-      split_registers(plan.consumers(), plan.gathers(), plan.promotes_accumulators, needs.tile);
+      split_registers(plan.consumers(), plan.uses_plain_loads(), plan.promotes_accumulators, needs.tile);
   plan.producer_registers = registers.producer;
   plan.consumer_registers = registers.consumer;
   if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return fits.refusal();
@@ -387,10 +362,10 @@ Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, cons
   Sm90GemmPlan plan{*std::move(outline), {}, {}};
   const auto [role_a, role_b] = plan.is_transposed ? std::pair{'B', 'A'} : std::pair{'A', 'B'};
   Result<TmaOperandPlan> a =
-      plan_operand(role_a, plan.operands.a, plan.atom->a, plan.way_a, plan.tile.m, plan.tile.k, plan.cluster_n);
+      plan_operand(role_a, plan.operands.a, plan.atom->a, plan.path_a, plan.tile.m, plan.tile.k, plan.cluster_n);
   if (!a) return a.refusal();
   Result<TmaOperandPlan> b =
-      plan_operand(role_b, plan.operands.b, plan.atom->b, plan.way_b, plan.tile.n, plan.tile.k, plan.cluster_m);
+      plan_operand(role_b, plan.operands.b, plan.atom->b, plan.path_b, plan.tile.n, plan.tile.k, plan.cluster_m);
   if (!b) return b.refusal();
   plan.a = *std::move(a);
   plan.b = *std::move(b);

@@ -51,7 +51,7 @@ std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; 
 
 /// How CTAs work together: along M and N they share operands, slices of K a tile.
 struct Group {
-  int m, n, slices;
+  int m, n, split_k;
 };
 constexpr std::array<Group, 3> kClusters{{{1, 1, 1}, {2, 1, 1}, {1, 2, 1}}};
 
@@ -72,7 +72,7 @@ struct Search {
   double fma_per_clock;
   double repacked_bytes;  // 0: none
 
-  bool gathers() const { return reads_a > 0 || reads_b > 0; }
+  bool uses_plain_loads() const { return reads_a > 0 || reads_b > 0; }
 };
 
 struct Candidate {
@@ -152,53 +152,53 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .walks_along_m = raster_of(search.m, shape).walks_along_m(),
                       .reads_a = search.reads_a,
                       .reads_b = search.reads_b,
-                      .gathered_words = search.gathers() ? gathered_words(rows.consumers) : 0,
+                      .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
                       .element_bytes = search.element_bytes,
                       .d_bytes = search.output.d_bytes,
                       .beside_bytes = search.beside_bytes,
                       .function_instructions = search.function_instructions,
                       .fma_per_clock = search.fma_per_clock,
                       .repacked_bytes = search.repacked_bytes,
-                      .lone_clocks = lone_clocks(shape, rows.team(), extras, search.element_bytes)},
+                      .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes)},
             .extras = extras,
             .is_possible = false};
   // Two widths a step halve the barriers of small tiles.
   if (k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
-  if (!register_needs(shape, rows.team(), rows.consumers, search.gathers(), extras).fit()) return tile;
+  if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return tile;
   tile.is_possible = true;
   return tile;
 }
 
 /// @pre tile.is_possible
 void consider(const Search& search, const Tile& tile, const Group& group, Candidates& candidates) {
-  const auto [cluster_m, cluster_n, slices] = group;
+  const auto [cluster_m, cluster_n, split_k] = group;
   const Rows& rows = tile.rows;
   const TileShape& shape = tile.input.tile;
-  if (search.gathers() && cluster_m * cluster_n > 1) return;
-  if (slices > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (slices - 1))) return;
+  if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return;
+  if (split_k > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (split_k - 1))) return;
   // Shares of an operand that are no multiple of 16 rows made 128x112 slower than whole ones by 6 % (H200, tf32).
   if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return;
   Sm90CostInput input = tile.input;
   input.cluster_m = cluster_m;
   input.cluster_n = cluster_n;
-  input.slices = slices;
+  input.split_k = split_k;
   // Most are too slow even with stages and buffers that none can better.
   input.stages = kMaxStages;
-  input.fills = slices > 1 ? 0 : 1;
+  input.subtiles = split_k > 1 ? 0 : 1;
   if (estimate_us(search.limits, input) >= candidates.worst_us()) return;
 
   ConsumerExtras extras = tile.extras;
-  if (slices > 1) extras.plain_bytes = 0;
-  if (!register_needs(shape, rows.team(), rows.consumers, search.gathers(), extras).fit()) return;
+  if (split_k > 1) extras.plain_bytes = 0;
+  if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return;
   Sm90SharedMemory memory{.stage_bytes = (shape.m + shape.n) * shape.k * search.element_bytes,
                           .consumers = rows.consumers,
-                          .output_bytes = kSliceSumBytes,
-                          .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, slices)};
+                          .output_bytes = kSplitKSumBytes,
+                          .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, split_k)};
   const int d_columns = shape.n / search.columns_per_element;
-  if (slices == 1) {
+  if (split_k == 1) {
     memory.output_barriers = kOutputBuffers;
-    memory.output_bytes = output_chunks(search.output, d_columns, 0).bytes(search.output.together());
+    memory.output_bytes = epilogue_subtile(search.output, d_columns, 0).bytes(search.output.bytes_per_element());
     if (memory.output_bytes == 0) return;
   }
   if (!fit_stages(search, memory)) return;
@@ -208,17 +208,17 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
     if (memory.stages < std::max(kMinStages, 2 * teams)) return;
   }
   input.stages = memory.stages;
-  if (slices == 1) {
-    const OutputChunks chunks =
-        output_chunks(search.output, d_columns, memory.most_output_bytes(search.limits.smem_per_block_bytes));
-    input.fills = shape.m / kWgmmaM / rows.team() * chunks.fills(d_columns);
+  if (split_k == 1) {
+    const EpilogueSubtile subtile =
+        epilogue_subtile(search.output, d_columns, memory.most_output_bytes(search.limits.smem_per_block_bytes));
+    input.subtiles = shape.m / kWgmmaM / rows.team() * subtile.count(d_columns);
   }
   candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
                     search.is_transposed, search.repacked_bytes > 0});
 }
 
 /// As many slices as leave no SM idle, or half as many; none of tiles that fill more than one wave.
-std::array<int, 3> slices_worth_trying(const Search& search, int rows, int columns, const Group& cluster) {
+std::array<int, 3> split_k_worth_trying(const Search& search, int rows, int columns, const Group& cluster) {
   const std::int64_t tiles =
       ceil_div(search.m, rows * cluster.m) * ceil_div(search.n, columns * cluster.n) * search.batches;
   const std::int64_t resident = arch::resident_clusters(search.limits, cluster.m * cluster.n);
@@ -249,12 +249,12 @@ void consider_columns(const Search& search, const Rows& rows, int columns, Candi
   for (Group group : kClusters) {
     for (const Tile& tile : tiles) {
       if (!tile.is_possible) continue;
-      group.slices = 1;
+      group.split_k = 1;
       consider(search, tile, group, candidates);
       if (rows.schedule == Schedule::ping_pong) continue;  // one warpgroup would multiply, and sum twice
-      for (const int slices : slices_worth_trying(search, rows.m, columns, group)) {
-        group.slices = slices;
-        if (slices > 1) consider(search, tile, group, candidates);
+      for (const int split_k : split_k_worth_trying(search, rows.m, columns, group)) {
+        group.split_k = split_k;
+        if (split_k > 1) consider(search, tile, group, candidates);
       }
     }
   }
@@ -296,7 +296,7 @@ Design design_of(const Candidate& candidate, const op::GemmDescription& descript
     std::swap(tile.cluster_shape[0], tile.cluster_shape[1]);
   }
   design.raster = raster_of(candidate.m, candidate.tile);
-  design.split_k = candidate.group.slices;
+  design.split_k = candidate.group.split_k;
   design.repacks_operands = candidate.repacks;
   return design;
 }
@@ -377,8 +377,8 @@ std::vector<Design> sm90_gemm_designs(const op::GemmView& arguments, const op::G
     }
     const bool is_worth_it = is_transposed == natural ? !must_swap : must_swap || columns <= kFewRows;
     if (!is_worth_it || !reads_b(description, is_transposed)) continue;
-    const int times_a = gathered_reads(description.a.alignment * bytes(element));
-    const int times_b = gathered_reads(description.b.alignment * bytes(description.b.element));
+    const int times_a = plain_load_reads(description.a.alignment * bytes(element));
+    const int times_b = plain_load_reads(description.b.alignment * bytes(description.b.element));
     search.reads_a = is_transposed ? times_b : times_a;
     search.reads_b = is_transposed ? times_a : times_b;
     search.major_a = major(is_a_along_k(description, is_transposed));

@@ -54,11 +54,11 @@ std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmOutline& plan,
 /// Clusters, or as many CTAs as K has slices, that work at once.
 std::int64_t working_groups(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, view(plan, arguments));
-  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.slices;
+  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.split_k;
   return std::min<std::int64_t>(tiles_m * tiles_n * arguments.batch(), resident);
 }
 
-/// Where in a launch's workspace, bytes from its beginning: counters, for each group what epilogue/slice_sum.cuh asks
+/// Where in a launch's workspace, bytes from its beginning: counters, for each group what epilogue/split_k_sum.cuh asks
 /// for, the copies of operands.
 struct Workspace {
   RepackedCopy a, b;
@@ -70,10 +70,10 @@ struct Workspace {
 /// Blocks of a warpgroup's part of a tile; where slices are summed, of 64 rows of it.
 ReductionBlocks reduction_blocks_of_warpgroups(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
-  const std::int64_t rows = plan.slices > 1 ? kWgmmaM : plan.tile.m / plan.team();
+  const std::int64_t rows = plan.split_k > 1 ? kWgmmaM : plan.tile.m / plan.team();
   return {.along_m = ceil_div(problem.m, rows),
           .along_n = ceil_div(problem.n, plan.tile.n),
-          .shares = plan.slices,
+          .shares = plan.split_k,
           .batches = std::max<std::int64_t>(arguments.batch(), 1)};
 }
 
@@ -81,11 +81,11 @@ Workspace workspace(const Sm90GemmOutline& plan, const op::GemmView& arguments) 
   constexpr std::int64_t kAlignment = 256;
   Workspace workspace;
   const ReductionCounts reductions = reduction_counts(plan.operands.epilogue);
-  if (plan.slices == 1 && !plan.repacks() && reductions.all() == 0) return workspace;
+  if (plan.split_k == 1 && !plan.repacks() && reductions.all() == 0) return workspace;
   workspace.bytes = kWorkspaceCounterBytes;
-  if (plan.slices > 1) {
+  if (plan.split_k > 1) {
     const std::int64_t slice_bytes = std::int64_t{plan.consumers()} * kWgmmaM * plan.tile.n * 4;
-    workspace.bytes += working_groups(plan, arguments) * plan.cluster_size() * 2 * plan.slices * slice_bytes;
+    workspace.bytes += working_groups(plan, arguments) * plan.cluster_size() * 2 * plan.split_k * slice_bytes;
   }
   const View problem = view(plan, arguments);
   if (reductions.all() > 0) {
@@ -94,15 +94,15 @@ Workspace workspace(const Sm90GemmOutline& plan, const op::GemmView& arguments) 
         workspace.reduction_parts + reduction_part_bytes(reductions, reduction_blocks_of_warpgroups(plan, arguments),
                                                          problem.m, problem.n, bytes(plan.operands.epilogue.compute));
   }
-  const auto add = [&](const OperandWay& operand, const op::Tensor& tensor, std::int64_t mn, RepackedCopy& copy) {
+  const auto add = [&](const OperandPath& operand, const op::Tensor& tensor, std::int64_t mn, RepackedCopy& copy) {
     if (!operand.is_repacked) return std::int64_t{0};
     const std::int64_t at = ceil_div(workspace.bytes, kAlignment) * kAlignment;
     copy = repacked_copy(tensor, operand.major, mn, problem.k);
     workspace.bytes = at + copy.bytes();
     return at;
   };
-  workspace.at_a = add(plan.way_a, problem.a, problem.m, workspace.a);
-  workspace.at_b = add(plan.way_b, problem.b, problem.n, workspace.b);
+  workspace.at_a = add(plan.path_a, problem.a, problem.m, workspace.a);
+  workspace.at_b = add(plan.path_b, problem.b, problem.n, workspace.b);
   return workspace;
 }
 
@@ -115,14 +115,14 @@ const op::Tensor& other_output(const Sm90GemmOutline& plan, const op::GemmView& 
 /// Of operands that are repacked.
 double repacked_bytes(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
-  return (plan.way_a.is_repacked ? bytes_to_copy(problem.a) : 0) +
-         (plan.way_b.is_repacked ? bytes_to_copy(problem.b) : 0);
+  return (plan.path_a.is_repacked ? bytes_to_copy(problem.a) : 0) +
+         (plan.path_b.is_repacked ? bytes_to_copy(problem.b) : 0);
 }
 
 /// Groups of a launch: those that work, and more where there is so much to copy.
 std::int64_t launched_groups(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
   constexpr double kBytesOfCta = 32768;  // two rounds of its warps: copy/repacked_lines.cuh
-  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.slices;
+  const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.split_k;
   const double copying = repacked_bytes(plan, arguments) / (kBytesOfCta * plan.group_size());
   const auto wanted = static_cast<std::int64_t>(std::min<double>(copying, resident));
   return std::max(working_groups(plan, arguments), wanted);
@@ -135,72 +135,27 @@ TensorMapRequest operand_map(const TmaOperandPlan& operand, const op::Tensor& te
                  arch::width_bytes(map.swizzle));
 }
 
-/// GlobalMatrix of gemm/sm90_parameters.cuh; nulls for a tensor that is not there.
-void append_matrix(Launch& launch, const op::Tensor& tensor) {
-  launch.append(tensor.address);
-  launch.append(tensor.address == 0 ? std::int64_t{0} : leading_dimension(tensor));
-  launch.append(tensor.batch_stride());
-}
-
-/// RepackedMatrix of gemm/sm90_parameters.cuh.
-void append_repacked(Launch& launch, const TmaOperandPlan& operand, const op::Tensor& tensor, const RepackedCopy& copy,
-                     std::int64_t offset) {
+/// The tensor map of the copy that lies `offset` bytes from the workspace's beginning.
+TensorMapRequest repacked_map(const TmaOperandPlan& operand, const RepackedCopy& copy, std::int64_t offset) {
   const arch::TensorMap& map = operand.map;
-  launch.append(TensorMapRequest{.element = operand.element,
-                                 .address = static_cast<std::uint64_t>(offset),
-                                 .is_in_workspace = true,
-                                 .extents = {copy.contiguous, copy.lines, copy.matrices},
-                                 .strides = {copy.pitch, copy.pitch * copy.lines},
-                                 .box = {map.box_dim[0], map.box_dim[1], 1},
-                                 .swizzle_bytes = arch::width_bytes(map.swizzle)});
-  append_matrix(launch, tensor);
-  launch.append(offset);
-  launch.append(copy.pitch);
-  launch.finish(kTensorMapAlignment);
+  return {.element = operand.element,
+          .address = static_cast<std::uint64_t>(offset),
+          .is_in_workspace = true,
+          .extents = {copy.contiguous, copy.lines, copy.matrices},
+          .strides = {copy.pitch, copy.pitch * copy.lines},
+          .box = {map.box_dim[0], map.box_dim[1], 1},
+          .swizzle_bytes = arch::width_bytes(map.swizzle)};
 }
 
-void append_operands(Launch& launch, const Sm90GemmPlan& plan, const View& problem, const Workspace& workspace) {
-  const auto append = [&](const TmaOperandPlan& operand, const op::Tensor& tensor, std::int64_t mn,
-                          const RepackedCopy& copy, std::int64_t offset) {
-    if (operand.is_repacked) return append_repacked(launch, operand, tensor, copy, offset);
-    if (operand.is_gathered()) return append_matrix(launch, tensor);
-    launch.append(operand_map(operand, tensor, mn, problem.k));
-  };
-  append(plan.a, problem.a, problem.m, workspace.a, workspace.at_a);
-  append(plan.b, problem.b, problem.n, workspace.b, workspace.at_b);
-}
-
-/// The tensor map of C or D: boxes as epilogue/output_chunk.cuh lays them out.
+/// The tensor map of C, of D or of another output: a box as panel_boxes says.
 TensorMapRequest output_map(const Sm90GemmPlan& plan, const View& problem, const op::TensorDescription& described,
                             const op::Tensor& tensor) {
   const bool is_row_major = described.layout == op::MatrixLayout::row_major;
   const int element_bytes = bytes(described.element);
-  const std::int64_t line = is_row_major ? plan.chunks.columns : std::min(kWgmmaM, kMaxRowBytes / element_bytes);
-  const std::int64_t lines = is_row_major ? kWgmmaM : plan.chunks.columns;
+  const PanelBoxes boxes = panel_boxes(element_bytes, is_row_major, plan.subtile.panel_columns);
   const std::int64_t columns = problem.n / plan.operands.epilogue.columns_per_element();
   return request(described.element, tensor, is_row_major ? columns : problem.m, is_row_major ? problem.m : columns,
-                 {line, lines, 1}, static_cast<int>(line) * element_bytes);
-}
-
-/// Lines that lie as D's.
-void append_other_outputs(Launch& launch, const Sm90GemmPlan& plan, const op::GemmView& arguments) {
-  for (int i = 0; i < plan.others.count; ++i) {
-    const op::Tensor& tensor = other_output(plan, arguments, i);
-    launch.append(output_map(plan, view(plan, arguments), {tensor.dtype, plan.operands.d.layout}, tensor));
-  }
-}
-
-void append_output(Launch& launch, const Sm90GemmPlan& plan, const op::GemmView& arguments) {
-  if (!plan.stores_by_tma) return append_matrix(launch, arguments.d.tensor);
-  launch.append(output_map(plan, view(plan, arguments), plan.operands.d, arguments.d.tensor));
-}
-
-/// C, or where none is read what stands in for it: a null address, or, for TMA, D.
-void append_source(Launch& launch, const Sm90GemmPlan& plan, const op::GemmView& arguments) {
-  const bool reads = arguments.reads_source;
-  if (!plan.loads_source_by_tma) return append_matrix(launch, reads ? arguments.c.tensor : op::Tensor{});
-  launch.append(
-      output_map(plan, view(plan, arguments), plan.operands.c, reads ? arguments.c.tensor : arguments.d.tensor));
+                 {boxes.line, boxes.lines, 1}, boxes.line * element_bytes);
 }
 
 /// Of an operand of which each tile meets `times` tiles of the other. What is read once makes room in L2 first, which
@@ -209,13 +164,108 @@ std::uint64_t load_policy(const op::GemmView& arguments, std::int64_t times) {
   return times == 1 && arguments.batch() == 1 ? arch::kEvictFirst : arch::kEvictNormal;
 }
 
-/// Steps from one pass to the next are 31 bits: copy/gathered_operand.cuh.
-Support check_gathering(const OperandWay& operand, int tile_mn, int tile_k, const op::Tensor& tensor) {
+/// What a launch passes to its kernel.
+struct LaunchValues {
+  const op::GemmView& arguments;
+  View problem;
+  Workspace workspace;
+  std::pair<std::int64_t, std::int64_t> cluster_tiles;
+};
+
+/// GlobalMatrix of device/tilewright/operand/global_matrix.cuh; zeros for a tensor without an address.
+template <class Sink, class TensorOf>
+void describe_matrix(Sink& sink, const ParameterName& name, const TensorOf& tensor) {
+  sink.begin(name);
+  sink.field("address", [&] { return tensor().address; });
+  sink.field("ld", [&] { return tensor().address == 0 ? std::int64_t{0} : leading_dimension(tensor()); });
+  sink.field("batch_stride", [&] { return tensor().batch_stride(); });
+  sink.end(sizeof(std::int64_t));
+}
+
+/// TmaMatrix, GlobalMatrix or RepackedMatrix of device/tilewright/operand/. `copy` is called for the last alone.
+template <class Sink, class TensorOf, class CopyOf>
+void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operand, const TensorOf& tensor,
+                      const LaunchValues* values, std::int64_t View::*mn, const CopyOf& copy) {
+  if (operand.uses_plain_loads()) return describe_matrix(sink, name, tensor);
+  if (!operand.is_repacked) {
+    return sink.field(name, [&] { return operand_map(operand, tensor(), values->problem.*mn, values->problem.k); });
+  }
+  sink.begin(name);
+  sink.field("copy", [&] { return repacked_map(operand, copy().first, copy().second); });
+  describe_matrix(sink, "from", tensor);
+  sink.field("offset", [&] { return copy().second; });
+  sink.field("pitch", [&] { return copy().first.pitch; });
+  sink.end(kTensorMapAlignment);
+}
+
+/// Sm90GemmParameters of device/tilewright/gemm/sm90_parameters.cuh. `values` may be null for a sink that asks for
+/// none.
+template <class Sink>
+void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
+  const auto a = [&]() -> const op::Tensor& { return values->problem.a; };
+  const auto b = [&]() -> const op::Tensor& { return values->problem.b; };
+  const auto c = [&]() -> const op::Tensor& { return values->arguments.c.tensor; };
+  const auto d = [&]() -> const op::Tensor& { return values->arguments.d.tensor; };
+  const auto map_of = [&](const op::TensorDescription& described, const op::Tensor& tensor) {
+    return output_map(plan, values->problem, described, tensor);
+  };
+  if (plan.others.count > 0) {
+    sink.begin("outputs");
+    for (int i = 0; i < plan.others.count; ++i) {
+      sink.field(i == 0 ? "map[0]" : "map[1]", [&] {
+        const op::Tensor& tensor = other_output(plan, values->arguments, i);
+        return map_of({tensor.dtype, plan.operands.d.layout}, tensor);  // its lines lie as D's
+      });
+    }
+    sink.end(kTensorMapAlignment);
+  }
+  describe_operand(sink, "a", plan.a, a, values, &View::m, [&] {
+    return std::pair{values->workspace.a, values->workspace.at_a};
+  });
+  describe_operand(sink, "b", plan.b, b, values, &View::n, [&] {
+    return std::pair{values->workspace.b, values->workspace.at_b};
+  });
+  if (plan.stores_by_tma) {
+    sink.field("d", [&] { return map_of(plan.operands.d, d()); });
+  } else {
+    describe_matrix(sink, "d", d);
+  }
+  // Where no C is read, something stands in for it: a null address or, for TMA, D.
+  const auto reads_c = [&] { return values->arguments.reads_source; };
+  if (plan.loads_source_by_tma) {
+    sink.field("c", [&] { return map_of(plan.operands.c, reads_c() ? c() : d()); });
+  } else {
+    static const op::Tensor kNoTensor;
+    describe_matrix(sink, "c", [&]() -> const op::Tensor& { return reads_c() ? c() : kNoTensor; });
+  }
+  const auto index = [&](const char* name, const auto& value) {
+    sink.field(name, [&] { return static_cast<std::int32_t>(value()); });
+  };
+  index("m", [&] { return values->problem.m; });
+  index("n", [&] { return values->problem.n; });
+  index("k", [&] { return values->problem.k; });
+  index("batches", [&] { return values->arguments.batch(); });
+  const auto batch_step = [](const op::Tensor& tensor) { return tensor.batch_stride() == 0 ? 0 : 1; };
+  index("batch_step_a", [&] { return batch_step(a()); });
+  index("batch_step_b", [&] { return batch_step(b()); });
+  index("batch_step_c", [&] { return batch_step(c()); });
+  index("cluster_tiles_m", [&] { return values->cluster_tiles.first; });
+  index("cluster_tiles_n", [&] { return values->cluster_tiles.second; });
+  sink.field("policy_a", [&] { return load_policy(values->arguments, values->cluster_tiles.second); });
+  sink.field("policy_b", [&] { return load_policy(values->arguments, values->cluster_tiles.first); });
+  sink.workspace("workspace", [&] { return static_cast<std::size_t>(values->workspace.bytes); });
+  sink.field("reduction_parts", [&] { return values->workspace.reduction_parts; });
+  describe_epilogue(sink, plan.operands.epilogue, values == nullptr ? nullptr : &values->arguments, plan.is_transposed);
+  sink.finish();
+}
+
+/// Steps from one pass to the next are 31 bits: copy/plain_load_operand.cuh.
+Support check_plain_loads(const OperandPath& operand, int tile_mn, int tile_k, const op::Tensor& tensor) {
   constexpr std::int64_t kMaxStep = (std::int64_t{1} << 31) - 1;
-  if (!operand.is_gathered()) return {};
+  if (!operand.uses_plain_loads()) return {};
   const Result<arch::SwizzleMode> mode = arch::widest_swizzle(operand.major, bits(tensor.dtype), tile_mn, tile_k);
   if (!mode) return mode.refusal();
-  const int lines = TmaOperandPlan::lines_of_pass(operand.gathered_bytes, arch::width_bytes(*mode));
+  const int lines = TmaOperandPlan::lines_of_pass(operand.plain_load_bytes, arch::width_bytes(*mode));
   const std::int64_t step = lines * leading_dimension(tensor) * bits(tensor.dtype) / 8;
   if (step > kMaxStep)
     return refuse("lines gathered one after the other are {} bytes apart, at most {}", step, kMaxStep)
@@ -250,22 +300,22 @@ Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::GemmView& argume
       .stages = plan.stages,
       .cluster_m = plan.cluster_m,
       .cluster_n = plan.cluster_n,
-      .slices = plan.slices,
+      .split_k = plan.split_k,
       .schedule = plan.schedule,
-      .row_bytes_a = row_bytes(plan.way_a.major, element_bytes, plan.tile.m, plan.tile.k),
-      .row_bytes_b = row_bytes(plan.way_b.major, element_bytes, plan.tile.n, plan.tile.k),
+      .row_bytes_a = row_bytes(plan.path_a.major, element_bytes, plan.tile.m, plan.tile.k),
+      .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.tile.n, plan.tile.k),
       .walks_along_m = plan.raster.walks_along_m(),
-      .reads_a = plan.way_a.is_gathered() ? gathered_reads(alignment_bytes(plan.operands.a)) : 0,
-      .reads_b = plan.way_b.is_gathered() ? gathered_reads(alignment_bytes(plan.operands.b)) : 0,
-      .gathered_words = plan.gathered_words,
-      .fills = plan.fills(),
+      .reads_a = plan.path_a.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.a)) : 0,
+      .reads_b = plan.path_b.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.b)) : 0,
+      .plain_load_words = plan.plain_load_words,
+      .subtiles = plan.subtiles(),
       .element_bytes = element_bytes,
       .d_bytes = bytes(plan.operands.d.element),
       .beside_bytes = beside_bytes(plan.operands),
       .function_instructions = function_instructions(plan.operands.epilogue),
       .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
       .repacked_bytes = repacked_bytes(plan, arguments),
-      .lone_clocks = lone_clocks(plan.tile, plan.team(), plan.extras(), element_bytes),
+      .exposed_clocks = exposed_clocks(plan.tile, plan.team(), plan.extras(), element_bytes),
       .loads_fragments = plan.loads_fragments(),
   };
 }
@@ -286,8 +336,8 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::GemmView& argumen
         .as(RefusalCode::alignment)
         .of("D");
   }
-  if (const std::int64_t k_tiles = ceil_div(problem.k, plan.tile.k); k_tiles < plan.slices) {
-    return refuse("k of {} is {} steps of {}, fewer than the {} slices", problem.k, k_tiles, plan.tile.k, plan.slices)
+  if (const std::int64_t k_tiles = ceil_div(problem.k, plan.tile.k); k_tiles < plan.split_k) {
+    return refuse("k of {} is {} steps of {}, fewer than the {} slices", problem.k, k_tiles, plan.tile.k, plan.split_k)
         .as(RefusalCode::shape);
   }
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
@@ -303,8 +353,8 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::GemmView& argumen
     return fits;
   }
   if (const Support fits = check_workspace(workspace(plan, arguments).bytes); !fits) return fits;
-  for (const Support& fits : {check_gathering(plan.way_a, plan.tile.m, plan.tile.k, problem.a),
-                              check_gathering(plan.way_b, plan.tile.n, plan.tile.k, problem.b)}) {
+  for (const Support& fits : {check_plain_loads(plan.path_a, plan.tile.m, plan.tile.k, problem.a),
+                              check_plain_loads(plan.path_b, plan.tile.n, plan.tile.k, problem.b)}) {
     if (!fits) return fits;
   }
   for (const op::Tensor* tensor : {&arguments.a.tensor, &arguments.b.tensor, &arguments.d.tensor}) {
@@ -316,36 +366,23 @@ Support check_arguments(const Sm90GemmOutline& plan, const op::GemmView& argumen
   return {};
 }
 
+ParameterLayout parameter_layout(const Sm90GemmPlan& plan) {
+  ParameterRecorder recorder;
+  describe_parameters(recorder, plan, nullptr);
+  return std::move(recorder).take();
+}
+
 Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
-  const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
-  const Workspace workspace = plan::workspace(plan, arguments);
-
+  const LaunchValues values{arguments, problem, workspace(plan, arguments), cluster_tiles(plan, problem)};
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(launched_groups(plan, arguments) * plan.group_size()), 1, 1};
-  launch.cooperative = plan.slices > 1 || plan.repacks();
+  launch.cooperative = plan.split_k > 1 || plan.repacks();
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   launch.cluster = {static_cast<std::uint32_t>(plan.cluster_size()), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());
-  append_other_outputs(launch, plan, arguments);
-  append_operands(launch, plan, problem, workspace);
-  append_output(launch, plan, arguments);
-  append_source(launch, plan, arguments);
-  launch.append(static_cast<std::int32_t>(problem.m));
-  launch.append(static_cast<std::int32_t>(problem.n));
-  launch.append(static_cast<std::int32_t>(problem.k));
-  launch.append(static_cast<std::int32_t>(arguments.batch()));
-  for (const op::Tensor* tensor : {&problem.a, &problem.b, &arguments.c.tensor}) {
-    launch.append(std::int32_t{tensor->batch_stride() == 0 ? 0 : 1});
-  }
-  launch.append(static_cast<std::int32_t>(tiles_m));
-  launch.append(static_cast<std::int32_t>(tiles_n));
-  launch.append(std::uint64_t{load_policy(arguments, tiles_n)});
-  launch.append(std::uint64_t{load_policy(arguments, tiles_m)});
-  launch.append_workspace(static_cast<std::size_t>(workspace.bytes));
-  launch.append(workspace.reduction_parts);
-  append_epilogue(launch, plan.operands.epilogue, arguments, plan.is_transposed);
-  launch.finish(launch.tensor_maps().empty() ? sizeof(std::int64_t) : kTensorMapAlignment);
+  ParameterWriter writer(launch);
+  describe_parameters(writer, plan, &values);
   return launch;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tilewright/plan/launch.hpp"
+#include "tilewright/plan/parameters.hpp"
 #include "tilewright/plan/sm90_cost.hpp"
 #include "tilewright/plan/sm90_gemm.hpp"
 
@@ -13,6 +14,9 @@ Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::GemmView& argume
 /// Refuses arguments that kernels of the plan cannot take: no k to sum over, extents beyond 32-bit indices, tensors
 /// that the plan's TMA cannot reach, a workspace beyond 4 GiB.
 Support check_arguments(const Sm90GemmOutline& plan, const op::GemmView& arguments);
+
+/// Where launch() writes each parameter.
+ParameterLayout parameter_layout(const Sm90GemmPlan& plan);
 
 /// A persistent grid of clusters, with the parameters of device/tilewright/gemm/sm90_parameters.cuh.
 /// @pre op::validate(arguments) and check_arguments accepted them

@@ -52,13 +52,13 @@ Support plan_boxes(TmaOperandPlan& operand, char role) {
 }
 
 /// That a thread moves at once: 8 bytes or the 4 of a bank; 0 by TMA.
-int gathered_bytes(int alignment) {
+int plain_load_bytes(int alignment) {
   if (alignment >= kTmaBytes) return 0;
   return (alignment >= 2 * kGatheredBytes ? 2 : 1) * kGatheredBytes;
 }
 
 /// The operand as passes of the producer's threads.
-Support plan_gathering(TmaOperandPlan& operand, char role) {
+Support plan_plain_loads(TmaOperandPlan& operand, char role) {
   if (operand.shares > 1) {
     return refuse("{} is aligned to {} bytes, TMA needs {}: it is gathered, which {} CTAs cannot share", role,
                   operand.alignment_bytes, kTmaBytes, operand.shares)
@@ -79,40 +79,41 @@ int alignment_bytes(const op::TensorDescription& operand) {
   return std::min(kTmaBytes, operand.alignment * bytes(operand.element));
 }
 
-OperandWay way_of(const op::TensorDescription& operand, arch::Major major, bool repacks) {
-  OperandWay way{.major = major};
-  way.is_repacked = repacks && must_be_repacked(operand, major == arch::Major::k);
-  way.is_transposed = way.is_repacked && major == arch::Major::mn && bytes(operand.element) != 2;
-  if (way.is_transposed) way.major = arch::Major::k;
-  if (!way.is_repacked) way.gathered_bytes = gathered_bytes(alignment_bytes(operand));
-  return way;
+OperandPath path_of(const op::TensorDescription& operand, arch::Major major, bool repacks) {
+  OperandPath path{.major = major};
+  path.is_repacked = repacks && must_be_repacked(operand, major == arch::Major::k);
+  path.is_transposed = path.is_repacked && major == arch::Major::mn && bytes(operand.element) != 2;
+  if (path.is_transposed) path.major = arch::Major::k;
+  if (!path.is_repacked) path.plain_load_bytes = plain_load_bytes(alignment_bytes(operand));
+  return path;
 }
 
 int row_bytes(arch::Major major, int element_bytes, int mn, int k) {
   return std::gcd((major == arch::Major::k ? k : mn) * element_bytes, kMaxRowBytes);
 }
 
-int gathered_reads(int alignment_bytes) {
+int plain_load_reads(int alignment_bytes) {
   if (alignment_bytes >= kTmaBytes) return 0;
   return alignment_bytes >= kGatheredBytes ? 1 : 2;
 }
 
 Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tensor, DType multiplied,
-                                    const OperandWay& way, int tile_mn, int tile_k, int shares) {
+                                    const OperandPath& path, int tile_mn, int tile_k, int shares) {
   const int element_bits = bits(tensor.element);
   TmaOperandPlan operand;
-  static_cast<OperandWay&>(operand) = way;
+  static_cast<OperandPath&>(operand) = path;
   operand.element = multiplied;
   operand.mn = tile_mn;
   operand.k = tile_k;
   operand.shares = shares;
   operand.alignment_bytes = alignment_bytes(tensor);
-  const Result<arch::SwizzleMode> mode = arch::widest_swizzle(way.major, element_bits, tile_mn, tile_k);
+  const Result<arch::SwizzleMode> mode = arch::widest_swizzle(path.major, element_bits, tile_mn, tile_k);
   if (!mode) return refuse("{}: {}", role, mode.reason()).as(RefusalCode::design);
-  Result<layout::ComposedLayout> smem = arch::smem_tile({way.major, *mode, element_bits, tile_mn, tile_k});
+  Result<layout::ComposedLayout> smem = arch::smem_tile({path.major, *mode, element_bits, tile_mn, tile_k});
   if (!smem) return refuse("{}: {}", role, smem.reason()).as(RefusalCode::design);
   operand.smem = *std::move(smem);
-  if (const Support planned = way.is_gathered() ? plan_gathering(operand, role) : plan_boxes(operand, role); !planned) {
+  if (const Support planned = path.uses_plain_loads() ? plan_plain_loads(operand, role) : plan_boxes(operand, role);
+      !planned) {
     return planned.refusal();
   }
   return operand;

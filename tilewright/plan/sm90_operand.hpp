@@ -25,19 +25,19 @@ struct TmaStep {
 };
 
 /// How an operand comes to shared memory: by TMA unless it is gathered.
-struct OperandWay {
+struct OperandPath {
   arch::Major major = arch::Major::k;  // of the tile, and of the copy where there is one
-  int gathered_bytes = 0;              // that a thread moves at once where TMA cannot reach the operand; else 0
+  int plain_load_bytes = 0;            // that a thread moves at once where TMA cannot reach the operand; else 0
   bool is_repacked = false;            // copied first: plan/sm90_repacking.hpp
   bool is_transposed = false;          // by that copy, from MN-major
 
-  bool is_gathered() const { return gathered_bytes != 0; }
-  bool operator==(const OperandWay&) const = default;
+  bool uses_plain_loads() const { return plain_load_bytes != 0; }
+  bool operator==(const OperandPath&) const = default;
 };
 
 /// One operand's tile: in global memory as TMA boxes or as what threads gather; in shared memory as wgmma's descriptors
 /// read it, or as threads load the fragments that they give to wgmma.
-struct TmaOperandPlan : OperandWay {
+struct TmaOperandPlan : OperandPath {
   DType element = DType::f16;
   int mn = 0, k = 0;            // extents of the tile
   layout::ComposedLayout smem;  // (mn, k) -> elements
@@ -52,10 +52,12 @@ struct TmaOperandPlan : OperandWay {
   /// What is contiguous in shared memory: the width of the swizzle.
   int row_bytes() const { return arch::width_bytes(*arch::swizzle_mode(smem.swizzle, bits(element))); }
   /// The lines, contiguous in global memory, that a pass of the producer's threads over a gathered tile reads from.
-  int lines_of_pass() const { return lines_of_pass(gathered_bytes, row_bytes()); }
-  static int lines_of_pass(int gathered_bytes, int row_bytes) { return kProducerThreads * gathered_bytes / row_bytes; }
+  int lines_of_pass() const { return lines_of_pass(plain_load_bytes, row_bytes()); }
+  static int lines_of_pass(int plain_load_bytes, int row_bytes) {
+    return kProducerThreads * plain_load_bytes / row_bytes;
+  }
   /// Passes over the tile.
-  int passes() const { return is_gathered() ? tile_bytes() / (kProducerThreads * gathered_bytes) : 0; }
+  int passes() const { return uses_plain_loads() ? tile_bytes() / (kProducerThreads * plain_load_bytes) : 0; }
   int tile_bytes() const { return mn * k * bits(element) / 8; }
   bool operator==(const TmaOperandPlan&) const = default;
 
@@ -66,18 +68,18 @@ struct TmaOperandPlan : OperandWay {
 int alignment_bytes(const op::TensorDescription& operand);
 
 /// Repacked where it must be and `repacks` says so, by TMA where it can, else gathered.
-OperandWay way_of(const op::TensorDescription& operand, arch::Major major, bool repacks);
+OperandPath path_of(const op::TensorDescription& operand, arch::Major major, bool repacks);
 
 /// Bytes of an operand's tile that lie together in memory, as far as a swizzle is wide: a power of two, at most 128.
 int row_bytes(arch::Major major, int element_bytes, int mn, int k);
 
 /// How often a byte of an operand so aligned is read by a thread of the producer: 0 by TMA, 1, or 2 where an element
 /// lies across words.
-int gathered_reads(int alignment_bytes);
+int plain_load_reads(int alignment_bytes);
 
 /// All but how wgmma or threads read the tile. `role` is A or B, `shares` the CTAs of a cluster that need the same
 /// tile.
 Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tensor, DType multiplied,
-                                    const OperandWay& way, int tile_mn, int tile_k, int shares);
+                                    const OperandPath& path, int tile_mn, int tile_k, int shares);
 
 }  // namespace tilewright::plan

@@ -1,11 +1,12 @@
-// One operand's tile from global to shared memory by cp.async, swizzled, with zeros outside the matrix.
+// The operand path with cp.async: copies one operand's tile from global to swizzled shared memory, with zeros outside
+// the matrix.
 //
-// A tile is `kStrided` lines of `kContiguous` elements; in shared memory it is cut into panels of `kPanelBytes` of each
-// line, panel after panel, line after line within a panel, swizzled. A K-major operand's lines run along K, an
-// MN-major one's along M or N.
+// A tile consists of `kStrided` lines of `kContiguous` elements. A K-major operand's lines run along K, an MN-major
+// one's along M or N. In shared memory the tile is cut into panels, each with `kPanelBytes` of every line; panels
+// follow each other, and within a panel lines do.
 #pragma once
 
-#include "tilewright/copy/swizzle.cuh"
+#include "tilewright/operand/swizzle.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/types.cuh"
 
@@ -16,25 +17,26 @@ template <class Operand, int kThreads>
 class OperandCopy {
   using Element = typename Operand::Element;
   static constexpr int kElementBytes = sizeof(Element);
-  static constexpr int kChunkBytes = Operand::kAlignmentBytes;
-  static constexpr int kChunksPerLine = Operand::kPanelBytes / kChunkBytes;  // of one panel
+  static constexpr int kVectorBytes = Operand::kAlignmentBytes;
+  static constexpr int kVectorsPerLine = Operand::kPanelBytes / kVectorBytes;  // in one panel
   static constexpr int kPanels = Operand::kContiguous * kElementBytes / Operand::kPanelBytes;
   static constexpr int kLines = Operand::kStrided * kPanels;
-  static constexpr int kLinesPerPass = kThreads / kChunksPerLine;
+  static constexpr int kLinesPerPass = kThreads / kVectorsPerLine;
   static constexpr int kPasses = ceil_div(kLines, kLinesPerPass);
   static constexpr bool kIsPartialPass = kLines < kLinesPerPass;
-  static_assert(kThreads % kChunksPerLine == 0, "a pass covers whole lines");
+  static_assert(kThreads % kVectorsPerLine == 0, "a pass covers whole lines");
   static_assert(kIsPartialPass || kLines % kLinesPerPass == 0, "passes cover the tile");
   static_assert(Operand::kStrided % kLinesPerPass == 0 || kLinesPerPass % Operand::kStrided == 0,
                 "a pass covers whole panels or divides one");
 
-  // Where pass p lies relative to pass 0, for every thread alike.
+  // The line and the panel at which pass p begins, relative to pass 0; the same for every thread.
   static constexpr __device__ int pass_line(int pass) { return pass * kLinesPerPass % Operand::kStrided; }
   static constexpr __device__ int pass_panel(int pass) { return pass * kLinesPerPass / Operand::kStrided; }
 
-  /// The pass's offset in shared memory, split in what enters by exclusive or and what is added. The line's low bits
-  /// are the thread's or the pass's, never both, so that the swizzle splits over exclusive or; a pass that moves by
-  /// whole periods of the swizzle leaves nothing for the former.
+  /// The pass's offset in shared memory is split into a part that is joined by exclusive or and a part that is added.
+  /// Each low bit of the line comes from the thread or from the pass, never from both, so the swizzle of the two is the
+  /// exclusive or of their swizzles. A pass that moves by whole periods of the swizzle has no part for the exclusive
+  /// or.
   static constexpr __device__ uint32_t pass_xor(int pass) {
     const uint32_t linear = pass_line(pass) * Operand::kPanelBytes;
     return swizzled<typename Operand::Swizzle>(linear) ^ linear;
@@ -44,28 +46,28 @@ class OperandCopy {
   }
 
  public:
-  /// The matrix begins `offset` elements from `operand` on, `ld` is its leading dimension, `mn` the first row or column
-  /// of the tile, `mn_extent` the matrix's extent along it.
+  /// The matrix begins `offset` elements behind `operand` and has leading dimension `ld`. `mn` is the first row or
+  /// column of the tile, `mn_extent` the matrix's extent along the same mode.
   __device__ __forceinline__ OperandCopy(const void* operand, int64_t offset, int64_t ld, int mn, int mn_extent,
                                          int thread)
       : ld_bytes_(ld * kElementBytes), mn_left_(mn_extent - mn) {
-    const int line = thread / kChunksPerLine;
+    const int line = thread / kVectorsPerLine;
     line_ = line % Operand::kStrided;
     const int panel = line / Operand::kStrided;
-    const int chunk_byte = thread % kChunksPerLine * kChunkBytes;
+    const int vector_byte = thread % kVectorsPerLine * kVectorBytes;
     is_active_ = !kIsPartialPass || line < kLines;
-    contiguous_byte_ = panel * Operand::kPanelBytes + chunk_byte;
+    contiguous_byte_ = panel * Operand::kPanelBytes + vector_byte;
     const int64_t origin =
         offset * kElementBytes + (Operand::kIsKMajor ? mn * ld_bytes_ : static_cast<int64_t>(mn) * kElementBytes);
     global_ = static_cast<const char*>(operand) + origin + line_ * ld_bytes_ + contiguous_byte_;
     shared_ = panel * Operand::kStrided * Operand::kPanelBytes +
-              swizzled<typename Operand::Swizzle>(line_ * Operand::kPanelBytes + chunk_byte);
+              swizzled<typename Operand::Swizzle>(line_ * Operand::kPanelBytes + vector_byte);
     pass_bytes_ = Operand::kStrided > kLinesPerPass ? kLinesPerPass * ld_bytes_ : 0;
   }
 
-  /// Starts share `kShare` of `kShares` of the copy of the next tile along K into `tile` (a shared address). `k_left`
-  /// elements of K are still to come; what lies past them, all of it where k_left is not positive, becomes zero.
-  /// Without branches, so that the compiler can spread the instructions among those that multiply.
+  /// Issues part `kShare` of `kShares` of the copy of the next tile along K to `tile`, a shared address. `k_left`
+  /// elements of K are left; what lies behind them becomes zero, which is everything where k_left is not positive.
+  /// There are no branches, so that the compiler can interleave the copies with the instructions that multiply.
   template <int kShare, int kShares>
   __device__ __forceinline__ void start(uint32_t tile, int k_left) const {
     constexpr int kFirst = kPasses * kShare / kShares, kEnd = kPasses * (kShare + 1) / kShares;
@@ -77,23 +79,23 @@ class OperandCopy {
       const uint32_t to = tile + (shared_ ^ pass_xor(pass)) + pass_add(pass);
       const char* const from =
           global_ + pass_line(pass) / kLinesPerPass * pass_bytes_ + pass_panel(pass) * Operand::kPanelBytes;
-      const int bytes_of_line = min(max(bytes_left - pass_panel(pass) * Operand::kPanelBytes, 0), kChunkBytes);
+      const int bytes_of_line = min(max(bytes_left - pass_panel(pass) * Operand::kPanelBytes, 0), kVectorBytes);
       const int valid_bytes = pass_line(pass) < lines_left ? bytes_of_line : 0;
-      if (is_active_) ptx::cp_async_zfill<kChunkBytes>(to, from, valid_bytes);
+      if (is_active_) ptx::cp_async_zfill<kVectorBytes>(to, from, valid_bytes);
     }
   }
 
-  /// Moves on by kTileK elements of K.
+  /// Moves to the next tile, kTileK elements further along K.
   template <int kTileK>
   __device__ __forceinline__ void advance() {
     global_ += Operand::kIsKMajor ? static_cast<int64_t>(kTileK * kElementBytes) : kTileK * ld_bytes_;
   }
 
  private:
-  const char* global_;  // this thread's chunk in the next tile
+  const char* global_;  // this thread's first vector in the next tile
   int64_t ld_bytes_;
-  int64_t pass_bytes_;   // from one pass's lines to the next's
-  int mn_left_;          // extent of M or N from the tile's origin on
+  int64_t pass_bytes_;   // from the lines of one pass to those of the next
+  int mn_left_;          // rows or columns from the tile's origin to the matrix's end
   int line_;             // this thread's line in pass 0
   int contiguous_byte_;  // this thread's byte within a line
   uint32_t shared_;      // this thread's swizzled offset within a tile

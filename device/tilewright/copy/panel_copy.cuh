@@ -1,6 +1,6 @@
-// One operand's tile from global to shared memory for CUDA cores: stored K by K, M or N contiguous, in the type that
-// the products are computed in. By cp.async where an element is stored as it is and has 4 bytes or more; through
-// registers, converted on the way, otherwise.
+// Copies one operand's tile from global to shared memory for CUDA cores. In shared memory M or N is contiguous, and
+// elements have the type in which products are computed. Elements that are stored unchanged and have 4 bytes or more
+// are copied by cp.async, others through registers, where they are converted.
 #pragma once
 
 #include "tilewright/numeric/convert.cuh"
@@ -29,19 +29,19 @@ class PanelCopy {
   static_assert(!Operand::kIsAsync || !Operand::kIsKMajor || kVector == 1,
                 "a transposing cp.async moves single elements");
 
-  // Where pass p lies relative to pass 0, for every thread alike.
+  // The line and the element at which pass p begins, relative to pass 0; the same for every thread.
   static constexpr __device__ int pass_line(int pass) { return pass * kThreads / kVectorsPerLine; }
   static constexpr __device__ int pass_first(int pass) { return pass * kThreads % kVectorsPerLine * kVector; }
   static constexpr int kLinesPerPass = maximum(kThreads / kVectorsPerLine, 1);
 
-  /// Offset in shared memory, linear in both: what a thread and a pass contribute adds up.
+  /// The offset in shared memory. It is linear in both, so that the offsets of a thread and of a pass add up.
   static constexpr __device__ int stored_at(int line, int contiguous) {
     return Operand::kIsKMajor ? contiguous * Operand::kLineElements + line : line * Operand::kLineElements + contiguous;
   }
 
  public:
-  /// The matrix begins `offset` elements from `operand` on, `ld` is its leading dimension, `mn` the first row or column
-  /// of the tile, `mn_extent` the matrix's extent along it.
+  /// The matrix begins `offset` elements behind `operand` and has leading dimension `ld`. `mn` is the first row or
+  /// column of the tile, `mn_extent` the matrix's extent along the same mode.
   __device__ __forceinline__ PanelCopy(const void* operand, int64_t offset, int64_t ld, int mn, int mn_extent,
                                        int thread)
       : ld_(ld),
@@ -54,8 +54,8 @@ class PanelCopy {
     pass_elements_ = kLinesPerPass * ld;
   }
 
-  /// Begins moving the next tile along K toward `tile`; finish() completes what goes through registers. What lies past
-  /// the `k_left` elements of K, or past the matrix along M or N, becomes zero.
+  /// Issues the copy of the next tile along K to `tile`; finish() completes what goes through registers. What lies
+  /// behind the `k_left` elements of K that are left, or outside the matrix along M or N, becomes zero.
   __device__ __forceinline__ void start(Stored* tile, int k_left) {
     const int lines_left = (Operand::kIsKMajor ? mn_left_ : k_left) - line_;
     const int elements_left = (Operand::kIsKMajor ? k_left : mn_left_) - first_;
@@ -93,7 +93,7 @@ class PanelCopy {
   }
 
  private:
-  /// Whether some threads sit the pass out: only where one pass, not quite full, is all there is.
+  /// Whether some threads are inactive in the pass: only where the tile is a single pass that is not full.
   static constexpr __device__ bool is_last_partial(int pass) { return kIsPartial && pass == kPasses - 1; }
 
   static __device__ __forceinline__ void load(Vector<Element, kVector>& to, const Element* from, int valid) {
@@ -107,8 +107,8 @@ class PanelCopy {
 
   const Element* global_;  // this thread's vector in the next tile
   int64_t ld_;
-  int64_t pass_elements_;  // from one pass's lines to the next's
-  int mn_left_;            // extent of M or N from the tile's origin on
+  int64_t pass_elements_;  // from the lines of one pass to those of the next
+  int mn_left_;            // rows or columns from the tile's origin to the matrix's end
   int line_, first_;       // this thread's line, and element of the line, in pass 0
   bool is_active_;
   Vector<Element, kVector> registers_[Operand::kIsAsync ? 1 : kPasses];

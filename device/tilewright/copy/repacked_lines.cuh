@@ -1,7 +1,7 @@
-// Lines of a matrix that TMA cannot reach, as they are, to lines that begin at whole 128 bytes.
+// Repacks a matrix that TMA cannot load: copies its lines, unchanged, to lines that begin at multiples of 128 bytes.
 #pragma once
 
-#include "tilewright/gemm/sm90_parameters.cuh"
+#include "tilewright/operand/repacked_matrix.cuh"
 #include "tilewright/ptx/global.cuh"
 #include "tilewright/types.cuh"
 
@@ -9,9 +9,9 @@ namespace tilewright {
 
 /// Operand: kIsKMajor, kElementBytes, kAlignmentBytes (of address, leading dimension and batch stride: 1 to 8).
 ///
-/// A warp moves several pieces of 512 bytes at once, of one line or, where lines are short, of several; a thread 16
-/// bytes of each: it reads the two aligned 16 bytes that they lie in and shifts them together. What lies behind the end
-/// of a line in the copy has any value.
+/// A warp moves several pieces of 512 bytes at once, which lie in one line or, where lines are short, in several. A
+/// thread moves 16 bytes of each piece: it loads the two aligned vectors of 16 bytes that these overlap and shifts them
+/// together. The copy has any values behind the end of a line.
 template <class Operand>
 class RepackedLines {
   using Words = Vector<uint32_t, 4>;
@@ -19,20 +19,20 @@ class RepackedLines {
   static constexpr int kAlignmentBytes = Operand::kAlignmentBytes;
   static constexpr int kVectorBytes = 16;
   static constexpr int kPieceBytes = 32 * kVectorBytes;
-  static constexpr int kTogether = 4;  // pieces of a warp on their way
+  static constexpr int kTogether = 4;  // pieces that a warp has in flight
 
-  /// A thread's part of the pieces that its warp moves together.
+  /// A thread's part of the pieces that its warp moves at once.
   struct Place {
     const char* from;
     char* to;
-    int64_t left;  // bytes of the first piece's line, from here on
-    int pieces;    // that there are
+    int64_t left;  // bytes from here to the end of the first piece's line
+    int pieces;    // that lie inside the matrix
   };
 
  public:
   static constexpr int kWarpBytes = 0;  // of shared memory
 
-  /// `mn` x `k` elements, of each of `matrices` that differ.
+  /// Each of the `matrices` different matrices of the batch has `mn` x `k` elements.
   __device__ __forceinline__ RepackedLines(const RepackedMatrix& matrix, char* workspace, int mn, int k, int matrices)
       : from_(static_cast<const char*>(matrix.from.address)),
         to_(workspace + matrix.offset),
@@ -44,7 +44,7 @@ class RepackedLines {
         matrices_(matrices),
         line_step_(line_bytes_ > (kTogether - 1) * kPieceBytes ? 0 : 1) {}
 
-  /// By whole warps, `warp` of `warps` of the grid.
+  /// Must be called by whole warps: this one is number `warp` of the grid's `warps`.
   __device__ __forceinline__ void copy(uint32_t /*shared*/, uint32_t warp, uint32_t warps) const {
     const int width = line_step_ == 0 ? kTogether * kPieceBytes : kPieceBytes;
     const int height = line_step_ == 0 ? 1 : kTogether;
@@ -61,7 +61,8 @@ class RepackedLines {
   }
 
  private:
-  /// The lines from `line` to `end_line` of a matrix, each from `byte` to `end_byte`, as far as there are so many.
+  /// Copies the bytes from `byte` to `end_byte` of the lines from `line` to `end_line` of a matrix, as far as they lie
+  /// inside it.
   __device__ __forceinline__ void copy(uint32_t matrix, int line, int64_t byte, int end_line, int64_t end_byte) const {
     const char* const begin = from_ + matrix * batch_bytes_;
     const char* const end = begin + (lines_ - 1) * ld_bytes_ + line_bytes_;

@@ -1,14 +1,15 @@
-// An operand's copy in the workspace, of which TMA brings tiles: of matrices that TMA cannot reach, or that wgmma does
-// not read as they lie. All threads of the grid make it, before any reads it.
+// Repacking: an operand that TMA cannot load, or that wgmma cannot read as it lies, is first copied to the workspace,
+// and TMA loads tiles of the copy. All threads of the grid take part, and all wait for the copy to be complete.
 #pragma once
 
 #include "tilewright/copy/repacked_lines.cuh"
 #include "tilewright/copy/transposed_lines.cuh"
+#include "tilewright/operand/repacked_matrix.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Operand: Source, and where it is RepackedMatrix kTransposes and what RepackedLines or TransposedLines ask for.
+/// Operand: Source and, where that is RepackedMatrix, kTransposes and what RepackedLines or TransposedLines ask for.
 template <class Operand, bool kIsRepacked = is_same<typename Operand::Source, RepackedMatrix>>
 class RepackedOperand : public Select<Operand::kTransposes, TransposedLines<Operand>, RepackedLines<Operand>> {
   using Lines = Select<Operand::kTransposes, TransposedLines<Operand>, RepackedLines<Operand>>;
@@ -17,7 +18,7 @@ class RepackedOperand : public Select<Operand::kTransposes, TransposedLines<Oper
   using Lines::Lines;
 };
 
-/// An operand that is read where it lies: nothing to do.
+/// An operand that is not repacked: nothing to do.
 template <class Operand>
 class RepackedOperand<Operand, false> {
  public:

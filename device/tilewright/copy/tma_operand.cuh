@@ -1,22 +1,24 @@
-// One operand's tile from global to shared memory by TMA, box after box; shared among the CTAs of a cluster that need
-// it.
+// The operand path with TMA: copies one operand's tile from global to shared memory, box after box. The CTAs of a
+// cluster that need the same tile share the work by multicast.
 #pragma once
 
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/tma.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Operand: kIsKMajor, kBoxes, kShares (CTAs that need the same tile: each loads its share of every box for all), and
-/// from one box and from one share to the next: kBoxContiguous, kBoxStrided, kBoxBytes, kShareContiguous, ...
+/// Operand: kIsKMajor, kBoxes, kShares (how many CTAs need the same tile; each of them loads one share of every box and
+/// multicasts it to all), and the steps from one box to the next and from one share to the next: kBoxContiguous,
+/// kBoxStrided (elements of the matrix), kBoxBytes (of shared memory), kShareContiguous, kShareStrided, kShareBytes.
 template <class Operand>
 class TmaOperand {
  public:
-  /// `share` is the one that this CTA loads, `ctas` the mask of those that need it.
-  __device__ __forceinline__ TmaOperand(const ptx::TensorMap& map, int share, uint16_t ctas, ptx::CachePolicy policy)
+  /// `share` is the one that this CTA loads, `ctas` the mask of the CTAs that need the tile.
+  __device__ __forceinline__ TmaOperand(const TmaMatrix& map, int share, uint16_t ctas, ptx::CachePolicy policy)
       : map_(map), policy_(policy), share_(share), ctas_(ctas) {}
 
-  /// Begins this CTA's part of the tile at (mn, k) of `batch`.
+  /// Issues this CTA's loads of the tile at (mn, k) of matrix `batch`.
   __device__ __forceinline__ void load(uint32_t to, uint32_t barrier, int mn, int k, int batch) const {
     const int contiguous = (Operand::kIsKMajor ? k : mn) + share_ * Operand::kShareContiguous;
     const int strided = (Operand::kIsKMajor ? mn : k) + share_ * Operand::kShareStrided;
@@ -35,10 +37,10 @@ class TmaOperand {
   }
 
  private:
-  // The coordinates of six boxes at once spilled in a producer of 32 registers.
+  // With all of six boxes unrolled, their coordinates spilled in a producer of 32 registers.
   static constexpr int kUnrolled = Operand::kBoxes <= 4 ? Operand::kBoxes : 2;
 
-  const ptx::TensorMap& map_;
+  const TmaMatrix& map_;
   ptx::CachePolicy policy_;
   int share_;
   uint16_t ctas_;

@@ -1,8 +1,8 @@
-// A matrix of words or bytes along M or N, to lines along K that begin at whole 128 bytes: wgmma reads such operands
-// K-major only.
+// Repacks an MN-major operand of 8-bit or 32-bit elements: transposes it to lines along K that begin at multiples of
+// 128 bytes. wgmma reads operands of such elements K-major only.
 #pragma once
 
-#include "tilewright/gemm/sm90_parameters.cuh"
+#include "tilewright/operand/repacked_matrix.cuh"
 #include "tilewright/ptx/global.cuh"
 #include "tilewright/ptx/permute.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -12,9 +12,10 @@ namespace tilewright {
 
 /// Operand: kElementBytes (1 or 4), kAlignmentBytes (of address, leading dimension and batch stride: 1 to 16).
 ///
-/// A warp turns blocks of 32 words along M or N, a word a thread, through shared memory: as many lines make words along
-/// K as a word has elements. A word that lies across two is shifted together from both; those of blocks at the matrix's
-/// edges, where words may stick out, are read element by element.
+/// A warp transposes blocks of 32 words along M or N, one word for each thread, through shared memory. A word along K
+/// takes one element of each of as many lines as a word has elements. Where a word is not aligned, a thread loads the
+/// two words that it overlaps and shifts them together. Words of blocks at the matrix's edges, where a word may reach
+/// outside, are loaded element by element.
 template <class Operand>
 class TransposedLines {
   using Words = Vector<uint32_t, 4>;
@@ -26,14 +27,14 @@ class TransposedLines {
   static constexpr int kDepth = kPerWord == 1 ? 32 : 16;  // words of a block along K
   static constexpr int kK = kDepth * kPerWord;            // elements
   static constexpr int kRowBytes = 4 * (kDepth + 1);      // in shared memory: no threads of a store share a bank
-  static constexpr int kTogether = 16 / kPerWord;         // words along K of which a thread's loads are under way
-  static constexpr int kVectors = kDepth / 4;             // of a line of the block
+  static constexpr int kTogether = 16 / kPerWord;         // words along K for which a thread has loads in flight
+  static constexpr int kVectors = kDepth / 4;             // vectors of 16 bytes in a line of the block
   static constexpr int kLinesAtOnce = 32 / kVectors;
 
  public:
   static constexpr int kWarpBytes = kMn * kRowBytes;  // of shared memory
 
-  /// `mn` x `k` elements, of each of `matrices` that differ.
+  /// Each of the `matrices` different matrices of the batch has `mn` x `k` elements.
   __device__ __forceinline__ TransposedLines(const RepackedMatrix& matrix, char* workspace, int mn, int k, int matrices)
       : from_(static_cast<const char*>(matrix.from.address)),
         to_(workspace + matrix.offset),
@@ -44,7 +45,8 @@ class TransposedLines {
         k_(k),
         matrices_(static_cast<uint32_t>(matrices)) {}
 
-  /// By whole warps, `warp` of `warps` of the grid; `shared`: kWarpBytes of the warp's own.
+  /// Must be called by whole warps: this one is number `warp` of the grid's `warps`, and kWarpBytes from `shared` on
+  /// are its own.
   __device__ __forceinline__ void copy(uint32_t shared, uint32_t warp, uint32_t warps) const {
     const auto along_mn = static_cast<uint32_t>(ceil_div(mn_, kMn));
     const auto along_k = static_cast<uint32_t>(ceil_div(k_, kK));
@@ -122,14 +124,14 @@ class TransposedLines {
     return static_cast<uint32_t>(reinterpret_cast<uint64_t>(address)) % 4;
   }
 
-  /// The word at `at`: as it is, or as the two that it lies in.
+  /// Loads the word at `at` or, where it may be misaligned, the two words that it overlaps.
   static __device__ __forceinline__ void load(uint32_t& low, uint32_t& high, const char* at) {
     const uint32_t before = kShifts ? misalignment(at) : 0;
     low = ptx::load_global_b32(at - before);
     if constexpr (kShifts) ptx::load_global_b32_if(before != 0, high, at - before + 4);
   }
 
-  /// The same of a line that has `left` elements there; others are 0.
+  /// The same for a line that has `left` more elements; elements behind them are 0.
   static __device__ __forceinline__ void load_elements(uint32_t& low, uint32_t& high, const char* at, int left) {
     using Element = Select<kElementBytes == 1, uint8_t, uint32_t>;
     const auto* const from = reinterpret_cast<const Element*>(at);
@@ -139,13 +141,13 @@ class TransposedLines {
       if (i < left) word |= static_cast<uint32_t>(from[i]) << 8 * i;
     }
     low = word;
-    if constexpr (kShifts) {  // as the reader shifts it back
+    if constexpr (kShifts) {  // the caller shifts it back
       low = word << 8 * misalignment(at);
       high = __funnelshift_l(word, 0, 8 * misalignment(at));
     }
   }
 
-  /// Word i becomes bytes i of all.
+  /// Transposes elements: word i becomes element i of all words.
   static __device__ __forceinline__ void transpose(uint32_t (&words)[kPerWord]) {
     if constexpr (kPerWord == 4) {
       const uint32_t low01 = ptx::permute_bytes(words[0], words[1], 0x5140);
@@ -159,7 +161,7 @@ class TransposedLines {
     }
   }
 
-  /// Whole 16 bytes; behind the end of K, zeros.
+  /// Stores whole vectors of 16 bytes, with zeros behind the end of K.
   __device__ __forceinline__ void write(uint32_t shared, char* matrix, int mn, int k) const {
     const int vector = lane() % kVectors;
     const int at_k = k + vector * 4 * kPerWord;

@@ -1,5 +1,5 @@
-// Reductions of what threads hold in any order: a band of rows at a time, each value is put where it belongs in shared
-// memory; then each thread adds up a row or a column of the band.
+// Reductions of values that threads hold in any order, one band of rows at a time: the values are stored to a band in
+// shared memory, then each thread reduces a row or a column of it.
 #pragma once
 
 #include "tilewright/epilogue/reduction.cuh"
@@ -8,7 +8,7 @@
 
 namespace tilewright {
 
-/// Bands of kRows x kColumns elements, by kThreads threads, of blocks as ReductionParts says.
+/// A band has kRows x kColumns elements, which kThreads threads reduce. Blocks are those of ReductionParts.
 template <class Epilogue, int kRows, int kColumns, int kBlockM, int kBlockN, int kShares, int kThreads>
 class BandReductions {
   using Compute = typename Epilogue::Compute;
@@ -22,7 +22,8 @@ class BandReductions {
  public:
   using Parts = ReductionParts<Epilogue, kBlockM, kBlockN, kShares, kThreads>;
   using Block = typename Parts::Block;
-  /// Of shared memory: of each reduction a band, of those that leave columns' results or one what bands have left.
+  /// Shared memory, in bytes: a band for each reduction, and for column and full reductions the partial results of the
+  /// bands so far.
   static constexpr int kBytes = Epilogue::kReductions == 0 ? 0 : kPartsFrom + ceil_div(Parts::kSharedBytes, 16) * 16;
 
   /// `shared` is the address of kBytes.
@@ -35,13 +36,13 @@ class BandReductions {
         n_(n),
         thread_(thread) {}
 
-  /// Before a block's first band: shared memory is free.
+  /// Must be called before a block's first band, when the shared memory is free.
   template <class Parameters>
   __device__ __forceinline__ void begin(const Parameters& parameters) const {
     if constexpr (Epilogue::kReductions > 0) Epilogue::for_each_reduction(parameters, Begin{*this});
   }
 
-  /// Neighbours in row `row` of the band, from column `column` on.
+  /// Stores neighbouring values to row `row` of the band, from column `column` on.
   template <class Reduction, int kCount>
   __device__ __forceinline__ void put(const Compute (&values)[kCount], const EpiloguePlace& at, int row,
                                       int column) const {
@@ -52,14 +53,14 @@ class BandReductions {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) ptx::store_shared(address(Reduction::kNumber, row, column + i), inside[i]);
   }
-  /// Such that lie outside D.
+  /// Stores the identity in place of kCount values that lie outside D.
   template <int kCount, class Parameters>
   __device__ __forceinline__ void skip(const Parameters& parameters, int row, int column) const {
     if constexpr (Epilogue::kReductions > 0) Epilogue::for_each_reduction(parameters, Skip<kCount>{*this, row, column});
   }
 
-  /// When every element of the band has been put or skipped. row_of(row) is the row of D of one of the band's. Begins
-  /// and ends with a barrier where there are reductions.
+  /// Must be called when every element of the band has been put or skipped. row_of(row) is the row of D at row `row` of
+  /// the band. Begins and ends with a barrier where there are reductions.
   template <class Parameters, class RowOf, class Barrier>
   __device__ __forceinline__ void end_band(const Parameters& parameters, const Block& block, const RowOf& row_of,
                                            const Barrier& barrier) const {
@@ -70,8 +71,8 @@ class BandReductions {
     }
   }
 
-  /// After the block's last band: leaves its parts, and the results that they complete. Column 0 of the bands is
-  /// column `first_column` of the block.
+  /// Must be called after the block's last band: stores the block's partial results to the workspace, and the results
+  /// that they complete. Column 0 of the bands is column `first_column` of the block.
   template <class Parameters, class Barrier>
   __device__ __forceinline__ void end(const Parameters& parameters, const Block& block, int first_column,
                                       const Barrier& barrier) const {
@@ -189,7 +190,7 @@ class BandReductions {
   int m_, n_, thread_;
 };
 
-/// A place of a band whose elements are reduced.
+/// An EpiloguePlace whose reduced values go to a band.
 template <class Reductions>
 struct BandPlace : EpiloguePlace {
   const Reductions& reductions;

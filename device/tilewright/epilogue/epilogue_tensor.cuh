@@ -1,4 +1,4 @@
-// A tensor that an epilogue reads or writes beside C and D, at the elements that a thread holds.
+// A tensor beside C and D that an epilogue reads or writes.
 #pragma once
 
 #include "tilewright/numeric/convert.cuh"
@@ -6,13 +6,13 @@
 
 namespace tilewright {
 
-/// Neighbours in a row of the problem as computed: the first is at (row, column) of matrix `batch`; those at `m` rows
-/// or `n` columns and more are outside.
+/// Where the neighbouring values that a thread passes to an epilogue lie: the first is at (row, column) of matrix
+/// `batch` of the problem as computed, which has `m` rows and `n` columns.
 struct EpiloguePlace {
   int row, column, batch;
   int m, n;
 
-  /// What `tensor`, a vector of that number or another, has here.
+  /// Loads the elements of `tensor` here. kNumber is its number if it is a vector.
   template <int kNumber, class Tensor, class Compute, int kCount>
   __device__ __forceinline__ void load(const Tensor& tensor, Compute (&values)[kCount]) const {
     tensor.load(values, *this);
@@ -21,12 +21,12 @@ struct EpiloguePlace {
 
 /// How a tensor's elements lie along one mode of the problem.
 enum class Along {
-  none,        // one element serves all
+  none,        // stride 0: one element is broadcast
   neighbours,  // stride 1
   strided,
 };
 
-/// Elements of kAlignment, a power of two, lie together and aligned along N where kN is neighbours.
+/// Where kN is neighbours, aligned groups of kAlignment elements, a power of two, are contiguous along N.
 template <class Element, Along kM, Along kN, int kAlignment>
 struct EpilogueTensor {
   const void* address;
@@ -34,7 +34,7 @@ struct EpilogueTensor {
   static constexpr bool kIsRowVector = kM == Along::none && kN != Along::none;
   static constexpr bool kIsColumnVector = kM != Along::none && kN == Along::none;
 
-  /// What each of `values` is computed with; zeros outside. The place's column is a multiple of kCount.
+  /// Loads kCount neighbouring elements, with zeros outside the tensor. The place's column is a multiple of kCount.
   template <class Compute, int kCount>
   __device__ __forceinline__ void load(Compute (&values)[kCount], const EpiloguePlace& at) const {
     const Element* const line = this->line(at);
@@ -62,7 +62,8 @@ struct EpilogueTensor {
     }
   }
 
-  /// Rounded to Element; nothing outside. Of a full tensor.
+  /// Stores kCount neighbouring elements, rounded to Element, as far as they lie inside. The tensor must not be
+  /// broadcast.
   template <class Compute, int kCount>
   __device__ __forceinline__ void store(const Compute (&values)[kCount], const EpiloguePlace& at) const {
     if (at.row >= at.m) return;
@@ -85,7 +86,7 @@ struct EpilogueTensor {
     }
   }
 
-  /// One element, of any tensor; inside.
+  /// Stores one element, which must lie inside; the tensor may be broadcast.
   template <class Compute>
   __device__ __forceinline__ void store_one(Compute value, int row, int column, int batch) const {
     Element* const matrix = static_cast<Element*>(const_cast<void*>(address)) + batch * batch_stride;
@@ -94,7 +95,8 @@ struct EpilogueTensor {
   }
 
  private:
-  /// What serves all rows is there for those outside too: then loads of one column are alike for all rows of a thread.
+  /// A row that is broadcast exists for rows outside D too, so that a thread's loads of one column are the same for all
+  /// its rows.
   static __device__ __forceinline__ bool has_row(const EpiloguePlace& at) { return kM == Along::none || at.row < at.m; }
   __device__ __forceinline__ const Element* line(const EpiloguePlace& at) const {
     const Element* const matrix = static_cast<const Element*>(address) + at.batch * batch_stride;

@@ -1,8 +1,7 @@
-// Reductions of what a warpgroup holds in accumulators of wgmma: in registers along a row, through shuffles and shared
-// memory along a column.
+// Reductions of a warpgroup's accumulators of wgmma: in registers along a row, through shuffles and shared memory along
+// a column.
 #pragma once
 
-#include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/reduction.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/shuffle.cuh"
@@ -11,7 +10,8 @@
 
 namespace tilewright {
 
-/// Of kAtoms times 64 rows and kColumns columns. The state of one thread.
+/// The state of one thread that reduces kAtoms times 64 rows and kColumns columns. Rows, from the plan: row(thread) of
+/// a thread's first accumulators, and kOtherRow, from these to its other row.
 template <class Epilogue, class Rows, int kAtoms, int kColumns>
 class FragmentReductions {
   using Compute = typename Epilogue::Compute;
@@ -24,25 +24,26 @@ class FragmentReductions {
  public:
   using Parts = ReductionParts<Epilogue, kAtoms * 64, kColumns, 1, kThreads>;
   using Block = typename Parts::Block;
-  /// Of shared memory: of each column's results those of each warp, of single ones too.
-  static constexpr int kPartsFrom = ceil_div(kColumnBytes + kSingleBytes, 16) * 16;  // what Parts asks for
+  /// Shared memory, in bytes: each warp's partial results of the column and full reductions.
+  static constexpr int kPartsFrom = ceil_div(kColumnBytes + kSingleBytes, 16) * 16;  // where the memory of Parts begins
   static constexpr int kBytes = Epilogue::kReductions == 0 ? 0 : kPartsFrom + ceil_div(Parts::kSharedBytes, 16) * 16;
 
   __device__ __forceinline__ FragmentReductions(uint32_t shared, int thread) : shared_(shared), thread_(thread) {}
 
-  /// Before a tile's first element.
+  /// Must be called before a tile's first element.
   template <class Parameters>
   __device__ __forceinline__ void begin(const Parameters& parameters) {
     Epilogue::for_each_reduction(parameters, Begin<false>{*this});
   }
-  /// Before the first element of 64 rows.
+  /// Must be called before the first element of 64 rows.
   template <class Parameters>
   __device__ __forceinline__ void begin_rows(const Parameters& parameters) {
     Epilogue::for_each_reduction(parameters, Begin<true>{*this});
   }
 
-  /// Two neighbours in a row, those of the thread's first row before those of its other row; `column` of the tile. By
-  /// all threads alike. `other_row` and `is_first_atom` must be constants once loops are unrolled.
+  /// Adds two neighbouring values of a row. All threads must call it for the same column of the tile, `column`, first
+  /// for their first row and then for their other one. `other_row` and `is_first_atom` must be constants once loops are
+  /// unrolled.
   template <class Reduction>
   __device__ __forceinline__ void add(const Compute (&values)[2], const EpiloguePlace& at, int column, bool other_row,
                                       bool is_first_atom) {
@@ -65,7 +66,7 @@ class FragmentReductions {
     }
   }
 
-  /// After the last element of 64 rows, the first of which is row `row` of D.
+  /// Must be called after the last element of 64 rows, the first of which is row `row` of D.
   template <class Parameters>
   __device__ __forceinline__ void end_rows(const Parameters& parameters, const Parts& parts, const Block& block,
                                            int row, int m) {
@@ -73,8 +74,8 @@ class FragmentReductions {
       Epilogue::for_each_reduction(parameters, EndRows{*this, parts, block, row, m});
   }
 
-  /// After a tile's last element: leaves its parts, and the results that they complete. `barrier()` is one of the
-  /// warpgroup.
+  /// Must be called after a tile's last element: stores the tile's partial results to the workspace, and the results
+  /// that they complete. `barrier()` must be a barrier of the warpgroup.
   template <class Parameters, class Barrier>
   __device__ __forceinline__ void end(const Parameters& parameters, const Parts& parts, const Block& block, int n,
                                       const Barrier& barrier) {
@@ -85,8 +86,8 @@ class FragmentReductions {
   }
 
  private:
-  /// The thread's values of two columns, of both its rows, are put together with those of the lanes of the same
-  /// columns: half of them keep the first column, the others the second.
+  /// Combines the thread's values of two columns, over both its rows, with those of the lanes that hold the same
+  /// columns. Half of the lanes keep the first column, the others the second.
   template <class Reduction>
   __device__ __forceinline__ void add_columns(Compute low, Compute high, int column, bool is_first_atom) const {
     using Fold = typename Reduction::Fold;
@@ -194,9 +195,9 @@ class FragmentReductions {
 
   uint32_t shared_;
   int thread_;
-  Compute rows_[maximum(Epilogue::kRowResults, 1)][2];  // of the current 64 rows
+  Compute rows_[maximum(Epilogue::kRowResults, 1)][2];  // results of the current 64 rows
   Compute singles_[maximum(Epilogue::kSingleResults, 1)];
-  Compute pairs_[maximum(Epilogue::kColumnResults, 1)][2];  // of the thread's first row, till its other row comes
+  Compute pairs_[maximum(Epilogue::kColumnResults, 1)][2];  // values of the first row until those of the other row come
 };
 
 }  // namespace tilewright

@@ -1,9 +1,9 @@
-// The way from accumulators to D: read C where the epilogue wants it, apply the epilogue, round once, store.
+// From accumulators to D by plain loads and stores: read C where the epilogue does, apply the epilogue, round once,
+// store.
 #pragma once
 
 #include "tilewright/epilogue/band_reductions.cuh"
 #include "tilewright/epilogue/epilogue_tensor.cuh"
-#include "tilewright/gemm/parameters.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/types.cuh"
 
@@ -11,18 +11,19 @@ namespace tilewright {
 
 /// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor, kTileM, kTileN, kReductionCounters
 /// (where in the workspace). D is row-major.
-/// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), kColumnsPerElement (of A*B for each of D),
-/// apply(values, source, parameters, place): `values`, neighbours in a row, are accumulators before; after, each first
-/// of kColumnsPerElement is what is stored to D.
-template <class Plan, class Epilogue>
+/// Parameters of the kernel: c, d, ldc, ldd, batch_stride_c, batch_stride_d, m, n, batch, workspace, reduction_parts,
+/// epilogue.
+/// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), kColumnsPerElement (columns of A*B for each
+/// one of D), apply(values, source, parameters, place): `values` are neighbouring accumulators of a row; afterwards the
+/// first of each kColumnsPerElement is the element of D.
+template <class Plan, class Epilogue, class Parameters>
 class OutputTile {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
-  using Parameters = GemmParameters<typename Epilogue::Parameters>;
 
  public:
-  /// Reductions of a CTA's tile by kThreads threads, bands of kRows rows of it; `shared` is free.
+  /// The reductions of a CTA's tile in bands of kRows rows, by kThreads threads.
   template <int kRows, int kThreads>
   using Reductions = BandReductions<Epilogue, kRows, Plan::kTileN, Plan::kTileM, Plan::kTileN, 1, kThreads>;
   template <int kRows, int kThreads>
@@ -45,8 +46,8 @@ class OutputTile {
         d_(static_cast<D*>(parameters.d) + batch * parameters.batch_stride_d),
         reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
 
-  /// Stores kCount neighbouring columns of one row, those inside D, which begin at (band_row, band_column) of a band of
-  /// `reductions`. `column` is a multiple of kCount.
+  /// Stores kCount neighbouring columns of one row, as far as they lie inside D. They begin at (row, column) of D and
+  /// at (band_row, band_column) of a band of `reductions`. `column` is a multiple of kCount.
   template <int kCount, class Accumulator, class Reductions>
   __device__ __forceinline__ void store(int row, int column, const Accumulator (&accumulator)[kCount],
                                         const Reductions& reductions, int band_row, int band_column) const {
@@ -109,7 +110,7 @@ class OutputTile {
 
   const Parameters& parameters_;
   int batch_;
-  const C* c_;  // of this matrix of the batch
+  const C* c_;  // this matrix of the batch
   D* d_;
   bool reads_source_;
 };

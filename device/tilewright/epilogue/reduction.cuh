@@ -1,4 +1,4 @@
-// Reductions of an epilogue's node: how two values become one, and where the parts that blocks of D hold meet.
+// Reductions of an epilogue's nodes: how two values are combined, and how the partial results of blocks of D are.
 #pragma once
 
 #include "tilewright/epilogue/epilogue_tensor.cuh"
@@ -10,7 +10,7 @@
 
 namespace tilewright {
 
-/// combine(x, y), and identity(), which changes no other value.
+/// A fold has combine(x, y), and identity(), which combines with any value to that value.
 template <class Compute>
 struct Sum {
   static __device__ __forceinline__ Compute identity() { return Compute(0); }
@@ -27,10 +27,10 @@ struct Minimum {
   static __device__ __forceinline__ Compute combine(Compute x, Compute y) { return numeric::min(x, y); }
 };
 
-/// What a reduction leaves: one result for each column (of a row vector), for each row, or one.
+/// The results of a reduction: one for each column (a row vector), one for each row, or a single one.
 enum class Results { columns, rows, single };
 
-/// Number kNumber of an epilogue's reductions, number kOfKind of those that leave the same. Fold: Sum, Maximum or
+/// Number kNumber of an epilogue's reductions and number kOfKind of those with the same Results. Fold: Sum, Maximum or
 /// Minimum.
 template <int kNumberOfAll, int kNumberOfKind, Results kResultsLeft, class FoldOfTwo>
 struct Reduction {
@@ -39,7 +39,7 @@ struct Reduction {
   using Fold = FoldOfTwo;
 };
 
-/// Of all lanes of a warp, in each.
+/// Combines the values of all lanes of a warp; every lane gets the result.
 template <class Fold, class Compute>
 __device__ __forceinline__ Compute fold_lanes(Compute value) {
 #pragma unroll
@@ -47,7 +47,7 @@ __device__ __forceinline__ Compute fold_lanes(Compute value) {
   return value;
 }
 
-/// Of a node's neighbours in a row of D, `identity` for those outside.
+/// Replaces those of a node's neighbouring values in a row that lie outside D by `identity`.
 template <class Compute, int kCount>
 __device__ __forceinline__ void mask_outside(Compute (&values)[kCount], const EpiloguePlace& at, Compute identity) {
 #pragma unroll
@@ -56,25 +56,26 @@ __device__ __forceinline__ void mask_outside(Compute (&values)[kCount], const Ep
   }
 }
 
-/// Blocks of kBlockM x kBlockN elements of D, of each kShares shares that summed a part of it. Each share leaves its
-/// part of every reduction in the workspace; who arrives last of all that a line of blocks needs adds them up, in the
-/// order of blocks and shares, so that results do not depend on who that is. kThreads threads work for a share.
-/// Epilogue: Compute, Parameters, kReductions, kColumnResults, kRowResults, kSingleResults (that many leave such),
-/// for_each_reduction(parameters, visitor), which calls visitor.visit<Reduction>(tensor).
+/// D has blocks of kBlockM x kBlockN elements, and with split-K each block has kShares shares, which kThreads threads
+/// each compute. A share stores its partial result of every reduction to the workspace. The last share to arrive of all
+/// that a row or a column of blocks needs combines them, in the order of blocks and shares, so that results do not
+/// depend on which share is last. Epilogue: Compute, Parameters, kReductions, kColumnResults, kRowResults and
+/// kSingleResults (the number of reductions with such Results), and for_each_reduction(parameters, visitor), which
+/// calls visitor.visit<Reduction>(tensor).
 template <class Epilogue, int kBlockM, int kBlockN, int kShares, int kThreads>
 class ReductionParts {
   using Compute = typename Epilogue::Compute;
   using Parameters = typename Epilogue::Parameters;
   static constexpr int kWarps = kThreads / 32;
-  static constexpr int kInFlight = 8;  // loads of a thread
+  static constexpr int kInFlight = 8;  // loads that a thread has in flight
   static constexpr uint32_t kLastOfColumns = 1, kLastOfRows = 2, kLastOfAll = 4;
 
  public:
-  /// Of shared memory: a word, and one of each warp.
+  /// Shared memory, in bytes: a word, and a word of each warp.
   static constexpr int kSharedBytes = (1 + kWarps) * 8;
 
-  /// Arrivals are counted from `counters` on, zeros between launches; parts lie from `parts` on. `shared` is the
-  /// address of kSharedBytes.
+  /// `counters` count arrivals and must be zeros between launches; partial results lie from `parts` on. `shared` is the
+  /// shared address of kSharedBytes.
   __device__ __forceinline__ ReductionParts(const Parameters& parameters, char* counters, char* parts, int m, int n,
                                             int batches, uint32_t shared, int thread)
       : parameters_(parameters),
@@ -86,12 +87,12 @@ class ReductionParts {
         shared_(shared),
         thread_(thread) {}
 
-  /// A block that begins at (row, column) of D.
+  /// A share of the block that begins at (row, column) of D.
   struct Block {
     int row, column, batch, share;
   };
 
-  /// Leaves the part of this share for result `column` (`row`) of the reduction, which must lie inside D.
+  /// Stores this share's partial result of the row or column `row_or_column` of D, which must lie inside D.
   template <class Reduction>
   __device__ __forceinline__ void leave(const Block& block, int row_or_column, Compute value) const {
     static_assert(Reduction::kResults != Results::single, "needs no number");
@@ -106,7 +107,8 @@ class ReductionParts {
     *at<Reduction>(block.batch * parts_along<Reduction>() + number * kShares + block.share) = value;
   }
 
-  /// By all threads, when each has left its parts of the block. `barrier()` is one of these threads.
+  /// Must be called by all threads when each has stored its partial results of the block. `barrier()` must be a barrier
+  /// of these threads.
   template <class Barrier>
   __device__ __forceinline__ void meet(const Block& block, const Barrier& barrier) const {
     barrier();
@@ -125,14 +127,14 @@ class ReductionParts {
   static __device__ __forceinline__ int part_of_rows(const Block& block) {
     return block.column / kBlockN * kShares + block.share;
   }
-  /// Parts of one result.
+  /// Partial results of one result.
   template <class Reduction>
   __device__ __forceinline__ int64_t parts_along() const {
     if constexpr (Reduction::kResults == Results::columns) return static_cast<int64_t>(blocks_m()) * kShares;
     if constexpr (Reduction::kResults == Results::rows) return static_cast<int64_t>(blocks_n()) * kShares;
     return static_cast<int64_t>(blocks_m()) * blocks_n() * kShares;
   }
-  /// Parts of all results of one matrix.
+  /// Partial results of all results of one matrix.
   template <class Reduction>
   __device__ __forceinline__ int64_t parts_of_matrix() const {
     if constexpr (Reduction::kResults == Results::columns) return parts_along<Reduction>() * n_;
@@ -140,7 +142,7 @@ class ReductionParts {
     return parts_along<Reduction>();
   }
 
-  /// Adds up the parts of the reductions before number kNumber.
+  /// Counts the partial results of the reductions before number kNumber.
   template <int kNumber>
   struct Before {
     const ReductionParts& all;
@@ -158,7 +160,7 @@ class ReductionParts {
     return reinterpret_cast<Compute*>(parts_) + first + part;
   }
 
-  /// By one thread: of what this is the last part.
+  /// Must be called by one thread. Returns which reductions this is the last arrival of.
   __device__ __forceinline__ uint32_t arrive(const Block& block) const {
     uint32_t last = 0;
     const auto count = [&](uint32_t which, int counter, int64_t parts) {
@@ -221,7 +223,7 @@ class ReductionParts {
       tensor.store_one(fold<Reduction>(first, 0, parts, 1, m_), row, 0, block.batch);
     }
   }
-  /// Each thread some of the parts, then the lanes of each warp, then the warps.
+  /// Each thread combines some of the partial results, then the lanes of each warp combine theirs, then the warps.
   template <class Reduction, class Tensor, class Barrier>
   __device__ __forceinline__ void finish_single(const Tensor& tensor, const Block& block,
                                                 const Barrier& barrier) const {
@@ -241,7 +243,8 @@ class ReductionParts {
     barrier();
   }
 
-  /// Parts number `part`, `part` + `step` and so on before `parts`; `stride` elements from one part to the next.
+  /// Combines the partial results number `part`, `part` + `step` and so on below `parts`, which are `stride` elements
+  /// apart.
   template <class Reduction>
   static __device__ __forceinline__ Compute fold(const Compute* first, int64_t part, int64_t parts, int step,
                                                  int64_t stride) {

@@ -1,11 +1,11 @@
-// C on its way into the buffers of shared memory that D leaves by, where it lies as D will: by TMA, or by plain loads
-// where TMA cannot reach it or its lines are not D's.
+// Loads C into the buffers of shared memory through which D leaves, in the layout that D will have there: by TMA, or by
+// plain loads where TMA cannot load C or C has another order than D.
 #pragma once
 
-#include "tilewright/epilogue/fragment.cuh"
-#include "tilewright/epilogue/output_chunk.cuh"
-#include "tilewright/gemm/sm90_parameters.cuh"
+#include "tilewright/epilogue/output_panel.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/global_matrix.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/mbarrier.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/tma.cuh"
@@ -13,51 +13,52 @@
 
 namespace tilewright {
 
-/// The buffers of one warpgroup, used in turn: use number i is of buffer i % kBuffers.
-/// Plan: ElementC, Source (TmaMatrix or GlobalMatrix), kCIsRowMajor, kDIsRowMajor, kPairsRows, kChunkColumns,
-/// kBufferChunks, kOutputBuffers, kSourceBytes (that C's lines are multiples of).
+/// The buffers of one warpgroup, used in turn: subtile number i has buffer i % kBuffers.
+/// Plan: ElementC, Source (TmaMatrix or GlobalMatrix), kCIsRowMajor, kDIsRowMajor, AccumulatorTile, kPanelColumns,
+/// kSubtilePanels, kOutputBuffers, kSourceBytes (of which the lengths of C's lines are multiples).
 template <class Plan>
 class SourceBuffers {
   using C = typename Plan::ElementC;
-  using Chunk = OutputChunk<C, Plan::kDIsRowMajor, Plan::kChunkColumns>;
-  using Rows = FragmentRows<Plan::kPairsRows>;
+  using Panel = OutputPanel<C, typename Plan::PanelOfC, Plan::kDIsRowMajor>;
+  using Rows = typename Plan::AccumulatorTile;
   static constexpr int kThreads = 128;
 
  public:
   static constexpr bool kByTma = is_same<typename Plan::Source, TmaMatrix>;
   static constexpr int kBuffers = Plan::kOutputBuffers;
-  static constexpr int kChunkBytes = Chunk::kBytes;
-  static constexpr int kBufferBytes = Plan::kBufferChunks * kChunkBytes;
+  static constexpr int kPanelBytes = Panel::kBytes;
+  static constexpr int kBufferBytes = Plan::kSubtilePanels * kPanelBytes;
 
   static __device__ __forceinline__ void initialise(uint32_t barriers) {
     for (int i = 0; i < kBuffers; ++i) ptx::mbarrier_init(barriers + i * ptx::kMbarrierBytes, 1);
   }
 
-  /// `barriers` is the shared address of one for each buffer.
+  /// `barriers` is the shared address of one mbarrier for each buffer.
   __device__ __forceinline__ explicit SourceBuffers(uint32_t barriers) : barriers_(barriers) {}
 
-  /// By one thread: begins to load the chunks at (row, column) to `buffer`, which nothing uses any more.
+  /// Must be called by one thread: issues the loads of the panels at (row, column) to `buffer`, which must be free.
   __device__ __forceinline__ void request(const TmaMatrix& c, uint32_t use, uint32_t buffer, int row, int column,
                                           int batch) const {
     ptx::mbarrier_arrive_expect(full(use), kBufferBytes);
 #pragma unroll
-    for (int chunk = 0; chunk < Plan::kBufferChunks; ++chunk, column += Plan::kChunkColumns) {
+    for (int panel = 0; panel < Plan::kSubtilePanels; ++panel, column += Plan::kPanelColumns) {
 #pragma unroll
-      for (int box = 0; box < Chunk::kBoxes; ++box) {
-        ptx::tma_load(buffer + chunk * kChunkBytes + box * Chunk::kBoxBytes, c, full(use),
-                      (Plan::kDIsRowMajor ? column : row) + box * Chunk::kLine, Plan::kDIsRowMajor ? row : column,
+      for (int box = 0; box < Panel::kBoxes; ++box) {
+        ptx::tma_load(buffer + panel * kPanelBytes + box * Panel::kBoxBytes, c, full(use),
+                      (Plan::kDIsRowMajor ? column : row) + box * Panel::kLine, Plan::kDIsRowMajor ? row : column,
                       batch, ptx::kEvictNormal);
       }
     }
   }
   __device__ __forceinline__ void wait(uint32_t use) const { ptx::mbarrier_wait(full(use), use / kBuffers % 2); }
 
-  /// By all threads, between barriers; zeros where C of m x n ends.
+  /// Must be called by all threads between barriers: copies the panels at (row, column) of C, which is m x n, with
+  /// zeros outside it.
   __device__ __forceinline__ void copy(const GlobalMatrix& c, int m, int n, uint32_t buffer, int thread, int row,
                                        int column, int batch) const {
     const C* const from = static_cast<const C*>(c.address) + batch * c.batch_stride;
 #pragma unroll 1
-    for (int chunk = 0; chunk < Plan::kBufferChunks; ++chunk, column += Plan::kChunkColumns, buffer += kChunkBytes) {
+    for (int panel = 0; panel < Plan::kSubtilePanels; ++panel, column += Plan::kPanelColumns, buffer += kPanelBytes) {
       if constexpr (Plan::kCIsRowMajor == Plan::kDIsRowMajor) {
         copy_lines(from, c.ld, m, n, buffer, thread, row, column);
       } else {
@@ -66,28 +67,28 @@ class SourceBuffers {
     }
   }
 
-  /// A pair of neighbours at a thread's accumulators: of the group of 8 columns from `column` on, in its first row or
-  /// its other.
+  /// The two neighbouring elements of C at a thread's accumulators in the 8 columns from `column` on: in the thread's
+  /// first row or, where `other` is 1, in its other one.
   __device__ __forceinline__ Vector<C, 2> read(uint32_t buffer, int thread, int column, int other) const {
-    const uint32_t chunk = buffer + column / Plan::kChunkColumns * kChunkBytes;
+    const uint32_t panel = buffer + column / Plan::kPanelColumns * kPanelBytes;
     const int row = Rows::row(thread) + other * Rows::kOtherRow;
-    column = column % Plan::kChunkColumns + Rows::column(thread);
+    column = column % Plan::kPanelColumns + Rows::column(thread);
     if constexpr (Plan::kDIsRowMajor) {
-      return ptx::load_shared<Vector<C, 2>>(chunk + Chunk::offset(row, column));
+      return ptx::load_shared<Vector<C, 2>>(panel + Panel::offset(row, column));
     } else {
-      return {ptx::load_shared<Vector<C, 1>>(chunk + Chunk::offset(row, column)).element[0],
-              ptx::load_shared<Vector<C, 1>>(chunk + Chunk::offset(row, column + 1)).element[0]};
+      return {ptx::load_shared<Vector<C, 1>>(panel + Panel::offset(row, column)).element[0],
+              ptx::load_shared<Vector<C, 1>>(panel + Panel::offset(row, column + 1)).element[0]};
     }
   }
 
  private:
-  __device__ __forceinline__ void copy_lines(const C* from, int64_t ld, int m, int n, uint32_t chunk, int thread,
+  __device__ __forceinline__ void copy_lines(const C* from, int64_t ld, int m, int n, uint32_t panel, int thread,
                                              int row, int column) const {
     constexpr int kCount = Plan::kSourceBytes / static_cast<int>(sizeof(C));
     using Loaded = Vector<C, kCount>;
     const int end_x = Plan::kDIsRowMajor ? n : m;
     const int end_y = Plan::kDIsRowMajor ? m : n;
-    Chunk::template for_each<kCount, kThreads>(thread, row, column, [&](uint32_t offset, int x, int y) {
+    Panel::template for_each<kCount, kThreads>(thread, row, column, [&](uint32_t offset, int x, int y) {
       Loaded values{};
       const C* const at = from + y * ld + x;
       if (y < end_y && x + kCount <= end_x) {
@@ -98,23 +99,23 @@ class SourceBuffers {
           if (x + j < end_x) values.element[j] = at[j];
         }
       }
-      ptx::store_shared(chunk + offset, values);
+      ptx::store_shared(panel + offset, values);
     });
   }
 
-  /// Where C's lines are D's columns: C is read along its own.
-  __device__ __forceinline__ void copy_elements(const C* from, int64_t ld, int m, int n, uint32_t chunk, int thread,
+  /// For a C of the other order than D: loads run along C's own lines.
+  __device__ __forceinline__ void copy_elements(const C* from, int64_t ld, int m, int n, uint32_t panel, int thread,
                                                 int row, int column) const {
     constexpr int kRows = 64;
 #pragma unroll 4
-    for (int i = thread; i < kRows * Plan::kChunkColumns; i += kThreads) {
-      const int in_row = Plan::kCIsRowMajor ? i / Plan::kChunkColumns : i % kRows;
-      const int in_column = Plan::kCIsRowMajor ? i % Plan::kChunkColumns : i / kRows;
+    for (int i = thread; i < kRows * Plan::kPanelColumns; i += kThreads) {
+      const int in_row = Plan::kCIsRowMajor ? i / Plan::kPanelColumns : i % kRows;
+      const int in_column = Plan::kCIsRowMajor ? i % Plan::kPanelColumns : i / kRows;
       const int y = row + in_row;
       const int x = column + in_column;
       Vector<C, 1> value{};
       if (y < m && x < n) value.element[0] = from[Plan::kCIsRowMajor ? y * ld + x : y + x * ld];
-      ptx::store_shared(chunk + Chunk::offset(in_row, in_column), value);
+      ptx::store_shared(panel + Panel::offset(in_row, in_column), value);
     }
   }
 

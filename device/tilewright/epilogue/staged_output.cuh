@@ -1,5 +1,5 @@
-// Accumulators of mma.sync to D through shared memory: a band of rows at a time is laid out row by row, so that the
-// epilogue reads C and writes D in whole vectors, neighbouring threads at neighbouring addresses.
+// From accumulators of mma.sync to D through shared memory, a band of rows at a time. A band is stored row by row, so
+// that the epilogue reads C and writes D in whole vectors, and neighbouring threads access neighbouring addresses.
 #pragma once
 
 #include "tilewright/epilogue/output_tile.cuh"
@@ -11,50 +11,47 @@
 namespace tilewright {
 
 /// A band is one row of instruction tiles of every warp: kWarpsM * kInstructionM rows of the CTA's tile.
-template <class Plan, class Epilogue, int kInstructionM, int kInstructionN>
+template <class Plan, class Epilogue, class Parameters, int kInstructionM, int kInstructionN>
 class StagedOutput {
   using Compute = typename Epilogue::Compute;
-  using Parameters = GemmParameters<typename Epilogue::Parameters>;
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
   static constexpr int kWarpTileM = Plan::kTileM / Plan::kWarpsM;
-  static constexpr int kWarpTileN = Plan::kTileN / Plan::kWarpsN;
   static constexpr int kBandRows = Plan::kWarpsM * kInstructionM;
-  static constexpr int kLine = Plan::kBandLine;  // elements from row to row; padded, see plan/sm80_gemm
+  static constexpr int kLine = Plan::kBandLine;  // elements from one row to the next, with padding
   static constexpr int kVector = minimum(Plan::kAlignmentD * Epilogue::kColumnsPerElement, 8);
   static constexpr int kVectorsPerRow = Plan::kTileN / kVector;
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
-  static constexpr int kBandBytes = kBandRows * kLine * static_cast<int>(sizeof(Compute));
-  using Tile = OutputTile<Plan, Epilogue>;
+  static_assert(Plan::kBandBytes == kBandRows * kLine * static_cast<int>(sizeof(Compute)));
+  using Tile = OutputTile<Plan, Epilogue, Parameters>;
   using Reductions = typename Tile::template Reductions<kBandRows, kThreads>;
 
  public:
-  static constexpr int kBytes = kBandBytes + Reductions::kBytes;  // of shared memory
+  static constexpr int kBytes = Plan::kBandBytes + Reductions::kBytes;  // shared memory
 
   __device__ __forceinline__ StagedOutput(const Parameters& parameters, uint32_t batch, void* shared, int m, int n)
       : parameters_(parameters),
         output_(parameters, batch),
         reductions_(Tile::template reductions<kBandRows, kThreads>(
-            parameters, ptx::shared_address(static_cast<unsigned char*>(shared)) + kBandBytes)),
+            parameters, ptx::shared_address(static_cast<unsigned char*>(shared)) + Plan::kBandBytes)),
         band_(static_cast<Compute*>(shared)),
         block_{m, n, static_cast<int>(batch), 0},
         thread_(static_cast<int>(threadIdx.x)) {}
 
-  /// Before the first band, when `shared` is free.
+  /// Must be called before the first band, when `shared` is free.
   __device__ __forceinline__ void begin() const { reductions_.begin(parameters_.epilogue); }
 
-  /// Keeps two neighbouring columns of a lane: row lane/4 + 8 * half of the instruction tile, column 2 * (lane % 4) of
-  /// instruction tile `j` of this warp.
+  /// Keeps two neighbouring columns of this thread's accumulators: of its first row or, where `half` is 1, its other
+  /// one, in instruction `j` along N of its warp.
   template <class Accumulator>
   __device__ __forceinline__ void stage(int half, int j, Accumulator low, Accumulator high) const {
-    const int lane = thread_ % 32;
-    const int warp = thread_ / 32;
-    const int row = warp % Plan::kWarpsM * kInstructionM + half * 8 + lane / 4;
-    const int column = warp / Plan::kWarpsM * kWarpTileN + j * kInstructionN + lane % 4 * 2;
+    using Accumulators = typename Plan::AccumulatorTile;
+    const int row = Accumulators::row(thread_) + half * Accumulators::kOtherRow;
+    const int column = Accumulators::column(thread_) + j * kInstructionN;
     *reinterpret_cast<Vector<Compute, 2>*>(band_ + row * kLine + column) = {convert<Compute>(low),
                                                                             convert<Compute>(high)};
   }
 
-  /// Stores the band that all threads staged, the i-th of the tile. Begins and ends with a barrier.
+  /// Stores the tile's i-th band, which all threads have staged. Begins and ends with a barrier.
   __device__ __forceinline__ void store(int i) const {
     __syncthreads();
 #pragma unroll 1
@@ -74,11 +71,11 @@ class StagedOutput {
     }
   }
 
-  /// After the last band.
+  /// Must be called after the last band.
   __device__ __forceinline__ void end() const { reductions_.end(parameters_.epilogue, block_, 0, ptx::Synchronize{}); }
 
  private:
-  /// Of D, where row `row` of the i-th band lies.
+  /// The row of D at row `row` of the i-th band.
   __device__ __forceinline__ int row_of(int row, int i) const {
     return block_.row + row / kInstructionM * kWarpTileM + i * kInstructionM + row % kInstructionM;
   }

@@ -1,5 +1,5 @@
-// Row and column vectors that an epilogue reads, in shared memory as the compute type: a tile's part of each is loaded
-// once by each warpgroup, and read from there at every accumulator.
+// The row and column vectors that an epilogue reads, staged in shared memory in the compute type: each warpgroup loads
+// a tile's part of each once, and reads it there for every accumulator.
 #pragma once
 
 #include "tilewright/epilogue/epilogue_tensor.cuh"
@@ -8,9 +8,9 @@
 
 namespace tilewright {
 
-/// Those of kRows rows and kColumns columns of a tile. Epilogue: Compute, kRowVectors, kColumnVectors,
-/// for_each_vector(parameters, visitor), which calls visitor.visit<number>(tensor): row vectors and column vectors are
-/// numbered from 0 each.
+/// The warpgroup has kRows rows and kColumns columns of a tile. Epilogue: Compute, kRowVectors, kColumnVectors, and
+/// for_each_vector(parameters, visitor), which calls visitor.visit<number>(tensor). Row vectors are numbered from 0,
+/// and so are column vectors.
 template <class Epilogue, int kRows, int kColumns>
 class StagedVectors {
   using Compute = typename Epilogue::Compute;
@@ -25,13 +25,13 @@ class StagedVectors {
   /// `shared` is the address of kBytes.
   __device__ __forceinline__ explicit StagedVectors(uint32_t shared) : shared_(shared) {}
 
-  /// By all threads of the warpgroup: brings what the tile at `at` reads. A barrier of these must come after the last
-  /// load() of the tile before, and another before the first of this one.
+  /// Must be called by all threads of the warpgroup: loads what the tile at `at` reads. There must be a barrier of the
+  /// warpgroup between the previous tile's last load() and this call, and between this call and the first load().
   __device__ __forceinline__ void bring(const Parameters& parameters, int thread, const EpiloguePlace& at) const {
     Epilogue::for_each_vector(parameters, Bring{*this, thread, at});
   }
 
-  /// Of neighbours in a row of the tile.
+  /// Loads the elements of a vector for neighbouring columns from (row, column) of the tile on.
   template <int kNumber, bool kIsRow, int kCount>
   __device__ __forceinline__ void load(Compute (&values)[kCount], int row, int column) const {
     if constexpr (kIsRow) {
@@ -75,15 +75,17 @@ class StagedVectors {
   uint32_t shared_;
 };
 
-/// A place in a tile whose vectors are staged, and in a buffer of outputs: (buffer_row, buffer_column) of it.
+/// An EpiloguePlace in a tile whose vectors are staged. The values go to (buffer_row, buffer_column) of the output
+/// buffer.
 template <class Vectors, class Reductions, class OutputBuffer>
 struct StagedPlace : EpiloguePlace {
   Vectors vectors;
   Reductions& reductions;
-  uint32_t outputs;  // in shared memory
+  uint32_t outputs;  // shared address of the outputs beside D
   int buffer_row, buffer_column;
   int tile_row, tile_column;
-  bool is_other_row, is_first_atom;  // of the thread's rows, of the warpgroup's
+  bool is_other_row;   // the thread's other row, not its first one
+  bool is_first_atom;  // the warpgroup's first instruction along M
 
   template <int kNumber, class Tensor, class Compute, int kCount>
   __device__ __forceinline__ void load(const Tensor& tensor, Compute (&values)[kCount]) const {
@@ -93,7 +95,7 @@ struct StagedPlace : EpiloguePlace {
       tensor.load(values, *this);
     }
   }
-  /// Of an output that leaves by TMA.
+  /// Stores to an output that leaves by TMA.
   template <class Output, class Compute>
   __device__ __forceinline__ void store(const Compute (&values)[2]) const {
     OutputBuffer::template store<Output>(outputs, buffer_row, buffer_column, values);

@@ -1,53 +1,56 @@
-// Outputs beside D that leave a warpgroup as D does: by TMA, from the same buffers of shared memory, behind D's chunks.
+// Outputs beside D that are stored as D is: by TMA, from the same buffers of shared memory, where they lie behind D.
 #pragma once
 
-#include "tilewright/epilogue/output_chunk.cuh"
-#include "tilewright/gemm/sm90_parameters.cuh"
+#include "tilewright/epilogue/output_panel.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/tma.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Number kNumber of them; elements of those before have kBytesBefore bytes together.
-template <int kNumberOfAll, class ElementOfTensor, int kBytesOfThoseBefore>
+/// Number kNumber of these outputs. kBytesBefore is the sum of the element sizes of those before it. Layout is what
+/// OutputPanel asks for.
+template <int kNumberOfAll, class ElementOfTensor, int kBytesOfThoseBefore, class LayoutOfPanel>
 struct TmaOutput {
   static constexpr int kNumber = kNumberOfAll, kBytesBefore = kBytesOfThoseBefore;
   using Element = ElementOfTensor;
+  using Layout = LayoutOfPanel;
 };
 
-/// Plan: kDIsRowMajor, which holds for all of them, kChunkColumns, kBufferChunks.
+/// Plan: kDIsRowMajor, which is the order of these outputs too, kPanelColumns, kSubtilePanels.
 template <class Plan>
 struct TmaOutputBuffer {
   template <class Output>
-  using Chunk = OutputChunk<typename Output::Element, Plan::kDIsRowMajor, Plan::kChunkColumns>;
-  static constexpr int kElements = Plan::kBufferChunks * 64 * Plan::kChunkColumns;
+  using Panel = OutputPanel<typename Output::Element, typename Output::Layout, Plan::kDIsRowMajor>;
+  static constexpr int kElements = Plan::kSubtilePanels * 64 * Plan::kPanelColumns;
 
-  /// Two neighbours in a row of what the buffer holds.
+  /// Stores two neighbouring values of a row of the subtile to the buffer.
   template <class Output, class Compute>
   static __device__ __forceinline__ void store(uint32_t buffer, int row, int column, const Compute (&values)[2]) {
     using Element = typename Output::Element;
     const Vector<Element, 2> pair = convert_pair<Element>(values[0], values[1]);
-    const uint32_t chunk = first<Output>(buffer) + column / Plan::kChunkColumns * Chunk<Output>::kBytes;
-    const int in_chunk = column % Plan::kChunkColumns;
+    const uint32_t panel = first<Output>(buffer) + column / Plan::kPanelColumns * Panel<Output>::kBytes;
+    const int in_panel = column % Plan::kPanelColumns;
     if constexpr (Plan::kDIsRowMajor) {
-      ptx::store_shared(chunk + Chunk<Output>::offset(row, in_chunk), pair);
+      ptx::store_shared(panel + Panel<Output>::offset(row, in_panel), pair);
     } else {
-      ptx::store_shared(chunk + Chunk<Output>::offset(row, in_chunk), pair.element[0]);
-      ptx::store_shared(chunk + Chunk<Output>::offset(row, in_chunk + 1), pair.element[1]);
+      ptx::store_shared(panel + Panel<Output>::offset(row, in_panel), pair.element[0]);
+      ptx::store_shared(panel + Panel<Output>::offset(row, in_panel + 1), pair.element[1]);
     }
   }
 
-  /// By one thread: kChunks chunks, the first at (row, column) of the matrix.
-  template <class Output, int kChunks>
+  /// Must be called by one thread: issues the TMA stores of kPanels panels, the first of them at (row, column) of the
+  /// matrix.
+  template <class Output, int kPanels>
   static __device__ __forceinline__ void send(const TmaMatrix& to, uint32_t buffer, int row, int column, int batch) {
 #pragma unroll
-    for (int chunk = 0; chunk < kChunks; ++chunk, column += Plan::kChunkColumns) {
+    for (int panel = 0; panel < kPanels; ++panel, column += Plan::kPanelColumns) {
 #pragma unroll
-      for (int box = 0; box < Chunk<Output>::kBoxes; ++box) {
-        ptx::tma_store(to, first<Output>(buffer) + chunk * Chunk<Output>::kBytes + box * Chunk<Output>::kBoxBytes,
-                       (Plan::kDIsRowMajor ? column : row) + box * Chunk<Output>::kLine,
+      for (int box = 0; box < Panel<Output>::kBoxes; ++box) {
+        ptx::tma_store(to, first<Output>(buffer) + panel * Panel<Output>::kBytes + box * Panel<Output>::kBoxBytes,
+                       (Plan::kDIsRowMajor ? column : row) + box * Panel<Output>::kLine,
                        Plan::kDIsRowMajor ? row : column, batch);
       }
     }

@@ -1,17 +1,17 @@
-// Accumulators of wgmma to D: the epilogue in registers, then through swizzled shared memory, a buffer of some columns
-// at a time. From there chunks leave by TMA, which overlaps the next buffer's epilogue and the next tile, or, where D's
-// lines do not begin and end at 16 bytes, by plain stores of whole lines. C comes in the same buffers, before.
+// From accumulators of wgmma to D, one epilogue subtile at a time: the epilogue is applied in registers, the results go
+// to a buffer of swizzled shared memory, and from there to D by TMA, which overlaps the next subtile and the next tile.
+// Where D's lines do not begin and end at multiples of 16 bytes, plain stores of whole lines replace TMA. C is loaded
+// into the same buffers before.
 #pragma once
 
 #include "tilewright/epilogue/epilogue_tensor.cuh"
-#include "tilewright/epilogue/fragment.cuh"
 #include "tilewright/epilogue/fragment_reductions.cuh"
-#include "tilewright/epilogue/output_chunk.cuh"
+#include "tilewright/epilogue/output_panel.cuh"
 #include "tilewright/epilogue/source_buffers.cuh"
 #include "tilewright/epilogue/staged_vectors.cuh"
 #include "tilewright/epilogue/tma_output.cuh"
-#include "tilewright/gemm/sm90_parameters.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/tma.cuh"
 #include "tilewright/ptx/warpgroup.cuh"
@@ -19,48 +19,51 @@
 
 namespace tilewright {
 
-/// One warpgroup's way out of kAtoms times 64 rows. Plan: ElementD, Output (TmaMatrix or GlobalMatrix), kDIsRowMajor,
-/// kAccumulatesInHalf, kPairsRows, kTileN, kChunkColumns, kBufferChunks (that a buffer holds), kStoreBytes (that D's
-/// lines are multiples of), kTmaOutputs and kTmaOutputBytes (of the others that leave by TMA: how many, and the bytes
-/// of an element of each together), kReductionCounters (where in the workspace), and what SourceBuffers asks for.
-template <class Plan, class Epilogue, int kAtoms>
+/// A warpgroup has kAtoms times 64 rows. Plan: ElementD, Output (TmaMatrix or GlobalMatrix), kDIsRowMajor,
+/// kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD, kPanelColumns, kSubtilePanels (panels of a subtile),
+/// kStoreBytes (of which the lengths of D's lines are multiples), kTmaOutputs and kTmaOutputBytes (the number of other
+/// outputs that leave by TMA, and the sum of their element sizes), kReductionCounters (an offset in the workspace), and
+/// what SourceBuffers asks for. Parameters of the kernel: c, d, outputs, m, n, batches, batch_step_c, workspace,
+/// reduction_parts, epilogue.
+template <class Plan, class Epilogue, class Parameters, int kAtoms>
 class WarpgroupOutput {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
-  using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Parameters>;
-  using Chunk = OutputChunk<D, Plan::kDIsRowMajor, Plan::kChunkColumns>;
+  using Panel = OutputPanel<D, typename Plan::PanelOfD, Plan::kDIsRowMajor>;
   using Source = SourceBuffers<Plan>;
-  using Rows = FragmentRows<Plan::kPairsRows>;
+  using Rows = typename Plan::AccumulatorTile;
   using Vectors = StagedVectors<Epilogue, kAtoms * 64, Plan::kTileN>;
   using Reductions = FragmentReductions<Epilogue, Rows, kAtoms, Plan::kTileN>;
   using OtherOutputs = TmaOutputBuffer<Plan>;
   using Place = StagedPlace<Vectors, Reductions, OtherOutputs>;
   static constexpr int kThreads = 128;
   static constexpr int kBuffers = Source::kBuffers;
-  static constexpr int kChunkBytes = maximum(Plan::kBufferChunks * Chunk::kBytes, Source::kBufferBytes);  // of C and D
-  static constexpr int kBufferBytes = kChunkBytes + OtherOutputs::kElements * Plan::kTmaOutputBytes;
-  static constexpr int kBufferColumns = Plan::kBufferChunks * Plan::kChunkColumns;
+  static constexpr int kPanelsBytes =
+      maximum(Plan::kSubtilePanels * Panel::kBytes, Source::kBufferBytes);  // of C and D
+  static constexpr int kBufferBytes = kPanelsBytes + OtherOutputs::kElements * Plan::kTmaOutputBytes;
+  static constexpr int kSubtileColumns = Plan::kSubtilePanels * Plan::kPanelColumns;
   static constexpr int kPerElement = Epilogue::kColumnsPerElement;
-  static constexpr int kTileColumns = Plan::kTileN / kPerElement;        // of D
-  static constexpr int kFills = ceil_div(kTileColumns, kBufferColumns);  // of buffers, for 64 rows
-  static_assert(kTileColumns % Plan::kChunkColumns == 0, "chunks cover the columns");
+  static constexpr int kTileColumns = Plan::kTileN / kPerElement;            // of D
+  static constexpr int kSubtiles = ceil_div(kTileColumns, kSubtileColumns);  // of buffers, for 64 rows
+  static_assert(kTileColumns % Plan::kPanelColumns == 0, "panels cover the columns");
   static_assert(kPerElement == 1 || (Plan::kDIsRowMajor && !Epilogue::kReadsSource), "pairs of columns, and no C");
   static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix>;
   static constexpr int kLaneRows = Rows::kLaneRows;
   static constexpr int kOtherRow = Rows::kOtherRow;
-  static constexpr bool kPairsAreLines = Plan::kPairsRows && !Plan::kDIsRowMajor;
+  static constexpr bool kPairsAreLines = kOtherRow == 1 && !Plan::kDIsRowMajor;
 
  public:
-  static constexpr int kBytes = kBuffers * kBufferBytes;                      // of shared memory, for each warpgroup
-  static constexpr int kStagingBytes = Vectors::kBytes + Reductions::kBytes;  // besides, and
+  static constexpr int kBytes = kBuffers * kBufferBytes;  // of the buffers of a warpgroup
+  static constexpr int kStagingBytes = Vectors::kBytes + Reductions::kBytes;
   static constexpr int kBarrierBytes = kBuffers * ptx::kMbarrierBytes;
 
-  /// By one thread of the CTA, before any other use of `barriers`; ptx::fence_mbarrier_init and a barrier must follow.
+  /// Must be called by one thread of the CTA before any other use of `barriers`. ptx::fence_mbarrier_init and a barrier
+  /// must follow.
   static __device__ __forceinline__ void initialise(uint32_t barriers) { Source::initialise(barriers); }
 
   /// `buffers`, `vectors` and `barriers` are shared addresses of kBytes, kStagingBytes and kBarrierBytes for each
-  /// warpgroup that multiplies, `barrier` a named barrier of this one alone: the first of them has 1.
+  /// consumer warpgroup. `barrier` is this warpgroup's named barrier; the first consumer has number 1.
   __device__ __forceinline__ WarpgroupOutput(const Parameters& parameters, uint32_t buffers, uint32_t vectors,
                                              uint32_t barriers, int thread, int barrier)
       : parameters_(parameters),
@@ -71,22 +74,22 @@ class WarpgroupOutput {
         barrier_(barrier),
         reductions_(vectors + (barrier - 1) * kStagingBytes + Vectors::kBytes, thread) {}
 
-  /// Before the sums of a tile are there: C may be loaded meanwhile. The arguments of the next store().
+  /// Must be called before a tile's mainloop, with the arguments of the next store(): issues the loads of C.
   __device__ __forceinline__ void begin(int row, int column, int batch) {
     vectors().bring(parameters_.epilogue, thread_, {row, column, batch, parameters_.m, parameters_.n});
     if constexpr (Source::kByTma) {
       if (!reads_source() || thread_ != 0) return;
       ptx::tma_store_wait_read<0>();
 #pragma unroll
-      for (int fill = 0; fill < minimum(kBuffers, kAtoms * kFills); ++fill)
-        request(fill, fills_ + fill, row, column, batch);
+      for (int subtile = 0; subtile < minimum(kBuffers, kAtoms * kSubtiles); ++subtile)
+        request(subtile, subtiles_ + subtile, row, column, batch);
     }
   }
 
-  /// Stores rows from `row` on and kTileN columns.
+  /// Stores the warpgroup's rows from `row` on and kTileN columns from `column` on.
   template <class Accumulators>
   __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column, int batch) {
-    if constexpr (Vectors::kBytes > 0) ptx::named_barrier(barrier_, kThreads);  // what begin() brought is there
+    if constexpr (Vectors::kBytes > 0) ptx::named_barrier(barrier_, kThreads);  // what begin() staged is complete
     if constexpr (Epilogue::kReductions > 0) reductions_.begin(parameters_.epilogue);
     store_from<0>(accumulators, row, column, batch);
     if constexpr (Epilogue::kReductions > 0) {
@@ -96,7 +99,7 @@ class WarpgroupOutput {
     }
   }
 
-  /// Before the CTA ends: the stores have read shared memory.
+  /// Must be called before the CTA ends: waits until the stores have read shared memory.
   __device__ __forceinline__ void finish() const {
     if constexpr (kByTma) {
       if (thread_ == 0) ptx::tma_store_wait_read<0>();
@@ -104,7 +107,7 @@ class WarpgroupOutput {
   }
 
  private:
-  // Computed each time: registers are scarcer.
+  // These are computed each time, since registers to keep them cost more.
   __device__ __forceinline__ bool reads_source() const {
     return Epilogue::kReadsSource && Epilogue::reads_source(parameters_.epilogue);
   }
@@ -126,53 +129,55 @@ class WarpgroupOutput {
 
   /// Groups of 8 columns that are stored together: stmatrix.x4 takes two.
   static constexpr bool kByMatrices = sizeof(D) == 2 && !kPairsAreLines;
-  static constexpr int kGroups = kByMatrices && Plan::kChunkColumns % 16 == 0 ? 2 : 1;
-  static_assert(Plan::kChunkColumns % (8 * kGroups) == 0, "a chunk is whole stores");
+  static constexpr int kGroups = kByMatrices && Plan::kPanelColumns % 16 == 0 ? 2 : 1;
+  static_assert(Plan::kPanelColumns % (8 * kGroups) == 0, "a panel is whole stores");
 
-  /// Fills of buffers from number kFill on. A recursion: accumulators are registers, which a loop that the compiler
-  /// does not unroll would index in memory.
-  template <int kFill, class Accumulators>
+  /// Stores the subtiles from number kSubtile on. This is a recursion because accumulators are registers, which a loop
+  /// that the compiler does not unroll would index in memory.
+  template <int kSubtile, class Accumulators>
   __device__ __forceinline__ void store_from(const Accumulators (&accumulators)[kAtoms], int row, int column,
                                              int batch) {
-    if constexpr (kFill < kAtoms * kFills) {
-      constexpr int kFirst = kFill % kFills * kBufferColumns;  // column of D's tile
-      constexpr int kColumns = minimum(kBufferColumns, kTileColumns - kFirst);
-      const int first_row = row + kFill / kFills * 64;
+    if constexpr (kSubtile < kAtoms * kSubtiles) {
+      constexpr int kFirst = kSubtile % kSubtiles * kSubtileColumns;  // column of D's tile
+      constexpr int kColumns = minimum(kSubtileColumns, kTileColumns - kFirst);
+      const int first_row = row + kSubtile / kSubtiles * 64;
       if (first_row >= parameters_.m) return;
-      if constexpr (Epilogue::kRowResults > 0 && kFill % kFills == 0) reductions_.begin_rows(parameters_.epilogue);
-      const uint32_t buffer = this->buffer(fills_);
+      if constexpr (Epilogue::kRowResults > 0 && kSubtile % kSubtiles == 0)
+        reductions_.begin_rows(parameters_.epilogue);
+      const uint32_t buffer = this->buffer(subtiles_);
       if (reads_source()) {
         bring_source(buffer, first_row, column + kFirst, batch);
-        fill<kFill, true>(accumulators[kFill / kFills], buffer, first_row, column + kFirst, batch);
+        compute<kSubtile, true>(accumulators[kSubtile / kSubtiles], buffer, first_row, column + kFirst, batch);
       } else {
         free_buffer();
         if constexpr (kPerElement == 2) {
-          fill_of_pairs<kFill>(accumulators[kFill / kFills], buffer, first_row, column + kFirst * kPerElement, batch);
+          compute_pairs<kSubtile>(accumulators[kSubtile / kSubtiles], buffer, first_row, column + kFirst * kPerElement,
+                                  batch);
         } else {
-          fill<kFill, false>(accumulators[kFill / kFills], buffer, first_row, column + kFirst, batch);
+          compute<kSubtile, false>(accumulators[kSubtile / kSubtiles], buffer, first_row, column + kFirst, batch);
         }
       }
       if constexpr (kByTma) ptx::fence_proxy_async();
       ptx::named_barrier(barrier_, kThreads);
-      ++fills_;
+      ++subtiles_;
       if (!kByTma || thread_ == 0) {
-        if constexpr (Source::kByTma && kFill + 1 >= kBuffers && kFill + 1 < kAtoms * kFills) {
+        if constexpr (Source::kByTma && kSubtile + 1 >= kBuffers && kSubtile + 1 < kAtoms * kSubtiles) {
           if (reads_source()) {
             ptx::tma_store_wait_read<0>();
-            request(kFill + 1, fills_, row, column, batch);
+            request(kSubtile + 1, subtiles_, row, column, batch);
           }
         }
-        send<kColumns / Plan::kChunkColumns>(buffer, first_row, column / kPerElement + kFirst, batch);
+        send<kColumns / Plan::kPanelColumns>(buffer, first_row, column / kPerElement + kFirst, batch);
       }
-      if constexpr (Epilogue::kRowResults > 0 && kFill % kFills == kFills - 1) {
+      if constexpr (Epilogue::kRowResults > 0 && kSubtile % kSubtiles == kSubtiles - 1) {
         if (column < parameters_.n)
           reductions_.end_rows(parameters_.epilogue, parts(), {row, column, batch, 0}, first_row, parameters_.m);
       }
-      store_from<kFill + 1>(accumulators, row, column, batch);
+      store_from<kSubtile + 1>(accumulators, row, column, batch);
     }
   }
 
-  /// The buffer of the next fill is no longer read.
+  /// Waits until the buffer of the next subtile is no longer read.
   __device__ __forceinline__ void free_buffer() const {
     if constexpr (kByTma) {
       if (thread_ == 0) ptx::tma_store_wait_read<kBuffers - 1>();
@@ -180,18 +185,19 @@ class WarpgroupOutput {
     ptx::named_barrier(barrier_, kThreads);
   }
 
-  /// By one thread: loads what the fill number `fill` of the tile reads of C to the buffer of fill number `use` of all.
-  __device__ __forceinline__ void request(int fill, uint32_t use, int row, int column, int batch) const {
-    const int first_row = row + fill / kFills * 64;
+  /// Must be called by one thread: issues the loads of C for subtile number `subtile` of the tile, to the buffer of
+  /// subtile number `use` of all.
+  __device__ __forceinline__ void request(int subtile, uint32_t use, int row, int column, int batch) const {
+    const int first_row = row + subtile / kSubtiles * 64;
     if (first_row >= parameters_.m) return;
-    source().request(parameters_.c, use, buffer(use), first_row, column + fill % kFills * kBufferColumns,
+    source().request(parameters_.c, use, buffer(use), first_row, column + subtile % kSubtiles * kSubtileColumns,
                      batch * parameters_.batch_step_c);
   }
 
-  /// What this fill reads of C is in `buffer`.
+  /// Waits until what this subtile reads of C is in `buffer`, or loads it there.
   __device__ __forceinline__ void bring_source(uint32_t buffer, int row, int column, int batch) const {
     if constexpr (Source::kByTma) {
-      source().wait(fills_);
+      source().wait(subtiles_);
     } else {
       free_buffer();
       source().copy(parameters_.c, parameters_.m, parameters_.n, buffer, thread_, row, column, batch);
@@ -199,14 +205,14 @@ class WarpgroupOutput {
     }
   }
 
-  /// The epilogue of fill number kFill of the tile, which begins at (row, column) of D, to `buffer`, where what it
-  /// reads of C lies. Where C's elements lie as D's, each thread overwrites what it read; else all have read before any
-  /// writes.
-  template <int kFill, bool kReads, class Accumulators>
-  __device__ __forceinline__ void fill(const Accumulators& accumulators, uint32_t buffer, int row, int column,
-                                       int batch) {
-    constexpr int kFirst = kFill % kFills * kBufferColumns;  // column of the tile
-    constexpr int kColumns = minimum(kBufferColumns, Plan::kTileN - kFirst);
+  /// Applies the epilogue to subtile number kSubtile of the tile, which begins at (row, column) of D, and stores the
+  /// result to `buffer`, where what the subtile reads of C lies. If C's elements lie as D's do, each thread overwrites
+  /// what it read; otherwise a barrier separates all reads from all writes.
+  template <int kSubtile, bool kReads, class Accumulators>
+  __device__ __forceinline__ void compute(const Accumulators& accumulators, uint32_t buffer, int row, int column,
+                                          int batch) {
+    constexpr int kFirst = kSubtile % kSubtiles * kSubtileColumns;  // column of the tile
+    constexpr int kColumns = minimum(kSubtileColumns, Plan::kTileN - kFirst);
     constexpr bool kInPlace = kReads && sizeof(C) == sizeof(D);
     constexpr int kPiece = kReads && !kInPlace ? kColumns : 8 * kGroups;  // columns
 #pragma unroll
@@ -223,7 +229,7 @@ class WarpgroupOutput {
           source[j] = kReads ? convert<Compute>(read.element[j]) : Compute(0);
         }
         Epilogue::apply(pair, source, parameters_.epilogue,
-                        place<kFill>(buffer, row, column, batch, i % 2, piece + i / 2 * 8 + Rows::column(thread_)));
+                        place<kSubtile>(buffer, row, column, batch, i % 2, piece + i / 2 * 8 + Rows::column(thread_)));
         out[i] = convert_pair<D>(pair[0], pair[1]);
       }
       if constexpr (kReads && !kInPlace) ptx::named_barrier(barrier_, kThreads);
@@ -231,12 +237,12 @@ class WarpgroupOutput {
     }
   }
 
-  /// The same where a pair of columns, which a thread has, is one element of D: `column` is of A*B.
-  template <int kFill, class Accumulators>
-  __device__ __forceinline__ void fill_of_pairs(const Accumulators& accumulators, uint32_t buffer, int row, int column,
+  /// The same where two columns of A*B, which a thread holds, make one element of D. `column` counts columns of A*B.
+  template <int kSubtile, class Accumulators>
+  __device__ __forceinline__ void compute_pairs(const Accumulators& accumulators, uint32_t buffer, int row, int column,
                                                 int batch) {
-    constexpr int kFirst = kFill % kFills * kBufferColumns;
-    constexpr int kColumns = minimum(kBufferColumns, kTileColumns - kFirst);
+    constexpr int kFirst = kSubtile % kSubtiles * kSubtileColumns;
+    constexpr int kColumns = minimum(kSubtileColumns, kTileColumns - kFirst);
 #pragma unroll
     for (int i = 0; i < kColumns / 2; ++i) {  // four columns of D for every 8 of A*B, in two rows
       const int along = i / 2 * 8, half = i % 2;
@@ -245,30 +251,30 @@ class WarpgroupOutput {
       for (int j = 0; j < 2; ++j) pair[j] = convert<Compute>(element(accumulators, kFirst + 2 * i + j));
       const Compute no_source[2] = {Compute(0), Compute(0)};
       Epilogue::apply(pair, no_source, parameters_.epilogue,
-                      place<kFill>(buffer, row, column, batch, half, along + Rows::column(thread_)));
-      const uint32_t chunk = buffer + along / 2 / Plan::kChunkColumns * Chunk::kBytes;
-      const int in_chunk = along / 2 % Plan::kChunkColumns + Rows::column(thread_) / 2;
-      ptx::store_shared(chunk + Chunk::offset(Rows::row(thread_) + half * kOtherRow, in_chunk), convert<D>(pair[0]));
+                      place<kSubtile>(buffer, row, column, batch, half, along + Rows::column(thread_)));
+      const uint32_t panel = buffer + along / 2 / Plan::kPanelColumns * Panel::kBytes;
+      const int in_panel = along / 2 % Plan::kPanelColumns + Rows::column(thread_) / 2;
+      ptx::store_shared(panel + Panel::offset(Rows::row(thread_) + half * kOtherRow, in_panel), convert<D>(pair[0]));
     }
   }
 
-  /// The thread's row number `half` and column `along` of a fill that begins at (row, column) of A*B.
-  template <int kFill>
+  /// The place of the thread's row number `half` and column `along` in a subtile that begins at (row, column) of A*B.
+  template <int kSubtile>
   __device__ __forceinline__ Place place(uint32_t buffer, int row, int column, int batch, int half, int along) {
     const int down = Rows::row(thread_) + half * kOtherRow;
     return {{row + down, column + along, batch, parameters_.m, parameters_.n},
             vectors(),
             reductions_,
-            buffer + kChunkBytes,
+            buffer + kPanelsBytes,
             down,
             along,
-            kFill / kFills * 64 + down,
-            kFill % kFills * kBufferColumns * kPerElement + along,
+            kSubtile / kSubtiles * 64 + down,
+            kSubtile % kSubtiles * kSubtileColumns * kPerElement + along,
             half == 1,
-            kFill < kFills};
+            kSubtile < kSubtiles};
   }
 
-  /// `out` of the columns from `first` on.
+  /// Stores `out`, the columns from `first` on, to the buffer.
   template <bool kMayUseMatrices, int kPairs>
   __device__ __forceinline__ void stage(const Vector<D, 2> (&out)[kPairs], uint32_t buffer, int first) const {
     constexpr bool kUsesMatrices = kMayUseMatrices && kByMatrices;
@@ -276,29 +282,29 @@ class WarpgroupOutput {
 #pragma unroll
     for (int group = 0; group < kPairs / 2; group += kTogether) {
       const int column = first + group * 8;
-      const uint32_t chunk = buffer + column / Plan::kChunkColumns * Chunk::kBytes;
-      const int in_chunk = column % Plan::kChunkColumns;
+      const uint32_t panel = buffer + column / Plan::kPanelColumns * Panel::kBytes;
+      const int in_panel = column % Plan::kPanelColumns;
       Vector<D, 2> stored[2 * kTogether];
 #pragma unroll
       for (int i = 0; i < 2 * kTogether; ++i) stored[i] = out[2 * group + i];
       if constexpr (kUsesMatrices) {
-        store_matrices(stored, chunk, thread_ / 32 * 16, in_chunk);
+        store_matrices(stored, panel, thread_ / 32 * 16, in_panel);
       } else {
-        store_pairs(stored, chunk, Rows::row(thread_), in_chunk + Rows::column(thread_));
+        store_pairs(stored, panel, Rows::row(thread_), in_panel + Rows::column(thread_));
       }
     }
   }
 
-  /// 16-bit elements. Lane l addresses line l%8 of matrix l/8: the matrices are the lanes' first rows and their others
-  /// of one group of columns, then of the next.
+  /// 16-bit elements, by stmatrix. Lane l addresses line l%8 of matrix l/8. The matrices are, of one group of 8
+  /// columns, the lanes' first rows and their other rows, then the same of the next group.
   __device__ __forceinline__ void store_matrices(const Vector<D, 2> (&out)[2 * kGroups], uint32_t buffer, int warp_row,
                                                  int column) const {
     const int line = thread_ % 8;
     const int matrix = thread_ % 32 / 8 % (2 * kGroups);
     const int matrix_row = warp_row + matrix % 2 * kOtherRow;
     const int matrix_column = column + matrix / 2 * 8;
-    const uint32_t to = buffer + (Plan::kDIsRowMajor ? Chunk::offset(matrix_row + line * kLaneRows, matrix_column)
-                                                     : Chunk::offset(matrix_row, matrix_column + line));
+    const uint32_t to = buffer + (Plan::kDIsRowMajor ? Panel::offset(matrix_row + line * kLaneRows, matrix_column)
+                                                     : Panel::offset(matrix_row, matrix_column + line));
     uint32_t packed[2 * kGroups];
 #pragma unroll
     for (int i = 0; i < 2 * kGroups; ++i) packed[i] = __builtin_bit_cast(uint32_t, out[i]);
@@ -309,39 +315,40 @@ class WarpgroupOutput {
     }
   }
 
-  /// Of other widths: neighbours at `row`, and at the thread's other row.
+  /// Elements of other widths: two neighbours in the thread's first row, `row`, and two in its other one.
   __device__ __forceinline__ void store_pairs(const Vector<D, 2> (&out)[2], uint32_t buffer, int row,
                                               int column) const {
     if constexpr (kPairsAreLines) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        ptx::store_shared(buffer + Chunk::offset(row, column + i), Vector<D, 2>{out[0].element[i], out[1].element[i]});
+        ptx::store_shared(buffer + Panel::offset(row, column + i), Vector<D, 2>{out[0].element[i], out[1].element[i]});
       }
       return;
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       if constexpr (Plan::kDIsRowMajor) {
-        ptx::store_shared(buffer + Chunk::offset(row + half * kOtherRow, column), out[half]);
+        ptx::store_shared(buffer + Panel::offset(row + half * kOtherRow, column), out[half]);
       } else {
-        ptx::store_shared(buffer + Chunk::offset(row + half * kOtherRow, column), out[half].element[0]);
-        ptx::store_shared(buffer + Chunk::offset(row + half * kOtherRow, column + 1), out[half].element[1]);
+        ptx::store_shared(buffer + Panel::offset(row + half * kOtherRow, column), out[half].element[0]);
+        ptx::store_shared(buffer + Panel::offset(row + half * kOtherRow, column + 1), out[half].element[1]);
       }
     }
   }
 
-  /// Staged chunks to D and the other outputs, by TMA by one thread; what lies outside D is not written.
+  /// Sends kCount panels to D, and the same panels of the other outputs: by one thread where TMA stores them. What lies
+  /// outside D is not written.
   template <int kCount>
   __device__ __forceinline__ void send(uint32_t buffer, int row, int column, int batch) const {
     if constexpr (Plan::kTmaOutputs > 0)
-      Epilogue::for_each_tma_output(SendOther<kCount>{parameters_, buffer + kChunkBytes, row, column, batch});
+      Epilogue::for_each_tma_output(SendOther<kCount>{parameters_, buffer + kPanelsBytes, row, column, batch});
 #pragma unroll(kByTma ? kCount : 1)
-    for (int chunk = 0; chunk < kCount; ++chunk, column += Plan::kChunkColumns, buffer += Chunk::kBytes) {
+    for (int panel = 0; panel < kCount; ++panel, column += Plan::kPanelColumns, buffer += Panel::kBytes) {
       if constexpr (kByTma) {
 #pragma unroll
-        for (int box = 0; box < Chunk::kBoxes; ++box) {
-          ptx::tma_store(parameters_.d, buffer + box * Chunk::kBoxBytes,
-                         (Plan::kDIsRowMajor ? column : row) + box * Chunk::kLine, Plan::kDIsRowMajor ? row : column,
+        for (int box = 0; box < Panel::kBoxes; ++box) {
+          ptx::tma_store(parameters_.d, buffer + box * Panel::kBoxBytes,
+                         (Plan::kDIsRowMajor ? column : row) + box * Panel::kLine, Plan::kDIsRowMajor ? row : column,
                          batch);
         }
       } else {
@@ -359,7 +366,7 @@ class WarpgroupOutput {
 
     template <class Output>
     __device__ __forceinline__ void visit() const {
-      OtherOutputs::template send<Output, kCount>(parameters.outputs[Output::kNumber], buffer, row, column, batch);
+      OtherOutputs::template send<Output, kCount>(parameters.outputs.map[Output::kNumber], buffer, row, column, batch);
     }
   };
 
@@ -369,7 +376,7 @@ class WarpgroupOutput {
     const int end_x = Plan::kDIsRowMajor ? parameters_.n / kPerElement : parameters_.m;
     const int end_y = Plan::kDIsRowMajor ? parameters_.m : parameters_.n;
     D* const d = static_cast<D*>(const_cast<void*>(parameters_.d.address)) + batch * parameters_.d.batch_stride;
-    Chunk::template for_each<kCount, kThreads>(thread_, row, column, [&](uint32_t offset, int x, int y) {
+    Panel::template for_each<kCount, kThreads>(thread_, row, column, [&](uint32_t offset, int x, int y) {
       const Stored values = ptx::load_shared<Stored>(buffer + offset);
       if (y >= end_y) return;
       D* const at = d + y * parameters_.d.ld + x;
@@ -384,7 +391,7 @@ class WarpgroupOutput {
     });
   }
 
-  /// One accumulator; those of f16 are two to a register.
+  /// Accumulator number `i`. A register holds two accumulators of f16.
   template <class Accumulators>
   static __device__ __forceinline__ auto element(const Accumulators& accumulators, int i) {
     if constexpr (Plan::kAccumulatesInHalf) {
@@ -395,10 +402,10 @@ class WarpgroupOutput {
   }
 
   const Parameters& parameters_;
-  uint32_t buffers_, vectors_, barriers_;  // of all warpgroups: constants
+  uint32_t buffers_, vectors_, barriers_;  // of all warpgroups, so that they are constants
   int thread_;
   int barrier_;
-  uint32_t fills_ = 0;  // of buffers, in turn, so far
+  uint32_t subtiles_ = 0;  // so far; they take the buffers in turn
   Reductions reductions_;
 };
 

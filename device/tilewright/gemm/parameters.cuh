@@ -5,8 +5,8 @@
 
 namespace tilewright {
 
-/// D is row-major: a column-major D is computed as the transposed problem. Fields in the order that the host packs
-/// them.
+/// D is row-major: a column-major D is computed as the transposed problem. plan/gemm_tile writes these fields; the
+/// emitted text asserts their offsets.
 template <class EpilogueParameters>
 struct GemmParameters {
   const void* a;
@@ -14,13 +14,13 @@ struct GemmParameters {
   const void* c;
   void* d;
   int64_t lda, ldb, ldc, ldd;  // elements
-  /// Elements from one matrix of a batch to the next; 0 where one serves all.
+  /// Elements from one matrix of a batch to the next; 0 where one matrix serves the whole batch.
   int64_t batch_stride_a, batch_stride_b, batch_stride_c, batch_stride_d;
   int m, n, k;
   int tiles_m, tiles_n;
-  uint32_t batch;           // matrices of D
-  char* workspace;          // of kernels that reduce: counters, parts of results; else null
-  int64_t reduction_parts;  // where in it, bytes
+  uint32_t batch;           // number of matrices of D
+  char* workspace;          // counters and partial results of kernels with reductions; else null
+  int64_t reduction_parts;  // offset of the partial results in it, bytes
   EpilogueParameters epilogue;
 };
 

@@ -14,7 +14,8 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB, Accumulator, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kLanesM, kLanesN, kVectorM,
-/// kVectorN, kStages, Raster, and what OutputTile asks for. All numbers come from plan/simt_gemm.
+/// kVectorN, kStages, kStageBytes, kSharedBytes, Raster, and what OutputTile asks for. All numbers come from
+/// plan/simt_gemm.
 template <class Plan, class Epilogue>
 class SimtGemm {
   using OperandA = typename Plan::OperandA;
@@ -35,13 +36,14 @@ class SimtGemm {
   static constexpr int kElementsB = OperandB::kLineElements * Plan::kTileK;
   static constexpr int kStageElements = kElementsA + kElementsB;
   static constexpr int kBandRows = Plan::kWarpsM * Plan::kLanesM;  // one of each thread
-  using Output = OutputTile<Plan, Epilogue>;
+  using Output = OutputTile<Plan, Epilogue, Parameters>;
   using Reductions = typename Output::template Reductions<kBandRows, kThreads>;
 
- public:
-  static constexpr int kSharedBytes =  // the stages, then bands of what is reduced
-      maximum(Plan::kStages * kStageElements * static_cast<int>(sizeof(Stored)), Reductions::kBytes);
+  // Shared memory holds the stages and, after the mainloop, what the epilogue reduces in their place.
+  static_assert(Plan::kStageBytes == kStageElements * static_cast<int>(sizeof(Stored)));
+  static_assert(Plan::kSharedBytes == maximum(Plan::kStages * Plan::kStageBytes, Reductions::kBytes));
 
+ public:
   __device__ __forceinline__ explicit SimtGemm(const Parameters& parameters)
       : parameters_(parameters), batch_(batch_of_grid()) {
     const int thread = static_cast<int>(threadIdx.x);

@@ -15,8 +15,8 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB, Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, Raster,
-/// kPromotesAccumulators, kAccumulatesInHalf, kBandLine, and what OutputTile asks for. All numbers come from
-/// plan/sm80_gemm.
+/// kPromotesAccumulators, kAccumulatesInHalf, AccumulatorTile, kBandLine, kStageBytes, kBandBytes, kSharedBytes, and
+/// what OutputTile asks for. All numbers come from plan/sm80_gemm.
 template <class Plan, class Epilogue>
 class Sm80Gemm {
   using Math = typename Plan::Math;
@@ -31,22 +31,23 @@ class Sm80Gemm {
   static constexpr int kTilesM = kWarpTileM / Mma::kM;  // instructions along M in a warp's tile
   static constexpr int kTilesN = kWarpTileN / Mma::kN;
   static constexpr int kSteps = Plan::kTileK / Mma::kK;
-  static constexpr int kStageBytes = OperandA::kTileBytes + OperandB::kTileBytes;
 
   using LoaderA = FragmentLoader<OperandA, true, Mma::kM, Math::kLoadK, Math::kLoadRegistersA, kTilesM>;
   using LoaderB = FragmentLoader<OperandB, false, Mma::kN, Math::kLoadK, Math::kLoadRegistersB, kTilesN>;
-  using Output = StagedOutput<Plan, Epilogue, Mma::kM, Mma::kN>;
+  using Output = StagedOutput<Plan, Epilogue, Parameters, Mma::kM, Mma::kN>;
   using Accumulators = typename Mma::RegisterC[kTilesM][kTilesN][Mma::kRegistersC];
 
-  /// What one step's loads hold: [load][tile][register].
+  /// The fragments that one step loads: [load][tile][register].
   struct Fragments {
     typename LoaderA::Fragment a[Math::kLoadsPerStep];
     typename LoaderB::Fragment b[Math::kLoadsPerStep];
   };
 
- public:
-  static constexpr int kSharedBytes = maximum(Plan::kStages * kStageBytes, Output::kBytes);  // the stages, then bands
+  // Shared memory holds the stages and, after the mainloop, the output's bands in their place.
+  static_assert(Plan::kStageBytes == OperandA::kTileBytes + OperandB::kTileBytes);
+  static_assert(Plan::kSharedBytes == maximum(Plan::kStages * Plan::kStageBytes, Output::kBytes));
 
+ public:
   __device__ __forceinline__ explicit Sm80Gemm(const Parameters& parameters)
       : parameters_(parameters),
         batch_(batch_of_grid()),
@@ -105,8 +106,8 @@ class Sm80Gemm {
     ptx::cp_async_wait<0>();
   }
 
-  /// Begins one share of the copy of the next tile along K: of zeros past the end, so that stages are always defined
-  /// and the number of pending groups stays the same.
+  /// Issues one share of the copy of the next tile along K. Past the end of K it copies zeros, so that stages are
+  /// always defined and the number of pending groups stays the same.
   template <int kShare, int kShares>
   __device__ __forceinline__ void start_copy(const Ring& ring) const {
     ring.copy_a.template start<kShare, kShares>(ring.write_stage, ring.k_left);
@@ -143,8 +144,8 @@ class Sm80Gemm {
   }
 
   __device__ __forceinline__ uint32_t next_stage(uint32_t stage) const {
-    const uint32_t next = stage + kStageBytes;
-    return next == shared_ + Plan::kStages * kStageBytes ? shared_ : next;
+    const uint32_t next = stage + Plan::kStageBytes;
+    return next == shared_ + Plan::kStages * Plan::kStageBytes ? shared_ : next;
   }
 
   static __device__ __forceinline__ void wait_for_stage() {

@@ -1,18 +1,22 @@
-// GEMM on tensor cores as of sm_90: one thread loads operands by TMA into a ring of swizzled shared-memory stages, or
-// its whole warpgroup gathers what TMA cannot reach, unless all CTAs first repack it; warpgroups multiply them from
-// there by wgmma, D leaves by TMA. A persistent CTA computes one tile of D after another.
+// Warp-specialized GEMM on tensor cores as of sm_90. A producer warpgroup fills a ring of swizzled shared-memory
+// stages: one thread by TMA, or all threads with plain loads where TMA cannot load an operand, unless the CTAs repack
+// it first. Consumer warpgroups multiply the stages by wgmma, and D leaves by TMA. Persistent CTAs compute one tile of
+// D after another.
 #pragma once
 
+#include "tilewright/copy/plain_load_stage.cuh"
 #include "tilewright/copy/repacked_operand.cuh"
 #include "tilewright/copy/tma_operand.cuh"
-#include "tilewright/epilogue/sliced_output.cuh"
+#include "tilewright/epilogue/split_k_output.cuh"
 #include "tilewright/epilogue/warpgroup_output.cuh"
 #include "tilewright/gemm/sm90_parameters.cuh"
 #include "tilewright/mma/promoted_mainloop.cuh"
 #include "tilewright/mma/register_mainloop.cuh"
 #include "tilewright/mma/warpgroup_mainloop.cuh"
+#include "tilewright/operand/global_matrix.cuh"
+#include "tilewright/operand/repacked_matrix.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/pipeline/consumer_turns.cuh"
-#include "tilewright/pipeline/gathered_stage.cuh"
 #include "tilewright/pipeline/grid_barrier.cuh"
 #include "tilewright/pipeline/tma_ring.cuh"
 #include "tilewright/ptx/cluster.cuh"
@@ -23,13 +27,14 @@
 
 namespace tilewright {
 
-/// Cooperative schedule: kConsumers warpgroups share a tile, each its rows of it. Ping-pong: they take turns, each with
-/// a tile of its own, so that one multiplies while another stores. With kSlices > 1 as many CTAs compute a tile, each
-/// its slice of K, and each stores a share of it. Then, and where operands are repacked, the launch is cooperative.
-/// Plan: what the parts below ask for, and kTileM, kTileN, kTileK, kConsumers, kIsPingPong, kStages, kClusterM,
-/// kClusterN, kSlices, kProducerRegisters, kConsumerRegisters, kGatheredWords, kCounterBytes (of the
-/// workspace, a counter each), Mainloop, kReaders (of a stage, in each warpgroup). All numbers come from
-/// plan/sm90_gemm.
+/// Cooperative schedule: kConsumers warpgroups share a tile, each with its own rows. Ping-pong: they take turns, each
+/// with a tile of its own, so that one multiplies while another stores. With split-K, kSplitK > 1 CTAs compute a tile,
+/// each over its slice of K, and each stores a share of it; these launches are cooperative, and so are those that
+/// repack operands. Plan: what the parts below ask for, and kTileM, kTileN, kTileK, kConsumers, kIsPingPong, kStages,
+/// kClusterM, kClusterN, kSplitK, kProducerRegisters, kConsumerRegisters, kPlainLoadWords (32-bit words that a producer
+/// thread keeps in flight when it loads an operand with plain loads), SharedMemory (the map of it), kCounterBytes (of
+/// the counters at the workspace's beginning), Mainloop, kConsumerArrivals (of one consumer warpgroup for each stage).
+/// All numbers come from plan/sm90_gemm.
 template <class Plan, class Epilogue>
 class Sm90Gemm {
   using Wgmma = typename Plan::Wgmma;
@@ -37,61 +42,59 @@ class Sm90Gemm {
   using OperandB = typename Plan::OperandB;
   using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Parameters>;
 
-  static constexpr int kSharers = Plan::kClusterM * Plan::kClusterN;      // CTAs that load for each other
+  static constexpr int kClusterCtas = Plan::kClusterM * Plan::kClusterN;  // CTAs that load for each other by multicast
   static constexpr int kTeam = Plan::kIsPingPong ? 1 : Plan::kConsumers;  // warpgroups that share a tile
   static constexpr int kTeams = Plan::kConsumers / kTeam;
   static constexpr int kAtoms = Plan::kTileM / 64 / kTeam;  // instructions along M of a warpgroup
-  using Output =
-      Select<(Plan::kSlices > 1), SlicedOutput<Plan, Epilogue, kAtoms>, WarpgroupOutput<Plan, Epilogue, kAtoms>>;
-  static constexpr int kStageBytes = OperandA::kTileBytes + OperandB::kTileBytes;
-  static constexpr bool kGathersA = is_same<typename OperandA::Source, GlobalMatrix>;
-  static constexpr bool kGathersB = is_same<typename OperandB::Source, GlobalMatrix>;
-  static constexpr bool kGathers = kGathersA || kGathersB;
-  static_assert(!kGathers || kSharers == 1, "what is gathered is not shared");
+  using Output = Select<(Plan::kSplitK > 1), SplitKOutput<Plan, Epilogue, Parameters, kAtoms>,
+                        WarpgroupOutput<Plan, Epilogue, Parameters, kAtoms>>;
+  static constexpr bool kPlainLoadsA = is_same<typename OperandA::Source, GlobalMatrix>;
+  static constexpr bool kPlainLoadsB = is_same<typename OperandB::Source, GlobalMatrix>;
+  static constexpr bool kUsesPlainLoads = kPlainLoadsA || kPlainLoadsB;
+  static_assert(!kUsesPlainLoads || kClusterCtas == 1, "plain loads have no multicast");
   static constexpr bool kRepacksA = is_same<typename OperandA::Source, RepackedMatrix>;
   static constexpr bool kRepacksB = is_same<typename OperandB::Source, RepackedMatrix>;
-  static constexpr int kTmaBytes = (kGathersA ? 0 : OperandA::kTileBytes) + (kGathersB ? 0 : OperandB::kTileBytes);
-  static constexpr int kWriters = (kTmaBytes > 0 ? 1 : 0) + (kGathers ? 4 : 0);  // a thread of each warp that gathers
-  using Ring = TmaRing<Plan::kStages, kStageBytes, kTeam * Plan::kReaders, kSharers, kWriters>;
+  static constexpr int kTmaBytes =
+      (kPlainLoadsA ? 0 : OperandA::kTileBytes) + (kPlainLoadsB ? 0 : OperandB::kTileBytes);
+  static constexpr int kProducerArrivals =
+      (kTmaBytes > 0 ? 1 : 0) + (kUsesPlainLoads ? 4 : 0);  // a thread of each warp that stores to the stage
+  using Ring = TmaRing<Plan::kStages, Plan::SharedMemory::kStageBytes, kTeam * Plan::kConsumerArrivals, kClusterCtas,
+                       kProducerArrivals>;
   using Mainloop = typename Plan::template Mainloop<kAtoms>;
   using Turns = ConsumerTurns<kTeams, 1 + Plan::kConsumers>;
 
   static constexpr int kWarps = 4 * (1 + Plan::kConsumers);
-  static constexpr int kRepackingBytes =  // of a warp
-      maximum(RepackedOperand<OperandA>::kWarpBytes, RepackedOperand<OperandB>::kWarpBytes);
 
-  // Shared memory: the stages, then of each consumer what its Output asks for, the barriers of these and of the stages.
-  // Operands are repacked in the place of all but the barriers.
-  static constexpr int kOutputs = Plan::kStages * kStageBytes;
-  static constexpr int kStaging = kOutputs + Plan::kConsumers * Output::kBytes;
-  static constexpr int kOutputBarriers =
-      maximum(kStaging + Plan::kConsumers * Output::kStagingBytes, kWarps* kRepackingBytes);
-  static constexpr int kRingBarriers = kOutputBarriers + Plan::kConsumers * Output::kBarrierBytes;
+  using Shared = typename Plan::SharedMemory;
+  static_assert(Shared::kStageBytes == OperandA::kTileBytes + OperandB::kTileBytes);
+  static_assert(Shared::kOutputBytes == Output::kBytes && Shared::kStagingBytes == Output::kStagingBytes);
+  static_assert(Shared::kOutputBarrierBytes == Output::kBarrierBytes);
+  static_assert(Shared::kRepackingBytes >= RepackedOperand<OperandA>::kWarpBytes &&
+                Shared::kRepackingBytes >= RepackedOperand<OperandB>::kWarpBytes);
+  static_assert(Shared::kRingBarriers + Ring::kBarrierBytes == Shared::kBytes);
 
  public:
-  static constexpr int kSharedBytes = kRingBarriers + Ring::kBarrierBytes;
-
   __device__ __forceinline__ explicit Sm90Gemm(const Parameters& parameters)
       : parameters_(parameters),
         warpgroup_(__shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 128, 0)),
-        slice_(static_cast<int>(blockIdx.x) / kSharers % Plan::kSlices) {
+        slice_(static_cast<int>(blockIdx.x) / kClusterCtas % Plan::kSplitK) {
     const int64_t k_tiles = ceil_div(parameters.k, Plan::kTileK);
-    first_k_tile_ = static_cast<int>(k_tiles * slice_ / Plan::kSlices);
-    k_tiles_ = static_cast<int>(k_tiles * (slice_ + 1) / Plan::kSlices) - first_k_tile_;
+    first_k_tile_ = static_cast<int>(k_tiles * slice_ / Plan::kSplitK);
+    k_tiles_ = static_cast<int>(k_tiles * (slice_ + 1) / Plan::kSplitK) - first_k_tile_;
   }
 
   __device__ __forceinline__ void run() {
     extern __shared__ __align__(1024) unsigned char shared_memory[];
     const uint32_t shared = ptx::shared_address(shared_memory);
-    const Ring ring(shared, shared + kRingBarriers);
-    if (threadIdx.x == 0) prepare(ring, shared + kOutputBarriers);
+    const Ring ring(shared, shared + Shared::kRingBarriers);
+    if (threadIdx.x == 0) prepare(ring, shared + Shared::kOutputBarriers);
     begin();
     ptx::wait_for_dependencies();
     if constexpr (kRepacksA || kRepacksB) repack(shared);
     if (warpgroup_ == 0) {
       ptx::setmaxnreg_decrease<Plan::kProducerRegisters>();
-      if constexpr (kGathers) {
-        gather(ring);
+      if constexpr (kUsesPlainLoads) {
+        load_plain(ring);
       } else {
         if (threadIdx.x < 32 && ptx::elect()) produce(ring);
       }
@@ -100,26 +103,26 @@ class Sm90Gemm {
       consume(ring, shared);
     }
     // No CTA may end while others of its cluster still use its shared memory or arrive at its barriers.
-    if constexpr (kSharers > 1) {
+    if constexpr (kClusterCtas > 1) {
       __syncwarp();
       ptx::cluster_sync();
     }
   }
 
  private:
-  /// By one thread.
+  /// Must be called by one thread.
   __device__ __forceinline__ void prepare(const Ring& ring, uint32_t output_barriers) const {
-    if constexpr (!kGathersA) ptx::tma_prefetch(tma_matrix(parameters_.a));
-    if constexpr (!kGathersB) ptx::tma_prefetch(tma_matrix(parameters_.b));
+    if constexpr (!kPlainLoadsA) ptx::tma_prefetch(tma_matrix(parameters_.a));
+    if constexpr (!kPlainLoadsB) ptx::tma_prefetch(tma_matrix(parameters_.b));
     if constexpr (is_same<typename Plan::Output, TmaMatrix>) ptx::tma_prefetch(parameters_.d);
     ring.initialise();
     for (int i = 0; i < Plan::kConsumers; ++i) Output::initialise(output_barriers + i * Output::kBarrierBytes);
     ptx::fence_mbarrier_init();
   }
 
-  /// All know that the ring is prepared. A producer that works for its own CTA alone goes on before others come.
+  /// Waits until the ring is prepared. A producer thread that loads for its own CTA alone arrives without waiting.
   __device__ __forceinline__ void begin() const {
-    if constexpr (kSharers > 1 || kGathers || kRepacksA || kRepacksB) {
+    if constexpr (kClusterCtas > 1 || kUsesPlainLoads || kRepacksA || kRepacksB) {
       synchronize();
     } else {
       constexpr int kBarrier = 1 + Plan::kConsumers + kTeams;  // consumers and turns have those before
@@ -134,20 +137,20 @@ class Sm90Gemm {
   }
 
   static __device__ __forceinline__ void synchronize() {
-    if constexpr (kSharers > 1) {
+    if constexpr (kClusterCtas > 1) {
       ptx::cluster_sync();
     } else {
       __syncthreads();
     }
   }
 
-  /// By all threads of the grid, which meet when it is done. What threads write, and leave in shared memory, is for TMA
-  /// to read and to overwrite: fences between the proxies on both sides of the barrier.
+  /// Must be called by all threads of the grid, which wait for each other at the end. TMA reads what threads wrote to
+  /// the copies and overwrites what they left in shared memory, so there are proxy fences on both sides of the barrier.
   __device__ __forceinline__ void repack(uint32_t shared) const {
     const uint32_t warp = threadIdx.x / 32;
     const uint32_t number = blockIdx.x * kWarps + warp;
     const uint32_t warps = gridDim.x * kWarps;
-    const uint32_t own = shared + warp * kRepackingBytes;
+    const uint32_t own = shared + warp * Shared::kRepackingBytes;
     RepackedOperand<OperandA>(parameters_.a, parameters_.workspace, parameters_.m, parameters_.k,
                               parameters_.batch_step_a == 0 ? 1 : parameters_.batches)
         .copy(own, number, warps);
@@ -171,9 +174,10 @@ class Sm90Gemm {
     return {parameters_.cluster_tiles_m, parameters_.cluster_tiles_n, parameters_.batches};
   }
 
-  /// CTAs of a cluster that differ in N share A's tile, those that differ in M share B's.
+  /// The producer thread's loop by TMA. CTAs of a cluster that differ in N share A's tile, those that differ in M share
+  /// B's.
   __device__ __forceinline__ void produce(const Ring& ring) const {
-    const int rank = kSharers > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
+    const int rank = kClusterCtas > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
     const int cta_m = rank % Plan::kClusterM;
     const int cta_n = rank / Plan::kClusterM % Plan::kClusterN;
     uint32_t same_m = 0;
@@ -187,7 +191,7 @@ class Sm90Gemm {
     for (TileOrigin tile; tiles.next(tile);) {
 #pragma unroll 1  // four at once spilled in a producer of 24 registers
       for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
-        ring.begin_write(at, kStageBytes);
+        ring.begin_write(at, Shared::kStageBytes);
         const uint32_t stage = ring.stage(at.stage);
         const int k = (first_k_tile_ + k_tile) * Plan::kTileK;
         a.load(stage, ring.full(at.stage), tile.m, k, tile.batch * parameters_.batch_step_a);
@@ -198,16 +202,16 @@ class Sm90Gemm {
     ptx::launch_dependents();
   }
 
-  /// By the whole warpgroup.
-  __device__ __forceinline__ void gather(const Ring& ring) const {
+  /// The producer warpgroup's loop with plain loads; all its threads must call it.
+  __device__ __forceinline__ void load_plain(const Ring& ring) const {
     PersistentTiles<Plan> tiles = this->tiles();
     TileOrigin tile;
     if (!tiles.next(tile)) return;
-    GatheredStage<OperandA, OperandB, Plan::kGatheredWords> gathered(parameters_.a, parameters_.b, parameters_.m,
-                                                                     parameters_.n, parameters_.k);
+    PlainLoadStage<OperandA, OperandB, Plan::kPlainLoadWords> operands(parameters_.a, parameters_.b, parameters_.m,
+                                                                       parameters_.n, parameters_.k);
     int k_tile = first_k_tile_;
     StageOrigin next{tile.m, tile.n, k_tile * Plan::kTileK, tile.batch};
-    gathered.begin(next);
+    operands.begin(next);
     typename Ring::Position at;
     for (bool has_next = true; has_next; at.advance()) {
       const StageOrigin here = next;
@@ -222,20 +226,20 @@ class Sm90Gemm {
         if (threadIdx.x == 0) load_rest(ring, at.stage, here);
         __syncwarp();
       }
-      gathered.store(ring.stage(at.stage), here, has_next, next);
+      operands.store(ring.stage(at.stage), here, has_next, next);
       ring.end_write(at.stage);
     }
     ptx::launch_dependents();
   }
 
-  /// By one thread: what is not gathered of a stage.
+  /// Must be called by one thread: loads by TMA the operand of a stage that is not loaded with plain loads.
   __device__ __forceinline__ void load_rest(const Ring& ring, int stage, const StageOrigin& from) const {
     ptx::mbarrier_arrive_expect(ring.full(stage), kTmaBytes);
-    if constexpr (!kGathersA) {
+    if constexpr (!kPlainLoadsA) {
       TmaOperand<OperandA>(parameters_.a, 0, 1, parameters_.policy_a)
           .load(ring.stage(stage), ring.full(stage), from.m, from.k, from.batch * parameters_.batch_step_a);
     }
-    if constexpr (!kGathersB) {
+    if constexpr (!kPlainLoadsB) {
       TmaOperand<OperandB>(parameters_.b, 0, 1, parameters_.policy_b)
           .load(ring.stage(stage) + OperandA::kTileBytes, ring.full(stage), from.n, from.k,
                 from.batch * parameters_.batch_step_b);
@@ -247,7 +251,8 @@ class Sm90Gemm {
     const int thread = static_cast<int>(threadIdx.x) % 128;
     const int consumer = warpgroup_ - 1;
     const int first_atom = consumer % kTeam * kAtoms;
-    Output output(parameters_, shared + kOutputs, shared + kStaging, shared + kOutputBarriers, thread, 1 + consumer);
+    Output output(parameters_, shared + Shared::kOutputs, shared + Shared::kStaging, shared + Shared::kOutputBarriers,
+                  thread, 1 + consumer);
     typename Ring::Position at;
     Turns turns(consumer / kTeam);
     if constexpr (kTeams > 1) {
@@ -273,7 +278,7 @@ class Sm90Gemm {
   const Parameters& parameters_;
   int warpgroup_;
   int slice_;
-  int first_k_tile_, k_tiles_;  // of this CTA's slice
+  int first_k_tile_, k_tiles_;  // this CTA's slice of K
 };
 
 }  // namespace tilewright

@@ -1,55 +1,39 @@
 // What a launch of an sm90_gemm kernel is given.
 #pragma once
 
-#include "tilewright/ptx/tma.cuh"
+#include "tilewright/operand/global_matrix.cuh"
+#include "tilewright/operand/repacked_matrix.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// A matrix, or a batch of them, that threads reach by address. Strides in elements.
-struct GlobalMatrix {
-  const void* address;
-  int64_t ld, batch_stride;
-};
-
-/// A matrix that TMA reaches: three modes, contiguous, strided, batch.
-using TmaMatrix = ptx::TensorMap;
-
-/// A matrix that the kernel copies to its workspace, where TMA reaches it.
-struct RepackedMatrix {
-  TmaMatrix copy;
-  GlobalMatrix from;
-  int64_t offset;  // of the copy in the workspace, bytes
-  int64_t pitch;   // of the copy, from a line to the next, those of all matrices one after another; bytes
-};
-
-__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaMatrix& matrix) { return matrix; }
-__device__ __forceinline__ const TmaMatrix& tma_matrix(const RepackedMatrix& matrix) { return matrix.copy; }
-
-/// Of outputs beside D that leave by TMA.
+/// The tensor maps of the outputs beside D that are stored by TMA.
 template <int kCount>
 struct TmaOutputMaps {
-  TmaMatrix outputs[kCount];
+  TmaMatrix map[kCount];
 };
 template <>
 struct TmaOutputMaps<0> {};
 
-/// Fields in the order that the host packs them, after those of its base. Plan::OperandA::Source, OperandB::Source,
-/// Source and Output are each TmaMatrix or GlobalMatrix, those of A and B perhaps RepackedMatrix: how the kernel
-/// reaches A, B, C and D. m, n and k are of the problem as computed, which may be the transposed one.
+/// plan/sm90_launch writes these fields; the emitted text asserts their offsets. Plan::Source and Plan::Output, how the
+/// kernel reaches C and D, are TmaMatrix or GlobalMatrix; Plan::OperandA::Source and OperandB::Source may also be
+/// RepackedMatrix. m, n and k are those of the problem as computed, which may be the transposed one.
 template <class Plan, class EpilogueParameters>
-struct Sm90GemmParameters : TmaOutputMaps<Plan::kTmaOutputs> {
+struct Sm90GemmParameters {
+  [[no_unique_address]] TmaOutputMaps<Plan::kTmaOutputs> outputs;
   typename Plan::OperandA::Source a;
   typename Plan::OperandB::Source b;
   typename Plan::Output d;
   typename Plan::Source c;
   int m, n, k, batches;
-  /// Of the tensor maps' batch mode, from one of D's matrices to the next: 0 where one matrix serves all, else 1.
+  /// The step in the tensor maps' batch mode from one of D's matrices to the next: 0 where one matrix serves the whole
+  /// batch, else 1.
   int batch_step_a, batch_step_b, batch_step_c;
   int cluster_tiles_m, cluster_tiles_n;
-  ptx::CachePolicy policy_a, policy_b;  // of what TMA loads
-  char* workspace;          // of kernels that slice K, repack or reduce: counters, partial sums, copies; else null
-  int64_t reduction_parts;  // where in it, bytes
+  ptx::CachePolicy policy_a, policy_b;  // L2 policies of TMA loads
+  char* workspace;                      // of kernels with split-K, repacked operands or reductions; else null
+  int64_t reduction_parts;              // offset of the reductions' partial results in it, bytes
   EpilogueParameters epilogue;
 };
 

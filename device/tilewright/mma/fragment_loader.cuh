@@ -1,17 +1,16 @@
-// A warp's fragments of one operand from shared memory, in the order that mma takes them.
-//
-// Through ldmatrix where the 16 bytes that a lane addresses lie along K (or are 16-bit elements along M or N, which
-// ldmatrix transposes); element by element otherwise.
+// Loads a warp's fragments of one operand from shared memory, in the order in which mma.sync takes them: by ldmatrix
+// where the 16 bytes that a lane addresses lie along K, or are 16-bit elements along M or N, which ldmatrix transposes;
+// element by element otherwise.
 #pragma once
 
-#include "tilewright/copy/swizzle.cuh"
+#include "tilewright/operand/swizzle.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// kAtomMn x kAtomK elements are one instruction's operand, kRegisters a lane; a warp's tile is kTiles of them along
-/// M or N. kIsA: the register order of A (rows g and g+8 first) or of B.
+/// One instruction's operand has kAtomMn x kAtomK elements, in kRegisters registers of each lane. A warp's tile has
+/// kTiles of them along M or N. kIsA selects the register order of A, rows g and g+8 first, or that of B.
 template <class Operand, bool kIsA, int kAtomMn, int kAtomK, int kRegisters, int kTiles>
 class FragmentLoader {
   using Element = typename Operand::Element;
@@ -20,7 +19,7 @@ class FragmentLoader {
   static constexpr int kPanelStep = Operand::kStrided * Operand::kPanelBytes;
   static constexpr int kKBytes = kAtomK * kElementBytes;
 
-  // ldmatrix.x4 takes four 8x16-byte matrices: some along M or N, the rest along K.
+  // ldmatrix.x4 loads four matrices of 8 rows of 16 bytes: some along M or N, the rest along K.
   static constexpr int kMatricesK = kKBytes / 16;
   static constexpr int kMatricesMn = 4 / maximum(kMatricesK, 1);
   static constexpr int kGroupTiles = Operand::kUsesLdmatrix ? maximum(kMatricesMn * 8 / kAtomMn, 1) : 1;
@@ -57,7 +56,7 @@ class FragmentLoader {
                    swizzled<typename Operand::Swizzle>(line * Operand::kPanelBytes + k_byte % Operand::kPanelBytes);
   }
 
-  /// Loads step `kStep` of kAtomK elements from `tile`, a shared address.
+  /// Loads the fragments of K step `kStep`, kAtomK elements, from the tile at shared address `tile`.
   template <int kStep>
   __device__ __forceinline__ void load(Fragment& fragment, uint32_t tile) const {
     if constexpr (Operand::kUsesLdmatrix) {
@@ -83,8 +82,8 @@ class FragmentLoader {
   }
 
  private:
-  /// The address of this lane's element, moved by (mn, k). Both are constants after unrolling; the bits they set below
-  /// the panel's width are the lane's or theirs, never both, so that they enter by exclusive or.
+  /// The address of this lane's element, moved by (mn, k), which are constants after unrolling. A bit below the panel's
+  /// width comes from the lane or from the move, never from both, so these bits are joined by exclusive or.
   __device__ __forceinline__ uint32_t address(uint32_t tile, int mn, int k) const {
     const int line = Operand::kIsKMajor ? mn : k;
     const int contiguous_byte = (Operand::kIsKMajor ? k : mn) * kElementBytes;

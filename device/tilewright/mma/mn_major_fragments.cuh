@@ -1,7 +1,7 @@
-// A's fragments for wgmma that takes A from registers, loaded from an MN-major tile in shared memory.
+// Loads A's fragments from an MN-major tile in shared memory, for wgmma that takes A from registers.
 //
-// Operand: fragment_offset(thread, load, mn) and fragment_step(k) in elements, kTurnedThreads and kTurnedLoads (threads
-// that have the bit make load i ^ kTurnedLoads i-th): arch/wgmma_fragment.
+// Operand: fragment_offset(thread, load, mn) and fragment_step(k) in elements; kTurnedThreads and kTurnedLoads: threads
+// that have one of the bits kTurnedThreads make load i ^ kTurnedLoads as their i-th. See arch/wgmma_fragment.
 #pragma once
 
 #include "tilewright/ptx/permute.cuh"
@@ -10,14 +10,14 @@
 
 namespace tilewright {
 
-/// Elements of 32 bits: a register is one of them.
+/// Fragments of 32-bit elements: a register holds one of them.
 template <class Operand, int kAtoms>
 class MnMajorWords {
  public:
   static constexpr int kRegisters = 4;
   using Fragment = uint32_t[kAtoms][kRegisters];
 
-  /// Of the tile's instructions along M from `first_atom` on.
+  /// For the instructions along M from number `first_atom` of the tile on.
   __device__ __forceinline__ MnMajorWords(int first_atom, int thread)
       : is_turned_((thread & Operand::kTurnedThreads) != 0) {
     const int turn = is_turned_ ? Operand::kTurnedLoads : 0;
@@ -30,7 +30,7 @@ class MnMajorWords {
     }
   }
 
-  /// Step `k` of the tile at shared address `tile`.
+  /// Loads the fragments of K step `k` from the tile at shared address `tile`.
   __device__ __forceinline__ void load(Fragment& fragment, uint32_t tile, int k) const {
     const uint32_t step = Operand::fragment_step(k) * kElementBytes;
 #pragma unroll
@@ -52,15 +52,16 @@ class MnMajorWords {
   uint32_t offset_[kAtoms][kRegisters];
 };
 
-/// Elements of 8 bits: a register is four k of one row. ldmatrix.trans gives a lane two rows at two k in each register,
-/// neighbours each; of two such registers, one row's bytes and then the other's are put together.
+/// Fragments of 8-bit elements: a register holds four k of one row. ldmatrix.trans leaves two neighbouring rows at two
+/// k in each register of a lane. Byte permutations of two such registers make one register of the first row and one of
+/// the second.
 template <class Operand, int kAtoms>
 class MnMajorBytes {
  public:
   static constexpr int kRegisters = 4;
   using Fragment = uint32_t[kAtoms][kRegisters];
 
-  /// Of the tile's instructions along M from `first_atom` on.
+  /// For the instructions along M from number `first_atom` of the tile on.
   __device__ __forceinline__ MnMajorBytes(int first_atom, int thread) {
     const int turn = (thread & Operand::kTurnedThreads) != 0 ? Operand::kTurnedLoads : 0;
 #pragma unroll
@@ -73,7 +74,7 @@ class MnMajorBytes {
     second_row_ = is_turned ? 0x3175 : 0x7531;
   }
 
-  /// Step `k` of the tile at shared address `tile`.
+  /// Loads the fragments of K step `k` from the tile at shared address `tile`.
   __device__ __forceinline__ void load(Fragment& fragment, uint32_t tile, int k) const {
 #pragma unroll
     for (int atom = 0; atom < kAtoms; ++atom) {

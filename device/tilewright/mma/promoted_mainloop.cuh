@@ -1,5 +1,5 @@
-// The sum over K by wgmma where the tensor core's own sums are too coarse to go on for long, those of 8-bit floats:
-// each k tile is summed by itself and added to f32 registers.
+// The mainloop with promoted accumulators, for 8-bit floats, whose sums the tensor core rounds too coarsely for a long
+// K: each k tile is summed by itself, and the sum is added to f32 registers.
 #pragma once
 
 #include "tilewright/ptx/warpgroup.cuh"
@@ -7,9 +7,9 @@
 
 namespace tilewright {
 
-/// As One, the mainloop of one instruction along M whose sums are promoted: WarpgroupMainloop<Plan, 1> or
-/// RegisterMainloop<Plan, 1>. The accumulators of that one are kept beside the sums, and a warpgroup's instructions
-/// along M run one after the other: meanwhile other warpgroups keep the tensor cores busy.
+/// One is the mainloop of one instruction along M whose sums are promoted: WarpgroupMainloop<Plan, 1> or
+/// RegisterMainloop<Plan, 1>. Its accumulators need registers beside the sums, so a warpgroup's instructions along M
+/// run one after the other; meanwhile other warpgroups keep the tensor cores busy.
 template <class Plan, int kAtoms, class One>
 class PromotedMainloop {
   using Wgmma = typename Plan::Wgmma;
@@ -18,8 +18,8 @@ class PromotedMainloop {
  public:
   using Accumulators = float[kAtoms][Wgmma::kRegisters];
 
-  /// The sum over k_tiles (at least one) stages from `at` on. A stage is given back when its own instructions have
-  /// finished. Returns the last stage.
+  /// Sums over `k_tiles` stages, at least one, from `at` on. A stage is released when its instructions have finished.
+  /// Returns the last stage.
   template <class Ring>
   static __device__ __forceinline__ int multiply(Accumulators& sums, const Ring& ring, typename Ring::Position& at,
                                                  int k_tiles, int first_atom, int thread) {
@@ -49,7 +49,7 @@ class PromotedMainloop {
     return last;
   }
 
-  /// multiply() left nothing in flight.
+  /// multiply() leaves nothing in flight.
   template <class Ring>
   static __device__ __forceinline__ void finish(const Ring& /*ring*/, int /*last_stage*/, int /*thread*/) {}
 };

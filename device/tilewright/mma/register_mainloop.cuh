@@ -1,5 +1,5 @@
-// The sum over K of one warpgroup's rows of a tile where wgmma cannot read A from shared memory as it lies there: A
-// goes through registers.
+// The mainloop of one warpgroup where wgmma cannot read A from shared memory as it lies there: A goes through
+// registers.
 #pragma once
 
 #include "tilewright/mma/mn_major_fragments.cuh"
@@ -8,10 +8,10 @@
 
 namespace tilewright {
 
-/// As WarpgroupMainloop, but warps load by themselves and are readers of the ring each: that one of them waited for its
-/// wgmma says nothing of the others' loads. OperandA is what MnMajorFragments asks for. Fragments are double buffered:
-/// those of a step are loaded while the step before is multiplied, when the one before that no longer reads its
-/// registers.
+/// As WarpgroupMainloop, but each warp loads fragments by itself and releases stages by an arrival of its own: that one
+/// warp has waited for its wgmma does not mean that the others have finished their loads. OperandA is what
+/// MnMajorFragments asks for. Fragments are double buffered: those of a step are loaded while the previous step is
+/// multiplied, once the step before that no longer reads the registers.
 template <class Plan, int kAtoms>
 class RegisterMainloop {
   using Wgmma = typename Plan::Wgmma;
@@ -19,13 +19,13 @@ class RegisterMainloop {
   using OperandB = typename Plan::OperandB;
   using Fragments = MnMajorFragments<OperandA, kAtoms>;
   static constexpr int kSteps = Plan::kTileK / Wgmma::kK;
-  static_assert(kSteps % 2 == 0, "each stage begins with the buffer that the last step of the one before leaves alone");
+  static_assert(kSteps % 2 == 0, "a stage begins with the buffer that the previous stage's last step does not read");
 
  public:
   using Accumulators = typename Wgmma::Accumulator[kAtoms][Wgmma::kRegisters];
 
-  /// Begins the sum over k_tiles (at least one) stages from `at` on: the last step stays in flight. Returns the last
-  /// stage, for finish().
+  /// Sums over `k_tiles` stages, at least one, from `at` on. The last step stays in flight. Returns the last stage, for
+  /// finish().
   template <class Ring>
   static __device__ __forceinline__ int multiply(Accumulators& accumulators, const Ring& ring,
                                                  typename Ring::Position& at, int k_tiles, int first_atom, int thread) {
@@ -43,21 +43,22 @@ class RegisterMainloop {
     return previous;
   }
 
-  /// Ends it: the accumulators hold the sum.
+  /// Waits for what multiply() left in flight: the accumulators then hold the sum.
   template <class Ring>
   static __device__ __forceinline__ void finish(const Ring& ring, int last_stage, int thread) {
     ptx::wgmma_wait<0>();
     ring.end_read(last_stage, thread % 32);
   }
 
-  /// Begins the sum over one stage, that finish() ends.
+  /// Issues the instructions of one stage, which finish() waits for.
   static __device__ __forceinline__ void begin_sum(Accumulators& accumulators, uint32_t stage, int first_atom,
                                                    int thread) {
     multiply_stage(accumulators, Fragments(first_atom, thread), stage, false, [] {});
   }
 
  private:
-  /// Adds one stage's products, or begins with them. Calls `previous_done` when the stage before has been read.
+  /// Issues the instructions of one stage, which add to the accumulators or, without `adds`, overwrite them. Calls
+  /// `previous_done` when the previous stage is no longer read.
   template <class PreviousDone>
   static __device__ __forceinline__ void multiply_stage(Accumulators& accumulators, const Fragments& fragments,
                                                         uint32_t stage, bool adds, PreviousDone previous_done) {

@@ -1,6 +1,7 @@
-// How a warp multiplies the fragments it loaded: as they are, rounded to tf32, rounded to 16 bits, or split in two tf32
-// parts. Each struct says what one load holds, how many loads one instruction takes, and how many terms a product has:
-// a warp does one term for all its tiles before the next, so that no instruction waits for the one before it.
+// How a warp multiplies the fragments that it loaded: as they are, rounded to tf32, rounded to 16 bits, or split into
+// two tf32 parts. Each struct gives the shape of one load, the loads that one instruction takes, and the terms of a
+// product. A warp computes one term for all its tiles before the next term, so that no instruction waits for the
+// previous one.
 #pragma once
 
 #include "tilewright/ptx/convert.cuh"
@@ -9,7 +10,7 @@
 
 namespace tilewright {
 
-/// The fragments are the instruction's operands.
+/// The fragments are the instruction's operands as they are.
 template <class Instruction>
 struct DirectMath {
   using Mma = Instruction;
@@ -34,7 +35,7 @@ struct DirectMath {
   }
 };
 
-/// f32 fragments, rounded to nearest tf32. (The instruction by itself drops the low 13 bits.)
+/// f32 fragments are rounded to the nearest tf32. The instruction by itself would truncate the low 13 bits.
 template <class Instruction>
 struct Tf32Math : DirectMath<Instruction> {
   using Base = DirectMath<Instruction>;
@@ -51,9 +52,9 @@ struct Tf32Math : DirectMath<Instruction> {
   }
 };
 
-/// f32 fragments rounded to Element, a 16-bit float. Loads of k 8 hold, for lane t of a quad, k = t, t+4 (and of the
-/// second load t+8, t+12), where the instruction means 2t, 2t+1 (and 2t+8, 2t+9): the same permutation of k in A and in
-/// B, which no sum over k can tell.
+/// f32 fragments are rounded to Element, a 16-bit float. A load covers 8 k: lane t of a quad holds k = t and t+4, and
+/// t+8 and t+12 of the second load, where the instruction expects 2t, 2t+1, 2t+8 and 2t+9. A and B have the same
+/// permutation of k, which does not change the sum over k.
 template <class Instruction, class Element>
 struct FastMath {
   using Mma = Instruction;
@@ -81,9 +82,9 @@ struct FastMath {
   }
 };
 
-/// 3xTF32: x = high + low, both tf32; high*low + low*high + high*high, the small products first. What is dropped,
-/// low*low and the tails of both lows, is below 3 * 2^-20 of a product. (Scheme: Ootomo and Yokota, arXiv 2203.03341.)
-/// An infinite operand gives NaN, since its low part is inf - inf.
+/// 3xTF32 (Ootomo and Yokota, arXiv 2203.03341): x = high + low, both of them tf32, and a product is high*low +
+/// low*high + high*high, the small terms first. The terms left out, low*low and the rounding of both lows, are below 3
+/// * 2^-20 of a product. An infinite operand gives NaN, since its low part is inf - inf.
 template <class Instruction>
 struct SplitTf32Math {
   using Mma = Instruction;
@@ -96,7 +97,8 @@ struct SplitTf32Math {
     uint32_t high[Mma::kRegistersB], low[Mma::kRegistersB];
   };
 
-  /// The instruction reads the upper 19 bits of its operands: x is its own high part, and what is left is exact in f32.
+  /// The instruction reads the upper 19 bits of its operands, so x serves as its own high part. The difference is exact
+  /// in f32.
   static __device__ __forceinline__ void split(uint32_t& high, uint32_t& low, uint32_t bits) {
     high = bits;
     low = __float_as_uint(__uint_as_float(bits) - __uint_as_float(bits & 0xffffe000U));

@@ -1,4 +1,4 @@
-// The sum over K of one warpgroup's rows of a tile: wgmma reads both operands from the stages of a ring.
+// The mainloop of one warpgroup: wgmma reads both operands from the stages of a ring.
 #pragma once
 
 #include "tilewright/ptx/warpgroup.cuh"
@@ -6,8 +6,8 @@
 
 namespace tilewright {
 
-/// kAtoms instructions along M from the tile's `first_atom` on. Plan: Wgmma, OperandA and OperandB (with kTileBytes,
-/// kDescriptor, descriptor_offset(mn, k): what one instruction adds to its stage's descriptor), kTileK.
+/// A warpgroup has kAtoms instructions along M. Plan: Wgmma, kTileK, and OperandA and OperandB with kTileBytes,
+/// kDescriptor and descriptor_offset(mn, k), which an instruction adds to the descriptor of its stage.
 template <class Plan, int kAtoms>
 class WarpgroupMainloop {
   using Wgmma = typename Plan::Wgmma;
@@ -18,8 +18,9 @@ class WarpgroupMainloop {
  public:
   using Accumulators = typename Wgmma::Accumulator[kAtoms][Wgmma::kRegisters];
 
-  /// Begins the sum over k_tiles (at least one) stages from `at` on. One stage's instructions stay in flight while the
-  /// next one's are issued; a stage is given back when its own have finished. Returns the last stage, for finish().
+  /// Sums over `k_tiles` stages, at least one, from `at` on, for the instructions along M from `first_atom` on. One
+  /// stage's instructions stay in flight while the next stage's are issued; a stage is released when its instructions
+  /// have finished. Returns the last stage, for finish().
   template <class Ring>
   static __device__ __forceinline__ int multiply(Accumulators& accumulators, const Ring& ring,
                                                  typename Ring::Position& at, int k_tiles, int first_atom, int thread) {
@@ -38,22 +39,22 @@ class WarpgroupMainloop {
     return previous;
   }
 
-  /// Ends it: the accumulators hold the sum.
+  /// Waits for what multiply() left in flight: the accumulators then hold the sum.
   template <class Ring>
   static __device__ __forceinline__ void finish(const Ring& ring, int last_stage, int thread) {
     ptx::wgmma_wait<0>();
     ring.end_read(last_stage, thread);
   }
 
-  /// Begins the sum over one stage, that finish() ends.
+  /// Issues the instructions of one stage, which finish() waits for.
   static __device__ __forceinline__ void begin_sum(Accumulators& accumulators, uint32_t stage, int first_atom,
                                                    int /*thread*/) {
     multiply_stage(accumulators, stage, first_atom, false);
   }
 
  private:
-  /// Adds one stage's products, or begins with them. One copy of the instructions: they are most of a kernel's compile
-  /// time.
+  /// Issues the instructions of one stage, which add to the accumulators or, without `adds`, overwrite them. The code
+  /// has one copy of the instructions, because they take most of a kernel's compile time.
   static __device__ __forceinline__ void multiply_stage(Accumulators& accumulators, uint32_t stage, int first_atom,
                                                         bool adds) {
     const uint64_t a = OperandA::kDescriptor | ((stage & 0x3FFFF) >> 4);

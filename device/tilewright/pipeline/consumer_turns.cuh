@@ -1,16 +1,17 @@
-// Warpgroups that read a ring of stages in turn, each all stages of one tile.
+// The order of consumer warpgroups that take turns (ping-pong): each reads all stages of one tile before the next one
+// reads those of another.
 #pragma once
 
 #include "tilewright/ptx/warpgroup.cuh"
 
 namespace tilewright {
 
-/// kTeams warpgroups, with as many named barriers from kFirstBarrier on. Who reads waits for stages by the parity of
-/// their phase, so it must not begin before the reader before it has seen all of its own: a ring that is a phase behind
-/// has the parity of one that is a phase ahead.
+/// kTeams warpgroups use as many named barriers from kFirstBarrier on. A warpgroup waits for a stage by the parity of
+/// the phase of its barrier. It must not begin before the warpgroup whose turn it was has seen all of its own stages: a
+/// ring that is one phase behind has the same parity as one that is a phase ahead.
 template <int kTeams, int kFirstBarrier>
 class ConsumerTurns {
-  static constexpr int kThreads = 256;  // those who wait, and those who let them go
+  static constexpr int kThreads = 256;  // the warpgroup that waits and the one that releases it
 
  public:
   __device__ __forceinline__ explicit ConsumerTurns(int team) : team_(team), is_first_(team == 0) {}

@@ -6,16 +6,16 @@
 
 namespace tilewright {
 
-/// `arrivals` CTAs meet, round after round; of each, one thread uses this. What CTAs wrote before they arrived is
-/// visible to who has waited. The counter's top bit turns when a round is complete, and its other bits are zero again:
-/// kernels find it as others left it, and zero at first.
+/// `arrivals` CTAs meet, round after round; one thread of each calls this. What a CTA wrote before it arrived is
+/// visible to every CTA that has waited. When a round is complete, the counter's top bit flips and its other bits are
+/// zero again, so a kernel can use the counter as an earlier one left it. It must be zeroed before its first use.
 class GridBarrier {
   static constexpr uint32_t kTurn = 0x80000000U;
 
  public:
-  static constexpr int kCounterStep = 32;  // bytes from one counter to the next: a sector of L2 each
+  static constexpr int kCounterStep = 32;  // bytes from one counter to the next: each has a sector of L2 of its own
 
-  /// Before this CTA first arrives. `number` of the CTA among those that meet.
+  /// Must be constructed before this CTA first arrives. `number` is the CTA's among those that meet.
   __device__ __forceinline__ GridBarrier(uint32_t* counter, int number, int arrivals)
       : counter_(counter),
         arrival_(number == 0 ? kTurn - static_cast<uint32_t>(arrivals - 1) : 1),
@@ -23,7 +23,7 @@ class GridBarrier {
 
   __device__ __forceinline__ void arrive() const { ptx::add_release(counter_, arrival_); }
 
-  /// For the round of the last arrive().
+  /// Waits for the round of the last arrive() to be complete.
   __device__ __forceinline__ void wait() {
     while (((ptx::load_acquire(counter_) ^ turn_) & kTurn) == 0) {
     }

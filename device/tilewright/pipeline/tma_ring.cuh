@@ -1,8 +1,8 @@
-// A ring of shared-memory stages between the thread that loads them by TMA, or the warps that store them, and the
-// warpgroups that multiply them.
+// The ring of shared-memory stages between the producer, a thread that loads by TMA or warps that store what they
+// loaded to registers, and the consumer warpgroups.
 //
-// Each stage has two barriers: `full` completes when the stage's bytes have arrived, `empty` when every reader, in
-// every CTA that the loads reach, is done with it.
+// Each stage has two mbarriers: `full` completes when the stage's bytes have arrived, `empty` when every consumer in
+// every CTA that the loads reach has finished reading it.
 #pragma once
 
 #include "tilewright/ptx/cluster.cuh"
@@ -12,7 +12,7 @@
 
 namespace tilewright {
 
-/// Where in the ring one of its users is. The parity is that of the stage's current phase.
+/// The stage at which a producer or consumer is, and the phase parity of that stage's barriers.
 template <int kStages>
 struct RingPosition {
   int stage = 0;
@@ -26,7 +26,7 @@ struct RingPosition {
     }
   }
 
-  /// By any number of stages that others use.
+  /// Advances by `stages` stages, which others use.
   __device__ __forceinline__ void skip(int stages) {
     const int to = stage + stages;
     parity ^= to / kStages & 1;
@@ -34,43 +34,45 @@ struct RingPosition {
   }
 };
 
-/// The loads of kSharers CTAs, the first of the cluster, reach each other's stages. kReaders warpgroups, or warps, of
-/// each arrive once per stage at each of them, kWriters threads when they have filled it; stages are kStageBytes apart,
-/// from `stages` on.
-template <int kStages, int kStageBytes, int kReaders, int kSharers, int kWriters>
+/// A cluster has kClusterCtas CTAs, whose loads reach each other's stages. The arrival counts: a `full` barrier
+/// completes after kProducerArrivals arrivals and the announced bytes, an `empty` one after kConsumerArrivals from each
+/// CTA of the cluster. Stages are kStageBytes apart.
+template <int kStages, int kStageBytes, int kConsumerArrivals, int kClusterCtas, int kProducerArrivals>
 class TmaRing {
  public:
   using Position = RingPosition<kStages>;
   static constexpr int kBarrierBytes = 2 * kStages * ptx::kMbarrierBytes;
 
-  /// Shared addresses: of stage 0, and of kBarrierBytes for the barriers.
+  /// `stages` is the shared address of stage 0, `barriers` that of kBarrierBytes for the barriers.
   __device__ __forceinline__ TmaRing(uint32_t stages, uint32_t barriers) : stages_(stages), barriers_(barriers) {}
 
-  /// By one thread, before any other use; ptx::fence_mbarrier_init and a cluster-wide barrier must follow.
+  /// Must be called by one thread before any other use. ptx::fence_mbarrier_init and a barrier of the cluster must
+  /// follow.
   __device__ __forceinline__ void initialise() const {
     for (int stage = 0; stage < kStages; ++stage) {
-      ptx::mbarrier_init(full(stage), kWriters);
-      ptx::mbarrier_init(empty(stage), kReaders * kSharers);
+      ptx::mbarrier_init(full(stage), kProducerArrivals);
+      ptx::mbarrier_init(empty(stage), kConsumerArrivals * kClusterCtas);
     }
   }
 
   __device__ __forceinline__ uint32_t stage(int index) const { return stages_ + index * kStageBytes; }
   __device__ __forceinline__ uint32_t full(int index) const { return barriers_ + index * ptx::kMbarrierBytes; }
 
-  /// Waits until the stage may be overwritten, and announces `bytes` to its readers.
+  /// Waits until the stage may be overwritten, and announces that `bytes` will arrive.
   __device__ __forceinline__ void begin_write(const Position& at, uint32_t bytes) const {
     wait_for_readers(at);
     ptx::mbarrier_arrive_expect(full(at.stage), bytes);
   }
 
-  /// By a whole warp: what it stored in the stage may be read through the asynchronous proxy.
+  /// Must be called by a whole warp: makes what it stored in the stage visible to the asynchronous proxy, and arrives.
   __device__ __forceinline__ void end_write(int stage) const {
     ptx::fence_proxy_async();
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(full(stage));
   }
 
-  /// Waits until all readers of the stage are done: of all that were ever written, when called for each stage in turn.
+  /// Waits until all consumers have finished reading the stage. Called for each stage in turn, it waits for all stages
+  /// that were ever written.
   __device__ __forceinline__ void wait_for_readers(const Position& at) const {
     ptx::mbarrier_wait(empty(at.stage), at.parity ^ 1);
   }
@@ -79,10 +81,11 @@ class TmaRing {
     ptx::mbarrier_wait(full(at.stage), at.parity);
   }
 
-  /// By all threads of a reader, `thread` of them: the stage may be overwritten.
+  /// Must be called by all threads of one arrival, a warpgroup or a warp; `thread` is the number among them. The stage
+  /// may be overwritten afterwards.
   __device__ __forceinline__ void end_read(int stage, int thread) const {
-    if constexpr (kSharers > 1) {
-      if (thread < kSharers) ptx::mbarrier_arrive_at(empty(stage), static_cast<uint32_t>(thread));
+    if constexpr (kClusterCtas > 1) {
+      if (thread < kClusterCtas) ptx::mbarrier_arrive_at(empty(stage), static_cast<uint32_t>(thread));
     } else {
       if (thread == 0) ptx::mbarrier_arrive(empty(stage));
     }

@@ -1,4 +1,4 @@
-// Which tile of D a CTA computes, and of which D. CTAs that run together share operands in L2.
+// The raster order: which tile of D a CTA computes, such that CTAs that run at the same time share operands in L2.
 #pragma once
 
 #include "tilewright/types.cuh"
@@ -9,12 +9,12 @@ struct TileCoordinate {
   int m, n;  // in tiles
 };
 
-/// Tile columns in groups of kWidth, row by row within a group; or tile rows in groups, column by column. The last
-/// group may be narrower.
+/// Groups of kWidth tile columns are walked one after another, each row by row; with kGroupsRows, groups of tile rows,
+/// each column by column. The last group may be narrower.
 template <int kWidth, bool kGroupsRows>
 struct Raster {
-  /// `index` counts CTAs from 0 to tiles_m * tiles_n - 1. kWidth times the tiles along the groups is below 2^31: the
-  /// plan refuses what is not.
+  /// `index` is from 0 to tiles_m * tiles_n - 1. kWidth times the number of tiles along a group is below 2^31; the plan
+  /// refuses other problems.
   static __device__ __forceinline__ TileCoordinate tile(int index, int tiles_m, int tiles_n) {
     if constexpr (kGroupsRows) {
       const TileCoordinate turned = Raster<kWidth, false>::tile(index, tiles_n, tiles_m);
@@ -29,8 +29,8 @@ struct Raster {
   }
 };
 
-/// Which matrix of a batch this CTA computes, perhaps one past the last. A grid's z, at most 65535, is not enough for
-/// every batch: y counts the multiples of it.
+/// The matrix of the batch that this CTA computes; it may be past the last one. A grid's z is at most 65535, which is
+/// too few for some batches, so y counts multiples of it.
 __device__ __forceinline__ uint32_t batch_of_grid() { return blockIdx.y * gridDim.z + blockIdx.z; }
 
 }  // namespace tilewright

@@ -10,8 +10,6 @@
 #include <optional>
 #include <string>
 
-#include "tilewright/arch/bulk_copy_atom.hpp"
-#include "tilewright/arch/copy_atom.hpp"
 #include "tilewright/arch/mma_atom.hpp"
 #include "tilewright/arch/wgmma_atom.hpp"
 #include "tilewright/base/target_features.hpp"
@@ -66,63 +64,6 @@ void write_wgmma(SourceWriter& ptx, const WgmmaAtom& atom, int n) {
            atom.a_may_be_mn_major ? ", 1" : "", atom.b_may_be_mn_major ? ", 1" : "");
 }
 
-void write_copy(SourceWriter& ptx, const CopyAtom& atom) {
-  const int words = atom.bytes / 4;
-  switch (atom.kind) {
-    case CopyKind::cp_async_ca:
-    case CopyKind::cp_async_cg:
-      ptx.line("{} [smem], [%l0], {};", atom.ptx, atom.bytes);
-      return;
-    case CopyKind::ldmatrix:
-    case CopyKind::ldmatrix_trans:
-      ptx.line("{} {}, [smem];", atom.ptx, operand('r', 0, words));
-      return;
-    case CopyKind::stmatrix:
-    case CopyKind::stmatrix_trans:
-      ptx.line("{} [smem], {};", atom.ptx, operand('r', 0, words));
-      return;
-    case CopyKind::load_shared:
-      if (atom.bytes < 4) {
-        ptx.line("{} %h0, [smem];", atom.ptx);
-      } else {
-        ptx.line("{} {}, [smem];", atom.ptx, words == 1 ? "%r0" : operand('r', 0, words));
-      }
-      return;
-    case CopyKind::bulk:
-      ADD_FAILURE() << atom.name << " is in bulk_copy_atoms";
-  }
-}
-
-void write_bulk_copy(SourceWriter& ptx, const BulkCopyAtom& atom, int rank, std::optional<DType> type = std::nullopt) {
-  const std::string global = rank > 0 ? fmt::format("[%l0, {}]", operand('r', 0, rank)) : "[%l0]";
-  const std::string bytes = rank > 0 ? "" : ", 256";
-  const std::string offsets = atom.address == BulkAddress::im2col ? ", " + operand('h', 0, rank - 2) : "";
-  const std::string mnemonic = *arch::ptx(atom, rank, type);
-  switch (atom.direction) {
-    case BulkDirection::global_to_shared:
-      ptx.line("{} [smem], {}{}, [smem]{}{};", mnemonic, global, bytes, offsets, atom.is_multicast ? ", %h4" : "");
-      return;
-    case BulkDirection::shared_to_global:
-      ptx.line("{} {}, [smem]{};", mnemonic, global, bytes);
-      return;
-    case BulkDirection::shared_to_cluster:
-      ptx.line("{} [smem], [smem]{}, [smem];", mnemonic, bytes);
-      return;
-    case BulkDirection::global_to_l2:
-      ptx.line("{} {}{}{};", mnemonic, global, bytes, offsets);
-      return;
-  }
-}
-
-void write_bulk_copies(SourceWriter& ptx) {
-  for (const BulkCopyAtom& atom : bulk_copy_atoms()) {
-    for (int rank = atom.min_rank; rank <= atom.max_rank; ++rank) {
-      if (atom.types.empty()) write_bulk_copy(ptx, atom, rank);
-      for (const DType type : atom.types) write_bulk_copy(ptx, atom, rank, type);
-    }
-  }
-}
-
 std::vector<MmaAtom> all_mma_atoms() {
   std::vector<MmaAtom> atoms = mma_atoms();
   atoms.insert(atoms.end(), quad_pair_atoms().begin(), quad_pair_atoms().end());
@@ -135,9 +76,7 @@ std::string kernel(const Target& target, Body&& body) {
   SourceWriter ptx;
   ptx.line(".version 9.0").line(".target {}", target.name()).line(".address_size 64").blank();
   ptx.line(".visible .entry every_row() {{").indent();
-  ptx.line(
-      ".reg .b32 %r<136>; .reg .f32 %f<128>; .reg .f64 %d<24>; .reg .b16 %h<8>; .reg .b64 %l<2>; .reg .pred %p<1>;");
-  ptx.line(".shared .align 128 .b8 smem[512];");
+  ptx.line(".reg .b32 %r<136>; .reg .f32 %f<128>; .reg .f64 %d<24>; .reg .b64 %l<2>; .reg .pred %p<1>;");
   body(ptx);
   ptx.line("ret;").dedent().line("}}");
   return std::move(ptx).take();
@@ -150,10 +89,6 @@ std::string kernel_of_every_row(const Target& target) {
     for (const MmaAtom& atom : all_mma_atoms()) {
       if (target.has_features_of(atom.min_target)) write_mma(ptx, atom);
     }
-    for (const CopyAtom& atom : copy_atoms()) {
-      if (target.has_features_of(atom.min_target)) write_copy(ptx, atom);
-    }
-    if (has_feature(target, TargetFeature::tma)) write_bulk_copies(ptx);
     if (!has_feature(target, TargetFeature::wgmma)) return;
     for (const WgmmaAtom& atom : wgmma_atoms()) {
       for (const int n : {8, 128}) write_wgmma(ptx, atom, n);

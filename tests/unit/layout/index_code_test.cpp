@@ -58,6 +58,7 @@ TEST(IndexCode, ExtentsRemoveTermsThatAreZero) {
 TEST(IndexCode, OfSwizzledTiles) {
   const ComposedLayout bytes{Swizzle(3, 4, 3), 0, Layout({64, 8}, {128, 16})};
   EXPECT_EQ(index_code(bytes, {"row", "chunk"}), "row << 7 | (chunk ^ row & 7) << 4");
+  EXPECT_EQ(index_code(bytes, {"row", "chunk"}, IndexStyle::sums), "row * 128 + (chunk ^ row % 8) * 16");
   EXPECT_EQ(index_code(bytes, {{"row", 8}, "chunk"}), "row << 7 | (chunk ^ row) << 4");
   EXPECT_EQ(index_code(bytes, {{"row", 1}, "chunk"}), "chunk * 16") << "row is 0, so there is no swizzle";
   EXPECT_EQ(index_code(bytes, {"row", {"chunk", 1}}), "row << 7 | (row & 7) << 4");

@@ -87,7 +87,7 @@ TEST(TmaOutputs, AreTheFirstThatLieAsDDoes) {
   const OutputElements elements{2, 2, true, found};
   EXPECT_EQ(elements.widest(), 4);
   EXPECT_EQ(elements.narrowest(), 1);
-  EXPECT_EQ(elements.together(), 2 + 4 + 1);
+  EXPECT_EQ(elements.bytes_per_element(), 2 + 4 + 1);
   description.d.alignment = 4;
   EXPECT_EQ(tma_outputs(description, 1).count, 0) << "D does not leave so";
 }

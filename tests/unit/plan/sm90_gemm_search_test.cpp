@@ -54,7 +54,7 @@ TEST(Sm90Search, WhateverIsOfferedCanBePlanned) {
           EXPECT_EQ(static_cast<const Sm90GemmOutline&>(*plan), *outline);
           EXPECT_EQ(plan->stage_bytes(), plan->a.tile_bytes() + plan->b.tile_bytes());
           EXPECT_EQ(plan->loads_fragments(), plan->a.fragments.has_value());
-          EXPECT_EQ(plan->gathers(), plan->a.is_gathered() || plan->b.is_gathered());
+          EXPECT_EQ(plan->uses_plain_loads(), plan->a.uses_plain_loads() || plan->b.uses_plain_loads());
           EXPECT_GE(plan->stages, 3);
           ++offered;
         }
@@ -118,12 +118,12 @@ TEST(Sm90Search, NothingBetterIsLeftOut) {
     for (const auto& [rows, consumers] : {std::pair{64, 1}, {128, 2}, {192, 3}, {256, 2}}) {
       for (const int columns : {32, 64, 96, 128, 160, 192, 224, 256}) {
         for (const auto& [cluster_m, cluster_n] : {std::pair{1, 1}, {2, 1}, {1, 2}}) {
-          for (const int slices : {1, 2, 3, 4}) {
+          for (const int split_k : {1, 2, 3, 4}) {
             Design design =
                 tensor_design(description, {64, columns, 16}, {{rows, columns, 64}, 0, {4 * consumers, 1, 1}}, kSm90);
             design.tile.cluster_shape = {cluster_m, cluster_n, 1};
             design.raster = m <= 2 * rows ? Raster{1} : Raster{8, columns > rows};
-            design.split_k = slices;
+            design.split_k = split_k;
             const std::optional<Design> fits = deepest(description, design);
             if (!fits || std::ranges::count(offered, *fits) > 0) continue;
             EXPECT_GE(us_of(*fits), us_of(offered.back())) << to_string(*fits);
@@ -189,18 +189,18 @@ double estimate_of(Sm90CostInput input) {
 // Medians of bf16 on an H200, 2026-11-21: what was faster is ranked first.
 TEST(Sm90Cost, RanksAsMeasured) {
   const Sm90CostInput cooperative{
-      .m = 8192, .n = 8192, .k = 512, .tile = {128, 256, 64}, .stages = 4, .cluster_m = 2, .fills = 4};
+      .m = 8192, .n = 8192, .k = 512, .tile = {128, 256, 64}, .stages = 4, .cluster_m = 2, .subtiles = 4};
   Sm90CostInput in_turn = cooperative;  // 113.7 us against 141 us
   in_turn.tile = {128, 192, 64};
   in_turn.cluster_m = 1;
-  in_turn.fills = 6;
+  in_turn.subtiles = 6;
   in_turn.schedule = Schedule::ping_pong;
   EXPECT_LT(estimate_of(in_turn), estimate_of(cooperative));
 
   const Sm90CostInput whole{.m = 1280, .n = 16, .k = 8192, .tile = {64, 16, 64}, .stages = 16};
   Sm90CostInput sliced = whole;  // 13.1 us against 17.4 us
-  sliced.slices = 2;
-  sliced.fills = 0;
+  sliced.split_k = 2;
+  sliced.subtiles = 0;
   EXPECT_LT(estimate_of(sliced), estimate_of(whole));
 
   const Sm90CostInput narrow{.m = 4096,
@@ -209,11 +209,11 @@ TEST(Sm90Cost, RanksAsMeasured) {
                              .tile = {128, 160, 64},
                              .stages = 5,
                              .schedule = Schedule::ping_pong,
-                             .fills = 10};
-  Sm90CostInput round = narrow;  // 37.8 us against 44.5 us: chunks of 64 columns, not of 32
+                             .subtiles = 10};
+  Sm90CostInput round = narrow;  // 37.8 us against 44.5 us: panels of 64 columns, not of 32
   round.tile = {128, 128, 64};
   round.stages = 6;
-  round.fills = 4;
+  round.subtiles = 4;
   EXPECT_LT(estimate_of(round), estimate_of(narrow));
 }
 
@@ -252,17 +252,17 @@ TEST(Sm90Cost, NoStagesAndBuffersAreBetterThanTheMost) {
   for (const auto& [m, n, k] : {std::tuple{4096, 4096, 4096}, {16, 28672, 4096}, {1000, 200, 65536}, {64, 64, 64}}) {
     for (const TileShape& tile : {TileShape{64, 16, 128}, {128, 256, 64}, {192, 96, 64}}) {
       for (const Schedule schedule : {Schedule::cooperative, Schedule::ping_pong}) {
-        for (const auto& [cluster_m, slices] : {std::pair{1, 1}, {2, 1}, {1, 4}, {2, 16}}) {
+        for (const auto& [cluster_m, split_k] : {std::pair{1, 1}, {2, 1}, {1, 4}, {2, 16}}) {
           Sm90CostInput input{.m = m, .n = n, .k = k, .tile = tile, .stages = 16, .cluster_m = cluster_m};
-          input.slices = slices;
-          if (slices > 1) input.fills = 0;
+          input.split_k = split_k;
+          if (split_k > 1) input.subtiles = 0;
           input.schedule = schedule;
           const double least = estimate_of(input);
           for (const int stages : {3, 6, 16}) {
-            for (const int fills : {1, 2, 5}) {
+            for (const int subtiles : {1, 2, 5}) {
               input.stages = stages;
-              input.fills = fills;
-              EXPECT_LE(least, estimate_of(input)) << m << " " << tile.m << " " << slices << " " << stages;
+              input.subtiles = subtiles;
+              EXPECT_LE(least, estimate_of(input)) << m << " " << tile.m << " " << split_k << " " << stages;
             }
           }
         }
@@ -272,7 +272,7 @@ TEST(Sm90Cost, NoStagesAndBuffersAreBetterThanTheMost) {
 }
 
 TEST(Sm90Cost, GroupsThatDoNotFitAtOnceWait) {
-  const Sm90CostInput fits{.m = 64 * 33, .n = 64, .k = 8192, .tile = {64, 64, 64}, .stages = 12, .slices = 4};
+  const Sm90CostInput fits{.m = 64 * 33, .n = 64, .k = 8192, .tile = {64, 64, 64}, .stages = 12, .split_k = 4};
   Sm90CostInput waits = fits;  // 132 SMs hold 33 groups of 4 CTAs
   waits.m += 64;
   EXPECT_GT(estimate_of(waits), 1.5 * estimate_of(fits) - 6);

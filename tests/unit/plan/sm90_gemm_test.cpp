@@ -50,7 +50,7 @@ TEST(Sm90Gemm, PinsTheIntegersOfF16AlongK) {
   EXPECT_EQ(plan.b.shares, 2);
   EXPECT_EQ(plan.b.map.box_dim, (std::vector<std::int64_t>{64, 128, 1}));
   EXPECT_EQ(plan.b.share, (TmaStep{0, 128, 128 * 128}));
-  EXPECT_EQ(plan.chunks, (OutputChunks{64, 1}));
+  EXPECT_EQ(plan.subtile, (EpilogueSubtile{64, 1}));
   EXPECT_EQ(plan.smem_bytes(), 4 * (16384 + 32768) + 2 * 2 * 8192 + 2 * 4 * 8 + 2 * 2 * 8);
   EXPECT_EQ(plan.producer_registers, 40);
   EXPECT_EQ(plan.consumer_registers, 232);
@@ -164,14 +164,15 @@ TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
 // What ptxas -v was seen to need: conformance/ptxas.
 TEST(Sm90Gemm, RegistersOfAllThreadsAreThoseOfTheLaunch) {
   constexpr int kRegistersOfAnSm = 65536;
-  for (const bool gathers : {false, true}) {
+  for (const bool uses_plain_loads : {false, true}) {
     for (const int consumers : {1, 2, 3}) {
       for (const int needed : {100, 180}) {
-        const RegisterSplit split = split_registers(consumers, gathers, false, needed);
+        const RegisterSplit split = split_registers(consumers, uses_plain_loads, false, needed);
         // ptxas gives all threads alike as many as one of them has at most, as far as there are: a multiple of 8.
         const int of_a_thread = kRegistersOfAnSm / (128 * (consumers + 1)) / 8 * 8;
         const int alike = std::min(std::max(split.producer, split.consumer), of_a_thread);
-        EXPECT_LE(split.producer + consumers * split.consumer, alike * (consumers + 1)) << consumers << gathers;
+        EXPECT_LE(split.producer + consumers * split.consumer, alike * (consumers + 1))
+            << consumers << uses_plain_loads;
         EXPECT_EQ(split.producer % 8 + split.consumer % 8, 0);
       }
     }
@@ -183,7 +184,7 @@ TEST(Sm90Gemm, ConsumersThatNeedMoreLeaveTheProducerLess) {
   const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{256, 128, 64}, 3, {8, 1, 1}}));
   EXPECT_EQ(plan.producer_registers, 136);
   EXPECT_EQ(plan.consumer_registers, 184);
-  EXPECT_EQ(plan.gathered_words, 80);
+  EXPECT_EQ(plan.plain_load_words, 80);
 }
 
 TEST(Sm90Gemm, PlainStoresNeedRegisters) {
@@ -204,13 +205,13 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
   const op::GemmDescription halves = describe_f16({}, 2);
   const Tile tile{{128, 192, 64}, 4, {8, 1, 1}};
   const Sm90GemmPlan plan = planned(halves, design_of(halves, {1, 1, 1}, tile));
-  EXPECT_EQ(plan.a.gathered_bytes, 4);
+  EXPECT_EQ(plan.a.plain_load_bytes, 4);
   EXPECT_EQ(plan.a.lines_of_pass(), 4);
   EXPECT_EQ(plan.a.passes(), 32);
   EXPECT_EQ(plan.b.passes(), 48);
   EXPECT_EQ(plan.producer_registers, 152);
   EXPECT_EQ(plan.consumer_registers, 176);
-  EXPECT_EQ(plan.gathered_words, 80);
+  EXPECT_EQ(plan.plain_load_words, 80);
   EXPECT_FALSE(plan.stores_by_tma);
   // In shared memory all is as TMA leaves it.
   const op::GemmDescription aligned = describe_f16();
@@ -219,18 +220,18 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
   EXPECT_EQ(plan.a.wgmma, by_tma.a.wgmma);
   EXPECT_EQ(plan.b.wgmma, by_tma.b.wgmma);
   EXPECT_EQ(plan.smem_bytes(), by_tma.smem_bytes());
-  EXPECT_FALSE(by_tma.gathers());
+  EXPECT_FALSE(by_tma.uses_plain_loads());
 
   op::GemmDescription mixed = describe_f16({}, 8);
   mixed.b.alignment = 8;
   const Sm90GemmPlan one = planned(mixed, design_of(mixed, {1, 1, 1}, tile));
-  EXPECT_EQ(one.a.gathered_bytes, 8);
+  EXPECT_EQ(one.a.plain_load_bytes, 8);
   EXPECT_EQ(one.a.passes(), 16);
   EXPECT_EQ(one.b.passes(), 0);
   EXPECT_EQ(one.b.boxes, 1);
 }
 
-// What copy/gathered_operand.cuh takes for granted: from one step of 8 lines and from one row to the next, a thread's
+// What copy/plain_load_operand.cuh takes for granted: from one step of 8 lines and from one row to the next, a thread's
 // place in shared memory moves by the same for all threads. And stores have no bank conflicts.
 TEST(Sm90Gemm, GatheredPlacesAreLinearAndWithoutConflicts) {
   const TypeCase tf32{DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32};
@@ -257,10 +258,10 @@ TEST(Sm90Gemm, GatheredPlacesAreLinearAndWithoutConflicts) {
               << to_string(description) << " at " << line << " " << element;
         }
       }
-      const int vector = operand->gathered_bytes / element_bytes;
+      const int vector = operand->plain_load_bytes / element_bytes;
       std::vector<std::int64_t> offsets;
       for (int lane = 0; lane < 32; ++lane) offsets.push_back(place(lane * vector / row, lane * vector % row));
-      EXPECT_EQ(arch::bank_conflicts(offsets, operand->gathered_bytes), 0) << to_string(description);
+      EXPECT_EQ(arch::bank_conflicts(offsets, operand->plain_load_bytes), 0) << to_string(description);
     }
   }
 }
@@ -305,7 +306,7 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsRepacked) {
   EXPECT_TRUE(plan.a.is_repacked);
   EXPECT_FALSE(plan.a.is_transposed);
   EXPECT_EQ(plan.a.alignment_bytes, 2);
-  EXPECT_FALSE(plan.gathers());
+  EXPECT_FALSE(plan.uses_plain_loads());
   // But for the copy all is as if TMA had reached the operands.
   const op::GemmDescription aligned = describe_f16();
   const Sm90GemmPlan by_tma = planned(aligned, design_of(aligned));
@@ -454,23 +455,23 @@ TEST(Sm90Gemm, SlicesOfKShareATilesColumns) {
   EXPECT_EQ(launch(plan, op::view(problem_of(description, 8192, 8192, 1024))).grid[0], 132U);
 }
 
-TEST(Sm90Gemm, BuffersHoldTheWidestChunksThatDivideATile) {
+TEST(Sm90Gemm, SubtilesHaveTheWidestPanelsThatDivideATile) {
   constexpr int kRoom = 16384;
   constexpr OutputElements kHalves{2, 2, true}, kWords{4, 4, true}, kBytes{1, 1, true};
-  EXPECT_EQ(output_chunks(kHalves, 128, kRoom), (OutputChunks{64, 1}));
-  EXPECT_EQ(output_chunks(kHalves, 32, kRoom), (OutputChunks{32, 1}));
-  const OutputChunks narrow = output_chunks(kHalves, 112, kRoom);
-  EXPECT_EQ(narrow, (OutputChunks{16, 4}));
-  EXPECT_EQ(narrow.fills(112), 2);
+  EXPECT_EQ(epilogue_subtile(kHalves, 128, kRoom), (EpilogueSubtile{64, 1}));
+  EXPECT_EQ(epilogue_subtile(kHalves, 32, kRoom), (EpilogueSubtile{32, 1}));
+  const EpilogueSubtile narrow = epilogue_subtile(kHalves, 112, kRoom);
+  EXPECT_EQ(narrow, (EpilogueSubtile{16, 4}));
+  EXPECT_EQ(narrow.count(112), 2);
   EXPECT_EQ(narrow.bytes(2), kRoom);
-  EXPECT_EQ(output_chunks(kHalves, 112, kRoom - 1), (OutputChunks{16, 3}));
-  EXPECT_EQ(output_chunks(kHalves, 112, 0), (OutputChunks{16, 1}));
-  EXPECT_EQ(output_chunks(kWords, 160, kRoom), (OutputChunks{32, 1}));
-  EXPECT_EQ(output_chunks(kWords, 160, kRoom).fills(160), 5);
-  EXPECT_EQ(output_chunks(kBytes, 24, kRoom), OutputChunks{});  // 16 bytes of a row are 16 columns
-  EXPECT_EQ(output_chunks(kBytes, 96, kRoom), (OutputChunks{32, 3}));
-  EXPECT_EQ(output_chunks({1, 1, false}, 24, kRoom), (OutputChunks{8, 3}));
-  EXPECT_EQ(output_chunks({4, 1, true}, 64, kRoom), (OutputChunks{32, 1}));  // C of words, D of bytes
+  EXPECT_EQ(epilogue_subtile(kHalves, 112, kRoom - 1), (EpilogueSubtile{16, 3}));
+  EXPECT_EQ(epilogue_subtile(kHalves, 112, 0), (EpilogueSubtile{16, 1}));
+  EXPECT_EQ(epilogue_subtile(kWords, 160, kRoom), (EpilogueSubtile{32, 1}));
+  EXPECT_EQ(epilogue_subtile(kWords, 160, kRoom).count(160), 5);
+  EXPECT_EQ(epilogue_subtile(kBytes, 24, kRoom), EpilogueSubtile{});  // 16 bytes of a row are 16 columns
+  EXPECT_EQ(epilogue_subtile(kBytes, 96, kRoom), (EpilogueSubtile{32, 3}));
+  EXPECT_EQ(epilogue_subtile({1, 1, false}, 24, kRoom), (EpilogueSubtile{8, 3}));
+  EXPECT_EQ(epilogue_subtile({4, 1, true}, 64, kRoom), (EpilogueSubtile{32, 1}));  // C of words, D of bytes
 }
 
 TEST(Sm90Gemm, RefusesSlicesThatCannotBeSummed) {
@@ -514,7 +515,7 @@ TEST(Sm90Gemm, SwappedOperandsStoreColumns) {
   EXPECT_TRUE(plan.is_transposed);
   EXPECT_FALSE(plan.d_is_row_major());
   EXPECT_EQ(plan.tile, (TileShape{128, 16, 64}));
-  EXPECT_EQ(plan.chunks, (OutputChunks{16, 1}));
+  EXPECT_EQ(plan.subtile, (EpilogueSubtile{16, 1}));
   const Launch launched = launch(plan, op::view(problem_of(description, 9, 512, 256)));
   const TensorMapRequest& d = launched.tensor_maps()[2];
   EXPECT_EQ(d.extents, (std::array<std::int64_t, 3>{512, 9, 1}));
@@ -547,7 +548,7 @@ TEST(Sm90Gemm, WordsAlongKAreReadByDescriptors) {
   const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, kWords));
   EXPECT_EQ(plan.atom->name, "wgmma_k8_f32_tf32_tf32_ss");
   EXPECT_FALSE(plan.a.fragments);
-  EXPECT_EQ(plan.chunks, (OutputChunks{32, 1}));
+  EXPECT_EQ(plan.subtile, (EpilogueSubtile{32, 1}));
 }
 
 TEST(Sm90Gemm, WordsAlongMGoThroughRegisters) {
@@ -622,7 +623,7 @@ TEST(Sm90Gemm, BytesAlongMGoThroughRegistersByMatrices) {
   EXPECT_EQ(plan.atom->name, "wgmma_k32_s32_s8_u8_rs");
   EXPECT_EQ(plan.a.boxes, 1);
   EXPECT_EQ(plan.a.map.box_dim, (std::vector<std::int64_t>{128, 128, 1}));
-  EXPECT_EQ(plan.stage_readers(), 4);
+  EXPECT_EQ(plan.consumer_arrivals(), 4);
   ASSERT_TRUE(plan.a.fragments);
   EXPECT_TRUE(plan.a.fragments->pairs_rows);
 }

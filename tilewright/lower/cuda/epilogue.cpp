@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "tilewright/plan/parameters.hpp"
+
 namespace tilewright::lower::cuda {
 namespace {
 
@@ -11,8 +13,8 @@ std::string literal(double value, DType compute) {
   return fmt::format("{:a}{}", value, compute == DType::f32 ? "f" : "");
 }
 
-// What a label is called in emitted code: no keyword, and no name of ours, ends so.
-std::string member(const std::string& label) { return label + "_"; }
+// What a label is called in emitted code.
+std::string member(const std::string& label) { return plan::label_name(label).emitted(); }
 
 // The code of an epilogue's nodes at neighbour number i of those that apply() is given, or at that and the next: a node
 // that varies by column has a value at each of a pair, x3_0 and x3_1, others have one, x3.
@@ -187,8 +189,8 @@ class TmaOutputTypes {
     int bytes_before = 0;
     for (const int output : outputs) {
       const DType element = operands.tensors[sources + static_cast<std::size_t>(output)].element;
-      types_[output] =
-          fmt::format("tilewright::TmaOutput<{}, {}, {}>", types_.size(), cuda_name(element), bytes_before);
+      types_[output] = fmt::format("tilewright::TmaOutput<{}, {}, {}, Plan::{}>", types_.size(), cuda_name(element),
+                                   bytes_before, panel_name(element));
       bytes_before += bytes(element);
     }
   }
@@ -250,6 +252,8 @@ void write_apply(SourceWriter& out, const op::Epilogue& epilogue, const Reductio
 }
 
 }  // namespace
+
+std::string panel_name(DType element) { return fmt::format("Panel{}", bits(element)); }
 
 void write_epilogue(SourceWriter& out, const op::GemmDescription& operands, std::span<const int> tma_outputs) {
   const op::Epilogue& epilogue = operands.epilogue;

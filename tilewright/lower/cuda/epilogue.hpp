@@ -13,4 +13,7 @@ namespace tilewright::lower::cuda {
 /// Epilogue::outputs that leave by TMA, tma_output.cuh. @pre op::validate(operands)
 void write_epilogue(SourceWriter& out, const op::GemmDescription& operands, std::span<const int> tma_outputs = {});
 
+/// The struct within `struct Plan` that says how a panel of such elements lies: "Panel16".
+std::string panel_name(DType element);
+
 }  // namespace tilewright::lower::cuda

@@ -30,12 +30,13 @@ std::string lower(const plan::SimtGemmPlan& plan, std::string_view symbol) {
   out.line("using Accumulator = {};", cuda_name(plan.stored));
   out.line("static constexpr int kLanesM = {}, kLanesN = {};", plan.lanes_m, plan.lanes_n);
   out.line("static constexpr int kVectorM = {}, kVectorN = {};", plan.vector_m, plan.vector_n);
+  out.line("static constexpr int kStageBytes = {}, kSharedBytes = {};", plan.stage_bytes(), plan.smem_bytes());
   write_tile_constants(out, plan);
   out.dedent().line("}};");
   out.blank();
   write_epilogue(out, plan.operands);
   out.blank();
-  write_kernel(out, "SimtGemm", symbol, plan.threads(), plan.smem_bytes());
+  write_tile_kernel(out, "SimtGemm", symbol, plan);
   return std::move(out).take();
 }
 

@@ -72,13 +72,16 @@ std::string lower(const plan::Sm80GemmPlan& plan, std::string_view symbol) {
   out.line("using Math = {};", math_type(plan));
   out.line("static constexpr bool kPromotesAccumulators = {};", plan.promotes_accumulators);
   out.line("static constexpr bool kAccumulatesInHalf = {};", plan.operands.accumulator == DType::f16);
+  write_accumulator_tile(out, plan::accumulator_tile(plan));
   out.line("static constexpr int kBandLine = {};", plan.band_line());
+  out.line("static constexpr int kStageBytes = {}, kBandBytes = {}, kSharedBytes = {};", plan.stage_bytes(),
+           plan.band_bytes(), plan.smem_bytes());
   write_tile_constants(out, plan);
   out.dedent().line("}};");
   out.blank();
   write_epilogue(out, plan.operands);
   out.blank();
-  write_kernel(out, "Sm80Gemm", symbol, plan.threads(), plan.smem_bytes());
+  write_tile_kernel(out, "Sm80Gemm", symbol, plan);
   return std::move(out).take();
 }
 

@@ -1,9 +1,12 @@
 #include "tilewright/lower/cuda/sm90_gemm.hpp"
 
+#include <map>
+
 #include "tilewright/layout/index_code.hpp"
 #include "tilewright/lower/cuda/epilogue.hpp"
 #include "tilewright/lower/cuda/gemm.hpp"
 #include "tilewright/lower/cuda/wgmma.hpp"
+#include "tilewright/plan/sm90_launch.hpp"
 
 namespace tilewright::lower::cuda {
 namespace {
@@ -37,12 +40,12 @@ void write_fragments(SourceWriter& out, const arch::FragmentLoads& loads) {
   out.dedent().line("}}");
 }
 
-/// What copy/gathered_operand.cuh asks for.
-void write_gathering(SourceWriter& out, const plan::TmaOperandPlan& operand) {
+/// What copy/plain_load_operand.cuh asks for.
+void write_plain_loads(SourceWriter& out, const plan::TmaOperandPlan& operand) {
   out.line("static constexpr int kMn = {}, kK = {}, kElementBytes = {};", operand.mn, operand.k,
            bytes(operand.element));
   out.line("static constexpr int kAlignmentBytes = {}, kVectorBytes = {}, kRowBytes = {};", operand.alignment_bytes,
-           operand.gathered_bytes, operand.row_bytes());
+           operand.plain_load_bytes, operand.row_bytes());
   out.line("static constexpr bool kRoundsToTf32 = {};", operand.element == DType::tf32);
   out.line("static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t mn, tilewright::uint32_t k) {{")
       .indent();
@@ -52,7 +55,7 @@ void write_gathering(SourceWriter& out, const plan::TmaOperandPlan& operand) {
 
 std::string_view source_of(const plan::TmaOperandPlan& operand) {
   if (operand.is_repacked) return "RepackedMatrix";
-  return operand.is_gathered() ? "GlobalMatrix" : "TmaMatrix";
+  return operand.uses_plain_loads() ? "GlobalMatrix" : "TmaMatrix";
 }
 
 /// What copy/repacked_operand.cuh asks for.
@@ -74,8 +77,8 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
   out.line("static constexpr bool kIsKMajor = {};", operand.major == arch::Major::k);
   out.line("static constexpr int kTileBytes = {};", operand.tile_bytes());
   if (operand.is_repacked) write_repacking(out, operand);
-  if (operand.is_gathered()) {
-    write_gathering(out, operand);
+  if (operand.uses_plain_loads()) {
+    write_plain_loads(out, operand);
   } else {
     write_boxes(out, operand);
   }
@@ -94,22 +97,54 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("using Source = tilewright::{};", plan.loads_source_by_tma ? "TmaMatrix" : "GlobalMatrix");
   out.line("using Output = tilewright::{};", plan.stores_by_tma ? "TmaMatrix" : "GlobalMatrix");
   out.line("static constexpr bool kCIsRowMajor = {}, kDIsRowMajor = {};", plan.c_is_row_major(), plan.d_is_row_major());
-  out.line("static constexpr bool kAccumulatesInHalf = {}, kPairsRows = {};", operands.accumulator == DType::f16,
-           plan.a.fragments && plan.a.fragments->pairs_rows);
+  out.line("static constexpr bool kAccumulatesInHalf = {};", operands.accumulator == DType::f16);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", plan.tile.m, plan.tile.n, plan.tile.k);
-  out.line("static constexpr int kConsumers = {}, kStages = {}, kReaders = {};", plan.consumers(), plan.stages,
-           plan.stage_readers());
+  out.line("static constexpr int kConsumers = {}, kStages = {}, kConsumerArrivals = {};", plan.consumers(), plan.stages,
+           plan.consumer_arrivals());
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
   out.line("static constexpr int kClusterM = {}, kClusterN = {};", plan.cluster_m, plan.cluster_n);
   out.line("using Raster = tilewright::Raster<{}, {}>;", plan.raster.width, plan.raster.groups_rows);
-  out.line("static constexpr int kSlices = {}, kCounterBytes = {}, kReductionCounters = {};", plan.slices,
+  out.line("static constexpr int kSplitK = {}, kCounterBytes = {}, kReductionCounters = {};", plan.split_k,
            plan::kWorkspaceCounterBytes, plan::kReductionCountersFrom);
-  out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kGatheredWords = {};",
-           plan.producer_registers, plan.consumer_registers, plan.gathered_words);
-  out.line("static constexpr int kChunkColumns = {}, kBufferChunks = {}, kOutputBuffers = {};", plan.chunks.columns,
-           plan.chunks.together, plan::kOutputBuffers);
+  out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kPlainLoadWords = {};",
+           plan.producer_registers, plan.consumer_registers, plan.plain_load_words);
+  out.line("static constexpr int kPanelColumns = {}, kSubtilePanels = {}, kOutputBuffers = {};",
+           plan.subtile.panel_columns, plan.subtile.panels, plan::kOutputBuffers);
   out.line("static constexpr int kTmaOutputs = {}, kTmaOutputBytes = {};", plan.others.count, plan.others.bytes());
   out.line("static constexpr int kSourceBytes = {}, kStoreBytes = {};", plan.source_bytes, plan.store_bytes);
+}
+
+/// How the panels of C, D and the outputs beside D lie, one struct for each size of their elements.
+void write_panels(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
+  if (plan.subtile.panel_columns == 0) return;
+  std::map<int, std::string> names;
+  for (const DType element : plan.panel_elements()) names.emplace(bytes(element), panel_name(element));
+  for (const auto& [element_bytes, name] : names) {
+    const plan::PanelBoxes boxes = plan::panel_boxes(element_bytes, plan.d_is_row_major(), plan.subtile.panel_columns);
+    const layout::ComposedLayout panel =
+        plan::panel_layout(element_bytes, plan.d_is_row_major(), plan.subtile.panel_columns);
+    out.line("struct {} {{  // {}", name, layout::to_string(panel)).indent();
+    out.line("static constexpr int kLine = {}, kLines = {}, kBoxes = {};", boxes.line, boxes.lines, boxes.boxes);
+    out.line("static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t row,");
+    out.line("                                                       tilewright::uint32_t column) {{").indent();
+    out.line("return {};", layout::index_code(panel, {"row", "column"}, layout::IndexStyle::sums));
+    out.dedent().line("}}").dedent().line("}};");
+  }
+  out.line("using PanelOfC = {};", names.at(bytes(plan.operands.c.element)));
+  out.line("using PanelOfD = {};", names.at(bytes(plan.operands.d.element)));
+}
+
+/// The map of a CTA's shared memory: where each part begins, and the bytes of one part.
+void write_shared_memory(SourceWriter& out, const plan::Sm90SharedMemory& memory) {
+  out.line("struct SharedMemory {{").indent();
+  out.line("static constexpr int kStageBytes = {};", memory.stage_bytes);
+  out.line("static constexpr int kOutputs = {}, kOutputBytes = {};", memory.outputs_at(), memory.output_bytes);
+  out.line("static constexpr int kStaging = {}, kStagingBytes = {};", memory.staging_at(), memory.staging_bytes);
+  out.line("static constexpr int kOutputBarriers = {}, kOutputBarrierBytes = {};", memory.output_barriers_at(),
+           memory.output_barrier_bytes());
+  out.line("static constexpr int kRepackingBytes = {};  // of a warp", memory.repacking_bytes);
+  out.line("static constexpr int kRingBarriers = {}, kBytes = {};", memory.ring_barriers_at(), memory.bytes());
+  out.dedent().line("}};");
 }
 
 void write_mainloop(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
@@ -134,20 +169,22 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   write_operand(out, 'B', plan.b);
   write_wgmma(out, *plan.atom, plan.tile.n, plan.a.major, plan.b.major);
   write_constants(out, plan);
+  write_accumulator_tile(out, plan::accumulator_tile(plan));
+  write_panels(out, plan);
+  write_shared_memory(out, plan.shared_memory());
   write_mainloop(out, plan);
   out.dedent().line("}};");
   out.blank();
   write_epilogue(out, plan.operands, std::span(plan.others.numbers).first(static_cast<std::size_t>(plan.others.count)));
   out.blank();
-  const std::string cluster =
-      plan.cluster_size() > 1 ? fmt::format("__cluster_dims__({}) ", plan.cluster_size()) : std::string();
-  out.line("extern \"C\" __global__ void {}__launch_bounds__({}, 1)", cluster, plan.threads());
-  out.line("{}(const __grid_constant__ tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters> parameters) {{",
-           symbol)
-      .indent();
-  out.line("static_assert(tilewright::Sm90Gemm<Plan, Epilogue>::kSharedBytes == {});", plan.smem_bytes());
-  out.line("tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();");
-  out.dedent().line("}}");
+  std::string attributes = fmt::format("__launch_bounds__({}, 1)", plan.threads());
+  if (plan.cluster_size() > 1) attributes = fmt::format("__cluster_dims__({}) {}", plan.cluster_size(), attributes);
+  write_kernel(out,
+               {.family = "Sm90Gemm",
+                .symbol = symbol,
+                .parameters = "tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters>",
+                .attributes = std::move(attributes)},
+               plan::parameter_layout(plan));
   return std::move(out).take();
 }
 

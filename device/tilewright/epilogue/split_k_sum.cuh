@@ -1,6 +1,6 @@
-// The sum of what several CTAs computed of one tile, each over its own slice of K. They leave accumulators in a
-// workspace in global memory and meet; then each adds up an equal share of the tile. Slices are added in an order that
-// the shape alone decides, so the result does not depend on who came first.
+// Split-K: the sum of the accumulators that several CTAs computed of one tile, each over its own slice of K. The CTAs
+// store accumulators to a workspace in global memory and meet; then each sums an equal share of the tile. The order of
+// the sum depends on the shape alone, so the result does not depend on which CTA was first.
 #pragma once
 
 #include "tilewright/pipeline/grid_barrier.cuh"
@@ -11,11 +11,11 @@
 
 namespace tilewright {
 
-/// One warpgroup's accumulators: kRegisters words a thread, summed with those of the same warpgroup of kSlices CTAs,
-/// all of them resident. A quad is four accumulators of one thread; quad q of thread q % 128, its accumulators from
-/// 4 * (q / 128) on.
-template <class Accumulator, int kSlices, int kRegisters>
-class SliceSum {
+/// A warpgroup has kRegisters accumulators a thread, which are summed with those of the same warpgroup of kSplitK CTAs;
+/// all these CTAs are resident. A quad is four accumulators of one thread: quad q belongs to thread q % 128 and begins
+/// at its accumulator 4 * (q / 128).
+template <class Accumulator, int kSplitK, int kRegisters>
+class SplitKSum {
  public:
   using Quad = Vector<Accumulator, 4>;
 
@@ -24,41 +24,43 @@ class SliceSum {
   static constexpr int kThreads = 128;
   static constexpr int kQuads = kRegisters / 4 * kThreads;
   static constexpr int kSliceBytes = kQuads * static_cast<int>(sizeof(Quad));
-  static constexpr int kShare = ceil_div(kQuads, kSlices);  // quads of a CTA, at most
-  static constexpr int kInFlight = 16;                      // loads of a thread
+  static constexpr int kShare = ceil_div(kQuads, kSplitK);  // most quads of a CTA
+  static constexpr int kInFlight = 16;                      // loads that a thread has in flight
 
   static __device__ constexpr int threads_for(int quads) {
     int threads = 1;
     while (threads < quads && threads < kThreads) threads *= 2;
     return threads;
   }
-  // So many threads take a quad each; where they are not all, so many of them take a part of its slices each.
+  // kLanes threads reduce one quad each. If these are fewer than all threads, kParts threads share a quad, and each
+  // sums part of the split-K slices.
   static constexpr int kLanes = threads_for(kShare);
   static constexpr int kParts = kThreads / kLanes;
-  static constexpr int kAtOnce = minimum(kInFlight, ceil_div(kSlices, kParts));  // slices of a quad
+  static constexpr int kAtOnce =
+      minimum(kInFlight, ceil_div(kSplitK, kParts));  // slices that a thread loads of a quad at once
 
  public:
-  static constexpr int kShareGroups = ceil_div(kShare, kThreads) + 1;  // of kThreads quads, that a share reaches into
+  static constexpr int kShareGroups = ceil_div(kShare, kThreads) + 1;  // groups of kThreads quads that a share overlaps
 
-  /// Of the workspace. Who writes the next round's has seen all partial sums of the last, so all were read of the one
-  /// before.
-  static constexpr int kBytes = 2 * kSlices * kSliceBytes;
+  /// Bytes of the workspace. Double buffering is safe: a CTA writes round i+1 only after all partial sums of round i
+  /// have arrived, and each CTA stores those of round i only after it has read round i-1.
+  static constexpr int kBytes = 2 * kSplitK * kSliceBytes;
   static constexpr int kSharedBytes = kThreads * static_cast<int>(sizeof(Quad));
 
-  /// kBytes and the counter of a GridBarrier, the same for all slices; the shared address of kSharedBytes and a named
-  /// barrier of this warpgroup alone.
-  __device__ __forceinline__ SliceSum(char* partials, uint32_t* counter, int slice, uint32_t shared, int thread,
-                                      int barrier)
+  /// `partials` are kBytes and `counter` is that of a GridBarrier; both are the same for all slices. `shared` is the
+  /// shared address of kSharedBytes, `barrier` this warpgroup's named barrier.
+  __device__ __forceinline__ SplitKSum(char* partials, uint32_t* counter, int slice, uint32_t shared, int thread,
+                                       int barrier)
       : partials_(partials),
         shared_(shared),
         slice_(slice),
         thread_(thread),
         barrier_(barrier),
-        all_(counter, slice, kSlices) {}
+        all_(counter, slice, kSplitK) {}
 
-  /// This CTA's, and the first quad of its share.
+  /// The slice of K of this CTA, and the first quad of the share that it sums.
   __device__ __forceinline__ int slice() const { return slice_; }
-  __device__ __forceinline__ int first_quad() const { return kQuads * slice_ / kSlices; }
+  __device__ __forceinline__ int first_quad() const { return kQuads * slice_ / kSplitK; }
 
   /// Adds this CTA's accumulators to those of the others, and calls store(sums, quad) for the quads of its share.
   template <class Store>
@@ -78,7 +80,7 @@ class SliceSum {
     }
     ptx::named_barrier(barrier_, kThreads);
     const int first = first_quad();
-    const int end = kQuads * (slice_ + 1) / kSlices;
+    const int end = kQuads * (slice_ + 1) / kSplitK;
     if constexpr (kParts == 1) {
       add_all(partials, first, end, store);
     } else {
@@ -87,14 +89,14 @@ class SliceSum {
   }
 
  private:
-  /// Each thread one quad after another, kTogether of them at once.
+  /// Each thread sums one quad after another, kTogether of them at once.
   template <class Store>
   __device__ __forceinline__ void add_all(const char* partials, int first, int end, const Store& store) const {
     constexpr int kTogether = minimum(kInFlight / kAtOnce, ceil_div(kShare, kThreads));
 #pragma unroll 1
     for (int quad = first + thread_; quad < end; quad += kTogether * kThreads) {
       Quad sums[kTogether];
-      add(sums, partials, quad, end, 0, kSlices);
+      add(sums, partials, quad, end, 0, kSplitK);
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
         if (quad + i * kThreads < end) store(sums[i], quad + i * kThreads);
@@ -102,13 +104,13 @@ class SliceSum {
     }
   }
 
-  /// Each thread a part of the slices of one quad; the parts then meet in shared memory.
+  /// Each thread sums part of the slices of one quad; the parts are then combined in shared memory.
   template <class Store>
   __device__ __forceinline__ void add_parts(const char* partials, int first, int end, const Store& store) const {
     const int part = thread_ / kLanes;
     const int quad = first + thread_ % kLanes;
     Quad sums[1];
-    add(sums, partials, quad, end, kSlices * part / kParts, kSlices * (part + 1) / kParts);
+    add(sums, partials, quad, end, kSplitK * part / kParts, kSplitK * (part + 1) / kParts);
     ptx::store_shared(shared_ + thread_ * static_cast<int>(sizeof(Quad)), sums[0]);
     ptx::named_barrier(barrier_, kThreads);
     if (part != 0 || quad >= end) return;
@@ -121,7 +123,8 @@ class SliceSum {
     store(sums[0], quad);
   }
 
-  /// Of quads kThreads apart, from `quad` to before `end`: slices from `slice` to before `last`, in their order.
+  /// Sums the slices from `slice` to before `last`, in their order, of quads that are kThreads apart, from `quad` to
+  /// before `end`.
   template <int kTogether>
   static __device__ __forceinline__ void add(Quad (&sums)[kTogether], const char* partials, int quad, int end,
                                              int slice, int last) {
@@ -157,7 +160,7 @@ class SliceSum {
   uint32_t shared_;
   int slice_, thread_, barrier_;
   bool is_odd_round_ = false;
-  GridBarrier all_;  // of thread 0
+  GridBarrier all_;  // used by thread 0
 };
 
 }  // namespace tilewright

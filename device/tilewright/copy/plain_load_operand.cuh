@@ -1,13 +1,15 @@
-// One operand's tile from global to shared memory by the CTA's first 128 threads, for matrices that TMA cannot
-// reach: they leave the tile as TMA would, in the layout that wgmma's descriptors read.
+// The operand path with plain loads, for matrices that TMA cannot load as they lie: the CTA's first 128 threads copy
+// one operand's tile from global to shared memory through registers, and leave it there as TMA would, in the layout
+// that wgmma's descriptors read.
 //
-// A line is what is contiguous in global memory: it runs along K of a K-major operand, along M or N of an MN-major one.
-// In shared memory a tile is rows of kRowBytes, each a part of one line. A pass moves kVectorBytes a thread: some rows,
-// every thread the same share of each. Where the matrix is aligned to less than a vector of 4 bytes, a thread reads the
-// two words that its vector lies in and shifts them together.
+// A line is contiguous in global memory. It runs along K for a K-major operand, along M or N for an MN-major one. In
+// shared memory a tile consists of rows of kRowBytes, each of them a part of one line. In one pass every thread moves
+// kVectorBytes, and together they move some whole rows. Where the matrix is aligned to less than 4 bytes, a thread
+// loads the two words that its vector overlaps and shifts them together.
 #pragma once
 
-#include "tilewright/gemm/sm90_parameters.cuh"
+#include "tilewright/operand/global_matrix.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/convert.cuh"
 #include "tilewright/ptx/global.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -17,22 +19,22 @@
 namespace tilewright {
 
 /// Operand: Source (GlobalMatrix), kIsKMajor, kMn, kK (extents of the tile), kElementBytes, kAlignmentBytes (of
-/// address, leading dimension and batch stride), kVectorBytes (4 or 8), kRowBytes, kRoundsToTf32, and place(mn, k):
-/// elements from the tile's beginning in shared memory. place is linear over whole rows and over steps of 8 lines. The
-/// lines of a pass are less than 2^31 bytes apart.
-template <class Operand, bool kIsGathered = is_same<typename Operand::Source, GlobalMatrix>>
-class GatheredOperand {
+/// address, leading dimension and batch stride), kVectorBytes (4 or 8), kRowBytes, kRoundsToTf32, and place(mn, k): the
+/// offset in elements from the tile's beginning in shared memory. place must be linear over whole rows and over steps
+/// of 8 lines. The lines of one pass must be less than 2^31 bytes apart.
+template <class Operand, bool kUsesPlainLoads = is_same<typename Operand::Source, GlobalMatrix>>
+class PlainLoadOperand {
   static constexpr int kElementBytes = Operand::kElementBytes;
   static constexpr int kVectorBytes = Operand::kVectorBytes;
   static constexpr int kVectorElements = kVectorBytes / kElementBytes;
   static constexpr bool kShifts = Operand::kAlignmentBytes < kVectorBytes;
-  static constexpr int kSlack = kShifts ? kVectorBytes - 1 : 0;  // bytes read before and behind a vector, at most
+  static constexpr int kSlack = kShifts ? kVectorBytes - 1 : 0;  // most bytes read before and after a vector
   using Element = Select<kElementBytes == 1, uint8_t, Select<kElementBytes == 2, uint16_t, uint32_t>>;
   using Elements = Vector<Element, kVectorElements>;
   static constexpr int kContiguous = Operand::kIsKMajor ? Operand::kK : Operand::kMn;
   static constexpr int kLines = Operand::kIsKMajor ? Operand::kMn : Operand::kK;
   static constexpr int kRowElements = Operand::kRowBytes / kElementBytes;
-  static constexpr int kPanels = kContiguous / kRowElements;  // rows of a line
+  static constexpr int kPanels = kContiguous / kRowElements;  // rows that one line fills
   static constexpr int kThreads = 128;
   static constexpr int kThreadsPerRow = Operand::kRowBytes / kVectorBytes;
   static constexpr int kLinesPerPass = kThreads / kThreadsPerRow;
@@ -48,24 +50,24 @@ class GatheredOperand {
   static constexpr __device__ uint32_t place(int line, int element) {
     return kElementBytes * (Operand::kIsKMajor ? Operand::place(line, element) : Operand::place(element, line));
   }
-  /// What a pass adds to the thread's own place in its step of the period.
+  /// The offset of a pass relative to the thread's own offset in the same step of the swizzle's period.
   static constexpr __device__ uint32_t pass_place(int pass) {
     return place(step_of(pass) / kPeriod * kPeriod * kLinesPerPass, panel_of(pass) * kRowElements);
   }
 
  public:
   static constexpr int kPasses = kLines / kLinesPerPass * kPanels;
-  static constexpr int kWords = kShifts || kVectorBytes == 8 ? 2 : 1;  // registers of a thread and pass
+  static constexpr int kWords = kShifts || kVectorBytes == 8 ? 2 : 1;  // registers of a thread for one pass
 
-  /// Where a thread reads one tile.
+  /// Where a thread loads its part of one tile.
   struct Tile {
-    const char* at;      // its first vector, or the word that this begins in
-    uint32_t last_step;  // further lines lie outside the matrix: it reads this one instead
-    uint32_t shift;      // bits from the word's beginning to the vector's
-    bool touches_ends;   // whole words would leave the tensor
+    const char* at;      // its first vector or, where vectors are shifted, the word in which this begins
+    uint32_t last_step;  // the last step inside the matrix; steps behind it load the same line again
+    uint32_t shift;      // bits from the beginning of the word to that of the vector
+    bool touches_ends;   // loads of whole words would leave the matrix
   };
 
-  __device__ __forceinline__ GatheredOperand(const GlobalMatrix& matrix, int mn_extent, int k_extent)
+  __device__ __forceinline__ PlainLoadOperand(const GlobalMatrix& matrix, int mn_extent, int k_extent)
       : matrix_(static_cast<const char*>(matrix.address)),
         ld_bytes_(matrix.ld * kElementBytes),
         batch_bytes_(matrix.batch_stride * kElementBytes),
@@ -76,7 +78,7 @@ class GatheredOperand {
     for (int i = 0; i < kPeriod; ++i) places_[i] = place(line() + i * kLinesPerPass, element());
   }
 
-  /// The tile at (mn, k) of `batch`, both inside the matrix.
+  /// The tile that begins at (mn, k) of matrix `batch`. mn and k must lie inside the matrix.
   __device__ __forceinline__ Tile locate(int mn, int k, int batch) const {
     const int first_line = Operand::kIsKMajor ? mn : k;
     const int first = Operand::kIsKMajor ? k : mn;
@@ -102,7 +104,7 @@ class GatheredOperand {
     return tile;
   }
 
-  /// Begins kCount passes from `pass` on.
+  /// Issues the loads of kCount passes from number `pass` on.
   template <int kCount, int kAllWords>
   __device__ __forceinline__ void load(uint32_t (&words)[kCount][kAllWords], const Tile& tile, int pass) const {
     if (tile.touches_ends) return;
@@ -118,7 +120,7 @@ class GatheredOperand {
     }
   }
 
-  /// Ends one, into the tile at the shared address `to`.
+  /// Stores what pass number `pass` loaded to the tile at the shared address `to`.
   template <int kAllWords>
   __device__ __forceinline__ void store(const uint32_t (&words)[kAllWords], uint32_t to, uint32_t shift,
                                         int pass) const {
@@ -132,7 +134,8 @@ class GatheredOperand {
     }
   }
 
-  /// After all passes of the tile at (mn, k) are stored: what they could not do.
+  /// Must be called once all passes of the tile at (mn, k) are stored: clears what lies behind the end of K, or copies
+  /// a tile at the matrix's ends element by element.
   __device__ __forceinline__ void finish(uint32_t to, const Tile& tile, int mn, int k) const {
     const int k_left = (Operand::kIsKMajor ? contiguous_ : lines_) - k;
     if (tile.touches_ends) {
@@ -143,7 +146,7 @@ class GatheredOperand {
   }
 
  private:
-  /// Makes zeros of what lies past the end of K.
+  /// Stores zeros behind the end of K.
   __device__ __forceinline__ void clear_tail(uint32_t to, int k_left) const {
 #pragma unroll 1
     for (int pass = 0; pass < kPasses; ++pass) {
@@ -161,7 +164,8 @@ class GatheredOperand {
     }
   }
 
-  /// The whole tile, element by element, none past the `left` that the matrix's lines have from here on.
+  /// Copies the whole tile element by element. The matrix's lines have `left` more elements from the tile's beginning
+  /// on.
   __device__ __forceinline__ void copy_elements(uint32_t to, const Tile& tile, int left, int k_left) const {
     constexpr int kTogether = kPasses % 4 == 0 ? 4 : 1;
 #pragma unroll 1
@@ -197,11 +201,12 @@ class GatheredOperand {
     return tile.at + static_cast<uint64_t>(step) * step_bytes_ + panel_of(pass) * Operand::kRowBytes;
   }
 
-  // This thread's first vector in a tile. Read anew each time: words in flight leave no registers to keep it.
+  // This thread's first vector in a tile. It is computed anew each time, because the words in flight leave no registers
+  // to keep it.
   static __device__ __forceinline__ int line() { return ptx::thread() % kThreads / kThreadsPerRow; }
   static __device__ __forceinline__ int element() { return ptx::thread() % kThreadsPerRow * kVectorElements; }
 
-  // Of this thread's vector in a pass.
+  // The line and the element at which this thread's vector of a pass begins.
   __device__ __forceinline__ int line_of(int pass) const { return line() + step_of(pass) * kLinesPerPass; }
   __device__ __forceinline__ int element_of(int pass) const { return element() + panel_of(pass) * kRowElements; }
 
@@ -211,21 +216,21 @@ class GatheredOperand {
 
   const char* matrix_;
   int64_t ld_bytes_, batch_bytes_;
-  uint32_t step_bytes_;       // from one step's lines to the next's
-  int lines_, contiguous_;    // of the matrix
-  uint32_t places_[kPeriod];  // in shared memory, of the first steps
+  uint32_t step_bytes_;       // from the lines of one step to those of the next, in global memory
+  int lines_, contiguous_;    // extents of the matrix
+  uint32_t places_[kPeriod];  // offsets in shared memory in the steps of one period
 };
 
-/// An operand that comes by TMA: nothing to do.
+/// An operand that TMA loads: nothing to do.
 template <class Operand>
-class GatheredOperand<Operand, false> {
+class PlainLoadOperand<Operand, false> {
  public:
   static constexpr int kPasses = 0, kWords = 1;
   struct Tile {
     uint32_t shift;
   };
 
-  __device__ __forceinline__ GatheredOperand(const TmaMatrix&, int, int) {}
+  __device__ __forceinline__ PlainLoadOperand(const TmaMatrix&, int, int) {}
   __device__ __forceinline__ Tile locate(int, int, int) const { return {}; }
   template <class Words>
   __device__ __forceinline__ void load(Words&, const Tile&, int) const {}

@@ -1,35 +1,37 @@
-// Both operands of a stage on their way through registers: loads run ahead of the stores, into the next stage.
+// A stage whose operands are loaded with plain loads: loads are issued ahead of the stores, and run into the next
+// stage.
 #pragma once
 
-#include "tilewright/copy/gathered_operand.cuh"
+#include "tilewright/copy/plain_load_operand.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Where a stage's operands begin: row of A, column of B, place along K, matrix of the batch.
+/// Where a stage's operands begin: the row of A, the column of B, the index along K, the matrix of the batch.
 struct StageOrigin {
   int m, n, k, batch;
 };
 
-/// OperandA, OperandB: as GatheredOperand takes them, either of them perhaps by TMA; kTileBytes of A. A thread keeps at
-/// most kRegisters words in flight: passes are loaded and stored in batches, as many ahead as that allows.
+/// OperandA and OperandB are what PlainLoadOperand asks for; one of them may come by TMA. A thread keeps at most
+/// kRegisters words in flight: passes are loaded and stored in batches, and as many batches are loaded ahead as that
+/// allows.
 template <class OperandA, class OperandB, int kRegisters>
-class GatheredStage {
-  using A = GatheredOperand<OperandA>;
-  using B = GatheredOperand<OperandB>;
+class PlainLoadStage {
+  using A = PlainLoadOperand<OperandA>;
+  using B = PlainLoadOperand<OperandB>;
   static constexpr int kWords = maximum(A::kWords, B::kWords);
 
   static constexpr int kPasses = A::kPasses + B::kPasses;
 
-  /// Batches of so many passes that a thread has in flight: a divisor of all, so that a stage's batches have the same
-  /// registers in every stage. 0 where such batches do not make up both operands.
+  /// How many batches of `batch` passes a thread keeps in flight. The number divides that of a stage's batches, so that
+  /// a batch has the same registers in every stage. 0 where such batches do not make up both operands.
   static constexpr __device__ int batches_ahead(int batch) {
     if (A::kPasses % batch != 0 || B::kPasses % batch != 0) return 0;
     int ahead = kRegisters / (batch * kWords);
     while (ahead > 0 && kPasses / batch % ahead != 0) --ahead;
     return ahead;
   }
-  /// The size, up to 16, that keeps most passes in flight, and of these the largest.
+  /// The batch size, up to 16 passes, that keeps the most passes in flight; the largest one of several.
   static constexpr __device__ int batch_passes() {
     int best = 1;
     for (int batch = 2; batch <= 16; batch *= 2) {
@@ -43,19 +45,19 @@ class GatheredStage {
   static constexpr int kAhead = batches_ahead(kBatch);
 
  public:
-  __device__ __forceinline__ GatheredStage(const typename OperandA::Source& a, const typename OperandB::Source& b,
-                                           int m, int n, int k)
+  __device__ __forceinline__ PlainLoadStage(const typename OperandA::Source& a, const typename OperandB::Source& b,
+                                            int m, int n, int k)
       : a_(a, m, k), b_(b, n, k) {}
 
-  /// Begins the first stage's loads.
+  /// Issues the first loads of the first stage.
   __device__ __forceinline__ void begin(const StageOrigin& first) {
     tiles_ = locate(first);
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) load(i, tiles_);
   }
 
-  /// Stores the stage at `here`, which was begun, to the shared address `to`. `has_next`: begins the loads of the one
-  /// at `next`.
+  /// Stores the stage at `here`, whose first loads were issued before, to the shared address `to`. With `has_next` it
+  /// issues the first loads of the stage at `next`.
   __device__ __forceinline__ void store(uint32_t to, const StageOrigin& here, bool has_next, const StageOrigin& next) {
     const Tiles tiles = tiles_;
     if (has_next) tiles_ = locate(next);
@@ -104,7 +106,7 @@ class GatheredStage {
 
   A a_;
   B b_;
-  Tiles tiles_;  // of the stage whose first loads are in flight
+  Tiles tiles_;  // those of the stage whose first loads are in flight
   uint32_t words_[kAhead][kBatch][kWords] = {};
 };
 

@@ -5,7 +5,7 @@
 
 namespace tilewright {
 
-/// o ^ ((o & yyy) >> shift), where yyy are `bits` bits from base + shift on.
+/// Returns o ^ ((o & yyy) >> shift), where yyy is `bits` ones from bit base + shift on.
 template <class Swizzle>
 __host__ __device__ constexpr uint32_t swizzled(uint32_t offset) {
   constexpr uint32_t kMask = ((1U << Swizzle::kBits) - 1U) << (Swizzle::kBase + Swizzle::kShift);

@@ -1,38 +1,37 @@
-// Accumulators of wgmma to D where several CTAs computed a tile: each stores the share of it that it summed, straight
-// from registers.
+// Split-K: from accumulators of wgmma to D where several CTAs computed a tile. Each CTA stores the share of the tile
+// that it summed, straight from registers.
 #pragma once
 
 #include "tilewright/epilogue/band_reductions.cuh"
-#include "tilewright/epilogue/fragment.cuh"
-#include "tilewright/epilogue/slice_sum.cuh"
-#include "tilewright/gemm/sm90_parameters.cuh"
+#include "tilewright/epilogue/split_k_sum.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// One warpgroup's way out of kAtoms times 64 rows. Plan: Wgmma, ElementC, ElementD, kCIsRowMajor, kDIsRowMajor,
-/// kPairsRows, kConsumers, kClusterM, kClusterN, kSlices, kCounterBytes (of the workspace), kReductionCounters (where
-/// in it), kStoreBytes (that D's lines are aligned to).
-template <class Plan, class Epilogue, int kAtoms>
-class SlicedOutput {
+/// A warpgroup has kAtoms times 64 rows. Plan: Wgmma, ElementC, ElementD, kCIsRowMajor, kDIsRowMajor, AccumulatorTile,
+/// kConsumers, kClusterM, kClusterN, kSplitK, kCounterBytes (of the workspace), kReductionCounters (an offset in it),
+/// kStoreBytes (to which D's lines are aligned). Parameters of the kernel: c, d, m, n, batches, workspace,
+/// reduction_parts, epilogue.
+template <class Plan, class Epilogue, class Parameters, int kAtoms>
+class SplitKOutput {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
   using Compute = typename Epilogue::Compute;
-  using Parameters = Sm90GemmParameters<Plan, typename Epilogue::Parameters>;
-  using Rows = FragmentRows<Plan::kPairsRows>;
-  using Sum = SliceSum<typename Plan::Wgmma::Accumulator, Plan::kSlices, Plan::Wgmma::kRegisters>;
+  using Rows = typename Plan::AccumulatorTile;
+  using Sum = SplitKSum<typename Plan::Wgmma::Accumulator, Plan::kSplitK, Plan::Wgmma::kRegisters>;
   using Quad = typename Sum::Quad;
   using Pair = Vector<D, 2>;
-  static constexpr int kSharers = Plan::kClusterM * Plan::kClusterN;
+  static constexpr int kClusterCtas = Plan::kClusterM * Plan::kClusterN;
   static constexpr int kThreads = 128;
   static constexpr int kPerElement = Epilogue::kColumnsPerElement;
   static_assert(kPerElement == 1 || Plan::kDIsRowMajor, "a pair of columns is one element of a row");
   static constexpr int kShareColumns = minimum(Plan::kTileN, Sum::kShareGroups * 8);
-  using Reductions = BandReductions<Epilogue, 64, kShareColumns, 64, Plan::kTileN, Plan::kSlices, kThreads>;
+  using Reductions = BandReductions<Epilogue, 64, kShareColumns, 64, Plan::kTileN, Plan::kSplitK, kThreads>;
 
  public:
-  static constexpr int kBytes = Sum::kSharedBytes;  // of shared memory, for each warpgroup
+  static constexpr int kBytes = Sum::kSharedBytes;  // shared memory of a warpgroup
   static constexpr int kStagingBytes = Reductions::kBytes;
   static constexpr int kBarrierBytes = 0;
 
@@ -40,7 +39,7 @@ class SlicedOutput {
 
   /// `shared` is the address of kBytes for each warpgroup that multiplies, `barrier` a named barrier of this one alone:
   /// the first of them has 1.
-  __device__ __forceinline__ SlicedOutput(const Parameters& parameters, uint32_t shared, uint32_t vectors,
+  __device__ __forceinline__ SplitKOutput(const Parameters& parameters, uint32_t shared, uint32_t vectors,
                                           uint32_t /*barriers*/, int thread, int barrier)
       : parameters_(parameters),
         sum_(meeting(parameters, shared + (barrier - 1) * kBytes, thread, barrier)),
@@ -52,7 +51,7 @@ class SlicedOutput {
 
   __device__ __forceinline__ void begin(int /*row*/, int /*column*/, int /*batch*/) const {}
 
-  /// Stores this CTA's share of the rows from `row` on.
+  /// Sums the tile with the other slices and stores this CTA's share of the rows from `row` on.
   template <class Accumulators>
   __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column, int batch) {
 #pragma unroll
@@ -72,7 +71,7 @@ class SlicedOutput {
   __device__ __forceinline__ void finish() const {}
 
  private:
-  /// The whole band counts as outside: only this CTA's share of it will be put there.
+  /// Fills the band with the identity, because only this CTA's share of it is stored there afterwards.
   __device__ __forceinline__ void begin_reductions() const {
     if constexpr (Epilogue::kReductions > 0) {
       reductions_.begin(parameters_.epilogue);
@@ -93,12 +92,12 @@ class SlicedOutput {
     }
   }
 
-  /// Where a warpgroup meets the same one of the other slices: scheduler/persistent.cuh says which CTAs these are.
+  /// The sum of this warpgroup with the same one of the other slices' CTAs, which scheduler/persistent.cuh defines.
   static __device__ __forceinline__ Sum meeting(const Parameters& parameters, uint32_t shared, int thread,
                                                 int barrier) {
     const int cta = static_cast<int>(blockIdx.x);
-    const int slice = cta / kSharers % Plan::kSlices;
-    const int tile = cta / (kSharers * Plan::kSlices) * kSharers + cta % kSharers;
+    const int slice = cta / kClusterCtas % Plan::kSplitK;
+    const int tile = cta / (kClusterCtas * Plan::kSplitK) * kClusterCtas + cta % kClusterCtas;
     const int number = tile * Plan::kConsumers + barrier - 1;
     char* const partials = parameters.workspace + Plan::kCounterBytes;
     return Sum(partials + static_cast<int64_t>(number) * Sum::kBytes,
@@ -106,8 +105,8 @@ class SlicedOutput {
                thread, barrier);
   }
 
-  /// Four accumulators of one thread, the first at (row, column) of D and (band_row, band_column) of the band that is
-  /// reduced.
+  /// Stores four accumulators of one thread. The first is at (row, column) of D and at (band_row, band_column) of the
+  /// band.
   __device__ __forceinline__ void store_quad(const Quad& sums, int row, int column, int batch, int band_row,
                                              int band_column) const {
     Compute source[4];
@@ -126,7 +125,8 @@ class SlicedOutput {
     if constexpr (kPerElement == 2) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) store_one(out[i].element[0], row + i * Rows::kOtherRow, column / 2, batch);
-    } else if constexpr (Plan::kPairsRows && !Plan::kDIsRowMajor) {  // neighbours in memory are those of the two rows
+    } else if constexpr (Rows::kOtherRow == 1 &&
+                         !Plan::kDIsRowMajor) {  // neighbours in memory are those of the two rows
 #pragma unroll
       for (int j = 0; j < 2; ++j) store_pair({out[0].element[j], out[1].element[j]}, column + j, row, batch);
     } else {
@@ -142,7 +142,7 @@ class SlicedOutput {
     }
   }
 
-  /// C where the accumulators are; zeros outside, and where nothing is read.
+  /// Loads C at the accumulators; zeros outside C and where the epilogue does not read it.
   __device__ __forceinline__ void read_source(Compute (&source)[4], int row, int column, int batch) const {
     const GlobalMatrix& c = parameters_.c;
     const C* const from = static_cast<const C*>(c.address) + batch * c.batch_stride;
@@ -158,7 +158,7 @@ class SlicedOutput {
     }
   }
 
-  /// D's line number `line`, elements `along` and the next; what lies outside is not written.
+  /// Stores elements `along` and `along` + 1 of D's line number `line`, as far as they lie inside D.
   __device__ __forceinline__ void store_pair(const Pair& pair, int line, int along, int batch) const {
     if (Plan::kStoreBytes >= sizeof(Pair) && line < lines() && along + 1 < line_elements()) {
       *reinterpret_cast<Pair*>(address(line, along, batch)) = pair;

@@ -1,0 +1,79 @@
+#include "tilewright/plan/sm90_subtile.hpp"
+
+#include "tilewright/arch/wgmma_smem.hpp"
+#include "tilewright/layout/composed_layout.hpp"
+#include "tilewright/plan/sm90_operand.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+arch::Major major_of(bool is_row_major) { return is_row_major ? arch::Major::k : arch::Major::mn; }
+
+arch::SwizzleMode panel_swizzle(int element_bytes, bool is_row_major, int panel_columns) {
+  return arch::widest_swizzle(major_of(is_row_major), 8 * element_bytes, kWgmmaM, panel_columns).value_or_throw();
+}
+
+}  // namespace
+
+bool stores_by_tma(const op::TensorDescription& d) { return d.alignment * bytes(d.element) >= kTmaBytes; }
+
+TmaOutputs tma_outputs(const op::GemmDescription& operands, int split_k) {
+  TmaOutputs found;
+  const op::Epilogue& epilogue = operands.epilogue;
+  if (epilogue.outputs.empty() || split_k > 1 || !stores_by_tma(operands.d) || epilogue.pairs_columns()) return found;
+  const auto neighbours =
+      operands.d.layout == op::MatrixLayout::row_major ? op::Neighbours::columns : op::Neighbours::rows;
+  const std::size_t sources = epilogue.tensors().size();
+  for (std::size_t i = 0; i < epilogue.outputs.size() && found.count < TmaOutputs::kMost; ++i) {
+    const op::EpilogueTensorDescription& tensor = operands.tensors[sources + i];
+    const bool is_aligned = tensor.alignment * bytes(tensor.element) >= kTmaBytes;
+    if (epilogue.outputs[i].reduction != op::Reduction::none || tensor.neighbours != neighbours || !is_aligned)
+      continue;
+    const auto number = static_cast<std::size_t>(found.count++);
+    found.numbers[number] = static_cast<int>(i);
+    found.element_bytes[number] = bytes(tensor.element);
+  }
+  return found;
+}
+
+int OutputElements::narrowest() const {
+  int narrowest = std::min(c_bytes, d_bytes);
+  for (int i = 0; i < others.count; ++i)
+    narrowest = std::min(narrowest, others.element_bytes[static_cast<std::size_t>(i)]);
+  return narrowest;
+}
+
+int EpilogueSubtile::bytes(int element_bytes) const {
+  return kOutputBuffers * panels * kWgmmaM * panel_columns * element_bytes;
+}
+
+int EpilogueSubtile::count(int tile_columns) const { return (tile_columns / panel_columns + panels - 1) / panels; }
+
+EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_columns, int most_bytes) {
+  const int widest = kMaxRowBytes / elements.widest();  // 64 rows of it are 8 KB
+  const int narrowest = elements.d_is_row_major ? std::max(8, kTmaBytes / elements.narrowest()) : 8;
+  const int most_columns = most_bytes / EpilogueSubtile{1, 1}.bytes(elements.bytes_per_element());
+  for (int columns = widest; columns >= narrowest; columns /= 2) {
+    if (tile_columns % columns != 0) continue;
+    return {columns, std::max(std::min({widest, tile_columns, most_columns}) / columns, 1)};
+  }
+  return {};
+}
+
+PanelBoxes panel_boxes(int element_bytes, bool is_row_major, int panel_columns) {
+  const int line = arch::width_bytes(panel_swizzle(element_bytes, is_row_major, panel_columns)) / element_bytes;
+  return {.line = line, .lines = is_row_major ? kWgmmaM : panel_columns, .boxes = is_row_major ? 1 : kWgmmaM / line};
+}
+
+layout::ComposedLayout panel_layout(int element_bytes, bool is_row_major, int panel_columns) {
+  const layout::ComposedLayout elements =
+      arch::smem_tile({.major = major_of(is_row_major),
+                       .mode = panel_swizzle(element_bytes, is_row_major, panel_columns),
+                       .element_bits = 8 * element_bytes,
+                       .mn = kWgmmaM,
+                       .k = panel_columns})
+          .value_or_throw();
+  return layout::composition(layout::Layout(layout::size(elements), element_bytes), elements);
+}
+
+}  // namespace tilewright::plan
