@@ -40,7 +40,7 @@ constexpr const char* kStencil = R"({
 
 class RunCommandTest : public testing::Test {
  protected:
-  void SetUp() override { ::setenv("TILEWRIGHT_CACHE_DIR", folder_.path().c_str(), 1); }
+  void SetUp() override { ::setenv("TILEWRIGHT_CACHE_DIR", (folder_.path() + "/cache").c_str(), 1); }
   void TearDown() override { ::unsetenv("TILEWRIGHT_CACHE_DIR"); }
 
   std::string file(const std::string& text) {

@@ -44,7 +44,7 @@ class Sm90PipelineFaults : public testing::Test {
       for (const op::EpilogueTensor& each : op::epilogue_tensors(gemm.epilogue)) {
         gemm.tensors.push_back(
             {std::string(each.label),
-             op::matrix(std::uint64_t{1} << 50, DType::f32, each.spread.along_m ? m : 1, each.spread.along_n ? n : 1)});
+             op::matrix(std::uint64_t{1} << 50, DType::f32, each.broadcast.along_m ? m : 1, each.broadcast.along_n ? n : 1)});
       }
       return gemm;
     }
