@@ -276,6 +276,8 @@ def test_b18_what_an_author_raises_is_told(make: Callable[..., Any]) -> None:
         assert refused["Failing"].code == "provider"
         assert refused["Failing"].reason.startswith("failed: ") and "generate" in refused["Failing"].reason
         assert len(mine(args)) == 2, "the kernels of others are found"
+        with pytest.raises(Oddity, match="generate"):
+            tilewright.find_kernels(args, providers=["Failing"])
         assert len(tilewright.find_kernels(args, is_mine, providers=["F64GemmKernel"])) == 2
         with pytest.raises(InvalidArgument, match="no provider 'none'"):
             tilewright.find_kernels(args, providers=["none"])

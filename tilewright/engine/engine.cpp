@@ -62,8 +62,8 @@ struct Engine::State {
 
   /// With the kernel that was measured to be the best first, where `tuning` asks for it and the target is the device's.
   Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Problem& problem, const Target& target,
-                   Tuning tuning) const {
-    Explanation explanation = engine::rank(providers, problem, target, device->properties());
+                   Tuning tuning, OnFailure on_failure = OnFailure::refuse) const {
+    Explanation explanation = engine::rank(providers, problem, target, device->properties(), on_failure);
     if (tuning != Tuning::off && target == device->properties().target) put_tuned_first(choices, problem, explanation);
     return explanation;
   }
@@ -109,8 +109,8 @@ Explanation Engine::explain(const op::Problem& problem, const registry::KernelFi
   } else {
     op::validate(problem).or_throw();
     const auto chosen = find_providers(state_->registry->snapshot()->providers, providers);
-    explanation =
-        state_->rank(chosen, problem, target.value_or(state_->device->properties().target), state_->options.tuning);
+    explanation = state_->rank(chosen, problem, target.value_or(state_->device->properties().target),
+                               state_->options.tuning, OnFailure::rethrow);
   }
   if (filter) apply(filter, explanation);
   return explanation;

@@ -60,7 +60,8 @@ class Engine {
 
   /// Kernels for this problem on `target` (default: this engine's device), best first: by predicted time, after the
   /// one that was measured to be the best, where Options::tuning is not off and a tuning found one for this very
-  /// problem. Of the providers named, or of all. What `filter` throws comes through.
+  /// problem. Of the providers named, or of all. What `filter` throws comes through, and what the author's code of a
+  /// provider that is named throws; of a provider that is not named, explain() has it as the reason of a refusal.
   /// @throws InvalidArgument when the problem itself is invalid, or no provider has such a name.
   std::vector<RankedKernel> find_kernels(const op::Problem& problem, const registry::KernelFilter& filter = {},
                                          std::optional<Target> target = {},

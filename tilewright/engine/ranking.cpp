@@ -27,7 +27,7 @@ Support check_residence(const registry::Kernel& kernel, const op::Problem& probl
 
 /// Asks each provider. One that throws loses its own kernels, with what it threw as the reason.
 registry::Discovery discover(std::span<const registry::ProviderPtr> providers, const op::Problem& problem,
-                             const Target& target) {
+                             const Target& target, OnFailure on_failure) {
   registry::Discovery found;
   for (const registry::ProviderPtr& provider : providers) {
     if (const Support runs = provider->runs_on(target); !runs) {
@@ -38,7 +38,7 @@ registry::Discovery discover(std::span<const registry::ProviderPtr> providers, c
     try {
       provider->discover(problem, target, found);
     } catch (const std::exception& error) {
-      if (is_interrupted()) throw;
+      if (is_interrupted() || on_failure == OnFailure::rethrow) throw;
       found.kernels.resize(kernels);
       found.refused.push_back(
           {provider->family(), refuse("failed: {}", printable(error.what(), 400)).as(RefusalCode::provider)});
@@ -83,8 +83,8 @@ std::vector<registry::ProviderPtr> find_providers(std::span<const registry::Prov
 }
 
 Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Problem& problem, const Target& target,
-                 const runtime::DeviceProperties& device) {
-  registry::Discovery found = discover(providers, problem, target);
+                 const runtime::DeviceProperties& device, OnFailure on_failure) {
+  registry::Discovery found = discover(providers, problem, target, on_failure);
   Explanation explanation{.target = target, .kernels = {}, .refused = std::move(found.refused), .tuned = {}};
   const bool is_small = target == device.target && has_fewer_sms(device);  // a part of the GPU, or a smaller one
   for (registry::KernelPtr& kernel : found.kernels) {

@@ -1,6 +1,7 @@
 // Which kernels compute a problem, in the order in which they are tried: discovery, prediction, and what was measured.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,11 +18,14 @@ namespace tilewright::engine {
 std::vector<registry::ProviderPtr> find_providers(std::span<const registry::ProviderPtr> providers,
                                                   std::span<const std::string> families);
 
+/// What becomes of an exception of an author's code: a refusal of what it offers, or the caller's.
+enum class OnFailure : std::uint8_t { refuse, rethrow };
+
 /// Kernels of the providers for `target`, by predicted time. A provider or kernel whose author's code throws is refused
 /// with what it threw, and so are kernels that do not fit `device` where that is the target and has fewer SMs than
 /// plans count on. @pre op::validate(problem)
 Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Problem& problem, const Target& target,
-                 const runtime::DeviceProperties& device);
+                 const runtime::DeviceProperties& device, OnFailure on_failure = OnFailure::refuse);
 
 /// Moves the kernel that was measured to be the best among exactly these, if there is one, to the front.
 void put_tuned_first(const RememberedChoices& choices, const op::Problem& problem, Explanation& explanation);

@@ -143,6 +143,9 @@ TEST(Operations, AProviderThatThrowsLosesOnlyItsOwnKernels) {
   ASSERT_NE(refused, found.refused.end());
   EXPECT_EQ(refused->reason(), "failed: its table is missing");
   EXPECT_EQ(refused->refusal.code, RefusalCode::provider);
+  const std::vector<std::string> named{"failing"};
+  EXPECT_THAT([&] { engine.find_kernels(gemm.gemm, {}, {}, named); },
+              testing::ThrowsMessage<std::runtime_error>("its table is missing"));
 }
 
 }  // namespace
