@@ -1,4 +1,4 @@
-// The only place where a problem becomes arguments of the library.
+// Converts a benchmark's problem to the library's op::Gemm.
 #pragma once
 
 #include <array>
@@ -8,20 +8,20 @@
 
 namespace tilewright::bench {
 
-/// Where the operands of one call are.
+/// The device addresses of the operands of one call.
 struct Addresses {
   std::uint64_t a = 0, b = 0, d = 0;
-  std::uint64_t plain = 0;                                // D of plain(problem): D, or the product's memory
-  std::uint64_t c = 0;                                    // where the epilogue reads it
-  std::uint64_t product = 0;                              // stored_product(): D, or memory of its own
-  std::array<std::uint64_t, kMostCaseTensors> tensors{};  // of stored_tensors(), in that order
+  std::uint64_t plain = 0;                                // D of plain(problem): the memory of D or of the product
+  std::uint64_t c = 0;                                    // 0 if the epilogue does not read C
+  std::uint64_t product = 0;                              // stored_product(): the memory of D, or a separate buffer
+  std::array<std::uint64_t, kMostCaseTensors> tensors{};  // in the order of stored_tensors()
 };
 
-/// The problem over memory of the device, alpha = 1, beta as its epilogue's row says and 0 without one; or why the
-/// library cannot say or compute it. Without an epilogue its D is at Addresses::plain.
+/// The problem on device memory, with alpha = 1 and the beta of its epilogue case, or 0 without one. Refused if the
+/// library cannot express or compute it. Without an epilogue, D is at Addresses::plain.
 Result<op::Gemm> gemm(const Problem& problem, const Addresses& addresses, const op::MemoryDevice& device);
 
-/// One matrix, or a batch of them, as the library's tensor.
+/// The library's tensor for a matrix or a batch of matrices.
 op::Tensor tensor(std::uint64_t address, const StoredMatrix& stored, const op::MemoryDevice& device);
 
 }  // namespace tilewright::bench

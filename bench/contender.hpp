@@ -1,4 +1,4 @@
-// One way to compute a problem, ours or the vendor's: what the harness times side by side.
+// One implementation of a problem, Tilewright's or cuBLASLt's. The harness times several of them side by side.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,10 @@ struct Contender {
   std::string name;                                                // "tilewright", "cublaslt", "cublaslt_best"
   std::string detail;                                              // the kernel's name, or the algorithm
   std::function<void(int set, runtime::StreamHandle stream)> run;  // enqueues one call on operand set `set`
-  bool applies_epilogue = false;  // leaves what the problem's epilogue says; else D of plain(problem)
-  double rounding = 0.0;  // relative error that it may have besides: of a product stored between, of an approximation
+  bool applies_epilogue = false;  // computes the problem's epilogue; otherwise D of plain(problem)
+  // Additional relative error that is allowed, for a product that is rounded between two kernels or for a function that
+  // is approximated.
+  double rounding = 0.0;
 };
 
 }  // namespace tilewright::bench

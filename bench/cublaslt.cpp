@@ -1,4 +1,4 @@
-// The part of cublasLt.h that a GEMM with an epilogue needs, declared here; its values are the library's ABI.
+// Declares the part of cublasLt.h that a GEMM with an epilogue needs. The values are the library's ABI.
 #include "cublaslt.hpp"
 
 #include <array>
@@ -136,7 +136,7 @@ DataType data_type(DType dtype) {
     case DType::tf32:
       return DataType::f32;
     default:
-      throw InternalError("no problem has elements of this type");
+      throw InternalError("cuBLASLt is not asked for elements of this type");
   }
 }
 
@@ -148,7 +148,7 @@ ComputeType compute_type(const Problem& problem) {
       return ComputeType::fast_f16;
     case op::MathOperation::multiply_add_fast_bf16:
       return ComputeType::fast_bf16;
-    default:  // multiply_add_fast_f32 is close to f32: the peer is f32 itself
+    default:  // multiply_add_fast_f32 is compared with f32, whose accuracy it approaches
       break;
   }
   switch (problem.accumulator) {
@@ -191,13 +191,13 @@ DataType scale_type(const Problem& problem) {
   return data_type(problem.accumulator);
 }
 
-/// Everything is column-major to cuBLASLt, so a row-major matrix is its transpose: what makes a product see the operand
-/// as it is, or transposed where that is `wanted`.
+/// The transposition to pass to cuBLASLt so that the product uses the operand, or its transpose if `wanted`. cuBLASLt
+/// takes all matrices as column-major, so a row-major matrix is passed as its transpose.
 std::int32_t transpose(op::MatrixLayout layout, bool wanted) {
   return (layout == op::MatrixLayout::row_major) == wanted ? kNoTranspose : kTranspose;
 }
 
-/// What is stored.
+/// The matrix that this form of the call writes.
 StoredMatrix result_matrix(const Problem& problem, MatmulForm form) {
   if (form == MatmulForm::product) return stored_product(problem);
   return stored_d(form == MatmulForm::plain ? plain(problem) : problem);
@@ -212,22 +212,22 @@ bool reads_c(const Problem& problem, MatmulForm form) {
   return form == MatmulForm::fused && problem.epilogue->beta != 0.0;
 }
 
-/// C has a type also where beta is 0 and it is not read. It is D's, and where that is an 8-bit float, which cuBLASLt's
-/// table of types does not have for C, the wide one.
+/// cuBLASLt needs a type for C even if beta is 0 and C is not read. It is the type of D; if D is an 8-bit float, which
+/// cuBLASLt does not support for C, it is CaseType::wide.
 StoredMatrix c_matrix(const Problem& problem, MatmulForm form) {
   StoredMatrix c = result_matrix(problem, form);
   c.dtype = case_type(CaseType::wide, c.dtype);
   return reads_c(problem, form) ? stored_c(problem) : c;
 }
 
-/// The result's own where C is not read; none where the types differ.
+/// If C is not read, the address of the result, or 0 if their types differ.
 std::uint64_t c_address(const Problem& problem, MatmulForm form, const Addresses& operands) {
   if (reads_c(problem, form)) return operands.c;
   const bool is_result = c_matrix(problem, form).dtype == result_matrix(problem, form).dtype;
   return is_result ? result_address(form, operands) : 0;
 }
 
-/// One call as cuBLASLt's objects. A row-major D is computed as D' = B' A'.
+/// The cuBLASLt objects of one call. A row-major D is computed as its transpose, D' = B' A'.
 class Matmul {
  public:
   Matmul(const CublasLtFunctions& functions, const Problem& problem, MatmulForm form, const Addresses& operands)
@@ -245,7 +245,7 @@ class Matmul {
           "cublasLtMatmulDescCreate");
     set(DescriptorAttribute::transpose_a, transpose(first.layout, swapped_));
     set(DescriptorAttribute::transpose_b, transpose(second.layout, swapped_));
-    // Scales of 8-bit floats stay null, which is a scale of 1.
+    // The scale pointers of 8-bit floats stay null, which means a scale of 1.
     if (problem.math == op::MathOperation::multiply_add_fast_accumulate)
       set(DescriptorAttribute::fast_accumulate, std::int8_t{1});
     if (form == MatmulForm::fused) set_epilogue(problem);
@@ -299,7 +299,7 @@ class Matmul {
     check(functions_.layout_set(layout, attribute, &value, sizeof value), "cublasLtMatrixLayoutSetAttribute");
   }
 
-  /// Addresses of one call are in the descriptor: the heuristic reads their alignment there.
+  /// Sets the addresses of one call in the descriptor. The heuristic takes their alignment from there.
   void set_epilogue(const Problem& problem) {
     set(DescriptorAttribute::epilogue, static_cast<std::uint32_t>(problem.epilogue->cublaslt));
     std::size_t index = 0;
@@ -318,7 +318,8 @@ class Matmul {
         case CublasLtRole::scale_of_d:
           set(DescriptorAttribute::scale_of_d_pointer, address);
           break;
-        case CublasLtRole::amax_of_d:  // "will be set", says cublasLt.h: nothing clears it before
+        case CublasLtRole::amax_of_d:  // cuBLASLt overwrites the value ("will be set", cublasLt.h), so nothing clears
+                                       // it before the call
           set(DescriptorAttribute::amax_of_d_pointer, address);
           break;
         case CublasLtRole::none:
@@ -327,7 +328,7 @@ class Matmul {
     }
   }
 
-  /// D's type is what it takes unless told.
+  /// cuBLASLt assumes the type of D if the attribute is not set.
   void set_type(DescriptorAttribute attribute, const StoredTensor& tensor, const Problem& problem) {
     if (tensor.stored.dtype != problem.out) set(attribute, data_type(tensor.stored.dtype));
   }
@@ -373,7 +374,7 @@ std::string CublasLt::version() const {
 std::vector<Contender> CublasLt::contenders(const Problem& problem, const OperandSets& sets, int most,
                                             MatmulForm form) {
   const runtime::ContextScope scope(*device_->context());
-  std::vector<std::shared_ptr<const Matmul>> matmuls;  // of each set
+  std::vector<std::shared_ptr<const Matmul>> matmuls;  // one per operand set
   for (int set = 0; set < sets.count(); ++set)
     matmuls.push_back(std::make_shared<const Matmul>(*functions_, problem, form, sets.addresses(set)));
   const bool is_fused = form == MatmulForm::fused;

@@ -1,4 +1,4 @@
-// cuBLASLt, opened at run time: the vendor's side of the comparison.
+// cuBLASLt, loaded at run time: the baseline of the comparison.
 #pragma once
 
 #include <memory>
@@ -12,17 +12,17 @@ namespace tilewright::bench {
 
 struct CublasLtFunctions;
 
-/// What cuBLASLt is asked for.
+/// What one call of cuBLASLt computes.
 enum class MatmulForm {
   plain,    // D of plain(problem)
-  product,  // the product at stored_product(), for a kernel that applies the epilogue
-  fused,    // with the epilogue that its row names
+  product,  // the product at stored_product(), to which another kernel applies the epilogue
+  fused,    // the problem with the cuBLASLt epilogue of its case
 };
 
 class CublasLt {
  public:
-  /// @param path of libcublasLt; empty: searched like NVRTC.
-  /// @throws ToolchainNotFound, or DriverError when it cannot be initialised on the device
+  /// @param path of libcublasLt; if empty, the library is searched in the same places as NVRTC.
+  /// @throws ToolchainNotFound, or DriverError if the library cannot be initialised on the device
   CublasLt(std::shared_ptr<runtime::CudaDevice> device, const std::string& path, std::size_t workspace_bytes);
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
@@ -31,9 +31,9 @@ class CublasLt {
   /// "13.1.0 (/usr/local/cuda/lib64/libcublasLt.so.13)"
   std::string version() const;
 
-  /// Up to `most` algorithms for the problem, the heuristic's first choice first, each a contender named
-  /// "cublaslt". They use the memory of `sets`, which must outlive them as this object must. Empty when cuBLASLt has
-  /// none for these types and layouts. @pre the problem has an epilogue, with one of cuBLASLt, where it is to be fused
+  /// Up to `most` algorithms for the problem, in the order of the heuristic, each as a contender named "cublaslt". They
+  /// use the memory of `sets`. `sets` and this object must outlive them. Empty if cuBLASLt has no algorithm for these
+  /// types and layouts. @pre for MatmulForm::fused, the problem has an epilogue that cuBLASLt has too
   std::vector<Contender> contenders(const Problem& problem, const OperandSets& sets, int most,
                                     MatmulForm form = MatmulForm::plain);
 

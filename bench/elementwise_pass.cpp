@@ -1,4 +1,4 @@
-// The kernel's text, its compile and its launches.
+// The kernel's text, compilation and launches.
 #include "elementwise_pass.hpp"
 
 #include <algorithm>
@@ -11,11 +11,12 @@ namespace tilewright::bench {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kVectorsInFlight = 4;  // of a thread
+constexpr int kVectorsInFlight = 4;  // per thread
 constexpr int kCtasPerSm = 8;
 constexpr const char* kSymbol = "elementwise_pass";
 
-/// Of the product in a thread's vector, which is at least 16 bytes, and so is D's where it has as many elements.
+/// Elements of a vector, the unit in which threads load and store. The vector of the smaller of the two types has 16
+/// bytes.
 int vector_elements(DType product, DType d) { return 16 / std::min(bytes(product), bytes(d)); }
 
 Support check_rows(const op::Gemm& gemm, const op::Tensor& product) {
@@ -23,22 +24,24 @@ Support check_rows(const op::Gemm& gemm, const op::Tensor& product) {
   struct Matrix {
     const char* name;
     const op::Tensor& tensor;
-    int elements;  // of a vector
+    int elements;  // per vector
   };
   std::vector<Matrix> matrices{{"the product", product, elements},
                                {"D", gemm.d, elements / gemm.epilogue.columns_per_element()}};
   if (op::reads_source(gemm)) matrices.push_back({"C", gemm.c, elements});
-  for (const auto& [name, tensor, of_vector] : matrices) {
+  for (const auto& [name, tensor, per_vector] : matrices) {
     if (tensor.column_stride() != 1) return refuse("{} must be row-major", name);
-    if (tensor.row_stride() % of_vector != 0)
-      return refuse("rows of {} must be a multiple of {} elements apart, got {}", name, of_vector, tensor.row_stride());
+    if (tensor.row_stride() % per_vector != 0)
+      return refuse("the row stride of {} must be a multiple of {} elements, got {}", name, per_vector,
+                    tensor.row_stride());
     if (tensor.address % 32 != 0) return refuse("{} must be aligned to 32 bytes, got {:#x}", name, tensor.address);
   }
   if (gemm.n() % elements != 0) return refuse("n must be a multiple of {}, got {}", elements, gemm.n());
-  if (gemm.batch() != 1) return refuse("takes single matrices, got a batch of {}", gemm.batch());
-  constexpr std::int64_t kMostVectors = std::int64_t{1} << 31;  // indices of 32 bits, with room for a stride
+  if (gemm.batch() != 1) return refuse("the elementwise pass takes single matrices, got a batch of {}", gemm.batch());
+  constexpr std::int64_t kMostVectors = std::int64_t{1} << 31;  // indices have 32 bits, and a stride is added to them
   const std::int64_t vectors = gemm.m() * (gemm.n() / elements);
-  if (vectors > kMostVectors) return refuse("{} vectors, more than {}", vectors, kMostVectors);
+  if (vectors > kMostVectors)
+    return refuse("the matrix has {} vectors of elements, more than {}", vectors, kMostVectors);
   return {};
 }
 
@@ -46,10 +49,11 @@ bool is_row_result(const op::EpilogueOutput& output) {
   return output.reduction != op::Reduction::none && output.broadcast == op::kColumnVector;
 }
 
-/// Whether each row is the work of one CTA, so that no other has a part of its results.
+/// Whether one CTA processes each row, which row reductions need because CTAs do not combine their results.
 bool is_by_rows(const op::Epilogue& epilogue) { return std::ranges::any_of(epilogue.outputs, is_row_result); }
 
-/// A magnitude's bits are ordered as it is: their maximum as integers is that of the floats.
+/// Whether the output is the largest magnitude of all elements. The bits of non-negative floats, read as integers, have
+/// the same order as the floats, so that an integer atomic computes this maximum.
 bool is_largest_magnitude(const op::Epilogue& epilogue, const op::EpilogueOutput& output) {
   return output.reduction == op::Reduction::maximum && output.broadcast == op::kSingle &&
          epilogue.compute == DType::f32 &&
@@ -60,7 +64,8 @@ Support check_reductions(const op::Gemm& gemm) {
   for (const op::EpilogueOutput& output : gemm.epilogue.outputs) {
     if (output.reduction == op::Reduction::none || is_row_result(output)) continue;
     if (!is_largest_magnitude(gemm.epilogue, output))
-      return refuse("\"{}\" must be reduced for each row, or be the largest magnitude of all", output.label);
+      return refuse("the reduction \"{}\" must be over rows, or be the largest magnitude of all elements",
+                    output.label);
     if (const DType type = gemm.tensor(output.label).dtype; type != DType::f32)
       return refuse("\"{}\" must be f32, got {}", output.label, name(type));
   }
@@ -77,10 +82,10 @@ std::vector<std::uint64_t> maxima_of(const op::Gemm& gemm) {
 
 plan::Launch launch_of(const op::Gemm& gemm, const op::Tensor& product, int sm_count) {
   const std::int64_t vectors = gemm.m() * (gemm.n() / vector_elements(product.dtype, gemm.d.dtype));
-  const std::int64_t of_cta = std::int64_t{kThreads} * kVectorsInFlight;
+  const std::int64_t per_cta = std::int64_t{kThreads} * kVectorsInFlight;
   const bool reads_source = op::reads_source(gemm);
   plan::Launch launch;
-  const std::int64_t ctas = std::min<std::int64_t>((vectors + of_cta - 1) / of_cta, kCtasPerSm * sm_count);
+  const std::int64_t ctas = std::min<std::int64_t>((vectors + per_cta - 1) / per_cta, kCtasPerSm * sm_count);
   launch.grid[0] = static_cast<std::uint32_t>(is_by_rows(gemm.epilogue) ? gemm.m() : ctas);
   launch.block[0] = kThreads;
   launch.append(product.address);
@@ -96,8 +101,9 @@ plan::Launch launch_of(const op::Gemm& gemm, const op::Tensor& product, int sm_c
   return launch;
 }
 
-/// After `Pass` and `Epilogue`. All loads of a round are started before its first store, which may be to the same
-/// memory. No row has a part of a vector. Each thread folds what it sees, then the lanes of a warp, then the warps.
+/// The text that follows the definitions of `Pass` and `Epilogue`. Each round issues all its loads before its first
+/// store, because D may be the memory of the product. Rows consist of whole vectors. Reductions are combined in each
+/// thread, then across the lanes of a warp, then across the warps of the CTA.
 constexpr std::string_view kKernel = R"(struct Parameters {
   const Pass::Product* product;
   const Pass::C* c;
@@ -109,12 +115,12 @@ constexpr std::string_view kKernel = R"(struct Parameters {
 
 using Compute = Epilogue::Compute;
 
-/// What a thread, then a CTA, has of every reduction.
+/// The partial result of a thread, or of the CTA, for every reduction.
 struct Parts {
   Compute value[tilewright::maximum(Epilogue::kReductions, 1)];
 };
 
-/// Neighbours in a row, which are reduced to `parts`.
+/// The place of neighbouring elements of a row. Their reductions go to `parts`.
 struct ReducedPlace : tilewright::EpiloguePlace {
   Parts* parts;
 
@@ -135,7 +141,8 @@ struct Clear {
   }
 };
 
-/// By all threads. `warps` is shared memory, an element a warp.
+/// Combines the partial results of the CTA and stores the result; all threads call it. `warps` is in shared memory, with
+/// one element per warp.
 struct Finish {
   const Parts& parts;
   Compute* warps;
@@ -173,7 +180,7 @@ __device__ __forceinline__ void store(const Compute (&values)[Pass::kElements], 
   *reinterpret_cast<Stored*>(to) = d;
 }
 
-/// Of the vectors of all rows, one row after another, those from `first` on and before `end`, `step` apart.
+/// Processes the vectors first, first + step, ... below `end`. The vectors are numbered row by row.
 __device__ __forceinline__ void sweep(const Parameters& parameters, tilewright::uint32_t first,
                                       tilewright::uint32_t end, tilewright::uint32_t step, Parts& parts) {
   using namespace tilewright;
@@ -234,7 +241,7 @@ elementwise_pass(const __grid_constant__ Parameters parameters) {
 }
 )";
 
-/// Whether what is there already is D.
+/// Whether D is the product itself, so that it need not be stored again.
 bool is_product(const op::Gemm& gemm, const op::Tensor& product) {
   const op::EpilogueNode& d = gemm.epilogue.nodes[static_cast<std::size_t>(gemm.epilogue.node_of_d())];
   return d.op == op::EpilogueOp::accumulator && product == gemm.d;

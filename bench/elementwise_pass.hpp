@@ -1,4 +1,4 @@
-// An epilogue as a kernel of its own: what must follow the product of a library that does not fuse it.
+// An epilogue as a separate kernel, which a library needs after its GEMM if it does not fuse the epilogue.
 #pragma once
 
 #include <memory>
@@ -11,19 +11,20 @@
 
 namespace tilewright::bench {
 
-/// Reads the stored product once, computes the epilogue's graph as our GEMM kernels do, and stores D and the further
-/// outputs: vectors of 16 bytes, several in flight a thread, a grid that strides over the matrix. A D that is the
-/// product, and lies where that is, is not stored again. Where columns are paired, D's vectors have half as many
-/// elements as the product's.
+/// Reads the stored product once, computes the epilogue's graph with the code of Tilewright's GEMM kernels, and stores
+/// D and the auxiliary outputs. It uses a grid-stride loop over vectors of 16 bytes, several in flight per thread. If D
+/// is the product and has its address, D is not stored again. In a gated epilogue, the vectors of D have half as many
+/// elements as those of the product.
 ///
-/// What the epilogue reduces is reduced by the same kernel: to a result for each row with a CTA for each row, always in
-/// the same order; to the largest magnitude of all by an atomic maximum of each CTA's, after run() has cleared it.
+/// The same kernel computes the epilogue's reductions. Row reductions use one CTA per row and always add in the same
+/// order. The largest magnitude of all elements is an atomic maximum over the CTAs' results; run() clears it first.
 class ElementwisePass {
  public:
-  /// Compiled for the problem's types and alignments; refused, with the number, where rows are not whole vectors, and
-  /// where the epilogue reduces to anything else.
-  /// @param calls the problem over each operand set, `products` where each set has its product: D itself, where that
-  /// has as many columns, or memory that overlaps nothing. Their memory must outlive the pass.
+  /// Compiles the kernel for the problem's types and alignments. Refused if rows are not whole vectors, or if the
+  /// epilogue has other reductions than those above.
+  /// @param calls the problem on each operand set
+  /// @param products the product of each operand set: D itself if it has as many columns, or memory that overlaps
+  /// nothing. The memory of both must outlive the pass.
   /// @throws CompileError, ToolchainNotFound, DriverError
   static Result<ElementwisePass> make(engine::Engine& engine, const std::vector<op::Gemm>& calls,
                                       const std::vector<op::Tensor>& products);
@@ -32,10 +33,10 @@ class ElementwisePass {
   void run(int set, runtime::StreamHandle stream) const;
 
  private:
-  /// On one set.
+  /// The launch on one operand set.
   struct Call {
     plan::Launch launch;
-    std::vector<std::uint64_t> maxima;  // addresses of an f32 each
+    std::vector<std::uint64_t> maxima;  // addresses of f32 values that run() clears
   };
 
   std::shared_ptr<runtime::Device> device_;

@@ -1,4 +1,4 @@
-// The table.
+// The table of epilogue cases.
 #include "epilogue_case.hpp"
 
 #include <algorithm>
@@ -8,23 +8,24 @@
 namespace tilewright::bench {
 namespace {
 
-/// tanh.approx.f32 has a relative error of 2^-11 (PTX ISA); twice that. Should cuBLASLt compute the erf form, the two
-/// differ by less than 5e-4.
+/// Twice 2^-11, the relative error of tanh.approx.f32 (PTX ISA). It also covers the erf form, in case cuBLASLt computes
+/// that: the two forms differ by less than 5e-4.
 constexpr double kGeluApproximation = 0x1p-10;
 constexpr double kGeluSteepest = 1.13;
 constexpr double kSiluSteepest = 1.1;
 
-/// Of sums of 8192 products of N(0,1), with it none saturates: 448 is almost 20 standard deviations.
+/// The scale of D. With it no sum of up to 8192 products of N(0,1) saturates e4m3, whose largest value, 448, is almost
+/// 20 standard deviations of the scaled sum.
 constexpr double kScale = 0.25;
 
 }  // namespace
 
-// cuBLASLt sees our D transposed: its bias has an element for each row of that, which is one for each of our columns.
-// Its GELU is the tanh form. Its scale of D multiplies before the rounding, as here.
+// cuBLASLt computes the transpose of our D, so that its bias, with one element per row, has one element per column of
+// D. Its GELU is the tanh form. Its scale of D multiplies before the rounding, as it does here.
 //
-// cublasLt.h has AMAX_D_POINTER "set to the maximum of absolute values in the output matrix" and does not say whether
-// before or after D's scale. Before is what a scale can be chosen by, so amax is of the accumulator here; were it
-// after, the verifier would find cuBLASLt's to be kScale times ours.
+// cublasLt.h says that AMAX_D_POINTER is "set to the maximum of absolute values in the output matrix", but not whether
+// this is before or after the scale of D. Here amax is the maximum before scaling, from which a user can choose a
+// scale. If cuBLASLt meant the maximum after scaling, the verifier would find its value to be kScale times ours.
 std::span<const EpilogueCase> epilogue_cases() {
   static const std::vector<EpilogueCase> kCases = {
       {.name = "bias",

@@ -1,4 +1,4 @@
-// The epilogues that are measured: a row each, with its text in our language and cuBLASLt's own that matches.
+// The epilogues that are measured: one row each, with its text (docs/epilogues.md) and the matching cuBLASLt epilogue.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace tilewright::bench {
 
-/// Of a tensor, by the type of D.
+/// The element type of a tensor, relative to that of D.
 enum class CaseType : std::uint8_t {
   as_d,
-  wide,  // as_d; where D is an 8-bit float, bf16: what cuBLASLt takes beside such a D
+  wide,  // as_d, but bf16 if D is an 8-bit float, because cuBLASLt takes bf16 then
   f32,
 };
 
-/// How cuBLASLt is told of a tensor: as this attribute of its descriptor.
+/// The attribute of cuBLASLt's descriptor that takes the tensor's address.
 enum class CublasLtRole : std::uint8_t { none, bias, aux, scale_of_d, amax_of_d };
 
-/// cublasLtEpilogue_t, and none where cuBLASLt has no epilogue that matches.
+/// The values of cublasLtEpilogue_t; `none` if no epilogue of cuBLASLt matches.
 enum class CublasLtEpilogue : std::uint32_t {
   none = 0,
   plain = 1,
@@ -35,37 +35,37 @@ enum class CublasLtEpilogue : std::uint32_t {
   gelu_aux_bias = gelu_aux | bias,
 };
 
-/// A tensor that the epilogue reads or writes beside C and D. Its shape is what the text says.
+/// A tensor that the epilogue reads or writes, other than C and D. The text determines its shape.
 struct CaseTensor {
   std::string_view label;
   CaseType type;
   CublasLtRole role = CublasLtRole::none;
-  std::optional<double> value = {};  // of every element; N(0,1) without
-  double steepest = 1.0;             // largest slope over the accumulator of what is stored to it, or reduced
+  std::optional<double> value = {};  // of every element; nullopt: random elements from N(0,1)
+  double steepest = 1.0;             // largest derivative of its elements with respect to an accumulator
 };
 
 struct EpilogueCase {
-  std::string_view name;  // as a problem file says it
-  std::string_view text;  // docs/epilogues.md
+  std::string_view name;  // in problem files
+  std::string_view text;  // in the language of docs/epilogues.md
   std::vector<CaseTensor> tensors = {};
   double beta = 0.0;
   CublasLtEpilogue cublaslt = CublasLtEpilogue::none;
-  double approximation = 0.0;  // relative error of cuBLASLt's function, where it has one that is not exact
-  double steepest = 1.0;       // largest slope of D over an accumulator, for each unit of those in the other factors
-  int factors = 1;             // that D is a product of, each a function of another accumulator
+  double approximation = 0.0;  // relative error of cuBLASLt's function if it is approximate
+  double steepest = 1.0;       // largest derivative of D by an accumulator, per unit of the other factors
+  int factors = 1;             // D is a product of this many functions, each of another accumulator
 };
 
 inline constexpr std::size_t kMostCaseTensors = 4;
 
-/// In the order of reports. A case has at most kMostCaseTensors tensors.
+/// All cases, in the order of reports. A case has at most kMostCaseTensors tensors.
 std::span<const EpilogueCase> epilogue_cases();
-/// Null where there is none of that name.
+/// Null if no case has this name.
 const EpilogueCase* find_epilogue_case(std::string_view name);
 
-/// Of its text.
+/// The graph of the case's text.
 op::Epilogue graph(const EpilogueCase& one, DType compute);
 
-/// For a D of type `out`.
+/// The element type that `type` stands for if D has type `out`.
 DType case_type(CaseType type, DType out);
 
 }  // namespace tilewright::bench

@@ -1,4 +1,4 @@
-// Ratios and their means.
+// Computes the ratios and their geometric means.
 #include "epilogue_score.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace tilewright::bench {
 namespace {
 
-/// Time of `contender` / time of `reference`; nothing where one was not measured.
+/// Time of `contender` / time of `reference`; nullopt if one of them was not measured.
 std::optional<double> times(const Outcome& outcome, const std::string& contender, const std::string& reference) {
   const Timing* numerator = find_timing(outcome, contender);
   const Timing* denominator = find_timing(outcome, reference);
@@ -16,7 +16,7 @@ std::optional<double> times(const Outcome& outcome, const std::string& contender
   return numerator->median_us / denominator->median_us;
 }
 
-/// The best of a ranking is its first where that is faster, or where no other was measured.
+/// The lesser of the ratios of a ranking's first and of its best measured choice; if one is missing, the other.
 std::optional<double> lesser(std::optional<double> first, std::optional<double> best) {
   if (!first || !best) return first ? first : best;
   return std::min(*first, *best);

@@ -1,4 +1,5 @@
-// Judges measured epilogues: what one costs beside the plain product, and the ratio to cuBLASLt's two ways.
+// Scores measured epilogues: the overhead over the plain product, and the speed relative to cuBLASLt with its fused
+// epilogue and with a separate kernel.
 #pragma once
 
 #include <optional>
@@ -10,18 +11,18 @@
 
 namespace tilewright::bench {
 
-/// Our ranking's choice is what is compared, with its epilogue fused.
+/// The ratios of Tilewright's best-ranked kernel, with the epilogue fused.
 struct EpilogueRatios {
-  std::optional<double> overhead;          // its time / that of our plain product, both chosen by the ranking
-  std::optional<double> to_fused;          // time of cuBLASLt's own epilogue, chosen by its heuristic / ours
-  std::optional<double> to_fused_best;     // of the best of cuBLASLt's algorithms
-  std::optional<double> to_separate;       // of cuBLASLt's product and a kernel for the epilogue after it
-  std::optional<double> to_separate_best;  // with the best algorithm for it
+  std::optional<double> overhead;          // time / time of Tilewright's plain product, both by the best-ranked kernel
+  std::optional<double> to_fused;          // time of cuBLASLt's fused epilogue, by the heuristic's choice / ours
+  std::optional<double> to_fused_best;     // the same with cuBLASLt's fastest algorithm
+  std::optional<double> to_separate;       // time of cuBLASLt's product and a kernel for the epilogue / ours
+  std::optional<double> to_separate_best;  // the same with the fastest algorithm for the product
 };
 
 struct EpilogueMeasurement {
-  std::string id;       // the problem's title where it has no id
-  std::string missing;  // why there are no ratios; empty where there are
+  std::string id;       // the problem's title if it has no id
+  std::string missing;  // why there are no ratios; empty if there are
   std::string epilogue;
   EpilogueRatios ratios;
 };
@@ -33,14 +34,14 @@ EpilogueMeasurement judge_epilogue(const Outcome& outcome);
 struct EpilogueScore {
   std::string epilogue;
   int cases = 0;
-  int missing = 0;          // of them
-  EpilogueRatios geomeans;  // each over the cases that have it
+  int missing = 0;          // how many of the cases have no ratios
+  EpilogueRatios geomeans;  // each over the cases that have the ratio
 };
 
-/// One score an epilogue that has cases, in the order of epilogue_cases().
+/// One score per epilogue that was measured, in the order of epilogue_cases().
 std::vector<EpilogueScore> score_epilogues(std::span<const EpilogueMeasurement> measurements);
 
-/// Every ratio with its name in JSON, in order.
+/// The ratios with their names in the JSON output, in the order of reports.
 struct NamedRatio {
   const char* name;
   std::optional<double> EpilogueRatios::*ratio;

@@ -1,4 +1,4 @@
-// hopper_plan_bench: what it takes to compute every integer of one Hopper GEMM from layouts.
+// hopper_plan_bench: the time to compute all integers of a Hopper GEMM kernel from layouts.
 #include <benchmark/benchmark.h>
 
 #include "tilewright/arch/tma_copy.hpp"
@@ -66,14 +66,14 @@ void gemm_plan(benchmark::State& state) {
 }
 BENCHMARK(gemm_plan)->Unit(benchmark::kMicrosecond);
 
-/// The parts, for where the time goes.
+/// The steps of a plan separately, to see where the time goes.
 void tma_plan(benchmark::State& state) {
   const layout::ComposedLayout smem = output_tile();
   for (auto _ : state) benchmark::DoNotOptimize(plan_output(smem, kK));
 }
 BENCHMARK(tma_plan)->Unit(benchmark::kMicrosecond);
 
-/// A new problem for a plan that exists: what a launch computes.
+/// The work of a launch: the tensor maps of a new problem for an existing plan.
 void tensor_map_of_another_tensor(benchmark::State& state) {
   const OperandPlan plan = plan_operand(Major::k, kM, 1);
   const layout::Layout global({4096, 4096}, {4096, 1});

@@ -1,4 +1,4 @@
-// host_bench: what the host side costs: compile, cache, discovery, dispatch, and the emulator's speed.
+// host_bench: host costs of compilation, cache, discovery and dispatch; and the emulator's speed.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -59,7 +59,8 @@ void compile_cold(benchmark::State& state, compile::Backend backend) {
   options.toolchain.backend = backend;
   engine::Engine engine(options);
   const compile::Source source = f16_128x128x32_kernel(engine)->source();
-  benchmark::DoNotOptimize(engine.compiler().compile(source));  // starts the process, loads the library
+  benchmark::DoNotOptimize(
+      engine.compiler().compile(source));  // untimed: starts the compiler process, which loads NVRTC
   for (auto _ : state) benchmark::DoNotOptimize(engine.compiler().compile(source));
 }
 BENCHMARK_CAPTURE(compile_cold, process, compile::Backend::nvrtc)
@@ -71,7 +72,8 @@ BENCHMARK_CAPTURE(compile_cold, in_process, compile::Backend::nvrtc_in_process)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
-/// The first compile of a program: the process starts, and NVRTC is loaded. A process of other limits is not reused.
+/// The first compile of a program, which starts the compiler process and loads NVRTC. Each round sets other limits, so
+/// that the process of the previous round is not reused.
 void compile_in_new_process(benchmark::State& state) {
   engine::Engine engine(options_for(kEmulator));
   const compile::Source source = f16_128x128x32_kernel(engine)->source();
@@ -83,11 +85,11 @@ void compile_in_new_process(benchmark::State& state) {
 }
 BENCHMARK(compile_in_new_process)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-/// A private folder, removed with what is in it.
+/// A temporary folder, deleted with its contents at the end.
 class TemporaryFolder {
  public:
   TemporaryFolder() : path_((std::filesystem::temp_directory_path() / "host_bench_XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) throw Error("cannot make a folder like " + path_);
+    if (mkdtemp(path_.data()) == nullptr) throw Error("cannot create a folder from the template " + path_);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
@@ -101,7 +103,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// Each round opens a store of its own, as a new process would, so that memory holds nothing.
+/// A hit on disk. Each round opens a new store, as a new process does, so that no kernel is in memory.
 void disk_cache_hit(benchmark::State& state) {
   engine::Engine engine(options_for(kEmulator));
   const compile::Source source = f16_128x128x32_kernel(engine)->source();
@@ -116,7 +118,7 @@ void disk_cache_hit(benchmark::State& state) {
 }
 BENCHMARK(disk_cache_hit)->Unit(benchmark::kMicrosecond);
 
-/// A row-major, B column-major, D row-major, at addresses that nobody reads.
+/// A row-major, B column-major, D row-major, at placeholder addresses that are never read.
 op::Gemm problem_of(DType dtype, DType d_type, const std::array<std::int64_t, 3>& extents) {
   const auto [m, n, k] = extents;
   constexpr op::MemoryDevice kDevice{.kind = op::MemoryDevice::Kind::emulator};
@@ -129,7 +131,7 @@ op::Gemm problem_of(DType dtype, DType d_type, const std::array<std::int64_t, 3>
   return gemm;
 }
 
-/// Nothing is remembered from one call to the next: every call's arguments are new to the engine.
+/// find_kernels() reuses no ranking: every call discovers and ranks the kernels again.
 void find_kernels(benchmark::State& state, DType dtype, DType d_type, std::array<std::int64_t, 3> extents) {
   const engine::Engine engine(options_for(kEmulator));
   const op::Gemm gemm = problem_of(dtype, d_type, extents);
@@ -144,8 +146,8 @@ BENCHMARK_CAPTURE(find_kernels, bf16_4095, DType::bf16, DType::bf16, {4095, 4095
 BENCHMARK_CAPTURE(find_kernels, f32_4096, DType::f32, DType::f32, {4096, 4096, 4096})->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(find_kernels, s8_4096, DType::s8, DType::s32, {4096, 4096, 4096})->Unit(benchmark::kMicrosecond);
 
-/// All that sm90_gemm offers for a problem, one after another, from nothing to a cubin: the longest, the name of whose
-/// kernel is the label, and the mean.
+/// Compiles all kernels that sm90_gemm offers for a problem, one after another and without a cache. Reports the mean
+/// and the longest time; the label is the kernel that took longest.
 void compile_candidates(benchmark::State& state, DType dtype, DType d_type, std::array<std::int64_t, 3> extents) {
   using Clock = std::chrono::steady_clock;
   engine::Engine engine(options_for(kEmulator));
@@ -174,7 +176,7 @@ BENCHMARK_CAPTURE(compile_candidates, bf16_512x512x16384, DType::bf16, DType::bf
 BENCHMARK_CAPTURE(compile_candidates, e4m3_4096, DType::e4m3, DType::bf16, {4096, 4096, 4096})->Iterations(1);
 BENCHMARK_CAPTURE(compile_candidates, s8_4096, DType::s8, DType::s32, {4096, 4096, 4096})->Iterations(1);
 
-/// Small integers, in the element type's bytes.
+/// Small integers in the representation of the element type.
 template <class Element, class Convert>
 std::vector<Element> pattern(std::int64_t count, const Convert& convert) {
   std::vector<Element> values(static_cast<std::size_t>(count));
@@ -182,7 +184,7 @@ std::vector<Element> pattern(std::int64_t count, const Convert& convert) {
   return values;
 }
 
-/// Host operands in, result out: compile and load happen in the first, untimed, run.
+/// A run with operands in host memory, copies included. The first, untimed run compiles and loads the kernel.
 template <class Element, class Convert>
 void emulate(benchmark::State& state, DType dtype, op::MatrixLayout b_layout, const char* family,
              const Convert& convert) {
@@ -213,7 +215,7 @@ void emulate_simt_f32(benchmark::State& state) {
 }
 BENCHMARK(emulate_simt_f32)->Name("emulator/f32_simt_256x256x256")->Unit(benchmark::kSecond)->Iterations(1);
 
-/// A prepared call beside the driver's own launch of the same kernel with the same parameters, on the first GPU.
+/// A prepared call, and cuLaunchKernel of the same kernel with the same parameters for comparison, on the first GPU.
 class Dispatch : public benchmark::Fixture {
  public:
   void SetUp(benchmark::State& state) override {
@@ -240,9 +242,9 @@ class Dispatch : public benchmark::Fixture {
   }
 
  protected:
-  static constexpr std::int64_t kSize = 128;  // one CTA: the GPU keeps up with the host
+  static constexpr std::int64_t kSize = 128;  // one CTA, so that the GPU is faster than the host
 
-  /// Keeps the launch queue from filling, which would time the GPU.
+  /// Synchronizes now and then. If the launch queue were full, the GPU would be timed instead of the host.
   template <class Launch>
   void run(benchmark::State& state, const Launch& launch) {
     constexpr int kQueued = 256;

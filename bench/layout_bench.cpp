@@ -1,4 +1,5 @@
-// What the algebra costs on layouts of four modes: at most 2 us each, so that a plan can use it freely.
+// The cost of operations of the layout algebra on layouts of four modes. The target is at most 2 us each, so that plans
+// can use them freely.
 #include <benchmark/benchmark.h>
 
 #include "tilewright/layout/algebra.hpp"

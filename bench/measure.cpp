@@ -1,4 +1,4 @@
-// The measuring loop.
+// The measurement loop.
 #include "measure.hpp"
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace tilewright::bench {
 namespace {
 
-/// Calls that are enqueued while the GPU waits: few enough for the driver's queue, at up to 5 launches and events each.
+/// Calls that are enqueued while the stream is held. With up to 5 launches and events each, they fit into the driver's
+/// queue.
 constexpr std::size_t kHeldCalls = 64;
 
 using Clock = std::chrono::steady_clock;
@@ -31,7 +32,8 @@ struct TimedCall {
   runtime::Event start, stop;
 };
 
-/// Calls all contenders in rounds until the options are content. Returns milliseconds of the shortest round.
+/// Calls all contenders in rounds until both warm-up limits are reached. Returns the milliseconds of the shortest
+/// round.
 template <class NextSet>
 double warm_up(const runtime::Stream& stream, std::span<const Contender> contenders, const NextSet& next_set,
                const MeasureOptions& options) {

@@ -1,4 +1,4 @@
-// Times contenders side by side: interleaved call by call, in random order, on rotating operands.
+// Times contenders side by side: their calls are interleaved in random order and rotate over the operand sets.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 namespace tilewright::bench {
 
 struct MeasureOptions {
-  int least_samples = 10;  // timed calls of each contender: as many as fit `target_ms`, but not fewer
-  int most_samples = 40;   // nor more
-  int target_ms = 600;     // of GPU time, all contenders together
-  int warmups = 3;         // untimed calls of each before, and more of them until
-  int warmup_ms = 300;     // this has passed: clock and power settle
+  int least_samples = 10;  // timed calls of each contender: as many as fit into target_ms, but at least this many
+  int most_samples = 40;   // and at most this many
+  int target_ms = 600;     // GPU time of the timed calls of all contenders together
+  int warmups = 3;         // untimed calls of each contender before the timed ones, at least
+  int warmup_ms = 300;     // and at least this long, until clock and power have settled
   std::uint64_t seed = 1;
 };
 
-/// How many timed calls each contender makes where one round of all takes `round_ms`.
+/// The number of timed calls of each contender if one call of all contenders takes `round_ms`.
 int samples_for(double round_ms, const MeasureOptions& options);
 
-/// Microseconds of one contender's calls, by events on the GPU.
+/// Times of one contender's calls in microseconds, measured by CUDA events.
 struct Timing {
   double median_us = 0.0;
   double mad_us = 0.0;  // median absolute deviation from the median
@@ -34,9 +34,9 @@ struct Timing {
 
 Timing summarize(std::vector<double> samples_us);
 
-/// One timing a contender, in order. Every call is between two events. Calls are enqueued while the GPU is held back,
-/// so that what a call costs the host does not show.
-/// @param set_count how many operand sets to rotate over
+/// One timing per contender, in their order. Every call is between two events. Calls are enqueued while the stream is
+/// held, so that the host's time per call is not measured.
+/// @param set_count number of operand sets to rotate over
 std::vector<Timing> measure(const runtime::CudaDevice& device, std::span<const Contender> contenders, int set_count,
                             const MeasureOptions& options);
 

@@ -1,4 +1,4 @@
-// Random operands, made once on the host and spread over device buffers.
+// Random operands. A block per type is generated on the host and copied repeatedly into the device buffers.
 #include "operand_sets.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace tilewright::bench {
 namespace {
 
-/// Elements of the random block. A prime, so that no row of a matrix repeats another at the same place.
+/// Elements of a random block. It is a prime, so that rows of a matrix do not repeat each other.
 constexpr std::size_t kRandomElements = 4194301;
 
 template <class T, class Draw>
@@ -44,13 +44,13 @@ std::vector<std::byte> random_block(DType dtype, std::uint64_t seed) {
     case DType::u8:
       return draw_block<std::uint8_t>([&] { return static_cast<std::uint8_t>(generator() >> 56); });
     default:
-      throw InvalidArgument(fmt::format("{} is not the type of an operand here", name(dtype)));
+      throw InvalidArgument(fmt::format("{} is not supported as the type of an operand", name(dtype)));
   }
 }
 
 bool reads_c(const Problem& problem) { return problem.epilogue != nullptr && problem.epilogue->beta != 0.0; }
 
-/// Whether the product that a kernel of its own reads lies beside D.
+/// Whether the product that the separate epilogue kernel reads needs a buffer other than D's.
 bool has_product(const Problem& problem) { return problem.epilogue != nullptr && !is_product_in_d(problem); }
 
 std::size_t bytes_of_set(const Problem& problem) {
@@ -94,7 +94,7 @@ OperandSets::OperandSets(std::shared_ptr<runtime::CudaDevice> device, const Prob
   RandomBlocks random(device_, seed);
   for (std::size_t i = 0; i < count; ++i) {
     sets_.push_back(make_set(problem, random));
-    spoil_output(static_cast<int>(i));
+    poison_output(static_cast<int>(i));
   }
   device_->synchronize(nullptr);
 }
@@ -177,16 +177,16 @@ Output OperandSets::read_plain(int set) const {
   return {.bytes = read(memory.addresses.plain == memory.d.address() ? memory.d : memory.product), .tensors = {}};
 }
 
-void OperandSets::spoil(const runtime::DeviceBuffer& buffer, std::uint8_t byte) const {
+void OperandSets::poison(const runtime::DeviceBuffer& buffer, std::uint8_t byte) const {
   device_->fill(buffer.address(), byte, buffer.bytes(), nullptr);
 }
 
-void OperandSets::spoil_output(int set) const {
+void OperandSets::poison_output(int set) const {
   const Set& memory = sets_[static_cast<std::size_t>(set)];
-  spoil(memory.d, 0xff);
-  if (memory.product.bytes() != 0) spoil(memory.product, 0xff);
+  poison(memory.d, 0xff);
+  if (memory.product.bytes() != 0) poison(memory.product, 0xff);
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].is_written) spoil(memory.tensors[i], tensors_[i].is_reduced ? 0x7f : 0xff);
+    if (tensors_[i].is_written) poison(memory.tensors[i], tensors_[i].is_reduced ? 0x7f : 0xff);
   }
 }
 

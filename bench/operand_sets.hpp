@@ -1,4 +1,4 @@
-// The memory of one problem: several sets of operands with random contents, so that no call finds its own in L2.
+// The memory of one problem: several sets of random operands, so that no call finds its operands in L2.
 #pragma once
 
 #include <cstddef>
@@ -17,38 +17,38 @@ namespace tilewright::bench {
 
 class OperandSets {
  public:
-  /// Floats are N(0,1), integers cover their whole range, but a tensor whose row says a value has that; D and what the
-  /// epilogue writes besides hold NaN. Going round all sets touches more than three times the L2 cache.
-  /// @throws OutOfMemory
+  /// Random floats are from N(0,1), random integers from the whole range of the type. A tensor whose CaseTensor gives a
+  /// value has that value. D and the epilogue's outputs are NaN. All sets together have more than three times the size
+  /// of the L2 cache. @throws OutOfMemory
   OperandSets(std::shared_ptr<runtime::CudaDevice> device, const Problem& problem, std::uint64_t seed);
 
   int count() const { return static_cast<int>(sets_.size()); }
   const Addresses& addresses(int set) const { return sets_[static_cast<std::size_t>(set)].addresses; }
 
-  /// What a call on the set reads.
+  /// Copies to the host what a call on the set reads.
   Sources read_sources(int set) const;
-  /// What it left.
+  /// Copies to the host what a call on the set wrote.
   Output read_output(int set) const;
-  /// What a call of plain(problem) left.
+  /// Copies to the host what a call of plain(problem) on the set wrote.
   Output read_plain(int set) const;
-  /// Fills D, the product beside it and the epilogue's outputs with NaN (integers: -1), so that what a kernel leaves
-  /// out shows; those that are reduced with bytes 0x7f, as an f32 3.4e38, so that it shows too where a maximum is not
-  /// cleared first.
-  void spoil_output(int set) const;
+  /// Fills D, the separate product and the epilogue's outputs with NaN (integers with -1), so that elements which a
+  /// kernel does not write are found. Reductions are filled with bytes 0x7f (as f32: 3.4e38), so that a maximum that
+  /// was not cleared is found too.
+  void poison_output(int set) const;
 
  private:
-  /// Memory of one set. Empty where the problem has none of it.
+  /// The memory of one set. Buffers that the problem does not need are empty.
   struct Set {
     runtime::DeviceBuffer a, b, c, d, product;
-    std::vector<runtime::DeviceBuffer> tensors;  // of stored_tensors()
+    std::vector<runtime::DeviceBuffer> tensors;  // in the order of stored_tensors()
     Addresses addresses;
   };
 
-  /// Random elements on the device, a block for each type that is asked for.
+  /// Blocks of random elements on the device, one for each element type that was used.
   class RandomBlocks {
    public:
     RandomBlocks(std::shared_ptr<runtime::CudaDevice> device, std::uint64_t seed);
-    /// Fills the buffer with the type's block, over and over, from a random place of it on.
+    /// Fills the buffer with repeated copies of the type's block, starting at a random element of it.
     void fill(const runtime::DeviceBuffer& buffer, DType dtype);
 
    private:
@@ -63,7 +63,7 @@ class OperandSets {
   Set make_set(const Problem& problem, RandomBlocks& random) const;
   runtime::DeviceBuffer make_tensor(const StoredTensor& tensor, RandomBlocks& random) const;
   std::vector<std::byte> read(const runtime::DeviceBuffer& buffer) const;
-  void spoil(const runtime::DeviceBuffer& buffer, std::uint8_t byte) const;
+  void poison(const runtime::DeviceBuffer& buffer, std::uint8_t byte) const;
 
   std::shared_ptr<runtime::CudaDevice> device_;
   std::vector<StoredTensor> tensors_;

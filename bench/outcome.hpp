@@ -1,4 +1,4 @@
-// What was found for one problem.
+// The result of one problem.
 #pragma once
 
 #include <string>
@@ -15,31 +15,31 @@ struct Row {
   std::string contender;
   std::string detail;
   Verdict verdict;
-  Timing timing;  // empty when the result was wrong
+  Timing timing;  // empty if the result was wrong
 };
 
 struct Outcome {
   Problem problem;
   int operand_sets = 0;
   std::vector<Row> rows;
-  int kernels = 0;          // of ours that compute the problem
-  int candidates = 0;       // of those, how many were measured
-  std::string no_kernel;    // why no row is ours
-  std::string no_cublaslt;  // why no row is cuBLASLt's
-  // Of a problem with an epilogue: why no row is our product alone, cuBLASLt's own epilogue, or its product with a
-  // kernel after it.
+  int kernels = 0;          // of Tilewright, that can compute the problem
+  int candidates = 0;       // how many of them were measured
+  std::string no_kernel;    // why Tilewright has no row; empty if it has one
+  std::string no_cublaslt;  // why cuBLASLt has no row; empty if it has one
+  // For a problem with an epilogue: why there is no row for Tilewright's plain product, for cuBLASLt's fused epilogue,
+  // or for cuBLASLt's product followed by a separate kernel.
   std::string no_plain, no_fused, no_separate;
-  std::string failure;  // why the problem was given up; empty when it was not
+  std::string failure;  // why the problem could not be measured; empty if it was
   Telemetry telemetry;
 };
 
-/// The first row called `contender`, or null.
+/// The first row of this contender, or null.
 const Row* find_row(const Outcome& outcome, const std::string& contender);
 
-/// The timing of that row if it was right, or null.
+/// The timing of that row if its result was correct, or null.
 const Timing* find_timing(const Outcome& outcome, const std::string& contender);
 
-/// 10^12 operations a second.
+/// 10^12 operations per second (TFLOP/s or TOP/s).
 double tera_ops(const Problem& problem, double microseconds);
 
 }  // namespace tilewright::bench

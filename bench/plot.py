@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 class Other:
-    """A contender from a file beside: its ratio to cuBLASLt by case."""
+    """Another contender, read from a JSON file: its ratio to cuBLASLt by case."""
 
     def __init__(self, path):
         content = json.loads(pathlib.Path(path).read_text())
@@ -59,7 +59,7 @@ def find_row(problem, contender):
 
 
 def best_ratio(problem):
-    """Of our best measured kernel; None where that was not looked for."""
+    """The ratio of our best measured kernel; None if no other kernel was measured."""
     row = find_row(problem, "tilewright_best")
     return row and row.get("ratio_to_cublaslt")
 
@@ -85,7 +85,7 @@ svg{background:#0d1117}text{fill:#e6edf3}.note,.problem,.tick{fill:#9198a1}.miss
 
 
 class Axis:
-    """Ratios on a logarithmic scale, wide enough for all of them and for 0.8 to 1.25."""
+    """A logarithmic axis for ratios, wide enough for all of them and for 0.8 to 1.25."""
 
     def __init__(self, ratios):
         self.low = min([0.8, *ratios]) * 0.96
@@ -153,7 +153,7 @@ def draw_class(score, problems, others, axis, y):
 
 
 def legend(others):
-    """(shape, style, title) of each kind of mark."""
+    """(shape, style, title) of each kind of mark in the legend."""
     marks = [("circle", "ours", "our ranked choice"), ("ring", "best", "our best measured")]
     return marks + [(shape, "other", other.title) for shape, other in zip(OTHER_MARKS, others)]
 
@@ -228,7 +228,7 @@ def rate(problem, contender):
 
 
 def short_kernel(name):
-    """"sm90 128x256x64 s4" of a kernel's name."""
+    """Abbreviates a kernel's name: "sm90 128x256x64 s4"."""
     parts = re.match(r"([a-z0-9]+)_gemm_.*?_(\d+x\d+x\d+)_(s\d+)", name)
     return " ".join(parts.groups()) if parts else name
 
@@ -276,7 +276,7 @@ def shape(problem):
 
 
 def epilogue_on_shape(problems, wanted):
-    """Overhead / ratio to cuBLASLt's fused epilogue / to its plain GEMM with a kernel after it."""
+    """A cell: overhead / ratio to cuBLASLt's fused epilogue / ratio to its plain GEMM followed by a kernel."""
     for problem in problems:
         if shape(problem) == wanted:
             return "missing" if problem["missing"] else " / ".join(
@@ -322,7 +322,7 @@ def epilogue_tables(results):
 
 
 def tables(results, others, is_summary):
-    """All tables; of a summary the first of each kind, which has one row per class or epilogue."""
+    """All tables, or for a summary only the first of each kind, which has one row per class or epilogue."""
     kinds = [class_tables(results, others)] if results.classes or not results.epilogues else []
     kinds += [epilogue_tables(results)] if results.epilogues else []
     return "\n".join(table for kind in kinds for table in (kind[:1] if is_summary else kind))
@@ -346,7 +346,7 @@ TABLE = re.compile(r"(<!-- bench/plot\.py (.*?) -->\n).*?(<!-- end of table -->)
 
 
 def updated(document):
-    """The document with every table as its command gives it; paths are relative to the repository."""
+    """The document with each table replaced by the output of its command; paths are relative to the repository."""
 
     def table(match):
         arguments = parse(match[2].split())
@@ -358,17 +358,17 @@ def updated(document):
 
 def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("result", nargs="?", help="JSON of tilewright_bench")
-    parser.add_argument("--svg", help="writes the picture to this file")
-    parser.add_argument("--table", action="store_true", help="prints Markdown tables")
-    parser.add_argument("--summary", action="store_true", help="prints only the table of classes, or of epilogues")
-    parser.add_argument("--beside", action="append", default=[], help="JSON of one more contender")
-    parser.add_argument("--update", help="rewrites the tables of this document")
+    parser.add_argument("result", nargs="?", help="JSON file that tilewright_bench wrote")
+    parser.add_argument("--svg", help="draw the picture to this file")
+    parser.add_argument("--table", action="store_true", help="print Markdown tables")
+    parser.add_argument("--summary", action="store_true", help="print only the table of classes or of epilogues")
+    parser.add_argument("--beside", action="append", default=[], help="JSON file of another contender; repeatable")
+    parser.add_argument("--update", help="rewrite the tables of this Markdown document")
     options = parser.parse_args(arguments)
     if not options.update and not (options.result and (options.svg or options.table or options.summary)):
         parser.error("give a result with --svg, --table or --summary, or --update DOCUMENT")
     if len(options.beside) > len(OTHER_MARKS):
-        parser.error(f"at most {len(OTHER_MARKS)} contenders beside, got {len(options.beside)}")
+        parser.error(f"--beside may be given at most {len(OTHER_MARKS)} times, got {len(options.beside)}")
     return options
 
 

@@ -1,4 +1,4 @@
-// Reads problem files.
+// Reads problem files and computes the matrices of a problem.
 #include "problem.hpp"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::string read_text(const Fields& fields, std::string_view key) {
   return field == fields.end() ? "" : field->second;
 }
 
-/// Leaves `extent` as it is where the key is not given.
+/// Leaves `extent` unchanged if the key is not given.
 Support read_extent(const Fields& fields, std::string_view key, std::int64_t& extent) {
   const auto field = fields.find(key);
   if (field == fields.end()) return {};
@@ -116,12 +116,12 @@ Support read_leading_dimensions(const Fields& fields, Problem& problem) {
   return read_leading_dimension(fields, "ldd", problem.ldd, stored_d(problem));
 }
 
-/// So that sizes in bytes can be computed with.
+/// Checks that the size of the matrix in bytes fits into 63 bits.
 Support check_size(std::string_view name, const StoredMatrix& matrix) {
   std::int64_t size = tilewright::bytes(matrix.dtype);
   for (const std::int64_t factor : {matrix.batch, matrix.ld, std::max(matrix.rows, matrix.columns)}) {
     if (__builtin_mul_overflow(size, factor, &size))
-      return refuse("{} of {}x{}x{} has more bytes than 63 bits count", name, matrix.batch, matrix.rows,
+      return refuse("the size of {} of {}x{}x{} in bytes needs more than 63 bits", name, matrix.batch, matrix.rows,
                     matrix.columns);
   }
   return {};
@@ -137,14 +137,16 @@ Support check_sizes(const Problem& problem) {
   return {};
 }
 
-/// cuBLASLt's bias lies along our N only where D is row-major. Batches and other types are not measured.
+/// cuBLASLt's bias has one element per column of D only if D is row-major. Batches and other types are not measured.
 Support check_epilogue(const Problem& problem, const EpilogueCase& epilogue) {
   const std::string_view name = epilogue.name;
   if (problem.d != op::MatrixLayout::row_major) return refuse("epilogue={} needs d=row", name);
   if (problem.batch != 1) return refuse("epilogue={} needs batch=1, got {}", name, problem.batch);
-  if (!problem.problem_class.empty()) return refuse("classes are of plain products, and epilogue={} is given", name);
+  if (!problem.problem_class.empty())
+    return refuse("classes are for problems without an epilogue, but epilogue={} is given", name);
   if (!is_float(problem.out) || problem.out == DType::f64)
-    return refuse("epilogue={} needs a D of floats of at most 32 bits, got {}", name, tilewright::name(problem.out));
+    return refuse("epilogue={} needs a D of a floating-point type of at most 32 bits, got {}", name,
+                  tilewright::name(problem.out));
   if (graph(epilogue, DType::f32).pairs_columns() && problem.n % 2 != 0)
     return refuse("epilogue={} needs an even n, got {}", name, problem.n);
   return {};
@@ -171,7 +173,7 @@ StoredMatrix stored(const Problem& problem, DType dtype, std::int64_t rows, std:
   return {dtype, problem.batch, rows, columns, layout, ld == 0 ? packed : ld};
 }
 
-/// Columns of A*B for each of D.
+/// Columns of A*B per column of D.
 int columns_per_element(const Problem& problem) {
   return problem.epilogue == nullptr ? 1 : graph(problem).columns_per_element();
 }

@@ -1,4 +1,4 @@
-// The classes of problems by which the Hopper GEMM is judged, and what is asked of each.
+// The classes of problems by which the Hopper GEMM is scored, with the target of each.
 #pragma once
 
 #include <span>
@@ -6,20 +6,20 @@
 
 namespace tilewright::bench {
 
-/// Ratios are cuBLASLt's time, by its heuristic's choice, to ours, by our ranking's choice.
+/// A ratio is the time of cuBLASLt's heuristic choice divided by the time of Tilewright's best-ranked kernel.
 struct ProblemClass {
-  std::string_view name;   // as problem files write it
-  std::string_view title;  // as tables write it
-  double asked_geomean;    // of the ratios of its cases, at least
-  double asked_least;      // no case below
+  std::string_view name;   // in problem files
+  std::string_view title;  // in tables
+  double asked_geomean;    // target: least geometric mean of the ratios of its cases
+  double asked_least;      // target: least ratio of every case
 };
 
 std::span<const ProblemClass> problem_classes();
 
-/// Null when no class has that name.
+/// Null if no class has this name.
 const ProblemClass* find_problem_class(std::string_view name);
 
-/// Asked of the geometric mean over the cases of all classes.
+/// The target for the geometric mean over the cases of all classes.
 inline constexpr double kAskedOfTheSuite = 1.12;
 
 }  // namespace tilewright::bench

@@ -25,14 +25,14 @@ CALLS = 200
 
 
 def import_ms(module: str, tries: int = 10) -> float:
-    """Of the module alone, in a fresh interpreter; the least of some tries."""
+    """Milliseconds to import the module in a fresh interpreter; the least of several tries."""
     code = f"import time; t = time.perf_counter(); import {module}; print((time.perf_counter() - t) * 1e3)"
     answers = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True) for _ in range(tries)]
     return min(float(answer.stdout.split()[-1]) for answer in answers)
 
 
 def contend(contenders: dict[str, Callable[[], Any]], wait: Callable[[], Any]) -> dict[str, float]:
-    """Median microseconds a call of each, taken in turn."""
+    """Median microseconds per call of each function; the calls alternate."""
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     for call in contenders.values():
         call()
@@ -70,14 +70,14 @@ def resident_mib() -> float:
 
 
 def listing(tilewright: Any) -> dict[str, Any]:
-    """All kernels of Hopper, one after the other, and what the process keeps of them."""
+    """Lists all kernels for Hopper; the time, and the memory that the process keeps afterwards."""
     before, begin = resident_mib(), time.perf_counter()
     count = sum(1 for _ in tilewright.list_kernels(target="sm_90a"))
     return {"kernels": count, "seconds": time.perf_counter() - begin, "grown_mib": resident_mib() - before}
 
 
 def cold_query_us(find: Callable[[Any], Any], make: Callable[[int], Any]) -> float:
-    """Of problems that nobody asked about before."""
+    """The time of find_kernels for problems that were not asked for before."""
     times = []
     for i in range(40):
         args = make(64 + 8 * i)
@@ -89,7 +89,7 @@ def cold_query_us(find: Callable[[Any], Any], make: Callable[[int], Any]) -> flo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", help="write the figures there")
+    parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     figures: dict[str, Any] = {"import_ms": import_ms("tilewright")}
 
@@ -135,7 +135,7 @@ def main() -> None:
 
 
 def cupy_calls(a: Any, b: Any, out: Any) -> dict[str, Callable[[], Any]]:
-    """A product, and a launch of nothing: what a mature package pays for one."""
+    """CuPy's product, and its launch of an empty kernel, as a baseline of a mature package."""
     try:
         import cupy
     except ImportError:
@@ -149,7 +149,7 @@ def cupy_calls(a: Any, b: Any, out: Any) -> dict[str, Callable[[], Any]]:
 
 
 def operators_calls(torch: Any, a: Any, b: Any, out: Any, figures: dict[str, Any]) -> dict[str, Callable[[], Any]]:
-    """NVIDIA's API of the same kind: pip install nvidia-cutlass-operators[torch] nvidia-cutlass-dsl[cu13]."""
+    """NVIDIA's comparable package: pip install nvidia-cutlass-operators[torch] nvidia-cutlass-dsl[cu13]."""
     try:
         import cutlass.operators as ops
     except ImportError:

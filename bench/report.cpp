@@ -1,4 +1,4 @@
-// Table and JSON.
+// Prints the tables and writes the JSON file.
 #include "report.hpp"
 
 #include <cstdio>
@@ -14,16 +14,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What ratios of rows are to.
+/// The contender that the ratios of rows refer to.
 const char* reference(const Problem& problem) { return problem.epilogue == nullptr ? "cublaslt" : "cublaslt_separate"; }
 
-/// JSON's null where there is none.
+/// JSON null if there is no value.
 template <class T>
 Json optional_json(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-/// How many times as fast as the reference; 0 when that was not measured.
+/// Time of the reference / time of the row; 0 if the reference was not measured.
 double ratio(const Outcome& outcome, const Timing& timing) {
   const Timing* measured = find_timing(outcome, reference(outcome.problem));
   return measured == nullptr ? 0.0 : measured->median_us / timing.median_us;
@@ -65,7 +65,7 @@ Json to_json(const EpilogueRatios& ratios) {
   return json;
 }
 
-/// How the problem is judged: as a case of its class.
+/// Adds the problem's ratios as a case of its class.
 Json judged_as_case(const Outcome& outcome) {
   const Case one = judge(outcome);
   Json json{{"id", one.id},
@@ -81,7 +81,7 @@ Json judged_as_case(const Outcome& outcome) {
   return json;
 }
 
-/// Or by its epilogue.
+/// Adds the problem's ratios as a measurement of its epilogue.
 Json judged_as_epilogue(const Outcome& outcome) {
   const EpilogueMeasurement one = judge_epilogue(outcome);
   Json json{{"id", one.id},
@@ -178,14 +178,14 @@ void print_setting(const Setting& setting) {
              setting.kernel_driver.empty() ? "unknown" : setting.kernel_driver, setting.cuda_driver,
              setting.cublaslt.empty() ? "none" : setting.cublaslt, setting.compiler);
   fmt::print(
-      "medians of GPU time, interleaved call by call, cold L2, random operands; ratio is to cublaslt, or with an "
-      "epilogue to cublaslt_separate\n");
+      "medians of GPU time; calls are interleaved, L2 is cold, operands are random; ratio is the time of cublaslt, or "
+      "with an epilogue of cublaslt_separate, divided by the row's time\n");
 }
 
 void print_outcome(const Outcome& outcome) {
   const std::string& id = outcome.problem.id;
-  fmt::print("\n{}{}{}  ({} operand sets, {} of our {} kernels)\n", id, id.empty() ? "" : "  ", title(outcome.problem),
-             outcome.operand_sets, outcome.candidates, outcome.kernels);
+  fmt::print("\n{}{}{}  ({} operand sets, {} of Tilewright's {} kernels)\n", id, id.empty() ? "" : "  ",
+             title(outcome.problem), outcome.operand_sets, outcome.candidates, outcome.kernels);
   fmt::print("  {:<22} {:>10} {:>8} {:>9} {:>7} {:>10}  {}\n", "contender", "median us", "MAD", "Tops/s", "ratio",
              "max error", "detail");
   for (const Row& row : outcome.rows) {
@@ -204,7 +204,7 @@ void print_outcome(const Outcome& outcome) {
   if (!outcome.no_fused.empty()) fmt::print("  no cublaslt_fused: {}\n", outcome.no_fused);
   if (!outcome.no_separate.empty()) fmt::print("  no cublaslt_separate: {}\n", outcome.no_separate);
   if (outcome.telemetry.samples != 0) {
-    fmt::print("  SM clock {:.0f} MHz (least {:.0f}), power {:.0f} W (most {:.0f}), at most {:.0f} C\n",
+    fmt::print("  SM clock {:.0f} MHz (min {:.0f}), power {:.0f} W (max {:.0f}), max {:.0f} C\n",
                outcome.telemetry.sm_clock_mhz_median, outcome.telemetry.sm_clock_mhz_least,
                outcome.telemetry.power_w_median, outcome.telemetry.power_w_most, outcome.telemetry.temperature_c_most);
   }
@@ -215,9 +215,10 @@ void print_scores(const std::vector<Outcome>& outcomes) {
   const std::vector<Case> cases = judge_all(outcomes);
   const std::vector<Score> classes = score_classes(cases);
   if (classes.empty()) return;
-  fmt::print("\nOur ranking's choice, in units of cuBLASLt's heuristic choice (to best: of cuBLASLt's best)\n");
+  fmt::print(
+      "\nSpeed of the best-ranked kernel relative to cuBLASLt's heuristic choice (to best: to cuBLASLt's best)\n");
   fmt::print("{:<40} {:>5} {:>7}  {:>7} {:>6}  {:>6} {:>6}  {:<14} {:>7}  {:>6} {:>6}  {:<14}\n", "class", "cases",
-             "missing", "geomean", "asked", "least", "asked", "case", "to best", "regret", "most", "case");
+             "missing", "geomean", "target", "worst", "target", "case", "to best", "regret", "most", "case");
   for (const Score& score : classes) print_score(score);
   print_score(score_suite(cases));
   for (const Case& one : cases) {
@@ -235,9 +236,10 @@ void print_epilogue_scores(const std::vector<Outcome>& outcomes) {
     fmt::print("\n");
   };
   fmt::print(
-      "\nOur ranking's choice with its epilogue: its time to that of our plain product, then how many times as fast "
-      "as\n"
-      "cuBLASLt's own epilogue (its heuristic's choice, its best) and as its product with a kernel after it\n");
+      "\nThe best-ranked kernel with its epilogue: its time divided by that of our plain product; then its speed "
+      "relative "
+      "to\n"
+      "cuBLASLt's fused epilogue (heuristic choice, best) and to cuBLASLt's product followed by a separate kernel\n");
   fmt::print("{:<24} {:>5} {:>7}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}\n", "geomean", "cases", "missing", "overhead",
              "fused", "its best", "separate", "its best");
   for (const EpilogueScore& score : score_epilogues(measurements))

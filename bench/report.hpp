@@ -1,4 +1,4 @@
-// What a run found: a table to read and JSON to keep.
+// The report of a run: tables for people, and a JSON file.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tilewright::bench {
 
-/// What the figures were measured on and how: without it they mean nothing.
+/// The machine and the software versions with which the figures were measured.
 struct Setting {
   std::string date;  // UTC, ISO 8601
   std::string command;
@@ -17,18 +17,18 @@ struct Setting {
   std::int64_t l2_bytes = 0;
   std::string kernel_driver;  // "580.159.04"
   std::string cuda_driver;    // CUDA version that the driver supports
-  std::string cublaslt;       // version and path; empty when it was not there
-  std::string compiler;       // ours
+  std::string cublaslt;       // version and path; empty if it was not found
+  std::string compiler;       // that Tilewright uses
 };
 
 void print_setting(const Setting& setting);
 void print_outcome(const Outcome& outcome);
-/// The classes and the suite, where a problem has a class; nothing else.
+/// Prints the scores of the classes and of the suite. Prints nothing if no problem has a class.
 void print_scores(const std::vector<Outcome>& outcomes);
-/// The epilogues, where a problem has one; nothing else.
+/// Prints the scores of the epilogues. Prints nothing if no problem has an epilogue.
 void print_epilogue_scores(const std::vector<Outcome>& outcomes);
 
-/// @throws Error when the file cannot be written
+/// @throws Error if the file cannot be written
 void write_json(const std::string& path, const Setting& setting, const std::vector<Outcome>& outcomes);
 
 }  // namespace tilewright::bench

@@ -1,4 +1,4 @@
-// Geometric means, worst cases, regret.
+// Computes geometric means, worst cases and regret.
 #include "score.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tilewright::bench {
 namespace {
 
-/// Why there is no ratio; empty where there is one.
+/// Why there is no ratio; empty if there is one.
 std::string why_missing(const Outcome& outcome) {
   if (!outcome.failure.empty()) return "failed: " + outcome.failure;
   const Row* ours = find_row(outcome, "tilewright");
@@ -23,8 +23,8 @@ std::string why_missing(const Outcome& outcome) {
   return "";
 }
 
-/// The least median of the right rows whose name begins so. A row that ran the very kernel of the ranking's choice does
-/// not count: the two differ by noise.
+/// The least median of the correct rows whose name begins with the prefix. Rows that ran the same kernel as the
+/// ranking's choice are left out, because the two differ only by noise.
 double best_us(const Outcome& outcome, const std::string& name) {
   const Row& chosen = *find_row(outcome, name);
   double best = chosen.timing.median_us;
@@ -93,10 +93,10 @@ bool Score::is_met() const {
 }
 
 double geomean(std::span<const double> values) {
-  TILEWRIGHT_CHECK(!values.empty(), "geometric mean of nothing");
+  TILEWRIGHT_CHECK(!values.empty(), "geometric mean of no values");
   double sum = 0.0;
   for (const double value : values) {
-    TILEWRIGHT_CHECK(value > 0.0, "geometric mean over {}", value);
+    TILEWRIGHT_CHECK(value > 0.0, "geometric mean over the value {}, which is not positive", value);
     sum += std::log(value);
   }
   return std::exp(sum / static_cast<double>(values.size()));

@@ -1,4 +1,3 @@
-// Puts the two together.
 #include "separate_epilogue.hpp"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// cuBLASLt's product with a kernel for the epilogue after it: what fusing an epilogue saves.
+// cuBLASLt's product followed by a separate kernel for the epilogue, the baseline for fused epilogues.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace tilewright::bench {
 
-/// Each of `products`, which leave the product at stored_product() of every set, followed by one ElementwisePass: both
-/// are enqueued as one call. Refused where the pass does not fit the problem.
+/// Adds an ElementwisePass to each of `products`, which must write the product to stored_product() of every set. The
+/// two are enqueued as one call. Refused if ElementwisePass does not support the problem.
 /// @throws CompileError, ToolchainNotFound, DriverError
 Result<std::vector<Contender>> with_separate_epilogue(engine::Engine& engine, const Problem& problem,
                                                       const OperandSets& sets, std::vector<Contender> products);

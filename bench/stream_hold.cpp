@@ -1,4 +1,4 @@
-// A host function in the stream that waits for an atomic.
+// The stream is held by a host function that waits for an atomic variable.
 #include "stream_hold.hpp"
 
 #include <atomic>
@@ -43,7 +43,7 @@ StreamHold::StreamHold(runtime::StreamHandle stream) : latch_(std::make_shared<L
   };
   if (const int code = launch_host_function(stream, wait, shared.get()); code != runtime::kSuccess)
     throw DriverError(code, fmt::format("cuLaunchHostFunc failed with CUresult {}", code));
-  static_cast<void>(shared.release());  // the stream's host function owns it now
+  static_cast<void>(shared.release());  // the stream's host function owns it from now on
 }
 
 StreamHold::~StreamHold() { latch_->is_released = true; }

@@ -1,5 +1,5 @@
-// Keeps a stream's work back while the host enqueues it: calls shorter than the host's part of them are then timed as
-// the GPU runs them, one after another.
+// Holds a stream while the host enqueues calls. Calls that take the GPU less time than the host needs to enqueue them
+// then run back to back and are timed without gaps.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@ namespace tilewright::bench {
 
 class StreamHold {
  public:
-  /// What is enqueued on `stream` from here on waits until this object ends, or 0.2 s have passed. A held stream must
-  /// not be given more than the driver queues, about 1000 launches and events. @throws DriverError
+  /// Work that is enqueued on `stream` from now on waits until this object is destroyed, or 0.2 s have passed. At most
+  /// as much work may be enqueued as the driver's queue holds, about 1000 launches and events. @throws DriverError
   explicit StreamHold(runtime::StreamHandle stream);
   StreamHold(const StreamHold&) = delete;
   StreamHold& operator=(const StreamHold&) = delete;

@@ -1,4 +1,4 @@
-"""Problem files for the Python side of the benchmarks."""
+"""Reads problem files for the benchmarks in Python."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ ELEMENT_BYTES = {"bf16": 2, "f16": 2}
 
 @dataclasses.dataclass(frozen=True)
 class DenseTn:
-    """A bf16 or f16 product with A row-major and B column-major, one matrix each: both K-major."""
+    """A product of two bf16 or f16 matrices, A row-major and B column-major (both K-major)."""
 
     id: str
     dtype: str
@@ -19,7 +19,7 @@ class DenseTn:
     ldd: int
 
     def why_not_tma(self):
-        """Why TMA cannot read or write its rows; empty where it can."""
+        """Why TMA cannot access the rows of an operand; empty if it can access all operands."""
         for name, ld in [("A", self.lda), ("B", self.ldb), ("D", self.ldd)]:
             stride = ld * ELEMENT_BYTES[self.dtype]
             if stride % 16:
@@ -28,7 +28,7 @@ class DenseTn:
 
 
 def dense_tn(path):
-    """Those of a problem file that have an id, in its order; all others are passed over."""
+    """The dense TN cases of a problem file that have an id, in the order of the file. Other problems are skipped."""
     for line in path.read_text().splitlines():
         fields = dict(word.split("=") for word in line.split("#")[0].split())
         m, n, k = (int(fields.get(extent, 0)) for extent in "mnk")

@@ -1,4 +1,4 @@
-// NVML, opened at run time; without it there is no telemetry and no error.
+// Loads NVML at run time. Without NVML there is no telemetry, and no error.
 #include "telemetry.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the GPU did while it was measured: clock, power, temperature, read through NVML where that exists.
+// Clock, power and temperature of the GPU during a measurement, read through NVML if it is installed.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 namespace tilewright::bench {
 
 struct Telemetry {
-  int samples = 0;  // 0: NVML was not there; the rest means nothing
+  int samples = 0;  // 0: NVML was not found, and the other members are meaningless
   double sm_clock_mhz_median = 0.0;
   double sm_clock_mhz_least = 0.0;
   double power_w_median = 0.0;
@@ -15,7 +15,7 @@ struct Telemetry {
   double temperature_c_most = 0.0;
 };
 
-/// Reads clocks in a thread of its own every few milliseconds, from construction until stop().
+/// Reads the values every few milliseconds in a separate thread, from construction until stop().
 class TelemetryRecorder {
  public:
   explicit TelemetryRecorder(int ordinal);
@@ -30,7 +30,7 @@ class TelemetryRecorder {
   std::unique_ptr<State> state_;
 };
 
-/// "580.159.04"; empty without NVML.
+/// The driver's version, such as "580.159.04"; empty without NVML.
 std::string kernel_driver_version();
 
 }  // namespace tilewright::bench

@@ -1,4 +1,4 @@
-// tilewright_bench: runs the problems of a file against cuBLASLt and says how they compare.
+// tilewright_bench: measures Tilewright's kernels and cuBLASLt on the problems of a file.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -15,11 +15,11 @@
 namespace tilewright::bench {
 namespace {
 
-/// cuBLASLt's algorithms from which its best is taken.
+/// How many of cuBLASLt's algorithms are measured to find its best.
 constexpr int kCublasLtAlgorithms = 32;
 constexpr const char* kNoAlgorithm = "cuBLASLt has no algorithm for these types and layouts";
 
-/// A short run that only finds which one is best.
+/// Options of a short measurement that only finds the fastest contender.
 MeasureOptions brief(MeasureOptions options) {
   options.least_samples = std::min(options.least_samples, 3);
   options.most_samples = std::min(options.most_samples, 7);
@@ -41,7 +41,7 @@ struct BenchOptions {
   MeasureOptions measure;
 };
 
-/// Judges the contenders that compute the same, each against exact sums and against the first of them that was right.
+/// Verifies contenders of the same computation: each against exact sums, and against the first one that was correct.
 class Peers {
  public:
   Peers(const Problem& problem, const Sources& sources) : verifier_(problem, sources) {}
@@ -92,7 +92,7 @@ class Bench {
   explicit Bench(const BenchOptions& options) : options_(options), engine_(engine_options(options)) {
     device_ = std::dynamic_pointer_cast<runtime::CudaDevice>(engine_.device());
     if (device_ == nullptr)
-      throw InvalidArgument("a benchmark needs a GPU, not " + engine_.device()->properties().name);
+      throw InvalidArgument("the benchmark needs a GPU, got " + engine_.device()->properties().name);
     if (!options.without_cublaslt) open_cublaslt();
   }
 
@@ -111,7 +111,7 @@ class Bench {
             .compiler = engine_.compiler().identity()};
   }
 
-  /// A failure of one problem is in its outcome: the others still run.
+  /// A failure is recorded in the problem's outcome, so that the other problems still run.
   Outcome run(const Problem& problem) {
     Outcome outcome;
     outcome.problem = problem;
@@ -155,7 +155,7 @@ class Bench {
     time(contenders, sets.count(), outcome);
   }
 
-  /// Our ranking's choice for the product alone.
+  /// Adds our best-ranked kernel for the product without the epilogue.
   void add_our_plain(const OperandSets& sets, std::vector<Contender>& contenders, Outcome& outcome) {
     Result<OurKernels> found = tilewright_contenders(engine_, plain(outcome.problem), sets, 1);
     if (!found) {
@@ -165,8 +165,8 @@ class Bench {
     contenders.push_back(named("tilewright_plain", found->contenders.front()));
   }
 
-  /// cuBLASLt's product alone, its own epilogue, and its product with a kernel for the epilogue. What it cannot do, or
-  /// fails at, is said in the outcome: the others are still compared.
+  /// Adds cuBLASLt's plain product, its fused epilogue, and its product followed by a separate kernel. If one of them
+  /// is impossible or fails, the outcome gets the reason and the others are still measured.
   void add_cublaslt_with_epilogue(const OperandSets& sets, std::vector<Contender>& contenders, Outcome& outcome) {
     const Problem& problem = outcome.problem;
     if (cublaslt_ == nullptr) {
@@ -192,7 +192,7 @@ class Bench {
     });
   }
 
-  /// What `add` says, or the error it ends with.
+  /// The reason that `add` returns, or the message of the error that it throws.
   template <class Add>
   static std::string why_not(const Add& add) {
     try {
@@ -202,7 +202,7 @@ class Bench {
     }
   }
 
-  /// Why none was added; empty where one was.
+  /// Adds the first and the best of the algorithms. Returns why none was added; empty if one was.
   std::string add_best_of(const std::string& name, std::vector<Contender> algorithms, int set_count,
                           std::vector<Contender>& contenders) const {
     if (algorithms.empty()) return kNoAlgorithm;
@@ -217,7 +217,7 @@ class Bench {
   }
 
   std::string why_no_cublaslt() const {
-    return "no cuBLASLt: " + (no_cublaslt_.empty() ? "not asked for" : no_cublaslt_);
+    return "no cuBLASLt: " + (no_cublaslt_.empty() ? "disabled by --no-cublaslt" : no_cublaslt_);
   }
 
   void add_cublaslt(const OperandSets& sets, std::vector<Contender>& contenders, Outcome& outcome) {
@@ -250,7 +250,7 @@ class Bench {
     }
   }
 
-  /// The first of a ranking, and the one that is fastest here under a name of its own.
+  /// Adds the first of a ranking and, as `best_name`, the one that is fastest in a short measurement.
   void add_first_and_best(std::vector<Contender> ranked, int set_count, const std::string& best_name,
                           std::vector<Contender>& contenders) const {
     if (ranked.size() == 1) {
@@ -265,8 +265,8 @@ class Bench {
     contenders.push_back(std::move(winner));
   }
 
-  /// Runs each contender once into spoilt outputs; one row each. What is wrong, or disagrees with the first that
-  /// computes the same, is not timed.
+  /// Runs each contender once with poisoned outputs and adds a row for it. Removes contenders whose result is wrong, or
+  /// differs from that of the first correct contender of the same computation.
   void verify(const Problem& problem, const OperandSets& sets, std::vector<Contender>& contenders,
               std::vector<Row>& rows) {
     const Sources sources = sets.read_sources(0);
@@ -277,7 +277,7 @@ class Bench {
       if (!peers) peers.emplace(contender.applies_epilogue ? problem : plain(problem), sources);
       Verdict verdict;
       verdict.reason = why_not([&] {
-        sets.spoil_output(0);
+        sets.poison_output(0);
         contender.run(0, nullptr);
         device_->synchronize(nullptr);
         verdict =
@@ -308,7 +308,8 @@ class Bench {
   std::string no_cublaslt_;
 };
 
-/// "all" to 0, which BenchOptions::candidates understands; a number stays. Returns what is wrong with other text.
+/// Changes "all" to 0, which BenchOptions::candidates understands, and leaves numbers unchanged. Returns the error for
+/// any other text.
 std::string all_or_count(std::string& text) {
   int count = 0;
   if (text == "all") {
@@ -319,7 +320,7 @@ std::string all_or_count(std::string& text) {
   return "";
 }
 
-/// 0 all right, 1 a result of ours was wrong, 3 a problem failed.
+/// 0: all results are correct; 1: a result of Tilewright is wrong; 3: a problem failed.
 int exit_code(const std::vector<Outcome>& outcomes) {
   const auto is_wrong = [](const Row& row) { return row.contender.starts_with("tilewright") && !row.verdict.right; };
   int code = 0;
@@ -352,37 +353,40 @@ int run(const BenchOptions& options, const std::string& command) {
 int main(int argc, char** argv) {
   using namespace tilewright;
   bench::BenchOptions options;
-  CLI::App app("Times Tilewright's kernels against cuBLASLt, side by side, on the problems of a file.");
-  app.add_option("files", options.files, "problem files: one 'dtype=f16 m=.. n=.. k=..' a line")->required();
+  CLI::App app("Times Tilewright's kernels and cuBLASLt side by side, on the problems of a file.");
+  app.add_option("files", options.files, "problem files, with lines such as 'dtype=f16 m=512 n=512 k=64'")->required();
   app.add_option("--device", options.device, "cuda or cuda:N")->capture_default_str();
-  app.add_option("--samples", options.measure.most_samples, "timed calls of each contender at most")
+  app.add_option("--samples", options.measure.most_samples, "largest number of timed calls of each contender")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("--least-samples", options.measure.least_samples, "timed calls of each contender at least")
+  app.add_option("--least-samples", options.measure.least_samples, "least number of timed calls of each contender")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("--target-ms", options.measure.target_ms, "GPU time of a problem's timed calls, within those limits")
+  app.add_option("--target-ms", options.measure.target_ms,
+                 "GPU time of a problem's timed calls in ms, within the limits of --samples and --least-samples")
       ->check(CLI::Range(1, 600000))
       ->capture_default_str();
-  app.add_option("--warmups", options.measure.warmups, "untimed calls of each before")
+  app.add_option("--warmups", options.measure.warmups, "least number of untimed calls of each contender")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
-  app.add_option("--warmup-ms", options.measure.warmup_ms, "how long to warm up at least, so that the clock settles")
+  app.add_option("--warmup-ms", options.measure.warmup_ms,
+                 "least duration of the untimed calls in ms, in which the clock settles")
       ->check(CLI::Range(0, 60000))
       ->capture_default_str();
-  app.add_option("--seed", options.measure.seed, "of operands and order")->capture_default_str();
+  app.add_option("--seed", options.measure.seed, "seed of the operands and of the order of calls")
+      ->capture_default_str();
   app.add_option("--candidates", options.candidates,
-                 "how many of our best-ranked kernels compete for tilewright_best: a number or 'all'")
+                 "how many of the best-ranked kernels are measured to find tilewright_best: a number or 'all'")
       ->transform(CLI::Validator(bench::all_or_count, "N|all"))
       ->capture_default_str();
-  app.add_flag("--all", options.all, "a row for every kernel of ours that matches");
-  app.add_option("--kernel", options.kernel, "only kernels whose name contains this, whatever the file says");
-  app.add_option("--cublaslt", options.cublaslt_path, "path of libcublasLt; searched when not given");
-  app.add_flag("--no-cublaslt", options.without_cublaslt, "only our kernels");
-  app.add_option("--workspace-mib", options.workspace_mib, "workspace that cuBLASLt may use")
+  app.add_flag("--all", options.all, "report a row for every kernel of Tilewright that matches");
+  app.add_option("--kernel", options.kernel, "measure only kernels whose name contains this; overrides the file");
+  app.add_option("--cublaslt", options.cublaslt_path, "path of libcublasLt; default: the usual places are searched");
+  app.add_flag("--no-cublaslt", options.without_cublaslt, "measure only Tilewright's kernels");
+  app.add_option("--workspace-mib", options.workspace_mib, "size of the workspace that cuBLASLt may use, in MiB")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
-  app.add_option("--json", options.json_path, "also write everything to this file");
+  app.add_option("--json", options.json_path, "also write the report to this JSON file");
   CLI11_PARSE(app, argc, argv);
   options.measure.least_samples = std::min(options.measure.least_samples, options.measure.most_samples);
 

@@ -1,4 +1,4 @@
-// Finds, compiles together, prepares.
+// Finds the kernels, compiles them in parallel and prepares their calls.
 #include "tilewright_kernels.hpp"
 
 #include <algorithm>
@@ -18,11 +18,11 @@ Result<std::vector<registry::KernelPtr>> find_kernels(const engine::Engine& engi
   std::vector<registry::KernelPtr> kernels;
   for (const engine::RankedKernel& ranked : engine.find_kernels(arguments, has_name)) kernels.push_back(ranked.kernel);
   if (!kernels.empty()) return kernels;
-  if (!wanted.empty()) return refuse("no kernel of ours has \"{}\" in its name for this problem", wanted);
+  if (!wanted.empty()) return refuse("no kernel for this problem has \"{}\" in its name", wanted);
   std::string reasons;
   for (const registry::RefusedKernel& refused : engine.explain(arguments).refused)
     reasons += fmt::format("; {}: {}", refused.name, refused.reason());
-  return refuse("no kernel of ours computes this problem{}", reasons);
+  return refuse("no kernel of Tilewright can compute this problem{}", reasons);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Our side of the comparison: the engine's kernels for a problem as contenders.
+// Tilewright's kernels for a problem, as contenders.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace tilewright::bench {
 
 struct OurKernels {
   std::vector<Contender> contenders;
-  int found = 0;  // kernels that compute the problem, whether or not they are contenders
+  int found = 0;  // number of kernels that can compute the problem, including those that are not contenders
 };
 
-/// The best-ranked kernels, at most `most` of them (0: all), compiled and prepared on every operand set. Only those
-/// whose name contains the problem's `kernel`. Each is named "tilewright". Refused, with the reason, where the library
-/// has no kernel for the problem. @throws CompileError, DriverError
+/// The `most` best-ranked kernels (0: all) whose name contains the problem's `kernel`, compiled and prepared for every
+/// operand set. Each contender is named "tilewright". Refused if the library has no such kernel for the problem.
+/// @throws CompileError, DriverError
 Result<OurKernels> tilewright_contenders(engine::Engine& engine, const Problem& problem, const OperandSets& sets,
                                          int most);
 

@@ -27,14 +27,14 @@ from suite import dense_tn
 
 LEAST_SAMPLES, MOST_SAMPLES, TARGET_MS = 10, 40, 600
 WARMUP_ROUNDS = 20
-HELD_CALLS = 16  # calls that are enqueued while the GPU spins, which it does for
-HOLD_CYCLES = 4_000_000  # about 2 ms: torch and Triton take up to 50 us to enqueue a call and its events
+HELD_CALLS = 16  # calls that are enqueued while the GPU spins
+HOLD_CYCLES = 4_000_000  # about 2 ms of spinning; torch and Triton take up to 50 us to enqueue a call and its events
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
 
 
 def configurations():
-    """Tiles from those of large problems to those of decoding, each with and without a store in two halves, which take
-    less shared memory. The autotuner passes over what does not fit."""
+    """Tiles for problems from large ones to decoding, each also with D stored in two halves, which needs less shared
+    memory. The autotuner skips configurations that do not fit."""
     tiles = [
         # m, n, k, stages, warps
         (128, 256, 64, 3, 8),
@@ -64,7 +64,7 @@ def configurations():
 
 @triton.jit
 def place(tile, rows, columns, BAND: tl.constexpr):
-    """Row and column of a tile: bands of BAND rows of tiles, each walked column by column, share B in L2."""
+    """Row and column of a tile. Bands of BAND tile rows are traversed column by column, so that they share B in L2."""
     in_band = BAND * columns
     first = tile // in_band * BAND
     height = min(rows - first, BAND)
@@ -101,7 +101,7 @@ def matmul_tn(
     columns = tl.cdiv(N, TILE_N)
     steps = tl.cdiv(K, TILE_K)
     first = tl.program_id(0)
-    stored = first - PROGRAMS  # counted apart from the loads' tile, so that loads of the next tile can pass the store
+    stored = first - PROGRAMS  # not taken from the loads' tile, so that loads of the next tile can overtake the store
     for tile in tl.range(first, rows * columns, PROGRAMS, flatten=True):
         row, column = place(tile, rows, columns, BAND)
         sums = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
@@ -138,7 +138,7 @@ CONTENDERS = {"cublaslt": run_torch, "triton": run_triton}
 
 
 def operand_sets(case):
-    """As many as it takes to touch three times the L2 cache in one round."""
+    """The number of operand sets that together have at least three times the size of the L2 cache."""
     dtype = DTYPES[case.dtype]
     all_bytes = 2 * (case.m * case.k + case.n * case.k + case.m * case.n)
     l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
@@ -153,13 +153,13 @@ def operand_sets(case):
 
 
 def disagreement(case, a, b, d):
-    """Both round a sum of K products of N(0,1) to 16 bits: an element may differ by a few units of its last place.
-    Empty where all agree."""
+    """Describes where two results differ; empty if they agree. Both round sums of K products of N(0,1) to 16 bits, so
+    that elements may differ by a few units in the last place."""
     d.fill_(float("nan"))
     run_triton(a, b, d)
     expected = torch.mm(a, b.T)
     bound = 2.0**-6 * expected.float().abs() + 1e-3 * math.sqrt(case.k)
-    wrong = ~((d.float() - expected.float()).abs() <= bound)  # negated, so that NaN is wrong
+    wrong = ~((d.float() - expected.float()).abs() <= bound)  # negated, so that NaN counts as wrong
     if not wrong.any():
         return ""
     row, column = wrong.nonzero()[0].tolist()
@@ -167,7 +167,7 @@ def disagreement(case, a, b, d):
 
 
 def timed(calls):
-    """Microseconds of each call, enqueued while the GPU spins so that the host's part does not show."""
+    """Microseconds of each call. Calls are enqueued while the GPU spins, so that the host's time is not measured."""
     marks = []
     for number, call in enumerate(calls):
         if number % HELD_CALLS == 0:
@@ -182,7 +182,7 @@ def timed(calls):
 
 
 def samples_of(sets):
-    """Microseconds of every contender's calls: interleaved in random order, each on the next operands."""
+    """Microseconds of every contender's calls, which are interleaved in random order and rotate over the operand sets."""
     turn = itertools.cycle(sets)
 
     def calls(names):
@@ -217,7 +217,7 @@ def rows_of(case, samples):
 
 
 def measure(case):
-    """One entry of the JSON's problems. A failure of one case is in its entry: the others still run."""
+    """The JSON entry of one problem. A failure is recorded in the entry, so that the other problems still run."""
     entry = {"id": case.id, "missing": case.why_not_tma(), "rows": []}
     if entry["missing"]:
         return entry
@@ -228,13 +228,13 @@ def measure(case):
             entry["missing"] = f"wrong: {wrong}"
         else:
             entry["rows"] = rows_of(case, samples_of(sets))
-    except Exception as error:  # a compiler's, the driver's, or out of memory: whatever a kernel can raise
+    except Exception as error:  # an error of the compiler or the driver, or out of memory
         entry["missing"] = f"failed: {error}"
     return entry
 
 
 def line(entry):
-    """What the terminal shows of an entry."""
+    """The line that is printed for an entry."""
     if entry["missing"]:
         return f"{entry['id']:<14} missing: {entry['missing']}"
     reference, ours = entry["rows"]
@@ -246,9 +246,9 @@ def line(entry):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("problems", type=pathlib.Path, help="a problem file with ids")
-    parser.add_argument("--json", type=pathlib.Path, required=True, help="where the figures go")
-    parser.add_argument("--only", action="append", help="this id only; may be given again")
+    parser.add_argument("problems", type=pathlib.Path, help="problem file whose problems have ids")
+    parser.add_argument("--json", type=pathlib.Path, required=True, help="file for the figures")
+    parser.add_argument("--only", action="append", help="measure only the problem with this id; repeatable")
     options = parser.parse_args()
 
     random.seed(1)

@@ -1,4 +1,4 @@
-// Exact sums, error bounds, comparison.
+// Computes exact results and error bounds, and compares.
 #include "verify.hpp"
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kSampleCount = 512;
 
-/// Of random elements about ten are as large as the largest where D is an 8-bit float.
+/// Limit on the elements of D that share its largest magnitude. For random operands and a D of 8-bit floats these are
+/// about ten.
 constexpr std::size_t kMostPeaks = 4096;
 
 template <class T>
@@ -50,7 +51,7 @@ double element(const std::vector<std::byte>& bytes, DType dtype, std::int64_t in
   }
 }
 
-/// Relative error of one product of two operands, from their rounding before the multiplication.
+/// Relative error of a product of two elements, caused by their rounding before the multiplication.
 double product_error(op::MathOperation math) {
   switch (math) {
     case op::MathOperation::multiply_add_tf32:
@@ -65,8 +66,9 @@ double product_error(op::MathOperation math) {
   }
 }
 
-/// Error of one addition relative to the sum. Tensor cores truncate: one unit in the last place, not half. Hopper's add
-/// products of 8-bit floats with 13 fraction bits (DeepSeek-V3 Technical Report, 2024, section 3.3.2).
+/// Error of one addition relative to the sum: one unit in the last place instead of half, because tensor cores
+/// truncate. Hopper's tensor cores add products of 8-bit floats with 13 fraction bits (DeepSeek-V3 Technical Report,
+/// 2024, section 3.3.2).
 double addition_error(const Problem& problem) {
   if (problem.dtype == DType::e4m3 || problem.dtype == DType::e5m2) return 0x1p-13;
   switch (problem.accumulator) {
@@ -96,16 +98,17 @@ double saturated(double value, DType out) {
   }
 }
 
-/// Of one element of a further tensor, as that of A*B at the place sees it.
+/// The element of an epilogue tensor that is broadcast to this row and column of A*B.
 double tensor_element(const StoredMatrix& stored, const std::vector<std::byte>& bytes, std::int64_t row,
                       std::int64_t column) {
   return element(bytes, stored.dtype, stored.index(0, stored.rows == 1 ? 0 : row, stored.columns == 1 ? 0 : column));
 }
 
-/// Sources of N(0,1) stay within half of this, and so do the places where an activation bends.
-constexpr double kBeside = 16.0;
+/// Bound on what the epilogue adds to the product: elements of N(0,1) are below half of it, and so are the arguments
+/// where an activation function is not linear.
+constexpr double kAddedMagnitude = 16.0;
 
-/// Standard deviations that cover any number of elements.
+/// Multiple of the standard deviation that no element exceeds in practice.
 constexpr double kDeviations = 8.0;
 
 }  // namespace
@@ -132,7 +135,7 @@ const std::vector<std::byte>& Verifier::Written::bytes(const Output& output) con
 }
 
 template <class Work>
-auto Verifier::of_parts(std::int64_t count, const Work& work) {
+auto Verifier::in_parallel(std::int64_t count, const Work& work) {
   const auto parts = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   std::vector<decltype(work(Part{}))> results(static_cast<std::size_t>(parts));
   {
@@ -191,7 +194,8 @@ Verifier::Verifier(const Problem& problem, const Sources& sources)
   }
 }
 
-/// A factor's slope is multiplied by the others, as large as sums of k products of N(0,1) are at most.
+/// If D is a product of several factors, the derivative of one factor is multiplied by the others. Their bound is that
+/// of sums of k products of N(0,1).
 Verifier::Written Verifier::written_d() const {
   Written d{.label = "D", .stored = stored_d(problem_), .node = static_cast<std::size_t>(epilogue_.node_of_d())};
   d.columns = epilogue_.columns_per_element();
@@ -248,7 +252,7 @@ double Verifier::exact_line(const Reduced& reduced, std::int64_t line) const {
     return result;
   };
   double result = op::identity(reduced.reduction, epilogue_.compute);
-  for (const double part : of_parts(reduced.is_of_rows() ? problem_.n : problem_.m, of_part))
+  for (const double part : in_parallel(reduced.is_of_rows() ? problem_.n : problem_.m, of_part))
     result = op::combine(reduced.reduction, result, part);
   return result;
 }
@@ -272,37 +276,39 @@ std::vector<Verifier::Place> Verifier::peaks(const Output& output) const {
     return largest;
   };
   Largest all;
-  for (const Largest& part : of_parts(d.rows, of_rows)) {
+  for (const Largest& part : in_parallel(d.rows, of_rows)) {
     if (part.magnitude > all.magnitude) all = {part.magnitude, {}};
     if (part.magnitude == all.magnitude) all.places.insert(all.places.end(), part.places.begin(), part.places.end());
   }
   return all.places;
 }
 
-/// For operands of N(0,1) a sum of k products is about sqrt(k) large. Rounded operands give independent errors, which
-/// add as sqrt(k). Truncated additions add up: 4 k units of them.
+/// For operands of N(0,1) the magnitude of a sum of k products is about sqrt(k). The errors of rounded operands are
+/// independent, so their sum grows with sqrt(k). The errors of truncated additions have the same sign, so their sum
+/// grows with k; the bound is 4 k units.
 double Verifier::product_bound() const {
   const auto k = static_cast<double>(problem_.k);
   return kDeviations * std::sqrt(k) * product_error(problem_.math) + 4.0 * k * addition_error(problem_);
 }
 
-/// An epilogue passes errors of the product on, at its steepest. `rounding` is relative to the product, which is about
-/// what is stored, but for what the epilogue adds to it or cuts off; each factor of what is stored has it.
+/// The epilogue multiplies errors of the product by at most `steepest`. `rounding` is relative to the product, whose
+/// magnitude is that of the stored value, except for what the epilogue adds or cuts off (kAddedMagnitude). It counts
+/// once for each factor of the stored value.
 double Verifier::bound(const Written& written, double exact, double rounding) const {
   const double steepest = written.steepest;
-  return steepest * product_bound() + rounding * (written.factors * std::abs(exact) + steepest * kBeside) +
+  return steepest * product_bound() + rounding * (written.factors * std::abs(exact) + steepest * kAddedMagnitude) +
          2.0 * store_error(written.stored.dtype) * std::abs(exact);
 }
 
-/// A maximum is one of what is reduced. In a sum, truncated additions of the products add up. Roundings are
-/// independent: each at most `rounding` of a value, the same to either side, and of what the sum has become, once a
-/// value.
+/// A maximum has the bound of one element. In a sum of elements, the errors of truncated additions have the same sign
+/// and add up. The other errors are independent: the rounding of each element, uniform within `rounding` of its value,
+/// and the rounding of the partial sum after each addition.
 double Verifier::bound(const Reduced& reduced, double exact, double rounding) const {
   if (reduced.reduction != op::Reduction::sum) return bound(reduced.result, exact, rounding);
   const double steepest = reduced.result.steepest;
   const auto count = static_cast<double>(reduced.is_of_rows() ? problem_.n : problem_.m);
   const double magnitude = reduced.result.magnitude;
-  const double of_value = rounding / std::sqrt(3.0) * (magnitude + steepest * kBeside);
+  const double of_value = rounding / std::sqrt(3.0) * (magnitude + steepest * kAddedMagnitude);
   const double of_sum = store_error(DType::f32) * (std::abs(exact) + std::sqrt(count) * magnitude);
   return count * steepest * product_bound() + kDeviations * std::sqrt(count) * (of_value + of_sum) +
          2.0 * store_error(reduced.result.stored.dtype) * std::abs(exact);
@@ -315,10 +321,10 @@ double Verifier::compare(const Written& written, const Place& of_product, const 
   const double value =
       element(written.bytes(output), stored.dtype, stored.index(place.matrix, place.row, place.column));
   const double error = std::abs(value - exact);
-  if (!(error <= most) && verdict.right) {  // negated, so that NaN is wrong
+  if (!(error <= most) && verdict.right) {  // negated, so that NaN counts as wrong
     verdict.right = false;
-    verdict.reason =
-        fmt::format("{} is {}, exactly {}, off by more than {:.3g}", element_name(written, place), value, exact, most);
+    verdict.reason = fmt::format("{} is {}, the exact value is {}, the error exceeds {:.3g}",
+                                 element_name(written, place), value, exact, most);
   }
   return error;
 }
@@ -331,7 +337,7 @@ Verdict Verifier::against_exact(const Output& output, double rounding) const {
     const double least = bound(written_[i], 0.0, rounding);
     if (least > written_[i].magnitude) {
       verdict.right = false;
-      verdict.reason = fmt::format("{} cannot be verified: its elements are about {:.3g} and may be off by {:.3g}",
+      verdict.reason = fmt::format("{} cannot be verified: its elements are about {:.3g} and the error bound is {:.3g}",
                                    written_[i].label, written_[i].magnitude, least);
       return verdict;
     }
@@ -343,8 +349,8 @@ Verdict Verifier::against_exact(const Output& output, double rounding) const {
       verdict.mean_error += error / count;
     }
   }
-  for (const auto& [of, line, exact] : reduced_samples_) {
-    const Reduced& reduced = reduced_[of];
+  for (const auto& [index, line, exact] : reduced_samples_) {
+    const Reduced& reduced = reduced_[index];
     const Place place = reduced.is_of_rows() ? Place{0, line, 0} : Place{0, 0, line};
     compare(reduced.result, place, output, exact, bound(reduced, exact, rounding), verdict);
   }
@@ -354,14 +360,15 @@ Verdict Verifier::against_exact(const Output& output, double rounding) const {
   return verdict;
 }
 
-/// What is reduced grows with |D|, so that its largest is that of one of D's peaks, as the contender computed it.
+/// The reduced value grows with |D|, so that its maximum is at one of the elements where the contender's |D| is
+/// largest.
 void Verifier::compare_single(const Reduced& reduced, const Output& output, double rounding, Verdict& verdict) const {
   TILEWRIGHT_CHECK(reduced.reduction == op::Reduction::maximum, "a {} of all elements cannot be verified",
                    op::name(reduced.reduction));
   const std::vector<Place> places = peaks(output);
   if (places.size() > kMostPeaks) {
     verdict.right = false;
-    verdict.reason = fmt::format("{} cannot be verified: more than {} elements of D are as large as its largest",
+    verdict.reason = fmt::format("{} cannot be verified: more than {} elements of D have its largest magnitude",
                                  reduced.result.label, kMostPeaks);
     return;
   }
@@ -372,8 +379,8 @@ void Verifier::compare_single(const Reduced& reduced, const Output& output, doub
 }
 
 template <class Bound>
-std::string Verifier::first_apart(const Written& written, const Output& output, const Output& other, const Part& rows,
-                                  const Bound& bound_of) const {
+std::string Verifier::first_difference(const Written& written, const Output& output, const Output& other,
+                                       const Part& rows, const Bound& bound_of) const {
   const StoredMatrix& stored = written.stored;
   const std::vector<std::byte>& values = written.bytes(output);
   const std::vector<std::byte>& others = written.bytes(other);
@@ -384,7 +391,7 @@ std::string Verifier::first_apart(const Written& written, const Output& output, 
       const double value = element(values, stored.dtype, index);
       const double expected = element(others, stored.dtype, index);
       if (std::abs(value - expected) <= 2.0 * bound_of(expected)) continue;
-      return fmt::format("{} is {}, the other's {}", element_name(written, place), value, expected);
+      return fmt::format("{} is {}, but {} in the other result", element_name(written, place), value, expected);
     }
   }
   return "";
@@ -393,7 +400,7 @@ std::string Verifier::first_apart(const Written& written, const Output& output, 
 std::string Verifier::disagreement(const Output& output, const Output& other, double rounding) const {
   const auto of = [&](const auto& written_or_reduced, const Written& written, const Part& rows) {
     const auto bound_of = [&](double expected) { return bound(written_or_reduced, expected, rounding); };
-    return first_apart(written, output, other, rows, bound_of);
+    return first_difference(written, output, other, rows, bound_of);
   };
   const auto of_rows = [&](const Part& rows) {
     std::string first;
@@ -402,7 +409,7 @@ std::string Verifier::disagreement(const Output& output, const Output& other, do
     }
     return first;
   };
-  std::vector<std::string> found = of_parts(problem_.batch * problem_.m, of_rows);
+  std::vector<std::string> found = in_parallel(problem_.batch * problem_.m, of_rows);
   for (const Reduced& reduced : reduced_) found.push_back(of(reduced, reduced.result, {0, reduced.result.stored.rows}));
   const auto first = std::ranges::find_if(found, [](const std::string& one) { return !one.empty(); });
   return first == found.end() ? "" : *first;

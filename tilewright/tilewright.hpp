@@ -1,7 +1,8 @@
 // All that a program needs: one include for those who use Tilewright, as examples/ do. The rooms never include it.
 //
 //   op::Gemm gemm;              what to compute: operands on host or device, scalars, an epilogue
-//   engine::Engine engine;      finds, compiles, keeps and runs kernels; engine.tune(gemm) measures which is the best
+//   engine::Engine engine;      finds, compiles, keeps and runs kernels
+//   tune::tune(engine, gemm)    measures which kernel is the fastest
 //   registry::Kernel            one of those kernels; derive from it, and from registry::Provider, to bring your own
 //   layout::Layout              the algebra that computes every address, by itself
 //

@@ -1,4 +1,4 @@
-// tilewright env: what it lists, warns of and refuses.
+// The command tilewright env: its list, its warnings and what it refuses.
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
@@ -20,7 +20,7 @@ class EnvCommandTest : public testing::Test {
   }
   void TearDown() override { SetUp(); }
 
-  /// What the command prints, whether or not it ends well.
+  /// Runs the command and returns its output, also if the command throws.
   std::string run(const std::string& line) {
     CLI::App app;
     const Command command = add_env_command(app);
@@ -71,13 +71,14 @@ TEST_F(EnvCommandTest, SaysWhatIsSet) {
   const std::string text = run("env");
   EXPECT_NE(text.find("TILEWRIGHT_JOBS             set      3 "), std::string::npos) << text;
   EXPECT_NE(text.find("TILEWRIGHT_TUNING           default  use "), std::string::npos) << text;
-  EXPECT_EQ(text.find("/a\nb"), std::string::npos) << "a line each, whatever the value";
+  EXPECT_EQ(text.find("/a\nb"), std::string::npos) << "each variable must have one line, whatever its value";
 }
 
 TEST_F(EnvCommandTest, WarnsOfNamesThatNothingReads) {
   EXPECT_EQ(run("env").find("TILEWRIGHT_DEVCE"), std::string::npos);
   ::setenv("TILEWRIGHT_DEVCE", "cuda", 1);
-  EXPECT_NE(run("env").find("\nwarning: TILEWRIGHT_DEVCE is set, but no such variable is read\n"), std::string::npos);
+  EXPECT_NE(run("env").find("\nwarning: TILEWRIGHT_DEVCE is set, but Tilewright reads no variable of this name\n"),
+            std::string::npos);
   const nlohmann::json unknown = nlohmann::json::parse(run("env --json"))["unknown"];
   EXPECT_NE(std::find(unknown.begin(), unknown.end(), "TILEWRIGHT_DEVCE"), unknown.end());
 }

@@ -1,4 +1,4 @@
-// tilewright layout: what it prints, draws, writes and refuses.
+// The command tilewright layout: its output, its pictures and files, and what it refuses.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -17,18 +17,18 @@
 namespace tilewright::cli {
 namespace {
 
-// What the command prints. @throws what the command does
+// Runs the command and returns its output. Exceptions of the command pass to the caller.
 std::string run(std::vector<std::string> arguments) {
   CLI::App app;
   const Command command = add_layout_command(app);
   arguments.insert(arguments.begin(), "layout");
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes a vector
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes the arguments in reverse order
   app.parse(arguments);
   testing::internal::CaptureStdout();
   try {
     EXPECT_EQ(command.run(), ExitCode::ok);
   } catch (...) {
-    EXPECT_EQ(testing::internal::GetCapturedStdout(), "") << "nothing is printed before a refusal";
+    EXPECT_EQ(testing::internal::GetCapturedStdout(), "") << "a refused command must print nothing";
     throw;
   }
   return testing::internal::GetCapturedStdout();
@@ -71,7 +71,7 @@ TEST(LayoutCommand, RefusesWithTheColumn) {
             "column 22: expected an integer, '(', '<' or a name, got the end");
   EXPECT_EQ(refusal({"eval", "size(compositon(8:1,4:1))"}), "column 6: no function compositon; near: composition");
   EXPECT_EQ(refusal({"eval", "8:1", "8:"}), "column 3: expected an integer, '(', '<' or a name, got the end");
-  EXPECT_EQ(refusal({"draw", "(4,8)"}), "a layout can be drawn, not a tuple: (4,8)");
+  EXPECT_EQ(refusal({"draw", "(4,8)"}), "only layouts can be drawn, got a tuple: (4,8)");
   EXPECT_EQ(refusal({"draw", "(1024,1024):(1,1024)"}),
             "a drawing has at most 16384 cells, got 1048576: draw its tiles, or a slice");
 }
@@ -92,8 +92,8 @@ TEST(LayoutCommand, DrawsOnTheTerminal) {
   EXPECT_NE(run({"draw", "8:1", "--banks", "--bits", "64"}).find("| 7 b14 |"), std::string::npos);
 }
 
-// The figure of wgmma's descriptors: a 64x128x64 tile of f16. A: 64 x 64, row-major (K-major), LBO 16, SBO 1024.
-// B: 64 x 128 (K x N), row-major (MN-major), LBO 8192 and SBO 1024. K steps of 32 and 2048 bytes.
+// Descriptors of a 64x128x64 tile of f16. A: 64 x 64, row-major (K-major), LBO 16, SBO 1024. B: 64 x 128 (K x N),
+// row-major (MN-major), LBO 8192, SBO 1024. The next instruction along K is 32 bytes further in A and 2048 in B.
 TEST(LayoutCommand, DrawsTheOperandsOfWgmma) {
   const std::string a = run({"draw", "Sw<3,3,3> o (64,64):(64,1)", "--wgmma", "a", "--bits", "16"});
   EXPECT_NE(a.find("LBO 16 B: from column 0 to 8\nSBO 1024 B: from row 0 to 8\n"), std::string::npos) << a;
@@ -106,14 +106,14 @@ TEST(LayoutCommand, DrawsTheOperandsOfWgmma) {
 }
 
 TEST(LayoutCommand, RefusesOptionsThatDoNotFit) {
-  EXPECT_EQ(refusal({"draw", "8:1", "--banks"}), "--banks needs --bits, the width of an element");
-  EXPECT_EQ(refusal({"draw", "8:1", "--tv", "8"}), "--tv is two positive numbers such as 8x16, got '8'");
+  EXPECT_EQ(refusal({"draw", "8:1", "--banks"}), "--banks needs --bits, the width of an element in bits");
+  EXPECT_EQ(refusal({"draw", "8:1", "--tv", "8"}), "--tv must be two positive numbers such as 8x16, got '8'");
   EXPECT_EQ(refusal({"draw", "(4,8):(8,1)", "--tile", "3x4"}), "tiles of 3x4 do not divide 4x8");
   EXPECT_EQ(refusal({"draw", "(4,8):(8,1)", "--tile", "0x4"}),
-            "--tile is two positive numbers such as 8x16, got '0x4'");
-  EXPECT_EQ(refusal({"draw", "8:1", "8:1", "--wgmma", "a"}), "--wgmma is 'a' or 'b' for each expression: 1 for 2");
-  EXPECT_EQ(refusal({"draw", "8:1", "--wgmma", "c", "--bits", "16"}),
-            "--wgmma is 'a' or 'b' for each expression, got 'c'");
+            "--tile must be two positive numbers such as 8x16, got '0x4'");
+  EXPECT_EQ(refusal({"draw", "8:1", "8:1", "--wgmma", "a"}),
+            "--wgmma must be given once per expression: given 1 times for 2 expressions");
+  EXPECT_EQ(refusal({"draw", "8:1", "--wgmma", "c", "--bits", "16"}), "--wgmma must be a or b, got 'c'");
   EXPECT_EQ(refusal({"draw", "(64,64):(2,128)", "--wgmma", "a", "--bits", "16"}),
             "neither mode of Sw<0,0,0> o 0 o (64,64):(2,128) is contiguous");
   EXPECT_THROW(run({"draw", "8:1", "--banks", "--bits", "16", "--tv", "2x4"}), CLI::ParseError);
@@ -130,7 +130,7 @@ TEST(LayoutCommand, WritesFilesWholeOrNotAtAll) {
 
   EXPECT_NE(refusal({"draw", "8:1", "--svg", folder.file("no/a.svg")}).find("cannot be written"), std::string::npos);
   std::filesystem::remove_all(folder.file("a.svg"));
-  EXPECT_NE(refusal({"draw", "8", "--svg", folder.file("a.svg")}).find("a layout can be drawn"), std::string::npos);
+  EXPECT_NE(refusal({"draw", "8", "--svg", folder.file("a.svg")}).find("only layouts can be drawn"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder.file("a.svg")));
 }
 

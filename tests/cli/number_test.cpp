@@ -1,4 +1,4 @@
-// Numbers on the command line: every option that takes one, of every command, reads it in the same strict way.
+// Numbers on the command line: every option of every command that takes a number refuses the same malformed texts.
 #include "tools/cli/number.hpp"
 
 #include <gtest/gtest.h>
@@ -25,11 +25,11 @@ std::string refusal_of(const std::function<void()>& parse) {
   } catch (const InvalidArgument& error) {
     return error.what();
   } catch (const CLI::Error& error) {
-    return std::string("the parser's own: ") + error.what();
+    return std::string("an error of the parser itself: ") + error.what();
   }
 }
 
-// An option and the commands on the way to it.
+// An option and the commands and subcommands that lead to it.
 struct NumberOption {
   std::vector<std::string> commands;
   std::string name;
@@ -50,7 +50,7 @@ void collect(CLI::App& app, std::vector<std::string> commands, std::vector<Numbe
   }
 }
 
-/// The commands own what their options are parsed into.
+/// `commands` must outlive the parse: it owns the variables that the options are parsed into.
 std::vector<Command> add_commands(CLI::App& app) {
   std::vector<Command> commands;
   for (const auto add : {add_gemm_command, add_find_command, add_tune_command, add_emit_command, add_layout_command,
@@ -69,7 +69,7 @@ std::string parse(const NumberOption& option, const std::string& text, bool as_o
   } else {
     line.insert(line.end(), {option.name, text});
   }
-  std::reverse(line.begin(), line.end());  // as the parser wants it
+  std::reverse(line.begin(), line.end());  // CLI11 takes the arguments in reverse order
   return refusal_of([&] { app.parse(line); });
 }
 
@@ -95,8 +95,8 @@ TEST(Numbers, EveryOptionOfEveryCommandIsStrict) {
                    (option.is_real ? no_real : no_integer).end());
     for (const std::string& text : refused) {
       const std::string says = parse(option, text, false);
-      EXPECT_EQ(says.find(option.name + " takes a "), 0U) << option.name << " '" << text << "': " << says;
-      if (!text.empty()) {  // "--m=" is an option without its number
+      EXPECT_EQ(says.find(option.name + " takes a"), 0U) << option.name << " '" << text << "': " << says;
+      if (!text.empty()) {  // the parser itself refuses "--m=", an option without a value
         EXPECT_EQ(parse(option, text, true), says) << option.name << "=" << text;
       }
     }
@@ -104,18 +104,15 @@ TEST(Numbers, EveryOptionOfEveryCommandIsStrict) {
 }
 
 TEST(Numbers, TheMessageNamesOptionRangeAndText) {
-  EXPECT_EQ(refusal_of([] {
-              parse_integer<int>("--top", "", {1, 8});
-            }),
-            "--top takes a whole number from 1 to 8, got ''");
+  EXPECT_EQ(refusal_of([] { parse_integer<int>("--top", "", {1, 8}); }), "--top takes an integer from 1 to 8, got ''");
   EXPECT_EQ(refusal_of([] { parse_integer<std::int64_t>("--lda", "9223372036854775808", {}); }),
-            "--lda takes a whole number from 1 to 9223372036854775807, got '9223372036854775808'");
+            "--lda takes an integer from 1 to 9223372036854775807, got '9223372036854775808'");
   EXPECT_EQ(refusal_of([] { parse_integer<std::uint64_t>("--seed", "-1", {.least = 0}); }),
-            "--seed takes a whole number from 0 to 18446744073709551615, got '-1'");
+            "--seed takes an integer from 0 to 18446744073709551615, got '-1'");
   EXPECT_EQ(refusal_of([] { parse_real("--alpha", "1e400"); }),
-            "--alpha takes a number of magnitude 4.9e-324 to 1.7e308, or 0, got '1e400'");
+            "--alpha takes a number that is 0 or has a magnitude from 4.9e-324 to 1.7e308, got '1e400'");
   EXPECT_EQ(refusal_of([] { parse_real("--alpha", "1\x1b"); }),
-            "--alpha takes a number such as -0.5 or 1e-3, or one of nan, inf and -inf, got '1\\x1b'");
+            "--alpha takes a number such as -0.5 or 1e-3, or nan, inf or -inf, got '1\\x1b'");
 }
 
 TEST(Numbers, AreReadExactly) {

@@ -1,4 +1,4 @@
-// tilewright run --problem: problems of any operation from JSON, through the command.
+// The command tilewright run --problem, on problems of several operations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -100,16 +100,17 @@ TEST_F(RunCommandTest, RefusesWithTheFieldThatIsWrong) {
     }
     return std::string("accepted");
   };
-  EXPECT_THAT(message("{"), HasSubstr("is no JSON"));
+  EXPECT_THAT(message("{"), HasSubstr("is not JSON"));
   EXPECT_THAT(message("[]"), HasSubstr("the problem must be an object"));
   EXPECT_THAT(message("{}"), HasSubstr("the problem lacks the field 'operation'"));
-  EXPECT_THAT(message(R"({"operation": "blur"})"), HasSubstr("no operation 'blur'; there are: gemm, stencil"));
+  EXPECT_THAT(message(R"({"operation": "blur"})"),
+              HasSubstr("unknown operation 'blur'; the operations are gemm, stencil"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4}, "types": {"x": "f32", "out": "f32"}})"),
-              HasSubstr("extents lacks 'w', which 'x' has"));
+              HasSubstr("extents lacks 'w', an extent of 'x'"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": -1}, "types": {"x": "f32", "out": "f32"}})"),
               HasSubstr("w must be an integer from 0 to 2^31 - 1, got -1"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": 4}, "types": {"x": "f33", "out": "f32"}})"),
-              HasSubstr("the type of x is no element type: 'f33'"));
+              HasSubstr("the type of x is not an element type: 'f33'"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": 4}, "types": {"x": "f32", "out": "f32"},
                           "colour": 1})"),
               HasSubstr("the problem has no field 'colour'"));

@@ -1,5 +1,5 @@
-// What tune leaves behind, as the commands show it: the winner is listed, marked by find, and forgotten. A timer of the
-// test's own stands in for a GPU.
+// Tuning records as the commands show them: `tune --list` lists the winner, `find` marks it, `tune --forget` deletes
+// it. A fake timer replaces the GPU.
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
@@ -17,7 +17,7 @@
 namespace tilewright::cli {
 namespace {
 
-/// One kernel takes 3.25 us, every other 9.
+/// A fake timer: one kernel takes 3.25 us, every other kernel 9 us.
 class ByName final : public tune::Timer {
  public:
   explicit ByName(std::string fastest) : fastest_(std::move(fastest)) {}
@@ -47,7 +47,7 @@ class TuneCommandTest : public testing::Test {
   }
   void TearDown() override { ::unsetenv("TILEWRIGHT_CACHE_DIR"); }
 
-  /// Tunes the problem so that its second-ranked kernel wins; its name.
+  /// Tunes the problem so that its second-ranked kernel wins, and returns that kernel's name.
   std::string let_the_second_win() const {
     const Problem problem(problem_);
     engine::Options options = engine_options(kernel_);
@@ -59,7 +59,7 @@ class TuneCommandTest : public testing::Test {
     return second;
   }
 
-  /// What a command prints on stdout; it must end well.
+  /// Runs a command, which must succeed, and returns what it prints on stdout.
   static std::string output_of(Command (*add)(CLI::App&), const std::string& line) {
     CLI::App app;
     const Command command = add(app);

@@ -1,5 +1,5 @@
-// A kernel from outside the library, examples/f64_gemm_kernel.hpp: discovered, refused, compiled, run, saved and loaded
-// as ours are. The names of the tests' rows are those of the acceptance table for bringing one's own kernel.
+// A kernel that is defined outside the library, examples/f64_gemm_kernel.hpp, is discovered, refused, compiled, run,
+// saved and loaded like the built-in ones. B1 to B24 in the tests' names number the requirements for users' kernels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ using testing::HasSubstr;
 
 bool is_mine(const registry::KernelMetadata& metadata) { return metadata.family == "F64GemmKernel"; }
 
-/// An f64 batch on host memory of its own.
+/// A batch of f64 matrices in host memory.
 struct F64Problem {
   F64Problem(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k,
              op::MatrixLayout a_layout = op::MatrixLayout::row_major,
@@ -108,7 +108,8 @@ TEST_P(BringYourOwn, B3_B4_B5_TwoAreFoundAndBothCompute) {
   EXPECT_THAT(all, testing::Contains("F64GemmKernel_tile32x32_ttt"));
   EXPECT_THAT(all, testing::Contains("F64GemmKernel_tile16x16_ttt"));
   EXPECT_GT(all.size(), 2U);
-  EXPECT_NE(all.front(), "F64GemmKernel_tile32x32_ttt") << "a kernel without an estimate comes behind those with one";
+  EXPECT_NE(all.front(), "F64GemmKernel_tile32x32_ttt")
+      << "a kernel without an estimate must be ranked behind those with one";
   for (const RankedKernel& ranked : mine) {
     op::fill_integers(problem.gemm.d, 7, 7, 3);
     engine_->run(problem.gemm, ranked.kernel);
@@ -147,7 +148,7 @@ TEST_P(BringYourOwn, B8_AllLayoutsAndTilesCompute) {
   }
 }
 
-TEST_P(BringYourOwn, B9_ItsOwnConditionIsAReason) {
+TEST_P(BringYourOwn, B9_ItsOwnConditionIsReported) {
   F64Problem problem(1, 32, 32, 16);
   const registry::KernelPtr kernel = engine_->find_kernels(problem.gemm, is_mine).front().kernel;
   op::Gemm flat = op::slice(problem.gemm, 0);
@@ -162,7 +163,7 @@ TEST_P(BringYourOwn, B9_ItsOwnConditionIsAReason) {
   }
 }
 
-TEST_P(BringYourOwn, B10_TypesAreReasons) {
+TEST_P(BringYourOwn, B10_UnsupportedTypesAreReported) {
   F64Problem problem(1, 32, 32, 16);
   const registry::KernelPtr kernel = engine_->find_kernels(problem.gemm, is_mine).front().kernel;
   std::vector<float> memory(3 * 32 * 32);
@@ -175,14 +176,14 @@ TEST_P(BringYourOwn, B10_TypesAreReasons) {
   EXPECT_EQ(kernel->supports(floats).refusal().code, RefusalCode::types);
 }
 
-TEST_P(BringYourOwn, B11_AnEpilogueItDoesNotFuseIsAReason) {
+TEST_P(BringYourOwn, B11_UnsupportedEpiloguesAreReported) {
   F64Problem problem(1, 32, 32, 16);
   const registry::KernelPtr kernel = engine_->find_kernels(problem.gemm, is_mine).front().kernel;
   problem.gemm.epilogue = op::linear_combination_generic(op::Activation::relu, DType::f64);
   EXPECT_TRUE(engine_->find_kernels(problem.gemm, is_mine).empty());
   EXPECT_EQ(kernel->supports(problem.gemm).refusal().code, RefusalCode::epilogue);
   F64Problem scaled(1, 32, 32, 16);
-  scaled.gemm.alpha = 2.0;  // it stores the sums and nothing else
+  scaled.gemm.alpha = 2.0;  // the kernel's epilogue is the accumulator alone
   EXPECT_FALSE(kernel->supports(scaled.gemm));
 }
 
@@ -201,12 +202,12 @@ TEST_P(BringYourOwn, B12_B22_NoWorkspaceAndOneCompile) {
   EXPECT_EQ(engine.cache().counters().compiles, 1);
 }
 
-TEST_P(BringYourOwn, B13_B23_ArchitecturesAreTheProviders) {
+TEST_P(BringYourOwn, B13_B23_TheProviderDecidesAboutArchitectures) {
   const F64Problem problem(1, 32, 32, 16);
   for (const Target target : {kSm90a, kSm80, Target{10}})
     EXPECT_EQ(engine_->find_kernels(problem.gemm, is_mine, target).size(), 2U) << target.name();
 
-  /// The same from sm_100 on.
+  /// The same kernel, for targets from sm_100 on.
   class Newer final : public registry::Provider {
    public:
     std::string family() const override { return "newer"; }
@@ -225,7 +226,7 @@ TEST_P(BringYourOwn, B13_B23_ArchitecturesAreTheProviders) {
             fmt::format("needs sm_100, the target is {}", engine_->device()->properties().target.name()));
 }
 
-TEST_P(BringYourOwn, AKernelOfAnotherTargetIsNotStarted) {
+TEST_P(BringYourOwn, AKernelOfAnotherTargetIsRefused) {
   F64Problem problem(1, 32, 32, 16);
   const bool is_hopper = engine_->device()->properties().target == kSm90a;
   const Target other = is_hopper ? kSm80 : kSm90a;
@@ -249,7 +250,7 @@ TEST_P(BringYourOwn, B14_Alignment) {
   EXPECT_EQ(refused.refusal().code, RefusalCode::alignment);
   EXPECT_EQ(refused.refusal().operand, "A");
 
-  F64Problem odd(1, 7, 5, 3);  // in an array that begins 8 bytes past a multiple of 16
+  F64Problem odd(1, 7, 5, 3);  // its arrays begin 8 bytes after a multiple of 16
   std::vector<double> memory(2 * 7 * 3 + 2);
   const auto aligned = (reinterpret_cast<std::uintptr_t>(memory.data()) + 15) / 16 * 16;
   odd.gemm.a.address = aligned + 8;
@@ -300,7 +301,7 @@ TEST_P(BringYourOwn, B17_RegisteredOnceAndUnregistered) {
   EXPECT_EQ(added.refusal().code, RefusalCode::duplicate);
   EXPECT_EQ(engine_->find_kernels(problem.gemm, is_mine).size(), 2U);
   EXPECT_TRUE(engine_->registry().replace(again));
-  EXPECT_TRUE(engine_->registry().add(again)) << "the very same provider";
+  EXPECT_TRUE(engine_->registry().add(again)) << "adding the same provider again must succeed";
   EXPECT_EQ(engine_->find_kernels(problem.gemm, is_mine).size(), 2U);
 
   EXPECT_TRUE(engine_->registry().remove("F64GemmKernel"));
@@ -309,7 +310,7 @@ TEST_P(BringYourOwn, B17_RegisteredOnceAndUnregistered) {
   EXPECT_THROW(engine_->registry().remove("simt_gemm"), InvalidArgument);
 }
 
-TEST_P(BringYourOwn, B18_ExceptionsOfTheAuthorComeThrough) {
+TEST_P(BringYourOwn, B18_ExceptionsOfTheAuthorAreRethrown) {
   struct Mine : std::runtime_error {
     using std::runtime_error::runtime_error;
   };
@@ -325,14 +326,14 @@ TEST_P(BringYourOwn, B18_ExceptionsOfTheAuthorComeThrough) {
   EXPECT_EQ(engine_->find_kernels(problem.gemm, is_mine, {}, std::vector<std::string>{"F64GemmKernel"}).size(), 2U);
 }
 
-TEST_P(BringYourOwn, B19_B20_CompiledOnceByShapeAndRunOnOthers) {
+TEST_P(BringYourOwn, B19_B20_CompiledOnceForShapesAndRunOnOthers) {
   F64Problem first(1, 48, 40, 24), second(3, 17, 9, 5);
   const registry::KernelPtr kernel = engine_->find_kernels(first.gemm, is_mine).front().kernel;
   const engine::ArtifactPtr artifact = engine_->compile(kernel);
   engine_->run(second.gemm, kernel, artifact, {});
   second.expect_right();
 
-  // By shape alone: no memory until it runs.
+  // Prepared from shapes alone, without memory.
   op::Gemm shape = first.gemm;
   for (op::Tensor* tensor : {&shape.a, &shape.b, &shape.d}) {
     tensor->address = 0;
@@ -360,7 +361,7 @@ TEST_P(BringYourOwn, ArtifactsAreSavedLoadedAndChecked) {
   const std::string path = testing::TempDir() + "f64_gemm.twk";
   compile::write_artifact(*engine_->compile(mine[0].kernel), path);
 
-  // A process that has the file and no compiler.
+  // A process that has the artifact's file and no compiler.
   engine::Options options = options_;
   options.cache_on_disk = false;
   options.toolchain.cuda_home = "/nowhere";
@@ -386,7 +387,7 @@ TEST_P(BringYourOwn, ArtifactsAreSavedLoadedAndChecked) {
   EXPECT_THAT(compile::read_artifact(path).reason(), HasSubstr(path));
 }
 
-/// PTX or a cubin, as it came out of a compile of the F64 kernel, and launched as that is.
+/// The PTX or cubin of the compiled F64 kernel as a kernel without CUDA source. It is launched like the original.
 class Precompiled final : public registry::Kernel {
  public:
   Precompiled(registry::KernelPtr original, const compile::Artifact& artifact, compile::Language language)
@@ -436,7 +437,8 @@ TEST_P(BringYourOwn, B24_PtxAndCubinsNeedNoCompiler) {
   }
 }
 
-/// D = A * B by way of a workspace: it counts how often it was started since the zeros, and adds that, less 1, to D.
+/// D = A * B + (number of launches since the workspace was zeroed) - 1. The kernel counts its launches in the
+/// workspace.
 class WithScratch final : public registry::Kernel {
  public:
   using Kernel::Kernel;
@@ -467,10 +469,10 @@ TEST_P(BringYourOwn, WorkspacesAreAlignedAndZeroedAsAsked) {
   EXPECT_GE(kernel->workspace_bytes(problem.gemm), 10000U);
   for (int i = 0; i < 3; ++i) {
     engine_->run(problem.gemm, kernel);
-    EXPECT_EQ(problem.d[0], 0.0) << "zeros at every start";
+    EXPECT_EQ(problem.d[0], 0.0) << "the workspace must be zeroed before every launch";
     EXPECT_EQ(problem.d[1], 0.0) << "aligned";
   }
-  // Memory of the caller's.
+  // A workspace that the caller provides.
   engine::HostOperands operands(problem.gemm, engine_->device(), nullptr);
   const engine::PreparedCall prepared = engine_->prepare(operands.on_device(), kernel);
   const runtime::DeviceBuffer own(engine_->device(), prepared.workspace_bytes());
@@ -500,7 +502,7 @@ TEST_P(BringYourOwn, ManyThreadsFindCompileAndRunAtOnce) {
   EXPECT_EQ(right, kThreads);
 }
 
-TEST_P(BringYourOwn, CompilesInTheBackgroundAndTellsHowFar) {
+TEST_P(BringYourOwn, CompilesInTheBackgroundAndReportsProgress) {
   const F64Problem problem(1, 32, 32, 16);
   engine::Options options = options_;
   options.cache_on_disk = false;

@@ -1,5 +1,5 @@
-// Problems at the edge of what there is: extents of 0, extents and strides that no memory has, operands that overlap,
-// values that are no ordinary numbers, integers that overflow.
+// Edge cases: extents of 0, extents and strides that exceed any memory, operands that overlap, NaN, infinities and
+// subnormal numbers, integers that overflow.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -23,7 +23,7 @@ class EdgeProblems : public testing::TestWithParam<std::string> {
 
   engine::Engine& engine() const { return engine_of(GetParam()); }
 
-  /// B lies along K, as every family takes it.
+  /// B is column-major (K-major), which every family accepts.
   static op::Gemm problem(DType type, std::int64_t m, std::int64_t n, std::int64_t k) {
     bench::Problem wanted;
     wanted.dtype = type;
@@ -47,7 +47,7 @@ class EdgeProblems : public testing::TestWithParam<std::string> {
     }
   }
 
-  /// Refused as invalid, and nothing was allocated for it.
+  /// Expects that the problem is refused as invalid, and that no memory is allocated for it.
   void expect_refused(const op::Gemm& gemm, const std::string& what) const {
     const std::size_t before = engine().device()->allocated_bytes();
     EXPECT_THROW(engine().run(gemm), InvalidArgument) << what;
@@ -56,7 +56,7 @@ class EdgeProblems : public testing::TestWithParam<std::string> {
   }
 };
 
-/// K of 0 gives beta * C, or zeros; an empty D is nothing to do. No byte beside D changes.
+/// If K is 0, D is beta * C, or zero without C. If D is empty, nothing is launched. No byte outside D changes.
 TEST_P(EdgeProblems, EveryExtentMayBeZero) {
   for (const DType type : {DType::f32, DType::f16}) {
     for (int zeros = 1; zeros < 16; ++zeros) {
@@ -82,7 +82,7 @@ TEST_P(EdgeProblems, EveryExtentMayBeZero) {
   }
 }
 
-TEST_P(EdgeProblems, ExtentsAndStridesThatNoMemoryHasAreRefused) {
+TEST_P(EdgeProblems, ExtentsAndStridesBeyondAnyMemoryAreRefused) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(), kHuge = std::int64_t{1} << 62;
   std::vector<float> memory(256);
   op::Gemm sound;
@@ -106,7 +106,7 @@ TEST_P(EdgeProblems, ExtentsAndStridesThatNoMemoryHasAreRefused) {
     gemm.b = op::batched(gemm.b, extent, 0);
     expect_refused(gemm, fmt::format("batch of {}", extent));
   }
-  // A leading dimension below the extent; strides whose product with an extent leaves 64 bits.
+  // A leading dimension below the extent, and strides whose product with an extent exceeds 64 bits.
   for (const std::int64_t stride : {std::int64_t{3}, std::int64_t{0}, std::int64_t{-4}, kLeast, kHuge, kHuge + 1}) {
     for (op::Tensor op::Gemm::*operand : {&op::Gemm::a, &op::Gemm::b, &op::Gemm::d}) {
       op::Gemm gemm = sound;
@@ -121,7 +121,7 @@ TEST_P(EdgeProblems, ExtentsAndStridesThatNoMemoryHasAreRefused) {
   }
 }
 
-TEST_P(EdgeProblems, AnOutputThatOverlapsIsRefusedButForTheSourceItself) {
+TEST_P(EdgeProblems, OverlappingOutputsAreRefusedExceptDInPlaceOfC) {
   std::vector<float> memory(1024, 1.0F);
   op::Gemm sound;
   sound.a = op::matrix(memory.data(), DType::f32, 8, 8);
@@ -145,8 +145,8 @@ TEST_P(EdgeProblems, AnOutputThatOverlapsIsRefusedButForTheSourceItself) {
   refuses("rows of D overlap", [](op::Gemm& g) { g.d.stride[0] = 7; });
 }
 
-/// What a beta of 0 leaves unread may be anything, a signalling NaN too.
-TEST_P(EdgeProblems, WithoutBetaNothingOfCOrDIsSeen) {
+/// If beta is 0, C is not read and may contain anything, including signalling NaNs.
+TEST_P(EdgeProblems, ZeroBetaReadsNeitherCNorD) {
   for (const DType type : {DType::f32, DType::f16}) {
     for_each_family(problem(type, 33, 17, 20), [&](const registry::KernelPtr& kernel, GuardedProblem& guarded) {
       for (const double seen : {kNan, kInfinity, -kInfinity, std::bit_cast<double>(0x7ff0000000000001U)}) {
@@ -164,7 +164,7 @@ TEST_P(EdgeProblems, WithoutBetaNothingOfCOrDIsSeen) {
   }
 }
 
-TEST_P(EdgeProblems, NansInfinitiesZerosAndSubnormalsGoTheirWay) {
+TEST_P(EdgeProblems, NansInfinitiesZerosAndSubnormalsPropagate) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
     for_each_family(problem(type, 33, 17, 24), [&](const registry::KernelPtr& kernel, GuardedProblem& guarded) {
       fill_exactly(guarded.host());
@@ -175,7 +175,7 @@ TEST_P(EdgeProblems, NansInfinitiesZerosAndSubnormalsGoTheirWay) {
       op::store(host.b, 7, 11, -kInfinity);
       for (std::int64_t p = 0; p < 24; ++p) {
         op::store(host.a, 8, p, -0.0);
-        op::store(host.a, 9, p, type == DType::f16 ? 0x1p-24 : 0x1p-130);  // subnormal, but for bf16 and f32 too
+        op::store(host.a, 9, p, type == DType::f16 ? 0x1p-24 : 0x1p-130);  // subnormal, also in bf16 and f32
       }
       const op::Comparison comparison = run_once(engine(), kernel, guarded);
       EXPECT_TRUE(comparison.is_within_bound()) << op::to_string(comparison);
@@ -186,7 +186,7 @@ TEST_P(EdgeProblems, NansInfinitiesZerosAndSubnormalsGoTheirWay) {
   }
 }
 
-TEST_P(EdgeProblems, WithoutAlphaNothingOfAAndBIsSeen) {
+TEST_P(EdgeProblems, ZeroAlphaReadsNeitherANorB) {
   op::Gemm gemm = problem(DType::f16, 33, 17, 24);
   gemm.alpha = 0.0;
   gemm.beta = 3.0;
@@ -200,7 +200,7 @@ TEST_P(EdgeProblems, WithoutAlphaNothingOfAAndBIsSeen) {
   });
 }
 
-/// -128 * -128 * 2^17 is 2^31: sums of s32 wrap, in every order of adding.
+/// -128 * -128 * 2^17 is 2^31, so that sums in s32 wrap, in any order of addition.
 TEST_P(EdgeProblems, SumsOfIntegersWrap) {
   constexpr std::int64_t kLong = std::int64_t{1} << 17;
   for_each_family(problem(DType::s8, 16, 16, kLong), [&](const registry::KernelPtr& kernel, GuardedProblem& guarded) {
@@ -216,7 +216,7 @@ TEST_P(EdgeProblems, SumsOfIntegersWrap) {
   });
 }
 
-TEST_P(EdgeProblems, TypesThatDoNotGoTogetherAreRefused) {
+TEST_P(EdgeProblems, UnsupportedCombinationsOfTypesAreRefused) {
   const op::Gemm sound = problem(DType::f16, 8, 8, 8);
   const auto refuses = [&](const std::string& what, const auto& spoil) {
     op::Gemm gemm = sound;

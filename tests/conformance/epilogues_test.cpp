@@ -1,6 +1,6 @@
-// Epilogue graphs on every family of every device: each function, every broadcast, type and layout of tensors, further
-// outputs, at sizes that fill no tile, within the bound of the f64 oracle; bit for bit on integers where nothing
-// rounds.
+// Epilogue graphs on every family and device: each function; every broadcast, type and layout of tensors; auxiliary
+// outputs; on problems with residue tiles. Results must be within the bound of the f64 reference, and equal bit for bit
+// on integers if no operation rounds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -93,7 +93,7 @@ constexpr std::string_view kGraphs[] = {
     "$s5 + $s6 * $s7 - $s8; o1 = acc; row(o2) = sum(acc); column(o3) = absmax(acc); o4 = absmax(D); o5 = t1;"
     "single(o6) = min(t5); row(o7) = max(D); column(o8) = sum(D)",
     // The epilogue visitor trees of PyCUTLASS's examples: row reduction, column reduction, row broadcast, column
-    // broadcast; its row reduction is over a row, and here it is whole.
+    // broadcast. The reductions are over whole rows and columns.
     "D = alpha * acc + tanh(beta * C); column(reduction) = sum(D)",
     "D = alpha * acc + beta * C; row(reduction) = sum(D)",
     "let t = acc + row(v); D = relu(alpha * t + beta * C); T = t",
@@ -108,7 +108,7 @@ constexpr std::string_view kGraphs[] = {
 const std::map<std::string, double> kScalars{{"slope", 0.25}, {"s1", 1}, {"s2", 2}, {"s3", -1}, {"s4", 2},
                                              {"s5", -3},      {"s6", 4}, {"s7", 1}, {"s8", -1}};
 
-/// Types, sizes and layouts go round, so that each meets many graphs.
+/// Types, sizes and layouts alternate over the graphs, so that each is combined with many graphs.
 struct Turn {
   std::size_t number;
 
@@ -162,7 +162,7 @@ op::Gemm problem_of(std::string_view text, const Turn& turn) {
   return gemm;
 }
 
-/// Whether small integers stay integers.
+/// Whether the graph maps small integers to integers.
 bool is_exact(const op::Epilogue& epilogue) {
   using enum op::EpilogueOp;
   return std::ranges::all_of(epilogue.nodes, [](const op::EpilogueNode& node) {
@@ -193,7 +193,7 @@ class Epilogues : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(Epilogues, AreTheGraphInEveryFamily) {
+TEST_P(Epilogues, EqualTheGraphInEveryFamily) {
   engine::Engine& engine = engine_of(GetParam().device);
   const std::size_t number = GetParam().graph;
   op::Gemm gemm = problem_of(kGraphs[number], {number});
@@ -220,14 +220,15 @@ INSTANTIATE_TEST_SUITE_P(Graphs, Epilogues, testing::ValuesIn(all_cases()), [](c
   return identifier(fmt::format("{}_{}", tested.param.device, tested.param.graph));
 });
 
-// Every way that sums leave a kernel: what each element is combined with must be the element's own.
-struct Way {
+// Every output path of sm90_gemm's epilogue: each accumulator must be combined with the tensor elements of its own
+// place.
+struct OutputPath {
   std::string_view name;
   std::array<std::int64_t, 3> extents;
   plan::Layouts layouts;
-  int offset;  // elements from an aligned address
+  int offset;  // distance from an aligned address, in elements
   bool (*is)(const plan::Design& design);
-  void (*change)(plan::Design& design) = nullptr;  // the design that is looked for is changed so
+  void (*change)(plan::Design& design) = nullptr;  // changes the design that was found
 };
 constexpr bool any_design(const plan::Design& /*design*/) { return true; }
 constexpr bool is_cooperative(const plan::Design& design) {
@@ -239,11 +240,11 @@ constexpr bool is_swapped(const plan::Design& design) {
 }
 void slice(plan::Design& design) {
   design.split_k = 3;
-  design.tile.stages = 3;  // reductions need more shared memory then
+  design.tile.stages = 3;  // leaves shared memory for the reductions
 }
 void repack(plan::Design& design) { design.repacks_operands = true; }
 
-const Way kWays[] = {
+const OutputPath kOutputPaths[] = {
     {"cooperative", {136, 264, 128}, {}, 0, is_cooperative},
     {"ping_pong", {136, 264, 128}, {}, 0, is_ping_pong},
     {"slices", {136, 264, 640}, {}, 0, is_cooperative, slice},
@@ -254,19 +255,19 @@ const Way kWays[] = {
     {"repacked", {131, 67, 129}, {}, 1, is_cooperative, repack},
 };
 
-class WaysOut : public testing::TestWithParam<Way> {};
+class OutputPaths : public testing::TestWithParam<OutputPath> {};
 
-TEST_P(WaysOut, EachElementMeetsItsOwn) {
+TEST_P(OutputPaths, CombineEachElementWithItsOwnTensorElement) {
   const std::string device = devices().back();
   if (is_missing(device)) GTEST_SKIP() << "no GPU";
   if (device == "emulator:sm_80") GTEST_SKIP() << "no Hopper";
   engine::Engine& engine = engine_of(device);
-  const Way& way = GetParam();
-  const auto [m, n, k] = way.extents;
+  const OutputPath& path = GetParam();
+  const auto [m, n, k] = path.extents;
   for (const DType type : {DType::bf16, DType::s8}) {
     const plan::TypeCase types = type == DType::s8 ? plan::TypeCase{type, type, DType::f32, DType::s32}
                                                    : plan::TypeCase{type, type, type, DType::f32};
-    op::Gemm gemm = plan::problem_of(plan::describe(types, way.layouts), m, n, k);
+    op::Gemm gemm = plan::problem_of(plan::describe(types, path.layouts), m, n, k);
     gemm.epilogue = op::parse_epilogue(
                         "D = alpha * acc + beta * C + row(bias) - column(scale) * single(shift) + residual;"
                         "aux = acc; where_am_i = row_index * 2 - column_index; turned = residual * row(bias);"
@@ -283,18 +284,18 @@ TEST_P(WaysOut, EachElementMeetsItsOwn) {
            op::matrix(std::uint64_t{1} << 50, dtype, wanted.broadcast.along_m ? m : 1, wanted.broadcast.along_n ? n : 1,
                       wanted.label == "turned" ? plan::kColumn : plan::kRow)});
     }
-    GuardedProblem guarded(engine.device(), gemm, {.offset_elements = way.offset});
+    GuardedProblem guarded(engine.device(), gemm, {.offset_elements = path.offset});
     const auto kernels = engine.find_kernels(guarded.on_device(), [&](const registry::KernelMetadata& metadata) {
-      return metadata.family == "sm90_gemm" && way.is(metadata.design);
+      return metadata.family == "sm90_gemm" && path.is(metadata.design);
     });
     if (type == DType::bf16) {
-      ASSERT_FALSE(kernels.empty()) << way.name;
+      ASSERT_FALSE(kernels.empty()) << path.name;
     }
     for (std::size_t i = 0; i < std::min<std::size_t>(2, kernels.size()); ++i) {
       registry::KernelPtr kernel = kernels[i].kernel;
       plan::Design design = kernel->metadata().design;
-      if (way.change != nullptr) {
-        way.change(design);
+      if (path.change != nullptr) {
+        path.change(design);
         kernel = engine.make_kernel(op::describe(guarded.on_device()), design);
       }
       expect_exact(engine, kernel, guarded);
@@ -302,17 +303,17 @@ TEST_P(WaysOut, EachElementMeetsItsOwn) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Hopper, WaysOut, testing::ValuesIn(kWays),
+INSTANTIATE_TEST_SUITE_P(Hopper, OutputPaths, testing::ValuesIn(kOutputPaths),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-/// A pair of columns is one element of D, wherever D is computed row by row.
-TEST_P(WaysOut, PairsOfColumnsMeet) {
+/// Gated epilogues on every output path that computes D by rows.
+TEST_P(OutputPaths, ComputeGatedEpilogues) {
   const std::string device = devices().back();
   if (is_missing(device)) GTEST_SKIP() << "no GPU";
   if (device == "emulator:sm_80") GTEST_SKIP() << "no Hopper";
-  const Way& way = GetParam();
+  const OutputPath& path = GetParam();
   engine::Engine& engine = engine_of(device);
-  const auto [m, n, k] = way.extents;
+  const auto [m, n, k] = path.extents;
   op::Gemm gemm =
       plan::problem_of(plan::describe({DType::bf16, DType::bf16, DType::bf16, DType::f32}, {}), m, n / 2 * 2, k);
   gemm.epilogue =
@@ -321,19 +322,19 @@ TEST_P(WaysOut, PairsOfColumnsMeet) {
   halve_d(gemm);
   for (const op::EpilogueTensor& wanted : op::epilogue_tensors(gemm.epilogue))
     gemm.tensors.push_back({std::string(wanted.label), tensor_of(wanted, gemm, 0)});
-  GuardedProblem guarded(engine.device(), gemm, {.offset_elements = way.offset});
+  GuardedProblem guarded(engine.device(), gemm, {.offset_elements = path.offset});
   const auto kernels = engine.find_kernels(guarded.on_device(), [&](const registry::KernelMetadata& metadata) {
-    return metadata.family == "sm90_gemm" && way.is(metadata.design);
+    return metadata.family == "sm90_gemm" && path.is(metadata.design);
   });
-  EXPECT_EQ(kernels.empty(), way.is == is_swapped);
+  EXPECT_EQ(kernels.empty(), path.is == is_swapped);
   for (std::size_t i = 0; i < std::min<std::size_t>(2, kernels.size()); ++i) {
     plan::Design design = kernels[i].kernel->metadata().design;
-    if (way.change != nullptr) way.change(design);
+    if (path.change != nullptr) path.change(design);
     expect_exact(engine, engine.make_kernel(op::describe(guarded.on_device()), design), guarded);
   }
 }
 
-/// Graphs of random operations over leaves of all kinds.
+/// Random graphs with leaves of all kinds.
 class RandomGraphs {
  public:
   explicit RandomGraphs(std::uint64_t seed) : engine_(seed) {}
@@ -374,7 +375,7 @@ class RandomGraphs {
 
   std::size_t below(std::size_t count) { return engine_() % count; }
 
-  /// Where every function is small, and off the poles of those that have one.
+  /// Maps a value to a range in which all functions are small and which contains no poles.
   static op::Expression tamed(const op::Expression& x, std::string_view function) {
     const op::Expression bounded = op::call("clamp", {x, -4.0, 4.0});
     constexpr std::string_view kPositive[] = {"sqrt", "rsqrt", "log", "log1p", "reciprocal", "pow"};
@@ -385,7 +386,7 @@ class RandomGraphs {
   std::mt19937_64 engine_;
 };
 
-/// Eight at once: D, five further outputs, and two nodes that are reduced.
+/// Eight results at once: D, five auxiliary outputs, and two reductions.
 op::Epilogue draw_epilogue(std::uint64_t seed) {
   RandomGraphs graphs(seed);
   for (;;) {
@@ -396,7 +397,7 @@ op::Epilogue draw_epilogue(std::uint64_t seed) {
     for (std::uint64_t i = 5; i < 7; ++i)
       outputs.push_back({fmt::format("o{}", i), graphs.draw(), kReductions[(seed + i) % 3], kResults[seed / 3 % 3]});
     const Result<op::Epilogue> epilogue = op::make_epilogue("random", DType::f32, graphs.draw(), outputs);
-    if (epilogue) return *epilogue;  // else of too many terms
+    if (epilogue) return *epilogue;  // the others had too many terms
   }
 }
 

@@ -1,4 +1,4 @@
-// What the conformance tests share: an engine a device, and one kernel's run on operands between red zones.
+// Shared by the conformance tests: one engine per device, and the run of a kernel on operands between red zones.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@
 
 namespace tilewright::conformance {
 
-/// One engine a device for the whole program: its kernels are compiled once.
+/// The engine of a device. The program has one engine per device, so that each kernel is compiled once.
 engine::Engine& engine_of(const std::string& device);
 
-/// Those of TILEWRIGHT_DEVICES, else the emulators.
+/// The devices of TILEWRIGHT_DEVICES; the two emulators unless it is set.
 std::vector<std::string> devices();
 
-/// A GPU that this machine does not have.
+/// Whether the device is a GPU that this machine does not have.
 bool is_missing(const std::string& device);
 
-/// The problem, with placeholder addresses: four matrices of whole pages far from each other.
+/// The problem with placeholder addresses, which are page-aligned and far from each other.
 op::Gemm shape_of(const bench::Problem& problem);
 
-/// `batch` of every operand; those of `one` (letters of A, B, C) are one matrix for all.
+/// The problem with `batch` matrices per operand. The operands whose letters are in `one` (A, B, C) are broadcast.
 op::Gemm batch_of(op::Gemm gemm, std::int64_t batch, const std::string& one = "");
 
-/// Integers whose sums of k products are exact in the accumulator, and in range of an 8-bit D.
+/// Fills with integers whose sums of k products are exact in the accumulator and fit into an 8-bit D.
 void fill_exactly(const op::Gemm& gemm);
-/// Normal numbers of deviation 1, of integers 20.
+/// Fills with normally distributed numbers; the standard deviation is 1 for floats and 20 for integers.
 void fill_randomly(const op::Tensor& tensor, std::uint64_t seed);
 void fill_randomly(const op::Gemm& gemm);
 
@@ -37,10 +37,10 @@ op::Comparison run_once(engine::Engine& engine, const registry::KernelPtr& kerne
 void expect_exact(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem);
 void expect_within_bound(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem);
 
-/// The best-ranked kernel of each family that takes the problem.
+/// The best-ranked kernel of each family that can compute the problem.
 std::vector<registry::KernelPtr> best_of_each_family(const engine::Engine& engine, const op::Gemm& gemm);
 
-/// The text as the name of a test.
+/// The text with all characters replaced that a test's name may not have.
 std::string identifier(std::string text);
 
 }  // namespace tilewright::conformance

@@ -1,5 +1,6 @@
-// Every kernel family on every problem of tests/problems/gemm.txt, on each device: bit for bit on integers, by error
-// bound on random numbers, between red zones, D poisoned before. TILEWRIGHT_DEVICES (comma-separated) chooses devices.
+// Every kernel family on every problem of tests/problems/gemm.txt, on each device. Operands lie between red zones, and
+// D is poisoned before the run. Results must be equal bit for bit on integers and within the error bound on random
+// numbers. TILEWRIGHT_DEVICES (separated by commas) chooses the devices.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -51,7 +52,7 @@ class GemmConformance : public testing::TestWithParam<Case> {
   engine::Engine& engine() const { return engine_of(GetParam().device); }
   op::Gemm shape() const { return shape_of(GetParam().problem); }
 
-  // Checks every family's best kernel for the problem so placed.
+  // Checks the best kernel of every family for the problem with this placement.
   template <class Check>
   void for_each_family(const op::Gemm& gemm, const Placement& placement, Check check) {
     GuardedProblem problem(engine().device(), gemm, placement);
@@ -103,7 +104,7 @@ class DeviceConformance : public testing::TestWithParam<std::string> {
     return shape_of(wanted_problem(type, m, n, k));
   }
 
-  // Two warpgroups with 64 rows each of the problem as computed, on tiles of 64 columns.
+  // Two consumer warpgroups with 64 rows each (after swapping operands), on tiles of 64 columns.
   registry::KernelPtr wgmma_kernel(const op::Gemm& gemm, plan::Schedule schedule, bool swaps_operands) const {
     const op::GemmDescription description = op::describe(gemm);
     const int rows = schedule == plan::Schedule::ping_pong ? 64 : 128;
@@ -128,7 +129,7 @@ class DeviceConformance : public testing::TestWithParam<std::string> {
   }
 };
 
-// Not only the best: whatever is ranked must be right.
+// Every ranked kernel must be correct, not only the best.
 TEST_P(DeviceConformance, EveryRankedKernelIsExact) {
   for (const DType type : {DType::f64, DType::f32, DType::f16, DType::s8, DType::e4m3}) {
     GuardedProblem guarded(engine().device(), problem(type, 150, 140, 72), {});
@@ -140,7 +141,7 @@ TEST_P(DeviceConformance, EveryRankedKernelIsExact) {
   }
 }
 
-// One kernel serves single matrices and all kinds of batches.
+// The same kernel must compute single matrices and all kinds of batches.
 TEST_P(DeviceConformance, BatchesAreExactInEveryFamily) {
   for (const DType type : {DType::f32, DType::f16, DType::s8}) {
     op::Gemm one = problem(type, 72, 144, 80);
@@ -162,7 +163,7 @@ TEST_P(DeviceConformance, BatchesAreExactInEveryFamily) {
   }
 }
 
-// Tiles that M and N do not fill, k tiles that K does not, and C of bf16 where D has 8 bits.
+// Residue tiles along M, N and K; C is bf16 if D is an 8-bit float.
 TEST_P(DeviceConformance, EightBitFloatsMixAndAreStoredInAnyFloat) {
   using enum DType;
   struct Types {
@@ -194,9 +195,9 @@ TEST_P(DeviceConformance, BatchesMayBeginAnywhere) {
   }
 }
 
-// Slices of K, ping-pong, clusters, swapped operands: each has its own way from tile to tile, and from matrix to
-// matrix. The other families launch more CTAs, whatever the design.
-TEST_P(DeviceConformance, EveryPersistentKernelTakesBatches) {
+// Split-K, ping-pong, clusters and swapped operands: each advances differently to the next tile and to the next matrix
+// of a batch. The other families are not persistent.
+TEST_P(DeviceConformance, EveryPersistentScheduleComputesBatches) {
   GuardedProblem single(engine().device(), problem(DType::f16, 150, 140, 72), {});
   GuardedProblem batch(engine().device(), batch_of(problem(DType::f16, 150, 140, 72), 2), {});
   std::vector<registry::KernelPtr> kernels;
@@ -207,7 +208,7 @@ TEST_P(DeviceConformance, EveryPersistentKernelTakesBatches) {
   for (const registry::KernelPtr& kernel : kernels) expect_exact(engine(), kernel, batch);
 }
 
-// As attention holds its heads: (rows, heads, columns).
+// Matrices interleaved by rows, the layout (rows, heads, columns) of attention.
 TEST_P(DeviceConformance, MatricesMayInterleave) {
   constexpr std::int64_t kHeads = 3, kRows = 40, kColumns = 64;
   op::Gemm gemm = problem(DType::f16, kRows, kColumns, 32);
@@ -233,9 +234,10 @@ TEST_P(DeviceConformance, MatricesMayInterleave) {
   }
 }
 
-// wgmma reads words and bytes K-major only: one operand along M or N goes through registers, as A or swapped into its
-// place. Extents below a tile, of several tiles and no whole ones, and of more tiles than CTAs.
-TEST_P(DeviceConformance, OneOperandAlongMnInEverySchedule) {
+// wgmma reads 4-byte and 1-byte elements only K-major. If one operand is MN-major, it is A (possibly after swapping)
+// and is passed in registers. The extents are below a tile, of several tiles with residues, and of more tiles than
+// CTAs.
+TEST_P(DeviceConformance, OneMnMajorOperandInEverySchedule) {
   if (engine().device()->properties().target != kSm90a) GTEST_SKIP() << "wgmma is of sm_90a";
   using enum op::MatrixLayout;
   std::set<std::string> run;
@@ -259,8 +261,9 @@ TEST_P(DeviceConformance, OneOperandAlongMnInEverySchedule) {
   EXPECT_EQ(run.size(), kReadAlongK.size() * 2 * 2 * 2);
 }
 
-// Bytes through registers come out with other rows in a thread: every width of D, both ways it may lie, C with it.
-TEST_P(DeviceConformance, BytesThroughRegistersLeaveInEveryType) {
+// If A of 1-byte elements is passed in registers, a thread's accumulators have other rows. Tested with every type of D,
+// both layouts of D, and C.
+TEST_P(DeviceConformance, OneByteOperandsInRegistersGiveEveryOutputType) {
   if (engine().device()->properties().target != kSm90a) GTEST_SKIP() << "wgmma is of sm_90a";
   using enum op::MatrixLayout;
   for (const DType out : {DType::s8, DType::f16, DType::f32}) {
@@ -311,14 +314,14 @@ TEST_P(DeviceConformance, ZeroScalarsNeverReadTheirOperand) {
   op::Gemm gemm = problem(DType::f32, 33, 17, 20);
   GuardedProblem no_source(engine().device(), gemm, {});
   op::fill_integers(no_source.host().a, -3, 3, 1);
-  op::fill_integers(no_source.host().b, -3, 3, 2);  // C stays NaN
+  op::fill_integers(no_source.host().b, -3, 3, 2);  // C is not filled and stays NaN
   for (const registry::KernelPtr& kernel : best_of_each_family(engine(), no_source.on_device())) {
     EXPECT_TRUE(run_once(engine(), kernel, no_source).is_exact()) << kernel->name();
   }
   gemm.alpha = 0.0;
   gemm.beta = 1.0;
   GuardedProblem no_product(engine().device(), gemm, {});
-  op::fill_integers(no_product.host().c, -3, 3, 3);  // A and B stay NaN
+  op::fill_integers(no_product.host().c, -3, 3, 3);  // A and B are not filled and stay NaN
   for (const registry::KernelPtr& kernel : best_of_each_family(engine(), no_product.on_device())) {
     EXPECT_TRUE(run_once(engine(), kernel, no_product).is_exact()) << kernel->name();
   }
@@ -349,7 +352,7 @@ TEST_P(DeviceConformance, SourceMayBeTheDestination) {
   op::copy_elements(guarded.host().c, before);
   guarded.download();
   op::Gemm expected = guarded.host();
-  expected.d = expected.c;  // holds the result now
+  expected.d = expected.c;  // holds the result
   expected.c = before;
   EXPECT_TRUE(op::compare(expected).is_exact()) << op::to_string(op::compare(expected));
 }

@@ -1,4 +1,4 @@
-// A problem's operands in device memory, each between red zones, so that a stray write or read shows.
+// A problem's operands in device memory, each between red zones that detect accesses outside the operand.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,12 @@
 
 namespace tilewright::conformance {
 
-/// One operand: its host image with everything around the elements poisoned (0xff: NaN), and its place on the device.
+/// One operand: its image in host memory, where all bytes outside the elements are poison (0xff: NaN), and its copy on
+/// the device.
 class GuardedOperand {
  public:
-  /// `offset_elements` shifts the matrix off the allocation's alignment; `red_zone` bytes lie before and after, a
-  /// multiple of the pool's alignment of 256.
+  /// `offset_elements` shifts the matrix from the allocation's alignment. `red_zone` bytes lie before and after it;
+  /// they must be a multiple of 256, the alignment of the memory pool.
   GuardedOperand(const std::shared_ptr<runtime::Device>& device, const op::Tensor& shape, int offset_elements,
                  std::size_t red_zone);
 
@@ -26,7 +27,7 @@ class GuardedOperand {
   void upload() const;
   void download();
 
-  /// Empty when every byte that belongs to no element is still poison; else where the first one is that is not.
+  /// Empty if all bytes outside the elements are still poison; otherwise the position of the first one that is not.
   std::string damage() const;
 
  private:
@@ -35,41 +36,41 @@ class GuardedOperand {
   runtime::DeviceBuffer buffer_;
   op::Tensor host_;
   op::Tensor on_device_;
-  std::size_t begin_ = 0;  // of the first element, in bytes from the image's start
+  std::size_t begin_ = 0;  // offset of the first element in the image, in bytes
 };
 
-/// Where an operand lies.
+/// The placement of an operand in memory.
 struct Placement {
   int padding = 0;             // elements added to every leading dimension
-  int batch_padding = 0;       // and between the matrices of a batch
-  int offset_elements = 0;     // from an aligned address
+  int batch_padding = 0;       // elements added between the matrices of a batch
+  int offset_elements = 0;     // distance from an aligned address
   std::size_t red_zone = 512;  // bytes before and after; 0: a read past the last element leaves the allocation
 };
 
-/// Of each operand its own.
+/// A placement for each operand.
 struct Placements {
   explicit Placements(const Placement& all) : a(all), b(all), c(all), d(all), tensors(all) {}
 
   Placement a, b, c, d;
-  Placement tensors = {};  // the epilogue's
+  Placement tensors = {};  // of the epilogue's tensors
 };
 
 class GuardedProblem {
  public:
-  /// `shape` tells extents, types, layouts, math and epilogue; its addresses are ignored.
+  /// `shape` gives extents, types, layouts, math and epilogue; its addresses are ignored.
   GuardedProblem(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape, const Placement& placement)
       : GuardedProblem(device, shape, Placements(placement)) {}
   GuardedProblem(const std::shared_ptr<runtime::Device>& device, const op::Gemm& shape, const Placements& placements);
 
-  /// Over host memory, to fill and compare; over device memory, to run.
+  /// The problem on host memory, to fill and compare, and on device memory, to run.
   const op::Gemm& host() const { return host_; }
   const op::Gemm& on_device() const { return on_device_; }
 
-  /// Copies A, B and C in, and a D of poison.
+  /// Copies the inputs and a poisoned D to the device.
   void upload();
-  /// Copies everything back.
+  /// Copies all operands back to host memory.
   void download();
-  /// Empty, or which operand was written outside its elements, or which input changed.
+  /// Empty, or a message that names the operand which was written outside its elements or the input which was changed.
   std::string damage() const;
 
  private:

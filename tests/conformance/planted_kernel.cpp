@@ -16,12 +16,12 @@ void substitute(std::string& text, const Substitution& planted) {
   const std::size_t at = text.find(planted.from);
   if (at == std::string::npos || text.find(planted.from, at + 1) != std::string::npos) {
     throw InvalidArgument(
-        fmt::format("{}{} has not exactly one place with the text:\n{}", kFolder, planted.header, planted.from));
+        fmt::format("{}{} must contain this text exactly once:\n{}", kFolder, planted.header, planted.from));
   }
   text.replace(at, planted.from.size(), planted.to);
 }
 
-/// A device header as it is with the fault in it.
+/// The text of a device header with the fault.
 std::string header_text(std::string_view name, std::span<const Substitution> planted) {
   const std::vector<compile::Header>& headers = compile::device_headers();
   const auto found = std::ranges::find(headers, name, &compile::Header::name);
@@ -33,7 +33,7 @@ std::string header_text(std::string_view name, std::span<const Substitution> pla
   return text;
 }
 
-/// Writes a text with its headers, each at its first #include.
+/// Expands a text: each header replaces its first #include.
 class Expansion {
  public:
   explicit Expansion(std::span<const Substitution> planted) : planted_(planted) {}

@@ -1,4 +1,4 @@
-// A kernel with a fault put into it: the device headers are written into its source, so that they can be changed.
+// A kernel with a planted fault. Its source contains the text of the device headers, so that they can be changed.
 #pragma once
 
 #include <span>
@@ -11,21 +11,21 @@
 
 namespace tilewright::conformance {
 
-/// A device header's text as it is, and as it becomes.
+/// A replacement in the text of a device header.
 struct Substitution {
   std::string_view header;  // "pipeline/tma_ring.cuh", below device/tilewright
-  std::string_view from;    // occurs once
+  std::string_view from;    // must occur exactly once
   std::string_view to;
 };
 
-/// Runs as the kernel that it is made from, from a source of its own: that kernel's text with every device header in
-/// the place of its first #include, changed as told. Lines keep their headers' names and numbers.
+/// A copy of a kernel with another source: the original's text, in which every device header replaces its first
+/// #include, with the given replacements. #line directives keep the headers' names and line numbers.
 class PlantedKernel final : public registry::Kernel {
  public:
-  /// @throws InvalidArgument where a header, or a text in it, does not occur exactly once
+  /// @throws InvalidArgument if a header, or a text in it, does not occur exactly once
   PlantedKernel(registry::KernelPtr original, std::span<const Substitution> planted);
 
-  /// The lines of device code, without leading blanks, that a place is at, innermost first.
+  /// The lines of device code at a location, innermost first, without leading blanks.
   std::vector<std::string> lines_at(const emulator::CodeLocation& location) const;
 
  protected:

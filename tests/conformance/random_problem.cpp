@@ -7,15 +7,15 @@
 namespace tilewright::conformance {
 namespace {
 
-constexpr int kVector = 16;  // elements, at least 16 bytes: TMA reaches what lies at multiples of it
+constexpr int kVector = 16;  // elements, at least 16 bytes, the alignment that TMA needs
 
-/// The distributions of the standard library differ from one library to the next; this does not.
+/// Random choices. The distributions of the standard library are not used because they differ between implementations.
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : engine_(seed) {}
 
   std::uint64_t number() { return engine_(); }
-  /// 0 to count - 1.
+  /// A number from 0 to count - 1.
   int below(std::int64_t count) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(count)); }
   bool one_in(int count) { return below(count) == 0; }
   template <class Value, std::size_t kCount>
@@ -27,7 +27,7 @@ class Draw {
   std::mt19937_64 engine_;
 };
 
-/// One of: a few, near a multiple of a tile's 64, anything up to `largest`.
+/// An extent that is small, or close to a multiple of 64 (a tile's extent), or arbitrary up to `largest`.
 std::int64_t draw_extent(Draw& draw, std::int64_t largest) {
   switch (draw.below(4)) {
     case 0:
@@ -46,7 +46,7 @@ plan::Layouts draw_layouts(Draw& draw) {
   return {layout(), layout(), layout(), layout()};
 }
 
-/// Off any alignment, or `aligned` for TMA.
+/// A placement with any alignment, or with the alignment of TMA if `aligned`.
 Placement draw_placement(Draw& draw, bool aligned) {
   const int unit = aligned ? kVector : 1;
   return {.padding = unit * draw.of({0, 0, 1, 2, 3, 4, 8, 13}),
@@ -78,7 +78,7 @@ RandomProblem draw_problem(std::uint64_t seed, std::int64_t largest) {
     return aligned ? whole_vectors(draw_extent(draw, up_to - kVector)) : draw_extent(draw, up_to);
   };
   const std::int64_t m = extent(largest), n = extent(largest);
-  const std::int64_t k = extent(draw.one_in(3) ? 4 * largest : largest);  // enough to be sliced
+  const std::int64_t k = extent(draw.one_in(3) ? 4 * largest : largest);  // large enough for split-K
   op::Gemm& gemm = problem.shape;
   gemm = plan::problem_of(description, m, n, k);
   if (is_fp8(gemm.c.dtype)) gemm.c.dtype = DType::bf16;

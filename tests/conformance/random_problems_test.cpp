@@ -1,6 +1,6 @@
-// Problems drawn at random, by the kernel that is ranked first and by others: within the bound of the f64 oracle,
-// between red zones, D poisoned before, and the same bits when run again. TILEWRIGHT_RANDOM_PROBLEMS says how many,
-// TILEWRIGHT_RANDOM_SEED where they begin: problem i has the seed i on.
+// Random problems, computed by the kernel that is ranked first and by others. Operands lie between red zones, and D is
+// poisoned before each run. Results must be within the bound of the f64 reference, and a second run must give the same
+// bits. TILEWRIGHT_RANDOM_PROBLEMS is the number of problems; problem i has the seed TILEWRIGHT_RANDOM_SEED + i.
 #include <gtest/gtest.h>
 
 #include <charconv>
@@ -14,7 +14,7 @@
 namespace tilewright::conformance {
 namespace {
 
-/// The variable as a number; `otherwise` where it is not set. @throws InvalidArgument for what is no number
+/// The value of an environment variable, or `otherwise` if it is not set. @throws InvalidArgument if it is not a number
 std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
   const char* const text = std::getenv(name);
   if (text == nullptr) return otherwise;
@@ -26,7 +26,7 @@ std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise)
   return value;
 }
 
-/// One problem in the memory of a device, and who computes it.
+/// A random problem in device memory, and the kernels that compute it.
 struct Drawn {
   Drawn(engine::Engine& engine, std::uint64_t seed, std::int64_t largest)
       : problem(draw_problem(seed, largest)), guarded(engine.device(), problem.shape, problem.placements) {
@@ -38,7 +38,7 @@ struct Drawn {
     if (problem.tries_another) kernels.push_back(another(ranked));
   }
 
-  /// One of a family, whose kernels may be few among all.
+  /// A kernel of a random family, so that families with few kernels are chosen as often as others.
   registry::KernelPtr another(const std::vector<engine::RankedKernel>& ranked) const {
     std::map<std::string, std::vector<registry::KernelPtr>> families;
     for (const engine::RankedKernel& each : ranked) {
@@ -50,7 +50,7 @@ struct Drawn {
 
   RandomProblem problem;
   GuardedProblem guarded;
-  op::Gemm gemm;  // on the device
+  op::Gemm gemm;  // on device memory
   std::vector<registry::KernelPtr> kernels;
 };
 
@@ -68,7 +68,7 @@ class RandomProblems : public testing::TestWithParam<std::string> {
   static bool is_gpu() { return GetParam().starts_with("cuda"); }
   static engine::Engine& engine() { return engine_of(GetParam()); }
 
-  /// What one run leaves in D, gaps included.
+  /// The bytes of D after a run, including the gaps between rows.
   static std::vector<std::byte> run(Drawn& drawn, const registry::KernelPtr& kernel) {
     drawn.guarded.upload();
     engine().run(drawn.gemm, kernel);
@@ -77,7 +77,7 @@ class RandomProblems : public testing::TestWithParam<std::string> {
     return bytes_of(drawn.guarded.host().d);
   }
 
-  /// How to run this problem alone.
+  /// The command that runs this problem alone.
   static std::string reproduction(const Drawn& drawn) {
     return fmt::format(
         "TILEWRIGHT_DEVICES={} TILEWRIGHT_RANDOM_SEED={} TILEWRIGHT_RANDOM_PROBLEMS=1 "
@@ -86,8 +86,8 @@ class RandomProblems : public testing::TestWithParam<std::string> {
   }
 
   static void check(Drawn& drawn) {
-    ASSERT_FALSE(drawn.kernels.empty()) << "nothing computes it";
-    // What is not read stays NaN.
+    ASSERT_FALSE(drawn.kernels.empty()) << "no kernel can compute the problem";
+    // Operands that must not be read stay NaN.
     op::Gemm host = drawn.guarded.host();
     if (op::reads_product(host))
       fill_randomly(host.a, drawn.problem.seed), fill_randomly(host.b, drawn.problem.seed + 1);
@@ -97,12 +97,12 @@ class RandomProblems : public testing::TestWithParam<std::string> {
       const std::vector<std::byte> first = run(drawn, kernel);
       const op::Comparison comparison = op::compare(host);
       EXPECT_TRUE(comparison.is_within_bound()) << op::to_string(comparison);
-      EXPECT_TRUE(run(drawn, kernel) == first) << "another run gave other bits";
+      EXPECT_TRUE(run(drawn, kernel) == first) << "a second run gave other bits";
     }
   }
 };
 
-TEST_P(RandomProblems, AreWithinTheBoundAndRepeatTheirBits) {
+TEST_P(RandomProblems, AreWithinTheBoundAndReproducible) {
   const std::uint64_t count = number_from_environment("TILEWRIGHT_RANDOM_PROBLEMS", is_gpu() ? 200 : 24);
   const std::uint64_t seed = number_from_environment("TILEWRIGHT_RANDOM_SEED", 1);
   std::vector<Drawn> all;

@@ -1,4 +1,4 @@
-// Designs of sm90_gemm in short, whatever the problem's types.
+// A short notation for designs of sm90_gemm that is independent of the problem's types.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace tilewright::conformance {
 
-/// A design of the problem as computed; widths of 128 bytes along K.
+/// A design; `tile` is that of the problem as the kernel computes it (after swapping operands). K tiles have 128 bytes.
 struct DesignCase {
   const char* name;
   std::array<int, 2> tile;

@@ -1,5 +1,5 @@
-// sm90_gemm by explicit designs: every schedule, cluster, way to slice K and to turn the problem, whatever the ranking
-// prefers; on tiles that the problem does not fill, and on more tiles than a grid has CTAs.
+// sm90_gemm with explicit designs, independent of the ranking: every schedule, cluster and split-K, with and without
+// swapped operands; on problems with residue tiles, and on problems with more tiles than CTAs.
 #include <gtest/gtest.h>
 
 #include "tests/conformance/gemm_checks.hpp"
@@ -17,8 +17,9 @@ struct Shape {
   std::int64_t m, n, k;
 };
 constexpr Shape kRagged{136, 200, 400};
-constexpr Shape kManyTiles{1096, 1032, 200};        // of 64x64: 18 x 17, each CTA's warpgroups take several in turn
-constexpr Shape kManyTilesOfSlices{584, 520, 200};  // 10 x 9, more than the groups of 132 CTAs: slow to emulate
+constexpr Shape kManyTiles{1096, 1032, 200};  // 18 x 17 tiles of 64x64, so that each CTA computes several
+constexpr Shape kManyTilesOfSlices{
+    584, 520, 200};  // 10 x 9 tiles, more than there are split-K groups of 132 CTAs; few, because emulation is slow
 
 constexpr DesignCase kDesigns[]{
     {"OneWarpgroup", {64, 96}, 1, 3},
@@ -90,7 +91,7 @@ TEST_P(Sm90Designs, AreExactOnManyTiles) {
   expect_exact_of(operand_cases().front(), design().split_k > 1 ? kManyTilesOfSlices : kManyTiles, {});
 }
 
-// D's lines are not whole 16 bytes: it leaves by plain stores.
+// The rows of D are not multiples of 16 bytes, so that the epilogue uses plain stores.
 TEST_P(Sm90Designs, StoreAnyWidth) { expect_exact_of(operand_cases().front(), {136, 195, 264}, {.padding = 8}); }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Sm90Designs,

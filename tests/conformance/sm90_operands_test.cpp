@@ -1,4 +1,4 @@
-// Operands that sm90_gemm cannot load by TMA as they lie: gathered, or repacked first.
+// Operands whose layout TMA cannot load: sm90_gemm gathers them with plain loads, or repacks them first.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct OperandsCase {
   plan::Schedule schedule = plan::Schedule::cooperative;
   int slices = 1;
   std::array<int, 3> cluster{1, 1, 1};
-  std::string one = "";  // letters of operands of which one matrix serves three batches
+  std::string one = "";  // letters of the operands that are broadcast over a batch of 3
 };
 
 std::ostream& operator<<(std::ostream& out, const OperandsCase& tested) { return out << tested.problem; }
@@ -25,7 +25,7 @@ std::ostream& operator<<(std::ostream& out, const OperandsCase& tested) { return
 std::vector<OperandsCase> gathered_cases() {
   using enum plan::Schedule;
   return {
-      // 2 bytes: every layout, both schedules, slices of K; several tiles for a CTA.
+      // Elements of 2 bytes: every layout, both schedules, split-K, several tiles per CTA.
       {"dtype=bf16 m=151 n=277 k=201 a=row b=col", {.offset_elements = 1}, {128, 256}},
       {"dtype=f16 m=131 n=263 k=135 a=row b=row", {}, {128, 128}, 2, ping_pong},
       {"dtype=f16 m=67 n=71 k=193 a=col b=row d=col", {.padding = 2, .offset_elements = 3}, {64, 64}, 1},
@@ -33,23 +33,23 @@ std::vector<OperandsCase> gathered_cases() {
       {"dtype=f16 m=33 n=131 k=333 a=row b=col", {.padding = 4}, {128, 128}, 2, cooperative, 2},
       {"dtype=bf16 m=1 n=3 k=5 a=col b=row", {}, {64, 64}, 1},
       {"dtype=f16 m=197 n=67 k=129 a=row b=col", {}, {192, 64}, 3},
-      // One of the two by TMA.
+      // One of the two operands is loaded by TMA.
       {"dtype=bf16 m=131 n=263 k=200 a=row b=row", {}, {128, 128}},
       {"dtype=f16 m=136 n=131 k=135 a=col b=col", {}, {128, 128}, 2, ping_pong},
-      // 4 and 8 bytes.
+      // Accesses of 4 and 8 bytes.
       {"dtype=bf16 m=131 n=137 k=202 a=row b=col", {.offset_elements = 2}, {128, 128}, 2, ping_pong},
       {"dtype=f16 m=132 n=140 k=131 a=col b=row", {}, {128, 128}},
       {"dtype=tf32 m=131 n=133 k=101 a=row b=col", {.offset_elements = 3}, {128, 128}},
       {"dtype=tf32 m=65 n=70 k=98 a=row b=col", {}, {64, 64}, 1},
-      // Bytes.
+      // Elements of 1 byte.
       {"dtype=s8 m=131 n=133 k=391 a=row b=col", {.offset_elements = 1}, {128, 128}},
       {"dtype=u8 m=70 n=69 k=259 a=row b=col", {.padding = 3}, {64, 64}, 2, ping_pong},
       {"dtype=s8 m=70 n=69 k=260 a=row b=col", {}, {64, 64}, 1},
       {"dtype=e4m3 m=131 n=70 k=387 a=row b=col", {}, {128, 64}},
-      // A along M, which goes through registers.
+      // A is M-major and is transposed through registers.
       {"dtype=tf32 m=131 n=69 k=101 a=col b=col", {.offset_elements = 1}, {128, 64}},
       {"dtype=s8 m=67 n=133 k=391 a=col b=col", {}, {64, 64}, 1},
-      // Several matrices, A by TMA.
+      // A batch; A is loaded by TMA.
       {"dtype=bf16 batch=3 m=67 n=71 k=136 a=row b=row", {.batch_padding = 8}, {64, 64}, 1},
   };
 }
@@ -57,7 +57,7 @@ std::vector<OperandsCase> gathered_cases() {
 std::vector<OperandsCase> repacked_cases() {
   using enum plan::Schedule;
   return {
-      // 2 bytes: every layout and misalignment, both schedules, slices of K, clusters; lines of many pieces.
+      // Elements of 2 bytes: every layout and misalignment, both schedules, split-K, clusters, long rows.
       {"dtype=bf16 m=151 n=277 k=201 a=row b=col", {.offset_elements = 1}, {128, 256}},
       {"dtype=f16 m=131 n=263 k=135 a=row b=row", {}, {128, 128}, 2, ping_pong},
       {"dtype=f16 m=67 n=71 k=193 a=col b=row d=col", {.padding = 2, .offset_elements = 3}, {64, 64}, 1},
@@ -68,25 +68,25 @@ std::vector<OperandsCase> repacked_cases() {
       {"dtype=f16 m=197 n=67 k=129 a=row b=col", {}, {192, 64}, 3},
       {"dtype=bf16 m=263 n=131 k=135 a=row b=col", {}, {64, 64}, 1, cooperative, 1, {2, 1, 1}},
       {"dtype=bf16 m=131 n=263 k=135 a=col b=row", {}, {128, 64}, 2, ping_pong, 1, {1, 2, 1}},
-      // One of the two by TMA.
+      // One of the two operands is loaded by TMA.
       {"dtype=bf16 m=131 n=263 k=200 a=row b=row", {}, {128, 128}},
       {"dtype=f16 m=136 n=131 k=135 a=col b=col", {}, {128, 128}, 2, ping_pong},
-      // 4 and 8 bytes.
+      // Accesses of 4 and 8 bytes.
       {"dtype=bf16 m=131 n=137 k=202 a=row b=col", {.offset_elements = 2}, {128, 128}, 2, ping_pong},
       {"dtype=f16 m=132 n=140 k=131 a=col b=row", {.offset_elements = 4}, {128, 128}},
       {"dtype=tf32 m=131 n=133 k=101 a=row b=col", {.offset_elements = 3}, {128, 128}},
       {"dtype=tf32 m=65 n=70 k=98 a=row b=col", {.offset_elements = 2}, {64, 64}, 1},
-      // Bytes.
+      // Elements of 1 byte.
       {"dtype=s8 m=131 n=133 k=391 a=row b=col", {.offset_elements = 1}, {128, 128}},
       {"dtype=u8 m=70 n=69 k=2111 a=row b=col", {.padding = 3, .offset_elements = 13}, {64, 64}, 2, ping_pong},
       {"dtype=s8 m=70 n=69 k=260 a=row b=col", {}, {64, 64}, 1},
       {"dtype=e4m3 m=131 n=70 k=387 a=row b=col", {}, {128, 64}},
-      // More tiles than CTAs.
+      // There are more tiles than CTAs.
       {"dtype=bf16 m=801 n=705 k=67 a=row b=col", {}, {64, 64}, 1},
   };
 }
 
-// What wgmma reads K-major only, aligned or not.
+// Types that wgmma reads only K-major, aligned and unaligned.
 std::vector<OperandsCase> transposed_cases() {
   using enum plan::Schedule;
   return {
@@ -119,8 +119,8 @@ std::vector<OperandsCase> repacked_batches() {
   };
 }
 
-/// With nothing around the operands on an emulated device: a read past their ends leaves the allocation, which it
-/// refuses.
+/// On an emulator the operands have no red zones, so that a read outside an operand is outside its allocation and is
+/// reported.
 void expect_exact_of(engine::Engine& engine, const op::Gemm& gemm, const OperandsCase& tested, bool repacks) {
   Placement placement = tested.placement;
   if (engine.device()->properties().emulated) placement.red_zone = 0;
@@ -154,7 +154,7 @@ class OperandsConformance : public testing::TestWithParam<OperandsCase> {
  protected:
   static op::Gemm gemm() { return shape_of(*bench::parse_problem(GetParam().problem)); }
 
-  /// On every device that has wgmma.
+  /// Checks the case on every device that has wgmma.
   static void expect_exact_everywhere(const op::Gemm& gemm, bool repacks) {
     int count = 0;
     for (const std::string& device : devices()) {

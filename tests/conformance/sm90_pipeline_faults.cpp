@@ -7,7 +7,8 @@ using enum emulator::FindingKind;
 using plan::kColumn;
 using plan::kRow;
 
-// Stages and buffers of D are used more than once; "ManyTiles": by one CTA of the emulated H200 for several tiles.
+// Each base uses its stages and D buffers several times. In "ManyTiles" a CTA of the emulated H200 computes several
+// tiles.
 const Base kOneTile{{"OneTile", {128, 128}, 1, 3}, {128, 128, 512}};
 const Base kOneTileWithC{{"OneTileWithC", {128, 128}, 1, 3},
                          {128, 128, 512},
@@ -43,7 +44,7 @@ const Base kPingPong{{"PingPong", {64, 8}, 2, 3, {1, 1, 1}, plan::Schedule::ping
 const Base kMulticast{{"Multicast", {64, 64}, 1, 3, {2, 1, 1}}, {128, 64, 512}};
 const Base kSplitK{{"Slices", {64, 32}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 2}, {64, 32, 512}};
 const Base kManySlices{{"ManySlices", {64, 8}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 8}, {64, 8, 512}};
-// More rounds than the workspace has room for.
+// There are more rounds than the workspace has buffers.
 const Base kManySlicedTiles{{"ManySlicedTiles", {64, 16}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 4},
                             {64, 16 * 132, 256}};
 const Base kGathered{{"Gathered", {64, 64}, 1, 3}, {64, 64, 500}, {.padding = 1, .offset_elements = 1}};
@@ -68,7 +69,7 @@ constexpr const char* kGridBarrier = "pipeline/grid_barrier.cuh";
 constexpr const char* kGemm = "gemm/sm90_gemm.cuh";
 
 const Fault kFaults[] = {
-    // Stages: who may write one when.
+    // Full and empty barriers of stages.
     {"AStageIsGivenBackBeforeItsWgmmaIsWaitedFor",
      kOneTile,
      {{kMainloop, "ptx::wgmma_wait<1>();\n        ring.end_read(previous, thread);",
@@ -153,7 +154,7 @@ const Fault kFaults[] = {
      deadlock,
      "wait_for_readers(at);",
      {"waits for phase 128 of the mbarrier", "{empty}"}},
-    // Bytes and CTAs that a barrier counts.
+    // Transaction bytes and arrival counts of mbarriers.
     {"MoreBytesAreExpectedThanCome",
      kOneTile,
      {{kGemm, "ring.begin_write(at, Shared::kStageBytes);", "ring.begin_write(at, Shared::kStageBytes + 16);"}},
@@ -230,7 +231,7 @@ const Fault kFaults[] = {
      wgmma_register_in_flight,
      "fragments.load(a[",
      {"write of a register that the wgmma at", "still reads: no wgmma.wait_group has waited for it"}},
-    // D on its way out.
+    // The epilogue's buffers and stores of D.
     {"NoProxyFenceBeforeDIsStored",
      kOneTile,
      {{kOutput, "if constexpr (kByTma) ptx::fence_proxy_async();", ""}},
@@ -309,7 +310,7 @@ const Fault kFaults[] = {
      exited_cta_access,
      "",
      {"the CTA exits while 2 bulk groups may still read its shared memory: cp.async.bulk.wait_group is missing"}},
-    // Slices of K.
+    // Split-K.
     {"PartialSumsAreAnnouncedBeforeAllWarpsWroteThem",
      kSplitK,
      {{kSum, "ptx::named_barrier(barrier_, kThreads);\n    if (thread_ == 0) {", "if (thread_ == 0) {"}},
@@ -341,7 +342,7 @@ const Fault kFaults[] = {
      deadlock,
      "while (((ptx::load_acquire(counter_)",
      {"thread (128,0,0) of warp 4 waits for the value at global address"}},
-    // Operands that the producer's warps store.
+    // Gathered operands, which the producer warps store.
     {"NoProxyFenceAfterAGatheredStage",
      kGathered,
      {{kRing, "ptx::fence_proxy_async();\n    __syncwarp();", "__syncwarp();"}},
@@ -360,7 +361,7 @@ const Fault kFaults[] = {
      deadlock,
      "ring.begin_read(at);",
      {"wait for phase 2 of the mbarrier"}},
-    // Turns of ping-pong.
+    // The order of the ping-pong warpgroups.
     {"ATurnIsNotPassedOn",
      kPingPong,
      {{kTurns, "ptx::named_barrier_arrive(kFirstBarrier + (team_ + 1 == kTeams ? 0 : team_ + 1), kThreads);", ""}},

@@ -1,4 +1,4 @@
-// Faults that pipelines of TMA and wgmma are prone to, as texts to change in sm90_gemm's device code.
+// Typical faults of TMA and wgmma pipelines, as replacements in sm90_gemm's device code.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace tilewright::conformance {
 
-/// A small kernel, and a problem on which it does all that it can do.
+/// A small kernel, and a problem on which all parts of its pipeline are used.
 struct Base {
   DesignCase design;
   std::array<std::int64_t, 3> problem;  // m, n, k
@@ -23,7 +23,7 @@ struct Base {
   plan::TypeCase types{DType::bf16, DType::bf16, DType::bf16, DType::f32};
   plan::Layouts layouts{};
   double beta = 0;
-  std::string_view epilogue = {};  // its text; empty: linear_combination
+  std::string_view epilogue = {};  // empty: linear_combination
 };
 
 struct Fault {
@@ -31,8 +31,8 @@ struct Fault {
   const Base& base;
   std::vector<Substitution> planted;
   emulator::FindingKind kind;
-  const char* line;               // of device code, that the finding is at or is inlined at; empty: nowhere
-  std::vector<const char*> says;  // finding and notes; {full} and {empty}: the barriers of stage 0
+  const char* line;  // line of device code of the finding or of a call that it was inlined at; empty: not checked
+  std::vector<const char*> says;  // texts that the finding and its notes contain; {full}, {empty}: mbarriers of stage 0
 };
 inline void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
 

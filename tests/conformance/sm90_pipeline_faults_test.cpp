@@ -1,5 +1,5 @@
-// Faults put into sm90_gemm's own device code: the emulator names what is broken, the line that breaks it, and the
-// barrier that threads wait on. Most of them a GPU would not show, or show as wrong numbers now and then.
+// Faults that are planted in sm90_gemm's device code. The emulator must name the broken rule, the line, and the barrier
+// that threads wait for. On a GPU most of these faults would have no effect, or cause wrong results now and then.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using emulator::Finding;
 
 class Sm90PipelineFaults : public testing::Test {
  protected:
-  // One for each test: a kernel that is stopped leaves counters of the workspace as no other may find them.
+  // One engine per test, because a kernel that is stopped leaves workspace counters that no other kernel may find.
   Sm90PipelineFaults() : engine_(options()) {}
 
   void SetUp() override {
@@ -29,7 +29,7 @@ class Sm90PipelineFaults : public testing::Test {
     }
   }
 
-  /// One base's problem, and its kernel.
+  /// The problem of a base, and its kernel.
   struct Case {
     Case(engine::Engine& engine, const Base& base)
         : problem(engine.device(), problem_of(base), base.placement),
@@ -70,8 +70,8 @@ class Sm90PipelineFaults : public testing::Test {
   }
 };
 
-/// "(dynamic shared memory + 1024)" in the place of {full} and {empty}, the barriers of stage 0: all stages' are the
-/// last of a kernel's shared memory.
+/// Replaces {full} and {empty}, the mbarriers of stage 0, by "(dynamic shared memory + 1024)". The mbarriers of all
+/// stages are at the end of the kernel's shared memory.
 std::string with_barriers(const char* text, const Base& base, const registry::Kernel& kernel, const op::Gemm& gemm) {
   const int end = static_cast<int>(kernel.launch(gemm).dynamic_smem_bytes);
   std::string out = text;
@@ -98,7 +98,7 @@ TEST_P(EachSm90PipelineFault, IsNamed) {
   } catch (const emulator::EmulationFinding& found) {
     finding = found.finding();
   }
-  ASSERT_TRUE(finding) << "nothing was found";
+  ASSERT_TRUE(finding) << "the emulator found no fault";
   const std::string text = emulator::to_string(*finding);
   EXPECT_EQ(emulator::name(finding->kind), emulator::name(fault.kind)) << text;
   if (*fault.line != '\0') {
@@ -113,8 +113,8 @@ INSTANTIATE_TEST_SUITE_P(All, EachSm90PipelineFault,
                          testing::ValuesIn(pipeline_faults().begin(), pipeline_faults().end()),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-// What is found is of the faults, not of the sources that they are put in.
-TEST_F(Sm90PipelineFaults, AreNotFoundWhereThereAreNone) {
+// Without a fault, the same sources must have no findings.
+TEST_F(Sm90PipelineFaults, AreNotReportedForUnchangedCode) {
   std::set<const Base*> bases;
   for (const Fault& fault : pipeline_faults()) bases.insert(&fault.base);
   for (const Base* base : bases) {
@@ -124,7 +124,7 @@ TEST_F(Sm90PipelineFaults, AreNotFoundWhereThereAreNone) {
   }
 }
 
-TEST_F(Sm90PipelineFaults, AreRefusedWhereTheTextToReplaceIsGone) {
+TEST_F(Sm90PipelineFaults, AreRefusedIfTheTextToReplaceIsMissing) {
   const Case tested(engine_, pipeline_faults().front().base);
   for (const Substitution& gone : {Substitution{"pipeline/tma_ring.cuh", "no such text", ""},
                                    {"pipeline/tma_ring.cuh", "ptx::", ""},

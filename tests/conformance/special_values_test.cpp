@@ -1,4 +1,5 @@
-// Epilogues on what is no ordinary number, and reductions, whose bits must not depend on which CTA ends last.
+// Epilogues on NaN, infinities, zeros and subnormal numbers; and reductions, whose bits must not depend on the order in
+// which CTAs finish.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -51,7 +52,7 @@ std::vector<double> values_of(const op::Tensor& tensor) {
   return values;
 }
 
-TEST_P(SpecialValues, SumsHaveTheSameBitsAgain) {
+TEST_P(SpecialValues, SumsAreReproducible) {
   const op::Epilogue epilogue = op::parse_epilogue(
                                     "D = acc; row(of_columns) = sum(acc); column(of_rows) = sum_of_squares(acc);"
                                     "of_all = sum(acc)",
@@ -94,8 +95,8 @@ void fill_specials(const op::Tensor& tensor, std::size_t step) {
   }
 }
 
-/// Every function of every two of them.
-TEST_P(SpecialValues, GoThroughFunctionsAsThroughTheirFormulas) {
+/// Every function of every pair of special values.
+TEST_P(SpecialValues, GiveTheFormulasResultsInFunctions) {
   for (const op::NamedFunction& function : op::functions()) {
     const std::vector<op::Expression> inputs{op::full("x"), op::full("y"), op::row("z")};
     const op::Expression value = function.apply(std::span(inputs).first(static_cast<std::size_t>(function.arity)));
@@ -113,8 +114,8 @@ TEST_P(SpecialValues, GoThroughFunctionsAsThroughTheirFormulas) {
   }
 }
 
-/// NaN where any is, infinities as numbers, infinities of both signs a sum of NaN.
-TEST_P(SpecialValues, GoThroughReductions) {
+/// A reduction with a NaN is NaN; infinities are handled as numbers; the sum of infinities of both signs is NaN.
+TEST_P(SpecialValues, GiveTheReferencesResultsInReductions) {
   const op::Epilogue epilogue =
       op::parse_epilogue(
           "D = x; row(a) = sum(x); row(b) = max(x); row(c) = min(x); row(d) = absmax(x); column(e) = sum(x);"

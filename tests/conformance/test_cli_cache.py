@@ -1,4 +1,4 @@
-"""The cache's commands: kernels carried from machine to machine, signed or not, and disks that refuse."""
+"""The command `tilewright cache`: bundles, signed and unsigned; damaged entries; folders that are refused."""
 
 import os
 import sqlite3
@@ -13,7 +13,7 @@ PROBLEM = ("--m", 24, "--n", 16, "--k", 8, "--device", "emulator:sm_80")
 
 @pytest.fixture
 def at(tmp_path):
-    """The command with a cache folder of that name, and with what else a test sets."""
+    """Returns the command with a cache folder of the given name and with further environment variables."""
     return lambda folder, **variables: Tilewright({"TILEWRIGHT_CACHE_DIR": str(tmp_path / folder), **variables})
 
 
@@ -49,7 +49,7 @@ def test_a_bundle_runs_without_a_compiler(at, bundle, tmp_path):
     assert np.isfinite(np.load(tmp_path / "d.npy")).all()
 
 
-def test_a_shared_folder_serves_and_is_not_written(at, bundle, tmp_path):
+def test_a_shared_folder_is_read_and_never_written(at, bundle, tmp_path):
     before = sorted(path for path in (tmp_path / "here").rglob("*"))
     layered = at("mine", TILEWRIGHT_COMPILER="none", TILEWRIGHT_CACHE_SHARED=str(tmp_path / "here"))
     assert layered("gemm", *PROBLEM, "--verify").returncode == 0
@@ -70,7 +70,7 @@ def test_signed_bundles(at, bundle, keys, tmp_path):
     assert "is not a PEM file with an Ed25519 public key" in not_a_key.stderr
 
 
-def test_a_row_of_another_kernel_is_refused(at, bundle):
+def test_artifacts_in_the_rows_of_other_kernels_are_refused(at, bundle):
     assert at("here")("gemm", *PROBLEM, "--dtype", "f16").returncode == 0
     assert at("here")("cache", "export", bundle).returncode == 0
     with sqlite3.connect(bundle) as database:
@@ -83,7 +83,7 @@ def test_a_row_of_another_kernel_is_refused(at, bundle):
     assert "compiled in" in at("there")("gemm", *PROBLEM, "--verify").stdout
 
 
-def test_damage_is_said_and_set_aside(at, bundle, tmp_path):
+def test_a_damaged_entry_is_reported_and_set_aside(at, bundle, tmp_path):
     (entry,) = (tmp_path / "here" / "entries").rglob("*.twk")
     entry.write_bytes(entry.read_bytes()[:-1])
     verified = at("here")("cache", "verify")
@@ -97,7 +97,7 @@ def test_damage_is_said_and_set_aside(at, bundle, tmp_path):
     assert "is damaged" in run.stderr
 
 
-def test_a_folder_of_somebody_elses_is_refused_and_said(at, tmp_path):
+def test_a_folder_that_is_not_a_cache_is_refused_with_a_warning(at, tmp_path):
     home = tmp_path / "home"
     (home / "tmp").mkdir(parents=True, mode=0o700)
     home.chmod(0o700)

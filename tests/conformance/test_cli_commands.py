@@ -1,4 +1,5 @@
-"""The other commands, and what every command does with bad input: exit code 2, one clear line, no output file."""
+"""The commands find, emit, cache, doctor and env; and bad input, on which every command exits with code 2, prints one
+line on stderr and writes no output file."""
 
 import json
 import struct
@@ -37,7 +38,7 @@ BAD_FILES = {
     "negative_shape": (npy(shape="(-4, 4)"), "impossible"),
     "overflowing_shape": (npy(shape="(999999999999999999, 999999999999999999)"), "impossible"),
     "absurd_shape": (npy(shape="(1000000000, 1000000000)"), "truncated"),
-    "huge_header": (npy(length=65535), "claims 65535 bytes"),
+    "huge_header": (npy(length=65535), "states a length of 65535 bytes"),
     "not_a_dictionary": (b"\x93NUMPY\x01\0" + struct.pack("<H", 8) + b"import x", "not the dictionary"),
 }
 
@@ -54,15 +55,15 @@ def test_bad_file(tilewright, save, tmp_path, name):
 
 
 BAD_PROBLEMS = {
-    "negative": (("--m", -5, "--n", 3, "--k", 2), "--m takes a whole number from 0 to 2147483647, got '-5'"),
-    "empty_number": (("--m", "", "--n", 3, "--k", 2), "--m takes a whole number from 0 to 2147483647, got ''"),
-    "negative_batch": ((*SMALL, "--batch", -1), "--batch takes a whole number from 0 to 2147483647, got '-1'"),
+    "negative": (("--m", -5, "--n", 3, "--k", 2), "--m takes an integer from 0 to 2147483647, got '-5'"),
+    "empty_number": (("--m", "", "--n", 3, "--k", 2), "--m takes an integer from 0 to 2147483647, got ''"),
+    "negative_batch": ((*SMALL, "--batch", -1), "--batch takes an integer from 0 to 2147483647, got '-1'"),
     "overflowing": (("--m", 2147483647, "--n", 2147483647, "--k", 2147483647), "2^63"),
     "not_an_index": (("--m", 2147483648, "--n", 1, "--k", 1), "to 2147483647, got '2147483648'"),
-    "not_a_number": (("--m", "many", "--n", 1, "--k", 1), "--m takes a whole number from 0 to 2147483647, got 'many'"),
-    "clamped": ((*SMALL, "--lda", "99999999999999999999"), "--lda takes a whole number from 1 to 9223372036854775807"),
-    "empty_alpha": ((*SMALL, "--alpha", ""), "--alpha takes a number such as -0.5 or 1e-3, or one of nan, inf and -inf"),
-    "infinite_alpha": ((*SMALL, "--alpha", "1e400"), "--alpha takes a number of magnitude 4.9e-324 to 1.7e308, or 0"),
+    "not_a_number": (("--m", "many", "--n", 1, "--k", 1), "--m takes an integer from 0 to 2147483647, got 'many'"),
+    "clamped": ((*SMALL, "--lda", "99999999999999999999"), "--lda takes an integer from 1 to 9223372036854775807"),
+    "empty_alpha": ((*SMALL, "--alpha", ""), "--alpha takes a number such as -0.5 or 1e-3, or nan, inf or -inf"),
+    "infinite_alpha": ((*SMALL, "--alpha", "1e400"), "--alpha takes a number that is 0 or has a magnitude"),
     "alpha_beyond_f32": ((*SMALL, "--alpha", "-1e39"), "alpha is -1e+39, beyond the range of f32"),
     "beta_beyond_f32": ((*SMALL, "--beta", "1e39", "--verify"), "beta is 1e+39, beyond the range of f32"),
     "scalar": ((*SMALL, "--epilogue", "D = $x * acc", "--scalar", "x= 1"), "--scalar x takes a number such as -0.5"),
@@ -71,8 +72,11 @@ BAD_PROBLEMS = {
     "missing_extent": (("--m", 4, "--n", 4), "--k is missing"),
     "nothing": ((), "--m is missing"),
     "ld_too_small": ((*SMALL, "--lda", 15), "leading dimension of at least 16, got 15"),
-    "ld_negative": ((*SMALL, "--ldd", -24), "--ldd takes a whole number from 1 to 9223372036854775807, got '-24'"),
-    "unknown_dtype": ((*SMALL, "--dtype", "f12"), "unknown type 'f12': known are f64 f32 tf32 f16 bf16 s32 s8 u8 e4m3 e5m2"),
+    "ld_negative": ((*SMALL, "--ldd", -24), "--ldd takes an integer from 1 to 9223372036854775807, got '-24'"),
+    "unknown_dtype": (
+        (*SMALL, "--dtype", "f12"),
+        "unknown type 'f12'; the types are f64 f32 tf32 f16 bf16 s32 s8 u8 e4m3 e5m2",
+    ),
     "integer_input": ((*SMALL, "--dtype", "s32"), "A and B must be"),
     "accumulator": ((*SMALL, "--dtype", "f16", "--accumulator", "s32"), "accumulate in f32 or f16, got s32"),
     "out_dtype": ((*SMALL, "--dtype", "f64", "--out-dtype", "s8"), "is s8, which a product of f64"),
@@ -81,18 +85,18 @@ BAD_PROBLEMS = {
     "unknown_epilogue": ((*SMALL, "--epilogue", "mish"), "unknown epilogue 'mish'"),
     "epilogue_of_s32": ((*SMALL, "--dtype", "s8", "--epilogue", "gelu"), "compute type s32"),
     "fraction_of_s32": ((*SMALL, "--dtype", "s8", "--alpha", "0.5"), "32-bit integer"),
-    "unknown_kernel": ((*SMALL, "--kernel", "sm99_gemm"), "near: "),
+    "unknown_kernel": ((*SMALL, "--kernel", "sm99_gemm"), "the nearest names are "),
     "unknown_device": ((*SMALL[:6], "--device", "abacus"), "unknown device 'abacus'"),
     "unknown_target": ((*SMALL[:6], "--device", "emulator:sm_75"), "unknown target 'sm_75'"),
-    "tile_shape": ((*SMALL, "--tile", "128x128"), "--tile is three positive numbers"),
+    "tile_shape": ((*SMALL, "--tile", "128x128"), "--tile must be three positive numbers"),
     "tile_indivisible": ((*SMALL, "--tile", "100x100x8"), "divisible"),
     "too_much_smem": ((*SMALL, "--tile", "128x128x32", "--stages", 20), "shared memory"),
     "no_such_instruction": ((*SMALL, "--tile", "128x128x32", "--instruction", "16x8x5"), "16x8x5"),
     "unknown_op_class": ((*SMALL, "--tile", "128x128x8", "--op-class", "abacus"), "simt or tensor_op"),
-    "design_without_tile": ((*SMALL, "--stages", 3), "give --tile too"),
+    "design_without_tile": ((*SMALL, "--stages", 3), "need --tile"),
     "two_kernels": ((*SMALL, "--tile", "128x128x8", "--kernel", "simt"), "not both"),
     "unknown_option": ((*SMALL, "--frobnicate"), "--frobnicate"),
-    "unknown_fill": ((*SMALL, "--fill", "sand"), "'integer' or 'normal'"),
+    "unknown_fill": ((*SMALL, "--fill", "sand"), "must be integer or normal"),
     "control_characters": ((*SMALL, "--kernel", "x\n\x1b[31my"), "no kernel"),
 }
 
@@ -111,9 +115,9 @@ def test_files_that_do_not_fit_together(tilewright, save, tmp_path):
     half = save("half", np.zeros((5, 6), np.float16))
     expect_refusal(tilewright("gemm", "--a", a, "--b", b), "columns of A and rows of B differ: (4,5) against (4,6)")
     expect_refusal(tilewright("gemm", "--a", a, "--b", half), "A is f32 and B is f16")
-    expect_refusal(tilewright("gemm", "--a", a), "--a and --b belong together")
+    expect_refusal(tilewright("gemm", "--a", a), "--a and --b must be given together")
     expect_refusal(tilewright("gemm", "--a", a, "--b", b, "--m", 4), "not both")
-    expect_refusal(tilewright("gemm", "--a", half, "--b", half, "--dtype", "bf16"), "only f32 is converted")
+    expect_refusal(tilewright("gemm", "--a", half, "--b", half, "--dtype", "bf16"), "only files of f32 are converted")
     fit = save("fit", np.zeros((5, 6), np.float32))
     expect_refusal(tilewright("gemm", "--a", a, "--b", fit, "--beta", 1), "--c is missing")
     expect_refusal(tilewright("gemm", "--a", a, "--b", fit, "--c", fit, "--beta", 1), "shapes of C and D differ")
@@ -125,7 +129,7 @@ def test_output_that_cannot_be_written(tilewright, tmp_path):
     expect_refusal(tilewright("gemm", *SMALL, "--out", tmp_path), "not the name of a file")
 
 
-def test_absent_gpu_is_the_environments_fault(tilewright):
+def test_missing_gpu(tilewright):
     finished = tilewright("gemm", *SMALL[:6], "--device", "cuda:99")
     assert finished.returncode in (2, 3)  # 2: there are GPUs, but not that many
     assert len(finished.stderr.strip().splitlines()) == 1
@@ -183,7 +187,7 @@ def test_cache(tmp_path):
     assert first["binary"]["from"] == "compiled"
     assert second["binary"]["from"] == "disk"
     assert first["kernel"] in here("cache", "ls").stdout
-    assert "1 sound, 0 damaged" in here("cache", "verify").stdout
+    assert "1 intact, 0 damaged" in here("cache", "verify").stdout
 
     bundle = tmp_path / "compiled_cache.db"
     assert here("cache", "export", bundle).returncode == 0
@@ -211,7 +215,7 @@ def test_env():
     finished = Tilewright({"TILEWRIGHT_JOBS": "3", "TILEWRIGHT_JBOS": "4"})("env")
     assert finished.returncode == 0, finished.stderr
     assert "TILEWRIGHT_JOBS             set      3 " in finished.stdout
-    assert "warning: TILEWRIGHT_JBOS is set, but no such variable is read\n" in finished.stdout
+    assert "warning: TILEWRIGHT_JBOS is set, but Tilewright reads no variable of this name\n" in finished.stdout
     finished = Tilewright({"TILEWRIGHT_JOBS": "many"})("env")
     assert finished.returncode == 2
     assert "TILEWRIGHT_JOBS             set      many " in finished.stdout

@@ -1,4 +1,4 @@
-"""`tilewright gemm --epilogue TEXT` on .npy files against NumPy, and what it refuses."""
+"""`tilewright gemm --epilogue TEXT` on .npy files, compared with NumPy; and texts and options that it refuses."""
 
 import os
 
@@ -11,7 +11,7 @@ M, N, K = 70, 88, 48
 
 @pytest.fixture
 def operands(tmp_path):
-    """Small integers in f16, saved; returns what they are in f64."""
+    """Saves arrays of small integers in f16 and returns their values in f64."""
     random = np.random.default_rng(1)
     shapes = {"A": (M, K), "B": (K, N), "C": (M, N), "bias": (N,), "scale": (M,), "residual": (M, N), "shift": (1, 1)}
     arrays = {name: random.integers(-3, 4, shape).astype(np.float16) for name, shape in shapes.items()}
@@ -29,7 +29,7 @@ def run(tilewright, tmp_path, *options, device=DEVICES[0], **sources):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_vectors_tensors_and_outputs_are_numpys(tilewright, tmp_path, operands, device):
+def test_vectors_tensors_and_outputs_equal_numpy(tilewright, tmp_path, operands, device):
     text = "let t = acc * 0.5 + row(bias); D = relu(t) - column(scale) * residual; t2 = t + single(shift); up = t > 0"
     outputs = ("--output", f"t2={tmp_path / 't2.npy'}", "--output", f"up={tmp_path / 'up.npy'}")
     finished = run(
@@ -45,7 +45,7 @@ def test_vectors_tensors_and_outputs_are_numpys(tilewright, tmp_path, operands, 
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_reductions_are_numpys(tilewright, tmp_path, operands, device):
+def test_reductions_equal_numpy(tilewright, tmp_path, operands, device):
     text = "D = relu(acc + row(bias)); amax = absmax(acc); row(of_columns) = sum(D); column(top) = max(acc)"
     outputs = [option for name in ("amax", "of_columns", "top") for option in ("--output", f"{name}={tmp_path}/{name}.npy")]
     finished = run(tilewright, tmp_path, "--epilogue", text, *outputs, device=device, bias=1)
@@ -58,7 +58,7 @@ def test_reductions_are_numpys(tilewright, tmp_path, operands, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_pairs_of_columns_are_half_of_them(tilewright, tmp_path, operands, device):
+def test_gated_epilogues_halve_the_columns_of_d(tilewright, tmp_path, operands, device):
     outputs = ("--output", f"aux={tmp_path / 'aux.npy'}")
     text = "let t = acc + row(bias); D = reglu(t); aux = t"
     finished = run(tilewright, tmp_path, "--epilogue", text, *outputs, device=device, bias=1)
@@ -68,7 +68,7 @@ def test_pairs_of_columns_are_half_of_them(tilewright, tmp_path, operands, devic
     np.testing.assert_array_equal(np.load(tmp_path / "aux.npy"), t.astype(np.float32))
 
 
-def test_another_scalar_needs_no_other_kernel(tilewright, tmp_path, operands):
+def test_a_scalar_does_not_change_the_kernel(tilewright, tmp_path, operands):
     for slope in ("0.5", "-2"):
         finished = run(
             tilewright, tmp_path, "--epilogue", "D = acc * $slope + alpha", "--alpha", 3, "--scalar", f"slope={slope}"
@@ -98,7 +98,7 @@ def test_another_scalar_needs_no_other_kernel(tilewright, tmp_path, operands):
         (("--epilogue", "D = acc", "--source", "x={}/absent.npy"), "absent.npy: cannot be opened"),
     ],
 )
-def test_what_is_wrong_is_said(tilewright, tmp_path, operands, options, says):
+def test_bad_epilogues_are_refused_with_the_reason(tilewright, tmp_path, operands, options, says):
     finished = run(tilewright, tmp_path, *(option.replace("{}", str(tmp_path)) for option in options))
     assert finished.returncode == 2
     assert says in finished.stderr

@@ -1,4 +1,5 @@
-"""The files that commands read and write: nothing waits for a FIFO, nothing overwrites what another option names."""
+"""The files that commands read and write: a FIFO is refused and not waited for; an output never overwrites an input or
+another output."""
 
 import os
 import socket
@@ -38,7 +39,7 @@ def hard_link(tmp_path):
 
 
 @pytest.mark.parametrize("other", [same, other_spelling, symbolic_link, linked_folder, hard_link])
-def test_two_outputs_that_are_one_file(tilewright, tmp_path, other):
+def test_two_outputs_that_are_the_same_file(tilewright, tmp_path, other):
     path = other(tmp_path)
     finished = tilewright("gemm", *SMALL, *EPILOGUE, "--out", tmp_path / "x.npy", "--output", f"aux={path}")
     expect_refusal(finished, f"--output aux {path} would overwrite {tmp_path / 'x.npy'}, which --out writes")
@@ -46,7 +47,7 @@ def test_two_outputs_that_are_one_file(tilewright, tmp_path, other):
     assert not x.exists() or x.read_bytes() == b"before"
 
 
-def test_two_names_in_the_working_folder(tilewright, tmp_path):
+def test_two_spellings_in_the_working_folder(tilewright, tmp_path):
     finished = tilewright("gemm", *SMALL, *EPILOGUE, "--out", "x.npy", "--output", "aux=./x.npy", cwd=tmp_path)
     expect_refusal(finished, "--output aux ./x.npy would overwrite x.npy, which --out writes")
     assert list(tmp_path.iterdir()) == []
@@ -69,7 +70,7 @@ def test_an_output_that_is_an_input(tilewright, save, tmp_path, option):
     assert files[option].read_bytes() == before
 
 
-def test_pictures_that_are_one_file(tilewright, tmp_path):
+def test_two_pictures_that_are_the_same_file(tilewright, tmp_path):
     picture = tmp_path / "picture"
     finished = tilewright("layout", "draw", "(4,4)", "--svg", picture, "--latex", f"{tmp_path}/./picture")
     expect_refusal(finished, f"--latex {tmp_path}/./picture would overwrite {picture}, which --svg writes")
@@ -86,12 +87,12 @@ def folder(path):
 
 def a_socket(path):
     server = socket.socket(socket.AF_UNIX)
-    server.bind(os.path.relpath(path))  # a socket's path must be short
+    server.bind(os.path.relpath(path))  # the address of a Unix socket has at most 107 characters
     server.close()
 
 
 @pytest.mark.parametrize("make, says", [(fifo, "is a FIFO"), (folder, "is a folder"), (a_socket, "is a socket")])
-def test_inputs_that_are_no_regular_file_are_refused_at_once(tilewright, save, tmp_path, make, says):
+def test_inputs_that_are_not_regular_files_are_refused_at_once(tilewright, save, tmp_path, make, says):
     good = save("good", np.zeros((4, 4), np.float32))
     bad = tmp_path / "bad.npy"
     make(bad)
@@ -112,7 +113,7 @@ def test_a_device_and_a_pipe_are_refused(tilewright, save):
     expect_refusal(finished, f"/dev/fd/{reader}: cannot be opened: it is a FIFO, not a regular file")
 
 
-def test_an_output_is_readable_as_the_umask_says(tilewright, tmp_path):
+def test_the_mode_of_an_output_follows_the_umask(tilewright, tmp_path):
     out = tmp_path / "d.npy"
     finished = subprocess.run([tilewright.program, "gemm", *map(str, SMALL), "--out", out], umask=0o027, timeout=300)
     assert finished.returncode == 0

@@ -1,9 +1,9 @@
-"""`tilewright gemm` on .npy files against NumPy.
+"""`tilewright gemm` on .npy files, compared with NumPy.
 
-What is tested here is the command: each type of file and of computation, each option, each error. Every type runs at five
-sizes; layouts and devices take turns, so that each type has every operand in both layouts. The whole product of types,
-layouts and kinds of extents is in type_and_layout_test.cpp, which needs one process for what took 2000 here, and of which
-this file is the check by another oracle, NumPy.
+These tests cover the command: each type of file and of computation, each option, each error. Every type runs at five
+sizes. Layouts and devices alternate over the cases, so that each type has every operand in both layouts.
+type_and_layout_test.cpp covers the product of all types, layouts and kinds of extents, in one process and against the
+reference; NumPy, an independent oracle, is used only here.
 """
 
 import dataclasses
@@ -34,15 +34,15 @@ class Case:
     name: str
     file: type  # dtype of the input files
     options: tuple = ()
-    out: type = None  # dtype of the output file; the input's unless given
-    as_input: object = staticmethod(lambda x: x)  # how inputs are rounded
-    as_output: object = None  # how the result is rounded into D
-    unit: float = 0.0  # roundoff of the accumulator; 0: exact
-    lost: float = (
-        0.0  # of a product, relative to it, where operands are rounded to tf32 (docs/decisions/tf32_rounding.md)
-    )
-    out_unit: float = 0.0  # roundoff of D
-    largest: int = 3  # integers of the exact test
+    out: type = None  # dtype of the output file; default: that of the input files
+    as_input: object = staticmethod(lambda x: x)  # rounds inputs to the operand type
+    as_output: object = None  # rounds the result to the type of D
+    unit: float = 0.0  # unit roundoff of the accumulator; 0: exact
+    # Relative error of a product whose operands are rounded to tf32 or split (docs/decisions/tf32_rounding.md,
+    # split_tf32.md).
+    operand_error: float = 0.0
+    out_unit: float = 0.0  # unit roundoff of D's type
+    largest: int = 3  # largest magnitude of the integer inputs, with which every sum is exact
 
     def store(self, x):
         return self.as_output(x) if self.as_output else x.astype(self.out or self.file)
@@ -52,13 +52,13 @@ F32 = 2.0**-24
 CASES = [
     Case("f64", np.float64, unit=2.0**-53, out_unit=2.0**-53, largest=1000),
     Case("f32", np.float32, unit=F32, out_unit=F32, largest=8),
-    Case("tf32", np.float32, ("--dtype", "tf32"), unit=F32, lost=1.34 * 2.0**-10, out_unit=F32, largest=8),
+    Case("tf32", np.float32, ("--dtype", "tf32"), unit=F32, operand_error=1.34 * 2.0**-10, out_unit=F32, largest=8),
     Case(
         "f32_fast_f32",
         np.float32,
         ("--math", "multiply_add_fast_f32"),
         unit=F32,
-        lost=3.01 * 2.0**-20,
+        operand_error=3.01 * 2.0**-20,
         out_unit=F32,
         largest=8,
     ),
@@ -77,15 +77,16 @@ LAYOUTS = [(a, b, d) for a in "rc" for b in "rc" for d in "rc"]
 
 
 def in_turn(*cases):
-    """The product of the cases, with a device for each; devices take turns."""
+    """The product of the cases. Each combination runs on one device; the devices alternate."""
     return [(DEVICES[sum(at) % len(DEVICES)], *(case[i] for case, i in zip(cases, at)))
             for at in itertools.product(*(range(len(case)) for case in cases))]
 
 
 def cases_with_layouts():
-    """(device, case, layouts, size): every case at every size. Any five of the eight layouts have each operand in both."""
+    """(device, case, layouts, size) for every case at every size. Any five of the eight combinations of layouts have each
+    operand in both layouts."""
     turns = itertools.product(range(len(CASES)), range(len(SIZES)))
-    # i // 2: else each device would have D in one layout only.
+    # i // 2 instead of i, because otherwise D would have the same layout in all cases of a device.
     return [(DEVICES[(i // 2 + j) % len(DEVICES)], CASES[i], LAYOUTS[(i + 3 * j) % len(LAYOUTS)], SIZES[j])
             for i, j in turns]
 
@@ -108,7 +109,7 @@ def normals(random, case, shape):
 
 
 def multiply(tilewright, save, tmp_path, case, layouts, device, a, b):
-    """D as the command computes it, with column-major operands in files that hold their transposes."""
+    """Returns the command's D. The file of a column-major operand holds its transpose."""
     arguments = ["gemm", "--device", device, "--out", tmp_path / "d.npy", *case.options]
     for name, matrix, layout in zip("ab", (a, b), layouts):
         arguments += [f"--{name}", save(name, matrix.T.copy() if layout == "c" else matrix)]
@@ -131,13 +132,13 @@ def test_equals_numpy(tilewright, save, tmp_path, device, case, layouts, size):
     np.testing.assert_array_equal(d, expected)
 
     if not case.unit:
-        return  # integer types have integer data only
+        return  # integer types are tested with integers only
     a, b = normals(random, case, (m, k)), normals(random, case, (k, n))
     d = multiply(tilewright, save, tmp_path, case, layouts, device, a, b).astype(np.float64)
     exact_a, exact_b = case.as_input(a).astype(np.float64), case.as_input(b).astype(np.float64)
     magnitude = np.abs(exact_a) @ np.abs(exact_b)
     expected = exact_a @ exact_b
-    bound = (2 * (k + 2) * case.unit + case.lost) * magnitude + 1.01 * case.out_unit * (
+    bound = (2 * (k + 2) * case.unit + case.operand_error) * magnitude + 1.01 * case.out_unit * (
         np.abs(expected) + magnitude * case.unit
     )
     assert np.all(np.abs(d - expected) <= bound), np.max(np.abs(d - expected) / bound)
@@ -148,7 +149,7 @@ BATCHES = [((3,), (3,)), ((), (3,)), ((3,), (1,)), ((1,), (1,))]
 
 @pytest.mark.parametrize(("device", "name", "shapes"), in_turn(["f32", "f16", "s8_out_s32"], BATCHES), ids=str)
 def test_batches_equal_numpy(tilewright, save, tmp_path, device, name, shapes):
-    """Files of rank 3, or one matrix for all: as numpy.matmul broadcasts them. B and D are column-major."""
+    """Files of rank 3 and files of rank 2 that are broadcast, as in numpy.matmul. B and D are column-major."""
     case = next(case for case in CASES if case.name == name)
     m, n, k = 40, 24, 48
     random = np.random.default_rng(3)
@@ -179,7 +180,7 @@ def test_batches_that_differ_are_refused(tilewright, save):
     assert "B is a batch of 2, D of 3: they must agree, or B be one matrix for all" in finished.stderr
     finished = tilewright("gemm", "--batch", -2, "--m", 1, "--n", 1, "--k", 1)
     assert finished.returncode == 2
-    assert "--batch takes a whole number from 0 to 2147483647, got '-2'" in finished.stderr
+    assert "--batch takes an integer from 0 to 2147483647, got '-2'" in finished.stderr
 
 
 @pytest.mark.parametrize("command", ["gemm", "find"])
@@ -191,7 +192,7 @@ def test_random_batches(tilewright, command):
 
 
 def fp8_values(exponent_bits, fraction_bits, has_infinity):
-    """What each of the 256 codes is worth."""
+    """The values of the 256 bit patterns of an 8-bit floating-point type."""
     codes = np.arange(128)
     exponents, fractions = codes >> fraction_bits, (codes & (2**fraction_bits - 1)) / 2**fraction_bits
     bias = 2 ** (exponent_bits - 1) - 1
@@ -208,8 +209,8 @@ FP8 = {"e4m3": fp8_values(4, 3, False), "e5m2": fp8_values(5, 2, True)}
 FP8_UNIT = {"e4m3": 2.0**-4, "e5m2": 2.0**-3}
 
 
-def to_codes(x, values):
-    """The nearest finite value's code, the even one of two; past the largest, the largest's."""
+def to_fp8(x, values):
+    """Rounds to the bit pattern of the nearest finite value, ties to even; saturates."""
     finite = values[:128][np.isfinite(values[:128])]
     upper = np.clip(np.searchsorted(finite, np.abs(x)), 1, len(finite) - 1)
     below, above = np.abs(x) - finite[upper - 1], finite[upper] - np.abs(x)
@@ -230,14 +231,14 @@ FP8_CASES = [
 FP8_SIZES = [(37, 41, 19), (70, 48, 272), (256, 192, 320)]
 
 
-# A as its codes and B, transposed, as f32 that are rounded.
+# A is a file of bit patterns; B is a transposed file of f32, which the command rounds.
 @pytest.mark.parametrize(("device", "case", "size"), in_turn(FP8_CASES, FP8_SIZES), ids=str)
 def test_fp8_equals_numpy(tilewright, save, tmp_path, device, case, size):
     (a_type, b_type, out, options), (m, n, k) = case, size
     random = np.random.default_rng(m)
 
     def multiply_fp8(a, b):
-        codes = to_codes(a, FP8[a_type])
+        codes = to_fp8(a, FP8[a_type])
         files = ("--a", save("a", codes), "--b", save("b", np.ascontiguousarray(b.T, np.float32)), "--out", tmp_path / "d.npy")
         types = ("--dtype", a_type, "--b-dtype", b_type, "--out-dtype", out)
         finished = tilewright("gemm", "--device", device, *files, "--transpose-b", *types, *options)
@@ -250,7 +251,7 @@ def test_fp8_equals_numpy(tilewright, save, tmp_path, device, case, size):
     d = multiply_fp8(a, b)
     if out in FP8:
         assert d.dtype == np.uint8
-        np.testing.assert_array_equal(FP8[out][d], FP8[out][to_codes(exact, FP8[out])])
+        np.testing.assert_array_equal(FP8[out][d], FP8[out][to_fp8(exact, FP8[out])])
     else:
         stored = {"bf16": to_bf16, "f32": np.float32, "f16": np.float16}[out]
         np.testing.assert_array_equal(d, stored(exact))
@@ -258,7 +259,7 @@ def test_fp8_equals_numpy(tilewright, save, tmp_path, device, case, size):
     a, b = random.standard_normal((m, k)), random.standard_normal((k, n)).astype(np.float32)
     d = multiply_fp8(a, b)
     d = FP8[out][d] if out in FP8 else d.astype(np.float64)
-    a, b = (FP8[kind][to_codes(x, FP8[kind])] for kind, x in ((a_type, a), (b_type, b)))
+    a, b = (FP8[kind][to_fp8(x, FP8[kind])] for kind, x in ((a_type, a), (b_type, b)))
     exact, magnitude = a @ b, np.abs(a) @ np.abs(b)
     added = min(k, 128) if "--math" not in options else k
     unit = {"bf16": 2.0**-8, "f32": F32, "f16": 2.0**-11, **FP8_UNIT}[out]
@@ -266,11 +267,11 @@ def test_fp8_equals_numpy(tilewright, save, tmp_path, device, case, size):
     assert np.all(np.abs(d - exact) <= error + 1.01 * unit * (np.abs(exact) + error) + 2.0**-10)
 
 
-def test_fp8_codes_take_no_other_files(tilewright, save):
+def test_fp8_takes_files_of_u8_and_f32_only(tilewright, save):
     halves = save("a", np.ones((16, 16), np.float16))
     finished = tilewright("gemm", "--a", halves, "--b", halves, "--dtype", "e4m3")
     assert finished.returncode == 2
-    assert "holds f16, --dtype says e4m3" in finished.stderr
+    assert "holds f16, but --dtype is e4m3" in finished.stderr
 
 
 @pytest.mark.parametrize("device", DEVICES)

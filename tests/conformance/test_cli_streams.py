@@ -1,4 +1,4 @@
-"""Standard output that cannot be written, warnings, and signals: what a script that calls the command relies on."""
+"""What scripts that call the command rely on: exit codes of failed output, warnings on stderr, and signals."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def test_a_full_disk_behind_standard_output(tilewright, name):
     assert errors == "tilewright: cannot write to the standard output: No space left on device\n"
 
 
-def test_a_result_that_is_wrong_already_keeps_its_code(tilewright):
+def test_an_earlier_error_keeps_its_exit_code(tilewright):
     with open("/dev/full", "w") as full:
         process = start(tilewright, ("gemm", *SMALL, "--fill", "sand"), stdout=full)
         errors = process.communicate(timeout=120)[1]
@@ -61,7 +61,7 @@ def test_a_result_that_is_wrong_already_keeps_its_code(tilewright):
     assert errors.count("\n") == 1
 
 
-def test_a_closed_standard_output_is_no_file_of_ours(tilewright, tmp_path):
+def test_no_file_gets_the_descriptor_of_a_closed_standard_output(tilewright, tmp_path):
     out = tmp_path / "d.npy"
     process = start(tilewright, ("gemm", *SMALL, "--out", out), preexec_fn=lambda: os.close(1))
     errors = process.communicate(timeout=120)[1]
@@ -70,7 +70,7 @@ def test_a_closed_standard_output_is_no_file_of_ours(tilewright, tmp_path):
     assert np.load(out).shape == (40, 24)
 
 
-def test_errors_that_cannot_be_said_keep_their_code(tilewright, tmp_path):
+def test_errors_that_cannot_be_printed_keep_their_exit_code(tilewright, tmp_path):
     (tmp_path / "file").write_text("")
     here = Tilewright({"TILEWRIGHT_CACHE_DIR": str(tmp_path / "file")})
     with open("/dev/full", "w") as full:
@@ -85,7 +85,7 @@ def test_errors_that_cannot_be_said_keep_their_code(tilewright, tmp_path):
 
 @pytest.mark.parametrize("disposition", [signal.SIG_DFL, signal.SIG_IGN])
 @pytest.mark.parametrize("name", ["emit", "gemm_json", "gemm_help"])
-def test_a_closed_pipe_ends_quietly(tilewright, name, disposition):
+def test_a_closed_pipe_ends_the_command_without_a_message(tilewright, name, disposition):
     reader, writer = os.pipe()
     os.close(reader)
     process = start(tilewright, PRINTING[name], stdout=writer, restore_signals=False,
@@ -96,7 +96,7 @@ def test_a_closed_pipe_ends_quietly(tilewright, name, disposition):
     assert errors == ""
 
 
-def test_warnings_are_shown_once_beside_the_result(tmp_path):
+def test_warnings_are_printed_once_on_stderr(tmp_path):
     (tmp_path / "file").write_text("")
     here = Tilewright({"TILEWRIGHT_CACHE_DIR": str(tmp_path / "file")})
     finished = here("gemm", *SMALL, "--json")
@@ -116,7 +116,7 @@ def test_warnings_have_no_control_characters(tmp_path):
 
 
 def catches(process, number):
-    """Waits until the process has a handler for the signal, or is gone; whether it has one."""
+    """Waits until the process has a handler for the signal, or has ended; returns whether it has one."""
     while process.poll() is None:
         status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
         caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
@@ -141,7 +141,7 @@ def waiting(tmp_path):
 
 
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_command_soon_and_in_order(waiting, number, code):
+def test_a_signal_ends_the_command_within_two_seconds(waiting, number, code):
     process = waiting()
     assert catches(process, number)
     process.send_signal(number)
@@ -157,7 +157,7 @@ def test_a_second_signal_kills_if_the_command_is_still_there(waiting):
     process = waiting()
     assert catches(process, signal.SIGINT)
     process.send_signal(signal.SIGINT)
-    while catches(process, signal.SIGINT):  # until the handler has run, which takes itself away
+    while catches(process, signal.SIGINT):  # until the handler has run, which removes itself
         pass
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)

@@ -1,4 +1,5 @@
-"""tilewright tune on the emulator, which checks and does not time; its list, and what a damaged one does."""
+"""`tilewright tune` on the emulator, which checks kernels and does not time them; the list of records, also if the file
+of records is damaged."""
 
 import json
 import sqlite3
@@ -29,7 +30,7 @@ def test_check_runs_every_candidate(here):
 
 
 @pytest.mark.parametrize("device", ["emulator:sm_80", "emulator:sm_90a"])
-def test_an_epilogue_with_tensors_is_checked_too(here, device):
+def test_an_epilogue_with_tensors_is_checked(here, device):
     epilogue = "let t = acc + row(bias) * column(scale) + row_index; D = gelu(t) + residual; aux = t"
     problem = ("--m", 40, "--n", 24, "--k", 16, "--dtype", "f16", "--device", device)
     finished = here(
@@ -41,7 +42,7 @@ def test_an_epilogue_with_tensors_is_checked_too(here, device):
     assert report["problem"].endswith(" f32:columns:4 f32:rows:4 f32:columns:4 bf16:columns:8"), report["problem"]
 
 
-def test_a_batch_is_checked_too(here):
+def test_a_batch_is_checked(here):
     finished = here("tune", *SMALL, "--batch", 3, "--check", "--top", 2, "--json")
     assert finished.returncode == 0, finished.stderr
     report = json.loads(finished.stdout)
@@ -80,7 +81,7 @@ def test_nothing_to_list_or_forget(here):
     assert json.loads(here("tune", "--forget", "--json").stdout) == {"forgotten": 0}
 
 
-def test_a_damaged_list_is_said_once_and_begun_anew(here, tmp_path):
+def test_a_damaged_file_of_records_is_reported_once_and_replaced(here, tmp_path):
     (tmp_path / "cache").mkdir(mode=0o700)
     (tmp_path / "cache" / "tuning_records.db").write_bytes(b"x" * 5000)
     finished = here("tune", "--list")

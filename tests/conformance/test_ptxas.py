@@ -1,6 +1,7 @@
-"""What ptxas makes of the kernels that are ranked first on Hopper: no spills, no serialised wgmma, no more registers
-than the plan counts on. With --every-kernel also of all that are offered for the problems of bench/problems/hopper.txt,
-without C and with it: those without took 9 minutes of two cores (-n 2); -s tells how many they are. From the repository's root, through .venv/bin/python:
+"""ptxas assembles the kernels that are ranked first on Hopper without spills, without serialised wgmma, and with no
+more registers than the plan assumes. With --every-kernel the same holds for all kernels that are offered for the problems of
+bench/problems/hopper.txt, without C and with it; those without C took 9 minutes on two cores (-n 2). -s prints their
+number. From the root of the repository, with .venv/bin/python:
 
   -m pytest -s -p no:cacheprovider --confcutdir tests tests/conformance/test_ptxas.py -k offered --every-kernel
 """
@@ -16,8 +17,8 @@ import pytest
 
 from conftest import ROOT
 
-BEST = 3  # of each problem
-# One large problem of whole tiles and whole vectors of every type: what is timed, and what nothing may slow down.
+BEST = 3  # kernels of each problem, best-ranked first
+# One large problem of each type, without residue tiles and with full vectors: the kernels that benchmarks time.
 EXTENTS = ("--m", 8192, "--n", 8192, "--k", 8192)
 TYPES = {
     "f16": ("--dtype", "f16"),
@@ -36,18 +37,18 @@ LAYOUTS = [
     tuple(itertools.compress(("--transpose-a", "--transpose-b"), chosen))
     for chosen in itertools.product((False, True), repeat=2)
 ]
-WITHOUT_AND_WITH_C = ((), ("--beta", 1))  # a kernel that no C is given to has no code for it
-# What each field of a line of a problem file is to the command; layouts are flags where they are not row-major.
+WITHOUT_AND_WITH_C = ((), ("--beta", 1))  # a kernel for a problem without C has no code that reads C
+# The options of the command for the fields of a problem file. Layouts that are not row-major are flags.
 OPTIONS = {"out": "--out-dtype", "acc": "--accumulator"}
 NOT_OPTIONS = ("id", "class", "a", "b", "d")
-OFFERED = set()  # texts of kernels that an earlier class has had assembled
-# The register file of an SM, the unit in which a thread's share of it grows, and the most that a thread can address:
-# CUDA C++ Programming Guide, "Compute Capabilities".
+OFFERED = set()  # texts of the kernels that were assembled for an earlier class
+# Registers of an SM, the allocation granularity per thread, and the maximum per thread: CUDA C++ Programming Guide,
+# "Compute Capabilities".
 REGISTERS_OF_AN_SM, REGISTER_UNIT, MOST_REGISTERS = 65536, 8, 255
 
 
 def arguments_of(line):
-    """A problem file's line, as (its class, the command's arguments)."""
+    """Parses a line of a problem file to (class of the problem, arguments of the command)."""
     fields = dict(field.split("=") for field in line.split())
     options = [(OPTIONS.get(key, f"--{key}"), value) for key, value in fields.items() if key not in NOT_OPTIONS]
     flags = [f"--transpose-{operand}" for operand in ("a", "b", "d") if fields.get(operand) == "col"]
@@ -82,8 +83,8 @@ def output_of(tilewright, *arguments):
 
 
 def distinct_kernels(tilewright, problems, best, seen):
-    """(name, arguments of its problem, text) of what `find` ranks first: as many as `best` says of each problem, None:
-    all. A kernel that is another one but for its name comes once, and not at all where `seen` has it."""
+    """Yields (name, arguments of its problem, text) of the `best` kernels that `find` ranks first for each problem, or
+    of all if `best` is None. Kernels whose texts differ only in the name come once, and not at all if `seen` has them."""
     for problem in problems:
         for kernel in json.loads(output_of(tilewright, "find", *problem, "--json"))["kernels"][:best]:
             text = output_of(tilewright, "emit", *problem, "--kernel", kernel["name"])
@@ -94,7 +95,7 @@ def distinct_kernels(tilewright, problems, best, seen):
 
 
 def register_bound(text):
-    """What __launch_bounds__(threads, CTAs of an SM) leaves to a thread; without a number of CTAs it is one."""
+    """The registers per thread that __launch_bounds__(threads, CTAs per SM) allows; CTAs per SM is 1 unless given."""
     threads, ctas = map(int, re.search(r"__launch_bounds__\((\d+)(?:, (\d+))?\)", text).groups("1"))
     share = REGISTERS_OF_AN_SM // (threads * ctas)
     return min(share // REGISTER_UNIT * REGISTER_UNIT, MOST_REGISTERS)
@@ -104,18 +105,18 @@ def complaints(log, bound):
     registers = re.search(r"Used (\d+) registers", log)
     spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
     if not registers or not spills:
-        yield f"ptxas -v says nothing of registers and spills: {log}"
+        yield f"ptxas -v does not report registers and spills: {log}"
         return
     if spills.groups() != ("0", "0"):
         yield spills.group()
     if int(registers.group(1)) > bound:
-        yield f"{registers.group(1)} registers, the plan has {bound}"
-    for warning in re.findall(r".*\(C75\d\d\).*", log):  # wgmma that ptxas had to serialise, and its kin
+        yield f"{registers.group(1)} registers, but the plan allows {bound}"
+    for warning in re.findall(r".*\(C75\d\d\).*", log):  # C75xx: warnings about wgmma, such as serialised instructions
         yield warning.strip()
 
 
 def assemble(tilewright, ptxas, ptx, kernels):
-    """Fails where ptxas complains of any of them."""
+    """Assembles the kernels; fails if ptxas reports spills, too many registers or serialised wgmma for any of them."""
     count = 0
     found = []
     for name, problem, text in kernels:
@@ -126,20 +127,20 @@ def assemble(tilewright, ptxas, ptx, kernels):
         found += [f"{name}: {says}" for says in complaints(assembled.stderr + assembled.stdout, register_bound(text))]
         count += 1
     print(f"{count} kernels, {len(found)} complaints")
-    assert count > 0, "nothing is offered"
+    assert count > 0, "no kernel is offered"
     assert not found, f"{len(found)} complaints about {count} kernels:\n" + "\n".join(found)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_ranked_first_on_hopper(tilewright, ptxas, tmp_path, case):
+def test_best_ranked_kernels_on_hopper(tilewright, ptxas, tmp_path, case):
     problems = [(*CASES[case], *layouts, *c, "--target", "sm_90a") for layouts in LAYOUTS for c in WITHOUT_AND_WITH_C]
     assemble(tilewright, ptxas, tmp_path / "kernel.ptx", distinct_kernels(tilewright, problems, BEST, set()))
 
 
 @pytest.mark.parametrize("problem_class", HOPPER)
-def test_everything_offered_on_hopper(request, tilewright, ptxas, tmp_path, problem_class):
+def test_every_offered_kernel_on_hopper(request, tilewright, ptxas, tmp_path, problem_class):
     if not request.config.getoption("--every-kernel"):
-        pytest.skip("takes long: ask for it by --every-kernel")
+        pytest.skip("takes minutes: runs only with --every-kernel")
     problems = [(*problem, *c) for problem in HOPPER[problem_class] for c in WITHOUT_AND_WITH_C]
     kernels = distinct_kernels(tilewright, problems, None, OFFERED)
     assemble(tilewright, ptxas, tmp_path / "kernel.ptx", kernels)

@@ -1,6 +1,6 @@
-// The product of types and layouts, each at whole tiles and at extents that no tile and no vector divides, by the
-// kernel that is ranked first: bit for bit on integers and within the error bound on random numbers. The command's
-// tests (test_cli_gemm.py) do not repeat this product.
+// The product of all types and layouts, each with extents that are multiples of the tile and with extents that neither
+// tiles nor vectors divide, computed by the kernel that is ranked first. Results must be equal bit for bit on integers
+// and within the error bound on random numbers. The tests of the command (test_cli_gemm.py) do not repeat this product.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace tilewright::conformance {
 namespace {
 
-// As a line of a problem file says them.
+// In the notation of problem files.
 constexpr const char* kTypes[]{
     "dtype=f64",       "dtype=f32",         "dtype=tf32",          "dtype=f32 math=multiply_add_fast_f32",
     "dtype=f16",       "dtype=f16 acc=f16", "dtype=f16 out=f32",   "dtype=bf16",
@@ -28,7 +28,7 @@ class TypeAndLayout : public testing::TestWithParam<std::tuple<std::string, cons
 
   engine::Engine& engine() const { return engine_of(std::get<0>(GetParam())); }
 
-  /// The problem of each layout of A, B and D.
+  /// The problem with each combination of layouts of A, B and D.
   static std::vector<op::Gemm> problems(const std::string& extents) {
     std::vector<op::Gemm> all;
     for (const char* a : {"row", "col"}) {
@@ -46,16 +46,16 @@ class TypeAndLayout : public testing::TestWithParam<std::tuple<std::string, cons
     for (const op::Gemm& gemm : problems(extents)) {
       GuardedProblem guarded(engine().device(), gemm, {});
       const std::vector<engine::RankedKernel> ranked = engine().find_kernels(guarded.on_device());
-      ASSERT_FALSE(ranked.empty()) << "nothing computes it";
+      ASSERT_FALSE(ranked.empty()) << "no kernel can compute the problem";
       expect_exact(engine(), ranked.front().kernel, guarded);
       expect_within_bound(engine(), ranked.front().kernel, guarded);
     }
   }
 };
 
-TEST_P(TypeAndLayout, IsRightAtWholeTiles) { expect_right("m=128 n=128 k=128"); }
+TEST_P(TypeAndLayout, IsCorrectOnWholeTiles) { expect_right("m=128 n=128 k=128"); }
 
-TEST_P(TypeAndLayout, IsRightWhereNoTileAndNoVectorDivides) { expect_right("m=127 n=129 k=65"); }
+TEST_P(TypeAndLayout, IsCorrectOnResidueTiles) { expect_right("m=127 n=129 k=65"); }
 
 INSTANTIATE_TEST_SUITE_P(Product, TypeAndLayout,
                          testing::Combine(testing::ValuesIn(devices()), testing::ValuesIn(kTypes)),

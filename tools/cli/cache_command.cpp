@@ -1,4 +1,4 @@
-// tilewright cache: the kernels on disk: listed, checked, emptied, and carried from machine to machine.
+// tilewright cache: lists, checks and deletes the kernels on disk, and moves them between machines.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
@@ -18,12 +18,12 @@ namespace {
 
 struct CacheOptions {
   ExitCode (*act)(cache::Store&, const CacheOptions&) = nullptr;
-  std::string path;                  // of a bundle, for those that take one
+  std::string path;                  // of the bundle that export and import take
   std::string signing_key;           // PEM file
   std::vector<std::string> trusted;  // PEM files
 };
 
-// The store that an engine would use, which needs no device.
+// The store that an engine would use. Opening it needs no device.
 cache::Store open_store() {
   const engine::Options options = engine::Options::from_environment();
   cache::StoreOptions store;
@@ -47,7 +47,7 @@ ExitCode list(cache::Store& store, const CacheOptions&) {
 ExitCode verify(cache::Store& store, const CacheOptions&) {
   const cache::Verification verification = store.verify();
   for (const std::string& damaged : verification.damaged) fmt::print("damaged: {}\n", printable(damaged, 400));
-  for (const std::string& unusable : verification.unusable) fmt::print("not used: {}\n", printable(unusable, 400));
+  for (const std::string& unusable : verification.unusable) fmt::print("not usable: {}\n", printable(unusable, 400));
   fmt::print("{} intact, {} damaged and set aside, {} not usable, in {}\n", verification.intact,
              verification.damaged.size(), verification.unusable.size(), store.root());
   const bool is_sound = verification.damaged.empty() && verification.unusable.empty();
@@ -83,24 +83,27 @@ ExitCode import_from(cache::Store& store, const CacheOptions& options) {
 }  // namespace
 
 Command add_cache_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("cache", "the kernels on disk");
+  CLI::App* app = parent.add_subcommand("cache", "work with the kernels that are cached on disk");
   app->require_subcommand(1);
   const auto options = std::make_shared<CacheOptions>();
   const auto add = [&](const char* name, const char* help, decltype(CacheOptions::act) act) {
     return app->add_subcommand(name, help)->callback([options, act] { options->act = act; });
   };
-  add("ls", "list them, most recently used first", list);
-  add("verify", "check every one; exits 1 when some are damaged, which are set aside, or cannot be used", verify);
-  add("clear", "delete them all", clear);
-  CLI::App* const exporting = add("export", "write them all to one file", export_to);
-  exporting->add_option("file", options->path, "the bundle, such as compiled_cache.db")->required();
-  exporting->add_option("--sign", options->signing_key, "sign each with this Ed25519 private key, a PEM file")
+  add("ls", "list the kernels, most recently used first", list);
+  add("verify", "check every kernel and set damaged ones aside; exits 1 if any kernel is damaged or cannot be used",
+      verify);
+  add("clear", "delete all kernels", clear);
+  CLI::App* const exporting = add("export", "write all kernels to one file, a bundle", export_to);
+  exporting->add_option("file", options->path, "the bundle to write, such as compiled_cache.db")->required();
+  exporting->add_option("--sign", options->signing_key, "sign each kernel with this Ed25519 private key (a PEM file)")
       ->type_name("KEY");
-  CLI::App* const importing = add("import", "take those of a bundle, whose maker you trust", import_from);
-  importing->add_option("file", options->path, "the bundle")->required();
+  CLI::App* const importing =
+      add("import", "add the kernels of a bundle; import only bundles whose maker you trust", import_from);
+  importing->add_option("file", options->path, "the bundle to read")->required();
   importing
-      ->add_option("--trust", options->trusted,
-                   "refuse kernels that are not signed by this Ed25519 key, a PEM file with the public key; repeatable")
+      ->add_option(
+          "--trust", options->trusted,
+          "refuse kernels that are not signed with the private key of this Ed25519 public key (a PEM file); repeatable")
       ->type_name("KEY");
   return {app, [options] {
             cache::Store store = open_store();

@@ -1,4 +1,4 @@
-// The commands of `tilewright`: what each adds to the command line, and what it does.
+// The commands of `tilewright`. Each function adds one command to the command line.
 #pragma once
 
 #include <functional>
@@ -13,32 +13,32 @@ class Registry;
 
 namespace tilewright::cli {
 
-/// What the process returns. Scripts rely on the values.
+/// The exit code of the process. Scripts rely on the values.
 enum class ExitCode { ok = 0, wrong_result = 1, bad_input = 2, environment = 3 };
 
 struct Command {
-  CLI::App* app = nullptr;        // tells whether it was chosen
-  std::function<ExitCode()> run;  // throws what its work throws
+  CLI::App* app = nullptr;        // app->parsed() says whether the command was chosen
+  std::function<ExitCode()> run;  // executes the command; exceptions pass to the caller
 };
 
-/// Computes one problem and, where asked, verifies it.
+/// Computes one GEMM and, with --verify, compares it with the reference.
 Command add_gemm_command(CLI::App& parent);
-/// Ranks, checks or computes a problem of any operation, from a JSON file. `registry`: the operations and kernels that
-/// there are; null: what Tilewright ships.
+/// Ranks, checks or computes a problem of any operation, which a JSON file describes. `registry` has the operations and
+/// kernels; null stands for the built-in ones.
 Command add_run_command(CLI::App& parent, std::shared_ptr<registry::Registry> registry = nullptr);
-/// Ranks the kernels that could.
+/// Ranks the kernels that can compute a GEMM.
 Command add_find_command(CLI::App& parent);
-/// Measures those that rank best, and remembers the fastest.
+/// Measures the best-ranked kernels of a GEMM and stores the fastest in a tuning record.
 Command add_tune_command(CLI::App& parent);
 /// Prints a kernel's source, PTX, cubin or statistics.
 Command add_emit_command(CLI::App& parent);
-/// Lists, checks, empties and moves the kernel cache.
+/// Lists, checks, deletes, exports and imports the kernels on disk.
 Command add_cache_command(CLI::App& parent);
-/// Evaluates and draws layouts.
+/// Evaluates and draws expressions of the layout algebra.
 Command add_layout_command(CLI::App& parent);
-/// Says what this machine has and lacks.
+/// Prints which compilers, GPUs and folders were found.
 Command add_doctor_command(CLI::App& parent);
-/// Lists the environment's variables.
+/// Lists the environment variables that Tilewright reads.
 Command add_env_command(CLI::App& parent);
 
 }  // namespace tilewright::cli

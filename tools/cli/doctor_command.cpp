@@ -1,4 +1,4 @@
-// tilewright doctor: what this machine has, where it was found, and the command that mends what is missing.
+// tilewright doctor: what this machine has and where it was found, and the command that installs what is missing.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,13 +14,13 @@
 namespace tilewright::cli {
 namespace {
 
-// One thing that was looked for.
+// The result of looking for one part of the environment.
 struct Finding {
   std::string what;
   bool is_found = false;
   bool is_needed = false;
-  std::string detail;  // where it is, or why it is not
-  std::string fix;     // a command; empty where there is none
+  std::string detail;  // where it is, or why it was not found
+  std::string fix;     // the command that provides it; empty if there is none
   std::vector<std::string> searched;
 };
 
@@ -76,7 +76,7 @@ void print_text(const std::vector<Finding>& findings) {
     const char* state = finding.is_found ? "ok" : finding.is_needed ? "MISSING" : "absent";
     fmt::print("{:<8} {:<13} {}\n", state, finding.what, finding.detail);
     for (const std::string& place : finding.searched) fmt::print("{:<22} looked in {}\n", "", place);
-    if (!finding.fix.empty()) fmt::print("{:<22} to {}: {}\n", "", finding.is_needed ? "fix" : "have it", finding.fix);
+    if (!finding.fix.empty()) fmt::print("{:<22} to {}: {}\n", "", finding.is_needed ? "fix" : "install", finding.fix);
   }
 }
 
@@ -105,7 +105,8 @@ ExitCode run(bool json) {
 }  // namespace
 
 Command add_doctor_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("doctor", "say what this machine has, and how to get what it lacks");
+  CLI::App* app = parent.add_subcommand(
+      "doctor", "print what Tilewright found on this machine, and how to install what is missing");
   const auto json = std::make_shared<bool>(false);
   app->add_flag("--json", *json, "print the findings as JSON");
   return {app, [json] { return run(*json); }};

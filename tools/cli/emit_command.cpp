@@ -1,4 +1,4 @@
-// tilewright emit: what a kernel is made of: CUDA C++, PTX, cubin, and the figures of its compile.
+// tilewright emit: a kernel's CUDA C++, PTX and cubin, and the resources that it uses.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
@@ -28,8 +28,8 @@ void print_stats(const compile::Artifact& artifact, const plan::Launch& launch) 
   fmt::print("target        {}\n", artifact.target.name());
   fmt::print("compiler      {}\n", artifact.compiler);
   fmt::print("compile       {:.1f} ms\n", artifact.compile_ms);
-  fmt::print("registers     {} a thread\n", count(artifact.registers));
-  fmt::print("spills        {} bytes a thread\n", count(artifact.spill_bytes));
+  fmt::print("registers     {} per thread\n", count(artifact.registers));
+  fmt::print("spills        {} bytes per thread\n", count(artifact.spill_bytes));
   fmt::print("shared memory {} bytes static, {} dynamic\n", artifact.static_smem_bytes, launch.dynamic_smem_bytes);
   fmt::print("block         {} threads\n", launch.block[0]);
   fmt::print("grid          {} CTAs\n", launch.grid[0]);
@@ -56,13 +56,14 @@ ExitCode run(const EmitOptions& options) {
 
 Command add_emit_command(CLI::App& parent) {
   CLI::App* app =
-      parent.add_subcommand("emit", "print the CUDA C++ of the kernel for a problem, or what it compiles to");
+      parent.add_subcommand("emit", "print the CUDA C++ of the kernel for a problem, or its PTX, cubin or statistics");
   const auto options = std::make_shared<EmitOptions>();
   add_problem_options(*app, options->problem);
   add_kernel_options(*app, options->kernel, true);
-  app->add_flag("--ptx", options->ptx, "compile and print the PTX");
-  app->add_option("--cubin", options->cubin, "compile and write the cubin")->type_name("FILE");
-  app->add_flag("--stats", options->stats, "compile and print registers, spills and shared memory");
+  app->add_flag("--ptx", options->ptx, "compile the kernel and print its PTX");
+  app->add_option("--cubin", options->cubin, "compile the kernel and write its cubin to this file")->type_name("FILE");
+  app->add_flag("--stats", options->stats,
+                "compile the kernel and print its registers, spills, shared memory, grid and block");
   return {app, [options] { return run(*options); }};
 }
 

@@ -1,4 +1,4 @@
-// tilewright env: the variables of the environment that Tilewright reads, the value in force, and what each is for.
+// tilewright env: the environment variables that Tilewright reads, with their values and meanings.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -28,7 +28,7 @@ void print_text() {
                values[i], value_width, variable.meaning);
   }
   for (const std::string& name : unknown_environment_variables()) {
-    fmt::print("warning: {} is set, but no such variable is read\n", printable(name));
+    fmt::print("warning: {} is set, but Tilewright reads no variable of this name\n", printable(name));
   }
 }
 
@@ -42,20 +42,21 @@ void print_json() {
                          {"meaning", variable.meaning}});
   }
   const nlohmann::ordered_json json{{"variables", variables}, {"unknown", unknown_environment_variables()}};
-  // Names and values may be any bytes.
+  // Names and values may contain bytes that are not UTF-8.
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 ExitCode run(bool json) {
   json ? print_json() : print_text();
-  engine::Options::from_environment();  // whose refusal of a value comes after the list
+  engine::Options::from_environment();  // throws after the list is printed if a value is invalid
   return ExitCode::ok;
 }
 
 }  // namespace
 
 Command add_env_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("env", "list the environment variables that are read, and the values in force");
+  CLI::App* app = parent.add_subcommand(
+      "env", "list the environment variables that Tilewright reads, with their values and meanings");
   const auto json = std::make_shared<bool>(false);
   app->add_flag("--json", *json, "print the list as JSON");
   return {app, [json] { return run(*json); }};

@@ -1,4 +1,4 @@
-// Extents as they are written on a command line: 128x128x8.
+// Parses extents on the command line, such as 128x128x8.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ std::array<int, kRank> parse_extents(const std::string& text, const char* option
   }
   if (!is_good)
     throw InvalidArgument(
-        fmt::format("{} is {}, got '{}'", option,
+        fmt::format("{} must be {}, got '{}'", option,
                     kRank == 2 ? "two positive numbers such as 8x16" : "three positive numbers such as 128x128x8",
                     printable(text, 60)));
   return extents;

@@ -1,4 +1,4 @@
-// tilewright find: the kernels that could compute a problem, best first, and why the others cannot.
+// tilewright find: the kernels that can compute a problem, best first, and the reason for each that cannot.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -50,7 +50,8 @@ Command add_find_command(CLI::App& parent) {
   const auto options = std::make_shared<FindOptions>();
   add_problem_options(*app, options->problem);
   add_kernel_options(*app, options->kernel, true);
-  app->add_flag("--explain", options->explain, "also list what was refused, with the reason");
+  app->add_flag("--explain", options->explain,
+                "also list the kernels that cannot compute the problem, each with the reason");
   app->add_flag("--json", options->json, "print kernels and refusals as JSON");
   return {app, [options] { return run(*options); }};
 }

@@ -1,4 +1,4 @@
-// tilewright gemm: one problem from files or random numbers to a result, verified where asked.
+// tilewright gemm: computes one GEMM on matrices from files or on random numbers, and verifies it with --verify.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
@@ -30,7 +30,7 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Where the binary came from, in one word for programs and one phrase for people.
+// Where the binary came from: one word for the JSON output and one phrase for the text.
 struct Origin {
   const char* word;
   const char* phrase;
@@ -136,9 +136,10 @@ Command add_gemm_command(CLI::App& parent) {
   const auto options = std::make_shared<GemmOptions>();
   add_problem_options(*app, options->problem);
   add_kernel_options(*app, options->kernel, false);
-  app->add_option("--out", options->out, "write D to this .npy file, complete or not at all")->type_name("FILE");
-  app->add_flag("--verify", options->verify, "compare D with the reference; a wrong result exits 1 and writes nothing");
-  app->add_flag("--json", options->json, "print the outcome as JSON");
+  app->add_option("--out", options->out, "write D to this .npy file; the file is complete or not written at all")
+      ->type_name("FILE");
+  app->add_flag("--verify", options->verify, "compare D with the reference; if it is wrong, write no file and exit 1");
+  app->add_flag("--json", options->json, "print the result as JSON");
   return {app, [options] { return run(*options); }};
 }
 

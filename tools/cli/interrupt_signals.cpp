@@ -10,9 +10,9 @@ namespace tilewright::cli {
 namespace {
 
 std::atomic<int> caught = 0;
-static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may write it");
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may only write lock-free atomics");
 
-void note_signal(int signal) {
+void record_signal(int signal) {
   int none = 0;
   caught.compare_exchange_strong(none, signal);
 }
@@ -24,7 +24,7 @@ void catch_interrupt_signals() {
     struct sigaction before {};
     if (::sigaction(signal, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) continue;
     struct sigaction action {};
-    action.sa_handler = note_signal;
+    action.sa_handler = record_signal;
     action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
     ::sigaction(signal, &action, nullptr);
   }

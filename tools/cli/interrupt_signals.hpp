@@ -1,16 +1,16 @@
-// Ctrl-C and SIGTERM: the work ends at its next check, and cleans up after itself.
+// Ctrl-C and SIGTERM: the command stops at its next interruption check and cleans up.
 #pragma once
 
 namespace tilewright::cli {
 
-/// Notes SIGINT and SIGTERM from now on instead of dying of them; a second one of a kind kills at once. A signal that
-/// the caller of the command has ignored stays so.
+/// Installs handlers that record SIGINT and SIGTERM instead of ending the process. A second signal of the same kind
+/// ends it at once. A signal that the parent process set to be ignored stays ignored.
 void catch_interrupt_signals();
 
-/// The first of them that came; 0: none.
+/// The first signal that was caught, or 0.
 int caught_signal();
 
-/// What the work of this thread checks: see base/interruption.hpp. @throws Interrupted after a signal
+/// The interrupt check of this thread (base/interruption.hpp). @throws Interrupted after a signal was caught
 void throw_if_interrupted();
 
 }  // namespace tilewright::cli

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kNearNames = 3;
 
-// Levenshtein's distance.
+// The Levenshtein distance.
 std::size_t edit_distance(const std::string& x, const std::string& y) {
   std::vector<std::size_t> row(y.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -39,8 +39,8 @@ std::size_t edit_distance(const std::string& x, const std::string& y) {
   };
   std::sort(names.begin(), names.end(), nearer);
   names.resize(std::min(names.size(), kNearNames));
-  throw InvalidArgument(
-      fmt::format("no kernel for this problem is named '{}'; near: {}", wanted, fmt::join(names, ", ")));
+  throw InvalidArgument(fmt::format("no kernel for this problem is named '{}'; the nearest names are {}", wanted,
+                                    fmt::join(names, ", ")));
 }
 
 [[noreturn]] void throw_none(const engine::Explanation& explanation, const Target& target) {
@@ -57,13 +57,13 @@ plan::OpClass parse_op_class(const KernelOptions& options, const std::array<int,
   for (const plan::OpClass op_class : {plan::OpClass::simt, plan::OpClass::tensor_op}) {
     if (options.op_class == plan::name(op_class)) return op_class;
   }
-  throw InvalidArgument(fmt::format("--op-class is simt or tensor_op, got '{}'", printable(options.op_class, 40)));
+  throw InvalidArgument(fmt::format("--op-class must be simt or tensor_op, got '{}'", printable(options.op_class, 40)));
 }
 
 plan::Schedule parse_schedule(const std::string& text) {
   const std::optional<plan::Schedule> schedule = plan::parse_schedule(text);
   if (!schedule)
-    throw InvalidArgument(fmt::format("--schedule is cooperative or ping_pong, got '{}'", printable(text, 40)));
+    throw InvalidArgument(fmt::format("--schedule must be cooperative or ping_pong, got '{}'", printable(text, 40)));
   return *schedule;
 }
 
@@ -91,16 +91,15 @@ plan::Design read_design(const op::GemmDescription& description, const Target& t
   return design;
 }
 
-void refuse_lone_design_options(const KernelOptions& options) {
-  const bool has_parts = options.stages != 0 || options.swizzle != 0 || options.swizzles_rows || options.split_k != 0 ||
-                         !options.warps.empty() || !options.cluster.empty() || !options.schedule.empty() ||
-                         options.swaps_operands || options.repacks_operands || !options.instruction.empty() ||
-                         !options.op_class.empty();
-  if (has_parts && !options.has_design()) {
+void refuse_design_options_without_tile(const KernelOptions& options) {
+  const bool has_design_options = options.stages != 0 || options.swizzle != 0 || options.swizzles_rows ||
+                                  options.split_k != 0 || !options.warps.empty() || !options.cluster.empty() ||
+                                  !options.schedule.empty() || options.swaps_operands || options.repacks_operands ||
+                                  !options.instruction.empty() || !options.op_class.empty();
+  if (has_design_options && !options.has_design()) {
     throw InvalidArgument(
         "--stages, --warps, --cluster, --schedule, --swap, --instruction, --op-class, --swizzle, --swizzle-rows, "
-        "--split-k and "
-        "--repack belong to a design: give --tile too");
+        "--split-k and --repack describe a design and need --tile");
   }
   if (options.has_design() && !options.kernel.empty())
     throw InvalidArgument("give either --kernel or --tile, not both");
@@ -120,7 +119,7 @@ Target choose_target(const engine::Engine& engine, const KernelOptions& options)
 }
 
 ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& problem, const KernelOptions& options) {
-  refuse_lone_design_options(options);
+  refuse_design_options_without_tile(options);
   const Target target = choose_target(engine, options);
   if (options.has_design()) {
     const op::GemmDescription description = op::describe(op::view(problem).value_or_throw());

@@ -1,4 +1,4 @@
-// From what the command line says about kernels to one kernel.
+// Chooses the kernel that the options of the command line ask for.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace tilewright::cli {
 
-/// An engine for the device that the options name; the rest is from the environment.
+/// Options of an engine for the device that `options` names; all others come from the environment.
 engine::Options engine_options(const KernelOptions& options);
 
-/// The target to find kernels for: asked for, or the device's.
+/// The target to find kernels for: that of --target, or else the device's.
 Target choose_target(const engine::Engine& engine, const KernelOptions& options);
 
 struct ChosenKernel {
   registry::KernelPtr kernel;
-  std::string origin;  // "1st of 12 ranked", "by name", "explicit design"
+  std::string origin;  // how it was chosen: "number 1 of 12, predicted 4.4 us" or "explicit design"
 };
 
-/// @throws InvalidArgument when no kernel can, when a design is impossible (with the number), or when no kernel has the
-/// name: then with the nearest names.
+/// @throws InvalidArgument if no kernel can compute the problem, if the design is impossible (with the number that
+/// failed), or if no kernel has the name (with the nearest names).
 ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& problem, const KernelOptions& options);
 
 }  // namespace tilewright::cli

@@ -1,4 +1,4 @@
-// tilewright layout: expressions over the algebra of layouts, evaluated and drawn.
+// tilewright layout: evaluates and draws expressions of the layout algebra.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -55,30 +55,30 @@ ExitCode list_functions(const LayoutOptions&) {
   return ExitCode::ok;
 }
 
-// What can be drawn, as a layout with a swizzle.
+// The value as a layout with a swizzle. @throws InvalidArgument if it is not a layout
 ComposedLayout drawable(const Value& value) {
   if (const auto* composed = std::get_if<ComposedLayout>(&value)) return *composed;
   if (const auto* plain = std::get_if<layout::Layout>(&value)) return {layout::Swizzle(), 0, *plain};
   const auto* part = std::get_if<layout::LayoutAndOffset>(&value);
   if (part != nullptr && part->offset.is_integer()) return {layout::Swizzle(), part->offset.value(), part->layout};
-  throw InvalidArgument(fmt::format("a layout can be drawn, not a {}: {}", kind_of(value), notation(value)));
+  throw InvalidArgument(fmt::format("only layouts can be drawn, got a {}: {}", kind_of(value), notation(value)));
 }
 
 WgmmaOperand parse_operand(const std::string& text) {
   if (text != "a" && text != "b")
-    throw InvalidArgument(fmt::format("--wgmma is 'a' or 'b' for each expression, got '{}'", printable(text, 40)));
+    throw InvalidArgument(fmt::format("--wgmma must be a or b, got '{}'", printable(text, 40)));
   return text == "a" ? WgmmaOperand::a : WgmmaOperand::b;
 }
 
 int element_bits(const LayoutOptions& options, const char* option) {
-  if (options.bits == 0) throw InvalidArgument(fmt::format("{} needs --bits, the width of an element", option));
+  if (options.bits == 0) throw InvalidArgument(fmt::format("{} needs --bits, the width of an element in bits", option));
   return options.bits;
 }
 
 Picture thread_values(const LayoutOptions& options, const Value& value, const std::string& title) {
   const auto* plain = std::get_if<layout::Layout>(&value);
   if (plain == nullptr)
-    throw InvalidArgument(fmt::format("--tv draws a layout, not a {}: {}", kind_of(value), notation(value)));
+    throw InvalidArgument(fmt::format("--tv draws only layouts, got a {}: {}", kind_of(value), notation(value)));
   const auto [rows, columns] = parse_extents<2>(options.thread_values, "--tv");
   return layout::thread_value_picture(*plain, rows, columns, title).value_or_throw();
 }
@@ -100,8 +100,8 @@ std::vector<Picture> pictures_of(const LayoutOptions& options, const Value& valu
 
 std::vector<Picture> pictures_of(const LayoutOptions& options) {
   if (!options.wgmma.empty() && options.wgmma.size() != options.expressions.size())
-    throw InvalidArgument(fmt::format("--wgmma is 'a' or 'b' for each expression: {} for {}", options.wgmma.size(),
-                                      options.expressions.size()));
+    throw InvalidArgument(fmt::format("--wgmma must be given once per expression: given {} times for {} expressions",
+                                      options.wgmma.size(), options.expressions.size()));
   std::vector<Picture> pictures;
   for (std::size_t i = 0; i < options.expressions.size(); ++i) {
     const Value value = layout::evaluate(options.expressions[i]).value_or_throw();
@@ -134,23 +134,29 @@ ExitCode draw(const LayoutOptions& options) {
 }
 
 void add_draw_options(CLI::App& app, LayoutOptions& options) {
-  app.add_option("expression", options.expressions, "layouts, drawn side by side")->required();
-  app.add_option("--title", options.titles, "instead of the notation, for each expression")->allow_extra_args(false);
-  app.add_option("--svg", options.svg, "write SVG; - is the standard output")->type_name("FILE");
-  app.add_option("--latex", options.latex, "write LaTeX (TikZ); - is the standard output")->type_name("FILE");
-  CLI::Option* tv =
-      app.add_option("--tv", options.thread_values,
-                     "thread-value layouts of a tile MxN, whose first mode is fastest: who has which value");
-  CLI::Option* banks = app.add_flag("--banks", options.banks, "colours by bank of shared memory");
-  CLI::Option* tile = app.add_option("--tile", options.tile, "coloured by tile of RxC elements");
-  app.add_flag("--whole", options.whole_tiles, "a cell for each tile: where it begins, in bytes where --bits is given")
+  app.add_option("expression", options.expressions, "layouts to draw side by side")->required();
+  app.add_option("--title", options.titles, "title of each expression's picture; default: the value in layout notation")
+      ->allow_extra_args(false);
+  app.add_option("--svg", options.svg, "write SVG to this file, or with - to the standard output")->type_name("FILE");
+  app.add_option("--latex", options.latex, "write LaTeX (TikZ) to this file, or with - to the standard output")
+      ->type_name("FILE");
+  CLI::Option* tv = app.add_option(
+      "--tv", options.thread_values,
+      "the expressions are thread-value layouts of a tile of MxN elements, whose offsets are column-major; draw "
+      "which thread has which value");
+  CLI::Option* banks =
+      app.add_flag("--banks", options.banks, "colour each element by its shared-memory bank; needs --bits");
+  CLI::Option* tile = app.add_option("--tile", options.tile, "colour the elements by tiles of RxC elements");
+  app.add_flag("--whole", options.whole_tiles,
+               "draw one cell per tile with the offset where it begins, in bytes if --bits is given")
       ->needs(tile);
   CLI::Option* wgmma =
-      app.add_option("--wgmma", options.wgmma,
-                     "a or b, for each expression: shared-memory tiles (mn,k) of wgmma's operand, with "
-                     "the byte offsets of its descriptor")
+      app.add_option(
+             "--wgmma", options.wgmma,
+             "a or b, once per expression: draw it as the shared-memory tile (mn,k) of that wgmma operand, with the "
+             "byte offsets of its descriptor; needs --bits")
           ->allow_extra_args(false);
-  add_integer<int>(app, "--bits", options.bits, {1, 1024}, "width of an element");
+  add_integer<int>(app, "--bits", options.bits, {1, 1024}, "width of an element in bits");
   for (CLI::Option* one : {tv, banks, tile, wgmma}) {
     for (CLI::Option* other : {tv, banks, tile, wgmma}) {
       if (one != other) one->excludes(other);
@@ -161,16 +167,16 @@ void add_draw_options(CLI::App& app, LayoutOptions& options) {
 }  // namespace
 
 Command add_layout_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("layout", "evaluate and draw expressions over the algebra of layouts");
+  CLI::App* app = parent.add_subcommand("layout", "evaluate and draw expressions of the layout algebra");
   app->require_subcommand(1);
   const auto options = std::make_shared<LayoutOptions>();
   const auto add = [&](const char* name, const char* help, decltype(LayoutOptions::act) act) {
     return app->add_subcommand(name, help)->callback([options, act] { options->act = act; });
   };
-  add("eval", "print the value of each expression: composition((20,2):(16,4),(4,5):(1,4))", eval)
+  add("eval", "print the value of each expression, such as composition((20,2):(16,4),(4,5):(1,4))", eval)
       ->add_option("expression", options->expressions, "see 'tilewright layout functions' and docs/layouts.md")
       ->required();
-  add_draw_options(*add("draw", "draw layouts on the terminal, as SVG or as LaTeX", draw), *options);
+  add_draw_options(*add("draw", "draw layouts on the terminal, or as SVG or LaTeX", draw), *options);
   add("functions", "list the functions that expressions may call", list_functions);
   return {app, [options] { return options->act(*options); }};
 }

@@ -1,4 +1,4 @@
-// Times as the command prints them.
+// The format of times in the command's output.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace tilewright::cli {
 
-/// Seconds since 1970 as "2026-01-31 17:05" of this machine's zone.
+/// Formats seconds since 1970 in the local time zone: "2026-01-31 17:05".
 inline std::string local_time(std::int64_t seconds) {
   const std::time_t time = seconds;
   std::tm parts{};

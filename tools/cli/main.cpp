@@ -1,6 +1,6 @@
-// The command `tilewright`. Exit codes: 0 ok, 1 wrong result, 2 bad input, 3 environment (which includes results that
-// cannot be written), 130 interrupted by Ctrl-C, 143 by SIGTERM; one line on stderr for each that is not 0. A command
-// whose reader closes the pipe dies of SIGPIPE, which a shell shows as 141.
+// The command `tilewright`. Exit codes: 0 success, 1 wrong result, 2 bad input, 3 failure of the environment (including
+// output that cannot be written), 130 after Ctrl-C, 143 after SIGTERM. Every exit code but 0 comes with one line on
+// stderr. If the reader of stdout closes the pipe, SIGPIPE ends the command; a shell shows this as 141.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -20,8 +20,8 @@ namespace tilewright::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Exit codes: 0 ok, 1 wrong result, 2 bad input, 3 the environment failed or the output cannot be written, 130 "
-    "interrupted (Ctrl-C), 143 terminated. A command whose reader closes the pipe ends by SIGPIPE (141).";
+    "Exit codes: 0 success, 1 wrong result, 2 bad input, 3 the environment failed or the output cannot be written, 130 "
+    "interrupted (Ctrl-C), 143 terminated. If the reader of a pipe closes it, SIGPIPE ends the command (141).";
 
 int report(ExitCode code, const std::string& message) {
   say(message);
@@ -33,7 +33,7 @@ int report_interruption(int signal) {
   return 128 + signal;
 }
 
-// The parser's own messages may have several lines; the first says it.
+// The parser's messages may have several lines; the first one names the error.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 int run_chosen(const std::vector<Command>& commands) {
@@ -44,7 +44,7 @@ int run_chosen(const std::vector<Command>& commands) {
 }
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app("GEMM kernels described, found, emitted, compiled and run, on a GPU or on an emulator", "tilewright");
+  CLI::App app("Finds, emits, compiles and runs GEMM kernels, on a GPU or on an emulator.", "tilewright");
   app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION);
   app.footer(kFooter);
   app.require_subcommand(1);
@@ -55,7 +55,7 @@ int parse_and_run(int argc, char** argv) {
     app.parse(argc, argv);
     return run_chosen(commands);
   } catch (const CLI::Success& asked) {  // --help, --version
-    std::ostringstream text;             // printed as all else, so that a failure has its cause
+    std::ostringstream text;             // printed as other output is, so that a failed write is reported
     const int code = app.exit(asked, text, text);
     fmt::print("{}", text.str());
     return code;
@@ -70,7 +70,7 @@ int run(int argc, char** argv) {
     const int code = flush_standard_output(parse_and_run(argc, argv));
     return code == 0 && caught_signal() != 0 ? report_interruption(caught_signal()) : code;
   } catch (...) {
-    // A signal reaches child processes too: whatever failed then failed of it.
+    // The signal also reached the child processes, so that the failure is its consequence.
     if (const int signal = caught_signal(); signal != 0) return report_interruption(signal);
     try {
       throw;

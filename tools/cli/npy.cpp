@@ -17,7 +17,7 @@ namespace tilewright::cli {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-// NumPy writes about 80 characters for a matrix, and itself refuses to evaluate more than 10000.
+// NumPy writes about 80 characters for a matrix and refuses headers of more than 10000 characters when it reads.
 constexpr std::size_t kLongestHeader = 10000;
 
 struct TypeRow {
@@ -40,7 +40,7 @@ std::optional<DType> dtype_of(std::string_view descr) {
   return std::nullopt;
 }
 
-// The header is a Python dictionary of strings, booleans and tuples of integers; this reads just that.
+// Reads the header, a Python dictionary whose values are strings, booleans and tuples of integers.
 class DictionaryReader {
  public:
   explicit DictionaryReader(std::string_view text) : text_(text) {}
@@ -74,7 +74,7 @@ class DictionaryReader {
     return std::nullopt;
   }
 
-  /// A tuple of integers, as text: one that does not fit can still be shown.
+  /// A tuple of integers as text, so that an error message can quote an integer that does not fit into 64 bits.
   std::optional<std::vector<std::string>> integers() {
     std::vector<std::string> values;
     if (!take('(')) return std::nullopt;
@@ -113,7 +113,7 @@ Result<Fields> read_fields(std::string_view text) {
     if (!key || !reader.take(':')) return malformed;
     if (*key == "descr") {
       fields.descr = reader.string();
-      if (!fields.descr) return refuse("its dtype is a structure: save one plain array of numbers");
+      if (!fields.descr) return refuse("its dtype is a structured type: save a plain array of numbers");
     } else if (*key == "fortran_order") {
       fields.fortran_order = reader.boolean();
     } else if (*key == "shape") {
@@ -135,7 +135,7 @@ std::optional<std::int64_t> parse_extent(const std::string& digits) {
 Result<op::Dims> check_shape(std::vector<std::string> extents, DType dtype, bool takes_vectors) {
   if (takes_vectors && extents.size() == 1) extents.insert(extents.begin(), "1");
   if (extents.size() != 2 && extents.size() != 3) {
-    return refuse("it has {} dimensions: .reshape it to a matrix, or to (batch, rows, columns)", extents.size());
+    return refuse("it has {} dimensions: reshape it to (rows, columns) or (batch, rows, columns)", extents.size());
   }
   op::Dims shape = extents.size() == 2 ? op::Dims{0, 0} : op::Dims{0, 0, 0};
   std::int64_t size = bytes(dtype);
@@ -161,12 +161,13 @@ Result<NpyHeader> check_fields(const Fields& fields, bool takes_vectors) {
   const std::optional<DType> dtype = dtype_of(*fields.descr);
   if (!dtype) {
     if (fields.descr->starts_with('>'))
-      return refuse("its dtype '{}' is big endian: .astype('<{}')", descr, descr.substr(1));
-    return refuse("its dtype '{}' is none of f8 f4 f2 i4 i1 u1: convert with .astype(numpy.float32)", descr);
+      return refuse("its dtype '{}' is big endian: convert with .astype('<{}')", descr, descr.substr(1));
+    return refuse("its dtype '{}' is not one of f8 f4 f2 i4 i1 u1: convert with .astype(numpy.float32)", descr);
   }
   header.dtype = *dtype;
   if (*fields.fortran_order) {
-    return refuse("it is in Fortran order: save numpy.ascontiguousarray(x), or x.T and pass --transpose");
+    return refuse(
+        "it is in Fortran order: save numpy.ascontiguousarray(x), or save x.T and pass --transpose-a (-b, -c)");
   }
   const Result<op::Dims> shape = check_shape(*fields.shape, *dtype, takes_vectors);
   if (!shape) return shape.refusal();
@@ -188,12 +189,13 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> file, bool takes_v
   if (!text.starts_with(kMagic)) return refuse("it is not a .npy file");
   if (file.size() < kMagic.size() + 4) return refuse("it ends inside its header, at byte {}", file.size());
   const int major = std::to_integer<int>(file[kMagic.size()]);
-  if (major < 1 || major > 3) return refuse("its format version {} is none of 1, 2, 3", major);
+  if (major < 1 || major > 3) return refuse("its format version is {}, not 1, 2 or 3", major);
   const std::size_t length_digits = major == 1 ? 2 : 4;
   const std::size_t begin = kMagic.size() + 2 + length_digits;
   if (file.size() < begin) return refuse("it ends inside its header, at byte {}", file.size());
   const std::size_t length = little_endian(file.subspan(kMagic.size() + 2, length_digits));
-  if (length > kLongestHeader) return refuse("its header claims {} bytes, more than {}", length, kLongestHeader);
+  if (length > kLongestHeader)
+    return refuse("its header states a length of {} bytes, more than {}", length, kLongestHeader);
   if (file.size() - begin < length) return refuse("it ends inside its header, at byte {}", file.size());
   const Result<Fields> fields = read_fields(text.substr(begin, length));
   if (!fields) return fields.refusal();
@@ -226,7 +228,7 @@ NpyMatrix read_npy(const std::string& path, bool takes_vectors) {
   if (::fstat(file, &status) != 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
   const auto check_available = [&](std::int64_t available) {
     if (available >= size) return;
-    fail(fmt::format("it is truncated: a {} array {} needs {} bytes of data, it has {}", name(header->dtype),
+    fail(fmt::format("it is truncated: a {} array of shape {} needs {} bytes of data, it has {}", name(header->dtype),
                      op::to_string(header->shape), size, std::max<std::int64_t>(0, available)));
   };
   check_available(status.st_size - header->data_offset);

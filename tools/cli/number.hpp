@@ -1,4 +1,4 @@
-// Numbers as they are written on a command line: the whole text is one, in its range, or it is refused.
+// Parses numbers on the command line. A text is refused unless all of it is one number in the range.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -10,7 +10,7 @@
 
 namespace tilewright::cli {
 
-/// The integers that an option takes.
+/// The integers that an option takes; both ends are included.
 template <class T>
 struct IntegerRange {
   T least = 1;
@@ -18,17 +18,18 @@ struct IntegerRange {
 };
 
 /// "-12" -> -12: decimal digits, with a minus sign where `least` is negative. Nothing else is accepted: no "+5", "1e3",
-/// "0x10", spaces or empty text. None: `text` is no such number, or it is outside the range.
+/// "0x10", spaces or empty text. nullopt if `text` is not such a number or is outside the range.
 template <class T>
 std::optional<T> read_integer(const std::string& text, IntegerRange<T> range);
 
-/// The same. @throws InvalidArgument naming the option, the range and the text
+/// As read_integer(). @throws InvalidArgument, naming the option, the range and the text
 template <class T>
 T parse_integer(const std::string& option, const std::string& text, IntegerRange<T> range);
 
-/// "-0.5", "1e-3" -> what f64 holds nearest; "nan", "inf" and "-inf". Refused: what integers refuse, numbers beyond the
-/// range of f64, and those that are not 0 but nearer to 0 than every other number of f64.
-/// @throws InvalidArgument naming the option, what it takes and the text
+/// Parses "-0.5" or "1e-3" to the nearest f64, and "nan", "inf" and "-inf". The text may not have a "+" sign in front,
+/// spaces or hexadecimal digits. Numbers that overflow f64, and numbers other than 0 that would round to 0, are
+/// refused.
+/// @throws InvalidArgument, naming the option, the accepted numbers and the text
 double parse_real(const std::string& option, const std::string& text);
 
 /// Adds an option that takes one integer of the range. `target`: a T, or an std::optional of one.

@@ -27,7 +27,8 @@ bool is_regular_or_missing(const std::string& path) {
   return stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
 }
 
-// What makes two paths the same file: the inode, or where there is none yet the folder's and the name in it.
+// Two paths are the same file if their identities are equal: the inode of an existing file; for a file that does not
+// exist yet, the inode of its folder and its name.
 struct FileIdentity {
   dev_t device = 0;
   ino_t inode = 0;
@@ -46,7 +47,7 @@ std::optional<FileIdentity> identity_of(const std::string& path) {
 
 void check_output(const std::string& path) {
   if (path.empty() || path.back() == '/' || !is_regular_or_missing(path)) {
-    throw InvalidArgument(fmt::format("{}: not the name of a file", printable(path)));
+    throw InvalidArgument(fmt::format("{}: is not the name of a file", printable(path)));
   }
   if (access(folder_of(path).c_str(), W_OK) != 0) {
     throw InvalidArgument(fmt::format("{}: cannot be written: {}", printable(path), std::strerror(errno)));

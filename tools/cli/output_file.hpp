@@ -1,4 +1,4 @@
-// Files that the command writes: complete or not at all, and never twice the same one.
+// Output files. Each is written completely or not at all, and no two outputs are the same file.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,16 @@ struct NamedFile {
   std::string path;
 };
 
-/// Replaces the file at `path`, unless the program is to end. A reader never sees a part of it, and a failure leaves
-/// nothing behind. @throws Error naming the path and the cause
+/// Replaces the file at `path` atomically. A failure leaves the old file as it was. @throws Error, naming the path and
+/// the cause; Interrupted, before anything is written, if the command was interrupted
 void write_output(const std::string& path, std::span<const std::byte> bytes);
 
-/// @throws InvalidArgument when no file can be made at `path`, before any work is spent on its contents.
+/// Checks that a file can be created at `path`; called before the work that computes its contents.
+/// @throws InvalidArgument if it cannot
 void check_output(const std::string& path);
 
-/// check_output() of each. @throws InvalidArgument when two outputs are one file, or an output is an input: by another
-/// spelling of the path, a symbolic link or a hard link too
+/// Calls check_output() for each output. @throws InvalidArgument if two outputs are the same file or an output is also
+/// an input, including by another spelling of the path, a symbolic link or a hard link
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
 
 }  // namespace tilewright::cli

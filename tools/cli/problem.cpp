@@ -16,9 +16,10 @@
 namespace tilewright::cli {
 namespace {
 
-constexpr std::uint64_t kAlignment = 256;                        // bytes, as the device's pool aligns
-constexpr std::uint64_t kPlaceholder = std::uint64_t{1} << 58;   // between two operands' addresses
-constexpr std::int64_t kLargestOperand = std::int64_t{1} << 46;  // bytes: beyond any machine's memory
+constexpr std::uint64_t kAlignment = 256;  // bytes, the alignment of the device's memory pool
+constexpr std::uint64_t kPlaceholder = std::uint64_t{1}
+                                       << 58;  // bytes between the placeholder addresses of two operands
+constexpr std::int64_t kLargestOperand = std::int64_t{1} << 46;  // bytes, more than any machine's memory
 
 DType read_dtype(const std::string& text, const char* option) {
   if (const std::optional<DType> type = parse_dtype(text)) return *type;
@@ -26,22 +27,22 @@ DType read_dtype(const std::string& text, const char* option) {
   for (int i = 0; i < kDTypeCount; ++i) {
     if (const auto type = static_cast<DType>(i); bits(type) >= 8) known += fmt::format(" {}", name(type));
   }
-  throw InvalidArgument(fmt::format("{}: unknown type '{}': known are{}", option, printable(text, 40), known));
+  throw InvalidArgument(fmt::format("{}: unknown type '{}'; the types are{}", option, printable(text, 40), known));
 }
 
-// NumPy has no 8-bit floats: a file of u8 holds their codes.
-void read_codes(std::vector<NpyMatrix>& file, std::optional<DType> wanted) {
+// NumPy has no 8-bit floats. If the wanted type is one, a file of u8 holds their bit patterns.
+void reinterpret_fp8(std::vector<NpyMatrix>& file, std::optional<DType> wanted) {
   if (!file.empty() && file.front().dtype == DType::u8 && wanted && is_fp8(*wanted)) file.front().dtype = *wanted;
 }
 
-// What a file of f32 is rounded to where asked for.
+// Whether a file of f32 may be rounded to this type.
 bool is_rounded_from_f32(DType type) { return type == DType::bf16 || is_fp8(type); }
 
 op::MatrixLayout layout_of(const OperandOptions& operand) {
   return operand.is_transposed ? op::MatrixLayout::column_major : op::MatrixLayout::row_major;
 }
 
-// "NAME=VALUE" of an option that may come more than once.
+// Parses the "NAME=VALUE" texts of an option that may be repeated.
 std::map<std::string, std::string> assignments(const char* option, const std::vector<std::string>& texts) {
   std::map<std::string, std::string> all;
   for (const std::string& text : texts) {
@@ -50,18 +51,18 @@ std::map<std::string, std::string> assignments(const char* option, const std::ve
     if (equals == std::string::npos || !is_identifier(name))
       throw InvalidArgument(fmt::format("{} takes NAME=VALUE, got '{}'", option, printable(text, 60)));
     if (!all.emplace(name, text.substr(equals + 1)).second)
-      throw InvalidArgument(fmt::format("{} has '{}' twice", option, name));
+      throw InvalidArgument(fmt::format("{} gives '{}' twice", option, name));
   }
   return all;
 }
 
-// Extents of an operand; no batch is a plain matrix.
+// Extents of an operand. `batch` is empty for a single matrix.
 struct Extents {
   std::int64_t rows = 0, columns = 0;
   std::optional<std::int64_t> batch;
 };
 
-// Those of a file's matrices as the operand that it holds, perhaps transposed.
+// The extents of the operand in a file, which holds its transpose if the operand is transposed.
 Extents extents(const NpyMatrix& file, const OperandOptions& operand) {
   const op::Tensor held = operand.is_transposed ? op::transposed(file.tensor()) : file.tensor();
   const bool is_batch = held.shape.rank() == 3;
@@ -93,12 +94,12 @@ void Problem::read_files() {
   const bool has_files = !options_.a.file.empty() || !options_.b.file.empty();
   const bool has_extents = options_.m || options_.n || options_.k || options_.batch;
   if (has_files && (options_.a.file.empty() || options_.b.file.empty()))
-    throw InvalidArgument("--a and --b belong together");
+    throw InvalidArgument("--a and --b must be given together");
   if (has_files && has_extents)
     throw InvalidArgument("give either files (--a --b) or extents (--m --n --k --batch), not both");
   for (const auto& [letter, extent] : {std::pair{'m', options_.m}, {'n', options_.n}, {'k', options_.k}}) {
     if (!has_files && !extent)
-      throw InvalidArgument(fmt::format("--{} is missing: give --a and --b, or --m --n --k", letter));
+      throw InvalidArgument(fmt::format("--{} is missing: give either --a and --b, or --m, --n and --k", letter));
   }
   if (has_files) {
     a_.push_back(read_npy(options_.a.file));
@@ -113,13 +114,13 @@ void Problem::choose_types() {
     const std::optional<DType> asked = type.empty() ? std::nullopt : std::optional(read_dtype(type, option));
     const DType stored = asked == DType::tf32 ? DType::f32 : asked.value_or(DType::f32);
     if (file.empty()) return stored;
-    read_codes(file, asked);
+    reinterpret_fp8(file, asked);
     const DType held = file.front().dtype;
     const bool converts = held == DType::f32 && is_rounded_from_f32(stored);
     if (asked && held != stored && !converts) {
       throw InvalidArgument(
-          fmt::format("{} holds {}, {} says {}: only f32 is converted, to bf16, tf32, e4m3 or e5m2; codes of e4m3 and "
-                      "e5m2 are u8",
+          fmt::format("{} holds {}, but {} is {}: only files of f32 are converted, to bf16, tf32, e4m3 or e5m2; the "
+                      "bit patterns of e4m3 and e5m2 are u8",
                       printable(path), name(held), option, name(*asked)));
     }
     return asked ? stored : held;
@@ -132,10 +133,10 @@ void Problem::choose_types() {
   gemm_.d.dtype =
       options_.out_dtype.empty() ? op::default_output(gemm_.a.dtype) : read_dtype(options_.out_dtype, "--out-dtype");
   gemm_.c.dtype = gemm_.d.dtype;
-  read_codes(c_, gemm_.c.dtype);
+  reinterpret_fp8(c_, gemm_.c.dtype);
   if (!c_.empty() && c_.front().dtype != gemm_.d.dtype &&
       !(c_.front().dtype == DType::f32 && is_rounded_from_f32(gemm_.d.dtype))) {
-    throw InvalidArgument(fmt::format("{} holds {}, C and D are {}: convert it, or choose --out-dtype",
+    throw InvalidArgument(fmt::format("{} holds {}, but C and D are {}: convert the file or set --out-dtype",
                                       printable(options_.c.file), name(c_.front().dtype), name(gemm_.d.dtype)));
   }
   if (options_.math.empty()) {
@@ -150,7 +151,7 @@ void Problem::choose_types() {
   gemm_.beta = options_.beta;
   choose_epilogue();
   if (options_.fill != "integer" && options_.fill != "normal") {
-    throw InvalidArgument(fmt::format("--fill is 'integer' or 'normal', got '{}'", printable(options_.fill, 40)));
+    throw InvalidArgument(fmt::format("--fill must be integer or normal, got '{}'", printable(options_.fill, 40)));
   }
 }
 
@@ -173,7 +174,7 @@ void Problem::choose_epilogue_tensors() {
   outputs_ = assignments("--output", options_.outputs);
   std::map<std::string, std::string> dtypes = assignments("--tensor-dtype", options_.tensor_dtypes);
   std::set<std::string_view> read, written;
-  int index = 4;  // A, B, C and D are before
+  int index = 4;  // the placeholders of A, B, C and D come first
   for (const op::EpilogueTensor& each : op::epilogue_tensors(gemm_.epilogue)) {
     const std::string name{each.label};
     (each.is_written ? written : read).insert(each.label);
@@ -206,10 +207,10 @@ void Problem::choose_shapes() {
   const Extents a = a_.empty() ? random_extents(options_.m, options_.k) : extents(a_.front(), options_.a);
   const Extents b = b_.empty() ? random_extents(options_.k, options_.n) : extents(b_.front(), options_.b);
   Extents d{a.rows, b.columns / gemm_.epilogue.columns_per_element(), a.batch};
-  // As NumPy's matmul: a file without a batch, or with one of 1, serves all of the other's.
+  // As in numpy.matmul, an operand without a batch, or with a batch of 1, is broadcast.
   if (b.batch && d.batch.value_or(1) == 1) d.batch = b.batch;
   const Extents c = c_.empty() ? d : extents(c_.front(), options_.c);
-  if (c_.empty() && !a_.empty() && op::reads_source(gemm_)) throw InvalidArgument("beta is not 0: --c is missing");
+  if (c_.empty() && !a_.empty() && op::reads_source(gemm_)) throw InvalidArgument("--c is missing: beta is not 0");
   gemm_.a = placeholder(0, gemm_.a.dtype, a, options_.a);
   gemm_.b = placeholder(1, gemm_.b.dtype, b, options_.b);
   if (op::reads_source(gemm_) || !c_.empty()) gemm_.c = placeholder(2, gemm_.c.dtype, c, options_.c);
@@ -227,7 +228,7 @@ void Problem::materialize() {
   struct sysinfo machine {};
   const bool is_known = sysinfo(&machine) == 0;
   if (is_known && total > machine.totalram * machine.mem_unit) {
-    throw InvalidArgument(fmt::format("the matrices need {} MiB, this machine has {} MiB", total >> 20,
+    throw InvalidArgument(fmt::format("the matrices need {} MiB of memory, but this machine has {} MiB", total >> 20,
                                       (machine.totalram * machine.mem_unit) >> 20));
   }
   for (op::Tensor* operand : operands) {
@@ -267,22 +268,23 @@ void Problem::fill(const op::Tensor& tensor, const std::vector<NpyMatrix>& file,
 
 namespace {
 
-// As a .npy file holds it.
-NpyMatrix stored(const op::Tensor& d) {
-  NpyMatrix matrix{d.dtype == DType::bf16 ? DType::f32 : d.dtype, d.shape, {}};
-  matrix.data.resize(static_cast<std::size_t>(d.batch() * d.rows() * d.columns() * bytes(matrix.dtype)));
-  op::copy_elements(d, matrix.tensor());
-  if (is_fp8(matrix.dtype)) matrix.dtype = DType::u8;  // their codes
+// The matrix as a .npy file stores it: bf16 widened to f32, 8-bit floats as bit patterns.
+NpyMatrix to_npy(const op::Tensor& tensor) {
+  NpyMatrix matrix{tensor.dtype == DType::bf16 ? DType::f32 : tensor.dtype, tensor.shape, {}};
+  const std::int64_t elements = tensor.batch() * tensor.rows() * tensor.columns();
+  matrix.data.resize(static_cast<std::size_t>(elements * bytes(matrix.dtype)));
+  op::copy_elements(tensor, matrix.tensor());
+  if (is_fp8(matrix.dtype)) matrix.dtype = DType::u8;
   return matrix;
 }
 
 }  // namespace
 
-NpyMatrix Problem::output() const { return stored(options_.d.is_transposed ? op::transposed(gemm_.d) : gemm_.d); }
+NpyMatrix Problem::output() const { return to_npy(options_.d.is_transposed ? op::transposed(gemm_.d) : gemm_.d); }
 
 std::vector<std::pair<std::string, NpyMatrix>> Problem::epilogue_outputs() const {
   std::vector<std::pair<std::string, NpyMatrix>> all;
-  for (const auto& [name, file] : outputs_) all.emplace_back(file, stored(gemm_.tensor(name)));
+  for (const auto& [name, file] : outputs_) all.emplace_back(file, to_npy(gemm_.tensor(name)));
   return all;
 }
 

@@ -1,4 +1,4 @@
-// The problem that a command line describes: files or random numbers, as matrices in host memory.
+// The GEMM that a command line describes, with matrices in host memory from files or random numbers.
 #pragma once
 
 #include <cstddef>
@@ -17,23 +17,24 @@ namespace tilewright::cli {
 
 class Problem {
  public:
-  /// Reads the files and checks the problem. Allocates nothing for it yet: addresses are placeholders, aligned as
-  /// device memory is. @throws InvalidArgument with one line on what is wrong
+  /// Reads the files and checks the problem. The operands have no memory yet: their addresses are placeholders with the
+  /// alignment of device memory. @throws InvalidArgument with a reason of one line
   explicit Problem(const ProblemOptions& options);
 
   const op::Gemm& gemm() const { return gemm_; }
 
-  /// Gives every operand memory: inputs from the files or the seed, D poisoned with NaN.
-  /// @throws InvalidArgument when this machine has not enough
+  /// Allocates every operand. Inputs are filled from the files or with random numbers, D with NaN.
+  /// @throws InvalidArgument if the machine has too little memory
   void materialize();
 
-  /// D as a .npy file holds it: bf16 widened to f32, 8-bit floats as their codes; transposed where asked for. @pre
-  /// materialize()
+  /// D as a .npy file stores it: bf16 widened to f32, 8-bit floats as bit patterns in u8, transposed with
+  /// --transpose-d.
+  /// @pre materialize()
   NpyMatrix output() const;
 
-  /// What --output asks for: file and contents. @pre materialize()
+  /// The epilogue's outputs that --output asks for, each with its file. @pre materialize()
   std::vector<std::pair<std::string, NpyMatrix>> epilogue_outputs() const;
-  /// The files that it names, and those that the problem is read from.
+  /// The files that --output names, and the files that the problem is read from.
   std::vector<NamedFile> output_files() const;
   std::vector<NamedFile> input_files() const;
 
@@ -47,16 +48,16 @@ class Problem {
             std::uint64_t stream) const;
 
   ProblemOptions options_;
-  std::vector<NpyMatrix> a_, b_, c_;  // none or one
+  std::vector<NpyMatrix> a_, b_, c_;  // each empty, or one matrix
   std::map<std::string, NpyMatrix> sources_;
   std::map<std::string, std::string> source_files_;
-  std::map<std::string, std::string> outputs_;  // files by name
+  std::map<std::string, std::string> outputs_;  // name in the epilogue -> file
   op::Gemm gemm_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 
-/// "512x256x128: f32 row * f32 row -> f32 row, accumulated in f32, linear_combination, alpha 1, beta 0"; a batch of 3
-/// begins with "3 of ".
+/// "512x256x128: f32 row * f32 row -> f32 row, multiply_add accumulated in f32, linear_combination, alpha 1, beta 0".
+/// The text of a batch of 3 begins with "3 of ".
 std::string to_string(const op::Gemm& gemm);
 
 }  // namespace tilewright::cli

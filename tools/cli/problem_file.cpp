@@ -18,11 +18,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kAlignment = 256;        // as device memory has
-constexpr std::uint64_t kPlaceholder = 1 << 20;  // apart for each operand, until there is memory
+constexpr std::uint64_t kAlignment = 256;        // bytes, the alignment of the device's memory pool
+constexpr std::uint64_t kPlaceholder = 1 << 20;  // MiB between the placeholder addresses of two operands
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;
 
-/// A JSON object whose fields are all taken by somebody: what is left over is a mistake.
+/// A JSON object that records which of its fields were read. A field that nobody read is a mistake of the author.
 class Fields {
  public:
   Fields(const Json& json, std::string what) : json_(json), what_(std::move(what)) {
@@ -54,7 +54,7 @@ class Fields {
 
 std::string read_text(const Json& json, std::string_view what) {
   if (!json.is_string())
-    throw InvalidArgument(fmt::format("{} must be a text, got {}", what, printable(json.dump(), 60)));
+    throw InvalidArgument(fmt::format("{} must be a string, got {}", what, printable(json.dump(), 60)));
   return json.get<std::string>();
 }
 
@@ -76,14 +76,14 @@ std::int64_t read_extent(const Json& json, std::string_view what) {
 DType read_type(const Json& json, std::string_view what) {
   const std::string text = read_text(json, what);
   if (const std::optional<DType> type = parse_dtype(text)) return *type;
-  throw InvalidArgument(fmt::format("{} is no element type: '{}'", what, printable(text)));
+  throw InvalidArgument(fmt::format("{} is not an element type: '{}'", what, printable(text)));
 }
 
 template <class T>
 T read_name(const Json& json, std::string_view what, std::optional<T> (*parse)(std::string_view)) {
   const std::string text = read_text(json, what);
   if (const std::optional<T> value = parse(text)) return *value;
-  throw InvalidArgument(fmt::format("no {} '{}'", what, printable(text)));
+  throw InvalidArgument(fmt::format("unknown {} '{}'", what, printable(text)));
 }
 
 std::optional<op::Access> parse_access(std::string_view text) {
@@ -101,7 +101,7 @@ std::optional<op::MatrixLayout> parse_layout(std::string_view text) {
 }
 
 std::vector<std::string> read_texts(const Json& json, std::string_view what) {
-  if (!json.is_array()) throw InvalidArgument(fmt::format("{} must be a list of texts", what));
+  if (!json.is_array()) throw InvalidArgument(fmt::format("{} must be a list of strings", what));
   std::vector<std::string> texts;
   for (const Json& each : json) texts.push_back(read_text(each, what));
   return texts;
@@ -128,7 +128,7 @@ std::vector<op::NamedScalar> read_scalars(const Json* json) {
   return scalars;
 }
 
-/// An operation that the file declares: a product, which kernels of GEMMs compute.
+/// A product that the file declares. The GEMM families compute it.
 op::OperationPtr read_product(const Json& json) {
   Fields fields(json, "the operation");
   std::vector<op::SlotDeclaration> slots;
@@ -146,7 +146,7 @@ op::OperationPtr find_operation(const Json& json, const registry::Registry& regi
   if (json.is_object()) return read_product(json);
   const std::string name = read_text(json, "the operation");
   if (op::OperationPtr operation = registry.find_operation(name)) return operation;
-  throw InvalidArgument(fmt::format("no operation '{}'; there are: gemm{}{}", printable(name),
+  throw InvalidArgument(fmt::format("unknown operation '{}'; the operations are gemm{}{}", printable(name),
                                     registry.operations().empty() ? "" : ", ", fmt::join(registry.operations(), ", ")));
 }
 
@@ -186,7 +186,7 @@ op::Problem read_custom(Fields& fields, const op::OperationPtr& operation) {
       } else if (const auto found = extents.find(entry); found != extents.end()) {
         shape.append(found->second);
       } else {
-        throw InvalidArgument(fmt::format("extents lacks '{}', which '{}' has", entry, slot.name));
+        throw InvalidArgument(fmt::format("extents lacks '{}', an extent of '{}'", entry, slot.name));
       }
     }
     op::Tensor tensor = packed(tensors.size(), read_type(types.at(slot.name), "the type of " + slot.name), shape);
@@ -265,11 +265,11 @@ Json read_json(const std::string& path) {
   try {
     return Json::parse(text, is_kept);
   } catch (const Json::exception& error) {
-    throw InvalidArgument(fmt::format("is no JSON: {}", printable(error.what(), 200)));
+    throw InvalidArgument(fmt::format("is not JSON: {}", printable(error.what(), 200)));
   }
 }
 
-/// All bytes of a tensor's span as one row.
+/// All elements of a tensor's span, with those between its rows, as a matrix of one row.
 op::Tensor flat(const op::Tensor& tensor) {
   return op::matrix(tensor.address, tensor.dtype, 1, op::span_bytes(tensor) / bytes(tensor.dtype));
 }

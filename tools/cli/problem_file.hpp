@@ -1,4 +1,4 @@
-// A problem of any operation from a JSON file: what `tilewright run --problem` reads. docs/cli.md has the format.
+// A problem of any operation, read from the JSON file of `tilewright run --problem`. docs/operations.md has the format.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@ namespace tilewright::cli {
 
 class ProblemFile {
  public:
-  /// Reads the file and checks the problem. `registry` knows the operations that the file may name.
-  /// @throws InvalidArgument naming the file, the field and what is wrong with it
+  /// Reads the file and checks the problem. The file may name the operations of `registry`.
+  /// @throws InvalidArgument, naming the file, the field and the reason
   ProblemFile(const std::string& path, const registry::Registry& registry);
 
   const op::Problem& problem() const { return problem_; }
-  /// "transposed_gemm a(64,32) b(32,48) out(48,64)"
+  /// "transposed_gemm a(64,32):f16 b(32,48):f16 out(48,64):f32"
   std::string description() const;
 
-  /// Gives every operand memory: random integers from `seed` in what is read, NaN in what is written.
+  /// Allocates every operand. Inputs are filled with random integers from `seed`, outputs with NaN.
   void materialize(std::uint64_t seed);
 
  private:

@@ -1,4 +1,4 @@
-// The options that describe a problem and how to solve it: the same for gemm, find, tune and emit.
+// The options that describe a GEMM and its kernel, which the commands gemm, find, tune and emit share.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ class App;
 
 namespace tilewright::cli {
 
-/// One operand's options. A layout is chosen by transposition: the file of a transposed operand holds its transpose,
-/// row by row, so that the operand itself is column-major and nothing is copied.
+/// One operand's options. The file of a transposed operand holds the transpose in row-major order, so that the operand
+/// is column-major and nothing is copied.
 struct OperandOptions {
   std::string file;
   bool is_transposed = false;
@@ -22,24 +22,24 @@ struct OperandOptions {
 
 struct ProblemOptions {
   OperandOptions a, b, c, d;
-  std::optional<std::int64_t> m, n, k;  // of a random problem
-  std::optional<std::int64_t> batch;    // of a random problem; none: plain matrices
+  std::optional<std::int64_t> m, n, k;  // extents of random inputs
+  std::optional<std::int64_t> batch;    // of random inputs; nullopt: single matrices
   std::uint64_t seed = 0;
   std::string fill = "integer";
   double alpha = 1.0;
   double beta = 0.0;
-  std::string dtype;        // empty: the files', or f32
-  std::string b_dtype;      // empty: as dtype
-  std::string accumulator;  // empty: the type's own, and so on
+  std::string dtype;        // empty: the type of the files, or f32
+  std::string b_dtype;      // empty: the same as dtype
+  std::string accumulator;  // empty, here and in the next two: the default for dtype
   std::string out_dtype;
   std::string math;
   std::string epilogue = "linear_combination";
-  std::vector<std::string> sources, outputs;  // of the epilogue: "NAME=FILE"
+  std::vector<std::string> sources, outputs;  // the epilogue's tensors: "NAME=FILE"
   std::vector<std::string> scalars;           // "NAME=NUMBER"
-  std::vector<std::string> tensor_dtypes;     // of its tensors without a file: "NAME=TYPE"
+  std::vector<std::string> tensor_dtypes;     // the epilogue's tensors without a file: "NAME=TYPE"
 };
 
-/// Which kernel: the best one, one by name, or a design of the caller's own.
+/// Which kernel to use: the best-ranked one, one by its name, or an explicit design.
 struct KernelOptions {
   std::string device = "auto";
   std::string target;  // empty: the device's
@@ -49,7 +49,7 @@ struct KernelOptions {
   std::string schedule;                           // "cooperative" or "ping_pong"
   bool swaps_operands = false;
   bool repacks_operands = false;
-  int stages = 0;  // 0: not given, and so are the next two
+  int stages = 0;  // 0, here and in swizzle and split_k: not given
   int swizzle = 0;
   bool swizzles_rows = false;
   int split_k = 0;
@@ -61,7 +61,8 @@ void add_problem_options(CLI::App& command, ProblemOptions& options);
 
 void add_device_option(CLI::App& command, KernelOptions& options);
 
-/// The device among them. `with_target`: for commands that need not run what they compile.
+/// Adds --device and the options that choose a kernel. `with_target` adds --target, for commands that do not run the
+/// kernel.
 void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_target);
 
 }  // namespace tilewright::cli

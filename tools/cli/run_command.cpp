@@ -1,4 +1,4 @@
-// tilewright run: a problem of any operation, from a JSON file, ranked, checked or computed.
+// tilewright run: ranks, checks or computes a problem of any operation, which a JSON file describes.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -56,7 +56,7 @@ ExitCode check(engine::Engine& engine, const ProblemFile& problem, bool json) {
     is_any_sound |= candidate.fate == tune::Fate::sound;
   }
   if (is_any_sound) return ExitCode::ok;
-  say("no candidate ran");
+  say("no kernel could be run");
   return ExitCode::environment;
 }
 
@@ -67,7 +67,8 @@ ExitCode compute(engine::Engine& engine, ProblemFile& problem, const RunCommandO
   std::optional<op::Comparison> comparison;
   if (options.verify) {
     if (!op::has_reference(problem.problem()))
-      throw InvalidArgument(fmt::format("{} has no reference to verify with", op::operation_name(problem.problem())));
+      throw InvalidArgument(
+          fmt::format("the operation {} has no reference to verify against", op::operation_name(problem.problem())));
     comparison = op::compare(problem.problem(), options.seed);
   }
   if (options.json) {
@@ -88,7 +89,7 @@ ExitCode compute(engine::Engine& engine, ProblemFile& problem, const RunCommandO
 
 ExitCode run(const RunCommandOptions& options, const std::shared_ptr<registry::Registry>& registry) {
   if (options.find + options.check + options.verify > 1)
-    throw InvalidArgument("give one of --find, --check and --verify");
+    throw InvalidArgument("give only one of --find, --check and --verify");
   ProblemFile problem(options.file, *registry);
   engine::Engine engine(engine_options(options.kernel), registry);
   if (options.find) return find(engine, problem, options);
@@ -99,17 +100,18 @@ ExitCode run(const RunCommandOptions& options, const std::shared_ptr<registry::R
 }  // namespace
 
 Command add_run_command(CLI::App& parent, std::shared_ptr<registry::Registry> registry) {
-  CLI::App* app = parent.add_subcommand("run", "compute a problem of any operation from a JSON file");
+  CLI::App* app = parent.add_subcommand("run", "compute a problem of any operation that a JSON file describes");
   const auto options = std::make_shared<RunCommandOptions>();
-  app->add_option("--problem", options->file, "the problem: operation, extents, types (docs/cli.md)")
+  app->add_option("--problem", options->file,
+                  "JSON file with the operation, extents and types; docs/operations.md has the format")
       ->type_name("FILE")
       ->required();
   add_kernel_options(*app, options->kernel, true);
-  add_integer<std::uint64_t>(*app, "--seed", options->seed, {}, "of the random operands");
-  app->add_flag("--find", options->find, "rank the kernels and say why others cannot; compute nothing");
-  app->add_flag("--check", options->check, "run the best-ranked kernels on memory of their own and check each");
+  add_integer<std::uint64_t>(*app, "--seed", options->seed, {}, "seed of the random operands");
+  app->add_flag("--find", options->find, "only rank the kernels, and list those that cannot with the reason");
+  app->add_flag("--check", options->check, "run the best-ranked kernels on private memory and check each");
   app->add_flag("--verify", options->verify, "compare the outputs with the reference; a wrong result exits 1");
-  app->add_flag("--json", options->json, "print the outcome as JSON");
+  app->add_flag("--json", options->json, "print the result as JSON");
   if (registry == nullptr) registry = kernels::make_registry();
   return {app, [options, registry] { return run(*options, registry); }};
 }

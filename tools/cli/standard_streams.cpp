@@ -38,13 +38,13 @@ class WarningSink final : public spdlog::sinks::base_sink<std::mutex> {
 }  // namespace
 
 void prepare_standard_streams() {
-  // A stream that should be written to is opened for reading, and the other way round: its use fails, as when closed.
+  // stdin is opened for writing and stdout for reading, so that their use fails as that of a closed stream does.
   constexpr std::array<int, 3> kModes{O_WRONLY, O_RDONLY, O_RDWR};
   for (int stream = 0; stream < 3; ++stream) {
     if (::fcntl(stream, F_GETFD) == -1) ::open("/dev/null", kModes[static_cast<std::size_t>(stream)]);
   }
   struct sigaction ignored {};
-  ignored.sa_handler = [](int) {};  // SIG_IGN would pass to child processes
+  ignored.sa_handler = [](int) {};  // child processes would inherit SIG_IGN, but not a handler
   ignored.sa_flags = SA_RESTART;
   ::sigaction(SIGPIPE, &ignored, nullptr);
 }

@@ -1,4 +1,4 @@
-// tilewright tune: measures the best-ranked kernels of a problem and remembers the fastest that is right.
+// tilewright tune: measures the best-ranked kernels of a GEMM and stores the fastest correct one in a tuning record.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -19,7 +19,7 @@ namespace {
 
 struct TuneCommandOptions {
   ProblemOptions problem;
-  KernelOptions kernel;  // of which only the device
+  KernelOptions kernel;  // only `device` is used
   tune::TuneOptions tune;
   bool list = false;
   bool forget = false;
@@ -42,8 +42,9 @@ void print_candidate(const tune::CandidateReport& candidate, const tune::Candida
 void print_text(const tune::TuningReport& report, const op::Gemm& gemm) {
   fmt::print("problem   {}\n", to_string(gemm));
   fmt::print("device    {}\n", report.device);
-  fmt::print("reference {}\n", report.reference.empty() ? "the host's, on a sample" : report.reference);
-  fmt::print("{:>10} {:>8}  {:<12} {}\n", "median us", "vs first", "fate", "kernel, in the ranking's order");
+  fmt::print("reference {}\n",
+             report.reference.empty() ? "the host's result, for a sample of elements" : report.reference);
+  fmt::print("{:>10} {:>8}  {:<12} {}\n", "median us", "vs first", "outcome", "kernel, in the order of the ranking");
   for (const tune::CandidateReport& candidate : report.candidates) {
     print_candidate(candidate, report.candidates.front());
   }
@@ -51,13 +52,15 @@ void print_text(const tune::TuningReport& report, const op::Gemm& gemm) {
   if (report.winner) fmt::print("winner    {}\n", report.candidates[*report.winner].kernel);
 }
 
-// 1: a kernel of the list gives wrong results or writes astray; 3: a device is broken, or no kernel ran.
+// The exit code: wrong_result if a kernel computed a wrong result or wrote outside its outputs; environment if a kernel
+// broke the device or no kernel could be run.
 ExitCode verdict(const tune::TuningReport& report, bool checks_only) {
   const auto end = [](ExitCode code, const std::string& message) {
     say(message);
     return code;
   };
-  if (!report.stopped.empty()) return end(ExitCode::environment, "the device is broken by " + report.stopped);
+  if (!report.stopped.empty())
+    return end(ExitCode::environment, "the device cannot be used any more: it was broken by " + report.stopped);
   bool is_any_sound = false;
   for (const tune::CandidateReport& candidate : report.candidates) {
     if (candidate.fate == tune::Fate::wrong || candidate.fate == tune::Fate::strayed) {
@@ -66,7 +69,7 @@ ExitCode verdict(const tune::TuningReport& report, bool checks_only) {
     is_any_sound |= candidate.fate == tune::Fate::sound;
   }
   if (report.winner || (checks_only && is_any_sound)) return ExitCode::ok;
-  return end(ExitCode::environment, "no candidate ran");
+  return end(ExitCode::environment, "no kernel could be run");
 }
 
 ExitCode tune(const TuneCommandOptions& options) {
@@ -78,7 +81,7 @@ ExitCode tune(const TuneCommandOptions& options) {
   return verdict(report, options.tune.checks_only);
 }
 
-// The records that an engine would use, which needs no device.
+// The tuning records that an engine would use. Opening them needs no device.
 cache::TuningRecords open_records() {
   const engine::Options options = engine::Options::from_environment();
   return cache::TuningRecords(cache::Store({options.cache_dir, options.cache_on_disk, options.cache_max_bytes}).root());
@@ -90,8 +93,8 @@ T value_of(Result<T> result) {
   return *std::move(result);
 }
 
-// Null where it is no JSON. What lies deeper than any report of ours is left out: printing it would take a stack frame
-// for each level.
+// The report of a record, or null if it is not JSON. Levels deeper than those of any report are left out, because
+// printing needs a stack frame per level and the file may be damaged.
 nlohmann::ordered_json parse_report(const std::string& text) {
   constexpr int kDeepest = 16;
   using Event = nlohmann::ordered_json::parse_event_t;
@@ -158,7 +161,7 @@ ExitCode forget(const TuneCommandOptions& options) {
     count = value_of(open_records().forget("", ""));
   }
   options.json ? fmt::print("{}\n", nlohmann::ordered_json{{"forgotten", count}}.dump(2))
-               : fmt::print("{} records forgotten\n", count);
+               : fmt::print("{} records deleted\n", count);
   return ExitCode::ok;
 }
 
@@ -171,16 +174,17 @@ ExitCode run(const TuneCommandOptions& options) {
 }  // namespace
 
 Command add_tune_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("tune", "measure the best-ranked kernels and remember the fastest");
+  CLI::App* app = parent.add_subcommand("tune", "measure the best-ranked kernels and store the fastest for later runs");
   const auto options = std::make_shared<TuneCommandOptions>();
   add_problem_options(*app, options->problem);
   add_device_option(*app, options->kernel);
-  add_integer<int>(*app, "--top", options->tune.top, {}, "how many kernels, the best-ranked first");
-  add_real(*app, "--seconds", options->tune.seconds, "of the device's time for timing; compiling is not in it");
-  app->add_flag("--check", options->tune.checks_only, "run and check them only: what an emulator can do");
-  app->add_flag("--list", options->list, "list what was chosen, and the kernels that broke a device");
-  app->add_flag("--forget", options->forget, "forget that: of the problem given, or all");
-  app->add_flag("--json", options->json, "print the outcome as JSON");
+  add_integer<int>(*app, "--top", options->tune.top, {}, "how many of the best-ranked kernels to measure");
+  add_real(*app, "--seconds", options->tune.seconds, "time limit of the measurements in seconds, without compilation");
+  app->add_flag("--check", options->tune.checks_only,
+                "only run the kernels and check their results, which also works on an emulator");
+  app->add_flag("--list", options->list, "list the stored choices, and the kernels that broke a device");
+  app->add_flag("--forget", options->forget, "delete the stored choices and faults, of the given problem or of all");
+  app->add_flag("--json", options->json, "print the result as JSON");
   return {app, [options] { return run(*options); }};
 }
 

@@ -1,4 +1,3 @@
-// Which cells the descriptor's distances lead to.
 #include "tools/cli/wgmma_picture.hpp"
 
 #include <algorithm>
@@ -25,28 +24,30 @@ constexpr int instruction_most_n = 256;
 
 int extent(const ComposedLayout& tile, int mode) { return static_cast<int>(layout::product(tile.shape()[mode])); }
 
-// The contiguous mode: the one in which neighbours are neighbours in memory.
+// The contiguous mode of the tile.
 Result<Major> major_of(const ComposedLayout& tile) {
   if (extent(tile, 1) > 1 && tile(0, 1) == tile(0, 0) + 1) return Major::k;
   if (extent(tile, 0) > 1 && tile(1, 0) == tile(0, 0) + 1) return Major::mn;
   return refuse("neither mode of {} is contiguous", layout::to_string(tile));
 }
 
-// What the first instruction reads, as (mn, k).
+// The extents that one wgmma reads.
 struct Instruction {
   int mn;
   int k;
 };
 
-Result<Instruction> first_instruction(const ComposedLayout& tile, WgmmaOperand operand, int bits) {
+Result<Instruction> instruction_shape(const ComposedLayout& tile, WgmmaOperand operand, int bits) {
   const Instruction one{std::min(extent(tile, 0), operand == WgmmaOperand::a ? instruction_m : instruction_most_n),
                         instruction_k_bits / bits};
   if (extent(tile, 0) % one.mn != 0 || extent(tile, 1) % one.k != 0)
-    return refuse("instructions of {}x{} do not divide {}x{}", one.mn, one.k, extent(tile, 0), extent(tile, 1));
+    return refuse("the instruction's {}x{} elements do not divide the tile of {}x{}", one.mn, one.k, extent(tile, 0),
+                  extent(tile, 1));
   return one;
 }
 
-// The arrow to the first core matrix along a side that lies `bytes` from the first.
+// The arrow from the first core matrix to the nearest one along a side whose offset is `bytes`; nullopt if there is
+// none.
 std::optional<layout::Dimension> dimension(const ComposedLayout& drawn, const layout::TileView& view, bool along_rows,
                                            std::int64_t bytes, std::string_view name) {
   const int step = along_rows ? view.rows : view.columns;
@@ -78,10 +79,11 @@ void add_dimensions(layout::Picture& picture, const ComposedLayout& drawn, const
 Result<layout::Picture> wgmma_picture(const ComposedLayout& tile, WgmmaOperand operand, int bits,
                                       const std::string& title) {
   if (bits != 8 && bits != 16 && bits != 32) return refuse("operands of wgmma have 8, 16 or 32 bits, got {}", bits);
-  if (tile.rank() != 2) return refuse("an operand is a layout of (mn, k), got {}", layout::to_string(tile));
+  if (tile.rank() != 2)
+    return refuse("an operand must be a layout of rank 2, (mn, k), got {}", layout::to_string(tile));
   const Result<Major> major = major_of(tile);
   if (!major) return major.refusal();
-  const Result<Instruction> one = first_instruction(tile, operand, bits);
+  const Result<Instruction> one = instruction_shape(tile, operand, bits);
   if (!one) return one.refusal();
   const ComposedLayout read = composition(tile, layout::make_tiler(IntTuple{one->mn, one->k}));
   const Result<arch::SmemDescriptor> descriptor = arch::make_descriptor(*major, read, bits);

@@ -1,4 +1,4 @@
-// An operand of wgmma in shared memory, drawn: its core matrices, and the distances that the descriptor states.
+// Draws a wgmma operand in shared memory: its core matrices, and the byte offsets of its matrix descriptor.
 #pragma once
 
 #include <string>
@@ -8,13 +8,12 @@
 
 namespace tilewright::cli {
 
-/// Which operand: A is drawn M x K, B is drawn K x N.
+/// A is drawn as M x K, B as K x N.
 enum class WgmmaOperand { a, b };
 
-/// `tile` maps (mn, k) to offsets in elements, its swizzle included. A cell is a core matrix, of eight rows of 16
-/// bytes, and says at which byte it is; tinted is what the first instruction reads. The leading and the stride byte
-/// offset are drawn where they lead to. Refused: a tile that make_descriptor refuses, or that core matrices do not
-/// divide.
+/// `tile` maps (mn, k) to offsets in elements, including the swizzle. Each cell is a core matrix (eight rows of 16
+/// bytes) and shows its byte offset; the cells that the first instruction reads are tinted. Arrows show the leading and
+/// the stride byte offset. Refuses tiles that make_descriptor() refuses or that core matrices do not divide.
 Result<layout::Picture> wgmma_picture(const layout::ComposedLayout& tile, WgmmaOperand operand, int bits,
                                       const std::string& title);
 

@@ -1,5 +1,5 @@
-// The kernel that applies an epilogue to a stored product, on the emulator: every epilogue, in place and beside D, what
-// it reduces, and a D of pairs.
+// The kernel that applies an epilogue to a stored product, on the emulator: every epilogue, with the product in D's
+// memory and in a separate buffer, reductions, and gated epilogues.
 #include "bench/elementwise_pass.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ engine::Options emulated() {
   return options;
 }
 
-/// A matrix on the host and its copy on the device.
+/// A matrix in host memory and its copy on the device.
 class Memory {
  public:
   Memory(const std::shared_ptr<runtime::Device>& device, const StoredMatrix& stored)
@@ -48,7 +48,7 @@ class Memory {
   runtime::DeviceBuffer buffer_;
 };
 
-/// A problem in the emulator's memory. Its product is random.
+/// A problem in the emulator's memory, with a random product.
 struct Example {
   Example(engine::Engine& engine, const std::string& line)
       : problem(*parse_problem(line)),
@@ -84,7 +84,7 @@ struct Example {
   op::MemoryDevice here() const { return engine::memory_device(device->properties()); }
   op::Gemm call() const { return *gemm(problem, addresses, here()); }
 
-  /// Of another epilogue, with the same tensors, where `text` is not empty.
+  /// If `text` is not empty, it replaces the text of the case's epilogue; the tensors are the same.
   Result<ElementwisePass> pass(engine::Engine& engine, const char* text = "") {
     op::Gemm with = call();
     if (*text != '\0') with.epilogue = *op::parse_epilogue(text, DType::f32);
@@ -106,7 +106,7 @@ struct Example {
     return at;
   }
 
-  /// Of all nodes at an element of the product.
+  /// Values of all nodes of the graph at an element of the product.
   std::vector<double> expected(std::int64_t row, std::int64_t column) {
     const op::Epilogue epilogue = graph(problem);
     if (!epilogue.pairs_columns()) return op::evaluate_nodes(epilogue, element(row, column));
@@ -126,8 +126,8 @@ void expect_near(double value, double exact, DType type) {
   EXPECT_NEAR(value, op::round_to(type, exact), 2.0 * store_error(type) * std::abs(exact) + 1e-5);
 }
 
-/// An output that is reduced, from what each of its elements was, which no kernel's order of addition changes by more
-/// than a few units of f32.
+/// Compares a reduced output with the reduction of its elements. Kernels may add in any order, which changes the sum by
+/// a few units in the last place of f32.
 class ReducedOutput {
  public:
   ReducedOutput(Memory& memory, const StoredTensor& tensor, const op::EpilogueOutput& output)
@@ -261,7 +261,7 @@ TEST_F(ElementwisePassTest, FindsTheLargestOfSeveralCtas) {
     EXPECT_EQ(example.tensors[1].at(0, 0), 4096.0) << at;
     op::store(example.product.host(), at / 2048, at % 2048, 100.0);
     example.product.to_device();
-    pass->run(0, nullptr);  // what the last call found is cleared
+    pass->run(0, nullptr);  // run() must clear the maximum of the previous call
     example.tensors[1].from_device();
     EXPECT_EQ(example.tensors[1].at(0, 0), 100.0) << at;
   }
@@ -284,18 +284,18 @@ TEST_F(ElementwisePassTest, RefusesOtherReductions) {
   const auto reason = [&](const char* line, const char* text) {
     return Example(engine_, line).pass(engine_, text).reason();
   };
-  EXPECT_THAT(reason(kBias, "D = acc; row(bias) = sum(D)"), HasSubstr("\"bias\" must be reduced for each row, or be"));
-  EXPECT_THAT(reason(kScale, "D = acc; scale = sum(D)"), HasSubstr("\"scale\" must be reduced for each row, or be"));
-  EXPECT_THAT(reason(kScale, "D = acc; single(scale) = max(D)"), HasSubstr("must be reduced for each row, or be"));
+  EXPECT_THAT(reason(kBias, "D = acc; row(bias) = sum(D)"), HasSubstr("the reduction \"bias\" must be over rows"));
+  EXPECT_THAT(reason(kScale, "D = acc; scale = sum(D)"), HasSubstr("the reduction \"scale\" must be over rows"));
+  EXPECT_THAT(reason(kScale, "D = acc; single(scale) = max(D)"), HasSubstr("must be over rows, or be"));
 }
 
 TEST_F(ElementwisePassTest, RefusesRowsThatAreNotWholeVectors) {
   const auto reason = [&](const char* line) { return Example(engine_, line).pass(engine_).reason(); };
   EXPECT_THAT(reason("dtype=bf16 m=4 n=12 ldd=16 k=8 epilogue=bias"), HasSubstr("n must be a multiple of 8, got 12"));
   EXPECT_THAT(reason("dtype=bf16 m=4 n=8 ldd=12 k=8 epilogue=bias"),
-              HasSubstr("rows of the product must be a multiple"));
+              HasSubstr("the row stride of the product must be a multiple"));
   EXPECT_THAT(reason("dtype=bf16 m=4 n=24 ldd=14 k=8 epilogue=swiglu"),
-              HasSubstr("rows of D must be a multiple of 4 elements apart, got 14"));
+              HasSubstr("the row stride of D must be a multiple of 4 elements, got 14"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The table of epilogues: every row parses, names the tensors of its text, and says of cuBLASLt what fits it.
+// The table of epilogue cases: every text parses, every row names the tensors of its text, and the cuBLASLt epilogue
+// matches it.
 #include "bench/epilogue_case.hpp"
 
 #include <gmock/gmock.h>

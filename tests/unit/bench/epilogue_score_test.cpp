@@ -1,4 +1,4 @@
-// Overheads, ratios and their means by epilogue, on figures made here.
+// Overheads, ratios and their means per epilogue, on invented figures.
 #include "bench/epilogue_score.hpp"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,8 @@ TEST(JudgeEpilogue, ComparesOurRankedChoiceWithThePlainProductAndBothWaysOfCubla
   EXPECT_EQ(one.missing, "");
   EXPECT_DOUBLE_EQ(*one.ratios.overhead, 1.1);
   EXPECT_DOUBLE_EQ(*one.ratios.to_fused, 1.1);
-  EXPECT_DOUBLE_EQ(*one.ratios.to_fused_best, 1.1);  // the heuristic's choice is the better one
+  EXPECT_DOUBLE_EQ(*one.ratios.to_fused_best,
+                   1.1);  // the heuristic's choice is faster than the best in the short measurement
   EXPECT_DOUBLE_EQ(*one.ratios.to_separate, 1.5);
   EXPECT_DOUBLE_EQ(*one.ratios.to_separate_best, 1.4);
 }

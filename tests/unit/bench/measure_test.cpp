@@ -1,4 +1,4 @@
-// Medians, spread, and rates.
+// Medians, deviations and rates.
 #include "bench/measure.hpp"
 
 #include <gtest/gtest.h>

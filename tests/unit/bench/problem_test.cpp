@@ -1,4 +1,4 @@
-// Problem files: what a line means, what is refused, and that the files we ship can be read.
+// Problem files: the meaning of a line, lines that are refused, and the files of bench/problems.
 #include "bench/problem.hpp"
 
 #include <gmock/gmock.h>
@@ -78,7 +78,8 @@ TEST(ParseProblem, AnEpilogueTakesSingleProductsOfFloatsWithARowMajorD) {
                         "quantise_amax, row_sum, swiglu, got"));
   EXPECT_THAT(reason("dtype=bf16 m=1 n=1 k=1 d=col epilogue=bias"), HasSubstr("epilogue=bias needs d=row"));
   EXPECT_THAT(reason("dtype=bf16 m=1 n=1 k=1 batch=2 epilogue=bias"), HasSubstr("needs batch=1, got 2"));
-  EXPECT_THAT(reason("class=large dtype=bf16 m=1 n=1 k=1 epilogue=bias"), HasSubstr("classes are of plain products"));
+  EXPECT_THAT(reason("class=large dtype=bf16 m=1 n=1 k=1 epilogue=bias"),
+              HasSubstr("classes are for problems without an epilogue"));
   EXPECT_THAT(reason("dtype=s8 m=1 n=1 k=1 epilogue=bias"), HasSubstr("at most 32 bits, got s32"));
   EXPECT_THAT(reason("dtype=f64 m=1 n=1 k=1 epilogue=bias"), HasSubstr("at most 32 bits, got f64"));
 }
@@ -108,8 +109,10 @@ TEST(ParseProblem, SaysWhatIsWrong) {
   EXPECT_THAT(reason("dtype=f32 m=1 n=1 k=1 math=magic"), HasSubstr("magic"));
   EXPECT_THAT(reason("fast"), HasSubstr("key=value"));
   EXPECT_THAT(reason("dtype=f32 m=1 n=1 k=1 batch=0"), HasSubstr("batch must be a positive number"));
-  EXPECT_THAT(reason("dtype=f32 m=4294967296 n=2 k=4294967296"), HasSubstr("A of 1x4294967296x4294967296 has more"));
-  EXPECT_THAT(reason("dtype=f32 m=1 n=9 k=1 ldd=9223372036854775807"), HasSubstr("D of 1x1x9 has more bytes"));
+  EXPECT_THAT(reason("dtype=f32 m=4294967296 n=2 k=4294967296"),
+              HasSubstr("the size of A of 1x4294967296x4294967296 in bytes"));
+  EXPECT_THAT(reason("dtype=f32 m=1 n=9 k=1 ldd=9223372036854775807"),
+              HasSubstr("the size of D of 1x1x9 in bytes needs more"));
   EXPECT_THAT(reason("dtype=f32 m=4 n=5 k=6 lda=5"), HasSubstr("lda must be at least 6, got 5"));
   EXPECT_THAT(reason("dtype=f32 m=4 n=5 k=6 b=col ldb=5"), HasSubstr("ldb must be at least 6, got 5"));
   EXPECT_THAT(reason("dtype=f32 m=4 n=5 k=6 d=col ldd=3"), HasSubstr("ldd must be at least 4, got 3"));

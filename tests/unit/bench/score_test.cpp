@@ -1,4 +1,4 @@
-// Ratios, geometric means, regret, missing cases and the table of classes, on figures made here.
+// Ratios, geometric means, regret, missing cases and the table of classes, on invented figures.
 #include "bench/score.hpp"
 
 #include <gmock/gmock.h>

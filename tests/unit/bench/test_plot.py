@@ -1,4 +1,4 @@
-"""bench/plot.py on a small run made by hand: the picture, the tables, and the tables that documents hold."""
+"""bench/plot.py on a small invented run: the picture, the tables, and the tables in documents."""
 
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""Which cases of the suite the Python side takes, and which of them TMA cannot."""
+"""The cases of the suite that triton_gemm.py measures, and those whose rows TMA cannot access."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-// What is right and what is wrong, on results made here.
+// The verifier, on results that the tests construct.
 #include "bench/verify.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// Operands of small integers as they lie in memory, and their exact product as D of plain(problem).
+/// Operands of small integers in their memory layout, and their exact product as D of plain(problem).
 struct Example {
   Problem problem;
   Sources sources;
@@ -45,7 +45,7 @@ Example make_example(const std::string& line, Store store, Store store_d = store
   Example example{*parse_problem(line), {}, {}};
   const Problem& problem = example.problem;
   const StoredMatrix a = stored_a(problem), b = stored_b(problem), d = stored_d(plain(problem));
-  example.sources.a.resize(a.bytes(), std::byte{0x7f});  // a NaN or a huge number between the rows
+  example.sources.a.resize(a.bytes(), std::byte{0x7f});  // the gaps between rows are NaN or huge numbers
   example.sources.b.resize(b.bytes(), std::byte{0x7f});
   example.d.bytes.resize(d.bytes());
   for (std::int64_t matrix = 0; matrix < problem.batch; ++matrix) {
@@ -91,8 +91,8 @@ TEST(Verify, OneWrongElementIsNamed) {
 
 TEST(Verify, WhatWasNeverWrittenIsWrong) {
   const Example example = make_example(kBatched, store_f32);
-  const Output spoilt{std::vector<std::byte>(example.d.bytes.size(), std::byte{0xff})};
-  EXPECT_THAT(Verifier(example.problem, example.sources).against_exact(spoilt).reason, HasSubstr("nan"));
+  const Output poisoned{std::vector<std::byte>(example.d.bytes.size(), std::byte{0xff})};
+  EXPECT_THAT(Verifier(example.problem, example.sources).against_exact(poisoned).reason, HasSubstr("nan"));
 }
 
 TEST(Verify, EightBitFloatsMayLoseWhatTheTensorCoreTruncates) {
@@ -109,7 +109,7 @@ TEST(Verify, EightBitFloatsMayLoseWhatTheTensorCoreTruncates) {
   EXPECT_FALSE(verifier.against_exact(off).right);
 }
 
-/// Sources of the epilogue count from 1; so does what it writes besides, which is wrong.
+/// Adds the epilogue's tensors to the example: 1, 2, 3, ... Its outputs have the same values, which are wrong.
 Example with_tensors(Example example) {
   for (const StoredTensor& tensor : stored_tensors(example.problem)) {
     std::vector<std::byte> bytes(tensor.stored.bytes());
@@ -121,7 +121,7 @@ Example with_tensors(Example example) {
   return example;
 }
 
-/// Of small integers: the product is exact in f32, and so is what these epilogues make of it.
+/// An example of small integers, whose product and epilogue are exact in f32.
 Example with_epilogue(const std::string& epilogue) {
   return with_tensors(make_example("dtype=f32 m=4 n=5 k=6 b=col epilogue=" + epilogue, store_f32));
 }
@@ -175,7 +175,7 @@ TEST(VerifyEpilogue, AContenderMayRoundTheProductOnItsWay) {
   EXPECT_TRUE(verifier.against_exact(example.d, store_error(DType::bf16)).right);
 }
 
-/// silu(first) * second of the product's columns first(j) and second(j), its elements multiplied by `scale`.
+/// silu(x) * y, where x and y are the product's columns first(j) and second(j) multiplied by `scale`.
 template <class First, class Second>
 Output gated(const Example& product, const First& first, const Second& second, double scale = 1.0) {
   Output d{std::vector<std::byte>(stored_d(product.problem).bytes())};
@@ -270,7 +270,7 @@ TEST(VerifyReduction, SumsOfSampledRowsAreExact) {
   const Example example = with_row_sums();
   const Verifier verifier(example.problem, example.sources);
   EXPECT_TRUE(verifier.against_exact(example.d).right) << verifier.against_exact(example.d).reason;
-  for (const std::int64_t row : {0, 3}) {  // always among the samples
+  for (const std::int64_t row : {0, 3}) {  // the first and the last row are always sampled
     Output off = example.d;
     store_f32(off.tensors[0], row, load_f32(off.tensors[0], row) + 0x1p-10);
     EXPECT_THAT(verifier.against_exact(off).reason, StartsWith(row == 0 ? "sums[0,0] is " : "sums[3,0] is "));
@@ -298,7 +298,7 @@ TEST(VerifyReduction, ASumMayBeOfRoundedValues) {
   EXPECT_FALSE(verifier.against_exact(example.d, store_error(DType::bf16)).right);
 }
 
-/// D is scaled and rounded, the largest magnitude is not.
+/// D is scaled and rounded; the largest magnitude is of the values before that.
 TEST(VerifyReduction, TheLargestMagnitudeIsThatOfTheProductAtDsPeak) {
   static constexpr char kProblem[] = "dtype=e4m3 out={} m=16 n=16 k=64 b=col{}";
   const Example product = make_example(fmt::format(kProblem, "f32", ""), store_e4m3);
