@@ -76,7 +76,9 @@ std::string kernel(const Target& target, Body&& body) {
   SourceWriter ptx;
   ptx.line(".version 9.0").line(".target {}", target.name()).line(".address_size 64").blank();
   ptx.line(".visible .entry every_row() {{").indent();
-  ptx.line(".reg .b32 %r<136>; .reg .f32 %f<128>; .reg .f64 %d<24>; .reg .b64 %l<2>; .reg .pred %p<1>;");
+  ptx.line(
+      ".reg .b32 %r<136>; .reg .f32 %f<128>; .reg .f64 %d<24>; .reg .b16 %h<8>; .reg .b64 %l<2>; .reg .pred %p<1>;");
+  ptx.line(".shared .align 128 .b8 smem[512];");
   body(ptx);
   ptx.line("ret;").dedent().line("}}");
   return std::move(ptx).take();
