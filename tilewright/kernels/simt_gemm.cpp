@@ -13,7 +13,7 @@ struct SimtGemmFamily {
   using Outline = Plan;
   static constexpr const char* kName = "simt_gemm";
   static constexpr Target kNeeds = kSm80;
-  static constexpr const char* kNoDesign = "no design of CUDA cores";
+  static constexpr const char* kNoDesign = "no CUDA core design supports this problem";
 
   static std::vector<plan::Design> designs(const op::GemmView& /*view*/, const op::GemmDescription& description,
                                            const Target& target) {

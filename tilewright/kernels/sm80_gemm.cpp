@@ -14,7 +14,8 @@ struct Sm80GemmFamily {
   static constexpr const char* kName = "sm80_gemm";
   static constexpr Target kNeeds = kSm80;
   static constexpr const char* kNoDesign =
-      "multiplies neither f32 exactly (ask for multiply_add_tf32, fast_f32, fast_f16 or fast_bf16) nor 8-bit floats";
+      "supports neither 8-bit floats nor f32 with multiply_add (use multiply_add_tf32, fast_f32, fast_f16 or "
+      "fast_bf16)";
 
   static std::vector<plan::Design> designs(const op::GemmView& /*view*/, const op::GemmDescription& description,
                                            const Target& target) {

@@ -13,7 +13,7 @@ struct Sm90GemmFamily {
   using Plan = plan::Sm90GemmPlan;
   static constexpr const char* kName = "sm90_gemm";
   static constexpr Target kNeeds = kSm90a;
-  static constexpr const char* kNoDesign = "wgmma of sm_90a multiplies f16, bf16, tf32, e4m3, e5m2, s8 and u8";
+  static constexpr const char* kNoDesign = "wgmma supports only f16, bf16, tf32, e4m3, e5m2, s8 and u8";
 
   static std::vector<plan::Design> designs(const op::GemmView& view, const op::GemmDescription& description,
                                            const Target& target) {

@@ -5,17 +5,17 @@
 namespace tilewright::op {
 namespace {
 
-// GemmDescription is an aggregate of as many members as kGemmFields has: one more would not initialise it.
+// An aggregate with N members can be initialized from N values and not from N + 1, which counts the members.
 struct AnyValue {
   template <class T>
-  operator T() const;  // NOLINT: never defined; stands for a member of any type
+  operator T() const;  // NOLINT: never defined; converts to a member of any type
 };
 template <std::size_t... kIndices>
 constexpr bool has_members(std::index_sequence<kIndices...>) {
   return requires { GemmDescription{(static_cast<void>(kIndices), AnyValue{})...}; };
 }
 constexpr std::size_t kGemmFieldCount = std::tuple_size_v<decltype(kGemmFields)>;
-static_assert(has_members(std::make_index_sequence<kGemmFieldCount>()), "kGemmFields has fields that are no members");
+static_assert(has_members(std::make_index_sequence<kGemmFieldCount>()), "kGemmFields has more fields than the struct");
 static_assert(!has_members(std::make_index_sequence<kGemmFieldCount + 1>()), "kGemmFields lacks a member");
 
 template <class T>

@@ -7,7 +7,7 @@
 namespace tilewright::registry {
 namespace {
 
-// "f16r8": element, r or c for its layout, alignment in elements.
+// "f16r8": element, r or c for row- or column-major, alignment in elements.
 std::string short_name(const op::TensorDescription& tensor) {
   return fmt::format("{}{}{}", name(tensor.element), tensor.layout == op::MatrixLayout::row_major ? 'r' : 'c',
                      tensor.alignment);
@@ -46,7 +46,7 @@ Json operands_of(const std::vector<op::SlotDescription>& slots) {
   return json;
 }
 
-// "f16r8_f16c8_f32r4_f32": what most kernels of a family differ in.
+// "f16r8_f16c8_f32r4_f32": the operands and the accumulator.
 std::string readable_part(const op::GemmDescription& gemm) {
   return fmt::format("{}_{}_{}_{}", short_name(gemm.a), short_name(gemm.b), short_name(gemm.d), name(gemm.accumulator));
 }

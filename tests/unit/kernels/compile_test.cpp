@@ -164,8 +164,8 @@ TEST_F(Compiling, AUsersEpilogue) {
                                            {{"aux", op::row_index() - op::column_index()}})
                              .value_or_throw();
   for (const op::EpilogueTensor& tensor : op::epilogue_tensors(description.epilogue)) {
-    description.tensors.push_back({DType::f32, op::Neighbours::none, 1});
-    if (tensor.is_written) description.tensors.back() = {DType::bf16, op::Neighbours::columns, 4};
+    description.tensors.push_back({DType::f32, op::ContiguousMode::none, 1});
+    if (tensor.is_written) description.tensors.back() = {DType::bf16, op::ContiguousMode::columns, 4};
   }
   ASSERT_TRUE(op::validate(description)) << op::validate(description).reason();
   add_small_designs(description, plan::kSm80);

@@ -95,7 +95,7 @@ TEST(Signature, EveryFieldTellsCodeApart) {
   expect_other([](GemmDescription& d) { d.accumulator = DType::f16; });
   expect_other([](GemmDescription& d) { d.math = MathOperation::multiply_add_fast_accumulate; });
   expect_other([](GemmDescription& d) { d.epilogue = linear_combination_generic(Activation::relu); });
-  expect_other([](GemmDescription& d) { d.tensors = {{DType::f16, Neighbours::columns, 8}}; });
+  expect_other([](GemmDescription& d) { d.tensors = {{DType::f16, ContiguousMode::columns, 8}}; });
 }
 
 TEST(Custom, BindsExtentsByTheirNames) {

@@ -75,7 +75,7 @@ TEST(TmaOutputs, AreTheFirstThatLieAsDDoes) {
                                       {"unaligned", op::acc()},
                                       {"b", op::acc()},
                                       {"c", op::acc()}});
-  using enum op::Neighbours;
+  using enum op::ContiguousMode;
   description.tensors = {{DType::bf16, rows, 8},   {DType::f32, none, 1},      {DType::f32, columns, 4},
                          {DType::f32, columns, 2}, {DType::e4m3, columns, 16}, {DType::bf16, columns, 8}};
   const TmaOutputs found = tma_outputs(description, 1);

@@ -236,9 +236,9 @@ TEST(Sm90Cost, TensorsBesideDAreTraffic) {
   description.epilogue =
       op::make_epilogue("aux", DType::f32, op::acc() + op::full("residual") + op::row("bias"), {{"aux", op::acc()}})
           .value_or_throw();
-  description.tensors = {{DType::f32, op::Neighbours::columns, 4},
-                         {DType::f32, op::Neighbours::columns, 4},
-                         {DType::bf16, op::Neighbours::columns, 8}};
+  description.tensors = {{DType::f32, op::ContiguousMode::columns, 4},
+                         {DType::f32, op::ContiguousMode::columns, 4},
+                         {DType::bf16, op::ContiguousMode::columns, 8}};
   EXPECT_EQ(beside_bytes(description), 6);
   Sm90CostInput input{.m = 16384, .n = 16384, .k = 64, .tile = {128, 192, 64}, .stages = 4, .fma_per_clock = 4096};
   const arch::ArchLimits& limits = arch::limits(kSm90);

@@ -185,10 +185,10 @@ TEST(Kernel, RefusesTensorsThatItIsNotMadeFor) {
   KernelMetadata careless = metadata();
   careless.operands().epilogue = gemm.epilogue;
   EXPECT_EQ(EvenRows(careless).supports(gemm).reason(), "the epilogue has 1 tensors, the kernel is made for 0");
-  careless.operands().tensors = {{DType::f16, op::Neighbours::columns, 4}};
+  careless.operands().tensors = {{DType::f16, op::ContiguousMode::columns, 4}};
   EXPECT_EQ(EvenRows(careless).supports(gemm).reason(),
             "tensor 0 of the epilogue is f32:columns:4, the kernel takes f16:columns:4");
-  careless.operands().tensors = {{DType::f32, op::Neighbours::columns, 2}};
+  careless.operands().tensors = {{DType::f32, op::ContiguousMode::columns, 2}};
   EXPECT_TRUE(EvenRows(careless).supports(gemm)) << EvenRows(careless).supports(gemm).reason();
 }
 

@@ -86,9 +86,9 @@ std::string_view along(bool varies, bool are_neighbours) {
 
 std::string tensor_type(const op::EpilogueTensorDescription& tensor, const op::Broadcast& broadcast) {
   return fmt::format("tilewright::EpilogueTensor<{}, tilewright::Along::{}, tilewright::Along::{}, {}>",
-                     cuda_name(tensor.element), along(broadcast.along_m, tensor.neighbours == op::Neighbours::rows),
-                     along(broadcast.along_n, tensor.neighbours == op::Neighbours::columns),
-                     tensor.neighbours == op::Neighbours::columns ? tensor.alignment : 1);
+                     cuda_name(tensor.element), along(broadcast.along_m, tensor.contiguous == op::ContiguousMode::rows),
+                     along(broadcast.along_n, tensor.contiguous == op::ContiguousMode::columns),
+                     tensor.contiguous == op::ContiguousMode::columns ? tensor.alignment : 1);
 }
 
 void write_parameters(SourceWriter& out, const op::GemmDescription& operands) {
