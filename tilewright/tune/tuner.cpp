@@ -22,7 +22,7 @@ std::string first_line(const Error& error) {
   return printable(what.substr(0, what.find('\n')), 400);
 }
 
-// The simplest code there is: no instruction but multiply and add.
+// CUDA-core kernels use no tensor cores and are the most likely to be correct.
 bool is_simple(const registry::Kernel& kernel) {
   return kernel.metadata().design.tile.math_instruction.op_class == plan::OpClass::simt;
 }
@@ -48,7 +48,8 @@ void Tuner::check_candidates() {
   find_reference();
   check_all(InputCheck::at_the_end);
   if (has_ended() || operands_.inputs_are_intact()) return;
-  // Somebody wrote to the inputs, and who came after was judged by them: all again, one by one.
+  // A candidate wrote to the inputs, so the results of those after it are invalid: check all again, with the inputs
+  // compared after each.
   operands_.restore_inputs();
   for (CandidateReport& candidate : report_.candidates) {
     if (candidate.fate != Fate::failed && candidate.fate != Fate::skipped) candidate.fate = Fate::not_reached;
@@ -56,7 +57,7 @@ void Tuner::check_candidates() {
   check_all(InputCheck::after_each);
 }
 
-// On several threads, ahead of need. One that does not compile is reported when its turn comes.
+// Compiles in parallel and in advance. A candidate that does not compile is reported when it is checked.
 void Tuner::compile_together() const {
   std::vector<registry::KernelPtr> kernels;
   for (const engine::RankedKernel& candidate : candidates_) kernels.push_back(candidate.kernel);
@@ -72,7 +73,7 @@ void Tuner::compile_together() const {
   }
 }
 
-// The best-ranked simple kernel whose sampled elements agree with the host's oracle.
+// The reference is the best-ranked simple kernel whose sampled elements agree with op::reference.
 void Tuner::find_reference() {
   int tries = 0;
   for (const engine::RankedKernel& ranked : ranked_) {
@@ -92,7 +93,7 @@ void Tuner::check_all(InputCheck input_check) {
     if (report_.candidates[i].fate != Fate::not_reached) continue;
     const Outcome outcome = judge(candidates_[i].kernel, input_check);
     set_outcome(candidates_[i].kernel, outcome);
-    // Without a reference the kernels can only be compared with each other.
+    // If op::reference cannot compute the problem, the other kernels are compared with the first one.
     if (outcome.fate == Fate::sound && expected_.empty() && !op::has_reference(operands_.on_host()))
       expected_ = operands_.output_images();
   }
@@ -102,7 +103,8 @@ Tuner::Outcome Tuner::judge(const registry::KernelPtr& kernel, InputCheck input_
   check_interruption();
   if (const auto fault = journal_.earlier_fault(*kernel)) return {Fate::skipped, *fault};
   if (Outcome outcome = run_alone(kernel); outcome.fate != Fate::sound) return outcome;
-  if (std::string stray = operands_.find_stray_write(); !stray.empty()) return {Fate::strayed, std::move(stray)};
+  if (std::string stray = operands_.find_out_of_bounds_write(); !stray.empty())
+    return {Fate::strayed, std::move(stray)};
   if (input_check == InputCheck::after_each && !operands_.inputs_are_intact()) {
     operands_.restore_inputs();
     return {Fate::strayed, "it wrote to its inputs"};
@@ -116,7 +118,7 @@ Tuner::Outcome Tuner::judge(const registry::KernelPtr& kernel, InputCheck input_
 Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
   journal_.begin_trial(*kernel);
   try {
-    operands_.spoil_outputs();
+    operands_.poison_outputs();
     const engine::PreparedCall prepared = engine_.prepare(operands_.on_device(), kernel);
     prepared.run();
     operands_.fetch_outputs();
@@ -133,7 +135,7 @@ Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
     journal_.end_trial(*kernel);
     if (is_interrupted()) throw;
     return {Fate::failed, reason};
-  } catch (...) {  // what an author's code throws, in whatever language, is no fault of the device
+  } catch (...) {  // an exception of user code, in any language, is not a device fault
     journal_.end_trial(*kernel);
     throw;
   }
@@ -156,14 +158,14 @@ void Tuner::time_candidates(Timer& timer, double seconds) {
   }
   if (has_ended() || contenders.empty()) return;
 
-  TimingSets sets(engine_.device(), operands_);
-  std::set<std::size_t> on_track;  // of the batch under way
+  RotatingOperands sets(engine_.device(), operands_);
+  std::set<std::size_t> running;  // candidates in the current batch of calls
   const auto time = [&](std::span<const std::size_t> order) {
     std::vector<engine::PreparedCall> calls;
-    on_track.clear();
+    running.clear();
     for (const std::size_t contender : order) {
       calls.push_back(engine_.prepare(sets.next(), candidates_[contenders[contender]].kernel));
-      on_track.insert(contenders[contender]);
+      running.insert(contenders[contender]);
     }
     return timer.time(calls);
   };
@@ -176,27 +178,29 @@ void Tuner::time_candidates(Timer& timer, double seconds) {
   } catch (const Error& error) {
     if (!is_fatal(error)) throw;
     take_times(race, contenders);
-    blame(std::vector<std::size_t>(on_track.begin(), on_track.end()), first_line(error));
+    blame(std::vector<std::size_t>(running.begin(), running.end()), first_line(error));
   }
 }
 
 void Tuner::take_times(const Race& race, std::span<const std::size_t> contenders) {
-  int most = 0;
-  for (std::size_t i = 0; i < contenders.size(); ++i) most = std::max(most, race.samples(i));
+  int max_samples = 0;
+  for (std::size_t i = 0; i < contenders.size(); ++i) max_samples = std::max(max_samples, race.samples(i));
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     if (race.samples(i) == 0) continue;
     CandidateReport& report = report_.candidates[contenders[i]];
     report.fate = Fate::slower;
     report.samples = race.samples(i);
     report.median_us = race.median_us(i);
-    if (report.samples < most) report.reason = fmt::format("given up after {} samples", report.samples);
+    if (report.samples < max_samples) report.reason = fmt::format("dropped after {} samples", report.samples);
   }
 }
 
-// A batch runs as a whole: which of its kernels it was, the device does not say.
+// The device does not report which kernel of the batch caused the error, so all of them are recorded.
 void Tuner::blame(std::span<const std::size_t> suspects, const std::string& what) {
   const std::string reason =
-      suspects.size() == 1 ? what : fmt::format("{} (or one of {} timed with it)", what, suspects.size() - 1);
+      suspects.size() == 1
+          ? what
+          : fmt::format("{} (caused by this or one of {} kernels timed with it)", what, suspects.size() - 1);
   for (const std::size_t suspect : suspects) {
     report_.candidates[suspect].fate = Fate::broke_device;
     report_.candidates[suspect].reason = reason;

@@ -44,7 +44,7 @@ std::string to_json(const TuningReport& report) {
   json["reference"] = report.reference;
   json["stopped"] = report.stopped;
   json["warnings"] = report.warnings;
-  // What came from a driver or a compiler may not be UTF-8.
+  // Messages of a driver or a compiler may not be UTF-8.
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

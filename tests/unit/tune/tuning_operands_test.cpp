@@ -22,7 +22,7 @@ std::map<std::string, op::Tensor> tensors_of(const op::Gemm& gemm) {
   return all;
 }
 
-TEST(TimingSets, HoldMemoryOfTheirOwnForEveryTensor) {
+TEST(RotatingOperands, HoldMemoryOfTheirOwnForEveryTensor) {
   const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
   HostProblem problem(300, 200, 100, {.padding = 3});
   problem.gemm.beta = 1.0;
@@ -31,7 +31,7 @@ TEST(TimingSets, HoldMemoryOfTheirOwnForEveryTensor) {
                                          {{"aux", op::acc()}})
                            .value_or_throw());
   const TuningOperands operands(device, problem.gemm);
-  TimingSets sets(device, operands);
+  RotatingOperands sets(device, operands);
   const std::map<std::string, op::Tensor> originals = tensors_of(std::get<op::Gemm>(operands.on_host()));
   ASSERT_EQ(originals.size(), 7U);
 
