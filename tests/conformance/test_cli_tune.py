@@ -53,7 +53,7 @@ def test_a_batch_is_checked(here):
 def test_an_emulator_is_not_timed(here):
     finished = here("tune", *SMALL)
     assert finished.returncode == 3
-    assert finished.stderr == "tilewright: emulator:sm_80 has no time to measure: tune on a GPU\n"
+    assert finished.stderr == "tilewright: kernels cannot be timed on emulator:sm_80: tune on a GPU\n"
     assert finished.stdout == ""
 
 

@@ -59,21 +59,21 @@ class TuningFaults : public runtime::GpuTest {
   HostProblem problem_{8, 12, 16};
 };
 
-TEST_F(TuningFaults, EveryRogueIsDiscardedAndTheDeviceStaysUsable) {
-  expect_discarded(rogues(), kRightBody,
-                   {{"liar", tune::Fate::wrong},
-                    {"almost", tune::Fate::wrong},
-                    {"idler", tune::Fate::wrong},
+TEST_F(TuningFaults, EveryFaultyKernelIsDiscardedAndTheDeviceStaysUsable) {
+  expect_discarded(faulty_kernels(), kRightBody,
+                   {{"constant_result", tune::Fate::wrong},
+                    {"one_wrong_element", tune::Fate::wrong},
+                    {"no_result", tune::Fate::wrong},
                     {"stray_after", tune::Fate::strayed},
                     {"stray_before", tune::Fate::strayed},
-                    {"spoiler", tune::Fate::strayed},
+                    {"writes_input", tune::Fate::strayed},
                     {"broken", tune::Fate::failed},
                     {"unlaunchable", tune::Fate::failed}});
 }
 
-TEST_F(TuningFaults, EveryRogueThatHarmsEpilogueTensorsIsDiscarded) {
+TEST_F(TuningFaults, EveryKernelWithFaultsInEpilogueTensorsIsDiscarded) {
   problem_.set_epilogue(epilogue_with_tensors());
-  expect_discarded(rogues_with_tensors(), kRightBodyWithTensors,
+  expect_discarded(faulty_kernels_with_tensors(), kRightBodyWithTensors,
                    {{"wrong_aux", tune::Fate::wrong},
                     {"no_aux", tune::Fate::wrong},
                     {"stray_aux", tune::Fate::strayed},

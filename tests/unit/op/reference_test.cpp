@@ -1,4 +1,4 @@
-// The oracle itself: against sums small enough to do by hand, and its bound against planted errors.
+// The reference against sums computed by hand, and its error bound against injected errors.
 #include "tilewright/op/problem.hpp"
 
 #include <gtest/gtest.h>
@@ -44,8 +44,8 @@ class Problem {
   std::vector<std::vector<std::byte>> memory_;
 };
 
-// Three matrices of D over memory for six, and one matrix of B for all.
-TEST(ReferenceGemm, ABatchIsItsMatrices) {
+// D has padding between its three matrices, and B is broadcast.
+TEST(ReferenceGemm, ABatchEqualsItsMatrices) {
   Problem problem(30, 11, 7, DType::f32, DType::f32);
   Gemm gemm = problem.gemm;
   gemm.a = batched(matrix(gemm.a.address, DType::f32, 5, 7), 3, 2 * 35);
@@ -68,7 +68,7 @@ TEST(ReferenceGemm, ABatchIsItsMatrices) {
       << to_string(compare(gemm));
 }
 
-// 2^31 products and more: elements are drawn from every matrix.
+// With more than 2^31 products, elements are sampled from every matrix.
 TEST(ReferenceGemm, ASampleIsDrawnFromTheWholeBatch) {
   Problem problem(1, 1, 1, DType::f32, DType::f32);
   Gemm gemm = problem.gemm;
@@ -82,7 +82,7 @@ TEST(ReferenceGemm, ASampleIsDrawnFromTheWholeBatch) {
   EXPECT_NE(to_string(compare(gemm)).find("first: D[99,"), std::string::npos) << to_string(compare(gemm));
 }
 
-TEST(ReferenceGemm, MatchesTheDefinitionForEveryLayout) {
+TEST(ReferenceGemm, MatchesItsDefinitionForEveryLayout) {
   for (int layouts = 0; layouts < 8; ++layouts) {
     Problem problem(5, 11, 7, DType::f32, DType::f32);
     Gemm& gemm = problem.gemm;
@@ -173,8 +173,8 @@ TEST(ReferenceGemm, NanAndInfinityPropagate) {
   EXPECT_TRUE(std::isinf(load(problem.gemm.d, 0, 1)));
   EXPECT_TRUE(std::isnan(load(problem.gemm.d, 1, 0)));
   EXPECT_TRUE(compare(problem.gemm).is_exact());
-  store(problem.gemm.d, 0, 1, 5.0);  // a number where an infinity is due
-  store(problem.gemm.d, 1, 0, 5.0);  // a number where NaN is due
+  store(problem.gemm.d, 0, 1, 5.0);  // finite where infinity is expected
+  store(problem.gemm.d, 1, 0, 5.0);  // a number where NaN is expected
   EXPECT_EQ(compare(problem.gemm).outside, 2);
 }
 
@@ -190,8 +190,8 @@ TEST(ReferenceGemm, EightBitFloatsSaturateAndKeepNan) {
   EXPECT_EQ(compare(problem.gemm).outside, 1);
 }
 
-// 1024 ones: sums of 128 may each lose a part of 2^13 of themselves an addition, the sum of all eight times that.
-TEST(Compare, FastAccumulationMayLoseMore) {
+// k = 1024: without promotion after every 128 products, the bound is about eight times larger.
+TEST(Compare, FastAccumulationHasALargerBound) {
   Problem problem(1, 1, 1024, DType::e5m2, DType::f32);
   problem.fill(1, 1);
   store(problem.gemm.d, 0, 0, 1024.0 - 64.0);
@@ -216,8 +216,8 @@ TEST(Compare, FindsOneWrongElement) {
   EXPECT_NE(to_string(comparison).find("D[31,16]"), std::string::npos) << to_string(comparison);
 }
 
-// Places keep their row, column and matrix: a slice of one element would not.
-TEST(Compare, LooksWhereItIsTold) {
+// The indices of a place are those in the whole batch.
+TEST(Compare, ChecksTheGivenPlaces) {
   Problem problem(30, 11, 7, DType::f32, DType::f32);
   Gemm& gemm = problem.gemm;
   problem.fill(-8, 7);
@@ -253,7 +253,7 @@ TEST(Compare, PoisonIsNeverAccepted) {
   }
 }
 
-// f32 sums in another order, as a kernel adds them, stay within the bound; an error a few times larger does not.
+// f32 sums in another order, like a kernel's, are within the bound; an error a few times larger is not.
 TEST(Compare, BoundHoldsForReorderedSumsAndIsTight) {
   constexpr std::int64_t kExtent = 24, kDepth = 500;
   Problem problem(kExtent, kExtent, kDepth, DType::f32, DType::f32);
@@ -272,7 +272,7 @@ TEST(Compare, BoundHoldsForReorderedSumsAndIsTight) {
   const Comparison comparison = compare(gemm);
   EXPECT_TRUE(comparison.is_within_bound()) << to_string(comparison);
   EXPECT_FALSE(comparison.is_exact());
-  store(gemm.d, 3, 4, load(gemm.d, 3, 4) + 0.1);  // one of 500 products lost or doubled changes D by about 1
+  store(gemm.d, 3, 4, load(gemm.d, 3, 4) + 0.1);  // a lost or doubled product changes D by about 1
   EXPECT_EQ(compare(gemm).outside, 1);
 }
 

@@ -1,4 +1,4 @@
-// Matrices as the caller has them: which strides are a layout, and which are refused with the number.
+// Tensors, their layouts and strides, and the functions that fill and access them.
 #include "tilewright/op/tensor.hpp"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(ViewMatrix, RefusesWithTheNumber) {
   EXPECT_NE(reason(strided({3, 4, 4}, {huge / 4, 4, 1})).find("2^63"), std::string::npos);
 }
 
-TEST(Batched, MatricesLieOneAfterAnotherUnlessToldOtherwise) {
+TEST(Batched, MatricesArePackedByDefault) {
   const Tensor padded = matrix(nullptr, DType::f16, 3, 5, kRow, 8);
   EXPECT_EQ(batched(padded, 4).shape, (Dims{4, 3, 5}));
   EXPECT_EQ(batched(padded, 4).stride, (Dims{24, 8, 1}));
@@ -84,7 +84,7 @@ TEST(SpanBytes, ReachesPastTheLastElementOnly) {
   EXPECT_EQ(span_bytes(matrix(nullptr, DType::f64, 0, 5)), 0);
 }
 
-TEST(Transposed, IsTheSameMemory) {
+TEST(Transposed, SharesTheMemory) {
   std::int8_t values[15] = {};
   for (int i = 0; i < 15; ++i) values[i] = static_cast<std::int8_t>(i);
   const Tensor a = matrix(values, DType::s8, 3, 5);
@@ -110,7 +110,7 @@ TEST(Store, RoundsOnceAndSaturates) {
   EXPECT_EQ(round_to(DType::f64, 0.1), 0.1);
 }
 
-TEST(Fill, SameSeedSameValuesAndWithinTheBounds) {
+TEST(Fill, IsDeterministicAndWithinTheBounds) {
   float x[64] = {}, y[64] = {};
   const Tensor a = matrix(x, DType::f32, 8, 8), b = matrix(y, DType::f32, 8, 8);
   fill_integers(a, -3, 2, 7);

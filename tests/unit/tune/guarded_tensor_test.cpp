@@ -1,4 +1,4 @@
-// Tensors between red zones: which bytes are elements, for every way that an output may lie.
+// Tensors with red zones: detection of out-of-bounds writes and differing elements for every kind of layout.
 #include "tilewright/tune/guarded_tensor.hpp"
 
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 namespace tilewright::tune {
 namespace {
 
-using namespace engine;  // the engine, and fakes that its tests share
+using namespace engine;  // for the shared fakes of the engine's tests
 
-/// Ways for an output to lie, at an address that is not aligned.
+/// Outputs with all kinds of layouts, at a misaligned address.
 std::vector<op::Tensor> outputs() {
   constexpr std::uint64_t kAddress = 4096 + 24;
   constexpr auto kRow = op::MatrixLayout::row_major, kColumn = op::MatrixLayout::column_major;
@@ -31,7 +31,7 @@ std::vector<op::Tensor> outputs() {
           op::matrix(kAddress, DType::u8, 1, 1)};
 }
 
-/// Each element by its first byte, counted from the tensor's first.
+/// The place of each element by its offset in bytes.
 std::map<std::int64_t, op::Place> elements_of(const op::Tensor& tensor) {
   std::map<std::int64_t, op::Place> all;
   for (std::int64_t matrix = 0; matrix < tensor.batch(); ++matrix) {
@@ -61,7 +61,7 @@ class GuardedTensors : public testing::Test {
   std::shared_ptr<runtime::Device> device_ = open_device(emulator_options());
 };
 
-TEST_F(GuardedTensors, AWriteIsAnElementsOrAStray) {
+TEST_F(GuardedTensors, AWriteOutsideTheElementsIsFound) {
   for (const op::Tensor& shape : outputs()) {
     const std::string of = to_string(shape.shape) + " " + to_string(shape.stride);
     GuardedTensor placed = place(shape);
@@ -85,14 +85,14 @@ TEST_F(GuardedTensors, AWriteIsAnElementsOrAStray) {
       write(placed, stray, 1);
       fetch(placed);
       EXPECT_EQ(placed.find_out_of_bounds_write(),
-                fmt::format("it wrote outside its output aux, which spans {} bytes: byte {} from the first element",
+                fmt::format("it wrote outside its output aux, which spans {} bytes, at byte {} from the first element",
                             span, stray))
           << of;
     }
   }
 }
 
-TEST_F(GuardedTensors, ADifferenceIsFoundAtItsElement) {
+TEST_F(GuardedTensors, ADifferingElementIsFound) {
   for (const op::Tensor& shape : outputs()) {
     GuardedTensor placed = place(shape);
     placed.poison();
@@ -109,7 +109,7 @@ TEST_F(GuardedTensors, ADifferenceIsFoundAtItsElement) {
   }
 }
 
-TEST_F(GuardedTensors, AnInputIsIntactUntilSomebodyWritesToItOrBesideIt) {
+TEST_F(GuardedTensors, AnInputIsIntactUntilItOrItsRedZoneIsWritten) {
   const op::Tensor shape = op::matrix(std::uint64_t{512}, DType::f32, 3, 5, {}, 7);
   const GuardedTensor placed("A", device_, shape, 256);
   for (const std::int64_t byte : {std::int64_t{-256}, std::int64_t{0}, std::int64_t{24}, op::span_bytes(shape) + 255}) {

@@ -1,4 +1,4 @@
-// Operations that authors bring are checked as a GEMM is: on memory of the tuning's own, against their reference.
+// Tuning of user-defined operations: kernels are checked on copies of the operands, against the operation's reference.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,12 +13,12 @@
 namespace tilewright::tune {
 namespace {
 
-// Of a tuning only the shapes count: addresses are placeholders.
+// The address is a placeholder, since tuning uses only shapes.
 op::Tensor shaped(std::uint64_t number, DType type, std::int64_t rows, std::int64_t columns) {
   return op::matrix(number << 30, type, rows, columns);
 }
 
-TEST(Operations, ACheckRunsEveryKernelAndNamesTheWrongOnes) {
+TEST(Operations, ACheckFindsWrongKernels) {
   engine::Engine engine(engine::emulator_options());
   engine.registry().add(std::make_shared<stencil::StencilProvider>(std::vector{0.0F, 1.0F})).or_throw();
   const op::Problem problem = op::Custom::make(
@@ -31,7 +31,7 @@ TEST(Operations, ACheckRunsEveryKernelAndNamesTheWrongOnes) {
   EXPECT_THAT(report.candidates[1].reason, testing::HasSubstr("out[0,0] is "));
 }
 
-TEST(Operations, ACheckOfAProductComparesWithItsReference) {
+TEST(Operations, AProductIsComparedWithTheReference) {
   engine::Engine engine(engine::emulator_options());
   const auto operation = std::make_shared<op::ProductOperation>(
       "transposed_gemm",

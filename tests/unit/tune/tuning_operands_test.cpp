@@ -1,4 +1,4 @@
-// Copies of a problem to time calls on, on a driver whose memory is the host's.
+// The copies of operands for checking and timing, with a fake driver whose device memory is host memory.
 #include "tilewright/tune/tuning_operands.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace tilewright::tune {
 namespace {
 
-using namespace engine;  // the engine, and fakes that its tests share
+using namespace engine;  // for the shared fakes of the engine's tests
 
 std::map<std::string, op::Tensor> tensors_of(const op::Gemm& gemm) {
   std::map<std::string, op::Tensor> all{{"A", gemm.a}, {"B", gemm.b}, {"C", gemm.c}, {"D", gemm.d}};
@@ -22,7 +22,7 @@ std::map<std::string, op::Tensor> tensors_of(const op::Gemm& gemm) {
   return all;
 }
 
-TEST(RotatingOperands, HoldMemoryOfTheirOwnForEveryTensor) {
+TEST(RotatingOperands, CopyEveryTensor) {
   const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
   HostProblem problem(300, 200, 100, {.padding = 3});
   problem.gemm.beta = 1.0;
@@ -57,7 +57,7 @@ TEST(RotatingOperands, HoldMemoryOfTheirOwnForEveryTensor) {
     EXPECT_LE(region->second, std::next(region)->first) << "two tensors overlap";
 }
 
-// Outputs as the oracle leaves them, then one element of one changed.
+// Sets the outputs to the reference, changes one element, and expects that it is found.
 void expect_found(HostProblem& problem, const std::string& label, std::int64_t row, std::int64_t column) {
   const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
   TuningOperands operands(device, problem.gemm);
@@ -72,7 +72,7 @@ void expect_found(HostProblem& problem, const std::string& label, std::int64_t r
   EXPECT_TRUE(found.starts_with(fmt::format("{}[{},{}] is ", label, row, column))) << found;
 }
 
-TEST(TuningOperands, AColumnOfAPairIsJudgedWithItsElementOfD) {
+TEST(TuningOperands, AColumnOfAPairIsCheckedWithItsElementOfD) {
   HostProblem problem(8, 12, 16);
   problem.gemm.d = op::matrix(problem.gemm.d.address, DType::f32, 8, 6);
   problem.set_epilogue(op::make_epilogue("pairs", DType::f32,
@@ -84,7 +84,7 @@ TEST(TuningOperands, AColumnOfAPairIsJudgedWithItsElementOfD) {
   expect_found(problem, "aux", 0, 6);
 }
 
-TEST(TuningOperands, ReductionsAreJudgedByAllThatGoesThere) {
+TEST(TuningOperands, ReductionsAreCheckedOverAllTheirElements) {
   HostProblem problem(8, 12, 16);
   problem.set_epilogue(op::make_epilogue("reduced", DType::f32, op::acc(),
                                          {{"of_columns", op::acc(), op::Reduction::sum, op::kRowVector},
@@ -96,7 +96,7 @@ TEST(TuningOperands, ReductionsAreJudgedByAllThatGoesThere) {
   expect_found(problem, "all", 0, 0);
 }
 
-TEST(TuningOperands, LieBetweenRedZonesAsTheCallersLie) {
+TEST(TuningOperands, HaveRedZonesAndTheCallersLayout) {
   const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
   HostProblem problem(30, 20, 10);
   problem.set_epilogue(
