@@ -118,11 +118,11 @@ class PlannedGemmProvider final : public registry::Provider {
   Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& design) const override {
     if (signature.gemm() == nullptr)
       return refuse("computes only GEMMs, but {} is not one", signature.operation).as(RefusalCode::operation);
-    const op::GemmDescription& description = *signature.gemm();
-    if (const Support valid = op::validate(description); !valid) return valid.refusal();
-    auto plan = Family::plan(description, design);
+    const op::GemmDescription& gemm = *signature.gemm();
+    if (const Support valid = op::validate(gemm); !valid) return valid.refusal();
+    auto plan = Family::plan(gemm, design);
     if (!plan) return plan.refusal();
-    return kernel(description, design, *std::move(plan));
+    return kernel(gemm, design, *std::move(plan));
   }
 
  private:
