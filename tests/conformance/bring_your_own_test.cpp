@@ -282,7 +282,7 @@ TEST_P(BringYourOwn, B16_MetadataIsData) {
   const registry::KernelMetadata metadata = engine_->find_kernels(problem.gemm, is_mine).front().kernel->metadata();
   EXPECT_EQ(registry::kernel_name(metadata), "F64GemmKernel_tile32x32_ttt");
   EXPECT_EQ(metadata.design.tile.threadblock_shape, (std::array{32, 32, 1}));
-  EXPECT_EQ(metadata.operands().a, (op::TensorDescription{DType::f64, op::MatrixLayout::row_major, 1}));
+  EXPECT_EQ(metadata.operands().a, (op::TensorSignature{DType::f64, op::MatrixLayout::row_major, 1}));
   EXPECT_EQ(metadata.operands().accumulator, DType::f64);
   registry::KernelMetadata other = metadata;
   EXPECT_EQ(other, metadata);

@@ -100,15 +100,15 @@ class PlannedGemmProvider final : public registry::Provider {
       found.refused.push_back({family(), strided.refusal()});
       return;
     }
-    const op::GemmDescription description = op::describe(*view);
-    const std::vector<plan::Design> designs = Family::designs(*view, description, target);
+    const op::GemmSignature signature = op::describe(*view);
+    const std::vector<plan::Design> designs = Family::designs(*view, signature, target);
     if (designs.empty()) found.refused.push_back({family(), refuse("{}", Family::kNoDesign).as(RefusalCode::types)});
     for (const plan::Design& design : designs) {
-      auto outline = Family::outline(description, design);
+      auto outline = Family::outline(signature, design);
       // Types, layouts and alignments match by construction, so only the checks of do_supports() remain.
       const Support support = outline ? check_arguments(*outline, *view) : Support(outline.refusal());
       if (support) {
-        found.kernels.push_back(kernel(description, design, *std::move(outline)));
+        found.kernels.push_back(kernel(signature, design, *std::move(outline)));
       } else {
         found.refused.push_back({family() + " " + plan::to_string(design), support.refusal()});
       }
@@ -118,7 +118,7 @@ class PlannedGemmProvider final : public registry::Provider {
   Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& design) const override {
     if (signature.gemm() == nullptr)
       return refuse("computes only GEMMs, but {} is not one", signature.operation).as(RefusalCode::operation);
-    const op::GemmDescription& gemm = *signature.gemm();
+    const op::GemmSignature& gemm = *signature.gemm();
     if (const Support valid = op::validate(gemm); !valid) return valid.refusal();
     auto plan = Family::plan(gemm, design);
     if (!plan) return plan.refusal();
@@ -126,9 +126,9 @@ class PlannedGemmProvider final : public registry::Provider {
   }
 
  private:
-  static registry::KernelPtr kernel(const op::GemmDescription& description, const plan::Design& design,
+  static registry::KernelPtr kernel(const op::GemmSignature& signature, const plan::Design& design,
                                     typename Family::Outline outline) {
-    registry::KernelMetadata metadata{Family::kName, description, design};
+    registry::KernelMetadata metadata{Family::kName, signature, design};
     return std::make_shared<PlannedGemm<Family>>(std::move(metadata), std::move(outline));
   }
 };

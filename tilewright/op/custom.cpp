@@ -141,19 +141,19 @@ Support check_slot(const Custom& problem, std::size_t index, std::map<std::strin
   return is_written(slot.access) ? check_output_elements(tensor, slot.name) : Support();
 }
 
-SlotDescription describe_slot(const ConstSlot& slot) {
+SlotSignature describe_slot(const ConstSlot& slot) {
   const Tensor& tensor = *slot.tensor;
-  SlotDescription description{std::string(slot.name), slot.access, tensor.dtype, tensor.shape.rank(), -1, 1};
+  SlotSignature signature{std::string(slot.name), slot.access, tensor.dtype, tensor.shape.rank(), -1, 1};
   std::vector<std::int64_t> steps;
   for (int mode = tensor.shape.rank() - 1; mode >= 0; --mode) {
-    if (description.contiguous < 0 && tensor.stride[mode] == 1) {
-      description.contiguous = mode;
+    if (signature.contiguous < 0 && tensor.stride[mode] == 1) {
+      signature.contiguous = mode;
     } else if (tensor.shape[mode] > 1) {
       steps.push_back(tensor.stride[mode]);
     }
   }
-  description.alignment = shared_alignment(tensor, steps);
-  return description;
+  signature.alignment = shared_alignment(tensor, steps);
+  return signature;
 }
 
 }  // namespace
@@ -231,15 +231,15 @@ Support validate(const Custom& problem) {
   return problem.operation->check(problem);
 }
 
-std::string to_string(const SlotDescription& description) {
+std::string to_string(const SlotSignature& signature) {
   const std::string contiguous =
-      description.contiguous < 0 ? "strided" : fmt::format("contiguous{}", description.contiguous);
-  return fmt::format("{}:{}:{}:{}d:{}:{}", description.name, name(description.access), name(description.element),
-                     description.rank, contiguous, description.alignment);
+      signature.contiguous < 0 ? "strided" : fmt::format("contiguous{}", signature.contiguous);
+  return fmt::format("{}:{}:{}:{}d:{}:{}", signature.name, name(signature.access), name(signature.element),
+                     signature.rank, contiguous, signature.alignment);
 }
 
-std::vector<SlotDescription> describe(const Custom& problem) {
-  std::vector<SlotDescription> slots;
+std::vector<SlotSignature> describe(const Custom& problem) {
+  std::vector<SlotSignature> slots;
   for (const ConstSlot& slot : operands(problem)) slots.push_back(describe_slot(slot));
   return slots;
 }

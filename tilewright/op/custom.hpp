@@ -100,7 +100,7 @@ Support validate(const Custom& problem);
 
 /// The properties of one operand that select code. The alignment is the largest, up to 16 bytes, that divides the
 /// address and all strides except the contiguous mode's.
-struct SlotDescription {
+struct SlotSignature {
   std::string name;
   Access access = Access::read;
   DType element = DType::f32;
@@ -108,13 +108,13 @@ struct SlotDescription {
   int contiguous = -1;  // the mode with stride 1; -1: none
   int alignment = 1;    // elements, a power of two
 
-  bool operator==(const SlotDescription&) const = default;
+  bool operator==(const SlotSignature&) const = default;
 };
 
 /// "x:read:f32:2d:contiguous1:4"
-std::string to_string(const SlotDescription& description);
+std::string to_string(const SlotSignature& signature);
 
 /// @pre validate(problem)
-std::vector<SlotDescription> describe(const Custom& problem);
+std::vector<SlotSignature> describe(const Custom& problem);
 
 }  // namespace tilewright::op

@@ -45,19 +45,19 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) 
   return check_distinct(*tensor, label);
 }
 
-EpilogueTensorDescription describe_epilogue_tensor(const Tensor& tensor, const EpilogueTensor& role) {
-  EpilogueTensorDescription description{.element = tensor.dtype};
+EpilogueTensorSignature describe_epilogue_tensor(const Tensor& tensor, const EpilogueTensor& role) {
+  EpilogueTensorSignature signature{.element = tensor.dtype};
   const Broadcast& broadcast = role.broadcast;
-  if (role.is_written && broadcast != kFull) return description;  // results of a reduction are stored as scalars
+  if (role.is_written && broadcast != kFull) return signature;  // results of a reduction are stored as scalars
   const bool columns = broadcast.along_n && tensor.column_stride() == 1;
-  if (!columns && !(broadcast.along_m && tensor.row_stride() == 1)) return description;
-  description.contiguous = columns ? ContiguousMode::columns : ContiguousMode::rows;
+  if (!columns && !(broadcast.along_m && tensor.row_stride() == 1)) return signature;
+  signature.contiguous = columns ? ContiguousMode::columns : ContiguousMode::rows;
   const std::int64_t lines = columns ? tensor.rows() : tensor.columns();
   const std::int64_t step = columns ? tensor.row_stride() : tensor.column_stride();
   const std::int64_t line = columns ? tensor.columns() : tensor.rows();
-  description.alignment =
+  signature.alignment =
       shared_alignment(tensor, {lines > 1 ? step : 0, role.is_written ? line : 0, tensor.batch_stride()});
-  return description;
+  return signature;
 }
 
 }  // namespace
@@ -108,9 +108,9 @@ Support check_epilogue_tensors(const Gemm& gemm) {
   return {};
 }
 
-std::vector<EpilogueTensorDescription> describe_epilogue_tensors(const Epilogue& epilogue,
-                                                                 std::span<const NamedTensor> tensors) {
-  std::vector<EpilogueTensorDescription> all;
+std::vector<EpilogueTensorSignature> describe_epilogue_tensors(const Epilogue& epilogue,
+                                                               std::span<const NamedTensor> tensors) {
+  std::vector<EpilogueTensorSignature> all;
   for (const EpilogueTensor& each : epilogue_tensors(epilogue)) {
     const Tensor* const tensor = find_tensor(tensors, each.label);
     TILEWRIGHT_CHECK(tensor != nullptr, "the problem has no tensor '{}'", each.label);
@@ -130,14 +130,14 @@ std::string_view name(ContiguousMode mode) {
   return kNames[static_cast<std::size_t>(mode)];
 }
 
-std::string to_string(std::span<const EpilogueTensorDescription> descriptions) {
+std::string to_string(std::span<const EpilogueTensorSignature> signatures) {
   std::vector<std::string> texts;
-  for (const EpilogueTensorDescription& each : descriptions) texts.push_back(to_string(each));
+  for (const EpilogueTensorSignature& each : signatures) texts.push_back(to_string(each));
   return fmt::format("{}", fmt::join(texts, " "));
 }
 
-std::string to_string(const EpilogueTensorDescription& description) {
-  return fmt::format("{}:{}:{}", name(description.element), name(description.contiguous), description.alignment);
+std::string to_string(const EpilogueTensorSignature& signature) {
+  return fmt::format("{}:{}:{}", name(signature.element), name(signature.contiguous), signature.alignment);
 }
 
 }  // namespace tilewright::op

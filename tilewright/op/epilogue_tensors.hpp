@@ -15,7 +15,7 @@ struct EpilogueTensor {
   bool is_written;
 };
 
-/// The tensors read, then the outputs; this is the order of GemmDescription::tensors. The labels refer to `epilogue`.
+/// The tensors read, then the outputs; this is the order of GemmSignature::tensors. The labels refer to `epilogue`.
 std::vector<EpilogueTensor> epilogue_tensors(const Epilogue& epilogue);
 
 /// Whether the epilogue writes the tensor of that name.
@@ -25,8 +25,8 @@ bool is_output(const Epilogue& epilogue, std::string_view label);
 /// @pre the epilogue and the other operands are valid
 Support check_epilogue_tensors(const Gemm& gemm);
 
-std::vector<EpilogueTensorDescription> describe_epilogue_tensors(const Epilogue& epilogue,
-                                                                 std::span<const NamedTensor> tensors);
+std::vector<EpilogueTensorSignature> describe_epilogue_tensors(const Epilogue& epilogue,
+                                                               std::span<const NamedTensor> tensors);
 
 /// The tensor of that name, or null.
 const Tensor* find_tensor(std::span<const NamedTensor> tensors, std::string_view name);

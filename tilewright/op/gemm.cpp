@@ -241,48 +241,48 @@ Support validate(const Gemm& gemm) {
   return {};
 }
 
-std::string to_string(const TensorDescription& description) {
-  return fmt::format("{}:{}:{}", name(description.element), name(description.layout), description.alignment);
+std::string to_string(const TensorSignature& signature) {
+  return fmt::format("{}:{}:{}", name(signature.element), name(signature.layout), signature.alignment);
 }
 
-GemmDescription describe(const Gemm& gemm) { return describe(view(gemm)); }
+GemmSignature describe(const Gemm& gemm) { return describe(view(gemm)); }
 
 // Validates an empty problem that has this signature.
-Support validate(const GemmDescription& description) {
-  const auto empty = [](const TensorDescription& tensor) {
+Support validate(const GemmSignature& signature) {
+  const auto empty = [](const TensorSignature& tensor) {
     return matrix(std::uint64_t{0}, tensor.element, 0, 0, tensor.layout);
   };
-  const std::vector<EpilogueTensor> tensors_of_epilogue = epilogue_tensors(description.epilogue);
-  if (tensors_of_epilogue.size() != description.tensors.size()) {
+  const std::vector<EpilogueTensor> tensors_of_epilogue = epilogue_tensors(signature.epilogue);
+  if (tensors_of_epilogue.size() != signature.tensors.size()) {
     return refuse("the epilogue has {} tensors, the signature has {}", tensors_of_epilogue.size(),
-                  description.tensors.size())
+                  signature.tensors.size())
         .as(RefusalCode::epilogue);
   }
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < tensors_of_epilogue.size(); ++i) {
     const Broadcast& broadcast = tensors_of_epilogue[i].broadcast;
-    const auto layout = description.tensors[i].contiguous == ContiguousMode::rows ? MatrixLayout::column_major
-                                                                                  : MatrixLayout::row_major;
+    const auto layout =
+        signature.tensors[i].contiguous == ContiguousMode::rows ? MatrixLayout::column_major : MatrixLayout::row_major;
     tensors.push_back({std::string(tensors_of_epilogue[i].label),
-                       matrix(std::uint64_t{0}, description.tensors[i].element, broadcast.along_m ? 0 : 1,
+                       matrix(std::uint64_t{0}, signature.tensors[i].element, broadcast.along_m ? 0 : 1,
                               broadcast.along_n ? 0 : 1, layout)});
   }
-  const Gemm gemm{.a = empty(description.a),
-                  .b = empty(description.b),
-                  .c = empty(description.c),
-                  .d = empty(description.d),
-                  .beta = description.has_c ? 1.0 : 0.0,
-                  .accumulator = description.accumulator,
-                  .math = description.math,
-                  .epilogue = description.epilogue,
+  const Gemm gemm{.a = empty(signature.a),
+                  .b = empty(signature.b),
+                  .c = empty(signature.c),
+                  .d = empty(signature.d),
+                  .beta = signature.has_c ? 1.0 : 0.0,
+                  .accumulator = signature.accumulator,
+                  .math = signature.math,
+                  .epilogue = signature.epilogue,
                   .tensors = std::move(tensors)};
   if (const Support valid = validate(gemm); !valid) return valid;
-  if (!description.has_c && reads_source(gemm))
+  if (!signature.has_c && reads_source(gemm))
     return refuse("the epilogue reads C without a gate such as beta, but has_c is false").as(RefusalCode::epilogue);
-  for (const auto& [role, alignment] : {std::pair{'A', description.a.alignment},
-                                        {'B', description.b.alignment},
-                                        {'C', description.c.alignment},
-                                        {'D', description.d.alignment}}) {
+  for (const auto& [role, alignment] : {std::pair{'A', signature.a.alignment},
+                                        {'B', signature.b.alignment},
+                                        {'C', signature.c.alignment},
+                                        {'D', signature.d.alignment}}) {
     if (alignment < 1 || !std::has_single_bit(static_cast<unsigned>(alignment))) {
       return refuse("alignment of {} must be a power of two, got {}", role, alignment)
           .as(RefusalCode::alignment)
@@ -303,18 +303,18 @@ Gemm transposed(const Gemm& gemm) {
   return result;
 }
 
-GemmDescription transposed(const GemmDescription& description) {
-  const auto flip = [](TensorDescription tensor) {
+GemmSignature transposed(const GemmSignature& signature) {
+  const auto flip = [](TensorSignature tensor) {
     tensor.layout = transposed(tensor.layout);
     return tensor;
   };
-  GemmDescription result = description;
-  result.a = flip(description.b);
-  result.b = flip(description.a);
-  result.c = flip(description.c);
-  result.d = flip(description.d);
-  result.epilogue = transposed(description.epilogue);
-  for (EpilogueTensorDescription& tensor : result.tensors) {
+  GemmSignature result = signature;
+  result.a = flip(signature.b);
+  result.b = flip(signature.a);
+  result.c = flip(signature.c);
+  result.d = flip(signature.d);
+  result.epilogue = transposed(signature.epilogue);
+  for (EpilogueTensorSignature& tensor : result.tensors) {
     if (tensor.contiguous == ContiguousMode::none) continue;
     tensor.contiguous = tensor.contiguous == ContiguousMode::rows ? ContiguousMode::columns : ContiguousMode::rows;
   }

@@ -44,8 +44,8 @@ struct Gemm {
 /// The default accumulator type for operands of type `a`: f64 for f64, s32 for integers, f32 for the rest.
 DType default_accumulator(DType a);
 
-/// The default type of D for operands of type `a`: s32 for integers, bf16 for 8-bit floats, whose range is too small for
-/// most sums, and `a` for the rest.
+/// The default type of D for operands of type `a`: s32 for integers, bf16 for 8-bit floats, whose range is too small
+/// for most sums, and `a` for the rest.
 DType default_output(DType a);
 
 /// The default compute type of an epilogue: f64 for f64; s32 if both accumulator and D are s32, so that no sum is
@@ -75,7 +75,7 @@ std::vector<Slot> operands(Gemm& gemm);
 std::vector<ConstSlot> operands(const Gemm& gemm);
 
 /// describe(view(gemm)): see gemm_view.hpp. @pre validate(gemm)
-GemmDescription describe(const Gemm& gemm);
+GemmSignature describe(const Gemm& gemm);
 
 /// The transposed problem, D' = B' * A'. A column-major D becomes row-major.
 Gemm transposed(const Gemm& gemm);

@@ -15,16 +15,16 @@
 namespace tilewright::op {
 
 /// The properties of one operand that a kernel is specialized for.
-struct TensorDescription {
+struct TensorSignature {
   DType element = DType::f32;
   MatrixLayout layout = MatrixLayout::row_major;
   int alignment = 1;  // elements, a power of two; divides the address, ld and batch stride, and for D the row length
 
-  bool operator==(const TensorDescription&) const = default;
+  bool operator==(const TensorSignature&) const = default;
 };
 
 /// "f16:row:8"
-std::string to_string(const TensorDescription& description);
+std::string to_string(const TensorSignature& signature);
 
 /// The mode of an epilogue tensor that has stride 1: `rows` is M (column-major), `columns` is N (row-major).
 enum class ContiguousMode : std::uint8_t { none, rows, columns };
@@ -32,36 +32,36 @@ enum class ContiguousMode : std::uint8_t { none, rows, columns };
 std::string_view name(ContiguousMode mode);
 
 /// The properties of an epilogue tensor that a kernel is specialized for.
-struct EpilogueTensorDescription {
+struct EpilogueTensorSignature {
   DType element = DType::f32;
   ContiguousMode contiguous = ContiguousMode::none;
   int alignment = 1;  // elements along the contiguous mode, a power of two
 
-  bool operator==(const EpilogueTensorDescription&) const = default;
+  bool operator==(const EpilogueTensorSignature&) const = default;
 };
 
 /// "f32:columns:4"
-std::string to_string(const EpilogueTensorDescription& description);
-std::string to_string(std::span<const EpilogueTensorDescription> descriptions);
+std::string to_string(const EpilogueTensorSignature& signature);
+std::string to_string(std::span<const EpilogueTensorSignature> signatures);
 
 /// Everything in a problem that selects code. The batch count is an extent: one kernel computes single matrices and
 /// batches.
-struct GemmDescription {
-  TensorDescription a, b, c, d;
+struct GemmSignature {
+  TensorSignature a, b, c, d;
   DType accumulator = DType::f32;
   MathOperation math = MathOperation::multiply_add;
   Epilogue epilogue = linear_combination();
-  std::vector<EpilogueTensorDescription> tensors = {};  // one for each of Epilogue::tensors(), then for each output
-  bool has_c = true;  // false: the kernel has no code that reads C, and `c` equals `d`
+  std::vector<EpilogueTensorSignature> tensors = {};  // one for each of Epilogue::tensors(), then for each output
+  bool has_c = true;                                  // false: the kernel has no code that reads C, and `c` equals `d`
 
-  bool operator==(const GemmDescription&) const = default;
+  bool operator==(const GemmSignature&) const = default;
 };
 
 /// Refuses a signature that no valid problem has, with the reason, and alignments that are not powers of two. Accepts
 /// every result of describe().
-Support validate(const GemmDescription& description);
+Support validate(const GemmSignature& signature);
 
 /// The signature of the transposed problem, D' = B' * A'.
-GemmDescription transposed(const GemmDescription& description);
+GemmSignature transposed(const GemmSignature& signature);
 
 }  // namespace tilewright::op

@@ -89,7 +89,7 @@ Gemm to_gemm(const GemmView& view);
 
 /// The signature: types, layouts and the largest alignments, up to 16 bytes, that pointers, leading dimensions and
 /// batch strides allow. If this call does not read C, the signature of C equals D's. @pre the problem is valid
-GemmDescription describe(const GemmView& view);
+GemmSignature describe(const GemmView& view);
 
 /// Whether D is A*B: the graph is the accumulator alone, or a linear combination with alpha = 1 and beta = 0.
 bool stores_accumulator(const GemmView& view);

@@ -18,15 +18,15 @@ namespace tilewright::op {
 /// that GEMM.
 struct Signature {
   std::string operation = "gemm";
-  std::variant<GemmDescription, std::vector<SlotDescription>> operands;
+  std::variant<GemmSignature, std::vector<SlotSignature>> operands;
 
   Signature() = default;
-  Signature(GemmDescription gemm) : operands(std::move(gemm)) {}  // NOLINT: implicit conversion is intended
-  Signature(std::string name, std::vector<SlotDescription> slots)
+  Signature(GemmSignature gemm) : operands(std::move(gemm)) {}  // NOLINT: implicit conversion is intended
+  Signature(std::string name, std::vector<SlotSignature> slots)
       : operation(std::move(name)), operands(std::move(slots)) {}
 
   /// Null if the operation is not computed as a GEMM.
-  const GemmDescription* gemm() const { return std::get_if<GemmDescription>(&operands); }
+  const GemmSignature* gemm() const { return std::get_if<GemmSignature>(&operands); }
 };
 
 /// A pointer to a member, and the name of that member in text and JSON.
@@ -38,29 +38,29 @@ struct Field {
 template <class Struct, class Value>
 Field(const char*, Value Struct::*) -> Field<Struct, Value>;
 
-/// Every field of a GemmDescription, in the order of the text form. A new field must be added here; signature.cpp
+/// Every field of a GemmSignature, in the order of the text form. A new field must be added here; signature.cpp
 /// asserts that none is missing.
 inline constexpr std::tuple kGemmFields{
-    Field{"a", &GemmDescription::a},
-    Field{"b", &GemmDescription::b},
-    Field{"c", &GemmDescription::c},
-    Field{"d", &GemmDescription::d},
-    Field{"has_c", &GemmDescription::has_c},
-    Field{"accumulator", &GemmDescription::accumulator},
-    Field{"math", &GemmDescription::math},
-    Field{"epilogue", &GemmDescription::epilogue},
-    Field{"tensors", &GemmDescription::tensors},
+    Field{"a", &GemmSignature::a},
+    Field{"b", &GemmSignature::b},
+    Field{"c", &GemmSignature::c},
+    Field{"d", &GemmSignature::d},
+    Field{"has_c", &GemmSignature::has_c},
+    Field{"accumulator", &GemmSignature::accumulator},
+    Field{"math", &GemmSignature::math},
+    Field{"epilogue", &GemmSignature::epilogue},
+    Field{"tensors", &GemmSignature::tensors},
 };
 
 /// Calls visit(name, value) for each field.
 template <class Visit>
-void for_each_field(const GemmDescription& description, const Visit& visit) {
-  std::apply([&](const auto&... field) { (visit(field.name, description.*field.member), ...); }, kGemmFields);
+void for_each_field(const GemmSignature& signature, const Visit& visit) {
+  std::apply([&](const auto&... field) { (visit(field.name, signature.*field.member), ...); }, kGemmFields);
 }
 
 /// Whether both select the same code. The values of the epilogue's scalars are launch arguments and may differ.
 bool same_code(const Signature& x, const Signature& y);
-bool same_code(const GemmDescription& x, const GemmDescription& y);
+bool same_code(const GemmSignature& x, const GemmSignature& y);
 inline bool operator==(const Signature& x, const Signature& y) { return same_code(x, y); }
 
 /// Equal for signatures that select the same code.

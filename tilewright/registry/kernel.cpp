@@ -8,7 +8,7 @@ namespace tilewright::registry {
 namespace {
 
 // In these functions, `made_for` is the kernel's signature and `given` the problem's.
-Support accepts(const op::TensorDescription& made_for, const op::TensorDescription& given, char role) {
+Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& given, char role) {
   if (given.element != made_for.element)
     return refuse("{} is {}, but the kernel needs {}", role, name(given.element), name(made_for.element))
         .as(RefusalCode::types)
@@ -26,7 +26,7 @@ Support accepts(const op::TensorDescription& made_for, const op::TensorDescripti
   return {};
 }
 
-Support accepts(const op::EpilogueTensorDescription& made_for, const op::EpilogueTensorDescription& given,
+Support accepts(const op::EpilogueTensorSignature& made_for, const op::EpilogueTensorSignature& given,
                 std::size_t index) {
   const bool is_contiguous = made_for.contiguous == op::ContiguousMode::none || made_for.contiguous == given.contiguous;
   if (given.element == made_for.element && is_contiguous && given.alignment >= made_for.alignment) return {};
@@ -35,10 +35,10 @@ Support accepts(const op::EpilogueTensorDescription& made_for, const op::Epilogu
       .as(RefusalCode::epilogue);
 }
 
-Support accepts_gemm(const op::GemmDescription& made_for, const op::Problem& problem) {
+Support accepts_gemm(const op::GemmSignature& made_for, const op::Problem& problem) {
   const Result<op::GemmView> view = op::view(problem);
   if (!view) return refuse("the kernel computes a GEMM: {}", view.reason()).as(RefusalCode::operation);
-  const op::GemmDescription given = op::describe(*view);
+  const op::GemmSignature given = op::describe(*view);
   if (given.accumulator != made_for.accumulator) {
     return refuse("the problem accumulates in {}, but the kernel in {}", tilewright::name(given.accumulator),
                   tilewright::name(made_for.accumulator))
@@ -57,8 +57,8 @@ Support accepts_gemm(const op::GemmDescription& made_for, const op::Problem& pro
     return refuse("the problem reads C, but the kernel does not").as(RefusalCode::epilogue).of("C");
   struct Operand {
     char role;
-    const op::TensorDescription& made_for;
-    const op::TensorDescription& given;
+    const op::TensorSignature& made_for;
+    const op::TensorSignature& given;
     bool used;
   };
   for (const Operand& operand :
@@ -77,7 +77,7 @@ Support accepts_gemm(const op::GemmDescription& made_for, const op::Problem& pro
   return {};
 }
 
-Support accepts(const op::SlotDescription& made_for, const op::SlotDescription& given) {
+Support accepts(const op::SlotSignature& made_for, const op::SlotSignature& given) {
   const bool is_contiguous = made_for.contiguous < 0 || made_for.contiguous == given.contiguous;
   if (given.name == made_for.name && given.element == made_for.element && given.rank == made_for.rank &&
       is_contiguous && given.alignment >= made_for.alignment) {
@@ -94,8 +94,8 @@ Support accepts_operation(const op::Signature& made_for, const op::Problem& prob
     return refuse("the kernel computes {}, but the problem is a {}", made_for.operation, op::operation_name(problem))
         .as(RefusalCode::operation);
   }
-  const auto& wanted = std::get<std::vector<op::SlotDescription>>(made_for.operands);
-  const std::vector<op::SlotDescription> given = op::describe(*custom);
+  const auto& wanted = std::get<std::vector<op::SlotSignature>>(made_for.operands);
+  const std::vector<op::SlotSignature> given = op::describe(*custom);
   if (wanted.size() != given.size()) {
     return refuse("the kernel has {} operands, but {} has {}", wanted.size(), made_for.operation, given.size())
         .as(RefusalCode::operation);

@@ -19,8 +19,8 @@ struct KernelMetadata {
   int min_sm = 0;           // the kernel is offered only on this architecture and newer, as in 90 for sm_90
 
   /// The signature of a kernel that computes GEMMs. @pre signature.gemm() is not null
-  const op::GemmDescription& operands() const { return std::get<op::GemmDescription>(signature.operands); }
-  op::GemmDescription& operands() { return std::get<op::GemmDescription>(signature.operands); }
+  const op::GemmSignature& operands() const { return std::get<op::GemmSignature>(signature.operands); }
+  op::GemmSignature& operands() { return std::get<op::GemmSignature>(signature.operands); }
 
   bool operator==(const KernelMetadata&) const = default;
 };

@@ -52,7 +52,8 @@ void Tuner::check_candidates() {
   // compared after each.
   operands_.restore_inputs();
   for (CandidateReport& candidate : report_.candidates) {
-    if (candidate.fate != Fate::failed && candidate.fate != Fate::skipped) candidate.fate = Fate::not_reached;
+    if (candidate.status != CandidateStatus::failed && candidate.status != CandidateStatus::skipped)
+      candidate.status = CandidateStatus::not_reached;
   }
   check_all(InputCheck::after_each);
 }
@@ -81,7 +82,7 @@ void Tuner::find_reference() {
     if (has_ended() || tries++ == kReferenceTries) return;
     const Outcome outcome = judge(ranked.kernel, InputCheck::after_each);
     set_outcome(ranked.kernel, outcome);
-    if (outcome.fate != Fate::sound) continue;
+    if (outcome.status != CandidateStatus::sound) continue;
     expected_ = operands_.output_images();
     report_.reference = ranked.kernel->name();
     return;
@@ -90,27 +91,27 @@ void Tuner::find_reference() {
 
 void Tuner::check_all(InputCheck input_check) {
   for (std::size_t i = 0; i < candidates_.size() && !has_ended(); ++i) {
-    if (report_.candidates[i].fate != Fate::not_reached) continue;
+    if (report_.candidates[i].status != CandidateStatus::not_reached) continue;
     const Outcome outcome = judge(candidates_[i].kernel, input_check);
     set_outcome(candidates_[i].kernel, outcome);
     // If op::reference cannot compute the problem, the other kernels are compared with the first one.
-    if (outcome.fate == Fate::sound && expected_.empty() && !op::has_reference(operands_.on_host()))
+    if (outcome.status == CandidateStatus::sound && expected_.empty() && !op::has_reference(operands_.on_host()))
       expected_ = operands_.output_images();
   }
 }
 
 Tuner::Outcome Tuner::judge(const registry::KernelPtr& kernel, InputCheck input_check) {
   check_interruption();
-  if (const auto fault = journal_.earlier_fault(*kernel)) return {Fate::skipped, *fault};
-  if (Outcome outcome = run_alone(kernel); outcome.fate != Fate::sound) return outcome;
+  if (const auto fault = journal_.earlier_fault(*kernel)) return {CandidateStatus::skipped, *fault};
+  if (Outcome outcome = run_alone(kernel); outcome.status != CandidateStatus::sound) return outcome;
   if (std::string stray = operands_.find_out_of_bounds_write(); !stray.empty())
-    return {Fate::strayed, std::move(stray)};
+    return {CandidateStatus::out_of_bounds, std::move(stray)};
   if (input_check == InputCheck::after_each && !operands_.inputs_are_intact()) {
     operands_.restore_inputs();
-    return {Fate::strayed, "it wrote to its inputs"};
+    return {CandidateStatus::out_of_bounds, "it wrote to its inputs"};
   }
   if (std::string wrong = operands_.find_wrong_element(expected_); !wrong.empty()) {
-    return {Fate::wrong, std::move(wrong)};
+    return {CandidateStatus::wrong, std::move(wrong)};
   }
   return {};
 }
@@ -130,11 +131,11 @@ Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
     if (is_fatal(error)) {
       journal_.note(*kernel, reason);
       report_.stopped = fmt::format("{}: {}", kernel->name(), reason);
-      return {Fate::broke_device, reason};
+      return {CandidateStatus::broke_device, reason};
     }
     journal_.end_trial(*kernel);
     if (is_interrupted()) throw;
-    return {Fate::failed, reason};
+    return {CandidateStatus::failed, reason};
   } catch (...) {  // an exception of user code, in any language, is not a device fault
     journal_.end_trial(*kernel);
     throw;
@@ -146,7 +147,7 @@ Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
 void Tuner::set_outcome(const registry::KernelPtr& kernel, const Outcome& outcome) {
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (candidates_[i].kernel != kernel) continue;
-    report_.candidates[i].fate = outcome.fate;
+    report_.candidates[i].status = outcome.status;
     report_.candidates[i].reason = outcome.reason;
   }
 }
@@ -154,7 +155,7 @@ void Tuner::set_outcome(const registry::KernelPtr& kernel, const Outcome& outcom
 void Tuner::time_candidates(Timer& timer, double seconds) {
   std::vector<std::size_t> contenders;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    if (report_.candidates[i].fate == Fate::sound) contenders.push_back(i);
+    if (report_.candidates[i].status == CandidateStatus::sound) contenders.push_back(i);
   }
   if (has_ended() || contenders.empty()) return;
 
@@ -174,7 +175,7 @@ void Tuner::time_candidates(Timer& timer, double seconds) {
     const std::size_t first = race.run(time);
     take_times(race, contenders);
     report_.winner = contenders[first];
-    report_.candidates[contenders[first]].fate = Fate::winner;
+    report_.candidates[contenders[first]].status = CandidateStatus::winner;
   } catch (const Error& error) {
     if (!is_fatal(error)) throw;
     take_times(race, contenders);
@@ -188,7 +189,7 @@ void Tuner::take_times(const Race& race, std::span<const std::size_t> contenders
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     if (race.samples(i) == 0) continue;
     CandidateReport& report = report_.candidates[contenders[i]];
-    report.fate = Fate::slower;
+    report.status = CandidateStatus::slower;
     report.samples = race.samples(i);
     report.median_us = race.median_us(i);
     if (report.samples < max_samples) report.reason = fmt::format("dropped after {} samples", report.samples);
@@ -202,7 +203,7 @@ void Tuner::blame(std::span<const std::size_t> suspects, const std::string& what
           ? what
           : fmt::format("{} (caused by this or one of {} kernels timed with it)", what, suspects.size() - 1);
   for (const std::size_t suspect : suspects) {
-    report_.candidates[suspect].fate = Fate::broke_device;
+    report_.candidates[suspect].status = CandidateStatus::broke_device;
     report_.candidates[suspect].reason = reason;
     journal_.note(*candidates_[suspect].kernel, reason);
     report_.stopped += (report_.stopped.empty() ? "" : " or ") + report_.candidates[suspect].kernel;

@@ -34,7 +34,7 @@ class Tuner {
 
  private:
   struct Outcome {
-    Fate fate = Fate::sound;
+    CandidateStatus status = CandidateStatus::sound;
     std::string reason;
   };
   enum class InputCheck { at_the_end, after_each };

@@ -22,24 +22,24 @@ struct TuneOptions {
 };
 
 /// The outcome for a candidate.
-enum class Fate {
+enum class CandidateStatus {
   winner,
-  slower,        // timed, possibly dropped early
-  sound,         // passed the check, not timed
-  wrong,         // a result exceeds the error bound
-  strayed,       // it wrote outside its outputs
-  failed,        // it did not compile, load or launch
-  skipped,       // it broke a device in an earlier tuning
-  broke_device,  // a fatal device error, which ended the tuning
-  not_reached,   // the tuning ended before its turn
+  slower,         // timed, possibly dropped early
+  sound,          // passed the check, not timed
+  wrong,          // a result exceeds the error bound
+  out_of_bounds,  // it wrote outside its outputs
+  failed,         // it did not compile, load or launch
+  skipped,        // it broke a device in an earlier tuning
+  broke_device,   // a fatal device error, which ended the tuning
+  not_reached,    // the tuning ended before its turn
 };
 
-std::string_view name(Fate fate);
+std::string_view name(CandidateStatus status);
 
 struct CandidateReport {
   std::string kernel;
   double estimate_us = 0.0;  // predicted time
-  Fate fate = Fate::not_reached;
+  CandidateStatus status = CandidateStatus::not_reached;
   std::string reason;      // one line, may be empty
   double median_us = 0.0;  // valid if samples is not 0
   int samples = 0;

@@ -96,7 +96,7 @@ class StencilProvider final : public registry::Provider {
   std::string family() const override { return "stencils"; }
   std::vector<registry::KernelPtr> generate(const Target& target) const override {
     const auto slot = [](const char* name, op::Access access) {
-      return op::SlotDescription{name, access, DType::f32, 2, 1, 1};
+      return op::SlotSignature{name, access, DType::f32, 2, 1, 1};
     };
     std::vector<registry::KernelPtr> kernels;
     for (std::size_t i = 0; i < defects_.size(); ++i) {

@@ -32,18 +32,18 @@ class Compiling : public testing::Test {
   }
 
   /// The kernel of a design, if there is one.
-  void add(const registry::Provider& provider, const op::GemmDescription& description, const plan::Design& design) {
+  void add(const registry::Provider& provider, const op::GemmSignature& description, const plan::Design& design) {
     const Result<registry::KernelPtr> kernel = provider.make(description, design);
     if (kernel) sources_.push_back((*kernel)->source());
   }
 
-  void add_all_designs(const op::GemmDescription& description, const Target& target) {
+  void add_all_designs(const op::GemmSignature& description, const Target& target) {
     for (const plan::Design& design : plan::sm80_gemm_designs(description, target)) add(*sm80_, description, design);
     for (const plan::Design& design : plan::simt_gemm_designs(description, target)) add(*simt_, description, design);
   }
 
   /// The smallest design of each family, which is the last in its table.
-  void add_small_designs(const op::GemmDescription& description, const Target& target) {
+  void add_small_designs(const op::GemmSignature& description, const Target& target) {
     const std::vector<plan::Design> tensor = plan::sm80_gemm_designs(description, target);
     if (!tensor.empty()) add(*sm80_, description, tensor.back());
     add(*simt_, description, plan::simt_gemm_designs(description, target).back());
@@ -127,7 +127,7 @@ TEST_F(Compiling, EveryEpilogue) {
                                   TypeCase{DType::f16, DType::f16, DType::f16, DType::f16},
                                   TypeCase{DType::s8, DType::s8, DType::s8, DType::s32},
                                   TypeCase{DType::s8, DType::s8, DType::s32, DType::s32}}) {
-      op::GemmDescription description = plan::describe(types);
+      op::GemmSignature description = plan::describe(types);
       const Result<op::Epilogue> graph = op::named_epilogue(epilogue, types.d, description.epilogue.compute);
       if (!graph) continue;  // an epilogue in s32 has no transcendental functions
       description.epilogue = *graph;
@@ -143,7 +143,7 @@ TEST_F(Compiling, EveryEpilogue) {
 TEST_F(Compiling, PromotedSumsOfEightBitFloatsStayInRegisters) {
   const auto sm90 = make_sm90_gemm_provider();
   for (const DType d : {DType::bf16, DType::e4m3}) {
-    const op::GemmDescription description = plan::describe({DType::e4m3, DType::e4m3, d, DType::f32});
+    const op::GemmSignature description = plan::describe({DType::e4m3, DType::e4m3, d, DType::f32});
     const op::Gemm gemm = plan::problem_of(description, 4096, 4096, 4096);
     for (const plan::Design& design : plan::sm90_gemm_designs(op::view(gemm), description, plan::kSm90)) {
       add(*sm90, description, design);
@@ -159,7 +159,7 @@ TEST_F(Compiling, AUserDefinedEpilogue) {
   op::Expression sum = op::scalar("temperature", 2.5) * op::row("bias") + op::column("scale");
   for (const op::NamedFunction& function : op::functions())
     sum = sum + function.apply(std::span(inputs).first(static_cast<std::size_t>(function.arity)));
-  op::GemmDescription description = plan::describe_f32();
+  op::GemmSignature description = plan::describe_f32();
   description.epilogue = op::make_epilogue("everything", DType::f32, op::convert(DType::f16, op::call("even", {sum})),
                                            {{"aux", op::row_index() - op::column_index()}})
                              .value_or_throw();

@@ -107,7 +107,7 @@ TEST(Providers, ARefusedDesignIsNamedWithItsReason) {
 }
 
 TEST(Providers, MakeAKernelOfAGivenDesign) {
-  const op::GemmDescription description = plan::describe_f16();
+  const op::GemmSignature description = plan::describe_f16();
   const plan::Design design = plan::tensor_design(description, {16, 8, 16});
   const Result<registry::KernelPtr> kernel = make_sm80_gemm_provider()->make(description, design);
   ASSERT_TRUE(kernel) << kernel.reason();
@@ -120,7 +120,7 @@ TEST(Providers, MakeAKernelOfAGivenDesign) {
 }
 
 TEST(Providers, AnInvalidSignatureIsRefused) {
-  op::GemmDescription description = plan::describe_f16();
+  op::GemmSignature description = plan::describe_f16();
   description.b.alignment = 6;
   const plan::Design design = plan::tensor_design(description, {16, 8, 16});
   for (const auto& provider : make_providers()) {
@@ -151,7 +151,7 @@ TEST(Providers, KernelsAreSharedBetweenThreads) {
 
 TEST(Providers, LaunchesCoverTheOutput) {
   const op::Gemm gemm = problem(kF16, {}, 300, 200, 64);
-  const op::GemmDescription description = op::describe(gemm);
+  const op::GemmSignature description = op::describe(gemm);
   const auto kernel = make_sm80_gemm_provider()->make(description, plan::tensor_design(description, {16, 8, 16}));
   ASSERT_TRUE(kernel);
   const plan::Launch launch = (*kernel)->launch(gemm);
@@ -161,7 +161,7 @@ TEST(Providers, LaunchesCoverTheOutput) {
 }
 
 TEST(Providers, ExtentsBeyondTheGridAreRefused) {
-  const op::GemmDescription description = plan::describe_f32({kRow, kRow, kRow, kRow}, 4);
+  const op::GemmSignature description = plan::describe_f32({kRow, kRow, kRow, kRow}, 4);
   const auto kernel = make_simt_gemm_provider()->make(description, plan::simt_design(description));
   ASSERT_TRUE(kernel);
   op::Gemm gemm;

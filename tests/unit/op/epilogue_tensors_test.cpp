@@ -31,16 +31,16 @@ Gemm problem() {
 TEST(EpilogueTensors, SignaturesAreInGraphOrder) {
   const Gemm gemm = problem();
   ASSERT_TRUE(validate(gemm)) << validate(gemm).reason();
-  const GemmDescription description = describe(gemm);
+  const GemmSignature description = describe(gemm);
   std::vector<std::string> texts;
-  for (const EpilogueTensorDescription& each : description.tensors) texts.push_back(to_string(each));
+  for (const EpilogueTensorSignature& each : description.tensors) texts.push_back(to_string(each));
   EXPECT_EQ(texts, (std::vector<std::string>{"f32:columns:4", "f16:rows:1", "bf16:rows:8", "f16:columns:8"}))
       << "bias, scale, residual, aux";
   EXPECT_TRUE(validate(description)) << validate(description).reason();
 }
 
 TEST(EpilogueTensors, AreTransposedWithD) {
-  const GemmDescription turned = transposed(describe(problem()));
+  const GemmSignature turned = transposed(describe(problem()));
   EXPECT_EQ(signature(turned.epilogue), "graph f32 add(add(add(acc,column(bias)),row(scale)),full(residual)); aux=acc");
   EXPECT_EQ(to_string(turned.tensors[0]), "f32:rows:4");
   EXPECT_EQ(to_string(turned.tensors[2]), "bf16:columns:8");

@@ -283,21 +283,21 @@ TEST(Validate, RefusesWithTheNumber) {
 
 struct BadDescription {
   const char* says;
-  void (*spoil)(GemmDescription&);
+  void (*spoil)(GemmSignature&);
 };
 
 TEST(Validate, SignaturesAreValidatedLikeProblems) {
   EXPECT_TRUE(validate(describe(problem())));
   const BadDescription cases[] = {
-      {"alignment of A must be a power of two, got 3", [](GemmDescription& d) { d.a.alignment = 3; }},
-      {"alignment of D must be a power of two, got 0", [](GemmDescription& d) { d.d.alignment = 0; }},
-      {"alignment of C must be a power of two, got -4", [](GemmDescription& d) { d.c.alignment = -4; }},
-      {"A is f32 and B is f16: they must have the same type", [](GemmDescription& d) { d.b.element = DType::f16; }},
-      {"f32 operands accumulate in f32, got s32", [](GemmDescription& d) { d.accumulator = DType::s32; }},
-      {"epilogue 'linear_combination' has no nodes", [](GemmDescription& d) { d.epilogue.nodes.clear(); }},
+      {"alignment of A must be a power of two, got 3", [](GemmSignature& d) { d.a.alignment = 3; }},
+      {"alignment of D must be a power of two, got 0", [](GemmSignature& d) { d.d.alignment = 0; }},
+      {"alignment of C must be a power of two, got -4", [](GemmSignature& d) { d.c.alignment = -4; }},
+      {"A is f32 and B is f16: they must have the same type", [](GemmSignature& d) { d.b.element = DType::f16; }},
+      {"f32 operands accumulate in f32, got s32", [](GemmSignature& d) { d.accumulator = DType::s32; }},
+      {"epilogue 'linear_combination' has no nodes", [](GemmSignature& d) { d.epilogue.nodes.clear(); }},
   };
   for (const BadDescription& bad : cases) {
-    GemmDescription description = describe(problem());
+    GemmSignature description = describe(problem());
     bad.spoil(description);
     EXPECT_EQ(validate(description).reason(), bad.says);
   }
@@ -305,7 +305,7 @@ TEST(Validate, SignaturesAreValidatedLikeProblems) {
 
 TEST(Describe, AlignmentDividesPointerAndLeadingDimension) {
   Gemm gemm = problem(16, 24, 32, DType::f16);
-  EXPECT_EQ(describe(gemm).a, (TensorDescription{DType::f16, MatrixLayout::row_major, 8}));
+  EXPECT_EQ(describe(gemm).a, (TensorSignature{DType::f16, MatrixLayout::row_major, 8}));
   gemm.a = matrix(kA, DType::f16, 16, 32, MatrixLayout::row_major, 36);
   EXPECT_EQ(describe(gemm).a.alignment, 4);
   gemm.a.address += 2;
@@ -319,7 +319,7 @@ TEST(Describe, ACWithoutAnAddressIsAbsent) {
   gemm.beta = 0.0;
   EXPECT_TRUE(describe(gemm).has_c) << "it is there, though this call does not read it";
   gemm.c = {};
-  GemmDescription description = describe(gemm);
+  GemmSignature description = describe(gemm);
   EXPECT_FALSE(description.has_c);
   EXPECT_EQ(description.c, description.d);
   EXPECT_TRUE(validate(description)) << validate(description).reason();

@@ -77,25 +77,25 @@ TEST(Problem, KeysDependOnCodeExtentsAndStrides) {
 }
 
 TEST(Signature, DependsOnEveryField) {
-  const GemmDescription base = describe(f16_gemm());
+  const GemmSignature base = describe(f16_gemm());
   std::vector<std::string> texts{to_string(Signature(base))};
   const auto expect_other = [&](auto change) {
-    GemmDescription changed = base;
+    GemmSignature changed = base;
     change(changed);
     EXPECT_FALSE(Signature(base) == Signature(changed));
     const std::string text = to_string(Signature(changed));
     EXPECT_THAT(texts, testing::Not(testing::Contains(text)));
     texts.push_back(text);
   };
-  expect_other([](GemmDescription& d) { d.a.alignment = 1; });
-  expect_other([](GemmDescription& d) { d.b.layout = MatrixLayout::column_major; });
-  expect_other([](GemmDescription& d) { d.c.element = DType::bf16; });
-  expect_other([](GemmDescription& d) { d.d.element = DType::bf16; });
-  expect_other([](GemmDescription& d) { d.has_c = !d.has_c; });
-  expect_other([](GemmDescription& d) { d.accumulator = DType::f16; });
-  expect_other([](GemmDescription& d) { d.math = MathOperation::multiply_add_fast_accumulate; });
-  expect_other([](GemmDescription& d) { d.epilogue = linear_combination_generic(Activation::relu); });
-  expect_other([](GemmDescription& d) { d.tensors = {{DType::f16, ContiguousMode::columns, 8}}; });
+  expect_other([](GemmSignature& d) { d.a.alignment = 1; });
+  expect_other([](GemmSignature& d) { d.b.layout = MatrixLayout::column_major; });
+  expect_other([](GemmSignature& d) { d.c.element = DType::bf16; });
+  expect_other([](GemmSignature& d) { d.d.element = DType::bf16; });
+  expect_other([](GemmSignature& d) { d.has_c = !d.has_c; });
+  expect_other([](GemmSignature& d) { d.accumulator = DType::f16; });
+  expect_other([](GemmSignature& d) { d.math = MathOperation::multiply_add_fast_accumulate; });
+  expect_other([](GemmSignature& d) { d.epilogue = linear_combination_generic(Activation::relu); });
+  expect_other([](GemmSignature& d) { d.tensors = {{DType::f16, ContiguousMode::columns, 8}}; });
 }
 
 TEST(Custom, BindsExtentsByTheirNames) {

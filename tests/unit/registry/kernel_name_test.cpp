@@ -17,7 +17,7 @@ using plan::describe_f16;
 using plan::kColumn;
 using plan::kRow;
 
-KernelMetadata metadata_of(const op::GemmDescription& description) {
+KernelMetadata metadata_of(const op::GemmSignature& description) {
   return {"sm80_gemm", description, plan::tensor_design(description, {16, 8, 16})};
 }
 
@@ -29,7 +29,7 @@ TEST(KernelName, HasTheMainProperties) {
 
 TEST(KernelName, IsUniqueOverTypesLayoutsAlignmentsTargetsAndDesigns) {
   std::map<std::string, KernelMetadata> names;
-  const auto add = [&](const std::string& family, const op::GemmDescription& description, const plan::Design& design) {
+  const auto add = [&](const std::string& family, const op::GemmSignature& description, const plan::Design& design) {
     const KernelMetadata metadata{family, description, design};
     const std::string name = kernel_name(metadata);
     ASSERT_TRUE(is_identifier(name)) << name;
@@ -41,7 +41,7 @@ TEST(KernelName, IsUniqueOverTypesLayoutsAlignmentsTargetsAndDesigns) {
     for (const plan::Layouts& layouts : plan::all_layouts()) {
       for (const int alignment_bytes : {8, 16}) {
         for (const Target& target : {plan::kSm80, Target{86}, plan::kSm90}) {
-          const op::GemmDescription description = plan::describe(types, layouts, alignment_bytes);
+          const op::GemmSignature description = plan::describe(types, layouts, alignment_bytes);
           const auto tensor = plan::sm80_gemm_designs(description, target);
           const auto simt = plan::simt_gemm_designs(description, target);
           for (const plan::Design& design : tensor) add("sm80_gemm", description, design);
@@ -126,7 +126,7 @@ TEST(Metadata, IsComparable) {
 }
 
 TEST(Metadata, JsonHasEveryField) {
-  op::GemmDescription description = describe_f16({kRow, kColumn, kRow, kColumn});
+  op::GemmSignature description = describe_f16({kRow, kColumn, kRow, kColumn});
   description.epilogue = op::linear_combination_generic(op::Activation::gelu);
   const KernelMetadata metadata = metadata_of(description);
   const nlohmann::json json = nlohmann::json::parse(to_json(metadata));

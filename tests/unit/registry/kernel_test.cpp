@@ -39,7 +39,7 @@ class EvenRows final : public Kernel {
 };
 
 KernelMetadata metadata() {
-  const op::GemmDescription description = plan::describe_f32({}, 8);
+  const op::GemmSignature description = plan::describe_f32({}, 8);
   return {"even_rows", description, plan::simt_design(description)};
 }
 
@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return tested.param.name; });
 
 TEST(Kernel, RefusesAnotherAccumulator) {
-  op::GemmDescription description = plan::describe_f16({}, 2);
+  op::GemmSignature description = plan::describe_f16({}, 2);
   description.accumulator = DType::f16;
   const EvenRows kernel({"even_rows", description, plan::simt_design(description)});
   op::Gemm gemm = problem();

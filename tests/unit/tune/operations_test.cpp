@@ -26,8 +26,8 @@ TEST(Operations, ACheckFindsWrongKernels) {
       {{"x", shaped(1, DType::f32, 20, 70)}, {"out", shaped(2, DType::f32, 20, 70)}}, {{"weight", 0.125}});
   const TuningReport report = tune(engine, problem, {.checks_only = true});
   ASSERT_EQ(report.candidates.size(), 2U);
-  EXPECT_EQ(report.candidates[0].fate, Fate::sound) << report.candidates[0].reason;
-  EXPECT_EQ(report.candidates[1].fate, Fate::wrong);
+  EXPECT_EQ(report.candidates[0].status, CandidateStatus::sound) << report.candidates[0].reason;
+  EXPECT_EQ(report.candidates[1].status, CandidateStatus::wrong);
   EXPECT_THAT(report.candidates[1].reason, testing::HasSubstr("out[0,0] is "));
 }
 
@@ -43,7 +43,7 @@ TEST(Operations, AProductIsComparedWithTheReference) {
   const TuningReport report = tune(engine, problem, {.top = 2, .checks_only = true});
   ASSERT_EQ(report.candidates.size(), 2U);
   for (const CandidateReport& candidate : report.candidates)
-    EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
+    EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
 }
 
 }  // namespace

@@ -86,9 +86,10 @@ class TuningTest : public testing::Test {
     ADD_FAILURE() << family << " is not among the candidates";
     return report.candidates.front();
   }
-  static void expect_fate(const TuningReport& report, const std::string& family, Fate fate, const std::string& says) {
+  static void expect_status(const TuningReport& report, const std::string& family, CandidateStatus status,
+                            const std::string& says) {
     const CandidateReport& candidate = of(report, family);
-    EXPECT_EQ(candidate.fate, fate) << name(candidate.fate) << " " << candidate.reason;
+    EXPECT_EQ(candidate.status, status) << name(candidate.status) << " " << candidate.reason;
     EXPECT_NE(candidate.reason.find(says), std::string::npos) << candidate.reason;
     EXPECT_EQ(candidate.reason.find('\n'), std::string::npos) << candidate.reason;
   }
@@ -118,17 +119,17 @@ TEST_F(TuningTest, EveryFaultyKernelIsDiscarded) {
   timer_->of_family["right"] = 10.0;
   const auto tuned = engine(fakes);
   const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 12});
-  expect_fate(report, "constant_result", Fate::wrong, "expected");
-  expect_fate(report, "one_wrong_element", Fate::wrong, "D[7,11]");
-  expect_fate(report, "no_result", Fate::wrong, "D[0,0]");
-  expect_fate(report, "stray_after", Fate::strayed,
-              "output D, which spans 384 bytes, at byte 412 from the first element");
-  expect_fate(report, "stray_before", Fate::strayed, "D, which spans 384 bytes, at byte -4 from");
-  expect_fate(report, "far_stray", Fate::failed, "out-of-bounds");
-  expect_fate(report, "writes_input", Fate::strayed, "wrote to its inputs");
-  expect_fate(report, "broken", Fate::failed, "");
+  expect_status(report, "constant_result", CandidateStatus::wrong, "expected");
+  expect_status(report, "one_wrong_element", CandidateStatus::wrong, "D[7,11]");
+  expect_status(report, "no_result", CandidateStatus::wrong, "D[0,0]");
+  expect_status(report, "stray_after", CandidateStatus::out_of_bounds,
+                "output D, which spans 384 bytes, at byte 412 from the first element");
+  expect_status(report, "stray_before", CandidateStatus::out_of_bounds, "D, which spans 384 bytes, at byte -4 from");
+  expect_status(report, "far_stray", CandidateStatus::failed, "out-of-bounds");
+  expect_status(report, "writes_input", CandidateStatus::out_of_bounds, "wrote to its inputs");
+  expect_status(report, "broken", CandidateStatus::failed, "");
   EXPECT_FALSE(of(report, "broken").reason.empty());
-  expect_fate(report, "unlaunchable", Fate::failed, "fake driver error 1");
+  expect_status(report, "unlaunchable", CandidateStatus::failed, "fake driver error 1");
   EXPECT_EQ(winner(report), of(report, "right").kernel);
   EXPECT_EQ(report.candidates.size(), 12U);
   EXPECT_TRUE(report.stopped.empty());
@@ -143,8 +144,8 @@ TEST_F(TuningTest, AWrongKernelIsNotTheReference) {
               {"writes_input", std::string(kRightBody) + "p.a[threadIdx.x] = 5.0f;", 0, plan::OpClass::simt},
               {"right"}});
   const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 3});
-  expect_fate(report, "constant_result", Fate::wrong, "");
-  expect_fate(report, "writes_input", Fate::strayed, "inputs");
+  expect_status(report, "constant_result", CandidateStatus::wrong, "");
+  expect_status(report, "writes_input", CandidateStatus::out_of_bounds, "inputs");
   EXPECT_EQ(winner(report), of(report, "right").kernel);
   EXPECT_TRUE(report.reference.starts_with("simt_gemm"));
 }
@@ -158,7 +159,7 @@ TEST_F(TuningTest, WithoutAReferenceKernelResultsAreComparedWithTheHost) {
                              {"liar4", constant_result.body}});
   const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 5});
   EXPECT_EQ(report.reference, "");
-  expect_fate(report, "liar4", Fate::wrong, "expected");
+  expect_status(report, "liar4", CandidateStatus::wrong, "expected");
   EXPECT_EQ(winner(report), of(report, "right").kernel);
 }
 
@@ -187,7 +188,7 @@ TEST_F(TuningTest, AnotherEngineFindsTheWinnerOnDisk) {
   const TuningReport report = tune_by(*engine(fakes), problem_.gemm, {.top = 2});
   EXPECT_EQ(winner(report), of(report, "fast").kernel);
   EXPECT_EQ(of(report, "fast").median_us, 10.0);
-  expect_fate(report, "slow", Fate::slower, "dropped after 4 samples");
+  expect_status(report, "slow", CandidateStatus::slower, "dropped after 4 samples");
 
   const auto other = engine(fakes);
   const Explanation explanation = other->explain(problem_.gemm);
@@ -262,9 +263,9 @@ TEST_F(TuningTest, ARememberedCallWithOtherStridesUsesTheWinner) {
 TEST_F(TuningTest, AFatalErrorEndsTheTuningAndTheNextSkipsTheKernel) {
   const std::vector<Fake> fakes{{"right"}, {"bomb", kRightBody, 700}, {"later"}};
   const TuningReport report = tune_by(*engine(fakes), problem_.gemm, {.top = 3});
-  expect_fate(report, "right", Fate::sound, "");
-  expect_fate(report, "bomb", Fate::broke_device, "fake driver error 700");
-  expect_fate(report, "later", Fate::not_reached, "");
+  expect_status(report, "right", CandidateStatus::sound, "");
+  expect_status(report, "bomb", CandidateStatus::broke_device, "fake driver error 700");
+  expect_status(report, "later", CandidateStatus::not_reached, "");
   EXPECT_EQ(report.stopped, of(report, "bomb").kernel + ": fake driver error 700");
   EXPECT_FALSE(report.winner);
   EXPECT_TRUE(records().list()->empty()) << "nothing half measured is remembered";
@@ -272,7 +273,7 @@ TEST_F(TuningTest, AFatalErrorEndsTheTuningAndTheNextSkipsTheKernel) {
   EXPECT_FALSE(records().faults()->front().is_trial);
 
   const TuningReport next = tune_by(*engine(fakes), problem_.gemm, {.top = 3});
-  expect_fate(next, "bomb", Fate::skipped, "fake driver error 700");
+  expect_status(next, "bomb", CandidateStatus::skipped, "fake driver error 700");
   EXPECT_TRUE(next.stopped.empty());
   EXPECT_TRUE(next.winner);
 }
@@ -280,8 +281,8 @@ TEST_F(TuningTest, AFatalErrorEndsTheTuningAndTheNextSkipsTheKernel) {
 TEST_F(TuningTest, AFatalErrorWhileTimingIsRecordedForTheBatch) {
   timer_->breaks = "bomb";
   const TuningReport report = tune_by(*engine({{"right"}, {"bomb"}}), problem_.gemm, {.top = 2});
-  expect_fate(report, "bomb", Fate::broke_device, "or one of 1 kernels timed with it");
-  expect_fate(report, "right", Fate::broke_device, "or one of 1 kernels timed with it");
+  expect_status(report, "bomb", CandidateStatus::broke_device, "or one of 1 kernels timed with it");
+  expect_status(report, "right", CandidateStatus::broke_device, "or one of 1 kernels timed with it");
   EXPECT_NE(report.stopped.find(of(report, "bomb").kernel), std::string::npos);
   EXPECT_TRUE(records().list()->empty());
   EXPECT_EQ(records().faults()->size(), 2U);
@@ -295,7 +296,7 @@ TEST_F(TuningTest, AProcessThatDiesInAKernelLeavesARecord) {
     journal.begin_trial(*kernel);
   }
   const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 2});
-  expect_fate(report, "hangs", Fate::skipped, "did not return");
+  expect_status(report, "hangs", CandidateStatus::skipped, "did not return");
   EXPECT_EQ(winner(report), of(report, "right").kernel);
 }
 
@@ -345,8 +346,8 @@ TEST_F(TuningTest, IsRefusedOnTheEmulatorWithoutATimer) {
     EXPECT_STREQ(error.what(), "kernels cannot be timed on emulator:sm_80: tune on a GPU");
   }
   const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 2, .checks_only = true});
-  expect_fate(report, "right", Fate::sound, "");
-  expect_fate(report, "constant_result", Fate::wrong, "");
+  expect_status(report, "right", CandidateStatus::sound, "");
+  expect_status(report, "constant_result", CandidateStatus::wrong, "");
   EXPECT_FALSE(report.winner);
   EXPECT_TRUE(records().list()->empty());
 }
@@ -453,13 +454,15 @@ TEST_F(TuningTest, FaultsInAuxiliaryTensorsAreFound) {
   timer_->of_family["right"] = 10.0;
   const auto tuned = engine(fakes);
   const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 8});
-  expect_fate(report, "wrong_aux", Fate::wrong, "aux[7,11] is ");
-  expect_fate(report, "no_aux", Fate::wrong, "aux[0,0] is ");
-  expect_fate(report, "stray_aux", Fate::strayed, "output aux, which spans 384 bytes, at byte 412 from");
-  expect_fate(report, "stray_before_aux", Fate::strayed, "output aux, which spans 384 bytes, at byte -4 from");
-  expect_fate(report, "to_vector", Fate::strayed, "wrote to its inputs");
-  expect_fate(report, "to_residual", Fate::strayed, "wrote to its inputs");
-  expect_fate(report, "first_row", Fate::wrong, "D[");
+  expect_status(report, "wrong_aux", CandidateStatus::wrong, "aux[7,11] is ");
+  expect_status(report, "no_aux", CandidateStatus::wrong, "aux[0,0] is ");
+  expect_status(report, "stray_aux", CandidateStatus::out_of_bounds,
+                "output aux, which spans 384 bytes, at byte 412 from");
+  expect_status(report, "stray_before_aux", CandidateStatus::out_of_bounds,
+                "output aux, which spans 384 bytes, at byte -4 from");
+  expect_status(report, "to_vector", CandidateStatus::out_of_bounds, "wrote to its inputs");
+  expect_status(report, "to_residual", CandidateStatus::out_of_bounds, "wrote to its inputs");
+  expect_status(report, "first_row", CandidateStatus::wrong, "D[");
   EXPECT_EQ(winner(report), of(report, "right").kernel);
   EXPECT_TRUE(report.reference.starts_with("simt_gemm")) << report.reference;
   EXPECT_TRUE(report.warnings.empty());
@@ -515,7 +518,7 @@ TEST_F(TuningTest, ShippedKernelsAreSound) {
     problem.gemm.beta = 1.0;
     const TuningReport report = tune_by(Engine(options()), problem.gemm, {.top = 2, .checks_only = true});
     for (const CandidateReport& candidate : report.candidates) {
-      EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
+      EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
     }
   }
 }
@@ -542,14 +545,14 @@ TEST_F(TuningTest, ShippedKernelsAreSoundWithTensorsAndInBatches) {
       const TuningReport report = tune_by(Engine(here), problem.gemm, {.top = 3, .checks_only = true});
       EXPECT_FALSE(report.reference.empty());
       for (const CandidateReport& candidate : report.candidates)
-        EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
+        EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
     }
   }
   HostProblem interleaved(8, 12, 16, {.padding = 2 * 12 + 3, .batch = 3});
   interleaved.gemm.d.stride[0] = 12;
   const TuningReport report = tune_by(Engine(options()), interleaved.gemm, {.top = 3, .checks_only = true});
   for (const CandidateReport& candidate : report.candidates)
-    EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
+    EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
 }
 
 }  // namespace
