@@ -84,7 +84,7 @@ struct Engine::State {
   Rankings rankings;
   std::mutex tuning_mutex;  // held during a tuning, so that tunings do not disturb each other's timing
 
-  ForkSafeMutex mutex;  // guards what follows
+  ForkSafeMutex mutex;  // guards the members below
   LruMap<ReadyKey, ReadyKernel, ReadyKeyHash> ready;
 };
 
@@ -285,7 +285,7 @@ void Engine::State::keep_ready(const ReadyKey& key, ReadyKernel kernel, std::opt
   evicted = ready.insert(key, std::move(kernel));
 }
 
-// All of them, since one tuned choice applies to several keys: they may differ in strides and scalars.
+// All keys are erased, since one tuned choice applies to several: they may differ in strides and scalars.
 void Engine::State::forget_best() {
   rankings.clear();
   std::vector<ReadyKernel> evicted;

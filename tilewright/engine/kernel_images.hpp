@@ -55,7 +55,7 @@ class KernelImages {
   std::shared_ptr<runtime::Device> device_;
   cache::Store store_;
 
-  ForkSafeMutex mutex_;  // guards what follows
+  ForkSafeMutex mutex_;  // guards the members below
   std::unique_ptr<compile::Compiler> compiler_;
   LruMap<Digest, LoadedPtr, cache::DigestHash> loaded_;  // by source_digest()
 };

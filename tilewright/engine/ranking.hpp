@@ -18,12 +18,12 @@ namespace tilewright::engine {
 std::vector<registry::ProviderPtr> find_providers(std::span<const registry::ProviderPtr> providers,
                                                   std::span<const std::string> families);
 
-/// What happens to an exception in user code: its kernels are refused, or it is propagated to the caller.
+/// How an exception in user code is handled: its kernels are refused, or it is propagated to the caller.
 enum class OnFailure : std::uint8_t { refuse, rethrow };
 
 /// Discovers kernels for `target` and ranks them by predicted time. If the code of a provider or kernel throws, it is
-/// refused with the exception's text as the reason, unless `on_failure` is rethrow. If `device` is of the target but has
-/// fewer SMs than plans assume, cooperative kernels with more CTAs than SMs are refused. @pre op::validate(problem)
+/// refused with the exception's text as the reason, unless `on_failure` is rethrow. If `device` is of the target but
+/// has fewer SMs than plans assume, cooperative kernels with more CTAs than SMs are refused. @pre op::validate(problem)
 Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Problem& problem, const Target& target,
                  const runtime::DeviceProperties& device, OnFailure on_failure = OnFailure::refuse);
 

@@ -66,7 +66,7 @@ class RememberedChoices {
   cache::TuningRecords records_;
   std::string device_;
 
-  mutable ForkSafeMutex mutex_;  // guards what follows
+  mutable ForkSafeMutex mutex_;  // guards the members below
   std::unordered_map<std::string, std::vector<Entry>> by_problem_;
 };
 

@@ -31,7 +31,7 @@ class Workspaces {
   };
 
   std::shared_ptr<runtime::Device> device_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::unordered_map<runtime::StreamOrder, runtime::DeviceBuffer, OrderHash> buffers_;
   std::vector<runtime::DeviceBuffer> outgrown_;  // still used by pending launches and by graphs
 };

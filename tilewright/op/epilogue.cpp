@@ -115,9 +115,9 @@ Support check_node(const Epilogue& epilogue, int index) {
   if (epilogue.compute == DType::s32 && node.value != std::trunc(node.value)) {
     return refuse("epilogue node {} is the constant {}, but compute type s32 needs an integer", index, node.value);
   }
-  const double held = round_to(epilogue.compute, node.value);
-  const bool saturates = epilogue.compute == DType::s32 && held != node.value;
-  if (saturates || !std::isfinite(held)) {
+  const double rounded = round_to(epilogue.compute, node.value);
+  const bool saturates = epilogue.compute == DType::s32 && rounded != node.value;
+  if (saturates || !std::isfinite(rounded)) {
     return refuse("epilogue node {} is the constant {}, beyond the range of compute type {}", index, node.value,
                   name(epilogue.compute));
   }

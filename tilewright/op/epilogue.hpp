@@ -109,7 +109,7 @@ struct Epilogue {
   std::string name;            // "linear_combination"
   DType compute = DType::f32;  // compute type of every node: f32, f64 or s32
   std::vector<EpilogueNode> nodes;
-  std::vector<EpilogueOutput> outputs = {};  // beside D
+  std::vector<EpilogueOutput> outputs = {};  // stored in addition to D
   int d = -1;                                // the node that is stored to D; -1: the last node
 
   bool operator==(const Epilogue&) const = default;

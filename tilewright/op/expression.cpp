@@ -253,11 +253,11 @@ const NamedFunction kFunctions[] = {
 std::span<const NamedFunction> functions() { return kFunctions; }
 
 std::span<const NamedReduction> reductions() {
-  constexpr auto kItself = [](const Expression& x) { return x; };
+  constexpr auto kIdentity = [](const Expression& x) { return x; };
   static constexpr NamedReduction kReductions[] = {
-      {"sum", Reduction::sum, kItself, "the sum"},
-      {"max", Reduction::maximum, kItself, "the greatest"},
-      {"min", Reduction::minimum, kItself, "the least"},
+      {"sum", Reduction::sum, kIdentity, "the sum"},
+      {"max", Reduction::maximum, kIdentity, "the greatest"},
+      {"min", Reduction::minimum, kIdentity, "the least"},
       {"absmax", Reduction::maximum, [](const Expression& x) { return Expression(EpilogueOp::absolute, {x}); },
        "the greatest |x|"},
       {"sum_of_squares", Reduction::sum, [](const Expression& x) { return x * x; }, "the sum of x*x"},

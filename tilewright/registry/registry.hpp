@@ -48,7 +48,7 @@ class Registry {
   std::shared_ptr<const Snapshot> publish();
 
   const std::vector<ProviderPtr> shipped_;
-  mutable ForkSafeMutex mutex_;  // guards what follows
+  mutable ForkSafeMutex mutex_;  // guards the members below
   std::vector<ProviderPtr> added_;
   std::map<std::string, op::OperationPtr, std::less<>> operations_;
   std::shared_ptr<const Snapshot> snapshot_;

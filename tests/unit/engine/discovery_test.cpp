@@ -55,12 +55,12 @@ TEST_F(Discovering, EveryKernelFoundSatisfiesFilterTargetAndSupports) {
 TEST_F(Discovering, RankingsAreRememberedByCallKey) {
   HostProblem problem(64, 64, 64, {.type = DType::f16, .d_type = DType::f16});
   const auto first = engine_.ranking(problem.gemm);
-  EXPECT_EQ(engine_.ranking(problem.gemm), first) << "the very same";
+  EXPECT_EQ(engine_.ranking(problem.gemm), first) << "the same object";
   HostProblem other(64, 64, 64, {.type = DType::f16, .d_type = DType::f16});
   EXPECT_EQ(engine_.ranking(other.gemm), first) << "at other addresses";
   problem.gemm.alpha = 2.0;
   const auto scaled = engine_.ranking(problem.gemm);
-  EXPECT_NE(scaled, first) << "the sums alone, which kernels without alpha serve, are a kind of their own";
+  EXPECT_NE(scaled, first) << "with alpha = 1 and beta = 0, D is the accumulator: another key";
   problem.gemm.alpha = 3.0;
   EXPECT_EQ(engine_.ranking(problem.gemm), scaled) << "with another alpha";
   problem.gemm.alpha = 0.0;

@@ -142,7 +142,7 @@ TEST(OpenDevice, RefusesOtherNames) {
     open_device(on("tpu\n0"));
     FAIL();
   } catch (const InvalidArgument& error) {
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << "what is printed is safe to print";
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << "the message must be printable";
   }
 }
 

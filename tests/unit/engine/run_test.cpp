@@ -271,7 +271,7 @@ TEST_F(Running, TheKernelRememberedForABatchIsItsOwn) {
   const DeviceProblem four(many, engine_.device());
   const registry::Kernel* const of_one = &engine_.prepare(one.gemm).kernel();
   const registry::Kernel* const of_four = &engine_.prepare(four.gemm).kernel();
-  EXPECT_NE(of_four, of_one) << "chosen anew: what is best for one matrix need not be for four";
+  EXPECT_NE(of_four, of_one) << "chosen separately for one matrix and for four";
   EXPECT_EQ(&engine_.prepare(four.gemm).kernel(), of_four);
   EXPECT_EQ(&engine_.prepare(one.gemm).kernel(), of_one);
 }
@@ -307,7 +307,7 @@ TEST_F(Running, EveryBufferIsFreed) {
   EXPECT_EQ(engine_.device()->allocated_bytes(), before);
   const HostProblem columns(20, 12, 16, {.a = kColumn});
   EXPECT_THROW(engine_.run(problem.gemm, engine_.find_kernels(columns.gemm).front().kernel), InvalidArgument);
-  EXPECT_EQ(engine_.device()->allocated_bytes(), before) << "a refused call leaves nothing behind";
+  EXPECT_EQ(engine_.device()->allocated_bytes(), before) << "a refused call must not allocate";
 }
 
 TEST_F(Running, EpiloguesAreFused) {

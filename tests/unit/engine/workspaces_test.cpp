@@ -29,7 +29,7 @@ TEST_F(WorkspacesTest, AreZeroedOnceAndReused) {
   EXPECT_TRUE(std::ranges::all_of(zeros, [](std::byte b) { return b == std::byte{0}; }));
   device_->fill(first, 7, 4, nullptr);
   EXPECT_EQ(workspaces_.at_least(100, nullptr), first);
-  EXPECT_EQ(read(first, 1).front(), std::byte{7}) << "what the last launch left";
+  EXPECT_EQ(read(first, 1).front(), std::byte{7}) << "the contents of the last launch";
 }
 
 TEST_F(WorkspacesTest, GrowAndKeepOutgrownBuffers) {

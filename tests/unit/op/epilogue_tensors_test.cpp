@@ -57,7 +57,7 @@ TEST(EpilogueTensors, MayHaveAnyStridesAndBeBroadcastOverABatch) {
     *each = batched(*each, 3);
   ASSERT_TRUE(validate(gemm)) << validate(gemm).reason();
   EXPECT_EQ(slice(gemm, 2).tensor("bias").address, 5 * kApart + 2 * 24 * 4);
-  EXPECT_EQ(slice(gemm, 2).tensor("residual").address, 7 * kApart) << "one for all";
+  EXPECT_EQ(slice(gemm, 2).tensor("residual").address, 7 * kApart) << "broadcast over the batch";
 }
 
 TEST(EpilogueTensors, AreRefusedWithTheReason) {

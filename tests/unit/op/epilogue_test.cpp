@@ -30,7 +30,7 @@ TEST(Gates, ALeafThatIsAlsoStoredHasNone) {
   const Expression sum = alpha() * acc() + beta() * c();
   EXPECT_EQ(make_epilogue("graph", DType::f32, sum).value_or_throw().gate(EpilogueOp::accumulator), "alpha");
   const Epilogue stored = make_epilogue("graph", DType::f32, sum, {{"aux", acc()}}).value_or_throw();
-  EXPECT_EQ(stored.gate(EpilogueOp::accumulator), std::nullopt) << "aux has A * B whatever alpha is";
+  EXPECT_EQ(stored.gate(EpilogueOp::accumulator), std::nullopt) << "aux needs A * B even if alpha is 0";
   EXPECT_EQ(stored.gate(EpilogueOp::source), "beta");
 }
 

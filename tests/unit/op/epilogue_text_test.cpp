@@ -19,7 +19,7 @@ TEST(EpilogueText, IsParsedToAGraph) {
   EXPECT_EQ(parsed("D = acc - column(x) / single(y)"), "sub(acc,div(column(x),single(y)))");
   EXPECT_EQ(parsed("D = residual + full(residual) * 2e0"), "add(full(residual),mul(full(residual),0x1p+1))");
   EXPECT_EQ(parsed("D = -(acc + 1) * $slope"), "mul(neg(add(acc,0x1p+0)),$slope)");
-  EXPECT_EQ(parsed("D = acc - 1 - 2"), "sub(sub(acc,0x1p+0),0x1p+1)") << "from the left";
+  EXPECT_EQ(parsed("D = acc - 1 - 2"), "sub(sub(acc,0x1p+0),0x1p+1)") << "left-associative";
   EXPECT_EQ(parsed("D = where(acc >= C, acc, 0)"), "where(less_equal(c,acc),acc,0x0p+0)");
   EXPECT_EQ(parsed("D = convert(e4m3, acc)"), "convert(e4m3,acc)");
   EXPECT_EQ(parsed("let t = acc + 1; D = t*t; aux = t; other = aux - D"),
@@ -29,7 +29,7 @@ TEST(EpilogueText, IsParsedToAGraph) {
   EXPECT_EQ(parsed("D = acc; row(a) = sum(acc); column(b) = max(C); single(c) = min(acc)"),
             "acc; row(a)=sum(acc); column(b)=max(c); single(c)=min(acc)");
   EXPECT_EQ(parsed("D = acc; n = sum_of_squares(acc)"), "acc; single(n)=sum(mul(acc,acc))");
-  EXPECT_EQ(parsed("D = acc; up = max(acc, 0)"), "acc; up=max(acc,0x0p+0)") << "a function of two";
+  EXPECT_EQ(parsed("D = acc; up = max(acc, 0)"), "acc; up=max(acc,0x0p+0)") << "without a shape, max is a function";
   EXPECT_EQ(parsed("D = relu(even(acc)) * odd(acc + row(bias)); aux = acc"),
             "mul(max(even(acc),0x0p+0),odd(add(acc,row(bias)))); aux=acc");
   EXPECT_EQ(parsed("\n aux = row_index;\tD = column_index\n"), "column_index; aux=row_index");

@@ -145,7 +145,7 @@ TEST(Validate, BatchesAndBroadcastOperands) {
     }
   }
   gemm.c = gemm.d;
-  EXPECT_TRUE(validate(gemm)) << "C may be D";
+  EXPECT_TRUE(validate(gemm)) << "C may be identical to D";
   Gemm none = batch_of(0);
   none.d.address = none.a.address = none.b.address = 0;
   EXPECT_TRUE(validate(none)) << validate(none).reason();
@@ -163,7 +163,7 @@ TEST(Validate, MatricesOfDMayInterleave) {
             "matrices of D overlap: the batch stride is 24 elements, but each matrix spans 1809");
   gemm.d = batched(matrix(kD, DType::f32, 1, 24, MatrixLayout::row_major, 1000), 5, 24);
   gemm.a = batched(matrix(kA, DType::f32, 1, 32), 5, 0);
-  EXPECT_TRUE(validate(gemm)) << "one row has nothing to step over: " << validate(gemm).reason();
+  EXPECT_TRUE(validate(gemm)) << "with one row, the leading dimension is not used: " << validate(gemm).reason();
 }
 
 struct BadProblem {
@@ -317,7 +317,7 @@ TEST(Describe, ACWithoutAnAddressIsAbsent) {
   Gemm gemm = problem();
   EXPECT_TRUE(describe(gemm).has_c);
   gemm.beta = 0.0;
-  EXPECT_TRUE(describe(gemm).has_c) << "it is there, though this call does not read it";
+  EXPECT_TRUE(describe(gemm).has_c) << "C is present, although this call does not read it";
   gemm.c = {};
   GemmSignature description = describe(gemm);
   EXPECT_FALSE(description.has_c);
@@ -326,7 +326,7 @@ TEST(Describe, ACWithoutAnAddressIsAbsent) {
   Gemm wide = problem(16, 24, 32, DType::f64);
   wide.beta = 0.0;
   wide.c = {};
-  EXPECT_TRUE(validate(wide)) << "what C would be does not matter: " << validate(wide).reason();
+  EXPECT_TRUE(validate(wide)) << "an absent C is not checked: " << validate(wide).reason();
 
   description.epilogue.nodes.resize(2);
   description.epilogue.nodes[0] = {.op = EpilogueOp::source, .label = {}};
@@ -336,7 +336,7 @@ TEST(Describe, ACWithoutAnAddressIsAbsent) {
 
 TEST(Describe, BatchStridesLimitTheAlignmentOfBatches) {
   Gemm gemm = batch_of(3);
-  EXPECT_EQ(describe(gemm), describe(problem())) << "one kernel serves both";
+  EXPECT_EQ(describe(gemm), describe(problem())) << "one kernel computes both";
   gemm.a.stride[0] += 2;
   EXPECT_EQ(describe(gemm).a.alignment, 2);
   EXPECT_EQ(describe(slice(gemm, 0)).a.alignment, 4);

@@ -61,7 +61,7 @@ TEST(ReferenceGemm, ABatchEqualsItsMatrices) {
     double sum = -load(one.c, 4, 10);
     for (int p = 0; p < 7; ++p) sum += load(one.a, 4, p) * load(one.b, p, 10);
     EXPECT_EQ(load(one.d, 4, 10), sum) << index;
-    EXPECT_TRUE(std::isnan(load(one.d, 5, 0))) << "between matrices " << index;
+    EXPECT_TRUE(std::isnan(load(one.d, 5, 0))) << "padding between matrices " << index;
   }
   store(slice(gemm.d, 2), 1, 3, 1000.0);
   EXPECT_NE(to_string(compare(gemm)).find("1 of 165 elements wrong; first: D[2,1,3] is 1000"), std::string::npos)
@@ -159,7 +159,7 @@ TEST(ReferenceGemm, FastMathRoundsTheOperandsTo16Bits) {
   };
   EXPECT_EQ(result(MathOperation::multiply_add), x);
   EXPECT_EQ(result(MathOperation::multiply_add_fast_f32), x);
-  EXPECT_EQ(result(MathOperation::multiply_add_tf32), x) << "how tf32 rounds is the kernel's affair, within the bound";
+  EXPECT_EQ(result(MathOperation::multiply_add_tf32), x) << "the rounding to tf32 is part of the error bound";
   EXPECT_EQ(result(MathOperation::multiply_add_fast_f16), 1.0);
   EXPECT_EQ(result(MathOperation::multiply_add_fast_bf16), 1.0);
 }
@@ -236,7 +236,7 @@ TEST(Compare, ChecksTheGivenPlaces) {
   EXPECT_TRUE(right.is_exact()) << to_string(right);
 
   store(slice(gemm.tensors[1].tensor, 1), 4, 8, 0.0);
-  EXPECT_TRUE(compare_at(view(gemm), places).is_exact()) << "beside what is looked at";
+  EXPECT_TRUE(compare_at(view(gemm), places).is_exact()) << "the wrong element is not among the places";
   store(slice(gemm.tensors[1].tensor, 1), 4, 7, 0.0);
   const Comparison wrong = compare_at(view(gemm), places);
   EXPECT_EQ(wrong.outside, 1);

@@ -61,7 +61,7 @@ TEST(Batched, MatricesArePackedByDefault) {
   EXPECT_EQ(batched(matrix(nullptr, DType::f16, 3, 5, kColumn), 4).stride, (Dims{15, 1, 3}));
   EXPECT_EQ(batched(padded, 4, 100).stride, (Dims{100, 8, 1}));
   EXPECT_EQ(batched(padded, 4, 0).batch_stride(), 0);
-  EXPECT_EQ(batched(padded, 1, 100).batch_stride(), 0) << "one matrix: nothing to step over";
+  EXPECT_EQ(batched(padded, 1, 100).batch_stride(), 0) << "a single matrix has batch stride 0";
   EXPECT_EQ(padded.batch(), 1);
   EXPECT_EQ(*view_matrix(batched(padded, 4), "A"), (MatrixView{kRow, 8}));
   EXPECT_EQ(span_bytes(batched(padded, 4, 100)), (3 * 100 + 2 * 8 + 5) * 2);
@@ -73,7 +73,7 @@ TEST(Batched, SlicesAreItsMatrices) {
   const Tensor tensor = batched(matrix(std::uint64_t{0x1000}, DType::f32, 3, 5), 4, 100);
   EXPECT_EQ(slice(tensor, 2), matrix(std::uint64_t{0x1000 + 2 * 100 * 4}, DType::f32, 3, 5));
   EXPECT_EQ(slice(batched(slice(tensor, 0), 4, 0), 3), slice(tensor, 0));
-  EXPECT_EQ(slice(slice(tensor, 0), 3), slice(tensor, 0)) << "one matrix for all";
+  EXPECT_EQ(slice(slice(tensor, 0), 3), slice(tensor, 0)) << "broadcast over the batch";
   EXPECT_EQ(transposed(tensor).shape, (Dims{4, 5, 3}));
   EXPECT_EQ(transposed(tensor).stride, (Dims{100, 1, 5}));
 }

@@ -39,7 +39,7 @@ TEST(Registry, AFamilyIsRegisteredOnce) {
   Registry registry({named("shipped")});
   const ProviderPtr one = named("one");
   ASSERT_TRUE(registry.add(one));
-  EXPECT_TRUE(registry.add(one)) << "the same again";
+  EXPECT_TRUE(registry.add(one)) << "the same provider again";
   EXPECT_EQ(registry.add(named("one")).reason(), "the family 'one' is already registered");
   EXPECT_EQ(registry.add(named("shipped")).reason(), "'shipped' is a family shipped with Tilewright");
   EXPECT_EQ(registry.replace(named("shipped")).refusal().code, RefusalCode::duplicate);
@@ -57,7 +57,7 @@ TEST(Registry, ReplacesInPlaceAndRemoves) {
   EXPECT_TRUE(registry.remove("one"));
   EXPECT_FALSE(registry.remove("one"));
   EXPECT_THAT(families(registry), testing::ElementsAre("two"));
-  EXPECT_EQ(before->providers.size(), 2U) << "who asked before goes on with what there was";
+  EXPECT_EQ(before->providers.size(), 2U) << "an earlier snapshot does not change";
 }
 
 TEST(Registry, RefusesInvalidNames) {

@@ -76,7 +76,7 @@ TEST(Race, RoundsAreInterleavedAndShuffled) {
     for (std::size_t at = 0; at < order.size(); at += 4) {
       const std::vector<std::size_t> round(order.begin() + static_cast<std::ptrdiff_t>(at),
                                            order.begin() + static_cast<std::ptrdiff_t>(at) + 4);
-      EXPECT_EQ(std::set<std::size_t>(round.begin(), round.end()).size(), 4U) << "everybody once a round";
+      EXPECT_EQ(std::set<std::size_t>(round.begin(), round.end()).size(), 4U) << "every contender runs once per round";
       rounds.insert(round);
     }
   }

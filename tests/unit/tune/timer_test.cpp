@@ -23,7 +23,7 @@ TEST(GpuTimer, ReturnsOneTimePerCall) {
   const auto timer = make_timer(device);
   ASSERT_TRUE(timer);
   EXPECT_EQ((*timer)->time(empty_calls(3)), std::vector<double>(3, 1500.0));
-  EXPECT_EQ((*timer)->time(empty_calls(12)), std::vector<double>(12, 1500.0)) << "its events serve again";
+  EXPECT_EQ((*timer)->time(empty_calls(12)), std::vector<double>(12, 1500.0)) << "events are reused";
   EXPECT_EQ(device->allocated_bytes(), 0U);
 }
 

@@ -134,7 +134,7 @@ TEST_F(TuningTest, EveryFaultyKernelIsDiscarded) {
   EXPECT_EQ(report.candidates.size(), 12U);
   EXPECT_TRUE(report.stopped.empty());
   EXPECT_TRUE(report.reference.starts_with("simt_gemm")) << report.reference;
-  EXPECT_EQ(first(*tuned, problem_.gemm), "right") << "comes first from now on";
+  EXPECT_EQ(first(*tuned, problem_.gemm), "right") << "the winner is ranked first";
   EXPECT_EQ(tuned->device()->allocated_bytes(), 0U);
 }
 
@@ -219,7 +219,7 @@ TEST_F(TuningTest, ARecordAppliesOnlyToTheMeasuredProblemAndKernels) {
   scaled.gemm.alpha = -2.0;
   EXPECT_EQ(first(*other, scaled.gemm), "fast") << "the values of scalars are launch arguments";
   EXPECT_FALSE(other->explain(problem_.gemm, {}, kSm90a).tuned) << "another target";
-  EXPECT_EQ(first(*engine({{"slow"}, {"fast"}, {"new"}}), problem_.gemm), "slow") << "other kernels to choose from";
+  EXPECT_EQ(first(*engine({{"slow"}, {"fast"}, {"new"}}), problem_.gemm), "slow") << "another set of kernels";
   const auto not_fast = [](const registry::KernelMetadata& metadata) { return metadata.family != "fast"; };
   EXPECT_EQ(other->find_kernels(problem_.gemm, not_fast).front().kernel->metadata().family, "slow");
 }
@@ -268,7 +268,7 @@ TEST_F(TuningTest, AFatalErrorEndsTheTuningAndTheNextSkipsTheKernel) {
   expect_status(report, "later", CandidateStatus::not_reached, "");
   EXPECT_EQ(report.stopped, of(report, "bomb").kernel + ": fake driver error 700");
   EXPECT_FALSE(report.winner);
-  EXPECT_TRUE(records().list()->empty()) << "nothing half measured is remembered";
+  EXPECT_TRUE(records().list()->empty()) << "an incomplete tuning is not remembered";
   ASSERT_EQ(records().faults()->size(), 1U);
   EXPECT_FALSE(records().faults()->front().is_trial);
 

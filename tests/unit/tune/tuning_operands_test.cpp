@@ -40,7 +40,7 @@ TEST(RotatingOperands, CopyEveryTensor) {
   for (std::size_t i = 0; i < sets.count(); ++i) {
     const auto& set = std::get<op::Gemm>(sets.next());
     EXPECT_TRUE(op::validate(set)) << op::validate(set).reason();
-    EXPECT_EQ(op::describe(set), op::describe(problem.gemm)) << "alignments too";
+    EXPECT_EQ(op::describe(set), op::describe(problem.gemm)) << "including alignments";
     for (const auto& [name, tensor] : tensors_of(set)) {
       const op::Tensor& original = originals.at(name);
       const auto size = static_cast<std::size_t>(op::span_bytes(tensor));
@@ -108,7 +108,7 @@ TEST(TuningOperands, HaveRedZonesAndTheCallersLayout) {
     const auto* begin = reinterpret_cast<const float*>(tensor.address);
     for (std::int64_t i = 0; i < tensor.rows(); ++i)
       EXPECT_LE(std::fabs(begin[i]), 8.0F) << name << " holds small integers";
-    EXPECT_TRUE(std::isnan(begin[-1]) && std::isnan(begin[tensor.rows()])) << name << " lies in NaN";
+    EXPECT_TRUE(std::isnan(begin[-1]) && std::isnan(begin[tensor.rows()])) << name << " is surrounded by NaN";
   }
 }
 
