@@ -250,7 +250,7 @@ bool is_product(const op::Gemm& gemm, const op::Tensor& product) {
 }  // namespace
 
 std::string elementwise_text(const op::Gemm& gemm, const op::Tensor& product) {
-  const op::GemmDescription operands = op::describe(gemm);
+  const op::GemmSignature operands = op::describe(gemm);
   SourceWriter out;
   out.line("#include \"tilewright/epilogue/epilogue_tensor.cuh\"");
   out.line("#include \"tilewright/epilogue/reduction.cuh\"");

@@ -36,7 +36,7 @@ int main() {
   design.tile = {.threadblock_shape = {128, 128, 8}, .stages = 4, .warp_count = {2, 4, 1}, .math_instruction = math};
   design.raster.width = 1;  // IdentitySwizzle1
 
-  op::GemmDescription operation;
+  op::GemmSignature operation;
   operation.a = operation.b = operation.c = operation.d = {DType::f32, op::MatrixLayout::row_major, 1};
   operation.epilogue = op::linear_combination();
 

@@ -80,13 +80,13 @@ class F64GemmProvider final : public registry::Provider {
             registry::KernelMetadata metadata;
             metadata.family = family();
             metadata.name = fmt::format("F64GemmKernel_tile{}x{}_{}{}{}", tile, tile, letter(a), letter(b), letter(d));
-            metadata.signature = op::GemmDescription{.a = {DType::f64, a},
-                                                     .b = {DType::f64, b},
-                                                     .c = {DType::f64, d},
-                                                     .d = {DType::f64, d},
-                                                     .accumulator = DType::f64,
-                                                     .epilogue = op::accumulator_alone(DType::f64),
-                                                     .has_c = false};
+            metadata.signature = op::GemmSignature{.a = {DType::f64, a},
+                                                   .b = {DType::f64, b},
+                                                   .c = {DType::f64, d},
+                                                   .d = {DType::f64, d},
+                                                   .accumulator = DType::f64,
+                                                   .epilogue = op::accumulator_alone(DType::f64),
+                                                   .has_c = false};
             metadata.design.target = target;
             metadata.design.tile.threadblock_shape = {tile, tile, 1};
             kernels.push_back(std::make_shared<F64GemmKernel>(std::move(metadata)));

@@ -390,7 +390,7 @@ void configure(const std::optional<Text>& device_text, const std::optional<Text>
   std::swap(old, engines());
 }
 
-std::shared_ptr<registry::Kernel> make_kernel(const op::GemmDescription& description, plan::Design design,
+std::shared_ptr<registry::Kernel> make_kernel(const op::GemmSignature& description, plan::Design design,
                                               const std::optional<Target>& target, const op::MemoryDevice& memory) {
   const Unlocked unlocked;
   const std::shared_ptr<Engine> engine = engine_for(memory);
@@ -404,7 +404,7 @@ std::shared_ptr<registry::Kernel> make_kernel(const op::GemmDescription& descrip
 }
 
 /// @throws InvalidArgument for a problem that is not seen as a GEMM
-op::GemmDescription gemm_description(const op::Problem& problem) {
+op::GemmSignature gemm_description(const op::Problem& problem) {
   op::validate(problem).or_throw();
   return op::describe(op::view(problem).value_or_throw());
 }
@@ -420,11 +420,10 @@ void bind_explicit(nb::module_& module) {
       "Raises InvalidArgument with the number that makes it impossible, before anything is compiled.");
   module.def(
       "make_kernel",
-      [](const op::TensorDescription& a, const op::TensorDescription& b, const op::TensorDescription& out,
+      [](const op::TensorSignature& a, const op::TensorSignature& b, const op::TensorSignature& out,
          nb::handle accumulator_type, const plan::Design& design, const Text& math_text,
-         const std::optional<op::Epilogue>& epilogue, const std::optional<op::TensorDescription>& c,
-         nb::handle target) {
-        op::GemmDescription description{.a = a, .b = b, .c = c.value_or(out), .d = out, .has_c = c.has_value()};
+         const std::optional<op::Epilogue>& epilogue, const std::optional<op::TensorSignature>& c, nb::handle target) {
+        op::GemmSignature description{.a = a, .b = b, .c = c.value_or(out), .d = out, .has_c = c.has_value()};
         description.accumulator = read_dtype(accumulator_type);
         const std::string math = math_text.read("math");
         const auto operation = op::parse_math_operation(math);

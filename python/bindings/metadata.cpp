@@ -31,7 +31,7 @@ Tile tile_of(const std::array<int, 3>& values) { return {values[0], values[1], v
 std::array<int, 3> array_of(const Tile& tile) { return {std::get<0>(tile), std::get<1>(tile), std::get<2>(tile)}; }
 
 /// (0, 0, 1) row-major, (0, 1, 0) column-major: batch, rows, columns.
-std::tuple<int, int, int> stride_of(const op::TensorDescription& tensor) {
+std::tuple<int, int, int> stride_of(const op::TensorSignature& tensor) {
   return tensor.layout == op::MatrixLayout::row_major ? std::tuple{0, 0, 1} : std::tuple{0, 1, 0};
 }
 
@@ -51,7 +51,7 @@ op::MatrixLayout layout_of(nb::handle stride) {
 }
 
 struct Operands {
-  op::TensorDescription a, b, c, d;
+  op::TensorSignature a, b, c, d;
   bool has_c = false;
   DType accumulator = DType::f32;
   op::MathOperation math = op::MathOperation::multiply_add;
@@ -60,12 +60,12 @@ struct Operands {
 /// The operands of an author's operation as a kernel is made for them.
 struct OperationOperands {
   std::string operation;
-  std::vector<op::SlotDescription> slots;
+  std::vector<op::SlotSignature> slots;
 };
 
 /// A type, or (type, divisibility): then the last mode is contiguous.
-op::SlotDescription read_slot(const op::SlotDeclaration& declared, nb::handle given) {
-  op::SlotDescription slot{
+op::SlotSignature read_slot(const op::SlotDeclaration& declared, nb::handle given) {
+  op::SlotSignature slot{
       .name = declared.name, .access = declared.access, .rank = static_cast<int>(declared.shape.size())};
   if (!nb::isinstance<nb::tuple>(given)) {
     slot.element = read_dtype(given);
@@ -104,17 +104,17 @@ void bind_operation_operands(nb::module_& module) {
       .def_prop_ro("operation", [](const OperationOperands& self) { return self.operation; })
       .def("__repr__", [](const OperationOperands& self) {
         std::vector<std::string> slots;
-        for (const op::SlotDescription& slot : self.slots) slots.push_back(op::to_string(slot));
+        for (const op::SlotSignature& slot : self.slots) slots.push_back(op::to_string(slot));
         return fmt::format("OperandsMetadata({}: {})", self.operation, fmt::join(slots, ", "));
       });
 }
 
 nb::object operands_of(const registry::KernelMetadata& metadata) {
   if (metadata.signature.gemm() == nullptr) {
-    const auto& slots = std::get<std::vector<op::SlotDescription>>(metadata.signature.operands);
+    const auto& slots = std::get<std::vector<op::SlotSignature>>(metadata.signature.operands);
     return nb::cast(OperationOperands{metadata.signature.operation, slots});
   }
-  const op::GemmDescription& made_for = metadata.operands();
+  const op::GemmSignature& made_for = metadata.operands();
   return nb::cast(
       Operands{made_for.a, made_for.b, made_for.c, made_for.d, made_for.has_c, made_for.accumulator, made_for.math});
 }
@@ -127,36 +127,34 @@ plan::OpClass read_op_class(const std::string& text) {
 }
 
 void bind_tensor_attributes(nb::module_& module) {
-  nb::class_<op::TensorDescription>(
+  nb::class_<op::TensorSignature>(
       module, "TensorAttributes",
       "One operand as a kernel is made for it: element type, which stride is 1, and of how many elements every row and "
       "address is a multiple.")
       .def(
           "__init__",
-          [](op::TensorDescription* self, nb::handle dtype, nb::handle stride, int divisibility) {
-            new (self) op::TensorDescription{read_dtype(dtype), layout_of(stride), divisibility};
+          [](op::TensorSignature* self, nb::handle dtype, nb::handle stride, int divisibility) {
+            new (self) op::TensorSignature{read_dtype(dtype), layout_of(stride), divisibility};
           },
           nb::arg("dtype"), nb::arg("stride"), nb::arg("divisibility") = 1,
           "`stride`: (batch, rows, columns) as (0, 0, 1) or (0, 1, 0), or \"row\" or \"column\".")
-      .def_prop_ro("dtype", [](const op::TensorDescription& self) { return self.element; })
+      .def_prop_ro("dtype", [](const op::TensorSignature& self) { return self.element; })
       .def_prop_ro("stride", &stride_of)
-      .def_prop_ro("layout", [](const op::TensorDescription& self) { return op::name(self.layout); })
-      .def_prop_ro("divisibility", [](const op::TensorDescription& self) { return self.alignment; })
+      .def_prop_ro("layout", [](const op::TensorSignature& self) { return op::name(self.layout); })
+      .def_prop_ro("divisibility", [](const op::TensorSignature& self) { return self.alignment; })
       .def_prop_ro("ptr_alignment_bytes",
-                   [](const op::TensorDescription& self) { return self.alignment * bytes(self.element); })
+                   [](const op::TensorSignature& self) { return self.alignment * bytes(self.element); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
-      .def("__hash__", [](const op::TensorDescription& self) { return std::hash<std::string>()(op::to_string(self)); })
-      .def("__repr__",
-           [](const op::TensorDescription& self) { return "TensorAttributes(" + op::to_string(self) + ")"; });
+      .def("__hash__", [](const op::TensorSignature& self) { return std::hash<std::string>()(op::to_string(self)); })
+      .def("__repr__", [](const op::TensorSignature& self) { return "TensorAttributes(" + op::to_string(self) + ")"; });
 }
 
 void bind_operands(nb::module_& module) {
   nb::class_<Operands>(module, "GemmOperandsMetadata", "The operands that a kernel is made for.")
       .def(
           "__init__",
-          [](Operands* self, const op::TensorDescription& a, const op::TensorDescription& b,
-             const op::TensorDescription& out, nb::handle accumulator_type,
-             const std::optional<op::TensorDescription>& c) {
+          [](Operands* self, const op::TensorSignature& a, const op::TensorSignature& b, const op::TensorSignature& out,
+             nb::handle accumulator_type, const std::optional<op::TensorSignature>& c) {
             new (self) Operands{a, b, c.value_or(out), out, c.has_value(), read_dtype(accumulator_type)};
           },
           nb::arg("A"), nb::arg("B"), nb::arg("out"), nb::arg("accumulator_type"), nb::arg("C") = nb::none())
@@ -164,7 +162,7 @@ void bind_operands(nb::module_& module) {
       .def_ro("B", &Operands::b)
       .def_prop_ro("C",
                    [](const Operands& self) {
-                     return self.has_c ? std::optional(self.c) : std::optional<op::TensorDescription>();
+                     return self.has_c ? std::optional(self.c) : std::optional<op::TensorSignature>();
                    })
       .def_ro("out", &Operands::d)
       .def_ro("accumulator_type", &Operands::accumulator)
@@ -239,14 +237,14 @@ op::Signature read_signature(nb::handle operands, nb::handle epilogue) {
   }
   const auto& gemm = nb::cast<const Operands&>(operands);
   const DType compute = op::default_compute(gemm.accumulator, gemm.d.element);
-  return op::GemmDescription{.a = gemm.a,
-                             .b = gemm.b,
-                             .c = gemm.c,
-                             .d = gemm.d,
-                             .accumulator = gemm.accumulator,
-                             .math = gemm.math,
-                             .epilogue = epilogue.is_none() ? op::accumulator_alone(compute) : read_graph(epilogue),
-                             .has_c = gemm.has_c};
+  return op::GemmSignature{.a = gemm.a,
+                           .b = gemm.b,
+                           .c = gemm.c,
+                           .d = gemm.d,
+                           .accumulator = gemm.accumulator,
+                           .math = gemm.math,
+                           .epilogue = epilogue.is_none() ? op::accumulator_alone(compute) : read_graph(epilogue),
+                           .has_c = gemm.has_c};
 }
 
 registry::KernelMetadata make_metadata(const std::string& kernel_name, nb::handle kernel_class, nb::handle operands,
@@ -290,7 +288,7 @@ void bind_metadata(nb::module_& module) {
       .def_prop_ro("design", [](const registry::KernelMetadata& self) { return self.design; })
       .def_prop_ro("epilogue",
                    [](const registry::KernelMetadata& self) {
-                     const op::GemmDescription* const gemm = self.signature.gemm();
+                     const op::GemmSignature* const gemm = self.signature.gemm();
                      return gemm == nullptr ? std::optional<op::Epilogue>() : std::optional(gemm->epilogue);
                    })
       .def_prop_ro("operation", [](const registry::KernelMetadata& self) { return self.signature.operation; })

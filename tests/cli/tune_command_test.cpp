@@ -99,7 +99,7 @@ TEST_F(TuneCommandTest, WhatIsListedIsForgotten) {
   ASSERT_EQ(listed["choices"].size(), 1U);
   EXPECT_EQ(listed["choices"][0]["winner"], winner);
   EXPECT_EQ(listed["choices"][0]["report"]["candidates"].size(), 2U);
-  EXPECT_EQ(listed["choices"][0]["report"]["candidates"][0]["fate"], "slower");
+  EXPECT_EQ(listed["choices"][0]["report"]["candidates"][0]["status"], "slower");
   EXPECT_NE(output_of(add_tune_command, "tune --list").find(winner), std::string::npos);
 
   EXPECT_EQ(json_of(add_tune_command, "tune --forget --m 41 --n 24 --k 16 --device emulator:sm_80")["forgotten"], 0);

@@ -172,7 +172,7 @@ TEST_P(BringYourOwn, B10_UnsupportedTypesAreReported) {
   floats.b = op::batched(op::matrix(memory.data() + 1024, DType::f32, 16, 32), 1);
   floats.d = op::batched(op::matrix(memory.data() + 2048, DType::f32, 32, 32), 1);
   EXPECT_TRUE(engine_->find_kernels(floats, is_mine).empty());
-  EXPECT_EQ(kernel->supports(floats).reason(), "the problem accumulates in f32, the kernel in f64");
+  EXPECT_EQ(kernel->supports(floats).reason(), "the problem accumulates in f32, but the kernel in f64");
   EXPECT_EQ(kernel->supports(floats).refusal().code, RefusalCode::types);
 }
 
@@ -246,7 +246,7 @@ TEST_P(BringYourOwn, B14_Alignment) {
   shifted.a.address += 4;
   EXPECT_THROW(engine_->find_kernels(shifted, is_mine), InvalidArgument);
   const Support refused = kernel->supports(shifted);
-  EXPECT_THAT(refused.reason(), HasSubstr("must be aligned to its element of 8 bytes"));
+  EXPECT_THAT(refused.reason(), HasSubstr("must be aligned to its element size of 8 bytes"));
   EXPECT_EQ(refused.refusal().code, RefusalCode::alignment);
   EXPECT_EQ(refused.refusal().operand, "A");
 
@@ -282,7 +282,7 @@ TEST_P(BringYourOwn, B16_MetadataIsData) {
   const registry::KernelMetadata metadata = engine_->find_kernels(problem.gemm, is_mine).front().kernel->metadata();
   EXPECT_EQ(registry::kernel_name(metadata), "F64GemmKernel_tile32x32_ttt");
   EXPECT_EQ(metadata.design.tile.threadblock_shape, (std::array{32, 32, 1}));
-  EXPECT_EQ(metadata.operands().a, (op::TensorDescription{DType::f64, op::MatrixLayout::row_major, 1}));
+  EXPECT_EQ(metadata.operands().a, (op::TensorSignature{DType::f64, op::MatrixLayout::row_major, 1}));
   EXPECT_EQ(metadata.operands().accumulator, DType::f64);
   registry::KernelMetadata other = metadata;
   EXPECT_EQ(other, metadata);
@@ -297,7 +297,7 @@ TEST_P(BringYourOwn, B17_RegisteredOnceAndUnregistered) {
   const F64Problem problem(1, 32, 32, 16);
   const auto again = std::make_shared<examples::F64GemmProvider>();
   const Support added = engine_->registry().add(again);
-  EXPECT_EQ(added.reason(), "a family 'F64GemmKernel' is registered");
+  EXPECT_EQ(added.reason(), "the family 'F64GemmKernel' is already registered");
   EXPECT_EQ(added.refusal().code, RefusalCode::duplicate);
   EXPECT_EQ(engine_->find_kernels(problem.gemm, is_mine).size(), 2U);
   EXPECT_TRUE(engine_->registry().replace(again));
@@ -374,7 +374,7 @@ TEST_P(BringYourOwn, ArtifactsAreSavedLoadedAndChecked) {
 
   const Support other = engine_->accepts(*mine[1].kernel, *artifact);
   EXPECT_EQ(other.reason(),
-            "the artifact is of F64GemmKernel_tile32x32_ttt, the kernel is F64GemmKernel_tile16x16_ttt");
+            "the artifact is for F64GemmKernel_tile32x32_ttt, but the kernel is F64GemmKernel_tile16x16_ttt");
   compile::Artifact altered = *artifact;
   altered.source[0] = altered.source[0] == 'a' ? 'b' : 'a';
   EXPECT_EQ(engine_->accepts(*mine[0].kernel, altered).refusal().code, RefusalCode::artifact);

@@ -106,7 +106,7 @@ class DeviceConformance : public testing::TestWithParam<std::string> {
 
   // Two consumer warpgroups with 64 rows each (after swapping operands), on tiles of 64 columns.
   registry::KernelPtr wgmma_kernel(const op::Gemm& gemm, plan::Schedule schedule, bool swaps_operands) const {
-    const op::GemmDescription description = op::describe(gemm);
+    const op::GemmSignature description = op::describe(gemm);
     const int rows = schedule == plan::Schedule::ping_pong ? 64 : 128;
     plan::Design design;
     design.target = engine().device()->properties().target;

@@ -71,7 +71,7 @@ RandomProblem draw_problem(std::uint64_t seed, std::int64_t largest) {
   RandomProblem problem;
   problem.seed = seed;
   const std::vector<plan::TypeCase>& types = plan::type_cases();
-  const op::GemmDescription description =
+  const op::GemmSignature description =
       plan::describe(types[static_cast<std::size_t>(draw.below(std::ssize(types)))], draw_layouts(draw));
   const bool aligned = draw.one_in(2);
   const auto extent = [&](std::int64_t up_to) {

@@ -22,7 +22,7 @@ struct DesignCase {
 };
 inline std::ostream& operator<<(std::ostream& out, const DesignCase& tested) { return out << tested.name; }
 
-inline plan::Design design_of(const DesignCase& tested, const op::GemmDescription& description) {
+inline plan::Design design_of(const DesignCase& tested, const op::GemmSignature& description) {
   const int element_bytes = bytes(description.a.element);
   plan::Design design = plan::tensor_design(
       description, {64, tested.tile[1], 32 / element_bytes},

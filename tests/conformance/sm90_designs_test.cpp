@@ -76,7 +76,7 @@ class Sm90Designs : public testing::TestWithParam<std::tuple<std::string, Design
     gemm.alpha = 2.0;
     gemm.beta = -3.0;
     GuardedProblem problem(engine().device(), gemm, placement);
-    const op::GemmDescription description = op::describe(problem.on_device());
+    const op::GemmSignature description = op::describe(problem.on_device());
     const registry::KernelPtr kernel = engine().make_kernel(description, design_of(design(), description));
     SCOPED_TRACE(operands.name);
     expect_exact(engine(), kernel, problem);

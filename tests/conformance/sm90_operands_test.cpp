@@ -125,7 +125,7 @@ void expect_exact_of(engine::Engine& engine, const op::Gemm& gemm, const Operand
   Placement placement = tested.placement;
   if (engine.device()->properties().emulated) placement.red_zone = 0;
   GuardedProblem guarded(engine.device(), gemm, placement);
-  const op::GemmDescription description = op::describe(guarded.on_device());
+  const op::GemmSignature description = op::describe(guarded.on_device());
   const int element_bytes = bytes(description.a.element);
   plan::Design design;
   design.target = engine.device()->properties().target;

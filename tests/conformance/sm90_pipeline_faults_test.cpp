@@ -43,13 +43,13 @@ class Sm90PipelineFaults : public testing::Test {
       gemm.epilogue = op::parse_epilogue(base.epilogue, DType::f32).value_or_throw();
       for (const op::EpilogueTensor& each : op::epilogue_tensors(gemm.epilogue)) {
         gemm.tensors.push_back(
-            {std::string(each.label),
-             op::matrix(std::uint64_t{1} << 50, DType::f32, each.broadcast.along_m ? m : 1, each.broadcast.along_n ? n : 1)});
+            {std::string(each.label), op::matrix(std::uint64_t{1} << 50, DType::f32, each.broadcast.along_m ? m : 1,
+                                                 each.broadcast.along_n ? n : 1)});
       }
       return gemm;
     }
     static registry::KernelPtr kernel_of(engine::Engine& engine, const Base& base, const op::Gemm& gemm) {
-      const op::GemmDescription description = op::describe(gemm);
+      const op::GemmSignature description = op::describe(gemm);
       return engine.make_kernel(description, design_of(base.design, description));
     }
     std::shared_ptr<const PlantedKernel> planted(std::span<const Substitution> faults) const {

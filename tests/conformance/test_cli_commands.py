@@ -79,7 +79,7 @@ BAD_PROBLEMS = {
     ),
     "integer_input": ((*SMALL, "--dtype", "s32"), "A and B must be"),
     "accumulator": ((*SMALL, "--dtype", "f16", "--accumulator", "s32"), "accumulate in f32 or f16, got s32"),
-    "out_dtype": ((*SMALL, "--dtype", "f64", "--out-dtype", "s8"), "is s8, which a product of f64"),
+    "out_dtype": ((*SMALL, "--dtype", "f64", "--out-dtype", "s8"), "is s8, which is not supported with f64"),
     "math_of_f16": ((*SMALL, "--dtype", "f16", "--math", "multiply_add_tf32"), "takes f32 operands, got f16"),
     "unknown_math": ((*SMALL, "--math", "divide"), "unknown operation 'divide'"),
     "unknown_epilogue": ((*SMALL, "--epilogue", "mish"), "unknown epilogue 'mish'"),
@@ -113,7 +113,7 @@ def test_files_that_do_not_fit_together(tilewright, save, tmp_path):
     a = save("a", np.zeros((4, 5), np.float32))
     b = save("b", np.zeros((4, 6), np.float32))
     half = save("half", np.zeros((5, 6), np.float16))
-    expect_refusal(tilewright("gemm", "--a", a, "--b", b), "columns of A and rows of B differ: (4,5) against (4,6)")
+    expect_refusal(tilewright("gemm", "--a", a, "--b", b), "columns of A and rows of B differ: (4,5) and (4,6)")
     expect_refusal(tilewright("gemm", "--a", a, "--b", half), "A is f32 and B is f16")
     expect_refusal(tilewright("gemm", "--a", a), "--a and --b must be given together")
     expect_refusal(tilewright("gemm", "--a", a, "--b", b, "--m", 4), "not both")

@@ -177,7 +177,7 @@ def test_batches_that_differ_are_refused(tilewright, save):
     ones = np.ones((3, 4, 4), np.float32)
     finished = tilewright("gemm", "--a", save("a", ones), "--b", save("b", ones[:2]))
     assert finished.returncode == 2
-    assert "B is a batch of 2, D of 3: they must agree, or B be one matrix for all" in finished.stderr
+    assert "B has a batch of 2, D a batch of 3: they must be equal, or B a single matrix" in finished.stderr
     finished = tilewright("gemm", "--batch", -2, "--m", 1, "--n", 1, "--k", 1)
     assert finished.returncode == 2
     assert "--batch takes an integer from 0 to 2147483647, got '-2'" in finished.stderr

@@ -38,18 +38,19 @@ const tune::CandidateReport& of(const tune::TuningReport& report, const std::str
 
 class TuningFaults : public runtime::GpuTest {
  protected:
-  /// Expects that a correct kernel wins against these candidates, which meet these fates, and that the device stays
+  /// Expects that a correct kernel wins against these candidates, which meet these statuses, and that the device stays
   /// usable.
   void expect_discarded(std::vector<Fake> fakes, const std::string& right_body,
-                        const std::vector<std::pair<std::string, tune::Fate>>& fates) const {
+                        const std::vector<std::pair<std::string, tune::CandidateStatus>>& statuses) const {
     fakes.push_back({"right", right_body});
     const auto tuned = engine(fakes, folder_.path());
     const tune::TuningReport report = tune::tune(*tuned, problem_.gemm, {.top = static_cast<int>(fakes.size())});
     EXPECT_TRUE(report.stopped.empty()) << report.stopped;
-    EXPECT_EQ(tune::name(of(report, "right").fate), tune::name(tune::Fate::winner)) << of(report, "right").reason;
-    for (const auto& [family, fate] : fates) {
+    EXPECT_EQ(tune::name(of(report, "right").status), tune::name(tune::CandidateStatus::winner))
+        << of(report, "right").reason;
+    for (const auto& [family, status] : statuses) {
       const tune::CandidateReport& candidate = of(report, family);
-      EXPECT_EQ(name(candidate.fate), name(fate)) << candidate.kernel << ": " << candidate.reason;
+      EXPECT_EQ(name(candidate.status), name(status)) << candidate.kernel << ": " << candidate.reason;
     }
     tuned->run(problem_.gemm);
     EXPECT_TRUE(problem_.compare().is_exact());
@@ -59,43 +60,43 @@ class TuningFaults : public runtime::GpuTest {
   HostProblem problem_{8, 12, 16};
 };
 
-TEST_F(TuningFaults, EveryRogueIsDiscardedAndTheDeviceStaysUsable) {
-  expect_discarded(rogues(), kRightBody,
-                   {{"liar", tune::Fate::wrong},
-                    {"almost", tune::Fate::wrong},
-                    {"idler", tune::Fate::wrong},
-                    {"stray_after", tune::Fate::strayed},
-                    {"stray_before", tune::Fate::strayed},
-                    {"spoiler", tune::Fate::strayed},
-                    {"broken", tune::Fate::failed},
-                    {"unlaunchable", tune::Fate::failed}});
+TEST_F(TuningFaults, EveryFaultyKernelIsDiscardedAndTheDeviceStaysUsable) {
+  expect_discarded(faulty_kernels(), kRightBody,
+                   {{"constant_result", tune::CandidateStatus::wrong},
+                    {"one_wrong_element", tune::CandidateStatus::wrong},
+                    {"no_result", tune::CandidateStatus::wrong},
+                    {"stray_after", tune::CandidateStatus::out_of_bounds},
+                    {"stray_before", tune::CandidateStatus::out_of_bounds},
+                    {"writes_input", tune::CandidateStatus::out_of_bounds},
+                    {"broken", tune::CandidateStatus::failed},
+                    {"unlaunchable", tune::CandidateStatus::failed}});
 }
 
-TEST_F(TuningFaults, EveryRogueThatHarmsEpilogueTensorsIsDiscarded) {
+TEST_F(TuningFaults, EveryKernelWithFaultsInEpilogueTensorsIsDiscarded) {
   problem_.set_epilogue(epilogue_with_tensors());
-  expect_discarded(rogues_with_tensors(), kRightBodyWithTensors,
-                   {{"wrong_aux", tune::Fate::wrong},
-                    {"no_aux", tune::Fate::wrong},
-                    {"stray_aux", tune::Fate::strayed},
-                    {"stray_before_aux", tune::Fate::strayed},
-                    {"to_vector", tune::Fate::strayed},
-                    {"to_residual", tune::Fate::strayed},
-                    {"first_row", tune::Fate::wrong}});
+  expect_discarded(faulty_kernels_with_tensors(), kRightBodyWithTensors,
+                   {{"wrong_aux", tune::CandidateStatus::wrong},
+                    {"no_aux", tune::CandidateStatus::wrong},
+                    {"stray_aux", tune::CandidateStatus::out_of_bounds},
+                    {"stray_before_aux", tune::CandidateStatus::out_of_bounds},
+                    {"to_vector", tune::CandidateStatus::out_of_bounds},
+                    {"to_residual", tune::CandidateStatus::out_of_bounds},
+                    {"first_row", tune::CandidateStatus::wrong}});
 }
 
-/// Tunes with a kernel that breaks the device ("bomb") and exits with 0 if it met this fate. If the bomb broke the
+/// Tunes with a kernel that breaks the device ("bomb") and exits with 0 if it met this status. If the bomb broke the
 /// else another kernel than the bomb computes the problem.
-[[noreturn]] void tune_with_bomb(tune::Fate fate) {
+[[noreturn]] void tune_with_bomb(tune::CandidateStatus status) {
   const Fake bomb{"bomb", std::string(kRightBody) + "*reinterpret_cast<int*>(8) = 1;"};
   HostProblem problem(8, 12, 16);
   const auto tuned = engine({{"right"}, bomb, {"later"}}, std::getenv(kFolderVariable));
   const tune::TuningReport report = tune::tune(*tuned, problem.gemm, {.top = 3});
   fmt::print(stderr, "{}\n", to_json(report));
   const tune::CandidateReport& candidate = of(report, "bomb");
-  if (candidate.fate != fate || candidate.reason.find("700") == std::string::npos) std::exit(1);
-  const bool stops = fate == tune::Fate::broke_device;
+  if (candidate.status != status || candidate.reason.find("700") == std::string::npos) std::exit(1);
+  const bool stops = status == tune::CandidateStatus::broke_device;
   if (report.stopped.empty() == stops || report.winner.has_value() == stops) std::exit(2);
-  if (stops) std::exit(of(report, "later").fate == tune::Fate::not_reached ? 0 : 3);
+  if (stops) std::exit(of(report, "later").status == tune::CandidateStatus::not_reached ? 0 : 3);
   tuned->run(problem.gemm);
   std::exit(problem.compare().is_exact() ? 0 : 4);
 }
@@ -103,8 +104,8 @@ TEST_F(TuningFaults, EveryRogueThatHarmsEpilogueTensorsIsDiscarded) {
 TEST_F(TuningFaults, AKernelThatBreaksTheDeviceEndsTheTuningAndIsSkippedByTheNextProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // executes the test program again: CUDA does not work after a fork
   setenv(kFolderVariable, folder_.path().c_str(), 0);
-  EXPECT_EXIT(tune_with_bomb(tune::Fate::broke_device), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(tune_with_bomb(tune::Fate::skipped), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(tune_with_bomb(tune::CandidateStatus::broke_device), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(tune_with_bomb(tune::CandidateStatus::skipped), testing::ExitedWithCode(0), "");
   unsetenv(kFolderVariable);
 }
 

@@ -128,7 +128,7 @@ def test_a_workspace_is_memory_of_the_gpu_to_write_to() -> None:
         (dict(out=A[:, :2]), "D .* overlaps A"),
         (dict(accumulator_type="float64"), "f32 operands accumulate in f32, got f64"),
         (dict(math="fast"), "no math operation 'fast'"),
-        (dict(epilogue="D = relu(acc + row(bias))"), "the epilogue reads 'bias', and no tensor has that name"),
+        (dict(epilogue="D = relu(acc + row(bias))"), "the epilogue reads 'bias', but no tensor has that name"),
         (dict(epilogue=EpilogueArguments("D = acc", bias=B[0])), "the epilogue has no tensor 'bias'"),
         (dict(epilogue="D = nothing(acc)"), "epilogue, character"),
     ],

@@ -170,7 +170,7 @@ def test_alignments_are_refused():
     configuration = CONFIGURATIONS["f16"]
     operation = configuration.operation((ROW, ROW, ROW))
     _, memory = problem(operation, k=28)
-    with refused("A is aligned to 4 elements, the kernel needs 8"):
+    with refused("A is aligned to 4 elements, but the kernel needs 8"):
         run(operation, memory, empty(operation, M, N), 1.0, 0.0, size=(M, N, 28))
 
 

@@ -1,4 +1,4 @@
-// A problem that was found valid, and its kind: what queries and runs look up, computed once.
+// A validated problem and its key, which are computed once for all lookups.
 #pragma once
 
 #include "tilewright/op/problem.hpp"
@@ -7,7 +7,7 @@ namespace tilewright::engine {
 
 class Call {
  public:
-  /// @throws InvalidArgument where op::validate refuses the problem
+  /// @throws InvalidArgument if op::validate refuses the problem
   explicit Call(op::Problem problem);
 
   const op::Problem& problem() const { return problem_; }

@@ -1,4 +1,4 @@
-// Device names to devices: the one place that knows both kinds.
+// Opens devices by name. This is the only file that knows both GPUs and the emulator.
 #include <charconv>
 #include <memory>
 #include <string_view>
@@ -41,8 +41,8 @@ std::shared_ptr<runtime::Device> open_device(const Options& options) {
   int ordinal = -1;
   const auto [end, status] = std::from_chars(which.data(), which.data() + which.size(), ordinal);
   if (kind != "cuda" || status != std::errc() || end != which.data() + which.size() || ordinal < 0) {
-    throw InvalidArgument(fmt::format("unknown device '{}': auto, cuda:N, emulator:sm_80 and emulator:sm_90a are known",
-                                      printable(device)));
+    throw InvalidArgument(
+        fmt::format("unknown device '{}': use auto, cuda:N, emulator:sm_80 or emulator:sm_90a", printable(device)));
   }
   return open_cuda(options, ordinal);
 }

@@ -20,16 +20,15 @@
 #include "tilewright/kernels/list.hpp"
 
 namespace tilewright::engine {
-namespace {}  // namespace
 
-/// A kernel on the device, for every call of one kind.
+/// A loaded kernel, remembered for all calls with the same key.
 struct Engine::ReadyKernel {
   registry::KernelPtr kernel;
   std::shared_ptr<runtime::LoadedKernel> loaded;
-  ArtifactPtr artifact = nullptr;  // that it was loaded from, where the caller gave one
+  ArtifactPtr artifact = nullptr;  // the caller's artifact that it was loaded from, if there is one
 };
 
-/// A kind of call, and the kernel that was asked for: null for the best.
+/// The key of a call and the kernel that the caller chose; null: the best kernel.
 struct ReadyKey {
   op::ProblemKey call;
   const registry::Kernel* kernel = nullptr;
@@ -53,26 +52,27 @@ struct Engine::State {
         ready(given.max_remembered_calls) {
     if (options.tuning == Tuning::on_first_use && !options.before_first_use) {
       throw InvalidArgument(
-          "Tuning::on_first_use needs Options::before_first_use: take tune::options_from_environment(), or set it to "
+          "Tuning::on_first_use needs Options::before_first_use: use tune::options_from_environment(), or set it to "
           "tune::on_first_use()");
     }
     if (options.tuning == Tuning::off) return;
-    if (const Support read = choices.reload(); !read) spdlog::warn("tuning records are not used: {}", read.reason());
+    if (const Support read = choices.reload(); !read) spdlog::warn("tuning records are ignored: {}", read.reason());
   }
 
-  /// With the kernel that was measured to be the best first, where `tuning` asks for it and the target is the device's.
+  /// Ranks the kernels. A tuned choice comes first, if `tuning` allows it and the target is the device's.
   Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Problem& problem, const Target& target,
                    Tuning tuning, OnFailure on_failure = OnFailure::refuse) const {
     Explanation explanation = engine::rank(providers, problem, target, device->properties(), on_failure);
     if (tuning != Tuning::off && target == device->properties().target) put_tuned_first(choices, problem, explanation);
     return explanation;
   }
-  /// The kernel on the device; remembered calls of kernels that had to go are forgotten.
+  /// Loads the kernel. Remembered calls of kernels that were evicted for it are forgotten.
   LoadedPtr load(const registry::KernelPtr& kernel, const op::Problem& problem, const ArtifactPtr& artifact);
   std::optional<ReadyKernel> find_ready(const ReadyKey& key);
-  /// `chosen_in`: the generation of the rankings that the kernel was chosen by; none: it was given.
-  void keep_ready(const ReadyKey& key, ReadyKernel kernel, std::optional<std::uint64_t> chosen_in = {});
-  /// When choices changed.
+  /// Remembers the kernel. `generation` is that of the rankings by which it was chosen, if it was not the caller's
+  /// choice: if the rankings have changed since, it is not remembered.
+  void keep_ready(const ReadyKey& key, ReadyKernel kernel, std::optional<std::uint64_t> generation = {});
+  /// Forgets all kernels that were chosen by ranking. Must be called when tuned choices change.
   void forget_best();
 
   Options options;
@@ -82,9 +82,9 @@ struct Engine::State {
   std::shared_ptr<registry::Registry> registry;
   RememberedChoices choices;
   Rankings rankings;
-  std::mutex tuning_mutex;  // one tuning at a time, undisturbed by its like
+  std::mutex tuning_mutex;  // held during a tuning, so that tunings do not disturb each other's timing
 
-  ForkSafeMutex mutex;  // guards what follows
+  ForkSafeMutex mutex;  // guards the members below
   LruMap<ReadyKey, ReadyKernel, ReadyKeyHash> ready;
 };
 
@@ -121,7 +121,7 @@ std::shared_ptr<const Explanation> Engine::ranking(const Call& call, std::option
   const Target wanted = target.value_or(state_->device->properties().target);
   const std::shared_ptr<const registry::Registry::Snapshot> registry = state_->registry->snapshot();
   const std::span<const registry::ProviderPtr> providers(registry->providers);
-  // A tuning chose among all kernels: with authors' among them, the choice is looked up when all are there.
+  // A tuned choice is looked up by the set of all kernels, so it can be applied only after user providers are added.
   const bool has_added = registry->added != 0;
   const Tuning tuning = has_added ? Tuning::off : state_->options.tuning;
   const RankingKey key{call.key(), wanted, tuning};
@@ -163,7 +163,7 @@ registry::KernelPtr Engine::find_kernel(const std::string& name, const op::Probl
   for (const registry::RefusedKernel& refused : found->refused) {
     if (refused.name == name) throw InvalidArgument(fmt::format("{}: {}", name, refused.reason()));
   }
-  throw InvalidArgument(fmt::format("no kernel for this problem has the name '{}'", printable(name)));
+  throw InvalidArgument(fmt::format("no kernel for this problem is named '{}'", printable(name)));
 }
 
 KernelListing Engine::list_kernels(std::optional<Target> target, registry::KernelFilter filter) const {
@@ -181,15 +181,15 @@ registry::KernelPtr Engine::make_kernel(const op::Signature& signature, const pl
     if (kernel) return *std::move(kernel);
     reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", provider->family(), kernel.reason());
   }
-  throw InvalidArgument("no kernel of this design: " + reasons);
+  throw InvalidArgument("no family can make a kernel with this design: " + reasons);
 }
 
 std::vector<ArtifactPtr> Engine::compile(std::span<const registry::KernelPtr> kernels, const OnProgress& on_progress) {
   std::vector<ArtifactPtr> artifacts(kernels.size());
   std::vector<compile::Source> sources;
-  std::vector<std::size_t> compiled;  // of each source, its place among the artifacts
+  std::vector<std::size_t> compiled;  // for each source, its index in `artifacts`
   CompileProgress progress{.done = 0, .all = kernels.size(), .kernel = {}};
-  const auto tell = [&](const compile::Artifact& artifact) {
+  const auto report = [&](const compile::Artifact& artifact) {
     if (!on_progress) return;
     ++progress.done;
     progress.kernel = artifact.name;
@@ -203,10 +203,10 @@ std::vector<ArtifactPtr> Engine::compile(std::span<const registry::KernelPtr> ke
       continue;
     }
     artifacts[i] = std::make_shared<const compile::Artifact>(compile::precompiled_artifact(source));
-    tell(*artifacts[i]);
+    report(*artifacts[i]);
   }
   if (sources.empty()) return artifacts;
-  std::vector<ArtifactPtr> fresh = state_->images.obtain_all(sources, tell);
+  std::vector<ArtifactPtr> fresh = state_->images.obtain_all(sources, report);
   for (std::size_t i = 0; i < fresh.size(); ++i) artifacts[compiled[i]] = std::move(fresh[i]);
   return artifacts;
 }
@@ -223,15 +223,16 @@ std::future<std::vector<ArtifactPtr>> Engine::compile_async(std::vector<registry
 Support Engine::accepts(const registry::Kernel& kernel, const compile::Artifact& artifact) const {
   const runtime::DeviceProperties& device = state_->device->properties();
   if (artifact.name != kernel.name())
-    return refuse("the artifact is of {}, the kernel is {}", artifact.name, kernel.name()).as(RefusalCode::artifact);
+    return refuse("the artifact is for {}, but the kernel is {}", artifact.name, kernel.name())
+        .as(RefusalCode::artifact);
   if (artifact.source != kernel.source_digest().hex()) {
-    return refuse("the artifact of {} was compiled from another text than the kernel's: compile it anew", artifact.name)
+    return refuse("the artifact of {} was compiled from a different source: compile the kernel again", artifact.name)
         .as(RefusalCode::artifact);
   }
   return runs_here(artifact, device);
 }
 
-// What has to go is destroyed after the locks are released: authors' code may run then.
+// Evicted kernels are destroyed after the locks are released, since user destructors may run.
 LoadedPtr Engine::State::load(const registry::KernelPtr& kernel, const op::Problem& problem,
                               const ArtifactPtr& artifact) {
   std::vector<LoadedPtr> evicted;
@@ -249,13 +250,13 @@ PreparedCall Engine::prepare(const Call& call, const registry::KernelPtr& kernel
   const op::Problem& problem = call.problem();
   PreparedCall prepared;
   prepared.is_empty_ = op::is_empty(problem);
-  prepared.is_shape_ = op::is_shape(problem);
+  prepared.is_shape_only_ = op::is_shape_only(problem);
   prepared.key_ = call.key();
   ReadyKernel ready = ready_kernel(call, kernel, artifact);
   if (!prepared.is_empty_) prepared.launch_ = ready.kernel->launch(problem);
   prepared.kernel_ = std::move(ready.kernel);
   prepared.loaded_ = std::move(ready.loaded);
-  if (!prepared.is_empty_ && !prepared.is_shape_) encode_tensor_maps(*state_->device, prepared.launch_);
+  if (!prepared.is_empty_ && !prepared.is_shape_only_) encode_tensor_maps(*state_->device, prepared.launch_);
   prepared.config_ = launch_config(prepared.launch_);
   prepared.workspaces_ = state_->workspaces;
   return prepared;
@@ -264,10 +265,10 @@ PreparedCall Engine::prepare(const Call& call, const registry::KernelPtr& kernel
 Engine::ReadyKernel Engine::ready_kernel(const Call& call, const registry::KernelPtr& kernel,
                                          const ArtifactPtr& artifact) {
   const op::Problem& problem = call.problem();
-  if (!op::is_empty(problem) && !op::is_shape(problem)) check_place(problem, *state_->device).or_throw();
+  if (!op::is_empty(problem) && !op::is_shape_only(problem)) check_place(problem, *state_->device).or_throw();
   if (kernel != nullptr) return given_kernel(call, kernel, artifact);
   if (artifact != nullptr)
-    throw InvalidArgument(fmt::format("the artifact of {} needs its kernel: find_kernel() has it", artifact->name));
+    throw InvalidArgument(fmt::format("the artifact of {} needs its kernel: see find_kernel()", artifact->name));
   return best_kernel(call);
 }
 
@@ -277,29 +278,29 @@ std::optional<Engine::ReadyKernel> Engine::State::find_ready(const ReadyKey& key
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
-void Engine::State::keep_ready(const ReadyKey& key, ReadyKernel kernel, std::optional<std::uint64_t> chosen_in) {
-  std::vector<ReadyKernel> gone;  // destroyed after the lock is released: authors' code may run then
+void Engine::State::keep_ready(const ReadyKey& key, ReadyKernel kernel, std::optional<std::uint64_t> generation) {
+  std::vector<ReadyKernel> evicted;  // destroyed after the lock is released, since user destructors may run
   const std::scoped_lock lock(mutex);
-  if (chosen_in && *chosen_in != rankings.generation()) return;
-  gone = ready.insert(key, std::move(kernel));
+  if (generation && *generation != rankings.generation()) return;
+  evicted = ready.insert(key, std::move(kernel));
 }
 
-// A choice holds for other strides and scalars than those that were measured.
+// All keys are erased, since one tuned choice applies to several: they may differ in strides and scalars.
 void Engine::State::forget_best() {
   rankings.clear();
-  std::vector<ReadyKernel> gone;
+  std::vector<ReadyKernel> evicted;
   const std::scoped_lock lock(mutex);
-  gone = ready.erase_if([](const ReadyKey& key, const ReadyKernel&) { return key.kernel == nullptr; });
+  evicted = ready.erase_if([](const ReadyKey& key, const ReadyKernel&) { return key.kernel == nullptr; });
 }
 
 Engine::ReadyKernel Engine::best_kernel(const Call& call) {
   const op::Problem& problem = call.problem();
   ReadyKey key{call.key()};
-  // Authors' kernels are asked every time, and may be better.
+  // User providers are queried on every call, since their answer may change.
   const bool is_remembered = state_->registry->snapshot()->added == 0;
   if (std::optional<ReadyKernel> known = is_remembered ? state_->find_ready(key) : std::nullopt)
     return *std::move(known);
-  if (state_->options.tuning == Tuning::on_first_use && !op::is_shape(problem))
+  if (state_->options.tuning == Tuning::on_first_use && !op::is_shape_only(problem))
     state_->options.before_first_use(*this, problem);
   const std::uint64_t generation = state_->rankings.generation();
   const std::shared_ptr<const Explanation> ranked = ranking(call);
@@ -307,8 +308,8 @@ Engine::ReadyKernel Engine::best_kernel(const Call& call) {
   ReadyKernel ready{ranked->kernels.front().kernel, nullptr};
   if (op::is_empty(problem)) return ready;
   ready.loaded = state_->load(ready.kernel, problem, nullptr);
-  // What is prepared by shape is not tuned: a call with memory may yet be.
-  const bool is_final = state_->options.tuning != Tuning::on_first_use || !op::is_shape(problem);
+  // A call prepared from shapes alone is not tuned; the first call with memory may still be.
+  const bool is_final = state_->options.tuning != Tuning::on_first_use || !op::is_shape_only(problem);
   if (is_remembered && is_final && ready.kernel->depends_only_on_key()) state_->keep_ready(key, ready, generation);
   return ready;
 }
@@ -332,8 +333,7 @@ Engine::ReadyKernel Engine::given_kernel(const Call& call, const registry::Kerne
 void Engine::run(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
                  const RunOptions& options) {
   const op::Problem& problem = call.problem();
-  if (op::is_shape(problem))
-    throw InvalidArgument("the operands are shapes without memory: there is nothing to run on");
+  if (op::is_shape_only(problem)) throw InvalidArgument("the operands are shapes without memory, which cannot be run");
   if (op::device(problem).kind == op::MemoryDevice::Kind::host && !op::is_empty(problem)) {
     HostOperands operands(problem, state_->device, options.stream);
     run(Call(operands.on_device()), kernel, artifact, options);

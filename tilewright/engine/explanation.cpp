@@ -7,7 +7,7 @@ namespace tilewright::engine {
 
 std::string to_text(const Explanation& explanation, bool with_refusals) {
   std::string text = fmt::format("{} kernels, best first by predicted time{}\n", explanation.kernels.size(),
-                                 explanation.tuned ? ", after the one measured to be the best" : "");
+                                 explanation.tuned ? ", after the tuned choice" : "");
   for (std::size_t rank = 0; rank < explanation.kernels.size(); ++rank) {
     const auto& [kernel, estimate_us] = explanation.kernels[rank];
     const bool is_tuned = rank == 0 && explanation.tuned;

@@ -1,4 +1,4 @@
-// Everything that could run a problem, best first, and everything that could not, with the reason.
+// The result of a query: the kernels that can run a problem, ranked, and the reason for every kernel that cannot.
 #pragma once
 
 #include <optional>
@@ -10,24 +10,24 @@
 
 namespace tilewright::engine {
 
-/// A kernel and what it is expected to cost on given arguments.
+/// A kernel and its predicted time for a problem.
 struct RankedKernel {
   registry::KernelPtr kernel;
-  double estimate_us = 0.0;  // registry::kUnknownTime where its author gives none
+  double estimate_us = 0.0;  // registry::kUnknownTime if the kernel has no estimate
 };
 
 struct Explanation {
   Target target;
-  std::vector<RankedKernel> kernels;  // by predicted time; but the first is the measured best where `tuned` says so
+  std::vector<RankedKernel> kernels;  // by predicted time, except that the kernel in `tuned` comes first
   std::vector<registry::RefusedKernel> refused;
   std::optional<TunedChoice> tuned;
 };
 
-/// Lines for people: rank, predicted time, name and design of each kernel; then, if asked for, each refusal.
+/// A table with rank, predicted time, name and design of each kernel, followed by the refusals if `with_refusals`.
 std::string to_text(const Explanation& explanation, bool with_refusals = true);
 
-/// One object: target, tuned, kernels (name, estimate_us or null, metadata), refused (name, reason, code, operand,
-/// numbers).
+/// A JSON object with target, tuned, kernels (name, estimate_us or null, metadata) and refused (name, reason, code,
+/// operand, numbers).
 std::string to_json(const Explanation& explanation);
 
 }  // namespace tilewright::engine

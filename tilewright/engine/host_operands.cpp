@@ -21,7 +21,7 @@ HostOperands::HostOperands(const op::Problem& host, const std::shared_ptr<runtim
                            runtime::StreamHandle stream)
     : device_(device), stream_(stream), on_device_(host) {
   const std::vector<op::Slot> slots = op::operands(on_device_);
-  std::vector<op::Slot> shared;  // inputs that are an output's own tensor: they get its memory
+  std::vector<op::Slot> shared;  // inputs that are identical to an output and share its memory
   for (const op::Slot& slot : slots) {
     if (!slot.is_used) continue;
     const op::Tensor on_host = *slot.tensor;

@@ -1,4 +1,4 @@
-// A problem on host arrays, carried to the device and back through its memory pool.
+// Copies a problem's host operands to device memory from the pool, and its outputs back.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,19 @@
 
 namespace tilewright::engine {
 
-/// Where memory of this device lives, as tensors say it.
+/// The MemoryDevice of tensors on this device.
 op::MemoryDevice memory_device(const runtime::DeviceProperties& properties);
 
 class HostOperands {
  public:
-  /// Copies in the operands that the call reads, and outputs with gaps between their elements, since the gaps must come
-  /// back as they were. @pre op::validate(host) accepted it
+  /// Copies the operands that the call reads to the device, and also outputs that are not packed, since their padding
+  /// must not change. @pre op::validate(host)
   HostOperands(const op::Problem& host, const std::shared_ptr<runtime::Device>& device, runtime::StreamHandle stream);
 
-  /// The same problem on device tensors.
+  /// The problem with device tensors.
   const op::Problem& on_device() const { return on_device_; }
 
-  /// Waits for the stream and copies the outputs out.
+  /// Copies the outputs to the host and waits for the stream.
   void copy_out();
 
  private:

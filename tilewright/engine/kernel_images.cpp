@@ -26,7 +26,7 @@ cache::StoreOptions store_options(const Options& options) {
   return store;
 }
 
-/// Whether loading failed for what the image is, and not for the state of the device.
+/// Whether loading failed because of the image, and not because of the state of the device.
 bool is_fault_of_image(const Error& error) {
   if (dynamic_cast<const EmulationError*>(&error) != nullptr) return true;
   const auto* const driver = dynamic_cast<const DriverError*>(&error);
@@ -40,12 +40,12 @@ bool is_fault_of_image(const Error& error) {
 
 Support runs_here(const compile::Artifact& artifact, const runtime::DeviceProperties& device) {
   if (device.emulated && artifact.ptx.empty())
-    return refuse("{} has no PTX, which {} executes", artifact.name, device.name).as(RefusalCode::artifact);
-  const bool is_compiled_there = !device.emulated && artifact.cubin.empty();  // PTX: for any later GPU
+    return refuse("{} has no PTX, which {} needs", artifact.name, device.name).as(RefusalCode::artifact);
+  const bool is_compiled_there = !device.emulated && artifact.cubin.empty();  // the driver compiles PTX
   const bool runs =
       is_compiled_there ? device.target.runs_ptx(artifact.target) : device.target.runs_cubin(artifact.target);
   if (runs) return {};
-  return refuse("{} is compiled for {}, {} is {}", artifact.name, artifact.target.name(), device.name,
+  return refuse("{} is compiled for {}, but {} is {}", artifact.name, artifact.target.name(), device.name,
                 device.target.name())
       .as(RefusalCode::architecture);
 }
@@ -101,7 +101,7 @@ LoadedPtr KernelImages::load_source(const compile::Source& source, std::uint32_t
     return load_artifact(*artifact, dynamic_smem_bytes);
   } catch (const Error& error) {
     if (!is_fault_of_image(error) || !store_.discard(source)) throw;
-    spdlog::warn("{} from the cache cannot be loaded and is compiled anew: {}", source.name, error.what());
+    spdlog::warn("{} from the cache cannot be loaded and is compiled again: {}", source.name, error.what());
   }
   return load_artifact(*obtain(source), dynamic_smem_bytes);
 }

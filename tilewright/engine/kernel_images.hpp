@@ -1,4 +1,4 @@
-// Compiled kernels, from the cache, a compiler or an artifact, and those of them that the device has loaded.
+// Obtains compiled kernels from the cache, the compiler or an artifact, and loads them on the device.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace tilewright::engine {
 using ArtifactPtr = std::shared_ptr<const compile::Artifact>;
 using LoadedPtr = std::shared_ptr<runtime::LoadedKernel>;
 
-/// Whether the device can run what the artifact holds.
+/// Whether the device can run the artifact's cubin or PTX.
 Support runs_here(const compile::Artifact& artifact, const runtime::DeviceProperties& device);
 
 /// Thread-safe.
@@ -31,22 +31,22 @@ class KernelImages {
   KernelImages(const Options& options, std::shared_ptr<runtime::Device> device);
 
   cache::Store& store() { return store_; }
-  /// Made when first asked for. @throws ToolchainNotFound
+  /// The compiler, which is made on first use. @throws ToolchainNotFound
   const compile::Compiler& compiler();
 
-  /// From the cache or the compiler; where there is no compiler, images that another one made.
-  /// `on_ready` is called as each is ready, one call at a time.
+  /// Artifacts from the cache or the compiler. If there is no compiler, artifacts made by any other compiler are
+  /// accepted. `on_ready` is called when an artifact is ready, one call at a time.
   std::vector<ArtifactPtr> obtain_all(std::span<const compile::Source> sources,
                                       const std::function<void(const compile::Artifact&)>& on_ready);
 
-  /// The kernel on the device, loaded once: from `artifact` if there is one, else compiled or cached. What had to go
-  /// for it is appended to `evicted`.
+  /// Returns the loaded kernel, which is loaded on first use, from `artifact` if it is not null. Kernels evicted by the
+  /// LRU limit are stored in `evicted`.
   LoadedPtr load(const registry::Kernel& kernel, std::uint32_t dynamic_smem_bytes, const ArtifactPtr& artifact,
                  std::vector<LoadedPtr>& evicted);
 
  private:
   ArtifactPtr obtain(const compile::Source& source) { return obtain_all(std::span(&source, 1), {}).front(); }
-  /// Compiled anew, once, where the device cannot load what the cache has.
+  /// If the device cannot load the cached image, the source is compiled again, once.
   LoadedPtr load_source(const compile::Source& source, std::uint32_t dynamic_smem_bytes);
   LoadedPtr load_artifact(const compile::Artifact& artifact, std::uint32_t dynamic_smem_bytes) const;
 
@@ -55,7 +55,7 @@ class KernelImages {
   std::shared_ptr<runtime::Device> device_;
   cache::Store store_;
 
-  ForkSafeMutex mutex_;  // guards what follows
+  ForkSafeMutex mutex_;  // guards the members below
   std::unique_ptr<compile::Compiler> compiler_;
   LruMap<Digest, LoadedPtr, cache::DigestHash> loaded_;  // by source_digest()
 };

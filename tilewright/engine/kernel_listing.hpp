@@ -1,4 +1,4 @@
-// Every kernel of a registry, made one by one.
+// A lazy list of all kernels in a registry.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tilewright::engine {
 
-/// Kernels one after the other; see Engine::list_kernels. Not shared between threads.
+/// A sequence of kernels: see Engine::list_kernels. Not thread-safe.
 class KernelListing {
  public:
   /// Null at the end.

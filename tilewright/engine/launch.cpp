@@ -14,7 +14,7 @@ Support check_workspace(std::size_t needed, const RunOptions& options) {
         .as(RefusalCode::memory);
   }
   if (options.workspace % kAlignment != 0) {
-    return refuse("a workspace must be aligned to {} bytes, got address {:#x}", kAlignment, options.workspace)
+    return refuse("the workspace must be aligned to {} bytes, got address {:#x}", kAlignment, options.workspace)
         .as(RefusalCode::alignment);
   }
   return {};
@@ -26,7 +26,7 @@ Support check_place(const op::Problem& problem, const runtime::Device& device) {
   const op::MemoryDevice here = memory_device(device.properties());
   const op::MemoryDevice there = op::device(problem);
   if (there == here) return {};
-  return refuse("the operands are on {}, this engine's device is {}", op::to_string(there), op::to_string(here))
+  return refuse("the operands are on {}, but this engine's device is {}", op::to_string(there), op::to_string(here))
       .as(RefusalCode::memory);
 }
 

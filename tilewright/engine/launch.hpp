@@ -1,4 +1,4 @@
-// From a kernel's integers to a launch on a stream: tensor maps are encoded, a workspace is found.
+// Launches a kernel on a stream: encodes its tensor maps and provides its workspace.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,12 @@ namespace tilewright::engine {
 
 class Workspaces;
 
-/// Where one run goes.
+/// Options of one run.
 struct RunOptions {
   runtime::StreamHandle stream = nullptr;
-  /// Device memory of the caller's to use in place of the engine's, of Kernel::workspace_bytes() at least and aligned
-  /// to 256 bytes. Must be zeroed before its first use. May be reused only by launches ordered after each other.
+  /// The caller's workspace, to use instead of the engine's; 0: none. It must have at least Kernel::workspace_bytes()
+  /// and be aligned to 256 bytes. It must be zeroed before first use, and may be reused only by launches ordered after
+  /// each other.
   runtime::DeviceAddress workspace = 0;
   std::size_t workspace_bytes = 0;
 };
@@ -26,12 +27,12 @@ Support check_place(const op::Problem& problem, const runtime::Device& device);
 
 runtime::LaunchConfig launch_config(const plan::Launch& launch);
 
-/// Enqueues a launch whose tensor maps are encoded. @pre it needs no workspace, or has it
+/// Enqueues a launch. @pre its tensor maps are encoded and its workspace, if it needs one, is set
 void launch(runtime::LoadedKernel& loaded, runtime::LaunchConfig config, const plan::Launch& packed,
             const RunOptions& options);
 
-/// Gives the launch the caller's workspace, or one of `workspaces`, and enqueues it.
-/// @throws InvalidArgument for a caller's workspace that is too small or misaligned
+/// Sets the launch's workspace, either the caller's or one of `workspaces`, and enqueues the launch.
+/// @throws InvalidArgument if the caller's workspace is too small or misaligned
 void launch_with_workspace(runtime::LoadedKernel& loaded, Workspaces& workspaces, plan::Launch& packed,
                            const RunOptions& options);
 

@@ -12,7 +12,7 @@
 namespace tilewright::engine {
 namespace {
 
-/// Leaves `to` as it is where the variable is not set.
+/// Leaves `to` unchanged if the variable is not set.
 template <class Number>
 void read_number(const EnvironmentVariable& variable, Number& to) {
   const std::optional<std::string> text = variable.value();

@@ -5,9 +5,9 @@
 namespace tilewright::engine {
 namespace {
 
-/// Of a call whose key is not the prepared one's: what differs. More alignment than was prepared for is as good.
-Support check_kind(const op::ProblemKey& prepared, const op::ProblemKey& given, const registry::Kernel& kernel,
-                   const op::Problem& problem) {
+/// Checks a call whose key differs from the prepared one. It is accepted if only its alignment is larger.
+Support check_other_key(const op::ProblemKey& prepared, const op::ProblemKey& given, const registry::Kernel& kernel,
+                        const op::Problem& problem) {
   const Support same = op::check_same_extents(prepared, given);
   return same ? kernel.supports(problem) : same;
 }
@@ -16,7 +16,8 @@ Support check_kind(const op::ProblemKey& prepared, const op::ProblemKey& given, 
 
 void PreparedCall::run(const RunOptions& options) const {
   if (is_empty_) return;
-  if (is_shape_) throw InvalidArgument("prepared by shape alone: run() needs the tensors");
+  if (is_shape_only_)
+    throw InvalidArgument("the call was prepared from shapes without memory: pass the tensors to run()");
   if (launch_.workspace_bytes() == 0) return launch(*loaded_, config_, launch_, options);
   plan::Launch packed = launch_;
   launch_with_workspace(*loaded_, *workspaces_, packed, options);
@@ -24,7 +25,7 @@ void PreparedCall::run(const RunOptions& options) const {
 
 void PreparedCall::run(const Call& call, const RunOptions& options) const {
   if (!(call.key() == key_)) {
-    check_kind(key_, call.key(), *kernel_, call.problem()).or_throw();
+    check_other_key(key_, call.key(), *kernel_, call.problem()).or_throw();
   } else if (!kernel_->depends_only_on_key()) {
     kernel_->supports(call.problem()).or_throw();
   }

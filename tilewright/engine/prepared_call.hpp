@@ -1,4 +1,4 @@
-// A call that only needs to be launched.
+// A call that is ready to be launched.
 #pragma once
 
 #include <memory>
@@ -10,24 +10,25 @@
 
 namespace tilewright::engine {
 
-/// A call whose kernel is chosen, compiled and loaded, and whose launch is packed: run() only launches.
-/// The tensors' memory must outlive it. Where the kernel sums slices of K or repacks operands (plan::Design) it
-/// uses a workspace of the stream or, in a graph, of its capture: such a graph must not be launched twice at once.
+/// A call whose kernel is chosen, compiled and loaded, and whose launch is packed, so that run() only launches.
+/// The tensors' memory must outlive it. A kernel that uses split-K or repacks operands (plan::Design) needs a
+/// workspace, which belongs to the stream or, during stream capture, to the captured graph. Two launches of such a
+/// graph must not overlap.
 class PreparedCall {
  public:
-  /// Enqueues the launch on `stream`. Does nothing where D has no elements.
-  /// @throws InvalidArgument where it was prepared by shape, and for a workspace that is too small or misaligned
+  /// Enqueues the launch on `stream`. Does nothing if the problem is empty.
+  /// @throws InvalidArgument if it was prepared from shapes without memory, or the workspace is too small or misaligned
   void run(runtime::StreamHandle stream = nullptr) const { run(RunOptions{.stream = stream}); }
   void run(const RunOptions& options) const;
 
-  /// The same for other tensors, and other values of scalars, of the kind this was prepared for.
-  /// @throws InvalidArgument where op::validate refuses them, where they differ in types, extents, strides, epilogue or
-  /// by less alignment, and where they are not on the engine's device
+  /// Runs the prepared kernel with other tensors and scalar values.
+  /// @throws InvalidArgument if op::validate refuses the problem, if its types, extents, strides or epilogue differ or
+  /// its alignment is smaller, or if it is not on the engine's device
   void run(const op::Problem& problem, const RunOptions& options = {}) const { run(Call(problem), options); }
   void run(const Call& call, const RunOptions& options = {}) const;
 
   const registry::Kernel& kernel() const { return *kernel_; }
-  /// Bytes of workspace that a run needs.
+  /// The workspace that a run needs, in bytes.
   std::size_t workspace_bytes() const { return launch_.workspace_bytes(); }
 
  private:
@@ -40,7 +41,7 @@ class PreparedCall {
   runtime::LaunchConfig config_;
   plan::Launch launch_;
   bool is_empty_ = false;
-  bool is_shape_ = false;
+  bool is_shape_only_ = false;
 };
 
 }  // namespace tilewright::engine

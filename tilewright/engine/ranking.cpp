@@ -16,16 +16,16 @@ bool has_fewer_sms(const runtime::DeviceProperties& device) {
   return !device.emulated && device.sm_count < arch::limits(device.target).sm_count;
 }
 
-/// Plans count on all SMs of the architecture's part.
+/// Cooperative kernels need one SM per CTA, and plans assume the SM count in arch::limits().
 Support check_residence(const registry::Kernel& kernel, const op::Problem& problem,
                         const runtime::DeviceProperties& device) {
   const plan::Launch launch = kernel.launch(problem);
   if (!launch.cooperative || static_cast<int>(launch.grid[0]) <= device.sm_count) return {};
-  return refuse("its {} CTAs wait for each other, and {} has {} SMs", launch.grid[0], device.name, device.sm_count)
+  return refuse("its {} CTAs must be co-resident, but {} has {} SMs", launch.grid[0], device.name, device.sm_count)
       .as(RefusalCode::resources);
 }
 
-/// Asks each provider. One that throws loses its own kernels, with what it threw as the reason.
+/// Queries each provider. If one throws, its kernels are discarded and the exception's text is the reason.
 registry::Discovery discover(std::span<const registry::ProviderPtr> providers, const op::Problem& problem,
                              const Target& target, OnFailure on_failure) {
   registry::Discovery found;
@@ -47,8 +47,8 @@ registry::Discovery discover(std::span<const registry::ProviderPtr> providers, c
   return found;
 }
 
-/// The predicted time in microseconds. Refused where the kernel does not fit `small`, a device with fewer SMs than
-/// plans count on (null: it has them all), and where its author's code fails.
+/// The predicted time in microseconds. Refused if the kernel's code throws, or if it cannot be launched on `small`, a
+/// device with fewer SMs than plans assume; null: the device has all of them.
 Result<double> estimate(const registry::Kernel& kernel, const op::Problem& problem,
                         const runtime::DeviceProperties* small) {
   if (op::is_empty(problem)) return 0.0;  // nothing is launched
@@ -77,7 +77,8 @@ std::vector<registry::ProviderPtr> find_providers(std::span<const registry::Prov
     }
     std::vector<std::string> known;
     for (const registry::ProviderPtr& provider : providers) known.push_back(provider->family());
-    throw InvalidArgument(fmt::format("no provider '{}'; there are: {}", printable(family), fmt::join(known, ", ")));
+    throw InvalidArgument(
+        fmt::format("unknown provider '{}': the registered ones are {}", printable(family), fmt::join(known, ", ")));
   }
   return chosen;
 }
@@ -86,7 +87,7 @@ Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Pro
                  const runtime::DeviceProperties& device, OnFailure on_failure) {
   registry::Discovery found = discover(providers, problem, target, on_failure);
   Explanation explanation{.target = target, .kernels = {}, .refused = std::move(found.refused), .tuned = {}};
-  const bool is_small = target == device.target && has_fewer_sms(device);  // a part of the GPU, or a smaller one
+  const bool is_small = target == device.target && has_fewer_sms(device);  // a MIG instance, or a smaller GPU
   for (registry::KernelPtr& kernel : found.kernels) {
     Result<double> estimate_us = estimate(*kernel, problem, is_small ? &device : nullptr);
     if (estimate_us) {
@@ -106,7 +107,7 @@ void put_tuned_first(const RememberedChoices& choices, const op::Problem& proble
   if (!tuned) return;
   const auto is_best = [&](const RankedKernel& ranked) { return ranked.kernel->name() == tuned->kernel; };
   const auto winner = std::ranges::find_if(explanation.kernels, is_best);
-  if (winner == explanation.kernels.end()) return;  // it has another name now
+  if (winner == explanation.kernels.end()) return;  // the record names a kernel that does not exist any more
   std::rotate(explanation.kernels.begin(), winner, winner + 1);
   explanation.tuned = std::move(tuned);
 }

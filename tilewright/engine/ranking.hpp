@@ -1,4 +1,4 @@
-// Which kernels compute a problem, in the order in which they are tried: discovery, prediction, and what was measured.
+// Ranks the kernels of a problem: by predicted time, after the tuned choice if there is one.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@
 
 namespace tilewright::engine {
 
-/// The providers of the families named. @throws InvalidArgument for a family that is not there
+/// The providers of these families. @throws InvalidArgument for an unknown family
 std::vector<registry::ProviderPtr> find_providers(std::span<const registry::ProviderPtr> providers,
                                                   std::span<const std::string> families);
 
-/// What becomes of an exception of an author's code: a refusal of what it offers, or the caller's.
+/// How an exception in user code is handled: its kernels are refused, or it is propagated to the caller.
 enum class OnFailure : std::uint8_t { refuse, rethrow };
 
-/// Kernels of the providers for `target`, by predicted time. A provider or kernel whose author's code throws is refused
-/// with what it threw, and so are kernels that do not fit `device` where that is the target and has fewer SMs than
-/// plans count on. @pre op::validate(problem)
+/// Discovers kernels for `target` and ranks them by predicted time. If the code of a provider or kernel throws, it is
+/// refused with the exception's text as the reason, unless `on_failure` is rethrow. If `device` is of the target but
+/// has fewer SMs than plans assume, cooperative kernels with more CTAs than SMs are refused. @pre op::validate(problem)
 Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Problem& problem, const Target& target,
                  const runtime::DeviceProperties& device, OnFailure on_failure = OnFailure::refuse);
 
-/// Moves the kernel that was measured to be the best among exactly these, if there is one, to the front.
+/// Moves the tuned choice to the front, if a tuning among exactly these kernels has chosen one.
 void put_tuned_first(const RememberedChoices& choices, const op::Problem& problem, Explanation& explanation);
 
-/// Moves what the filter rejects to the refusals.
+/// Moves the kernels that the filter rejects to the refusals.
 void apply(const registry::KernelFilter& filter, Explanation& explanation);
 
-/// @throws InvalidArgument with every refusal
+/// @throws InvalidArgument with the reasons of all refusals
 [[noreturn]] void throw_no_kernel(const op::Problem& problem, const Explanation& explanation);
 
 }  // namespace tilewright::engine

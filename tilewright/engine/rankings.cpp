@@ -10,18 +10,18 @@ Rankings::Ranking Rankings::find(const RankingKey& key) {
   return found == nullptr ? nullptr : *found;
 }
 
-// What goes is destroyed after the lock is released: authors' code may run then.
+// Evicted rankings are destroyed after the lock is released, since user destructors may run.
 void Rankings::insert(const RankingKey& key, const Ranking& ranking, std::uint64_t generation) {
-  std::vector<Ranking> gone;
+  std::vector<Ranking> evicted;
   const std::scoped_lock lock(mutex_);
-  if (generation == generation_) gone = known_.insert(key, ranking);
+  if (generation == generation_) evicted = known_.insert(key, ranking);
 }
 
 void Rankings::clear() {
-  std::vector<Ranking> gone;
+  std::vector<Ranking> evicted;
   const std::scoped_lock lock(mutex_);
   ++generation_;
-  gone = known_.clear();
+  evicted = known_.clear();
 }
 
 }  // namespace tilewright::engine

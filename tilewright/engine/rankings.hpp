@@ -1,4 +1,4 @@
-// What earlier queries found, so that asking again about the same kind of call costs a look-up.
+// An LRU cache of rankings by call key, target and tuning mode.
 #pragma once
 
 #include <atomic>
@@ -21,22 +21,21 @@ struct RankingKey {
   bool operator==(const RankingKey&) const = default;
 };
 
-/// Of the kernels that are shipped: whether they fit follows from the kind of call, and authors' may ask for more.
-/// Bounded and thread-safe.
+/// Holds rankings of shipped kernels only: their support checks depend only on the key, which is not so for
+/// user-defined kernels. Thread-safe.
 class Rankings {
  public:
   using Ranking = std::shared_ptr<const Explanation>;
 
-  /// `most`: how many are kept; the least recently used go.
-  explicit Rankings(std::int64_t most) : known_(most) {}
+  explicit Rankings(std::int64_t capacity) : known_(capacity) {}
 
-  /// Null where it is not known.
+  /// Null if the key is not in the cache.
   Ranking find(const RankingKey& key);
-  /// Nothing where choices have changed since `generation`.
+  /// Does nothing if clear() was called since `generation` was read.
   void insert(const RankingKey& key, const Ranking& ranking, std::uint64_t generation);
-  /// When choices changed.
+  /// Must be called when tuned choices change.
   void clear();
-  /// How often they did.
+  /// The number of calls of clear().
   std::uint64_t generation() const { return generation_; }
 
  private:
@@ -46,7 +45,7 @@ class Rankings {
     }
   };
   std::atomic<std::uint64_t> generation_ = 0;
-  ForkSafeMutex mutex_;  // guards what follows, and changes of the generation
+  ForkSafeMutex mutex_;  // guards known_ and changes of generation_
   LruMap<RankingKey, Ranking, KeyHash> known_;
 };
 

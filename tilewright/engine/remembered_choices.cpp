@@ -26,7 +26,7 @@ std::string device_identity(const runtime::Device& device) {
   return identity;
 }
 
-// With the library's identity the names of kernels that are shipped determine their code.
+// Together with the library's identity, the name of a shipped kernel determines its code.
 Result<std::string> kernel_set(std::span<const registry::KernelPtr> kernels) {
   std::vector<std::string> names;
   names.reserve(kernels.size());
@@ -35,7 +35,7 @@ Result<std::string> kernel_set(std::span<const registry::KernelPtr> kernels) {
       names.push_back(kernel->name());
       if (!kernel->depends_only_on_key()) names.back() += ' ' + kernel->source_digest().hex();
     }
-  } catch (const std::exception& error) {  // an author's code may throw anything
+  } catch (const std::exception& error) {  // user code may throw anything
     if (is_interrupted()) throw;
     return refuse("{} has no source: {}", names.back(), error.what());
   }
@@ -76,7 +76,7 @@ std::optional<TunedChoice> RememberedChoices::find(const op::Problem& problem,
     key = op::problem_class(problem);
     if (!by_problem_.contains(key)) return std::nullopt;
   }
-  const Result<std::string> wanted = kernel_set(kernels);  // authors are asked, under no lock
+  const Result<std::string> wanted = kernel_set(kernels);  // without the lock, since it may run user code
   if (!wanted) return std::nullopt;
   const std::scoped_lock lock(mutex_);
   const std::vector<Entry>& entries = by_problem_.at(key);

@@ -1,4 +1,4 @@
-// What earlier tunings chose, for one engine: read from disk when it is made, so that ranking never touches the disk.
+// The kernels chosen by earlier tunings. They are read from disk once, so that ranking never accesses the disk.
 #pragma once
 
 #include <cstdint>
@@ -17,42 +17,42 @@
 
 namespace tilewright::engine {
 
-/// "NVIDIA H200, 132 SMs, sm_90a, driver 13": devices of equal identity share their records.
+/// "NVIDIA H200, 132 SMs, sm_90a, driver 13": devices with equal identity share tuning records.
 std::string device_identity(const runtime::Device& device);
 
-/// A digest of the kernels' names, in any order, and of the sources of those whose names do not determine them.
-/// Refused where an author fails to give one.
+/// A digest of a set of kernels, independent of their order: their names and, for user-defined kernels, whose names do
+/// not determine their code, the source digests. Refused if a kernel's source() throws.
 Result<std::string> kernel_set(std::span<const registry::KernelPtr> kernels);
 
-/// A kernel that was measured to be the best.
+/// The winner of a tuning.
 struct TunedChoice {
   std::string kernel;
   double median_us = 0.0;
-  std::int64_t measured_s = 0;  // since 1970
+  std::int64_t measured_s = 0;  // Unix time in seconds
 };
 
 /// Thread-safe.
 class RememberedChoices {
  public:
-  /// `root`: of the cache; empty: choices are remembered in this engine only.
+  /// `root` is the cache directory; empty: choices are remembered in memory only.
   RememberedChoices(const std::string& root, std::string device);
 
   const cache::TuningRecords& records() const { return records_; }
   const std::string& device() const { return device_; }
 
-  /// The choice among exactly these kernels.
+  /// The choice of a tuning among exactly these kernels, if there is one.
   std::optional<TunedChoice> find(const op::Problem& problem, std::span<const registry::KernelPtr> kernels) const;
 
-  /// Reads again what is on disk. Refused where that cannot be read: then what was known stays.
+  /// Reads the records on disk again. If that fails, the choices stay as they are and the reason is returned.
   Support reload();
 
-  /// What a tuning found: the winner among `kernels`, and the report to keep with it.
+  /// The winner of a tuning and its report.
   struct Winner {
     std::string kernel;
     double median_us = 0.0;
     std::string report;  // JSON
   };
-  /// Keeps the winner here and on disk. Refused where the disk refuses.
+  /// Stores the winner among `kernels` in memory and on disk. Refused if it cannot be written to disk.
   Support remember(const std::string& problem_class, const Winner& winner,
                    std::span<const registry::KernelPtr> kernels);
 
@@ -66,7 +66,7 @@ class RememberedChoices {
   cache::TuningRecords records_;
   std::string device_;
 
-  mutable ForkSafeMutex mutex_;  // guards what follows
+  mutable ForkSafeMutex mutex_;  // guards the members below
   std::unordered_map<std::string, std::vector<Entry>> by_problem_;
 };
 

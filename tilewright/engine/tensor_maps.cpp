@@ -24,7 +24,7 @@ runtime::TensorMapType type_of(DType element) {
     case DType::e5m2:
       return TensorMapType::u8;
     default:
-      TILEWRIGHT_CHECK(false, "no tensor map has elements of {}", name(element));
+      TILEWRIGHT_CHECK(false, "tensor maps do not support {}", name(element));
   }
 }
 

@@ -1,4 +1,4 @@
-// Tensor maps of a launch: from the plan's request to the device's opaque form.
+// Encodes the tensor maps that a launch requests.
 #pragma once
 
 #include "tilewright/plan/launch.hpp"
@@ -6,11 +6,11 @@
 
 namespace tilewright::engine {
 
-/// Encodes every map that the launch requests and puts it among its parameters, but those in its workspace.
-/// @throws InvalidArgument where a request breaks a rule of tensor maps.
+/// Encodes every tensor map that the launch requests and stores it in the launch parameters, except those whose tensor
+/// is in the workspace. @throws InvalidArgument if a request violates a restriction of tensor maps
 void encode_tensor_maps(runtime::Device& device, plan::Launch& launch);
 
-/// The address of the workspace, and the maps in it.
+/// Sets the address of the workspace and encodes the tensor maps of tensors in it.
 void set_workspace(runtime::Device& device, plan::Launch& launch, runtime::DeviceAddress address);
 
 }  // namespace tilewright::engine

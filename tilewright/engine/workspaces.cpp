@@ -8,13 +8,13 @@ namespace tilewright::engine {
 runtime::DeviceAddress Workspaces::at_least(std::size_t bytes, runtime::StreamHandle stream) {
   const runtime::StreamOrder order = device_->order_of(stream);
   const std::scoped_lock lock(mutex_);
-  runtime::DeviceBuffer& piece = pieces_[order];
-  if (piece.bytes() >= bytes) return piece.address();
-  // By powers of two, so that all that is outgrown is less than what is in use.
+  runtime::DeviceBuffer& buffer = buffers_[order];
+  if (buffer.bytes() >= bytes) return buffer.address();
+  // Sizes are powers of two, so that all outgrown buffers together are smaller than the current one.
   runtime::DeviceBuffer larger = runtime::DeviceBuffer::of_zeros(device_, std::bit_ceil(bytes));
-  std::swap(piece, larger);
+  std::swap(buffer, larger);
   if (larger.bytes() != 0) outgrown_.push_back(std::move(larger));
-  return piece.address();
+  return buffer.address();
 }
 
 }  // namespace tilewright::engine

@@ -1,4 +1,4 @@
-// Device memory for kernels that need some beside their operands.
+// The engine's workspaces: device memory for kernels that need more than their operands.
 #pragma once
 
 #include <memory>
@@ -11,16 +11,17 @@
 
 namespace tilewright::engine {
 
-/// One piece for each stream, and for each graph capture of a stream: launches that use a piece never overlap, but
-/// those of a graph that is launched while it runs. It grows as kernels ask for more, and lives as long as this.
-/// Thread-safe.
+/// One buffer for each stream and for each stream capture, so that launches that share a buffer are ordered. The
+/// exception are two launches of the same graph, which must not overlap. A buffer grows on demand and is freed with
+/// this object. Thread-safe.
 class Workspaces {
  public:
   explicit Workspaces(std::shared_ptr<runtime::Device> device) : device_(std::move(device)) {}
 
   runtime::Device& device() const { return *device_; }
 
-  /// At least `bytes` for the next launch on `stream`. Zeros at first; then what the last launch left there.
+  /// A workspace of at least `bytes` for the next launch on `stream`. A new buffer is zeroed; later launches see the
+  /// contents that the previous launch left.
   /// @throws OutOfMemory
   runtime::DeviceAddress at_least(std::size_t bytes, runtime::StreamHandle stream);
 
@@ -30,9 +31,9 @@ class Workspaces {
   };
 
   std::shared_ptr<runtime::Device> device_;
-  std::mutex mutex_;  // guards what follows
-  std::unordered_map<runtime::StreamOrder, runtime::DeviceBuffer, OrderHash> pieces_;
-  std::vector<runtime::DeviceBuffer> outgrown_;  // in launches under way, and in graphs
+  std::mutex mutex_;  // guards the members below
+  std::unordered_map<runtime::StreamOrder, runtime::DeviceBuffer, OrderHash> buffers_;
+  std::vector<runtime::DeviceBuffer> outgrown_;  // still used by pending launches and by graphs
 };
 
 }  // namespace tilewright::engine

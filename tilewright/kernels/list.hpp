@@ -12,10 +12,10 @@ std::unique_ptr<registry::Provider> make_sm90_gemm_provider();
 std::unique_ptr<registry::Provider> make_sm80_gemm_provider();
 std::unique_ptr<registry::Provider> make_simt_gemm_provider();
 
-/// All of them; the one that serves every valid problem last.
+/// All providers. The last one, simt_gemm, supports every valid GEMM.
 std::vector<registry::ProviderPtr> make_providers();
 
-/// A registry of all of them, to which kernels of one's own can be added.
+/// A registry with all providers, to which user-defined ones can be added.
 std::shared_ptr<registry::Registry> make_registry();
 
 }  // namespace tilewright::kernels

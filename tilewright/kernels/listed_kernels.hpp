@@ -1,4 +1,4 @@
-// Every kernel that a family offers for problems of the kinds below: what a listing without arguments gives.
+// The list of a family's kernels: those that it offers for a fixed set of representative problems.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace tilewright::kernels {
 
-/// Problem `index` of those whose kernels are listed, or none past the end: every combination of operand types and
-/// math, every layout of A, B and D, packed operands of the largest alignment, a linear combination, and extents from
-/// small to large, since searches depend on them. All extents of one kind follow each other.
+/// Representative problem `index`, or nothing past the end: every combination of operand types and math and every
+/// layout of A, B and D, with packed operands of maximum alignment and a linear combination. Each is listed with
+/// several extents, which are consecutive, since the design search depends on the extents.
 std::optional<op::Gemm> listed_problem(std::size_t index);
-/// Problems of one kind.
+/// The number of extents listed for each combination.
 std::size_t listed_extents();
 
-/// Discovers problem after problem; a kernel that several are offered comes once.
+/// Discovers the kernels of one representative problem after the other, without duplicates.
 class ListedKernels final : public registry::KernelStream {
  public:
   /// `provider` must outlive this.
@@ -29,8 +29,8 @@ class ListedKernels final : public registry::KernelStream {
   const registry::Provider& provider_;
   Target target_;
   std::size_t problem_ = 0;
-  std::vector<registry::KernelPtr> kernels_;  // of the last problem, the next one last
-  std::unordered_set<std::string> seen_;      // names of this kind
+  std::vector<registry::KernelPtr> kernels_;  // kernels of the last problem in reverse order
+  std::unordered_set<std::string> seen_;      // names already listed for this combination of types and layouts
 };
 
 }  // namespace tilewright::kernels

@@ -1,4 +1,4 @@
-// A GEMM kernel that is its plan: the text, the launch and the estimate all follow from the plan's numbers.
+// A GEMM kernel of a shipped family: its source, launch and estimate are computed from a plan.
 #pragma once
 
 #include <memory>
@@ -16,17 +16,19 @@
 
 namespace tilewright::kernels {
 
-// check_arguments, cost_input and launch are found with the family's outline and plan, in plan/. Inside a kernel the
-// last of these names is Kernel::launch.
+// check_arguments, cost_input and launch are found in plan/ by argument-dependent lookup. Within a kernel, the name
+// launch would find Kernel::launch.
 template <class Plan>
 plan::Launch launch_of(const Plan& plan, const op::GemmView& view) {
   return launch(plan, view);
 }
 
-/// Family: kName, kNeeds (a target must have its features), kNoDesign (why it may have none),
-/// designs(view, description, target); Outline and outline(description, design), for check_arguments and
-/// cost_input in plan/; Plan and plan(description, design), for launch in plan/ and lower(plan, symbol). Of designs(),
-/// what has an outline has a plan.
+/// A Family has:
+/// - kName; kNeeds, whose features a target must have; kNoDesign, the refusal if there is no design;
+/// - designs(view, signature, target), the candidate designs;
+/// - Outline and outline(signature, design), the partial plan that check_arguments and cost_input need;
+/// - Plan and plan(signature, design), the complete plan that launch and lower(plan, symbol) need. It must succeed for
+///   every design for which outline() succeeds.
 template <class Family>
 class PlannedGemm final : public registry::Kernel {
  public:
@@ -37,11 +39,11 @@ class PlannedGemm final : public registry::Kernel {
   PlannedGemm(registry::KernelMetadata metadata, Outline outline)
       : Kernel(std::move(metadata)), outline_(std::move(outline)) {}
 
-  /// Made when first asked for: of the kernels that a problem is offered, few are run.
+  /// Computed on first use, since most kernels that are discovered for a problem are never run.
   const Plan& plan() const {
     std::call_once(planned_, [this] {
       Result<Plan> plan = Family::plan(metadata().operands(), metadata().design);
-      TILEWRIGHT_CHECK(plan, "{} was offered and has no plan: {}", name(), plan.reason());
+      TILEWRIGHT_CHECK(plan, "{} was offered but has no plan: {}", name(), plan.reason());
       plan_ = *std::move(plan);
     });
     return *plan_;
@@ -91,22 +93,22 @@ class PlannedGemmProvider final : public registry::Provider {
   void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
     const Result<op::GemmView> view = op::view(problem);
     if (!view) {
-      found.refused.push_back({family(), refuse("computes GEMMs: {}", view.reason()).as(RefusalCode::operation)});
+      found.refused.push_back({family(), refuse("computes only GEMMs: {}", view.reason()).as(RefusalCode::operation)});
       return;
     }
     if (const Support strided = view->check_strided(family()); !strided) {
       found.refused.push_back({family(), strided.refusal()});
       return;
     }
-    const op::GemmDescription description = op::describe(*view);
-    const std::vector<plan::Design> designs = Family::designs(*view, description, target);
+    const op::GemmSignature signature = op::describe(*view);
+    const std::vector<plan::Design> designs = Family::designs(*view, signature, target);
     if (designs.empty()) found.refused.push_back({family(), refuse("{}", Family::kNoDesign).as(RefusalCode::types)});
     for (const plan::Design& design : designs) {
-      auto outline = Family::outline(description, design);
-      // The description is the problem's own: what remains to ask is what the kernel's do_supports would.
+      auto outline = Family::outline(signature, design);
+      // Types, layouts and alignments match by construction, so only the checks of do_supports() remain.
       const Support support = outline ? check_arguments(*outline, *view) : Support(outline.refusal());
       if (support) {
-        found.kernels.push_back(kernel(description, design, *std::move(outline)));
+        found.kernels.push_back(kernel(signature, design, *std::move(outline)));
       } else {
         found.refused.push_back({family() + " " + plan::to_string(design), support.refusal()});
       }
@@ -115,18 +117,18 @@ class PlannedGemmProvider final : public registry::Provider {
 
   Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& design) const override {
     if (signature.gemm() == nullptr)
-      return refuse("computes GEMMs, and {} is none", signature.operation).as(RefusalCode::operation);
-    const op::GemmDescription& description = *signature.gemm();
-    if (const Support valid = op::validate(description); !valid) return valid.refusal();
-    auto plan = Family::plan(description, design);
+      return refuse("computes only GEMMs, but {} is not one", signature.operation).as(RefusalCode::operation);
+    const op::GemmSignature& gemm = *signature.gemm();
+    if (const Support valid = op::validate(gemm); !valid) return valid.refusal();
+    auto plan = Family::plan(gemm, design);
     if (!plan) return plan.refusal();
-    return kernel(description, design, *std::move(plan));
+    return kernel(gemm, design, *std::move(plan));
   }
 
  private:
-  static registry::KernelPtr kernel(const op::GemmDescription& description, const plan::Design& design,
+  static registry::KernelPtr kernel(const op::GemmSignature& signature, const plan::Design& design,
                                     typename Family::Outline outline) {
-    registry::KernelMetadata metadata{Family::kName, description, design};
+    registry::KernelMetadata metadata{Family::kName, signature, design};
     return std::make_shared<PlannedGemm<Family>>(std::move(metadata), std::move(outline));
   }
 };

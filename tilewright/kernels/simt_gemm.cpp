@@ -13,17 +13,17 @@ struct SimtGemmFamily {
   using Outline = Plan;
   static constexpr const char* kName = "simt_gemm";
   static constexpr Target kNeeds = kSm80;
-  static constexpr const char* kNoDesign = "no design of CUDA cores";
+  static constexpr const char* kNoDesign = "no CUDA core design supports this problem";
 
-  static std::vector<plan::Design> designs(const op::GemmView& /*view*/, const op::GemmDescription& description,
+  static std::vector<plan::Design> designs(const op::GemmView& /*view*/, const op::GemmSignature& signature,
                                            const Target& target) {
-    return plan::simt_gemm_designs(description, target);
+    return plan::simt_gemm_designs(signature, target);
   }
-  static Result<Outline> outline(const op::GemmDescription& description, const plan::Design& design) {
-    return plan(description, design);
+  static Result<Outline> outline(const op::GemmSignature& signature, const plan::Design& design) {
+    return plan(signature, design);
   }
-  static Result<Plan> plan(const op::GemmDescription& description, const plan::Design& design) {
-    return plan::plan_simt_gemm(description, design);
+  static Result<Plan> plan(const op::GemmSignature& signature, const plan::Design& design) {
+    return plan::plan_simt_gemm(signature, design);
   }
   static std::string lower(const Plan& plan, std::string_view symbol) { return lower::cuda::lower(plan, symbol); }
 };

@@ -14,17 +14,18 @@ struct Sm80GemmFamily {
   static constexpr const char* kName = "sm80_gemm";
   static constexpr Target kNeeds = kSm80;
   static constexpr const char* kNoDesign =
-      "multiplies neither f32 exactly (ask for multiply_add_tf32, fast_f32, fast_f16 or fast_bf16) nor 8-bit floats";
+      "supports neither 8-bit floats nor f32 with multiply_add (use multiply_add_tf32, fast_f32, fast_f16 or "
+      "fast_bf16)";
 
-  static std::vector<plan::Design> designs(const op::GemmView& /*view*/, const op::GemmDescription& description,
+  static std::vector<plan::Design> designs(const op::GemmView& /*view*/, const op::GemmSignature& signature,
                                            const Target& target) {
-    return plan::sm80_gemm_designs(description, target);
+    return plan::sm80_gemm_designs(signature, target);
   }
-  static Result<Outline> outline(const op::GemmDescription& description, const plan::Design& design) {
-    return plan(description, design);
+  static Result<Outline> outline(const op::GemmSignature& signature, const plan::Design& design) {
+    return plan(signature, design);
   }
-  static Result<Plan> plan(const op::GemmDescription& description, const plan::Design& design) {
-    return plan::plan_sm80_gemm(description, design);
+  static Result<Plan> plan(const op::GemmSignature& signature, const plan::Design& design) {
+    return plan::plan_sm80_gemm(signature, design);
   }
   static std::string lower(const Plan& plan, std::string_view symbol) { return lower::cuda::lower(plan, symbol); }
 };

@@ -13,17 +13,17 @@ struct Sm90GemmFamily {
   using Plan = plan::Sm90GemmPlan;
   static constexpr const char* kName = "sm90_gemm";
   static constexpr Target kNeeds = kSm90a;
-  static constexpr const char* kNoDesign = "wgmma of sm_90a multiplies f16, bf16, tf32, e4m3, e5m2, s8 and u8";
+  static constexpr const char* kNoDesign = "wgmma supports only f16, bf16, tf32, e4m3, e5m2, s8 and u8";
 
-  static std::vector<plan::Design> designs(const op::GemmView& view, const op::GemmDescription& description,
+  static std::vector<plan::Design> designs(const op::GemmView& view, const op::GemmSignature& signature,
                                            const Target& target) {
-    return plan::sm90_gemm_designs(view, description, target);
+    return plan::sm90_gemm_designs(view, signature, target);
   }
-  static Result<Outline> outline(const op::GemmDescription& description, const plan::Design& design) {
-    return plan::outline_sm90_gemm(description, design);
+  static Result<Outline> outline(const op::GemmSignature& signature, const plan::Design& design) {
+    return plan::outline_sm90_gemm(signature, design);
   }
-  static Result<Plan> plan(const op::GemmDescription& description, const plan::Design& design) {
-    return plan::plan_sm90_gemm(description, design);
+  static Result<Plan> plan(const op::GemmSignature& signature, const plan::Design& design) {
+    return plan::plan_sm90_gemm(signature, design);
   }
   static std::string lower(const Plan& plan, std::string_view symbol) { return lower::cuda::lower(plan, symbol); }
 };

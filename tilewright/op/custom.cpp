@@ -15,12 +15,12 @@ namespace {
 
 void check_name(std::string_view what, const std::string& name, std::set<std::string>& taken) {
   if (!is_identifier(name))
-    throw InvalidArgument(fmt::format("a {}'s name must be an identifier, got '{}'", what, printable(name)));
+    throw InvalidArgument(fmt::format("the name of {} must be an identifier, got '{}'", what, printable(name)));
   if (!taken.insert(name).second)
     throw InvalidArgument(fmt::format("two operands or scalars have the name '{}'", name));
 }
 
-// The extent that an entry of a declared shape is, where it is a number.
+// The extent, if this entry of a declared shape is a number.
 std::optional<std::int64_t> fixed_extent(std::string_view entry) {
   std::int64_t extent = 0;
   const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), extent);
@@ -31,12 +31,12 @@ std::optional<std::int64_t> fixed_extent(std::string_view entry) {
 void check_shape(const SlotDeclaration& slot) {
   if (slot.shape.size() > static_cast<std::size_t>(Dims::kMaxRank)) {
     throw InvalidArgument(
-        fmt::format("'{}' has {} modes, and a tensor has at most {}", slot.name, slot.shape.size(), Dims::kMaxRank));
+        fmt::format("'{}' has {} modes; a tensor has at most {}", slot.name, slot.shape.size(), Dims::kMaxRank));
   }
   for (const std::string& entry : slot.shape) {
     const std::optional<std::int64_t> extent = fixed_extent(entry);
     if (extent ? *extent < 0 : !is_identifier(entry)) {
-      throw InvalidArgument(fmt::format("an extent of '{}' must be a name or a number that is not negative, got '{}'",
+      throw InvalidArgument(fmt::format("an extent of '{}' must be an identifier or a non-negative number, got '{}'",
                                         slot.name, printable(entry)));
     }
   }
@@ -48,7 +48,7 @@ auto find_named(Items& items, std::string_view name) {
   return found == items.end() ? nullptr : &*found;
 }
 
-// `Given` in the order of `declared`. What is not given is what `missing` makes of the declaration.
+// Sorts `given` into the order of `declared`. `missing` makes the value of a declaration that has none, or throws.
 template <class Declared, class Given, class Missing>
 std::vector<Given> in_order(const Operation& operation, std::string_view what, const std::vector<Declared>& declared,
                             const std::vector<Given>& given, const Missing& missing) {
@@ -79,7 +79,7 @@ std::vector<BasicSlot<TensorPointer>> operands_of(Problem& problem) {
 
 Support check_layout(const Tensor& tensor, std::string_view name) {
   if (tensor.stride.rank() != tensor.shape.rank()) {
-    return refuse("'{}' has shape {} and strides {}: they must have as many modes", name, to_string(tensor.shape),
+    return refuse("'{}' has shape {} and strides {}: they must have the same rank", name, to_string(tensor.shape),
                   to_string(tensor.stride))
         .as(RefusalCode::strides)
         .of(name);
@@ -87,23 +87,25 @@ Support check_layout(const Tensor& tensor, std::string_view name) {
   return check_modes(tensor, name);
 }
 
-// Elements of an output must not share memory: sorted by stride, each mode begins past the end of the one before.
+// Elements of an output must not share memory: with the modes sorted by stride, each stride must exceed the offset of
+// the last element of the modes before it.
 Support check_output_elements(const Tensor& tensor, std::string_view name) {
   std::vector<std::pair<std::int64_t, std::int64_t>> modes;  // stride, extent
   for (int i = 0; i < tensor.shape.rank(); ++i) {
     if (tensor.shape[i] > 1) modes.emplace_back(tensor.stride[i], tensor.shape[i]);
   }
   std::ranges::sort(modes);
-  std::int64_t reach = 1;  // elements from the first to past the last of the modes so far
+  std::int64_t span = 1;  // elements that the modes so far cover
   for (const auto& [stride, extent] : modes) {
-    if (stride < reach) {
+    if (stride < span) {
       return refuse(
-                 "elements of '{}' overlap: a mode of {} elements steps by {}, and what it steps over reaches over {}",
-                 name, extent, stride, reach)
+                 "elements of '{}' overlap: the mode with extent {} has stride {}, but the inner modes span {} "
+                 "elements",
+                 name, extent, stride, span)
           .as(RefusalCode::overlap)
           .of(name);
     }
-    reach += stride * (extent - 1);
+    span += stride * (extent - 1);
   }
   return {};
 }
@@ -112,7 +114,7 @@ Support check_slot(const Custom& problem, std::size_t index, std::map<std::strin
   const SlotDeclaration& slot = problem.operation->slots()[index];
   const Tensor& tensor = problem.tensors[index].tensor;
   if (tensor.shape.rank() != static_cast<int>(slot.shape.size())) {
-    return refuse("'{}' must have the {} modes ({}), got shape {}", slot.name, slot.shape.size(),
+    return refuse("'{}' must have {} modes ({}), got shape {}", slot.name, slot.shape.size(),
                   fmt::join(slot.shape, ", "), to_string(tensor.shape))
         .as(RefusalCode::shape)
         .of(slot.name);
@@ -139,37 +141,37 @@ Support check_slot(const Custom& problem, std::size_t index, std::map<std::strin
   return is_written(slot.access) ? check_output_elements(tensor, slot.name) : Support();
 }
 
-SlotDescription describe_slot(const ConstSlot& slot) {
+SlotSignature describe_slot(const ConstSlot& slot) {
   const Tensor& tensor = *slot.tensor;
-  SlotDescription description{std::string(slot.name), slot.access, tensor.dtype, tensor.shape.rank(), -1, 1};
+  SlotSignature signature{std::string(slot.name), slot.access, tensor.dtype, tensor.shape.rank(), -1, 1};
   std::vector<std::int64_t> steps;
   for (int mode = tensor.shape.rank() - 1; mode >= 0; --mode) {
-    if (description.contiguous < 0 && tensor.stride[mode] == 1) {
-      description.contiguous = mode;
+    if (signature.contiguous < 0 && tensor.stride[mode] == 1) {
+      signature.contiguous = mode;
     } else if (tensor.shape[mode] > 1) {
       steps.push_back(tensor.stride[mode]);
     }
   }
-  description.alignment = shared_alignment(tensor, steps);
-  return description;
+  signature.alignment = shared_alignment(tensor, steps);
+  return signature;
 }
 
 }  // namespace
 
 Operation::Operation(std::string name, std::vector<SlotDeclaration> slots, std::vector<NamedScalar> scalars)
     : name_(std::move(name)), slots_(std::move(slots)), scalars_(std::move(scalars)) {
-  static const std::set<std::string> kOurs{"gemm", "grouped_gemm", "conv2d", "contraction"};
+  static const std::set<std::string> kBuiltIn{"gemm", "grouped_gemm", "conv2d", "contraction"};
   if (!is_identifier(name_))
-    throw InvalidArgument(fmt::format("an operation's name must be an identifier, got '{}'", printable(name_)));
-  if (kOurs.contains(name_)) throw InvalidArgument(fmt::format("'{}' is an operation of the library", name_));
+    throw InvalidArgument(fmt::format("the name of an operation must be an identifier, got '{}'", printable(name_)));
+  if (kBuiltIn.contains(name_)) throw InvalidArgument(fmt::format("'{}' is a built-in operation", name_));
   std::set<std::string> taken;
   for (const SlotDeclaration& slot : slots_) {
-    check_name("operand", slot.name, taken);
+    check_name("an operand", slot.name, taken);
     check_shape(slot);
   }
-  for (const NamedScalar& scalar : scalars_) check_name("scalar", scalar.name, taken);
+  for (const NamedScalar& scalar : scalars_) check_name("a scalar", scalar.name, taken);
   if (std::ranges::none_of(slots_, [](const SlotDeclaration& slot) { return is_written(slot.access); }))
-    throw InvalidArgument(fmt::format("{} writes none of its operands", name_));
+    throw InvalidArgument(fmt::format("{} does not write any operand", name_));
 }
 
 Result<GemmView> Operation::view(const Custom& /*problem*/) const {
@@ -229,15 +231,15 @@ Support validate(const Custom& problem) {
   return problem.operation->check(problem);
 }
 
-std::string to_string(const SlotDescription& description) {
+std::string to_string(const SlotSignature& signature) {
   const std::string contiguous =
-      description.contiguous < 0 ? "strided" : fmt::format("contiguous{}", description.contiguous);
-  return fmt::format("{}:{}:{}:{}d:{}:{}", description.name, name(description.access), name(description.element),
-                     description.rank, contiguous, description.alignment);
+      signature.contiguous < 0 ? "strided" : fmt::format("contiguous{}", signature.contiguous);
+  return fmt::format("{}:{}:{}:{}d:{}:{}", signature.name, name(signature.access), name(signature.element),
+                     signature.rank, contiguous, signature.alignment);
 }
 
-std::vector<SlotDescription> describe(const Custom& problem) {
-  std::vector<SlotDescription> slots;
+std::vector<SlotSignature> describe(const Custom& problem) {
+  std::vector<SlotSignature> slots;
   for (const ConstSlot& slot : operands(problem)) slots.push_back(describe_slot(slot));
   return slots;
 }

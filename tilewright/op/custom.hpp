@@ -1,5 +1,5 @@
-// An operation that its author declares: a stencil, a row softmax, a GEMM with another output layout. Declared operands
-// with shapes and types are what the library checks, copies, tunes and binds; kernels for it are found by its name.
+// A user-defined operation: a stencil, a row softmax, a GEMM with another output layout. The library checks, copies,
+// tunes and binds its operands by their declared shapes and types, and finds kernels for it by its name.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace tilewright::op {
 /// One operand of an operation.
 struct SlotDeclaration {
   std::string name;                // an identifier, unique in the operation
-  std::vector<std::string> shape;  // an entry for each mode: a name, which binds the extent, or a number
+  std::vector<std::string> shape;  // one entry per mode: a name that is bound to the extent, or a number
   Access access = Access::read;
-  std::vector<DType> types = {};  // those that it may have; empty: any whose elements are whole bytes
+  std::vector<DType> types = {};  // the accepted types; empty: any type whose elements are whole bytes
 
   bool operator==(const SlotDeclaration&) const = default;
 };
 
-/// A number that one call passes to the kernel.
+/// A scalar argument of the kernel.
 struct NamedScalar {
   std::string name;
   double value = 0.0;
@@ -34,13 +34,13 @@ struct NamedScalar {
 
 struct Custom;
 
-/// To bring an operation, construct this, or derive from it to add conditions, a reference, or a view as a GEMM.
-/// Immutable, and shared between threads.
+/// To define an operation, construct this class, or derive from it to add conditions, a reference, or a view as a GEMM.
+/// Objects are immutable and shared between threads.
 class Operation {
  public:
-  /// `scalars`: their names and default values.
-  /// @throws InvalidArgument where a name is no identifier or not unique, or is the name of a problem that the library
-  /// has, where no slot is written, or where a slot has more than Dims::kMaxRank modes
+  /// `scalars` has their names and default values.
+  /// @throws InvalidArgument if a name is not an identifier, is not unique, or is a built-in operation's, if no slot is
+  /// written, or if a slot has more than Dims::kMaxRank modes
   Operation(std::string name, std::vector<SlotDeclaration> slots, std::vector<NamedScalar> scalars = {});
   virtual ~Operation() = default;
 
@@ -51,15 +51,15 @@ class Operation {
   /// Conditions beyond the declared shapes and types.
   virtual Support check(const Custom& /*problem*/) const { return {}; }
 
-  /// The problem as a GEMM: kernels of the GEMM families then serve it. What the view refers to must live as long as
-  /// this operation, or be kept by the view.
+  /// The problem as a GEMM, so that the GEMM families can compute it; refused by default. Objects that the view refers
+  /// to must live as long as this operation, or be owned by GemmView::keeps.
   virtual Result<GemmView> view(const Custom& problem) const;
 
-  /// Whether reference() says what the outputs must be. One that is seen as a GEMM needs none.
+  /// Whether reference() is implemented. An operation with a GEMM view does not need it.
   virtual bool has_reference() const { return false; }
-  /// Writes what the outputs must be, computed on the host. @pre has_reference(), tensors on the host
+  /// Computes the expected outputs on the host. @pre has_reference(), tensors on the host
   virtual void reference(const Custom& problem) const;
-  /// How far an output element x may be from the reference y: |x - y| <= tolerance * max(1, |y|).
+  /// An output element x is accepted if |x - y| <= tolerance * max(1, |y|), where y is the reference.
   virtual double tolerance() const { return 0.0; }
 
  private:
@@ -74,18 +74,18 @@ using OperationPtr = std::shared_ptr<const Operation>;
 struct Custom {
   OperationPtr operation;
   std::vector<NamedTensor> tensors;       // one for each slot, in the order of the declaration
-  std::vector<NamedScalar> scalars = {};  // one for each declared scalar, in that order
+  std::vector<NamedScalar> scalars = {};  // one for each declared scalar, in the order of the declaration
 
-  /// @throws InvalidArgument where a name is not declared, given twice, or a tensor is missing; scalars that are not
-  /// given have their default values
+  /// Scalars that are not given have their default values.
+  /// @throws InvalidArgument if a name is not declared or is given twice, or a tensor is missing
   static Custom make(OperationPtr operation, std::vector<NamedTensor> tensors, std::vector<NamedScalar> scalars = {});
 
   /// @pre the operation declares it
   const Tensor& tensor(std::string_view name) const;
   double scalar(std::string_view name) const;
-  /// The extent that a name of the declared shapes is bound to. @pre validate(problem), a shape has the name
+  /// The extent that `name` in the declared shapes is bound to. @pre validate(problem), a shape has the name
   std::int64_t extent(std::string_view name) const;
-  /// Whether no output has an element.
+  /// Whether all outputs are empty.
   bool is_empty() const;
 
   bool operator==(const Custom&) const = default;
@@ -94,27 +94,27 @@ struct Custom {
 std::vector<Slot> operands(Custom& problem);
 std::vector<ConstSlot> operands(const Custom& problem);
 
-/// Says what is wrong: ranks, extents that differ where one name binds them, types, strides, memory (see check_memory),
-/// overlapping elements of an output, and what the operation's own check refuses.
+/// Refuses wrong ranks and types, one extent name with two values, invalid strides and memory (see check_memory),
+/// outputs whose elements overlap, and what Operation::check refuses.
 Support validate(const Custom& problem);
 
-/// What selects code of one operand: the element type, which of its modes is contiguous, and the largest alignment of
-/// its address and its other strides, up to 16 bytes.
-struct SlotDescription {
+/// The properties of one operand that select code. The alignment is the largest, up to 16 bytes, that divides the
+/// address and all strides except the contiguous mode's.
+struct SlotSignature {
   std::string name;
   Access access = Access::read;
   DType element = DType::f32;
   int rank = 0;
-  int contiguous = -1;  // mode of stride 1; -1: none
-  int alignment = 1;    // elements; a power of two
+  int contiguous = -1;  // the mode with stride 1; -1: none
+  int alignment = 1;    // elements, a power of two
 
-  bool operator==(const SlotDescription&) const = default;
+  bool operator==(const SlotSignature&) const = default;
 };
 
 /// "x:read:f32:2d:contiguous1:4"
-std::string to_string(const SlotDescription& description);
+std::string to_string(const SlotSignature& signature);
 
 /// @pre validate(problem)
-std::vector<SlotDescription> describe(const Custom& problem);
+std::vector<SlotSignature> describe(const Custom& problem);
 
 }  // namespace tilewright::op

@@ -77,7 +77,7 @@ std::string print_node(const Epilogue& epilogue, int index) {
   return text + ')';
 }
 
-// Of all that is stored; saturates just past the limit.
+// The number of terms in the signature's text, clamped to kMaxSignatureTerms + 1 per node.
 std::int64_t signature_terms(const Epilogue& epilogue) {
   std::vector<std::int64_t> terms;
   terms.reserve(epilogue.nodes.size());
@@ -98,7 +98,7 @@ Support check_node(const Epilogue& epilogue, int index) {
   for (int side = 0; side < arity(node.op); ++side) {
     const int input = node.inputs[static_cast<std::size_t>(side)];
     if (input < 0 || input >= index) {
-      return refuse("epilogue node {} ({}) takes node {}, which is not an earlier one", index, name(node.op), input);
+      return refuse("epilogue node {} ({}) reads node {}, which is not an earlier node", index, name(node.op), input);
     }
   }
   const bool has_label = node.op == EpilogueOp::scalar || node.op == EpilogueOp::tensor;
@@ -113,18 +113,18 @@ Support check_node(const Epilogue& epilogue, int index) {
     return refuse("epilogue node {} ({}) needs a float compute type, got s32", index, name(node.op));
   if (node.op != EpilogueOp::constant) return {};
   if (epilogue.compute == DType::s32 && node.value != std::trunc(node.value)) {
-    return refuse("epilogue node {} is the constant {}, not an integer as compute type s32 needs", index, node.value);
+    return refuse("epilogue node {} is the constant {}, but compute type s32 needs an integer", index, node.value);
   }
-  const double held = round_to(epilogue.compute, node.value);
-  const bool saturates = epilogue.compute == DType::s32 && held != node.value;
-  if (saturates || !std::isfinite(held)) {
+  const double rounded = round_to(epilogue.compute, node.value);
+  const bool saturates = epilogue.compute == DType::s32 && rounded != node.value;
+  if (saturates || !std::isfinite(rounded)) {
     return refuse("epilogue node {} is the constant {}, beyond the range of compute type {}", index, node.value,
                   name(epilogue.compute));
   }
   return {};
 }
 
-// One name, one thing; tensors are read and written by their names.
+// Names must be unique, since tensors and scalars are passed by name.
 Support check_names(const Epilogue& epilogue) {
   const std::vector<std::string> scalars = epilogue.scalars();
   const std::vector<const EpilogueNode*> tensors = epilogue.tensors();
@@ -136,7 +136,7 @@ Support check_names(const Epilogue& epilogue) {
   std::set<std::string_view> taken{"A", "B", "C", "D", "acc"};
   const auto take = [&](std::string_view label) {
     const bool is_new = taken.insert(label).second;
-    return is_new ? Support{} : refuse("epilogue '{}' has more than one thing named '{}'", epilogue.name, label);
+    return is_new ? Support{} : refuse("epilogue '{}' uses the name '{}' twice", epilogue.name, label);
   };
   for (const std::string& label : scalars) {
     if (const Support support = take(label); !support) return support;
@@ -154,7 +154,7 @@ Support check_names(const Epilogue& epilogue) {
   }
   for (const EpilogueOutput& output : epilogue.outputs) {
     if (!is_identifier(output.label))
-      return refuse("an epilogue's output must have an identifier for a name, got '{}'", printable(output.label));
+      return refuse("the name of an epilogue output must be an identifier, got '{}'", printable(output.label));
     if (const Support support = take(output.label); !support) return support;
   }
   return {};
@@ -166,29 +166,29 @@ Support check_output(const Epilogue& epilogue, const EpilogueOutput& output) {
     return refuse("epilogue '{}' stores node {} to '{}', of {} nodes", epilogue.name, output.node, output.label, count);
   }
   if ((output.reduction == Reduction::none) != (output.broadcast == kFull)) {
-    return refuse("epilogue '{}' stores '{}' as {}, reduced by {}: what is not reduced is full, and nothing else is",
+    return refuse("epilogue '{}' stores '{}' as {} with reduction {}: an output is full exactly if it is not reduced",
                   epilogue.name, output.label, name(output.broadcast), name(output.reduction));
   }
   return {};
 }
 
-// Where columns are paired.
+// Checks a graph that pairs columns; accepts all others.
 Support check_pairs(const Epilogue& epilogue) {
   if (!epilogue.pairs_columns()) return {};
   if (epilogue.reads_source())
-    return refuse("epilogue '{}' pairs columns and reads C, which has one for a pair", epilogue.name);
+    return refuse("epilogue '{}' pairs columns and reads C, which has only one column per pair", epilogue.name);
   const std::vector<bool> varies = epilogue.varies_by_column();
   if (varies[static_cast<std::size_t>(epilogue.node_of_d())]) {
     return refuse(
-        "epilogue '{}' pairs columns, and stores to D what differs between the two: take even() or odd() of it",
+        "epilogue '{}' pairs columns, but its D differs between the two columns of a pair: use even() or odd()",
         epilogue.name);
   }
   for (const EpilogueOutput& output : epilogue.outputs) {
     if (output.reduction != Reduction::none)
-      return refuse("epilogue '{}' pairs columns and reduces to '{}', which cannot be together", epilogue.name,
+      return refuse("epilogue '{}' pairs columns and reduces to '{}': these cannot be combined", epilogue.name,
                     output.label);
     if (!varies[static_cast<std::size_t>(output.node)]) {
-      return refuse("epilogue '{}' stores to '{}' what is one value of a pair of columns, which only D can be",
+      return refuse("epilogue '{}' stores one value per pair of columns to '{}': only D can have such values",
                     epilogue.name, output.label);
     }
   }
@@ -375,7 +375,7 @@ Support validate(const Epilogue& epilogue) {
     if (const Support valid = check(epilogue); !valid) return valid;
   }
   if (signature_terms(epilogue) > kMaxSignatureTerms) {
-    return refuse("epilogue '{}' of {} nodes has more than {} terms when nodes used twice are written twice",
+    return refuse("epilogue '{}' of {} nodes has more than {} terms when every use of a node is expanded",
                   epilogue.name, epilogue.nodes.size(), kMaxSignatureTerms);
   }
   return {};
@@ -427,11 +427,11 @@ double scalar_value(const Epilogue& epilogue, std::string_view label, double alp
 
 namespace {
 
-/// Of one column, or of the two of a pair.
+/// Evaluates all nodes for one column, or for the two columns of a pair.
 template <std::size_t kColumns>
 std::array<std::vector<double>, kColumns> evaluate_columns(const Epilogue& epilogue,
                                                            const std::array<EpilogueElement, kColumns>& columns) {
-  const auto open = [&](EpilogueOp leaf, const EpilogueElement& element, double value) {
+  const auto gated = [&](EpilogueOp leaf, const EpilogueElement& element, double value) {
     const std::optional<std::string> gate = epilogue.gate(leaf);
     return gate && scalar_value(epilogue, *gate, element.alpha, element.beta) == 0.0 ? 0.0 : value;
   };
@@ -449,9 +449,9 @@ std::array<std::vector<double>, kColumns> evaluate_columns(const Epilogue& epilo
     };
     switch (node.op) {
       case EpilogueOp::accumulator:
-        return open(node.op, element, element.accumulator);
+        return gated(node.op, element, element.accumulator);
       case EpilogueOp::source:
-        return open(node.op, element, element.source);
+        return gated(node.op, element, element.source);
       case EpilogueOp::scalar:
         return scalar_value(epilogue, node.label, element.alpha, element.beta);
       case EpilogueOp::constant:
@@ -473,9 +473,9 @@ std::array<std::vector<double>, kColumns> evaluate_columns(const Epilogue& epilo
     }
   };
   for (const EpilogueNode& node : epilogue.nodes) {
-    std::array<double, kColumns> made{};  // before any is kept: even and odd read inputs of both columns
-    for (std::size_t column = 0; column < kColumns; ++column) made[column] = value_of(node, column);
-    for (std::size_t column = 0; column < kColumns; ++column) values[column].push_back(made[column]);
+    std::array<double, kColumns> results{};  // all columns before any is appended: even and odd read both
+    for (std::size_t column = 0; column < kColumns; ++column) results[column] = value_of(node, column);
+    for (std::size_t column = 0; column < kColumns; ++column) values[column].push_back(results[column]);
   }
   return values;
 }

@@ -12,13 +12,13 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) 
   const auto& [label, broadcast, is_written] = expected;
   const Tensor* tensor = find_tensor(gemm.tensors, label);
   if (tensor == nullptr) {
-    return refuse("the epilogue {} '{}', and no tensor has that name", is_written ? "writes" : "reads", label)
+    return refuse("the epilogue {} '{}', but no tensor has that name", is_written ? "writes" : "reads", label)
         .as(RefusalCode::epilogue)
         .of(label);
   }
   if (const Support valid = check_strides(*tensor, label); !valid) return valid;
   if ((tensor->dtype == DType::f64) != (gemm.epilogue.compute == DType::f64)) {
-    return refuse("'{}' is {} in an epilogue that computes in {}", label, name(tensor->dtype),
+    return refuse("'{}' is {}, but the epilogue computes in {}", label, name(tensor->dtype),
                   name(gemm.epilogue.compute))
         .as(RefusalCode::types)
         .of(label);
@@ -32,32 +32,32 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) 
   }
   const bool serves_all = !is_written && tensor->batch() == 1;
   if (!serves_all && tensor->batch() != gemm.batch())
-    return refuse("'{}' is a batch of {}, D of {}", label, tensor->batch(), gemm.batch())
+    return refuse("'{}' has a batch of {}, but D has a batch of {}", label, tensor->batch(), gemm.batch())
         .as(RefusalCode::shape)
         .of(label);
   if (!is_written) return {};
-  const bool has_memory = tensor->address != 0;  // else only kinds of problems are asked about
+  const bool has_memory = tensor->address != 0;  // without memory, validate(signature) asks
   if (has_memory && gemm.is_empty() && !tensor->is_empty())
-    return refuse("'{}' of {} is reduced from a D without elements", label, to_string(shape))
+    return refuse("'{}' of shape {} is a reduction over a D without elements", label, to_string(shape))
         .as(RefusalCode::shape)
         .of(label);
   if (const Result<MatrixView> view = view_matrix(*tensor, label); !view) return view.refusal();
   return check_distinct(*tensor, label);
 }
 
-EpilogueTensorDescription describe_epilogue_tensor(const Tensor& tensor, const EpilogueTensor& role) {
-  EpilogueTensorDescription description{.element = tensor.dtype};
+EpilogueTensorSignature describe_epilogue_tensor(const Tensor& tensor, const EpilogueTensor& role) {
+  EpilogueTensorSignature signature{.element = tensor.dtype};
   const Broadcast& broadcast = role.broadcast;
-  if (role.is_written && broadcast != kFull) return description;  // a reduction's results are stored one by one
+  if (role.is_written && broadcast != kFull) return signature;  // results of a reduction are stored as scalars
   const bool columns = broadcast.along_n && tensor.column_stride() == 1;
-  if (!columns && !(broadcast.along_m && tensor.row_stride() == 1)) return description;
-  description.neighbours = columns ? Neighbours::columns : Neighbours::rows;
+  if (!columns && !(broadcast.along_m && tensor.row_stride() == 1)) return signature;
+  signature.contiguous = columns ? ContiguousMode::columns : ContiguousMode::rows;
   const std::int64_t lines = columns ? tensor.rows() : tensor.columns();
   const std::int64_t step = columns ? tensor.row_stride() : tensor.column_stride();
   const std::int64_t line = columns ? tensor.columns() : tensor.rows();
-  description.alignment =
+  signature.alignment =
       shared_alignment(tensor, {lines > 1 ? step : 0, role.is_written ? line : 0, tensor.batch_stride()});
-  return description;
+  return signature;
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ Support check_distinct(const Tensor& tensor, std::string_view role) {
   const std::int64_t matrix = (lines - 1) * (lines > 1 ? view.ld : 0) + line;
   const bool interleaves = step >= line && view.ld >= (tensor.batch() - 1) * step + line;
   if (step >= matrix || interleaves) return {};
-  return refuse("matrices of {} overlap: {} elements from one to the next, each reaches over {}", role, step, matrix)
+  return refuse("matrices of {} overlap: the batch stride is {} elements, but each matrix spans {}", role, step, matrix)
       .as(RefusalCode::overlap)
       .of(role);
 }
@@ -108,9 +108,9 @@ Support check_epilogue_tensors(const Gemm& gemm) {
   return {};
 }
 
-std::vector<EpilogueTensorDescription> describe_epilogue_tensors(const Epilogue& epilogue,
-                                                                 std::span<const NamedTensor> tensors) {
-  std::vector<EpilogueTensorDescription> all;
+std::vector<EpilogueTensorSignature> describe_epilogue_tensors(const Epilogue& epilogue,
+                                                               std::span<const NamedTensor> tensors) {
+  std::vector<EpilogueTensorSignature> all;
   for (const EpilogueTensor& each : epilogue_tensors(epilogue)) {
     const Tensor* const tensor = find_tensor(tensors, each.label);
     TILEWRIGHT_CHECK(tensor != nullptr, "the problem has no tensor '{}'", each.label);
@@ -125,19 +125,19 @@ const Tensor& Gemm::tensor(std::string_view name) const {
   return *found;
 }
 
-std::string_view name(Neighbours neighbours) {
+std::string_view name(ContiguousMode mode) {
   constexpr std::array<std::string_view, 3> kNames{"none", "rows", "columns"};
-  return kNames[static_cast<std::size_t>(neighbours)];
+  return kNames[static_cast<std::size_t>(mode)];
 }
 
-std::string to_string(std::span<const EpilogueTensorDescription> descriptions) {
+std::string to_string(std::span<const EpilogueTensorSignature> signatures) {
   std::vector<std::string> texts;
-  for (const EpilogueTensorDescription& each : descriptions) texts.push_back(to_string(each));
+  for (const EpilogueTensorSignature& each : signatures) texts.push_back(to_string(each));
   return fmt::format("{}", fmt::join(texts, " "));
 }
 
-std::string to_string(const EpilogueTensorDescription& description) {
-  return fmt::format("{}:{}:{}", name(description.element), name(description.neighbours), description.alignment);
+std::string to_string(const EpilogueTensorSignature& signature) {
+  return fmt::format("{}:{}:{}", name(signature.element), name(signature.contiguous), signature.alignment);
 }
 
 }  // namespace tilewright::op

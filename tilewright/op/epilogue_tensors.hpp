@@ -1,4 +1,4 @@
-// The tensors that an epilogue reads and writes beside C and D: which there are, and what holds for them.
+// The auxiliary tensors that an epilogue reads and writes in addition to C and D.
 #pragma once
 
 #include <span>
@@ -15,24 +15,24 @@ struct EpilogueTensor {
   bool is_written;
 };
 
-/// Sources, then outputs: the order of GemmDescription::tensors. The labels are the epilogue's.
+/// The tensors read, then the outputs; this is the order of GemmSignature::tensors. The labels refer to `epilogue`.
 std::vector<EpilogueTensor> epilogue_tensors(const Epilogue& epilogue);
 
-/// Whether the tensor of that name is one that the epilogue writes.
+/// Whether the epilogue writes the tensor of that name.
 bool is_output(const Epilogue& epilogue, std::string_view label);
 
-/// Says which tensor is missing or not asked for, has another shape or type, or lies wrong.
+/// Refuses tensors that are missing, superfluous, or of the wrong shape, type or layout.
 /// @pre the epilogue and the other operands are valid
 Support check_epilogue_tensors(const Gemm& gemm);
 
-std::vector<EpilogueTensorDescription> describe_epilogue_tensors(const Epilogue& epilogue,
-                                                                 std::span<const NamedTensor> tensors);
+std::vector<EpilogueTensorSignature> describe_epilogue_tensors(const Epilogue& epilogue,
+                                                               std::span<const NamedTensor> tensors);
 
 /// The tensor of that name, or null.
 const Tensor* find_tensor(std::span<const NamedTensor> tensors, std::string_view name);
 
-/// Refuses matrices that overlap: those of a batch lie one after another, or row by row (column by column) between each
-/// other's. `role` names the tensor in the reason. @pre view_matrix accepted it
+/// Refuses a batch whose matrices overlap. They may follow each other, or interleave row by row (column by column if
+/// column-major). `role` names the tensor in the reason. @pre view_matrix accepted it
 Support check_distinct(const Tensor& tensor, std::string_view role);
 
 }  // namespace tilewright::op

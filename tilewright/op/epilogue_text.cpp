@@ -13,8 +13,8 @@
 namespace tilewright::op {
 namespace {
 
-/// Ends the parse: what is wrong, and where.
-struct Misread {
+/// Thrown to end the parse.
+struct SyntaxError {
   std::size_t at;
   std::string reason;
 };
@@ -57,7 +57,7 @@ class Tokens {
 
   template <class... Arguments>
   [[noreturn]] void fail(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
-    throw Misread{next_.at, fmt::format(format, std::forward<Arguments>(arguments)...)};
+    throw SyntaxError{next_.at, fmt::format(format, std::forward<Arguments>(arguments)...)};
   }
   std::string describe() const {
     return next_.kind == TokenKind::end ? "the end" : fmt::format("'{}'", printable(next_.text, 40));
@@ -87,7 +87,7 @@ class Tokens {
     next_.kind = TokenKind::number;
     const char* const begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), next_.number);
-    if (error != std::errc{}) fail("a number that f64 does not hold");
+    if (error != std::errc{}) fail("the number is out of the range of f64");
     next_.text = text_.substr(at_, static_cast<std::size_t>(end - begin));
     at_ += next_.text.size();
   }
@@ -101,7 +101,7 @@ class Parser {
  public:
   Parser(std::string_view text, const std::map<std::string, double>& scalars) : tokens_(text), scalars_(scalars) {}
 
-  /// D, and the further outputs.
+  /// Returns D and the auxiliary outputs.
   std::pair<Expression, std::vector<NamedOutput>> parse() {
     while (tokens_.next().kind != TokenKind::end) {
       statement();
@@ -119,14 +119,14 @@ class Parser {
     std::optional<Broadcast> broadcast = is_local ? std::nullopt : take_broadcast();
     const std::size_t at = tokens_.next().at;
     const std::string name{tokens_.expect_name("a name to assign to")};
-    if (is_taken(name)) throw Misread{at, fmt::format("'{}' has a meaning already", name)};
+    if (is_taken(name)) throw SyntaxError{at, fmt::format("'{}' is already defined", name)};
     if (broadcast) tokens_.expect(")");
     tokens_.expect("=");
     const bool may_reduce = !is_local && name != "D";
     const NamedReduction* const reduction = may_reduce ? take_reduction(broadcast.has_value()) : nullptr;
     if (reduction != nullptr) return store_reduction(*reduction, name, broadcast.value_or(kSingle));
     if (broadcast)
-      tokens_.fail("'{}' is {}: expected a reduction, got {}", name, op::name(*broadcast), tokens_.describe());
+      tokens_.fail("'{}' has shape {}: expected a reduction, got {}", name, op::name(*broadcast), tokens_.describe());
     Expression value = expression(0);
     names_.emplace(name, value);
     if (is_local) return;
@@ -137,7 +137,7 @@ class Parser {
     }
   }
 
-  /// Of what is assigned to: "row(total)", to before the name.
+  /// Reads the shape and the parenthesis of an assignment such as "row(total) = ...", if there is one.
   std::optional<Broadcast> take_broadcast() {
     constexpr std::pair<std::string_view, Broadcast> kBroadcasts[] = {
         {"row", kRowVector}, {"column", kColumnVector}, {"single", kSingle}};
@@ -150,10 +150,10 @@ class Parser {
     return std::nullopt;
   }
 
-  /// A reduction's name. Where the left side has not said that there is one, "max" and "min" are functions of two.
-  const NamedReduction* take_reduction(bool is_said) {
+  /// Reads the name of a reduction, if there is one. Without a shape on the left, "max" and "min" are functions.
+  const NamedReduction* take_reduction(bool has_shape) {
     const NamedReduction* const reduction = find_reduction(tokens_.next().text);
-    if (reduction == nullptr || (!is_said && find_function(reduction->name) != nullptr)) return nullptr;
+    if (reduction == nullptr || (!has_shape && find_function(reduction->name) != nullptr)) return nullptr;
     tokens_.take();
     return reduction;
   }
@@ -163,7 +163,7 @@ class Parser {
     const Expression value = bounded(reduction.of(expression(1)));
     tokens_.expect(")");
     if (!tokens_.is(";") && tokens_.next().kind != TokenKind::end)
-      tokens_.fail("a reduction stands alone, got {} behind it", tokens_.describe());
+      tokens_.fail("a reduction must end its statement, got {}", tokens_.describe());
     outputs_.push_back({name, value, reduction.reduction, broadcast});
     reduced_.insert(name);
   }
@@ -195,7 +195,7 @@ class Parser {
   }
 
   Expression expression(int depth) {
-    if (depth > kMaxEpilogueTextDepth) tokens_.fail("more than {} expressions within each other", depth - 1);
+    if (depth > kMaxEpilogueTextDepth) tokens_.fail("more than {} nested expressions", depth - 1);
     Expression x = sum(depth);
     using Compare = Expression (*)(const Expression&, const Expression&);
     constexpr std::pair<std::string_view, Compare> kComparisons[] = {
@@ -234,7 +234,7 @@ class Parser {
   }
 
   Expression unary(int depth) {
-    if (depth > kMaxEpilogueTextDepth) tokens_.fail("more than {} expressions within each other", depth - 1);
+    if (depth > kMaxEpilogueTextDepth) tokens_.fail("more than {} nested expressions", depth - 1);
     if (tokens_.take_if("-")) return bounded(-unary(depth + 1));
     return primary(depth);
   }
@@ -257,7 +257,7 @@ class Parser {
     const std::string name{tokens_.expect_name("the name of a launch argument")};
     if (name == "alpha" || name == "beta") return scalar(name);
     const auto found = scalars_.find(name);
-    if (found == scalars_.end()) throw Misread{at, fmt::format("no value is given for ${}", name)};
+    if (found == scalars_.end()) throw SyntaxError{at, fmt::format("${} has no value", name)};
     return scalar(name, found->second);
   }
 
@@ -269,9 +269,9 @@ class Parser {
     if (name == "beta") return beta();
     if (name == "row_index") return row_index();
     if (name == "column_index") return column_index();
-    if (is_reserved(name)) throw Misread{at, fmt::format("'{}' is no value", name)};
+    if (is_reserved(name)) throw SyntaxError{at, fmt::format("'{}' is not a value", name)};
     if (reduced_.contains(name))
-      throw Misread{at, fmt::format("'{}' is whole only when all of D is, and no value", name)};
+      throw SyntaxError{at, fmt::format("'{}' is a reduction, which no expression can read", name)};
     return full(name);
   }
 
@@ -284,21 +284,21 @@ class Parser {
       if (name != leaf) continue;
       const std::size_t label_at = tokens_.next().at;
       const std::string label{tokens_.expect_name("the name of a tensor")};
-      if (is_taken(label)) throw Misread{label_at, fmt::format("'{}' is no tensor", label)};
+      if (is_taken(label)) throw SyntaxError{label_at, fmt::format("'{}' is not a tensor", label)};
       tokens_.expect(")");
       return make(label);
     }
     if (name == "convert") return conversion(depth);
     const NamedFunction* function = find_function(name);
     if (function == nullptr && find_reduction(name) != nullptr)
-      throw Misread{at, fmt::format("{} is a reduction, which is stored to a tensor of its own and is no value", name)};
-    if (function == nullptr) throw Misread{at, fmt::format("unknown function '{}'", name)};
+      throw SyntaxError{at, fmt::format("{} is a reduction, which must be assigned to an output of its own", name)};
+    if (function == nullptr) throw SyntaxError{at, fmt::format("unknown function '{}'", name)};
     std::vector<Expression> inputs;
     do {
       inputs.push_back(expression(depth + 1));
     } while (tokens_.take_if(","));
     if (std::ssize(inputs) != function->arity)
-      throw Misread{at, fmt::format("{} takes {} inputs, got {}", name, function->arity, inputs.size())};
+      throw SyntaxError{at, fmt::format("{} takes {} inputs, got {}", name, function->arity, inputs.size())};
     tokens_.expect(")");
     return bounded(function->apply(inputs));
   }
@@ -310,7 +310,7 @@ class Parser {
     constexpr DType kTypes[] = {DType::f32,  DType::f16, DType::bf16, DType::e4m3,
                                 DType::e5m2, DType::s32, DType::s8,   DType::u8};
     if (!type || std::ranges::find(kTypes, *type) == std::end(kTypes))
-      throw Misread{at, fmt::format("'{}' is no type to convert to", name)};
+      throw SyntaxError{at, fmt::format("cannot convert to '{}'", name)};
     tokens_.expect(",");
     Expression x = expression(depth + 1);
     tokens_.expect(")");
@@ -319,8 +319,8 @@ class Parser {
 
   Tokens tokens_;
   const std::map<std::string, double>& scalars_;
-  std::map<std::string, Expression> names_;  // that were assigned
-  std::set<std::string> reduced_;            // and those of reductions
+  std::map<std::string, Expression> names_;  // values assigned so far
+  std::set<std::string> reduced_;            // names of the reductions
   std::optional<Expression> d_;
   std::vector<NamedOutput> outputs_;
 };
@@ -329,13 +329,13 @@ class Parser {
 
 Result<Epilogue> parse_epilogue(std::string_view text, DType compute, const std::map<std::string, double>& scalars) {
   if (text.size() > kMaxEpilogueText) {
-    return refuse("an epilogue's text has at most {} characters, got {}", kMaxEpilogueText, text.size());
+    return refuse("the text of an epilogue may have at most {} characters, got {}", kMaxEpilogueText, text.size());
   }
   try {
     auto [d, outputs] = Parser(text, scalars).parse();
     return make_epilogue("graph", compute, d, outputs);
-  } catch (const Misread& misread) {
-    return refuse("epilogue, character {}: {}", misread.at + 1, misread.reason);
+  } catch (const SyntaxError& error) {
+    return refuse("epilogue, character {}: {}", error.at + 1, error.reason);
   }
 }
 

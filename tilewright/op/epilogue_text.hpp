@@ -10,16 +10,16 @@
 namespace tilewright::op {
 
 inline constexpr std::size_t kMaxEpilogueText = 16384;  // characters
-inline constexpr int kMaxEpilogueTextDepth = 128;       // expressions within each other
+inline constexpr int kMaxEpilogueTextDepth = 128;       // nested expressions
 
-/// The graph of a text, of the grammar
+/// Parses an epilogue with the grammar
 ///
 ///   statements  statement {";" statement} [";"]
-///   statement   ["let"] name "=" expression       D, or an output of that name; with let a name for later statements
+///   statement   ["let"] name "=" expression       assigns to D or to an output; let names a value for later statements
 ///               | [shape "("] name [")"] "=" reduction "(" expression ")"
-///   shape       "row" (1 x n) | "column" (m x 1) | "single" (1 x 1, what a name alone stands for); with it "max" and
-///               "min" are reductions too
-///   expression  sum [("<" | "<=" | ">" | ">=" | "==" | "!=") sum]        1 where it holds, else 0
+///   shape       "row" (1 x n) | "column" (m x 1) | "single" (1 x 1, the default); "max" and "min" are reductions only
+///               with a shape, and functions of two inputs without one
+///   expression  sum [("<" | "<=" | ">" | ">=" | "==" | "!=") sum]        a comparison gives 1 or 0
 ///   sum         product {("+" | "-") product}
 ///   product     unary {("*" | "/") unary}
 ///   unary       "-" unary | primary
@@ -27,10 +27,9 @@ inline constexpr int kMaxEpilogueTextDepth = 128;       // expressions within ea
 ///               | "row" "(" name ")" | "column" "(" name ")" | "single" "(" name ")" | "full" "(" name ")"
 ///               | "convert" "(" type "," expression ")" | "$" name | name
 ///
-/// A name is acc, C, alpha, beta, row_index, column_index, one that let has given, an output that was assigned, or else
-/// a tensor of m x n. $name is a launch argument; `scalars` has its value, and it is refused without one unless it is
-/// alpha or beta. Functions are those of functions(), reductions those of reductions(). Refusals say at which
-/// character.
+/// A name is acc, C, alpha, beta, row_index, column_index, a name defined by let, an output assigned earlier, or
+/// otherwise an m x n tensor. $name is a launch argument: `scalars` must have its value, except for alpha and beta.
+/// functions() and reductions() list the known functions and reductions. A refusal names the character.
 Result<Epilogue> parse_epilogue(std::string_view text, DType compute,
                                 const std::map<std::string, double>& scalars = {});
 

@@ -9,12 +9,12 @@
 
 namespace tilewright::op {
 
-/// Nodes in topological order, none twice.
+/// Appends nodes in topological order, with constant folding and common subexpression elimination.
 class EpilogueGraph {
  public:
   explicit EpilogueGraph(std::vector<EpilogueNode>& nodes) : nodes_(nodes) {}
 
-  /// The index of the node, or of what it folds to.
+  /// Returns the index of the node, or of the node that it is folded to.
   int add(EpilogueNode node) {
     if (is_commutative(node.op) && node.inputs[0] > node.inputs[1]) std::swap(node.inputs[0], node.inputs[1]);
     fold(node);
@@ -25,7 +25,7 @@ class EpilogueGraph {
     return static_cast<int>(nodes_.size()) - 1;
   }
 
-  /// What the expression is computed from; returns its own index.
+  /// Adds all nodes of the expression and returns the index of its root.
   int add(const Expression& expression) {
     std::vector<int> place;
     for (EpilogueNode node : expression.nodes_) {
@@ -51,9 +51,9 @@ class EpilogueGraph {
     return input(node, side).op == EpilogueOp::constant && input(node, side).value == value;
   }
 
-  /// A function of constants to the constant, if it is finite.
+  /// Replaces a function of constants by its value, if that is finite.
   void fold(EpilogueNode& node) const {
-    if (node.op == EpilogueOp::even || node.op == EpilogueOp::odd) return;  // they say what D is
+    if (node.op == EpilogueOp::even || node.op == EpilogueOp::odd) return;  // validate() needs them
     const auto count = static_cast<std::size_t>(arity(node.op));
     if (count == 0 || node.op == EpilogueOp::convert) return;
     std::array<double, 3> values{};
@@ -65,7 +65,7 @@ class EpilogueGraph {
     if (std::isfinite(value)) node = EpilogueNode{.op = EpilogueOp::constant, .value = value};
   }
 
-  /// The input that the node only repeats, exactly and for NaN too; else -1.
+  /// The input that the node returns unchanged, also for NaN (x * 1, x / 1); otherwise -1.
   int identity(const EpilogueNode& node) const {
     if (node.op == EpilogueOp::multiply && is_constant(node, 0, 1.0)) return node.inputs[1];
     const bool is_scaled = node.op == EpilogueOp::multiply || node.op == EpilogueOp::divide;
@@ -153,7 +153,7 @@ Expression softened(const Expression& x) {
   const Expression magnitude(EpilogueOp::absolute, {x});
   return maximum(x, 0.0) + Expression(EpilogueOp::log1p, {exponential(-magnitude)});
 }
-/// Of the tanh form of gelu: tanh(sqrt(2/pi) * (x + 0.044715 x^3)), after Hendrycks and Gimpel, arXiv:1606.08415.
+/// The tanh in gelu_tanh: tanh(sqrt(2/pi) * (x + 0.044715 x^3)), from Hendrycks and Gimpel, arXiv:1606.08415.
 constexpr double kGeluScale = 0.79788456080286535588;  // sqrt(2/pi)
 constexpr double kGeluCubic = 0.044715;
 Expression gelu_tangent(const Expression& x) { return hyperbolic_tangent(kGeluScale * (x + kGeluCubic * (x * x * x))); }
@@ -164,7 +164,7 @@ Expression sigmoid_weighted(const Expression& x) { return x * logistic(x); }
 Expression gelu_of_erf(const Expression& x) { return 0.5 * x * (1.0 + error_function(x)); }
 Expression gelu_of_tanh(const Expression& x) { return 0.5 * x * (1.0 + gelu_tangent(x)); }
 
-/// Gated linear units, Shazeer, arXiv:2002.05202: gates lie at even columns, what they let through at odd ones.
+/// Gated linear units, Shazeer, arXiv:2002.05202: even columns hold the gate, odd columns the gated value.
 template <Expression (*kGate)(const Expression& x)>
 Expression gated(Inputs x) {
   return kGate(Expression(EpilogueOp::even, {x[0]})) * Expression(EpilogueOp::odd, {x[0]});
@@ -253,11 +253,11 @@ const NamedFunction kFunctions[] = {
 std::span<const NamedFunction> functions() { return kFunctions; }
 
 std::span<const NamedReduction> reductions() {
-  constexpr auto kItself = [](const Expression& x) { return x; };
+  constexpr auto kIdentity = [](const Expression& x) { return x; };
   static constexpr NamedReduction kReductions[] = {
-      {"sum", Reduction::sum, kItself, "the sum"},
-      {"max", Reduction::maximum, kItself, "the greatest"},
-      {"min", Reduction::minimum, kItself, "the least"},
+      {"sum", Reduction::sum, kIdentity, "the sum"},
+      {"max", Reduction::maximum, kIdentity, "the greatest"},
+      {"min", Reduction::minimum, kIdentity, "the least"},
       {"absmax", Reduction::maximum, [](const Expression& x) { return Expression(EpilogueOp::absolute, {x}); },
        "the greatest |x|"},
       {"sum_of_squares", Reduction::sum, [](const Expression& x) { return x * x; }, "the sum of x*x"},

@@ -12,11 +12,11 @@
 
 namespace tilewright::op {
 
-/// A value of the graph: the nodes it is computed from, each once. Equal subexpressions are one node, operations on
-/// constants are constants.
+/// A value of the epilogue graph, with the nodes that it is computed from. Common subexpressions are merged, and
+/// operations on constants are folded.
 class Expression {
  public:
-  Expression(double constant);  // NOLINT(google-explicit-constructor): literals stand in formulas
+  Expression(double constant);  // NOLINT(google-explicit-constructor): formulas contain literals
   explicit Expression(EpilogueNode leaf);
   Expression(EpilogueOp op, std::initializer_list<Expression> inputs, DType type = DType::f32);
 
@@ -34,7 +34,7 @@ Expression acc();
 Expression c();
 Expression alpha();
 Expression beta();
-/// A launch argument with the value that it has unless told otherwise.
+/// A launch argument and its default value.
 Expression scalar(std::string label, double value = 0.0);
 Expression full(std::string label);    // m x n
 Expression row(std::string label);     // 1 x n
@@ -55,21 +55,21 @@ Expression operator>=(const Expression& x, const Expression& y);
 Expression operator==(const Expression& x, const Expression& y);
 Expression operator!=(const Expression& x, const Expression& y);
 
-/// Rounded to `type` and back.
+/// Rounds x to `type` and converts it back to the compute type.
 Expression convert(DType type, const Expression& x);
 
-/// A function by its name in formulas: "gelu", "where".
+/// A function that formulas can call by name: "gelu", "where".
 struct NamedFunction {
   std::string_view name;
   int arity;
   Expression (*apply)(std::span<const Expression> inputs);
-  std::string_view formula;  // for documents
+  std::string_view formula;  // for the documentation
 };
 std::span<const NamedFunction> functions();
-/// @throws InvalidArgument for a name that is none, or another number of inputs
+/// @throws InvalidArgument for an unknown function or a wrong number of inputs
 Expression call(std::string_view function, std::initializer_list<Expression> inputs);
 
-/// What is stored beside D: {"aux", acc()}, {"sums", acc(), Reduction::sum, kColumnVector}.
+/// An auxiliary output: {"aux", acc()}, {"sums", acc(), Reduction::sum, kColumnVector}.
 struct NamedOutput {
   std::string name;
   Expression value;
@@ -77,16 +77,16 @@ struct NamedOutput {
   Broadcast broadcast = kFull;
 };
 
-/// A reduction by its name in formulas, of which some first apply a function: "absmax" is the maximum of |x|.
+/// A reduction that formulas can use by name. It may apply a function first: "absmax" is the maximum of |x|.
 struct NamedReduction {
   std::string_view name;
   Reduction reduction;
   Expression (*of)(const Expression& x);
-  std::string_view formula;  // for documents
+  std::string_view formula;  // for the documentation
 };
 std::span<const NamedReduction> reductions();
 
-/// The graph that stores `d` to D and each of `outputs` to the tensor of its name.
+/// Makes the graph that stores `d` to D and each of `outputs` to the tensor of its name.
 Result<Epilogue> make_epilogue(std::string name, DType compute, const Expression& d,
                                const std::vector<NamedOutput>& outputs = {});
 

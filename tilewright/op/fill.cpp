@@ -24,7 +24,7 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
     return z ^ (z >> 31);
   }
-  /// Of (0, 1].
+  /// Uniform in (0, 1].
   double uniform() { return static_cast<double>((next() >> 11) + 1) * 0x1p-53; }
 
  private:
@@ -118,7 +118,7 @@ void store_element(DType type, std::byte* to, double value) {
   TILEWRIGHT_CHECK(false, "{} cannot be stored", name(type));
 }
 
-// Of a batch that is one matrix, that one.
+// Visits every element; a batch with stride 0 is visited as one matrix.
 template <class Next>
 void fill_with(const Tensor& tensor, Next next) {
   PeriodicCheck check;
@@ -182,7 +182,7 @@ void fill_integers(const Tensor& tensor, std::int64_t low, std::int64_t high, st
 }
 
 std::int64_t exact_integer_limit(DType element, DType accumulator, std::int64_t k) {
-  // Of 8-bit floats, tensor cores add some with 14 bits: see op::MathOperation.
+  // Tensor cores may accumulate products of 8-bit floats with 14 bits: see op::MathOperation.
   const double of_f32 = is_fp8(element) ? 0x1p13 : 0x1p24;
   const double exact = accumulator == DType::f16 ? 0x1p11 : accumulator == DType::f32 ? of_f32 : 0x1p31;
   const double limit = std::sqrt(exact / static_cast<double>(std::max<std::int64_t>(1, k)));
@@ -191,7 +191,7 @@ std::int64_t exact_integer_limit(DType element, DType accumulator, std::int64_t 
 
 void fill_normal(const Tensor& tensor, double deviation, std::uint64_t seed) {
   Random random(seed);
-  // Box and Muller's transform, of which the cosine half is enough here.
+  // The Box-Muller transform; only its cosine value is used.
   fill_with(tensor, [&] {
     const double radius = deviation * std::sqrt(-2.0 * std::log(random.uniform()));
     return radius * std::cos(2.0 * std::numbers::pi * random.uniform());

@@ -26,13 +26,13 @@ constexpr std::array<std::pair<MathOperation, std::string_view>, 6> kMathOperati
 
 bool is_byte(DType type) { return type == DType::s8 || type == DType::u8; }
 
-// Types that only instructions have: no kernel loads, stores or scales them.
+// Types that only instructions support: no kernel loads or stores them.
 bool is_narrow(DType type) { return type == DType::s4 || type == DType::u4 || type == DType::b1; }
 
 bool are_multiplied(DType a, DType b) { return a == b || (is_byte(a) && is_byte(b)) || (is_fp8(a) && is_fp8(b)); }
 
-// A leaf without a gate is always read; one with a gate, where the gate is not 0.
-bool is_open(const Gemm& gemm, EpilogueOp leaf) {
+// A leaf is read unless its gate is 0.
+bool is_read(const Gemm& gemm, EpilogueOp leaf) {
   const std::optional<std::string> gate = gemm.epilogue.gate(leaf);
   return !gate || scalar_value(gemm.epilogue, *gate, gemm.alpha, gemm.beta) != 0.0;
 }
@@ -52,7 +52,7 @@ Support check_math(const Gemm& gemm) {
   return {};
 }
 
-// Programs use few graphs, many times each: comparing with the last one costs a tenth of looking through it.
+// Programs use few graphs many times; comparing with the last valid graph takes a tenth of the time of validating it.
 Support check_graph(const Epilogue& epilogue) {
   thread_local Epilogue last_valid = linear_combination();
   if (epilogue == last_valid) return {};
@@ -61,14 +61,14 @@ Support check_graph(const Epilogue& epilogue) {
   return {};
 }
 
-// Infinities and NaNs are what the caller asked for; a finite number that becomes one is not.
+// A scalar may be infinite or NaN, but a finite scalar must stay finite in the compute type.
 Support check_scalar_range(const Gemm& gemm) {
   for (const EpilogueNode& node : gemm.epilogue.nodes) {
     if (node.op != EpilogueOp::scalar) continue;
     const double value = scalar_value(gemm.epilogue, node.label, gemm.alpha, gemm.beta);
     const bool may_overflow = std::fabs(value) > std::numeric_limits<float>::max() && std::isfinite(value);
     if (!may_overflow || std::isfinite(round_to(gemm.epilogue.compute, value))) continue;
-    return refuse("{} is {}, beyond the range of {}, in which the epilogue computes", node.label, value,
+    return refuse("{} is {}, beyond the range of the epilogue's compute type {}", node.label, value,
                   name(gemm.epilogue.compute))
         .as(RefusalCode::scalars)
         .of(node.label);
@@ -76,24 +76,24 @@ Support check_scalar_range(const Gemm& gemm) {
   return {};
 }
 
-// Of a graph that is valid.
+// @pre validate(gemm.epilogue)
 Support check_epilogue(const Gemm& gemm) {
   const DType compute = gemm.epilogue.compute;
   if ((compute == DType::f64) != (gemm.accumulator == DType::f64)) {
-    return refuse("an accumulator of {} needs an epilogue that computes in {}, got {}", name(gemm.accumulator),
+    return refuse("an {} accumulator needs an epilogue with compute type {}, got {}", name(gemm.accumulator),
                   gemm.accumulator == DType::f64 ? "f64" : "f32 or s32", name(compute))
         .as(RefusalCode::epilogue);
   }
   if (compute != DType::s32) return check_scalar_range(gemm);
   if (gemm.accumulator != DType::s32)
-    return refuse("an epilogue that computes in s32 needs an s32 accumulator, got {}", name(gemm.accumulator))
+    return refuse("an epilogue with compute type s32 needs an s32 accumulator, got {}", name(gemm.accumulator))
         .as(RefusalCode::epilogue);
   for (const std::string& label : gemm.epilogue.scalars()) {
     const double value = scalar_value(gemm.epilogue, label, gemm.alpha, gemm.beta);
     const bool fits = value == std::trunc(value) && std::fabs(value) <= std::numeric_limits<std::int32_t>::max();
     if (!fits)
-      return refuse("{} must be a 32-bit integer where the epilogue computes in s32, got {}; compute in f32 instead",
-                    label, value)
+      return refuse("{} must be a 32-bit integer if the epilogue's compute type is s32, got {}; use f32 instead", label,
+                    value)
           .as(RefusalCode::scalars)
           .of(label);
   }
@@ -103,15 +103,15 @@ Support check_epilogue(const Gemm& gemm) {
 Support check_shapes(const Gemm& gemm) {
   const auto shape = [](const Tensor& tensor) { return Dims{tensor.rows(), tensor.columns()}; };
   const auto mismatch = [&](std::string_view what, const Tensor& x, const Tensor& y) {
-    return refuse("{}: {} against {}", what, to_string(shape(x)), to_string(shape(y))).as(RefusalCode::shape);
+    return refuse("{}: {} and {}", what, to_string(shape(x)), to_string(shape(y))).as(RefusalCode::shape);
   };
   if (gemm.k() != gemm.b.rows()) return mismatch("columns of A and rows of B differ", gemm.a, gemm.b);
   const bool pairs_columns = gemm.epilogue.pairs_columns();
   if (pairs_columns && gemm.n() % 2 != 0)
-    return refuse("the epilogue pairs columns of A*B, of which there are {}", gemm.n()).as(RefusalCode::shape).of("B");
+    return refuse("the epilogue pairs columns of A*B: n must be even, got {}", gemm.n()).as(RefusalCode::shape).of("B");
   if (shape(gemm.d) != Dims{gemm.m(), gemm.d_columns()}) {
     return refuse("D must be ({},{}){}, got {}", gemm.m(), gemm.d_columns(),
-                  pairs_columns ? ", a column for each pair," : "", to_string(shape(gemm.d)))
+                  pairs_columns ? ", one column per pair," : "", to_string(shape(gemm.d)))
         .as(RefusalCode::shape)
         .of("D");
   }
@@ -128,8 +128,8 @@ Support check_batches(const Gemm& gemm) {
   for (const auto& [role, tensor, used] :
        {std::tuple{'A', &gemm.a, true}, {'B', &gemm.b, true}, {'C', &gemm.c, reads_source(gemm)}}) {
     if (!used || tensor->batch() == 1 || tensor->batch() == gemm.batch()) continue;
-    return refuse("{} is a batch of {}, D of {}: they must agree, or {} be one matrix for all", role, tensor->batch(),
-                  gemm.batch(), role)
+    return refuse("{} has a batch of {}, D a batch of {}: they must be equal, or {} a single matrix", role,
+                  tensor->batch(), gemm.batch(), role)
         .as(RefusalCode::shape)
         .of(role);
   }
@@ -160,7 +160,7 @@ Support check_types(const Gemm& gemm) {
   const DType b = gemm.b.dtype;
   for (const auto& [role, type] : {std::pair{"A", a}, {"B", b}, {"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
     if (type == DType::tf32)
-      return refuse("{} is tf32, which is a math type: store f32 and ask for multiply_add_tf32", role)
+      return refuse("{} is tf32, which is only a math type: use f32 elements and multiply_add_tf32", role)
           .as(RefusalCode::math);
     if (is_narrow(type))
       return refuse("{} is {}: must be f64, f32, f16, bf16, e4m3, e5m2, s32, s8 or u8", role, name(type))
@@ -170,7 +170,7 @@ Support check_types(const Gemm& gemm) {
     return refuse("A and B must be f64, f32, f16, bf16, e4m3, e5m2, s8 or u8, got {} and {}", name(a), name(b))
         .as(RefusalCode::types);
   if (!are_multiplied(a, b))
-    return refuse("A is {} and B is {}: they must agree", name(a), name(b)).as(RefusalCode::types);
+    return refuse("A is {} and B is {}: they must have the same type", name(a), name(b)).as(RefusalCode::types);
   const bool may_be_half = a == DType::f16 || is_fp8(a);
   if (gemm.accumulator != default_accumulator(a) && !(may_be_half && gemm.accumulator == DType::f16)) {
     return refuse("{} operands accumulate in {}{}, got {}", name(a), name(default_accumulator(a)),
@@ -186,7 +186,7 @@ Support check_types(const Gemm& gemm) {
   for (const auto& [role, type] : {std::pair{"C", gemm.c.dtype}, {"D", gemm.d.dtype}}) {
     const bool used = role[0] == 'D' || reads_source(gemm);
     if (used && !storable(type))
-      return refuse("{} is {}, which a product of {} cannot be stored to or read from", role, name(type), name(a))
+      return refuse("{} is {}, which is not supported with {} operands", role, name(type), name(a))
           .as(RefusalCode::types)
           .of(role);
   }
@@ -217,11 +217,11 @@ DType default_compute(DType accumulator, DType d) {
   return accumulator == DType::s32 && d == DType::s32 ? DType::s32 : DType::f32;
 }
 
-bool reads_source(const Gemm& gemm) { return gemm.epilogue.reads_source() && is_open(gemm, EpilogueOp::source); }
+bool reads_source(const Gemm& gemm) { return gemm.epilogue.reads_source() && is_read(gemm, EpilogueOp::source); }
 
-bool reads_product(const Gemm& gemm) { return gemm.k() != 0 && is_open(gemm, EpilogueOp::accumulator); }
+bool reads_product(const Gemm& gemm) { return gemm.k() != 0 && is_read(gemm, EpilogueOp::accumulator); }
 
-bool is_shape(const Gemm& gemm) { return gemm.d.device.kind == MemoryDevice::Kind::shape; }
+bool is_shape_only(const Gemm& gemm) { return gemm.d.device.kind == MemoryDevice::Kind::shape; }
 
 std::vector<Slot> operands(Gemm& gemm) { return operands_of<Tensor*>(gemm); }
 std::vector<ConstSlot> operands(const Gemm& gemm) { return operands_of<const Tensor*>(gemm); }
@@ -241,48 +241,48 @@ Support validate(const Gemm& gemm) {
   return {};
 }
 
-std::string to_string(const TensorDescription& description) {
-  return fmt::format("{}:{}:{}", name(description.element), name(description.layout), description.alignment);
+std::string to_string(const TensorSignature& signature) {
+  return fmt::format("{}:{}:{}", name(signature.element), name(signature.layout), signature.alignment);
 }
 
-GemmDescription describe(const Gemm& gemm) { return describe(view(gemm)); }
+GemmSignature describe(const Gemm& gemm) { return describe(view(gemm)); }
 
-// As a problem without elements.
-Support validate(const GemmDescription& description) {
-  const auto empty = [](const TensorDescription& tensor) {
+// Validates an empty problem that has this signature.
+Support validate(const GemmSignature& signature) {
+  const auto empty = [](const TensorSignature& tensor) {
     return matrix(std::uint64_t{0}, tensor.element, 0, 0, tensor.layout);
   };
-  const std::vector<EpilogueTensor> tensors_of_epilogue = epilogue_tensors(description.epilogue);
-  if (tensors_of_epilogue.size() != description.tensors.size()) {
-    return refuse("the epilogue has {} tensors, the description {}", tensors_of_epilogue.size(),
-                  description.tensors.size())
+  const std::vector<EpilogueTensor> tensors_of_epilogue = epilogue_tensors(signature.epilogue);
+  if (tensors_of_epilogue.size() != signature.tensors.size()) {
+    return refuse("the epilogue has {} tensors, the signature has {}", tensors_of_epilogue.size(),
+                  signature.tensors.size())
         .as(RefusalCode::epilogue);
   }
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < tensors_of_epilogue.size(); ++i) {
     const Broadcast& broadcast = tensors_of_epilogue[i].broadcast;
     const auto layout =
-        description.tensors[i].neighbours == Neighbours::rows ? MatrixLayout::column_major : MatrixLayout::row_major;
+        signature.tensors[i].contiguous == ContiguousMode::rows ? MatrixLayout::column_major : MatrixLayout::row_major;
     tensors.push_back({std::string(tensors_of_epilogue[i].label),
-                       matrix(std::uint64_t{0}, description.tensors[i].element, broadcast.along_m ? 0 : 1,
+                       matrix(std::uint64_t{0}, signature.tensors[i].element, broadcast.along_m ? 0 : 1,
                               broadcast.along_n ? 0 : 1, layout)});
   }
-  const Gemm gemm{.a = empty(description.a),
-                  .b = empty(description.b),
-                  .c = empty(description.c),
-                  .d = empty(description.d),
-                  .beta = description.has_c ? 1.0 : 0.0,
-                  .accumulator = description.accumulator,
-                  .math = description.math,
-                  .epilogue = description.epilogue,
+  const Gemm gemm{.a = empty(signature.a),
+                  .b = empty(signature.b),
+                  .c = empty(signature.c),
+                  .d = empty(signature.d),
+                  .beta = signature.has_c ? 1.0 : 0.0,
+                  .accumulator = signature.accumulator,
+                  .math = signature.math,
+                  .epilogue = signature.epilogue,
                   .tensors = std::move(tensors)};
   if (const Support valid = validate(gemm); !valid) return valid;
-  if (!description.has_c && reads_source(gemm))
-    return refuse("the epilogue reads C whatever beta is, and there is none").as(RefusalCode::epilogue);
-  for (const auto& [role, alignment] : {std::pair{'A', description.a.alignment},
-                                        {'B', description.b.alignment},
-                                        {'C', description.c.alignment},
-                                        {'D', description.d.alignment}}) {
+  if (!signature.has_c && reads_source(gemm))
+    return refuse("the epilogue reads C without a gate such as beta, but has_c is false").as(RefusalCode::epilogue);
+  for (const auto& [role, alignment] : {std::pair{'A', signature.a.alignment},
+                                        {'B', signature.b.alignment},
+                                        {'C', signature.c.alignment},
+                                        {'D', signature.d.alignment}}) {
     if (alignment < 1 || !std::has_single_bit(static_cast<unsigned>(alignment))) {
       return refuse("alignment of {} must be a power of two, got {}", role, alignment)
           .as(RefusalCode::alignment)
@@ -303,20 +303,20 @@ Gemm transposed(const Gemm& gemm) {
   return result;
 }
 
-GemmDescription transposed(const GemmDescription& description) {
-  const auto flip = [](TensorDescription tensor) {
+GemmSignature transposed(const GemmSignature& signature) {
+  const auto flip = [](TensorSignature tensor) {
     tensor.layout = transposed(tensor.layout);
     return tensor;
   };
-  GemmDescription result = description;
-  result.a = flip(description.b);
-  result.b = flip(description.a);
-  result.c = flip(description.c);
-  result.d = flip(description.d);
-  result.epilogue = transposed(description.epilogue);
-  for (EpilogueTensorDescription& tensor : result.tensors) {
-    if (tensor.neighbours == Neighbours::none) continue;
-    tensor.neighbours = tensor.neighbours == Neighbours::rows ? Neighbours::columns : Neighbours::rows;
+  GemmSignature result = signature;
+  result.a = flip(signature.b);
+  result.b = flip(signature.a);
+  result.c = flip(signature.c);
+  result.d = flip(signature.d);
+  result.epilogue = transposed(signature.epilogue);
+  for (EpilogueTensorSignature& tensor : result.tensors) {
+    if (tensor.contiguous == ContiguousMode::none) continue;
+    tensor.contiguous = tensor.contiguous == ContiguousMode::rows ? ContiguousMode::columns : ContiguousMode::rows;
   }
   return result;
 }

@@ -1,4 +1,5 @@
-// What selects code for a GEMM: types, layouts, alignments, math, epilogue; no extents, no pointers.
+// The part of a GEMM problem that selects code: types, layouts, alignments, math and epilogue. Extents, leading
+// dimensions and pointers are launch arguments and are not here.
 #pragma once
 
 #include <cstdint>
@@ -13,54 +14,54 @@
 
 namespace tilewright::op {
 
-/// One operand as a kernel is specialised for it.
-struct TensorDescription {
+/// The properties of one operand that a kernel is specialized for.
+struct TensorSignature {
   DType element = DType::f32;
   MatrixLayout layout = MatrixLayout::row_major;
-  int alignment = 1;  // elements; a power of two; every row or column starts at a multiple of it, and of D ends at one
+  int alignment = 1;  // elements, a power of two; divides the address, ld and batch stride, and for D the row length
 
-  bool operator==(const TensorDescription&) const = default;
+  bool operator==(const TensorSignature&) const = default;
 };
 
 /// "f16:row:8"
-std::string to_string(const TensorDescription& description);
+std::string to_string(const TensorSignature& signature);
 
-/// Of an epilogue's tensor: which elements lie together in memory.
-enum class Neighbours : std::uint8_t { none, rows, columns };  // columns: those of one row
+/// The mode of an epilogue tensor that has stride 1: `rows` is M (column-major), `columns` is N (row-major).
+enum class ContiguousMode : std::uint8_t { none, rows, columns };
 
-std::string_view name(Neighbours neighbours);
+std::string_view name(ContiguousMode mode);
 
-/// A tensor of the epilogue as a kernel is specialised for it.
-struct EpilogueTensorDescription {
+/// The properties of an epilogue tensor that a kernel is specialized for.
+struct EpilogueTensorSignature {
   DType element = DType::f32;
-  Neighbours neighbours = Neighbours::none;
-  int alignment = 1;  // elements; of neighbours; a power of two
+  ContiguousMode contiguous = ContiguousMode::none;
+  int alignment = 1;  // elements along the contiguous mode, a power of two
 
-  bool operator==(const EpilogueTensorDescription&) const = default;
+  bool operator==(const EpilogueTensorSignature&) const = default;
 };
 
 /// "f32:columns:4"
-std::string to_string(const EpilogueTensorDescription& description);
-std::string to_string(std::span<const EpilogueTensorDescription> descriptions);
+std::string to_string(const EpilogueTensorSignature& signature);
+std::string to_string(std::span<const EpilogueTensorSignature> signatures);
 
-/// All that selects code on the problem's side: types, layouts, alignments, math, epilogue; no extents, no pointers.
-/// A batch is an extent: one kernel computes single matrices and batches.
-struct GemmDescription {
-  TensorDescription a, b, c, d;
+/// Everything in a problem that selects code. The batch count is an extent: one kernel computes single matrices and
+/// batches.
+struct GemmSignature {
+  TensorSignature a, b, c, d;
   DType accumulator = DType::f32;
   MathOperation math = MathOperation::multiply_add;
   Epilogue epilogue = linear_combination();
-  std::vector<EpilogueTensorDescription> tensors = {};  // of Epilogue::tensors(), then of its outputs, in that order
-  bool has_c = true;  // else nothing reads C, and no code for it is compiled; `c` is as `d` then
+  std::vector<EpilogueTensorSignature> tensors = {};  // one for each of Epilogue::tensors(), then for each output
+  bool has_c = true;                                  // false: the kernel has no code that reads C, and `c` equals `d`
 
-  bool operator==(const GemmDescription&) const = default;
+  bool operator==(const GemmSignature&) const = default;
 };
 
-/// Says what is wrong with every problem that it describes, and refuses alignments that are no powers of two. Accepts
-/// what describe() gives.
-Support validate(const GemmDescription& description);
+/// Refuses a signature that no valid problem has, with the reason, and alignments that are not powers of two. Accepts
+/// every result of describe().
+Support validate(const GemmSignature& signature);
 
-/// The description of the transposed problem: D' = B' * A'.
-GemmDescription transposed(const GemmDescription& description);
+/// The signature of the transposed problem, D' = B' * A'.
+GemmSignature transposed(const GemmSignature& signature);
 
 }  // namespace tilewright::op

@@ -8,7 +8,7 @@
 namespace tilewright::op {
 namespace {
 
-// The stride that joins the coordinates of a mode: each begins where the one before ends. None where they do not.
+// The single stride that addresses the whole mode, if its coordinates coalesce.
 std::optional<std::int64_t> coalesced_stride(const Mode& mode) {
   std::optional<std::int64_t> first;
   std::int64_t expected = 0;
@@ -24,8 +24,8 @@ std::optional<std::int64_t> coalesced_stride(const Mode& mode) {
   return first.value_or(0);
 }
 
-// The largest power of two of elements, up to 16 bytes, that divides the address and every step between rows or columns
-// and between matrices; where the tensor is written, it divides the length of rows or columns too.
+// The largest power of two in elements, of at most 16 bytes, that divides the address, the leading dimension and the
+// batch stride. For a tensor that is written it also divides the contiguous extent.
 int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) {
   const bool is_row_major = view.layout == MatrixLayout::row_major;
   const std::int64_t lines = is_row_major ? tensor.rows() : tensor.columns();
@@ -33,7 +33,7 @@ int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) 
   return shared_alignment(tensor, {lines > 1 ? view.ld : 0, is_written ? line : 0, tensor.batch_stride()});
 }
 
-TensorDescription describe_tensor(const OperandView& operand, std::string_view role) {
+TensorSignature describe_tensor(const OperandView& operand, std::string_view role) {
   if (operand.access != OperandAccess::strided) return {.element = operand.tensor.dtype};
   const Result<MatrixView> view = view_matrix(operand.tensor, role);
   return {operand.tensor.dtype, view->layout, alignment_of(operand.tensor, *view, role == "D")};
@@ -86,7 +86,7 @@ Support GemmView::check_strided(std::string_view family) const {
   for (const auto& [role, operand] : {std::pair{"A", &a}, {"B", &b}, {"C", &c}, {"D", &d}}) {
     if (operand == &c && !reads_source) continue;
     if (operand->access == OperandAccess::strided) continue;
-    return refuse("{} takes operands whose rows and columns have one stride each, and {} is {}", family, role,
+    return refuse("{} needs operands with a single stride per mode, but {} is {}", family, role,
                   op::name(operand->access))
         .as(RefusalCode::strides)
         .of(role);
@@ -95,7 +95,7 @@ Support GemmView::check_strided(std::string_view family) const {
 }
 
 GemmView view(const Gemm& gemm) {
-  const bool has_c = gemm.c.address != 0 || (is_shape(gemm) && gemm.c.shape.rank() != 0);
+  const bool has_c = gemm.c.address != 0 || (is_shape_only(gemm) && gemm.c.shape.rank() != 0);
   return {.a = OperandView::of(gemm.a),
           .b = OperandView::of(gemm.b),
           .c = OperandView::of(gemm.c),
@@ -124,8 +124,8 @@ Gemm to_gemm(const GemmView& view) {
           .tensors = {view.tensors.begin(), view.tensors.end()}};
 }
 
-GemmDescription describe(const GemmView& view) {
-  const TensorDescription d = describe_tensor(view.d, "D");
+GemmSignature describe(const GemmView& view) {
+  const TensorSignature d = describe_tensor(view.d, "D");
   return {.a = describe_tensor(view.a, "A"),
           .b = describe_tensor(view.b, "B"),
           .c = view.reads_source ? describe_tensor(view.c, "C") : d,
@@ -137,7 +137,7 @@ GemmDescription describe(const GemmView& view) {
           .has_c = view.has_source};
 }
 
-bool stores_sums(const GemmView& view) {
+bool stores_accumulator(const GemmView& view) {
   if (is_accumulator(*view.epilogue)) return true;
   return view.alpha == 1.0 && view.beta == 0.0 && same_code(*view.epilogue, linear_combination(view.epilogue->compute));
 }

@@ -1,5 +1,5 @@
-// Every problem that tensor cores serve, seen as one: D[m,n] = epilogue(sum over k of A[m,k] * B[k,n], C[m,n]) for each
-// matrix of a batch. Kernel families, cost models and the reference see this and not the problem it came from.
+// Any problem that is computed as a GEMM: D[m,n] = epilogue(sum over k of A[m,k] * B[k,n], C[m,n]) for each matrix of a
+// batch. Kernel families, cost models and the reference work on this view instead of the original problem.
 #pragma once
 
 #include <cstdint>
@@ -11,60 +11,60 @@
 
 namespace tilewright::op {
 
-/// One mode of an operand: its coordinates, the first the fastest, as a CuTe layout shape:stride with strides in
-/// elements. A mode of a GEMM has one coordinate; one that folds several modes of a tensor has as many.
+/// One mode of an operand as a CuTe layout shape:stride, first coordinate fastest, strides in elements. It has one
+/// coordinate for each mode of the tensor that is folded into it.
 struct Mode {
   Dims shape;
   Dims stride;
 
   std::int64_t size() const;
-  /// Elements from the operand's first element to index `index` of the mode. @pre 0 <= index < size()
+  /// The offset of `index` in elements. @pre 0 <= index < size()
   std::int64_t offset(std::int64_t index) const;
 };
 
-/// How a kernel reaches an operand's elements.
+/// How the elements of an operand are addressed.
 enum class OperandAccess : std::uint8_t {
-  strided,  // rows, columns and batch have one stride each: OperandView::tensor says all
-  folded,   // a mode has several coordinates that no single stride joins
+  strided,  // rows, columns and batch have one stride each, in OperandView::tensor
+  folded,   // a mode has several coordinates that do not coalesce to one stride
 };
 
 /// "strided", "folded"
 std::string_view name(OperandAccess access);
 
 struct OperandView {
-  Tensor tensor;  // (rows, columns), or (batch, rows, columns); strides hold where access is strided
+  Tensor tensor;  // (rows, columns), or (batch, rows, columns); its strides are valid only for strided access
   OperandAccess access = OperandAccess::strided;
-  Mode rows = {}, columns = {};  // where access is folded
+  Mode rows = {}, columns = {};  // only for folded access
 
-  /// A view of a tensor as it is.
+  /// A strided view of a matrix or batch.
   static OperandView of(const Tensor& tensor) { return {.tensor = tensor}; }
-  /// A view whose modes fold several coordinates; strided where coordinates coalesce to one stride a mode.
-  /// `tensor` gives address, element type and device.
+  /// A view with modes that may fold several coordinates; it is strided if each mode coalesces to one stride. `tensor`
+  /// gives the address, element type and device.
   static OperandView folded(const Tensor& tensor, const Mode& rows, const Mode& columns, std::int64_t batch = 1,
                             std::int64_t batch_stride = 0);
 
-  /// Elements from the first element to (row, column) of the first matrix.
+  /// The offset of (row, column) of the first matrix, in elements.
   std::int64_t offset(std::int64_t row, std::int64_t column) const {
     if (access == OperandAccess::strided) return row * tensor.row_stride() + column * tensor.column_stride();
     return rows.offset(row) + columns.offset(column);
   }
 };
 
-/// Refers to the problem that it was made from, which must outlive it. Copying it allocates nothing.
+/// Refers to the problem that it was made from, which must outlive it. Copying does not allocate.
 struct GemmView {
   OperandView a;  // (m, k)
   OperandView b;  // (k, n)
-  OperandView c;  // (m, n), or (m, n/2) of an epilogue that pairs columns; meaningless where reads_source is false
-  OperandView d;  // as c
+  OperandView c;  // (m, n), or (m, n/2) if the epilogue pairs columns; valid only if reads_source
+  OperandView d;  // shape as c
   double alpha = 1.0, beta = 0.0;
   DType accumulator = DType::f32;
   MathOperation math = MathOperation::multiply_add;
-  const Epilogue* epilogue = nullptr;         // never null in a view that view() made
-  std::span<const NamedTensor> tensors = {};  // the epilogue's, sources and outputs, in any order
-  bool has_source = false;     // C is there and the epilogue reads it where beta is not 0: its code is compiled
+  const Epilogue* epilogue = nullptr;         // never null in a view made by view()
+  std::span<const NamedTensor> tensors = {};  // auxiliary tensors of the epilogue, in any order
+  bool has_source = false;     // C is present and in the epilogue graph: the kernel has code that reads it
   bool reads_source = false;   // this call reads C
   bool reads_product = false;  // this call reads A and B
-  std::shared_ptr<const void> keeps = nullptr;  // what epilogue and tensors refer to, where that is not the problem
+  std::shared_ptr<const void> keeps = nullptr;  // owns what epilogue and tensors refer to, unless the problem does
 
   std::int64_t m() const { return a.tensor.rows(); }
   std::int64_t n() const { return b.tensor.columns(); }
@@ -72,29 +72,29 @@ struct GemmView {
   std::int64_t d_columns() const { return d.tensor.columns(); }
   std::int64_t batch() const { return d.tensor.batch(); }
   bool is_empty() const { return m() == 0 || n() == 0 || batch() == 0; }
-  /// The epilogue's tensor of that name. @pre it is there: validate() has seen it
+  /// The auxiliary tensor of that name. @pre the problem is valid and has it
   const Tensor& tensor(std::string_view name) const;
-  /// The value of an epilogue scalar in this call.
+  /// The value of a scalar of the epilogue in this call.
   double scalar(std::string_view label) const { return scalar_value(*epilogue, label, alpha, beta); }
 
-  /// Refuses operands that are not strided, for kernels that know no other: `family` is named in the reason.
+  /// Refuses folded operands, for kernels that support only strided ones. `family` is named in the reason.
   Support check_strided(std::string_view family) const;
 };
 
 /// The view of a GEMM is the GEMM itself. @pre validate(gemm)
 GemmView view(const Gemm& gemm);
 
-/// The same problem as a Gemm, for kernels whose authors know no other. @pre view.check_strided() accepted it
+/// Converts the view to a Gemm, for kernels that take one. @pre view.check_strided() accepted it
 Gemm to_gemm(const GemmView& view);
 
-/// What selects code for it: types, layouts and the largest alignments, up to 16 bytes, that pointers, leading
-/// dimensions and batch strides allow. A C that is there and not read is described as D. @pre the problem is valid
-GemmDescription describe(const GemmView& view);
+/// The signature: types, layouts and the largest alignments, up to 16 bytes, that pointers, leading dimensions and
+/// batch strides allow. If this call does not read C, the signature of C equals D's. @pre the problem is valid
+GemmSignature describe(const GemmView& view);
 
-/// Whether D is A*B and nothing else: by its graph, or as a linear combination of alpha 1 and beta 0.
-bool stores_sums(const GemmView& view);
+/// Whether D is A*B: the graph is the accumulator alone, or a linear combination with alpha = 1 and beta = 0.
+bool stores_accumulator(const GemmView& view);
 
-/// Floating-point or integer operations: 2*m*n*k for each matrix of the batch.
+/// The number of arithmetic operations: 2*m*n*k for each matrix of the batch.
 double operations(const GemmView& view);
 
 }  // namespace tilewright::op

@@ -21,7 +21,7 @@ constexpr std::array<std::pair<Activation, std::string_view>, 8> kActivations{{
 
 Expression scaled() { return alpha() * acc() + beta() * c(); }
 
-// Not validated: a compute type may lack a function, which the caller is told.
+// The result is not validated: the compute type may lack a function, which the caller's validate() refuses.
 Epilogue named(std::string name, DType compute, const Expression& x) {
   return {std::move(name), compute, {x.nodes().begin(), x.nodes().end()}};
 }
@@ -35,7 +35,7 @@ bool is_accumulator(const Epilogue& epilogue) {
          epilogue.nodes[static_cast<std::size_t>(epilogue.node_of_d())].op == EpilogueOp::accumulator;
 }
 
-// Every problem begins as one: the graph is made once.
+// The default of every problem, so the graph is built only once.
 Epilogue linear_combination(DType compute) {
   static const Epilogue made = named("linear_combination", DType::f32, scaled());
   Epilogue copy = made;
@@ -45,8 +45,8 @@ Epilogue linear_combination(DType compute) {
 
 Epilogue linear_combination_clamp(DType output, DType compute) {
   Expression x = scaled();
-  // The range of s32 is not clamped to in f32, which cannot hold 2^31 - 1: the conversion saturates. So does that to
-  // 8-bit floats.
+  // s32 is not clamped, since f32 cannot represent 2^31 - 1 and the conversion saturates anyway. The conversion to
+  // 8-bit floats saturates too.
   if (output == DType::s8) x = call("clamp", {x, -128.0, 127.0});
   if (output == DType::u8) x = call("clamp", {x, 0.0, 255.0});
   if (output == DType::f16) x = call("clamp", {x, -65504.0, 65504.0});

@@ -1,13 +1,13 @@
-// The well-known epilogues: graphs with names, as PyCUTLASS's functors.
+// Predefined epilogue graphs, named like PyCUTLASS's functors.
 #pragma once
 
 #include "tilewright/op/epilogue.hpp"
 
 namespace tilewright::op {
 
-/// accumulator
+/// D = accumulator
 Epilogue accumulator_alone(DType compute = DType::f32);
-/// Whether D is the accumulator and there is nothing else.
+/// Whether D is the accumulator and there are no outputs.
 bool is_accumulator(const Epilogue& epilogue);
 
 /// alpha * accumulator + beta * C
@@ -21,7 +21,7 @@ enum class Activation : std::uint8_t { identity, relu, leaky_relu, tanh, sigmoid
 std::string_view name(Activation activation);
 std::optional<Activation> parse_activation(std::string_view text);
 
-/// activation(alpha * accumulator + beta * C). `slope` is the launch argument of leaky_relu.
+/// activation(alpha * accumulator + beta * C). `slope` is the default of leaky_relu's launch argument.
 /// Formulas: leaky_relu max(x,0) + slope*min(x,0); sigmoid 1/(1+e^-x); silu x*sigmoid(x);
 /// hardswish x*min(max(x+3,0),6)/6; gelu x/2*(1+erf(x/sqrt(2))).
 Epilogue linear_combination_generic(Activation activation, DType compute = DType::f32, double slope = 0.2);

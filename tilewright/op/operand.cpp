@@ -41,26 +41,26 @@ Support check_memory(const std::vector<ConstSlot>& operands) {
   const auto output = std::ranges::find_if(operands, [](const ConstSlot& each) { return is_written(each.access); });
   if (output == operands.end()) return {};
   const MemoryDevice& device = output->tensor->device;
-  const bool is_shape = device.kind == MemoryDevice::Kind::shape;
+  const bool is_shape_only = device.kind == MemoryDevice::Kind::shape;
   for (auto operand = operands.begin(); operand != operands.end(); ++operand) {
     if (!operand->is_used) continue;
     const Tensor& tensor = *operand->tensor;
     const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
-    if (tensor.address == 0 && !is_shape)
+    if (tensor.address == 0 && !is_shape_only)
       return refuse("{} is a null pointer", quoted(operand->name)).as(RefusalCode::memory).of(operand->name);
     if (tensor.address % element != 0) {
-      return refuse("{} must be aligned to its element of {} bytes, got address {:#x}", quoted(operand->name), element,
-                    tensor.address)
+      return refuse("{} must be aligned to its element size of {} bytes, got address {:#x}", quoted(operand->name),
+                    element, tensor.address)
           .as(RefusalCode::alignment)
           .of(operand->name);
     }
     if (tensor.device != device) {
-      return refuse("{} is on {} and {} on {}", quoted(operand->name), to_string(tensor.device), quoted(output->name),
-                    to_string(device))
+      return refuse("{} is on {}, but {} is on {}", quoted(operand->name), to_string(tensor.device),
+                    quoted(output->name), to_string(device))
           .as(RefusalCode::memory)
           .of(operand->name);
     }
-    if (is_shape) continue;
+    if (is_shape_only) continue;
     for (auto earlier = operands.begin(); earlier != operand; ++earlier) {
       if (!earlier->is_used) continue;
       if (const Support apart = check_overlap(*operand, *earlier); !apart) return apart;

@@ -1,4 +1,4 @@
-// The operands of a problem as a list: what copies, checks, tuning and bindings go over, whatever the problem is.
+// The operands of any problem as a list, for code that copies, checks, tunes and binds them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tilewright::op {
 
-/// A tensor under the name that the problem's author gave it.
+/// A tensor and its name.
 struct NamedTensor {
   std::string name;
   Tensor tensor;
@@ -18,7 +18,7 @@ struct NamedTensor {
   bool operator==(const NamedTensor&) const = default;
 };
 
-/// What a kernel does with an operand. An update reads elements that it writes.
+/// How a kernel accesses an operand; `update` means that it reads and writes it.
 enum class Access : std::uint8_t { read, write, update };
 
 /// "read", "write", "update"
@@ -26,29 +26,29 @@ std::string_view name(Access access);
 inline bool is_written(Access access) { return access != Access::read; }
 inline bool is_read(Access access) { return access != Access::write; }
 
-/// One operand. `TensorPointer` is Tensor* or const Tensor*. The name and the tensor belong to the problem.
+/// One operand. `TensorPointer` is Tensor* or const Tensor*. Name and tensor refer to the problem.
 template <class TensorPointer>
 struct BasicSlot {
   std::string_view name;  // "A", "bias"
   TensorPointer tensor = nullptr;
   Access access = Access::read;
-  bool is_used = true;         // by this call: C is not where beta is 0
-  bool may_be_output = false;  // may be the very tensor that the problem writes: C may be D
+  bool is_used = true;         // whether this call accesses it; false for C if beta is 0
+  bool may_be_output = false;  // whether it may be identical to an output, as C may be D
 };
 using Slot = BasicSlot<Tensor*>;
 using ConstSlot = BasicSlot<const Tensor*>;
 
-/// The name as messages write it: "A", or "'bias'" of a tensor that the user named.
+/// The operand's name in messages: "A", or "'bias'" for a name given by the user.
 std::string quoted(std::string_view operand);
 
-/// Addresses from the first element to past the last.
+/// Addresses from the first element to one past the last.
 struct Interval {
   std::uint64_t begin, end;
 };
 Interval interval(const Tensor& tensor);
 
-/// Refuses operands that are used and have null or misaligned addresses, that lie on different devices, and outputs
-/// that overlap another operand, from the first element to the last. @pre every operand's strides are valid
+/// Checks the operands that are used: refuses null and misaligned addresses, different devices, and outputs whose span
+/// overlaps another operand's. @pre every operand's strides are valid
 Support check_memory(const std::vector<ConstSlot>& operands);
 
 }  // namespace tilewright::op

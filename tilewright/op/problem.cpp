@@ -32,7 +32,7 @@ Refusal has_no_kernels(std::string_view operation) {
   return refuse("{} has no kernels yet", operation).as(RefusalCode::types);
 }
 
-// Custom problems have no invariant between operation and tensors but what Custom::make gives.
+// A Custom that was not made by Custom::make() may have too few tensors or scalars.
 bool is_complete(const Custom& custom) {
   return custom.operation != nullptr && custom.tensors.size() == custom.operation->slots().size() &&
          custom.scalars.size() == custom.operation->scalars().size();
@@ -45,7 +45,7 @@ void append_strides(const Tensor& tensor, std::vector<std::int64_t>& to) {
 void set_gemm_key(const GemmView& view, ProblemKey& key) {
   key.reads_source = view.reads_source;
   key.reads_product = view.reads_product;
-  key.stores_sums = stores_sums(view);
+  key.stores_accumulator = stores_accumulator(view);
 }
 
 ProblemKey key_of(const Gemm& gemm) {
@@ -88,7 +88,7 @@ std::string extents_text(const Custom& custom) {
   return fmt::format("{}", fmt::join(shapes, " "));
 }
 
-// Copies of the outputs that reference() writes in place of the kernel's.
+// Copies of the outputs, filled by reference().
 class ExpectedOutputs {
  public:
   explicit ExpectedOutputs(const Custom& custom) : expected_(custom) {
@@ -176,7 +176,7 @@ Support validate(const Problem& problem) {
                         [](const Gemm& gemm) { return validate(gemm); },
                         [](const Custom& custom) {
                           if (!is_complete(custom))
-                            return Support(refuse("a problem of an author's operation is made by Custom::make()"));
+                            return Support(refuse("a user-defined problem must be made by Custom::make()"));
                           return validate(custom);
                         },
                         []<Unbuilt T>(const T&) { return Support(has_no_kernels(kNameOf<T>)); },
@@ -216,7 +216,7 @@ MemoryDevice device(const Problem& problem) {
   return {};
 }
 
-bool is_shape(const Problem& problem) { return device(problem).kind == MemoryDevice::Kind::shape; }
+bool is_shape_only(const Problem& problem) { return device(problem).kind == MemoryDevice::Kind::shape; }
 
 ProblemKey key(const Problem& problem) {
   return std::visit(Overloaded{
@@ -253,7 +253,7 @@ Support check_same_extents(const ProblemKey& prepared, const ProblemKey& given) 
   }
   if (prepared.more != given.more) {
     const std::string_view what =
-        prepared.signature.gemm() != nullptr ? "strides of the epilogue's tensors" : "extents and strides";
+        prepared.signature.gemm() != nullptr ? "strides of the auxiliary tensors" : "extents and strides";
     return refuse("prepared for {} {}, got {}", what, fmt::join(prepared.more, ","), fmt::join(given.more, ","))
         .as(RefusalCode::strides);
   }
@@ -271,10 +271,10 @@ Result<Problem> measurable(const Problem& problem) {
   if (auto* const gemm = std::get_if<Gemm>(&measured); gemm != nullptr && gemm->alpha == 0.0) gemm->alpha = 1.0;
   const Result<GemmView> gemm = view(measured);
   if (gemm && (gemm->m() == 0 || gemm->n() == 0 || !gemm->reads_product)) {
-    return refuse("there is nothing to measure in a product of {}x{}x{}{}", gemm->m(), gemm->n(), gemm->k(),
-                  gemm->k() == 0 ? "" : " that counts as 0");
+    return refuse("there is nothing to measure in a GEMM of {}x{}x{}{}", gemm->m(), gemm->n(), gemm->k(),
+                  gemm->k() == 0 ? "" : " whose product is multiplied by 0");
   }
-  if (!gemm && is_empty(measured)) return refuse("there is nothing to measure: no output has an element");
+  if (!gemm && is_empty(measured)) return refuse("there is nothing to measure: all outputs are empty");
   return measured;
 }
 

@@ -14,14 +14,14 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 std::size_t find_slot(const std::vector<SlotDeclaration>& slots, const std::string& name) {
   const auto found = std::ranges::find(slots, name, &SlotDeclaration::name);
-  if (found == slots.end()) throw InvalidArgument(fmt::format("the product names '{}', which is no operand", name));
+  if (found == slots.end()) throw InvalidArgument(fmt::format("the product has no operand '{}'", name));
   return static_cast<std::size_t>(found - slots.begin());
 }
 
 void check_extents(const SlotDeclaration& slot) {
   for (const std::string& extent : slot.shape) {
     if (extent[0] >= '0' && extent[0] <= '9')
-      throw InvalidArgument(fmt::format("the extents of '{}' in a product have names, got {}", slot.name, extent));
+      throw InvalidArgument(fmt::format("the extents of '{}' in a product must be names, got {}", slot.name, extent));
     if (std::ranges::count(slot.shape, extent) > 1)
       throw InvalidArgument(fmt::format("'{}' has the extent '{}' twice", slot.name, extent));
   }
@@ -34,9 +34,9 @@ ProductOperation::ProductOperation(std::string name, std::vector<SlotDeclaration
     : Operation(std::move(name), std::move(slots), std::move(scalars)),
       epilogues_{linear_combination(DType::f32), linear_combination(DType::f64), linear_combination(DType::s32)} {
   if (this->slots().size() != product.size())
-    throw InvalidArgument(fmt::format("a product has 3 operands, {} has {}", this->name(), this->slots().size()));
+    throw InvalidArgument(fmt::format("a product has 3 operands, but {} has {}", this->name(), this->slots().size()));
   if (this->scalars().size() > 1 || (!this->scalars().empty() && this->scalars()[0].name != "alpha"))
-    throw InvalidArgument("a product has no scalar but 'alpha'");
+    throw InvalidArgument("the only scalar of a product is 'alpha'");
   for (std::size_t i = 0; i < product.size(); ++i) {
     product_[i] = find_slot(this->slots(), product[i]);
     check_extents(this->slots()[product_[i]]);
@@ -44,29 +44,29 @@ ProductOperation::ProductOperation(std::string name, std::vector<SlotDeclaration
     if ((this->slots()[product_[i]].access == Access::write) != is_d ||
         this->slots()[product_[i]].access == Access::update)
       throw InvalidArgument(
-          fmt::format("a product reads its first two operands and writes the third: '{}'", product[i]));
+          fmt::format("a product must read its first two operands and write the third: see '{}'", product[i]));
   }
   const auto& a = this->slots()[product_[0]].shape;
   const auto& b = this->slots()[product_[1]].shape;
   const auto& d = this->slots()[product_[2]].shape;
   for (const std::string& extent : d) {
     const bool in_a = contains(a, extent), in_b = contains(b, extent);
-    if (!in_a && !in_b) throw InvalidArgument(fmt::format("the output's extent '{}' is in no input", extent));
+    if (!in_a && !in_b)
+      throw InvalidArgument(fmt::format("the output has the extent '{}', which no input has", extent));
     (in_a && in_b ? modes_.batch : in_a ? modes_.m : modes_.n).push_back(extent);
   }
   for (const auto& [input, other] : {std::pair{&a, &b}, {&b, &a}}) {
     for (const std::string& extent : *input) {
       if (contains(d, extent)) continue;
-      if (!contains(*other, extent))
-        throw InvalidArgument(fmt::format("the extent '{}' is in one operand only", extent));
+      if (!contains(*other, extent)) throw InvalidArgument(fmt::format("only one operand has the extent '{}'", extent));
       if (input == &a) modes_.k.push_back(extent);
     }
   }
   if (modes_.batch.size() > 1) {
     throw InvalidArgument(
-        fmt::format("a product has at most one extent that all operands have, got {}", fmt::join(modes_.batch, ", ")));
+        fmt::format("a product may have one batch extent, but all operands have {}", fmt::join(modes_.batch, ", ")));
   }
-  // The last mode of a tensor is the fastest in the row-major order that most tensors have.
+  // A Mode lists its fastest coordinate first; in most tensors the last mode is the fastest.
   for (std::vector<std::string>* mode : {&modes_.m, &modes_.n, &modes_.k}) std::ranges::reverse(*mode);
 }
 

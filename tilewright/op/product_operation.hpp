@@ -1,5 +1,5 @@
-// An author's operation that is a sum of products: D[...] = alpha * sum of A[...] * B[...] over the extents that A and
-// B share and D lacks. Its names of extents say which modes are m, n, k and batch, as an einsum does.
+// A user-defined operation that is a tensor contraction: D[...] = alpha * sum of A[...] * B[...] over the extents that
+// A and B share and D lacks. As in an einsum, the names of the extents determine the modes m, n, k and batch.
 #pragma once
 
 #include <array>
@@ -10,18 +10,19 @@
 
 namespace tilewright::op {
 
-/// A GEMM with a transposed result is slots {"a", {"m", "k"}}, {"b", {"k", "n"}}, {"out", {"n", "m"}, Access::write}
-/// with the product {"a", "b", "out"}. GEMM families serve it where each mode of an operand has one stride.
+/// Example: a GEMM with a transposed result has the slots {"a", {"m", "k"}}, {"b", {"k", "n"}} and
+/// {"out", {"n", "m"}, Access::write}, and the product {"a", "b", "out"}. The GEMM families compute it if every mode of
+/// every operand coalesces to one stride.
 class ProductOperation final : public Operation {
  public:
-  /// `product`: the names of A, B and D among the slots, of which there are no others. A scalar "alpha", if there is
-  /// one, scales the sums; there may be no other scalar.
-  /// @throws InvalidArgument as Operation, and where an extent is in one slot only, D has an extent that neither A nor
-  /// B has, a slot names an extent twice or as a number, or more than one extent is in all three slots
+  /// `product` has the names of A, B and D; there are no other slots. The only scalar allowed is "alpha", which scales
+  /// the result.
+  /// @throws InvalidArgument like Operation, and if an extent is in one slot only, D has an extent that neither A nor B
+  /// has, a slot has an extent twice or as a number, or more than one extent is in all three slots
   ProductOperation(std::string name, std::vector<SlotDeclaration> slots, const std::array<std::string, 3>& product,
                    std::vector<NamedScalar> scalars = {});
 
-  /// Refuses element types that no GEMM multiplies, and views that validate(const Gemm&) would refuse.
+  /// Refuses element types that a GEMM does not support.
   Support check(const Custom& problem) const override;
   Result<GemmView> view(const Custom& problem) const override;
 
@@ -34,7 +35,7 @@ class ProductOperation final : public Operation {
 
   std::array<std::size_t, 3> product_{};  // slots of A, B and D
   Modes modes_;
-  std::array<Epilogue, 3> epilogues_;  // that compute in f32, f64 and s32
+  std::array<Epilogue, 3> epilogues_;  // for the compute types f32, f64 and s32
 };
 
 }  // namespace tilewright::op

@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::int64_t kExhaustiveProducts = std::int64_t{1} << 31;
 constexpr std::int64_t kSampledElements = 4096;
-constexpr std::int64_t kSampledLines = 2;  // of D, that a reduction's results are computed from
+constexpr std::int64_t kSampledResults = 2;  // results checked per reduction; each needs a row or a column of D
 
-// The element (row, column) of an operand's first matrix.
+// Loads the element (row, column) of the operand's first matrix.
 double load(const OperandView& operand, std::int64_t row, std::int64_t column) {
   return load_at(operand.tensor, operand.offset(row, column));
 }
@@ -27,7 +27,7 @@ void store(const OperandView& operand, std::int64_t row, std::int64_t column, do
   store_at(operand.tensor, operand.offset(row, column), value);
 }
 
-// One matrix of every operand of a batch, as a problem of its own.
+// The single-matrix problem at one index of a batch.
 class MatrixOfBatch {
  public:
   MatrixOfBatch(const GemmView& batch, std::int64_t index)
@@ -47,18 +47,18 @@ class MatrixOfBatch {
   GemmView view_;
 };
 
-// A number, and how far from it a computation in the GPU's types may end.
+// A value, and a bound on the error of its computation in the GPU's types.
 struct Bounded {
   double value = 0.0;
   double error = 0.0;
 };
 
-// Of the epilogue's tensor that `node` reads, as one element of D sees it.
+// The element of the auxiliary tensor `node` that is broadcast to the element (row, column) of D.
 double tensor_element(const GemmView& gemm, const EpilogueNode& node, std::int64_t row, std::int64_t column) {
   return op::load(gemm.tensor(node.label), node.broadcast.along_m ? row : 0, node.broadcast.along_n ? column : 0);
 }
 
-// What rounding to a type may change: relative to the value, and at least absolutely (subnormals flushed).
+// The rounding error of a type: relative to the value, plus an absolute term for flushed subnormals.
 struct Roundoff {
   double relative = 0.0;
   double absolute = 0.0;
@@ -101,22 +101,23 @@ double largest(DType type) {
   }
 }
 
-// What is lost of a product, relative to it. tf32: each operand is rounded with an error below 2/3 of 2^-10. 3xTF32:
-// the part of each operand below its two tf32 parts, 2^-20, and the product of the two low parts, 2^-20.
+// Relative errors of a product. tf32: each operand is rounded with an error below 2/3 * 2^-10. 3xTF32: 2^-20 for the
+// remainder of each operand after its two tf32 parts, and 2^-20 for the product of the two low parts.
 constexpr double kTf32Products = 1.34 * 0x1p-10;
 constexpr double kSplitProducts = 3.01 * 0x1p-20;
 
-// What one addition of products of 8-bit floats loses in a tensor core that keeps 14 bits and truncates the rest.
+// The relative error of one addition of products of 8-bit floats in a tensor core that truncates to 14 bits.
 constexpr double kFp8Addition = 0x1p-13;
 
-// Of the sum of magnitudes, what tensor cores lose where they add products of 8-bit floats.
+// The error of accumulating products of 8-bit floats in tensor cores, relative to sum|a||b|.
 double fp8_additions_error(const GemmView& gemm) {
   const bool promotes = gemm.math == MathOperation::multiply_add && gemm.accumulator == DType::f32;
   const std::int64_t added = promotes ? std::min<std::int64_t>(gemm.k(), kFp8PromotionInterval) : gemm.k();
   return (static_cast<double>(added) + 2.0) * kFp8Addition;
 }
 
-// An operand's element as the multiplier sees it, where that is one value whatever the kernel.
+// An operand's element as it is multiplied. tf32 roundings depend on the kernel and are part of the error bound
+// instead.
 double as_multiplied(MathOperation math, double value) {
   switch (math) {
     case MathOperation::multiply_add_fast_f16:
@@ -132,7 +133,7 @@ double as_multiplied(MathOperation math, double value) {
   return value;
 }
 
-// The sum of products, and the sum of their magnitudes.
+// A sum of products, and the sum of their magnitudes.
 struct Dot {
   double sum = 0.0;
   double magnitude = 0.0;
@@ -158,7 +159,7 @@ Bounded rounded(Bounded x, const Roundoff& unit, double units = 1.0) {
   return x;
 }
 
-// How far a function of numbers near x may be from its value at x, where it is monotone between.
+// The propagated error of a function that is monotone within the error of x.
 template <class Function>
 double monotone_error(const Bounded& x, double value, const Function& f) {
   if (x.error == 0.0) return 0.0;
@@ -167,7 +168,7 @@ double monotone_error(const Bounded& x, double value, const Function& f) {
   return std::max(std::fabs(low - value), std::fabs(high - value));
 }
 
-// Of x^y, monotone in both for positive x.
+// The propagated error of x^y, which is monotone in both for positive x.
 double power_error(const Bounded& x, const Bounded& y, double value) {
   if (x.error == 0.0 && y.error == 0.0) return 0.0;
   if (!(x.value - x.error > 0.0)) return std::numeric_limits<double>::infinity();
@@ -181,14 +182,14 @@ double power_error(const Bounded& x, const Bounded& y, double value) {
 
 bool may_be_equal(const Bounded& x, const Bounded& y) { return std::fabs(x.value - y.value) <= x.error + y.error; }
 
-// Of a quotient whose dividend is off by `error`.
+// The propagated error of a quotient whose dividend has the error `error`.
 double quotient_error(double error, const Bounded& divisor, double value) {
   const double least = std::fabs(divisor.value) - divisor.error;
   if (std::isinf(divisor.value)) return 0.0;
   return least > 0.0 ? (error + std::fabs(value) * divisor.error) / least : std::numeric_limits<double>::infinity();
 }
 
-// The error that an operation's inputs bring with them; `value` is what the operation gives.
+// The error of an operation's result that its inputs' errors cause; `value` is the result.
 double carried_error(EpilogueOp op, const std::array<Bounded, 3>& in, double value) {
   const auto& [x, y, z] = in;
   const auto product_error = [&] {
@@ -222,7 +223,7 @@ double carried_error(EpilogueOp op, const std::array<Bounded, 3>& in, double val
     case EpilogueOp::exp:
       return value == 0.0 ? 0.0 : value * std::expm1(x.error);
     case EpilogueOp::erf:
-      return 2.0 / std::sqrt(std::acos(-1.0)) * x.error;  // its steepest slope
+      return 2.0 / std::sqrt(std::acos(-1.0)) * x.error;  // the largest slope of erf
     case EpilogueOp::square_root:
     case EpilogueOp::reciprocal_square_root:
     case EpilogueOp::log:
@@ -235,8 +236,8 @@ double carried_error(EpilogueOp op, const std::array<Bounded, 3>& in, double val
   }
 }
 
-// Roundoffs of the compute type that the operation itself adds: twice the units in the last place that CUDA's
-// documentation gives ("CUDA C++ Programming Guide", Mathematical Functions), none where the result is exact.
+// The operation's own error in roundoffs of the compute type: twice the maximum ulp error that the "CUDA C++
+// Programming Guide", Mathematical Functions, documents.
 double own_roundoffs(EpilogueOp op) {
   switch (op) {
     case EpilogueOp::exp:
@@ -254,10 +255,10 @@ double own_roundoffs(EpilogueOp op) {
   }
 }
 
-// What the columns of A*B give that an element of D is computed from: one, or a pair.
+// The dot products for one element of D: one column of A*B, or a pair of columns.
 using Dots = std::array<Dot, 2>;
 
-// Runs the graph node by node with an error beside each value (running error analysis, Higham section 3.3).
+// Evaluates the graph node by node with an error bound for each value (running error analysis, Higham section 3.3).
 class BoundedEpilogue {
  public:
   explicit BoundedEpilogue(const GemmView& gemm)
@@ -270,8 +271,8 @@ class BoundedEpilogue {
     reads_source_ = gemm.reads_source;
   }
 
-  /// Of every node, at each of the columns that the element of D is computed from. `one` is the matrix of the batch
-  /// that it is of.
+  /// The value of every node, at each of the columns that the element (row, column) of D is computed from. `one` is the
+  /// single-matrix problem.
   const std::array<std::vector<Bounded>, 2>& evaluate(const GemmView& one, std::int64_t row, std::int64_t column,
                                                       const Dots& dots) {
     const std::array<Bounded, 2> accumulated{accumulator(one, dots[0]), accumulator(one, dots[1])};
@@ -285,7 +286,7 @@ class BoundedEpilogue {
   }
 
  private:
-  // As the compute type holds it.
+  // A value that is converted to the compute type.
   Bounded exact(double value) const { return {value, std::fabs(value - round_to(gemm_.epilogue->compute, value))}; }
 
   Bounded constant_leaf(const EpilogueNode& node) const {
@@ -337,14 +338,14 @@ class BoundedEpilogue {
 
   const GemmView& gemm_;
   Roundoff unit_;
-  std::size_t columns_ = 1;  // of A*B for each of D
+  std::size_t columns_ = 1;  // columns of A*B for each column of D
   std::vector<Bounded> leaves_;
   std::array<std::vector<Bounded>, 2> values_;
   bool reads_product_ = false;
   bool reads_source_ = false;
 };
 
-// A and B as the multiplier sees them, in f64: A row by row, B row by row.
+// A and B in f64, as they are multiplied, both packed and row-major.
 class DenseOperands {
  public:
   explicit DenseOperands(const GemmView& gemm) : n_(gemm.n()), k_(gemm.reads_product ? gemm.k() : 0) {
@@ -352,13 +353,13 @@ class DenseOperands {
     b_ = pack(gemm.b, gemm.math, k_, n_);
   }
 
-  static constexpr std::int64_t kColumns = 8;  // computed together: independent sums that the compiler vectorises
+  static constexpr std::int64_t kColumns = 8;  // columns computed together, as independent sums that can be vectorized
 
   std::array<Dot, kColumns> dots(std::int64_t row, std::int64_t column) const {
     std::array<double, kColumns> sums{};
     std::array<double, kColumns> magnitudes{};
     const auto count = static_cast<std::size_t>(std::min(kColumns, n_ - column));
-    constexpr std::int64_t kUnchecked = 65536;  // some hundred microseconds
+    constexpr std::int64_t kUnchecked = 65536;  // products between two checks: some hundred microseconds
     for (std::int64_t first = 0; first < k_; first += kUnchecked) {
       check_interruption();
       for (std::int64_t p = first; p < std::min(k_, first + kUnchecked); ++p) {
@@ -412,7 +413,7 @@ Dot single_dot(const GemmView& gemm, std::int64_t row, std::int64_t column) {
   return dot;
 }
 
-// Of an element of D.
+// The dot products for the element (row, column) of D.
 Dots single_dots(const GemmView& gemm, std::int64_t row, std::int64_t column) {
   Dots dots;
   const std::int64_t columns = gemm.epilogue->columns_per_element();
@@ -423,7 +424,7 @@ Dots single_dots(const GemmView& gemm, std::int64_t row, std::int64_t column) {
 
 using VisitElement = std::function<void(std::int64_t row, std::int64_t column, const Dots& dots)>;
 
-// Of D.
+// Calls `visit` for each element of D.
 void for_each_element(const GemmView& gemm, const VisitElement& visit) {
   const std::int64_t of_element = gemm.epilogue->columns_per_element();
   const DenseOperands operands(gemm);
@@ -456,7 +457,7 @@ std::vector<Place> sampled_places(const GemmView& gemm, std::uint64_t seed) {
 
 bool same(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
 
-// The bound after the last rounding: half a unit of D's type, which for a float is relative and for an integer 1/2.
+// The bound after rounding to the stored type, which adds a relative error for a float and 1/2 for an integer.
 double stored_bound(DType type, const Bounded& expected) {
   if (is_integer(type)) return expected.error + 0.5;
   return rounded(expected, roundoff(type)).error;
@@ -468,13 +469,13 @@ bool is_acceptable(DType type, double actual, const Bounded& expected, double bo
   if (same(actual, round_to(type, expected.value))) return true;
   if (std::isinf(expected.value)) return false;
   if (std::isinf(actual)) {
-    // An overflow is right only where the bound reaches past the largest number, on the same side.
+    // An overflow is acceptable only if the bound exceeds the largest finite value of the same sign.
     return std::signbit(actual) == std::signbit(expected.value) && std::fabs(expected.value) + bound >= largest(type);
   }
   return std::fabs(actual - expected.value) <= bound;
 }
 
-// Whether `stored` is the end of the type's range, and not what `value` rounds to.
+// Whether rounding `value` to the type has saturated.
 bool is_saturated(DType type, double stored, double value) {
   if (is_fp8(type)) return std::fabs(value) > largest(type);
   return is_integer(type) && std::fabs(stored - value) > 0.5;
@@ -493,7 +494,7 @@ void record(Comparison& comparison, DType type, double actual, const Bounded& ex
   place.actual = actual;
   place.expected = in_range.value;
   place.bound = bound;
-  // The worst is the first one outside, or else the nearest to its bound.
+  // The worst element is the first one outside its bound; if there is none, the one closest to its bound.
   const auto closeness = [](const WorstElement& w) {
     return w.bound > 0.0 ? std::fabs(w.actual - w.expected) / w.bound : 0.0;
   };
@@ -503,7 +504,7 @@ void record(Comparison& comparison, DType type, double actual, const Bounded& ex
   if (outside) ++comparison.outside;
 }
 
-/// A reduced output of one matrix of the batch.
+/// The results of a reduction for one matrix of the batch.
 template <class Value>
 class Reduced {
  public:
@@ -514,7 +515,7 @@ class Reduced {
 
   const EpilogueOutput& output() const { return *output_; }
   const Tensor& tensor() const { return tensor_; }
-  /// Of the result that the element (row, column) of D goes to.
+  /// The result to which the element (row, column) of D contributes.
   Value& at(std::int64_t row, std::int64_t column) {
     return values_[static_cast<std::size_t>((output_->broadcast.along_m ? row : 0) * tensor_.columns() +
                                             (output_->broadcast.along_n ? column : 0))];
@@ -548,8 +549,8 @@ double reduce(const Epilogue& epilogue, Reduction reduction, double x, double y)
   return epilogue.compute == DType::s32 ? wrap_to_s32(value) : value;
 }
 
-/// Values in any order of combining: a sum of s is within (s.count + 2) * 2u of its magnitudes beside what its terms
-/// are off, as the accumulator's sums above.
+/// A reduction in any order, with its error bound: a sum of n terms adds (n + 2) * 2u * sum|x| to the errors of its
+/// terms, like the accumulator.
 class BoundedReduction {
  public:
   explicit BoundedReduction(double identity) : value_(identity) {}
@@ -656,12 +657,12 @@ std::string to_string(const Comparison& comparison) {
 
 namespace {
 
-/// Holds what a kernel left against the oracle, matrix by matrix.
+/// Compares the outputs of a kernel with the reference, one matrix at a time.
 class Checker {
  public:
   Checker(const GemmView& gemm, Comparison& comparison) : epilogue_(gemm), comparison_(comparison) {}
 
-  /// All of one matrix.
+  /// Checks all elements and reductions of one matrix.
   void check_all(const GemmView& one, std::int64_t index) {
     auto reduced = reduced_outputs<BoundedReduction>(
         one, [&](Reduction reduction) { return BoundedReduction(identity(reduction, one.epilogue->compute)); });
@@ -680,8 +681,8 @@ class Checker {
     }
   }
 
-  /// One element of D, and what goes with it of the outputs that are not reduced. The values of all nodes, at the
-  /// first of its columns.
+  /// Checks one element of D and the elements at the same place in outputs that are not reduced. Returns the values of
+  /// all nodes at the first column.
   const std::vector<Bounded>& check_element(const GemmView& one, const Place& at, const Dots& dots) {
     const auto& values = epilogue_.evaluate(one, at.row, at.column, dots);
     record_element("D", one.d, at, values[0][static_cast<std::size_t>(one.epilogue->node_of_d())]);
@@ -703,7 +704,7 @@ class Checker {
     }
   }
 
-  /// The results of a reduction that `places` go to, from all elements that go there.
+  /// Checks the results of a reduction to which the elements at `places` contribute.
   void check_results(const GemmView& gemm, const EpilogueOutput& output, std::span<const Place> places) {
     for (const Place& at : places) check_result(MatrixOfBatch(gemm, at.batch).view(), output, at);
   }
@@ -750,7 +751,7 @@ Comparison compare(const GemmView& gemm, std::uint64_t seed) {
   checker.check_elements(gemm, places);
   for (const EpilogueOutput& output : gemm.epilogue->outputs) {
     if (output.reduction != Reduction::none && output.broadcast != kSingle)
-      checker.check_results(gemm, output, std::span(places).first(kSampledLines));
+      checker.check_results(gemm, output, std::span(places).first(kSampledResults));
   }
   return comparison;
 }
@@ -764,7 +765,7 @@ Comparison compare_at(const GemmView& gemm, std::span<const Place> places) {
 Comparison compare_results_at(const GemmView& gemm, std::string_view label, std::span<const Place> places) {
   const auto output = std::ranges::find(gemm.epilogue->outputs, label, &EpilogueOutput::label);
   TILEWRIGHT_CHECK(output != gemm.epilogue->outputs.end() && output->reduction != Reduction::none,
-                   "'{}' is not reduced", label);
+                   "'{}' is not a reduction", label);
   Comparison comparison = nothing_checked(gemm);
   Checker(gemm, comparison).check_results(gemm, *output, places);
   return comparison;

@@ -5,17 +5,17 @@
 namespace tilewright::op {
 namespace {
 
-// GemmDescription is an aggregate of as many members as kGemmFields has: one more would not initialise it.
+// An aggregate with N members can be initialized from N values and not from N + 1, which counts the members.
 struct AnyValue {
   template <class T>
-  operator T() const;  // NOLINT: never defined; stands for a member of any type
+  operator T() const;  // NOLINT: never defined; converts to a member of any type
 };
 template <std::size_t... kIndices>
 constexpr bool has_members(std::index_sequence<kIndices...>) {
-  return requires { GemmDescription{(static_cast<void>(kIndices), AnyValue{})...}; };
+  return requires { GemmSignature{(static_cast<void>(kIndices), AnyValue{})...}; };
 }
 constexpr std::size_t kGemmFieldCount = std::tuple_size_v<decltype(kGemmFields)>;
-static_assert(has_members(std::make_index_sequence<kGemmFieldCount>()), "kGemmFields has fields that are no members");
+static_assert(has_members(std::make_index_sequence<kGemmFieldCount>()), "kGemmFields has more fields than the struct");
 static_assert(!has_members(std::make_index_sequence<kGemmFieldCount + 1>()), "kGemmFields lacks a member");
 
 template <class T>
@@ -38,7 +38,7 @@ template <class Enum>
 requires std::is_enum_v<Enum> || std::is_integral_v<Enum> std::uint64_t word(Enum value) {
   return static_cast<std::uint64_t>(value);
 }
-std::uint64_t word(const TensorDescription& tensor) {
+std::uint64_t word(const TensorSignature& tensor) {
   return word(tensor.element) | word(tensor.layout) << 8 | word(tensor.alignment) << 16;
 }
 // Names of labels and values of constants are left to equality.
@@ -47,16 +47,16 @@ std::uint64_t word(const Epilogue& epilogue) {
   for (const EpilogueNode& node : epilogue.nodes) hash.mix(word(node.op));
   return hash.finish();
 }
-std::uint64_t word(const std::vector<EpilogueTensorDescription>& tensors) {
+std::uint64_t word(const std::vector<EpilogueTensorSignature>& tensors) {
   WordHash hash;
-  for (const EpilogueTensorDescription& tensor : tensors) hash.mix(word(tensor.element) | word(tensor.alignment) << 8);
+  for (const EpilogueTensorSignature& tensor : tensors) hash.mix(word(tensor.element) | word(tensor.alignment) << 8);
   return hash.finish();
 }
-std::uint64_t word(const SlotDescription& slot) {
+std::uint64_t word(const SlotSignature& slot) {
   return word(slot.element) | word(slot.contiguous) << 8 | word(slot.alignment) << 16;
 }
 
-std::string text(const TensorDescription& tensor) { return to_string(tensor); }
+std::string text(const TensorSignature& tensor) { return to_string(tensor); }
 std::string text(bool value) { return value ? "yes" : "no"; }
 std::string text(DType type) { return std::string(tilewright::name(type)); }
 std::string text(MathOperation math) { return std::string(name(math)); }
@@ -64,39 +64,39 @@ std::string text(MathOperation math) { return std::string(name(math)); }
 std::string text(const Epilogue& epilogue) {
   return fmt::format("{} [{}]", signature(epilogue), fmt::join(epilogue.scalars(), ","));
 }
-std::string text(const std::vector<EpilogueTensorDescription>& tensors) { return to_string(tensors); }
+std::string text(const std::vector<EpilogueTensorSignature>& tensors) { return to_string(tensors); }
 
 }  // namespace
 
-bool same_code(const GemmDescription& x, const GemmDescription& y) {
+bool same_code(const GemmSignature& x, const GemmSignature& y) {
   return std::apply([&](const auto&... field) { return (same(x.*field.member, y.*field.member) && ...); }, kGemmFields);
 }
 
 bool same_code(const Signature& x, const Signature& y) {
   if (x.operation != y.operation || x.operands.index() != y.operands.index()) return false;
   if (x.gemm() != nullptr) return same_code(*x.gemm(), *y.gemm());
-  return std::get<std::vector<SlotDescription>>(x.operands) == std::get<std::vector<SlotDescription>>(y.operands);
+  return std::get<std::vector<SlotSignature>>(x.operands) == std::get<std::vector<SlotSignature>>(y.operands);
 }
 
 std::size_t hash_value(const Signature& signature) {
   WordHash hash;
-  if (const GemmDescription* const gemm = signature.gemm()) {
+  if (const GemmSignature* const gemm = signature.gemm()) {
     for_each_field(*gemm, [&](std::string_view, const auto& value) { hash.mix(word(value)); });
     return hash.finish();
   }
   hash.mix(std::hash<std::string>()(signature.operation));
-  for (const SlotDescription& slot : std::get<std::vector<SlotDescription>>(signature.operands)) hash.mix(word(slot));
+  for (const SlotSignature& slot : std::get<std::vector<SlotSignature>>(signature.operands)) hash.mix(word(slot));
   return hash.finish();
 }
 
 std::string to_string(const Signature& signature) {
   std::string all = signature.operation;
-  if (const GemmDescription* const gemm = signature.gemm()) {
+  if (const GemmSignature* const gemm = signature.gemm()) {
     for_each_field(*gemm,
                    [&](std::string_view name, const auto& value) { all += fmt::format(" {}={}", name, text(value)); });
     return all;
   }
-  for (const SlotDescription& slot : std::get<std::vector<SlotDescription>>(signature.operands))
+  for (const SlotSignature& slot : std::get<std::vector<SlotSignature>>(signature.operands))
     all += ' ' + to_string(slot);
   return all;
 }

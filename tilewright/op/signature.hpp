@@ -1,4 +1,4 @@
-// What selects code, whatever the problem is. Equality, hash, text and JSON derive from one enumeration of the fields.
+// The part of any problem that selects code. Equality, hash, text and JSON are derived from one list of the fields.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,22 @@
 
 namespace tilewright::op {
 
-/// The operation's name, and what it says of its operands. Problems that are seen as a GEMM have the GEMM's.
+/// The name of the operation and the signatures of its operands. A problem that has a GemmView has the signature of
+/// that GEMM.
 struct Signature {
   std::string operation = "gemm";
-  std::variant<GemmDescription, std::vector<SlotDescription>> operands;
+  std::variant<GemmSignature, std::vector<SlotSignature>> operands;
 
   Signature() = default;
-  Signature(GemmDescription gemm) : operands(std::move(gemm)) {}  // NOLINT: what describes a GEMM is a signature
-  Signature(std::string name, std::vector<SlotDescription> slots)
+  Signature(GemmSignature gemm) : operands(std::move(gemm)) {}  // NOLINT: implicit conversion is intended
+  Signature(std::string name, std::vector<SlotSignature> slots)
       : operation(std::move(name)), operands(std::move(slots)) {}
 
-  /// Null where the problem is not seen as a GEMM.
-  const GemmDescription* gemm() const { return std::get_if<GemmDescription>(&operands); }
+  /// Null if the operation is not computed as a GEMM.
+  const GemmSignature* gemm() const { return std::get_if<GemmSignature>(&operands); }
 };
 
-/// A member of a struct under the name that texts and JSON give it.
+/// A pointer to a member, and the name of that member in text and JSON.
 template <class Struct, class Value>
 struct Field {
   std::string_view name;
@@ -37,36 +38,36 @@ struct Field {
 template <class Struct, class Value>
 Field(const char*, Value Struct::*) -> Field<Struct, Value>;
 
-/// Every field of a GemmDescription, in the order of texts. What a new field must be added to; signature.cpp asserts
-/// that none is missing.
+/// Every field of a GemmSignature, in the order of the text form. A new field must be added here; signature.cpp
+/// asserts that none is missing.
 inline constexpr std::tuple kGemmFields{
-    Field{"a", &GemmDescription::a},
-    Field{"b", &GemmDescription::b},
-    Field{"c", &GemmDescription::c},
-    Field{"d", &GemmDescription::d},
-    Field{"has_c", &GemmDescription::has_c},
-    Field{"accumulator", &GemmDescription::accumulator},
-    Field{"math", &GemmDescription::math},
-    Field{"epilogue", &GemmDescription::epilogue},
-    Field{"tensors", &GemmDescription::tensors},
+    Field{"a", &GemmSignature::a},
+    Field{"b", &GemmSignature::b},
+    Field{"c", &GemmSignature::c},
+    Field{"d", &GemmSignature::d},
+    Field{"has_c", &GemmSignature::has_c},
+    Field{"accumulator", &GemmSignature::accumulator},
+    Field{"math", &GemmSignature::math},
+    Field{"epilogue", &GemmSignature::epilogue},
+    Field{"tensors", &GemmSignature::tensors},
 };
 
-/// Calls visit(name, value) for every field.
+/// Calls visit(name, value) for each field.
 template <class Visit>
-void for_each_field(const GemmDescription& description, const Visit& visit) {
-  std::apply([&](const auto&... field) { (visit(field.name, description.*field.member), ...); }, kGemmFields);
+void for_each_field(const GemmSignature& signature, const Visit& visit) {
+  std::apply([&](const auto&... field) { (visit(field.name, signature.*field.member), ...); }, kGemmFields);
 }
 
-/// Whether both compile to the same code: the values of the epilogue's scalars, which are launch arguments, may differ.
+/// Whether both select the same code. The values of the epilogue's scalars are launch arguments and may differ.
 bool same_code(const Signature& x, const Signature& y);
-bool same_code(const GemmDescription& x, const GemmDescription& y);
+bool same_code(const GemmSignature& x, const GemmSignature& y);
 inline bool operator==(const Signature& x, const Signature& y) { return same_code(x, y); }
 
-/// Equal for signatures of the same code.
+/// Equal for signatures that select the same code.
 std::size_t hash_value(const Signature& signature);
 
-/// "gemm a=f16:row:8 b=f16:column:8 ... epilogue=linear_combination f32 add(...)": equal for the same code, and only
-/// then. What digests and names are made of.
+/// "gemm a=f16:row:8 b=f16:column:8 ... epilogue=linear_combination f32 add(...)". Two texts are equal if and only if
+/// the signatures select the same code. Digests and kernel names are computed from this text.
 std::string to_string(const Signature& signature);
 
 }  // namespace tilewright::op

@@ -12,7 +12,7 @@ struct LastOffset {
   bool overflows = false;
 };
 
-// Byte offset just past the last element.
+// The offset in bytes of one past the last element.
 LastOffset last_offset(const Tensor& tensor) {
   LastOffset last;
   std::int64_t elements = 1;
@@ -129,7 +129,7 @@ Support check_modes(const Tensor& tensor, std::string_view role) {
       return refuse("{} has a negative stride {}", role, tensor.stride[mode]).as(RefusalCode::strides).of(role);
   }
   if (last_offset(tensor).overflows) {
-    return refuse("{} of shape {} and strides {} reaches past 2^63 bytes", role, to_string(tensor.shape),
+    return refuse("{} of shape {} and strides {} spans 2^63 bytes or more", role, to_string(tensor.shape),
                   to_string(tensor.stride))
         .as(RefusalCode::strides)
         .of(role);
@@ -139,7 +139,7 @@ Support check_modes(const Tensor& tensor, std::string_view role) {
 
 Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
   if (const Support valid = check_strides(tensor, role); !valid) return valid.refusal();
-  // Mode `contiguous` steps by 1 (or has nothing to step over) and the other steps over all of it.
+  // The contiguous mode has stride 1 or extent 1, and the stride of the other mode is at least its extent.
   const std::array<std::int64_t, 2> extent{tensor.rows(), tensor.columns()};
   const std::array<std::int64_t, 2> stride{tensor.row_stride(), tensor.column_stride()};
   const auto fits = [&](std::size_t contiguous) {

@@ -1,4 +1,4 @@
-// A tensor as the caller has it: pointer, element type, shape, strides, device. Never owns.
+// A non-owning view of the caller's tensor: address, element type, shape, strides, device.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace tilewright::op {
 
-/// Up to five extents or strides, in elements, without allocation.
+/// Up to five extents, or strides in elements, stored inline.
 class Dims {
  public:
   static constexpr int kMaxRank = 5;
@@ -23,7 +23,7 @@ class Dims {
   Dims(std::initializer_list<std::int64_t> values);
 
   int rank() const { return rank_; }
-  /// One more mode. @pre rank() < kMaxRank
+  /// Appends a mode. @pre rank() < kMaxRank
   void append(std::int64_t value);
   std::int64_t operator[](int mode) const { return values_[static_cast<std::size_t>(mode)]; }
   std::int64_t& operator[](int mode) { return values_[static_cast<std::size_t>(mode)]; }
@@ -37,9 +37,9 @@ class Dims {
 /// "(128,64)"
 std::string to_string(const Dims& dims);
 
-/// Where memory lives. The ordinal counts devices of one kind.
+/// The device that holds a tensor's memory. The ordinal counts devices of one kind.
 struct MemoryDevice {
-  enum class Kind : std::uint8_t { host, cuda, emulator, shape };  // shape: no memory, to plan and compile by
+  enum class Kind : std::uint8_t { host, cuda, emulator, shape };  // shape: no memory; only for planning and compiling
   Kind kind = Kind::host;
   int ordinal = 0;
   bool operator==(const MemoryDevice&) const = default;
@@ -51,12 +51,12 @@ std::string to_string(const MemoryDevice& device);
 enum class MatrixLayout : std::uint8_t { row_major, column_major };
 
 std::string_view name(MatrixLayout layout);  // "row", "column"
-/// The layout of the transposed matrix over the same memory.
+/// The layout of the transposed matrix in the same memory.
 MatrixLayout transposed(MatrixLayout layout);
 
-/// A matrix (rows, columns), or a batch of them (batch, rows, columns).
+/// A matrix (rows, columns), or a batch of matrices (batch, rows, columns).
 struct Tensor {
-  std::uint64_t address = 0;  // host pointer or device address; 0 for none
+  std::uint64_t address = 0;  // host pointer or device address; 0: none
   DType dtype = DType::f32;
   Dims shape;
   Dims stride;  // elements
@@ -66,11 +66,11 @@ struct Tensor {
   std::int64_t columns() const { return shape[row_mode() + 1]; }
   std::int64_t row_stride() const { return stride[row_mode()]; }
   std::int64_t column_stride() const { return stride[row_mode() + 1]; }
-  /// Matrices; 1 without a batch mode.
+  /// The number of matrices; 1 without a batch mode.
   std::int64_t batch() const { return shape.rank() == 3 ? shape[0] : 1; }
-  /// Elements from one matrix to the next; 0 where there is but one.
+  /// Elements from one matrix to the next; 0 for a single matrix.
   std::int64_t batch_stride() const { return batch() == 1 ? 0 : stride[0]; }
-  /// Whether an extent is 0, for any rank.
+  /// Whether any extent is 0.
   bool is_empty() const;
 
   bool operator==(const Tensor&) const = default;
@@ -79,44 +79,44 @@ struct Tensor {
   int row_mode() const { return shape.rank() == 3 ? 1 : 0; }
 };
 
-/// A packed matrix, or one with leading dimension `ld` elements (0: packed).
+/// A matrix with leading dimension `ld` in elements; 0 means packed.
 Tensor matrix(std::uint64_t address, DType dtype, std::int64_t rows, std::int64_t columns,
               MatrixLayout layout = MatrixLayout::row_major, std::int64_t ld = 0, MemoryDevice device = {});
 Tensor matrix(const void* host_data, DType dtype, std::int64_t rows, std::int64_t columns,
               MatrixLayout layout = MatrixLayout::row_major, std::int64_t ld = 0);
 
-/// `batch` matrices, the first of them `matrix`; `stride` elements from one to the next: 0 is one matrix for all, and
-/// none given lets the next begin where the last row or column, padded as the others, ends.
+/// A strided batch of `batch` matrices whose first is `matrix`. `stride` is in elements: 0 repeats one matrix, and the
+/// default is the leading dimension times the number of rows (row-major) or columns (column-major).
 Tensor batched(const Tensor& matrix, std::int64_t batch, std::optional<std::int64_t> stride = {});
 
-/// Matrix `index` of the batch, as a matrix; the only one where there is one for all. @pre rank 2 or 3
+/// Matrix `index` of the batch, with rank 2. A tensor without a batch mode is its own slice. @pre rank 2 or 3
 Tensor slice(const Tensor& tensor, std::int64_t index);
 
-/// Every matrix seen transposed: rows and columns exchanged, same memory.
+/// Exchanges the row and column modes; the memory is the same.
 Tensor transposed(const Tensor& tensor);
 
-/// One operand's matrices as a kernel sees them: which stride is 1, and the other one.
+/// Layout and leading dimension of a matrix that has a stride of 1.
 struct MatrixView {
   MatrixLayout layout = MatrixLayout::row_major;
-  std::int64_t ld = 0;  // elements; at least the contiguous extent, or 1
+  std::int64_t ld = 0;  // leading dimension in elements; at least 1 and at least the contiguous extent
   bool operator==(const MatrixView&) const = default;
 };
 
-/// Refuses elements that are not whole bytes, negative extents and strides, and extents whose last byte offset does not
-/// fit 63 bits, for tensors of any rank. `role` names the tensor in the reason. @pre as many strides as extents
+/// Refuses elements that are not whole bytes, negative extents and strides, and tensors whose size in bytes does not
+/// fit 63 bits. The rank may be any. `role` names the tensor in the reason. @pre as many strides as extents
 Support check_modes(const Tensor& tensor, std::string_view role);
 
 /// Refuses ranks other than 2 and 3, and what check_modes refuses.
 Support check_strides(const Tensor& tensor, std::string_view role);
 
-/// Refuses what check_strides does, and matrices with two strides that are not 1 or with
-/// overlapping rows. Matrices of a batch may lie anyhow.
+/// Refuses what check_strides refuses, matrices without a stride of 1, and leading dimensions below the contiguous
+/// extent. The batch stride may be any.
 Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role);
 
-/// Bytes from the first to past the last element; 0 for an empty tensor. @pre check_strides accepted it
+/// Bytes from the first element to one past the last; 0 for an empty tensor. @pre check_strides accepted it
 std::int64_t span_bytes(const Tensor& tensor);
 
-/// Largest power of two of elements, up to 16 bytes, that divides the address and every one of `steps`, in elements.
+/// The largest power of two in elements, of at most 16 bytes, that divides the address and each of `steps` (elements).
 int shared_alignment(const Tensor& tensor, std::span<const std::int64_t> steps);
 inline int shared_alignment(const Tensor& tensor, std::initializer_list<std::int64_t> steps) {
   return shared_alignment(tensor, std::span(steps.begin(), steps.size()));

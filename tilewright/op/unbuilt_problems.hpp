@@ -1,4 +1,4 @@
-// Problems that the library can state and has no kernels for yet: validate() refuses them by name.
+// Problems that can be stated but have no kernels yet: validate() refuses them by name.
 #pragma once
 
 #include <array>
@@ -10,14 +10,14 @@
 
 namespace tilewright::op {
 
-/// Many GEMMs of different extents in one launch.
+/// Several GEMMs with different extents in one launch.
 struct GroupedGemm {
   std::vector<Gemm> groups;
 
   bool operator==(const GroupedGemm&) const = default;
 };
 
-/// A two-dimensional convolution: N,H,W,C with K,R,S,C/groups gives N,P,Q,K.
+/// A two-dimensional convolution of an NHWC activation with a (K, R, S, C/groups) filter to an NPQK output.
 struct Conv2d {
   enum class Kind : std::uint8_t { forward, input_gradient, weight_gradient };
 
@@ -30,7 +30,7 @@ struct Conv2d {
   bool operator==(const Conv2d&) const = default;
 };
 
-/// D = epilogue(sum over the modes that A and B share and D lacks of A * B, C). A letter names each mode of a tensor.
+/// D = epilogue(A * B, C) summed over the modes that A and B share and D lacks. Each mode has a one-letter name.
 struct Contraction {
   Tensor a, b, c, d;
   std::string modes_a, modes_b, modes_d;

@@ -117,7 +117,7 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
 
 }  // namespace
 
-Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const Design& design) {
+Result<GemmTile> plan_gemm_tile(const op::GemmSignature& description, const Design& design) {
   const TileDescription& tile = design.tile;
   if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has.refusal();
   if (const Support valid = check_tile(tile, arch::limits(design.target).max_threads_per_block); !valid) {
@@ -181,8 +181,7 @@ Support check_smem(int smem_bytes, const Target& target) {
   return {};
 }
 
-Support check_instruction(const op::GemmDescription& description, const MathInstruction& instruction,
-                          OpClass expected) {
+Support check_instruction(const op::GemmSignature& description, const MathInstruction& instruction, OpClass expected) {
   if (instruction.op_class != expected) {
     return refuse("needs a {} instruction, got {}", name(expected), name(instruction.op_class)).as(RefusalCode::design);
   }

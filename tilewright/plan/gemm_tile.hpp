@@ -20,9 +20,9 @@ struct TileShape {
 };
 
 struct GemmTile {
-  op::GemmDescription operands;  // of the problem as computed: D is row-major unless the design swaps operands
-  bool is_transposed = false;    // computed as D' = B' A': the caller's D is column-major, or the design swaps operands
-  TileShape tile;                // of the problem as computed
+  op::GemmSignature operands;  // of the problem as computed: D is row-major unless the design swaps operands
+  bool is_transposed = false;  // computed as D' = B' A': the caller's D is column-major, or the design swaps operands
+  TileShape tile;              // of the problem as computed
   int warps_m = 1, warps_n = 1;
   int stages = 2;
   Raster raster;
@@ -42,7 +42,7 @@ struct GemmTile {
 /// Turns the problem and checks what holds for every family: sm_80 or newer, one warp along K, at least two stages, a
 /// raster of 1, 2, 4 or 8, threads within the architecture's limit, tiles that the warps divide.
 /// @pre op::validate(description), here and where the families plan
-Result<GemmTile> plan_gemm_tile(const op::GemmDescription& description, const Design& design);
+Result<GemmTile> plan_gemm_tile(const op::GemmSignature& description, const Design& design);
 
 /// Refuses a workspace beyond kMaxWorkspaceBytes.
 Support check_workspace(std::int64_t bytes);
@@ -51,7 +51,7 @@ Support check_workspace(std::int64_t bytes);
 Support check_smem(int smem_bytes, const Target& target);
 
 /// Refuses an instruction whose types are not the operands', or whose class is not `expected`.
-Support check_instruction(const op::GemmDescription& description, const MathInstruction& instruction, OpClass expected);
+Support check_instruction(const op::GemmSignature& description, const MathInstruction& instruction, OpClass expected);
 
 /// Refuses a number of warps along M or N that is not a power of two, and what only the sm90 families have: clusters,
 /// schedules, swapped operands, slices of K, repacked operands.

@@ -56,8 +56,7 @@ constexpr std::array<TileRow, 5> kSimtTiles{{
 }};
 
 // The instruction of a description's types; f64 has its larger shapes from sm_90 on.
-std::array<int, 3> tensor_instruction(const op::GemmDescription& description, const Target& target,
-                                      const TileRow& row) {
+std::array<int, 3> tensor_instruction(const op::GemmSignature& description, const Target& target, const TileRow& row) {
   if (description.a.element == DType::f64) {
     const arch::MmaAtom* large = arch::find_mma_atom(16, 8, row.instruction_k, DType::f64, DType::f64, DType::f64);
     if (target.has_features_of(large->min_target)) return {large->m, large->n, large->k};
@@ -69,7 +68,7 @@ std::array<int, 3> tensor_instruction(const op::GemmDescription& description, co
   return {16, 8, 16};
 }
 
-std::span<const TileRow> tensor_rows(const op::GemmDescription& description) {
+std::span<const TileRow> tensor_rows(const op::GemmSignature& description) {
   if (description.a.element == DType::f64) return kDoubleTiles;
   if (description.math == op::MathOperation::multiply_add_fast_f32) return kSplitTiles;
   return kTensorTiles;
@@ -86,13 +85,13 @@ Design make_design(const Target& target, const TileRow& row, int tile_k, const M
   return design;
 }
 
-MathInstruction instruction_of(const op::GemmDescription& description, std::array<int, 3> shape, OpClass op_class) {
+MathInstruction instruction_of(const op::GemmSignature& description, std::array<int, 3> shape, OpClass op_class) {
   return {shape, description.a.element, description.b.element, description.accumulator, op_class, description.math};
 }
 
 }  // namespace
 
-std::vector<Design> simt_gemm_designs(const op::GemmDescription& description, const Target& target) {
+std::vector<Design> simt_gemm_designs(const op::GemmSignature& description, const Target& target) {
   std::vector<Design> designs;
   designs.reserve(kSimtTiles.size());
   const MathInstruction instruction = instruction_of(description, {1, 1, 1}, OpClass::simt);
@@ -100,7 +99,7 @@ std::vector<Design> simt_gemm_designs(const op::GemmDescription& description, co
   return designs;
 }
 
-std::vector<Design> sm80_gemm_designs(const op::GemmDescription& description, const Target& target) {
+std::vector<Design> sm80_gemm_designs(const op::GemmSignature& description, const Target& target) {
   const DType element = description.a.element;
   if (element == DType::f32 && description.math == op::MathOperation::multiply_add) return {};
   if (is_fp8(element)) return {};

@@ -19,7 +19,7 @@ DType stored_type(DType accumulator, DType element) {
   return accumulator == DType::s32 ? DType::s32 : DType::f32;
 }
 
-PanelOperand plan_operand(const op::TensorDescription& tensor, bool is_k_major, int tile_mn, int tile_k, DType stored) {
+PanelOperand plan_operand(const op::TensorSignature& tensor, bool is_k_major, int tile_mn, int tile_k, DType stored) {
   PanelOperand operand;
   operand.element = tensor.element;
   operand.is_k_major = is_k_major;
@@ -90,7 +90,7 @@ CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   return input;
 }
 
-Result<SimtGemmPlan> plan_simt_gemm(const op::GemmDescription& description, const Design& design) {
+Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& description, const Design& design) {
   const MathInstruction& instruction = design.tile.math_instruction;
   if (const Support fits = check_instruction(description, instruction, OpClass::simt); !fits) {
     return fits.refusal();

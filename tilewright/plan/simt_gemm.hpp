@@ -47,6 +47,6 @@ inline Launch launch(const SimtGemmPlan& plan, const op::GemmView& arguments) {
 CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments);
 
 /// Every number of the kernel, or the one that makes it impossible.
-Result<SimtGemmPlan> plan_simt_gemm(const op::GemmDescription& description, const Design& design);
+Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& description, const Design& design);
 
 }  // namespace tilewright::plan

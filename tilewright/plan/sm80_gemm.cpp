@@ -38,7 +38,7 @@ DType multiplied_type(DType element, op::MathOperation math) {
   return element;
 }
 
-Result<const arch::MmaAtom*> find_atom(const op::GemmDescription& operands, const Design& design) {
+Result<const arch::MmaAtom*> find_atom(const op::GemmSignature& operands, const Design& design) {
   const MathInstruction& instruction = design.tile.math_instruction;
   if (is_fp8(operands.a.element)) {
     return refuse("multiplies no 8-bit floats, got {} and {}", name(operands.a.element), name(operands.b.element))
@@ -66,8 +66,8 @@ Result<const arch::MmaAtom*> find_atom(const op::GemmDescription& operands, cons
 }
 
 // `role` is A or B, `tile_mn` the tile's extent along M or N.
-Result<SmemOperand> plan_operand(char role, const op::TensorDescription& tensor, bool is_k_major, int tile_mn,
-                                 int tile_k, int threads) {
+Result<SmemOperand> plan_operand(char role, const op::TensorSignature& tensor, bool is_k_major, int tile_mn, int tile_k,
+                                 int threads) {
   SmemOperand operand;
   const int element_bytes = bytes(tensor.element);
   operand.element = tensor.element;
@@ -194,7 +194,7 @@ CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
   return input;
 }
 
-Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmDescription& description, const Design& design) {
+Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& description, const Design& design) {
   const MathInstruction& instruction = design.tile.math_instruction;
   if (const Support fits = check_instruction(description, instruction, OpClass::tensor_op); !fits) {
     return fits.refusal();

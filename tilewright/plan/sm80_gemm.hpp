@@ -60,6 +60,6 @@ AccumulatorTile accumulator_tile(const Sm80GemmPlan& plan);
 CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments);
 
 /// Every number of the kernel, or the one that makes it impossible.
-Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmDescription& description, const Design& design);
+Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& description, const Design& design);
 
 }  // namespace tilewright::plan

@@ -142,7 +142,7 @@ double function_instructions(const op::Epilogue& epilogue) {
   return sum;
 }
 
-int beside_bytes(const op::GemmDescription& operands) {
+int beside_bytes(const op::GemmSignature& operands) {
   int sum = 0;
   std::size_t index = 0;
   for (const op::EpilogueNode* source : operands.epilogue.tensors()) {

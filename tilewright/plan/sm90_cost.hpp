@@ -35,7 +35,7 @@ struct Sm90CostInput {
 /// Instructions of the functions of an epilogue for one element; none of plain arithmetic, which is as nothing.
 double function_instructions(const op::Epilogue& epilogue);
 /// Bytes of tensors of m x n, of A*B, that an epilogue reads and writes beside C and D, for one element.
-int beside_bytes(const op::GemmDescription& operands);
+int beside_bytes(const op::GemmSignature& operands);
 
 /// Microseconds, launch included: a persistent CTA's tiles one after another, each as many steps of K, each step as
 /// long as the slowest of multiplying, its bytes from L2, the latency that its stages hide, and gathering; at least

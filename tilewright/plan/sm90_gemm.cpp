@@ -24,16 +24,14 @@ DType multiplied_type(DType element, op::MathOperation math) {
 }
 
 /// Which way an operand lies: A is contiguous along K row by row, B column by column.
-arch::Major major_of(const op::TensorDescription& operand, op::MatrixLayout along_k) {
+arch::Major major_of(const op::TensorSignature& operand, op::MatrixLayout along_k) {
   return operand.layout == along_k ? arch::Major::k : arch::Major::mn;
 }
-arch::Major major_a(const op::GemmDescription& operands) { return major_of(operands.a, op::MatrixLayout::row_major); }
-arch::Major major_b(const op::GemmDescription& operands) {
-  return major_of(operands.b, op::MatrixLayout::column_major);
-}
+arch::Major major_a(const op::GemmSignature& operands) { return major_of(operands.a, op::MatrixLayout::row_major); }
+arch::Major major_b(const op::GemmSignature& operands) { return major_of(operands.b, op::MatrixLayout::column_major); }
 
 /// With A from registers where wgmma cannot read it from shared memory as it lies.
-Result<const arch::WgmmaAtom*> find_atom(const op::GemmDescription& operands, const Design& design) {
+Result<const arch::WgmmaAtom*> find_atom(const op::GemmSignature& operands, const Design& design) {
   using enum arch::OperandSource;
   if (const Support has = check_feature(design.target, TargetFeature::wgmma); !has) return has.refusal();
   const DType a = multiplied_type(operands.a.element, operands.math);
@@ -129,10 +127,10 @@ Support check_teams(const Sm90GemmOutline& plan) {
 
 /// How D leaves: lines that begin and end at 16 bytes by TMA.
 Support plan_output(Sm90GemmOutline& plan) {
-  const op::TensorDescription& d = plan.operands.d;
+  const op::TensorSignature& d = plan.operands.d;
   plan.store_bytes = std::min(kTmaBytes, d.alignment * bytes(d.element));
   plan.stores_by_tma = stores_by_tma(d) && plan.split_k == 1;
-  const op::TensorDescription& c = plan.operands.c;
+  const op::TensorSignature& c = plan.operands.c;
   plan.source_bytes = std::min(kTmaBytes, c.alignment * bytes(c.element));
   plan.loads_source_by_tma =
       plan.operands.has_c && plan.stores_by_tma && plan.source_bytes == kTmaBytes && c.layout == d.layout;
@@ -194,7 +192,7 @@ RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promote
 
 int plain_load_words(int consumers) { return consumers == 3 ? 24 : 80; }
 
-bool promotes_accumulators(const op::GemmDescription& description) {
+bool promotes_accumulators(const op::GemmSignature& description) {
   return is_fp8(description.a.element) && description.accumulator == DType::f32 &&
          description.math == op::MathOperation::multiply_add;
 }
@@ -302,7 +300,7 @@ Sm90SharedMemory Sm90GemmOutline::shared_memory() const {
   };
 }
 
-Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description, const Design& design) {
+Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmSignature& description, const Design& design) {
   const MathInstruction& instruction = design.tile.math_instruction;
   if (const Support fits = check_instruction(description, instruction, OpClass::tensor_op); !fits) {
     return fits.refusal();
@@ -356,7 +354,7 @@ Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description
   return plan;
 }
 
-Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, const Design& design) {
+Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmSignature& description, const Design& design) {
   Result<Sm90GemmOutline> outline = outline_sm90_gemm(description, design);
   if (!outline) return outline.refusal();
   Sm90GemmPlan plan{*std::move(outline), {}, {}};

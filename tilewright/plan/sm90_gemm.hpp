@@ -64,7 +64,7 @@ RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promote
 int plain_load_words(int consumers);
 
 /// Whether each k tile is summed by itself, then added in f32: see op::MathOperation.
-bool promotes_accumulators(const op::GemmDescription& description);
+bool promotes_accumulators(const op::GemmSignature& description);
 
 /// Refuses a k tile of more products than may be summed before promotion.
 Support check_promotion(const TileShape& tile);
@@ -156,9 +156,9 @@ struct Sm90GemmPlan : Sm90GemmOutline {
 AccumulatorTile accumulator_tile(const Sm90GemmPlan& plan);
 
 /// Every number but those of the operands' layouts, or the one that makes it impossible.
-Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmDescription& description, const Design& design);
+Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmSignature& description, const Design& design);
 
 /// Every number of the kernel, or the one that makes it impossible.
-Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmDescription& description, const Design& design);
+Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmSignature& description, const Design& design);
 
 }  // namespace tilewright::plan

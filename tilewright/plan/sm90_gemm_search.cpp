@@ -274,7 +274,7 @@ void consider_all(const Search& search, Candidates& candidates) {
   }
 }
 
-Design design_of(const Candidate& candidate, const op::GemmDescription& description, const Target& target) {
+Design design_of(const Candidate& candidate, const op::GemmSignature& description, const Target& target) {
   Design design;
   design.target = target;
   TileDescription& tile = design.tile;
@@ -302,23 +302,22 @@ Design design_of(const Candidate& candidate, const op::GemmDescription& descript
 }
 
 /// The problem as computed: is_transposed, its operands are B' and A'.
-bool is_a_along_k(const op::GemmDescription& description, bool is_transposed) {
+bool is_a_along_k(const op::GemmSignature& description, bool is_transposed) {
   return is_transposed ? description.b.layout == op::MatrixLayout::column_major
                        : description.a.layout == op::MatrixLayout::row_major;
 }
 arch::Major major(bool is_along_k) { return is_along_k ? arch::Major::k : arch::Major::mn; }
 /// wgmma reads B of other than 16-bit types K-major only; A may go through registers.
-bool reads_b(const op::GemmDescription& description, bool is_transposed) {
+bool reads_b(const op::GemmSignature& description, bool is_transposed) {
   return bytes(description.a.element) == 2 || is_a_along_k(description, !is_transposed);
 }
 
 /// Of the operands that would be copied first; 0 where none need be, or copies would not fit the workspace beside
 /// partial sums.
-double bytes_to_repack(const op::GemmView& arguments, const op::GemmDescription& description) {
+double bytes_to_repack(const op::GemmView& arguments, const op::GemmSignature& description) {
   double read = 0;
   std::int64_t written = 0;
-  const auto add = [&](const op::TensorDescription& operand, const op::Tensor& tensor, bool is_along_k,
-                       std::int64_t mn) {
+  const auto add = [&](const op::TensorSignature& operand, const op::Tensor& tensor, bool is_along_k, std::int64_t mn) {
     if (!must_be_repacked(operand, is_along_k)) return;
     read += bytes_to_copy(tensor);
     written += repacked_copy(tensor, major(is_along_k || bytes(operand.element) != 2), mn, arguments.k()).bytes();
@@ -331,7 +330,7 @@ double bytes_to_repack(const op::GemmView& arguments, const op::GemmDescription&
 
 }  // namespace
 
-std::vector<Design> sm90_gemm_designs(const op::GemmView& arguments, const op::GemmDescription& description,
+std::vector<Design> sm90_gemm_designs(const op::GemmView& arguments, const op::GemmSignature& description,
                                       const Target& target) {
   if (!has_feature(target, TargetFeature::wgmma)) return {};
   const DType element = description.a.element;

@@ -148,7 +148,7 @@ TensorMapRequest repacked_map(const TmaOperandPlan& operand, const RepackedCopy&
 }
 
 /// The tensor map of C, of D or of another output: a box as panel_boxes says.
-TensorMapRequest output_map(const Sm90GemmPlan& plan, const View& problem, const op::TensorDescription& described,
+TensorMapRequest output_map(const Sm90GemmPlan& plan, const View& problem, const op::TensorSignature& described,
                             const op::Tensor& tensor) {
   const bool is_row_major = described.layout == op::MatrixLayout::row_major;
   const int element_bytes = bytes(described.element);
@@ -206,7 +206,7 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   const auto b = [&]() -> const op::Tensor& { return values->problem.b; };
   const auto c = [&]() -> const op::Tensor& { return values->arguments.c.tensor; };
   const auto d = [&]() -> const op::Tensor& { return values->arguments.d.tensor; };
-  const auto map_of = [&](const op::TensorDescription& described, const op::Tensor& tensor) {
+  const auto map_of = [&](const op::TensorSignature& described, const op::Tensor& tensor) {
     return output_map(plan, values->problem, described, tensor);
   };
   if (plan.others.count > 0) {

@@ -75,11 +75,11 @@ Support plan_plain_loads(TmaOperandPlan& operand, char role) {
 
 }  // namespace
 
-int alignment_bytes(const op::TensorDescription& operand) {
+int alignment_bytes(const op::TensorSignature& operand) {
   return std::min(kTmaBytes, operand.alignment * bytes(operand.element));
 }
 
-OperandPath path_of(const op::TensorDescription& operand, arch::Major major, bool repacks) {
+OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool repacks) {
   OperandPath path{.major = major};
   path.is_repacked = repacks && must_be_repacked(operand, major == arch::Major::k);
   path.is_transposed = path.is_repacked && major == arch::Major::mn && bytes(operand.element) != 2;
@@ -97,7 +97,7 @@ int plain_load_reads(int alignment_bytes) {
   return alignment_bytes >= kGatheredBytes ? 1 : 2;
 }
 
-Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tensor, DType multiplied,
+Result<TmaOperandPlan> plan_operand(char role, const op::TensorSignature& tensor, DType multiplied,
                                     const OperandPath& path, int tile_mn, int tile_k, int shares) {
   const int element_bits = bits(tensor.element);
   TmaOperandPlan operand;

@@ -65,10 +65,10 @@ struct TmaOperandPlan : OperandPath {
 };
 
 /// Of an operand that TMA can reach, 16; else what the addresses of threads that gather are multiples of.
-int alignment_bytes(const op::TensorDescription& operand);
+int alignment_bytes(const op::TensorSignature& operand);
 
 /// Repacked where it must be and `repacks` says so, by TMA where it can, else gathered.
-OperandPath path_of(const op::TensorDescription& operand, arch::Major major, bool repacks);
+OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool repacks);
 
 /// Bytes of an operand's tile that lie together in memory, as far as a swizzle is wide: a power of two, at most 128.
 int row_bytes(arch::Major major, int element_bytes, int mn, int k);
@@ -79,7 +79,7 @@ int plain_load_reads(int alignment_bytes);
 
 /// All but how wgmma or threads read the tile. `role` is A or B, `shares` the CTAs of a cluster that need the same
 /// tile.
-Result<TmaOperandPlan> plan_operand(char role, const op::TensorDescription& tensor, DType multiplied,
+Result<TmaOperandPlan> plan_operand(char role, const op::TensorSignature& tensor, DType multiplied,
                                     const OperandPath& path, int tile_mn, int tile_k, int shares);
 
 }  // namespace tilewright::plan

@@ -9,7 +9,7 @@ constexpr std::int64_t kLineBytes = 128;  // a line of L2 each
 
 }  // namespace
 
-bool must_be_repacked(const op::TensorDescription& tensor, bool is_along_k) {
+bool must_be_repacked(const op::TensorSignature& tensor, bool is_along_k) {
   constexpr int kTmaBytes = 16;
   const int element_bytes = bytes(tensor.element);
   return tensor.alignment * element_bytes < kTmaBytes || (element_bytes != 2 && !is_along_k);

@@ -11,7 +11,7 @@ namespace tilewright::plan {
 
 /// Whether TMA does not reach an operand, or wgmma not read it, as it lies along K or not. wgmma reads elements of 2
 /// bytes either way.
-bool must_be_repacked(const op::TensorDescription& tensor, bool is_along_k);
+bool must_be_repacked(const op::TensorSignature& tensor, bool is_along_k);
 
 /// A copy: lines one after another, those of all matrices that differ.
 struct RepackedCopy {

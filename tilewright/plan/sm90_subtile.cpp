@@ -15,19 +15,19 @@ arch::SwizzleMode panel_swizzle(int element_bytes, bool is_row_major, int panel_
 
 }  // namespace
 
-bool stores_by_tma(const op::TensorDescription& d) { return d.alignment * bytes(d.element) >= kTmaBytes; }
+bool stores_by_tma(const op::TensorSignature& d) { return d.alignment * bytes(d.element) >= kTmaBytes; }
 
-TmaOutputs tma_outputs(const op::GemmDescription& operands, int split_k) {
+TmaOutputs tma_outputs(const op::GemmSignature& operands, int split_k) {
   TmaOutputs found;
   const op::Epilogue& epilogue = operands.epilogue;
   if (epilogue.outputs.empty() || split_k > 1 || !stores_by_tma(operands.d) || epilogue.pairs_columns()) return found;
-  const auto neighbours =
-      operands.d.layout == op::MatrixLayout::row_major ? op::Neighbours::columns : op::Neighbours::rows;
+  const auto contiguous =
+      operands.d.layout == op::MatrixLayout::row_major ? op::ContiguousMode::columns : op::ContiguousMode::rows;
   const std::size_t sources = epilogue.tensors().size();
   for (std::size_t i = 0; i < epilogue.outputs.size() && found.count < TmaOutputs::kMost; ++i) {
-    const op::EpilogueTensorDescription& tensor = operands.tensors[sources + i];
+    const op::EpilogueTensorSignature& tensor = operands.tensors[sources + i];
     const bool is_aligned = tensor.alignment * bytes(tensor.element) >= kTmaBytes;
-    if (epilogue.outputs[i].reduction != op::Reduction::none || tensor.neighbours != neighbours || !is_aligned)
+    if (epilogue.outputs[i].reduction != op::Reduction::none || tensor.contiguous != contiguous || !is_aligned)
       continue;
     const auto number = static_cast<std::size_t>(found.count++);
     found.numbers[number] = static_cast<int>(i);

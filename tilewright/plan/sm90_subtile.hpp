@@ -24,10 +24,10 @@ struct TmaOutputs {
 };
 /// The first outputs that have D's order and lines of whole 16 bytes; none where D itself is not stored by TMA.
 /// `operands` are those of the problem as computed.
-TmaOutputs tma_outputs(const op::GemmDescription& operands, int split_k);
+TmaOutputs tma_outputs(const op::GemmSignature& operands, int split_k);
 
 /// Whether D's lines begin and end at the 16 bytes that TMA asks for.
-bool stores_by_tma(const op::TensorDescription& d);
+bool stores_by_tma(const op::TensorSignature& d);
 
 /// The elements that share a buffer: D; C, which is loaded into D's place before; other outputs, behind D.
 struct OutputElements {

@@ -7,56 +7,58 @@
 namespace tilewright::registry {
 namespace {
 
-Support accepts(const op::TensorDescription& made_for, const op::TensorDescription& given, char role) {
+// In these functions, `made_for` is the kernel's signature and `given` the problem's.
+Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& given, char role) {
   if (given.element != made_for.element)
-    return refuse("{} is {}, the kernel takes {}", role, name(given.element), name(made_for.element))
+    return refuse("{} is {}, but the kernel needs {}", role, name(given.element), name(made_for.element))
         .as(RefusalCode::types)
         .of(role);
   if (given.layout != made_for.layout)
-    return refuse("{} is {}-major, the kernel takes {}-major", role, op::name(given.layout), op::name(made_for.layout))
+    return refuse("{} is {}-major, but the kernel needs {}-major", role, op::name(given.layout),
+                  op::name(made_for.layout))
         .as(RefusalCode::strides)
         .of(role);
   if (given.alignment < made_for.alignment) {
-    return refuse("{} is aligned to {} elements, the kernel needs {}", role, given.alignment, made_for.alignment)
+    return refuse("{} is aligned to {} elements, but the kernel needs {}", role, given.alignment, made_for.alignment)
         .as(RefusalCode::alignment)
         .of(role);
   }
   return {};
 }
 
-Support accepts(const op::EpilogueTensorDescription& made_for, const op::EpilogueTensorDescription& given,
+Support accepts(const op::EpilogueTensorSignature& made_for, const op::EpilogueTensorSignature& given,
                 std::size_t index) {
-  const bool lies_alike = made_for.neighbours == op::Neighbours::none || made_for.neighbours == given.neighbours;
-  if (given.element == made_for.element && lies_alike && given.alignment >= made_for.alignment) return {};
-  return refuse("tensor {} of the epilogue is {}, the kernel takes {}", index, op::to_string(given),
+  const bool is_contiguous = made_for.contiguous == op::ContiguousMode::none || made_for.contiguous == given.contiguous;
+  if (given.element == made_for.element && is_contiguous && given.alignment >= made_for.alignment) return {};
+  return refuse("tensor {} of the epilogue is {}, but the kernel needs {}", index, op::to_string(given),
                 op::to_string(made_for))
       .as(RefusalCode::epilogue);
 }
 
-Support accepts_gemm(const op::GemmDescription& made_for, const op::Problem& problem) {
+Support accepts_gemm(const op::GemmSignature& made_for, const op::Problem& problem) {
   const Result<op::GemmView> view = op::view(problem);
   if (!view) return refuse("the kernel computes a GEMM: {}", view.reason()).as(RefusalCode::operation);
-  const op::GemmDescription given = op::describe(*view);
+  const op::GemmSignature given = op::describe(*view);
   if (given.accumulator != made_for.accumulator) {
-    return refuse("the problem accumulates in {}, the kernel in {}", tilewright::name(given.accumulator),
+    return refuse("the problem accumulates in {}, but the kernel in {}", tilewright::name(given.accumulator),
                   tilewright::name(made_for.accumulator))
         .as(RefusalCode::types);
   }
   if (given.math != made_for.math)
-    return refuse("the problem asks for {}, the kernel does {}", op::name(given.math), op::name(made_for.math))
+    return refuse("the problem needs {}, but the kernel does {}", op::name(given.math), op::name(made_for.math))
         .as(RefusalCode::math);
-  const bool stores_sums = op::is_accumulator(made_for.epilogue) && op::stores_sums(*view);
-  if (!stores_sums && !op::same_code(given.epilogue, made_for.epilogue)) {
-    return refuse("the problem's epilogue is {}, the kernel's {}", op::signature(given.epilogue),
+  const bool stores_accumulator = op::is_accumulator(made_for.epilogue) && op::stores_accumulator(*view);
+  if (!stores_accumulator && !op::same_code(given.epilogue, made_for.epilogue)) {
+    return refuse("the problem's epilogue is {}, but the kernel's is {}", op::signature(given.epilogue),
                   op::signature(made_for.epilogue))
         .as(RefusalCode::epilogue);
   }
   if (view->reads_source && !made_for.has_c)
-    return refuse("the problem reads C, the kernel has none").as(RefusalCode::epilogue).of("C");
+    return refuse("the problem reads C, but the kernel does not").as(RefusalCode::epilogue).of("C");
   struct Operand {
     char role;
-    const op::TensorDescription& made_for;
-    const op::TensorDescription& given;
+    const op::TensorSignature& made_for;
+    const op::TensorSignature& given;
     bool used;
   };
   for (const Operand& operand :
@@ -66,8 +68,7 @@ Support accepts_gemm(const op::GemmDescription& made_for, const op::Problem& pro
     if (const Support support = accepts(operand.made_for, operand.given, operand.role); !support) return support;
   }
   if (made_for.tensors.size() != given.tensors.size()) {
-    return refuse("the epilogue has {} tensors, the kernel is made for {}", given.tensors.size(),
-                  made_for.tensors.size())
+    return refuse("the epilogue has {} tensors, but the kernel needs {}", given.tensors.size(), made_for.tensors.size())
         .as(RefusalCode::epilogue);
   }
   for (std::size_t i = 0; i < given.tensors.size(); ++i) {
@@ -76,13 +77,13 @@ Support accepts_gemm(const op::GemmDescription& made_for, const op::Problem& pro
   return {};
 }
 
-Support accepts(const op::SlotDescription& made_for, const op::SlotDescription& given) {
-  const bool lies_alike = made_for.contiguous < 0 || made_for.contiguous == given.contiguous;
-  if (given.name == made_for.name && given.element == made_for.element && given.rank == made_for.rank && lies_alike &&
-      given.alignment >= made_for.alignment) {
+Support accepts(const op::SlotSignature& made_for, const op::SlotSignature& given) {
+  const bool is_contiguous = made_for.contiguous < 0 || made_for.contiguous == given.contiguous;
+  if (given.name == made_for.name && given.element == made_for.element && given.rank == made_for.rank &&
+      is_contiguous && given.alignment >= made_for.alignment) {
     return {};
   }
-  return refuse("operand {}, the kernel takes {}", op::to_string(given), op::to_string(made_for))
+  return refuse("the operand is {}, but the kernel needs {}", op::to_string(given), op::to_string(made_for))
       .as(RefusalCode::types)
       .of(given.name);
 }
@@ -90,13 +91,13 @@ Support accepts(const op::SlotDescription& made_for, const op::SlotDescription& 
 Support accepts_operation(const op::Signature& made_for, const op::Problem& problem) {
   const auto* const custom = std::get_if<op::Custom>(&problem);
   if (custom == nullptr || custom->operation->name() != made_for.operation) {
-    return refuse("the kernel computes {}, the problem is a {}", made_for.operation, op::operation_name(problem))
+    return refuse("the kernel computes {}, but the problem is a {}", made_for.operation, op::operation_name(problem))
         .as(RefusalCode::operation);
   }
-  const auto& wanted = std::get<std::vector<op::SlotDescription>>(made_for.operands);
-  const std::vector<op::SlotDescription> given = op::describe(*custom);
+  const auto& wanted = std::get<std::vector<op::SlotSignature>>(made_for.operands);
+  const std::vector<op::SlotSignature> given = op::describe(*custom);
   if (wanted.size() != given.size()) {
-    return refuse("the kernel is made for {} operands, {} has {}", wanted.size(), made_for.operation, given.size())
+    return refuse("the kernel has {} operands, but {} has {}", wanted.size(), made_for.operation, given.size())
         .as(RefusalCode::operation);
   }
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -105,7 +106,7 @@ Support accepts_operation(const op::Signature& made_for, const op::Problem& prob
   return {};
 }
 
-/// One for all kernels: there may be very many, and a fork locks each mutex. Never destroyed.
+/// One mutex for all kernels, since there may be very many and a fork locks every ForkSafeMutex. Never destroyed.
 ForkSafeMutex& digests_mutex() {
   static auto* const mutex = new ForkSafeMutex;
   return *mutex;
@@ -136,7 +137,7 @@ compile::Source Kernel::source() const {
   return source;
 }
 
-// Not under the lock: an author's source may wait for what another thread holds.
+// The digest is computed without the lock: user code in do_source() may wait for a lock that another thread holds.
 Digest Kernel::source_digest() const {
   {
     const std::scoped_lock lock(digests_mutex());
@@ -151,7 +152,8 @@ Digest Kernel::source_digest() const {
 Support Kernel::do_supports(const op::Problem& problem) const {
   if (metadata_.signature.gemm() == nullptr) return {};
   const op::GemmView view = op::view(problem).value_or_throw();
-  if (view.batch() > 1) return refuse("takes single matrices, got a batch of {}", view.batch()).as(RefusalCode::shape);
+  if (view.batch() > 1)
+    return refuse("the kernel needs single matrices, got a batch of {}", view.batch()).as(RefusalCode::shape);
   return view.check_strided(metadata_.family);
 }
 

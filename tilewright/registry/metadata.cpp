@@ -7,15 +7,15 @@
 namespace tilewright::registry {
 namespace {
 
-// "f16r8": element, r or c for its layout, alignment in elements.
-std::string short_name(const op::TensorDescription& tensor) {
+// "f16r8": element, r or c for row- or column-major, alignment in elements.
+std::string short_name(const op::TensorSignature& tensor) {
   return fmt::format("{}{}{}", name(tensor.element), tensor.layout == op::MatrixLayout::row_major ? 'r' : 'c',
                      tensor.alignment);
 }
 
 using Json = nlohmann::ordered_json;
 
-Json to_value(const op::TensorDescription& tensor) {
+Json to_value(const op::TensorSignature& tensor) {
   return {{"element", name(tensor.element)}, {"layout", op::name(tensor.layout)}, {"alignment", tensor.alignment}};
 }
 Json to_value(bool value) { return value; }
@@ -24,9 +24,9 @@ Json to_value(op::MathOperation math) { return op::name(math); }
 Json to_value(const op::Epilogue& epilogue) {
   return {{"name", epilogue.name}, {"compute", name(epilogue.compute)}, {"graph", op::signature(epilogue)}};
 }
-Json to_value(const std::vector<op::EpilogueTensorDescription>& tensors) { return op::to_string(tensors); }
+Json to_value(const std::vector<op::EpilogueTensorSignature>& tensors) { return op::to_string(tensors); }
 
-Json operands_of(const op::GemmDescription& gemm) {
+Json operands_of(const op::GemmSignature& gemm) {
   Json json;
   op::for_each_field(gemm,
                      [&](std::string_view field, const auto& value) { json[std::string(field)] = to_value(value); });
@@ -34,9 +34,9 @@ Json operands_of(const op::GemmDescription& gemm) {
   return json;
 }
 
-Json operands_of(const std::vector<op::SlotDescription>& slots) {
+Json operands_of(const std::vector<op::SlotSignature>& slots) {
   Json json;
-  for (const op::SlotDescription& slot : slots) {
+  for (const op::SlotSignature& slot : slots) {
     json[slot.name] = {{"access", op::name(slot.access)},
                        {"element", name(slot.element)},
                        {"rank", slot.rank},
@@ -46,14 +46,13 @@ Json operands_of(const std::vector<op::SlotDescription>& slots) {
   return json;
 }
 
-// "f16r8_f16c8_f32r4_f32": what most kernels of a family differ in.
-std::string readable_part(const op::GemmDescription& gemm) {
+// "f16r8_f16c8_f32r4_f32": the operands and the accumulator.
+std::string readable_part(const op::GemmSignature& gemm) {
   return fmt::format("{}_{}_{}_{}", short_name(gemm.a), short_name(gemm.b), short_name(gemm.d), name(gemm.accumulator));
 }
-std::string readable_part(const std::vector<op::SlotDescription>& slots) {
+std::string readable_part(const std::vector<op::SlotSignature>& slots) {
   std::vector<std::string> parts;
-  for (const op::SlotDescription& slot : slots)
-    parts.push_back(fmt::format("{}{}", name(slot.element), slot.alignment));
+  for (const op::SlotSignature& slot : slots) parts.push_back(fmt::format("{}{}", name(slot.element), slot.alignment));
   return fmt::format("{}", fmt::join(parts, "_"));
 }
 

@@ -1,5 +1,5 @@
-// What a kernel is, as data: what it takes, how it works, what it fuses. Printable, comparable, hashable, unique by
-// name.
+// The metadata of a kernel: the signature that it computes and the design that it implements. Metadata can be printed,
+// compared and hashed, and determines the kernel's unique name.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +13,27 @@ namespace tilewright::registry {
 
 struct KernelMetadata {
   std::string family;       // "sm80_gemm"
-  op::Signature signature;  // the operation that it computes, and the types, layouts and alignments it is compiled for
-  plan::Design design;      // its target is what the kernel is compiled for
-  std::string name = {};    // that its author gave it: an identifier; empty: kernel_name() makes one
-  int min_sm = 0;           // 90: it is offered on sm_90 and newer
+  op::Signature signature;  // operation, types, layouts and alignments that the kernel is compiled for
+  plan::Design design;      // includes the target
+  std::string name = {};    // an identifier; empty: kernel_name() makes one
+  int min_sm = 0;           // the kernel is offered only on this architecture and newer, as in 90 for sm_90
 
-  /// What a kernel of GEMMs is compiled for. @pre signature.gemm() is not null
-  const op::GemmDescription& operands() const { return std::get<op::GemmDescription>(signature.operands); }
-  op::GemmDescription& operands() { return std::get<op::GemmDescription>(signature.operands); }
+  /// The signature of a kernel that computes GEMMs. @pre signature.gemm() is not null
+  const op::GemmSignature& operands() const { return std::get<op::GemmSignature>(signature.operands); }
+  op::GemmSignature& operands() { return std::get<op::GemmSignature>(signature.operands); }
 
   bool operator==(const KernelMetadata&) const = default;
 };
 
 /// "sm80_gemm_f16r8_f16c8_f32r4_f32_128x128x32_s4_w2x2x1_0123abcd": family; A, B and D as element, row- or
-/// column-major, alignment; accumulator; tile, stages, warps. Unique, an identifier, and the kernel's symbol. The last
-/// part is a digest of all that the readable parts leave out.
+/// column-major, alignment; accumulator; tile, stages, warps. The name is unique, an identifier, and the kernel's
+/// symbol. The last part is a digest of the complete signature and design.
 std::string kernel_name(const KernelMetadata& metadata);
 
-/// One JSON object, keys in a fixed order. Equal metadata has equal text.
+/// A JSON object with keys in a fixed order. Equal metadata gives equal text.
 std::string to_json(const KernelMetadata& metadata);
 
-/// Whether such a kernel is offered for, and started on, `target`.
+/// Whether the kernel is offered for, and can be launched on, `target`.
 Support runs_on(const KernelMetadata& metadata, const Target& target);
 
 /// Equal for equal metadata.

@@ -5,9 +5,9 @@
 namespace tilewright::registry {
 namespace {
 
-class StreamOfVector final : public KernelStream {
+class VectorStream final : public KernelStream {
  public:
-  explicit StreamOfVector(std::vector<KernelPtr> kernels) : kernels_(std::move(kernels)) {}
+  explicit VectorStream(std::vector<KernelPtr> kernels) : kernels_(std::move(kernels)) {}
   KernelPtr next() override { return next_ < kernels_.size() ? std::move(kernels_[next_++]) : nullptr; }
 
  private:
@@ -20,7 +20,7 @@ class StreamOfVector final : public KernelStream {
 std::unique_ptr<KernelStream> Provider::list(const Target& target) const {
   std::vector<KernelPtr> kernels = generate(target);
   std::erase_if(kernels, [&](const KernelPtr& kernel) { return !registry::runs_on(kernel->metadata(), target); });
-  return std::make_unique<StreamOfVector>(std::move(kernels));
+  return std::make_unique<VectorStream>(std::move(kernels));
 }
 
 void Provider::discover(const op::Problem& problem, const Target& target, Discovery& found) const {
@@ -40,7 +40,7 @@ Result<KernelPtr> Provider::make(const op::Signature& signature, const plan::Des
   for (KernelPtr& kernel : generate(design.target)) {
     if (kernel->metadata().signature == signature && kernel->metadata().design == design) return std::move(kernel);
   }
-  return refuse("has no kernel of that signature and design").as(RefusalCode::design);
+  return refuse("has no kernel with this signature and design").as(RefusalCode::design);
 }
 
 }  // namespace tilewright::registry

@@ -1,4 +1,4 @@
-// A source of kernels: generates those that fit a problem, and says why it has none.
+// A provider offers the kernels of one family: those that support a problem, with the reason for each that does not.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace tilewright::registry {
 
-/// Why a family has no kernel for a problem, or why one of its designs does not fit.
+/// The reason why a family has no kernel for a problem, or why one kernel or design does not support it.
 struct RefusedKernel {
-  std::string name;  // family or kernel
+  std::string name;  // of the family or the kernel
   Refusal refusal;
 
   const std::string& reason() const { return refusal.reason; }
@@ -24,7 +24,7 @@ struct Discovery {
   std::vector<RefusedKernel> refused;
 };
 
-/// Kernels one after the other, each made when it is asked for.
+/// A sequence of kernels that are made lazily.
 class KernelStream {
  public:
   virtual ~KernelStream() = default;
@@ -32,29 +32,29 @@ class KernelStream {
   virtual KernelPtr next() = 0;
 };
 
-/// To bring kernels, derive from this and override family() and generate(). Shared between threads.
+/// To add kernels, derive from this class and override family() and generate(). Objects are shared between threads.
 class Provider {
  public:
   virtual ~Provider() = default;
 
-  /// "simt_gemm": what messages call it, and what it is registered under.
+  /// The name under which it is registered, as in "simt_gemm".
   virtual std::string family() const = 0;
 
-  /// Refuses targets that no kernel of this provider runs on; it is not asked for any then.
+  /// Refuses targets on which no kernel of this provider runs. The other functions are not called for such a target.
   virtual Support runs_on(const Target& /*target*/) const { return {}; }
 
-  /// Every configuration for `target`, in the order in which kernels of equal rank are offered.
+  /// All kernels for `target`. Their order breaks ties in the ranking.
   virtual std::vector<KernelPtr> generate(const Target& /*target*/) const { return {}; }
 
-  /// The same as a stream, for providers of thousands. What Provider::list gives unless overridden is generate().
+  /// All kernels for `target` as a stream, for providers with thousands of kernels. The default uses generate().
   virtual std::unique_ptr<KernelStream> list(const Target& target) const;
 
-  /// Appends the kernels that compute `problem` on `target`, or at least one refusal. Unless overridden: those of
-  /// generate() that support the problem. What it throws loses this provider's kernels and no other's.
+  /// Appends the kernels that compute `problem` on `target`, or at least one refusal. The default asks each kernel of
+  /// generate(). An exception discards the kernels of this provider only.
   /// @pre op::validate(problem), runs_on(target)
   virtual void discover(const op::Problem& problem, const Target& target, Discovery& found) const;
 
-  /// The kernel of a signature and design that a person wrote, or the number that makes it impossible.
+  /// Makes the kernel with this signature and design, or refuses with the number that makes it impossible.
   virtual Result<KernelPtr> make(const op::Signature& signature, const plan::Design& design) const;
 };
 

@@ -20,12 +20,12 @@ Support Registry::add(ProviderPtr provider) { return put(std::move(provider), fa
 Support Registry::replace(ProviderPtr provider) { return put(std::move(provider), true); }
 
 Support Registry::put(ProviderPtr provider, bool replaces) {
-  if (provider == nullptr) throw InvalidArgument("a provider to register is null");
+  if (provider == nullptr) throw InvalidArgument("the provider to register is null");
   const std::string family = provider->family();
-  if (!is_identifier(family)) return refuse("a family's name must be an identifier, got '{}'", printable(family));
+  if (!is_identifier(family)) return refuse("the name of a family must be an identifier, got '{}'", printable(family));
   if (find_family(shipped_, family) != shipped_.end())
-    return refuse("'{}' is a family that is shipped", family).as(RefusalCode::duplicate);
-  std::shared_ptr<const Snapshot> old;  // goes, with what only it has, when the lock is gone: authors' code may run
+    return refuse("'{}' is a family shipped with Tilewright", family).as(RefusalCode::duplicate);
+  std::shared_ptr<const Snapshot> old;  // destroyed after the lock is released, since user destructors may run
   const std::scoped_lock lock(mutex_);
   const auto found = find_family(added_, family);
   if (found == added_.end()) {
@@ -33,7 +33,7 @@ Support Registry::put(ProviderPtr provider, bool replaces) {
   } else if (*found == provider) {
     return {};
   } else if (!replaces) {
-    return refuse("a family '{}' is registered", family).as(RefusalCode::duplicate);
+    return refuse("the family '{}' is already registered", family).as(RefusalCode::duplicate);
   } else {
     added_[static_cast<std::size_t>(found - added_.begin())] = std::move(provider);
   }
@@ -43,7 +43,7 @@ Support Registry::put(ProviderPtr provider, bool replaces) {
 
 bool Registry::remove(std::string_view family) {
   if (find_family(shipped_, family) != shipped_.end())
-    throw InvalidArgument(fmt::format("'{}' is a family that is shipped: filter it out instead", family));
+    throw InvalidArgument(fmt::format("'{}' is a family shipped with Tilewright: filter it out instead", family));
   std::shared_ptr<const Snapshot> old;  // as above
   const std::scoped_lock lock(mutex_);
   const auto found = find_family(added_, family);
@@ -69,11 +69,11 @@ std::shared_ptr<const Registry::Snapshot> Registry::publish() {
 }
 
 Support Registry::add(op::OperationPtr operation) {
-  if (operation == nullptr) throw InvalidArgument("an operation to add must not be null");
+  if (operation == nullptr) throw InvalidArgument("the operation to register is null");
   const std::scoped_lock lock(mutex_);
   const auto [known, is_new] = operations_.try_emplace(operation->name(), operation);
   if (is_new || known->second == operation) return {};
-  return refuse("there is an operation '{}' already", operation->name()).as(RefusalCode::duplicate);
+  return refuse("the operation '{}' is already registered", operation->name()).as(RefusalCode::duplicate);
 }
 
 op::OperationPtr Registry::find_operation(std::string_view name) const {

@@ -1,4 +1,4 @@
-// The providers that engines ask, those that Tilewright ships and those that users bring.
+// The providers that engines query: those shipped with Tilewright and those added by users.
 #pragma once
 
 #include <cstdint>
@@ -14,40 +14,41 @@
 
 namespace tilewright::registry {
 
-/// Shared by engines; they see every change at once. Thread-safe: a query under way goes on with what it began with.
+/// May be shared by engines, which see each change at once. Thread-safe: a running query keeps using its snapshot.
 class Registry {
  public:
   /// `shipped` cannot be removed.
   explicit Registry(std::vector<ProviderPtr> shipped = {});
 
-  /// Refuses a family that is registered; the same provider again is accepted and changes nothing.
+  /// Refuses a family that is already registered. Adding the same provider again is accepted and has no effect.
   Support add(ProviderPtr provider);
-  /// In place of a provider of the same family that was added, if there is one. Refuses families that are shipped.
+  /// Replaces the added provider of the same family, or adds the provider if there is none. Refuses shipped families.
   Support replace(ProviderPtr provider);
-  /// Whether it was there. Kernels that were found live on. @throws InvalidArgument for a family that is shipped
+  /// Returns whether the family was registered. Kernels found before stay valid.
+  /// @throws InvalidArgument for a shipped family
   bool remove(std::string_view family);
 
-  /// Makes an operation known by its name, for those who read problems from files. Refuses a name that another has; the
-  /// same operation again is accepted and changes nothing.
+  /// Registers an operation, so that problems in files can name it. Refuses a name that is already registered; adding
+  /// the same operation again is accepted and has no effect.
   Support add(op::OperationPtr operation);
-  /// Null where none has the name.
+  /// The operation of that name, or null.
   op::OperationPtr find_operation(std::string_view name) const;
-  /// Their names, sorted.
+  /// The names of the registered operations, sorted.
   std::vector<std::string> operations() const;
 
   struct Snapshot {
-    std::vector<ProviderPtr> providers;  // added ones first, in their order, then those that are shipped
-    std::size_t added = 0;               // of them
+    std::vector<ProviderPtr> providers;  // the added ones in the order of registration, then the shipped ones
+    std::size_t added = 0;               // the number of added ones
   };
   std::shared_ptr<const Snapshot> snapshot() const;
 
  private:
   Support put(ProviderPtr provider, bool replaces);
-  /// Returns the snapshot that it replaces.
+  /// Makes a new snapshot and returns the old one.
   std::shared_ptr<const Snapshot> publish();
 
   const std::vector<ProviderPtr> shipped_;
-  mutable ForkSafeMutex mutex_;  // guards what follows
+  mutable ForkSafeMutex mutex_;  // guards the members below
   std::vector<ProviderPtr> added_;
   std::map<std::string, op::OperationPtr, std::less<>> operations_;
   std::shared_ptr<const Snapshot> snapshot_;

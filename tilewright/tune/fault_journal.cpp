@@ -22,7 +22,7 @@ std::optional<std::string> FaultJournal::earlier_fault(const registry::Kernel& k
   for (const cache::KernelFault& fault : earlier_) {
     if (fault.device != device_ || fault.library != library || fault.source != source) continue;
     if (!fault.is_trial) return "in an earlier tuning: " + fault.reason;
-    if (is_alone_) return "an earlier process tried it and did not come back";
+    if (is_alone_) return "an earlier process ran it and did not return";
   }
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
-// Kernels that break devices, remembered across processes: a trial is written down before a kernel first runs and taken
-// back after, so that even a process that never returns leaves word for the next.
+// Records, across processes, the kernels that caused fatal device errors. A trial is recorded before a kernel first
+// runs and withdrawn afterwards, so that even a process that crashes or hangs leaves a record.
 #pragma once
 
 #include <optional>
@@ -13,18 +13,18 @@ namespace tilewright::tune {
 
 class FaultJournal {
  public:
-  /// `is_alone`: the records' lock is held, so that an earlier trial is a process that died; else trials are neither
-  /// believed nor written.
+  /// `is_alone`: the lock of the records is held, so that a recorded trial must be of a process that died. Otherwise
+  /// trials are neither read nor recorded.
   FaultJournal(const cache::TuningRecords& records, std::string device, std::string problem, bool is_alone);
 
-  /// What an earlier process noted of this kernel's text.
+  /// The fault that an earlier process recorded for this kernel's source, if there is one.
   std::optional<std::string> earlier_fault(const registry::Kernel& kernel) const;
 
   void begin_trial(const registry::Kernel& kernel);
   void end_trial(const registry::Kernel& kernel);
   void note(const registry::Kernel& kernel, const std::string& reason);
 
-  /// What could not be read or kept, each cause once.
+  /// Errors in reading and writing the records, without duplicates.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:

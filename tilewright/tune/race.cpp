@@ -10,23 +10,23 @@
 namespace tilewright::tune {
 namespace {
 
-constexpr std::array<int, 4> kStages{4, 8, 16, 32};  // rounds
-constexpr int kMostWarmups = 20;                     // rounds
-constexpr double kWarmupShare = 0.05;                // of the time: clock and power settle
-constexpr double kNear = 1.05;
-constexpr double kTie = 1.01;
+constexpr std::array<int, 4> kStages{4, 8, 16, 32};  // rounds of each stage
+constexpr int kMaxWarmups = 20;                      // rounds
+constexpr double kWarmupShare = 0.05;                // of the budget, until clock and power have settled
+constexpr double kNear = 1.05;                       // contenders within this factor of the best are not dropped
+constexpr double kTie = 1.01;                        // the first contender within this factor of the best wins
 
 }  // namespace
 
 Race::Race(std::size_t contenders, double seconds)
-    : budget_us_(1e6 * seconds), lanes_(contenders), remaining_(contenders) {
-  TILEWRIGHT_CHECK(contenders > 0, "a race of nobody");
+    : budget_us_(1e6 * seconds), samples_us_(contenders), remaining_(contenders) {
+  TILEWRIGHT_CHECK(contenders > 0, "a race without contenders");
   std::iota(remaining_.begin(), remaining_.end(), std::size_t{0});
 }
 
 std::size_t Race::run(const TimeCalls& time) {
   double round_us = call(time, 1, false);
-  const int warmups = static_cast<int>(std::clamp(kWarmupShare * budget_us_ / round_us - 1.0, 0.0, 1.0 * kMostWarmups));
+  const int warmups = static_cast<int>(std::clamp(kWarmupShare * budget_us_ / round_us - 1.0, 0.0, 1.0 * kMaxWarmups));
   if (warmups > 0) round_us = call(time, warmups, false) / warmups;
   for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
     const double share_us = time_left_us() / static_cast<double>(kStages.size() - stage);
@@ -34,7 +34,7 @@ std::size_t Race::run(const TimeCalls& time) {
     const int rounds = static_cast<int>(std::clamp(share_us / round_us, 1.0, 1.0 * kStages[stage]));
     call(time, rounds, true);
     if (remaining_.size() == 1) break;
-    give_up_the_slow();
+    drop_slow_contenders();
     round_us = 0.0;
     for (const std::size_t contender : remaining_) round_us += median_us(contender);
   }
@@ -42,7 +42,7 @@ std::size_t Race::run(const TimeCalls& time) {
   return *std::ranges::find_if(remaining_, [&](std::size_t contender) { return median_us(contender) <= kTie * best; });
 }
 
-// Returns the time of all calls.
+// Runs `rounds` rounds and returns their total time in microseconds.
 double Race::call(const TimeCalls& time, int rounds, bool keeps) {
   check_interruption();
   std::vector<std::size_t> order;
@@ -52,15 +52,15 @@ double Race::call(const TimeCalls& time, int rounds, bool keeps) {
     order.insert(order.end(), round.begin(), round.end());
   }
   const std::vector<double> times_us = time(order);
-  TILEWRIGHT_CHECK(times_us.size() == order.size(), "{} times of {} calls", times_us.size(), order.size());
-  for (std::size_t i = 0; keeps && i < order.size(); ++i) lanes_[order[i]].push_back(times_us[i]);
+  TILEWRIGHT_CHECK(times_us.size() == order.size(), "{} times for {} calls", times_us.size(), order.size());
+  for (std::size_t i = 0; keeps && i < order.size(); ++i) samples_us_[order[i]].push_back(times_us[i]);
   const double sum_us = std::accumulate(times_us.begin(), times_us.end(), 0.0);
   spent_us_ += sum_us;
-  return std::max(sum_us, 1e-3);  // a clock may say 0
+  return std::max(sum_us, 1e-3);  // not 0, since callers divide by it
 }
 
 double Race::median_us(std::size_t contender) const {
-  std::vector<double> sorted = lanes_[contender];
+  std::vector<double> sorted = samples_us_[contender];
   TILEWRIGHT_CHECK(!sorted.empty(), "contender {} has no samples", contender);
   std::ranges::sort(sorted);
   const std::size_t half = sorted.size() / 2;
@@ -73,7 +73,7 @@ double Race::best_us() const {
   return best;
 }
 
-void Race::give_up_the_slow() {
+void Race::drop_slow_contenders() {
   std::vector<double> medians;
   for (const std::size_t contender : remaining_) medians.push_back(median_us(contender));
   std::ranges::sort(medians);

@@ -10,11 +10,11 @@
 namespace tilewright::tune {
 namespace {
 
-// Work that keeps the GPU busy while the host enqueues the calls: else a call shorter than its own enqueueing would
-// have the host's time between its events. One fill takes some 80 us at 3 TB/s; enqueueing a call with its two events
-// takes the host less than 8 us.
+// Fills of scratch memory keep the GPU busy while the host enqueues the calls. Without them, the host's enqueueing time
+// would be measured for short calls. One fill takes about 80 us at 3 TB/s; enqueueing a call with its two events takes
+// less than 8 us.
 constexpr std::size_t kHeadStartBytes = std::size_t{256} << 20;
-constexpr std::size_t kCallsAFill = 10;
+constexpr std::size_t kCallsPerFill = 10;
 
 class GpuTimer final : public Timer {
  public:
@@ -45,9 +45,9 @@ class GpuTimer final : public Timer {
     try {
       scratch = runtime::DeviceBuffer(device_, kHeadStartBytes, stream_.handle());
     } catch (const OutOfMemory&) {
-      return;  // a device so full runs calls that are long
+      return;  // calls that leave so little memory run longer than they are enqueued
     }
-    for (std::size_t fills = (calls + kCallsAFill - 1) / kCallsAFill; fills > 0; --fills) {
+    for (std::size_t fills = (calls + kCallsPerFill - 1) / kCallsPerFill; fills > 0; --fills) {
       device_->fill(scratch.address(), 0, scratch.bytes(), stream_.handle());
     }
   }
@@ -61,7 +61,7 @@ class GpuTimer final : public Timer {
 
 Result<std::shared_ptr<Timer>> make_timer(const std::shared_ptr<runtime::Device>& device) {
   auto gpu = std::dynamic_pointer_cast<runtime::CudaDevice>(device);
-  if (!gpu) return refuse("{} has no time to measure: tune on a GPU", device->properties().name);
+  if (!gpu) return refuse("kernels cannot be timed on {}: tune on a GPU", device->properties().name);
   return std::shared_ptr<Timer>(std::make_shared<GpuTimer>(std::move(gpu)));
 }
 

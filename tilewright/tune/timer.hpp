@@ -1,4 +1,4 @@
-// How long calls take on a device. Tests replace it: nothing else of tuning needs a GPU.
+// Measures the time of calls on a device. Tests replace it by a fake, since nothing else in tuning needs a GPU.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,11 @@ class Timer {
  public:
   virtual ~Timer() = default;
 
-  /// Runs the calls back to back, in order, and waits for them. Each one's time on the device, in microseconds.
+  /// Runs the calls back to back in this order, waits, and returns the device time of each call in microseconds.
   virtual std::vector<double> time(std::span<const engine::PreparedCall> calls) = 0;
 };
 
-/// By events on a GPU. Refused for the emulator, whose time means nothing.
+/// A timer that uses CUDA events. Refused for the emulator, whose times are meaningless.
 Result<std::shared_ptr<Timer>> make_timer(const std::shared_ptr<runtime::Device>& device);
 
 }  // namespace tilewright::tune

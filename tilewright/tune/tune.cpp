@@ -13,13 +13,13 @@
 namespace tilewright::tune {
 namespace {
 
-constexpr double kMostSeconds = 3600.0;
+constexpr double kMaxSeconds = 3600.0;
 
 void check(const TuneOptions& options) {
-  if (options.top < 1) throw InvalidArgument(fmt::format("tuning takes at least 1 candidate, got {}", options.top));
-  if (!(options.seconds > 0.0 && options.seconds <= kMostSeconds)) {
+  if (options.top < 1) throw InvalidArgument(fmt::format("tuning needs at least 1 candidate, got {}", options.top));
+  if (!(options.seconds > 0.0 && options.seconds <= kMaxSeconds)) {
     throw InvalidArgument(
-        fmt::format("tuning takes more than 0 and at most {} seconds, got {}", kMostSeconds, options.seconds));
+        fmt::format("the tuning time must be above 0 and at most {} seconds, got {}", kMaxSeconds, options.seconds));
   }
 }
 
@@ -30,7 +30,7 @@ Support remember(engine::Engine& engine, const TuningReport& report, const std::
   return engine.choices().remember(report.problem, {winner.kernel, winner.median_us, to_json(report)}, kernels);
 }
 
-/// @pre the engine's tuning lock is held. `is_alone`: the lock of the records is held too; else why not.
+/// `is_alone` says whether the lock of the records is held, or why it is not. @pre the engine's tuning lock is held
 TuningReport tune_locked(engine::Engine& engine, const op::Problem& problem, const TuneOptions& options,
                          const Support& is_alone) {
   check(options);
@@ -54,7 +54,8 @@ TuningReport tune_locked(engine::Engine& engine, const op::Problem& problem, con
   report.device = choices.device();
   report.problem = problem_class;
   report.warnings = journal.warnings();
-  if (!is_alone && !choices.records().root().empty()) report.warnings.push_back("not alone: " + is_alone.reason());
+  if (!is_alone && !choices.records().root().empty())
+    report.warnings.push_back("another process may be tuning: " + is_alone.reason());
   if (!report.winner) return report;
   if (const Support kept = remember(engine, report, ranked); !kept) report.warnings.push_back(kept.reason());
   engine.forget_rankings();
@@ -66,7 +67,7 @@ void tune_if_new(engine::Engine& engine, const op::Problem& problem, const TuneO
   engine::RememberedChoices& choices = engine.choices();
   const auto tuning = engine.lock_tuning();
   const auto lock = choices.records().lock(choices.device(), options.lock_timeout_s);
-  static_cast<void>(choices.reload());  // whoever held the lock may have tuned the same
+  static_cast<void>(choices.reload());  // another process may have tuned this problem while it held the lock
   engine.forget_rankings();
   if (engine.explain(problem).tuned) return;
   const TuningReport report = tune_locked(engine, problem, options, lock ? Support() : Support(lock.refusal()));
@@ -83,12 +84,12 @@ TuningReport tune(engine::Engine& engine, const op::Problem& problem, const Tune
   return tune_locked(engine, problem, options, lock ? Support() : Support(lock.refusal()));
 }
 
-// A choice is worth having, and not worth failing a call for.
+// Tuning is optional, so its errors must not make the call fail.
 std::function<void(engine::Engine&, const op::Problem&)> on_first_use(const TuneOptions& options) {
   return [options](engine::Engine& engine, const op::Problem& problem) {
     try {
       tune_if_new(engine, problem, options);
-    } catch (const std::exception& error) {  // an author's code may throw anything
+    } catch (const std::exception& error) {  // user code may throw anything
       if (is_interrupted()) throw;
       spdlog::warn("not tuned: {}", error.what());
     }

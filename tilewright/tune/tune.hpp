@@ -1,4 +1,4 @@
-// Measured choice among the kernels of a problem.
+// Autotuning: chooses among the kernels of a problem by measured time.
 #pragma once
 
 #include <functional>
@@ -8,18 +8,19 @@
 
 namespace tilewright::tune {
 
-/// Measures the best-ranked kernels on memory of its own and remembers the winner, on disk for later engines: from now
-/// on it comes first. Only the alignment of the problem's addresses counts; they may be host memory, or none at all.
-/// Waits for the null stream; must not be called while a stream is captured.
-/// @throws InvalidArgument for options out of range and a problem that is invalid or has nothing to measure, Error
-/// where there is no timer, OutOfMemory where copies of the operands do not fit, ToolchainNotFound.
+/// Checks and times the best-ranked kernels on its own copies of the operands, and remembers the winner in memory and
+/// on disk; from then on it is ranked first. The problem's memory is not accessed: only the alignment of its addresses
+/// matters, and they may be host memory or null. Synchronizes the null stream, so it must not be called during stream
+/// capture.
+/// @throws InvalidArgument for options out of range and for a problem that is invalid or has nothing to measure, Error
+/// if there is no timer, OutOfMemory if the copies of the operands do not fit, ToolchainNotFound
 TuningReport tune(engine::Engine& engine, const op::Problem& problem, const TuneOptions& options = {});
 
-/// For Options::before_first_use: tunes a problem that has no remembered choice. What goes wrong is logged, and the
-/// call goes on with the ranking by predicted time.
+/// Returns a function for Options::before_first_use, which tunes a problem without a remembered choice. Errors are
+/// logged, and the call proceeds with the kernel that is ranked first by predicted time.
 std::function<void(engine::Engine&, const op::Problem&)> on_first_use(const TuneOptions& options = {});
 
-/// engine::Options::from_environment(), able to tune on first use.
+/// engine::Options::from_environment() with before_first_use set to on_first_use().
 engine::Options options_from_environment();
 
 }  // namespace tilewright::tune

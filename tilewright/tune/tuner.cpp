@@ -22,7 +22,7 @@ std::string first_line(const Error& error) {
   return printable(what.substr(0, what.find('\n')), 400);
 }
 
-// The simplest code there is: no instruction but multiply and add.
+// CUDA-core kernels use no tensor cores and are the most likely to be correct.
 bool is_simple(const registry::Kernel& kernel) {
   return kernel.metadata().design.tile.math_instruction.op_class == plan::OpClass::simt;
 }
@@ -48,15 +48,17 @@ void Tuner::check_candidates() {
   find_reference();
   check_all(InputCheck::at_the_end);
   if (has_ended() || operands_.inputs_are_intact()) return;
-  // Somebody wrote to the inputs, and who came after was judged by them: all again, one by one.
+  // A candidate wrote to the inputs, so the results of those after it are invalid: check all again, with the inputs
+  // compared after each.
   operands_.restore_inputs();
   for (CandidateReport& candidate : report_.candidates) {
-    if (candidate.fate != Fate::failed && candidate.fate != Fate::skipped) candidate.fate = Fate::not_reached;
+    if (candidate.status != CandidateStatus::failed && candidate.status != CandidateStatus::skipped)
+      candidate.status = CandidateStatus::not_reached;
   }
   check_all(InputCheck::after_each);
 }
 
-// On several threads, ahead of need. One that does not compile is reported when its turn comes.
+// Compiles in parallel and in advance. A candidate that does not compile is reported when it is checked.
 void Tuner::compile_together() const {
   std::vector<registry::KernelPtr> kernels;
   for (const engine::RankedKernel& candidate : candidates_) kernels.push_back(candidate.kernel);
@@ -72,7 +74,7 @@ void Tuner::compile_together() const {
   }
 }
 
-// The best-ranked simple kernel whose sampled elements agree with the host's oracle.
+// The reference is the best-ranked simple kernel whose sampled elements agree with op::reference.
 void Tuner::find_reference() {
   int tries = 0;
   for (const engine::RankedKernel& ranked : ranked_) {
@@ -80,7 +82,7 @@ void Tuner::find_reference() {
     if (has_ended() || tries++ == kReferenceTries) return;
     const Outcome outcome = judge(ranked.kernel, InputCheck::after_each);
     set_outcome(ranked.kernel, outcome);
-    if (outcome.fate != Fate::sound) continue;
+    if (outcome.status != CandidateStatus::sound) continue;
     expected_ = operands_.output_images();
     report_.reference = ranked.kernel->name();
     return;
@@ -89,26 +91,27 @@ void Tuner::find_reference() {
 
 void Tuner::check_all(InputCheck input_check) {
   for (std::size_t i = 0; i < candidates_.size() && !has_ended(); ++i) {
-    if (report_.candidates[i].fate != Fate::not_reached) continue;
+    if (report_.candidates[i].status != CandidateStatus::not_reached) continue;
     const Outcome outcome = judge(candidates_[i].kernel, input_check);
     set_outcome(candidates_[i].kernel, outcome);
-    // Without a reference the kernels can only be compared with each other.
-    if (outcome.fate == Fate::sound && expected_.empty() && !op::has_reference(operands_.on_host()))
+    // If op::reference cannot compute the problem, the other kernels are compared with the first one.
+    if (outcome.status == CandidateStatus::sound && expected_.empty() && !op::has_reference(operands_.on_host()))
       expected_ = operands_.output_images();
   }
 }
 
 Tuner::Outcome Tuner::judge(const registry::KernelPtr& kernel, InputCheck input_check) {
   check_interruption();
-  if (const auto fault = journal_.earlier_fault(*kernel)) return {Fate::skipped, *fault};
-  if (Outcome outcome = run_alone(kernel); outcome.fate != Fate::sound) return outcome;
-  if (std::string stray = operands_.find_stray_write(); !stray.empty()) return {Fate::strayed, std::move(stray)};
+  if (const auto fault = journal_.earlier_fault(*kernel)) return {CandidateStatus::skipped, *fault};
+  if (Outcome outcome = run_alone(kernel); outcome.status != CandidateStatus::sound) return outcome;
+  if (std::string stray = operands_.find_out_of_bounds_write(); !stray.empty())
+    return {CandidateStatus::out_of_bounds, std::move(stray)};
   if (input_check == InputCheck::after_each && !operands_.inputs_are_intact()) {
     operands_.restore_inputs();
-    return {Fate::strayed, "it wrote to its inputs"};
+    return {CandidateStatus::out_of_bounds, "it wrote to its inputs"};
   }
   if (std::string wrong = operands_.find_wrong_element(expected_); !wrong.empty()) {
-    return {Fate::wrong, std::move(wrong)};
+    return {CandidateStatus::wrong, std::move(wrong)};
   }
   return {};
 }
@@ -116,7 +119,7 @@ Tuner::Outcome Tuner::judge(const registry::KernelPtr& kernel, InputCheck input_
 Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
   journal_.begin_trial(*kernel);
   try {
-    operands_.spoil_outputs();
+    operands_.poison_outputs();
     const engine::PreparedCall prepared = engine_.prepare(operands_.on_device(), kernel);
     prepared.run();
     operands_.fetch_outputs();
@@ -128,12 +131,12 @@ Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
     if (is_fatal(error)) {
       journal_.note(*kernel, reason);
       report_.stopped = fmt::format("{}: {}", kernel->name(), reason);
-      return {Fate::broke_device, reason};
+      return {CandidateStatus::broke_device, reason};
     }
     journal_.end_trial(*kernel);
     if (is_interrupted()) throw;
-    return {Fate::failed, reason};
-  } catch (...) {  // what an author's code throws, in whatever language, is no fault of the device
+    return {CandidateStatus::failed, reason};
+  } catch (...) {  // an exception of user code, in any language, is not a device fault
     journal_.end_trial(*kernel);
     throw;
   }
@@ -144,7 +147,7 @@ Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
 void Tuner::set_outcome(const registry::KernelPtr& kernel, const Outcome& outcome) {
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (candidates_[i].kernel != kernel) continue;
-    report_.candidates[i].fate = outcome.fate;
+    report_.candidates[i].status = outcome.status;
     report_.candidates[i].reason = outcome.reason;
   }
 }
@@ -152,18 +155,18 @@ void Tuner::set_outcome(const registry::KernelPtr& kernel, const Outcome& outcom
 void Tuner::time_candidates(Timer& timer, double seconds) {
   std::vector<std::size_t> contenders;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    if (report_.candidates[i].fate == Fate::sound) contenders.push_back(i);
+    if (report_.candidates[i].status == CandidateStatus::sound) contenders.push_back(i);
   }
   if (has_ended() || contenders.empty()) return;
 
-  TimingSets sets(engine_.device(), operands_);
-  std::set<std::size_t> on_track;  // of the batch under way
+  RotatingOperands sets(engine_.device(), operands_);
+  std::set<std::size_t> running;  // candidates in the current batch of calls
   const auto time = [&](std::span<const std::size_t> order) {
     std::vector<engine::PreparedCall> calls;
-    on_track.clear();
+    running.clear();
     for (const std::size_t contender : order) {
       calls.push_back(engine_.prepare(sets.next(), candidates_[contenders[contender]].kernel));
-      on_track.insert(contenders[contender]);
+      running.insert(contenders[contender]);
     }
     return timer.time(calls);
   };
@@ -172,33 +175,35 @@ void Tuner::time_candidates(Timer& timer, double seconds) {
     const std::size_t first = race.run(time);
     take_times(race, contenders);
     report_.winner = contenders[first];
-    report_.candidates[contenders[first]].fate = Fate::winner;
+    report_.candidates[contenders[first]].status = CandidateStatus::winner;
   } catch (const Error& error) {
     if (!is_fatal(error)) throw;
     take_times(race, contenders);
-    blame(std::vector<std::size_t>(on_track.begin(), on_track.end()), first_line(error));
+    blame(std::vector<std::size_t>(running.begin(), running.end()), first_line(error));
   }
 }
 
 void Tuner::take_times(const Race& race, std::span<const std::size_t> contenders) {
-  int most = 0;
-  for (std::size_t i = 0; i < contenders.size(); ++i) most = std::max(most, race.samples(i));
+  int max_samples = 0;
+  for (std::size_t i = 0; i < contenders.size(); ++i) max_samples = std::max(max_samples, race.samples(i));
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     if (race.samples(i) == 0) continue;
     CandidateReport& report = report_.candidates[contenders[i]];
-    report.fate = Fate::slower;
+    report.status = CandidateStatus::slower;
     report.samples = race.samples(i);
     report.median_us = race.median_us(i);
-    if (report.samples < most) report.reason = fmt::format("given up after {} samples", report.samples);
+    if (report.samples < max_samples) report.reason = fmt::format("dropped after {} samples", report.samples);
   }
 }
 
-// A batch runs as a whole: which of its kernels it was, the device does not say.
+// The device does not report which kernel of the batch caused the error, so all of them are recorded.
 void Tuner::blame(std::span<const std::size_t> suspects, const std::string& what) {
   const std::string reason =
-      suspects.size() == 1 ? what : fmt::format("{} (or one of {} timed with it)", what, suspects.size() - 1);
+      suspects.size() == 1
+          ? what
+          : fmt::format("{} (caused by this or one of {} kernels timed with it)", what, suspects.size() - 1);
   for (const std::size_t suspect : suspects) {
-    report_.candidates[suspect].fate = Fate::broke_device;
+    report_.candidates[suspect].status = CandidateStatus::broke_device;
     report_.candidates[suspect].reason = reason;
     journal_.note(*candidates_[suspect].kernel, reason);
     report_.stopped += (report_.stopped.empty() ? "" : " or ") + report_.candidates[suspect].kernel;

@@ -1,4 +1,4 @@
-// One tuning: compile the candidates, run each on memory of our own, discard what is not right, time the rest.
+// One tuning: compiles the candidates, checks each on copies of the operands, and times those that are correct.
 #pragma once
 
 #include <cstddef>
@@ -17,24 +17,24 @@ namespace tilewright::tune {
 
 class Tuner {
  public:
-  /// `ranked`: all kernels of the problem, best first, of which the first `top` are the candidates. What is passed must
-  /// outlive it. @pre op::measurable(problem) @throws OutOfMemory
+  /// `ranked` has all kernels of the problem, best first; the first `top` are the candidates. All references must
+  /// outlive this object. @pre op::measurable(problem) @throws OutOfMemory
   Tuner(engine::Engine& engine, const op::Problem& problem, std::span<const engine::RankedKernel> ranked, int top,
         FaultJournal& journal);
 
-  /// Runs every candidate once. One that fails or is wrong is discarded with its reason; a fatal error of the device
-  /// ends the tuning and is in the report. @throws ToolchainNotFound
+  /// Runs every candidate once. A candidate that fails or computes a wrong result is discarded, with the reason in the
+  /// report. A fatal device error ends the tuning and is in the report too. @throws ToolchainNotFound
   void check_candidates();
 
-  /// Times those that are sound and names the winner. Nothing where none is, or where the tuning has ended.
-  /// @throws OutOfMemory, and what a call throws that went well when it was checked, unless it is fatal
+  /// Times the sound candidates and determines the winner. Does nothing if there is none or the tuning has ended.
+  /// @throws OutOfMemory, and any error of a call that is not a fatal device error
   void time_candidates(Timer& timer, double seconds);
 
   const TuningReport& report() const { return report_; }
 
  private:
   struct Outcome {
-    Fate fate = Fate::sound;
+    CandidateStatus status = CandidateStatus::sound;
     std::string reason;
   };
   enum class InputCheck { at_the_end, after_each };
@@ -55,7 +55,7 @@ class Tuner {
   std::span<const engine::RankedKernel> candidates_;  // index by index with report_.candidates
   TuningReport report_;
   TuningOperands operands_;
-  OutputImages expected_;  // the outputs of a kernel found right; empty: there is none
+  OutputImages expected_;  // outputs of the reference kernel; empty: there is none
 };
 
 }  // namespace tilewright::tune

@@ -4,28 +4,28 @@
 
 namespace tilewright::tune {
 
-std::string_view name(Fate fate) {
-  switch (fate) {
-    case Fate::winner:
+std::string_view name(CandidateStatus status) {
+  switch (status) {
+    case CandidateStatus::winner:
       return "winner";
-    case Fate::slower:
+    case CandidateStatus::slower:
       return "slower";
-    case Fate::sound:
+    case CandidateStatus::sound:
       return "sound";
-    case Fate::wrong:
+    case CandidateStatus::wrong:
       return "wrong";
-    case Fate::strayed:
-      return "strayed";
-    case Fate::failed:
+    case CandidateStatus::out_of_bounds:
+      return "out_of_bounds";
+    case CandidateStatus::failed:
       return "failed";
-    case Fate::skipped:
+    case CandidateStatus::skipped:
       return "skipped";
-    case Fate::broke_device:
+    case CandidateStatus::broke_device:
       return "broke_device";
-    case Fate::not_reached:
+    case CandidateStatus::not_reached:
       return "not_reached";
   }
-  TILEWRIGHT_CHECK(false, "fate {}", static_cast<int>(fate));
+  TILEWRIGHT_CHECK(false, "status {}", static_cast<int>(status));
 }
 
 std::string to_json(const TuningReport& report) {
@@ -35,7 +35,7 @@ std::string to_json(const TuningReport& report) {
   for (const CandidateReport& candidate : report.candidates) {
     nlohmann::ordered_json entry{{"kernel", candidate.kernel},
                                  {"estimate_us", candidate.estimate_us},
-                                 {"fate", name(candidate.fate)},
+                                 {"status", name(candidate.status)},
                                  {"reason", candidate.reason}};
     if (candidate.samples != 0) entry["median_us"] = candidate.median_us;
     entry["samples"] = candidate.samples;
@@ -44,7 +44,7 @@ std::string to_json(const TuningReport& report) {
   json["reference"] = report.reference;
   json["stopped"] = report.stopped;
   json["warnings"] = report.warnings;
-  // What came from a driver or a compiler may not be UTF-8.
+  // Messages of a driver or a compiler may not be UTF-8.
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

@@ -1,4 +1,4 @@
-// Measured choice: what a tuning is told, and what it found out about each kernel.
+// The options of a tuning, and its report on each candidate.
 #pragma once
 
 #include <memory>
@@ -14,48 +14,48 @@ namespace tilewright::tune {
 class Timer;
 
 struct TuneOptions {
-  int top = 8;                             // candidates: the best-ranked
-  double seconds = 1.0;                    // of device time for timing; compiling and checking are not in it
-  bool checks_only = false;                // run and check every candidate, time and remember nothing
-  double lock_timeout_s = 60;              // for another process that tunes on such a device
-  std::shared_ptr<Timer> timer = nullptr;  // what times the calls; null: the GPU's events, see make_timer()
+  int top = 8;                             // number of candidates, taken from the top of the ranking
+  double seconds = 1.0;                    // budget of device time for timing, without compiling and checking
+  bool checks_only = false;                // check the candidates only; nothing is timed or remembered
+  double lock_timeout_s = 60;              // time to wait for another process that tunes on an identical device
+  std::shared_ptr<Timer> timer = nullptr;  // null: CUDA events, see make_timer()
 };
 
-/// What became of a candidate.
-enum class Fate {
+/// The outcome for a candidate.
+enum class CandidateStatus {
   winner,
-  slower,        // timed; perhaps given up early
-  sound,         // checked and not timed
-  wrong,         // its result differs from the reference by more than the types allow
-  strayed,       // it wrote outside its outputs
-  failed,        // it does not compile, load or launch
-  skipped,       // it broke a device in an earlier tuning
-  broke_device,  // a fatal error of the device, which ends the tuning
-  not_reached,   // the tuning ended before
+  slower,         // timed, possibly dropped early
+  sound,          // passed the check, not timed
+  wrong,          // a result exceeds the error bound
+  out_of_bounds,  // it wrote outside its outputs
+  failed,         // it did not compile, load or launch
+  skipped,        // it broke a device in an earlier tuning
+  broke_device,   // a fatal device error, which ended the tuning
+  not_reached,    // the tuning ended before its turn
 };
 
-std::string_view name(Fate fate);
+std::string_view name(CandidateStatus status);
 
 struct CandidateReport {
   std::string kernel;
-  double estimate_us = 0.0;  // what the ranking went by
-  Fate fate = Fate::not_reached;
-  std::string reason;      // one line; empty where there is nothing to add
-  double median_us = 0.0;  // where samples is not 0
+  double estimate_us = 0.0;  // predicted time
+  CandidateStatus status = CandidateStatus::not_reached;
+  std::string reason;      // one line, may be empty
+  double median_us = 0.0;  // valid if samples is not 0
   int samples = 0;
 };
 
 struct TuningReport {
   std::string device;                       // device_identity()
   std::string problem;                      // problem_class()
-  std::vector<CandidateReport> candidates;  // in the ranking's order
-  std::optional<std::size_t> winner;        // index of a candidate
-  std::string reference;                    // the kernel whose result was the measure; empty: the host's oracle alone
-  std::string stopped;                      // why it ended early: the fatal error; empty: it did not
-  std::vector<std::string> warnings;        // what could not be kept, and why
+  std::vector<CandidateReport> candidates;  // in the order of the ranking
+  std::optional<std::size_t> winner;        // index into candidates
+  std::string reference;                    // the kernel that results were compared with; empty: only op::reference
+  std::string stopped;                      // the fatal device error that ended the tuning; empty: there was none
+  std::vector<std::string> warnings;        // errors in reading and writing tuning records
 };
 
-/// A JSON object, keys in a fixed order.
+/// A JSON object with keys in a fixed order.
 std::string to_json(const TuningReport& report);
 
 }  // namespace tilewright::tune

@@ -10,14 +10,14 @@ namespace tilewright::tune {
 namespace {
 
 constexpr std::size_t kInputRedZone = 64 << 10;
-constexpr std::size_t kMostSets = 512;             // a tuning makes some hundreds of calls
-constexpr std::int64_t kRandomElements = 1048573;  // a prime, so that no row repeats another at the same place
+constexpr std::size_t kMaxSets = 512;              // a tuning makes some hundreds of calls
+constexpr std::int64_t kRandomElements = 1048573;  // a prime, so that rows do not repeat
 
 std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 std::size_t span_of(const op::Tensor& tensor) { return static_cast<std::size_t>(op::span_bytes(tensor)); }
 
-// A block of random elements over and over: drawing each of a large matrix would take seconds.
+// Repeats a block of random elements, since generating every element of a large matrix would take seconds.
 void fill(const op::Tensor& tensor, std::int64_t limit, std::uint64_t seed) {
   const std::int64_t low = tensor.dtype == DType::u8 ? 0 : -limit;
   const auto size = static_cast<std::size_t>(bytes(tensor.dtype));
@@ -34,28 +34,28 @@ void fill(const op::Tensor& tensor, std::int64_t limit, std::uint64_t seed) {
   }
 }
 
-// Elements that one comparison looks at: fewer where a sum is long, so that the host takes a tenth of a second or so.
+// The number of elements that one comparison checks; less for a large k, so that it takes about a tenth of a second.
 std::int64_t sampled_elements(std::int64_t k) {
   return std::clamp((std::int64_t{1} << 21) / k, std::int64_t{16}, std::int64_t{512});
 }
 
-constexpr std::int64_t kSampledResults = 2;        // of a reduction: each takes a line of D, or all of it
-constexpr double kMostProductsOfAResult = 0x1p24;  // some tenths of a second
+constexpr std::int64_t kSampledResults = 2;       // results checked per reduction; each needs a row or column of D
+constexpr double kMaxProductsPerResult = 0x1p24;  // some tenths of a second
 
 const op::EpilogueOutput* find_reduced(const op::Epilogue& epilogue, std::string_view label) {
   const auto found = std::ranges::find(epilogue.outputs, label, &op::EpilogueOutput::label);
   return found == epilogue.outputs.end() || found->reduction == op::Reduction::none ? nullptr : &*found;
 }
 
-// At most `samples` of the indices below `count`, as far apart as they can be, the first and the last among them.
-std::vector<std::int64_t> spread_evenly(std::int64_t count, std::int64_t samples) {
+// At most `samples` evenly spaced indices from 0 to count - 1, including both ends.
+std::vector<std::int64_t> evenly_spaced(std::int64_t count, std::int64_t samples) {
   samples = std::min(count, samples);
   std::vector<std::int64_t> indices;
   for (std::int64_t i = 0; i < samples; ++i) indices.push_back(samples == 1 ? 0 : i * (count - 1) / (samples - 1));
   return indices;
 }
 
-// What a call of the problem touches.
+// The tensors that the call accesses.
 std::vector<op::Tensor*> used_tensors(op::Problem& problem) {
   std::vector<op::Tensor*> used;
   for (const op::Slot& slot : op::operands(problem)) {
@@ -64,22 +64,22 @@ std::vector<op::Tensor*> used_tensors(op::Problem& problem) {
   return used;
 }
 
-// The largest magnitude of inputs: sums of products of a GEMM are exact then; other operations get numbers as small.
+// The largest magnitude of input values, chosen so that the sums of a GEMM are exact.
 std::int64_t largest_input(const op::Problem& problem) {
-  constexpr std::int64_t kSmall = 3;
+  constexpr std::int64_t kForOtherOperations = 3;
   const Result<op::GemmView> view = op::view(problem);
-  return view ? op::exact_integer_limit(view->a.tensor.dtype, view->accumulator, view->k()) : kSmall;
+  return view ? op::exact_integer_limit(view->a.tensor.dtype, view->accumulator, view->k()) : kForOtherOperations;
 }
 
-// Reductions to one result need all of D: what a large D goes to is not computed on the host.
+// A reduction to a single result needs all of D, which is too slow on the host if D is large.
 std::string find_wrong_result_at(const op::GemmView& view, const op::EpilogueOutput& output,
                                  std::span<const op::Place> places) {
-  if (output.broadcast == op::kSingle && op::operations(view) / 2.0 > kMostProductsOfAResult) return {};
+  if (output.broadcast == op::kSingle && op::operations(view) / 2.0 > kMaxProductsPerResult) return {};
   const op::Comparison found = op::compare_results_at(view, output.label, places);
   return found.is_within_bound() ? std::string() : op::describe_worst(found);
 }
 
-// `places` are of D. An output that is not reduced is compared at the elements computed with those of D.
+// `places` are positions in D; outputs that are not reduced are compared at the corresponding positions.
 std::string find_wrong_element_at(const op::GemmView& view, std::span<const op::Place> places) {
   const op::Comparison found = op::compare_at(view, places);
   return found.is_within_bound() ? std::string() : op::describe_worst(found);
@@ -89,7 +89,7 @@ std::string find_wrong_element_at(const op::GemmView& view, std::span<const op::
 
 TuningOperands::TuningOperands(const std::shared_ptr<runtime::Device>& device, const op::Problem& shape)
     : device_(device), on_host_(shape), on_device_(shape) {
-  // The emulator reports accesses past an allocation itself; a GPU may give any bytes there, so it gets NaN.
+  // The emulator reports out-of-bounds reads itself. A GPU does not, so inputs get red zones of NaN there.
   const std::size_t around_inputs = device_->properties().emulated ? 0 : kInputRedZone;
   const std::int64_t limit = largest_input(shape);
   const std::vector<op::Slot> host = op::operands(on_host_), on_device = op::operands(on_device_);
@@ -98,10 +98,10 @@ TuningOperands::TuningOperands(const std::shared_ptr<runtime::Device>& device, c
     if (!slot.is_used) continue;
     if (slot.access == op::Access::update) {
       throw InvalidArgument(fmt::format(
-          "'{}' is read and written: such operations cannot be tuned, as a second run has other inputs", slot.name));
+          "'{}' is read and written: such operations cannot be tuned, since each run changes the inputs", slot.name));
     }
     const bool is_output = op::is_written(slot.access);
-    std::vector<PlacedTensor>& placed = is_output ? outputs_ : inputs_;
+    std::vector<GuardedTensor>& placed = is_output ? outputs_ : inputs_;
     placed.emplace_back(std::string(slot.name), device_, *slot.tensor,
                         is_output ? output_red_zone(*slot.tensor) : around_inputs);
     *slot.tensor = placed.back().on_host();
@@ -112,37 +112,37 @@ TuningOperands::TuningOperands(const std::shared_ptr<runtime::Device>& device, c
 }
 
 void TuningOperands::restore_inputs() {
-  for (const PlacedTensor& input : inputs_) input.upload();
+  for (const GuardedTensor& input : inputs_) input.upload();
   device_->synchronize(nullptr);
 }
 
-bool TuningOperands::inputs_are_intact() const { return std::ranges::all_of(inputs_, &PlacedTensor::is_intact); }
+bool TuningOperands::inputs_are_intact() const { return std::ranges::all_of(inputs_, &GuardedTensor::is_intact); }
 
-void TuningOperands::spoil_outputs() {
-  for (const PlacedTensor& output : outputs_) output.spoil();
+void TuningOperands::poison_outputs() {
+  for (const GuardedTensor& output : outputs_) output.poison();
   device_->synchronize(nullptr);
 }
 
 void TuningOperands::fetch_outputs() {
-  for (PlacedTensor& output : outputs_) output.fetch();
+  for (GuardedTensor& output : outputs_) output.fetch();
   device_->synchronize(nullptr);
 }
 
-std::string TuningOperands::find_stray_write() const {
-  for (const PlacedTensor& output : outputs_) {
-    if (std::string stray = output.find_stray_write(); !stray.empty()) return stray;
+std::string TuningOperands::find_out_of_bounds_write() const {
+  for (const GuardedTensor& output : outputs_) {
+    if (std::string stray = output.find_out_of_bounds_write(); !stray.empty()) return stray;
   }
   return {};
 }
 
 OutputImages TuningOperands::output_images() const {
   OutputImages images;
-  for (const PlacedTensor& output : outputs_) images.emplace_back(output.image().begin(), output.image().end());
+  for (const GuardedTensor& output : outputs_) images.emplace_back(output.image().begin(), output.image().end());
   return images;
 }
 
 std::string TuningOperands::find_wrong_element(const OutputImages& expected) const {
-  if (const Result<op::GemmView> view = op::view(on_host_)) return find_wrong_of_view(*view, expected);
+  if (const Result<op::GemmView> view = op::view(on_host_)) return find_wrong_element_of_gemm(*view, expected);
   if (op::has_reference(on_host_)) {
     const op::Comparison found = op::compare(on_host_);
     return found.is_within_bound() ? std::string() : op::describe_worst(found);
@@ -150,17 +150,17 @@ std::string TuningOperands::find_wrong_element(const OutputImages& expected) con
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const std::size_t differing = outputs_[i].differing_elements(expected[i]).size();
     if (differing != 0)
-      return fmt::format("{} elements of '{}' are not those of the first kernel", differing, outputs_[i].label());
+      return fmt::format("{} elements of '{}' differ from those of the first kernel", differing, outputs_[i].label());
   }
   return {};
 }
 
-std::string TuningOperands::find_wrong_of_view(const op::GemmView& view, const OutputImages& expected) const {
+std::string TuningOperands::find_wrong_element_of_gemm(const op::GemmView& view, const OutputImages& expected) const {
   const std::int64_t samples = sampled_elements(view.k());
   std::vector<op::Place> places;
   if (expected.empty()) {
     const std::int64_t n = view.d_columns(), matrix = view.m() * n;
-    for (const std::int64_t index : spread_evenly(view.batch() * matrix, samples))
+    for (const std::int64_t index : evenly_spaced(view.batch() * matrix, samples))
       places.push_back({index / matrix, index % matrix / n, index % n});
     std::string wrong = find_wrong_element_at(view, places);
     for (const op::EpilogueOutput& output : view.epilogue->outputs) {
@@ -174,7 +174,7 @@ std::string TuningOperands::find_wrong_of_view(const op::GemmView& view, const O
     const op::EpilogueOutput* const reduced = find_reduced(*view.epilogue, outputs_[i].label());
     places.clear();
     for (const std::int64_t index :
-         spread_evenly(static_cast<std::int64_t>(differing.size()), reduced == nullptr ? samples : kSampledResults))
+         evenly_spaced(static_cast<std::int64_t>(differing.size()), reduced == nullptr ? samples : kSampledResults))
       places.push_back(differing[static_cast<std::size_t>(index)]);
     const bool is_d = i == 0;
     for (op::Place& at : places) at.column /= is_d ? 1 : view.epilogue->columns_per_element();
@@ -185,19 +185,19 @@ std::string TuningOperands::find_wrong_of_view(const op::GemmView& view, const O
   return {};
 }
 
-TimingSets::TimingSets(const std::shared_ptr<runtime::Device>& device, const TuningOperands& operands) {
+RotatingOperands::RotatingOperands(const std::shared_ptr<runtime::Device>& device, const TuningOperands& operands) {
   op::Problem host = operands.on_host();
   op::Problem set = operands.on_device();
   const std::vector<op::Tensor*> from = used_tensors(host), to = used_tensors(set);
   std::size_t set_bytes = 0;
   for (op::Tensor* const tensor : to) {
-    tensor->address = set_bytes + tensor->address % kPlacedAlignment;  // within a set
-    set_bytes = round_up(tensor->address + span_of(*tensor), kPlacedAlignment);
+    tensor->address = set_bytes + tensor->address % kGuardedAlignment;  // offset within a set
+    set_bytes = round_up(tensor->address + span_of(*tensor), kGuardedAlignment);
   }
 
   const runtime::DeviceProperties& properties = device->properties();
   const std::size_t enough = 1 + (2 * static_cast<std::size_t>(properties.l2_bytes) + set_bytes - 1) / set_bytes;
-  const std::size_t count = properties.emulated ? 1 : std::min(kMostSets, enough);
+  const std::size_t count = properties.emulated ? 1 : std::min(kMaxSets, enough);
   memory_ = runtime::DeviceBuffer(device, count * set_bytes);
   for (std::size_t i = 0; i < count; ++i) {
     op::Problem& placed = sets_.emplace_back(set);
@@ -211,7 +211,7 @@ TimingSets::TimingSets(const std::shared_ptr<runtime::Device>& device, const Tun
   device->synchronize(nullptr);
 }
 
-const op::Problem& TimingSets::next() {
+const op::Problem& RotatingOperands::next() {
   next_ = (next_ + 1) % sets_.size();
   return sets_[next_];
 }

@@ -1,5 +1,5 @@
-// Memory that candidates may do with as they like: operands of a problem's shapes, types, strides and alignments, and
-// the tensors of its epilogue, with contents of our own, so that the caller's are never touched.
+// Copies of a problem's operands, with the same shapes, types, strides and alignments, on which candidates are checked
+// and timed. The caller's memory is never accessed.
 #pragma once
 
 #include <cstddef>
@@ -11,63 +11,66 @@
 
 #include "tilewright/op/problem.hpp"
 #include "tilewright/runtime/device.hpp"
-#include "tilewright/tune/placed_tensor.hpp"
+#include "tilewright/tune/guarded_tensor.hpp"
 
 namespace tilewright::tune {
 
-/// A problem's outputs as images of memory with the red zones.
+/// Memory images of a problem's outputs, including the red zones.
 using OutputImages = std::vector<std::vector<std::byte>>;
 
-/// Inputs are small integers whose sums every accumulator holds exactly: all correct kernels add to the same bits. What
-/// the epilogue reads is as small; where it rounds, bits may differ, and such elements are compared with the oracle.
+/// Operands for checking. Inputs are small integers whose sums are exact in the accumulator, so that all correct
+/// kernels compute the same bits up to the epilogue. If the epilogue rounds, bits may differ; elements that differ are
+/// compared with op::reference.
 class TuningOperands {
  public:
-  /// `shape`: extents, types, strides; of its addresses only what they are modulo 256 bytes.
+  /// Uses the extents, types and strides of `shape`, and its addresses modulo 256 bytes.
   /// @pre op::measurable(shape) @throws OutOfMemory, InvalidArgument for an operand that is read and written
   TuningOperands(const std::shared_ptr<runtime::Device>& device, const op::Problem& shape);
 
-  /// The problem to check a kernel on: outputs lie between red zones, and NaN lies around the inputs.
+  /// The problem on the device. Outputs have red zones around them, and inputs have NaN around them.
   const op::Problem& on_device() const { return on_device_; }
-  /// The same on the host; outputs as fetch_outputs() brought them.
+  /// The problem on the host. fetch_outputs() updates its outputs.
   const op::Problem& on_host() const { return on_host_; }
 
-  /// Fills the outputs and their red zones with a pattern; waits.
-  void spoil_outputs();
-  /// Brings the outputs and their red zones to the host; waits.
+  /// Fills the outputs and their red zones on the device with a poison pattern; waits.
+  void poison_outputs();
+  /// Copies the outputs and their red zones to the host; waits.
   void fetch_outputs();
-  /// After fetch_outputs(): empty, or where a byte that belongs to no element of an output was written.
-  std::string find_stray_write() const;
-  /// Whether the inputs on the device are still what they were.
+  /// After fetch_outputs(): describes the first byte written outside the elements of an output; empty if there is none.
+  std::string find_out_of_bounds_write() const;
+  /// Whether the inputs on the device are unchanged.
   bool inputs_are_intact() const;
   void restore_inputs();
 
-  /// The outputs' memory, as fetched.
+  /// Copies of the outputs as fetched.
   OutputImages output_images() const;
-  /// After fetch_outputs(): empty, or what is wrong with an output. An author's operation is compared whole with its
-  /// reference, or where it has none, with `expected` within Operation::tolerance(). Of problems that are seen as a
-  /// GEMM: elements that have the bits of `expected`, the output_images() of a kernel found right, or nothing, are
-  /// right; of the others, up to some hundreds of each output are compared with the host's oracle, but of reductions
-  /// two results, and what all of D is reduced to only below 2^24 products.
+  /// After fetch_outputs(): describes a wrong element of an output; empty if none was found. `expected` has the
+  /// output_images() of a correct kernel, or is empty.
+  /// - GEMMs: elements whose bits equal those in `expected` are accepted. Samples of the others (all, if `expected` is
+  ///   empty) are compared with op::reference: up to 512 elements of each output, and two results of each reduction. A
+  ///   reduction to a single result is compared only if the GEMM has at most 2^24 products.
+  /// - Other operations: all elements are compared with the operation's reference or, if it has none, bit by bit with
+  ///   `expected`.
   std::string find_wrong_element(const OutputImages& expected) const;
 
  private:
-  std::string find_wrong_of_view(const op::GemmView& view, const OutputImages& expected) const;
+  std::string find_wrong_element_of_gemm(const op::GemmView& view, const OutputImages& expected) const;
 
   std::shared_ptr<runtime::Device> device_;
   op::Problem on_host_;
   op::Problem on_device_;
-  std::vector<PlacedTensor> inputs_;
-  std::vector<PlacedTensor> outputs_;  // D first where there is one
+  std::vector<GuardedTensor> inputs_;
+  std::vector<GuardedTensor> outputs_;  // D first, if the operation is a GEMM
 };
 
-/// Copies of a problem's operands to time calls on: so many that going round them touches three times the L2 cache, and
-/// no call finds its operands there.
-class TimingSets {
+/// Rotating copies of a problem's operands for timing. One rotation covers more than twice the L2 cache, so that no
+/// call finds its operands in the cache.
+class RotatingOperands {
  public:
   /// @throws OutOfMemory
-  TimingSets(const std::shared_ptr<runtime::Device>& device, const TuningOperands& operands);
+  RotatingOperands(const std::shared_ptr<runtime::Device>& device, const TuningOperands& operands);
 
-  /// The next set, going round.
+  /// The next copy in the rotation.
   const op::Problem& next();
   std::size_t count() const { return sets_.size(); }
 

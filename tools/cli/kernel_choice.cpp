@@ -67,7 +67,7 @@ plan::Schedule parse_schedule(const std::string& text) {
   return *schedule;
 }
 
-plan::Design read_design(const op::GemmDescription& description, const Target& target, const KernelOptions& options) {
+plan::Design read_design(const op::GemmSignature& description, const Target& target, const KernelOptions& options) {
   plan::Design design;
   design.target = target;
   plan::TileDescription& tile = design.tile;
@@ -122,7 +122,7 @@ ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& prob
   refuse_design_options_without_tile(options);
   const Target target = choose_target(engine, options);
   if (options.has_design()) {
-    const op::GemmDescription description = op::describe(op::view(problem).value_or_throw());
+    const op::GemmSignature description = op::describe(op::view(problem).value_or_throw());
     const registry::KernelPtr kernel = engine.make_kernel(description, read_design(description, target, options));
     kernel->supports(problem).or_throw();
     return {kernel, "explicit design"};

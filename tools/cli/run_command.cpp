@@ -46,14 +46,14 @@ ExitCode check(engine::Engine& engine, const ProblemFile& problem, bool json) {
   bool is_any_sound = false;
   for (const tune::CandidateReport& candidate : report.candidates) {
     if (!json) {
-      fmt::print("{:<12} {}{}{}\n", tune::name(candidate.fate), candidate.kernel, candidate.reason.empty() ? "" : ": ",
-                 candidate.reason);
+      fmt::print("{:<12} {}{}{}\n", tune::name(candidate.status), candidate.kernel,
+                 candidate.reason.empty() ? "" : ": ", candidate.reason);
     }
-    if (candidate.fate == tune::Fate::wrong || candidate.fate == tune::Fate::strayed) {
+    if (candidate.status == tune::CandidateStatus::wrong || candidate.status == tune::CandidateStatus::out_of_bounds) {
       say(fmt::format("wrong result: {}: {}", candidate.kernel, candidate.reason));
       return ExitCode::wrong_result;
     }
-    is_any_sound |= candidate.fate == tune::Fate::sound;
+    is_any_sound |= candidate.status == tune::CandidateStatus::sound;
   }
   if (is_any_sound) return ExitCode::ok;
   say("no kernel could be run");

@@ -35,7 +35,7 @@ void print_candidate(const tune::CandidateReport& candidate, const tune::Candida
   const std::string ratio = candidate.samples == 0 || first.samples == 0
                                 ? "-"
                                 : fmt::format("{:.2f}x", first.median_us / candidate.median_us);
-  fmt::print("{:>10} {:>8}  {:<12} {}{}{}\n", median, ratio, tune::name(candidate.fate), candidate.kernel,
+  fmt::print("{:>10} {:>8}  {:<12} {}{}{}\n", median, ratio, tune::name(candidate.status), candidate.kernel,
              candidate.reason.empty() ? "" : ": ", candidate.reason);
 }
 
@@ -63,10 +63,10 @@ ExitCode verdict(const tune::TuningReport& report, bool checks_only) {
     return end(ExitCode::environment, "the device cannot be used any more: it was broken by " + report.stopped);
   bool is_any_sound = false;
   for (const tune::CandidateReport& candidate : report.candidates) {
-    if (candidate.fate == tune::Fate::wrong || candidate.fate == tune::Fate::strayed) {
+    if (candidate.status == tune::CandidateStatus::wrong || candidate.status == tune::CandidateStatus::out_of_bounds) {
       return end(ExitCode::wrong_result, fmt::format("wrong result: {}: {}", candidate.kernel, candidate.reason));
     }
-    is_any_sound |= candidate.fate == tune::Fate::sound;
+    is_any_sound |= candidate.status == tune::CandidateStatus::sound;
   }
   if (report.winner || (checks_only && is_any_sound)) return ExitCode::ok;
   return end(ExitCode::environment, "no kernel could be run");

@@ -207,7 +207,7 @@ TEST(Arguments, ADOfPairsIsBesideThePlainProduct) {
 TEST(Arguments, WhatTheLibraryCannotSayIsRefused) {
   const Result<op::Gemm> narrowed = gemm(*parse_problem("dtype=f64 out=f16 m=4 n=4 k=4"), kApart, kGpu);
   ASSERT_FALSE(narrowed);
-  EXPECT_THAT(narrowed.reason(), HasSubstr("is f16, which a product of f64 cannot be stored to"));
+  EXPECT_THAT(narrowed.reason(), HasSubstr("is f16, which is not supported with f64"));
 }
 
 TEST(ReadProblems, SkipsCommentsAndNamesTheWrongLine) {

@@ -1,5 +1,5 @@
-// What find_kernels promises of everything that it returns, over types, layouts, targets and filters; what it
-// remembers; and the listing of all kernels.
+// Properties of every kernel that find_kernels() returns, over types, layouts, targets and filters; remembered
+// rankings; and the list of all kernels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,25 +52,25 @@ TEST_F(Discovering, EveryKernelFoundSatisfiesFilterTargetAndSupports) {
   }
 }
 
-TEST_F(Discovering, IsRememberedForTheKindOfCall) {
+TEST_F(Discovering, RankingsAreRememberedByCallKey) {
   HostProblem problem(64, 64, 64, {.type = DType::f16, .d_type = DType::f16});
   const auto first = engine_.ranking(problem.gemm);
-  EXPECT_EQ(engine_.ranking(problem.gemm), first) << "the very same";
+  EXPECT_EQ(engine_.ranking(problem.gemm), first) << "the same object";
   HostProblem other(64, 64, 64, {.type = DType::f16, .d_type = DType::f16});
   EXPECT_EQ(engine_.ranking(other.gemm), first) << "at other addresses";
   problem.gemm.alpha = 2.0;
   const auto scaled = engine_.ranking(problem.gemm);
-  EXPECT_NE(scaled, first) << "the sums alone, which kernels without alpha serve, are a kind of their own";
+  EXPECT_NE(scaled, first) << "with alpha = 1 and beta = 0, D is the accumulator: another key";
   problem.gemm.alpha = 3.0;
   EXPECT_EQ(engine_.ranking(problem.gemm), scaled) << "with another alpha";
   problem.gemm.alpha = 0.0;
-  EXPECT_NE(engine_.ranking(problem.gemm), first) << "a product that counts as 0";
+  EXPECT_NE(engine_.ranking(problem.gemm), first) << "alpha = 0: the product is not read";
   HostProblem padded(64, 64, 64, {.type = DType::f16, .d_type = DType::f16, .padding = 8});
   EXPECT_NE(engine_.ranking(padded.gemm), first);
   EXPECT_NE(engine_.ranking(other.gemm, kSm90a), first);
 }
 
-TEST_F(Discovering, RefusalsTellProgramsWhatPeopleRead) {
+TEST_F(Discovering, RefusalsHaveACodeAndAnOperand) {
   HostProblem odd(33, 17, 19, {.type = DType::f16, .d_type = DType::f16});
   const auto json = nlohmann::json::parse(to_json(engine_.explain(odd.gemm)));
   EXPECT_EQ(json["target"], "sm_80");
@@ -88,7 +88,7 @@ TEST_F(Discovering, RefusalsTellProgramsWhatPeopleRead) {
   EXPECT_THAT(to_text(engine_.explain(odd.gemm)), testing::HasSubstr("needs sm_90a, the target is sm_80"));
 }
 
-TEST_F(Discovering, OnlyTheProvidersNamed) {
+TEST_F(Discovering, CanBeRestrictedToProviders) {
   HostProblem problem(64, 64, 64, {.type = DType::f16, .d_type = DType::f16});
   const std::vector<std::string> simt{"simt_gemm"};
   for (const RankedKernel& ranked : engine_.find_kernels(problem.gemm, {}, {}, simt))
@@ -98,7 +98,7 @@ TEST_F(Discovering, OnlyTheProvidersNamed) {
     engine_.find_kernels(problem.gemm, {}, {}, unknown);
     FAIL() << "found";
   } catch (const InvalidArgument& error) {
-    EXPECT_STREQ(error.what(), "no provider 'none'; there are: sm90_gemm, sm80_gemm, simt_gemm");
+    EXPECT_STREQ(error.what(), "unknown provider 'none': the registered ones are sm90_gemm, sm80_gemm, simt_gemm");
   }
 }
 
@@ -107,7 +107,7 @@ TEST_F(Discovering, TheListingIsAStreamOfUniqueKernels) {
   std::set<std::string> names, families;
   int count = 0;
   while (const registry::KernelPtr kernel = listing.next()) {
-    if (++count > 4000) break;  // of many more
+    if (++count > 4000) break;  // a part of the list is enough
     EXPECT_TRUE(names.insert(kernel->name()).second) << kernel->name();
     EXPECT_EQ(kernel->metadata().design.target, kSm90a);
     families.insert(kernel->metadata().family);
@@ -130,7 +130,7 @@ TEST_F(Discovering, AListingIsFilteredByPredicate) {
   EXPECT_EQ(families, (std::set<std::string>{"simt_gemm", "sm80_gemm"}));
 }
 
-TEST_F(Discovering, ShapesArePlannedWithoutMemory) {
+TEST_F(Discovering, ProblemsWithoutMemoryArePlanned) {
   HostProblem problem(64, 48, 32, {.type = DType::f16, .d_type = DType::f16});
   op::Gemm shape = problem.gemm;
   for (op::Tensor* tensor : {&shape.a, &shape.b, &shape.c, &shape.d}) {
@@ -141,7 +141,7 @@ TEST_F(Discovering, ShapesArePlannedWithoutMemory) {
   EXPECT_FALSE(engine_.find_kernels(shape).empty());
   EXPECT_THROW(engine_.run(shape), InvalidArgument);
   shape.a = problem.gemm.a;
-  EXPECT_EQ(op::validate(shape).reason(), "A is on host and D on shape");
+  EXPECT_EQ(op::validate(shape).reason(), "A is on host, but D is on shape");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Kernels of a test's own, right ones and rogues, and a provider that offers them before ours.
+// Fake kernels for tests, correct and faulty ones, and a provider that ranks them before the shipped kernels.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace tilewright::engine {
 
-// D = alpha * A * B of a packed f32 problem, one thread an element.
+// D = alpha * A * B of a packed f32 problem, one thread per element.
 inline constexpr const char* kRightBody =
     "const int row = threadIdx.x / p.n, column = threadIdx.x % p.n; float sum = 0.0f;"
     "for (int i = 0; i < p.k; ++i) sum += p.a[row * p.k + i] * p.b[i * p.n + column];"
@@ -25,7 +25,7 @@ inline op::Epilogue epilogue_with_tensors() {
   return op::make_epilogue("tuned", DType::f32, op::call("relu", {t}), {{"aux", t}}).value_or_throw();
 }
 
-// The same with that epilogue.
+// D = alpha * A * B with epilogue_with_tensors().
 inline const std::string kBodyWithoutAux =
     "const int row = threadIdx.x / p.n, column = threadIdx.x % p.n; float sum = 0.0f;"
     "for (int i = 0; i < p.k; ++i) sum += p.a[row * p.k + i] * p.b[i * p.n + column];"
@@ -33,7 +33,7 @@ inline const std::string kBodyWithoutAux =
     "p.d[threadIdx.x] = t > 0.0f ? t : 0.0f;";
 inline const std::string kRightBodyWithTensors = kBodyWithoutAux + "p.aux[threadIdx.x] = t;";
 
-/// Its parameters: a, b, d, m, n, k, alpha, and the epilogue's tensors under their names; all tensors are of f32.
+/// Its parameters are a, b, d, m, n, k, alpha, and the auxiliary tensors by name; all tensors are f32.
 class FakeKernel final : public registry::Kernel {
  public:
   FakeKernel(registry::KernelMetadata metadata, std::string body, double estimate_us, int launch_error)
@@ -78,10 +78,10 @@ struct Fake {
   std::string family;
   std::string body = kRightBody;
   int launch_error = 0;
-  plan::OpClass op_class = plan::OpClass::tensor_op;  // simple ones are asked for the reference first
+  plan::OpClass op_class = plan::OpClass::tensor_op;  // simt kernels are tried first as the reference
 };
 
-/// Offers the fakes, ranked in their order and before ours.
+/// Offers the fake kernels, ranked in their order and before the shipped ones.
 class FakeProvider final : public registry::Provider {
  public:
   explicit FakeProvider(std::vector<Fake> fakes) : fakes_(std::move(fakes)) {}
@@ -106,22 +106,22 @@ class FakeProvider final : public registry::Provider {
   std::vector<Fake> fakes_;
 };
 
-/// Kernels that do harm, none of it to the device.
-inline std::vector<Fake> rogues() {
+/// Faulty kernels, none of which breaks the device.
+inline std::vector<Fake> faulty_kernels() {
   return {
-      {"liar", "p.d[threadIdx.x] = 1.0f;"},
-      {"almost", std::string(kRightBody) + "if (threadIdx.x == 95) p.d[95] += 1.0f;"},
-      {"idler", "if (threadIdx.x >= 4096) p.d[0] = 0.0f;"},
+      {"constant_result", "p.d[threadIdx.x] = 1.0f;"},
+      {"one_wrong_element", std::string(kRightBody) + "if (threadIdx.x == 95) p.d[95] += 1.0f;"},
+      {"no_result", "if (threadIdx.x >= 4096) p.d[0] = 0.0f;"},
       {"stray_after", std::string(kRightBody) + "p.d[p.m * p.n + 7] = 3.0f;"},
       {"stray_before", std::string(kRightBody) + "p.d[-1] = 3.0f;"},
-      {"spoiler", std::string(kRightBody) + "p.a[threadIdx.x] = 5.0f;"},
+      {"writes_input", std::string(kRightBody) + "p.a[threadIdx.x] = 5.0f;"},
       {"broken", "no such thing;"},
       {"unlaunchable", kRightBody, 1},
   };
 }
 
-/// The same for a problem of that epilogue, 8 x 12.
-inline std::vector<Fake> rogues_with_tensors() {
+/// Faulty kernels for an 8 x 12 problem with epilogue_with_tensors().
+inline std::vector<Fake> faulty_kernels_with_tensors() {
   const std::string& right = kRightBodyWithTensors;
   return {
       {"wrong_aux", right + "if (threadIdx.x == 95) p.aux[95] += 1.0f;"},

@@ -1,4 +1,4 @@
-// Discovery: what is found for a problem, in which order, and why the rest is not.
+// find_kernels(): the kernels found for a problem, their order, and the refusals.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -16,7 +16,7 @@ class FindKernels : public testing::Test {
   HostProblem floats_{256, 192, 128};
 };
 
-TEST_F(FindKernels, BestFirst) {
+TEST_F(FindKernels, RanksByPredictedTime) {
   const std::vector<RankedKernel> ranked = engine_.find_kernels(halves_.gemm);
   ASSERT_GT(ranked.size(), 5U);
   std::set<std::string> families;
@@ -31,7 +31,7 @@ TEST_F(FindKernels, BestFirst) {
   EXPECT_EQ(ranked.front().kernel->metadata().family, "sm80_gemm");
 }
 
-TEST_F(FindKernels, IsTheSameEveryTime) {
+TEST_F(FindKernels, IsDeterministic) {
   const std::vector<RankedKernel> first = engine_.find_kernels(halves_.gemm);
   const std::vector<RankedKernel> second = engine_.find_kernels(halves_.gemm);
   ASSERT_EQ(first.size(), second.size());
@@ -51,7 +51,7 @@ TEST_F(FindKernels, FilterChoosesByMetadata) {
   EXPECT_TRUE(engine_.find_kernels(halves_.gemm, [](const auto&) { return false; }).empty());
 }
 
-TEST_F(FindKernels, TargetMayBeAnotherThanTheDevice) {
+TEST_F(FindKernels, TargetMayDifferFromTheDevice) {
   for (const Target& target : {kSm80, Target{86}, kSm90a}) {
     const std::vector<RankedKernel> ranked = engine_.find_kernels(halves_.gemm, {}, target);
     ASSERT_FALSE(ranked.empty());
@@ -60,7 +60,7 @@ TEST_F(FindKernels, TargetMayBeAnotherThanTheDevice) {
   EXPECT_EQ(engine_.find_kernels(halves_.gemm).front().kernel->metadata().design.target, kSm80);
 }
 
-TEST_F(FindKernels, InvalidProblemsAreTheCallersFault) {
+TEST_F(FindKernels, ThrowsForInvalidProblems) {
   floats_.gemm.b.shape[0] = 64;
   EXPECT_THROW(engine_.find_kernels(floats_.gemm), InvalidArgument);
   EXPECT_THROW(engine_.explain(floats_.gemm), InvalidArgument);

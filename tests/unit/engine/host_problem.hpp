@@ -1,4 +1,4 @@
-// A GEMM on host memory that it owns, filled with small integers, so that every correct kernel gives the same bits.
+// A GEMM that owns its host memory, filled with small integers, so that every correct kernel gives the same bits.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +21,9 @@ struct HostProblemOptions {
   op::MatrixLayout c = op::MatrixLayout::row_major;
   op::MatrixLayout d = op::MatrixLayout::row_major;
   int padding = 0;                                   // elements between rows or columns of every matrix
-  std::int64_t batch = 0;                            // matrices; 0: no batch mode
-  int batch_padding = 0;                             // elements between them
-  bool one_a = false, one_b = false, one_c = false;  // one matrix for all
+  std::int64_t batch = 0;                            // number of matrices; 0: no batch mode
+  int batch_padding = 0;                             // elements between matrices
+  bool one_a = false, one_b = false, one_c = false;  // broadcast over the batch
 };
 
 class HostProblem {
@@ -42,8 +42,8 @@ class HostProblem {
     }
   }
 
-  /// With the tensors that it asks for, of its compute type and D's layout; sources are filled, and serve all of a
-  /// batch.
+  /// Sets the epilogue and adds its auxiliary tensors, which have the compute type and D's layout. Those that are read
+  /// are filled and broadcast over the batch.
   void set_epilogue(const op::Epilogue& epilogue) {
     gemm.epilogue = epilogue;
     std::uint64_t seed = 4;
@@ -72,7 +72,7 @@ class HostProblem {
     return options.batch == 0 ? one : op::batched(one, options.batch, step);
   }
 
-  static constexpr std::byte kPoison{0xff};  // NaN, in what is not filled
+  static constexpr std::byte kPoison{0xff};  // NaN in every float type
 
   HostProblemOptions options_;
   std::vector<std::vector<std::byte>> memory_;

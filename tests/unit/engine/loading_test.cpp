@@ -1,4 +1,4 @@
-// What is loaded: from a cache without a compiler, anew where an image does not load, and only so much at a time.
+// Loading kernels: from a cache without a compiler, again after an image fails to load, and within the LRU limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -53,7 +53,7 @@ TEST_F(Loading, ABundleRunsWhereThereIsNoCompiler) {
   EXPECT_EQ(later.compile(later.find_kernels(problem.gemm).front().kernel)->compiler.substr(0, 5), "nvrtc");
 }
 
-TEST_F(Loading, AnImageThatDoesNotLoadIsCompiledAnewOnce) {
+TEST_F(Loading, AnImageThatDoesNotLoadIsCompiledAgainOnce) {
   cache::Key key;
   {
     Engine engine(options("cache"));
@@ -75,7 +75,7 @@ TEST_F(Loading, AnImageThatDoesNotLoadIsCompiledAnewOnce) {
   EXPECT_EQ(next.cache().counters().disk_hits, 1) << "the new image is kept";
 }
 
-/// A kernel of an author's, in PTX: nothing is compiled. Each index is another kernel.
+/// A user-defined kernel in PTX, which needs no compiler. Each index is a different kernel.
 class PtxKernel final : public registry::Kernel {
  public:
   PtxKernel(registry::KernelMetadata metadata, int index) : Kernel(std::move(metadata)), index_(index) {}
@@ -130,7 +130,7 @@ TEST_F(Loading, MemoryIsFlatOverManyKernelsAndShapes) {
 
   const auto kernel = std::make_shared<PtxKernel>(metadata, 0);
   for (int i = 0; i < kShapes; ++i) {
-    // At addresses that nobody reads.
+    // Placeholder addresses, which are not accessed.
     const auto matrix = [](std::uint64_t address, std::int64_t rows, std::int64_t columns) {
       constexpr op::MemoryDevice kEmulator{.kind = op::MemoryDevice::Kind::emulator};
       return op::matrix(address << 30, DType::f32, rows, columns, op::MatrixLayout::row_major, 0, kEmulator);

@@ -1,4 +1,4 @@
-// Operations that authors bring take the same road as a GEMM: discovered by name, checked, cached, run, prepared.
+// User-defined operations in the engine: they are discovered by name, checked, cached, run and prepared like a GEMM.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ std::vector<float> numbers(std::size_t count) {
   return values;
 }
 
-/// A problem of 20 x 70 on the host, with an output of NaN.
+/// A 20 x 70 problem on the host, whose output is NaN before the run.
 struct StencilProblem {
   std::vector<float> x = numbers(20 * 70);
   std::vector<float> out = std::vector<float>(20 * 70, std::nanf(""));
@@ -43,7 +43,7 @@ struct StencilProblem {
                        {{"x", packed(x, {20, 70})}, {"out", packed(out, {20, 70})}}, {{"weight", 0.125}});
 };
 
-TEST(Operations, AStencilIsFoundByItsNameAndRuns) {
+TEST(Operations, KernelsAreFoundByNameAndRun) {
   Engine engine(emulator_options());
   engine.registry().add(std::make_shared<stencil::StencilProvider>()).or_throw();
   const StencilProblem stencil;
@@ -52,7 +52,7 @@ TEST(Operations, AStencilIsFoundByItsNameAndRuns) {
   EXPECT_EQ(found.kernels[0].kernel->metadata().signature.operation, "stencil");
   const auto simt = std::ranges::find(found.refused, "simt_gemm", &registry::RefusedKernel::name);
   ASSERT_NE(simt, found.refused.end());
-  EXPECT_EQ(simt->reason(), "computes GEMMs: stencil is not computed as a GEMM");
+  EXPECT_EQ(simt->reason(), "computes only GEMMs: stencil is not computed as a GEMM");
   EXPECT_EQ(simt->refusal.code, RefusalCode::operation);
   engine.run(stencil.problem);
   const op::Comparison comparison = op::compare(stencil.problem);
@@ -60,7 +60,7 @@ TEST(Operations, AStencilIsFoundByItsNameAndRuns) {
   EXPECT_EQ(comparison.checked, 20 * 70);
 }
 
-TEST(Operations, AProblemIsNotGivenAnotherOperationsKernel) {
+TEST(Operations, KernelsOfOtherOperationsAreRefused) {
   Engine engine(emulator_options());
   engine.registry().add(std::make_shared<stencil::StencilProvider>()).or_throw();
   HostProblem gemm(20, 70, 8);
@@ -68,10 +68,10 @@ TEST(Operations, AProblemIsNotGivenAnotherOperationsKernel) {
   EXPECT_THAT(found.kernels.front().kernel->metadata().signature.operation, "gemm");
   const auto refused = std::ranges::find(found.refused, "stencil_0", &registry::RefusedKernel::name);
   ASSERT_NE(refused, found.refused.end());
-  EXPECT_EQ(refused->reason(), "the kernel computes stencil, the problem is a gemm");
+  EXPECT_EQ(refused->reason(), "the kernel computes stencil, but the problem is a gemm");
 }
 
-TEST(Operations, WithoutAKernelTheReasonsAreSaid) {
+TEST(Operations, WithoutAKernelTheErrorHasAllReasons) {
   Engine engine(emulator_options());
   const StencilProblem stencil;
   EXPECT_THAT([&] { engine.run(stencil.problem); },
@@ -93,7 +93,7 @@ TEST(Operations, KernelsAreCachedAndPrepared) {
   std::filesystem::remove_all(options.cache_dir);
 }
 
-TEST(Operations, AStencilsOwnConditionsAreChecked) {
+TEST(Operations, UserDefinedConditionsAreChecked) {
   Engine engine(emulator_options());
   std::vector<float> x(70), out(70);
   const op::Problem flat = op::Custom::make(std::make_shared<stencil::Stencil>(),
@@ -102,7 +102,7 @@ TEST(Operations, AStencilsOwnConditionsAreChecked) {
               testing::ThrowsMessage<InvalidArgument>("a stencil needs 2 x 2 elements, got 1 x 70"));
 }
 
-// D(n, m): kernels of GEMMs compute it, by the view.
+// D is (n, m); the operation's GEMM view makes GEMM kernels applicable.
 TEST(Operations, AGemmWithATransposedResultIsComputedByTheGemmFamilies) {
   Engine engine(emulator_options());
   const auto operation = std::make_shared<op::ProductOperation>(

@@ -1,4 +1,4 @@
-// What an engine is told: by its options, and by the environment.
+// Engine options and the environment variables that set them.
 #include "tilewright/engine/options.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ void expect_defaults(const Options& options) {
 
 TEST_F(EnvironmentOptions, HaveDefaults) { expect_defaults(Options::from_environment()); }
 
-TEST_F(EnvironmentOptions, HaveTheDefaultsOfTheTable) {
+TEST_F(EnvironmentOptions, HaveTheDocumentedDefaults) {
   for (const EnvironmentVariable& variable : kEnvironmentVariables) {
     ::setenv(variable.name, variable.default_value, 1);
   }
@@ -106,7 +106,7 @@ Options on(const std::string& device) {
   return options;
 }
 
-TEST(OpenDevice, GivesTheEmulatorItsBudgetOfSteps) {
+TEST(OpenDevice, PassesTheStepLimitToTheEmulator) {
   Options options = on("emulator");
   options.emulator_steps_per_cta = 5000;
   const auto device = open_device(options);
@@ -120,7 +120,7 @@ TEST(OpenDevice, GivesTheEmulatorItsBudgetOfSteps) {
   }
 }
 
-TEST(OpenDevice, KnowsTheEmulators) {
+TEST(OpenDevice, OpensEmulators) {
   EXPECT_EQ(open_device(on("emulator:sm_80"))->properties().name, "emulator:sm_80");
   EXPECT_EQ(open_device(on("emulator:sm_90a"))->properties().target, kSm90a);
   EXPECT_EQ(open_device(on("emulator:sm_90"))->properties().target, kSm90a) << "a device has all features";
@@ -142,11 +142,11 @@ TEST(OpenDevice, RefusesOtherNames) {
     open_device(on("tpu\n0"));
     FAIL();
   } catch (const InvalidArgument& error) {
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << "what is printed is safe to print";
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << "the message must be printable";
   }
 }
 
-TEST(OpenDevice, AMissingGpuIsAnErrorOfTheEnvironment) {
+TEST(OpenDevice, ThrowsForAMissingGpu) {
   EXPECT_THROW(open_device(on("cuda:63")), Error);
   EXPECT_THROW(Engine(on("cuda:63")), Error);
 }

@@ -1,4 +1,4 @@
-// What is remembered of queries and of tunings: not what became stale meanwhile, nor by names that say nothing.
+// The caches of rankings and of tuned choices, which must not return stale entries.
 #include "tilewright/engine/rankings.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@
 namespace tilewright::engine {
 namespace {
 
-TEST(Rankings, OneOfBeforeTheChoicesChangedIsNotKept) {
+TEST(Rankings, ARankingOfAnOlderGenerationIsNotInserted) {
   const HostProblem problem(8, 12, 16);
   const RankingKey key{op::key(problem.gemm), kSm80, Tuning::use};
   const auto ranking = std::make_shared<const Explanation>();
@@ -43,7 +43,7 @@ class Sourceless final : public registry::Kernel {
   plan::Launch do_launch(const op::Problem&) const override { return {}; }
 };
 
-TEST(KernelSet, KnowsAuthorsKernelsByTheirSources) {
+TEST(KernelSet, DependsOnTheSourcesOfUserDefinedKernels) {
   const HostProblem problem(8, 12, 16);
   const auto set = [](std::vector<registry::KernelPtr> kernels) { return *kernel_set(kernels); };
   const registry::KernelPtr one = authored(problem.gemm, "return;"), other = authored(problem.gemm, "return; ;");
@@ -53,7 +53,7 @@ TEST(KernelSet, KnowsAuthorsKernelsByTheirSources) {
   EXPECT_EQ(set({one, other}), set({other, one}));
 }
 
-TEST(KernelSet, IsRefusedWhereAnAuthorHasNoSource) {
+TEST(KernelSet, IsRefusedIfAKernelHasNoSource) {
   const HostProblem problem(8, 12, 16);
   const std::vector<registry::KernelPtr> kernels{
       std::make_shared<Sourceless>(registry::KernelMetadata{"sourceless", op::describe(problem.gemm), {}})};
@@ -74,12 +74,12 @@ class Unknowing final : public registry::Provider {
   }
 };
 
-TEST(Ranking, AnEstimateIsANumber) {
+TEST(Ranking, RefusesANanEstimate) {
   const HostProblem problem(8, 12, 16);
   Engine engine(emulator_options());
   engine.registry().add(std::make_shared<Unknowing>()).or_throw();
   const Explanation found = engine.explain(problem.gemm);
-  EXPECT_FALSE(found.kernels.empty()) << "others are ranked";
+  EXPECT_FALSE(found.kernels.empty()) << "the other kernels are ranked";
   const auto refused = std::ranges::find_if(
       found.refused, [](const registry::RefusedKernel& each) { return each.name.starts_with("unknowing"); });
   ASSERT_NE(refused, found.refused.end());

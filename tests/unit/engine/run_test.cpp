@@ -1,4 +1,4 @@
-// From a description to verified numbers on the emulator: host arrays, device memory, explicit kernels, a user's own.
+// Engine::run on the emulator with verified results: host arrays, device memory, explicit and user-defined kernels.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,8 +36,8 @@ class Running : public testing::Test {
   Engine engine_{emulator_options()};
 };
 
-// The first example of PyCUTLASS's README, at its size.
-TEST_F(Running, AnExplicitDescriptionOfPyCutlass) {
+// The first example in PyCUTLASS's README, with its extents.
+TEST_F(Running, AnExplicitDesignOfPyCutlass) {
   plan::MathInstruction math;
   math.shape = {1, 1, 1};
   math.op_class = plan::OpClass::simt;
@@ -46,7 +46,7 @@ TEST_F(Running, AnExplicitDescriptionOfPyCutlass) {
   design.target = kSm80;
   design.tile = {.threadblock_shape = {128, 128, 8}, .stages = 4, .warp_count = {2, 4, 1}, .math_instruction = math};
   design.raster.width = 1;
-  op::GemmDescription operation;
+  op::GemmSignature operation;
   operation.a = operation.b = operation.c = operation.d = {DType::f32, kRow, 1};
   operation.epilogue = op::linear_combination();
 
@@ -58,7 +58,7 @@ TEST_F(Running, AnExplicitDescriptionOfPyCutlass) {
   EXPECT_TRUE(problem.compare().is_exact()) << op::to_string(problem.compare());
 }
 
-// The shortest pipelines: one step of the instruction a tile, two stages; more stages than there are tiles along K.
+// Edge cases of the pipeline: one instruction per K tile, two stages, more stages than K tiles.
 TEST_F(Running, AnyNumberOfStepsAndStages) {
   for (const int k : {16, 32, 144}) {
     const HostProblem problem(64, 64, k, {.type = DType::f16, .d_type = DType::f16, .b = kColumn});
@@ -77,7 +77,7 @@ TEST_F(Running, AnyNumberOfStepsAndStages) {
   }
 }
 
-TEST_F(Running, AnImpossibleDescriptionIsRefusedBeforeAnyCompile) {
+TEST_F(Running, AnImpossibleDesignIsRefusedBeforeAnyCompile) {
   const HostProblem problem(64, 64, 64, {.type = DType::f16, .d_type = DType::f16, .b = kColumn});
   plan::Design design = engine_.find_kernels(problem.gemm).front().kernel->metadata().design;
   design.tile.stages = 1;
@@ -112,7 +112,7 @@ TEST_F(Running, EveryLayout) {
   }
 }
 
-TEST_F(Running, EveryTypeAtASizeThatNothingDivides) {
+TEST_F(Running, EveryTypeWithPrimeExtents) {
   for (const auto& [type, d_type] : {std::pair{DType::f64, DType::f64},
                                      {DType::f32, DType::f32},
                                      {DType::f16, DType::f32},
@@ -123,7 +123,7 @@ TEST_F(Running, EveryTypeAtASizeThatNothingDivides) {
   }
 }
 
-TEST_F(Running, ReadsCWhereBetaAsksForIt) {
+TEST_F(Running, ReadsCIfBetaIsNotZero) {
   HostProblem problem(20, 12, 16, {.c = kColumn});
   problem.gemm.alpha = 2.0;
   problem.gemm.beta = -3.0;
@@ -158,7 +158,7 @@ TEST_F(Running, KOfZeroGivesBetaTimesC) {
   EXPECT_EQ(op::load(problem.gemm.d, 3, 4), 0.0);
 }
 
-TEST_F(Running, NoElementsNeedNoMemoryAndNoKernel) {
+TEST_F(Running, AnEmptyProblemNeedsNoMemoryAndNoKernel) {
   for (const auto& [m, n] : {std::pair{0, 8}, {8, 0}, {0, 0}}) {
     HostProblem problem(m, n, 4);
     engine_.run(problem.gemm);
@@ -181,7 +181,7 @@ TEST_F(Running, NanAndInfinityPropagate) {
   }
 }
 
-TEST_F(Running, GapsOfDStayAsTheyWere) {
+TEST_F(Running, PaddingOfDIsUnchanged) {
   for (const auto d : {kRow, kColumn}) {
     HostProblem problem(9, 13, 16, {.c = d, .d = d, .padding = 3});
     expect_exact(problem);
@@ -196,7 +196,7 @@ TEST_F(Running, GapsOfDStayAsTheyWere) {
   }
 }
 
-TEST_F(Running, BatchesAndWhatServesAllOfThem) {
+TEST_F(Running, BatchesAndBroadcastOperands) {
   for (const DType type : {DType::f32, DType::f16}) {
     expect_exact(HostProblem(20, 12, 16, {.type = type, .d_type = type, .batch = 1}));
     HostProblemOptions options{
@@ -214,7 +214,7 @@ TEST_F(Running, BatchesAndWhatServesAllOfThem) {
   }
 }
 
-TEST_F(Running, OneKernelServesMatricesAndBatches) {
+TEST_F(Running, OneKernelComputesMatricesAndBatches) {
   const HostProblem matrix(20, 12, 16);
   const HostProblem three(20, 12, 16, {.batch = 3});
   const HostProblem five(20, 12, 16, {.batch = 5, .one_b = true});
@@ -226,7 +226,7 @@ TEST_F(Running, OneKernelServesMatricesAndBatches) {
   EXPECT_EQ(engine_.cache().counters().compiles, 1);
 }
 
-TEST_F(Running, GapsBetweenMatricesOfDStayAsTheyWere) {
+TEST_F(Running, PaddingBetweenMatricesOfDIsUnchanged) {
   HostProblem problem(9, 13, 16, {.padding = 3, .batch = 3, .batch_padding = 5});
   expect_exact(problem);
   const auto* const floats = reinterpret_cast<const float*>(problem.gemm.d.address);
@@ -244,7 +244,7 @@ TEST_F(Running, GapsBetweenMatricesOfDStayAsTheyWere) {
   EXPECT_TRUE(std::isnan(reinterpret_cast<const float*>(gemm.d.address)[12]));
 }
 
-// As a batch beyond 65535 is launched: rows of z, the last of them not full.
+// A batch count above 65535 is folded over y and z of the grid, and the last row of the fold is not full.
 TEST_F(Running, ABatchMayFoldOverTheGridsY) {
   for (const DType type : {DType::f32, DType::f16}) {
     const HostProblem host(20, 16, 16, {.type = type, .d_type = type, .batch = 3});
@@ -271,7 +271,7 @@ TEST_F(Running, TheKernelRememberedForABatchIsItsOwn) {
   const DeviceProblem four(many, engine_.device());
   const registry::Kernel* const of_one = &engine_.prepare(one.gemm).kernel();
   const registry::Kernel* const of_four = &engine_.prepare(four.gemm).kernel();
-  EXPECT_NE(of_four, of_one) << "chosen anew: what is best for one matrix need not be for four";
+  EXPECT_NE(of_four, of_one) << "chosen separately for one matrix and for four";
   EXPECT_EQ(&engine_.prepare(four.gemm).kernel(), of_four);
   EXPECT_EQ(&engine_.prepare(one.gemm).kernel(), of_one);
 }
@@ -299,15 +299,15 @@ TEST_F(Running, CMayBeD) {
   EXPECT_TRUE(problem.compare().is_exact()) << op::to_string(problem.compare());
 }
 
-TEST_F(Running, EveryBufferIsGivenBack) {
+TEST_F(Running, EveryBufferIsFreed) {
   const HostProblem problem(20, 12, 16, {.padding = 3});
-  engine_.run(problem.gemm);  // loads the kernel, which stays
+  engine_.run(problem.gemm);  // loads the kernel, which stays loaded
   const std::size_t before = engine_.device()->allocated_bytes();
   expect_exact(problem);
   EXPECT_EQ(engine_.device()->allocated_bytes(), before);
   const HostProblem columns(20, 12, 16, {.a = kColumn});
   EXPECT_THROW(engine_.run(problem.gemm, engine_.find_kernels(columns.gemm).front().kernel), InvalidArgument);
-  EXPECT_EQ(engine_.device()->allocated_bytes(), before) << "a refused call leaves nothing behind";
+  EXPECT_EQ(engine_.device()->allocated_bytes(), before) << "a refused call must not allocate";
 }
 
 TEST_F(Running, EpiloguesAreFused) {
@@ -324,8 +324,8 @@ TEST_F(Running, EpiloguesAreFused) {
   expect_exact(clamped);
 }
 
-// The two have one formula and one signature, but pack their scalars in another order.
-TEST_F(Running, ScalarsOfLookalikeEpiloguesAreNotExchanged) {
+// The two epilogues have the same formula, but pack their scalars in a different order.
+TEST_F(Running, EpiloguesWithADifferentOrderOfScalarsAreDistinct) {
   using enum op::EpilogueOp;
   const std::array<int, 3> leaf{-1, -1, -1};
   const op::EpilogueNode alpha{scalar, leaf, 0.0, "alpha"}, beta{scalar, leaf, 0.0, "beta"};
@@ -343,7 +343,7 @@ TEST_F(Running, ScalarsOfLookalikeEpiloguesAreNotExchanged) {
   expect_exact(problem);
 }
 
-TEST_F(Running, ScalarsAreArgumentsNotCode) {
+TEST_F(Running, ScalarsAreLaunchArguments) {
   HostProblem problem(20, 12, 16);
   problem.gemm.beta = 1.0;
   for (const double alpha : {1.0, 2.0, -5.0}) {
@@ -432,7 +432,7 @@ TEST_F(Running, AnotherEngineFindsTheKernelOnDisk) {
   EXPECT_TRUE(problem.compare().is_exact()) << op::to_string(problem.compare());
 }
 
-/// D[i] = i-th element of A, doubled, for a packed problem: whatever its text says.
+/// A user-defined kernel with a given source text, for packed problems.
 class UsersKernel final : public registry::Kernel {
  public:
   UsersKernel(registry::KernelMetadata metadata, std::string body)
@@ -466,7 +466,7 @@ registry::KernelPtr users_kernel(const std::string& family, const op::Gemm& gemm
   return std::make_shared<UsersKernel>(registry::KernelMetadata{family, op::describe(gemm), design}, std::move(body));
 }
 
-TEST_F(Running, AUsersKernelEntersByTheSameDoor) {
+TEST_F(Running, AUserDefinedKernelIsCompiledAndRun) {
   const HostProblem problem(8, 8, 8);
   engine_.run(problem.gemm, users_kernel("twice", problem.gemm, "p.d[threadIdx.x] = 2.0f * p.a[threadIdx.x];"));
   for (int row = 0; row < 8; ++row) {
@@ -477,7 +477,7 @@ TEST_F(Running, AUsersKernelEntersByTheSameDoor) {
   EXPECT_EQ(engine_.cache().counters().compiles, 1);
 }
 
-TEST_F(Running, UsersKernelsOfOneNameAreNotExchanged) {
+TEST_F(Running, UserDefinedKernelsWithTheSameNameAreDistinct) {
   const HostProblem problem(8, 8, 8);
   for (int factor = 2; factor <= 3; ++factor) {
     const std::string body = fmt::format("p.d[threadIdx.x] = {}.0f * p.a[threadIdx.x];", factor);
@@ -487,7 +487,7 @@ TEST_F(Running, UsersKernelsOfOneNameAreNotExchanged) {
   EXPECT_EQ(engine_.cache().counters().compiles, 2);
 }
 
-/// Offers one kernel for square f32 problems of 8, and a reason otherwise.
+/// Offers a kernel for 8x8x8 f32 problems and refuses all others.
 class UsersProvider final : public registry::Provider {
  public:
   std::string family() const override { return "twice"; }
@@ -504,7 +504,7 @@ class UsersProvider final : public registry::Provider {
   }
 };
 
-TEST_F(Running, AUsersProviderIsAskedWithOurs) {
+TEST_F(Running, AUserDefinedProviderIsQueried) {
   Engine engine(emulator_options());
   ASSERT_TRUE(engine.registry().add(std::make_shared<UsersProvider>()));
   const HostProblem small(8, 8, 8);
@@ -518,8 +518,8 @@ TEST_F(Running, AUsersProviderIsAskedWithOurs) {
   EXPECT_EQ(explanation.refused.front(), (registry::RefusedKernel{"twice", refuse("m must be 8, got {}", 16)}));
 }
 
-// Under `make sanitize` the leak checker looks as well.
-TEST_F(Running, TenThousandRunsLeaveNothingBehind) {
+// `make sanitize` runs this with the leak checker.
+TEST_F(Running, TenThousandRunsDoNotLeak) {
   const HostProblem problem(8, 8, 8);
   const registry::KernelPtr kernel = users_kernel("twice", problem.gemm, "p.d[threadIdx.x] = 2.0f * p.a[threadIdx.x];");
   const DeviceProblem on_device(problem, engine_.device());
@@ -528,7 +528,7 @@ TEST_F(Running, TenThousandRunsLeaveNothingBehind) {
   EXPECT_EQ(engine_.device()->allocated_bytes(), before);
 }
 
-TEST_F(Running, AFaultOfAKernelIsReportedAndTheEngineGoesOn) {
+TEST_F(Running, TheEngineWorksAfterAKernelFault) {
   const HostProblem problem(8, 8, 8);
   EXPECT_THROW(engine_.run(problem.gemm, users_kernel("stray", problem.gemm, "p.d[threadIdx.x + 1000000] = 1.0f;")),
                EmulationError);

@@ -1,5 +1,5 @@
-// An author's operation that is no GEMM: out = weight * (the four neighbours) + (1 - 4 * weight) * x inside, x on the
-// border. Declared, with a kernel and a provider, as a user of the library would.
+// A user-defined operation that is not a GEMM, with a kernel and a provider: a five-point stencil, out = weight * (sum
+// of the four neighbors) + (1 - 4 * weight) * x in the interior, and x on the border.
 #pragma once
 
 #include <memory>
@@ -47,7 +47,7 @@ class Stencil final : public op::Operation {
   double tolerance() const override { return 1e-5; }
 };
 
-/// One thread an element. `defect` is added to every result: 0 for a kernel that is right.
+/// One thread per element. `defect` is added to every result; 0 makes a correct kernel.
 class StencilKernel final : public registry::Kernel {
  public:
   StencilKernel(registry::KernelMetadata metadata, float defect) : Kernel(std::move(metadata)), defect_(defect) {}
@@ -88,7 +88,7 @@ class StencilKernel final : public registry::Kernel {
   float defect_;
 };
 
-/// Offers a kernel for each defect, in that order.
+/// Offers one kernel for each defect, in that order.
 class StencilProvider final : public registry::Provider {
  public:
   explicit StencilProvider(std::vector<float> defects = {0.0F}) : defects_(std::move(defects)) {}
@@ -96,7 +96,7 @@ class StencilProvider final : public registry::Provider {
   std::string family() const override { return "stencils"; }
   std::vector<registry::KernelPtr> generate(const Target& target) const override {
     const auto slot = [](const char* name, op::Access access) {
-      return op::SlotDescription{name, access, DType::f32, 2, 1, 1};
+      return op::SlotSignature{name, access, DType::f32, 2, 1, 1};
     };
     std::vector<registry::KernelPtr> kernels;
     for (std::size_t i = 0; i < defects_.size(); ++i) {

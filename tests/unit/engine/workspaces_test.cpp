@@ -1,4 +1,4 @@
-// Workspaces: one piece for each order of launches, zeros at first, never taken back.
+// The engine's workspaces: one buffer per stream or capture, zeroed at first, freed with the engine.
 #include "tilewright/engine/workspaces.hpp"
 
 #include <gtest/gtest.h>
@@ -23,16 +23,16 @@ class WorkspacesTest : public testing::Test {
   Workspaces workspaces_{device_};
 };
 
-TEST_F(WorkspacesTest, AreZerosAndStay) {
+TEST_F(WorkspacesTest, AreZeroedOnceAndReused) {
   const runtime::DeviceAddress first = workspaces_.at_least(3000, nullptr);
   const std::vector<std::byte> zeros = read(first, 3000);
   EXPECT_TRUE(std::ranges::all_of(zeros, [](std::byte b) { return b == std::byte{0}; }));
   device_->fill(first, 7, 4, nullptr);
   EXPECT_EQ(workspaces_.at_least(100, nullptr), first);
-  EXPECT_EQ(read(first, 1).front(), std::byte{7}) << "what the last launch left";
+  EXPECT_EQ(read(first, 1).front(), std::byte{7}) << "the contents of the last launch";
 }
 
-TEST_F(WorkspacesTest, GrowAndKeepWhatLaunchesMayUse) {
+TEST_F(WorkspacesTest, GrowAndKeepOutgrownBuffers) {
   const runtime::DeviceAddress small = workspaces_.at_least(1000, nullptr);
   const runtime::DeviceAddress large = workspaces_.at_least(5000, nullptr);
   EXPECT_NE(small, large);
@@ -41,7 +41,7 @@ TEST_F(WorkspacesTest, GrowAndKeepWhatLaunchesMayUse) {
   EXPECT_EQ(workspaces_.at_least(8000, nullptr), large) << "grown to a power of two";
 }
 
-TEST_F(WorkspacesTest, AreGivenBackAtTheEnd) {
+TEST_F(WorkspacesTest, AreFreedAtTheEnd) {
   {
     Workspaces passing(device_);
     passing.at_least(1 << 20, nullptr);

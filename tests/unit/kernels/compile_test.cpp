@@ -1,4 +1,4 @@
-// What the families emit compiles: every design, every layout, every alignment, every epilogue.
+// The emitted code compiles for every design, layout, alignment and epilogue.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -17,8 +17,8 @@ namespace {
 using plan::Layouts;
 using plan::TypeCase;
 
-// Bytes stored and loaded by one thread, together. The designs are chosen not to spill in their main loop; what ptxas
-// spills of the prologue and the epilogue is below this.
+// Limit of the spill stores and loads of one thread in bytes. Designs do not spill in the mainloop; prologue and
+// epilogue spill less than this.
 constexpr int kMaxSpillBytes = 128;
 
 class Compiling : public testing::Test {
@@ -32,18 +32,18 @@ class Compiling : public testing::Test {
   }
 
   /// The kernel of a design, if there is one.
-  void add(const registry::Provider& provider, const op::GemmDescription& description, const plan::Design& design) {
+  void add(const registry::Provider& provider, const op::GemmSignature& description, const plan::Design& design) {
     const Result<registry::KernelPtr> kernel = provider.make(description, design);
     if (kernel) sources_.push_back((*kernel)->source());
   }
 
-  void add_all_designs(const op::GemmDescription& description, const Target& target) {
+  void add_all_designs(const op::GemmSignature& description, const Target& target) {
     for (const plan::Design& design : plan::sm80_gemm_designs(description, target)) add(*sm80_, description, design);
     for (const plan::Design& design : plan::simt_gemm_designs(description, target)) add(*simt_, description, design);
   }
 
-  /// Of each family, the design with the smallest tile: the tables end with it.
-  void add_small_designs(const op::GemmDescription& description, const Target& target) {
+  /// The smallest design of each family, which is the last in its table.
+  void add_small_designs(const op::GemmSignature& description, const Target& target) {
     const std::vector<plan::Design> tensor = plan::sm80_gemm_designs(description, target);
     if (!tensor.empty()) add(*sm80_, description, tensor.back());
     add(*simt_, description, plan::simt_gemm_designs(description, target).back());
@@ -68,8 +68,8 @@ class Compiling : public testing::Test {
   std::vector<compile::Source> sources_;
 };
 
-/// One type of operands and math each; their other outputs differ in the epilogue's last conversion only, and u8 from
-/// s8 in the instruction's name.
+/// One case for each operand type and math operation. Other output types differ only in the epilogue's last conversion,
+/// and u8 differs from s8 only in the name of the instruction.
 std::vector<TypeCase> different_mainloops() {
   std::vector<TypeCase> cases;
   std::set<std::string> seen;
@@ -127,7 +127,7 @@ TEST_F(Compiling, EveryEpilogue) {
                                   TypeCase{DType::f16, DType::f16, DType::f16, DType::f16},
                                   TypeCase{DType::s8, DType::s8, DType::s8, DType::s32},
                                   TypeCase{DType::s8, DType::s8, DType::s32, DType::s32}}) {
-      op::GemmDescription description = plan::describe(types);
+      op::GemmSignature description = plan::describe(types);
       const Result<op::Epilogue> graph = op::named_epilogue(epilogue, types.d, description.epilogue.compute);
       if (!graph) continue;  // an epilogue in s32 has no transcendental functions
       description.epilogue = *graph;
@@ -139,11 +139,11 @@ TEST_F(Compiling, EveryEpilogue) {
   expect_that_all_compile();
 }
 
-// Promoted sums are twice the registers: every design that plans keeps them all, whatever D's type.
+// Promotion needs a second set of accumulator registers; no planned design may spill them, for any type of D.
 TEST_F(Compiling, PromotedSumsOfEightBitFloatsStayInRegisters) {
   const auto sm90 = make_sm90_gemm_provider();
   for (const DType d : {DType::bf16, DType::e4m3}) {
-    const op::GemmDescription description = plan::describe({DType::e4m3, DType::e4m3, d, DType::f32});
+    const op::GemmSignature description = plan::describe({DType::e4m3, DType::e4m3, d, DType::f32});
     const op::Gemm gemm = plan::problem_of(description, 4096, 4096, 4096);
     for (const plan::Design& design : plan::sm90_gemm_designs(op::view(gemm), description, plan::kSm90)) {
       add(*sm90, description, design);
@@ -152,20 +152,20 @@ TEST_F(Compiling, PromotedSumsOfEightBitFloatsStayInRegisters) {
   expect_that_all_compile(0);
 }
 
-// A graph of one's own: every function, a scalar, tensors of every broadcast that are read, one that is written; with
-// those of pairs of columns, what is stored to D must be of a pair.
-TEST_F(Compiling, AUsersEpilogue) {
+// A graph with every function, a scalar, a tensor of every broadcast and an output. Functions that pair columns need a
+// graph of their own, since D must be even() or odd() of the rest.
+TEST_F(Compiling, AUserDefinedEpilogue) {
   const std::array<op::Expression, 3> inputs{op::acc(), op::full("residual"), op::single("shift")};
   op::Expression sum = op::scalar("temperature", 2.5) * op::row("bias") + op::column("scale");
   for (const op::NamedFunction& function : op::functions())
     sum = sum + function.apply(std::span(inputs).first(static_cast<std::size_t>(function.arity)));
-  op::GemmDescription description = plan::describe_f32();
+  op::GemmSignature description = plan::describe_f32();
   description.epilogue = op::make_epilogue("everything", DType::f32, op::convert(DType::f16, op::call("even", {sum})),
                                            {{"aux", op::row_index() - op::column_index()}})
                              .value_or_throw();
   for (const op::EpilogueTensor& tensor : op::epilogue_tensors(description.epilogue)) {
-    description.tensors.push_back({DType::f32, op::Neighbours::none, 1});
-    if (tensor.is_written) description.tensors.back() = {DType::bf16, op::Neighbours::columns, 4};
+    description.tensors.push_back({DType::f32, op::ContiguousMode::none, 1});
+    if (tensor.is_written) description.tensors.back() = {DType::bf16, op::ContiguousMode::columns, 4};
   }
   ASSERT_TRUE(op::validate(description)) << op::validate(description).reason();
   add_small_designs(description, plan::kSm80);

@@ -13,7 +13,7 @@
 namespace tilewright::kernels {
 namespace {
 
-/// One kernel of each family for a product of f16 matrices on Hopper.
+/// A kernel of each family for an f16 GEMM on Hopper.
 std::map<std::string, compile::Source> source_of_each_family() {
   op::Gemm gemm;
   gemm.a = op::matrix(std::uint64_t{1} << 40, DType::f16, 256, 128, plan::kRow);

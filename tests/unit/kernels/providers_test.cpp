@@ -1,4 +1,4 @@
-// The families that Tilewright ships, as sources of kernels: what they offer a problem, and why not.
+// The providers of the shipped families: the kernels that they offer, and their refusals.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -46,7 +46,7 @@ TEST(Providers, AreKnownByTheirFamilies) {
   EXPECT_EQ(families, (std::vector<std::string>{"sm90_gemm", "sm80_gemm", "simt_gemm"}));
 }
 
-TEST(Providers, WhatTheyDiscoverSupportsTheProblemAndRunsOnTheTarget) {
+TEST(Providers, DiscoveredKernelsSupportTheProblemAndRunOnTheTarget) {
   for (const TypeCase& types : plan::type_cases()) {
     for (const Layouts& layouts : plan::all_layouts()) {
       for (const Target& target : {plan::kSm80, plan::kSm90}) {
@@ -73,7 +73,7 @@ TEST(Providers, WhatTheyDiscoverSupportsTheProblemAndRunsOnTheTarget) {
   }
 }
 
-TEST(Providers, AnyAlignmentIsServed) {
+TEST(Providers, EveryAlignmentIsSupported) {
   for (const TypeCase& types : plan::type_cases()) {
     if (types.math != op::MathOperation::multiply_add) continue;
     op::Gemm gemm = problem(types, {kRow, kRow, kRow, kRow}, 37, 41, 19);
@@ -85,7 +85,7 @@ TEST(Providers, AnyAlignmentIsServed) {
   }
 }
 
-TEST(Providers, AFamilyWithoutDesignsSaysSoOnce) {
+TEST(Providers, AFamilyWithoutDesignsIsRefusedOnce) {
   registry::Discovery found;
   make_sm80_gemm_provider()->discover(problem(kF32), plan::kSm90, found);
   EXPECT_TRUE(found.kernels.empty());
@@ -106,8 +106,8 @@ TEST(Providers, ARefusedDesignIsNamedWithItsReason) {
   EXPECT_EQ(found.refused.front().reason(), "multiply_add_tf32 needs tensor cores");
 }
 
-TEST(Providers, MakeAKernelOfADesignSomeoneWrote) {
-  const op::GemmDescription description = plan::describe_f16();
+TEST(Providers, MakeAKernelOfAGivenDesign) {
+  const op::GemmSignature description = plan::describe_f16();
   const plan::Design design = plan::tensor_design(description, {16, 8, 16});
   const Result<registry::KernelPtr> kernel = make_sm80_gemm_provider()->make(description, design);
   ASSERT_TRUE(kernel) << kernel.reason();
@@ -119,8 +119,8 @@ TEST(Providers, MakeAKernelOfADesignSomeoneWrote) {
             "needs 196608 bytes of shared memory, more than the 166912 of a CTA on sm_80");
 }
 
-TEST(Providers, ADescriptionOfNoProblemIsRefused) {
-  op::GemmDescription description = plan::describe_f16();
+TEST(Providers, AnInvalidSignatureIsRefused) {
+  op::GemmSignature description = plan::describe_f16();
   description.b.alignment = 6;
   const plan::Design design = plan::tensor_design(description, {16, 8, 16});
   for (const auto& provider : make_providers()) {
@@ -128,7 +128,7 @@ TEST(Providers, ADescriptionOfNoProblemIsRefused) {
   }
 }
 
-// Names and plans are made when first asked for, by whoever asks first.
+// Names and plans are computed on first use, which may be in any thread.
 TEST(Providers, KernelsAreSharedBetweenThreads) {
   const op::Gemm gemm = problem(kF16, {}, 300, 200, 64);
   const auto texts = [&](const registry::Discovery& found) {
@@ -151,7 +151,7 @@ TEST(Providers, KernelsAreSharedBetweenThreads) {
 
 TEST(Providers, LaunchesCoverTheOutput) {
   const op::Gemm gemm = problem(kF16, {}, 300, 200, 64);
-  const op::GemmDescription description = op::describe(gemm);
+  const op::GemmSignature description = op::describe(gemm);
   const auto kernel = make_sm80_gemm_provider()->make(description, plan::tensor_design(description, {16, 8, 16}));
   ASSERT_TRUE(kernel);
   const plan::Launch launch = (*kernel)->launch(gemm);
@@ -161,7 +161,7 @@ TEST(Providers, LaunchesCoverTheOutput) {
 }
 
 TEST(Providers, ExtentsBeyondTheGridAreRefused) {
-  const op::GemmDescription description = plan::describe_f32({kRow, kRow, kRow, kRow}, 4);
+  const op::GemmSignature description = plan::describe_f32({kRow, kRow, kRow, kRow}, 4);
   const auto kernel = make_simt_gemm_provider()->make(description, plan::simt_design(description));
   ASSERT_TRUE(kernel);
   op::Gemm gemm;

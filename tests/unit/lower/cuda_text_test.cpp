@@ -15,7 +15,7 @@ using plan::kRow;
 
 std::string text_of(const op::Epilogue& epilogue) {
   SourceWriter out;
-  op::GemmDescription operands;
+  op::GemmSignature operands;
   operands.epilogue = epilogue;
   write_epilogue(out, operands);
   return std::move(out).take();
@@ -96,7 +96,7 @@ TEST(EpilogueText, ConstantsAreExact) {
 }
 
 TEST(TileText, RestatesThePlan) {
-  const op::GemmDescription description =
+  const op::GemmSignature description =
       plan::describe({DType::f16, DType::f16, DType::f32, DType::f32}, {kRow, kColumn, kRow, kColumn});
   plan::Design design = plan::tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {4, 2, 1}});
   design.raster.width = 4;
@@ -145,7 +145,7 @@ TEST(KernelText, NamesTheMathOfEachOperation) {
         {multiply_add_fast_f16, "using Math = tilewright::FastMath<tilewright::ptx::Mma<16, 8, 8, tilewright::half_t"},
         {multiply_add_fast_bf16,
          "using Math = tilewright::FastMath<tilewright::ptx::Mma<16, 8, 8, tilewright::bfloat16_t"}}) {
-    const op::GemmDescription description = plan::describe({DType::f32, DType::f32, DType::f32, DType::f32, math});
+    const op::GemmSignature description = plan::describe({DType::f32, DType::f32, DType::f32, DType::f32, math});
     const plan::Tile tile{{64, 64, 16}, 3, {2, 2, 1}};
     const auto plan = plan::plan_sm80_gemm(description, plan::tensor_design(description, {16, 8, 8}, tile));
     ASSERT_TRUE(plan) << plan.reason();
@@ -157,7 +157,7 @@ TEST(KernelText, NamesTheMathOfEachOperation) {
 }
 
 TEST(KernelText, IsShortAndDependsOnNothingButThePlan) {
-  const op::GemmDescription description = plan::describe_f16();
+  const op::GemmSignature description = plan::describe_f16();
   const auto plan = plan::plan_sm80_gemm(description, plan::tensor_design(description, {16, 8, 16}));
   ASSERT_TRUE(plan);
   const std::string text = lower(*plan, "kernel");

@@ -24,22 +24,22 @@ const std::filesystem::path kFolder = TILEWRIGHT_SOURCE_DIR "/tests/golden";
 
 struct Golden {
   std::string name;
-  op::GemmDescription description;
+  op::GemmSignature description;
   plan::Design design;
 };
 std::ostream& operator<<(std::ostream& out, const Golden& golden) { return out << golden.name; }
 
-op::GemmDescription with_epilogue(op::GemmDescription description, std::string_view epilogue) {
+op::GemmSignature with_epilogue(op::GemmSignature description, std::string_view epilogue) {
   description.epilogue = *op::named_epilogue(epilogue, description.d.element, description.epilogue.compute);
   return description;
 }
 
-Golden tensor(std::string name, const op::GemmDescription& description, std::array<int, 3> instruction,
+Golden tensor(std::string name, const op::GemmSignature& description, std::array<int, 3> instruction,
               const plan::Tile& tile, const Target& target = plan::kSm80) {
   return {std::move(name), description, plan::tensor_design(description, instruction, tile, target)};
 }
 
-Golden wgmma(std::string name, const op::GemmDescription& description, const plan::Tile& tile,
+Golden wgmma(std::string name, const op::GemmSignature& description, const plan::Tile& tile,
              std::array<int, 3> cluster) {
   Golden golden =
       tensor(std::move(name), description, {64, tile.shape[1], 32 / bytes(description.a.element)}, tile, plan::kSm90);
@@ -55,7 +55,7 @@ Golden repacked(Golden golden) {
 std::vector<Golden> goldens() {
   using enum DType;
   using enum op::MathOperation;
-  const op::GemmDescription simt = plan::describe_f32({kRow, kRow, kRow, kRow}, 4);
+  const op::GemmSignature simt = plan::describe_f32({kRow, kRow, kRow, kRow}, 4);
   return {
       tensor("f16_tn", plan::describe_f16(), {16, 8, 16}, {{128, 128, 32}, 4, {2, 2, 1}}),
       tensor("f16_in_half_gelu", with_epilogue(plan::describe({f16, f16, f16, f16}), "gelu"), {16, 8, 16},

@@ -1,4 +1,4 @@
-// The tensors of an epilogue: what a problem must give, what a kernel is told of them, and how they turn with D.
+// Auxiliary tensors of an epilogue: validation, signatures and transposition.
 #include "tilewright/op/epilogue_tensors.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kApart = std::uint64_t{1} << 30;
 
-/// D = acc + row(bias) + column(scale) + residual, and aux = acc, of 16 x 24.
+/// A 16 x 24 problem with D = acc + row(bias) + column(scale) + residual, and aux = acc.
 Gemm problem() {
   Gemm gemm;
   gemm.a = matrix(1 * kApart, DType::f32, 16, 32);
@@ -28,19 +28,19 @@ Gemm problem() {
   return gemm;
 }
 
-TEST(EpilogueTensors, AreDescribedInTheGraphsOrder) {
+TEST(EpilogueTensors, SignaturesAreInGraphOrder) {
   const Gemm gemm = problem();
   ASSERT_TRUE(validate(gemm)) << validate(gemm).reason();
-  const GemmDescription description = describe(gemm);
+  const GemmSignature description = describe(gemm);
   std::vector<std::string> texts;
-  for (const EpilogueTensorDescription& each : description.tensors) texts.push_back(to_string(each));
+  for (const EpilogueTensorSignature& each : description.tensors) texts.push_back(to_string(each));
   EXPECT_EQ(texts, (std::vector<std::string>{"f32:columns:4", "f16:rows:1", "bf16:rows:8", "f16:columns:8"}))
       << "bias, scale, residual, aux";
   EXPECT_TRUE(validate(description)) << validate(description).reason();
 }
 
-TEST(EpilogueTensors, TurnWithD) {
-  const GemmDescription turned = transposed(describe(problem()));
+TEST(EpilogueTensors, AreTransposedWithD) {
+  const GemmSignature turned = transposed(describe(problem()));
   EXPECT_EQ(signature(turned.epilogue), "graph f32 add(add(add(acc,column(bias)),row(scale)),full(residual)); aux=acc");
   EXPECT_EQ(to_string(turned.tensors[0]), "f32:rows:4");
   EXPECT_EQ(to_string(turned.tensors[2]), "bf16:columns:8");
@@ -48,7 +48,7 @@ TEST(EpilogueTensors, TurnWithD) {
   EXPECT_EQ(describe(transposed(problem())), turned);
 }
 
-TEST(EpilogueTensors, MayLieAnyhowAndServeABatch) {
+TEST(EpilogueTensors, MayHaveAnyStridesAndBeBroadcastOverABatch) {
   Gemm gemm = problem();
   gemm.tensors[3].tensor.stride = {100, 3};
   ASSERT_TRUE(validate(gemm)) << validate(gemm).reason();
@@ -57,7 +57,7 @@ TEST(EpilogueTensors, MayLieAnyhowAndServeABatch) {
     *each = batched(*each, 3);
   ASSERT_TRUE(validate(gemm)) << validate(gemm).reason();
   EXPECT_EQ(slice(gemm, 2).tensor("bias").address, 5 * kApart + 2 * 24 * 4);
-  EXPECT_EQ(slice(gemm, 2).tensor("residual").address, 7 * kApart) << "one for all";
+  EXPECT_EQ(slice(gemm, 2).tensor("residual").address, 7 * kApart) << "broadcast over the batch";
 }
 
 TEST(EpilogueTensors, AreRefusedWithTheReason) {
@@ -67,9 +67,9 @@ TEST(EpilogueTensors, AreRefusedWithTheReason) {
   };
   const auto tensor = [](Gemm& gemm, std::size_t index) -> Tensor& { return gemm.tensors[index].tensor; };
   for (const Wrong& wrong : std::vector<Wrong>{
-           {"the epilogue writes 'aux', and no tensor has that name",
+           {"the epilogue writes 'aux', but no tensor has that name",
             [](Gemm& g) { g.tensors.erase(g.tensors.begin()); }},
-           {"the epilogue reads 'residual', and no tensor has that name", [](Gemm& g) { g.tensors.pop_back(); }},
+           {"the epilogue reads 'residual', but no tensor has that name", [](Gemm& g) { g.tensors.pop_back(); }},
            {"the epilogue has no tensor 'other'",
             [](Gemm& g) {
               g.tensors.push_back({"other", g.d});
@@ -77,14 +77,15 @@ TEST(EpilogueTensors, AreRefusedWithTheReason) {
            {"two tensors have the name 'bias'", [](Gemm& g) { g.tensors.push_back(g.tensors[1]); }},
            {"'bias' must be (1,24), got (1,16)", [&](Gemm& g) { tensor(g, 1) = matrix(kApart, DType::f32, 1, 16); }},
            {"'scale' must be (16,1), got (1,16)", [&](Gemm& g) { tensor(g, 2) = transposed(tensor(g, 2)); }},
-           {"'bias' is a batch of 2, D of 1", [&](Gemm& g) { tensor(g, 1) = batched(tensor(g, 1), 2); }},
-           {"'bias' is f64 in an epilogue that computes in f32", [&](Gemm& g) { tensor(g, 1).dtype = DType::f64; }},
+           {"'bias' has a batch of 2, but D has a batch of 1",
+            [&](Gemm& g) { tensor(g, 1) = batched(tensor(g, 1), 2); }},
+           {"'bias' is f64, but the epilogue computes in f32", [&](Gemm& g) { tensor(g, 1).dtype = DType::f64; }},
            {"bias is s4: elements must be whole bytes", [&](Gemm& g) { tensor(g, 1).dtype = DType::s4; }},
            {"bias has a negative stride -1", [&](Gemm& g) { tensor(g, 1).stride[1] = -1; }},
            {"'bias' is a null pointer", [&](Gemm& g) { tensor(g, 1).address = 0; }},
-           {"'bias' must be aligned to its element of 4 bytes, got address 0x140000002",
+           {"'bias' must be aligned to its element size of 4 bytes, got address 0x140000002",
             [&](Gemm& g) { tensor(g, 1).address += 2; }},
-           {"'bias' is on cuda:0 and D on host",
+           {"'bias' is on cuda:0, but D is on host",
             [&](Gemm& g) {
               tensor(g, 1).device = {MemoryDevice::Kind::cuda, 0};
             }},

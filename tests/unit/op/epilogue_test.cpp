@@ -1,4 +1,4 @@
-// The named epilogues against their formulas, and the graphs that are refused.
+// The predefined epilogues against their formulas, and graphs that validate() refuses.
 #include "tilewright/op/named_epilogue.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ TEST(LinearCombination, IsAlphaTimesAccumulatorPlusBetaTimesC) {
   EXPECT_EQ(evaluate(linear_combination(), 3.0, 5.0, 2.0, 10.0), 56.0);
 }
 
-TEST(LinearCombination, AZeroScalarShutsItsOperandOut) {
+TEST(LinearCombination, AZeroScalarIgnoresItsOperand) {
   EXPECT_EQ(evaluate(linear_combination(), 3.0, kNaN, 2.0, 0.0), 6.0);
   EXPECT_EQ(evaluate(linear_combination(), kNaN, 5.0, 0.0, 2.0), 10.0);
   EXPECT_TRUE(std::isnan(evaluate(linear_combination(), kNaN, 5.0, 1.0, 2.0)));
@@ -26,15 +26,15 @@ TEST(LinearCombination, AZeroScalarShutsItsOperandOut) {
   EXPECT_EQ(linear_combination().gate(EpilogueOp::accumulator), "alpha");
 }
 
-TEST(Gates, AreNoneOfWhatIsAlsoStored) {
+TEST(Gates, ALeafThatIsAlsoStoredHasNone) {
   const Expression sum = alpha() * acc() + beta() * c();
   EXPECT_EQ(make_epilogue("graph", DType::f32, sum).value_or_throw().gate(EpilogueOp::accumulator), "alpha");
   const Epilogue stored = make_epilogue("graph", DType::f32, sum, {{"aux", acc()}}).value_or_throw();
-  EXPECT_EQ(stored.gate(EpilogueOp::accumulator), std::nullopt) << "aux has A * B whatever alpha is";
+  EXPECT_EQ(stored.gate(EpilogueOp::accumulator), std::nullopt) << "aux needs A * B even if alpha is 0";
   EXPECT_EQ(stored.gate(EpilogueOp::source), "beta");
 }
 
-TEST(Constants, AreWithinTheComputeType) {
+TEST(Constants, MustBeRepresentableInTheComputeType) {
   const auto reason = [](double value, DType compute) {
     return validate(Epilogue{"constant", compute, {{EpilogueOp::constant, {-1, -1}, value, {}}}}).reason();
   };
@@ -88,7 +88,7 @@ TEST(NamedEpilogue, KnowsItsNamesAndRefusesOthers) {
   EXPECT_FALSE(named_epilogue("gelu", DType::s32, DType::s32));
 }
 
-TEST(Signatures, TellCodeApartAndScalarsNot) {
+TEST(Signatures, DifferForCodeButNotForScalarValues) {
   EXPECT_EQ(signature(linear_combination()), "linear_combination f32 add(mul($alpha,acc),mul($beta,c))");
   EXPECT_EQ(signature(linear_combination_generic(Activation::leaky_relu, DType::f32, 0.1)),
             signature(linear_combination_generic(Activation::leaky_relu, DType::f32, 0.3)));
@@ -108,7 +108,7 @@ TEST(Validate, RefusesBrokenGraphs) {
   EXPECT_TRUE(validate(Epilogue{"plain", DType::f32, {leaf(EpilogueOp::accumulator)}}));
 }
 
-// Each node adds the one before to itself: n additions have 2^(n+1) - 1 terms.
+// Each node adds its predecessor to itself: n additions expand to 2^(n+1) - 1 terms.
 TEST(Validate, RefusesASignatureThatDoublesWithEveryNode) {
   const auto doublings = [](int count) {
     Epilogue epilogue{"doublings", DType::f32, {{EpilogueOp::accumulator, {-1, -1}, 0.0, {}}}};
@@ -122,7 +122,7 @@ TEST(Validate, RefusesASignatureThatDoublesWithEveryNode) {
   largest.nodes.push_back({EpilogueOp::negate, {12, -1}, 0.0, {}});
   EXPECT_FALSE(validate(largest)) << "4097 terms";
   EXPECT_EQ(validate(doublings(200)).reason(),
-            "epilogue 'doublings' of 201 nodes has more than 4096 terms when nodes used twice are written twice");
+            "epilogue 'doublings' of 201 nodes has more than 4096 terms when every use of a node is expanded");
 }
 
 }  // namespace

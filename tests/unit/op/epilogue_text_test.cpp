@@ -1,4 +1,4 @@
-// The grammar of epilogues: what a text means, and at which character one is wrong.
+// Parsing of epilogue texts: the resulting graphs, and the positions of errors.
 #include "tilewright/op/epilogue_text.hpp"
 
 #include <gtest/gtest.h>
@@ -6,36 +6,36 @@
 namespace tilewright::op {
 namespace {
 
-std::string meaning(std::string_view text) {
+std::string parsed(std::string_view text) {
   const Result<Epilogue> epilogue = parse_epilogue(text, DType::f32, {{"slope", 0.5}});
   if (!epilogue) return epilogue.reason();
   return signature(*epilogue).substr(std::string("graph f32 ").size());
 }
 
-TEST(EpilogueText, IsAGraph) {
-  EXPECT_EQ(meaning("D = acc"), "acc");
-  EXPECT_EQ(meaning("D = alpha*acc + beta*C;"), "add(mul($alpha,acc),mul($beta,c))");
-  EXPECT_EQ(meaning("D = acc + row(bias)"), "add(acc,row(bias))");
-  EXPECT_EQ(meaning("D = acc - column(x) / single(y)"), "sub(acc,div(column(x),single(y)))");
-  EXPECT_EQ(meaning("D = residual + full(residual) * 2e0"), "add(full(residual),mul(full(residual),0x1p+1))");
-  EXPECT_EQ(meaning("D = -(acc + 1) * $slope"), "mul(neg(add(acc,0x1p+0)),$slope)");
-  EXPECT_EQ(meaning("D = acc - 1 - 2"), "sub(sub(acc,0x1p+0),0x1p+1)") << "from the left";
-  EXPECT_EQ(meaning("D = where(acc >= C, acc, 0)"), "where(less_equal(c,acc),acc,0x0p+0)");
-  EXPECT_EQ(meaning("D = convert(e4m3, acc)"), "convert(e4m3,acc)");
-  EXPECT_EQ(meaning("let t = acc + 1; D = t*t; aux = t; other = aux - D"),
+TEST(EpilogueText, IsParsedToAGraph) {
+  EXPECT_EQ(parsed("D = acc"), "acc");
+  EXPECT_EQ(parsed("D = alpha*acc + beta*C;"), "add(mul($alpha,acc),mul($beta,c))");
+  EXPECT_EQ(parsed("D = acc + row(bias)"), "add(acc,row(bias))");
+  EXPECT_EQ(parsed("D = acc - column(x) / single(y)"), "sub(acc,div(column(x),single(y)))");
+  EXPECT_EQ(parsed("D = residual + full(residual) * 2e0"), "add(full(residual),mul(full(residual),0x1p+1))");
+  EXPECT_EQ(parsed("D = -(acc + 1) * $slope"), "mul(neg(add(acc,0x1p+0)),$slope)");
+  EXPECT_EQ(parsed("D = acc - 1 - 2"), "sub(sub(acc,0x1p+0),0x1p+1)") << "left-associative";
+  EXPECT_EQ(parsed("D = where(acc >= C, acc, 0)"), "where(less_equal(c,acc),acc,0x0p+0)");
+  EXPECT_EQ(parsed("D = convert(e4m3, acc)"), "convert(e4m3,acc)");
+  EXPECT_EQ(parsed("let t = acc + 1; D = t*t; aux = t; other = aux - D"),
             "mul(add(acc,0x1p+0),add(acc,0x1p+0)); aux=add(acc,0x1p+0); "
             "other=sub(add(acc,0x1p+0),mul(add(acc,0x1p+0),add(acc,0x1p+0)))");
-  EXPECT_EQ(meaning("D = relu(acc); amax = absmax(D)"), "max(acc,0x0p+0); single(amax)=max(abs(max(acc,0x0p+0)))");
-  EXPECT_EQ(meaning("D = acc; row(a) = sum(acc); column(b) = max(C); single(c) = min(acc)"),
+  EXPECT_EQ(parsed("D = relu(acc); amax = absmax(D)"), "max(acc,0x0p+0); single(amax)=max(abs(max(acc,0x0p+0)))");
+  EXPECT_EQ(parsed("D = acc; row(a) = sum(acc); column(b) = max(C); single(c) = min(acc)"),
             "acc; row(a)=sum(acc); column(b)=max(c); single(c)=min(acc)");
-  EXPECT_EQ(meaning("D = acc; n = sum_of_squares(acc)"), "acc; single(n)=sum(mul(acc,acc))");
-  EXPECT_EQ(meaning("D = acc; up = max(acc, 0)"), "acc; up=max(acc,0x0p+0)") << "a function of two";
-  EXPECT_EQ(meaning("D = relu(even(acc)) * odd(acc + row(bias)); aux = acc"),
+  EXPECT_EQ(parsed("D = acc; n = sum_of_squares(acc)"), "acc; single(n)=sum(mul(acc,acc))");
+  EXPECT_EQ(parsed("D = acc; up = max(acc, 0)"), "acc; up=max(acc,0x0p+0)") << "without a shape, max is a function";
+  EXPECT_EQ(parsed("D = relu(even(acc)) * odd(acc + row(bias)); aux = acc"),
             "mul(max(even(acc),0x0p+0),odd(add(acc,row(bias)))); aux=acc");
-  EXPECT_EQ(meaning("\n aux = row_index;\tD = column_index\n"), "column_index; aux=row_index");
+  EXPECT_EQ(parsed("\n aux = row_index;\tD = column_index\n"), "column_index; aux=row_index");
 }
 
-TEST(EpilogueText, SaysWhereItIsWrong) {
+TEST(EpilogueText, ErrorsNameTheirPosition) {
   struct Wrong {
     std::string text;
     std::string_view says;
@@ -55,29 +55,29 @@ TEST(EpilogueText, SaysWhereItIsWrong) {
            {"D = acc \\", "character 9: expected ';', got '\\'"},
            {"D = sine(acc)", "character 5: unknown function 'sine'"},
            {"D = max(acc)", "character 5: max takes 2 inputs, got 1"},
-           {"D = sum(acc)", "character 5: sum is a reduction, which is stored to a tensor of its own and is no value"},
+           {"D = sum(acc)", "character 5: sum is a reduction, which must be assigned to an output of its own"},
            {"D = acc; let s = absmax(acc)",
-            "character 18: absmax is a reduction, which is stored to a tensor of its own and is no value"},
-           {"s = sum(acc); D = acc / s", "character 25: 's' is whole only when all of D is, and no value"},
-           {"D = acc; s = sum(acc) + 1", "character 23: a reduction stands alone, got '+' behind it"},
+            "character 18: absmax is a reduction, which must be assigned to an output of its own"},
+           {"s = sum(acc); D = acc / s", "character 25: 's' is a reduction, which no expression can read"},
+           {"D = acc; s = sum(acc) + 1", "character 23: a reduction must end its statement, got '+'"},
            {"D = acc; row(s) = acc", "character 19: 's' is row: expected a reduction, got 'acc'"},
-           {"D = acc; row(s) = sum(acc); s = acc", "character 29: 's' has a meaning already"},
-           {"D = acc; full(s) = sum(acc)", "character 10: 'full' has a meaning already"},
+           {"D = acc; row(s) = sum(acc); s = acc", "character 29: 's' is already defined"},
+           {"D = acc; full(s) = sum(acc)", "character 10: 'full' is already defined"},
            {"D = acc; row(s = sum(acc)", "character 16: expected ')', got '='"},
            {"D = acc; s = sum(acc, acc)", "character 21: expected ')', got ','"},
-           {"D = 1e999", "character 5: a number that f64 does not hold"},
-           {"D = inf", "character 5: 'inf' is no value"},
-           {"D = nan", "character 5: 'nan' is no value"},
-           {"D = relu", "character 5: 'relu' is no value"},
-           {"D = $other", "character 6: no value is given for $other"},
-           {"D = convert(s4, acc)", "character 13: 's4' is no type to convert to"},
-           {"D = row(acc)", "character 9: 'acc' is no tensor"},
-           {"let t = acc; t = acc; D = t", "character 14: 't' has a meaning already"},
-           {"gelu = acc; D = acc", "character 1: 'gelu' has a meaning already"},
-           {"D = acc; D = acc", "character 10: 'D' has a meaning already"},
+           {"D = 1e999", "character 5: the number is out of the range of f64"},
+           {"D = inf", "character 5: 'inf' is not a value"},
+           {"D = nan", "character 5: 'nan' is not a value"},
+           {"D = relu", "character 5: 'relu' is not a value"},
+           {"D = $other", "character 6: $other has no value"},
+           {"D = convert(s4, acc)", "character 13: cannot convert to 's4'"},
+           {"D = row(acc)", "character 9: 'acc' is not a tensor"},
+           {"let t = acc; t = acc; D = t", "character 14: 't' is already defined"},
+           {"gelu = acc; D = acc", "character 1: 'gelu' is already defined"},
+           {"D = acc; D = acc", "character 10: 'D' is already defined"},
            {"D = acc < C < acc", "character 13: expected ';', got '<'"},
-           {"D = " + deep, "character 134: more than 128 expressions within each other"},
-           {"D = " + minus + "acc", "character 134: more than 128 expressions within each other"},
+           {"D = " + deep, "character 134: more than 128 nested expressions"},
+           {"D = " + minus + "acc", "character 134: more than 128 nested expressions"},
            {std::string("D = a\0b", 7), "character 6: expected ';', got '\\x00'"},
            {"D = \xc3\xa4", "character 5: expected a value, got '\\xc3'"}}) {
     const Result<Epilogue> epilogue = parse_epilogue(wrong.text, DType::f32);
@@ -88,7 +88,7 @@ TEST(EpilogueText, SaysWhereItIsWrong) {
 
 TEST(EpilogueText, HasLimits) {
   EXPECT_EQ(parse_epilogue(std::string(1 << 20, 'a'), DType::f32).reason(),
-            "an epilogue's text has at most 16384 characters, got 1048576");
+            "the text of an epilogue may have at most 16384 characters, got 1048576");
   std::string many = "D = acc";
   for (int i = 0; i < 600; ++i) many += "+" + std::to_string(i) + ".5*acc";
   EXPECT_NE(parse_epilogue(many, DType::f32).reason().find("more than 512 nodes"), std::string::npos);

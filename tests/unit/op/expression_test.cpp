@@ -1,4 +1,4 @@
-// Epilogues as C++ expressions: what is shared, what is folded, and every function against its formula.
+// Epilogues as C++ expressions: common subexpressions, constant folding, and every function against its formula.
 #include "tilewright/op/expression.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(Expressions, AreGraphsInTheOrderTheyAreWritten) {
   EXPECT_EQ(text_of(column("x") / single("y") - full("z")), "sub(div(column(x),single(y)),full(z))");
 }
 
-TEST(Expressions, ShareEqualParts) {
+TEST(Expressions, MergeCommonSubexpressions) {
   const Expression t = acc() + row("bias");
   const Epilogue epilogue = make_epilogue("graph", DType::f32, t * t, {{"aux", acc() + row("bias")}}).value_or_throw();
   ASSERT_EQ(epilogue.nodes.size(), 4U) << signature(epilogue);
@@ -43,7 +43,7 @@ TEST(Expressions, FoldConstants) {
   EXPECT_EQ(text_of(acc() + Expression(1.0) / 0.0), "add(acc,div(0x1p+0,0x0p+0))") << "no constant is infinite";
 }
 
-TEST(Expressions, OfPairsOfColumns) {
+TEST(Expressions, MayPairColumns) {
   const auto reason = [](const Expression& d, const std::vector<NamedOutput>& outputs = {}) {
     const Result<Epilogue> made = make_epilogue("graph", DType::f32, d, outputs);
     return made ? std::string() : made.reason();
@@ -51,14 +51,14 @@ TEST(Expressions, OfPairsOfColumns) {
   const Expression gate = call("even", {acc()}), through = call("odd", {acc()});
   EXPECT_EQ(reason(gate * through + column("shift") * single("scale"), {{"aux", acc() + row("bias")}}), "");
   EXPECT_EQ(reason(gate + acc()),
-            "epilogue 'graph' pairs columns, and stores to D what differs between the two: take even() or odd() of it");
+            "epilogue 'graph' pairs columns, but its D differs between the two columns of a pair: use even() or odd()");
   EXPECT_EQ(reason(gate * row("scale")),
-            "epilogue 'graph' pairs columns, and stores to D what differs between the two: take even() or odd() of it");
-  EXPECT_EQ(reason(gate + c()), "epilogue 'graph' pairs columns and reads C, which has one for a pair");
+            "epilogue 'graph' pairs columns, but its D differs between the two columns of a pair: use even() or odd()");
+  EXPECT_EQ(reason(gate + c()), "epilogue 'graph' pairs columns and reads C, which has only one column per pair");
   EXPECT_EQ(reason(gate, {{"x", acc(), Reduction::sum, kSingle}}),
-            "epilogue 'graph' pairs columns and reduces to 'x', which cannot be together");
+            "epilogue 'graph' pairs columns and reduces to 'x': these cannot be combined");
   EXPECT_EQ(reason(gate, {{"x", through}}),
-            "epilogue 'graph' stores to 'x' what is one value of a pair of columns, which only D can be");
+            "epilogue 'graph' stores one value per pair of columns to 'x': only D can have such values");
   const Epilogue epilogue = make_epilogue("graph", DType::f32, gate - 2.0 * through).value_or_throw();
   EXPECT_EQ(epilogue.columns_per_element(), 2);
   const EpilogueElement first{.accumulator = 7.0}, second{.accumulator = 3.0};
@@ -67,24 +67,24 @@ TEST(Expressions, OfPairsOfColumns) {
   EXPECT_EQ(values[1].back(), 1.0);
 }
 
-TEST(Expressions, RefuseWhatNoKernelComputes) {
+TEST(Expressions, InvalidGraphsAreRefused) {
   const auto reason = [](const Expression& d, const std::vector<NamedOutput>& outputs = {},
                          DType compute = DType::f32) {
     const Result<Epilogue> made = make_epilogue("graph", compute, d, outputs);
     return made ? std::string() : made.reason();
   };
-  EXPECT_EQ(reason(acc() + row("x"), {{"x", acc()}}), "epilogue 'graph' has more than one thing named 'x'");
+  EXPECT_EQ(reason(acc() + row("x"), {{"x", acc()}}), "epilogue 'graph' uses the name 'x' twice");
   EXPECT_EQ(reason(acc() + row("x") + column("x")), "epilogue 'graph' reads 'x' as row and as column");
-  EXPECT_EQ(reason(acc() + row("C")), "epilogue 'graph' has more than one thing named 'C'");
-  EXPECT_EQ(reason(acc() + scalar("x") + row("x")), "epilogue 'graph' has more than one thing named 'x'");
+  EXPECT_EQ(reason(acc() + row("C")), "epilogue 'graph' uses the name 'C' twice");
+  EXPECT_EQ(reason(acc() + scalar("x") + row("x")), "epilogue 'graph' uses the name 'x' twice");
   EXPECT_EQ(reason(acc(), {{"x", acc(), Reduction::sum}}),
-            "epilogue 'graph' stores 'x' as full, reduced by sum: what is not reduced is full, and nothing else is");
+            "epilogue 'graph' stores 'x' as full with reduction sum: an output is full exactly if it is not reduced");
   EXPECT_EQ(reason(acc(), {{"x", acc(), Reduction::none, kRowVector}}),
-            "epilogue 'graph' stores 'x' as row, reduced by none: what is not reduced is full, and nothing else is");
-  EXPECT_EQ(reason(acc(), {{"D", acc()}}), "epilogue 'graph' has more than one thing named 'D'");
-  EXPECT_EQ(reason(acc(), {{"a b", acc()}}), "an epilogue's output must have an identifier for a name, got 'a b'");
+            "epilogue 'graph' stores 'x' as row with reduction none: an output is full exactly if it is not reduced");
+  EXPECT_EQ(reason(acc(), {{"D", acc()}}), "epilogue 'graph' uses the name 'D' twice");
+  EXPECT_EQ(reason(acc(), {{"a b", acc()}}), "the name of an epilogue output must be an identifier, got 'a b'");
   EXPECT_EQ(reason(call("gelu", {acc()}), {}, DType::s32),
-            "epilogue node 0 is the constant 0.5, not an integer as compute type s32 needs");
+            "epilogue node 0 is the constant 0.5, but compute type s32 needs an integer");
   Expression many = acc();
   for (int i = 0; i < 17; ++i) many = many + full("t" + std::to_string(i));
   EXPECT_EQ(reason(many), "epilogue 'graph' has 17 tensors, more than 16");
@@ -139,7 +139,7 @@ const std::map<std::string_view, std::function<double(double, double, double)>> 
      }},
 };
 
-/// Of x, y and z; what pairs columns has x at the first of them and y at the second.
+/// The value at x, y and z; a function that pairs columns has x in the even column and y in the odd one.
 double value_of(std::string_view function, double x, double y, double z) {
   const std::array<Expression, 3> inputs{acc(), full("y"), full("z")};
   for (const NamedFunction& each : functions()) {
@@ -155,7 +155,7 @@ double value_of(std::string_view function, double x, double y, double z) {
   return 0.0;
 }
 
-TEST(Functions, AreTheirFormulas) {
+TEST(Functions, MatchTheirFormulas) {
   for (const NamedFunction& function : functions()) {
     EXPECT_FALSE(function.formula.empty()) << function.name;
     const auto formula = kFormulas.find(function.name);
@@ -174,7 +174,7 @@ TEST(Functions, AreTheirFormulas) {
   }
 }
 
-// By central differences of the function itself.
+// Compared with central differences of the function.
 TEST(Functions, GradientsAreDerivatives) {
   for (const NamedFunction& function : functions()) {
     const std::size_t end = function.name.rfind("_gradient");
@@ -188,8 +188,8 @@ TEST(Functions, GradientsAreDerivatives) {
   }
 }
 
-// docs/epilogues.md has a row for each, as it is here.
-TEST(Functions, AreInTheDocument) {
+// docs/epilogues.md has a row for each function.
+TEST(Functions, AreDocumented) {
   std::ifstream file(TILEWRIGHT_SOURCE_DIR "/docs/epilogues.md");
   const std::string document{std::istreambuf_iterator<char>(file), {}};
   ASSERT_FALSE(document.empty());
@@ -202,7 +202,7 @@ TEST(Functions, AreInTheDocument) {
   }
 }
 
-TEST(Functions, ReductionsAreInTheDocument) {
+TEST(Functions, ReductionsAreDocumented) {
   std::ifstream file(TILEWRIGHT_SOURCE_DIR "/docs/epilogues.md");
   const std::string document{std::istreambuf_iterator<char>(file), {}};
   for (const NamedReduction& reduction : reductions()) {
@@ -216,10 +216,10 @@ TEST(Functions, ReductionsAreInTheDocument) {
 TEST(Functions, PropagateNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const NamedFunction& function : functions()) {
-    if (function.name == "odd") continue;  // its x is the pair's second
+    if (function.name == "odd") continue;  // it reads only the odd column
     if (function.name == "where" || function.name == "relu_gradient" || function.name == "leaky_relu_gradient" ||
         function.name == "hardswish_gradient")
-      continue;  // comparisons with NaN do not hold
+      continue;  // comparisons with NaN are false
     EXPECT_TRUE(std::isnan(value_of(function.name, nan, 1.0, 2.0))) << function.name;
   }
 }

@@ -1,4 +1,4 @@
-// What validate() accepts and refuses, and what describe() tells a kernel.
+// validate() and describe() of GEMMs.
 #include "tilewright/op/gemm.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ Gemm problem(std::int64_t m = 16, std::int64_t n = 24, std::int64_t k = 32, DTyp
   return gemm;
 }
 
-TEST(Validate, AcceptsEveryTypeOfTheTable) {
+TEST(Validate, AcceptsEverySupportedType) {
   for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16})
     EXPECT_TRUE(validate(problem(16, 24, 32, type)));
   for (const DType type : {DType::s8, DType::u8}) {
@@ -64,7 +64,7 @@ TEST(Validate, EightBitFloatsMixAndAreStoredInAnyFloat) {
 TEST(Validate, ScalarsThatTheComputeTypeCannotHoldAreRefused) {
   Gemm gemm = problem();
   gemm.alpha = 1e39;
-  EXPECT_EQ(validate(gemm).reason(), "alpha is 1e+39, beyond the range of f32, in which the epilogue computes");
+  EXPECT_EQ(validate(gemm).reason(), "alpha is 1e+39, beyond the range of the epilogue's compute type f32");
   EXPECT_EQ(validate(gemm).refusal().code, RefusalCode::scalars);
   gemm.alpha = std::numeric_limits<float>::max();
   EXPECT_TRUE(validate(gemm));
@@ -76,7 +76,7 @@ TEST(Validate, ScalarsThatTheComputeTypeCannotHoldAreRefused) {
   }
   gemm.alpha = 1.0;
   gemm.beta = -1e300;
-  EXPECT_EQ(validate(gemm).reason(), "beta is -1e+300, beyond the range of f32, in which the epilogue computes");
+  EXPECT_EQ(validate(gemm).reason(), "beta is -1e+300, beyond the range of the epilogue's compute type f32");
 
   Gemm leaky = problem();
   leaky.epilogue = linear_combination_generic(Activation::leaky_relu, DType::f32, 1e39);
@@ -130,7 +130,7 @@ Gemm batch_of(std::int64_t batch, std::int64_t m = 16, std::int64_t n = 24, std:
   return gemm;
 }
 
-TEST(Validate, BatchesAndWhatServesAllOfThem) {
+TEST(Validate, BatchesAndBroadcastOperands) {
   Gemm gemm = batch_of(5);
   gemm.beta = 1.0;
   ASSERT_TRUE(validate(gemm)) << validate(gemm).reason();
@@ -145,7 +145,7 @@ TEST(Validate, BatchesAndWhatServesAllOfThem) {
     }
   }
   gemm.c = gemm.d;
-  EXPECT_TRUE(validate(gemm)) << "C may be D";
+  EXPECT_TRUE(validate(gemm)) << "C may be identical to D";
   Gemm none = batch_of(0);
   none.d.address = none.a.address = none.b.address = 0;
   EXPECT_TRUE(validate(none)) << validate(none).reason();
@@ -153,16 +153,17 @@ TEST(Validate, BatchesAndWhatServesAllOfThem) {
   EXPECT_TRUE(validate(batch_of(1)));
 }
 
-// (rows, batch, columns), as attention stores its heads.
+// A (rows, batch, columns) layout, like the heads of attention.
 TEST(Validate, MatricesOfDMayInterleave) {
   Gemm gemm = batch_of(5);
   gemm.d.stride = {24, 5 * 24, 1};
   EXPECT_TRUE(validate(gemm)) << validate(gemm).reason();
   gemm.d.stride = {24, 5 * 24 - 1, 1};
-  EXPECT_EQ(validate(gemm).reason(), "matrices of D overlap: 24 elements from one to the next, each reaches over 1809");
+  EXPECT_EQ(validate(gemm).reason(),
+            "matrices of D overlap: the batch stride is 24 elements, but each matrix spans 1809");
   gemm.d = batched(matrix(kD, DType::f32, 1, 24, MatrixLayout::row_major, 1000), 5, 24);
   gemm.a = batched(matrix(kA, DType::f32, 1, 32), 5, 0);
-  EXPECT_TRUE(validate(gemm)) << "one row has nothing to step over: " << validate(gemm).reason();
+  EXPECT_TRUE(validate(gemm)) << "with one row, the leading dimension is not used: " << validate(gemm).reason();
 }
 
 struct BadProblem {
@@ -174,18 +175,17 @@ TEST(Validate, RefusesWithTheNumber) {
   const BadProblem cases[] = {
       {"A is a null pointer", [](Gemm& g) { g.a.address = 0; }},
       {"D is a null pointer", [](Gemm& g) { g.d.address = 0; }},
-      {"columns of A and rows of B differ: (16,32) against (31,24)",
-       [](Gemm& g) { g.b = matrix(kB, DType::f32, 31, 24); }},
+      {"columns of A and rows of B differ: (16,32) and (31,24)", [](Gemm& g) { g.b = matrix(kB, DType::f32, 31, 24); }},
       {"D must be (16,24), got (16,25)", [](Gemm& g) { g.d = matrix(kD, DType::f32, 16, 25); }},
       {"A has a negative extent -16", [](Gemm& g) { g.a.shape[0] = -16; }},
       {"A of shape (16,32) needs a leading dimension of at least 32, got 31", [](Gemm& g) { g.a.stride[0] = 31; }},
-      {"A is f16 and B is f32: they must agree", [](Gemm& g) { g.a.dtype = DType::f16; }},
+      {"A is f16 and B is f32: they must have the same type", [](Gemm& g) { g.a.dtype = DType::f16; }},
       {"A and B must be f64, f32, f16, bf16, e4m3, e5m2, s8 or u8",
        [](Gemm& g) { g.a.dtype = g.b.dtype = DType::s32; }},
-      {"tf32, which is a math type", [](Gemm& g) { g.a.dtype = DType::tf32; }},
-      {"A is f32 and B is e4m3: they must agree", [](Gemm& g) { g.b.dtype = DType::e4m3; }},
+      {"tf32, which is only a math type", [](Gemm& g) { g.a.dtype = DType::tf32; }},
+      {"A is f32 and B is e4m3: they must have the same type", [](Gemm& g) { g.b.dtype = DType::e4m3; }},
       {"C is u4: must be f64, f32, f16, bf16, e4m3, e5m2, s32, s8 or u8", [](Gemm& g) { g.c.dtype = DType::u4; }},
-      {"D is e5m2, which a product of s8",
+      {"D is e5m2, which is not supported with s8",
        [](Gemm& g) {
          g = problem(16, 24, 32, DType::s8);
          g.d.dtype = DType::e5m2;
@@ -206,10 +206,10 @@ TEST(Validate, RefusesWithTheNumber) {
       {"A is s4: elements must be whole bytes", [](Gemm& g) { g.a.dtype = DType::s4; }},
       {"D is b1: elements must be whole bytes", [](Gemm& g) { g.d.dtype = DType::b1; }},
       {"f32 operands accumulate in f32, got f16", [](Gemm& g) { g.accumulator = DType::f16; }},
-      {"D is s32, which a product of f32", [](Gemm& g) { g.d.dtype = DType::s32; }},
+      {"D is s32, which is not supported with f32", [](Gemm& g) { g.d.dtype = DType::s32; }},
       {"overlaps A", [](Gemm& g) { g.d.address = kA + 128; }},
-      {"aligned to its element of 4 bytes", [](Gemm& g) { g.b.address = kB + 2; }},
-      {"A is on cuda:0 and D on host",
+      {"aligned to its element size of 4 bytes", [](Gemm& g) { g.b.address = kB + 2; }},
+      {"A is on cuda:0, but D is on host",
        [](Gemm& g) {
          g.a.device = {MemoryDevice::Kind::cuda, 0};
        }},
@@ -229,12 +229,12 @@ TEST(Validate, RefusesWithTheNumber) {
          g.beta = 1.0;
          g.c = matrix(kC, DType::f32, 24, 16);
        }},
-      {"B is a batch of 3, D of 5: they must agree, or B be one matrix for all",
+      {"B has a batch of 3, D a batch of 5: they must be equal, or B a single matrix",
        [](Gemm& g) {
          g = batch_of(5);
          g.b.shape[0] = 3;
        }},
-      {"C is a batch of 5, D of 1",
+      {"C has a batch of 5, D a batch of 1",
        [](Gemm& g) {
          g = batch_of(5);
          g.beta = 1.0;
@@ -242,12 +242,12 @@ TEST(Validate, RefusesWithTheNumber) {
          g.b = slice(g.b, 0);
          g.d = slice(g.d, 0);
        }},
-      {"matrices of D overlap: 383 elements from one to the next, each reaches over 384",
+      {"matrices of D overlap: the batch stride is 383 elements, but each matrix spans 384",
        [](Gemm& g) {
          g = batch_of(5);
          g.d.stride[0] = 383;
        }},
-      {"matrices of D overlap: 0 elements",
+      {"matrices of D overlap: the batch stride is 0 elements",
        [](Gemm& g) {
          g = batch_of(5);
          g.d.stride[0] = 0;
@@ -262,8 +262,8 @@ TEST(Validate, RefusesWithTheNumber) {
          g = batch_of(5);
          for (Tensor* t : {&g.a, &g.b, &g.c, &g.d}) t->shape[0] = std::int64_t{1} << 31;
        }},
-      {"an accumulator of f32 needs an epilogue", [](Gemm& g) { g.epilogue = linear_combination(DType::f64); }},
-      {"alpha must be a 32-bit integer where the epilogue computes in s32, got 0.5",
+      {"an f32 accumulator needs an epilogue", [](Gemm& g) { g.epilogue = linear_combination(DType::f64); }},
+      {"alpha must be a 32-bit integer if the epilogue's compute type is s32, got 0.5",
        [](Gemm& g) {
          g = problem(16, 24, 32, DType::s8);
          g.c.dtype = g.d.dtype = DType::s32;
@@ -283,29 +283,29 @@ TEST(Validate, RefusesWithTheNumber) {
 
 struct BadDescription {
   const char* says;
-  void (*spoil)(GemmDescription&);
+  void (*spoil)(GemmSignature&);
 };
 
-TEST(Validate, DescriptionsAsTheProblemsOfTheirKind) {
+TEST(Validate, SignaturesAreValidatedLikeProblems) {
   EXPECT_TRUE(validate(describe(problem())));
   const BadDescription cases[] = {
-      {"alignment of A must be a power of two, got 3", [](GemmDescription& d) { d.a.alignment = 3; }},
-      {"alignment of D must be a power of two, got 0", [](GemmDescription& d) { d.d.alignment = 0; }},
-      {"alignment of C must be a power of two, got -4", [](GemmDescription& d) { d.c.alignment = -4; }},
-      {"A is f32 and B is f16: they must agree", [](GemmDescription& d) { d.b.element = DType::f16; }},
-      {"f32 operands accumulate in f32, got s32", [](GemmDescription& d) { d.accumulator = DType::s32; }},
-      {"epilogue 'linear_combination' has no nodes", [](GemmDescription& d) { d.epilogue.nodes.clear(); }},
+      {"alignment of A must be a power of two, got 3", [](GemmSignature& d) { d.a.alignment = 3; }},
+      {"alignment of D must be a power of two, got 0", [](GemmSignature& d) { d.d.alignment = 0; }},
+      {"alignment of C must be a power of two, got -4", [](GemmSignature& d) { d.c.alignment = -4; }},
+      {"A is f32 and B is f16: they must have the same type", [](GemmSignature& d) { d.b.element = DType::f16; }},
+      {"f32 operands accumulate in f32, got s32", [](GemmSignature& d) { d.accumulator = DType::s32; }},
+      {"epilogue 'linear_combination' has no nodes", [](GemmSignature& d) { d.epilogue.nodes.clear(); }},
   };
   for (const BadDescription& bad : cases) {
-    GemmDescription description = describe(problem());
+    GemmSignature description = describe(problem());
     bad.spoil(description);
     EXPECT_EQ(validate(description).reason(), bad.says);
   }
 }
 
-TEST(Describe, AlignmentIsWhatPointerAndLeadingDimensionShare) {
+TEST(Describe, AlignmentDividesPointerAndLeadingDimension) {
   Gemm gemm = problem(16, 24, 32, DType::f16);
-  EXPECT_EQ(describe(gemm).a, (TensorDescription{DType::f16, MatrixLayout::row_major, 8}));
+  EXPECT_EQ(describe(gemm).a, (TensorSignature{DType::f16, MatrixLayout::row_major, 8}));
   gemm.a = matrix(kA, DType::f16, 16, 32, MatrixLayout::row_major, 36);
   EXPECT_EQ(describe(gemm).a.alignment, 4);
   gemm.a.address += 2;
@@ -313,30 +313,30 @@ TEST(Describe, AlignmentIsWhatPointerAndLeadingDimensionShare) {
   EXPECT_EQ(to_string(describe(problem()).b), "f32:row:4");
 }
 
-TEST(Describe, ACWithoutAnAddressIsNone) {
+TEST(Describe, ACWithoutAnAddressIsAbsent) {
   Gemm gemm = problem();
   EXPECT_TRUE(describe(gemm).has_c);
   gemm.beta = 0.0;
-  EXPECT_TRUE(describe(gemm).has_c) << "it is there, though this call does not read it";
+  EXPECT_TRUE(describe(gemm).has_c) << "C is present, although this call does not read it";
   gemm.c = {};
-  GemmDescription description = describe(gemm);
+  GemmSignature description = describe(gemm);
   EXPECT_FALSE(description.has_c);
   EXPECT_EQ(description.c, description.d);
   EXPECT_TRUE(validate(description)) << validate(description).reason();
   Gemm wide = problem(16, 24, 32, DType::f64);
   wide.beta = 0.0;
   wide.c = {};
-  EXPECT_TRUE(validate(wide)) << "what C would be does not matter: " << validate(wide).reason();
+  EXPECT_TRUE(validate(wide)) << "an absent C is not checked: " << validate(wide).reason();
 
   description.epilogue.nodes.resize(2);
   description.epilogue.nodes[0] = {.op = EpilogueOp::source, .label = {}};
   description.epilogue.nodes[1] = {.op = EpilogueOp::negate, .inputs = {0, -1}, .label = {}};
-  EXPECT_EQ(validate(description).reason(), "the epilogue reads C whatever beta is, and there is none");
+  EXPECT_EQ(validate(description).reason(), "the epilogue reads C without a gate such as beta, but has_c is false");
 }
 
-TEST(Describe, BatchStridesCountForAlignmentWhereTheyAreStepped) {
+TEST(Describe, BatchStridesLimitTheAlignmentOfBatches) {
   Gemm gemm = batch_of(3);
-  EXPECT_EQ(describe(gemm), describe(problem())) << "one kernel serves both";
+  EXPECT_EQ(describe(gemm), describe(problem())) << "one kernel computes both";
   gemm.a.stride[0] += 2;
   EXPECT_EQ(describe(gemm).a.alignment, 2);
   EXPECT_EQ(describe(slice(gemm, 0)).a.alignment, 4);
@@ -351,7 +351,7 @@ TEST(Describe, TransposingABatchKeepsItsMode) {
   EXPECT_EQ(slice(transposed(gemm), 2), transposed(slice(gemm, 2)));
 }
 
-TEST(Describe, TransposingTwiceIsTheSame) {
+TEST(Describe, TransposingTwiceIsTheIdentity) {
   Gemm gemm = problem();
   gemm.b = matrix(kB, DType::f32, 32, 24, MatrixLayout::column_major);
   EXPECT_EQ(transposed(transposed(gemm)), gemm);

@@ -1,4 +1,4 @@
-// What goes over whole matrices on the host ends when it is asked to.
+// Functions that visit whole host matrices can be interrupted.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -38,7 +38,7 @@ TEST(HostInterruption, OfComparisons) {
   EXPECT_LT(interruption_latency([&] { static_cast<void>(compare(all)); }), kMaxInterruptionLatency);
 }
 
-/// One element of D whose sum is long.
+/// One element of D with a very large k.
 TEST(HostInterruption, OfOneLongSum) {
   constexpr std::int64_t kLong = std::int64_t{1} << 26;
   std::vector<std::int8_t> operand(kLong, 1);

@@ -1,4 +1,4 @@
-// Problems of every kind as one value: what is shared by all, and what an author declares.
+// op::Problem for every kind of operation, and user-defined operations.
 #include "tilewright/op/problem.hpp"
 
 #include <gmock/gmock.h>
@@ -54,18 +54,18 @@ TEST(Problem, ListsTheOperandsOfAGemm) {
   EXPECT_THAT(names, testing::ElementsAre("A:read", "B:read", "C:read:unused", "D:write", "bias:read"));
 }
 
-TEST(Problem, TheUnbuiltOnesAreRefusedByName) {
+TEST(Problem, OperationsWithoutKernelsAreRefusedByName) {
   EXPECT_EQ(validate(Problem(GroupedGemm{})).reason(), "grouped_gemm has no kernels yet");
   EXPECT_EQ(validate(Problem(Conv2d{})).reason(), "conv2d has no kernels yet");
   EXPECT_EQ(validate(Problem(Contraction{})).reason(), "contraction has no kernels yet");
 }
 
-TEST(Problem, KeysAreOfTheSameCodeAndExtents) {
+TEST(Problem, KeysDependOnCodeExtentsAndStrides) {
   const Problem one = f16_gemm();
   Gemm scaled = f16_gemm();
   scaled.alpha = 2.0;
   EXPECT_EQ(key(one).signature, key(scaled).signature) << "alpha is a launch argument";
-  EXPECT_FALSE(key(one) == key(scaled)) << "D is the sums no more";
+  EXPECT_FALSE(key(one) == key(scaled)) << "D is no longer the accumulator";
   Gemm moved = f16_gemm();
   moved.a.address += 4096;
   EXPECT_EQ(key(one), key(moved));
@@ -76,26 +76,26 @@ TEST(Problem, KeysAreOfTheSameCodeAndExtents) {
   EXPECT_EQ(check_same_extents(key(one), key(longer)).reason(), "prepared for m = 64, got 65");
 }
 
-TEST(Signature, EveryFieldTellsCodeApart) {
-  const GemmDescription base = describe(f16_gemm());
+TEST(Signature, DependsOnEveryField) {
+  const GemmSignature base = describe(f16_gemm());
   std::vector<std::string> texts{to_string(Signature(base))};
   const auto expect_other = [&](auto change) {
-    GemmDescription changed = base;
+    GemmSignature changed = base;
     change(changed);
     EXPECT_FALSE(Signature(base) == Signature(changed));
     const std::string text = to_string(Signature(changed));
     EXPECT_THAT(texts, testing::Not(testing::Contains(text)));
     texts.push_back(text);
   };
-  expect_other([](GemmDescription& d) { d.a.alignment = 1; });
-  expect_other([](GemmDescription& d) { d.b.layout = MatrixLayout::column_major; });
-  expect_other([](GemmDescription& d) { d.c.element = DType::bf16; });
-  expect_other([](GemmDescription& d) { d.d.element = DType::bf16; });
-  expect_other([](GemmDescription& d) { d.has_c = !d.has_c; });
-  expect_other([](GemmDescription& d) { d.accumulator = DType::f16; });
-  expect_other([](GemmDescription& d) { d.math = MathOperation::multiply_add_fast_accumulate; });
-  expect_other([](GemmDescription& d) { d.epilogue = linear_combination_generic(Activation::relu); });
-  expect_other([](GemmDescription& d) { d.tensors = {{DType::f16, Neighbours::columns, 8}}; });
+  expect_other([](GemmSignature& d) { d.a.alignment = 1; });
+  expect_other([](GemmSignature& d) { d.b.layout = MatrixLayout::column_major; });
+  expect_other([](GemmSignature& d) { d.c.element = DType::bf16; });
+  expect_other([](GemmSignature& d) { d.d.element = DType::bf16; });
+  expect_other([](GemmSignature& d) { d.has_c = !d.has_c; });
+  expect_other([](GemmSignature& d) { d.accumulator = DType::f16; });
+  expect_other([](GemmSignature& d) { d.math = MathOperation::multiply_add_fast_accumulate; });
+  expect_other([](GemmSignature& d) { d.epilogue = linear_combination_generic(Activation::relu); });
+  expect_other([](GemmSignature& d) { d.tensors = {{DType::f16, ContiguousMode::columns, 8}}; });
 }
 
 TEST(Custom, BindsExtentsByTheirNames) {
@@ -109,7 +109,7 @@ TEST(Custom, BindsExtentsByTheirNames) {
   EXPECT_EQ(validate(wide).reason(), "mode 1 of 'out' must be w = 7, got 8");
 }
 
-TEST(Custom, RefusesWhatWasNotDeclared) {
+TEST(Custom, RefusesUndeclaredOperands) {
   const Tensor x = tensor(0x10000, DType::f32, {5, 7}), out = tensor(0x20000, DType::f32, {5, 7});
   EXPECT_THAT(
       [&] {
@@ -128,7 +128,7 @@ TEST(Custom, RefusesWhatWasNotDeclared) {
       testing::ThrowsMessage<InvalidArgument>("stencil has no scalar 'height'"));
   EXPECT_EQ(validate(stencil_problem(tensor(0x10000, DType::f16, {5, 7}), out)).reason(), "'x' must be f32, got f16");
   EXPECT_THAT(validate(stencil_problem(tensor(0x10000, DType::f32, {5, 7, 1}), out)).reason(),
-              HasSubstr("'x' must have the 2 modes (h, w)"));
+              HasSubstr("'x' must have 2 modes (h, w)"));
   EXPECT_THAT(validate(stencil_problem(x, x)).reason(), HasSubstr("overlaps"));
   EXPECT_EQ(validate(stencil_problem(x, tensor(0, DType::f32, {5, 7}))).reason(), "'out' is a null pointer");
 }
@@ -140,13 +140,13 @@ TEST(Custom, RefusesAnOutputWhoseElementsOverlap) {
               HasSubstr("elements of 'out' overlap"));
 }
 
-TEST(Operation, RefusesDeclarationsThatContradictThemselves) {
+TEST(Operation, RefusesInvalidDeclarations) {
   const auto declare = [](std::vector<SlotDeclaration> slots) { Operation("mine", std::move(slots)); };
   EXPECT_THAT(
       [&] {
         declare({{"x", {"n"}}});
       },
-      testing::ThrowsMessage<InvalidArgument>("mine writes none of its operands"));
+      testing::ThrowsMessage<InvalidArgument>("mine does not write any operand"));
   EXPECT_THAT(
       [&] {
         declare({{"x", {"n"}}, {"x", {"n"}, Access::write}});
@@ -156,7 +156,7 @@ TEST(Operation, RefusesDeclarationsThatContradictThemselves) {
       [] {
         Operation("gemm", {{"x", {"n"}, Access::write}});
       },
-      testing::ThrowsMessage<InvalidArgument>("'gemm' is an operation of the library"));
+      testing::ThrowsMessage<InvalidArgument>("'gemm' is a built-in operation"));
   EXPECT_THAT(
       [&] {
         declare({{"x", {"n m"}, Access::write}});
@@ -171,7 +171,7 @@ OperationPtr transposed_gemm() {
       std::array<std::string, 3>{"a", "b", "out"}, std::vector<NamedScalar>{{"alpha", 1.0}});
 }
 
-TEST(ProductOperation, IsSeenAsAGemm) {
+TEST(ProductOperation, HasAGemmView) {
   const Problem problem = Custom::make(transposed_gemm(), {{"a", tensor(0x10000, DType::f16, {64, 32})},
                                                            {"b", tensor(0x20000, DType::f16, {32, 48})},
                                                            {"out", tensor(0x30000, DType::f32, {48, 64})}});
@@ -182,11 +182,11 @@ TEST(ProductOperation, IsSeenAsAGemm) {
   EXPECT_EQ(gemm.k(), 32);
   EXPECT_EQ(gemm.d.tensor.row_stride(), 1);
   EXPECT_EQ(gemm.d.tensor.column_stride(), 64);
-  EXPECT_EQ(describe(problem).operation, "gemm") << "kernels of GEMMs serve it";
+  EXPECT_EQ(describe(problem).operation, "gemm") << "GEMM kernels compute it";
 }
 
-// D[p, n] with m = (i, j) folded from a tensor whose modes no single stride joins.
-TEST(ProductOperation, FoldsModesAndAgreesWithItsDefinition) {
+// m = (i, j) is folded from two modes that do not coalesce to one stride.
+TEST(ProductOperation, FoldsModesAndMatchesItsDefinition) {
   const auto operation = std::make_shared<ProductOperation>(
       "folded",
       std::vector<SlotDeclaration>{{"a", {"i", "k", "j"}}, {"b", {"k", "n"}}, {"out", {"i", "n", "j"}, Access::write}},
@@ -217,7 +217,7 @@ TEST(ProductOperation, FoldsModesAndAgreesWithItsDefinition) {
   EXPECT_TRUE(compare(problem).is_exact());
 }
 
-TEST(ProductOperation, RefusesExtentsThatNoProductHas) {
+TEST(ProductOperation, RefusesInvalidExtents) {
   const auto declare = [](std::vector<std::string> a, std::vector<std::string> b, std::vector<std::string> out) {
     ProductOperation("bad", {{"a", std::move(a)}, {"b", std::move(b)}, {"out", std::move(out), Access::write}},
                      {"a", "b", "out"});
@@ -226,12 +226,12 @@ TEST(ProductOperation, RefusesExtentsThatNoProductHas) {
       [&] {
         declare({"m", "k"}, {"k", "n"}, {"m", "n", "p"});
       },
-      testing::ThrowsMessage<InvalidArgument>("the output's extent 'p' is in no input"));
+      testing::ThrowsMessage<InvalidArgument>("the output has the extent 'p', which no input has"));
   EXPECT_THAT(
       [&] {
         declare({"m", "k", "q"}, {"k", "n"}, {"m", "n"});
       },
-      testing::ThrowsMessage<InvalidArgument>("the extent 'q' is in one operand only"));
+      testing::ThrowsMessage<InvalidArgument>("only one operand has the extent 'q'"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The oracle itself: against sums small enough to do by hand, and its bound against planted errors.
+// The reference against sums computed by hand, and its error bound against injected errors.
 #include "tilewright/op/problem.hpp"
 
 #include <gtest/gtest.h>
@@ -44,8 +44,8 @@ class Problem {
   std::vector<std::vector<std::byte>> memory_;
 };
 
-// Three matrices of D over memory for six, and one matrix of B for all.
-TEST(ReferenceGemm, ABatchIsItsMatrices) {
+// D has padding between its three matrices, and B is broadcast.
+TEST(ReferenceGemm, ABatchEqualsItsMatrices) {
   Problem problem(30, 11, 7, DType::f32, DType::f32);
   Gemm gemm = problem.gemm;
   gemm.a = batched(matrix(gemm.a.address, DType::f32, 5, 7), 3, 2 * 35);
@@ -61,14 +61,14 @@ TEST(ReferenceGemm, ABatchIsItsMatrices) {
     double sum = -load(one.c, 4, 10);
     for (int p = 0; p < 7; ++p) sum += load(one.a, 4, p) * load(one.b, p, 10);
     EXPECT_EQ(load(one.d, 4, 10), sum) << index;
-    EXPECT_TRUE(std::isnan(load(one.d, 5, 0))) << "between matrices " << index;
+    EXPECT_TRUE(std::isnan(load(one.d, 5, 0))) << "padding between matrices " << index;
   }
   store(slice(gemm.d, 2), 1, 3, 1000.0);
   EXPECT_NE(to_string(compare(gemm)).find("1 of 165 elements wrong; first: D[2,1,3] is 1000"), std::string::npos)
       << to_string(compare(gemm));
 }
 
-// 2^31 products and more: elements are drawn from every matrix.
+// With more than 2^31 products, elements are sampled from every matrix.
 TEST(ReferenceGemm, ASampleIsDrawnFromTheWholeBatch) {
   Problem problem(1, 1, 1, DType::f32, DType::f32);
   Gemm gemm = problem.gemm;
@@ -82,7 +82,7 @@ TEST(ReferenceGemm, ASampleIsDrawnFromTheWholeBatch) {
   EXPECT_NE(to_string(compare(gemm)).find("first: D[99,"), std::string::npos) << to_string(compare(gemm));
 }
 
-TEST(ReferenceGemm, MatchesTheDefinitionForEveryLayout) {
+TEST(ReferenceGemm, MatchesItsDefinitionForEveryLayout) {
   for (int layouts = 0; layouts < 8; ++layouts) {
     Problem problem(5, 11, 7, DType::f32, DType::f32);
     Gemm& gemm = problem.gemm;
@@ -159,7 +159,7 @@ TEST(ReferenceGemm, FastMathRoundsTheOperandsTo16Bits) {
   };
   EXPECT_EQ(result(MathOperation::multiply_add), x);
   EXPECT_EQ(result(MathOperation::multiply_add_fast_f32), x);
-  EXPECT_EQ(result(MathOperation::multiply_add_tf32), x) << "how tf32 rounds is the kernel's affair, within the bound";
+  EXPECT_EQ(result(MathOperation::multiply_add_tf32), x) << "the rounding to tf32 is part of the error bound";
   EXPECT_EQ(result(MathOperation::multiply_add_fast_f16), 1.0);
   EXPECT_EQ(result(MathOperation::multiply_add_fast_bf16), 1.0);
 }
@@ -173,8 +173,8 @@ TEST(ReferenceGemm, NanAndInfinityPropagate) {
   EXPECT_TRUE(std::isinf(load(problem.gemm.d, 0, 1)));
   EXPECT_TRUE(std::isnan(load(problem.gemm.d, 1, 0)));
   EXPECT_TRUE(compare(problem.gemm).is_exact());
-  store(problem.gemm.d, 0, 1, 5.0);  // a number where an infinity is due
-  store(problem.gemm.d, 1, 0, 5.0);  // a number where NaN is due
+  store(problem.gemm.d, 0, 1, 5.0);  // finite where infinity is expected
+  store(problem.gemm.d, 1, 0, 5.0);  // a number where NaN is expected
   EXPECT_EQ(compare(problem.gemm).outside, 2);
 }
 
@@ -190,8 +190,8 @@ TEST(ReferenceGemm, EightBitFloatsSaturateAndKeepNan) {
   EXPECT_EQ(compare(problem.gemm).outside, 1);
 }
 
-// 1024 ones: sums of 128 may each lose a part of 2^13 of themselves an addition, the sum of all eight times that.
-TEST(Compare, FastAccumulationMayLoseMore) {
+// k = 1024: without promotion after every 128 products, the bound is about eight times larger.
+TEST(Compare, FastAccumulationHasALargerBound) {
   Problem problem(1, 1, 1024, DType::e5m2, DType::f32);
   problem.fill(1, 1);
   store(problem.gemm.d, 0, 0, 1024.0 - 64.0);
@@ -216,8 +216,8 @@ TEST(Compare, FindsOneWrongElement) {
   EXPECT_NE(to_string(comparison).find("D[31,16]"), std::string::npos) << to_string(comparison);
 }
 
-// Places keep their row, column and matrix: a slice of one element would not.
-TEST(Compare, LooksWhereItIsTold) {
+// The indices of a place are those in the whole batch.
+TEST(Compare, ChecksTheGivenPlaces) {
   Problem problem(30, 11, 7, DType::f32, DType::f32);
   Gemm& gemm = problem.gemm;
   problem.fill(-8, 7);
@@ -236,7 +236,7 @@ TEST(Compare, LooksWhereItIsTold) {
   EXPECT_TRUE(right.is_exact()) << to_string(right);
 
   store(slice(gemm.tensors[1].tensor, 1), 4, 8, 0.0);
-  EXPECT_TRUE(compare_at(view(gemm), places).is_exact()) << "beside what is looked at";
+  EXPECT_TRUE(compare_at(view(gemm), places).is_exact()) << "the wrong element is not among the places";
   store(slice(gemm.tensors[1].tensor, 1), 4, 7, 0.0);
   const Comparison wrong = compare_at(view(gemm), places);
   EXPECT_EQ(wrong.outside, 1);
@@ -253,7 +253,7 @@ TEST(Compare, PoisonIsNeverAccepted) {
   }
 }
 
-// f32 sums in another order, as a kernel adds them, stay within the bound; an error a few times larger does not.
+// f32 sums in another order, like a kernel's, are within the bound; an error a few times larger is not.
 TEST(Compare, BoundHoldsForReorderedSumsAndIsTight) {
   constexpr std::int64_t kExtent = 24, kDepth = 500;
   Problem problem(kExtent, kExtent, kDepth, DType::f32, DType::f32);
@@ -272,7 +272,7 @@ TEST(Compare, BoundHoldsForReorderedSumsAndIsTight) {
   const Comparison comparison = compare(gemm);
   EXPECT_TRUE(comparison.is_within_bound()) << to_string(comparison);
   EXPECT_FALSE(comparison.is_exact());
-  store(gemm.d, 3, 4, load(gemm.d, 3, 4) + 0.1);  // one of 500 products lost or doubled changes D by about 1
+  store(gemm.d, 3, 4, load(gemm.d, 3, 4) + 0.1);  // a lost or doubled product changes D by about 1
   EXPECT_EQ(compare(gemm).outside, 1);
 }
 

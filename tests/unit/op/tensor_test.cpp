@@ -1,4 +1,4 @@
-// Matrices as the caller has them: which strides are a layout, and which are refused with the number.
+// Tensors, their layouts and strides, and the functions that fill and access them.
 #include "tilewright/op/tensor.hpp"
 
 #include <gtest/gtest.h>
@@ -54,14 +54,14 @@ TEST(ViewMatrix, RefusesWithTheNumber) {
   EXPECT_NE(reason(strided({3, 4, 4}, {huge / 4, 4, 1})).find("2^63"), std::string::npos);
 }
 
-TEST(Batched, MatricesLieOneAfterAnotherUnlessToldOtherwise) {
+TEST(Batched, MatricesArePackedByDefault) {
   const Tensor padded = matrix(nullptr, DType::f16, 3, 5, kRow, 8);
   EXPECT_EQ(batched(padded, 4).shape, (Dims{4, 3, 5}));
   EXPECT_EQ(batched(padded, 4).stride, (Dims{24, 8, 1}));
   EXPECT_EQ(batched(matrix(nullptr, DType::f16, 3, 5, kColumn), 4).stride, (Dims{15, 1, 3}));
   EXPECT_EQ(batched(padded, 4, 100).stride, (Dims{100, 8, 1}));
   EXPECT_EQ(batched(padded, 4, 0).batch_stride(), 0);
-  EXPECT_EQ(batched(padded, 1, 100).batch_stride(), 0) << "one matrix: nothing to step over";
+  EXPECT_EQ(batched(padded, 1, 100).batch_stride(), 0) << "a single matrix has batch stride 0";
   EXPECT_EQ(padded.batch(), 1);
   EXPECT_EQ(*view_matrix(batched(padded, 4), "A"), (MatrixView{kRow, 8}));
   EXPECT_EQ(span_bytes(batched(padded, 4, 100)), (3 * 100 + 2 * 8 + 5) * 2);
@@ -73,7 +73,7 @@ TEST(Batched, SlicesAreItsMatrices) {
   const Tensor tensor = batched(matrix(std::uint64_t{0x1000}, DType::f32, 3, 5), 4, 100);
   EXPECT_EQ(slice(tensor, 2), matrix(std::uint64_t{0x1000 + 2 * 100 * 4}, DType::f32, 3, 5));
   EXPECT_EQ(slice(batched(slice(tensor, 0), 4, 0), 3), slice(tensor, 0));
-  EXPECT_EQ(slice(slice(tensor, 0), 3), slice(tensor, 0)) << "one matrix for all";
+  EXPECT_EQ(slice(slice(tensor, 0), 3), slice(tensor, 0)) << "broadcast over the batch";
   EXPECT_EQ(transposed(tensor).shape, (Dims{4, 5, 3}));
   EXPECT_EQ(transposed(tensor).stride, (Dims{100, 1, 5}));
 }
@@ -84,7 +84,7 @@ TEST(SpanBytes, ReachesPastTheLastElementOnly) {
   EXPECT_EQ(span_bytes(matrix(nullptr, DType::f64, 0, 5)), 0);
 }
 
-TEST(Transposed, IsTheSameMemory) {
+TEST(Transposed, SharesTheMemory) {
   std::int8_t values[15] = {};
   for (int i = 0; i < 15; ++i) values[i] = static_cast<std::int8_t>(i);
   const Tensor a = matrix(values, DType::s8, 3, 5);
@@ -110,7 +110,7 @@ TEST(Store, RoundsOnceAndSaturates) {
   EXPECT_EQ(round_to(DType::f64, 0.1), 0.1);
 }
 
-TEST(Fill, SameSeedSameValuesAndWithinTheBounds) {
+TEST(Fill, IsDeterministicAndWithinTheBounds) {
   float x[64] = {}, y[64] = {};
   const Tensor a = matrix(x, DType::f32, 8, 8), b = matrix(y, DType::f32, 8, 8);
   fill_integers(a, -3, 2, 7);

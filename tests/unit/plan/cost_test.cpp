@@ -39,7 +39,7 @@ struct Best {
 
 Best best_of(const op::Gemm& gemm, const Target& target) {
   Best best;
-  const op::GemmDescription description = op::describe(gemm);
+  const op::GemmSignature description = op::describe(gemm);
   const auto consider = [&](const Design& design, const auto& plan) {
     if (!plan) return;
     const double us = estimate_us(arch::limits(target), cost_input(*plan, op::view(gemm)));
@@ -72,7 +72,7 @@ std::vector<CostInput> inputs(std::int64_t m, std::int64_t n, std::int64_t k) {
 /// The best time of the sm90 family.
 double best_by_wgmma(const op::Gemm& gemm) {
   double best = INFINITY;
-  const op::GemmDescription description = op::describe(gemm);
+  const op::GemmSignature description = op::describe(gemm);
   for (const Design& design : sm90_gemm_designs(op::view(gemm), description, kSm90)) {
     const auto plan = plan_sm90_gemm(description, design);
     if (plan) best = std::min(best, estimate_us(arch::limits(kSm90), cost_input(*plan, op::view(gemm))));
@@ -160,7 +160,7 @@ TEST(Cost, IsInfiniteWhereNothingFits) {
 
 TEST(Cost, ReadsTheProblemTheWayItIsComputed) {
   const op::Gemm gemm = problem(kF16, 100, 2000, 64, {kRow, kColumn, kRow, kColumn});
-  const op::GemmDescription description = op::describe(gemm);
+  const op::GemmSignature description = op::describe(gemm);
   const auto plan = plan_sm80_gemm(description, tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {2, 2, 1}}));
   ASSERT_TRUE(plan);
   const CostInput input = cost_input(*plan, op::view(gemm));
@@ -175,7 +175,7 @@ TEST(Cost, ABatchCountsItsTilesAndWhatItReads) {
   gemm.a = op::batched(gemm.a, 40, 0);
   gemm.b = op::batched(gemm.b, 40);
   gemm.d = op::batched(gemm.d, 40);
-  const op::GemmDescription description = op::describe(gemm);
+  const op::GemmSignature description = op::describe(gemm);
   const auto plan = plan_sm80_gemm(description, tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {2, 2, 1}}));
   ASSERT_TRUE(plan);
   const CostInput input = cost_input(*plan, op::view(gemm));

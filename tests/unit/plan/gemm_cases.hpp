@@ -76,11 +76,11 @@ inline std::vector<Layouts> all_layouts() {
 }
 
 /// Every operand aligned to `alignment_bytes`, or to an element where that is more.
-inline op::GemmDescription describe(const TypeCase& types, const Layouts& layouts = {}, int alignment_bytes = 16) {
+inline op::GemmSignature describe(const TypeCase& types, const Layouts& layouts = {}, int alignment_bytes = 16) {
   const auto tensor = [&](DType element, op::MatrixLayout layout) {
-    return op::TensorDescription{element, layout, std::max(1, alignment_bytes / bytes(element))};
+    return op::TensorSignature{element, layout, std::max(1, alignment_bytes / bytes(element))};
   };
-  op::GemmDescription description;
+  op::GemmSignature description;
   description.a = tensor(types.a, layouts.a);
   description.b = tensor(types.b, layouts.b);
   description.c = tensor(types.d, layouts.c);
@@ -91,23 +91,23 @@ inline op::GemmDescription describe(const TypeCase& types, const Layouts& layout
   return description;
 }
 
-inline op::GemmDescription describe_f16(const Layouts& layouts = {}, int alignment_bytes = 16) {
+inline op::GemmSignature describe_f16(const Layouts& layouts = {}, int alignment_bytes = 16) {
   return describe({DType::f16, DType::f16, DType::f16, DType::f32}, layouts, alignment_bytes);
 }
 
-inline op::GemmDescription describe_f32(const Layouts& layouts = {}, int alignment_bytes = 16) {
+inline op::GemmSignature describe_f32(const Layouts& layouts = {}, int alignment_bytes = 16) {
   return describe({DType::f32, DType::f32, DType::f32, DType::f32}, layouts, alignment_bytes);
 }
 
-inline std::string to_string(const op::GemmDescription& description) {
+inline std::string to_string(const op::GemmSignature& description) {
   return fmt::format("A {} B {} C {} D {} acc {} {} {}", op::to_string(description.a), op::to_string(description.b),
                      op::to_string(description.c), op::to_string(description.d), name(description.accumulator),
                      op::name(description.math), description.epilogue.name);
 }
 
 /// A problem of that description, packed.
-inline op::Gemm problem_of(const op::GemmDescription& description, std::int64_t m, std::int64_t n, std::int64_t k) {
-  const auto tensor = [](int index, const op::TensorDescription& as, std::int64_t rows, std::int64_t columns) {
+inline op::Gemm problem_of(const op::GemmSignature& description, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto tensor = [](int index, const op::TensorSignature& as, std::int64_t rows, std::int64_t columns) {
     return op::matrix(static_cast<std::uint64_t>(index) << 40, as.element, rows, columns, as.layout);
   };
   op::Gemm gemm;
@@ -131,7 +131,7 @@ struct Tile {
   std::array<int, 3> warps{2, 2, 1};
 };
 
-inline Design make_design(const op::GemmDescription& description, const Tile& tile, OpClass op_class,
+inline Design make_design(const op::GemmSignature& description, const Tile& tile, OpClass op_class,
                           std::array<int, 3> instruction, const Target& target) {
   Design design;
   design.target = target;
@@ -143,13 +143,13 @@ inline Design make_design(const op::GemmDescription& description, const Tile& ti
   return design;
 }
 
-inline Design simt_design(const op::GemmDescription& description, const Tile& tile = {{128, 128, 8}, 4, {2, 4, 1}},
+inline Design simt_design(const op::GemmSignature& description, const Tile& tile = {{128, 128, 8}, 4, {2, 4, 1}},
                           const Target& target = kSm80) {
   return make_design(description, tile, OpClass::simt, {1, 1, 1}, target);
 }
 
-inline Design tensor_design(const op::GemmDescription& description, std::array<int, 3> instruction,
-                            const Tile& tile = {}, const Target& target = kSm80) {
+inline Design tensor_design(const op::GemmSignature& description, std::array<int, 3> instruction, const Tile& tile = {},
+                            const Target& target = kSm80) {
   return make_design(description, tile, OpClass::tensor_op, instruction, target);
 }
 

@@ -21,7 +21,7 @@ std::ostream& operator<<(std::ostream& out, const BadTile& bad) { return out << 
 class TileRefusal : public testing::TestWithParam<BadTile> {};
 
 TEST_P(TileRefusal, SaysTheNumber) {
-  const op::GemmDescription description = describe_f32();
+  const op::GemmSignature description = describe_f32();
   Design design = simt_design(description);
   ASSERT_TRUE(plan_gemm_tile(description, design));
   GetParam().spoil(design);
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
     tile_of);
 
 TEST(GemmTile, ColumnMajorOutputIsComputedTransposed) {
-  const op::GemmDescription description = describe_f16({kRow, kColumn, kRow, kColumn});
+  const op::GemmSignature description = describe_f16({kRow, kColumn, kRow, kColumn});
   const Result<GemmTile> plan =
       plan_gemm_tile(description, tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {4, 1, 1}}));
   ASSERT_TRUE(plan) << plan.reason();
@@ -109,7 +109,7 @@ TEST(GemmTile, ColumnMajorOutputIsComputedTransposed) {
 }
 
 TEST(GemmTile, RowMajorOutputStaysAsItIs) {
-  const op::GemmDescription description = describe_f16();
+  const op::GemmSignature description = describe_f16();
   Design design = tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {4, 1, 1}});
   for (const int width : {1, 2, 4, 8}) {
     design.raster.width = width;
@@ -133,7 +133,7 @@ TEST(SharedMemory, LimitIsTheTargets) {
 }
 
 TEST(Instruction, MustMultiplyWhatTheProblemHas) {
-  const op::GemmDescription description = describe_f16();
+  const op::GemmSignature description = describe_f16();
   const MathInstruction right = tensor_design(description, {16, 8, 16}).tile.math_instruction;
   EXPECT_TRUE(check_instruction(description, right, OpClass::tensor_op));
   EXPECT_EQ(check_instruction(description, right, OpClass::simt).reason(), "needs a simt instruction, got tensor_op");
@@ -194,7 +194,7 @@ op::Gemm problem(DType type, DType d_type, op::MatrixLayout d_layout = kRow) {
 }
 
 GemmTile tile_for(const op::Gemm& gemm) {
-  const op::GemmDescription description = op::describe(gemm);
+  const op::GemmSignature description = op::describe(gemm);
   const Result<GemmTile> tile = plan_gemm_tile(description, simt_design(description, {{64, 32, 8}, 3, {2, 1, 1}}));
   EXPECT_TRUE(tile);
   return *tile;

@@ -46,7 +46,7 @@ TEST(Reductions, MeetAtAsManyPlacesAsThereAreCounters) {
 // Tiles of 32 rows of a D of 2^20 x 2^12 leave 2^15 parts of each of 2^12 results: half a GB; nine such
 // reductions, 4.8.
 TEST(Reductions, NeedNoMoreWorkspaceThanALaunchMayHave) {
-  op::GemmDescription description = describe_f32();
+  op::GemmSignature description = describe_f32();
   std::vector<op::NamedOutput> outputs;
   for (int i = 0; i < 9; ++i)
     outputs.push_back({"r" + std::to_string(i), op::acc(), op::Reduction::sum, op::kRowVector});
@@ -68,14 +68,14 @@ TEST(Reductions, NeedNoMoreWorkspaceThanALaunchMayHave) {
 }
 
 TEST(TmaOutputs, AreTheFirstThatLieAsDDoes) {
-  op::GemmDescription description = describe({DType::bf16, DType::bf16, DType::bf16, DType::f32});
+  op::GemmSignature description = describe({DType::bf16, DType::bf16, DType::bf16, DType::f32});
   description.epilogue = epilogue_of({{"turned", op::acc()},
                                       {"sums", op::acc(), op::Reduction::sum, op::kRowVector},
                                       {"a", op::acc()},
                                       {"unaligned", op::acc()},
                                       {"b", op::acc()},
                                       {"c", op::acc()}});
-  using enum op::Neighbours;
+  using enum op::ContiguousMode;
   description.tensors = {{DType::bf16, rows, 8},   {DType::f32, none, 1},      {DType::f32, columns, 4},
                          {DType::f32, columns, 2}, {DType::e4m3, columns, 16}, {DType::bf16, columns, 8}};
   const TmaOutputs found = tma_outputs(description, 1);

@@ -43,7 +43,7 @@ void expect_sound(const Plan& plan, const Design& design) {
 TEST(Search, EveryDesignPlansOrSaysWhy) {
   int planned = 0;
   std::set<std::string> reasons;
-  for_each_description([&](const op::GemmDescription& description, const Target& target) {
+  for_each_description([&](const op::GemmSignature& description, const Target& target) {
     for (const Design& design : sm80_gemm_designs(description, target)) {
       EXPECT_EQ(design.target, target);
       const Result<Sm80GemmPlan> plan = plan_sm80_gemm(description, design);
@@ -61,7 +61,7 @@ TEST(Search, EveryDesignPlansOrSaysWhy) {
 }
 
 TEST(Search, CudaCoresServeEveryDescription) {
-  for_each_description([&](const op::GemmDescription& description, const Target& target) {
+  for_each_description([&](const op::GemmSignature& description, const Target& target) {
     int planned = 0;
     for (const Design& design : simt_gemm_designs(description, target)) {
       const Result<SimtGemmPlan> plan = plan_simt_gemm(description, design);
@@ -91,7 +91,7 @@ TEST(Search, TensorCoresServeWhatTheyCan) {
         for (const Layouts& layouts : all_layouts()) {
           const bool is_along_k = layouts.a == kRow && layouts.b == kColumn;
           if (bytes(types.a) == 1 && !is_along_k) continue;
-          const op::GemmDescription description = describe(types, layouts, alignment_bytes);
+          const op::GemmSignature description = describe(types, layouts, alignment_bytes);
           int planned = 0;
           for (const Design& design : sm80_gemm_designs(description, target)) {
             planned += plan_sm80_gemm(description, design) ? 1 : 0;
@@ -108,7 +108,7 @@ TEST(Search, FastMathServesEveryAlignmentOfF32) {
   for (const TypeCase& types : type_cases()) {
     if (types.a != DType::f32 || types.math == op::MathOperation::multiply_add) continue;
     for (const Layouts& layouts : all_layouts()) {
-      const op::GemmDescription description = describe(types, layouts, 4);
+      const op::GemmSignature description = describe(types, layouts, 4);
       bool is_served = false;
       for (const Design& design : sm80_gemm_designs(description, kSm80)) {
         is_served = is_served || plan_sm80_gemm(description, design);
@@ -128,7 +128,7 @@ TEST(Search, PlainF32HasNoTensorDesigns) {
 TEST(Search, WgmmaServesEightBitFloatsAlongK) {
   for (const TypeCase& types : type_cases()) {
     if (!is_fp8(types.a)) continue;
-    const op::GemmDescription description = describe(types);
+    const op::GemmSignature description = describe(types);
     int large = 0;
     for (const Design& design :
          sm90_gemm_designs(op::view(problem_of(description, 4096, 4096, 4096)), description, kSm90)) {
@@ -142,7 +142,7 @@ TEST(Search, WgmmaServesEightBitFloatsAlongK) {
 }
 
 TEST(Search, DesignsOfADescriptionDiffer) {
-  for_each_description([](const op::GemmDescription& description, const Target& target) {
+  for_each_description([](const op::GemmSignature& description, const Target& target) {
     std::set<std::string> names;
     std::vector<Design> designs = sm80_gemm_designs(description, target);
     for (const Design& design : simt_gemm_designs(description, target)) designs.push_back(design);
@@ -151,7 +151,7 @@ TEST(Search, DesignsOfADescriptionDiffer) {
 }
 
 TEST(Search, HopperDoublesUseItsLargerInstruction) {
-  const op::GemmDescription description = describe({DType::f64, DType::f64, DType::f64, DType::f64});
+  const op::GemmSignature description = describe({DType::f64, DType::f64, DType::f64, DType::f64});
   for (const Design& design : sm80_gemm_designs(description, kSm80)) {
     EXPECT_EQ(design.tile.math_instruction.shape, (std::array{8, 8, 4}));
   }

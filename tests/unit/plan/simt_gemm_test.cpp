@@ -11,7 +11,7 @@
 namespace tilewright::plan {
 namespace {
 
-SimtGemmPlan planned(const op::GemmDescription& description, const Design& design) {
+SimtGemmPlan planned(const op::GemmSignature& description, const Design& design) {
   Result<SimtGemmPlan> plan = plan_simt_gemm(description, design);
   EXPECT_TRUE(plan) << (plan ? "" : plan.reason());
   return *std::move(plan);
@@ -19,7 +19,7 @@ SimtGemmPlan planned(const op::GemmDescription& description, const Design& desig
 
 // 128x128x8, 4 stages, warps 2x4x1, rows of A and B aligned to one element.
 TEST(SimtGemm, PinsTheIntegersOfTheClassicDesign) {
-  const op::GemmDescription description = describe_f32({kRow, kRow, kRow, kRow}, 4);
+  const op::GemmSignature description = describe_f32({kRow, kRow, kRow, kRow}, 4);
   const SimtGemmPlan plan = planned(description, simt_design(description));
   EXPECT_EQ(plan.threads(), 256);
   EXPECT_EQ(plan.stored, DType::f32);
@@ -40,22 +40,22 @@ TEST(SimtGemm, PinsTheIntegersOfTheClassicDesign) {
 
 TEST(SimtGemm, VectorsAreAsWideAsTheAlignmentAllows) {
   for (const auto& [alignment_bytes, vector] : {std::pair{4, 1}, {8, 2}, {16, 4}}) {
-    const op::GemmDescription description = describe_f32({kRow, kRow, kRow, kRow}, alignment_bytes);
+    const op::GemmSignature description = describe_f32({kRow, kRow, kRow, kRow}, alignment_bytes);
     const SimtGemmPlan plan = planned(description, simt_design(description));
     EXPECT_EQ(plan.b.vector, vector) << alignment_bytes;
     EXPECT_EQ(plan.a.vector, 1) << "a transposing cp.async moves single elements";
   }
-  const op::GemmDescription wide = describe_f32({kColumn, kRow, kRow, kRow}, 64);
+  const op::GemmSignature wide = describe_f32({kColumn, kRow, kRow, kRow}, 64);
   EXPECT_EQ(planned(wide, simt_design(wide)).a.vector, 4) << "no load is wider than 16 bytes";
 }
 
 TEST(SimtGemm, NarrowTypesAreWidenedOnTheirWay) {
-  const op::GemmDescription half = describe_f16({kRow, kRow, kRow, kRow});
+  const op::GemmSignature half = describe_f16({kRow, kRow, kRow, kRow});
   const SimtGemmPlan f16 = planned(half, simt_design(half));
   EXPECT_EQ(f16.stored, DType::f32);
   EXPECT_EQ(f16.a, (PanelOperand{DType::f16, true, 8, 132, false}));
   EXPECT_EQ(f16.b, (PanelOperand{DType::f16, false, 8, 128, false}));
-  const op::GemmDescription byte = describe({DType::s8, DType::u8, DType::s32, DType::s32}, {kRow, kRow, kRow, kRow});
+  const op::GemmSignature byte = describe({DType::s8, DType::u8, DType::s32, DType::s32}, {kRow, kRow, kRow, kRow});
   const SimtGemmPlan s8 = planned(byte, simt_design(byte));
   EXPECT_EQ(s8.stored, DType::s32);
   EXPECT_EQ(s8.a, (PanelOperand{DType::s8, true, 8, 132, false})) << "a line has 8 elements of k";
@@ -63,7 +63,7 @@ TEST(SimtGemm, NarrowTypesAreWidenedOnTheirWay) {
 }
 
 TEST(SimtGemm, DoublesTakeTwiceTheRoom) {
-  const op::GemmDescription description =
+  const op::GemmSignature description =
       describe({DType::f64, DType::f64, DType::f64, DType::f64}, {kRow, kRow, kRow, kRow});
   const SimtGemmPlan plan = planned(description, simt_design(description));
   EXPECT_EQ(plan.stored, DType::f64);
@@ -75,7 +75,7 @@ TEST(SimtGemm, DoublesTakeTwiceTheRoom) {
 }
 
 TEST(SimtGemm, ColumnMajorOutputExchangesTheOperands) {
-  const op::GemmDescription description = describe_f32({kRow, kRow, kRow, kColumn});
+  const op::GemmSignature description = describe_f32({kRow, kRow, kRow, kColumn});
   const SimtGemmPlan plan = planned(description, simt_design(description, {{128, 64, 8}, 3, {4, 1, 1}}));
   EXPECT_TRUE(plan.is_transposed);
   EXPECT_EQ(plan.tile, (TileShape{64, 128, 8}));
@@ -93,7 +93,7 @@ TEST(SimtGemm, LanesShareAWarpTileAsSquareAsItGoes) {
                             {8, 4, 8, 4, 1, 1},
                             {32, 1, 32, 1, 1, 1},
                             {1, 32, 1, 32, 1, 1}}) {
-    const op::GemmDescription description = describe_f32({kColumn, kRow, kRow, kRow});
+    const op::GemmSignature description = describe_f32({kColumn, kRow, kRow, kRow});
     const SimtGemmPlan plan = planned(description, simt_design(description, {{e.warp_m, e.warp_n, 16}, 2, {1, 1, 1}}));
     EXPECT_EQ(plan.lanes_m, e.lanes_m) << e.warp_m << "x" << e.warp_n;
     EXPECT_EQ(plan.lanes_n, e.lanes_n) << e.warp_m << "x" << e.warp_n;
@@ -108,7 +108,7 @@ TEST(SimtGemm, FragmentLoadsAreFreeOfBankConflicts) {
     if (types.math != op::MathOperation::multiply_add) continue;
     for (const Tile& tile :
          {Tile{{128, 128, 8}, 2, {2, 4, 1}}, Tile{{64, 64, 8}, 2, {2, 1, 1}}, Tile{{32, 32, 8}, 2, {1, 1, 1}}}) {
-      const op::GemmDescription description = describe(types, {kRow, kRow, kRow, kRow});
+      const op::GemmSignature description = describe(types, {kRow, kRow, kRow, kRow});
       const SimtGemmPlan plan = planned(description, simt_design(description, tile));
       std::vector<std::int64_t> a, b;
       for (int lane = 0; lane < 32; ++lane) {
@@ -124,7 +124,7 @@ TEST(SimtGemm, FragmentLoadsAreFreeOfBankConflicts) {
 struct BadDesign {
   std::string name;
   Tile tile;
-  std::function<void(op::GemmDescription&, Design&)> spoil;
+  std::function<void(op::GemmSignature&, Design&)> spoil;
   std::string reason;
 };
 std::ostream& operator<<(std::ostream& out, const BadDesign& bad) { return out << bad.name; }
@@ -132,7 +132,7 @@ std::ostream& operator<<(std::ostream& out, const BadDesign& bad) { return out <
 class SimtRefusal : public testing::TestWithParam<BadDesign> {};
 
 TEST_P(SimtRefusal, SaysTheNumber) {
-  op::GemmDescription description = describe_f32({kColumn, kRow, kRow, kRow});
+  op::GemmSignature description = describe_f32({kColumn, kRow, kRow, kRow});
   Design design = simt_design(description, GetParam().tile);
   if (GetParam().spoil) GetParam().spoil(description, design);
   const Result<SimtGemmPlan> plan = plan_simt_gemm(description, design);
@@ -146,18 +146,18 @@ INSTANTIATE_TEST_SUITE_P(
     Designs, SimtRefusal,
     testing::Values(
         BadDesign{"TensorInstruction", kGood,
-                  [](op::GemmDescription&, Design& d) { d.tile.math_instruction.op_class = OpClass::tensor_op; },
+                  [](op::GemmSignature&, Design& d) { d.tile.math_instruction.op_class = OpClass::tensor_op; },
                   "needs a simt instruction, got tensor_op"},
         BadDesign{"InstructionShape", kGood,
-                  [](op::GemmDescription&, Design& d) {
+                  [](op::GemmSignature&, Design& d) {
                     d.tile.math_instruction.shape = {16, 8, 16};
                   },
                   "the instruction of CUDA cores is 1x1x1, got 16x8x16"},
         BadDesign{"ElementTypes", kGood,
-                  [](op::GemmDescription&, Design& d) { d.tile.math_instruction.element_a = DType::f16; },
+                  [](op::GemmSignature&, Design& d) { d.tile.math_instruction.element_a = DType::f16; },
                   "the instruction multiplies f16 and f32, A and B are f32 and f32"},
         BadDesign{"TensorMath", kGood,
-                  [](op::GemmDescription& description, Design& d) {
+                  [](op::GemmSignature& description, Design& d) {
                     description.math = d.tile.math_instruction.math_operation =
                         op::MathOperation::multiply_add_fast_f32;
                   },

@@ -12,7 +12,7 @@ namespace {
 
 using layout::Swizzle;
 
-Sm80GemmPlan planned(const op::GemmDescription& description, const Design& design) {
+Sm80GemmPlan planned(const op::GemmSignature& description, const Design& design) {
   Result<Sm80GemmPlan> plan = plan_sm80_gemm(description, design);
   EXPECT_TRUE(plan) << (plan ? "" : plan.reason());
   return *std::move(plan);
@@ -23,7 +23,7 @@ const TypeCase kF64{DType::f64, DType::f64, DType::f64, DType::f64};
 const TypeCase kS8{DType::s8, DType::s8, DType::s32, DType::s32};
 
 TEST(Sm80Gemm, PinsTheIntegersOfF16AlongK) {
-  const op::GemmDescription description = describe_f16();
+  const op::GemmSignature description = describe_f16();
   const Sm80GemmPlan plan = planned(description, tensor_design(description, {16, 8, 16}));
   EXPECT_EQ(plan.atom->name, "mma_m16n8k16_f32_f16_f16");
   EXPECT_EQ(plan.threads(), 128);
@@ -42,7 +42,7 @@ TEST(Sm80Gemm, PinsTheIntegersOfF16AlongK) {
 }
 
 TEST(Sm80Gemm, WideLinesAreCutIntoPanels) {
-  const op::GemmDescription description = describe_f16({kColumn, kRow, kRow, kRow});
+  const op::GemmSignature description = describe_f16({kColumn, kRow, kRow, kRow});
   const Sm80GemmPlan plan = planned(description, tensor_design(description, {16, 8, 16}));
   const SmemOperand expected{DType::f16, false, 32, 128, 128, 16, true, Swizzle(3, 4, 3)};
   EXPECT_EQ(plan.a, expected);
@@ -52,7 +52,7 @@ TEST(Sm80Gemm, WideLinesAreCutIntoPanels) {
 
 TEST(Sm80Gemm, WordsAreLoadedByMatrixAlongKOnly) {
   const Tile tile{{128, 64, 16}, 3, {2, 2, 1}};
-  const op::GemmDescription description = describe(kTf32, {kRow, kRow, kRow, kRow});
+  const op::GemmSignature description = describe(kTf32, {kRow, kRow, kRow, kRow});
   const Sm80GemmPlan plan = planned(description, tensor_design(description, {16, 8, 8}, tile));
   EXPECT_EQ(plan.a, (SmemOperand{DType::f32, true, 128, 16, 64, 16, true, Swizzle(2, 4, 3)}));
   EXPECT_EQ(plan.b, (SmemOperand{DType::f32, false, 16, 64, 128, 16, false, Swizzle(2, 5, 2)}));
@@ -60,7 +60,7 @@ TEST(Sm80Gemm, WordsAreLoadedByMatrixAlongKOnly) {
 
 TEST(Sm80Gemm, DoublesAreNeverLoadedByMatrix) {
   const Tile tile{{64, 64, 16}, 3, {2, 2, 1}};
-  const op::GemmDescription description = describe(kF64);
+  const op::GemmSignature description = describe(kF64);
   const Sm80GemmPlan plan = planned(description, tensor_design(description, {16, 8, 8}, tile, kSm90));
   const SmemOperand expected{DType::f64, true, 64, 16, 128, 16, false, Swizzle(2, 5, 2)};
   EXPECT_EQ(plan.a, expected);
@@ -70,14 +70,14 @@ TEST(Sm80Gemm, DoublesAreNeverLoadedByMatrix) {
 
 TEST(Sm80Gemm, CopiesAreAsWideAsTheAlignmentAllows) {
   for (const int alignment_bytes : {4, 8, 16, 64, 1 << 30}) {
-    const op::GemmDescription description = describe_f16({}, alignment_bytes);
+    const op::GemmSignature description = describe_f16({}, alignment_bytes);
     const Sm80GemmPlan plan = planned(description, tensor_design(description, {16, 8, 16}));
     EXPECT_EQ(plan.a.alignment_bytes, std::min(alignment_bytes, 16));
   }
 }
 
 TEST(Sm80Gemm, ColumnMajorOutputExchangesTheOperands) {
-  op::GemmDescription description = describe_f16({kColumn, kColumn, kRow, kColumn});
+  op::GemmSignature description = describe_f16({kColumn, kColumn, kRow, kColumn});
   description.a.alignment = 4;
   const Sm80GemmPlan plan =
       planned(description, tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {4, 1, 1}}));
@@ -90,7 +90,7 @@ TEST(Sm80Gemm, ColumnMajorOutputExchangesTheOperands) {
 }
 
 TEST(Sm80Gemm, OutputThroughSharedMemoryMayNeedMoreThanTheStages) {
-  const op::GemmDescription description = describe(kS8);
+  const op::GemmSignature description = describe(kS8);
   const Sm80GemmPlan plan =
       planned(description, tensor_design(description, {16, 8, 16}, {{64, 128, 32}, 2, {2, 2, 1}}));
   EXPECT_EQ(plan.stages * plan.stage_bytes(), 12288);
@@ -101,9 +101,9 @@ TEST(Sm80Gemm, OutputThroughSharedMemoryMayNeedMoreThanTheStages) {
 TEST(Sm80Gemm, SplitProductsKeepASecondSetOfSums) {
   TypeCase types = kTf32;
   const Tile tile{{64, 64, 16}, 3, {2, 2, 1}};
-  const op::GemmDescription once = describe(types);
+  const op::GemmSignature once = describe(types);
   types.math = op::MathOperation::multiply_add_fast_f32;
-  const op::GemmDescription split = describe(types);
+  const op::GemmSignature split = describe(types);
   const Sm80GemmPlan plain = planned(once, tensor_design(once, {16, 8, 8}, tile));
   const Sm80GemmPlan promoted = planned(split, tensor_design(split, {16, 8, 8}, tile));
   EXPECT_FALSE(plain.promotes_accumulators);
@@ -117,7 +117,7 @@ TEST(Sm80Gemm, FastMathTakesTheInstructionOfTheRoundedType) {
         {op::MathOperation::multiply_add_fast_bf16, "mma_m16n8k16_f32_bf16_bf16"}}) {
     TypeCase types = kTf32;
     types.math = math;
-    const op::GemmDescription description = describe(types);
+    const op::GemmSignature description = describe(types);
     const Design design = tensor_design(description, {16, 8, 16}, {{64, 64, 32}, 3, {2, 2, 1}});
     EXPECT_EQ(planned(description, design).atom->name, instruction);
   }
@@ -125,7 +125,7 @@ TEST(Sm80Gemm, FastMathTakesTheInstructionOfTheRoundedType) {
 
 struct BadDesign {
   std::string name;
-  op::GemmDescription description;
+  op::GemmSignature description;
   Design design;
   std::string reason;
 };
@@ -139,7 +139,7 @@ TEST_P(Sm80Refusal, SaysTheNumber) {
   EXPECT_EQ(plan.reason(), GetParam().reason);
 }
 
-BadDesign bad(std::string name, const op::GemmDescription& description, const Tile& tile, std::string reason,
+BadDesign bad(std::string name, const op::GemmSignature& description, const Tile& tile, std::string reason,
               std::array<int, 3> instruction = {16, 8, 16}, const Target& target = kSm80) {
   return {std::move(name), description, tensor_design(description, instruction, tile, target), std::move(reason)};
 }
@@ -150,8 +150,8 @@ BadDesign spoilt(std::string name, void (*spoil)(MathInstruction&), std::string 
   return bad_design;
 }
 
-op::GemmDescription misaligned_a(Layouts layouts, int alignment) {
-  op::GemmDescription description = describe_f16(layouts);
+op::GemmSignature misaligned_a(Layouts layouts, int alignment) {
+  op::GemmSignature description = describe_f16(layouts);
   description.a.alignment = alignment;
   return description;
 }
@@ -226,7 +226,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return tested.param.name; });
 
 TEST(Sm80Gemm, SharedMemoryOfTheTargetDecides) {
-  const op::GemmDescription description = describe_f16();
+  const op::GemmSignature description = describe_f16();
   const Tile tile{{128, 256, 64}, 4, {2, 4, 1}};
   EXPECT_FALSE(plan_sm80_gemm(description, tensor_design(description, {16, 8, 16}, tile, kSm80)));
   EXPECT_TRUE(plan_sm80_gemm(description, tensor_design(description, {16, 8, 16}, tile, kSm90)));

@@ -23,7 +23,7 @@ void for_each_description(const TypeCase& types, Check&& check) {
   for (const Layouts& layouts : all_layouts()) {
     if (layouts.c != kRow) continue;
     for (const auto& [a, b, d] : {std::tuple{16, 16, 16}, {8, 16, 16}, {16, 4, 1}, {1, 1, 16}, {4, 8, 2}}) {
-      op::GemmDescription description = describe(types, layouts);
+      op::GemmSignature description = describe(types, layouts);
       description.a.alignment = std::max(1, a / bytes(types.a));
       description.b.alignment = std::max(1, b / bytes(types.b));
       description.d.alignment = std::max(1, d / bytes(types.d));
@@ -36,7 +36,7 @@ void for_each_description(const TypeCase& types, Check&& check) {
 TEST(Sm90Search, WhateverIsOfferedCanBePlanned) {
   int offered = 0;
   for (const TypeCase& types : type_cases()) {
-    for_each_description(types, [&](const op::GemmDescription& description) {
+    for_each_description(types, [&](const op::GemmSignature& description) {
       for (const auto& [m, n, k, batch] : {std::tuple{1, 4096, 4096, 1},
                                            {16, 28672, 4096, 1},
                                            {4096, 4096, 4096, 1},
@@ -98,7 +98,7 @@ TEST(Sm90Search, RanksAsThePlansWillBeRanked) {
 }
 
 /// The design of a tile with the most stages that fit, if any.
-std::optional<Design> deepest(const op::GemmDescription& description, Design design) {
+std::optional<Design> deepest(const op::GemmSignature& description, Design design) {
   for (design.tile.stages = 16; design.tile.stages >= 3; --design.tile.stages) {
     if (outline_sm90_gemm(description, design)) return design;
   }
@@ -107,7 +107,7 @@ std::optional<Design> deepest(const op::GemmDescription& description, Design des
 
 // Most candidates are left out before they are estimated as they will be.
 TEST(Sm90Search, NothingBetterIsLeftOut) {
-  const op::GemmDescription description = describe_f16();
+  const op::GemmSignature description = describe_f16();
   for (const auto& [m, n, k] : {std::tuple{4096, 4096, 4096}, {1024, 1280, 8192}, {256, 8192, 512}}) {
     const op::Gemm gemm = problem_of(description, m, n, k);
     const auto us_of = [&](const Design& design) {
@@ -232,13 +232,13 @@ TEST(Sm90Cost, FunctionsAreHiddenInPingPong) {
 
 // A tensor of D's size beside it makes a product that DRAM limits longer by what it moves.
 TEST(Sm90Cost, TensorsBesideDAreTraffic) {
-  op::GemmDescription description = describe({DType::bf16, DType::bf16, DType::bf16, DType::f32}, {});
+  op::GemmSignature description = describe({DType::bf16, DType::bf16, DType::bf16, DType::f32}, {});
   description.epilogue =
       op::make_epilogue("aux", DType::f32, op::acc() + op::full("residual") + op::row("bias"), {{"aux", op::acc()}})
           .value_or_throw();
-  description.tensors = {{DType::f32, op::Neighbours::columns, 4},
-                         {DType::f32, op::Neighbours::columns, 4},
-                         {DType::bf16, op::Neighbours::columns, 8}};
+  description.tensors = {{DType::f32, op::ContiguousMode::columns, 4},
+                         {DType::f32, op::ContiguousMode::columns, 4},
+                         {DType::bf16, op::ContiguousMode::columns, 8}};
   EXPECT_EQ(beside_bytes(description), 6);
   Sm90CostInput input{.m = 16384, .n = 16384, .k = 64, .tile = {128, 192, 64}, .stages = 4, .fma_per_clock = 4096};
   const arch::ArchLimits& limits = arch::limits(kSm90);

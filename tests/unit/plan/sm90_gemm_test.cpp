@@ -14,7 +14,7 @@ namespace {
 
 constexpr Tile kLarge{{128, 256, 64}, 4, {8, 1, 1}};
 
-Design design_of(const op::GemmDescription& description, std::array<int, 3> cluster = {2, 1, 1},
+Design design_of(const op::GemmSignature& description, std::array<int, 3> cluster = {2, 1, 1},
                  const Tile& tile = kLarge, const Target& target = kSm90) {
   const bool is_transposed = description.d.layout == kColumn;
   const int n = tile.shape[is_transposed ? 0 : 1];
@@ -23,19 +23,19 @@ Design design_of(const op::GemmDescription& description, std::array<int, 3> clus
   return design;
 }
 
-Sm90GemmPlan planned(const op::GemmDescription& description, const Design& design) {
+Sm90GemmPlan planned(const op::GemmSignature& description, const Design& design) {
   Result<Sm90GemmPlan> plan = plan_sm90_gemm(description, design);
   EXPECT_TRUE(plan) << (plan ? "" : plan.reason());
   return *std::move(plan);
 }
 
-std::string refusal(const op::GemmDescription& description, const Design& design) {
+std::string refusal(const op::GemmSignature& description, const Design& design) {
   const Result<Sm90GemmPlan> plan = plan_sm90_gemm(description, design);
   return plan ? "none" : plan.reason();
 }
 
 TEST(Sm90Gemm, PinsTheIntegersOfF16AlongK) {
-  const op::GemmDescription description = describe_f16();
+  const op::GemmSignature description = describe_f16();
   const Sm90GemmPlan plan = planned(description, design_of(description));
   EXPECT_EQ(plan.atom->name, "wgmma_k16_f32_f16_f16_ss");
   EXPECT_EQ(plan.consumers(), 2);
@@ -57,7 +57,7 @@ TEST(Sm90Gemm, PinsTheIntegersOfF16AlongK) {
 }
 
 TEST(Sm90Gemm, OperandsAlongMnAreWideBoxesOfAllK) {
-  const op::GemmDescription description = describe_f16({kColumn, kRow, kRow, kRow});
+  const op::GemmSignature description = describe_f16({kColumn, kRow, kRow, kRow});
   const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}));
   EXPECT_EQ(plan.b.boxes, 4);
   EXPECT_EQ(plan.b.map.box_dim, (std::vector<std::int64_t>{64, 64, 1}));
@@ -68,7 +68,7 @@ TEST(Sm90Gemm, OperandsAlongMnAreWideBoxesOfAllK) {
 }
 
 TEST(Sm90Gemm, WhatSpansTwoSwizzleWidthsStepsAsALayout) {
-  const op::GemmDescription description = describe_f16();
+  const op::GemmSignature description = describe_f16();
   const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 128, 128}, 3, {8, 1, 1}}));
   EXPECT_EQ(plan.a.boxes, 2);
   EXPECT_EQ(plan.a.box, (TmaStep{64, 0, 128 * 128}));
@@ -76,7 +76,7 @@ TEST(Sm90Gemm, WhatSpansTwoSwizzleWidthsStepsAsALayout) {
 }
 
 TEST(Sm90Gemm, AColumnMajorOutputIsTheTransposedProblem) {
-  const op::GemmDescription description = describe_f16({kRow, kColumn, kRow, kColumn});
+  const op::GemmSignature description = describe_f16({kRow, kColumn, kRow, kColumn});
   const Design design = design_of(description, {1, 2, 1}, {{256, 128, 64}, 4, {1, 8, 1}});
   const Sm90GemmPlan plan = planned(description, design);
   EXPECT_TRUE(plan.is_transposed);
@@ -86,7 +86,7 @@ TEST(Sm90Gemm, AColumnMajorOutputIsTheTransposedProblem) {
 }
 
 TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
-  const op::GemmDescription description = describe_f16();
+  const op::GemmSignature description = describe_f16();
   const Sm90GemmPlan plan = planned(description, design_of(description));
   op::Gemm gemm;
   gemm.a = op::matrix(std::uint64_t{1} << 20, DType::f16, 1000, 520, kRow);
@@ -124,7 +124,7 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
 }
 
 TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
-  const op::GemmDescription description = describe_f16();
+  const op::GemmSignature description = describe_f16();
   const Sm90GemmPlan plan = planned(description, design_of(description));
   op::Gemm gemm;
   gemm.a = op::batched(op::matrix(std::uint64_t{1} << 40, DType::f16, 200, 520, kRow), 5, 200 * 520 + 64);
@@ -180,7 +180,7 @@ TEST(Sm90Gemm, RegistersOfAllThreadsAreThoseOfTheLaunch) {
 }
 
 TEST(Sm90Gemm, ConsumersThatNeedMoreLeaveTheProducerLess) {
-  const op::GemmDescription description = describe_f16({}, 2);
+  const op::GemmSignature description = describe_f16({}, 2);
   const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{256, 128, 64}, 3, {8, 1, 1}}));
   EXPECT_EQ(plan.producer_registers, 136);
   EXPECT_EQ(plan.consumer_registers, 184);
@@ -189,7 +189,7 @@ TEST(Sm90Gemm, ConsumersThatNeedMoreLeaveTheProducerLess) {
 
 TEST(Sm90Gemm, PlainStoresNeedRegisters) {
   const auto refused = [](DType d, int alignment_bytes, int columns) {
-    op::GemmDescription description = describe({DType::bf16, DType::bf16, d, DType::f32});
+    op::GemmSignature description = describe({DType::bf16, DType::bf16, d, DType::f32});
     description.d.alignment = alignment_bytes / bytes(d);
     return refusal(description, design_of(description, {1, 1, 1}, {{256, columns, 64}, 3, {8, 1, 1}}));
   };
@@ -202,7 +202,7 @@ TEST(Sm90Gemm, PlainStoresNeedRegisters) {
 }
 
 TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
-  const op::GemmDescription halves = describe_f16({}, 2);
+  const op::GemmSignature halves = describe_f16({}, 2);
   const Tile tile{{128, 192, 64}, 4, {8, 1, 1}};
   const Sm90GemmPlan plan = planned(halves, design_of(halves, {1, 1, 1}, tile));
   EXPECT_EQ(plan.a.plain_load_bytes, 4);
@@ -214,7 +214,7 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
   EXPECT_EQ(plan.plain_load_words, 80);
   EXPECT_FALSE(plan.stores_by_tma);
   // In shared memory all is as TMA leaves it.
-  const op::GemmDescription aligned = describe_f16();
+  const op::GemmSignature aligned = describe_f16();
   const Sm90GemmPlan by_tma = planned(aligned, design_of(aligned, {1, 1, 1}, tile));
   EXPECT_EQ(plan.a.smem, by_tma.a.smem);
   EXPECT_EQ(plan.a.wgmma, by_tma.a.wgmma);
@@ -222,7 +222,7 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
   EXPECT_EQ(plan.smem_bytes(), by_tma.smem_bytes());
   EXPECT_FALSE(by_tma.uses_plain_loads());
 
-  op::GemmDescription mixed = describe_f16({}, 8);
+  op::GemmSignature mixed = describe_f16({}, 8);
   mixed.b.alignment = 8;
   const Sm90GemmPlan one = planned(mixed, design_of(mixed, {1, 1, 1}, tile));
   EXPECT_EQ(one.a.plain_load_bytes, 8);
@@ -236,10 +236,10 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
 TEST(Sm90Gemm, GatheredPlacesAreLinearAndWithoutConflicts) {
   const TypeCase tf32{DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32};
   const TypeCase s8{DType::s8, DType::s8, DType::s32, DType::s32};
-  const std::vector<op::GemmDescription> descriptions{describe_f16({}, 2), describe_f16({kColumn, kRow, kRow, kRow}, 2),
-                                                      describe_f16({kColumn, kRow, kRow, kRow}, 8),
-                                                      describe(tf32, {}, 4), describe(s8, {}, 1)};
-  for (const op::GemmDescription& description : descriptions) {
+  const std::vector<op::GemmSignature> descriptions{describe_f16({}, 2), describe_f16({kColumn, kRow, kRow, kRow}, 2),
+                                                    describe_f16({kColumn, kRow, kRow, kRow}, 8), describe(tf32, {}, 4),
+                                                    describe(s8, {}, 1)};
+  for (const op::GemmSignature& description : descriptions) {
     const int k = 128 / bytes(description.a.element);
     const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 192, k}, 3, {8, 1, 1}}));
     for (const TmaOperandPlan* operand : {&plan.a, &plan.b}) {
@@ -267,7 +267,7 @@ TEST(Sm90Gemm, GatheredPlacesAreLinearAndWithoutConflicts) {
 }
 
 TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
-  const op::GemmDescription description = describe_f16({}, 2);
+  const op::GemmSignature description = describe_f16({}, 2);
   const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 192, 64}, 4, {8, 1, 1}}));
   op::Gemm gemm;
   gemm.a = op::matrix((std::uint64_t{1} << 20) + 2, DType::f16, 1001, 519, kRow);
@@ -294,21 +294,21 @@ TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
             "lines gathered one after the other are 2147483656 bytes apart, at most 2147483647");
 }
 
-Design repacking(const op::GemmDescription& description, const Tile& tile, std::array<int, 3> cluster = {1, 1, 1}) {
+Design repacking(const op::GemmSignature& description, const Tile& tile, std::array<int, 3> cluster = {1, 1, 1}) {
   Design design = design_of(description, cluster, tile);
   design.repacks_operands = true;
   return design;
 }
 
 TEST(Sm90Gemm, WhatTmaCannotReachIsRepacked) {
-  const op::GemmDescription halves = describe_f16({}, 2);
+  const op::GemmSignature halves = describe_f16({}, 2);
   const Sm90GemmPlan plan = planned(halves, repacking(halves, kLarge, {2, 1, 1}));
   EXPECT_TRUE(plan.a.is_repacked);
   EXPECT_FALSE(plan.a.is_transposed);
   EXPECT_EQ(plan.a.alignment_bytes, 2);
   EXPECT_FALSE(plan.uses_plain_loads());
   // But for the copy all is as if TMA had reached the operands.
-  const op::GemmDescription aligned = describe_f16();
+  const op::GemmSignature aligned = describe_f16();
   const Sm90GemmPlan by_tma = planned(aligned, design_of(aligned));
   EXPECT_EQ(plan.b.map, by_tma.b.map);
   EXPECT_EQ(plan.b.share, by_tma.b.share);
@@ -316,7 +316,7 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsRepacked) {
   EXPECT_EQ(plan.smem_bytes(), by_tma.smem_bytes());
   EXPECT_EQ(plan.consumer_registers, by_tma.consumer_registers);
 
-  op::GemmDescription mixed = describe_f16();
+  op::GemmSignature mixed = describe_f16();
   mixed.b.alignment = 4;
   const Sm90GemmPlan one = planned(mixed, repacking(mixed, kLarge));
   EXPECT_FALSE(one.a.is_repacked);
@@ -326,7 +326,7 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsRepacked) {
 }
 
 TEST(Sm90Gemm, CopiesLieInTheWorkspaceByWholeLines) {
-  const op::GemmDescription description = describe_f16({kRow, kRow, kRow, kRow}, 2);
+  const op::GemmSignature description = describe_f16({kRow, kRow, kRow, kRow}, 2);
   const Sm90GemmPlan plan = planned(description, repacking(description, kLarge));
   op::Gemm gemm = problem_of(description, 257, 511, 100);
   gemm.a = op::batched(op::matrix((std::uint64_t{1} << 40) + 2, DType::f16, 257, 100, kRow, 101), 3);
@@ -363,7 +363,7 @@ TEST(Sm90Gemm, CopiesLieInTheWorkspaceByWholeLines) {
 }
 
 TEST(Sm90Gemm, CopiesLieBehindPartialSums) {
-  const op::GemmDescription description = describe_f16({}, 2);
+  const op::GemmSignature description = describe_f16({}, 2);
   Design design = repacking(description, {{128, 128, 64}, 3, {8, 1, 1}});
   design.split_k = 4;
   const Launch launched = launch(planned(description, design), op::view(problem_of(description, 383, 127, 1023)));
@@ -373,7 +373,7 @@ TEST(Sm90Gemm, CopiesLieBehindPartialSums) {
 }
 
 TEST(Sm90Gemm, RefusesAWorkspaceBeyondFourGigabytes) {
-  const op::GemmDescription description = describe_f16({}, 2);
+  const op::GemmSignature description = describe_f16({}, 2);
   const Sm90GemmPlan plan = planned(description, repacking(description, kLarge));
   EXPECT_TRUE(check_arguments(plan, op::view(problem_of(description, 65536, 1001, 32001))));
   EXPECT_EQ(check_arguments(plan, op::view(problem_of(description, 131072, 1001, 32001))).reason(),
@@ -381,12 +381,12 @@ TEST(Sm90Gemm, RefusesAWorkspaceBeyondFourGigabytes) {
 }
 
 TEST(Sm90Gemm, RefusesWithTheNumber) {
-  const op::GemmDescription f16 = describe_f16();
+  const op::GemmSignature f16 = describe_f16();
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, kLarge, kSm80)), "wgmma needs sm_90a, the target is sm_80");
-  const op::GemmDescription loose = describe_f16({}, 8);
+  const op::GemmSignature loose = describe_f16({}, 8);
   EXPECT_EQ(refusal(loose, design_of(loose)),
             "B is aligned to 8 bytes, TMA needs 16: it is gathered, which 2 CTAs cannot share");
-  const op::GemmDescription bytes = describe({DType::s8, DType::s8, DType::s32, DType::s32}, {}, 8);
+  const op::GemmSignature bytes = describe({DType::s8, DType::s8, DType::s32, DType::s32}, {}, 8);
   EXPECT_EQ(refusal(bytes, design_of(bytes, {1, 1, 1}, {{64, 24, 32}, 4, {4, 1, 1}})),
             "B is gathered by 32 lines of a tile at once, which do not divide its 24");
   EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{128, 256, 64}, 4, {6, 1, 1}})),
@@ -405,7 +405,7 @@ TEST(Sm90Gemm, RefusesWithTheNumber) {
 TEST(Sm90Gemm, SumsOfEightBitFloatsArePromotedUnlessTheyMayBeFast) {
   constexpr Tile kTall{{256, 128, 128}, 4, {8, 1, 1}};
   TypeCase types{DType::e4m3, DType::e5m2, DType::bf16, DType::f32};
-  const op::GemmDescription exact = describe(types);
+  const op::GemmSignature exact = describe(types);
   const Sm90GemmPlan plan = planned(exact, design_of(exact, {1, 1, 1}, kTall));
   EXPECT_EQ(plan.atom->name, "wgmma_k32_f32_e4m3_e5m2_ss");
   EXPECT_TRUE(plan.promotes_accumulators);
@@ -415,29 +415,29 @@ TEST(Sm90Gemm, SumsOfEightBitFloatsArePromotedUnlessTheyMayBeFast) {
   EXPECT_EQ(refusal(exact, design_of(exact, {1, 1, 1}, {{128, 128, 256}, 2, {8, 1, 1}})),
             "threadblock shape k must be at most 128 where sums of 8-bit floats are promoted, got 256");
   types.math = op::MathOperation::multiply_add_fast_accumulate;
-  const op::GemmDescription fast = describe(types);
+  const op::GemmSignature fast = describe(types);
   EXPECT_FALSE(planned(fast, design_of(fast, {1, 1, 1}, {{128, 256, 128}, 4, {8, 1, 1}})).promotes_accumulators);
   EXPECT_EQ(refusal(fast, design_of(exact, {1, 1, 1}, kTall)),
             "the instruction does multiply_add, the problem asks for multiply_add_fast_accumulate");
-  const op::GemmDescription half = describe({DType::e5m2, DType::e5m2, DType::f16, DType::f16});
+  const op::GemmSignature half = describe({DType::e5m2, DType::e5m2, DType::f16, DType::f16});
   EXPECT_FALSE(planned(half, design_of(half, {1, 1, 1}, kTall)).promotes_accumulators);
 }
 
 TEST(Sm90Gemm, AColumnMajorOutputExchangesTheTypesOfEightBitFloats) {
-  const op::GemmDescription description =
+  const op::GemmSignature description =
       describe({DType::e4m3, DType::e5m2, DType::f32, DType::f32}, {kRow, kColumn, kRow, kColumn});
   const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 128, 128}, 4, {1, 8, 1}}));
   EXPECT_EQ(plan.atom->name, "wgmma_k32_f32_e5m2_e4m3_ss");
 }
 
-Design sliced(const op::GemmDescription& description, int split_k, const Tile& tile) {
+Design sliced(const op::GemmSignature& description, int split_k, const Tile& tile) {
   Design design = design_of(description, {1, 1, 1}, tile);
   design.split_k = split_k;
   return design;
 }
 
 TEST(Sm90Gemm, SlicesOfKShareATilesColumns) {
-  const op::GemmDescription description = describe_f16();
+  const op::GemmSignature description = describe_f16();
   const Sm90GemmPlan plan = planned(description, sliced(description, 4, {{128, 128, 64}, 3, {8, 1, 1}}));
   EXPECT_EQ(plan.cluster_size(), 1);
   EXPECT_EQ(plan.group_size(), 4);
@@ -475,7 +475,7 @@ TEST(Sm90Gemm, SubtilesHaveTheWidestPanelsThatDivideATile) {
 }
 
 TEST(Sm90Gemm, RefusesSlicesThatCannotBeSummed) {
-  const op::GemmDescription description = describe_f16();
+  const op::GemmSignature description = describe_f16();
   const Tile tile{{128, 128, 64}, 3, {8, 1, 1}};
   Design shared = design_of(description, {2, 1, 1}, tile);
   shared.split_k = 67;
@@ -486,13 +486,13 @@ TEST(Sm90Gemm, RefusesSlicesThatCannotBeSummed) {
             "split_k must be from 1 to the 132 clusters of 1 that sm_90a holds, got 0");
   EXPECT_EQ(refusal(description, design_of(description, {1, 1, 2}, tile)),
             "cluster shape k must be 1, got 2: slices of K are the design's split_k");
-  const op::GemmDescription half = describe({DType::f16, DType::f16, DType::f16, DType::f16});
+  const op::GemmSignature half = describe({DType::f16, DType::f16, DType::f16, DType::f16});
   EXPECT_EQ(refusal(half, sliced(half, 2, {{64, 64, 64}, 3, {4, 1, 1}})),
             "slices of K are summed in f32 or s32, not f16");
 }
 
 TEST(Sm90Gemm, PingPongGivesEachWarpgroupATile) {
-  const op::GemmDescription description = describe_f16();
+  const op::GemmSignature description = describe_f16();
   Design design = design_of(description, {1, 1, 1}, {{128, 128, 64}, 4, {8, 1, 1}});
   design.tile.schedule = Schedule::ping_pong;
   const Sm90GemmPlan plan = planned(description, design);
@@ -507,7 +507,7 @@ TEST(Sm90Gemm, PingPongGivesEachWarpgroupATile) {
 }
 
 TEST(Sm90Gemm, SwappedOperandsStoreColumns) {
-  const op::GemmDescription description = describe_f16();
+  const op::GemmSignature description = describe_f16();
   Design design = design_of(description, {1, 1, 1}, {{16, 128, 64}, 4, {1, 8, 1}});
   design.tile.math_instruction.shape = {64, 16, 16};
   design.tile.swaps_operands = true;
@@ -524,7 +524,7 @@ TEST(Sm90Gemm, SwappedOperandsStoreColumns) {
 }
 
 TEST(Sm90Gemm, WhatTmaCannotStoreLeavesByPlainStores) {
-  op::GemmDescription description = describe_f16();
+  op::GemmSignature description = describe_f16();
   description.d.alignment = 2;
   const Sm90GemmPlan plan = planned(description, design_of(description));
   EXPECT_FALSE(plan.stores_by_tma);
@@ -544,7 +544,7 @@ constexpr TypeCase kFloats{DType::e4m3, DType::e5m2, DType::bf16, DType::f32};
 constexpr Tile kWords{{128, 256, 32}, 4, {8, 1, 1}};
 
 TEST(Sm90Gemm, WordsAlongKAreReadByDescriptors) {
-  const op::GemmDescription description = describe(kTf32);
+  const op::GemmSignature description = describe(kTf32);
   const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, kWords));
   EXPECT_EQ(plan.atom->name, "wgmma_k8_f32_tf32_tf32_ss");
   EXPECT_FALSE(plan.a.fragments);
@@ -552,7 +552,7 @@ TEST(Sm90Gemm, WordsAlongKAreReadByDescriptors) {
 }
 
 TEST(Sm90Gemm, WordsAlongMGoThroughRegisters) {
-  const op::GemmDescription description = describe(kTf32, {kColumn, kColumn, kRow, kRow});
+  const op::GemmSignature description = describe(kTf32, {kColumn, kColumn, kRow, kRow});
   const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, kWords));
   EXPECT_EQ(plan.atom->name, "wgmma_k8_f32_tf32_tf32_rs");
   EXPECT_EQ(plan.a.boxes, 4);
@@ -568,7 +568,7 @@ TEST(Sm90Gemm, WordsAlongMGoThroughRegisters) {
 }
 
 TEST(Sm90Gemm, WordsAlongNNeedSwappedOperands) {
-  const op::GemmDescription along_n = describe(kTf32, {kRow, kRow, kRow, kRow});
+  const op::GemmSignature along_n = describe(kTf32, {kRow, kRow, kRow, kRow});
   EXPECT_EQ(
       refusal(along_n, design_of(along_n, {1, 1, 1}, kWords)),
       "wgmma reads tf32 K-major only, A alone may go through registers: B is MN-major, swap the operands or repack "
@@ -580,7 +580,7 @@ TEST(Sm90Gemm, WordsAlongNNeedSwappedOperands) {
   EXPECT_TRUE(plan.is_transposed);
   EXPECT_TRUE(plan.a.fragments);
   EXPECT_FALSE(plan.d_is_row_major());
-  const op::GemmDescription both = describe(kTf32, {kColumn, kRow, kRow, kRow});
+  const op::GemmSignature both = describe(kTf32, {kColumn, kRow, kRow, kRow});
   EXPECT_EQ(refusal(both, design_of(both, {1, 1, 1}, kWords)),
             "wgmma reads tf32 K-major only, A alone may go through registers: A and B are MN-major, repack them");
 }
@@ -589,7 +589,7 @@ TEST(Sm90Gemm, WordsAlongNNeedSwappedOperands) {
 TEST(Sm90Gemm, TheSearchServesEveryLayout) {
   for (const TypeCase& types : {kTf32, kBytes, kFloats}) {
     for (const Layouts& layouts : all_layouts()) {
-      const op::GemmDescription description = describe(types, layouts);
+      const op::GemmSignature description = describe(types, layouts);
       const std::vector<Design> designs =
           sm90_gemm_designs(op::view(problem_of(description, 4096, 4096, 4096)), description, kSm90);
       EXPECT_FALSE(designs.empty()) << to_string(description);
@@ -602,7 +602,7 @@ TEST(Sm90Gemm, TheSearchServesEveryLayout) {
 
 TEST(Sm90Gemm, WordsAndBytesAlongMnAreRepackedAlongK) {
   for (const TypeCase& types : {kTf32, kBytes}) {
-    const op::GemmDescription description = describe(types, {kColumn, kRow, kRow, kRow});
+    const op::GemmSignature description = describe(types, {kColumn, kRow, kRow, kRow});
     const int k = 128 / bytes(types.a);
     const Sm90GemmPlan plan = planned(description, repacking(description, {{128, 128, k}, 4, {8, 1, 1}}));
     EXPECT_TRUE(plan.a.is_transposed && plan.b.is_transposed);
@@ -612,13 +612,13 @@ TEST(Sm90Gemm, WordsAndBytesAlongMnAreRepackedAlongK) {
     EXPECT_EQ(launched.tensor_maps()[1].extents, (std::array<std::int64_t, 3>{100, 516, 1}));
   }
   // Warps transpose in shared memory, in more of it than the stages of small tiles have.
-  const op::GemmDescription description = describe(kBytes, {kColumn, kRow, kRow, kRow});
+  const op::GemmSignature description = describe(kBytes, {kColumn, kRow, kRow, kRow});
   const Sm90GemmPlan small = planned(description, repacking(description, {{64, 64, 128}, 3, {4, 1, 1}}));
   EXPECT_EQ(small.smem_bytes(), 8 * 8704 + 6 * 8 + 2 * 8);
 }
 
 TEST(Sm90Gemm, BytesAlongMGoThroughRegistersByMatrices) {
-  const op::GemmDescription description = describe(kBytes, {kColumn, kColumn, kRow, kRow});
+  const op::GemmSignature description = describe(kBytes, {kColumn, kColumn, kRow, kRow});
   const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 256, 128}, 4, {8, 1, 1}}));
   EXPECT_EQ(plan.atom->name, "wgmma_k32_s32_s8_u8_rs");
   EXPECT_EQ(plan.a.boxes, 1);

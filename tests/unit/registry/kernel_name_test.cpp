@@ -1,4 +1,4 @@
-// Names and JSON of kernels: unique over everything that selects code, and fit to be symbols.
+// Kernel names, which must be unique and valid symbols, and the JSON of metadata.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -17,11 +17,11 @@ using plan::describe_f16;
 using plan::kColumn;
 using plan::kRow;
 
-KernelMetadata metadata_of(const op::GemmDescription& description) {
+KernelMetadata metadata_of(const op::GemmSignature& description) {
   return {"sm80_gemm", description, plan::tensor_design(description, {16, 8, 16})};
 }
 
-TEST(KernelName, SaysWhatMattersMost) {
+TEST(KernelName, HasTheMainProperties) {
   const std::string name = kernel_name(metadata_of(describe_f16()));
   EXPECT_EQ(name.substr(0, name.size() - 8), "sm80_gemm_f16r8_f16c8_f16r8_f32_128x128x32_s4_w2x2x1_");
   EXPECT_EQ(name.find_last_not_of("0123456789abcdef"), name.size() - 9) << name;
@@ -29,7 +29,7 @@ TEST(KernelName, SaysWhatMattersMost) {
 
 TEST(KernelName, IsUniqueOverTypesLayoutsAlignmentsTargetsAndDesigns) {
   std::map<std::string, KernelMetadata> names;
-  const auto add = [&](const std::string& family, const op::GemmDescription& description, const plan::Design& design) {
+  const auto add = [&](const std::string& family, const op::GemmSignature& description, const plan::Design& design) {
     const KernelMetadata metadata{family, description, design};
     const std::string name = kernel_name(metadata);
     ASSERT_TRUE(is_identifier(name)) << name;
@@ -41,7 +41,7 @@ TEST(KernelName, IsUniqueOverTypesLayoutsAlignmentsTargetsAndDesigns) {
     for (const plan::Layouts& layouts : plan::all_layouts()) {
       for (const int alignment_bytes : {8, 16}) {
         for (const Target& target : {plan::kSm80, Target{86}, plan::kSm90}) {
-          const op::GemmDescription description = plan::describe(types, layouts, alignment_bytes);
+          const op::GemmSignature description = plan::describe(types, layouts, alignment_bytes);
           const auto tensor = plan::sm80_gemm_designs(description, target);
           const auto simt = plan::simt_gemm_designs(description, target);
           for (const plan::Design& design : tensor) add("sm80_gemm", description, design);
@@ -87,7 +87,7 @@ TEST(KernelName, DependsOnEverythingThatSelectsCode) {
   }
 }
 
-// The same formula, but its launch arguments are packed the other way round.
+// The same formula with its launch arguments in the opposite order.
 TEST(KernelName, DependsOnTheOrderOfScalars) {
   using enum op::EpilogueOp;
   const auto formula = [](std::array<const char*, 2> order) {
@@ -125,8 +125,8 @@ TEST(Metadata, IsComparable) {
   EXPECT_NE(metadata, other);
 }
 
-TEST(Metadata, AsJsonSaysEveryChoice) {
-  op::GemmDescription description = describe_f16({kRow, kColumn, kRow, kColumn});
+TEST(Metadata, JsonHasEveryField) {
+  op::GemmSignature description = describe_f16({kRow, kColumn, kRow, kColumn});
   description.epilogue = op::linear_combination_generic(op::Activation::gelu);
   const KernelMetadata metadata = metadata_of(description);
   const nlohmann::json json = nlohmann::json::parse(to_json(metadata));
@@ -150,7 +150,7 @@ TEST(Metadata, AsJsonSaysEveryChoice) {
   EXPECT_EQ(json.at("operands").at("epilogue").at("graph"), op::signature(description.epilogue));
 }
 
-TEST(Metadata, AsJsonIsOfAFixedOrder) {
+TEST(Metadata, JsonHasAFixedOrder) {
   const std::string json = to_json(metadata_of(describe_f16()));
   std::size_t at = 0;
   for (const char* key : {"\"name\"", "\"family\"", "\"operation\"", "\"operands\"", "\"design\""}) {

@@ -1,4 +1,4 @@
-// What every kernel's public verbs check, whoever wrote it: shown on a kernel of a user's own.
+// The checks that registry::Kernel makes for every kernel, tested with a user-defined one.
 #include "tilewright/registry/kernel.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 using plan::kColumn;
 using plan::kRow;
 
-/// Takes problems of even m only, to have a condition of its own.
+/// Supports only problems with an even m.
 class EvenRows final : public Kernel {
  public:
   using Kernel::Kernel;
@@ -39,7 +39,7 @@ class EvenRows final : public Kernel {
 };
 
 KernelMetadata metadata() {
-  const op::GemmDescription description = plan::describe_f32({}, 8);
+  const op::GemmSignature description = plan::describe_f32({}, 8);
   return {"even_rows", description, plan::simt_design(description)};
 }
 
@@ -53,7 +53,7 @@ op::Gemm problem() {
   return gemm;
 }
 
-TEST(Kernel, AUsersOwnHasTheSameVerbs) {
+TEST(Kernel, AUserDefinedKernelHasTheSameInterface) {
   const KernelPtr kernel = std::make_shared<EvenRows>(metadata());
   EXPECT_EQ(kernel->metadata(), metadata());
   EXPECT_EQ(kernel->name(), kernel_name(metadata()));
@@ -74,7 +74,7 @@ TEST(Kernel, SourceIsReadyToCompile) {
   EXPECT_NE(source.text.find("void " + kernel.name()), std::string::npos);
 }
 
-/// A kernel whose text is its author's.
+/// A kernel with a given source text.
 class Worded final : public Kernel {
  public:
   Worded(KernelMetadata metadata, std::string text) : Kernel(std::move(metadata)), text_(std::move(text)) {}
@@ -95,7 +95,7 @@ class Worded final : public Kernel {
   mutable int times_written_ = 0;
 };
 
-TEST(Kernel, SourceDigestTellsTextsAndMetadataApart) {
+TEST(Kernel, SourceDigestDependsOnTextAndMetadata) {
   const Worded kernel(metadata(), "one");
   EXPECT_EQ(kernel.source_digest(), kernel.source_digest());
   EXPECT_EQ(kernel.times_written(), 1);
@@ -129,23 +129,23 @@ INSTANTIATE_TEST_SUITE_P(
     Arguments, KernelSupports,
     testing::Values(
         Mismatch{"InvalidProblem", [](op::Gemm& g) { g.a.address = 0; }, "A is a null pointer"},
-        Mismatch{"Types", use_halves, "A is f16, the kernel takes f32"},
-        Mismatch{"OutputType", [](op::Gemm& g) { g.d.dtype = DType::f16; }, "D is f16, the kernel takes f32"},
-        Mismatch{"SourceType", [](op::Gemm& g) { g.c.dtype = DType::bf16; }, "C is bf16, the kernel takes f32"},
+        Mismatch{"Types", use_halves, "A is f16, but the kernel needs f32"},
+        Mismatch{"OutputType", [](op::Gemm& g) { g.d.dtype = DType::f16; }, "D is f16, but the kernel needs f32"},
+        Mismatch{"SourceType", [](op::Gemm& g) { g.c.dtype = DType::bf16; }, "C is bf16, but the kernel needs f32"},
         Mismatch{"LayoutOfA", [](op::Gemm& g) { g.a = op::matrix(g.a.address, DType::f32, 10, 16, kColumn); },
-                 "A is column-major, the kernel takes row-major"},
+                 "A is column-major, but the kernel needs row-major"},
         Mismatch{"LayoutOfB", [](op::Gemm& g) { g.b = op::matrix(g.b.address, DType::f32, 16, 12, kRow); },
-                 "B is row-major, the kernel takes column-major"},
+                 "B is row-major, but the kernel needs column-major"},
         Mismatch{"LayoutOfC", [](op::Gemm& g) { g.c = op::matrix(g.c.address, DType::f32, 10, 12, kColumn); },
-                 "C is column-major, the kernel takes row-major"},
+                 "C is column-major, but the kernel needs row-major"},
         Mismatch{"LayoutOfD", [](op::Gemm& g) { g.d = op::matrix(g.d.address, DType::f32, 10, 12, kColumn); },
-                 "D is column-major, the kernel takes row-major"},
+                 "D is column-major, but the kernel needs row-major"},
         Mismatch{"AlignmentOfAddress", [](op::Gemm& g) { g.a.address += 4; },
-                 "A is aligned to 1 elements, the kernel needs 2"},
+                 "A is aligned to 1 elements, but the kernel needs 2"},
         Mismatch{"AlignmentOfRows", [](op::Gemm& g) { g.d = op::matrix(g.d.address, DType::f32, 10, 12, kRow, 13); },
-                 "D is aligned to 1 elements, the kernel needs 2"},
+                 "D is aligned to 1 elements, but the kernel needs 2"},
         Mismatch{"Math", [](op::Gemm& g) { g.math = op::MathOperation::multiply_add_tf32; },
-                 "the problem asks for multiply_add_tf32, the kernel does multiply_add"},
+                 "the problem needs multiply_add_tf32, but the kernel does multiply_add"},
         Mismatch{"OwnCondition",
                  [](op::Gemm& g) {
                    g.a.shape[0] = 9;
@@ -155,12 +155,12 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return tested.param.name; });
 
 TEST(Kernel, RefusesAnotherAccumulator) {
-  op::GemmDescription description = plan::describe_f16({}, 2);
+  op::GemmSignature description = plan::describe_f16({}, 2);
   description.accumulator = DType::f16;
   const EvenRows kernel({"even_rows", description, plan::simt_design(description)});
   op::Gemm gemm = problem();
   gemm.a.dtype = gemm.b.dtype = gemm.c.dtype = gemm.d.dtype = DType::f16;
-  EXPECT_EQ(kernel.supports(gemm).reason(), "the problem accumulates in f32, the kernel in f16");
+  EXPECT_EQ(kernel.supports(gemm).reason(), "the problem accumulates in f32, but the kernel in f16");
   gemm.accumulator = DType::f16;
   EXPECT_TRUE(kernel.supports(gemm)) << kernel.supports(gemm).reason();
 }
@@ -171,28 +171,28 @@ TEST(Kernel, RefusesAnotherEpilogueButNotOtherScalars) {
   const EvenRows kernel(leaky);
   op::Gemm gemm = problem();
   EXPECT_EQ(kernel.supports(gemm).reason(), "the problem's epilogue is " + op::signature(gemm.epilogue) +
-                                                ", the kernel's " + op::signature(leaky.operands().epilogue));
+                                                ", but the kernel's is " + op::signature(leaky.operands().epilogue));
   gemm.epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.3);
   EXPECT_TRUE(kernel.supports(gemm)) << kernel.supports(gemm).reason();
 }
 
-// A user's metadata may leave them out.
-TEST(Kernel, RefusesTensorsThatItIsNotMadeFor) {
+// User-defined metadata may omit them.
+TEST(Kernel, RefusesTensorsThatAreNotInItsMetadata) {
   op::Gemm gemm = problem();
   gemm.epilogue.nodes.push_back({.op = op::EpilogueOp::tensor, .label = "bias", .broadcast = op::kRowVector});
   gemm.epilogue.d = static_cast<int>(gemm.epilogue.nodes.size()) - 2;
   gemm.tensors = {{"bias", op::matrix(std::uint64_t{1} << 40, DType::f32, 1, gemm.n())}};
   KernelMetadata careless = metadata();
   careless.operands().epilogue = gemm.epilogue;
-  EXPECT_EQ(EvenRows(careless).supports(gemm).reason(), "the epilogue has 1 tensors, the kernel is made for 0");
-  careless.operands().tensors = {{DType::f16, op::Neighbours::columns, 4}};
+  EXPECT_EQ(EvenRows(careless).supports(gemm).reason(), "the epilogue has 1 tensors, but the kernel needs 0");
+  careless.operands().tensors = {{DType::f16, op::ContiguousMode::columns, 4}};
   EXPECT_EQ(EvenRows(careless).supports(gemm).reason(),
-            "tensor 0 of the epilogue is f32:columns:4, the kernel takes f16:columns:4");
-  careless.operands().tensors = {{DType::f32, op::Neighbours::columns, 2}};
+            "tensor 0 of the epilogue is f32:columns:4, but the kernel needs f16:columns:4");
+  careless.operands().tensors = {{DType::f32, op::ContiguousMode::columns, 2}};
   EXPECT_TRUE(EvenRows(careless).supports(gemm)) << EvenRows(careless).supports(gemm).reason();
 }
 
-TEST(Kernel, OneWithoutCServesWhatReadsNone) {
+TEST(Kernel, AKernelWithoutCSupportsProblemsThatDoNotReadC) {
   op::Gemm none = problem();
   none.beta = 0.0;
   none.c = {};
@@ -202,20 +202,20 @@ TEST(Kernel, OneWithoutCServesWhatReadsNone) {
   without.operands().has_c = false;
   const EvenRows special(without);
   EXPECT_TRUE(special.supports(none)) << special.supports(none).reason();
-  EXPECT_EQ(special.supports(problem()).reason(), "the problem reads C, the kernel has none");
+  EXPECT_EQ(special.supports(problem()).reason(), "the problem reads C, but the kernel does not");
   op::Gemm unread = problem();
   unread.beta = 0.0;
   EXPECT_TRUE(special.supports(unread)) << special.supports(unread).reason();
 }
 
-TEST(Kernel, TakesBatchesOnlyIfItsAuthorSaysSo) {
+TEST(Kernel, RefusesBatchesByDefault) {
   op::Gemm gemm = problem();
   for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) *tensor = op::batched(*tensor, 3);
-  EXPECT_EQ(Worded(metadata(), "one").supports(gemm).reason(), "takes single matrices, got a batch of 3");
+  EXPECT_EQ(Worded(metadata(), "one").supports(gemm).reason(), "the kernel needs single matrices, got a batch of 3");
   EXPECT_TRUE(EvenRows(metadata()).supports(gemm)) << EvenRows(metadata()).supports(gemm).reason();
 }
 
-TEST(Kernel, AnUnreadSourceMayBeAnything) {
+TEST(Kernel, ACThatIsNotReadMayHaveAnyType) {
   op::Gemm gemm = problem();
   gemm.beta = 0.0;
   gemm.c = {};
@@ -224,7 +224,7 @@ TEST(Kernel, AnUnreadSourceMayBeAnything) {
   EXPECT_TRUE(EvenRows(metadata()).supports(gemm));
 }
 
-TEST(Kernel, MoreAlignmentThanNeededIsFine) {
+TEST(Kernel, AcceptsLargerAlignment) {
   op::Gemm gemm = problem();
   for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) tensor->address &= ~std::uint64_t{0xff};
   EXPECT_TRUE(EvenRows(metadata()).supports(gemm));

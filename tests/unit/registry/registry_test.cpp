@@ -1,4 +1,4 @@
-// Providers come and go while engines ask.
+// Adding, replacing and removing providers, also concurrently with queries.
 #include "tilewright/registry/registry.hpp"
 
 #include <gmock/gmock.h>
@@ -35,13 +35,13 @@ TEST(Registry, AddedComeBeforeShippedInTheirOrder) {
   EXPECT_EQ(registry.snapshot()->added, 2U);
 }
 
-TEST(Registry, AFamilyIsThereOnce) {
+TEST(Registry, AFamilyIsRegisteredOnce) {
   Registry registry({named("shipped")});
   const ProviderPtr one = named("one");
   ASSERT_TRUE(registry.add(one));
-  EXPECT_TRUE(registry.add(one)) << "the same again";
-  EXPECT_EQ(registry.add(named("one")).reason(), "a family 'one' is registered");
-  EXPECT_EQ(registry.add(named("shipped")).reason(), "'shipped' is a family that is shipped");
+  EXPECT_TRUE(registry.add(one)) << "the same provider again";
+  EXPECT_EQ(registry.add(named("one")).reason(), "the family 'one' is already registered");
+  EXPECT_EQ(registry.add(named("shipped")).reason(), "'shipped' is a family shipped with Tilewright");
   EXPECT_EQ(registry.replace(named("shipped")).refusal().code, RefusalCode::duplicate);
   EXPECT_THAT(families(registry), testing::ElementsAre("one", "shipped"));
 }
@@ -57,12 +57,12 @@ TEST(Registry, ReplacesInPlaceAndRemoves) {
   EXPECT_TRUE(registry.remove("one"));
   EXPECT_FALSE(registry.remove("one"));
   EXPECT_THAT(families(registry), testing::ElementsAre("two"));
-  EXPECT_EQ(before->providers.size(), 2U) << "who asked before goes on with what there was";
+  EXPECT_EQ(before->providers.size(), 2U) << "an earlier snapshot does not change";
 }
 
-TEST(Registry, RefusesWhatNoNameIs) {
+TEST(Registry, RefusesInvalidNames) {
   Registry registry({named("shipped")});
-  EXPECT_EQ(registry.add(named("a b\n")).reason(), "a family's name must be an identifier, got 'a b\\x0a'");
+  EXPECT_EQ(registry.add(named("a b\n")).reason(), "the name of a family must be an identifier, got 'a b\\x0a'");
   EXPECT_THROW(static_cast<void>(registry.add(ProviderPtr())), InvalidArgument);
   EXPECT_THROW(registry.remove("shipped"), InvalidArgument);
 }

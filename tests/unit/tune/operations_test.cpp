@@ -1,4 +1,4 @@
-// Operations that authors bring are checked as a GEMM is: on memory of the tuning's own, against their reference.
+// Tuning of user-defined operations: kernels are checked on copies of the operands, against the operation's reference.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,12 +13,12 @@
 namespace tilewright::tune {
 namespace {
 
-// Of a tuning only the shapes count: addresses are placeholders.
+// The address is a placeholder, since tuning uses only shapes.
 op::Tensor shaped(std::uint64_t number, DType type, std::int64_t rows, std::int64_t columns) {
   return op::matrix(number << 30, type, rows, columns);
 }
 
-TEST(Operations, ACheckRunsEveryKernelAndNamesTheWrongOnes) {
+TEST(Operations, ACheckFindsWrongKernels) {
   engine::Engine engine(engine::emulator_options());
   engine.registry().add(std::make_shared<stencil::StencilProvider>(std::vector{0.0F, 1.0F})).or_throw();
   const op::Problem problem = op::Custom::make(
@@ -26,12 +26,12 @@ TEST(Operations, ACheckRunsEveryKernelAndNamesTheWrongOnes) {
       {{"x", shaped(1, DType::f32, 20, 70)}, {"out", shaped(2, DType::f32, 20, 70)}}, {{"weight", 0.125}});
   const TuningReport report = tune(engine, problem, {.checks_only = true});
   ASSERT_EQ(report.candidates.size(), 2U);
-  EXPECT_EQ(report.candidates[0].fate, Fate::sound) << report.candidates[0].reason;
-  EXPECT_EQ(report.candidates[1].fate, Fate::wrong);
+  EXPECT_EQ(report.candidates[0].status, CandidateStatus::sound) << report.candidates[0].reason;
+  EXPECT_EQ(report.candidates[1].status, CandidateStatus::wrong);
   EXPECT_THAT(report.candidates[1].reason, testing::HasSubstr("out[0,0] is "));
 }
 
-TEST(Operations, ACheckOfAProductComparesWithItsReference) {
+TEST(Operations, AProductIsComparedWithTheReference) {
   engine::Engine engine(engine::emulator_options());
   const auto operation = std::make_shared<op::ProductOperation>(
       "transposed_gemm",
@@ -43,7 +43,7 @@ TEST(Operations, ACheckOfAProductComparesWithItsReference) {
   const TuningReport report = tune(engine, problem, {.top = 2, .checks_only = true});
   ASSERT_EQ(report.candidates.size(), 2U);
   for (const CandidateReport& candidate : report.candidates)
-    EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
+    EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
 }
 
 }  // namespace

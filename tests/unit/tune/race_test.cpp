@@ -1,4 +1,4 @@
-// The race by itself: who wins, who is given up, what it costs.
+// tune::Race with fixed times: the winner, the dropped contenders and the time spent.
 #include "tilewright/tune/race.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace tilewright::tune {
 namespace {
 
-/// Contenders of fixed times; counts what is asked for.
+/// Contenders with fixed times; counts their runs.
 class Track {
  public:
   explicit Track(std::vector<double> times_us) : times_us_(std::move(times_us)) {}
@@ -60,7 +60,7 @@ TEST(Race, TiesWithinOnePercentKeepTheOrder) {
   EXPECT_EQ(Race(3, 1.0).run(apart.calls()), 1U);
 }
 
-TEST(Race, TheSlowAreGivenUpEarlyAndTheNearAreNot) {
+TEST(Race, SlowContendersAreDroppedEarly) {
   Track track({100.0, 10.0, 10.3, 50.0, 10.2, 10.1, 80.0, 90.0});
   Race race(8, 1.0);
   EXPECT_EQ(race.run(track.calls()), 1U);
@@ -76,14 +76,14 @@ TEST(Race, RoundsAreInterleavedAndShuffled) {
     for (std::size_t at = 0; at < order.size(); at += 4) {
       const std::vector<std::size_t> round(order.begin() + static_cast<std::ptrdiff_t>(at),
                                            order.begin() + static_cast<std::ptrdiff_t>(at) + 4);
-      EXPECT_EQ(std::set<std::size_t>(round.begin(), round.end()).size(), 4U) << "everybody once a round";
+      EXPECT_EQ(std::set<std::size_t>(round.begin(), round.end()).size(), 4U) << "every contender runs once per round";
       rounds.insert(round);
     }
   }
   EXPECT_GT(rounds.size(), 10U);
 }
 
-TEST(Race, TimeIsKeptTo) {
+TEST(Race, StaysWithinTheBudget) {
   for (const double each_us : {1.0, 1e3, 1e5}) {
     Track track({each_us, 1.2 * each_us, 1.4 * each_us, 1.6 * each_us});
     Race(4, 1.0).run(track.calls());
@@ -91,7 +91,7 @@ TEST(Race, TimeIsKeptTo) {
   }
 }
 
-TEST(Race, EvenWithoutTimeEverybodyIsCalledTwice) {
+TEST(Race, EveryContenderRunsAtLeastTwice) {
   Track track({1e6, 2e6, 3e6});
   Race race(3, 0.001);
   EXPECT_EQ(race.run(track.calls()), 0U);
@@ -118,7 +118,7 @@ TEST(Race, AnOutlierDoesNotDecide) {
   EXPECT_EQ(Race(2, 1.0).run(times), 0U);
 }
 
-TEST(Race, WhatWasMeasuredOutlivesAnError) {
+TEST(Race, SamplesStayAvailableAfterAnError) {
   int batches = 0;
   Track track({10.0, 11.0});
   const Race::TimeCalls times = [&](std::span<const std::size_t> order) {
@@ -131,7 +131,7 @@ TEST(Race, WhatWasMeasuredOutlivesAnError) {
   EXPECT_EQ(race.median_us(1), 11.0);
 }
 
-TEST(Race, AClockThatStandsStillIsNoDivisionByZero) {
+TEST(Race, TimesOfZeroDoNotDivideByZero) {
   Track track({0.0, 0.0});
   EXPECT_EQ(Race(2, 1.0).run(track.calls()), 0U);
 }

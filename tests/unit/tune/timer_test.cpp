@@ -1,4 +1,4 @@
-// The timer of GPUs, on a driver that says 1.5 ms between any two events.
+// The GPU timer with a fake driver that reports 1.5 ms between any two events.
 #include "tilewright/tune/timer.hpp"
 
 #include <gtest/gtest.h>
@@ -9,37 +9,37 @@
 namespace tilewright::tune {
 namespace {
 
-using namespace engine;  // the engine, and fakes that its tests share
+using namespace engine;  // for the shared fakes of the engine's tests
 
-/// Calls of which nothing is launched.
+/// Calls of empty problems, which launch nothing.
 std::vector<PreparedCall> empty_calls(std::size_t count) {
   Engine engine(emulator_options());
   const HostProblem nothing(0, 8, 8);
   return std::vector<PreparedCall>(count, engine.prepare(nothing.gemm));
 }
 
-TEST(GpuTimer, GivesOneTimeACall) {
+TEST(GpuTimer, ReturnsOneTimePerCall) {
   const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
   const auto timer = make_timer(device);
   ASSERT_TRUE(timer);
   EXPECT_EQ((*timer)->time(empty_calls(3)), std::vector<double>(3, 1500.0));
-  EXPECT_EQ((*timer)->time(empty_calls(12)), std::vector<double>(12, 1500.0)) << "its events serve again";
+  EXPECT_EQ((*timer)->time(empty_calls(12)), std::vector<double>(12, 1500.0)) << "events are reused";
   EXPECT_EQ(device->allocated_bytes(), 0U);
 }
 
-TEST(GpuTimer, AFullDeviceIsTimedToo) {
+TEST(GpuTimer, WorksWithoutFreeDeviceMemory) {
   const runtime::MemoryPoolOptions small{.initial_bytes = 0, .maximum_bytes = 1 << 20};
   const auto device = runtime::open_cuda_device(0, small, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
   EXPECT_EQ((*make_timer(device))->time(empty_calls(2)).size(), 2U);
 }
 
-TEST(GpuTimer, AnEmulatorHasNone) {
+TEST(GpuTimer, IsRefusedForTheEmulator) {
   const auto timer = make_timer(Engine(emulator_options()).device());
   ASSERT_FALSE(timer);
-  EXPECT_EQ(timer.reason(), "emulator:sm_80 has no time to measure: tune on a GPU");
+  EXPECT_EQ(timer.reason(), "kernels cannot be timed on emulator:sm_80: tune on a GPU");
 }
 
-TEST(DeviceIdentity, TellsModelSizeArchitectureAndDriver) {
+TEST(DeviceIdentity, HasModelSmCountArchitectureAndDriver) {
   const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
   const runtime::DeviceProperties& properties = device->properties();
   EXPECT_EQ(device_identity(*device),

@@ -1,5 +1,4 @@
-// Measured choice on the emulator, with a timer and kernels of the test's own: who is discarded and why, who wins, and
-// what the next engine knows of it.
+// Tuning on the emulator with a fake timer and fake kernels: discarded candidates, the winner, and its record.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,9 +22,9 @@
 namespace tilewright::tune {
 namespace {
 
-using namespace engine;  // the engine, and fakes that its tests share
+using namespace engine;  // for the shared fakes of the engine's tests
 
-/// Microseconds by a kernel's family; runs nothing.
+/// Returns a fixed time for each family; does not run the calls.
 class FakeTimer final : public Timer {
  public:
   std::vector<double> time(std::span<const PreparedCall> calls) override {
@@ -79,7 +78,7 @@ class TuningTest : public testing::Test {
   std::unique_ptr<Engine> engine(std::vector<Fake> fakes) const { return engine(std::move(fakes), options()); }
   cache::TuningRecords records() const { return cache::TuningRecords(folder_.path()); }
 
-  /// The candidate of a fake family.
+  /// The candidate of this fake family.
   static const CandidateReport& of(const TuningReport& report, const std::string& family) {
     for (const CandidateReport& candidate : report.candidates) {
       if (candidate.kernel.starts_with(family + "_f32")) return candidate;
@@ -87,9 +86,10 @@ class TuningTest : public testing::Test {
     ADD_FAILURE() << family << " is not among the candidates";
     return report.candidates.front();
   }
-  static void expect_fate(const TuningReport& report, const std::string& family, Fate fate, const std::string& says) {
+  static void expect_status(const TuningReport& report, const std::string& family, CandidateStatus status,
+                            const std::string& says) {
     const CandidateReport& candidate = of(report, family);
-    EXPECT_EQ(candidate.fate, fate) << name(candidate.fate) << " " << candidate.reason;
+    EXPECT_EQ(candidate.status, status) << name(candidate.status) << " " << candidate.reason;
     EXPECT_NE(candidate.reason.find(says), std::string::npos) << candidate.reason;
     EXPECT_EQ(candidate.reason.find('\n'), std::string::npos) << candidate.reason;
   }
@@ -106,63 +106,65 @@ class TuningTest : public testing::Test {
 };
 
 // The emulator survives what would break a GPU.
-const std::vector<Fake> kRogues = [] {
-  std::vector<Fake> all = rogues();
+const std::vector<Fake> kFaultyKernels = [] {
+  std::vector<Fake> all = faulty_kernels();
   all.push_back({"far_stray", std::string(kRightBody) + "p.d[100000000] = 3.0f;"});
   return all;
 }();
 
-TEST_F(TuningTest, EveryRogueIsDiscardedByName) {
-  std::vector<Fake> fakes = kRogues;
+TEST_F(TuningTest, EveryFaultyKernelIsDiscarded) {
+  std::vector<Fake> fakes = kFaultyKernels;
   fakes.push_back({"right"});
-  for (const Fake& rogue : kRogues) timer_->of_family[rogue.family] = 1.0;
+  for (const Fake& faulty : kFaultyKernels) timer_->of_family[faulty.family] = 1.0;
   timer_->of_family["right"] = 10.0;
   const auto tuned = engine(fakes);
   const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 12});
-  expect_fate(report, "liar", Fate::wrong, "expected");
-  expect_fate(report, "almost", Fate::wrong, "D[7,11]");
-  expect_fate(report, "idler", Fate::wrong, "D[0,0]");
-  expect_fate(report, "stray_after", Fate::strayed, "output D, which spans 384 bytes: byte 412 from the first element");
-  expect_fate(report, "stray_before", Fate::strayed, "D, which spans 384 bytes: byte -4 from");
-  expect_fate(report, "far_stray", Fate::failed, "out-of-bounds");
-  expect_fate(report, "spoiler", Fate::strayed, "wrote to its inputs");
-  expect_fate(report, "broken", Fate::failed, "");
+  expect_status(report, "constant_result", CandidateStatus::wrong, "expected");
+  expect_status(report, "one_wrong_element", CandidateStatus::wrong, "D[7,11]");
+  expect_status(report, "no_result", CandidateStatus::wrong, "D[0,0]");
+  expect_status(report, "stray_after", CandidateStatus::out_of_bounds,
+                "output D, which spans 384 bytes, at byte 412 from the first element");
+  expect_status(report, "stray_before", CandidateStatus::out_of_bounds, "D, which spans 384 bytes, at byte -4 from");
+  expect_status(report, "far_stray", CandidateStatus::failed, "out-of-bounds");
+  expect_status(report, "writes_input", CandidateStatus::out_of_bounds, "wrote to its inputs");
+  expect_status(report, "broken", CandidateStatus::failed, "");
   EXPECT_FALSE(of(report, "broken").reason.empty());
-  expect_fate(report, "unlaunchable", Fate::failed, "fake driver error 1");
+  expect_status(report, "unlaunchable", CandidateStatus::failed, "fake driver error 1");
   EXPECT_EQ(winner(report), of(report, "right").kernel);
   EXPECT_EQ(report.candidates.size(), 12U);
   EXPECT_TRUE(report.stopped.empty());
   EXPECT_TRUE(report.reference.starts_with("simt_gemm")) << report.reference;
-  EXPECT_EQ(first(*tuned, problem_.gemm), "right") << "comes first from now on";
+  EXPECT_EQ(first(*tuned, problem_.gemm), "right") << "the winner is ranked first";
   EXPECT_EQ(tuned->device()->allocated_bytes(), 0U);
 }
 
-TEST_F(TuningTest, AWrongKernelIsNoReference) {
-  const auto tuned = engine({{"liar", "p.d[threadIdx.x] = 1.0f;", 0, plan::OpClass::simt},
-                             {"spoiler", std::string(kRightBody) + "p.a[threadIdx.x] = 5.0f;", 0, plan::OpClass::simt},
-                             {"right"}});
+TEST_F(TuningTest, AWrongKernelIsNotTheReference) {
+  const auto tuned =
+      engine({{"constant_result", "p.d[threadIdx.x] = 1.0f;", 0, plan::OpClass::simt},
+              {"writes_input", std::string(kRightBody) + "p.a[threadIdx.x] = 5.0f;", 0, plan::OpClass::simt},
+              {"right"}});
   const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 3});
-  expect_fate(report, "liar", Fate::wrong, "");
-  expect_fate(report, "spoiler", Fate::strayed, "inputs");
+  expect_status(report, "constant_result", CandidateStatus::wrong, "");
+  expect_status(report, "writes_input", CandidateStatus::out_of_bounds, "inputs");
   EXPECT_EQ(winner(report), of(report, "right").kernel);
   EXPECT_TRUE(report.reference.starts_with("simt_gemm"));
 }
 
-TEST_F(TuningTest, WithoutAReferenceTheOracleJudges) {
-  const Fake liar{"liar", "p.d[threadIdx.x] = 1.0f;", 0, plan::OpClass::simt};
-  const auto tuned = engine({liar,
-                             {"liar2", liar.body + " ", 0, liar.op_class},
-                             {"liar3", liar.body, 0, liar.op_class},
+TEST_F(TuningTest, WithoutAReferenceKernelResultsAreComparedWithTheHost) {
+  const Fake constant_result{"constant_result", "p.d[threadIdx.x] = 1.0f;", 0, plan::OpClass::simt};
+  const auto tuned = engine({constant_result,
+                             {"liar2", constant_result.body + " ", 0, constant_result.op_class},
+                             {"liar3", constant_result.body, 0, constant_result.op_class},
                              {"right"},
-                             {"liar4", liar.body}});
+                             {"liar4", constant_result.body}});
   const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 5});
   EXPECT_EQ(report.reference, "");
-  expect_fate(report, "liar4", Fate::wrong, "expected");
+  expect_status(report, "liar4", CandidateStatus::wrong, "expected");
   EXPECT_EQ(winner(report), of(report, "right").kernel);
 }
 
-TEST_F(TuningTest, TheCallersMemoryIsNeverTouched) {
-  const auto tuned = engine(kRogues);
+TEST_F(TuningTest, TheCallersMemoryIsNeverWritten) {
+  const auto tuned = engine(kFaultyKernels);
   const DeviceProblem on_device(problem_, tuned->device());
   op::fill_poison(problem_.gemm.d);
   const HostProblem before(8, 12, 16);
@@ -186,7 +188,7 @@ TEST_F(TuningTest, AnotherEngineFindsTheWinnerOnDisk) {
   const TuningReport report = tune_by(*engine(fakes), problem_.gemm, {.top = 2});
   EXPECT_EQ(winner(report), of(report, "fast").kernel);
   EXPECT_EQ(of(report, "fast").median_us, 10.0);
-  expect_fate(report, "slow", Fate::slower, "given up after 4 samples");
+  expect_status(report, "slow", CandidateStatus::slower, "dropped after 4 samples");
 
   const auto other = engine(fakes);
   const Explanation explanation = other->explain(problem_.gemm);
@@ -202,7 +204,7 @@ TEST_F(TuningTest, AnotherEngineFindsTheWinnerOnDisk) {
   EXPECT_EQ(first(*engine(fakes, off), problem_.gemm), "slow");
 }
 
-TEST_F(TuningTest, ARecordCountsOnlyForWhatWasMeasured) {
+TEST_F(TuningTest, ARecordAppliesOnlyToTheMeasuredProblemAndKernels) {
   timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
   const std::vector<Fake> fakes{{"slow"}, {"fast"}};
   tune_by(*engine(fakes), problem_.gemm, {.top = 2});
@@ -217,12 +219,12 @@ TEST_F(TuningTest, ARecordCountsOnlyForWhatWasMeasured) {
   scaled.gemm.alpha = -2.0;
   EXPECT_EQ(first(*other, scaled.gemm), "fast") << "the values of scalars are launch arguments";
   EXPECT_FALSE(other->explain(problem_.gemm, {}, kSm90a).tuned) << "another target";
-  EXPECT_EQ(first(*engine({{"slow"}, {"fast"}, {"new"}}), problem_.gemm), "slow") << "other kernels to choose from";
+  EXPECT_EQ(first(*engine({{"slow"}, {"fast"}, {"new"}}), problem_.gemm), "slow") << "another set of kernels";
   const auto not_fast = [](const registry::KernelMetadata& metadata) { return metadata.family != "fast"; };
   EXPECT_EQ(other->find_kernels(problem_.gemm, not_fast).front().kernel->metadata().family, "slow");
 }
 
-TEST_F(TuningTest, ARecordOfAKernelThatIsNoMoreIsIgnored) {
+TEST_F(TuningTest, ARecordOfAMissingKernelIsIgnored) {
   const auto tuned = engine({{"right"}});
   tune_by(*tuned, problem_.gemm, {.top = 1});
   cache::TuningRecord record = records().list()->front();
@@ -233,7 +235,7 @@ TEST_F(TuningTest, ARecordOfAKernelThatIsNoMoreIsIgnored) {
   EXPECT_EQ(first(*other, problem_.gemm), "right");
 }
 
-TEST_F(TuningTest, WhatIsReadyGivesWayToTheWinner) {
+TEST_F(TuningTest, ARememberedCallUsesTheWinner) {
   timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
   const auto tuned = engine({{"slow"}, {"fast"}});
   const DeviceProblem on_device(problem_, tuned->device());
@@ -242,7 +244,7 @@ TEST_F(TuningTest, WhatIsReadyGivesWayToTheWinner) {
   EXPECT_EQ(tuned->prepare(on_device.gemm).kernel().metadata().family, "fast");
 }
 
-TEST_F(TuningTest, WhatIsReadyForOtherStridesGivesWayToo) {
+TEST_F(TuningTest, ARememberedCallWithOtherStridesUsesTheWinner) {
   const HostProblem packed(64, 64, 64, {.type = DType::f16, .d_type = DType::f16});
   const HostProblem padded(64, 64, 64, {.type = DType::f16, .d_type = DType::f16, .padding = 8});
   Engine tuned(options());
@@ -261,32 +263,32 @@ TEST_F(TuningTest, WhatIsReadyForOtherStridesGivesWayToo) {
 TEST_F(TuningTest, AFatalErrorEndsTheTuningAndTheNextSkipsTheKernel) {
   const std::vector<Fake> fakes{{"right"}, {"bomb", kRightBody, 700}, {"later"}};
   const TuningReport report = tune_by(*engine(fakes), problem_.gemm, {.top = 3});
-  expect_fate(report, "right", Fate::sound, "");
-  expect_fate(report, "bomb", Fate::broke_device, "fake driver error 700");
-  expect_fate(report, "later", Fate::not_reached, "");
+  expect_status(report, "right", CandidateStatus::sound, "");
+  expect_status(report, "bomb", CandidateStatus::broke_device, "fake driver error 700");
+  expect_status(report, "later", CandidateStatus::not_reached, "");
   EXPECT_EQ(report.stopped, of(report, "bomb").kernel + ": fake driver error 700");
   EXPECT_FALSE(report.winner);
-  EXPECT_TRUE(records().list()->empty()) << "nothing half measured is remembered";
+  EXPECT_TRUE(records().list()->empty()) << "an incomplete tuning is not remembered";
   ASSERT_EQ(records().faults()->size(), 1U);
   EXPECT_FALSE(records().faults()->front().is_trial);
 
   const TuningReport next = tune_by(*engine(fakes), problem_.gemm, {.top = 3});
-  expect_fate(next, "bomb", Fate::skipped, "fake driver error 700");
+  expect_status(next, "bomb", CandidateStatus::skipped, "fake driver error 700");
   EXPECT_TRUE(next.stopped.empty());
   EXPECT_TRUE(next.winner);
 }
 
-TEST_F(TuningTest, AFatalErrorWhileTimingIsBlamedOnTheBatch) {
+TEST_F(TuningTest, AFatalErrorWhileTimingIsRecordedForTheBatch) {
   timer_->breaks = "bomb";
   const TuningReport report = tune_by(*engine({{"right"}, {"bomb"}}), problem_.gemm, {.top = 2});
-  expect_fate(report, "bomb", Fate::broke_device, "or one of 1 timed with it");
-  expect_fate(report, "right", Fate::broke_device, "or one of 1 timed with it");
+  expect_status(report, "bomb", CandidateStatus::broke_device, "or one of 1 kernels timed with it");
+  expect_status(report, "right", CandidateStatus::broke_device, "or one of 1 kernels timed with it");
   EXPECT_NE(report.stopped.find(of(report, "bomb").kernel), std::string::npos);
   EXPECT_TRUE(records().list()->empty());
   EXPECT_EQ(records().faults()->size(), 2U);
 }
 
-TEST_F(TuningTest, AProcessThatDiesInAKernelLeavesWord) {
+TEST_F(TuningTest, AProcessThatDiesInAKernelLeavesARecord) {
   const auto tuned = engine({{"hangs"}, {"right"}});
   const registry::KernelPtr kernel = tuned->find_kernels(problem_.gemm).front().kernel;
   {
@@ -294,11 +296,11 @@ TEST_F(TuningTest, AProcessThatDiesInAKernelLeavesWord) {
     journal.begin_trial(*kernel);
   }
   const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 2});
-  expect_fate(report, "hangs", Fate::skipped, "did not come back");
+  expect_status(report, "hangs", CandidateStatus::skipped, "did not return");
   EXPECT_EQ(winner(report), of(report, "right").kernel);
 }
 
-TEST_F(TuningTest, TrialsOfALivingProcessAreNotBelieved) {
+TEST_F(TuningTest, TrialsOfARunningProcessAreIgnored) {
   const auto tuned = engine({{"right"}});
   const registry::KernelPtr kernel = tuned->find_kernels(problem_.gemm).front().kernel;
   FaultJournal journal(tuned->choices().records(), tuned->choices().device(), "p", true);
@@ -307,10 +309,10 @@ TEST_F(TuningTest, TrialsOfALivingProcessAreNotBelieved) {
   const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 1, .lock_timeout_s = 0.05});
   EXPECT_EQ(winner(report), kernel->name());
   ASSERT_EQ(report.warnings.size(), 1U);
-  EXPECT_NE(report.warnings[0].find("not alone"), std::string::npos);
+  EXPECT_NE(report.warnings[0].find("another process may be tuning"), std::string::npos);
 }
 
-/// What asks for the end may be an Error too; it is no candidate's failure, and nothing stays on trial.
+/// An interruption may be an Error too, but it must not count as a candidate's failure or leave a trial.
 TEST_F(TuningTest, AnInterruptionEndsTheTuning) {
   using Clock = std::chrono::steady_clock;
   const auto tuned = engine({{"endless", "while (true) p.d[0] = p.d[0] + 1.0f;"}, {"right"}});
@@ -330,27 +332,27 @@ TEST_F(TuningTest, AnInterruptionEndsTheTuning) {
   EXPECT_EQ(tuned->device()->allocated_bytes(), 0U);
 }
 
-TEST_F(TuningTest, AfterwardsNothingIsOnTrial) {
-  tune_by(*engine(kRogues), problem_.gemm, {.top = 9});
+TEST_F(TuningTest, NoTrialRemainsAfterwards) {
+  tune_by(*engine(kFaultyKernels), problem_.gemm, {.top = 9});
   EXPECT_TRUE(records().faults()->empty());
 }
 
-TEST_F(TuningTest, TheEmulatorHasNoTime) {
-  const auto tuned = engine({{"right"}, {"liar", "p.d[threadIdx.x] = 1.0f;"}});
+TEST_F(TuningTest, IsRefusedOnTheEmulatorWithoutATimer) {
+  const auto tuned = engine({{"right"}, {"constant_result", "p.d[threadIdx.x] = 1.0f;"}});
   try {
     tune(*tuned, problem_.gemm);
     FAIL() << "the emulator was timed";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "emulator:sm_80 has no time to measure: tune on a GPU");
+    EXPECT_STREQ(error.what(), "kernels cannot be timed on emulator:sm_80: tune on a GPU");
   }
   const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 2, .checks_only = true});
-  expect_fate(report, "right", Fate::sound, "");
-  expect_fate(report, "liar", Fate::wrong, "");
+  expect_status(report, "right", CandidateStatus::sound, "");
+  expect_status(report, "constant_result", CandidateStatus::wrong, "");
   EXPECT_FALSE(report.winner);
   EXPECT_TRUE(records().list()->empty());
 }
 
-TEST_F(TuningTest, ThereMustBeSomethingToMultiply) {
+TEST_F(TuningTest, RefusesProblemsWithoutAProduct) {
   const auto tuned = engine({{"right"}});
   EXPECT_THROW(tune_by(*tuned, HostProblem(0, 12, 16).gemm), InvalidArgument);
   EXPECT_THROW(tune_by(*tuned, HostProblem(8, 12, 0).gemm), InvalidArgument);
@@ -367,7 +369,7 @@ TEST_F(TuningTest, OnFirstUseTunesOnceAndRunsTheWinner) {
   timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
   Options first_use = options();
   first_use.tuning = Tuning::on_first_use;
-  const std::vector<Fake> fakes{{"slow"}, {"fast"}, {"liar", "p.d[threadIdx.x] = 1.0f;"}};
+  const std::vector<Fake> fakes{{"slow"}, {"fast"}, {"constant_result", "p.d[threadIdx.x] = 1.0f;"}};
   Options alone = options();
   alone.cache_dir = folder_.path() + "/elsewhere";
   tune_by(*engine(fakes, alone), problem_.gemm);
@@ -392,7 +394,7 @@ TEST_F(TuningTest, OnFirstUseTunesOnceAndRunsTheWinner) {
   EXPECT_EQ(other->cache().counters().compiles, 0) << "the winner is in the cache";
 }
 
-TEST_F(TuningTest, OnFirstUseACallGoesOnWithoutItsTuning) {
+TEST_F(TuningTest, OnFirstUseACallProceedsIfTuningFails) {
   Options first_use = options();
   first_use.tuning = Tuning::on_first_use;
   first_use.before_first_use = on_first_use();
@@ -401,7 +403,7 @@ TEST_F(TuningTest, OnFirstUseACallGoesOnWithoutItsTuning) {
   EXPECT_TRUE(problem_.compare().is_exact());
 }
 
-TEST_F(TuningTest, RecordsThatCannotBeReadAreDoneWithout) {
+TEST_F(TuningTest, RecordsThatCannotBeReadAreIgnored) {
   tune_by(*engine({{"right"}}), problem_.gemm, {.top = 1});
   std::filesystem::resize_file(folder_.path() + "/tuning_records.db", 5000);
   const auto tuned = engine({{"right"}});
@@ -410,7 +412,7 @@ TEST_F(TuningTest, RecordsThatCannotBeReadAreDoneWithout) {
   EXPECT_TRUE(engine({{"right"}})->explain(problem_.gemm).tuned);
 }
 
-TEST_F(TuningTest, WithoutADiskTheEngineItselfRemembers) {
+TEST_F(TuningTest, WithoutADiskChoicesAreRememberedInMemory) {
   Options memory_only = options();
   memory_only.cache_on_disk = false;
   timer_->of_family = {{"fast", 10.0}, {"slow", 30.0}};
@@ -444,21 +446,23 @@ TEST_F(TuningTest, TwoProcessesTuneTogether) {
   EXPECT_TRUE(records().faults()->empty());
 }
 
-TEST_F(TuningTest, ATensorOfTheEpilogueIsAnOperandAsAnyOther) {
+TEST_F(TuningTest, FaultsInAuxiliaryTensorsAreFound) {
   problem_.set_epilogue(epilogue_with_tensors());
-  std::vector<Fake> fakes = rogues_with_tensors();
-  for (const Fake& rogue : fakes) timer_->of_family[rogue.family] = 1.0;
+  std::vector<Fake> fakes = faulty_kernels_with_tensors();
+  for (const Fake& faulty : fakes) timer_->of_family[faulty.family] = 1.0;
   fakes.push_back({"right", kRightBodyWithTensors});
   timer_->of_family["right"] = 10.0;
   const auto tuned = engine(fakes);
   const TuningReport report = tune_by(*tuned, problem_.gemm, {.top = 8});
-  expect_fate(report, "wrong_aux", Fate::wrong, "aux[7,11] is ");
-  expect_fate(report, "no_aux", Fate::wrong, "aux[0,0] is ");
-  expect_fate(report, "stray_aux", Fate::strayed, "output aux, which spans 384 bytes: byte 412 from");
-  expect_fate(report, "stray_before_aux", Fate::strayed, "output aux, which spans 384 bytes: byte -4 from");
-  expect_fate(report, "to_vector", Fate::strayed, "wrote to its inputs");
-  expect_fate(report, "to_residual", Fate::strayed, "wrote to its inputs");
-  expect_fate(report, "first_row", Fate::wrong, "D[");
+  expect_status(report, "wrong_aux", CandidateStatus::wrong, "aux[7,11] is ");
+  expect_status(report, "no_aux", CandidateStatus::wrong, "aux[0,0] is ");
+  expect_status(report, "stray_aux", CandidateStatus::out_of_bounds,
+                "output aux, which spans 384 bytes, at byte 412 from");
+  expect_status(report, "stray_before_aux", CandidateStatus::out_of_bounds,
+                "output aux, which spans 384 bytes, at byte -4 from");
+  expect_status(report, "to_vector", CandidateStatus::out_of_bounds, "wrote to its inputs");
+  expect_status(report, "to_residual", CandidateStatus::out_of_bounds, "wrote to its inputs");
+  expect_status(report, "first_row", CandidateStatus::wrong, "D[");
   EXPECT_EQ(winner(report), of(report, "right").kernel);
   EXPECT_TRUE(report.reference.starts_with("simt_gemm")) << report.reference;
   EXPECT_TRUE(report.warnings.empty());
@@ -474,7 +478,7 @@ TEST_F(TuningTest, ATensorOfTheEpilogueIsAnOperandAsAnyOther) {
   EXPECT_NE(problem_class(widened), report.problem);
 }
 
-TEST_F(TuningTest, TheCallersTensorsAreNeverTouched) {
+TEST_F(TuningTest, TheCallersAuxiliaryTensorsAreNeverWritten) {
   problem_.set_epilogue(epilogue_with_tensors());
   const auto bytes_of = [&](std::string_view name) {
     const op::Tensor& tensor = problem_.gemm.tensor(name);
@@ -482,7 +486,7 @@ TEST_F(TuningTest, TheCallersTensorsAreNeverTouched) {
     return std::string(begin, begin + op::span_bytes(tensor));
   };
   const std::string bias = bytes_of("bias"), residual = bytes_of("residual");
-  tune_by(*engine(rogues_with_tensors()), problem_.gemm);
+  tune_by(*engine(faulty_kernels_with_tensors()), problem_.gemm);
   EXPECT_EQ(bytes_of("bias"), bias);
   EXPECT_EQ(bytes_of("residual"), residual);
   EXPECT_EQ(bytes_of("aux"), std::string(8 * 12 * 4, '\xff'));
@@ -500,13 +504,13 @@ TEST_F(TuningTest, OnFirstUseAnEpilogueWithTensorsIsTunedToo) {
   EXPECT_EQ(records().list()->size(), 1U);
 }
 
-TEST_F(TuningTest, ARecordOfABatchIsNotOneOfAMatrix) {
+TEST_F(TuningTest, BatchesAndMatricesHaveDifferentRecords) {
   EXPECT_NE(problem_class(HostProblem(8, 12, 16, {.batch = 3}).gemm), problem_class(problem_.gemm));
   EXPECT_EQ(problem_class(HostProblem(8, 12, 16, {.batch = 1}).gemm), problem_class(problem_.gemm));
 }
 
-// Every family of ours passes its own checks, for types, layouts and paddings that they treat differently.
-TEST_F(TuningTest, OurOwnKernelsAreSound) {
+// The shipped kernels pass the checks for types, layouts and paddings that have different code.
+TEST_F(TuningTest, ShippedKernelsAreSound) {
   for (const auto& [type, d_type, padding] :
        {std::tuple{DType::f16, DType::f32, 8}, {DType::s8, DType::s32, 0}, {DType::f64, DType::f64, 3}}) {
     HostProblem problem(72, 40, 64,
@@ -514,13 +518,13 @@ TEST_F(TuningTest, OurOwnKernelsAreSound) {
     problem.gemm.beta = 1.0;
     const TuningReport report = tune_by(Engine(options()), problem.gemm, {.top = 2, .checks_only = true});
     for (const CandidateReport& candidate : report.candidates) {
-      EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
+      EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
     }
   }
 }
 
-// Also of batches, one matrix after another and row by row, with tensors of the epilogue of every broadcast.
-TEST_F(TuningTest, OurOwnKernelsAreSoundWithTensorsAndInBatches) {
+// Batches are packed or interleaved by rows, and there are auxiliary tensors of every broadcast.
+TEST_F(TuningTest, ShippedKernelsAreSoundWithTensorsAndInBatches) {
   const op::Expression t = op::acc() * op::column("scale") + op::row("bias") + op::full("residual") +
                            op::single("shift") + op::row_index() - 2.0 * op::column_index();
   const op::Epilogue epilogue = op::make_epilogue("tuned", DType::f32, op::call("gelu", {t}),
@@ -541,14 +545,14 @@ TEST_F(TuningTest, OurOwnKernelsAreSoundWithTensorsAndInBatches) {
       const TuningReport report = tune_by(Engine(here), problem.gemm, {.top = 3, .checks_only = true});
       EXPECT_FALSE(report.reference.empty());
       for (const CandidateReport& candidate : report.candidates)
-        EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
+        EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
     }
   }
   HostProblem interleaved(8, 12, 16, {.padding = 2 * 12 + 3, .batch = 3});
   interleaved.gemm.d.stride[0] = 12;
   const TuningReport report = tune_by(Engine(options()), interleaved.gemm, {.top = 3, .checks_only = true});
   for (const CandidateReport& candidate : report.candidates)
-    EXPECT_EQ(candidate.fate, Fate::sound) << candidate.kernel << ": " << candidate.reason;
+    EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
 }
 
 }  // namespace

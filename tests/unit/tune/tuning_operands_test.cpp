@@ -1,4 +1,4 @@
-// Copies of a problem to time calls on, on a driver whose memory is the host's.
+// The copies of operands for checking and timing, with a fake driver whose device memory is host memory.
 #include "tilewright/tune/tuning_operands.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace tilewright::tune {
 namespace {
 
-using namespace engine;  // the engine, and fakes that its tests share
+using namespace engine;  // for the shared fakes of the engine's tests
 
 std::map<std::string, op::Tensor> tensors_of(const op::Gemm& gemm) {
   std::map<std::string, op::Tensor> all{{"A", gemm.a}, {"B", gemm.b}, {"C", gemm.c}, {"D", gemm.d}};
@@ -22,7 +22,7 @@ std::map<std::string, op::Tensor> tensors_of(const op::Gemm& gemm) {
   return all;
 }
 
-TEST(TimingSets, HoldMemoryOfTheirOwnForEveryTensor) {
+TEST(RotatingOperands, CopyEveryTensor) {
   const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
   HostProblem problem(300, 200, 100, {.padding = 3});
   problem.gemm.beta = 1.0;
@@ -31,7 +31,7 @@ TEST(TimingSets, HoldMemoryOfTheirOwnForEveryTensor) {
                                          {{"aux", op::acc()}})
                            .value_or_throw());
   const TuningOperands operands(device, problem.gemm);
-  TimingSets sets(device, operands);
+  RotatingOperands sets(device, operands);
   const std::map<std::string, op::Tensor> originals = tensors_of(std::get<op::Gemm>(operands.on_host()));
   ASSERT_EQ(originals.size(), 7U);
 
@@ -40,7 +40,7 @@ TEST(TimingSets, HoldMemoryOfTheirOwnForEveryTensor) {
   for (std::size_t i = 0; i < sets.count(); ++i) {
     const auto& set = std::get<op::Gemm>(sets.next());
     EXPECT_TRUE(op::validate(set)) << op::validate(set).reason();
-    EXPECT_EQ(op::describe(set), op::describe(problem.gemm)) << "alignments too";
+    EXPECT_EQ(op::describe(set), op::describe(problem.gemm)) << "including alignments";
     for (const auto& [name, tensor] : tensors_of(set)) {
       const op::Tensor& original = originals.at(name);
       const auto size = static_cast<std::size_t>(op::span_bytes(tensor));
@@ -57,7 +57,7 @@ TEST(TimingSets, HoldMemoryOfTheirOwnForEveryTensor) {
     EXPECT_LE(region->second, std::next(region)->first) << "two tensors overlap";
 }
 
-// Outputs as the oracle leaves them, then one element of one changed.
+// Sets the outputs to the reference, changes one element, and expects that it is found.
 void expect_found(HostProblem& problem, const std::string& label, std::int64_t row, std::int64_t column) {
   const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
   TuningOperands operands(device, problem.gemm);
@@ -72,7 +72,7 @@ void expect_found(HostProblem& problem, const std::string& label, std::int64_t r
   EXPECT_TRUE(found.starts_with(fmt::format("{}[{},{}] is ", label, row, column))) << found;
 }
 
-TEST(TuningOperands, AColumnOfAPairIsJudgedWithItsElementOfD) {
+TEST(TuningOperands, AColumnOfAPairIsCheckedWithItsElementOfD) {
   HostProblem problem(8, 12, 16);
   problem.gemm.d = op::matrix(problem.gemm.d.address, DType::f32, 8, 6);
   problem.set_epilogue(op::make_epilogue("pairs", DType::f32,
@@ -84,7 +84,7 @@ TEST(TuningOperands, AColumnOfAPairIsJudgedWithItsElementOfD) {
   expect_found(problem, "aux", 0, 6);
 }
 
-TEST(TuningOperands, ReductionsAreJudgedByAllThatGoesThere) {
+TEST(TuningOperands, ReductionsAreCheckedOverAllTheirElements) {
   HostProblem problem(8, 12, 16);
   problem.set_epilogue(op::make_epilogue("reduced", DType::f32, op::acc(),
                                          {{"of_columns", op::acc(), op::Reduction::sum, op::kRowVector},
@@ -96,7 +96,7 @@ TEST(TuningOperands, ReductionsAreJudgedByAllThatGoesThere) {
   expect_found(problem, "all", 0, 0);
 }
 
-TEST(TuningOperands, LieBetweenRedZonesAsTheCallersLie) {
+TEST(TuningOperands, HaveRedZonesAndTheCallersLayout) {
   const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
   HostProblem problem(30, 20, 10);
   problem.set_epilogue(
@@ -108,7 +108,7 @@ TEST(TuningOperands, LieBetweenRedZonesAsTheCallersLie) {
     const auto* begin = reinterpret_cast<const float*>(tensor.address);
     for (std::int64_t i = 0; i < tensor.rows(); ++i)
       EXPECT_LE(std::fabs(begin[i]), 8.0F) << name << " holds small integers";
-    EXPECT_TRUE(std::isnan(begin[-1]) && std::isnan(begin[tensor.rows()])) << name << " lies in NaN";
+    EXPECT_TRUE(std::isnan(begin[-1]) && std::isnan(begin[tensor.rows()])) << name << " is surrounded by NaN";
   }
 }
 

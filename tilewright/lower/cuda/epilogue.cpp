@@ -84,14 +84,14 @@ std::string_view along(bool varies, bool are_neighbours) {
   return are_neighbours ? "neighbours" : "strided";
 }
 
-std::string tensor_type(const op::EpilogueTensorDescription& tensor, const op::Broadcast& broadcast) {
+std::string tensor_type(const op::EpilogueTensorSignature& tensor, const op::Broadcast& broadcast) {
   return fmt::format("tilewright::EpilogueTensor<{}, tilewright::Along::{}, tilewright::Along::{}, {}>",
-                     cuda_name(tensor.element), along(broadcast.along_m, tensor.neighbours == op::Neighbours::rows),
-                     along(broadcast.along_n, tensor.neighbours == op::Neighbours::columns),
-                     tensor.neighbours == op::Neighbours::columns ? tensor.alignment : 1);
+                     cuda_name(tensor.element), along(broadcast.along_m, tensor.contiguous == op::ContiguousMode::rows),
+                     along(broadcast.along_n, tensor.contiguous == op::ContiguousMode::columns),
+                     tensor.contiguous == op::ContiguousMode::columns ? tensor.alignment : 1);
 }
 
-void write_parameters(SourceWriter& out, const op::GemmDescription& operands) {
+void write_parameters(SourceWriter& out, const op::GemmSignature& operands) {
   const op::Epilogue& epilogue = operands.epilogue;
   out.line("struct Parameters {{").indent();
   for (const std::string& label : epilogue.scalars()) out.line("Compute {};", member(label));
@@ -184,7 +184,7 @@ void write_reductions(SourceWriter& out, const ReductionTypes& reductions) {
 // The outputs that leave by TMA with their types, device/tilewright/epilogue/tma_output.cuh.
 class TmaOutputTypes {
  public:
-  TmaOutputTypes(const op::GemmDescription& operands, std::span<const int> outputs) {
+  TmaOutputTypes(const op::GemmSignature& operands, std::span<const int> outputs) {
     const std::size_t sources = operands.epilogue.tensors().size();
     int bytes_before = 0;
     for (const int output : outputs) {
@@ -255,7 +255,7 @@ void write_apply(SourceWriter& out, const op::Epilogue& epilogue, const Reductio
 
 std::string panel_name(DType element) { return fmt::format("Panel{}", bits(element)); }
 
-void write_epilogue(SourceWriter& out, const op::GemmDescription& operands, std::span<const int> tma_outputs) {
+void write_epilogue(SourceWriter& out, const op::GemmSignature& operands, std::span<const int> tma_outputs) {
   const op::Epilogue& epilogue = operands.epilogue;
   const bool reads_source = operands.has_c && epilogue.reads_source();
   const std::optional<std::string> gate = reads_source ? epilogue.gate(op::EpilogueOp::source) : std::nullopt;

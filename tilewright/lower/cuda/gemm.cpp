@@ -5,7 +5,7 @@
 namespace tilewright::lower::cuda {
 
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
-  const op::GemmDescription& operands = tile.operands;
+  const op::GemmSignature& operands = tile.operands;
   out.line("using ElementC = {};", cuda_name(operands.c.element));
   out.line("using ElementD = {};", cuda_name(operands.d.element));
   out.line("static constexpr int kAlignmentC = {};", operands.c.alignment);

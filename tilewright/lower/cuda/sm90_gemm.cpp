@@ -91,7 +91,7 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
 }
 
 void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
-  const op::GemmDescription& operands = plan.operands;
+  const op::GemmSignature& operands = plan.operands;
   out.line("using ElementC = {};", cuda_name(operands.c.element));
   out.line("using ElementD = {};", cuda_name(operands.d.element));
   out.line("using Source = tilewright::{};", plan.loads_source_by_tma ? "TmaMatrix" : "GlobalMatrix");

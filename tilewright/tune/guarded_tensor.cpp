@@ -1,4 +1,4 @@
-#include "tilewright/tune/placed_tensor.hpp"
+#include "tilewright/tune/guarded_tensor.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,13 +13,13 @@
 namespace tilewright::tune {
 namespace {
 
-constexpr std::byte kOutputPattern{0xa5};    // no NaN, no small integer: what a kernel stores seldom equals it
+constexpr std::byte kOutputPattern{0xa5};    // neither NaN nor a small integer, so that kernels rarely store it
 constexpr std::byte kInputPattern{0xff};     // NaN in every float type
-constexpr std::int64_t kRedZoneLines = 512;  // twice the longest tile
-constexpr std::size_t kLeastRedZone = 64 << 10;
-constexpr std::size_t kMostDiffering = std::size_t{1} << 20;
+constexpr std::int64_t kRedZoneLines = 512;  // twice the extent of the largest tile
+constexpr std::size_t kMinRedZone = 64 << 10;
+constexpr std::size_t kMaxDiffering = std::size_t{1} << 20;
 
-/// The elements of a tensor as runs of contiguous ones, in the order of their addresses.
+/// The contiguous runs of elements of a tensor, in the order of their addresses.
 class Runs {
  public:
   explicit Runs(const op::Tensor& tensor) : rank_(tensor.shape.rank()), element_(bytes(tensor.dtype)) {
@@ -38,9 +38,9 @@ class Runs {
     for (const Mode& mode : modes_) count *= mode.count;
     return count;
   }
-  /// Of each run.
-  std::size_t bytes_of_one() const { return static_cast<std::size_t>(run_.count * element_); }
-  /// Bytes from the tensor's first element.
+  /// The length of each run in bytes.
+  std::size_t run_bytes() const { return static_cast<std::size_t>(run_.count * element_); }
+  /// The offset of the run from the tensor's first element in bytes.
   std::size_t begin(std::int64_t run) const {
     std::int64_t at = 0;
     for (auto mode = modes_.rbegin(); mode != modes_.rend(); ++mode) {
@@ -49,7 +49,8 @@ class Runs {
     }
     return static_cast<std::size_t>(at);
   }
-  /// The last mode is the column, the one before the row, all before these count as the batch.
+  /// The place of the element at `byte` of a run: the last mode is the column, the one before it the row, and the one
+  /// before that the batch.
   op::Place place(std::int64_t run, std::size_t byte) const {
     std::array<std::int64_t, op::Dims::kMaxRank> coordinates{};
     for (auto mode = modes_.rbegin(); mode != modes_.rend(); ++mode) {
@@ -65,20 +66,20 @@ class Runs {
 
  private:
   struct Mode {
-    std::int64_t count = 1, step = 0;  // in bytes
-    int number = 0;                    // among the tensor's
+    std::int64_t count = 1, step = 0;  // extent, and stride in bytes
+    int number = 0;                    // index of the tensor's mode
   };
   int rank_;
   std::int64_t element_;
-  std::vector<Mode> modes_;  // those that a run is not along, the one with the largest step first
-  Mode run_;
+  std::vector<Mode> modes_;  // all modes except the contiguous one, the largest stride first
+  Mode run_;                 // the contiguous mode
 };
 
-// Where the first byte of [begin, end) is that is not `pattern`, or end.
-std::size_t first_other(std::span<const std::byte> image, std::size_t begin, std::size_t end, std::byte pattern) {
+// The index of the first byte in [begin, end) that is not `pattern`, or end.
+std::size_t first_mismatch(std::span<const std::byte> image, std::size_t begin, std::size_t end, std::byte pattern) {
   const auto region = image.subspan(begin, end - begin);
   if (region.empty()) return end;
-  // Equal to itself moved by one byte, and right at the start: all of it, at the speed of memory.
+  // A region that equals itself shifted by one byte is constant; memcmp checks this at memory bandwidth.
   if (region[0] == pattern && std::memcmp(region.data(), region.data() + 1, region.size() - 1) == 0) return end;
   const auto found = std::ranges::find_if(region, [&](std::byte byte) { return byte != pattern; });
   return begin + static_cast<std::size_t>(found - region.begin());
@@ -87,7 +88,7 @@ std::size_t first_other(std::span<const std::byte> image, std::size_t begin, std
 }  // namespace
 
 std::size_t output_red_zone(const op::Tensor& output) {
-  std::int64_t longest = 1;  // step between lines: of the modes but the one with the largest step, the largest
+  std::int64_t longest = 1;  // leading dimension: the largest stride, or with a batch the largest except the outermost
   std::int64_t outermost = 0;
   for (int mode = 0; mode < output.shape.rank(); ++mode) {
     if (output.shape[mode] > 1) outermost = std::max(outermost, output.stride[mode]);
@@ -97,15 +98,15 @@ std::size_t output_red_zone(const op::Tensor& output) {
     if (!is_outermost_of_many) longest = std::max(longest, output.stride[mode]);
   }
   const auto line = static_cast<std::size_t>(longest * bytes(output.dtype));
-  const std::size_t zone = std::max(kLeastRedZone, kRedZoneLines * line);
-  return (zone + kPlacedAlignment - 1) / kPlacedAlignment * kPlacedAlignment;
+  const std::size_t zone = std::max(kMinRedZone, kRedZoneLines * line);
+  return (zone + kGuardedAlignment - 1) / kGuardedAlignment * kGuardedAlignment;
 }
 
-PlacedTensor::PlacedTensor(std::string label, std::shared_ptr<runtime::Device> device, const op::Tensor& shape,
-                           std::size_t red_zone)
+GuardedTensor::GuardedTensor(std::string label, std::shared_ptr<runtime::Device> device, const op::Tensor& shape,
+                             std::size_t red_zone)
     : label_(std::move(label)),
       device_(std::move(device)),
-      begin_(red_zone + shape.address % kPlacedAlignment),
+      begin_(red_zone + shape.address % kGuardedAlignment),
       memory_(std::make_unique_for_overwrite<std::byte[]>(begin_ + static_cast<std::size_t>(op::span_bytes(shape)) +
                                                           red_zone)),
       image_(memory_.get(), begin_ + static_cast<std::size_t>(op::span_bytes(shape)) + red_zone),
@@ -119,15 +120,15 @@ PlacedTensor::PlacedTensor(std::string label, std::shared_ptr<runtime::Device> d
   on_device_.device = engine::memory_device(device_->properties());
 }
 
-void PlacedTensor::upload() const { device_->copy_in(buffer_.address(), image_.data(), image_.size(), nullptr); }
+void GuardedTensor::upload() const { device_->copy_in(buffer_.address(), image_.data(), image_.size(), nullptr); }
 
-void PlacedTensor::fetch() { device_->copy_out(image_.data(), buffer_.address(), image_.size(), nullptr); }
+void GuardedTensor::fetch() { device_->copy_out(image_.data(), buffer_.address(), image_.size(), nullptr); }
 
-void PlacedTensor::spoil() const {
+void GuardedTensor::poison() const {
   device_->fill(buffer_.address(), static_cast<std::uint8_t>(kOutputPattern), buffer_.bytes(), nullptr);
 }
 
-bool PlacedTensor::is_intact() const {
+bool GuardedTensor::is_intact() const {
   constexpr std::size_t kPiece = std::size_t{32} << 20;
   std::vector<std::byte> now(std::min(kPiece, image_.size()));
   for (std::size_t at = 0; at < image_.size(); at += kPiece) {
@@ -140,36 +141,37 @@ bool PlacedTensor::is_intact() const {
   return true;
 }
 
-std::string PlacedTensor::find_stray_write() const {
+std::string GuardedTensor::find_out_of_bounds_write() const {
   const Runs runs(on_host_);
-  std::size_t checked = 0;  // up to here every byte is an element's, or still has the pattern
-  const auto stray = [&](std::size_t end) { return first_other(image_, checked, end, kOutputPattern); };
+  std::size_t checked = 0;  // every byte below is part of an element or still has the pattern
+  const auto stray = [&](std::size_t end) { return first_mismatch(image_, checked, end, kOutputPattern); };
   const auto report = [&](std::size_t at) {
-    return fmt::format("it wrote outside its output {}, which spans {} bytes: byte {} from the first element", label_,
-                       op::span_bytes(on_host_), static_cast<std::int64_t>(at) - static_cast<std::int64_t>(begin_));
+    return fmt::format("it wrote outside its output {}, which spans {} bytes, at byte {} from the first element",
+                       label_, op::span_bytes(on_host_),
+                       static_cast<std::int64_t>(at) - static_cast<std::int64_t>(begin_));
   };
   for (std::int64_t run = 0; run < runs.count(); ++run) {
     check_interruption();
     const std::size_t begin = begin_ + runs.begin(run);
     if (const std::size_t at = stray(begin); at != begin) return report(at);
-    checked = begin + runs.bytes_of_one();
+    checked = begin + runs.run_bytes();
   }
   const std::size_t at = stray(image_.size());
   return at == image_.size() ? std::string() : report(at);
 }
 
-std::vector<op::Place> PlacedTensor::differing_elements(std::span<const std::byte> expected) const {
+std::vector<op::Place> GuardedTensor::differing_elements(std::span<const std::byte> expected) const {
   const Runs runs(on_host_);
   const auto size = static_cast<std::size_t>(bytes(on_host_.dtype));
   const auto differ = [&](std::size_t at, std::size_t count) {
     return std::memcmp(&image_[at], &expected[at], count) != 0;
   };
   std::vector<op::Place> differing;
-  for (std::int64_t run = 0; run < runs.count() && differing.size() < kMostDiffering; ++run) {
+  for (std::int64_t run = 0; run < runs.count() && differing.size() < kMaxDiffering; ++run) {
     check_interruption();
     const std::size_t begin = begin_ + runs.begin(run);
-    if (!differ(begin, runs.bytes_of_one())) continue;
-    for (std::size_t at = 0; at < runs.bytes_of_one(); at += size) {
+    if (!differ(begin, runs.run_bytes())) continue;
+    for (std::size_t at = 0; at < runs.run_bytes(); at += size) {
       if (differ(begin + at, size)) differing.push_back(runs.place(run, at));
     }
   }

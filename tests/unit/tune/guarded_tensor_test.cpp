@@ -1,5 +1,5 @@
-// Tensors between red zones: which bytes are elements, for every way that an output may lie.
-#include "tilewright/tune/placed_tensor.hpp"
+// Tensors with red zones: detection of out-of-bounds writes and differing elements for every kind of layout.
+#include "tilewright/tune/guarded_tensor.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 namespace tilewright::tune {
 namespace {
 
-using namespace engine;  // the engine, and fakes that its tests share
+using namespace engine;  // for the shared fakes of the engine's tests
 
-/// Ways for an output to lie, at an address that is not aligned.
+/// Outputs with all kinds of layouts, at a misaligned address.
 std::vector<op::Tensor> outputs() {
   constexpr std::uint64_t kAddress = 4096 + 24;
   constexpr auto kRow = op::MatrixLayout::row_major, kColumn = op::MatrixLayout::column_major;
@@ -31,7 +31,7 @@ std::vector<op::Tensor> outputs() {
           op::matrix(kAddress, DType::u8, 1, 1)};
 }
 
-/// Each element by its first byte, counted from the tensor's first.
+/// The place of each element by its offset in bytes.
 std::map<std::int64_t, op::Place> elements_of(const op::Tensor& tensor) {
   std::map<std::int64_t, op::Place> all;
   for (std::int64_t matrix = 0; matrix < tensor.batch(); ++matrix) {
@@ -46,14 +46,14 @@ std::map<std::int64_t, op::Place> elements_of(const op::Tensor& tensor) {
   return all;
 }
 
-class PlacedTensors : public testing::Test {
+class GuardedTensors : public testing::Test {
  protected:
-  PlacedTensor place(const op::Tensor& shape) const { return {"aux", device_, shape, output_red_zone(shape)}; }
-  void write(const PlacedTensor& placed, std::int64_t byte, int count) const {
+  GuardedTensor place(const op::Tensor& shape) const { return {"aux", device_, shape, output_red_zone(shape)}; }
+  void write(const GuardedTensor& placed, std::int64_t byte, int count) const {
     const std::vector<std::byte> ones(static_cast<std::size_t>(count), std::byte{1});
     device_->copy_in(placed.on_device().address + static_cast<std::uint64_t>(byte), ones.data(), ones.size(), nullptr);
   }
-  void fetch(PlacedTensor& placed) const {
+  void fetch(GuardedTensor& placed) const {
     placed.fetch();
     device_->synchronize(nullptr);
   }
@@ -61,16 +61,16 @@ class PlacedTensors : public testing::Test {
   std::shared_ptr<runtime::Device> device_ = open_device(emulator_options());
 };
 
-TEST_F(PlacedTensors, AWriteIsAnElementsOrAStray) {
+TEST_F(GuardedTensors, AWriteOutsideTheElementsIsFound) {
   for (const op::Tensor& shape : outputs()) {
     const std::string of = to_string(shape.shape) + " " + to_string(shape.stride);
-    PlacedTensor placed = place(shape);
-    EXPECT_EQ(placed.on_device().address % kPlacedAlignment, shape.address % kPlacedAlignment);
+    GuardedTensor placed = place(shape);
+    EXPECT_EQ(placed.on_device().address % kGuardedAlignment, shape.address % kGuardedAlignment);
     const std::map<std::int64_t, op::Place> elements = elements_of(shape);
-    placed.spoil();
+    placed.poison();
     for (const auto& [byte, where] : elements) write(placed, byte, bytes(shape.dtype));
     fetch(placed);
-    EXPECT_EQ(placed.find_stray_write(), "") << of;
+    EXPECT_EQ(placed.find_out_of_bounds_write(), "") << of;
 
     const std::int64_t span = op::span_bytes(shape);
     const auto zone = static_cast<std::int64_t>(output_red_zone(shape));
@@ -80,27 +80,27 @@ TEST_F(PlacedTensors, AWriteIsAnElementsOrAStray) {
       if (byte >= std::prev(after)->first + bytes(shape.dtype)) strays.push_back(byte);
     }
     for (const std::int64_t stray : strays) {
-      placed.spoil();
+      placed.poison();
       for (const auto& [byte, where] : elements) write(placed, byte, bytes(shape.dtype));
       write(placed, stray, 1);
       fetch(placed);
-      EXPECT_EQ(placed.find_stray_write(),
-                fmt::format("it wrote outside its output aux, which spans {} bytes: byte {} from the first element",
+      EXPECT_EQ(placed.find_out_of_bounds_write(),
+                fmt::format("it wrote outside its output aux, which spans {} bytes, at byte {} from the first element",
                             span, stray))
           << of;
     }
   }
 }
 
-TEST_F(PlacedTensors, ADifferenceIsFoundAtItsElement) {
+TEST_F(GuardedTensors, ADifferingElementIsFound) {
   for (const op::Tensor& shape : outputs()) {
-    PlacedTensor placed = place(shape);
-    placed.spoil();
+    GuardedTensor placed = place(shape);
+    placed.poison();
     fetch(placed);
     const std::vector<std::byte> before(placed.image().begin(), placed.image().end());
     EXPECT_TRUE(placed.differing_elements(before).empty());
     for (const auto& [byte, where] : elements_of(shape)) {
-      placed.spoil();
+      placed.poison();
       write(placed, byte + bytes(shape.dtype) - 1, 1);
       fetch(placed);
       EXPECT_EQ(placed.differing_elements(before), std::vector<op::Place>{where})
@@ -109,9 +109,9 @@ TEST_F(PlacedTensors, ADifferenceIsFoundAtItsElement) {
   }
 }
 
-TEST_F(PlacedTensors, AnInputIsIntactUntilSomebodyWritesToItOrBesideIt) {
+TEST_F(GuardedTensors, AnInputIsIntactUntilItOrItsRedZoneIsWritten) {
   const op::Tensor shape = op::matrix(std::uint64_t{512}, DType::f32, 3, 5, {}, 7);
-  const PlacedTensor placed("A", device_, shape, 256);
+  const GuardedTensor placed("A", device_, shape, 256);
   for (const std::int64_t byte : {std::int64_t{-256}, std::int64_t{0}, std::int64_t{24}, op::span_bytes(shape) + 255}) {
     placed.upload();
     EXPECT_TRUE(placed.is_intact());
