@@ -26,18 +26,18 @@ plan::Launch launch_of(const Plan& plan, const op::GemmView& view) {
 /// A Family has:
 /// - kName; kNeeds, whose features a target must have; kNoDesign, the refusal if there is no design;
 /// - designs(view, signature, target), the candidate designs;
-/// - Outline and outline(signature, design), the partial plan that check_arguments and cost_input need;
+/// - Sketch and sketch(signature, design), the partial plan that check_arguments and cost_input need;
 /// - Plan and plan(signature, design), the complete plan that launch and lower(plan, symbol) need. It must succeed for
-///   every design for which outline() succeeds.
+///   every design for which sketch() succeeds.
 template <class Family>
 class PlannedGemm final : public registry::Kernel {
  public:
-  using Outline = typename Family::Outline;
+  using Sketch = typename Family::Sketch;
   using Plan = typename Family::Plan;
 
   /// @pre the family plans the metadata's design
-  PlannedGemm(registry::KernelMetadata metadata, Outline outline)
-      : Kernel(std::move(metadata)), outline_(std::move(outline)) {}
+  PlannedGemm(registry::KernelMetadata metadata, Sketch sketch)
+      : Kernel(std::move(metadata)), sketch_(std::move(sketch)) {}
 
   /// Computed on first use, since most kernels that are discovered for a problem are never run.
   const Plan& plan() const {
@@ -55,7 +55,7 @@ class PlannedGemm final : public registry::Kernel {
   Support do_supports(const op::Problem& problem) const override {
     const op::GemmView view = view_of(problem);
     const Support strided = view.check_strided(Family::kName);
-    return strided ? check_arguments(outline_, view) : strided;
+    return strided ? check_arguments(sketch_, view) : strided;
   }
   compile::Source do_source() const override {
     compile::Source source;
@@ -64,13 +64,13 @@ class PlannedGemm final : public registry::Kernel {
   }
   plan::Launch do_launch(const op::Problem& problem) const override { return launch_of(plan(), view_of(problem)); }
   double do_estimate_us(const op::Problem& problem) const override {
-    return plan::estimate_us(arch::limits(outline_.target), cost_input(outline_, view_of(problem)));
+    return plan::estimate_us(arch::limits(sketch_.target), cost_input(sketch_, view_of(problem)));
   }
 
  private:
   static op::GemmView view_of(const op::Problem& problem) { return op::view(problem).value_or_throw(); }
 
-  Outline outline_;
+  Sketch sketch_;
   mutable std::once_flag planned_;
   mutable std::optional<Plan> plan_;  // guarded by planned_
 };
@@ -104,11 +104,11 @@ class PlannedGemmProvider final : public registry::Provider {
     const std::vector<plan::Design> designs = Family::designs(*view, signature, target);
     if (designs.empty()) found.refused.push_back({family(), refuse("{}", Family::kNoDesign).as(RefusalCode::types)});
     for (const plan::Design& design : designs) {
-      auto outline = Family::outline(signature, design);
+      auto sketch = Family::sketch(signature, design);
       // Types, layouts and alignments match by construction, so only the checks of do_supports() remain.
-      const Support support = outline ? check_arguments(*outline, *view) : Support(outline.refusal());
+      const Support support = sketch ? check_arguments(*sketch, *view) : Support(sketch.refusal());
       if (support) {
-        found.kernels.push_back(kernel(signature, design, *std::move(outline)));
+        found.kernels.push_back(kernel(signature, design, *std::move(sketch)));
       } else {
         found.refused.push_back({family() + " " + plan::to_string(design), support.refusal()});
       }
@@ -127,9 +127,9 @@ class PlannedGemmProvider final : public registry::Provider {
 
  private:
   static registry::KernelPtr kernel(const op::GemmSignature& signature, const plan::Design& design,
-                                    typename Family::Outline outline) {
+                                    typename Family::Sketch sketch) {
     registry::KernelMetadata metadata{Family::kName, signature, design};
-    return std::make_shared<PlannedGemm<Family>>(std::move(metadata), std::move(outline));
+    return std::make_shared<PlannedGemm<Family>>(std::move(metadata), std::move(sketch));
   }
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 struct SimtGemmFamily {
   using Plan = plan::SimtGemmPlan;
-  using Outline = Plan;
+  using Sketch = Plan;
   static constexpr const char* kName = "simt_gemm";
   static constexpr Target kNeeds = kSm80;
   static constexpr const char* kNoDesign = "no CUDA core design supports this problem";
@@ -19,7 +19,7 @@ struct SimtGemmFamily {
                                            const Target& target) {
     return plan::simt_gemm_designs(signature, target);
   }
-  static Result<Outline> outline(const op::GemmSignature& signature, const plan::Design& design) {
+  static Result<Sketch> sketch(const op::GemmSignature& signature, const plan::Design& design) {
     return plan(signature, design);
   }
   static Result<Plan> plan(const op::GemmSignature& signature, const plan::Design& design) {

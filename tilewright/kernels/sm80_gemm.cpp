@@ -10,7 +10,7 @@ namespace {
 
 struct Sm80GemmFamily {
   using Plan = plan::Sm80GemmPlan;
-  using Outline = Plan;
+  using Sketch = Plan;
   static constexpr const char* kName = "sm80_gemm";
   static constexpr Target kNeeds = kSm80;
   static constexpr const char* kNoDesign =
@@ -21,7 +21,7 @@ struct Sm80GemmFamily {
                                            const Target& target) {
     return plan::sm80_gemm_designs(signature, target);
   }
-  static Result<Outline> outline(const op::GemmSignature& signature, const plan::Design& design) {
+  static Result<Sketch> sketch(const op::GemmSignature& signature, const plan::Design& design) {
     return plan(signature, design);
   }
   static Result<Plan> plan(const op::GemmSignature& signature, const plan::Design& design) {

@@ -1,4 +1,4 @@
-#include "tilewright/plan/sm90_launch.hpp"
+#include "tilewright/plan/sm90/launch.hpp"
 
 #include "tilewright/kernels/list.hpp"
 #include "tilewright/kernels/planned_gemm.hpp"
@@ -9,7 +9,7 @@ namespace tilewright::kernels {
 namespace {
 
 struct Sm90GemmFamily {
-  using Outline = plan::Sm90GemmOutline;
+  using Sketch = plan::Sm90GemmSketch;
   using Plan = plan::Sm90GemmPlan;
   static constexpr const char* kName = "sm90_gemm";
   static constexpr Target kNeeds = kSm90a;
@@ -19,8 +19,8 @@ struct Sm90GemmFamily {
                                            const Target& target) {
     return plan::sm90_gemm_designs(view, signature, target);
   }
-  static Result<Outline> outline(const op::GemmSignature& signature, const plan::Design& design) {
-    return plan::outline_sm90_gemm(signature, design);
+  static Result<Sketch> sketch(const op::GemmSignature& signature, const plan::Design& design) {
+    return plan::sketch_sm90_gemm(signature, design);
   }
   static Result<Plan> plan(const op::GemmSignature& signature, const plan::Design& design) {
     return plan::plan_sm90_gemm(signature, design);

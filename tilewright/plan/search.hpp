@@ -15,7 +15,7 @@ std::vector<Design> simt_gemm_designs(const op::GemmSignature& description, cons
 std::vector<Design> sm80_gemm_designs(const op::GemmSignature& description, const Target& target);
 
 /// Designs of wgmma for the problem's types, math and extents: of all tiles and schedules, the dozen that the cost
-/// model puts first. Those that outline_sm90_gemm accepts, plan_sm90_gemm does. Empty where no instruction multiplies
+/// model puts first. Those that sketch_sm90_gemm accepts, plan_sm90_gemm does. Empty where no instruction multiplies
 /// the types, and for other targets than sm_90a.
 std::vector<Design> sm90_gemm_designs(const op::GemmView& arguments, const op::GemmSignature& description,
                                       const Target& target);

@@ -34,7 +34,7 @@ namespace tilewright {
 /// kClusterM, kClusterN, kSplitK, kProducerRegisters, kConsumerRegisters, kPlainLoadWords (32-bit words that a producer
 /// thread keeps in flight when it loads an operand with plain loads), SharedMemory (the map of it), kCounterBytes (of
 /// the counters at the workspace's beginning), Mainloop, kConsumerArrivals (of one consumer warpgroup for each stage).
-/// All numbers come from plan/sm90_gemm.
+/// All numbers come from plan/sm90/gemm.
 template <class Plan, class Epilogue>
 class Sm90Gemm {
   using Wgmma = typename Plan::Wgmma;

@@ -16,7 +16,7 @@ struct TmaOutputMaps {
 template <>
 struct TmaOutputMaps<0> {};
 
-/// plan/sm90_launch writes these fields; the emitted text asserts their offsets. Plan::Source and Plan::Output, how the
+/// plan/sm90/launch writes these fields; the emitted text asserts their offsets. Plan::Source and Plan::Output, how the
 /// kernel reaches C and D, are TmaMatrix or GlobalMatrix; Plan::OperandA::Source and OperandB::Source may also be
 /// RepackedMatrix. m, n and k are those of the problem as computed, which may be the transposed one.
 template <class Plan, class EpilogueParameters>

@@ -11,7 +11,7 @@
 #include "tilewright/plan/search.hpp"
 #include "tilewright/plan/simt_gemm.hpp"
 #include "tilewright/plan/sm80_gemm.hpp"
-#include "tilewright/plan/sm90_launch.hpp"
+#include "tilewright/plan/sm90/launch.hpp"
 
 namespace tilewright::plan {
 namespace {

@@ -6,7 +6,7 @@
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/op/expression.hpp"
 #include "tilewright/plan/simt_gemm.hpp"
-#include "tilewright/plan/sm90_gemm.hpp"
+#include "tilewright/plan/sm90/gemm.hpp"
 
 namespace tilewright::plan {
 namespace {

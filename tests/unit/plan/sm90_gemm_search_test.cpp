@@ -7,8 +7,8 @@
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/op/expression.hpp"
 #include "tilewright/plan/search.hpp"
-#include "tilewright/plan/sm90_cost.hpp"
-#include "tilewright/plan/sm90_launch.hpp"
+#include "tilewright/plan/sm90/cost.hpp"
+#include "tilewright/plan/sm90/launch.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -47,11 +47,11 @@ TEST(Sm90Search, WhateverIsOfferedCanBePlanned) {
         op::Gemm gemm = problem_of(description, m, n, k);
         for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) *tensor = op::batched(*tensor, batch);
         for (const Design& design : sm90_gemm_designs(op::view(gemm), description, kSm90)) {
-          const Result<Sm90GemmOutline> outline = outline_sm90_gemm(description, design);
+          const Result<Sm90GemmSketch> sketch = sketch_sm90_gemm(description, design);
           const Result<Sm90GemmPlan> plan = plan_sm90_gemm(description, design);
-          ASSERT_TRUE(outline) << to_string(description) << " " << to_string(design) << ": " << outline.reason();
+          ASSERT_TRUE(sketch) << to_string(description) << " " << to_string(design) << ": " << sketch.reason();
           ASSERT_TRUE(plan) << to_string(description) << " " << to_string(design) << ": " << plan.reason();
-          EXPECT_EQ(static_cast<const Sm90GemmOutline&>(*plan), *outline);
+          EXPECT_EQ(static_cast<const Sm90GemmSketch&>(*plan), *sketch);
           EXPECT_EQ(plan->stage_bytes(), plan->a.tile_bytes() + plan->b.tile_bytes());
           EXPECT_EQ(plan->loads_fragments(), plan->a.fragments.has_value());
           EXPECT_EQ(plan->uses_plain_loads(), plan->a.uses_plain_loads() || plan->b.uses_plain_loads());
@@ -71,9 +71,9 @@ TEST(Sm90Search, WhateverIsOfferedTakesTheArguments) {
            {std::tuple{1, 4096, 4096}, {16, 1280, 8192}, {4096, 4096, 4096}, {128, 128, 65536}}) {
         const op::Gemm gemm = problem_of(describe(types, layouts), m, n, k);
         for (const Design& design : designs_of(gemm)) {
-          const Result<Sm90GemmOutline> outline = outline_sm90_gemm(op::describe(gemm), design);
-          ASSERT_TRUE(outline) << to_string(design) << ": " << outline.reason();
-          EXPECT_TRUE(check_arguments(*outline, op::view(gemm))) << to_string(design);
+          const Result<Sm90GemmSketch> sketch = sketch_sm90_gemm(op::describe(gemm), design);
+          ASSERT_TRUE(sketch) << to_string(design) << ": " << sketch.reason();
+          EXPECT_TRUE(check_arguments(*sketch, op::view(gemm))) << to_string(design);
         }
       }
     }
@@ -100,7 +100,7 @@ TEST(Sm90Search, RanksAsThePlansWillBeRanked) {
 /// The design of a tile with the most stages that fit, if any.
 std::optional<Design> deepest(const op::GemmSignature& description, Design design) {
   for (design.tile.stages = 16; design.tile.stages >= 3; --design.tile.stages) {
-    if (outline_sm90_gemm(description, design)) return design;
+    if (sketch_sm90_gemm(description, design)) return design;
   }
   return std::nullopt;
 }
@@ -111,7 +111,7 @@ TEST(Sm90Search, NothingBetterIsLeftOut) {
   for (const auto& [m, n, k] : {std::tuple{4096, 4096, 4096}, {1024, 1280, 8192}, {256, 8192, 512}}) {
     const op::Gemm gemm = problem_of(description, m, n, k);
     const auto us_of = [&](const Design& design) {
-      return estimate_us(arch::limits(kSm90), cost_input(*outline_sm90_gemm(description, design), op::view(gemm)));
+      return estimate_us(arch::limits(kSm90), cost_input(*sketch_sm90_gemm(description, design), op::view(gemm)));
     };
     const std::vector<Design> offered = designs_of(gemm);
     int left_out = 0;

@@ -1,5 +1,5 @@
 // sm90_gemm's plans: the integers of known designs, launches, and what is refused.
-#include "tilewright/plan/sm90_launch.hpp"
+#include "tilewright/plan/sm90/launch.hpp"
 
 #include <gtest/gtest.h>
 

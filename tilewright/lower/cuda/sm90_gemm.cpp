@@ -6,7 +6,7 @@
 #include "tilewright/lower/cuda/epilogue.hpp"
 #include "tilewright/lower/cuda/gemm.hpp"
 #include "tilewright/lower/cuda/wgmma.hpp"
-#include "tilewright/plan/sm90_launch.hpp"
+#include "tilewright/plan/sm90/launch.hpp"
 
 namespace tilewright::lower::cuda {
 namespace {

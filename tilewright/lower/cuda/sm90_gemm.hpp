@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "tilewright/plan/sm90_gemm.hpp"
+#include "tilewright/plan/sm90/gemm.hpp"
 
 namespace tilewright::lower::cuda {
 

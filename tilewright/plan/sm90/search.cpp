@@ -10,9 +10,9 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/search.hpp"
-#include "tilewright/plan/sm90_cost.hpp"
-#include "tilewright/plan/sm90_gemm.hpp"
-#include "tilewright/plan/sm90_repacking.hpp"
+#include "tilewright/plan/sm90/cost.hpp"
+#include "tilewright/plan/sm90/gemm.hpp"
+#include "tilewright/plan/sm90/repacking.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -63,11 +63,11 @@ struct Search {
   OutputElements output;
   EpilogueStaging staging;
   int columns_per_element;  // of A*B for each of D
-  int beside_bytes;         // sm90_cost.hpp
+  int beside_bytes;         // cost.hpp
   double function_instructions;
   int plain_bytes;  // of an element of D that is not stored by TMA, else 0
   arch::Major major_a, major_b;
-  int reads_a, reads_b;  // by threads that gather: sm90_cost.hpp
+  int reads_a, reads_b;  // by threads that gather: cost.hpp
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
   double repacked_bytes;  // 0: none

@@ -28,7 +28,7 @@ struct TmaStep {
 struct OperandPath {
   arch::Major major = arch::Major::k;  // of the tile, and of the copy where there is one
   int plain_load_bytes = 0;            // that a thread moves at once where TMA cannot reach the operand; else 0
-  bool is_repacked = false;            // copied first: plan/sm90_repacking.hpp
+  bool is_repacked = false;            // copied first: plan/sm90/repacking.hpp
   bool is_transposed = false;          // by that copy, from MN-major
 
   bool uses_plain_loads() const { return plain_load_bytes != 0; }

@@ -1,4 +1,4 @@
-#include "tilewright/plan/sm90_repacking.hpp"
+#include "tilewright/plan/sm90/repacking.hpp"
 
 #include <algorithm>
 

@@ -8,8 +8,8 @@
 
 #include "tilewright/arch/wgmma_atom.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
-#include "tilewright/plan/sm90_operand.hpp"
-#include "tilewright/plan/sm90_subtile.hpp"
+#include "tilewright/plan/sm90/operand.hpp"
+#include "tilewright/plan/sm90/subtile.hpp"
 
 namespace tilewright::plan {
 
@@ -98,7 +98,7 @@ Support check_registers(const TileShape& tile, int team, int consumers, bool use
 
 /// All of the plan but how its operands lie: what estimates and checks need, without the layout algebra that most of a
 /// plan's time goes to.
-struct Sm90GemmOutline : GemmTile {
+struct Sm90GemmSketch : GemmTile {
   Target target;
   const arch::WgmmaAtom* atom = nullptr;  // row of the table; its n is the tile's
   int cluster_m = 1, cluster_n = 1;       // CTAs that share operands
@@ -140,10 +140,10 @@ struct Sm90GemmOutline : GemmTile {
   int subtiles() const;       // of a warpgroup's buffers, for a tile
   Sm90SharedMemory shared_memory() const;
   int smem_bytes() const { return shared_memory().bytes(); }
-  bool operator==(const Sm90GemmOutline&) const = default;
+  bool operator==(const Sm90GemmSketch&) const = default;
 };
 
-struct Sm90GemmPlan : Sm90GemmOutline {
+struct Sm90GemmPlan : Sm90GemmSketch {
   TmaOperandPlan a, b;
 
   /// In each warpgroup: its four warps where they load fragments, or all of it through wgmma.
@@ -156,7 +156,7 @@ struct Sm90GemmPlan : Sm90GemmOutline {
 AccumulatorTile accumulator_tile(const Sm90GemmPlan& plan);
 
 /// Every number but those of the operands' layouts, or the one that makes it impossible.
-Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmSignature& description, const Design& design);
+Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& description, const Design& design);
 
 /// Every number of the kernel, or the one that makes it impossible.
 Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmSignature& description, const Design& design);

@@ -1,8 +1,8 @@
-#include "tilewright/plan/sm90_subtile.hpp"
+#include "tilewright/plan/sm90/subtile.hpp"
 
 #include "tilewright/arch/wgmma_smem.hpp"
 #include "tilewright/layout/composed_layout.hpp"
-#include "tilewright/plan/sm90_operand.hpp"
+#include "tilewright/plan/sm90/operand.hpp"
 
 namespace tilewright::plan {
 namespace {

@@ -1,4 +1,4 @@
-#include "tilewright/plan/sm90_launch.hpp"
+#include "tilewright/plan/sm90/launch.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
-#include "tilewright/plan/sm90_repacking.hpp"
+#include "tilewright/plan/sm90/repacking.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -40,19 +40,19 @@ struct View {
   const op::Tensor& b;
   std::int64_t m, n, k;
 };
-View view(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
+View view(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   return plan.is_transposed ? View{arguments.b.tensor, arguments.a.tensor, arguments.n(), arguments.m(), arguments.k()}
                             : View{arguments.a.tensor, arguments.b.tensor, arguments.m(), arguments.n(), arguments.k()};
 }
 
 /// Clusters' tiles along m and n of one matrix of D.
-std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmOutline& plan, const View& problem) {
+std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmSketch& plan, const View& problem) {
   return {ceil_div(problem.m, std::int64_t{plan.tile.m} * plan.cluster_m),
           ceil_div(problem.n, std::int64_t{plan.tile.n} * plan.cluster_n)};
 }
 
 /// Clusters, or as many CTAs as K has slices, that work at once.
-std::int64_t working_groups(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
+std::int64_t working_groups(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, view(plan, arguments));
   const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.split_k;
   return std::min<std::int64_t>(tiles_m * tiles_n * arguments.batch(), resident);
@@ -68,7 +68,7 @@ struct Workspace {
 };
 
 /// Blocks of a warpgroup's part of a tile; where slices are summed, of 64 rows of it.
-ReductionBlocks reduction_blocks_of_warpgroups(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
+ReductionBlocks reduction_blocks_of_warpgroups(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   const std::int64_t rows = plan.split_k > 1 ? kWgmmaM : plan.tile.m / plan.team();
   return {.along_m = ceil_div(problem.m, rows),
@@ -77,7 +77,7 @@ ReductionBlocks reduction_blocks_of_warpgroups(const Sm90GemmOutline& plan, cons
           .batches = std::max<std::int64_t>(arguments.batch(), 1)};
 }
 
-Workspace workspace(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
+Workspace workspace(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   constexpr std::int64_t kAlignment = 256;
   Workspace workspace;
   const ReductionCounts reductions = reduction_counts(plan.operands.epilogue);
@@ -107,20 +107,20 @@ Workspace workspace(const Sm90GemmOutline& plan, const op::GemmView& arguments) 
 }
 
 /// Number i of those that leave by TMA.
-const op::Tensor& other_output(const Sm90GemmOutline& plan, const op::GemmView& arguments, int i) {
+const op::Tensor& other_output(const Sm90GemmSketch& plan, const op::GemmView& arguments, int i) {
   const auto number = static_cast<std::size_t>(plan.others.numbers[static_cast<std::size_t>(i)]);
   return arguments.tensor(arguments.epilogue->outputs[number].label);
 }
 
 /// Of operands that are repacked.
-double repacked_bytes(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
+double repacked_bytes(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   return (plan.path_a.is_repacked ? bytes_to_copy(problem.a) : 0) +
          (plan.path_b.is_repacked ? bytes_to_copy(problem.b) : 0);
 }
 
 /// Groups of a launch: those that work, and more where there is so much to copy.
-std::int64_t launched_groups(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
+std::int64_t launched_groups(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   constexpr double kBytesOfCta = 32768;  // two rounds of its warps: copy/repacked_lines.cuh
   const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.split_k;
   const double copying = repacked_bytes(plan, arguments) / (kBytesOfCta * plan.group_size());
@@ -288,7 +288,7 @@ Support check_tma_strides(const op::Tensor& tensor) {
 
 }  // namespace
 
-Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
+Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   const int element_bytes = bytes(plan.operands.a.element);
   return {
@@ -320,7 +320,7 @@ Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::GemmView& argume
   };
 }
 
-Support check_arguments(const Sm90GemmOutline& plan, const op::GemmView& arguments) {
+Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   if (const Support fits = check_extents(plan, arguments); !fits) return fits;
   if (!arguments.reads_product || arguments.k() == 0) {
     return refuse("needs a product to sum: k is {}, alpha {}", arguments.k(), arguments.alpha).as(RefusalCode::shape);

@@ -3,17 +3,17 @@
 
 #include "tilewright/plan/launch.hpp"
 #include "tilewright/plan/parameters.hpp"
-#include "tilewright/plan/sm90_cost.hpp"
-#include "tilewright/plan/sm90_gemm.hpp"
+#include "tilewright/plan/sm90/cost.hpp"
+#include "tilewright/plan/sm90/gemm.hpp"
 
 namespace tilewright::plan {
 
 /// The plan as the cost model sees it, on extents of the caller's problem.
-Sm90CostInput cost_input(const Sm90GemmOutline& plan, const op::GemmView& arguments);
+Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& arguments);
 
 /// Refuses arguments that kernels of the plan cannot take: no k to sum over, extents beyond 32-bit indices, tensors
 /// that the plan's TMA cannot reach, a workspace beyond 4 GiB.
-Support check_arguments(const Sm90GemmOutline& plan, const op::GemmView& arguments);
+Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& arguments);
 
 /// Where launch() writes each parameter.
 ParameterLayout parameter_layout(const Sm90GemmPlan& plan);

@@ -1,6 +1,6 @@
 // The constants are fitted to the medians of some 5500 kernels on 66 problems (bf16, s8, e4m3, tf32; K from 64 to
 // 65536; D from 1x4096 to 16384x16384) on an H200: docs/decisions/performance_history.md.
-#include "tilewright/plan/sm90_cost.hpp"
+#include "tilewright/plan/sm90/cost.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
-#include "tilewright/plan/sm90_operand.hpp"
+#include "tilewright/plan/sm90/operand.hpp"
 
 #include <algorithm>
 #include <numeric>
 
 #include "tilewright/layout/algebra.hpp"
-#include "tilewright/plan/sm90_repacking.hpp"
+#include "tilewright/plan/sm90/repacking.hpp"
 
 namespace tilewright::plan {
 namespace {

@@ -1,4 +1,4 @@
-#include "tilewright/plan/sm90_gemm.hpp"
+#include "tilewright/plan/sm90/gemm.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/layout/algebra.hpp"
-#include "tilewright/plan/sm90_repacking.hpp"
+#include "tilewright/plan/sm90/repacking.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -92,7 +92,7 @@ Support check_cluster(const std::array<int, 3>& cluster) {
 }
 
 /// CTAs that wait for each other are resident together.
-Support check_split_k(const Sm90GemmOutline& plan) {
+Support check_split_k(const Sm90GemmSketch& plan) {
   const int most = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size());
   if (plan.split_k < 1 || plan.split_k > most) {
     return refuse("split_k must be from 1 to the {} clusters of {} that {} holds, got {}", most, plan.cluster_size(),
@@ -113,7 +113,7 @@ Support check_warps(const GemmTile& tile) {
   return {};
 }
 
-Support check_teams(const Sm90GemmOutline& plan) {
+Support check_teams(const Sm90GemmSketch& plan) {
   if (const int rows = kWgmmaM * plan.team(); plan.tile.m % rows != 0) {
     return refuse("threadblock shape m {} is not divisible by the {} rows of {} warpgroups", plan.tile.m, rows,
                   plan.team())
@@ -126,7 +126,7 @@ Support check_teams(const Sm90GemmOutline& plan) {
 }
 
 /// How D leaves: lines that begin and end at 16 bytes by TMA.
-Support plan_output(Sm90GemmOutline& plan) {
+Support plan_output(Sm90GemmSketch& plan) {
   const op::TensorSignature& d = plan.operands.d;
   plan.store_bytes = std::min(kTmaBytes, d.alignment * bytes(d.element));
   plan.stores_by_tma = stores_by_tma(d) && plan.split_k == 1;
@@ -248,12 +248,12 @@ Support check_registers(const TileShape& tile, int team, int consumers, bool use
   return {};
 }
 
-int Sm90GemmOutline::output_bytes() const {
+int Sm90GemmSketch::output_bytes() const {
   if (split_k > 1) return kSplitKSumBytes;
   return subtile.bytes(output_elements().bytes_per_element());
 }
 
-int Sm90GemmOutline::staging_bytes() const {
+int Sm90GemmSketch::staging_bytes() const {
   return epilogue_staging(operands.epilogue).bytes(tile.m / team(), tile.n, split_k);
 }
 
@@ -271,7 +271,7 @@ AccumulatorTile accumulator_tile(const Sm90GemmPlan& plan) {
   return accumulator_tile(layout::concatenate({threads, offsets.mode(1)}), kWgmmaM, n);
 }
 
-std::vector<DType> Sm90GemmOutline::panel_elements() const {
+std::vector<DType> Sm90GemmSketch::panel_elements() const {
   std::vector<DType> elements{operands.c.element, operands.d.element};
   const std::size_t sources = operands.epilogue.tensors().size();
   for (int i = 0; i < others.count; ++i) {
@@ -281,12 +281,12 @@ std::vector<DType> Sm90GemmOutline::panel_elements() const {
   return elements;
 }
 
-int Sm90GemmOutline::subtiles() const {
+int Sm90GemmSketch::subtiles() const {
   if (split_k > 1) return 0;
   return tile.m / kWgmmaM / team() * subtile.count(d_tile_columns());
 }
 
-Sm90SharedMemory Sm90GemmOutline::shared_memory() const {
+Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
   const bool transposes = path_a.is_transposed || path_b.is_transposed;
   return {
       .stages = stages,
@@ -300,14 +300,14 @@ Sm90SharedMemory Sm90GemmOutline::shared_memory() const {
   };
 }
 
-Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmSignature& description, const Design& design) {
+Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& description, const Design& design) {
   const MathInstruction& instruction = design.tile.math_instruction;
   if (const Support fits = check_instruction(description, instruction, OpClass::tensor_op); !fits) {
     return fits.refusal();
   }
   Result<GemmTile> tile = plan_gemm_tile(description, design);
   if (!tile) return tile.refusal();
-  Sm90GemmOutline plan{*std::move(tile), design.target};
+  Sm90GemmSketch plan{*std::move(tile), design.target};
   const Result<const arch::WgmmaAtom*> atom = find_atom(plan.operands, design);
   if (!atom) return atom.refusal();
   plan.atom = *atom;
@@ -355,9 +355,9 @@ Result<Sm90GemmOutline> outline_sm90_gemm(const op::GemmSignature& description, 
 }
 
 Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmSignature& description, const Design& design) {
-  Result<Sm90GemmOutline> outline = outline_sm90_gemm(description, design);
-  if (!outline) return outline.refusal();
-  Sm90GemmPlan plan{*std::move(outline), {}, {}};
+  Result<Sm90GemmSketch> sketch = sketch_sm90_gemm(description, design);
+  if (!sketch) return sketch.refusal();
+  Sm90GemmPlan plan{*std::move(sketch), {}, {}};
   const auto [role_a, role_b] = plan.is_transposed ? std::pair{'B', 'A'} : std::pair{'A', 'B'};
   Result<TmaOperandPlan> a =
       plan_operand(role_a, plan.operands.a, plan.atom->a, plan.path_a, plan.tile.m, plan.tile.k, plan.cluster_n);
