@@ -1,4 +1,4 @@
-"""What the Python tests share: the command under test, and where its kernels are kept between runs."""
+"""Shared by the Python tests: the command under test, options of pytest, and fixtures."""
 
 import json
 import os
@@ -13,9 +13,13 @@ BINARIES = pathlib.Path(os.environ.get("TILEWRIGHT_BIN_DIR", ROOT / "build/bin")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--update-docs", action="store_true", help="rewrite what documents show instead of comparing")
-    parser.addoption("--shard", metavar="I/N", help="run only the I-th of N parts of the tests, counted from 1")
-    parser.addoption("--every-kernel", action="store_true", help="assemble all kernels that Hopper's suite is offered")
+    parser.addoption(
+        "--update-docs", action="store_true", help="rewrite outputs and pictures in documents instead of comparing"
+    )
+    parser.addoption("--shard", metavar="I/N", help="run only part I of N of the tests; parts are counted from 1")
+    parser.addoption(
+        "--every-kernel", action="store_true", help="assemble all kernels offered for bench/problems/hopper.txt"
+    )
 
 
 def pytest_collection_modifyitems(config, items):
@@ -26,7 +30,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 class Tilewright:
-    """Runs build/bin/tilewright."""
+    """Runs the command build/bin/tilewright with additional environment variables."""
 
     program = str(BINARIES / "tilewright")
 
@@ -50,7 +54,7 @@ def has_gpu(tilewright):
 
 
 @pytest.fixture(autouse=True)
-def skip_where_the_device_is_missing(request, has_gpu):
+def skip_if_the_device_is_missing(request, has_gpu):
     callspec = getattr(request.node, "callspec", None)
     device = callspec.params.get("device", "") if callspec else ""
     if device.startswith("cuda") and not has_gpu:
@@ -59,7 +63,7 @@ def skip_where_the_device_is_missing(request, has_gpu):
 
 @pytest.fixture
 def save(tmp_path):
-    """Writes an array to a .npy file of that name and returns its path."""
+    """Returns a function that writes an array to a .npy file of the given name and returns its path."""
 
     def write(name, array):
         path = tmp_path / f"{name}.npy"

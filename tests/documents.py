@@ -1,4 +1,4 @@
-"""What a document shows: its blocks of code, and its console sessions as commands with what they print."""
+"""Reads a document's blocks of code, its console sessions (commands with their output) and its links."""
 
 import re
 import shutil
@@ -8,7 +8,7 @@ from conftest import BINARIES, ROOT
 
 
 class Document:
-    """A document, or what stands below one of its headings of the second level."""
+    """A document, or the section below one of its headings of the second level."""
 
     def __init__(self, path, section=None):
         self.path = ROOT / path
@@ -20,7 +20,7 @@ class Document:
         return re.findall(rf"^```{language}\n(.*?)^```", self.text, re.M | re.S)
 
     def sessions(self):
-        """(command, output) for each line `$ build/bin/...` of its console blocks."""
+        """Yields (command, output) for each line `$ build/bin/...` of the console blocks."""
         for block in self.blocks("console"):
             for session in re.findall(r"^\$ (build/bin/(?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block, re.M):
                 yield session
@@ -32,7 +32,7 @@ class Document:
 
 
 def run_in(folder, command):
-    """Runs a command as a document shows it, with the binaries under test in build/bin."""
+    """Runs a command of a document in the folder, where build/bin is a link to the binaries under test."""
     (folder / "build").mkdir(exist_ok=True)
     if not (folder / "build/bin").exists():
         (folder / "build/bin").symlink_to(BINARIES)

@@ -56,7 +56,7 @@ TEST_F(EnvCommandTest, ListsEveryVariableWithItsDefault) {
   EXPECT_EQ(text.find(" set "), std::string::npos) << text;
 }
 
-TEST_F(EnvCommandTest, SaysWhatIsSet) {
+TEST_F(EnvCommandTest, ShowsWhichVariablesAreSet) {
   ::setenv("TILEWRIGHT_JOBS", "3", 1);
   ::setenv("TILEWRIGHT_CACHE_DIR", "/a\nb\xff", 1);
   const nlohmann::json said = nlohmann::json::parse(run("env --json"));
@@ -74,7 +74,7 @@ TEST_F(EnvCommandTest, SaysWhatIsSet) {
   EXPECT_EQ(text.find("/a\nb"), std::string::npos) << "each variable must have one line, whatever its value";
 }
 
-TEST_F(EnvCommandTest, WarnsOfNamesThatNothingReads) {
+TEST_F(EnvCommandTest, WarnsOfUnknownNames) {
   EXPECT_EQ(run("env").find("TILEWRIGHT_DEVCE"), std::string::npos);
   ::setenv("TILEWRIGHT_DEVCE", "cuda", 1);
   EXPECT_NE(run("env").find("\nwarning: TILEWRIGHT_DEVCE is set, but Tilewright reads no variable of this name\n"),
@@ -83,7 +83,7 @@ TEST_F(EnvCommandTest, WarnsOfNamesThatNothingReads) {
   EXPECT_NE(std::find(unknown.begin(), unknown.end(), "TILEWRIGHT_DEVCE"), unknown.end());
 }
 
-TEST_F(EnvCommandTest, RefusesWhatCannotBeReadAfterTheList) {
+TEST_F(EnvCommandTest, RefusesInvalidValuesAfterTheList) {
   ::setenv("TILEWRIGHT_JOBS", "many", 1);
   EXPECT_NE(run("env").find("TILEWRIGHT_JOBS             set      many "), std::string::npos);
   EXPECT_EQ(refusal_, "TILEWRIGHT_JOBS must be a number of at least 0, got 'many'");

@@ -66,7 +66,7 @@ TEST(LayoutCommand, Evaluates) {
   EXPECT_EQ(run({"eval", "logical_divide(24:1,4:1)", "((4,8):(8,1))(5)"}), "(4,6):(1,4)\n9\n");
 }
 
-TEST(LayoutCommand, RefusesWithTheColumn) {
+TEST(LayoutCommand, RefusesSyntaxErrorsWithTheColumn) {
   EXPECT_EQ(refusal({"eval", "size(composition(8:1,"}),
             "column 22: expected an integer, '(', '<' or a name, got the end");
   EXPECT_EQ(refusal({"eval", "size(compositon(8:1,4:1))"}), "column 6: no function compositon; near: composition");
@@ -122,7 +122,7 @@ TEST(LayoutCommand, RefusesOptionsThatDoNotFit) {
   EXPECT_THROW(run({}), CLI::ParseError);
 }
 
-TEST(LayoutCommand, WritesFilesWholeOrNotAtAll) {
+TEST(LayoutCommand, WritesCompleteFilesOrNone) {
   const Folder folder;
   EXPECT_EQ(run({"draw", "8:1", "--svg", folder.file("a.svg"), "--latex", folder.file("a.tex")}), "");
   EXPECT_EQ(contents(folder.file("a.svg")), run({"draw", "8:1", "--svg", "-"}));

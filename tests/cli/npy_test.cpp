@@ -86,14 +86,14 @@ TEST(NpyHeaders, RefusedWithTheReason) {
   EXPECT_NE(refusal(npy_file("")).find("dictionary"), std::string::npos);
 }
 
-TEST(NpyHeaders, ThatClaimTooMuchAreRefusedBeforeAnythingIsRead) {
+TEST(NpyHeaders, ThatStateTooLongALengthAreRefusedAtOnce) {
   std::string file = "\x93NUMPY\x02";
   file += std::string("\0\xff\xff\xff\xff", 5);
   EXPECT_NE(refusal(file).find("states a length of 4294967295 bytes"), std::string::npos) << refusal(file);
   EXPECT_NE(refusal(npy_file(std::string(20000, ' '))).find("states a length of 20000 bytes"), std::string::npos);
 }
 
-TEST(NpyHeaders, CutAnywhereAreRefused) {
+TEST(NpyHeaders, TruncatedAnywhereAreRefused) {
   const std::string file = npy_file(dictionary("<f4", "(3, 5)"));
   for (std::size_t length = 0; length < file.size(); ++length) EXPECT_FALSE(parse(file.substr(0, length))) << length;
 }
@@ -179,13 +179,13 @@ TEST_F(NpyFiles, TruncatedAreRefusedWithBothNumbers) {
   EXPECT_NE(huge.find("truncated"), std::string::npos) << huge;
 }
 
-TEST_F(NpyFiles, ThatAreNotFilesAreRefused) {
+TEST_F(NpyFiles, ThatAreNotRegularFilesAreRefused) {
   EXPECT_NE(error(folder_ / "missing.npy").find("cannot be opened"), std::string::npos);
   EXPECT_NE(error(folder_), "accepted");
   EXPECT_NE(error("/dev/null"), "accepted");
 }
 
-TEST_F(NpyFiles, CannotBeWrittenWhereThereIsNoFolder) {
+TEST_F(NpyFiles, CannotBeWrittenToAMissingFolder) {
   EXPECT_THROW(check_output(folder_ / "missing" / "x.npy"), InvalidArgument);
   EXPECT_THROW(check_output(folder_), InvalidArgument);
   EXPECT_THROW(check_output(""), InvalidArgument);

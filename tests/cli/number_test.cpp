@@ -73,7 +73,7 @@ std::string parse(const NumberOption& option, const std::string& text, bool as_o
   return refusal_of([&] { app.parse(line); });
 }
 
-TEST(Numbers, EveryOptionOfEveryCommandIsStrict) {
+TEST(Numbers, EveryOptionOfEveryCommandRefusesMalformedNumbers) {
   CLI::App app;
   const std::vector<Command> commands = add_commands(app);
   std::vector<NumberOption> options;
@@ -132,7 +132,7 @@ TEST(Numbers, AreReadExactly) {
   EXPECT_EQ(parse_real("-x", "-inf"), -std::numeric_limits<double>::infinity());
 }
 
-TEST(Numbers, OptionsTakeWhatLooksLikeAnOption) {
+TEST(Numbers, OptionsTakeNegativeNumbers) {
   const NumberOption alpha{{"gemm"}, "--alpha", true};
   for (const char* text : {"-1", "-inf", "-.5", "nan"}) {
     for (const bool as_one_word : {false, true}) EXPECT_EQ(parse(alpha, text, as_one_word), "accepted") << text;

@@ -91,7 +91,7 @@ TEST_F(RunCommandTest, ReadsAGemm) {
   EXPECT_EQ(gemm.description(), "gemm A(3,64,16):bf16 B(3,16,32):bf16 C(3,64,32):f32 D(3,64,32):f32");
 }
 
-TEST_F(RunCommandTest, RefusesWithTheFieldThatIsWrong) {
+TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   const auto message = [&](const std::string& text) {
     try {
       read(text);

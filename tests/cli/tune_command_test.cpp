@@ -93,7 +93,7 @@ TEST_F(TuneCommandTest, FindMarksTheWinner) {
   EXPECT_NE(text.find(winner + "  (tuned: 3.2 us)\n"), std::string::npos) << text;
 }
 
-TEST_F(TuneCommandTest, WhatIsListedIsForgotten) {
+TEST_F(TuneCommandTest, ForgetDeletesListedRecords) {
   const std::string winner = let_the_second_win();
   const nlohmann::json listed = json_of(add_tune_command, "tune --list");
   ASSERT_EQ(listed["choices"].size(), 1U);

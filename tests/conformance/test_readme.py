@@ -1,4 +1,5 @@
-"""What README.md shows is so: its C++ is in examples/, its commands run, its Python runs."""
+"""README.md: its C++ is in examples/, its commands and its Python run, and its links, make targets and environment
+variables exist."""
 
 import json
 import re
@@ -19,10 +20,10 @@ def test_cpp_is_quoted_from_an_example_that_runs():
 
 
 def test_python_and_commands_run(tmp_path):
-    for script in README.blocks("python"):  # from a file: functions that are traced are read there
+    for script in README.blocks("python"):  # from a file, because the source of traced functions is read from it
         (tmp_path / "script.py").write_text(script)
         subprocess.run([sys.executable, "script.py"], cwd=tmp_path, check=True, timeout=120)
-    commands = [command for command, _ in README.sessions() if not command.startswith("pip ")]  # tests/python has it
+    commands = [command for command, _ in README.sessions() if not command.startswith("pip ")]  # tests/python tests pip
     assert commands
     for command in commands:
         finished = run_in(tmp_path, command)
@@ -35,15 +36,15 @@ def test_make_targets_exist():
         assert re.search(rf"^{target}:", makefile, re.M), target
 
 
-def test_links_lead_somewhere():
+def test_linked_files_exist():
     assert list(README.missing_links()) == []
 
 
-def test_environment_variables_are_read():
+def test_environment_variables_exist():
     known = {variable["name"] for variable in json.loads(Tilewright({})("env", "--json").stdout)["variables"]}
     named = set(re.findall(r"TILEWRIGHT_\w+", README.text))
     assert named and named <= known
 
 
-def test_exit_codes_are_those_of_the_command():
+def test_bad_input_has_exit_code_2():
     assert Tilewright({})("gemm", "--m", "-1", "--n", "1", "--k", "1").returncode == 2

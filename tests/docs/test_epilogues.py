@@ -1,5 +1,5 @@
-"""docs/epilogues.md: its commands run and verify, its C++ is in examples/, its Python prints what stands below it, its
-links lead somewhere."""
+"""docs/epilogues.md: its commands run and verify, its C++ is in examples/, its Python prints the text below it, and its
+links lead to files that exist."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ def run_python(folder, text):
     )
 
 
-def test_python_prints_what_stands_below_it(tmp_path):
+def test_python_prints_the_text_below_it(tmp_path):
     (program,) = GUIDE.blocks("python")
     printed, _ = GUIDE.blocks("text")
     finished = run_python(tmp_path, program)
@@ -50,5 +50,5 @@ def test_untraceable_python_is_refused_as_shown(tmp_path):
     assert refusal.partition(": ")[2] in finished.stderr and "model.py:7:12: " in finished.stderr
 
 
-def test_links_lead_somewhere():
+def test_linked_files_exist():
     assert list(GUIDE.missing_links()) == []

@@ -1,6 +1,6 @@
-"""docs/layouts.md: each command prints what stands below it, and draws the pictures as they are.
+"""docs/layouts.md: the output of each command is the text below it, and the pictures are those that the commands draw.
 
-After an intended change: pytest tests/docs --update-docs.
+After an intended change, rewrite both with: pytest tests/docs --update-docs.
 """
 
 import re
@@ -18,7 +18,7 @@ SESSIONS = list(GUIDE.sessions())
 
 
 def run_all(folder):
-    """The sessions of the guide, run; pictures go below the folder."""
+    """Runs the sessions of the guide, with the pictures below the folder, and yields (command, expected, output)."""
     (folder / PICTURES).mkdir(parents=True)
     for command, expected in SESSIONS:
         finished = run_in(folder, command)
@@ -47,7 +47,7 @@ def test_commands_print_and_draw_what_the_guide_shows(tmp_path, request):
 
 
 def test_python_runs(tmp_path):
-    pytest.importorskip("tilewright.layout", reason="the build has no Python package")
+    pytest.importorskip("tilewright._tilewright", reason="the Python package is not built")
     assert GUIDE.blocks("python")
     for script in GUIDE.blocks("python"):
         subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=120)
@@ -59,7 +59,7 @@ def test_pictures_are_svg_and_shown():
         assert f"](images/layouts/{path.name})" in GUIDE.text
 
 
-def test_links_lead_somewhere():
+def test_linked_files_exist():
     assert list(GUIDE.missing_links()) == []
 
 

@@ -1,4 +1,4 @@
-"""Every document: its links lead to files and headings that exist. CONTRIBUTING.md: the files that it names exist."""
+"""The links of every document lead to files and headings that exist, and so do the files that CONTRIBUTING.md names."""
 
 import re
 
@@ -11,14 +11,14 @@ DOCUMENTS += sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglo
 
 
 def anchors(text):
-    """The anchors that a web page of the document has: its headings in lower case, without punctuation."""
+    """The anchors of the document's headings on GitHub: in lower case, without punctuation, with hyphens for spaces."""
     prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
     headings = re.findall(r"^#+ (.*)$", prose, re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
-def test_links_lead_somewhere(path):
+def test_linked_files_and_headings_exist(path):
     document = Document(path)
     assert list(document.missing_links()) == []
     for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", document.text):

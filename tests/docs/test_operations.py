@@ -33,5 +33,5 @@ def test_the_problem_file_is_computed_and_verified(tmp_path):
     assert "sm90_gemm" in run_in(tmp_path, f"{command} --find").stdout
 
 
-def test_links_lead_somewhere():
+def test_linked_files_exist():
     assert list(GUIDE.missing_links()) == []

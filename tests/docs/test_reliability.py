@@ -1,4 +1,4 @@
-"""docs/reliability.md: each fault of the list has a row, and each test that it names exists."""
+"""docs/reliability.md: every fault has a row in the table, and every test that the table names exists."""
 
 import re
 
@@ -9,7 +9,7 @@ DOCUMENT = "docs/reliability.md"
 
 
 def rows(section):
-    """The cells of the section's table, without its two header lines."""
+    """The rows of the section's table as lists of cells, without the two header lines."""
     lines = [line for line in Document(DOCUMENT, section).text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
@@ -21,7 +21,7 @@ def cpp_tests():
 
 
 def named_tests(text):
-    """What stands in backquotes and is a test; `.Test` is of the suite that was named last, `::test` of the file."""
+    """The names of tests in backquotes. `.Test` belongs to the suite that was named last, `::test` to the file."""
     named, last = [], {".": "", "::": ""}
     for word in re.findall(r"`([^`]+)`", text):
         for mark in ("::", "."):

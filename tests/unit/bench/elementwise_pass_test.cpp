@@ -207,12 +207,12 @@ class ElementwisePassTest : public testing::Test {
   engine::Engine engine_{emulated()};
 };
 
-TEST_F(ElementwisePassTest, AppliesEveryEpilogueInPlaceWhereTheProductFits) {
+TEST_F(ElementwisePassTest, AppliesEveryEpilogueInPlaceIfTheProductFits) {
   for (const EpilogueCase& one : epilogue_cases())
     expect_epilogue(engine_, fmt::format("dtype=bf16 m=37 n=72 k=8 ldd=80 epilogue={}", one.name));
 }
 
-TEST_F(ElementwisePassTest, ReadsAWiderProductBesideAnEightBitD) {
+TEST_F(ElementwisePassTest, ReadsAWiderProductFromASeparateBuffer) {
   for (const char* epilogue : {"quantise", "bias", "bias_gelu_aux", "residual", "quantise_amax", "row_sum", "swiglu"})
     expect_epilogue(engine_, fmt::format("dtype=e4m3 m=19 n=64 k=16 b=col epilogue={}", epilogue));
 }
@@ -227,7 +227,7 @@ TEST_F(ElementwisePassTest, HalvesVectorsOfAnyType) {
   expect_epilogue(engine_, "dtype=bf16 out=f32 m=5 n=20 k=8 epilogue=swiglu");
 }
 
-TEST_F(ElementwisePassTest, StoresNothingBesideADOfPairs) {
+TEST_F(ElementwisePassTest, StoresNothingOutsideAGatedD) {
   Example example(engine_, "dtype=bf16 m=3 n=24 k=8 ldd=32 epilogue=swiglu");
   Memory whole(example.device, {DType::bf16, 1, 3, 32, op::MatrixLayout::row_major, 32});
   op::fill_integers(whole.host(), -7, -7, 4);
@@ -248,7 +248,7 @@ TEST_F(ElementwisePassTest, SumsRowsThatTakeSeveralRounds) {
   expect_epilogue(engine_, "dtype=e4m3 m=2 n=20000 k=16 b=col epilogue=row_sum");
 }
 
-TEST_F(ElementwisePassTest, FindsTheLargestOfSeveralCtas) {
+TEST_F(ElementwisePassTest, FindsTheLargestMagnitudeOfSeveralCtas) {
   for (const std::int64_t at : {std::int64_t{0}, std::int64_t{77777}, std::int64_t{64 * 2048 - 1}}) {
     Example example(engine_, "dtype=e4m3 m=64 n=2048 k=16 b=col epilogue=quantise_amax");
     const double largest = -4096.0;
@@ -267,7 +267,7 @@ TEST_F(ElementwisePassTest, FindsTheLargestOfSeveralCtas) {
   }
 }
 
-TEST_F(ElementwisePassTest, DoesNotStoreTheProductAgainWhereItIs) {
+TEST_F(ElementwisePassTest, DoesNotStoreDAgainIfItIsTheProduct) {
   const auto stores = [&](const char* line) {
     const Example example(engine_, line);
     const op::Tensor product = tensor(example.addresses.product, stored_product(example.problem), example.here());

@@ -17,7 +17,7 @@ namespace {
 
 using testing::UnorderedElementsAreArray;
 
-TEST(EpilogueCases, HaveNamesOfTheirOwnAndTextsThatParse) {
+TEST(EpilogueCases, HaveUniqueNamesAndTextsThatParse) {
   std::set<std::string_view> names;
   for (const EpilogueCase& one : epilogue_cases()) {
     EXPECT_TRUE(is_identifier(one.name)) << one.name;
@@ -40,7 +40,7 @@ TEST(EpilogueCases, HaveARowForEveryTensorOfTheirTexts) {
   }
 }
 
-TEST(EpilogueCases, GiveCublasLtWhatItsEpilogueReadsAndWrites) {
+TEST(EpilogueCases, GiveCublasLtTheTensorsOfItsEpilogue) {
   constexpr auto kBias = static_cast<std::uint32_t>(CublasLtEpilogue::bias);
   constexpr auto kAux =
       static_cast<std::uint32_t>(CublasLtEpilogue::gelu_aux) - static_cast<std::uint32_t>(CublasLtEpilogue::gelu);
@@ -64,7 +64,7 @@ TEST(EpilogueCases, ResidualIsTheLinearCombination) {
       op::signature(graph(*find_epilogue_case("residual"), DType::f32)).ends_with("add(mul($alpha,acc),mul($beta,c))"));
 }
 
-TEST(EpilogueCases, SlopesOfPairsAreThoseOfTheTexts) {
+TEST(EpilogueCases, DerivativesOfGatedEpiloguesAreThoseOfTheTexts) {
   for (const EpilogueCase& one : epilogue_cases()) {
     const op::Epilogue epilogue = graph(one, DType::f32);
     EXPECT_EQ(one.factors, epilogue.columns_per_element()) << one.name;
@@ -103,7 +103,7 @@ TEST(StoredTensors, HaveTheShapesOfTheTextAndTypesByD) {
   EXPECT_TRUE(stored_tensors(plain(scaled)).empty());
 }
 
-TEST(StoredTensors, ReducedOnesAreOfF32AndFewerElements) {
+TEST(StoredTensors, ReductionsAreF32AndHaveFewerElements) {
   const StoredTensor amax = stored_tensors(*parse_problem("dtype=e4m3 m=32 n=64 k=16 b=col epilogue=quantise_amax"))[1];
   EXPECT_EQ(amax.row.label, "amax");
   EXPECT_EQ(amax.stored.dtype, DType::f32);
@@ -116,7 +116,7 @@ TEST(StoredTensors, ReducedOnesAreOfF32AndFewerElements) {
   EXPECT_TRUE(sums.is_reduced);
 }
 
-TEST(StoredProduct, IsInDUnlessThatIsAnEightBitFloat) {
+TEST(StoredProduct, UsesTheMemoryOfDUnlessDIsAnEightBitFloat) {
   const Problem wide = *parse_problem("dtype=f16 m=32 n=64 k=16 ldd=72 epilogue=bias");
   EXPECT_TRUE(is_product_in_d(wide));
   EXPECT_EQ(stored_product(wide).dtype, DType::f16);
@@ -128,7 +128,7 @@ TEST(StoredProduct, IsInDUnlessThatIsAnEightBitFloat) {
   EXPECT_TRUE(is_plain_in_d(narrow));
 }
 
-TEST(StoredProduct, IsBesideADOfPairsAndSoIsThePlainProduct) {
+TEST(StoredProduct, IsInASeparateBufferIfTheEpilogueIsGated) {
   const Problem paired = *parse_problem("dtype=bf16 m=32 n=64 k=16 ldd=48 epilogue=swiglu");
   const StoredMatrix d = stored_d(paired);
   EXPECT_EQ(d.columns, 32);

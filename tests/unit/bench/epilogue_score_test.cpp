@@ -37,7 +37,7 @@ Outcome measured(const std::string& id, const std::string& epilogue) {
                   row("cublaslt_separate_best", 154.0)});
 }
 
-TEST(JudgeEpilogue, ComparesOurRankedChoiceWithThePlainProductAndBothWaysOfCublasLt) {
+TEST(JudgeEpilogue, ComparesTheRankedChoiceWithThePlainProductAndCublasLt) {
   const EpilogueMeasurement one = judge_epilogue(measured("L01-TN-bias", "bias"));
   EXPECT_EQ(one.id, "L01-TN-bias");
   EXPECT_EQ(one.epilogue, "bias");
@@ -50,7 +50,7 @@ TEST(JudgeEpilogue, ComparesOurRankedChoiceWithThePlainProductAndBothWaysOfCubla
   EXPECT_DOUBLE_EQ(*one.ratios.to_separate_best, 1.4);
 }
 
-TEST(JudgeEpilogue, WhatWasNotMeasuredOrWasWrongHasNoRatio) {
+TEST(JudgeEpilogue, MissingAndWrongRowsHaveNoRatio) {
   const EpilogueMeasurement alone =
       judge_epilogue(outcome("A", "residual", {row("tilewright", 110.0), row("cublaslt_fused", 99.0, false)}));
   EXPECT_EQ(alone.missing, "");
@@ -63,7 +63,7 @@ TEST(JudgeEpilogue, WhatWasNotMeasuredOrWasWrongHasNoRatio) {
   EXPECT_EQ(judge_epilogue(none).missing, "no kernel");
 }
 
-TEST(ScoreEpilogues, AreGeometricMeansOverTheCasesOfEach) {
+TEST(ScoreEpilogues, AreGeometricMeansOverTheCasesOfAnEpilogue) {
   Outcome slower = measured("L02-TN-bias", "bias");
   slower.rows[1].timing.median_us = 110.0;
   Outcome missing = outcome("L10-TN-bias", "bias", {});
@@ -82,7 +82,7 @@ TEST(ScoreEpilogues, AreGeometricMeansOverTheCasesOfEach) {
   EXPECT_EQ(scores[1].epilogue, "residual");
 }
 
-TEST(EpilogueReport, JsonAndTableHoldTheRatios) {
+TEST(EpilogueReport, JsonAndTableHaveTheRatios) {
   const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "tilewright_bench_epilogues.json";
   Outcome unfused = measured("L02-TN-bias", "bias");
   unfused.rows.resize(2);

@@ -29,7 +29,7 @@ TEST(ParseProblem, DefaultsFollowTheElementType) {
   EXPECT_EQ(parse_problem("dtype=f64 m=1 n=1 k=1")->accumulator, DType::f64);
 }
 
-TEST(ParseProblem, EveryFieldCanBeSaid) {
+TEST(ParseProblem, EveryFieldCanBeGiven) {
   const Problem problem =
       *parse_problem("dtype=f32 m=1 n=2 k=3 a=col d=col out=f16 acc=f32 math=multiply_add_fast_f32 kernel=sm80");
   EXPECT_EQ(problem.a, op::MatrixLayout::column_major);
@@ -84,7 +84,7 @@ TEST(ParseProblem, AnEpilogueTakesSingleProductsOfFloatsWithARowMajorD) {
   EXPECT_THAT(reason("dtype=f64 m=1 n=1 k=1 epilogue=bias"), HasSubstr("at most 32 bits, got f64"));
 }
 
-TEST(ParseProblem, AnEpilogueOfPairsHalvesD) {
+TEST(ParseProblem, AGatedEpilogueHalvesD) {
   const auto reason = [](const char* line) { return parse_problem(line).reason(); };
   EXPECT_THAT(reason("dtype=bf16 m=4 n=7 k=8 epilogue=swiglu"), HasSubstr("epilogue=swiglu needs an even n, got 7"));
   EXPECT_THAT(reason("dtype=bf16 m=4 n=8 k=8 ldd=3 epilogue=swiglu"), HasSubstr("ldd must be at least 4, got 3"));
@@ -93,7 +93,7 @@ TEST(ParseProblem, AnEpilogueOfPairsHalvesD) {
   EXPECT_DOUBLE_EQ(operations(problem), operations(plain(problem)));
 }
 
-TEST(ParseProblem, SaysWhatIsWrong) {
+TEST(ParseProblem, RefusalsNameTheMistake) {
   const auto reason = [](const char* line) { return parse_problem(line).reason(); };
   EXPECT_THAT(reason("m=1 n=1 k=1"), HasSubstr("dtype is missing"));
   EXPECT_THAT(reason("dtype=f32 m=1 n=1"), HasSubstr("k is missing"));
@@ -118,7 +118,7 @@ TEST(ParseProblem, SaysWhatIsWrong) {
   EXPECT_THAT(reason("dtype=f32 m=4 n=5 k=6 d=col ldd=3"), HasSubstr("ldd must be at least 4, got 3"));
 }
 
-TEST(StoredMatrix, RowsAndMatricesAreWhereLeadingDimensionAndBatchPutThem) {
+TEST(StoredMatrix, OffsetsFollowLeadingDimensionAndBatch) {
   const Problem problem = *parse_problem("dtype=bf16 out=f32 batch=3 m=4 n=5 k=6 b=col lda=7 ldb=8");
   const StoredMatrix a = stored_a(problem);
   EXPECT_EQ(a.batch_stride(), 4 * 7);
@@ -132,7 +132,7 @@ TEST(StoredMatrix, RowsAndMatricesAreWhereLeadingDimensionAndBatchPutThem) {
   EXPECT_EQ(d.bytes(), 3u * 4 * 5 * 4);
 }
 
-TEST(Title, SaysBatchLeadingDimensionsAndMath) {
+TEST(Title, NamesBatchLeadingDimensionsAndMath) {
   const auto of = [](const char* line) { return title(*parse_problem(line)); };
   EXPECT_EQ(of("dtype=f16 m=1 n=2 k=3"), "f16 1x2x3 row row row");
   EXPECT_EQ(of("dtype=bf16 batch=8 m=1 n=2 k=3 b=col lda=9"), "bf16 8x 1x2x3 row col row, ld 9 3 2");
@@ -140,7 +140,7 @@ TEST(Title, SaysBatchLeadingDimensionsAndMath) {
             "e4m3 1x2x3 row row row -> bf16 multiply_add_fast_accumulate");
 }
 
-TEST(Operations, CountTwoAProductOfEachMatrixOfTheBatch) {
+TEST(Operations, CountTwoPerProductOfEachMatrixOfTheBatch) {
   EXPECT_DOUBLE_EQ(operations(*parse_problem("dtype=f16 batch=5 m=10 n=20 k=30")), 60000.0);
 }
 
@@ -165,7 +165,7 @@ TEST(Arguments, CarryTheProblem) {
   EXPECT_EQ(call->d.device.ordinal, 1);
 }
 
-TEST(Arguments, ABatchIsOfRankThree) {
+TEST(Arguments, ABatchHasRankThree) {
   const op::Gemm batched = *gemm(*parse_problem("dtype=f16 batch=8 m=4 n=4 k=4"), kApart, kGpu);
   EXPECT_EQ(batched.batch(), 8);
   EXPECT_EQ(batched.a.shape, (op::Dims{8, 4, 4}));
@@ -191,7 +191,7 @@ TEST(Arguments, CarryTheEpilogueAndItsTensors) {
   EXPECT_EQ(sum.beta, 1.0);
 }
 
-TEST(Arguments, ADOfPairsIsBesideThePlainProduct) {
+TEST(Arguments, AGatedDDoesNotUseTheMemoryOfThePlainProduct) {
   const Problem problem = *parse_problem("dtype=bf16 m=4 n=8 k=16 b=col ldd=6 epilogue=swiglu");
   const op::Gemm paired = *gemm(problem, kApart, kGpu);
   EXPECT_EQ(paired.n(), 8);
@@ -204,13 +204,13 @@ TEST(Arguments, ADOfPairsIsBesideThePlainProduct) {
   EXPECT_EQ(product.d.address, kApart.plain);
 }
 
-TEST(Arguments, WhatTheLibraryCannotSayIsRefused) {
+TEST(Arguments, ProblemsThatTheLibraryCannotExpressAreRefused) {
   const Result<op::Gemm> narrowed = gemm(*parse_problem("dtype=f64 out=f16 m=4 n=4 k=4"), kApart, kGpu);
   ASSERT_FALSE(narrowed);
   EXPECT_THAT(narrowed.reason(), HasSubstr("is f16, which is not supported with f64"));
 }
 
-TEST(ReadProblems, SkipsCommentsAndNamesTheWrongLine) {
+TEST(ReadProblems, SkipsCommentsAndNamesTheMalformedLine) {
   std::istringstream file("# a comment\n\ndtype=f32 m=1 n=1 k=1  # the smallest\n");
   const std::vector<Problem> problems = read_problems(file, "list.txt");
   ASSERT_EQ(problems.size(), 1u);

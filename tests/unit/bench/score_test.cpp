@@ -55,7 +55,7 @@ Case missing(const std::string& id, const std::string& problem_class) {
   return {.id = id, .problem_class = problem_class, .missing = "no kernel", .regret = {}};
 }
 
-TEST(Judge, RatioIsOfOurRankedChoiceAndRegretOfItsBest) {
+TEST(Judge, RatioAndRegretAreThoseOfTheRankedChoice) {
   const Case one = judge(measured());
   EXPECT_EQ(one.id, "G03-TN");
   EXPECT_EQ(one.problem_class, "large");
@@ -65,7 +65,7 @@ TEST(Judge, RatioIsOfOurRankedChoiceAndRegretOfItsBest) {
   EXPECT_DOUBLE_EQ(*one.regret, 1.25);
 }
 
-TEST(Judge, TheSameKernelTwiceIsNoRegretAndTheHeuristicMayBeBest) {
+TEST(Judge, ASecondRowOfTheSameKernelGivesNoRegret) {
   Outcome same = measured();
   same.rows[3].detail = "kernel x";
   same.rows[1].timing.median_us = 190.0;
@@ -73,7 +73,7 @@ TEST(Judge, TheSameKernelTwiceIsNoRegretAndTheHeuristicMayBeBest) {
   EXPECT_DOUBLE_EQ(judge(same).ratio_to_best, 0.9);
 }
 
-TEST(Judge, RegretIsUnknownWhereOtherKernelsWereNotMeasured) {
+TEST(Judge, RegretIsUnknownIfOtherKernelsWereNotMeasured) {
   Outcome alone = measured();
   alone.rows.pop_back();
   alone.candidates = 1;
@@ -89,7 +89,7 @@ TEST(Judge, WrongBestDoesNotCount) {
   EXPECT_DOUBLE_EQ(*judge(wrong).regret, 1.0);
 }
 
-TEST(Judge, SaysWhyACaseIsMissing) {
+TEST(Judge, GivesTheReasonOfAMissingCase) {
   Outcome none = measured();
   none.rows.resize(2);
   none.no_kernel = "one call computes one product, got a batch of 8";
@@ -119,7 +119,7 @@ TEST(Geomean, OfRatios) {
   EXPECT_THROW(geomean({}), InternalError);
 }
 
-TEST(ScoreClasses, CountsMeansWorstAndRegretOfEachClass) {
+TEST(ScoreClasses, ComputesMeanWorstAndRegretOfEachClass) {
   const std::vector<Case> cases = {made("A", "large", 0.98, 0.95, 1.0), made("B", "large", 1.05, 1.02, 1.10),
                                    made("C", "s8", 1.3, 1.2, 1.02), missing("D", "batched"),
                                    made("E", "", 0.1, 0.1, 9.0)};
@@ -151,7 +151,7 @@ TEST(ScoreClasses, CountsMeansWorstAndRegretOfEachClass) {
   EXPECT_TRUE(scores[2].is_met());
 }
 
-TEST(ScoreClasses, IsMetOnlyWithMeanAndWorstAndNoneMissing) {
+TEST(ScoreClasses, IsMetOnlyIfMeanAndWorstReachTheTargetsAndNoCaseIsMissing) {
   const auto large = [](std::vector<Case> cases) { return score_classes(cases).front().is_met(); };
   EXPECT_TRUE(large({made("A", "large", 1.0, 1.0, 1.0), made("B", "large", 1.0, 1.0, 1.0)}));
   EXPECT_FALSE(large({made("A", "large", 0.99, 1.0, 1.0), made("B", "large", 1.0, 1.0, 1.0)}));
@@ -159,7 +159,7 @@ TEST(ScoreClasses, IsMetOnlyWithMeanAndWorstAndNoneMissing) {
   EXPECT_FALSE(large({made("A", "large", 1.0, 1.0, 1.0), missing("B", "large")}));
 }
 
-TEST(ScoreSuite, IsOverAllThatHaveAClass) {
+TEST(ScoreSuite, IsOverAllCasesOfClasses) {
   const Score suite = score_suite(std::vector<Case>{made("A", "large", 1.0, 1.0, 1.0), made("B", "s8", 1.44, 1.2, 1.4),
                                                     missing("C", "fp8"), made("D", "", 9.0, 9.0, 9.0)});
   EXPECT_EQ(suite.cases, 3);
@@ -171,7 +171,7 @@ TEST(ScoreSuite, IsOverAllThatHaveAClass) {
   EXPECT_FALSE(suite.is_met());
 }
 
-TEST(ProblemClasses, AskWhatTheHopperGemmIsJudgedBy) {
+TEST(ProblemClasses, HaveTheTargetsOfTheHopperGemm) {
   ASSERT_EQ(problem_classes().size(), 10u);
   EXPECT_DOUBLE_EQ(find_problem_class("unaligned")->asked_geomean, 2.5);
   EXPECT_DOUBLE_EQ(find_problem_class("unaligned")->asked_least, 1.5);
@@ -181,7 +181,7 @@ TEST(ProblemClasses, AskWhatTheHopperGemmIsJudgedBy) {
               StartsWith("class must be one of large, short, decode"));
 }
 
-TEST(ProblemClasses, AskWhatTheGuideSays) {
+TEST(ProblemClasses, HaveTheTargetsOfTheGuide) {
   std::ifstream file(TILEWRIGHT_SOURCE_DIR "/bench/README.md");
   const std::string guide(std::istreambuf_iterator<char>(file), {});
   for (const ProblemClass& one : problem_classes())
@@ -202,7 +202,7 @@ TEST(ProblemClasses, EachHasCasesInTheSuite) {
   EXPECT_EQ(score_suite(cases).cases, static_cast<int>(cases.size()));
 }
 
-TEST(WriteJson, HoldsCasesClassesAndSuite) {
+TEST(WriteJson, HasCasesClassesAndSuite) {
   const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "tilewright_bench_report.json";
   Outcome absent = outcome("id=B01-TN class=batched dtype=bf16 batch=8 m=1 n=1 k=1", {});
   absent.no_kernel = "no batch";
@@ -227,7 +227,7 @@ TEST(WriteJson, HoldsCasesClassesAndSuite) {
   std::filesystem::remove(path);
 }
 
-TEST(PrintScores, IsATableWithAReasonForWhatIsMissing) {
+TEST(PrintScores, PrintsATableAndTheReasonsOfMissingCases) {
   Outcome absent = outcome("id=B01-TN class=batched dtype=bf16 batch=8 m=1 n=1 k=1", {});
   absent.no_kernel = "no batch";
   testing::internal::CaptureStdout();

@@ -45,7 +45,7 @@ def test_picture_holds_each_case_that_has_a_class(tmp_path):
     assert list(groups(draw(tmp_path))) == ["case-G03-TN", "case-G04-TN", "case-B01-TN"]
 
 
-def test_marks_stand_where_the_axis_puts_their_ratios(tmp_path):
+def test_marks_are_at_the_positions_of_their_ratios(tmp_path):
     drawn = groups(draw(tmp_path))
     axis = plot.Axis([1.25, 0.8, 1.25, 1.0])
     assert [float(mark.get("cx")) for mark in marks(drawn["case-G04-TN"], "ours")] == [round(axis.x(0.8), 1)]
@@ -54,13 +54,13 @@ def test_marks_stand_where_the_axis_puts_their_ratios(tmp_path):
     assert round(axis.x(axis.high), 6) == plot.LABELS + plot.PLOT
 
 
-def test_missing_case_says_why_instead_of_a_mark(tmp_path):
+def test_a_missing_case_shows_the_reason_instead_of_a_mark(tmp_path):
     group = groups(draw(tmp_path))["case-B01-TN"]
     assert marks(group, "ours") == []
     assert "missing: one call computes one product, got a batch of 8 <yet>" in [text.text for text in group]
 
 
-def test_contenders_beside_have_marks_where_they_have_figures(tmp_path):
+def test_other_contenders_have_marks_for_their_figures(tmp_path):
     picture = draw(tmp_path, TRITON, QUOTED)
     drawn = groups(picture)
     assert len(marks(drawn["case-G03-TN"], "other")) == 1
@@ -69,7 +69,7 @@ def test_contenders_beside_have_marks_where_they_have_figures(tmp_path):
     assert "fast.cu (quoted)" in picture
 
 
-def test_picture_is_the_same_every_time_and_knows_the_dark(tmp_path):
+def test_picture_is_reproducible_and_has_a_dark_style(tmp_path):
     first = draw(tmp_path, TRITON)
     assert draw(tmp_path, TRITON) == first
     assert "@media (prefers-color-scheme:dark)" in first
@@ -122,7 +122,7 @@ def test_update_rewrites_the_tables_of_a_document_and_nothing_else(tmp_path):
 
 
 @pytest.mark.parametrize("document", ["docs/performance.md", "docs/decisions/performance_history.md"])
-def test_tables_of_documents_are_their_results(document):
+def test_tables_of_documents_agree_with_the_results(document):
     text = (ROOT / document).read_text()
     assert "<!-- bench/plot.py " in text
     assert plot.updated(text) == text, f"rewrite them: bench/plot.py --update {document}"

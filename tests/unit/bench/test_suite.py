@@ -13,7 +13,7 @@ def cases():
     return {case.id: case for case in dense_tn(ROOT / "bench/problems/hopper.txt")}
 
 
-def test_dense_tn_cases_of_the_suite_are_taken():
+def test_dense_tn_cases_of_the_suite_are_found():
     found = cases()
     assert found["G03-TN"] == DenseTn("G03-TN", "bf16", 4096, 4096, 4096, 4096, 4096, 4096)
     assert found["G03-TN-f16"].dtype == "f16"
@@ -21,13 +21,13 @@ def test_dense_tn_cases_of_the_suite_are_taken():
     assert {"G05-TN", "L04-TN", "D01-TN", "K01-TN"} <= found.keys()
 
 
-def test_other_layouts_types_and_batches_are_passed_over():
+def test_other_layouts_types_and_batches_are_skipped():
     found = cases()
     assert not found.keys() & {"G03-NN", "L12-NT", "B01-TN", "T01-TN", "F05-TN", "I01-TN"}
     assert all(case.endswith(("-TN", "-TN-f16")) for case in found)
 
 
-def test_rows_that_do_not_begin_at_16_bytes_are_refused_with_the_number():
+def test_row_strides_that_tma_cannot_take_are_refused():
     found = cases()
     assert found["O01-TN"].why_not_tma() == "rows of A are 8190 bytes apart: must be a multiple of 16 for TMA"
     assert found["O02-TN"].why_not_tma().startswith("rows of D are 100514 bytes")

@@ -69,7 +69,7 @@ Example make_example(const std::string& line, Store store, Store store_d = store
 
 constexpr const char* kBatched = "dtype=f32 batch=3 m=4 n=5 k=6 b=col d=col lda=9 ldb=8 ldd=7";
 
-TEST(Verify, ExactProductIsRightInEveryMatrixOfABatch) {
+TEST(Verify, TheExactProductIsAcceptedInEveryMatrixOfABatch) {
   const Example example = make_example(kBatched, store_f32);
   const Verifier verifier(example.problem, example.sources);
   const Verdict verdict = verifier.against_exact(example.d);
@@ -89,13 +89,13 @@ TEST(Verify, OneWrongElementIsNamed) {
   EXPECT_THAT(verifier.disagreement(wrong, example.d), StartsWith("D[1,0,1] is 500"));
 }
 
-TEST(Verify, WhatWasNeverWrittenIsWrong) {
+TEST(Verify, ElementsThatWereNotWrittenAreWrong) {
   const Example example = make_example(kBatched, store_f32);
   const Output poisoned{std::vector<std::byte>(example.d.bytes.size(), std::byte{0xff})};
   EXPECT_THAT(Verifier(example.problem, example.sources).against_exact(poisoned).reason, HasSubstr("nan"));
 }
 
-TEST(Verify, EightBitFloatsMayLoseWhatTheTensorCoreTruncates) {
+TEST(Verify, EightBitFloatsMayHaveTheTensorCoresTruncationError) {
   const Example example = make_example("dtype=e4m3 out=f32 m=16 n=16 k=64 b=col", store_e4m3);
   const Verifier verifier(example.problem, example.sources);
   EXPECT_EQ(verifier.against_exact(example.d).max_error, 0.0);
@@ -149,7 +149,7 @@ TEST(VerifyEpilogue, CIsAdded) {
   EXPECT_EQ(Verifier(example.problem, example.sources).against_exact(example.d).max_error, 0.0);
 }
 
-TEST(VerifyEpilogue, FurtherOutputsAreCheckedByName) {
+TEST(VerifyEpilogue, AuxiliaryOutputsAreChecked) {
   Example example = with_epilogue("bias_gelu_aux");
   const Verifier verifier(example.problem, example.sources);
   for (std::int64_t i = 0; i < 20; ++i) {
@@ -166,7 +166,7 @@ TEST(VerifyEpilogue, FurtherOutputsAreCheckedByName) {
   EXPECT_EQ(verifier.disagreement(example.d, example.d), "");
 }
 
-TEST(VerifyEpilogue, AContenderMayRoundTheProductOnItsWay) {
+TEST(VerifyEpilogue, AContenderMayRoundTheIntermediateProduct) {
   Example example = with_epilogue("bias");
   const Verifier verifier(example.problem, example.sources);
   for (std::int64_t i = 0; i < 20; ++i)
@@ -193,7 +193,7 @@ constexpr const char* kSwiglu = "dtype=f32 m=4 n=6 k=6 b=col epilogue=swiglu";
 std::int64_t even(std::int64_t j) { return 2 * j; }
 std::int64_t odd(std::int64_t j) { return 2 * j + 1; }
 
-TEST(VerifyPairs, EachElementIsOfNeighbouringColumns) {
+TEST(VerifyPairs, EachElementDependsOnNeighbouringColumns) {
   const Example example = make_example(kSwiglu, store_f32);
   const Verifier verifier(example.problem, example.sources);
   const Output d = gated(example, even, odd);
@@ -207,7 +207,7 @@ TEST(VerifyPairs, EachElementIsOfNeighbouringColumns) {
               StartsWith("D["));
 }
 
-TEST(VerifyPairs, EveryElementIsSampledAndComparedByItsOwnPlace) {
+TEST(VerifyPairs, EveryElementIsSampledAndComparedAtItsOwnPlace) {
   const Example example = make_example(kSwiglu, store_f32);
   const Verifier verifier(example.problem, example.sources);
   const Output d = gated(example, even, odd);
@@ -231,7 +231,7 @@ TEST(VerifyPairs, BothElementsMayBeRounded) {
   EXPECT_FALSE(verifier.against_exact(gated(example, even, odd, 1.1), rounding).right);
 }
 
-TEST(VerifyPairs, RoundingOfBothAddsUpWhereTheyAreLarge) {
+TEST(VerifyPairs, RoundingOfBothElementsAddsUpIfTheyAreLarge) {
   const Example example = make_example(kSwiglu, [](auto& bytes, auto index, double) { store_f32(bytes, index, 8.0); });
   const Verifier verifier(example.problem, example.sources);
   const double rounding = store_error(DType::bf16);
@@ -245,12 +245,12 @@ TEST(VerifyPairs, RoundingOfBothAddsUpWhereTheyAreLarge) {
   EXPECT_FALSE(verifier.against_exact(d, rounding).right);
 }
 
-TEST(VerifyPairs, ThePlainProductIsOfAllColumns) {
+TEST(VerifyPairs, ThePlainProductHasAllColumns) {
   const Example example = make_example(kSwiglu, store_f32);
   EXPECT_TRUE(Verifier(plain(example.problem), example.sources).against_exact(example.d).right);
 }
 
-TEST(Verify, ABoundAsLargeAsTheElementsVerifiesNothing) {
+TEST(Verify, ABoundAsLargeAsTheElementsIsReported) {
   const Example example = make_example(kSwiglu, store_f32);
   const Verifier verifier(example.problem, example.sources);
   EXPECT_THAT(verifier.against_exact(gated(example, even, odd), 1.0).reason, StartsWith("D cannot be verified: its"));
@@ -277,7 +277,7 @@ TEST(VerifyReduction, SumsOfSampledRowsAreExact) {
   }
 }
 
-TEST(VerifyReduction, EverySumIsComparedWithTheOthers) {
+TEST(VerifyReduction, EverySumIsComparedWithTheOtherResult) {
   const Example example = with_row_sums();
   const Verifier verifier(example.problem, example.sources);
   EXPECT_EQ(verifier.disagreement(example.d, example.d), "");
@@ -288,7 +288,7 @@ TEST(VerifyReduction, EverySumIsComparedWithTheOthers) {
   }
 }
 
-TEST(VerifyReduction, ASumMayBeOfRoundedValues) {
+TEST(VerifyReduction, ASumMayAddRoundedValues) {
   Example example = with_row_sums();
   const Verifier verifier(example.problem, example.sources);
   store_f32(example.d.tensors[0], 0, load_f32(example.d.tensors[0], 0) + 0x1p-6);
@@ -299,7 +299,7 @@ TEST(VerifyReduction, ASumMayBeOfRoundedValues) {
 }
 
 /// D is scaled and rounded; the largest magnitude is of the values before that.
-TEST(VerifyReduction, TheLargestMagnitudeIsThatOfTheProductAtDsPeak) {
+TEST(VerifyReduction, TheLargestMagnitudeIsTakenWhereDIsLargest) {
   static constexpr char kProblem[] = "dtype=e4m3 out={} m=16 n=16 k=64 b=col{}";
   const Example product = make_example(fmt::format(kProblem, "f32", ""), store_e4m3);
   Example example =
@@ -325,7 +325,7 @@ TEST(VerifyReduction, TheLargestMagnitudeIsThatOfTheProductAtDsPeak) {
   EXPECT_THAT(reason(std::nan("")), StartsWith("amax[0,0] is nan"));
 }
 
-TEST(VerifyReduction, ALargestMagnitudeThatTooManyReachIsNotVerified) {
+TEST(VerifyReduction, TooManyElementsOfTheLargestMagnitudeAreNotVerified) {
   Example example = with_tensors(make_example("dtype=f32 m=80 n=80 k=1 b=col epilogue=quantise_amax",
                                               [](auto& bytes, auto index, double) { store_f32(bytes, index, 1.0); }));
   for (std::int64_t i = 0; i < 80 * 80; ++i) store_f32(example.d.bytes, i, 1.0);
