@@ -22,7 +22,7 @@ def test_check_runs_every_candidate(here):
     assert [candidate["status"] for candidate in report["candidates"]] == ["sound", "sound"]
     assert report["winner"] is None and report["warnings"] == []
     assert report["device"].startswith("emulator:sm_80, ")
-    assert report["problem"].startswith("40x24x16 f32:row:4 ")
+    assert report["problem"].startswith("40x24x16 gemm a=f32:row:4 ")
     found = json.loads(here("find", *SMALL, "--json").stdout)
     assert [kernel["name"] for kernel in found["kernels"][:2]] == [each["kernel"] for each in report["candidates"]]
     text = here("tune", *SMALL, "--check", "--top", 2).stdout
@@ -39,7 +39,8 @@ def test_an_epilogue_with_tensors_is_checked(here, device):
     assert finished.returncode == 0, finished.stderr
     report = json.loads(finished.stdout)
     assert [candidate["status"] for candidate in report["candidates"]] == ["sound"] * 3
-    assert report["problem"].endswith(" f32:columns:4 f32:rows:4 f32:columns:4 bf16:columns:8"), report["problem"]
+    tensors = " tensors=f32:columns:4 f32:rows:4 f32:columns:4 bf16:columns:8"
+    assert report["problem"].endswith(tensors), report["problem"]
 
 
 def test_a_batch_is_checked(here):
