@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <regex>
 #include <tuple>
 #include <utility>
 
@@ -25,7 +26,7 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
-/// Of each tensor of an epilogue by its name.
+/// A dict from the names of an epilogue's tensors to how they are broadcast: "full", "row", "column" or "single".
 using Broadcasts = nb::typed<nb::dict, nb::str, nb::str>;
 
 nb::typed<nb::tuple, int, nb::ellipsis> tuple_of(const op::Dims& dims) {
@@ -34,7 +35,7 @@ nb::typed<nb::tuple, int, nb::ellipsis> tuple_of(const op::Dims& dims) {
   return nb::tuple(values);
 }
 
-/// A vector as the matrix that the epilogue takes it for.
+/// A vector or scalar as a matrix of one row or one column, according to its broadcast. A matrix stays as it is.
 op::Tensor as_matrix(op::Tensor tensor, const op::Broadcast& broadcast) {
   if (tensor.shape.rank() >= 2) return tensor;
   const std::int64_t extent = tensor.shape.rank() == 1 ? tensor.shape[0] : 1;
@@ -53,7 +54,7 @@ op::Epilogue make_epilogue(const std::string& text, DType output, DType compute,
   const std::vector<std::string> labels = epilogue.scalars();
   for (const auto& [label, value] : scalars) {
     if (std::ranges::find(labels, label) == labels.end())
-      throw InvalidArgument(fmt::format("the epilogue '{}' has no number '{}'", printable(text), printable(label)));
+      throw InvalidArgument(fmt::format("the epilogue '{}' has no scalar '{}'", printable(text), printable(label)));
     for (op::EpilogueNode& node : epilogue.nodes) {
       if (node.op == op::EpilogueOp::scalar && node.label == label) node.value = value;
     }
@@ -61,8 +62,9 @@ op::Epilogue make_epilogue(const std::string& text, DType output, DType compute,
   return epilogue;
 }
 
-/// None, an Epilogue, a text or a name, or an object that is bound to a problem by its
-/// _bind(batch, m, n, compute, output) -> (Epilogue, tensors, scalars): of the latter alpha and beta are the product's.
+/// Sets gemm.epilogue from None, an Epilogue, a str (text or name), or an object with
+/// _bind(batch, m, n, compute, output) -> (Epilogue, tensors, scalars), of which it returns the tensors, else None.
+/// The scalars alpha and beta that _bind() returns become those of the GEMM.
 nb::object read_epilogue(op::Gemm& gemm, nb::handle epilogue) {
   const DType compute = op::default_compute(gemm.accumulator, gemm.d.dtype);
   if (epilogue.is_none()) {
@@ -73,19 +75,19 @@ nb::object read_epilogue(op::Gemm& gemm, nb::handle epilogue) {
     gemm.epilogue = make_epilogue(read_text(epilogue, "the epilogue"), gemm.d.dtype, compute, {});
   } else if (!nb::hasattr(epilogue, "_bind")) {
     throw nb::type_error(
-        fmt::format("an epilogue is a text, an Epilogue or EpilogueArguments, got {}", shown(epilogue)).c_str());
+        fmt::format("epilogue must be a str, an Epilogue or EpilogueArguments, got {}", shown(epilogue)).c_str());
   } else {
     const nb::object batch = gemm.d.shape.rank() == 3 ? nb::object(nb::int_(gemm.d.batch())) : nb::none();
-    const Locked gil;  // functions are traced
+    const Locked gil;  // _bind() traces Python functions, which may take long
     const nb::object bound = epilogue.attr("_bind")(batch, gemm.m(), gemm.n(), compute, gemm.d.dtype);
     if (!nb::isinstance<nb::tuple>(bound) || nb::len(bound) != 3 || !nb::isinstance<op::Epilogue>(bound[0]) ||
         !nb::isinstance<nb::dict>(bound[2])) {
       throw nb::type_error(
-          fmt::format("_bind() of an epilogue returns (Epilogue, tensors, scalars), got {}", shown(bound)).c_str());
+          fmt::format("_bind() of an epilogue must return (Epilogue, tensors, scalars), got {}", shown(bound)).c_str());
     }
     gemm.epilogue = nb::cast<const op::Epilogue&>(bound[0]);
     for (const auto& [key, value] : nb::cast<nb::dict>(bound[2])) {
-      const std::string label = read_text(key, "the name of a number of the epilogue");
+      const std::string label = read_text(key, "the name of a scalar of the epilogue");
       if (label == "alpha") gemm.alpha = read_number(value, "alpha");
       if (label == "beta") gemm.beta = read_number(value, "beta");
     }
@@ -98,7 +100,7 @@ void read_tensors(ArgumentsReader& reader, op::Gemm& gemm, nb::handle tensors) {
   if (tensors.is_none()) return;
   const std::vector<op::EpilogueTensor> expected = op::epilogue_tensors(gemm.epilogue);
   if (!nb::isinstance<nb::dict>(tensors))
-    throw nb::type_error(fmt::format("tensors is a dict of arrays by their names, got {}", shown(tensors)).c_str());
+    throw nb::type_error(fmt::format("tensors must be a dict of names and arrays, got {}", shown(tensors)).c_str());
   for (const auto& [key, array] : nb::cast<nb::dict>(tensors)) {
     std::string label = read_text(key, "the name of a tensor");
     const auto found = std::ranges::find(expected, std::string_view(label), &op::EpilogueTensor::label);
@@ -109,22 +111,32 @@ void read_tensors(ArgumentsReader& reader, op::Gemm& gemm, nb::handle tensors) {
   }
 }
 
-/// A graph of one's own need not have alpha, beta and C: then they must not be given.
+/// Not every epilogue uses alpha, beta and C. @throws InvalidArgument for one that is given and not used
 void check_used(const op::Gemm& gemm, bool has_c) {
   const std::vector<std::string> scalars = gemm.epilogue.scalars();
   for (const auto& [label, value, unused] : {std::tuple{"alpha", gemm.alpha, 1.0}, {"beta", gemm.beta, 0.0}}) {
     if (value != unused && !(label == std::string_view("beta") && has_c) &&
         std::ranges::find(scalars, label) == scalars.end())
-      throw InvalidArgument(fmt::format("the epilogue has no {}, got {}", label, value));
+      throw InvalidArgument(fmt::format("the epilogue does not use {}, got {}", label, value));
   }
-  if (has_c && !gemm.epilogue.reads_source()) throw InvalidArgument("the epilogue reads no C, and one is given");
+  if (has_c && !gemm.epilogue.reads_source()) throw InvalidArgument("C is given, but the epilogue does not read it");
 }
 
 op::MathOperation read_math(nb::handle math) {
   if (math.is_none()) return op::MathOperation::multiply_add;
   const std::string text = read_text(math, "math");
   if (const auto found = op::parse_math_operation(text)) return *found;
-  throw InvalidArgument(fmt::format("no math operation '{}'", printable(text)));
+  throw InvalidArgument(fmt::format("unknown math operation '{}'", printable(text)));
+}
+
+/// A Call of the GEMM. op::Gemm names its output D; errors are given the name that Python callers use, `out`.
+engine::Call make_call(op::Gemm gemm) {
+  try {
+    return engine::Call(std::move(gemm));
+  } catch (const InvalidArgument& error) {
+    static const std::regex output(R"(\bD\b)");
+    throw InvalidArgument(std::regex_replace(error.what(), output, "out"));
+  }
 }
 
 void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
@@ -144,7 +156,7 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
   read_tensors(reader, gemm, bound);
   read_tensors(reader, gemm, tensors);
   new (self) GemmArguments{
-      {engine::Call(std::move(gemm)), std::move(reader.streams), std::move(reader.owners), std::move(reader.lent)}};
+      {make_call(std::move(gemm)), std::move(reader.streams), std::move(reader.owners), std::move(reader.lent)}};
 }
 
 std::string describe(const op::Tensor& tensor) {
@@ -152,7 +164,8 @@ std::string describe(const op::Tensor& tensor) {
 }
 
 void bind_operand(nb::module_& module) {
-  nb::class_<Operand>(module, "Operand", "One tensor of a problem: shape and strides in elements, type, address.")
+  nb::class_<Operand>(module, "Operand",
+                      "One tensor of a problem: shape, strides in elements, element type and address.")
       .def_prop_ro("shape", [](const Operand& self) { return tuple_of(self.tensor.shape); })
       .def_prop_ro("stride", [](const Operand& self) { return tuple_of(self.tensor.stride); })
       .def_prop_ro("dtype", [](const Operand& self) { return self.tensor.dtype; })
@@ -169,14 +182,14 @@ void bind_operand(nb::module_& module) {
 void bind_epilogue(nb::module_& module) {
   nb::class_<op::Epilogue>(
       module, "Epilogue",
-      "What happens to the sums before they are stored: a graph, from its text. See docs/epilogues.md.")
+      "The elementwise operations on the accumulators before they are stored. See docs/epilogues.md for the language.")
       .def(
           "__init__",
           [](op::Epilogue* self, const Text& text, nb::handle compute,
-             const nb::typed<nb::mapping, nb::str, nb::float_>& numbers, nb::handle output) {
+             const nb::typed<nb::mapping, nb::str, nb::float_>& given, nb::handle output) {
             std::map<std::string, double> scalars;
-            for (nb::handle each : read_items(numbers, "what has an epilogue's numbers")) {
-              const std::string label = read_text(each[0], "the name of a number of the epilogue");
+            for (nb::handle each : read_items(given, "scalars")) {
+              const std::string label = read_text(each[0], "the name of a scalar of the epilogue");
               scalars.insert_or_assign(label, read_number(each[1], label.c_str()));
             }
             const DType type = read_optional_dtype(compute).value_or(DType::f32);
@@ -185,13 +198,15 @@ void bind_epilogue(nb::module_& module) {
           },
           nb::arg("text"), nb::arg("compute") = nb::none(), nb::arg("scalars") = nb::dict(),
           nb::arg("output") = nb::none(),
-          "Of a text (\"D = relu(acc + row(bias))\") or a name (\"relu\", \"linear_combination\"); `scalars` has the "
-          "values of its $names. `output` is the type of D, to which \"linear_combination_clamp\" clamps.")
+          "`text` is an epilogue in the language (\"D = relu(acc + row(bias))\") or the name of one (\"relu\", "
+          "\"linear_combination\"). `compute` is the type in which it computes, f32 by default. `scalars` has the "
+          "values "
+          "of its $names. `output` is the element type of D, to whose range \"linear_combination_clamp\" clamps.")
       .def_prop_ro("name", [](const op::Epilogue& self) { return self.name; })
       .def_prop_ro("compute", [](const op::Epilogue& self) { return self.compute; })
       .def_prop_ro(
           "signature", [](const op::Epilogue& self) { return op::signature(self); },
-          "One line that determines the code.")
+          "A line of text that is equal for epilogues that compile to the same code.")
       .def_prop_ro(
           "sources",
           [](const op::Epilogue& self) -> Broadcasts {
@@ -200,7 +215,7 @@ void bind_epilogue(nb::module_& module) {
               if (!each.is_written) found[nb::cast(each.label)] = nb::cast(name(each.broadcast));
             return found;
           },
-          "Name and broadcast (full, row, column, single) of each tensor that is read.")
+          "The tensors that the epilogue reads: their names, and how they are broadcast (full, row, column, single).")
       .def_prop_ro(
           "outputs",
           [](const op::Epilogue& self) -> Broadcasts {
@@ -209,7 +224,7 @@ void bind_epilogue(nb::module_& module) {
               if (each.is_written) found[nb::cast(each.label)] = nb::cast(name(each.broadcast));
             return found;
           },
-          "The same of those that are written beside D.")
+          "The tensors that the epilogue writes in addition to D, in the same form.")
       .def_prop_ro("pairs_columns", [](const op::Epilogue& self) { return self.pairs_columns(); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const op::Epilogue& self) { return std::hash<std::string>()(op::signature(self)); })
@@ -239,7 +254,8 @@ void bind_arguments(nb::module_& module) {
   module.def("_default_output", &op::default_output, nb::arg("a"));
   bind_operand(module);
   bind_epilogue(module);
-  nb::class_<Arguments>(module, "Arguments", "A problem on arrays: GemmArguments, or one of an author's Operation.")
+  nb::class_<Arguments>(module, "Arguments",
+                        "A problem with its arrays: GemmArguments, or the arguments of an Operation.")
       .def_prop_ro("operation", [](const Arguments& self) { return op::operation_name(self.problem()); })
       .def_prop_ro(
           "operands",
@@ -249,18 +265,20 @@ void bind_arguments(nb::module_& module) {
               found[nb::cast(slot.name)] = Operand{*slot.tensor};
             return found;
           },
-          "Every operand by its name.");
+          "The operands by name.");
   const auto operand = [](op::Tensor op::Gemm::*which) {
     return [which](const GemmArguments& self) { return Operand{self.gemm().*which}; };
   };
   nb::class_<GemmArguments, Arguments>(
       module, "GemmArguments",
-      "out = epilogue(A @ B, C): arrays (m, k), (k, n) and (m, n), or batches of them with the batch first. Arrays of "
-      "torch, NumPy, CuPy, JAX or DLPack, none of which is copied here.")
+      "out = epilogue(A @ B, C), for arrays of the shapes (m, k), (k, n) and (m, n), or batches of them with the batch "
+      "first. Arrays may be of PyTorch, NumPy, CuPy, JAX, or anything with DLPack or an array interface; they are not "
+      "copied here.")
       .def("__init__", &make_arguments, nb::arg("A"), nb::arg("B"), nb::arg("out"),
            nb::arg("accumulator_type") = nb::none(), nb::arg("epilogue") = nb::none(), nb::kw_only(),
            nb::arg("C") = nb::none(), nb::arg("alpha") = 1.0, nb::arg("beta") = 0.0, nb::arg("math") = nb::none(),
-           nb::arg("tensors") = nb::none(), "Raises InvalidArgument with the number that is wrong.")
+           nb::arg("tensors") = nb::none(),
+           "Raises InvalidArgument, with the number that is wrong, if the arrays do not fit together.")
       .def_prop_ro("A", operand(&op::Gemm::a))
       .def_prop_ro("B", operand(&op::Gemm::b))
       .def_prop_ro("C", operand(&op::Gemm::c))

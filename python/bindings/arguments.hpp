@@ -12,16 +12,16 @@
 
 namespace tilewright::python {
 
-/// A problem, and what keeps its memory.
+/// A problem, with references to the Python objects that keep its memory alive.
 struct Arguments {
   engine::Call call;
-  StreamSources streams;  // of its arrays on a GPU: where kernels go unless told otherwise
+  StreamSources streams;  // determine the stream of a launch when the caller passes none
   std::vector<nanobind::object> owners;
-  std::vector<nanobind::object> lent;  // of these, what a run must keep until it is done
+  std::vector<nanobind::object> lent;  // the owners that must stay alive until the kernel has finished
 
   const op::Problem& problem() const { return call.problem(); }
   op::MemoryDevice memory() const { return op::device(problem()); }
-  /// Arrays in memory of the host, which are copied to the device and back.
+  /// Whether the arrays are in host memory: they are copied to the device and back.
   bool is_on_host() const { return memory().kind == op::MemoryDevice::Kind::host; }
 };
 
@@ -29,25 +29,27 @@ struct GemmArguments : Arguments {
   const op::Gemm& gemm() const { return std::get<op::Gemm>(problem()); }
 };
 
-/// One tensor of a problem as authors of kernels see it.
+/// One tensor of a problem, as the methods of a Python kernel receive it.
 struct Operand {
   op::Tensor tensor;
 };
 
-/// Reads arrays into a problem, and remembers what must live on.
+/// Converts Python arrays to tensors, and collects their streams and owners.
 struct ArgumentsReader {
-  /// @throws InvalidArgument where `is_written` and the array is read-only; see read_tensor()
+  /// `role` is the array's name in messages.
+  /// @throws InvalidArgument if `is_written` and the array is read-only, and what read_tensor() throws
   op::Tensor read(nanobind::handle array, bool is_written, const char* role);
 
   StreamSources streams;
   std::vector<nanobind::object> owners, lent;
 };
 
-/// The arguments of a problem whose memory others keep, as an author's methods are given them. A kernel of GEMMs gets
-/// GemmArguments, also for a problem that is only seen as a GEMM. @pre the problem is valid, the GIL is held
+/// The Python object that the methods of a Python kernel receive for a problem; it does not keep the problem's memory
+/// alive. It is a GemmArguments if `is_for_gemm`, also for an operation that is viewed as a GEMM, else an Arguments.
+/// @pre the problem is valid, the GIL is held
 nanobind::object arguments_of(const op::Problem& problem, bool is_for_gemm);
 
-/// Arguments, Operation, Slot: problems of an author's operation. After bind_arguments().
+/// Binds Operation and Slot, and the members of Arguments that need them. @pre bind_arguments() was called
 void bind_operation(nanobind::module_& module);
 void bind_arguments(nanobind::module_& module);
 

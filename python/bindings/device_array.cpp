@@ -1,4 +1,5 @@
-// Arrays of our own memory on a GPU, for frameworks whose arrays cannot be written: they take these over by DLPack.
+// The class _DeviceArray: GPU memory for results of frameworks whose arrays cannot be written (JAX), which take it over
+// by DLPack.
 #include <nanobind/ndarray.h>
 #include <spdlog/spdlog.h>
 
@@ -21,7 +22,7 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
-/// Whether all of the GPU has been waited for.
+/// Waits for all work on the GPU; returns false if that is not possible.
 bool wait_for_all(const runtime::CudaContext& context) noexcept {
   try {
     const runtime::ContextScope scope(context);
@@ -32,17 +33,17 @@ bool wait_for_all(const runtime::CudaContext& context) noexcept {
   }
 }
 
-/// Who took the memory over reads it in streams that we do not know, and lets go of it when the reads are enqueued: all
-/// of the GPU is waited for before the memory is used again.
+/// Memory that a framework shares by DLPack. The framework reads it on streams that are not known here, and releases it
+/// once its reads are enqueued. Therefore the destructor waits for all work on the GPU before it frees the memory.
 struct SharedMemory {
   SharedMemory(std::shared_ptr<runtime::CudaDevice> on, std::size_t bytes, runtime::StreamHandle stream)
       : device(std::move(on)), address(device->allocate(bytes, stream)) {}
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
-  /// With the GIL, as whoever lets go has it.
+  /// @pre the GIL is held
   ~SharedMemory() {
-    const Unlocked unlocked;              // what is waited for may itself wait for Python
-    const ScopedInterruptCheck none({});  // nothing is thrown from here
+    const Unlocked unlocked;              // the work on the GPU may itself wait for Python
+    const ScopedInterruptCheck none({});  // a destructor must not throw
     if (wait_for_all(*device->context())) {
       device->deallocate(address, nullptr);
     } else {
@@ -78,7 +79,7 @@ class DeviceArray {
     return nb::make_tuple(static_cast<int>(nb::device::cuda::value), tensor_.device.ordinal);
   }
 
-  /// DLPack's: has `stream` wait for what was enqueued on ours.
+  /// Implements __dlpack__: makes `stream` wait for the work that is enqueued on the array's own stream.
   nb::object dlpack(nb::handle stream, nb::handle max_version) const {
     constexpr std::int64_t kNoOrder = -1;
     const bool is_ordered =
@@ -119,7 +120,8 @@ std::optional<ReadTensor> read_device_array(nb::handle object) {
 }
 
 void bind_device_array(nb::module_& module) {
-  nb::class_<DeviceArray>(module, "_DeviceArray", "Memory of a GPU that another framework takes over by DLPack.")
+  nb::class_<DeviceArray>(module, "_DeviceArray",
+                          "An array in GPU memory that another framework can take over by DLPack.")
       .def(
           "__init__",
           [](DeviceArray* self, nb::handle shape, nb::handle dtype, int ordinal, nb::handle stream) {

@@ -1,4 +1,4 @@
-// Arrays of our own memory on a GPU.
+// Arrays in GPU memory that Tilewright allocates.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,7 +9,7 @@
 
 namespace tilewright::python {
 
-/// Nothing where the object is none.
+/// Returns nullopt if the object is no _DeviceArray.
 std::optional<ReadTensor> read_device_array(nanobind::handle object);
 
 void bind_device_array(nanobind::module_& module);

@@ -7,7 +7,7 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
-constexpr std::uint32_t kMajor = 1;  // of the layout declared here
+constexpr std::uint32_t kMajor = 1;  // DLPack's major version whose ABI dlpack_exchange.hpp declares
 
 const ExchangeTable* table_of(PyTypeObject* type) {
   PyObject* const capsule = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__");
@@ -24,7 +24,8 @@ const ExchangeTable* table_of(PyTypeObject* type) {
 
 }  // namespace
 
-// Tables live as long as the process (DLPack). A type is kept, so that no other gets its address.
+// DLPack requires tables to live as long as the process. The reference to a type is never released, so that no other
+// type can get the same address.
 const ExchangeTable* exchange_table(nb::handle object) {
   static std::unordered_map<PyTypeObject*, const ExchangeTable*> known;  // guarded by the GIL
   PyTypeObject* const type = Py_TYPE(object.ptr());

@@ -1,5 +1,6 @@
-// DLPack's table of C functions (since 1.3), by which a framework shows its tensors without any call of Python: types
-// have it as __dlpack_c_exchange_api__, a capsule of the name "dlpack_exchange_api". What is declared here is that ABI.
+// DLPack's C exchange API (since DLPack 1.3): a table of C functions that describe a framework's tensors without
+// calling Python. A tensor type has it as the attribute __dlpack_c_exchange_api__, a capsule named
+// "dlpack_exchange_api". The structs below repeat its ABI.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,7 +10,7 @@
 
 namespace tilewright::python {
 
-/// DLTensor: a view, good until control goes back to Python.
+/// DLTensor. It is valid until control returns to Python.
 struct ExchangedTensor {
   void* data = nullptr;
   std::int32_t device_type = 0;
@@ -17,7 +18,7 @@ struct ExchangedTensor {
   std::int32_t rank = 0;
   nanobind::dlpack::dtype dtype{};
   const std::int64_t* shape = nullptr;
-  const std::int64_t* strides = nullptr;  // elements; null: packed
+  const std::int64_t* strides = nullptr;  // in elements; null: row-major without gaps
   std::uint64_t byte_offset = 0;
 };
 static_assert(sizeof(ExchangedTensor) == 48);
@@ -33,7 +34,7 @@ struct ExchangeTable {
   int (*current_stream)(std::int32_t device_type, std::int32_t device_id, void** stream) = nullptr;
 };
 
-/// Of the object's type; null where it has none that we understand. Looked up once a type.
+/// The table of the object's type, or null if it has none of a known version. Each type is looked up once.
 const ExchangeTable* exchange_table(nanobind::handle object);
 
 }  // namespace tilewright::python

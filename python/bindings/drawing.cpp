@@ -1,4 +1,4 @@
-// The class Drawing: a picture in a terminal, a notebook, an SVG or a LaTeX document.
+// The class Drawing: pictures for a terminal, a notebook, an SVG file or a LaTeX document.
 #include "python/bindings/drawing.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ std::string in_terminal(const Drawing& drawing) { return to_terminal(drawing.pic
 void save(const Drawing& drawing, const std::filesystem::path& path) {
   const bool is_svg = path.extension() == ".svg";
   if (!is_svg && path.extension() != ".tex")
-    throw InvalidArgument(fmt::format("a drawing is saved as .svg or .tex, not as {}", path.string()));
+    throw InvalidArgument(fmt::format("a drawing can be saved as .svg or .tex, got {}", path.string()));
   std::ofstream file(path, std::ios::binary);
   file << (is_svg ? to_svg(drawing.pictures) : to_latex(drawing.pictures));
   file.close();
@@ -41,8 +41,8 @@ std::string to_html(const Drawing& drawing) {
 void bind_drawing(nb::module_& m) {
   nb::class_<Drawing>(
       m, "Drawing",
-      "Pictures of layouts. A notebook shows them; print() draws them on the terminal; a + b is a and b "
-      "side by side.")
+      "Pictures of layouts. A notebook displays them; print() draws them on the terminal; a + b puts two drawings side "
+      "by side.")
       .def(
           "__add__",
           [](Drawing a, const Drawing& b) {
@@ -58,9 +58,9 @@ void bind_drawing(nb::module_& m) {
           "to_svg", [](const Drawing& drawing) { return to_svg(drawing.pictures); }, "A self-contained SVG document.")
       .def(
           "to_latex", [](const Drawing& drawing) { return to_latex(drawing.pictures); },
-          "A document of class standalone that needs TikZ only.")
+          "A LaTeX document of the class standalone that needs only TikZ.")
       .def("save", save, "path"_a, nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
-           "Writes .svg or .tex, as the path ends.");
+           "Writes an SVG or LaTeX file; the path must end in .svg or .tex.");
 }
 
 }  // namespace tilewright::python

@@ -1,4 +1,4 @@
-// Pictures of layouts, side by side, as Python holds them.
+// The value of Python's class Drawing: pictures of layouts, side by side.
 #pragma once
 
 #include <string>
@@ -8,12 +8,11 @@
 
 namespace tilewright::python {
 
-/// Not empty.
 struct Drawing {
-  std::vector<layout::Picture> pictures;
+  std::vector<layout::Picture> pictures;  // never empty
 };
 
-/// A self-contained <div> that scrolls where the drawing is wider than the page.
+/// A self-contained <div>, which scrolls if the drawing is wider than the page.
 std::string to_html(const Drawing& drawing);
 
 }  // namespace tilewright::python

@@ -14,7 +14,7 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
-/// "torch.float16" and "<class 'numpy.float16'>" end in the name.
+/// The part after the last dot of "torch.float16" or "<class 'numpy.float16'>".
 std::string last_word(std::string text) {
   if (text.starts_with("<class '") && text.ends_with("'>")) text = text.substr(8, text.size() - 10);
   return text.substr(text.rfind('.') + 1);
@@ -27,13 +27,14 @@ DType parse(nb::handle object) {
     const nb::object value = object.attr("name");
     if (nb::isinstance<nb::str>(value)) return read_dtype(value);
   }
-  throw InvalidArgument(
-      fmt::format("no element type '{}': there are f64, f32, f16, bf16, e4m3, e5m2, s32, s8, u8", printable(text)));
+  throw InvalidArgument(fmt::format("unknown element type '{}': must be f64, f32, f16, bf16, e4m3, e5m2, s32, s8 or u8",
+                                    printable(text)));
 }
 
 }  // namespace
 
-// Types are singletons in every framework: what one was read as once is looked up by its address, which this keeps.
+// Types are singletons in every framework, so results are cached by the object's address. The cache holds a reference
+// to the object, so that its address is not reused.
 DType read_dtype(nb::handle object) {
   if (nb::isinstance<DType>(object)) return nb::cast<DType>(object);
   const bool is_array = PyType_Check(object.ptr()) == 0 && nb::hasattr(object, "shape") && nb::hasattr(object, "dtype");
@@ -72,12 +73,12 @@ const char* numpy_name(DType type) {
     case DType::e5m2:
       return "float8_e5m2";
     default:
-      throw InvalidArgument(fmt::format("no array has elements of {}", name(type)));
+      throw InvalidArgument(fmt::format("NumPy has no element type {}", name(type)));
   }
 }
 
 void bind_dtype(nb::module_& module) {
-  nb::enum_<DType>(module, "DType", "Types of elements.")
+  nb::enum_<DType>(module, "DType", "Element types.")
       .value("f64", DType::f64)
       .value("f32", DType::f32)
       .value("tf32", DType::tf32)

@@ -1,4 +1,4 @@
-// Element types of every framework as tilewright::DType.
+// Converts the element types of Python frameworks to tilewright::DType.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,15 +9,14 @@
 
 namespace tilewright::python {
 
-/// Of a tilewright.DType, a torch, NumPy, CuPy, JAX or ml_dtypes type, an object with such a `dtype` or `name`, or a
-/// name
-/// ("float16", "f16", "half"). @throws InvalidArgument naming what it is
+/// Reads a tilewright.DType, a torch, NumPy, CuPy, JAX or ml_dtypes type, an object whose `dtype` or `name` is one of
+/// these, or a name ("float16", "f16", "half"). @throws InvalidArgument that names the unknown type
 DType read_dtype(nanobind::handle object);
 
-/// None: nothing.
+/// The same; None is nullopt.
 std::optional<DType> read_optional_dtype(nanobind::handle object);
 
-/// "float16": what NumPy and ml_dtypes call it.
+/// The type's name in NumPy and ml_dtypes, for example "float16".
 const char* numpy_name(DType type);
 
 void bind_dtype(nanobind::module_& module);

@@ -34,7 +34,7 @@ using engine::Engine;
 using engine::Explanation;
 
 ForkSafeMutex& engines_mutex() {
-  static ForkSafeMutex mutex;  // guards engines(), never while Python code runs
+  static ForkSafeMutex mutex;  // guards engines() and configured(); not held while Python code runs
   return mutex;
 }
 std::map<std::string, std::shared_ptr<Engine>>& engines() {
@@ -42,15 +42,15 @@ std::map<std::string, std::shared_ptr<Engine>>& engines() {
   return all;
 }
 
-/// What tune::options_from_environment() says, but for what configure() was told.
+/// The options from the environment variables, as changed by configure().
 engine::Options& configured() {
   static engine::Options options = tune::options_from_environment();  // guarded by engines_mutex()
   return options;
 }
 
-/// "" is what TILEWRIGHT_DEVICE says, and the same engine as by that device's own name. Without the GIL: an engine may
-/// log while it is made, which Python hears; so it is made without the lock too, and who comes second lets go of
-/// theirs.
+/// The engine of a device. "" stands for the device that TILEWRIGHT_DEVICE names, and gives the same engine as the name
+/// of that device. An engine may log to Python while it is made. Therefore it is made without the mutex, and if two
+/// threads make the same one, the second discards its own. @pre the GIL is not held
 std::shared_ptr<Engine> engine_named(const std::string& device) {
   engine::Options options;
   {
@@ -67,17 +67,17 @@ std::shared_ptr<Engine> engine_named(const std::string& device) {
   return engines().try_emplace(device, same).first->second;
 }
 
-/// What a query found, best first: a sequence of kernels that makes Python objects of those that are looked at.
+/// The kernels that find_kernels() found, best first. A Python object is made only for those that are accessed.
 struct KernelList {
   std::shared_ptr<const Explanation> found;
-  std::vector<std::size_t> chosen;  // of those found, where a filter was asked
+  std::vector<std::size_t> chosen;  // indices of the kernels that the filter accepted, if is_filtered
   bool is_filtered = false;
 
   std::size_t size() const { return is_filtered ? chosen.size() : found->kernels.size(); }
   const engine::RankedKernel& at(std::ptrdiff_t index) const {
     const auto count = static_cast<std::ptrdiff_t>(size());
     if (index < 0) index += count;
-    if (index < 0 || index >= count) throw nb::index_error("no kernel of that rank");
+    if (index < 0 || index >= count) throw nb::index_error("KernelList index out of range");
     const auto place = static_cast<std::size_t>(index);
     return found->kernels[is_filtered ? chosen[place] : place];
   }
@@ -88,12 +88,12 @@ std::shared_ptr<registry::Kernel> shared(const registry::KernelPtr& kernel) {
 }
 
 KernelList find_kernels(const Arguments& arguments, nb::handle metadata_filter, nb::handle target,
-                        const std::optional<std::vector<Text>>& of_providers) {
+                        const std::optional<std::vector<Text>>& provider_names) {
   const std::optional<Target> wanted = read_target(target);
   std::optional<std::vector<std::string>> providers;
-  if (of_providers) {
+  if (provider_names) {
     providers.emplace();
-    for (const Text& provider : *of_providers) providers->push_back(provider.read("a provider"));
+    for (const Text& provider : *provider_names) providers->push_back(provider.read("a provider"));
   }
   KernelList list;
   {
@@ -118,16 +118,16 @@ std::shared_ptr<Explanation> explain(const Arguments& arguments, nb::handle targ
   return std::make_shared<Explanation>(engine_for(arguments.memory())->explain(arguments.problem(), {}, wanted));
 }
 
-/// A prepared call, and the engine that it belongs to.
+/// A prepared call, with its engine and the arguments it was prepared for.
 class Prepared {
  public:
-  /// @pre the GIL is held: arrays are referred to
+  /// @pre the GIL is held, because the references to the arrays are copied
   explicit Prepared(const Arguments& arguments) : arguments_(arguments) {}
 
-  /// Without the GIL.
+  /// @pre the GIL is not held
   void load(const registry::KernelPtr& kernel, const engine::ArtifactPtr& artifact) {
     engine_ = engine_for(arguments_.memory());
-    // Memory of the host is copied to the device at each run: only its shape is known now.
+    // Host arrays are copied to the device at each run, so only their shapes are known here.
     prepared_ = arguments_.is_on_host() ? engine_->prepare(shape_of(arguments_.problem()), kernel, artifact)
                                         : engine_->prepare(arguments_.call, kernel, artifact);
   }
@@ -135,7 +135,8 @@ class Prepared {
   const registry::Kernel& kernel() const { return prepared_.kernel(); }
   std::size_t workspace_bytes() const { return prepared_.workspace_bytes(); }
 
-  /// A launch without a workspace waits for nothing: the GIL is kept, which letting go of costs more than it.
+  /// The GIL is kept for a launch that needs no workspace: it does not block, and takes less time than releasing the
+  /// GIL.
   void run(const Arguments* other, nb::handle stream, nb::handle workspace) const {
     const Arguments& arguments = other != nullptr ? *other : arguments_;
     engine::RunOptions options{.stream = stream_for(stream, arguments.streams.all(), arguments.memory())};
@@ -150,7 +151,8 @@ class Prepared {
   }
 
  private:
-  /// An author is asked again about other arguments, and may want a workspace for them.
+  /// Whether the launch needs no workspace. _launch() of a Python kernel is called again for other arguments, and may
+  /// then ask for one.
   bool needs_no_memory(bool is_for_others) const {
     return prepared_.workspace_bytes() == 0 && (!is_for_others || kernel().depends_only_on_key());
   }
@@ -180,7 +182,7 @@ class Prepared {
 
 void bind_artifact(nb::module_& module) {
   nb::class_<compile::Artifact>(module, "Artifact",
-                                "A compiled kernel: to be run where it was compiled, or saved and run elsewhere.")
+                                "A compiled kernel, which can be run here, or saved and run on another machine.")
       .def_ro("name", &compile::Artifact::name)
       .def_ro("symbol", &compile::Artifact::symbol)
       .def_prop_ro("target", [](const compile::Artifact& self) { return self.target.name(); })
@@ -189,7 +191,7 @@ void bind_artifact(nb::module_& module) {
       .def_ro("compiler", &compile::Artifact::compiler)
       .def_ro("compile_ms", &compile::Artifact::compile_ms)
       .def_ro("ptx", &compile::Artifact::ptx)
-      .def_ro("description", &compile::Artifact::description, "JSON: the metadata of the kernel.")
+      .def_ro("description", &compile::Artifact::description, "The kernel's metadata as JSON.")
       .def_prop_ro("cubin",
                    [](const compile::Artifact& self) { return nb::bytes(self.cubin.data(), self.cubin.size()); })
       .def(
@@ -198,7 +200,7 @@ void bind_artifact(nb::module_& module) {
             compile::write_artifact(self, read_path(path, "the path"));
           },
           nb::arg("path"), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
-          "Into a file of its own, which load_artifact() reads.")
+          "Writes the artifact to a file, which load_artifact() reads.")
       .def("__repr__", [](const compile::Artifact& self) { return "<Artifact " + self.name + ">"; });
   module.def(
       "load_artifact",
@@ -207,11 +209,11 @@ void bind_artifact(nb::module_& module) {
             compile::read_artifact(read_path(path, "the path")).value_or_throw());
       },
       nb::arg("path"), nb::sig("def load_artifact(path: str | os.PathLike[str]) -> Artifact"),
-      "Checked byte by byte; needs no compiler. Raises InvalidArgument for a file that is damaged.");
+      "Reads an artifact that save() wrote; no compiler is needed. Raises InvalidArgument if the file is damaged.");
 }
 
 void bind_explanation(nb::module_& module) {
-  nb::class_<KernelList>(module, "KernelList", "Kernels, best first.")
+  nb::class_<KernelList>(module, "KernelList", "A sequence of kernels, best first.")
       .def("__len__", &KernelList::size)
       .def("__getitem__", [](const KernelList& self, std::ptrdiff_t index) { return shared(self.at(index).kernel); })
       .def("__getitem__",
@@ -233,7 +235,8 @@ void bind_explanation(nb::module_& module) {
           "estimate_us", [](const KernelList& self, std::ptrdiff_t index) { return self.at(index).estimate_us; },
           nb::arg("index"))
       .def("__repr__", [](const KernelList& self) { return fmt::format("<KernelList of {}>", self.size()); });
-  nb::class_<registry::RefusedKernel>(module, "RefusedKernel", "A family or kernel, and why it was not found.")
+  nb::class_<registry::RefusedKernel>(module, "RefusedKernel",
+                                      "A family or kernel that cannot be used, and the reason.")
       .def_ro("name", &registry::RefusedKernel::name)
       .def_prop_ro("reason", [](const registry::RefusedKernel& self) { return self.reason(); })
       .def_prop_ro("code", [](const registry::RefusedKernel& self) { return name(self.refusal.code); })
@@ -242,7 +245,8 @@ void bind_explanation(nb::module_& module) {
       .def("__repr__", [](const registry::RefusedKernel& self) {
         return fmt::format("RefusedKernel('{}', '{}')", self.name, self.reason());
       });
-  nb::class_<Explanation>(module, "Explanation", "What explain() found: print it, or read it.")
+  nb::class_<Explanation>(module, "Explanation",
+                          "The result of explain(): the kernels found and those refused. str() is a report.")
       .def_prop_ro("kernels",
                    [](const std::shared_ptr<Explanation>& self) {
                      return KernelList{self, {}, false};
@@ -259,8 +263,9 @@ void bind_prepared(nb::module_& module) {
       .def_prop_ro("workspace_bytes", &Prepared::workspace_bytes)
       .def("run", &Prepared::run, nb::arg("args").none() = nb::none(), nb::arg("stream") = nb::none(),
            nb::arg("workspace") = nb::none(),
-           "Enqueues the launch; with `args`, on other arrays of the same shapes, strides and types. Safe while a CUDA "
-           "graph is captured.");
+           "Enqueues the launch. `args` may have other arrays of the same shapes, strides and types. May be called "
+           "while "
+           "a CUDA graph is captured.");
   module.def(
       "prepare",
       [](const Arguments& arguments, const std::shared_ptr<registry::Kernel>& kernel,
@@ -271,7 +276,7 @@ void bind_prepared(nb::module_& module) {
         return prepared;
       },
       nb::arg("args"), nb::arg("kernel").none() = nb::none(), nb::arg("artifact").none() = nb::none(),
-      "Chooses the best kernel (unless given), compiles it (unless an artifact is given) and loads it.");
+      "Chooses the best kernel (unless one is given), compiles it (unless an artifact is given) and loads it.");
   module.def(
       "run",
       [](const Arguments& arguments, nb::handle stream) {
@@ -283,19 +288,18 @@ void bind_prepared(nb::module_& module) {
         if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.memory(), handle);
       },
       nb::arg("args"), nb::arg("stream") = nb::none(),
-      "Computes the problem with the best kernel for it, which is compiled at most once. Arrays of the host are "
-      "complete "
-      "on return; work on arrays of a GPU is enqueued on `stream` (default: the current one of their framework).");
+      "Computes the problem with the best kernel, which is compiled at most once. Host arrays are complete on return; "
+      "for arrays on a GPU the launch is enqueued on `stream` (default: the current stream of their framework).");
 }
 
-/// An iterator over kernels as they are made.
+/// An iterator over all kernels, each of which is made when the iteration reaches it.
 struct Listing {
   engine::KernelListing listing;
   nb::object filter;
   bool is_running = false;
 
   std::shared_ptr<registry::Kernel> next() {
-    if (is_running) throw nb::value_error("another thread, or its own filter, is asking this listing");
+    if (is_running) throw nb::value_error("the KernelListing is in use by another thread or by its own filter");
     is_running = true;  // guarded by the GIL
     struct Ends {
       bool& flag;
@@ -316,13 +320,14 @@ struct Listing {
 };
 
 void bind_discovery(nb::module_& module) {
-  module.def(
-      "find_kernels", &find_kernels, nb::arg("args"), nb::arg("metadata_filter") = nb::none(),
-      nb::arg("target") = nb::none(), nb::arg("providers") = nb::none(),
-      "The kernels that compute `args` on `target` (default: their device), best first. `metadata_filter`: called "
-      "with the metadata of those that do.");
+  module.def("find_kernels", &find_kernels, nb::arg("args"), nb::arg("metadata_filter") = nb::none(),
+             nb::arg("target") = nb::none(), nb::arg("providers") = nb::none(),
+             "The kernels that can compute `args` on `target` (default: the device of the arrays), best first. "
+             "`metadata_filter` is called with the metadata of each of them, and returns whether to keep it. "
+             "`providers` limits "
+             "the search to these families.");
   module.def("explain", &explain, nb::arg("args"), nb::arg("target") = nb::none(),
-             "As find_kernels, with the reason of every refusal.");
+             "Like find_kernels, but also reports every kernel that cannot compute `args`, with the reason.");
   nb::class_<Listing>(module, "KernelListing", "An iterator over kernels.")
       .def("__iter__", [](nb::handle self) { return self; })
       .def("__next__", &Listing::next);
@@ -337,14 +342,14 @@ void bind_discovery(nb::module_& module) {
         return Listing{listing(), std::move(metadata_filter)};
       },
       nb::arg("metadata_filter") = nb::none(), nb::arg("target") = nb::none(),
-      "Every kernel for a target, made one by one as the iteration asks for it.");
+      "Iterates over all kernels for a target, whatever they compute. Each is made when the iteration reaches it.");
   module.def(
       "compile_kernels",
       [](const std::vector<std::shared_ptr<registry::Kernel>>& kernels,
          nb::object on_progress) -> nb::typed<nb::list, compile::Artifact> {
         const std::vector<registry::KernelPtr> all(kernels.begin(), kernels.end());
         if (std::ranges::find(all, nullptr) != all.end())
-          throw nb::type_error("kernels to compile are Kernels, got None");
+          throw nb::type_error("kernels must be a list of Kernel, got None in it");
         std::vector<engine::ArtifactPtr> artifacts;
         {
           const Unlocked unlocked;
@@ -359,16 +364,17 @@ void bind_discovery(nb::module_& module) {
         return result;
       },
       nb::arg("kernels"), nb::arg("on_progress") = nb::none(),
-      "Compiles what is not in the cache, several at once. `on_progress(done, all, name)` is called as each is ready.");
+      "Compiles the kernels that are not in the cache, several in parallel. Calls `on_progress(done, all, name)` when "
+      "each is ready.");
 }
 
 void configure(const std::optional<Text>& device_text, const std::optional<Text>& compiler_text,
                const std::optional<Text>& cache_dir_text, std::optional<std::int64_t> pool_initial_bytes,
                std::optional<std::int64_t> pool_maximum_bytes) {
   std::optional<std::string> device, compiler, cache_dir;
-  if (device_text) device = device_text->read("the device");
-  if (compiler_text) compiler = compiler_text->read("the compiler");
-  if (cache_dir_text) cache_dir = cache_dir_text->path("the folder of the cache");
+  if (device_text) device = device_text->read("device");
+  if (compiler_text) compiler = compiler_text->read("compiler");
+  if (cache_dir_text) cache_dir = cache_dir_text->path("cache_dir");
   const Unlocked unlocked;
   std::map<std::string, std::shared_ptr<Engine>> old;
   const std::scoped_lock lock(engines_mutex());
@@ -376,13 +382,13 @@ void configure(const std::optional<Text>& device_text, const std::optional<Text>
   if (device) options.device = *device;
   if (compiler) {
     const Result<compile::Backend> backend = compile::parse_backend(*compiler);
-    if (!backend) throw InvalidArgument("the compiler " + backend.reason());
+    if (!backend) throw InvalidArgument("compiler " + backend.reason());
     options.toolchain.backend = *backend;
   }
   if (cache_dir) options.cache_dir = *cache_dir;
   for (const auto& [what, bytes] : {std::pair{"initial", pool_initial_bytes}, {"maximum", pool_maximum_bytes}}) {
     if (bytes.value_or(0) < 0)
-      throw InvalidArgument(fmt::format("the {} size of the pool must be at least 0, got {}", what, *bytes));
+      throw InvalidArgument(fmt::format("pool_{}_bytes must be at least 0, got {}", what, *bytes));
   }
   options.pool_initial_bytes = pool_initial_bytes.value_or(options.pool_initial_bytes);
   options.pool_maximum_bytes = pool_maximum_bytes.value_or(options.pool_maximum_bytes);
@@ -403,7 +409,7 @@ std::shared_ptr<registry::Kernel> make_kernel(const op::GemmSignature& descripti
   return shared(engine->make_kernel(description, design));
 }
 
-/// @throws InvalidArgument for a problem that is not seen as a GEMM
+/// @throws InvalidArgument for a problem that is invalid or cannot be viewed as a GEMM
 op::GemmSignature gemm_description(const op::Problem& problem) {
   op::validate(problem).or_throw();
   return op::describe(op::view(problem).value_or_throw());
@@ -416,8 +422,9 @@ void bind_explicit(nb::module_& module) {
         return make_kernel(gemm_description(arguments.problem()), design, read_target(target), arguments.memory());
       },
       nb::arg("args"), nb::arg("design"), nb::kw_only(), nb::arg("target") = nb::none(),
-      "The kernel of a design that you wrote, for arguments like these: their types, layouts, alignments and epilogue. "
-      "Raises InvalidArgument with the number that makes it impossible, before anything is compiled.");
+      "Makes a kernel of the given design, for arguments with the same types, layouts, alignments and epilogue as "
+      "`args`. "
+      "Raises InvalidArgument, with the number that makes the design impossible, before anything is compiled.");
   module.def(
       "make_kernel",
       [](const op::TensorSignature& a, const op::TensorSignature& b, const op::TensorSignature& out,
@@ -427,7 +434,7 @@ void bind_explicit(nb::module_& module) {
         description.accumulator = read_dtype(accumulator_type);
         const std::string math = math_text.read("math");
         const auto operation = op::parse_math_operation(math);
-        if (!operation) throw InvalidArgument(fmt::format("no math operation '{}'", printable(math)));
+        if (!operation) throw InvalidArgument(fmt::format("unknown math operation '{}'", printable(math)));
         description.math = *operation;
         description.epilogue =
             epilogue ? *epilogue : op::linear_combination(op::default_compute(description.accumulator, out.element));
@@ -436,14 +443,16 @@ void bind_explicit(nb::module_& module) {
       nb::arg("A"), nb::arg("B"), nb::arg("out"), nb::arg("accumulator_type"), nb::arg("design"), nb::kw_only(),
       nb::arg("math") = "multiply_add", nb::arg("epilogue") = nb::none(), nb::arg("C") = nb::none(),
       nb::arg("target") = nb::none(),
-      "The same for operands that are described, for the device that arrays of the host run on.");
+      "The same with descriptions of the operands instead of arrays. The default target is that of the device on which "
+      "host arrays are computed.");
 }
 
 void bind_device(nb::module_& module) {
   module.def("configure", &configure, nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("compiler") = nb::none(),
              nb::arg("cache_dir") = nb::none(), nb::arg("pool_initial_bytes") = nb::none(),
              nb::arg("pool_maximum_bytes") = nb::none(),
-             "What the environment variables would say, from now on: engines that are in use are let go of.");
+             "Overrides the environment variables for all calls from now on. Existing engines are released and made "
+             "again with the new options.");
   module.def(
       "device_name",
       [](const Text& name) {
@@ -451,7 +460,10 @@ void bind_device(nb::module_& module) {
         const Unlocked unlocked;
         return engine_named(device)->device()->properties().name;
       },
-      nb::arg("device") = "", "\"NVIDIA H200\", \"emulator:sm_90a\": of the device that arrays of the host run on.");
+      nb::arg("device") = "",
+      "The name of a device, for example \"NVIDIA H200\" or \"emulator:sm_90a\"; by default of the device on which "
+      "host "
+      "arrays are computed.");
   module.def(
       "device_target",
       [](const Text& name) {
@@ -459,7 +471,7 @@ void bind_device(nb::module_& module) {
         const Unlocked unlocked;
         return engine_named(device)->device()->properties().target.name();
       },
-      nb::arg("device") = "");
+      nb::arg("device") = "", "The target of a device, for example \"sm_90a\".");
   module.def(
       "has_wgmma",
       [](nb::handle target) {
@@ -474,7 +486,7 @@ void bind_device(nb::module_& module) {
         const Unlocked unlocked;
         return engine_named(device)->device()->allocated_bytes();
       },
-      nb::arg("device") = "", "Of the device's pool, not yet returned to it.");
+      nb::arg("device") = "", "The bytes of the device's memory pool that are in use.");
   module.def(
       "cache_counters",
       [](const Text& name) {
@@ -487,7 +499,8 @@ void bind_device(nb::module_& module) {
         return std::map<std::string, std::int64_t>{
             {"memory_hits", counters.memory_hits}, {"disk_hits", counters.disk_hits}, {"compiles", counters.compiles}};
       },
-      nb::arg("device") = "", "How kernels were had so far.");
+      nb::arg("device") = "",
+      "How many kernels were found in memory (memory_hits), found on disk (disk_hits) and compiled (compiles) so far.");
   module.def(
       "synchronize",
       [](const Text& name, nb::handle stream) {
@@ -496,9 +509,9 @@ void bind_device(nb::module_& module) {
         const Unlocked unlocked;
         engine_named(device)->device()->synchronize(handle);
       },
-      nb::arg("device") = "", nb::arg("stream") = nb::none(), "Waits for what was enqueued on the stream.");
+      nb::arg("device") = "", nb::arg("stream") = nb::none(), "Waits for the work that is enqueued on the stream.");
   module.def("_shut_down", [] {
-    let_go_of_lent();
+    release_all_lent();
     std::map<std::string, std::shared_ptr<Engine>> all;
     const Unlocked unlocked;
     const std::scoped_lock lock(engines_mutex());
@@ -519,12 +532,12 @@ std::shared_ptr<Engine> engine_for(const op::MemoryDevice& memory) {
 
 void read_workspace(nb::handle workspace, engine::RunOptions& options) {
   if (workspace.is_none()) return;
-  const ReadTensor read = read_tensor(workspace, "the workspace");
+  const ReadTensor read = read_tensor(workspace, "workspace");
   if (read.tensor.address == 0 || read.tensor.device.kind != op::MemoryDevice::Kind::cuda) {
     throw InvalidArgument(
-        fmt::format("a workspace is memory of the GPU, got an array on {}", op::to_string(read.tensor.device)));
+        fmt::format("workspace must be an array on a GPU, got one on {}", op::to_string(read.tensor.device)));
   }
-  if (read.is_read_only) throw InvalidArgument("the workspace is read-only");
+  if (read.is_read_only) throw InvalidArgument("workspace is read-only");
   options.workspace = read.tensor.address;
   options.workspace_bytes = static_cast<std::size_t>(op::span_bytes(read.tensor));
 }
@@ -533,10 +546,10 @@ std::optional<Target> read_target(nb::handle target) {
   if (target.is_none()) return std::nullopt;
   if (nb::isinstance<nb::int_>(target)) {
     constexpr int kMostSm = 999;
-    const int sm = static_cast<int>(read_signed(target, "a target", 0, kMostSm));
+    const int sm = static_cast<int>(read_signed(target, "target", 0, kMostSm));
     return device_target(sm);
   }
-  return parse_target(read_text(target, "a target")).value_or_throw();
+  return parse_target(read_text(target, "target")).value_or_throw();
 }
 
 void bind_engine(nb::module_& module) {

@@ -1,4 +1,4 @@
-// The engines of this process: one a device, made when first used.
+// The engines of this process: one for each device, made at its first use.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,17 +11,19 @@
 
 namespace tilewright::python {
 
-/// Where kernels are registered, for every engine of this process.
+/// The registry that all engines of this process use.
 const std::shared_ptr<registry::Registry>& shared_registry();
 
-/// The engine for arrays that lie there: of that GPU, or where they are on the host, or nowhere, the one that
-/// TILEWRIGHT_DEVICE names. The caller holds the GIL, or not.
+/// The engine of the GPU that holds the arrays; for host arrays and shapes without memory, the engine of the device
+/// that TILEWRIGHT_DEVICE names. May be called with or without the GIL.
 std::shared_ptr<engine::Engine> engine_for(const op::MemoryDevice& memory);
 
-/// Of an array on the device, None for none.
+/// Sets the workspace of `options` to an array in GPU memory; None leaves them unchanged.
+/// @throws InvalidArgument if the array is not on a GPU or is read-only
 void read_workspace(nanobind::handle workspace, engine::RunOptions& options);
 
-/// A target's name, "sm_90a"; the compute capability of a GPU, 90 (any from 0 to 999); or None.
+/// Reads a target's name ("sm_90a"), the compute capability of a GPU (90; any number from 0 to 999), or None, which is
+/// nullopt. @throws InvalidArgument
 std::optional<Target> read_target(nanobind::handle target);
 
 void bind_engine(nanobind::module_& module);

@@ -1,4 +1,4 @@
-// Which Python exception a C++ exception becomes. The classes are Python's own, of tilewright/errors.py.
+// Translates C++ exceptions to Python exceptions, whose classes are defined in tilewright/errors.py.
 #include <nanobind/nanobind.h>
 
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 
 nb::object exception_class(const char* name) { return nb::module_::import_("tilewright.errors").attr(name); }
 
-// Logs of compilers need not be UTF-8.
+// A message may contain a compiler's log, which need not be valid UTF-8.
 nb::object message_of(const std::exception& error) {
   return nb::steal(PyUnicode_DecodeUTF8(error.what(), static_cast<Py_ssize_t>(std::strlen(error.what())), "replace"));
 }
@@ -28,7 +28,7 @@ void raise(const DriverError& error) {
   PyErr_SetObject(type.ptr(), type(message_of(error), error.code()).ptr());
 }
 
-// Derived classes come before their bases.
+// Derived classes are caught before their bases.
 void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
@@ -49,8 +49,7 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const InternalError& error) {
     raise("InternalError", error);
   } catch (const nb::cast_error&) {
-    PyErr_SetString(PyExc_TypeError,
-                    "an argument, or what one of its methods returned, is of another type than needed");
+    PyErr_SetString(PyExc_TypeError, "an argument, or the value that one of its methods returned, has the wrong type");
   }
 }
 

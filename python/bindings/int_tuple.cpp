@@ -1,4 +1,4 @@
-// Trees of integers between Python and C++, and the functions on them.
+// Conversion of integer tuples between Python and C++, and the functions on them.
 #include "python/bindings/int_tuple.hpp"
 
 #include <fmt/format.h>
@@ -23,10 +23,10 @@ using layout::Tiler;
 
 namespace {
 
-// Deeper trees are refused before the recursion over them could fill the stack.
+// Deeper tuples are refused, because the recursion over them could overflow the stack.
 constexpr int max_depth = 64;
 
-// An int, or what says that it is one (numpy's integers); no bool.
+// Reads an int, or an object with __index__() such as NumPy's integers. Returns nullopt for a bool and other objects.
 std::optional<std::int64_t> integer_of(nb::handle object) {
   if (PyBool_Check(object.ptr()) || !PyIndex_Check(object.ptr())) return std::nullopt;
   const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
@@ -34,7 +34,7 @@ std::optional<std::int64_t> integer_of(nb::handle object) {
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   if (overflow != 0 || value == std::numeric_limits<long long>::min())
-    throw InvalidArgument(fmt::format("an integer does not fit in 63 bits: {}", nb::str(number).c_str()));
+    throw InvalidArgument(fmt::format("the integer {} does not fit in 63 bits", nb::str(number).c_str()));
   return value;
 }
 
@@ -83,9 +83,11 @@ nb::object tuple_of(const std::vector<nb::object>& items) {
 }
 
 void bind_scaled_basis(nb::module_& m) {
-  nb::class_<ScaledBasis>(m, "ScaledBasis",
-                          "A stride that leads through coordinates: ScaledBasis(64, 1) is 64@1, 64 steps along mode 1. "
-                          "The mode is a number or a path, outermost first: (0, 2) is CuTe's @2@0.")
+  nb::class_<ScaledBasis>(
+      m, "ScaledBasis",
+      "A scaled basis element, CuTe's ScaledBasis: ScaledBasis(64, 1) is 64@1, a stride of 64 along "
+      "mode 1 of a coordinate. The mode is a number, or a path with the outermost mode first: (0, 2) "
+      "is CuTe's @2@0.")
       .def(nb::init<std::int64_t, Basis>(), "value"_a, "mode"_a)
       .def_prop_ro("value", [](const ScaledBasis& b) { return b.value; })
       .def_prop_ro("mode", [](const ScaledBasis& b) { return b.mode; })
@@ -117,53 +119,56 @@ void bind_scaled_basis(nb::module_& m) {
       [](const Basis& mode) {
         return ScaledBasis{1, mode};
       },
-      "mode"_a, "CuTe's E: one step along a mode. 64 * E(1) is ScaledBasis(64, 1).");
+      "mode"_a, "CuTe's E: the unit stride along a mode. 64 * E(1) is ScaledBasis(64, 1).");
 }
 
 void bind_arithmetic(nb::module_& m) {
-  m.def("product", layout::product, "t"_a, "The product of all leaves; of (), 1.");
+  m.def("product", layout::product, "t"_a, "The product of all leaves, which is 1 for ().");
   m.def("product_each", layout::product_each, "t"_a, "The product of each mode: ((2, 2), 8) -> (4, 8).");
   m.def("inner_product", layout::inner_product, "a"_a, "b"_a, "The sum of products of corresponding leaves.");
   m.def("elem_scale", layout::elem_scale, "a"_a, "b"_a,
-        "a with each leaf multiplied by the product of what corresponds to it in b.");
+        "a with each leaf multiplied by the product of the corresponding element of b.");
   m.def("tuple_max", layout::tuple_max, "t"_a, "The largest leaf.");
   m.def("prefix_product", layout::prefix_product, "t"_a, "init"_a = 1,
         "Exclusive products from the left, in the profile of t: ((2, 3), 4) -> ((1, 2), 6).");
   m.def("suffix_product", layout::suffix_product, "t"_a, "init"_a = 1,
         "Exclusive products from the right, in the profile of t: ((2, 3), 4) -> ((12, 4), 1).");
   m.def("compact_order", layout::compact_order, "shape"_a, "order"_a,
-        "The strides that make a shape compact, modes of less order faster: ((4, 8), (1, 0)) -> (8, 1).");
+        "The strides that make a shape compact, the mode with the smallest order fastest: ((4, 8), (1, 0)) -> (8, 1).");
   m.def("ceil_div", nb::overload_cast<const IntTuple&, const IntTuple&>(layout::ceil_div), "a"_a, "b"_a,
-        "ceil(a / b) as shapes: a tuple by an integer takes the integer out of its modes from the left.");
+        "ceil(a / b) for shapes. An integer b divides the modes of a tuple a from left to right.");
   m.def("shape_div", layout::shape_div, "a"_a, "b"_a,
-        "a / b as shapes. Of integers, ceil(a / b) where one divides the other; else refused.");
+        "a / b for shapes. For integers it is ceil(a / b), and an error if neither divides the other.");
   m.def("make_basis_like", layout::make_basis_like, "shape"_a,
-        "The basis of a shape's coordinates: (4, 8) -> (1@0, 1@1).");
+        "The basis elements of a shape's coordinates: (4, 8) -> (1@0, 1@1).");
   m.def("as_arithmetic_tuple", layout::as_arithmetic_tuple, "t"_a,
-        "The tuple that a scaled basis element stands for: 5@1 -> (0, 5). Everything else stays.");
+        "The coordinate that a scaled basis element stands for: 5@1 -> (0, 5). Other values are returned unchanged.");
 }
 
 void bind_comparisons(nb::module_& m) {
-  m.def("congruent", layout::congruent, "a"_a, "b"_a, "Whether the trees are the same, whatever the leaves.");
-  m.def("weakly_congruent", layout::weakly_congruent, "a"_a, "b"_a, "Whether the tree of b refines that of a.");
-  m.def("compatible", layout::compatible, "a"_a, "b"_a, "Whether any coordinate of a is one of b.");
+  m.def("congruent", layout::congruent, "a"_a, "b"_a,
+        "Whether a and b have the same hierarchy; the values of the leaves may differ.");
+  m.def("weakly_congruent", layout::weakly_congruent, "a"_a, "b"_a, "Whether the hierarchy of b refines that of a.");
+  m.def("compatible", layout::compatible, "a"_a, "b"_a, "Whether every coordinate of a is also a coordinate of b.");
   m.def("evenly_divides", layout::evenly_divides, "shape"_a, "tile"_a,
-        "Whether tiles cover the shape without overhang.");
+        "Whether the tile divides the shape, so that no tile extends beyond it.");
   m.def("elem_less", layout::elem_less, "a"_a, "b"_a,
-        "Whether every leaf of a is less than that of b, which may have more modes.");
+        "Whether every leaf of a is less than the corresponding leaf of b, which may have more modes.");
   m.def("elem_leq", layout::elem_leq, "a"_a, "b"_a, "not elem_less(b, a)");
   m.def("elem_gtr", layout::elem_gtr, "a"_a, "b"_a, "elem_less(b, a)");
   m.def("elem_geq", layout::elem_geq, "a"_a, "b"_a, "not elem_less(a, b)");
-  m.def("lex_less", layout::lex_less, "a"_a, "b"_a, "Whether a is before b by the first mode that differs.");
-  m.def("colex_less", layout::colex_less, "a"_a, "b"_a, "Whether a is before b by the last mode that differs.");
+  m.def("lex_less", layout::lex_less, "a"_a, "b"_a, "Lexicographical comparison: the first mode that differs decides.");
+  m.def("colex_less", layout::colex_less, "a"_a, "b"_a,
+        "Colexicographical comparison: the last mode that differs decides.");
 }
 
 void bind_coordinates(nb::module_& m) {
   m.def(
       "crd2idx", [](const IntTuple& coord, const IntTuple& shape) { return layout::crd2idx(coord, shape); }, "coord"_a,
       "shape"_a,
-      "The index of a coordinate in a shape, the first mode fastest; with a stride, the offset. An integer coordinate "
-      "of a tuple counts through it; the last mode is not wrapped, so that indices past the end extend it.");
+      "The index of a coordinate in a shape, with the first mode fastest; with a stride, the offset. An integer "
+      "coordinate for a tuple shape is an index into it. The last mode is not wrapped, so that an index past the end "
+      "continues in it.");
   m.def(
       "crd2idx",
       [](const IntTuple& coord, const IntTuple& shape, const IntTuple& stride) {
@@ -173,8 +178,8 @@ void bind_coordinates(nb::module_& m) {
   m.def(
       "idx2crd", [](const IntTuple& index, const IntTuple& shape) { return layout::idx2crd(index, shape); }, "index"_a,
       "shape"_a,
-      "The coordinate, congruent to the shape, of an index: crd2idx(idx2crd(i, s), s) == i. With a stride, the digit "
-      "(index / stride) % extent of each leaf.");
+      "The coordinate of an index, congruent to the shape: crd2idx(idx2crd(i, s), s) == i. With a stride, each leaf is "
+      "(index / stride) % extent.");
   m.def(
       "idx2crd",
       [](const IntTuple& index, const IntTuple& shape, const IntTuple& stride) {
@@ -182,61 +187,61 @@ void bind_coordinates(nb::module_& m) {
       },
       "index"_a, "shape"_a, "stride"_a);
   m.def("crd2crd", layout::crd2crd, "coord"_a, "src_shape"_a, "dst_shape"_a,
-        "The coordinate in dst_shape of a coordinate in src_shape: by mode where all are tuples, else by the index.");
+        "Converts a coordinate in src_shape to one in dst_shape: mode by mode if all three are tuples, else by index.");
 }
 
 void bind_structure(nb::module_& m) {
   m.def(
-      "rank", [](const IntTuple& t) { return t.rank(); }, "t"_a, "The number of modes; 1 of a leaf.");
+      "rank", [](const IntTuple& t) { return t.rank(); }, "t"_a, "The number of modes; a leaf has rank 1.");
   m.def(
       "depth", [](const IntTuple& t) { return layout::depth(t); }, "t"_a,
-      "0 of a leaf, else one more than of the deepest mode.");
-  m.def("size", layout::product, "t"_a, "The number of coordinates; with a mode, of that mode.");
+      "The depth of the hierarchy: 0 for a leaf, else one more than that of the deepest mode.");
+  m.def("size", layout::product, "t"_a, "The number of coordinates, of the whole tuple or of one mode.");
   m.def(
       "size", [](const IntTuple& t, const Basis& mode) { return layout::product(layout::get(t, mode)); }, "t"_a,
       "mode"_a);
   m.def(
       "get", [](const IntTuple& t, const Basis& mode) { return layout::get(t, mode); }, "t"_a, "mode"_a,
-      "The mode of that number or path: get(((2, 3), 8), (0, 1)) is 3.");
+      "The mode with the given number or path: get(((2, 3), 8), (0, 1)) is 3.");
   m.def(
       "flatten", [](const IntTuple& t) { return layout::flatten(t); }, "t"_a,
-      "The tuple of all leaves; a leaf stays a leaf.");
+      "The flat tuple of all leaves; a leaf is returned unchanged.");
   m.def(
       "unflatten", [](const IntTuple& flat, const IntTuple& profile) { return layout::unflatten(flat, profile); },
-      "flat"_a, "profile"_a, "The leaves in the tree of the profile: the inverse of flatten.");
+      "flat"_a, "profile"_a, "The leaves of a flat tuple in the hierarchy of `profile`: the inverse of flatten.");
   m.def(
       "take", [](const IntTuple& t, int begin, int end) { return layout::take(t, begin, end); }, "t"_a, "begin"_a,
-      "end"_a, "Modes begin to end - 1.");
+      "end"_a, "The modes from begin to end - 1.");
   m.def(
       "select", [](const IntTuple& t, const std::vector<int>& modes) { return layout::select(t, modes); }, "t"_a,
-      "modes"_a, "The named modes, in that order.");
+      "modes"_a, "The given modes, in the given order.");
   m.def(
       "append", [](const IntTuple& t, const IntTuple& x) { return layout::append(t, x); }, "t"_a, "x"_a,
-      "One mode more, x, at the end; with a rank, modes x until there are so many.");
+      "Appends x as a mode; with `rank`, appends it until the result has that rank.");
   m.def(
       "append", [](const IntTuple& t, const IntTuple& x, int rank) { return layout::append(t, rank, x); }, "t"_a, "x"_a,
       "rank"_a);
   m.def(
       "prepend", [](const IntTuple& t, const IntTuple& x) { return layout::prepend(t, x); }, "t"_a, "x"_a,
-      "append at the front.");
+      "The same as append, at the front.");
   m.def(
       "prepend", [](const IntTuple& t, const IntTuple& x, int rank) { return layout::prepend(t, rank, x); }, "t"_a,
       "x"_a, "rank"_a);
   m.def(
       "replace", [](const IntTuple& t, int mode, const IntTuple& x) { return layout::replace(t, mode, x); }, "t"_a,
-      "mode"_a, "x"_a, "Mode number `mode` replaced by x.");
+      "mode"_a, "x"_a, "Replaces mode number `mode` by x.");
   m.def(
       "group", [](const IntTuple& t, int begin, int end) { return layout::group(t, begin, end); }, "t"_a, "begin"_a,
-      "end"_a, "Modes begin to end - 1 made one: group((2, 3, 5), 0, 2) is ((2, 3), 5).");
+      "end"_a, "Makes one mode of the modes from begin to end - 1: group((2, 3, 5), 0, 2) is ((2, 3), 5).");
   m.def(
       "reverse", [](const IntTuple& t) { return layout::reverse(t); }, "t"_a,
-      "The modes from last to first; what is inside of each stays.");
+      "The modes from last to first; modes within a mode keep their order.");
   m.def(
       "slice_", [](const Coord& coord, const IntTuple& t) { return layout::slice(coord.tree, t); }, "coord"_a, "t"_a,
-      "What the coordinate names by None: slice_((None, (1, None)), (4, (2, 3))) is (4, 3).");
+      "The modes for which the coordinate is None: slice_((None, (1, None)), (4, (2, 3))) is (4, 3).");
   m.def(
       "dice", [](const Coord& coord, const IntTuple& t) { return layout::dice(coord.tree, t); }, "coord"_a, "t"_a,
-      "What the coordinate names otherwise: dice((None, (1, None)), (4, (2, 3))) is (2,).");
+      "The modes for which the coordinate is not None: dice((None, (1, None)), (4, (2, 3))) is (2,).");
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
-// Trees of integers, coordinates, paths and tilers as what Python writes for them: integers, tuples and None.
+// nanobind casters for integer tuples, coordinates, mode paths and tilers, which Python writes as integers, tuples and
+// None:
 //
-//   IntTuple   8, (2, 3), ((2, 2), 8), ScaledBasis(64, 1); no bool
-//   Coord      the same, and None for a whole mode: CuTe's `_`
+//   IntTuple   8, (2, 3), ((2, 2), 8), ScaledBasis(64, 1); a bool is refused
+//   Coord      the same, with None for a whole mode (CuTe's `_`)
 //   Basis      a mode, or a path of modes: 1, (0, 2)
-//   Tiler      a layout; n for n:1; None for a whole mode; a tuple of these, by mode
+//   Tiler      a layout; n for n:1; None for a whole mode; a tuple of these, one for each mode
 //
-// A caster must not throw. What has the right types and is refused all the same (an integer of more than 63 bits) is
-// thrown when the value is asked for: InvalidArgument, not TypeError.
+// A caster must not throw. If an object has the right type but an invalid value (an integer of more than 63 bits), the
+// caster accepts it and throws InvalidArgument when the value is read, so that the caller does not get a TypeError.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -22,32 +23,32 @@
 
 namespace tilewright::python {
 
-/// 64@1: what Python holds of a leaf that is a scaled basis element.
+/// A leaf that is a scaled basis element, for example 64@1, as a Python object.
 struct ScaledBasis {
   std::int64_t value = 1;
   layout::Basis mode;
   bool operator==(const ScaledBasis&) const = default;
 };
 
-/// A coordinate that may have `_`.
+/// A coordinate that may contain `_`.
 struct Coord {
   layout::IntTuple tree;
 };
 
-/// Nothing where the object is of another type. @throws InvalidArgument
+/// These return nullopt if the object has another type. @throws InvalidArgument for a value that is out of range
 std::optional<layout::IntTuple> int_tuple_of(nanobind::handle object);
 std::optional<Coord> coord_of(nanobind::handle object);
 std::optional<layout::Basis> basis_of(nanobind::handle object);
 std::optional<layout::Tiler> tiler_of(nanobind::handle object);
-/// A leaf as an int, a ScaledBasis or None.
+/// Leaves become int, ScaledBasis or None.
 nanobind::object to_python(const layout::IntTuple& t);
 nanobind::object to_python(const layout::Tiler& tiler);
-/// 1 for @1, (0, 2) for @2@0.
+/// 1 for @1, and (0, 2) for @2@0.
 nanobind::object to_python(const layout::Basis& basis);
-/// (layout, offset)
+/// The tuple (layout, offset).
 nanobind::object to_python(const layout::LayoutAndOffset& part);
 
-/// What the casters below have in common.
+/// Base of the casters below: keeps an InvalidArgument that the conversion throws until the value is read.
 template <class T>
 class RefusingCaster {
  public:
@@ -85,7 +86,7 @@ class RefusingCaster {
   std::string refusal_;
 };
 
-/// The object, or nullptr with Python's error set.
+/// Returns a new reference, or nullptr with a Python exception set.
 template <class T>
 nanobind::handle to_python_or_null(const T& value) noexcept {
   try {

@@ -29,7 +29,7 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
-/// What an author's method is given.
+/// The argument of the Python methods of a kernel.
 nb::object view_of(const op::Problem& problem, const registry::KernelMetadata& metadata) {
   return arguments_of(problem, metadata.signature.gemm() != nullptr);
 }
@@ -38,7 +38,7 @@ Support read_status(nb::handle answer) {
   if (answer.is_none()) return {};
   if (nb::isinstance<Support>(answer)) return nb::cast<Support>(answer);
   if (nb::isinstance<nb::bool_>(answer))
-    return nb::cast<bool>(answer) ? Support() : Support(refuse("the kernel's author does not support these arguments"));
+    return nb::cast<bool>(answer) ? Support() : Support(refuse("_supports() of the kernel returned False"));
   return refuse("{}", as_text(answer));
 }
 
@@ -49,15 +49,15 @@ compile::Source read_source(nb::handle answer) {
   return source;
 }
 
-/// A kernel whose author derived from tilewright.Kernel. Its methods are looked up when they are called.
+/// A kernel of a Python class that derives from tilewright.Kernel. Its methods are looked up at each call.
 class PythonKernel final : public registry::Kernel {
  public:
   explicit PythonKernel(const registry::KernelMetadata& metadata) : Kernel(metadata) {}
 
-  /// @throws InvalidArgument where it is made for another already
+  /// @throws InvalidArgument if the kernel was already made for another target
   void make_for(const Target& target) {
     if (made_for_ && *made_for_ != target) {
-      throw InvalidArgument(fmt::format("{}.generate_kernels() must make new kernels for each target: {} is of {}",
+      throw InvalidArgument(fmt::format("{}.generate_kernels() must return new kernels for each target: {} is for {}",
                                         metadata().family, name(), made_for_->name()));
     }
     if (made_for_) return;
@@ -76,7 +76,7 @@ class PythonKernel final : public registry::Kernel {
     const Locked gil;
     const nb::object answer = required("_source")();
     const bool is_source = nb::isinstance<compile::Source>(answer) || nb::isinstance<nb::str>(answer);
-    if (!is_source) throw_wrong_answer("_source", "a text or a Source", answer);
+    if (!is_source) throw_wrong_answer("_source", "a str or a Source", answer);
     return read_source(answer);
   }
   plan::Launch do_launch(const op::Problem& problem) const override {
@@ -89,7 +89,7 @@ class PythonKernel final : public registry::Kernel {
     const Locked gil;
     const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
     if (!nb::hasattr(self, "_estimate_us")) return registry::kUnknownTime;
-    return read_number(self.attr("_estimate_us")(view_of(problem, metadata())), "an estimate");
+    return read_number(self.attr("_estimate_us")(view_of(problem, metadata())), "the result of _estimate_us()");
   }
 
  private:
@@ -100,13 +100,13 @@ class PythonKernel final : public registry::Kernel {
   nb::object required(const char* method) const {
     const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
     if (nb::hasattr(self, method)) return self.attr(method);
-    throw InvalidArgument(fmt::format("{} defines no {}()", metadata().family, method));
+    throw InvalidArgument(fmt::format("{} does not define {}()", metadata().family, method));
   }
 
   std::optional<Target> made_for_;
 };
 
-/// A number with the type that the kernel's parameter has.
+/// A number with the type of a kernel parameter.
 struct TypedNumber {
   std::variant<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, float, double> value;
 };
@@ -121,9 +121,9 @@ void append_parameter(plan::Launch& launch, nb::handle parameter) {
     const nb::object pointer = parameter.attr("data_ptr");
     const bool is_method = PyCallable_Check(pointer.ptr()) != 0;
     return launch.append_parameter(
-        read_unsigned(is_method ? nb::object(pointer()) : pointer, "the data_ptr of a kernel's parameter"));
+        read_unsigned(is_method ? nb::object(pointer()) : pointer, "data_ptr of a kernel parameter"));
   }
-  // Numbers of ctypes and NumPy know their width: both are their own bytes.
+  // Numbers of NumPy and ctypes have a known width: they are passed as their bytes.
   nb::object bytes;
   if (nb::hasattr(parameter, "tobytes")) {
     bytes = parameter.attr("tobytes")();
@@ -133,14 +133,15 @@ void append_parameter(plan::Launch& launch, nb::handle parameter) {
     const nb::object simple = nb::module_::import_("ctypes").attr("_SimpleCData");
     if (!nb::isinstance(parameter, simple)) {
       throw InvalidArgument(
-          fmt::format("a kernel's parameter is an operand, a Scratch, bytes, or a number of known width "
+          fmt::format("a kernel parameter must be an operand, a Scratch, bytes, or a number of known width "
                       "(tilewright.i32(1), tilewright.f32(0.5), numpy.int32(1)), got {}",
                       shown(parameter)));
     }
     bytes = nb::module_::import_("builtins").attr("bytes")(parameter);
   }
   if (!nb::isinstance<nb::bytes>(bytes))
-    throw nb::type_error(fmt::format("tobytes() of a kernel's parameter returned {}, not bytes", shown(bytes)).c_str());
+    throw nb::type_error(
+        fmt::format("tobytes() of a kernel parameter must return bytes, got {}", shown(bytes)).c_str());
   const auto content = nb::cast<nb::bytes>(bytes);
   launch.append_parameter(std::as_bytes(std::span(content.c_str(), content.size())));
 }
@@ -152,17 +153,17 @@ std::array<std::uint32_t, 3> dim3(nb::handle extents, const char* what) {
     return dim;
   }
   const std::size_t rank = nb::len(extents);
-  if (rank < 1 || rank > 3) throw InvalidArgument(fmt::format("{} has 1 to 3 extents, got {}", what, rank));
+  if (rank < 1 || rank > 3) throw InvalidArgument(fmt::format("{} must have 1 to 3 extents, got {}", what, rank));
   for (std::size_t i = 0; i < rank; ++i) dim[i] = read_integer<std::uint32_t>(extents[i], what);
   return dim;
 }
 
 void bind_status(nb::module_& module) {
-  nb::class_<Support>(module, "Status", "Yes, or no with a reason. True when yes.")
+  nb::class_<Support>(module, "Status", "Success, or a failure with a reason. Its truth value is True for success.")
       .def_static("success", [] { return Support(); })
       .def_static(
           "fail", [](nb::handle error) { return Support(refuse("{}", as_text(error))); }, nb::arg("error"),
-          "Of a text or an exception.")
+          "A failure whose reason is a str or an exception.")
       .def("__bool__", [](const Support& self) { return bool(self); })
       .def_prop_ro("reason", [](const Support& self) { return self.reason(); })
       .def_prop_ro("error",
@@ -181,8 +182,10 @@ void bind_status(nb::module_& module) {
 }
 
 void bind_source(nb::module_& module) {
-  nb::class_<compile::Source>(module, "Source",
-                              "What a kernel is made of: CUDA C++, PTX, or a cubin's bytes. See Kernel._source().")
+  nb::class_<compile::Source>(
+      module, "Source",
+      "The source of a kernel: CUDA C++, PTX, or the bytes of a cubin. Kernel._source() returns "
+      "it.")
       .def(
           "__init__",
           [](compile::Source* self, nb::handle text, const Text& language_text, const Text& symbol,
@@ -192,13 +195,13 @@ void bind_source(nb::module_& module) {
               const auto bytes = nb::cast<nb::bytes>(text);
               source.text.assign(bytes.c_str(), bytes.size());
             } else {
-              source.text = read_text(text, "a source");
+              source.text = read_text(text, "text");
             }
-            source.symbol = symbol.read("a symbol");
+            source.symbol = symbol.read("symbol");
             source.max_registers = max_registers;
-            for (nb::handle each : read_items(headers, "what has a source's headers"))
+            for (nb::handle each : read_items(headers, "headers"))
               source.headers.push_back({read_text(each[0], "the name of a header"), read_text(each[1], "a header")});
-            const std::string language = language_text.read("a source's language");
+            const std::string language = language_text.read("language");
             for (const compile::Language each :
                  {compile::Language::cuda, compile::Language::ptx, compile::Language::cubin}) {
               if (name(each) != language) continue;
@@ -206,18 +209,20 @@ void bind_source(nb::module_& module) {
               new (self) compile::Source(std::move(source));
               return;
             }
-            throw InvalidArgument(
-                fmt::format("a source's language is cuda, ptx or cubin, got '{}'", printable(language)));
+            throw InvalidArgument(fmt::format("language must be cuda, ptx or cubin, got '{}'", printable(language)));
           },
           nb::arg("text"), nb::arg("language") = "cuda", nb::arg("symbol") = "", nb::arg("headers") = nb::dict(),
-          nb::arg("max_registers") = 0, "`symbol`: of the extern \"C\" kernel; the kernel's name unless given.")
+          nb::arg("max_registers") = 0,
+          "`symbol` is the name of the extern \"C\" kernel function, by default the kernel's name. `headers` has the "
+          "text "
+          "of files that the source includes, by name. `max_registers` limits the registers per thread; 0 is no limit.")
       .def_ro("text", &compile::Source::text)
       .def_ro("symbol", &compile::Source::symbol)
       .def_prop_ro("language", [](const compile::Source& self) { return name(self.language); });
 }
 
 void bind_typed_numbers(nb::module_& module) {
-  nb::class_<TypedNumber>(module, "TypedNumber", "A number with the type of a kernel's parameter.")
+  nb::class_<TypedNumber>(module, "TypedNumber", "A number with the type of a kernel parameter.")
       .def("__repr__", [](const TypedNumber& self) {
         return std::visit([](const auto& value) { return fmt::format("TypedNumber({})", value); }, self.value);
       });
@@ -231,7 +236,7 @@ void bind_typed_numbers(nb::module_& module) {
             return TypedNumber{read_integer<T>(value, name)};
           }
         },
-        nb::arg("value"), "An integer of that type, to pass to a kernel.");
+        nb::arg("value"), "An integer of this type, as a kernel parameter.");
   };
   integer("i32", std::int32_t{});
   integer("u32", std::uint32_t{});
@@ -239,36 +244,36 @@ void bind_typed_numbers(nb::module_& module) {
   integer("u64", std::uint64_t{});
   module.def(
       "f32", [](nb::handle value) { return TypedNumber{static_cast<float>(read_number(value, "f32"))}; },
-      nb::arg("value"), "A float, to pass to a kernel.");
+      nb::arg("value"), "A float, as a kernel parameter.");
   module.def(
       "f64", [](nb::handle value) { return TypedNumber{read_number(value, "f64")}; }, nb::arg("value"),
-      "A double, to pass to a kernel.");
+      "A double, as a kernel parameter.");
 }
 
 void bind_launch(nb::module_& module) {
   bind_typed_numbers(module);
   nb::class_<plan::Scratch>(module, "Scratch",
-                            "Device memory for one launch, passed where it stands among the parameters: bytes, their "
-                            "alignment, and how many of the first are zeros at every start.")
+                            "A kernel parameter that is a pointer to workspace memory of the launch: its size and "
+                            "alignment in bytes, and how many of its first bytes are zero when the kernel starts.")
       .def(
           "__init__",
           [](plan::Scratch* self, std::size_t bytes, std::size_t alignment, std::size_t leading_zeros) {
             if (alignment == 0 || (alignment & (alignment - 1)) != 0)
-              throw InvalidArgument(fmt::format("an alignment is a power of two, got {}", alignment));
+              throw InvalidArgument(fmt::format("alignment must be a power of two, got {}", alignment));
             if (leading_zeros > bytes)
-              throw InvalidArgument(fmt::format("{} zeros are more than {} bytes", leading_zeros, bytes));
+              throw InvalidArgument(fmt::format("leading_zeros is {}, more than bytes, {}", leading_zeros, bytes));
             new (self) plan::Scratch{bytes, alignment, leading_zeros};
           },
           nb::arg("bytes"), nb::arg("alignment") = 256, nb::arg("leading_zeros") = 0);
-  nb::class_<plan::Launch>(module, "Launch", "How a kernel starts. See Kernel._launch().")
+  nb::class_<plan::Launch>(module, "Launch", "Grid, block and parameters of a launch. Kernel._launch() returns it.")
       .def(
           "__init__",
           [](plan::Launch* self, nb::handle grid, nb::handle block, nb::handle parameters, nb::handle cluster,
              std::uint32_t smem_bytes, bool cooperative) {
             plan::Launch launch;
-            launch.grid = dim3(grid, "a grid");
-            launch.block = dim3(block, "a block");
-            if (!cluster.is_none()) launch.cluster = dim3(cluster, "a cluster");
+            launch.grid = dim3(grid, "grid");
+            launch.block = dim3(block, "block");
+            if (!cluster.is_none()) launch.cluster = dim3(cluster, "cluster");
             launch.dynamic_smem_bytes = smem_bytes;
             launch.cooperative = cooperative;
             for (nb::handle parameter : parameters) append_parameter(launch, parameter);
@@ -276,10 +281,8 @@ void bind_launch(nb::module_& module) {
           },
           nb::arg("grid"), nb::arg("block"), nb::arg("parameters"), nb::arg("cluster") = nb::none(),
           nb::arg("smem_bytes") = 0, nb::arg("cooperative") = false,
-          "`parameters`, in the kernel's order: operands (their addresses), numbers of known width (i32(1), f32(0.5), "
-          "or "
-          "NumPy's), "
-          "Scratch, bytes. `smem_bytes`: of dynamic shared memory.")
+          "`parameters` are in the order of the kernel's: operands (passed as their addresses), numbers of known width "
+          "(i32(1), f32(0.5), numpy.int32(1)), Scratch, and bytes. `smem_bytes` is the size of dynamic shared memory.")
       .def_ro("grid", &plan::Launch::grid)
       .def_ro("block", &plan::Launch::block);
 }
@@ -296,10 +299,10 @@ void bind_kernel(nb::module_& module) {
   bind_launch(module);
   nb::class_<registry::Kernel, PythonKernel>(
       module, "Kernel", nb::dynamic_attr(), nb::is_weak_referenceable(),
-      "A kernel: what it is, what it supports, how it is compiled and run. To bring your own derive from this, define "
-      "generate_kernels(metadata_filter, epilogue_args, target), _source() and _launch(args), if need be "
-      "_supports(args) "
-      "and _estimate_us(args), and register the class.")
+      "A kernel: its metadata, the arguments it supports, and how it is compiled and run. To add a kernel, derive a "
+      "class, "
+      "define generate_kernels(metadata_filter, epilogue_args, target), _source() and _launch(args), optionally "
+      "_supports(args) and _estimate_us(args), and register() the class.")
       .def(nb::init<const registry::KernelMetadata&>(), nb::arg("metadata"))
       .def_prop_ro("metadata", [](const registry::Kernel& self) { return self.metadata(); })
       .def_prop_ro("name", [](const registry::Kernel& self) { return self.name(); })
@@ -314,14 +317,14 @@ void bind_kernel(nb::module_& module) {
             const Unlocked unlocked;
             return self.supports(arguments.problem());
           },
-          nb::arg("args"), "Whether it computes these arguments, and if not why.")
+          nb::arg("args"), "Whether the kernel can compute these arguments, and if not, the reason.")
       .def(
           "estimate_us",
           [](const registry::Kernel& self, const Arguments& arguments) {
             const Unlocked unlocked;
             return self.estimate_us(arguments.problem());
           },
-          nb::arg("args"), "Predicted time in microseconds, to rank by; infinite where it is not known.")
+          nb::arg("args"), "The predicted time in microseconds, used for ranking; infinite if unknown.")
       .def(
           "get_workspace_size",
           [](const registry::Kernel& self, const Arguments& arguments) {
@@ -329,7 +332,10 @@ void bind_kernel(nb::module_& module) {
             self.supports(arguments.problem()).or_throw();
             return self.workspace_bytes(arguments.problem());
           },
-          nb::arg("args"), "Bytes of device memory beside the operands. Zeros before their first use.")
+          nb::arg("args"),
+          "The bytes of workspace in device memory that the kernel needs. The workspace must be zeroed before its "
+          "first "
+          "use.")
       .def(
           "compile",
           [](const std::shared_ptr<registry::Kernel>& self, const Arguments* arguments) {
@@ -337,7 +343,7 @@ void bind_kernel(nb::module_& module) {
             const op::MemoryDevice memory = arguments != nullptr ? arguments->memory() : op::MemoryDevice{};
             return std::const_pointer_cast<compile::Artifact>(engine_for(memory)->compile(self));
           },
-          nb::arg("args") = nb::none(), "From the cache, or compiled now.")
+          nb::arg("args") = nb::none(), "The compiled kernel, from the cache if it is there.")
       .def(
           "run",
           [](const std::shared_ptr<registry::Kernel>& self, const Arguments& arguments,
@@ -353,9 +359,11 @@ void bind_kernel(nb::module_& module) {
           },
           nb::arg("args"), nb::arg("artifact").none() = nb::none(), nb::arg("stream") = nb::none(),
           nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,
-          "Enqueues one run on `stream` (default: the current one of the arguments' framework). Compiles at most once. "
-          "Arrays of the host are copied, and complete on return. `assume_supported_args` is accepted and changes "
-          "nothing: whether arguments of a kind are supported is remembered.")
+          "Enqueues a launch on `stream` (default: the current stream of the arrays' framework). The kernel is "
+          "compiled at "
+          "most once. Host arrays are copied to the device and back, and complete on return. `assume_supported_args` "
+          "has "
+          "no effect, because the result of the check is cached.")
       .def("__repr__", [](const registry::Kernel& self) { return "<Kernel " + self.name() + ">"; });
 }
 

@@ -1,4 +1,4 @@
-// Kernels in Python: those that are shipped, and those whose authors derive from tilewright.Kernel.
+// Binds kernels: the built-in ones, and classes that Python programs derive from tilewright.Kernel.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,18 +7,20 @@
 
 namespace tilewright::python {
 
-/// The name of a class of kernels, which may be given as it is. @throws TypeError for what is neither
+/// The family of a kernel class, which is the name of the class, or of a str, which is the name itself.
+/// @throws TypeError for other objects
 std::string family_of(nanobind::handle kernel_class);
 
-/// The Python class of an author's kernels, by family; none where it is not known.
+/// The registered Python class of a family; tilewright.Kernel if there is none.
 nanobind::object class_of_family(const std::string& family);
 
-/// Compiles an author's kernel for `target` from now on; leaves those that are shipped alone.
+/// Sets the target that a Python kernel is compiled for; does nothing for built-in kernels.
+/// @throws InvalidArgument if the kernel was already made for another target
 void set_target(registry::Kernel& kernel, const Target& target);
 
 void bind_metadata(nanobind::module_& module);
 void bind_kernel(nanobind::module_& module);
-/// register, unregister.
+/// Binds register() and unregister().
 void bind_provider(nanobind::module_& module);
 
 }  // namespace tilewright::python

@@ -59,13 +59,14 @@ nb::object reduced(const ComposedLayout& l) {
   return nb::make_tuple(nb::type<ComposedLayout>(), nb::make_tuple(l.swizzle, l.offset, l.layout));
 }
 
-// One argument is a coordinate, several are its modes.
+// The coordinate that the arguments of a call stand for: a single argument is the coordinate, several are its modes.
 IntTuple coordinate_of(const nb::args& arguments) {
   const nb::handle whole = arguments.size() == 1 ? nb::handle(arguments[0]) : nb::handle(arguments);
   std::optional<Coord> coord = arguments.empty() ? std::nullopt : coord_of(whole);
   if (!coord)
     throw nb::type_error(
-        fmt::format("a coordinate is integers, tuples and None, got {}", nb::repr(arguments).c_str()).c_str());
+        fmt::format("a coordinate must consist of integers, tuples and None, got {}", nb::repr(arguments).c_str())
+            .c_str());
   return std::move(coord->tree);
 }
 
@@ -87,7 +88,7 @@ L sliced(const L& l, const nb::args& arguments) {
 template <class L>
 L mode_at(const L& l, int i) {
   const int rank = l.rank();
-  if (i < -rank || i >= rank) throw nb::index_error(fmt::format("mode {} of rank {}", i, rank).c_str());
+  if (i < -rank || i >= rank) throw nb::index_error(fmt::format("mode {} of a layout of rank {}", i, rank).c_str());
   return l.mode(i < 0 ? i + rank : i);
 }
 
@@ -112,7 +113,7 @@ template <class L>
 std::vector<Picture> pictures_of(const L& l, const DrawOptions& options) {
   const std::string title = options.title.value_or(to_string(l));
   if (options.banks.has_value() + options.tile.has_value() + options.thread_values.has_value() > 1)
-    throw InvalidArgument("banks, tile and thread_values are drawings of their own");
+    throw InvalidArgument("banks, tile and thread_values exclude each other");
   if (options.banks) return bank_pictures(with_swizzle(l), *options.banks, title).value_or_throw();
   if (options.tile) {
     const auto [rows, columns] = *options.tile;
@@ -127,7 +128,7 @@ std::vector<Picture> pictures_of(const L& l, const DrawOptions& options) {
   return offset_pictures(with_swizzle(l), title).value_or_throw();
 }
 
-// What a notebook shows of a layout by itself: nothing where it cannot be drawn.
+// The drawing that a notebook displays for a layout, or None if the layout cannot be drawn.
 template <class L>
 std::optional<std::string> svg_of(const L& l) {
   try {
@@ -137,7 +138,7 @@ std::optional<std::string> svg_of(const L& l) {
   }
 }
 
-// What the three classes have in common: values that compare, hash, pickle, print and read back.
+// Binds what the three classes share: comparison, hash, pickling, printing and parsing.
 template <class T>
 void bind_value(nb::class_<T>& type, T (*parse)(std::string_view)) {
   type.def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
@@ -147,7 +148,7 @@ void bind_value(nb::class_<T>& type, T (*parse)(std::string_view)) {
       .def(
           "__reduce__", [](const T& value) { return reduced(value); },
           nb::sig("def __reduce__(self) -> tuple[object, ...]"))
-      .def_static("parse", parse, "text"_a, "Reads CuTe's notation, which str() prints.");
+      .def_static("parse", parse, "text"_a, "Parses CuTe's notation, which str() prints.");
 }
 
 template <class L>
@@ -163,14 +164,16 @@ void bind_function(nb::class_<L>& type) {
       .def("_repr_svg_", svg_of<L>)
       .def(
           "to_latex", [](const L& l) { return to_latex(pictures_of(l, {})); },
-          "The drawing as a document of class standalone that needs TikZ only.");
+          "The drawing as a LaTeX document of the class standalone that needs only TikZ.");
 }
 
 void bind_swizzle(nb::module_& m) {
-  nb::class_<Swizzle> type(
-      m, "Swizzle",
-      "Sw<bits,base,shift>: o ^ ((o & yyy) >> shift), where yyy is `bits` ones at bit base + shift. A negative shift "
-      "moves left: yyy is then at bit base and lands at base - shift. An involution.");
+  nb::class_<Swizzle> type(m, "Swizzle",
+                           "CuTe's Swizzle, printed as Sw<bits,base,shift>. It maps an offset o to o ^ ((o & yyy) >> "
+                           "shift), where the mask yyy "
+                           "has `bits` ones from bit base + shift. If shift is negative, yyy has its ones from bit "
+                           "`base` and is shifted left "
+                           "by -shift. A swizzle is its own inverse.");
   type.def(nb::init<>(), "The identity, Sw<0,0,0>.")
       .def(nb::init<int, int, int>(), "bits"_a, "base"_a, "shift"_a)
       .def_prop_ro("bits", &Swizzle::bits)
@@ -183,11 +186,13 @@ void bind_swizzle(nb::module_& m) {
 void bind_plain_layout(nb::module_& m) {
   nb::class_<Layout> type(
       m, "Layout",
-      "A function from coordinates to offsets: Layout((4, 8), (8, 1)) takes (i, j) to 8*i + j. Without a stride it is "
-      "compact, the first mode fastest. Strides may be 0, negative, or scaled basis elements (E).\n\n"
-      "layout(c) is the offset of a coordinate: an integer for each leaf, one for each mode, or one for the whole "
-      "layout; of a layout with basis strides, the coordinate. layout(c) with None in c is the slice that is left. "
-      "layout[i] is mode i, len(layout) the rank.");
+      "A function from coordinates to offsets: Layout((4, 8), (8, 1)) maps (i, j) to 8*i + j. Without a stride it is "
+      "compact with the first mode fastest. Strides may be 0, negative, or scaled basis elements (E).\n\n"
+      "layout(c) is the offset of the coordinate c, which has an integer for each leaf, or for each mode, or is a "
+      "single "
+      "index. If strides are scaled basis elements, layout(c) is a coordinate. If c contains None, layout(c) is the "
+      "slice "
+      "along these modes. layout[i] is mode i, and len(layout) is the rank.");
   type.def(
           "__init__", [](Layout* l, const IntTuple& shape) { new (l) Layout(layout::make_layout(shape)); }, "shape"_a)
       .def(nb::init<IntTuple, IntTuple>(), "shape"_a, "stride"_a)
@@ -201,16 +206,18 @@ void bind_plain_layout(nb::module_& m) {
           },
           nb::kw_only(), "title"_a = nb::none(), "banks"_a = nb::none(), "tile"_a = nb::none(),
           "thread_values"_a = nb::none(),
-          "The offset of each coordinate, darker the further it is in memory. banks=16: coloured by bank of shared "
-          "memory, of elements of 16 bits. tile=(2, 4): coloured by tile. thread_values=(16, 8): of a layout from "
-          "(thread, value) to the elements of a tile of that shape, who has which.");
+          "Draws the offset of each coordinate; larger offsets are darker. banks=16 colours by bank of shared memory, "
+          "for "
+          "16-bit elements. tile=(2, 4) colours by tile. thread_values=(16, 8) is for a layout that maps (thread, "
+          "value) to "
+          "the elements of a 16x8 tile, and shows which thread holds which element.");
   bind_value<Layout>(type, [](std::string_view text) { return layout::parse_layout(text).value_or_throw(); });
   bind_function(type);
 }
 
 void bind_composed_layout(nb::module_& m) {
   nb::class_<ComposedLayout> type(m, "ComposedLayout",
-                                  "A layout with a swizzle after it: c -> swizzle(offset + layout(c)).");
+                                  "A layout followed by a swizzle: it maps c to swizzle(offset + layout(c)).");
   type.def(
           "__init__",
           [](ComposedLayout* made, const Swizzle& swizzle, std::int64_t offset, const Layout& l) {
@@ -228,7 +235,7 @@ void bind_composed_layout(nb::module_& m) {
             return Drawing{pictures_of(l, {std::move(title), banks, tile, std::nullopt})};
           },
           nb::kw_only(), "title"_a = nb::none(), "banks"_a = nb::none(), "tile"_a = nb::none(),
-          "The offset of each coordinate, as Layout.draw has it.");
+          "Draws the offset of each coordinate; see Layout.draw.");
   bind_value<ComposedLayout>(
       type, [](std::string_view text) { return layout::parse_composed_layout(text).value_or_throw(); });
   bind_function(type);

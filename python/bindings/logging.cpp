@@ -1,5 +1,5 @@
-// What the library logs goes to Python's logging, as the logger "tilewright": no handler is installed, nothing is
-// printed but by those that a program has.
+// Forwards the library's log messages to the logger "tilewright" of Python's logging. No handler is installed: whether
+// messages are printed is up to the program.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <spdlog/details/null_mutex.h>
@@ -33,7 +33,8 @@ int level_of(spdlog::level::level_enum level) {
   }
 }
 
-/// Without a mutex of its own, which a thread could wait for with the GIL: the GIL is what guards it.
+/// The GIL guards the sink. It has no mutex, because a thread that waits for the mutex while it holds the GIL would
+/// deadlock with a thread that holds the mutex and waits for the GIL.
 class PythonSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -42,7 +43,7 @@ class PythonSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
     try {
       const nb::object logger = nb::module_::import_("logging").attr("getLogger")("tilewright");
       logger.attr("log")(level_of(message.level), "%s", std::string(message.payload.data(), message.payload.size()));
-    } catch (nb::python_error& error) {  // a handler's; what logs need not expect it
+    } catch (nb::python_error& error) {  // raised by a handler; the code that logs must not see it
       error.discard_as_unraisable("tilewright's log");
     }
   }
@@ -53,7 +54,7 @@ class PythonSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
 
 void bind_logging(nb::module_& module) {
   spdlog::set_default_logger(std::make_shared<spdlog::logger>("tilewright", std::make_shared<PythonSink>()));
-  // What is logged while the interpreter goes down is lost.
+  // Messages that are logged while the interpreter exits are dropped.
   module.def("_stop_logging", [] { spdlog::set_default_logger(std::make_shared<spdlog::logger>("tilewright")); });
 }
 

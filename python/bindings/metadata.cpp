@@ -1,4 +1,4 @@
-// tilewright.KernelMetadata and what it is made of, under the names that users of cutlass_api know.
+// tilewright.KernelMetadata and its parts. Their names are those of cutlass_api.
 #include <nanobind/operators.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
@@ -30,40 +30,44 @@ using Tile = std::tuple<int, int, int>;
 Tile tile_of(const std::array<int, 3>& values) { return {values[0], values[1], values[2]}; }
 std::array<int, 3> array_of(const Tile& tile) { return {std::get<0>(tile), std::get<1>(tile), std::get<2>(tile)}; }
 
-/// (0, 0, 1) row-major, (0, 1, 0) column-major: batch, rows, columns.
+/// The strides of (batch, rows, columns): (0, 0, 1) for row-major, (0, 1, 0) for column-major.
 std::tuple<int, int, int> stride_of(const op::TensorSignature& tensor) {
   return tensor.layout == op::MatrixLayout::row_major ? std::tuple{0, 0, 1} : std::tuple{0, 1, 0};
 }
 
+/// Reads the strides of an operand, or "row" or "column".
 op::MatrixLayout layout_of(nb::handle stride) {
   if (nb::isinstance<nb::str>(stride)) {
-    const std::string text = read_text(stride, "a layout");
+    const std::string text = read_text(stride, "stride");
     if (text == "row") return op::MatrixLayout::row_major;
     if (text == "column") return op::MatrixLayout::column_major;
-    throw InvalidArgument(fmt::format("a layout is \"row\" or \"column\", got \"{}\"", printable(text)));
+    throw InvalidArgument(fmt::format("stride must be \"row\" or \"column\" as a str, got \"{}\"", printable(text)));
   }
   const std::size_t rank = nb::len(stride);
-  const auto is_one = [&](std::size_t mode) { return read_integer<std::int64_t>(stride[mode], "a stride") == 1; };
+  const auto is_one = [&](std::size_t mode) {
+    return read_integer<std::int64_t>(stride[mode], "an entry of stride") == 1;
+  };
   if (rank >= 2 && is_one(rank - 1)) return op::MatrixLayout::row_major;
   if (rank >= 2 && is_one(rank - 2)) return op::MatrixLayout::column_major;
-  throw InvalidArgument(
-      fmt::format("strides of a kernel's operand have a 1 among the last two, got {}", shown(stride)));
+  throw InvalidArgument(fmt::format("one of the last two entries of stride must be 1, got {}", shown(stride)));
 }
 
-struct Operands {
+/// The operands of a GEMM that a kernel is made for.
+struct GemmOperands {
   op::TensorSignature a, b, c, d;
   bool has_c = false;
   DType accumulator = DType::f32;
   op::MathOperation math = op::MathOperation::multiply_add;
 };
 
-/// The operands of an author's operation as a kernel is made for them.
+/// The operands of an Operation that a kernel is made for.
 struct OperationOperands {
   std::string operation;
   std::vector<op::SlotSignature> slots;
 };
 
-/// A type, or (type, divisibility): then the last mode is contiguous.
+/// Reads an element type, which means any strides, or (type, divisibility), which means that the last mode is
+/// contiguous.
 op::SlotSignature read_slot(const op::SlotDeclaration& declared, nb::handle given) {
   op::SlotSignature slot{
       .name = declared.name, .access = declared.access, .rank = static_cast<int>(declared.shape.size())};
@@ -72,13 +76,14 @@ op::SlotSignature read_slot(const op::SlotDeclaration& declared, nb::handle give
     return slot;
   }
   if (nb::len(given) != 2)
-    throw InvalidArgument(fmt::format("'{}' is a type or (type, divisibility), got {}", declared.name, shown(given)));
+    throw InvalidArgument(
+        fmt::format("'{}' must be a type or (type, divisibility), got {}", declared.name, shown(given)));
   slot.element = read_dtype(given[0]);
-  slot.alignment = read_integer<int>(given[1], "a divisibility");
+  slot.alignment = read_integer<int>(given[1], "divisibility");
   slot.contiguous = slot.rank - 1;
   if (slot.alignment < 1 || !std::has_single_bit(static_cast<unsigned>(slot.alignment)))
     throw InvalidArgument(
-        fmt::format("the divisibility of '{}' is a power of two, got {}", declared.name, slot.alignment));
+        fmt::format("the divisibility of '{}' must be a power of two, got {}", declared.name, slot.alignment));
   return slot;
 }
 
@@ -99,8 +104,9 @@ void bind_operation_operands(nb::module_& module) {
             new (self) OperationOperands(std::move(operands));
           },
           nb::arg("operation"), nb::arg("operands"),
-          "`operands`: by name, a type, which any strides go with, or (type, divisibility): then the last mode is "
-          "contiguous, and every row and address a multiple of so many elements.")
+          "Each keyword is the name of an operand. Its value is an element type, which allows any strides, or (type, "
+          "divisibility): then the last mode is contiguous, and addresses and all other strides are multiples of "
+          "`divisibility` elements.")
       .def_prop_ro("operation", [](const OperationOperands& self) { return self.operation; })
       .def("__repr__", [](const OperationOperands& self) {
         std::vector<std::string> slots;
@@ -115,29 +121,31 @@ nb::object operands_of(const registry::KernelMetadata& metadata) {
     return nb::cast(OperationOperands{metadata.signature.operation, slots});
   }
   const op::GemmSignature& made_for = metadata.operands();
-  return nb::cast(
-      Operands{made_for.a, made_for.b, made_for.c, made_for.d, made_for.has_c, made_for.accumulator, made_for.math});
+  return nb::cast(GemmOperands{made_for.a, made_for.b, made_for.c, made_for.d, made_for.has_c, made_for.accumulator,
+                               made_for.math});
 }
 
 plan::OpClass read_op_class(const std::string& text) {
   for (const plan::OpClass each : {plan::OpClass::simt, plan::OpClass::tensor_op}) {
     if (plan::name(each) == text) return each;
   }
-  throw InvalidArgument(fmt::format("op_class is simt or tensor_op, got '{}'", printable(text)));
+  throw InvalidArgument(fmt::format("op_class must be simt or tensor_op, got '{}'", printable(text)));
 }
 
 void bind_tensor_attributes(nb::module_& module) {
   nb::class_<op::TensorSignature>(
       module, "TensorAttributes",
-      "One operand as a kernel is made for it: element type, which stride is 1, and of how many elements every row and "
-      "address is a multiple.")
+      "Describes an operand that a kernel is made for: its element type, which stride is 1, and its divisibility, the "
+      "number of elements of which its address and other strides are multiples.")
       .def(
           "__init__",
           [](op::TensorSignature* self, nb::handle dtype, nb::handle stride, int divisibility) {
             new (self) op::TensorSignature{read_dtype(dtype), layout_of(stride), divisibility};
           },
           nb::arg("dtype"), nb::arg("stride"), nb::arg("divisibility") = 1,
-          "`stride`: (batch, rows, columns) as (0, 0, 1) or (0, 1, 0), or \"row\" or \"column\".")
+          "`stride` is (0, 0, 1) or \"row\" for row-major, (0, 1, 0) or \"column\" for column-major; its entries are "
+          "the "
+          "strides of batch, rows and columns.")
       .def_prop_ro("dtype", [](const op::TensorSignature& self) { return self.element; })
       .def_prop_ro("stride", &stride_of)
       .def_prop_ro("layout", [](const op::TensorSignature& self) { return op::name(self.layout); })
@@ -150,27 +158,28 @@ void bind_tensor_attributes(nb::module_& module) {
 }
 
 void bind_operands(nb::module_& module) {
-  nb::class_<Operands>(module, "GemmOperandsMetadata", "The operands that a kernel is made for.")
+  nb::class_<GemmOperands>(module, "GemmOperandsMetadata", "The operands of a GEMM that a kernel is made for.")
       .def(
           "__init__",
-          [](Operands* self, const op::TensorSignature& a, const op::TensorSignature& b, const op::TensorSignature& out,
-             nb::handle accumulator_type, const std::optional<op::TensorSignature>& c) {
-            new (self) Operands{a, b, c.value_or(out), out, c.has_value(), read_dtype(accumulator_type)};
+          [](GemmOperands* self, const op::TensorSignature& a, const op::TensorSignature& b,
+             const op::TensorSignature& out, nb::handle accumulator_type, const std::optional<op::TensorSignature>& c) {
+            new (self) GemmOperands{a, b, c.value_or(out), out, c.has_value(), read_dtype(accumulator_type)};
           },
           nb::arg("A"), nb::arg("B"), nb::arg("out"), nb::arg("accumulator_type"), nb::arg("C") = nb::none())
-      .def_ro("A", &Operands::a)
-      .def_ro("B", &Operands::b)
+      .def_ro("A", &GemmOperands::a)
+      .def_ro("B", &GemmOperands::b)
       .def_prop_ro("C",
-                   [](const Operands& self) {
+                   [](const GemmOperands& self) {
                      return self.has_c ? std::optional(self.c) : std::optional<op::TensorSignature>();
                    })
-      .def_ro("out", &Operands::d)
-      .def_ro("accumulator_type", &Operands::accumulator)
-      .def_prop_ro("math", [](const Operands& self) { return op::name(self.math); });
+      .def_ro("out", &GemmOperands::d)
+      .def_ro("accumulator_type", &GemmOperands::accumulator)
+      .def_prop_ro("math", [](const GemmOperands& self) { return op::name(self.math); });
 }
 
 void bind_design(nb::module_& module) {
-  nb::class_<plan::Design>(module, "BLASDesignMetadata", "How a kernel works: its tile and all that is chosen with it.")
+  nb::class_<plan::Design>(module, "BLASDesignMetadata",
+                           "The design of a kernel: tile shape, stages, warps, instruction, schedule and raster order.")
       .def(
           "__init__",
           [](plan::Design* self, const Tile& tile_shape, const Tile& cluster_shape, int stages, const Tile& warp_count,
@@ -185,9 +194,9 @@ void bind_design(nb::module_& module) {
             tile.swaps_operands = swaps_operands;
             tile.math_instruction.shape = array_of(instruction_shape);
             tile.math_instruction.op_class = read_op_class(op_class.read("op_class"));
-            const std::string schedule = schedule_text.read("a schedule");
+            const std::string schedule = schedule_text.read("schedule");
             const auto parsed = plan::parse_schedule(schedule);
-            if (!parsed) throw InvalidArgument(fmt::format("no schedule '{}'", printable(schedule)));
+            if (!parsed) throw InvalidArgument(fmt::format("unknown schedule '{}'", printable(schedule)));
             tile.schedule = *parsed;
             design.raster = {.width = raster_width, .groups_rows = raster_groups_rows};
             design.split_k = split_k;
@@ -199,8 +208,9 @@ void bind_design(nb::module_& module) {
           nb::arg("op_class") = "simt", nb::arg("schedule") = "cooperative", nb::arg("swaps_operands") = false,
           nb::arg("raster_width") = 1, nb::arg("raster_groups_rows") = false, nb::arg("split_k") = 1,
           nb::arg("repacks_operands") = false,
-          "`tile_shape`: (m, n, k) of a CTA's step; `warp_count`: warps that multiply along each. `op_class`: simt or "
-          "tensor_op. See docs/python.md for the rest.")
+          "`tile_shape` is (m, n, k) of a CTA's tile in one mainloop iteration; `warp_count` is the number of math "
+          "warps "
+          "along m, n and k. `op_class` is simt or tensor_op. docs/python.md describes the other parameters.")
       .def_prop_ro("tile_shape", [](const plan::Design& self) { return tile_of(self.tile.threadblock_shape); })
       .def_prop_ro("cluster_shape", [](const plan::Design& self) { return tile_of(self.tile.cluster_shape); })
       .def_prop_ro("warp_count", [](const plan::Design& self) { return tile_of(self.tile.warp_count); })
@@ -222,20 +232,21 @@ void bind_design(nb::module_& module) {
 
 const op::Epilogue& read_graph(nb::handle epilogue) {
   if (nb::isinstance<op::Epilogue>(epilogue)) return nb::cast<const op::Epilogue&>(epilogue);
-  throw nb::type_error(fmt::format("a kernel's epilogue is an Epilogue, got {}", shown(epilogue)).c_str());
+  throw nb::type_error(fmt::format("epilogue must be an Epilogue, got {}", shown(epilogue)).c_str());
 }
 
 op::Signature read_signature(nb::handle operands, nb::handle epilogue) {
   if (nb::isinstance<OperationOperands>(operands)) {
-    if (!epilogue.is_none()) throw InvalidArgument("an epilogue belongs to a GEMM: the kernel's operation has none");
+    if (!epilogue.is_none())
+      throw InvalidArgument("epilogue must be None unless the operands are GemmOperandsMetadata");
     const auto& declared = nb::cast<const OperationOperands&>(operands);
     return {declared.operation, declared.slots};
   }
-  if (!nb::isinstance<Operands>(operands)) {
+  if (!nb::isinstance<GemmOperands>(operands)) {
     throw nb::type_error(
-        fmt::format("operands are GemmOperandsMetadata or OperandsMetadata, got {}", shown(operands)).c_str());
+        fmt::format("operands must be GemmOperandsMetadata or OperandsMetadata, got {}", shown(operands)).c_str());
   }
-  const auto& gemm = nb::cast<const Operands&>(operands);
+  const auto& gemm = nb::cast<const GemmOperands&>(operands);
   const DType compute = op::default_compute(gemm.accumulator, gemm.d.element);
   return op::GemmSignature{.a = gemm.a,
                            .b = gemm.b,
@@ -265,25 +276,25 @@ void bind_metadata(nb::module_& module) {
   bind_operands(module);
   bind_operation_operands(module);
   bind_design(module);
-  nb::class_<registry::KernelMetadata>(module, "KernelMetadata", "What a kernel is, as data: comparable and hashable.")
+  nb::class_<registry::KernelMetadata>(
+      module, "KernelMetadata",
+      "Describes a kernel: its name, class, operands, design and epilogue. Comparable and hashable.")
       .def(
           "__init__",
           [](registry::KernelMetadata* self, const Text& kernel_name, nb::handle kernel_class, nb::handle operands,
              const std::optional<plan::Design>& design, nb::handle epilogue, int min_cc) {
-            new (self)
-                registry::KernelMetadata(make_metadata(kernel_name.read("a kernel's name"), kernel_class, operands,
-                                                       design.value_or(plan::Design()), epilogue, min_cc));
+            new (self) registry::KernelMetadata(make_metadata(kernel_name.read("kernel_name"), kernel_class, operands,
+                                                              design.value_or(plan::Design()), epilogue, min_cc));
           },
           nb::arg("kernel_name"), nb::arg("kernel_class"), nb::arg("operands"), nb::arg("design") = nb::none(),
           nb::arg("epilogue") = nb::none(), nb::arg("min_cc") = 0,
-          "`kernel_class`: the class of the kernel, or its name. `epilogue`: none stores the sums. `min_cc`: 90 for "
-          "sm_90 "
-          "and newer.")
+          "`kernel_class` is the class of the kernel or its name. `epilogue=None` stores the accumulators unchanged. "
+          "`min_cc` is the lowest compute capability, 90 for sm_90 and newer.")
       .def_prop_ro("kernel_name", [](const registry::KernelMetadata& self) { return registry::kernel_name(self); })
       .def_prop_ro("family", [](const registry::KernelMetadata& self) { return self.family; })
       .def_prop_ro(
           "kernel_class", [](const registry::KernelMetadata& self) { return class_of_family(self.family); },
-          "The author's class, or Kernel for those that are shipped.")
+          "The registered Python class; Kernel for built-in kernels.")
       .def_prop_ro("operands", &operands_of)
       .def_prop_ro("design", [](const registry::KernelMetadata& self) { return self.design; })
       .def_prop_ro("epilogue",

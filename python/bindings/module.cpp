@@ -1,4 +1,4 @@
-// Where Python enters.
+// The initialization of the extension module tilewright._tilewright.
 #include "python/bindings/module.hpp"
 
 #include "python/bindings/arguments.hpp"
@@ -15,7 +15,7 @@ namespace python = tilewright::python;
 NB_MODULE(_tilewright, module) {
   module.doc() = "The extension behind the package tilewright. Import from tilewright, not from here.";
   module.attr("__version__") = TILEWRIGHT_VERSION;
-  // At exit tracebacks and caches of others may still hold our objects: no leak of ours, and nothing to print.
+  // At exit, tracebacks and caches of the program may still hold bound objects, which is no leak of this module.
   nanobind::set_leak_warnings(false);
   python::bind_errors();
   python::bind_logging(module);

@@ -1,24 +1,24 @@
-// The extension tilewright._tilewright: one function for each file of bindings.
+// Functions that each bind a part of the extension module tilewright._tilewright.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace tilewright::python {
 
-/// The library's log becomes the logger "tilewright" of Python's logging.
+/// Forwards the library's log messages to the logger "tilewright" of Python's logging.
 void bind_logging(nanobind::module_& module);
-/// C++ exceptions of this library become the Python exceptions of tilewright/errors.py.
+/// Translates the library's C++ exceptions to the Python exceptions of tilewright/errors.py.
 void bind_errors();
 
-// The submodule layout, which is tilewright/layout/ under CuTe's names.
+// These bind the submodule `layout`: the room tilewright/layout/ under CuTe's names.
 
-/// Scaled basis elements, and the functions on trees of integers.
+/// Binds ScaledBasis and the functions on integer tuples.
 void bind_int_tuple(nanobind::module_& module);
-/// The classes Swizzle, Layout and ComposedLayout. First Drawing must be there.
+/// Binds the classes Swizzle, Layout and ComposedLayout. @pre bind_drawing() was called
 void bind_layout(nanobind::module_& module);
-/// The functions on them.
+/// Binds the functions on these classes.
 void bind_layout_algebra(nanobind::module_& module);
-/// The class Drawing.
+/// Binds the class Drawing.
 void bind_drawing(nanobind::module_& module);
 
 }  // namespace tilewright::python

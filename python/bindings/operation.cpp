@@ -1,4 +1,4 @@
-// tilewright.Operation: an author's operation with operands of its own, and problems of it.
+// tilewright.Operation, with which a program declares an operation of its own, and Arguments of it.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -24,19 +24,19 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
-/// An object of Python's, which the GIL guards when it is let go of.
-struct Held {
-  explicit Held(nb::object given) : object(std::move(given)) {}
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  ~Held() {
+/// A reference to a Python object, which the destructor releases under the GIL.
+struct ObjectReference {
+  explicit ObjectReference(nb::object given) : object(std::move(given)) {}
+  ObjectReference(const ObjectReference&) = delete;
+  ObjectReference& operator=(const ObjectReference&) = delete;
+  ~ObjectReference() {
     const Locked gil;
     object.reset();
   }
   nb::object object;
 };
 
-/// A NumPy array over host memory that outlives it.
+/// A NumPy array that views a tensor in host memory. @pre the memory outlives the array
 nb::object numpy_view(const op::Tensor& tensor) {
   const int width = bytes(tensor.dtype);
   nb::list shape, strides;
@@ -57,14 +57,14 @@ nb::object numpy_view(const op::Tensor& tensor) {
   return numpy.attr("asarray")(holder).attr("view")(type);
 }
 
-/// An operation whose conditions and reference are Python's functions, where they are given.
+/// An operation whose check and reference are Python functions, or None.
 class PythonOperation final : public op::Operation {
  public:
   PythonOperation(std::string name, std::vector<op::SlotDeclaration> slots, std::vector<op::NamedScalar> scalars,
                   nb::object check, nb::object reference, double tolerance)
       : Operation(std::move(name), std::move(slots), std::move(scalars)),
-        check_(std::make_unique<Held>(std::move(check))),
-        reference_(std::make_unique<Held>(std::move(reference))),
+        check_(std::make_unique<ObjectReference>(std::move(check))),
+        reference_(std::make_unique<ObjectReference>(std::move(reference))),
         tolerance_(tolerance) {}
 
   Support check(const op::Custom& problem) const override {
@@ -81,7 +81,7 @@ class PythonOperation final : public op::Operation {
       return nb::isinstance<nb::str>(answer) ? Support(refuse("{}", as_text(answer)).as(RefusalCode::shape))
                                              : Support();
     }
-    return refuse("{} does not take such extents", name()).as(RefusalCode::shape);
+    return refuse("check() of {} returned False for these extents", name()).as(RefusalCode::shape);
   }
 
   bool has_reference() const override {
@@ -98,7 +98,7 @@ class PythonOperation final : public op::Operation {
   double tolerance() const override { return tolerance_; }
 
  private:
-  std::unique_ptr<Held> check_, reference_;
+  std::unique_ptr<ObjectReference> check_, reference_;
   double tolerance_;
 };
 
@@ -106,13 +106,13 @@ op::Access read_access(const std::string& text) {
   for (const op::Access each : {op::Access::read, op::Access::write, op::Access::update}) {
     if (op::name(each) == text) return each;
   }
-  throw InvalidArgument(fmt::format("an access is \"read\", \"write\" or \"update\", got \"{}\"", printable(text)));
+  throw InvalidArgument(fmt::format("access must be \"read\", \"write\" or \"update\", got \"{}\"", printable(text)));
 }
 
 void make_slot(op::SlotDeclaration* self, const Text& name, const nb::typed<nb::sequence, nb::object>& shape,
                const Text& access, const nb::typed<nb::sequence, nb::object>& dtypes) {
   op::SlotDeclaration slot{
-      .name = name.read("a slot's name"), .shape = {}, .access = read_access(access.read("an access"))};
+      .name = name.read("the name of a slot"), .shape = {}, .access = read_access(access.read("access"))};
   for (nb::handle extent : shape) {
     slot.shape.push_back(nb::isinstance<nb::int_>(extent)
                              ? std::to_string(read_signed(extent, "an extent", 0, INT64_MAX))
@@ -126,9 +126,9 @@ std::shared_ptr<op::Operation> make_operation(const Text& name_text, const std::
                                               const nb::typed<nb::mapping, nb::str, nb::float_>& scalars,
                                               nb::handle product, nb::object check, nb::object reference,
                                               double tolerance) {
-  std::string name = name_text.read("an operation's name");
+  std::string name = name_text.read("the name of an operation");
   std::vector<op::NamedScalar> values;
-  for (nb::handle each : read_items(scalars, "what has an operation's scalars")) {
+  for (nb::handle each : read_items(scalars, "scalars")) {
     std::string label = read_text(each[0], "the name of a scalar");
     const double value = read_number(each[1], label.c_str());
     values.push_back({std::move(label), value});
@@ -138,9 +138,9 @@ std::shared_ptr<op::Operation> make_operation(const Text& name_text, const std::
                                              std::move(reference), tolerance);
   }
   if (!check.is_none() || !reference.is_none())
-    throw InvalidArgument("a product is checked and computed by the library: give neither check nor reference");
+    throw InvalidArgument("check and reference must be None if product is given: the library has its own");
   if (nb::len(product) != 3)
-    throw InvalidArgument(fmt::format("a product names three operands, got {}", nb::len(product)));
+    throw InvalidArgument(fmt::format("product must name three operands, got {}", nb::len(product)));
   return std::make_shared<op::ProductOperation>(
       std::move(name), slots,
       std::array{read_text(product[0], "an operand"), read_text(product[1], "an operand"),
@@ -168,9 +168,9 @@ void make_arguments(Arguments* self, const std::shared_ptr<op::Operation>& opera
                        std::move(reader.lent)};
 }
 
-/// An operand or a scalar by its name.
+/// Implements Arguments.__getattr__: the operand or scalar with that name.
 nb::object attribute(const Arguments& self, const Text& text) {
-  const std::string name = text.read("an attribute");
+  const std::string name = text.read("the name of an attribute");
   if (const auto* const custom = std::get_if<op::Custom>(&self.problem())) {
     for (const op::NamedTensor& each : custom->tensors) {
       if (each.name == name) return nb::cast(Operand{each.tensor});
@@ -189,26 +189,34 @@ void bind_operation(nb::module_& module) {
   nb::class_<op::SlotDeclaration>(module, "Slot", "One operand of an Operation.")
       .def("__init__", &make_slot, nb::arg("name"), nb::arg("shape"), nb::arg("access") = "read",
            nb::arg("dtypes") = nb::tuple(),
-           "`shape`: an entry for each mode, a name that binds the extent (equal names are equal extents) or a number. "
-           "`access`: \"read\", \"write\" or \"update\". `dtypes`: those that it may have; none given: any.")
+           "`shape` has an entry for each mode: a number, or the name of an extent. Modes with the same name have the "
+           "same "
+           "extent. `access` is \"read\", \"write\" or \"update\". `dtypes` lists the element types that are allowed; "
+           "if it "
+           "is empty, all are.")
       .def_ro("name", &op::SlotDeclaration::name)
       .def_ro("shape", &op::SlotDeclaration::shape)
       .def_prop_ro("access", [](const op::SlotDeclaration& self) { return op::name(self.access); });
-  nb::class_<op::Operation>(module, "Operation", "An operation of your own, with operands that you declare.")
+  nb::class_<op::Operation>(module, "Operation",
+                            "An operation that is declared by its operands, for kernels of your own.")
       .def(nb::new_(&make_operation), nb::arg("name"), nb::arg("slots"), nb::arg("scalars") = nb::dict(), nb::kw_only(),
            nb::arg("product") = nb::none(), nb::arg("check") = nb::none(), nb::arg("reference") = nb::none(),
            nb::arg("tolerance") = 0.0,
-           "`scalars`: names and default values. `product`: the names of A, B and D, where D is the sum of A * B over "
-           "the extents that D lacks; kernels of GEMMs compute it then. Else `check(**extents)` may return a text that "
-           "says why extents are refused, and `reference(**operands, **scalars)` writes the outputs, NumPy arrays, to "
-           "compare results with: |x - y| <= tolerance * max(1, |y|).")
+           "`scalars` has names and default values. `product` names three operands (a, b, d): d is the sum of a * b "
+           "over "
+           "the extents that d lacks, and GEMM kernels compute it. Without `product`, `check(**extents)` may return a "
+           "str "
+           "that says why it refuses the extents, and `reference(**operands, **scalars)` computes the outputs in NumPy "
+           "arrays. Results x are compared with the reference y by |x - y| <= tolerance * max(1, |y|).")
       .def_prop_ro("name", [](const op::Operation& self) { return self.name(); })
       .def_prop_ro("slots", [](const op::Operation& self) { return self.slots(); })
       .def("__repr__", [](const op::Operation& self) { return "Operation('" + self.name() + "')"; });
   nb::object arguments = module.attr("Arguments");
   nb::borrow<nb::class_<Arguments>>(arguments)
       .def("__init__", &make_arguments, nb::arg("operation"), nb::arg("operands"),
-           "Operands and scalars by their names. Raises InvalidArgument with the number that is wrong.")
+           "Each keyword is the name of an operand or a scalar. Raises InvalidArgument, with the number that is wrong, "
+           "if "
+           "the operands do not fit the operation.")
       .def("__getattr__", &attribute, nb::arg("name"))
       .def(
           "verify",
@@ -216,11 +224,12 @@ void bind_operation(nb::module_& module) {
             const Unlocked unlocked;
             if (!op::has_reference(self.problem()))
               throw InvalidArgument(fmt::format("{} has no reference", op::operation_name(self.problem())));
-            if (!self.is_on_host()) throw InvalidArgument("verify() compares arrays on the host");
+            if (!self.is_on_host()) throw InvalidArgument("verify() needs arrays in host memory");
             const op::Comparison found = op::compare(self.problem());
             return found.is_within_bound() ? Support() : Support(refuse("{}", op::describe_worst(found)));
           },
-          "Compares the outputs with the reference. Operands must still hold what the kernel read.");
+          "Compares the outputs with the reference. The other operands must still have the values that the kernel "
+          "read.");
 }
 
 }  // namespace tilewright::python

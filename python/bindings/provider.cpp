@@ -1,4 +1,4 @@
-// Classes of kernels that Python registers, as providers.
+// Providers of the kernels of registered Python classes.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 using Generated = std::vector<std::pair<Target, std::vector<registry::KernelPtr>>>;
 
-/// Holds a reference to a class, which the GIL guards when it is let go of.
+/// A reference to a Python class, which the destructor releases under the GIL.
 struct ClassReference {
   explicit ClassReference(nb::object given) : type(std::move(given)) {}
   ClassReference(const ClassReference&) = delete;
@@ -31,7 +31,7 @@ struct ClassReference {
     type.reset();
   }
   nb::object type;
-  Generated generated;  // kernels are made once a target
+  Generated generated;  // the results of generate_kernels(), which is called once per target
 };
 
 class PythonProvider final : public registry::Provider {
@@ -41,11 +41,11 @@ class PythonProvider final : public registry::Provider {
 
   std::string family() const override { return family_; }
 
-  /// A class may be completed after it is registered.
+  /// Refuses a class without generate_kernels(): the method may be added after the class is registered.
   Support runs_on(const Target& /*target*/) const override {
     const Locked gil;
     if (nb::hasattr(class_->type, "generate_kernels")) return {};
-    return refuse("{} is registered and defines no generate_kernels() yet", family_);
+    return refuse("{} is registered, but does not define generate_kernels() yet", family_);
   }
 
   std::vector<registry::KernelPtr> generate(const Target& target) const override {
@@ -85,8 +85,8 @@ bool is_kernel_class(nb::handle type) {
   return PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), base) != 0;
 }
 
-// Under the GIL from end to end, so that two threads leave the same class here and in the registry. The registry never
-// waits for Python while it is locked.
+// The GIL is held throughout, so that the registry and providers() get the same class if two threads register classes
+// of one name. This cannot deadlock: the registry never waits for the GIL while its mutex is locked.
 nb::object register_class(nb::object type) {
   if (!is_kernel_class(type)) {
     throw InvalidArgument(fmt::format("register() takes a class that derives from Kernel, got {}", shown(type)));
@@ -108,10 +108,10 @@ bool unregister_class(nb::handle type) {
 }  // namespace
 
 std::string family_of(nb::handle kernel_class) {
-  if (nb::isinstance<nb::str>(kernel_class)) return read_text(kernel_class, "the name of a kernel's class");
-  if (nb::isinstance<nb::type_object>(kernel_class))
-    return read_text(kernel_class.attr("__name__"), "the name of a kernel's class");
-  throw nb::type_error(fmt::format("expected a class of kernels, or its name, got {}", shown(kernel_class)).c_str());
+  constexpr const char* kWhat = "the name of a kernel class";
+  if (nb::isinstance<nb::str>(kernel_class)) return read_text(kernel_class, kWhat);
+  if (nb::isinstance<nb::type_object>(kernel_class)) return read_text(kernel_class.attr("__name__"), kWhat);
+  throw nb::type_error(fmt::format("expected a kernel class or its name, got {}", shown(kernel_class)).c_str());
 }
 
 nb::object class_of_family(const std::string& family) {
@@ -122,11 +122,13 @@ nb::object class_of_family(const std::string& family) {
 void bind_provider(nb::module_& module) {
   module.def(
       "_accept_all", [](nb::handle) { return true; }, nb::arg("metadata"));
-  module.def("register", &register_class, nb::arg("kernel_class"),
-             "Offers the kernels of a class derived from Kernel, from now on and to every engine; to be used as a "
-             "decorator. A class of the same name that was registered before is replaced.");
-  module.def("unregister", &unregister_class, nb::arg("kernel_class"),
-             "Takes back register(); whether it was registered. Kernels that were found live on.");
+  module.def(
+      "register", &register_class, nb::arg("kernel_class"),
+      "Makes the kernels of a class derived from Kernel available to every engine. Returns the class, so that it "
+      "can be used as a decorator. A registered class of the same name is replaced.");
+  module.def(
+      "unregister", &unregister_class, nb::arg("kernel_class"),
+      "Undoes register(). Returns whether the class was registered. Kernels that were found before stay usable.");
   module.def("_forget_classes", [] {
     std::map<std::string, std::shared_ptr<const PythonProvider>> all;
     std::swap(all, providers());

@@ -12,10 +12,10 @@ namespace {
 
 [[noreturn]] void throw_wrong_type(nb::handle object, const char* what, const char* expected) {
   throw nb::type_error(
-      fmt::format("{} is {}, got {}", what, expected, as_text(object.type().attr("__name__"))).c_str());
+      fmt::format("{} must be {}, got {}", what, expected, as_text(object.type().attr("__name__"))).c_str());
 }
 
-/// Of a str, whatever is in it.
+/// A str in UTF-8, with lone surrogates escaped.
 std::string escaped(nb::handle str) {
   const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(str.ptr(), "utf-8", "backslashreplace"));
   if (!bytes.is_valid()) throw nb::python_error();
@@ -29,7 +29,7 @@ nb::object index_of(nb::handle object, const char* what) {
   return nb::steal(index);
 }
 
-/// Whether the conversion just now failed because the number has too many bits.
+/// Whether the preceding conversion failed with an OverflowError, which is cleared.
 bool overflowed() {
   if (PyErr_Occurred() == nullptr) return false;
   if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) throw nb::python_error();
@@ -46,7 +46,7 @@ std::string read_text(nb::handle object, const char* what) {
     return {bytes, static_cast<std::size_t>(size)};
   PyErr_Clear();
   throw InvalidArgument(
-      fmt::format("{} has a lone surrogate, which is no character: '{}'", what, printable(escaped(object))));
+      fmt::format("{} contains a lone surrogate, which is no character: '{}'", what, printable(escaped(object))));
 }
 
 std::string read_path(nb::handle object, const char* what) {
@@ -56,8 +56,8 @@ std::string read_path(nb::handle object, const char* what) {
     return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
   }
   if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw nb::python_error();
-  PyErr_Clear();  // of a character that it has no bytes for, or of a NUL
-  throw InvalidArgument(fmt::format("{} is no name of a file: '{}'", what, printable(as_text(object))));
+  PyErr_Clear();  // the error says that a character cannot be encoded, or is NUL
+  throw InvalidArgument(fmt::format("{} is no valid file name: '{}'", what, printable(as_text(object))));
 }
 
 std::int64_t read_signed(nb::handle object, const char* what, std::int64_t least, std::int64_t most) {

@@ -1,4 +1,4 @@
-// What Python gives, as values of C++: refused with its name where it is of another type or does not fit.
+// Converts Python objects to C++ values. Errors name the parameter (`what`), the type and the value that was given.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,16 +10,16 @@
 
 namespace tilewright::python {
 
-/// Of a str. @throws TypeError naming `what` for other objects, InvalidArgument for a str with lone surrogates
+/// Reads a str. @throws TypeError for other objects, InvalidArgument for a str with lone surrogates
 std::string read_text(nanobind::handle object, const char* what);
 
-/// Of a str, bytes or os.PathLike, as the file system has it: what os.fsdecode() could not decode is kept.
-/// @throws TypeError, or InvalidArgument for text that no file can have as its name
+/// Reads a str, bytes or os.PathLike in the encoding of the file system; bytes that os.fsdecode() could not decode are
+/// kept. @throws TypeError, or InvalidArgument for text that cannot be the name of a file
 std::string read_path(nanobind::handle object, const char* what);
 
-/// Of an int, or of what has __index__(). @throws TypeError, or InvalidArgument with the number and the bounds
+/// Reads an int, or an object with __index__(). @throws TypeError, or InvalidArgument with the number and its bounds
 std::int64_t read_signed(nanobind::handle object, const char* what, std::int64_t least, std::int64_t most);
-/// An address or another number of 64 bits without a sign.
+/// The same for an unsigned 64-bit integer, such as an address.
 std::uint64_t read_unsigned(nanobind::handle object, const char* what);
 
 template <std::integral Integer>
@@ -29,18 +29,18 @@ requires(sizeof(Integer) < sizeof(std::int64_t) || std::signed_integral<Integer>
   return static_cast<Integer>(read_signed(object, what, Limits::min(), Limits::max()));
 }
 
-/// Of a float, or of what has __float__(). @throws TypeError
+/// Reads a float, or an object with __float__(). @throws TypeError
 double read_number(nanobind::handle object, const char* what);
 
-/// The pairs of a mapping. @throws TypeError
+/// The (key, value) pairs of a mapping. @throws TypeError
 nanobind::list read_items(nanobind::handle mapping, const char* what);
 
-/// An object in a message: what repr() says, cut, and readable whatever is in it.
+/// The object's repr() for a message, shortened and with characters escaped that cannot be printed.
 std::string shown(nanobind::handle object);
-/// The same of str().
+/// The object's str(); lone surrogates are escaped.
 std::string as_text(nanobind::handle object);
 
-/// A parameter that is a str: read when it has a name to be refused by.
+/// A str parameter of a bound function. It is read in the function, where its name is known for error messages.
 class Text {
  public:
   Text() = default;

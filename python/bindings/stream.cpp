@@ -18,9 +18,10 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
-constexpr std::uint64_t kLegacyStream = 1;  // cuda.h: CU_STREAM_LEGACY, another name of the null stream
+constexpr std::uint64_t kLegacyStream = 1;  // CU_STREAM_LEGACY of cuda.h, which is also the null stream
 
-/// A function of a module that is loaded, looked up once.
+/// The function `first`.`second` of a module, or an invalid handle if the module is not imported or lacks it. `known`
+/// caches it.
 nb::handle function_of(const char* module, const char* first, const char* second, PyObject*& known) {
   if (known == nullptr) {
     const nb::object loaded = imported(module);
@@ -65,7 +66,7 @@ std::uint64_t current_of(const StreamSource& source, int ordinal) {
   return 0;
 }
 
-/// Streams of torch and CuPy say which GPU they are of.
+/// @throws InvalidArgument if the stream object of PyTorch or CuPy belongs to another GPU than `device`
 void check_device(nb::handle stream, const op::MemoryDevice& device) {
   if (device.kind != op::MemoryDevice::Kind::cuda) return;
   for (const char* ordinal : {"device_index", "device_id"}) {
@@ -74,13 +75,14 @@ void check_device(nb::handle stream, const op::MemoryDevice& device) {
     const int of_stream = nb::isinstance<nb::int_>(value) ? read_integer<int>(value, "the device of a stream") : -1;
     if (of_stream < 0 || of_stream == device.ordinal) return;
     throw InvalidArgument(
-        fmt::format("the stream is of cuda:{}, and the arrays are on {}", of_stream, op::to_string(device)));
+        fmt::format("the stream belongs to cuda:{}, but the arrays are on {}", of_stream, op::to_string(device)));
   }
 }
 
 runtime::StreamHandle handle_of(std::uint64_t stream) { return reinterpret_cast<runtime::StreamHandle>(stream); }
 
-bool is_of_array(const StreamSource& source) {
+/// Whether the array itself names the stream, as opposed to the current stream of its framework.
+bool is_named_by_array(const StreamSource& source) {
   return source.kind == StreamSource::Kind::fixed || source.kind == StreamSource::Kind::lent;
 }
 
@@ -97,17 +99,19 @@ void wait_for(std::uint64_t awaited, std::uint64_t waiting, const op::MemoryDevi
   ready.make_wait(handle_of(waiting));
 }
 
-std::uint64_t normal(std::uint64_t stream) { return stream == kLegacyStream ? 0 : stream; }
+/// Both handles of the null stream become 0.
+std::uint64_t normalized(std::uint64_t stream) { return stream == kLegacyStream ? 0 : stream; }
 
-/// Of the frameworks; nothing where no array has one.
+/// The current stream of the arrays' frameworks, or nullopt if no array has such a framework.
+/// @throws InvalidArgument if the current streams of several frameworks differ
 std::optional<std::uint64_t> current_of_all(std::span<const StreamSource> sources, int ordinal) {
   std::optional<std::uint64_t> common;
   for (const StreamSource& source : sources) {
-    if (is_of_array(source)) continue;
-    const std::uint64_t current = normal(current_of(source, ordinal));
+    if (is_named_by_array(source)) continue;
+    const std::uint64_t current = normalized(current_of(source, ordinal));
     if (common.value_or(current) != current) {
       throw InvalidArgument(fmt::format(
-          "the arrays are worked on in different streams, {:#x} and {:#x}: order them, and pass one as stream=",
+          "the current streams of the arrays' frameworks differ, {:#x} and {:#x}: synchronize them and pass stream=",
           *common, current));
     }
     common = current;
@@ -116,7 +120,7 @@ std::optional<std::uint64_t> current_of_all(std::span<const StreamSource> source
 }
 
 struct Lent {
-  runtime::Event passed;
+  runtime::Event done;  // recorded after the last kernel that uses the memory
   std::vector<nb::object> owners;
 };
 std::vector<Lent>& all_lent() {
@@ -134,26 +138,26 @@ nb::object imported(const char* name) {
 std::uint64_t read_stream(nb::handle stream) {
   constexpr const char* kWhat = "the handle of a stream";
   if (nb::isinstance<nb::int_>(stream)) return read_unsigned(stream, kWhat);
-  const Locked gil;  // classes of streams may be written in Python
+  const Locked gil;  // stream classes may be written in Python
   if (nb::hasattr(stream, "__cuda_stream__"))
     return read_unsigned(nb::int_(stream.attr("__cuda_stream__")()[1]), kWhat);
   for (const char* handle : {"cuda_stream", "ptr", "handle"}) {
     if (nb::hasattr(stream, handle)) return read_unsigned(nb::int_(stream.attr(handle)), kWhat);
   }
-  throw InvalidArgument("a stream is None, an int, a torch or CuPy stream, or has __cuda_stream__()");
+  throw InvalidArgument("stream must be None, an int, a PyTorch or CuPy stream, or an object with __cuda_stream__()");
 }
 
 runtime::StreamHandle stream_for(nb::handle stream, std::span<const StreamSource> sources,
                                  const op::MemoryDevice& device) {
   if (!stream.is_none()) check_device(stream, device);
   std::optional<std::uint64_t> chosen;
-  if (!stream.is_none()) chosen = normal(read_stream(stream));
+  if (!stream.is_none()) chosen = normalized(read_stream(stream));
   if (device.kind != op::MemoryDevice::Kind::cuda) return handle_of(chosen.value_or(0));
   if (!chosen) chosen = current_of_all(sources, device.ordinal);
   for (const StreamSource& source : sources) {
-    if (!is_of_array(source)) continue;
-    if (!chosen) chosen = normal(source.handle);
-    if (normal(source.handle) != *chosen) wait_for(source.handle, *chosen, device);
+    if (!is_named_by_array(source)) continue;
+    if (!chosen) chosen = normalized(source.handle);
+    if (normalized(source.handle) != *chosen) wait_for(source.handle, *chosen, device);
   }
   return handle_of(chosen.value_or(0));
 }
@@ -161,29 +165,30 @@ runtime::StreamHandle stream_for(nb::handle stream, std::span<const StreamSource
 void keep_until_passed(const std::vector<nb::object>& lent, const op::MemoryDevice& device,
                        runtime::StreamHandle stream) {
   std::vector<Lent>& all = all_lent();
-  std::erase_if(all, [](const Lent& each) { return each.passed.is_complete(); });
+  std::erase_if(all, [](const Lent& each) { return each.done.is_complete(); });
   const std::shared_ptr<runtime::CudaContext> context = [&] {
     const Unlocked unlocked;
     return context_of(device);
   }();
   {
     const runtime::ContextScope scope(*context);
-    if (runtime::is_capturing(context->driver(), stream)) return;  // a graph's arrays are kept by who replays it
+    if (runtime::is_capturing(context->driver(), stream)) return;  // who replays a graph must keep its arrays alive
   }
-  runtime::Event passed(context, runtime::Event::Timing::disabled);
-  passed.record(stream);
-  all.push_back({std::move(passed), lent});
+  runtime::Event done(context, runtime::Event::Timing::disabled);
+  done.record(stream);
+  all.push_back({std::move(done), lent});
 }
 
-void let_go_of_lent() {
+void release_all_lent() {
   std::vector<Lent> all;
   std::swap(all, all_lent());
   const Unlocked unlocked;
-  for (const Lent& each : all) each.passed.synchronize();
+  for (const Lent& each : all) each.done.synchronize();
 }
 
 void bind_stream(nb::module_& module) {
-  module.def("_stream_handle", &read_stream, nb::arg("stream"), "The CUstream of any framework's stream, as a number.");
+  module.def("_stream_handle", &read_stream, nb::arg("stream"),
+             "The CUstream of a stream object of any framework, as an integer.");
 }
 
 }  // namespace tilewright::python

@@ -1,4 +1,4 @@
-// Streams of Python's frameworks: where work on their arrays goes.
+// Chooses the CUDA stream of a launch from the caller's stream and the arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,15 +15,16 @@
 
 namespace tilewright::python {
 
-/// Who says in which stream an array of a GPU is worked on.
+/// Where to find the stream that work on a GPU array is ordered by.
 struct StreamSource {
   enum class Kind {
-    none,   // nobody: whatever made the array is done
-    fixed,  // the array itself: what made it was enqueued on `handle`
-    lent,   // its exporter: `handle` waits for what made it, and the memory is ours until the owner is let go of
-    torch,
-    cupy,
-    table,  // its framework, by the function of DLPack's table
+    none,   // there is no stream: the array needs no synchronization
+    fixed,  // `handle`: the array's producer was enqueued on it
+    lent,   // `handle`: the exporter made it wait for the array's producer, and the array's owner must be kept alive
+            // until the kernel has finished
+    torch,  // the current stream of PyTorch
+    cupy,   // the current stream of CuPy
+    table,  // the current stream of the framework, from DLPack's C exchange API (`table`)
   };
   Kind kind = Kind::none;
   std::uint64_t handle = 0;
@@ -32,7 +33,7 @@ struct StreamSource {
   bool operator==(const StreamSource&) const = default;
 };
 
-/// Those of a problem's arrays, each once; mostly there is one, which needs no memory of its own.
+/// The distinct stream sources of a problem's arrays. The common case of a single source allocates no memory.
 class StreamSources {
  public:
   void add(const StreamSource& source) {
@@ -54,24 +55,26 @@ class StreamSources {
   std::vector<StreamSource> several_;
 };
 
-/// The module if the program has imported it, else None.
+/// The module if it has been imported, else None.
 nanobind::object imported(const char* name);
 
-/// `stream`: an int, or an object with cuda_stream, ptr, handle or __cuda_stream__(). None: the current one of the
-/// frameworks, else one that an array names, else the null stream. It waits for the others that arrays name.
-/// @throws InvalidArgument for a stream of another GPU than `device`, and where the frameworks' current ones differ
+/// The stream to launch on. `stream` is an int, an object with cuda_stream, ptr, handle or __cuda_stream__(), or None.
+/// None stands for the current stream of the arrays' frameworks; if they have none, for a stream that an array names;
+/// else for the null stream. The launch stream is made to wait for all streams that arrays name.
+/// @throws InvalidArgument if the stream belongs to another GPU than `device`, or if `stream` is None and the current
+///         streams of the frameworks differ
 runtime::StreamHandle stream_for(nanobind::handle stream, std::span<const StreamSource> sources,
                                  const op::MemoryDevice& device);
 
-/// The handle of a stream that is given. @throws InvalidArgument
+/// The CUstream of a stream object of any framework, as an integer. @throws InvalidArgument
 std::uint64_t read_stream(nanobind::handle stream);
 
-/// Keeps what is lent until the stream has passed what was enqueued until now.
+/// Keeps the objects alive until `stream` has completed the work that is enqueued on it now.
 void keep_until_passed(const std::vector<nanobind::object>& lent, const op::MemoryDevice& device,
                        runtime::StreamHandle stream);
 
-/// Waits for all that is kept so, and lets go of it.
-void let_go_of_lent();
+/// Waits for that work on all streams, and releases the objects.
+void release_all_lent();
 
 void bind_stream(nanobind::module_& module);
 

@@ -27,11 +27,11 @@ namespace {
 
 using op::MemoryDevice;
 
-/// Shape, type and strides to plan and compile by, with no memory behind them.
+/// The shape, element type and strides of an array without memory, which is enough to find and compile kernels.
 struct ShapeOnly {
   std::vector<std::int64_t> shape;
   DType dtype;
-  std::vector<std::int64_t> strides;  // elements
+  std::vector<std::int64_t> strides;  // in elements
 };
 
 using Integers = nb::typed<nb::sequence, int>;
@@ -55,7 +55,7 @@ std::int64_t integer_of(PyObject* number) {
   return value;
 }
 
-/// One of a shape or of strides.
+/// An entry of a shape or of strides; `what` is "shape" or "stride".
 std::int64_t extent_of(PyObject* number, const char* what) {
   const std::int64_t value = PyLong_AsLongLong(number);
   if (value != -1 || PyErr_Occurred() == nullptr) return value;
@@ -69,7 +69,7 @@ nb::object item(nb::handle sequence, Py_ssize_t index) {
   return nb::steal(found);
 }
 
-/// The two of a pair. @throws InvalidArgument where it is none
+/// The elements of a sequence of two. @throws InvalidArgument, which begins with `what`, if it is none
 std::pair<nb::object, nb::object> pair_of(nb::handle object, const char* what) {
   if (PySequence_Check(object.ptr()) == 0 || nb::len(object) != 2)
     throw InvalidArgument(fmt::format("{}, got {}", what, shown(object)));
@@ -80,10 +80,11 @@ std::pair<nb::object, nb::object> pair_of(nb::handle object, const char* what) {
 
 op::Dims dims_of(nb::handle sequence, const char* what) {
   if (PySequence_Check(sequence.ptr()) == 0)
-    throw nb::type_error(fmt::format("a {} is a sequence of integers, got {}", what, shown(sequence)).c_str());
+    throw nb::type_error(fmt::format("{} must be a sequence of integers, got {}", what, shown(sequence)).c_str());
   const std::size_t rank = nb::len(sequence);
   if (rank > op::Dims::kMaxRank)
-    throw InvalidArgument(fmt::format("a tensor has at most {} modes, got a {} of {}", op::Dims::kMaxRank, what, rank));
+    throw InvalidArgument(
+        fmt::format("a tensor has at most {} modes, got a {} of length {}", op::Dims::kMaxRank, what, rank));
   op::Dims values = zeros(static_cast<int>(rank));
   const bool is_tuple = PyTuple_Check(sequence.ptr()) != 0;
   for (std::size_t i = 0; i < rank; ++i) {
@@ -100,14 +101,15 @@ op::Dims packed_strides(const op::Dims& shape) {
   for (int mode = shape.rank() - 1; mode >= 0; --mode) {
     strides[mode] = step;
     if (__builtin_mul_overflow(step, std::max<std::int64_t>(1, shape[mode]), &step))
-      throw InvalidArgument(fmt::format("an array of {} has more than 2^63 elements", op::to_string(shape)));
+      throw InvalidArgument(fmt::format("an array of shape {} has more than 2^63 elements", op::to_string(shape)));
   }
   return strides;
 }
 
 namespace {
 
-/// A class of a module, once the program has imported that. Looked up again and again until then, which is cheap.
+/// A class of a module, or nullptr if the module is not imported yet. `known` caches the class once it is found;
+/// looking up a module that is not imported is cheap.
 PyTypeObject* class_of(const char* module, const char* name, PyTypeObject*& known) {
   if (known != nullptr) return known;
   const nb::object loaded = imported(module);
@@ -145,7 +147,7 @@ nb::object attribute(nb::handle object, nb::handle name) {
   return nb::steal(result);
 }
 
-/// Names that every call looks up, made once.
+/// Interned attribute names, which are made once because every call looks them up.
 struct Interned {
   nb::object data_ptr = nb::steal(PyUnicode_InternFromString("data_ptr"));
   nb::object shape = nb::steal(PyUnicode_InternFromString("shape"));
@@ -181,7 +183,7 @@ constexpr std::array kDlpackTypes{
     DlpackType{DType::e5m2, 12, 8},  // kDLFloat8_e5m2
 };
 
-/// NumPy's name of it.
+/// The element type of an array interface's typestr, for example "<f4".
 DType of_typestr(const std::string& typestr) {
   constexpr std::pair<std::string_view, DType> kTypes[] = {{"f8", DType::f64}, {"f4", DType::f32}, {"f2", DType::f16},
                                                            {"i4", DType::s32}, {"i1", DType::s8},  {"u1", DType::u8}};
@@ -189,20 +191,21 @@ DType of_typestr(const std::string& typestr) {
     if (typestr.size() == 3 && typestr.ends_with(ending)) return type;
   }
   throw InvalidArgument(
-      fmt::format("no element type has the typestr '{}', and the array has no dtype", printable(typestr)));
+      fmt::format("the array has no dtype, and its typestr '{}' is no supported element type", printable(typestr)));
 }
 
 DType of_dlpack(const nb::dlpack::dtype& type) {
   for (const DlpackType& each : kDlpackTypes) {
     if (type.code == each.code && type.bits == each.bits && type.lanes == 1) return each.type;
   }
-  throw InvalidArgument(fmt::format("no element type has DLPack's code {} and {} bits", type.code, type.bits));
+  throw InvalidArgument(
+      fmt::format("the DLPack type with code {} and {} bits is no supported element type", type.code, type.bits));
 }
 
 MemoryDevice of_dlpack(int device_type, int device_id) {
   if (device_type == nb::device::cuda::value) return {MemoryDevice::Kind::cuda, device_id};
   if (device_type == nb::device::cpu::value || device_type == nb::device::cuda_host::value) return {};
-  throw InvalidArgument(fmt::format("arrays on DLPack's device type {} cannot be read", device_type));
+  throw InvalidArgument(fmt::format("arrays on a device of DLPack's type {} are not supported", device_type));
 }
 
 op::Dims dims_at(const std::int64_t* values, int rank) {
@@ -213,13 +216,14 @@ op::Dims dims_at(const std::int64_t* values, int rank) {
   return dims;
 }
 
-/// JAX's arrays, whatever their interfaces say.
+/// Whether the array is a JAX array. JAX arrays are immutable, but do not always say so in their interfaces.
 bool is_immutable(nb::handle object) {
   const auto type = nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
   return as_text(type.attr("__module__")).starts_with("jax");
 }
 
-/// Nothing where DLPack cannot say it: tensors without memory.
+/// Reads a tensor by DLPack's C exchange API. Returns nullopt if that fails, as it does for tensors without memory, and
+/// for a GPU tensor whose framework does not tell its current stream.
 std::optional<ReadTensor> read_exchanged(const ExchangeTable& table, nb::handle object, nb::handle dtype) {
   ExchangedTensor view;
   if (table.view(object.ptr(), &view) != 0) {
@@ -229,7 +233,7 @@ std::optional<ReadTensor> read_exchanged(const ExchangeTable& table, nb::handle 
   ReadTensor read{.tensor = {}, .is_read_only = false, .stream = {}, .owner = nb::borrow(object)};
   op::Tensor& tensor = read.tensor;
   if (view.device_type == nb::device::cuda::value) {
-    // Who does not say where its work goes is asked by __dlpack__ to have us wait for it.
+    // Without the current stream, __dlpack__ must be used instead: it synchronizes the array with a stream of ours.
     if (table.current_stream == nullptr) return std::nullopt;
     read.stream = {.kind = StreamSource::Kind::table, .handle = 0, .table = &table};
   }
@@ -241,7 +245,8 @@ std::optional<ReadTensor> read_exchanged(const ExchangeTable& table, nb::handle 
   return read;
 }
 
-/// A tensor of torch.compile's, which has a device and no memory. Asking it for its address is a warning.
+/// Whether a tensor is a FakeTensor of torch.compile, which has a device but no memory. Its data_ptr() prints a
+/// warning, so that it must not be called.
 bool is_fake(nb::handle object) {
   if (Py_TYPE(object.ptr()) == torch_tensor_type()) return false;
   return as_text(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))).attr("__name__")) == "FakeTensor";
@@ -270,31 +275,32 @@ ReadTensor read_torch(nb::handle object) {
   return read;
 }
 
-/// No object where there is none.
+/// The value of a key, or an invalid object if the dictionary does not have it.
 nb::object entry(nb::handle dictionary, nb::handle key) {
   PyObject* const found = PyDict_GetItemWithError(dictionary.ptr(), key.ptr());
   if (found == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
   return nb::borrow(found);
 }
 
-/// Strides of an interface, which are in bytes or missing.
+/// The strides of an array interface in elements. The interface has them in bytes, or None for a packed array.
 op::Dims strides_of(nb::handle interface, const op::Dims& shape, DType dtype) {
   const nb::object given = entry(interface, interned().strides);
   if (!given.is_valid() || given.is_none()) return packed_strides(shape);
   op::Dims strides = dims_of(given, "stride");
   if (strides.rank() != shape.rank())
-    throw InvalidArgument(fmt::format("the array has {} strides for {} extents", strides.rank(), shape.rank()));
+    throw InvalidArgument(fmt::format("the array has {} strides, but {} extents", strides.rank(), shape.rank()));
   for (int mode = 0; mode < strides.rank(); ++mode) {
     if (strides[mode] % bytes(dtype) != 0) {
-      throw InvalidArgument(
-          fmt::format("a stride of {} bytes is no multiple of the {} of an element", strides[mode], bytes(dtype)));
+      throw InvalidArgument(fmt::format("a stride of {} bytes is no multiple of the element size, {} bytes",
+                                        strides[mode], bytes(dtype)));
     }
     strides[mode] /= bytes(dtype);
   }
   return strides;
 }
 
-/// Of what the array says itself, else of its interface.
+/// The element type from the array's dtype if it has one, else from the typestr.
+/// @throws InvalidArgument if both exist and contradict each other
 DType element_of(nb::handle object, const std::string& typestr) {
   nb::object type = nb::getattr(object, interned().dtype, nb::none());
   if (type.is_none()) return of_typestr(typestr);
@@ -302,23 +308,25 @@ DType element_of(nb::handle object, const std::string& typestr) {
   int width = bytes(element);
   if (typestr.size() > 2) std::from_chars(typestr.data() + 2, typestr.data() + typestr.size(), width);
   if (width == bytes(element)) return element;
-  throw InvalidArgument(fmt::format("the array's dtype is {} and its typestr '{}'", name(element), printable(typestr)));
+  throw InvalidArgument(
+      fmt::format("the array's dtype is {}, but its typestr is '{}'", name(element), printable(typestr)));
 }
 
 ReadTensor read_interface(nb::handle object, nb::handle interface, MemoryDevice device, nb::handle dtype) {
   const Interned& names = interned();
   ReadTensor read{.tensor = {}, .is_read_only = false, .stream = {}, .owner = nb::borrow(object)};
-  if (!PyDict_Check(interface.ptr())) throw InvalidArgument("an array's interface is a dict");
+  if (!PyDict_Check(interface.ptr())) throw InvalidArgument("an array's interface must be a dict");
   const nb::object shape = entry(interface, names.shape), data = entry(interface, names.data);
   const nb::object type = entry(interface, names.typestr);
   const std::string typestr = type.is_valid() ? read_text(type, "the typestr of an array's interface") : "";
-  if (typestr.starts_with('>')) throw InvalidArgument("the array's elements are big-endian");
+  if (typestr.starts_with('>')) throw InvalidArgument("big-endian arrays are not supported");
   read.tensor.dtype = dtype.is_none() ? element_of(object, typestr) : read_dtype(dtype);
   if (!shape.is_valid() || !data.is_valid() || data.is_none())
     throw InvalidArgument("the array's interface has no shape or no data pointer");
   read.tensor.shape = dims_of(shape, "shape");
   read.tensor.stride = strides_of(interface, read.tensor.shape, read.tensor.dtype);
-  const auto [address, is_read_only] = pair_of(data, "the data of an array's interface is (address, is_read_only)");
+  const auto [address, is_read_only] =
+      pair_of(data, "the data of an array's interface must be (address, is_read_only)");
   read.tensor.address = read_unsigned(address, "the address of the array's data");
   read.is_read_only = nb::cast<bool>(nb::bool_(is_read_only));
   read.tensor.device = device;
@@ -327,14 +335,15 @@ ReadTensor read_interface(nb::handle object, nb::handle interface, MemoryDevice 
 
 constexpr int kMostOrdinal = 1 << 16;
 
-/// The GPU that a CUDA array lies on: interfaces do not say, the arrays do.
+/// The ordinal of the GPU that holds an array. __cuda_array_interface__ does not have it, but the attribute `device`
+/// may.
 int ordinal_of(nb::handle object) {
   const nb::object device = nb::getattr(object, "device", nb::int_(0));
   const nb::object id = nb::hasattr(device, "id") ? device.attr("id") : device;
   return nb::isinstance<nb::int_>(id) ? static_cast<int>(read_signed(id, "the array's device", 0, kMostOrdinal)) : 0;
 }
 
-constexpr int kNullStream = 1;  // DLPack's and __cuda_array_interface__'s name of it
+constexpr int kNullStream = 1;  // the null stream in DLPack and __cuda_array_interface__
 
 nb::object dlpack_capsule(nb::handle object, bool is_cuda) {
   nb::dict arguments;
@@ -342,7 +351,7 @@ nb::object dlpack_capsule(nb::handle object, bool is_cuda) {
   if (is_cuda) arguments["stream"] = kNullStream;
   try {
     return object.attr("__dlpack__")(**arguments);
-  } catch (nb::python_error& error) {  // exporters of before DLPack 1.0
+  } catch (nb::python_error& error) {  // an exporter older than DLPack 1.0 does not know max_version
     if (!error.matches(PyExc_TypeError)) throw;
   }
   return is_cuda ? object.attr("__dlpack__")(nb::arg("stream") = kNullStream) : object.attr("__dlpack__")();
@@ -351,17 +360,18 @@ nb::object dlpack_capsule(nb::handle object, bool is_cuda) {
 ReadTensor read_dlpack(nb::handle object, nb::handle dtype) {
   bool is_cuda = false;
   if (nb::hasattr(object, "__dlpack_device__")) {
-    const auto [kind, ordinal] = pair_of(object.attr("__dlpack_device__")(), "__dlpack_device__() returns (type, id)");
-    is_cuda = read_integer<int>(kind, "the device's type of an array") == nb::device::cuda::value;
+    const auto [kind, ordinal] =
+        pair_of(object.attr("__dlpack_device__")(), "__dlpack_device__() must return (type, id)");
+    is_cuda = read_integer<int>(kind, "the device type of an array") == nb::device::cuda::value;
   }
   const nb::object capsule = dlpack_capsule(object, is_cuda);
   nb::ndarray<> writable;
-  const bool is_read_only = !nb::try_cast(capsule, writable);  // refused where the exporter's flag says so
+  const bool is_read_only = !nb::try_cast(capsule, writable);  // fails if the exporter's flag says read-only
   nb::ndarray<nb::ro> array;
   if (!is_read_only) {
     array = nb::ndarray<nb::ro>(writable);
   } else if (!nb::try_cast(capsule, array)) {
-    throw InvalidArgument(fmt::format("__dlpack__() returned {}, which is no array that can be read", shown(capsule)));
+    throw InvalidArgument(fmt::format("__dlpack__() must return a DLPack capsule, got {}", shown(capsule)));
   }
   ReadTensor read;
   if (is_cuda) read.stream.kind = StreamSource::Kind::lent;
@@ -386,13 +396,14 @@ ReadTensor read_cuda_interface(nb::handle object, nb::handle dtype) {
                  .handle = read_unsigned(stream, "the stream of the array's interface"),
                  .table = nullptr};
   if (read.stream.handle == 0)
-    throw InvalidArgument("an array's __cuda_array_interface__ names stream 0, which is none");
+    throw InvalidArgument(
+        "stream 0 in __cuda_array_interface__ is not allowed: the legacy default stream is 1, the per-thread one 2");
   return read;
 }
 
 ReadTensor read_numpy(nb::handle object, nb::handle dtype) {
   if (Py_TYPE(object.ptr()) != numpy_array_type() && nb::hasattr(object, "mask"))
-    throw InvalidArgument("a masked array has elements that are none: pass its .data, or .filled()");
+    throw InvalidArgument("masked arrays are not supported: pass .data or .filled()");
   return read_interface(object, attribute(object, interned().array_interface), {}, dtype);
 }
 
@@ -405,7 +416,8 @@ ReadTensor read_shape(const ShapeOnly& shape, nb::handle object) {
   return read;
 }
 
-/// Nothing where the object does not export, or not this array and it has another interface.
+/// Reads an array by __dlpack__. Returns nullopt if the object has no such method, or if it fails and the object has an
+/// array interface that can be tried instead.
 std::optional<ReadTensor> try_dlpack(nb::handle object, nb::handle dtype) {
   if (!nb::hasattr(object, "__dlpack__")) return std::nullopt;
   const bool has_another =
@@ -414,9 +426,9 @@ std::optional<ReadTensor> try_dlpack(nb::handle object, nb::handle dtype) {
     return read_dlpack(object, dtype);
   } catch (nb::python_error& error) {
     if (!has_another || !error.matches(PyExc_Exception)) throw;
-  } catch (const nb::builtin_exception&) {  // of what it returned
+  } catch (const nb::builtin_exception&) {  // __dlpack__() returned an object of a wrong type
     if (!has_another) throw;
-  } catch (const InvalidArgument&) {  // a type or a device that we do not read by DLPack
+  } catch (const InvalidArgument&) {  // the element type or the device is not supported
     if (!has_another) throw;
   }
   return std::nullopt;
@@ -435,7 +447,7 @@ namespace {
 
 ReadTensor read_unnamed(nb::handle object, nb::handle dtype) {
   const bool is_torch = is_of(object, torch_tensor_type());
-  // Subclasses of torch's have its table, and need not have memory behind them.
+  // Subclasses of torch.Tensor inherit its exchange API, but need not have memory.
   const bool is_plain = !is_torch || Py_TYPE(object.ptr()) == torch_tensor_type();
   const ExchangeTable* const table = is_plain ? exchange_table(object) : nullptr;
   if (table != nullptr) {
@@ -458,7 +470,7 @@ ReadTensor read_unnamed(nb::handle object, nb::handle dtype) {
     return read;
   }
   if (std::optional<ReadTensor> read = read_device_array(object)) return *std::move(read);
-  const Locked gil;  // classes that we do not know may be written in Python
+  const Locked gil;  // methods of unknown classes may be Python functions that take long
   if (std::optional<ReadTensor> read = try_dlpack(object, dtype)) return *std::move(read);
   if (nb::hasattr(object, "__cuda_array_interface__")) return read_cuda_interface(object, dtype);
   if (nb::hasattr(object, "__array_interface__"))
@@ -481,16 +493,19 @@ ReadTensor read_tensor(nb::handle object, const char* role, nb::handle dtype) {
 }
 
 void bind_tensor(nb::module_& module) {
-  nb::class_<ShapeOnly>(module, "ShapeOnly",
-                        "Shape, element type and strides (in elements; packed and row-major unless given) of an array "
-                        "that need not exist: to find, compile and prepare kernels by.")
+  nb::class_<ShapeOnly>(
+      module, "ShapeOnly",
+      "Describes an array by its shape, element type and strides, without memory. It can be passed "
+      "instead of an array to find, compile and prepare kernels. Strides are in elements; the default "
+      "is row-major without gaps.")
       .def(
           "__init__",
           [](ShapeOnly* self, const Integers& shape, nb::handle dtype, const std::optional<Integers>& strides) {
             const op::Dims extents = dims_of(shape, "shape");
             const op::Dims steps = strides ? dims_of(*strides, "stride") : packed_strides(extents);
             if (steps.rank() != extents.rank()) {
-              throw InvalidArgument(fmt::format("{} strides for a shape of {} modes", steps.rank(), extents.rank()));
+              throw InvalidArgument(
+                  fmt::format("strides has {} entries, but shape has {}", steps.rank(), extents.rank()));
             }
             new (self) ShapeOnly{list_of(extents), read_dtype(dtype), list_of(steps)};
           },
@@ -504,7 +519,7 @@ void bind_tensor(nb::module_& module) {
         const op::Tensor tensor = read_tensor(array, "the array").tensor;
         return ShapeOnly{list_of(tensor.shape), tensor.dtype, list_of(tensor.stride)};
       },
-      nb::arg("array"), "Of an array of any framework.");
+      nb::arg("array"), "The ShapeOnly that describes an array of any framework.");
 }
 
 }  // namespace tilewright::python

@@ -1,4 +1,4 @@
-// Arrays of every framework as op::Tensor, without copies.
+// Converts arrays of Python frameworks to op::Tensor without copying them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,29 +8,29 @@
 
 namespace tilewright::python {
 
-/// What an array is to us. The caller keeps the Python object alive for as long as the memory is used.
+/// An array as a tensor. The caller must keep `owner` alive for as long as the memory is used.
 struct ReadTensor {
   op::Tensor tensor;
   bool is_read_only = false;
   StreamSource stream = {};
-  nanobind::object owner;  // what keeps the memory; the object itself, or a capsule of it
+  nanobind::object owner;  // keeps the memory alive: the array itself, or a capsule that holds its DLPack tensor
 };
 
-/// Tries, in this order: DLPack's table of C functions; a torch.Tensor's own attributes; ShapeOnly; what NumPy's and
-/// CuPy's arrays have (their interfaces, which are cheaper); our own; __dlpack__; __cuda_array_interface__;
-/// __array_interface__. Torch's fake and meta tensors, and ShapeOnly, are shapes without memory. `dtype`, if not none,
-/// is what the elements are taken for where the array says only their width: codes of 8-bit floats in uint8. Nothing is
-/// waited for: work on the array goes on in the stream that is read, where the kernel is enqueued as well. Who exports
-/// by __dlpack__ is asked to have the null stream wait.
-/// @throws InvalidArgument, or TypeError, with `role` and what is missing; what the array's own methods raise
+/// Reads an array of any framework. It tries, in this order: DLPack's C exchange API; the attributes of a torch.Tensor;
+/// ShapeOnly; the array interfaces of NumPy's and CuPy's own arrays, which are cheaper than their __dlpack__;
+/// _DeviceArray; __dlpack__; __cuda_array_interface__; __array_interface__. Fake and meta tensors of PyTorch, and
+/// ShapeOnly, become shapes without memory. `dtype`, if not None, overrides the element type of the array, for example
+/// where 8-bit floats are stored as uint8. The call does not synchronize: `stream` of the result says what to order
+/// the kernel by. An exporter by __dlpack__ is asked to make the null stream wait for the array.
+/// @throws InvalidArgument or TypeError, with `role` and the reason, and whatever the array's own methods raise
 ReadTensor read_tensor(nanobind::handle object, const char* role, nanobind::handle dtype = nanobind::none());
 
-/// Of a sequence of integers. @throws InvalidArgument naming `what` where there are more than a tensor has
+/// Reads a sequence of integers. @throws InvalidArgument with `what` if it is longer than the largest rank of a tensor
 op::Dims dims_of(nanobind::handle sequence, const char* what);
-/// Row-major, in elements.
+/// Row-major strides without gaps, in elements.
 op::Dims packed_strides(const op::Dims& shape);
 
-/// What DLPack calls it.
+/// The type in DLPack's encoding. @throws InvalidArgument if DLPack has no such type
 nanobind::dlpack::dtype dlpack_type(DType type);
 
 void bind_tensor(nanobind::module_& module);

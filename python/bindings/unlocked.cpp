@@ -11,12 +11,13 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
-thread_local bool is_unlocked = false;  // by an Unlocked of this thread
+thread_local bool is_unlocked = false;  // whether an Unlocked of this thread has released the GIL
 
 enum class IsMain : char { unknown, no, yes };
 thread_local IsMain is_main = IsMain::unknown;
 
-/// Python runs handlers of signals on the thread that began the process, or that forked it.
+/// Whether this is the thread on which Python runs signal handlers: the one that started the process, or, in a child of
+/// a fork, the one that forked it.
 bool is_main_thread() {
   if (is_main == IsMain::unknown) {
     static const int registered = ::pthread_atfork(nullptr, nullptr, [] { is_main = IsMain::yes; });
@@ -26,8 +27,10 @@ bool is_main_thread() {
   return is_main == IsMain::yes;
 }
 
-/// The process's exit is announced by who holds the GIL: to others that hold it, the answer does not change.
-bool let_go_while_exiting() {
+/// Releases the GIL if the interpreter is exiting and this thread will be left behind; returns whether an Unlocked had
+/// released it before. The exit is announced by a thread that holds the GIL, so that is_left_behind_by_exit() cannot
+/// change while this thread holds it.
+bool release_gil_while_exiting() {
   const bool holds_gil = PyGILState_GetThisThreadState() != nullptr && !is_unlocked;
   if (holds_gil && is_left_behind_by_exit()) PyEval_SaveThread();
   return std::exchange(is_unlocked, false);
@@ -41,16 +44,17 @@ Unlocked::Unlocked() : state_(PyEval_SaveThread()) {
 }
 
 Unlocked::~Unlocked() {
-  // Marked as long work until the GIL is had: begin_exit() waits, without the GIL, for who passes here before it.
+  // The thread stays marked as doing long work until it has the GIL: begin_exit(), which releases the GIL, waits for
+  // threads that passed this check before the exit was announced.
   if (is_left_behind_by_exit()) sleep_until_exit();
   PyEval_RestoreThread(state_);
   work_.end();
   is_unlocked = false;
 }
 
-// The interpreter has just run the handlers of what came before the work: the first question is not worth the GIL.
+// The first call does not take the GIL: the interpreter has run the handlers of earlier signals just before the work.
 void Unlocked::run_signal_handlers() {
-  if (!std::exchange(is_late_, true)) return;
+  if (!std::exchange(was_checked_, true)) return;
   struct HasGil {
     explicit HasGil(PyThreadState* state) {
       PyEval_RestoreThread(state);
@@ -65,10 +69,10 @@ void Unlocked::run_signal_handlers() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-Locked::Locked() : was_unlocked_(let_go_while_exiting()), none_({}) {}
+Locked::Locked() : was_unlocked_(release_gil_while_exiting()), none_({}) {}
 
 Locked::~Locked() {
-  work_.end();  // whoever had the GIL before goes on
+  work_.end();
   is_unlocked = was_unlocked_;
 }
 

@@ -1,5 +1,5 @@
-// The GIL, let go of for work of ours and taken for Python's: so that Ctrl-C ends the work, and no thread waits for the
-// GIL when the interpreter goes.
+// Releases the GIL around long native work and takes it for calls into Python, so that Ctrl-C interrupts the work and
+// no thread waits for the GIL while the interpreter exits.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,10 +10,10 @@
 
 namespace tilewright::python {
 
-/// Releases the GIL for as long as it lives; the thread is marked as doing long work. On the main thread,
-/// check_interruption() runs the handlers of signals that have come, and ends the work with what one of them raises.
-/// While the interpreter exits, the thread sleeps in place of taking the GIL back: before Python 3.14 it would be ended
-/// there, in the middle of C++. @pre the GIL is held
+/// Releases the GIL during its lifetime and marks the thread as doing long work. On the main thread,
+/// check_interruption() runs the handlers of pending signals; an exception from a handler ends the work. While the
+/// interpreter exits, the destructor sleeps instead of taking the GIL back, because Python before 3.14 would end the
+/// thread there without running C++ destructors. @pre the GIL is held
 class Unlocked {
  public:
   Unlocked();
@@ -27,11 +27,12 @@ class Unlocked {
   PyThreadState* state_;
   LongWork work_;
   std::optional<ScopedInterruptCheck> check_;
-  bool is_late_ = false;  // has been asked before
+  bool was_checked_ = false;  // run_signal_handlers() has been called
 };
 
-/// Holds the GIL for as long as it lives, to run Python that may take long: an author's, a handler's of logs. The
-/// thread had the GIL, or not. The interpreter's exit waits for the end of it, for two seconds at most.
+/// Holds the GIL during its lifetime, for Python code that may take long, such as methods of a Python kernel or log
+/// handlers. The thread may or may not hold the GIL before. The interpreter's exit waits for it, for two seconds at
+/// most.
 class Locked {
  public:
   Locked();
@@ -43,10 +44,10 @@ class Locked {
   bool was_unlocked_;
   LongWork work_;
   nanobind::gil_scoped_acquire gil_;
-  ScopedInterruptCheck none_;  // Python runs handlers of signals itself
+  ScopedInterruptCheck none_;  // disables the check: the interpreter runs signal handlers itself
 };
 
-/// What the interpreter's exit has to call before it takes down anything.
+/// Binds _begin_exit(), which must be the first of our functions that run at the interpreter's exit.
 void bind_exit(nanobind::module_& module);
 
 }  // namespace tilewright::python

@@ -1,4 +1,4 @@
-"""Arrays and epilogues as arguments: what is taken, what is refused, and what is bound to what."""
+"""GemmArguments and EpilogueArguments: which arrays and epilogues are accepted, refused, and how they are bound."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_what_dlpack_says_is_read_only_is() -> None:
 
 
 class OnGpu:
-    """What says that it is an array of a GPU; nobody looks there."""
+    """An array that claims to be on a GPU; its memory is never accessed."""
 
     def __init__(
         self, rows: int, columns: int, address: int, stream: int | None = None, is_read_only: bool = False
@@ -93,41 +93,41 @@ class OnGpu:
         }
 
 
-def test_streams_that_are_none_or_of_another_gpu_are_refused() -> None:
+def test_invalid_streams_and_streams_of_another_gpu_are_refused() -> None:
     kernel = tilewright.find_kernels(GemmArguments(A, B, np.empty((3, 2), np.float32)))[0]
-    with pytest.raises(InvalidArgument, match="names stream 0, which is none"):
+    with pytest.raises(InvalidArgument, match="stream 0 in __cuda_array_interface__ is not allowed"):
         GemmArguments(OnGpu(3, 4, 4096, stream=0), OnGpu(4, 2, 8192), OnGpu(3, 2, 12288))
 
     class StreamOfAnother:
         device_id, ptr = 3, 64
 
-    with pytest.raises(InvalidArgument, match="the stream is of cuda:3, and the arrays are on cuda:0"):
+    with pytest.raises(InvalidArgument, match="the stream belongs to cuda:3, but the arrays are on cuda:0"):
         kernel.run(GemmArguments(OnGpu(3, 4, 4096), OnGpu(4, 2, 8192), OnGpu(3, 2, 12288)), stream=StreamOfAnother())
 
 
 def test_a_workspace_is_memory_of_the_gpu_to_write_to() -> None:
     args = GemmArguments(A, B, np.empty((3, 2), np.float32))
     kernel = tilewright.find_kernels(args)[0]
-    with pytest.raises(InvalidArgument, match="a workspace is memory of the GPU, got an array on host"):
+    with pytest.raises(InvalidArgument, match="workspace must be an array on a GPU, got one on host"):
         kernel.run(args, workspace=np.zeros(64, np.uint8))
-    with pytest.raises(InvalidArgument, match="the workspace is read-only"):
+    with pytest.raises(InvalidArgument, match="workspace is read-only"):
         kernel.run(args, workspace=OnGpu(8, 8, 4096, is_read_only=True))
 
 
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        (dict(A=np.ma.masked_array(A)), "a masked array has elements that are none"),
+        (dict(A=np.ma.masked_array(A)), "masked arrays are not supported"),
         (dict(A=A[:, :3]), r"columns of A and rows of B differ: \(3,3\) against \(4,2\)"),
-        (dict(A=A.astype(">f4")), "the array's elements are big-endian"),
+        (dict(A=A.astype(">f4")), "A: big-endian arrays are not supported"),
         (dict(A=A[0]), "A must have rank 2, or 3 with the batch first"),
-        (dict(A=A.astype(np.complex64)), "no element type 'complex64'"),
+        (dict(A=A.astype(np.complex64)), "unknown element type 'complex64'"),
         (dict(A=[[1.0]]), "expected an array"),
         (dict(A=A[:, ::-1]), "A has a negative stride"),
-        (dict(out=np.empty((3, 3), np.float32)), r"D must be \(3,2\), got \(3,3\)"),
-        (dict(out=A[:, :2]), "D .* overlaps A"),
+        (dict(out=np.empty((3, 3), np.float32)), r"out must be \(3,2\), got \(3,3\)"),
+        (dict(out=A[:, :2]), "out .* overlaps A"),
         (dict(accumulator_type="float64"), "f32 operands accumulate in f32, got f64"),
-        (dict(math="fast"), "no math operation 'fast'"),
+        (dict(math="fast"), "unknown math operation 'fast'"),
         (dict(epilogue="D = relu(acc + row(bias))"), "the epilogue reads 'bias', but no tensor has that name"),
         (dict(epilogue=EpilogueArguments("D = acc", bias=B[0])), "the epilogue has no tensor 'bias'"),
         (dict(epilogue="D = nothing(acc)"), "epilogue, character"),
@@ -152,9 +152,9 @@ def test_of_an_epilogue_that_returns_more_every_array_is_needed() -> None:
         rest = accum + 1
         return D, rest
 
-    with pytest.raises(InvalidArgument, match="the epilogue returns rest, and no array of that name is given"):
+    with pytest.raises(InvalidArgument, match="the epilogue returns rest, but no array of that name is given"):
         matmul(A, B, epilogue=two)
-    with pytest.raises(InvalidArgument, match="the epilogue has nothing of the name more"):
+    with pytest.raises(InvalidArgument, match="the epilogue has no parameter or output named more"):
         matmul(A, B, epilogue=two, rest=np.empty((3, 2), np.float32), more=1.0)
     rest = np.empty((3, 2), np.float32)
     np.testing.assert_array_equal(matmul(A, B, epilogue=two, rest=rest) + 1, rest)
@@ -166,14 +166,14 @@ def test_named_epilogues_have_ds_type_and_their_numbers() -> None:
     assert (clamped == np.float16(65504)).all()
     minus = matmul(-A, B, epilogue="leaky_relu", leaky_alpha=0.5)
     np.testing.assert_array_equal(minus, -(A @ B) * 0.5)
-    with pytest.raises(InvalidArgument, match="the epilogue 'relu' has no number 'slope'"):
+    with pytest.raises(InvalidArgument, match="the epilogue 'relu' has no scalar 'slope'"):
         matmul(A, B, epilogue="relu", slope=0.5)
 
 
 def test_what_an_epilogue_has_not_must_not_be_given() -> None:
-    with pytest.raises(InvalidArgument, match="the epilogue has no alpha, got 2"):
+    with pytest.raises(InvalidArgument, match="the epilogue does not use alpha, got 2"):
         matmul(A, B, alpha=2, epilogue="D = relu(acc)")
-    with pytest.raises(InvalidArgument, match="the epilogue reads no C, and one is given"):
+    with pytest.raises(InvalidArgument, match="C is given, but the epilogue does not read it"):
         matmul(A, B, c=np.ones((3, 2), np.float32), epilogue="D = relu(acc)")
 
 
@@ -203,7 +203,7 @@ def test_a_design_for_these_very_arguments() -> None:
     assert tilewright.make_kernel(args, found.metadata.design).metadata == found.metadata
     with pytest.raises(InvalidArgument, match="a warp tile of 15x16 is not divisible"):
         tilewright.make_kernel(args, tilewright.BLASDesignMetadata((30, 64, 8)))
-    with pytest.raises(InvalidArgument, match="op_class is simt or tensor_op, got 'cores'"):
+    with pytest.raises(InvalidArgument, match="op_class must be simt or tensor_op, got 'cores'"):
         tilewright.BLASDesignMetadata((32, 64, 8), op_class="cores")
 
 

@@ -1,6 +1,6 @@
-"""A kernel from outside the library, examples/f64_gemm_kernel.py: discovered, refused, compiled, run, saved and loaded as
-those that are shipped. The rows B1 to B26 are the acceptance table for bringing one's own kernel; on a GPU, where there
-is one with torch, and on the emulator."""
+"""A kernel from outside the library, examples/f64_gemm_kernel.py, is discovered, refused, compiled, run, saved and loaded
+like the built-in ones. B1 to B26 are the rows of the acceptance table for user kernels. The tests run on the emulator, and
+on a GPU if there is one with PyTorch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from f64_gemm_kernel import F64GemmKernel  # noqa: E402
 
 @pytest.fixture(params=["numpy", "torch.cuda"])
 def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """Arrays of integers in f64, or of NaN where there are none."""
+    """f64 arrays of integers, or of NaN if no integers are given."""
     if request.param == "torch.cuda":
         torch = pytest.importorskip("torch")
         if not torch.cuda.is_available():
@@ -61,7 +61,8 @@ def mine(args: GemmArguments) -> Any:
 def brought(
     args: GemmArguments, name: str, source: Any, launch: Callable[[GemmArguments], tilewright.Launch]
 ) -> Iterator[Kernel]:
-    """The kernel of a class that is registered meanwhile, with F64GemmKernel's metadata but for the name."""
+    """Registers a class for the duration of the context and returns its kernel, which has F64GemmKernel's metadata except
+    for the name."""
     old = mine(args)[0].metadata
 
     @tilewright.register
@@ -377,7 +378,7 @@ def test_b25_a_class_may_be_completed_later(make: Callable[..., Any]) -> None:
 
     try:
         assert len(tilewright.find_kernels(args, providers=["Later"])) == 0
-        assert refusal(args, "Later").reason == "Later is registered and defines no generate_kernels() yet"
+        assert refusal(args, "Later").reason == "Later is registered, but does not define generate_kernels() yet"
         assert len(mine(args)) == 2
         Later.generate_kernels = staticmethod(  # type: ignore[attr-defined]
             lambda metadata_filter, epilogue_args=None, target=None: [
@@ -385,7 +386,7 @@ def test_b25_a_class_may_be_completed_later(make: Callable[..., Any]) -> None:
             ]
         )
         kernel = tilewright.find_kernels(args, providers=["Later"])[0]
-        with pytest.raises(InvalidArgument, match=r"Later defines no _source\(\)"):
+        with pytest.raises(InvalidArgument, match=r"Later does not define _source\(\)"):
             kernel.compile()
         Later._source = lambda self: F64GemmKernel._source(self)  # type: ignore[attr-defined, arg-type]
         Later._launch = lambda self, args: F64GemmKernel._launch(self, args)  # type: ignore[attr-defined, arg-type]
@@ -483,7 +484,7 @@ def test_parameters_are_compared_with_the_kernels(make: Callable[..., Any], left
 
 
 def test_parameters_lie_where_the_kernel_has_them(make: Callable[..., Any]) -> None:
-    """A float4 lies at multiples of 16, a struct of floats at multiples of 4: their bytes do not say."""
+    """A float4 is aligned to 16 bytes and a struct of floats to 4, which cannot be told from their bytes."""
     a, b, out = problem(make)
     args = GemmArguments(a, b, out)
     source = (
@@ -517,7 +518,7 @@ def test_a_prepared_call_asks_its_author_again() -> None:
 
 def test_a_listing_is_one_iterator() -> None:
     listing = tilewright.list_kernels(lambda metadata: bool(next(listing)))
-    with pytest.raises(ValueError, match="asking this listing"):
+    with pytest.raises(ValueError, match="the KernelListing is in use"):
         next(listing)
 
 

@@ -1,4 +1,4 @@
-"""Arrays of CuPy, on a GPU: where they are worked on is where kernels go."""
+"""CuPy arrays on a GPU: kernels are launched on the streams that the arrays are ordered by."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def integers(*shape: int) -> Any:
 
 
 def late_copy(stream: Any, of: Any) -> Any:
-    """Of an array, that a stream writes when it has waited for a while."""
+    """A copy of an array that the stream writes after a delay."""
     late = cupy.full_like(of, np.nan)
     cupy.cuda.get_current_stream().synchronize()
     with stream:
@@ -70,14 +70,14 @@ def test_another_frameworks_stream_must_be_the_same() -> None:
     matmul(a, b, out=out)
     assert np.array_equal(out.cpu().numpy(), a.get() @ b.get())
     stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream), pytest.raises(InvalidArgument, match="in different streams, "):
+    with torch.cuda.stream(stream), pytest.raises(InvalidArgument, match="the current streams of the arrays' frameworks differ, "):
         matmul(a, b, out=out)
     matmul(a, b, out=out, stream=stream)
     stream.synchronize()
 
 
 class Named:
-    """Has the one interface only, which names the stream that the array is written in."""
+    """Has only __cuda_array_interface__, which names the stream on which the array is written."""
 
     def __init__(self, array: Any, stream: Any) -> None:
         self.dtype, self.shape, self.array = array.dtype, array.shape, array
@@ -99,7 +99,7 @@ def test_streams_that_arrays_name_are_waited_for() -> None:
 
 
 class Lent:
-    """Lends its memory until it is given back, as JAX's arrays do."""
+    """Lends its memory by DLPack until the capsule is released, as JAX arrays do."""
 
     def __init__(self, array: Any) -> None:
         self.array = array

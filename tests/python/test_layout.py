@@ -44,7 +44,7 @@ def test_modes_are_items() -> None:
     assert [ROWS[0], ROWS[1]] == list(ROWS) == [Layout(4, 8), Layout(8, 1)]
     assert ROWS[-1] == Layout(8, 1)
     for mode in (2, -3):
-        with pytest.raises(IndexError, match=f"mode {mode} of rank 2"):
+        with pytest.raises(IndexError, match=f"mode {mode} of a layout of rank 2"):
             ROWS[mode]
 
 
@@ -111,7 +111,7 @@ def test_other_types_are_type_errors(shape: IntTuple) -> None:
     [
         (0, "extents must be at least 1"),
         ((4, -1), "extents must be at least 1"),
-        (2**63, "does not fit in 63 bits"),
+        (2**63, "the integer 9223372036854775808 does not fit in 63 bits"),
         (-(2**63), "does not fit in 63 bits"),
         ((2**40, 2**40), "63 bits"),
     ],
@@ -135,7 +135,7 @@ def test_calls_that_fit_no_coordinate_are_refused() -> None:
     with pytest.raises(tilewright.InvalidArgument, match="ranks differ"):
         ROWS(1, 2, 3)
     for wrong in (1.5, "1", True):
-        with pytest.raises(TypeError, match="a coordinate is integers, tuples and None"):
+        with pytest.raises(TypeError, match="a coordinate must consist of integers, tuples and None"):
             ROWS(wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         ROWS()

@@ -60,7 +60,7 @@ def test_drawings_are_saved(drawing: Drawing, tmp_path: pathlib.Path) -> None:
 
 
 def test_what_cannot_be_drawn_is_refused(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(InvalidArgument, match="drawings of their own"):
+    with pytest.raises(InvalidArgument, match="exclude each other"):
         ROWS.draw(banks=32, tile=(1, 2))
     with pytest.raises(InvalidArgument):
         ROWS.draw(tile=(3, 1))

@@ -1,5 +1,5 @@
-"""What is no array, no number, no text: the outcome is a result, an error of ours that says what is wrong, a TypeError, a
-ValueError, or what the program's own objects raise."""
+"""Malformed arrays, numbers and texts: the outcome is a result, a tilewright.Error that says what is wrong, a TypeError, a
+ValueError, or whatever the program's own objects raise."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def raises(*_: object, **__: object) -> Any:
 
 
 def made(**members: Any) -> Any:
-    """An object that has these and nothing else."""
+    """An object that has these attributes and no others."""
     return type("Made", (), members)()
 
 
@@ -65,20 +65,20 @@ def test_another_interface_does_not_hide_an_interruption() -> None:
 
 
 @pytest.mark.parametrize("returned", [None, 3, "text", object()])
-def test_what_is_no_capsule_is_refused_by_name(returned: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"^B: __dlpack__\(\) returned .*, which is no array"):
+def test_objects_that_are_no_capsule_are_refused_by_name(returned: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"^B: __dlpack__\(\) must return a DLPack capsule, got"):
         GemmArguments(A, made(__dlpack__=lambda self, **options: returned), out())
 
 
 @pytest.mark.parametrize("named", [None, 3, (), (1,), ("cpu", 0), (2**70, 0)])
-def test_devices_that_are_none_are_refused(named: Any) -> None:
+def test_invalid_devices_are_refused(named: Any) -> None:
     exporter = made(__dlpack__=lambda self, **options: A.__dlpack__(), __dlpack_device__=lambda self: named)
-    with pytest.raises((InvalidArgument, TypeError), match="^A: .*(returns|device's type)"):
+    with pytest.raises((InvalidArgument, TypeError), match="^A: .*(must return|device type)"):
         GemmArguments(exporter, A, out())
 
 
 @pytest.mark.parametrize("address", [2**64, -1, 2**200])
-def test_addresses_that_are_none_are_refused_by_name(address: int) -> None:
+def test_invalid_addresses_are_refused_by_name(address: int) -> None:
     data = (address, False)
     message = rf"the address of the array's data is {address}, must be 0 to 18446744073709551615"
     for array in (on_gpu(data=data), made(__array_interface__=interface(data=data))):
@@ -86,9 +86,9 @@ def test_addresses_that_are_none_are_refused_by_name(address: int) -> None:
             GemmArguments(A, A, out(), C=array, beta=1.0)
     args = GemmArguments(A, A, out())
     kernel = tilewright.find_kernels(args)[0]
-    with pytest.raises(InvalidArgument, match="^the workspace: " + message):
+    with pytest.raises(InvalidArgument, match="^workspace: " + message):
         kernel.run(args, workspace=on_gpu(data=data))
-    with pytest.raises(InvalidArgument, match="data_ptr of a kernel's parameter is"):
+    with pytest.raises(InvalidArgument, match="data_ptr of a kernel parameter is"):
         tilewright.Launch(1, 1, [made(data_ptr=address)])
     with pytest.raises(InvalidArgument, match="the handle of a stream is"):
         kernel.run(args, stream=address)
@@ -98,21 +98,21 @@ def test_addresses_that_are_none_are_refused_by_name(address: int) -> None:
     "changes, message",
     [
         (dict(data=None), "no data pointer"),
-        (dict(data=7), r"data of an array's interface is \(address, is_read_only\), got 7"),
+        (dict(data=7), r"data of an array's interface must be \(address, is_read_only\), got 7"),
         (dict(data=(4096,)), r"got \(4096,\)"),
-        (dict(data=("x", False)), "the address of the array's data is an integer, got str"),
-        (dict(shape=None), "a shape is a sequence of integers, got None"),
-        (dict(shape={4: 4}), "a shape is a sequence of integers"),
-        (dict(shape=(4.5, 4)), "an entry of the shape is an integer, got float"),
+        (dict(data=("x", False)), "the address of the array's data must be an integer, got str"),
+        (dict(shape=None), "shape must be a sequence of integers, got None"),
+        (dict(shape={4: 4}), "shape must be a sequence of integers"),
+        (dict(shape=(4.5, 4)), "an entry of the shape must be an integer, got float"),
         (dict(shape=(2**63, 4)), "an entry of the shape is 9223372036854775808, must be"),
         (dict(shape=(2**40, 2**40)), "has more than 2.63 elements"),
         (dict(shape=(-4, 4)), "A has a negative extent -4"),
-        (dict(strides=(4,)), "the array has 1 strides for 2 extents"),
-        (dict(strides=(6, 4)), "a stride of 6 bytes is no multiple of the 4 of an element"),
+        (dict(strides=(4,)), "the array has 1 strides, but 2 extents"),
+        (dict(strides=(6, 4)), "a stride of 6 bytes is no multiple of the element size, 4 bytes"),
         (dict(typestr=">f4"), "big-endian"),
-        (dict(typestr=4), "typestr of an array's interface is a str, got int"),
-        (dict(typestr="<c8"), "no element type has the typestr '<c8'"),
-        (dict(typestr=""), "no element type has the typestr ''"),
+        (dict(typestr=4), "typestr of an array's interface must be a str, got int"),
+        (dict(typestr="<c8"), "its typestr '<c8' is no supported element type"),
+        (dict(typestr=""), "its typestr '' is no supported element type"),
     ],
 )
 def test_interfaces_that_are_wrong_are_refused(changes: dict[str, Any], message: str) -> None:
@@ -121,7 +121,7 @@ def test_interfaces_that_are_wrong_are_refused(changes: dict[str, Any], message:
 
 
 def test_a_type_that_the_interface_contradicts_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="A: the array's dtype is f64 and its typestr '<f4'"):
+    with pytest.raises(InvalidArgument, match="A: the array's dtype is f64, but its typestr is '<f4'"):
         GemmArguments(made(__array_interface__=interface(), dtype=np.dtype(np.float64)), A, out())
 
 
@@ -139,15 +139,15 @@ def test_numpys_interface_alone_is_an_array(kind: str) -> None:
 
 def test_a_result_needs_a_shape_and_a_type() -> None:
     exporter = made(__dlpack__=lambda self, **options: A.__dlpack__())
-    with pytest.raises(InvalidArgument, match="a, of Made, does not say its dtype: pass out="):
+    with pytest.raises(InvalidArgument, match="a, a Made, has no attribute dtype: pass out="):
         matmul(exporter, A)
-    with pytest.raises(InvalidArgument, match="b, of Made, does not say its shape: pass out="):
+    with pytest.raises(InvalidArgument, match="b, a Made, has no attribute shape: pass out="):
         matmul(A, exporter)
     np.testing.assert_array_equal(matmul(exporter, A, out=out()), A @ A)
 
 
 def texts(text: str) -> dict[str, Callable[[], object]]:
-    """Everything that takes a text."""
+    """Calls every function that takes a str."""
     args = GemmArguments(A, A, out())
     kernel = tilewright.find_kernels(args)[0]
     old = kernel.metadata
@@ -187,7 +187,7 @@ def test_lone_surrogates_are_refused(what: str) -> None:
 
 @pytest.mark.parametrize("what", ["file read", "file written", "folder"])
 def test_names_of_files_have_no_nul(what: str) -> None:
-    with pytest.raises(InvalidArgument, match=r"is no name of a file: .*\\x00"):
+    with pytest.raises(InvalidArgument, match=r"is no valid file name: .*\\x00"):
         texts("a\0b")[what]()
 
 
@@ -204,7 +204,7 @@ def test_messages_show_texts_that_are_none() -> None:
 
 
 class Malformed:
-    """Random values: mostly right ones, so that the wrong are met deep inside."""
+    """Random values, most of which are valid, so that the invalid ones are reached deep inside a call."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -237,7 +237,7 @@ class Malformed:
     def interface(self) -> Any:
         typestr = self.often(self.one_of("<f4", "<f4", "<f4", ">f4", "<f2", "|i1"))
         described = dict(shape=self.often((4, 4)), typestr=typestr, version=3)
-        # Numbers that could be addresses would be believed.
+        # Random numbers that could be valid addresses are not used: they would be accepted.
         address = self.one_of(*[self.memory.ctypes.data] * 9, -1, 2**64, 10**5000, None, "x", 1.5, made(__index__=raises))
         described["data"] = self.often((address, self.often(False)))
         if self.random.random() < 0.3:
@@ -288,7 +288,7 @@ class Malformed:
         return self.options(alpha=number, beta=number, math=lambda: self.often("multiply_add"))
 
     def call(self) -> object:
-        """One call with such values."""
+        """One call with random values."""
         arrays = [self.array() for _ in range(3)]
         given = self.options(epilogue=self.epilogue, accumulator_type=lambda: self.often("float32"), **{})
         if self.random.random() < 0.5:
@@ -309,7 +309,7 @@ class Malformed:
         return kernels[0].run(args, **run)
 
     def construct(self) -> object:
-        """Something that is made of such values."""
+        """An object made of random values."""
         tile = self.often((16, 16, 16))
         return self.random.choice(
             [
@@ -334,7 +334,7 @@ class Malformed:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_objects(seed: int) -> None:
-    """A hundred calls each; what is missing in the message is found again by its seed and number."""
+    """Makes a hundred calls for each seed; a failure can be reproduced by the seed and the number of the call."""
     malformed = Malformed(seed)
     results = 0
     for number in range(100):

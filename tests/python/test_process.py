@@ -1,4 +1,4 @@
-"""What processes do around kernels: exit with live ones, fork, keep engines, say what is configured."""
+"""Processes that use kernels: exit while kernels are alive, forks, the lifetime of engines, and configure()."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ assert tilewright.allocated_bytes() == 0
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
-        "the compiler must be nvrtc, nvrtc_in_process, nvcc or none, got 'gcc'\nthe initial size of the pool must be at least 0, got -1\n"
+        "compiler must be nvrtc, nvrtc_in_process, nvcc or none, got 'gcc'\npool_initial_bytes must be at least 0, got -1\n"
     )
     assert (tmp_path / "elsewhere").is_dir()
 
