@@ -1,6 +1,6 @@
-"""Tilewright: from the description of a GEMM to a running GPU kernel, at run time.
+"""Tilewright turns the description of a GEMM into a running GPU kernel at run time.
 
-`import tilewright` is cheap: what needs the extension, or more, is loaded when it is first named.
+`import tilewright` is cheap: the extension module and everything else is loaded when a name that needs it is first used.
 """
 
 from __future__ import annotations
@@ -142,22 +142,22 @@ __all__ = [
     "unregister",
 ]
 
-_MODULES = ("layout", "pycutlass", "torch", "tracing")  # loaded when they are first named
-_ELSEWHERE = {
+_SUBMODULES = ("layout", "pycutlass", "torch", "tracing")  # imported when they are first used
+_MODULE_OF = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",
     "matmul": "tilewright.product",
-}  # the others are the extension's
+}  # all other names are in the extension module
 
 
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name in _MODULES:
+    if name in _SUBMODULES:
         return import_module(f"tilewright.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'tilewright' has no attribute '{name}'")
-    value: object = getattr(import_module(_ELSEWHERE.get(name, "tilewright._tilewright")), name)
+    value: object = getattr(import_module(_MODULE_OF.get(name, "tilewright._tilewright")), name)
     globals()[name] = value
     return value
 
@@ -172,9 +172,10 @@ def _at_exit(name: str) -> None:
         function()
 
 
-# Called in the opposite order: threads that are in our code sleep first; then classes, engines and logging go while the
-# interpreter and the driver still live. Registered here, and not when the extension is loaded: what a program registers
-# after it imported this is called before, and may still compute.
+# atexit calls these in reverse order: first, threads in native code are put to sleep; then kernel classes, engines and
+# logging are released while the interpreter and the driver are still alive. They are registered here rather than when the
+# extension is loaded, so that functions that a program registers after `import tilewright` run earlier and may still
+# compute.
 for _name in ("_stop_logging", "_shut_down", "_forget_classes", "_begin_exit"):
     _atexit.register(_at_exit, _name)
 del _name

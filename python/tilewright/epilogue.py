@@ -1,4 +1,4 @@
-"""Epilogues with what is bound to their names: arrays that they read or write, and numbers."""
+"""Epilogues together with the arrays and numbers that are bound to their names."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from tilewright._tilewright import DType, Epilogue
 from tilewright.errors import InvalidArgument
 
-_MOST_BOUND = 64  # problems that one object keeps the graph for
+_MAX_CACHED = 64  # problems for which an EpilogueArguments caches the graph
 _Bound = tuple[Epilogue, dict[str, Any], dict[str, float]]
 
 
 class EpilogueArguments:
-    """What happens to A @ B before it is stored, and what it happens with.
+    """An epilogue of A @ B with its operands.
 
-    epilogue   a Python function that is traced (see tilewright.tracing), or its text; or a text of the epilogue
+    epilogue   a Python function, which is traced (see tilewright.tracing), or its source; or a str in the epilogue
                language; or an Epilogue
-    operands   by name: arrays and numbers that a function's parameters or a text's names stand for, and an array for
-               each further output
+    operands   the arrays and numbers that the names in the epilogue stand for, as keywords, and an array for each output
+               other than D
 
-    A function is traced once for each problem's extents: what it reads of its closure and its globals is read then.
+    A function is traced once for the extents of each problem. Its closure and its globals are read at that time.
     """
 
     def __init__(self, epilogue: Callable[..., object] | str | Epilogue, /, **operands: Any) -> None:
@@ -30,12 +30,12 @@ class EpilogueArguments:
         self._bound: dict[tuple[int | None, int, int, DType, DType], _Bound] = {}
 
     def _bind(self, batch: int | None, m: int, n: int, compute: DType, output: DType) -> _Bound:
-        """The graph for a problem of these extents, and its tensors and numbers by their names in the graph."""
+        """The graph for a problem of these extents, with its tensors and scalars by their names in the graph."""
         key = (batch, m, n, compute, output)
         bound = self._bound.get(key)
         if bound is None:
             bound = self._make(batch, m, n, compute, output)
-            if len(self._bound) >= _MOST_BOUND:
+            if len(self._bound) >= _MAX_CACHED:
                 self._bound.clear()
             self._bound[key] = bound
         return bound
@@ -47,7 +47,7 @@ class EpilogueArguments:
         arrays = {name: value for name, value in self.operands.items() if name not in numbers}
         if isinstance(self.epilogue, Epilogue):
             if numbers:
-                raise InvalidArgument(f"an Epilogue has its numbers already, got {', '.join(numbers)} besides")
+                raise InvalidArgument(f"an Epilogue already has its scalars, got values for {', '.join(numbers)}")
             return self.epilogue, arrays, {}
         return Epilogue(self.epilogue, compute, numbers, output), arrays, numbers
 
@@ -68,11 +68,11 @@ class EpilogueArguments:
         tensors: dict[str, Any] = {source.label: inputs[source.name] for source in traced.sources}
         missing = [output.name for output in traced.outputs if output.label != "D" and output.name not in self.operands]
         if missing:
-            raise InvalidArgument(f"the epilogue returns {', '.join(missing)}, and no array of that name is given")
+            raise InvalidArgument(f"the epilogue returns {', '.join(missing)}, but no array of that name is given")
         outputs = {output.label: self.operands[output.name] for output in traced.outputs if output.label != "D"}
         unused = self.operands.keys() - inputs.keys() - {output.name for output in traced.outputs}
         if unused:
-            raise InvalidArgument(f"the epilogue has nothing of the name {', '.join(sorted(unused))}")
+            raise InvalidArgument(f"the epilogue has no parameter or output named {', '.join(sorted(unused))}")
         values = {scalar.label: scalar.value for scalar in traced.scalars}
         return Epilogue(traced.text, compute, values), tensors | outputs, values
 

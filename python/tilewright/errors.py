@@ -1,30 +1,30 @@
-"""What Tilewright raises.
+"""The exceptions that Tilewright raises.
 
-Each exception is an `Error` and the built-in exception that fits, so that `except ValueError` works as usual.
+Each is derived from `Error` and from the built-in exception that fits, so that `except ValueError` works as usual.
 """
 
 
 class Error(Exception):
-    """Base of what Tilewright raises."""
+    """Base class of Tilewright's exceptions."""
 
 
 class InvalidArgument(Error, ValueError):
-    """Something that can never work was passed: shapes, strides, names, files. The message has the number."""
+    """An argument is invalid: a shape, a stride, a name, a file. The message has the number that is wrong."""
 
 
 class Unsupported(Error, NotImplementedError):
-    """A valid request that nothing here can serve. The message says what was tried and why each refused."""
+    """A valid request that no kernel supports. The message lists what was tried and why each was refused."""
 
 
 class CompileError(Error, RuntimeError):
-    """A compiler rejected or died on a source. The message carries the log and where the source was dumped."""
+    """A compiler rejected a source or crashed. The message has the log and the path of the dumped source."""
 
 
 class DriverError(Error, RuntimeError):
-    """A call of the CUDA driver failed."""
+    """A call to the CUDA driver failed."""
 
     code: int
-    """The driver's number for it, a CUresult."""
+    """The driver's error code, a CUresult."""
 
     def __init__(self, message: str = "", code: int = 0) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class DriverError(Error, RuntimeError):
 
 
 class OutOfMemory(Error, MemoryError):
-    """An allocation on a device did not fit. The message says how much was asked for and how much was free."""
+    """A device allocation failed. The message says how many bytes were requested and how many were free."""
 
 
 class ToolchainNotFound(Error, RuntimeError):
@@ -40,8 +40,8 @@ class ToolchainNotFound(Error, RuntimeError):
 
 
 class EmulationError(Error, RuntimeError):
-    """An emulated kernel broke a rule of the machine: a race, a misaligned or out-of-bounds access, a deadlock."""
+    """The emulator found an error in a kernel: a race, a misaligned or out-of-bounds access, a deadlock."""
 
 
 class InternalError(RuntimeError):
-    """A bug of Tilewright. Not an `Error`: it is not meant to be caught."""
+    """A bug in Tilewright. It is not an `Error`, because programs should not catch it."""

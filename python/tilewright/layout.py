@@ -1,4 +1,4 @@
-"""Layouts: functions from coordinates to offsets, given by a shape and a stride, and CuTe's algebra of them.
+"""CuTe's layouts, which map coordinates to offsets by a shape and a stride, and their algebra.
 
     >>> from tilewright.layout import Layout, zipped_divide
     >>> tiles = zipped_divide(Layout((8, 8), (8, 1)), (2, 4))
@@ -7,8 +7,8 @@
     >>> tiles((0, 0), (1, 0))
     16
 
-Names and definitions are CuTe's. What cannot be done exactly is refused: InvalidArgument names the rule and the modes
-that broke it. A whole mode, CuTe's `_`, is None. docs/layouts.md is a guide.
+Names and definitions are CuTe's. An operation that has no exact result raises InvalidArgument, which names the violated
+rule and the modes. None stands for a whole mode, CuTe's `_`. docs/layouts.md is a guide.
 """
 
 from typing import TypeAlias
@@ -113,13 +113,13 @@ from tilewright._tilewright.layout import (
 )
 
 IntTuple: TypeAlias = "int | ScaledBasis | tuple[IntTuple, ...]"
-"""A tree of integers: 8, (2, 3), ((2, 2), 8)."""
+"""An integer or a nested tuple of integers: 8, (2, 3), ((2, 2), 8)."""
 
 Coord: TypeAlias = "int | ScaledBasis | None | tuple[Coord, ...]"
-"""A coordinate; None is a whole mode."""
+"""A coordinate; None stands for a whole mode."""
 
 Tiler: TypeAlias = "Layout | int | None | tuple[Tiler, ...]"
-"""Which part of a layout is a tile: a layout; n for n:1; None for a whole mode; a tuple of these, by mode."""
+"""Selects the elements of a tile: a layout; n for n:1; None for a whole mode; a tuple of these, one for each mode."""
 
 __all__ = [
     "ComposedLayout",

@@ -1,4 +1,4 @@
-"""Products of arrays in one call."""
+"""tilewright.matmul."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ def matmul(
     stream: Any = None,
     **operands: Any,
 ) -> Any:
-    """epilogue(a @ b), or without one alpha * a @ b + beta * c, by the best kernel there is.
+    """Computes epilogue(a @ b), by default alpha * a @ b + beta * c, with the best kernel and returns `out`.
 
-    a, b              arrays of torch, NumPy, CuPy or JAX, (m, k) and (k, n), or batches of them: (batch, m, k) and
-                      (batch, k, n), one of which may be a single matrix; not the tracers of jax.jit
-    epilogue          a Python function, which is traced, a text or an Epilogue; `operands` are what its names stand for
-    c, alpha, beta    for epilogues that have them, as named ones do; beta is 1 where there is a `c`, unless given
-    out               where to; an array like `a` unless given
-    out_dtype         of that array: a's type, int32 for products of 8-bit integers, bfloat16 for those of 8-bit floats
-    accumulator_type  float32, or what the operands' type implies
-    math              how float32 is multiplied: "multiply_add" (exactly), "multiply_add_tf32", ...
-    stream            of the GPU; the framework's current one unless given. A new array is allocated there, too.
+    a, b              arrays of PyTorch, NumPy, CuPy or JAX with the shapes (m, k) and (k, n), or batches of them:
+                      (batch, m, k) and (batch, k, n), one of which may be a single matrix. Tracers of jax.jit are refused.
+    epilogue          a Python function, which is traced, or a str or an Epilogue; `operands` are bound to its names
+    c, alpha, beta    for epilogues that use them, such as the named ones; beta defaults to 1 if `c` is given, else to 0
+    out               the array for the result; by default a new array of the same framework as `a`
+    out_dtype         the element type of the new array; by default that of `a`, but int32 for products of 8-bit integers
+                      and bfloat16 for products of 8-bit floats
+    accumulator_type  the type of the accumulators; the default follows from the operands' type and is mostly float32
+    math              how float32 operands are multiplied: "multiply_add" (exact products), "multiply_add_tf32", ...
+    stream            the GPU stream, on which a new array is also allocated; by default the framework's current stream
 
-    Returns `out`. On a GPU the work is enqueued; arrays of the host are complete on return.
+    On a GPU the work is enqueued. Host arrays are complete on return.
     Raises InvalidArgument with the number that is wrong.
     """
     bound = _bound(epilogue, operands)
@@ -64,7 +65,7 @@ def matmul(
 
 
 def _bound(epilogue: Any, operands: dict[str, Any]) -> Any:
-    """What GemmArguments takes."""
+    """The epilogue with its operands, in a form that GemmArguments accepts."""
     if epilogue is None or isinstance(epilogue, EpilogueArguments):
         if operands:
             raise InvalidArgument(f"matmul() has no argument {', '.join(sorted(operands))}")
@@ -77,9 +78,9 @@ def _bound(epilogue: Any, operands: dict[str, Any]) -> Any:
 def _shape_of_out(a: Any, b: Any, bound: Any) -> tuple[int, ...]:
     for name, array in (("a", a), ("b", b)):
         if not hasattr(array, "shape"):
-            raise InvalidArgument(f"{name}, of {type(array).__name__}, does not say its shape: pass out=")
+            raise InvalidArgument(f"{name}, a {type(array).__name__}, has no attribute shape: pass out=")
     if len(a.shape) not in (2, 3) or len(b.shape) not in (2, 3):
-        raise InvalidArgument(f"a and b are matrices or batches of them, got shapes {(*a.shape,)} and {(*b.shape,)}")
+        raise InvalidArgument(f"a and b must have rank 2 or 3, got shapes {(*a.shape,)} and {(*b.shape,)}")
     m, n = int(a.shape[-2]), int(b.shape[-1])
     batches = [int(x.shape[0]) for x in (a, b) if len(x.shape) == 3]
     batch = max(batches) if batches else None
@@ -96,7 +97,7 @@ def _compute_type(a: Any) -> DType:
 
 def _type_of(a: Any) -> DType:
     if not hasattr(a, "dtype"):
-        raise InvalidArgument(f"a, of {type(a).__name__}, does not say its dtype: pass out=")
+        raise InvalidArgument(f"a, a {type(a).__name__}, has no attribute dtype: pass out=")
     return dtype(a.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Arrays for results, of the framework that the operands are of."""
+"""Allocates arrays for results, in the framework of the operands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _NUMPY_NAMES = {
 
 
 def empty_like(a: Any, shape: tuple[int, ...], kind: DType, stream: Any) -> Any:
-    """An array that can be written, where a lies, allocated in the order of `stream`; see as_framework_of()."""
+    """A writable array on the device of `a`, allocated in stream order on `stream`.
+
+    It is an array of the same framework as `a` after as_framework_of().
+    """
     name = _NUMPY_NAMES[kind]
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(a, torch.Tensor):
@@ -43,11 +46,12 @@ def empty_like(a: Any, shape: tuple[int, ...], kind: DType, stream: Any) -> Any:
     if _is_of_jax(a):
         ordinal = _jax_gpu(a)
         return _numpy_empty(shape, name) if ordinal is None else _DeviceArray(shape, kind, ordinal, stream)
-    raise InvalidArgument(f"no array can be made like one of {type(a).__module__}.{type(a).__name__}: pass out=")
+    raise InvalidArgument(f"cannot allocate an array like a {type(a).__module__}.{type(a).__name__}: pass out=")
 
 
 def shaped(a: Any) -> Any:
-    """The array, or for what has NumPy's interface alone one of NumPy's of its shape and type, with no memory."""
+    """`a` if it has a shape and a dtype. An object that has only __array_interface__ is replaced by a NumPy array of the
+    same shape and type, which takes up no memory."""
     if (hasattr(a, "shape") and hasattr(a, "dtype")) or not hasattr(a, "__array_interface__"):
         return a
     import numpy
@@ -57,7 +61,10 @@ def shaped(a: Any) -> Any:
 
 
 def as_framework_of(a: Any, made: Any) -> Any:
-    """What empty_like() made, when it is written: JAX's arrays cannot be, so another is handed over to it."""
+    """Converts an array of empty_like(), after the result was written to it, to an array of the same framework as `a`.
+
+    Only JAX needs this: its arrays cannot be written, so JAX takes over another array.
+    """
     if not _is_of_jax(a):
         return made
     import jax
@@ -72,7 +79,7 @@ def _numpy_empty(shape: tuple[int, ...], name: str) -> Any:
 
     kind: Any = name
     if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
-        import ml_dtypes  # NumPy has no such types of its own
+        import ml_dtypes  # defines these types for NumPy
 
         kind = getattr(ml_dtypes, name)
     try:
@@ -90,7 +97,7 @@ def _torch_stream(torch: Any, stream: Any, device: Any) -> Any:
 
 
 class _External:
-    """A stream by its handle, as CuPy takes those of others."""
+    """A stream handle in the form that CuPy accepts for streams of other libraries."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -113,9 +120,9 @@ def _is_of_jax(a: Any) -> bool:
 
 
 def _jax_gpu(a: Any) -> int | None:
-    """The ordinal of the GPU that it lies on; None for memory of the host."""
-    cpu = 1  # DLPack's number
+    """The ordinal of the GPU that holds the array; None if it is in host memory."""
+    cpu = 1  # kDLCPU
     if not hasattr(a, "__dlpack_device__"):
-        raise InvalidArgument("tracers of jax.jit have no memory: multiply outside of it")
+        raise InvalidArgument("tracers of jax.jit have no memory: call matmul outside of jax.jit")
     kind, ordinal = a.__dlpack_device__()
     return None if kind == cpu else int(ordinal)
