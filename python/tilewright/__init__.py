@@ -1,6 +1,6 @@
 """Tilewright turns the description of a GEMM into a running GPU kernel at run time.
 
-`import tilewright` is cheap: the extension module and everything else is loaded when a name that needs it is first used.
+`import tilewright` is cheap: the extension module and other modules are loaded when a name that needs them is first used.
 """
 
 from __future__ import annotations
@@ -173,9 +173,9 @@ def _at_exit(name: str) -> None:
 
 
 # atexit calls these in reverse order: first, threads in native code are put to sleep; then kernel classes, engines and
-# logging are released while the interpreter and the driver are still alive. They are registered here rather than when the
-# extension is loaded, so that functions that a program registers after `import tilewright` run earlier and may still
-# compute.
+# logging are released while the interpreter and the driver are still alive. They are registered here rather than when
+# the extension is loaded, so that functions that a program registers after `import tilewright` run earlier and may
+# still compute.
 for _name in ("_stop_logging", "_shut_down", "_forget_classes", "_begin_exit"):
     _atexit.register(_at_exit, _name)
 del _name

@@ -18,8 +18,8 @@ class EpilogueArguments:
 
     epilogue   a Python function, which is traced (see tilewright.tracing), or its source; or a str in the epilogue
                language; or an Epilogue
-    operands   the arrays and numbers that the names in the epilogue stand for, as keywords, and an array for each output
-               other than D
+    operands   as keywords, the arrays and numbers that the names in the epilogue stand for, and an array for each
+               output other than D
 
     A function is traced once for the extents of each problem. Its closure and its globals are read at that time.
     """

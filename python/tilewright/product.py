@@ -29,12 +29,12 @@ def matmul(
     """Computes epilogue(a @ b), by default alpha * a @ b + beta * c, with the best kernel and returns `out`.
 
     a, b              arrays of PyTorch, NumPy, CuPy or JAX with the shapes (m, k) and (k, n), or batches of them:
-                      (batch, m, k) and (batch, k, n), one of which may be a single matrix. Tracers of jax.jit are refused.
+                      (batch, m, k) and (batch, k, n), one of which may be a single matrix; no tracers of jax.jit
     epilogue          a Python function, which is traced, or a str or an Epilogue; `operands` are bound to its names
     c, alpha, beta    for epilogues that use them, such as the named ones; beta defaults to 1 if `c` is given, else to 0
     out               the array for the result; by default a new array of the same framework as `a`
-    out_dtype         the element type of the new array; by default that of `a`, but int32 for products of 8-bit integers
-                      and bfloat16 for products of 8-bit floats
+    out_dtype         the element type of the new array; by default that of `a`, but int32 for products of 8-bit
+                      integers and bfloat16 for products of 8-bit floats
     accumulator_type  the type of the accumulators; the default follows from the operands' type and is mostly float32
     math              how float32 operands are multiplied: "multiply_add" (exact products), "multiply_add_tf32", ...
     stream            the GPU stream, on which a new array is also allocated; by default the framework's current stream

@@ -50,8 +50,8 @@ def empty_like(a: Any, shape: tuple[int, ...], kind: DType, stream: Any) -> Any:
 
 
 def shaped(a: Any) -> Any:
-    """`a` if it has a shape and a dtype. An object that has only __array_interface__ is replaced by a NumPy array of the
-    same shape and type, which takes up no memory."""
+    """`a` if it has a shape and a dtype. An object that has only __array_interface__ is replaced by a NumPy array of
+    the same shape and type, which takes up no memory."""
     if (hasattr(a, "shape") and hasattr(a, "dtype")) or not hasattr(a, "__array_interface__"):
         return a
     import numpy

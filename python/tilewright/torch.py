@@ -3,8 +3,8 @@
     import tilewright.torch
     y = torch.ops.tilewright.linear(x, weight, bias)
 
-Their gradients are computed by Tilewright too and can be differentiated again. In graphs of torch.compile and torch.export
-each operator is one node. Eager code that needs no gradients can call tilewright.matmul directly.
+Their gradients are computed by Tilewright too and can be differentiated again. In graphs of torch.compile and
+torch.export each operator is one node. Eager code that needs no gradients can call tilewright.matmul directly.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def test_a_batch_broadcasts_as_in_numpy():
 def test_the_accumulator_is_the_parameter_of_that_name_or_the_first():
     assert trace("def f(x, accum): return accum * x", problem=(M, N), scalars={"x": 2}).text == "D = acc * $x"
     assert trace("def f(x, y): return x * y", problem=(M, N), scalars={"y": 2}).text == "D = acc * $y"
-    with pytest.raises(TraceError, match="'accum' is the element of A\\*B, and nothing can be bound to it"):
+    with pytest.raises(TraceError, match="'accum' stands for the accumulators A\\*B: nothing can be bound to it"):
         trace("def f(accum): return accum", problem=(M, N), scalars={"accum": 1})
 
 

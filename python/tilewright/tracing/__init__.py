@@ -1,4 +1,4 @@
-"""Python functions as epilogues: `trace` reads a function and writes the same in the epilogue language."""
+"""Python functions as epilogues: `trace` reads the source of a function and translates it to the epilogue language."""
 
 from .callee import traced_as
 from .epilogue import Output, Scalar, SourceTensor, TracedEpilogue, parameters, trace

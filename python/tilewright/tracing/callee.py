@@ -1,4 +1,4 @@
-"""Functions that can be traced, and what objects of Python are to them."""
+"""Functions that can be traced, and the conversion of Python objects to values of the tracer."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .errors import Untraceable
 from .graph import Reduced, Traced, describe
 from .source import Definition, Source, read_function
 
-MOST_CALLS = 64  # within each other
+MAX_CALL_DEPTH = 64
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
 def traced_as(stand_in: Callable[..., object]) -> Callable[[F], F]:
-    """A decorator of functions that cannot be traced: where one is called, `stand_in` is traced in its place."""
+    """A decorator for functions that cannot be traced: the tracer reads `stand_in` instead of them."""
 
     def mark(function: F) -> F:
         vars(function)["__traced_as__"] = stand_in
@@ -32,14 +32,14 @@ def traced_as(stand_in: Callable[..., object]) -> Callable[[F], F]:
 
 @dataclass(frozen=True, eq=False)
 class Callee:
-    """A function that can be traced: its definition, what its names mean, and what is bound to parameters already."""
+    """A function that can be traced: its definition, the values of its names, and parameters that are already bound."""
 
     name: str
     source: Source
     definition: Definition
-    lookup: Callable[[str], object]  # raises KeyError
+    lookup: Callable[[str], object]  # the value of a name of its closure or globals; raises KeyError
     defaults: Mapping[str, object] = field(default_factory=dict)
-    preset: Mapping[str, object] = field(default_factory=dict)
+    preset: Mapping[str, object] = field(default_factory=dict)  # values bound by a method or a functools.partial
 
     def parameters(self) -> list[ast.arg]:
         arguments = self.definition.args
@@ -50,10 +50,10 @@ class Callee:
 
 
 def admit(value: object) -> object:
-    """What an object of Python is to a function that is traced.
+    """Converts a Python object to a value of the tracer.
 
-    Numbers and strings are constants, modules and functions of the libraries names. The rest is what it is, to be
-    called or to be asked for attributes.
+    Numbers and strings become constants; modules and functions of known libraries become library.Name. Other objects
+    stay as they are: the traced function may call them or read their attributes.
     """
     if value is None or isinstance(value, (Traced, Reduced, library.Name, library.Method, Callee)):
         return value
@@ -68,7 +68,7 @@ def admit(value: object) -> object:
         if isinstance(value, numbers.Real):
             return float(value)
         return library.resolve_object(value) or value
-    except Exception:  # what the object's own methods raise
+    except Exception:  # raised by the object's own methods
         return value
 
 
@@ -78,10 +78,10 @@ def _definition(code: types.CodeType, filename: str) -> tuple[Source, Definition
 
 
 def callee_of(function: object) -> Callee:
-    """Of a function, lambda, method, partial or object with __call__. Raises Untraceable."""
+    """The Callee of a function, lambda, method, functools.partial or object with __call__. Raises Untraceable."""
     given: tuple[object, ...] = ()
     keywords: dict[str, object] = {}
-    for _ in range(MOST_CALLS):
+    for _ in range(MAX_CALL_DEPTH):
         if isinstance(function, functools.partial):
             given, keywords = (*function.args, *given), {**function.keywords, **keywords}
             function = function.func
@@ -96,7 +96,7 @@ def callee_of(function: object) -> Callee:
         else:
             break
     if not isinstance(function, types.FunctionType):
-        raise Untraceable(f"{describe(function)} is no function that can be traced")
+        raise Untraceable(f"{describe(function)} is not a function that can be traced")
     if "__wrapped__" in vars(function):
         raise Untraceable(f"{function.__name__} is wrapped by a decorator", f"{function.__name__}.__wrapped__")
     code = function.__code__
@@ -122,10 +122,10 @@ def callee_of(function: object) -> Callee:
 
 
 def bind(callee: Callee, arguments: Sequence[object], keywords: Mapping[str, object]) -> dict[str, object]:
-    """A value for each parameter of a call. Raises Untraceable."""
+    """The values of all parameters for a call with these arguments. Raises Untraceable."""
     signature = callee.definition.args
     if signature.vararg or signature.kwarg:
-        raise Untraceable(f"{callee.name} takes '*', which is not traced", "name each parameter")
+        raise Untraceable(f"{callee.name} has a '*' parameter, which cannot be traced", "name each parameter")
     positional = [each.arg for each in (*signature.posonlyargs, *signature.args) if each.arg not in callee.preset]
     if len(arguments) > len(positional):
         raise Untraceable(f"{callee.name} takes {len(positional)} arguments, got {len(arguments)}")
@@ -133,9 +133,9 @@ def bind(callee: Callee, arguments: Sequence[object], keywords: Mapping[str, obj
     names = {each.arg for each in callee.parameters()} - {each.arg for each in signature.posonlyargs}
     for name, value in keywords.items():
         if name not in names or name in positional[: len(arguments)]:
-            raise Untraceable(f"{callee.name} has no other parameter '{name}'")
+            raise Untraceable(f"{callee.name} has no parameter '{name}', or it is already bound")
         bound[name] = value
     missing = [each.arg for each in callee.parameters() if each.arg not in bound]
     if missing:
-        raise Untraceable(f"{callee.name} lacks {', '.join(missing)}")
+        raise Untraceable(f"the call of {callee.name} lacks {', '.join(missing)}")
     return {name: admit(value) for name, value in bound.items()}

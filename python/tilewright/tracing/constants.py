@@ -1,4 +1,4 @@
-"""Numbers and other constants: what Python computes of them."""
+"""Operations on numbers and other constants, which Python computes during tracing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from .errors import Untraceable
 from .graph import Traced, describe
 
-LARGEST = 2**1024  # what f64 holds
+LARGEST = 2**1024  # f64 holds integers below this
 
 SCALARS = (bool, int, float)
 
@@ -44,38 +44,38 @@ ON_CONSTANTS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 
 def symbol(op: ast.operator) -> str:
-    """Of an operator, for messages."""
+    """The symbol of an operator, for messages."""
     name = ast.Name("x", ast.Load())
     return ast.unparse(ast.BinOp(name, op, name)).strip("x ")
 
 
 def on_numbers(op: ast.operator, x: float, y: float) -> object:
-    """What Python computes. Raises Untraceable where that is no number that f64 holds."""
+    """The result that Python computes. Raises Untraceable if it does not fit in f64."""
     if type(op) not in ON_NUMBERS:
-        raise Untraceable(f"'{symbol(op)}' of numbers is not traced")
+        raise Untraceable(f"'{symbol(op)}' of numbers cannot be traced")
     are_whole = isinstance(x, int) and isinstance(y, int)
     if isinstance(op, ast.Pow) and are_whole and abs(x) > 1 and y * (int(x).bit_length() - 1) >= 1024:
-        raise Untraceable("no number that f64 holds")
+        raise Untraceable("the result does not fit in f64")
     try:
         value = ON_NUMBERS[type(op)](x, y)
     except (ArithmeticError, TypeError, ValueError) as error:
         raise Untraceable(str(error)) from error
     if not isinstance(value, SCALARS) or (isinstance(value, int) and abs(value) >= LARGEST):
-        raise Untraceable("no number that f64 holds")
+        raise Untraceable("the result does not fit in f64")
     return value
 
 
 def on_constants(name: str, arguments: Sequence[object], keywords: Mapping[str, object]) -> object:
-    """range, len, float, int and bool. Raises Untraceable."""
+    """Calls range, len, float, int or bool on constants. Raises Untraceable."""
     functions: dict[str, Callable[..., object]] = {"range": range, "len": len, "float": float, "int": int, "bool": bool}
     takes = (tuple, list, range) if name == "len" else CONSTANTS
     for each in arguments:
         if isinstance(each, Traced) and name in ("float", "int", "bool"):
-            raise Untraceable(f"{name}() is of constants", "x.to(torch.float16), or round(x)")
+            raise Untraceable(f"{name}() takes constants only", "x.to(torch.float16), or round(x)")
         if not isinstance(each, takes) or (isinstance(each, str) and name != "float"):
-            raise Untraceable(f"{name}() is of constants, got {describe(each)}")
+            raise Untraceable(f"{name}() takes constants only, got {describe(each)}")
     if keywords:
-        raise Untraceable(f"{name}() takes no keywords")
+        raise Untraceable(f"{name}() takes no keyword arguments")
     try:
         return functions[name](*arguments)
     except (ArithmeticError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""A function with what is bound to its parameters, traced to a text and what that text reads and stores."""
+"""Traces a function with bound parameters to a text, and lists the tensors and scalars that the text uses."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from .interpreter import Interpreter, Returned
 from .source import parse_text
 from .text import Labels, Store, live_nodes, render
 
-MOST_TENSORS = 16  # that are read, and as many that are stored
-MOST_SCALARS = 16
-MOST_NODES = 512
+MAX_TENSORS = 16  # for inputs, and the same for outputs other than D
+MAX_SCALARS = 16
+MAX_NODES = 512
 
 
 @dataclass(frozen=True)
 class SourceTensor:
     """A tensor that the epilogue reads."""
 
-    name: str  # of the parameter
-    label: str  # in the text
-    broadcast: Broadcast  # full: m x n, row: 1 x n, column: m x 1, single: 1 x 1; each for one matrix of a batch
+    name: str  # the parameter
+    label: str  # its name in the text
+    broadcast: Broadcast  # full: m x n, row: 1 x n, column: m x 1, single: 1 x 1; for each matrix of a batch
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A launch argument: another value needs no other kernel."""
+    """A number that is a launch argument: a kernel serves all of its values."""
 
-    name: str
-    label: str  # "alpha" and "beta" are those of the product
+    name: str  # the parameter
+    label: str  # its name in the text; "alpha" and "beta" are those of the GEMM
     value: float
 
 
 @dataclass(frozen=True)
 class Output:
-    """What the function returns, in place of which the epilogue stores it."""
+    """A value that the function returns, which the epilogue stores."""
 
-    name: str  # of the variable that is returned; "D" where D is no variable
-    label: str  # in the text: "D" of the first, or of the one named so
+    name: str  # the variable that is returned; "D" if D is not a variable
+    label: str  # its name in the text: "D" for the variable D if there is one, else for the first value
     broadcast: Broadcast
-    shape: tuple[int, ...]  # as the function returns it; of D all of it
+    shape: tuple[int, ...]  # as the function returns it; for D, the shape of the whole output
     reduction: str | None = None  # "sum", "max" or "min"
 
 
 @dataclass(frozen=True)
 class TracedEpilogue:
-    """A function as text of the epilogue language, and what its names stand for."""
+    """A function as text of the epilogue language, with the tensors and scalars that its names stand for."""
 
     text: str
-    sources: tuple[SourceTensor, ...]  # that the text reads, in order of the parameters
-    scalars: tuple[Scalar, ...]  # the same
+    sources: tuple[SourceTensor, ...]  # the tensors that the text reads, in order of the parameters
+    scalars: tuple[Scalar, ...]  # the scalars that the text reads, in order of the parameters
     outputs: tuple[Output, ...]  # in the order in which the function returns them
     reads_c: bool
-    pairs_columns: bool  # D has a column for two of A*B
+    pairs_columns: bool  # D has one column for each pair of columns of A*B
 
 
 @dataclass(frozen=True)
@@ -78,25 +78,26 @@ def trace(
     constants: Mapping[str, object] | None = None,
     source: str | None = None,
 ) -> TracedEpilogue:
-    """The epilogue that a function of NumPy, PyTorch or JAX arrays computes.
+    """Translates a function of NumPy, PyTorch or JAX arrays to an epilogue.
 
-    The function is read, not called: its statements are followed with the values of its closure, its globals and its
-    defaults. It may be a function, a lambda, a method, a functools.partial or an object with __call__, or a text whose
-    last function it is. Its parameter `accum`, else `acc`, else the first one is the element of A*B.
+    The function is not called: its source is interpreted with the values of its closure, globals and defaults.
+    `function` is a function, a lambda, a method, a functools.partial, an object with __call__, or a text, of which the
+    last function is traced. The parameter `accum`, else `acc`, else the first one, stands for the accumulators A*B.
 
-    problem    (m, n) of A*B, or (batch, m, n)
-    shapes     parameters that are tensors, of shapes that broadcast to `problem` as in NumPy; (m,) is for x[:, None]
-    scalars    parameters that are launch arguments: `alpha` and `beta` those of the product
-    constants  parameters that are part of the code: numbers, booleans, strings and None, as defaults are
-    source     the parameter that is C of the product
+    problem    the shape of A*B: (m, n), or (batch, m, n)
+    shapes     the parameters that are tensors, with shapes that broadcast to `problem` as in NumPy; a vector of shape
+               (m,) must be used as x[:, None]
+    scalars    the parameters that are launch arguments, with their values; `alpha` and `beta` are those of the GEMM
+    constants  the parameters that become part of the code, as defaults do: numbers, booleans, strings and None
+    source     the parameter that is C of the GEMM
 
-    What is returned is stored: the variable D, or the first, to D, the others to tensors of their names. Reductions can
-    only be returned. Raises TraceError.
+    The values that the function returns are stored: the variable D, else the first value, to D, and the others to
+    tensors named after the variables. The result of a reduction can be returned but not used further. Raises TraceError.
     """
     shapes, scalars, constants = dict(shapes or {}), dict(scalars or {}), dict(constants or {})
     graph = Graph(_extents(problem, "problem"))
     if len(graph.problem) not in (2, 3):
-        raise TraceError(f"problem is (m, n) or (batch, m, n), got {graph.problem}")
+        raise TraceError(f"problem must be (m, n) or (batch, m, n), got {graph.problem}")
     interpreter = Interpreter(graph)
     try:
         callee = _read(function, interpreter)
@@ -107,11 +108,11 @@ def trace(
     except Untraceable as error:
         raise TraceError(error.reason, None, error.instead) from None
     except RecursionError as error:
-        raise TraceError("expressions are too deep within each other to be traced") from error
+        raise TraceError("expressions are nested too deep to be traced") from error
 
 
 def parameters(function: Callable[..., object] | str) -> list[str]:
-    """The names of the parameters of a function that trace() takes, in order. Raises TraceError."""
+    """The names of the parameters of a function, in order. `function` is as in trace(). Raises TraceError."""
     interpreter = Interpreter(Graph((0, 0)))
     try:
         return [argument.arg for argument in _read(function, interpreter).parameters()]
@@ -123,9 +124,9 @@ def _extents(shape: object, name: str) -> tuple[int, ...]:
     try:
         extents = tuple(operator.index(extent) for extent in shape)  # type: ignore[attr-defined]
     except TypeError as error:
-        raise TraceError(f"the shape of '{name}' is integers, got {describe(shape)}") from error
+        raise TraceError(f"the shape of '{name}' must be integers, got {describe(shape)}") from error
     if any(extent < 0 for extent in extents):
-        raise TraceError(f"the shape of '{name}' is negative: {extents}")
+        raise TraceError(f"the shape of '{name}' has a negative extent: {extents}")
     return extents
 
 
@@ -154,31 +155,31 @@ def _bind(
     constants: Mapping[str, object],
     source: str | None,
 ) -> dict[str, object]:
-    """A value for each parameter."""
+    """The values of all parameters of the traced function."""
     signature = callee.definition.args
     if star := signature.vararg or signature.kwarg:
-        raise _refuse(callee, star, "'*' among parameters is not traced", "name each parameter")
+        raise _refuse(callee, star, "'*' parameters cannot be traced", "name each parameter")
     parameters = {each.arg: each for each in callee.parameters()}
     kinds = [*shapes, *scalars, *constants, *([source] if source is not None else [])]
     for name in kinds:
         if name not in parameters:
             raise _refuse(callee, callee.definition, f"{callee.name} has no parameter '{str(name)[:100]}'")
         if kinds.count(name) > 1 and not (name == source and name in shapes):
-            raise _refuse(callee, parameters[name], f"'{name}' is bound to two things")
+            raise _refuse(callee, parameters[name], f"'{name}' is bound more than once")
     free = [name for name in parameters if name not in callee.preset]
     if not free:
-        raise _refuse(callee, callee.definition, f"{callee.name} has no parameter for the elements of A*B")
+        raise _refuse(callee, callee.definition, f"{callee.name} has no parameter for the accumulators A*B")
     accumulator = next((name for name in ("accum", "acc") if name in free), free[0])
     bound: dict[str, object] = {}
     for name, parameter in parameters.items():
         try:
             if name == accumulator:
                 if name in kinds:
-                    raise Untraceable(f"'{name}' is the element of A*B, and nothing can be bound to it")
+                    raise Untraceable(f"'{name}' stands for the accumulators A*B: nothing can be bound to it")
                 bound[name] = graph.accumulator()
             elif name == source:
                 if name in shapes and _extents(shapes[name], name) != graph.problem:
-                    raise Untraceable(f"C is of {graph.problem}, got {_extents(shapes[name], name)}")
+                    raise Untraceable(f"C must have the shape {graph.problem}, got {_extents(shapes[name], name)}")
                 bound[name] = graph.source()
             elif name in shapes:
                 bound[name] = graph.tensor(name, _extents(shapes[name], name))
@@ -192,7 +193,7 @@ def _bind(
             elif name in callee.defaults:
                 bound[name] = admit(callee.defaults[name])
             else:
-                raise Untraceable(f"nothing is bound to '{name}'", "a tensor, a scalar or a default")
+                raise Untraceable(f"nothing is bound to '{name}'", "bind a tensor or a scalar, or give it a default")
         except Untraceable as error:
             raise _refuse(callee, parameter, error.reason, error.instead) from None
     return bound
@@ -200,22 +201,22 @@ def _bind(
 
 def _number(name: str, value: object) -> float:
     if isinstance(value, (bool, str)):
-        raise Untraceable(f"'{name}' is a launch argument, and no {type(value).__name__}", "constants={...}")
+        raise Untraceable(f"'{name}' is a launch argument, got a {type(value).__name__}", "constants={...}")
     try:
         return float(value)  # type: ignore[arg-type]
-    except Exception as error:  # what the object's own methods raise
-        raise Untraceable(f"'{name}' is a launch argument, and {describe(value)} is no number") from error
+    except Exception as error:  # raised by the object's own methods
+        raise Untraceable(f"'{name}' is a launch argument and must be a number, got {describe(value)}") from error
 
 
 def _returns(returned: Returned, callee: Callee) -> Iterator[_Return]:
-    """What is returned, with the names of variables."""
+    """The values that are returned, with the names of their variables."""
     value, node = returned.value, returned.node
     if not isinstance(value, (tuple, list)):
         value, nodes = (value,), [node]
     elif isinstance(node, (ast.Tuple, ast.List)):
         nodes = node.elts
     else:
-        raise _refuse(callee, node, "what is returned needs names", "return D, aux")
+        raise _refuse(callee, node, "the values of a returned tuple need names", "return D, aux")
     if not value:
         raise _refuse(callee, node, f"{callee.name} returns nothing")
     for each, item in zip(nodes, value, strict=True):
@@ -224,7 +225,7 @@ def _returns(returned: Returned, callee: Callee) -> Iterator[_Return]:
 
 
 class _Writer:
-    """From what is returned to the text."""
+    """Makes a TracedEpilogue of the values that are returned."""
 
     def __init__(
         self,
@@ -246,8 +247,9 @@ class _Writer:
         values = {id(each): self.value(each) for each in returns}
         live = live_nodes(self.graph.nodes, [value.node for value in values.values()])
         nodes = [self.graph.nodes[number] for number in live]
-        if len(nodes) > MOST_NODES:
-            raise _refuse(self.callee, self.callee.definition, f"{len(nodes)} operations, more than {MOST_NODES}")
+        if len(nodes) > MAX_NODES:
+            reason = f"the function has {len(nodes)} operations, more than {MAX_NODES}"
+            raise _refuse(self.callee, self.callee.definition, reason)
         used = {node.label: node.op for node in nodes if node.op in ("scalar", "full", "row", "column", "single")}
         leaves = self.label_leaves(nodes, used)
         outputs = [self.output(each, values[id(each)], each is main) for each in returns]
@@ -262,9 +264,10 @@ class _Writer:
         text = render(self.graph.nodes, stores, leaves, self.graph.names, self.labels)
         sources = [SourceTensor(n, leaves[n], used[n]) for n in leaves if used[n] != "scalar"]  # type: ignore[arg-type]
         scalars = [Scalar(n, leaves[n], _number(n, self.scalars[n])) for n in leaves if used[n] == "scalar"]
-        for what, count, most in (("tensors", len(sources), MOST_TENSORS), ("scalars", len(scalars), MOST_SCALARS)):
-            if count > most:
-                raise _refuse(self.callee, self.callee.definition, f"{count} {what} are read, more than {most}")
+        for what, count, limit in (("tensors", len(sources), MAX_TENSORS), ("scalars", len(scalars), MAX_SCALARS)):
+            if count > limit:
+                reason = f"the function reads {count} {what}, more than {limit}"
+                raise _refuse(self.callee, self.callee.definition, reason)
         reads_c = any(node.op == "C" for node in nodes)
         return TracedEpilogue(text, tuple(sources), tuple(scalars), tuple(outputs), reads_c, is_paired)
 
@@ -278,17 +281,16 @@ class _Writer:
 
     def label_leaves(self, nodes: Sequence[object], used: Mapping[str, str]) -> dict[str, str]:
         """The label of each parameter that is read, in order."""
-        spreads: dict[str, set[str]] = {}
+        broadcasts: dict[str, set[str]] = {}
         for node in self.graph.nodes:
             if node in nodes and node.op in ("full", "row", "column", "single"):
-                spreads.setdefault(node.label, set()).add(node.op)
+                broadcasts.setdefault(node.label, set()).add(node.op)
         leaves: dict[str, str] = {}
         for parameter in self.callee.parameters():
             name = parameter.arg
-            if len(spreads.get(name, ())) > 1:
-                raise _refuse(
-                    self.callee, parameter, f"'{name}' is read along rows and along columns", "a second parameter"
-                )
+            if len(broadcasts.get(name, ())) > 1:
+                reason = f"'{name}' is broadcast in two ways: along rows and along columns"
+                raise _refuse(self.callee, parameter, reason, "a second parameter")
             if name in used:
                 is_product = used[name] == "scalar" and name in ("alpha", "beta")
                 leaves[name] = self.labels.take(name, is_given=is_product)
@@ -298,12 +300,12 @@ class _Writer:
         name = each.name or ("D" if is_d else None)
         if name is None:
             raise _refuse(
-                self.callee, each.node, "what is returned beside D needs a name", "assign it to a variable first"
+                self.callee, each.node, "an output other than D needs a name", "assign it to a variable first"
             )
         label = "D" if is_d else self.labels.take(name)
         if isinstance(value, Reduced):
             if is_d:
-                raise _refuse(self.callee, each.node, "D is a reduction", "return D first, of all elements")
+                raise _refuse(self.callee, each.node, "D is a reduction", "return D first, with all its elements")
             return Output(name, label, value.broadcast, value.shape, value.reduction)
         shape = self.graph.problem
         if value.columns == "pair":
@@ -314,23 +316,23 @@ class _Writer:
         except Untraceable as error:
             raise _refuse(self.callee, each.node, error.reason, error.instead) from None
         if value.shape != shape:
-            raise _refuse(self.callee, each.node, f"'{name}' is {value.shape}, and an output {shape}")
+            raise _refuse(self.callee, each.node, f"the output '{name}' must have the shape {shape}, got {value.shape}")
         return Output(name, label, "full", shape)
 
     def check_pairs(
         self, returns: Sequence[_Return], values: Mapping[int, Traced | Reduced], operations: Sequence[str]
     ) -> None:
-        """What holds where D is of pairs of columns."""
+        """Checks the rules for a gated epilogue, in which a column of D is computed from a pair of columns of A*B."""
         for each, output in zip(returns, (values[id(each)] for each in returns), strict=True):
             is_main = each.name == "D" or (each is returns[0] and all(other.name != "D" for other in returns))
             if isinstance(output, Reduced):
-                raise _refuse(self.callee, each.node, "where columns are paired nothing is reduced")
+                raise _refuse(self.callee, each.node, "an epilogue that pairs columns cannot have reductions")
             if is_main != (output.columns == "pair"):
-                reason = "D is not of pairs, and something else is" if is_main else "only D is of pairs of columns"
+                reason = "D does not pair columns, but another value does" if is_main else "only D can pair columns"
                 raise _refuse(self.callee, each.node, reason)
         if "C" in operations or "column_index" in operations:
-            what = "C" if "C" in operations else "the number of a column"
-            raise _refuse(self.callee, self.callee.definition, f"where columns are paired {what} is not read")
+            what = "C" if "C" in operations else "column indices"
+            raise _refuse(self.callee, self.callee.definition, f"an epilogue that pairs columns cannot read {what}")
 
     def check_names(self, returns: Sequence[_Return], outputs: Sequence[Output]) -> None:
         names: set[str] = set()
@@ -340,7 +342,8 @@ class _Writer:
             names.add(output.name)
             if each.name is not None and (each.name in self.shapes or each.name == self.source):
                 raise _refuse(
-                    self.callee, each.node, f"'{output.name}' names what is read", "assign it to another variable first"
+                    self.callee, each.node, f"'{output.name}' is an input", "assign it to another variable first"
                 )
-        if len(outputs) > MOST_TENSORS + 1:
-            raise _refuse(self.callee, returns[-1].node, f"{len(outputs) - 1} outputs, more than {MOST_TENSORS}")
+        if len(outputs) > MAX_TENSORS + 1:
+            reason = f"{len(outputs) - 1} outputs other than D, more than {MAX_TENSORS}"
+            raise _refuse(self.callee, returns[-1].node, reason)

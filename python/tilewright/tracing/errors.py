@@ -1,4 +1,4 @@
-"""What a function that cannot be traced is refused with."""
+"""Errors for functions that cannot be traced."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewright.errors import InvalidArgument
 
 @dataclass(frozen=True)
 class Place:
-    """A range of one line of a source; line and columns count from 1, `end` is one past the last column."""
+    """A range of columns in a line of a source. Lines and columns count from 1; `end` is one past the last column."""
 
     filename: str
     line: int
@@ -22,13 +22,13 @@ class Place:
         return f"{self.filename}:{self.line}:{self.column}"
 
     def picture(self) -> str:
-        """The line, and carets below the range."""
+        """The line, with carets below the range."""
         indent = "".join(c if c == "\t" else " " for c in self.text[: self.column - 1])
         return f"    {self.text}\n    {indent}{'^' * max(1, self.end - self.column)}"
 
 
 class TraceError(InvalidArgument):
-    """A function is no epilogue: why, where, and what to write instead where there is something."""
+    """A function cannot be traced: the reason, the place, and what to write instead if there is an alternative."""
 
     def __init__(
         self, reason: str, place: Place | None = None, instead: str | None = None, callers: Sequence[Place] = ()
@@ -36,7 +36,7 @@ class TraceError(InvalidArgument):
         self.reason = reason
         self.place = place
         self.instead = instead
-        self.callers = tuple(callers)  # the calls that led there, innermost first
+        self.callers = tuple(callers)  # the calls that led to the place, innermost first
         lines = [reason if place is None else f"{place}: {reason}"]
         if place is not None:
             lines.append(place.picture())
@@ -47,7 +47,7 @@ class TraceError(InvalidArgument):
 
 
 class Untraceable(Exception):
-    """The same before it is known where."""
+    """The same without a place, for code that does not know it. The interpreter converts it to a TraceError."""
 
     def __init__(self, reason: str, instead: str | None = None) -> None:
         super().__init__(reason)

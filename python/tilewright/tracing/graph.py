@@ -1,4 +1,4 @@
-"""The graph that a function computes: operations on every element, each once, with the shapes NumPy would give."""
+"""The graph of elementwise operations that a function computes, without duplicates and with NumPy's shapes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PAIRS = "interleave gates and values: even columns are x[..., 0::2], odd ones x[
 
 @dataclass(frozen=True)
 class Node:
-    """An operation on earlier nodes, or a leaf: constant, acc, C, scalar, one of BROADCASTS, row_index, column_index."""
+    """An operation on earlier nodes, or a leaf: constant, acc, C, scalar, a broadcast, row_index or column_index."""
 
     op: str
     inputs: tuple[int, ...] = ()
@@ -47,19 +47,22 @@ class Node:
 
 @dataclass(frozen=True)
 class Traced:
-    """A value of every element. Its columns are those of A*B, of pairs of these, or it has none of its own."""
+    """A value for each element.
+
+    `columns` says what a column of it belongs to: a column of A*B, a pair of columns of A*B, or none.
+    """
 
     node: int
     shape: tuple[int, ...]
     columns: Literal["none", "product", "pair"] = "none"
-    is_truth: bool = False  # 1 or 0
+    is_truth: bool = False  # the value of a condition, 1 or 0
     is_integral: bool = False
-    is_view: bool = False  # of another's memory in Python
+    is_view: bool = False  # in Python, it shares the memory of another array
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """What a reduction leaves: whole only when all of D is."""
+    """The result of a reduction, which is not complete before all of D is computed."""
 
     node: int
     reduction: Reduction
@@ -67,23 +70,23 @@ class Reduced:
     shape: tuple[int, ...]
 
 
-Operand = object  # what Graph.operand takes: it refuses what has no value of each element
+Operand = object  # converted by Graph.operand(), which refuses values that are not elementwise
 
 
 def digits(number: float) -> str:
-    """As the epilogue language writes it. Raises Untraceable where it is not finite."""
+    """A number in the epilogue language. Raises Untraceable if it is not finite."""
     try:
         value = float(number)
     except OverflowError as error:
-        raise Untraceable("a number that f64 does not hold") from error
+        raise Untraceable("the number does not fit in f64") from error
     if not math.isfinite(value):
-        raise Untraceable(f"{value} is no number of an epilogue, which are finite", "bind it as a scalar")
+        raise Untraceable(f"constants of an epilogue must be finite, got {value}", "bind it as a scalar")
     is_whole = value == int(value) and abs(value) < 2**53 and not (value == 0 and math.copysign(1, value) < 0)
     return str(int(value)) if is_whole else repr(value)
 
 
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """NumPy's. Raises Untraceable where they do not fit."""
+    """The shape that NumPy broadcasts the shapes to. Raises Untraceable if they do not broadcast."""
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     result = []
@@ -100,12 +103,12 @@ def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class Graph:
-    """Makes nodes; equal ones are one. Methods raise Untraceable."""
+    """Adds nodes; a node that already exists is returned instead. Methods raise Untraceable."""
 
     def __init__(self, problem: tuple[int, ...]) -> None:
         self.problem = problem  # (m, n) of A*B, or (batch, m, n)
         self.nodes: list[Node] = []
-        self.names: dict[int, str] = {}  # that the function gives them
+        self.names: dict[int, str] = {}  # the names of variables that the function assigns nodes to
         self._numbers: dict[Node, int] = {}
 
     def add(self, node: Node) -> int:
@@ -129,7 +132,7 @@ class Graph:
         return Traced(self.add(Node("scalar", label=name)), ())
 
     def tensor(self, name: str, shape: tuple[int, ...]) -> Traced:
-        """A vector lies along N until `x[:, None]` says otherwise."""
+        """A vector is a row, along N, unless the function turns it by `x[:, None]`."""
         *_, m, n = self.problem
         padded = (1, 1) + shape
         fits = len(shape) <= len(self.problem) and (shape[-1:] == (m,) if len(shape) == 1 else False)
@@ -137,7 +140,7 @@ class Graph:
             fits = padded[-1] in (1, n) and padded[-2] in (1, m)
         is_batch_right = len(shape) < 3 or (len(shape) == len(self.problem) and shape[0] in (1, self.problem[0]))
         if not fits or not is_batch_right:
-            raise Untraceable(f"'{name}' is {shape}, which does not broadcast to A*B of {self.problem}")
+            raise Untraceable(f"'{name}' of shape {shape} does not broadcast to A*B of shape {self.problem}")
         mode = BROADCASTS[2 * (padded[-1] == 1) + (padded[-2] == 1)]
         return Traced(self.add(Node(mode, label=name)), shape, "product" if padded[-1] != 1 else "none")
 
@@ -151,32 +154,32 @@ class Graph:
         )
 
     def column_index(self, extent: int) -> Traced:
-        """0, 1, 2 ... as a vector."""
+        """The vector 0, 1, 2, ..."""
         return Traced(self.add(Node("column_index")), (extent,), "product", is_integral=True)
 
     def operand(self, value: object) -> Traced:
-        """Of anything that has one value for each element."""
+        """Converts a number or a traced value to a Traced."""
         if isinstance(value, Traced):
             return value
         if isinstance(value, (bool, int, float)):
             return self.constant(value)
         if isinstance(value, Reduced):
             raise Untraceable(
-                "a reduction is whole only when all of D is computed: nothing can be computed from it",
+                "the result of a reduction is not complete before all of D is computed: it can only be returned",
                 "return it, and compute with it afterwards",
             )
         is_array = hasattr(type(value), "shape") or hasattr(type(value), "__array__")
         instead = "a parameter that the array is bound to" if is_array else None
-        raise Untraceable(f"expected a value of each element, got {describe(value)}", instead)
+        raise Untraceable(f"expected an elementwise value, got {describe(value)}", instead)
 
     # Operations.
 
     def apply(self, op: str, *operands: Operand, label: str = "") -> Traced:
-        """An operator or a function of the language, broadcast."""
+        """Applies an operator or a function of the language to operands, which are broadcast."""
         values = [self.operand(operand) for operand in operands]
         columns = {value.columns for value in values} - {"none"}
         if len(columns) > 1:
-            raise Untraceable("pairs of columns do not broadcast with columns of A*B", PAIRS)
+            raise Untraceable("values of column pairs do not broadcast with values of single columns", PAIRS)
         shape = broadcast(*(value.shape for value in values))
         node = self.add(Node(op, tuple(value.node for value in values), label))
         return Traced(node, shape, columns.pop() if columns else "none")
@@ -194,13 +197,13 @@ class Graph:
     def logical(self, op: Logical, x: Operand, y: Operand) -> Traced:
         for side in map(self.operand, (x, y)):
             if not side.is_truth:
-                raise Untraceable(f"'{op}' is of conditions", "compare first: (x > 0) & (y > 0)")
+                raise Untraceable(f"'{op}' takes conditions only", "compare first: (x > 0) & (y > 0)")
         name = {"&": "*", "|": "max", "^": "!="}[op]
         return replace(self.apply(name, x, y), is_truth=True, is_integral=True)
 
     def invert(self, x: Operand) -> Traced:
         if not self.operand(x).is_truth:
-            raise Untraceable("'~' and 'not' are of conditions", "compare first: ~(x > 0)")
+            raise Untraceable("'~' and 'not' take conditions only", "compare first: ~(x > 0)")
         return replace(self.apply("-", 1, x), is_truth=True, is_integral=True)
 
     def negate(self, x: Operand) -> Traced:
@@ -210,7 +213,7 @@ class Graph:
         return replace(self.apply("negate", value), is_integral=value.is_integral)
 
     def power(self, x: Operand, y: Operand) -> Traced:
-        """Small powers as products, roots as roots."""
+        """Writes small integer powers as products, and powers of 0.5 and -0.5 as roots."""
         if isinstance(y, Traced) or isinstance(x, (int, float)):
             return self.apply("pow", x, y)
         exponents = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal", 2: "square"}
@@ -233,65 +236,65 @@ class Graph:
         is_integer = type_name in INTEGERS
         if is_integer and not value.is_integral:
             raise Untraceable(
-                "a cast to integers cuts off what is behind the point in Python, and rounds in an epilogue",
+                "a cast to an integer type truncates in Python, but rounds in an epilogue",
                 "cast round(x) or floor(x)",
             )
         return replace(self.apply("convert", value, label=type_name), is_integral=is_integer or value.is_integral)
 
     def half(self, x: Operand, op: str) -> Traced:
-        """x[..., 0::2] is even, x[..., 1::2] odd; or a gated unit of both."""
+        """Applies `op` to pairs of columns: even (x[..., 0::2]), odd (x[..., 1::2]), or a gated activation of both."""
         value = self.operand(x)
         if value.columns != "product":
-            raise Untraceable("only what has a column for each of A*B has even and odd ones")
+            raise Untraceable("even and odd columns can only be taken of values that have the columns of A*B")
         if value.shape[-1] % 2:
-            raise Untraceable(f"{value.shape[-1]} columns are no pairs")
+            raise Untraceable(f"the number of columns must be even, got {value.shape[-1]}")
         shape = (*value.shape[:-1], value.shape[-1] // 2)
         return replace(value, node=self.add(Node(op, (value.node,))), shape=shape, columns="pair", is_view=True)
 
     def insert_axis(self, x: Operand, axis: int) -> Traced:
-        """x[:, None] of a vector is one along M, x[None, :] one along N; x[None] of a matrix is for a batch."""
+        """x[:, None] makes a vector a column, x[None, :] a row; x[None] of a matrix adds the batch mode."""
         value = self.operand(x)
         rank = len(value.shape) + 1
         if not -rank <= axis < rank:
-            raise Untraceable(f"axis {axis} of a value with {rank} axes")
+            raise Untraceable(f"axis {axis} is out of range for {rank} axes")
         axis %= rank
         if axis != 0 and rank != 2:
-            raise Untraceable("only vectors have axes inserted behind", "x[:, None] of a vector")
+            raise Untraceable("only a vector can get an axis other than the first", "x[:, None] of a vector")
         if rank > len(self.problem):
-            raise Untraceable(f"a value with {rank} axes, and A*B has {len(self.problem)}")
+            raise Untraceable(f"the value would have {rank} axes, but A*B has {len(self.problem)}")
         shape = (*value.shape[:axis], 1, *value.shape[axis:])
         if axis == 0 or value.columns == "none":
             return replace(value, shape=shape, is_view=True)
         if value.columns == "pair":
-            raise Untraceable("pairs of columns do not lie along rows")
-        return replace(value, node=self._along_rows(value.node), shape=shape, columns="none", is_view=True)
+            raise Untraceable("a vector of column pairs cannot become a column")
+        return replace(value, node=self._transposed(value.node), shape=shape, columns="none", is_view=True)
 
-    def _along_rows(self, root: int) -> int:
-        """The node with its vectors along M in place of N."""
-        turned = {"row": "column", "column_index": "row_index"}
+    def _transposed(self, root: int) -> int:
+        """The node with its vectors along M instead of N."""
+        transposed = {"row": "column", "column_index": "row_index"}
         needed = {root}
         for number in range(root, -1, -1):
             if number in needed:
                 needed.update(self.nodes[number].inputs)
-        place: dict[int, int] = {}
+        copies: dict[int, int] = {}
         for number in sorted(needed):
             node = self.nodes[number]
-            inputs = tuple(place[each] for each in node.inputs)
-            place[number] = self.add(replace(node, op=turned.get(node.op, node.op), inputs=inputs))
-        return place[root]
+            inputs = tuple(copies[each] for each in node.inputs)
+            copies[number] = self.add(replace(node, op=transposed.get(node.op, node.op), inputs=inputs))
+        return copies[root]
 
     def reduce(self, reduction: Reduction, x: Operand, axis: object = None, keepdims: object = False) -> Reduced:
         value = self.operand(x)
         if value.columns == "pair":
-            raise Untraceable("where columns are paired nothing is reduced")
+            raise Untraceable("an epilogue that pairs columns cannot have reductions")
         if value.shape != self.problem:
-            raise Untraceable(f"a reduction is of values of {self.problem}, got {value.shape}")
+            raise Untraceable(f"a reduced value must have the shape {self.problem}, got {value.shape}")
         rank = len(self.problem)
         axes = self._axes(axis, rank)
         if 0 in axes and rank == 3:
-            raise Untraceable("a batch has results for each of its matrices", "dim=(-2, -1), -1 or -2")
+            raise Untraceable("a reduction over the batch is not possible", "dim=(-2, -1), -1 or -2")
         if not isinstance(keepdims, bool):
-            raise Untraceable(f"keepdims is True or False, got {describe(keepdims)}")
+            raise Untraceable(f"keepdims must be True or False, got {describe(keepdims)}")
         mode: Broadcast = "single" if len(axes) == 2 else "column" if rank - 1 in axes else "row"
         kept = [1 if number in axes else extent for number, extent in enumerate(self.problem)]
         shape = kept if keepdims else [extent for number, extent in enumerate(kept) if number not in axes]
@@ -305,25 +308,25 @@ class Graph:
         axes: set[int] = set()
         for each in listed:
             if isinstance(each, bool) or not isinstance(each, int):
-                raise Untraceable(f"an axis is an integer constant, got {describe(each)}")
+                raise Untraceable(f"an axis must be an integer constant, got {describe(each)}")
             if not -rank <= each < rank or each % rank in axes:
-                raise Untraceable(f"axis {each} of a value with {rank} axes")
+                raise Untraceable(f"axis {each} is out of range for {rank} axes, or given twice")
             axes.add(each % rank)
         if not axes:
-            raise Untraceable("no axis to reduce")
+            raise Untraceable("a reduction needs at least one axis")
         return axes
 
 
 def describe(value: object) -> str:
-    """For messages."""
+    """The kind of a value, for messages."""
     if value is None or isinstance(value, (bool, int, float)):
         return repr(value) if not isinstance(value, int) or abs(value) < 2**63 else "a large integer"
     if isinstance(value, Traced):
-        return "a value of each element" if value.shape else "a launch argument"
+        return "an elementwise value" if value.shape else "a launch argument"
     if isinstance(value, Reduced):
-        return "a reduction"
+        return "the result of a reduction"
     if isinstance(value, str):
         return "a string"
     if isinstance(value, (tuple, list)):
-        return f"a {type(value).__name__} of {len(value)}"
+        return f"a {type(value).__name__} of length {len(value)}"
     return f"'{value}'" if type(value).__module__.startswith(__package__) else f"a {type(value).__name__}"

@@ -1,6 +1,6 @@
-"""What names of Python, math, NumPy, PyTorch, JAX and SciPy stand for in an epilogue.
+"""The meaning of functions of Python, math, NumPy, PyTorch, JAX and SciPy in an epilogue.
 
-Nothing is imported: names are resolved by their spelling, objects by the modules that are loaded already.
+No library is imported: names are resolved by their spelling, and objects by searching modules that are already loaded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from .errors import Untraceable
 from .graph import ARITHMETIC, FUNCTIONS, GATED, PAIRS, Graph, Operand, Reduced, Reduction, Traced, describe
 
-# Modules whose functions are known, by the names they usually have.
+# The modules whose functions are known, by the names under which they are usually imported.
 CONVENTIONAL = {
     "math": "math",
     "np": "numpy",
@@ -74,7 +74,7 @@ CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, "nan"
 
 @dataclass(frozen=True)
 class Name:
-    """A dotted name below one of ROOTS, or a plain one of the language."""
+    """A dotted name in one of the modules ROOTS, or a plain name of the epilogue language."""
 
     path: str
 
@@ -92,7 +92,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Method:
-    """x.name, not called yet."""
+    """A method of a traced value that is not called yet."""
 
     value: Traced
     name: str
@@ -136,13 +136,13 @@ def _reduction(name: Reduction) -> Function:
 
 
 def _maximum_or_minimum(name: Reduction) -> Function:
-    """Of two values, or a reduction of one along the axis that stands second."""
+    """max(x, y) of two values, or max(x, axis), a reduction, of one."""
 
     def function(graph: Graph, x: Operand, y: object = None, axis: object = None, keepdims: object = False) -> object:
         if isinstance(y, (Traced, float, Reduced)):
             return graph.apply(name, x, y)
         if y is not None and axis is not None:
-            raise Untraceable(f"{name} has an axis already, or is of two values and has none")
+            raise Untraceable(f"{name} takes two values or an axis, got both or two axes")
         return graph.reduce(name, x, axis if y is None else y, keepdims)
 
     return function
@@ -160,13 +160,13 @@ def _clamp(graph: Graph, x: Operand, min: object = None, max: object = None) -> 
     if min is not None and max is not None:
         return graph.apply("clamp", x, min, max)
     if min is None and max is None:
-        raise Untraceable("clamp without a bound")
+        raise Untraceable("clamp needs min or max")
     return graph.apply("max", x, min) if max is None else graph.apply("min", x, max)
 
 
 def _gelu(graph: Graph, x: Operand, approximate: object = "none") -> Traced:
     if approximate not in ("none", "tanh", True, False):
-        raise Untraceable(f"gelu's approximate is 'none' or 'tanh', got {describe(approximate)}")
+        raise Untraceable(f"approximate must be 'none' or 'tanh', got {describe(approximate)}")
     return graph.apply("gelu_tanh" if approximate in ("tanh", True) else "gelu", x)
 
 
@@ -251,7 +251,7 @@ def _copy(graph: Graph, x: Operand) -> Traced:
 
 def _insert_axis(graph: Graph, x: Operand, axis: object) -> Traced:
     if isinstance(axis, bool) or not isinstance(axis, int):
-        raise Untraceable(f"an axis is an integer constant, got {describe(axis)}")
+        raise Untraceable(f"an axis must be an integer constant, got {describe(axis)}")
     return graph.insert_axis(x, axis)
 
 
@@ -259,7 +259,8 @@ def _arange(graph: Graph, stop: object) -> Traced:
     *_, m, n = graph.problem
     if isinstance(stop, bool) or not isinstance(stop, int) or stop not in (m, n):
         raise Untraceable(
-            f"arange counts columns, {n}, or rows, {m}, got {describe(stop)}", "x.shape[-1] or x.shape[-2]"
+            f"arange takes the number of columns, {n}, or of rows, {m}, got {describe(stop)}",
+            "x.shape[-1] or x.shape[-2]",
         )
     return graph.column_index(stop)
 
@@ -354,7 +355,7 @@ ALIASES = {
     "positive": "copy",
 }
 METHODS_OF_TYPES = {"half": "f16", "float": "f32", "bfloat16": "bf16"}
-OF_METHODS_ONLY = ("astype", "clone", "detach", "contiguous", "copy")
+METHODS_ONLY = ("astype", "clone", "detach", "contiguous", "copy")
 KEYWORDS = {
     "input": "x",
     "a": "x",
@@ -372,16 +373,16 @@ KEYWORDS = {
     "max_value": "max",
 }
 HINTS = {
-    "mean": "sum it, and divide afterwards",
-    "softmax": "return the sums and divide afterwards: a reduction is whole only when all of D is computed",
+    "mean": "return the sum, and divide afterwards",
+    "softmax": "return the sums, and divide afterwards: a reduction is not complete before all of D is computed",
     "norm": "return (x * x).sum(), and take the root afterwards",
     "var": "return x.sum() and (x * x).sum()",
     "std": "return x.sum() and (x * x).sum()",
-    "matmul": "an epilogue works on each element of one product",
+    "matmul": "an epilogue computes each element separately: matrix products are not possible",
     "chunk": PAIRS,
     "split": PAIRS,
-    "fmax": "maximum, which is NaN where either is",
-    "fmin": "minimum, which is NaN where either is",
+    "fmax": "maximum, which is NaN if either operand is",
+    "fmin": "minimum, which is NaN if either operand is",
     "expm1": "exp(x) - 1",
     "log2": "log(x) / math.log(2)",
     "log10": "log(x) / math.log(10)",
@@ -390,16 +391,16 @@ HINTS = {
     "trunc": "where(x < 0, -floor(-x), floor(x))",
     "cosh": "(exp(x) + exp(-x)) / 2",
     "sinh": "(exp(x) - exp(-x)) / 2",
-    "transpose": "x[:, None] of a vector is one along rows",
-    "T": "x[:, None] of a vector is one along rows",
-    "reshape": "x[:, None] of a vector is one along rows",
-    "view": "x[:, None] of a vector is one along rows",
-    "dropout": "read a mask as a tensor",
+    "transpose": "x[:, None], which makes a vector a column",
+    "T": "x[:, None], which makes a vector a column",
+    "reshape": "x[:, None], which makes a vector a column",
+    "view": "x[:, None], which makes a vector a column",
+    "dropout": "pass the mask as a tensor",
 }
 
 
 def resolve_plain(name: str) -> Name | None:
-    """What a name means that the function does not define: a function of the language, or a module by convention."""
+    """Resolves a name that the function does not define: a function of the language, or a module by its usual name."""
     if name in CONVENTIONAL:
         return Name(CONVENTIONAL[name])
     is_known = name in TABLE or name in ("range", "len", "float", "int", "bool")
@@ -407,7 +408,7 @@ def resolve_plain(name: str) -> Name | None:
 
 
 def resolve_object(value: object) -> Name | None:
-    """The name of a module, function or type of the libraries."""
+    """The Name of a module, function or type of a known library, or None for other objects."""
     if isinstance(value, types.ModuleType):
         path = vars(value).get("__name__")
         return Name(path) if isinstance(path, str) and path.split(".")[0] in ROOTS else None
@@ -425,44 +426,44 @@ def resolve_object(value: object) -> Name | None:
 
 
 def attribute(name: Name, attribute_name: str) -> object:
-    """Of a library's module: a constant, or a longer name."""
+    """An attribute of a Name: a constant of a library, or the Name of the attribute."""
     if name.path in MODULES and attribute_name in CONSTANTS:
         return CONSTANTS[attribute_name]
     return Name(f"{name.path}.{attribute_name}")
 
 
 def type_of(value: object) -> str:
-    """The language's type that a dtype stands for."""
+    """The epilogue language's name of a dtype."""
     spelled = value.last if isinstance(value, Name) else value if isinstance(value, str) else None
     if spelled is None:
-        raise Untraceable(f"a dtype is expected, got {describe(value)}")
-    if isinstance(value, Name) and value.path in ("float", "int"):  # of Python: 64 bits wide
+        raise Untraceable(f"expected a dtype, got {describe(value)}")
+    if isinstance(value, Name) and value.path in ("float", "int"):  # Python's types have 64 bits
         spelled = f"{spelled}64"
     if spelled not in DTYPES:
-        raise Untraceable(f"an epilogue has no '{spelled[:40]}'", "one of " + ", ".join(sorted(DTYPES)))
+        raise Untraceable(f"epilogues have no type '{spelled[:40]}'", "one of " + ", ".join(sorted(DTYPES)))
     return DTYPES[spelled]
 
 
 def call(graph: Graph, name: Name, arguments: Sequence[object], keywords: Mapping[str, object]) -> object:
-    """A function of a library or of the language. Raises Untraceable."""
+    """Calls a function of a library or of the language. Raises Untraceable."""
     if name.module and name.module not in MODULES:
         raise _unknown(name.path, name.last)
     last = ALIASES.get(name.last, name.last)
-    if name.last in OF_METHODS_ONLY or last not in TABLE:
+    if name.last in METHODS_ONLY or last not in TABLE:
         raise _unknown(name.path, name.last)
     if last == "glu" and name.module:
-        raise Untraceable(f"{name} halves its columns in the middle", PAIRS)
-    numbers = _of_numbers(last, arguments) if not keywords else None
-    if numbers is not None:
-        return numbers
+        raise Untraceable(f"{name} splits the columns into a left and a right half", PAIRS)
+    number = _on_numbers(last, arguments) if not keywords else None
+    if number is not None:
+        return number
     if not name.module and last in ("sum", "max", "min") and not {"dim", "axis"} & set(keywords):
-        return _of_python(graph, last, arguments, keywords)
+        return _python_builtin(graph, last, arguments, keywords)
     function = _gelu_of_jax if last == "gelu" and name.path.startswith("jax") else TABLE[last]
     return _invoke(graph, name.path, function, arguments, keywords)
 
 
 def call_method(graph: Graph, method: Method, arguments: Sequence[object], keywords: Mapping[str, object]) -> object:
-    """A method of a traced value. Raises Untraceable."""
+    """Calls a method of a traced value. Raises Untraceable."""
     name = method.name
     if name in METHODS_OF_TYPES and not arguments and not keywords:
         return graph.convert(method.value, METHODS_OF_TYPES[name])
@@ -470,7 +471,7 @@ def call_method(graph: Graph, method: Method, arguments: Sequence[object], keywo
         name = "astype"
     base = name[:-1]
     if name.endswith("_") and ALIASES.get(base, base) in TABLE:
-        raise Untraceable(f"{method} changes a value that others may read", f"x = x.{base}(...)")
+        raise Untraceable(f"{method} changes its operand in place, which cannot be traced", f"x = x.{base}(...)")
     last = ALIASES.get(name, name)
     if last not in TABLE or last in ("arange", "where", "convert", "even", "odd") and name != "astype":
         raise _unknown(str(method), name)
@@ -487,7 +488,7 @@ def _invoke(
         if (name if name in parameters else KEYWORDS.get(name, name)) not in parameters:
             raise Untraceable(f"{takes} in an epilogue, got '{name}'")
     if len(renamed) < len(keywords):
-        raise Untraceable(f"{takes}, got one of them twice")
+        raise Untraceable(f"{takes}, got one argument twice")
     try:
         bound = inspect.signature(function).bind(graph, *arguments, **renamed)
     except TypeError as error:
@@ -495,18 +496,18 @@ def _invoke(
     return function(*bound.args, **bound.kwargs)
 
 
-def _of_python(graph: Graph, name: str, arguments: Sequence[object], keywords: Mapping[str, object]) -> Traced:
-    """max(x, y), which is of elements: sum(x) and max(x) would walk over rows."""
+def _python_builtin(graph: Graph, name: str, arguments: Sequence[object], keywords: Mapping[str, object]) -> Traced:
+    """Calls the built-in max or min on elementwise values. sum(x) and max(x), which iterate over rows, are refused."""
     if name == "sum" or len(arguments) < 2 or keywords:
-        raise Untraceable(f"Python's {name} would walk over rows", f"x.{name}(), or {name}(x, dim=0) for each column")
+        raise Untraceable(f"Python's {name} iterates over rows", f"x.{name}(), or {name}(x, dim=0) for each column")
     value = graph.operand(arguments[0])
     for other in arguments[1:]:
         value = graph.apply(name, value, graph.operand(other))
     return value
 
 
-def _of_numbers(name: str, arguments: Sequence[object]) -> float | None:
-    """The value where all arguments are numbers: what Python computes."""
+def _on_numbers(name: str, arguments: Sequence[object]) -> float | None:
+    """The result that Python computes if all arguments are numbers, else None."""
     functions: dict[str, Callable[..., float]] = {
         **{each: getattr(math, each) for each in "exp log log1p sqrt floor tanh erf pow".split()},
         "abs": abs,
@@ -520,27 +521,27 @@ def _of_numbers(name: str, arguments: Sequence[object]) -> float | None:
     try:
         value = functions[name](*arguments)
     except (ArithmeticError, ValueError, TypeError) as error:
-        raise Untraceable(f"{name} of these numbers: {error}") from error
+        raise Untraceable(f"{name}(): {error}") from error
     return value if isinstance(value, (int, float)) else None
 
 
 def attribute_of_value(value: Traced, name: str) -> object:
-    """Its shape, or a method."""
+    """An attribute of a traced value: its shape, its rank, or a method."""
     if name == "shape":
         return value.shape
     if name == "ndim":
         return len(value.shape)
     if name in ("T", "mT", "dtype", "device", "data", "grad", "real", "imag", "size", "at"):
-        raise Untraceable(f"x.{name} is not traced", HINTS.get(name))
+        raise Untraceable(f"x.{name} cannot be traced", HINTS.get(name))
     return Method(value, name)
 
 
 def hint(name: str) -> str | None:
-    """What may be written in place of a function that epilogues lack."""
+    """What to write instead of a function that epilogues do not have."""
     known = HINTS.get(name) or HINTS.get(name.rpartition("_")[2])
     close = difflib.get_close_matches(name.removeprefix("_")[:40], [*TABLE, *ALIASES], 1, 0.75)
-    return known or (f"{close[0]}, if that is meant" if close else None)
+    return known or (f"{close[0]}, if you mean that" if close else None)
 
 
 def _unknown(path: str, name: str) -> Untraceable:
-    return Untraceable(f"{path} is no function of an epilogue", hint(name))
+    return Untraceable(f"{path} is no function of epilogues", hint(name))

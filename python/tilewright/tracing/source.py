@@ -1,4 +1,4 @@
-"""The syntax tree of a function, from the function itself or from a text, with the places of its nodes."""
+"""Finds the syntax tree of a function or a text, and the places of its nodes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Definition = ast.FunctionDef | ast.Lambda
 
 @dataclass(frozen=True)
 class Source:
-    """Lines of a file, and where a tree that was parsed from them has its first."""
+    """Lines of a file, with the line numbers of the first of them in the file and in the tree parsed from them."""
 
     filename: str
     lines: Sequence[str]
-    first_line: int = 1  # of the file, for lines[0]
-    first_parsed: int = 1  # of the tree, for lines[0]
+    first_line: int = 1  # the number of lines[0] in the file
+    first_parsed: int = 1  # the number of lines[0] in the tree
 
     def place(self, node: ast.AST) -> Place:
-        """Of a statement its first line, of a function its header."""
+        """The place of a node; if it has several lines, of the first one."""
         index = min(max(getattr(node, "lineno", self.first_parsed) - self.first_parsed, 0), len(self.lines) - 1)
         text = self.lines[index].rstrip("\r\n") if self.lines else ""
         encoded = text.encode()
@@ -37,19 +37,16 @@ class Source:
 
 
 def parse_text(text: str) -> tuple[Source, list[ast.stmt]]:
-    """The statements of a text, which may be indented as a whole.
-
-    Raises TraceError where it is no Python.
-    """
+    """The statements of a text, which may be indented as a whole. Raises TraceError if it is no valid Python."""
     text = textwrap.dedent(text)
     source = Source("<epilogue>", text.splitlines() or [""])
     return source, _parse(text, source).body
 
 
 def read_function(function: types.FunctionType) -> tuple[Source, Definition]:
-    """The definition of a function as it stands in its file.
+    """The definition of a function in its file.
 
-    Raises Untraceable where there is no source, or more than one lambda that it may be.
+    Raises Untraceable if the source is not found, or if the line has several lambdas and it is unclear which one it is.
     """
     code = function.__code__
     if code.co_name == "<lambda>":
@@ -64,7 +61,7 @@ def read_function(function: types.FunctionType) -> tuple[Source, Definition]:
     body = _parse(f"if True:\n{text}" if is_indented else text, source).body
     definition = body[0].body[0] if is_indented and body and isinstance(body[0], ast.If) else body[0] if body else None
     if isinstance(definition, ast.AsyncFunctionDef):
-        raise TraceError(f"{code.co_name} is async, which no epilogue is", source.place(definition))
+        raise TraceError(f"{code.co_name} is async, which cannot be traced", source.place(definition))
     is_it = (
         isinstance(definition, ast.FunctionDef)
         and definition.name == code.co_name
@@ -72,7 +69,7 @@ def read_function(function: types.FunctionType) -> tuple[Source, Definition]:
     )
     if not is_it:
         raise Untraceable(
-            f"{code.co_filename} does not have {code.co_name} as it was when it was imported",
+            f"{code.co_filename} has changed since {code.co_name} was imported",
             "import it again, or pass its source as text",
         )
     assert isinstance(definition, ast.FunctionDef)
@@ -93,7 +90,7 @@ def _parse(text: str, source: Source) -> ast.Module:
 
 
 def _no_source(code: types.CodeType) -> Untraceable:
-    return Untraceable(f"no source is found for {code.co_name} of {code.co_filename}", "pass its source as text")
+    return Untraceable(f"the source of {code.co_name} of {code.co_filename} is not found", "pass its source as text")
 
 
 def _has_parameters(definition: Definition, code: types.CodeType) -> bool:
@@ -122,7 +119,7 @@ def _read_lambda(code: types.CodeType) -> tuple[Source, ast.Lambda]:
         found = [node for node in found if _spans(node, columns)]
     if len({ast.dump(node) for node in found}) > 1:
         raise Untraceable(
-            f"line {code.co_firstlineno} of {code.co_filename} has {len(found)} such lambdas",
+            f"line {code.co_firstlineno} of {code.co_filename} has {len(found)} lambdas with these parameters",
             "define the function with def, or write each lambda on a line of its own",
         )
     if not found:
@@ -131,7 +128,7 @@ def _read_lambda(code: types.CodeType) -> tuple[Source, ast.Lambda]:
 
 
 def _spans(node: ast.Lambda, columns: Sequence[int]) -> bool:
-    """Whether instructions at these columns are of the lambda's body, if that is one line."""
+    """Whether instructions at these columns can belong to the lambda's body. True if the body has several lines."""
     body = node.body
     if body.lineno != body.end_lineno or not columns:
         return True

@@ -1,6 +1,6 @@
-"""A graph as text of the epilogue language.
+"""Writes a graph as text of the epilogue language.
 
-What a text consists of is names that are checked here, digits, and words of the language.
+The text is safe to compile: it has only names that are checked here, digits, and words of the language.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from .errors import Untraceable
 from .graph import ARITHMETIC, COMPARISONS, FUNCTIONS, BROADCASTS, Node, Broadcast
 
-LONGEST = 16384  # characters of a text
-DEEPEST = 48  # expressions within each other; the language takes 128
+MAX_LENGTH = 16384  # of a text, in characters
+MAX_DEPTH = 48  # of nested expressions; the language allows 128
 RESERVED = frozenset(
     "A B C D acc alpha beta row column single full let convert row_index column_index inf nan".split()
     + [*FUNCTIONS, "sum", "max", "min", "absmax", "sum_of_squares"]
 )
 
-COMPARISON, SUM, PRODUCT, UNARY, PRIMARY = range(5)  # how tightly an expression holds together
+COMPARISON, SUM, PRODUCT, UNARY, PRIMARY = range(5)  # precedence, lowest first
 
 
 @dataclass(frozen=True)
 class Store:
-    """A node that is stored, whole or reduced."""
+    """A node that is stored, elementwise or reduced."""
 
     label: str
     node: int
@@ -36,22 +36,25 @@ class Store:
 @dataclass(frozen=True)
 class _Expression:
     text: str
-    binding: int = PRIMARY
+    precedence: int = PRIMARY
     depth: int = 0
 
-    def at(self, binding: int) -> str:
-        """As part of what holds that tightly."""
-        return self.text if self.binding >= binding else f"({self.text})"
+    def at(self, precedence: int) -> str:
+        """The text as an operand of an operator of that precedence, in parentheses if necessary."""
+        return self.text if self.precedence >= precedence else f"({self.text})"
 
 
 class Labels:
-    """Names in a text, no two alike."""
+    """Makes unique names for a text."""
 
     def __init__(self) -> None:
         self._taken = set(RESERVED)
 
     def take(self, name: str, is_given: bool = False) -> str:
-        """The name, or one like it where that is no name of the language or is taken already."""
+        """`name`, or a similar name if it is no identifier of the language or is already taken.
+
+        With `is_given`, a name that is taken is returned too.
+        """
         ascii_name = "".join(c if re.fullmatch(r"[A-Za-z0-9_]", c) else f"u{ord(c):x}" for c in name)[:100]
         label = ascii_name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", ascii_name) else f"v{ascii_name}"
         if not is_given and label in self._taken:
@@ -66,7 +69,7 @@ class Labels:
 
 
 def live_nodes(nodes: Sequence[Node], roots: Iterable[int]) -> list[int]:
-    """What the roots are computed from, in order."""
+    """The nodes that the roots depend on, in order."""
     needed = set(roots)
     for number in range(max(needed, default=-1), -1, -1):
         if number in needed:
@@ -81,8 +84,11 @@ def render(
     names: Mapping[int, str],
     labels: Labels,
 ) -> str:
-    """The text that stores these. `leaves` has the label of each parameter, `names` what the function names nodes."""
-    stores = [_as_language_says(nodes, store) for store in stores]
+    """The text that computes and stores these nodes.
+
+    `leaves` maps parameters to their labels; `names` has the names that the function gives to nodes.
+    """
+    stores = [_with_fused_reduction(nodes, store) for store in stores]
     whole: dict[int, str] = {}
     for store in stores:
         if store.reduction is None and not nodes[store.node].is_leaf:
@@ -98,7 +104,7 @@ def render(
         expression = _expression(node, [expressions[each] for each in node.inputs], leaves)
         if number in whole:
             statements.append(f"{whole[number]} = {expression.text}")
-        if not node.is_leaf and (number in whole or uses[number] > 1 or expression.depth >= DEEPEST):
+        if not node.is_leaf and (number in whole or uses[number] > 1 or expression.depth >= MAX_DEPTH):
             label = whole.get(number)
             if label is None:
                 label = labels.take(names.get(number, "t"))
@@ -111,12 +117,13 @@ def render(
         elif whole.get(store.node) != store.label:
             statements.append(f"{store.label} = {expressions[store.node].text}")
     text = "; ".join(statements)
-    if len(text) > LONGEST:
-        raise Untraceable(f"the epilogue's text has {len(text)} characters, more than {LONGEST}")
+    if len(text) > MAX_LENGTH:
+        raise Untraceable(f"the epilogue's text has {len(text)} characters, more than {MAX_LENGTH}")
     return text
 
 
-def _as_language_says(nodes: Sequence[Node], store: Store) -> Store:
+def _with_fused_reduction(nodes: Sequence[Node], store: Store) -> Store:
+    """Writes a reduction of abs(x) or x * x as the language's absmax or sum_of_squares."""
     node = nodes[store.node]
     if store.reduction == "max" and node.op == "abs":
         return Store(store.label, node.inputs[0], "absmax", store.broadcast)
@@ -131,8 +138,8 @@ def _expression(node: Node, inputs: Sequence[_Expression], leaves: Mapping[str, 
         left, right = (each.at(SUM) for each in inputs)
         return _Expression(f"{left} {node.op} {right}", COMPARISON, depth)
     if node.op in ARITHMETIC:
-        binding = SUM if node.op in "+-" else PRODUCT
-        return _Expression(f"{inputs[0].at(binding)} {node.op} {inputs[1].at(binding + 1)}", binding, depth)
+        precedence = SUM if node.op in "+-" else PRODUCT
+        return _Expression(f"{inputs[0].at(precedence)} {node.op} {inputs[1].at(precedence + 1)}", precedence, depth)
     if node.op == "negate":
         return _Expression(f"-{inputs[0].at(UNARY)}", UNARY, depth)
     if node.op == "constant":
