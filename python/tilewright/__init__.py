@@ -1,6 +1,6 @@
 """Tilewright turns the description of a GEMM into a running GPU kernel at run time.
 
-`import tilewright` is cheap: the extension module and other modules are loaded when a name that needs them is first used.
+`import tilewright` is cheap: the extension and other modules are loaded when a name that needs them is first used.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def test_tensors_are_used_where_they_lie(monkeypatch):
     d = np.empty((N, M), np.float32).T
     run(operation, [PointerTensor(each) for each in (memory[0], transposed, memory[2])], PointerTensor(d), 1.0, 1.0)
     assert np.array_equal(d, a @ b + c)
-    with pytest.raises(InvalidArgument, match=r"A is of shape \(40, 32\) and strides \(1, 40\)"):
+    with pytest.raises(InvalidArgument, match=r"A has shape \(40, 32\) and strides \(1, 40\)"):
         run(operation, [PointerTensor(np.asfortranarray(memory[0])), *memory[1:]], d, 1.0, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""PyCUTLASS's modes: batches, arrays of matrices, slices of K."""
+"""PyCUTLASS's modes: batches, arrays of matrices, split-K."""
 
 import numpy as np
 import pytest
@@ -83,7 +83,7 @@ def test_a_reduction_finishes_slices_of_k(layout):
     finish = ReductionArguments(
         reduction, [M, N], 4, arguments.ptr_D, d, memory[2], output_op=reduction.epilogue_type(2.0, -1.0)
     )
-    with pytest.raises(InvalidArgument, match="comes first"):
+    with pytest.raises(InvalidArgument, match="was not run yet"):
         reduction.run(finish)
     operation.run(arguments)
     assert (d == 99).all()

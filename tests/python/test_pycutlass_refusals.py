@@ -1,4 +1,4 @@
-"""What `tilewright.pycutlass` refuses, and with which numbers."""
+"""The arguments that `tilewright.pycutlass` refuses, and the numbers in its messages."""
 
 import numpy as np
 import pytest
@@ -49,9 +49,9 @@ from tilewright.tracing import TraceError
 
 def test_descriptions_are_refused():
     math = MathInstruction([1, 1, 1], F32, F32, F32)
-    with refused(r"instruction_shape is three integers"):
+    with refused(r"instruction_shape must be three integers"):
         MathInstruction([16, 8], F16, F16, F32, TENSOR_OP)
-    with refused("element_a is one of"):
+    with refused("element_a must be one of"):
         MathInstruction([1, 1, 1], np.float32, F32, F32)
     with refused("no kernel multiplies by SparseTensorOp", Unsupported):
         MathInstruction([16, 8, 32], F16, F16, F32, cutlass.OpClass.SparseTensorOp)
@@ -85,17 +85,17 @@ def test_operations_are_refused_before_anything_is_compiled():
         Configuration([1, 1, 1], F64, F64, F64, [256, 256, 64], 4, [2, 4, 1]).operation((ROW, ROW, ROW))
     with refused("no instruction 16x8x4"):
         Configuration([16, 8, 4], F16, F32, F32, [32, 32, 32], 3, [1, 1, 1]).operation((ROW, ROW, ROW))
-    with refused("the epilogue's output is float16, and C and D are float32"):
+    with refused("the epilogue's output is float16, but C and D are float32"):
         simt(LinearCombination(F16, 1, F32, F32))
-    with refused("the epilogue takes sums of float64, and the math instruction accumulates in float32"):
+    with refused("the epilogue's accumulator is float64, but the math instruction accumulates in float32"):
         simt(LinearCombination(F32, 1, F64, F32))
-    with refused("A is float32, and the math instruction multiplies float16"):
+    with refused("A is float32, but the math instruction multiplies float16"):
         Configuration([16, 8, 8], F32, F32, F32, [32, 32, 32], 3, [1, 1, 1], instruction_element=F16).operation(
             (ROW, ROW, ROW)
         )
     with refused("StridedDgradIdentitySwizzle1 is for convolutions"):
         simt(swizzle=cutlass.StridedDgradIdentitySwizzle1)
-    with refused(f"arch=100, and the device is of {pycutlass.device_cc()}"):
+    with refused(f"arch=100, but the device has compute capability {pycutlass.device_cc()}"):
         Configuration([1, 1, 1], F32, F32, F32, [32, 32, 8], 2, [1, 1, 1], arch=100).operation((ROW, ROW, ROW))
     with refused("stages, warp_count may be None on tensor cores of arch=90 only"):
         Configuration([1, 1, 1], F32, F32, F32, [32, 32, 8], None, None).operation((ROW, ROW, ROW))
@@ -113,43 +113,43 @@ def test_arguments_are_refused_before_anything_is_compiled():
         run(operation, [a.ravel()[1:], b, c], d, 1.0, 0.0)
     with refused("C needs 960 elements"):
         run(operation, [a, b, c.ravel()[:50]], d, 1.0, 1.0)
-    with refused("B is of f64, and the operation takes f32"):
+    with refused("B is f64, but the operation takes f32"):
         run(operation, [a, b.astype(np.float64), c], d, 1.0, 0.0)
-    with refused("A is of >f4: bytes of elements must be in the machine's order"):
+    with refused("A is >f4: big-endian arrays are not supported"):
         run(operation, [a.astype(">f4"), b, c], d, 1.0, 0.0)
-    with refused("A is a NumPy, PyTorch or CuPy array, or a CUdeviceptr, got builtins.str"):
+    with refused("A must be a NumPy, PyTorch or CuPy array, or a CUdeviceptr, got builtins.str"):
         run(operation, ["A", b, c], d, 1.0, 0.0)
-    with refused(r"B is of shape \(32, 24\) and strides \(1, 32\)"):  # PyCUTLASS would read it row by row
+    with refused(r"B has shape \(32, 24\) and strides \(1, 32\)"):  # PyCUTLASS would read it row by row
         run(operation, [a, b.T, c], d, 1.0, 0.0)
-    with refused(r"D is of shape \(40, 24\) and strides \(1, 40\)"):
+    with refused(r"D has shape \(40, 24\) and strides \(1, 40\)"):
         run(operation, [a, b, c], np.empty((N, M), np.float32).T, 1.0, 0.0)
     with refused("D is read-only"):
         run(operation, [a, b, c], np.broadcast_to(np.float32(0), (1,)).repeat(M * N).view(ReadOnly), 1.0, 0.0)
     with refused("overlaps"):
         run(operation, [a, b, c], a, 1.0, 0.0)
-    with refused("C is None, and beta is 1.0"):
+    with refused("C is None, but beta is 1.0"):
         run(operation, [a, b, None], d, 1.0, 1.0)
-    with refused("alpha is a number, got 'one'"):
+    with refused("alpha must be a number, got 'one'"):
         operation.epilogue_type("one", 0.0)
     with refused("identity takes 0 arguments besides alpha and beta, got 1"):
         operation.epilogue_type(1.0, 0.0, 0.5)
-    with refused("problem_size is a cutlass.gemm.GemmCoord"):
+    with refused("problem_size must be a cutlass.gemm.GemmCoord"):
         GemmArguments(operation, [M, N, K], a, b, c, d)
     with refused("m of a GemmCoord must be at least 0, got -1"):
         cutlass.gemm.GemmCoord(-1, 1, 1)
-    with refused("k of a GemmCoord is an integer"):
+    with refused("k of a GemmCoord must be an integer"):
         cutlass.gemm.GemmCoord(1, 1, 1.5)
-    with refused("gemm_mode is Gemm"):
+    with refused("gemm_mode must be Gemm"):
         run(operation, [a, b, c], d, 1.0, 0.0, gemm_mode=cutlass.gemm.Mode.Invalid)
     with refused("split_k_slices must be at least 1, got 0"):
         run(operation, [a, b, c], d, 1.0, 0.0, split_k_slices=0)
     with refused("a batch of 2 is for modes Batched and Array, got Gemm"):
         run(operation, [a, b, c], d, 1.0, 0.0, batch=2)
-    with refused("2 slices of K are for modes Gemm"):
+    with refused("split_k_slices must be 1 in modes Batched and Array, got 2"):
         run(operation, [a, b, c], d, 1.0, 0.0, split_k_slices=2, gemm_mode=BATCHED)
     with refused("lists of arrays are for mode Array, got Batched"):
         run(operation, [[a], b, c], d, 1.0, 0.0, gemm_mode=BATCHED)
-    with refused("A is a list of 1 arrays, and the batch is 2"):
+    with refused("A is a list of 1 arrays, but the batch is 2"):
         run(operation, [[a], b, c], d, 1.0, 0.0, gemm_mode=ARRAY, batch=2)
     with refused("output_op is what operation.epilogue_type"):
         GemmArguments(operation, cutlass.gemm.GemmCoord(M, N, K), a, b, c, d, output_op=(1.0, 0.0))
@@ -158,7 +158,7 @@ def test_arguments_are_refused_before_anything_is_compiled():
 
 
 class ReadOnly(np.ndarray):
-    """An array that says that it cannot be written."""
+    """An array whose interface says that it is read-only."""
 
     @property
     def __array_interface__(self):
@@ -193,14 +193,14 @@ def test_reductions_are_refused():
     _, memory = problem(operation)
     d = empty(operation, M, N)
     size = cutlass.gemm.GemmCoord(M, N, K)
-    with refused("ptr_D is a workspace of mode GemmSplitKParallel, got Gemm"):
+    with refused("ptr_D needs mode GemmSplitKParallel, got Gemm"):
         _ = GemmArguments(operation, size, *memory, d).ptr_D
     workspace = GemmArguments(operation, size, *memory, d, gemm_mode=PARALLEL, split_k_slices=4).ptr_D
-    with refused("3 partitions, and the GEMM has 4 slices"):
+    with refused("partitions is 3, but split_k_slices of the GEMM is 4"):
         ReductionArguments(reduction, [M, N], 3, workspace, d, memory[2])
-    with refused(r"problem_size is \[24, 40\], and the GEMM's \[40, 24\]"):
+    with refused(r"problem_size is \[24, 40\], but that of the GEMM is \[40, 24\]"):
         ReductionArguments(reduction, [N, M], 4, workspace, d, memory[2])
-    with refused("workspace is ptr_D .* got int"):
+    with refused("workspace must be ptr_D .* got int"):
         ReductionArguments(reduction, [M, N], 4, 0, d, memory[2])
 
 
@@ -215,7 +215,7 @@ class Unannotated(EpilogueVisitTree):
 
 
 def test_visitors_are_refused():
-    with refused("a reduction", TraceError):
+    with refused("the result of a reduction", TraceError):
         simt(Softmax)
     with refused("'c' of Unannotated is annotated 'None'"):
         simt(Unannotated)
@@ -237,21 +237,21 @@ def test_visitors_are_refused():
         bound(vector=None)
     with refused("the visitor returns T"):
         bound(T=None)
-    with refused("nothing of the name other"):
+    with refused("no parameter or output named other"):
         bound(other=vector)
-    with refused("vector is of 1x24, 24 elements of 4 bytes, got 23"):
+    with refused("vector needs 1x24 = 24 elements of 4 bytes, got 23"):
         bound(vector=vector[1:])
-    with refused("'alpha' is a scalar, got list"):
+    with refused("'alpha' must be a number, got list"):
         bound(alpha=[1.0])
-    with refused(r"the visitor's problem_size is \[24, 40\], the problem's \[40, 24\]"):
+    with refused(r"the visitor's problem_size is \[24, 40\], but the problem is \[40, 24\]"):
         bound(problem_size=[N, M])
     with refused("T is read-only"):
         bound(T=np.zeros((M, N), np.float32).view(ReadOnly))
     with refused("output_op is what operation.epilogue_type"):
         GemmArguments(operation, size, a, b, None, z)
-    with refused("D is a NumPy, PyTorch or CuPy array"):
+    with refused("D must be a NumPy, PyTorch or CuPy array"):
         bound(Z=None)
-    with refused("visitor=True takes an EpilogueVisitTree, got LinearCombination"):
+    with refused("visitor=True needs an EpilogueVisitTree, got LinearCombination"):
         plain = simt()
         GemmOperationUniversal(
             80, plain.tile_description, plain.A, plain.B, plain.C, plain.epilogue_functor, visitor=True

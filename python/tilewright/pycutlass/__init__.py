@@ -1,4 +1,4 @@
-"""PyCUTLASS under the names its users know, on Tilewright's kernels.
+"""The interface of PyCUTLASS, implemented by Tilewright's kernels.
 
 `import tilewright.pycutlass as pycutlass` and `from tilewright.pycutlass import *`. See docs/pycutlass.md.
 """

@@ -1,6 +1,6 @@
-"""Functions that an epilogue applies: classes to be named, each with itself for NumPy arrays.
+"""Activation functions of epilogues: classes that LinearCombinationGeneric takes.
 
-`relu.numpy(x)` is what is written in an EpilogueVisitTree.
+In an EpilogueVisitTree they are written as `relu.numpy(x)`, which also computes them on NumPy arrays.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ def _erf_traced(x: float) -> float:
 
 @traced_as(_erf_traced)
 def _erf(x: Any) -> Any:
-    """NumPy has none."""
+    """The error function, which NumPy lacks."""
     return numpy.vectorize(math.erf, otypes=[numpy.float64])(x).astype(numpy.asarray(x).dtype)
 
 
 class ActivationFunctor:
-    """Base of the functions of one value."""
+    """Base class of the activation functions."""
 
     function: ClassVar[str]
-    """Its name in Tilewright's epilogues."""
+    """The name of the function in the epilogue language."""
 
     parameters: ClassVar[dict[str, float]] = {}
-    """Names and values of what it takes besides."""
+    """The names and default values of its further parameters."""
 
 
 class identity(ActivationFunctor):

@@ -1,8 +1,9 @@
-"""What an operation runs on."""
+"""The arguments of GemmOperationUniversal."""
 
 from __future__ import annotations
 
 import operator
+import re
 from typing import Any
 
 import numpy
@@ -21,11 +22,11 @@ from .operation import GemmOperationUniversal
 from .tensor import TensorDescription
 from .visitor import EpilogueVisitTree, VisitorOutputOp
 
-BIAS = "bias"  # the epilogue's name for a C that is a vector
+BIAS = "bias"  # the name of C in the epilogue if C is a vector
 
 
 class SplitKWorkspace:
-    """`ptr_D` of arguments of mode GemmSplitKParallel: what a ReductionOperation finishes."""
+    """`ptr_D` of arguments of mode GemmSplitKParallel, the workspace of a ReductionOperation."""
 
     def __init__(self, arguments: GemmArguments) -> None:
         self.arguments = arguments
@@ -33,20 +34,21 @@ class SplitKWorkspace:
 
 
 class GemmArguments:
-    """A problem for an operation: extents, arrays and scalars.
+    """The arguments of an operation: extents, arrays and scalars.
 
     A, B, C, D      NumPy arrays, which are copied to the device when the operation runs; PyTorch and CuPy arrays, which
-                    are used where they lie; or a CUdeviceptr. They are memory: the problem says their extents, the
-                    operation's descriptions their layouts, without gaps, so that they may be flat, or of any shape, as
-                    long as elements lie in the order of indices. In mode Array each may be a list of arrays.
-    C               a vector of n elements (of m, where C and D are column-major) is added to every row (column); None
-                    where beta is 0
-    output_op       operation.epilogue_type(alpha, beta); alpha 1 and beta 0 unless given
-    split_k_slices  a hint (split_k_splices, too): kernels that do not split K compute the same sums
-    batch           of modes Batched and Array
-    bias            C is a vector, of each matrix of the batch
+                    are used in place; or CUdeviceptr. Only their memory matters: the extents are those of the problem,
+                    and the layouts, without gaps, those of the operation's descriptions. An array may therefore be flat
+                    or of any shape, as long as its elements are in memory in the order of their indices. In mode Array
+                    each operand may be a list of arrays.
+    C               a vector of n elements is a bias that is added to every row (of m elements, added to every column,
+                    if C and D are column-major); may be None if beta is 0
+    output_op       operation.epilogue_type(alpha, beta); the default is alpha = 1 and beta = 0
+    split_k_slices  a hint without effect on the result (also split_k_splices)
+    batch           the number of matrices, for modes Batched and Array
+    bias            whether C is a vector, one for each matrix of a batch
 
-    Raises InvalidArgument with the numbers: too small, of another type, of a layout that it does not have.
+    Raises InvalidArgument, with the numbers, for arrays that are too small, of another type, or not in the layout.
     """
 
     def __init__(
@@ -66,9 +68,9 @@ class GemmArguments:
         bias: bool = False,
     ) -> None:
         if not isinstance(problem_size, GemmCoord):
-            raise InvalidArgument(f"problem_size is a cutlass.gemm.GemmCoord, got {problem_size!r:.80}")
+            raise InvalidArgument(f"problem_size must be a cutlass.gemm.GemmCoord, got {problem_size!r:.80}")
         if not isinstance(gemm_mode, Mode) or gemm_mode is Mode.Invalid:
-            raise InvalidArgument(f"gemm_mode is Gemm, GemmSplitKParallel, Batched or Array, got {gemm_mode!r}")
+            raise InvalidArgument(f"gemm_mode must be Gemm, GemmSplitKParallel, Batched or Array, got {gemm_mode!r}")
         self.operation = operation
         self.problem_size = problem_size
         self.A, self.B = A, B
@@ -80,12 +82,14 @@ class GemmArguments:
         if lists and gemm_mode is not Mode.Array:
             raise InvalidArgument(f"lists of arrays are for mode Array, got {gemm_mode.name}")
         if lists and operation.visitor:
-            raise InvalidArgument("an EpilogueVisitTree takes matrices one after another in one array, and no lists")
+            raise InvalidArgument("with an EpilogueVisitTree, mode Array takes packed arrays instead of lists")
         self.batch_count = _count(len(lists[0]) if batch is None and lists else batch, "batch")
         if self.batch_count > 1 and not is_batch:
             raise InvalidArgument(f"a batch of {self.batch_count} is for modes Batched and Array, got {gemm_mode.name}")
         if self.split_k_slices > 1 and is_batch:
-            raise InvalidArgument(f"{self.split_k_slices} slices of K are for modes Gemm and GemmSplitKParallel")
+            raise InvalidArgument(
+                f"split_k_slices must be 1 in modes Batched and Array, got {self.split_k_slices}"
+            )
         self._check_sums()
         self.bias = self._is_bias_given = bias
         self._staged: list[Staged] = []
@@ -102,17 +106,17 @@ class GemmArguments:
 
     @property
     def ptr_D(self) -> SplitKWorkspace:
-        """In mode GemmSplitKParallel the workspace of a ReductionOperation, which computes its destination from it.
+        """The workspace that a ReductionOperation reads, in mode GemmSplitKParallel.
 
-        D itself is left alone by runs after this was asked for. Raises InvalidArgument in other modes.
+        Once this has been read, runs of the operation no longer write D. Raises InvalidArgument in other modes.
         """
         if self.gemm_mode is not Mode.GemmSplitKParallel:
-            raise InvalidArgument(f"ptr_D is a workspace of mode GemmSplitKParallel, got {self.gemm_mode.name}")
+            raise InvalidArgument(f"ptr_D needs mode GemmSplitKParallel, got {self.gemm_mode.name}")
         self._workspace = self._workspace or SplitKWorkspace(self)
         return self._workspace
 
     def launch(self, stream: Any = None) -> None:
-        """What GemmOperationUniversal.run() does."""
+        """Implements GemmOperationUniversal.run()."""
         if self._workspace is not None:
             self._workspace.is_ready = True
             return
@@ -128,7 +132,7 @@ class GemmArguments:
             prepared.run(stream=self._stream)
 
     def sync(self, stream_sync: bool = True) -> None:
-        """Waits for the last run. From then on D has its results; before, nothing is promised of it."""
+        """Waits for the last run. D is undefined before it returns."""
         for device in {memory.device for memory in self._memories if memory.device is not None}:
             if stream_sync:
                 _tilewright.synchronize(f"cuda:{device}", self._stream)
@@ -142,19 +146,19 @@ class GemmArguments:
         most = (2**31 - 1) // product
         if self.problem_size.k() > most:
             raise Unsupported(
-                f"multiply_add_saturate: sums of k = {self.problem_size.k()} products may leave 32 bits, and no kernel "
-                f"saturates them: k must be at most {most}"
+                f"multiply_add_saturate: sums of k = {self.problem_size.k()} products may overflow 32 bits, and no "
+                f"kernel saturates them: k must be at most {most}"
             )
 
     def _elements_of_array(self, *operands: Any) -> list[tuple[Any, Any, Any, Any]]:
-        """A, B, C and D of each problem of mode Array. What is no list is memory with one matrix after another."""
+        """A, B, C and D of each problem of mode Array. An operand that is no list is an array of packed matrices."""
         sizes = [self.problem_size.mk(), self.problem_size.kn(), self.problem_size.mn(), self.problem_size.mn()]
         columns: list[list[Any]] = []
         for role, operand, size in zip("ABCD", operands, sizes, strict=True):
             if isinstance(operand, (list, tuple)):
                 if len(operand) != self.batch_count:
                     raise InvalidArgument(
-                        f"{role} is a list of {len(operand)} arrays, and the batch is {self.batch_count}"
+                        f"{role} is a list of {len(operand)} arrays, but the batch is {self.batch_count}"
                     )
                 columns.append([*operand])
             elif operand is None:
@@ -179,7 +183,7 @@ class GemmArguments:
             )
             self._cleared += visit.cleared
             self._memories += [*visit.memories, d.memory]
-            return _tilewright.GemmArguments(
+            return _gemm_arguments(
                 a,
                 b,
                 d,
@@ -194,7 +198,7 @@ class GemmArguments:
         self._memories.append(d.memory)
         output_op = self._linear_output_op(functor)
         source, epilogue, tensors = self._source(C, functor, output_op, batch)
-        return _tilewright.GemmArguments(
+        return _gemm_arguments(
             a,
             b,
             d,
@@ -225,11 +229,11 @@ class GemmArguments:
     def _source(
         self, C: Any, functor: EpilogueFunctorBase, output_op: OutputOp, batch: int | None
     ) -> tuple[View | None, Epilogue, dict[str, View]]:
-        """C, the graph that reads it, and the graph's tensors. Nothing is read where beta is 0."""
+        """C, the epilogue, and the epilogue's tensors. C is not read if beta is 0."""
         if output_op.beta == 0:
             return None, functor.graph(output_op), {}
         if C is None:
-            raise InvalidArgument(f"C is None, and beta is {output_op.beta}")
+            raise InvalidArgument(f"C is None, but beta is {output_op.beta}")
         m, n = self.problem_size.m(), self.problem_size.n()
         description = self.operation.C
         along, across = (n, m) if description.layout is cutlass.RowMajor else (m, n)
@@ -258,7 +262,7 @@ class GemmArguments:
         batch: int | None,
         is_written: bool = False,
     ) -> View:
-        """The matrix, or the batch, that an array's memory is."""
+        """The array's memory as a matrix or a batch of matrices."""
         memory = memory_of(array, role)
         self._check(memory, role, description, rows * columns * (1 if batch is None else batch))
         is_row_major = description.layout is cutlass.RowMajor
@@ -275,9 +279,10 @@ class GemmArguments:
     def _in_order(
         self, memory: Memory, role: str, shape: tuple[int, ...], strides: tuple[int, ...], is_written: bool
     ) -> Memory:
-        """Of an array whose elements do not lie in the order of its indices.
+        """The memory for an array whose elements are not in the order of its indices.
 
-        NumPy's are copied in that order, as PyCUTLASS does; others are used where they lie.
+        A NumPy array is copied in that order, as PyCUTLASS does. Another array is used in place if its shape and
+        strides are those of the operand, else refused.
         """
         is_numpy = isinstance(memory.owner, numpy.ndarray)
         is_as_described = memory.lies_as(shape, strides)
@@ -294,23 +299,23 @@ class GemmArguments:
         if memory.is_contiguous or memory.elements is None:
             return
         raise InvalidArgument(
-            f"{role} is of shape {memory.shape} and strides {memory.strides}: its elements must lie in the order "
-            "of its indices, without gaps; flatten it, or pass the transposed array"
+            f"{role} has shape {memory.shape} and strides {memory.strides}: its elements must be in memory in the "
+            "order of its indices, without gaps; flatten it, or pass the transposed array"
         )
 
     @staticmethod
     def _check(memory: Memory, role: str, description: TensorDescription, elements: int) -> None:
         kind = description.element.kind
         if memory.kind is not None and memory.kind != kind:
-            raise InvalidArgument(f"{role} is of {memory.kind.name}, and the operation takes {kind.name}")
+            raise InvalidArgument(f"{role} is {memory.kind.name}, but the operation takes {kind.name}")
         if memory.elements is not None and memory.elements < elements:
             raise InvalidArgument(
                 f"{role} needs {elements} elements ({elements * item_bytes(kind)} bytes), got {memory.elements}"
             )
 
     def _kernel_for(self, problem: _tilewright.GemmArguments) -> Kernel:
-        """The operation's own, or the closest to it for matrices of one row or column, which may be of either layout.
-        Raises InvalidArgument."""
+        """The operation's own kernel; for matrices of one row or column, whose layout is ambiguous, the most similar
+        one. Raises InvalidArgument."""
         if problem.tensors or self.operation.visitor:
             return self.operation.kernel_for(problem)
         kernel = self.operation.kernel_of(problem.epilogue)
@@ -321,12 +326,20 @@ class GemmArguments:
         return kernel
 
 
+def _gemm_arguments(*operands: Any, **options: Any) -> _tilewright.GemmArguments:
+    """tilewright.GemmArguments, whose errors name the output D, as callers of PyCUTLASS do, instead of `out`."""
+    try:
+        return _tilewright.GemmArguments(*operands, **options)
+    except InvalidArgument as error:
+        raise InvalidArgument(re.sub(r"\bout\b", "D", str(error))) from None
+
+
 def check_buffer(array: Any, role: str, elements: int) -> None:
-    """Raises InvalidArgument for what cannot be taken apart into matrices of `elements` in all."""
+    """Raises InvalidArgument for an array that cannot be split into matrices with `elements` elements in total."""
     memory = memory_of(array, role)
     if memory.elements is None or not memory.is_contiguous:
         raise InvalidArgument(
-            f"{role}: beside lists, mode Array takes arrays whose elements lie in order, without gaps"
+            f"{role}: mode Array takes lists of arrays, or arrays whose elements are contiguous in memory"
         )
     if memory.elements < elements:
         raise InvalidArgument(f"{role} needs {elements} elements, got {memory.elements}")
@@ -338,7 +351,7 @@ def _count(value: int | None, name: str) -> int:
     try:
         count = operator.index(value)
     except TypeError:
-        raise InvalidArgument(f"{name} is an integer, got {value!r}") from None
+        raise InvalidArgument(f"{name} must be an integer, got {value!r}") from None
     if count < 1:
         raise InvalidArgument(f"{name} must be at least 1, got {count}")
     return count

@@ -1,4 +1,4 @@
-"""Arrays as PyCUTLASS takes them: memory, whose shape the problem and the layouts say."""
+"""Arrays as PyCUTLASS uses them: as memory, whose shape and strides follow from the problem and the layouts."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tilewright.errors import InvalidArgument
 
 @dataclass(frozen=True)
 class Memory:
-    """Where an array's elements lie."""
+    """The memory of an array."""
 
     owner: Any  # keeps the memory alive
     address: int
-    elements: int | None  # None: a pointer that does not say
-    kind: DType | None  # the same
-    device: int | None  # the number of the GPU; None: the host
+    elements: int | None  # None: unknown, for a pointer
+    kind: DType | None  # None: unknown, for a pointer
+    device: int | None  # the ordinal of the GPU; None: host memory
     shape: tuple[int, ...]
     strides: tuple[int, ...]  # in elements
     is_read_only: bool = False
 
     @property
     def is_contiguous(self) -> bool:
-        """In the order of its indices, without gaps."""
+        """Whether the elements are in memory in the order of their indices, without gaps."""
         return self.elements == 0 or self.lies_as(self.shape, packed(self.shape))
 
     def lies_as(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
@@ -37,7 +37,7 @@ class Memory:
 
 
 class View:
-    """A part of someone's memory with a shape and strides of its own, as Tilewright reads arrays."""
+    """A view of an array's memory with another shape and other strides, with an array interface."""
 
     def __init__(self, memory: Memory, kind: DType, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         self.memory = memory
@@ -57,7 +57,7 @@ class View:
 
 
 def packed(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a shape in the order of its indices."""
+    """The row-major strides of a shape without gaps, in elements."""
     strides: list[int] = []
     step = 1
     for extent in reversed(shape):
@@ -67,12 +67,12 @@ def packed(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def item_bytes(kind: DType) -> int:
-    """Of one element."""
+    """The size of an element in bytes."""
     return {"f64": 8, "f32": 4, "tf32": 4, "s32": 4, "f16": 2, "bf16": 2}.get(kind.name, 1)
 
 
 def memory_of(array: Any, role: str) -> Memory:
-    """Of a NumPy, PyTorch or CuPy array, or a CUdeviceptr. Raises InvalidArgument for anything else."""
+    """The memory of a NumPy, PyTorch or CuPy array, or a CUdeviceptr. Raises InvalidArgument for other objects."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
         return _memory_of_torch(array)
@@ -80,13 +80,13 @@ def memory_of(array: Any, role: str) -> Memory:
         interface = getattr(array, attribute, None)
         if interface is not None:
             if str(interface.get("typestr", "")).startswith(">"):
-                raise InvalidArgument(f"{role} is of {array.dtype}: bytes of elements must be in the machine's order")
+                raise InvalidArgument(f"{role} is {array.dtype}: big-endian arrays are not supported")
             return _memory_of_interface(array, interface, is_device)
     if type(array).__name__ == "CUdeviceptr":
         return Memory(array, int(array), None, None, 0, (), ())
     kind = type(array)
     raise InvalidArgument(
-        f"{role} is a NumPy, PyTorch or CuPy array, or a CUdeviceptr, got {kind.__module__}.{kind.__name__}"
+        f"{role} must be a NumPy, PyTorch or CuPy array, or a CUdeviceptr, got {kind.__module__}.{kind.__name__}"
     )
 
 
@@ -117,7 +117,7 @@ def _memory_of_interface(array: Any, interface: Any, is_device: bool) -> Memory:
 
 @dataclass(frozen=True)
 class Staged:
-    """A NumPy array that does not lie in the order of its indices, and its copy that does."""
+    """A NumPy array whose elements are not in the order of its indices, and a copy in that order."""
 
     array: numpy.ndarray[Any, Any]
     copy: numpy.ndarray[Any, Any]
@@ -127,7 +127,7 @@ class Staged:
 
 
 def current_stream(memory: Memory) -> int:
-    """The stream on which the array's framework works now: 0 but for PyTorch and CuPy on a GPU."""
+    """The current stream of the array's framework; 0 unless it is a PyTorch or CuPy array on a GPU."""
     if memory.device is None:
         return 0
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")

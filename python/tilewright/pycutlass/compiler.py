@@ -1,4 +1,4 @@
-"""Compiles operations, several at once, and keeps what was compiled."""
+"""pycutlass.compiler: compiles the kernels of operations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger("tilewright.pycutlass")
 
 
 class CompilationOptions:
-    """PyCUTLASS's flags of the compiler. Tilewright chooses its own: these are accepted, and have no effect."""
+    """Compiler flags. They are accepted for compatibility and have no effect: Tilewright uses its own."""
 
     def __init__(self, flags: Sequence[str], arch: int, include_paths: Sequence[str] = ()) -> None:
         self.flags = [*flags]
@@ -24,17 +24,17 @@ class CompilationOptions:
 
 
 class ArtifactManager:
-    """`pycutlass.compiler`. What was compiled is kept in Tilewright's cache, whose key has all that it depends on."""
+    """The class of `pycutlass.compiler`. Compiled kernels are stored in Tilewright's cache."""
 
     def __init__(self) -> None:
         self.backend = "nvrtc"
 
     def nvrtc(self) -> None:
-        """Compiles in the process, the default."""
+        """Selects NVRTC, which is the default."""
         self._use("nvrtc")
 
     def nvcc(self) -> None:
-        """Compiles by the command nvcc."""
+        """Selects the command nvcc."""
         self._use("nvcc")
 
     def add_module(
@@ -42,13 +42,13 @@ class ArtifactManager:
         operations: Sequence[GemmOperationUniversal | ReductionOperation],
         compile_options: CompilationOptions | None = None,
     ) -> None:
-        """Compiles what is not in the cache, several at once.
+        """Compiles the kernels of the operations that are not in the cache, several in parallel.
 
-        Operations that were not added are compiled when they first run; so are visitors and reductions, whose kernels
-        depend on their arguments. Raises CompileError and ToolchainNotFound.
+        Operations that are not added here are compiled at their first run. Operations with visitors and reductions
+        always are, because their kernels depend on the arguments. Raises CompileError and ToolchainNotFound.
         """
         if compile_options is not None:
-            log.warning("the compiler's flags are Tilewright's own, and not %s", " ".join(compile_options.flags))
+            log.warning("Tilewright uses its own compiler flags and ignores %s", " ".join(compile_options.flags))
         kernels: list[Kernel] = []
         for operation in operations:
             if not isinstance(operation, (GemmOperationUniversal, ReductionOperation)):

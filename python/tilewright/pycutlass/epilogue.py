@@ -1,4 +1,4 @@
-"""What happens to the sums of A * B before they are stored, by the names of PyCUTLASS's functors."""
+"""PyCUTLASS's epilogue functors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .cutlass.element import DataType
 
 @dataclass(frozen=True)
 class OutputOp:
-    """The arguments of an epilogue: what `operation.epilogue_type(alpha, beta, ...)` makes."""
+    """The arguments of an epilogue, which `operation.epilogue_type(alpha, beta, ...)` makes."""
 
     functor: EpilogueFunctorBase
     alpha: float
@@ -24,7 +24,7 @@ class OutputOp:
 
 
 class EpilogueFunctorBase:
-    """Base of the functors: types, and the expression of D."""
+    """Base class of the functors: element types, and the expression for D."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class EpilogueFunctorBase:
         return DType.f32
 
     def epilogue_type(self, alpha: float, beta: float, *activation_arguments: float) -> OutputOp:
-        """Arguments of the epilogue. Raises InvalidArgument for other than numbers, and for too many."""
+        """Makes the arguments of the epilogue. Raises InvalidArgument unless they are numbers, and for too many."""
         parameters = self.activation_functor.parameters
         if len(activation_arguments) > len(parameters):
             raise InvalidArgument(
@@ -67,7 +67,7 @@ class EpilogueFunctorBase:
         return OutputOp(self, _number("alpha", alpha), _number("beta", beta), scalars)
 
     def graph(self, output_op: OutputOp, source: str | None = "C") -> Epilogue:
-        """The epilogue with these arguments. `source`: what beta multiplies; None: nothing."""
+        """The epilogue with these arguments. `source` is the tensor that beta multiplies, or None."""
         value = "alpha * acc" if source is None else f"alpha * acc + beta * {source}"
         if self.clamps and self.element_output in _RANGES:
             least, greatest = _RANGES[self.element_output]
@@ -78,7 +78,7 @@ class EpilogueFunctorBase:
         return Epilogue(f"D = {value}", self.compute, dict(output_op.scalars))
 
 
-# Stores to s32 and 8-bit floats saturate without it.
+# The ranges to clamp to. Stores to s32 and 8-bit floats saturate anyway.
 _RANGES = {
     DataType.int8: ("-128", "127"),
     DataType.u8: ("0", "255"),
@@ -89,10 +89,10 @@ _RANGES = {
 class LinearCombination(EpilogueFunctorBase):
     """D = alpha * acc + beta * C.
 
-    element_output           of D, and of C
-    epilogue_vector_length   of an access; Tilewright's kernels choose their own
-    element_accumulator      the math instruction's
-    element_epilogue         computed in; f16 and bf16 are computed in f32
+    element_output           the type of C and D
+    epilogue_vector_length   has no effect: Tilewright's kernels choose the width of their accesses
+    element_accumulator      the accumulator type of the math instruction
+    element_epilogue         the type in which the epilogue computes; f16 and bf16 are replaced by f32
     """
 
     def __init__(
@@ -119,14 +119,15 @@ class LinearCombinationClamp(EpilogueFunctorBase):
 
 
 class FastLinearCombinationClamp(EpilogueFunctorBase):
-    """D = alpha * acc + beta * C of s32 sums, computed in f32 and clamped to the range of D's type; of any K."""
+    """D = alpha * acc + beta * C for s32 accumulators, computed in f32 and clamped to the range of D's type. Unlike
+    CUTLASS's, it is exact for any K."""
 
     def __init__(self, element_output: DataType, epilogue_vector_length: int, *args: object) -> None:
         super().__init__(element_output, epilogue_vector_length, DataType.int32, DataType.float32, clamps=True)
 
 
 class LinearCombinationGeneric(EpilogueFunctorBase):
-    """D = f(alpha * acc + beta * C), f an ActivationFunctor: the class, or one of its instances."""
+    """D = f(alpha * acc + beta * C), where f is an ActivationFunctor, given as a class or an instance."""
 
     def __init__(
         self,
@@ -138,12 +139,12 @@ class LinearCombinationGeneric(EpilogueFunctorBase):
     ) -> None:
         functor = activation_functor if isinstance(activation_functor, type) else type(activation_functor)
         if not issubclass(functor, ActivationFunctor):
-            raise InvalidArgument(f"an activation is relu, gelu, ..., got {activation_functor!r}")
+            raise InvalidArgument(f"activation_functor must be relu, gelu, ..., got {activation_functor!r}")
         super().__init__(element_output, epilogue_vector_length, element_accumulator, element_epilogue, functor)
 
 
 class LayerNorm:
-    """PyCUTLASS's partial moments of rows. Raises Unsupported."""
+    """PyCUTLASS's partial moments of rows, which are not supported: the constructor raises Unsupported."""
 
     def __init__(self, *args: object, **keywords: object) -> None:
         raise Unsupported(
@@ -159,4 +160,4 @@ def _number(name: str, value: object) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise InvalidArgument(f"{name} is a number, got {value!r:.80}") from None
+        raise InvalidArgument(f"{name} must be a number, got {value!r:.80}") from None

@@ -1,4 +1,4 @@
-"""Triples of extents."""
+"""Reads triples of extents."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tilewright.errors import InvalidArgument
 
 
 def three(extents: Sequence[int], name: str) -> tuple[int, int, int]:
-    """Along m, n and k. Raises InvalidArgument for other than three positive integers."""
+    """The extents along m, n and k. Raises InvalidArgument unless they are three positive integers."""
     try:
         m, n, k = (operator.index(extent) for extent in extents)
     except (TypeError, ValueError):
-        raise InvalidArgument(f"{name} is three integers, along m, n and k, got {extents!r}") from None
+        raise InvalidArgument(f"{name} must be three integers, along m, n and k, got {extents!r}") from None
     if min(m, n, k) < 1:
         raise InvalidArgument(f"{name} must be at least 1 along m, n and k, got {[m, n, k]}")
     return m, n, k

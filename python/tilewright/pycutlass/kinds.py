@@ -1,10 +1,10 @@
-"""Kinds of operations, of which Tilewright has Gemm and Universal."""
+"""Kinds of operations. Tilewright supports OperationKind.Gemm and GemmKind.Universal."""
 
 import enum
 
 
 class OperationKind(enum.Enum):
-    """What is computed."""
+    """The kind of operation."""
 
     Gemm = 0
     RankK = 1
@@ -16,7 +16,7 @@ class OperationKind(enum.Enum):
 
 
 class GemmKind(enum.Enum):
-    """How a GEMM is called."""
+    """The kind of GEMM."""
 
     Gemm = 0
     Sparse = 1
@@ -27,14 +27,14 @@ class GemmKind(enum.Enum):
 
 
 class SchedulerMode(enum.Enum):
-    """Where problems of a group are laid out."""
+    """Where the tiles of a grouped GEMM are scheduled."""
 
     Device = 0
     Host = 1
 
 
 class StrideSupport(enum.Enum):
-    """Of convolutions."""
+    """The strides that a convolution supports."""
 
     Strided = 0
     Unity = 1

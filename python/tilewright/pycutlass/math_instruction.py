@@ -1,4 +1,4 @@
-"""The instruction that multiplies."""
+"""The math instruction of a kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .extents import three
 
 
 class MathOperation(enum.Enum):
-    """How products are formed and added."""
+    """How products are computed and accumulated."""
 
     multiply_add = "multiply_add"
     multiply_add_saturate = "multiply_add_saturate"
@@ -26,7 +26,7 @@ class MathOperation(enum.Enum):
     multiply_add_complex_gaussian = "multiply_add_complex_gaussian"
 
 
-# What f32 operands are rounded to, and may be named in a MathInstruction in their place.
+# The type that f32 operands are rounded to; a MathInstruction may name it instead of float32.
 _ROUNDED = {
     MathOperation.multiply_add: DataType.tfloat32,
     MathOperation.multiply_add_fast_bf16: DataType.bfloat16,
@@ -36,10 +36,10 @@ _ROUNDED = {
 
 
 class MathInstruction:
-    """Shape, types and class of the instruction, and how it multiplies.
+    """The shape, types, class and math operation of the instruction.
 
-    A shape of None leaves it to the tile: tensor cores of sm_90. Raises InvalidArgument, or Unsupported for a class or
-    an operation that no kernel has.
+    For tensor cores of sm_90 the shape may be None: then it follows from the tile. Raises InvalidArgument, or
+    Unsupported for a class or an operation that no kernel has.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class MathInstruction:
             ("element_accumulator", element_accumulator),
         ):
             if not isinstance(element, DataType):
-                raise InvalidArgument(f"{name} is one of cutlass.float16, cutlass.float32, ..., got {element!r}")
+                raise InvalidArgument(f"{name} must be one of cutlass.float16, cutlass.float32, ..., got {element!r}")
         if opcode_class not in (cutlass.OpClass.Simt, cutlass.OpClass.TensorOp):
             raise Unsupported(f"no kernel multiplies by {opcode_class.name}: Simt and TensorOp are supported")
         is_saturating = math_operation is MathOperation.multiply_add_saturate
@@ -73,10 +73,10 @@ class MathInstruction:
         self.math_operation = math_operation
 
     def math_of(self, element: DataType) -> str:
-        """Tilewright's name for what happens to operands of that type.
+        """Tilewright's name of the math operation for operands of that type.
 
-        Tensor cores round f32 to tf32. Sums of 8-bit products that cannot leave 32 bits need no saturation: see
-        GemmArguments.
+        Tensor cores round f32 to tf32. multiply_add_saturate becomes multiply_add, because GemmArguments refuses a k
+        for which the sums could overflow.
         """
         if self.math_operation is MathOperation.multiply_add_saturate:
             return "multiply_add"
@@ -86,8 +86,8 @@ class MathInstruction:
         return self.math_operation.name
 
     def check_operand(self, role: str, element: DataType) -> None:
-        """Raises InvalidArgument where an operand is of another type than the instruction's."""
+        """Raises InvalidArgument if the operand's type is not that of the instruction."""
         named = self.element_a if role == "A" else self.element_b
         is_rounded = element is DataType.float32 and _ROUNDED.get(self.math_operation) is named
         if named is not element and not is_rounded:
-            raise InvalidArgument(f"{role} is {element.name}, and the math instruction multiplies {named.name}")
+            raise InvalidArgument(f"{role} is {element.name}, but the math instruction multiplies {named.name}")

@@ -1,4 +1,4 @@
-"""The pool of device memory that arrays of the host are copied to."""
+"""The pool of device memory to which host arrays are copied."""
 
 from __future__ import annotations
 
@@ -7,40 +7,39 @@ from tilewright.errors import InvalidArgument
 
 
 class PoolMemoryManager:
-    """A pool that holds at least init_pool_size bytes, and never more than max_pool_size. See get_memory_pool()."""
+    """A memory pool that keeps from init_pool_size to max_pool_size bytes. See get_memory_pool()."""
 
     def __init__(self, init_pool_size: int, max_pool_size: int) -> None:
         if 0 < max_pool_size < init_pool_size:
             raise InvalidArgument(
-                f"the pool holds at least {init_pool_size} bytes and never more than {max_pool_size}: the first must "
-                "not be greater"
+                f"init_pool_size must be at most max_pool_size, got {init_pool_size} and {max_pool_size}"
             )
         configure(pool_initial_bytes=init_pool_size, pool_maximum_bytes=max_pool_size)
         self.init_pool_size = init_pool_size
         self.max_pool_size = max_pool_size
 
     def get_allocated_size(self) -> int:
-        """Bytes in use."""
+        """The bytes in use."""
         return allocated_bytes()
 
     def pool_size(self) -> int:
-        """Bytes that the pool holds at least."""
+        """The number of bytes that the pool keeps at least."""
         return max(self.init_pool_size, allocated_bytes())
 
 
 def get_memory_pool(init_pool_size: int = 0, max_pool_size: int = 2**34) -> PoolMemoryManager:
-    """Sets the pool's sizes in bytes, from now on. A greatest size of 0 is all of the device.
+    """Sets the sizes of the memory pool in bytes. A max_pool_size of 0 allows all memory of the device.
 
-    Raises InvalidArgument for a negative size, and for a least one above the greatest.
+    Raises InvalidArgument for a negative size, and if init_pool_size exceeds max_pool_size.
     """
     return PoolMemoryManager(init_pool_size, max_pool_size)
 
 
 def get_allocated_size() -> int:
-    """Bytes of the pool in use."""
+    """The bytes of the pool that are in use."""
     return allocated_bytes()
 
 
 def align_size(size: int, alignment: int = 256) -> int:
-    """The least multiple of `alignment` that is not below `size`."""
+    """`size` rounded up to a multiple of `alignment`."""
     return (size + alignment - 1) // alignment * alignment

@@ -1,4 +1,4 @@
-"""A GEMM as a kernel of a design that you wrote."""
+"""GemmOperationUniversal: a GEMM with a kernel of the given design."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .visitor import EpilogueVisitTree
 if TYPE_CHECKING:
     from .arguments import GemmArguments
 
-MOST_STAGES = 12  # that are tried where a tile does not say
+MAX_STAGES = 12  # the most stages that are tried if a tile has none
 
 
 class ApiVersion(enum.Enum):
-    """Of CUTLASS: 3.x has the tensor cores of sm_90, and chooses stages, warps and instruction."""
+    """The version of CUTLASS's API. 3.x is for tensor cores of sm_90, for which stages, warps and shape may be None."""
 
     v2x = 2
     v3x = 3
@@ -38,13 +38,13 @@ def api_version(arch: int, opclass: cutlass.OpClass, datatype: DataType) -> ApiV
 
 
 class RuntimeModule:
-    """What an operation is made of."""
+    """The source of an operation's kernel."""
 
     def __init__(self, operation: GemmOperationUniversal) -> None:
         self.operation = operation
 
     def emit(self) -> str:
-        """The text that is compiled."""
+        """The CUDA C++ that is compiled."""
         return self.operation.kernel.source.text
 
     def name(self) -> str:
@@ -52,15 +52,15 @@ class RuntimeModule:
 
 
 class GemmOperationUniversal:
-    """D = epilogue(A * B, C) by a kernel of that tile, for any extents.
+    """D = epilogue(A * B, C), computed for any extents by a kernel of the given tile.
 
-    arch               of the design: kernels of 80 run on every newer device
-    C                  of C and D both
-    swizzling_functor  the order of tiles
-    direct_store       accepted: Tilewright's kernels choose how D is stored
-    visitor            accepted: an EpilogueVisitTree is known by its type
+    arch               the architecture of the design; kernels for 80 run on every newer device
+    C                  describes both C and D
+    swizzling_functor  the raster order
+    direct_store       has no effect: Tilewright's kernels choose how D is stored
+    visitor            may be True if epilogue_functor is an EpilogueVisitTree; is not needed
 
-    Raises InvalidArgument with the numbers for a design that no kernel has, before anything is compiled.
+    Raises InvalidArgument, with the numbers, for a design that no kernel has, before anything is compiled.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class GemmOperationUniversal:
 
     @property
     def epilogue_type(self) -> Any:
-        """Makes the arguments of the epilogue: epilogue_type(alpha, beta), or of a visitor by name."""
+        """Makes the epilogue's arguments: epilogue_type(alpha, beta), or for a visitor epilogue_type(name=value)."""
         return self.epilogue_functor.epilogue_type
 
     @property
@@ -100,12 +100,12 @@ class GemmOperationUniversal:
 
     @property
     def math(self) -> str:
-        """Tilewright's name for how products are formed."""
+        """Tilewright's name of the math operation."""
         return self.tile_description.math_instruction.math_of(self.A.element)
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel on the device of now; of a visitor, the one of its design with a linear combination."""
+        """The kernel for the current device. For a visitor, the kernel of this design with a linear combination."""
         functor = self.epilogue_functor
         if isinstance(functor, EpilogueVisitTree):
             is_f64 = self.tile_description.math_instruction.element_accumulator is DataType.float64
@@ -113,20 +113,20 @@ class GemmOperationUniversal:
         return self.kernel_of(functor.graph(functor.epilogue_type(1.0, 0.0)))
 
     def kernel_of(self, epilogue: Epilogue) -> Kernel:
-        """The kernel with that epilogue, which reads no tensors but C. Raises InvalidArgument."""
+        """The kernel with an epilogue that reads no other tensors than C. Raises InvalidArgument."""
         key = (_tilewright.device_target(), epilogue.signature)
         if key not in self._kernels:
             self._kernels[key] = self._make_kernel(epilogue)
         return self._kernels[key]
 
     def kernel_for(self, arguments: _tilewright.GemmArguments) -> Kernel:
-        """The kernel of this design for arguments whose epilogue has tensors, of their alignments. Raises
+        """The kernel of this design for arguments whose epilogue has tensors; it depends on their alignments. Raises
         InvalidArgument."""
         kernel = self._of_first_design(lambda design: _tilewright.make_kernel(arguments, design))
         return self._kernels.setdefault((_tilewright.device_target(), kernel.name), kernel)
 
     def closest_kernel(self, arguments: _tilewright.GemmArguments) -> Kernel:
-        """Of all kernels for these arguments the one whose design differs least. Raises Unsupported."""
+        """The kernel for these arguments whose design is most similar to this operation's. Raises Unsupported."""
         found = [*_tilewright.find_kernels(arguments)]
         if not found:
             raise Unsupported(str(_tilewright.explain(arguments)))
@@ -135,9 +135,9 @@ class GemmOperationUniversal:
         return best
 
     def run(self, arguments: GemmArguments, stream: Any = None) -> int:
-        """Enqueues the launch on `stream`, or on the current stream of the arrays' framework; compiles what is not.
+        """Enqueues the launch on `stream`, by default the current stream of the arrays' framework.
 
-        Returns 0, CUDA_SUCCESS: what fails is raised.
+        Compiles the kernel if necessary. Returns 0, which is CUDA_SUCCESS; failures are raised.
         """
         if arguments.operation is not self:
             raise InvalidArgument("these are the arguments of another operation")
@@ -145,7 +145,7 @@ class GemmOperationUniversal:
         return 0
 
     def free(self) -> None:
-        """Kernels are let go of when nothing refers to them."""
+        """Has no effect: kernels are released when nothing refers to them."""
 
     def is_complex(self) -> bool:
         return False
@@ -157,7 +157,7 @@ class GemmOperationUniversal:
         return self.tile_description.math_instruction.element_accumulator
 
     def core_name(self) -> str:
-        """ "sgemm", "h16816gemm": accumulator, instruction of tensor cores."""
+        """The accumulator's letter and the shape of the tensor core instruction: "sgemm", "h16816gemm"."""
         math = self.tile_description.math_instruction
         letter = {"f16": "h", "f32": "s", "f64": "d", "s32": "i"}.get(self.accumulator_type().value, "x")
         is_simt = math.opcode_class is cutlass.OpClass.Simt or math.instruction_shape is None
@@ -165,7 +165,7 @@ class GemmOperationUniversal:
         return f"{letter}{shape}gemm"
 
     def extended_name(self) -> str:
-        """The core name, with types where they are others than the accumulator's."""
+        """The core name, with the types of A and C if they differ from the accumulator's."""
         accumulator = self.accumulator_type()
         name = self.core_name()
         if self.C.element is not accumulator:
@@ -173,11 +173,11 @@ class GemmOperationUniversal:
         return name if self.A.element is accumulator else f"{name}_{self.A.element.value}"
 
     def layout_name(self) -> str:
-        """A letter for each of A and B: t row-major, n column-major."""
+        """A letter for A and for B: t for row-major, n for column-major."""
         return "".join("t" if each.layout is cutlass.RowMajor else "n" for each in (self.A, self.B))
 
     def procedural_name(self) -> str:
-        """As in PyCUTLASS: class, types, tile, layouts, alignment. See `kernel.name` for one that is unique."""
+        """PyCUTLASS's name: class, types, tile, layouts, alignment. It is not unique; `kernel.name` is."""
         op_class = {"simt": "simt", "tensor_op": "tensorop"}[self.tile_description.math_instruction.opcode_class.value]
         alignment = max(self.A.alignment, self.B.alignment, self.C.alignment)
         parts = ["cutlass", op_class, self.extended_name(), self.tile_description.procedural_name()]
@@ -191,21 +191,21 @@ class GemmOperationUniversal:
         math.check_operand("B", self.B.element)
         functor = self.epilogue_functor
         if is_visitor_expected and not self.visitor:
-            raise InvalidArgument(f"visitor=True takes an EpilogueVisitTree, got {type(functor).__name__}")
+            raise InvalidArgument(f"visitor=True needs an EpilogueVisitTree, got {type(functor).__name__}")
         if functor.element_output is not self.C.element:
             raise InvalidArgument(
-                f"the epilogue's output is {functor.element_output.name}, and C and D are {self.C.element.name}"
+                f"the epilogue's output is {functor.element_output.name}, but C and D are {self.C.element.name}"
             )
         is_given = isinstance(functor, EpilogueVisitTree) or functor.is_accumulator_given
         if is_given and functor.element_accumulator is not math.element_accumulator:
             raise InvalidArgument(
-                f"the epilogue takes sums of {functor.element_accumulator.name}, and the math instruction accumulates "
-                f"in {math.element_accumulator.name}"
+                f"the epilogue's accumulator is {functor.element_accumulator.name}, but the math instruction "
+                f"accumulates in {math.element_accumulator.name}"
             )
         if self.swizzling_functor.is_of_strided_dgrad:
             raise InvalidArgument(f"{type(self.swizzling_functor).__name__} is for convolutions")
         if self.arch > device_cc():
-            raise InvalidArgument(f"arch={self.arch}, and the device is of {device_cc()}")
+            raise InvalidArgument(f"arch={self.arch}, but the device has compute capability {device_cc()}")
 
     def _make_kernel(self, epilogue: Epilogue) -> Kernel:
         operands = (self.A.attributes, self.B.attributes, self.C.attributes, self.accumulator_type().kind)
@@ -216,7 +216,7 @@ class GemmOperationUniversal:
         )
 
     def _of_first_design(self, make: Callable[[BLASDesignMetadata], Kernel]) -> Kernel:
-        """Of the first design that is possible. Raises InvalidArgument with what is wrong with the first."""
+        """The kernel of the first design that is possible. If there is none, raises the error of the first design."""
         tile = self.tile_description
         math = tile.math_instruction
         is_chosen = self.api is ApiVersion.v3x and math.instruction_shape is None
@@ -250,15 +250,15 @@ class GemmOperationUniversal:
         raise first
 
     def _given_design(self) -> Iterator[tuple[int, tuple[int, int, int], tuple[int, int, int]]]:
-        """Stages, warps and instruction as they were written."""
+        """Stages, warps and instruction as they are given."""
         tile = self.tile_description
         assert tile.stages is not None and tile.warp_count is not None
         assert tile.math_instruction.instruction_shape is not None
         yield tile.stages, tile.warp_count, tile.math_instruction.instruction_shape
 
     def _hopper_designs(self) -> Iterator[tuple[int, tuple[int, int, int], tuple[int, int, int]]]:
-        """The same as they may be on tensor cores of sm_90, best first: warpgroups are along the columns of a D that is
-        column-major, which is computed transposed."""
+        """Candidates for stages, warps and instruction on tensor cores of sm_90, best first. A column-major D is
+        computed as its transpose, so that warpgroups are along its columns."""
         tile = self.tile_description
         m, n, _ = tile.threadblock_shape
         is_transposed = self.C.layout is cutlass.ColumnMajor
@@ -266,7 +266,7 @@ class GemmOperationUniversal:
         instruction_shape = (64, columns, 256 // self.A.element.bits)
         groups = [count for count in (2, 1, 3) if rows % (64 * count) == 0] or [1]
         warp_counts = [(1, 4 * count, 1) if is_transposed else (4 * count, 1, 1) for count in groups]
-        most = MOST_STAGES if tile.stages is None else tile.stages
+        most = MAX_STAGES if tile.stages is None else tile.stages
         least = 2 if tile.stages is None else tile.stages
         for warp_count in warp_counts if tile.warp_count is None else [tile.warp_count]:
             for stages in range(most, least - 1, -1):
@@ -274,6 +274,6 @@ class GemmOperationUniversal:
 
 
 def _differences(design: BLASDesignMetadata, wanted: BLASDesignMetadata) -> tuple[bool, ...]:
-    """What matters most comes first."""
+    """Which parts of two designs differ, the most important part first."""
     names = ("op_class", "instruction_shape", "tile_shape", "warp_count", "stages", "cluster_shape", "raster_width")
     return tuple(getattr(design, name) != getattr(wanted, name) for name in names)

@@ -1,4 +1,4 @@
-"""The end of a GEMM whose K is split: PyCUTLASS's second kernel, which here is all of it."""
+"""ReductionOperation, the second kernel of parallel split-K in PyCUTLASS. Here it computes the whole GEMM."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .tensor import TensorDescription
 
 
 class ReductionOperation:
-    """Adds up slices of K, and applies the epilogue.
+    """Reduces the partial sums of split-K and applies the epilogue.
 
-    No kernel of Tilewright leaves slices to others: run() computes the product and the epilogue in one launch, and the
-    GEMM's own run() in mode GemmSplitKParallel only says that its operands are ready.
+    Tilewright's kernels reduce their own partial sums. Therefore run() computes the GEMM and the epilogue in one
+    launch, and run() of the GEMM in mode GemmSplitKParallel only marks its operands as ready.
 
-    shape, element_workspace, count, partitions_per_stage   accepted
+    shape, element_workspace, count and partitions_per_stage have no effect.
     """
 
     def __init__(
@@ -55,24 +55,25 @@ class ReductionOperation:
         return f"reduce_split_k_{self.shape.row()}x{self.shape.column()}_{self.C.element.value}"
 
     def run(self, arguments: ReductionArguments, stream: Any = None) -> int:
-        """Computes the destination, on `stream` or the current one. Returns 0, CUDA_SUCCESS.
+        """Computes the destination on `stream`, by default the current one. Returns 0, which is CUDA_SUCCESS.
 
-        Raises InvalidArgument where the GEMM did not run before.
+        Raises InvalidArgument if the GEMM was not run before.
         """
         if arguments.operation is not self:
             raise InvalidArgument("these are the arguments of another operation")
         if not arguments.workspace.is_ready:
-            raise InvalidArgument("the GEMM of this workspace did not run yet: operation.run(arguments) comes first")
+            raise InvalidArgument("the GEMM of this workspace was not run yet: call its operation.run(arguments) first")
         return arguments.gemm.operation.run(arguments.gemm, stream)
 
 
 class ReductionArguments:
-    """What a ReductionOperation runs on.
+    """The arguments of a ReductionOperation.
 
     problem_size   [m, n]
-    partitions     the slices of the GEMM's arguments
-    workspace      their ptr_D
-    destination    D, and `source` C, as in GemmArguments
+    partitions     split_k_slices of the GEMM's arguments
+    workspace      ptr_D of the GEMM's arguments
+    destination    D, as in GemmArguments
+    source         C, as in GemmArguments
 
     Raises InvalidArgument with the numbers.
     """
@@ -91,14 +92,16 @@ class ReductionArguments:
     ) -> None:
         if not isinstance(workspace, SplitKWorkspace):
             raise InvalidArgument(
-                f"workspace is ptr_D of GemmArguments of mode GemmSplitKParallel, got {type(workspace).__name__}"
+                f"workspace must be ptr_D of GemmArguments of mode GemmSplitKParallel, got {type(workspace).__name__}"
             )
         product = workspace.arguments
         extents = [product.problem_size.m(), product.problem_size.n()]
         if [*problem_size][:2] != extents:
-            raise InvalidArgument(f"problem_size is {[*problem_size]}, and the GEMM's {extents}")
+            raise InvalidArgument(f"problem_size is {[*problem_size]}, but that of the GEMM is {extents}")
         if partitions != product.split_k_slices:
-            raise InvalidArgument(f"{partitions} partitions, and the GEMM has {product.split_k_slices} slices")
+            raise InvalidArgument(
+                f"partitions is {partitions}, but split_k_slices of the GEMM is {product.split_k_slices}"
+            )
         self.operation = operation
         self.workspace = workspace
         gemm = product.operation
@@ -123,8 +126,8 @@ class ReductionArguments:
         )
 
     def sync(self) -> None:
-        """Waits for the last run. From then on the destination has its results."""
+        """Waits for the last run, after which the destination has its results."""
         self.gemm.sync()
 
     def free(self) -> None:
-        """Memory is let go of when nothing refers to it."""
+        """Has no effect: memory is released when nothing refers to it."""

@@ -1,4 +1,4 @@
-"""An operand as an operation is made for it."""
+"""TensorDescription: an operand of an operation."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ WIDEST_BITS = 128  # of one load
 
 
 class TensorDescription:
-    """Element type, layout and alignment of a matrix: no extents, which are the problem's.
+    """The element type, layout and alignment of a matrix of any extents.
 
-    alignment   in elements, a power of two: rows (columns of ColumnMajor) and addresses are multiples of it; at most
-                what a load of 128 bits takes, which is what a greater one becomes
+    alignment   a power of two; addresses and rows (columns, for ColumnMajor) are multiples of that many elements. It is
+                limited to the number of elements in a load of 128 bits.
 
     Raises InvalidArgument, or Unsupported for types and layouts that no kernel has.
     """
@@ -29,9 +29,9 @@ class TensorDescription:
         complex_transform: cutlass.complex_transform = cutlass.complex_transform.none,
     ) -> None:
         if not isinstance(element, DataType):
-            raise InvalidArgument(f"element is one of cutlass.float16, cutlass.float32, ..., got {element!r}")
+            raise InvalidArgument(f"element must be one of cutlass.float16, cutlass.float32, ..., got {element!r}")
         if not isinstance(layout, LayoutType):
-            raise InvalidArgument(f"layout is cutlass.RowMajor or cutlass.ColumnMajor, got {layout!r}")
+            raise InvalidArgument(f"layout must be cutlass.RowMajor or cutlass.ColumnMajor, got {layout!r}")
         if element is DataType.tfloat32:
             raise InvalidArgument("no matrix has elements of tfloat32: store float32, which tensor cores round")
         if complex_transform is not cutlass.complex_transform.none:

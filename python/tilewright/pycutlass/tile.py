@@ -1,4 +1,4 @@
-"""The tile of D that one CTA computes, and how."""
+"""TileDescription: the tile of D that a CTA computes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .math_instruction import MathInstruction
 
 
 class TileDescription:
-    """Extents of a tile, buffers in flight and warps.
+    """The shape of a tile, the number of shared-memory stages and the warps.
 
-    stages, warp_count   None on tensor cores of sm_90 only: as many as fit
-    persistent           on sm_90; all of Tilewright's kernels of sm_90 are
+    stages, warp_count   may be None on tensor cores of sm_90: then they are chosen to fit
+    persistent           has no effect: Tilewright's kernels for sm_90 are always persistent
 
-    Raises InvalidArgument for what is no such description; what a kernel makes of it is the operation's to say.
+    Raises InvalidArgument for values that no tile can have. Whether a kernel exists is checked by the operation.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class TileDescription:
 
     @property
     def num_threads(self) -> int | None:
-        """None where the warps are left to the operation."""
+        """The number of threads of a CTA; None if warp_count is None."""
         if self.warp_count is None:
             return None
         m, n, k = self.warp_count

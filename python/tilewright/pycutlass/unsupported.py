@@ -1,4 +1,4 @@
-"""Names of PyCUTLASS that Tilewright has no kernels for. Making one raises Unsupported."""
+"""Classes of PyCUTLASS for which Tilewright has no kernels. Their constructors raise Unsupported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Epilogues that are Python functions."""
+"""EpilogueVisitTree: epilogues that are written as Python methods."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ def _whole_sum(tensor: Any, direction: str, math: str, factor: int) -> Any:
 
 @traced_as(_whole_sum)
 def reduction_op(tensor: Any, direction: str, math: str, factor: int) -> Any:
-    """Sums along each "row" or "column", of parts of `factor` elements: flat, (batch, parts, rows or columns).
+    """Sums of each row ("row") or column ("column"), as a flat array of shape (batch, parts, rows or columns).
 
-    The first part has the whole sum, and the others are 0: kernels finish reductions, and who adds up the parts gets
-    the same. Raises InvalidArgument for another direction, and for other sums than "Add".
+    PyCUTLASS has a partial sum for each part of `factor` elements. Here the first part has the whole sum and the others
+    are 0, as Tilewright's kernels store it, so that the total is the same. Raises InvalidArgument unless `math` is
+    "Add".
     """
     if direction not in ("row", "column") or math != "Add":
-        raise InvalidArgument(f"reduction_op() is 'row' or 'column' and 'Add', got {direction!r} and {math!r}")
+        raise InvalidArgument(f"reduction_op() takes 'row' or 'column' and 'Add', got {direction!r} and {math!r}")
     if factor < 1:
-        raise InvalidArgument(f"a part of a reduction has at least 1 element, got {factor}")
+        raise InvalidArgument(f"factor must be at least 1, got {factor}")
     axis = -1 if direction == "row" else -2
     values = tensor.reshape((-1, *tensor.shape[-2:]))
     sums = values.sum(axis=axis)
@@ -48,19 +49,19 @@ def reduction_op(tensor: Any, direction: str, math: str, factor: int) -> Any:
 
 @dataclass(frozen=True)
 class BoundVisitor:
-    """The graph of a visitor, with its tensors for one problem."""
+    """The epilogue of a visitor, with its tensors for one problem."""
 
     epilogue: Epilogue
     alpha: float
     beta: float
     name_of_d: str  # the variable that is stored to D
     tensors: Mapping[str, View]
-    cleared: Sequence[Any]  # arrays that are zeros before each run
+    cleared: Sequence[Any]  # arrays that are zeroed before each run
     memories: Sequence[Memory]
 
 
 class VisitorOutputOp:
-    """The arguments of a visitor by name: arrays, numbers and problem_size."""
+    """The arguments of a visitor by name, and the problem_size."""
 
     def __init__(
         self, visitor: EpilogueVisitTree, problem_size: Sequence[int] | None, operands: dict[str, Any]
@@ -70,16 +71,16 @@ class VisitorOutputOp:
         self.operands = operands
 
     def sync(self, stream_sync: bool = True) -> None:
-        """Arrays of the host are complete after GemmArguments.sync(), which waits for those on a GPU too."""
+        """Has no effect: GemmArguments.sync() waits for the results."""
 
 
 class EpilogueVisitTree:
-    """Base of epilogues that a method __call__ says.
+    """Base class of epilogues that are written as a method __call__.
 
-    Its parameters are `accum`, the element of A * B, and others that are annotated with what they are: "tensor" (m x n,
-    row by row), "row" (n), "column" (m) and "scalar". What it returns is stored to arrays of the names of the
-    variables, sums by reduction_op() too. The method is traced (see tilewright.tracing): all that Tilewright's
-    epilogues compute can be written, and a value may be used more than once.
+    Its parameters are `accum`, the accumulators A * B, and others that are annotated with their kind: "tensor" (m x n,
+    row-major), "row" (n), "column" (m) or "scalar". The values that it returns, including those of reduction_op(), are
+    stored to arrays with the names of the variables. The method is traced (see tilewright.tracing), so that it may use
+    everything that Tilewright's epilogues can compute.
     """
 
     def __init__(
@@ -99,21 +100,20 @@ class EpilogueVisitTree:
         self.element_output = element_output
 
     def initialize(self) -> None:
-        """Traces the method, so that errors in it are raised here. Raises TraceError and InvalidArgument."""
+        """Traces the method to check it. Raises TraceError and InvalidArgument."""
         kinds = self._kinds()
         self._trace((16, 32), kinds, {name: _shape(kind, None, 16, 32) for name, kind in kinds.items()}, {})
 
     def epilogue_type(self, *, problem_size: Sequence[int] | None = None, **operands: Any) -> VisitorOutputOp:
-        """Arguments by the names of the method's parameters and of the variables that it returns."""
+        """Makes arguments, whose names are the method's parameters and the variables that it returns."""
         return VisitorOutputOp(self, problem_size, operands)
 
     def bind(self, output_op: VisitorOutputOp, batch: int | None, m: int, n: int) -> BoundVisitor:
-        """The graph for a problem.
-
-        Raises InvalidArgument, and TraceError where the method cannot be traced.
-        """
+        """The epilogue for a problem. Raises InvalidArgument, and TraceError if the method cannot be traced."""
         if output_op.problem_size is not None and output_op.problem_size[:2] != [m, n]:
-            raise InvalidArgument(f"the visitor's problem_size is {output_op.problem_size}, the problem's {[m, n]}")
+            raise InvalidArgument(
+                f"the visitor's problem_size is {output_op.problem_size}, but the problem is {[m, n]}"
+            )
         kinds = self._kinds()
         operands = output_op.operands
         missing = [name for name in kinds if name not in operands]
@@ -128,7 +128,7 @@ class EpilogueVisitTree:
         used = {*kinds, *(output.name for output in traced.outputs)}
         unused = [name for name in operands if name not in used]
         if unused:
-            raise InvalidArgument(f"the visitor has nothing of the name {', '.join(unused)}")
+            raise InvalidArgument(f"the visitor has no parameter or output named {', '.join(unused)}")
         outputs = [output for output in traced.outputs if output.label != "D"]
         name_of_d = next(output.name for output in traced.outputs if output.label == "D")
         cleared: list[Any] = []
@@ -147,7 +147,7 @@ class EpilogueVisitTree:
         return BoundVisitor(epilogue, alpha, beta, name_of_d, tensors, cleared, [*memories.values()])
 
     def _kinds(self) -> dict[str, str]:
-        """What each parameter is, but for accum."""
+        """The kind of each parameter except accum."""
         function = inspect.getattr_static(self, "__call__", None)
         if not inspect.isfunction(function):
             raise InvalidArgument(f"{type(self).__name__} has no method __call__(self, accum, ...)")
@@ -158,7 +158,9 @@ class EpilogueVisitTree:
                 continue
             kind = str(function.__annotations__.get(name)).strip("'\"")
             if kind not in KINDS:
-                raise InvalidArgument(f"'{name}' of {type(self).__name__} is annotated {kind!r}: one of {KINDS}")
+                raise InvalidArgument(
+                    f"'{name}' of {type(self).__name__} is annotated {kind!r}, must be one of {KINDS}"
+                )
             kinds[name] = kind
         return kinds
 
@@ -178,7 +180,7 @@ class EpilogueVisitTree:
         )
 
     def _view(self, memory: Memory, name: str, kind: str, batch: int | None, m: int, n: int) -> View:
-        """Row by row, of the batch or one for all of it."""
+        """A row-major view of an input: a batch, or one matrix for the whole batch."""
         shape = _shape(kind, batch, m, n)
         one = _shape(kind, None, m, n)
         if batch is not None and memory.elements is not None and memory.elements < _count(shape):
@@ -187,7 +189,7 @@ class EpilogueVisitTree:
         return View(memory, memory.kind or self.element_output.kind, shape, packed(shape))
 
     def _output(self, memory: Memory, name: str, kind: str, batch: int | None, m: int, n: int) -> tuple[View, int]:
-        """What is stored: all of D's elements, or sums, of which there may be parts."""
+        """A view of an output, and the number of its parts, which is 1 except for reductions."""
         shape = _shape(kind, batch, m, n)
         _check(memory, name, _count(shape), shape)
         if memory.is_read_only:
@@ -205,7 +207,7 @@ def _number(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise InvalidArgument(f"'{name}' is a scalar, got {type(value).__name__}") from None
+        raise InvalidArgument(f"'{name}' must be a number, got {type(value).__name__}") from None
 
 
 def _shape(kind: str, batch: int | None, m: int, n: int) -> tuple[int, ...]:
@@ -217,12 +219,12 @@ def _check(memory: Memory, name: str, elements: int, shape: tuple[int, ...]) -> 
     if memory.elements is None:
         return
     if not memory.is_contiguous:
-        raise InvalidArgument(f"{name} must lie row by row without gaps, got strides {memory.strides}")
+        raise InvalidArgument(f"{name} must be row-major without gaps, got strides {memory.strides}")
     if memory.elements < elements:
         kind = memory.kind
         size = item_bytes(kind) if kind is not None else 0
         raise InvalidArgument(
-            f"{name} is of {'x'.join(map(str, shape))}, {elements} elements of {size} bytes, got {memory.elements}"
+            f"{name} needs {'x'.join(map(str, shape))} = {elements} elements of {size} bytes, got {memory.elements}"
         )
 
 

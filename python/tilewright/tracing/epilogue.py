@@ -92,7 +92,8 @@ def trace(
     source     the parameter that is C of the GEMM
 
     The values that the function returns are stored: the variable D, else the first value, to D, and the others to
-    tensors named after the variables. The result of a reduction can be returned but not used further. Raises TraceError.
+    tensors named after the variables. The result of a reduction can be returned but not used further. Raises
+    TraceError.
     """
     shapes, scalars, constants = dict(shapes or {}), dict(scalars or {}), dict(constants or {})
     graph = Graph(_extents(problem, "problem"))

@@ -1,4 +1,4 @@
-"""The names that PyCUTLASS has in its module `cutlass`."""
+"""The names of PyCUTLASS's module `cutlass`."""
 
 import enum
 
@@ -21,7 +21,7 @@ from .swizzle import (
 
 
 class OpClass(enum.Enum):
-    """What multiplies."""
+    """The class of the math instruction."""
 
     Simt = "simt"
     TensorOp = "tensor_op"
@@ -30,7 +30,7 @@ class OpClass(enum.Enum):
 
 
 class complex_transform(enum.Enum):
-    """What happens to complex elements when they are read."""
+    """The transformation of complex elements when they are read."""
 
     none = 0
     conj = 1

@@ -1,4 +1,4 @@
-"""Names of convolutions. There are no kernels for them: see Conv2dOperation."""
+"""The enumerations of convolutions, for which there are no kernels: see Conv2dOperation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Operator(enum.Enum):
 
 
 class IteratorAlgorithm(enum.Enum):
-    """How addresses of the activations are computed."""
+    """The algorithm that computes the addresses of activations."""
 
     analytic = 0
     optimized = 1
@@ -23,7 +23,7 @@ class IteratorAlgorithm(enum.Enum):
 
 
 class SplitKMode(enum.Enum):
-    """Who adds up slices of K."""
+    """How the partial sums of split-K are reduced."""
 
     None_ = 0
     Serial = 1

@@ -1,4 +1,4 @@
-"""Types of elements."""
+"""Element types."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilewright.errors import Unsupported
 
 
 class DataType(enum.Enum):
-    """The types that CUTLASS names. `kind` is Tilewright's, where there is one."""
+    """CUTLASS's element types."""
 
     float16 = "f16"
     bfloat16 = "bf16"
@@ -39,7 +39,7 @@ class DataType(enum.Enum):
 
     @property
     def kind(self) -> DType:
-        """Raises Unsupported for a type that no kernel has."""
+        """Tilewright's type. Raises Unsupported if no kernel supports the type."""
         found = _KINDS.get(self.value)
         if found is None:
             raise Unsupported(f"no kernel has elements of {self.value}: there are {', '.join(_KINDS)}")
@@ -47,7 +47,7 @@ class DataType(enum.Enum):
 
     @property
     def bits(self) -> int:
-        """Of one element."""
+        """The size of an element in bits."""
         digits = "".join(each for each in self.value if each.isdigit())
         is_fp8 = self.value in ("e4m3", "e5m2")
         is_tf32 = self.value.endswith("tf32")

@@ -12,7 +12,7 @@ from .coordinates import MatrixCoord
 
 
 class Mode(enum.Enum):
-    """What is computed at once, and whether K may be split."""
+    """A single GEMM, a GEMM with split-K, or several GEMMs of one size."""
 
     Gemm = 0
     GemmSplitKParallel = 1
@@ -22,7 +22,7 @@ class Mode(enum.Enum):
 
 
 class GemmCoord:
-    """m, n and k of a GEMM. Raises InvalidArgument for what is no extent."""
+    """The extents m, n and k of a GEMM. Raises InvalidArgument unless they are integers of at least 0."""
 
     def __init__(self, m: SupportsIndex = 0, n: SupportsIndex = 0, k: SupportsIndex = 0) -> None:
         extents = []
@@ -30,7 +30,7 @@ class GemmCoord:
             try:
                 extent = operator.index(value)
             except TypeError:
-                raise InvalidArgument(f"{name} of a GemmCoord is an integer, got {value!r}") from None
+                raise InvalidArgument(f"{name} of a GemmCoord must be an integer, got {value!r}") from None
             if extent < 0:
                 raise InvalidArgument(f"{name} of a GemmCoord must be at least 0, got {extent}")
             extents.append(extent)

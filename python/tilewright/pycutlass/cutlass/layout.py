@@ -1,4 +1,4 @@
-"""How matrices and tensors lie in memory. Without gaps: extents determine strides."""
+"""Layouts of matrices and tensors, without gaps: the extents determine the strides."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tilewright.errors import Unsupported
 
 
 class LayoutType(enum.Enum):
-    """The layouts that PyCUTLASS names."""
+    """PyCUTLASS's layouts."""
 
     RowMajor = "row"
     ColumnMajor = "column"
@@ -20,7 +20,7 @@ class LayoutType(enum.Enum):
 
     @property
     def major(self) -> str:
-        """ "row" or "column". Raises Unsupported for what is no plain matrix."""
+        """ "row" or "column". Raises Unsupported for other layouts."""
         if self is LayoutType.RowMajor:
             return "row"
         if self is LayoutType.ColumnMajor:

@@ -1,4 +1,4 @@
-"""In which order a kernel takes tiles of D. The order changes what caches keep, never a result."""
+"""Raster orders, in which a kernel computes the tiles of D. They affect cache hit rates, but not the result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class Swizzle:
-    """Base of the orders: groups of `raster_width` columns of tiles are walked row by row."""
+    """Base class. Tiles are taken row by row within groups of `raster_width` tile columns."""
 
     raster_width: ClassVar[int] = 1
     is_of_strided_dgrad: ClassVar[bool] = False
@@ -29,13 +29,13 @@ class IdentitySwizzle8(Swizzle):
 
 
 class HorizontalSwizzle(Swizzle):
-    """Along rows, as far as groups of 8 columns of tiles go."""
+    """Along rows, within groups of 8 tile columns."""
 
     raster_width = 8
 
 
 class BatchedIdentitySwizzle(Swizzle):
-    """Matrix by matrix of a batch. All kernels take batches so."""
+    """One matrix of a batch after another, as all kernels do."""
 
 
 class StridedDgradIdentitySwizzle1(Swizzle):
