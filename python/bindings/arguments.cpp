@@ -200,8 +200,8 @@ void bind_epilogue(nb::module_& module) {
           nb::arg("output") = nb::none(),
           "`text` is an epilogue in the language (\"D = relu(acc + row(bias))\") or the name of one (\"relu\", "
           "\"linear_combination\"). `compute` is the type in which it computes, f32 by default. `scalars` has the "
-          "values "
-          "of its $names. `output` is the element type of D, to whose range \"linear_combination_clamp\" clamps.")
+          "values of its $names. `output` is the element type of D, to whose range \"linear_combination_clamp\" "
+          "clamps.")
       .def_prop_ro("name", [](const op::Epilogue& self) { return self.name; })
       .def_prop_ro("compute", [](const op::Epilogue& self) { return self.compute; })
       .def_prop_ro(

@@ -264,8 +264,7 @@ void bind_prepared(nb::module_& module) {
       .def("run", &Prepared::run, nb::arg("args").none() = nb::none(), nb::arg("stream") = nb::none(),
            nb::arg("workspace") = nb::none(),
            "Enqueues the launch. `args` may have other arrays of the same shapes, strides and types. May be called "
-           "while "
-           "a CUDA graph is captured.");
+           "while a CUDA graph is captured.");
   module.def(
       "prepare",
       [](const Arguments& arguments, const std::shared_ptr<registry::Kernel>& kernel,
@@ -324,8 +323,7 @@ void bind_discovery(nb::module_& module) {
              nb::arg("target") = nb::none(), nb::arg("providers") = nb::none(),
              "The kernels that can compute `args` on `target` (default: the device of the arrays), best first. "
              "`metadata_filter` is called with the metadata of each of them, and returns whether to keep it. "
-             "`providers` limits "
-             "the search to these families.");
+             "`providers` limits the search to these families.");
   module.def("explain", &explain, nb::arg("args"), nb::arg("target") = nb::none(),
              "Like find_kernels, but also reports every kernel that cannot compute `args`, with the reason.");
   nb::class_<Listing>(module, "KernelListing", "An iterator over kernels.")
@@ -423,8 +421,7 @@ void bind_explicit(nb::module_& module) {
       },
       nb::arg("args"), nb::arg("design"), nb::kw_only(), nb::arg("target") = nb::none(),
       "Makes a kernel of the given design, for arguments with the same types, layouts, alignments and epilogue as "
-      "`args`. "
-      "Raises InvalidArgument, with the number that makes the design impossible, before anything is compiled.");
+      "`args`. Raises InvalidArgument, with the number that makes the design impossible, before anything is compiled.");
   module.def(
       "make_kernel",
       [](const op::TensorSignature& a, const op::TensorSignature& b, const op::TensorSignature& out,
@@ -462,8 +459,7 @@ void bind_device(nb::module_& module) {
       },
       nb::arg("device") = "",
       "The name of a device, for example \"NVIDIA H200\" or \"emulator:sm_90a\"; by default of the device on which "
-      "host "
-      "arrays are computed.");
+      "host arrays are computed.");
   module.def(
       "device_target",
       [](const Text& name) {

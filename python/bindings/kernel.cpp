@@ -214,8 +214,8 @@ void bind_source(nb::module_& module) {
           nb::arg("text"), nb::arg("language") = "cuda", nb::arg("symbol") = "", nb::arg("headers") = nb::dict(),
           nb::arg("max_registers") = 0,
           "`symbol` is the name of the extern \"C\" kernel function, by default the kernel's name. `headers` has the "
-          "text "
-          "of files that the source includes, by name. `max_registers` limits the registers per thread; 0 is no limit.")
+          "text of files that the source includes, by name. `max_registers` limits the registers per thread; 0 is no "
+          "limit.")
       .def_ro("text", &compile::Source::text)
       .def_ro("symbol", &compile::Source::symbol)
       .def_prop_ro("language", [](const compile::Source& self) { return name(self.language); });
@@ -300,8 +300,7 @@ void bind_kernel(nb::module_& module) {
   nb::class_<registry::Kernel, PythonKernel>(
       module, "Kernel", nb::dynamic_attr(), nb::is_weak_referenceable(),
       "A kernel: its metadata, the arguments it supports, and how it is compiled and run. To add a kernel, derive a "
-      "class, "
-      "define generate_kernels(metadata_filter, epilogue_args, target), _source() and _launch(args), optionally "
+      "class, define generate_kernels(metadata_filter, epilogue_args, target), _source() and _launch(args), optionally "
       "_supports(args) and _estimate_us(args), and register() the class.")
       .def(nb::init<const registry::KernelMetadata&>(), nb::arg("metadata"))
       .def_prop_ro("metadata", [](const registry::Kernel& self) { return self.metadata(); })
@@ -334,8 +333,7 @@ void bind_kernel(nb::module_& module) {
           },
           nb::arg("args"),
           "The bytes of workspace in device memory that the kernel needs. The workspace must be zeroed before its "
-          "first "
-          "use.")
+          "first use.")
       .def(
           "compile",
           [](const std::shared_ptr<registry::Kernel>& self, const Arguments* arguments) {
@@ -360,10 +358,8 @@ void bind_kernel(nb::module_& module) {
           nb::arg("args"), nb::arg("artifact").none() = nb::none(), nb::arg("stream") = nb::none(),
           nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,
           "Enqueues a launch on `stream` (default: the current stream of the arrays' framework). The kernel is "
-          "compiled at "
-          "most once. Host arrays are copied to the device and back, and complete on return. `assume_supported_args` "
-          "has "
-          "no effect, because the result of the check is cached.")
+          "compiled at most once. Host arrays are copied to the device and back, and complete on return. "
+          "`assume_supported_args` has no effect, because the result of the check is cached.")
       .def("__repr__", [](const registry::Kernel& self) { return "<Kernel " + self.name() + ">"; });
 }
 

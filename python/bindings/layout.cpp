@@ -168,12 +168,11 @@ void bind_function(nb::class_<L>& type) {
 }
 
 void bind_swizzle(nb::module_& m) {
-  nb::class_<Swizzle> type(m, "Swizzle",
-                           "CuTe's Swizzle, printed as Sw<bits,base,shift>. It maps an offset o to o ^ ((o & yyy) >> "
-                           "shift), where the mask yyy "
-                           "has `bits` ones from bit base + shift. If shift is negative, yyy has its ones from bit "
-                           "`base` and is shifted left "
-                           "by -shift. A swizzle is its own inverse.");
+  nb::class_<Swizzle> type(
+      m, "Swizzle",
+      "CuTe's Swizzle, printed as Sw<bits,base,shift>. It maps an offset o to o ^ ((o & yyy) >> shift), where the mask "
+      "yyy has `bits` ones from bit base + shift. If shift is negative, yyy has its ones from bit `base` and is "
+      "shifted left by -shift. A swizzle is its own inverse.");
   type.def(nb::init<>(), "The identity, Sw<0,0,0>.")
       .def(nb::init<int, int, int>(), "bits"_a, "base"_a, "shift"_a)
       .def_prop_ro("bits", &Swizzle::bits)
@@ -207,10 +206,8 @@ void bind_plain_layout(nb::module_& m) {
           nb::kw_only(), "title"_a = nb::none(), "banks"_a = nb::none(), "tile"_a = nb::none(),
           "thread_values"_a = nb::none(),
           "Draws the offset of each coordinate; larger offsets are darker. banks=16 colours by bank of shared memory, "
-          "for "
-          "16-bit elements. tile=(2, 4) colours by tile. thread_values=(16, 8) is for a layout that maps (thread, "
-          "value) to "
-          "the elements of a 16x8 tile, and shows which thread holds which element.");
+          "for 16-bit elements. tile=(2, 4) colours by tile. thread_values=(16, 8) is for a layout that maps (thread, "
+          "value) to the elements of a 16x8 tile, and shows which thread holds which element.");
   bind_value<Layout>(type, [](std::string_view text) { return layout::parse_layout(text).value_or_throw(); });
   bind_function(type);
 }

@@ -80,8 +80,7 @@ void bind_makers(nb::module_& m) {
         "The layout that maps each coordinate to itself: (4, 8) -> (4,8):(1@0,1@1).");
   m.def("make_swizzle", layout::make_swizzle, "source"_a, "target"_a,
         "The swizzle that XORs the bits of mask `source` into the bits of mask `target`. Each mask is one run of ones, "
-        "and "
-        "both have the same number of ones.");
+        "and both have the same number of ones.");
 }
 
 void bind_sizes(nb::module_& m) {
@@ -216,16 +215,14 @@ void bind_simplification(nb::module_& m) {
         "Sets the extents of modes of stride 0 to 1; the image stays the same.");
   m.def("decay", layout::decay, "layout"_a,
         "The plain layout and the offset that are equal to a ComposedLayout, or None if there are none: they exist if "
-        "the "
-        "swizzle never combines two bits of an offset that both vary.");
+        "the swizzle never combines two bits of an offset that both vary.");
 }
 
 void bind_composition(nb::module_& m) {
   const char* const documentation =
       "The layout R with R(c) == a(b(c)) for every c < size(b), whose shape refines that of b. A tuple of tilers is "
       "applied mode by mode; further modes of a are dropped. Raises InvalidArgument, with the offending modes, if no "
-      "such "
-      "layout exists.";
+      "such layout exists.";
   m.def(
       "composition", [](const Layout& a, const Tiler& b) { return composition(a, b); }, "a"_a, "b"_a, documentation);
   const auto of = [&]<class A, class B>(std::type_identity<A>, std::type_identity<B>) {
@@ -305,8 +302,7 @@ void bind_by_tiler(nb::module_& m, const char* name, const char* documentation, 
 void bind_tiling(nb::module_& m) {
   bind_by_tiler(m, "logical_divide",
                 "(tile, rest): a o (b, complement(b, size(a))) for layout a and tiler b, which takes on every offset "
-                "of a. A tuple "
-                "of tilers is applied mode by mode. The last tile may extend beyond a.",
+                "of a. A tuple of tilers is applied mode by mode. The last tile may extend beyond a.",
                 [](const auto& a, const Tiler& b) { return logical_divide(a, b); });
   bind_by_tiler(m, "zipped_divide",
                 "logical_divide as ((tile, ...), (rest, ...)); mode 0 is composition(layout, tiler) if every mode is "
@@ -341,8 +337,7 @@ void bind_tiling(nb::module_& m) {
                  });
   for_both_kinds(
       "Repeats the block to cover a shape, with the mode of the smallest order fastest; by default the first mode. "
-      "Raises "
-      "InvalidArgument if an extent of the block does not divide that of the shape.",
+      "Raises InvalidArgument if an extent of the block does not divide that of the shape.",
       [&](auto kind, const char* documentation) {
         m.def(
             "tile_to_shape",
@@ -376,8 +371,8 @@ void bind_partitions(nb::module_& m) {
       });
   for_both_kinds(
       "The same as inner_partition, as in local_tile(data, (32, 64), (block_m, block_n)). A projection selects the "
-      "modes "
-      "of tiler and coordinate that apply to the layout; None skips a mode: (1, None, 1) for A with an (M, N, K) tile.",
+      "modes of tiler and coordinate that apply to the layout; None skips a mode: (1, None, 1) for A with an (M, N, K) "
+      "tile.",
       [&](auto kind, const char* documentation) {
         m.def(
             "local_tile",
@@ -424,8 +419,7 @@ void bind_recasts(nb::module_& m) {
   bind(
       std::type_identity<Layout>(), "layout",
       "The layout of the same memory in units of n elements. Raises InvalidArgument for a stride that neither divides "
-      "n "
-      "nor is divisible by it.",
+      "n nor is divisible by it.",
       "The layout of the same memory in units of 1/n of an element: extents of modes of stride 1 or -1 are multiplied.",
       "The layout of the same memory for elements of new_bits instead of old_bits.");
   bind(std::type_identity<ComposedLayout>(), "layout", "", "", "");
@@ -451,8 +445,7 @@ std::vector<IndexVariable> variables_of(const std::vector<Variable>& variables) 
 void bind_code(nb::module_& m) {
   for_both_kinds(
       "layout(v0, v1, ...) as a short C expression, with a variable for each mode or one for the whole layout. A "
-      "variable "
-      "is a name, or (name, extent) if it has fewer values than its mode.",
+      "variable is a name, or (name, extent) if it has fewer values than its mode.",
       [&](auto kind, const char* documentation) {
         m.def(
             "index_code",

@@ -144,8 +144,7 @@ void bind_tensor_attributes(nb::module_& module) {
           },
           nb::arg("dtype"), nb::arg("stride"), nb::arg("divisibility") = 1,
           "`stride` is (0, 0, 1) or \"row\" for row-major, (0, 1, 0) or \"column\" for column-major; its entries are "
-          "the "
-          "strides of batch, rows and columns.")
+          "the strides of batch, rows and columns.")
       .def_prop_ro("dtype", [](const op::TensorSignature& self) { return self.element; })
       .def_prop_ro("stride", &stride_of)
       .def_prop_ro("layout", [](const op::TensorSignature& self) { return op::name(self.layout); })
@@ -209,8 +208,7 @@ void bind_design(nb::module_& module) {
           nb::arg("raster_width") = 1, nb::arg("raster_groups_rows") = false, nb::arg("split_k") = 1,
           nb::arg("repacks_operands") = false,
           "`tile_shape` is (m, n, k) of a CTA's tile in one mainloop iteration; `warp_count` is the number of math "
-          "warps "
-          "along m, n and k. `op_class` is simt or tensor_op. docs/python.md describes the other parameters.")
+          "warps along m, n and k. `op_class` is simt or tensor_op. docs/python.md describes the other parameters.")
       .def_prop_ro("tile_shape", [](const plan::Design& self) { return tile_of(self.tile.threadblock_shape); })
       .def_prop_ro("cluster_shape", [](const plan::Design& self) { return tile_of(self.tile.cluster_shape); })
       .def_prop_ro("warp_count", [](const plan::Design& self) { return tile_of(self.tile.warp_count); })

@@ -190,24 +190,21 @@ void bind_operation(nb::module_& module) {
       .def("__init__", &make_slot, nb::arg("name"), nb::arg("shape"), nb::arg("access") = "read",
            nb::arg("dtypes") = nb::tuple(),
            "`shape` has an entry for each mode: a number, or the name of an extent. Modes with the same name have the "
-           "same "
-           "extent. `access` is \"read\", \"write\" or \"update\". `dtypes` lists the element types that are allowed; "
-           "if it "
-           "is empty, all are.")
+           "same extent. `access` is \"read\", \"write\" or \"update\". `dtypes` lists the element types that are "
+           "allowed; if it is empty, all are.")
       .def_ro("name", &op::SlotDeclaration::name)
       .def_ro("shape", &op::SlotDeclaration::shape)
       .def_prop_ro("access", [](const op::SlotDeclaration& self) { return op::name(self.access); });
   nb::class_<op::Operation>(module, "Operation",
                             "An operation that is declared by its operands, for kernels of your own.")
-      .def(nb::new_(&make_operation), nb::arg("name"), nb::arg("slots"), nb::arg("scalars") = nb::dict(), nb::kw_only(),
-           nb::arg("product") = nb::none(), nb::arg("check") = nb::none(), nb::arg("reference") = nb::none(),
-           nb::arg("tolerance") = 0.0,
-           "`scalars` has names and default values. `product` names three operands (a, b, d): d is the sum of a * b "
-           "over "
-           "the extents that d lacks, and GEMM kernels compute it. Without `product`, `check(**extents)` may return a "
-           "str "
-           "that says why it refuses the extents, and `reference(**operands, **scalars)` computes the outputs in NumPy "
-           "arrays. Results x are compared with the reference y by |x - y| <= tolerance * max(1, |y|).")
+      .def(
+          nb::new_(&make_operation), nb::arg("name"), nb::arg("slots"), nb::arg("scalars") = nb::dict(), nb::kw_only(),
+          nb::arg("product") = nb::none(), nb::arg("check") = nb::none(), nb::arg("reference") = nb::none(),
+          nb::arg("tolerance") = 0.0,
+          "`scalars` has names and default values. `product` names three operands (a, b, d): d is the sum of a * b "
+          "over the extents that d lacks, and GEMM kernels compute it. Without `product`, `check(**extents)` may "
+          "return a str that says why it refuses the extents, and `reference(**operands, **scalars)` computes the "
+          "outputs in NumPy arrays. Results x are compared with the reference y by |x - y| <= tolerance * max(1, |y|).")
       .def_prop_ro("name", [](const op::Operation& self) { return self.name(); })
       .def_prop_ro("slots", [](const op::Operation& self) { return self.slots(); })
       .def("__repr__", [](const op::Operation& self) { return "Operation('" + self.name() + "')"; });
@@ -215,8 +212,7 @@ void bind_operation(nb::module_& module) {
   nb::borrow<nb::class_<Arguments>>(arguments)
       .def("__init__", &make_arguments, nb::arg("operation"), nb::arg("operands"),
            "Each keyword is the name of an operand or a scalar. Raises InvalidArgument, with the number that is wrong, "
-           "if "
-           "the operands do not fit the operation.")
+           "if the operands do not fit the operation.")
       .def("__getattr__", &attribute, nb::arg("name"))
       .def(
           "verify",
