@@ -1,4 +1,4 @@
-"""A project of somebody else that uses Tilewright: README.md's own, line by line."""
+"""A project that uses Tilewright, made of the files and commands that README.md shows."""
 
 import json
 import os
@@ -16,11 +16,11 @@ FIND = re.search(r"^find_package\(tilewright.*\)$", PROJECT, re.M).group()
 
 
 def run(command, folder, **environment):
-    """Runs a command of bash as README.md shows it and returns what it prints. If it fails, so does the test."""
+    """Runs a bash command and returns its output. Fails the test if the command fails."""
     finished = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command],
         cwd=folder,
-        # NVRTC may lie in .venv, which a program elsewhere must be told; flags of this shell are not the project's own.
+        # NVRTC may be in .venv, which must be named to programs elsewhere. CXXFLAGS of this shell must not be used.
         env={**os.environ, "VIRTUAL_ENV": str(ROOT / ".venv"), "CXXFLAGS": "", **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -50,7 +50,7 @@ def configure(folder, *definitions):
 
 
 def imposed_flags(folder):
-    """The flags for warnings, optimisation and code generation that a configured project's own main.cpp is given."""
+    """The flags for warnings, optimization and code generation with which a project's main.cpp is compiled."""
     entries = json.loads((folder / "build/compile_commands.json").read_text())
     (command,) = [entry["command"] for entry in entries if entry["file"] == str(folder / "main.cpp")]
     return [word for word in shlex.split(command) if word.startswith(("-W", "-O", "-f", "-m", "-g"))]

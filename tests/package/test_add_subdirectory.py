@@ -1,6 +1,5 @@
-"""A project that has Tilewright's sources in its own tree gets the libraries, under the same name, and nothing else.
-
-It is configured only: what is built would be the same again.
+"""A project that includes Tilewright by add_subdirectory() gets the libraries, under the same target name, and no tests
+or programs. It is only configured, because the libraries are built in other tests.
 """
 
 from conftest import ROOT

@@ -1,4 +1,4 @@
-"""`cmake --install` leaves what README.md says: a package that CMake and pkg-config find, wherever it is moved."""
+"""`cmake --install` installs a relocatable package that CMake and pkg-config find, as README.md says."""
 
 import re
 
@@ -11,14 +11,14 @@ BUILD = BINARIES.parent
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
-    """An installation that was moved to another folder afterwards."""
+    """An installation that was moved to another folder."""
     folder = tmp_path_factory.mktemp("installed")
     run(f"cmake --install '{BUILD}' --prefix before", folder)
     return (folder / "before").rename(folder / "after")
 
 
 def test_readme(tmp_path):
-    """Its commands in order: the first in the tree of Tilewright, the others in the project that it shows."""
+    """Runs the commands of README.md in order: the first in Tilewright's tree, the others in the project it shows."""
     in_tilewright, *in_project = [
         "\n".join(re.findall(r"^\$ (.*)$", block, re.M)) for block in SECTION.blocks("console")
     ]

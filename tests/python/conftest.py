@@ -1,4 +1,4 @@
-"""What the tests of the package share."""
+"""Paths and the hypothesis profile of the package's tests."""
 
 import os
 import pathlib
@@ -8,6 +8,6 @@ import hypothesis
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARIES = pathlib.Path(os.environ.get("TILEWRIGHT_BIN_DIR", ROOT / "build/bin"))
 
-# The same examples in every run: a failure is a change of ours.
+# Every run tests the same examples, so that a new failure is caused by a change of the code.
 hypothesis.settings.register_profile("fixed", deadline=None, derandomize=True, database=None, max_examples=200)
 hypothesis.settings.load_profile("fixed")

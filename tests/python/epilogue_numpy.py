@@ -1,4 +1,4 @@
-"""The epilogue language on NumPy arrays in f64, and libraries as functions of these would see them."""
+"""Evaluates the epilogue language on NumPy arrays in f64, and provides stand-ins for torch and its functions."""
 
 import math
 import re
@@ -78,7 +78,7 @@ AXES = {"row": -2, "column": -1, "single": (-2, -1)}
 
 
 def evaluate(text, accumulator, values, c=None):
-    """What a text stores, by label; `values` has tensors and scalars by label."""
+    """The arrays that a text stores, by label. `values` has the tensors and scalars by label."""
     m, n = accumulator.shape
     names = {
         **FUNCTIONS,
@@ -110,7 +110,7 @@ def evaluate(text, accumulator, values, c=None):
 
 
 def as_number(value):
-    """Comparisons are 1 and 0."""
+    """Converts to f64; the results of comparisons become 1 and 0."""
     return np.asarray(value, dtype=float)
 
 

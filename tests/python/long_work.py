@@ -1,4 +1,4 @@
-"""Work in native code that takes long, for programs that interrupt it, exit or fork meanwhile."""
+"""Long-running native work, for programs that interrupt it, exit or fork while it runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ extern "C" __global__ void endless(double* out) {
   while (numbers[0] != 42.0) numbers[1] = numbers[1] + 1.0;
 }
 """
-# 100,000 statements, which take a compiler some 20 seconds.
+# A kernel of 100,000 statements, which takes a compiler about 20 seconds.
 BOMB = """
 #define A x = x * 1664525.0 + 1013904223.0;
 #define B A A A A A A A A A A
@@ -39,7 +39,7 @@ def arguments() -> GemmArguments:
 def authored(
     name: str, source: str, while_source: Callable[[], object] = int, while_launch: Callable[[], object] = int
 ) -> Kernel:
-    """The kernel of an author's class, which stays registered."""
+    """Registers a class with that source and returns its kernel. The class stays registered."""
     shipped = [kernel for kernel in tilewright.find_kernels(arguments()) if type(kernel) is Kernel][0].metadata
 
     def generate(metadata_filter: Any, epilogue_args: Any = None, target: Any = None) -> list[Kernel]:
@@ -60,7 +60,7 @@ def authored(
 
 
 def compile_small(name: str, **whiles: Callable[[], object]) -> None:
-    """Compiles, and runs, what nobody has compiled before."""
+    """Compiles and runs a kernel that is not in any cache."""
     args = arguments()
     kernel = authored(name, SMALL.replace("VALUE", str(os.getpid())), **whiles)
     kernel.run(args)
@@ -75,7 +75,7 @@ def product(extent: int = 16) -> None:
 
 
 def seconds_until_interrupted(work: Callable[[], object], after: float = 0.3) -> float:
-    """From the signal to the exception."""
+    """The seconds from the signal to the exception."""
     sent: list[float] = []
 
     def interrupt() -> None:

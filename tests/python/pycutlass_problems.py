@@ -33,7 +33,7 @@ NUMPY = {F16: np.float16, F32: np.float32, F64: np.float64, S8: np.int8, S32: np
 
 
 class BFloat16Array:
-    """NumPy has no bfloat16: an array of its codes that says what they are, as ml_dtypes' arrays do."""
+    """An array of bfloat16 bit patterns whose dtype is named bfloat16, as in ml_dtypes, because NumPy has no such type."""
 
     dtype = "bfloat16"
 
@@ -54,7 +54,7 @@ def integers(*shape, seed=1, most=4):
 
 
 class Configuration:
-    """What a kernel is made for, as PyCUTLASS's tests write it."""
+    """The types, tile and alignments of an operation, as PyCUTLASS's tests write them."""
 
     def __init__(self, shape, element, accumulator, output, tile, stages, warps, **more):
         self.shape, self.element, self.accumulator, self.output = shape, element, accumulator, output
@@ -69,7 +69,7 @@ class Configuration:
         self.layouts = more.get("layouts", [(COLUMN, ROW, ROW), (ROW, COLUMN, COLUMN)])
 
     def operation(self, layouts, functor=None, swizzle=cutlass.IdentitySwizzle1, tile=None):
-        """`functor`: an epilogue, or what makes one of a tile."""
+        """`functor` is an epilogue, or a function that makes one from a tile."""
         math = MathInstruction(
             self.shape, self.instruction_element, self.instruction_element, self.accumulator, self.op_class, self.math
         )
@@ -142,7 +142,7 @@ def case_id(case):
 
 
 def stored(values, layout, element=F32):
-    """A matrix, or a batch, as it lies in memory."""
+    """A matrix or a batch with its elements in the order of the layout."""
     return array(values if layout is ROW else np.swapaxes(values, -1, -2), element)
 
 
@@ -151,13 +151,13 @@ def empty(operation, *shape):
 
 
 def matrix(memory, operation):
-    """What `stored` was given."""
+    """The inverse of `stored`."""
     values = memory.values() if isinstance(memory, BFloat16Array) else memory
     return values if operation.C.layout is ROW else np.swapaxes(values, -1, -2)
 
 
 def problem(operation, batch=None, m=M, n=N, k=K, most=4):
-    """A, B and C, and the same as they lie in memory."""
+    """A, B and C, and the same as returned by `stored`."""
     lead = () if batch is None else (batch,)
     shapes = [(m, k), (k, n), (m, n)]
     values = [integers(*lead, *shape, seed=seed, most=most) for seed, shape in enumerate(shapes)]

@@ -1,4 +1,4 @@
-"""Exceptions: each is an Error and the built-in one that fits."""
+"""Each exception is derived from Error and from the built-in exception that fits."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Every Python file of examples/ runs, as it is, in any folder, and says nothing on stderr."""
+"""Every Python file of examples/ runs unchanged in any folder, and prints nothing to stderr."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""`import tilewright` is cheap, and leaves alone what it does not need."""
+"""`import tilewright` is cheap and does not import modules that it does not need."""
 
 import json
 import subprocess

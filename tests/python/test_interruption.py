@@ -1,4 +1,4 @@
-"""Signals while native code works: handlers run, and Ctrl-C ends the work, and nothing but the work."""
+"""Signals during native work: handlers run, and Ctrl-C ends the work but nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-# The aim is 0.2 s; machines of tests are busy.
+# The goal is 0.2 s; the limit is higher because test machines are busy.
 MOST_SECONDS = 1.0
 
 WORKS = {

@@ -1,4 +1,4 @@
-"""Arrays of JAX, which cannot be written: on the host through the emulator, and on a GPU where JAX has one."""
+"""JAX arrays, which cannot be written: on the host with the emulator, and on a GPU if JAX has one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The classes of tilewright.layout as Python values: construction, calls, comparison, text."""
+"""The classes of tilewright.layout: construction, calls, comparison, and conversion to text."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""The algebra by hand: CuTe's documented cases, and where its Python and its C++ part ways, what C++ does."""
+"""The layout algebra on CuTe's documented examples. Where CuTe's Python and C++ differ, the C++ result is expected."""
 
 import pytest
 
@@ -135,7 +135,7 @@ def test_partitions() -> None:
 
 
 def test_the_operands_of_wgmma() -> None:
-    """The leading and the stride byte offset of Hopper's descriptors are strides (docs/layouts.md)."""
+    """The leading and stride byte offsets of Hopper's matrix descriptors are strides of a layout (docs/layouts.md)."""
     a = lt.tile_to_shape(ComposedLayout(Swizzle(3, 3, 3), 0, L("(8,64):(64,1)")), (64, 64))
     assert a == ComposedLayout.parse("Sw<3,3,3> o 0 o ((8,8),(64,1)):((64,512),(1,4096))")
     assert a(1, 0) == 72 and a(3, 17) == 201

@@ -1,4 +1,4 @@
-"""Drawings: on the terminal, in notebooks, as files."""
+"""Drawings on the terminal, in notebooks and in files."""
 
 import pathlib
 import xml.etree.ElementTree

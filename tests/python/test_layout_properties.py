@@ -1,4 +1,4 @@
-"""The documented properties of the algebra on random layouts: each result is exact, or refused."""
+"""The documented properties of the algebra on random layouts: each result is exact, or InvalidArgument is raised."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def leaves(t: IntTuple) -> list[IntTuple]:
 
 
 def in_profile(t: IntTuple, values: list[int]) -> IntTuple:
-    """The values, one for each leaf, in the tree of t."""
+    """The values as leaves of a tuple with the hierarchy of t."""
     return tuple(in_profile(mode, values) for mode in t) if isinstance(t, tuple) else values.pop(0)
 
 
@@ -34,7 +34,7 @@ shapes: st.SearchStrategy[IntTuple] = st.recursive(
 
 @st.composite
 def layouts(draw: st.DrawFn) -> Layout:
-    """Any strides, often too small, 0 or negative."""
+    """Random strides, which are often too small, 0 or negative."""
     shape = draw(shapes)
     strides = [draw(st.sampled_from([0, 1, 2, 3, 4, 6, 8, 12, 16, -1, -4])) for _ in leaves(shape)]
     return Layout(shape, in_profile(shape, strides))
@@ -42,7 +42,7 @@ def layouts(draw: st.DrawFn) -> Layout:
 
 @st.composite
 def compact_layouts(draw: st.DrawFn, of: st.SearchStrategy[IntTuple] = shapes) -> Layout:
-    """Bijections of [0, size), the leaves in any order."""
+    """Layouts that are bijections of [0, size), with the leaves in any order."""
     shape = draw(of)
     order = draw(st.permutations(range(len(leaves(shape)))))
     return lt.make_ordered_layout(shape, in_profile(shape, list(order)))

@@ -1,4 +1,4 @@
-"""Operations of one's own from Python: declared, discovered by name, checked, cached, run, prepared."""
+"""Operations that Python programs declare: discovery by name, checks, cache, run() and prepare()."""
 
 from __future__ import annotations
 

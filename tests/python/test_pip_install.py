@@ -1,4 +1,4 @@
-"""`pip install '.[cuda]'` in a clean environment, as a user types it, and the package that it leaves."""
+"""`pip install '.[cuda]'` in a clean environment, and the package that it installs."""
 
 import os
 import pathlib
@@ -32,7 +32,7 @@ def run(*command: str | pathlib.Path, cwd: pathlib.Path, check: bool = True) -> 
 
 
 def copy_sources(folder: pathlib.Path) -> pathlib.Path:
-    """The files that git knows or would add."""
+    """The files that git tracks or would add."""
     listed = run("git", "-c", "safe.directory=*", "ls-files", "-z", "-co", "--exclude-standard", cwd=ROOT).stdout
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():
@@ -43,7 +43,7 @@ def copy_sources(folder: pathlib.Path) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """Where pip installed the package: the folder of its programs."""
+    """The folder of programs of the environment into which pip installed the package."""
     sources = copy_sources(tmp_path_factory.mktemp("sources"))
     folder = tmp_path_factory.mktemp("environment")
     run(sys.executable, "-m", "venv", folder, cwd=folder)

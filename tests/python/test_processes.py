@@ -119,12 +119,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=range(REPEATS))
 def moment(request: pytest.FixtureRequest) -> float:
-    """Seconds until something happens: spread over some 0.2 s, in no order."""
+    """The delay in seconds before the event, pseudo-random over about 0.2 s."""
     return float(request.param * 0.618034 % 1) * 0.2
 
 
 def start(program: str, cache: Path, moment: float, before: str = "") -> subprocess.Popen[str]:
-    """`before`: what the program does before it imports anything of ours."""
+    """`before` is code that the program runs before it imports tilewright."""
     return subprocess.Popen(
         # Python 3.12 and newer warn of forks beside threads.
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", f"{before}moment = {moment}\n{PRELUDE}{program}"],
@@ -141,7 +141,7 @@ def start(program: str, cache: Path, moment: float, before: str = "") -> subproc
 
 
 def end_of(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Its exit status, and what it printed of errors."""
+    """The exit status of the program, and what it printed to stderr."""
     try:
         err = process.communicate(timeout=MOST_SECONDS)[1]
     except subprocess.TimeoutExpired:
@@ -176,7 +176,7 @@ def test_ctrl_c(place: str, work: str, cache: Path, moment: float) -> None:
 
 
 def test_exit_while_python_of_the_program_runs_below_native_code(cache: Path, moment: float) -> None:
-    """Filters, authors' methods, traced epilogues and exporters of arrays, all in Python."""
+    """Native work that calls Python code: filters, methods of kernels, traced epilogues and exporters of arrays."""
     program = """
 import numpy as np
 def slowly(result):

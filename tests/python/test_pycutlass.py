@@ -1,4 +1,4 @@
-"""`tilewright.pycutlass`: PyCUTLASS's README, the guide, the names; types, layouts, designs and extents."""
+"""`tilewright.pycutlass`: the examples of PyCUTLASS's README and of the guide, names, types, layouts, designs, extents."""
 
 import importlib
 import re
@@ -33,7 +33,7 @@ from tilewright.pycutlass import cutlass
 
 @pytest.fixture(scope="module")
 def operations():
-    """One for each case, compiled together."""
+    """An operation for each case, compiled together."""
     if pycutlass.device_cc() < 90:
         pytest.skip("tensor cores of sm_90 are among them")
     made = {case_id((name, layouts)): CONFIGURATIONS[name].operation(layouts) for name, layouts in CASES}

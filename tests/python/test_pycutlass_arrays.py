@@ -43,7 +43,7 @@ def test_arrays_are_read_when_the_operation_runs():
 
 
 class PointerTensor:
-    """As much of PyTorch's tensor of the host as is looked at."""
+    """A stand-in for a PyTorch tensor in host memory, with the methods that tilewright.pycutlass calls."""
 
     is_cuda = False
 

@@ -1,4 +1,4 @@
-"""Epilogues by PyCUTLASS's functors and visitors."""
+"""PyCUTLASS's epilogue functors and visitors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Arrays and operators of PyTorch, where it is installed: on the host through the emulator, and on a GPU."""
+"""PyTorch tensors and operators, if it is installed: on the host with the emulator, and on a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tilewright.tracing`: what functions are traced to, what that means, and how the rest is refused."""
+"""`tilewright.tracing`: the texts that functions are traced to, their results, and refusals."""
 
 import inspect
 import re
@@ -35,7 +35,7 @@ def traced(program):
 
 
 def accepted(tilewright, epilogue):
-    """Whether the epilogue language has that text; else why not."""
+    """Whether the epilogue language accepts the text, and if not, the reason."""
     scalars = [f"{each.label}={each.value}" for each in epilogue.scalars if each.label not in ("alpha", "beta")]
     finished = tilewright(
         "emit", "--device", "emulator:sm_80", "--m", M, "--n", N, "--k", 8, "--dtype", "f32", "--beta", 1,
@@ -45,7 +45,7 @@ def accepted(tilewright, epilogue):
 
 
 def arrays(program):
-    """Values for the parameters of a program: f64, none of them 0."""
+    """Values for the parameters of a program, in f64 and without 0."""
     random = np.random.default_rng(1)
     shapes = {**program.shapes, **({program.source: (M, N)} if program.source else {})}
     made = {name: random.choice([-2.5, -1.25, -0.5, 0.75, 1.5, 3.25], shape) for name, shape in shapes.items()}
@@ -53,7 +53,7 @@ def arrays(program):
 
 
 def meant(function, accumulator, values):
-    """What Python computes, as a tuple."""
+    """The results that Python computes, as a tuple."""
     free = [name for name in parameters(function) if name in values]
     returned = function(accumulator.copy(), **{name: values[name] for name in free})
     return returned if isinstance(returned, tuple) else (returned,)
@@ -202,7 +202,7 @@ def test_long_chains_are_let_and_accepted(tilewright):
 
 @pytest.fixture
 def operands(tmp_path):
-    """Small integers in f16, saved; returns what they are in f64."""
+    """Saves small integers as f16 and returns them as f64."""
     random = np.random.default_rng(3)
     shapes = {
         "A": (M, 16),

@@ -1,4 +1,4 @@
-"""mypy --strict accepts the package and programs that use it, knows what they get, and finds their mistakes."""
+"""mypy --strict accepts the package and programs that use it, infers the types of results, and finds mistakes."""
 
 import os
 import pathlib

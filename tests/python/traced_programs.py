@@ -1,4 +1,4 @@
-"""Functions that are traced, each with the text that is expected and what its parameters are."""
+"""Functions to trace, each with the expected text and the kinds of its parameters."""
 
 import functools
 import math
@@ -274,7 +274,7 @@ def parentheses(accum):
 
 
 class Scaled:
-    """Functions of an object: its attributes are constants."""
+    """An object whose methods are traced: its attributes are constants."""
 
     def __init__(self, factor):
         self.factor = factor
