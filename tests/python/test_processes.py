@@ -1,6 +1,6 @@
-"""The end of the process, forks and Ctrl-C, while native code works on the main thread, on a daemon thread and in a pool.
+"""Exit, forks and Ctrl-C while native code works on the main thread, on a daemon thread or in a thread pool.
 
-Nothing crashes, hangs or prints. Each case runs TILEWRIGHT_TEST_REPEATS times, at other moments of the work.
+Nothing crashes, hangs or prints. Each case runs TILEWRIGHT_TEST_REPEATS times, at different moments of the work.
 """
 
 from __future__ import annotations

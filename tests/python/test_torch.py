@@ -169,7 +169,7 @@ def test_a_stream_that_is_given_is_where_the_result_is_allocated_too() -> None:
 
 @needs_two_gpus
 def test_two_gpus() -> None:
-    "Each GPU computes what lies on it, and operands of two GPUs are refused before anything runs."
+    "Each GPU computes the tensors on it, and operands on two GPUs are refused before anything runs."
     on_first, on_second = ((integers(64, 32, device=gpu), integers(32, 48, device=gpu)) for gpu in ("cuda:0", "cuda:1"))
     for a, b in (on_first, on_second, on_first):
         product = tilewright.matmul(a, b)
