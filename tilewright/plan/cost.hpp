@@ -1,4 +1,5 @@
-// How long a planned GEMM should take, without measuring: to rank candidates by, not to quote.
+// A cost model that estimates the run time of a planned GEMM without measuring it. The estimate serves to rank
+// candidates; it is not accurate enough to be quoted.
 #pragma once
 
 #include <cstdint>
@@ -8,30 +9,32 @@
 
 namespace tilewright::plan {
 
-/// What the model needs to know of a plan.
+/// The input of the cost model: one plan on one problem.
 struct CostInput {
-  std::int64_t m = 0, n = 0, k = 0;                  // of the problem as computed
-  std::int64_t batch = 1, batch_a = 1, batch_b = 1;  // matrices of D; those of A and B that differ
+  std::int64_t m = 0, n = 0, k = 0;                  // extents of the problem as computed
+  std::int64_t batch = 1, batch_a = 1, batch_b = 1;  // matrices of D; distinct matrices of A and of B
   TileShape tile;
   int stages = 2;
   int threads = 0;
   int registers = 0;  // per thread
   int smem_bytes = 0;
   int element_bytes_a = 0, element_bytes_b = 0, element_bytes_d = 0;
-  double fma_per_clock = 0;         // of one SM's unit, at its peak
+  double fma_per_clock = 0;         // peak rate of one SM's math unit
   double instructions_per_fma = 1;  // 3 for 3xTF32
-  double multiply_issue_share = 1;  // of the SM's issue slots while it multiplies at its peak: near 0 for tensor cores
-  double smem_bytes_per_k = 0;      // that one CTA's warps read for one step of K
-  double smem_loads_per_k = 0;      // warp instructions that read them
-  double multicast_a = 1, multicast_b = 1;  // CTAs that one read of an operand from L2 serves
-  double copies_per_k = 0;                  // that one CTA's threads begin to fill shared memory, one step of K
+  /// Share of the SM's issue slots that multiplying at the peak rate takes; near 0 for tensor cores.
+  double multiply_issue_share = 1;
+  double smem_bytes_per_k = 0;              // bytes that the warps of one CTA read from shared memory, per unit of K
+  double smem_loads_per_k = 0;              // warp instructions that read these bytes, per unit of K
+  double multicast_a = 1, multicast_b = 1;  // number of CTAs that one read of an operand from L2 serves
+  double copies_per_k = 0;                  // copies to shared memory that the threads of one CTA issue, per unit of K
 };
 
-/// What every family fills in the same way: extents, tile, threads, element widths.
+/// Fills the members that do not depend on the kernel family: extents, tile, threads, element widths.
 CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments);
 
-/// Microseconds, launch included. Every wave of CTAs takes as long as the slowest of: multiplying, issuing
-/// instructions, reading shared memory, and its share of L2 and DRAM; a CTA adds a fill and a drain of its pipeline.
+/// Estimated microseconds, including the launch. Every wave of CTAs takes as long as the slowest of multiplying,
+/// issuing instructions, reading shared memory, and its share of L2 and DRAM traffic. Each CTA adds the time to fill
+/// and drain its pipeline.
 double estimate_us(const arch::ArchLimits& limits, const CostInput& input);
 
 }  // namespace tilewright::plan

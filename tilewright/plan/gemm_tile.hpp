@@ -1,4 +1,5 @@
-// What every GEMM family's plan shares: the problem turned as the design asks, the checks on tiles, and the launch.
+// The part of a plan that all GEMM families share: the problem as computed, which may be the transposed problem, the
+// checks on tiles, and the launch.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +14,18 @@
 
 namespace tilewright::plan {
 
-/// m, n and k of a tile or of a warp's share of it.
+/// The extents of a CTA tile or of a warp tile.
 struct TileShape {
   int m = 0, n = 0, k = 0;
   bool operator==(const TileShape&) const = default;
 };
 
 struct GemmTile {
-  op::GemmSignature operands;  // of the problem as computed: D is row-major unless the design swaps operands
-  bool is_transposed = false;  // computed as D' = B' A': the caller's D is column-major, or the design swaps operands
-  TileShape tile;              // of the problem as computed
+  /// Signature of the problem as computed. Its D is row-major unless the design swaps operands.
+  op::GemmSignature operands;
+  /// The kernel computes D' = B' A', because either the caller's D is column-major or the design swaps operands.
+  bool is_transposed = false;
+  TileShape tile;  // extents along m, n and k of the problem as computed
   int warps_m = 1, warps_n = 1;
   int stages = 2;
   Raster raster;
@@ -31,7 +34,7 @@ struct GemmTile {
   int warp_tile_m() const { return tile.m / warps_m; }
   int warp_tile_n() const { return tile.n / warps_n; }
   int d_tile_columns() const { return tile.n / operands.epilogue.columns_per_element(); }
-  /// Shared memory of the epilogue's reductions over bands of so many rows.
+  /// Bytes of shared memory for the epilogue's reductions over bands of `band_rows` rows.
   int reduction_bytes(int band_rows) const {
     const op::Epilogue& epilogue = operands.epilogue;
     return band_reduction_bytes(reduction_counts(epilogue), band_rows, tile.n, threads(), bytes(epilogue.compute));
@@ -39,49 +42,52 @@ struct GemmTile {
   bool operator==(const GemmTile&) const = default;
 };
 
-/// Turns the problem and checks what holds for every family: sm_80 or newer, one warp along K, at least two stages, a
-/// raster of 1, 2, 4 or 8, threads within the architecture's limit, tiles that the warps divide.
-/// @pre op::validate(description), here and where the families plan
+/// Transposes the problem if needed and makes the checks that every family shares: the target is sm_80 or newer, there
+/// is one warp along K, there are at least two stages, the raster width is 1, 2, 4 or 8, the threads are within the
+/// architecture's limit, and the warps divide the tile evenly.
+/// @pre op::validate(description); the planning functions of the families require it too
 Result<GemmTile> plan_gemm_tile(const op::GemmSignature& description, const Design& design);
 
 /// Refuses a workspace beyond kMaxWorkspaceBytes.
 Support check_workspace(std::int64_t bytes);
 
-/// Refuses shared memory beyond what one CTA of the target may have.
+/// Refuses more shared memory than one CTA of the target may allocate.
 Support check_smem(int smem_bytes, const Target& target);
 
 /// Refuses an instruction whose types are not the operands', or whose class is not `expected`.
 Support check_instruction(const op::GemmSignature& description, const MathInstruction& instruction, OpClass expected);
 
-/// Refuses a number of warps along M or N that is not a power of two, and what only the sm90 families have: clusters,
-/// schedules, swapped operands, slices of K, repacked operands.
+/// Refuses a number of warps along M or N that is not a power of two, and the choices that only the sm90 family offers:
+/// clusters, schedules, swapped operands, split-K, repacked operands.
 Support check_plain_design(const Design& design);
 
-/// Refuses extents whose tiles do not fit 32-bit indices of the kernel, those of its raster (scheduler/raster.cuh)
-/// among them, and the grid's 2^31 - 1 CTAs.
+/// Refuses extents whose tiles exceed the kernel's 32-bit indices, including those of its raster order
+/// (scheduler/raster.cuh), or the grid's limit of 2^31 - 1 CTAs.
 Support check_extents(const GemmTile& tile, const op::GemmView& arguments);
 
 /// Appends the fields of the epilogue's struct: see describe_epilogue.
 void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::GemmView& arguments, bool is_transposed);
 
-/// Refuses what launch_gemm cannot launch: extents, and reductions whose parts or arrivals are too many.
+/// Refuses what launch_gemm cannot launch: extents that are too large, and reductions with too many partial results or
+/// arrivals.
 Support check_launch(const GemmTile& tile, const op::GemmView& arguments);
 
-/// Where a thread's accumulators lie in the tile of its instruction or, where warps stage theirs together, of all
-/// warps.
+/// The positions of a thread's accumulators in the tile of one instruction or, if the warps stage their accumulators
+/// together, in the tile of all warps.
 struct AccumulatorTile {
   /// ((lane, warp), accumulator) -> (row, column), as scaled basis strides.
   layout::Layout coordinates;
-  int lane_rows = 1;  // from the row of one group of four lanes to the next group's
-  int other_row = 8;  // from a thread's first row to its other one, which follows in accumulators 2 and 3
+  int lane_rows = 1;  // distance in rows between consecutive groups of four lanes
+  int other_row = 8;  // distance from a thread's first row to its second, which accumulators 2 and 3 hold
 };
-/// `offsets` are ((lane, warp), accumulator) -> offset in a column-major tile of rows x columns.
+/// `offsets` maps ((lane, warp), accumulator) to the offset in a column-major tile of `rows` x `columns`.
 AccumulatorTile accumulator_tile(const layout::Layout& offsets, int rows, int columns);
 
-/// Where launch_gemm writes each parameter.
+/// The offset at which launch_gemm writes each parameter.
 ParameterLayout gemm_parameter_layout(const GemmTile& tile);
 
-/// The launch of one CTA a tile of each D, with the parameters of device/tilewright/gemm/parameters.cuh.
+/// Builds a launch with one CTA per tile of each matrix of D. The parameters are those of
+/// device/tilewright/gemm/parameters.cuh.
 /// @pre op::validate(arguments) and check_launch accepted them
 Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::GemmView& arguments);
 

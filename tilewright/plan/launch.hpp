@@ -1,4 +1,4 @@
-// One launch as integers: what the runtime needs to start a planned kernel on given arguments.
+// A launch holds the numbers that the runtime needs to start a planned kernel on given arguments.
 #pragma once
 
 #include <algorithm>
@@ -13,56 +13,59 @@
 
 namespace tilewright::plan {
 
-/// A matrix, or a batch of them, that the kernel reaches by TMA. The device encodes it: it knows the opaque form.
+/// A request for the tensor map of a matrix or a batch of matrices that the kernel accesses by TMA. The runtime encodes
+/// it with the driver, because the encoded form is opaque.
 struct TensorMapRequest {
-  DType element{};  // tf32: f32 in memory, rounded on the way in
+  DType element{};  // tf32 means f32 in memory, which TMA rounds to tf32 when it loads
   std::uint64_t address = 0;
-  bool is_in_workspace = false;                  // the address counts from the workspace's beginning
-  std::array<std::int64_t, 3> extents{1, 1, 1};  // contiguous, strided, batch; elements
-  std::array<std::int64_t, 2> strides{};         // of the strided mode and of the batch; bytes
-  std::array<std::int64_t, 3> box{1, 1, 1};      // elements
-  int swizzle_bytes = 16;                        // width of the pattern: 16 (none), 32, 64 or 128
-  std::size_t parameter_offset = 0;              // where the kernel expects the encoded map
+  bool is_in_workspace = false;                  // `address` is an offset from the beginning of the workspace
+  std::array<std::int64_t, 3> extents{1, 1, 1};  // contiguous, strided and batch mode, in elements
+  std::array<std::int64_t, 2> strides{};         // strides of the strided and the batch mode, in bytes
+  std::array<std::int64_t, 3> box{1, 1, 1};      // extents of the TMA box, in elements
+  int swizzle_bytes = 16;                        // width of the swizzle: 16 (none), 32, 64 or 128
+  std::size_t parameter_offset = 0;              // offset of the encoded map in the kernel's parameters
 };
 
 inline constexpr std::size_t kTensorMapBytes = 128;
 inline constexpr std::size_t kTensorMapAlignment = 64;
 
-/// A workspace begins with counters: those of barriers, which every kernel leaves as pipeline/grid_barrier.cuh says, so
-/// that the next one can use them; then those of reductions, zeros between launches; then that of the barrier of all.
+/// A workspace begins with counters. The first are those of barriers among groups of CTAs; every kernel leaves them in
+/// the state that pipeline/grid_barrier.cuh describes, so that the next kernel can use them. Next come the arrival
+/// counters of reductions, which are zero between launches, and last the counter of the grid-wide barrier.
 inline constexpr std::size_t kReductionCountersFrom = 8192;
 inline constexpr std::size_t kReductionCounterBytes = 253920;
 inline constexpr std::size_t kWorkspaceCounterBytes = kReductionCountersFrom + kReductionCounterBytes + 32;
 
-/// Of one launch's workspace: more is refused.
+/// Limit on the workspace of one launch; planning refuses launches that need more.
 inline constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{4} << 30;
 
-/// Memory that a kernel without counters wants for one launch.
+/// Temporary device memory for one launch of a kernel that uses no counters.
 struct Scratch {
   std::size_t bytes = 0;
   std::size_t alignment = 256;    // a power of two
-  std::size_t leading_zeros = 0;  // bytes that are zeros whenever the kernel starts; the rest may hold anything
+  std::size_t leading_zeros = 0;  // leading bytes that must be zero when the kernel starts; the rest is uninitialized
 };
 
-/// What one launch's workspace must be.
+/// The requirements of one launch on its workspace.
 struct WorkspaceNeeds {
   std::size_t bytes = 0;
-  std::size_t begin = 0;          // of what the kernel is given, rounded up to
-  std::size_t alignment = 1;      // this
-  std::size_t leading_zeros = 0;  // bytes from there
+  std::size_t begin = 0;          // offset of the part that is passed to the kernel, before it is aligned
+  std::size_t alignment = 1;      // alignment of the address that is passed to the kernel
+  std::size_t leading_zeros = 0;  // bytes from that address on that must be zero when the kernel starts
 
-  /// What the kernel is given of a workspace at `address`.
+  /// The address that is passed to the kernel for a workspace at `address`.
   std::uint64_t given(std::uint64_t address) const { return (address + begin + alignment - 1) / alignment * alignment; }
 };
 
 struct Launch {
-  std::array<std::uint32_t, 3> grid{1, 1, 1};     // CTAs
-  std::array<std::uint32_t, 3> block{1, 1, 1};    // threads
-  std::array<std::uint32_t, 3> cluster{1, 1, 1};  // CTAs
+  std::array<std::uint32_t, 3> grid{1, 1, 1};     // in CTAs
+  std::array<std::uint32_t, 3> block{1, 1, 1};    // in threads
+  std::array<std::uint32_t, 3> cluster{1, 1, 1};  // in CTAs
   std::uint32_t dynamic_smem_bytes = 0;
-  bool cooperative = false;  // CTAs wait for each other: all must be resident at once
+  bool cooperative = false;  // cooperative launch: all CTAs must be resident at once because they wait for each other
 
-  /// The kernel's one by-value struct, laid out as C++ lays it out: each field at a multiple of its alignment.
+  /// The bytes of the struct that the kernel takes by value. The layout follows the rules of C++: each field lies at a
+  /// multiple of its alignment.
   std::span<const std::byte> parameters() const { return {parameter_bytes_.data(), parameter_size_}; }
 
   /// Appends a field. The kernel's struct must list the same types in the same order.
@@ -71,18 +74,19 @@ struct Launch {
     std::memcpy(parameter_bytes_.data() + reserve(sizeof(T), alignof(T)), &value, sizeof(T));
   }
 
-  /// Where the last field that was appended begins, in parameters().
+  /// Offset in parameters() of the field that was appended last.
   std::size_t last_offset() const { return last_offset_; }
 
-  /// Appends bytes, at a multiple of the largest power of two up to 8 that divides their number.
+  /// Appends bytes. Their alignment is the largest power of two up to 8 that divides their number.
   void append(std::span<const std::byte> bytes) {
     const std::size_t alignment = std::min<std::size_t>(8, bytes.size() & (~bytes.size() + 1));
     std::memcpy(parameter_bytes_.data() + reserve(bytes.size(), std::max<std::size_t>(1, alignment)), bytes.data(),
                 bytes.size());
   }
 
-  /// Appends a parameter of its own, for a kernel(const double* a, double* d, int m): all of one kernel's are, or none.
-  /// Takes what append() takes. @throws InvalidArgument beyond kMaxParameters
+  /// Appends a separate kernel parameter, for a kernel declared like kernel(const double* a, double* d, int m) instead
+  /// of with one struct. A launch must append all its parameters this way or none. Takes the same types as append().
+  /// @throws InvalidArgument beyond kMaxParameters
   template <class T>
   void append_parameter(const T& value) {
     if (own_parameters_ == own_offsets_.size()) {
@@ -92,11 +96,12 @@ struct Launch {
     own_offsets_[own_parameters_] = static_cast<std::uint16_t>(last_offset_);
     own_sizes_[own_parameters_++] = static_cast<std::uint16_t>(parameter_size_ - last_offset_);
   }
-  /// Where each of them lies in parameters(), and its bytes; empty: there is one, the struct.
+  /// Offsets in parameters() and sizes in bytes of the separate parameters. Both are empty if the kernel takes one
+  /// struct.
   std::span<const std::uint16_t> parameter_offsets() const { return {own_offsets_.data(), own_parameters_}; }
   std::span<const std::uint16_t> parameter_sizes() const { return {own_sizes_.data(), own_parameters_}; }
 
-  /// Appends a tensor map, whose bytes come later, by set_tensor_map.
+  /// Appends a tensor map. set_tensor_map fills in its bytes later.
   void append(TensorMapRequest request) {
     TILEWRIGHT_CHECK(tensor_map_count_ < tensor_maps_.size(), "a kernel takes at most {} tensor maps",
                      tensor_maps_.size());
@@ -108,11 +113,12 @@ struct Launch {
     std::memcpy(parameter_bytes_.data() + request.parameter_offset, encoded.data(), encoded.size());
   }
 
-  /// Appends the address of device memory that only this launch uses while it runs, null where `bytes` is 0; it comes
-  /// later, by set_workspace. The kernel finds there what another left, at first zeros; see kWorkspaceCounterBytes.
-  /// @throws InvalidArgument for a second one
+  /// Appends the address of a workspace, which only this launch uses while it runs. set_workspace fills in the address
+  /// later; it stays null if `bytes` is 0. The workspace is zeroed before its first use and then holds what the
+  /// previous kernel left; see kWorkspaceCounterBytes.
+  /// @throws InvalidArgument if the launch already has a workspace
   void append_workspace(std::size_t bytes) { reserve_workspace({.bytes = bytes}); }
-  /// The same for kernels that keep no counters: their memory lies behind the counters of the others.
+  /// Appends a workspace for a kernel that keeps no counters. Its memory follows the counters of other kernels.
   void append(const Scratch& scratch) {
     reserve_workspace({.bytes = scratch.bytes == 0 ? 0 : kWorkspaceCounterBytes + scratch.alignment + scratch.bytes,
                        .begin = kWorkspaceCounterBytes,
@@ -127,7 +133,7 @@ struct Launch {
     std::memcpy(parameter_bytes_.data() + workspace_offset_, &address, sizeof address);
   }
 
-  /// Ends the struct, or one within it: rounds the size up to its alignment, as C++ does.
+  /// Ends the struct or a nested one by rounding its size up to a multiple of its alignment, as C++ does.
   void finish(std::size_t alignment = 8) {
     parameter_size_ = (parameter_size_ + alignment - 1) / alignment * alignment;
   }

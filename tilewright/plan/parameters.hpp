@@ -1,6 +1,6 @@
-// The parameter struct of a kernel, described once: a function lists the fields in order to a sink. A ParameterWriter
-// writes their values into a launch; a ParameterRecorder notes where each field lies, which the emitted text asserts
-// of the struct that the kernel declares.
+// The parameter struct of a kernel is described once, by a function that lists the fields in order to a sink. A
+// ParameterWriter writes the values into a launch. A ParameterRecorder records the offset of each field, and the
+// emitted CUDA code contains static assertions that the kernel's struct has the same offsets.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 
 namespace tilewright::plan {
 
-/// A field that is no struct itself: "epilogue.bias_.stride_m", bytes from the beginning of the outermost struct.
+/// A field that is not a struct itself, for example "epilogue.bias_.stride_m". The offset counts bytes from the
+/// beginning of the outermost struct.
 struct ParameterField {
   std::string name;
   std::size_t offset = 0;
@@ -26,10 +27,10 @@ struct ParameterLayout {
   std::size_t size = 0;
 };
 
-/// What a field is called in emitted code: as it is, or, for the label of an epilogue's scalar or tensor, with an
-/// underscore behind it. No keyword and no name of ours ends in one.
+/// The name of a field in emitted code. The label of an epilogue's scalar or tensor gets a trailing underscore, which
+/// keeps it apart from keywords and from the project's own names.
 struct ParameterName {
-  ParameterName(const char* name) : text(name) {}  // NOLINT: a name is a name
+  ParameterName(const char* name) : text(name) {}  // NOLINT: the implicit conversion lets callers pass a literal
   explicit ParameterName(std::string_view name, bool label = false) : text(name), is_label(label) {}
 
   std::string emitted() const { return is_label ? std::string(text) + "_" : std::string(text); }
@@ -39,26 +40,26 @@ struct ParameterName {
 };
 inline ParameterName label_name(std::string_view label) { return ParameterName(label, true); }
 
-/// A sink that appends the values to a launch.
+/// A sink that appends the values of the fields to a launch.
 class ParameterWriter {
  public:
   explicit ParameterWriter(Launch& launch) : launch_(launch) {}
 
-  /// The fields until end() are those of one nested struct.
+  /// Begins a nested struct, whose fields follow until end().
   void begin(const ParameterName& /*name*/) {}
-  /// `alignment` is the nested struct's, in bytes.
+  /// Ends a nested struct whose alignment is `alignment` bytes.
   void end(std::size_t alignment) { launch_.finish(alignment); }
-  /// `value` is called only by a sink that needs the value.
+  /// Appends a field. `value` is a function; only a sink that needs the value calls it.
   template <class Value>
   void field(const ParameterName& /*name*/, const Value& value) {
     launch_.append(value());
   }
-  /// The address of the launch's workspace, of `bytes()` bytes.
+  /// Appends the address of the launch's workspace, whose size is `bytes()` bytes.
   template <class Bytes>
   void workspace(const ParameterName& /*name*/, const Bytes& bytes) {
     launch_.append_workspace(bytes());
   }
-  /// The byte that an empty struct has.
+  /// Appends the one byte that an empty struct occupies in C++.
   void empty() { launch_.append(std::byte{0}); }
   /// Ends the outermost struct.
   void finish() { launch_.finish(launch_.tensor_maps().empty() ? 8 : kTensorMapAlignment); }
@@ -67,7 +68,7 @@ class ParameterWriter {
   Launch& launch_;
 };
 
-/// A sink that calls no function for a value.
+/// A sink that records the names and offsets of the fields. It never asks for a value.
 class ParameterRecorder {
  public:
   void begin(const ParameterName& name) { scopes_.push_back(qualified(name) + "."); }
@@ -98,13 +99,13 @@ class ParameterRecorder {
 
   Launch launch_;
   ParameterWriter writer_{launch_};
-  std::vector<std::string> scopes_;  // of the nested structs that are open, each with the names around it
+  std::vector<std::string> scopes_;  // qualified name prefixes of the nested structs that are open
   std::vector<ParameterField> fields_;
 };
 
-/// The fields of Epilogue::Parameters as lower/cuda/epilogue declares them: the values of the scalars, in the compute
-/// type, then the tensors, seen transposed where the problem is computed so. `arguments` may be null for a sink that
-/// asks for no values.
+/// Describes the fields of Epilogue::Parameters in the order in which lower/cuda/epilogue declares them: first the
+/// scalars in the compute type, then the tensors, which are viewed transposed if `is_transposed`. `arguments` may be
+/// null for a sink that asks for no values.
 void describe_epilogue(ParameterWriter& sink, const op::Epilogue& epilogue, const op::GemmView* arguments,
                        bool is_transposed);
 void describe_epilogue(ParameterRecorder& sink, const op::Epilogue& epilogue, const op::GemmView* arguments,

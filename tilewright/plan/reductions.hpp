@@ -1,5 +1,5 @@
-// Reductions of an epilogue's nodes as a kernel does them: shared memory of those that hold a tile, and where in the
-// workspace their parts meet. device/tilewright/epilogue/reduction.cuh.
+// The resources that a kernel needs for the reductions of an epilogue: shared memory for reducing within a tile, and
+// workspace for the partial results of all tiles. See device/tilewright/epilogue/reduction.cuh.
 #pragma once
 
 #include <cstdint>
@@ -9,35 +9,37 @@
 
 namespace tilewright::plan {
 
-/// Reductions of a problem as computed, by what they leave.
+/// The number of reductions in the problem as computed, by the shape of their results.
 struct ReductionCounts {
-  int columns = 0;  // a result for each column
-  int rows = 0;
-  int singles = 0;
+  int columns = 0;  // reductions with one result per column
+  int rows = 0;     // reductions with one result per row
+  int singles = 0;  // full reductions
 
   int all() const { return columns + rows + singles; }
   bool operator==(const ReductionCounts&) const = default;
 };
 ReductionCounts reduction_counts(const op::Epilogue& epilogue);
 
-/// Shared memory of `threads` that put bands of rows there: device/tilewright/epilogue/band_reductions.cuh.
+/// Bytes of shared memory in which `threads` threads reduce bands of `rows` rows by `columns` columns; see
+/// device/tilewright/epilogue/band_reductions.cuh.
 int band_reduction_bytes(const ReductionCounts& counts, int rows, int columns, int threads, int element_bytes);
 
-/// Shared memory of a warpgroup that holds accumulators of wgmma: device/tilewright/epilogue/fragment_reductions.cuh.
+/// Bytes of shared memory in which a consumer warpgroup reduces its wgmma accumulators; see
+/// device/tilewright/epilogue/fragment_reductions.cuh.
 int fragment_reduction_bytes(const ReductionCounts& counts, int columns);
 
-/// Blocks of m x n elements that leave parts, so many for each of `batches` matrices of D.
+/// The grid of blocks of D that each write partial results to the workspace.
 struct ReductionBlocks {
   std::int64_t along_m = 0, along_n = 0;
-  std::int64_t shares = 1;  // of each
-  std::int64_t batches = 1;
+  std::int64_t shares = 1;   // CTAs that share one block with split-K; each writes its own partial results
+  std::int64_t batches = 1;  // matrices of D
 };
 
-/// The parts of all reductions of a D of m x n, in a workspace.
+/// Bytes of workspace for the partial results of all reductions of a D of `m` x `n`.
 std::int64_t reduction_part_bytes(const ReductionCounts& counts, const ReductionBlocks& blocks, std::int64_t m,
                                   std::int64_t n, int element_bytes);
 
-/// Refuses more arrivals to count than a workspace has counters.
+/// Refuses reductions that need more arrival counters than a workspace has.
 Support check_reductions(const ReductionCounts& counts, const ReductionBlocks& blocks);
 
 }  // namespace tilewright::plan

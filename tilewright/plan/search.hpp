@@ -1,4 +1,4 @@
-// Which designs are worth ranking for a problem: tiles that have proved themselves.
+// The candidate designs that are worth ranking for a problem.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,16 @@
 
 namespace tilewright::plan {
 
-/// Designs of CUDA cores, for any type. They need not fit: planning says so.
+/// Designs for CUDA cores, for any type. They may not fit the target; planning refuses those that do not.
 std::vector<Design> simt_gemm_designs(const op::GemmSignature& description, const Target& target);
 
-/// Designs of mma.sync for the description's types and math. Empty where no instruction multiplies them.
+/// Designs that use mma.sync for the description's types and math. The result is empty if no instruction multiplies
+/// these types.
 std::vector<Design> sm80_gemm_designs(const op::GemmSignature& description, const Target& target);
 
-/// Designs of wgmma for the problem's types, math and extents: of all tiles and schedules, the dozen that the cost
-/// model puts first. Those that sketch_sm90_gemm accepts, plan_sm90_gemm does. Empty where no instruction multiplies
-/// the types, and for other targets than sm_90a.
+/// Designs that use wgmma for the problem's types, math and extents: the twelve that the cost model ranks first among
+/// all tiles, schedules and clusters. plan_sm90_gemm accepts every one that sketch_sm90_gemm accepts. The result is
+/// empty if no instruction multiplies the types, and for targets other than sm_90a.
 std::vector<Design> sm90_gemm_designs(const op::GemmView& arguments, const op::GemmSignature& description,
                                       const Target& target);
 

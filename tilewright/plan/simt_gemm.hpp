@@ -1,4 +1,4 @@
-// Numbers of the simt_gemm family: any type and alignment on CUDA cores.
+// The plan of the simt_gemm family, which computes any type and alignment on CUDA cores.
 #pragma once
 
 #include <algorithm>
@@ -8,30 +8,30 @@
 
 namespace tilewright::plan {
 
-/// One operand's tile in shared memory: k lines of tile_mn elements, padded.
+/// One operand's tile in shared memory, stored as tile.k padded lines of tile.m or tile.n elements.
 struct PanelOperand {
   DType element = DType::f32;
   bool is_k_major = true;
-  int vector = 1;         // elements that a thread moves at once from global memory
-  int line_elements = 0;  // tile_mn and padding
-  bool is_async = true;   // by cp.async; else through registers, converted to the stored type
+  int vector = 1;         // elements per load of a thread from global memory
+  int line_elements = 0;  // elements per line, including padding
+  bool is_async = true;   // loaded by cp.async; else loaded to registers and converted to the stored type
 
   bool operator==(const PanelOperand&) const = default;
 };
 
 struct SimtGemmPlan : GemmTile {
   Target target;
-  DType stored = DType::f32;  // type in shared memory, of the products and of the sums
+  DType stored = DType::f32;  // type of the operands in shared memory, of the products and of the accumulators
   PanelOperand a, b;
   int lanes_m = 8, lanes_n = 4;    // a warp's lanes along M and N
-  int vector_m = 4, vector_n = 4;  // elements of one shared-memory load
+  int vector_m = 4, vector_n = 4;  // elements per shared-memory load
 
   int thread_m() const { return warp_tile_m() / lanes_m; }
   int thread_n() const { return warp_tile_n() / lanes_n; }
   int stage_bytes() const { return (a.line_elements + b.line_elements) * tile.k * bytes(stored); }
-  /// The ring of stages, then bands of what is reduced in its place.
+  /// Bytes of shared memory per CTA. The epilogue's reductions reuse the memory of the stages.
   int smem_bytes() const { return std::max(stages * stage_bytes(), reduction_bytes(warps_m * lanes_m)); }
-  /// Sums and two steps of fragments of one thread.
+  /// Registers per thread for the accumulators and two steps of fragments.
   int registers() const;
   bool operator==(const SimtGemmPlan&) const = default;
 };
@@ -43,10 +43,10 @@ inline Launch launch(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   return launch_gemm(plan, plan.smem_bytes(), arguments);
 }
 
-/// The plan as the cost model sees it, on extents of the caller's problem.
+/// The input of the cost model for the plan. The extents of `arguments` are those of the caller's problem.
 CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments);
 
-/// Every number of the kernel, or the one that makes it impossible.
+/// Computes the plan, or refuses with the first number that makes it impossible.
 Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& description, const Design& design);
 
 }  // namespace tilewright::plan

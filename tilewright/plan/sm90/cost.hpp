@@ -1,4 +1,5 @@
-// How long an sm90_gemm kernel should take, without measuring: to rank candidates by, not to quote.
+// A cost model that estimates the run time of an sm90_gemm kernel without measuring it. The estimate serves to rank
+// candidates; it is not accurate enough to be quoted.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +11,45 @@
 
 namespace tilewright::plan {
 
-/// What the model needs to know of a design on one problem. Extents are of the problem as computed.
+/// The input of the cost model: one design on one problem. The extents are those of the problem as computed, which may
+/// be the transposed problem.
 struct Sm90CostInput {
   std::int64_t m = 0, n = 0, k = 0, batches = 1;
   TileShape tile;
   int stages = 2;
-  int cluster_m = 1, cluster_n = 1;  // CTAs that share operands
-  int split_k = 1;                   // CTAs that share a tile
+  int cluster_m = 1, cluster_n = 1;  // CTAs per cluster, which share operands by multicast
+  int split_k = 1;                   // CTAs that compute one output tile together
   Schedule schedule = Schedule::cooperative;
-  int row_bytes_a = 128, row_bytes_b = 128;  // of a tile, together in memory: the width of its swizzle
-  bool walks_along_m = false;                // tiles that follow each other: they share B, else A
-  int reads_a = 0, reads_b = 0;              // of a byte of an operand by threads that gather it; 0 by TMA
-  int plain_load_words = 0;                  // that each of them has in flight
-  int subtiles = 1;                          // of buffers of D, that one warpgroup stores of a tile; 0 of slices
+  /// Swizzle width in bytes, which is the number of contiguous bytes in one row of a TMA box.
+  int row_bytes_a = 128, row_bytes_b = 128;
+  /// Raster order: consecutive tiles follow each other along M and share B if true; else they share A.
+  bool walks_along_m = false;
+  /// How often the producer reads each byte of an operand with plain loads; 0 if TMA loads the operand.
+  int reads_a = 0, reads_b = 0;
+  /// Number of 32-bit words each producer thread keeps in flight when it uses plain loads.
+  int plain_load_words = 0;
+  int subtiles = 1;  // epilogue subtiles that one warpgroup stores per tile; 0 with split-K
   int element_bytes = 2, d_bytes = 2;
-  int beside_bytes = 0;              // that the epilogue reads and writes beside C and D, for each element of A*B
-  double function_instructions = 0;  // of the epilogue, for each: see function_instructions()
-  double fma_per_clock = 0;          // of one SM's tensor cores
-  double repacked_bytes = 0;         // of operands, that are copied first
-  double exposed_clocks = 0;         // of a step, while nothing multiplies: promotion, or loads of fragments
-  bool loads_fragments = false;      // of A, by threads
+  /// Bytes of m x n tensors other than C and D that the epilogue reads and writes per element of A*B.
+  int beside_bytes = 0;
+  double function_instructions = 0;  // per element of A*B; see function_instructions()
+  double fma_per_clock = 0;          // rate of one SM's tensor cores
+  double repacked_bytes = 0;         // size of the operands that are repacked before the mainloop
+  /// Clocks per mainloop step in which the tensor cores are idle because of promotion or loads of A's fragments.
+  double exposed_clocks = 0;
+  bool loads_fragments = false;  // wgmma takes A from registers, which the consumers load from shared memory
 };
 
-/// Instructions of the functions of an epilogue for one element; none of plain arithmetic, which is as nothing.
+/// Approximate number of instructions per element that the epilogue's special functions take. Plain arithmetic is not
+/// counted because its cost is negligible.
 double function_instructions(const op::Epilogue& epilogue);
-/// Bytes of tensors of m x n, of A*B, that an epilogue reads and writes beside C and D, for one element.
+/// Bytes per element of A*B that an epilogue reads and writes in m x n tensors other than C and D.
 int beside_bytes(const op::GemmSignature& operands);
 
-/// Microseconds, launch included: a persistent CTA's tiles one after another, each as many steps of K, each step as
-/// long as the slowest of multiplying, its bytes from L2, the latency that its stages hide, and gathering; at least
-/// what DRAM takes; then the last tile's epilogue. Before them, the copies of operands.
+/// Estimated microseconds, including the launch and the repacking of operands. A persistent CTA computes its tiles one
+/// after another. Each mainloop step takes as long as the slowest of the multiplication, the transfer from L2, the load
+/// latency divided by the stages, and the plain loads. The kernel takes at least as long as its DRAM traffic, and the
+/// epilogue of the last tile is exposed.
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input);
 
 }  // namespace tilewright::plan

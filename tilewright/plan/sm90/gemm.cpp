@@ -12,25 +12,29 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr int kMaxConsumers = 3;           // beside the producer: 512 threads of 128 registers
-constexpr int kAddressRegisters = 40;      // beside accumulators; from ptxas -v of this family
-constexpr int kInstructionRegisters = 26;  // of one wgmma beside its sums; ptxas asks for 138 where those are 112
-constexpr int kMatrixStoreRegisters = 16;  // of stores of D other than by TMA, of 16-bit elements; the same
-constexpr int kPairStoreRegisters = 24;    // and of other widths
-constexpr int kByteStoreRegisters = 8;     // of bytes beside promoted sums: 48 bytes of 256x128 spilled
+constexpr int kMaxConsumers = 3;  // with the producer warpgroup this makes 512 threads of 128 registers each
+/// Registers for addresses in addition to the accumulators; from the output of ptxas -v for this family.
+constexpr int kAddressRegisters = 40;
+/// Registers of one wgmma in addition to its accumulators: ptxas asks for 138 if these are 112.
+constexpr int kInstructionRegisters = 26;
+/// Registers for plain stores of D with 16-bit elements and with other widths; also from ptxas -v.
+constexpr int kMatrixStoreRegisters = 16;
+constexpr int kPairStoreRegisters = 24;
+/// Registers for storing 1-byte elements of D with promoted accumulators: without them, 256x128 spilled 48 bytes.
+constexpr int kByteStoreRegisters = 8;
 
 DType multiplied_type(DType element, op::MathOperation math) {
   return math == op::MathOperation::multiply_add_tf32 ? DType::tf32 : element;
 }
 
-/// Which way an operand lies: A is contiguous along K row by row, B column by column.
+/// The major mode of an operand: a row-major A and a column-major B are K-major.
 arch::Major major_of(const op::TensorSignature& operand, op::MatrixLayout along_k) {
   return operand.layout == along_k ? arch::Major::k : arch::Major::mn;
 }
 arch::Major major_a(const op::GemmSignature& operands) { return major_of(operands.a, op::MatrixLayout::row_major); }
 arch::Major major_b(const op::GemmSignature& operands) { return major_of(operands.b, op::MatrixLayout::column_major); }
 
-/// With A from registers where wgmma cannot read it from shared memory as it lies.
+/// Finds the wgmma atom. It takes A from registers if wgmma cannot read A's major mode from shared memory.
 Result<const arch::WgmmaAtom*> find_atom(const op::GemmSignature& operands, const Design& design) {
   using enum arch::OperandSource;
   if (const Support has = check_feature(design.target, TargetFeature::wgmma); !has) return has.refusal();
@@ -53,7 +57,7 @@ Result<const arch::WgmmaAtom*> find_atom(const op::GemmSignature& operands, cons
   return reads_a ? atom : arch::find_wgmma_atom(a, b, operands.accumulator, registers);
 }
 
-/// How wgmma reads the operands' tiles.
+/// Plans how wgmma reads the operands' tiles: through descriptors, or A as fragments from registers.
 Support plan_reads(Sm90GemmPlan& plan) {
   if (plan.atom->a_source == arch::OperandSource::shared_memory) {
     const Result<arch::WgmmaTile> wgmma =
@@ -78,7 +82,7 @@ Support plan_reads(Sm90GemmPlan& plan) {
 }
 
 Support check_cluster(const std::array<int, 3>& cluster) {
-  constexpr int kMaxCtas = 8;  // portable: CUDA C++ Programming Guide, "Thread Block Clusters"
+  constexpr int kMaxCtas = 8;  // portable cluster size: CUDA C++ Programming Guide, "Thread Block Clusters"
   const auto [m, n, k] = cluster;
   for (const auto& [what, value] : {std::pair{'m', m}, {'n', n}}) {
     if (value < 1 || value > kMaxCtas)
@@ -91,7 +95,7 @@ Support check_cluster(const std::array<int, 3>& cluster) {
   return {};
 }
 
-/// CTAs that wait for each other are resident together.
+/// Refuses a split_k whose CTAs cannot all be resident at once, because they wait for each other.
 Support check_split_k(const Sm90GemmSketch& plan) {
   const int most = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size());
   if (plan.split_k < 1 || plan.split_k > most) {
@@ -125,7 +129,8 @@ Support check_teams(const Sm90GemmSketch& plan) {
   return {};
 }
 
-/// How D leaves: lines that begin and end at 16 bytes by TMA.
+/// Plans the epilogue: which of C and D TMA moves, and the epilogue subtile. TMA requires lines that begin and end at
+/// multiples of 16 bytes.
 Support plan_output(Sm90GemmSketch& plan) {
   const op::TensorSignature& d = plan.operands.d;
   plan.store_bytes = std::min(kTmaBytes, d.alignment * bytes(d.element));
@@ -168,7 +173,7 @@ int EpilogueStaging::bytes(int tile_rows, int tile_columns, int split_k) const {
     return kElementBytes * (rows * tile_columns + columns * tile_rows) +
            fragment_reduction_bytes(reductions, tile_columns);
   }
-  const int groups = tile_columns / 8;  // of four accumulators of each thread: epilogue/split_k_sum.cuh
+  const int groups = tile_columns / 8;  // groups of four accumulators per thread; see epilogue/split_k_sum.cuh
   const int share = (groups * kThreads + split_k - 1) / split_k;
   const int columns_of_share = std::min(tile_columns, ((share + kThreads - 1) / kThreads + 1) * 8);
   return band_reduction_bytes(reductions, static_cast<int>(kWgmmaM), columns_of_share, kThreads, kElementBytes);
@@ -180,7 +185,8 @@ int Sm90SharedMemory::most_output_bytes(int limit) const {
 
 RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promotes, int needed) {
   if (!uses_plain_loads && consumers == 3) return {40, 152};
-  // Sums of 192 columns over one warpgroup leave few for the epilogue: some 50 bytes spilled of 232 registers.
+  // If one warpgroup holds the accumulators of 192 columns, few registers remain for the epilogue: with 232 registers
+  // about 50 bytes spilled.
   constexpr int kTight = 225;
   if (!uses_plain_loads)
     return !promotes && needed >= kTight && needed <= 232 ? RegisterSplit{24, 240} : RegisterSplit{40, 232};
@@ -208,7 +214,8 @@ Support check_promotion(const TileShape& tile) {
 
 double exposed_clocks(const TileShape& tile, int team, const ConsumerExtras& extras, int element_bytes) {
   constexpr double kAddsPerClock = 128;
-  constexpr double kFragmentBytesPerClock = 64;  // of 128: measured on an H200, tf32 128x128x32
+  // Half of the 128 bytes per clock that shared memory delivers; measured on an H200 with tf32 128x128x32.
+  constexpr double kFragmentBytesPerClock = 64;
   if (team != 1) return 0;
   double clocks = 0;
   if (extras.promotes) clocks += tile.m * tile.n / kAddsPerClock;
@@ -221,9 +228,11 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   const int of_an_instruction = kWgmmaM * tile.n / 128;
   int beside = extras.promotes ? of_an_instruction : 0;
   if (extras.promotes && extras.stores_bytes) beside += kByteStoreRegisters;
-  if (extras.loads_fragments) beside += 3 * 4 * tile.m / (kWgmmaM * team);  // two buffers, the address of each load
+  // Fragments of A need two buffers and the address of each load.
+  if (extras.loads_fragments) beside += 3 * 4 * tile.m / (kWgmmaM * team);
   if (extras.plain_bytes > 0) beside += extras.plain_bytes == 2 ? kMatrixStoreRegisters : kPairStoreRegisters;
-  // ptxas assembles an instruction within what the launch gives all threads alike, whatever setmaxnreg does (C7602).
+  // ptxas requires that one wgmma fits in the registers that every thread has at launch, regardless of setmaxnreg
+  // (error C7602).
   constexpr int kRegistersOfAnSm = 65536;
   const int needed = tile.m * tile.n / (128 * team) + beside + kAddressRegisters;
   return {.tile = needed,
@@ -262,12 +271,13 @@ AccumulatorTile accumulator_tile(const Sm90GemmPlan& plan) {
   const int n = plan.tile.n;
   const arch::MmaAtom instruction = arch::instruction(*plan.atom, n).value_or_throw();
   const bool pairs_rows = plan.a.fragments && plan.a.fragments->pairs_rows;
-  // Row g + 8 * h of a warp's 16, as the instruction counts them, is row 2 * g + h of what it is given as A.
+  // With paired rows, row g + 8 * h of the warp's 16 rows in the instruction's numbering holds row 2 * g + h of A.
   const layout::Layout rows =
       pairs_rows ? layout::Layout(IntTuple{8, 2, 4}, IntTuple{2, 1, 16}) : layout::Layout(kWgmmaM, 1);
   const layout::Layout tile = layout::concatenate({rows, layout::Layout(n, kWgmmaM)});
   const layout::Layout offsets = layout::composition(tile, instruction.c_tv);
-  const layout::Layout threads = layout::group(offsets.mode(0), 0, 2);  // four lanes along a row, eight down; the warps
+  // The modes of `threads` are the lanes (four along a row, eight along the rows) and the warps.
+  const layout::Layout threads = layout::group(offsets.mode(0), 0, 2);
   return accumulator_tile(layout::concatenate({threads, offsets.mode(1)}), kWgmmaM, n);
 }
 

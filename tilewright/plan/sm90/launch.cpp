@@ -15,12 +15,12 @@ std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; 
 
 std::int64_t leading_dimension(const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; }
 
-/// Matrices of an operand that differ. CUDA's documents do not say that a tensor map may have a stride of 0: what
-/// serves the whole batch is one matrix, at coordinate 0.
+/// Number of distinct matrices of an operand. The CUDA documentation does not say that a tensor map may have a stride
+/// of 0, so a matrix that is broadcast over the batch is mapped as one matrix, and the kernel loads it at coordinate 0.
 std::int64_t distinct(const op::Tensor& tensor) { return tensor.batch_stride() == 0 ? 1 : tensor.batch(); }
 
-/// The tensor map of matrices of `contiguous` x `strided` elements. One row may lie anywhere, and so may one matrix:
-/// the distance to the next is not read, and need only be one that tensor maps may have.
+/// The tensor map of matrices of `contiguous` x `strided` elements. If there is only one row or only one matrix, its
+/// stride is never used, but it must still be a value that tensor maps allow.
 TensorMapRequest request(DType element, const op::Tensor& tensor, std::int64_t contiguous, std::int64_t strided,
                          const std::array<std::int64_t, 3>& box, int swizzle_bytes) {
   const std::int64_t ld = strided == 1 ? contiguous : leading_dimension(tensor);
@@ -34,7 +34,7 @@ TensorMapRequest request(DType element, const op::Tensor& tensor, std::int64_t c
           .swizzle_bytes = swizzle_bytes};
 }
 
-/// The operands of the problem as computed, and how they lie.
+/// The operands and the extents of the problem as computed.
 struct View {
   const op::Tensor& a;
   const op::Tensor& b;
@@ -45,21 +45,22 @@ View view(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
                             : View{arguments.a.tensor, arguments.b.tensor, arguments.m(), arguments.n(), arguments.k()};
 }
 
-/// Clusters' tiles along m and n of one matrix of D.
+/// Number of cluster-sized groups of tiles along m and n in one matrix of D.
 std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmSketch& plan, const View& problem) {
   return {ceil_div(problem.m, std::int64_t{plan.tile.m} * plan.cluster_m),
           ceil_div(problem.n, std::int64_t{plan.tile.n} * plan.cluster_n)};
 }
 
-/// Clusters, or as many CTAs as K has slices, that work at once.
+/// Number of groups that work at once, where a group consists of `split_k` clusters that compute the same tiles.
 std::int64_t working_groups(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, view(plan, arguments));
   const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.split_k;
   return std::min<std::int64_t>(tiles_m * tiles_n * arguments.batch(), resident);
 }
 
-/// Where in a launch's workspace, bytes from its beginning: counters, for each group what epilogue/split_k_sum.cuh asks
-/// for, the copies of operands.
+/// The parts of a launch's workspace, as byte offsets from its beginning. In this order it holds the counters, the
+/// split-K partial sums of each group (epilogue/split_k_sum.cuh), the partial results of reductions, and the repacked
+/// copies of operands.
 struct Workspace {
   RepackedCopy a, b;
   std::int64_t at_a = 0, at_b = 0;
@@ -67,7 +68,8 @@ struct Workspace {
   std::int64_t bytes = 0;
 };
 
-/// Blocks of a warpgroup's part of a tile; where slices are summed, of 64 rows of it.
+/// The blocks of D that write partial results of reductions. A block is a warpgroup's part of a tile; with split-K it
+/// is 64 rows of the tile.
 ReductionBlocks reduction_blocks_of_warpgroups(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   const std::int64_t rows = plan.split_k > 1 ? kWgmmaM : plan.tile.m / plan.team();
@@ -106,22 +108,22 @@ Workspace workspace(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   return workspace;
 }
 
-/// Number i of those that leave by TMA.
+/// The tensor of output number `i` among those other than D that TMA stores.
 const op::Tensor& other_output(const Sm90GemmSketch& plan, const op::GemmView& arguments, int i) {
   const auto number = static_cast<std::size_t>(plan.others.numbers[static_cast<std::size_t>(i)]);
   return arguments.tensor(arguments.epilogue->outputs[number].label);
 }
 
-/// Of operands that are repacked.
+/// Bytes of the operands that are repacked.
 double repacked_bytes(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   return (plan.path_a.is_repacked ? bytes_to_copy(problem.a) : 0) +
          (plan.path_b.is_repacked ? bytes_to_copy(problem.b) : 0);
 }
 
-/// Groups of a launch: those that work, and more where there is so much to copy.
+/// Number of groups to launch: those that compute tiles, and more if repacking has enough work for them.
 std::int64_t launched_groups(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
-  constexpr double kBytesOfCta = 32768;  // two rounds of its warps: copy/repacked_lines.cuh
+  constexpr double kBytesOfCta = 32768;  // two rounds of a CTA's warps; see copy/repacked_lines.cuh
   const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.split_k;
   const double copying = repacked_bytes(plan, arguments) / (kBytesOfCta * plan.group_size());
   const auto wanted = static_cast<std::int64_t>(std::min<double>(copying, resident));
@@ -135,7 +137,7 @@ TensorMapRequest operand_map(const TmaOperandPlan& operand, const op::Tensor& te
                  arch::width_bytes(map.swizzle));
 }
 
-/// The tensor map of the copy that lies `offset` bytes from the workspace's beginning.
+/// The tensor map of the repacked copy at `offset` bytes from the beginning of the workspace.
 TensorMapRequest repacked_map(const TmaOperandPlan& operand, const RepackedCopy& copy, std::int64_t offset) {
   const arch::TensorMap& map = operand.map;
   return {.element = operand.element,
@@ -147,7 +149,7 @@ TensorMapRequest repacked_map(const TmaOperandPlan& operand, const RepackedCopy&
           .swizzle_bytes = arch::width_bytes(map.swizzle)};
 }
 
-/// The tensor map of C, of D or of another output: a box as panel_boxes says.
+/// The tensor map of C, D or another output. Its box is that of panel_boxes().
 TensorMapRequest output_map(const Sm90GemmPlan& plan, const View& problem, const op::TensorSignature& described,
                             const op::Tensor& tensor) {
   const bool is_row_major = described.layout == op::MatrixLayout::row_major;
@@ -158,13 +160,14 @@ TensorMapRequest output_map(const Sm90GemmPlan& plan, const View& problem, const
                  {boxes.line, boxes.lines, 1}, boxes.line * element_bytes);
 }
 
-/// Of an operand of which each tile meets `times` tiles of the other. What is read once makes room in L2 first, which
-/// gave 1 to 4 % of problems with few rows; batches of small matrices lost 12 % by it (H200, docs/performance.md).
+/// The L2 eviction policy for an operand each of whose tiles is multiplied by `times` tiles of the other operand. Data
+/// that is read once is evicted first. This gained 1 to 4 % on problems with few rows but cost 12 % on batches of small
+/// matrices, so batches use the normal policy (H200, docs/performance.md).
 std::uint64_t load_policy(const op::GemmView& arguments, std::int64_t times) {
   return times == 1 && arguments.batch() == 1 ? arch::kEvictFirst : arch::kEvictNormal;
 }
 
-/// What a launch passes to its kernel.
+/// The values from which the kernel's parameters are computed.
 struct LaunchValues {
   const op::GemmView& arguments;
   View problem;
@@ -172,7 +175,8 @@ struct LaunchValues {
   std::pair<std::int64_t, std::int64_t> cluster_tiles;
 };
 
-/// GlobalMatrix of device/tilewright/operand/global_matrix.cuh; zeros for a tensor without an address.
+/// Describes GlobalMatrix of device/tilewright/operand/global_matrix.cuh. The leading dimension of a tensor without an
+/// address is 0.
 template <class Sink, class TensorOf>
 void describe_matrix(Sink& sink, const ParameterName& name, const TensorOf& tensor) {
   sink.begin(name);
@@ -182,7 +186,8 @@ void describe_matrix(Sink& sink, const ParameterName& name, const TensorOf& tens
   sink.end(sizeof(std::int64_t));
 }
 
-/// TmaMatrix, GlobalMatrix or RepackedMatrix of device/tilewright/operand/. `copy` is called for the last alone.
+/// Describes TmaMatrix, GlobalMatrix or RepackedMatrix of device/tilewright/operand/. `copy` is called only for
+/// RepackedMatrix.
 template <class Sink, class TensorOf, class CopyOf>
 void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operand, const TensorOf& tensor,
                       const LaunchValues* values, std::int64_t View::*mn, const CopyOf& copy) {
@@ -198,8 +203,8 @@ void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operan
   sink.end(kTensorMapAlignment);
 }
 
-/// Sm90GemmParameters of device/tilewright/gemm/sm90_parameters.cuh. `values` may be null for a sink that asks for
-/// none.
+/// Describes Sm90GemmParameters of device/tilewright/gemm/sm90_parameters.cuh. `values` may be null for a sink that
+/// asks for no values.
 template <class Sink>
 void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
   const auto a = [&]() -> const op::Tensor& { return values->problem.a; };
@@ -214,7 +219,7 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     for (int i = 0; i < plan.others.count; ++i) {
       sink.field(i == 0 ? "map[0]" : "map[1]", [&] {
         const op::Tensor& tensor = other_output(plan, values->arguments, i);
-        return map_of({tensor.dtype, plan.operands.d.layout}, tensor);  // its lines lie as D's
+        return map_of({tensor.dtype, plan.operands.d.layout}, tensor);  // it has the storage order of D
       });
     }
     sink.end(kTensorMapAlignment);
@@ -230,7 +235,7 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   } else {
     describe_matrix(sink, "d", d);
   }
-  // Where no C is read, something stands in for it: a null address or, for TMA, D.
+  // If C is not read, its field still needs a valid value: a null address or, for TMA, the tensor map of D.
   const auto reads_c = [&] { return values->arguments.reads_source; };
   if (plan.loads_source_by_tma) {
     sink.field("c", [&] { return map_of(plan.operands.c, reads_c() ? c() : d()); });
@@ -259,7 +264,8 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   sink.finish();
 }
 
-/// Steps from one pass to the next are 31 bits: copy/plain_load_operand.cuh.
+/// Refuses operands whose plain loads need a step from one pass to the next that exceeds 31 bits; see
+/// copy/plain_load_operand.cuh.
 Support check_plain_loads(const OperandPath& operand, int tile_mn, int tile_k, const op::Tensor& tensor) {
   constexpr std::int64_t kMaxStep = (std::int64_t{1} << 31) - 1;
   if (!operand.uses_plain_loads()) return {};
@@ -274,7 +280,7 @@ Support check_plain_loads(const OperandPath& operand, int tile_mn, int tile_k, c
 }
 
 Support check_tma_strides(const op::Tensor& tensor) {
-  constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // bytes, cuTensorMapEncodeTiled
+  constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // in bytes; from cuTensorMapEncodeTiled
   const std::int64_t row_bytes = leading_dimension(tensor) * bits(tensor.dtype) / 8;
   if (row_bytes >= kMaxStride)
     return refuse("rows are {} bytes apart, TMA reaches less than {}", row_bytes, kMaxStride).as(RefusalCode::strides);
@@ -326,7 +332,8 @@ Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& argument
     return refuse("needs a product to sum: k is {}, alpha {}", arguments.k(), arguments.alpha).as(RefusalCode::shape);
   }
   const View problem = view(plan, arguments);
-  // A box of D that ends within 16 bytes overwrote what lies behind them (H200, driver 580).
+  // TMA stores whole units of 16 bytes: a box of D whose lines ended within such a unit overwrote the bytes after the
+  // line (H200, driver 580).
   const std::int64_t line =
       plan.d_is_row_major() ? problem.n / plan.operands.epilogue.columns_per_element() : problem.m;
   const std::int64_t line_bytes = line * bytes(arguments.d.tensor.dtype);
@@ -341,7 +348,8 @@ Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& argument
         .as(RefusalCode::shape);
   }
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
-  constexpr std::int64_t kMaxTiles = std::numeric_limits<std::int32_t>::max() - 1024;  // room to step past the last
+  // The margin lets a persistent CTA step past the last tile without overflow.
+  constexpr std::int64_t kMaxTiles = std::numeric_limits<std::int32_t>::max() - 1024;
   if (tiles_m * tiles_n > kMaxTiles / std::max<std::int64_t>(arguments.batch(), 1)) {
     return refuse("needs {} tiles for each of {} matrices, more than {} together", tiles_m * tiles_n, arguments.batch(),
                   kMaxTiles)

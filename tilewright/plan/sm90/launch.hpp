@@ -1,4 +1,5 @@
-// What a plan of sm90_gemm makes of one problem's extents: the launch, whether it can be, and what the cost model asks.
+// Applies an sm90_gemm plan to the extents of one problem: checks the arguments, builds the launch, and builds the
+// input of the cost model.
 #pragma once
 
 #include "tilewright/plan/launch.hpp"
@@ -8,17 +9,18 @@
 
 namespace tilewright::plan {
 
-/// The plan as the cost model sees it, on extents of the caller's problem.
+/// The input of the cost model for the plan. The extents of `arguments` are those of the caller's problem.
 Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& arguments);
 
-/// Refuses arguments that kernels of the plan cannot take: no k to sum over, extents beyond 32-bit indices, tensors
-/// that the plan's TMA cannot reach, a workspace beyond 4 GiB.
+/// Refuses arguments that kernels of the plan cannot take: k == 0, extents beyond 32-bit indices, strides that TMA
+/// cannot address, or a workspace beyond 4 GiB.
 Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& arguments);
 
-/// Where launch() writes each parameter.
+/// The offset at which launch() writes each parameter.
 ParameterLayout parameter_layout(const Sm90GemmPlan& plan);
 
-/// A persistent grid of clusters, with the parameters of device/tilewright/gemm/sm90_parameters.cuh.
+/// Builds the launch of a persistent grid of clusters. The parameters are those of
+/// device/tilewright/gemm/sm90_parameters.cuh.
 /// @pre op::validate(arguments) and check_arguments accepted them
 Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments);
 

@@ -1,4 +1,4 @@
-// How an operand of sm90_gemm comes to shared memory, and how its tile lies there.
+// The path of an sm90_gemm operand from global to shared memory, and the layout of its tile there.
 #pragma once
 
 #include <cstdint>
@@ -13,50 +13,52 @@
 namespace tilewright::plan {
 
 inline constexpr int kWgmmaM = 64;        // rows of one wgmma
-inline constexpr int kTmaBytes = 16;      // what TMA's addresses and strides are multiples of
-inline constexpr int kMaxRowBytes = 128;  // of a box: the widest swizzle
+inline constexpr int kTmaBytes = 16;      // alignment in bytes that TMA requires of addresses and strides
+inline constexpr int kMaxRowBytes = 128;  // width of the widest swizzle, which limits a row of a TMA box
 
-/// The same share of a copy for each box, or for each CTA that takes part: how far to go in the tensor map's modes and
-/// in shared memory from one to the next.
+/// The step from one TMA box to the next, or from one multicasting CTA's slice to the next: the distance in the modes
+/// of the tensor map and in shared memory.
 struct TmaStep {
   std::int64_t contiguous = 0, strided = 0;  // elements of the tensor
   std::int64_t smem_bytes = 0;
   bool operator==(const TmaStep&) const = default;
 };
 
-/// How an operand comes to shared memory: by TMA unless it is gathered.
+/// The path of an operand to shared memory: TMA, TMA from a repacked copy, or plain loads.
 struct OperandPath {
-  arch::Major major = arch::Major::k;  // of the tile, and of the copy where there is one
-  int plain_load_bytes = 0;            // that a thread moves at once where TMA cannot reach the operand; else 0
-  bool is_repacked = false;            // copied first: plan/sm90/repacking.hpp
-  bool is_transposed = false;          // by that copy, from MN-major
+  arch::Major major = arch::Major::k;  // major mode of the tile in shared memory, and of the repacked copy if any
+  int plain_load_bytes = 0;            // bytes per plain load of a thread if TMA cannot load the operand; else 0
+  bool is_repacked = false;            // the operand is copied first; see plan/sm90/repacking.hpp
+  bool is_transposed = false;          // repacking transposes the operand from MN-major to K-major
 
   bool uses_plain_loads() const { return plain_load_bytes != 0; }
   bool operator==(const OperandPath&) const = default;
 };
 
-/// One operand's tile: in global memory as TMA boxes or as what threads gather; in shared memory as wgmma's descriptors
-/// read it, or as threads load the fragments that they give to wgmma.
+/// One operand's tile: how TMA boxes or plain loads bring it to shared memory, and how wgmma reads it there, through
+/// descriptors or as fragments that the consumer threads load to registers.
 struct TmaOperandPlan : OperandPath {
   DType element = DType::f16;
   int mn = 0, k = 0;            // extents of the tile
-  layout::ComposedLayout smem;  // (mn, k) -> elements
-  arch::TensorMap map;          // contiguous, strided, batch; extents are the launch's
-  int shares = 1;               // CTAs of a cluster that need the tile; each loads one slice of every box
-  int boxes = 1;                // that one CTA loads
+  layout::ComposedLayout smem;  // (mn, k) -> offset in elements
+  arch::TensorMap map;          // modes: contiguous, strided, batch; launch() sets the extents
+  int shares = 1;               // CTAs of a cluster that need the tile; each multicasts one slice of every box
+  int boxes = 1;                // TMA boxes that one CTA loads per stage
   TmaStep box, share;
   int alignment_bytes = 16;
-  arch::WgmmaOperand wgmma;                      // unless there are
-  std::optional<arch::FragmentLoads> fragments;  // of A, where wgmma does not read it as it lies
+  arch::WgmmaOperand wgmma;  // the descriptor; unused if `fragments` is set
+  /// The loads of A's fragments to registers, set if wgmma cannot read A's layout from shared memory.
+  std::optional<arch::FragmentLoads> fragments;
 
-  /// What is contiguous in shared memory: the width of the swizzle.
+  /// Swizzle width in bytes, which is the length of a contiguous row in shared memory.
   int row_bytes() const { return arch::width_bytes(*arch::swizzle_mode(smem.swizzle, bits(element))); }
-  /// The lines, contiguous in global memory, that a pass of the producer's threads over a gathered tile reads from.
+  /// Number of lines, each contiguous in global memory, that one pass of the producer warpgroup covers when it loads
+  /// the tile with plain loads.
   int lines_of_pass() const { return lines_of_pass(plain_load_bytes, row_bytes()); }
   static int lines_of_pass(int plain_load_bytes, int row_bytes) {
     return kProducerThreads * plain_load_bytes / row_bytes;
   }
-  /// Passes over the tile.
+  /// Number of such passes per tile; 0 if TMA loads the operand.
   int passes() const { return uses_plain_loads() ? tile_bytes() / (kProducerThreads * plain_load_bytes) : 0; }
   int tile_bytes() const { return mn * k * bits(element) / 8; }
   bool operator==(const TmaOperandPlan&) const = default;
@@ -64,21 +66,24 @@ struct TmaOperandPlan : OperandPath {
   static constexpr int kProducerThreads = 128;
 };
 
-/// Of an operand that TMA can reach, 16; else what the addresses of threads that gather are multiples of.
+/// Alignment of the operand's lines in bytes, at most 16. TMA can load operands that are aligned to 16 bytes; others
+/// need plain loads or repacking.
 int alignment_bytes(const op::TensorSignature& operand);
 
-/// Repacked where it must be and `repacks` says so, by TMA where it can, else gathered.
+/// The path of an operand: it is repacked if `repacks` is set and must_be_repacked() holds; otherwise TMA loads it if
+/// its alignment allows, and plain loads do if not.
 OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool repacks);
 
-/// Bytes of an operand's tile that lie together in memory, as far as a swizzle is wide: a power of two, at most 128.
+/// Length in bytes of a contiguous row of an operand's tile, limited to the width of a swizzle: a power of two, at most
+/// 128.
 int row_bytes(arch::Major major, int element_bytes, int mn, int k);
 
-/// How often a byte of an operand so aligned is read by a thread of the producer: 0 by TMA, 1, or 2 where an element
-/// lies across words.
+/// How often the producer reads each byte of an operand of this alignment with plain loads: 0 if TMA loads it, 1, or 2
+/// if the alignment is below 4 bytes and the stored words straddle words of global memory.
 int plain_load_reads(int alignment_bytes);
 
-/// All but how wgmma or threads read the tile. `role` is A or B, `shares` the CTAs of a cluster that need the same
-/// tile.
+/// Plans everything except `wgmma` and `fragments`. `role` is 'A' or 'B' and appears in refusals. `shares` is the
+/// number of CTAs of a cluster that need the same tile.
 Result<TmaOperandPlan> plan_operand(char role, const op::TensorSignature& tensor, DType multiplied,
                                     const OperandPath& path, int tile_mn, int tile_k, int shares);
 

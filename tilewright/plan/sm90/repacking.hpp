@@ -1,5 +1,5 @@
-// Operands that sm90_gemm first copies to its workspace, since TMA cannot reach them or wgmma does not read them as
-// they lie: how the copies lie, and what they cost.
+// Repacking of sm90_gemm operands. An operand that TMA cannot load, or whose major mode wgmma does not support, is
+// first copied to the workspace. This header gives the layout of the copy and its size.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,26 @@
 
 namespace tilewright::plan {
 
-/// Whether TMA does not reach an operand, or wgmma not read it, as it lies along K or not. wgmma reads elements of 2
-/// bytes either way.
+/// Whether TMA cannot load the operand because of its alignment, or wgmma cannot read its major mode. `is_along_k` says
+/// that the operand is K-major. wgmma reads 2-byte elements in either major mode and all others K-major only.
 bool must_be_repacked(const op::TensorSignature& tensor, bool is_along_k);
 
-/// A copy: lines one after another, those of all matrices that differ.
+/// The repacked copy of an operand: the lines of each distinct matrix of the batch, one after another.
 struct RepackedCopy {
-  std::int64_t contiguous = 1, lines = 1, matrices = 1;  // elements of a line, lines of a matrix
-  std::int64_t pitch = 0;                                // bytes from a line to the next, whole 128
+  std::int64_t contiguous = 1, lines = 1, matrices = 1;  // elements per line, lines per matrix, number of matrices
+  std::int64_t pitch = 0;                                // bytes from one line to the next, a multiple of 128
 
-  /// At most 2^61: more is not told apart.
+  /// Size of the copy in bytes, saturated at 2^61 to avoid overflow.
   std::int64_t bytes() const;
 };
 
-/// The copy of an operand of `mn` x `k` elements, along K or along M or N.
+/// The layout of the repacked copy of an operand of `mn` x `k` elements with the given major mode.
 RepackedCopy repacked_copy(const op::Tensor& tensor, arch::Major major, std::int64_t mn, std::int64_t k);
 
-/// Bytes of an operand's elements, each matrix that serves a whole batch once.
+/// Size in bytes of the operand's elements. A matrix that is broadcast over the batch counts once.
 double bytes_to_copy(const op::Tensor& tensor);
 
-/// Bytes of shared memory in which a warp transposes: copy/transposed_lines.cuh.
+/// Bytes of shared memory that a warp needs for transposing; see copy/transposed_lines.cuh.
 int transposing_bytes(int element_bytes);
 
 }  // namespace tilewright::plan

@@ -1,4 +1,5 @@
-// Every way that sm90_gemm might tile a problem costs some tens of nanoseconds to estimate: all are, and the best kept.
+// The search estimates every tiling that sm90_gemm offers for a problem and keeps the best. This is affordable because
+// one estimate takes some tens of nanoseconds.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,20 +19,23 @@ namespace tilewright::plan {
 namespace {
 
 constexpr std::size_t kKept = 12;
-constexpr int kWarpgroup = 4;  // warps
+constexpr int kWarpgroup = 4;  // warps per warpgroup
 constexpr int kMaxStages = 16;
 constexpr int kMinStages = 3;
-// Of tiles of one step each, that are loaded ahead: more is slower, it seems because they and D lie too far apart in
-// DRAM (64x64 tiles of 4096 products of 128x128x64: 73.4 us with 6 stages, 77.3 with 12; H200).
+// Limit on the bytes that are loaded ahead if each tile has one mainloop step. Loading more ahead is slower, presumably
+// because the loads and the stores of D then lie too far apart in DRAM (4096 products of 128x128x64 with 64x64 tiles:
+// 73.4 us with 6 stages, 77.3 us with 12; H200).
 constexpr int kAheadBytes = 96 * 1024;
-constexpr int kInstructionN = 8;  // and multiples
+constexpr int kInstructionN = 8;  // the n of a wgmma is a multiple of this
 constexpr int kInstructionKBytes = 32;
-constexpr int kSwizzleBytes = 128;  // of K, one step
-constexpr int kFewRows = 192;       // of D, for which swapped operands may waste less
-constexpr int kRasterWidth = 8;  // columns, or rows, of tiles walked together: keeps a wave's operands of 8192^3 in L2
-constexpr int kFewTiles = 2;     // along M: then neighbouring CTAs, of one TPC, should share B (up to 25 % measured)
+constexpr int kSwizzleBytes = 128;  // bytes along K in one mainloop step
+constexpr int kFewRows = 192;       // up to this many rows of D, swapped operands may waste less of a tile
+/// Tile columns or tile rows that are walked together: this width keeps the operands of a wave of 8192^3 in L2.
+constexpr int kRasterWidth = 8;
+/// Up to this many tiles along M, neighbouring CTAs, which run on one TPC, should share B (a gain of up to 25 %).
+constexpr int kFewTiles = 2;
 
-/// Rows of the tile and who computes them.
+/// The rows of a tile and the consumer warpgroups that compute them.
 struct Rows {
   int m, consumers;
   Schedule schedule;
@@ -49,35 +53,35 @@ constexpr std::array<Rows, 6> kRows{{
 constexpr std::array<int, 16> kColumns{8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256};
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
-/// How CTAs work together: along M and N they share operands, slices of K a tile.
+/// The CTAs that work together: a cluster of m x n CTAs shares operands by multicast, and `split_k` CTAs share a tile.
 struct Group {
   int m, n, split_k;
 };
 constexpr std::array<Group, 3> kClusters{{{1, 1, 1}, {2, 1, 1}, {1, 2, 1}}};
 
-/// The problem as computed, and what all its candidates share.
+/// The problem as computed, and the properties that all its candidates share.
 struct Search {
   std::int64_t m, n, k, batches;
   const arch::ArchLimits& limits;
   int element_bytes;
   OutputElements output;
   EpilogueStaging staging;
-  int columns_per_element;  // of A*B for each of D
-  int beside_bytes;         // cost.hpp
+  int columns_per_element;  // columns of A*B per column of D
+  int beside_bytes;         // see Sm90CostInput
   double function_instructions;
-  int plain_bytes;  // of an element of D that is not stored by TMA, else 0
+  int plain_bytes;  // size of an element of D if it is stored with plain stores instead of TMA; else 0
   arch::Major major_a, major_b;
-  int reads_a, reads_b;  // by threads that gather: cost.hpp
+  int reads_a, reads_b;  // see Sm90CostInput
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
-  double repacked_bytes;  // 0: none
+  double repacked_bytes;  // 0 if no operand is repacked
 
   bool uses_plain_loads() const { return reads_a > 0 || reads_b > 0; }
 };
 
 struct Candidate {
   double us;
-  std::int64_t m;  // of the problem as computed
+  std::int64_t m;  // extent of the problem as computed
   const Rows* rows;
   TileShape tile;
   Group group;
@@ -85,7 +89,7 @@ struct Candidate {
   bool is_transposed, repacks;
 };
 
-/// Those that were among the kKept best when they were offered.
+/// Collects the candidates. It keeps those that were among the kKept best when they were offered.
 class Candidates {
  public:
   void offer(const Candidate& candidate) {
@@ -94,7 +98,7 @@ class Candidates {
     if (best_us_.size() == kKept) best_us_.pop();
     best_us_.push(candidate.us);
   }
-  /// Of the kKept best.
+  /// Estimate of the slowest of the kKept best candidates; infinite while there are fewer.
   double worst_us() const { return best_us_.size() < kKept ? INFINITY : best_us_.top(); }
   std::span<const Candidate> best() {
     const std::size_t kept = std::min(kKept, all_.size());
@@ -113,7 +117,7 @@ bool is_wasteful(const std::array<int, kCount>& ascending, int choice, std::int6
   return std::ranges::any_of(ascending, [&](int smaller) { return smaller < choice && smaller >= extent; });
 }
 
-/// Gives `memory` as many stages as fit beside the rest; false where too few do.
+/// Sets the stages of `memory` to as many as fit with the rest of it. Returns false if fewer than kMinStages fit.
 bool fit_stages(const Search& search, Sm90SharedMemory& memory) {
   memory.stages = 0;
   const int rest = memory.bytes();
@@ -123,13 +127,13 @@ bool fit_stages(const Search& search, Sm90SharedMemory& memory) {
   return stages >= kMinStages;
 }
 
-/// Neighbours share the larger tile.
+/// Chooses the raster order so that neighbouring tiles share the operand with the larger tile.
 Raster raster_of(std::int64_t m, const TileShape& tile) {
   if (m <= std::int64_t{kFewTiles} * tile.m) return {1};
   return {kRasterWidth, tile.n > tile.m};
 }
 
-/// A tile and who computes it: what its candidates share.
+/// A tile shape with the warpgroups that compute it, and the cost input that its candidates share.
 struct Tile {
   const Rows& rows;
   Sm90CostInput input;
@@ -162,7 +166,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes)},
             .extras = extras,
             .is_possible = false};
-  // Two widths a step halve the barriers of small tiles.
+  // A mainloop step of two swizzle widths halves the number of barriers, which pays only for small tiles.
   if (k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
   if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return tile;
@@ -177,13 +181,13 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   const TileShape& shape = tile.input.tile;
   if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return;
   if (split_k > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (split_k - 1))) return;
-  // Shares of an operand that are no multiple of 16 rows made 128x112 slower than whole ones by 6 % (H200, tf32).
+  // Multicast with slices that are not a multiple of 16 rows was 6 % slower than no multicast (128x112, H200, tf32).
   if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return;
   Sm90CostInput input = tile.input;
   input.cluster_m = cluster_m;
   input.cluster_n = cluster_n;
   input.split_k = split_k;
-  // Most are too slow even with stages and buffers that none can better.
+  // Most candidates are too slow even with the most stages and the fewest subtiles, so reject them early.
   input.stages = kMaxStages;
   input.subtiles = split_k > 1 ? 0 : 1;
   if (estimate_us(search.limits, input) >= candidates.worst_us()) return;
@@ -203,7 +207,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   }
   if (!fit_stages(search, memory)) return;
   if (search.k <= shape.k) {
-    const int teams = rows.consumers / rows.team();  // that each have a stage, and its next
+    const int teams = rows.consumers / rows.team();  // each team needs a current stage and the next one
     memory.stages = std::min(memory.stages, kAheadBytes / memory.stage_bytes);
     if (memory.stages < std::max(kMinStages, 2 * teams)) return;
   }
@@ -217,7 +221,8 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
                     search.is_transposed, search.repacked_bytes > 0});
 }
 
-/// As many slices as leave no SM idle, or half as many; none of tiles that fill more than one wave.
+/// The values of split_k to try: as many as leave no SM idle, and half as many. There are none if the tiles fill more
+/// than one wave.
 std::array<int, 3> split_k_worth_trying(const Search& search, int rows, int columns, const Group& cluster) {
   const std::int64_t tiles =
       ceil_div(search.m, rows * cluster.m) * ceil_div(search.n, columns * cluster.n) * search.batches;
@@ -227,7 +232,7 @@ std::array<int, 3> split_k_worth_trying(const Search& search, int rows, int colu
   return filling > 4 ? std::array{static_cast<int>(filling), static_cast<int>(filling / 2), 0} : std::array{2, 3, 4};
 }
 
-/// Of columns that kColumns lacks, those that fill the SMs once or twice; else 0.
+/// Tile widths that kColumns lacks and with which the tiles fill all SMs exactly once or twice; 0 if there is none.
 std::array<int, 2> filling_columns(const Search& search, int rows) {
   std::array<int, 2> filling{};
   const std::int64_t tiles_m = ceil_div(search.m, rows) * search.batches;
@@ -251,7 +256,8 @@ void consider_columns(const Search& search, const Rows& rows, int columns, Candi
       if (!tile.is_possible) continue;
       group.split_k = 1;
       consider(search, tile, group, candidates);
-      if (rows.schedule == Schedule::ping_pong) continue;  // one warpgroup would multiply, and sum twice
+      // With ping_pong, one warpgroup would multiply a whole tile, and the CTA would reduce two tiles.
+      if (rows.schedule == Schedule::ping_pong) continue;
       for (const int split_k : split_k_worth_trying(search, rows.m, columns, group)) {
         group.split_k = split_k;
         if (split_k > 1) consider(search, tile, group, candidates);
@@ -290,7 +296,7 @@ Design design_of(const Candidate& candidate, const op::GemmSignature& descriptio
                            OpClass::tensor_op,
                            description.math};
   tile.swaps_operands = candidate.is_transposed != (description.d.layout == op::MatrixLayout::column_major);
-  if (candidate.is_transposed) {  // shapes of a design are of the caller's problem
+  if (candidate.is_transposed) {  // the shapes of a design refer to the caller's problem
     std::swap(tile.threadblock_shape[0], tile.threadblock_shape[1]);
     std::swap(tile.warp_count[0], tile.warp_count[1]);
     std::swap(tile.cluster_shape[0], tile.cluster_shape[1]);
@@ -301,19 +307,20 @@ Design design_of(const Candidate& candidate, const op::GemmSignature& descriptio
   return design;
 }
 
-/// The problem as computed: is_transposed, its operands are B' and A'.
+/// Whether A of the problem as computed is K-major. If `is_transposed`, that A is the caller's B'.
 bool is_a_along_k(const op::GemmSignature& description, bool is_transposed) {
   return is_transposed ? description.b.layout == op::MatrixLayout::column_major
                        : description.a.layout == op::MatrixLayout::row_major;
 }
 arch::Major major(bool is_along_k) { return is_along_k ? arch::Major::k : arch::Major::mn; }
-/// wgmma reads B of other than 16-bit types K-major only; A may go through registers.
+/// Whether wgmma can read B of the problem as computed. It reads types that are not 16 bits wide K-major only, and
+/// only A may go through registers.
 bool reads_b(const op::GemmSignature& description, bool is_transposed) {
   return bytes(description.a.element) == 2 || is_a_along_k(description, !is_transposed);
 }
 
-/// Of the operands that would be copied first; 0 where none need be, or copies would not fit the workspace beside
-/// partial sums.
+/// Bytes of the operands that would be repacked. The result is 0 if none needs repacking, or if the copies would not
+/// fit in the workspace together with the partial sums of split-K.
 double bytes_to_repack(const op::GemmView& arguments, const op::GemmSignature& description) {
   double read = 0;
   std::int64_t written = 0;
@@ -338,10 +345,10 @@ std::vector<Design> sm90_gemm_designs(const op::GemmView& arguments, const op::G
   if (bytes(element) > 2 && !is_tf32) return {};
 
   const bool natural = description.d.layout == op::MatrixLayout::column_major;
-  const bool is_word_or_byte = bytes(element) != 2;  // which wgmma reads along K only
+  const bool is_word_or_byte = bytes(element) != 2;  // wgmma reads these types K-major only
   const bool must_swap = !reads_b(description, natural) && reads_b(description, !natural);
   Candidates candidates;
-  const TmaOutputs others = tma_outputs(description, 1);  // the same of the problem transposed
+  const TmaOutputs others = tma_outputs(description, 1);  // the transposed problem has the same
   for (const bool is_transposed : {natural, !natural}) {
     if (is_transposed && description.epilogue.pairs_columns()) continue;
     const std::int64_t rows = is_transposed ? arguments.n() : arguments.m();

@@ -1,5 +1,5 @@
-// The epilogue subtiles of sm90_gemm: what a consumer warpgroup puts in one buffer of shared memory on the way from its
-// accumulators to D, and how it lies there.
+// The epilogue subtiles of sm90_gemm. A subtile is the part of D that a consumer warpgroup stages in one shared-memory
+// buffer between its accumulators and the TMA store.
 #pragma once
 
 #include <algorithm>
@@ -12,24 +12,25 @@
 
 namespace tilewright::plan {
 
-/// Outputs beside D that are stored by TMA from the same buffers as D: device/tilewright/epilogue/tma_output.cuh.
+/// Outputs other than D that TMA stores from the same buffers as D; see device/tilewright/epilogue/tma_output.cuh.
 struct TmaOutputs {
   static constexpr int kMost = 2;
   int count = 0;
-  std::array<int, kMost> numbers{};        // among Epilogue::outputs
-  std::array<int, kMost> element_bytes{};  // of each
+  std::array<int, kMost> numbers{};        // indices into Epilogue::outputs
+  std::array<int, kMost> element_bytes{};  // size of an element of each output
 
   int bytes() const { return element_bytes[0] + element_bytes[1]; }
   bool operator==(const TmaOutputs&) const = default;
 };
-/// The first outputs that have D's order and lines of whole 16 bytes; none where D itself is not stored by TMA.
-/// `operands` are those of the problem as computed.
+/// Selects the first outputs that have D's storage order and lines aligned to 16 bytes. The result is empty if D itself
+/// is not stored by TMA. `operands` are those of the problem as computed.
 TmaOutputs tma_outputs(const op::GemmSignature& operands, int split_k);
 
-/// Whether D's lines begin and end at the 16 bytes that TMA asks for.
+/// Whether D's lines begin and end at multiples of 16 bytes, as TMA requires.
 bool stores_by_tma(const op::TensorSignature& d);
 
-/// The elements that share a buffer: D; C, which is loaded into D's place before; other outputs, behind D.
+/// The tensors that share an epilogue buffer: D; C, which is loaded into the place of D before D is written; and other
+/// outputs, which follow D.
 struct OutputElements {
   int c_bytes = 2, d_bytes = 2;
   bool d_is_row_major = true;
@@ -37,43 +38,45 @@ struct OutputElements {
 
   int widest() const { return std::max({c_bytes, d_bytes, others.element_bytes[0], others.element_bytes[1]}); }
   int narrowest() const;
-  /// Bytes that a buffer needs for each element of D.
+  /// Bytes of a buffer per element of D.
   int bytes_per_element() const { return std::max(c_bytes, d_bytes) + others.bytes(); }
 };
 
-/// Buffers of a consumer warpgroup, used in turn: one is filled while the other is stored.
+/// Number of epilogue buffers per consumer warpgroup. Double buffering lets the warpgroup fill one while TMA stores the
+/// other.
 constexpr int kOutputBuffers = 2;
 
-/// 64 rows of D by some columns, cut into panels along the columns. A panel is whole boxes of TMA, and each buffer
-/// holds one subtile.
+/// An epilogue subtile covers 64 rows of D and is divided into panels along its columns. A panel consists of whole TMA
+/// boxes, and each buffer holds one subtile.
 struct EpilogueSubtile {
-  int panel_columns = 0;  // 0 where no width divides the tile's columns, or D does not go through shared memory
-  int panels = 0;         // of one subtile
+  int panel_columns = 0;  // 0 if no width divides the tile's columns, or if D does not pass through shared memory
+  int panels = 0;         // panels per subtile
 
-  /// Shared memory of all buffers of a warpgroup, where an element of D needs `element_bytes`.
+  /// Shared memory of all buffers of a warpgroup, with `element_bytes` bytes per element of D.
   int bytes(int element_bytes) const;
-  /// Subtiles of 64 rows by `tile_columns` columns of D.
+  /// Number of subtiles that cover 64 rows by `tile_columns` columns of D.
   int count(int tile_columns) const;
   bool operator==(const EpilogueSubtile&) const = default;
 };
 
-/// The widest panels that divide a tile's columns, and as many of them as 8 KB and `most_bytes` of shared memory hold;
-/// at least one. A panel has whole groups of 8 columns, and its lines are the width of a swizzle, 16 bytes or more.
+/// Chooses the widest panel that divides the tile's columns, and as many panels per subtile as fit in 8 KB of the
+/// widest element and in `most_bytes` of shared memory, at least one. The columns of a panel are a multiple of 8, and
+/// its lines are as wide as a swizzle, at least 16 bytes.
 EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_columns, int most_bytes);
 
-/// The boxes of TMA that one panel is. A line is contiguous in global memory: a row of the panel or, of a column-major
-/// matrix, up to 128 bytes of a column.
+/// The TMA boxes that make up one panel. A line is contiguous in global memory: it is a row of the panel or, if the
+/// matrix is column-major, up to 128 bytes of a column.
 struct PanelBoxes {
-  int line = 0;   // elements
-  int lines = 0;  // of a box
-  int boxes = 1;  // one after another in shared memory
+  int line = 0;   // elements per line
+  int lines = 0;  // lines per box
+  int boxes = 1;  // boxes per panel, which follow each other in shared memory
 
   bool operator==(const PanelBoxes&) const = default;
 };
 PanelBoxes panel_boxes(int element_bytes, bool is_row_major, int panel_columns);
 
-/// (row, column) of a panel -> offset in bytes from the panel's beginning in shared memory: where TMA, with a swizzle
-/// as wide as a line, puts the elements of the boxes.
+/// Maps (row, column) of a panel to the offset in bytes from the panel's beginning in shared memory. TMA expects each
+/// element of its boxes there when the swizzle is as wide as a line.
 layout::ComposedLayout panel_layout(int element_bytes, bool is_row_major, int panel_columns);
 
 }  // namespace tilewright::plan
