@@ -60,7 +60,7 @@ TEST(EpilogueText, ErrorsNameTheirPosition) {
             "character 18: absmax is a reduction, which must be assigned to an output of its own"},
            {"s = sum(acc); D = acc / s", "character 25: 's' is a reduction, which no expression can read"},
            {"D = acc; s = sum(acc) + 1", "character 23: a reduction must end its statement, got '+'"},
-           {"D = acc; row(s) = acc", "character 19: 's' is row: expected a reduction, got 'acc'"},
+           {"D = acc; row(s) = acc", "character 19: 's' has shape row: expected a reduction, got 'acc'"},
            {"D = acc; row(s) = sum(acc); s = acc", "character 29: 's' is already defined"},
            {"D = acc; full(s) = sum(acc)", "character 10: 'full' is already defined"},
            {"D = acc; row(s = sum(acc)", "character 16: expected ')', got '='"},
