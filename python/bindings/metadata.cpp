@@ -104,6 +104,7 @@ void bind_operation_operands(nb::module_& module) {
             new (self) OperationOperands(std::move(operands));
           },
           nb::arg("operation"), nb::arg("operands"),
+          nb::sig("def __init__(self, operation: Operation, **operands: object) -> None"),
           "Each keyword is the name of an operand. Its value is an element type, which allows any strides, or (type, "
           "divisibility): then the last mode is contiguous, and addresses and all other strides are multiples of "
           "`divisibility` elements.")

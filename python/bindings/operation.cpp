@@ -211,6 +211,7 @@ void bind_operation(nb::module_& module) {
   nb::object arguments = module.attr("Arguments");
   nb::borrow<nb::class_<Arguments>>(arguments)
       .def("__init__", &make_arguments, nb::arg("operation"), nb::arg("operands"),
+           nb::sig("def __init__(self, operation: Operation, **operands: object) -> None"),
            "Each keyword is the name of an operand or a scalar. Raises InvalidArgument, with the number that is wrong, "
            "if the operands do not fit the operation.")
       .def("__getattr__", &attribute, nb::arg("name"))
