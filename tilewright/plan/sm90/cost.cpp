@@ -9,7 +9,7 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr double kLaunchUs = 3.8;              // time of an empty kernel between two events
+constexpr double kLaunchUs = 3.8;              // overhead of one kernel, timed between two events
 constexpr double kSharingUs = 1.29;            // extra time per launch of clusters that multicast
 constexpr double kSharingUsOfSlices = 0.5;     // the same with split-K, where CTAs wait for each other anyway
 constexpr double kPeakShare = 0.81;            // share of the tensor cores' nominal rate reached under the power limit
