@@ -13,13 +13,13 @@ constexpr double kLatencyClocks = 1500;
 // Share of a unit's peak that well-fed warps reach; fewer than 8 warps on a SM leave issue slots empty.
 constexpr double kPeakShare = 0.9;
 constexpr double kWarpsToHideLatency = 8;
-// Of two things that go on together, what does not hide behind the slower: a share of the faster. Multiplying and
-// reading shared memory; a SM's work and L2's.
+// Share of the faster of two overlapping phases that is exposed. The phases are multiplying and reading shared memory,
+// or the work of an SM and that of L2.
 constexpr double kOverlapLoss = 0.15;
 // Clocks that a warp's copy keeps the unit that issues copies busy, whatever its width: bf16 4096x4096x4090, of 4
 // bytes.
 constexpr double kClocksPerCopy = 20;
-// Of D, that one SM stores, and of DRAM's nominal rate, what kernels reach.
+// Rate at which one SM stores D, and the share of DRAM's nominal rate that kernels reach.
 constexpr double kStoreBytesPerClock = 16;
 constexpr double kDramShare = 0.875;
 // Warp instructions that one SM issues a clock, and how many one copy takes with its address and predicate.

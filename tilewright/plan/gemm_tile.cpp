@@ -21,7 +21,7 @@ std::pair<std::int64_t, std::int64_t> extents(const GemmTile& tile, const op::Ge
   return tile.is_transposed ? std::pair{arguments.n(), arguments.m()} : std::pair{arguments.m(), arguments.n()};
 }
 
-/// A tile each.
+/// The blocks of D that write partial results of reductions; each is one tile.
 ReductionBlocks reduction_blocks(const GemmTile& tile, const op::GemmView& arguments) {
   const auto [m, n] = extents(tile, arguments);
   return {.along_m = ceil_div(m, tile.tile.m),
@@ -29,7 +29,7 @@ ReductionBlocks reduction_blocks(const GemmTile& tile, const op::GemmView& argum
           .batches = std::max<std::int64_t>(arguments.batch(), 1)};
 }
 
-/// Of launch_gemm: counters and parts of reductions, or none.
+/// Bytes of launch_gemm's workspace, which holds the counters and partial results of reductions; 0 without reductions.
 std::int64_t workspace_bytes(const GemmTile& tile, const op::GemmView& arguments) {
   const op::Epilogue& epilogue = tile.operands.epilogue;
   const ReductionCounts counts = reduction_counts(epilogue);

@@ -1,5 +1,5 @@
-// The constants are fitted to the medians of some 5500 kernels on 66 problems (bf16, s8, e4m3, tf32; K from 64 to
-// 65536; D from 1x4096 to 16384x16384) on an H200: docs/decisions/performance_history.md.
+// The constants are fitted to the median times of some 5500 kernels on 66 problems (bf16, s8, e4m3, tf32; K from 64 to
+// 65536; D from 1x4096 to 16384x16384) on an H200; see docs/decisions/performance_history.md.
 #include "tilewright/plan/sm90/cost.hpp"
 
 #include <algorithm>
@@ -9,50 +9,51 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr double kLaunchUs = 3.8;              // one kernel between two events
-constexpr double kSharingUs = 1.29;            // more, of clusters that load for each other
-constexpr double kSharingUsOfSlices = 0.5;     // of those that wait for each other anyway
-constexpr double kPeakShare = 0.81;            // of the tensor cores' rate at the nominal clock, under the power limit
-constexpr double kDramShare = 0.96;            // of DRAM's nominal rate, once it is under way
-constexpr double kDramUs = 1.1;                // until then
-constexpr double kL2Share = 1.44;              // of limits.l2_bytes_per_clock
-constexpr double kSmBytesPerClock = 66.3;      // that one SM's TMA brings from L2
-constexpr double kLatencyClocks = 2960;        // from a TMA load's issue to its bytes, under load
-constexpr double kSharedLatencyClocks = 3190;  // where a cluster waits for the slower
-constexpr double kStepClocks = 13.8;           // barriers of one step
-constexpr double kNarrowRows = 0.82;           // power of 128 over a row's bytes: how much slower narrower rows come
-constexpr double kSubtileClocks = 366;         // of a buffer of D: barriers and the store's issue
+constexpr double kLaunchUs = 3.8;              // overhead of one kernel, timed between two events
+constexpr double kSharingUs = 1.29;            // extra time per launch of clusters that multicast
+constexpr double kSharingUsOfSlices = 0.5;     // the same with split-K, where CTAs wait for each other anyway
+constexpr double kPeakShare = 0.81;            // share of the tensor cores' nominal rate reached under the power limit
+constexpr double kDramShare = 0.96;            // share of DRAM's nominal rate reached in steady state
+constexpr double kDramUs = 1.1;                // time until DRAM reaches this rate
+constexpr double kL2Share = 1.44;              // factor on limits.l2_bytes_per_clock
+constexpr double kSmBytesPerClock = 66.3;      // rate at which TMA of one SM loads from L2
+constexpr double kLatencyClocks = 2960;        // latency of a TMA load under load
+constexpr double kSharedLatencyClocks = 3190;  // the same with multicast, where a cluster waits for its slowest CTA
+constexpr double kStepClocks = 13.8;           // barrier overhead of one mainloop step
+constexpr double kNarrowRows = 0.82;           // rows of b bytes take (128 / b) to this power as long per byte
+constexpr double kSubtileClocks = 366;         // overhead of an epilogue subtile: barriers and the issue of the store
 constexpr double kStoreBytesPerClock = 38;
-constexpr double kExchangeUs = 3.6;           // slices of K: a barrier between CTAs, through L2
-constexpr double kPartialBytesPerClock = 36;  // of sums on their way to and from the workspace
-constexpr double kOverlapLoss = 0.32;         // of two things that go on together, what does not hide behind the slower
-// Of a thread's loads of words that lie across lines, under load: bf16 4095^3 along K.
+constexpr double kExchangeUs = 3.6;           // time of the split-K barrier between CTAs, which goes through L2
+constexpr double kPartialBytesPerClock = 36;  // rate of split-K partial sums to and from the workspace
+constexpr double kOverlapLoss = 0.32;         // share of the faster of two overlapping phases that is exposed
+// Latency of plain loads that straddle cache lines, under load; measured with K-major bf16 4095^3.
 constexpr double kGatherLatencyClocks = 3000;
-// That wgmma reads of shared memory, of its 128: tiles 64 columns wide (fp8 4096x2112x7168).
+// Rate at which wgmma reads shared memory, whose peak is 128; measured with tiles of 64 columns (fp8 4096x2112x7168).
 constexpr double kOperandBytesPerClock = 107;
-constexpr double kBarrierUs = 3;               // of all CTAs, before which operands are repacked: an estimate
-constexpr double kRepackedBytesPerUs = 2.8e6;  // read and written together, most of it DRAM's: an estimate
+constexpr double kBarrierUs = 3;               // time of the grid-wide barrier after repacking; estimated
+constexpr double kRepackedBytesPerUs = 2.8e6;  // rate of repacking, reads plus writes, mostly DRAM-bound; estimated
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
 constexpr int kInstructionKBytes = 32;
 
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
-/// Clocks of the instructions of one step: at the tensor cores' rate, and, more of narrow tiles, reading A and B from
-/// shared memory.
+/// Clocks of the wgmma instructions of one mainloop step. `math` is the time at the tensor cores' rate. `reads` is the
+/// time to read A and B from shared memory, which limits narrow tiles.
 struct Multiplying {
   double math, reads;
 };
 Multiplying multiply_clocks(const Sm90CostInput& input) {
   const double instruction_k = kInstructionKBytes / static_cast<double>(input.element_bytes);
   const double instructions = input.tile.m / static_cast<double>(kInstructionM) * input.tile.k / instruction_k;
-  const int times_a = input.loads_fragments ? 2 : 1;  // threads read A at half the rate: ConsumerExtras
+  const int times_a = input.loads_fragments ? 2 : 1;  // threads load fragments at half the rate; see exposed_clocks()
   return {instructions * kInstructionM * input.tile.n * instruction_k / input.fma_per_clock,
           instructions * (times_a * kInstructionM + input.tile.n) * kInstructionKBytes / kOperandBytesPerClock};
 }
 
-/// Clocks of one step's gathered bytes: in the memory that L1 and shared memory are, where they are read as often as
-/// told and stored, beside what the instructions read; and by the latency that the words in flight hide.
+/// Clocks of the plain loads of one mainloop step: the slower of two limits. The first is the bandwidth of L1 and
+/// shared memory, which are one memory: plain loads read and store there, in addition to the `reads` of wgmma. The
+/// second is the load latency, divided by the words in flight.
 double gather_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input, double reads) {
   const double line_bytes = static_cast<double>(input.tile.k) * input.element_bytes;
   double moved = 0, in_flight = 0;
@@ -67,10 +68,10 @@ double gather_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input,
   return std::max(reads + moved / limits.smem_bytes_per_clock_per_sm, latency);
 }
 
-/// Bytes that a step of one CTA takes from L2, those of narrow rows counted for more.
+/// Bytes that one CTA loads from L2 per mainloop step. Bytes of narrow rows are weighted by kNarrowRows.
 struct StepBytes {
   double a, b;
-  double merged;  // for each of the two SMs of a TPC, whose reads of the operand that they share are one
+  double merged;  // bytes per SM if the two SMs of a TPC merge their reads of the operand that they share
 };
 StepBytes step_bytes(const Sm90CostInput& input) {
   const auto of = [&](int lines, int sharers, int row_bytes) {
@@ -80,12 +81,12 @@ StepBytes step_bytes(const Sm90CostInput& input) {
   };
   const double a = of(input.tile.m, input.cluster_n, input.row_bytes_a);
   const double b = of(input.tile.n, input.cluster_m, input.row_bytes_b);
-  // CTAs of a cluster share already; slices of a tile share nothing.
+  // CTAs of a cluster share operands by multicast already, and the split-K CTAs of a tile share nothing.
   const bool neighbours_share = input.cluster_m * input.cluster_n * input.split_k == 1;
   return {a, b, neighbours_share ? a + b - (input.walks_along_m ? b : a) / 2 : a + b};
 }
 
-/// Of one tile: its sum over slices, and D.
+/// Clocks of the epilogue of one tile: the split-K reduction, the special functions, and the stores of D.
 double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
   constexpr double kLanes = 128;
@@ -94,7 +95,7 @@ double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& inpu
                         tile_area * (input.d_bytes + input.beside_bytes) / input.split_k / kStoreBytesPerClock;
   if (input.split_k == 1) return stores;
   constexpr double kAccumulatorBytes = 4;
-  const double exchanged = 2 * tile_area * kAccumulatorBytes;  // a tile written, and as much read
+  const double exchanged = 2 * tile_area * kAccumulatorBytes;  // each CTA writes one tile and reads as much
   return stores + kExchangeUs * limits.clock_ghz * 1e3 + exchanged / kPartialBytesPerClock;
 }
 
@@ -105,10 +106,10 @@ double repack_us(const Sm90CostInput& input) {
 }  // namespace
 
 double function_instructions(const op::Epilogue& epilogue) {
-  // About what CUDA 13's code for sm_90 takes: by nvdisasm rsqrt has 3 instructions, rcp 7, exp 9, tanh 16, log 25, erf
-  // 27, log1p 30, pow 93; a division or a square root 9 and one that branches where it is subnormal. Those of the
-  // special function unit take eight times as long. Tiles of 192x192 that wait for a gelu_tanh cost 2048x4608x12288
-  // 12 us (H200), of which this gives 8.
+  // These counts approximate CUDA 13's code for sm_90. According to nvdisasm, rsqrt has 3 instructions, rcp 7, exp 9,
+  // tanh 16, log 25, erf 27, log1p 30, pow 93; a division or a square root has 9 and a branch for subnormals. The
+  // instructions of the special function unit take eight times as long. In 2048x4608x12288 with tiles of 192x192, an
+  // exposed gelu_tanh costs 12 us (H200), of which this model accounts for 8.
   double sum = 0;
   for (const op::EpilogueNode& node : epilogue.nodes) {
     using enum op::EpilogueOp;
@@ -162,7 +163,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
                                      ceil_div(input.n, std::int64_t{input.tile.n} * input.cluster_n) * input.batches;
   const std::int64_t resident = arch::resident_clusters(limits, sharers) / input.split_k;
   if (resident == 0 || input.fma_per_clock <= 0) return INFINITY;
-  const auto tiles = static_cast<double>(ceil_div(cluster_tiles, resident));  // of the busiest CTA
+  const auto tiles = static_cast<double>(ceil_div(cluster_tiles, resident));  // tiles of the busiest CTA
   const auto ctas = static_cast<double>(std::min(cluster_tiles, resident) * sharers * input.split_k);
   const auto steps = static_cast<double>(ceil_div(ceil_div(input.k, input.tile.k), input.split_k));
 

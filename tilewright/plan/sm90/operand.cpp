@@ -9,9 +9,11 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr int kGatheredBytes = 4;  // that a thread gathers at once, or twice as many: a bank's width
+/// Bytes of the narrower plain load, which is the width of a shared-memory bank; the wider one moves twice as many.
+constexpr int kGatheredBytes = 4;
 
-/// The one stride of a layout of instructions or CTAs: 0 where there is one, refused where no one step leads along.
+/// The constant step of a layout of TMA boxes or CTAs. The step is 0 if the layout has one element; a layout that no
+/// constant step describes is refused.
 Result<TmaStep> step_of(char role, const layout::Layout& coordinates, const layout::Layout& offsets, int bits) {
   const layout::Layout along = layout::coalesce(coordinates);
   const layout::Layout to = layout::coalesce(offsets);
@@ -26,10 +28,11 @@ Result<TmaStep> step_of(char role, const layout::Layout& coordinates, const layo
   return step;
 }
 
-/// The operand as boxes of TMA.
+/// Plans the TMA boxes of the operand.
 Support plan_boxes(TmaOperandPlan& operand, char role) {
   const int element_bits = bits(operand.element);
-  // A tensor of two tiles each way stands for all: a launch puts its own extents and strides in the map.
+  // A tensor of two tiles along each mode represents all tensors, because launch() sets the extents and strides of the
+  // tensor map.
   const std::int64_t mn = 2 * operand.mn;
   const std::int64_t k = 2 * operand.k;
   const layout::IntTuple stride =
@@ -51,13 +54,13 @@ Support plan_boxes(TmaOperandPlan& operand, char role) {
   return {};
 }
 
-/// That a thread moves at once: 8 bytes or the 4 of a bank; 0 by TMA.
+/// Bytes per plain load of a thread: 8 or 4; 0 if TMA loads the operand.
 int plain_load_bytes(int alignment) {
   if (alignment >= kTmaBytes) return 0;
   return (alignment >= 2 * kGatheredBytes ? 2 : 1) * kGatheredBytes;
 }
 
-/// The operand as passes of the producer's threads.
+/// Checks that the producer can load the operand in whole passes of plain loads.
 Support plan_plain_loads(TmaOperandPlan& operand, char role) {
   if (operand.shares > 1) {
     return refuse("{} is aligned to {} bytes, TMA needs {}: it is gathered, which {} CTAs cannot share", role,

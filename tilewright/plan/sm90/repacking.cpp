@@ -5,7 +5,7 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr std::int64_t kLineBytes = 128;  // a line of L2 each
+constexpr std::int64_t kLineBytes = 128;  // size of an L2 cache line, to which the lines of a copy are aligned
 
 }  // namespace
 
@@ -17,7 +17,7 @@ bool must_be_repacked(const op::TensorSignature& tensor, bool is_along_k) {
 
 std::int64_t RepackedCopy::bytes() const {
   constexpr std::int64_t kMost = std::int64_t{1} << 61;
-  const std::int64_t matrix_lines = lines * matrices;  // both below 2^31
+  const std::int64_t matrix_lines = lines * matrices;  // no overflow, because both are below 2^31
   return matrix_lines > kMost / std::max<std::int64_t>(pitch, 1) ? kMost : matrix_lines * pitch;
 }
 
@@ -36,9 +36,9 @@ double bytes_to_copy(const op::Tensor& tensor) {
 }
 
 int transposing_bytes(int element_bytes) {
-  constexpr int kWords = 32;  // of a block's lines
+  constexpr int kWords = 32;  // 32-bit words that the lines of a block span
   const int elements = 4 / element_bytes;
-  const int depth = elements == 1 ? 32 : 16;  // words
+  const int depth = elements == 1 ? 32 : 16;  // in words
   return kWords * elements * 4 * (depth + 1);
 }
 

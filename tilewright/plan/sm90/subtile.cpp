@@ -50,7 +50,7 @@ int EpilogueSubtile::bytes(int element_bytes) const {
 int EpilogueSubtile::count(int tile_columns) const { return (tile_columns / panel_columns + panels - 1) / panels; }
 
 EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_columns, int most_bytes) {
-  const int widest = kMaxRowBytes / elements.widest();  // 64 rows of it are 8 KB
+  const int widest = kMaxRowBytes / elements.widest();  // 64 rows of this width take 8 KB
   const int narrowest = elements.d_is_row_major ? std::max(8, kTmaBytes / elements.narrowest()) : 8;
   const int most_columns = most_bytes / EpilogueSubtile{1, 1}.bytes(elements.bytes_per_element());
   for (int columns = widest; columns >= narrowest; columns /= 2) {
