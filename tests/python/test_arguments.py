@@ -118,7 +118,7 @@ def test_a_workspace_is_memory_of_the_gpu_to_write_to() -> None:
     "wrong, message",
     [
         (dict(A=np.ma.masked_array(A)), "masked arrays are not supported"),
-        (dict(A=A[:, :3]), r"columns of A and rows of B differ: \(3,3\) against \(4,2\)"),
+        (dict(A=A[:, :3]), r"columns of A and rows of B differ: \(3,3\) and \(4,2\)"),
         (dict(A=A.astype(">f4")), "A: big-endian arrays are not supported"),
         (dict(A=A[0]), "A must have rank 2, or 3 with the batch first"),
         (dict(A=A.astype(np.complex64)), "unknown element type 'complex64'"),

@@ -12,6 +12,15 @@
 namespace tilewright::engine {
 namespace {
 
+/// The last line of an exception's text. The text of an exception from Python is a traceback, which ends with what was
+/// raised.
+std::string last_line(const std::exception& error) {
+  std::string_view text = error.what();
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  const std::size_t line = text.rfind('\n');
+  return printable(line == std::string_view::npos ? text : text.substr(line + 1), 400);
+}
+
 bool has_fewer_sms(const runtime::DeviceProperties& device) {
   return !device.emulated && device.sm_count < arch::limits(device.target).sm_count;
 }
@@ -40,8 +49,7 @@ registry::Discovery discover(std::span<const registry::ProviderPtr> providers, c
     } catch (const std::exception& error) {
       if (is_interrupted() || on_failure == OnFailure::rethrow) throw;
       found.kernels.resize(kernels);
-      found.refused.push_back(
-          {provider->family(), refuse("failed: {}", printable(error.what(), 400)).as(RefusalCode::provider)});
+      found.refused.push_back({provider->family(), refuse("failed: {}", last_line(error)).as(RefusalCode::provider)});
     }
   }
   return found;
@@ -60,7 +68,7 @@ Result<double> estimate(const registry::Kernel& kernel, const op::Problem& probl
     return estimate_us;
   } catch (const std::exception& error) {
     if (is_interrupted()) throw;
-    return refuse("its estimate failed: {}", printable(error.what(), 400)).as(RefusalCode::provider);
+    return refuse("its estimate failed: {}", last_line(error)).as(RefusalCode::provider);
   }
 }
 
