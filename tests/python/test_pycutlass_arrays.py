@@ -95,7 +95,7 @@ def test_the_pool_is_as_it_was():
 
 
 def test_a_pool_may_be_too_small():
-    with refused("the pool holds at least 2048 bytes and never more than 1024"):
+    with refused("init_pool_size must be at most max_pool_size, got 2048 and 1024"):
         pycutlass.get_memory_pool(2048, 1024)
     if device_name().startswith("emulator"):
         pytest.skip("the emulator's memory has no bound")
