@@ -12,7 +12,7 @@ namespace tilewright::bench {
 
 struct CublasLtFunctions;
 
-/// What one call of cuBLASLt computes.
+/// The problem that one call of cuBLASLt computes.
 enum class MatmulForm {
   plain,    // D of plain(problem)
   product,  // the product at stored_product(), to which another kernel applies the epilogue

@@ -68,8 +68,13 @@ ProblemKey key_of(const Gemm& gemm) {
 }
 
 ProblemKey key_of(const Custom& custom) {
-  ProblemKey key{.signature = describe(Problem(custom))};
-  if (const Result<GemmView> view = custom.operation->view(custom)) set_gemm_key(*view, key);
+  ProblemKey key;
+  if (const Result<GemmView> view = custom.operation->view(custom)) {
+    key.signature = describe(*view);
+    set_gemm_key(*view, key);
+  } else {
+    key.signature = {custom.operation->name(), describe(custom)};
+  }
   for (const NamedTensor& each : custom.tensors) {
     for (int mode = 0; mode < each.tensor.shape.rank(); ++mode)
       key.more.insert(key.more.end(), {each.tensor.shape[mode], each.tensor.stride[mode]});

@@ -231,7 +231,7 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
   EXPECT_EQ(one.b.boxes, 1);
 }
 
-// What copy/plain_load_operand.cuh takes for granted: from one step of 8 lines and from one row to the next, a thread's
+// copy/plain_load_operand.cuh relies on this: from one step of 8 lines and from one row to the next, a thread's
 // place in shared memory moves by the same for all threads. And stores have no bank conflicts.
 TEST(Sm90Gemm, GatheredPlacesAreLinearAndWithoutConflicts) {
   const TypeCase tf32{DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32};

@@ -1,5 +1,5 @@
 // cp.async and its groups. A copy reads its source when it is issued and writes its destination when it is waited for.
-// That is the latest time the PTX ISA allows, so that a kernel which does not wait reads stale bytes.
+// This is the latest time the PTX ISA allows, so that a kernel which does not wait reads stale bytes.
 #include <algorithm>
 #include <array>
 

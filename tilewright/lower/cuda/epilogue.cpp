@@ -13,7 +13,7 @@ std::string literal(double value, DType compute) {
   return fmt::format("{:a}{}", value, compute == DType::f32 ? "f" : "");
 }
 
-// What a label is called in emitted code.
+// The name of a label in emitted code.
 std::string member(const std::string& label) { return plan::label_name(label).emitted(); }
 
 // The code of an epilogue's nodes at neighbour number i of those that apply() is given, or at that and the next: a node

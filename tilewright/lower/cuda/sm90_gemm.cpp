@@ -40,7 +40,7 @@ void write_fragments(SourceWriter& out, const arch::FragmentLoads& loads) {
   out.dedent().line("}}");
 }
 
-/// What copy/plain_load_operand.cuh asks for.
+/// Writes the constants that copy/plain_load_operand.cuh reads from the plan.
 void write_plain_loads(SourceWriter& out, const plan::TmaOperandPlan& operand) {
   out.line("static constexpr int kMn = {}, kK = {}, kElementBytes = {};", operand.mn, operand.k,
            bytes(operand.element));

@@ -43,7 +43,7 @@ struct Sm90SharedMemory {
 /// (epilogue/split_k_sum.cuh).
 constexpr int kSplitKSumBytes = 128 * 16;
 
-/// What an epilogue stages in shared memory: the row and column vectors that it reads, and its reductions. Rows and
+/// The data that an epilogue stages in shared memory: the row and column vectors it reads, and its reductions. Rows and
 /// columns are those of the problem as computed.
 struct EpilogueStaging {
   int rows = 0, columns = 0;
