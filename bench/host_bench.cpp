@@ -40,16 +40,11 @@ op::Gemm f16_problem(std::int64_t size, std::uint64_t address, op::MemoryDevice 
 
 /// The f16 kernel of CTA tile 128x128x32 on mma.sync m16n8k16.
 registry::KernelPtr f16_128x128x32_kernel(const engine::Engine& engine) {
-  plan::Design design;
+  plan::Sm80GemmDesign design;
   design.target = kHopper;
-  design.tile.threadblock_shape = {128, 128, 32};
-  design.tile.stages = 4;
-  design.tile.warp_count = {2, 2, 1};
-  design.tile.math_instruction = {.shape = {16, 8, 16},
-                                  .element_a = DType::f16,
-                                  .element_b = DType::f16,
-                                  .element_accumulator = DType::f32,
-                                  .op_class = plan::OpClass::tensor_op};
+  design.tile = {128, 128, 32};
+  design.stages = 4;
+  design.warps_m = design.warps_n = 2;
   const op::Gemm gemm = f16_problem(1024, 1 << 20, {.kind = op::MemoryDevice::Kind::emulator});
   return engine.make_kernel(op::describe(gemm), design);
 }

@@ -25,16 +25,14 @@ int main() {
   op::fill_integers(gemm.b, -8, 7, 2);
   op::fill_integers(gemm.c, -8, 7, 3);
 
-  plan::MathInstruction math;  // one multiply-add of each thread on CUDA cores
-  math.shape = {1, 1, 1};
-  math.op_class = plan::OpClass::simt;
-  math.math_operation = op::MathOperation::multiply_add;
-
   engine::Engine engine;
-  plan::Design design;
+  plan::SimtGemmDesign design;  // multiply-adds on CUDA cores
   design.target = engine.device()->properties().target;
-  design.tile = {.threadblock_shape = {128, 128, 8}, .stages = 4, .warp_count = {2, 4, 1}, .math_instruction = math};
-  design.raster.width = 1;  // IdentitySwizzle1
+  design.tile = {128, 128, 8};
+  design.stages = 4;
+  design.warps_m = 2;
+  design.warps_n = 4;
+  design.raster.width = 1;  // PyCUTLASS: IdentitySwizzle1
 
   op::GemmSignature operation;
   operation.a = operation.b = operation.c = operation.d = {DType::f32, op::MatrixLayout::row_major, 1};

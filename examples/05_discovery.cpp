@@ -15,7 +15,7 @@ int main() {
 
   engine::Engine engine;
   const auto is_small = [](const registry::KernelMetadata& metadata) {
-    return metadata.design.tile.threadblock_shape[0] <= 64;
+    return plan::tiling(metadata.design).tile.m <= 64;
   };
   const std::vector<engine::RankedKernel> small = engine.find_kernels(gemm, is_small);
   engine.run(gemm, small.front().kernel);

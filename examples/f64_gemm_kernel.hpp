@@ -53,7 +53,7 @@ extern "C" __global__ void F64_GEMM(const double* a, const double* b, double* d,
       std::int64_t batch, row, column;
     };
     const auto ceil_div = [](std::int64_t x, int y) { return static_cast<std::uint32_t>((x + y - 1) / y); };
-    const auto [tile_m, tile_n, tile_k] = metadata().design.tile.threadblock_shape;
+    const auto [tile_m, tile_n, tile_k] = plan::tiling(metadata().design).tile;
     plan::Launch launch;
     launch.grid = {ceil_div(gemm.m(), tile_m), ceil_div(gemm.n(), tile_n), static_cast<std::uint32_t>(gemm.batch())};
     launch.block = {static_cast<std::uint32_t>(tile_m), static_cast<std::uint32_t>(tile_n), 1};
@@ -87,8 +87,10 @@ class F64GemmProvider final : public registry::Provider {
                                                    .accumulator = DType::f64,
                                                    .epilogue = op::accumulator_alone(DType::f64),
                                                    .has_c = false};
-            metadata.design.target = target;
-            metadata.design.tile.threadblock_shape = {tile, tile, 1};
+            plan::FlatDesign design;
+            design.target = target;
+            design.tile = {tile, tile, 1};
+            metadata.design = design;
             kernels.push_back(std::make_shared<F64GemmKernel>(std::move(metadata)));
           }
         }

@@ -394,17 +394,12 @@ void configure(const std::optional<Text>& device_text, const std::optional<Text>
   std::swap(old, engines());
 }
 
-std::shared_ptr<registry::Kernel> make_kernel(const op::GemmSignature& description, plan::Design design,
+std::shared_ptr<registry::Kernel> make_kernel(const op::GemmSignature& signature, plan::FlatDesign design,
                                               const std::optional<Target>& target, const op::MemoryDevice& memory) {
   const Unlocked unlocked;
   const std::shared_ptr<Engine> engine = engine_for(memory);
   design.target = target.value_or(engine->device()->properties().target);
-  plan::MathInstruction& instruction = design.tile.math_instruction;
-  instruction.element_a = description.a.element;
-  instruction.element_b = description.b.element;
-  instruction.element_accumulator = description.accumulator;
-  instruction.math_operation = description.math;
-  return shared(engine->make_kernel(description, design));
+  return shared(engine->make_kernel(signature, design));
 }
 
 /// @throws InvalidArgument for a problem that is invalid or cannot be viewed as a GEMM
@@ -416,7 +411,7 @@ op::GemmSignature gemm_description(const op::Problem& problem) {
 void bind_explicit(nb::module_& module) {
   module.def(
       "make_kernel",
-      [](const Arguments& arguments, const plan::Design& design, nb::handle target) {
+      [](const Arguments& arguments, const plan::FlatDesign& design, nb::handle target) {
         return make_kernel(gemm_description(arguments.problem()), design, read_target(target), arguments.memory());
       },
       nb::arg("args"), nb::arg("design"), nb::kw_only(), nb::arg("target") = nb::none(),
@@ -425,7 +420,7 @@ void bind_explicit(nb::module_& module) {
   module.def(
       "make_kernel",
       [](const op::TensorSignature& a, const op::TensorSignature& b, const op::TensorSignature& out,
-         nb::handle accumulator_type, const plan::Design& design, const Text& math_text,
+         nb::handle accumulator_type, const plan::FlatDesign& design, const Text& math_text,
          const std::optional<op::Epilogue>& epilogue, const std::optional<op::TensorSignature>& c, nb::handle target) {
         op::GemmSignature description{.a = a, .b = b, .c = c.value_or(out), .d = out, .has_c = c.has_value()};
         description.accumulator = read_dtype(accumulator_type);

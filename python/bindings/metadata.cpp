@@ -25,10 +25,13 @@ namespace tilewright::python {
 namespace {
 
 using Stride = std::array<std::int64_t, 3>;
-using Tile = std::tuple<int, int, int>;
+using Extents = std::tuple<int, int, int>;
 
-Tile tile_of(const std::array<int, 3>& values) { return {values[0], values[1], values[2]}; }
-std::array<int, 3> array_of(const Tile& tile) { return {std::get<0>(tile), std::get<1>(tile), std::get<2>(tile)}; }
+Extents extents_of(const plan::TileShape& shape) { return {shape.m, shape.n, shape.k}; }
+plan::TileShape shape_of(const Extents& extents) {
+  const auto [m, n, k] = extents;
+  return {m, n, k};
+}
 
 /// The strides of (batch, rows, columns): (0, 0, 1) for row-major, (0, 1, 0) for column-major.
 std::tuple<int, int, int> stride_of(const op::TensorSignature& tensor) {
@@ -178,55 +181,59 @@ void bind_operands(nb::module_& module) {
 }
 
 void bind_design(nb::module_& module) {
-  nb::class_<plan::Design>(module, "BLASDesignMetadata",
-                           "The design of a kernel: tile shape, stages, warps, instruction, schedule and raster order.")
+  nb::class_<plan::FlatDesign>(module, "BLASDesignMetadata",
+                               "The design of a kernel: tile shape, stages, warps, instruction, schedule and raster "
+                               "order.")
       .def(
           "__init__",
-          [](plan::Design* self, const Tile& tile_shape, const Tile& cluster_shape, int stages, const Tile& warp_count,
-             const Tile& instruction_shape, const Text& op_class, const Text& schedule_text, bool swaps_operands,
-             int raster_width, bool raster_groups_rows, int split_k, bool repacks_operands) {
-            plan::Design design;
-            plan::TileDescription& tile = design.tile;
-            tile.threadblock_shape = array_of(tile_shape);
-            tile.cluster_shape = array_of(cluster_shape);
-            tile.stages = stages;
-            tile.warp_count = array_of(warp_count);
-            tile.swaps_operands = swaps_operands;
-            tile.math_instruction.shape = array_of(instruction_shape);
-            tile.math_instruction.op_class = read_op_class(op_class.read("op_class"));
+          [](plan::FlatDesign* self, const Extents& tile_shape, const Extents& cluster_shape, int stages,
+             const Extents& warp_count, const Extents& instruction_shape, const Text& op_class,
+             const Text& schedule_text, bool swaps_operands, int raster_width, bool raster_groups_rows, int split_k,
+             bool repacks_operands) {
+            plan::FlatDesign design;
+            design.tile = shape_of(tile_shape);
+            design.cluster = shape_of(cluster_shape);
+            design.stages = stages;
+            std::tie(design.warps_m, design.warps_n, design.warps_k) = warp_count;
+            design.swaps_operands = swaps_operands;
+            design.instruction = shape_of(instruction_shape);
+            design.op_class = read_op_class(op_class.read("op_class"));
             const std::string schedule = schedule_text.read("schedule");
             const auto parsed = plan::parse_schedule(schedule);
             if (!parsed) throw InvalidArgument(fmt::format("unknown schedule '{}'", printable(schedule)));
-            tile.schedule = *parsed;
+            design.schedule = *parsed;
             design.raster = {.width = raster_width, .groups_rows = raster_groups_rows};
             design.split_k = split_k;
             design.repacks_operands = repacks_operands;
-            new (self) plan::Design(design);
+            new (self) plan::FlatDesign(design);
           },
-          nb::arg("tile_shape"), nb::arg("cluster_shape") = Tile{1, 1, 1}, nb::kw_only(), nb::arg("stages") = 2,
-          nb::arg("warp_count") = Tile{2, 4, 1}, nb::arg("instruction_shape") = Tile{1, 1, 1},
+          nb::arg("tile_shape"), nb::arg("cluster_shape") = Extents{1, 1, 1}, nb::kw_only(), nb::arg("stages") = 2,
+          nb::arg("warp_count") = Extents{2, 4, 1}, nb::arg("instruction_shape") = Extents{1, 1, 1},
           nb::arg("op_class") = "simt", nb::arg("schedule") = "cooperative", nb::arg("swaps_operands") = false,
           nb::arg("raster_width") = 1, nb::arg("raster_groups_rows") = false, nb::arg("split_k") = 1,
           nb::arg("repacks_operands") = false,
           "`tile_shape` is (m, n, k) of a CTA's tile in one mainloop iteration; `warp_count` is the number of math "
           "warps along m, n and k. `op_class` is simt or tensor_op. docs/python.md describes the other parameters.")
-      .def_prop_ro("tile_shape", [](const plan::Design& self) { return tile_of(self.tile.threadblock_shape); })
-      .def_prop_ro("cluster_shape", [](const plan::Design& self) { return tile_of(self.tile.cluster_shape); })
-      .def_prop_ro("warp_count", [](const plan::Design& self) { return tile_of(self.tile.warp_count); })
-      .def_prop_ro("stages", [](const plan::Design& self) { return self.tile.stages; })
-      .def_prop_ro("schedule", [](const plan::Design& self) { return plan::name(self.tile.schedule); })
-      .def_prop_ro("swaps_operands", [](const plan::Design& self) { return self.tile.swaps_operands; })
-      .def_prop_ro("instruction_shape",
-                   [](const plan::Design& self) { return tile_of(self.tile.math_instruction.shape); })
-      .def_prop_ro("op_class", [](const plan::Design& self) { return plan::name(self.tile.math_instruction.op_class); })
-      .def_prop_ro("raster_width", [](const plan::Design& self) { return self.raster.width; })
-      .def_prop_ro("raster_groups_rows", [](const plan::Design& self) { return self.raster.groups_rows; })
-      .def_prop_ro("split_k", [](const plan::Design& self) { return self.split_k; })
-      .def_prop_ro("repacks_operands", [](const plan::Design& self) { return self.repacks_operands; })
-      .def_prop_ro("target", [](const plan::Design& self) { return self.target.name(); })
+      .def_prop_ro("tile_shape", [](const plan::FlatDesign& self) { return extents_of(self.tile); })
+      .def_prop_ro("cluster_shape", [](const plan::FlatDesign& self) { return extents_of(self.cluster); })
+      .def_prop_ro("warp_count",
+                   [](const plan::FlatDesign& self) {
+                     return Extents{self.warps_m, self.warps_n, self.warps_k};
+                   })
+      .def_prop_ro("stages", [](const plan::FlatDesign& self) { return self.stages; })
+      .def_prop_ro("schedule", [](const plan::FlatDesign& self) { return plan::name(self.schedule); })
+      .def_prop_ro("swaps_operands", [](const plan::FlatDesign& self) { return self.swaps_operands; })
+      .def_prop_ro("instruction_shape", [](const plan::FlatDesign& self) { return extents_of(self.instruction); })
+      .def_prop_ro("op_class", [](const plan::FlatDesign& self) { return plan::name(self.op_class); })
+      .def_prop_ro("raster_width", [](const plan::FlatDesign& self) { return self.raster.width; })
+      .def_prop_ro("raster_groups_rows", [](const plan::FlatDesign& self) { return self.raster.groups_rows; })
+      .def_prop_ro("split_k", [](const plan::FlatDesign& self) { return self.split_k; })
+      .def_prop_ro("repacks_operands", [](const plan::FlatDesign& self) { return self.repacks_operands; })
+      .def_prop_ro("target", [](const plan::FlatDesign& self) { return self.target.name(); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
-      .def("__hash__", [](const plan::Design& self) { return std::hash<std::string>()(plan::to_string(self)); })
-      .def("__repr__", [](const plan::Design& self) { return "BLASDesignMetadata(" + plan::to_string(self) + ")"; });
+      .def("__hash__", [](const plan::FlatDesign& self) { return std::hash<std::string>()(plan::to_string(self)); })
+      .def("__repr__",
+           [](const plan::FlatDesign& self) { return "BLASDesignMetadata(" + plan::to_string(self) + ")"; });
 }
 
 const op::Epilogue& read_graph(nb::handle epilogue) {
@@ -258,7 +265,7 @@ op::Signature read_signature(nb::handle operands, nb::handle epilogue) {
 }
 
 registry::KernelMetadata make_metadata(const std::string& kernel_name, nb::handle kernel_class, nb::handle operands,
-                                       const plan::Design& design, nb::handle epilogue, int min_cc) {
+                                       const plan::FlatDesign& design, nb::handle epilogue, int min_cc) {
   registry::KernelMetadata metadata;
   metadata.name = kernel_name;
   metadata.family = family_of(kernel_class);
@@ -281,9 +288,9 @@ void bind_metadata(nb::module_& module) {
       .def(
           "__init__",
           [](registry::KernelMetadata* self, const Text& kernel_name, nb::handle kernel_class, nb::handle operands,
-             const std::optional<plan::Design>& design, nb::handle epilogue, int min_cc) {
+             const std::optional<plan::FlatDesign>& design, nb::handle epilogue, int min_cc) {
             new (self) registry::KernelMetadata(make_metadata(kernel_name.read("kernel_name"), kernel_class, operands,
-                                                              design.value_or(plan::Design()), epilogue, min_cc));
+                                                              design.value_or(plan::FlatDesign()), epilogue, min_cc));
           },
           nb::arg("kernel_name"), nb::arg("kernel_class"), nb::arg("operands"), nb::arg("design") = nb::none(),
           nb::arg("epilogue") = nb::none(), nb::arg("min_cc") = 0,
@@ -295,7 +302,9 @@ void bind_metadata(nb::module_& module) {
           "kernel_class", [](const registry::KernelMetadata& self) { return class_of_family(self.family); },
           "The registered Python class; Kernel for built-in kernels.")
       .def_prop_ro("operands", &operands_of)
-      .def_prop_ro("design", [](const registry::KernelMetadata& self) { return self.design; })
+      .def_prop_ro(
+          "design",
+          [](const registry::KernelMetadata& self) { return plan::flatten(self.design, self.signature.gemm()); })
       .def_prop_ro("epilogue",
                    [](const registry::KernelMetadata& self) {
                      const op::GemmSignature* const gemm = self.signature.gemm();

@@ -121,7 +121,7 @@ TEST_P(BringYourOwn, B6_B7_FiltersSeeTheDesign) {
   const F64Problem problem(1, 64, 64, 16);
   const auto with_tile = [&](int m) {
     return engine_->find_kernels(problem.gemm, [m](const registry::KernelMetadata& metadata) {
-      return is_mine(metadata) && metadata.design.tile.threadblock_shape[0] == m;
+      return is_mine(metadata) && plan::tiling(metadata.design).tile.m == m;
     });
   };
   EXPECT_TRUE(with_tile(256).empty());
@@ -281,14 +281,14 @@ TEST_P(BringYourOwn, B16_MetadataIsData) {
   const F64Problem problem(1, 32, 32, 16);
   const registry::KernelMetadata metadata = engine_->find_kernels(problem.gemm, is_mine).front().kernel->metadata();
   EXPECT_EQ(registry::kernel_name(metadata), "F64GemmKernel_tile32x32_ttt");
-  EXPECT_EQ(metadata.design.tile.threadblock_shape, (std::array{32, 32, 1}));
+  EXPECT_EQ(plan::tiling(metadata.design).tile, (plan::TileShape{32, 32, 1}));
   EXPECT_EQ(metadata.operands().a, (op::TensorSignature{DType::f64, op::MatrixLayout::row_major, 1}));
   EXPECT_EQ(metadata.operands().accumulator, DType::f64);
   registry::KernelMetadata other = metadata;
   EXPECT_EQ(other, metadata);
   EXPECT_EQ(std::hash<registry::KernelMetadata>()(other), std::hash<registry::KernelMetadata>()(metadata));
   EXPECT_EQ(registry::to_json(other), registry::to_json(metadata));
-  other.design.tile.threadblock_shape[0] = 16;
+  plan::tiling(other.design).tile.m = 16;
   EXPECT_NE(other, metadata);
   EXPECT_NE(registry::to_json(other), registry::to_json(metadata));
 }

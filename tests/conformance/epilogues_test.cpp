@@ -227,29 +227,29 @@ struct OutputPath {
   std::array<std::int64_t, 3> extents;
   plan::Layouts layouts;
   int offset;  // distance from an aligned address, in elements
-  bool (*is)(const plan::Design& design);
-  void (*change)(plan::Design& design) = nullptr;  // changes the design that was found
+  bool (*is)(const plan::Sm90GemmDesign& design);
+  void (*change)(plan::Sm90GemmDesign& design) = nullptr;  // changes the design that was found
 };
-constexpr bool any_design(const plan::Design& /*design*/) { return true; }
-constexpr bool is_cooperative(const plan::Design& design) {
-  return design.tile.schedule == plan::Schedule::cooperative && !design.tile.swaps_operands;
+constexpr bool any_design(const plan::Sm90GemmDesign& /*design*/) { return true; }
+constexpr bool is_cooperative(const plan::Sm90GemmDesign& design) {
+  return design.schedule == plan::Schedule::cooperative && !design.swaps_operands;
 }
-constexpr bool is_ping_pong(const plan::Design& design) { return design.tile.schedule == plan::Schedule::ping_pong; }
-constexpr bool is_swapped(const plan::Design& design) {
-  return design.tile.swaps_operands && design.tile.schedule == plan::Schedule::cooperative;
+constexpr bool is_ping_pong(const plan::Sm90GemmDesign& design) { return design.schedule == plan::Schedule::ping_pong; }
+constexpr bool is_swapped(const plan::Sm90GemmDesign& design) {
+  return design.swaps_operands && design.schedule == plan::Schedule::cooperative;
 }
-void slice(plan::Design& design) {
+void split(plan::Sm90GemmDesign& design) {
   design.split_k = 3;
-  design.tile.stages = 3;  // leaves shared memory for the reductions
+  design.stages = 3;  // leaves shared memory for the reductions
 }
-void repack(plan::Design& design) { design.repacks_operands = true; }
+void repack(plan::Sm90GemmDesign& design) { design.repacks_operands = true; }
 
 const OutputPath kOutputPaths[] = {
     {"cooperative", {136, 264, 128}, {}, 0, is_cooperative},
     {"ping_pong", {136, 264, 128}, {}, 0, is_ping_pong},
-    {"slices", {136, 264, 640}, {}, 0, is_cooperative, slice},
+    {"slices", {136, 264, 640}, {}, 0, is_cooperative, split},
     {"swapped", {24, 264, 512}, {}, 0, is_swapped},
-    {"swapped_slices", {24, 264, 640}, {}, 0, is_swapped, slice},
+    {"swapped_slices", {24, 264, 640}, {}, 0, is_swapped, split},
     {"column_major_d", {136, 264, 128}, {plan::kRow, plan::kColumn, plan::kColumn, plan::kColumn}, 0, any_design},
     {"plain_stores", {131, 67, 128}, {}, 1, any_design},
     {"repacked", {131, 67, 129}, {}, 1, is_cooperative, repack},
@@ -286,14 +286,14 @@ TEST_P(OutputPaths, CombineEachElementWithItsOwnTensorElement) {
     }
     GuardedProblem guarded(engine.device(), gemm, {.offset_elements = path.offset});
     const auto kernels = engine.find_kernels(guarded.on_device(), [&](const registry::KernelMetadata& metadata) {
-      return metadata.family == "sm90_gemm" && path.is(metadata.design);
+      return metadata.family == "sm90_gemm" && path.is(std::get<plan::Sm90GemmDesign>(metadata.design));
     });
     if (type == DType::bf16) {
       ASSERT_FALSE(kernels.empty()) << path.name;
     }
     for (std::size_t i = 0; i < std::min<std::size_t>(2, kernels.size()); ++i) {
       registry::KernelPtr kernel = kernels[i].kernel;
-      plan::Design design = kernel->metadata().design;
+      auto design = std::get<plan::Sm90GemmDesign>(kernel->metadata().design);
       if (path.change != nullptr) {
         path.change(design);
         kernel = engine.make_kernel(op::describe(guarded.on_device()), design);
@@ -324,11 +324,11 @@ TEST_P(OutputPaths, ComputeGatedEpilogues) {
     gemm.tensors.push_back({std::string(wanted.label), tensor_of(wanted, gemm, 0)});
   GuardedProblem guarded(engine.device(), gemm, {.offset_elements = path.offset});
   const auto kernels = engine.find_kernels(guarded.on_device(), [&](const registry::KernelMetadata& metadata) {
-    return metadata.family == "sm90_gemm" && path.is(metadata.design);
+    return metadata.family == "sm90_gemm" && path.is(std::get<plan::Sm90GemmDesign>(metadata.design));
   });
   EXPECT_EQ(kernels.empty(), path.is == is_swapped);
   for (std::size_t i = 0; i < std::min<std::size_t>(2, kernels.size()); ++i) {
-    plan::Design design = kernels[i].kernel->metadata().design;
+    auto design = std::get<plan::Sm90GemmDesign>(kernels[i].kernel->metadata().design);
     if (path.change != nullptr) path.change(design);
     expect_exact(engine, engine.make_kernel(op::describe(guarded.on_device()), design), guarded);
   }

@@ -15,6 +15,7 @@
 
 #include "bench/problem.hpp"
 #include "tests/conformance/gemm_checks.hpp"
+#include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/op/fill.hpp"
@@ -108,23 +109,11 @@ class DeviceConformance : public testing::TestWithParam<std::string> {
   registry::KernelPtr wgmma_kernel(const op::Gemm& gemm, plan::Schedule schedule, bool swaps_operands) const {
     const op::GemmSignature description = op::describe(gemm);
     const int rows = schedule == plan::Schedule::ping_pong ? 64 : 128;
-    plan::Design design;
-    design.target = engine().device()->properties().target;
-    design.tile.threadblock_shape = {rows, 64, 128 / bytes(description.a.element)};
-    design.tile.warp_count = {8, 1, 1};
-    if ((description.d.layout == op::MatrixLayout::column_major) != swaps_operands) {
-      std::swap(design.tile.threadblock_shape[0], design.tile.threadblock_shape[1]);
-      std::swap(design.tile.warp_count[0], design.tile.warp_count[1]);
-    }
-    design.tile.stages = 3;
-    design.tile.schedule = schedule;
-    design.tile.swaps_operands = swaps_operands;
-    design.tile.math_instruction = {{64, 64, 32 / bytes(description.a.element)},
-                                    description.a.element,
-                                    description.b.element,
-                                    description.accumulator,
-                                    plan::OpClass::tensor_op,
-                                    description.math};
+    plan::Sm90GemmDesign design = plan::sm90_design({{rows, 64, 128 / bytes(description.a.element)}, 3, {8, 1}}, {1, 1},
+                                                    engine().device()->properties().target);
+    design.schedule = schedule;
+    design.swaps_operands = swaps_operands;
+    if ((description.d.layout == op::MatrixLayout::column_major) != swaps_operands) design = plan::transposed(design);
     return engine().make_kernel(description, design);
   }
 };

@@ -15,29 +15,20 @@ struct DesignCase {
   std::array<int, 2> tile;
   int consumers;
   int stages;
-  std::array<int, 3> cluster{1, 1, 1};
+  std::array<int, 2> cluster{1, 1};
   plan::Schedule schedule = plan::Schedule::cooperative;
   bool swaps = false;
   int split_k = 1;
 };
 inline std::ostream& operator<<(std::ostream& out, const DesignCase& tested) { return out << tested.name; }
 
-inline plan::Design design_of(const DesignCase& tested, const op::GemmSignature& description) {
-  const int element_bytes = bytes(description.a.element);
-  plan::Design design = plan::tensor_design(
-      description, {64, tested.tile[1], 32 / element_bytes},
-      {{tested.tile[0], tested.tile[1], 128 / element_bytes}, tested.stages, {4 * tested.consumers, 1, 1}},
-      plan::kSm90);
-  design.tile.cluster_shape = tested.cluster;
-  design.tile.schedule = tested.schedule;
-  design.tile.swaps_operands = tested.swaps;
+inline plan::Sm90GemmDesign design_of(const DesignCase& tested, const op::GemmSignature& signature) {
+  const plan::TileShape tile{tested.tile[0], tested.tile[1], 128 / bytes(signature.a.element)};
+  plan::Sm90GemmDesign design = plan::sm90_design({tile, tested.stages, {4 * tested.consumers, 1}}, tested.cluster);
+  design.schedule = tested.schedule;
+  design.swaps_operands = tested.swaps;
   design.split_k = tested.split_k;
-  if (tested.swaps != (description.d.layout == plan::kColumn)) {
-    std::swap(design.tile.threadblock_shape[0], design.tile.threadblock_shape[1]);
-    std::swap(design.tile.warp_count[0], design.tile.warp_count[1]);
-    std::swap(design.tile.cluster_shape[0], design.tile.cluster_shape[1]);
-  }
-  return design;
+  return tested.swaps != (signature.d.layout == plan::kColumn) ? plan::transposed(design) : design;
 }
 
 }  // namespace tilewright::conformance

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tests/conformance/gemm_checks.hpp"
+#include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/base/target_features.hpp"
 
 namespace tilewright::conformance {
@@ -15,8 +16,8 @@ struct OperandsCase {
   std::array<int, 2> tile;
   int warpgroups = 2;
   plan::Schedule schedule = plan::Schedule::cooperative;
-  int slices = 1;
-  std::array<int, 3> cluster{1, 1, 1};
+  int split_k = 1;
+  std::array<int, 2> cluster{1, 1};
   std::string one = "";  // letters of the operands that are broadcast over a batch of 3
 };
 
@@ -66,8 +67,8 @@ std::vector<OperandsCase> repacked_cases() {
       {"dtype=bf16 m=1 n=3 k=5 a=col b=row", {}, {64, 64}, 1},
       {"dtype=bf16 m=1 n=1 k=1 a=row b=col", {.offset_elements = 1}, {64, 64}, 1},
       {"dtype=f16 m=197 n=67 k=129 a=row b=col", {}, {192, 64}, 3},
-      {"dtype=bf16 m=263 n=131 k=135 a=row b=col", {}, {64, 64}, 1, cooperative, 1, {2, 1, 1}},
-      {"dtype=bf16 m=131 n=263 k=135 a=col b=row", {}, {128, 64}, 2, ping_pong, 1, {1, 2, 1}},
+      {"dtype=bf16 m=263 n=131 k=135 a=row b=col", {}, {64, 64}, 1, cooperative, 1, {2, 1}},
+      {"dtype=bf16 m=131 n=263 k=135 a=col b=row", {}, {128, 64}, 2, ping_pong, 1, {1, 2}},
       // One of the two operands is loaded by TMA.
       {"dtype=bf16 m=131 n=263 k=200 a=row b=row", {}, {128, 128}},
       {"dtype=f16 m=136 n=131 k=135 a=col b=col", {}, {128, 128}, 2, ping_pong},
@@ -100,7 +101,7 @@ std::vector<OperandsCase> transposed_cases() {
       {"dtype=s8 m=131 n=133 k=391 a=col b=row", {.offset_elements = 1}, {128, 128}},
       {"dtype=u8 m=70 n=69 k=259 a=row b=row", {.padding = 3, .offset_elements = 2}, {64, 64}, 2, ping_pong},
       {"dtype=s8 m=70 n=136 k=263 a=col b=col d=col", {.offset_elements = 3}, {64, 64}, 1, cooperative, 2},
-      {"dtype=s8 m=263 n=131 k=135 a=col b=row", {}, {64, 64}, 1, cooperative, 1, {2, 1, 1}},
+      {"dtype=s8 m=263 n=131 k=135 a=col b=row", {}, {64, 64}, 1, cooperative, 1, {2, 1}},
       {"dtype=e4m3 m=131 n=70 k=387 a=col b=row out=bf16", {}, {128, 64}},
       {"dtype=e5m2 m=197 n=67 k=129 a=col b=row out=f32", {.padding = 5}, {192, 64}, 3},
       {"dtype=s8 m=1 n=3 k=5 a=col b=row", {}, {64, 64}, 1},
@@ -127,26 +128,13 @@ void expect_exact_of(engine::Engine& engine, const op::Gemm& gemm, const Operand
   GuardedProblem guarded(engine.device(), gemm, placement);
   const op::GemmSignature description = op::describe(guarded.on_device());
   const int element_bytes = bytes(description.a.element);
-  plan::Design design;
-  design.target = engine.device()->properties().target;
-  design.tile.threadblock_shape = {tested.tile[0], tested.tile[1], 128 / element_bytes};
-  design.tile.warp_count = {4 * tested.warpgroups, 1, 1};
-  design.tile.cluster_shape = tested.cluster;
-  if (description.d.layout == op::MatrixLayout::column_major) {
-    std::swap(design.tile.threadblock_shape[0], design.tile.threadblock_shape[1]);
-    std::swap(design.tile.warp_count[0], design.tile.warp_count[1]);
-    std::swap(design.tile.cluster_shape[0], design.tile.cluster_shape[1]);
-  }
-  design.tile.stages = 3;
-  design.split_k = tested.slices;
+  plan::Sm90GemmDesign design =
+      plan::sm90_design({{tested.tile[0], tested.tile[1], 128 / element_bytes}, 3, {4 * tested.warpgroups, 1}},
+                        tested.cluster, engine.device()->properties().target);
+  design.split_k = tested.split_k;
   design.repacks_operands = repacks;
-  design.tile.schedule = tested.schedule;
-  design.tile.math_instruction = {{64, tested.tile[1], 32 / element_bytes},
-                                  description.a.element,
-                                  description.b.element,
-                                  description.accumulator,
-                                  plan::OpClass::tensor_op,
-                                  description.math};
+  design.schedule = tested.schedule;
+  if (description.d.layout == op::MatrixLayout::column_major) design = plan::transposed(design);
   expect_exact(engine, engine.make_kernel(description, design), guarded);
 }
 

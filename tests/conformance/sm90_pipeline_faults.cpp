@@ -31,7 +31,7 @@ const Base kTilesWithReductions{{"TilesWithReductions", {64, 64}, 1, 3},
                                 1,
                                 "D = acc; row(total) = sum(acc); column(top) = max(acc); all = sum(acc)"};
 const Base kSlicesWithReductions{
-    {"SlicesWithReductions", {64, 64}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 2},
+    {"SlicesWithReductions", {64, 64}, 1, 3, {1, 1}, plan::Schedule::cooperative, false, 2},
     {128, 128, 512},
     {},
     {DType::bf16, DType::bf16, DType::bf16, DType::f32},
@@ -40,12 +40,12 @@ const Base kSlicesWithReductions{
     "D = acc; row(total) = sum(acc); column(top) = max(acc); all = sum(acc)"};
 const Base kTwoConsumers{{"TwoConsumers", {128, 64}, 2, 3}, {128, 64, 512}};
 const Base kManyTiles{{"ManyTiles", {64, 8}, 1, 3}, {64, 8 * 150, 256}};
-const Base kPingPong{{"PingPong", {64, 8}, 2, 3, {1, 1, 1}, plan::Schedule::ping_pong}, {64, 8 * 300, 384}};
-const Base kMulticast{{"Multicast", {64, 64}, 1, 3, {2, 1, 1}}, {128, 64, 512}};
-const Base kSplitK{{"Slices", {64, 32}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 2}, {64, 32, 512}};
-const Base kManySlices{{"ManySlices", {64, 8}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 8}, {64, 8, 512}};
+const Base kPingPong{{"PingPong", {64, 8}, 2, 3, {1, 1}, plan::Schedule::ping_pong}, {64, 8 * 300, 384}};
+const Base kMulticast{{"Multicast", {64, 64}, 1, 3, {2, 1}}, {128, 64, 512}};
+const Base kSplitK{{"Slices", {64, 32}, 1, 3, {1, 1}, plan::Schedule::cooperative, false, 2}, {64, 32, 512}};
+const Base kManySlices{{"ManySlices", {64, 8}, 1, 3, {1, 1}, plan::Schedule::cooperative, false, 8}, {64, 8, 512}};
 // There are more rounds than the workspace has buffers.
-const Base kManySlicedTiles{{"ManySlicedTiles", {64, 16}, 1, 3, {1, 1, 1}, plan::Schedule::cooperative, false, 4},
+const Base kManySlicedTiles{{"ManySlicedTiles", {64, 16}, 1, 3, {1, 1}, plan::Schedule::cooperative, false, 4},
                             {64, 16 * 132, 256}};
 const Base kGathered{{"Gathered", {64, 64}, 1, 3}, {64, 64, 500}, {.padding = 1, .offset_elements = 1}};
 const Base kFragments{{"Fragments", {64, 64}, 1, 3},

@@ -25,6 +25,7 @@ plan::Launch launch_of(const Plan& plan, const op::GemmView& view) {
 
 /// A Family has:
 /// - kName; kNeeds, whose features a target must have; kNoDesign, the refusal if there is no design;
+/// - Design, its alternative of plan::Design; design(given, signature), which converts any plan::Design or refuses it;
 /// - designs(view, signature, target), the candidate designs;
 /// - Sketch and sketch(signature, design), the partial plan that check_arguments and cost_input need;
 /// - Plan and plan(signature, design), the complete plan that launch and lower(plan, symbol) need. It must succeed for
@@ -32,17 +33,18 @@ plan::Launch launch_of(const Plan& plan, const op::GemmView& view) {
 template <class Family>
 class PlannedGemm final : public registry::Kernel {
  public:
+  using Design = typename Family::Design;
   using Sketch = typename Family::Sketch;
   using Plan = typename Family::Plan;
 
-  /// @pre the family plans the metadata's design
+  /// @pre the metadata's design is one of this family, which plans it
   PlannedGemm(registry::KernelMetadata metadata, Sketch sketch)
       : Kernel(std::move(metadata)), sketch_(std::move(sketch)) {}
 
   /// Computed on first use, since most kernels that are discovered for a problem are never run.
   const Plan& plan() const {
     std::call_once(planned_, [this] {
-      Result<Plan> plan = Family::plan(metadata().operands(), metadata().design);
+      Result<Plan> plan = Family::plan(metadata().operands(), std::get<Design>(metadata().design));
       TILEWRIGHT_CHECK(plan, "{} was offered but has no plan: {}", name(), plan.reason());
       plan_ = *std::move(plan);
     });
@@ -77,6 +79,8 @@ class PlannedGemm final : public registry::Kernel {
 
 template <class Family>
 class PlannedGemmProvider final : public registry::Provider {
+  using Design = typename Family::Design;
+
  public:
   std::string family() const override { return Family::kName; }
 
@@ -101,9 +105,9 @@ class PlannedGemmProvider final : public registry::Provider {
       return;
     }
     const op::GemmSignature signature = op::describe(*view);
-    const std::vector<plan::Design> designs = Family::designs(*view, signature, target);
+    const std::vector<Design> designs = Family::designs(*view, signature, target);
     if (designs.empty()) found.refused.push_back({family(), refuse("{}", Family::kNoDesign).as(RefusalCode::types)});
-    for (const plan::Design& design : designs) {
+    for (const Design& design : designs) {
       auto sketch = Family::sketch(signature, design);
       // Types, layouts and alignments match by construction, so only the checks of do_supports() remain.
       const Support support = sketch ? check_arguments(*sketch, *view) : Support(sketch.refusal());
@@ -120,13 +124,15 @@ class PlannedGemmProvider final : public registry::Provider {
       return refuse("computes only GEMMs, but {} is not one", signature.operation).as(RefusalCode::operation);
     const op::GemmSignature& gemm = *signature.gemm();
     if (const Support valid = op::validate(gemm); !valid) return valid.refusal();
-    auto plan = Family::plan(gemm, design);
+    const Result<Design> own = Family::design(design, gemm);
+    if (!own) return own.refusal();
+    auto plan = Family::plan(gemm, *own);
     if (!plan) return plan.refusal();
-    return kernel(gemm, design, *std::move(plan));
+    return kernel(gemm, *own, *std::move(plan));
   }
 
  private:
-  static registry::KernelPtr kernel(const op::GemmSignature& signature, const plan::Design& design,
+  static registry::KernelPtr kernel(const op::GemmSignature& signature, const Design& design,
                                     typename Family::Sketch sketch) {
     registry::KernelMetadata metadata{Family::kName, signature, design};
     return std::make_shared<PlannedGemm<Family>>(std::move(metadata), std::move(sketch));

@@ -9,20 +9,24 @@ namespace tilewright::kernels {
 namespace {
 
 struct SimtGemmFamily {
+  using Design = plan::SimtGemmDesign;
   using Plan = plan::SimtGemmPlan;
   using Sketch = Plan;
   static constexpr const char* kName = "simt_gemm";
   static constexpr Target kNeeds = kSm80;
   static constexpr const char* kNoDesign = "no CUDA core design supports this problem";
 
-  static std::vector<plan::Design> designs(const op::GemmView& /*view*/, const op::GemmSignature& signature,
-                                           const Target& target) {
+  static std::vector<Design> designs(const op::GemmView& /*view*/, const op::GemmSignature& signature,
+                                     const Target& target) {
     return plan::simt_gemm_designs(signature, target);
   }
-  static Result<Sketch> sketch(const op::GemmSignature& signature, const plan::Design& design) {
+  static Result<Design> design(const plan::Design& given, const op::GemmSignature& signature) {
+    return plan::simt_gemm_design(given, signature);
+  }
+  static Result<Sketch> sketch(const op::GemmSignature& signature, const Design& design) {
     return plan(signature, design);
   }
-  static Result<Plan> plan(const op::GemmSignature& signature, const plan::Design& design) {
+  static Result<Plan> plan(const op::GemmSignature& signature, const Design& design) {
     return plan::plan_simt_gemm(signature, design);
   }
   static std::string lower(const Plan& plan, std::string_view symbol) { return lower::cuda::lower(plan, symbol); }

@@ -9,6 +9,7 @@ namespace tilewright::kernels {
 namespace {
 
 struct Sm80GemmFamily {
+  using Design = plan::Sm80GemmDesign;
   using Plan = plan::Sm80GemmPlan;
   using Sketch = Plan;
   static constexpr const char* kName = "sm80_gemm";
@@ -17,14 +18,17 @@ struct Sm80GemmFamily {
       "supports neither 8-bit floats nor f32 with multiply_add (use multiply_add_tf32, fast_f32, fast_f16 or "
       "fast_bf16)";
 
-  static std::vector<plan::Design> designs(const op::GemmView& /*view*/, const op::GemmSignature& signature,
-                                           const Target& target) {
+  static std::vector<Design> designs(const op::GemmView& /*view*/, const op::GemmSignature& signature,
+                                     const Target& target) {
     return plan::sm80_gemm_designs(signature, target);
   }
-  static Result<Sketch> sketch(const op::GemmSignature& signature, const plan::Design& design) {
+  static Result<Design> design(const plan::Design& given, const op::GemmSignature& signature) {
+    return plan::sm80_gemm_design(given, signature);
+  }
+  static Result<Sketch> sketch(const op::GemmSignature& signature, const Design& design) {
     return plan(signature, design);
   }
-  static Result<Plan> plan(const op::GemmSignature& signature, const plan::Design& design) {
+  static Result<Plan> plan(const op::GemmSignature& signature, const Design& design) {
     return plan::plan_sm80_gemm(signature, design);
   }
   static std::string lower(const Plan& plan, std::string_view symbol) { return lower::cuda::lower(plan, symbol); }

@@ -9,20 +9,24 @@ namespace tilewright::kernels {
 namespace {
 
 struct Sm90GemmFamily {
+  using Design = plan::Sm90GemmDesign;
   using Sketch = plan::Sm90GemmSketch;
   using Plan = plan::Sm90GemmPlan;
   static constexpr const char* kName = "sm90_gemm";
   static constexpr Target kNeeds = kSm90a;
   static constexpr const char* kNoDesign = "wgmma supports only f16, bf16, tf32, e4m3, e5m2, s8 and u8";
 
-  static std::vector<plan::Design> designs(const op::GemmView& view, const op::GemmSignature& signature,
-                                           const Target& target) {
+  static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature,
+                                     const Target& target) {
     return plan::sm90_gemm_designs(view, signature, target);
   }
-  static Result<Sketch> sketch(const op::GemmSignature& signature, const plan::Design& design) {
+  static Result<Design> design(const plan::Design& given, const op::GemmSignature& signature) {
+    return plan::sm90_gemm_design(given, signature);
+  }
+  static Result<Sketch> sketch(const op::GemmSignature& signature, const Design& design) {
     return plan::sketch_sm90_gemm(signature, design);
   }
-  static Result<Plan> plan(const op::GemmSignature& signature, const plan::Design& design) {
+  static Result<Plan> plan(const op::GemmSignature& signature, const Design& design) {
     return plan::plan_sm90_gemm(signature, design);
   }
   static std::string lower(const Plan& plan, std::string_view symbol) { return lower::cuda::lower(plan, symbol); }

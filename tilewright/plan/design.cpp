@@ -2,7 +2,142 @@
 
 #include <fmt/format.h>
 
+#include <type_traits>
+#include <utility>
+
 namespace tilewright::plan {
+namespace {
+
+std::string text(const TileShape& shape) { return fmt::format("{}x{}x{}", shape.m, shape.n, shape.k); }
+
+std::string_view family(const SimtGemmDesign&) { return "simt_gemm"; }
+std::string_view family(const Sm80GemmDesign&) { return "sm80_gemm"; }
+std::string_view family(const Sm90GemmDesign&) { return "sm90_gemm"; }
+
+Support check_instruction(const FlatDesign& design, OpClass op_class) {
+  if (design.op_class != op_class) {
+    return refuse("needs a {} instruction, got {}", name(op_class), name(design.op_class)).as(RefusalCode::design);
+  }
+  if (design.warps_k != 1)
+    return refuse("warp count k must be 1, got {}: warps do not split K", design.warps_k).as(RefusalCode::design);
+  return {};
+}
+
+/// Refuses the choices that only sm90_gemm offers.
+Support check_sm90_choices_are_unset(const FlatDesign& design) {
+  if (design.cluster != TileShape{1, 1, 1})
+    return refuse("only sm90_gemm has clusters, got {}", text(design.cluster)).as(RefusalCode::design);
+  if (design.schedule != Schedule::cooperative)
+    return refuse("only sm90_gemm has schedules, got {}", name(design.schedule)).as(RefusalCode::design);
+  if (design.swaps_operands) return refuse("only sm90_gemm swaps operands").as(RefusalCode::design);
+  if (design.split_k != 1)
+    return refuse("only sm90_gemm splits K, got split_k {}", design.split_k).as(RefusalCode::design);
+  if (design.repacks_operands) return refuse("only sm90_gemm repacks operands").as(RefusalCode::design);
+  return {};
+}
+
+Result<SimtGemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& /*signature*/,
+                               std::type_identity<SimtGemmDesign> /*to*/) {
+  if (const Support fits = check_instruction(flat, OpClass::simt); !fits) return fits.refusal();
+  if (flat.instruction != TileShape{1, 1, 1}) {
+    return refuse("the instruction of CUDA cores is 1x1x1, got {}", text(flat.instruction)).as(RefusalCode::design);
+  }
+  if (const Support fits = check_sm90_choices_are_unset(flat); !fits) return fits.refusal();
+  return SimtGemmDesign{flat};
+}
+
+Result<Sm80GemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& /*signature*/,
+                               std::type_identity<Sm80GemmDesign> /*to*/) {
+  if (const Support fits = check_instruction(flat, OpClass::tensor_op); !fits) return fits.refusal();
+  if (const Support fits = check_sm90_choices_are_unset(flat); !fits) return fits.refusal();
+  return Sm80GemmDesign{flat, flat.instruction};
+}
+
+Result<Sm90GemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& signature,
+                               std::type_identity<Sm90GemmDesign> /*to*/) {
+  if (const Support fits = check_instruction(flat, OpClass::tensor_op); !fits) return fits.refusal();
+  if (flat.cluster.k != 1) {
+    return refuse("cluster shape k must be 1, got {}: split_k splits K among CTAs", flat.cluster.k)
+        .as(RefusalCode::design);
+  }
+  Sm90GemmDesign design{flat,         flat.cluster.m,       flat.cluster.n, flat.schedule, flat.swaps_operands,
+                        flat.split_k, flat.repacks_operands};
+  if (const TileShape shape = wgmma_shape(design, signature); flat.instruction != shape) {
+    return refuse("the instruction of this tile is {}, got {}", text(shape), text(flat.instruction))
+        .as(RefusalCode::design);
+  }
+  return design;
+}
+
+template <class To>
+Result<To> design_of(const Design& design, const op::GemmSignature& signature) {
+  return std::visit(
+      [&](const auto& given) -> Result<To> {
+        using From = std::remove_cvref_t<decltype(given)>;
+        if constexpr (std::is_same_v<From, To>) {
+          return given;
+        } else if constexpr (std::is_same_v<From, FlatDesign>) {
+          return convert(given, signature, std::type_identity<To>());
+        } else {
+          return refuse("the design is one of {}", family(given)).as(RefusalCode::design);
+        }
+      },
+      design);
+}
+
+FlatDesign with_tiling(const GemmTiling& tiling) {
+  FlatDesign flat;
+  static_cast<GemmTiling&>(flat) = tiling;
+  return flat;
+}
+
+FlatDesign flattened(const FlatDesign& design, const op::GemmSignature* /*signature*/) { return design; }
+FlatDesign flattened(const SimtGemmDesign& design, const op::GemmSignature* /*signature*/) {
+  return with_tiling(design);
+}
+FlatDesign flattened(const Sm80GemmDesign& design, const op::GemmSignature* /*signature*/) {
+  FlatDesign flat = with_tiling(design);
+  flat.instruction = design.instruction;
+  flat.op_class = OpClass::tensor_op;
+  return flat;
+}
+FlatDesign flattened(const Sm90GemmDesign& design, const op::GemmSignature* signature) {
+  TILEWRIGHT_CHECK(signature != nullptr, "a design of sm90_gemm belongs to a GEMM");
+  FlatDesign flat = with_tiling(design);
+  flat.instruction = wgmma_shape(design, *signature);
+  flat.op_class = OpClass::tensor_op;
+  flat.cluster = {design.cluster_m, design.cluster_n, 1};
+  flat.schedule = design.schedule;
+  flat.swaps_operands = design.swaps_operands;
+  flat.split_k = design.split_k;
+  flat.repacks_operands = design.repacks_operands;
+  return flat;
+}
+
+std::string sm90_choices(const auto& design, const TileShape& cluster) {
+  return fmt::format("{}{}{}{}{}", cluster == TileShape{1, 1, 1} ? "" : " c" + text(cluster),
+                     design.schedule == Schedule::ping_pong ? " ping_pong" : "", design.swaps_operands ? " swap" : "",
+                     design.split_k == 1 ? "" : fmt::format(" k{}", design.split_k),
+                     design.repacks_operands ? " repack" : "");
+}
+
+std::string instruction_text(const FlatDesign& design) {
+  return fmt::format(" {} {}", name(design.op_class), text(design.instruction));
+}
+std::string instruction_text(const SimtGemmDesign&) { return ""; }
+std::string instruction_text(const Sm80GemmDesign& design) { return " " + text(design.instruction); }
+std::string instruction_text(const Sm90GemmDesign&) { return ""; }
+
+std::string other_choices(const FlatDesign& design) {
+  return (design.warps_k == 1 ? "" : fmt::format(" wk{}", design.warps_k)) + sm90_choices(design, design.cluster);
+}
+std::string other_choices(const SimtGemmDesign&) { return ""; }
+std::string other_choices(const Sm80GemmDesign&) { return ""; }
+std::string other_choices(const Sm90GemmDesign& design) {
+  return sm90_choices(design, {design.cluster_m, design.cluster_n, 1});
+}
+
+}  // namespace
 
 std::string_view name(OpClass op_class) { return op_class == OpClass::simt ? "simt" : "tensor_op"; }
 
@@ -15,17 +150,41 @@ std::optional<Schedule> parse_schedule(std::string_view text) {
   return std::nullopt;
 }
 
+const GemmTiling& tiling(const Design& design) {
+  return std::visit([](const auto& each) -> const GemmTiling& { return each; }, design);
+}
+GemmTiling& tiling(Design& design) {
+  return std::visit([](auto& each) -> GemmTiling& { return each; }, design);
+}
+
+Result<SimtGemmDesign> simt_gemm_design(const Design& design, const op::GemmSignature& signature) {
+  return design_of<SimtGemmDesign>(design, signature);
+}
+Result<Sm80GemmDesign> sm80_gemm_design(const Design& design, const op::GemmSignature& signature) {
+  return design_of<Sm80GemmDesign>(design, signature);
+}
+Result<Sm90GemmDesign> sm90_gemm_design(const Design& design, const op::GemmSignature& signature) {
+  return design_of<Sm90GemmDesign>(design, signature);
+}
+
+TileShape wgmma_shape(const Sm90GemmDesign& design, const op::GemmSignature& signature) {
+  constexpr int kRows = 64, kBytesAlongK = 32;
+  const bool is_transposed = (signature.d.layout == op::MatrixLayout::column_major) != design.swaps_operands;
+  return {kRows, is_transposed ? design.tile.m : design.tile.n, kBytesAlongK / bytes(signature.a.element)};
+}
+
+FlatDesign flatten(const Design& design, const op::GemmSignature* signature) {
+  return std::visit([&](const auto& each) { return flattened(each, signature); }, design);
+}
+
 std::string to_string(const Design& design) {
-  const TileDescription& tile = design.tile;
-  const MathInstruction& math = tile.math_instruction;
-  const bool has_cluster = tile.cluster_shape != std::array{1, 1, 1};
-  return fmt::format(
-      "{} {} {} {} {} s{} w{}{}{}{} r{}{}{}{}", design.target.name(), name(math.op_class), fmt::join(math.shape, "x"),
-      fmt::join(tile.threadblock_shape, "x"), op::name(math.math_operation), tile.stages,
-      fmt::join(tile.warp_count, "x"), has_cluster ? fmt::format(" c{}", fmt::join(tile.cluster_shape, "x")) : "",
-      tile.schedule == Schedule::ping_pong ? " ping_pong" : "", tile.swaps_operands ? " swap" : "", design.raster.width,
-      design.raster.groups_rows ? "rows" : "", design.split_k > 1 ? fmt::format(" k{}", design.split_k) : "",
-      design.repacks_operands ? " repack" : "");
+  return std::visit(
+      [](const auto& each) {
+        return fmt::format("{}{} {} s{} w{}x{} r{}{}{}", each.target.name(), instruction_text(each), text(each.tile),
+                           each.stages, each.warps_m, each.warps_n, each.raster.width,
+                           each.raster.groups_rows ? "rows" : "", other_choices(each));
+      },
+      design);
 }
 
 }  // namespace tilewright::plan

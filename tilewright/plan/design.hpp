@@ -1,5 +1,5 @@
-// A design says how a problem is computed. It holds every choice that a kernel family offers, as plain numbers that a
-// person can write down.
+// A design says how a problem is computed. Each kernel family has a struct with the choices that it offers, as plain
+// numbers that a person can write down.
 #pragma once
 
 #include <array>
@@ -7,10 +7,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
-#include "tilewright/base/dtype.hpp"
+#include "tilewright/base/support.hpp"
 #include "tilewright/base/target.hpp"
-#include "tilewright/op/gemm.hpp"
+#include "tilewright/op/gemm_signature.hpp"
 
 namespace tilewright::plan {
 
@@ -25,31 +26,10 @@ enum class Schedule : std::uint8_t { cooperative, ping_pong };
 std::string_view name(Schedule schedule);
 std::optional<Schedule> parse_schedule(std::string_view text);
 
-/// The instruction that multiplies, for example {16,8,16} f16 f16 f32 on tensor cores or {1,1,1} f32 f32 f32 on CUDA
-/// cores.
-struct MathInstruction {
-  std::array<int, 3> shape{1, 1, 1};  // m, n, k
-  DType element_a = DType::f32;
-  DType element_b = DType::f32;
-  DType element_accumulator = DType::f32;
-  OpClass op_class = OpClass::simt;
-  op::MathOperation math_operation = op::MathOperation::multiply_add;
-
-  bool operator==(const MathInstruction&) const = default;
-};
-
-struct TileDescription {
-  std::array<int, 3> threadblock_shape{128, 128, 8};  // m, n, k of one mainloop step of a CTA
-  int stages = 2;                                     // shared-memory stages of the mainloop pipeline
-  std::array<int, 3> warp_count{2, 4, 1};             // warps along m, n, k that multiply; producers are not counted
-  std::array<int, 3> cluster_shape{1, 1, 1};          // CTAs along m, n that share operands by multicast (sm_90)
-  Schedule schedule = Schedule::cooperative;
-  /// Computes D' = B' A' although D is row-major, so that the m of the instruction lies along n (sm_90).
-  bool swaps_operands = false;
-  MathInstruction math_instruction;
-
-  int threads() const { return 32 * warp_count[0] * warp_count[1] * warp_count[2]; }
-  bool operator==(const TileDescription&) const = default;
+/// The extents of a CTA tile, a warp tile or an instruction.
+struct TileShape {
+  int m = 0, n = 0, k = 0;
+  bool operator==(const TileShape&) const = default;
 };
 
 /// The raster order in which CTAs take the tiles of the problem as computed. By default, groups of `width` tile columns
@@ -64,21 +44,77 @@ struct Raster {
   bool operator==(const Raster&) const = default;
 };
 
-struct Design {
+/// The choices that every GEMM family offers. All shapes refer to the caller's problem.
+struct GemmTiling {
   Target target;
-  TileDescription tile;
+  TileShape tile{128, 128, 8};   // of a CTA; k is that of one mainloop iteration
+  int stages = 2;                // shared-memory stages of the mainloop pipeline
+  int warps_m = 2, warps_n = 4;  // math warps; producer warps are not counted
   Raster raster;
-  /// Number of CTAs that compute one tile together. Each computes a part of K, and they reduce their partial sums
-  /// through the workspace (sm_90).
-  int split_k = 1;
-  /// Operands that TMA cannot load, or whose major mode wgmma cannot read, are first copied to the workspace (sm_90).
-  /// If false, the producer uses plain loads instead of TMA, and wgmma takes A from registers.
-  bool repacks_operands = false;
 
-  bool operator==(const Design&) const = default;
+  int math_threads() const { return 32 * warps_m * warps_n; }
+  bool operator==(const GemmTiling&) const = default;
 };
 
-/// "sm_80 simt 1x1x1 128x128x8 multiply_add s4 w2x4x1 r1"
+/// simt_gemm: multiply-adds on CUDA cores.
+struct SimtGemmDesign : GemmTiling {
+  bool operator==(const SimtGemmDesign&) const = default;
+};
+
+/// sm80_gemm: mma.sync with cp.async.
+struct Sm80GemmDesign : GemmTiling {
+  TileShape instruction{16, 8, 16};  // an mma.sync shape for the problem's types
+  bool operator==(const Sm80GemmDesign&) const = default;
+};
+
+/// sm90_gemm: wgmma with TMA. The instruction follows from the tile and the types.
+struct Sm90GemmDesign : GemmTiling {
+  int cluster_m = 1, cluster_n = 1;  // CTAs of a cluster, which share operands by multicast
+  Schedule schedule = Schedule::cooperative;
+  /// Computes D' = B' A' although D is row-major, so that the m of the instruction lies along n.
+  bool swaps_operands = false;
+  /// Number of CTAs that compute one tile together. Each computes a part of K, and they reduce their partial sums
+  /// through the workspace.
+  int split_k = 1;
+  /// Operands that TMA cannot load, or whose major mode wgmma cannot read, are first copied to the workspace. If false,
+  /// the producer uses plain loads instead of TMA, and wgmma takes A from registers.
+  bool repacks_operands = false;
+  bool operator==(const Sm90GemmDesign&) const = default;
+};
+
+/// The choices of all families in one struct, as PyCUTLASS and command lines spell a design. It is also what an
+/// author's kernel states about itself. The default of each field is what a family without that choice does.
+struct FlatDesign : GemmTiling {
+  int warps_k = 1;
+  TileShape instruction{1, 1, 1};
+  OpClass op_class = OpClass::simt;
+  TileShape cluster{1, 1, 1};
+  Schedule schedule = Schedule::cooperative;
+  bool swaps_operands = false;
+  int split_k = 1;
+  bool repacks_operands = false;
+  bool operator==(const FlatDesign&) const = default;
+};
+
+using Design = std::variant<FlatDesign, SimtGemmDesign, Sm80GemmDesign, Sm90GemmDesign>;
+
+const GemmTiling& tiling(const Design& design);
+GemmTiling& tiling(Design& design);
+
+/// The design of one family that `design` holds, or that its FlatDesign spells for a problem with this signature. A
+/// choice that the family does not offer is refused, and so is the design of another family.
+Result<SimtGemmDesign> simt_gemm_design(const Design& design, const op::GemmSignature& signature);
+Result<Sm80GemmDesign> sm80_gemm_design(const Design& design, const op::GemmSignature& signature);
+Result<Sm90GemmDesign> sm90_gemm_design(const Design& design, const op::GemmSignature& signature);
+
+/// The instruction of a design of sm90_gemm: wgmma's m is 64, its n is that of the tile as computed, and its k is 32
+/// bytes of A.
+TileShape wgmma_shape(const Sm90GemmDesign& design, const op::GemmSignature& signature);
+
+/// The inverse of the functions above. `signature` is null for problems that are no GEMM, whose designs are flat.
+FlatDesign flatten(const Design& design, const op::GemmSignature* signature);
+
+/// "sm_80 16x8x16 128x128x32 s4 w2x2 r8"
 std::string to_string(const Design& design);
 
 }  // namespace tilewright::plan

@@ -39,38 +39,33 @@ std::int64_t workspace_bytes(const GemmTile& tile, const op::GemmView& arguments
          reduction_part_bytes(counts, reduction_blocks(tile, arguments), m, n, bytes(epilogue.compute));
 }
 
-Support check_tile(const TileDescription& tile, int max_threads) {
+Support check_tile(const GemmTiling& design, int max_threads) {
   // Beyond any tile that fits shared memory and registers, and small enough that no product of them overflows.
   constexpr int kMaxExtent = 1024;
   constexpr int kMaxStages = 64;
-  const auto [tile_m, tile_n, tile_k] = tile.threadblock_shape;
-  const auto [warps_m, warps_n, warps_k] = tile.warp_count;
+  const auto [tile_m, tile_n, tile_k] = design.tile;
+  const int warps_m = design.warps_m, warps_n = design.warps_n;
   for (const auto& [what, value] : {std::pair{'m', tile_m}, {'n', tile_n}, {'k', tile_k}}) {
     if (value < 1 || value > kMaxExtent) {
-      return refuse("threadblock shape {} must be from 1 to {}, got {}", what, kMaxExtent, value)
-          .as(RefusalCode::design);
+      return refuse("tile {} must be from 1 to {}, got {}", what, kMaxExtent, value).as(RefusalCode::design);
     }
   }
   for (const auto& [what, value] : {std::pair{'m', warps_m}, {'n', warps_n}}) {
     if (value < 1) return refuse("warp count {} must be at least 1, got {}", what, value).as(RefusalCode::design);
   }
-  if (warps_k != 1)
-    return refuse("warp count k must be 1, got {}: warps do not split K", warps_k).as(RefusalCode::design);
-  if (tile.stages < 2)
-    return refuse("stages must be at least 2, one filled while one is read, got {}", tile.stages)
+  if (design.stages < 2)
+    return refuse("stages must be at least 2, so that one is loaded while another is read, got {}", design.stages)
         .as(RefusalCode::design);
-  if (tile.stages > kMaxStages)
-    return refuse("stages must be at most {}, got {}", kMaxStages, tile.stages).as(RefusalCode::design);
+  if (design.stages > kMaxStages)
+    return refuse("stages must be at most {}, got {}", kMaxStages, design.stages).as(RefusalCode::design);
   if (const std::int64_t warps = std::int64_t{warps_m} * warps_n; warps > max_threads / 32) {
     return refuse("{} warps, more than the {} of a CTA of {} threads", warps, max_threads / 32, max_threads)
         .as(RefusalCode::resources);
   }
   if (tile_m % warps_m != 0)
-    return refuse("threadblock shape m {} is not divisible by warp count m {}", tile_m, warps_m)
-        .as(RefusalCode::design);
+    return refuse("tile m {} is not divisible by warp count m {}", tile_m, warps_m).as(RefusalCode::design);
   if (tile_n % warps_n != 0)
-    return refuse("threadblock shape n {} is not divisible by warp count n {}", tile_n, warps_n)
-        .as(RefusalCode::design);
+    return refuse("tile n {} is not divisible by warp count n {}", tile_n, warps_n).as(RefusalCode::design);
   return {};
 }
 
@@ -117,27 +112,25 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
 
 }  // namespace
 
-Result<GemmTile> plan_gemm_tile(const op::GemmSignature& description, const Design& design) {
-  const TileDescription& tile = design.tile;
+Result<GemmTile> plan_gemm_tile(const op::GemmSignature& signature, const GemmTiling& design, bool swaps_operands) {
   if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has.refusal();
-  if (const Support valid = check_tile(tile, arch::limits(design.target).max_threads_per_block); !valid) {
+  if (const Support valid = check_tile(design, arch::limits(design.target).max_threads_per_block); !valid) {
     return valid.refusal();
   }
   if (design.raster.width > 8 || !is_power_of_two(design.raster.width)) {
     return refuse("raster width must be 1, 2, 4 or 8, got {}", design.raster.width).as(RefusalCode::design);
   }
 
-  const bool is_transposed = (description.d.layout == op::MatrixLayout::column_major) != tile.swaps_operands;
-  if (is_transposed && description.epilogue.pairs_columns())
-    return refuse(
-               "the epilogue pairs columns, which only a row-major D that is not computed transposed has side by side")
+  const bool is_transposed = (signature.d.layout == op::MatrixLayout::column_major) != swaps_operands;
+  if (is_transposed && signature.epilogue.pairs_columns())
+    return refuse("the epilogue pairs columns of A*B, which needs a row-major D and operands that are not swapped")
         .as(RefusalCode::epilogue);
-  GemmTile plan{.operands = is_transposed ? op::transposed(description) : description,
+  GemmTile plan{.operands = is_transposed ? op::transposed(signature) : signature,
                 .is_transposed = is_transposed,
-                .tile = {tile.threadblock_shape[0], tile.threadblock_shape[1], tile.threadblock_shape[2]},
-                .warps_m = tile.warp_count[0],
-                .warps_n = tile.warp_count[1],
-                .stages = tile.stages,
+                .tile = design.tile,
+                .warps_m = design.warps_m,
+                .warps_n = design.warps_n,
+                .stages = design.stages,
                 .raster = design.raster};
   if (is_transposed) {
     std::swap(plan.tile.m, plan.tile.n);
@@ -146,23 +139,11 @@ Result<GemmTile> plan_gemm_tile(const op::GemmSignature& description, const Desi
   return plan;
 }
 
-Support check_plain_design(const Design& design) {
-  const TileDescription& tile = design.tile;
-  for (const auto& [what, value] : {std::pair{'m', tile.warp_count[0]}, {'n', tile.warp_count[1]}}) {
+Support check_warps_are_powers_of_two(const GemmTiling& design) {
+  for (const auto& [what, value] : {std::pair{'m', design.warps_m}, {'n', design.warps_n}}) {
     if (!is_power_of_two(value))
       return refuse("warp count {} must be a power of two, got {}", what, value).as(RefusalCode::design);
   }
-  if (tile.cluster_shape != std::array{1, 1, 1}) {
-    return refuse("clusters are of the sm90 families, got {}", fmt::join(tile.cluster_shape, "x"))
-        .as(RefusalCode::design);
-  }
-  if (tile.schedule != Schedule::cooperative) {
-    return refuse("schedules are of the sm90 families, got {}", name(tile.schedule)).as(RefusalCode::design);
-  }
-  if (tile.swaps_operands) return refuse("operands are swapped by the sm90 families only").as(RefusalCode::design);
-  if (design.split_k != 1)
-    return refuse("K is split by the sm90 families only, got {} slices", design.split_k).as(RefusalCode::design);
-  if (design.repacks_operands) return refuse("operands are repacked by the sm90 families only").as(RefusalCode::design);
   return {};
 }
 
@@ -177,28 +158,6 @@ Support check_smem(int smem_bytes, const Target& target) {
   if (smem_bytes > limit) {
     return refuse("needs {} bytes of shared memory, more than the {} of a CTA on {}", smem_bytes, limit, target.name())
         .as(RefusalCode::resources);
-  }
-  return {};
-}
-
-Support check_instruction(const op::GemmSignature& description, const MathInstruction& instruction, OpClass expected) {
-  if (instruction.op_class != expected) {
-    return refuse("needs a {} instruction, got {}", name(expected), name(instruction.op_class)).as(RefusalCode::design);
-  }
-  if (instruction.element_a != description.a.element || instruction.element_b != description.b.element) {
-    return refuse("the instruction multiplies {} and {}, A and B are {} and {}", name(instruction.element_a),
-                  name(instruction.element_b), name(description.a.element), name(description.b.element))
-        .as(RefusalCode::types);
-  }
-  if (instruction.element_accumulator != description.accumulator) {
-    return refuse("the instruction accumulates in {}, the problem in {}", name(instruction.element_accumulator),
-                  name(description.accumulator))
-        .as(RefusalCode::types);
-  }
-  if (instruction.math_operation != description.math) {
-    return refuse("the instruction does {}, the problem asks for {}", op::name(instruction.math_operation),
-                  op::name(description.math))
-        .as(RefusalCode::math);
   }
   return {};
 }

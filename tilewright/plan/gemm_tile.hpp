@@ -14,12 +14,6 @@
 
 namespace tilewright::plan {
 
-/// The extents of a CTA tile or of a warp tile.
-struct TileShape {
-  int m = 0, n = 0, k = 0;
-  bool operator==(const TileShape&) const = default;
-};
-
 struct GemmTile {
   /// Signature of the problem as computed. Its D is row-major unless the design swaps operands.
   op::GemmSignature operands;
@@ -42,11 +36,12 @@ struct GemmTile {
   bool operator==(const GemmTile&) const = default;
 };
 
-/// Transposes the problem if needed and makes the checks that every family shares: the target is sm_80 or newer, there
-/// is one warp along K, there are at least two stages, the raster width is 1, 2, 4 or 8, the threads are within the
-/// architecture's limit, and the warps divide the tile evenly.
-/// @pre op::validate(description); the planning functions of the families require it too
-Result<GemmTile> plan_gemm_tile(const op::GemmSignature& description, const Design& design);
+/// Transposes the problem if D is column-major or, with `swaps_operands`, if it is row-major. Makes the checks that
+/// every family shares: the target is sm_80 or newer, there are at least two stages, the raster width is 1, 2, 4 or 8,
+/// the threads are within the architecture's limit, and the warps divide the tile evenly.
+/// @pre op::validate(signature); the planning functions of the families require it too
+Result<GemmTile> plan_gemm_tile(const op::GemmSignature& signature, const GemmTiling& design,
+                                bool swaps_operands = false);
 
 /// Refuses a workspace beyond kMaxWorkspaceBytes.
 Support check_workspace(std::int64_t bytes);
@@ -54,12 +49,8 @@ Support check_workspace(std::int64_t bytes);
 /// Refuses more shared memory than one CTA of the target may allocate.
 Support check_smem(int smem_bytes, const Target& target);
 
-/// Refuses an instruction whose types are not the operands', or whose class is not `expected`.
-Support check_instruction(const op::GemmSignature& description, const MathInstruction& instruction, OpClass expected);
-
-/// Refuses a number of warps along M or N that is not a power of two, and the choices that only the sm90 family offers:
-/// clusters, schedules, swapped operands, split-K, repacked operands.
-Support check_plain_design(const Design& design);
+/// Refuses a number of warps along M or N that is not a power of two.
+Support check_warps_are_powers_of_two(const GemmTiling& design);
 
 /// Refuses extents whose tiles exceed the kernel's 32-bit indices, including those of its raster order
 /// (scheduler/raster.cuh), or the grid's limit of 2^31 - 1 CTAs.

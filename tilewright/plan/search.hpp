@@ -9,16 +9,16 @@
 namespace tilewright::plan {
 
 /// Designs for CUDA cores, for any type. They may not fit the target; planning refuses those that do not.
-std::vector<Design> simt_gemm_designs(const op::GemmSignature& description, const Target& target);
+std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& signature, const Target& target);
 
-/// Designs that use mma.sync for the description's types and math. The result is empty if no instruction multiplies
+/// Designs that use mma.sync for the types and math of the problem. The result is empty if no instruction multiplies
 /// these types.
-std::vector<Design> sm80_gemm_designs(const op::GemmSignature& description, const Target& target);
+std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmSignature& signature, const Target& target);
 
 /// Designs that use wgmma for the problem's types, math and extents: the twelve that the cost model ranks first among
 /// all tiles, schedules and clusters. plan_sm90_gemm accepts every one that sketch_sm90_gemm accepts. The result is
 /// empty if no instruction multiplies the types, and for targets other than sm_90a.
-std::vector<Design> sm90_gemm_designs(const op::GemmView& arguments, const op::GemmSignature& description,
-                                      const Target& target);
+std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
+                                              const Target& target);
 
 }  // namespace tilewright::plan

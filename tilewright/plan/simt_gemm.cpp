@@ -90,24 +90,16 @@ CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   return input;
 }
 
-Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& description, const Design& design) {
-  const MathInstruction& instruction = design.tile.math_instruction;
-  if (const Support fits = check_instruction(description, instruction, OpClass::simt); !fits) {
-    return fits.refusal();
-  }
-  if (instruction.shape != std::array{1, 1, 1}) {
-    return refuse("the instruction of CUDA cores is 1x1x1, got {}", fmt::join(instruction.shape, "x"))
-        .as(RefusalCode::design);
-  }
-  // Sums of fast accumulation may be as exact as these.
-  const bool is_plain = description.math == op::MathOperation::multiply_add ||
-                        description.math == op::MathOperation::multiply_add_fast_accumulate;
+Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const SimtGemmDesign& design) {
+  // multiply_add_fast_accumulate allows less precise sums and does not require them.
+  const bool is_plain = signature.math == op::MathOperation::multiply_add ||
+                        signature.math == op::MathOperation::multiply_add_fast_accumulate;
   if (!is_plain) {
-    return refuse("{} needs tensor cores", op::name(description.math)).as(RefusalCode::math);
+    return refuse("{} needs tensor cores", op::name(signature.math)).as(RefusalCode::math);
   }
-  Result<GemmTile> tile = plan_gemm_tile(description, design);
+  Result<GemmTile> tile = plan_gemm_tile(signature, design);
   if (!tile) return tile.refusal();
-  if (const Support fits = check_plain_design(design); !fits) return fits.refusal();
+  if (const Support fits = check_warps_are_powers_of_two(design); !fits) return fits.refusal();
   SimtGemmPlan plan{*std::move(tile), design.target, DType::f32, {}, {}, 0, 0, 0, 0};
   plan.stored = stored_type(plan.operands.accumulator, plan.operands.a.element);
   const bool a_is_k_major = plan.operands.a.layout == op::MatrixLayout::row_major;

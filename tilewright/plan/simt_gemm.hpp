@@ -47,6 +47,6 @@ inline Launch launch(const SimtGemmPlan& plan, const op::GemmView& arguments) {
 CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments);
 
 /// Computes the plan, or refuses with the first number that makes it impossible.
-Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& description, const Design& design);
+Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const SimtGemmDesign& design);
 
 }  // namespace tilewright::plan

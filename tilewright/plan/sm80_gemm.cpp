@@ -38,13 +38,12 @@ DType multiplied_type(DType element, op::MathOperation math) {
   return element;
 }
 
-Result<const arch::MmaAtom*> find_atom(const op::GemmSignature& operands, const Design& design) {
-  const MathInstruction& instruction = design.tile.math_instruction;
+Result<const arch::MmaAtom*> find_atom(const op::GemmSignature& operands, const Sm80GemmDesign& design) {
   if (is_fp8(operands.a.element)) {
     return refuse("multiplies no 8-bit floats, got {} and {}", name(operands.a.element), name(operands.b.element))
         .as(RefusalCode::types);
   }
-  const auto [m, n, k] = instruction.shape;
+  const auto [m, n, k] = design.instruction;
   const DType a = multiplied_type(operands.a.element, operands.math);
   const DType b = multiplied_type(operands.b.element, operands.math);
   const arch::MmaAtom* atom = arch::find_mma_atom(m, n, k, a, b, operands.accumulator);
@@ -194,20 +193,16 @@ CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
   return input;
 }
 
-Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& description, const Design& design) {
-  const MathInstruction& instruction = design.tile.math_instruction;
-  if (const Support fits = check_instruction(description, instruction, OpClass::tensor_op); !fits) {
-    return fits.refusal();
-  }
-  Result<GemmTile> tile = plan_gemm_tile(description, design);
+Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& signature, const Sm80GemmDesign& design) {
+  Result<GemmTile> tile = plan_gemm_tile(signature, design);
   if (!tile) return tile.refusal();
-  if (const Support fits = check_plain_design(design); !fits) return fits.refusal();
+  if (const Support fits = check_warps_are_powers_of_two(design); !fits) return fits.refusal();
   Sm80GemmPlan plan{*std::move(tile), design.target, nullptr, {}, {}, false};
   const Result<const arch::MmaAtom*> atom = find_atom(plan.operands, design);
   if (!atom) return atom.refusal();
   plan.atom = *atom;
   if (plan.tile.k % plan.atom->k != 0) {
-    return refuse("threadblock shape k {} is not divisible by the instruction's {}", plan.tile.k, plan.atom->k)
+    return refuse("tile k {} is not divisible by the instruction's {}", plan.tile.k, plan.atom->k)
         .as(RefusalCode::design);
   }
 

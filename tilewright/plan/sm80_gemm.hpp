@@ -61,6 +61,6 @@ AccumulatorTile accumulator_tile(const Sm80GemmPlan& plan);
 CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments);
 
 /// Computes the plan, or refuses with the first number that makes it impossible.
-Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& description, const Design& design);
+Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& signature, const Sm80GemmDesign& design);
 
 }  // namespace tilewright::plan

@@ -132,7 +132,7 @@ compile::Source Kernel::source() const {
   compile::Source source = do_source();
   source.name = name();
   if (source.symbol.empty()) source.symbol = name();
-  source.target = metadata_.design.target;
+  source.target = plan::tiling(metadata_.design).target;
   source.description = to_json(metadata_);
   return source;
 }

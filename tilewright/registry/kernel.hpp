@@ -64,7 +64,7 @@ class Kernel {
   virtual double do_estimate_us(const op::Problem& /*problem*/) const { return kUnknownTime; }
 
   /// For derived classes whose metadata has no target. @pre source() has not been called yet
-  void set_target(const Target& target) { metadata_.design.target = target; }
+  void set_target(const Target& target) { plan::tiling(metadata_.design).target = target; }
 
  private:
   KernelMetadata metadata_;

@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 Json to_value(const op::TensorSignature& tensor) {
   return {{"element", name(tensor.element)}, {"layout", op::name(tensor.layout)}, {"alignment", tensor.alignment}};
 }
+Json to_value(const plan::TileShape& shape) { return {shape.m, shape.n, shape.k}; }
 Json to_value(bool value) { return value; }
 Json to_value(DType type) { return name(type); }
 Json to_value(op::MathOperation math) { return op::name(math); }
@@ -60,12 +61,11 @@ std::string readable_part(const std::vector<op::SlotSignature>& slots) {
 
 std::string kernel_name(const KernelMetadata& metadata) {
   if (!metadata.name.empty()) return metadata.name;
-  const plan::TileDescription& tile = metadata.design.tile;
+  const plan::GemmTiling& tiling = plan::tiling(metadata.design);
   const std::string operands =
       std::visit([](const auto& each) { return readable_part(each); }, metadata.signature.operands);
-  const std::string readable =
-      fmt::format("{}_{}_{}_s{}_w{}", metadata.family, operands, fmt::join(tile.threadblock_shape, "x"), tile.stages,
-                  fmt::join(tile.warp_count, "x"));
+  const std::string readable = fmt::format("{}_{}_{}x{}x{}_s{}_w{}x{}", metadata.family, operands, tiling.tile.m,
+                                           tiling.tile.n, tiling.tile.k, tiling.stages, tiling.warps_m, tiling.warps_n);
   const std::string whole =
       fmt::format("{} {} {}", readable, op::to_string(metadata.signature), plan::to_string(metadata.design));
   return fmt::format("{}_{}", readable, sha256(whole).hex().substr(0, 8));
@@ -81,27 +81,25 @@ std::size_t hash_value(const KernelMetadata& metadata) {
 }
 
 std::string to_json(const KernelMetadata& metadata) {
-  const plan::TileDescription& tile = metadata.design.tile;
-  const plan::MathInstruction& math = tile.math_instruction;
+  const plan::FlatDesign design = plan::flatten(metadata.design, metadata.signature.gemm());
   const nlohmann::ordered_json json{
       {"name", kernel_name(metadata)},
       {"family", metadata.family},
       {"operation", metadata.signature.operation},
       {"operands", std::visit([](const auto& each) { return operands_of(each); }, metadata.signature.operands)},
       {"design",
-       {{"target", metadata.design.target.name()},
-        {"op_class", plan::name(math.op_class)},
-        {"math", op::name(math.math_operation)},
-        {"instruction", math.shape},
-        {"threadblock_shape", tile.threadblock_shape},
-        {"warp_count", tile.warp_count},
-        {"cluster_shape", tile.cluster_shape},
-        {"schedule", plan::name(tile.schedule)},
-        {"swaps_operands", tile.swaps_operands},
-        {"stages", tile.stages},
-        {"raster", {{"width", metadata.design.raster.width}, {"groups_rows", metadata.design.raster.groups_rows}}},
-        {"split_k", metadata.design.split_k},
-        {"repacks_operands", metadata.design.repacks_operands}}},
+       {{"target", design.target.name()},
+        {"op_class", plan::name(design.op_class)},
+        {"instruction", to_value(design.instruction)},
+        {"threadblock_shape", to_value(design.tile)},
+        {"warp_count", {design.warps_m, design.warps_n, design.warps_k}},
+        {"cluster_shape", to_value(design.cluster)},
+        {"schedule", plan::name(design.schedule)},
+        {"swaps_operands", design.swaps_operands},
+        {"stages", design.stages},
+        {"raster", {{"width", design.raster.width}, {"groups_rows", design.raster.groups_rows}}},
+        {"split_k", design.split_k},
+        {"repacks_operands", design.repacks_operands}}},
   };
   return json.dump();
 }

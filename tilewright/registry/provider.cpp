@@ -37,7 +37,7 @@ void Provider::discover(const op::Problem& problem, const Target& target, Discov
 }
 
 Result<KernelPtr> Provider::make(const op::Signature& signature, const plan::Design& design) const {
-  for (KernelPtr& kernel : generate(design.target)) {
+  for (KernelPtr& kernel : generate(plan::tiling(design).target)) {
     if (kernel->metadata().signature == signature && kernel->metadata().design == design) return std::move(kernel);
   }
   return refuse("has no kernel with this signature and design").as(RefusalCode::design);

@@ -24,7 +24,7 @@ std::string first_line(const Error& error) {
 
 // CUDA-core kernels use no tensor cores and are the most likely to be correct.
 bool is_simple(const registry::Kernel& kernel) {
-  return kernel.metadata().design.tile.math_instruction.op_class == plan::OpClass::simt;
+  return std::holds_alternative<plan::SimtGemmDesign>(kernel.metadata().design);
 }
 
 }  // namespace

@@ -51,8 +51,8 @@ std::size_t edit_distance(const std::string& x, const std::string& y) {
   throw InvalidArgument(fmt::format("no kernel for this problem on {}: {}", target.name(), reasons));
 }
 
-plan::OpClass parse_op_class(const KernelOptions& options, const std::array<int, 3>& instruction) {
-  const bool is_scalar = instruction == std::array<int, 3>{1, 1, 1};
+plan::OpClass parse_op_class(const KernelOptions& options, const plan::TileShape& instruction) {
+  const bool is_scalar = instruction == plan::TileShape{1, 1, 1};
   if (options.op_class.empty()) return is_scalar ? plan::OpClass::simt : plan::OpClass::tensor_op;
   for (const plan::OpClass op_class : {plan::OpClass::simt, plan::OpClass::tensor_op}) {
     if (options.op_class == plan::name(op_class)) return op_class;
@@ -67,27 +67,30 @@ plan::Schedule parse_schedule(const std::string& text) {
   return *schedule;
 }
 
-plan::Design read_design(const op::GemmSignature& description, const Target& target, const KernelOptions& options) {
-  plan::Design design;
+plan::TileShape shape_of(const std::array<int, 3>& extents) { return {extents[0], extents[1], extents[2]}; }
+
+plan::FlatDesign read_design(const Target& target, const KernelOptions& options) {
+  plan::FlatDesign design;
   design.target = target;
-  plan::TileDescription& tile = design.tile;
-  tile.threadblock_shape = parse_extents<3>(options.tile, "--tile");
-  if (options.stages != 0) tile.stages = options.stages;
-  if (!options.warps.empty()) tile.warp_count = parse_extents<3>(options.warps, "--warps");
-  if (!options.cluster.empty()) tile.cluster_shape = parse_extents<3>(options.cluster, "--cluster");
-  if (!options.schedule.empty()) tile.schedule = parse_schedule(options.schedule);
-  tile.swaps_operands = options.swaps_operands;
+  design.tile = shape_of(parse_extents<3>(options.tile, "--tile"));
+  if (options.stages != 0) design.stages = options.stages;
+  if (!options.warps.empty()) {
+    const std::array<int, 3> warps = parse_extents<3>(options.warps, "--warps");
+    design.warps_m = warps[0];
+    design.warps_n = warps[1];
+    design.warps_k = warps[2];
+  }
+  if (!options.cluster.empty()) design.cluster = shape_of(parse_extents<3>(options.cluster, "--cluster"));
+  if (!options.schedule.empty()) design.schedule = parse_schedule(options.schedule);
+  design.swaps_operands = options.swaps_operands;
   if (options.swizzle != 0) design.raster.width = options.swizzle;
   design.raster.groups_rows = options.swizzles_rows;
   if (options.split_k != 0) design.split_k = options.split_k;
   design.repacks_operands = options.repacks_operands;
-  plan::MathInstruction& math = tile.math_instruction;
-  if (!options.instruction.empty()) math.shape = parse_extents<3>(options.instruction, "--instruction");
-  math.op_class = parse_op_class(options, math.shape);
-  math.element_a = description.a.element;
-  math.element_b = description.b.element;
-  math.element_accumulator = description.accumulator;
-  math.math_operation = description.math;
+  if (!options.instruction.empty()) {
+    design.instruction = shape_of(parse_extents<3>(options.instruction, "--instruction"));
+  }
+  design.op_class = parse_op_class(options, design.instruction);
   return design;
 }
 
@@ -122,8 +125,8 @@ ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& prob
   refuse_design_options_without_tile(options);
   const Target target = choose_target(engine, options);
   if (options.has_design()) {
-    const op::GemmSignature description = op::describe(op::view(problem).value_or_throw());
-    const registry::KernelPtr kernel = engine.make_kernel(description, read_design(description, target, options));
+    const op::GemmSignature signature = op::describe(op::view(problem).value_or_throw());
+    const registry::KernelPtr kernel = engine.make_kernel(signature, read_design(target, options));
     kernel->supports(problem).or_throw();
     return {kernel, "explicit design"};
   }

@@ -27,7 +27,7 @@ TEST_F(Discovering, EveryKernelFoundSatisfiesFilterTargetAndSupports) {
   const std::vector<Target> targets{kSm80, {86}, kSm90a};
   const std::vector<registry::KernelFilter> filters{
       {},
-      [](const registry::KernelMetadata& metadata) { return metadata.design.tile.threadblock_shape[0] >= 128; },
+      [](const registry::KernelMetadata& metadata) { return plan::tiling(metadata.design).tile.m >= 128; },
       [](const registry::KernelMetadata& metadata) { return metadata.family != "simt_gemm"; }};
   for (const auto& [type, d_type] : types) {
     for (const std::int64_t n : {64, 61}) {
@@ -39,7 +39,7 @@ TEST_F(Discovering, EveryKernelFoundSatisfiesFilterTargetAndSupports) {
             for (const RankedKernel& ranked : engine_.find_kernels(problem.gemm, filter, target)) {
               const registry::KernelMetadata& metadata = ranked.kernel->metadata();
               EXPECT_TRUE(!filter || filter(metadata));
-              EXPECT_TRUE(target.runs_cubin(metadata.design.target));
+              EXPECT_TRUE(target.runs_cubin(plan::tiling(metadata.design).target));
               EXPECT_TRUE(ranked.kernel->supports(problem.gemm)) << ranked.kernel->supports(problem.gemm).reason();
               EXPECT_TRUE(names.insert(ranked.kernel->name()).second) << ranked.kernel->name();
             }
@@ -109,7 +109,7 @@ TEST_F(Discovering, TheListingIsAStreamOfUniqueKernels) {
   while (const registry::KernelPtr kernel = listing.next()) {
     if (++count > 4000) break;  // a part of the list is enough
     EXPECT_TRUE(names.insert(kernel->name()).second) << kernel->name();
-    EXPECT_EQ(kernel->metadata().design.target, kSm90a);
+    EXPECT_EQ(plan::tiling(kernel->metadata().design).target, kSm90a);
     families.insert(kernel->metadata().family);
   }
   EXPECT_GT(count, 4000);

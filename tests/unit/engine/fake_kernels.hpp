@@ -90,9 +90,9 @@ class FakeProvider final : public registry::Provider {
     const auto& arguments = std::get<op::Gemm>(problem);
     double estimate_us = 1e-6;
     for (const Fake& fake : fakes_) {
-      plan::Design design;
-      design.target = target;
-      design.tile.math_instruction.op_class = fake.op_class;
+      plan::Design design = fake.op_class == plan::OpClass::simt ? plan::Design(plan::SimtGemmDesign())
+                                                                 : plan::Design(plan::Sm80GemmDesign());
+      plan::tiling(design).target = target;
       registry::KernelMetadata metadata{fake.family, op::describe(arguments), design};
       found.kernels.push_back(
           std::make_shared<FakeKernel>(std::move(metadata), fake.body, estimate_us *= 2.0, fake.launch_error));

@@ -118,7 +118,7 @@ TEST_F(Loading, MemoryIsFlatOverManyKernelsAndShapes) {
   bounded.max_rankings = 32;
   Engine engine(bounded);
   const HostProblem problem(8, 8, 8);
-  plan::Design design;
+  plan::FlatDesign design;
   design.target = kSm80;
   const registry::KernelMetadata metadata{"ptx", op::describe(problem.gemm), design};
   std::int64_t settled = 0;

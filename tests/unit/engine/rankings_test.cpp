@@ -64,7 +64,7 @@ class Unknowing final : public registry::Provider {
  public:
   std::string family() const override { return "unknowing"; }
   void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
-    plan::Design design;
+    plan::FlatDesign design;
     design.target = target;
     found.kernels.push_back(std::make_shared<FakeKernel>(
         registry::KernelMetadata{"unknowing", op::describe(problem), design}, kRightBody, std::nan(""), 0));

@@ -38,13 +38,12 @@ class Running : public testing::Test {
 
 // The first example in PyCUTLASS's README, with its extents.
 TEST_F(Running, AnExplicitDesignOfPyCutlass) {
-  plan::MathInstruction math;
-  math.shape = {1, 1, 1};
-  math.op_class = plan::OpClass::simt;
-  math.math_operation = op::MathOperation::multiply_add;
-  plan::Design design;
+  plan::FlatDesign design;
   design.target = kSm80;
-  design.tile = {.threadblock_shape = {128, 128, 8}, .stages = 4, .warp_count = {2, 4, 1}, .math_instruction = math};
+  design.tile = {128, 128, 8};
+  design.stages = 4;
+  design.warps_m = 2;
+  design.warps_n = 4;
   design.raster.width = 1;
   op::GemmSignature operation;
   operation.a = operation.b = operation.c = operation.d = {DType::f32, kRow, 1};
@@ -62,12 +61,12 @@ TEST_F(Running, AnExplicitDesignOfPyCutlass) {
 TEST_F(Running, AnyNumberOfStepsAndStages) {
   for (const int k : {16, 32, 144}) {
     const HostProblem problem(64, 64, k, {.type = DType::f16, .d_type = DType::f16, .b = kColumn});
-    plan::Design design = engine_.find_kernels(problem.gemm).front().kernel->metadata().design;
-    design.tile.warp_count = {2, 2, 1};
+    auto design = std::get<plan::Sm80GemmDesign>(engine_.find_kernels(problem.gemm).front().kernel->metadata().design);
+    design.warps_m = design.warps_n = 2;
     for (const int tile_k : {16, 32, 64}) {
       for (const int stages : {2, 3, 5}) {
-        design.tile.threadblock_shape = {64, 64, tile_k};
-        design.tile.stages = stages;
+        design.tile = {64, 64, tile_k};
+        design.stages = stages;
         op::fill_poison(problem.gemm.d);
         engine_.run(problem.gemm, engine_.make_kernel(op::describe(problem.gemm), design));
         EXPECT_TRUE(problem.compare().is_exact())
@@ -80,14 +79,16 @@ TEST_F(Running, AnyNumberOfStepsAndStages) {
 TEST_F(Running, AnImpossibleDesignIsRefusedBeforeAnyCompile) {
   const HostProblem problem(64, 64, 64, {.type = DType::f16, .d_type = DType::f16, .b = kColumn});
   plan::Design design = engine_.find_kernels(problem.gemm).front().kernel->metadata().design;
-  design.tile.stages = 1;
+  plan::tiling(design).stages = 1;
   try {
     engine_.make_kernel(op::describe(problem.gemm), design);
     FAIL() << "one stage is not a pipeline";
   } catch (const InvalidArgument& error) {
     const std::string what = error.what();
-    EXPECT_NE(what.find("stages must be at least 2, one filled while one is read, got 1"), std::string::npos) << what;
-    EXPECT_NE(what.find("simt_gemm: needs a simt instruction, got tensor_op"), std::string::npos) << what;
+    EXPECT_NE(what.find("stages must be at least 2, so that one is loaded while another is read, got 1"),
+              std::string::npos)
+        << what;
+    EXPECT_NE(what.find("simt_gemm: the design is one of sm80_gemm"), std::string::npos) << what;
   }
   EXPECT_EQ(engine_.cache().counters(), cache::Counters{});
 }
@@ -461,7 +462,7 @@ class UsersKernel final : public registry::Kernel {
 };
 
 registry::KernelPtr users_kernel(const std::string& family, const op::Gemm& gemm, std::string body) {
-  plan::Design design;
+  plan::FlatDesign design;
   design.target = kSm80;
   return std::make_shared<UsersKernel>(registry::KernelMetadata{family, op::describe(gemm), design}, std::move(body));
 }

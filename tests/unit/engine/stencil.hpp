@@ -104,7 +104,7 @@ class StencilProvider final : public registry::Provider {
       metadata.family = family();
       metadata.name = fmt::format("stencil_{}", i);
       metadata.signature = {"stencil", {slot("x", op::Access::read), slot("out", op::Access::write)}};
-      metadata.design.target = target;
+      plan::tiling(metadata.design).target = target;
       kernels.push_back(std::make_shared<StencilKernel>(std::move(metadata), defects_[i]));
     }
     return kernels;

@@ -38,13 +38,15 @@ class Compiling : public testing::Test {
   }
 
   void add_all_designs(const op::GemmSignature& description, const Target& target) {
-    for (const plan::Design& design : plan::sm80_gemm_designs(description, target)) add(*sm80_, description, design);
-    for (const plan::Design& design : plan::simt_gemm_designs(description, target)) add(*simt_, description, design);
+    for (const plan::Sm80GemmDesign& design : plan::sm80_gemm_designs(description, target))
+      add(*sm80_, description, design);
+    for (const plan::SimtGemmDesign& design : plan::simt_gemm_designs(description, target))
+      add(*simt_, description, design);
   }
 
   /// The smallest design of each family, which is the last in its table.
   void add_small_designs(const op::GemmSignature& description, const Target& target) {
-    const std::vector<plan::Design> tensor = plan::sm80_gemm_designs(description, target);
+    const std::vector<plan::Sm80GemmDesign> tensor = plan::sm80_gemm_designs(description, target);
     if (!tensor.empty()) add(*sm80_, description, tensor.back());
     add(*simt_, description, plan::simt_gemm_designs(description, target).back());
   }
@@ -131,7 +133,7 @@ TEST_F(Compiling, EveryEpilogue) {
       const Result<op::Epilogue> graph = op::named_epilogue(epilogue, types.d, description.epilogue.compute);
       if (!graph) continue;  // an epilogue in s32 has no transcendental functions
       description.epilogue = *graph;
-      const plan::Design smallest = plan::sm80_gemm_designs(description, plan::kSm80).back();
+      const plan::Sm80GemmDesign smallest = plan::sm80_gemm_designs(description, plan::kSm80).back();
       add(*sm80_, description, smallest);
     }
   }
@@ -145,7 +147,7 @@ TEST_F(Compiling, PromotedSumsOfEightBitFloatsStayInRegisters) {
   for (const DType d : {DType::bf16, DType::e4m3}) {
     const op::GemmSignature description = plan::describe({DType::e4m3, DType::e4m3, d, DType::f32});
     const op::Gemm gemm = plan::problem_of(description, 4096, 4096, 4096);
-    for (const plan::Design& design : plan::sm90_gemm_designs(op::view(gemm), description, plan::kSm90)) {
+    for (const plan::Sm90GemmDesign& design : plan::sm90_gemm_designs(op::view(gemm), description, plan::kSm90)) {
       add(*sm90, description, design);
     }
   }

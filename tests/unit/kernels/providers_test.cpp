@@ -58,11 +58,12 @@ TEST(Providers, DiscoveredKernelsSupportTheProblemAndRunOnTheTarget) {
         for (const registry::KernelPtr& kernel : found.kernels) {
           EXPECT_TRUE(kernel->supports(gemm)) << kernel->supports(gemm).reason();
           EXPECT_EQ(kernel->metadata().operands(), op::describe(gemm));
-          EXPECT_EQ(kernel->metadata().design.target, target);
+          EXPECT_EQ(plan::tiling(kernel->metadata().design).target, target);
           EXPECT_TRUE(names.insert(kernel->name()).second) << kernel->name();
           EXPECT_GT(kernel->estimate_us(gemm), 0.0);
-          const plan::Design& design = kernel->metadata().design;
-          EXPECT_EQ(kernel->workspace_bytes(gemm) > 0, design.split_k > 1 || design.repacks_operands);
+          const auto* sm90 = std::get_if<plan::Sm90GemmDesign>(&kernel->metadata().design);
+          EXPECT_EQ(kernel->workspace_bytes(gemm) > 0,
+                    sm90 != nullptr && (sm90->split_k > 1 || sm90->repacks_operands));
         }
         for (const registry::RefusedKernel& refused : found.refused) {
           EXPECT_FALSE(refused.name.empty());
@@ -108,13 +109,13 @@ TEST(Providers, ARefusedDesignIsNamedWithItsReason) {
 
 TEST(Providers, MakeAKernelOfAGivenDesign) {
   const op::GemmSignature description = plan::describe_f16();
-  const plan::Design design = plan::tensor_design(description, {16, 8, 16});
+  const plan::Sm80GemmDesign design = plan::sm80_design({16, 8, 16});
   const Result<registry::KernelPtr> kernel = make_sm80_gemm_provider()->make(description, design);
   ASSERT_TRUE(kernel) << kernel.reason();
   EXPECT_EQ((*kernel)->metadata(), (registry::KernelMetadata{"sm80_gemm", description, design}));
-  EXPECT_EQ(make_simt_gemm_provider()->make(description, design).reason(), "needs a simt instruction, got tensor_op");
-  plan::Design impossible = design;
-  impossible.tile.stages = 12;
+  EXPECT_EQ(make_simt_gemm_provider()->make(description, design).reason(), "the design is one of sm80_gemm");
+  plan::Sm80GemmDesign impossible = design;
+  impossible.stages = 12;
   EXPECT_EQ(make_sm80_gemm_provider()->make(description, impossible).reason(),
             "needs 196608 bytes of shared memory, more than the 166912 of a CTA on sm_80");
 }
@@ -122,7 +123,7 @@ TEST(Providers, MakeAKernelOfAGivenDesign) {
 TEST(Providers, AnInvalidSignatureIsRefused) {
   op::GemmSignature description = plan::describe_f16();
   description.b.alignment = 6;
-  const plan::Design design = plan::tensor_design(description, {16, 8, 16});
+  const plan::Sm80GemmDesign design = plan::sm80_design({16, 8, 16});
   for (const auto& provider : make_providers()) {
     EXPECT_EQ(provider->make(description, design).reason(), "alignment of B must be a power of two, got 6");
   }
@@ -152,7 +153,7 @@ TEST(Providers, KernelsAreSharedBetweenThreads) {
 TEST(Providers, LaunchesCoverTheOutput) {
   const op::Gemm gemm = problem(kF16, {}, 300, 200, 64);
   const op::GemmSignature description = op::describe(gemm);
-  const auto kernel = make_sm80_gemm_provider()->make(description, plan::tensor_design(description, {16, 8, 16}));
+  const auto kernel = make_sm80_gemm_provider()->make(description, plan::sm80_design({16, 8, 16}));
   ASSERT_TRUE(kernel);
   const plan::Launch launch = (*kernel)->launch(gemm);
   EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{3 * 2, 1, 1}));
@@ -162,7 +163,7 @@ TEST(Providers, LaunchesCoverTheOutput) {
 
 TEST(Providers, ExtentsBeyondTheGridAreRefused) {
   const op::GemmSignature description = plan::describe_f32({kRow, kRow, kRow, kRow}, 4);
-  const auto kernel = make_simt_gemm_provider()->make(description, plan::simt_design(description));
+  const auto kernel = make_simt_gemm_provider()->make(description, plan::simt_design());
   ASSERT_TRUE(kernel);
   op::Gemm gemm;
   gemm.a = op::matrix(std::uint64_t{1} << 50, DType::f32, 1, 1);

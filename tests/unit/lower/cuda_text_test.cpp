@@ -98,7 +98,7 @@ TEST(EpilogueText, ConstantsAreExact) {
 TEST(TileText, RestatesThePlan) {
   const op::GemmSignature description =
       plan::describe({DType::f16, DType::f16, DType::f32, DType::f32}, {kRow, kColumn, kRow, kColumn});
-  plan::Design design = plan::tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {4, 2, 1}});
+  plan::Sm80GemmDesign design = plan::sm80_design({16, 8, 16}, {{128, 64, 32}, 3, {4, 2}});
   design.raster.width = 4;
   const Result<plan::GemmTile> tile = plan::plan_gemm_tile(description, design);
   ASSERT_TRUE(tile);
@@ -146,8 +146,8 @@ TEST(KernelText, NamesTheMathOfEachOperation) {
         {multiply_add_fast_bf16,
          "using Math = tilewright::FastMath<tilewright::ptx::Mma<16, 8, 8, tilewright::bfloat16_t"}}) {
     const op::GemmSignature description = plan::describe({DType::f32, DType::f32, DType::f32, DType::f32, math});
-    const plan::Tile tile{{64, 64, 16}, 3, {2, 2, 1}};
-    const auto plan = plan::plan_sm80_gemm(description, plan::tensor_design(description, {16, 8, 8}, tile));
+    const plan::Tile tile{{64, 64, 16}, 3, {2, 2}};
+    const auto plan = plan::plan_sm80_gemm(description, plan::sm80_design({16, 8, 8}, tile));
     ASSERT_TRUE(plan) << plan.reason();
     const std::string text = lower(*plan, "kernel");
     EXPECT_NE(text.find(device_type), std::string::npos) << text;
@@ -158,7 +158,7 @@ TEST(KernelText, NamesTheMathOfEachOperation) {
 
 TEST(KernelText, IsShortAndDependsOnNothingButThePlan) {
   const op::GemmSignature description = plan::describe_f16();
-  const auto plan = plan::plan_sm80_gemm(description, plan::tensor_design(description, {16, 8, 16}));
+  const auto plan = plan::plan_sm80_gemm(description, plan::sm80_design({16, 8, 16}));
   ASSERT_TRUE(plan);
   const std::string text = lower(*plan, "kernel");
   EXPECT_LT(text.size(), 6144U);

@@ -34,21 +34,18 @@ op::GemmSignature with_epilogue(op::GemmSignature description, std::string_view 
   return description;
 }
 
-Golden tensor(std::string name, const op::GemmSignature& description, std::array<int, 3> instruction,
+Golden tensor(std::string name, const op::GemmSignature& description, const plan::TileShape& instruction,
               const plan::Tile& tile, const Target& target = plan::kSm80) {
-  return {std::move(name), description, plan::tensor_design(description, instruction, tile, target)};
+  return {std::move(name), description, plan::sm80_design(instruction, tile, target)};
 }
 
 Golden wgmma(std::string name, const op::GemmSignature& description, const plan::Tile& tile,
-             std::array<int, 3> cluster) {
-  Golden golden =
-      tensor(std::move(name), description, {64, tile.shape[1], 32 / bytes(description.a.element)}, tile, plan::kSm90);
-  golden.design.tile.cluster_shape = cluster;
-  return golden;
+             std::array<int, 2> cluster) {
+  return {std::move(name), description, plan::sm90_design(tile, cluster)};
 }
 
 Golden repacked(Golden golden) {
-  golden.design.repacks_operands = true;
+  std::get<plan::Sm90GemmDesign>(golden.design).repacks_operands = true;
   return golden;
 }
 
@@ -57,40 +54,39 @@ std::vector<Golden> goldens() {
   using enum op::MathOperation;
   const op::GemmSignature simt = plan::describe_f32({kRow, kRow, kRow, kRow}, 4);
   return {
-      tensor("f16_tn", plan::describe_f16(), {16, 8, 16}, {{128, 128, 32}, 4, {2, 2, 1}}),
+      tensor("f16_tn", plan::describe_f16(), {16, 8, 16}, {{128, 128, 32}, 4, {2, 2}}),
       tensor("f16_in_half_gelu", with_epilogue(plan::describe({f16, f16, f16, f16}), "gelu"), {16, 8, 16},
-             {{64, 64, 32}, 3, {2, 2, 1}}),
+             {{64, 64, 32}, 3, {2, 2}}),
       tensor("s8_clamp", with_epilogue(plan::describe({s8, s8, s8, s32}), "clamp"), {16, 8, 32},
-             {{64, 64, 64}, 4, {2, 2, 1}}),
+             {{64, 64, 64}, 4, {2, 2}}),
       tensor("tf32_mn_major", plan::describe({f32, f32, f32, f32, multiply_add_tf32}, {kColumn, kRow, kColumn, kRow}),
-             {16, 8, 8}, {{128, 64, 16}, 3, {2, 2, 1}}),
-      tensor("f64_hopper", plan::describe({f64, f64, f64, f64}), {16, 8, 8}, {{64, 64, 16}, 4, {2, 2, 1}}, plan::kSm90),
+             {16, 8, 8}, {{128, 64, 16}, 3, {2, 2}}),
+      tensor("f64_hopper", plan::describe({f64, f64, f64, f64}), {16, 8, 8}, {{64, 64, 16}, 4, {2, 2}}, plan::kSm90),
       tensor("fast_f32_column_major_output",
              plan::describe({f32, f32, f32, f32, multiply_add_fast_f32}, {kRow, kColumn, kRow, kColumn}), {16, 8, 8},
-             {{64, 32, 16}, 3, {2, 1, 1}}),
+             {{64, 32, 16}, 3, {2, 1}}),
       wgmma("wgmma_bf16_mn_major", plan::describe({bf16, bf16, bf16, f32}, {kColumn, kRow, kRow, kRow}),
-            {{128, 64, 64}, 6, {8, 1, 1}}, {2, 1, 1}),
+            {{128, 64, 64}, 6, {8, 1}}, {2, 1}),
       wgmma("wgmma_tf32_mn_major",
             plan::describe({f32, f32, f32, f32, multiply_add_tf32}, {kColumn, kColumn, kRow, kRow}),
-            {{128, 32, 32}, 4, {8, 1, 1}}, {1, 1, 1}),
-      wgmma("wgmma_s8", plan::describe({s8, s8, s32, s32}), {{64, 32, 128}, 4, {4, 1, 1}}, {1, 1, 1}),
-      wgmma("wgmma_e4m3_e5m2", plan::describe({e4m3, e5m2, e4m3, f32}), {{128, 32, 128}, 4, {4, 1, 1}}, {1, 1, 1}),
+            {{128, 32, 32}, 4, {8, 1}}, {1, 1}),
+      wgmma("wgmma_s8", plan::describe({s8, s8, s32, s32}), {{64, 32, 128}, 4, {4, 1}}, {1, 1}),
+      wgmma("wgmma_e4m3_e5m2", plan::describe({e4m3, e5m2, e4m3, f32}), {{128, 32, 128}, 4, {4, 1}}, {1, 1}),
       wgmma("wgmma_bf16_gathered", plan::describe({bf16, bf16, bf16, f32}, {kRow, kRow, kRow, kRow}, 2),
-            {{128, 64, 64}, 6, {8, 1, 1}}, {1, 1, 1}),
+            {{128, 64, 64}, 6, {8, 1}}, {1, 1}),
       repacked(wgmma("wgmma_s8_repacked", plan::describe({s8, s8, s32, s32}, {kColumn, kColumn, kRow, kRow}, 1),
-                     {{128, 64, 128}, 4, {8, 1, 1}}, {2, 1, 1})),
-      {"simt_f32", simt, plan::simt_design(simt)},
+                     {{128, 64, 128}, 4, {8, 1}}, {2, 1})),
+      {"simt_f32", simt, plan::simt_design()},
   };
 }
 
 std::string emit(const Golden& golden) {
-  if (golden.design.tile.math_instruction.op_class == plan::OpClass::simt) {
-    return cuda::lower(plan::plan_simt_gemm(golden.description, golden.design).value_or_throw(), golden.name);
-  }
-  if (golden.design.tile.math_instruction.shape[0] == 64) {
-    return cuda::lower(plan::plan_sm90_gemm(golden.description, golden.design).value_or_throw(), golden.name);
-  }
-  return cuda::lower(plan::plan_sm80_gemm(golden.description, golden.design).value_or_throw(), golden.name);
+  const auto text = [&](auto plan) { return cuda::lower(std::move(plan).value_or_throw(), golden.name); };
+  if (const auto* simt = std::get_if<plan::SimtGemmDesign>(&golden.design))
+    return text(plan::plan_simt_gemm(golden.description, *simt));
+  if (const auto* sm80 = std::get_if<plan::Sm80GemmDesign>(&golden.design))
+    return text(plan::plan_sm80_gemm(golden.description, *sm80));
+  return text(plan::plan_sm90_gemm(golden.description, std::get<plan::Sm90GemmDesign>(golden.design)));
 }
 
 bool updates_goldens() { return std::getenv("TILEWRIGHT_UPDATE_GOLDEN") != nullptr; }

@@ -33,21 +33,21 @@ const TypeCase kF32{DType::f32, DType::f32, DType::f32, DType::f32};
 /// The time and tile of the best of all families.
 struct Best {
   double us = INFINITY;
-  std::array<int, 3> tile{};
-  OpClass op_class{};
+  TileShape tile;
+  bool is_simt = false;
 };
 
 Best best_of(const op::Gemm& gemm, const Target& target) {
   Best best;
   const op::GemmSignature description = op::describe(gemm);
-  const auto consider = [&](const Design& design, const auto& plan) {
+  const auto consider = [&](const auto& design, const auto& plan) {
     if (!plan) return;
     const double us = estimate_us(arch::limits(target), cost_input(*plan, op::view(gemm)));
-    if (us < best.us) best = {us, design.tile.threadblock_shape, design.tile.math_instruction.op_class};
+    if (us < best.us) best = {us, design.tile, std::is_same_v<decltype(design), const SimtGemmDesign&>};
   };
-  for (const Design& design : sm80_gemm_designs(description, target))
+  for (const Sm80GemmDesign& design : sm80_gemm_designs(description, target))
     consider(design, plan_sm80_gemm(description, design));
-  for (const Design& design : simt_gemm_designs(description, target))
+  for (const SimtGemmDesign& design : simt_gemm_designs(description, target))
     consider(design, plan_simt_gemm(description, design));
   return best;
 }
@@ -56,12 +56,12 @@ Best best_of(const op::Gemm& gemm, const Target& target) {
 std::vector<CostInput> inputs(std::int64_t m, std::int64_t n, std::int64_t k) {
   std::vector<CostInput> all;
   const op::Gemm half = problem(kF16, m, n, k);
-  for (const Design& design : sm80_gemm_designs(op::describe(half), kSm90)) {
+  for (const Sm80GemmDesign& design : sm80_gemm_designs(op::describe(half), kSm90)) {
     const auto plan = plan_sm80_gemm(op::describe(half), design);
     if (plan) all.push_back(cost_input(*plan, op::view(half)));
   }
   const op::Gemm single = problem(kF32, m, n, k);
-  for (const Design& design : simt_gemm_designs(op::describe(single), kSm90)) {
+  for (const SimtGemmDesign& design : simt_gemm_designs(op::describe(single), kSm90)) {
     const auto plan = plan_simt_gemm(op::describe(single), design);
     if (plan) all.push_back(cost_input(*plan, op::view(single)));
   }
@@ -73,7 +73,7 @@ std::vector<CostInput> inputs(std::int64_t m, std::int64_t n, std::int64_t k) {
 double best_by_wgmma(const op::Gemm& gemm) {
   double best = INFINITY;
   const op::GemmSignature description = op::describe(gemm);
-  for (const Design& design : sm90_gemm_designs(op::view(gemm), description, kSm90)) {
+  for (const Sm90GemmDesign& design : sm90_gemm_designs(op::view(gemm), description, kSm90)) {
     const auto plan = plan_sm90_gemm(description, design);
     if (plan) best = std::min(best, estimate_us(arch::limits(kSm90), cost_input(*plan, op::view(gemm))));
   }
@@ -161,7 +161,7 @@ TEST(Cost, IsInfiniteWhereNothingFits) {
 TEST(Cost, ReadsTheProblemTheWayItIsComputed) {
   const op::Gemm gemm = problem(kF16, 100, 2000, 64, {kRow, kColumn, kRow, kColumn});
   const op::GemmSignature description = op::describe(gemm);
-  const auto plan = plan_sm80_gemm(description, tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {2, 2, 1}}));
+  const auto plan = plan_sm80_gemm(description, sm80_design({16, 8, 16}, {{128, 64, 32}, 3, {2, 2}}));
   ASSERT_TRUE(plan);
   const CostInput input = cost_input(*plan, op::view(gemm));
   EXPECT_EQ(input.m, 2000);
@@ -176,7 +176,7 @@ TEST(Cost, ABatchCountsItsTilesAndWhatItReads) {
   gemm.b = op::batched(gemm.b, 40);
   gemm.d = op::batched(gemm.d, 40);
   const op::GemmSignature description = op::describe(gemm);
-  const auto plan = plan_sm80_gemm(description, tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {2, 2, 1}}));
+  const auto plan = plan_sm80_gemm(description, sm80_design({16, 8, 16}, {{128, 64, 32}, 3, {2, 2}}));
   ASSERT_TRUE(plan);
   const CostInput input = cost_input(*plan, op::view(gemm));
   EXPECT_EQ(input.batch, 40);
@@ -195,11 +195,11 @@ TEST(Cost, ABatchCountsItsTilesAndWhatItReads) {
 TEST(Cost, ABatchOfSmallMatricesGetsSmallTiles) {
   op::Gemm gemm = problem(kF16, 64, 64, 64);
   for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.d}) *tensor = op::batched(*tensor, 10000);
-  EXPECT_LE(best_of(gemm, kSm90).tile[0], 64);
-  EXPECT_LE(best_of(gemm, kSm90).tile[1], 64);
+  EXPECT_LE(best_of(gemm, kSm90).tile.m, 64);
+  EXPECT_LE(best_of(gemm, kSm90).tile.n, 64);
 }
 
-int area(const Best& best) { return best.tile[0] * best.tile[1]; }
+int area(const Best& best) { return best.tile.m * best.tile.n; }
 
 // The big one is a whole number of waves of every tile, so that no tile wins by its last wave.
 TEST(Cost, BigProblemsGetBigTilesAndSmallOnesSmall) {
@@ -217,9 +217,9 @@ TEST(Cost, BigProblemsGetBigTilesAndSmallOnesSmall) {
 }
 
 TEST(Cost, TensorCoresWinWhereTheyCanRun) {
-  EXPECT_EQ(best_of(problem(kF16, 4096, 4096, 4096), kSm80).op_class, OpClass::tensor_op);
-  EXPECT_EQ(best_of(problem(kF16, 4096, 4096, 4096), kSm90).op_class, OpClass::tensor_op);
-  EXPECT_EQ(best_of(problem(kF32, 4096, 4096, 4096), kSm90).op_class, OpClass::simt);
+  EXPECT_FALSE(best_of(problem(kF16, 4096, 4096, 4096), kSm80).is_simt);
+  EXPECT_FALSE(best_of(problem(kF16, 4096, 4096, 4096), kSm90).is_simt);
+  EXPECT_TRUE(best_of(problem(kF32, 4096, 4096, 4096), kSm90).is_simt);
 }
 
 // 8192 x 8192 x 8192 of f16 at mma.sync's peak on H200 takes 1.1e12 / (132 * 1270 * 1.755e9) s = 3.7 ms.

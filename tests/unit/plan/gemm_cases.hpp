@@ -8,8 +8,10 @@
 #include <array>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tilewright/op/gemm.hpp"
 #include "tilewright/plan/design.hpp"
 
 namespace tilewright::plan {
@@ -124,33 +126,35 @@ inline op::Gemm problem_of(const op::GemmSignature& description, std::int64_t m,
 using tilewright::kSm80;
 inline constexpr Target kSm90 = kSm90a;
 
-/// What of a design its description does not say.
+/// The tile, stages and math warps (along m and n) of a design.
 struct Tile {
-  std::array<int, 3> shape{128, 128, 32};
+  TileShape shape{128, 128, 32};
   int stages = 4;
-  std::array<int, 3> warps{2, 2, 1};
+  std::array<int, 2> warps{2, 2};
 };
 
-inline Design make_design(const op::GemmSignature& description, const Tile& tile, OpClass op_class,
-                          std::array<int, 3> instruction, const Target& target) {
-  Design design;
-  design.target = target;
-  design.tile.threadblock_shape = tile.shape;
-  design.tile.stages = tile.stages;
-  design.tile.warp_count = tile.warps;
-  design.tile.math_instruction = {instruction, description.a.element, description.b.element, description.accumulator,
-                                  op_class,    description.math};
+inline GemmTiling tiling_of(const Tile& tile, const Target& target) {
+  return {target, tile.shape, tile.stages, tile.warps[0], tile.warps[1], {}};
+}
+
+inline SimtGemmDesign simt_design(const Tile& tile = {{128, 128, 8}, 4, {2, 4}}, const Target& target = kSm80) {
+  return {tiling_of(tile, target)};
+}
+
+inline Sm80GemmDesign sm80_design(const TileShape& instruction, const Tile& tile = {}, const Target& target = kSm80) {
+  return {tiling_of(tile, target), instruction};
+}
+
+inline Sm90GemmDesign sm90_design(const Tile& tile, std::array<int, 2> cluster = {1, 1}, const Target& target = kSm90) {
+  return {tiling_of(tile, target), cluster[0], cluster[1]};
+}
+
+/// Exchanges m and n of a design's shapes.
+inline Sm90GemmDesign transposed(Sm90GemmDesign design) {
+  std::swap(design.tile.m, design.tile.n);
+  std::swap(design.warps_m, design.warps_n);
+  std::swap(design.cluster_m, design.cluster_n);
   return design;
-}
-
-inline Design simt_design(const op::GemmSignature& description, const Tile& tile = {{128, 128, 8}, 4, {2, 4, 1}},
-                          const Target& target = kSm80) {
-  return make_design(description, tile, OpClass::simt, {1, 1, 1}, target);
-}
-
-inline Design tensor_design(const op::GemmSignature& description, std::array<int, 3> instruction, const Tile& tile = {},
-                            const Target& target = kSm80) {
-  return make_design(description, tile, OpClass::tensor_op, instruction, target);
 }
 
 }  // namespace tilewright::plan

@@ -13,7 +13,7 @@ namespace {
 
 struct BadTile {
   std::string name;
-  void (*spoil)(Design&);
+  void (*spoil)(GemmTiling&);
   std::string reason;
 };
 std::ostream& operator<<(std::ostream& out, const BadTile& bad) { return out << bad.name; }
@@ -22,7 +22,7 @@ class TileRefusal : public testing::TestWithParam<BadTile> {};
 
 TEST_P(TileRefusal, SaysTheNumber) {
   const op::GemmSignature description = describe_f32();
-  Design design = simt_design(description);
+  SimtGemmDesign design = simt_design();
   ASSERT_TRUE(plan_gemm_tile(description, design));
   GetParam().spoil(design);
   const Result<GemmTile> plan = plan_gemm_tile(description, design);
@@ -32,7 +32,7 @@ TEST_P(TileRefusal, SaysTheNumber) {
 
 constexpr int kHuge = std::numeric_limits<int>::max();
 
-BadTile bad_design(std::string name, void (*spoil)(Design&), std::string reason) {
+BadTile bad_design(std::string name, void (*spoil)(GemmTiling&), std::string reason) {
   return {std::move(name), spoil, std::move(reason)};
 }
 
@@ -42,59 +42,44 @@ INSTANTIATE_TEST_SUITE_P(
     Designs, TileRefusal,
     testing::Values(
         bad_design(
-            "NoRows", [](Design& d) { d.tile.threadblock_shape[0] = 0; },
-            "threadblock shape m must be from 1 to 1024, got 0"),
+            "NoRows", [](GemmTiling& d) { d.tile.m = 0; }, "tile m must be from 1 to 1024, got 0"),
         bad_design(
-            "NegativeColumns", [](Design& d) { d.tile.threadblock_shape[1] = -128; },
-            "threadblock shape n must be from 1 to 1024, got -128"),
+            "NegativeColumns", [](GemmTiling& d) { d.tile.n = -128; }, "tile n must be from 1 to 1024, got -128"),
         bad_design(
-            "HugeK", [](Design& d) { d.tile.threadblock_shape[2] = kHuge; },
-            "threadblock shape k must be from 1 to 1024, got 2147483647"),
+            "HugeK", [](GemmTiling& d) { d.tile.k = kHuge; }, "tile k must be from 1 to 1024, got 2147483647"),
         bad_design(
-            "ThreeWarps", [](Design& d) { d.tile.warp_count[0] = 3; },
-            "threadblock shape m 128 is not divisible by warp count m 3"),
+            "ThreeWarps", [](GemmTiling& d) { d.warps_m = 3; }, "tile m 128 is not divisible by warp count m 3"),
         bad_design(
-            "NoWarps", [](Design& d) { d.tile.warp_count[1] = 0; }, "warp count n must be at least 1, got 0"),
+            "NoWarps", [](GemmTiling& d) { d.warps_n = 0; }, "warp count n must be at least 1, got 0"),
         bad_design(
-            "WarpsAlongK", [](Design& d) { d.tile.warp_count[2] = 2; },
-            "warp count k must be 1, got 2: warps do not split K"),
+            "OneStage", [](GemmTiling& d) { d.stages = 1; },
+            "stages must be at least 2, so that one is loaded while another is read, got 1"),
         bad_design(
-            "OneStage", [](Design& d) { d.tile.stages = 1; },
-            "stages must be at least 2, one filled while one is read, got 1"),
+            "HugeStages", [](GemmTiling& d) { d.stages = kHuge; }, "stages must be at most 64, got 2147483647"),
         bad_design(
-            "HugeStages", [](Design& d) { d.tile.stages = kHuge; }, "stages must be at most 64, got 2147483647"),
-        bad_design(
-            "TooManyThreads",
-            [](Design& d) {
-              d.tile.warp_count = {8, 8, 1};
-            },
+            "TooManyThreads", [](GemmTiling& d) { d.warps_m = d.warps_n = 8; },
             "64 warps, more than the 32 of a CTA of 1024 threads"),
         bad_design(
-            "HugeWarps",
-            [](Design& d) {
-              d.tile.warp_count = {1 << 30, 1 << 30, 1};
-            },
+            "HugeWarps", [](GemmTiling& d) { d.warps_m = d.warps_n = 1 << 30; },
             "1152921504606846976 warps, more than the 32 of a CTA of 1024 threads"),
         bad_design(
-            "RowsNotDivisible", [](Design& d) { d.tile.threadblock_shape[0] = 127; },
-            "threadblock shape m 127 is not divisible by warp count m 2"),
+            "RowsNotDivisible", [](GemmTiling& d) { d.tile.m = 127; }, "tile m 127 is not divisible by warp count m 2"),
         bad_design(
-            "ColumnsNotDivisible", [](Design& d) { d.tile.threadblock_shape[1] = 126; },
-            "threadblock shape n 126 is not divisible by warp count n 4"),
+            "ColumnsNotDivisible", [](GemmTiling& d) { d.tile.n = 126; },
+            "tile n 126 is not divisible by warp count n 4"),
         bad_design(
-            "RasterOfThree", [](Design& d) { d.raster.width = 3; }, "raster width must be 1, 2, 4 or 8, got 3"),
+            "RasterOfThree", [](GemmTiling& d) { d.raster.width = 3; }, "raster width must be 1, 2, 4 or 8, got 3"),
         bad_design(
-            "RasterOfSixteen", [](Design& d) { d.raster.width = 16; }, "raster width must be 1, 2, 4 or 8, got 16"),
+            "RasterOfSixteen", [](GemmTiling& d) { d.raster.width = 16; }, "raster width must be 1, 2, 4 or 8, got 16"),
         bad_design(
-            "NoRaster", [](Design& d) { d.raster.width = 0; }, "raster width must be 1, 2, 4 or 8, got 0"),
+            "NoRaster", [](GemmTiling& d) { d.raster.width = 0; }, "raster width must be 1, 2, 4 or 8, got 0"),
         bad_design(
-            "OldTarget", [](Design& d) { d.target.sm = 75; }, "cp.async needs sm_80, the target is sm_75")),
+            "OldTarget", [](GemmTiling& d) { d.target.sm = 75; }, "cp.async needs sm_80, the target is sm_75")),
     tile_of);
 
 TEST(GemmTile, ColumnMajorOutputIsComputedTransposed) {
   const op::GemmSignature description = describe_f16({kRow, kColumn, kRow, kColumn});
-  const Result<GemmTile> plan =
-      plan_gemm_tile(description, tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {4, 1, 1}}));
+  const Result<GemmTile> plan = plan_gemm_tile(description, sm80_design({16, 8, 16}, {{128, 64, 32}, 3, {4, 1}}));
   ASSERT_TRUE(plan) << plan.reason();
   EXPECT_TRUE(plan->is_transposed);
   EXPECT_EQ(plan->tile, (TileShape{64, 128, 32}));
@@ -110,7 +95,7 @@ TEST(GemmTile, ColumnMajorOutputIsComputedTransposed) {
 
 TEST(GemmTile, RowMajorOutputStaysAsItIs) {
   const op::GemmSignature description = describe_f16();
-  Design design = tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {4, 1, 1}});
+  Sm80GemmDesign design = sm80_design({16, 8, 16}, {{128, 64, 32}, 3, {4, 1}});
   for (const int width : {1, 2, 4, 8}) {
     design.raster.width = width;
     const Result<GemmTile> plan = plan_gemm_tile(description, design);
@@ -130,25 +115,6 @@ TEST(SharedMemory, LimitIsTheTargets) {
   EXPECT_TRUE(check_smem(232448, kSm90));
   EXPECT_FALSE(check_smem(232449, kSm90));
   EXPECT_FALSE(check_smem(101377, {86}));
-}
-
-TEST(Instruction, MustMultiplyWhatTheProblemHas) {
-  const op::GemmSignature description = describe_f16();
-  const MathInstruction right = tensor_design(description, {16, 8, 16}).tile.math_instruction;
-  EXPECT_TRUE(check_instruction(description, right, OpClass::tensor_op));
-  EXPECT_EQ(check_instruction(description, right, OpClass::simt).reason(), "needs a simt instruction, got tensor_op");
-  MathInstruction wrong = right;
-  wrong.element_b = DType::bf16;
-  EXPECT_EQ(check_instruction(description, wrong, OpClass::tensor_op).reason(),
-            "the instruction multiplies f16 and bf16, A and B are f16 and f16");
-  wrong = right;
-  wrong.element_accumulator = DType::f16;
-  EXPECT_EQ(check_instruction(description, wrong, OpClass::tensor_op).reason(),
-            "the instruction accumulates in f16, the problem in f32");
-  wrong = right;
-  wrong.math_operation = op::MathOperation::multiply_add_tf32;
-  EXPECT_EQ(check_instruction(description, wrong, OpClass::tensor_op).reason(),
-            "the instruction does multiply_add_tf32, the problem asks for multiply_add");
 }
 
 // The kernel's argument as device/tilewright/gemm/parameters.cuh declares it.
@@ -195,7 +161,7 @@ op::Gemm problem(DType type, DType d_type, op::MatrixLayout d_layout = kRow) {
 
 GemmTile tile_for(const op::Gemm& gemm) {
   const op::GemmSignature description = op::describe(gemm);
-  const Result<GemmTile> tile = plan_gemm_tile(description, simt_design(description, {{64, 32, 8}, 3, {2, 1, 1}}));
+  const Result<GemmTile> tile = plan_gemm_tile(description, simt_design({{64, 32, 8}, 3, {2, 1}}));
   EXPECT_TRUE(tile);
   return *tile;
 }
@@ -383,31 +349,11 @@ TEST(LaunchParameters, TensorMapsLieAtMultiplesOf64AndAreFilledInLater) {
   EXPECT_EQ(launch.parameters()[64 + 128], std::byte{2});
 }
 
-TEST(PlainDesign, HasPowersOfTwoOfWarpsAndNoClusters) {
-  Design design;
-  design.tile.warp_count = {2, 4, 1};
-  EXPECT_TRUE(check_plain_design(design));
-  design.tile.warp_count = {3, 1, 1};
-  EXPECT_EQ(check_plain_design(design).reason(), "warp count m must be a power of two, got 3");
-  design.tile.warp_count = {2, 1, 1};
-  design.split_k = 4;
-  EXPECT_EQ(check_plain_design(design).reason(), "K is split by the sm90 families only, got 4 slices");
-  design.split_k = 1;
-  design.repacks_operands = true;
-  EXPECT_EQ(check_plain_design(design).reason(), "operands are repacked by the sm90 families only");
-  design.tile.cluster_shape = {2, 1, 1};
-  EXPECT_EQ(check_plain_design(design).reason(), "clusters are of the sm90 families, got 2x1x1");
-}
-
-TEST(Names, OfADesignSayEveryNumber) {
-  Design design = simt_design(describe_f32());
-  EXPECT_EQ(to_string(design), "sm_80 simt 1x1x1 128x128x8 multiply_add s4 w2x4x1 r1");
-  design = tensor_design(describe_f16(), {16, 8, 16}, {}, kSm90);
-  design.raster.width = 8;
-  EXPECT_EQ(to_string(design), "sm_90a tensor_op 16x8x16 128x128x32 multiply_add s4 w2x2x1 r8");
-  design.split_k = 3;
-  design.repacks_operands = true;
-  EXPECT_EQ(to_string(design), "sm_90a tensor_op 16x8x16 128x128x32 multiply_add s4 w2x2x1 r8 k3 repack");
+TEST(Warps, MustBePowersOfTwo) {
+  GemmTiling design;
+  EXPECT_TRUE(check_warps_are_powers_of_two(design));
+  design.warps_m = 3;
+  EXPECT_EQ(check_warps_are_powers_of_two(design).reason(), "warp count m must be a power of two, got 3");
 }
 
 }  // namespace

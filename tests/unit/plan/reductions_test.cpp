@@ -52,13 +52,7 @@ TEST(Reductions, NeedNoMoreWorkspaceThanALaunchMayHave) {
     outputs.push_back({"r" + std::to_string(i), op::acc(), op::Reduction::sum, op::kRowVector});
   description.epilogue = epilogue_of(outputs);
   description.tensors.resize(outputs.size());
-  Design design;
-  design.target = kSm80;
-  design.tile.math_instruction = {{1, 1, 1},  DType::f32,    DType::f32,
-                                  DType::f32, OpClass::simt, op::MathOperation::multiply_add};
-  design.tile.threadblock_shape = {32, 32, 8};
-  design.tile.warp_count = {1, 1, 1};
-  design.tile.stages = 2;
+  const SimtGemmDesign design{{kSm80, {32, 32, 8}, 2, 1, 1, {}}};
   const SimtGemmPlan plan = plan_simt_gemm(description, design).value_or_throw();
   op::Gemm gemm = problem_of(description, 1 << 20, 1 << 12, 16);
   EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(),

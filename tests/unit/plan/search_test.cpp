@@ -29,10 +29,10 @@ void for_each_description(Check&& check) {
 }
 
 template <class Plan>
-void expect_sound(const Plan& plan, const Design& design) {
+void expect_sound(const Plan& plan, const GemmTiling& design) {
   const arch::ArchLimits& limits = arch::limits(design.target);
   EXPECT_LE(plan.smem_bytes(), limits.smem_per_block_bytes);
-  EXPECT_EQ(plan.threads(), design.tile.threads());
+  EXPECT_EQ(plan.threads(), design.math_threads());
   EXPECT_LE(plan.threads() * plan.registers(), limits.registers_per_sm);
   EXPECT_EQ(plan.warp_tile_m() * plan.warps_m, plan.tile.m);
   EXPECT_EQ(plan.warp_tile_n() * plan.warps_n, plan.tile.n);
@@ -44,7 +44,7 @@ TEST(Search, EveryDesignPlansOrSaysWhy) {
   int planned = 0;
   std::set<std::string> reasons;
   for_each_description([&](const op::GemmSignature& description, const Target& target) {
-    for (const Design& design : sm80_gemm_designs(description, target)) {
+    for (const Sm80GemmDesign& design : sm80_gemm_designs(description, target)) {
       EXPECT_EQ(design.target, target);
       const Result<Sm80GemmPlan> plan = plan_sm80_gemm(description, design);
       if (plan) {
@@ -63,7 +63,7 @@ TEST(Search, EveryDesignPlansOrSaysWhy) {
 TEST(Search, CudaCoresServeEveryDescription) {
   for_each_description([&](const op::GemmSignature& description, const Target& target) {
     int planned = 0;
-    for (const Design& design : simt_gemm_designs(description, target)) {
+    for (const SimtGemmDesign& design : simt_gemm_designs(description, target)) {
       const Result<SimtGemmPlan> plan = plan_simt_gemm(description, design);
       if (!plan) {
         ASSERT_FALSE(plan.reason().empty());
@@ -93,7 +93,7 @@ TEST(Search, TensorCoresServeWhatTheyCan) {
           if (bytes(types.a) == 1 && !is_along_k) continue;
           const op::GemmSignature description = describe(types, layouts, alignment_bytes);
           int planned = 0;
-          for (const Design& design : sm80_gemm_designs(description, target)) {
+          for (const Sm80GemmDesign& design : sm80_gemm_designs(description, target)) {
             planned += plan_sm80_gemm(description, design) ? 1 : 0;
           }
           EXPECT_GT(planned, 0) << to_string(description) << " on " << target.name();
@@ -110,7 +110,7 @@ TEST(Search, FastMathServesEveryAlignmentOfF32) {
     for (const Layouts& layouts : all_layouts()) {
       const op::GemmSignature description = describe(types, layouts, 4);
       bool is_served = false;
-      for (const Design& design : sm80_gemm_designs(description, kSm80)) {
+      for (const Sm80GemmDesign& design : sm80_gemm_designs(description, kSm80)) {
         is_served = is_served || plan_sm80_gemm(description, design);
       }
       EXPECT_TRUE(is_served) << to_string(description);
@@ -130,7 +130,7 @@ TEST(Search, WgmmaServesEightBitFloatsAlongK) {
     if (!is_fp8(types.a)) continue;
     const op::GemmSignature description = describe(types);
     int large = 0;
-    for (const Design& design :
+    for (const Sm90GemmDesign& design :
          sm90_gemm_designs(op::view(problem_of(description, 4096, 4096, 4096)), description, kSm90)) {
       const Result<Sm90GemmPlan> plan = plan_sm90_gemm(description, design);
       ASSERT_TRUE(plan) << types << " " << to_string(design) << ": " << plan.reason();
@@ -144,19 +144,20 @@ TEST(Search, WgmmaServesEightBitFloatsAlongK) {
 TEST(Search, DesignsOfADescriptionDiffer) {
   for_each_description([](const op::GemmSignature& description, const Target& target) {
     std::set<std::string> names;
-    std::vector<Design> designs = sm80_gemm_designs(description, target);
-    for (const Design& design : simt_gemm_designs(description, target)) designs.push_back(design);
+    std::vector<Design> designs;
+    for (const Sm80GemmDesign& design : sm80_gemm_designs(description, target)) designs.emplace_back(design);
+    for (const SimtGemmDesign& design : simt_gemm_designs(description, target)) designs.emplace_back(design);
     for (const Design& design : designs) EXPECT_TRUE(names.insert(to_string(design)).second) << to_string(design);
   });
 }
 
 TEST(Search, HopperDoublesUseItsLargerInstruction) {
   const op::GemmSignature description = describe({DType::f64, DType::f64, DType::f64, DType::f64});
-  for (const Design& design : sm80_gemm_designs(description, kSm80)) {
-    EXPECT_EQ(design.tile.math_instruction.shape, (std::array{8, 8, 4}));
+  for (const Sm80GemmDesign& design : sm80_gemm_designs(description, kSm80)) {
+    EXPECT_EQ(design.instruction, (TileShape{8, 8, 4}));
   }
-  for (const Design& design : sm80_gemm_designs(description, kSm90)) {
-    EXPECT_EQ(design.tile.math_instruction.shape[0], 16);
+  for (const Sm80GemmDesign& design : sm80_gemm_designs(description, kSm90)) {
+    EXPECT_EQ(design.instruction.m, 16);
   }
 }
 

@@ -11,7 +11,7 @@
 namespace tilewright::plan {
 namespace {
 
-SimtGemmPlan planned(const op::GemmSignature& description, const Design& design) {
+SimtGemmPlan planned(const op::GemmSignature& description, const SimtGemmDesign& design) {
   Result<SimtGemmPlan> plan = plan_simt_gemm(description, design);
   EXPECT_TRUE(plan) << (plan ? "" : plan.reason());
   return *std::move(plan);
@@ -20,7 +20,7 @@ SimtGemmPlan planned(const op::GemmSignature& description, const Design& design)
 // 128x128x8, 4 stages, warps 2x4x1, rows of A and B aligned to one element.
 TEST(SimtGemm, PinsTheIntegersOfTheClassicDesign) {
   const op::GemmSignature description = describe_f32({kRow, kRow, kRow, kRow}, 4);
-  const SimtGemmPlan plan = planned(description, simt_design(description));
+  const SimtGemmPlan plan = planned(description, simt_design());
   EXPECT_EQ(plan.threads(), 256);
   EXPECT_EQ(plan.stored, DType::f32);
   EXPECT_EQ(plan.a, (PanelOperand{DType::f32, true, 1, 132, true})) << "lines of k are transposed: 16 bytes of padding";
@@ -41,22 +41,22 @@ TEST(SimtGemm, PinsTheIntegersOfTheClassicDesign) {
 TEST(SimtGemm, VectorsAreAsWideAsTheAlignmentAllows) {
   for (const auto& [alignment_bytes, vector] : {std::pair{4, 1}, {8, 2}, {16, 4}}) {
     const op::GemmSignature description = describe_f32({kRow, kRow, kRow, kRow}, alignment_bytes);
-    const SimtGemmPlan plan = planned(description, simt_design(description));
+    const SimtGemmPlan plan = planned(description, simt_design());
     EXPECT_EQ(plan.b.vector, vector) << alignment_bytes;
     EXPECT_EQ(plan.a.vector, 1) << "a transposing cp.async moves single elements";
   }
   const op::GemmSignature wide = describe_f32({kColumn, kRow, kRow, kRow}, 64);
-  EXPECT_EQ(planned(wide, simt_design(wide)).a.vector, 4) << "no load is wider than 16 bytes";
+  EXPECT_EQ(planned(wide, simt_design()).a.vector, 4) << "no load is wider than 16 bytes";
 }
 
 TEST(SimtGemm, NarrowTypesAreWidenedOnTheirWay) {
   const op::GemmSignature half = describe_f16({kRow, kRow, kRow, kRow});
-  const SimtGemmPlan f16 = planned(half, simt_design(half));
+  const SimtGemmPlan f16 = planned(half, simt_design());
   EXPECT_EQ(f16.stored, DType::f32);
   EXPECT_EQ(f16.a, (PanelOperand{DType::f16, true, 8, 132, false}));
   EXPECT_EQ(f16.b, (PanelOperand{DType::f16, false, 8, 128, false}));
   const op::GemmSignature byte = describe({DType::s8, DType::u8, DType::s32, DType::s32}, {kRow, kRow, kRow, kRow});
-  const SimtGemmPlan s8 = planned(byte, simt_design(byte));
+  const SimtGemmPlan s8 = planned(byte, simt_design());
   EXPECT_EQ(s8.stored, DType::s32);
   EXPECT_EQ(s8.a, (PanelOperand{DType::s8, true, 8, 132, false})) << "a line has 8 elements of k";
   EXPECT_EQ(s8.b, (PanelOperand{DType::u8, false, 16, 128, false}));
@@ -65,7 +65,7 @@ TEST(SimtGemm, NarrowTypesAreWidenedOnTheirWay) {
 TEST(SimtGemm, DoublesTakeTwiceTheRoom) {
   const op::GemmSignature description =
       describe({DType::f64, DType::f64, DType::f64, DType::f64}, {kRow, kRow, kRow, kRow});
-  const SimtGemmPlan plan = planned(description, simt_design(description));
+  const SimtGemmPlan plan = planned(description, simt_design());
   EXPECT_EQ(plan.stored, DType::f64);
   EXPECT_EQ(plan.a, (PanelOperand{DType::f64, true, 1, 130, true}));
   EXPECT_EQ(plan.b, (PanelOperand{DType::f64, false, 2, 128, true}));
@@ -76,7 +76,7 @@ TEST(SimtGemm, DoublesTakeTwiceTheRoom) {
 
 TEST(SimtGemm, ColumnMajorOutputExchangesTheOperands) {
   const op::GemmSignature description = describe_f32({kRow, kRow, kRow, kColumn});
-  const SimtGemmPlan plan = planned(description, simt_design(description, {{128, 64, 8}, 3, {4, 1, 1}}));
+  const SimtGemmPlan plan = planned(description, simt_design({{128, 64, 8}, 3, {4, 1}}));
   EXPECT_TRUE(plan.is_transposed);
   EXPECT_EQ(plan.tile, (TileShape{64, 128, 8}));
   EXPECT_EQ(plan.a, (PanelOperand{DType::f32, false, 4, 64, true})) << "the caller's B";
@@ -94,7 +94,7 @@ TEST(SimtGemm, LanesShareAWarpTileAsSquareAsItGoes) {
                             {32, 1, 32, 1, 1, 1},
                             {1, 32, 1, 32, 1, 1}}) {
     const op::GemmSignature description = describe_f32({kColumn, kRow, kRow, kRow});
-    const SimtGemmPlan plan = planned(description, simt_design(description, {{e.warp_m, e.warp_n, 16}, 2, {1, 1, 1}}));
+    const SimtGemmPlan plan = planned(description, simt_design({{e.warp_m, e.warp_n, 16}, 2, {1, 1}}));
     EXPECT_EQ(plan.lanes_m, e.lanes_m) << e.warp_m << "x" << e.warp_n;
     EXPECT_EQ(plan.lanes_n, e.lanes_n) << e.warp_m << "x" << e.warp_n;
     EXPECT_EQ(plan.vector_m, e.vector_m) << e.warp_m << "x" << e.warp_n;
@@ -107,9 +107,9 @@ TEST(SimtGemm, FragmentLoadsAreFreeOfBankConflicts) {
   for (const TypeCase& types : type_cases()) {
     if (types.math != op::MathOperation::multiply_add) continue;
     for (const Tile& tile :
-         {Tile{{128, 128, 8}, 2, {2, 4, 1}}, Tile{{64, 64, 8}, 2, {2, 1, 1}}, Tile{{32, 32, 8}, 2, {1, 1, 1}}}) {
+         {Tile{{128, 128, 8}, 2, {2, 4}}, Tile{{64, 64, 8}, 2, {2, 1}}, Tile{{32, 32, 8}, 2, {1, 1}}}) {
       const op::GemmSignature description = describe(types, {kRow, kRow, kRow, kRow});
-      const SimtGemmPlan plan = planned(description, simt_design(description, tile));
+      const SimtGemmPlan plan = planned(description, simt_design(tile));
       std::vector<std::int64_t> a, b;
       for (int lane = 0; lane < 32; ++lane) {
         a.push_back(std::int64_t{lane / plan.lanes_n * plan.vector_m} * bytes(plan.stored));
@@ -124,7 +124,7 @@ TEST(SimtGemm, FragmentLoadsAreFreeOfBankConflicts) {
 struct BadDesign {
   std::string name;
   Tile tile;
-  std::function<void(op::GemmSignature&, Design&)> spoil;
+  std::function<void(op::GemmSignature&)> spoil;
   std::string reason;
 };
 std::ostream& operator<<(std::ostream& out, const BadDesign& bad) { return out << bad.name; }
@@ -133,60 +133,46 @@ class SimtRefusal : public testing::TestWithParam<BadDesign> {};
 
 TEST_P(SimtRefusal, SaysTheNumber) {
   op::GemmSignature description = describe_f32({kColumn, kRow, kRow, kRow});
-  Design design = simt_design(description, GetParam().tile);
-  if (GetParam().spoil) GetParam().spoil(description, design);
+  const SimtGemmDesign design = simt_design(GetParam().tile);
+  if (GetParam().spoil) GetParam().spoil(description);
   const Result<SimtGemmPlan> plan = plan_simt_gemm(description, design);
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.reason(), GetParam().reason);
 }
 
-constexpr Tile kGood{{128, 128, 8}, 4, {2, 4, 1}};
+constexpr Tile kGood{{128, 128, 8}, 4, {2, 4}};
 
 INSTANTIATE_TEST_SUITE_P(
     Designs, SimtRefusal,
     testing::Values(
-        BadDesign{"TensorInstruction", kGood,
-                  [](op::GemmSignature&, Design& d) { d.tile.math_instruction.op_class = OpClass::tensor_op; },
-                  "needs a simt instruction, got tensor_op"},
-        BadDesign{"InstructionShape", kGood,
-                  [](op::GemmSignature&, Design& d) {
-                    d.tile.math_instruction.shape = {16, 8, 16};
-                  },
-                  "the instruction of CUDA cores is 1x1x1, got 16x8x16"},
-        BadDesign{"ElementTypes", kGood,
-                  [](op::GemmSignature&, Design& d) { d.tile.math_instruction.element_a = DType::f16; },
-                  "the instruction multiplies f16 and f32, A and B are f32 and f32"},
         BadDesign{"TensorMath", kGood,
-                  [](op::GemmSignature& description, Design& d) {
-                    description.math = d.tile.math_instruction.math_operation =
-                        op::MathOperation::multiply_add_fast_f32;
-                  },
+                  [](op::GemmSignature& signature) { signature.math = op::MathOperation::multiply_add_fast_f32; },
                   "multiply_add_fast_f32 needs tensor cores"},
         BadDesign{"SharedMemory",
-                  {{128, 128, 32}, 6, {2, 4, 1}},
+                  {{128, 128, 32}, 6, {2, 4}},
                   nullptr,
                   "needs 196608 bytes of shared memory, more than the 166912 of a CTA on sm_80"},
         BadDesign{"Registers",
-                  {{256, 256, 8}, 2, {1, 1, 1}},
+                  {{256, 256, 8}, 2, {1, 1}},
                   nullptr,
                   "a thread's 32x64 elements need about 2280 registers, of 255"},
         BadDesign{"RegistersOfManyThreads",
-                  {{256, 256, 8}, 2, {4, 8, 1}},
+                  {{256, 256, 8}, 2, {4, 8}},
                   nullptr,
                   "a thread's 8x8 elements need about 136 registers, of 64"},
-        BadDesign{"Lanes", {{4, 4, 8}, 2, {1, 1, 1}}, nullptr, "a warp tile of 4x4 is not divisible by 32 lanes"},
+        BadDesign{"Lanes", {{4, 4, 8}, 2, {1, 1}}, nullptr, "a warp tile of 4x4 is not divisible by 32 lanes"},
         BadDesign{"CopyDoesNotDivide",
-                  {{34, 32, 3}, 2, {1, 1, 1}},
+                  {{34, 32, 3}, 2, {1, 1}},
                   nullptr,
                   "32 threads copy lines of 17 vectors, 51 in a tile, which does not divide"},
         BadDesign{"OddPanel",
-                  {{2, 32, 1}, 2, {1, 1, 1}},
+                  {{2, 32, 1}, 2, {1, 1}},
                   nullptr,
                   "an operand's 8 bytes of a stage must be a multiple of 16, for what follows it"},
         BadDesign{"OneStage",
-                  {{128, 128, 8}, 1, {2, 4, 1}},
+                  {{128, 128, 8}, 1, {2, 4}},
                   nullptr,
-                  "stages must be at least 2, one filled while one is read, got 1"}),
+                  "stages must be at least 2, so that one is loaded while another is read, got 1"}),
     [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

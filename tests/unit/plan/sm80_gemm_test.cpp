@@ -12,7 +12,7 @@ namespace {
 
 using layout::Swizzle;
 
-Sm80GemmPlan planned(const op::GemmSignature& description, const Design& design) {
+Sm80GemmPlan planned(const op::GemmSignature& description, const Sm80GemmDesign& design) {
   Result<Sm80GemmPlan> plan = plan_sm80_gemm(description, design);
   EXPECT_TRUE(plan) << (plan ? "" : plan.reason());
   return *std::move(plan);
@@ -24,7 +24,7 @@ const TypeCase kS8{DType::s8, DType::s8, DType::s32, DType::s32};
 
 TEST(Sm80Gemm, PinsTheIntegersOfF16AlongK) {
   const op::GemmSignature description = describe_f16();
-  const Sm80GemmPlan plan = planned(description, tensor_design(description, {16, 8, 16}));
+  const Sm80GemmPlan plan = planned(description, sm80_design({16, 8, 16}));
   EXPECT_EQ(plan.atom->name, "mma_m16n8k16_f32_f16_f16");
   EXPECT_EQ(plan.threads(), 128);
   EXPECT_EQ(plan.warp_tile_m(), 64);
@@ -43,7 +43,7 @@ TEST(Sm80Gemm, PinsTheIntegersOfF16AlongK) {
 
 TEST(Sm80Gemm, WideLinesAreCutIntoPanels) {
   const op::GemmSignature description = describe_f16({kColumn, kRow, kRow, kRow});
-  const Sm80GemmPlan plan = planned(description, tensor_design(description, {16, 8, 16}));
+  const Sm80GemmPlan plan = planned(description, sm80_design({16, 8, 16}));
   const SmemOperand expected{DType::f16, false, 32, 128, 128, 16, true, Swizzle(3, 4, 3)};
   EXPECT_EQ(plan.a, expected);
   EXPECT_EQ(plan.b, expected);
@@ -51,17 +51,17 @@ TEST(Sm80Gemm, WideLinesAreCutIntoPanels) {
 }
 
 TEST(Sm80Gemm, WordsAreLoadedByMatrixAlongKOnly) {
-  const Tile tile{{128, 64, 16}, 3, {2, 2, 1}};
+  const Tile tile{{128, 64, 16}, 3, {2, 2}};
   const op::GemmSignature description = describe(kTf32, {kRow, kRow, kRow, kRow});
-  const Sm80GemmPlan plan = planned(description, tensor_design(description, {16, 8, 8}, tile));
+  const Sm80GemmPlan plan = planned(description, sm80_design({16, 8, 8}, tile));
   EXPECT_EQ(plan.a, (SmemOperand{DType::f32, true, 128, 16, 64, 16, true, Swizzle(2, 4, 3)}));
   EXPECT_EQ(plan.b, (SmemOperand{DType::f32, false, 16, 64, 128, 16, false, Swizzle(2, 5, 2)}));
 }
 
 TEST(Sm80Gemm, DoublesAreNeverLoadedByMatrix) {
-  const Tile tile{{64, 64, 16}, 3, {2, 2, 1}};
+  const Tile tile{{64, 64, 16}, 3, {2, 2}};
   const op::GemmSignature description = describe(kF64);
-  const Sm80GemmPlan plan = planned(description, tensor_design(description, {16, 8, 8}, tile, kSm90));
+  const Sm80GemmPlan plan = planned(description, sm80_design({16, 8, 8}, tile, kSm90));
   const SmemOperand expected{DType::f64, true, 64, 16, 128, 16, false, Swizzle(2, 5, 2)};
   EXPECT_EQ(plan.a, expected);
   EXPECT_EQ(plan.b, expected);
@@ -71,7 +71,7 @@ TEST(Sm80Gemm, DoublesAreNeverLoadedByMatrix) {
 TEST(Sm80Gemm, CopiesAreAsWideAsTheAlignmentAllows) {
   for (const int alignment_bytes : {4, 8, 16, 64, 1 << 30}) {
     const op::GemmSignature description = describe_f16({}, alignment_bytes);
-    const Sm80GemmPlan plan = planned(description, tensor_design(description, {16, 8, 16}));
+    const Sm80GemmPlan plan = planned(description, sm80_design({16, 8, 16}));
     EXPECT_EQ(plan.a.alignment_bytes, std::min(alignment_bytes, 16));
   }
 }
@@ -79,8 +79,7 @@ TEST(Sm80Gemm, CopiesAreAsWideAsTheAlignmentAllows) {
 TEST(Sm80Gemm, ColumnMajorOutputExchangesTheOperands) {
   op::GemmSignature description = describe_f16({kColumn, kColumn, kRow, kColumn});
   description.a.alignment = 4;
-  const Sm80GemmPlan plan =
-      planned(description, tensor_design(description, {16, 8, 16}, {{128, 64, 32}, 3, {4, 1, 1}}));
+  const Sm80GemmPlan plan = planned(description, sm80_design({16, 8, 16}, {{128, 64, 32}, 3, {4, 1}}));
   EXPECT_TRUE(plan.is_transposed);
   EXPECT_EQ(plan.tile, (TileShape{64, 128, 32}));
   EXPECT_EQ(plan.warps_m, 1);
@@ -91,8 +90,7 @@ TEST(Sm80Gemm, ColumnMajorOutputExchangesTheOperands) {
 
 TEST(Sm80Gemm, OutputThroughSharedMemoryMayNeedMoreThanTheStages) {
   const op::GemmSignature description = describe(kS8);
-  const Sm80GemmPlan plan =
-      planned(description, tensor_design(description, {16, 8, 16}, {{64, 128, 32}, 2, {2, 2, 1}}));
+  const Sm80GemmPlan plan = planned(description, sm80_design({16, 8, 16}, {{64, 128, 32}, 2, {2, 2}}));
   EXPECT_EQ(plan.stages * plan.stage_bytes(), 12288);
   EXPECT_EQ(plan.band_bytes(), 2 * 16 * 136 * 4);
   EXPECT_EQ(plan.smem_bytes(), 17408);
@@ -100,12 +98,12 @@ TEST(Sm80Gemm, OutputThroughSharedMemoryMayNeedMoreThanTheStages) {
 
 TEST(Sm80Gemm, SplitProductsKeepASecondSetOfSums) {
   TypeCase types = kTf32;
-  const Tile tile{{64, 64, 16}, 3, {2, 2, 1}};
+  const Tile tile{{64, 64, 16}, 3, {2, 2}};
   const op::GemmSignature once = describe(types);
   types.math = op::MathOperation::multiply_add_fast_f32;
   const op::GemmSignature split = describe(types);
-  const Sm80GemmPlan plain = planned(once, tensor_design(once, {16, 8, 8}, tile));
-  const Sm80GemmPlan promoted = planned(split, tensor_design(split, {16, 8, 8}, tile));
+  const Sm80GemmPlan plain = planned(once, sm80_design({16, 8, 8}, tile));
+  const Sm80GemmPlan promoted = planned(split, sm80_design({16, 8, 8}, tile));
   EXPECT_FALSE(plain.promotes_accumulators);
   EXPECT_TRUE(promoted.promotes_accumulators);
   EXPECT_EQ(promoted.registers() - plain.registers(), 2 * 4 * 4);
@@ -118,7 +116,7 @@ TEST(Sm80Gemm, FastMathTakesTheInstructionOfTheRoundedType) {
     TypeCase types = kTf32;
     types.math = math;
     const op::GemmSignature description = describe(types);
-    const Design design = tensor_design(description, {16, 8, 16}, {{64, 64, 32}, 3, {2, 2, 1}});
+    const Sm80GemmDesign design = sm80_design({16, 8, 16}, {{64, 64, 32}, 3, {2, 2}});
     EXPECT_EQ(planned(description, design).atom->name, instruction);
   }
 }
@@ -126,7 +124,7 @@ TEST(Sm80Gemm, FastMathTakesTheInstructionOfTheRoundedType) {
 struct BadDesign {
   std::string name;
   op::GemmSignature description;
-  Design design;
+  Sm80GemmDesign design;
   std::string reason;
 };
 std::ostream& operator<<(std::ostream& out, const BadDesign& bad) { return out << bad.name; }
@@ -140,14 +138,8 @@ TEST_P(Sm80Refusal, SaysTheNumber) {
 }
 
 BadDesign bad(std::string name, const op::GemmSignature& description, const Tile& tile, std::string reason,
-              std::array<int, 3> instruction = {16, 8, 16}, const Target& target = kSm80) {
-  return {std::move(name), description, tensor_design(description, instruction, tile, target), std::move(reason)};
-}
-
-BadDesign spoilt(std::string name, void (*spoil)(MathInstruction&), std::string reason) {
-  BadDesign bad_design = bad(std::move(name), describe_f16(), {}, std::move(reason));
-  spoil(bad_design.design.tile.math_instruction);
-  return bad_design;
+              const TileShape& instruction = {16, 8, 16}, const Target& target = kSm80) {
+  return {std::move(name), description, sm80_design(instruction, tile, target), std::move(reason)};
 }
 
 op::GemmSignature misaligned_a(Layouts layouts, int alignment) {
@@ -158,78 +150,65 @@ op::GemmSignature misaligned_a(Layouts layouts, int alignment) {
 
 INSTANTIATE_TEST_SUITE_P(
     Instructions, Sm80Refusal,
-    testing::Values(spoilt(
-                        "WrongClass", [](MathInstruction& i) { i.op_class = OpClass::simt; },
-                        "needs a tensor_op instruction, got simt"),
-                    spoilt(
-                        "WrongElement", [](MathInstruction& i) { i.element_b = DType::bf16; },
-                        "the instruction multiplies f16 and bf16, A and B are f16 and f16"),
-                    spoilt(
-                        "WrongAccumulator", [](MathInstruction& i) { i.element_accumulator = DType::f16; },
-                        "the instruction accumulates in f16, the problem in f32"),
-                    spoilt(
-                        "WrongMath",
-                        [](MathInstruction& i) { i.math_operation = op::MathOperation::multiply_add_tf32; },
-                        "the instruction does multiply_add_tf32, the problem asks for multiply_add"),
-                    bad("NotInTheTable", describe_f16(), {},
+    testing::Values(bad("NotInTheTable", describe_f16(), {},
                         "no instruction 16x16x16 of f16 and f16 accumulating in f32; there is: m16n8k8 f16, m16n8k8 "
                         "f32, m16n8k16 f16, "
                         "m16n8k16 f32",
                         {16, 16, 16}),
                     bad("PlainF32", describe_f32(), {},
                         "no instruction 16x8x8 of f32 and f32 accumulating in f32; there is: none", {16, 8, 8}),
-                    bad("HopperShapeOnAmpere", describe(kF64), {{64, 64, 16}, 3, {2, 2, 1}},
+                    bad("HopperShapeOnAmpere", describe(kF64), {{64, 64, 16}, 3, {2, 2}},
                         "instruction mma_m16n8k8_f64_f64_f64 needs sm_90, the target is sm_80", {16, 8, 8}),
-                    bad("ByteShapeOfTuring", describe(kS8), {{128, 128, 64}, 3, {2, 2, 1}},
+                    bad("ByteShapeOfTuring", describe(kS8), {{128, 128, 64}, 3, {2, 2}},
                         "instruction mma_m8n8k16_s32_s8_s8 is sm_75's: from sm_80 on use m16n8k16 or m16n8k32",
                         {8, 8, 16}),
-                    bad("KNotDivisible", describe_f16(), {{128, 128, 24}, 4, {2, 2, 1}},
-                        "threadblock shape k 24 is not divisible by the instruction's 16")),
+                    bad("KNotDivisible", describe_f16(), {{128, 128, 24}, 4, {2, 2}},
+                        "tile k 24 is not divisible by the instruction's 16")),
     [](const auto& tested) { return tested.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(
     Operands, Sm80Refusal,
-    testing::Values(bad("BytesAcrossK", describe(kS8, {kColumn, kColumn, kRow, kRow}), {{128, 128, 64}, 3, {2, 2, 1}},
+    testing::Values(bad("BytesAcrossK", describe(kS8, {kColumn, kColumn, kRow, kRow}), {{128, 128, 64}, 3, {2, 2}},
                         "A is s8 with stride 1 along m: 8-bit mma.sync takes it along k only", {16, 8, 32}),
-                    bad("BytesAcrossKInB", describe(kS8, {kRow, kRow, kRow, kRow}), {{128, 128, 64}, 3, {2, 2, 1}},
+                    bad("BytesAcrossKInB", describe(kS8, {kRow, kRow, kRow, kRow}), {{128, 128, 64}, 3, {2, 2}},
                         "B is s8 with stride 1 along n: 8-bit mma.sync takes it along k only", {16, 8, 32}),
                     bad("BytesAcrossKTransposed", describe(kS8, {kColumn, kColumn, kRow, kColumn}),
-                        {{128, 128, 64}, 3, {2, 2, 1}},
+                        {{128, 128, 64}, 3, {2, 2}},
                         "A is s8 with stride 1 along m: 8-bit mma.sync takes it along k only", {16, 8, 32}),
                     bad("Misaligned", misaligned_a({}, 1), {}, "A is aligned to 2 bytes, cp.async moves at least 4"),
                     bad("MisalignedTransposed", misaligned_a({kRow, kColumn, kRow, kColumn}, 1), {},
                         "A is aligned to 2 bytes, cp.async moves at least 4"),
-                    bad("OddPanel", describe_f16(), {{128, 128, 48}, 3, {2, 2, 1}},
+                    bad("OddPanel", describe_f16(), {{128, 128, 48}, 3, {2, 2}},
                         "A: rows of a panel must be a power of two from 16 to 128 bytes, got 96"),
-                    bad("OddPanels", describe_f16(), {{128, 128, 96}, 3, {2, 2, 1}},
+                    bad("OddPanels", describe_f16(), {{128, 128, 96}, 3, {2, 2}},
                         "a line of A has 192 bytes in a tile, not a multiple of the panel's 128"),
-                    bad("CopyDoesNotDivide", describe_f16(), {{96, 128, 32}, 3, {2, 4, 1}},
+                    bad("CopyDoesNotDivide", describe_f16(), {{96, 128, 32}, 3, {2, 4}},
                         "256 threads copy 64 lines of A at a time, which does not divide its 1 panels of 96 lines")),
     [](const auto& tested) { return tested.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(
     Tiles, Sm80Refusal,
-    testing::Values(bad("WarpsDoNotDivide", describe_f16(), {{127, 128, 32}, 3, {2, 2, 1}},
-                        "threadblock shape m 127 is not divisible by warp count m 2"),
-                    bad("InstructionDoesNotDivide", describe_f16(), {{96, 128, 32}, 3, {4, 1, 1}},
+    testing::Values(bad("WarpsDoNotDivide", describe_f16(), {{127, 128, 32}, 3, {2, 2}},
+                        "tile m 127 is not divisible by warp count m 2"),
+                    bad("InstructionDoesNotDivide", describe_f16(), {{96, 128, 32}, 3, {4, 1}},
                         "warp tile m 24 is not divisible by the instruction's 16"),
-                    bad("LdmatrixDoesNotDivide", describe_f16(), {{128, 96, 32}, 3, {1, 4, 1}},
+                    bad("LdmatrixDoesNotDivide", describe_f16(), {{128, 96, 32}, 3, {1, 4}},
                         "warp tile n must be a multiple of 16, what one ldmatrix.x4 loads, got 24"),
-                    bad("NotAPowerOfTwo", describe_f16({kColumn, kColumn, kRow, kRow}), {{192, 64, 32}, 3, {2, 2, 1}},
+                    bad("NotAPowerOfTwo", describe_f16({kColumn, kColumn, kRow, kRow}), {{192, 64, 32}, 3, {2, 2}},
                         "warp tile m must be a power of two where the operand's stride along it is 1, got 96"),
-                    bad("SharedMemory", describe_f16(), {{128, 256, 64}, 4, {2, 4, 1}},
+                    bad("SharedMemory", describe_f16(), {{128, 256, 64}, 4, {2, 4}},
                         "needs 196608 bytes of shared memory, more than the 166912 of a CTA on sm_80"),
-                    bad("Registers", describe_f16(), {{256, 256, 32}, 4, {2, 2, 1}},
+                    bad("Registers", describe_f16(), {{256, 256, 32}, 4, {2, 2}},
                         "a warp tile of 128x128 needs about 680 registers a thread, of 255"),
-                    bad("RegistersOfManyThreads", describe_f16(), {{256, 256, 32}, 3, {4, 8, 1}},
+                    bad("RegistersOfManyThreads", describe_f16(), {{256, 256, 32}, 3, {4, 8}},
                         "a warp tile of 64x32 needs about 152 registers a thread, of 64")),
     [](const auto& tested) { return tested.param.name; });
 
 TEST(Sm80Gemm, SharedMemoryOfTheTargetDecides) {
   const op::GemmSignature description = describe_f16();
-  const Tile tile{{128, 256, 64}, 4, {2, 4, 1}};
-  EXPECT_FALSE(plan_sm80_gemm(description, tensor_design(description, {16, 8, 16}, tile, kSm80)));
-  EXPECT_TRUE(plan_sm80_gemm(description, tensor_design(description, {16, 8, 16}, tile, kSm90)));
+  const Tile tile{{128, 256, 64}, 4, {2, 4}};
+  EXPECT_FALSE(plan_sm80_gemm(description, sm80_design({16, 8, 16}, tile, kSm80)));
+  EXPECT_TRUE(plan_sm80_gemm(description, sm80_design({16, 8, 16}, tile, kSm90)));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace tilewright::plan {
 namespace {
 
-std::vector<Design> designs_of(const op::Gemm& gemm) {
+std::vector<Sm90GemmDesign> designs_of(const op::Gemm& gemm) {
   return sm90_gemm_designs(op::view(gemm), op::describe(gemm), kSm90);
 }
 
@@ -46,7 +46,7 @@ TEST(Sm90Search, WhateverIsOfferedCanBePlanned) {
                                            {128, 128, 65536, 1}}) {
         op::Gemm gemm = problem_of(description, m, n, k);
         for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) *tensor = op::batched(*tensor, batch);
-        for (const Design& design : sm90_gemm_designs(op::view(gemm), description, kSm90)) {
+        for (const Sm90GemmDesign& design : sm90_gemm_designs(op::view(gemm), description, kSm90)) {
           const Result<Sm90GemmSketch> sketch = sketch_sm90_gemm(description, design);
           const Result<Sm90GemmPlan> plan = plan_sm90_gemm(description, design);
           ASSERT_TRUE(sketch) << to_string(description) << " " << to_string(design) << ": " << sketch.reason();
@@ -70,7 +70,7 @@ TEST(Sm90Search, WhateverIsOfferedTakesTheArguments) {
       for (const auto& [m, n, k] :
            {std::tuple{1, 4096, 4096}, {16, 1280, 8192}, {4096, 4096, 4096}, {128, 128, 65536}}) {
         const op::Gemm gemm = problem_of(describe(types, layouts), m, n, k);
-        for (const Design& design : designs_of(gemm)) {
+        for (const Sm90GemmDesign& design : designs_of(gemm)) {
           const Result<Sm90GemmSketch> sketch = sketch_sm90_gemm(op::describe(gemm), design);
           ASSERT_TRUE(sketch) << to_string(design) << ": " << sketch.reason();
           EXPECT_TRUE(check_arguments(*sketch, op::view(gemm))) << to_string(design);
@@ -87,7 +87,7 @@ TEST(Sm90Search, RanksAsThePlansWillBeRanked) {
       op::Gemm gemm = problem_of(describe(types), 4095 + alignment_bytes % 2, 1280, 8192);
       if (alignment_bytes == 1) gemm.a.stride = {gemm.k() + 1, 1};
       double before = 0;
-      for (const Design& design : designs_of(gemm)) {
+      for (const Sm90GemmDesign& design : designs_of(gemm)) {
         const Sm90GemmPlan plan = plan_sm90_gemm(op::describe(gemm), design).value_or_throw();
         const double us = estimate_us(arch::limits(kSm90), cost_input(plan, op::view(gemm)));
         EXPECT_GE(us, before) << to_string(design);
@@ -98,8 +98,8 @@ TEST(Sm90Search, RanksAsThePlansWillBeRanked) {
 }
 
 /// The design of a tile with the most stages that fit, if any.
-std::optional<Design> deepest(const op::GemmSignature& description, Design design) {
-  for (design.tile.stages = 16; design.tile.stages >= 3; --design.tile.stages) {
+std::optional<Sm90GemmDesign> deepest(const op::GemmSignature& description, Sm90GemmDesign design) {
+  for (design.stages = 16; design.stages >= 3; --design.stages) {
     if (sketch_sm90_gemm(description, design)) return design;
   }
   return std::nullopt;
@@ -110,21 +110,19 @@ TEST(Sm90Search, NothingBetterIsLeftOut) {
   const op::GemmSignature description = describe_f16();
   for (const auto& [m, n, k] : {std::tuple{4096, 4096, 4096}, {1024, 1280, 8192}, {256, 8192, 512}}) {
     const op::Gemm gemm = problem_of(description, m, n, k);
-    const auto us_of = [&](const Design& design) {
+    const auto us_of = [&](const Sm90GemmDesign& design) {
       return estimate_us(arch::limits(kSm90), cost_input(*sketch_sm90_gemm(description, design), op::view(gemm)));
     };
-    const std::vector<Design> offered = designs_of(gemm);
+    const std::vector<Sm90GemmDesign> offered = designs_of(gemm);
     int left_out = 0;
     for (const auto& [rows, consumers] : {std::pair{64, 1}, {128, 2}, {192, 3}, {256, 2}}) {
       for (const int columns : {32, 64, 96, 128, 160, 192, 224, 256}) {
         for (const auto& [cluster_m, cluster_n] : {std::pair{1, 1}, {2, 1}, {1, 2}}) {
           for (const int split_k : {1, 2, 3, 4}) {
-            Design design =
-                tensor_design(description, {64, columns, 16}, {{rows, columns, 64}, 0, {4 * consumers, 1, 1}}, kSm90);
-            design.tile.cluster_shape = {cluster_m, cluster_n, 1};
+            Sm90GemmDesign design = sm90_design({{rows, columns, 64}, 0, {4 * consumers, 1}}, {cluster_m, cluster_n});
             design.raster = m <= 2 * rows ? Raster{1} : Raster{8, columns > rows};
             design.split_k = split_k;
-            const std::optional<Design> fits = deepest(description, design);
+            const std::optional<Sm90GemmDesign> fits = deepest(description, design);
             if (!fits || std::ranges::count(offered, *fits) > 0) continue;
             EXPECT_GE(us_of(*fits), us_of(offered.back())) << to_string(*fits);
             ++left_out;
@@ -155,27 +153,27 @@ TEST(Sm90Search, RepacksWhatIsLarge) {
   EXPECT_TRUE(designs_of(large).front().repacks_operands);
   const op::Gemm small = problem_of(describe_f16({}, 2), 255, 255, 255);
   EXPECT_FALSE(designs_of(small).front().repacks_operands);
-  for (const Design& design : designs_of(problem_of(describe_f16(), 4096, 4096, 4096))) {
+  for (const Sm90GemmDesign& design : designs_of(problem_of(describe_f16(), 4096, 4096, 4096))) {
     EXPECT_FALSE(design.repacks_operands) << to_string(design);
   }
   // 100 million lines of 128 bytes would not fit the workspace.
-  for (const Design& design : designs_of(problem_of(describe_f16({}, 2), 100'000'000, 64, 5))) {
+  for (const Sm90GemmDesign& design : designs_of(problem_of(describe_f16({}, 2), 100'000'000, 64, 5))) {
     EXPECT_FALSE(design.repacks_operands) << to_string(design);
   }
 }
 
 TEST(Sm90Search, FewRowsLieAlongTheInstructionsColumns) {
-  const std::vector<Design> designs = designs_of(problem_of(describe_f16(), 8, 8192, 8192));
+  const std::vector<Sm90GemmDesign> designs = designs_of(problem_of(describe_f16(), 8, 8192, 8192));
   ASSERT_FALSE(designs.empty());
-  EXPECT_TRUE(designs.front().tile.swaps_operands);
-  EXPECT_EQ(designs.front().tile.threadblock_shape[0], 8);
+  EXPECT_TRUE(designs.front().swaps_operands);
+  EXPECT_EQ(designs.front().tile.m, 8);
 }
 
 TEST(Sm90Search, NeighboursShareTheColumnsOfTwoRowsOfTiles) {
-  const std::vector<Design> two = designs_of(problem_of(describe_f16(), 2048, 2048, 4096));
+  const std::vector<Sm90GemmDesign> two = designs_of(problem_of(describe_f16(), 2048, 2048, 4096));
   EXPECT_EQ(two.front().raster.width, 8);
-  for (const Design& design : designs_of(problem_of(describe_f16(), 128, 8192, 8192))) {
-    if (!design.tile.swaps_operands) {
+  for (const Sm90GemmDesign& design : designs_of(problem_of(describe_f16(), 128, 8192, 8192))) {
+    if (!design.swaps_operands) {
       EXPECT_EQ(design.raster.width, 1) << to_string(design);
     }
   }
@@ -221,7 +219,7 @@ TEST(Sm90Cost, RanksAsMeasured) {
 // 192x192 tiles of three warpgroups, each waiting for its own gelu, took 354.8 us, 128x192 in ping-pong 349.0 (H200).
 TEST(Sm90Cost, FunctionsAreHiddenInPingPong) {
   op::Gemm gemm = problem_of(describe({DType::bf16, DType::bf16, DType::bf16, DType::f32}, {}), 2048, 4608, 12288);
-  const auto first = [&] { return designs_of(gemm).front().tile.schedule; };
+  const auto first = [&] { return designs_of(gemm).front().schedule; };
   EXPECT_EQ(first(), Schedule::cooperative);
   gemm.epilogue = op::make_epilogue("gelu", DType::f32, op::call("gelu_tanh", {op::acc()})).value_or_throw();
   EXPECT_EQ(first(), Schedule::ping_pong);

@@ -12,31 +12,22 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr Tile kLarge{{128, 256, 64}, 4, {8, 1, 1}};
+constexpr Tile kLarge{{128, 256, 64}, 4, {8, 1}};
 
-Design design_of(const op::GemmSignature& description, std::array<int, 3> cluster = {2, 1, 1},
-                 const Tile& tile = kLarge, const Target& target = kSm90) {
-  const bool is_transposed = description.d.layout == kColumn;
-  const int n = tile.shape[is_transposed ? 0 : 1];
-  Design design = tensor_design(description, {64, n, 32 / bytes(description.a.element)}, tile, target);
-  design.tile.cluster_shape = cluster;
-  return design;
-}
-
-Sm90GemmPlan planned(const op::GemmSignature& description, const Design& design) {
+Sm90GemmPlan planned(const op::GemmSignature& description, const Sm90GemmDesign& design) {
   Result<Sm90GemmPlan> plan = plan_sm90_gemm(description, design);
   EXPECT_TRUE(plan) << (plan ? "" : plan.reason());
   return *std::move(plan);
 }
 
-std::string refusal(const op::GemmSignature& description, const Design& design) {
+std::string refusal(const op::GemmSignature& description, const Sm90GemmDesign& design) {
   const Result<Sm90GemmPlan> plan = plan_sm90_gemm(description, design);
   return plan ? "none" : plan.reason();
 }
 
 TEST(Sm90Gemm, PinsTheIntegersOfF16AlongK) {
   const op::GemmSignature description = describe_f16();
-  const Sm90GemmPlan plan = planned(description, design_of(description));
+  const Sm90GemmPlan plan = planned(description, sm90_design(kLarge, {2, 1}));
   EXPECT_EQ(plan.atom->name, "wgmma_k16_f32_f16_f16_ss");
   EXPECT_EQ(plan.consumers(), 2);
   EXPECT_EQ(plan.threads(), 384);
@@ -58,7 +49,7 @@ TEST(Sm90Gemm, PinsTheIntegersOfF16AlongK) {
 
 TEST(Sm90Gemm, OperandsAlongMnAreWideBoxesOfAllK) {
   const op::GemmSignature description = describe_f16({kColumn, kRow, kRow, kRow});
-  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}));
+  const Sm90GemmPlan plan = planned(description, sm90_design(kLarge));
   EXPECT_EQ(plan.b.boxes, 4);
   EXPECT_EQ(plan.b.map.box_dim, (std::vector<std::int64_t>{64, 64, 1}));
   EXPECT_EQ(plan.b.box, (TmaStep{64, 0, 64 * 128}));
@@ -69,7 +60,7 @@ TEST(Sm90Gemm, OperandsAlongMnAreWideBoxesOfAllK) {
 
 TEST(Sm90Gemm, WhatSpansTwoSwizzleWidthsStepsAsALayout) {
   const op::GemmSignature description = describe_f16();
-  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 128, 128}, 3, {8, 1, 1}}));
+  const Sm90GemmPlan plan = planned(description, sm90_design({{128, 128, 128}, 3, {8, 1}}));
   EXPECT_EQ(plan.a.boxes, 2);
   EXPECT_EQ(plan.a.box, (TmaStep{64, 0, 128 * 128}));
   EXPECT_EQ(to_string(plan.a.wgmma.offset), "(2,(4,2)):(512,(2,1024))");
@@ -77,7 +68,7 @@ TEST(Sm90Gemm, WhatSpansTwoSwizzleWidthsStepsAsALayout) {
 
 TEST(Sm90Gemm, AColumnMajorOutputIsTheTransposedProblem) {
   const op::GemmSignature description = describe_f16({kRow, kColumn, kRow, kColumn});
-  const Design design = design_of(description, {1, 2, 1}, {{256, 128, 64}, 4, {1, 8, 1}});
+  const Sm90GemmDesign design = sm90_design({{256, 128, 64}, 4, {1, 8}}, {1, 2});
   const Sm90GemmPlan plan = planned(description, design);
   EXPECT_TRUE(plan.is_transposed);
   EXPECT_EQ(plan.tile, (TileShape{128, 256, 64}));
@@ -87,7 +78,7 @@ TEST(Sm90Gemm, AColumnMajorOutputIsTheTransposedProblem) {
 
 TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
   const op::GemmSignature description = describe_f16();
-  const Sm90GemmPlan plan = planned(description, design_of(description));
+  const Sm90GemmPlan plan = planned(description, sm90_design(kLarge, {2, 1}));
   op::Gemm gemm;
   gemm.a = op::matrix(std::uint64_t{1} << 20, DType::f16, 1000, 520, kRow);
   gemm.b = op::matrix(std::uint64_t{2} << 20, DType::f16, 520, 2048, kColumn);
@@ -125,7 +116,7 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
 
 TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
   const op::GemmSignature description = describe_f16();
-  const Sm90GemmPlan plan = planned(description, design_of(description));
+  const Sm90GemmPlan plan = planned(description, sm90_design(kLarge, {2, 1}));
   op::Gemm gemm;
   gemm.a = op::batched(op::matrix(std::uint64_t{1} << 40, DType::f16, 200, 520, kRow), 5, 200 * 520 + 64);
   gemm.b = op::batched(op::matrix(std::uint64_t{2} << 40, DType::f16, 520, 256, kColumn), 5, 0);
@@ -181,7 +172,7 @@ TEST(Sm90Gemm, RegistersOfAllThreadsAreThoseOfTheLaunch) {
 
 TEST(Sm90Gemm, ConsumersThatNeedMoreLeaveTheProducerLess) {
   const op::GemmSignature description = describe_f16({}, 2);
-  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{256, 128, 64}, 3, {8, 1, 1}}));
+  const Sm90GemmPlan plan = planned(description, sm90_design({{256, 128, 64}, 3, {8, 1}}));
   EXPECT_EQ(plan.producer_registers, 136);
   EXPECT_EQ(plan.consumer_registers, 184);
   EXPECT_EQ(plan.plain_load_words, 80);
@@ -191,7 +182,7 @@ TEST(Sm90Gemm, PlainStoresNeedRegisters) {
   const auto refused = [](DType d, int alignment_bytes, int columns) {
     op::GemmSignature description = describe({DType::bf16, DType::bf16, d, DType::f32});
     description.d.alignment = alignment_bytes / bytes(d);
-    return refusal(description, design_of(description, {1, 1, 1}, {{256, columns, 64}, 3, {8, 1, 1}}));
+    return refusal(description, sm90_design({{256, columns, 64}, 3, {8, 1}}));
   };
   EXPECT_EQ(refused(DType::bf16, 16, 192), "none");
   EXPECT_EQ(refused(DType::bf16, 8, 192),
@@ -203,8 +194,8 @@ TEST(Sm90Gemm, PlainStoresNeedRegisters) {
 
 TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
   const op::GemmSignature halves = describe_f16({}, 2);
-  const Tile tile{{128, 192, 64}, 4, {8, 1, 1}};
-  const Sm90GemmPlan plan = planned(halves, design_of(halves, {1, 1, 1}, tile));
+  const Tile tile{{128, 192, 64}, 4, {8, 1}};
+  const Sm90GemmPlan plan = planned(halves, sm90_design(tile));
   EXPECT_EQ(plan.a.plain_load_bytes, 4);
   EXPECT_EQ(plan.a.lines_of_pass(), 4);
   EXPECT_EQ(plan.a.passes(), 32);
@@ -215,7 +206,7 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
   EXPECT_FALSE(plan.stores_by_tma);
   // In shared memory all is as TMA leaves it.
   const op::GemmSignature aligned = describe_f16();
-  const Sm90GemmPlan by_tma = planned(aligned, design_of(aligned, {1, 1, 1}, tile));
+  const Sm90GemmPlan by_tma = planned(aligned, sm90_design(tile));
   EXPECT_EQ(plan.a.smem, by_tma.a.smem);
   EXPECT_EQ(plan.a.wgmma, by_tma.a.wgmma);
   EXPECT_EQ(plan.b.wgmma, by_tma.b.wgmma);
@@ -224,7 +215,7 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
 
   op::GemmSignature mixed = describe_f16({}, 8);
   mixed.b.alignment = 8;
-  const Sm90GemmPlan one = planned(mixed, design_of(mixed, {1, 1, 1}, tile));
+  const Sm90GemmPlan one = planned(mixed, sm90_design(tile));
   EXPECT_EQ(one.a.plain_load_bytes, 8);
   EXPECT_EQ(one.a.passes(), 16);
   EXPECT_EQ(one.b.passes(), 0);
@@ -241,7 +232,7 @@ TEST(Sm90Gemm, GatheredPlacesAreLinearAndWithoutConflicts) {
                                                     describe(s8, {}, 1)};
   for (const op::GemmSignature& description : descriptions) {
     const int k = 128 / bytes(description.a.element);
-    const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 192, k}, 3, {8, 1, 1}}));
+    const Sm90GemmPlan plan = planned(description, sm90_design({{128, 192, k}, 3, {8, 1}}));
     for (const TmaOperandPlan* operand : {&plan.a, &plan.b}) {
       const bool is_k_major = operand->major == arch::Major::k;
       const int element_bytes = bytes(operand->element);
@@ -268,7 +259,7 @@ TEST(Sm90Gemm, GatheredPlacesAreLinearAndWithoutConflicts) {
 
 TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
   const op::GemmSignature description = describe_f16({}, 2);
-  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 192, 64}, 4, {8, 1, 1}}));
+  const Sm90GemmPlan plan = planned(description, sm90_design({{128, 192, 64}, 4, {8, 1}}));
   op::Gemm gemm;
   gemm.a = op::matrix((std::uint64_t{1} << 20) + 2, DType::f16, 1001, 519, kRow);
   gemm.b = op::matrix(std::uint64_t{2} << 20, DType::f16, 519, 2047, kColumn, 523);
@@ -294,22 +285,22 @@ TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
             "lines gathered one after the other are 2147483656 bytes apart, at most 2147483647");
 }
 
-Design repacking(const op::GemmSignature& description, const Tile& tile, std::array<int, 3> cluster = {1, 1, 1}) {
-  Design design = design_of(description, cluster, tile);
+Sm90GemmDesign repacking(const Tile& tile, std::array<int, 2> cluster = {1, 1}) {
+  Sm90GemmDesign design = sm90_design(tile, cluster);
   design.repacks_operands = true;
   return design;
 }
 
 TEST(Sm90Gemm, WhatTmaCannotReachIsRepacked) {
   const op::GemmSignature halves = describe_f16({}, 2);
-  const Sm90GemmPlan plan = planned(halves, repacking(halves, kLarge, {2, 1, 1}));
+  const Sm90GemmPlan plan = planned(halves, repacking(kLarge, {2, 1}));
   EXPECT_TRUE(plan.a.is_repacked);
   EXPECT_FALSE(plan.a.is_transposed);
   EXPECT_EQ(plan.a.alignment_bytes, 2);
   EXPECT_FALSE(plan.uses_plain_loads());
   // But for the copy all is as if TMA had reached the operands.
   const op::GemmSignature aligned = describe_f16();
-  const Sm90GemmPlan by_tma = planned(aligned, design_of(aligned));
+  const Sm90GemmPlan by_tma = planned(aligned, sm90_design(kLarge, {2, 1}));
   EXPECT_EQ(plan.b.map, by_tma.b.map);
   EXPECT_EQ(plan.b.share, by_tma.b.share);
   EXPECT_EQ(plan.b.wgmma, by_tma.b.wgmma);
@@ -318,16 +309,16 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsRepacked) {
 
   op::GemmSignature mixed = describe_f16();
   mixed.b.alignment = 4;
-  const Sm90GemmPlan one = planned(mixed, repacking(mixed, kLarge));
+  const Sm90GemmPlan one = planned(mixed, repacking(kLarge));
   EXPECT_FALSE(one.a.is_repacked);
   EXPECT_TRUE(one.b.is_repacked);
-  EXPECT_EQ(refusal(aligned, repacking(aligned, kLarge)),
-            "no operand needs to be repacked: TMA reaches both, and wgmma reads them as they lie");
+  EXPECT_EQ(refusal(aligned, repacking(kLarge)),
+            "no operand needs to be repacked: TMA can load both, and wgmma reads both major modes");
 }
 
 TEST(Sm90Gemm, CopiesLieInTheWorkspaceByWholeLines) {
   const op::GemmSignature description = describe_f16({kRow, kRow, kRow, kRow}, 2);
-  const Sm90GemmPlan plan = planned(description, repacking(description, kLarge));
+  const Sm90GemmPlan plan = planned(description, repacking(kLarge));
   op::Gemm gemm = problem_of(description, 257, 511, 100);
   gemm.a = op::batched(op::matrix((std::uint64_t{1} << 40) + 2, DType::f16, 257, 100, kRow, 101), 3);
   gemm.b = op::batched(gemm.b, 3, 0);
@@ -364,7 +355,7 @@ TEST(Sm90Gemm, CopiesLieInTheWorkspaceByWholeLines) {
 
 TEST(Sm90Gemm, CopiesLieBehindPartialSums) {
   const op::GemmSignature description = describe_f16({}, 2);
-  Design design = repacking(description, {{128, 128, 64}, 3, {8, 1, 1}});
+  Sm90GemmDesign design = repacking({{128, 128, 64}, 3, {8, 1}});
   design.split_k = 4;
   const Launch launched = launch(planned(description, design), op::view(problem_of(description, 383, 127, 1023)));
   ASSERT_EQ(launched.tensor_maps().size(), 2U);
@@ -374,7 +365,7 @@ TEST(Sm90Gemm, CopiesLieBehindPartialSums) {
 
 TEST(Sm90Gemm, RefusesAWorkspaceBeyondFourGigabytes) {
   const op::GemmSignature description = describe_f16({}, 2);
-  const Sm90GemmPlan plan = planned(description, repacking(description, kLarge));
+  const Sm90GemmPlan plan = planned(description, repacking(kLarge));
   EXPECT_TRUE(check_arguments(plan, op::view(problem_of(description, 65536, 1001, 32001))));
   EXPECT_EQ(check_arguments(plan, op::view(problem_of(description, 131072, 1001, 32001))).reason(),
             "needs a workspace of 8469839488 bytes, at most 4294967296");
@@ -382,63 +373,60 @@ TEST(Sm90Gemm, RefusesAWorkspaceBeyondFourGigabytes) {
 
 TEST(Sm90Gemm, RefusesWithTheNumber) {
   const op::GemmSignature f16 = describe_f16();
-  EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, kLarge, kSm80)), "wgmma needs sm_90a, the target is sm_80");
+  EXPECT_EQ(refusal(f16, sm90_design(kLarge, {1, 1}, kSm80)), "wgmma needs sm_90a, the target is sm_80");
   const op::GemmSignature loose = describe_f16({}, 8);
-  EXPECT_EQ(refusal(loose, design_of(loose)),
+  EXPECT_EQ(refusal(loose, sm90_design(kLarge, {2, 1})),
             "B is aligned to 8 bytes, TMA needs 16: it is gathered, which 2 CTAs cannot share");
   const op::GemmSignature bytes = describe({DType::s8, DType::s8, DType::s32, DType::s32}, {}, 8);
-  EXPECT_EQ(refusal(bytes, design_of(bytes, {1, 1, 1}, {{64, 24, 32}, 4, {4, 1, 1}})),
+  EXPECT_EQ(refusal(bytes, sm90_design({{64, 24, 32}, 4, {4, 1}})),
             "B is gathered by 32 lines of a tile at once, which do not divide its 24");
-  EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{128, 256, 64}, 4, {6, 1, 1}})),
-            "threadblock shape m 128 is not divisible by warp count m 6");
-  EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{128, 256, 64}, 4, {2, 1, 1}})),
-            "warps that multiply must be 4, 8 or 12 along m, got 2x1");
-  EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{64, 256, 64}, 4, {8, 1, 1}})),
-            "threadblock shape m 64 is not divisible by the 128 rows of 2 warpgroups");
-  EXPECT_EQ(refusal(f16, design_of(f16, {4, 4, 1})), "a cluster has at most 8 CTAs, got 4x4");
-  EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{256, 256, 64}, 2, {8, 1, 1}})),
+  EXPECT_EQ(refusal(f16, sm90_design({{128, 256, 64}, 4, {6, 1}})), "tile m 128 is not divisible by warp count m 6");
+  EXPECT_EQ(refusal(f16, sm90_design({{128, 256, 64}, 4, {2, 1}})),
+            "math warps must be 4, 8 or 12 along m and 1 along n, got 2x1");
+  EXPECT_EQ(refusal(f16, sm90_design({{64, 256, 64}, 4, {8, 1}})),
+            "tile m 64 is not divisible by the 128 rows of 2 warpgroups");
+  EXPECT_EQ(refusal(f16, sm90_design(kLarge, {4, 4})), "a cluster has at most 8 CTAs, got 4x4");
+  EXPECT_EQ(refusal(f16, sm90_design({{256, 256, 64}, 2, {8, 1}})),
             "a tile of 256x256 over 2 warpgroups needs about 296 registers a thread, of 232");
-  EXPECT_EQ(refusal(f16, design_of(f16, {1, 1, 1}, {{128, 256, 64}, 5, {8, 1, 1}})),
+  EXPECT_EQ(refusal(f16, sm90_design({{128, 256, 64}, 5, {8, 1}})),
             "needs 278640 bytes of shared memory, more than the 232448 of a CTA on sm_90a");
 }
 
 TEST(Sm90Gemm, SumsOfEightBitFloatsArePromotedUnlessTheyMayBeFast) {
-  constexpr Tile kTall{{256, 128, 128}, 4, {8, 1, 1}};
+  constexpr Tile kTall{{256, 128, 128}, 4, {8, 1}};
   TypeCase types{DType::e4m3, DType::e5m2, DType::bf16, DType::f32};
   const op::GemmSignature exact = describe(types);
-  const Sm90GemmPlan plan = planned(exact, design_of(exact, {1, 1, 1}, kTall));
+  const Sm90GemmPlan plan = planned(exact, sm90_design(kTall));
   EXPECT_EQ(plan.atom->name, "wgmma_k32_f32_e4m3_e5m2_ss");
   EXPECT_TRUE(plan.promotes_accumulators);
   EXPECT_EQ(plan.a.tile_bytes(), 256 * 128);
-  EXPECT_EQ(refusal(exact, design_of(exact, {1, 1, 1}, {{128, 256, 128}, 4, {8, 1, 1}})),
+  EXPECT_EQ(refusal(exact, sm90_design({{128, 256, 128}, 4, {8, 1}})),
             "a tile of 128x256 over 2 warpgroups needs about 296 registers a thread, of 232");
-  EXPECT_EQ(refusal(exact, design_of(exact, {1, 1, 1}, {{128, 128, 256}, 2, {8, 1, 1}})),
-            "threadblock shape k must be at most 128 where sums of 8-bit floats are promoted, got 256");
+  EXPECT_EQ(refusal(exact, sm90_design({{128, 128, 256}, 2, {8, 1}})),
+            "tile k must be at most 128 where sums of 8-bit floats are promoted, got 256");
   types.math = op::MathOperation::multiply_add_fast_accumulate;
   const op::GemmSignature fast = describe(types);
-  EXPECT_FALSE(planned(fast, design_of(fast, {1, 1, 1}, {{128, 256, 128}, 4, {8, 1, 1}})).promotes_accumulators);
-  EXPECT_EQ(refusal(fast, design_of(exact, {1, 1, 1}, kTall)),
-            "the instruction does multiply_add, the problem asks for multiply_add_fast_accumulate");
+  EXPECT_FALSE(planned(fast, sm90_design({{128, 256, 128}, 4, {8, 1}})).promotes_accumulators);
   const op::GemmSignature half = describe({DType::e5m2, DType::e5m2, DType::f16, DType::f16});
-  EXPECT_FALSE(planned(half, design_of(half, {1, 1, 1}, kTall)).promotes_accumulators);
+  EXPECT_FALSE(planned(half, sm90_design(kTall)).promotes_accumulators);
 }
 
 TEST(Sm90Gemm, AColumnMajorOutputExchangesTheTypesOfEightBitFloats) {
   const op::GemmSignature description =
       describe({DType::e4m3, DType::e5m2, DType::f32, DType::f32}, {kRow, kColumn, kRow, kColumn});
-  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 128, 128}, 4, {1, 8, 1}}));
+  const Sm90GemmPlan plan = planned(description, sm90_design({{128, 128, 128}, 4, {1, 8}}));
   EXPECT_EQ(plan.atom->name, "wgmma_k32_f32_e5m2_e4m3_ss");
 }
 
-Design sliced(const op::GemmSignature& description, int split_k, const Tile& tile) {
-  Design design = design_of(description, {1, 1, 1}, tile);
+Sm90GemmDesign split(int split_k, const Tile& tile) {
+  Sm90GemmDesign design = sm90_design(tile);
   design.split_k = split_k;
   return design;
 }
 
 TEST(Sm90Gemm, SlicesOfKShareATilesColumns) {
   const op::GemmSignature description = describe_f16();
-  const Sm90GemmPlan plan = planned(description, sliced(description, 4, {{128, 128, 64}, 3, {8, 1, 1}}));
+  const Sm90GemmPlan plan = planned(description, split(4, {{128, 128, 64}, 3, {8, 1}}));
   EXPECT_EQ(plan.cluster_size(), 1);
   EXPECT_EQ(plan.group_size(), 4);
   EXPECT_FALSE(plan.stores_by_tma);
@@ -476,41 +464,37 @@ TEST(Sm90Gemm, SubtilesHaveTheWidestPanelsThatDivideATile) {
 
 TEST(Sm90Gemm, RefusesSlicesThatCannotBeSummed) {
   const op::GemmSignature description = describe_f16();
-  const Tile tile{{128, 128, 64}, 3, {8, 1, 1}};
-  Design shared = design_of(description, {2, 1, 1}, tile);
+  const Tile tile{{128, 128, 64}, 3, {8, 1}};
+  Sm90GemmDesign shared = sm90_design(tile, {2, 1});
   shared.split_k = 67;
   EXPECT_EQ(refusal(description, shared), "split_k must be from 1 to the 66 clusters of 2 that sm_90a holds, got 67");
-  EXPECT_EQ(refusal(description, sliced(description, 133, tile)),
+  EXPECT_EQ(refusal(description, split(133, tile)),
             "split_k must be from 1 to the 132 clusters of 1 that sm_90a holds, got 133");
-  EXPECT_EQ(refusal(description, sliced(description, 0, tile)),
+  EXPECT_EQ(refusal(description, split(0, tile)),
             "split_k must be from 1 to the 132 clusters of 1 that sm_90a holds, got 0");
-  EXPECT_EQ(refusal(description, design_of(description, {1, 1, 2}, tile)),
-            "cluster shape k must be 1, got 2: slices of K are the design's split_k");
   const op::GemmSignature half = describe({DType::f16, DType::f16, DType::f16, DType::f16});
-  EXPECT_EQ(refusal(half, sliced(half, 2, {{64, 64, 64}, 3, {4, 1, 1}})),
-            "slices of K are summed in f32 or s32, not f16");
+  EXPECT_EQ(refusal(half, split(2, {{64, 64, 64}, 3, {4, 1}})), "split-K accumulates in f32 or s32, not in f16");
 }
 
 TEST(Sm90Gemm, PingPongGivesEachWarpgroupATile) {
   const op::GemmSignature description = describe_f16();
-  Design design = design_of(description, {1, 1, 1}, {{128, 128, 64}, 4, {8, 1, 1}});
-  design.tile.schedule = Schedule::ping_pong;
+  Sm90GemmDesign design = sm90_design({{128, 128, 64}, 4, {8, 1}});
+  design.schedule = Schedule::ping_pong;
   const Sm90GemmPlan plan = planned(description, design);
   EXPECT_EQ(plan.team(), 1);
   EXPECT_EQ(plan.consumers(), 2);
-  design.tile.warp_count = {4, 1, 1};
-  EXPECT_EQ(refusal(description, design), "ping_pong needs at least 2 warpgroups that multiply in turn, got 1");
-  design = design_of(description, {1, 1, 1}, {{128, 256, 64}, 3, {8, 1, 1}});
-  design.tile.schedule = Schedule::ping_pong;
+  design.warps_m = 4;
+  EXPECT_EQ(refusal(description, design), "ping_pong needs at least 2 consumer warpgroups, got 1");
+  design = sm90_design({{128, 256, 64}, 3, {8, 1}});
+  design.schedule = Schedule::ping_pong;
   EXPECT_EQ(refusal(description, design),
             "a tile of 128x256 over 1 warpgroups needs about 296 registers a thread, of 232");
 }
 
 TEST(Sm90Gemm, SwappedOperandsStoreColumns) {
   const op::GemmSignature description = describe_f16();
-  Design design = design_of(description, {1, 1, 1}, {{16, 128, 64}, 4, {1, 8, 1}});
-  design.tile.math_instruction.shape = {64, 16, 16};
-  design.tile.swaps_operands = true;
+  Sm90GemmDesign design = sm90_design({{16, 128, 64}, 4, {1, 8}});
+  design.swaps_operands = true;
   const Sm90GemmPlan plan = planned(description, design);
   EXPECT_TRUE(plan.is_transposed);
   EXPECT_FALSE(plan.d_is_row_major());
@@ -526,7 +510,7 @@ TEST(Sm90Gemm, SwappedOperandsStoreColumns) {
 TEST(Sm90Gemm, WhatTmaCannotStoreLeavesByPlainStores) {
   op::GemmSignature description = describe_f16();
   description.d.alignment = 2;
-  const Sm90GemmPlan plan = planned(description, design_of(description));
+  const Sm90GemmPlan plan = planned(description, sm90_design(kLarge, {2, 1}));
   EXPECT_FALSE(plan.stores_by_tma);
   EXPECT_EQ(plan.store_bytes, 4);
   op::Gemm gemm = problem_of(description, 100, 130, 64);
@@ -541,11 +525,11 @@ TEST(Sm90Gemm, WhatTmaCannotStoreLeavesByPlainStores) {
 constexpr TypeCase kTf32{DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32};
 constexpr TypeCase kBytes{DType::s8, DType::u8, DType::s32, DType::s32};
 constexpr TypeCase kFloats{DType::e4m3, DType::e5m2, DType::bf16, DType::f32};
-constexpr Tile kWords{{128, 256, 32}, 4, {8, 1, 1}};
+constexpr Tile kWords{{128, 256, 32}, 4, {8, 1}};
 
 TEST(Sm90Gemm, WordsAlongKAreReadByDescriptors) {
   const op::GemmSignature description = describe(kTf32);
-  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, kWords));
+  const Sm90GemmPlan plan = planned(description, sm90_design(kWords));
   EXPECT_EQ(plan.atom->name, "wgmma_k8_f32_tf32_tf32_ss");
   EXPECT_FALSE(plan.a.fragments);
   EXPECT_EQ(plan.subtile, (EpilogueSubtile{32, 1}));
@@ -553,7 +537,7 @@ TEST(Sm90Gemm, WordsAlongKAreReadByDescriptors) {
 
 TEST(Sm90Gemm, WordsAlongMGoThroughRegisters) {
   const op::GemmSignature description = describe(kTf32, {kColumn, kColumn, kRow, kRow});
-  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, kWords));
+  const Sm90GemmPlan plan = planned(description, sm90_design(kWords));
   EXPECT_EQ(plan.atom->name, "wgmma_k8_f32_tf32_tf32_rs");
   EXPECT_EQ(plan.a.boxes, 4);
   EXPECT_EQ(plan.a.map.box_dim, (std::vector<std::int64_t>{32, 32, 1}));
@@ -561,28 +545,26 @@ TEST(Sm90Gemm, WordsAlongMGoThroughRegisters) {
   EXPECT_EQ(to_string(plan.a.fragments->offset),
             "Sw<3,2,3> o 0 o ((4,8,(2,2)),(2,2),2):((32,1,(16,1024)),(8,128),2048)");
   EXPECT_EQ(to_string(plan.b.wgmma.offset), "(1,4):(0,2)");
-  EXPECT_EQ(refusal(description, design_of(description, {1, 1, 1}, {{128, 256, 24}, 4, {8, 1, 1}})),
-            "fragments of A are double buffered: a tile has an even number of instructions along k, got 3");
-  EXPECT_EQ(refusal(description, design_of(description, {1, 1, 1}, {{192, 128, 32}, 4, {4, 1, 1}})),
+  EXPECT_EQ(refusal(description, sm90_design({{128, 256, 24}, 4, {8, 1}})),
+            "fragments of A are double buffered, so a tile needs an even number of instructions along k, got 3");
+  EXPECT_EQ(refusal(description, sm90_design({{192, 128, 32}, 4, {4, 1}})),
             "a tile of 192x128 over 1 warpgroups needs about 268 registers a thread, of 232");
 }
 
 TEST(Sm90Gemm, WordsAlongNNeedSwappedOperands) {
   const op::GemmSignature along_n = describe(kTf32, {kRow, kRow, kRow, kRow});
-  EXPECT_EQ(
-      refusal(along_n, design_of(along_n, {1, 1, 1}, kWords)),
-      "wgmma reads tf32 K-major only, A alone may go through registers: B is MN-major, swap the operands or repack "
-      "them");
-  Design swapped = design_of(along_n, {1, 1, 1}, {{256, 128, 32}, 4, {1, 8, 1}});
-  swapped.tile.swaps_operands = true;
-  swapped.tile.math_instruction.shape[1] = 256;
+  EXPECT_EQ(refusal(along_n, sm90_design(kWords)),
+            "wgmma reads tf32 K-major only, except for A from registers: B is MN-major, swap the operands or repack "
+            "them");
+  Sm90GemmDesign swapped = sm90_design({{256, 128, 32}, 4, {1, 8}});
+  swapped.swaps_operands = true;
   const Sm90GemmPlan plan = planned(along_n, swapped);
   EXPECT_TRUE(plan.is_transposed);
   EXPECT_TRUE(plan.a.fragments);
   EXPECT_FALSE(plan.d_is_row_major());
   const op::GemmSignature both = describe(kTf32, {kColumn, kRow, kRow, kRow});
-  EXPECT_EQ(refusal(both, design_of(both, {1, 1, 1}, kWords)),
-            "wgmma reads tf32 K-major only, A alone may go through registers: A and B are MN-major, repack them");
+  EXPECT_EQ(refusal(both, sm90_design(kWords)),
+            "wgmma reads tf32 K-major only, except for A from registers: A and B are MN-major, repack them");
 }
 
 // The search swaps operands or repacks them where it must.
@@ -590,10 +572,10 @@ TEST(Sm90Gemm, TheSearchServesEveryLayout) {
   for (const TypeCase& types : {kTf32, kBytes, kFloats}) {
     for (const Layouts& layouts : all_layouts()) {
       const op::GemmSignature description = describe(types, layouts);
-      const std::vector<Design> designs =
+      const std::vector<Sm90GemmDesign> designs =
           sm90_gemm_designs(op::view(problem_of(description, 4096, 4096, 4096)), description, kSm90);
       EXPECT_FALSE(designs.empty()) << to_string(description);
-      for (const Design& design : designs) {
+      for (const Sm90GemmDesign& design : designs) {
         EXPECT_TRUE(plan_sm90_gemm(description, design)) << to_string(description) << " " << to_string(design);
       }
     }
@@ -604,7 +586,7 @@ TEST(Sm90Gemm, WordsAndBytesAlongMnAreRepackedAlongK) {
   for (const TypeCase& types : {kTf32, kBytes}) {
     const op::GemmSignature description = describe(types, {kColumn, kRow, kRow, kRow});
     const int k = 128 / bytes(types.a);
-    const Sm90GemmPlan plan = planned(description, repacking(description, {{128, 128, k}, 4, {8, 1, 1}}));
+    const Sm90GemmPlan plan = planned(description, repacking({{128, 128, k}, 4, {8, 1}}));
     EXPECT_TRUE(plan.a.is_transposed && plan.b.is_transposed);
     EXPECT_EQ(plan.a.major, arch::Major::k);
     EXPECT_FALSE(plan.a.fragments);
@@ -613,13 +595,13 @@ TEST(Sm90Gemm, WordsAndBytesAlongMnAreRepackedAlongK) {
   }
   // Warps transpose in shared memory, in more of it than the stages of small tiles have.
   const op::GemmSignature description = describe(kBytes, {kColumn, kRow, kRow, kRow});
-  const Sm90GemmPlan small = planned(description, repacking(description, {{64, 64, 128}, 3, {4, 1, 1}}));
+  const Sm90GemmPlan small = planned(description, repacking({{64, 64, 128}, 3, {4, 1}}));
   EXPECT_EQ(small.smem_bytes(), 8 * 8704 + 6 * 8 + 2 * 8);
 }
 
 TEST(Sm90Gemm, BytesAlongMGoThroughRegistersByMatrices) {
   const op::GemmSignature description = describe(kBytes, {kColumn, kColumn, kRow, kRow});
-  const Sm90GemmPlan plan = planned(description, design_of(description, {1, 1, 1}, {{128, 256, 128}, 4, {8, 1, 1}}));
+  const Sm90GemmPlan plan = planned(description, sm90_design({{128, 256, 128}, 4, {8, 1}}));
   EXPECT_EQ(plan.atom->name, "wgmma_k32_s32_s8_u8_rs");
   EXPECT_EQ(plan.a.boxes, 1);
   EXPECT_EQ(plan.a.map.box_dim, (std::vector<std::int64_t>{128, 128, 1}));

@@ -75,7 +75,7 @@ const std::map<std::string, OperandUse>& all_uses() {
         for (const int alignment_bytes : {4, 8, 16}) {
           for (const Target& target : {kSm80, kSm90}) {
             const op::GemmSignature description = describe(types, layouts, alignment_bytes);
-            for (const Design& design : sm80_gemm_designs(description, target)) {
+            for (const Sm80GemmDesign& design : sm80_gemm_designs(description, target)) {
               const Result<Sm80GemmPlan> plan = plan_sm80_gemm(description, design);
               if (!plan) continue;
               for (const bool is_a : {true, false}) {

@@ -18,12 +18,12 @@ using plan::kColumn;
 using plan::kRow;
 
 KernelMetadata metadata_of(const op::GemmSignature& description) {
-  return {"sm80_gemm", description, plan::tensor_design(description, {16, 8, 16})};
+  return {"sm80_gemm", description, plan::sm80_design({16, 8, 16})};
 }
 
 TEST(KernelName, HasTheMainProperties) {
   const std::string name = kernel_name(metadata_of(describe_f16()));
-  EXPECT_EQ(name.substr(0, name.size() - 8), "sm80_gemm_f16r8_f16c8_f16r8_f32_128x128x32_s4_w2x2x1_");
+  EXPECT_EQ(name.substr(0, name.size() - 8), "sm80_gemm_f16r8_f16c8_f16r8_f32_128x128x32_s4_w2x2_");
   EXPECT_EQ(name.find_last_not_of("0123456789abcdef"), name.size() - 9) << name;
 }
 
@@ -44,8 +44,8 @@ TEST(KernelName, IsUniqueOverTypesLayoutsAlignmentsTargetsAndDesigns) {
           const op::GemmSignature description = plan::describe(types, layouts, alignment_bytes);
           const auto tensor = plan::sm80_gemm_designs(description, target);
           const auto simt = plan::simt_gemm_designs(description, target);
-          for (const plan::Design& design : tensor) add("sm80_gemm", description, design);
-          for (const plan::Design& design : simt) add("simt_gemm", description, design);
+          for (const plan::Sm80GemmDesign& design : tensor) add("sm80_gemm", description, design);
+          for (const plan::SimtGemmDesign& design : simt) add("simt_gemm", description, design);
           count += tensor.size() + simt.size();
         }
       }
@@ -72,14 +72,24 @@ TEST(KernelName, DependsOnEverythingThatSelectsCode) {
   expect_new([](KernelMetadata& m) { m.operands().epilogue = op::linear_combination_clamp(DType::s8); });
   expect_new([](KernelMetadata& m) { m.operands().epilogue = op::linear_combination_clamp(DType::u8); });
   expect_new([](KernelMetadata& m) { m.operands().epilogue.compute = DType::f64; });
-  expect_new([](KernelMetadata& m) { m.design.target = {80, FeatureSet::architecture_specific}; });
-  expect_new([](KernelMetadata& m) { m.design.target = {86}; });
-  expect_new([](KernelMetadata& m) { m.design.raster.width = 8; });
-  expect_new([](KernelMetadata& m) { m.design.raster.groups_rows = true; });
-  expect_new([](KernelMetadata& m) { m.design.split_k = 2; });
-  expect_new([](KernelMetadata& m) { m.design.repacks_operands = true; });
-  expect_new([](KernelMetadata& m) { m.design.tile.math_instruction.shape = {16, 8, 8}; });
-  expect_new([](KernelMetadata& m) { m.design.tile.math_instruction.op_class = plan::OpClass::simt; });
+  expect_new([](KernelMetadata& m) { plan::tiling(m.design).target = {80, FeatureSet::architecture_specific}; });
+  expect_new([](KernelMetadata& m) { plan::tiling(m.design).target = {86}; });
+  expect_new([](KernelMetadata& m) { plan::tiling(m.design).raster.width = 8; });
+  expect_new([](KernelMetadata& m) { plan::tiling(m.design).raster.groups_rows = true; });
+  expect_new([](KernelMetadata& m) { plan::tiling(m.design).tile.k = 64; });
+  expect_new([](KernelMetadata& m) { m.design = plan::sm80_design({16, 8, 8}); });
+  const auto expect_new_sm90 = [&](auto change) {
+    plan::Sm90GemmDesign design = plan::sm90_design({});
+    change(design);
+    expect_new([&](KernelMetadata& m) { m.design = design; });
+  };
+  expect_new_sm90([](plan::Sm90GemmDesign&) {});
+  expect_new_sm90([](plan::Sm90GemmDesign& d) { d.cluster_m = 2; });
+  expect_new_sm90([](plan::Sm90GemmDesign& d) { d.cluster_n = 2; });
+  expect_new_sm90([](plan::Sm90GemmDesign& d) { d.schedule = plan::Schedule::ping_pong; });
+  expect_new_sm90([](plan::Sm90GemmDesign& d) { d.swaps_operands = true; });
+  expect_new_sm90([](plan::Sm90GemmDesign& d) { d.split_k = 2; });
+  expect_new_sm90([](plan::Sm90GemmDesign& d) { d.repacks_operands = true; });
   for (const char* activation : {"relu", "leaky_relu", "tanh", "sigmoid", "silu", "hardswish", "gelu"}) {
     expect_new([&](KernelMetadata& m) {
       m.operands().epilogue = op::linear_combination_generic(*op::parse_activation(activation));
@@ -121,7 +131,7 @@ TEST(Metadata, IsComparable) {
   const KernelMetadata metadata = metadata_of(describe_f16());
   EXPECT_EQ(metadata, metadata_of(describe_f16()));
   KernelMetadata other = metadata;
-  other.design.tile.stages = 3;
+  plan::tiling(other.design).stages = 3;
   EXPECT_NE(metadata, other);
 }
 
@@ -136,10 +146,10 @@ TEST(Metadata, JsonHasEveryField) {
   EXPECT_EQ(json.at("operands").at("b").at("layout"), "column");
   EXPECT_EQ(json.at("operands").at("d").at("layout"), "column");
   EXPECT_EQ(json.at("operands").at("accumulator"), "f32");
+  EXPECT_EQ(json.at("operands").at("math"), "multiply_add");
   const nlohmann::json& design = json.at("design");
   EXPECT_EQ(design.at("target"), "sm_80");
   EXPECT_EQ(design.at("op_class"), "tensor_op");
-  EXPECT_EQ(design.at("math"), "multiply_add");
   EXPECT_EQ(design.at("instruction"), nlohmann::json({16, 8, 16}));
   EXPECT_EQ(design.at("threadblock_shape"), nlohmann::json({128, 128, 32}));
   EXPECT_EQ(design.at("warp_count"), nlohmann::json({2, 2, 1}));

@@ -40,7 +40,7 @@ class EvenRows final : public Kernel {
 
 KernelMetadata metadata() {
   const op::GemmSignature description = plan::describe_f32({}, 8);
-  return {"even_rows", description, plan::simt_design(description)};
+  return {"even_rows", description, plan::simt_design()};
 }
 
 op::Gemm problem() {
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Kernel, RefusesAnotherAccumulator) {
   op::GemmSignature description = plan::describe_f16({}, 2);
   description.accumulator = DType::f16;
-  const EvenRows kernel({"even_rows", description, plan::simt_design(description)});
+  const EvenRows kernel({"even_rows", description, plan::simt_design()});
   op::Gemm gemm = problem();
   gemm.a.dtype = gemm.b.dtype = gemm.c.dtype = gemm.d.dtype = DType::f16;
   EXPECT_EQ(kernel.supports(gemm).reason(), "the problem accumulates in f32, but the kernel in f16");

@@ -35,7 +35,7 @@ arch::Major major_a(const op::GemmSignature& operands) { return major_of(operand
 arch::Major major_b(const op::GemmSignature& operands) { return major_of(operands.b, op::MatrixLayout::column_major); }
 
 /// Finds the wgmma atom. It takes A from registers if wgmma cannot read A's major mode from shared memory.
-Result<const arch::WgmmaAtom*> find_atom(const op::GemmSignature& operands, const Design& design) {
+Result<const arch::WgmmaAtom*> find_atom(const op::GemmSignature& operands, const Sm90GemmDesign& design) {
   using enum arch::OperandSource;
   if (const Support has = check_feature(design.target, TargetFeature::wgmma); !has) return has.refusal();
   const DType a = multiplied_type(operands.a.element, operands.math);
@@ -49,7 +49,7 @@ Result<const arch::WgmmaAtom*> find_atom(const op::GemmSignature& operands, cons
   if (design.repacks_operands) return atom;
   if (major_b(operands) == arch::Major::mn && !atom->b_may_be_mn_major) {
     const bool are_both = major_a(operands) == arch::Major::mn;
-    return refuse("wgmma reads {} K-major only, A alone may go through registers: {}", name(b),
+    return refuse("wgmma reads {} K-major only, except for A from registers: {}", name(b),
                   are_both ? "A and B are MN-major, repack them" : "B is MN-major, swap the operands or repack them")
         .as(RefusalCode::strides);
   }
@@ -68,7 +68,7 @@ Support plan_reads(Sm90GemmPlan& plan) {
     return {};
   }
   if (const int steps = plan.tile.k / plan.atom->k; steps % 2 != 0) {
-    return refuse("fragments of A are double buffered: a tile has an even number of instructions along k, got {}",
+    return refuse("fragments of A are double buffered, so a tile needs an even number of instructions along k, got {}",
                   steps)
         .as(RefusalCode::design);
   }
@@ -81,15 +81,12 @@ Support plan_reads(Sm90GemmPlan& plan) {
   return {};
 }
 
-Support check_cluster(const std::array<int, 3>& cluster) {
+Support check_cluster(int m, int n) {
   constexpr int kMaxCtas = 8;  // portable cluster size: CUDA C++ Programming Guide, "Thread Block Clusters"
-  const auto [m, n, k] = cluster;
   for (const auto& [what, value] : {std::pair{'m', m}, {'n', n}}) {
     if (value < 1 || value > kMaxCtas)
       return refuse("cluster shape {} must be from 1 to {}, got {}", what, kMaxCtas, value).as(RefusalCode::design);
   }
-  if (k != 1)
-    return refuse("cluster shape k must be 1, got {}: slices of K are the design's split_k", k).as(RefusalCode::design);
   if (m * n > kMaxCtas)
     return refuse("a cluster has at most {} CTAs, got {}x{}", kMaxCtas, m, n).as(RefusalCode::design);
   return {};
@@ -105,13 +102,13 @@ Support check_split_k(const Sm90GemmSketch& plan) {
   }
   if (plan.split_k == 1) return {};
   if (plan.operands.accumulator == DType::f16)
-    return refuse("slices of K are summed in f32 or s32, not f16").as(RefusalCode::types);
+    return refuse("split-K accumulates in f32 or s32, not in f16").as(RefusalCode::types);
   return {};
 }
 
 Support check_warps(const GemmTile& tile) {
   if (tile.warps_n != 1 || tile.warps_m % 4 != 0 || tile.warps_m / 4 > kMaxConsumers) {
-    return refuse("warps that multiply must be 4, 8 or 12 along m, got {}x{}", tile.warps_m, tile.warps_n)
+    return refuse("math warps must be 4, 8 or 12 along m and 1 along n, got {}x{}", tile.warps_m, tile.warps_n)
         .as(RefusalCode::design);
   }
   return {};
@@ -119,12 +116,11 @@ Support check_warps(const GemmTile& tile) {
 
 Support check_teams(const Sm90GemmSketch& plan) {
   if (const int rows = kWgmmaM * plan.team(); plan.tile.m % rows != 0) {
-    return refuse("threadblock shape m {} is not divisible by the {} rows of {} warpgroups", plan.tile.m, rows,
-                  plan.team())
+    return refuse("tile m {} is not divisible by the {} rows of {} warpgroups", plan.tile.m, rows, plan.team())
         .as(RefusalCode::design);
   }
   if (plan.schedule == Schedule::ping_pong && plan.consumers() == 1) {
-    return refuse("ping_pong needs at least 2 warpgroups that multiply in turn, got 1").as(RefusalCode::design);
+    return refuse("ping_pong needs at least 2 consumer warpgroups, got 1").as(RefusalCode::design);
   }
   return {};
 }
@@ -198,14 +194,14 @@ RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promote
 
 int plain_load_words(int consumers) { return consumers == 3 ? 24 : 80; }
 
-bool promotes_accumulators(const op::GemmSignature& description) {
-  return is_fp8(description.a.element) && description.accumulator == DType::f32 &&
-         description.math == op::MathOperation::multiply_add;
+bool promotes_accumulators(const op::GemmSignature& signature) {
+  return is_fp8(signature.a.element) && signature.accumulator == DType::f32 &&
+         signature.math == op::MathOperation::multiply_add;
 }
 
 Support check_promotion(const TileShape& tile) {
   if (tile.k > op::kFp8PromotionInterval) {
-    return refuse("threadblock shape k must be at most {} where sums of 8-bit floats are promoted, got {}",
+    return refuse("tile k must be at most {} where sums of 8-bit floats are promoted, got {}",
                   op::kFp8PromotionInterval, tile.k)
         .as(RefusalCode::types);
   }
@@ -310,29 +306,20 @@ Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
   };
 }
 
-Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& description, const Design& design) {
-  const MathInstruction& instruction = design.tile.math_instruction;
-  if (const Support fits = check_instruction(description, instruction, OpClass::tensor_op); !fits) {
-    return fits.refusal();
-  }
-  Result<GemmTile> tile = plan_gemm_tile(description, design);
+Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
+  Result<GemmTile> tile = plan_gemm_tile(signature, design, design.swaps_operands);
   if (!tile) return tile.refusal();
   Sm90GemmSketch plan{*std::move(tile), design.target};
   const Result<const arch::WgmmaAtom*> atom = find_atom(plan.operands, design);
   if (!atom) return atom.refusal();
   plan.atom = *atom;
   if (const Support fits = arch::supports_n(*plan.atom, plan.tile.n); !fits) return fits.refusal();
-  if (const std::array shape{kWgmmaM, plan.tile.n, plan.atom->k}; instruction.shape != shape) {
-    return refuse("the instruction of this tile is m{}n{}k{}, got m{}n{}k{}", shape[0], shape[1], shape[2],
-                  instruction.shape[0], instruction.shape[1], instruction.shape[2])
-        .as(RefusalCode::design);
-  }
   if (const Support fits = check_warps(plan); !fits) return fits.refusal();
-  if (const Support fits = check_cluster(design.tile.cluster_shape); !fits) return fits.refusal();
-  plan.cluster_m = design.tile.cluster_shape[plan.is_transposed ? 1 : 0];
-  plan.cluster_n = design.tile.cluster_shape[plan.is_transposed ? 0 : 1];
+  if (const Support fits = check_cluster(design.cluster_m, design.cluster_n); !fits) return fits.refusal();
+  plan.cluster_m = plan.is_transposed ? design.cluster_n : design.cluster_m;
+  plan.cluster_n = plan.is_transposed ? design.cluster_m : design.cluster_n;
   plan.split_k = design.split_k;
-  plan.schedule = design.tile.schedule;
+  plan.schedule = design.schedule;
   for (const auto& check : {check_teams, check_split_k}) {
     if (const Support fits = check(plan); !fits) return fits.refusal();
   }
@@ -340,7 +327,7 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& description, co
   plan.path_a = path_of(plan.operands.a, major_a(plan.operands), design.repacks_operands);
   plan.path_b = path_of(plan.operands.b, major_b(plan.operands), design.repacks_operands);
   if (design.repacks_operands && !plan.repacks()) {
-    return refuse("no operand needs to be repacked: TMA reaches both, and wgmma reads them as they lie")
+    return refuse("no operand needs to be repacked: TMA can load both, and wgmma reads both major modes")
         .as(RefusalCode::design);
   }
   if (const Support fits = plan_output(plan); !fits) return fits.refusal();
@@ -364,8 +351,8 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& description, co
   return plan;
 }
 
-Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmSignature& description, const Design& design) {
-  Result<Sm90GemmSketch> sketch = sketch_sm90_gemm(description, design);
+Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
+  Result<Sm90GemmSketch> sketch = sketch_sm90_gemm(signature, design);
   if (!sketch) return sketch.refusal();
   Sm90GemmPlan plan{*std::move(sketch), {}, {}};
   const auto [role_a, role_b] = plan.is_transposed ? std::pair{'B', 'A'} : std::pair{'A', 'B'};

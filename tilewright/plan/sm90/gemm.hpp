@@ -70,7 +70,7 @@ int plain_load_words(int consumers);
 
 /// Whether the accumulators of each k tile are promoted, that is, added to a second set of f32 sums outside the tensor
 /// cores; see op::MathOperation.
-bool promotes_accumulators(const op::GemmSignature& description);
+bool promotes_accumulators(const op::GemmSignature& signature);
 
 /// Refuses a k tile that is longer than the promotion interval.
 Support check_promotion(const TileShape& tile);
@@ -170,9 +170,9 @@ struct Sm90GemmPlan : Sm90GemmSketch {
 AccumulatorTile accumulator_tile(const Sm90GemmPlan& plan);
 
 /// Computes the plan without the operands' layouts, or refuses with the first number that makes it impossible.
-Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& description, const Design& design);
+Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design);
 
 /// Computes the whole plan, or refuses with the first number that makes it impossible.
-Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmSignature& description, const Design& design);
+Result<Sm90GemmPlan> plan_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design);
 
 }  // namespace tilewright::plan

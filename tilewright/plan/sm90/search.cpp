@@ -26,13 +26,12 @@ constexpr int kMinStages = 3;
 // because the loads and the stores of D then lie too far apart in DRAM (4096 products of 128x128x64 with 64x64 tiles:
 // 73.4 us with 6 stages, 77.3 us with 12; H200).
 constexpr int kAheadBytes = 96 * 1024;
-constexpr int kInstructionN = 8;  // the n of a wgmma is a multiple of this
-constexpr int kInstructionKBytes = 32;
+constexpr int kInstructionN = 8;    // the n of a wgmma is a multiple of this
 constexpr int kSwizzleBytes = 128;  // bytes along K in one mainloop step
 constexpr int kFewRows = 192;       // up to this many rows of D, swapped operands may waste less of a tile
 /// Tile columns or tile rows that are walked together: this width keeps the operands of a wave of 8192^3 in L2.
 constexpr int kRasterWidth = 8;
-/// Up to this many tiles along M, neighbouring CTAs, which run on one TPC, should share B (a gain of up to 25 %).
+/// Up to this many tiles along M, consecutive CTAs, which run on one TPC, should share B (a gain of up to 25 %).
 constexpr int kFewTiles = 2;
 
 /// The rows of a tile and the consumer warpgroups that compute them.
@@ -127,7 +126,7 @@ bool fit_stages(const Search& search, Sm90SharedMemory& memory) {
   return stages >= kMinStages;
 }
 
-/// Chooses the raster order so that neighbouring tiles share the operand with the larger tile.
+/// Chooses the raster order so that consecutive tiles share the operand with the larger tile.
 Raster raster_of(std::int64_t m, const TileShape& tile) {
   if (m <= std::int64_t{kFewTiles} * tile.m) return {1};
   return {kRasterWidth, tile.n > tile.m};
@@ -181,7 +180,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   const TileShape& shape = tile.input.tile;
   if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return;
   if (split_k > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (split_k - 1))) return;
-  // Multicast with slices that are not a multiple of 16 rows was 6 % slower than no multicast (128x112, H200, tf32).
+  // Multicast with parts that are not a multiple of 16 rows was 6 % slower than no multicast (128x112, H200, tf32).
   if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return;
   Sm90CostInput input = tile.input;
   input.cluster_m = cluster_m;
@@ -280,26 +279,21 @@ void consider_all(const Search& search, Candidates& candidates) {
   }
 }
 
-Design design_of(const Candidate& candidate, const op::GemmSignature& description, const Target& target) {
-  Design design;
+Sm90GemmDesign design_of(const Candidate& candidate, const op::GemmSignature& signature, const Target& target) {
+  Sm90GemmDesign design;
   design.target = target;
-  TileDescription& tile = design.tile;
-  tile.threadblock_shape = {candidate.tile.m, candidate.tile.n, candidate.tile.k};
-  tile.stages = candidate.stages;
-  tile.warp_count = {kWarpgroup * candidate.rows->consumers, 1, 1};
-  tile.cluster_shape = {candidate.group.m, candidate.group.n, 1};
-  tile.schedule = candidate.rows->schedule;
-  tile.math_instruction = {{kWgmmaM, candidate.tile.n, kInstructionKBytes / bytes(description.a.element)},
-                           description.a.element,
-                           description.b.element,
-                           description.accumulator,
-                           OpClass::tensor_op,
-                           description.math};
-  tile.swaps_operands = candidate.is_transposed != (description.d.layout == op::MatrixLayout::column_major);
+  design.tile = candidate.tile;
+  design.stages = candidate.stages;
+  design.warps_m = kWarpgroup * candidate.rows->consumers;
+  design.warps_n = 1;
+  design.cluster_m = candidate.group.m;
+  design.cluster_n = candidate.group.n;
+  design.schedule = candidate.rows->schedule;
+  design.swaps_operands = candidate.is_transposed != (signature.d.layout == op::MatrixLayout::column_major);
   if (candidate.is_transposed) {  // the shapes of a design refer to the caller's problem
-    std::swap(tile.threadblock_shape[0], tile.threadblock_shape[1]);
-    std::swap(tile.warp_count[0], tile.warp_count[1]);
-    std::swap(tile.cluster_shape[0], tile.cluster_shape[1]);
+    std::swap(design.tile.m, design.tile.n);
+    std::swap(design.warps_m, design.warps_n);
+    std::swap(design.cluster_m, design.cluster_n);
   }
   design.raster = raster_of(candidate.m, candidate.tile);
   design.split_k = candidate.group.split_k;
@@ -308,94 +302,94 @@ Design design_of(const Candidate& candidate, const op::GemmSignature& descriptio
 }
 
 /// Whether A of the problem as computed is K-major. If `is_transposed`, that A is the caller's B'.
-bool is_a_along_k(const op::GemmSignature& description, bool is_transposed) {
-  return is_transposed ? description.b.layout == op::MatrixLayout::column_major
-                       : description.a.layout == op::MatrixLayout::row_major;
+bool is_a_along_k(const op::GemmSignature& signature, bool is_transposed) {
+  return is_transposed ? signature.b.layout == op::MatrixLayout::column_major
+                       : signature.a.layout == op::MatrixLayout::row_major;
 }
 arch::Major major(bool is_along_k) { return is_along_k ? arch::Major::k : arch::Major::mn; }
 /// Whether wgmma can read B of the problem as computed. It reads types that are not 16 bits wide K-major only, and
 /// only A may go through registers.
-bool reads_b(const op::GemmSignature& description, bool is_transposed) {
-  return bytes(description.a.element) == 2 || is_a_along_k(description, !is_transposed);
+bool reads_b(const op::GemmSignature& signature, bool is_transposed) {
+  return bytes(signature.a.element) == 2 || is_a_along_k(signature, !is_transposed);
 }
 
 /// Bytes of the operands that would be repacked. The result is 0 if none needs repacking, or if the copies would not
 /// fit in the workspace together with the partial sums of split-K.
-double bytes_to_repack(const op::GemmView& arguments, const op::GemmSignature& description) {
+double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signature) {
   double read = 0;
   std::int64_t written = 0;
   const auto add = [&](const op::TensorSignature& operand, const op::Tensor& tensor, bool is_along_k, std::int64_t mn) {
     if (!must_be_repacked(operand, is_along_k)) return;
     read += bytes_to_copy(tensor);
-    written += repacked_copy(tensor, major(is_along_k || bytes(operand.element) != 2), mn, arguments.k()).bytes();
+    written += repacked_copy(tensor, major(is_along_k || bytes(operand.element) != 2), mn, view.k()).bytes();
   };
-  add(description.a, arguments.a.tensor, is_a_along_k(description, false), arguments.m());
-  add(description.b, arguments.b.tensor, is_a_along_k(description, true), arguments.n());
+  add(signature.a, view.a.tensor, is_a_along_k(signature, false), view.m());
+  add(signature.b, view.b.tensor, is_a_along_k(signature, true), view.n());
   constexpr std::int64_t kPartialSums = std::int64_t{64} << 20;
   return written > kMaxWorkspaceBytes - kPartialSums ? 0 : read;
 }
 
 }  // namespace
 
-std::vector<Design> sm90_gemm_designs(const op::GemmView& arguments, const op::GemmSignature& description,
-                                      const Target& target) {
+std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
+                                              const Target& target) {
   if (!has_feature(target, TargetFeature::wgmma)) return {};
-  const DType element = description.a.element;
-  const bool is_tf32 = element == DType::f32 && description.math == op::MathOperation::multiply_add_tf32;
+  const DType element = signature.a.element;
+  const bool is_tf32 = element == DType::f32 && signature.math == op::MathOperation::multiply_add_tf32;
   if (bytes(element) > 2 && !is_tf32) return {};
 
-  const bool natural = description.d.layout == op::MatrixLayout::column_major;
+  const bool natural = signature.d.layout == op::MatrixLayout::column_major;
   const bool is_word_or_byte = bytes(element) != 2;  // wgmma reads these types K-major only
-  const bool must_swap = !reads_b(description, natural) && reads_b(description, !natural);
+  const bool must_swap = !reads_b(signature, natural) && reads_b(signature, !natural);
   Candidates candidates;
-  const TmaOutputs others = tma_outputs(description, 1);  // the transposed problem has the same
+  const TmaOutputs others = tma_outputs(signature, 1);  // the transposed problem has the same
   for (const bool is_transposed : {natural, !natural}) {
-    if (is_transposed && description.epilogue.pairs_columns()) continue;
-    const std::int64_t rows = is_transposed ? arguments.n() : arguments.m();
-    const std::int64_t columns = is_transposed ? arguments.m() : arguments.n();
+    if (is_transposed && signature.epilogue.pairs_columns()) continue;
+    const std::int64_t rows = is_transposed ? view.n() : view.m();
+    const std::int64_t columns = is_transposed ? view.m() : view.n();
     const arch::ArchLimits& limits = arch::limits(target);
     Search search{
         .m = rows,
         .n = columns,
-        .k = arguments.k(),
-        .batches = arguments.batch(),
+        .k = view.k(),
+        .batches = view.batch(),
         .limits = limits,
         .element_bytes = bytes(element),
-        .output = {bytes(description.c.element), bytes(description.d.element), is_transposed == natural, others},
-        .staging = epilogue_staging(is_transposed ? op::transposed(description.epilogue) : description.epilogue),
-        .columns_per_element = description.epilogue.columns_per_element(),
-        .beside_bytes = beside_bytes(description),
-        .function_instructions = function_instructions(description.epilogue),
-        .plain_bytes = stores_by_tma(description.d) ? 0 : bytes(description.d.element),
-        .major_a = major(is_word_or_byte || is_a_along_k(description, is_transposed)),
-        .major_b = major(is_word_or_byte || is_a_along_k(description, !is_transposed)),
+        .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed == natural, others},
+        .staging = epilogue_staging(is_transposed ? op::transposed(signature.epilogue) : signature.epilogue),
+        .columns_per_element = signature.epilogue.columns_per_element(),
+        .beside_bytes = beside_bytes(signature),
+        .function_instructions = function_instructions(signature.epilogue),
+        .plain_bytes = stores_by_tma(signature.d) ? 0 : bytes(signature.d.element),
+        .major_a = major(is_word_or_byte || is_a_along_k(signature, is_transposed)),
+        .major_b = major(is_word_or_byte || is_a_along_k(signature, !is_transposed)),
         .reads_a = 0,
         .reads_b = 0,
         .is_transposed = is_transposed,
-        .promotes = promotes_accumulators(description),
+        .promotes = promotes_accumulators(signature),
         .loads_fragments = false,
-        .accumulates_in_half = description.accumulator == DType::f16,
+        .accumulates_in_half = signature.accumulator == DType::f16,
         .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element),
-        .repacked_bytes = bytes_to_repack(arguments, description),
+        .repacked_bytes = bytes_to_repack(view, signature),
     };
     if (search.repacked_bytes > 0 && (is_transposed == natural || columns <= kFewRows)) {
       consider_all(search, candidates);
     }
     const bool is_worth_it = is_transposed == natural ? !must_swap : must_swap || columns <= kFewRows;
-    if (!is_worth_it || !reads_b(description, is_transposed)) continue;
-    const int times_a = plain_load_reads(description.a.alignment * bytes(element));
-    const int times_b = plain_load_reads(description.b.alignment * bytes(description.b.element));
+    if (!is_worth_it || !reads_b(signature, is_transposed)) continue;
+    const int times_a = plain_load_reads(signature.a.alignment * bytes(element));
+    const int times_b = plain_load_reads(signature.b.alignment * bytes(signature.b.element));
     search.reads_a = is_transposed ? times_b : times_a;
     search.reads_b = is_transposed ? times_a : times_b;
-    search.major_a = major(is_a_along_k(description, is_transposed));
-    search.major_b = major(is_a_along_k(description, !is_transposed));
-    search.loads_fragments = is_word_or_byte && !is_a_along_k(description, is_transposed);
+    search.major_a = major(is_a_along_k(signature, is_transposed));
+    search.major_b = major(is_a_along_k(signature, !is_transposed));
+    search.loads_fragments = is_word_or_byte && !is_a_along_k(signature, is_transposed);
     search.repacked_bytes = 0;
     consider_all(search, candidates);
   }
-  std::vector<Design> designs;
+  std::vector<Sm90GemmDesign> designs;
   designs.reserve(kKept);
-  for (const Candidate& candidate : candidates.best()) designs.push_back(design_of(candidate, description, target));
+  for (const Candidate& candidate : candidates.best()) designs.push_back(design_of(candidate, signature, target));
   return designs;
 }
 
