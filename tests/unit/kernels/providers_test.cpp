@@ -103,7 +103,7 @@ TEST(Providers, ARefusedDesignIsNamedWithItsReason) {
       found);
   EXPECT_TRUE(found.kernels.empty());
   ASSERT_FALSE(found.refused.empty());
-  EXPECT_EQ(found.refused.front().name.find("simt_gemm sm_80 simt 1x1x1"), 0U) << found.refused.front().name;
+  EXPECT_EQ(found.refused.front().name.find("simt_gemm sm_80 128x128x16"), 0U) << found.refused.front().name;
   EXPECT_EQ(found.refused.front().reason(), "multiply_add_tf32 needs tensor cores");
 }
 
