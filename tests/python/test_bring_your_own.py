@@ -504,7 +504,7 @@ def test_parameters_lie_where_the_kernel_has_them(make: Callable[..., Any]) -> N
 
 
 def test_a_launch_has_one_workspace() -> None:
-    with pytest.raises(InvalidArgument, match="a launch has one workspace: 0 bytes are asked for besides"):
+    with pytest.raises(InvalidArgument, match="a launch has one workspace, cannot append another of 0 bytes"):
         tilewright.Launch(1, 32, [tilewright.Scratch(0), tilewright.Scratch(0)])
 
 

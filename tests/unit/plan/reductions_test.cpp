@@ -39,7 +39,7 @@ TEST(Reductions, MeetAtAsManyPlacesAsThereAreCounters) {
   EXPECT_TRUE(check_reductions({0, 0, 1}, blocks));
   EXPECT_TRUE(check_reductions({1, 1, 0}, {.along_m = 99, .along_n = 535, .batches = 100}));
   EXPECT_EQ(check_reductions({1, 1, 0}, blocks).reason(),
-            "reductions meet at 635 places of each of 100 matrices, at most 63480 together");
+            "reductions need 635 arrival counters for each of 100 matrices, a workspace has 63480");
   EXPECT_TRUE(check_reductions({}, {.along_m = 1 << 20, .along_n = 1 << 20, .batches = 1 << 20}));
 }
 
