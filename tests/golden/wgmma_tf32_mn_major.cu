@@ -10,7 +10,7 @@ struct Plan {
     static constexpr int kBoxContiguous = 32, kBoxStrided = 0, kBoxBytes = 4096;
     static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
     static constexpr int kElementBits = 32, kStaggeredThreads = 16, kStaggeredLoads = 2;
-    // Sw<3,2,3> o 0 o ((4,8,(2,2)),(2,2),2):((32,1,(16,1024)),(8,128),2048)
+    // (thread, load, mn) -> element offset: Sw<3,2,3> o 0 o ((4,8,(2,2)),(2,2),2):((32,1,(16,1024)),(8,128),2048)
     static __device__ constexpr tilewright::uint32_t fragment_offset(int thread, int load,
                                                                      [[maybe_unused]] int mn) {
       return thread >> 6 << 10 | (thread & 3) << 5 | load >> 1 << 7 | mn << 11 | thread >> 2 & 7 ^ thread >> 1 & 0x10 ^ load << 3 ^ (thread & 3) << 2;
