@@ -64,7 +64,7 @@ def test_split_k_argument(mode, slices):
 
 
 @pytest.mark.parametrize("layout", [ROW, COLUMN])
-def test_a_reduction_finishes_slices_of_k(layout):
+def test_a_reduction_operation_computes_d(layout):
     operation = simt(layouts=(ROW, COLUMN, layout))
     reduction = ReductionOperation(
         shape=cutlass.MatrixCoord(4, 32 * 4),
