@@ -113,7 +113,7 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
   EXPECT_EQ(check_arguments(plan, op::view(ragged)).reason(), "rows of D have 4088 bytes, TMA stores multiples of 16");
 
   gemm.alpha = 0;
-  EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(), "needs a product to sum: k is 520, alpha 0");
+  EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(), "k and alpha must not be 0, got k = 520 and alpha = 0");
 }
 
 TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
@@ -147,11 +147,11 @@ TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
 
   gemm.a.stride[0] = std::int64_t{1} << 39;
   EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(),
-            "matrices are 549755813888 elements of f16 apart, TMA reaches less than 1099511627776 bytes");
+            "matrices are 549755813888 elements of f16 apart, TMA needs strides below 1099511627776 bytes");
   for (op::Tensor* tensor : {&gemm.a, &gemm.c, &gemm.d}) *tensor = op::slice(*tensor, 0);
   gemm.d = op::batched(gemm.d, 2147482624);
   EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(),
-            "needs 1 tiles for each of 2147482624 matrices, more than 2147482623 together");
+            "needs 1 tiles for each of 2147482624 matrices, the limit is 2147482623 in total");
 }
 
 // The register counts agree with those that ptxas -v reports; tests/conformance/test_ptxas.py compares them.
@@ -285,7 +285,7 @@ TEST(Sm90Gemm, PlainLoadOperandsArePassedByAddress) {
 
   gemm.b = op::matrix(std::uint64_t{2} << 20, DType::f16, 519, 2047, kColumn, (std::int64_t{1} << 28) + 1);
   EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(),
-            "lines gathered one after the other are 2147483656 bytes apart, at most 2147483647");
+            "plain loads advance by 2147483656 bytes from one pass to the next, the limit is 2147483647");
 }
 
 Sm90GemmDesign repacking(const Tile& tile, std::array<int, 2> cluster = {1, 1}) {
@@ -380,10 +380,10 @@ TEST(Sm90Gemm, RefusesWithTheNumber) {
   EXPECT_EQ(refusal(f16, sm90_design(kLarge, {1, 1}, kSm80)), "wgmma needs sm_90a, the target is sm_80");
   const op::GemmSignature loose = describe_f16({}, 8);
   EXPECT_EQ(refusal(loose, sm90_design(kLarge, {2, 1})),
-            "B is aligned to 8 bytes, TMA needs 16: it is gathered, which 2 CTAs cannot share");
+            "B is aligned to 8 bytes, TMA needs 16: plain loads cannot multicast to 2 CTAs");
   const op::GemmSignature bytes = describe({DType::s8, DType::s8, DType::s32, DType::s32}, {}, 8);
   EXPECT_EQ(refusal(bytes, sm90_design({{64, 24, 32}, 4, {4, 1}})),
-            "B is gathered by 32 lines of a tile at once, which do not divide its 24");
+            "B: a pass of plain loads covers 32 lines, which do not divide the tile's 24");
   EXPECT_EQ(refusal(f16, sm90_design({{128, 256, 64}, 4, {6, 1}})), "tile m 128 is not divisible by warp count m 6");
   EXPECT_EQ(refusal(f16, sm90_design({{128, 256, 64}, 4, {2, 1}})),
             "math warps must be 4, 8 or 12 along m and 1 along n, got 2x1");
@@ -437,7 +437,7 @@ TEST(Sm90Gemm, SplitKLaunchesAGroupOfCtasPerTile) {
   // Shared memory holds the stages, four words of each thread of two warpgroups, and two barriers per stage.
   EXPECT_EQ(plan.smem_bytes(), 3 * 32768 + 2 * 128 * 16 + 6 * 8);
   EXPECT_EQ(check_arguments(plan, op::view(problem_of(description, 128, 128, 192))).reason(),
-            "k of 192 is 3 steps of 64, fewer than the 4 slices");
+            "k of 192 has 3 tiles of 64, fewer than split_k of 4");
 
   const Launch launched = launch(plan, op::view(problem_of(description, 384, 128, 1024)));
   EXPECT_TRUE(launched.cooperative);
@@ -461,7 +461,7 @@ TEST(Sm90Gemm, SubtilesHaveTheWidestPanelsThatDivideATile) {
   EXPECT_EQ(epilogue_subtile(kWords, 160, kRoom), (EpilogueSubtile{32, 1}));
   EXPECT_EQ(epilogue_subtile(kWords, 160, kRoom).count(160), 5);
   EXPECT_EQ(epilogue_subtile(kBytes, 24, kRoom),
-            EpilogueSubtile{});  // 16 bytes of a row are 16 columns, which do not divide 24
+            EpilogueSubtile{});  // 16 bytes of a row are 16 columns, which do not divide 24, which do not divide 24
   EXPECT_EQ(epilogue_subtile(kBytes, 96, kRoom), (EpilogueSubtile{32, 3}));
   EXPECT_EQ(epilogue_subtile({1, 1, false}, 24, kRoom), (EpilogueSubtile{8, 3}));
   EXPECT_EQ(epilogue_subtile({4, 1, true}, 64, kRoom),
