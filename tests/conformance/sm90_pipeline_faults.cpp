@@ -279,7 +279,7 @@ const Fault kFaults[] = {
      async_write_in_flight,
      "source().read(buffer",
      {"read of 4 bytes", "that the asynchronous copy (to complete on the mbarrier"}},
-    {"VectorsAreReadBeforeAllHaveCome",
+    {"VectorsAreReadBeforeTheyAreComplete",
      kOneTileWithVectors,
      {{kOutput, "if constexpr (Vectors::kBytes > 0) ptx::named_barrier(barrier_, kThreads);", ""}},
      shared_race,

@@ -90,8 +90,8 @@ class WarpgroupOutput {
   /// Stores the warpgroup's rows from `row` on and kTileN columns from `column` on.
   template <class Accumulators>
   __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column, int batch) {
-    if constexpr (Vectors::kBytes > 0)
-      ptx::named_barrier(barrier_, kThreads);  // the vectors that begin() staged are complete
+    // The vectors that begin() staged must be complete.
+    if constexpr (Vectors::kBytes > 0) ptx::named_barrier(barrier_, kThreads);
     if constexpr (Epilogue::kReductions > 0) reductions_.begin(parameters_.epilogue);
     store_from<0>(accumulators, row, column, batch);
     if constexpr (Epilogue::kReductions > 0) {
