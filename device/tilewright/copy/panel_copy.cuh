@@ -40,7 +40,7 @@ class PanelCopy {
   }
 
  public:
-  /// The matrix begins `offset` elements behind `operand` and has leading dimension `ld`. `mn` is the first row or
+  /// The matrix begins `offset` elements after `operand` and has leading dimension `ld`. `mn` is the first row or
   /// column of the tile, `mn_extent` the matrix's extent along the same mode.
   __device__ __forceinline__ PanelCopy(const void* operand, int64_t offset, int64_t ld, int mn, int mn_extent,
                                        int thread)
