@@ -1,13 +1,14 @@
-# The front door. Each target installs what it lacks on Debian 12 (scripts/bootstrap.sh) and says what it does.
+# The targets for users and CI; `make help` lists them. Each target installs its missing requirements on Debian 12
+# (scripts/bootstrap.sh).
 BUILD := build
 JOBS := $(shell nproc)
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_ABSSTDERR := 1
 
 .DEFAULT_GOAL := help
-# For lint, sanitize and threads: which part of their work, as 1/4 is the first of four.
+# The part of their work that lint, sanitize and threads do: 1/4 is the first of four parts.
 SHARD := 1/1
-# nvcc and ptxas of the tests' wheels, where no toolkit has them.
+# The tests use nvcc and ptxas from wheels in .venv if PATH has none.
 CTEST = PATH="$$PATH:$$(echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/cu13/bin)" \
   ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
 
@@ -15,17 +16,17 @@ CTEST = PATH="$$PATH:$$(echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/c
 
 help:
 	@echo "make demo      from a fresh Debian 12 to a verified GEMM: on the GPU if there is one, else on the emulator"
-	@echo "make check     after each edit: build what changed, then the unit tests, format, room arrows, and a sample of the"
-	@echo "               conformance and Python tests: under 3 minutes on two cores where ccache has what did not change"
-	@echo "make test      what CI runs: build everything, every test that this machine can run, and clang-tidy on a 32nd of"
-	@echo "               the files, another one with each commit: at most 25 minutes on two cores with nothing cached"
+	@echo "make check     after each edit: build the changed files; run the unit tests, the checks of format and room arrows,"
+	@echo "               and a sample of the conformance and Python tests; under 3 minutes on two cores with a warm ccache"
+	@echo "make test      as in CI: build everything; run every test that this machine can run, and clang-tidy on a 32nd of"
+	@echo "               the files, which changes with each commit; at most 25 minutes on two cores with nothing cached"
 	@echo "make sanitize  the host tests under AddressSanitizer and UndefinedBehaviorSanitizer"
-	@echo "make threads   the tests of many threads under ThreadSanitizer"
+	@echo "make threads   the tests that start threads, under ThreadSanitizer"
 	@echo "make format    rewrite the C++ and CUDA sources in the project's format"
 	@echo "make lint      check the format, the room arrows and clang-tidy"
-	@echo "               lint, sanitize and threads take SHARD=2/6: the second of six parts of their work"
-	@echo "make bench     measure this machine: compile, cache, find, emulator, and cuBLASLt side by side on a GPU"
-	@echo "make docs      the reference of the headers, in build/docs/html"
+	@echo "               with SHARD=2/6, lint, sanitize and threads do the second of six parts of their work"
+	@echo "make bench     benchmark this machine: compile, cache, find, emulator, and on a GPU kernels against cuBLASLt"
+	@echo "make docs      generate the reference of the headers in build/docs/html"
 
 configure:
 	@scripts/bootstrap.sh build

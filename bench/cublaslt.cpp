@@ -136,7 +136,7 @@ DataType data_type(DType dtype) {
     case DType::tf32:
       return DataType::f32;
     default:
-      throw InternalError("cuBLASLt is not asked for elements of this type");
+      throw InternalError("the benchmark has no cuBLASLt data type for elements of this type");
   }
 }
 

@@ -120,7 +120,7 @@ struct Parts {
   Compute value[tilewright::maximum(Epilogue::kReductions, 1)];
 };
 
-/// The place of neighbouring elements of a row. Their reductions go to `parts`.
+/// The place of adjacent elements of a row. Their reductions go to `parts`.
 struct ReducedPlace : tilewright::EpiloguePlace {
   Parts* parts;
 

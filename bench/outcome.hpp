@@ -22,14 +22,14 @@ struct Outcome {
   Problem problem;
   int operand_sets = 0;
   std::vector<Row> rows;
-  int kernels = 0;          // of Tilewright, that can compute the problem
+  int kernels = 0;          // number of Tilewright's kernels that can compute the problem
   int candidates = 0;       // how many of them were measured
-  std::string no_kernel;    // why Tilewright has no row; empty if it has one
-  std::string no_cublaslt;  // why cuBLASLt has no row; empty if it has one
+  std::string no_kernel;    // the reason why Tilewright has no row; empty if it has one
+  std::string no_cublaslt;  // the reason why cuBLASLt has no row; empty if it has one
   // For a problem with an epilogue: why there is no row for Tilewright's plain product, for cuBLASLt's fused epilogue,
   // or for cuBLASLt's product followed by a separate kernel.
   std::string no_plain, no_fused, no_separate;
-  std::string failure;  // why the problem could not be measured; empty if it was
+  std::string failure;  // the reason why the problem could not be measured; empty if it was
   Telemetry telemetry;
 };
 

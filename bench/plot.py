@@ -75,11 +75,11 @@ svg{background:#ffffff}
 text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#1f2937}
 .title{font-size:14px;font-weight:bold}.class{font-weight:bold}.note,.problem{fill:#6b7280}
 .mean{font-weight:bold;text-anchor:end}.missing{fill:#b45309}.tick{fill:#6b7280;text-anchor:middle}
-.grid{stroke:#e5e7eb}.asked{stroke:#9ca3af;stroke-dasharray:3 3}.one{stroke:#111827;stroke-width:1.5}
+.grid{stroke:#e5e7eb}.target{stroke:#9ca3af;stroke-dasharray:3 3}.one{stroke:#111827;stroke-width:1.5}
 .ours{fill:#1d4ed8}.best{fill:none;stroke:#1d4ed8}.other{fill:none;stroke:#b91c1c;stroke-width:1.3}
 @media (prefers-color-scheme:dark){
 svg{background:#0d1117}text{fill:#e6edf3}.note,.problem,.tick{fill:#9198a1}.missing{fill:#f0a04b}
-.grid{stroke:#262c36}.asked{stroke:#6b7280}.one{stroke:#e6edf3}
+.grid{stroke:#262c36}.target{stroke:#6b7280}.one{stroke:#e6edf3}
 .ours{fill:#6ea8fe}.best{stroke:#6ea8fe}.other{stroke:#ff8f87}}
 """
 
@@ -142,11 +142,11 @@ def draw_class(score, problems, others, axis, y):
     mean = f"mean {score['geomean']:.3f}" if score["geomean"] else "no mean"
     parts = [
         text(10, y + 18, score["title"], "class"),
-        text(LABELS + PLOT, y + 18, f"{mean}, asked {score['asked_geomean']:.2f}", "mean"),
+        text(LABELS + PLOT, y + 18, f"{mean}, target {score['target_geomean']:.2f}", "mean"),
     ]
     bottom = y + HEADER + LINE * len(problems)
-    if score["asked_least"]:
-        parts.append(vertical(axis.x(max(score["asked_least"], axis.low)), y + 20, bottom, "asked"))
+    if score["target_min"]:
+        parts.append(vertical(axis.x(max(score["target_min"], axis.low)), y + 20, bottom, "target"))
     for number, problem in enumerate(problems):
         parts += draw_case(problem, others, axis, y + HEADER + LINE * (number + 0.5))
     return parts, bottom
@@ -212,12 +212,12 @@ def score_line(score):
         str(score["cases"]),
         str(score["missing"]),
         figure(score["geomean"]),
-        figure(score["asked_geomean"], 2),
-        with_case(score["least"], score["least_id"]),
-        figure(score["asked_least"], 2),
+        figure(score["target_geomean"], 2),
+        with_case(score["min"], score["min_id"]),
+        figure(score["target_min"], 2),
         figure(score["geomean_to_best"]),
         figure(score["mean_regret"]),
-        with_case(score["most_regret"], score["most_regret_id"]),
+        with_case(score["max_regret"], score["max_regret_id"]),
         "yes" if score["met"] else "**no**",
     ]
 
@@ -331,7 +331,7 @@ def tables(results, others, is_summary):
 def class_tables(results, others):
     scores = markdown(
         ["class", "cases", "missing", "geomean", "target", "worst", "target", "geomean to its best", "mean regret",
-         "most regret", "met"],
+         "largest regret", "met"],
         map(score_line, results.scores),
     )
     cases = markdown(

@@ -105,8 +105,8 @@ Support read_types(const Fields& fields, Problem& problem) {
 Support read_leading_dimension(const Fields& fields, std::string_view key, std::int64_t& ld,
                                const StoredMatrix& stored) {
   if (Support read = read_extent(fields, key, ld); !read) return read;
-  const std::int64_t least = stored.layout == op::MatrixLayout::row_major ? stored.columns : stored.rows;
-  if (ld != 0 && ld < least) return refuse("{} must be at least {}, got {}", key, least, ld);
+  const std::int64_t packed = stored.layout == op::MatrixLayout::row_major ? stored.columns : stored.rows;
+  if (ld != 0 && ld < packed) return refuse("{} must be at least {}, got {}", key, packed, ld);
   return {};
 }
 

@@ -10,8 +10,8 @@ namespace tilewright::bench {
 struct ProblemClass {
   std::string_view name;   // in problem files
   std::string_view title;  // in tables
-  double asked_geomean;    // target: least geometric mean of the ratios of its cases
-  double asked_least;      // target: least ratio of every case
+  double target_geomean;   // the geometric mean of the ratios of its cases should be at least this
+  double target_min;       // the ratio of every case should be at least this
 };
 
 std::span<const ProblemClass> problem_classes();
@@ -20,6 +20,6 @@ std::span<const ProblemClass> problem_classes();
 const ProblemClass* find_problem_class(std::string_view name);
 
 /// The target for the geometric mean over the cases of all classes.
-inline constexpr double kAskedOfTheSuite = 1.12;
+inline constexpr double kSuiteTarget = 1.12;
 
 }  // namespace tilewright::bench

@@ -3,8 +3,8 @@ torch.mm, CuPy and cutlass.operators, where these are installed.
 
     python bench/python_overhead.py [--json FILE]
 
-Arrays are of torch where there is torch and a GPU, else of NumPy; runs on the emulator are not timed. Times are
-microseconds per call, medians of rounds that take the contenders in turn. Calls that enqueue work run in batches with a
+Arrays are torch tensors if torch and a GPU are available, else NumPy arrays; runs on the emulator are not timed. Times
+are microseconds per call: medians over rounds in which the contenders alternate. Calls that enqueue work run in batches with a
 synchronisation in between, so that the GPU's queue never fills.
 """
 
@@ -25,7 +25,7 @@ CALLS = 200
 
 
 def import_ms(module: str, tries: int = 10) -> float:
-    """Milliseconds to import the module in a fresh interpreter; the least of several tries."""
+    """Milliseconds to import the module in a fresh interpreter; the shortest of several tries."""
     code = f"import time; t = time.perf_counter(); import {module}; print((time.perf_counter() - t) * 1e3)"
     answers = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True) for _ in range(tries)]
     return min(float(answer.stdout.split()[-1]) for answer in answers)
@@ -70,14 +70,14 @@ def resident_mib() -> float:
 
 
 def listing(tilewright: Any) -> dict[str, Any]:
-    """Lists all kernels for Hopper; the time, and the memory that the process keeps afterwards."""
+    """The time to list all kernels for Hopper, and the memory that the process keeps afterwards."""
     before, begin = resident_mib(), time.perf_counter()
     count = sum(1 for _ in tilewright.list_kernels(target="sm_90a"))
     return {"kernels": count, "seconds": time.perf_counter() - begin, "grown_mib": resident_mib() - before}
 
 
 def cold_query_us(find: Callable[[Any], Any], make: Callable[[int], Any]) -> float:
-    """The time of find_kernels for problems that were not asked for before."""
+    """The time of find_kernels for problems that were not queried before."""
     times = []
     for i in range(40):
         args = make(64 + 8 * i)
@@ -135,7 +135,7 @@ def main() -> None:
 
 
 def cupy_calls(a: Any, b: Any, out: Any) -> dict[str, Callable[[], Any]]:
-    """CuPy's product, and its launch of an empty kernel, as a baseline of a mature package."""
+    """The times of CuPy's product and of its launch of an empty kernel, as the baseline of a mature package."""
     try:
         import cupy
     except ImportError:
@@ -149,7 +149,7 @@ def cupy_calls(a: Any, b: Any, out: Any) -> dict[str, Callable[[], Any]]:
 
 
 def operators_calls(torch: Any, a: Any, b: Any, out: Any, figures: dict[str, Any]) -> dict[str, Callable[[], Any]]:
-    """NVIDIA's comparable package: pip install nvidia-cutlass-operators[torch] nvidia-cutlass-dsl[cu13]."""
+    """The times of NVIDIA's comparable package, nvidia-cutlass-operators[torch] with nvidia-cutlass-dsl[cu13]."""
     try:
         import cutlass.operators as ops
     except ImportError:

@@ -41,8 +41,8 @@ Json to_json(const Outcome& outcome, const Row& row) {
   }
   json["median_us"] = row.timing.median_us;
   json["mad_us"] = row.timing.mad_us;
-  json["least_us"] = row.timing.least_us;
-  json["most_us"] = row.timing.most_us;
+  json["min_us"] = row.timing.least_us;
+  json["max_us"] = row.timing.most_us;
   json["samples"] = row.timing.samples;
   json["tera_ops"] = tera_ops(outcome.problem, row.timing.median_us);
   json[fmt::format("ratio_to_{}", reference(outcome.problem))] = ratio(outcome, row.timing);
@@ -53,10 +53,10 @@ Json to_json(const Telemetry& telemetry) {
   if (telemetry.samples == 0) return nullptr;
   return {{"samples", telemetry.samples},
           {"sm_clock_mhz_median", telemetry.sm_clock_mhz_median},
-          {"sm_clock_mhz_least", telemetry.sm_clock_mhz_least},
+          {"sm_clock_mhz_min", telemetry.sm_clock_mhz_min},
           {"power_w_median", telemetry.power_w_median},
-          {"power_w_most", telemetry.power_w_most},
-          {"temperature_c_most", telemetry.temperature_c_most}};
+          {"power_w_max", telemetry.power_w_max},
+          {"temperature_c_max", telemetry.temperature_c_max}};
 }
 
 Json to_json(const EpilogueRatios& ratios) {
@@ -65,7 +65,7 @@ Json to_json(const EpilogueRatios& ratios) {
   return json;
 }
 
-/// Adds the problem's ratios as a case of its class.
+/// The problem's ratios as a case of its class.
 Json judged_as_case(const Outcome& outcome) {
   const Case one = judge(outcome);
   Json json{{"id", one.id},
@@ -81,7 +81,7 @@ Json judged_as_case(const Outcome& outcome) {
   return json;
 }
 
-/// Adds the problem's ratios as a measurement of its epilogue.
+/// The problem's ratios as a measurement of its epilogue.
 Json judged_as_epilogue(const Outcome& outcome) {
   const EpilogueMeasurement one = judge_epilogue(outcome);
   Json json{{"id", one.id},
@@ -123,14 +123,14 @@ Json to_json(const Score& score) {
           {"cases", score.cases},
           {"missing", score.missing},
           {"geomean", optional_json(score.geomean)},
-          {"asked_geomean", optional_json(score.asked_geomean)},
-          {"least", optional_json(score.least)},
-          {"least_id", score.least_id},
-          {"asked_least", optional_json(score.asked_least)},
+          {"target_geomean", optional_json(score.target_geomean)},
+          {"min", optional_json(score.min)},
+          {"min_id", score.min_id},
+          {"target_min", optional_json(score.target_min)},
           {"geomean_to_best", optional_json(score.geomean_to_best)},
           {"mean_regret", optional_json(score.mean_regret)},
-          {"most_regret", optional_json(score.most_regret)},
-          {"most_regret_id", score.most_regret_id},
+          {"max_regret", optional_json(score.max_regret)},
+          {"max_regret_id", score.max_regret_id},
           {"met", score.is_met()}};
 }
 
@@ -154,9 +154,9 @@ std::string figure(const std::optional<double>& value) { return value ? fmt::for
 
 void print_score(const Score& score) {
   fmt::print("{:<40} {:>5} {:>7}  {:>7} {:>6}  {:>6} {:>6}  {:<14} {:>7}  {:>6} {:>6}  {:<14} {}\n", score.title,
-             score.cases, score.missing, figure(score.geomean), figure(score.asked_geomean), figure(score.least),
-             figure(score.asked_least), score.least_id, figure(score.geomean_to_best), figure(score.mean_regret),
-             figure(score.most_regret), score.most_regret_id, score.is_met() ? "met" : "NOT MET");
+             score.cases, score.missing, figure(score.geomean), figure(score.target_geomean), figure(score.min),
+             figure(score.target_min), score.min_id, figure(score.geomean_to_best), figure(score.mean_regret),
+             figure(score.max_regret), score.max_regret_id, score.is_met() ? "met" : "NOT MET");
 }
 
 Json to_json(const Setting& setting) {
@@ -205,8 +205,8 @@ void print_outcome(const Outcome& outcome) {
   if (!outcome.no_separate.empty()) fmt::print("  no cublaslt_separate: {}\n", outcome.no_separate);
   if (outcome.telemetry.samples != 0) {
     fmt::print("  SM clock {:.0f} MHz (min {:.0f}), power {:.0f} W (max {:.0f}), max {:.0f} C\n",
-               outcome.telemetry.sm_clock_mhz_median, outcome.telemetry.sm_clock_mhz_least,
-               outcome.telemetry.power_w_median, outcome.telemetry.power_w_most, outcome.telemetry.temperature_c_most);
+               outcome.telemetry.sm_clock_mhz_median, outcome.telemetry.sm_clock_mhz_min,
+               outcome.telemetry.power_w_median, outcome.telemetry.power_w_max, outcome.telemetry.temperature_c_max);
   }
   std::fflush(stdout);
 }
@@ -218,7 +218,7 @@ void print_scores(const std::vector<Outcome>& outcomes) {
   fmt::print(
       "\nSpeed of the best-ranked kernel relative to cuBLASLt's heuristic choice (to best: to cuBLASLt's best)\n");
   fmt::print("{:<40} {:>5} {:>7}  {:>7} {:>6}  {:>6} {:>6}  {:<14} {:>7}  {:>6} {:>6}  {:<14}\n", "class", "cases",
-             "missing", "geomean", "target", "worst", "target", "case", "to best", "regret", "most", "case");
+             "missing", "geomean", "target", "worst", "target", "case", "to best", "regret", "max", "case");
   for (const Score& score : classes) print_score(score);
   print_score(score_suite(cases));
   for (const Case& one : cases) {

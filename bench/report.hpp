@@ -18,7 +18,7 @@ struct Setting {
   std::string kernel_driver;  // "580.159.04"
   std::string cuda_driver;    // CUDA version that the driver supports
   std::string cublaslt;       // version and path; empty if it was not found
-  std::string compiler;       // that Tilewright uses
+  std::string compiler;       // the compiler that Tilewright uses
 };
 
 void print_setting(const Setting& setting);

@@ -11,7 +11,7 @@
 namespace tilewright::bench {
 namespace {
 
-/// Why there is no ratio; empty if there is one.
+/// The reason why there is no ratio; empty if there is one.
 std::string why_missing(const Outcome& outcome) {
   if (!outcome.failure.empty()) return "failed: " + outcome.failure;
   const Row* ours = find_row(outcome, "tilewright");
@@ -23,7 +23,7 @@ std::string why_missing(const Outcome& outcome) {
   return "";
 }
 
-/// The least median of the correct rows whose name begins with the prefix. Rows that ran the same kernel as the
+/// The smallest median of the correct rows whose name begins with the prefix. Rows that ran the same kernel as the
 /// ranking's choice are left out, because the two differ only by noise.
 double best_us(const Outcome& outcome, const std::string& name) {
   const Row& chosen = *find_row(outcome, name);
@@ -42,9 +42,9 @@ Score score(std::span<const Case> cases) {
     ++score.cases;
     if (one.regret) {
       regrets.push_back(*one.regret);
-      if (one.regret > score.most_regret) {
-        score.most_regret = one.regret;
-        score.most_regret_id = one.id;
+      if (one.regret > score.max_regret) {
+        score.max_regret = one.regret;
+        score.max_regret_id = one.id;
       }
     }
     if (!one.missing.empty()) {
@@ -53,9 +53,9 @@ Score score(std::span<const Case> cases) {
     }
     ratios.push_back(one.ratio);
     ratios_to_best.push_back(one.ratio_to_best);
-    if (!score.least || one.ratio < *score.least) {
-      score.least = one.ratio;
-      score.least_id = one.id;
+    if (!score.min || one.ratio < *score.min) {
+      score.min = one.ratio;
+      score.min_id = one.id;
     }
   }
   if (!ratios.empty()) score.geomean = geomean(ratios);
@@ -86,10 +86,10 @@ Case judge(const Outcome& outcome) {
 }
 
 bool Score::is_met() const {
-  const auto is_at_least = [](std::optional<double> found, std::optional<double> asked) {
-    return !asked || (found && *found >= *asked);
+  const auto is_at_least = [](std::optional<double> found, std::optional<double> target) {
+    return !target || (found && *found >= *target);
   };
-  return cases != 0 && missing == 0 && is_at_least(geomean, asked_geomean) && is_at_least(least, asked_least);
+  return cases != 0 && missing == 0 && is_at_least(geomean, target_geomean) && is_at_least(min, target_min);
 }
 
 double geomean(std::span<const double> values) {
@@ -112,8 +112,8 @@ std::vector<Score> score_classes(std::span<const Case> cases) {
     Score& added = scores.emplace_back(score(members));
     added.name = problem_class.name;
     added.title = problem_class.title;
-    added.asked_geomean = problem_class.asked_geomean;
-    added.asked_least = problem_class.asked_least;
+    added.target_geomean = problem_class.target_geomean;
+    added.target_min = problem_class.target_min;
   }
   return scores;
 }
@@ -124,7 +124,7 @@ Score score_suite(std::span<const Case> cases) {
   Score suite = score(judged);
   suite.name = "suite";
   suite.title = "whole suite";
-  suite.asked_geomean = kAskedOfTheSuite;
+  suite.target_geomean = kSuiteTarget;
   return suite;
 }
 

@@ -14,7 +14,7 @@ namespace tilewright::bench {
 struct Case {
   std::string id;              // the problem's title if it has no id
   std::string problem_class;   // empty: belongs to no class
-  std::string missing;         // why it has no ratio; empty if it has one
+  std::string missing;         // the reason why it has no ratio; empty if it has one
   double ratio = 0.0;          // time of cuBLASLt's heuristic choice / time of our ranking's choice
   double ratio_to_best = 0.0;  // time of the best cuBLASLt algorithm / time of our ranking's choice
   /// Time of our ranking's choice / time of the best of our measured kernels; at least 1. nullopt if there are other
@@ -30,15 +30,15 @@ struct Score {
   std::string title;
   int cases = 0;
   int missing = 0;  // cases without a ratio
-  std::optional<double> asked_geomean, asked_least;
+  std::optional<double> target_geomean, target_min;
 
-  // Over the cases that have a ratio; nullopt if none has.
-  std::optional<double> geomean, geomean_to_best, least;
-  std::string least_id;
+  // The geometric means and the smallest ratio over the cases that have a ratio; nullopt if none has.
+  std::optional<double> geomean, geomean_to_best, min;
+  std::string min_id;
 
-  // Over the cases whose regret is known; nullopt if none is.
-  std::optional<double> mean_regret, most_regret;
-  std::string most_regret_id;
+  // The regret over the cases whose regret is known; nullopt if it is known for none.
+  std::optional<double> mean_regret, max_regret;
+  std::string max_regret_id;
 
   /// Whether all targets are met and no case is missing.
   bool is_met() const;

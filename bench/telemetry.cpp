@@ -93,10 +93,10 @@ Telemetry TelemetryRecorder::stop() {
   return {
       .samples = static_cast<int>(state_->clock_mhz.size()),
       .sm_clock_mhz_median = median(state_->clock_mhz),
-      .sm_clock_mhz_least = std::ranges::min(state_->clock_mhz),
+      .sm_clock_mhz_min = std::ranges::min(state_->clock_mhz),
       .power_w_median = median(state_->power_w),
-      .power_w_most = std::ranges::max(state_->power_w),
-      .temperature_c_most = std::ranges::max(state_->temperature_c),
+      .power_w_max = std::ranges::max(state_->power_w),
+      .temperature_c_max = std::ranges::max(state_->temperature_c),
   };
 }
 

@@ -7,12 +7,12 @@
 namespace tilewright::bench {
 
 struct Telemetry {
-  int samples = 0;  // 0: NVML was not found, and the other members are meaningless
+  int samples = 0;  // 0 if NVML was not found; the other members are then meaningless
   double sm_clock_mhz_median = 0.0;
-  double sm_clock_mhz_least = 0.0;
+  double sm_clock_mhz_min = 0.0;
   double power_w_median = 0.0;
-  double power_w_most = 0.0;
-  double temperature_c_most = 0.0;
+  double power_w_max = 0.0;
+  double temperature_c_max = 0.0;
 };
 
 /// Reads the values every few milliseconds in a separate thread, from construction until stop().

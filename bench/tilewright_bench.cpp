@@ -359,18 +359,18 @@ int main(int argc, char** argv) {
   app.add_option("--samples", options.measure.most_samples, "largest number of timed calls of each contender")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("--least-samples", options.measure.least_samples, "least number of timed calls of each contender")
+  app.add_option("--min-samples", options.measure.least_samples, "smallest number of timed calls of each contender")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   app.add_option("--target-ms", options.measure.target_ms,
-                 "GPU time of a problem's timed calls in ms, within the limits of --samples and --least-samples")
+                 "GPU time of a problem's timed calls in ms, within the limits of --samples and --min-samples")
       ->check(CLI::Range(1, 600000))
       ->capture_default_str();
-  app.add_option("--warmups", options.measure.warmups, "least number of untimed calls of each contender")
+  app.add_option("--warmups", options.measure.warmups, "smallest number of untimed calls of each contender")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   app.add_option("--warmup-ms", options.measure.warmup_ms,
-                 "least duration of the untimed calls in ms, in which the clock settles")
+                 "shortest duration of the untimed calls in ms, during which the clock settles")
       ->check(CLI::Range(0, 60000))
       ->capture_default_str();
   app.add_option("--seed", options.measure.seed, "seed of the operands and of the order of calls")

@@ -334,11 +334,11 @@ Verdict Verifier::against_exact(const Output& output, double rounding) const {
   verdict.right = true;
   const double count = static_cast<double>(kSampleCount) * static_cast<double>(written_.size());
   for (std::size_t i = 0; i < written_.size(); ++i) {
-    const double least = bound(written_[i], 0.0, rounding);
-    if (least > written_[i].magnitude) {
+    const double smallest_bound = bound(written_[i], 0.0, rounding);
+    if (smallest_bound > written_[i].magnitude) {
       verdict.right = false;
       verdict.reason = fmt::format("{} cannot be verified: its elements are about {:.3g} and the error bound is {:.3g}",
-                                   written_[i].label, written_[i].magnitude, least);
+                                   written_[i].label, written_[i].magnitude, smallest_bound);
       return verdict;
     }
     for (const Sample& sample : samples_) {

@@ -1,4 +1,4 @@
-# Third-party dependencies, all from Debian 12 packages. Those of an installed Tilewright are also listed in
+# Third-party dependencies, all from Debian 12 packages. The dependencies of an installed Tilewright are also listed in
 # tilewright-config.cmake.in and tilewright.pc.in.
 
 if(TILEWRIGHT_PYTHON)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the benchmarks in the folder BIN: the host code, and on a GPU the kernels against cuBLASLt. Usage: bench.sh BIN
+# Runs the benchmarks in the folder BIN: those of the host code and, on a GPU, kernels against cuBLASLt. Usage: bench.sh BIN
 set -euo pipefail
 bin=$1
 "$bin/host_bench"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Tests under sanitizers: sanitize.sh address|thread I/N JOBS runs the I-th of N parts of the test programs, counted from 1.
-# address: AddressSanitizer and UndefinedBehaviorSanitizer, the unit tests, those of faults and the corpora of fuzzing.
-# thread: ThreadSanitizer, the tests that start threads.
-# Only the programs of the part are built, with what they link.
+# address: runs the unit tests, the fault tests and the fuzzing corpora under AddressSanitizer and
+# UndefinedBehaviorSanitizer. thread: runs the tests that start threads under ThreadSanitizer.
+# Only the programs of the part and the libraries that they link are built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 sanitizer=$1 part=${2%/*} parts=${2#*/} jobs=$3
 case $sanitizer in
-  # By what a finding in them would mean: strangers' bytes first, then what most of the code is built on.
+  # In the order of importance: first the programs that read untrusted files, then the rooms that most code depends on.
   address) preset=sanitize filter='*'
     programs=(fault cache compile layout op base cli registry plan arch lower runtime kernels engine tune emulator) ;;
   thread) preset=threads filter='*Thread*:*AtOnce*'

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs clang-tidy on the sources of a build folder; any finding is an error.
 # Usage: tidy.sh [--shard I/N] BUILD JOBS [PATTERN...]
-# With --shard only the I-th of N parts of the files is checked, counted from 1. If I is `of-commit`, the time of the last
-# commit chooses the part: each part gets its turn, and a commit always has the same one.
+# With --shard, only the I-th of N parts of the files is checked; parts are counted from 1. If I is `of-commit`, the time
+# of the last commit determines the part, so that all parts are checked over time and a commit always has the same one.
 # Version 16 is the first one that supports std::source_location of g++ 12.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,15 +1,17 @@
-// All that a program needs: one include for those who use Tilewright, as examples/ do. The rooms never include it.
+// Includes the public interface of Tilewright, for programs that use the library (see examples/). The rooms do not
+// include this header.
 //
-//   op::Gemm gemm;              what to compute: operands on host or device, scalars, an epilogue
-//   engine::Engine engine;      finds, compiles, keeps and runs kernels
+//   op::Gemm gemm;              a problem: operands on host or device, scalars, an epilogue
+//   engine::Engine engine;      finds, compiles, caches and runs kernels
 //   tune::tune(engine, gemm)    measures which kernel is the fastest
-//   registry::Kernel            one of those kernels; derive from it, and from registry::Provider, to bring your own
-//   layout::Layout              the algebra that computes every address, by itself
+//   registry::Kernel            a kernel; derive from it and from registry::Provider to add your own
+//   layout::Layout              the layout algebra, which can be used on its own
 //
-// What may go wrong is a Result or Support with the reason (base/support.hpp), or a thrown Error (base/error.hpp).
+// A function that can refuse returns a Result or Support with the reason (base/support.hpp). Other failures are thrown
+// as an Error (base/error.hpp).
 #pragma once
 
-// What to compute, and what it must come to.
+// Problems, epilogues, and the reference results.
 #include "tilewright/base/dtype.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/support.hpp"
@@ -24,7 +26,7 @@
 #include "tilewright/op/problem.hpp"
 #include "tilewright/op/tensor.hpp"
 
-// How it is computed: choosing, compiling, keeping, running.
+// The engine: choosing, compiling, caching, running and tuning kernels.
 #include "tilewright/cache/store.hpp"
 #include "tilewright/compile/artifact.hpp"
 #include "tilewright/compile/compiler.hpp"
@@ -38,7 +40,7 @@
 #include "tilewright/tune/timer.hpp"
 #include "tilewright/tune/tune.hpp"
 
-// What it runs on.
+// Devices.
 #include "tilewright/emulator/checks.hpp"
 #include "tilewright/emulator/device.hpp"
 #include "tilewright/emulator/options.hpp"
@@ -47,7 +49,7 @@
 #include "tilewright/runtime/event.hpp"
 #include "tilewright/runtime/stream.hpp"
 
-// Layouts by themselves.
+// The layout algebra.
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/layout/composed_layout.hpp"
 #include "tilewright/layout/draw.hpp"

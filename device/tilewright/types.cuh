@@ -1,9 +1,9 @@
-// The element types and integers of device code. Nothing is included: the headers of CUDA cost more compile time than
-// our kernels do.
+// The element types and integers of device code. No CUDA header is included, because these take longer to compile than
+// the kernels.
 #pragma once
 
-/// offsetof of <stddef.h>, as a constant. NVRTC has neither the macro, where it is asked for no headers, nor nvcc's
-/// builtin; __INTADDR__ is its front end's own.
+/// offsetof as a constant expression. NVRTC without standard headers has neither the macro of <stddef.h> nor nvcc's
+/// builtin, but its front end has __INTADDR__.
 #ifdef __CUDACC_RTC__
 #define TILEWRIGHT_OFFSET_OF(Struct, field) (static_cast<unsigned long>(__INTADDR__(&(((Struct*)0)->field))))
 #else

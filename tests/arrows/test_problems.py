@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Rooms above op/ and plan/ know problems, and not GEMMs: only the named files may say op::Gemm.
+"""Rooms above op/ and plan/ work on any problem, not only on GEMMs: only the listed files may use op::Gemm.
 
-A new kind of problem must not need a second road through engine, registry, cache, tuning, bindings, command and bench.
+A new kind of problem must not need code of its own in engine, registry, cache, tuning, bindings and command.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = ("registry", "kernels", "engine", "tune", "compile", "cache", "runtime", "emulator", "lower")
 GEMM = re.compile(r"\bop::Gemm\b")
 
-# Front ends that make a GEMM from what a user gives, and lists of GEMMs for a family.
+# Front ends that make a GEMM from a user's input, and lists of GEMMs for a family.
 ALLOWED = {
     "tilewright/kernels/listed_kernels.cpp": "the problems whose kernels a listing without arguments has",
     "tilewright/kernels/listed_kernels.hpp": "the same",
-    "python/bindings/arguments.cpp": "GemmArguments, as Python gives them",
+    "python/bindings/arguments.cpp": "GemmArguments of the Python package",
     "python/bindings/arguments.hpp": "the same",
     "tools/cli/problem.cpp": "the options of `tilewright gemm`",
     "tools/cli/problem.hpp": "the same",
@@ -34,10 +34,10 @@ def main() -> int:
     found = {str(file.relative_to(ROOT)): len(GEMM.findall(file.read_text())) for file in files}
     named = {file for file, count in found.items() if count > 0}
     for file in sorted(named - ALLOWED.keys()):
-        print(f"{file} names op::Gemm {found[file]} times: take an op::Problem or an op::GemmView")
+        print(f"{file} uses op::Gemm {found[file]} times: use op::Problem or op::GemmView instead")
     for file in sorted(ALLOWED.keys() - named):
-        print(f"{file} names op::Gemm no more: take it off the list in {pathlib.Path(__file__).name}")
-    print(f"{len(files)} files, {len(named)} front ends name op::Gemm")
+        print(f"{file} no longer uses op::Gemm: remove it from the list in {pathlib.Path(__file__).name}")
+    print(f"{len(files)} files, {len(named)} front ends use op::Gemm")
     return 0 if named == ALLOWED.keys() else 1
 
 

@@ -86,7 +86,7 @@ TEST(NpyHeaders, RefusedWithTheReason) {
   EXPECT_NE(refusal(npy_file("")).find("dictionary"), std::string::npos);
 }
 
-TEST(NpyHeaders, ThatStateTooLongALengthAreRefusedAtOnce) {
+TEST(NpyHeaders, WithAnExcessiveLengthAreRefusedAtOnce) {
   std::string file = "\x93NUMPY\x02";
   file += std::string("\0\xff\xff\xff\xff", 5);
   EXPECT_NE(refusal(file).find("states a length of 4294967295 bytes"), std::string::npos) << refusal(file);
@@ -179,7 +179,7 @@ TEST_F(NpyFiles, TruncatedAreRefusedWithBothNumbers) {
   EXPECT_NE(huge.find("truncated"), std::string::npos) << huge;
 }
 
-TEST_F(NpyFiles, ThatAreNotRegularFilesAreRefused) {
+TEST_F(NpyFiles, OtherThanRegularFilesAreRefused) {
   EXPECT_NE(error(folder_ / "missing.npy").find("cannot be opened"), std::string::npos);
   EXPECT_NE(error(folder_), "accepted");
   EXPECT_NE(error("/dev/null"), "accepted");

@@ -109,7 +109,7 @@ TEST_P(BringYourOwn, B3_B4_B5_TwoAreFoundAndBothCompute) {
   EXPECT_THAT(all, testing::Contains("F64GemmKernel_tile16x16_ttt"));
   EXPECT_GT(all.size(), 2U);
   EXPECT_NE(all.front(), "F64GemmKernel_tile32x32_ttt")
-      << "a kernel without an estimate must be ranked behind those with one";
+      << "a kernel without an estimate must be ranked after those with one";
   for (const RankedKernel& ranked : mine) {
     op::fill_integers(problem.gemm.d, 7, 7, 3);
     engine_->run(problem.gemm, ranked.kernel);
@@ -324,7 +324,7 @@ TEST_P(BringYourOwn, B18_ExceptionsOfTheAuthorAreReported) {
   ASSERT_TRUE(engine_->registry().add(std::make_shared<Failing>()));
   EXPECT_EQ(engine_->find_kernels(problem.gemm, is_mine).size(), 2U) << "other providers keep their kernels";
   const std::vector<std::string> failing{"failing"}, working{"F64GemmKernel"};
-  EXPECT_THROW(engine_->find_kernels(problem.gemm, {}, {}, failing), Mine) << "a provider asked for by name";
+  EXPECT_THROW(engine_->find_kernels(problem.gemm, {}, {}, failing), Mine) << "the provider was requested by name";
   EXPECT_EQ(engine_->find_kernels(problem.gemm, is_mine, {}, working).size(), 2U);
 }
 
@@ -335,7 +335,7 @@ TEST_P(BringYourOwn, B19_B20_CompiledOnceForShapesAndRunOnOthers) {
   engine_->run(second.gemm, kernel, artifact, {});
   second.expect_right();
 
-  // Prepared from shapes alone, without memory.
+  // The call is prepared from shapes alone, without memory.
   op::Gemm shape = first.gemm;
   for (op::Tensor* tensor : {&shape.a, &shape.b, &shape.d}) {
     tensor->address = 0;
@@ -363,7 +363,7 @@ TEST_P(BringYourOwn, ArtifactsAreSavedLoadedAndChecked) {
   const std::string path = testing::TempDir() + "f64_gemm.twk";
   compile::write_artifact(*engine_->compile(mine[0].kernel), path);
 
-  // A process that has the artifact's file and no compiler.
+  // This engine stands for a process that has the artifact's file but no compiler.
   engine::Options options = options_;
   options.cache_on_disk = false;
   options.toolchain.cuda_home = "/nowhere";
@@ -463,7 +463,7 @@ class WithScratch final : public registry::Kernel {
   }
 };
 
-TEST_P(BringYourOwn, WorkspacesAreAlignedAndZeroedAsAsked) {
+TEST_P(BringYourOwn, WorkspacesAreAlignedAndZeroedAsRequested) {
   F64Problem problem(1, 32, 32, 16);
   registry::KernelMetadata metadata = engine_->find_kernels(problem.gemm, is_mine).front().kernel->metadata();
   metadata.name = "with_scratch";

@@ -247,9 +247,9 @@ void repack(plan::Sm90GemmDesign& design) { design.repacks_operands = true; }
 const OutputPath kOutputPaths[] = {
     {"cooperative", {136, 264, 128}, {}, 0, is_cooperative},
     {"ping_pong", {136, 264, 128}, {}, 0, is_ping_pong},
-    {"slices", {136, 264, 640}, {}, 0, is_cooperative, split},
+    {"split_k", {136, 264, 640}, {}, 0, is_cooperative, split},
     {"swapped", {24, 264, 512}, {}, 0, is_swapped},
-    {"swapped_slices", {24, 264, 640}, {}, 0, is_swapped, split},
+    {"swapped_split_k", {24, 264, 640}, {}, 0, is_swapped, split},
     {"column_major_d", {136, 264, 128}, {plan::kRow, plan::kColumn, plan::kColumn, plan::kColumn}, 0, any_design},
     {"plain_stores", {131, 67, 128}, {}, 1, any_design},
     {"repacked", {131, 67, 129}, {}, 1, is_cooperative, repack},

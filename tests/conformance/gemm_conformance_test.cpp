@@ -227,7 +227,7 @@ TEST_P(DeviceConformance, MatricesMayInterleave) {
 // and is passed in registers. The extents are below a tile, of several tiles with residues, and of more tiles than
 // CTAs.
 TEST_P(DeviceConformance, OneMnMajorOperandInEverySchedule) {
-  if (engine().device()->properties().target != kSm90a) GTEST_SKIP() << "wgmma is of sm_90a";
+  if (engine().device()->properties().target != kSm90a) GTEST_SKIP() << "wgmma needs sm_90a";
   using enum op::MatrixLayout;
   std::set<std::string> run;
   for (const DType type : kReadAlongK) {
@@ -253,7 +253,7 @@ TEST_P(DeviceConformance, OneMnMajorOperandInEverySchedule) {
 // If A of 1-byte elements is passed in registers, a thread's accumulators have other rows. Tested with every type of D,
 // both layouts of D, and C.
 TEST_P(DeviceConformance, OneByteOperandsInRegistersGiveEveryOutputType) {
-  if (engine().device()->properties().target != kSm90a) GTEST_SKIP() << "wgmma is of sm_90a";
+  if (engine().device()->properties().target != kSm90a) GTEST_SKIP() << "wgmma needs sm_90a";
   using enum op::MatrixLayout;
   for (const DType out : {DType::s8, DType::f16, DType::f32}) {
     for (const bool swaps : {false, true}) {

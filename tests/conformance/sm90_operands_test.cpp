@@ -1,4 +1,4 @@
-// Operands whose layout TMA cannot load: sm90_gemm gathers them with plain loads, or repacks them first.
+// Operands whose layout TMA cannot load: sm90_gemm loads them with plain loads, or repacks them first.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -45,8 +45,8 @@ const Base kMulticast{{"Multicast", {64, 64}, 1, 3, {2, 1}}, {128, 64, 512}};
 const Base kSplitK{{"Slices", {64, 32}, 1, 3, {1, 1}, plan::Schedule::cooperative, false, 2}, {64, 32, 512}};
 const Base kManySlices{{"ManySlices", {64, 8}, 1, 3, {1, 1}, plan::Schedule::cooperative, false, 8}, {64, 8, 512}};
 // There are more rounds than the workspace has buffers.
-const Base kManySlicedTiles{{"ManySlicedTiles", {64, 16}, 1, 3, {1, 1}, plan::Schedule::cooperative, false, 4},
-                            {64, 16 * 132, 256}};
+const Base kManySplitTiles{{"ManySplitTiles", {64, 16}, 1, 3, {1, 1}, plan::Schedule::cooperative, false, 4},
+                           {64, 16 * 132, 256}};
 const Base kGathered{{"Gathered", {64, 64}, 1, 3}, {64, 64, 500}, {.padding = 1, .offset_elements = 1}};
 const Base kFragments{{"Fragments", {64, 64}, 1, 3},
                       {64, 64, 256},
@@ -279,7 +279,7 @@ const Fault kFaults[] = {
      async_write_in_flight,
      "source().read(buffer",
      {"read of 4 bytes", "that the asynchronous copy (to complete on the mbarrier"}},
-    {"VectorsAreReadBeforeAllHaveCome",
+    {"VectorsAreReadBeforeTheyAreComplete",
      kOneTileWithVectors,
      {{kOutput, "if constexpr (Vectors::kBytes > 0) ptx::named_barrier(barrier_, kThreads);", ""}},
      shared_race,
@@ -325,7 +325,7 @@ const Fault kFaults[] = {
      "",
      {"of 16 bytes at global address", "not ordered after the", "of CTA ("}},
     {"PartialSumsOfTwoRoundsShareTheirPlace",
-     kManySlicedTiles,
+     kManySplitTiles,
      {{kSum, "(is_odd_round_ ? kBytes / 2 : 0)", "0"}},
      global_race,
      "ptx::load_global<Quad>(",
@@ -342,7 +342,7 @@ const Fault kFaults[] = {
      deadlock,
      "while (((ptx::load_acquire(counter_)",
      {"thread (128,0,0) of warp 4 waits for the value at global address"}},
-    // Gathered operands, which the producer warps store.
+    // Operands on the gather path, which the producer warps store to shared memory.
     {"NoProxyFenceAfterAGatheredStage",
      kGathered,
      {{kRing, "ptx::fence_proxy_async();\n    __syncwarp();", "__syncwarp();"}},

@@ -3,7 +3,7 @@
 #include "tilewright/ptx/mma_f16.cuh"
 
 struct Plan {
-  struct OperandA {  // Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
+  struct OperandA {  // shared-memory layout: Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
     using Element = tilewright::half_t;
     struct Swizzle {
       static constexpr int kBits = 2, kBase = 4, kShift = 3;
@@ -13,7 +13,7 @@ struct Plan {
     static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 8192;
   };
-  struct OperandB {  // Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
+  struct OperandB {  // shared-memory layout: Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
     using Element = tilewright::half_t;
     struct Swizzle {
       static constexpr int kBits = 2, kBase = 4, kShift = 3;
@@ -26,7 +26,7 @@ struct Plan {
   using Math = tilewright::DirectMath<tilewright::ptx::Mma<16, 8, 16, tilewright::half_t, tilewright::half_t, float>>;
   static constexpr bool kPromotesAccumulators = false;
   static constexpr bool kAccumulatesInHalf = false;
-  struct AccumulatorTile {  // (((4,8),(2,2)),(2,2)):(((2@1,1@0),(16@0,64@1)),(1@1,8@0))
+  struct AccumulatorTile {  // (thread, value) -> coordinate: (((4,8),(2,2)),(2,2)):(((2@1,1@0),(16@0,64@1)),(1@1,8@0))
     static constexpr int kLaneRows = 1, kOtherRow = 8;
     static __device__ constexpr int row(int thread) {
       [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;

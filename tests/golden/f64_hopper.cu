@@ -3,7 +3,7 @@
 #include "tilewright/ptx/mma_f64.cuh"
 
 struct Plan {
-  struct OperandA {  // Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
+  struct OperandA {  // shared-memory layout: Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
     using Element = double;
     struct Swizzle {
       static constexpr int kBits = 2, kBase = 5, kShift = 2;
@@ -13,7 +13,7 @@ struct Plan {
     static constexpr int kPanelBytes = 128, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 8192;
   };
-  struct OperandB {  // Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
+  struct OperandB {  // shared-memory layout: Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
     using Element = double;
     struct Swizzle {
       static constexpr int kBits = 2, kBase = 5, kShift = 2;
@@ -26,7 +26,7 @@ struct Plan {
   using Math = tilewright::DirectMath<tilewright::ptx::Mma<16, 8, 8, double, double, double>>;
   static constexpr bool kPromotesAccumulators = false;
   static constexpr bool kAccumulatesInHalf = false;
-  struct AccumulatorTile {  // (((4,8),(2,2)),(2,2)):(((2@1,1@0),(16@0,32@1)),(1@1,8@0))
+  struct AccumulatorTile {  // (thread, value) -> coordinate: (((4,8),(2,2)),(2,2)):(((2@1,1@0),(16@0,32@1)),(1@1,8@0))
     static constexpr int kLaneRows = 1, kOtherRow = 8;
     static __device__ constexpr int row(int thread) {
       [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;

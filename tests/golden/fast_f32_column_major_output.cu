@@ -3,7 +3,7 @@
 #include "tilewright/ptx/mma_tf32.cuh"
 
 struct Plan {
-  struct OperandA {  // Sw<2,4,3> o 0 o (32,(16,1)):(64,(4,2048))
+  struct OperandA {  // shared-memory layout: Sw<2,4,3> o 0 o (32,(16,1)):(64,(4,2048))
     using Element = float;
     struct Swizzle {
       static constexpr int kBits = 2, kBase = 4, kShift = 3;
@@ -13,7 +13,7 @@ struct Plan {
     static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 2048;
   };
-  struct OperandB {  // Sw<2,4,3> o 0 o (64,(16,1)):(64,(4,4096))
+  struct OperandB {  // shared-memory layout: Sw<2,4,3> o 0 o (64,(16,1)):(64,(4,4096))
     using Element = float;
     struct Swizzle {
       static constexpr int kBits = 2, kBase = 4, kShift = 3;
@@ -26,7 +26,7 @@ struct Plan {
   using Math = tilewright::SplitTf32Math<tilewright::ptx::Mma<16, 8, 8, float, float, float>>;
   static constexpr bool kPromotesAccumulators = true;
   static constexpr bool kAccumulatesInHalf = false;
-  struct AccumulatorTile {  // (((4,8),(1,2)),(2,2)):(((2@1,1@0),(1@1,32@1)),(1@1,8@0))
+  struct AccumulatorTile {  // (thread, value) -> coordinate: (((4,8),(1,2)),(2,2)):(((2@1,1@0),(1@1,32@1)),(1@1,8@0))
     static constexpr int kLaneRows = 1, kOtherRow = 8;
     static __device__ constexpr int row(int thread) {
       [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;

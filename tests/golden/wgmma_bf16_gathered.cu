@@ -2,7 +2,7 @@
 #include "tilewright/numeric/functions.cuh"
 
 struct Plan {
-  struct OperandA {  // Sw<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,8192))
+  struct OperandA {  // shared memory, (mn, k) -> element offset: Sw<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,8192))
     using Source = tilewright::GlobalMatrix;
     static constexpr bool kIsKMajor = true;
     static constexpr int kTileBytes = 16384;
@@ -12,14 +12,14 @@ struct Plan {
     static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t mn, tilewright::uint32_t k) {
       return mn << 6 | k ^ (mn & 7) << 3;
     }
-    // start 0x0, leading 16, stride 1024, 128-byte swizzle
+    // wgmma descriptor: start 0x0, leading 16, stride 1024, 128-byte swizzle
     static constexpr tilewright::uint64_t kDescriptor = 0x4000004000010000;
-    // (2,4):(512,2)
+    // (mn, k) instruction -> descriptor offset in 16-byte units: (2,4):(512,2)
     static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
       return mn * 512 + k * 2;
     }
   };
-  struct OperandB {  // Sw<3,3,3> o 0 o ((64,1),(8,8)):((1,4096),(64,512))
+  struct OperandB {  // shared memory, (mn, k) -> element offset: Sw<3,3,3> o 0 o ((64,1),(8,8)):((1,4096),(64,512))
     using Source = tilewright::GlobalMatrix;
     static constexpr bool kIsKMajor = false;
     static constexpr int kTileBytes = 8192;
@@ -29,9 +29,9 @@ struct Plan {
     static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t mn, tilewright::uint32_t k) {
       return k << 6 | mn ^ (k & 7) << 3;
     }
-    // start 0x0, leading 0, stride 1024, 128-byte swizzle
+    // wgmma descriptor: start 0x0, leading 0, stride 1024, 128-byte swizzle
     static constexpr tilewright::uint64_t kDescriptor = 0x4000004000000000;
-    // (1,4):(0,128)
+    // (mn, k) instruction -> descriptor offset in 16-byte units: (1,4):(0,128)
     static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
       return k << 7;
     }
@@ -72,7 +72,7 @@ struct Plan {
   static constexpr int kPanelColumns = 64, kSubtilePanels = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 2, kStoreBytes = 2;
-  struct AccumulatorTile {  // (((4,8),4),(2,2,8)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
+  struct AccumulatorTile {  // (thread, value) -> coordinate: (((4,8),4),(2,2,8)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
     static constexpr int kLaneRows = 1, kOtherRow = 8;
     static __device__ constexpr int row(int thread) {
       [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
@@ -83,7 +83,7 @@ struct Plan {
       return lane % 4 * 2;
     }
   };
-  struct Panel16 {  // Sw<3,4,3> o 0 o ((8,8),(64,1)):((128,1024),(2,8192))
+  struct Panel16 {  // shared memory, (row, column) -> byte offset: Sw<3,4,3> o 0 o ((8,8),(64,1)):((128,1024),(2,8192))
     static constexpr int kLine = 64, kLines = 64, kBoxes = 1;
     static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t row,
                                                            tilewright::uint32_t column) {
@@ -97,7 +97,7 @@ struct Plan {
     static constexpr int kOutputs = 147456, kOutputBytes = 16384;
     static constexpr int kStaging = 180224, kStagingBytes = 0;
     static constexpr int kOutputBarriers = 180224, kOutputBarrierBytes = 16;
-    static constexpr int kRepackingBytes = 0;  // of a warp
+    static constexpr int kRepackingBytes = 0;  // per warp
     static constexpr int kRingBarriers = 180256, kBytes = 180352;
   };
   template <int kAtoms>

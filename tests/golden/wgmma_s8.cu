@@ -2,30 +2,30 @@
 #include "tilewright/numeric/functions.cuh"
 
 struct Plan {
-  struct OperandA {  // Sw<3,4,3> o 0 o ((8,8),(128,1)):((128,1024),(1,8192))
+  struct OperandA {  // shared memory, (mn, k) -> element offset: Sw<3,4,3> o 0 o ((8,8),(128,1)):((128,1024),(1,8192))
     using Source = tilewright::TmaMatrix;
     static constexpr bool kIsKMajor = true;
     static constexpr int kTileBytes = 8192;
     static constexpr int kBoxes = 1, kShares = 1;
     static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
     static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
-    // start 0x0, leading 16, stride 1024, 128-byte swizzle
+    // wgmma descriptor: start 0x0, leading 16, stride 1024, 128-byte swizzle
     static constexpr tilewright::uint64_t kDescriptor = 0x4000004000010000;
-    // (1,4):(0,2)
+    // (mn, k) instruction -> descriptor offset in 16-byte units: (1,4):(0,2)
     static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
       return k * 2;
     }
   };
-  struct OperandB {  // Sw<3,4,3> o 0 o ((8,4),(128,1)):((128,1024),(1,4096))
+  struct OperandB {  // shared memory, (mn, k) -> element offset: Sw<3,4,3> o 0 o ((8,4),(128,1)):((128,1024),(1,4096))
     using Source = tilewright::TmaMatrix;
     static constexpr bool kIsKMajor = true;
     static constexpr int kTileBytes = 4096;
     static constexpr int kBoxes = 1, kShares = 1;
     static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
     static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
-    // start 0x0, leading 16, stride 1024, 128-byte swizzle
+    // wgmma descriptor: start 0x0, leading 16, stride 1024, 128-byte swizzle
     static constexpr tilewright::uint64_t kDescriptor = 0x4000004000010000;
-    // (1,4):(0,2)
+    // (mn, k) instruction -> descriptor offset in 16-byte units: (1,4):(0,2)
     static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
       return k * 2;
     }
@@ -62,7 +62,7 @@ struct Plan {
   static constexpr int kPanelColumns = 32, kSubtilePanels = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 16, kStoreBytes = 16;
-  struct AccumulatorTile {  // (((4,8),4),(2,2,4)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
+  struct AccumulatorTile {  // (thread, value) -> coordinate: (((4,8),4),(2,2,4)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
     static constexpr int kLaneRows = 1, kOtherRow = 8;
     static __device__ constexpr int row(int thread) {
       [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
@@ -73,7 +73,7 @@ struct Plan {
       return lane % 4 * 2;
     }
   };
-  struct Panel32 {  // Sw<3,4,3> o 0 o ((8,8),(32,1)):((128,1024),(4,8192))
+  struct Panel32 {  // shared memory, (row, column) -> byte offset: Sw<3,4,3> o 0 o ((8,8),(32,1)):((128,1024),(4,8192))
     static constexpr int kLine = 32, kLines = 64, kBoxes = 1;
     static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t row,
                                                            tilewright::uint32_t column) {
@@ -87,7 +87,7 @@ struct Plan {
     static constexpr int kOutputs = 49152, kOutputBytes = 16384;
     static constexpr int kStaging = 65536, kStagingBytes = 0;
     static constexpr int kOutputBarriers = 65536, kOutputBarrierBytes = 16;
-    static constexpr int kRepackingBytes = 0;  // of a warp
+    static constexpr int kRepackingBytes = 0;  // per warp
     static constexpr int kRingBarriers = 65552, kBytes = 65616;
   };
   template <int kAtoms>

@@ -2,34 +2,34 @@
 #include "tilewright/numeric/functions.cuh"
 
 struct Plan {
-  struct OperandA {  // Sw<3,2,3> o 0 o ((32,4),(8,4)):((1,1024),(32,256))
+  struct OperandA {  // shared memory, (mn, k) -> element offset: Sw<3,2,3> o 0 o ((32,4),(8,4)):((1,1024),(32,256))
     using Source = tilewright::TmaMatrix;
     static constexpr bool kIsKMajor = false;
     static constexpr int kTileBytes = 16384;
     static constexpr int kBoxes = 4, kShares = 1;
     static constexpr int kBoxContiguous = 32, kBoxStrided = 0, kBoxBytes = 4096;
     static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
-    static constexpr int kElementBits = 32, kTurnedThreads = 16, kTurnedLoads = 2;
-    // Sw<3,2,3> o 0 o ((4,8,(2,2)),(2,2),2):((32,1,(16,1024)),(8,128),2048)
+    static constexpr int kElementBits = 32, kStaggeredThreads = 16, kStaggeredLoads = 2;
+    // (thread, load, mn) -> element offset: Sw<3,2,3> o 0 o ((4,8,(2,2)),(2,2),2):((32,1,(16,1024)),(8,128),2048)
     static __device__ constexpr tilewright::uint32_t fragment_offset(int thread, int load,
                                                                      [[maybe_unused]] int mn) {
       return thread >> 6 << 10 | (thread & 3) << 5 | load >> 1 << 7 | mn << 11 | thread >> 2 & 7 ^ thread >> 1 & 0x10 ^ load << 3 ^ (thread & 3) << 2;
     }
-    // 4:256
+    // k -> element offset: 4:256
     static __device__ constexpr tilewright::uint32_t fragment_step(int k) {
       return k << 8;
     }
   };
-  struct OperandB {  // Sw<3,2,3> o 0 o ((8,4),(32,1)):((32,256),(1,1024))
+  struct OperandB {  // shared memory, (mn, k) -> element offset: Sw<3,2,3> o 0 o ((8,4),(32,1)):((32,256),(1,1024))
     using Source = tilewright::TmaMatrix;
     static constexpr bool kIsKMajor = true;
     static constexpr int kTileBytes = 4096;
     static constexpr int kBoxes = 1, kShares = 1;
     static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
     static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
-    // start 0x0, leading 16, stride 1024, 128-byte swizzle
+    // wgmma descriptor: start 0x0, leading 16, stride 1024, 128-byte swizzle
     static constexpr tilewright::uint64_t kDescriptor = 0x4000004000010000;
-    // (1,4):(0,2)
+    // (mn, k) instruction -> descriptor offset in 16-byte units: (1,4):(0,2)
     static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
       return k * 2;
     }
@@ -66,7 +66,7 @@ struct Plan {
   static constexpr int kPanelColumns = 32, kSubtilePanels = 1, kOutputBuffers = 2;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 16, kStoreBytes = 16;
-  struct AccumulatorTile {  // (((4,8),4),(2,2,4)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
+  struct AccumulatorTile {  // (thread, value) -> coordinate: (((4,8),4),(2,2,4)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
     static constexpr int kLaneRows = 1, kOtherRow = 8;
     static __device__ constexpr int row(int thread) {
       [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
@@ -77,7 +77,7 @@ struct Plan {
       return lane % 4 * 2;
     }
   };
-  struct Panel32 {  // Sw<3,4,3> o 0 o ((8,8),(32,1)):((128,1024),(4,8192))
+  struct Panel32 {  // shared memory, (row, column) -> byte offset: Sw<3,4,3> o 0 o ((8,8),(32,1)):((128,1024),(4,8192))
     static constexpr int kLine = 32, kLines = 64, kBoxes = 1;
     static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t row,
                                                            tilewright::uint32_t column) {
@@ -91,7 +91,7 @@ struct Plan {
     static constexpr int kOutputs = 81920, kOutputBytes = 16384;
     static constexpr int kStaging = 114688, kStagingBytes = 0;
     static constexpr int kOutputBarriers = 114688, kOutputBarrierBytes = 16;
-    static constexpr int kRepackingBytes = 0;  // of a warp
+    static constexpr int kRepackingBytes = 0;  // per warp
     static constexpr int kRingBarriers = 114720, kBytes = 114784;
   };
   template <int kAtoms>

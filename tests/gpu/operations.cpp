@@ -1,4 +1,4 @@
-// An author's operation on a GPU takes the road of a GEMM: it is run, prepared, and replayed from a CUDA graph.
+// A user-defined operation on a GPU: it is run, prepared, and replayed from a CUDA graph, as a GEMM is.
 #include <gtest/gtest.h>
 
 #include <cmath>

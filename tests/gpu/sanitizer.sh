@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs small kernels of sm90_gemm on the first GPU under compute-sanitizer: every schedule, cluster shape and kind of
 # split-K, on ragged problems of each element size, with D stored by TMA and by plain stores; then a few random problems,
-# some of them with gathered operands.
+# some of them with operands that are loaded by plain loads.
 #   tests/gpu/sanitizer.sh [BIN_DIR [TOOL...]]     default: build/bin memcheck racecheck; other tools: synccheck initcheck
 # FILTER, a filter of googletest, selects other tests of test_conformance. Exit status: 0 when nothing was found, 1 when
 # there are findings, 2 when the tests could not be run. Logs are written to BIN_DIR/../sanitizer.

@@ -38,8 +38,8 @@ const tune::CandidateReport& of(const tune::TuningReport& report, const std::str
 
 class TuningFaults : public runtime::GpuTest {
  protected:
-  /// Expects that a correct kernel wins against these candidates, which meet these statuses, and that the device stays
-  /// usable.
+  /// Expects that a correct kernel wins against these candidates, that the report gives them these statuses, and that
+  /// the device stays usable.
   void expect_discarded(std::vector<Fake> fakes, const std::string& right_body,
                         const std::vector<std::pair<std::string, tune::CandidateStatus>>& statuses) const {
     fakes.push_back({"right", right_body});
@@ -84,8 +84,8 @@ TEST_F(TuningFaults, EveryKernelWithFaultsInEpilogueTensorsIsDiscarded) {
                     {"first_row", tune::CandidateStatus::wrong}});
 }
 
-/// Tunes with a kernel that breaks the device ("bomb") and exits with 0 if it met this status. If the bomb broke the
-/// else another kernel than the bomb computes the problem.
+/// Tunes with a kernel that breaks the device ("bomb") and exits with 0 if the tuning reports it with this status. If
+/// the bomb broke the device, the tuning must have stopped; otherwise another kernel must compute the problem.
 [[noreturn]] void tune_with_bomb(tune::CandidateStatus status) {
   const Fake bomb{"bomb", std::string(kRightBody) + "*reinterpret_cast<int*>(8) = 1;"};
   HostProblem problem(8, 12, 16);

@@ -14,7 +14,7 @@ A = np.arange(12, dtype=np.float32).reshape(3, 4)
 B = np.ones((4, 2), np.float32)
 
 
-def test_alpha_and_beta_of_an_epilogue_are_the_products() -> None:
+def test_alpha_and_beta_of_an_epilogue_are_those_of_the_gemm() -> None:
     def scaled(accum: Any, alpha: float) -> Any:
         return accum * alpha
 
@@ -38,7 +38,7 @@ def test_c_alpha_and_beta() -> None:
     np.testing.assert_array_equal(matmul(A, B, c=np.full((3, 2), np.nan, np.float32), beta=0), A @ B)
 
 
-def test_results_have_the_type_that_is_implied_or_asked_for() -> None:
+def test_results_have_the_implied_or_the_requested_type() -> None:
     bytes_ = np.ones((4, 4), np.int8)
     assert matmul(bytes_, bytes_).dtype == np.int32
     assert matmul(A, B, out_dtype="float16").dtype == np.float16
@@ -65,7 +65,7 @@ def test_an_object_with_a_device_interface_or_dlpack_is_an_array() -> None:
         np.testing.assert_array_equal(out, A @ B)
 
 
-def test_what_dlpack_says_is_read_only_is() -> None:
+def test_dlpack_arrays_marked_read_only_are_read_only() -> None:
     class DLPack:
         def __dlpack__(self, **options: Any) -> Any:
             return frozen.__dlpack__(**options)
@@ -105,7 +105,7 @@ def test_invalid_streams_and_streams_of_another_gpu_are_refused() -> None:
         kernel.run(GemmArguments(OnGpu(3, 4, 4096), OnGpu(4, 2, 8192), OnGpu(3, 2, 12288)), stream=StreamOfAnother())
 
 
-def test_a_workspace_is_memory_of_the_gpu_to_write_to() -> None:
+def test_a_workspace_must_be_writable_gpu_memory() -> None:
     args = GemmArguments(A, B, np.empty((3, 2), np.float32))
     kernel = tilewright.find_kernels(args)[0]
     with pytest.raises(InvalidArgument, match="workspace must be an array on a GPU, got one on host"):
@@ -133,7 +133,7 @@ def test_a_workspace_is_memory_of_the_gpu_to_write_to() -> None:
         (dict(epilogue="D = nothing(acc)"), "epilogue, character"),
     ],
 )
-def test_what_is_refused(wrong: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_refused(wrong: dict[str, Any], message: str) -> None:
     arguments = {"A": A, "B": B, "out": np.empty((3, 2), np.float32), **wrong}
     with pytest.raises(InvalidArgument, match=message):
         GemmArguments(**arguments)
@@ -146,7 +146,7 @@ def test_a_read_only_output_is_refused() -> None:
         GemmArguments(A, B, out)
 
 
-def test_of_an_epilogue_that_returns_more_every_array_is_needed() -> None:
+def test_every_further_output_of_an_epilogue_needs_an_array() -> None:
     def two(accum: Any) -> Any:
         D = accum
         rest = accum + 1
@@ -160,7 +160,7 @@ def test_of_an_epilogue_that_returns_more_every_array_is_needed() -> None:
     np.testing.assert_array_equal(matmul(A, B, epilogue=two, rest=rest) + 1, rest)
 
 
-def test_named_epilogues_have_ds_type_and_their_numbers() -> None:
+def test_named_epilogues_have_the_type_of_d_and_their_scalars() -> None:
     h = np.full((8, 8), 200, np.float16)
     clamped = matmul(h, h, epilogue="linear_combination_clamp")
     assert (clamped == np.float16(65504)).all()
@@ -170,14 +170,14 @@ def test_named_epilogues_have_ds_type_and_their_numbers() -> None:
         matmul(A, B, epilogue="relu", slope=0.5)
 
 
-def test_what_an_epilogue_has_not_must_not_be_given() -> None:
+def test_arguments_that_an_epilogue_lacks_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="the epilogue does not use alpha, got 2"):
         matmul(A, B, alpha=2, epilogue="D = relu(acc)")
     with pytest.raises(InvalidArgument, match="C is given, but the epilogue does not read it"):
         matmul(A, B, c=np.ones((3, 2), np.float32), epilogue="D = relu(acc)")
 
 
-def test_values_of_scalars_are_not_mistaken_for_the_kind_of_call() -> None:
+def test_a_kernel_without_alpha_refuses_other_values_of_alpha() -> None:
     matrix = tilewright.TensorAttributes("float32", "row")
     kernel = tilewright.make_kernel(
         *(matrix, matrix, matrix, "float32"),
@@ -191,7 +191,7 @@ def test_values_of_scalars_are_not_mistaken_for_the_kind_of_call() -> None:
         kernel.run(GemmArguments(A, B, out, alpha=2.0))
 
 
-def test_a_design_for_these_very_arguments() -> None:
+def test_a_kernel_is_made_for_arguments_and_a_design() -> None:
     bias, out = np.arange(2, dtype=np.float32), np.empty((3, 2), np.float32)
     args = GemmArguments(A, B, out, epilogue=EpilogueArguments("D = acc + row(bias)", bias=bias))
     design = tilewright.BLASDesignMetadata((32, 64, 8), stages=3, warp_count=(1, 2, 1))
@@ -207,7 +207,7 @@ def test_a_design_for_these_very_arguments() -> None:
         tilewright.BLASDesignMetadata((32, 64, 8), op_class="cores")
 
 
-def test_arrays_are_not_kept() -> None:
+def test_arguments_do_not_keep_arrays_alive() -> None:
     import sys
 
     a = np.ones((4, 4), np.float32)

@@ -139,7 +139,7 @@ def test_b8_all_layouts(make: Callable[..., Any], layouts: tuple[str, str, str])
         np.testing.assert_array_equal(host(out), host(a) @ host(b))
 
 
-def test_b9_its_own_condition_is_a_reason(make: Callable[..., Any]) -> None:
+def test_b9_its_own_condition_is_reported(make: Callable[..., Any]) -> None:
     kernel = mine(GemmArguments(*problem(make)))[0]
     flat = GemmArguments(*(array[0] for array in problem(make)))
     assert len(mine(flat)) == 0
@@ -150,7 +150,7 @@ def test_b9_its_own_condition_is_a_reason(make: Callable[..., Any]) -> None:
         kernel.run(flat)
 
 
-def test_b10_types_are_reasons(make: Callable[..., Any]) -> None:
+def test_b10_unsupported_types_are_reported(make: Callable[..., Any]) -> None:
     kernel = mine(GemmArguments(*problem(make)))[0]
     floats = GemmArguments(
         make(1, 8, 8, dtype="float32"), make(1, 8, 8, dtype="float32"), make(1, 8, 8, empty=True, dtype="float32")
@@ -162,7 +162,7 @@ def test_b10_types_are_reasons(make: Callable[..., Any]) -> None:
         GemmArguments(*problem(make), accumulator_type="float32")
 
 
-def test_b11_an_epilogue_is_a_reason(make: Callable[..., Any]) -> None:
+def test_b11_an_unsupported_epilogue_is_reported(make: Callable[..., Any]) -> None:
     kernel = mine(GemmArguments(*problem(make)))[0]
     args = GemmArguments(*problem(make), epilogue="relu")
     assert len(mine(args)) == 0
@@ -257,7 +257,7 @@ class Oddity(Exception):
     pass
 
 
-def test_b18_what_an_author_raises_is_told(make: Callable[..., Any]) -> None:
+def test_b18_exceptions_of_user_code_are_reported(make: Callable[..., Any]) -> None:
     args = GemmArguments(*problem(make))
 
     def failing(metadata: KernelMetadata) -> bool:
@@ -337,7 +337,7 @@ def test_b22_runs_compile_once(make: Callable[..., Any]) -> None:
     assert tilewright.cache_counters()["compiles"] == compiles
 
 
-def test_b23_architectures_that_it_declares(make: Callable[..., Any]) -> None:
+def test_b23_a_kernel_declares_its_architectures(make: Callable[..., Any]) -> None:
     args = GemmArguments(*problem(make))
     old = mine(args)[0].metadata
 
@@ -397,7 +397,7 @@ def test_b25_a_class_may_be_completed_later(make: Callable[..., Any]) -> None:
         tilewright.unregister(Later)
 
 
-def test_a_class_of_the_same_name_takes_its_place(make: Callable[..., Any]) -> None:
+def test_a_class_of_the_same_name_replaces_the_first(make: Callable[..., Any]) -> None:
     args = GemmArguments(*problem(make))
     old = mine(args)[0].metadata
 
@@ -420,7 +420,7 @@ def test_a_class_of_the_same_name_takes_its_place(make: Callable[..., Any]) -> N
         tilewright.unregister("Cell")
 
 
-def test_a_kernel_that_does_not_say_otherwise_takes_single_matrices() -> None:
+def test_kernels_take_only_single_matrices_by_default() -> None:
     old = mine(GemmArguments(*(np.ones((1, 8, 8)) for _ in range(3))))[0].metadata
 
     @tilewright.register
@@ -448,7 +448,7 @@ def test_a_kernel_that_does_not_say_otherwise_takes_single_matrices() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, 3])
-def test_what_is_no_kernel_is_an_error(wrong: Any) -> None:
+def test_generate_kernels_must_return_kernels(wrong: Any) -> None:
     @tilewright.register
     class Wrong(Kernel):
         @staticmethod
@@ -463,7 +463,7 @@ def test_what_is_no_kernel_is_an_error(wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [3, F64GemmKernel.generate_kernels, int])
-def test_what_derives_from_no_kernel_is_not_registered(wrong: Any) -> None:
+def test_only_kernel_classes_are_registered(wrong: Any) -> None:
     with pytest.raises(InvalidArgument, match="a class that derives from Kernel, got"):
         tilewright.register(wrong)
 
@@ -484,7 +484,7 @@ def test_parameters_are_compared_with_the_kernels(make: Callable[..., Any], left
             careless.run(args)
 
 
-def test_parameters_lie_where_the_kernel_has_them(make: Callable[..., Any]) -> None:
+def test_parameters_have_the_offsets_of_the_kernel(make: Callable[..., Any]) -> None:
     """A float4 is aligned to 16 bytes and a struct of floats to 4, which cannot be told from their bytes."""
     a, b, out = problem(make)
     args = GemmArguments(a, b, out)
@@ -504,11 +504,11 @@ def test_parameters_lie_where_the_kernel_has_them(make: Callable[..., Any]) -> N
 
 
 def test_a_launch_has_one_workspace() -> None:
-    with pytest.raises(InvalidArgument, match="a launch has one workspace: 0 bytes are asked for besides"):
+    with pytest.raises(InvalidArgument, match="a launch has one workspace, cannot append another of 0 bytes"):
         tilewright.Launch(1, 32, [tilewright.Scratch(0), tilewright.Scratch(0)])
 
 
-def test_a_prepared_call_asks_its_author_again() -> None:
+def test_a_prepared_call_checks_new_arguments() -> None:
     a, b, out = np.ones((1, 8, 8)), np.ones((1, 8, 8)), np.empty((1, 8, 8))
     args = GemmArguments(a, b, out)
     prepared = tilewright.prepare(args, mine(args)[0])
@@ -523,7 +523,7 @@ def test_a_listing_is_one_iterator() -> None:
         next(listing)
 
 
-def test_classes_come_and_go_while_others_ask() -> None:
+def test_classes_are_registered_while_others_query() -> None:
     done = threading.Event()
 
     def come_and_go() -> None:

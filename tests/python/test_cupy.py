@@ -53,7 +53,7 @@ def test_the_current_stream_is_followed() -> None:
     np.testing.assert_array_equal(out.get(), a.get() @ b.get())
 
 
-def test_a_stream_that_is_given_is_where_the_result_is_allocated_too() -> None:
+def test_results_are_allocated_on_the_given_stream() -> None:
     a, b = integers(128, 64), integers(64, 96)
     stream = cupy.cuda.Stream(non_blocking=True)
     late = late_copy(stream, a)
@@ -63,7 +63,7 @@ def test_a_stream_that_is_given_is_where_the_result_is_allocated_too() -> None:
         np.testing.assert_array_equal(out.get(), a.get() @ b.get())
 
 
-def test_another_frameworks_stream_must_be_the_same() -> None:
+def test_frameworks_with_different_streams_are_refused() -> None:
     torch = pytest.importorskip("torch")
     a, b = integers(64, 64), integers(64, 64)
     out = torch.empty(64, 64, device="cuda")
@@ -84,7 +84,7 @@ class Named:
         self.__cuda_array_interface__ = {**array.__cuda_array_interface__, "stream": stream.ptr}
 
 
-def test_streams_that_arrays_name_are_waited_for() -> None:
+def test_the_launch_waits_for_streams_that_arrays_name() -> None:
     a, b = integers(128, 64), integers(64, 96)
     expected = a.get() @ b.get()
     writer, other = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
@@ -111,17 +111,17 @@ class Lent:
         return self.array.__dlpack_device__()
 
 
-def test_what_is_lent_is_kept_until_it_is_read() -> None:
+def test_borrowed_memory_is_kept_until_it_is_read() -> None:
     a, b, out = integers(128, 64), integers(64, 96), cupy.empty((128, 96), np.float32)
     stream = cupy.cuda.Stream(non_blocking=True)
     kernel = find_kernels(GemmArguments(a, b, out))[0]
     kernel.run(GemmArguments(a, b, out))
     own = sys.getrefcount(a)
-    late_copy(stream, a)  # the kernel comes behind it
+    late_copy(stream, a)  # the kernel waits for this copy
     kernel.run(GemmArguments(Lent(a), b, out), stream=stream)
     assert sys.getrefcount(a) == own + 1
     stream.synchronize()
-    kernel.run(GemmArguments(Lent(a), b, out), stream=stream)  # lets go of the first
+    kernel.run(GemmArguments(Lent(a), b, out), stream=stream)  # releases the first capsule
     assert sys.getrefcount(a) == own + 1
     stream.synchronize()
     np.testing.assert_array_equal(out.get(), a.get() @ b.get())

@@ -30,14 +30,14 @@ from tilewright.errors import (
         (EmulationError, RuntimeError),
     ],
 )
-def test_each_error_is_the_builtin_one_too(error: type[Error], builtin: type[Exception]) -> None:
+def test_each_error_is_derived_from_a_builtin_exception(error: type[Error], builtin: type[Exception]) -> None:
     assert issubclass(error, Error) and issubclass(error, builtin)
     assert getattr(tilewright, error.__name__) is error
     with pytest.raises(builtin, match="k is 63"):
         raise error("k is 63")
 
 
-def test_a_bug_of_ours_is_no_error() -> None:
+def test_an_internal_error_is_not_a_tilewright_error() -> None:
     assert not issubclass(InternalError, Error)
 
 

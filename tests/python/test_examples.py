@@ -11,7 +11,7 @@ EXAMPLES = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples").glo
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_it_runs(example: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_an_example_runs(example: pathlib.Path, tmp_path: pathlib.Path) -> None:
     done = subprocess.run(
         [sys.executable, "-X", "dev", str(example)],
         cwd=tmp_path,
@@ -24,7 +24,7 @@ def test_it_runs(example: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_there_are_as_many_in_each_language() -> None:
+def test_examples_exist_in_both_languages() -> None:
     languages = {".cpp": set[str](), ".py": set[str]()}
     for path in EXAMPLES[0].parent.glob("0*"):
         languages[path.suffix].add(path.stem)

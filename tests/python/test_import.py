@@ -37,5 +37,5 @@ def test_names_are_listed_and_exist() -> None:
     assert run("import tilewright; print(hasattr(tilewright, 'no_such_name'))") == "False\n"
 
 
-def test_version_is_the_projects() -> None:
+def test_version_is_that_of_the_project() -> None:
     assert run("import tilewright; print(tilewright.__version__)").count(".") == 2

@@ -51,7 +51,7 @@ def output_of(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.parametrize("work", WORKS.values(), ids=WORKS)
-def test_ctrl_c_ends_work_and_all_goes_on(work: str, tmp_path: Path) -> None:
+def test_ctrl_c_ends_work_and_later_calls_succeed(work: str, tmp_path: Path) -> None:
     program = f"""
 product()
 {work}
@@ -77,7 +77,7 @@ def test_ctrl_c_ends_a_wait_for_another_process(tmp_path: Path) -> None:
         compiling.communicate()
 
 
-def test_what_another_handler_raises_comes_through(tmp_path: Path) -> None:
+def test_exceptions_of_other_handlers_are_propagated(tmp_path: Path) -> None:
     program = """
 class Enough(Exception):
     pass

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # not three quarters of the GPU's memory
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # otherwise JAX allocates three quarters of the GPU's memory
 jax = pytest.importorskip("jax")
 
 import tilewright  # noqa: E402
@@ -47,17 +47,17 @@ def test_products_are_jax_arrays(device: Any, dtype: str, batch: tuple[int, ...]
     np.testing.assert_array_equal(host(out), host(a) @ host(b))
 
 
-def test_they_go_on_into_jax(device: Any) -> None:
+def test_results_are_used_by_jax(device: Any) -> None:
     a, b = integers(device, 512, 256), integers(device, 256, 384)
     value, expected = a, host(a)
-    for _ in range(20):  # each step waits for the one before on the other's streams
+    for _ in range(20):  # each step waits for the previous one on the streams of the other library
         value = jax.numpy.clip(matmul(value, b) @ b.T, -3, 3)
         expected = np.clip(expected @ host(b) @ host(b).T, -3, 3)
     np.testing.assert_array_equal(host(value), expected)
 
 
-def test_what_is_dropped_is_kept_until_it_is_read(device: Any) -> None:
-    size = 8192 if device.platform == "gpu" else 64  # on a GPU more than a millisecond: JAX comes back meanwhile
+def test_dropped_arrays_are_kept_until_they_are_read(device: Any) -> None:
+    size = 8192 if device.platform == "gpu" else 64  # takes more than a millisecond on a GPU, so that JAX returns earlier
     a, b = integers(device, size, size, dtype="float16"), integers(device, size, size, dtype="float16")
     twice = a * 2
     expected = matmul(twice, b, out_dtype="float32").block_until_ready()
@@ -69,7 +69,7 @@ def test_what_is_dropped_is_kept_until_it_is_read(device: Any) -> None:
         del others
 
 
-def test_streams_of_others_wait_for_them(device: Any) -> None:
+def test_other_streams_wait_for_jax_arrays(device: Any) -> None:
     torch = pytest.importorskip("torch")
     if device.platform != "gpu":
         pytest.skip("streams are of a GPU")
@@ -91,7 +91,7 @@ def test_streams_of_others_wait_for_them(device: Any) -> None:
         np.testing.assert_array_equal(out.cpu().numpy(), expected)
 
 
-def test_epilogues_read_them(device: Any) -> None:
+def test_epilogues_read_jax_arrays(device: Any) -> None:
     def epilogue(accum: Any, bias: Any) -> Any:
         return jax.nn.relu(accum + bias)
 
@@ -105,7 +105,7 @@ def test_epilogues_read_them(device: Any) -> None:
     )
 
 
-def test_they_are_not_written(device: Any) -> None:
+def test_jax_arrays_are_refused_as_outputs(device: Any) -> None:
     a, b = integers(device, 8, 8), integers(device, 8, 8)
     with pytest.raises(InvalidArgument, match="out is read-only"):
         GemmArguments(a, b, integers(device, 8, 8))
@@ -116,7 +116,7 @@ def test_tracers_are_refused(device: Any) -> None:
         jax.jit(matmul)(integers(device, 8, 8), integers(device, 8, 8))
 
 
-def test_memory_comes_back(device: Any) -> None:
+def test_memory_of_results_is_freed(device: Any) -> None:
     a, b = integers(device, 64, 64), integers(device, 64, 64)
     name = "cuda:0" if device.platform == "gpu" else ""
     before = tilewright.allocated_bytes(name)

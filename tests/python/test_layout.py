@@ -19,7 +19,7 @@ ROWS = Layout((4, 8), (8, 1))
 SWIZZLED = ComposedLayout(Swizzle(2, 0, 3), 0, Layout((8, 4), (4, 1)))
 
 
-def test_a_layout_takes_coordinates_to_offsets() -> None:
+def test_a_layout_maps_coordinates_to_offsets() -> None:
     assert ROWS.shape == (4, 8) and ROWS.stride == (8, 1)
     assert ROWS(1, 3) == ROWS((1, 3)) == ROWS(13) == 11
     nested = Layout(((2, 2), (2, 4)), ((1, 4), (2, 8)))
@@ -39,7 +39,7 @@ def test_none_in_a_coordinate_slices() -> None:
     assert lt.dice((None, (1, None)), (4, (2, 3))) == (2,)
 
 
-def test_modes_are_items() -> None:
+def test_modes_are_accessed_by_index() -> None:
     assert len(ROWS) == 2
     assert [ROWS[0], ROWS[1]] == list(ROWS) == [Layout(4, 8), Layout(8, 1)]
     assert ROWS[-1] == Layout(8, 1)
@@ -48,7 +48,7 @@ def test_modes_are_items() -> None:
             ROWS[mode]
 
 
-def test_basis_strides_lead_to_coordinates() -> None:
+def test_layouts_with_basis_strides_map_to_coordinates() -> None:
     identity = lt.make_identity_layout((4, (2, 3)))
     assert identity.stride == (E(0), (E((1, 0)), E((1, 1))))
     assert identity(3, (1, 2)) == lt.coordinate(identity, (3, (1, 2))) == (3, (1, 2))
@@ -65,7 +65,7 @@ def test_values_compare_hash_copy_and_read_back(value: object) -> None:
     assert value != 5 and value != "text"
 
 
-def test_text_is_cutes() -> None:
+def test_text_is_that_of_cute() -> None:
     assert str(ROWS) == "(4,8):(8,1)" and repr(ROWS) == "Layout((4, 8), (8, 1))"
     assert str(SWIZZLED) == "Sw<2,0,3> o 0 o (8,4):(4,1)"
     assert Layout.parse("(_4,_8):(_8,_1)") == ROWS
@@ -92,7 +92,7 @@ def test_a_swizzle_is_an_involution() -> None:
     assert lt.make_swizzle(lt.source_bits(swizzle), lt.target_bits(swizzle)) == swizzle
 
 
-def test_integers_of_numpy_are_integers() -> None:
+def test_numpy_integers_are_accepted() -> None:
     one, four, eight = (typing.cast("int", number) for number in (np.int64(1), np.int32(4), np.uint8(8)))
     assert Layout((four, eight), (eight, one)) == ROWS
     assert ROWS(one, 3) == 11
@@ -141,12 +141,12 @@ def test_calls_that_fit_no_coordinate_are_refused() -> None:
         ROWS()
 
 
-def test_every_function_of_the_command_is_here() -> None:
+def test_every_function_of_the_command_exists_in_python() -> None:
     printed = subprocess.run(
         [BINARIES / "tilewright", "layout", "functions"], capture_output=True, check=True, text=True
     )
     functions = set(re.findall(r"^(\w+)\(", printed.stdout, re.MULTILINE))
-    attributes = {"shape", "stride", "layout", "offset", "swizzle"}  # of the classes
+    attributes = {"shape", "stride", "layout", "offset", "swizzle"}  # attributes of the classes
     python_has_words = {"make_tiler"}  # a tuple is a tiler
     renamed = {"slice": "slice_"}
     assert len(functions) > 70

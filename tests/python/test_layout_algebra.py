@@ -54,7 +54,7 @@ def test_composition(a: str, b: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("a, b", [("(8,8):(8,1)", "4:3"), ("(6,2):(1,100)", "8:1")])
-def test_compositions_that_are_no_layout_are_refused(a: str, b: str) -> None:
+def test_compositions_that_are_not_layouts_are_refused(a: str, b: str) -> None:
     with pytest.raises(InvalidArgument, match="divisibility"):
         lt.composition(L(a), L(b))
 
@@ -103,7 +103,7 @@ def test_divisions() -> None:
     assert lt.logical_divide(L("6:1"), 4) == L("(4,2):(1,4)"), "the last tile hangs over"
 
 
-def test_a_tiler_is_what_is_written_for_it() -> None:
+def test_tilers_are_accepted_in_every_notation() -> None:
     data = L("(8,8):(8,1)")
     expected = L("((2,4),(4,2)):((8,1),(16,4))")
     tilers: list[Tiler] = [(2, 4), (Layout(2, 1), 4), (Layout(2), Layout(4))]

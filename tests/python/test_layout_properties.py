@@ -98,14 +98,14 @@ def test_coalesce_is_the_same_function(layout: Layout) -> None:
 
 
 @given(layouts() | compact_layouts(), layouts() | compact_layouts())
-def test_composition_is_a_after_b(a: Layout, b: Layout) -> None:
+def test_composition_applies_b_first(a: Layout, b: Layout) -> None:
     r = exact_or_refused(lambda: lt.composition(a, b))
     assert lt.compatible(b.shape, r.shape)
     assert image(r) == [a(b(i)) for i in range(lt.size(b))]
 
 
 @given(compact_layouts(), st.integers(1, 8), st.integers(1, LARGEST))
-def test_complement_takes_what_is_missing(layout: Layout, stride: int, cotarget: int) -> None:
+def test_complement_fills_the_cotarget(layout: Layout, stride: int, cotarget: int) -> None:
     spread = Layout(
         layout.shape, lt.elem_scale(layout.stride, in_profile(layout.shape, [stride] * len(leaves(layout.shape))))
     )
@@ -123,7 +123,7 @@ def test_right_inverse(layout: Layout) -> None:
 
 
 @given(compact_layouts())
-def test_a_bijection_is_inverted_whole(layout: Layout) -> None:
+def test_the_inverse_of_a_bijection_has_its_size(layout: Layout) -> None:
     assert lt.size(lt.right_inverse(layout)) == lt.size(layout)
     left = lt.left_inverse(layout)
     assert [left(layout(i)) for i in range(lt.size(layout))] == list(range(lt.size(layout)))
@@ -145,7 +145,7 @@ def test_divide_rearranges(layout: Layout, tile: Layout) -> None:
 
 
 @given(st.tuples(st.integers(1, 4), st.integers(1, 4)), st.tuples(st.integers(1, 4), st.integers(1, 4)))
-def test_zipped_divide_is_tiles_and_rests(tile: tuple[int, int], count: tuple[int, int]) -> None:
+def test_zipped_divide_separates_tiles_and_the_rest(tile: tuple[int, int], count: tuple[int, int]) -> None:
     shape = (tile[0] * count[0], tile[1] * count[1])
     layout = lt.make_row_major(shape)
     zipped = lt.zipped_divide(layout, tile)
@@ -191,7 +191,7 @@ def test_a_swizzle_permutes_its_block(swizzle: Swizzle) -> None:
 
 
 @pytest.mark.parametrize("shape", [(4, (2, 3)), 7, ((2, 2), 1, 3)])
-def test_makers(shape: IntTuple) -> None:
+def test_constructors(shape: IntTuple) -> None:
     assert image(lt.make_layout(shape)) == list(range(lt.product(shape)))
     assert sorted(image(lt.make_row_major(shape))) == list(range(lt.product(shape)))
     identity = lt.make_identity_layout(shape)

@@ -44,7 +44,7 @@ def on_gpu(**changes: Any) -> Any:
     return made(dtype=A.dtype, shape=(4, 4), __cuda_array_interface__=described)
 
 
-def test_what_an_exporter_raises_comes_through() -> None:
+def test_exceptions_of_an_exporter_are_propagated() -> None:
     for error in (CallersOwn("its own"), BufferError("none"), TypeError("twice"), KeyboardInterrupt()):
 
         def dlpack(self: Any, error: BaseException = error, **options: Any) -> Any:
@@ -65,7 +65,7 @@ def test_another_interface_does_not_hide_an_interruption() -> None:
 
 
 @pytest.mark.parametrize("returned", [None, 3, "text", object()])
-def test_objects_that_are_no_capsule_are_refused_by_name(returned: Any) -> None:
+def test_objects_that_are_not_capsules_are_refused_by_name(returned: Any) -> None:
     with pytest.raises(InvalidArgument, match=r"^B: __dlpack__\(\) must return a DLPack capsule, got"):
         GemmArguments(A, made(__dlpack__=lambda self, **options: returned), out())
 
@@ -126,7 +126,7 @@ def test_a_type_that_the_interface_contradicts_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "float16", "int8", "uint8"])
-def test_numpys_interface_alone_is_an_array(kind: str) -> None:
+def test_an_object_with_numpys_interface_is_an_array(kind: str) -> None:
     a = np.arange(16).reshape(4, 4).astype(kind)
     alone = made(__array_interface__=a.__array_interface__)
     np.testing.assert_array_equal(matmul(alone, alone), matmul(a, a))
@@ -186,12 +186,12 @@ def test_lone_surrogates_are_refused(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["file read", "file written", "folder"])
-def test_names_of_files_have_no_nul(what: str) -> None:
+def test_file_names_with_nul_are_refused(what: str) -> None:
     with pytest.raises(InvalidArgument, match=r"is no valid file name: .*\\x00"):
         texts("a\0b")[what]()
 
 
-def test_names_of_files_need_not_be_text(tmp_path: Path) -> None:
+def test_file_names_need_not_be_utf8(tmp_path: Path) -> None:
     artifact = tilewright.find_kernels(GemmArguments(A, A, out()))[0].compile()
     for path in (tmp_path / "kernel.twk", str(tmp_path / "odd\udcff.twk")):
         artifact.save(path)
@@ -199,7 +199,7 @@ def test_names_of_files_need_not_be_text(tmp_path: Path) -> None:
     assert (tmp_path / "odd\udcff.twk").exists()
 
 
-def test_messages_show_texts_that_are_none() -> None:
+def test_messages_escape_lone_surrogates() -> None:
     assert tilewright.Status.fail(SURROGATE).reason == r"\ud800"
 
 
@@ -208,7 +208,7 @@ class Malformed:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.memory = np.ones(1 << 16, np.float32)  # more than any shape below that is not absurd
+        self.memory = np.ones(1 << 16, np.float32)  # enough for every plausible shape below
 
     def one_of(self, *values: Any) -> Any:
         return self.random.choice(values)

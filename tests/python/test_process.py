@@ -67,7 +67,7 @@ product()
     assert done.returncode == 0, done.stderr
 
 
-def test_a_forked_child_is_told_that_cuda_does_not_survive() -> None:
+def test_a_forked_child_gets_a_driver_error() -> None:
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
@@ -88,7 +88,7 @@ assert os.waitpid(child, 0)[1] == 0
     assert done.returncode == 0, done.stderr
 
 
-def test_what_is_configured_holds_from_then_on(tmp_path: Path) -> None:
+def test_configure_applies_from_then_on(tmp_path: Path) -> None:
     done = run(
         f"""
 tilewright.configure(device="emulator:sm_80", cache_dir="{tmp_path}/elsewhere")
@@ -113,7 +113,7 @@ assert tilewright.allocated_bytes() == 0
     assert (tmp_path / "elsewhere").is_dir()
 
 
-def test_no_pointer_leaks_in_ten_thousand_runs() -> None:
+def test_ten_thousand_runs_do_not_leak() -> None:
     done = run(
         """
 import resource

@@ -41,7 +41,7 @@ def work_on():
         worked.append(True)
 
 def in_child():
-    "What a forked child does: other kernels than its parent, and a normal exit."
+    "A forked child compiles other kernels than its parent and exits normally."
     signal.alarm(15)
     compile_small(f"child_{os.getpid()}")
     product()
@@ -82,7 +82,7 @@ work_on()
     "pool": POOL + "time.sleep(moment)\n",
 }
 
-# A fork on the main thread while it compiles or launches: by the author's code that it asks.
+# The main thread forks while it compiles or launches, in the user's code that the library calls.
 FORKS = {
     "main": """
 if is_idle(): fork()
@@ -104,7 +104,7 @@ for future in futures: future.result()
 """,
 }
 
-# Python waits for threads in vain where the system hands the signal to a thread that is being made: so it polls here.
+# The program polls, because Python misses the signal if the system delivers it to a thread that is being created.
 CTRL_CS = {
     "main": "print('ready', flush=True)\nwork_on()\n",
     "daemon": DAEMON + "print('ready', flush=True)\nuntil(lambda: False)\n",
@@ -126,7 +126,7 @@ def moment(request: pytest.FixtureRequest) -> float:
 def start(program: str, cache: Path, moment: float, before: str = "") -> subprocess.Popen[str]:
     """`before` is code that the program runs before it imports tilewright."""
     return subprocess.Popen(
-        # Python 3.12 and newer warn of forks beside threads.
+        # Python 3.12 and newer warn when a process with threads forks.
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", f"{before}moment = {moment}\n{PRELUDE}{program}"],
         env={
             **os.environ,
@@ -175,7 +175,7 @@ def test_ctrl_c(place: str, work: str, cache: Path, moment: float) -> None:
     assert err.count("Traceback") == 1
 
 
-def test_exit_while_python_of_the_program_runs_below_native_code(cache: Path, moment: float) -> None:
+def test_exit_while_native_code_calls_python(cache: Path, moment: float) -> None:
     """Native work that calls Python code: filters, methods of kernels, traced epilogues and exporters of arrays."""
     program = """
 import numpy as np
@@ -206,7 +206,7 @@ REGISTER = "import atexit\natexit.register(lambda: product(96))\natexit.register
 
 
 @pytest.mark.parametrize("before, after", [(REGISTER, ""), ("", REGISTER)], ids=["before_import", "after_import"])
-def test_functions_that_are_called_at_exit_may_compute(before: str, after: str, cache: Path, moment: float) -> None:
+def test_atexit_functions_may_compute(before: str, after: str, cache: Path, moment: float) -> None:
     program = WORKS["launch"] + DAEMON + after + "time.sleep(moment)\n"
     process = start(program, cache, moment, before)
     out, err = process.communicate(timeout=MOST_SECONDS)
@@ -231,7 +231,7 @@ until(lambda: len(worked) > before)
     assert end_of(start(WORKS[work] + DAEMON + program, cache, moment)) == (0, "")
 
 
-def test_programs_started_meanwhile_inherit_no_file_of_ours(cache: Path, moment: float) -> None:
+def test_programs_started_meanwhile_inherit_no_descriptor(cache: Path, moment: float) -> None:
     before = """
 import re, subprocess
 def files():

@@ -75,7 +75,7 @@ StridedDgradIdentitySwizzle1 StridedDgradIdentitySwizzle4 StridedDgradHorizontal
 """
 
 
-def test_all_names_are_there():
+def test_all_names_exist():
     assert all(hasattr(pycutlass, name) for name in pycutlass.__all__)
     assert all(hasattr(cutlass, name) for name in NAMES_OF_CUTLASS.split())
     assert importlib.import_module("tilewright.pycutlass.cutlass") is cutlass
@@ -85,7 +85,7 @@ def test_all_names_are_there():
         _ = pycutlass.no_such_name
 
 
-def test_tilewright_does_not_import_it():
+def test_tilewright_does_not_import_pycutlass():
     program = "import sys, tilewright; tilewright.matmul; print('tilewright.pycutlass' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", program], text=True) == "False\n"
 
@@ -102,7 +102,7 @@ def test_every_type_layout_and_instruction(operations, case):
     assert np.array_equal(matrix(d, operation), 2 * a @ b - 3 * c)
 
 
-def test_the_design_is_the_one_that_was_written():
+def test_the_kernel_has_the_described_design():
     configuration = Configuration([16, 8, 16], F16, F32, F32, [64, 128, 32], 4, [2, 2, 1])
     operation = configuration.operation((COLUMN, ROW, ROW), swizzle=cutlass.IdentitySwizzle4)
     design = operation.kernel.metadata.design

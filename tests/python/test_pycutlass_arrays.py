@@ -22,7 +22,7 @@ def test_arrays_are_memory_of_any_shape():
         [a.ravel(), b.T.ravel(), c.ravel()],
         [a.reshape(K, M), b.T.reshape(2, -1), c.reshape(-1, 4)],
         [np.asfortranarray(a), b.T, np.asfortranarray(c)],  # NumPy's are read in the order of their indices
-        [np.append(a, 7).astype(np.float32), np.ascontiguousarray(b.T), c],  # longer than it need be
+        [np.append(a, 7).astype(np.float32), np.ascontiguousarray(b.T), c],  # longer than necessary
     ):
         d = np.empty(M * N, np.float32)
         run(operation, memory, d, 1.0, 1.0)
@@ -61,7 +61,7 @@ class PointerTensor:
         return tuple(step // self.values.itemsize for step in self.values.strides)
 
 
-def test_tensors_are_used_where_they_lie(monkeypatch):
+def test_tensors_are_used_in_place(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=PointerTensor))
     operation = simt(layouts=(ROW, COLUMN, COLUMN))
     (a, b, c), memory = problem(operation)
@@ -73,7 +73,7 @@ def test_tensors_are_used_where_they_lie(monkeypatch):
         run(operation, [PointerTensor(np.asfortranarray(memory[0])), *memory[1:]], d, 1.0, 0.0)
 
 
-def test_tensors_of_torch():
+def test_torch_tensors():
     torch = pytest.importorskip("torch")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     operation = simt(layouts=(ROW, COLUMN, ROW))
@@ -83,7 +83,7 @@ def test_tensors_of_torch():
     assert np.array_equal(d.cpu().numpy(), a @ b + c)
 
 
-def test_the_pool_is_as_it_was():
+def test_the_pool_has_the_interface_of_pycutlass():
     pool = pycutlass.get_memory_pool(2**20, 2**30)
     before = pool.get_allocated_size()
     operation = simt()

@@ -65,7 +65,7 @@ def test_integers_saturate(functor, low, high):
     assert np.array_equal(d, np.clip(exact, low, high))
 
 
-def test_halves_are_clamped():
+def test_f16_is_clamped():
     operation = CONFIGURATIONS["simt_f16"].operation((COLUMN, ROW, ROW), LinearCombinationClamp(F16, 1, F32, F32))
     (a, b, _), memory = problem(operation)
     d = empty(operation, M, N)
@@ -166,7 +166,7 @@ VISITORS = [
 @pytest.mark.parametrize("name", ["simt_f32", "f16"])
 @pytest.mark.parametrize("batch", [None, 2])
 @pytest.mark.parametrize("visitor, vectors, outputs", VISITORS, ids=[each[0].__name__ for each in VISITORS])
-def test_a_visitor_computes_what_it_computes_of_numpy_arrays(name, batch, visitor, vectors, outputs):
+def test_a_visitor_gives_the_results_of_its_call_on_numpy_arrays(name, batch, visitor, vectors, outputs):
     operation = CONFIGURATIONS[name].operation((ROW, ROW, ROW), visitor)
     (a, b, c), memory = problem(operation, batch)
     lead = () if batch is None else (batch,)

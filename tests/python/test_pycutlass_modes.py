@@ -54,7 +54,7 @@ def test_an_array_of_lists():
 
 @pytest.mark.parametrize("mode", [GEMM, PARALLEL])
 @pytest.mark.parametrize("slices", [{"split_k_slices": 3}, {"split_k_splices": 3}])
-def test_slices_of_k(mode, slices):
+def test_split_k_argument(mode, slices):
     operation = simt()
     (a, b, c), memory = problem(operation)
     d = empty(operation, M, N)
@@ -64,7 +64,7 @@ def test_slices_of_k(mode, slices):
 
 
 @pytest.mark.parametrize("layout", [ROW, COLUMN])
-def test_a_reduction_finishes_slices_of_k(layout):
+def test_a_reduction_operation_computes_d(layout):
     operation = simt(layouts=(ROW, COLUMN, layout))
     reduction = ReductionOperation(
         shape=cutlass.MatrixCoord(4, 32 * 4),

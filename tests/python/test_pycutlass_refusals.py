@@ -272,6 +272,6 @@ def test_visitors_are_refused():
         "LayerNorm",
     ],
 )
-def test_what_there_is_not_says_so(name):
+def test_missing_features_raise_unsupported(name):
     with refused("Tilewright has no|is not supported", Unsupported):
         getattr(pycutlass, name)(arch=80)

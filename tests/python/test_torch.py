@@ -97,7 +97,7 @@ def test_streams_and_graphs() -> None:
     args = tilewright.GemmArguments(a, b, out)
     prepared = tilewright.prepare(args)
     stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):  # the current one is taken
+    with torch.cuda.stream(stream):  # kernels run on the current stream
         prepared.run()
     stream.synchronize()
     expected = (a.double() @ b.double()).half()
@@ -122,7 +122,7 @@ def test_streams_and_graphs() -> None:
 
 
 @needs_gpu
-def test_every_kernel_found_is_right() -> None:
+def test_every_kernel_found_is_correct() -> None:
     a, b = integers(192, 256, device="cuda"), integers(256, 320, device="cuda")
     out = torch.empty(192, 320, device="cuda", dtype=torch.float16)
     args = tilewright.GemmArguments(a, b, out)
@@ -152,7 +152,7 @@ def test_ten_thousand_runs_leak_nothing() -> None:
 
 
 @needs_gpu
-def test_a_stream_that_is_given_is_where_the_result_is_allocated_too() -> None:
+def test_results_are_allocated_on_the_given_stream() -> None:
     a, b = integers(128, 64, device="cuda"), integers(64, 96, device="cuda")
     stream = torch.cuda.Stream()
     for given in (stream, stream.cuda_stream):

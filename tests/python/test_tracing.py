@@ -69,14 +69,14 @@ def assert_means_the_same(epilogue, returned, accumulator, values, c=None):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_function_is_that_text_which_the_language_has(tilewright, name):
+def test_a_function_is_traced_to_the_expected_text(tilewright, name):
     epilogue = traced(PROGRAMS[name])
     assert epilogue.text == PROGRAMS[name].text
     assert accepted(tilewright, epilogue) is True
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_text_computes_what_the_function_does(name):
+def test_a_text_computes_the_same_as_the_function(name):
     program = PROGRAMS[name]
     values = arrays(program)
     accumulator = np.random.default_rng(2).choice([-3.5, -2.25, -1, 0, 0.5, 1.25, 4.75], (M, N))
@@ -85,7 +85,7 @@ def test_a_text_computes_what_the_function_does(name):
     assert_means_the_same(epilogue, meant(program.function, accumulator, values), accumulator, values, c)
 
 
-def test_what_is_read_and_stored_is_said():
+def test_a_trace_lists_its_inputs_and_outputs():
     epilogue = traced(PROGRAMS["linear_combination"])
     assert epilogue.reads_c and not epilogue.pairs_columns
     assert [(each.name, each.label, each.broadcast) for each in epilogue.sources] == [("bias", "bias", "row")]
@@ -183,7 +183,7 @@ def test_every_function_of_the_language_is_known():
         assert text == f"D = {expected}"
 
 
-def test_reserved_words_are_no_names_in_a_text(tilewright):
+def test_reserved_words_are_replaced_in_a_text(tilewright):
     for word in sorted(RESERVED - {"D"}):
         function = f"def f(accum, {word}_, {word}):\n  row_sum = D = accum + {word}\n  return D, row_sum"
         epilogue = trace(function, problem=(M, N), shapes={word: (N,)}, constants={f"{word}_": 1})
@@ -194,7 +194,7 @@ def test_reserved_words_are_no_names_in_a_text(tilewright):
         assert accepted(tilewright, local) is True, word
 
 
-def test_long_chains_are_let_and_accepted(tilewright):
+def test_long_chains_are_split_by_let(tilewright):
     text = "def f(accum):\n  t = accum\n  for _ in range({}):\n    t = {}\n  return t"
     for count, step in ((200, "relu(t - 1)"), (150, "1 - t"), (100, "-(t * 0.5 - 1)")):
         assert accepted(tilewright, trace(text.format(count, step), problem=(M, N))) is True
@@ -243,7 +243,7 @@ def gated(accum, bias):
 
 @pytest.mark.parametrize("device", ["emulator:sm_80", "emulator:sm_90a"])
 @pytest.mark.parametrize("function", [linear_with_peak, everything_that_is_read, gated])
-def test_a_kernel_computes_what_the_function_does(tilewright, tmp_path, operands, function, device):
+def test_a_kernel_computes_the_same_as_the_function(tilewright, tmp_path, operands, function, device):
     scalars = {"alpha": 2.0, "beta": -1.0, "s": 0.5}
     names = parameters(function)
     epilogue = trace(
@@ -308,7 +308,7 @@ EXPRESSIONS = strategies.recursive(strategies.sampled_from(LEAVES), forms, max_l
 
 @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(strategies.tuples(EXPRESSIONS, EXPRESSIONS, EXPRESSIONS))
-def test_random_functions_mean_the_same(tilewright, expressions):
+def test_random_functions_are_traced_correctly(tilewright, expressions):
     first, second, third = expressions
     text = textwrap.dedent(f"""
         def f(accum, bias, scale, residual, s):

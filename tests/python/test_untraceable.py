@@ -129,7 +129,7 @@ def trace_text(text, **options):
 
 
 @pytest.mark.parametrize(("body", "marked", "reason", "instead"), REFUSED)
-def test_it_is_refused_at_its_place(body, marked, reason, instead):
+def test_a_refusal_marks_the_source_text(body, marked, reason, instead):
     text = f"{HEADER}\n{textwrap.indent(body, '    ')}\n"
     with pytest.raises(TraceError) as caught:
         trace_text(text)
@@ -164,7 +164,7 @@ def test_it_is_refused_at_its_place(body, marked, reason, instead):
         ("return 1", "outside of a function"),
     ],
 )
-def test_texts_that_are_no_function(text, says):
+def test_texts_that_are_not_functions(text, says):
     with pytest.raises(TraceError, match=re.escape(says)):
         trace(text, problem=(M, N), shapes={"bias": (N,)} if "bias" in text else {})
 
@@ -189,7 +189,7 @@ def test_texts_that_are_no_function(text, says):
         ({"constants": {"bias": np.zeros(N)}}, "instead: a parameter that the array is bound to"),
     ],
 )
-def test_what_is_bound_wrongly(options, says):
+def test_wrong_bindings(options, says):
     with pytest.raises(TraceError, match=re.escape(says)):
         trace("def f(accum, bias): return accum + bias", **{"problem": (M, N), **options})
 
@@ -203,7 +203,7 @@ def helper_that_fails(x):
     return y.cumsum(dim=1)
 
 
-def test_places_are_of_the_file_and_say_who_called():
+def test_locations_name_the_file_and_the_callers():
     with pytest.raises(TraceError) as caught:
         trace(calls_what_fails, problem=(M, N))
     first = calls_what_fails.__code__.co_firstlineno
@@ -272,12 +272,12 @@ def wrapped(function):
         (lambda accum: wrapped(accum), "decorators cannot be traced"),
     ],
 )
-def test_objects_that_are_no_function_or_value(function, says):
+def test_objects_that_are_not_functions_or_values(function, says):
     with pytest.raises(TraceError, match=re.escape(says)):
         trace(function, problem=(M, N))
 
 
-def test_nothing_but_names_and_numbers_of_its_own_reaches_a_text():
+def test_texts_contain_only_identifiers_and_numbers():
     hostile = 'x); asm("trap;"); D = acc'
     for where in ("shapes", "scalars", "constants"):
         with pytest.raises(TraceError, match="has no parameter"):

@@ -50,8 +50,8 @@ def returns_an_expression(accum):
 
 @program("t = alpha * acc + beta * C + row(bias); D = gelu(t); single(amax) = absmax(D)", source="C")
 def linear_combination(accum, C, bias, alpha, beta):
-    """Docstrings are no statements."""
-    t = alpha * accum + beta * C + bias  # comments neither
+    """Docstrings are ignored."""
+    t = alpha * accum + beta * C + bias  # comments are ignored too
     D = torch.nn.functional.gelu(t)
     amax = abs(D).max()
     return D, amax, t

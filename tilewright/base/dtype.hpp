@@ -44,8 +44,8 @@ bool is_integer(DType type);
 /// e4m3 or e5m2. An instruction that takes one of them as A takes either of them as B.
 bool is_fp8(DType type);
 
-/// The type's name in CUDA C++, as the device headers define it: "double", "float", "tilewright::half_t", ... That of
-/// tf32 is "float". Empty for s4, u4 and b1.
+/// The type's name in CUDA C++, as the device headers define it: "double", "float", "tilewright::half_t", ... tf32
+/// has "float". Empty for s4, u4 and b1.
 std::string_view cuda_name(DType type);
 
 }  // namespace tilewright

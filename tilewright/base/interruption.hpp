@@ -1,5 +1,5 @@
-// Interruption of long work (a compile, an emulated launch, a wait for another process): because the program asks for
-// it, for instance on Ctrl-C, or because the process exits.
+// Interruption of long work (a compile, an emulated launch, a wait for another process), either by the program, for
+// instance on Ctrl-C, or because the process exits.
 #pragma once
 
 #include <atomic>

@@ -91,8 +91,8 @@ bool has(int folder, const char* name) {
   return ::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
-/// Whether the folder is a cache of a version before 0.2. Those had no marker; they contain `locks` or tuning records,
-/// and nothing but the known names.
+/// Whether the folder is a cache of a version before 0.2. Such caches had no marker; they contain `locks` or tuning
+/// records, and nothing but the known names.
 bool is_older_cache(int folder, const std::vector<std::string>& names) {
   const auto is_known = [](const std::string& name) {
     return name == "entries" || name == "tmp" || name == "locks" || name == kTag || name.starts_with(kTuningRecords);

@@ -1,4 +1,4 @@
-// Runs the CTAs of a cluster in turns, completes its barrier, and detects deadlocks.
+// Runs the CTAs of a cluster round-robin, completes its barrier, and detects deadlocks.
 #include "tilewright/emulator/cluster.hpp"
 
 #include <algorithm>

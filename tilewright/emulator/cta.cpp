@@ -1,4 +1,4 @@
-// Runs the warps of a CTA in turns, completes its named barriers, and describes what its threads wait for.
+// Runs the warps of a CTA round-robin, completes its named barriers, and describes what its threads wait for.
 #include "tilewright/emulator/cta.hpp"
 
 #include <algorithm>

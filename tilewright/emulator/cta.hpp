@@ -32,7 +32,7 @@ struct Launch {
   runtime::Dim3 block;
   runtime::Dim3 cluster;
   bool explicit_cluster = false;
-  bool cooperative = false;  // all CTAs are resident, run in turns, and may wait for each other through global memory
+  bool cooperative = false;  // all CTAs are resident, run in turn, and may wait for each other through global memory
   std::uint32_t dynamic_shared_bytes = 0;
   std::uint32_t sm_count = 1;
   std::vector<std::byte> parameters;

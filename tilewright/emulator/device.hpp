@@ -13,9 +13,9 @@ namespace tilewright::emulator {
 /// those in instructions/, up to sm_90a with mbarriers, bulk and tensor copies, wgmma and clusters. Where the PTX ISA
 /// leaves a choice, the emulator takes the stricter one:
 /// - A cp.async writes its destination when it is waited for; accesses to the bytes before that are findings.
-/// - Bulk copies and wgmma execute at once. But until the wait that the PTX ISA asks for, it is a finding to access the
-///   bytes they write or the registers they use, or to overwrite the bytes they read. What the generic proxy wrote they
-///   may read only after a fence.proxy.async.
+/// - Bulk copies and wgmma execute at once. Until the wait that the PTX ISA requires, it is a finding to access the
+///   bytes they write or the registers they use, or to overwrite the bytes they read. Data that the generic proxy wrote
+///   they may read only after a fence.proxy.async.
 /// - A CTA of a cluster may not exit before its peers' accesses to its shared memory are ordered before its exit.
 /// - An .aligned barrier must be executed by whole warps, and a barrier without a thread count by all threads of the
 ///   CTA: a thread that has exited instead is a finding, though a GPU lets the others pass.

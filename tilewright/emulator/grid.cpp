@@ -75,7 +75,7 @@ class ClusterQueue {
   std::exception_ptr failure_;
 };
 
-/// Runs all clusters in turns on this thread. Each runs as far as it can before the next one does, so that a missing
+/// Runs all clusters in turn on this thread. Each runs as far as it can before the next one does, so that a missing
 /// wait for another CTA shows as an access that comes too early. If no cluster makes progress for a few rounds, that is
 /// a deadlock; more than one round, as the last step of one cluster may let another one continue.
 void run_cooperatively(Launch launch, const ClusterQueue& grid) {

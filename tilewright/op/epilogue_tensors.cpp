@@ -36,7 +36,7 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) 
         .as(RefusalCode::shape)
         .of(label);
   if (!is_written) return {};
-  const bool has_memory = tensor->address != 0;  // without memory, validate(signature) asks
+  const bool has_memory = tensor->address != 0;  // a shape without memory is checked by validate(signature)
   if (has_memory && gemm.is_empty() && !tensor->is_empty())
     return refuse("'{}' of shape {} is a reduction over a D without elements", label, to_string(shape))
         .as(RefusalCode::shape)

@@ -256,10 +256,10 @@ std::span<const NamedReduction> reductions() {
   constexpr auto kIdentity = [](const Expression& x) { return x; };
   static constexpr NamedReduction kReductions[] = {
       {"sum", Reduction::sum, kIdentity, "the sum"},
-      {"max", Reduction::maximum, kIdentity, "the greatest"},
-      {"min", Reduction::minimum, kIdentity, "the least"},
+      {"max", Reduction::maximum, kIdentity, "the largest"},
+      {"min", Reduction::minimum, kIdentity, "the smallest"},
       {"absmax", Reduction::maximum, [](const Expression& x) { return Expression(EpilogueOp::absolute, {x}); },
-       "the greatest |x|"},
+       "the largest |x|"},
       {"sum_of_squares", Reduction::sum, [](const Expression& x) { return x * x; }, "the sum of x*x"},
   };
   return kReductions;

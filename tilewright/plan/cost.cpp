@@ -6,26 +6,27 @@
 namespace tilewright::plan {
 namespace {
 
-// Latency of the first operands from DRAM and of the last stores, in clocks.
+// Latency in clocks of a CTA's first loads from DRAM plus that of its last stores.
 constexpr double kFillAndDrainClocks = 3000;
-// From a copy's issue to its bytes, under load: what the stages in flight hide (16x1280x8192 and 1x4096x4096, H200).
+// Latency in clocks of a copy to shared memory under load, which the stages in flight hide. It is fitted to
+// 16x1280x8192 and 1x4096x4096 on an H200.
 constexpr double kLatencyClocks = 1500;
-// Share of a unit's peak that well-fed warps reach; fewer than 8 warps on a SM leave issue slots empty.
+// Share of the math units' peak rate that kernels reach. With fewer than 8 warps per SM, issue slots stay empty.
 constexpr double kPeakShare = 0.9;
 constexpr double kWarpsToHideLatency = 8;
 // Share of the faster of two overlapping phases that is exposed. The phases are multiplying and reading shared memory,
 // or the work of an SM and that of L2.
 constexpr double kOverlapLoss = 0.15;
-// Clocks that a warp's copy keeps the unit that issues copies busy, whatever its width: bf16 4096x4096x4090, of 4
-// bytes.
+// Clocks for which one warp-wide copy occupies the load/store unit, whatever its width. Fitted to bf16 4096x4096x4090,
+// whose copies have 4 bytes.
 constexpr double kClocksPerCopy = 20;
 // Rate at which one SM stores D, and the share of DRAM's nominal rate that kernels reach.
 constexpr double kStoreBytesPerClock = 16;
 constexpr double kDramShare = 0.875;
-// Warp instructions that one SM issues a clock, and how many one copy takes with its address and predicate.
+// Warp instructions that one SM issues per clock, and instructions per copy including its address and predicate.
 constexpr double kIssuesPerClock = 4;
 constexpr double kIssuesPerCopy = 5;
-constexpr double kWarp = 32;
+constexpr double kWarpThreads = 32;
 
 }  // namespace
 
@@ -59,10 +60,10 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double per_sm = std::ceil(ctas / limits.sm_count);  // CTAs of the busiest SM
   const double together = std::min<double>(fit, per_sm);
   const double warps = together * input.threads / 32;
-  const double share = kPeakShare * std::min(1.0, 0.5 + 0.5 * warps / kWarpsToHideLatency);
-  const double multiply = tile_area * k * input.instructions_per_fma / (input.fma_per_clock * share);
+  const double peak_share = kPeakShare * std::min(1.0, 0.5 + 0.5 * warps / kWarpsToHideLatency);
+  const double multiply = tile_area * k * input.instructions_per_fma / (input.fma_per_clock * peak_share);
   const double smem = input.smem_bytes_per_k * k / limits.smem_bytes_per_clock_per_sm;
-  const double warp_copies = input.copies_per_k / kWarp;
+  const double warp_copies = input.copies_per_k / kWarpThreads;
   const double issue = multiply * input.multiply_issue_share +
                        (warp_copies * kIssuesPerCopy + input.smem_loads_per_k) * k / kIssuesPerClock;
   const double latency = k / input.tile.k * kLatencyClocks / std::max(1, input.stages - 1);

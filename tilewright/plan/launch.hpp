@@ -90,7 +90,7 @@ struct Launch {
   template <class T>
   void append_parameter(const T& value) {
     if (own_parameters_ == own_offsets_.size()) {
-      throw InvalidArgument(fmt::format("a kernel takes at most {} parameters of their own", own_offsets_.size()));
+      throw InvalidArgument(fmt::format("a kernel takes at most {} separate parameters", own_offsets_.size()));
     }
     append(value);
     own_offsets_[own_parameters_] = static_cast<std::uint16_t>(last_offset_);
@@ -144,7 +144,7 @@ struct Launch {
 
   void reserve_workspace(const WorkspaceNeeds& needs) {
     if (workspace_offset_ != kNowhere) {
-      throw InvalidArgument(fmt::format("a launch has one workspace: {} bytes are asked for besides", needs.bytes));
+      throw InvalidArgument(fmt::format("a launch has one workspace, cannot append another of {} bytes", needs.bytes));
     }
     workspace_offset_ = reserve(sizeof(std::uint64_t), sizeof(std::uint64_t));
     workspace_ = needs;

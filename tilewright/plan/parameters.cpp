@@ -15,7 +15,7 @@ void describe_scalar(Sink& sink, const ParameterName& name, DType compute, const
   }
 }
 
-/// EpilogueTensor of device/tilewright/epilogue/epilogue_tensor.cuh.
+/// Describes EpilogueTensor of device/tilewright/epilogue/epilogue_tensor.cuh.
 template <class Sink>
 void describe_tensor(Sink& sink, std::string_view label, const op::GemmView* arguments, bool is_transposed) {
   const auto tensor = [&]() -> const op::Tensor& { return arguments->tensor(label); };

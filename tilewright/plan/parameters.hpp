@@ -27,8 +27,8 @@ struct ParameterLayout {
   std::size_t size = 0;
 };
 
-/// The name of a field in emitted code. The label of an epilogue's scalar or tensor gets a trailing underscore, which
-/// keeps it apart from keywords and from the project's own names.
+/// The name of a field in the emitted code. The label of an epilogue's scalar or tensor gets a trailing underscore,
+/// which keeps it apart from keywords and from the project's own names.
 struct ParameterName {
   ParameterName(const char* name) : text(name) {}  // NOLINT: the implicit conversion lets callers pass a literal
   explicit ParameterName(std::string_view name, bool label = false) : text(name), is_label(label) {}
@@ -68,7 +68,7 @@ class ParameterWriter {
   Launch& launch_;
 };
 
-/// A sink that records the names and offsets of the fields. It never asks for a value.
+/// A sink that records the names and offsets of the fields. It does not evaluate their values.
 class ParameterRecorder {
  public:
   void begin(const ParameterName& name) { scopes_.push_back(qualified(name) + "."); }
@@ -105,7 +105,7 @@ class ParameterRecorder {
 
 /// Describes the fields of Epilogue::Parameters in the order in which lower/cuda/epilogue declares them: first the
 /// scalars in the compute type, then the tensors, which are viewed transposed if `is_transposed`. `arguments` may be
-/// null for a sink that asks for no values.
+/// null for a sink that does not evaluate values.
 void describe_epilogue(ParameterWriter& sink, const op::Epilogue& epilogue, const op::GemmView* arguments,
                        bool is_transposed);
 void describe_epilogue(ParameterRecorder& sink, const op::Epilogue& epilogue, const op::GemmView* arguments,

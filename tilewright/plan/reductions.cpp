@@ -5,12 +5,12 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr int kUnit = 16;  // bytes that parts of shared memory are multiples of
+constexpr int kAlignment = 16;  // alignment in bytes of each part of shared memory
 
-int rounded_up(int bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
+int rounded_up(int bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// Of ReductionParts: a word, and one of each warp, 8 bytes each.
-int meeting_bytes(int threads) { return rounded_up((1 + threads / 32) * 8); }
+/// Bytes that ReductionParts of device/tilewright/epilogue/reduction_parts.cuh uses: 8 for the CTA and 8 for each warp.
+int reduction_parts_bytes(int threads) { return rounded_up((1 + threads / 32) * 8); }
 
 }  // namespace
 
@@ -28,20 +28,21 @@ ReductionCounts reduction_counts(const op::Epilogue& epilogue) {
 int band_reduction_bytes(const ReductionCounts& counts, int rows, int columns, int threads, int element_bytes) {
   if (counts.all() == 0) return 0;
   const int elements = counts.all() * rows * (columns + 1) + counts.columns * columns + counts.singles * rows;
-  return rounded_up(elements * element_bytes) + meeting_bytes(threads);
+  return rounded_up(elements * element_bytes) + reduction_parts_bytes(threads);
 }
 
 int fragment_reduction_bytes(const ReductionCounts& counts, int columns) {
   constexpr int kWarps = 4, kElementBytes = 4;
   if (counts.all() == 0) return 0;
-  return rounded_up(kWarps * kElementBytes * (counts.columns * columns + counts.singles)) + meeting_bytes(kWarps * 32);
+  return rounded_up(kWarps * kElementBytes * (counts.columns * columns + counts.singles)) +
+         reduction_parts_bytes(kWarps * 32);
 }
 
 std::int64_t reduction_part_bytes(const ReductionCounts& counts, const ReductionBlocks& blocks, std::int64_t m,
                                   std::int64_t n, int element_bytes) {
-  const std::int64_t of_a_matrix = counts.columns * blocks.along_m * n + counts.rows * blocks.along_n * m +
-                                   counts.singles * blocks.along_m * blocks.along_n;
-  return of_a_matrix * blocks.shares * blocks.batches * element_bytes;
+  const std::int64_t elements_per_matrix = counts.columns * blocks.along_m * n + counts.rows * blocks.along_n * m +
+                                           counts.singles * blocks.along_m * blocks.along_n;
+  return elements_per_matrix * blocks.shares * blocks.batches * element_bytes;
 }
 
 Support check_reductions(const ReductionCounts& counts, const ReductionBlocks& blocks) {
@@ -49,8 +50,8 @@ Support check_reductions(const ReductionCounts& counts, const ReductionBlocks& b
   const std::int64_t lines =
       (counts.columns > 0 ? blocks.along_n : 0) + (counts.rows > 0 ? blocks.along_m : 0) + (counts.singles > 0 ? 1 : 0);
   if (lines > 0 && lines > kCounters / blocks.batches) {
-    return refuse("reductions meet at {} places of each of {} matrices, at most {} together", lines, blocks.batches,
-                  kCounters)
+    return refuse("reductions need {} arrival counters for each of {} matrices, a workspace has {}", lines,
+                  blocks.batches, kCounters)
         .as(RefusalCode::resources);
   }
   return {};

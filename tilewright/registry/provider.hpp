@@ -49,8 +49,8 @@ class Provider {
   /// All kernels for `target` as a stream, for providers with thousands of kernels. The default uses generate().
   virtual std::unique_ptr<KernelStream> list(const Target& target) const;
 
-  /// Appends the kernels that compute `problem` on `target`, or at least one refusal. The default asks each kernel of
-  /// generate(). An exception discards the kernels of this provider only.
+  /// Appends the kernels that compute `problem` on `target`, or at least one refusal. The default checks each kernel
+  /// of generate() with supports(). An exception discards the kernels of this provider only.
   /// @pre op::validate(problem), runs_on(target)
   virtual void discover(const op::Problem& problem, const Target& target, Discovery& found) const;
 

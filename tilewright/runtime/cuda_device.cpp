@@ -34,7 +34,7 @@ DeviceAddress CudaDevice::allocate_zeros(std::size_t bytes) {
   const ContextScope scope(*context_);
   const RelaxedCapture relaxed(context_->driver());
   const Stream stream(
-      context_);  // not the null stream: it synchronises with captured streams, which the driver refuses
+      context_);  // not the null stream: it synchronises with captured streams, and the driver refuses that
   const DeviceAddress address = pool_.allocate(bytes, stream.handle());
   try {
     context_->driver().fill_bytes(address, 0, bytes, stream.handle());

@@ -101,7 +101,7 @@ class Device {
   virtual void synchronize(StreamHandle stream) = 0;
   virtual StreamOrder order_of(StreamHandle stream) = 0;
 
-  /// Loads a kernel and opts in to the maximum of dynamic shared memory beside its static shared memory.
+  /// Loads a kernel and opts in to the largest dynamic shared memory that its static shared memory leaves.
   /// @throws InvalidArgument if that is less than `dynamic_smem_bytes`
   virtual std::shared_ptr<LoadedKernel> load(const Image& image, const std::string& symbol,
                                              std::uint32_t dynamic_smem_bytes) = 0;

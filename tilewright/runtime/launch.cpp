@@ -44,8 +44,9 @@ Support check_launch(const LaunchLimits& device, const KernelLimits& kernel, con
                   volume(config.block), kernel.threads_per_block);
   }
   if (config.dynamic_smem_bytes > kernel.dynamic_smem_bytes) {
-    return refuse("dynamic shared memory must be at most {} bytes beside the kernel's static shared memory, got {}",
-                  kernel.dynamic_smem_bytes, config.dynamic_smem_bytes);
+    return refuse(
+        "dynamic shared memory must be at most {} bytes in addition to the kernel's static shared memory, got {}",
+        kernel.dynamic_smem_bytes, config.dynamic_smem_bytes);
   }
   const bool is_struct = config.parameter_offsets.empty();  // else parameter_bytes is that of the first parameter
   const std::size_t expected = is_struct ? kernel.parameter_bytes : 0;

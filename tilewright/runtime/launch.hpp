@@ -17,7 +17,7 @@ inline constexpr std::size_t kMaxParameterBytes = 32764;
 /// The limits of a loaded kernel, in addition to those of the device.
 struct KernelLimits {
   std::uint32_t threads_per_block = 0;   // as its registers allow
-  std::uint32_t dynamic_smem_bytes = 0;  // beside its static shared memory
+  std::uint32_t dynamic_smem_bytes = 0;  // in addition to its static shared memory
   std::size_t parameter_bytes = 0;       // of its single struct; 0: none, or not known
   bool operator==(const KernelLimits&) const = default;
 };

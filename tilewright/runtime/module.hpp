@@ -73,7 +73,7 @@ class CudaKernel final : public LoadedKernel {
   KernelLimits limits_;
   std::mutex parameter_mutex_;  // guards the members below
   std::optional<std::size_t> parameter_count_;
-  std::vector<std::size_t> parameter_sizes_;  // of the first parameters, as far as queried
+  std::vector<std::size_t> parameter_sizes_;  // sizes of the first parameters, as many as were queried
 };
 
 }  // namespace tilewright::runtime

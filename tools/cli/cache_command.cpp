@@ -18,7 +18,7 @@ namespace {
 
 struct CacheOptions {
   ExitCode (*act)(cache::Store&, const CacheOptions&) = nullptr;
-  std::string path;                  // of the bundle that export and import take
+  std::string path;                  // path of the bundle that is exported or imported
   std::string signing_key;           // PEM file
   std::vector<std::string> trusted;  // PEM files
 };

@@ -1,4 +1,4 @@
-// Chooses the kernel that the options of the command line ask for.
+// Chooses the kernel that the options of the command line select.
 #pragma once
 
 #include <string>

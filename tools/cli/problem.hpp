@@ -32,7 +32,7 @@ class Problem {
   /// @pre materialize()
   NpyMatrix output() const;
 
-  /// The epilogue's outputs that --output asks for, each with its file. @pre materialize()
+  /// The epilogue's outputs that --output names, each with its file. @pre materialize()
   std::vector<std::pair<std::string, NpyMatrix>> epilogue_outputs() const;
   /// The files that --output names, and the files that the problem is read from.
   std::vector<NamedFile> output_files() const;

@@ -40,7 +40,7 @@ class PanelCopy {
   }
 
  public:
-  /// The matrix begins `offset` elements behind `operand` and has leading dimension `ld`. `mn` is the first row or
+  /// The matrix begins `offset` elements after `operand` and has leading dimension `ld`. `mn` is the first row or
   /// column of the tile, `mn_extent` the matrix's extent along the same mode.
   __device__ __forceinline__ PanelCopy(const void* operand, int64_t offset, int64_t ld, int mn, int mn_extent,
                                        int thread)
@@ -54,8 +54,8 @@ class PanelCopy {
     pass_elements_ = kLinesPerPass * ld;
   }
 
-  /// Issues the copy of the next tile along K to `tile`; finish() completes what goes through registers. What lies
-  /// behind the `k_left` elements of K that are left, or outside the matrix along M or N, becomes zero.
+  /// Issues the copy of the next tile along K to `tile`. finish() stores the elements that go through registers.
+  /// `k_left` elements of K are left; elements after these, or outside the matrix along M or N, become zero.
   __device__ __forceinline__ void start(Stored* tile, int k_left) {
     const int lines_left = (Operand::kIsKMajor ? mn_left_ : k_left) - line_;
     const int elements_left = (Operand::kIsKMajor ? k_left : mn_left_) - first_;
@@ -93,7 +93,7 @@ class PanelCopy {
   }
 
  private:
-  /// Whether some threads are inactive in the pass: only where the tile is a single pass that is not full.
+  /// Whether some threads are inactive in the pass. This happens only if the tile is a single pass that is not full.
   static constexpr __device__ bool is_last_partial(int pass) { return kIsPartial && pass == kPasses - 1; }
 
   static __device__ __forceinline__ void load(Vector<Element, kVector>& to, const Element* from, int valid) {

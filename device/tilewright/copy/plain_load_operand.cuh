@@ -1,11 +1,11 @@
-// The operand path with plain loads, for matrices that TMA cannot load as they lie: the CTA's first 128 threads copy
-// one operand's tile from global to shared memory through registers, and leave it there as TMA would, in the layout
-// that wgmma's descriptors read.
+// The operand path with plain loads (gather), for matrices whose alignment TMA does not support: the CTA's first 128
+// threads copy one operand's tile from global to shared memory through registers. They store it in the swizzled layout
+// that TMA would write and that wgmma's descriptors read.
 //
 // A line is contiguous in global memory. It runs along K for a K-major operand, along M or N for an MN-major one. In
-// shared memory a tile consists of rows of kRowBytes, each of them a part of one line. In one pass every thread moves
-// kVectorBytes, and together they move some whole rows. Where the matrix is aligned to less than 4 bytes, a thread
-// loads the two words that its vector overlaps and shifts them together.
+// shared memory a tile consists of rows of kRowBytes, and each row is a part of one line. In one pass every thread
+// moves kVectorBytes, and the 128 threads together move whole rows. If the matrix is aligned to less than 4 bytes, a
+// thread loads the two words that its vector overlaps and combines them by a funnel shift.
 #pragma once
 
 #include "tilewright/operand/global_matrix.cuh"
@@ -28,7 +28,7 @@ class PlainLoadOperand {
   static constexpr int kVectorBytes = Operand::kVectorBytes;
   static constexpr int kVectorElements = kVectorBytes / kElementBytes;
   static constexpr bool kShifts = Operand::kAlignmentBytes < kVectorBytes;
-  static constexpr int kSlack = kShifts ? kVectorBytes - 1 : 0;  // most bytes read before and after a vector
+  static constexpr int kSlack = kShifts ? kVectorBytes - 1 : 0;  // limit on bytes read before and after a vector
   using Element = Select<kElementBytes == 1, uint8_t, Select<kElementBytes == 2, uint16_t, uint32_t>>;
   using Elements = Vector<Element, kVectorElements>;
   static constexpr int kContiguous = Operand::kIsKMajor ? Operand::kK : Operand::kMn;
@@ -41,7 +41,8 @@ class PlainLoadOperand {
   static constexpr int kSwizzleLines = 8;
   static constexpr int kPeriod = maximum(1, kSwizzleLines / kLinesPerPass);  // steps after which the swizzle repeats
   static_assert(kLines % maximum(kLinesPerPass, kSwizzleLines) == 0, "passes cover the tile");
-  static_assert(!kShifts || (kVectorBytes == 4 && kLinesPerPass % 4 == 0), "a thread's vectors all lie alike in words");
+  static_assert(!kShifts || (kVectorBytes == 4 && kLinesPerPass % 4 == 0),
+                "all vectors of a thread have the same offset within a word");
 
   // A pass is one panel of one step of kLinesPerPass lines.
   static constexpr __device__ int step_of(int pass) { return pass / kPanels; }
@@ -59,10 +60,10 @@ class PlainLoadOperand {
   static constexpr int kPasses = kLines / kLinesPerPass * kPanels;
   static constexpr int kWords = kShifts || kVectorBytes == 8 ? 2 : 1;  // registers of a thread for one pass
 
-  /// Where a thread loads its part of one tile.
+  /// The addresses from which a thread loads its part of one tile.
   struct Tile {
-    const char* at;      // its first vector or, where vectors are shifted, the word in which this begins
-    uint32_t last_step;  // the last step inside the matrix; steps behind it load the same line again
+    const char* at;      // the thread's first vector or, if vectors are shifted, the word in which it begins
+    uint32_t last_step;  // the last step inside the matrix; later steps load the same line again
     uint32_t shift;      // bits from the beginning of the word to that of the vector
     bool touches_ends;   // loads of whole words would leave the matrix
   };
@@ -120,7 +121,7 @@ class PlainLoadOperand {
     }
   }
 
-  /// Stores what pass number `pass` loaded to the tile at the shared address `to`.
+  /// Stores the elements that pass number `pass` loaded to the tile at the shared address `to`.
   template <int kAllWords>
   __device__ __forceinline__ void store(const uint32_t (&words)[kAllWords], uint32_t to, uint32_t shift,
                                         int pass) const {
@@ -134,8 +135,8 @@ class PlainLoadOperand {
     }
   }
 
-  /// Must be called once all passes of the tile at (mn, k) are stored: clears what lies behind the end of K, or copies
-  /// a tile at the matrix's ends element by element.
+  /// Must be called once all passes of the tile at (mn, k) are stored. Stores zeros after the end of K. At the matrix's
+  /// first and last bytes, where whole words would reach outside, it copies the tile element by element instead.
   __device__ __forceinline__ void finish(uint32_t to, const Tile& tile, int mn, int k) const {
     const int k_left = (Operand::kIsKMajor ? contiguous_ : lines_) - k;
     if (tile.touches_ends) {
@@ -146,7 +147,7 @@ class PlainLoadOperand {
   }
 
  private:
-  /// Stores zeros behind the end of K.
+  /// Stores zeros after the end of K.
   __device__ __forceinline__ void clear_tail(uint32_t to, int k_left) const {
 #pragma unroll 1
     for (int pass = 0; pass < kPasses; ++pass) {
@@ -201,8 +202,8 @@ class PlainLoadOperand {
     return tile.at + static_cast<uint64_t>(step) * step_bytes_ + panel_of(pass) * Operand::kRowBytes;
   }
 
-  // This thread's first vector in a tile. It is computed anew each time, because the words in flight leave no registers
-  // to keep it.
+  // The line of this thread's first vector in a tile. It is recomputed at each use to save registers, which hold the
+  // words in flight.
   static __device__ __forceinline__ int line() { return ptx::thread() % kThreads / kThreadsPerRow; }
   static __device__ __forceinline__ int element() { return ptx::thread() % kThreadsPerRow * kVectorElements; }
 
@@ -221,7 +222,7 @@ class PlainLoadOperand {
   uint32_t places_[kPeriod];  // offsets in shared memory in the steps of one period
 };
 
-/// An operand that TMA loads: nothing to do.
+/// The empty specialization for an operand that TMA loads.
 template <class Operand>
 class PlainLoadOperand<Operand, false> {
  public:

@@ -1,5 +1,5 @@
-// A stage whose operands are loaded with plain loads: loads are issued ahead of the stores, and run into the next
-// stage.
+// Fills a stage with plain loads. Loads are issued ahead of the stores, across the end of a stage too, so that latency
+// overlaps.
 #pragma once
 
 #include "tilewright/copy/plain_load_operand.cuh"
@@ -7,14 +7,13 @@
 
 namespace tilewright {
 
-/// Where a stage's operands begin: the row of A, the column of B, the index along K, the matrix of the batch.
+/// The origin of a stage's operands: the row of A, the column of B, the index along K, the matrix of the batch.
 struct StageOrigin {
   int m, n, k, batch;
 };
 
-/// OperandA and OperandB are what PlainLoadOperand asks for; one of them may come by TMA. A thread keeps at most
-/// kRegisters words in flight: passes are loaded and stored in batches, and as many batches are loaded ahead as that
-/// allows.
+/// OperandA and OperandB have the members that PlainLoadOperand uses; TMA may load one of them. Passes are loaded and
+/// stored in batches. A thread loads as many batches ahead as it can with at most kRegisters 32-bit words in flight.
 template <class OperandA, class OperandB, int kRegisters>
 class PlainLoadStage {
   using A = PlainLoadOperand<OperandA>;
@@ -23,8 +22,9 @@ class PlainLoadStage {
 
   static constexpr int kPasses = A::kPasses + B::kPasses;
 
-  /// How many batches of `batch` passes a thread keeps in flight. The number divides that of a stage's batches, so that
-  /// a batch has the same registers in every stage. 0 where such batches do not make up both operands.
+  /// The number of batches of `batch` passes that a thread keeps in flight. It divides the number of batches in a
+  /// stage, so that a batch uses the same registers in every stage. 0 if the operands' passes do not divide into such
+  /// batches.
   static constexpr __device__ int batches_ahead(int batch) {
     if (A::kPasses % batch != 0 || B::kPasses % batch != 0) return 0;
     int ahead = kRegisters / (batch * kWords);
@@ -106,7 +106,7 @@ class PlainLoadStage {
 
   A a_;
   B b_;
-  Tiles tiles_;  // those of the stage whose first loads are in flight
+  Tiles tiles_;  // the tiles of the stage whose first loads are in flight
   uint32_t words_[kAhead][kBatch][kWords] = {};
 };
 

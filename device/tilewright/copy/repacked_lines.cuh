@@ -9,9 +9,9 @@ namespace tilewright {
 
 /// Operand: kIsKMajor, kElementBytes, kAlignmentBytes (of address, leading dimension and batch stride: 1 to 8).
 ///
-/// A warp moves several pieces of 512 bytes at once, which lie in one line or, where lines are short, in several. A
-/// thread moves 16 bytes of each piece: it loads the two aligned vectors of 16 bytes that these overlap and shifts them
-/// together. The copy has any values behind the end of a line.
+/// A warp moves several pieces of 512 bytes at once. They are parts of one line or, if lines are short, of several. A
+/// thread moves 16 bytes of each piece: it loads the two aligned 16-byte vectors that these bytes overlap and combines
+/// them by shifts. After the end of a line the copy has unspecified values.
 template <class Operand>
 class RepackedLines {
   using Words = Vector<uint32_t, 4>;
@@ -26,7 +26,7 @@ class RepackedLines {
     const char* from;
     char* to;
     int64_t left;  // bytes from here to the end of the first piece's line
-    int pieces;    // that lie inside the matrix
+    int pieces;    // number of pieces inside the matrix
   };
 
  public:
@@ -61,8 +61,8 @@ class RepackedLines {
   }
 
  private:
-  /// Copies the bytes from `byte` to `end_byte` of the lines from `line` to `end_line` of a matrix, as far as they lie
-  /// inside it.
+  /// Copies the bytes from `byte` to `end_byte` of the lines from `line` to `end_line` of a matrix; bytes outside the
+  /// matrix are left out.
   __device__ __forceinline__ void copy(uint32_t matrix, int line, int64_t byte, int end_line, int64_t end_byte) const {
     const char* const begin = from_ + matrix * batch_bytes_;
     const char* const end = begin + (lines_ - 1) * ld_bytes_ + line_bytes_;
@@ -134,7 +134,7 @@ class RepackedLines {
     for (int i = 0; i + kWords < 8; ++i) words[i] = does ? words[i + kWords] : words[i];
   }
 
-  /// None past the end of a line.
+  /// Copies single elements, and none past the end of a line.
   __device__ __forceinline__ void copy_elements(const Place& place) const {
     using Element = Select<kElementBytes == 1, uint8_t, Select<kElementBytes == 2, uint16_t, uint32_t>>;
 #pragma unroll 1
@@ -154,7 +154,7 @@ class RepackedLines {
   char* to_;
   int64_t ld_bytes_, batch_bytes_, pitch_, line_bytes_;
   int lines_, matrices_;
-  int line_step_;  // from one piece to the next: lines, or none
+  int line_step_;  // lines from one piece to the next, or 0
 };
 
 }  // namespace tilewright

@@ -1,5 +1,6 @@
-// Repacking: an operand that TMA cannot load, or that wgmma cannot read as it lies, is first copied to the workspace,
-// and TMA loads tiles of the copy. All threads of the grid take part, and all wait for the copy to be complete.
+// Repacking: an operand whose alignment TMA does not support, or whose major mode wgmma does not support, is first
+// copied to the workspace, and TMA loads tiles of the copy. All threads of the grid copy a part, and then wait until
+// the copy is complete.
 #pragma once
 
 #include "tilewright/copy/repacked_lines.cuh"
@@ -9,7 +10,8 @@
 
 namespace tilewright {
 
-/// Operand: Source and, where that is RepackedMatrix, kTransposes and what RepackedLines or TransposedLines ask for.
+/// Operand: Source; if it is RepackedMatrix, also kTransposes and the members that RepackedLines or TransposedLines
+/// use.
 template <class Operand, bool kIsRepacked = is_same<typename Operand::Source, RepackedMatrix>>
 class RepackedOperand : public Select<Operand::kTransposes, TransposedLines<Operand>, RepackedLines<Operand>> {
   using Lines = Select<Operand::kTransposes, TransposedLines<Operand>, RepackedLines<Operand>>;
@@ -18,7 +20,7 @@ class RepackedOperand : public Select<Operand::kTransposes, TransposedLines<Oper
   using Lines::Lines;
 };
 
-/// An operand that is not repacked: nothing to do.
+/// The empty specialization for an operand that is not repacked.
 template <class Operand>
 class RepackedOperand<Operand, false> {
  public:

@@ -37,7 +37,7 @@ class TmaOperand {
   }
 
  private:
-  // With all of six boxes unrolled, their coordinates spilled in a producer of 32 registers.
+  // When the loop over six boxes was fully unrolled, a producer of 32 registers spilled their coordinates.
   static constexpr int kUnrolled = Operand::kBoxes <= 4 ? Operand::kBoxes : 2;
 
   const TmaMatrix& map_;

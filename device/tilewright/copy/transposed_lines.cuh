@@ -12,21 +12,21 @@ namespace tilewright {
 
 /// Operand: kElementBytes (1 or 4), kAlignmentBytes (of address, leading dimension and batch stride: 1 to 16).
 ///
-/// A warp transposes blocks of 32 words along M or N, one word for each thread, through shared memory. A word along K
-/// takes one element of each of as many lines as a word has elements. Where a word is not aligned, a thread loads the
-/// two words that it overlaps and shifts them together. Words of blocks at the matrix's edges, where a word may reach
-/// outside, are loaded element by element.
+/// A warp transposes blocks that are 32 words wide along M or N, one word for each thread, through shared memory. A
+/// word of the result consists of 4 / kElementBytes elements along K, which come from as many lines of the matrix. If a
+/// word of the matrix is not aligned, a thread loads the two words that it overlaps and combines them by a funnel
+/// shift. Blocks at the matrix's edges, where a word may reach outside, are loaded element by element.
 template <class Operand>
 class TransposedLines {
   using Words = Vector<uint32_t, 4>;
   static constexpr int kElementBytes = Operand::kElementBytes;
   static constexpr int kPerWord = 4 / kElementBytes;
   static constexpr bool kShifts = Operand::kAlignmentBytes < 4;
-  static_assert(kElementBytes == 1 || kElementBytes == 4, "wgmma reads elements of 2 bytes either way");
+  static_assert(kElementBytes == 1 || kElementBytes == 4, "wgmma reads 2-byte elements in both major modes");
   static constexpr int kMn = 32 * kPerWord;               // elements of a block
   static constexpr int kDepth = kPerWord == 1 ? 32 : 16;  // words of a block along K
   static constexpr int kK = kDepth * kPerWord;            // elements
-  static constexpr int kRowBytes = 4 * (kDepth + 1);      // in shared memory: no threads of a store share a bank
+  static constexpr int kRowBytes = 4 * (kDepth + 1);      // padded so that stores have no bank conflicts
   static constexpr int kTogether = 16 / kPerWord;         // words along K for which a thread has loads in flight
   static constexpr int kVectors = kDepth / 4;             // vectors of 16 bytes in a line of the block
   static constexpr int kLinesAtOnce = 32 / kVectors;
@@ -45,8 +45,8 @@ class TransposedLines {
         k_(k),
         matrices_(static_cast<uint32_t>(matrices)) {}
 
-  /// Must be called by whole warps: this one is number `warp` of the grid's `warps`, and kWarpBytes from `shared` on
-  /// are its own.
+  /// Must be called by whole warps. This warp is number `warp` of the grid's `warps`; kWarpBytes of shared memory from
+  /// `shared` on belong to it.
   __device__ __forceinline__ void copy(uint32_t shared, uint32_t warp, uint32_t warps) const {
     const auto along_mn = static_cast<uint32_t>(ceil_div(mn_, kMn));
     const auto along_k = static_cast<uint32_t>(ceil_div(k_, kK));
@@ -71,10 +71,10 @@ class TransposedLines {
  private:
   static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
 
-  /// Where in shared memory the line of element `element` of the word that thread `lane` read begins.
+  /// Offset in shared memory of the line to which element `element` of the word that thread `lane` loaded belongs.
   static __device__ __forceinline__ uint32_t row(int element, int lane) { return (element * 32 + lane) * kRowBytes; }
 
-  /// Whether the block at (mn, k), and the word before and behind each of its lines, lie in the matrix.
+  /// Whether the block at (mn, k), and one word before and one after each of its lines, are inside the matrix.
   __device__ __forceinline__ bool is_inside(int mn, int k) const {
     const bool has_word_before = !kShifts || mn > 0 || (k > 0 && ld_bytes_ >= 4);
     const bool has_word_behind = !kShifts || mn + kMn + 4 <= mn_ || (k + kK < k_ && ld_bytes_ >= 4);
@@ -131,7 +131,7 @@ class TransposedLines {
     if constexpr (kShifts) ptx::load_global_b32_if(before != 0, high, at - before + 4);
   }
 
-  /// The same for a line that has `left` more elements; elements behind them are 0.
+  /// The same for a line that has `left` more elements; elements after these are 0.
   static __device__ __forceinline__ void load_elements(uint32_t& low, uint32_t& high, const char* at, int left) {
     using Element = Select<kElementBytes == 1, uint8_t, uint32_t>;
     const auto* const from = reinterpret_cast<const Element*>(at);
@@ -141,7 +141,7 @@ class TransposedLines {
       if (i < left) word |= static_cast<uint32_t>(from[i]) << 8 * i;
     }
     low = word;
-    if constexpr (kShifts) {  // the caller shifts it back
+    if constexpr (kShifts) {  // the caller shifts the word back
       low = word << 8 * misalignment(at);
       high = __funnelshift_l(word, 0, 8 * misalignment(at));
     }
@@ -161,7 +161,7 @@ class TransposedLines {
     }
   }
 
-  /// Stores whole vectors of 16 bytes, with zeros behind the end of K.
+  /// Stores whole vectors of 16 bytes, with zeros after the end of K.
   __device__ __forceinline__ void write(uint32_t shared, char* matrix, int mn, int k) const {
     const int vector = lane() % kVectors;
     const int at_k = k + vector * 4 * kPerWord;

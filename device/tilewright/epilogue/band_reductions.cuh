@@ -1,5 +1,5 @@
-// Reductions of values that threads hold in any order, one band of rows at a time: the values are stored to a band in
-// shared memory, then each thread reduces a row or a column of it.
+// Reductions of values that are distributed over the threads in any order. They work on one band of rows at a time: the
+// threads store their values to a band in shared memory, then each thread reduces a row or a column of it.
 #pragma once
 
 #include "tilewright/epilogue/reduction.cuh"
@@ -42,7 +42,7 @@ class BandReductions {
     if constexpr (Epilogue::kReductions > 0) Epilogue::for_each_reduction(parameters, Begin{*this});
   }
 
-  /// Stores neighbouring values to row `row` of the band, from column `column` on.
+  /// Stores values of adjacent columns to row `row` of the band, from column `column` on.
   template <class Reduction, int kCount>
   __device__ __forceinline__ void put(const Compute (&values)[kCount], const EpiloguePlace& at, int row,
                                       int column) const {
@@ -59,8 +59,8 @@ class BandReductions {
     if constexpr (Epilogue::kReductions > 0) Epilogue::for_each_reduction(parameters, Skip<kCount>{*this, row, column});
   }
 
-  /// Must be called when every element of the band has been put or skipped. row_of(row) is the row of D at row `row` of
-  /// the band. Begins and ends with a barrier where there are reductions.
+  /// Must be called when put() or skip() was called for every element of the band. row_of(row) is the row of D at row
+  /// `row` of the band. Begins and ends with a barrier if the epilogue has reductions.
   template <class Parameters, class RowOf, class Barrier>
   __device__ __forceinline__ void end_band(const Parameters& parameters, const Block& block, const RowOf& row_of,
                                            const Barrier& barrier) const {
@@ -71,8 +71,8 @@ class BandReductions {
     }
   }
 
-  /// Must be called after the block's last band: stores the block's partial results to the workspace, and the results
-  /// that they complete. Column 0 of the bands is column `first_column` of the block.
+  /// Must be called after the block's last band. Stores the block's partial results to the workspace; if they are the
+  /// last ones of a result, also stores the result. Column 0 of the bands is column `first_column` of the block.
   template <class Parameters, class Barrier>
   __device__ __forceinline__ void end(const Parameters& parameters, const Block& block, int first_column,
                                       const Barrier& barrier) const {

@@ -1,4 +1,4 @@
-// A tensor beside C and D that an epilogue reads or writes.
+// A tensor other than C and D that an epilogue reads or writes.
 #pragma once
 
 #include "tilewright/numeric/convert.cuh"
@@ -6,8 +6,8 @@
 
 namespace tilewright {
 
-/// Where the neighbouring values that a thread passes to an epilogue lie: the first is at (row, column) of matrix
-/// `batch` of the problem as computed, which has `m` rows and `n` columns.
+/// The position of the values that a thread passes to an epilogue, which are adjacent in a row. The first is at (row,
+/// column) of matrix `batch` of the problem as computed, which has `m` rows and `n` columns.
 struct EpiloguePlace {
   int row, column, batch;
   int m, n;
@@ -19,14 +19,15 @@ struct EpiloguePlace {
   }
 };
 
-/// How a tensor's elements lie along one mode of the problem.
+/// The stride of a tensor along one mode of the problem.
 enum class Along {
   none,        // stride 0: one element is broadcast
-  neighbours,  // stride 1
+  contiguous,  // stride 1
   strided,
 };
 
-/// Where kN is neighbours, aligned groups of kAlignment elements, a power of two, are contiguous along N.
+/// kM and kN describe the strides along M and N. If kN is `contiguous`, the tensor's rows are aligned to kAlignment
+/// elements, a power of two.
 template <class Element, Along kM, Along kN, int kAlignment>
 struct EpilogueTensor {
   const void* address;
@@ -34,7 +35,7 @@ struct EpilogueTensor {
   static constexpr bool kIsRowVector = kM == Along::none && kN != Along::none;
   static constexpr bool kIsColumnVector = kM != Along::none && kN == Along::none;
 
-  /// Loads kCount neighbouring elements, with zeros outside the tensor. The place's column is a multiple of kCount.
+  /// Loads kCount adjacent elements of a row, and zeros outside the tensor. at.column must be a multiple of kCount.
   template <class Compute, int kCount>
   __device__ __forceinline__ void load(Compute (&values)[kCount], const EpiloguePlace& at) const {
     const Element* const line = this->line(at);
@@ -44,7 +45,7 @@ struct EpilogueTensor {
       for (int i = 0; i < kCount; ++i) values[i] = value;
       return;
     }
-    constexpr int kVector = kN == Along::neighbours ? minimum(kCount, kAlignment) : 1;
+    constexpr int kVector = kN == Along::contiguous ? minimum(kCount, kAlignment) : 1;
 #pragma unroll
     for (int first = 0; first < kCount; first += kVector) {
       Vector<Element, kVector> read{};
@@ -62,13 +63,13 @@ struct EpilogueTensor {
     }
   }
 
-  /// Stores kCount neighbouring elements, rounded to Element, as far as they lie inside. The tensor must not be
-  /// broadcast.
+  /// Rounds kCount adjacent elements of a row to Element and stores those that are inside the tensor. The tensor must
+  /// not be broadcast.
   template <class Compute, int kCount>
   __device__ __forceinline__ void store(const Compute (&values)[kCount], const EpiloguePlace& at) const {
     if (at.row >= at.m) return;
     Element* const line = const_cast<Element*>(this->line(at));
-    constexpr int kVector = kN == Along::neighbours ? minimum(kCount, kAlignment) : 1;
+    constexpr int kVector = kN == Along::contiguous ? minimum(kCount, kAlignment) : 1;
 #pragma unroll
     for (int first = 0; first < kCount; first += kVector) {
       Vector<Element, kVector> written;
@@ -86,7 +87,7 @@ struct EpilogueTensor {
     }
   }
 
-  /// Stores one element, which must lie inside; the tensor may be broadcast.
+  /// Stores one element, which must be inside the tensor. The tensor may be broadcast.
   template <class Compute>
   __device__ __forceinline__ void store_one(Compute value, int row, int column, int batch) const {
     Element* const matrix = static_cast<Element*>(const_cast<void*>(address)) + batch * batch_stride;
@@ -95,16 +96,16 @@ struct EpilogueTensor {
   }
 
  private:
-  /// A row that is broadcast exists for rows outside D too, so that a thread's loads of one column are the same for all
-  /// its rows.
+  /// A tensor that is broadcast along M is read even for rows outside D, so that the compiler can merge a thread's
+  /// loads of one column for all its rows.
   static __device__ __forceinline__ bool has_row(const EpiloguePlace& at) { return kM == Along::none || at.row < at.m; }
   __device__ __forceinline__ const Element* line(const EpiloguePlace& at) const {
     const Element* const matrix = static_cast<const Element*>(address) + at.batch * batch_stride;
     if constexpr (kM == Along::none) return matrix;
-    return matrix + (kM == Along::neighbours ? static_cast<int64_t>(at.row) : at.row * stride_m);
+    return matrix + (kM == Along::contiguous ? static_cast<int64_t>(at.row) : at.row * stride_m);
   }
   __device__ __forceinline__ int64_t offset(int column) const {
-    return kN == Along::neighbours ? static_cast<int64_t>(column) : column * stride_n;
+    return kN == Along::contiguous ? static_cast<int64_t>(column) : column * stride_n;
   }
 };
 

@@ -1,5 +1,5 @@
-// Reductions of a warpgroup's accumulators of wgmma: in registers along a row, through shuffles and shared memory along
-// a column.
+// Reductions of a warpgroup's wgmma accumulators. Rows are reduced in registers, columns by shuffles and in shared
+// memory.
 #pragma once
 
 #include "tilewright/epilogue/reduction.cuh"
@@ -10,8 +10,8 @@
 
 namespace tilewright {
 
-/// The state of one thread that reduces kAtoms times 64 rows and kColumns columns. Rows, from the plan: row(thread) of
-/// a thread's first accumulators, and kOtherRow, from these to its other row.
+/// The state of one thread of a warpgroup that reduces kAtoms * 64 rows by kColumns columns. Rows (from the plan):
+/// row(thread) is the row of a thread's first accumulators, and kOtherRow the distance to the thread's second row.
 template <class Epilogue, class Rows, int kAtoms, int kColumns>
 class FragmentReductions {
   using Compute = typename Epilogue::Compute;
@@ -25,7 +25,7 @@ class FragmentReductions {
   using Parts = ReductionParts<Epilogue, kAtoms * 64, kColumns, 1, kThreads>;
   using Block = typename Parts::Block;
   /// Shared memory, in bytes: each warp's partial results of the column and full reductions.
-  static constexpr int kPartsFrom = ceil_div(kColumnBytes + kSingleBytes, 16) * 16;  // where the memory of Parts begins
+  static constexpr int kPartsFrom = ceil_div(kColumnBytes + kSingleBytes, 16) * 16;  // offset of the memory of Parts
   static constexpr int kBytes = Epilogue::kReductions == 0 ? 0 : kPartsFrom + ceil_div(Parts::kSharedBytes, 16) * 16;
 
   __device__ __forceinline__ FragmentReductions(uint32_t shared, int thread) : shared_(shared), thread_(thread) {}
@@ -41,8 +41,8 @@ class FragmentReductions {
     Epilogue::for_each_reduction(parameters, Begin<true>{*this});
   }
 
-  /// Adds two neighbouring values of a row. All threads must call it for the same column of the tile, `column`, first
-  /// for their first row and then for their other one. `other_row` and `is_first_atom` must be constants once loops are
+  /// Adds two adjacent values of a row. All threads must call it for the same column of the tile, `column`, first for
+  /// their first row and then for their second one. `other_row` and `is_first_atom` must be constants once loops are
   /// unrolled.
   template <class Reduction>
   __device__ __forceinline__ void add(const Compute (&values)[2], const EpiloguePlace& at, int column, bool other_row,
@@ -74,8 +74,8 @@ class FragmentReductions {
       Epilogue::for_each_reduction(parameters, EndRows{*this, parts, block, row, m});
   }
 
-  /// Must be called after a tile's last element: stores the tile's partial results to the workspace, and the results
-  /// that they complete. `barrier()` must be a barrier of the warpgroup.
+  /// Must be called after a tile's last element. Stores the tile's partial results to the workspace; if they are the
+  /// last ones of a result, also stores the result. `barrier()` must be a barrier of the warpgroup.
   template <class Parameters, class Barrier>
   __device__ __forceinline__ void end(const Parameters& parameters, const Parts& parts, const Block& block, int n,
                                       const Barrier& barrier) {
@@ -197,7 +197,7 @@ class FragmentReductions {
   int thread_;
   Compute rows_[maximum(Epilogue::kRowResults, 1)][2];  // results of the current 64 rows
   Compute singles_[maximum(Epilogue::kSingleResults, 1)];
-  Compute pairs_[maximum(Epilogue::kColumnResults, 1)][2];  // values of the first row until those of the other row come
+  Compute pairs_[maximum(Epilogue::kColumnResults, 1)][2];  // values of the first row until the second row is added
 };
 
 }  // namespace tilewright

@@ -1,13 +1,14 @@
-// A panel of an epilogue subtile in shared memory: 64 rows of D, of C or of another output, a swizzle's width wide, as
-// boxes of TMA.
+// A panel of an epilogue subtile in shared memory: 64 rows of D, C or another output, as wide as the swizzle, stored as
+// TMA boxes.
 #pragma once
 
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Layout, from the plan: kLine (elements that are contiguous in the matrix: a row of the panel or, of a column-major
-/// matrix, a part of a column), kLines (of a box), kBoxes, and place(row, column): bytes from the panel's beginning.
+/// Layout (from the plan): kLine is the number of elements that are contiguous in the matrix, which are a row of the
+/// panel or, if the matrix is column-major, a part of a column. kLines is the number of lines per box, kBoxes that of
+/// boxes. place(row, column) is the offset in bytes from the panel's beginning.
 template <class Element, class Layout, bool kIsRowMajor>
 class OutputPanel {
   static constexpr int kElementBytes = static_cast<int>(sizeof(Element));

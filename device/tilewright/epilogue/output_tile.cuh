@@ -1,5 +1,5 @@
-// From accumulators to D by plain loads and stores: read C where the epilogue does, apply the epilogue, round once,
-// store.
+// Stores accumulators to D with plain stores: loads C if the epilogue reads it, applies the epilogue, rounds once, and
+// stores.
 #pragma once
 
 #include "tilewright/epilogue/band_reductions.cuh"
@@ -9,12 +9,12 @@
 
 namespace tilewright {
 
-/// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor, kTileM, kTileN, kReductionCounters
-/// (where in the workspace). D is row-major.
+/// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor, kTileM, kTileN, kReductionCounters (an
+/// offset in the workspace). D is row-major.
 /// Parameters of the kernel: c, d, ldc, ldd, batch_stride_c, batch_stride_d, m, n, batch, workspace, reduction_parts,
 /// epilogue.
 /// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), kColumnsPerElement (columns of A*B for each
-/// one of D), apply(values, source, parameters, place): `values` are neighbouring accumulators of a row; afterwards the
+/// one of D), apply(values, source, parameters, place): `values` are adjacent accumulators of a row; afterwards the
 /// first of each kColumnsPerElement is the element of D.
 template <class Plan, class Epilogue, class Parameters>
 class OutputTile {
@@ -46,8 +46,8 @@ class OutputTile {
         d_(static_cast<D*>(parameters.d) + batch * parameters.batch_stride_d),
         reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
 
-  /// Stores kCount neighbouring columns of one row, as far as they lie inside D. They begin at (row, column) of D and
-  /// at (band_row, band_column) of a band of `reductions`. `column` is a multiple of kCount.
+  /// Stores kCount adjacent columns of one row, leaving out those outside D. They begin at (row, column) of D and at
+  /// (band_row, band_column) of a band of `reductions`. `column` must be a multiple of kCount.
   template <int kCount, class Accumulator, class Reductions>
   __device__ __forceinline__ void store(int row, int column, const Accumulator (&accumulator)[kCount],
                                         const Reductions& reductions, int band_row, int band_column) const {

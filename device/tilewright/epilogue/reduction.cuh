@@ -1,4 +1,5 @@
-// Reductions of an epilogue's nodes: how two values are combined, and how the partial results of blocks of D are.
+// Reductions of an epilogue's nodes: the operators that combine two values, and the combination of the partial results
+// of several blocks of D.
 #pragma once
 
 #include "tilewright/epilogue/epilogue_tensor.cuh"
@@ -10,7 +11,7 @@
 
 namespace tilewright {
 
-/// A fold has combine(x, y), and identity(), which combines with any value to that value.
+/// A reduction operator ("fold") has combine(x, y) and identity(), its neutral element.
 template <class Compute>
 struct Sum {
   static __device__ __forceinline__ Compute identity() { return Compute(0); }
@@ -30,8 +31,8 @@ struct Minimum {
 /// The results of a reduction: one for each column (a row vector), one for each row, or a single one.
 enum class Results { columns, rows, single };
 
-/// Number kNumber of an epilogue's reductions and number kOfKind of those with the same Results. Fold: Sum, Maximum or
-/// Minimum.
+/// One reduction of an epilogue. It has number kNumberOfAll among all reductions and number kNumberOfKind among those
+/// with the same Results. FoldOfTwo is Sum, Maximum or Minimum.
 template <int kNumberOfAll, int kNumberOfKind, Results kResultsLeft, class FoldOfTwo>
 struct Reduction {
   static constexpr int kNumber = kNumberOfAll, kOfKind = kNumberOfKind;
@@ -47,7 +48,7 @@ __device__ __forceinline__ Compute fold_lanes(Compute value) {
   return value;
 }
 
-/// Replaces those of a node's neighbouring values in a row that lie outside D by `identity`.
+/// Replaces the values outside D among a node's adjacent values of a row by `identity`.
 template <class Compute, int kCount>
 __device__ __forceinline__ void mask_outside(Compute (&values)[kCount], const EpiloguePlace& at, Compute identity) {
 #pragma unroll
@@ -56,12 +57,12 @@ __device__ __forceinline__ void mask_outside(Compute (&values)[kCount], const Ep
   }
 }
 
-/// D has blocks of kBlockM x kBlockN elements, and with split-K each block has kShares shares, which kThreads threads
-/// each compute. A share stores its partial result of every reduction to the workspace. The last share to arrive of all
-/// that a row or a column of blocks needs combines them, in the order of blocks and shares, so that results do not
-/// depend on which share is last. Epilogue: Compute, Parameters, kReductions, kColumnResults, kRowResults and
-/// kSingleResults (the number of reductions with such Results), and for_each_reduction(parameters, visitor), which
-/// calls visitor.visit<Reduction>(tensor).
+/// Combines the partial results of the blocks of D. A block has kBlockM x kBlockN elements. With split-K it is computed
+/// in kShares shares by different CTAs; a share is the work of kThreads threads. Each share stores its partial results
+/// to the workspace. The last share to arrive in a row or column of blocks combines the partial results of all of them,
+/// in the order of blocks and shares, so that the result does not depend on which share is last. Epilogue: Compute,
+/// Parameters, kReductions, kColumnResults, kRowResults and kSingleResults (the numbers of reductions with these
+/// Results), and for_each_reduction(parameters, visitor), which calls visitor.visit<Reduction>(tensor).
 template <class Epilogue, int kBlockM, int kBlockN, int kShares, int kThreads>
 class ReductionParts {
   using Compute = typename Epilogue::Compute;
@@ -71,10 +72,10 @@ class ReductionParts {
   static constexpr uint32_t kLastOfColumns = 1, kLastOfRows = 2, kLastOfAll = 4;
 
  public:
-  /// Shared memory, in bytes: a word, and a word of each warp.
+  /// Shared memory in bytes: 8 for the threads together and 8 for each warp.
   static constexpr int kSharedBytes = (1 + kWarps) * 8;
 
-  /// `counters` count arrivals and must be zeros between launches; partial results lie from `parts` on. `shared` is the
+  /// `counters` count arrivals and must be zero between launches. Partial results begin at `parts`. `shared` is the
   /// shared address of kSharedBytes.
   __device__ __forceinline__ ReductionParts(const Parameters& parameters, char* counters, char* parts, int m, int n,
                                             int batches, uint32_t shared, int thread)
@@ -92,10 +93,10 @@ class ReductionParts {
     int row, column, batch, share;
   };
 
-  /// Stores this share's partial result of the row or column `row_or_column` of D, which must lie inside D.
+  /// Stores this share's partial result of the row or column `row_or_column` of D, which must be inside D.
   template <class Reduction>
   __device__ __forceinline__ void leave(const Block& block, int row_or_column, Compute value) const {
-    static_assert(Reduction::kResults != Results::single, "needs no number");
+    static_assert(Reduction::kResults != Results::single, "a single result has no row or column");
     const int part = Reduction::kResults == Results::columns ? part_of_columns(block) : part_of_rows(block);
     const int64_t results = Reduction::kResults == Results::columns ? n_ : m_;
     *at<Reduction>((static_cast<int64_t>(block.batch) * parts_along<Reduction>() + part) * results + row_or_column) =
@@ -127,14 +128,14 @@ class ReductionParts {
   static __device__ __forceinline__ int part_of_rows(const Block& block) {
     return block.column / kBlockN * kShares + block.share;
   }
-  /// Partial results of one result.
+  /// Number of partial results that make up one result.
   template <class Reduction>
   __device__ __forceinline__ int64_t parts_along() const {
     if constexpr (Reduction::kResults == Results::columns) return static_cast<int64_t>(blocks_m()) * kShares;
     if constexpr (Reduction::kResults == Results::rows) return static_cast<int64_t>(blocks_n()) * kShares;
     return static_cast<int64_t>(blocks_m()) * blocks_n() * kShares;
   }
-  /// Partial results of all results of one matrix.
+  /// Number of partial results of all results of one matrix.
   template <class Reduction>
   __device__ __forceinline__ int64_t parts_of_matrix() const {
     if constexpr (Reduction::kResults == Results::columns) return parts_along<Reduction>() * n_;
@@ -160,7 +161,7 @@ class ReductionParts {
     return reinterpret_cast<Compute*>(parts_) + first + part;
   }
 
-  /// Must be called by one thread. Returns which reductions this is the last arrival of.
+  /// Must be called by one thread. Returns the set of reductions for which this was the last arrival.
   __device__ __forceinline__ uint32_t arrive(const Block& block) const {
     uint32_t last = 0;
     const auto count = [&](uint32_t which, int counter, int64_t parts) {

@@ -1,5 +1,5 @@
-// Loads C into the buffers of shared memory through which D leaves, in the layout that D will have there: by TMA, or by
-// plain loads where TMA cannot load C or C has another order than D.
+// Loads C into the epilogue's shared-memory buffers, in the layout that D will have there. TMA loads C if its alignment
+// allows and its storage order is that of D; otherwise plain loads do.
 #pragma once
 
 #include "tilewright/epilogue/output_panel.cuh"
@@ -13,9 +13,9 @@
 
 namespace tilewright {
 
-/// The buffers of one warpgroup, used in turn: subtile number i has buffer i % kBuffers.
+/// The buffers of one warpgroup, which are used in turn: subtile number i uses buffer i % kBuffers.
 /// Plan: ElementC, Source (TmaMatrix or GlobalMatrix), kCIsRowMajor, kDIsRowMajor, AccumulatorTile, kPanelColumns,
-/// kSubtilePanels, kOutputBuffers, kSourceBytes (of which the lengths of C's lines are multiples).
+/// kSubtilePanels, kOutputBuffers, kSourceBytes (which divides the length of C's lines in bytes).
 template <class Plan>
 class SourceBuffers {
   using C = typename Plan::ElementC;
@@ -67,8 +67,8 @@ class SourceBuffers {
     }
   }
 
-  /// The two neighbouring elements of C at a thread's accumulators in the 8 columns from `column` on: in the thread's
-  /// first row or, where `other` is 1, in its other one.
+  /// The two adjacent elements of C at a thread's accumulators in the 8 columns from `column` on. They are in the
+  /// thread's first row or, if `other` is 1, in its second row.
   __device__ __forceinline__ Vector<C, 2> read(uint32_t buffer, int thread, int column, int other) const {
     const uint32_t panel = buffer + column / Plan::kPanelColumns * kPanelBytes;
     const int row = Rows::row(thread) + other * Rows::kOtherRow;
@@ -103,7 +103,7 @@ class SourceBuffers {
     });
   }
 
-  /// For a C of the other order than D: loads run along C's own lines.
+  /// Copies C if its storage order differs from D's: the loads run along the contiguous mode of C.
   __device__ __forceinline__ void copy_elements(const C* from, int64_t ld, int m, int n, uint32_t panel, int thread,
                                                 int row, int column) const {
     constexpr int kRows = 64;

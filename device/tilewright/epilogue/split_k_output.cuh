@@ -1,5 +1,5 @@
-// Split-K: from accumulators of wgmma to D where several CTAs computed a tile. Each CTA stores the share of the tile
-// that it summed, straight from registers.
+// The epilogue with split-K, where several CTAs computed the accumulators of one tile. Each CTA stores the share of the
+// tile that it summed, directly from registers.
 #pragma once
 
 #include "tilewright/epilogue/band_reductions.cuh"
@@ -37,12 +37,12 @@ class SplitKOutput {
 
   static __device__ __forceinline__ void initialise(uint32_t /*barriers*/) {}
 
-  /// `shared` is the address of kBytes for each warpgroup that multiplies, `barrier` a named barrier of this one alone:
-  /// the first of them has 1.
+  /// `shared` is the address of kBytes for each consumer warpgroup. `barrier` is this warpgroup's named barrier; the
+  /// first consumer has number 1.
   __device__ __forceinline__ SplitKOutput(const Parameters& parameters, uint32_t shared, uint32_t vectors,
                                           uint32_t /*barriers*/, int thread, int barrier)
       : parameters_(parameters),
-        sum_(meeting(parameters, shared + (barrier - 1) * kBytes, thread, barrier)),
+        sum_(split_k_sum(parameters, shared + (barrier - 1) * kBytes, thread, barrier)),
         reductions_(parameters.epilogue, parameters.workspace + Plan::kReductionCounters,
                     parameters.workspace + parameters.reduction_parts, parameters.m, parameters.n, parameters.batches,
                     vectors + (barrier - 1) * kStagingBytes, thread),
@@ -51,7 +51,7 @@ class SplitKOutput {
 
   __device__ __forceinline__ void begin(int /*row*/, int /*column*/, int /*batch*/) const {}
 
-  /// Sums the tile with the other slices and stores this CTA's share of the rows from `row` on.
+  /// Adds the partial sums of the tile's other CTAs and stores this CTA's share of the rows from `row` on.
   template <class Accumulators>
   __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column, int batch) {
 #pragma unroll
@@ -85,23 +85,24 @@ class SplitKOutput {
     if constexpr (Epilogue::kReductions > 0) {
       if (column >= parameters_.n) return;
       const auto barrier = [this] { ptx::named_barrier(barrier_, kThreads); };
-      const typename Reductions::Block block{row, column, batch, sum_.slice()};
+      const typename Reductions::Block block{row, column, batch, sum_.k_part()};
       reductions_.end_band(
           parameters_.epilogue, block, [&](int in_band) { return row + in_band; }, barrier);
       reductions_.end(parameters_.epilogue, block, first_column, barrier);
     }
   }
 
-  /// The sum of this warpgroup with the same one of the other slices' CTAs, which scheduler/persistent.cuh defines.
-  static __device__ __forceinline__ Sum meeting(const Parameters& parameters, uint32_t shared, int thread,
-                                                int barrier) {
+  /// The split-K sum over this warpgroup and the same warpgroup of the tile's other CTAs, whose numbers follow from
+  /// scheduler/persistent.cuh.
+  static __device__ __forceinline__ Sum split_k_sum(const Parameters& parameters, uint32_t shared, int thread,
+                                                    int barrier) {
     const int cta = static_cast<int>(blockIdx.x);
-    const int slice = cta / kClusterCtas % Plan::kSplitK;
+    const int k_part = cta / kClusterCtas % Plan::kSplitK;
     const int tile = cta / (kClusterCtas * Plan::kSplitK) * kClusterCtas + cta % kClusterCtas;
     const int number = tile * Plan::kConsumers + barrier - 1;
     char* const partials = parameters.workspace + Plan::kCounterBytes;
     return Sum(partials + static_cast<int64_t>(number) * Sum::kBytes,
-               reinterpret_cast<uint32_t*>(parameters.workspace + number * GridBarrier::kCounterStep), slice, shared,
+               reinterpret_cast<uint32_t*>(parameters.workspace + number * GridBarrier::kCounterStep), k_part, shared,
                thread, barrier);
   }
 
@@ -126,7 +127,7 @@ class SplitKOutput {
 #pragma unroll
       for (int i = 0; i < 2; ++i) store_one(out[i].element[0], row + i * Rows::kOtherRow, column / 2, batch);
     } else if constexpr (Rows::kOtherRow == 1 &&
-                         !Plan::kDIsRowMajor) {  // neighbours in memory are those of the two rows
+                         !Plan::kDIsRowMajor) {  // a column's elements are contiguous, so pairs are two rows
 #pragma unroll
       for (int j = 0; j < 2; ++j) store_pair({out[0].element[j], out[1].element[j]}, column + j, row, batch);
     } else {
@@ -142,7 +143,7 @@ class SplitKOutput {
     }
   }
 
-  /// Loads C at the accumulators; zeros outside C and where the epilogue does not read it.
+  /// Loads the elements of C at the accumulators. They are zeros outside C, or if the epilogue does not read C.
   __device__ __forceinline__ void read_source(Compute (&source)[4], int row, int column, int batch) const {
     const GlobalMatrix& c = parameters_.c;
     const C* const from = static_cast<const C*>(c.address) + batch * c.batch_stride;
@@ -158,7 +159,7 @@ class SplitKOutput {
     }
   }
 
-  /// Stores elements `along` and `along` + 1 of D's line number `line`, as far as they lie inside D.
+  /// Stores elements `along` and `along` + 1 of D's line number `line`, leaving out those outside D.
   __device__ __forceinline__ void store_pair(const Pair& pair, int line, int along, int batch) const {
     if (Plan::kStoreBytes >= sizeof(Pair) && line < lines() && along + 1 < line_elements()) {
       *reinterpret_cast<Pair*>(address(line, along, batch)) = pair;

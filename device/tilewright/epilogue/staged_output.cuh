@@ -1,5 +1,5 @@
-// From accumulators of mma.sync to D through shared memory, a band of rows at a time. A band is stored row by row, so
-// that the epilogue reads C and writes D in whole vectors, and neighbouring threads access neighbouring addresses.
+// Stores accumulators of mma.sync to D through shared memory, one band of rows at a time. A band is read back row by
+// row, so that the epilogue accesses C and D in whole vectors, and adjacent threads access adjacent addresses.
 #pragma once
 
 #include "tilewright/epilogue/output_tile.cuh"
@@ -40,8 +40,8 @@ class StagedOutput {
   /// Must be called before the first band, when `shared` is free.
   __device__ __forceinline__ void begin() const { reductions_.begin(parameters_.epilogue); }
 
-  /// Keeps two neighbouring columns of this thread's accumulators: of its first row or, where `half` is 1, its other
-  /// one, in instruction `j` along N of its warp.
+  /// Stages two adjacent accumulators of this thread in the band: those of its first row or, if `half` is 1, of its
+  /// second row. `j` is the number of the instruction along N in the warp's tile.
   template <class Accumulator>
   __device__ __forceinline__ void stage(int half, int j, Accumulator low, Accumulator high) const {
     using Accumulators = typename Plan::AccumulatorTile;

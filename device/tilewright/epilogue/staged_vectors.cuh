@@ -25,13 +25,14 @@ class StagedVectors {
   /// `shared` is the address of kBytes.
   __device__ __forceinline__ explicit StagedVectors(uint32_t shared) : shared_(shared) {}
 
-  /// Must be called by all threads of the warpgroup: loads what the tile at `at` reads. There must be a barrier of the
-  /// warpgroup between the previous tile's last load() and this call, and between this call and the first load().
+  /// Must be called by all threads of the warpgroup. Loads the elements that the tile at `at` reads. There must be a
+  /// barrier of the warpgroup between the previous tile's last load() and this call, and between this call and the
+  /// first load().
   __device__ __forceinline__ void bring(const Parameters& parameters, int thread, const EpiloguePlace& at) const {
     Epilogue::for_each_vector(parameters, Bring{*this, thread, at});
   }
 
-  /// Loads the elements of a vector for neighbouring columns from (row, column) of the tile on.
+  /// Loads the elements of a vector for adjacent columns from (row, column) of the tile on.
   template <int kNumber, bool kIsRow, int kCount>
   __device__ __forceinline__ void load(Compute (&values)[kCount], int row, int column) const {
     if constexpr (kIsRow) {
@@ -81,10 +82,10 @@ template <class Vectors, class Reductions, class OutputBuffer>
 struct StagedPlace : EpiloguePlace {
   Vectors vectors;
   Reductions& reductions;
-  uint32_t outputs;  // shared address of the outputs beside D
+  uint32_t outputs;  // shared address of the further outputs
   int buffer_row, buffer_column;
   int tile_row, tile_column;
-  bool is_other_row;   // the thread's other row, not its first one
+  bool is_other_row;   // the thread's second row, not its first one
   bool is_first_atom;  // the warpgroup's first instruction along M
 
   template <int kNumber, class Tensor, class Compute, int kCount>
@@ -95,7 +96,7 @@ struct StagedPlace : EpiloguePlace {
       tensor.load(values, *this);
     }
   }
-  /// Stores to an output that leaves by TMA.
+  /// Stores to the buffer of an output that TMA stores.
   template <class Output, class Compute>
   __device__ __forceinline__ void store(const Compute (&values)[2]) const {
     OutputBuffer::template store<Output>(outputs, buffer_row, buffer_column, values);

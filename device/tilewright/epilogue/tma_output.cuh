@@ -1,4 +1,4 @@
-// Outputs beside D that are stored as D is: by TMA, from the same buffers of shared memory, where they lie behind D.
+// Outputs other than D that TMA stores. They use the same shared-memory buffers as D, after D's part of the buffer.
 #pragma once
 
 #include "tilewright/epilogue/output_panel.cuh"
@@ -10,8 +10,8 @@
 
 namespace tilewright {
 
-/// Number kNumber of these outputs. kBytesBefore is the sum of the element sizes of those before it. Layout is what
-/// OutputPanel asks for.
+/// One of these outputs, number kNumberOfAll. kBytesOfThoseBefore is the sum of the element sizes of the outputs before
+/// it. LayoutOfPanel has the members that OutputPanel uses.
 template <int kNumberOfAll, class ElementOfTensor, int kBytesOfThoseBefore, class LayoutOfPanel>
 struct TmaOutput {
   static constexpr int kNumber = kNumberOfAll, kBytesBefore = kBytesOfThoseBefore;
@@ -26,7 +26,7 @@ struct TmaOutputBuffer {
   using Panel = OutputPanel<typename Output::Element, typename Output::Layout, Plan::kDIsRowMajor>;
   static constexpr int kElements = Plan::kSubtilePanels * 64 * Plan::kPanelColumns;
 
-  /// Stores two neighbouring values of a row of the subtile to the buffer.
+  /// Stores two adjacent values of a row of the subtile to the buffer.
   template <class Output, class Compute>
   static __device__ __forceinline__ void store(uint32_t buffer, int row, int column, const Compute (&values)[2]) {
     using Element = typename Output::Element;

@@ -1,7 +1,7 @@
-// From accumulators of wgmma to D, one epilogue subtile at a time: the epilogue is applied in registers, the results go
-// to a buffer of swizzled shared memory, and from there to D by TMA, which overlaps the next subtile and the next tile.
-// Where D's lines do not begin and end at multiples of 16 bytes, plain stores of whole lines replace TMA. C is loaded
-// into the same buffers before.
+// Stores accumulators of wgmma to D, one epilogue subtile at a time. The epilogue is applied in registers, the results
+// are stored to a swizzled shared-memory buffer, and TMA stores the buffer to D while the next subtile or the next tile
+// is computed. If D's lines do not begin and end at multiples of 16 bytes, plain stores of whole lines replace TMA. C
+// is loaded into the same buffers first.
 #pragma once
 
 #include "tilewright/epilogue/epilogue_tensor.cuh"
@@ -19,12 +19,12 @@
 
 namespace tilewright {
 
-/// A warpgroup has kAtoms times 64 rows. Plan: ElementD, Output (TmaMatrix or GlobalMatrix), kDIsRowMajor,
-/// kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD, kPanelColumns, kSubtilePanels (panels of a subtile),
-/// kStoreBytes (of which the lengths of D's lines are multiples), kTmaOutputs and kTmaOutputBytes (the number of other
-/// outputs that leave by TMA, and the sum of their element sizes), kReductionCounters (an offset in the workspace), and
-/// what SourceBuffers asks for. Parameters of the kernel: c, d, outputs, m, n, batches, batch_step_c, workspace,
-/// reduction_parts, epilogue.
+/// A warpgroup has kAtoms * 64 rows. Plan: ElementD, Output (TmaMatrix or GlobalMatrix), kDIsRowMajor,
+/// kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD, kPanelColumns, kSubtilePanels (panels per subtile),
+/// kStoreBytes (which divides the length of D's lines in bytes), kTmaOutputs and kTmaOutputBytes (the number of other
+/// outputs that TMA stores, and the sum of their element sizes), kReductionCounters (an offset in the workspace), and
+/// the members that SourceBuffers uses. Parameters of the kernel: c, d, outputs, m, n, batches, batch_step_c,
+/// workspace, reduction_parts, epilogue.
 template <class Plan, class Epilogue, class Parameters, int kAtoms>
 class WarpgroupOutput {
   using C = typename Plan::ElementC;
@@ -47,7 +47,8 @@ class WarpgroupOutput {
   static constexpr int kTileColumns = Plan::kTileN / kPerElement;            // of D
   static constexpr int kSubtiles = ceil_div(kTileColumns, kSubtileColumns);  // of buffers, for 64 rows
   static_assert(kTileColumns % Plan::kPanelColumns == 0, "panels cover the columns");
-  static_assert(kPerElement == 1 || (Plan::kDIsRowMajor && !Epilogue::kReadsSource), "pairs of columns, and no C");
+  static_assert(kPerElement == 1 || (Plan::kDIsRowMajor && !Epilogue::kReadsSource),
+                "an epilogue that pairs columns needs a row-major D and reads no C");
   static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix>;
   static constexpr int kLaneRows = Rows::kLaneRows;
   static constexpr int kOtherRow = Rows::kOtherRow;
@@ -89,7 +90,8 @@ class WarpgroupOutput {
   /// Stores the warpgroup's rows from `row` on and kTileN columns from `column` on.
   template <class Accumulators>
   __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column, int batch) {
-    if constexpr (Vectors::kBytes > 0) ptx::named_barrier(barrier_, kThreads);  // what begin() staged is complete
+    // The vectors that begin() staged must be complete.
+    if constexpr (Vectors::kBytes > 0) ptx::named_barrier(barrier_, kThreads);
     if constexpr (Epilogue::kReductions > 0) reductions_.begin(parameters_.epilogue);
     store_from<0>(accumulators, row, column, batch);
     if constexpr (Epilogue::kReductions > 0) {
@@ -107,7 +109,7 @@ class WarpgroupOutput {
   }
 
  private:
-  // These are computed each time, since registers to keep them cost more.
+  // These values are recomputed at each use, which costs less than the registers to keep them.
   __device__ __forceinline__ bool reads_source() const {
     return Epilogue::kReadsSource && Epilogue::reads_source(parameters_.epilogue);
   }
@@ -194,7 +196,7 @@ class WarpgroupOutput {
                      batch * parameters_.batch_step_c);
   }
 
-  /// Waits until what this subtile reads of C is in `buffer`, or loads it there.
+  /// Waits until TMA has loaded this subtile's part of C to `buffer`, or loads it there with plain loads.
   __device__ __forceinline__ void bring_source(uint32_t buffer, int row, int column, int batch) const {
     if constexpr (Source::kByTma) {
       source().wait(subtiles_);
@@ -206,8 +208,8 @@ class WarpgroupOutput {
   }
 
   /// Applies the epilogue to subtile number kSubtile of the tile, which begins at (row, column) of D, and stores the
-  /// result to `buffer`, where what the subtile reads of C lies. If C's elements lie as D's do, each thread overwrites
-  /// what it read; otherwise a barrier separates all reads from all writes.
+  /// result to `buffer`, which holds the subtile's part of C until then. If C and D have the same layout in the buffer,
+  /// each thread overwrites the elements that it read itself; otherwise a barrier separates all reads from all writes.
   template <int kSubtile, bool kReads, class Accumulators>
   __device__ __forceinline__ void compute(const Accumulators& accumulators, uint32_t buffer, int row, int column,
                                           int batch) {
@@ -237,7 +239,8 @@ class WarpgroupOutput {
     }
   }
 
-  /// The same where two columns of A*B, which a thread holds, make one element of D. `column` counts columns of A*B.
+  /// The same for an epilogue that computes one element of D from two columns of A*B, which are in the same thread.
+  /// `column` counts columns of A*B.
   template <int kSubtile, class Accumulators>
   __device__ __forceinline__ void compute_pairs(const Accumulators& accumulators, uint32_t buffer, int row, int column,
                                                 int batch) {
@@ -295,8 +298,8 @@ class WarpgroupOutput {
     }
   }
 
-  /// 16-bit elements, by stmatrix. Lane l addresses line l%8 of matrix l/8. The matrices are, of one group of 8
-  /// columns, the lanes' first rows and their other rows, then the same of the next group.
+  /// Stores 16-bit elements by stmatrix. Lane l addresses line l%8 of matrix l/8. The first matrix has the lanes' first
+  /// rows of one group of 8 columns, the second their second rows; the next two are those of the next group.
   __device__ __forceinline__ void store_matrices(const Vector<D, 2> (&out)[2 * kGroups], uint32_t buffer, int warp_row,
                                                  int column) const {
     const int line = thread_ % 8;
@@ -315,7 +318,7 @@ class WarpgroupOutput {
     }
   }
 
-  /// Elements of other widths: two neighbours in the thread's first row, `row`, and two in its other one.
+  /// Stores elements of other sizes: two adjacent ones in the thread's first row, `row`, and two in its second row.
   __device__ __forceinline__ void store_pairs(const Vector<D, 2> (&out)[2], uint32_t buffer, int row,
                                               int column) const {
     if constexpr (kPairsAreLines) {
@@ -336,8 +339,8 @@ class WarpgroupOutput {
     }
   }
 
-  /// Sends kCount panels to D, and the same panels of the other outputs: by one thread where TMA stores them. What lies
-  /// outside D is not written.
+  /// Stores kCount panels to D, and the same panels of the other outputs. TMA stores are issued by one thread. Elements
+  /// outside D are not written.
   template <int kCount>
   __device__ __forceinline__ void send(uint32_t buffer, int row, int column, int batch) const {
     if constexpr (Plan::kTmaOutputs > 0)
@@ -402,10 +405,10 @@ class WarpgroupOutput {
   }
 
   const Parameters& parameters_;
-  uint32_t buffers_, vectors_, barriers_;  // of all warpgroups, so that they are constants
+  uint32_t buffers_, vectors_, barriers_;  // for all warpgroups, so that the addresses are constants
   int thread_;
   int barrier_;
-  uint32_t subtiles_ = 0;  // so far; they take the buffers in turn
+  uint32_t subtiles_ = 0;  // number of subtiles so far, which selects the buffer
   Reductions reductions_;
 };
 

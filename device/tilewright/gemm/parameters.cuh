@@ -1,4 +1,4 @@
-// The one by-value argument of every GEMM kernel.
+// The struct that the kernels of simt_gemm and sm80_gemm take by value.
 #pragma once
 
 #include "tilewright/types.cuh"
@@ -14,7 +14,7 @@ struct GemmParameters {
   const void* c;
   void* d;
   int64_t lda, ldb, ldc, ldd;  // elements
-  /// Elements from one matrix of a batch to the next; 0 where one matrix serves the whole batch.
+  /// Elements from one matrix of a batch to the next; 0 if one matrix is used for the whole batch.
   int64_t batch_stride_a, batch_stride_b, batch_stride_c, batch_stride_d;
   int m, n, k;
   int tiles_m, tiles_n;

@@ -1,5 +1,6 @@
 // GEMM on CUDA cores: any element type, layout and alignment. One CTA computes one tile of D from a ring of
-// shared-memory stages; a thread's share are a few vectors along M times a few along N. A batch is the grid's y and z.
+// shared-memory stages. A thread computes a few vectors along M times a few along N. The batch is in the grid's y and
+// z.
 #pragma once
 
 #include "tilewright/copy/panel_copy.cuh"
@@ -14,8 +15,8 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB, Accumulator, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kLanesM, kLanesN, kVectorM,
-/// kVectorN, kStages, kStageBytes, kSharedBytes, Raster, and what OutputTile asks for. All numbers come from
-/// plan/simt_gemm.
+/// kVectorN, kStages, kStageBytes, kSharedBytes, Raster, and the members that OutputTile uses. The values
+/// come from plan/simt_gemm.
 template <class Plan, class Epilogue>
 class SimtGemm {
   using OperandA = typename Plan::OperandA;
@@ -39,7 +40,7 @@ class SimtGemm {
   using Output = OutputTile<Plan, Epilogue, Parameters>;
   using Reductions = typename Output::template Reductions<kBandRows, kThreads>;
 
-  // Shared memory holds the stages and, after the mainloop, what the epilogue reduces in their place.
+  // Shared memory holds the stages and, after the mainloop, the bands that the epilogue reduces.
   static_assert(Plan::kStageBytes == kStageElements * static_cast<int>(sizeof(Stored)));
   static_assert(Plan::kSharedBytes == maximum(Plan::kStages * Plan::kStageBytes, Reductions::kBytes));
 
@@ -96,7 +97,7 @@ class SimtGemm {
     int read_stage = 0;
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       ptx::cp_async_wait<Plan::kStages - 2>();
-      __syncthreads();  // this stage has arrived, and everyone has read the one that is written next
+      __syncthreads();  // this stage has arrived, and all threads have read the stage that is written next
       start_copy();
       multiply_tile(accumulators, stages + read_stage * kStageElements);
       finish_copy();

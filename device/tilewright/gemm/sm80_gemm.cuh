@@ -1,5 +1,6 @@
-// GEMM on tensor cores as of sm_80: operands by cp.async into a ring of swizzled shared-memory stages, fragments by
-// ldmatrix, mma.sync. One CTA computes one tile of D. A batch is the grid's y and z.
+// GEMM on the tensor cores of sm_80 and later: cp.async copies operands into a ring of swizzled shared-memory stages,
+// ldmatrix loads fragments, and mma.sync multiplies. One CTA computes one tile of D. The batch is in the grid's y and
+// z.
 #pragma once
 
 #include "tilewright/copy/operand_copy.cuh"
@@ -16,7 +17,7 @@ namespace tilewright {
 
 /// Plan: OperandA, OperandB, Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, Raster,
 /// kPromotesAccumulators, kAccumulatesInHalf, AccumulatorTile, kBandLine, kStageBytes, kBandBytes, kSharedBytes, and
-/// what OutputTile asks for. All numbers come from plan/sm80_gemm.
+/// the members that OutputTile uses. The values come from plan/sm80_gemm.
 template <class Plan, class Epilogue>
 class Sm80Gemm {
   using Math = typename Plan::Math;
@@ -43,7 +44,7 @@ class Sm80Gemm {
     typename LoaderB::Fragment b[Math::kLoadsPerStep];
   };
 
-  // Shared memory holds the stages and, after the mainloop, the output's bands in their place.
+  // Shared memory holds the stages and, after the mainloop, the bands of the output.
   static_assert(Plan::kStageBytes == OperandA::kTileBytes + OperandB::kTileBytes);
   static_assert(Plan::kSharedBytes == maximum(Plan::kStages * Plan::kStageBytes, Output::kBytes));
 
@@ -106,8 +107,8 @@ class Sm80Gemm {
     ptx::cp_async_wait<0>();
   }
 
-  /// Issues one share of the copy of the next tile along K. Past the end of K it copies zeros, so that stages are
-  /// always defined and the number of pending groups stays the same.
+  /// Issues one share of the copy of the next tile along K. Past the end of K it copies zeros, so that every stage is
+  /// initialised and the number of pending commit groups stays the same.
   template <int kShare, int kShares>
   __device__ __forceinline__ void start_copy(const Ring& ring) const {
     ring.copy_a.template start<kShare, kShares>(ring.write_stage, ring.k_left);
@@ -122,8 +123,9 @@ class Sm80Gemm {
     ring.write_stage = next_stage(ring.write_stage);
   }
 
-  /// Steps kStep and later of the tile in ring.read_stage. A step begins its share of a copy, loads the fragments of
-  /// the next step (the last one those of the next tile) and multiplies those that the one before loaded.
+  /// Executes the steps from kStep on of the tile in ring.read_stage. A step issues its share of a copy, loads the
+  /// fragments of the next step, which may be in the next tile, and multiplies the fragments that the previous step
+  /// loaded.
   template <int kStep>
   __device__ __forceinline__ void multiply_steps(Accumulators& accumulators, Ring& ring) const {
     constexpr int kNext = (kStep + 1) % kSteps;
@@ -164,7 +166,7 @@ class Sm80Gemm {
     }
   }
 
-  /// Operands are prepared where they are first multiplied, so that the tensor cores need not wait for all of them.
+  /// Operands are converted just before their first use, so that the tensor cores need not wait for all of them.
   static __device__ __forceinline__ void multiply_step(Accumulators& accumulators, const Fragments& fragments) {
     typename Math::A a[kTilesM];
     typename Math::B b[kTilesN];
@@ -179,7 +181,7 @@ class Sm80Gemm {
       if (kTerm == 0) Math::prepare_a(a[i], TileOf<typename LoaderA::Fragment>{fragments.a, i});
 #pragma unroll
       for (int j = 0; j < kTilesN; ++j) {
-        // Back and forth along N: each instruction shares an operand with the one before it.
+        // The order goes back and forth along N, so that each instruction shares an operand with the previous one.
         const int column = i % 2 == 0 ? j : kTilesN - 1 - j;
         if (kTerm == 0 && i == 0) Math::prepare_b(b[column], TileOf<typename LoaderB::Fragment>{fragments.b, column});
         Math::template fma<kTerm>(accumulators[i][column], a[i], b[column]);
@@ -188,7 +190,7 @@ class Sm80Gemm {
     if constexpr (kTerm + 1 < Math::kTerms) multiply_term<kTerm + 1>(accumulators, fragments, a, b);
   }
 
-  /// [load] -> the registers of one tile.
+  /// The registers of one instruction tile, indexed by [load].
   template <class Fragment>
   struct TileOf {
     const Fragment* loads;
@@ -196,7 +198,8 @@ class Sm80Gemm {
     __device__ __forceinline__ decltype(auto) operator[](int load) const { return (loads[load][tile]); }
   };
 
-  /// Tensor cores round sums toward zero; adding each tile's sum by an ordinary addition keeps that from accumulating.
+  /// Tensor cores round sums toward zero. Adding the sum of each k tile by an ordinary f32 addition keeps these errors
+  /// from accumulating.
   static __device__ __forceinline__ void add(Accumulators& sum, const Accumulators& partial) {
 #pragma unroll
     for (int i = 0; i < kTilesM; ++i) {
@@ -212,7 +215,7 @@ class Sm80Gemm {
     const Output output(parameters_, batch_, shared, m, n);
     __syncthreads();  // the last fragments have been read: the stages are free
     output.begin();
-    // One copy of the epilogue's code, whatever the number of bands; accumulators are still indexed by constants.
+    // The loop is not unrolled, so that the epilogue's code exists once; accumulators are still indexed by constants.
 #pragma unroll 1
     for (int band = 0; band < kTilesM; ++band) {
 #pragma unroll

@@ -1,7 +1,7 @@
-// Warp-specialized GEMM on tensor cores as of sm_90. A producer warpgroup fills a ring of swizzled shared-memory
-// stages: one thread by TMA, or all threads with plain loads where TMA cannot load an operand, unless the CTAs repack
-// it first. Consumer warpgroups multiply the stages by wgmma, and D leaves by TMA. Persistent CTAs compute one tile of
-// D after another.
+// Warp-specialized GEMM on the tensor cores of sm_90. A producer warpgroup fills a ring of swizzled shared-memory
+// stages. One of its threads issues TMA loads; if TMA cannot load an operand, all its threads load it with plain loads,
+// or all CTAs repack it first. Consumer warpgroups multiply the stages by wgmma, and TMA stores D. Persistent CTAs
+// compute one tile of D after another.
 #pragma once
 
 #include "tilewright/copy/plain_load_stage.cuh"
@@ -27,14 +27,15 @@
 
 namespace tilewright {
 
-/// Cooperative schedule: kConsumers warpgroups share a tile, each with its own rows. Ping-pong: they take turns, each
-/// with a tile of its own, so that one multiplies while another stores. With split-K, kSplitK > 1 CTAs compute a tile,
-/// each over its slice of K, and each stores a share of it; these launches are cooperative, and so are those that
-/// repack operands. Plan: what the parts below ask for, and kTileM, kTileN, kTileK, kConsumers, kIsPingPong, kStages,
-/// kClusterM, kClusterN, kSplitK, kProducerRegisters, kConsumerRegisters, kPlainLoadWords (32-bit words that a producer
-/// thread keeps in flight when it loads an operand with plain loads), SharedMemory (the map of it), kCounterBytes (of
-/// the counters at the workspace's beginning), Mainloop, kConsumerArrivals (of one consumer warpgroup for each stage).
-/// All numbers come from plan/sm90/gemm.
+/// In the cooperative schedule, the kConsumers warpgroups share a tile, and each computes its own rows. In the
+/// ping-pong schedule each has a tile of its own, so that one runs its mainloop while another runs its epilogue. With
+/// split-K, kSplitK > 1 CTAs compute a tile, each over a part of K, and each stores a share of it. Launches with
+/// split-K or repacked operands are cooperative launches. Plan: the members that the parts below use, and kTileM,
+/// kTileN, kTileK, kConsumers, kIsPingPong, kStages, kClusterM, kClusterN, kSplitK, kProducerRegisters,
+/// kConsumerRegisters, kPlainLoadWords (32-bit words that a producer thread keeps in flight when it loads an operand
+/// with plain loads), SharedMemory (offsets and sizes of its parts), kCounterBytes (size of the counters at the
+/// workspace's beginning), Mainloop, kConsumerArrivals (arrivals of one consumer warpgroup per stage). The values come
+/// from plan/sm90/gemm.
 template <class Plan, class Epilogue>
 class Sm90Gemm {
   using Wgmma = typename Plan::Wgmma;
@@ -57,7 +58,7 @@ class Sm90Gemm {
   static constexpr int kTmaBytes =
       (kPlainLoadsA ? 0 : OperandA::kTileBytes) + (kPlainLoadsB ? 0 : OperandB::kTileBytes);
   static constexpr int kProducerArrivals =
-      (kTmaBytes > 0 ? 1 : 0) + (kUsesPlainLoads ? 4 : 0);  // a thread of each warp that stores to the stage
+      (kTmaBytes > 0 ? 1 : 0) + (kUsesPlainLoads ? 4 : 0);  // one thread of each producer warp arrives
   using Ring = TmaRing<Plan::kStages, Plan::SharedMemory::kStageBytes, kTeam * Plan::kConsumerArrivals, kClusterCtas,
                        kProducerArrivals>;
   using Mainloop = typename Plan::template Mainloop<kAtoms>;
@@ -77,10 +78,10 @@ class Sm90Gemm {
   __device__ __forceinline__ explicit Sm90Gemm(const Parameters& parameters)
       : parameters_(parameters),
         warpgroup_(__shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 128, 0)),
-        slice_(static_cast<int>(blockIdx.x) / kClusterCtas % Plan::kSplitK) {
+        k_part_(static_cast<int>(blockIdx.x) / kClusterCtas % Plan::kSplitK) {
     const int64_t k_tiles = ceil_div(parameters.k, Plan::kTileK);
-    first_k_tile_ = static_cast<int>(k_tiles * slice_ / Plan::kSplitK);
-    k_tiles_ = static_cast<int>(k_tiles * (slice_ + 1) / Plan::kSplitK) - first_k_tile_;
+    first_k_tile_ = static_cast<int>(k_tiles * k_part_ / Plan::kSplitK);
+    k_tiles_ = static_cast<int>(k_tiles * (k_part_ + 1) / Plan::kSplitK) - first_k_tile_;
   }
 
   __device__ __forceinline__ void run() {
@@ -160,8 +161,8 @@ class Sm90Gemm {
     ptx::fence_proxy_async_all();
     __syncthreads();
     if (threadIdx.x == 0) {
-      char* const counter =
-          parameters_.workspace + Plan::kCounterBytes - GridBarrier::kCounterStep;  // the last: slices use the first
+      char* const counter = parameters_.workspace + Plan::kCounterBytes -
+                            GridBarrier::kCounterStep;  // the last counter; split-K uses the first ones
       GridBarrier all(reinterpret_cast<uint32_t*>(counter), static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
       all.arrive();
       all.wait();
@@ -174,8 +175,8 @@ class Sm90Gemm {
     return {parameters_.cluster_tiles_m, parameters_.cluster_tiles_n, parameters_.batches};
   }
 
-  /// The producer thread's loop by TMA. CTAs of a cluster that differ in N share A's tile, those that differ in M share
-  /// B's.
+  /// The loop of the producer thread, which issues TMA loads. CTAs of a cluster that differ only in N share A's tile;
+  /// those that differ only in M share B's.
   __device__ __forceinline__ void produce(const Ring& ring) const {
     const int rank = kClusterCtas > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
     const int cta_m = rank % Plan::kClusterM;
@@ -189,7 +190,7 @@ class Sm90Gemm {
     PersistentTiles<Plan> tiles = this->tiles();
     typename Ring::Position at;
     for (TileOrigin tile; tiles.next(tile);) {
-#pragma unroll 1  // four at once spilled in a producer of 24 registers
+#pragma unroll 1  // unrolled by four, a producer of 24 registers spilled
       for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
         ring.begin_write(at, Shared::kStageBytes);
         const uint32_t stage = ring.stage(at.stage);
@@ -202,7 +203,7 @@ class Sm90Gemm {
     ptx::launch_dependents();
   }
 
-  /// The producer warpgroup's loop with plain loads; all its threads must call it.
+  /// The loop of the producer warpgroup with plain loads. All its threads must call it.
   __device__ __forceinline__ void load_plain(const Ring& ring) const {
     PersistentTiles<Plan> tiles = this->tiles();
     TileOrigin tile;
@@ -232,7 +233,7 @@ class Sm90Gemm {
     ptx::launch_dependents();
   }
 
-  /// Must be called by one thread: loads by TMA the operand of a stage that is not loaded with plain loads.
+  /// Must be called by one thread. If TMA loads one of the stage's operands, issues its loads.
   __device__ __forceinline__ void load_rest(const Ring& ring, int stage, const StageOrigin& from) const {
     ptx::mbarrier_arrive_expect(ring.full(stage), kTmaBytes);
     if constexpr (!kPlainLoadsA) {
@@ -277,8 +278,8 @@ class Sm90Gemm {
 
   const Parameters& parameters_;
   int warpgroup_;
-  int slice_;
-  int first_k_tile_, k_tiles_;  // this CTA's slice of K
+  int k_part_;
+  int first_k_tile_, k_tiles_;  // this CTA's part of K
 };
 
 }  // namespace tilewright

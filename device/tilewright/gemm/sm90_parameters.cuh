@@ -1,4 +1,4 @@
-// What a launch of an sm90_gemm kernel is given.
+// The struct that an sm90_gemm kernel takes by value.
 #pragma once
 
 #include "tilewright/operand/global_matrix.cuh"
@@ -8,7 +8,7 @@
 
 namespace tilewright {
 
-/// The tensor maps of the outputs beside D that are stored by TMA.
+/// The tensor maps of the outputs other than D that TMA stores.
 template <int kCount>
 struct TmaOutputMaps {
   TmaMatrix map[kCount];
@@ -16,9 +16,9 @@ struct TmaOutputMaps {
 template <>
 struct TmaOutputMaps<0> {};
 
-/// plan/sm90/launch writes these fields; the emitted text asserts their offsets. Plan::Source and Plan::Output, how the
-/// kernel reaches C and D, are TmaMatrix or GlobalMatrix; Plan::OperandA::Source and OperandB::Source may also be
-/// RepackedMatrix. m, n and k are those of the problem as computed, which may be the transposed one.
+/// plan/sm90/launch writes these fields, and the emitted text asserts their offsets. Plan::Source and Plan::Output, the
+/// types of C and D, are TmaMatrix or GlobalMatrix. Plan::OperandA::Source and OperandB::Source may also be
+/// RepackedMatrix. m, n and k are the extents of the problem as computed, which may be the transposed problem.
 template <class Plan, class EpilogueParameters>
 struct Sm90GemmParameters {
   [[no_unique_address]] TmaOutputMaps<Plan::kTmaOutputs> outputs;
@@ -27,12 +27,12 @@ struct Sm90GemmParameters {
   typename Plan::Output d;
   typename Plan::Source c;
   int m, n, k, batches;
-  /// The step in the tensor maps' batch mode from one of D's matrices to the next: 0 where one matrix serves the whole
-  /// batch, else 1.
+  /// The step along the batch mode of the tensor maps from one matrix of D to the next: 0 if one matrix is used for the
+  /// whole batch, else 1.
   int batch_step_a, batch_step_b, batch_step_c;
   int cluster_tiles_m, cluster_tiles_n;
   ptx::CachePolicy policy_a, policy_b;  // L2 policies of TMA loads
-  char* workspace;                      // of kernels with split-K, repacked operands or reductions; else null
+  char* workspace;                      // null unless the kernel has split-K, repacked operands or reductions
   int64_t reduction_parts;              // offset of the reductions' partial results in it, bytes
   EpilogueParameters epilogue;
 };

@@ -1,7 +1,8 @@
 // Loads A's fragments from an MN-major tile in shared memory, for wgmma that takes A from registers.
 //
-// Operand: fragment_offset(thread, load, mn) and fragment_step(k) in elements; kTurnedThreads and kTurnedLoads: threads
-// that have one of the bits kTurnedThreads make load i ^ kTurnedLoads as their i-th. See arch/wgmma_fragment.
+// Operand: fragment_offset(thread, load, mn) and fragment_step(k) in elements. The threads whose number has a bit of
+// kStaggeredThreads set perform load i ^ kStaggeredLoads as their i-th, which avoids bank conflicts; see
+// arch/wgmma_fragment.
 #pragma once
 
 #include "tilewright/ptx/permute.cuh"
@@ -10,17 +11,17 @@
 
 namespace tilewright {
 
-/// Fragments of 32-bit elements: a register holds one of them.
+/// Fragments of 32-bit elements, one per register.
 template <class Operand, int kAtoms>
 class MnMajorWords {
  public:
   static constexpr int kRegisters = 4;
   using Fragment = uint32_t[kAtoms][kRegisters];
 
-  /// For the instructions along M from number `first_atom` of the tile on.
+  /// Prepares the loads for the instructions along M from number `first_atom` of the tile on.
   __device__ __forceinline__ MnMajorWords(int first_atom, int thread)
-      : is_turned_((thread & Operand::kTurnedThreads) != 0) {
-    const int turn = is_turned_ ? Operand::kTurnedLoads : 0;
+      : is_staggered_((thread & Operand::kStaggeredThreads) != 0) {
+    const int turn = is_staggered_ ? Operand::kStaggeredLoads : 0;
 #pragma unroll
     for (int atom = 0; atom < kAtoms; ++atom) {
 #pragma unroll
@@ -40,7 +41,7 @@ class MnMajorWords {
       for (int i = 0; i < kRegisters; ++i) loaded[i] = ptx::load_shared_b32(tile + offset_[atom][i] + step);
 #pragma unroll
       for (int i = 0; i < kRegisters; ++i) {
-        fragment[atom][i] = is_turned_ ? loaded[i ^ Operand::kTurnedLoads] : loaded[i];
+        fragment[atom][i] = is_staggered_ ? loaded[i ^ Operand::kStaggeredLoads] : loaded[i];
       }
     }
   }
@@ -48,30 +49,30 @@ class MnMajorWords {
  private:
   static constexpr uint32_t kElementBytes = 4;
 
-  bool is_turned_;
+  bool is_staggered_;
   uint32_t offset_[kAtoms][kRegisters];
 };
 
-/// Fragments of 8-bit elements: a register holds four k of one row. ldmatrix.trans leaves two neighbouring rows at two
-/// k in each register of a lane. Byte permutations of two such registers make one register of the first row and one of
-/// the second.
+/// Fragments of 8-bit elements. A register of wgmma's A holds four elements of one row, adjacent along K.
+/// ldmatrix.trans instead gives each register two adjacent rows at two k. Byte permutations of two such registers make
+/// one register of the first row and one of the second.
 template <class Operand, int kAtoms>
 class MnMajorBytes {
  public:
   static constexpr int kRegisters = 4;
   using Fragment = uint32_t[kAtoms][kRegisters];
 
-  /// For the instructions along M from number `first_atom` of the tile on.
+  /// Prepares the loads for the instructions along M from number `first_atom` of the tile on.
   __device__ __forceinline__ MnMajorBytes(int first_atom, int thread) {
-    const int turn = (thread & Operand::kTurnedThreads) != 0 ? Operand::kTurnedLoads : 0;
+    const int turn = (thread & Operand::kStaggeredThreads) != 0 ? Operand::kStaggeredLoads : 0;
 #pragma unroll
     for (int atom = 0; atom < kAtoms; ++atom) {
       offset_[atom] = Operand::fragment_offset(thread, thread % 32 / 8 ^ turn, first_atom + atom);
     }
-    // What this lane receives comes from rows 2 * (lane % 4) and the next of the matrices.
-    const bool is_turned = (thread % 4 * 2 & Operand::kTurnedThreads) != 0;
-    first_row_ = is_turned ? 0x2064 : 0x6420;
-    second_row_ = is_turned ? 0x3175 : 0x7531;
+    // This lane receives elements of rows 2 * (lane % 4) and 2 * (lane % 4) + 1 of the matrices.
+    const bool is_staggered = (thread % 4 * 2 & Operand::kStaggeredThreads) != 0;
+    first_row_ = is_staggered ? 0x2064 : 0x6420;
+    second_row_ = is_staggered ? 0x3175 : 0x7531;
   }
 
   /// Loads the fragments of K step `k` from the tile at shared address `tile`.
@@ -89,7 +90,7 @@ class MnMajorBytes {
   }
 
  private:
-  static_assert(Operand::kTurnedLoads == 1, "the two matrices of a register change places");
+  static_assert(Operand::kStaggeredLoads == 1, "the two matrices of a register change places");
 
   uint32_t first_row_, second_row_;
   uint32_t offset_[kAtoms];

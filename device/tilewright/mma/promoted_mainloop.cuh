@@ -1,5 +1,5 @@
-// The mainloop with promoted accumulators, for 8-bit floats, whose sums the tensor core rounds too coarsely for a long
-// K: each k tile is summed by itself, and the sum is added to f32 registers.
+// The mainloop with promotion, for 8-bit floats. The tensor core rounds their sums too coarsely for a long K, so each k
+// tile is summed by itself and its sum is added to f32 registers.
 #pragma once
 
 #include "tilewright/ptx/warpgroup.cuh"
@@ -7,9 +7,9 @@
 
 namespace tilewright {
 
-/// One is the mainloop of one instruction along M whose sums are promoted: WarpgroupMainloop<Plan, 1> or
-/// RegisterMainloop<Plan, 1>. Its accumulators need registers beside the sums, so a warpgroup's instructions along M
-/// run one after the other; meanwhile other warpgroups keep the tensor cores busy.
+/// One is the mainloop of a single instruction along M, whose sums are promoted: WarpgroupMainloop<Plan, 1> or
+/// RegisterMainloop<Plan, 1>. Its accumulators need registers in addition to the sums, so a warpgroup's instructions
+/// along M run one after the other; meanwhile other warpgroups keep the tensor cores busy.
 template <class Plan, int kAtoms, class One>
 class PromotedMainloop {
   using Wgmma = typename Plan::Wgmma;
@@ -49,7 +49,7 @@ class PromotedMainloop {
     return last;
   }
 
-  /// multiply() leaves nothing in flight.
+  /// Does nothing, because multiply() leaves no instructions in flight.
   template <class Ring>
   static __device__ __forceinline__ void finish(const Ring& /*ring*/, int /*last_stage*/, int /*thread*/) {}
 };

@@ -1,5 +1,5 @@
-// The mainloop of one warpgroup where wgmma cannot read A from shared memory as it lies there: A goes through
-// registers.
+// The mainloop of one warpgroup that loads A from shared memory to registers, because wgmma cannot read A's layout
+// there.
 #pragma once
 
 #include "tilewright/mma/mn_major_fragments.cuh"
@@ -8,10 +8,10 @@
 
 namespace tilewright {
 
-/// As WarpgroupMainloop, but each warp loads fragments by itself and releases stages by an arrival of its own: that one
-/// warp has waited for its wgmma does not mean that the others have finished their loads. OperandA is what
-/// MnMajorFragments asks for. Fragments are double buffered: those of a step are loaded while the previous step is
-/// multiplied, once the step before that no longer reads the registers.
+/// As WarpgroupMainloop, but each warp loads its own fragments and releases stages by its own arrival. One arrival of
+/// the warpgroup would not suffice, because other warps may still load fragments after one has waited for its wgmma.
+/// OperandA has the members that MnMajorFragments uses. Fragments are double buffered: the fragments of a step are
+/// loaded while the previous step is multiplied, once the step before it no longer reads these registers.
 template <class Plan, int kAtoms>
 class RegisterMainloop {
   using Wgmma = typename Plan::Wgmma;
@@ -43,7 +43,7 @@ class RegisterMainloop {
     return previous;
   }
 
-  /// Waits for what multiply() left in flight: the accumulators then hold the sum.
+  /// Waits for the instructions that multiply() left in flight; the accumulators then hold the sum.
   template <class Ring>
   static __device__ __forceinline__ void finish(const Ring& ring, int last_stage, int thread) {
     ptx::wgmma_wait<0>();

@@ -1,5 +1,5 @@
-// How a warp multiplies the fragments that it loaded: as they are, rounded to tf32, rounded to 16 bits, or split into
-// two tf32 parts. Each struct gives the shape of one load, the loads that one instruction takes, and the terms of a
+// How a warp converts the fragments that it loaded before it multiplies them: not at all, to tf32, to 16 bits, or to
+// two tf32 parts. Each struct gives the shape of one load, the number of loads per instruction, and the terms of a
 // product. A warp computes one term for all its tiles before the next term, so that no instruction waits for the
 // previous one.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace tilewright {
 
-/// The fragments are the instruction's operands as they are.
+/// The fragments are the instruction's operands without conversion.
 template <class Instruction>
 struct DirectMath {
   using Mma = Instruction;

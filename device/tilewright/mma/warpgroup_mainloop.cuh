@@ -39,7 +39,7 @@ class WarpgroupMainloop {
     return previous;
   }
 
-  /// Waits for what multiply() left in flight: the accumulators then hold the sum.
+  /// Waits for the instructions that multiply() left in flight; the accumulators then hold the sum.
   template <class Ring>
   static __device__ __forceinline__ void finish(const Ring& ring, int last_stage, int thread) {
     ptx::wgmma_wait<0>();

@@ -1,4 +1,5 @@
-// convert<To>(from) for every pair of types that a kernel meets. Float to byte goes through s32: both steps saturate.
+// convert<To>(from) for every pair of types that a kernel uses. Float to 8-bit integer goes through s32; both steps
+// saturate.
 #pragma once
 
 #include "tilewright/ptx/convert.cuh"
@@ -32,7 +33,7 @@ __device__ __forceinline__ To convert(From from) {
   }
 }
 
-/// Two neighbouring elements; 8-bit floats are converted together.
+/// Converts two adjacent elements. Two 8-bit floats are converted by one instruction.
 template <class To, class From>
 __device__ __forceinline__ Vector<To, 2> convert_pair(From low, From high) {
   if constexpr (is_fp8<To> && !is_same<To, From>) {

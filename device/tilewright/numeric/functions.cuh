@@ -1,4 +1,4 @@
-// The functions an epilogue graph is made of, for f32, f64 and s32. NaN propagates through maximum and minimum.
+// The functions of epilogue graphs for f32, f64 and s32. NaN propagates through maximum and minimum.
 #pragma once
 
 #include "tilewright/types.cuh"
@@ -26,7 +26,7 @@ __device__ __forceinline__ T neg(T x) {
   return -x;
 }
 
-/// The ends of a type's range.
+/// The smallest and the largest finite value of a type.
 template <class T>
 __device__ __forceinline__ T lowest() {
   if constexpr (is_same<T, float>) return __builtin_bit_cast(float, 0xff800000U);
@@ -39,7 +39,7 @@ __device__ __forceinline__ T highest() {
   if constexpr (!is_same<T, int32_t>) return -lowest<T>();
 }
 
-/// x where the comparison holds or x is NaN, y otherwise: y's NaN fails the comparison and is returned.
+/// Returns x if the comparison holds or x is NaN, else y. If y is NaN, the comparison fails and y is returned.
 template <class T>
 __device__ __forceinline__ T max(T x, T y) {
   return x > y || x != x ? x : y;
@@ -56,7 +56,7 @@ __device__ __forceinline__ T abs(T x) {
 __device__ __forceinline__ float abs(float x) { return ::fabsf(x); }
 __device__ __forceinline__ double abs(double x) { return ::fabs(x); }
 
-/// Comparisons are 1 where they hold; with NaN they do not.
+/// Comparisons return 1 or 0. Comparisons with NaN return 0.
 template <class T>
 __device__ __forceinline__ T less(T x, T y) {
   return x < y ? T(1) : T(0);

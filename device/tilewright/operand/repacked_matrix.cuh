@@ -1,5 +1,5 @@
-// A matrix that TMA cannot load as it lies in global memory. The kernel repacks it: before the mainloop, all CTAs copy
-// it to the workspace, in a layout that TMA can load.
+// A matrix that the kernel repacks because its alignment or its major mode is not supported: before the mainloop, all
+// CTAs copy it to the workspace, in a layout that TMA can load and wgmma can read.
 #pragma once
 
 #include "tilewright/operand/global_matrix.cuh"
@@ -11,8 +11,8 @@ namespace tilewright {
 struct RepackedMatrix {
   TmaMatrix copy;     // the tensor map of the copy
   GlobalMatrix from;  // the caller's matrix
-  int64_t offset;     // of the copy from the workspace's beginning, in bytes
-  int64_t pitch;      // from one line of the copy to the next, in bytes; the matrices of a batch follow each other
+  int64_t offset;     // offset of the copy in the workspace, in bytes
+  int64_t pitch;      // bytes from one line of the copy to the next; the matrices of a batch follow each other
 };
 
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const RepackedMatrix& matrix) { return matrix.copy; }

@@ -1,14 +1,14 @@
-// The order of consumer warpgroups that take turns (ping-pong): each reads all stages of one tile before the next one
-// reads those of another.
+// The order of the consumer warpgroups in the ping-pong schedule: each reads all stages of its tile before the next
+// warpgroup reads the stages of the next tile.
 #pragma once
 
 #include "tilewright/ptx/warpgroup.cuh"
 
 namespace tilewright {
 
-/// kTeams warpgroups use as many named barriers from kFirstBarrier on. A warpgroup waits for a stage by the parity of
-/// the phase of its barrier. It must not begin before the warpgroup whose turn it was has seen all of its own stages: a
-/// ring that is one phase behind has the same parity as one that is a phase ahead.
+/// kTeams warpgroups use as many named barriers from kFirstBarrier on. A warpgroup waits for a stage by the phase
+/// parity of the stage's mbarrier, and parity cannot distinguish one phase behind from one phase ahead. A warpgroup
+/// must therefore not begin before the previous warpgroup has waited for all of its own stages.
 template <int kTeams, int kFirstBarrier>
 class ConsumerTurns {
   static constexpr int kThreads = 256;  // the warpgroup that waits and the one that releases it

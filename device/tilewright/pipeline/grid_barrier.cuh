@@ -6,16 +6,17 @@
 
 namespace tilewright {
 
-/// `arrivals` CTAs meet, round after round; one thread of each calls this. What a CTA wrote before it arrived is
-/// visible to every CTA that has waited. When a round is complete, the counter's top bit flips and its other bits are
-/// zero again, so a kernel can use the counter as an earlier one left it. It must be zeroed before its first use.
+/// A barrier of `arrivals` CTAs that can be used repeatedly; one thread of each CTA calls the functions. Writes of a
+/// CTA before its arrival are visible to every CTA that has waited. When a round is complete, the counter's top bit
+/// flips and its other bits are zero again, so the next kernel can use the counter without resetting it. The counter
+/// must be zeroed before its first use.
 class GridBarrier {
   static constexpr uint32_t kTurn = 0x80000000U;
 
  public:
-  static constexpr int kCounterStep = 32;  // bytes from one counter to the next: each has a sector of L2 of its own
+  static constexpr int kCounterStep = 32;  // bytes from one counter to the next, so that each has its own L2 sector
 
-  /// Must be constructed before this CTA first arrives. `number` is the CTA's among those that meet.
+  /// Must be constructed before this CTA first arrives. `number` is the CTA's index among the `arrivals` CTAs.
   __device__ __forceinline__ GridBarrier(uint32_t* counter, int number, int arrivals)
       : counter_(counter),
         arrival_(number == 0 ? kTurn - static_cast<uint32_t>(arrivals - 1) : 1),

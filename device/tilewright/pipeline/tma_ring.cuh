@@ -1,5 +1,5 @@
-// The ring of shared-memory stages between the producer, a thread that loads by TMA or warps that store what they
-// loaded to registers, and the consumer warpgroups.
+// The ring of shared-memory stages between the producer and the consumer warpgroups. The producer is one thread that
+// issues TMA loads, or the warps that load operands with plain loads.
 //
 // Each stage has two mbarriers: `full` completes when the stage's bytes have arrived, `empty` when every consumer in
 // every CTA that the loads reach has finished reading it.
@@ -12,7 +12,7 @@
 
 namespace tilewright {
 
-/// The stage at which a producer or consumer is, and the phase parity of that stage's barriers.
+/// The current stage of a producer or consumer, and the phase parity of its barriers.
 template <int kStages>
 struct RingPosition {
   int stage = 0;
@@ -26,7 +26,7 @@ struct RingPosition {
     }
   }
 
-  /// Advances by `stages` stages, which others use.
+  /// Advances by `stages` stages, which another warpgroup reads.
   __device__ __forceinline__ void skip(int stages) {
     const int to = stage + stages;
     parity ^= to / kStages & 1;
@@ -71,8 +71,8 @@ class TmaRing {
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(full(stage));
   }
 
-  /// Waits until all consumers have finished reading the stage. Called for each stage in turn, it waits for all stages
-  /// that were ever written.
+  /// Waits until all consumers have finished reading the stage. A producer that calls it for each stage in turn waits
+  /// until nobody reads the ring.
   __device__ __forceinline__ void wait_for_readers(const Position& at) const {
     ptx::mbarrier_wait(empty(at.stage), at.parity ^ 1);
   }
@@ -81,8 +81,8 @@ class TmaRing {
     ptx::mbarrier_wait(full(at.stage), at.parity);
   }
 
-  /// Must be called by all threads of one arrival, a warpgroup or a warp; `thread` is the number among them. The stage
-  /// may be overwritten afterwards.
+  /// Must be called by all threads of the warpgroup or warp that makes one arrival; `thread` is the thread's index
+  /// among them. The stage may be overwritten afterwards.
   __device__ __forceinline__ void end_read(int stage, int thread) const {
     if constexpr (kClusterCtas > 1) {
       if (thread < kClusterCtas) ptx::mbarrier_arrive_at(empty(stage), static_cast<uint32_t>(thread));

@@ -14,7 +14,7 @@ struct TileOrigin {
 
 /// Persistent CTAs take tiles round-robin. The CTAs of a cluster, kClusterM x kClusterN and numbered along M first,
 /// take one cluster tile at a time. With split-K, kSplitK consecutive clusters take the same cluster tile, each of them
-/// one slice of K. Plan: kTileM, kTileN, kClusterM, kClusterN, kSplitK, Raster.
+/// one part of K. Plan: kTileM, kTileN, kClusterM, kClusterN, kSplitK, Raster.
 template <class Plan>
 class PersistentTiles {
   static constexpr int kCtas = Plan::kClusterM * Plan::kClusterN;
@@ -30,19 +30,20 @@ class PersistentTiles {
         next_(static_cast<int>(blockIdx.x) / kGroup),
         step_(static_cast<int>(gridDim.x) / kGroup) {}
 
-  /// Returns false when no tile is left, else the origin of the next one, which may lie outside D at its far edges.
+  /// Sets `tile` to the origin of the next tile; returns false if no tile is left. The origin may lie outside D,
+  /// because the last cluster tiles may extend beyond D.
   __device__ __forceinline__ bool next(TileOrigin& tile) {
     if (next_ >= end_) return false;
     tile.batch = next_ / per_batch_;
     const TileCoordinate at = Plan::Raster::tile(next_ - tile.batch * per_batch_, tiles_m_, tiles_n_);
-    // Read each time, since a register to keep it costs more.
+    // The rank is read at each use, which costs less than a register to keep it.
     const int rank = kCtas > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
     tile.m = (at.m * Plan::kClusterM + rank % Plan::kClusterM) * Plan::kTileM;
     tile.n = (at.n * Plan::kClusterN + rank / Plan::kClusterM % Plan::kClusterN) * Plan::kTileN;
     next_ += step_;
     return true;
   }
-  /// Skips `count` tiles, which others compute.
+  /// Skips `count` tiles, which other warpgroups compute.
   __device__ __forceinline__ void skip(int count) { next_ += count * step_; }
 
  private:

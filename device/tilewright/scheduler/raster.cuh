@@ -1,4 +1,4 @@
-// The raster order: which tile of D a CTA computes, such that CTAs that run at the same time share operands in L2.
+// The raster order assigns tiles of D to CTAs so that CTAs that run at the same time share operands in L2.
 #pragma once
 
 #include "tilewright/types.cuh"
@@ -29,8 +29,8 @@ struct Raster {
   }
 };
 
-/// The matrix of the batch that this CTA computes; it may be past the last one. A grid's z is at most 65535, which is
-/// too few for some batches, so y counts multiples of it.
+/// The matrix of the batch that this CTA computes; it may be past the last one. gridDim.z is at most 65535, which is
+/// too small for some batches, so the batch index is blockIdx.y * gridDim.z + blockIdx.z.
 __device__ __forceinline__ uint32_t batch_of_grid() { return blockIdx.y * gridDim.z + blockIdx.z; }
 
 }  // namespace tilewright

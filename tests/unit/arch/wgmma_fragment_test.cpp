@@ -34,7 +34,7 @@ TEST(WgmmaFragment, LoadsOfBytes) {
   EXPECT_TRUE(loads.pairs_rows);
 }
 
-TEST(WgmmaFragment, EveryWordReachesItsRegister) {
+TEST(WgmmaFragment, EveryWordIsLoadedToItsRegister) {
   for (const SwizzleMode mode : {SwizzleMode::bytes_32, SwizzleMode::bytes_64, SwizzleMode::bytes_128}) {
     const layout::ComposedLayout smem = mn_major(mode, 32, 192, 32);
     const FragmentLoads loads = fragment_loads(tf32_atom(), smem).value_or_throw();
@@ -53,7 +53,7 @@ TEST(WgmmaFragment, EveryWordReachesItsRegister) {
 }
 
 // ldmatrix.x4.trans gives lane 4g + t the pairs of bytes at 2g of rows 2t and 2t + 1.
-TEST(WgmmaFragment, EveryByteReachesItsThread) {
+TEST(WgmmaFragment, EveryByteIsLoadedByItsThread) {
   for (const SwizzleMode mode : {SwizzleMode::bytes_64, SwizzleMode::bytes_128}) {
     const layout::ComposedLayout smem = mn_major(mode, 8, 128, 128);
     const FragmentLoads loads = fragment_loads(s8_atom(), smem).value_or_throw();

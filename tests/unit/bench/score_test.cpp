@@ -132,11 +132,11 @@ TEST(ScoreClasses, ComputesMeanWorstAndRegretOfEachClass) {
   EXPECT_EQ(large.missing, 0);
   EXPECT_NEAR(*large.geomean, 1.014396, 1e-6);
   EXPECT_NEAR(*large.geomean_to_best, 0.984378, 1e-6);
-  EXPECT_DOUBLE_EQ(*large.least, 0.98);
-  EXPECT_EQ(large.least_id, "A");
+  EXPECT_DOUBLE_EQ(*large.min, 0.98);
+  EXPECT_EQ(large.min_id, "A");
   EXPECT_DOUBLE_EQ(*large.mean_regret, 1.05);
-  EXPECT_DOUBLE_EQ(*large.most_regret, 1.10);
-  EXPECT_EQ(large.most_regret_id, "B");
+  EXPECT_DOUBLE_EQ(*large.max_regret, 1.10);
+  EXPECT_EQ(large.max_regret_id, "B");
   EXPECT_TRUE(large.is_met());
 
   const Score& batched = scores[1];
@@ -165,17 +165,17 @@ TEST(ScoreSuite, IsOverAllCasesOfClasses) {
   EXPECT_EQ(suite.cases, 3);
   EXPECT_EQ(suite.missing, 1);
   EXPECT_DOUBLE_EQ(*suite.geomean, 1.2);
-  EXPECT_DOUBLE_EQ(*suite.asked_geomean, 1.12);
-  EXPECT_FALSE(suite.asked_least);
+  EXPECT_DOUBLE_EQ(*suite.target_geomean, 1.12);
+  EXPECT_FALSE(suite.target_min);
   EXPECT_DOUBLE_EQ(*suite.mean_regret, 1.2);
   EXPECT_FALSE(suite.is_met());
 }
 
 TEST(ProblemClasses, HaveTheTargetsOfTheHopperGemm) {
   ASSERT_EQ(problem_classes().size(), 10u);
-  EXPECT_DOUBLE_EQ(find_problem_class("unaligned")->asked_geomean, 2.5);
-  EXPECT_DOUBLE_EQ(find_problem_class("unaligned")->asked_least, 1.5);
-  EXPECT_DOUBLE_EQ(find_problem_class("decode")->asked_geomean, 1.10);
+  EXPECT_DOUBLE_EQ(find_problem_class("unaligned")->target_geomean, 2.5);
+  EXPECT_DOUBLE_EQ(find_problem_class("unaligned")->target_min, 1.5);
+  EXPECT_DOUBLE_EQ(find_problem_class("decode")->target_geomean, 1.10);
   EXPECT_EQ(find_problem_class("huge"), nullptr);
   EXPECT_THAT(parse_problem("class=huge dtype=f16 m=1 n=1 k=1").reason(),
               StartsWith("class must be one of large, short, decode"));
@@ -186,8 +186,8 @@ TEST(ProblemClasses, HaveTheTargetsOfTheGuide) {
   const std::string guide(std::istreambuf_iterator<char>(file), {});
   for (const ProblemClass& one : problem_classes())
     EXPECT_THAT(guide,
-                HasSubstr(fmt::format("| {} | {:.2f} | {:.2f} |", one.title, one.asked_geomean, one.asked_least)));
-  EXPECT_THAT(guide, HasSubstr(fmt::format("| whole suite | {:.2f} | |", kAskedOfTheSuite)));
+                HasSubstr(fmt::format("| {} | {:.2f} | {:.2f} |", one.title, one.target_geomean, one.target_min)));
+  EXPECT_THAT(guide, HasSubstr(fmt::format("| whole suite | {:.2f} | |", kSuiteTarget)));
 }
 
 TEST(ProblemClasses, EachHasCasesInTheSuite) {
@@ -222,8 +222,8 @@ TEST(WriteJson, HasCasesClassesAndSuite) {
   EXPECT_EQ(json["classes"][0]["met"], false);
   EXPECT_EQ(json["classes"][1]["missing"], 1);
   EXPECT_TRUE(json["classes"][1]["geomean"].is_null());
-  EXPECT_DOUBLE_EQ(json["suite"]["asked_geomean"], 1.12);
-  EXPECT_TRUE(json["suite"]["asked_least"].is_null());
+  EXPECT_DOUBLE_EQ(json["suite"]["target_geomean"], 1.12);
+  EXPECT_TRUE(json["suite"]["target_min"].is_null());
   std::filesystem::remove(path);
 }
 

@@ -193,7 +193,7 @@ constexpr const char* kSwiglu = "dtype=f32 m=4 n=6 k=6 b=col epilogue=swiglu";
 std::int64_t even(std::int64_t j) { return 2 * j; }
 std::int64_t odd(std::int64_t j) { return 2 * j + 1; }
 
-TEST(VerifyPairs, EachElementDependsOnNeighbouringColumns) {
+TEST(VerifyPairs, EachElementDependsOnAdjacentColumns) {
   const Example example = make_example(kSwiglu, store_f32);
   const Verifier verifier(example.problem, example.sources);
   const Output d = gated(example, even, odd);

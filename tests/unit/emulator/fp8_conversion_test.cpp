@@ -1,5 +1,5 @@
 // Conversions to and from FP8 in device/tilewright/numeric: by the instructions of sm_89, and in integer arithmetic for
-// earlier GPUs. Tests all codes, all ties and their neighbours, saturation and NaN.
+// earlier GPUs. Tests all codes, all ties and the floats next to them, saturation and NaN.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -42,8 +42,8 @@ class HostProblem {
     }
   }
 
-  /// Sets the epilogue and adds its auxiliary tensors, which have the compute type and D's layout. Those that are read
-  /// are filled and broadcast over the batch.
+  /// Sets the epilogue and adds its auxiliary tensors, which have the compute type and D's layout. Tensors that are
+  /// read are filled and broadcast over the batch.
   void set_epilogue(const op::Epilogue& epilogue) {
     gemm.epilogue = epilogue;
     std::uint64_t seed = 4;

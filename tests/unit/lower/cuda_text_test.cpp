@@ -1,4 +1,4 @@
-// The parts of emitted text: an epilogue graph line by line, the constants that restate the plan.
+// Parts of the emitted text: the epilogue graph, and the constants that restate the plan.
 #include <gtest/gtest.h>
 
 #include "tests/unit/plan/gemm_cases.hpp"
@@ -21,7 +21,7 @@ std::string text_of(const op::Epilogue& epilogue) {
   return std::move(out).take();
 }
 
-TEST(EpilogueText, IsTheGraphALineANode) {
+TEST(EpilogueText, HasOneStatementPerNode) {
   EXPECT_EQ(text_of(op::linear_combination()),
             R"(// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
@@ -66,7 +66,7 @@ struct Epilogue {
 )");
 }
 
-TEST(EpilogueText, WithoutASourceReadsNone) {
+TEST(EpilogueText, DoesNotReadAMissingSource) {
   const std::string text = text_of({"plain", DType::f64, {{op::EpilogueOp::accumulator, {-1, -1}, 0.0, {}}}});
   EXPECT_NE(text.find("using Compute = double;"), std::string::npos);
   EXPECT_NE(text.find("kReadsSource = false;"), std::string::npos);
@@ -117,7 +117,7 @@ static constexpr int kReductionCounters = 8192;
 )");
 }
 
-TEST(KernelText, IsOneEntryOfTheGivenName) {
+TEST(KernelText, HasOneEntryPointWithTheGivenName) {
   SourceWriter out;
   write_kernel(out,
                {.family = "SimtGemm",
@@ -156,7 +156,7 @@ TEST(KernelText, NamesTheMathOfEachOperation) {
   }
 }
 
-TEST(KernelText, IsShortAndDependsOnNothingButThePlan) {
+TEST(KernelText, IsShortAndDependsOnlyOnThePlan) {
   const op::GemmSignature description = plan::describe_f16();
   const auto plan = plan::plan_sm80_gemm(description, plan::sm80_design({16, 8, 16}));
   ASSERT_TRUE(plan);

@@ -1,4 +1,4 @@
-// The whole text of a few kernels, against the files in tests/golden/. After an intended change:
+// Compares the whole text of some kernels with the files in tests/golden/. After an intended change, rewrite them by
 //   test_lower --update-golden     or     TILEWRIGHT_UPDATE_GOLDEN=1 test_lower
 #include <gtest/gtest.h>
 
@@ -93,7 +93,7 @@ bool updates_goldens() { return std::getenv("TILEWRIGHT_UPDATE_GOLDEN") != nullp
 
 class EmittedText : public testing::TestWithParam<Golden> {};
 
-TEST_P(EmittedText, IsTheGoldenOne) {
+TEST_P(EmittedText, EqualsTheGoldenFile) {
   const std::filesystem::path path = kFolder / (GetParam().name + ".cu");
   const std::string text = emit(GetParam());
   if (updates_goldens()) std::ofstream(path) << text;
@@ -107,8 +107,8 @@ TEST_P(EmittedText, IsTheGoldenOne) {
 INSTANTIATE_TEST_SUITE_P(Kernels, EmittedText, testing::ValuesIn(goldens()),
                          [](const auto& tested) { return tested.param.name; });
 
-TEST(Goldens, NoneIsLeftOver) {
-  if (updates_goldens()) GTEST_SKIP() << "not all are written yet";
+TEST(Goldens, EveryFileBelongsToAKernel) {
+  if (updates_goldens()) GTEST_SKIP() << "the golden files are being rewritten";
   std::set<std::string> wanted, found;
   for (const Golden& golden : goldens()) wanted.insert(golden.name + ".cu");
   for (const auto& entry : std::filesystem::directory_iterator(kFolder)) found.insert(entry.path().filename());

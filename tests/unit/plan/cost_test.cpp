@@ -1,4 +1,5 @@
-// The cost model: it ranks, so what is tested is order, and that no plan that cannot run gets a finite time.
+// The cost model. It is used for ranking, so the tests check the order of estimates, and that a plan that cannot run
+// has an infinite time.
 #include "tilewright/plan/cost.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,7 @@ op::Gemm problem(const TypeCase& types, std::int64_t m, std::int64_t n, std::int
 const TypeCase kF16{DType::f16, DType::f16, DType::f16, DType::f32};
 const TypeCase kF32{DType::f32, DType::f32, DType::f32, DType::f32};
 
-/// The time and tile of the best of all families.
+/// The estimated time, tile and instruction class of the best plan of all families.
 struct Best {
   double us = INFINITY;
   TileShape tile;
@@ -52,7 +53,7 @@ Best best_of(const op::Gemm& gemm, const Target& target) {
   return best;
 }
 
-/// Every plan of f16 and f32 for a problem, as the model sees it.
+/// The inputs of the cost model for every f16 and f32 plan of a problem.
 std::vector<CostInput> inputs(std::int64_t m, std::int64_t n, std::int64_t k) {
   std::vector<CostInput> all;
   const op::Gemm half = problem(kF16, m, n, k);
@@ -69,7 +70,7 @@ std::vector<CostInput> inputs(std::int64_t m, std::int64_t n, std::int64_t k) {
   return all;
 }
 
-/// The best time of the sm90 family.
+/// The shortest estimated time of sm90_gemm.
 double best_by_wgmma(const op::Gemm& gemm) {
   double best = INFINITY;
   const op::GemmSignature description = op::describe(gemm);
@@ -80,7 +81,8 @@ double best_by_wgmma(const op::Gemm& gemm) {
   return best;
 }
 
-// TMA is best; to gather or repack one operand costs less than two; all of it less than what the other families need.
+// TMA is the fastest path. Loading or repacking one unaligned operand costs less than two, and both are faster than the
+// other families.
 TEST(Cost, UnalignedOperandsCostByTheByteAndBeatCudaCores) {
   const double by_tma = best_by_wgmma(problem(kF16, 4096, 4096, 4096));
   const double one = best_by_wgmma(problem(kF16, 4096, 4095, 4096, {kRow, kRow, kRow, kRow}));
@@ -92,7 +94,7 @@ TEST(Cost, UnalignedOperandsCostByTheByteAndBeatCudaCores) {
   EXPECT_LT(halves, best_of(problem(kF16, 4095, 4095, 4095), kSm90).us);
 }
 
-TEST(Cost, IsPositiveAndFiniteForWhatRuns) {
+TEST(Cost, IsPositiveAndFiniteForPlansThatCanRun) {
   for (const auto& [m, n, k] : {std::array{1, 1, 1}, {64, 64, 64}, {1000, 3, 77}, {8192, 8192, 8192}, {16, 16, 0}}) {
     for (const CostInput& input : inputs(m, n, k)) {
       const double us = estimate_us(arch::limits(kSm90), input);
@@ -170,7 +172,7 @@ TEST(Cost, ReadsTheProblemTheWayItIsComputed) {
   EXPECT_EQ(input.tile, (TileShape{64, 128, 32}));
 }
 
-TEST(Cost, ABatchCountsItsTilesAndWhatItReads) {
+TEST(Cost, ABatchCountsItsTilesAndItsDistinctMatrices) {
   op::Gemm gemm = problem(kF16, 100, 2000, 64, {kRow, kColumn, kRow, kColumn});
   gemm.a = op::batched(gemm.a, 40, 0);
   gemm.b = op::batched(gemm.b, 40);
@@ -191,7 +193,7 @@ TEST(Cost, ABatchCountsItsTilesAndWhatItReads) {
   EXPECT_GT(estimate_us(arch::limits(kSm80), distinct), all) << "other matrices come from DRAM";
 }
 
-// Many small matrices fill the machine with small tiles: none may be wasted on what lies outside them.
+// A batch of many small matrices has enough small tiles to fill the GPU; larger tiles would reach outside the matrices.
 TEST(Cost, ABatchOfSmallMatricesGetsSmallTiles) {
   op::Gemm gemm = problem(kF16, 64, 64, 64);
   for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.d}) *tensor = op::batched(*tensor, 10000);
@@ -201,7 +203,7 @@ TEST(Cost, ABatchOfSmallMatricesGetsSmallTiles) {
 
 int area(const Best& best) { return best.tile.m * best.tile.n; }
 
-// The big one is a whole number of waves of every tile, so that no tile wins by its last wave.
+// The large problem is a whole number of waves for every tile, so that no tile wins because its last wave is fuller.
 TEST(Cost, BigProblemsGetBigTilesAndSmallOnesSmall) {
   for (const Target& target : {kSm80, kSm90}) {
     const int whole = 128 * arch::limits(target).sm_count;

@@ -64,7 +64,7 @@ struct Layouts {
   op::MatrixLayout a = kRow, b = kColumn, c = kRow, d = kRow;
 };
 
-/// All 16 of A, B, C, D.
+/// All 16 combinations of row-major and column-major A, B, C and D.
 inline std::vector<Layouts> all_layouts() {
   std::vector<Layouts> layouts;
   for (const auto a : {kRow, kColumn}) {
@@ -77,7 +77,7 @@ inline std::vector<Layouts> all_layouts() {
   return layouts;
 }
 
-/// Every operand aligned to `alignment_bytes`, or to an element where that is more.
+/// The signature with every operand aligned to `alignment_bytes`, or to one element if an element is larger.
 inline op::GemmSignature describe(const TypeCase& types, const Layouts& layouts = {}, int alignment_bytes = 16) {
   const auto tensor = [&](DType element, op::MatrixLayout layout) {
     return op::TensorSignature{element, layout, std::max(1, alignment_bytes / bytes(element))};
@@ -107,7 +107,7 @@ inline std::string to_string(const op::GemmSignature& description) {
                      op::name(description.math), description.epilogue.name);
 }
 
-/// A problem of that description, packed.
+/// A problem with this signature and packed operands.
 inline op::Gemm problem_of(const op::GemmSignature& description, std::int64_t m, std::int64_t n, std::int64_t k) {
   const auto tensor = [](int index, const op::TensorSignature& as, std::int64_t rows, std::int64_t columns) {
     return op::matrix(static_cast<std::uint64_t>(index) << 40, as.element, rows, columns, as.layout);

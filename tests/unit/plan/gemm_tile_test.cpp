@@ -1,4 +1,4 @@
-// What every GEMM family's plan refuses, and the launch it makes: a grid of tiles and the bytes of one struct.
+// The checks that the plans of all GEMM families share, and their launches: the grid of tiles and the parameter struct.
 #include "tilewright/plan/gemm_tile.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::ostream& operator<<(std::ostream& out, const BadTile& bad) { return out << 
 
 class TileRefusal : public testing::TestWithParam<BadTile> {};
 
-TEST_P(TileRefusal, SaysTheNumber) {
+TEST_P(TileRefusal, StatesTheNumber) {
   const op::GemmSignature description = describe_f32();
   SimtGemmDesign design = simt_design();
   ASSERT_TRUE(plan_gemm_tile(description, design));
@@ -117,7 +117,7 @@ TEST(SharedMemory, LimitIsTheTargets) {
   EXPECT_FALSE(check_smem(101377, {86}));
 }
 
-// The kernel's argument as device/tilewright/gemm/parameters.cuh declares it.
+// The kernel's parameter struct as device/tilewright/gemm/parameters.cuh declares it.
 template <class Scalars>
 struct Parameters {
   std::uint64_t a, b, c, d;
@@ -145,7 +145,7 @@ Parameters<Scalars> parameters_of(const Launch& launch) {
   return parameters;
 }
 
-// m 100, n 70, k 33 with padded leading dimensions.
+// A problem with m = 100, n = 70, k = 33 and padded leading dimensions.
 op::Gemm problem(DType type, DType d_type, op::MatrixLayout d_layout = kRow) {
   op::Gemm gemm;
   gemm.a = op::matrix(std::uint64_t{0xa0000}, type, 100, 33, kRow, 40);
@@ -211,7 +211,7 @@ TEST(Launching, ABatchIsTheGridsYAndZ) {
   EXPECT_EQ(parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), 0, op::view(gemm))).batch_stride_c, 0);
 }
 
-// z ends at 65535; the few CTAs past the last matrix return at once.
+// gridDim.z is at most 65535. The few CTAs past the last matrix return at once.
 TEST(Launching, BatchesOfAnySizeFitTheGrid) {
   const op::Gemm one = problem(DType::f32, DType::f32);
   const auto grid = [&](std::int64_t batch) {
@@ -271,7 +271,7 @@ TEST(Launching, ScalarsComeInTheOrderOfTheGraph) {
   EXPECT_EQ(plain.tiles_n, 3);
 }
 
-TEST(Launching, WhatIsNotReadIsNotPassed) {
+TEST(Launching, OperandsThatAreNotReadAreNotPassed) {
   op::Gemm gemm = problem(DType::f32, DType::f32);
   gemm.beta = 0.0;
   const auto no_source = parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), 0, op::view(gemm)));
@@ -334,7 +334,7 @@ TEST(LaunchParameters, EveryFieldIsAtAMultipleOfItsSize) {
   EXPECT_THROW(launch.append(std::uint8_t{0}), InvalidArgument);
 }
 
-TEST(LaunchParameters, TensorMapsLieAtMultiplesOf64AndAreFilledInLater) {
+TEST(LaunchParameters, TensorMapsAreAlignedTo64BytesAndFilledInLater) {
   Launch launch;
   launch.append(std::uint32_t{1});
   launch.append(TensorMapRequest{.element = DType::f16, .address = 256});

@@ -1,4 +1,4 @@
-// What reductions ask of a launch: parts and counters in its workspace, shared memory.
+// The resources that reductions need: partial results and counters in the workspace, and shared memory.
 #include "tilewright/plan/reductions.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ op::Epilogue epilogue_of(const std::vector<op::NamedOutput>& outputs) {
   return op::make_epilogue("graph", DType::f32, op::acc(), outputs).value_or_throw();
 }
 
-TEST(Reductions, AreCountedByWhatTheyLeave) {
+TEST(Reductions, AreCountedByTheShapeOfTheirResults) {
   const op::Epilogue epilogue = epilogue_of({{"aux", op::acc()},
                                              {"a", op::acc(), op::Reduction::sum, op::kRowVector},
                                              {"b", op::acc(), op::Reduction::maximum, op::kColumnVector},
@@ -25,7 +25,7 @@ TEST(Reductions, AreCountedByWhatTheyLeave) {
   EXPECT_EQ(reduction_counts(op::transposed(epilogue)), (ReductionCounts{2, 1, 1}));
 }
 
-TEST(Reductions, LeaveAPartOfEachBlockAndShare) {
+TEST(Reductions, HaveAPartialResultForEachBlockAndShare) {
   const ReductionBlocks blocks{.along_m = 3, .along_n = 5, .shares = 2, .batches = 4};
   EXPECT_EQ(reduction_part_bytes({1, 0, 0}, blocks, 300, 500, 4), 3 * 500 * 2 * 4 * 4);
   EXPECT_EQ(reduction_part_bytes({0, 1, 0}, blocks, 300, 500, 4), 5 * 300 * 2 * 4 * 4);
@@ -34,17 +34,17 @@ TEST(Reductions, LeaveAPartOfEachBlockAndShare) {
   EXPECT_EQ(reduction_part_bytes({}, blocks, 300, 500, 4), 0);
 }
 
-TEST(Reductions, MeetAtAsManyPlacesAsThereAreCounters) {
+TEST(Reductions, NeedNoMoreCountersThanAWorkspaceHas) {
   const ReductionBlocks blocks{.along_m = 100, .along_n = 535, .batches = 100};
   EXPECT_TRUE(check_reductions({0, 0, 1}, blocks));
   EXPECT_TRUE(check_reductions({1, 1, 0}, {.along_m = 99, .along_n = 535, .batches = 100}));
   EXPECT_EQ(check_reductions({1, 1, 0}, blocks).reason(),
-            "reductions meet at 635 places of each of 100 matrices, at most 63480 together");
+            "reductions need 635 arrival counters for each of 100 matrices, a workspace has 63480");
   EXPECT_TRUE(check_reductions({}, {.along_m = 1 << 20, .along_n = 1 << 20, .batches = 1 << 20}));
 }
 
-// Tiles of 32 rows of a D of 2^20 x 2^12 leave 2^15 parts of each of 2^12 results: half a GB; nine such
-// reductions, 4.8.
+// With tiles of 32 rows, a D of 2^20 x 2^12 has 2^15 partial results for each of 2^12 results of a reduction, which are
+// 0.5 GB. Nine such reductions need 4.8 GB.
 TEST(Reductions, NeedNoMoreWorkspaceThanALaunchMayHave) {
   op::GemmSignature description = describe_f32();
   std::vector<op::NamedOutput> outputs;
@@ -61,9 +61,9 @@ TEST(Reductions, NeedNoMoreWorkspaceThanALaunchMayHave) {
   EXPECT_TRUE(check_arguments(plan, op::view(gemm))) << check_arguments(plan, op::view(gemm)).reason();
 }
 
-TEST(TmaOutputs, AreTheFirstThatLieAsDDoes) {
+TEST(TmaOutputs, AreTheFirstWithTheStorageOrderOfD) {
   op::GemmSignature description = describe({DType::bf16, DType::bf16, DType::bf16, DType::f32});
-  description.epilogue = epilogue_of({{"turned", op::acc()},
+  description.epilogue = epilogue_of({{"column_major", op::acc()},
                                       {"sums", op::acc(), op::Reduction::sum, op::kRowVector},
                                       {"a", op::acc()},
                                       {"unaligned", op::acc()},
@@ -73,17 +73,17 @@ TEST(TmaOutputs, AreTheFirstThatLieAsDDoes) {
   description.tensors = {{DType::bf16, rows, 8},   {DType::f32, none, 1},      {DType::f32, columns, 4},
                          {DType::f32, columns, 2}, {DType::e4m3, columns, 16}, {DType::bf16, columns, 8}};
   const TmaOutputs found = tma_outputs(description, 1);
-  EXPECT_EQ(found.count, 2) << "at most";
+  EXPECT_EQ(found.count, TmaOutputs::kMost);
   EXPECT_EQ(found.numbers, (std::array{2, 4}));
   EXPECT_EQ(found.element_bytes, (std::array{4, 1}));
   EXPECT_EQ(tma_outputs(op::transposed(description), 1), found);
-  EXPECT_EQ(tma_outputs(description, 2).count, 0) << "slices are stored from registers";
+  EXPECT_EQ(tma_outputs(description, 2).count, 0) << "with split-K, outputs are stored from registers";
   const OutputElements elements{2, 2, true, found};
   EXPECT_EQ(elements.widest(), 4);
   EXPECT_EQ(elements.narrowest(), 1);
   EXPECT_EQ(elements.bytes_per_element(), 2 + 4 + 1);
   description.d.alignment = 4;
-  EXPECT_EQ(tma_outputs(description, 1).count, 0) << "D does not leave so";
+  EXPECT_EQ(tma_outputs(description, 1).count, 0) << "TMA cannot store D";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The tables of designs: every row plans or says why not, and no valid problem is left without a kernel.
+// The tables of designs: every row gives a plan or a refusal, and every valid problem has a kernel.
 #include "tilewright/plan/search.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ void expect_sound(const Plan& plan, const GemmTiling& design) {
   EXPECT_GE(arch::resident_blocks(limits, plan.threads(), plan.registers(), plan.smem_bytes()), 1);
 }
 
-TEST(Search, EveryDesignPlansOrSaysWhy) {
+TEST(Search, EveryDesignGivesAPlanOrARefusal) {
   int planned = 0;
   std::set<std::string> reasons;
   for_each_description([&](const op::GemmSignature& description, const Target& target) {
@@ -81,8 +81,8 @@ TEST(Search, CudaCoresServeEveryDescription) {
   });
 }
 
-// What mma.sync and cp.async can do at all, the tables do: operands along K, aligned to 4 bytes.
-TEST(Search, TensorCoresServeWhatTheyCan) {
+// The tables have a design for all operands that mma.sync and cp.async support: K-major and aligned to 4 bytes.
+TEST(Search, TensorCoresServeEveryOperandTheySupport) {
   for (const TypeCase& types : type_cases()) {
     if (types.a == DType::f32 && types.math == op::MathOperation::multiply_add) continue;
     if (is_fp8(types.a)) continue;
@@ -103,7 +103,7 @@ TEST(Search, TensorCoresServeWhatTheyCan) {
   }
 }
 
-// Tensor-core math on f32 has no other family to fall back on.
+// No other family can compute tensor-core math on f32.
 TEST(Search, FastMathServesEveryAlignmentOfF32) {
   for (const TypeCase& types : type_cases()) {
     if (types.a != DType::f32 || types.math == op::MathOperation::multiply_add) continue;
@@ -124,7 +124,7 @@ TEST(Search, PlainF32HasNoTensorDesigns) {
   EXPECT_FALSE(simt_gemm_designs(describe_f32(), kSm80).empty());
 }
 
-// Both ways of accumulating have large tiles, and no design is offered whose sums the registers cannot hold.
+// There are large tiles with and without promotion, and no design is offered whose sums do not fit into registers.
 TEST(Search, WgmmaServesEightBitFloatsAlongK) {
   for (const TypeCase& types : type_cases()) {
     if (!is_fp8(types.a)) continue;

@@ -17,7 +17,7 @@ SimtGemmPlan planned(const op::GemmSignature& description, const SimtGemmDesign&
   return *std::move(plan);
 }
 
-// 128x128x8, 4 stages, warps 2x4x1, rows of A and B aligned to one element.
+// The design has tiles of 128x128x8, 4 stages and 2x4x1 warps; rows of A and B are aligned to one element.
 TEST(SimtGemm, PinsTheIntegersOfTheClassicDesign) {
   const op::GemmSignature description = describe_f32({kRow, kRow, kRow, kRow}, 4);
   const SimtGemmPlan plan = planned(description, simt_design());
@@ -49,7 +49,7 @@ TEST(SimtGemm, VectorsAreAsWideAsTheAlignmentAllows) {
   EXPECT_EQ(planned(wide, simt_design()).a.vector, 4) << "no load is wider than 16 bytes";
 }
 
-TEST(SimtGemm, NarrowTypesAreWidenedOnTheirWay) {
+TEST(SimtGemm, NarrowTypesAreWidenedInSharedMemory) {
   const op::GemmSignature half = describe_f16({kRow, kRow, kRow, kRow});
   const SimtGemmPlan f16 = planned(half, simt_design());
   EXPECT_EQ(f16.stored, DType::f32);
@@ -83,7 +83,7 @@ TEST(SimtGemm, ColumnMajorOutputExchangesTheOperands) {
   EXPECT_EQ(plan.b, (PanelOperand{DType::f32, true, 1, 132, true})) << "the caller's A";
 }
 
-TEST(SimtGemm, LanesShareAWarpTileAsSquareAsItGoes) {
+TEST(SimtGemm, LanesDivideAWarpTileIntoNearlySquareParts) {
   struct Expected {
     int warp_m, warp_n, lanes_m, lanes_n, vector_m, vector_n;
   };
@@ -102,7 +102,7 @@ TEST(SimtGemm, LanesShareAWarpTileAsSquareAsItGoes) {
   }
 }
 
-// A lane reads vectors of A at its m, of B at its n, line k: device/tilewright/gemm/simt_gemm.cuh.
+// A lane loads vectors of A at its m and of B at its n from line k; see device/tilewright/gemm/simt_gemm.cuh.
 TEST(SimtGemm, FragmentLoadsAreFreeOfBankConflicts) {
   for (const TypeCase& types : type_cases()) {
     if (types.math != op::MathOperation::multiply_add) continue;
@@ -131,7 +131,7 @@ std::ostream& operator<<(std::ostream& out, const BadDesign& bad) { return out <
 
 class SimtRefusal : public testing::TestWithParam<BadDesign> {};
 
-TEST_P(SimtRefusal, SaysTheNumber) {
+TEST_P(SimtRefusal, StatesTheNumber) {
   op::GemmSignature description = describe_f32({kColumn, kRow, kRow, kRow});
   const SimtGemmDesign design = simt_design(GetParam().tile);
   if (GetParam().spoil) GetParam().spoil(description);

@@ -131,7 +131,7 @@ std::ostream& operator<<(std::ostream& out, const BadDesign& bad) { return out <
 
 class Sm80Refusal : public testing::TestWithParam<BadDesign> {};
 
-TEST_P(Sm80Refusal, SaysTheNumber) {
+TEST_P(Sm80Refusal, StatesTheNumber) {
   const Result<Sm80GemmPlan> plan = plan_sm80_gemm(GetParam().description, GetParam().design);
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.reason(), GetParam().reason);

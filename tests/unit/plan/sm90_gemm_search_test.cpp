@@ -1,4 +1,4 @@
-// What sm90_gemm offers for a problem, and how the cost model ranks what was measured.
+// The designs that sm90_gemm offers for a problem, and how the cost model ranks designs that were measured.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,8 @@ std::vector<Sm90GemmDesign> designs_of(const op::Gemm& gemm) {
   return sm90_gemm_designs(op::view(gemm), op::describe(gemm), kSm90);
 }
 
-/// All ways that D, A and B may lie, and each of them aligned to 16 bytes or less. C has no part in a plan.
+/// Calls check for all layouts of A, B and D and for several alignments of at most 16 bytes. C is always row-major,
+/// because plans do not depend on its layout.
 template <class Check>
 void for_each_description(const TypeCase& types, Check&& check) {
   for (const Layouts& layouts : all_layouts()) {
@@ -32,8 +33,8 @@ void for_each_description(const TypeCase& types, Check&& check) {
   }
 }
 
-// A kernel that is offered is planned only when it is asked for its text: then it is too late to refuse.
-TEST(Sm90Search, WhateverIsOfferedCanBePlanned) {
+// An offered kernel is planned only when its text is needed, which is too late for a refusal.
+TEST(Sm90Search, EveryOfferedDesignCanBePlanned) {
   int offered = 0;
   for (const TypeCase& types : type_cases()) {
     for_each_description(types, [&](const op::GemmSignature& description) {
@@ -64,7 +65,7 @@ TEST(Sm90Search, WhateverIsOfferedCanBePlanned) {
   EXPECT_GT(offered, 40000);
 }
 
-TEST(Sm90Search, WhateverIsOfferedTakesTheArguments) {
+TEST(Sm90Search, EveryOfferedDesignAcceptsTheArguments) {
   for (const TypeCase& types : type_cases()) {
     for (const Layouts& layouts : {Layouts{kRow, kColumn, kRow, kRow}, Layouts{kRow, kColumn, kColumn, kColumn}}) {
       for (const auto& [m, n, k] :
@@ -80,8 +81,8 @@ TEST(Sm90Search, WhateverIsOfferedTakesTheArguments) {
   }
 }
 
-// The search estimates what it has not planned yet: the plan must come to the same.
-TEST(Sm90Search, RanksAsThePlansWillBeRanked) {
+// The search estimates designs from a plan sketch; the complete plan must have the same estimate.
+TEST(Sm90Search, RanksAsTheCompletePlansAreRanked) {
   for (const TypeCase& types : type_cases()) {
     for (const int alignment_bytes : {16, 1}) {
       op::Gemm gemm = problem_of(describe(types), 4095 + alignment_bytes % 2, 1280, 8192);
@@ -97,7 +98,7 @@ TEST(Sm90Search, RanksAsThePlansWillBeRanked) {
   }
 }
 
-/// The design of a tile with the most stages that fit, if any.
+/// The design with the largest number of stages that fits, if any does.
 std::optional<Sm90GemmDesign> deepest(const op::GemmSignature& description, Sm90GemmDesign design) {
   for (design.stages = 16; design.stages >= 3; --design.stages) {
     if (sketch_sm90_gemm(description, design)) return design;
@@ -105,7 +106,7 @@ std::optional<Sm90GemmDesign> deepest(const op::GemmSignature& description, Sm90
   return std::nullopt;
 }
 
-// Most candidates are left out before they are estimated as they will be.
+// The search discards most candidates by a lower bound, before their exact estimate.
 TEST(Sm90Search, NothingBetterIsLeftOut) {
   const op::GemmSignature description = describe_f16();
   for (const auto& [m, n, k] : {std::tuple{4096, 4096, 4096}, {1024, 1280, 8192}, {256, 8192, 512}}) {
@@ -134,7 +135,7 @@ TEST(Sm90Search, NothingBetterIsLeftOut) {
   }
 }
 
-TEST(Sm90Search, OffersADozenAndNothingElsewhere) {
+TEST(Sm90Search, OffersTwelveDesignsAndNoneForOtherTargetsAndTypes) {
   const op::Gemm gemm = problem_of(describe_f16(), 4096, 4096, 4096);
   EXPECT_EQ(designs_of(gemm).size(), 12U);
   EXPECT_TRUE(sm90_gemm_designs(op::view(gemm), op::describe(gemm), kSm80).empty());
@@ -147,8 +148,9 @@ TEST(Sm90Search, EmptyProblemsAreSearchedToo) {
   }
 }
 
-// Copies cost by the byte, gathering by the byte and tile: and by registers that a large tile has not.
-TEST(Sm90Search, RepacksWhatIsLarge) {
+// Repacking costs time per byte of the operand. Plain loads cost time per byte of every tile, and registers, which
+// large tiles lack.
+TEST(Sm90Search, RepacksLargeOperands) {
   const op::Gemm large = problem_of(describe_f16({}, 2), 4095, 4095, 4095);
   EXPECT_TRUE(designs_of(large).front().repacks_operands);
   const op::Gemm small = problem_of(describe_f16({}, 2), 255, 255, 255);
@@ -162,14 +164,14 @@ TEST(Sm90Search, RepacksWhatIsLarge) {
   }
 }
 
-TEST(Sm90Search, FewRowsLieAlongTheInstructionsColumns) {
+TEST(Sm90Search, FewRowsAreAlongTheNOfTheInstruction) {
   const std::vector<Sm90GemmDesign> designs = designs_of(problem_of(describe_f16(), 8, 8192, 8192));
   ASSERT_FALSE(designs.empty());
   EXPECT_TRUE(designs.front().swaps_operands);
   EXPECT_EQ(designs.front().tile.m, 8);
 }
 
-TEST(Sm90Search, NeighboursShareTheColumnsOfTwoRowsOfTiles) {
+TEST(Sm90Search, AdjacentCtasShareBIfThereAreAtMostTwoRowsOfTiles) {
   const std::vector<Sm90GemmDesign> two = designs_of(problem_of(describe_f16(), 2048, 2048, 4096));
   EXPECT_EQ(two.front().raster.width, 8);
   for (const Sm90GemmDesign& design : designs_of(problem_of(describe_f16(), 128, 8192, 8192))) {
@@ -184,22 +186,22 @@ double estimate_of(Sm90CostInput input) {
   return estimate_us(arch::limits(kSm90), input);
 }
 
-// Medians of bf16 on an H200, 2026-11-21: what was faster is ranked first.
+// The design that was faster is ranked first. The times are medians of bf16 on an H200, 2026-11-21.
 TEST(Sm90Cost, RanksAsMeasured) {
   const Sm90CostInput cooperative{
       .m = 8192, .n = 8192, .k = 512, .tile = {128, 256, 64}, .stages = 4, .cluster_m = 2, .subtiles = 4};
-  Sm90CostInput in_turn = cooperative;  // 113.7 us against 141 us
-  in_turn.tile = {128, 192, 64};
-  in_turn.cluster_m = 1;
-  in_turn.subtiles = 6;
-  in_turn.schedule = Schedule::ping_pong;
-  EXPECT_LT(estimate_of(in_turn), estimate_of(cooperative));
+  Sm90CostInput ping_pong = cooperative;  // 113.7 us against 141 us
+  ping_pong.tile = {128, 192, 64};
+  ping_pong.cluster_m = 1;
+  ping_pong.subtiles = 6;
+  ping_pong.schedule = Schedule::ping_pong;
+  EXPECT_LT(estimate_of(ping_pong), estimate_of(cooperative));
 
   const Sm90CostInput whole{.m = 1280, .n = 16, .k = 8192, .tile = {64, 16, 64}, .stages = 16};
-  Sm90CostInput sliced = whole;  // 13.1 us against 17.4 us
-  sliced.split_k = 2;
-  sliced.subtiles = 0;
-  EXPECT_LT(estimate_of(sliced), estimate_of(whole));
+  Sm90CostInput split = whole;  // 13.1 us against 17.4 us
+  split.split_k = 2;
+  split.subtiles = 0;
+  EXPECT_LT(estimate_of(split), estimate_of(whole));
 
   const Sm90CostInput narrow{.m = 4096,
                              .n = 8192,
@@ -208,15 +210,15 @@ TEST(Sm90Cost, RanksAsMeasured) {
                              .stages = 5,
                              .schedule = Schedule::ping_pong,
                              .subtiles = 10};
-  Sm90CostInput round = narrow;  // 37.8 us against 44.5 us: panels of 64 columns, not of 32
-  round.tile = {128, 128, 64};
-  round.stages = 6;
-  round.subtiles = 4;
-  EXPECT_LT(estimate_of(round), estimate_of(narrow));
+  Sm90CostInput wide = narrow;  // 37.8 us against 44.5 us: panels have 64 columns instead of 32
+  wide.tile = {128, 128, 64};
+  wide.stages = 6;
+  wide.subtiles = 4;
+  EXPECT_LT(estimate_of(wide), estimate_of(narrow));
 }
 
-// The search leaves out what is too slow even so.
-// 192x192 tiles of three warpgroups, each waiting for its own gelu, took 354.8 us, 128x192 in ping-pong 349.0 (H200).
+// With a gelu epilogue, 192x192 tiles of three cooperative warpgroups took 354.8 us, because all of them wait for the
+// epilogue; 128x192 tiles in the ping-pong schedule took 349.0 us (H200).
 TEST(Sm90Cost, FunctionsAreHiddenInPingPong) {
   op::Gemm gemm = problem_of(describe({DType::bf16, DType::bf16, DType::bf16, DType::f32}, {}), 2048, 4608, 12288);
   const auto first = [&] { return designs_of(gemm).front().schedule; };
@@ -228,8 +230,8 @@ TEST(Sm90Cost, FunctionsAreHiddenInPingPong) {
   EXPECT_EQ(function_instructions(gemm.epilogue), 0);
 }
 
-// A tensor of D's size beside it makes a product that DRAM limits longer by what it moves.
-TEST(Sm90Cost, TensorsBesideDAreTraffic) {
+// A further tensor of D's size increases the time of a DRAM-bound product by the time of its traffic.
+TEST(Sm90Cost, FurtherTensorsAddDramTraffic) {
   op::GemmSignature description = describe({DType::bf16, DType::bf16, DType::bf16, DType::f32}, {});
   description.epilogue =
       op::make_epilogue("aux", DType::f32, op::acc() + op::full("residual") + op::row("bias"), {{"aux", op::acc()}})
@@ -246,7 +248,7 @@ TEST(Sm90Cost, TensorsBesideDAreTraffic) {
   EXPECT_GT(estimate_us(limits, input) - alone, bytes_of_tensors / limits.dram_bytes_per_s * 1e6);
 }
 
-TEST(Sm90Cost, NoStagesAndBuffersAreBetterThanTheMost) {
+TEST(Sm90Cost, TheMostStagesAndTheLargestSubtilesAreBest) {
   for (const auto& [m, n, k] : {std::tuple{4096, 4096, 4096}, {16, 28672, 4096}, {1000, 200, 65536}, {64, 64, 64}}) {
     for (const TileShape& tile : {TileShape{64, 16, 128}, {128, 256, 64}, {192, 96, 64}}) {
       for (const Schedule schedule : {Schedule::cooperative, Schedule::ping_pong}) {
@@ -255,12 +257,12 @@ TEST(Sm90Cost, NoStagesAndBuffersAreBetterThanTheMost) {
           input.split_k = split_k;
           if (split_k > 1) input.subtiles = 0;
           input.schedule = schedule;
-          const double least = estimate_of(input);
+          const double best = estimate_of(input);
           for (const int stages : {3, 6, 16}) {
             for (const int subtiles : {1, 2, 5}) {
               input.stages = stages;
               input.subtiles = subtiles;
-              EXPECT_LE(least, estimate_of(input)) << m << " " << tile.m << " " << split_k << " " << stages;
+              EXPECT_LE(best, estimate_of(input)) << m << " " << tile.m << " " << split_k << " " << stages;
             }
           }
         }
@@ -271,7 +273,7 @@ TEST(Sm90Cost, NoStagesAndBuffersAreBetterThanTheMost) {
 
 TEST(Sm90Cost, GroupsThatDoNotFitAtOnceWait) {
   const Sm90CostInput fits{.m = 64 * 33, .n = 64, .k = 8192, .tile = {64, 64, 64}, .stages = 12, .split_k = 4};
-  Sm90CostInput waits = fits;  // 132 SMs hold 33 groups of 4 CTAs
+  Sm90CostInput waits = fits;  // 132 SMs have room for 33 groups of 4 CTAs
   waits.m += 64;
   EXPECT_GT(estimate_of(waits), 1.5 * estimate_of(fits) - 6);
 }

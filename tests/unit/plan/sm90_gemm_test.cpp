@@ -47,7 +47,7 @@ TEST(Sm90Gemm, PinsTheIntegersOfF16AlongK) {
   EXPECT_EQ(plan.consumer_registers, 232);
 }
 
-TEST(Sm90Gemm, OperandsAlongMnAreWideBoxesOfAllK) {
+TEST(Sm90Gemm, MnMajorOperandsHaveWideBoxesOfAllK) {
   const op::GemmSignature description = describe_f16({kColumn, kRow, kRow, kRow});
   const Sm90GemmPlan plan = planned(description, sm90_design(kLarge));
   EXPECT_EQ(plan.b.boxes, 4);
@@ -58,7 +58,7 @@ TEST(Sm90Gemm, OperandsAlongMnAreWideBoxesOfAllK) {
   EXPECT_EQ(to_string(plan.a.wgmma.offset), "(2,4):(512,128)");
 }
 
-TEST(Sm90Gemm, WhatSpansTwoSwizzleWidthsStepsAsALayout) {
+TEST(Sm90Gemm, DescriptorOffsetsAreALayoutIfKSpansTwoSwizzleAtoms) {
   const op::GemmSignature description = describe_f16();
   const Sm90GemmPlan plan = planned(description, sm90_design({{128, 128, 128}, 3, {8, 1}}));
   EXPECT_EQ(plan.a.boxes, 2);
@@ -98,8 +98,10 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
   EXPECT_EQ(a.box, (std::array<std::int64_t, 3>{64, 128, 1}));
   EXPECT_EQ(a.swizzle_bytes, 128);
   EXPECT_EQ(launched.tensor_maps()[2].parameter_offset, 256U);
-  EXPECT_EQ(launched.tensor_maps()[3].address, gemm.d.address) << "in place of a C that is not read";
-  EXPECT_EQ(launched.parameters().size(), 640U);  // maps, nine integers, policies, workspace, scalars; multiple of 64
+  EXPECT_EQ(launched.tensor_maps()[3].address, gemm.d.address) << "the map of D replaces that of C, which is not read";
+  // The parameters are four tensor maps, nine integers, the cache policies, the workspace and the scalars, rounded up
+  // to a multiple of 64 bytes.
+  EXPECT_EQ(launched.parameters().size(), 640U);
   std::int32_t m = 0;
   std::memcpy(&m, launched.parameters().data() + 512, sizeof m);
   EXPECT_EQ(m, 1000);
@@ -111,7 +113,7 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
   EXPECT_EQ(check_arguments(plan, op::view(ragged)).reason(), "rows of D have 4088 bytes, TMA stores multiples of 16");
 
   gemm.alpha = 0;
-  EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(), "needs a product to sum: k is 520, alpha 0");
+  EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(), "k and alpha must not be 0, got k = 520 and alpha = 0");
 }
 
 TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
@@ -145,24 +147,25 @@ TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
 
   gemm.a.stride[0] = std::int64_t{1} << 39;
   EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(),
-            "matrices are 549755813888 elements of f16 apart, TMA reaches less than 1099511627776 bytes");
+            "matrices are 549755813888 elements of f16 apart, TMA needs strides below 1099511627776 bytes");
   for (op::Tensor* tensor : {&gemm.a, &gemm.c, &gemm.d}) *tensor = op::slice(*tensor, 0);
   gemm.d = op::batched(gemm.d, 2147482624);
   EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(),
-            "needs 1 tiles for each of 2147482624 matrices, more than 2147482623 together");
+            "needs 1 tiles for each of 2147482624 matrices, the limit is 2147482623 in total");
 }
 
-// What ptxas -v was seen to need: conformance/ptxas.
+// The register counts agree with those that ptxas -v reports; tests/conformance/test_ptxas.py compares them.
 TEST(Sm90Gemm, RegistersOfAllThreadsAreThoseOfTheLaunch) {
   constexpr int kRegistersOfAnSm = 65536;
   for (const bool uses_plain_loads : {false, true}) {
     for (const int consumers : {1, 2, 3}) {
       for (const int needed : {100, 180}) {
         const RegisterSplit split = split_registers(consumers, uses_plain_loads, false, needed);
-        // ptxas gives all threads alike as many as one of them has at most, as far as there are: a multiple of 8.
-        const int of_a_thread = kRegistersOfAnSm / (128 * (consumers + 1)) / 8 * 8;
-        const int alike = std::min(std::max(split.producer, split.consumer), of_a_thread);
-        EXPECT_LE(split.producer + consumers * split.consumer, alike * (consumers + 1))
+        // At launch, every thread has the same number of registers: the largest number that setmaxnreg requests, but at
+        // most what the SM has for each thread, rounded down to a multiple of 8.
+        const int available = kRegistersOfAnSm / (128 * (consumers + 1)) / 8 * 8;
+        const int at_launch = std::min(std::max(split.producer, split.consumer), available);
+        EXPECT_LE(split.producer + consumers * split.consumer, at_launch * (consumers + 1))
             << consumers << uses_plain_loads;
         EXPECT_EQ(split.producer % 8 + split.consumer % 8, 0);
       }
@@ -192,7 +195,7 @@ TEST(Sm90Gemm, PlainStoresNeedRegisters) {
             "a tile of 256x192 over 2 warpgroups needs about 256 registers a thread, of 232");
 }
 
-TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
+TEST(Sm90Gemm, UnalignedOperandsAreLoadedByPlainLoads) {
   const op::GemmSignature halves = describe_f16({}, 2);
   const Tile tile{{128, 192, 64}, 4, {8, 1}};
   const Sm90GemmPlan plan = planned(halves, sm90_design(tile));
@@ -204,7 +207,7 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
   EXPECT_EQ(plan.consumer_registers, 176);
   EXPECT_EQ(plan.plain_load_words, 80);
   EXPECT_FALSE(plan.stores_by_tma);
-  // In shared memory all is as TMA leaves it.
+  // The layout in shared memory is the same as with TMA.
   const op::GemmSignature aligned = describe_f16();
   const Sm90GemmPlan by_tma = planned(aligned, sm90_design(tile));
   EXPECT_EQ(plan.a.smem, by_tma.a.smem);
@@ -222,9 +225,9 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsGathered) {
   EXPECT_EQ(one.b.boxes, 1);
 }
 
-// copy/plain_load_operand.cuh relies on this: from one step of 8 lines and from one row to the next, a thread's
-// place in shared memory moves by the same for all threads. And stores have no bank conflicts.
-TEST(Sm90Gemm, GatheredPlacesAreLinearAndWithoutConflicts) {
+// copy/plain_load_operand.cuh relies on this: from one step of 8 lines or from one row to the next, the offset in
+// shared memory changes by the same amount for all threads. Stores must also have no bank conflicts.
+TEST(Sm90Gemm, PlainLoadsStoreAtLinearOffsetsWithoutBankConflicts) {
   const TypeCase tf32{DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32};
   const TypeCase s8{DType::s8, DType::s8, DType::s32, DType::s32};
   const std::vector<op::GemmSignature> descriptions{describe_f16({}, 2), describe_f16({kColumn, kRow, kRow, kRow}, 2),
@@ -257,7 +260,7 @@ TEST(Sm90Gemm, GatheredPlacesAreLinearAndWithoutConflicts) {
   }
 }
 
-TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
+TEST(Sm90Gemm, PlainLoadOperandsArePassedByAddress) {
   const op::GemmSignature description = describe_f16({}, 2);
   const Sm90GemmPlan plan = planned(description, sm90_design({{128, 192, 64}, 4, {8, 1}}));
   op::Gemm gemm;
@@ -271,9 +274,9 @@ TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
   const Launch launched = launch(plan, op::view(gemm));
   EXPECT_TRUE(launched.tensor_maps().empty());
   EXPECT_EQ(launched.parameters().size(), 4U * 24 + 10 * 4 + 2 * 8 + 2 * 8 + 2 * 4)
-      << "four matrices, nine integers and what aligns the two policies after them, a workspace with the place of its "
-         "parts of reductions, two scalars";
-  std::array<std::int64_t, 5> words{};  // A: address, leading dimension, from batch to batch; B
+      << "four matrices, nine integers with padding, two cache policies, the workspace with the offset of the "
+         "reductions' partial results, two scalars";
+  std::array<std::int64_t, 5> words{};  // address, leading dimension and batch stride of A, then of B
   std::memcpy(words.data(), launched.parameters().data(), sizeof words);
   EXPECT_EQ(words[0], (std::int64_t{1} << 20) + 2);
   EXPECT_EQ(words[1], 519);
@@ -282,7 +285,7 @@ TEST(Sm90Gemm, AGatheredOperandIsLaunchedByAddress) {
 
   gemm.b = op::matrix(std::uint64_t{2} << 20, DType::f16, 519, 2047, kColumn, (std::int64_t{1} << 28) + 1);
   EXPECT_EQ(check_arguments(plan, op::view(gemm)).reason(),
-            "lines gathered one after the other are 2147483656 bytes apart, at most 2147483647");
+            "plain loads advance by 2147483656 bytes from one pass to the next, the limit is 2147483647");
 }
 
 Sm90GemmDesign repacking(const Tile& tile, std::array<int, 2> cluster = {1, 1}) {
@@ -291,14 +294,14 @@ Sm90GemmDesign repacking(const Tile& tile, std::array<int, 2> cluster = {1, 1}) 
   return design;
 }
 
-TEST(Sm90Gemm, WhatTmaCannotReachIsRepacked) {
+TEST(Sm90Gemm, UnalignedOperandsAreRepackedIfTheDesignRepacks) {
   const op::GemmSignature halves = describe_f16({}, 2);
   const Sm90GemmPlan plan = planned(halves, repacking(kLarge, {2, 1}));
   EXPECT_TRUE(plan.a.is_repacked);
   EXPECT_FALSE(plan.a.is_transposed);
   EXPECT_EQ(plan.a.alignment_bytes, 2);
   EXPECT_FALSE(plan.uses_plain_loads());
-  // But for the copy all is as if TMA had reached the operands.
+  // Apart from the copy, the plan is that of aligned operands.
   const op::GemmSignature aligned = describe_f16();
   const Sm90GemmPlan by_tma = planned(aligned, sm90_design(kLarge, {2, 1}));
   EXPECT_EQ(plan.b.map, by_tma.b.map);
@@ -316,7 +319,7 @@ TEST(Sm90Gemm, WhatTmaCannotReachIsRepacked) {
             "no operand needs to be repacked: TMA can load both, and wgmma reads both major modes");
 }
 
-TEST(Sm90Gemm, CopiesLieInTheWorkspaceByWholeLines) {
+TEST(Sm90Gemm, RepackedCopiesHaveLinesOf128Bytes) {
   const op::GemmSignature description = describe_f16({kRow, kRow, kRow, kRow}, 2);
   const Sm90GemmPlan plan = planned(description, repacking(kLarge));
   op::Gemm gemm = problem_of(description, 257, 511, 100);
@@ -329,8 +332,8 @@ TEST(Sm90Gemm, CopiesLieInTheWorkspaceByWholeLines) {
   EXPECT_TRUE(launched.cooperative);
   EXPECT_EQ(launched.grid[0], 3U * 3 * 2);
   ASSERT_EQ(launched.tensor_maps().size(), 2U);
-  constexpr std::int64_t kBytesOfA = 3 * 257 * 256;   // lines of 200 bytes
-  constexpr std::int64_t kBytesOfB = 1 * 100 * 1024;  // of 1022; one matrix for all
+  constexpr std::int64_t kBytesOfA = 3 * 257 * 256;   // its lines have 200 bytes
+  constexpr std::int64_t kBytesOfB = 1 * 100 * 1024;  // its lines have 1022 bytes; one matrix for the whole batch
   const TensorMapRequest& a = launched.tensor_maps()[0];
   EXPECT_TRUE(a.is_in_workspace);
   EXPECT_EQ(a.address, kWorkspaceCounterBytes);
@@ -341,7 +344,8 @@ TEST(Sm90Gemm, CopiesLieInTheWorkspaceByWholeLines) {
   EXPECT_EQ(b.extents, (std::array<std::int64_t, 3>{511, 100, 1}));
   EXPECT_EQ(b.strides, (std::array<std::int64_t, 2>{1024, 100 * 1024}));
   EXPECT_EQ(launched.workspace_bytes(), kWorkspaceCounterBytes + kBytesOfA + kBytesOfB);
-  // A: its map, address, leading dimension, from batch to batch; the copy's offset and pitch. Then B at 192.
+  // A has a tensor map, address, leading dimension, batch stride, and the offset and pitch of its copy. B follows at
+  // byte 192.
   std::array<std::int64_t, 5> words{};
   std::memcpy(words.data(), launched.parameters().data() + kTensorMapBytes, sizeof words);
   EXPECT_EQ(words, (std::array<std::int64_t, 5>{(std::int64_t{1} << 40) + 2, 101, 257 * 101,
@@ -349,11 +353,11 @@ TEST(Sm90Gemm, CopiesLieInTheWorkspaceByWholeLines) {
   EXPECT_EQ(b.parameter_offset, 192U);
   EXPECT_EQ(cost_input(plan, op::view(gemm)).repacked_bytes, 2 * (3 * 257 * 100 + 511 * 100));
 
-  // Much to copy: more CTAs than tiles.
+  // Repacking has work for more CTAs than there are tiles.
   EXPECT_EQ(launch(plan, op::view(problem_of(description, 128, 255, 65535))).grid[0], 132U);
 }
 
-TEST(Sm90Gemm, CopiesLieBehindPartialSums) {
+TEST(Sm90Gemm, RepackedCopiesFollowThePartialSums) {
   const op::GemmSignature description = describe_f16({}, 2);
   Sm90GemmDesign design = repacking({{128, 128, 64}, 3, {8, 1}});
   design.split_k = 4;
@@ -376,10 +380,10 @@ TEST(Sm90Gemm, RefusesWithTheNumber) {
   EXPECT_EQ(refusal(f16, sm90_design(kLarge, {1, 1}, kSm80)), "wgmma needs sm_90a, the target is sm_80");
   const op::GemmSignature loose = describe_f16({}, 8);
   EXPECT_EQ(refusal(loose, sm90_design(kLarge, {2, 1})),
-            "B is aligned to 8 bytes, TMA needs 16: it is gathered, which 2 CTAs cannot share");
+            "B is aligned to 8 bytes, TMA needs 16: plain loads cannot multicast to 2 CTAs");
   const op::GemmSignature bytes = describe({DType::s8, DType::s8, DType::s32, DType::s32}, {}, 8);
   EXPECT_EQ(refusal(bytes, sm90_design({{64, 24, 32}, 4, {4, 1}})),
-            "B is gathered by 32 lines of a tile at once, which do not divide its 24");
+            "B: a pass of plain loads covers 32 lines, which do not divide the tile's 24");
   EXPECT_EQ(refusal(f16, sm90_design({{128, 256, 64}, 4, {6, 1}})), "tile m 128 is not divisible by warp count m 6");
   EXPECT_EQ(refusal(f16, sm90_design({{128, 256, 64}, 4, {2, 1}})),
             "math warps must be 4, 8 or 12 along m and 1 along n, got 2x1");
@@ -424,16 +428,16 @@ Sm90GemmDesign split(int split_k, const Tile& tile) {
   return design;
 }
 
-TEST(Sm90Gemm, SlicesOfKShareATilesColumns) {
+TEST(Sm90Gemm, SplitKLaunchesAGroupOfCtasPerTile) {
   const op::GemmSignature description = describe_f16();
   const Sm90GemmPlan plan = planned(description, split(4, {{128, 128, 64}, 3, {8, 1}}));
   EXPECT_EQ(plan.cluster_size(), 1);
   EXPECT_EQ(plan.group_size(), 4);
   EXPECT_FALSE(plan.stores_by_tma);
-  // Stages, four words of each thread of two warpgroups, two barriers a stage.
+  // Shared memory holds the stages, four words of each thread of two warpgroups, and two barriers per stage.
   EXPECT_EQ(plan.smem_bytes(), 3 * 32768 + 2 * 128 * 16 + 6 * 8);
   EXPECT_EQ(check_arguments(plan, op::view(problem_of(description, 128, 128, 192))).reason(),
-            "k of 192 is 3 steps of 64, fewer than the 4 slices");
+            "k of 192 has 3 tiles of 64, fewer than split_k of 4");
 
   const Launch launched = launch(plan, op::view(problem_of(description, 384, 128, 1024)));
   EXPECT_TRUE(launched.cooperative);
@@ -456,13 +460,15 @@ TEST(Sm90Gemm, SubtilesHaveTheWidestPanelsThatDivideATile) {
   EXPECT_EQ(epilogue_subtile(kHalves, 112, 0), (EpilogueSubtile{16, 1}));
   EXPECT_EQ(epilogue_subtile(kWords, 160, kRoom), (EpilogueSubtile{32, 1}));
   EXPECT_EQ(epilogue_subtile(kWords, 160, kRoom).count(160), 5);
-  EXPECT_EQ(epilogue_subtile(kBytes, 24, kRoom), EpilogueSubtile{});  // 16 bytes of a row are 16 columns
+  EXPECT_EQ(epilogue_subtile(kBytes, 24, kRoom),
+            EpilogueSubtile{});  // 16 bytes of a row are 16 columns, which do not divide 24, which do not divide 24
   EXPECT_EQ(epilogue_subtile(kBytes, 96, kRoom), (EpilogueSubtile{32, 3}));
   EXPECT_EQ(epilogue_subtile({1, 1, false}, 24, kRoom), (EpilogueSubtile{8, 3}));
-  EXPECT_EQ(epilogue_subtile({4, 1, true}, 64, kRoom), (EpilogueSubtile{32, 1}));  // C of words, D of bytes
+  EXPECT_EQ(epilogue_subtile({4, 1, true}, 64, kRoom),
+            (EpilogueSubtile{32, 1}));  // C has 4-byte elements, D 1-byte elements
 }
 
-TEST(Sm90Gemm, RefusesSlicesThatCannotBeSummed) {
+TEST(Sm90Gemm, RefusesSplitKThatCannotBeSummed) {
   const op::GemmSignature description = describe_f16();
   const Tile tile{{128, 128, 64}, 3, {8, 1}};
   Sm90GemmDesign shared = sm90_design(tile, {2, 1});
@@ -507,7 +513,7 @@ TEST(Sm90Gemm, SwappedOperandsStoreColumns) {
   EXPECT_EQ(d.swizzle_bytes, 128);
 }
 
-TEST(Sm90Gemm, WhatTmaCannotStoreLeavesByPlainStores) {
+TEST(Sm90Gemm, UnalignedOutputsAreStoredByPlainStores) {
   op::GemmSignature description = describe_f16();
   description.d.alignment = 2;
   const Sm90GemmPlan plan = planned(description, sm90_design(kLarge, {2, 1}));
@@ -527,7 +533,7 @@ constexpr TypeCase kBytes{DType::s8, DType::u8, DType::s32, DType::s32};
 constexpr TypeCase kFloats{DType::e4m3, DType::e5m2, DType::bf16, DType::f32};
 constexpr Tile kWords{{128, 256, 32}, 4, {8, 1}};
 
-TEST(Sm90Gemm, WordsAlongKAreReadByDescriptors) {
+TEST(Sm90Gemm, KMajor32BitOperandsAreReadByDescriptors) {
   const op::GemmSignature description = describe(kTf32);
   const Sm90GemmPlan plan = planned(description, sm90_design(kWords));
   EXPECT_EQ(plan.atom->name, "wgmma_k8_f32_tf32_tf32_ss");
@@ -535,7 +541,7 @@ TEST(Sm90Gemm, WordsAlongKAreReadByDescriptors) {
   EXPECT_EQ(plan.subtile, (EpilogueSubtile{32, 1}));
 }
 
-TEST(Sm90Gemm, WordsAlongMGoThroughRegisters) {
+TEST(Sm90Gemm, MnMajor32BitAGoesThroughRegisters) {
   const op::GemmSignature description = describe(kTf32, {kColumn, kColumn, kRow, kRow});
   const Sm90GemmPlan plan = planned(description, sm90_design(kWords));
   EXPECT_EQ(plan.atom->name, "wgmma_k8_f32_tf32_tf32_rs");
@@ -551,7 +557,7 @@ TEST(Sm90Gemm, WordsAlongMGoThroughRegisters) {
             "a tile of 192x128 over 1 warpgroups needs about 268 registers a thread, of 232");
 }
 
-TEST(Sm90Gemm, WordsAlongNNeedSwappedOperands) {
+TEST(Sm90Gemm, MnMajor32BitBNeedsSwappedOperands) {
   const op::GemmSignature along_n = describe(kTf32, {kRow, kRow, kRow, kRow});
   EXPECT_EQ(refusal(along_n, sm90_design(kWords)),
             "wgmma reads tf32 K-major only, except for A from registers: B is MN-major, swap the operands or repack "
@@ -567,7 +573,7 @@ TEST(Sm90Gemm, WordsAlongNNeedSwappedOperands) {
             "wgmma reads tf32 K-major only, except for A from registers: A and B are MN-major, repack them");
 }
 
-// The search swaps operands or repacks them where it must.
+// The search swaps or repacks operands if wgmma cannot read them otherwise.
 TEST(Sm90Gemm, TheSearchServesEveryLayout) {
   for (const TypeCase& types : {kTf32, kBytes, kFloats}) {
     for (const Layouts& layouts : all_layouts()) {
@@ -582,7 +588,7 @@ TEST(Sm90Gemm, TheSearchServesEveryLayout) {
   }
 }
 
-TEST(Sm90Gemm, WordsAndBytesAlongMnAreRepackedAlongK) {
+TEST(Sm90Gemm, MnMajor32BitAnd8BitOperandsAreRepackedToKMajor) {
   for (const TypeCase& types : {kTf32, kBytes}) {
     const op::GemmSignature description = describe(types, {kColumn, kRow, kRow, kRow});
     const int k = 128 / bytes(types.a);
@@ -593,13 +599,13 @@ TEST(Sm90Gemm, WordsAndBytesAlongMnAreRepackedAlongK) {
     const Launch launched = launch(plan, op::view(problem_of(description, 260, 516, 100)));
     EXPECT_EQ(launched.tensor_maps()[1].extents, (std::array<std::int64_t, 3>{100, 516, 1}));
   }
-  // Warps transpose in shared memory, in more of it than the stages of small tiles have.
+  // Warps transpose in shared memory and need more of it than the stages of small tiles occupy.
   const op::GemmSignature description = describe(kBytes, {kColumn, kRow, kRow, kRow});
   const Sm90GemmPlan small = planned(description, repacking({{64, 64, 128}, 3, {4, 1}}));
   EXPECT_EQ(small.smem_bytes(), 8 * 8704 + 6 * 8 + 2 * 8);
 }
 
-TEST(Sm90Gemm, BytesAlongMGoThroughRegistersByMatrices) {
+TEST(Sm90Gemm, MnMajor8BitAGoesThroughRegistersByLdmatrix) {
   const op::GemmSignature description = describe(kBytes, {kColumn, kColumn, kRow, kRow});
   const Sm90GemmPlan plan = planned(description, sm90_design({{128, 256, 128}, 4, {8, 1}}));
   EXPECT_EQ(plan.atom->name, "wgmma_k32_s32_s8_u8_rs");

@@ -1,5 +1,5 @@
-// How sm80_gemm's threads touch shared memory, computed here thread by thread as the device code does it: copies fill a
-// tile once, lanes get the elements that the instruction wants, and no access has a bank conflict.
+// The shared-memory accesses of sm80_gemm, computed thread by thread as in the device code: copies write every element
+// of a tile once, lanes load the elements that the instruction needs, and no access has a bank conflict.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -26,16 +26,16 @@ std::ostream& operator<<(std::ostream& out, const Element& element) {
   return out << "(" << element.mn << "," << element.k << ")";
 }
 
-/// One operand of one plan, with all that its threads' addresses depend on.
+/// One operand of one plan: the values that determine the threads' addresses.
 struct OperandUse {
   SmemOperand operand;
   bool is_a = true;
   int threads = 0;
   int warp_tile = 0;
   int atom_mn = 0;
-  int load_k = 0;     // of one load; less than the instruction's where its fragments are converted
-  int registers = 0;  // that one load fills for one instruction tile
-  layout::Layout tv;  // (thread, value) of the instruction; empty where k is permuted on purpose
+  int load_k = 0;     // k of one load; less than the instruction's if fragments are converted
+  int registers = 0;  // registers that one load fills for one instruction tile
+  layout::Layout tv;  // (thread, value) layout of the instruction; empty if the kernel permutes k
 
   int tile_mn() const { return operand.is_k_major ? operand.strided : operand.contiguous; }
   int tile_k() const { return operand.is_k_major ? operand.contiguous : operand.strided; }
@@ -66,7 +66,7 @@ OperandUse use_of(const Sm80GemmPlan& plan, bool is_a) {
   return use;
 }
 
-/// Each different use of shared memory by any design, type, layout, alignment and target.
+/// The different uses of shared memory over all designs, types, layouts, alignments and targets.
 const std::map<std::string, OperandUse>& all_uses() {
   static const std::map<std::string, OperandUse> uses = [] {
     std::map<std::string, OperandUse> found;
@@ -92,7 +92,7 @@ const std::map<std::string, OperandUse>& all_uses() {
   return uses;
 }
 
-/// What lies where, by the plan's layout: byte offset / element bytes -> element.
+/// The plan's layout as a table: byte offset / element bytes -> element.
 std::vector<Element> image(const OperandUse& use) {
   const layout::ComposedLayout layout = smem_layout(use.operand);
   std::vector<Element> elements(static_cast<std::size_t>(use.operand.tile_bytes() / use.element_bytes()));
@@ -123,7 +123,8 @@ TEST(SmemLayout, IsABijectionOntoTheTile) {
   }
 }
 
-// device/tilewright/copy/operand_copy.cuh: pass by pass, a chunk a thread, lines first, then panels.
+// The addresses are those of device/tilewright/copy/operand_copy.cuh: in each pass a thread copies one chunk; passes
+// cover the lines of a panel first, then the next panel.
 TEST(SmemLayout, CopiesFillTheTileOnceWithoutBankConflicts) {
   for (const auto& [text, use] : all_uses()) {
     const SmemOperand& operand = use.operand;
@@ -160,7 +161,7 @@ TEST(SmemLayout, CopiesFillTheTileOnceWithoutBankConflicts) {
   }
 }
 
-/// device/tilewright/mma/fragment_loader.cuh, with its arithmetic.
+/// The address computation of device/tilewright/mma/fragment_loader.cuh.
 class Loader {
  public:
   explicit Loader(const OperandUse& use) : use_(use) {
@@ -202,8 +203,8 @@ class Loader {
   int matrices_k_, matrices_mn_, group_tiles_;
 };
 
-/// Elements that `lane` has in one register, lowest bits first, after ldmatrix of `matrix` (of 4) at the lanes'
-/// addresses.
+/// The elements that `lane` has in one register, lowest bits first, after an ldmatrix.x4 at the lanes' addresses;
+/// `matrix` is the number of the matrix.
 std::vector<Element> ldmatrix(const OperandUse& use, const std::vector<Element>& image,
                               const std::vector<std::int64_t>& addresses, int matrix, int lane) {
   const auto row = [&](int r) { return addresses[static_cast<std::size_t>(matrix * 8 + r)] / use.element_bytes(); };
@@ -217,13 +218,13 @@ std::vector<Element> ldmatrix(const OperandUse& use, const std::vector<Element>&
   return elements;
 }
 
-/// Where the instruction wants value `value` of `lane` from, in an instruction tile at the origin.
+/// The element that the instruction needs as value `value` of `lane`, in an instruction tile at the origin.
 Element wanted(const OperandUse& use, int lane, int value) {
   const std::int64_t offset = use.tv(lane + kLanes * value);
   return {static_cast<int>(offset % use.atom_mn), static_cast<int>(offset / use.atom_mn)};
 }
 
-/// One load of a group of instruction tiles: checks bank conflicts and what every lane receives.
+/// Checks one load of a group of instruction tiles: the bank conflicts, and the elements that every lane receives.
 void check_load(const OperandUse& use, const std::vector<Element>& image, int warp_mn, int first_tile, int step) {
   const Loader loader(use);
   const int mn = first_tile * use.atom_mn;

@@ -7,17 +7,18 @@
 namespace tilewright::lower::cuda {
 namespace {
 
-// Exact: hexadecimal for floats.
+// The value as a C++ literal that is exact: floating-point values are written in hexadecimal.
 std::string literal(double value, DType compute) {
   if (compute == DType::s32) return fmt::format("{}", static_cast<std::int64_t>(value));
   return fmt::format("{:a}{}", value, compute == DType::f32 ? "f" : "");
 }
 
-// The name of a label in emitted code.
+// The member of Epilogue::Parameters for a scalar or tensor of the epilogue.
 std::string member(const std::string& label) { return plan::label_name(label).emitted(); }
 
-// The code of an epilogue's nodes at neighbour number i of those that apply() is given, or at that and the next: a node
-// that varies by column has a value at each of a pair, x3_0 and x3_1, others have one, x3.
+// The statements of the loop in apply(). Iteration i computes every node of the epilogue for column i of the values
+// that apply() receives or, in a gated epilogue, for the columns i and i + 1. A node that differs between the two
+// columns becomes two variables, x3_0 and x3_1; all other nodes become one, x3.
 class NodeText {
  public:
   explicit NodeText(const op::Epilogue& epilogue)
@@ -34,7 +35,8 @@ class NodeText {
     return is_pair(node) ? fmt::format("x{}_{}", node, column) : fmt::format("x{}", node);
   }
 
-  static std::string neighbour(int column) { return column == 0 ? "i" : fmt::format("i + {}", column); }
+  /// The index of the pair's first or second column.
+  static std::string index(int column) { return column == 0 ? "i" : fmt::format("i + {}", column); }
 
  private:
   bool is_pair(int node) const { return columns_ > 1 && varies_[static_cast<std::size_t>(node)]; }
@@ -51,19 +53,19 @@ std::string NodeText::expression(int number, int column) const {
   const auto input = [&](int side, int at) { return value(node.inputs[static_cast<std::size_t>(side)], at); };
   switch (node.op) {
     case op::EpilogueOp::accumulator:
-      return fmt::format("values[{}]", neighbour(column));
+      return fmt::format("values[{}]", index(column));
     case op::EpilogueOp::source:
-      return fmt::format("source[{}]", neighbour(column));
+      return fmt::format("source[{}]", index(column));
     case op::EpilogueOp::scalar:
       return "parameters." + member(node.label);
     case op::EpilogueOp::constant:
       return literal(node.value, compute);
     case op::EpilogueOp::tensor:
-      return fmt::format("{}[{}]", member(node.label), neighbour(column));
+      return fmt::format("{}[{}]", member(node.label), index(column));
     case op::EpilogueOp::row_index:
       return "Compute(place.row)";
     case op::EpilogueOp::column_index:
-      return fmt::format("Compute(place.column + {})", neighbour(column));
+      return fmt::format("Compute(place.column + {})", index(column));
     case op::EpilogueOp::convert:
       return fmt::format("tilewright::convert<Compute>(tilewright::convert<{}>({}))", cuda_name(node.type),
                          input(0, column));
@@ -79,9 +81,9 @@ std::string NodeText::expression(int number, int column) const {
   }
 }
 
-std::string_view along(bool varies, bool are_neighbours) {
+std::string_view along(bool varies, bool is_contiguous) {
   if (!varies) return "none";
-  return are_neighbours ? "neighbours" : "strided";
+  return is_contiguous ? "contiguous" : "strided";
 }
 
 std::string tensor_type(const op::EpilogueTensorSignature& tensor, const op::Broadcast& broadcast) {
@@ -103,10 +105,10 @@ void write_parameters(SourceWriter& out, const op::GemmSignature& operands) {
   out.dedent().line("}};");
 }
 
-// Row vectors and column vectors are numbered from 0 each, in the order of Epilogue::tensors().
+// Numbers the row vectors and the column vectors separately, each from 0, in the order of Epilogue::tensors().
 class VectorNumbers {
  public:
-  /// 0 of what is no vector.
+  /// The number of the next tensor, which is broadcast in this way; 0 if it is not a vector.
   int next(const op::Broadcast& broadcast) {
     if (broadcast == op::kRowVector) return rows_++;
     return broadcast == op::kColumnVector ? columns_++ : 0;
@@ -136,26 +138,27 @@ void write_vectors(SourceWriter& out, const op::Epilogue& epilogue) {
   out.line("static constexpr int kRowVectors = {}, kColumnVectors = {};", numbers.rows(), numbers.columns());
 }
 
-std::string_view fold(op::Reduction reduction) {
+std::string_view operator_type(op::Reduction reduction) {
   if (reduction == op::Reduction::sum) return "Sum";
   return reduction == op::Reduction::maximum ? "Maximum" : "Minimum";
 }
 
-// The reduced outputs of an epilogue with their types, device/tilewright/epilogue/reduction.cuh.
+// The reduced outputs of an epilogue and the type tilewright::Reduction<...> of each; see
+// device/tilewright/epilogue/reduction.cuh.
 class ReductionTypes {
  public:
   explicit ReductionTypes(const op::Epilogue& epilogue) {
     for (const op::EpilogueOutput& output : epilogue.outputs) {
       if (output.reduction == op::Reduction::none) continue;
-      int& of_kind = output.broadcast == op::kRowVector      ? columns_
-                     : output.broadcast == op::kColumnVector ? rows_
-                                                             : singles_;
+      int& number = output.broadcast == op::kRowVector      ? columns_
+                    : output.broadcast == op::kColumnVector ? rows_
+                                                            : singles_;
       const std::string_view results = output.broadcast == op::kRowVector      ? "columns"
                                        : output.broadcast == op::kColumnVector ? "rows"
                                                                                : "single";
       all_.push_back({member(output.label),
                       fmt::format("tilewright::Reduction<{}, {}, tilewright::Results::{}, tilewright::{}<Compute>>",
-                                  all_.size(), of_kind++, results, fold(output.reduction))});
+                                  all_.size(), number++, results, operator_type(output.reduction))});
     }
   }
 
@@ -181,7 +184,8 @@ void write_reductions(SourceWriter& out, const ReductionTypes& reductions) {
            reductions.all().size(), reductions.columns(), reductions.rows(), reductions.singles());
 }
 
-// The outputs that leave by TMA with their types, device/tilewright/epilogue/tma_output.cuh.
+// The outputs other than D that TMA stores and the type tilewright::TmaOutput<...> of each; see
+// device/tilewright/epilogue/tma_output.cuh.
 class TmaOutputTypes {
  public:
   TmaOutputTypes(const op::GemmSignature& operands, std::span<const int> outputs) {
@@ -195,7 +199,7 @@ class TmaOutputTypes {
     }
   }
 
-  /// Empty for an output that threads store.
+  /// The type of an output; empty if the threads store it.
   std::string of(int output) const {
     const auto found = types_.find(output);
     return found == types_.end() ? std::string() : found->second;
@@ -234,7 +238,7 @@ void write_apply(SourceWriter& out, const op::Epilogue& epilogue, const Reductio
   out.line("values[i] = {};", nodes.value(epilogue.node_of_d(), 0));
   for (const op::EpilogueOutput& output : epilogue.outputs) {
     for (int column = 0; column < columns; ++column)
-      out.line("{}[{}] = {};", member(output.label), NodeText::neighbour(column), nodes.value(output.node, column));
+      out.line("{}[{}] = {};", member(output.label), NodeText::index(column), nodes.value(output.node, column));
   }
   out.dedent().line("}}");
   for (int i = 0; i < static_cast<int>(epilogue.outputs.size()); ++i) {

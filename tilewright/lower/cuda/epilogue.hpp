@@ -1,4 +1,4 @@
-// An epilogue graph as CUDA C++: one struct whose apply() is the graph, a line a node.
+// Writes an epilogue graph as CUDA C++: a struct whose function apply() has one statement per node.
 #pragma once
 
 #include <span>
@@ -8,12 +8,13 @@
 
 namespace tilewright::lower::cuda {
 
-/// Writes `struct Epilogue` of the problem as computed, with what device/tilewright/epilogue/ asks for:
-/// output_tile.cuh, staged_vectors.cuh, reduction.cuh. Without C it reads none. `tma_outputs` numbers those of
-/// Epilogue::outputs that leave by TMA, tma_output.cuh. @pre op::validate(operands)
+/// Writes `struct Epilogue` for the problem as computed, with the members that output_tile.cuh, staged_vectors.cuh and
+/// reduction.cuh in device/tilewright/epilogue/ use. If the problem has no C, the struct does not read it.
+/// `tma_outputs` are the indices in Epilogue::outputs of the outputs that TMA stores (tma_output.cuh).
+/// @pre op::validate(operands)
 void write_epilogue(SourceWriter& out, const op::GemmSignature& operands, std::span<const int> tma_outputs = {});
 
-/// The struct within `struct Plan` that says how a panel of such elements lies: "Panel16".
+/// The name of the struct in `struct Plan` with the shared-memory layout of a panel of such elements, e.g. "Panel16".
 std::string panel_name(DType element);
 
 }  // namespace tilewright::lower::cuda

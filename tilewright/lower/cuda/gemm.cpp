@@ -21,7 +21,8 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
 void write_accumulator_tile(SourceWriter& out, const plan::AccumulatorTile& tile) {
   const std::vector<std::string> code =
       layout::coordinate_code(tile.coordinates.mode(0), {"lane", "warp"}, layout::IndexStyle::sums);
-  out.line("struct AccumulatorTile {{  // {}", layout::to_string(tile.coordinates)).indent();
+  out.line("struct AccumulatorTile {{  // (thread, value) -> coordinate: {}", layout::to_string(tile.coordinates))
+      .indent();
   out.line("static constexpr int kLaneRows = {}, kOtherRow = {};", tile.lane_rows, tile.other_row);
   for (const auto& [name, text] : {std::pair{"row", code[0]}, {"column", code[1]}}) {
     out.line("static __device__ constexpr int {}(int thread) {{", name).indent();

@@ -1,4 +1,5 @@
-// What the texts of all GEMM families share: the output's constants and the kernel's entry.
+// Writes the parts of the CUDA C++ that all GEMM families share: the constants of the tile and the output, and the
+// kernel's entry point.
 #pragma once
 
 #include <string>
@@ -10,27 +11,27 @@
 
 namespace tilewright::lower::cuda {
 
-/// ElementC, ElementD, kAlignmentC, kAlignmentD, kCIsRowMajor, the tile, the warps, the stages, the raster,
-/// kReductionCounters.
+/// Writes ElementC, ElementD, kAlignmentC, kAlignmentD, kCIsRowMajor, kReductionCounters, and the constants of the
+/// tile, the warps, the stages and the raster order.
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile);
 
-/// `struct AccumulatorTile`: where a thread's accumulators lie.
+/// Writes `struct AccumulatorTile`, which maps a thread to the row and column of its first accumulator.
 void write_accumulator_tile(SourceWriter& out, const plan::AccumulatorTile& tile);
 
-/// Asserts that the fields of `struct Parameters` lie where the host writes them, and the struct's size.
+/// Writes static assertions that `struct Parameters` has the size and the field offsets that the host uses.
 void write_parameter_checks(SourceWriter& out, const plan::ParameterLayout& layout);
 
-/// The entry of a kernel.
+/// The names in a kernel's entry point.
 struct KernelEntry {
-  std::string_view family;  // the device class that runs it: "Sm80Gemm"
+  std::string_view family;  // the device class that implements the kernel, e.g. "Sm80Gemm"
   std::string_view symbol;
-  std::string_view parameters;  // the struct that `Parameters` names: "tilewright::GemmParameters<...>"
-  std::string attributes;       // "__launch_bounds__(128)"
+  std::string_view parameters;  // the type of the kernel's parameter, e.g. "tilewright::GemmParameters<...>"
+  std::string attributes;       // e.g. "__launch_bounds__(128)"
 };
-/// `Parameters` with its checks, and an extern "C" kernel that runs `family`<Plan, Epilogue> on them.
+/// Writes the alias `Parameters` with its checks, and an extern "C" kernel that runs `family`<Plan, Epilogue>.
 void write_kernel(SourceWriter& out, const KernelEntry& entry, const plan::ParameterLayout& layout);
 
-/// The same of a family of one CTA a tile.
+/// The same for a family whose CTAs compute one tile each.
 void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, const plan::GemmTile& tile);
 
 }  // namespace tilewright::lower::cuda

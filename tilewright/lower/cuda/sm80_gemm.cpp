@@ -7,7 +7,8 @@ namespace tilewright::lower::cuda {
 namespace {
 
 void write_operand(SourceWriter& out, char role, const plan::SmemOperand& operand) {
-  out.line("struct Operand{} {{  // {}", role, layout::to_string(plan::smem_layout(operand))).indent();
+  out.line("struct Operand{} {{  // shared-memory layout: {}", role, layout::to_string(plan::smem_layout(operand)))
+      .indent();
   out.line("using Element = {};", cuda_name(operand.element));
   out.line("struct Swizzle {{").indent();
   out.line("static constexpr int kBits = {}, kBase = {}, kShift = {};", operand.swizzle.bits(), operand.swizzle.base(),
@@ -40,7 +41,7 @@ std::string math_type(const plan::Sm80GemmPlan& plan) {
   TILEWRIGHT_CHECK(false, "math operation {} has no device type", static_cast<int>(plan.operands.math));
 }
 
-/// The device header with the instructions of an operand type.
+/// The device header that wraps the mma.sync instructions of an operand type.
 std::string_view instruction_header(DType operand) {
   switch (operand) {
     case DType::f16:

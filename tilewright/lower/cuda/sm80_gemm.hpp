@@ -1,4 +1,4 @@
-// CUDA C++ of an sm80_gemm plan. No choices are made here.
+// Writes an sm80_gemm plan as CUDA C++.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tilewright::lower::cuda {
 
-/// The complete source of kernel `symbol`, an identifier.
+/// The complete source of the kernel. `symbol` is its name, a C identifier.
 std::string lower(const plan::Sm80GemmPlan& plan, std::string_view symbol);
 
 }  // namespace tilewright::lower::cuda

@@ -11,15 +11,15 @@
 namespace tilewright::lower::cuda {
 namespace {
 
-void write_step(SourceWriter& out, std::string_view what, const plan::TmaStep& step) {
-  out.line("static constexpr int k{0}Contiguous = {1}, k{0}Strided = {2}, k{0}Bytes = {3};", what, step.contiguous,
+void write_step(SourceWriter& out, std::string_view prefix, const plan::TmaStep& step) {
+  out.line("static constexpr int k{0}Contiguous = {1}, k{0}Strided = {2}, k{0}Bytes = {3};", prefix, step.contiguous,
            step.strided, step.smem_bytes);
 }
 
 void write_descriptors(SourceWriter& out, const arch::WgmmaOperand& operand) {
-  out.line("// {}", arch::to_string(operand.descriptor));
+  out.line("// wgmma descriptor: {}", arch::to_string(operand.descriptor));
   out.line("static constexpr tilewright::uint64_t kDescriptor = {:#018x};", arch::encode(operand.descriptor));
-  out.line("// {}", layout::to_string(operand.offset));
+  out.line("// (mn, k) instruction -> descriptor offset in 16-byte units: {}", layout::to_string(operand.offset));
   out.line("static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {{")
       .indent();
   out.line("return {};", layout::index_code(operand.offset, {"mn", "k"}));
@@ -27,14 +27,14 @@ void write_descriptors(SourceWriter& out, const arch::WgmmaOperand& operand) {
 }
 
 void write_fragments(SourceWriter& out, const arch::FragmentLoads& loads) {
-  out.line("static constexpr int kElementBits = {}, kTurnedThreads = {}, kTurnedLoads = {};", loads.element_bits,
+  out.line("static constexpr int kElementBits = {}, kStaggeredThreads = {}, kStaggeredLoads = {};", loads.element_bits,
            loads.staggered_threads, loads.staggered_loads);
-  out.line("// {}", layout::to_string(loads.offset));
+  out.line("// (thread, load, mn) -> element offset: {}", layout::to_string(loads.offset));
   out.line("static __device__ constexpr tilewright::uint32_t fragment_offset(int thread, int load,");
   out.line("                                                                 [[maybe_unused]] int mn) {{").indent();
   out.line("return {};", layout::index_code(loads.offset, {"thread", "load", "mn"}));
   out.dedent().line("}}");
-  out.line("// {}", layout::to_string(loads.step));
+  out.line("// k -> element offset: {}", layout::to_string(loads.step));
   out.line("static __device__ constexpr tilewright::uint32_t fragment_step(int k) {{").indent();
   out.line("return {};", layout::index_code(loads.step, {"k"}));
   out.dedent().line("}}");
@@ -58,7 +58,7 @@ std::string_view source_of(const plan::TmaOperandPlan& operand) {
   return operand.uses_plain_loads() ? "GlobalMatrix" : "TmaMatrix";
 }
 
-/// What copy/repacked_operand.cuh asks for.
+/// Writes the constants that copy/repacked_operand.cuh reads from the plan.
 void write_repacking(SourceWriter& out, const plan::TmaOperandPlan& operand) {
   out.line("static constexpr int kElementBytes = {}, kAlignmentBytes = {};", bytes(operand.element),
            operand.alignment_bytes);
@@ -72,7 +72,9 @@ void write_boxes(SourceWriter& out, const plan::TmaOperandPlan& operand) {
 }
 
 void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& operand) {
-  out.line("struct Operand{} {{  // {}", role, layout::to_string(operand.smem)).indent();
+  out.line("struct Operand{} {{  // shared memory, (mn, k) -> element offset: {}", role,
+           layout::to_string(operand.smem))
+      .indent();
   out.line("using Source = tilewright::{};", source_of(operand));
   out.line("static constexpr bool kIsKMajor = {};", operand.major == arch::Major::k);
   out.line("static constexpr int kTileBytes = {};", operand.tile_bytes());
@@ -114,7 +116,7 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr int kSourceBytes = {}, kStoreBytes = {};", plan.source_bytes, plan.store_bytes);
 }
 
-/// How the panels of C, D and the outputs beside D lie, one struct for each size of their elements.
+/// Writes one struct for each element size of C, D and the further outputs, with the shared-memory layout of a panel.
 void write_panels(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   if (plan.subtile.panel_columns == 0) return;
   std::map<int, std::string> names;
@@ -123,7 +125,8 @@ void write_panels(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
     const plan::PanelBoxes boxes = plan::panel_boxes(element_bytes, plan.d_is_row_major(), plan.subtile.panel_columns);
     const layout::ComposedLayout panel =
         plan::panel_layout(element_bytes, plan.d_is_row_major(), plan.subtile.panel_columns);
-    out.line("struct {} {{  // {}", name, layout::to_string(panel)).indent();
+    out.line("struct {} {{  // shared memory, (row, column) -> byte offset: {}", name, layout::to_string(panel))
+        .indent();
     out.line("static constexpr int kLine = {}, kLines = {}, kBoxes = {};", boxes.line, boxes.lines, boxes.boxes);
     out.line("static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t row,");
     out.line("                                                       tilewright::uint32_t column) {{").indent();
@@ -134,7 +137,7 @@ void write_panels(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("using PanelOfD = {};", names.at(bytes(plan.operands.d.element)));
 }
 
-/// The map of a CTA's shared memory: where each part begins, and the bytes of one part.
+/// Writes the offset and the size in bytes of each part of a CTA's shared memory.
 void write_shared_memory(SourceWriter& out, const plan::Sm90SharedMemory& memory) {
   out.line("struct SharedMemory {{").indent();
   out.line("static constexpr int kStageBytes = {};", memory.stage_bytes);
@@ -142,18 +145,18 @@ void write_shared_memory(SourceWriter& out, const plan::Sm90SharedMemory& memory
   out.line("static constexpr int kStaging = {}, kStagingBytes = {};", memory.staging_at(), memory.staging_bytes);
   out.line("static constexpr int kOutputBarriers = {}, kOutputBarrierBytes = {};", memory.output_barriers_at(),
            memory.output_barrier_bytes());
-  out.line("static constexpr int kRepackingBytes = {};  // of a warp", memory.repacking_bytes);
+  out.line("static constexpr int kRepackingBytes = {};  // per warp", memory.repacking_bytes);
   out.line("static constexpr int kRingBarriers = {}, kBytes = {};", memory.ring_barriers_at(), memory.bytes());
   out.dedent().line("}};");
 }
 
 void write_mainloop(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
-  const std::string_view read = plan.a.fragments ? "RegisterMainloop" : "WarpgroupMainloop";
+  const std::string_view mainloop = plan.a.fragments ? "RegisterMainloop" : "WarpgroupMainloop";
   out.line("template <int kAtoms>");
   if (plan.promotes_accumulators) {
-    out.line("using Mainloop = tilewright::PromotedMainloop<Plan, kAtoms, tilewright::{}<Plan, 1>>;", read);
+    out.line("using Mainloop = tilewright::PromotedMainloop<Plan, kAtoms, tilewright::{}<Plan, 1>>;", mainloop);
   } else {
-    out.line("using Mainloop = tilewright::{}<Plan, kAtoms>;", read);
+    out.line("using Mainloop = tilewright::{}<Plan, kAtoms>;", mainloop);
   }
 }
 

@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kOperandsPerLine = 8;
 
-/// "first, first+1, ...": `count` operands printed by `print`, some to a line, each line of a string literal or not.
+/// Writes `count` operands separated by commas, kOperandsPerLine per line. `print(i)` is the text of operand i; each
+/// line begins with `open` and ends with `close`, which are quotes inside a string literal.
 template <class Print>
 void write_operands(SourceWriter& out, int count, std::string_view open, std::string_view close, Print&& print) {
   for (int first = 0; first < count; first += kOperandsPerLine) {
@@ -24,7 +25,8 @@ void write_operands(SourceWriter& out, int count, std::string_view open, std::st
   }
 }
 
-/// What follows scale-d: imm-scale-a, imm-scale-b, imm-trans-a, imm-trans-b, as far as the instruction has them.
+/// The immediates after scale-d: those of imm-scale-a, imm-scale-b, imm-trans-a and imm-trans-b that the instruction
+/// has.
 std::string immediates(const arch::WgmmaAtom& atom, arch::Major major_a, arch::Major major_b) {
   std::string text;
   if (atom.takes_scales) text += ", 1, 1";
@@ -33,7 +35,8 @@ std::string immediates(const arch::WgmmaAtom& atom, arch::Major major_a, arch::M
   return text;
 }
 
-/// A as the instruction's text names it: asm operands from number `first` on.
+/// A in the instruction's text: the number of the descriptor's asm operand, or a list of `count` registers from number
+/// `first` on.
 std::string a_text(bool is_in_registers, int first, int count) {
   if (!is_in_registers) return fmt::format("%{}", first);
   std::string text;
@@ -41,7 +44,7 @@ std::string a_text(bool is_in_registers, int first, int count) {
   return "{" + text + "}";
 }
 
-/// A as inputs of the asm statement.
+/// The input constraints of A in the asm statement.
 std::string a_inputs(bool is_in_registers, int count) {
   if (!is_in_registers) return "\"l\"(a)";
   std::string text;
@@ -61,8 +64,9 @@ void write_wgmma(SourceWriter& out, const arch::WgmmaAtom& atom, int n, arch::Ma
   out.line("struct Wgmma {{").indent();
   out.line("using Accumulator = {};", type);
   out.line("static constexpr int kK = {}, kRegisters = {};", atom.k, registers);
+  // The asm operands are numbered in this order: accumulators, A, the descriptor of B, `accumulate`.
   const bool is_a_in_registers = atom.a_source == arch::OperandSource::registers;
-  const int a_operands = is_a_in_registers ? atom.a_registers : 1;  // from number `registers` on, B's next, accumulate
+  const int a_operands = is_a_in_registers ? atom.a_registers : 1;
   const std::string a_type = is_a_in_registers ? fmt::format("const tilewright::uint32_t (&a)[{}]", a_operands)
                                                : std::string("tilewright::uint64_t a");
   out.line("static __device__ __forceinline__ void fma({} (&d)[{}], {}, tilewright::uint64_t b,", type, registers,

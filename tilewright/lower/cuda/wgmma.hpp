@@ -1,5 +1,5 @@
-// One wgmma instruction as a device function: its accumulators are up to 128 operands of one asm statement, which no
-// template can spell, so each kernel's text has the one it needs.
+// Writes one wgmma instruction as a device function. An asm statement lists up to 128 accumulators as operands, and a
+// template cannot vary their number, so the function is emitted for each kernel.
 #pragma once
 
 #include "tilewright/arch/wgmma_atom.hpp"
@@ -8,8 +8,8 @@
 
 namespace tilewright::lower::cuda {
 
-/// Writes `struct Wgmma` with kK, Accumulator, kRegisters and fma(accumulators, a, descriptor_b, accumulate), where a
-/// is a descriptor or, where the atom takes A from registers, the thread's. @pre arch::supports_n(atom, n)
+/// Writes `struct Wgmma` with kK, Accumulator, kRegisters and fma(accumulators, a, descriptor_b, accumulate). `a` is a
+/// descriptor, or the thread's registers if the atom takes A from registers. @pre arch::supports_n(atom, n)
 void write_wgmma(SourceWriter& out, const arch::WgmmaAtom& atom, int n, arch::Major major_a, arch::Major major_b);
 
 }  // namespace tilewright::lower::cuda

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kLaunchUs = 3.8;              // overhead of one kernel, timed between two events
 constexpr double kSharingUs = 1.29;            // extra time per launch of clusters that multicast
-constexpr double kSharingUsOfSlices = 0.5;     // the same with split-K, where CTAs wait for each other anyway
+constexpr double kSplitKSharingUs = 0.5;       // the same with split-K, where CTAs wait for each other anyway
 constexpr double kPeakShare = 0.81;            // share of the tensor cores' nominal rate reached under the power limit
 constexpr double kDramShare = 0.96;            // share of DRAM's nominal rate reached in steady state
 constexpr double kDramUs = 1.1;                // time until DRAM reaches this rate
@@ -20,7 +20,7 @@ constexpr double kSmBytesPerClock = 66.3;      // rate at which TMA of one SM lo
 constexpr double kLatencyClocks = 2960;        // latency of a TMA load under load
 constexpr double kSharedLatencyClocks = 3190;  // the same with multicast, where a cluster waits for its slowest CTA
 constexpr double kStepClocks = 13.8;           // barrier overhead of one mainloop step
-constexpr double kNarrowRows = 0.82;           // rows of b bytes take (128 / b) to this power as long per byte
+constexpr double kNarrowRows = 0.82;           // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
 constexpr double kSubtileClocks = 366;         // overhead of an epilogue subtile: barriers and the issue of the store
 constexpr double kStoreBytesPerClock = 38;
 constexpr double kExchangeUs = 3.6;           // time of the split-K barrier between CTAs, which goes through L2
@@ -74,16 +74,16 @@ struct StepBytes {
   double merged;  // bytes per SM if the two SMs of a TPC merge their reads of the operand that they share
 };
 StepBytes step_bytes(const Sm90CostInput& input) {
-  const auto of = [&](int lines, int sharers, int row_bytes) {
+  const auto weighted = [&](int lines, int sharers, int row_bytes) {
     constexpr int kWidestRow = 128;
     const double bytes = static_cast<double>(lines) / sharers * input.tile.k * input.element_bytes;
     return row_bytes == kWidestRow ? bytes : bytes * std::pow(kWidestRow / row_bytes, kNarrowRows);
   };
-  const double a = of(input.tile.m, input.cluster_n, input.row_bytes_a);
-  const double b = of(input.tile.n, input.cluster_m, input.row_bytes_b);
+  const double a = weighted(input.tile.m, input.cluster_n, input.row_bytes_a);
+  const double b = weighted(input.tile.n, input.cluster_m, input.row_bytes_b);
   // CTAs of a cluster share operands by multicast already, and the split-K CTAs of a tile share nothing.
-  const bool neighbours_share = input.cluster_m * input.cluster_n * input.split_k == 1;
-  return {a, b, neighbours_share ? a + b - (input.walks_along_m ? b : a) / 2 : a + b};
+  const bool tpc_merges_reads = input.cluster_m * input.cluster_n * input.split_k == 1;
+  return {a, b, tpc_merges_reads ? a + b - (input.walks_along_m ? b : a) / 2 : a + b};
 }
 
 /// Clocks of the epilogue of one tile: the split-K reduction, the special functions, and the stores of D.
@@ -106,10 +106,10 @@ double repack_us(const Sm90CostInput& input) {
 }  // namespace
 
 double function_instructions(const op::Epilogue& epilogue) {
-  // These counts approximate CUDA 13's code for sm_90. According to nvdisasm, rsqrt has 3 instructions, rcp 7, exp 9,
-  // tanh 16, log 25, erf 27, log1p 30, pow 93; a division or a square root has 9 and a branch for subnormals. The
-  // instructions of the special function unit take eight times as long. In 2048x4608x12288 with tiles of 192x192, an
-  // exposed gelu_tanh costs 12 us (H200), of which this model accounts for 8.
+  // These counts approximate the code that CUDA 13 generates for sm_90. nvdisasm shows 3 instructions for rsqrt, 7 for
+  // rcp, 9 for exp, 16 for tanh, 25 for log, 27 for erf, 30 for log1p and 93 for pow; a division or a square root has 9
+  // and a branch for subnormals. Instructions of the special function unit take eight times as long as others. An
+  // exposed gelu_tanh costs 12 us in 2048x4608x12288 with tiles of 192x192 on an H200; this model predicts 8 of them.
   double sum = 0;
   for (const op::EpilogueNode& node : epilogue.nodes) {
     using enum op::EpilogueOp;
@@ -178,8 +178,9 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
 
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double epilogue = epilogue_clocks(limits, input);
-  const double turn = input.schedule == Schedule::ping_pong ? std::max(main, (main + epilogue) / 2) : main + epilogue;
-  const double body_us = ((tiles - 1) * turn + main) / clocks_per_us;
+  const double tile_clocks =
+      input.schedule == Schedule::ping_pong ? std::max(main, (main + epilogue) / 2) : main + epilogue;
+  const double body_us = ((tiles - 1) * tile_clocks + main) / clocks_per_us;
 
   const auto m = static_cast<double>(input.m);
   const auto n = static_cast<double>(input.n);
@@ -187,7 +188,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
       ((m + n) * static_cast<double>(input.k) * input.element_bytes + m * n * (input.d_bytes + input.beside_bytes)) *
       static_cast<double>(input.batches);
   const double dram_us = kDramUs + dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
-  const double sharing_us = sharers == 1 ? 0 : input.split_k > 1 ? kSharingUsOfSlices : kSharingUs;
+  const double sharing_us = sharers == 1 ? 0 : input.split_k > 1 ? kSplitKSharingUs : kSharingUs;
   return kLaunchUs + sharing_us + repack_us(input) + std::max(body_us, dram_us) +
          kOverlapLoss * std::min(body_us, dram_us) + epilogue / clocks_per_us;
 }

@@ -86,8 +86,8 @@ Workspace workspace(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   if (plan.split_k == 1 && !plan.repacks() && reductions.all() == 0) return workspace;
   workspace.bytes = kWorkspaceCounterBytes;
   if (plan.split_k > 1) {
-    const std::int64_t slice_bytes = std::int64_t{plan.consumers()} * kWgmmaM * plan.tile.n * 4;
-    workspace.bytes += working_groups(plan, arguments) * plan.cluster_size() * 2 * plan.split_k * slice_bytes;
+    const std::int64_t partial_bytes = std::int64_t{plan.consumers()} * kWgmmaM * plan.tile.n * 4;
+    workspace.bytes += working_groups(plan, arguments) * plan.cluster_size() * 2 * plan.split_k * partial_bytes;
   }
   const View problem = view(plan, arguments);
   if (reductions.all() > 0) {
@@ -204,7 +204,7 @@ void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operan
 }
 
 /// Describes Sm90GemmParameters of device/tilewright/gemm/sm90_parameters.cuh. `values` may be null for a sink that
-/// asks for no values.
+/// does not evaluate values.
 template <class Sink>
 void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
   const auto a = [&]() -> const op::Tensor& { return values->problem.a; };
@@ -274,7 +274,7 @@ Support check_plain_loads(const OperandPath& operand, int tile_mn, int tile_k, c
   const int lines = TmaOperandPlan::lines_of_pass(operand.plain_load_bytes, arch::width_bytes(*mode));
   const std::int64_t step = lines * leading_dimension(tensor) * bits(tensor.dtype) / 8;
   if (step > kMaxStep)
-    return refuse("lines gathered one after the other are {} bytes apart, at most {}", step, kMaxStep)
+    return refuse("plain loads advance by {} bytes from one pass to the next, the limit is {}", step, kMaxStep)
         .as(RefusalCode::strides);
   return {};
 }
@@ -283,9 +283,10 @@ Support check_tma_strides(const op::Tensor& tensor) {
   constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // in bytes; from cuTensorMapEncodeTiled
   const std::int64_t row_bytes = leading_dimension(tensor) * bits(tensor.dtype) / 8;
   if (row_bytes >= kMaxStride)
-    return refuse("rows are {} bytes apart, TMA reaches less than {}", row_bytes, kMaxStride).as(RefusalCode::strides);
+    return refuse("rows are {} bytes apart, TMA needs strides below {}", row_bytes, kMaxStride)
+        .as(RefusalCode::strides);
   if (tensor.batch_stride() >= kMaxStride / bytes(tensor.dtype)) {
-    return refuse("matrices are {} elements of {} apart, TMA reaches less than {} bytes", tensor.batch_stride(),
+    return refuse("matrices are {} elements of {} apart, TMA needs strides below {} bytes", tensor.batch_stride(),
                   name(tensor.dtype), kMaxStride)
         .as(RefusalCode::strides);
   }
@@ -329,7 +330,8 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
 Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   if (const Support fits = check_extents(plan, arguments); !fits) return fits;
   if (!arguments.reads_product || arguments.k() == 0) {
-    return refuse("needs a product to sum: k is {}, alpha {}", arguments.k(), arguments.alpha).as(RefusalCode::shape);
+    return refuse("k and alpha must not be 0, got k = {} and alpha = {}", arguments.k(), arguments.alpha)
+        .as(RefusalCode::shape);
   }
   const View problem = view(plan, arguments);
   // TMA stores whole units of 16 bytes: a box of D whose lines ended within such a unit overwrote the bytes after the
@@ -344,15 +346,15 @@ Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& argument
         .of("D");
   }
   if (const std::int64_t k_tiles = ceil_div(problem.k, plan.tile.k); k_tiles < plan.split_k) {
-    return refuse("k of {} is {} steps of {}, fewer than the {} slices", problem.k, k_tiles, plan.tile.k, plan.split_k)
+    return refuse("k of {} has {} tiles of {}, fewer than split_k of {}", problem.k, k_tiles, plan.tile.k, plan.split_k)
         .as(RefusalCode::shape);
   }
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
   // The margin lets a persistent CTA step past the last tile without overflow.
   constexpr std::int64_t kMaxTiles = std::numeric_limits<std::int32_t>::max() - 1024;
   if (tiles_m * tiles_n > kMaxTiles / std::max<std::int64_t>(arguments.batch(), 1)) {
-    return refuse("needs {} tiles for each of {} matrices, more than {} together", tiles_m * tiles_n, arguments.batch(),
-                  kMaxTiles)
+    return refuse("needs {} tiles for each of {} matrices, the limit is {} in total", tiles_m * tiles_n,
+                  arguments.batch(), kMaxTiles)
         .as(RefusalCode::shape);
   }
   if (const Support fits =

@@ -10,7 +10,7 @@ namespace tilewright::plan {
 namespace {
 
 /// Bytes of the narrower plain load, which is the width of a shared-memory bank; the wider one moves twice as many.
-constexpr int kGatheredBytes = 4;
+constexpr int kPlainLoadBytes = 4;
 
 /// The constant step of a layout of TMA boxes or CTAs. The step is 0 if the layout has one element; a layout that no
 /// constant step describes is refused.
@@ -20,7 +20,7 @@ Result<TmaStep> step_of(char role, const layout::Layout& coordinates, const layo
   TmaStep step;
   if (layout::size(along) == 1) return step;
   if (!along.stride().is_leaf() || !to.stride().is_leaf()) {
-    return refuse("{} takes boxes at {}, which no one step leads along", role, layout::to_string(along))
+    return refuse("{}: the TMA boxes at {} are not a constant step apart", role, layout::to_string(along))
         .as(RefusalCode::design);
   }
   (along.stride().basis()[0] == 0 ? step.contiguous : step.strided) = along.stride().basis_value();
@@ -57,19 +57,19 @@ Support plan_boxes(TmaOperandPlan& operand, char role) {
 /// Bytes per plain load of a thread: 8 or 4; 0 if TMA loads the operand.
 int plain_load_bytes(int alignment) {
   if (alignment >= kTmaBytes) return 0;
-  return (alignment >= 2 * kGatheredBytes ? 2 : 1) * kGatheredBytes;
+  return (alignment >= 2 * kPlainLoadBytes ? 2 : 1) * kPlainLoadBytes;
 }
 
 /// Checks that the producer can load the operand in whole passes of plain loads.
 Support plan_plain_loads(TmaOperandPlan& operand, char role) {
   if (operand.shares > 1) {
-    return refuse("{} is aligned to {} bytes, TMA needs {}: it is gathered, which {} CTAs cannot share", role,
+    return refuse("{} is aligned to {} bytes, TMA needs {}: plain loads cannot multicast to {} CTAs", role,
                   operand.alignment_bytes, kTmaBytes, operand.shares)
         .as(RefusalCode::alignment);
   }
   const int lines = operand.major == arch::Major::k ? operand.mn : operand.k;
   if (lines % operand.lines_of_pass() != 0) {
-    return refuse("{} is gathered by {} lines of a tile at once, which do not divide its {}", role,
+    return refuse("{}: a pass of plain loads covers {} lines, which do not divide the tile's {}", role,
                   operand.lines_of_pass(), lines)
         .as(RefusalCode::design);
   }
@@ -97,7 +97,7 @@ int row_bytes(arch::Major major, int element_bytes, int mn, int k) {
 
 int plain_load_reads(int alignment_bytes) {
   if (alignment_bytes >= kTmaBytes) return 0;
-  return alignment_bytes >= kGatheredBytes ? 1 : 2;
+  return alignment_bytes >= kPlainLoadBytes ? 1 : 2;
 }
 
 Result<TmaOperandPlan> plan_operand(char role, const op::TensorSignature& tensor, DType multiplied,

@@ -16,9 +16,9 @@ bool must_be_repacked(const op::TensorSignature& tensor, bool is_along_k) {
 }
 
 std::int64_t RepackedCopy::bytes() const {
-  constexpr std::int64_t kMost = std::int64_t{1} << 61;
+  constexpr std::int64_t kSaturated = std::int64_t{1} << 61;
   const std::int64_t matrix_lines = lines * matrices;  // no overflow, because both are below 2^31
-  return matrix_lines > kMost / std::max<std::int64_t>(pitch, 1) ? kMost : matrix_lines * pitch;
+  return matrix_lines > kSaturated / std::max<std::int64_t>(pitch, 1) ? kSaturated : matrix_lines * pitch;
 }
 
 RepackedCopy repacked_copy(const op::Tensor& tensor, arch::Major major, std::int64_t mn, std::int64_t k) {
@@ -36,7 +36,7 @@ double bytes_to_copy(const op::Tensor& tensor) {
 }
 
 int transposing_bytes(int element_bytes) {
-  constexpr int kWords = 32;  // 32-bit words that the lines of a block span
+  constexpr int kWords = 32;  // 32-bit words per line of a block
   const int elements = 4 / element_bytes;
   const int depth = elements == 1 ? 32 : 16;  // in words
   return kWords * elements * 4 * (depth + 1);
