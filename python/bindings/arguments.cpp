@@ -245,7 +245,7 @@ op::Tensor ArgumentsReader::read(nb::handle array, bool is_written, const char* 
 nb::object arguments_of(const op::Problem& problem, bool is_for_gemm) {
   if (is_for_gemm && !std::holds_alternative<op::Gemm>(problem))
     return arguments_of(op::to_gemm(op::view(problem).value_or_throw()), true);
-  Arguments arguments{.call = engine::Call(problem), .streams = {}, .owners = {}, .lent = {}};
+  OperationArguments arguments{.call = engine::Call(problem), .streams = {}, .owners = {}, .lent = {}};
   if (is_for_gemm) return nb::cast(GemmArguments{std::move(arguments)});
   return nb::cast(std::move(arguments));
 }
@@ -254,12 +254,13 @@ void bind_arguments(nb::module_& module) {
   module.def("_default_output", &op::default_output, nb::arg("a"));
   bind_operand(module);
   bind_epilogue(module);
-  nb::class_<Arguments>(module, "Arguments",
-                        "A problem with its arrays: GemmArguments, or the arguments of an Operation.")
-      .def_prop_ro("operation", [](const Arguments& self) { return op::operation_name(self.problem()); })
+  nb::class_<OperationArguments>(
+      module, "OperationArguments",
+      "The arrays and scalars of one call of an Operation. GemmArguments is the class for GEMMs.")
+      .def_prop_ro("operation", [](const OperationArguments& self) { return op::operation_name(self.problem()); })
       .def_prop_ro(
           "operands",
-          [](const Arguments& self) -> nb::typed<nb::dict, nb::str, Operand> {
+          [](const OperationArguments& self) -> nb::typed<nb::dict, nb::str, Operand> {
             nb::dict found;
             for (const op::ConstSlot& slot : op::operands(self.problem()))
               found[nb::cast(slot.name)] = Operand{*slot.tensor};
@@ -269,7 +270,7 @@ void bind_arguments(nb::module_& module) {
   const auto operand = [](op::Tensor op::Gemm::*which) {
     return [which](const GemmArguments& self) { return Operand{self.gemm().*which}; };
   };
-  nb::class_<GemmArguments, Arguments>(
+  nb::class_<GemmArguments, OperationArguments>(
       module, "GemmArguments",
       "out = epilogue(A @ B, C), for arrays of the shapes (m, k), (k, n) and (m, n), or batches of them with the batch "
       "first. Arrays may be of PyTorch, NumPy, CuPy, JAX, or anything with DLPack or an array interface; they are not "

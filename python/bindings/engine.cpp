@@ -87,7 +87,7 @@ std::shared_ptr<registry::Kernel> shared(const registry::KernelPtr& kernel) {
   return std::const_pointer_cast<registry::Kernel>(kernel);
 }
 
-KernelList find_kernels(const Arguments& arguments, nb::handle metadata_filter, nb::handle target,
+KernelList find_kernels(const OperationArguments& arguments, nb::handle metadata_filter, nb::handle target,
                         const std::optional<std::vector<Text>>& provider_names) {
   const std::optional<Target> wanted = read_target(target);
   std::optional<std::vector<std::string>> providers;
@@ -112,17 +112,17 @@ KernelList find_kernels(const Arguments& arguments, nb::handle metadata_filter, 
   return list;
 }
 
-std::shared_ptr<Explanation> explain(const Arguments& arguments, nb::handle target) {
+std::shared_ptr<Explanation> explain(const OperationArguments& arguments, nb::handle target) {
   const std::optional<Target> wanted = read_target(target);
   const Unlocked unlocked;
   return std::make_shared<Explanation>(engine_for(arguments.memory())->explain(arguments.problem(), {}, wanted));
 }
 
 /// A prepared call, with its engine and the arguments it was prepared for.
-class Prepared {
+class PreparedCall {
  public:
   /// @pre the GIL is held, because the references to the arrays are copied
-  explicit Prepared(const Arguments& arguments) : arguments_(arguments) {}
+  explicit PreparedCall(const OperationArguments& arguments) : arguments_(arguments) {}
 
   /// @pre the GIL is not held
   void load(const registry::KernelPtr& kernel, const engine::ArtifactPtr& artifact) {
@@ -137,8 +137,8 @@ class Prepared {
 
   /// The GIL is kept for a launch that needs no workspace: it does not block, and takes less time than releasing the
   /// GIL.
-  void run(const Arguments* other, nb::handle stream, nb::handle workspace) const {
-    const Arguments& arguments = other != nullptr ? *other : arguments_;
+  void run(const OperationArguments* other, nb::handle stream, nb::handle workspace) const {
+    const OperationArguments& arguments = other != nullptr ? *other : arguments_;
     engine::RunOptions options{.stream = stream_for(stream, arguments.streams.all(), arguments.memory())};
     read_workspace(workspace, options);
     if (needs_no_memory(other != nullptr) && arguments.memory().kind == op::MemoryDevice::Kind::cuda) {
@@ -157,13 +157,13 @@ class Prepared {
     return prepared_.workspace_bytes() == 0 && (!is_for_others || kernel().depends_only_on_key());
   }
 
-  void copy_and_run(const Arguments& arguments, const engine::RunOptions& options) const {
+  void copy_and_run(const OperationArguments& arguments, const engine::RunOptions& options) const {
     engine::HostOperands operands(arguments.problem(), engine_->device(), options.stream);
     prepared_.run(operands.on_device(), options);
     operands.copy_out();
   }
 
-  void launch(const Arguments* other, const engine::RunOptions& options) const {
+  void launch(const OperationArguments* other, const engine::RunOptions& options) const {
     other != nullptr ? prepared_.run(other->call, options) : prepared_.run(options);
   }
 
@@ -175,7 +175,7 @@ class Prepared {
     return problem;
   }
 
-  Arguments arguments_;
+  OperationArguments arguments_;
   std::shared_ptr<Engine> engine_;
   engine::PreparedCall prepared_;
 };
@@ -258,18 +258,18 @@ void bind_explanation(nb::module_& module) {
 }
 
 void bind_prepared(nb::module_& module) {
-  nb::class_<Prepared>(module, "Prepared", "A call whose kernel is chosen, compiled and loaded.")
-      .def_prop_ro("kernel_name", [](const Prepared& self) { return self.kernel().name(); })
-      .def_prop_ro("workspace_bytes", &Prepared::workspace_bytes)
-      .def("run", &Prepared::run, nb::arg("args").none() = nb::none(), nb::arg("stream") = nb::none(),
+  nb::class_<PreparedCall>(module, "PreparedCall", "A call whose kernel is chosen, compiled and loaded.")
+      .def_prop_ro("kernel_name", [](const PreparedCall& self) { return self.kernel().name(); })
+      .def_prop_ro("workspace_bytes", &PreparedCall::workspace_bytes)
+      .def("run", &PreparedCall::run, nb::arg("args").none() = nb::none(), nb::arg("stream") = nb::none(),
            nb::arg("workspace") = nb::none(),
            "Enqueues the launch. `args` may have other arrays of the same shapes, strides and types. May be called "
            "while a CUDA graph is captured.");
   module.def(
       "prepare",
-      [](const Arguments& arguments, const std::shared_ptr<registry::Kernel>& kernel,
+      [](const OperationArguments& arguments, const std::shared_ptr<registry::Kernel>& kernel,
          const std::shared_ptr<compile::Artifact>& artifact) {
-        Prepared prepared(arguments);
+        PreparedCall prepared(arguments);
         const Unlocked unlocked;
         prepared.load(kernel, artifact);
         return prepared;
@@ -278,7 +278,7 @@ void bind_prepared(nb::module_& module) {
       "Chooses the best kernel (unless one is given), compiles it (unless an artifact is given) and loads it.");
   module.def(
       "run",
-      [](const Arguments& arguments, nb::handle stream) {
+      [](const OperationArguments& arguments, nb::handle stream) {
         const runtime::StreamHandle handle = stream_for(stream, arguments.streams.all(), arguments.memory());
         {
           const Unlocked unlocked;
@@ -411,7 +411,7 @@ op::GemmSignature gemm_description(const op::Problem& problem) {
 void bind_explicit(nb::module_& module) {
   module.def(
       "make_kernel",
-      [](const Arguments& arguments, const plan::FlatDesign& design, nb::handle target) {
+      [](const OperationArguments& arguments, const plan::FlatDesign& design, nb::handle target) {
         return make_kernel(gemm_description(arguments.problem()), design, read_target(target), arguments.memory());
       },
       nb::arg("args"), nb::arg("design"), nb::kw_only(), nb::arg("target") = nb::none(),

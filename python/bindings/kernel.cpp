@@ -312,21 +312,21 @@ void bind_kernel(nb::module_& module) {
                    })
       .def(
           "supports",
-          [](const registry::Kernel& self, const Arguments& arguments) {
+          [](const registry::Kernel& self, const OperationArguments& arguments) {
             const Unlocked unlocked;
             return self.supports(arguments.problem());
           },
           nb::arg("args"), "Whether the kernel can compute these arguments, and if not, the reason.")
       .def(
           "estimate_us",
-          [](const registry::Kernel& self, const Arguments& arguments) {
+          [](const registry::Kernel& self, const OperationArguments& arguments) {
             const Unlocked unlocked;
             return self.estimate_us(arguments.problem());
           },
           nb::arg("args"), "The predicted time in microseconds, used for ranking; infinite if unknown.")
       .def(
           "get_workspace_size",
-          [](const registry::Kernel& self, const Arguments& arguments) {
+          [](const registry::Kernel& self, const OperationArguments& arguments) {
             const Unlocked unlocked;
             self.supports(arguments.problem()).or_throw();
             return self.workspace_bytes(arguments.problem());
@@ -336,7 +336,7 @@ void bind_kernel(nb::module_& module) {
           "first use.")
       .def(
           "compile",
-          [](const std::shared_ptr<registry::Kernel>& self, const Arguments* arguments) {
+          [](const std::shared_ptr<registry::Kernel>& self, const OperationArguments* arguments) {
             const Unlocked unlocked;
             const op::MemoryDevice memory = arguments != nullptr ? arguments->memory() : op::MemoryDevice{};
             return std::const_pointer_cast<compile::Artifact>(engine_for(memory)->compile(self));
@@ -344,7 +344,7 @@ void bind_kernel(nb::module_& module) {
           nb::arg("args") = nb::none(), "The compiled kernel, from the cache if it is there.")
       .def(
           "run",
-          [](const std::shared_ptr<registry::Kernel>& self, const Arguments& arguments,
+          [](const std::shared_ptr<registry::Kernel>& self, const OperationArguments& arguments,
              const std::shared_ptr<compile::Artifact>& artifact, nb::handle stream, nb::handle workspace,
              bool /*assume_supported_args*/) {
             engine::RunOptions options{.stream = stream_for(stream, arguments.streams.all(), arguments.memory())};

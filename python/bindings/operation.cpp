@@ -1,4 +1,4 @@
-// tilewright.Operation, with which a program declares an operation of its own, and Arguments of it.
+// tilewright.Operation, with which a program declares its own operation, and the constructor of OperationArguments.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -148,7 +148,8 @@ std::shared_ptr<op::Operation> make_operation(const Text& name_text, const std::
       std::move(values));
 }
 
-void make_arguments(Arguments* self, const std::shared_ptr<op::Operation>& operation, const nb::kwargs& given) {
+void make_arguments(OperationArguments* self, const std::shared_ptr<op::Operation>& operation,
+                    const nb::kwargs& given) {
   ArgumentsReader reader;
   std::vector<op::NamedTensor> tensors;
   std::vector<op::NamedScalar> scalars;
@@ -164,12 +165,12 @@ void make_arguments(Arguments* self, const std::shared_ptr<op::Operation>& opera
     }
   }
   op::Custom problem = op::Custom::make(operation, std::move(tensors), std::move(scalars));
-  new (self) Arguments{engine::Call(std::move(problem)), std::move(reader.streams), std::move(reader.owners),
-                       std::move(reader.lent)};
+  new (self) OperationArguments{engine::Call(std::move(problem)), std::move(reader.streams), std::move(reader.owners),
+                                std::move(reader.lent)};
 }
 
-/// Implements Arguments.__getattr__: the operand or scalar with that name.
-nb::object attribute(const Arguments& self, const Text& text) {
+/// Implements OperationArguments.__getattr__: the operand or scalar with that name.
+nb::object attribute(const OperationArguments& self, const Text& text) {
   const std::string name = text.read("the name of an attribute");
   if (const auto* const custom = std::get_if<op::Custom>(&self.problem())) {
     for (const op::NamedTensor& each : custom->tensors) {
@@ -208,8 +209,8 @@ void bind_operation(nb::module_& module) {
       .def_prop_ro("name", [](const op::Operation& self) { return self.name(); })
       .def_prop_ro("slots", [](const op::Operation& self) { return self.slots(); })
       .def("__repr__", [](const op::Operation& self) { return "Operation('" + self.name() + "')"; });
-  nb::object arguments = module.attr("Arguments");
-  nb::borrow<nb::class_<Arguments>>(arguments)
+  nb::object arguments = module.attr("OperationArguments");
+  nb::borrow<nb::class_<OperationArguments>>(arguments)
       .def("__init__", &make_arguments, nb::arg("operation"), nb::arg("operands"),
            nb::sig("def __init__(self, operation: Operation, **operands: object) -> None"),
            "Each keyword is the name of an operand or a scalar. Raises InvalidArgument, with the number that is wrong, "
@@ -217,7 +218,7 @@ void bind_operation(nb::module_& module) {
       .def("__getattr__", &attribute, nb::arg("name"))
       .def(
           "verify",
-          [](const Arguments& self) {
+          [](const OperationArguments& self) {
             const Unlocked unlocked;
             if (!op::has_reference(self.problem()))
               throw InvalidArgument(fmt::format("{} has no reference", op::operation_name(self.problem())));

@@ -23,7 +23,6 @@ from tilewright.errors import (
 
 if TYPE_CHECKING:
     from tilewright._tilewright import (
-        Arguments,
         Artifact,
         BLASDesignMetadata,
         DType,
@@ -38,7 +37,8 @@ if TYPE_CHECKING:
         Operand,
         OperandsMetadata,
         Operation,
-        Prepared,
+        OperationArguments,
+        PreparedCall,
         RefusedKernel,
         Scratch,
         ShapeOnly,
@@ -79,7 +79,6 @@ if TYPE_CHECKING:
 __version__: str
 
 __all__ = [
-    "Arguments",
     "Artifact",
     "BLASDesignMetadata",
     "CompileError",
@@ -101,8 +100,9 @@ __all__ = [
     "Operand",
     "OperandsMetadata",
     "Operation",
+    "OperationArguments",
     "OutOfMemory",
-    "Prepared",
+    "PreparedCall",
     "RefusedKernel",
     "Scratch",
     "ShapeOnly",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright._tilewright import DType, Epilogue, GemmArguments, Prepared, _default_output, dtype, prepare
+from tilewright._tilewright import DType, Epilogue, GemmArguments, PreparedCall, _default_output, dtype, prepare
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, shaped
@@ -59,7 +59,7 @@ def matmul(
         beta=(0.0 if c is None else 1.0) if beta is None else beta,
         math=math,
     )
-    prepared: Prepared = prepare(arguments)
+    prepared: PreparedCall = prepare(arguments)
     prepared.run(stream=stream)
     return out if is_given else as_framework_of(a, out)
 
