@@ -208,7 +208,7 @@ void bind_epilogue(nb::module_& module) {
           "signature", [](const op::Epilogue& self) { return op::signature(self); },
           "A line of text that is equal for epilogues that compile to the same code.")
       .def_prop_ro(
-          "sources",
+          "inputs",
           [](const op::Epilogue& self) -> Broadcasts {
             nb::dict found;
             for (const op::EpilogueTensor& each : op::epilogue_tensors(self))
@@ -225,7 +225,9 @@ void bind_epilogue(nb::module_& module) {
             return found;
           },
           "The tensors that the epilogue writes in addition to D, in the same form.")
-      .def_prop_ro("pairs_columns", [](const op::Epilogue& self) { return self.pairs_columns(); })
+      .def_prop_ro(
+          "is_gated", [](const op::Epilogue& self) { return self.pairs_columns(); },
+          "Whether each column of D is computed from a pair of columns of A @ B, as in SwiGLU: out has n / 2 columns.")
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const op::Epilogue& self) { return std::hash<std::string>()(op::signature(self)); })
       .def("__repr__", [](const op::Epilogue& self) { return "Epilogue('" + op::signature(self) + "')"; });

@@ -65,7 +65,7 @@ class EpilogueArguments:
                 name: value for name, value in inputs.items() if isinstance(value, (bool, str)) or value is None
             },
         )
-        tensors: dict[str, Any] = {source.label: inputs[source.name] for source in traced.sources}
+        tensors: dict[str, Any] = {each.label: inputs[each.name] for each in traced.inputs}
         missing = [output.name for output in traced.outputs if output.label != "D" and output.name not in self.operands]
         if missing:
             raise InvalidArgument(f"the epilogue returns {', '.join(missing)}, but no array of that name is given")

@@ -87,7 +87,7 @@ def _shape_of_out(a: Any, b: Any, bound: Any) -> tuple[int, ...]:
     graph = bound if isinstance(bound, Epilogue) else None
     if isinstance(bound, EpilogueArguments):
         graph = bound._bind(batch, m, n, _compute_type(a), _out_type(a))[0]
-    columns = n // 2 if graph is not None and graph.pairs_columns else n
+    columns = n // 2 if graph is not None and graph.is_gated else n
     return (m, columns) if batch is None else (batch, m, columns)
 
 
