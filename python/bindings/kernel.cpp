@@ -133,7 +133,7 @@ void append_parameter(plan::Launch& launch, nb::handle parameter) {
     const nb::object simple = nb::module_::import_("ctypes").attr("_SimpleCData");
     if (!nb::isinstance(parameter, simple)) {
       throw InvalidArgument(
-          fmt::format("a kernel parameter must be an operand, a Scratch, bytes, or a number of known width "
+          fmt::format("a kernel parameter must be an operand, a Workspace, bytes, or a number of known width "
                       "(tilewright.i32(1), tilewright.f32(0.5), numpy.int32(1)), got {}",
                       shown(parameter)));
     }
@@ -252,19 +252,21 @@ void bind_typed_numbers(nb::module_& module) {
 
 void bind_launch(nb::module_& module) {
   bind_typed_numbers(module);
-  nb::class_<plan::Scratch>(module, "Scratch",
-                            "A kernel parameter that is a pointer to workspace memory of the launch: its size and "
-                            "alignment in bytes, and how many of its first bytes are zero when the kernel starts.")
+  nb::class_<plan::Scratch>(
+      module, "Workspace",
+      "A kernel parameter that points to device memory which the library provides for the launch. "
+      "`bytes` is its size, `alignment` the alignment of its address in bytes. The first "
+      "`zeroed_bytes` bytes are zero when the kernel starts.")
       .def(
           "__init__",
-          [](plan::Scratch* self, std::size_t bytes, std::size_t alignment, std::size_t leading_zeros) {
+          [](plan::Scratch* self, std::size_t bytes, std::size_t alignment, std::size_t zeroed_bytes) {
             if (alignment == 0 || (alignment & (alignment - 1)) != 0)
               throw InvalidArgument(fmt::format("alignment must be a power of two, got {}", alignment));
-            if (leading_zeros > bytes)
-              throw InvalidArgument(fmt::format("leading_zeros is {}, more than bytes, {}", leading_zeros, bytes));
-            new (self) plan::Scratch{bytes, alignment, leading_zeros};
+            if (zeroed_bytes > bytes)
+              throw InvalidArgument(fmt::format("zeroed_bytes is {}, more than bytes, {}", zeroed_bytes, bytes));
+            new (self) plan::Scratch{bytes, alignment, zeroed_bytes};
           },
-          nb::arg("bytes"), nb::arg("alignment") = 256, nb::arg("leading_zeros") = 0);
+          nb::arg("bytes"), nb::arg("alignment") = 256, nb::arg("zeroed_bytes") = 0);
   nb::class_<plan::Launch>(module, "Launch", "Grid, block and parameters of a launch. Kernel._launch() returns it.")
       .def(
           "__init__",
@@ -282,7 +284,8 @@ void bind_launch(nb::module_& module) {
           nb::arg("grid"), nb::arg("block"), nb::arg("parameters"), nb::arg("cluster") = nb::none(),
           nb::arg("smem_bytes") = 0, nb::arg("cooperative") = false,
           "`parameters` are in the order of the kernel's: operands (passed as their addresses), numbers of known width "
-          "(i32(1), f32(0.5), numpy.int32(1)), Scratch, and bytes. `smem_bytes` is the size of dynamic shared memory.")
+          "(i32(1), f32(0.5), numpy.int32(1)), Workspace, and bytes. `smem_bytes` is the size of dynamic shared "
+          "memory.")
       .def_ro("grid", &plan::Launch::grid)
       .def_ro("block", &plan::Launch::block);
 }

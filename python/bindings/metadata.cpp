@@ -136,6 +136,13 @@ plan::OpClass read_op_class(const std::string& text) {
   throw InvalidArgument(fmt::format("op_class must be simt or tensor_op, got '{}'", printable(text)));
 }
 
+/// Whether the raster order has groups of tile rows, which are walked along n.
+bool read_along(const std::string& text) {
+  if (text != "m" && text != "n")
+    throw InvalidArgument(fmt::format("raster_along must be \"m\" or \"n\", got \"{}\"", printable(text)));
+  return text == "n";
+}
+
 void bind_tensor_attributes(nb::module_& module) {
   nb::class_<op::TensorSignature>(
       module, "TensorAttributes",
@@ -188,7 +195,7 @@ void bind_design(nb::module_& module) {
           "__init__",
           [](plan::FlatDesign* self, const Extents& tile_shape, const Extents& cluster_shape, int stages,
              const Extents& warp_count, const Extents& instruction_shape, const Text& op_class,
-             const Text& schedule_text, bool swaps_operands, int raster_width, bool raster_groups_rows, int split_k,
+             const Text& schedule_text, bool swaps_operands, int raster_width, const Text& raster_along, int split_k,
              bool repacks_operands) {
             plan::FlatDesign design;
             design.tile = shape_of(tile_shape);
@@ -202,7 +209,7 @@ void bind_design(nb::module_& module) {
             const auto parsed = plan::parse_schedule(schedule);
             if (!parsed) throw InvalidArgument(fmt::format("unknown schedule '{}'", printable(schedule)));
             design.schedule = *parsed;
-            design.raster = {.width = raster_width, .groups_rows = raster_groups_rows};
+            design.raster = {.width = raster_width, .groups_rows = read_along(raster_along.read("raster_along"))};
             design.split_k = split_k;
             design.repacks_operands = repacks_operands;
             new (self) plan::FlatDesign(design);
@@ -210,7 +217,7 @@ void bind_design(nb::module_& module) {
           nb::arg("tile_shape"), nb::arg("cluster_shape") = Extents{1, 1, 1}, nb::kw_only(), nb::arg("stages") = 2,
           nb::arg("warp_count") = Extents{2, 4, 1}, nb::arg("instruction_shape") = Extents{1, 1, 1},
           nb::arg("op_class") = "simt", nb::arg("schedule") = "cooperative", nb::arg("swaps_operands") = false,
-          nb::arg("raster_width") = 1, nb::arg("raster_groups_rows") = false, nb::arg("split_k") = 1,
+          nb::arg("raster_width") = 1, nb::arg("raster_along") = "m", nb::arg("split_k") = 1,
           nb::arg("repacks_operands") = false,
           "`tile_shape` is (m, n, k) of a CTA's tile in one mainloop iteration; `warp_count` is the number of math "
           "warps along m, n and k. `op_class` is simt or tensor_op. docs/python.md describes the other parameters.")
@@ -226,7 +233,7 @@ void bind_design(nb::module_& module) {
       .def_prop_ro("instruction_shape", [](const plan::FlatDesign& self) { return extents_of(self.instruction); })
       .def_prop_ro("op_class", [](const plan::FlatDesign& self) { return plan::name(self.op_class); })
       .def_prop_ro("raster_width", [](const plan::FlatDesign& self) { return self.raster.width; })
-      .def_prop_ro("raster_groups_rows", [](const plan::FlatDesign& self) { return self.raster.groups_rows; })
+      .def_prop_ro("raster_along", [](const plan::FlatDesign& self) { return self.raster.groups_rows ? "n" : "m"; })
       .def_prop_ro("split_k", [](const plan::FlatDesign& self) { return self.split_k; })
       .def_prop_ro("repacks_operands", [](const plan::FlatDesign& self) { return self.repacks_operands; })
       .def_prop_ro("target", [](const plan::FlatDesign& self) { return self.target.name(); })

@@ -505,7 +505,7 @@ def test_parameters_lie_where_the_kernel_has_them(make: Callable[..., Any]) -> N
 
 def test_a_launch_has_one_workspace() -> None:
     with pytest.raises(InvalidArgument, match="a launch has one workspace: 0 bytes are asked for besides"):
-        tilewright.Launch(1, 32, [tilewright.Scratch(0), tilewright.Scratch(0)])
+        tilewright.Launch(1, 32, [tilewright.Workspace(0), tilewright.Workspace(0)])
 
 
 def test_a_prepared_call_asks_its_author_again() -> None:

@@ -129,22 +129,22 @@ def trace_text(text, **options):
 
 
 @pytest.mark.parametrize(("body", "marked", "reason", "instead"), REFUSED)
-def test_it_is_refused_at_its_place(body, marked, reason, instead):
+def test_it_is_refused_with_its_location(body, marked, reason, instead):
     text = f"{HEADER}\n{textwrap.indent(body, '    ')}\n"
     with pytest.raises(TraceError) as caught:
         trace_text(text)
     error = caught.value
     assert reason in error.reason
     assert instead is None or instead in (error.instead or "")
-    place = error.place
-    line = text.splitlines()[place.line - 1]
-    assert place.filename == "<epilogue>" and place.text == line
+    location = error.location
+    line = text.splitlines()[location.line - 1]
+    assert location.filename == "<epilogue>" and location.text == line
     if marked is not None:
-        assert line[place.column - 1 : place.end - 1] == marked
+        assert line[location.column - 1 : location.end - 1] == marked
     printed = str(error).splitlines()
-    assert printed[0] == f"<epilogue>:{place.line}:{place.column}: {error.reason}"
+    assert printed[0] == f"<epilogue>:{location.line}:{location.column}: {error.reason}"
     assert printed[1] == f"    {line}"
-    assert printed[2] == "    " + " " * (place.column - 1) + "^" * (place.end - place.column)
+    assert printed[2] == "    " + " " * (location.column - 1) + "^" * (location.end - location.column)
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_any_program_is_a_text_or_a_trace_error(body, problem):
             text, problem=problem, shapes={"bias": (n,), "gain": (m,), "residual": (m, n)}, scalars={"s": 2.0}
         )
     except TraceError as error:
-        assert error.place is not None or "deep" in error.reason
+        assert error.location is not None or "deep" in error.reason
     else:
         assert re.fullmatch(r"[A-Za-z0-9_$.,;=<>!+*/() -]+", epilogue.text)
 

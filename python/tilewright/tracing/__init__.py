@@ -2,13 +2,13 @@
 
 from .callee import traced_as
 from .epilogue import InputTensor, Output, Scalar, TracedEpilogue, parameters, trace
-from .errors import Place, TraceError
+from .errors import SourceLocation, TraceError
 
 __all__ = [
     "InputTensor",
     "Output",
-    "Place",
     "Scalar",
+    "SourceLocation",
     "TraceError",
     "TracedEpilogue",
     "parameters",

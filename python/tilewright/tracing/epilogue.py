@@ -145,7 +145,7 @@ def _read(function: object, interpreter: Interpreter) -> Callee:
 
 
 def _refuse(callee: Callee, node: ast.AST, reason: str, instead: str | None = None) -> TraceError:
-    return TraceError(reason, callee.source.place(node), instead)
+    return TraceError(reason, callee.source.location(node), instead)
 
 
 def _bind(
