@@ -39,7 +39,7 @@ def accepted(tilewright, epilogue):
     scalars = [f"{each.label}={each.value}" for each in epilogue.scalars if each.label not in ("alpha", "beta")]
     finished = tilewright(
         "emit", "--device", "emulator:sm_80", "--m", M, "--n", N, "--k", 8, "--dtype", "f32", "--beta", 1,
-        "--epilogue", epilogue.text, *(option for each in scalars for option in ("--scalar", each)),
+        "--epilogue", epilogue.text, *(option for each in scalars for option in ("--epilogue-scalar", each)),
     )  # fmt: skip
     return finished.returncode == 0 or finished.stderr
 
@@ -257,12 +257,12 @@ def test_a_kernel_computes_what_the_function_does(tilewright, tmp_path, operands
     for scalar in epilogue.scalars:
         is_of_product = scalar.label in ("alpha", "beta")
         options += (
-            [f"--{scalar.label}", scalar.value] if is_of_product else ["--scalar", f"{scalar.label}={scalar.value}"]
+            [f"--{scalar.label}", scalar.value] if is_of_product else ["--epilogue-scalar", f"{scalar.label}={scalar.value}"]
         )
     for tensor in epilogue.inputs:
-        options += ["--source", f"{tensor.label}={tmp_path / tensor.name}.npy"]
+        options += ["--epilogue-input", f"{tensor.label}={tmp_path / tensor.name}.npy"]
     for output in epilogue.outputs:
-        options += [] if output.label == "D" else ["--output", f"{output.label}={tmp_path / output.label}.npy"]
+        options += [] if output.label == "D" else ["--epilogue-output", f"{output.label}={tmp_path / output.label}.npy"]
     finished = tilewright(
         "gemm", "--device", device, "--a", tmp_path / "A.npy", "--b", tmp_path / "B.npy", "--out", tmp_path / "D.npy",
         "--out-dtype", "f32", "--epilogue", epilogue.text, *options, "--verify",
