@@ -109,20 +109,20 @@ op::Access read_access(const std::string& text) {
   throw InvalidArgument(fmt::format("access must be \"read\", \"write\" or \"update\", got \"{}\"", printable(text)));
 }
 
-void make_slot(op::SlotDeclaration* self, const Text& name, const nb::typed<nb::sequence, nb::object>& shape,
-               const Text& access, const nb::typed<nb::sequence, nb::object>& dtypes) {
-  op::SlotDeclaration slot{
-      .name = name.read("the name of a slot"), .shape = {}, .access = read_access(access.read("access"))};
+void declare_operand(op::SlotDeclaration* self, const Text& name, const nb::typed<nb::sequence, nb::object>& shape,
+                     const Text& access, const nb::typed<nb::sequence, nb::object>& dtypes) {
+  op::SlotDeclaration operand{
+      .name = name.read("the name of an operand"), .shape = {}, .access = read_access(access.read("access"))};
   for (nb::handle extent : shape) {
-    slot.shape.push_back(nb::isinstance<nb::int_>(extent)
-                             ? std::to_string(read_signed(extent, "an extent", 0, INT64_MAX))
-                             : read_text(extent, "an extent"));
+    operand.shape.push_back(nb::isinstance<nb::int_>(extent)
+                                ? std::to_string(read_signed(extent, "an extent", 0, INT64_MAX))
+                                : read_text(extent, "an extent"));
   }
-  for (nb::handle type : dtypes) slot.types.push_back(read_dtype(type));
-  new (self) op::SlotDeclaration(std::move(slot));
+  for (nb::handle type : dtypes) operand.types.push_back(read_dtype(type));
+  new (self) op::SlotDeclaration(std::move(operand));
 }
 
-std::shared_ptr<op::Operation> make_operation(const Text& name_text, const std::vector<op::SlotDeclaration>& slots,
+std::shared_ptr<op::Operation> make_operation(const Text& name_text, const std::vector<op::SlotDeclaration>& operands,
                                               const nb::typed<nb::mapping, nb::str, nb::float_>& scalars,
                                               nb::handle product, nb::object check, nb::object reference,
                                               double tolerance) {
@@ -134,7 +134,7 @@ std::shared_ptr<op::Operation> make_operation(const Text& name_text, const std::
     values.push_back({std::move(label), value});
   }
   if (product.is_none()) {
-    return std::make_shared<PythonOperation>(std::move(name), slots, std::move(values), std::move(check),
+    return std::make_shared<PythonOperation>(std::move(name), operands, std::move(values), std::move(check),
                                              std::move(reference), tolerance);
   }
   if (!check.is_none() || !reference.is_none())
@@ -142,7 +142,7 @@ std::shared_ptr<op::Operation> make_operation(const Text& name_text, const std::
   if (nb::len(product) != 3)
     throw InvalidArgument(fmt::format("product must name three operands, got {}", nb::len(product)));
   return std::make_shared<op::ProductOperation>(
-      std::move(name), slots,
+      std::move(name), operands,
       std::array{read_text(product[0], "an operand"), read_text(product[1], "an operand"),
                  read_text(product[2], "an operand")},
       std::move(values));
@@ -187,27 +187,33 @@ nb::object attribute(const OperationArguments& self, const Text& text) {
 }  // namespace
 
 void bind_operation(nb::module_& module) {
-  nb::class_<op::SlotDeclaration>(module, "Slot", "One operand of an Operation.")
-      .def("__init__", &make_slot, nb::arg("name"), nb::arg("shape"), nb::arg("access") = "read",
+  nb::class_<op::SlotDeclaration>(module, "OperandDeclaration", "Declares one operand of an Operation.")
+      .def("__init__", &declare_operand, nb::arg("name"), nb::arg("shape"), nb::arg("access") = "read",
            nb::arg("dtypes") = nb::tuple(),
-           "`shape` has an entry for each mode: a number, or the name of an extent. Modes with the same name have the "
-           "same extent. `access` is \"read\", \"write\" or \"update\". `dtypes` lists the element types that are "
-           "allowed; if it is empty, all are.")
+           "`shape` has an entry for each mode: a number, or the name of an extent. Modes with the same name must have "
+           "the "
+           "same extent. `access` says what kernels do with the operand: \"read\", \"write\", or \"update\", which is "
+           "read and write. `dtypes` lists the accepted element types; an empty list accepts all.")
       .def_ro("name", &op::SlotDeclaration::name)
       .def_ro("shape", &op::SlotDeclaration::shape)
       .def_prop_ro("access", [](const op::SlotDeclaration& self) { return op::name(self.access); });
-  nb::class_<op::Operation>(module, "Operation",
-                            "An operation that is declared by its operands, for kernels of your own.")
-      .def(
-          nb::new_(&make_operation), nb::arg("name"), nb::arg("slots"), nb::arg("scalars") = nb::dict(), nb::kw_only(),
-          nb::arg("product") = nb::none(), nb::arg("check") = nb::none(), nb::arg("reference") = nb::none(),
-          nb::arg("tolerance") = 0.0,
-          "`scalars` has names and default values. `product` names three operands (a, b, d): d is the sum of a * b "
-          "over the extents that d lacks, and GEMM kernels compute it. Without `product`, `check(**extents)` may "
-          "return a str that says why it refuses the extents, and `reference(**operands, **scalars)` computes the "
-          "outputs in NumPy arrays. Results x are compared with the reference y by |x - y| <= tolerance * max(1, |y|).")
+  nb::class_<op::Operation>(
+      module, "Operation",
+      "An operation other than GEMM, declared by its operands. Kernels for it are classes that derive from "
+      "Kernel.")
+      .def(nb::new_(&make_operation), nb::arg("name"), nb::arg("operands"), nb::arg("scalars") = nb::dict(),
+           nb::kw_only(), nb::arg("product") = nb::none(), nb::arg("check") = nb::none(),
+           nb::arg("reference") = nb::none(), nb::arg("tolerance") = 0.0,
+           "`operands` is a list of OperandDeclaration. `scalars` has names and default values.\n\n"
+           "`product` names three operands (a, b, d): d is the sum of a * b over the extents that d lacks, as in an "
+           "einsum. The built-in GEMM kernels compute it.\n\n"
+           "Without `product`, two functions may be given. `check(**extents)` returns True, or a str that says why the "
+           "operation refuses these extents. `reference(**operands, **scalars)` computes the expected outputs in NumPy "
+           "arrays, with which OperationArguments.verify() compares: a result x is correct if |x - y| <= tolerance * "
+           "max(1, |y|), where y is the reference.")
       .def_prop_ro("name", [](const op::Operation& self) { return self.name(); })
-      .def_prop_ro("slots", [](const op::Operation& self) { return self.slots(); })
+      .def_prop_ro(
+          "operands", [](const op::Operation& self) { return self.slots(); }, "The declarations of its operands.")
       .def("__repr__", [](const op::Operation& self) { return "Operation('" + self.name() + "')"; });
   nb::object arguments = module.attr("OperationArguments");
   nb::borrow<nb::class_<OperationArguments>>(arguments)

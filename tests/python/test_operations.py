@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright
-from tilewright import InvalidArgument, Operation, Slot
+from tilewright import InvalidArgument, OperandDeclaration, Operation
 
 SOURCE = """
 extern "C" __global__ void {name}(const float* x, float* out, long long x_step, long long out_step, int height,
@@ -41,7 +41,10 @@ def check_extents(h: int, w: int) -> str | None:
 
 STENCIL = Operation(
     "py_stencil",
-    [Slot("x", ("h", "w"), dtypes=["f32"]), Slot("out", ("h", "w"), access="write", dtypes=["f32"])],
+    [
+        OperandDeclaration("x", ("h", "w"), dtypes=["f32"]),
+        OperandDeclaration("out", ("h", "w"), access="write", dtypes=["f32"]),
+    ],
     {"weight": 0.25},
     check=check_extents,
     reference=stencil_reference,
@@ -132,7 +135,11 @@ def test_the_declaration_is_checked() -> None:
 def test_a_product_of_named_extents_is_computed_by_the_gemm_kernels() -> None:
     operation = Operation(
         "py_transposed_gemm",
-        [Slot("a", ("m", "k")), Slot("b", ("k", "n")), Slot("out", ("n", "m"), access="write")],
+        [
+            OperandDeclaration("a", ("m", "k")),
+            OperandDeclaration("b", ("k", "n")),
+            OperandDeclaration("out", ("n", "m"), access="write"),
+        ],
         {"alpha": 1.0},
         product=("a", "b", "out"),
     )

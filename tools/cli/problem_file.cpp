@@ -107,17 +107,17 @@ std::vector<std::string> read_texts(const Json& json, std::string_view what) {
   return texts;
 }
 
-op::SlotDeclaration read_slot(const Json& json) {
-  Fields fields(json, "a slot");
-  op::SlotDeclaration slot;
-  slot.name = read_text(fields.at("name"), "a slot's name");
-  slot.shape = read_texts(fields.at("shape"), "a slot's shape");
-  if (const Json* const access = fields.find("access")) slot.access = read_name(*access, "access", parse_access);
+op::SlotDeclaration read_operand(const Json& json) {
+  Fields fields(json, "an operand");
+  op::SlotDeclaration operand;
+  operand.name = read_text(fields.at("name"), "an operand's name");
+  operand.shape = read_texts(fields.at("shape"), "an operand's shape");
+  if (const Json* const access = fields.find("access")) operand.access = read_name(*access, "access", parse_access);
   if (const Json* const types = fields.find("types")) {
-    for (const Json& type : *types) slot.types.push_back(read_type(type, "a slot's type"));
+    for (const Json& type : *types) operand.types.push_back(read_type(type, "an operand's type"));
   }
   fields.check_all_taken();
-  return slot;
+  return operand;
 }
 
 std::vector<op::NamedScalar> read_scalars(const Json* json) {
@@ -131,14 +131,14 @@ std::vector<op::NamedScalar> read_scalars(const Json* json) {
 /// A product that the file declares. The GEMM families compute it.
 op::OperationPtr read_product(const Json& json) {
   Fields fields(json, "the operation");
-  std::vector<op::SlotDeclaration> slots;
-  for (const Json& slot : fields.at("slots")) slots.push_back(read_slot(slot));
+  std::vector<op::SlotDeclaration> operands;
+  for (const Json& operand : fields.at("operands")) operands.push_back(read_operand(operand));
   const std::vector<std::string> names = read_texts(fields.at("product"), "a product");
   if (names.size() != 3) throw InvalidArgument(fmt::format("a product names 3 operands, got {}", names.size()));
   const std::string name = read_text(fields.at("name"), "the operation's name");
   std::vector<op::NamedScalar> scalars = read_scalars(fields.find("scalars"));
   fields.check_all_taken();
-  return std::make_shared<op::ProductOperation>(name, std::move(slots), std::array{names[0], names[1], names[2]},
+  return std::make_shared<op::ProductOperation>(name, std::move(operands), std::array{names[0], names[1], names[2]},
                                                 std::move(scalars));
 }
 
