@@ -91,7 +91,8 @@ op::SlotSignature read_slot(const op::SlotDeclaration& declared, nb::handle give
 }
 
 void bind_operation_operands(nb::module_& module) {
-  nb::class_<OperationOperands>(module, "OperandsMetadata", "The operands of an Operation that a kernel is made for.")
+  nb::class_<OperationOperands>(module, "OperandsMetadata",
+                                "Describes the operands of an Operation that a kernel is made for.")
       .def(
           "__init__",
           [](OperationOperands* self, const op::Operation& operation, const nb::kwargs& given) {
@@ -168,7 +169,9 @@ void bind_tensor_attributes(nb::module_& module) {
 }
 
 void bind_operands(nb::module_& module) {
-  nb::class_<GemmOperands>(module, "GemmOperandsMetadata", "The operands of a GEMM that a kernel is made for.")
+  nb::class_<GemmOperands>(
+      module, "GemmOperandsMetadata",
+      "Describes the operands of a GEMM that a kernel is made for, and the type of its accumulators.")
       .def(
           "__init__",
           [](GemmOperands* self, const op::TensorSignature& a, const op::TensorSignature& b,
@@ -219,8 +222,20 @@ void bind_design(nb::module_& module) {
           nb::arg("op_class") = "simt", nb::arg("schedule") = "cooperative", nb::arg("swaps_operands") = false,
           nb::arg("raster_width") = 1, nb::arg("raster_along") = "m", nb::arg("split_k") = 1,
           nb::arg("repacks_operands") = false,
-          "`tile_shape` is (m, n, k) of a CTA's tile in one mainloop iteration; `warp_count` is the number of math "
-          "warps along m, n and k. `op_class` is simt or tensor_op. docs/python.md describes the other parameters.")
+          "tile_shape         (m, n, k) of a CTA's tile in one mainloop iteration\n"
+          "cluster_shape      CTAs of a cluster along m, n and k, which share operands by multicast (sm_90)\n"
+          "stages             shared-memory stages of the mainloop's pipeline\n"
+          "warp_count         warps along m, n and k that multiply; producer warps are not counted\n"
+          "instruction_shape  (1, 1, 1) on CUDA cores; (16, 8, 16), (64, 128, 16), ... on tensor cores\n"
+          "op_class           \"simt\" or \"tensor_op\"\n"
+          "schedule           \"cooperative\": consumer warpgroups share a tile (sm_90);\n"
+          "                   \"ping_pong\": they alternate between tiles (sm_90)\n"
+          "swaps_operands     whether D' = B' @ A' is computed, for an A of few rows (sm_90)\n"
+          "raster_width       tile columns, or tile rows, that CTAs take as a group: CUTLASS's swizzle size\n"
+          "raster_along       \"m\": CTAs walk along m through groups of tile columns;\n"
+          "                   \"n\": they walk along n through groups of tile rows\n"
+          "split_k            CTAs that compute one tile together, each a part of K (sm_90)\n"
+          "repacks_operands   whether operands that TMA or wgmma cannot read are copied first (sm_90)")
       .def_prop_ro("tile_shape", [](const plan::FlatDesign& self) { return extents_of(self.tile); })
       .def_prop_ro("cluster_shape", [](const plan::FlatDesign& self) { return extents_of(self.cluster); })
       .def_prop_ro("warp_count",
@@ -291,7 +306,7 @@ void bind_metadata(nb::module_& module) {
   bind_design(module);
   nb::class_<registry::KernelMetadata>(
       module, "KernelMetadata",
-      "Describes a kernel: its name, class, operands, design and epilogue. Comparable and hashable.")
+      "Describes a kernel: its name, class, operands, design and epilogue. Filters of find_kernels() receive it.")
       .def(
           "__init__",
           [](registry::KernelMetadata* self, const Text& kernel_name, nb::handle kernel_class, nb::handle operands,
@@ -301,10 +316,14 @@ void bind_metadata(nb::module_& module) {
           },
           nb::arg("kernel_name"), nb::arg("kernel_class"), nb::arg("operands"), nb::arg("design") = nb::none(),
           nb::arg("epilogue") = nb::none(), nb::arg("min_cc") = 0,
-          "`kernel_class` is the class of the kernel or its name. `epilogue=None` stores the accumulators unchanged. "
-          "`min_cc` is the lowest compute capability, 90 for sm_90 and newer.")
+          "`kernel_class` is the class of the kernel or its name. `operands` is a GemmOperandsMetadata or an "
+          "OperandsMetadata. Without `epilogue`, the accumulators of a GEMM are stored unchanged. `min_cc` is the "
+          "lowest "
+          "compute capability that the kernel runs on: 90 for sm_90 and newer.")
       .def_prop_ro("kernel_name", [](const registry::KernelMetadata& self) { return registry::kernel_name(self); })
-      .def_prop_ro("family", [](const registry::KernelMetadata& self) { return self.family; })
+      .def_prop_ro(
+          "family", [](const registry::KernelMetadata& self) { return self.family; },
+          "\"simt_gemm\", \"sm80_gemm\", \"sm90_gemm\", or the name of your class.")
       .def_prop_ro(
           "kernel_class", [](const registry::KernelMetadata& self) { return class_of_family(self.family); },
           "The registered Python class; Kernel for built-in kernels.")
@@ -317,7 +336,9 @@ void bind_metadata(nb::module_& module) {
                      const op::GemmSignature* const gemm = self.signature.gemm();
                      return gemm == nullptr ? std::optional<op::Epilogue>() : std::optional(gemm->epilogue);
                    })
-      .def_prop_ro("operation", [](const registry::KernelMetadata& self) { return self.signature.operation; })
+      .def_prop_ro(
+          "operation", [](const registry::KernelMetadata& self) { return self.signature.operation; },
+          "The name of the operation that the kernel computes: \"gemm\", or that of an Operation.")
       .def_prop_ro("min_cc", [](const registry::KernelMetadata& self) { return self.min_sm; })
       .def("to_json", [](const registry::KernelMetadata& self) { return registry::to_json(self); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))

@@ -14,14 +14,16 @@ _Bound = tuple[Epilogue, dict[str, Any], dict[str, float]]
 
 
 class EpilogueArguments:
-    """An epilogue of A @ B with its operands.
+    """An epilogue of A @ B with the arrays and numbers that it reads and writes.
 
-    epilogue   a Python function, which is traced (see tilewright.tracing), or its source; or a str in the epilogue
+    epilogue   a Python function or its source, which is traced (see tilewright.tracing); or a str in the epilogue
                language; or an Epilogue
-    operands   as keywords, the arrays and numbers that the names in the epilogue stand for, and an array for each
+    operands   keywords: the value of each parameter of the function, or of each name in the str, and an array for each
                output other than D
 
-    A function is traced once for the extents of each problem. Its closure and its globals are read at that time.
+        EpilogueArguments("aux = acc + row(bias); D = relu(aux)", bias=bias, aux=aux)
+
+    A function is traced once for each shape of problem. Its closure and its globals are read at that time.
     """
 
     def __init__(self, epilogue: Callable[..., object] | str | Epilogue, /, **operands: Any) -> None:

@@ -26,13 +26,16 @@ def matmul(
     stream: Any = None,
     **operands: Any,
 ) -> Any:
-    """Computes epilogue(a @ b), by default alpha * a @ b + beta * c, with the best kernel and returns `out`.
+    """Returns epilogue(a @ b), by default alpha * a @ b + beta * c, computed by the kernel that is ranked first.
 
     a, b              arrays of PyTorch, NumPy, CuPy or JAX with the shapes (m, k) and (k, n), or batches of them:
                       (batch, m, k) and (batch, k, n), one of which may be a single matrix; no tracers of jax.jit
-    epilogue          a Python function, which is traced, or a str or an Epilogue; `operands` are bound to its names
+    epilogue          a Python function, which is traced; a name such as "relu"; a text in the epilogue language; an
+                      Epilogue or an EpilogueArguments
+    operands          keywords: the arrays and numbers that the names in `epilogue` stand for, and an array for each
+                      output other than D
     c, alpha, beta    for epilogues that use them, such as the named ones; beta defaults to 1 if `c` is given, else to 0
-    out               the array for the result; by default a new array of the same framework as `a`
+    out               the array for the result, which is also returned; by default a new array of a's framework
     out_dtype         the element type of the new array; by default that of `a`, but int32 for products of 8-bit
                       integers and bfloat16 for products of 8-bit floats
     accumulator_type  the type of the accumulators; the default follows from the operands' type and is mostly float32
