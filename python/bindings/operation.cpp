@@ -201,16 +201,17 @@ void bind_operation(nb::module_& module) {
       module, "Operation",
       "An operation other than GEMM, declared by its operands. Kernels for it are classes that derive from "
       "Kernel.")
-      .def(nb::new_(&make_operation), nb::arg("name"), nb::arg("operands"), nb::arg("scalars") = nb::dict(),
-           nb::kw_only(), nb::arg("product") = nb::none(), nb::arg("check") = nb::none(),
-           nb::arg("reference") = nb::none(), nb::arg("tolerance") = 0.0,
-           "`operands` is a list of OperandDeclaration. `scalars` has names and default values.\n\n"
-           "`product` names three operands (a, b, d): d is the sum of a * b over the extents that d lacks, as in an "
-           "einsum. The built-in GEMM kernels compute it.\n\n"
-           "Without `product`, two functions may be given. `check(**extents)` returns True, or a str that says why the "
-           "operation refuses these extents. `reference(**operands, **scalars)` computes the expected outputs in NumPy "
-           "arrays, with which OperationArguments.verify() compares: a result x is correct if |x - y| <= tolerance * "
-           "max(1, |y|), where y is the reference.")
+      .def(
+          nb::new_(&make_operation), nb::arg("name"), nb::arg("operands"), nb::arg("scalars") = nb::dict(),
+          nb::kw_only(), nb::arg("product") = nb::none(), nb::arg("check") = nb::none(),
+          nb::arg("reference") = nb::none(), nb::arg("tolerance") = 0.0,
+          "`operands` is a list of OperandDeclaration. `scalars` has names and default values.\n\n"
+          "`product` names three operands (a, b, d): d is the sum of a * b over the extents that d lacks, as in an "
+          "einsum. The built-in GEMM kernels compute it.\n\n"
+          "Without `product`, two functions may be given. `check(**extents)` returns None, or the reason for which the "
+          "operation refuses these extents. `reference(**operands, **scalars)` computes the expected outputs in NumPy "
+          "arrays, with which OperationArguments.verify() compares: a result x is correct if |x - y| <= tolerance * "
+          "max(1, |y|), where y is the reference.")
       .def_prop_ro("name", [](const op::Operation& self) { return self.name(); })
       .def_prop_ro(
           "operands", [](const op::Operation& self) { return self.slots(); }, "The declarations of its operands.")
@@ -232,8 +233,9 @@ void bind_operation(nb::module_& module) {
             const op::Comparison found = op::compare(self.problem());
             return found.is_within_bound() ? Support() : Support(refuse("{}", op::describe_worst(found)));
           },
-          "Compares the outputs with the reference. The other operands must still have the values that the kernel "
-          "read.");
+          "Compares the outputs, which must be in host memory, with the reference. The inputs must still have the "
+          "values "
+          "that the kernel read. Returns a Status, whose reason names the worst element.");
 }
 
 }  // namespace tilewright::python
