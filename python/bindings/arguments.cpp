@@ -275,8 +275,8 @@ void bind_arguments(nb::module_& module) {
           "operands",
           [](const OperationArguments& self) -> nb::typed<nb::dict, nb::str, Operand> {
             nb::dict found;
-            for (const op::ConstSlot& slot : op::operands(self.problem()))
-              found[nb::cast(slot.name)] = Operand{*slot.tensor};
+            for (const op::ConstOperand& operand : op::operands(self.problem()))
+              found[nb::cast(operand.name)] = Operand{*operand.tensor};
             return found;
           },
           "The tensors by name.");

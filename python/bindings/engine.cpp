@@ -168,9 +168,9 @@ class PreparedCall {
   }
 
   static op::Problem shape_of(op::Problem problem) {
-    for (const op::Slot& slot : op::operands(problem)) {
-      slot.tensor->address = 0;
-      slot.tensor->device = {op::MemoryDevice::Kind::shape, 0};
+    for (const op::Operand& operand : op::operands(problem)) {
+      operand.tensor->address = 0;
+      operand.tensor->device = {op::MemoryDevice::Kind::shape, 0};
     }
     return problem;
   }

@@ -66,28 +66,28 @@ struct GemmOperands {
 /// The operands of an Operation that a kernel is made for.
 struct OperationOperands {
   std::string operation;
-  std::vector<op::SlotSignature> slots;
+  std::vector<op::OperandSignature> signatures;
 };
 
 /// Reads an element type, which means any strides, or (type, divisibility), which means that the last mode is
 /// contiguous.
-op::SlotSignature read_slot(const op::SlotDeclaration& declared, nb::handle given) {
-  op::SlotSignature slot{
+op::OperandSignature read_operand(const op::OperandDeclaration& declared, nb::handle given) {
+  op::OperandSignature operand{
       .name = declared.name, .access = declared.access, .rank = static_cast<int>(declared.shape.size())};
   if (!nb::isinstance<nb::tuple>(given)) {
-    slot.element = read_dtype(given);
-    return slot;
+    operand.element = read_dtype(given);
+    return operand;
   }
   if (nb::len(given) != 2)
     throw InvalidArgument(
         fmt::format("'{}' must be a type or (type, divisibility), got {}", declared.name, shown(given)));
-  slot.element = read_dtype(given[0]);
-  slot.alignment = read_integer<int>(given[1], "divisibility");
-  slot.contiguous = slot.rank - 1;
-  if (slot.alignment < 1 || !std::has_single_bit(static_cast<unsigned>(slot.alignment)))
+  operand.element = read_dtype(given[0]);
+  operand.alignment = read_integer<int>(given[1], "divisibility");
+  operand.contiguous = operand.rank - 1;
+  if (operand.alignment < 1 || !std::has_single_bit(static_cast<unsigned>(operand.alignment)))
     throw InvalidArgument(
-        fmt::format("the divisibility of '{}' must be a power of two, got {}", declared.name, slot.alignment));
-  return slot;
+        fmt::format("the divisibility of '{}' must be a power of two, got {}", declared.name, operand.alignment));
+  return operand;
 }
 
 void bind_operation_operands(nb::module_& module) {
@@ -97,14 +97,14 @@ void bind_operation_operands(nb::module_& module) {
           "__init__",
           [](OperationOperands* self, const op::Operation& operation, const nb::kwargs& given) {
             OperationOperands operands{operation.name(), {}};
-            for (const op::SlotDeclaration& slot : operation.slots()) {
-              if (!given.contains(slot.name.c_str()))
-                throw InvalidArgument(fmt::format("{} needs the type of '{}'", operation.name(), slot.name));
-              operands.slots.push_back(read_slot(slot, given[slot.name.c_str()]));
+            for (const op::OperandDeclaration& operand : operation.operands()) {
+              if (!given.contains(operand.name.c_str()))
+                throw InvalidArgument(fmt::format("{} needs the type of '{}'", operation.name(), operand.name));
+              operands.signatures.push_back(read_operand(operand, given[operand.name.c_str()]));
             }
-            if (given.size() != operands.slots.size())
+            if (given.size() != operands.signatures.size())
               throw InvalidArgument(fmt::format("{} has {} operands, got the types of {}", operation.name(),
-                                                operands.slots.size(), given.size()));
+                                                operands.signatures.size(), given.size()));
             new (self) OperationOperands(std::move(operands));
           },
           nb::arg("operation"), nb::arg("operands"),
@@ -114,16 +114,16 @@ void bind_operation_operands(nb::module_& module) {
           "`divisibility` elements.")
       .def_prop_ro("operation", [](const OperationOperands& self) { return self.operation; })
       .def("__repr__", [](const OperationOperands& self) {
-        std::vector<std::string> slots;
-        for (const op::SlotSignature& slot : self.slots) slots.push_back(op::to_string(slot));
-        return fmt::format("OperandsMetadata({}: {})", self.operation, fmt::join(slots, ", "));
+        std::vector<std::string> texts;
+        for (const op::OperandSignature& operand : self.signatures) texts.push_back(op::to_string(operand));
+        return fmt::format("OperandsMetadata({}: {})", self.operation, fmt::join(texts, ", "));
       });
 }
 
 nb::object operands_of(const registry::KernelMetadata& metadata) {
   if (metadata.signature.gemm() == nullptr) {
-    const auto& slots = std::get<std::vector<op::SlotSignature>>(metadata.signature.operands);
-    return nb::cast(OperationOperands{metadata.signature.operation, slots});
+    const auto& signatures = std::get<std::vector<op::OperandSignature>>(metadata.signature.operands);
+    return nb::cast(OperationOperands{metadata.signature.operation, signatures});
   }
   const op::GemmSignature& made_for = metadata.operands();
   return nb::cast(GemmOperands{made_for.a, made_for.b, made_for.c, made_for.d, made_for.has_c, made_for.accumulator,
@@ -268,7 +268,7 @@ op::Signature read_signature(nb::handle operands, nb::handle epilogue) {
     if (!epilogue.is_none())
       throw InvalidArgument("epilogue must be None unless the operands are GemmOperandsMetadata");
     const auto& declared = nb::cast<const OperationOperands&>(operands);
-    return {declared.operation, declared.slots};
+    return {declared.operation, declared.signatures};
   }
   if (!nb::isinstance<GemmOperands>(operands)) {
     throw nb::type_error(

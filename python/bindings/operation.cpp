@@ -60,9 +60,9 @@ nb::object numpy_view(const op::Tensor& tensor) {
 /// An operation whose check and reference are Python functions, or None.
 class PythonOperation final : public op::Operation {
  public:
-  PythonOperation(std::string name, std::vector<op::SlotDeclaration> slots, std::vector<op::NamedScalar> scalars,
+  PythonOperation(std::string name, std::vector<op::OperandDeclaration> operands, std::vector<op::NamedScalar> scalars,
                   nb::object check, nb::object reference, double tolerance)
-      : Operation(std::move(name), std::move(slots), std::move(scalars)),
+      : Operation(std::move(name), std::move(operands), std::move(scalars)),
         check_(std::make_unique<ObjectReference>(std::move(check))),
         reference_(std::make_unique<ObjectReference>(std::move(reference))),
         tolerance_(tolerance) {}
@@ -71,8 +71,8 @@ class PythonOperation final : public op::Operation {
     const Locked gil;
     if (check_->object.is_none()) return {};
     nb::dict extents;
-    for (const op::SlotDeclaration& slot : slots()) {
-      for (const std::string& extent : slot.shape) {
+    for (const op::OperandDeclaration& operand : operands()) {
+      for (const std::string& extent : operand.shape) {
         if (is_identifier(extent)) extents[extent.c_str()] = problem.extent(extent);
       }
     }
@@ -109,9 +109,9 @@ op::Access read_access(const std::string& text) {
   throw InvalidArgument(fmt::format("access must be \"read\", \"write\" or \"update\", got \"{}\"", printable(text)));
 }
 
-void declare_operand(op::SlotDeclaration* self, const Text& name, const nb::typed<nb::sequence, nb::object>& shape,
+void declare_operand(op::OperandDeclaration* self, const Text& name, const nb::typed<nb::sequence, nb::object>& shape,
                      const Text& access, const nb::typed<nb::sequence, nb::object>& dtypes) {
-  op::SlotDeclaration operand{
+  op::OperandDeclaration operand{
       .name = name.read("the name of an operand"), .shape = {}, .access = read_access(access.read("access"))};
   for (nb::handle extent : shape) {
     operand.shape.push_back(nb::isinstance<nb::int_>(extent)
@@ -119,10 +119,11 @@ void declare_operand(op::SlotDeclaration* self, const Text& name, const nb::type
                                 : read_text(extent, "an extent"));
   }
   for (nb::handle type : dtypes) operand.types.push_back(read_dtype(type));
-  new (self) op::SlotDeclaration(std::move(operand));
+  new (self) op::OperandDeclaration(std::move(operand));
 }
 
-std::shared_ptr<op::Operation> make_operation(const Text& name_text, const std::vector<op::SlotDeclaration>& operands,
+std::shared_ptr<op::Operation> make_operation(const Text& name_text,
+                                              const std::vector<op::OperandDeclaration>& operands,
                                               const nb::typed<nb::mapping, nb::str, nb::float_>& scalars,
                                               nb::handle product, nb::object check, nb::object reference,
                                               double tolerance) {
@@ -155,12 +156,12 @@ void make_arguments(OperationArguments* self, const std::shared_ptr<op::Operatio
   std::vector<op::NamedScalar> scalars;
   for (const auto& [key, value] : given) {
     std::string label = nb::cast<std::string>(key);
-    const auto slot = std::ranges::find(operation->slots(), label, &op::SlotDeclaration::name);
-    if (slot == operation->slots().end()) {
+    const auto declared = std::ranges::find(operation->operands(), label, &op::OperandDeclaration::name);
+    if (declared == operation->operands().end()) {
       const double number = read_number(value, label.c_str());
       scalars.push_back({std::move(label), number});
     } else {
-      const op::Tensor tensor = reader.read(value, op::is_written(slot->access), label.c_str());
+      const op::Tensor tensor = reader.read(value, op::is_written(declared->access), label.c_str());
       tensors.push_back({std::move(label), tensor});
     }
   }
@@ -187,16 +188,16 @@ nb::object attribute(const OperationArguments& self, const Text& text) {
 }  // namespace
 
 void bind_operation(nb::module_& module) {
-  nb::class_<op::SlotDeclaration>(module, "OperandDeclaration", "Declares one operand of an Operation.")
+  nb::class_<op::OperandDeclaration>(module, "OperandDeclaration", "Declares one operand of an Operation.")
       .def("__init__", &declare_operand, nb::arg("name"), nb::arg("shape"), nb::arg("access") = "read",
            nb::arg("dtypes") = nb::tuple(),
            "`shape` has an entry for each mode: a number, or the name of an extent. Modes with the same name must have "
            "the "
            "same extent. `access` says what kernels do with the operand: \"read\", \"write\", or \"update\", which is "
            "read and write. `dtypes` lists the accepted element types; an empty list accepts all.")
-      .def_ro("name", &op::SlotDeclaration::name)
-      .def_ro("shape", &op::SlotDeclaration::shape)
-      .def_prop_ro("access", [](const op::SlotDeclaration& self) { return op::name(self.access); });
+      .def_ro("name", &op::OperandDeclaration::name)
+      .def_ro("shape", &op::OperandDeclaration::shape)
+      .def_prop_ro("access", [](const op::OperandDeclaration& self) { return op::name(self.access); });
   nb::class_<op::Operation>(
       module, "Operation",
       "An operation other than GEMM, declared by its operands. Kernels for it are classes that derive from "
@@ -214,7 +215,7 @@ void bind_operation(nb::module_& module) {
           "max(1, |y|), where y is the reference.")
       .def_prop_ro("name", [](const op::Operation& self) { return self.name(); })
       .def_prop_ro(
-          "operands", [](const op::Operation& self) { return self.slots(); }, "The declarations of its operands.")
+          "operands", [](const op::Operation& self) { return self.operands(); }, "The declarations of its operands.")
       .def("__repr__", [](const op::Operation& self) { return "Operation('" + self.name() + "')"; });
   nb::object arguments = module.attr("OperationArguments");
   nb::borrow<nb::class_<OperationArguments>>(arguments)
