@@ -50,7 +50,8 @@ struct ArgumentsReader {
 /// @pre the problem is valid, the GIL is held
 nanobind::object arguments_of(const op::Problem& problem, bool is_for_gemm);
 
-/// Binds Operation and OperandDeclaration, and the members of OperationArguments that need them. @pre bind_arguments() was called
+/// Binds Operation and OperandDeclaration, and the members of OperationArguments that need them. @pre bind_arguments()
+/// was called
 void bind_operation(nanobind::module_& module);
 void bind_arguments(nanobind::module_& module);
 

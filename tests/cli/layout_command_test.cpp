@@ -84,7 +84,8 @@ TEST(LayoutCommand, ListsEveryFunction) {
 
 TEST(LayoutCommand, DrawsOnTheTerminal) {
   EXPECT_EQ(run({"draw", "(1,2):(2,1)"}), "(1,2):(2,1)\n     0   1\n   +---+---+\n 0 | 0 | 1 |\n   +---+---+\n");
-  EXPECT_NE(run({"draw", "((4,8),(2,2)):((32,1),(16,8))", "--thread-values", "16x8"}).find("| T31 V3 |"), std::string::npos);
+  EXPECT_NE(run({"draw", "((4,8),(2,2)):((32,1),(16,8))", "--thread-values", "16x8"}).find("| T31 V3 |"),
+            std::string::npos);
   EXPECT_NE(run({"draw", "((4,8):(8,1))(_,3)", "--title", "a column"}).find("a column\n"), std::string::npos);
   EXPECT_NE(run({"draw", "(4,8):(8,1)", "--tile", "2x4"}).find(" 1 |  8 |  9 | 10 | 11 # 12 |"), std::string::npos);
   EXPECT_NE(run({"draw", "(4,8):(8,1)", "--tile", "2x4", "--cell-per-tile", "--bits", "16"}).find(" 2 | 32 | 40 |"),
@@ -107,7 +108,8 @@ TEST(LayoutCommand, DrawsTheOperandsOfWgmma) {
 
 TEST(LayoutCommand, RefusesOptionsThatDoNotFit) {
   EXPECT_EQ(refusal({"draw", "8:1", "--banks"}), "--banks needs --bits, the width of an element in bits");
-  EXPECT_EQ(refusal({"draw", "8:1", "--thread-values", "8"}), "--thread-values must be two positive numbers such as 8x16, got '8'");
+  EXPECT_EQ(refusal({"draw", "8:1", "--thread-values", "8"}),
+            "--thread-values must be two positive numbers such as 8x16, got '8'");
   EXPECT_EQ(refusal({"draw", "(4,8):(8,1)", "--tile", "3x4"}), "tiles of 3x4 do not divide 4x8");
   EXPECT_EQ(refusal({"draw", "(4,8):(8,1)", "--tile", "0x4"}),
             "--tile must be two positive numbers such as 8x16, got '0x4'");

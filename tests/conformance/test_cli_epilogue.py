@@ -47,7 +47,8 @@ def test_vectors_tensors_and_outputs_equal_numpy(tilewright, tmp_path, operands,
 @pytest.mark.parametrize("device", DEVICES)
 def test_reductions_equal_numpy(tilewright, tmp_path, operands, device):
     text = "D = relu(acc + row(bias)); amax = absmax(acc); row(of_columns) = sum(D); column(top) = max(acc)"
-    outputs = [option for name in ("amax", "of_columns", "top") for option in ("--epilogue-output", f"{name}={tmp_path}/{name}.npy")]
+    names = ("amax", "of_columns", "top")
+    outputs = [option for name in names for option in ("--epilogue-output", f"{name}={tmp_path}/{name}.npy")]
     finished = run(tilewright, tmp_path, "--epilogue", text, *outputs, device=device, bias=1)
     assert finished.returncode == 0, finished.stderr
     product = operands["A"] @ operands["B"]
@@ -71,7 +72,9 @@ def test_gated_epilogues_halve_the_columns_of_d(tilewright, tmp_path, operands, 
 def test_a_scalar_does_not_change_the_kernel(tilewright, tmp_path, operands):
     for slope in ("0.5", "-2"):
         finished = run(
-            tilewright, tmp_path, "--epilogue", "D = acc * $slope + alpha", "--alpha", 3, "--epilogue-scalar", f"slope={slope}"
+            tilewright,
+            tmp_path,
+            *("--epilogue", "D = acc * $slope + alpha", "--alpha", 3, "--epilogue-scalar", f"slope={slope}"),
         )
         assert finished.returncode == 0, finished.stderr
         expected = operands["A"] @ operands["B"] * float(slope) + 3
@@ -89,12 +92,21 @@ def test_a_scalar_does_not_change_the_kernel(tilewright, tmp_path, operands):
         (("--epilogue", "D = __syncthreads()"), "epilogue, character 5: unknown function '__syncthreads'"),
         (("--epilogue", "D = " + "(" * 10000), "more than 128 nested expressions"),
         (("--epilogue", "D = " + "a" * 100000), "the text of an epilogue may have at most 16384 characters, got 100004"),
-        (("--epilogue", "D = acc", "--epilogue-output", "x=x.npy"), "--epilogue-output: the epilogue does not write 'x'"),
+        (
+            ("--epilogue", "D = acc", "--epilogue-output", "x=x.npy"),
+            "--epilogue-output: the epilogue does not write 'x'",
+        ),
         (("--epilogue", "D = acc", "--epilogue-dtype", "x=f16"), "--epilogue-dtype: the epilogue has no 'x'"),
         (("--epilogue", "D = acc", "--epilogue-input", "x"), "--epilogue-input takes NAME=VALUE, got 'x'"),
-        (("--epilogue", "D = acc * $s", "--epilogue-scalar", "s=half"), "--epilogue-scalar s takes a number such as -0.5 or 1e-3"),
+        (
+            ("--epilogue", "D = acc * $s", "--epilogue-scalar", "s=half"),
+            "--epilogue-scalar s takes a number such as -0.5 or 1e-3",
+        ),
         (("--epilogue", "D = acc * $s"), "$s has no value"),
-        (("--epilogue", "D = acc + row(scale)", "--epilogue-input", "scale={}/scale.npy"), "'scale' must be (1,88), got (1,70)"),
+        (
+            ("--epilogue", "D = acc + row(scale)", "--epilogue-input", "scale={}/scale.npy"),
+            "'scale' must be (1,88), got (1,70)",
+        ),
         (("--epilogue", "D = acc", "--epilogue-input", "x={}/absent.npy"), "absent.npy: cannot be opened"),
     ],
 )

@@ -34,8 +34,9 @@ def test_an_epilogue_with_tensors_is_checked(here, device):
     epilogue = "let t = acc + row(bias) * column(scale) + row_index; D = gelu(t) + residual; aux = t"
     problem = ("--m", 40, "--n", 24, "--k", 16, "--dtype", "f16", "--device", device)
     finished = here(
-        "tune", *problem, "--epilogue", epilogue, "--epilogue-dtype", "aux=bf16", "--verify-candidates", "--top", 3, "--json"
-    )
+        "tune", *problem, "--epilogue", epilogue, "--epilogue-dtype", "aux=bf16",
+        "--verify-candidates", "--top", 3, "--json",
+    )  # fmt: skip
     assert finished.returncode == 0, finished.stderr
     report = json.loads(finished.stdout)
     assert [candidate["status"] for candidate in report["candidates"]] == ["sound"] * 3

@@ -257,7 +257,9 @@ def test_a_kernel_computes_what_the_function_does(tilewright, tmp_path, operands
     for scalar in epilogue.scalars:
         is_of_product = scalar.label in ("alpha", "beta")
         options += (
-            [f"--{scalar.label}", scalar.value] if is_of_product else ["--epilogue-scalar", f"{scalar.label}={scalar.value}"]
+            [f"--{scalar.label}", scalar.value]
+            if is_of_product
+            else ["--epilogue-scalar", f"{scalar.label}={scalar.value}"]
         )
     for tensor in epilogue.inputs:
         options += ["--epilogue-input", f"{tensor.label}={tmp_path / tensor.name}.npy"]
