@@ -30,7 +30,7 @@ step 'Execute the kernel, now from the cache, and verify the result against the 
 show gemm "${problem[@]}" --verify
 
 step 'Use random numbers instead of integers: the result is within the error bound'
-show gemm "${problem[@]}" --fill normal --seed 7 --verify
+show gemm "${problem[@]}" --distribution normal --seed 7 --verify
 
 step 'List and verify the content-addressed cache'
 show cache ls

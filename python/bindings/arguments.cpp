@@ -164,25 +164,35 @@ std::string describe(const op::Tensor& tensor) {
 }
 
 void bind_operand(nb::module_& module) {
-  nb::class_<Operand>(module, "Operand",
-                      "One tensor of a problem: shape, strides in elements, element type and address.")
+  nb::class_<Operand>(
+      module, "Operand",
+      "One tensor of a call, as the methods of a kernel receive it. It can be passed as a kernel parameter.")
       .def_prop_ro("shape", [](const Operand& self) { return tuple_of(self.tensor.shape); })
-      .def_prop_ro("stride", [](const Operand& self) { return tuple_of(self.tensor.stride); })
+      .def_prop_ro(
+          "stride", [](const Operand& self) { return tuple_of(self.tensor.stride); }, "In elements.")
       .def_prop_ro("dtype", [](const Operand& self) { return self.tensor.dtype; })
-      .def_prop_ro("data_ptr", [](const Operand& self) { return self.tensor.address; })
-      .def_prop_ro("device", [](const Operand& self) { return op::to_string(self.tensor.device); })
-      .def_prop_ro("rows", [](const Operand& self) { return self.tensor.rows(); })
-      .def_prop_ro("columns", [](const Operand& self) { return self.tensor.columns(); })
+      .def_prop_ro(
+          "data_ptr", [](const Operand& self) { return self.tensor.address; }, "The address, as an integer.")
+      .def_prop_ro(
+          "device", [](const Operand& self) { return op::to_string(self.tensor.device); },
+          "Where the memory is: \"host\" or \"cuda:0\".")
+      .def_prop_ro(
+          "rows", [](const Operand& self) { return self.tensor.rows(); }, "The extent of the last but one mode.")
+      .def_prop_ro(
+          "columns", [](const Operand& self) { return self.tensor.columns(); }, "The extent of the last mode.")
       .def_prop_ro("row_stride", [](const Operand& self) { return self.tensor.row_stride(); })
       .def_prop_ro("column_stride", [](const Operand& self) { return self.tensor.column_stride(); })
-      .def_prop_ro("batch_stride", [](const Operand& self) { return self.tensor.batch_stride(); })
+      .def_prop_ro(
+          "batch_stride", [](const Operand& self) { return self.tensor.batch_stride(); },
+          "The stride of the batch mode; 0 for a single matrix, which is broadcast to the batch.")
       .def("__repr__", [](const Operand& self) { return "Operand(" + describe(self.tensor) + ")"; });
 }
 
 void bind_epilogue(nb::module_& module) {
   nb::class_<op::Epilogue>(
       module, "Epilogue",
-      "The elementwise operations on the accumulators before they are stored. See docs/epilogues.md for the language.")
+      "What is computed from the accumulators before they are stored: elementwise operations and reductions. "
+      "docs/epilogues.md describes the language.")
       .def(
           "__init__",
           [](op::Epilogue* self, const Text& text, nb::handle compute,
@@ -200,22 +210,23 @@ void bind_epilogue(nb::module_& module) {
           nb::arg("output") = nb::none(),
           "`text` is an epilogue in the language (\"D = relu(acc + row(bias))\") or the name of one (\"relu\", "
           "\"linear_combination\"). `compute` is the type in which it computes, f32 by default. `scalars` has the "
-          "values of its $names. `output` is the element type of D, to whose range \"linear_combination_clamp\" "
-          "clamps.")
+          "values of its $names. `output` is the element type of D; only \"linear_combination_clamp\" uses it, which "
+          "clamps to its range.")
       .def_prop_ro("name", [](const op::Epilogue& self) { return self.name; })
       .def_prop_ro("compute", [](const op::Epilogue& self) { return self.compute; })
       .def_prop_ro(
           "signature", [](const op::Epilogue& self) { return op::signature(self); },
-          "A line of text that is equal for epilogues that compile to the same code.")
+          "One line that determines the code: epilogues with equal signatures compile to the same code.")
       .def_prop_ro(
-          "sources",
+          "inputs",
           [](const op::Epilogue& self) -> Broadcasts {
             nb::dict found;
             for (const op::EpilogueTensor& each : op::epilogue_tensors(self))
               if (!each.is_written) found[nb::cast(each.label)] = nb::cast(name(each.broadcast));
             return found;
           },
-          "The tensors that the epilogue reads: their names, and how they are broadcast (full, row, column, single).")
+          "The tensors that the epilogue reads, by name, each with its broadcast: \"full\" (m x n), \"row\" (1 x n), "
+          "\"column\" (m x 1) or \"single\" (1 x 1).")
       .def_prop_ro(
           "outputs",
           [](const op::Epilogue& self) -> Broadcasts {
@@ -224,8 +235,10 @@ void bind_epilogue(nb::module_& module) {
               if (each.is_written) found[nb::cast(each.label)] = nb::cast(name(each.broadcast));
             return found;
           },
-          "The tensors that the epilogue writes in addition to D, in the same form.")
-      .def_prop_ro("pairs_columns", [](const op::Epilogue& self) { return self.pairs_columns(); })
+          "The tensors that the epilogue writes besides D, by name, each with its shape in the same words.")
+      .def_prop_ro(
+          "is_gated", [](const op::Epilogue& self) { return self.pairs_columns(); },
+          "Whether each column of D is computed from a pair of columns of A @ B, as in SwiGLU: out has n / 2 columns.")
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const op::Epilogue& self) { return std::hash<std::string>()(op::signature(self)); })
       .def("__repr__", [](const op::Epilogue& self) { return "Epilogue('" + op::signature(self) + "')"; });
@@ -245,7 +258,7 @@ op::Tensor ArgumentsReader::read(nb::handle array, bool is_written, const char* 
 nb::object arguments_of(const op::Problem& problem, bool is_for_gemm) {
   if (is_for_gemm && !std::holds_alternative<op::Gemm>(problem))
     return arguments_of(op::to_gemm(op::view(problem).value_or_throw()), true);
-  Arguments arguments{.call = engine::Call(problem), .streams = {}, .owners = {}, .lent = {}};
+  OperationArguments arguments{.call = engine::Call(problem), .streams = {}, .owners = {}, .lent = {}};
   if (is_for_gemm) return nb::cast(GemmArguments{std::move(arguments)});
   return nb::cast(std::move(arguments));
 }
@@ -254,31 +267,38 @@ void bind_arguments(nb::module_& module) {
   module.def("_default_output", &op::default_output, nb::arg("a"));
   bind_operand(module);
   bind_epilogue(module);
-  nb::class_<Arguments>(module, "Arguments",
-                        "A problem with its arrays: GemmArguments, or the arguments of an Operation.")
-      .def_prop_ro("operation", [](const Arguments& self) { return op::operation_name(self.problem()); })
+  nb::class_<OperationArguments>(
+      module, "OperationArguments",
+      "The arrays and scalars of one call of an Operation. GemmArguments is the class for GEMMs.")
+      .def_prop_ro("operation", [](const OperationArguments& self) { return op::operation_name(self.problem()); })
       .def_prop_ro(
           "operands",
-          [](const Arguments& self) -> nb::typed<nb::dict, nb::str, Operand> {
+          [](const OperationArguments& self) -> nb::typed<nb::dict, nb::str, Operand> {
             nb::dict found;
-            for (const op::ConstSlot& slot : op::operands(self.problem()))
-              found[nb::cast(slot.name)] = Operand{*slot.tensor};
+            for (const op::ConstOperand& operand : op::operands(self.problem()))
+              found[nb::cast(operand.name)] = Operand{*operand.tensor};
             return found;
           },
-          "The operands by name.");
+          "The tensors by name.");
   const auto operand = [](op::Tensor op::Gemm::*which) {
     return [which](const GemmArguments& self) { return Operand{self.gemm().*which}; };
   };
-  nb::class_<GemmArguments, Arguments>(
+  nb::class_<GemmArguments, OperationArguments>(
       module, "GemmArguments",
       "out = epilogue(A @ B, C), for arrays of the shapes (m, k), (k, n) and (m, n), or batches of them with the batch "
-      "first. Arrays may be of PyTorch, NumPy, CuPy, JAX, or anything with DLPack or an array interface; they are not "
-      "copied here.")
-      .def("__init__", &make_arguments, nb::arg("A"), nb::arg("B"), nb::arg("out"),
-           nb::arg("accumulator_type") = nb::none(), nb::arg("epilogue") = nb::none(), nb::kw_only(),
-           nb::arg("C") = nb::none(), nb::arg("alpha") = 1.0, nb::arg("beta") = 0.0, nb::arg("math") = nb::none(),
-           nb::arg("tensors") = nb::none(),
-           "Raises InvalidArgument, with the number that is wrong, if the arrays do not fit together.")
+      "first. Arrays may be of PyTorch, NumPy, CuPy or JAX, or any object with DLPack or an array interface. They are "
+      "referred to and not copied.")
+      .def(
+          "__init__", &make_arguments, nb::arg("A"), nb::arg("B"), nb::arg("out"),
+          nb::arg("accumulator_type") = nb::none(), nb::arg("epilogue") = nb::none(), nb::kw_only(),
+          nb::arg("C") = nb::none(), nb::arg("alpha") = 1.0, nb::arg("beta") = 0.0, nb::arg("math") = nb::none(),
+          nb::arg("tensors") = nb::none(),
+          "`accumulator_type` is the type of the accumulators: by default float64 for float64, int32 for 8-bit "
+          "integers, "
+          "else float32. `epilogue` is a str (a name or a text), an Epilogue or an EpilogueArguments; by default it is "
+          "alpha * A @ B + beta * C. `math` says how the products are computed: \"multiply_add\" (default), "
+          "\"multiply_add_tf32\", \"multiply_add_fast_f32\" (3xTF32), ... `tensors` has the arrays of the epilogue by "
+          "name. Raises InvalidArgument, with the number that is wrong, if the arrays do not fit together.")
       .def_prop_ro("A", operand(&op::Gemm::a))
       .def_prop_ro("B", operand(&op::Gemm::b))
       .def_prop_ro("C", operand(&op::Gemm::c))

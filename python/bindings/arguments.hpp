@@ -1,4 +1,4 @@
-// tilewright.Arguments and tilewright.GemmArguments: problems on Python's arrays.
+// tilewright.OperationArguments and tilewright.GemmArguments: problems on Python's arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,7 +13,7 @@
 namespace tilewright::python {
 
 /// A problem, with references to the Python objects that keep its memory alive.
-struct Arguments {
+struct OperationArguments {
   engine::Call call;
   StreamSources streams;  // determine the stream of a launch when the caller passes none
   std::vector<nanobind::object> owners;
@@ -25,7 +25,7 @@ struct Arguments {
   bool is_on_host() const { return memory().kind == op::MemoryDevice::Kind::host; }
 };
 
-struct GemmArguments : Arguments {
+struct GemmArguments : OperationArguments {
   const op::Gemm& gemm() const { return std::get<op::Gemm>(problem()); }
 };
 
@@ -45,11 +45,13 @@ struct ArgumentsReader {
 };
 
 /// The Python object that the methods of a Python kernel receive for a problem; it does not keep the problem's memory
-/// alive. It is a GemmArguments if `is_for_gemm`, also for an operation that is viewed as a GEMM, else an Arguments.
+/// alive. If `is_for_gemm`, it is a GemmArguments, also for an operation that is viewed as a GEMM; else it is an
+/// OperationArguments.
 /// @pre the problem is valid, the GIL is held
 nanobind::object arguments_of(const op::Problem& problem, bool is_for_gemm);
 
-/// Binds Operation and Slot, and the members of Arguments that need them. @pre bind_arguments() was called
+/// Binds Operation and OperandDeclaration, and the members of OperationArguments that need them. @pre bind_arguments()
+/// was called
 void bind_operation(nanobind::module_& module);
 void bind_arguments(nanobind::module_& module);
 

@@ -87,7 +87,7 @@ std::shared_ptr<registry::Kernel> shared(const registry::KernelPtr& kernel) {
   return std::const_pointer_cast<registry::Kernel>(kernel);
 }
 
-KernelList find_kernels(const Arguments& arguments, nb::handle metadata_filter, nb::handle target,
+KernelList find_kernels(const OperationArguments& arguments, nb::handle metadata_filter, nb::handle target,
                         const std::optional<std::vector<Text>>& provider_names) {
   const std::optional<Target> wanted = read_target(target);
   std::optional<std::vector<std::string>> providers;
@@ -112,17 +112,17 @@ KernelList find_kernels(const Arguments& arguments, nb::handle metadata_filter, 
   return list;
 }
 
-std::shared_ptr<Explanation> explain(const Arguments& arguments, nb::handle target) {
+std::shared_ptr<Explanation> explain(const OperationArguments& arguments, nb::handle target) {
   const std::optional<Target> wanted = read_target(target);
   const Unlocked unlocked;
   return std::make_shared<Explanation>(engine_for(arguments.memory())->explain(arguments.problem(), {}, wanted));
 }
 
 /// A prepared call, with its engine and the arguments it was prepared for.
-class Prepared {
+class PreparedCall {
  public:
   /// @pre the GIL is held, because the references to the arrays are copied
-  explicit Prepared(const Arguments& arguments) : arguments_(arguments) {}
+  explicit PreparedCall(const OperationArguments& arguments) : arguments_(arguments) {}
 
   /// @pre the GIL is not held
   void load(const registry::KernelPtr& kernel, const engine::ArtifactPtr& artifact) {
@@ -137,8 +137,8 @@ class Prepared {
 
   /// The GIL is kept for a launch that needs no workspace: it does not block, and takes less time than releasing the
   /// GIL.
-  void run(const Arguments* other, nb::handle stream, nb::handle workspace) const {
-    const Arguments& arguments = other != nullptr ? *other : arguments_;
+  void run(const OperationArguments* other, nb::handle stream, nb::handle workspace) const {
+    const OperationArguments& arguments = other != nullptr ? *other : arguments_;
     engine::RunOptions options{.stream = stream_for(stream, arguments.streams.all(), arguments.memory())};
     read_workspace(workspace, options);
     if (needs_no_memory(other != nullptr) && arguments.memory().kind == op::MemoryDevice::Kind::cuda) {
@@ -157,25 +157,25 @@ class Prepared {
     return prepared_.workspace_bytes() == 0 && (!is_for_others || kernel().depends_only_on_key());
   }
 
-  void copy_and_run(const Arguments& arguments, const engine::RunOptions& options) const {
+  void copy_and_run(const OperationArguments& arguments, const engine::RunOptions& options) const {
     engine::HostOperands operands(arguments.problem(), engine_->device(), options.stream);
     prepared_.run(operands.on_device(), options);
     operands.copy_out();
   }
 
-  void launch(const Arguments* other, const engine::RunOptions& options) const {
+  void launch(const OperationArguments* other, const engine::RunOptions& options) const {
     other != nullptr ? prepared_.run(other->call, options) : prepared_.run(options);
   }
 
   static op::Problem shape_of(op::Problem problem) {
-    for (const op::Slot& slot : op::operands(problem)) {
-      slot.tensor->address = 0;
-      slot.tensor->device = {op::MemoryDevice::Kind::shape, 0};
+    for (const op::Operand& operand : op::operands(problem)) {
+      operand.tensor->address = 0;
+      operand.tensor->device = {op::MemoryDevice::Kind::shape, 0};
     }
     return problem;
   }
 
-  Arguments arguments_;
+  OperationArguments arguments_;
   std::shared_ptr<Engine> engine_;
   engine::PreparedCall prepared_;
 };
@@ -184,10 +184,11 @@ void bind_artifact(nb::module_& module) {
   nb::class_<compile::Artifact>(module, "Artifact",
                                 "A compiled kernel, which can be run here, or saved and run on another machine.")
       .def_ro("name", &compile::Artifact::name)
-      .def_ro("symbol", &compile::Artifact::symbol)
+      .def_ro("symbol", &compile::Artifact::symbol, "The name of the kernel function in the cubin.")
       .def_prop_ro("target", [](const compile::Artifact& self) { return self.target.name(); })
-      .def_ro("registers", &compile::Artifact::registers)
-      .def_ro("spill_bytes", &compile::Artifact::spill_bytes)
+      .def_ro("registers", &compile::Artifact::registers, "Registers per thread; None if unknown.")
+      .def_ro("spill_bytes", &compile::Artifact::spill_bytes,
+              "Bytes of spill stores and loads per thread; None if unknown.")
       .def_ro("compiler", &compile::Artifact::compiler)
       .def_ro("compile_ms", &compile::Artifact::compile_ms)
       .def_ro("ptx", &compile::Artifact::ptx)
@@ -213,7 +214,9 @@ void bind_artifact(nb::module_& module) {
 }
 
 void bind_explanation(nb::module_& module) {
-  nb::class_<KernelList>(module, "KernelList", "A sequence of kernels, best first.")
+  nb::class_<KernelList>(
+      module, "KernelList",
+      "A sequence of kernels, the one with the shortest predicted time first. A tuned winner comes before all others.")
       .def("__len__", &KernelList::size)
       .def("__getitem__", [](const KernelList& self, std::ptrdiff_t index) { return shared(self.at(index).kernel); })
       .def("__getitem__",
@@ -233,20 +236,29 @@ void bind_explanation(nb::module_& module) {
            })
       .def(
           "estimate_us", [](const KernelList& self, std::ptrdiff_t index) { return self.at(index).estimate_us; },
-          nb::arg("index"))
+          nb::arg("index"), "The predicted time of a kernel in microseconds.")
       .def("__repr__", [](const KernelList& self) { return fmt::format("<KernelList of {}>", self.size()); });
-  nb::class_<registry::RefusedKernel>(module, "RefusedKernel",
-                                      "A family or kernel that cannot be used, and the reason.")
+  nb::class_<registry::RefusedKernel>(
+      module, "RefusedKernel", "A kernel, or a family of kernels, that cannot compute a problem, with the reason.")
       .def_ro("name", &registry::RefusedKernel::name)
-      .def_prop_ro("reason", [](const registry::RefusedKernel& self) { return self.reason(); })
-      .def_prop_ro("code", [](const registry::RefusedKernel& self) { return name(self.refusal.code); })
-      .def_prop_ro("operand", [](const registry::RefusedKernel& self) { return self.refusal.operand; })
-      .def_prop_ro("numbers", [](const registry::RefusedKernel& self) { return self.refusal.numbers; })
+      .def_prop_ro(
+          "reason", [](const registry::RefusedKernel& self) { return self.reason(); },
+          "For people: \"k must be a multiple of 8, got 63\".")
+      .def_prop_ro(
+          "code", [](const registry::RefusedKernel& self) { return name(self.refusal.code); },
+          "For programs: \"shape\", \"alignment\", \"types\", \"architecture\", \"resources\", ...")
+      .def_prop_ro(
+          "operand", [](const registry::RefusedKernel& self) { return self.refusal.operand; },
+          "The operand that is the cause, such as \"A\"; empty if it is none of them.")
+      .def_prop_ro(
+          "numbers", [](const registry::RefusedKernel& self) { return self.refusal.numbers; },
+          "The integers of the reason, in the same order: [8, 63].")
       .def("__repr__", [](const registry::RefusedKernel& self) {
         return fmt::format("RefusedKernel('{}', '{}')", self.name, self.reason());
       });
-  nb::class_<Explanation>(module, "Explanation",
-                          "The result of explain(): the kernels found and those refused. str() is a report.")
+  nb::class_<Explanation>(
+      module, "Explanation",
+      "The result of explain(): the kernels that can compute a problem, and those that cannot. str() is a report.")
       .def_prop_ro("kernels",
                    [](const std::shared_ptr<Explanation>& self) {
                      return KernelList{self, {}, false};
@@ -258,27 +270,32 @@ void bind_explanation(nb::module_& module) {
 }
 
 void bind_prepared(nb::module_& module) {
-  nb::class_<Prepared>(module, "Prepared", "A call whose kernel is chosen, compiled and loaded.")
-      .def_prop_ro("kernel_name", [](const Prepared& self) { return self.kernel().name(); })
-      .def_prop_ro("workspace_bytes", &Prepared::workspace_bytes)
-      .def("run", &Prepared::run, nb::arg("args").none() = nb::none(), nb::arg("stream") = nb::none(),
-           nb::arg("workspace") = nb::none(),
-           "Enqueues the launch. `args` may have other arrays of the same shapes, strides and types. May be called "
-           "while a CUDA graph is captured.");
+  nb::class_<PreparedCall>(module, "PreparedCall",
+                           "A call whose kernel is chosen, compiled and loaded, so that run() only launches it.")
+      .def_prop_ro("kernel_name", [](const PreparedCall& self) { return self.kernel().name(); })
+      .def_prop_ro("workspace_bytes", &PreparedCall::workspace_bytes)
+      .def(
+          "run", &PreparedCall::run, nb::arg("args").none() = nb::none(), nb::arg("stream") = nb::none(),
+          nb::arg("workspace") = nb::none(),
+          "Enqueues the launch on `stream` (default: the current stream of the arrays' framework). `args` replaces the "
+          "arguments of prepare(); its arrays must have the same shapes, strides and types. `workspace` is an array in "
+          "GPU memory of at least workspace_bytes, zeroed before its first use; by default the memory pool provides "
+          "it. "
+          "run() may be called while a CUDA graph is captured.");
   module.def(
       "prepare",
-      [](const Arguments& arguments, const std::shared_ptr<registry::Kernel>& kernel,
+      [](const OperationArguments& arguments, const std::shared_ptr<registry::Kernel>& kernel,
          const std::shared_ptr<compile::Artifact>& artifact) {
-        Prepared prepared(arguments);
+        PreparedCall prepared(arguments);
         const Unlocked unlocked;
         prepared.load(kernel, artifact);
         return prepared;
       },
       nb::arg("args"), nb::arg("kernel").none() = nb::none(), nb::arg("artifact").none() = nb::none(),
-      "Chooses the best kernel (unless one is given), compiles it (unless an artifact is given) and loads it.");
+      "Chooses the best kernel, unless `kernel` is given; compiles it, unless `artifact` is given; and loads it.");
   module.def(
       "run",
-      [](const Arguments& arguments, nb::handle stream) {
+      [](const OperationArguments& arguments, nb::handle stream) {
         const runtime::StreamHandle handle = stream_for(stream, arguments.streams.all(), arguments.memory());
         {
           const Unlocked unlocked;
@@ -319,11 +336,12 @@ struct Listing {
 };
 
 void bind_discovery(nb::module_& module) {
-  module.def("find_kernels", &find_kernels, nb::arg("args"), nb::arg("metadata_filter") = nb::none(),
-             nb::arg("target") = nb::none(), nb::arg("providers") = nb::none(),
-             "The kernels that can compute `args` on `target` (default: the device of the arrays), best first. "
-             "`metadata_filter` is called with the metadata of each of them, and returns whether to keep it. "
-             "`providers` limits the search to these families.");
+  module.def(
+      "find_kernels", &find_kernels, nb::arg("args"), nb::arg("metadata_filter") = nb::none(),
+      nb::arg("target") = nb::none(), nb::arg("providers") = nb::none(),
+      "The kernels that can compute `args`, best first. `metadata_filter` is called with the KernelMetadata of each of "
+      "them, and returns whether to keep it. `target` is an architecture, such as 90 or \"sm_90a\" (default: that of "
+      "the device of the arrays). `providers` limits the search to these families: [\"sm90_gemm\"].");
   module.def("explain", &explain, nb::arg("args"), nb::arg("target") = nb::none(),
              "Like find_kernels, but also reports every kernel that cannot compute `args`, with the reason.");
   nb::class_<Listing>(module, "KernelListing", "An iterator over kernels.")
@@ -362,8 +380,8 @@ void bind_discovery(nb::module_& module) {
         return result;
       },
       nb::arg("kernels"), nb::arg("on_progress") = nb::none(),
-      "Compiles the kernels that are not in the cache, several in parallel. Calls `on_progress(done, all, name)` when "
-      "each is ready.");
+      "Returns the artifacts of the kernels. Those that are not in the cache are compiled, several in parallel. "
+      "`on_progress(done, all, name)` is called when each is ready.");
 }
 
 void configure(const std::optional<Text>& device_text, const std::optional<Text>& compiler_text,
@@ -411,7 +429,7 @@ op::GemmSignature gemm_description(const op::Problem& problem) {
 void bind_explicit(nb::module_& module) {
   module.def(
       "make_kernel",
-      [](const Arguments& arguments, const plan::FlatDesign& design, nb::handle target) {
+      [](const OperationArguments& arguments, const plan::FlatDesign& design, nb::handle target) {
         return make_kernel(gemm_description(arguments.problem()), design, read_target(target), arguments.memory());
       },
       nb::arg("args"), nb::arg("design"), nb::kw_only(), nb::arg("target") = nb::none(),
@@ -440,11 +458,15 @@ void bind_explicit(nb::module_& module) {
 }
 
 void bind_device(nb::module_& module) {
-  module.def("configure", &configure, nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("compiler") = nb::none(),
-             nb::arg("cache_dir") = nb::none(), nb::arg("pool_initial_bytes") = nb::none(),
-             nb::arg("pool_maximum_bytes") = nb::none(),
-             "Overrides the environment variables for all calls from now on. Existing engines are released and made "
-             "again with the new options.");
+  module.def(
+      "configure", &configure, nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("compiler") = nb::none(),
+      nb::arg("cache_dir") = nb::none(), nb::arg("pool_initial_bytes") = nb::none(),
+      nb::arg("pool_maximum_bytes") = nb::none(),
+      "Overrides environment variables for all calls from now on: `device` TILEWRIGHT_DEVICE (\"cuda:0\", "
+      "\"emulator:sm_90a\", ...), `compiler` TILEWRIGHT_COMPILER, `cache_dir` TILEWRIGHT_CACHE_DIR. The memory pool "
+      "of a device keeps at least `pool_initial_bytes` and never exceeds `pool_maximum_bytes` (0: no limit). "
+      "Options that are None stay as they are. Kernels that are loaded are released, and are loaded again when they "
+      "are needed.");
   module.def(
       "device_name",
       [](const Text& name) {
@@ -477,7 +499,7 @@ void bind_device(nb::module_& module) {
         const Unlocked unlocked;
         return engine_named(device)->device()->allocated_bytes();
       },
-      nb::arg("device") = "", "The bytes of the device's memory pool that are in use.");
+      nb::arg("device") = "", "How many bytes of the device's memory pool are in use.");
   module.def(
       "cache_counters",
       [](const Text& name) {

@@ -133,7 +133,7 @@ void append_parameter(plan::Launch& launch, nb::handle parameter) {
     const nb::object simple = nb::module_::import_("ctypes").attr("_SimpleCData");
     if (!nb::isinstance(parameter, simple)) {
       throw InvalidArgument(
-          fmt::format("a kernel parameter must be an operand, a Scratch, bytes, or a number of known width "
+          fmt::format("a kernel parameter must be an operand, a Workspace, bytes, or a number of known width "
                       "(tilewright.i32(1), tilewright.f32(0.5), numpy.int32(1)), got {}",
                       shown(parameter)));
     }
@@ -159,22 +159,25 @@ std::array<std::uint32_t, 3> dim3(nb::handle extents, const char* what) {
 }
 
 void bind_status(nb::module_& module) {
-  nb::class_<Support>(module, "Status", "Success, or a failure with a reason. Its truth value is True for success.")
+  nb::class_<Support>(module, "Status", "Success, or a failure with a reason. It is true if it is a success.")
       .def_static("success", [] { return Support(); })
       .def_static(
           "fail", [](nb::handle error) { return Support(refuse("{}", as_text(error))); }, nb::arg("error"),
           "A failure whose reason is a str or an exception.")
       .def("__bool__", [](const Support& self) { return bool(self); })
       .def_prop_ro("reason", [](const Support& self) { return self.reason(); })
-      .def_prop_ro("error",
-                   [](const Support& self) -> nb::object {
-                     if (self) return nb::none();
-                     return nb::module_::import_("tilewright.errors").attr("InvalidArgument")(self.reason());
-                   })
+      .def_prop_ro(
+          "error",
+          [](const Support& self) -> nb::object {
+            if (self) return nb::none();
+            return nb::module_::import_("tilewright.errors").attr("InvalidArgument")(self.reason());
+          },
+          "The failure as the InvalidArgument that raise_on_error() raises; None for success.")
       .def_prop_ro("code", [](const Support& self) { return self ? "" : std::string(name(self.refusal().code)); })
       .def_prop_ro("operand", [](const Support& self) { return self ? "" : self.refusal().operand; })
-      .def_prop_ro("numbers",
-                   [](const Support& self) { return self ? std::vector<std::int64_t>() : self.refusal().numbers; })
+      .def_prop_ro(
+          "numbers", [](const Support& self) { return self ? std::vector<std::int64_t>() : self.refusal().numbers; },
+          "The integers of the reason, in the same order, as in RefusedKernel.")
       .def("raise_on_error", &Support::or_throw)
       .def("__repr__", [](const Support& self) {
         return self ? std::string("Status.success()") : fmt::format("Status.fail('{}')", self.reason());
@@ -183,9 +186,7 @@ void bind_status(nb::module_& module) {
 
 void bind_source(nb::module_& module) {
   nb::class_<compile::Source>(
-      module, "Source",
-      "The source of a kernel: CUDA C++, PTX, or the bytes of a cubin. Kernel._source() returns "
-      "it.")
+      module, "Source", "The source of a kernel: CUDA C++, PTX, or the bytes of a cubin. Kernel._source() returns it.")
       .def(
           "__init__",
           [](compile::Source* self, nb::handle text, const Text& language_text, const Text& symbol,
@@ -213,9 +214,9 @@ void bind_source(nb::module_& module) {
           },
           nb::arg("text"), nb::arg("language") = "cuda", nb::arg("symbol") = "", nb::arg("headers") = nb::dict(),
           nb::arg("max_registers") = 0,
-          "`symbol` is the name of the extern \"C\" kernel function, by default the kernel's name. `headers` has the "
-          "text of files that the source includes, by name. `max_registers` limits the registers per thread; 0 is no "
-          "limit.")
+          "`language` is \"cuda\", \"ptx\" or \"cubin\". `symbol` is the name of the extern \"C\" kernel function, by "
+          "default the kernel's name. `headers` has the text of files that the source includes, by name. "
+          "`max_registers` limits the registers per thread, as nvcc's -maxrregcount; 0 is no limit.")
       .def_ro("text", &compile::Source::text)
       .def_ro("symbol", &compile::Source::symbol)
       .def_prop_ro("language", [](const compile::Source& self) { return name(self.language); });
@@ -252,20 +253,23 @@ void bind_typed_numbers(nb::module_& module) {
 
 void bind_launch(nb::module_& module) {
   bind_typed_numbers(module);
-  nb::class_<plan::Scratch>(module, "Scratch",
-                            "A kernel parameter that is a pointer to workspace memory of the launch: its size and "
-                            "alignment in bytes, and how many of its first bytes are zero when the kernel starts.")
+  nb::class_<plan::Scratch>(
+      module, "Workspace",
+      "A kernel parameter that points to device memory which the library provides for the launch. "
+      "`bytes` is its size, `alignment` the alignment of its address in bytes. The first "
+      "`zeroed_bytes` bytes are zero when the kernel starts.")
       .def(
           "__init__",
-          [](plan::Scratch* self, std::size_t bytes, std::size_t alignment, std::size_t leading_zeros) {
+          [](plan::Scratch* self, std::size_t bytes, std::size_t alignment, std::size_t zeroed_bytes) {
             if (alignment == 0 || (alignment & (alignment - 1)) != 0)
               throw InvalidArgument(fmt::format("alignment must be a power of two, got {}", alignment));
-            if (leading_zeros > bytes)
-              throw InvalidArgument(fmt::format("leading_zeros is {}, more than bytes, {}", leading_zeros, bytes));
-            new (self) plan::Scratch{bytes, alignment, leading_zeros};
+            if (zeroed_bytes > bytes)
+              throw InvalidArgument(fmt::format("zeroed_bytes is {}, more than bytes, {}", zeroed_bytes, bytes));
+            new (self) plan::Scratch{bytes, alignment, zeroed_bytes};
           },
-          nb::arg("bytes"), nb::arg("alignment") = 256, nb::arg("leading_zeros") = 0);
-  nb::class_<plan::Launch>(module, "Launch", "Grid, block and parameters of a launch. Kernel._launch() returns it.")
+          nb::arg("bytes"), nb::arg("alignment") = 256, nb::arg("zeroed_bytes") = 0);
+  nb::class_<plan::Launch>(module, "Launch",
+                           "Grid, block, shared memory and parameters of a launch. Kernel._launch() returns it.")
       .def(
           "__init__",
           [](plan::Launch* self, nb::handle grid, nb::handle block, nb::handle parameters, nb::handle cluster,
@@ -281,8 +285,11 @@ void bind_launch(nb::module_& module) {
           },
           nb::arg("grid"), nb::arg("block"), nb::arg("parameters"), nb::arg("cluster") = nb::none(),
           nb::arg("smem_bytes") = 0, nb::arg("cooperative") = false,
-          "`parameters` are in the order of the kernel's: operands (passed as their addresses), numbers of known width "
-          "(i32(1), f32(0.5), numpy.int32(1)), Scratch, and bytes. `smem_bytes` is the size of dynamic shared memory.")
+          "`grid`, `block` and `cluster` are an int, or a sequence of up to three. `parameters` has the arguments of "
+          "the "
+          "kernel function, in order: operands (passed as their addresses), numbers of known width (i32(1), f32(0.5), "
+          "numpy.int32(1)), at most one Workspace, and bytes. `smem_bytes` is the size of dynamic shared memory. All "
+          "CTAs of a `cooperative` launch are resident at the same time.")
       .def_ro("grid", &plan::Launch::grid)
       .def_ro("block", &plan::Launch::block);
 }
@@ -299,9 +306,18 @@ void bind_kernel(nb::module_& module) {
   bind_launch(module);
   nb::class_<registry::Kernel, PythonKernel>(
       module, "Kernel", nb::dynamic_attr(), nb::is_weak_referenceable(),
-      "A kernel: its metadata, the arguments it supports, and how it is compiled and run. To add a kernel, derive a "
-      "class, define generate_kernels(metadata_filter, epilogue_args, target), _source() and _launch(args), optionally "
-      "_supports(args) and _estimate_us(args), and register() the class.")
+      "A kernel: its metadata, its source, the arguments that it supports, and how it is launched.\n\n"
+      "To add your own kernels, derive a class, register() it, and define these methods. `args` is a GemmArguments, or "
+      "an OperationArguments if the metadata has OperandsMetadata.\n\n"
+      "generate_kernels(metadata_filter, epilogue_args, target), a static method: returns the kernels for a target "
+      "such "
+      "as \"sm_90a\". It is called once per target. `metadata_filter` accepts all metadata and `epilogue_args` is "
+      "None; "
+      "they are there because cutlass_api has them.\n"
+      "_source(): returns the CUDA C++ as a str, or a Source.\n"
+      "_launch(args): returns the Launch for these arguments.\n"
+      "_supports(args), optional: returns a Status, a bool, or the reason for a refusal as a str; None is True.\n"
+      "_estimate_us(args), optional: returns the predicted time in microseconds, by which kernels are ranked.")
       .def(nb::init<const registry::KernelMetadata&>(), nb::arg("metadata"))
       .def_prop_ro("metadata", [](const registry::Kernel& self) { return self.metadata(); })
       .def_prop_ro("name", [](const registry::Kernel& self) { return self.name(); })
@@ -312,31 +328,30 @@ void bind_kernel(nb::module_& module) {
                    })
       .def(
           "supports",
-          [](const registry::Kernel& self, const Arguments& arguments) {
+          [](const registry::Kernel& self, const OperationArguments& arguments) {
             const Unlocked unlocked;
             return self.supports(arguments.problem());
           },
           nb::arg("args"), "Whether the kernel can compute these arguments, and if not, the reason.")
       .def(
           "estimate_us",
-          [](const registry::Kernel& self, const Arguments& arguments) {
+          [](const registry::Kernel& self, const OperationArguments& arguments) {
             const Unlocked unlocked;
             return self.estimate_us(arguments.problem());
           },
           nb::arg("args"), "The predicted time in microseconds, used for ranking; infinite if unknown.")
       .def(
           "get_workspace_size",
-          [](const registry::Kernel& self, const Arguments& arguments) {
+          [](const registry::Kernel& self, const OperationArguments& arguments) {
             const Unlocked unlocked;
             self.supports(arguments.problem()).or_throw();
             return self.workspace_bytes(arguments.problem());
           },
           nb::arg("args"),
-          "The bytes of workspace in device memory that the kernel needs. The workspace must be zeroed before its "
-          "first use.")
+          "How many bytes of device memory run() needs as `workspace`, which must be zeroed before its first use.")
       .def(
           "compile",
-          [](const std::shared_ptr<registry::Kernel>& self, const Arguments* arguments) {
+          [](const std::shared_ptr<registry::Kernel>& self, const OperationArguments* arguments) {
             const Unlocked unlocked;
             const op::MemoryDevice memory = arguments != nullptr ? arguments->memory() : op::MemoryDevice{};
             return std::const_pointer_cast<compile::Artifact>(engine_for(memory)->compile(self));
@@ -344,7 +359,7 @@ void bind_kernel(nb::module_& module) {
           nb::arg("args") = nb::none(), "The compiled kernel, from the cache if it is there.")
       .def(
           "run",
-          [](const std::shared_ptr<registry::Kernel>& self, const Arguments& arguments,
+          [](const std::shared_ptr<registry::Kernel>& self, const OperationArguments& arguments,
              const std::shared_ptr<compile::Artifact>& artifact, nb::handle stream, nb::handle workspace,
              bool /*assume_supported_args*/) {
             engine::RunOptions options{.stream = stream_for(stream, arguments.streams.all(), arguments.memory())};
@@ -357,9 +372,12 @@ void bind_kernel(nb::module_& module) {
           },
           nb::arg("args"), nb::arg("artifact").none() = nb::none(), nb::arg("stream") = nb::none(),
           nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,
-          "Enqueues a launch on `stream` (default: the current stream of the arrays' framework). The kernel is "
-          "compiled at most once. Host arrays are copied to the device and back, and complete on return. "
-          "`assume_supported_args` has no effect, because the result of the check is cached.")
+          "Enqueues a launch on `stream` (default: the current stream of the arrays' framework). Without `artifact`, "
+          "the "
+          "kernel is compiled, at most once. Without `workspace`, the memory pool provides it. Host arrays are copied "
+          "to "
+          "the device and back; the results are complete on return. `assume_supported_args` has no effect, because the "
+          "result of supports() is cached.")
       .def("__repr__", [](const registry::Kernel& self) { return "<Kernel " + self.name() + ">"; });
 }
 

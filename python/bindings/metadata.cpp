@@ -66,44 +66,45 @@ struct GemmOperands {
 /// The operands of an Operation that a kernel is made for.
 struct OperationOperands {
   std::string operation;
-  std::vector<op::SlotSignature> slots;
+  std::vector<op::OperandSignature> signatures;
 };
 
 /// Reads an element type, which means any strides, or (type, divisibility), which means that the last mode is
 /// contiguous.
-op::SlotSignature read_slot(const op::SlotDeclaration& declared, nb::handle given) {
-  op::SlotSignature slot{
+op::OperandSignature read_operand(const op::OperandDeclaration& declared, nb::handle given) {
+  op::OperandSignature operand{
       .name = declared.name, .access = declared.access, .rank = static_cast<int>(declared.shape.size())};
   if (!nb::isinstance<nb::tuple>(given)) {
-    slot.element = read_dtype(given);
-    return slot;
+    operand.element = read_dtype(given);
+    return operand;
   }
   if (nb::len(given) != 2)
     throw InvalidArgument(
         fmt::format("'{}' must be a type or (type, divisibility), got {}", declared.name, shown(given)));
-  slot.element = read_dtype(given[0]);
-  slot.alignment = read_integer<int>(given[1], "divisibility");
-  slot.contiguous = slot.rank - 1;
-  if (slot.alignment < 1 || !std::has_single_bit(static_cast<unsigned>(slot.alignment)))
+  operand.element = read_dtype(given[0]);
+  operand.alignment = read_integer<int>(given[1], "divisibility");
+  operand.contiguous = operand.rank - 1;
+  if (operand.alignment < 1 || !std::has_single_bit(static_cast<unsigned>(operand.alignment)))
     throw InvalidArgument(
-        fmt::format("the divisibility of '{}' must be a power of two, got {}", declared.name, slot.alignment));
-  return slot;
+        fmt::format("the divisibility of '{}' must be a power of two, got {}", declared.name, operand.alignment));
+  return operand;
 }
 
 void bind_operation_operands(nb::module_& module) {
-  nb::class_<OperationOperands>(module, "OperandsMetadata", "The operands of an Operation that a kernel is made for.")
+  nb::class_<OperationOperands>(module, "OperandsMetadata",
+                                "Describes the operands of an Operation that a kernel is made for.")
       .def(
           "__init__",
           [](OperationOperands* self, const op::Operation& operation, const nb::kwargs& given) {
             OperationOperands operands{operation.name(), {}};
-            for (const op::SlotDeclaration& slot : operation.slots()) {
-              if (!given.contains(slot.name.c_str()))
-                throw InvalidArgument(fmt::format("{} needs the type of '{}'", operation.name(), slot.name));
-              operands.slots.push_back(read_slot(slot, given[slot.name.c_str()]));
+            for (const op::OperandDeclaration& operand : operation.operands()) {
+              if (!given.contains(operand.name.c_str()))
+                throw InvalidArgument(fmt::format("{} needs the type of '{}'", operation.name(), operand.name));
+              operands.signatures.push_back(read_operand(operand, given[operand.name.c_str()]));
             }
-            if (given.size() != operands.slots.size())
+            if (given.size() != operands.signatures.size())
               throw InvalidArgument(fmt::format("{} has {} operands, got the types of {}", operation.name(),
-                                                operands.slots.size(), given.size()));
+                                                operands.signatures.size(), given.size()));
             new (self) OperationOperands(std::move(operands));
           },
           nb::arg("operation"), nb::arg("operands"),
@@ -113,16 +114,16 @@ void bind_operation_operands(nb::module_& module) {
           "`divisibility` elements.")
       .def_prop_ro("operation", [](const OperationOperands& self) { return self.operation; })
       .def("__repr__", [](const OperationOperands& self) {
-        std::vector<std::string> slots;
-        for (const op::SlotSignature& slot : self.slots) slots.push_back(op::to_string(slot));
-        return fmt::format("OperandsMetadata({}: {})", self.operation, fmt::join(slots, ", "));
+        std::vector<std::string> texts;
+        for (const op::OperandSignature& operand : self.signatures) texts.push_back(op::to_string(operand));
+        return fmt::format("OperandsMetadata({}: {})", self.operation, fmt::join(texts, ", "));
       });
 }
 
 nb::object operands_of(const registry::KernelMetadata& metadata) {
   if (metadata.signature.gemm() == nullptr) {
-    const auto& slots = std::get<std::vector<op::SlotSignature>>(metadata.signature.operands);
-    return nb::cast(OperationOperands{metadata.signature.operation, slots});
+    const auto& signatures = std::get<std::vector<op::OperandSignature>>(metadata.signature.operands);
+    return nb::cast(OperationOperands{metadata.signature.operation, signatures});
   }
   const op::GemmSignature& made_for = metadata.operands();
   return nb::cast(GemmOperands{made_for.a, made_for.b, made_for.c, made_for.d, made_for.has_c, made_for.accumulator,
@@ -134,6 +135,13 @@ plan::OpClass read_op_class(const std::string& text) {
     if (plan::name(each) == text) return each;
   }
   throw InvalidArgument(fmt::format("op_class must be simt or tensor_op, got '{}'", printable(text)));
+}
+
+/// Whether the raster order has groups of tile rows, which are walked along n.
+bool read_along(const std::string& text) {
+  if (text != "m" && text != "n")
+    throw InvalidArgument(fmt::format("raster_along must be \"m\" or \"n\", got \"{}\"", printable(text)));
+  return text == "n";
 }
 
 void bind_tensor_attributes(nb::module_& module) {
@@ -161,7 +169,9 @@ void bind_tensor_attributes(nb::module_& module) {
 }
 
 void bind_operands(nb::module_& module) {
-  nb::class_<GemmOperands>(module, "GemmOperandsMetadata", "The operands of a GEMM that a kernel is made for.")
+  nb::class_<GemmOperands>(
+      module, "GemmOperandsMetadata",
+      "Describes the operands of a GEMM that a kernel is made for, and the type of its accumulators.")
       .def(
           "__init__",
           [](GemmOperands* self, const op::TensorSignature& a, const op::TensorSignature& b,
@@ -188,7 +198,7 @@ void bind_design(nb::module_& module) {
           "__init__",
           [](plan::FlatDesign* self, const Extents& tile_shape, const Extents& cluster_shape, int stages,
              const Extents& warp_count, const Extents& instruction_shape, const Text& op_class,
-             const Text& schedule_text, bool swaps_operands, int raster_width, bool raster_groups_rows, int split_k,
+             const Text& schedule_text, bool swaps_operands, int raster_width, const Text& raster_along, int split_k,
              bool repacks_operands) {
             plan::FlatDesign design;
             design.tile = shape_of(tile_shape);
@@ -202,7 +212,7 @@ void bind_design(nb::module_& module) {
             const auto parsed = plan::parse_schedule(schedule);
             if (!parsed) throw InvalidArgument(fmt::format("unknown schedule '{}'", printable(schedule)));
             design.schedule = *parsed;
-            design.raster = {.width = raster_width, .groups_rows = raster_groups_rows};
+            design.raster = {.width = raster_width, .groups_rows = read_along(raster_along.read("raster_along"))};
             design.split_k = split_k;
             design.repacks_operands = repacks_operands;
             new (self) plan::FlatDesign(design);
@@ -210,10 +220,22 @@ void bind_design(nb::module_& module) {
           nb::arg("tile_shape"), nb::arg("cluster_shape") = Extents{1, 1, 1}, nb::kw_only(), nb::arg("stages") = 2,
           nb::arg("warp_count") = Extents{2, 4, 1}, nb::arg("instruction_shape") = Extents{1, 1, 1},
           nb::arg("op_class") = "simt", nb::arg("schedule") = "cooperative", nb::arg("swaps_operands") = false,
-          nb::arg("raster_width") = 1, nb::arg("raster_groups_rows") = false, nb::arg("split_k") = 1,
+          nb::arg("raster_width") = 1, nb::arg("raster_along") = "m", nb::arg("split_k") = 1,
           nb::arg("repacks_operands") = false,
-          "`tile_shape` is (m, n, k) of a CTA's tile in one mainloop iteration; `warp_count` is the number of math "
-          "warps along m, n and k. `op_class` is simt or tensor_op. docs/python.md describes the other parameters.")
+          "tile_shape         (m, n, k) of a CTA's tile in one mainloop iteration\n"
+          "cluster_shape      CTAs of a cluster along m, n and k, which share operands by multicast (sm_90)\n"
+          "stages             shared-memory stages of the mainloop's pipeline\n"
+          "warp_count         warps along m, n and k that multiply; producer warps are not counted\n"
+          "instruction_shape  (1, 1, 1) on CUDA cores; (16, 8, 16), (64, 128, 16), ... on tensor cores\n"
+          "op_class           \"simt\" or \"tensor_op\"\n"
+          "schedule           \"cooperative\": consumer warpgroups share a tile (sm_90);\n"
+          "                   \"ping_pong\": they alternate between tiles (sm_90)\n"
+          "swaps_operands     whether D' = B' @ A' is computed, for an A of few rows (sm_90)\n"
+          "raster_width       tile columns, or tile rows, that CTAs take as a group: CUTLASS's swizzle size\n"
+          "raster_along       \"m\": CTAs walk along m through groups of tile columns;\n"
+          "                   \"n\": they walk along n through groups of tile rows\n"
+          "split_k            CTAs that compute one tile together, each a part of K (sm_90)\n"
+          "repacks_operands   whether operands that TMA or wgmma cannot read are copied first (sm_90)")
       .def_prop_ro("tile_shape", [](const plan::FlatDesign& self) { return extents_of(self.tile); })
       .def_prop_ro("cluster_shape", [](const plan::FlatDesign& self) { return extents_of(self.cluster); })
       .def_prop_ro("warp_count",
@@ -226,7 +248,7 @@ void bind_design(nb::module_& module) {
       .def_prop_ro("instruction_shape", [](const plan::FlatDesign& self) { return extents_of(self.instruction); })
       .def_prop_ro("op_class", [](const plan::FlatDesign& self) { return plan::name(self.op_class); })
       .def_prop_ro("raster_width", [](const plan::FlatDesign& self) { return self.raster.width; })
-      .def_prop_ro("raster_groups_rows", [](const plan::FlatDesign& self) { return self.raster.groups_rows; })
+      .def_prop_ro("raster_along", [](const plan::FlatDesign& self) { return self.raster.groups_rows ? "n" : "m"; })
       .def_prop_ro("split_k", [](const plan::FlatDesign& self) { return self.split_k; })
       .def_prop_ro("repacks_operands", [](const plan::FlatDesign& self) { return self.repacks_operands; })
       .def_prop_ro("target", [](const plan::FlatDesign& self) { return self.target.name(); })
@@ -246,7 +268,7 @@ op::Signature read_signature(nb::handle operands, nb::handle epilogue) {
     if (!epilogue.is_none())
       throw InvalidArgument("epilogue must be None unless the operands are GemmOperandsMetadata");
     const auto& declared = nb::cast<const OperationOperands&>(operands);
-    return {declared.operation, declared.slots};
+    return {declared.operation, declared.signatures};
   }
   if (!nb::isinstance<GemmOperands>(operands)) {
     throw nb::type_error(
@@ -284,7 +306,7 @@ void bind_metadata(nb::module_& module) {
   bind_design(module);
   nb::class_<registry::KernelMetadata>(
       module, "KernelMetadata",
-      "Describes a kernel: its name, class, operands, design and epilogue. Comparable and hashable.")
+      "Describes a kernel: its name, class, operands, design and epilogue. Filters of find_kernels() receive it.")
       .def(
           "__init__",
           [](registry::KernelMetadata* self, const Text& kernel_name, nb::handle kernel_class, nb::handle operands,
@@ -294,10 +316,14 @@ void bind_metadata(nb::module_& module) {
           },
           nb::arg("kernel_name"), nb::arg("kernel_class"), nb::arg("operands"), nb::arg("design") = nb::none(),
           nb::arg("epilogue") = nb::none(), nb::arg("min_cc") = 0,
-          "`kernel_class` is the class of the kernel or its name. `epilogue=None` stores the accumulators unchanged. "
-          "`min_cc` is the lowest compute capability, 90 for sm_90 and newer.")
+          "`kernel_class` is the class of the kernel or its name. `operands` is a GemmOperandsMetadata or an "
+          "OperandsMetadata. Without `epilogue`, the accumulators of a GEMM are stored unchanged. `min_cc` is the "
+          "lowest "
+          "compute capability that the kernel runs on: 90 for sm_90 and newer.")
       .def_prop_ro("kernel_name", [](const registry::KernelMetadata& self) { return registry::kernel_name(self); })
-      .def_prop_ro("family", [](const registry::KernelMetadata& self) { return self.family; })
+      .def_prop_ro(
+          "family", [](const registry::KernelMetadata& self) { return self.family; },
+          "\"simt_gemm\", \"sm80_gemm\", \"sm90_gemm\", or the name of your class.")
       .def_prop_ro(
           "kernel_class", [](const registry::KernelMetadata& self) { return class_of_family(self.family); },
           "The registered Python class; Kernel for built-in kernels.")
@@ -310,7 +336,9 @@ void bind_metadata(nb::module_& module) {
                      const op::GemmSignature* const gemm = self.signature.gemm();
                      return gemm == nullptr ? std::optional<op::Epilogue>() : std::optional(gemm->epilogue);
                    })
-      .def_prop_ro("operation", [](const registry::KernelMetadata& self) { return self.signature.operation; })
+      .def_prop_ro(
+          "operation", [](const registry::KernelMetadata& self) { return self.signature.operation; },
+          "The name of the operation that the kernel computes: \"gemm\", or that of an Operation.")
       .def_prop_ro("min_cc", [](const registry::KernelMetadata& self) { return self.min_sm; })
       .def("to_json", [](const registry::KernelMetadata& self) { return registry::to_json(self); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))

@@ -1,4 +1,4 @@
-// tilewright.Operation, with which a program declares an operation of its own, and Arguments of it.
+// tilewright.Operation, with which a program declares its own operation, and the constructor of OperationArguments.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -60,9 +60,9 @@ nb::object numpy_view(const op::Tensor& tensor) {
 /// An operation whose check and reference are Python functions, or None.
 class PythonOperation final : public op::Operation {
  public:
-  PythonOperation(std::string name, std::vector<op::SlotDeclaration> slots, std::vector<op::NamedScalar> scalars,
+  PythonOperation(std::string name, std::vector<op::OperandDeclaration> operands, std::vector<op::NamedScalar> scalars,
                   nb::object check, nb::object reference, double tolerance)
-      : Operation(std::move(name), std::move(slots), std::move(scalars)),
+      : Operation(std::move(name), std::move(operands), std::move(scalars)),
         check_(std::make_unique<ObjectReference>(std::move(check))),
         reference_(std::make_unique<ObjectReference>(std::move(reference))),
         tolerance_(tolerance) {}
@@ -71,8 +71,8 @@ class PythonOperation final : public op::Operation {
     const Locked gil;
     if (check_->object.is_none()) return {};
     nb::dict extents;
-    for (const op::SlotDeclaration& slot : slots()) {
-      for (const std::string& extent : slot.shape) {
+    for (const op::OperandDeclaration& operand : operands()) {
+      for (const std::string& extent : operand.shape) {
         if (is_identifier(extent)) extents[extent.c_str()] = problem.extent(extent);
       }
     }
@@ -109,20 +109,21 @@ op::Access read_access(const std::string& text) {
   throw InvalidArgument(fmt::format("access must be \"read\", \"write\" or \"update\", got \"{}\"", printable(text)));
 }
 
-void make_slot(op::SlotDeclaration* self, const Text& name, const nb::typed<nb::sequence, nb::object>& shape,
-               const Text& access, const nb::typed<nb::sequence, nb::object>& dtypes) {
-  op::SlotDeclaration slot{
-      .name = name.read("the name of a slot"), .shape = {}, .access = read_access(access.read("access"))};
+void declare_operand(op::OperandDeclaration* self, const Text& name, const nb::typed<nb::sequence, nb::object>& shape,
+                     const Text& access, const nb::typed<nb::sequence, nb::object>& dtypes) {
+  op::OperandDeclaration operand{
+      .name = name.read("the name of an operand"), .shape = {}, .access = read_access(access.read("access"))};
   for (nb::handle extent : shape) {
-    slot.shape.push_back(nb::isinstance<nb::int_>(extent)
-                             ? std::to_string(read_signed(extent, "an extent", 0, INT64_MAX))
-                             : read_text(extent, "an extent"));
+    operand.shape.push_back(nb::isinstance<nb::int_>(extent)
+                                ? std::to_string(read_signed(extent, "an extent", 0, INT64_MAX))
+                                : read_text(extent, "an extent"));
   }
-  for (nb::handle type : dtypes) slot.types.push_back(read_dtype(type));
-  new (self) op::SlotDeclaration(std::move(slot));
+  for (nb::handle type : dtypes) operand.types.push_back(read_dtype(type));
+  new (self) op::OperandDeclaration(std::move(operand));
 }
 
-std::shared_ptr<op::Operation> make_operation(const Text& name_text, const std::vector<op::SlotDeclaration>& slots,
+std::shared_ptr<op::Operation> make_operation(const Text& name_text,
+                                              const std::vector<op::OperandDeclaration>& operands,
                                               const nb::typed<nb::mapping, nb::str, nb::float_>& scalars,
                                               nb::handle product, nb::object check, nb::object reference,
                                               double tolerance) {
@@ -134,7 +135,7 @@ std::shared_ptr<op::Operation> make_operation(const Text& name_text, const std::
     values.push_back({std::move(label), value});
   }
   if (product.is_none()) {
-    return std::make_shared<PythonOperation>(std::move(name), slots, std::move(values), std::move(check),
+    return std::make_shared<PythonOperation>(std::move(name), operands, std::move(values), std::move(check),
                                              std::move(reference), tolerance);
   }
   if (!check.is_none() || !reference.is_none())
@@ -142,34 +143,35 @@ std::shared_ptr<op::Operation> make_operation(const Text& name_text, const std::
   if (nb::len(product) != 3)
     throw InvalidArgument(fmt::format("product must name three operands, got {}", nb::len(product)));
   return std::make_shared<op::ProductOperation>(
-      std::move(name), slots,
+      std::move(name), operands,
       std::array{read_text(product[0], "an operand"), read_text(product[1], "an operand"),
                  read_text(product[2], "an operand")},
       std::move(values));
 }
 
-void make_arguments(Arguments* self, const std::shared_ptr<op::Operation>& operation, const nb::kwargs& given) {
+void make_arguments(OperationArguments* self, const std::shared_ptr<op::Operation>& operation,
+                    const nb::kwargs& given) {
   ArgumentsReader reader;
   std::vector<op::NamedTensor> tensors;
   std::vector<op::NamedScalar> scalars;
   for (const auto& [key, value] : given) {
     std::string label = nb::cast<std::string>(key);
-    const auto slot = std::ranges::find(operation->slots(), label, &op::SlotDeclaration::name);
-    if (slot == operation->slots().end()) {
+    const auto declared = std::ranges::find(operation->operands(), label, &op::OperandDeclaration::name);
+    if (declared == operation->operands().end()) {
       const double number = read_number(value, label.c_str());
       scalars.push_back({std::move(label), number});
     } else {
-      const op::Tensor tensor = reader.read(value, op::is_written(slot->access), label.c_str());
+      const op::Tensor tensor = reader.read(value, op::is_written(declared->access), label.c_str());
       tensors.push_back({std::move(label), tensor});
     }
   }
   op::Custom problem = op::Custom::make(operation, std::move(tensors), std::move(scalars));
-  new (self) Arguments{engine::Call(std::move(problem)), std::move(reader.streams), std::move(reader.owners),
-                       std::move(reader.lent)};
+  new (self) OperationArguments{engine::Call(std::move(problem)), std::move(reader.streams), std::move(reader.owners),
+                                std::move(reader.lent)};
 }
 
-/// Implements Arguments.__getattr__: the operand or scalar with that name.
-nb::object attribute(const Arguments& self, const Text& text) {
+/// Implements OperationArguments.__getattr__: the operand or scalar with that name.
+nb::object attribute(const OperationArguments& self, const Text& text) {
   const std::string name = text.read("the name of an attribute");
   if (const auto* const custom = std::get_if<op::Custom>(&self.problem())) {
     for (const op::NamedTensor& each : custom->tensors) {
@@ -186,30 +188,37 @@ nb::object attribute(const Arguments& self, const Text& text) {
 }  // namespace
 
 void bind_operation(nb::module_& module) {
-  nb::class_<op::SlotDeclaration>(module, "Slot", "One operand of an Operation.")
-      .def("__init__", &make_slot, nb::arg("name"), nb::arg("shape"), nb::arg("access") = "read",
+  nb::class_<op::OperandDeclaration>(module, "OperandDeclaration", "Declares one operand of an Operation.")
+      .def("__init__", &declare_operand, nb::arg("name"), nb::arg("shape"), nb::arg("access") = "read",
            nb::arg("dtypes") = nb::tuple(),
-           "`shape` has an entry for each mode: a number, or the name of an extent. Modes with the same name have the "
-           "same extent. `access` is \"read\", \"write\" or \"update\". `dtypes` lists the element types that are "
-           "allowed; if it is empty, all are.")
-      .def_ro("name", &op::SlotDeclaration::name)
-      .def_ro("shape", &op::SlotDeclaration::shape)
-      .def_prop_ro("access", [](const op::SlotDeclaration& self) { return op::name(self.access); });
-  nb::class_<op::Operation>(module, "Operation",
-                            "An operation that is declared by its operands, for kernels of your own.")
+           "`shape` has an entry for each mode: a number, or the name of an extent. Modes with the same name must have "
+           "the "
+           "same extent. `access` says what kernels do with the operand: \"read\", \"write\", or \"update\", which is "
+           "read and write. `dtypes` lists the accepted element types; an empty list accepts all.")
+      .def_ro("name", &op::OperandDeclaration::name)
+      .def_ro("shape", &op::OperandDeclaration::shape)
+      .def_prop_ro("access", [](const op::OperandDeclaration& self) { return op::name(self.access); });
+  nb::class_<op::Operation>(
+      module, "Operation",
+      "An operation other than GEMM, declared by its operands. Kernels for it are classes that derive from "
+      "Kernel.")
       .def(
-          nb::new_(&make_operation), nb::arg("name"), nb::arg("slots"), nb::arg("scalars") = nb::dict(), nb::kw_only(),
-          nb::arg("product") = nb::none(), nb::arg("check") = nb::none(), nb::arg("reference") = nb::none(),
-          nb::arg("tolerance") = 0.0,
-          "`scalars` has names and default values. `product` names three operands (a, b, d): d is the sum of a * b "
-          "over the extents that d lacks, and GEMM kernels compute it. Without `product`, `check(**extents)` may "
-          "return a str that says why it refuses the extents, and `reference(**operands, **scalars)` computes the "
-          "outputs in NumPy arrays. Results x are compared with the reference y by |x - y| <= tolerance * max(1, |y|).")
+          nb::new_(&make_operation), nb::arg("name"), nb::arg("operands"), nb::arg("scalars") = nb::dict(),
+          nb::kw_only(), nb::arg("product") = nb::none(), nb::arg("check") = nb::none(),
+          nb::arg("reference") = nb::none(), nb::arg("tolerance") = 0.0,
+          "`operands` is a list of OperandDeclaration. `scalars` has names and default values.\n\n"
+          "`product` names three operands (a, b, d): d is the sum of a * b over the extents that d lacks, as in an "
+          "einsum. The built-in GEMM kernels compute it.\n\n"
+          "Without `product`, two functions may be given. `check(**extents)` returns None, or the reason for which the "
+          "operation refuses these extents. `reference(**operands, **scalars)` computes the expected outputs in NumPy "
+          "arrays, with which OperationArguments.verify() compares: a result x is correct if |x - y| <= tolerance * "
+          "max(1, |y|), where y is the reference.")
       .def_prop_ro("name", [](const op::Operation& self) { return self.name(); })
-      .def_prop_ro("slots", [](const op::Operation& self) { return self.slots(); })
+      .def_prop_ro(
+          "operands", [](const op::Operation& self) { return self.operands(); }, "The declarations of its operands.")
       .def("__repr__", [](const op::Operation& self) { return "Operation('" + self.name() + "')"; });
-  nb::object arguments = module.attr("Arguments");
-  nb::borrow<nb::class_<Arguments>>(arguments)
+  nb::object arguments = module.attr("OperationArguments");
+  nb::borrow<nb::class_<OperationArguments>>(arguments)
       .def("__init__", &make_arguments, nb::arg("operation"), nb::arg("operands"),
            nb::sig("def __init__(self, operation: Operation, **operands: object) -> None"),
            "Each keyword is the name of an operand or a scalar. Raises InvalidArgument, with the number that is wrong, "
@@ -217,7 +226,7 @@ void bind_operation(nb::module_& module) {
       .def("__getattr__", &attribute, nb::arg("name"))
       .def(
           "verify",
-          [](const Arguments& self) {
+          [](const OperationArguments& self) {
             const Unlocked unlocked;
             if (!op::has_reference(self.problem()))
               throw InvalidArgument(fmt::format("{} has no reference", op::operation_name(self.problem())));
@@ -225,8 +234,9 @@ void bind_operation(nb::module_& module) {
             const op::Comparison found = op::compare(self.problem());
             return found.is_within_bound() ? Support() : Support(refuse("{}", op::describe_worst(found)));
           },
-          "Compares the outputs with the reference. The other operands must still have the values that the kernel "
-          "read.");
+          "Compares the outputs, which must be in host memory, with the reference. The inputs must still have the "
+          "values "
+          "that the kernel read. Returns a Status, whose reason names the worst element.");
 }
 
 }  // namespace tilewright::python

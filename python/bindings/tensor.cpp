@@ -31,7 +31,7 @@ using op::MemoryDevice;
 struct ShapeOnly {
   std::vector<std::int64_t> shape;
   DType dtype;
-  std::vector<std::int64_t> strides;  // in elements
+  std::vector<std::int64_t> stride;  // in elements
 };
 
 using Integers = nb::typed<nb::sequence, int>;
@@ -411,7 +411,7 @@ ReadTensor read_shape(const ShapeOnly& shape, nb::handle object) {
   ReadTensor read{.tensor = {}, .is_read_only = false, .stream = {}, .owner = nb::borrow(object)};
   read.tensor.dtype = shape.dtype;
   read.tensor.shape = dims_of(nb::cast(shape.shape), "shape");
-  read.tensor.stride = dims_of(nb::cast(shape.strides), "strides");
+  read.tensor.stride = dims_of(nb::cast(shape.stride), "stride");
   read.tensor.device = {MemoryDevice::Kind::shape, 0};
   return read;
 }
@@ -495,24 +495,25 @@ ReadTensor read_tensor(nb::handle object, const char* role, nb::handle dtype) {
 void bind_tensor(nb::module_& module) {
   nb::class_<ShapeOnly>(
       module, "ShapeOnly",
-      "Describes an array by its shape, element type and strides, without memory. It can be passed "
-      "instead of an array to find, compile and prepare kernels. Strides are in elements; the default "
-      "is row-major without gaps.")
+      "An array without memory, as a meta tensor of PyTorch: shape, element type and stride. It can be passed instead "
+      "of "
+      "an array to find, compile and prepare kernels, but not to run them. `stride` is in elements; the default is "
+      "row-major without gaps.")
       .def(
           "__init__",
-          [](ShapeOnly* self, const Integers& shape, nb::handle dtype, const std::optional<Integers>& strides) {
+          [](ShapeOnly* self, const Integers& shape, nb::handle dtype, const std::optional<Integers>& stride) {
             const op::Dims extents = dims_of(shape, "shape");
-            const op::Dims steps = strides ? dims_of(*strides, "stride") : packed_strides(extents);
+            const op::Dims steps = stride ? dims_of(*stride, "stride") : packed_strides(extents);
             if (steps.rank() != extents.rank()) {
               throw InvalidArgument(
-                  fmt::format("strides has {} entries, but shape has {}", steps.rank(), extents.rank()));
+                  fmt::format("stride has {} entries, but shape has {}", steps.rank(), extents.rank()));
             }
             new (self) ShapeOnly{list_of(extents), read_dtype(dtype), list_of(steps)};
           },
-          nb::arg("shape"), nb::arg("dtype"), nb::arg("strides") = nb::none())
+          nb::arg("shape"), nb::arg("dtype"), nb::arg("stride") = nb::none())
       .def_ro("shape", &ShapeOnly::shape)
       .def_ro("dtype", &ShapeOnly::dtype)
-      .def_ro("strides", &ShapeOnly::strides);
+      .def_ro("stride", &ShapeOnly::stride);
   module.def(
       "_shape_of",
       [](nb::handle array) {

@@ -1,6 +1,22 @@
 """Tilewright turns the description of a GEMM into a running GPU kernel at run time.
 
-`import tilewright` is cheap: the extension and other modules are loaded when a name that needs them is first used.
+    d = tilewright.matmul(a, b, epilogue="relu")          # arrays of PyTorch, NumPy, CuPy or JAX
+
+`matmul` chooses, compiles, caches and launches a kernel. Its steps are also available one by one:
+
+    args = tilewright.GemmArguments(a, b, out)            # the problem
+    kernels = tilewright.find_kernels(args)               # the kernels that can compute it, best first
+    print(tilewright.explain(args))                       # why the others cannot
+    artifact = kernels[0].compile(args)                   # a cubin, which artifact.save() writes to a file
+    kernels[0].run(args, artifact)
+    call = tilewright.prepare(args)                       # everything but the launch
+    call.run()                                            # also while a CUDA graph is captured
+
+Operation declares an operation other than a GEMM, and register() adds your own kernels. Submodules: `layout` is CuTe's
+layout algebra, `tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients, and
+`pycutlass` has the interface of PyCUTLASS.
+
+`import tilewright` is cheap: the extension and the submodules are loaded when a name that needs them is first used.
 """
 
 from __future__ import annotations
@@ -23,7 +39,6 @@ from tilewright.errors import (
 
 if TYPE_CHECKING:
     from tilewright._tilewright import (
-        Arguments,
         Artifact,
         BLASDesignMetadata,
         DType,
@@ -36,16 +51,17 @@ if TYPE_CHECKING:
         KernelMetadata,
         Launch,
         Operand,
+        OperandDeclaration,
         OperandsMetadata,
         Operation,
-        Prepared,
+        OperationArguments,
+        PreparedCall,
         RefusedKernel,
-        Scratch,
         ShapeOnly,
-        Slot,
         Source,
         Status,
         TensorAttributes,
+        Workspace,
         allocated_bytes,
         cache_counters,
         compile_kernels,
@@ -79,7 +95,6 @@ if TYPE_CHECKING:
 __version__: str
 
 __all__ = [
-    "Arguments",
     "Artifact",
     "BLASDesignMetadata",
     "CompileError",
@@ -99,20 +114,21 @@ __all__ = [
     "KernelMetadata",
     "Launch",
     "Operand",
+    "OperandDeclaration",
     "OperandsMetadata",
     "Operation",
+    "OperationArguments",
     "OutOfMemory",
-    "Prepared",
+    "PreparedCall",
     "RefusedKernel",
-    "Scratch",
     "ShapeOnly",
-    "Slot",
     "Source",
     "Status",
     "TensorAttributes",
     "ToolchainNotFound",
     "TraceError",
     "Unsupported",
+    "Workspace",
     "__version__",
     "allocated_bytes",
     "cache_counters",

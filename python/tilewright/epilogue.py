@@ -14,14 +14,16 @@ _Bound = tuple[Epilogue, dict[str, Any], dict[str, float]]
 
 
 class EpilogueArguments:
-    """An epilogue of A @ B with its operands.
+    """An epilogue of A @ B with the arrays and numbers that it reads and writes.
 
-    epilogue   a Python function, which is traced (see tilewright.tracing), or its source; or a str in the epilogue
+    epilogue   a Python function or its source, which is traced (see tilewright.tracing); or a str in the epilogue
                language; or an Epilogue
-    operands   as keywords, the arrays and numbers that the names in the epilogue stand for, and an array for each
+    operands   keywords: the value of each parameter of the function, or of each name in the str, and an array for each
                output other than D
 
-    A function is traced once for the extents of each problem. Its closure and its globals are read at that time.
+        EpilogueArguments("aux = acc + row(bias); D = relu(aux)", bias=bias, aux=aux)
+
+    A function is traced once for each shape of problem. Its closure and its globals are read at that time.
     """
 
     def __init__(self, epilogue: Callable[..., object] | str | Epilogue, /, **operands: Any) -> None:
@@ -65,7 +67,7 @@ class EpilogueArguments:
                 name: value for name, value in inputs.items() if isinstance(value, (bool, str)) or value is None
             },
         )
-        tensors: dict[str, Any] = {source.label: inputs[source.name] for source in traced.sources}
+        tensors: dict[str, Any] = {each.label: inputs[each.name] for each in traced.inputs}
         missing = [output.name for output in traced.outputs if output.label != "D" and output.name not in self.operands]
         if missing:
             raise InvalidArgument(f"the epilogue returns {', '.join(missing)}, but no array of that name is given")

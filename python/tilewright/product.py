@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright._tilewright import DType, Epilogue, GemmArguments, Prepared, _default_output, dtype, prepare
+from tilewright._tilewright import DType, Epilogue, GemmArguments, PreparedCall, _default_output, dtype, prepare
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, shaped
@@ -26,13 +26,16 @@ def matmul(
     stream: Any = None,
     **operands: Any,
 ) -> Any:
-    """Computes epilogue(a @ b), by default alpha * a @ b + beta * c, with the best kernel and returns `out`.
+    """Returns epilogue(a @ b), by default alpha * a @ b + beta * c, computed by the kernel that is ranked first.
 
     a, b              arrays of PyTorch, NumPy, CuPy or JAX with the shapes (m, k) and (k, n), or batches of them:
                       (batch, m, k) and (batch, k, n), one of which may be a single matrix; no tracers of jax.jit
-    epilogue          a Python function, which is traced, or a str or an Epilogue; `operands` are bound to its names
+    epilogue          a Python function, which is traced; a name such as "relu"; a text in the epilogue language; an
+                      Epilogue or an EpilogueArguments
+    operands          keywords: the arrays and numbers that the names in `epilogue` stand for, and an array for each
+                      output other than D
     c, alpha, beta    for epilogues that use them, such as the named ones; beta defaults to 1 if `c` is given, else to 0
-    out               the array for the result; by default a new array of the same framework as `a`
+    out               the array for the result, which is also returned; by default a new array of a's framework
     out_dtype         the element type of the new array; by default that of `a`, but int32 for products of 8-bit
                       integers and bfloat16 for products of 8-bit floats
     accumulator_type  the type of the accumulators; the default follows from the operands' type and is mostly float32
@@ -59,7 +62,7 @@ def matmul(
         beta=(0.0 if c is None else 1.0) if beta is None else beta,
         math=math,
     )
-    prepared: Prepared = prepare(arguments)
+    prepared: PreparedCall = prepare(arguments)
     prepared.run(stream=stream)
     return out if is_given else as_framework_of(a, out)
 
@@ -87,7 +90,7 @@ def _shape_of_out(a: Any, b: Any, bound: Any) -> tuple[int, ...]:
     graph = bound if isinstance(bound, Epilogue) else None
     if isinstance(bound, EpilogueArguments):
         graph = bound._bind(batch, m, n, _compute_type(a), _out_type(a))[0]
-    columns = n // 2 if graph is not None and graph.pairs_columns else n
+    columns = n // 2 if graph is not None and graph.is_gated else n
     return (m, columns) if batch is None else (batch, m, columns)
 
 

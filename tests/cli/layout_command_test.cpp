@@ -84,10 +84,11 @@ TEST(LayoutCommand, ListsEveryFunction) {
 
 TEST(LayoutCommand, DrawsOnTheTerminal) {
   EXPECT_EQ(run({"draw", "(1,2):(2,1)"}), "(1,2):(2,1)\n     0   1\n   +---+---+\n 0 | 0 | 1 |\n   +---+---+\n");
-  EXPECT_NE(run({"draw", "((4,8),(2,2)):((32,1),(16,8))", "--tv", "16x8"}).find("| T31 V3 |"), std::string::npos);
+  EXPECT_NE(run({"draw", "((4,8),(2,2)):((32,1),(16,8))", "--thread-values", "16x8"}).find("| T31 V3 |"),
+            std::string::npos);
   EXPECT_NE(run({"draw", "((4,8):(8,1))(_,3)", "--title", "a column"}).find("a column\n"), std::string::npos);
   EXPECT_NE(run({"draw", "(4,8):(8,1)", "--tile", "2x4"}).find(" 1 |  8 |  9 | 10 | 11 # 12 |"), std::string::npos);
-  EXPECT_NE(run({"draw", "(4,8):(8,1)", "--tile", "2x4", "--whole", "--bits", "16"}).find(" 2 | 32 | 40 |"),
+  EXPECT_NE(run({"draw", "(4,8):(8,1)", "--tile", "2x4", "--cell-per-tile", "--bits", "16"}).find(" 2 | 32 | 40 |"),
             std::string::npos);
   EXPECT_NE(run({"draw", "8:1", "--banks", "--bits", "64"}).find("| 7 b14 |"), std::string::npos);
 }
@@ -107,7 +108,8 @@ TEST(LayoutCommand, DrawsTheOperandsOfWgmma) {
 
 TEST(LayoutCommand, RefusesOptionsThatDoNotFit) {
   EXPECT_EQ(refusal({"draw", "8:1", "--banks"}), "--banks needs --bits, the width of an element in bits");
-  EXPECT_EQ(refusal({"draw", "8:1", "--tv", "8"}), "--tv must be two positive numbers such as 8x16, got '8'");
+  EXPECT_EQ(refusal({"draw", "8:1", "--thread-values", "8"}),
+            "--thread-values must be two positive numbers such as 8x16, got '8'");
   EXPECT_EQ(refusal({"draw", "(4,8):(8,1)", "--tile", "3x4"}), "tiles of 3x4 do not divide 4x8");
   EXPECT_EQ(refusal({"draw", "(4,8):(8,1)", "--tile", "0x4"}),
             "--tile must be two positive numbers such as 8x16, got '0x4'");
@@ -116,7 +118,7 @@ TEST(LayoutCommand, RefusesOptionsThatDoNotFit) {
   EXPECT_EQ(refusal({"draw", "8:1", "--wgmma", "c", "--bits", "16"}), "--wgmma must be a or b, got 'c'");
   EXPECT_EQ(refusal({"draw", "(64,64):(2,128)", "--wgmma", "a", "--bits", "16"}),
             "neither mode of Sw<0,0,0> o 0 o (64,64):(2,128) is contiguous");
-  EXPECT_THROW(run({"draw", "8:1", "--banks", "--bits", "16", "--tv", "2x4"}), CLI::ParseError);
+  EXPECT_THROW(run({"draw", "8:1", "--banks", "--bits", "16", "--thread-values", "2x4"}), CLI::ParseError);
   EXPECT_THROW(run({"draw"}), CLI::ParseError);
   EXPECT_THROW(run({"draw", "8:1", "--bits", "0"}), InvalidArgument);
   EXPECT_THROW(run({}), CLI::ParseError);

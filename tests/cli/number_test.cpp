@@ -81,7 +81,7 @@ TEST(Numbers, EveryOptionOfEveryCommandRefusesMalformedNumbers) {
   std::set<std::string> names;
   for (const NumberOption& option : options) names.insert(option.name);
   for (const char* name : {"--m", "--n", "--k", "--batch", "--seed", "--lda", "--ldb", "--ldc", "--ldd", "--alpha",
-                           "--beta", "--stages", "--swizzle", "--split-k", "--bits", "--top", "--seconds"}) {
+                           "--beta", "--stages", "--raster-width", "--split-k", "--bits", "--top", "--seconds"}) {
     EXPECT_TRUE(names.contains(name)) << name;
   }
   const std::vector<std::string> never{"",      " 1",    "1 ",  "\t1",  "+1",     "0x10", "1_000", "1,5",

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 constexpr const char* kTransposedGemm = R"({
   "operation": {
     "name": "transposed_gemm",
-    "slots": [{"name": "a", "shape": ["m", "k"]}, {"name": "b", "shape": ["k", "n"]},
+    "operands": [{"name": "a", "shape": ["m", "k"]}, {"name": "b", "shape": ["k", "n"]},
               {"name": "out", "shape": ["n", "m"], "access": "write"}],
     "product": ["a", "b", "out"],
     "scalars": {"alpha": 1}
@@ -69,19 +69,19 @@ class RunCommandTest : public testing::Test {
 
 TEST_F(RunCommandTest, ComputesAndVerifiesAnOperationThatTheFileDeclares) {
   EXPECT_EQ(run(kTransposedGemm, "--verify"), ExitCode::ok);
-  EXPECT_EQ(run(kTransposedGemm, "--check"), ExitCode::ok);
+  EXPECT_EQ(run(kTransposedGemm, "--verify-candidates"), ExitCode::ok);
   EXPECT_EQ(run(kTransposedGemm, "--find --json"), ExitCode::ok);
 }
 
 TEST_F(RunCommandTest, ComputesAndVerifiesAnOperationOfTheRegistry) {
   EXPECT_EQ(run(kStencil, "--verify --json"), ExitCode::ok);
-  EXPECT_EQ(run(kStencil, "--check"), ExitCode::ok);
+  EXPECT_EQ(run(kStencil, "--verify-candidates"), ExitCode::ok);
 }
 
 TEST_F(RunCommandTest, AWrongKernelExitsWith1) {
   registry_->replace(std::make_shared<stencil::StencilProvider>(std::vector{1.0F})).or_throw();
   EXPECT_EQ(run(kStencil, "--verify"), ExitCode::wrong_result);
-  EXPECT_EQ(run(kStencil, "--check"), ExitCode::wrong_result);
+  EXPECT_EQ(run(kStencil, "--verify-candidates"), ExitCode::wrong_result);
 }
 
 TEST_F(RunCommandTest, ReadsAGemm) {

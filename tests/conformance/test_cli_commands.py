@@ -66,8 +66,14 @@ BAD_PROBLEMS = {
     "infinite_alpha": ((*SMALL, "--alpha", "1e400"), "--alpha takes a number that is 0 or has a magnitude"),
     "alpha_beyond_f32": ((*SMALL, "--alpha", "-1e39"), "alpha is -1e+39, beyond the range of the epilogue's compute type f32"),
     "beta_beyond_f32": ((*SMALL, "--beta", "1e39", "--verify"), "beta is 1e+39, beyond the range of the epilogue's compute type f32"),
-    "scalar": ((*SMALL, "--epilogue", "D = $x * acc", "--scalar", "x= 1"), "--scalar x takes a number such as -0.5"),
-    "scalar_beyond_f32": ((*SMALL, "--epilogue", "D = $x * acc", "--scalar", "x=1e39"), "x is 1e+39, beyond the range"),
+    "scalar": (
+        (*SMALL, "--epilogue", "D = $x * acc", "--epilogue-scalar", "x= 1"),
+        "--epilogue-scalar x takes a number such as -0.5",
+    ),
+    "scalar_beyond_f32": (
+        (*SMALL, "--epilogue", "D = $x * acc", "--epilogue-scalar", "x=1e39"),
+        "x is 1e+39, beyond the range",
+    ),
     "too_large": (("--m", 1000000, "--n", 1000000, "--k", 1), "MiB"),
     "missing_extent": (("--m", 4, "--n", 4), "--k is missing"),
     "nothing": ((), "--m is missing"),
@@ -96,7 +102,7 @@ BAD_PROBLEMS = {
     "design_without_tile": ((*SMALL, "--stages", 3), "need --tile"),
     "two_kernels": ((*SMALL, "--tile", "128x128x8", "--kernel", "simt"), "not both"),
     "unknown_option": ((*SMALL, "--frobnicate"), "--frobnicate"),
-    "unknown_fill": ((*SMALL, "--fill", "sand"), "must be integer or normal"),
+    "unknown_fill": ((*SMALL, "--distribution", "sand"), "must be integer or normal"),
     "control_characters": ((*SMALL, "--kernel", "x\n\x1b[31my"), "no kernel"),
 }
 

@@ -21,7 +21,7 @@ def operands(tmp_path):
 
 
 def run(tilewright, tmp_path, *options, device=DEVICES[0], **sources):
-    files = [option for name in sources for option in ("--source", f"{name}={tmp_path / name}.npy")]
+    files = [option for name in sources for option in ("--epilogue-input", f"{name}={tmp_path / name}.npy")]
     return tilewright(
         "gemm", "--device", device, "--a", tmp_path / "A.npy", "--b", tmp_path / "B.npy",
         "--out", tmp_path / "D.npy", "--out-dtype", "f16", *files, "--verify", *options,
@@ -31,9 +31,9 @@ def run(tilewright, tmp_path, *options, device=DEVICES[0], **sources):
 @pytest.mark.parametrize("device", DEVICES)
 def test_vectors_tensors_and_outputs_equal_numpy(tilewright, tmp_path, operands, device):
     text = "let t = acc * 0.5 + row(bias); D = relu(t) - column(scale) * residual; t2 = t + single(shift); up = t > 0"
-    outputs = ("--output", f"t2={tmp_path / 't2.npy'}", "--output", f"up={tmp_path / 'up.npy'}")
+    outputs = ("--epilogue-output", f"t2={tmp_path / 't2.npy'}", "--epilogue-output", f"up={tmp_path / 'up.npy'}")
     finished = run(
-        tilewright, tmp_path, "--epilogue", text, *outputs, "--tensor-dtype", "up=u8",
+        tilewright, tmp_path, "--epilogue", text, *outputs, "--epilogue-dtype", "up=u8",
         device=device, bias=1, scale=1, residual=1, shift=1,
     )  # fmt: skip
     assert finished.returncode == 0, finished.stderr
@@ -47,7 +47,8 @@ def test_vectors_tensors_and_outputs_equal_numpy(tilewright, tmp_path, operands,
 @pytest.mark.parametrize("device", DEVICES)
 def test_reductions_equal_numpy(tilewright, tmp_path, operands, device):
     text = "D = relu(acc + row(bias)); amax = absmax(acc); row(of_columns) = sum(D); column(top) = max(acc)"
-    outputs = [option for name in ("amax", "of_columns", "top") for option in ("--output", f"{name}={tmp_path}/{name}.npy")]
+    names = ("amax", "of_columns", "top")
+    outputs = [option for name in names for option in ("--epilogue-output", f"{name}={tmp_path}/{name}.npy")]
     finished = run(tilewright, tmp_path, "--epilogue", text, *outputs, device=device, bias=1)
     assert finished.returncode == 0, finished.stderr
     product = operands["A"] @ operands["B"]
@@ -59,7 +60,7 @@ def test_reductions_equal_numpy(tilewright, tmp_path, operands, device):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_gated_epilogues_halve_the_columns_of_d(tilewright, tmp_path, operands, device):
-    outputs = ("--output", f"aux={tmp_path / 'aux.npy'}")
+    outputs = ("--epilogue-output", f"aux={tmp_path / 'aux.npy'}")
     text = "let t = acc + row(bias); D = reglu(t); aux = t"
     finished = run(tilewright, tmp_path, "--epilogue", text, *outputs, device=device, bias=1)
     assert finished.returncode == 0, finished.stderr
@@ -71,7 +72,9 @@ def test_gated_epilogues_halve_the_columns_of_d(tilewright, tmp_path, operands, 
 def test_a_scalar_does_not_change_the_kernel(tilewright, tmp_path, operands):
     for slope in ("0.5", "-2"):
         finished = run(
-            tilewright, tmp_path, "--epilogue", "D = acc * $slope + alpha", "--alpha", 3, "--scalar", f"slope={slope}"
+            tilewright,
+            tmp_path,
+            *("--epilogue", "D = acc * $slope + alpha", "--alpha", 3, "--epilogue-scalar", f"slope={slope}"),
         )
         assert finished.returncode == 0, finished.stderr
         expected = operands["A"] @ operands["B"] * float(slope) + 3
@@ -89,13 +92,22 @@ def test_a_scalar_does_not_change_the_kernel(tilewright, tmp_path, operands):
         (("--epilogue", "D = __syncthreads()"), "epilogue, character 5: unknown function '__syncthreads'"),
         (("--epilogue", "D = " + "(" * 10000), "more than 128 nested expressions"),
         (("--epilogue", "D = " + "a" * 100000), "the text of an epilogue may have at most 16384 characters, got 100004"),
-        (("--epilogue", "D = acc", "--output", "x=x.npy"), "--output: the epilogue does not write 'x'"),
-        (("--epilogue", "D = acc", "--tensor-dtype", "x=f16"), "--tensor-dtype: the epilogue has no 'x'"),
-        (("--epilogue", "D = acc", "--source", "x"), "--source takes NAME=VALUE, got 'x'"),
-        (("--epilogue", "D = acc * $s", "--scalar", "s=half"), "--scalar s takes a number such as -0.5 or 1e-3"),
+        (
+            ("--epilogue", "D = acc", "--epilogue-output", "x=x.npy"),
+            "--epilogue-output: the epilogue does not write 'x'",
+        ),
+        (("--epilogue", "D = acc", "--epilogue-dtype", "x=f16"), "--epilogue-dtype: the epilogue has no 'x'"),
+        (("--epilogue", "D = acc", "--epilogue-input", "x"), "--epilogue-input takes NAME=VALUE, got 'x'"),
+        (
+            ("--epilogue", "D = acc * $s", "--epilogue-scalar", "s=half"),
+            "--epilogue-scalar s takes a number such as -0.5 or 1e-3",
+        ),
         (("--epilogue", "D = acc * $s"), "$s has no value"),
-        (("--epilogue", "D = acc + row(scale)", "--source", "scale={}/scale.npy"), "'scale' must be (1,88), got (1,70)"),
-        (("--epilogue", "D = acc", "--source", "x={}/absent.npy"), "absent.npy: cannot be opened"),
+        (
+            ("--epilogue", "D = acc + row(scale)", "--epilogue-input", "scale={}/scale.npy"),
+            "'scale' must be (1,88), got (1,70)",
+        ),
+        (("--epilogue", "D = acc", "--epilogue-input", "x={}/absent.npy"), "absent.npy: cannot be opened"),
     ],
 )
 def test_bad_epilogues_are_refused_with_the_reason(tilewright, tmp_path, operands, options, says):

@@ -41,27 +41,27 @@ def hard_link(tmp_path):
 @pytest.mark.parametrize("other", [same, other_spelling, symbolic_link, linked_folder, hard_link])
 def test_two_outputs_that_are_the_same_file(tilewright, tmp_path, other):
     path = other(tmp_path)
-    finished = tilewright("gemm", *SMALL, *EPILOGUE, "--out", tmp_path / "x.npy", "--output", f"aux={path}")
-    expect_refusal(finished, f"--output aux {path} would overwrite {tmp_path / 'x.npy'}, which --out writes")
+    finished = tilewright("gemm", *SMALL, *EPILOGUE, "--out", tmp_path / "x.npy", "--epilogue-output", f"aux={path}")
+    expect_refusal(finished, f"--epilogue-output aux {path} would overwrite {tmp_path / 'x.npy'}, which --out writes")
     x = tmp_path / "x.npy"
     assert not x.exists() or x.read_bytes() == b"before"
 
 
 def test_two_spellings_in_the_working_folder(tilewright, tmp_path):
-    finished = tilewright("gemm", *SMALL, *EPILOGUE, "--out", "x.npy", "--output", "aux=./x.npy", cwd=tmp_path)
-    expect_refusal(finished, "--output aux ./x.npy would overwrite x.npy, which --out writes")
+    finished = tilewright("gemm", *SMALL, *EPILOGUE, "--out", "x.npy", "--epilogue-output", "aux=./x.npy", cwd=tmp_path)
+    expect_refusal(finished, "--epilogue-output aux ./x.npy would overwrite x.npy, which --out writes")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("option", ["--a", "--b", "--c", "--source bias"])
+@pytest.mark.parametrize("option", ["--a", "--b", "--c", "--epilogue-input bias"])
 def test_an_output_that_is_an_input(tilewright, save, tmp_path, option):
     files = {name: save(name.strip("-").replace(" ", "_"), np.ones((4, 4), np.float32)) for name in ("--a", "--b", "--c")}
-    files["--source bias"] = save("bias", np.ones(4, np.float32))
+    files["--epilogue-input bias"] = save("bias", np.ones(4, np.float32))
     before = files[option].read_bytes()
     link = tmp_path / "link.npy"
     link.symlink_to(files[option])
     arguments = [text for name in ("--a", "--b", "--c") for text in (name, files[name])]
-    epilogue = ("--epilogue", "D = acc + row(bias)", "--source", f"bias={files['--source bias']}")
+    epilogue = ("--epilogue", "D = acc + row(bias)", "--epilogue-input", f"bias={files['--epilogue-input bias']}")
     for out in (files[option], link):
         finished = tilewright("gemm", *arguments, *epilogue, "--out", out, "--device", "emulator:sm_80")
         expect_refusal(finished, f"--out {out} would overwrite {files[option]}, which {option} reads")
@@ -99,7 +99,7 @@ def test_inputs_that_are_not_regular_files_are_refused_at_once(tilewright, save,
     for files in (("--a", bad, "--b", good), ("--a", good, "--b", bad), ("--a", good, "--b", good, "--c", bad)):
         finished = tilewright("gemm", *files, "--out", tmp_path / "d.npy")
         expect_refusal(finished, f"{bad}: cannot be opened: it {says}, not a regular file")
-    finished = tilewright("gemm", *SMALL, "--epilogue", "D = acc + row(bias)", "--source", f"bias={bad}")
+    finished = tilewright("gemm", *SMALL, "--epilogue", "D = acc + row(bias)", "--epilogue-input", f"bias={bad}")
     expect_refusal(finished, f"{bad}: cannot be opened: it {says}, not a regular file")
 
 

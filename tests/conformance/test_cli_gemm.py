@@ -370,7 +370,7 @@ def test_explicit_design_and_leading_dimensions(tilewright, device):
         "2x4x1",
         "--instruction",
         "1x1x1",
-        "--swizzle",
+        "--raster-width",
         2,
         "--verify",
         "--json",

@@ -18,7 +18,7 @@ PRINTING = {
     "gemm_json": ("gemm", *SMALL, "--json"),
     "find": ("find", *SMALL),
     "find_json": ("find", *SMALL, "--json"),
-    "tune_check": ("tune", *SMALL, "--check", "--top", 1),
+    "tune_check": ("tune", *SMALL, "--verify-candidates", "--top", 1),
     "tune_list": ("tune", "--list"),
     "emit": ("emit", *SMALL),
     "emit_ptx": ("emit", *SMALL, "--ptx"),
@@ -55,7 +55,7 @@ def test_a_full_disk_behind_standard_output(tilewright, name):
 
 def test_an_earlier_error_keeps_its_exit_code(tilewright):
     with open("/dev/full", "w") as full:
-        process = start(tilewright, ("gemm", *SMALL, "--fill", "sand"), stdout=full)
+        process = start(tilewright, ("gemm", *SMALL, "--distribution", "sand"), stdout=full)
         errors = process.communicate(timeout=120)[1]
     assert process.returncode == 2
     assert errors.count("\n") == 1

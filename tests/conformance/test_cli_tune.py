@@ -16,7 +16,7 @@ def here(tmp_path):
 
 
 def test_check_runs_every_candidate(here):
-    finished = here("tune", *SMALL, "--check", "--top", 2, "--json")
+    finished = here("tune", *SMALL, "--verify-candidates", "--top", 2, "--json")
     assert finished.returncode == 0, finished.stderr
     report = json.loads(finished.stdout)
     assert [candidate["status"] for candidate in report["candidates"]] == ["sound", "sound"]
@@ -25,7 +25,7 @@ def test_check_runs_every_candidate(here):
     assert report["problem"].startswith("40x24x16 gemm a=f32:row:4 ")
     found = json.loads(here("find", *SMALL, "--json").stdout)
     assert [kernel["name"] for kernel in found["kernels"][:2]] == [each["kernel"] for each in report["candidates"]]
-    text = here("tune", *SMALL, "--check", "--top", 2).stdout
+    text = here("tune", *SMALL, "--verify-candidates", "--top", 2).stdout
     assert text.count(" sound ") == 2
 
 
@@ -34,8 +34,9 @@ def test_an_epilogue_with_tensors_is_checked(here, device):
     epilogue = "let t = acc + row(bias) * column(scale) + row_index; D = gelu(t) + residual; aux = t"
     problem = ("--m", 40, "--n", 24, "--k", 16, "--dtype", "f16", "--device", device)
     finished = here(
-        "tune", *problem, "--epilogue", epilogue, "--tensor-dtype", "aux=bf16", "--check", "--top", 3, "--json"
-    )
+        "tune", *problem, "--epilogue", epilogue, "--epilogue-dtype", "aux=bf16",
+        "--verify-candidates", "--top", 3, "--json",
+    )  # fmt: skip
     assert finished.returncode == 0, finished.stderr
     report = json.loads(finished.stdout)
     assert [candidate["status"] for candidate in report["candidates"]] == ["sound"] * 3
@@ -44,7 +45,7 @@ def test_an_epilogue_with_tensors_is_checked(here, device):
 
 
 def test_a_batch_is_checked(here):
-    finished = here("tune", *SMALL, "--batch", 3, "--check", "--top", 2, "--json")
+    finished = here("tune", *SMALL, "--batch", 3, "--verify-candidates", "--top", 2, "--json")
     assert finished.returncode == 0, finished.stderr
     report = json.loads(finished.stdout)
     assert [candidate["status"] for candidate in report["candidates"]] == ["sound", "sound"]
@@ -66,8 +67,8 @@ def test_an_emulator_is_not_timed(here):
         (*SMALL, "--seconds", -1),
         (*SMALL, "--seconds", "nan"),
         ("--list", "--forget"),
-        ("--m", 0, "--n", 24, "--k", 16, "--check", "--device", "emulator:sm_80"),
-        ("--m", 40, "--n", 24, "--k", 0, "--check", "--device", "emulator:sm_80"),
+        ("--m", 0, "--n", 24, "--k", 16, "--verify-candidates", "--device", "emulator:sm_80"),
+        ("--m", 40, "--n", 24, "--k", 0, "--verify-candidates", "--device", "emulator:sm_80"),
     ],
 )
 def test_bad_input(here, arguments):

@@ -29,7 +29,7 @@ def test_the_problem_file_is_computed_and_verified(tmp_path):
     verified = run_in(tmp_path, f"{command} --verify --json")
     assert verified.returncode == 0, verified.stderr
     assert json.loads(verified.stdout)["verify"] == {"ok": True, "exact": True}
-    assert run_in(tmp_path, f"{command} --check").returncode == 0
+    assert run_in(tmp_path, f"{command} --verify-candidates").returncode == 0
     assert "sm90_gemm" in run_in(tmp_path, f"{command} --find").stdout
 
 

@@ -505,7 +505,7 @@ def test_parameters_have_the_offsets_of_the_kernel(make: Callable[..., Any]) -> 
 
 def test_a_launch_has_one_workspace() -> None:
     with pytest.raises(InvalidArgument, match="a launch has one workspace, cannot append another of 0 bytes"):
-        tilewright.Launch(1, 32, [tilewright.Scratch(0), tilewright.Scratch(0)])
+        tilewright.Launch(1, 32, [tilewright.Workspace(0), tilewright.Workspace(0)])
 
 
 def test_a_prepared_call_checks_new_arguments() -> None:

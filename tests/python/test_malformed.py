@@ -319,7 +319,7 @@ class Malformed:
                 lambda: tilewright.Source(self.often(""), self.often("ptx"), self.often("x"), self.often({"a": "b"})),
                 lambda: tilewright.Epilogue(self.often("D = acc * $s"), self.often("f4"), self.often({"s": 2.0})),
                 lambda: tilewright.BLASDesignMetadata(tile, **self.options(op_class=self.junk, stages=self.junk)),
-                lambda: tilewright.Scratch(self.junk(), self.junk()),
+                lambda: tilewright.Workspace(self.junk(), self.junk()),
                 lambda: tilewright.dtype(self.junk()),
                 lambda: tilewright.load_artifact(self.junk()),
                 lambda: tilewright.register(self.junk()),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright
-from tilewright import InvalidArgument, Operation, Slot
+from tilewright import InvalidArgument, OperandDeclaration, Operation
 
 SOURCE = """
 extern "C" __global__ void {name}(const float* x, float* out, long long x_step, long long out_step, int height,
@@ -41,7 +41,10 @@ def check_extents(h: int, w: int) -> str | None:
 
 STENCIL = Operation(
     "py_stencil",
-    [Slot("x", ("h", "w"), dtypes=["f32"]), Slot("out", ("h", "w"), access="write", dtypes=["f32"])],
+    [
+        OperandDeclaration("x", ("h", "w"), dtypes=["f32"]),
+        OperandDeclaration("out", ("h", "w"), access="write", dtypes=["f32"]),
+    ],
     {"weight": 0.25},
     check=check_extents,
     reference=stencil_reference,
@@ -59,7 +62,7 @@ class StencilKernel(tilewright.Kernel):
     def _source(self) -> str:
         return SOURCE.format(name=self.name)
 
-    def _launch(self, args: tilewright.Arguments) -> tilewright.Launch:
+    def _launch(self, args: tilewright.OperationArguments) -> tilewright.Launch:
         height, width = args.x.shape
         return tilewright.Launch(
             grid=((width + 63) // 64, height),
@@ -83,7 +86,7 @@ def arrays(height: int = 20, width: int = 70) -> tuple[np.ndarray, np.ndarray]:
 
 def test_a_stencil_is_found_by_its_name_and_runs() -> None:
     x, out = arrays()
-    args = tilewright.Arguments(STENCIL, x=x, out=out, weight=0.125)
+    args = tilewright.OperationArguments(STENCIL, x=x, out=out, weight=0.125)
     assert args.operation == "py_stencil"
     assert set(args.operands) == {"x", "out"}
     kernel = tilewright.find_kernels(args)[0]
@@ -99,40 +102,44 @@ def test_a_stencil_is_found_by_its_name_and_runs() -> None:
 
 def test_scalars_have_default_values() -> None:
     x, out = arrays()
-    tilewright.run(tilewright.Arguments(STENCIL, x=x, out=out))
+    tilewright.run(tilewright.OperationArguments(STENCIL, x=x, out=out))
     np.testing.assert_allclose(out, expected_stencil(x, 0.25), rtol=1e-6, atol=1e-6)
 
 
 def test_prepared_calls_take_other_arrays() -> None:
     x, out = arrays()
-    prepared = tilewright.prepare(tilewright.Arguments(STENCIL, x=x, out=out))
+    prepared = tilewright.prepare(tilewright.OperationArguments(STENCIL, x=x, out=out))
     other = np.ones_like(x)
-    prepared.run(tilewright.Arguments(STENCIL, x=other, out=out))
+    prepared.run(tilewright.OperationArguments(STENCIL, x=other, out=out))
     np.testing.assert_array_equal(out, other)
     with pytest.raises(InvalidArgument, match="prepared for extents and strides"):
-        prepared.run(tilewright.Arguments(STENCIL, x=x[:10], out=out[:10]))
+        prepared.run(tilewright.OperationArguments(STENCIL, x=x[:10], out=out[:10]))
 
 
 def test_the_declaration_is_checked() -> None:
     x, out = arrays()
     with pytest.raises(InvalidArgument, match="py_stencil needs the operand 'out'"):
-        tilewright.Arguments(STENCIL, x=x)
+        tilewright.OperationArguments(STENCIL, x=x)
     with pytest.raises(InvalidArgument, match="mode 1 of 'out' must be w = 70, got 69"):
-        tilewright.Arguments(STENCIL, x=x, out=np.empty((20, 69), np.float32))
+        tilewright.OperationArguments(STENCIL, x=x, out=np.empty((20, 69), np.float32))
     with pytest.raises(InvalidArgument, match="'x' must be f32, got f64"):
-        tilewright.Arguments(STENCIL, x=x.astype(np.float64), out=out)
+        tilewright.OperationArguments(STENCIL, x=x.astype(np.float64), out=out)
     with pytest.raises(InvalidArgument, match="a stencil needs 2 x 2 elements, got 1 x 70"):
-        tilewright.Arguments(STENCIL, x=x[:1], out=out[:1])
+        tilewright.OperationArguments(STENCIL, x=x[:1], out=out[:1])
     with pytest.raises(InvalidArgument, match="out is read-only"):
-        tilewright.Arguments(STENCIL, x=x, out=np.broadcast_to(np.float32(0), x.shape))
+        tilewright.OperationArguments(STENCIL, x=x, out=np.broadcast_to(np.float32(0), x.shape))
     with pytest.raises(InvalidArgument, match="no scalar 'height'"):
-        tilewright.Arguments(STENCIL, x=x, out=out, height=3.0)
+        tilewright.OperationArguments(STENCIL, x=x, out=out, height=3.0)
 
 
 def test_a_product_of_named_extents_is_computed_by_the_gemm_kernels() -> None:
     operation = Operation(
         "py_transposed_gemm",
-        [Slot("a", ("m", "k")), Slot("b", ("k", "n")), Slot("out", ("n", "m"), access="write")],
+        [
+            OperandDeclaration("a", ("m", "k")),
+            OperandDeclaration("b", ("k", "n")),
+            OperandDeclaration("out", ("n", "m"), access="write"),
+        ],
         {"alpha": 1.0},
         product=("a", "b", "out"),
     )
@@ -140,7 +147,7 @@ def test_a_product_of_named_extents_is_computed_by_the_gemm_kernels() -> None:
     a = rng.integers(-3, 4, (33, 16)).astype(np.float16)
     b = rng.integers(-3, 4, (16, 40)).astype(np.float16)
     out = np.full((40, 33), np.nan, np.float32)
-    args = tilewright.Arguments(operation, a=a, b=b, out=out, alpha=2.0)
+    args = tilewright.OperationArguments(operation, a=a, b=b, out=out, alpha=2.0)
     assert tilewright.find_kernels(args)[0].metadata.operation == "gemm"
     tilewright.run(args)
     np.testing.assert_array_equal(out, 2 * (a.astype(np.float32) @ b.astype(np.float32)).T)

@@ -21,7 +21,7 @@ def parameters(function):
 
 
 def traced(program):
-    names = [name for name in parameters(program.function) if name != program.source]
+    names = [name for name in parameters(program.function) if name != program.c]
     return trace(
         program.function,
         problem=(M, N),
@@ -30,7 +30,7 @@ def traced(program):
         },
         scalars={name: value for name, value in SCALARS.items() if name in names},
         constants=program.constants,
-        source=program.source,
+        c=program.c,
     )
 
 
@@ -39,7 +39,7 @@ def accepted(tilewright, epilogue):
     scalars = [f"{each.label}={each.value}" for each in epilogue.scalars if each.label not in ("alpha", "beta")]
     finished = tilewright(
         "emit", "--device", "emulator:sm_80", "--m", M, "--n", N, "--k", 8, "--dtype", "f32", "--beta", 1,
-        "--epilogue", epilogue.text, *(option for each in scalars for option in ("--scalar", each)),
+        "--epilogue", epilogue.text, *(option for each in scalars for option in ("--epilogue-scalar", each)),
     )  # fmt: skip
     return finished.returncode == 0 or finished.stderr
 
@@ -47,7 +47,7 @@ def accepted(tilewright, epilogue):
 def arrays(program):
     """Values for the parameters of a program, in f64 and without 0."""
     random = np.random.default_rng(1)
-    shapes = {**program.shapes, **({program.source: (M, N)} if program.source else {})}
+    shapes = {**program.shapes, **({program.c: (M, N)} if program.c else {})}
     made = {name: random.choice([-2.5, -1.25, -0.5, 0.75, 1.5, 3.25], shape) for name, shape in shapes.items()}
     return {**made, **SCALARS, **program.constants}
 
@@ -60,7 +60,7 @@ def meant(function, accumulator, values):
 
 
 def assert_means_the_same(epilogue, returned, accumulator, values, c=None):
-    leaves = {each.label: values[each.name] for each in (*epilogue.sources, *epilogue.scalars)}
+    leaves = {each.label: values[each.name] for each in (*epilogue.inputs, *epilogue.scalars)}
     stored = evaluate(epilogue.text, accumulator, leaves, c)
     assert set(stored) == {output.label for output in epilogue.outputs}
     for output, expected in zip(epilogue.outputs, returned, strict=True):
@@ -81,14 +81,14 @@ def test_a_text_computes_the_same_as_the_function(name):
     values = arrays(program)
     accumulator = np.random.default_rng(2).choice([-3.5, -2.25, -1, 0, 0.5, 1.25, 4.75], (M, N))
     epilogue = traced(program)
-    c = values.get(program.source)
+    c = values.get(program.c)
     assert_means_the_same(epilogue, meant(program.function, accumulator, values), accumulator, values, c)
 
 
 def test_a_trace_lists_its_inputs_and_outputs():
     epilogue = traced(PROGRAMS["linear_combination"])
-    assert epilogue.reads_c and not epilogue.pairs_columns
-    assert [(each.name, each.label, each.broadcast) for each in epilogue.sources] == [("bias", "bias", "row")]
+    assert epilogue.reads_c and not epilogue.is_gated
+    assert [(each.name, each.label, each.broadcast) for each in epilogue.inputs] == [("bias", "bias", "row")]
     assert [(each.name, each.label, each.value) for each in epilogue.scalars] == [
         ("alpha", "alpha", 2.0),
         ("beta", "beta", 0.5),
@@ -98,8 +98,8 @@ def test_a_trace_lists_its_inputs_and_outputs():
         ("amax", "amax", "single", (), "max"),
         ("t", "t", "full", (M, N), None),
     ]
-    paired = traced(PROGRAMS["gated_pairs"])
-    assert paired.pairs_columns and [each.shape for each in paired.outputs] == [(M, N // 2), (M, N)]
+    gated = traced(PROGRAMS["gated_pairs"])
+    assert gated.is_gated and [each.shape for each in gated.outputs] == [(M, N // 2), (M, N)]
 
 
 def test_d_is_the_variable_of_that_name_or_the_first():
@@ -251,18 +251,20 @@ def test_a_kernel_computes_the_same_as_the_function(tilewright, tmp_path, operan
         problem=(M, N),
         shapes={name: operands[name].shape for name in names if name in operands and name != "C"},
         scalars={name: value for name, value in scalars.items() if name in names},
-        source="C" if "C" in names else None,
+        c="C" if "C" in names else None,
     )
     options = ["--c", tmp_path / "C.npy"] if epilogue.reads_c else []
     for scalar in epilogue.scalars:
         is_of_product = scalar.label in ("alpha", "beta")
         options += (
-            [f"--{scalar.label}", scalar.value] if is_of_product else ["--scalar", f"{scalar.label}={scalar.value}"]
+            [f"--{scalar.label}", scalar.value]
+            if is_of_product
+            else ["--epilogue-scalar", f"{scalar.label}={scalar.value}"]
         )
-    for tensor in epilogue.sources:
-        options += ["--source", f"{tensor.label}={tmp_path / tensor.name}.npy"]
+    for tensor in epilogue.inputs:
+        options += ["--epilogue-input", f"{tensor.label}={tmp_path / tensor.name}.npy"]
     for output in epilogue.outputs:
-        options += [] if output.label == "D" else ["--output", f"{output.label}={tmp_path / output.label}.npy"]
+        options += [] if output.label == "D" else ["--epilogue-output", f"{output.label}={tmp_path / output.label}.npy"]
     finished = tilewright(
         "gemm", "--device", device, "--a", tmp_path / "A.npy", "--b", tmp_path / "B.npy", "--out", tmp_path / "D.npy",
         "--out-dtype", "f32", "--epilogue", epilogue.text, *options, "--verify",

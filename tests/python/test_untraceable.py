@@ -93,8 +93,8 @@ REFUSED = [
     ("return accum[::2]", "accum[::2]", "only even and odd columns can be indexed", None),
     ("return accum[..., ::2] + accum", "accum[..., ::2] + accum", "values of column pairs do not broadcast", None),
     ("return accum[..., ::2][..., ::2]", "accum[..., ::2][..., ::2]", "even and odd columns can only be taken of", None),
-    ("D = accum[..., ::2]\nt = D + 1\nreturn D, t", "t", "only D can pair columns", None),
-    ("D = accum[..., ::2]\nt = accum.sum()\nreturn D, t", "t", "an epilogue that pairs columns cannot have reductions", None),
+    ("D = accum[..., ::2]\nt = D + 1\nreturn D, t", "t", "only D can have one column for each pair", None),
+    ("D = accum[..., ::2]\nt = accum.sum()\nreturn D, t", "t", "a gated epilogue cannot have reductions", None),
     ("return accum.to(torch.int8)", "accum.to(torch.int8)", "a cast to an integer type truncates", "cast round(x)"),
     ("return accum.to(torch.float64)", "accum.to(torch.float64)", "epilogues have no type 'float64'", "bfloat16"),
     ("return accum.to('cuda')", "accum.to('cuda')", "epilogues have no type 'cuda'", None),
@@ -136,15 +136,15 @@ def test_a_refusal_marks_the_source_text(body, marked, reason, instead):
     error = caught.value
     assert reason in error.reason
     assert instead is None or instead in (error.instead or "")
-    place = error.place
-    line = text.splitlines()[place.line - 1]
-    assert place.filename == "<epilogue>" and place.text == line
+    location = error.location
+    line = text.splitlines()[location.line - 1]
+    assert location.filename == "<epilogue>" and location.text == line
     if marked is not None:
-        assert line[place.column - 1 : place.end - 1] == marked
+        assert line[location.column - 1 : location.end - 1] == marked
     printed = str(error).splitlines()
-    assert printed[0] == f"<epilogue>:{place.line}:{place.column}: {error.reason}"
+    assert printed[0] == f"<epilogue>:{location.line}:{location.column}: {error.reason}"
     assert printed[1] == f"    {line}"
-    assert printed[2] == "    " + " " * (place.column - 1) + "^" * (place.end - place.column)
+    assert printed[2] == "    " + " " * (location.column - 1) + "^" * (location.end - location.column)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_texts_that_are_not_functions(text, says):
         ({"scalars": {"bias": "x"}}, "'bias' is a launch argument, got a str"),
         ({"scalars": {"bias": [1]}}, "'bias' is a launch argument and must be a number, got a list of length 1"),
         ({"scalars": {"bias": 1}, "shapes": {"bias": (N,)}}, "'bias' is bound more than once"),
-        ({"source": "bias", "shapes": {"bias": (N,)}}, "C must have the shape (6, 8), got (8,)"),
+        ({"c": "bias", "shapes": {"bias": (N,)}}, "C must have the shape (6, 8), got (8,)"),
         ({"constants": {"bias": "x"}}, "expected an elementwise value, got a string"),
         ({"constants": {"bias": np.zeros(N)}}, "instead: a parameter that the array is bound to"),
     ],
@@ -342,7 +342,7 @@ def test_any_program_is_a_text_or_a_trace_error(body, problem):
             text, problem=problem, shapes={"bias": (n,), "gain": (m,), "residual": (m, n)}, scalars={"s": 2.0}
         )
     except TraceError as error:
-        assert error.place is not None or "deep" in error.reason
+        assert error.location is not None or "deep" in error.reason
     else:
         assert re.fullmatch(r"[A-Za-z0-9_$.,;=<>!+*/() -]+", epilogue.text)
 

@@ -29,7 +29,7 @@ class Program:
     text: str
     constants: dict = field(default_factory=dict)
     shapes: dict = field(default_factory=lambda: SHAPES)
-    source: str | None = None
+    c: str | None = None
 
 
 PROGRAMS = {}
@@ -48,7 +48,7 @@ def returns_an_expression(accum):
     return torch.relu(accum)
 
 
-@program("t = alpha * acc + beta * C + row(bias); D = gelu(t); single(amax) = absmax(D)", source="C")
+@program("t = alpha * acc + beta * C + row(bias); D = gelu(t); single(amax) = absmax(D)", c="C")
 def linear_combination(accum, C, bias, alpha, beta):
     """Docstrings are ignored."""
     t = alpha * accum + beta * C + bias  # comments are ignored too
@@ -58,7 +58,7 @@ def linear_combination(accum, C, bias, alpha, beta):
 
 
 @program("D = acc + C_", shapes={"C": (M, N)})
-def a_tensor_named_as_the_source(accum, C):
+def a_tensor_named_c(accum, C):
     return accum + C
 
 

@@ -20,28 +20,28 @@ op::MemoryDevice memory_device(const runtime::DeviceProperties& properties) {
 HostOperands::HostOperands(const op::Problem& host, const std::shared_ptr<runtime::Device>& device,
                            runtime::StreamHandle stream)
     : device_(device), stream_(stream), on_device_(host) {
-  const std::vector<op::Slot> slots = op::operands(on_device_);
-  std::vector<op::Slot> shared;  // inputs that are identical to an output and share its memory
-  for (const op::Slot& slot : slots) {
-    if (!slot.is_used) continue;
-    const op::Tensor on_host = *slot.tensor;
-    const auto is_same = [&](const op::Slot& other) {
+  const std::vector<op::Operand> operands = op::operands(on_device_);
+  std::vector<op::Operand> shared;  // inputs that are identical to an output and share its memory
+  for (const op::Operand& operand : operands) {
+    if (!operand.is_used) continue;
+    const op::Tensor on_host = *operand.tensor;
+    const auto is_same = [&](const op::Operand& other) {
       return op::is_written(other.access) && *other.tensor == on_host;
     };
-    if (!op::is_written(slot.access)) {
-      if (slot.may_be_output && std::ranges::any_of(slots, is_same)) {
-        shared.push_back(slot);
+    if (!op::is_written(operand.access)) {
+      if (operand.may_be_output && std::ranges::any_of(operands, is_same)) {
+        shared.push_back(operand);
       } else {
-        place(*slot.tensor, true);
+        place(*operand.tensor, true);
       }
       continue;
     }
-    const bool is_input = op::is_read(slot.access) ||
-                          std::ranges::any_of(shared, [&](const op::Slot& each) { return *each.tensor == on_host; });
-    place(*slot.tensor, is_input || !is_packed(on_host));
-    outputs_.push_back({on_host, slot.tensor->address});
-    for (const op::Slot& each : shared) {
-      if (*each.tensor == on_host) *each.tensor = *slot.tensor;
+    const bool is_input = op::is_read(operand.access) ||
+                          std::ranges::any_of(shared, [&](const op::Operand& each) { return *each.tensor == on_host; });
+    place(*operand.tensor, is_input || !is_packed(on_host));
+    outputs_.push_back({on_host, operand.tensor->address});
+    for (const op::Operand& each : shared) {
+      if (*each.tensor == on_host) *each.tensor = *operand.tensor;
     }
   }
 }

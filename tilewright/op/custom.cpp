@@ -28,16 +28,16 @@ std::optional<std::int64_t> fixed_extent(std::string_view entry) {
   return extent;
 }
 
-void check_shape(const SlotDeclaration& slot) {
-  if (slot.shape.size() > static_cast<std::size_t>(Dims::kMaxRank)) {
+void check_shape(const OperandDeclaration& operand) {
+  if (operand.shape.size() > static_cast<std::size_t>(Dims::kMaxRank)) {
     throw InvalidArgument(
-        fmt::format("'{}' has {} modes; a tensor has at most {}", slot.name, slot.shape.size(), Dims::kMaxRank));
+        fmt::format("'{}' has {} modes; a tensor has at most {}", operand.name, operand.shape.size(), Dims::kMaxRank));
   }
-  for (const std::string& entry : slot.shape) {
+  for (const std::string& entry : operand.shape) {
     const std::optional<std::int64_t> extent = fixed_extent(entry);
     if (extent ? *extent < 0 : !is_identifier(entry)) {
       throw InvalidArgument(fmt::format("an extent of '{}' must be an identifier or a non-negative number, got '{}'",
-                                        slot.name, printable(entry)));
+                                        operand.name, printable(entry)));
     }
   }
 }
@@ -68,13 +68,13 @@ std::vector<Given> in_order(const Operation& operation, std::string_view what, c
 }
 
 template <class TensorPointer, class Problem>
-std::vector<BasicSlot<TensorPointer>> operands_of(Problem& problem) {
-  std::vector<BasicSlot<TensorPointer>> slots;
+std::vector<BasicOperand<TensorPointer>> operands_of(Problem& problem) {
+  std::vector<BasicOperand<TensorPointer>> operands;
   for (std::size_t i = 0; i < problem.tensors.size(); ++i) {
     auto& tensor = problem.tensors[i].tensor;
-    slots.push_back({problem.tensors[i].name, &tensor, problem.operation->slots()[i].access, !tensor.is_empty()});
+    operands.push_back({problem.tensors[i].name, &tensor, problem.operation->operands()[i].access, !tensor.is_empty()});
   }
-  return slots;
+  return operands;
 }
 
 Support check_layout(const Tensor& tensor, std::string_view name) {
@@ -110,40 +110,40 @@ Support check_output_elements(const Tensor& tensor, std::string_view name) {
   return {};
 }
 
-Support check_slot(const Custom& problem, std::size_t index, std::map<std::string, std::int64_t>& extents) {
-  const SlotDeclaration& slot = problem.operation->slots()[index];
+Support check_operand(const Custom& problem, std::size_t index, std::map<std::string, std::int64_t>& extents) {
+  const OperandDeclaration& operand = problem.operation->operands()[index];
   const Tensor& tensor = problem.tensors[index].tensor;
-  if (tensor.shape.rank() != static_cast<int>(slot.shape.size())) {
-    return refuse("'{}' must have {} modes ({}), got shape {}", slot.name, slot.shape.size(),
-                  fmt::join(slot.shape, ", "), to_string(tensor.shape))
+  if (tensor.shape.rank() != static_cast<int>(operand.shape.size())) {
+    return refuse("'{}' must have {} modes ({}), got shape {}", operand.name, operand.shape.size(),
+                  fmt::join(operand.shape, ", "), to_string(tensor.shape))
         .as(RefusalCode::shape)
-        .of(slot.name);
+        .of(operand.name);
   }
-  if (const Support valid = check_layout(tensor, slot.name); !valid) return valid;
-  if (!slot.types.empty() && std::ranges::find(slot.types, tensor.dtype) == slot.types.end()) {
+  if (const Support valid = check_layout(tensor, operand.name); !valid) return valid;
+  if (!operand.types.empty() && std::ranges::find(operand.types, tensor.dtype) == operand.types.end()) {
     std::vector<std::string_view> names;
-    for (const DType type : slot.types) names.push_back(tilewright::name(type));
-    return refuse("'{}' must be {}, got {}", slot.name, fmt::join(names, " or "), tilewright::name(tensor.dtype))
+    for (const DType type : operand.types) names.push_back(tilewright::name(type));
+    return refuse("'{}' must be {}, got {}", operand.name, fmt::join(names, " or "), tilewright::name(tensor.dtype))
         .as(RefusalCode::types)
-        .of(slot.name);
+        .of(operand.name);
   }
-  for (std::size_t mode = 0; mode < slot.shape.size(); ++mode) {
-    const std::string& entry = slot.shape[mode];
+  for (std::size_t mode = 0; mode < operand.shape.size(); ++mode) {
+    const std::string& entry = operand.shape[mode];
     const std::int64_t extent = tensor.shape[static_cast<int>(mode)];
     const std::optional<std::int64_t> fixed = fixed_extent(entry);
     const std::int64_t expected = fixed ? *fixed : extents.try_emplace(entry, extent).first->second;
     if (extent == expected) continue;
-    return refuse("mode {} of '{}' must be {}, got {}", mode, slot.name,
+    return refuse("mode {} of '{}' must be {}, got {}", mode, operand.name,
                   fixed ? entry : fmt::format("{} = {}", entry, expected), extent)
         .as(RefusalCode::shape)
-        .of(slot.name);
+        .of(operand.name);
   }
-  return is_written(slot.access) ? check_output_elements(tensor, slot.name) : Support();
+  return is_written(operand.access) ? check_output_elements(tensor, operand.name) : Support();
 }
 
-SlotSignature describe_slot(const ConstSlot& slot) {
-  const Tensor& tensor = *slot.tensor;
-  SlotSignature signature{std::string(slot.name), slot.access, tensor.dtype, tensor.shape.rank(), -1, 1};
+OperandSignature describe_operand(const ConstOperand& operand) {
+  const Tensor& tensor = *operand.tensor;
+  OperandSignature signature{std::string(operand.name), operand.access, tensor.dtype, tensor.shape.rank(), -1, 1};
   std::vector<std::int64_t> steps;
   for (int mode = tensor.shape.rank() - 1; mode >= 0; --mode) {
     if (signature.contiguous < 0 && tensor.stride[mode] == 1) {
@@ -158,19 +158,19 @@ SlotSignature describe_slot(const ConstSlot& slot) {
 
 }  // namespace
 
-Operation::Operation(std::string name, std::vector<SlotDeclaration> slots, std::vector<NamedScalar> scalars)
-    : name_(std::move(name)), slots_(std::move(slots)), scalars_(std::move(scalars)) {
+Operation::Operation(std::string name, std::vector<OperandDeclaration> operands, std::vector<NamedScalar> scalars)
+    : name_(std::move(name)), operands_(std::move(operands)), scalars_(std::move(scalars)) {
   static const std::set<std::string> kBuiltIn{"gemm", "grouped_gemm", "conv2d", "contraction"};
   if (!is_identifier(name_))
     throw InvalidArgument(fmt::format("the name of an operation must be an identifier, got '{}'", printable(name_)));
   if (kBuiltIn.contains(name_)) throw InvalidArgument(fmt::format("'{}' is a built-in operation", name_));
   std::set<std::string> taken;
-  for (const SlotDeclaration& slot : slots_) {
-    check_name("an operand", slot.name, taken);
-    check_shape(slot);
+  for (const OperandDeclaration& operand : operands_) {
+    check_name("an operand", operand.name, taken);
+    check_shape(operand);
   }
   for (const NamedScalar& scalar : scalars_) check_name("a scalar", scalar.name, taken);
-  if (std::ranges::none_of(slots_, [](const SlotDeclaration& slot) { return is_written(slot.access); }))
+  if (std::ranges::none_of(operands_, [](const OperandDeclaration& operand) { return is_written(operand.access); }))
     throw InvalidArgument(fmt::format("{} does not write any operand", name_));
 }
 
@@ -182,9 +182,9 @@ void Operation::reference(const Custom& /*problem*/) const { TILEWRIGHT_CHECK(fa
 
 Custom Custom::make(OperationPtr operation, std::vector<NamedTensor> tensors, std::vector<NamedScalar> scalars) {
   const Operation& declared = *operation;
-  std::vector<NamedTensor> operands =
-      in_order(declared, "operand", declared.slots(), tensors, [&](const SlotDeclaration& slot) -> NamedTensor {
-        throw InvalidArgument(fmt::format("{} needs the operand '{}'", declared.name(), slot.name));
+  std::vector<NamedTensor> operands = in_order(
+      declared, "operand", declared.operands(), tensors, [&](const OperandDeclaration& operand) -> NamedTensor {
+        throw InvalidArgument(fmt::format("{} needs the operand '{}'", declared.name(), operand.name));
       });
   std::vector<NamedScalar> values = in_order(declared, "scalar", declared.scalars(), scalars,
                                              [](const NamedScalar& by_default) { return by_default; });
@@ -205,7 +205,7 @@ double Custom::scalar(std::string_view name) const {
 
 std::int64_t Custom::extent(std::string_view name) const {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const std::vector<std::string>& shape = operation->slots()[i].shape;
+    const std::vector<std::string>& shape = operation->operands()[i].shape;
     const auto found = std::ranges::find(shape, name);
     if (found != shape.end()) return tensors[i].tensor.shape[static_cast<int>(found - shape.begin())];
   }
@@ -213,35 +213,35 @@ std::int64_t Custom::extent(std::string_view name) const {
 }
 
 bool Custom::is_empty() const {
-  for (const ConstSlot& each : operands(*this)) {
+  for (const ConstOperand& each : operands(*this)) {
     if (is_written(each.access) && each.is_used) return false;
   }
   return true;
 }
 
-std::vector<Slot> operands(Custom& problem) { return operands_of<Tensor*>(problem); }
-std::vector<ConstSlot> operands(const Custom& problem) { return operands_of<const Tensor*>(problem); }
+std::vector<Operand> operands(Custom& problem) { return operands_of<Tensor*>(problem); }
+std::vector<ConstOperand> operands(const Custom& problem) { return operands_of<const Tensor*>(problem); }
 
 Support validate(const Custom& problem) {
   std::map<std::string, std::int64_t> extents;
   for (std::size_t i = 0; i < problem.tensors.size(); ++i) {
-    if (const Support valid = check_slot(problem, i, extents); !valid) return valid;
+    if (const Support valid = check_operand(problem, i, extents); !valid) return valid;
   }
   if (const Support valid = check_memory(operands(problem)); !valid) return valid;
   return problem.operation->check(problem);
 }
 
-std::string to_string(const SlotSignature& signature) {
+std::string to_string(const OperandSignature& signature) {
   const std::string contiguous =
       signature.contiguous < 0 ? "strided" : fmt::format("contiguous{}", signature.contiguous);
   return fmt::format("{}:{}:{}:{}d:{}:{}", signature.name, name(signature.access), name(signature.element),
                      signature.rank, contiguous, signature.alignment);
 }
 
-std::vector<SlotSignature> describe(const Custom& problem) {
-  std::vector<SlotSignature> slots;
-  for (const ConstSlot& slot : operands(problem)) slots.push_back(describe_slot(slot));
-  return slots;
+std::vector<OperandSignature> describe(const Custom& problem) {
+  std::vector<OperandSignature> signatures;
+  for (const ConstOperand& operand : operands(problem)) signatures.push_back(describe_operand(operand));
+  return signatures;
 }
 
 }  // namespace tilewright::op

@@ -15,13 +15,13 @@
 namespace tilewright::op {
 
 /// One operand of an operation.
-struct SlotDeclaration {
+struct OperandDeclaration {
   std::string name;                // an identifier, unique in the operation
   std::vector<std::string> shape;  // one entry per mode: a name that is bound to the extent, or a number
   Access access = Access::read;
   std::vector<DType> types = {};  // the accepted types; empty: any type whose elements are whole bytes
 
-  bool operator==(const SlotDeclaration&) const = default;
+  bool operator==(const OperandDeclaration&) const = default;
 };
 
 /// A scalar argument of the kernel.
@@ -39,13 +39,13 @@ struct Custom;
 class Operation {
  public:
   /// `scalars` has their names and default values.
-  /// @throws InvalidArgument if a name is not an identifier, is not unique, or is a built-in operation's, if no slot is
-  /// written, or if a slot has more than Dims::kMaxRank modes
-  Operation(std::string name, std::vector<SlotDeclaration> slots, std::vector<NamedScalar> scalars = {});
+  /// @throws InvalidArgument if a name is not an identifier, is not unique, or is a built-in operation's, if no operand
+  /// is written, or if one has more than Dims::kMaxRank modes
+  Operation(std::string name, std::vector<OperandDeclaration> operands, std::vector<NamedScalar> scalars = {});
   virtual ~Operation() = default;
 
   const std::string& name() const { return name_; }
-  const std::vector<SlotDeclaration>& slots() const { return slots_; }
+  const std::vector<OperandDeclaration>& operands() const { return operands_; }
   const std::vector<NamedScalar>& scalars() const { return scalars_; }
 
   /// Conditions beyond the declared shapes and types.
@@ -64,7 +64,7 @@ class Operation {
 
  private:
   std::string name_;
-  std::vector<SlotDeclaration> slots_;
+  std::vector<OperandDeclaration> operands_;
   std::vector<NamedScalar> scalars_;
 };
 
@@ -73,7 +73,7 @@ using OperationPtr = std::shared_ptr<const Operation>;
 /// One problem of an operation.
 struct Custom {
   OperationPtr operation;
-  std::vector<NamedTensor> tensors;       // one for each slot, in the order of the declaration
+  std::vector<NamedTensor> tensors;       // one for each operand, in the order of the declaration
   std::vector<NamedScalar> scalars = {};  // one for each declared scalar, in the order of the declaration
 
   /// Scalars that are not given have their default values.
@@ -91,8 +91,8 @@ struct Custom {
   bool operator==(const Custom&) const = default;
 };
 
-std::vector<Slot> operands(Custom& problem);
-std::vector<ConstSlot> operands(const Custom& problem);
+std::vector<Operand> operands(Custom& problem);
+std::vector<ConstOperand> operands(const Custom& problem);
 
 /// Refuses wrong ranks and types, one extent name with two values, invalid strides and memory (see check_memory),
 /// outputs whose elements overlap, and what Operation::check refuses.
@@ -100,7 +100,7 @@ Support validate(const Custom& problem);
 
 /// The properties of one operand that select code. The alignment is the largest, up to 16 bytes, that divides the
 /// address and all strides except the contiguous mode's.
-struct SlotSignature {
+struct OperandSignature {
   std::string name;
   Access access = Access::read;
   DType element = DType::f32;
@@ -108,13 +108,13 @@ struct SlotSignature {
   int contiguous = -1;  // the mode with stride 1; -1: none
   int alignment = 1;    // elements, a power of two
 
-  bool operator==(const SlotSignature&) const = default;
+  bool operator==(const OperandSignature&) const = default;
 };
 
 /// "x:read:f32:2d:contiguous1:4"
-std::string to_string(const SlotSignature& signature);
+std::string to_string(const OperandSignature& signature);
 
 /// @pre validate(problem)
-std::vector<SlotSignature> describe(const Custom& problem);
+std::vector<OperandSignature> describe(const Custom& problem);
 
 }  // namespace tilewright::op

@@ -140,17 +140,17 @@ Support check_operands(const Gemm& gemm) { return gemm.is_empty() ? Support() : 
 
 // `Problem` is Gemm or const Gemm.
 template <class TensorPointer, class Problem>
-std::vector<BasicSlot<TensorPointer>> operands_of(Problem& gemm) {
+std::vector<BasicOperand<TensorPointer>> operands_of(Problem& gemm) {
   const bool reads_operands = reads_product(gemm);
-  std::vector<BasicSlot<TensorPointer>> slots{
+  std::vector<BasicOperand<TensorPointer>> operands{
       {"A", &gemm.a, Access::read, reads_operands},
       {"B", &gemm.b, Access::read, reads_operands},
       {"C", &gemm.c, Access::read, reads_source(gemm), true},
       {"D", &gemm.d, Access::write},
   };
   for (auto& [name, tensor] : gemm.tensors)
-    slots.push_back({name, &tensor, is_output(gemm.epilogue, name) ? Access::write : Access::read});
-  return slots;
+    operands.push_back({name, &tensor, is_output(gemm.epilogue, name) ? Access::write : Access::read});
+  return operands;
 }
 
 }  // namespace
@@ -223,8 +223,8 @@ bool reads_product(const Gemm& gemm) { return gemm.k() != 0 && is_read(gemm, Epi
 
 bool is_shape_only(const Gemm& gemm) { return gemm.d.device.kind == MemoryDevice::Kind::shape; }
 
-std::vector<Slot> operands(Gemm& gemm) { return operands_of<Tensor*>(gemm); }
-std::vector<ConstSlot> operands(const Gemm& gemm) { return operands_of<const Tensor*>(gemm); }
+std::vector<Operand> operands(Gemm& gemm) { return operands_of<Tensor*>(gemm); }
+std::vector<ConstOperand> operands(const Gemm& gemm) { return operands_of<const Tensor*>(gemm); }
 
 Support validate(const Gemm& gemm) {
   for (const auto& [role, tensor] : {std::pair{"A", &gemm.a}, {"B", &gemm.b}, {"D", &gemm.d}}) {

@@ -71,8 +71,8 @@ Support validate(const Gemm& gemm);
 Support check_types(const Gemm& gemm);
 
 /// The operands: A, B, C, D, then the auxiliary tensors in the problem's order.
-std::vector<Slot> operands(Gemm& gemm);
-std::vector<ConstSlot> operands(const Gemm& gemm);
+std::vector<Operand> operands(Gemm& gemm);
+std::vector<ConstOperand> operands(const Gemm& gemm);
 
 /// describe(view(gemm)): see gemm_view.hpp. @pre validate(gemm)
 GemmSignature describe(const Gemm& gemm);

@@ -10,9 +10,9 @@ bool is_operand_letter(std::string_view name) { return name.size() == 1 && name[
 
 bool overlap(const Interval& x, const Interval& y) { return x.begin < y.end && y.begin < x.end; }
 
-Support check_overlap(const ConstSlot& later, const ConstSlot& earlier) {
+Support check_overlap(const ConstOperand& later, const ConstOperand& earlier) {
   if (!is_written(later.access) && !is_written(earlier.access)) return {};
-  const ConstSlot& input = is_written(later.access) ? earlier : later;
+  const ConstOperand& input = is_written(later.access) ? earlier : later;
   if (input.may_be_output && *later.tensor == *earlier.tensor) return {};
   const Interval x = interval(*later.tensor), y = interval(*earlier.tensor);
   if (!overlap(x, y)) return {};
@@ -37,8 +37,8 @@ Interval interval(const Tensor& tensor) {
   return {tensor.address, tensor.address + static_cast<std::uint64_t>(span_bytes(tensor))};
 }
 
-Support check_memory(const std::vector<ConstSlot>& operands) {
-  const auto output = std::ranges::find_if(operands, [](const ConstSlot& each) { return is_written(each.access); });
+Support check_memory(const std::vector<ConstOperand>& operands) {
+  const auto output = std::ranges::find_if(operands, [](const ConstOperand& each) { return is_written(each.access); });
   if (output == operands.end()) return {};
   const MemoryDevice& device = output->tensor->device;
   const bool is_shape_only = device.kind == MemoryDevice::Kind::shape;

@@ -28,15 +28,15 @@ inline bool is_read(Access access) { return access != Access::write; }
 
 /// One operand. `TensorPointer` is Tensor* or const Tensor*. Name and tensor refer to the problem.
 template <class TensorPointer>
-struct BasicSlot {
+struct BasicOperand {
   std::string_view name;  // "A", "bias"
   TensorPointer tensor = nullptr;
   Access access = Access::read;
   bool is_used = true;         // whether this call accesses it; false for C if beta is 0
   bool may_be_output = false;  // whether it may be identical to an output, as C may be D
 };
-using Slot = BasicSlot<Tensor*>;
-using ConstSlot = BasicSlot<const Tensor*>;
+using Operand = BasicOperand<Tensor*>;
+using ConstOperand = BasicOperand<const Tensor*>;
 
 /// The operand's name in messages: "A", or "'bias'" for a name given by the user.
 std::string quoted(std::string_view operand);
@@ -49,6 +49,6 @@ Interval interval(const Tensor& tensor);
 
 /// Checks the operands that are used: refuses null and misaligned addresses, different devices, and outputs whose span
 /// overlaps another operand's. @pre every operand's strides are valid
-Support check_memory(const std::vector<ConstSlot>& operands);
+Support check_memory(const std::vector<ConstOperand>& operands);
 
 }  // namespace tilewright::op

@@ -34,7 +34,7 @@ Refusal has_no_kernels(std::string_view operation) {
 
 // A Custom that was not made by Custom::make() may have too few tensors or scalars.
 bool is_complete(const Custom& custom) {
-  return custom.operation != nullptr && custom.tensors.size() == custom.operation->slots().size() &&
+  return custom.operation != nullptr && custom.tensors.size() == custom.operation->operands().size() &&
          custom.scalars.size() == custom.operation->scalars().size();
 }
 
@@ -97,12 +97,12 @@ std::string extents_text(const Custom& custom) {
 class ExpectedOutputs {
  public:
   explicit ExpectedOutputs(const Custom& custom) : expected_(custom) {
-    for (const Slot& slot : operands(expected_)) {
-      if (!is_written(slot.access)) continue;
-      const auto size = static_cast<std::size_t>(span_bytes(*slot.tensor));
+    for (const Operand& operand : operands(expected_)) {
+      if (!is_written(operand.access)) continue;
+      const auto size = static_cast<std::size_t>(span_bytes(*operand.tensor));
       auto& copy = copies_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(size));
-      std::memcpy(copy.get(), reinterpret_cast<const void*>(slot.tensor->address), size);
-      slot.tensor->address = reinterpret_cast<std::uint64_t>(copy.get());
+      std::memcpy(copy.get(), reinterpret_cast<const void*>(operand.tensor->address), size);
+      operand.tensor->address = reinterpret_cast<std::uint64_t>(copy.get());
     }
     custom.operation->reference(expected_);
   }
@@ -160,17 +160,17 @@ std::string_view operation_name(const Problem& problem) {
                     problem);
 }
 
-std::vector<Slot> operands(Problem& problem) {
+std::vector<Operand> operands(Problem& problem) {
   return std::visit(Overloaded{
-                        []<Unbuilt T>(T&) { return std::vector<Slot>(); },
+                        []<Unbuilt T>(T&) { return std::vector<Operand>(); },
                         [](auto& each) { return operands(each); },
                     },
                     problem);
 }
 
-std::vector<ConstSlot> operands(const Problem& problem) {
+std::vector<ConstOperand> operands(const Problem& problem) {
   return std::visit(Overloaded{
-                        []<Unbuilt T>(const T&) { return std::vector<ConstSlot>(); },
+                        []<Unbuilt T>(const T&) { return std::vector<ConstOperand>(); },
                         [](const auto& each) { return operands(each); },
                     },
                     problem);
@@ -215,8 +215,8 @@ bool is_empty(const Problem& problem) {
 
 MemoryDevice device(const Problem& problem) {
   if (const auto* const gemm = std::get_if<Gemm>(&problem)) return gemm->d.device;
-  for (const ConstSlot& slot : operands(problem)) {
-    if (is_written(slot.access)) return slot.tensor->device;
+  for (const ConstOperand& operand : operands(problem)) {
+    if (is_written(operand.access)) return operand.tensor->device;
   }
   return {};
 }
@@ -305,7 +305,7 @@ Comparison compare(const Problem& problem, std::uint64_t seed) {
   Comparison comparison;
   const ExpectedOutputs expected(*custom);
   for (std::size_t i = 0; i < custom->tensors.size(); ++i) {
-    if (!is_written(custom->operation->slots()[i].access)) continue;
+    if (!is_written(custom->operation->operands()[i].access)) continue;
     compare_output(custom->tensors[i].name, custom->tensors[i].tensor, expected.problem().tensors[i].tensor,
                    custom->operation->tolerance(), comparison);
   }

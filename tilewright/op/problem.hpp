@@ -23,9 +23,9 @@ using Problem = std::variant<Gemm, GroupedGemm, Conv2d, Contraction, Custom>;
 /// "gemm", "grouped_gemm", "conv2d", "contraction", or the name of a user-defined operation.
 std::string_view operation_name(const Problem& problem);
 
-/// The operands. The slots refer to the problem.
-std::vector<Slot> operands(Problem& problem);
-std::vector<ConstSlot> operands(const Problem& problem);
+/// The operands of the problem, to which they refer.
+std::vector<Operand> operands(Problem& problem);
+std::vector<ConstOperand> operands(const Problem& problem);
 
 /// Refuses problems that no kernel could compute.
 Support validate(const Problem& problem);

@@ -12,43 +12,45 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-std::size_t find_slot(const std::vector<SlotDeclaration>& slots, const std::string& name) {
-  const auto found = std::ranges::find(slots, name, &SlotDeclaration::name);
-  if (found == slots.end()) throw InvalidArgument(fmt::format("the product has no operand '{}'", name));
-  return static_cast<std::size_t>(found - slots.begin());
+std::size_t find_operand(const std::vector<OperandDeclaration>& operands, const std::string& name) {
+  const auto found = std::ranges::find(operands, name, &OperandDeclaration::name);
+  if (found == operands.end()) throw InvalidArgument(fmt::format("the product has no operand '{}'", name));
+  return static_cast<std::size_t>(found - operands.begin());
 }
 
-void check_extents(const SlotDeclaration& slot) {
-  for (const std::string& extent : slot.shape) {
+void check_extents(const OperandDeclaration& operand) {
+  for (const std::string& extent : operand.shape) {
     if (extent[0] >= '0' && extent[0] <= '9')
-      throw InvalidArgument(fmt::format("the extents of '{}' in a product must be names, got {}", slot.name, extent));
-    if (std::ranges::count(slot.shape, extent) > 1)
-      throw InvalidArgument(fmt::format("'{}' has the extent '{}' twice", slot.name, extent));
+      throw InvalidArgument(
+          fmt::format("the extents of '{}' in a product must be names, got {}", operand.name, extent));
+    if (std::ranges::count(operand.shape, extent) > 1)
+      throw InvalidArgument(fmt::format("'{}' has the extent '{}' twice", operand.name, extent));
   }
 }
 
 }  // namespace
 
-ProductOperation::ProductOperation(std::string name, std::vector<SlotDeclaration> slots,
+ProductOperation::ProductOperation(std::string name, std::vector<OperandDeclaration> operands,
                                    const std::array<std::string, 3>& product, std::vector<NamedScalar> scalars)
-    : Operation(std::move(name), std::move(slots), std::move(scalars)),
+    : Operation(std::move(name), std::move(operands), std::move(scalars)),
       epilogues_{linear_combination(DType::f32), linear_combination(DType::f64), linear_combination(DType::s32)} {
-  if (this->slots().size() != product.size())
-    throw InvalidArgument(fmt::format("a product has 3 operands, but {} has {}", this->name(), this->slots().size()));
+  if (this->operands().size() != product.size())
+    throw InvalidArgument(
+        fmt::format("a product has 3 operands, but {} has {}", this->name(), this->operands().size()));
   if (this->scalars().size() > 1 || (!this->scalars().empty() && this->scalars()[0].name != "alpha"))
     throw InvalidArgument("the only scalar of a product is 'alpha'");
   for (std::size_t i = 0; i < product.size(); ++i) {
-    product_[i] = find_slot(this->slots(), product[i]);
-    check_extents(this->slots()[product_[i]]);
+    product_[i] = find_operand(this->operands(), product[i]);
+    check_extents(this->operands()[product_[i]]);
     const bool is_d = i == 2;
-    if ((this->slots()[product_[i]].access == Access::write) != is_d ||
-        this->slots()[product_[i]].access == Access::update)
+    if ((this->operands()[product_[i]].access == Access::write) != is_d ||
+        this->operands()[product_[i]].access == Access::update)
       throw InvalidArgument(
           fmt::format("a product must read its first two operands and write the third: see '{}'", product[i]));
   }
-  const auto& a = this->slots()[product_[0]].shape;
-  const auto& b = this->slots()[product_[1]].shape;
-  const auto& d = this->slots()[product_[2]].shape;
+  const auto& a = this->operands()[product_[0]].shape;
+  const auto& b = this->operands()[product_[1]].shape;
+  const auto& d = this->operands()[product_[2]].shape;
   for (const std::string& extent : d) {
     const bool in_a = contains(a, extent), in_b = contains(b, extent);
     if (!in_a && !in_b)
@@ -70,10 +72,10 @@ ProductOperation::ProductOperation(std::string name, std::vector<SlotDeclaration
   for (std::vector<std::string>* mode : {&modes_.m, &modes_.n, &modes_.k}) std::ranges::reverse(*mode);
 }
 
-OperandView ProductOperation::operand(const Custom& problem, std::size_t slot, const std::vector<std::string>& rows,
+OperandView ProductOperation::operand(const Custom& problem, std::size_t index, const std::vector<std::string>& rows,
                                       const std::vector<std::string>& columns) const {
-  const Tensor& tensor = problem.tensors[slot].tensor;
-  const std::vector<std::string>& shape = slots()[slot].shape;
+  const Tensor& tensor = problem.tensors[index].tensor;
+  const std::vector<std::string>& shape = operands()[index].shape;
   const auto number = [&](const std::string& extent) {
     return static_cast<int>(std::ranges::find(shape, extent) - shape.begin());
   };

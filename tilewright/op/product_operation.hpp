@@ -10,17 +10,17 @@
 
 namespace tilewright::op {
 
-/// Example: a GEMM with a transposed result has the slots {"a", {"m", "k"}}, {"b", {"k", "n"}} and
+/// Example: a GEMM with a transposed result has the operands {"a", {"m", "k"}}, {"b", {"k", "n"}} and
 /// {"out", {"n", "m"}, Access::write}, and the product {"a", "b", "out"}. The GEMM families compute it if every mode of
 /// every operand coalesces to one stride.
 class ProductOperation final : public Operation {
  public:
-  /// `product` has the names of A, B and D; there are no other slots. The only scalar allowed is "alpha", which scales
-  /// the result.
-  /// @throws InvalidArgument like Operation, and if an extent is in one slot only, D has an extent that neither A nor B
-  /// has, a slot has an extent twice or as a number, or more than one extent is in all three slots
-  ProductOperation(std::string name, std::vector<SlotDeclaration> slots, const std::array<std::string, 3>& product,
-                   std::vector<NamedScalar> scalars = {});
+  /// `product` has the names of A, B and D; there are no other operands. The only scalar allowed is "alpha", which
+  /// scales the result.
+  /// @throws InvalidArgument like Operation, and if an extent is in one operand only, D has an extent that neither A
+  /// nor B has, one has an extent twice or as a number, or more than one extent is in all three operands
+  ProductOperation(std::string name, std::vector<OperandDeclaration> operands,
+                   const std::array<std::string, 3>& product, std::vector<NamedScalar> scalars = {});
 
   /// Refuses element types that a GEMM does not support.
   Support check(const Custom& problem) const override;
@@ -30,10 +30,10 @@ class ProductOperation final : public Operation {
   struct Modes {
     std::vector<std::string> m, n, k, batch;
   };
-  OperandView operand(const Custom& problem, std::size_t slot, const std::vector<std::string>& rows,
+  OperandView operand(const Custom& problem, std::size_t index, const std::vector<std::string>& rows,
                       const std::vector<std::string>& columns) const;
 
-  std::array<std::size_t, 3> product_{};  // slots of A, B and D
+  std::array<std::size_t, 3> product_{};  // operands of A, B and D
   Modes modes_;
   std::array<Epilogue, 3> epilogues_;  // for the compute types f32, f64 and s32
 };

@@ -52,8 +52,8 @@ std::uint64_t word(const std::vector<EpilogueTensorSignature>& tensors) {
   for (const EpilogueTensorSignature& tensor : tensors) hash.mix(word(tensor.element) | word(tensor.alignment) << 8);
   return hash.finish();
 }
-std::uint64_t word(const SlotSignature& slot) {
-  return word(slot.element) | word(slot.contiguous) << 8 | word(slot.alignment) << 16;
+std::uint64_t word(const OperandSignature& operand) {
+  return word(operand.element) | word(operand.contiguous) << 8 | word(operand.alignment) << 16;
 }
 
 std::string text(const TensorSignature& tensor) { return to_string(tensor); }
@@ -75,7 +75,7 @@ bool same_code(const GemmSignature& x, const GemmSignature& y) {
 bool same_code(const Signature& x, const Signature& y) {
   if (x.operation != y.operation || x.operands.index() != y.operands.index()) return false;
   if (x.gemm() != nullptr) return same_code(*x.gemm(), *y.gemm());
-  return std::get<std::vector<SlotSignature>>(x.operands) == std::get<std::vector<SlotSignature>>(y.operands);
+  return std::get<std::vector<OperandSignature>>(x.operands) == std::get<std::vector<OperandSignature>>(y.operands);
 }
 
 std::size_t hash_value(const Signature& signature) {
@@ -85,7 +85,8 @@ std::size_t hash_value(const Signature& signature) {
     return hash.finish();
   }
   hash.mix(std::hash<std::string>()(signature.operation));
-  for (const SlotSignature& slot : std::get<std::vector<SlotSignature>>(signature.operands)) hash.mix(word(slot));
+  for (const OperandSignature& operand : std::get<std::vector<OperandSignature>>(signature.operands))
+    hash.mix(word(operand));
   return hash.finish();
 }
 
@@ -96,8 +97,8 @@ std::string to_string(const Signature& signature) {
                    [&](std::string_view name, const auto& value) { all += fmt::format(" {}={}", name, text(value)); });
     return all;
   }
-  for (const SlotSignature& slot : std::get<std::vector<SlotSignature>>(signature.operands))
-    all += ' ' + to_string(slot);
+  for (const OperandSignature& operand : std::get<std::vector<OperandSignature>>(signature.operands))
+    all += ' ' + to_string(operand);
   return all;
 }
 

@@ -18,12 +18,12 @@ namespace tilewright::op {
 /// that GEMM.
 struct Signature {
   std::string operation = "gemm";
-  std::variant<GemmSignature, std::vector<SlotSignature>> operands;
+  std::variant<GemmSignature, std::vector<OperandSignature>> operands;
 
   Signature() = default;
   Signature(GemmSignature gemm) : operands(std::move(gemm)) {}  // NOLINT: implicit conversion is intended
-  Signature(std::string name, std::vector<SlotSignature> slots)
-      : operation(std::move(name)), operands(std::move(slots)) {}
+  Signature(std::string name, std::vector<OperandSignature> signatures)
+      : operation(std::move(name)), operands(std::move(signatures)) {}
 
   /// Null if the operation is not computed as a GEMM.
   const GemmSignature* gemm() const { return std::get_if<GemmSignature>(&operands); }

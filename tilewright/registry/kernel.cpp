@@ -77,7 +77,7 @@ Support accepts_gemm(const op::GemmSignature& made_for, const op::Problem& probl
   return {};
 }
 
-Support accepts(const op::SlotSignature& made_for, const op::SlotSignature& given) {
+Support accepts(const op::OperandSignature& made_for, const op::OperandSignature& given) {
   const bool is_contiguous = made_for.contiguous < 0 || made_for.contiguous == given.contiguous;
   if (given.name == made_for.name && given.element == made_for.element && given.rank == made_for.rank &&
       is_contiguous && given.alignment >= made_for.alignment) {
@@ -94,8 +94,8 @@ Support accepts_operation(const op::Signature& made_for, const op::Problem& prob
     return refuse("the kernel computes {}, but the problem is a {}", made_for.operation, op::operation_name(problem))
         .as(RefusalCode::operation);
   }
-  const auto& wanted = std::get<std::vector<op::SlotSignature>>(made_for.operands);
-  const std::vector<op::SlotSignature> given = op::describe(*custom);
+  const auto& wanted = std::get<std::vector<op::OperandSignature>>(made_for.operands);
+  const std::vector<op::OperandSignature> given = op::describe(*custom);
   if (wanted.size() != given.size()) {
     return refuse("the kernel has {} operands, but {} has {}", wanted.size(), made_for.operation, given.size())
         .as(RefusalCode::operation);

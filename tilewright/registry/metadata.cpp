@@ -35,14 +35,14 @@ Json operands_of(const op::GemmSignature& gemm) {
   return json;
 }
 
-Json operands_of(const std::vector<op::SlotSignature>& slots) {
+Json operands_of(const std::vector<op::OperandSignature>& operands) {
   Json json;
-  for (const op::SlotSignature& slot : slots) {
-    json[slot.name] = {{"access", op::name(slot.access)},
-                       {"element", name(slot.element)},
-                       {"rank", slot.rank},
-                       {"contiguous", slot.contiguous},
-                       {"alignment", slot.alignment}};
+  for (const op::OperandSignature& operand : operands) {
+    json[operand.name] = {{"access", op::name(operand.access)},
+                          {"element", name(operand.element)},
+                          {"rank", operand.rank},
+                          {"contiguous", operand.contiguous},
+                          {"alignment", operand.alignment}};
   }
   return json;
 }
@@ -51,9 +51,10 @@ Json operands_of(const std::vector<op::SlotSignature>& slots) {
 std::string readable_part(const op::GemmSignature& gemm) {
   return fmt::format("{}_{}_{}_{}", short_name(gemm.a), short_name(gemm.b), short_name(gemm.d), name(gemm.accumulator));
 }
-std::string readable_part(const std::vector<op::SlotSignature>& slots) {
+std::string readable_part(const std::vector<op::OperandSignature>& operands) {
   std::vector<std::string> parts;
-  for (const op::SlotSignature& slot : slots) parts.push_back(fmt::format("{}{}", name(slot.element), slot.alignment));
+  for (const op::OperandSignature& operand : operands)
+    parts.push_back(fmt::format("{}{}", name(operand.element), operand.alignment));
   return fmt::format("{}", fmt::join(parts, "_"));
 }
 
@@ -97,7 +98,7 @@ std::string to_json(const KernelMetadata& metadata) {
         {"schedule", plan::name(design.schedule)},
         {"swaps_operands", design.swaps_operands},
         {"stages", design.stages},
-        {"raster", {{"width", design.raster.width}, {"groups_rows", design.raster.groups_rows}}},
+        {"raster", {{"width", design.raster.width}, {"along", design.raster.groups_rows ? "n" : "m"}}},
         {"split_k", design.split_k},
         {"repacks_operands", design.repacks_operands}}},
   };

@@ -58,8 +58,8 @@ std::vector<std::int64_t> evenly_spaced(std::int64_t count, std::int64_t samples
 // The tensors that the call accesses.
 std::vector<op::Tensor*> used_tensors(op::Problem& problem) {
   std::vector<op::Tensor*> used;
-  for (const op::Slot& slot : op::operands(problem)) {
-    if (slot.is_used) used.push_back(slot.tensor);
+  for (const op::Operand& operand : op::operands(problem)) {
+    if (operand.is_used) used.push_back(operand.tensor);
   }
   return used;
 }
@@ -92,21 +92,22 @@ TuningOperands::TuningOperands(const std::shared_ptr<runtime::Device>& device, c
   // The emulator reports out-of-bounds reads itself. A GPU does not, so inputs get red zones of NaN there.
   const std::size_t around_inputs = device_->properties().emulated ? 0 : kInputRedZone;
   const std::int64_t limit = largest_input(shape);
-  const std::vector<op::Slot> host = op::operands(on_host_), on_device = op::operands(on_device_);
+  const std::vector<op::Operand> host = op::operands(on_host_), on_device = op::operands(on_device_);
   for (std::size_t i = 0; i < host.size(); ++i) {
-    const op::Slot& slot = host[i];
-    if (!slot.is_used) continue;
-    if (slot.access == op::Access::update) {
-      throw InvalidArgument(fmt::format(
-          "'{}' is read and written: such operations cannot be tuned, since each run changes the inputs", slot.name));
+    const op::Operand& operand = host[i];
+    if (!operand.is_used) continue;
+    if (operand.access == op::Access::update) {
+      throw InvalidArgument(
+          fmt::format("'{}' is read and written: such operations cannot be tuned, since each run changes the inputs",
+                      operand.name));
     }
-    const bool is_output = op::is_written(slot.access);
+    const bool is_output = op::is_written(operand.access);
     std::vector<GuardedTensor>& placed = is_output ? outputs_ : inputs_;
-    placed.emplace_back(std::string(slot.name), device_, *slot.tensor,
-                        is_output ? output_red_zone(*slot.tensor) : around_inputs);
-    *slot.tensor = placed.back().on_host();
+    placed.emplace_back(std::string(operand.name), device_, *operand.tensor,
+                        is_output ? output_red_zone(*operand.tensor) : around_inputs);
+    *operand.tensor = placed.back().on_host();
     *on_device[i].tensor = placed.back().on_device();
-    if (!is_output) fill(*slot.tensor, limit, inputs_.size());
+    if (!is_output) fill(*operand.tensor, limit, inputs_.size());
   }
   restore_inputs();
 }

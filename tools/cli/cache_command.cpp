@@ -90,15 +90,18 @@ Command add_cache_command(CLI::App& parent) {
     return app->add_subcommand(name, help)->callback([options, act] { options->act = act; });
   };
   add("ls", "list the kernels, most recently used first", list);
-  add("verify", "check every kernel and set damaged ones aside; exits 1 if any kernel is damaged or cannot be used",
+  add("verify",
+      "check every kernel, and rename damaged ones so that nothing uses them; exit 1 if a kernel is damaged or cannot "
+      "be used",
       verify);
   add("clear", "delete all kernels", clear);
-  CLI::App* const exporting = add("export", "write all kernels to one file, a bundle", export_to);
-  exporting->add_option("file", options->path, "the bundle to write, such as compiled_cache.db")->required();
+  CLI::App* const exporting = add("export", "write all kernels to one file (a bundle), for another machine", export_to);
+  exporting->add_option("file", options->path, "the bundle to write, such as kernels.db")->required();
   exporting->add_option("--sign", options->signing_key, "sign each kernel with this Ed25519 private key (a PEM file)")
       ->type_name("KEY");
-  CLI::App* const importing =
-      add("import", "add the kernels of a bundle; import only bundles whose maker you trust", import_from);
+  CLI::App* const importing = add(
+      "import", "add the kernels of a bundle to the cache; kernels are code: import only bundles whose maker you trust",
+      import_from);
   importing->add_option("file", options->path, "the bundle to read")->required();
   importing
       ->add_option(

@@ -23,8 +23,8 @@ struct Command {
 
 /// Computes one GEMM and, with --verify, compares it with the reference.
 Command add_gemm_command(CLI::App& parent);
-/// Ranks, checks or computes a problem of any operation, which a JSON file describes. `registry` has the operations and
-/// kernels; null stands for the built-in ones.
+/// Computes a problem of any operation, which a JSON file describes, or ranks or verifies the kernels for it.
+/// `registry` has the operations and kernels; null stands for the built-in ones.
 Command add_run_command(CLI::App& parent, std::shared_ptr<registry::Registry> registry = nullptr);
 /// Ranks the kernels that can compute a GEMM.
 Command add_find_command(CLI::App& parent);

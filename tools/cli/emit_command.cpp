@@ -56,7 +56,7 @@ ExitCode run(const EmitOptions& options) {
 
 Command add_emit_command(CLI::App& parent) {
   CLI::App* app =
-      parent.add_subcommand("emit", "print the CUDA C++ of the kernel for a problem, or its PTX, cubin or statistics");
+      parent.add_subcommand("emit", "print the CUDA C++ of the kernel for a GEMM, or its PTX, cubin or statistics");
   const auto options = std::make_shared<EmitOptions>();
   add_problem_options(*app, options->problem);
   add_kernel_options(*app, options->kernel, true);

@@ -46,12 +46,12 @@ ExitCode run(const FindOptions& options) {
 }  // namespace
 
 Command add_find_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("find", "rank the kernels that can compute a problem");
+  CLI::App* app = parent.add_subcommand("find", "rank the kernels that can compute a GEMM");
   const auto options = std::make_shared<FindOptions>();
   add_problem_options(*app, options->problem);
   add_kernel_options(*app, options->kernel, true);
   app->add_flag("--explain", options->explain,
-                "also list the kernels that cannot compute the problem, each with the reason");
+                "also list the kernels that cannot compute the GEMM, each with the reason");
   app->add_flag("--json", options->json, "print kernels and refusals as JSON");
   return {app, [options] { return run(*options); }};
 }

@@ -132,7 +132,9 @@ ExitCode run(const GemmOptions& options) {
 }  // namespace
 
 Command add_gemm_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("gemm", "compute D = epilogue(alpha * A * B + beta * C)");
+  CLI::App* app = parent.add_subcommand(
+      "gemm",
+      "compute a GEMM on matrices from files or on random ones: D = alpha * A * B + beta * C, or another epilogue");
   const auto options = std::make_shared<GemmOptions>();
   add_problem_options(*app, options->problem);
   add_kernel_options(*app, options->kernel, false);

@@ -67,6 +67,13 @@ plan::Schedule parse_schedule(const std::string& text) {
   return *schedule;
 }
 
+// Whether the raster order has groups of tile rows, which are walked along n.
+bool read_raster_along(const std::string& text) {
+  if (!text.empty() && text != "m" && text != "n")
+    throw InvalidArgument(fmt::format("--raster-along must be m or n, got '{}'", printable(text, 40)));
+  return text == "n";
+}
+
 plan::TileShape shape_of(const std::array<int, 3>& extents) { return {extents[0], extents[1], extents[2]}; }
 
 plan::FlatDesign read_design(const Target& target, const KernelOptions& options) {
@@ -83,8 +90,8 @@ plan::FlatDesign read_design(const Target& target, const KernelOptions& options)
   if (!options.cluster.empty()) design.cluster = shape_of(parse_extents<3>(options.cluster, "--cluster"));
   if (!options.schedule.empty()) design.schedule = parse_schedule(options.schedule);
   design.swaps_operands = options.swaps_operands;
-  if (options.swizzle != 0) design.raster.width = options.swizzle;
-  design.raster.groups_rows = options.swizzles_rows;
+  if (options.raster_width != 0) design.raster.width = options.raster_width;
+  design.raster.groups_rows = read_raster_along(options.raster_along);
   if (options.split_k != 0) design.split_k = options.split_k;
   design.repacks_operands = options.repacks_operands;
   if (!options.instruction.empty()) {
@@ -95,14 +102,15 @@ plan::FlatDesign read_design(const Target& target, const KernelOptions& options)
 }
 
 void refuse_design_options_without_tile(const KernelOptions& options) {
-  const bool has_design_options = options.stages != 0 || options.swizzle != 0 || options.swizzles_rows ||
+  const bool has_design_options = options.stages != 0 || options.raster_width != 0 || !options.raster_along.empty() ||
                                   options.split_k != 0 || !options.warps.empty() || !options.cluster.empty() ||
                                   !options.schedule.empty() || options.swaps_operands || options.repacks_operands ||
                                   !options.instruction.empty() || !options.op_class.empty();
   if (has_design_options && !options.has_design()) {
     throw InvalidArgument(
-        "--stages, --warps, --cluster, --schedule, --swap, --instruction, --op-class, --swizzle, --swizzle-rows, "
-        "--split-k and --repack describe a design and need --tile");
+        "--stages, --warps, --cluster, --schedule, --swap-operands, --instruction, --op-class, --raster-width, "
+        "--raster-along, "
+        "--split-k and --repack-operands describe a design and need --tile");
   }
   if (options.has_design() && !options.kernel.empty())
     throw InvalidArgument("give either --kernel or --tile, not both");

@@ -33,11 +33,11 @@ struct LayoutOptions {
   std::vector<std::string> titles;
   std::vector<std::string> wgmma;  // "a" or "b" for each expression
   std::string thread_values;       // "MxN"
-  std::string tile;                // "RxC"
+  std::string tile;                // "MxN"
   std::string svg;
   std::string latex;
   bool banks = false;
-  bool whole_tiles = false;
+  bool cell_per_tile = false;
   int bits = 0;
 };
 
@@ -78,8 +78,9 @@ int element_bits(const LayoutOptions& options, const char* option) {
 Picture thread_values(const LayoutOptions& options, const Value& value, const std::string& title) {
   const auto* plain = std::get_if<layout::Layout>(&value);
   if (plain == nullptr)
-    throw InvalidArgument(fmt::format("--tv draws only layouts, got a {}: {}", kind_of(value), notation(value)));
-  const auto [rows, columns] = parse_extents<2>(options.thread_values, "--tv");
+    throw InvalidArgument(
+        fmt::format("--thread-values draws only layouts, got a {}: {}", kind_of(value), notation(value)));
+  const auto [rows, columns] = parse_extents<2>(options.thread_values, "--thread-values");
   return layout::thread_value_picture(*plain, rows, columns, title).value_or_throw();
 }
 
@@ -91,7 +92,7 @@ std::vector<Picture> pictures_of(const LayoutOptions& options, const Value& valu
     return {wgmma_picture(layout, parse_operand(operand), element_bits(options, "--wgmma"), title).value_or_throw()};
   if (!options.tile.empty()) {
     const auto [rows, columns] = parse_extents<2>(options.tile, "--tile");
-    if (!options.whole_tiles) return {layout::tiled_picture(layout, rows, columns, title).value_or_throw()};
+    if (!options.cell_per_tile) return {layout::tiled_picture(layout, rows, columns, title).value_or_throw()};
     return {layout::tile_picture(layout, {rows, columns, options.bits}, title).value_or_throw()};
   }
   if (options.banks) return bank_pictures(layout, element_bits(options, "--banks"), title).value_or_throw();
@@ -134,28 +135,30 @@ ExitCode draw(const LayoutOptions& options) {
 }
 
 void add_draw_options(CLI::App& app, LayoutOptions& options) {
-  app.add_option("expression", options.expressions, "layouts to draw side by side")->required();
-  app.add_option("--title", options.titles, "title of each expression's picture; default: the value in layout notation")
+  app.add_option("expression", options.expressions, "layouts to draw side by side, such as '(4,8):(8,1)'")->required();
+  app.add_option("--title", options.titles,
+                 "title of a picture, once per expression; default: the value in layout notation")
       ->allow_extra_args(false);
   app.add_option("--svg", options.svg, "write SVG to this file, or with - to the standard output")->type_name("FILE");
   app.add_option("--latex", options.latex, "write LaTeX (TikZ) to this file, or with - to the standard output")
       ->type_name("FILE");
-  CLI::Option* tv = app.add_option(
-      "--tv", options.thread_values,
-      "the expressions are thread-value layouts of a tile of MxN elements, whose offsets are column-major; draw "
-      "which thread has which value");
+  CLI::Option* tv = app.add_option("--thread-values", options.thread_values,
+                                   "the expressions are thread-value (TV) layouts: they map (thread, value) to the "
+                                   "column-major index of an element "
+                                   "of an MxN tile. Draw which thread holds which element")
+                        ->type_name("MxN");
   CLI::Option* banks =
-      app.add_flag("--banks", options.banks, "colour each element by its shared-memory bank; needs --bits");
-  CLI::Option* tile = app.add_option("--tile", options.tile, "colour the elements by tiles of RxC elements");
-  app.add_flag("--whole", options.whole_tiles,
-               "draw one cell per tile with the offset where it begins, in bytes if --bits is given")
+      app.add_flag("--banks", options.banks, "colour each element by its bank of shared memory; needs --bits");
+  CLI::Option* tile =
+      app.add_option("--tile", options.tile, "colour the elements by tile; tiles have MxN elements")->type_name("MxN");
+  app.add_flag("--cell-per-tile", options.cell_per_tile,
+               "draw each tile as one cell that shows the offset of its first element, in bytes if --bits is given")
       ->needs(tile);
-  CLI::Option* wgmma =
-      app.add_option(
-             "--wgmma", options.wgmma,
-             "a or b, once per expression: draw it as the shared-memory tile (mn,k) of that wgmma operand, with the "
-             "byte offsets of its descriptor; needs --bits")
-          ->allow_extra_args(false);
+  CLI::Option* wgmma = app.add_option("--wgmma", options.wgmma,
+                                      "a or b, once per expression, which is the layout (mn, k) of that wgmma operand "
+                                      "in shared memory: draw its "
+                                      "core matrices and the byte offsets of its matrix descriptor; needs --bits")
+                           ->allow_extra_args(false);
   add_integer<int>(app, "--bits", options.bits, {1, 1024}, "width of an element in bits");
   for (CLI::Option* one : {tv, banks, tile, wgmma}) {
     for (CLI::Option* other : {tv, banks, tile, wgmma}) {

@@ -8,7 +8,7 @@
 
 namespace tilewright::cli {
 
-/// A file and the option that names it: {"--output aux", "x.npy"}.
+/// A file and the option that names it: {"--epilogue-output aux", "x.npy"}.
 struct NamedFile {
   std::string option;
   std::string path;

@@ -150,8 +150,9 @@ void Problem::choose_types() {
   gemm_.alpha = options_.alpha;
   gemm_.beta = options_.beta;
   choose_epilogue();
-  if (options_.fill != "integer" && options_.fill != "normal") {
-    throw InvalidArgument(fmt::format("--fill must be integer or normal, got '{}'", printable(options_.fill, 40)));
+  if (options_.distribution != "integer" && options_.distribution != "normal") {
+    throw InvalidArgument(
+        fmt::format("--distribution must be integer or normal, got '{}'", printable(options_.distribution, 40)));
   }
 }
 
@@ -162,27 +163,27 @@ void Problem::choose_epilogue() {
     return;
   }
   std::map<std::string, double> scalars;
-  for (const auto& [name, text] : assignments("--scalar", options_.scalars)) {
-    scalars[name] = parse_real("--scalar " + name, text);
+  for (const auto& [name, text] : assignments("--epilogue-scalar", options_.epilogue_scalars)) {
+    scalars[name] = parse_real("--epilogue-scalar " + name, text);
   }
   gemm_.epilogue = op::parse_epilogue(options_.epilogue, compute, scalars).value_or_throw();
 }
 
 void Problem::choose_epilogue_tensors() {
-  source_files_ = assignments("--source", options_.sources);
-  for (const auto& [name, file] : source_files_) sources_.emplace(name, read_npy(file, true));
-  outputs_ = assignments("--output", options_.outputs);
-  std::map<std::string, std::string> dtypes = assignments("--tensor-dtype", options_.tensor_dtypes);
+  input_paths_ = assignments("--epilogue-input", options_.epilogue_inputs);
+  for (const auto& [name, file] : input_paths_) inputs_.emplace(name, read_npy(file, true));
+  output_paths_ = assignments("--epilogue-output", options_.epilogue_outputs);
+  std::map<std::string, std::string> dtypes = assignments("--epilogue-dtype", options_.epilogue_dtypes);
   std::set<std::string_view> read, written;
   int index = 4;  // the placeholders of A, B, C and D come first
   for (const op::EpilogueTensor& each : op::epilogue_tensors(gemm_.epilogue)) {
     const std::string name{each.label};
     (each.is_written ? written : read).insert(each.label);
     DType dtype = gemm_.epilogue.compute;
-    if (const auto type = dtypes.extract(name)) dtype = read_dtype(type.mapped(), "--tensor-dtype");
+    if (const auto type = dtypes.extract(name)) dtype = read_dtype(type.mapped(), "--epilogue-dtype");
     Extents shape{each.broadcast.along_m ? gemm_.m() : 1, each.broadcast.along_n ? gemm_.n() : 1, {}};
     if (each.is_written && gemm_.d.shape.rank() == 3) shape.batch = gemm_.batch();
-    if (const auto file = sources_.find(name); file != sources_.end()) {
+    if (const auto file = inputs_.find(name); file != inputs_.end()) {
       dtype = file->second.dtype;
       NpyMatrix& held = file->second;
       if (held.is_vector && each.broadcast == op::kColumnVector) held.shape = {held.shape[1], 1};
@@ -191,12 +192,14 @@ void Problem::choose_epilogue_tensors() {
     gemm_.tensors.push_back({name, placeholder(index++, dtype, shape, {})});
   }
   if (!dtypes.empty())
-    throw InvalidArgument(fmt::format("--tensor-dtype: the epilogue has no '{}'", dtypes.begin()->first));
-  for (const auto& [name, file] : sources_) {
-    if (!read.contains(name)) throw InvalidArgument(fmt::format("--source: the epilogue does not read '{}'", name));
+    throw InvalidArgument(fmt::format("--epilogue-dtype: the epilogue has no '{}'", dtypes.begin()->first));
+  for (const auto& [name, file] : inputs_) {
+    if (!read.contains(name))
+      throw InvalidArgument(fmt::format("--epilogue-input: the epilogue does not read '{}'", name));
   }
-  for (const auto& [name, file] : outputs_) {
-    if (!written.contains(name)) throw InvalidArgument(fmt::format("--output: the epilogue does not write '{}'", name));
+  for (const auto& [name, file] : output_paths_) {
+    if (!written.contains(name))
+      throw InvalidArgument(fmt::format("--epilogue-output: the epilogue does not write '{}'", name));
   }
 }
 
@@ -243,11 +246,11 @@ void Problem::materialize() {
   std::uint64_t stream = 3;
   for (const op::EpilogueTensor& each : op::epilogue_tensors(gemm_.epilogue)) {
     const op::Tensor& tensor = gemm_.tensor(each.label);
-    const auto file = sources_.find(std::string(each.label));
+    const auto file = inputs_.find(std::string(each.label));
     if (each.is_written) {
       op::fill_poison(tensor);
     } else {
-      fill(tensor, file == sources_.end() ? std::vector<NpyMatrix>{} : std::vector{file->second}, {}, stream++);
+      fill(tensor, file == inputs_.end() ? std::vector<NpyMatrix>{} : std::vector{file->second}, {}, stream++);
     }
   }
 }
@@ -259,7 +262,7 @@ void Problem::fill(const op::Tensor& tensor, const std::vector<NpyMatrix>& file,
   if (!file.empty()) {
     const op::Tensor held = file.front().tensor();
     op::copy_elements(operand.is_transposed ? op::transposed(held) : held, tensor);
-  } else if (options_.fill == "normal") {
+  } else if (options_.distribution == "normal") {
     op::fill_normal(tensor, is_integer(tensor.dtype) ? 16.0 : 1.0, seed);
   } else {
     op::fill_integers(tensor, tensor.dtype == DType::u8 ? 0 : -limit, limit == 1 ? 1 : limit - 1, seed);
@@ -284,13 +287,13 @@ NpyMatrix Problem::output() const { return to_npy(options_.d.is_transposed ? op:
 
 std::vector<std::pair<std::string, NpyMatrix>> Problem::epilogue_outputs() const {
   std::vector<std::pair<std::string, NpyMatrix>> all;
-  for (const auto& [name, file] : outputs_) all.emplace_back(file, to_npy(gemm_.tensor(name)));
+  for (const auto& [name, file] : output_paths_) all.emplace_back(file, to_npy(gemm_.tensor(name)));
   return all;
 }
 
 std::vector<NamedFile> Problem::output_files() const {
   std::vector<NamedFile> all;
-  for (const auto& [name, file] : outputs_) all.push_back({"--output " + name, file});
+  for (const auto& [name, file] : output_paths_) all.push_back({"--epilogue-output " + name, file});
   return all;
 }
 
@@ -300,7 +303,7 @@ std::vector<NamedFile> Problem::input_files() const {
        {std::pair{"--a", options_.a.file}, {"--b", options_.b.file}, {"--c", options_.c.file}}) {
     if (!file.empty()) all.push_back({option, file});
   }
-  for (const auto& [name, file] : source_files_) all.push_back({"--source " + name, file});
+  for (const auto& [name, file] : input_paths_) all.push_back({"--epilogue-input " + name, file});
   return all;
 }
 

@@ -32,9 +32,9 @@ class Problem {
   /// @pre materialize()
   NpyMatrix output() const;
 
-  /// The epilogue's outputs that --output names, each with its file. @pre materialize()
+  /// The outputs of the epilogue that --epilogue-output names, each with its file. @pre materialize()
   std::vector<std::pair<std::string, NpyMatrix>> epilogue_outputs() const;
-  /// The files that --output names, and the files that the problem is read from.
+  /// The files that --epilogue-output names, and the files that the problem is read from.
   std::vector<NamedFile> output_files() const;
   std::vector<NamedFile> input_files() const;
 
@@ -48,10 +48,10 @@ class Problem {
             std::uint64_t stream) const;
 
   ProblemOptions options_;
-  std::vector<NpyMatrix> a_, b_, c_;  // each empty, or one matrix
-  std::map<std::string, NpyMatrix> sources_;
-  std::map<std::string, std::string> source_files_;
-  std::map<std::string, std::string> outputs_;  // name in the epilogue -> file
+  std::vector<NpyMatrix> a_, b_, c_;                 // each empty, or one matrix
+  std::map<std::string, NpyMatrix> inputs_;          // of the epilogue, by name, as the next two
+  std::map<std::string, std::string> input_paths_;   // the files of these
+  std::map<std::string, std::string> output_paths_;  // the files of the outputs
   op::Gemm gemm_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };

@@ -107,17 +107,17 @@ std::vector<std::string> read_texts(const Json& json, std::string_view what) {
   return texts;
 }
 
-op::SlotDeclaration read_slot(const Json& json) {
-  Fields fields(json, "a slot");
-  op::SlotDeclaration slot;
-  slot.name = read_text(fields.at("name"), "a slot's name");
-  slot.shape = read_texts(fields.at("shape"), "a slot's shape");
-  if (const Json* const access = fields.find("access")) slot.access = read_name(*access, "access", parse_access);
+op::OperandDeclaration read_operand(const Json& json) {
+  Fields fields(json, "an operand");
+  op::OperandDeclaration operand;
+  operand.name = read_text(fields.at("name"), "an operand's name");
+  operand.shape = read_texts(fields.at("shape"), "an operand's shape");
+  if (const Json* const access = fields.find("access")) operand.access = read_name(*access, "access", parse_access);
   if (const Json* const types = fields.find("types")) {
-    for (const Json& type : *types) slot.types.push_back(read_type(type, "a slot's type"));
+    for (const Json& type : *types) operand.types.push_back(read_type(type, "an operand's type"));
   }
   fields.check_all_taken();
-  return slot;
+  return operand;
 }
 
 std::vector<op::NamedScalar> read_scalars(const Json* json) {
@@ -131,14 +131,14 @@ std::vector<op::NamedScalar> read_scalars(const Json* json) {
 /// A product that the file declares. The GEMM families compute it.
 op::OperationPtr read_product(const Json& json) {
   Fields fields(json, "the operation");
-  std::vector<op::SlotDeclaration> slots;
-  for (const Json& slot : fields.at("slots")) slots.push_back(read_slot(slot));
+  std::vector<op::OperandDeclaration> operands;
+  for (const Json& operand : fields.at("operands")) operands.push_back(read_operand(operand));
   const std::vector<std::string> names = read_texts(fields.at("product"), "a product");
   if (names.size() != 3) throw InvalidArgument(fmt::format("a product names 3 operands, got {}", names.size()));
   const std::string name = read_text(fields.at("name"), "the operation's name");
   std::vector<op::NamedScalar> scalars = read_scalars(fields.find("scalars"));
   fields.check_all_taken();
-  return std::make_shared<op::ProductOperation>(name, std::move(slots), std::array{names[0], names[1], names[2]},
+  return std::make_shared<op::ProductOperation>(name, std::move(operands), std::array{names[0], names[1], names[2]},
                                                 std::move(scalars));
 }
 
@@ -178,20 +178,20 @@ op::Problem read_custom(Fields& fields, const op::OperationPtr& operation) {
   const Json none = Json::object();
   Fields strides(strides_json == nullptr ? none : *strides_json, "strides");
   std::vector<op::NamedTensor> tensors;
-  for (const op::SlotDeclaration& slot : operation->slots()) {
+  for (const op::OperandDeclaration& operand : operation->operands()) {
     op::Dims shape;
-    for (const std::string& entry : slot.shape) {
+    for (const std::string& entry : operand.shape) {
       if (entry[0] >= '0' && entry[0] <= '9') {
         shape.append(std::stoll(entry));
       } else if (const auto found = extents.find(entry); found != extents.end()) {
         shape.append(found->second);
       } else {
-        throw InvalidArgument(fmt::format("extents lacks '{}', an extent of '{}'", entry, slot.name));
+        throw InvalidArgument(fmt::format("extents lacks '{}', an extent of '{}'", entry, operand.name));
       }
     }
-    op::Tensor tensor = packed(tensors.size(), read_type(types.at(slot.name), "the type of " + slot.name), shape);
-    if (const Json* const given = strides.find(slot.name)) read_strides(*given, tensor, slot.name);
-    tensors.push_back({slot.name, tensor});
+    op::Tensor tensor = packed(tensors.size(), read_type(types.at(operand.name), "the type of " + operand.name), shape);
+    if (const Json* const given = strides.find(operand.name)) read_strides(*given, tensor, operand.name);
+    tensors.push_back({operand.name, tensor});
   }
   types.check_all_taken();
   strides.check_all_taken();
@@ -284,9 +284,9 @@ ProblemFile::ProblemFile(const std::string& path, const registry::Registry& regi
 
 std::string ProblemFile::description() const {
   std::string text(op::operation_name(problem_));
-  for (const op::ConstSlot& slot : op::operands(problem_)) {
-    if (slot.is_used)
-      text += fmt::format(" {}{}:{}", slot.name, op::to_string(slot.tensor->shape), name(slot.tensor->dtype));
+  for (const op::ConstOperand& operand : op::operands(problem_)) {
+    if (operand.is_used)
+      text += fmt::format(" {}{}:{}", operand.name, op::to_string(operand.tensor->shape), name(operand.tensor->dtype));
   }
   return text;
 }
@@ -296,16 +296,16 @@ void ProblemFile::materialize(std::uint64_t seed) {
   const Result<op::GemmView> view = op::view(problem_);
   const std::int64_t limit =
       view ? op::exact_integer_limit(view->a.tensor.dtype, view->accumulator, view->k()) : kSmall;
-  for (const op::Slot& slot : op::operands(problem_)) {
-    if (slot.tensor->address == 0) continue;
-    const auto size = static_cast<std::size_t>(op::span_bytes(*slot.tensor));
+  for (const op::Operand& operand : op::operands(problem_)) {
+    if (operand.tensor->address == 0) continue;
+    const auto size = static_cast<std::size_t>(op::span_bytes(*operand.tensor));
     memory_.push_back(std::make_unique_for_overwrite<std::byte[]>(size + kAlignment));
     const auto address = reinterpret_cast<std::uint64_t>(memory_.back().get());
-    slot.tensor->address = (address + kAlignment - 1) / kAlignment * kAlignment;
-    if (op::is_read(slot.access)) {
-      op::fill_integers(flat(*slot.tensor), slot.tensor->dtype == DType::u8 ? 0 : -limit, limit, seed++);
+    operand.tensor->address = (address + kAlignment - 1) / kAlignment * kAlignment;
+    if (op::is_read(operand.access)) {
+      op::fill_integers(flat(*operand.tensor), operand.tensor->dtype == DType::u8 ? 0 : -limit, limit, seed++);
     } else {
-      op::fill_poison(flat(*slot.tensor));
+      op::fill_poison(flat(*operand.tensor));
     }
   }
 }

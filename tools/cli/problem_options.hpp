@@ -1,4 +1,4 @@
-// The options that describe a GEMM and its kernel, which the commands gemm, find, tune and emit share.
+// The options that describe a GEMM and its kernel, which the commands gemm, run, find, tune and emit share.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct ProblemOptions {
   std::optional<std::int64_t> m, n, k;  // extents of random inputs
   std::optional<std::int64_t> batch;    // of random inputs; nullopt: single matrices
   std::uint64_t seed = 0;
-  std::string fill = "integer";
+  std::string distribution = "integer";  // of random inputs: "integer" or "normal"
   double alpha = 1.0;
   double beta = 0.0;
   std::string dtype;        // empty: the type of the files, or f32
@@ -34,9 +34,9 @@ struct ProblemOptions {
   std::string out_dtype;
   std::string math;
   std::string epilogue = "linear_combination";
-  std::vector<std::string> sources, outputs;  // the epilogue's tensors: "NAME=FILE"
-  std::vector<std::string> scalars;           // "NAME=NUMBER"
-  std::vector<std::string> tensor_dtypes;     // the epilogue's tensors without a file: "NAME=TYPE"
+  std::vector<std::string> epilogue_inputs, epilogue_outputs;  // "NAME=FILE"
+  std::vector<std::string> epilogue_scalars;                   // "NAME=NUMBER"
+  std::vector<std::string> epilogue_dtypes;                    // of tensors without a file: "NAME=TYPE"
 };
 
 /// Which kernel to use: the best-ranked one, one by its name, or an explicit design.
@@ -49,9 +49,9 @@ struct KernelOptions {
   std::string schedule;                           // "cooperative" or "ping_pong"
   bool swaps_operands = false;
   bool repacks_operands = false;
-  int stages = 0;  // 0, here and in swizzle and split_k: not given
-  int swizzle = 0;
-  bool swizzles_rows = false;
+  int stages = 0;  // 0, here and in raster_width and split_k: not given
+  int raster_width = 0;
+  std::string raster_along;  // "m" or "n"; empty: not given
   int split_k = 0;
 
   bool has_design() const { return !tile.empty(); }

@@ -1,4 +1,4 @@
-// tilewright run: ranks, checks or computes a problem of any operation, which a JSON file describes.
+// tilewright run: computes a problem that a JSON file describes, or ranks or verifies the kernels for it.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,7 +22,7 @@ struct RunCommandOptions {
   KernelOptions kernel;
   std::uint64_t seed = 0;
   bool find = false;
-  bool check = false;
+  bool verify_candidates = false;
   bool verify = false;
   bool json = false;
 };
@@ -40,7 +40,7 @@ ExitCode find(const engine::Engine& engine, const ProblemFile& problem, const Ru
   return ExitCode::ok;
 }
 
-ExitCode check(engine::Engine& engine, const ProblemFile& problem, bool json) {
+ExitCode verify_candidates(engine::Engine& engine, const ProblemFile& problem, bool json) {
   const tune::TuningReport report = tune::tune(engine, problem.problem(), {.checks_only = true});
   if (json) fmt::print("{}\n", nlohmann::ordered_json::parse(tune::to_json(report)).dump(2));
   bool is_any_sound = false;
@@ -88,29 +88,34 @@ ExitCode compute(engine::Engine& engine, ProblemFile& problem, const RunCommandO
 }
 
 ExitCode run(const RunCommandOptions& options, const std::shared_ptr<registry::Registry>& registry) {
-  if (options.find + options.check + options.verify > 1)
-    throw InvalidArgument("give only one of --find, --check and --verify");
+  if (options.find + options.verify_candidates + options.verify > 1)
+    throw InvalidArgument("give only one of --find, --verify-candidates and --verify");
   ProblemFile problem(options.file, *registry);
   engine::Engine engine(engine_options(options.kernel), registry);
   if (options.find) return find(engine, problem, options);
-  if (options.check) return check(engine, problem, options.json);
+  if (options.verify_candidates) return verify_candidates(engine, problem, options.json);
   return compute(engine, problem, options);
 }
 
 }  // namespace
 
 Command add_run_command(CLI::App& parent, std::shared_ptr<registry::Registry> registry) {
-  CLI::App* app = parent.add_subcommand("run", "compute a problem of any operation that a JSON file describes");
+  CLI::App* app =
+      parent.add_subcommand("run", "compute a problem that a JSON file describes: a GEMM or another operation");
   const auto options = std::make_shared<RunCommandOptions>();
   app->add_option("--problem", options->file,
                   "JSON file with the operation, extents and types; docs/operations.md has the format")
       ->type_name("FILE")
       ->required();
   add_kernel_options(*app, options->kernel, true);
-  add_integer<std::uint64_t>(*app, "--seed", options->seed, {}, "seed of the random operands");
-  app->add_flag("--find", options->find, "only rank the kernels, and list those that cannot with the reason");
-  app->add_flag("--check", options->check, "run the best-ranked kernels on private memory and check each");
-  app->add_flag("--verify", options->verify, "compare the outputs with the reference; a wrong result exits 1");
+  add_integer<std::uint64_t>(*app, "--seed", options->seed, {}, "seed of the random operands (default 0)");
+  app->add_flag(
+      "--find", options->find,
+      "do not compute: rank the kernels, and list those that cannot compute the problem, each with the reason");
+  app->add_flag("--verify-candidates", options->verify_candidates,
+                "run the best-ranked kernels, each on its own memory, and verify their results");
+  app->add_flag("--verify", options->verify,
+                "compare the outputs of the chosen kernel with the reference; if they are wrong, exit 1");
   app->add_flag("--json", options->json, "print the result as JSON");
   if (registry == nullptr) registry = kernels::make_registry();
   return {app, [options, registry] { return run(*options, registry); }};

@@ -174,16 +174,23 @@ ExitCode run(const TuneCommandOptions& options) {
 }  // namespace
 
 Command add_tune_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("tune", "measure the best-ranked kernels and store the fastest for later runs");
+  CLI::App* app =
+      parent.add_subcommand("tune", "measure the best-ranked kernels for a GEMM and store the fastest for later runs");
   const auto options = std::make_shared<TuneCommandOptions>();
   add_problem_options(*app, options->problem);
   add_device_option(*app, options->kernel);
-  add_integer<int>(*app, "--top", options->tune.top, {}, "how many of the best-ranked kernels to measure");
-  add_real(*app, "--seconds", options->tune.seconds, "time limit of the measurements in seconds, without compilation");
-  app->add_flag("--check", options->tune.checks_only,
-                "only run the kernels and check their results, which also works on an emulator");
-  app->add_flag("--list", options->list, "list the stored choices, and the kernels that broke a device");
-  app->add_flag("--forget", options->forget, "delete the stored choices and faults, of the given problem or of all");
+  add_integer<int>(*app, "--top", options->tune.top, {},
+                   fmt::format("how many of the best-ranked kernels to measure (default {})", options->tune.top));
+  add_real(*app, "--seconds", options->tune.seconds,
+           fmt::format("time limit of the measurements in seconds, without compilation (default {})",
+                       options->tune.seconds));
+  app->add_flag(
+      "--verify-candidates", options->tune.checks_only,
+      "only run the kernels and verify their results, without measuring: the times of an emulator mean nothing");
+  app->add_flag("--list", options->list,
+                "list the tuning records: the stored winners, and the kernels that broke a device");
+  app->add_flag("--forget", options->forget,
+                "delete the tuning records of the given problem, or all of them if no problem is given");
   app->add_flag("--json", options->json, "print the result as JSON");
   return {app, [options] { return run(*options); }};
 }

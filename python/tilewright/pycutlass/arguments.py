@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from tilewright import _tilewright
-from tilewright._tilewright import Epilogue, Kernel, Prepared
+from tilewright._tilewright import Epilogue, Kernel, PreparedCall
 from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
@@ -95,7 +95,7 @@ class GemmArguments:
         self._staged: list[Staged] = []
         self._cleared: list[Any] = []
         self._memories: list[Memory] = []
-        self._prepared: list[Prepared] | None = None
+        self._prepared: list[PreparedCall] | None = None
         self._workspace: SplitKWorkspace | None = None
         self._stream: Any = None
         if lists:

@@ -124,7 +124,7 @@ class EpilogueVisitTree:
         views = {name: self._view(memory, name, kinds[name], batch, m, n) for name, memory in memories.items()}
         problem = (m, n) if batch is None else (batch, m, n)
         traced = self._trace(problem, kinds, {name: view.shape for name, view in views.items()}, numbers)
-        tensors = {source.label: views[source.name] for source in traced.sources}
+        tensors = {each.label: views[each.name] for each in traced.inputs}
         used = {*kinds, *(output.name for output in traced.outputs)}
         unused = [name for name in operands if name not in used]
         if unused:

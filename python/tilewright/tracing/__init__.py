@@ -1,14 +1,14 @@
 """Python functions as epilogues: `trace` reads the source of a function and translates it to the epilogue language."""
 
 from .callee import traced_as
-from .epilogue import Output, Scalar, SourceTensor, TracedEpilogue, parameters, trace
-from .errors import Place, TraceError
+from .epilogue import InputTensor, Output, Scalar, TracedEpilogue, parameters, trace
+from .errors import SourceLocation, TraceError
 
 __all__ = [
+    "InputTensor",
     "Output",
-    "Place",
     "Scalar",
-    "SourceTensor",
+    "SourceLocation",
     "TraceError",
     "TracedEpilogue",
     "parameters",

@@ -21,7 +21,11 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def traced_as(stand_in: Callable[..., object]) -> Callable[[F], F]:
-    """A decorator for functions that cannot be traced: the tracer reads `stand_in` instead of them."""
+    """A decorator for a function that cannot be traced: a call of it is traced as a call of `stand_in` instead.
+
+    The function itself does not change, so that calls outside of epilogues compute what they did before.
+    torch.compiler.substitute_in_graph has the same purpose for torch.compile.
+    """
 
     def mark(function: F) -> F:
         vars(function)["__traced_as__"] = stand_in

@@ -20,7 +20,7 @@ MAX_NODES = 512
 
 
 @dataclass(frozen=True)
-class SourceTensor:
+class InputTensor:
     """A tensor that the epilogue reads."""
 
     name: str  # the parameter
@@ -53,11 +53,11 @@ class TracedEpilogue:
     """A function as text of the epilogue language, with the tensors and scalars that its names stand for."""
 
     text: str
-    sources: tuple[SourceTensor, ...]  # the tensors that the text reads, in order of the parameters
+    inputs: tuple[InputTensor, ...]  # the tensors that the text reads, in order of the parameters
     scalars: tuple[Scalar, ...]  # the scalars that the text reads, in order of the parameters
     outputs: tuple[Output, ...]  # in the order in which the function returns them
     reads_c: bool
-    pairs_columns: bool  # D has one column for each pair of columns of A*B
+    is_gated: bool  # D has one column for each pair of columns of A*B
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def trace(
     shapes: Mapping[str, Sequence[int]] | None = None,
     scalars: Mapping[str, float] | None = None,
     constants: Mapping[str, object] | None = None,
-    source: str | None = None,
+    c: str | None = None,
 ) -> TracedEpilogue:
     """Translates a function of NumPy, PyTorch or JAX arrays to an epilogue.
 
@@ -89,7 +89,7 @@ def trace(
                (m,) must be used as x[:, None]
     scalars    the parameters that are launch arguments, with their values; `alpha` and `beta` are those of the GEMM
     constants  the parameters that become part of the code, as defaults do: numbers, booleans, strings and None
-    source     the parameter that is C of the GEMM
+    c          the parameter that stands for C of the GEMM
 
     The values that the function returns are stored: the variable D, else the first value, to D, and the others to
     tensors named after the variables. The result of a reduction can be returned but not used further. Raises
@@ -102,10 +102,10 @@ def trace(
     interpreter = Interpreter(graph)
     try:
         callee = _read(function, interpreter)
-        bound = _bind(callee, graph, shapes, scalars, constants, source)
+        bound = _bind(callee, graph, shapes, scalars, constants, c)
         returned = interpreter.run(callee, bound)
         returns = [*_returns(returned, callee)]
-        return _Writer(callee, graph, shapes, scalars, source).write(returns)
+        return _Writer(callee, graph, shapes, scalars, c).write(returns)
     except Untraceable as error:
         raise TraceError(error.reason, None, error.instead) from None
     except RecursionError as error:
@@ -145,7 +145,7 @@ def _read(function: object, interpreter: Interpreter) -> Callee:
 
 
 def _refuse(callee: Callee, node: ast.AST, reason: str, instead: str | None = None) -> TraceError:
-    return TraceError(reason, callee.source.place(node), instead)
+    return TraceError(reason, callee.source.location(node), instead)
 
 
 def _bind(
@@ -154,18 +154,18 @@ def _bind(
     shapes: Mapping[str, Sequence[int]],
     scalars: Mapping[str, float],
     constants: Mapping[str, object],
-    source: str | None,
+    c: str | None,
 ) -> dict[str, object]:
     """The values of all parameters of the traced function."""
     signature = callee.definition.args
     if star := signature.vararg or signature.kwarg:
         raise _refuse(callee, star, "'*' parameters cannot be traced", "name each parameter")
     parameters = {each.arg: each for each in callee.parameters()}
-    kinds = [*shapes, *scalars, *constants, *([source] if source is not None else [])]
+    kinds = [*shapes, *scalars, *constants, *([c] if c is not None else [])]
     for name in kinds:
         if name not in parameters:
             raise _refuse(callee, callee.definition, f"{callee.name} has no parameter '{str(name)[:100]}'")
-        if kinds.count(name) > 1 and not (name == source and name in shapes):
+        if kinds.count(name) > 1 and not (name == c and name in shapes):
             raise _refuse(callee, parameters[name], f"'{name}' is bound more than once")
     free = [name for name in parameters if name not in callee.preset]
     if not free:
@@ -178,7 +178,7 @@ def _bind(
                 if name in kinds:
                     raise Untraceable(f"'{name}' stands for the accumulators A*B: nothing can be bound to it")
                 bound[name] = graph.accumulator()
-            elif name == source:
+            elif name == c:
                 if name in shapes and _extents(shapes[name], name) != graph.problem:
                     raise Untraceable(f"C must have the shape {graph.problem}, got {_extents(shapes[name], name)}")
                 bound[name] = graph.source()
@@ -234,13 +234,13 @@ class _Writer:
         graph: Graph,
         shapes: Mapping[str, Sequence[int]],
         scalars: Mapping[str, float],
-        source: str | None,
+        c: str | None,
     ) -> None:
         self.callee = callee
         self.graph = graph
         self.shapes = shapes
         self.scalars = scalars
-        self.source = source
+        self.c = c
         self.labels = Labels()
 
     def write(self, returns: Sequence[_Return]) -> TracedEpilogue:
@@ -254,23 +254,23 @@ class _Writer:
         used = {node.label: node.op for node in nodes if node.op in ("scalar", "full", "row", "column", "single")}
         leaves = self.label_leaves(nodes, used)
         outputs = [self.output(each, values[id(each)], each is main) for each in returns]
-        is_paired = any(node.op in ("even", "odd", *GATED) for node in nodes)
-        if is_paired:
-            self.check_pairs(returns, values, [node.op for node in nodes])
+        is_gated = any(node.op in ("even", "odd", *GATED) for node in nodes)
+        if is_gated:
+            self.check_gated(returns, values, [node.op for node in nodes])
         self.check_names(returns, outputs)
         stores = [
             Store(output.label, values[id(each)].node, output.reduction, output.broadcast)
             for each, output in zip(returns, outputs, strict=True)
         ]
         text = render(self.graph.nodes, stores, leaves, self.graph.names, self.labels)
-        sources = [SourceTensor(n, leaves[n], used[n]) for n in leaves if used[n] != "scalar"]  # type: ignore[arg-type]
+        inputs = [InputTensor(n, leaves[n], used[n]) for n in leaves if used[n] != "scalar"]  # type: ignore[arg-type]
         scalars = [Scalar(n, leaves[n], _number(n, self.scalars[n])) for n in leaves if used[n] == "scalar"]
-        for what, count, limit in (("tensors", len(sources), MAX_TENSORS), ("scalars", len(scalars), MAX_SCALARS)):
+        for what, count, limit in (("tensors", len(inputs), MAX_TENSORS), ("scalars", len(scalars), MAX_SCALARS)):
             if count > limit:
                 reason = f"the function reads {count} {what}, more than {limit}"
                 raise _refuse(self.callee, self.callee.definition, reason)
         reads_c = any(node.op == "C" for node in nodes)
-        return TracedEpilogue(text, tuple(sources), tuple(scalars), tuple(outputs), reads_c, is_paired)
+        return TracedEpilogue(text, tuple(inputs), tuple(scalars), tuple(outputs), reads_c, is_gated)
 
     def value(self, each: _Return) -> Traced | Reduced:
         if isinstance(each.value, Reduced):
@@ -320,20 +320,21 @@ class _Writer:
             raise _refuse(self.callee, each.node, f"the output '{name}' must have the shape {shape}, got {value.shape}")
         return Output(name, label, "full", shape)
 
-    def check_pairs(
+    def check_gated(
         self, returns: Sequence[_Return], values: Mapping[int, Traced | Reduced], operations: Sequence[str]
     ) -> None:
         """Checks the rules for a gated epilogue, in which a column of D is computed from a pair of columns of A*B."""
         for each, output in zip(returns, (values[id(each)] for each in returns), strict=True):
             is_main = each.name == "D" or (each is returns[0] and all(other.name != "D" for other in returns))
             if isinstance(output, Reduced):
-                raise _refuse(self.callee, each.node, "an epilogue that pairs columns cannot have reductions")
+                raise _refuse(self.callee, each.node, "a gated epilogue cannot have reductions")
             if is_main != (output.columns == "pair"):
-                reason = "D does not pair columns, but another value does" if is_main else "only D can pair columns"
+                pairs = "one column for each pair of columns of A*B"
+                reason = f"D must have {pairs}, as another value does" if is_main else f"only D can have {pairs}"
                 raise _refuse(self.callee, each.node, reason)
         if "C" in operations or "column_index" in operations:
             what = "C" if "C" in operations else "column indices"
-            raise _refuse(self.callee, self.callee.definition, f"an epilogue that pairs columns cannot read {what}")
+            raise _refuse(self.callee, self.callee.definition, f"a gated epilogue cannot read {what}")
 
     def check_names(self, returns: Sequence[_Return], outputs: Sequence[Output]) -> None:
         names: set[str] = set()
@@ -341,7 +342,7 @@ class _Writer:
             if output.name in names:
                 raise _refuse(self.callee, each.node, f"'{output.name}' is returned twice")
             names.add(output.name)
-            if each.name is not None and (each.name in self.shapes or each.name == self.source):
+            if each.name is not None and (each.name in self.shapes or each.name == self.c):
                 raise _refuse(
                     self.callee, each.node, f"'{output.name}' is an input", "assign it to another variable first"
                 )

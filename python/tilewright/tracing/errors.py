@@ -9,7 +9,7 @@ from tilewright.errors import InvalidArgument
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLocation:
     """A range of columns in a line of a source. Lines and columns count from 1; `end` is one past the last column."""
 
     filename: str
@@ -21,25 +21,29 @@ class Place:
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}:{self.column}"
 
-    def picture(self) -> str:
+    def excerpt(self) -> str:
         """The line, with carets below the range."""
         indent = "".join(c if c == "\t" else " " for c in self.text[: self.column - 1])
         return f"    {self.text}\n    {indent}{'^' * max(1, self.end - self.column)}"
 
 
 class TraceError(InvalidArgument):
-    """A function cannot be traced: the reason, the place, and what to write instead if there is an alternative."""
+    """A function cannot be traced: the reason, the location, and what to write instead if there is an alternative."""
 
     def __init__(
-        self, reason: str, place: Place | None = None, instead: str | None = None, callers: Sequence[Place] = ()
+        self,
+        reason: str,
+        location: SourceLocation | None = None,
+        instead: str | None = None,
+        callers: Sequence[SourceLocation] = (),
     ) -> None:
         self.reason = reason
-        self.place = place
+        self.location = location
         self.instead = instead
-        self.callers = tuple(callers)  # the calls that led to the place, innermost first
-        lines = [reason if place is None else f"{place}: {reason}"]
-        if place is not None:
-            lines.append(place.picture())
+        self.callers = tuple(callers)  # the locations of the calls that led here, innermost first
+        lines = [reason if location is None else f"{location}: {reason}"]
+        if location is not None:
+            lines.append(location.excerpt())
         if instead:
             lines.append(f"instead: {instead}")
         lines += [f"called from {caller}" for caller in self.callers]
@@ -47,7 +51,7 @@ class TraceError(InvalidArgument):
 
 
 class Untraceable(Exception):
-    """The same without a place, for code that does not know it. The interpreter converts it to a TraceError."""
+    """A TraceError without a location, for code that does not know it. The interpreter adds the location."""
 
     def __init__(self, reason: str, instead: str | None = None) -> None:
         super().__init__(reason)

@@ -286,7 +286,7 @@ class Graph:
     def reduce(self, reduction: Reduction, x: Operand, axis: object = None, keepdims: object = False) -> Reduced:
         value = self.operand(x)
         if value.columns == "pair":
-            raise Untraceable("an epilogue that pairs columns cannot have reductions")
+            raise Untraceable("a gated epilogue cannot have reductions")
         if value.shape != self.problem:
             raise Untraceable(f"a reduced value must have the shape {self.problem}, got {value.shape}")
         rank = len(self.problem)

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from . import library
 from .callee import MAX_CALL_DEPTH, Callee, admit, bind, callee_of
 from .constants import CONSTANTS, ON_CONSTANTS, SCALARS, on_constants, on_numbers, symbol
-from .errors import Place, TraceError, Untraceable
+from .errors import SourceLocation, TraceError, Untraceable
 from .graph import Graph, Logical, Reduced, Traced, describe
 from .source import Definition, Source
 
@@ -83,11 +83,11 @@ class Interpreter:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.frames: list[Frame] = []
-        self.calls: list[Place] = []  # the places of the calls that made the frames, except the first
+        self.calls: list[SourceLocation] = []  # of the calls that made the frames, without the first frame
         self.steps = 0
 
     def error(self, node: ast.AST, reason: str, instead: str | None = None) -> TraceError:
-        return TraceError(reason, self.frames[-1].callee.source.place(node), instead, self.calls[::-1])
+        return TraceError(reason, self.frames[-1].callee.source.location(node), instead, self.calls[::-1])
 
     def run(self, callee: Callee, arguments: Mapping[str, object]) -> Returned:
         """Interprets a call; `arguments` has a value for each parameter."""
@@ -544,7 +544,7 @@ class Interpreter:
         if len(self.frames) >= MAX_CALL_DEPTH:
             raise Untraceable(f"calls are nested more than {MAX_CALL_DEPTH} deep")
         bound = bind(callee, arguments, keywords)
-        self.calls.append(self.frames[-1].callee.source.place(node))
+        self.calls.append(self.frames[-1].callee.source.location(node))
         try:
             return self.run(callee, bound).value
         finally:

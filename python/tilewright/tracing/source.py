@@ -1,4 +1,4 @@
-"""Finds the syntax tree of a function or a text, and the places of its nodes."""
+"""Finds the syntax tree of a function or a text, and the locations of its nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import types
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .errors import Place, TraceError, Untraceable
+from .errors import SourceLocation, TraceError, Untraceable
 
 Definition = ast.FunctionDef | ast.Lambda
 
@@ -24,8 +24,8 @@ class Source:
     first_line: int = 1  # the number of lines[0] in the file
     first_parsed: int = 1  # the number of lines[0] in the tree
 
-    def place(self, node: ast.AST) -> Place:
-        """The place of a node; if it has several lines, of the first one."""
+    def location(self, node: ast.AST) -> SourceLocation:
+        """The location of a node. If the node has several lines, it is the first one."""
         index = min(max(getattr(node, "lineno", self.first_parsed) - self.first_parsed, 0), len(self.lines) - 1)
         text = self.lines[index].rstrip("\r\n") if self.lines else ""
         encoded = text.encode()
@@ -33,7 +33,7 @@ class Source:
         end = len(text)
         if getattr(node, "end_lineno", None) == getattr(node, "lineno", None):
             end = len(encoded[: getattr(node, "end_col_offset", len(encoded))].decode(errors="ignore"))
-        return Place(self.filename, self.first_line + index, begin + 1, end + 1, text)
+        return SourceLocation(self.filename, self.first_line + index, begin + 1, end + 1, text)
 
 
 def parse_text(text: str) -> tuple[Source, list[ast.stmt]]:
@@ -61,7 +61,7 @@ def read_function(function: types.FunctionType) -> tuple[Source, Definition]:
     body = _parse(f"if True:\n{text}" if is_indented else text, source).body
     definition = body[0].body[0] if is_indented and body and isinstance(body[0], ast.If) else body[0] if body else None
     if isinstance(definition, ast.AsyncFunctionDef):
-        raise TraceError(f"{code.co_name} is async, which cannot be traced", source.place(definition))
+        raise TraceError(f"{code.co_name} is async, which cannot be traced", source.location(definition))
     is_it = (
         isinstance(definition, ast.FunctionDef)
         and definition.name == code.co_name
@@ -83,8 +83,9 @@ def _parse(text: str, source: Source) -> ast.Module:
         index = min(max((error.lineno or 1) - source.first_parsed, 0), len(source.lines) - 1)
         column = max(1, error.offset or 1)
         line = source.lines[index].rstrip("\r\n")
-        place = Place(source.filename, source.first_line + index, min(column, len(line) + 1), column + 1, line)
-        raise TraceError(f"not Python: {error.msg}", place) from error
+        begin = min(column, len(line) + 1)
+        location = SourceLocation(source.filename, source.first_line + index, begin, column + 1, line)
+        raise TraceError(f"not Python: {error.msg}", location) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise TraceError(f"{source.filename}: not Python: {error}") from error
 

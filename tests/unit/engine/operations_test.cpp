@@ -107,7 +107,7 @@ TEST(Operations, AGemmWithATransposedResultIsComputedByTheGemmFamilies) {
   Engine engine(emulator_options());
   const auto operation = std::make_shared<op::ProductOperation>(
       "transposed_gemm",
-      std::vector<op::SlotDeclaration>{{"a", {"m", "k"}}, {"b", {"k", "n"}}, {"out", {"n", "m"}, op::Access::write}},
+      std::vector<op::OperandDeclaration>{{"a", {"m", "k"}}, {"b", {"k", "n"}}, {"out", {"n", "m"}, op::Access::write}},
       std::array<std::string, 3>{"a", "b", "out"}, std::vector<op::NamedScalar>{{"alpha", 1.0}});
   const std::vector<float> a = numbers(33 * 17), b = numbers(17 * 40);
   std::vector<float> out(40 * 33, std::nanf(""));

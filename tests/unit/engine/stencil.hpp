@@ -95,15 +95,15 @@ class StencilProvider final : public registry::Provider {
 
   std::string family() const override { return "stencils"; }
   std::vector<registry::KernelPtr> generate(const Target& target) const override {
-    const auto slot = [](const char* name, op::Access access) {
-      return op::SlotSignature{name, access, DType::f32, 2, 1, 1};
+    const auto operand = [](const char* name, op::Access access) {
+      return op::OperandSignature{name, access, DType::f32, 2, 1, 1};
     };
     std::vector<registry::KernelPtr> kernels;
     for (std::size_t i = 0; i < defects_.size(); ++i) {
       registry::KernelMetadata metadata;
       metadata.family = family();
       metadata.name = fmt::format("stencil_{}", i);
-      metadata.signature = {"stencil", {slot("x", op::Access::read), slot("out", op::Access::write)}};
+      metadata.signature = {"stencil", {operand("x", op::Access::read), operand("out", op::Access::write)}};
       plan::tiling(metadata.design).target = target;
       kernels.push_back(std::make_shared<StencilKernel>(std::move(metadata), defects_[i]));
     }

@@ -35,8 +35,8 @@ Gemm f16_gemm() {
 
 OperationPtr stencil() {
   return std::make_shared<Operation>("stencil",
-                                     std::vector<SlotDeclaration>{{"x", {"h", "w"}, Access::read, {DType::f32}},
-                                                                  {"out", {"h", "w"}, Access::write, {DType::f32}}},
+                                     std::vector<OperandDeclaration>{{"x", {"h", "w"}, Access::read, {DType::f32}},
+                                                                     {"out", {"h", "w"}, Access::write, {DType::f32}}},
                                      std::vector<NamedScalar>{{"weight", 0.25}});
 }
 
@@ -48,8 +48,9 @@ TEST(Problem, ListsTheOperandsOfAGemm) {
   gemm.tensors = {{"bias", matrix(std::uint64_t{0x40000}, DType::f32, 1, 48)}};
   Problem problem = gemm;
   std::vector<std::string> names;
-  for (const Slot& slot : operands(problem)) {
-    names.push_back(std::string(slot.name) + ':' + std::string(name(slot.access)) + (slot.is_used ? "" : ":unused"));
+  for (const Operand& operand : operands(problem)) {
+    names.push_back(std::string(operand.name) + ':' + std::string(name(operand.access)) +
+                    (operand.is_used ? "" : ":unused"));
   }
   EXPECT_THAT(names, testing::ElementsAre("A:read", "B:read", "C:read:unused", "D:write", "bias:read"));
 }
@@ -141,7 +142,7 @@ TEST(Custom, RefusesAnOutputWhoseElementsOverlap) {
 }
 
 TEST(Operation, RefusesInvalidDeclarations) {
-  const auto declare = [](std::vector<SlotDeclaration> slots) { Operation("mine", std::move(slots)); };
+  const auto declare = [](std::vector<OperandDeclaration> operands) { Operation("mine", std::move(operands)); };
   EXPECT_THAT(
       [&] {
         declare({{"x", {"n"}}});
@@ -167,7 +168,7 @@ TEST(Operation, RefusesInvalidDeclarations) {
 OperationPtr transposed_gemm() {
   return std::make_shared<ProductOperation>(
       "transposed_gemm",
-      std::vector<SlotDeclaration>{{"a", {"m", "k"}}, {"b", {"k", "n"}}, {"out", {"n", "m"}, Access::write}},
+      std::vector<OperandDeclaration>{{"a", {"m", "k"}}, {"b", {"k", "n"}}, {"out", {"n", "m"}, Access::write}},
       std::array<std::string, 3>{"a", "b", "out"}, std::vector<NamedScalar>{{"alpha", 1.0}});
 }
 
@@ -189,7 +190,8 @@ TEST(ProductOperation, HasAGemmView) {
 TEST(ProductOperation, FoldsModesAndMatchesItsDefinition) {
   const auto operation = std::make_shared<ProductOperation>(
       "folded",
-      std::vector<SlotDeclaration>{{"a", {"i", "k", "j"}}, {"b", {"k", "n"}}, {"out", {"i", "n", "j"}, Access::write}},
+      std::vector<OperandDeclaration>{
+          {"a", {"i", "k", "j"}}, {"b", {"k", "n"}}, {"out", {"i", "n", "j"}, Access::write}},
       std::array<std::string, 3>{"a", "b", "out"});
   constexpr int kI = 3, kJ = 4, kK = 5, kN = 6;
   std::vector<float> a(kI * kK * kJ), b(kK * kN), out(kI * kN * kJ, -1.0F);

@@ -154,7 +154,7 @@ TEST(Metadata, JsonHasEveryField) {
   EXPECT_EQ(design.at("threadblock_shape"), nlohmann::json({128, 128, 32}));
   EXPECT_EQ(design.at("warp_count"), nlohmann::json({2, 2, 1}));
   EXPECT_EQ(design.at("stages"), 4);
-  EXPECT_EQ(design.at("raster"), (nlohmann::json{{"width", 1}, {"groups_rows", false}}));
+  EXPECT_EQ(design.at("raster"), (nlohmann::json{{"width", 1}, {"along", "m"}}));
   EXPECT_EQ(json.at("operands").at("epilogue").at("name"), "linear_combination_gelu");
   EXPECT_EQ(json.at("operands").at("epilogue").at("compute"), "f32");
   EXPECT_EQ(json.at("operands").at("epilogue").at("graph"), op::signature(description.epilogue));

@@ -35,7 +35,7 @@ TEST(Operations, AProductIsComparedWithTheReference) {
   engine::Engine engine(engine::emulator_options());
   const auto operation = std::make_shared<op::ProductOperation>(
       "transposed_gemm",
-      std::vector<op::SlotDeclaration>{{"a", {"m", "k"}}, {"b", {"k", "n"}}, {"out", {"n", "m"}, op::Access::write}},
+      std::vector<op::OperandDeclaration>{{"a", {"m", "k"}}, {"b", {"k", "n"}}, {"out", {"n", "m"}, op::Access::write}},
       std::array<std::string, 3>{"a", "b", "out"});
   const op::Problem problem = op::Custom::make(operation, {{"a", shaped(1, DType::f16, 33, 16)},
                                                            {"b", shaped(2, DType::f16, 16, 40)},
