@@ -1,18 +1,9 @@
 #include "tilewright/lower/cuda/gemm.hpp"
 
-#include "tilewright/layout/index_code.hpp"
-
 namespace tilewright::lower::cuda {
 namespace {
 
 constexpr std::string_view kOffset = "tilewright::uint32_t";
-
-/// The code of both components of a coordinate. A component behind the last one that `layout` reaches is 0.
-std::vector<std::string> pair_code(const layout::Layout& layout, const std::vector<layout::IndexVariable>& variables) {
-  std::vector<std::string> code = layout::coordinate_code(layout, variables, layout::IndexStyle::sums);
-  code.resize(2, "0");
-  return code;
-}
 
 }  // namespace
 
@@ -28,6 +19,12 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   out.line("static constexpr int kStages = {};", tile.stages);
   out.line("using Raster = tilewright::Raster<{}, {}>;", tile.raster.width, tile.raster.groups_rows);
   out.line("static constexpr int kReductionCounters = {};", plan::kReductionCountersFrom);
+}
+
+std::vector<std::string> pair_code(const layout::Layout& layout, const std::vector<layout::IndexVariable>& variables) {
+  std::vector<std::string> code = layout::coordinate_code(layout, variables, layout::IndexStyle::sums);
+  code.resize(2, "0");
+  return code;
 }
 
 void write_index_function(SourceWriter& out, std::string_view type, std::string_view name,
