@@ -5,23 +5,51 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
     using Element = tilewright::half_t;
-    struct Swizzle {
-      static constexpr int kBits = 2, kBase = 4, kShift = 3;
-    };
     static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
-    static constexpr int kStrided = 128, kContiguous = 32;
-    static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
-    static constexpr int kTileBytes = 8192;
+    static constexpr int kContiguous = 32, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 8192, kSwizzledBits = 0x30;
+    struct Copy {  // (thread, pass) -> (line, element): ((4,32),4):((8@1,1@0),32@0)
+      static constexpr int kPasses = 4, kActiveThreads = 128, kLineStep = 32;
+      static __device__ constexpr int line(int thread) { return thread / 4; }
+      static __device__ constexpr int element(int thread) { return thread % 4 * 8; }
+      static __device__ constexpr int pass_line(int pass) { return pass * 32; }
+      static __device__ constexpr int pass_element([[maybe_unused]] int pass) { return 0; }
+      // Sw<2,4,3> o 0 o ((4,32),4):((16,64),2048)
+      static __device__ constexpr tilewright::uint32_t place(int thread) { return thread * 16 ^ thread / 8 % 4 * 16; }
+      static __device__ constexpr tilewright::uint32_t pass_place(int pass) { return pass * 2048; }
+    };
+    struct Fragments {  // ((lane, warp), load, step): Sw<2,4,3> o 0 o (((16,2),(2,2)),4,2):(((64,16),(4096,0)),1024,32)
+      static constexpr int kLoads = 4, kStepK = 16;
+      static __device__ constexpr tilewright::uint32_t place(int thread) {
+        [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+        return lane % 16 * 64 + warp % 2 * 4096 + (lane / 16 * 16 ^ lane / 2 % 4 * 16);
+      }
+      static __device__ constexpr tilewright::uint32_t step_place(int load, int step) { return load * 1024 + step * 32; }
+    };
   };
   struct OperandB {  // shared-memory layout: Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
     using Element = tilewright::half_t;
-    struct Swizzle {
-      static constexpr int kBits = 2, kBase = 4, kShift = 3;
-    };
     static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
-    static constexpr int kStrided = 128, kContiguous = 32;
-    static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
-    static constexpr int kTileBytes = 8192;
+    static constexpr int kContiguous = 32, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 8192, kSwizzledBits = 0x30;
+    struct Copy {  // (thread, pass) -> (line, element): ((4,32),4):((8@1,1@0),32@0)
+      static constexpr int kPasses = 4, kActiveThreads = 128, kLineStep = 32;
+      static __device__ constexpr int line(int thread) { return thread / 4; }
+      static __device__ constexpr int element(int thread) { return thread % 4 * 8; }
+      static __device__ constexpr int pass_line(int pass) { return pass * 32; }
+      static __device__ constexpr int pass_element([[maybe_unused]] int pass) { return 0; }
+      // Sw<2,4,3> o 0 o ((4,32),4):((16,64),2048)
+      static __device__ constexpr tilewright::uint32_t place(int thread) { return thread * 16 ^ thread / 8 % 4 * 16; }
+      static __device__ constexpr tilewright::uint32_t pass_place(int pass) { return pass * 2048; }
+    };
+    struct Fragments {  // ((lane, warp), load, step): Sw<2,4,3> o 0 o (((8,2,2),(2,2)),4,2):(((64,16,512),(0,4096)),1024,32)
+      static constexpr int kLoads = 4, kStepK = 16;
+      static __device__ constexpr tilewright::uint32_t place(int thread) {
+        [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+        return lane / 16 * 512 + lane % 8 * 64 + warp / 2 * 4096 + (lane / 8 % 2 * 16 ^ lane / 2 % 4 * 16);
+      }
+      static __device__ constexpr tilewright::uint32_t step_place(int load, int step) { return load * 1024 + step * 32; }
+    };
   };
   using Math = tilewright::DirectMath<tilewright::ptx::Mma<16, 8, 16, tilewright::half_t, tilewright::half_t, float>>;
   static constexpr bool kPromotesAccumulators = false;

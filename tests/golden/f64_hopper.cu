@@ -5,23 +5,51 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
     using Element = double;
-    struct Swizzle {
-      static constexpr int kBits = 2, kBase = 5, kShift = 2;
-    };
     static constexpr bool kIsKMajor = true, kUsesLdmatrix = false;
-    static constexpr int kStrided = 64, kContiguous = 16;
-    static constexpr int kPanelBytes = 128, kAlignmentBytes = 16;
-    static constexpr int kTileBytes = 8192;
+    static constexpr int kContiguous = 16, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 8192, kSwizzledBits = 0x60;
+    struct Copy {  // (thread, pass) -> (line, element): ((8,16),4):((2@1,1@0),16@0)
+      static constexpr int kPasses = 4, kActiveThreads = 128, kLineStep = 16;
+      static __device__ constexpr int line(int thread) { return thread / 8; }
+      static __device__ constexpr int element(int thread) { return thread % 8 * 2; }
+      static __device__ constexpr int pass_line(int pass) { return pass * 16; }
+      static __device__ constexpr int pass_element([[maybe_unused]] int pass) { return 0; }
+      // Sw<2,5,2> o 0 o ((8,16),4):((16,128),2048)
+      static __device__ constexpr tilewright::uint32_t place(int thread) { return thread * 16 ^ thread / 8 % 4 * 32; }
+      static __device__ constexpr tilewright::uint32_t pass_place(int pass) { return pass * 2048; }
+    };
+    struct Fragments {  // ((lane, warp), load, step): Sw<2,5,2> o 0 o (((4,8),(2,2)),(2,2,2),2):(((8,128),(4096,0)),(1024,32,2048),64)
+      static constexpr int kLoads = 8, kStepK = 8;
+      static __device__ constexpr tilewright::uint32_t place(int thread) {
+        [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+        return lane / 4 * 128 + lane % 16 * 8 + warp % 2 * 4096;
+      }
+      static __device__ constexpr tilewright::uint32_t step_place(int load, int step) { return load / 4 * 2048 + load % 2 * 1024 + load / 2 % 2 * 32 + step * 64; }
+    };
   };
   struct OperandB {  // shared-memory layout: Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
     using Element = double;
-    struct Swizzle {
-      static constexpr int kBits = 2, kBase = 5, kShift = 2;
-    };
     static constexpr bool kIsKMajor = true, kUsesLdmatrix = false;
-    static constexpr int kStrided = 64, kContiguous = 16;
-    static constexpr int kPanelBytes = 128, kAlignmentBytes = 16;
-    static constexpr int kTileBytes = 8192;
+    static constexpr int kContiguous = 16, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 8192, kSwizzledBits = 0x60;
+    struct Copy {  // (thread, pass) -> (line, element): ((8,16),4):((2@1,1@0),16@0)
+      static constexpr int kPasses = 4, kActiveThreads = 128, kLineStep = 16;
+      static __device__ constexpr int line(int thread) { return thread / 8; }
+      static __device__ constexpr int element(int thread) { return thread % 8 * 2; }
+      static __device__ constexpr int pass_line(int pass) { return pass * 16; }
+      static __device__ constexpr int pass_element([[maybe_unused]] int pass) { return 0; }
+      // Sw<2,5,2> o 0 o ((8,16),4):((16,128),2048)
+      static __device__ constexpr tilewright::uint32_t place(int thread) { return thread * 16 ^ thread / 8 % 4 * 32; }
+      static __device__ constexpr tilewright::uint32_t pass_place(int pass) { return pass * 2048; }
+    };
+    struct Fragments {  // ((lane, warp), load, step): Sw<2,5,2> o 0 o (((4,8),(2,2)),(2,4),2):(((8,128),(0,4096)),(32,1024),64)
+      static constexpr int kLoads = 8, kStepK = 8;
+      static __device__ constexpr tilewright::uint32_t place(int thread) {
+        [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+        return lane / 4 * 128 + lane % 16 * 8 + warp / 2 * 4096;
+      }
+      static __device__ constexpr tilewright::uint32_t step_place(int load, int step) { return load / 2 * 1024 + load % 2 * 32 + step * 64; }
+    };
   };
   using Math = tilewright::DirectMath<tilewright::ptx::Mma<16, 8, 8, double, double, double>>;
   static constexpr bool kPromotesAccumulators = false;

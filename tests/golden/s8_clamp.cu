@@ -5,23 +5,51 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,4,3> o 0 o (64,(64,1)):(64,(1,4096))
     using Element = tilewright::int8_t;
-    struct Swizzle {
-      static constexpr int kBits = 2, kBase = 4, kShift = 3;
-    };
     static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
-    static constexpr int kStrided = 64, kContiguous = 64;
-    static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
-    static constexpr int kTileBytes = 4096;
+    static constexpr int kContiguous = 64, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 4096, kSwizzledBits = 0x30;
+    struct Copy {  // (thread, pass) -> (line, element): ((4,32),2):((16@1,1@0),32@0)
+      static constexpr int kPasses = 2, kActiveThreads = 128, kLineStep = 32;
+      static __device__ constexpr int line(int thread) { return thread / 4; }
+      static __device__ constexpr int element(int thread) { return thread % 4 * 16; }
+      static __device__ constexpr int pass_line(int pass) { return pass * 32; }
+      static __device__ constexpr int pass_element([[maybe_unused]] int pass) { return 0; }
+      // Sw<2,4,3> o 0 o ((4,32),2):((16,64),2048)
+      static __device__ constexpr tilewright::uint32_t place(int thread) { return thread * 16 ^ thread / 8 % 4 * 16; }
+      static __device__ constexpr tilewright::uint32_t pass_place(int pass) { return pass * 2048; }
+    };
+    struct Fragments {  // ((lane, warp), load, step): Sw<2,4,3> o 0 o (((16,2),(2,2)),2,2):(((64,16),(2048,0)),1024,32)
+      static constexpr int kLoads = 2, kStepK = 32;
+      static __device__ constexpr tilewright::uint32_t place(int thread) {
+        [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+        return lane % 16 * 64 + warp % 2 * 2048 + (lane / 16 * 16 ^ lane / 2 % 4 * 16);
+      }
+      static __device__ constexpr tilewright::uint32_t step_place(int load, int step) { return load * 1024 + step * 32; }
+    };
   };
   struct OperandB {  // shared-memory layout: Sw<2,4,3> o 0 o (64,(64,1)):(64,(1,4096))
     using Element = tilewright::int8_t;
-    struct Swizzle {
-      static constexpr int kBits = 2, kBase = 4, kShift = 3;
-    };
     static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
-    static constexpr int kStrided = 64, kContiguous = 64;
-    static constexpr int kPanelBytes = 64, kAlignmentBytes = 16;
-    static constexpr int kTileBytes = 4096;
+    static constexpr int kContiguous = 64, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 4096, kSwizzledBits = 0x30;
+    struct Copy {  // (thread, pass) -> (line, element): ((4,32),2):((16@1,1@0),32@0)
+      static constexpr int kPasses = 2, kActiveThreads = 128, kLineStep = 32;
+      static __device__ constexpr int line(int thread) { return thread / 4; }
+      static __device__ constexpr int element(int thread) { return thread % 4 * 16; }
+      static __device__ constexpr int pass_line(int pass) { return pass * 32; }
+      static __device__ constexpr int pass_element([[maybe_unused]] int pass) { return 0; }
+      // Sw<2,4,3> o 0 o ((4,32),2):((16,64),2048)
+      static __device__ constexpr tilewright::uint32_t place(int thread) { return thread * 16 ^ thread / 8 % 4 * 16; }
+      static __device__ constexpr tilewright::uint32_t pass_place(int pass) { return pass * 2048; }
+    };
+    struct Fragments {  // ((lane, warp), load, step): Sw<2,4,3> o 0 o (((8,2,2),(2,2)),2,2):(((64,16,512),(0,2048)),1024,32)
+      static constexpr int kLoads = 2, kStepK = 32;
+      static __device__ constexpr tilewright::uint32_t place(int thread) {
+        [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+        return lane / 16 * 512 + lane % 8 * 64 + warp / 2 * 2048 + (lane / 8 % 2 * 16 ^ lane / 2 % 4 * 16);
+      }
+      static __device__ constexpr tilewright::uint32_t step_place(int load, int step) { return load * 1024 + step * 32; }
+    };
   };
   using Math = tilewright::DirectMath<tilewright::ptx::Mma<16, 8, 32, tilewright::int8_t, tilewright::int8_t, tilewright::int32_t>>;
   static constexpr bool kPromotesAccumulators = false;

@@ -2,23 +2,61 @@
 #include "tilewright/numeric/functions.cuh"
 
 struct Plan {
-  struct OperandA {
+  struct OperandA {  // (128,8):(1,132)
     using Element = float;
     using Stored = float;
     static constexpr bool kIsKMajor = true, kIsAsync = true;
-    static constexpr int kTileMn = 128, kTileK = 8;
-    static constexpr int kLineElements = 132, kVector = 1;
+    static constexpr int kTileK = 8, kVector = 1;
+    static constexpr int kTileElements = 1056, kLineElements = 132, kElementStep = 132;
+    struct Copy {  // (thread, pass) -> (line, element): ((8,32),4):((1@1,1@0),32@0)
+      static constexpr int kPasses = 4, kActiveThreads = 256, kLineStep = 32;
+      static __device__ constexpr int line(int thread) { return thread / 8; }
+      static __device__ constexpr int element(int thread) { return thread % 8; }
+      static __device__ constexpr int pass_line(int pass) { return pass * 32; }
+      static __device__ constexpr int pass_element([[maybe_unused]] int pass) { return 0; }
+      // Sw<0,0,0> o 0 o ((8,32),4):((132,1),32)
+      static __device__ constexpr tilewright::uint32_t place(int thread) { return thread % 8 * 132 + thread / 8; }
+      static __device__ constexpr tilewright::uint32_t pass_place(int pass) { return pass * 32; }
+    };
   };
-  struct OperandB {
+  struct OperandB {  // (8,128):(128,1)
     using Element = float;
     using Stored = float;
     static constexpr bool kIsKMajor = false, kIsAsync = true;
-    static constexpr int kTileMn = 128, kTileK = 8;
-    static constexpr int kLineElements = 128, kVector = 1;
+    static constexpr int kTileK = 8, kVector = 1;
+    static constexpr int kTileElements = 1024, kLineElements = 128, kElementStep = 1;
+    struct Copy {  // (thread, pass) -> (line, element): ((128,2),4):((1@1,1@0),2@0)
+      static constexpr int kPasses = 4, kActiveThreads = 256, kLineStep = 2;
+      static __device__ constexpr int line(int thread) { return thread / 128; }
+      static __device__ constexpr int element(int thread) { return thread % 128; }
+      static __device__ constexpr int pass_line(int pass) { return pass * 2; }
+      static __device__ constexpr int pass_element([[maybe_unused]] int pass) { return 0; }
+      // Sw<0,0,0> o 0 o ((128,2),4):((1,128),256)
+      static __device__ constexpr tilewright::uint32_t place(int thread) { return thread; }
+      static __device__ constexpr tilewright::uint32_t pass_place(int pass) { return pass * 256; }
+    };
   };
   using Accumulator = float;
-  static constexpr int kLanesM = 8, kLanesN = 4;
-  static constexpr int kVectorM = 4, kVectorN = 4;
+  struct ThreadTile {  // (((4,8),(2,4)),((4,2),(4,2))):(((4@1,4@0),(64@0,32@1)),((1@0,32@0),(1@1,16@1)))
+    static constexpr int kM = 8, kN = 8;
+    static constexpr int kVectorM = 4, kVectorN = 4;
+    static __device__ constexpr int row(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane / 4 * 4 + warp % 2 * 64;
+    }
+    static __device__ constexpr int column(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane % 4 * 4 + warp / 2 * 32;
+    }
+    static __device__ constexpr int row_step(int i) { return i / 4 * 32 + i % 4; }
+    static __device__ constexpr int column_step(int j) { return j / 4 * 16 + j % 4; }
+    static constexpr int kBandRows = 16;
+    static __device__ constexpr int band_row(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane / 4 + warp % 2 * 8;
+    }
+    static __device__ constexpr int row_of_band(int row) { return row / 8 * 64 + row % 8 * 4; }
+  };
   static constexpr int kStageBytes = 8320, kSharedBytes = 33280;
   using ElementC = float;
   using ElementD = float;

@@ -5,23 +5,51 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,5,2> o 0 o (16,(32,4)):(128,(4,2048))
     using Element = float;
-    struct Swizzle {
-      static constexpr int kBits = 2, kBase = 5, kShift = 2;
-    };
     static constexpr bool kIsKMajor = false, kUsesLdmatrix = false;
-    static constexpr int kStrided = 16, kContiguous = 128;
-    static constexpr int kPanelBytes = 128, kAlignmentBytes = 16;
-    static constexpr int kTileBytes = 8192;
+    static constexpr int kContiguous = 128, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 8192, kSwizzledBits = 0x60;
+    struct Copy {  // (thread, pass) -> (line, element): ((8,16),4):((4@1,1@0),32@1)
+      static constexpr int kPasses = 4, kActiveThreads = 128, kLineStep = 1;
+      static __device__ constexpr int line(int thread) { return thread / 8; }
+      static __device__ constexpr int element(int thread) { return thread % 8 * 4; }
+      static __device__ constexpr int pass_line([[maybe_unused]] int pass) { return 0; }
+      static __device__ constexpr int pass_element(int pass) { return pass * 32; }
+      // Sw<2,5,2> o 0 o ((8,16),4):((16,128),2048)
+      static __device__ constexpr tilewright::uint32_t place(int thread) { return thread * 16 ^ thread / 8 % 4 * 32; }
+      static __device__ constexpr tilewright::uint32_t pass_place(int pass) { return pass * 2048; }
+    };
+    struct Fragments {  // ((lane, warp), load, step): Sw<2,5,2> o 0 o (((4,8),(2,2)),(2,2,2,2),2):(((128,4),(4096,0)),(32,512,64,2048),1024)
+      static constexpr int kLoads = 16, kStepK = 8;
+      static __device__ constexpr tilewright::uint32_t place(int thread) {
+        [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+        return lane % 4 * 128 + lane / 4 * 4 + warp % 2 * 4096 + lane % 4 * 32;
+      }
+      static __device__ constexpr tilewright::uint32_t step_place(int load, int step) { return (load & 10) * 256 + load / 4 % 2 * 64 + load % 2 * 32 + step * 1024; }
+    };
   };
   struct OperandB {  // shared-memory layout: Sw<2,5,2> o 0 o (16,(32,2)):(128,(4,2048))
     using Element = float;
-    struct Swizzle {
-      static constexpr int kBits = 2, kBase = 5, kShift = 2;
-    };
     static constexpr bool kIsKMajor = false, kUsesLdmatrix = false;
-    static constexpr int kStrided = 16, kContiguous = 64;
-    static constexpr int kPanelBytes = 128, kAlignmentBytes = 16;
-    static constexpr int kTileBytes = 4096;
+    static constexpr int kContiguous = 64, kAlignmentBytes = 16;
+    static constexpr int kTileBytes = 4096, kSwizzledBits = 0x60;
+    struct Copy {  // (thread, pass) -> (line, element): ((8,16),2):((4@1,1@0),32@1)
+      static constexpr int kPasses = 2, kActiveThreads = 128, kLineStep = 1;
+      static __device__ constexpr int line(int thread) { return thread / 8; }
+      static __device__ constexpr int element(int thread) { return thread % 8 * 4; }
+      static __device__ constexpr int pass_line([[maybe_unused]] int pass) { return 0; }
+      static __device__ constexpr int pass_element(int pass) { return pass * 32; }
+      // Sw<2,5,2> o 0 o ((8,16),2):((16,128),2048)
+      static __device__ constexpr tilewright::uint32_t place(int thread) { return thread * 16 ^ thread / 8 % 4 * 32; }
+      static __device__ constexpr tilewright::uint32_t pass_place(int pass) { return pass * 2048; }
+    };
+    struct Fragments {  // ((lane, warp), load, step): Sw<2,5,2> o 0 o (((4,8),(2,2)),(2,4),2):(((128,4),(0,2048)),(512,32),1024)
+      static constexpr int kLoads = 8, kStepK = 8;
+      static __device__ constexpr tilewright::uint32_t place(int thread) {
+        [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+        return lane % 4 * 128 + lane / 4 * 4 + warp / 2 * 2048 + lane % 4 * 32;
+      }
+      static __device__ constexpr tilewright::uint32_t step_place(int load, int step) { return load % 2 * 512 + load / 2 * 32 + step * 1024; }
+    };
   };
   using Math = tilewright::Tf32Math<tilewright::ptx::Mma<16, 8, 8, float, float, float>>;
   static constexpr bool kPromotesAccumulators = false;

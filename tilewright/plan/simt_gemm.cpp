@@ -73,6 +73,44 @@ int SimtGemmPlan::registers() const {
   return (thread_m() * thread_n() + 2 * (thread_m() + thread_n())) * words + kAddressRegisters;
 }
 
+layout::Layout smem_layout(const SimtGemmPlan& plan, bool is_a) {
+  using layout::IntTuple;
+  const PanelOperand& operand = is_a ? plan.a : plan.b;
+  const int tile_mn = is_a ? plan.tile.m : plan.tile.n;
+  if (operand.is_k_major) return {IntTuple{tile_mn, plan.tile.k}, IntTuple{1, operand.line_elements}};
+  return {IntTuple{plan.tile.k, tile_mn}, IntTuple{operand.line_elements, 1}};
+}
+
+TileCopy tile_copy(const SimtGemmPlan& plan, bool is_a) {
+  using layout::IntTuple;
+  const layout::Layout smem = smem_layout(plan, is_a);
+  const int vector = (is_a ? plan.a : plan.b).vector;
+  // Vectors are numbered within a line, then line after line.
+  const layout::Layout vectors(IntTuple{size(smem.mode(1)) / vector, size(smem.mode(0))},
+                               IntTuple{IntTuple::scaled_basis(vector, {1}), IntTuple::scaled_basis(1, {0})});
+  return tile_copy(layout::ComposedLayout{{}, 0, smem}, vectors, plan.threads());
+}
+
+SimtThreadTile thread_tile(const SimtGemmPlan& plan) {
+  using layout::IntTuple;
+  const auto rows = [](std::int64_t count) { return IntTuple::scaled_basis(count, {0}); };
+  const auto columns = [](std::int64_t count) { return IntTuple::scaled_basis(count, {1}); };
+  const IntTuple lanes{plan.lanes_n, plan.lanes_m};
+  const IntTuple warps{plan.warps_m, plan.warps_n};
+  SimtThreadTile tile;
+  // A thread's vectors lie as far apart as all lanes' vectors are wide, so that a warp reads consecutive vectors.
+  tile.coordinates = {
+      IntTuple{IntTuple{lanes, warps}, IntTuple{IntTuple{plan.vector_m, plan.thread_m() / plan.vector_m},
+                                                IntTuple{plan.vector_n, plan.thread_n() / plan.vector_n}}},
+      IntTuple{IntTuple{IntTuple{columns(plan.vector_n), rows(plan.vector_m)},
+                        IntTuple{rows(plan.warp_tile_m()), columns(plan.warp_tile_n())}},
+               IntTuple{IntTuple{rows(1), rows(std::int64_t{plan.lanes_m} * plan.vector_m)},
+                        IntTuple{columns(1), columns(std::int64_t{plan.lanes_n} * plan.vector_n)}}}};
+  tile.band_row = {IntTuple{lanes, warps}, IntTuple{IntTuple{0, 1}, IntTuple{plan.lanes_m, 0}}};
+  tile.band = {IntTuple{plan.lanes_m, plan.warps_m}, IntTuple{plan.vector_m, plan.warp_tile_m()}};
+  return tile;
+}
+
 CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   CostInput input = tile_cost(plan, arguments);
   input.registers = plan.registers();

@@ -5,6 +5,7 @@
 
 #include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
+#include "tilewright/plan/smem_access.hpp"
 
 namespace tilewright::plan {
 
@@ -42,6 +43,22 @@ inline Support check_arguments(const SimtGemmPlan& plan, const op::GemmView& arg
 inline Launch launch(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   return launch_gemm(plan, plan.smem_bytes(), arguments);
 }
+
+/// Maps (line, element of the line) to the offset in elements in the tile of A, or in that of B. A line is contiguous
+/// in global memory; in shared memory M or N is contiguous.
+layout::Layout smem_layout(const SimtGemmPlan& plan, bool is_a);
+
+/// The copy of A's tile or of B's from global to shared memory by the plan's threads. Offsets are in elements.
+TileCopy tile_copy(const SimtGemmPlan& plan, bool is_a);
+
+/// The positions of a thread's accumulators in the CTA's tile. The accumulators number (i, .) of all threads form a
+/// band of rows, one row of each thread along M, which the epilogue reduces together.
+struct SimtThreadTile {
+  layout::Layout coordinates;  // ((lane, warp), (i, j)) -> (row, column), as scaled basis strides
+  layout::Layout band_row;     // (lane, warp) -> row of the band
+  layout::Layout band;         // row of the band 0 -> row of the tile
+};
+SimtThreadTile thread_tile(const SimtGemmPlan& plan);
 
 /// The input of the cost model for the plan. The extents of `arguments` are those of the caller's problem.
 CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments);

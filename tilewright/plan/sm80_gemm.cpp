@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "tilewright/arch/fragment.hpp"
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/arch/smem_layout.hpp"
-#include "tilewright/layout/algebra.hpp"
+#include "tilewright/layout/composed_layout.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -110,6 +111,13 @@ Result<SmemOperand> plan_operand(char role, const op::TensorSignature& tensor, b
   return operand;
 }
 
+bool rounds_to_16_bits(op::MathOperation math) {
+  return math == op::MathOperation::multiply_add_fast_f16 || math == op::MathOperation::multiply_add_fast_bf16;
+}
+
+// Elements of K of one load of fragments. Fast math loads f32 fragments in the shape of tf32 m16n8k8.
+int step_k_of(op::MathOperation math, const arch::MmaAtom& atom) { return rounds_to_16_bits(math) ? 8 : atom.k; }
+
 // Instruction tiles that one ldmatrix.x4 covers along M or N.
 int tiles_per_load(const SmemOperand& operand, int atom_mn, int load_k) {
   if (!operand.uses_ldmatrix) return 1;
@@ -147,6 +155,66 @@ layout::ComposedLayout smem_layout(const SmemOperand& operand) {
   return {operand.swizzle, 0,
           layout::make_layout(IntTuple{operand.strided, IntTuple{panel_elements, panels}},
                               IntTuple{operand.panel_bytes, IntTuple{element_bytes, panel_step}})};
+}
+
+TileCopy tile_copy(const Sm80GemmPlan& plan, const SmemOperand& operand) {
+  using layout::IntTuple;
+  const int element_bytes = bytes(operand.element);
+  const int vector = operand.alignment_bytes / element_bytes;
+  const int panel = operand.panel_bytes / element_bytes;
+  // Vectors are numbered within a line of a panel, then line after line, then panel after panel.
+  const layout::Layout vectors(IntTuple{panel / vector, operand.strided, operand.contiguous / panel},
+                               IntTuple{IntTuple::scaled_basis(vector, {1}), IntTuple::scaled_basis(1, {0}),
+                                        IntTuple::scaled_basis(panel, {1})});
+  return tile_copy(smem_layout(operand), vectors, plan.threads());
+}
+
+MmaFragmentLoads fragment_loads(const Sm80GemmPlan& plan, bool is_a) {
+  using layout::composition;
+  using layout::IntTuple;
+  using layout::Layout;
+  constexpr int kRows = 8, kMatrices = 4, kRegisterBytes = 4;  // of ldmatrix.x4
+  const SmemOperand& operand = is_a ? plan.a : plan.b;
+  const int extent = is_a ? plan.atom->m : plan.atom->n;  // of an instruction tile along M or N
+  const int tile = is_a ? plan.tile.m : plan.tile.n;
+  const int tiles_per_warp = (is_a ? plan.warp_tile_m() : plan.warp_tile_n()) / extent;
+
+  MmaFragmentLoads loads;
+  loads.step_k = step_k_of(plan.operands.math, *plan.atom);
+  loads.tv = rounds_to_16_bits(plan.operands.math) ? arch::fragment(extent, loads.step_k, 1)
+             : is_a                                ? plan.atom->a_tv
+                                                   : plan.atom->b_tv;
+  const layout::ComposedLayout smem = smem_layout(operand);
+  const Layout mn = smem.layout.mode(operand.is_k_major ? 0 : 1);
+  const Layout k = smem.layout.mode(operand.is_k_major ? 1 : 0);
+  const Layout steps = composition(k, Layout(plan.tile.k / loads.step_k, loads.step_k));
+  const Layout tiles = composition(mn, Layout(tile / extent, extent));
+  const Layout warps = composition(tiles, Layout(IntTuple{plan.warps_m, plan.warps_n},
+                                                 is_a ? IntTuple{tiles_per_warp, 0} : IntTuple{0, tiles_per_warp}));
+  const Layout instruction =
+      layout::concatenate({composition(mn, Layout(extent, 1)), composition(k, Layout(loads.step_k, 1))});
+  const Layout fragment = composition(instruction, loads.tv);
+
+  Layout lanes = fragment.mode(0);
+  Layout all_loads = layout::concatenate({fragment.mode(1), composition(tiles, Layout(tiles_per_warp, 1))});
+  if (operand.uses_ldmatrix) {
+    // One matrix fills one register of an instruction tile. A lane addresses one row of 16 bytes of a matrix: a row
+    // lies along K, and the next row of the matrix is the next along M or N. ldmatrix.trans exchanges the two.
+    const int packed = kRegisterBytes / bytes(operand.element);
+    const Layout values = loads.tv.mode(1);
+    const auto registers = static_cast<int>(layout::size(values)) / packed;
+    const int together = kMatrices / registers;  // instruction tiles of one ldmatrix.x4
+    lanes = layout::concatenate({composition(instruction, Layout(kRows, operand.is_k_major ? 1 : extent)),
+                                 composition(instruction, composition(values, Layout(registers, packed))),
+                                 composition(tiles, Layout(together, 1))});
+    all_loads = composition(tiles, Layout(tiles_per_warp / together, together));
+  }
+  TILEWRIGHT_CHECK(layout::size(lanes) == kLanes, "the lanes' layout {} is not that of a warp",
+                   layout::to_string(lanes));
+  const Layout threads = layout::concatenate({layout::coalesce(lanes), warps});
+  check_steps(smem.swizzle, threads, layout::concatenate({all_loads, steps}));
+  loads.offset = {smem.swizzle, 0, layout::concatenate({threads, layout::coalesce(all_loads), steps})};
+  return loads;
 }
 
 AccumulatorTile accumulator_tile(const Sm80GemmPlan& plan) {
@@ -216,9 +284,7 @@ Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& signature, const Sm
   plan.a = *a;
   plan.b = *b;
 
-  const bool is_fast = plan.operands.math == op::MathOperation::multiply_add_fast_f16 ||
-                       plan.operands.math == op::MathOperation::multiply_add_fast_bf16;
-  const int load_k = is_fast ? 8 : plan.atom->k;  // fast math loads f32 fragments in the shape of tf32 m16n8k8
+  const int load_k = step_k_of(plan.operands.math, *plan.atom);
   if (const Support fits = check_warp_tile('m', plan.warp_tile_m(), plan.atom->m, plan.a, load_k); !fits) {
     return fits.refusal();
   }

@@ -7,6 +7,7 @@
 #include "tilewright/layout/swizzle.hpp"
 #include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
+#include "tilewright/plan/smem_access.hpp"
 
 namespace tilewright::plan {
 
@@ -53,6 +54,26 @@ inline Support check_arguments(const Sm80GemmPlan& plan, const op::GemmView& arg
 inline Launch launch(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
   return launch_gemm(plan, plan.smem_bytes(), arguments);
 }
+
+/// The cp.async copy of an operand's tile by the plan's threads. Offsets in shared memory are in bytes.
+TileCopy tile_copy(const Sm80GemmPlan& plan, const SmemOperand& operand);
+
+/// The loads of one operand's fragments by all warps, for one k step after another. ldmatrix.x4 takes a row of 16 bytes
+/// from each lane and fills four registers; other loads fill one register of each lane with one element. The registers
+/// of a warp's instruction tiles are filled in their order, those of one instruction tile first.
+struct MmaFragmentLoads {
+  /// ((lane, warp), load, k step) -> offset in bytes of what the lane loads.
+  layout::ComposedLayout offset;
+  /// (lane, value) -> offset in the column-major tile that one k step of an instruction tile takes, in the order of the
+  /// registers. It is the instruction's layout unless fast math permutes k; see device/tilewright/mma/warp_math.cuh.
+  layout::Layout tv;
+  int step_k = 0;  // elements of K that a step loads
+
+  int loads() const { return static_cast<int>(layout::size(offset.layout.mode(1))); }
+  int steps() const { return static_cast<int>(layout::size(offset.layout.mode(2))); }
+};
+/// The loads of A, or those of B.
+MmaFragmentLoads fragment_loads(const Sm80GemmPlan& plan, bool is_a);
 
 /// The accumulators of all threads in a band, which is one row of instruction tiles of every warp.
 AccumulatorTile accumulator_tile(const Sm80GemmPlan& plan);

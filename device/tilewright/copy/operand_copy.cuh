@@ -1,9 +1,8 @@
 // The operand path with cp.async: copies one operand's tile from global to swizzled shared memory, with zeros outside
 // the matrix.
 //
-// A tile consists of `kStrided` lines of `kContiguous` elements. A K-major operand's lines run along K, an MN-major
-// one's along M or N. In shared memory the tile is cut into panels, each with `kPanelBytes` of every line; panels
-// follow each other, and within a panel lines do.
+// A tile consists of lines of `kContiguous` elements. A K-major operand's lines run along K, an MN-major one's along M
+// or N.
 #pragma once
 
 #include "tilewright/operand/swizzle.cuh"
@@ -12,38 +11,17 @@
 
 namespace tilewright {
 
-/// Operand: Element, Swizzle, kIsKMajor, kStrided, kContiguous, kPanelBytes, kAlignmentBytes, kTileBytes.
+/// Operand: Element, kIsKMajor, kContiguous, kAlignmentBytes (of a vector), kSwizzledBits, and Copy: kPasses,
+/// kActiveThreads, kLineStep, the coordinates line(thread), element(thread), pass_line(pass), pass_element(pass), and
+/// the places in bytes place(thread) and pass_place(pass). A thread's coordinate in a pass, and its place, are the sums
+/// of the two; see plan::TileCopy.
 template <class Operand, int kThreads>
 class OperandCopy {
   using Element = typename Operand::Element;
+  using Copy = typename Operand::Copy;
   static constexpr int kElementBytes = sizeof(Element);
   static constexpr int kVectorBytes = Operand::kAlignmentBytes;
-  static constexpr int kVectorsPerLine = Operand::kPanelBytes / kVectorBytes;  // in one panel
-  static constexpr int kPanels = Operand::kContiguous * kElementBytes / Operand::kPanelBytes;
-  static constexpr int kLines = Operand::kStrided * kPanels;
-  static constexpr int kLinesPerPass = kThreads / kVectorsPerLine;
-  static constexpr int kPasses = ceil_div(kLines, kLinesPerPass);
-  static constexpr bool kIsPartialPass = kLines < kLinesPerPass;
-  static_assert(kThreads % kVectorsPerLine == 0, "a pass covers whole lines");
-  static_assert(kIsPartialPass || kLines % kLinesPerPass == 0, "passes cover the tile");
-  static_assert(Operand::kStrided % kLinesPerPass == 0 || kLinesPerPass % Operand::kStrided == 0,
-                "a pass covers whole panels or divides one");
-
-  // The line and the panel at which pass p begins, relative to pass 0; the same for every thread.
-  static constexpr __device__ int pass_line(int pass) { return pass * kLinesPerPass % Operand::kStrided; }
-  static constexpr __device__ int pass_panel(int pass) { return pass * kLinesPerPass / Operand::kStrided; }
-
-  /// The pass's offset in shared memory is split into a part that is joined by exclusive or and a part that is added.
-  /// Each low bit of the line comes from the thread or from the pass, never from both, so the swizzle of the two is the
-  /// exclusive or of their swizzles. A pass that moves by whole periods of the swizzle has no part for the exclusive
-  /// or.
-  static constexpr __device__ uint32_t pass_xor(int pass) {
-    const uint32_t linear = pass_line(pass) * Operand::kPanelBytes;
-    return swizzled<typename Operand::Swizzle>(linear) ^ linear;
-  }
-  static constexpr __device__ uint32_t pass_add(int pass) {
-    return (pass_line(pass) + pass_panel(pass) * Operand::kStrided) * Operand::kPanelBytes;
-  }
+  static constexpr int kPasses = Copy::kPasses;
 
  public:
   /// The matrix begins `offset` elements behind `operand` and has leading dimension `ld`. `mn` is the first row or
@@ -51,18 +29,14 @@ class OperandCopy {
   __device__ __forceinline__ OperandCopy(const void* operand, int64_t offset, int64_t ld, int mn, int mn_extent,
                                          int thread)
       : ld_bytes_(ld * kElementBytes), mn_left_(mn_extent - mn) {
-    const int line = thread / kVectorsPerLine;
-    line_ = line % Operand::kStrided;
-    const int panel = line / Operand::kStrided;
-    const int vector_byte = thread % kVectorsPerLine * kVectorBytes;
-    is_active_ = !kIsPartialPass || line < kLines;
-    contiguous_byte_ = panel * Operand::kPanelBytes + vector_byte;
+    line_ = Copy::line(thread);
+    contiguous_byte_ = Copy::element(thread) * kElementBytes;
+    is_active_ = Copy::kActiveThreads == kThreads || thread < Copy::kActiveThreads;
     const int64_t origin =
         offset * kElementBytes + (Operand::kIsKMajor ? mn * ld_bytes_ : static_cast<int64_t>(mn) * kElementBytes);
     global_ = static_cast<const char*>(operand) + origin + line_ * ld_bytes_ + contiguous_byte_;
-    shared_ = panel * Operand::kStrided * Operand::kPanelBytes +
-              swizzled<typename Operand::Swizzle>(line_ * Operand::kPanelBytes + vector_byte);
-    pass_bytes_ = Operand::kStrided > kLinesPerPass ? kLinesPerPass * ld_bytes_ : 0;
+    shared_ = Copy::place(thread);
+    step_bytes_ = Copy::kLineStep * ld_bytes_;
   }
 
   /// Issues part `kShare` of `kShares` of the copy of the next tile along K to `tile`, a shared address. `k_left`
@@ -76,11 +50,11 @@ class OperandCopy {
         minimum(Operand::kIsKMajor ? k_left : mn_left_, Operand::kContiguous) * kElementBytes - contiguous_byte_;
 #pragma unroll
     for (int pass = kFirst; pass < kEnd; ++pass) {
-      const uint32_t to = tile + (shared_ ^ pass_xor(pass)) + pass_add(pass);
-      const char* const from =
-          global_ + pass_line(pass) / kLinesPerPass * pass_bytes_ + pass_panel(pass) * Operand::kPanelBytes;
-      const int bytes_of_line = min(max(bytes_left - pass_panel(pass) * Operand::kPanelBytes, 0), kVectorBytes);
-      const int valid_bytes = pass_line(pass) < lines_left ? bytes_of_line : 0;
+      const uint32_t to = tile + moved<Operand::kSwizzledBits>(shared_, Copy::pass_place(pass));
+      const int pass_byte = Copy::pass_element(pass) * kElementBytes;
+      const char* const from = global_ + Copy::pass_line(pass) / Copy::kLineStep * step_bytes_ + pass_byte;
+      const int bytes_of_line = min(max(bytes_left - pass_byte, 0), kVectorBytes);
+      const int valid_bytes = Copy::pass_line(pass) < lines_left ? bytes_of_line : 0;
       if (is_active_) ptx::cp_async_zfill<kVectorBytes>(to, from, valid_bytes);
     }
   }
@@ -94,7 +68,7 @@ class OperandCopy {
  private:
   const char* global_;  // this thread's first vector in the next tile
   int64_t ld_bytes_;
-  int64_t pass_bytes_;   // from the lines of one pass to those of the next
+  int64_t step_bytes_;   // of Copy::kLineStep lines
   int mn_left_;          // rows or columns from the tile's origin to the matrix's end
   int line_;             // this thread's line in pass 0
   int contiguous_byte_;  // this thread's byte within a line

@@ -14,9 +14,11 @@
 
 namespace tilewright {
 
-/// Plan: OperandA, OperandB, Accumulator, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kLanesM, kLanesN, kVectorM,
-/// kVectorN, kStages, kStageBytes, kSharedBytes, Raster, and the members that OutputTile uses. The values
-/// come from plan/simt_gemm.
+/// Plan: OperandA, OperandB, Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kStageBytes,
+/// kSharedBytes, Raster, and the members that OutputTile uses. The values come from plan/simt_gemm. ThreadTile: kM x kN
+/// accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the
+/// tile, the others row_step(i) and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see
+/// plan::SimtThreadTile.
 template <class Plan, class Epilogue>
 class SimtGemm {
   using OperandA = typename Plan::OperandA;
@@ -26,17 +28,12 @@ class SimtGemm {
   using Parameters = GemmParameters<typename Epilogue::Parameters>;
 
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
-  static constexpr int kWarpTileM = Plan::kTileM / Plan::kWarpsM;
-  static constexpr int kWarpTileN = Plan::kTileN / Plan::kWarpsN;
-  // A thread's vectors lie kStepM (kStepN) apart, so that a warp reads consecutive vectors of shared memory.
-  static constexpr int kStepM = Plan::kLanesM * Plan::kVectorM;
-  static constexpr int kStepN = Plan::kLanesN * Plan::kVectorN;
-  static constexpr int kThreadM = kWarpTileM / Plan::kLanesM;  // elements of a thread along M
-  static constexpr int kThreadN = kWarpTileN / Plan::kLanesN;
-  static constexpr int kElementsA = OperandA::kLineElements * Plan::kTileK;
-  static constexpr int kElementsB = OperandB::kLineElements * Plan::kTileK;
-  static constexpr int kStageElements = kElementsA + kElementsB;
-  static constexpr int kBandRows = Plan::kWarpsM * Plan::kLanesM;  // one of each thread
+  using ThreadTile = typename Plan::ThreadTile;
+  static constexpr int kThreadM = ThreadTile::kM;
+  static constexpr int kThreadN = ThreadTile::kN;
+  static constexpr int kElementsA = OperandA::kTileElements;
+  static constexpr int kStageElements = kElementsA + OperandB::kTileElements;
+  static constexpr int kBandRows = ThreadTile::kBandRows;
   using Output = OutputTile<Plan, Epilogue, Parameters>;
   using Reductions = typename Output::template Reductions<kBandRows, kThreads>;
 
@@ -46,13 +43,11 @@ class SimtGemm {
 
  public:
   __device__ __forceinline__ explicit SimtGemm(const Parameters& parameters)
-      : parameters_(parameters), batch_(batch_of_grid()) {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int warp = thread / 32;
-    const int lane = thread % 32;
-    m_ = warp % Plan::kWarpsM * kWarpTileM + lane / Plan::kLanesN * Plan::kVectorM;
-    n_ = warp / Plan::kWarpsM * kWarpTileN + lane % Plan::kLanesN * Plan::kVectorN;
-  }
+      : parameters_(parameters),
+        batch_(batch_of_grid()),
+        thread_(static_cast<int>(threadIdx.x)),
+        m_(ThreadTile::row(thread_)),
+        n_(ThreadTile::column(thread_)) {}
 
   __device__ __forceinline__ void run() {
     if (batch_ >= parameters_.batch) return;
@@ -68,11 +63,10 @@ class SimtGemm {
  private:
   __device__ __forceinline__ void multiply(Accumulator (&accumulators)[kThreadM][kThreadN], Stored* stages, int m,
                                            int n) {
-    const int thread = static_cast<int>(threadIdx.x);
     PanelCopy<OperandA, kThreads> copy_a(parameters_.a, batch_ * parameters_.batch_stride_a, parameters_.lda, m,
-                                         parameters_.m, thread);
+                                         parameters_.m, thread_);
     PanelCopy<OperandB, kThreads> copy_b(parameters_.b, batch_ * parameters_.batch_stride_b, parameters_.ldb, n,
-                                         parameters_.n, thread);
+                                         parameters_.n, thread_);
     const int k_tiles = ceil_div(parameters_.k, Plan::kTileK);
     int k_left = parameters_.k;
     int write_stage = 0;
@@ -126,17 +120,18 @@ class SimtGemm {
   }
 
   __device__ __forceinline__ void load(Stored (&a)[kThreadM], Stored (&b)[kThreadN], const Stored* stage, int k) const {
-    load_vectors<Plan::kVectorM, kStepM>(a, stage + k * OperandA::kLineElements + m_);
-    load_vectors<Plan::kVectorN, kStepN>(b, stage + kElementsA + k * OperandB::kLineElements + n_);
+    load_vectors<ThreadTile::kVectorM, ThreadTile::row_step>(a, stage + k * OperandA::kLineElements + m_);
+    load_vectors<ThreadTile::kVectorN, ThreadTile::column_step>(b,
+                                                                stage + kElementsA + k * OperandB::kLineElements + n_);
   }
 
-  template <int kVector, int kStep, int kCount>
+  template <int kVector, int (*kStep)(int), int kCount>
   static __device__ __forceinline__ void load_vectors(Stored (&to)[kCount], const Stored* from) {
 #pragma unroll
-    for (int i = 0; i < kCount / kVector; ++i) {
-      const auto vector = *reinterpret_cast<const Vector<Stored, kVector>*>(from + i * kStep);
+    for (int i = 0; i < kCount; i += kVector) {
+      const auto vector = *reinterpret_cast<const Vector<Stored, kVector>*>(from + kStep(i));
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) to[i * kVector + v] = vector.element[v];
+      for (int v = 0; v < kVector; ++v) to[i + v] = vector.element[v];
     }
   }
 
@@ -149,20 +144,17 @@ class SimtGemm {
       __syncthreads();  // the stages have been read
       reductions.begin(parameters_.epilogue);
     }
-    const int band_row = m_ / kWarpTileM * Plan::kLanesM + m_ % kWarpTileM / Plan::kVectorM;
+    const int band_row = ThreadTile::band_row(thread_);
 #pragma unroll
     for (int i = 0; i < kThreadM; ++i) {
-      const auto row_of = [&](int row) {
-        return m + row / Plan::kLanesM * kWarpTileM + row % Plan::kLanesM * Plan::kVectorM +
-               i / Plan::kVectorM * kStepM + i % Plan::kVectorM;
-      };
+      const auto row_of = [&](int row) { return m + ThreadTile::row_of_band(row) + ThreadTile::row_step(i); };
 #pragma unroll
-      for (int j = 0; j < kThreadN; j += Plan::kVectorN) {
-        Accumulator values[Plan::kVectorN];
+      for (int j = 0; j < kThreadN; j += ThreadTile::kVectorN) {
+        Accumulator values[ThreadTile::kVectorN];
 #pragma unroll
-        for (int v = 0; v < Plan::kVectorN; ++v) values[v] = accumulators[i][j + v];
-        const int column = n_ + j / Plan::kVectorN * kStepN;
-        output.store(row_of(band_row), n + column, values, reductions, band_row, column);
+        for (int v = 0; v < ThreadTile::kVectorN; ++v) values[v] = accumulators[i][j + v];
+        const int column = n_ + ThreadTile::column_step(j);
+        output.store(m + m_ + ThreadTile::row_step(i), n + column, values, reductions, band_row, column);
       }
       reductions.end_band(parameters_.epilogue, block, row_of, ptx::Synchronize{});
     }
@@ -171,6 +163,7 @@ class SimtGemm {
 
   const Parameters& parameters_;
   uint32_t batch_;
+  int thread_;
   int m_, n_;  // this thread's first row and column within the tile
 };
 

@@ -27,14 +27,13 @@ class Sm80Gemm {
   using Parameters = GemmParameters<typename Epilogue::Parameters>;
 
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
-  static constexpr int kWarpTileM = Plan::kTileM / Plan::kWarpsM;
-  static constexpr int kWarpTileN = Plan::kTileN / Plan::kWarpsN;
-  static constexpr int kTilesM = kWarpTileM / Mma::kM;  // instructions along M in a warp's tile
-  static constexpr int kTilesN = kWarpTileN / Mma::kN;
+  static constexpr int kTilesM = Plan::kTileM / Plan::kWarpsM / Mma::kM;  // instructions along M in a warp's tile
+  static constexpr int kTilesN = Plan::kTileN / Plan::kWarpsN / Mma::kN;
   static constexpr int kSteps = Plan::kTileK / Mma::kK;
+  static_assert(OperandA::Fragments::kStepK == Math::kLoadK && OperandB::Fragments::kStepK == Math::kLoadK);
 
-  using LoaderA = FragmentLoader<OperandA, true, Mma::kM, Math::kLoadK, Math::kLoadRegistersA, kTilesM>;
-  using LoaderB = FragmentLoader<OperandB, false, Mma::kN, Math::kLoadK, Math::kLoadRegistersB, kTilesN>;
+  using LoaderA = FragmentLoader<OperandA, Math::kLoadRegistersA, kTilesM>;
+  using LoaderB = FragmentLoader<OperandB, Math::kLoadRegistersB, kTilesN>;
   using Output = StagedOutput<Plan, Epilogue, Parameters, Mma::kM, Mma::kN>;
   using Accumulators = typename Mma::RegisterC[kTilesM][kTilesN][Mma::kRegistersC];
 
@@ -53,10 +52,8 @@ class Sm80Gemm {
       : parameters_(parameters),
         batch_(batch_of_grid()),
         thread_(static_cast<int>(threadIdx.x)),
-        warp_m_(thread_ / 32 % Plan::kWarpsM * kWarpTileM),
-        warp_n_(thread_ / 32 / Plan::kWarpsM * kWarpTileN),
-        load_a_(warp_m_, thread_ % 32),
-        load_b_(warp_n_, thread_ % 32) {}
+        load_a_(thread_),
+        load_b_(thread_) {}
 
   __device__ __forceinline__ void run() {
     if (batch_ >= parameters_.batch) return;
@@ -246,7 +243,6 @@ class Sm80Gemm {
   const Parameters& parameters_;
   uint32_t batch_;
   int thread_;
-  int warp_m_, warp_n_;  // origin of this warp's tile within the CTA's
   LoaderA load_a_;
   LoaderB load_b_;
   uint32_t shared_ = 0;

@@ -1,15 +1,17 @@
-// CuTe's Swizzle<bits, base, shift> on byte offsets of shared memory.
+// Offsets in swizzled shared memory that move by constants.
 #pragma once
 
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Returns o ^ ((o & yyy) >> shift), where yyy is `bits` ones from bit base + shift on.
-template <class Swizzle>
-__host__ __device__ constexpr uint32_t swizzled(uint32_t offset) {
-  constexpr uint32_t kMask = ((1U << Swizzle::kBits) - 1U) << (Swizzle::kBase + Swizzle::kShift);
-  return offset ^ ((offset & kMask) >> Swizzle::kShift);
+/// The swizzled offset of the sum of two places, given `offset`, the swizzled offset of the place that a thread has at
+/// run time, and `step`, the swizzled offset of the other one, which is a constant. The swizzle changes the bits
+/// kSwizzledBits. The plan's layouts ensure that the two places have no bit in common that the swizzle reads or changes
+/// (plan/smem_access.hpp).
+template <uint32_t kSwizzledBits>
+__device__ __forceinline__ uint32_t moved(uint32_t offset, uint32_t step) {
+  return (offset ^ (step & kSwizzledBits)) + (step & ~kSwizzledBits);
 }
 
 }  // namespace tilewright

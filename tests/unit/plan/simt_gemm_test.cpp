@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "tests/unit/plan/gemm_cases.hpp"
@@ -102,21 +103,82 @@ TEST(SimtGemm, LanesDivideAWarpTileIntoNearlySquareParts) {
   }
 }
 
-// A lane loads vectors of A at its m and of B at its n from line k; see device/tilewright/gemm/simt_gemm.cuh.
-TEST(SimtGemm, FragmentLoadsAreFreeOfBankConflicts) {
+/// Component `i` of a coordinate, which ends with the last component that its layout reaches.
+std::int64_t component(const layout::IntTuple& at, int i) { return i < at.rank() ? at[i].value() : 0; }
+
+/// Plans of every type, several tiles, and operands of both majors.
+std::vector<SimtGemmPlan> plans_of_all_types() {
+  std::vector<SimtGemmPlan> plans;
   for (const TypeCase& types : type_cases()) {
     if (types.math != op::MathOperation::multiply_add) continue;
-    for (const Tile& tile :
-         {Tile{{128, 128, 8}, 2, {2, 4}}, Tile{{64, 64, 8}, 2, {2, 1}}, Tile{{32, 32, 8}, 2, {1, 1}}}) {
-      const op::GemmSignature description = describe(types, {kRow, kRow, kRow, kRow});
-      const SimtGemmPlan plan = planned(description, simt_design(tile));
+    for (const Layouts& layouts : {Layouts{kRow, kRow, kRow, kRow}, Layouts{kColumn, kColumn, kRow, kRow}}) {
+      for (const Tile& tile :
+           {Tile{{128, 128, 8}, 2, {2, 4}}, Tile{{64, 64, 8}, 2, {2, 1}}, Tile{{32, 32, 8}, 2, {1, 1}}}) {
+        const op::GemmSignature description = describe(types, layouts);
+        plans.push_back(planned(description, simt_design(tile)));
+      }
+    }
+  }
+  return plans;
+}
+
+// A lane reads vectors of A at its rows, of B at its columns, one k after another:
+// device/tilewright/gemm/simt_gemm.cuh.
+TEST(SimtGemm, FragmentLoadsAreFreeOfBankConflicts) {
+  for (const SimtGemmPlan& plan : plans_of_all_types()) {
+    const SimtThreadTile tile = thread_tile(plan);
+    for (int warp = 0; warp < plan.threads() / 32; ++warp) {
       std::vector<std::int64_t> a, b;
       for (int lane = 0; lane < 32; ++lane) {
-        a.push_back(std::int64_t{lane / plan.lanes_n * plan.vector_m} * bytes(plan.stored));
-        b.push_back(std::int64_t{lane % plan.lanes_n * plan.vector_n} * bytes(plan.stored));
+        const layout::IntTuple at = layout::coordinate(tile.coordinates, {warp * 32 + lane, 0});
+        const auto offset = [&](bool is_a, const layout::IntTuple& mn) {
+          const layout::Layout smem = smem_layout(plan, is_a);
+          return ((is_a ? plan.a : plan.b).is_k_major ? smem(mn.value(), 0) : smem(0, mn.value())) * bytes(plan.stored);
+        };
+        a.push_back(offset(true, at[0]));
+        b.push_back(offset(false, at[1]));
       }
-      EXPECT_EQ(arch::bank_conflicts(a, plan.vector_m * bytes(plan.stored)), 0) << to_string(description);
-      EXPECT_EQ(arch::bank_conflicts(b, plan.vector_n * bytes(plan.stored)), 0) << to_string(description);
+      EXPECT_EQ(arch::bank_conflicts(a, plan.vector_m * bytes(plan.stored)), 0) << to_string(plan.operands);
+      EXPECT_EQ(arch::bank_conflicts(b, plan.vector_n * bytes(plan.stored)), 0) << to_string(plan.operands);
+    }
+  }
+}
+
+TEST(SimtGemm, ThreadsCoverTheTileOnce) {
+  for (const SimtGemmPlan& plan : plans_of_all_types()) {
+    const SimtThreadTile tile = thread_tile(plan);
+    std::vector<int> covered(static_cast<std::size_t>(plan.tile.m * plan.tile.n));
+    for (int thread = 0; thread < plan.threads(); ++thread) {
+      for (int i = 0; i < plan.thread_m(); ++i) {
+        for (int j = 0; j < plan.thread_n(); ++j) {
+          const layout::IntTuple at = layout::coordinate(tile.coordinates, {thread, layout::IntTuple{i, j}});
+          ++covered.at(static_cast<std::size_t>(at[0].value() * plan.tile.n + at[1].value()));
+        }
+      }
+      const layout::IntTuple first = layout::coordinate(tile.coordinates, {thread, 0});
+      ASSERT_EQ(tile.band(tile.band_row(thread)), first[0].value()) << to_string(plan.operands);
+    }
+    ASSERT_EQ(covered, std::vector<int>(covered.size(), 1)) << to_string(plan.operands);
+  }
+}
+
+TEST(SimtGemm, CopiesFillTheTileOnce) {
+  for (const SimtGemmPlan& plan : plans_of_all_types()) {
+    for (const bool is_a : {true, false}) {
+      const layout::Layout smem = smem_layout(plan, is_a);
+      const TileCopy copy = tile_copy(plan, is_a);
+      std::vector<int> writes(static_cast<std::size_t>(layout::cosize(smem)));
+      for (int pass = 0; pass < copy.passes; ++pass) {
+        for (int thread = 0; thread < copy.active_threads; ++thread) {
+          const layout::IntTuple at = layout::coordinate(copy.coordinates, {thread, pass});
+          for (int i = 0; i < (is_a ? plan.a : plan.b).vector; ++i) {
+            const std::int64_t offset = copy.smem(thread, 0) + copy.smem(0, pass) + i * smem(0, 1);
+            ASSERT_EQ(offset, smem(component(at, 0), component(at, 1) + i)) << to_string(plan.operands);
+            ++writes.at(static_cast<std::size_t>(offset));
+          }
+        }
+      }
+      ASSERT_EQ(std::count(writes.begin(), writes.end(), 1), layout::size(smem)) << to_string(plan.operands);
     }
   }
 }

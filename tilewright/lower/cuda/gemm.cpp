@@ -1,8 +1,11 @@
 #include "tilewright/lower/cuda/gemm.hpp"
 
-#include "tilewright/layout/index_code.hpp"
-
 namespace tilewright::lower::cuda {
+namespace {
+
+constexpr std::string_view kOffset = "tilewright::uint32_t";
+
+}  // namespace
 
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   const op::GemmSignature& operands = tile.operands;
@@ -18,18 +21,53 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   out.line("static constexpr int kReductionCounters = {};", plan::kReductionCountersFrom);
 }
 
+std::vector<std::string> pair_code(const layout::Layout& layout, const std::vector<layout::IndexVariable>& variables) {
+  std::vector<std::string> code = layout::coordinate_code(layout, variables, layout::IndexStyle::sums);
+  code.resize(2, "0");
+  return code;
+}
+
+void write_index_function(SourceWriter& out, std::string_view type, std::string_view name,
+                          const std::vector<std::string_view>& parameters, std::string_view code) {
+  std::string list;
+  for (const std::string_view parameter : parameters) {
+    const bool is_used = code.find(parameter) != std::string_view::npos;
+    list += fmt::format("{}{}int {}", list.empty() ? "" : ", ", is_used ? "" : "[[maybe_unused]] ", parameter);
+  }
+  out.line("static __device__ constexpr {} {}({}) {{ return {}; }}", type, name, list, code);
+}
+
+void write_thread_function(SourceWriter& out, std::string_view type, std::string_view name, std::string_view code) {
+  out.line("static __device__ constexpr {} {}(int thread) {{", type, name).indent();
+  out.line("[[maybe_unused]] const int lane = thread % 32, warp = thread / 32;");
+  out.line("return {};", code);
+  out.dedent().line("}}");
+}
+
+void write_tile_copy(SourceWriter& out, const plan::TileCopy& copy) {
+  constexpr auto kSums = layout::IndexStyle::sums;
+  const std::vector<std::string> thread = pair_code(copy.coordinates.mode(0), {"thread"});
+  const std::vector<std::string> pass = pair_code(copy.coordinates.mode(1), {"pass"});
+  out.line("struct Copy {{  // (thread, pass) -> (line, element): {}", layout::to_string(copy.coordinates)).indent();
+  out.line("static constexpr int kPasses = {}, kActiveThreads = {}, kLineStep = {};", copy.passes, copy.active_threads,
+           copy.line_step);
+  write_index_function(out, "int", "line", {"thread"}, thread[0]);
+  write_index_function(out, "int", "element", {"thread"}, thread[1]);
+  write_index_function(out, "int", "pass_line", {"pass"}, pass[0]);
+  write_index_function(out, "int", "pass_element", {"pass"}, pass[1]);
+  out.line("// {}", layout::to_string(copy.smem));
+  write_index_function(out, kOffset, "place", {"thread"}, layout::index_code(copy.smem.mode(0), {"thread"}, kSums));
+  write_index_function(out, kOffset, "pass_place", {"pass"}, layout::index_code(copy.smem.mode(1), {"pass"}, kSums));
+  out.dedent().line("}};");
+}
+
 void write_accumulator_tile(SourceWriter& out, const plan::AccumulatorTile& tile) {
-  const std::vector<std::string> code =
-      layout::coordinate_code(tile.coordinates.mode(0), {"lane", "warp"}, layout::IndexStyle::sums);
+  const std::vector<std::string> code = pair_code(tile.coordinates.mode(0), {"lane", "warp"});
   out.line("struct AccumulatorTile {{  // (thread, value) -> coordinate: {}", layout::to_string(tile.coordinates))
       .indent();
   out.line("static constexpr int kLaneRows = {}, kOtherRow = {};", tile.lane_rows, tile.other_row);
-  for (const auto& [name, text] : {std::pair{"row", code[0]}, {"column", code[1]}}) {
-    out.line("static __device__ constexpr int {}(int thread) {{", name).indent();
-    out.line("[[maybe_unused]] const int lane = thread % 32, warp = thread / 32;");
-    out.line("return {};", text);
-    out.dedent().line("}}");
-  }
+  write_thread_function(out, "int", "row", code[0]);
+  write_thread_function(out, "int", "column", code[1]);
   out.dedent().line("}};");
 }
 

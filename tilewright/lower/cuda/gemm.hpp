@@ -4,16 +4,33 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tilewright/base/text.hpp"
+#include "tilewright/layout/index_code.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/parameters.hpp"
+#include "tilewright/plan/smem_access.hpp"
 
 namespace tilewright::lower::cuda {
 
 /// Writes ElementC, ElementD, kAlignmentC, kAlignmentD, kCIsRowMajor, kReductionCounters, and the constants of the
 /// tile, the warps, the stages and the raster order.
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile);
+
+/// The code of both components of a coordinate, of layouts with scaled basis strides. A component that the layout does
+/// not reach is 0.
+std::vector<std::string> pair_code(const layout::Layout& layout, const std::vector<layout::IndexVariable>& variables);
+
+/// Writes a static member function of integers that returns `code`: "int", "row", {"thread"}.
+void write_index_function(SourceWriter& out, std::string_view type, std::string_view name,
+                          const std::vector<std::string_view>& parameters, std::string_view code);
+/// Does the same for a function of `thread`, where `code` uses `lane` and `warp`.
+void write_thread_function(SourceWriter& out, std::string_view type, std::string_view name, std::string_view code);
+
+/// Writes `struct Copy`, which maps threads and passes to the vectors that they copy and to their places in shared
+/// memory.
+void write_tile_copy(SourceWriter& out, const plan::TileCopy& copy);
 
 /// Writes `struct AccumulatorTile`, which maps a thread to the row and column of its first accumulator.
 void write_accumulator_tile(SourceWriter& out, const plan::AccumulatorTile& tile);

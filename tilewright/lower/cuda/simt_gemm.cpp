@@ -6,14 +6,36 @@
 namespace tilewright::lower::cuda {
 namespace {
 
-void write_operand(SourceWriter& out, char role, const plan::PanelOperand& operand, DType stored, int tile_mn,
-                   int tile_k) {
-  out.line("struct Operand{} {{", role).indent();
+void write_operand(SourceWriter& out, char role, const plan::SimtGemmPlan& plan) {
+  const bool is_a = role == 'A';
+  const plan::PanelOperand& operand = is_a ? plan.a : plan.b;
+  const layout::Layout smem = plan::smem_layout(plan, is_a);
+  out.line("struct Operand{} {{  // {}", role, layout::to_string(smem)).indent();
   out.line("using Element = {};", cuda_name(operand.element));
-  out.line("using Stored = {};", cuda_name(stored));
+  out.line("using Stored = {};", cuda_name(plan.stored));
   out.line("static constexpr bool kIsKMajor = {}, kIsAsync = {};", operand.is_k_major, operand.is_async);
-  out.line("static constexpr int kTileMn = {}, kTileK = {};", tile_mn, tile_k);
-  out.line("static constexpr int kLineElements = {}, kVector = {};", operand.line_elements, operand.vector);
+  out.line("static constexpr int kTileK = {}, kVector = {};", plan.tile.k, operand.vector);
+  out.line("static constexpr int kTileElements = {}, kLineElements = {}, kElementStep = {};",
+           operand.line_elements * plan.tile.k, operand.line_elements, smem(0, 1));
+  write_tile_copy(out, plan::tile_copy(plan, is_a));
+  out.dedent().line("}};");
+}
+
+void write_thread_tile(SourceWriter& out, const plan::SimtGemmPlan& plan) {
+  constexpr auto kSums = layout::IndexStyle::sums;
+  const plan::SimtThreadTile tile = plan::thread_tile(plan);
+  const layout::Layout accumulators = tile.coordinates.mode(1);
+  const std::vector<std::string> thread = pair_code(tile.coordinates.mode(0), {"lane", "warp"});
+  out.line("struct ThreadTile {{  // {}", layout::to_string(tile.coordinates)).indent();
+  out.line("static constexpr int kM = {}, kN = {};", plan.thread_m(), plan.thread_n());
+  out.line("static constexpr int kVectorM = {}, kVectorN = {};", plan.vector_m, plan.vector_n);
+  write_thread_function(out, "int", "row", thread[0]);
+  write_thread_function(out, "int", "column", thread[1]);
+  write_index_function(out, "int", "row_step", {"i"}, pair_code(accumulators.mode(0), {"i"})[0]);
+  write_index_function(out, "int", "column_step", {"j"}, pair_code(accumulators.mode(1), {"j"})[1]);
+  out.line("static constexpr int kBandRows = {};", layout::size(tile.band));
+  write_thread_function(out, "int", "band_row", layout::index_code(tile.band_row, {"lane", "warp"}, kSums));
+  write_index_function(out, "int", "row_of_band", {"row"}, layout::index_code(tile.band, {"row"}, kSums));
   out.dedent().line("}};");
 }
 
@@ -25,11 +47,10 @@ std::string lower(const plan::SimtGemmPlan& plan, std::string_view symbol) {
   out.line("#include \"tilewright/numeric/functions.cuh\"");
   out.blank();
   out.line("struct Plan {{").indent();
-  write_operand(out, 'A', plan.a, plan.stored, plan.tile.m, plan.tile.k);
-  write_operand(out, 'B', plan.b, plan.stored, plan.tile.n, plan.tile.k);
+  write_operand(out, 'A', plan);
+  write_operand(out, 'B', plan);
   out.line("using Accumulator = {};", cuda_name(plan.stored));
-  out.line("static constexpr int kLanesM = {}, kLanesN = {};", plan.lanes_m, plan.lanes_n);
-  out.line("static constexpr int kVectorM = {}, kVectorN = {};", plan.vector_m, plan.vector_n);
+  write_thread_tile(out, plan);
   out.line("static constexpr int kStageBytes = {}, kSharedBytes = {};", plan.stage_bytes(), plan.smem_bytes());
   write_tile_constants(out, plan);
   out.dedent().line("}};");

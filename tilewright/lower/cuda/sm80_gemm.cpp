@@ -1,24 +1,37 @@
 #include "tilewright/lower/cuda/sm80_gemm.hpp"
 
+#include "tilewright/layout/index_code.hpp"
 #include "tilewright/lower/cuda/epilogue.hpp"
 #include "tilewright/lower/cuda/gemm.hpp"
 
 namespace tilewright::lower::cuda {
 namespace {
 
-void write_operand(SourceWriter& out, char role, const plan::SmemOperand& operand) {
+void write_fragments(SourceWriter& out, const plan::MmaFragmentLoads& loads) {
+  constexpr auto kSums = layout::IndexStyle::sums;
+  const layout::Layout& offset = loads.offset.layout;
+  const layout::ComposedLayout steps{loads.offset.swizzle, 0, layout::take(offset, 1, 3)};
+  out.line("struct Fragments {{  // ((lane, warp), load, step): {}", layout::to_string(loads.offset)).indent();
+  out.line("static constexpr int kLoads = {}, kStepK = {};", loads.loads(), loads.step_k);
+  write_thread_function(out, "tilewright::uint32_t", "place",
+                        layout::index_code(loads.offset.mode(0), {"lane", "warp"}, kSums));
+  write_index_function(out, "tilewright::uint32_t", "step_place", {"load", "step"},
+                       layout::index_code(steps, {"load", "step"}, kSums));
+  out.dedent().line("}};");
+}
+
+void write_operand(SourceWriter& out, char role, const plan::Sm80GemmPlan& plan) {
+  const bool is_a = role == 'A';
+  const plan::SmemOperand& operand = is_a ? plan.a : plan.b;
   out.line("struct Operand{} {{  // shared-memory layout: {}", role, layout::to_string(plan::smem_layout(operand)))
       .indent();
   out.line("using Element = {};", cuda_name(operand.element));
-  out.line("struct Swizzle {{").indent();
-  out.line("static constexpr int kBits = {}, kBase = {}, kShift = {};", operand.swizzle.bits(), operand.swizzle.base(),
-           operand.swizzle.shift());
-  out.dedent().line("}};");
   out.line("static constexpr bool kIsKMajor = {}, kUsesLdmatrix = {};", operand.is_k_major, operand.uses_ldmatrix);
-  out.line("static constexpr int kStrided = {}, kContiguous = {};", operand.strided, operand.contiguous);
-  out.line("static constexpr int kPanelBytes = {}, kAlignmentBytes = {};", operand.panel_bytes,
-           operand.alignment_bytes);
-  out.line("static constexpr int kTileBytes = {};", operand.tile_bytes());
+  out.line("static constexpr int kContiguous = {}, kAlignmentBytes = {};", operand.contiguous, operand.alignment_bytes);
+  out.line("static constexpr int kTileBytes = {}, kSwizzledBits = {:#x};", operand.tile_bytes(),
+           layout::target_bits(operand.swizzle));
+  write_tile_copy(out, plan::tile_copy(plan, operand));
+  write_fragments(out, plan::fragment_loads(plan, is_a));
   out.dedent().line("}};");
 }
 
@@ -68,8 +81,8 @@ std::string lower(const plan::Sm80GemmPlan& plan, std::string_view symbol) {
   out.line("#include \"{}\"", instruction_header(plan.atom->a));
   out.blank();
   out.line("struct Plan {{").indent();
-  write_operand(out, 'A', plan.a);
-  write_operand(out, 'B', plan.b);
+  write_operand(out, 'A', plan);
+  write_operand(out, 'B', plan);
   out.line("using Math = {};", math_type(plan));
   out.line("static constexpr bool kPromotesAccumulators = {};", plan.promotes_accumulators);
   out.line("static constexpr bool kAccumulatesInHalf = {};", plan.operands.accumulator == DType::f16);
