@@ -2,7 +2,10 @@
 #include <vector>
 
 #include "gpu_test.hpp"
+#include "tests/unit/base/tensor_map_rules.hpp"
 #include "tilewright/base/target_features.hpp"
+#include "tilewright/runtime/cuda_context.hpp"
+#include "tilewright/runtime/encode_tensor_map.hpp"
 
 namespace tilewright::runtime {
 namespace {
@@ -31,7 +34,7 @@ extern "C" __global__ void load_box(const __grid_constant__ Parameters p) {
 )";
 
 struct LoadParameters {
-  TensorMap map;
+  EncodedTensorMap map;
   DeviceAddress to;
   int x, y, words;
 };
@@ -45,7 +48,7 @@ TEST_F(GpuTest, TensorMapsLoadSwizzledBoxes) {
   const DeviceBuffer from(device_, values.size() * 4);
   const DeviceBuffer to(device_, kBoxColumns * kBoxRows * 4);
   device_->copy_in(from.address(), values.data(), values.size() * 4, nullptr);
-  TensorMapDescription d;
+  TensorMap d;
   d.type = TensorMapType::u32;
   d.rank = 2;
   d.address = from.address();
@@ -64,6 +67,24 @@ TEST_F(GpuTest, TensorMapsLoadSwizzledBoxes) {
       const std::uint32_t place = (y * kBoxColumns + x) ^ ((y % 8) * 4);  // 128-byte swizzle of 16-byte chunks
       EXPECT_EQ(box[place], inside ? values[(y + 10) * kColumns + x + 80] : 0U) << x << " " << y;
     }
+  }
+}
+
+// The rules of check() are those of this driver.
+TEST_F(GpuTest, TheDriverHasTheRulesOfTensorMaps) {
+  if (const Support has = check_feature(device_->properties().target, TargetFeature::tma); !has)
+    GTEST_SKIP() << has.reason();
+  const CudaContext context(std::make_shared<Driver>(DriverOptions{}), 0);
+  const ContextScope scope(context);
+  for (const TensorMapRule& rule : tensor_map_rules()) {
+    if (!rule.is_of_the_driver) continue;
+    bool is_refused = false;
+    try {
+      encode_tensor_map(context.driver(), rule.map);
+    } catch (const DriverError&) {
+      is_refused = true;
+    }
+    EXPECT_EQ(is_refused, !rule.refusal.empty()) << rule.name;
   }
 }
 

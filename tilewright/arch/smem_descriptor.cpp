@@ -220,19 +220,11 @@ Result<SmemDescriptor> make_descriptor(Major major, const layout::ComposedLayout
 
 int descriptor_swizzle(SwizzleMode mode) { return kDescriptorSwizzle[static_cast<std::size_t>(mode)]; }
 
-int tensor_map_swizzle(SwizzleMode mode) { return static_cast<int>(mode); }
-
 Result<SwizzleMode> mode_of_descriptor_swizzle(int value) {
   const auto found = std::find(kDescriptorSwizzle.begin(), kDescriptorSwizzle.end(), value);
   if (found == kDescriptorSwizzle.end())
     return refuse("the swizzle mode of a descriptor must be from 0 to 3, got {}", value);
   return static_cast<SwizzleMode>(found - kDescriptorSwizzle.begin());
-}
-
-Result<SwizzleMode> mode_of_tensor_map_swizzle(int value) {
-  if (value < 0 || value > 3)
-    return refuse("the swizzle mode of a tensor map on sm_90 must be from 0 to 3, got {}", value);
-  return static_cast<SwizzleMode>(value);
 }
 
 std::string to_string(const SmemDescriptor& d) {

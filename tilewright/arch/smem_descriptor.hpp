@@ -43,11 +43,8 @@ Result<SmemDescriptor> make_descriptor(Major major, const layout::ComposedLayout
 
 /// The mode in bits 63:62 of a descriptor: 0 none, 1 128 bytes, 2 64 bytes, 3 32 bytes.
 int descriptor_swizzle(SwizzleMode mode);
-/// The mode as CUtensorMapSwizzle: 0 none, 1 32 bytes, 2 64 bytes, 3 128 bytes.
-int tensor_map_swizzle(SwizzleMode mode);
 /// Refused: values that are not one of the four modes.
 Result<SwizzleMode> mode_of_descriptor_swizzle(int value);
-Result<SwizzleMode> mode_of_tensor_map_swizzle(int value);
 
 /// "start 0x0, leading 16, stride 1024, 128-byte swizzle"
 std::string to_string(const SmemDescriptor& descriptor);

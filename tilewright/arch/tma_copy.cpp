@@ -21,6 +21,7 @@ using layout::IntTuple;
 using layout::Layout;
 
 constexpr std::int64_t kSharedAlignment = 128;
+constexpr std::size_t kMaxModes = kMaxTensorMapRank;
 
 /// A mode extent:value@basis.
 struct Leaf {
@@ -28,6 +29,12 @@ struct Leaf {
   std::int64_t value = 0;
   Basis basis;
 };
+
+/// Refuses a negative stride of a tensor.
+Support check_stride(std::size_t mode_of_map, const Leaf& leaf) {
+  if (leaf.value >= 0) return {};
+  return refuse("the stride of mode {} of a tensor map must be at least 0, got {} elements", mode_of_map, leaf.value);
+}
 
 /// @pre no mode is nested
 std::vector<Leaf> flat_leaves(const Layout& layout) {
@@ -63,6 +70,12 @@ struct MapMode {
   std::int64_t extent = 1;
   std::int64_t stride = 0;
 };
+
+/// Sets the extent of a mode of the map, and its stride unless it is mode 0. @pre the stride is not negative
+void set_mode(TensorMap& map, std::size_t at, const MapMode& mode) {
+  map.extents[at] = static_cast<std::uint64_t>(mode.extent);
+  if (at > 0) map.strides[at] = static_cast<std::uint64_t>(mode.stride) * static_cast<std::uint64_t>(bytes(map.type));
+}
 
 /// Several modes of the tensor as one mode: its stride is the gcd of their strides, its extent reaches their last
 /// element.
@@ -109,22 +122,26 @@ class Planner {
     fill_layouts();
     support = slice_boxes();
     if (support) support = check_shared_alignment();
-    if (support) support = check(copy_.map, request_.global_address);
+    if (support) support = check(copy_.map);
     if (!support) return Refusal{support.reason()};
-    copy_.transaction_bytes = layout::size(request_.smem.layout) * request_.element_bits / 8;
+    copy_.transaction_bytes = layout::size(request_.smem.layout) * bytes(copy_.map.type);
     return std::move(copy_);
   }
 
  private:
   Support find_coordinates_of_smem() {
-    const Result<SwizzleMode> mode = swizzle_mode(request_.smem.swizzle, request_.element_bits);
+    const Result<SwizzleMode> mode = swizzle_mode(request_.smem.swizzle, bits(request_.element));
     if (!mode) return mode.refusal();
+    const Result<TensorMapType> type = tensor_map_type(request_.element);
+    if (!type) return type.refusal();
     if (request_.smem.offset != 0)
       return refuse("a tile must start at offset 0 of its swizzle, got {}", request_.smem.offset);
     if (request_.global.shape().is_leaf())
       return refuse("the tensor must have a tuple of modes, got {}", layout::to_string(request_.global));
-    copy_.map.element_bits = request_.element_bits;
-    copy_.map.swizzle = *mode;
+    copy_.map.type = *type;
+    copy_.map.rank = 0;
+    copy_.map.address = request_.global_address;
+    copy_.map.swizzle = swizzle_of_width(width_bytes(*mode));
     tensor_ = tensor_leaves(request_.global);
     try {
       const Layout tile = tile_coordinates();
@@ -169,12 +186,12 @@ class Planner {
   void take_boxes() {
     bool open = true;
     for (const Leaf& leaf : coordinates_of_smem_) {
-      open = open && leaf.value == 1 && !find(box_, leaf.basis) && static_cast<int>(box_.size()) < kTensorMapModes;
+      open = open && leaf.value == 1 && !find(box_, leaf.basis) && box_.size() < kMaxModes;
       if (!open) {
         boxes_.push_back(leaf);
         continue;
       }
-      const std::int64_t taken = largest_divisor(leaf.extent, kBoxExtent);
+      const std::int64_t taken = largest_divisor(leaf.extent, kMaxBoxExtent);
       box_.push_back({taken, 1, leaf.basis});
       if (taken == leaf.extent) continue;
       boxes_.push_back({leaf.extent / taken, taken, leaf.basis});
@@ -192,30 +209,35 @@ class Planner {
     if (chosen.front().value != 1)
       return refuse("the mode that is contiguous in shared memory must have stride 1 in the tensor, got {} in {}",
                     chosen.front().value, layout::to_string(request_.global));
-    if (static_cast<int>(box_.size()) == kTensorMapModes && static_cast<int>(chosen.size()) > kTensorMapModes)
+    if (box_.size() == kMaxModes && chosen.size() > kMaxModes)
       return refuse("a box of {} modes takes all {} modes of the tensor map, but the tensor has {} more", box_.size(),
-                    kTensorMapModes, chosen.size() - box_.size());
+                    kMaxModes, chosen.size() - box_.size());
     for (std::size_t i = 0; i < chosen.size(); ++i) {
-      if (i < kTensorMapModes) {
+      if (i < kMaxModes) {
         groups_.push_back({chosen[i]});
       } else {
         groups_.back().push_back(chosen[i]);
       }
     }
-    for (std::size_t i = 0; i < groups_.size(); ++i) add_mode(groups_[i], i < box_.size() ? box_[i].extent : 1);
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      if (const Support mode = add_mode(groups_[i], i < box_.size() ? box_[i].extent : 1); !mode) return mode;
+    }
     return {};
   }
 
-  void add_mode(const std::vector<Leaf>& group, std::int64_t box) {
+  Support add_mode(const std::vector<Leaf>& group, std::int64_t box) {
     const MapMode mode = group.size() == 1 ? MapMode{group[0].extent, group[0].value} : grouped(group);
-    copy_.map.global_dim.push_back(mode.extent);
-    if (copy_.map.rank() > 1) copy_.map.global_strides.push_back(mode.stride * request_.element_bits / 8);
-    copy_.map.box_dim.push_back(box);
-    copy_.map.element_strides.push_back(1);
+    const auto at = static_cast<std::size_t>(copy_.map.rank++);
+    for (const Leaf& leaf : group) {
+      if (const Support stride = check_stride(at, leaf); !stride) return stride;
+    }
+    set_mode(copy_.map, at, mode);
+    copy_.map.box[at] = static_cast<std::uint32_t>(box);
     std::vector<Basis> bases;
     for (const Leaf& leaf : group) bases.push_back(leaf.basis);
     copy_.modes.push_back(std::move(bases));
     group_strides_.push_back(mode.stride);
+    return {};
   }
 
   /// The coordinate of the map for value@basis of the tensor; 0 for modes that are not in the map.
@@ -259,10 +281,11 @@ class Planner {
     std::vector<Leaf> offsets;
     std::int64_t above = box_elements_;  // elements of a slice along the modes up to this one
     for (int i = static_cast<int>(box_.size()) - 1; i >= 0 && slices > 1; --i) {
-      std::int64_t& extent = copy_.map.box_dim[static_cast<std::size_t>(i)];
+      std::int64_t extent = copy_.map.box[static_cast<std::size_t>(i)];
       const std::int64_t cuts = std::min(slices, extent);
       if (extent % cuts != 0 || slices % cuts != 0) break;
       extent /= cuts;
+      copy_.map.box[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(extent);
       slices /= cuts;
       above /= cuts;
       coordinates.insert(coordinates.begin(), {cuts, extent, Basis{i}});
@@ -279,7 +302,7 @@ class Planner {
   }
 
   Support check_shared_alignment() const {
-    const std::int64_t box_bytes = box_elements_ * request_.element_bits / 8;
+    const std::int64_t box_bytes = box_elements_ * bytes(copy_.map.type);
     if (!boxes_.empty() && box_bytes % kSharedAlignment != 0)
       return refuse("boxes must be multiples of {} bytes, got {} of {}", kSharedAlignment, box_bytes,
                     fmt::join(box_extents(), "x"));
@@ -323,6 +346,7 @@ Result<TensorMap> tensor_map_for(const TmaCopy& copy, const Layout& global, std:
     return refuse("the plan is for tensors with modes {}, got {}", layout::to_string(copy.coordinates.shape()),
                   layout::to_string(global));
   TensorMap map = copy.map;
+  map.address = global_address;
   std::vector<Leaf> missing = tensor_leaves(global);
   for (std::size_t i = 0; i < copy.modes.size(); ++i) {
     if (copy.modes[i].size() != 1)
@@ -332,8 +356,8 @@ Result<TensorMap> tensor_map_for(const TmaCopy& copy, const Layout& global, std:
     if (i == 0 && leaf->value != 1)
       return refuse("the mode that is contiguous in shared memory must have stride 1 in the tensor, got {} in {}",
                     leaf->value, layout::to_string(global));
-    map.global_dim[i] = leaf->extent;
-    if (i > 0) map.global_strides[i - 1] = leaf->value * map.element_bits / 8;
+    if (const Support stride = check_stride(i, *leaf); !stride) return stride.refusal();
+    set_mode(map, i, {leaf->extent, leaf->value});
     missing.erase(leaf);
   }
   for (const Leaf& leaf : missing) {
@@ -341,14 +365,14 @@ Result<TensorMap> tensor_map_for(const TmaCopy& copy, const Layout& global, std:
       return refuse("the map has no mode for {}:{} at {} of {}", leaf.extent, leaf.value, layout::to_string(leaf.basis),
                     layout::to_string(global));
   }
-  const Support support = check(map, global_address);
+  const Support support = check(map);
   if (!support) return Refusal{support.reason()};
   return map;
 }
 
 std::vector<std::int64_t> tma_coordinate(const TmaCopy& copy, const IntTuple& tile_at, std::int64_t box,
                                          std::int64_t slice) {
-  std::vector<std::int64_t> sum(static_cast<std::size_t>(copy.map.rank()), 0);
+  std::vector<std::int64_t> sum(static_cast<std::size_t>(copy.map.rank), 0);
   add_coordinate(sum, layout::coordinate(copy.coordinates, tile_at));
   add_coordinate(sum, layout::coordinate(copy.box_coordinate, box));
   add_coordinate(sum, layout::coordinate(copy.slice_coordinate, slice));
@@ -356,7 +380,7 @@ std::vector<std::int64_t> tma_coordinate(const TmaCopy& copy, const IntTuple& ti
 }
 
 std::int64_t tma_smem_bytes(const TmaCopy& copy, std::int64_t box, std::int64_t slice) {
-  return (copy.box_offset(box) + copy.slice_offset(slice)) * copy.map.element_bits / 8;
+  return (copy.box_offset(box) + copy.slice_offset(slice)) * bytes(copy.map.type);
 }
 
 std::uint16_t multicast_mask(const Layout& cluster, int mode, std::int64_t cta_rank) {

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "tilewright/arch/tensor_map.hpp"
+#include "tilewright/arch/wgmma_smem.hpp"
+#include "tilewright/base/dtype.hpp"
 #include "tilewright/base/support.hpp"
+#include "tilewright/base/tensor_map.hpp"
 #include "tilewright/layout/tiler.hpp"
 
 namespace tilewright::arch {
@@ -20,7 +22,7 @@ constexpr std::uint64_t kEvictFirst = 0x12F0000000000000;
 struct TmaRequest {
   /// The layout of the whole tensor in elements: (m, k), (m, k, batch), ...; modes may be nested.
   layout::Layout global;
-  int element_bits = 16;
+  DType element = DType::f16;
   std::uint64_t global_address = 0;
   /// The layout of the tile in shared memory, for one stage: a bijection from the coordinates of the tile.
   layout::ComposedLayout smem;
@@ -31,7 +33,7 @@ struct TmaRequest {
 };
 
 /// A tile as TMA instructions. Coordinates are those of the tensor map, in scaled basis elements: 64@0 is 64 along the
-/// innermost mode. A slice is the part of a box that one CTA of a multicast loads, with the extents map.box_dim;
+/// innermost mode. A slice is the part of a box that one CTA of a multicast loads, with the extents map.box;
 /// without multicast it is the whole box.
 struct TmaCopy {
   TensorMap map;
@@ -63,13 +65,13 @@ std::int64_t box_count(const TmaCopy& copy);
 /// group, so coordinates along its modes must be in bounds.
 ///
 /// Refused: a tile and a shared-memory layout of different sizes; a shared-memory layout that is not a bijection, or
-/// with a swizzle that TMA does not have; a contiguous mode in shared memory that is not contiguous in the tensor;
-/// boxes or slices that are not multiples of 128 bytes; a multicast that does not divide the box; what check(TensorMap)
-/// refuses.
+/// with a swizzle that TMA does not have; a contiguous mode in shared memory that is not contiguous in the tensor; a
+/// negative stride; boxes or slices that are not multiples of 128 bytes; a multicast that does not divide the box; what
+/// tensor_map_type() and check(TensorMap) refuse.
 Result<TmaCopy> make_tma_copy(const TmaRequest& request);
 
 /// The tensor map, with the same boxes, for another tensor with congruent modes: other extents, strides, address.
-/// Refused: what check(TensorMap) refuses; a tensor with other modes of extent 1 or stride 0.
+/// Refused: what check(TensorMap) refuses; a negative stride; a tensor with other modes of extent 1 or stride 0.
 Result<TensorMap> tensor_map_for(const TmaCopy& copy, const layout::Layout& global, std::uint64_t global_address);
 
 /// The coordinate of one instruction, innermost mode first, for the tile at `tile_at`, a box and a slice.

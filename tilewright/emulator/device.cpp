@@ -245,10 +245,9 @@ class EmulatedDevice final : public runtime::Device {
     return std::make_shared<EmulatedKernel>(properties_, options_, memory_, image.ptx, symbol, dynamic_smem_bytes);
   }
 
-  runtime::TensorMap encode(const runtime::TensorMapDescription& description) override {
-    runtime::check(description).or_throw();
-    check_feature(properties_.target, TargetFeature::tma).or_throw();
-    return encode_tensor_map(description);
+  EncodedTensorMap encode(const TensorMap& map) override {
+    runtime::check_encodable(map, properties_.target).or_throw();
+    return encode_tensor_map(map);
   }
 
  private:

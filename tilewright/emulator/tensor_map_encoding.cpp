@@ -1,4 +1,4 @@
-// A tensor map of the emulated device: a magic number, then the fields of the description.
+// A tensor map of the emulated device: a magic number, then the fields of the value.
 #include "tilewright/emulator/tensor_map_encoding.hpp"
 
 #include <algorithm>
@@ -7,64 +7,89 @@
 namespace tilewright::emulator {
 namespace {
 
-using runtime::TensorMapDescription;
-
-constexpr std::uint64_t kMagic = 0x70616d2d77742d31;  // "1-tw-map"
+constexpr std::uint64_t kMagic = 0x70616d2d77742d32;  // "2-tw-map"
+constexpr std::size_t kModes = kMaxTensorMapRank;
+constexpr std::size_t kSpatialModes = std::tuple_size_v<decltype(Im2colBox::lower_corner)>;
 
 /// The layout of the 128 bytes.
 struct EncodedMap {
   std::uint64_t magic;
   std::uint64_t address;
-  std::uint64_t strides[runtime::kMaxTensorMapRank];
-  std::uint32_t last[runtime::kMaxTensorMapRank];  // extent - 1, so that 2^32 fits
-  std::uint16_t box[runtime::kMaxTensorMapRank];
-  std::uint8_t element_strides[runtime::kMaxTensorMapRank];
+  std::uint64_t strides[kModes];
+  std::uint32_t last[kModes];  // extent - 1, so that 2^32 fits
+  std::uint16_t box[kModes];
+  std::uint8_t element_strides[kModes];
   std::uint8_t type, rank, swizzle, promotion, fill;
-  std::uint8_t reserved[32];
+  std::int16_t lower_corner[kSpatialModes];
+  std::int16_t upper_corner[kSpatialModes];
+  std::uint16_t channels_per_pixel, pixels_per_column;
+  std::uint8_t is_im2col;
+  std::uint8_t reserved[15];
 };
-static_assert(sizeof(EncodedMap) == sizeof(runtime::TensorMap));
+static_assert(sizeof(EncodedMap) == sizeof(EncodedTensorMap));
+
+void encode_im2col(EncodedMap& encoded, const Im2colBox& box) {
+  encoded.is_im2col = 1;
+  for (std::size_t mode = 0; mode < kSpatialModes; ++mode) {
+    encoded.lower_corner[mode] = static_cast<std::int16_t>(box.lower_corner[mode]);
+    encoded.upper_corner[mode] = static_cast<std::int16_t>(box.upper_corner[mode]);
+  }
+  encoded.channels_per_pixel = static_cast<std::uint16_t>(box.channels_per_pixel);
+  encoded.pixels_per_column = static_cast<std::uint16_t>(box.pixels_per_column);
+}
+
+Im2colBox decode_im2col(const EncodedMap& encoded) {
+  Im2colBox box;
+  std::ranges::copy(encoded.lower_corner, box.lower_corner.begin());
+  std::ranges::copy(encoded.upper_corner, box.upper_corner.begin());
+  box.channels_per_pixel = encoded.channels_per_pixel;
+  box.pixels_per_column = encoded.pixels_per_column;
+  return box;
+}
 
 }  // namespace
 
-runtime::TensorMap encode_tensor_map(const TensorMapDescription& d) {
+EncodedTensorMap encode_tensor_map(const TensorMap& map) {
   EncodedMap encoded{};
   encoded.magic = kMagic;
-  encoded.address = d.address;
-  for (std::size_t mode = 0; mode < static_cast<std::size_t>(d.rank); ++mode) {
-    encoded.strides[mode] = d.strides[mode];
-    encoded.last[mode] = static_cast<std::uint32_t>(d.extents[mode] - 1);
-    encoded.box[mode] = static_cast<std::uint16_t>(d.box[mode]);
-    encoded.element_strides[mode] = static_cast<std::uint8_t>(mode == 0 ? 1 : d.element_strides[mode]);
+  encoded.address = map.address;
+  for (std::size_t mode = 0; mode < static_cast<std::size_t>(map.rank); ++mode) {
+    encoded.strides[mode] = map.strides[mode];
+    encoded.last[mode] = static_cast<std::uint32_t>(map.extents[mode] - 1);
+    encoded.box[mode] = static_cast<std::uint16_t>(map.box[mode]);
+    encoded.element_strides[mode] = static_cast<std::uint8_t>(map.element_strides[mode]);
   }
-  encoded.type = static_cast<std::uint8_t>(d.type);
-  encoded.rank = static_cast<std::uint8_t>(d.rank);
-  encoded.swizzle = static_cast<std::uint8_t>(d.swizzle);
-  encoded.promotion = static_cast<std::uint8_t>(d.promotion);
-  encoded.fill = static_cast<std::uint8_t>(d.fill);
-  runtime::TensorMap map;
-  std::memcpy(map.bytes.data(), &encoded, sizeof(encoded));
-  return map;
+  encoded.type = static_cast<std::uint8_t>(map.type);
+  encoded.rank = static_cast<std::uint8_t>(map.rank);
+  encoded.swizzle = static_cast<std::uint8_t>(map.swizzle);
+  encoded.promotion = static_cast<std::uint8_t>(map.promotion);
+  encoded.fill = static_cast<std::uint8_t>(map.fill);
+  if (map.im2col) encode_im2col(encoded, *map.im2col);
+  EncodedTensorMap result;
+  std::memcpy(result.bytes.data(), &encoded, sizeof(encoded));
+  return result;
 }
 
-std::optional<TensorMapDescription> decode_tensor_map(const std::byte* bytes) {
+std::optional<TensorMap> decode_tensor_map(const std::byte* bytes) {
   EncodedMap encoded;
   std::memcpy(&encoded, bytes, sizeof(encoded));
-  if (encoded.magic != kMagic) return std::nullopt;
-  TensorMapDescription d;
-  d.type = static_cast<runtime::TensorMapType>(encoded.type);
-  d.rank = encoded.rank;
-  d.address = encoded.address;
-  for (std::size_t mode = 0; mode < runtime::kMaxTensorMapRank; ++mode) {
-    d.strides[mode] = encoded.strides[mode];
-    d.extents[mode] = std::uint64_t{encoded.last[mode]} + 1;
-    d.box[mode] = encoded.box[mode];
-    d.element_strides[mode] = encoded.element_strides[mode];
+  if (encoded.magic != kMagic || encoded.rank > kModes) return std::nullopt;
+  TensorMap map;
+  map.type = static_cast<TensorMapType>(encoded.type);
+  map.rank = encoded.rank;
+  map.address = encoded.address;
+  for (std::size_t mode = 0; mode < encoded.rank; ++mode) {
+    map.strides[mode] = encoded.strides[mode];
+    map.extents[mode] = std::uint64_t{encoded.last[mode]} + 1;
+    map.box[mode] = encoded.box[mode];
+    map.element_strides[mode] = encoded.element_strides[mode];
   }
-  d.swizzle = static_cast<runtime::TensorMapSwizzle>(encoded.swizzle);
-  d.promotion = static_cast<runtime::TensorMapPromotion>(encoded.promotion);
-  d.fill = static_cast<runtime::TensorMapFill>(encoded.fill);
-  if (!runtime::check(d)) return std::nullopt;
-  return d;
+  map.swizzle = static_cast<TensorMapSwizzle>(encoded.swizzle);
+  map.promotion = static_cast<TensorMapPromotion>(encoded.promotion);
+  map.fill = static_cast<TensorMapFill>(encoded.fill);
+  if (encoded.is_im2col != 0) map.im2col = decode_im2col(encoded);
+  if (!check(map)) return std::nullopt;
+  return map;
 }
 
 }  // namespace tilewright::emulator

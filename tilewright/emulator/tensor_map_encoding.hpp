@@ -3,14 +3,15 @@
 
 #include <optional>
 
-#include "tilewright/runtime/tensor_map.hpp"
+#include "tilewright/base/tensor_map.hpp"
 
 namespace tilewright::emulator {
 
-/// @pre check(description)
-runtime::TensorMap encode_tensor_map(const runtime::TensorMapDescription& description);
+/// @pre check(map)
+EncodedTensorMap encode_tensor_map(const TensorMap& map);
 
-/// Nothing when the 128 bytes are not a valid tensor map of the emulated device.
-std::optional<runtime::TensorMapDescription> decode_tensor_map(const std::byte* bytes);
+/// The tensor map, with zeros for modes beyond its rank; nothing if the 128 bytes are not a valid tensor map of the
+/// emulated device.
+std::optional<TensorMap> decode_tensor_map(const std::byte* bytes);
 
 }  // namespace tilewright::emulator

@@ -13,9 +13,9 @@
 #include "tilewright/compile/artifact.hpp"
 #include "tilewright/engine/host_operands.hpp"
 #include "tilewright/engine/kernel_images.hpp"
+#include "tilewright/engine/launch.hpp"
 #include "tilewright/engine/ranking.hpp"
 #include "tilewright/engine/rankings.hpp"
-#include "tilewright/engine/tensor_maps.hpp"
 #include "tilewright/engine/workspaces.hpp"
 #include "tilewright/kernels/list.hpp"
 

@@ -1,7 +1,6 @@
 #include "tilewright/engine/launch.hpp"
 
 #include "tilewright/engine/host_operands.hpp"
-#include "tilewright/engine/tensor_maps.hpp"
 #include "tilewright/engine/workspaces.hpp"
 
 namespace tilewright::engine {
@@ -20,7 +19,24 @@ Support check_workspace(std::size_t needed, const RunOptions& options) {
   return {};
 }
 
+/// Sets the address of the workspace and encodes the tensor maps of tensors in it.
+void set_workspace(runtime::Device& device, plan::Launch& launch, runtime::DeviceAddress address) {
+  launch.set_workspace(address);
+  for (const plan::TensorMapRequest& request : launch.tensor_maps()) {
+    if (!request.is_in_workspace) continue;
+    TensorMap map = request.map;
+    map.address += address;
+    launch.set_tensor_map(request, device.encode(map));
+  }
+}
+
 }  // namespace
+
+void encode_tensor_maps(runtime::Device& device, plan::Launch& launch) {
+  for (const plan::TensorMapRequest& request : launch.tensor_maps()) {
+    if (!request.is_in_workspace) launch.set_tensor_map(request, device.encode(request.map));
+  }
+}
 
 Support check_place(const op::Problem& problem, const runtime::Device& device) {
   const op::MemoryDevice here = memory_device(device.properties());

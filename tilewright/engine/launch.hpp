@@ -22,6 +22,10 @@ struct RunOptions {
   std::size_t workspace_bytes = 0;
 };
 
+/// Encodes every tensor map that the launch requests and stores it in the launch parameters, except those whose tensor
+/// is in the workspace. @throws InvalidArgument if a map violates a rule of check(TensorMap)
+void encode_tensor_maps(runtime::Device& device, plan::Launch& launch);
+
 /// Refuses operands that are not on the device.
 Support check_place(const op::Problem& problem, const runtime::Device& device);
 

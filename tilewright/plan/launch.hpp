@@ -8,26 +8,20 @@
 #include <cstring>
 #include <span>
 
-#include "tilewright/base/dtype.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/tensor_map.hpp"
 
 namespace tilewright::plan {
 
-/// A request for the tensor map of a matrix or a batch of matrices that the kernel accesses by TMA. The runtime encodes
-/// it with the driver, because the encoded form is opaque.
+/// A tensor map that the kernel takes as a parameter. The device encodes it, because the encoded form is opaque.
 struct TensorMapRequest {
-  DType element{};  // tf32 means f32 in memory, which TMA rounds to tf32 when it loads
-  std::uint64_t address = 0;
-  bool is_in_workspace = false;                  // `address` is an offset from the beginning of the workspace
-  std::array<std::int64_t, 3> extents{1, 1, 1};  // contiguous, strided and batch mode, in elements
-  std::array<std::int64_t, 2> strides{};         // strides of the strided and the batch mode, in bytes
-  std::array<std::int64_t, 3> box{1, 1, 1};      // extents of the TMA box, in elements
-  int swizzle_bytes = 16;                        // width of the swizzle: 16 (none), 32, 64 or 128
-  std::size_t parameter_offset = 0;              // offset of the encoded map in the kernel's parameters
+  TensorMap map;
+  bool is_in_workspace = false;      // map.address is an offset from the beginning of the workspace
+  std::size_t parameter_offset = 0;  // offset of the encoded map in the kernel's parameters
 };
 
-inline constexpr std::size_t kTensorMapBytes = 128;
-inline constexpr std::size_t kTensorMapAlignment = 64;
+inline constexpr std::size_t kTensorMapBytes = sizeof(EncodedTensorMap);
+inline constexpr std::size_t kTensorMapAlignment = alignof(EncodedTensorMap);
 
 /// A workspace begins with counters. The first are those of barriers among groups of CTAs; every kernel leaves them in
 /// the state that pipeline/grid_barrier.cuh describes, so that the next kernel can use them. Next come the arrival
@@ -109,8 +103,8 @@ struct Launch {
     tensor_maps_[tensor_map_count_++] = request;
   }
   std::span<const TensorMapRequest> tensor_maps() const { return {tensor_maps_.data(), tensor_map_count_}; }
-  void set_tensor_map(const TensorMapRequest& request, std::span<const std::byte, kTensorMapBytes> encoded) {
-    std::memcpy(parameter_bytes_.data() + request.parameter_offset, encoded.data(), encoded.size());
+  void set_tensor_map(const TensorMapRequest& request, const EncodedTensorMap& encoded) {
+    std::memcpy(parameter_bytes_.data() + request.parameter_offset, encoded.bytes.data(), encoded.bytes.size());
   }
 
   /// Appends the address of a workspace, which only this launch uses while it runs. set_workspace fills in the address

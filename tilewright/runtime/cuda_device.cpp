@@ -3,25 +3,13 @@
 
 #include <utility>
 
-#include "tilewright/base/target_features.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/runtime/capture.hpp"
+#include "tilewright/runtime/encode_tensor_map.hpp"
 #include "tilewright/runtime/module.hpp"
 #include "tilewright/runtime/stream.hpp"
 
 namespace tilewright::runtime {
-namespace {
-
-constexpr int kInterleaveNone = 0;  // CU_TENSOR_MAP_INTERLEAVE_NONE
-
-// Drivers up to CUDA 13.1 set bit 21 of the second 64-bit word in tensor maps of small tensors. CUTLASS clears it
-// (copy_traits_sm90_tma.hpp), and so does encode().
-constexpr int kLastDriverWithSmallTensorFault = 13010;
-constexpr std::uint64_t kSmallTensorBytes = 131072;
-constexpr std::size_t kSmallTensorByte = 8 + 21 / 8;
-constexpr std::byte kSmallTensorBit{1 << (21 % 8)};
-
-}  // namespace
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaContext> context, const MemoryPoolOptions& pool)
     : context_(std::move(context)), pool_(context_, pool) {}
@@ -84,26 +72,14 @@ std::shared_ptr<LoadedKernel> CudaDevice::load(const Image& image, const std::st
   return std::make_shared<CudaKernel>(context_, image, symbol, dynamic_smem_bytes);
 }
 
-TensorMap CudaDevice::encode(const TensorMapDescription& description) {
-  check(description).or_throw();
-  check_feature(properties().target, TargetFeature::tma).or_throw();
+EncodedTensorMap CudaDevice::encode(const TensorMap& map) {
+  check_encodable(map, properties().target).or_throw();
   const ContextScope scope(*context_);
   Driver& driver = context_->driver();
   if (!driver.kernel_get_param_info.present()) {  // else CudaKernel::launch would pass the map in a buffer
     throw InvalidArgument("tensor maps need a driver that reports the sizes of kernel parameters (CUDA 12.4 or newer)");
   }
-  TensorMap map;
-  driver.tensor_map_encode_tiled(&map, static_cast<int>(description.type), static_cast<unsigned>(description.rank),
-                                 description.address, description.extents.data(), &description.strides[1],
-                                 description.box.data(), description.element_strides.data(), kInterleaveNone,
-                                 static_cast<int>(description.swizzle), static_cast<int>(description.promotion),
-                                 static_cast<int>(description.fill));
-  int version = 0;
-  driver.driver_get_version(&version);
-  if (version <= kLastDriverWithSmallTensorFault && footprint(description) < kSmallTensorBytes) {
-    map.bytes[kSmallTensorByte] &= ~kSmallTensorBit;
-  }
-  return map;
+  return encode_tensor_map(driver, map);
 }
 
 std::shared_ptr<CudaDevice> open_cuda_device(int ordinal, const MemoryPoolOptions& pool, const DriverOptions& driver) {

@@ -31,7 +31,7 @@ class CudaDevice final : public Device {
   /// @throws InvalidArgument if the image has neither a valid cubin nor PTX; DriverError
   std::shared_ptr<LoadedKernel> load(const Image& image, const std::string& symbol,
                                      std::uint32_t dynamic_smem_bytes) override;
-  TensorMap encode(const TensorMapDescription& description) override;
+  EncodedTensorMap encode(const TensorMap& map) override;
 
   /// The context, for streams and events on this GPU.
   const std::shared_ptr<CudaContext>& context() const { return context_; }

@@ -1,9 +1,17 @@
-// DeviceBuffer.
+// What devices check alike, and DeviceBuffer.
 #include "tilewright/runtime/device.hpp"
 
 #include <utility>
 
+#include "tilewright/base/target_features.hpp"
+
 namespace tilewright::runtime {
+
+Support check_encodable(const TensorMap& map, const Target& target) {
+  if (map.address == 0) return refuse("the address of a tensor map must not be null, got {:#x}", map.address);
+  if (Support rules = check(map); !rules) return rules;
+  return check_feature(target, TargetFeature::tma);
+}
 
 DeviceBuffer::DeviceBuffer(std::shared_ptr<Device> device, std::size_t bytes, StreamHandle stream)
     : device_(std::move(device)), address_(device_->allocate(bytes, stream)), bytes_(bytes), stream_(stream) {}

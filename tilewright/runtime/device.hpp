@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "tilewright/base/target.hpp"
-#include "tilewright/runtime/tensor_map.hpp"
+#include "tilewright/base/tensor_map.hpp"
 
 namespace tilewright::runtime {
 
@@ -106,10 +106,13 @@ class Device {
   virtual std::shared_ptr<LoadedKernel> load(const Image& image, const std::string& symbol,
                                              std::uint32_t dynamic_smem_bytes) = 0;
 
-  /// The tensor map, valid for kernels of this device only.
-  /// @throws InvalidArgument if check(description) refuses it, or on a device without TMA; DriverError
-  virtual TensorMap encode(const TensorMapDescription& description) = 0;
+  /// The encoded tensor map, valid for kernels of this device only.
+  /// @throws InvalidArgument if check_encodable() refuses it; DriverError
+  virtual EncodedTensorMap encode(const TensorMap& map) = 0;
 };
+
+/// Refused: what check(map) refuses; a null address, which the driver accepts; a target without TMA.
+Support check_encodable(const TensorMap& map, const Target& target);
 
 /// An owned allocation from a device's pool.
 class DeviceBuffer {

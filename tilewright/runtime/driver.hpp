@@ -281,9 +281,15 @@ class Driver {
   const DriverCall<DeviceAddress, unsigned char, std::size_t, StreamHandle> fill_bytes{*this, "cuMemsetD8Async"};
   /// map, type, rank, address, extents, strides of modes 1.., box, element strides, interleave, swizzle, promotion,
   /// fill
-  const DriverCall<TensorMap*, int, unsigned, DeviceAddress, const std::uint64_t*, const std::uint64_t*,
+  const DriverCall<EncodedTensorMap*, int, unsigned, DeviceAddress, const std::uint64_t*, const std::uint64_t*,
                    const std::uint32_t*, const std::uint32_t*, int, int, int, int>
       tensor_map_encode_tiled{*this, "cuTensorMapEncodeTiled"};
+  /// map, type, rank, address, extents, strides of modes 1.., lower and upper corner of the bounding box, channels per
+  /// pixel, pixels per column, element strides, interleave, swizzle, promotion, fill
+  const DriverCall<EncodedTensorMap*, int, unsigned, DeviceAddress, const std::uint64_t*, const std::uint64_t*,
+                   const std::int32_t*, const std::int32_t*, std::uint32_t, std::uint32_t, const std::uint32_t*, int,
+                   int, int, int>
+      tensor_map_encode_im2col{*this, "cuTensorMapEncodeIm2col"};
 };
 
 template <class... Parameters>

@@ -126,18 +126,14 @@ TEST(SmemDescriptor, ValuesThatDoNotFitTheirFields) {
   EXPECT_THROW(encode({.base_offset = 8}), InvalidArgument);
 }
 
-// The descriptor numbers the modes from the widest (PTX ISA), CUtensorMapSwizzle from the narrowest.
-TEST(SwizzleEnums, OfDescriptorsAndTensorMaps) {
+// The descriptor numbers the modes from the widest (PTX ISA).
+TEST(SwizzleEnums, OfDescriptors) {
   constexpr std::array descriptor{0, 3, 2, 1};
-  constexpr std::array tensor_map{0, 1, 2, 3};
   for (std::size_t i = 0; i < kModes.size(); ++i) {
     EXPECT_EQ(descriptor_swizzle(kModes[i]), descriptor[i]);
-    EXPECT_EQ(tensor_map_swizzle(kModes[i]), tensor_map[i]);
     EXPECT_EQ(*mode_of_descriptor_swizzle(descriptor[i]), kModes[i]);
-    EXPECT_EQ(*mode_of_tensor_map_swizzle(tensor_map[i]), kModes[i]);
   }
   EXPECT_FALSE(mode_of_descriptor_swizzle(4));
-  EXPECT_FALSE(mode_of_tensor_map_swizzle(4)) << "128B_ATOM_32B needs sm_100";
 }
 
 /// The reason why a layout of 16-bit elements with the 128-byte swizzle has no descriptor.

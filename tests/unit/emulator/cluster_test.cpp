@@ -208,8 +208,8 @@ Finding run_multicast(const std::string& body, std::vector<U>& result) {
   for (U i = 0; i < 128; ++i) values[i] = 3 * i;
   const auto tensor = upload(device, values);
   const auto out = upload(device, std::vector<U>(256));
-  runtime::TensorMapDescription d;
-  d.type = runtime::TensorMapType::u32;
+  TensorMap d;
+  d.type = TensorMapType::u32;
   d.address = tensor.address();
   d.extents[0] = 128;
   d.box[0] = 64;

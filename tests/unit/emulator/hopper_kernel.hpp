@@ -7,17 +7,17 @@
 #include <vector>
 
 #include "lane_kernel.hpp"
-#include "tilewright/runtime/tensor_map.hpp"
+#include "tilewright/base/tensor_map.hpp"
 
 namespace tilewright::emulator {
 
 /// Packs kernel parameters: tensor maps first, then addresses.
-inline std::vector<std::byte> pack_maps(const std::vector<runtime::TensorMap>& maps,
+inline std::vector<std::byte> pack_maps(const std::vector<EncodedTensorMap>& maps,
                                         const std::vector<runtime::DeviceAddress>& addresses) {
-  std::vector<std::byte> bytes(maps.size() * sizeof(runtime::TensorMap) + addresses.size() * 8);
-  if (!maps.empty()) std::memcpy(bytes.data(), maps.data(), maps.size() * sizeof(runtime::TensorMap));
+  std::vector<std::byte> bytes(maps.size() * sizeof(EncodedTensorMap) + addresses.size() * 8);
+  if (!maps.empty()) std::memcpy(bytes.data(), maps.data(), maps.size() * sizeof(EncodedTensorMap));
   if (!addresses.empty()) {
-    std::memcpy(bytes.data() + maps.size() * sizeof(runtime::TensorMap), addresses.data(), addresses.size() * 8);
+    std::memcpy(bytes.data() + maps.size() * sizeof(EncodedTensorMap), addresses.data(), addresses.size() * 8);
   }
   return bytes;
 }

@@ -155,15 +155,15 @@ Outcome run_gemm(const Changes& changes) {
   const auto da = upload(device, a);
   const auto db = upload(device, b);
   const auto dd = upload(device, std::vector<float>(kSize * kSize, -1.0F));
-  runtime::TensorMapDescription map;
-  map.type = runtime::TensorMapType::f16;
+  TensorMap map;
+  map.type = TensorMapType::f16;
   map.rank = 2;
   map.extents = {kSize, kSize};
   map.strides = {0, kSize * 2};
   map.box = {kBlockK, kTile};
-  map.swizzle = runtime::TensorMapSwizzle::bytes_128;
+  map.swizzle = TensorMapSwizzle::bytes_128;
   map.address = da.address();
-  const runtime::TensorMap map_a = device->encode(map);
+  const EncodedTensorMap map_a = device->encode(map);
   map.address = db.address();
   std::vector<std::byte> parameters = pack_maps({map_a, device->encode(map)}, {dd.address()});
   parameters.resize(320);  // the struct's size is a multiple of 64

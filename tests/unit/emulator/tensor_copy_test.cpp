@@ -2,17 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "hopper_kernel.hpp"
+#include "tests/unit/base/tensor_map_rules.hpp"
+#include "tilewright/emulator/tensor_map_encoding.hpp"
 
 namespace tilewright::emulator {
 namespace {
 
-using runtime::TensorMapDescription;
-using runtime::TensorMapFill;
-using runtime::TensorMapSwizzle;
-using runtime::TensorMapType;
-
 /// Loads one box at these coordinates to shared memory, and copies those bytes to `out`.
-std::string load_kernel(const TensorMapDescription& d, const std::vector<int>& at, std::string_view form,
+std::string load_kernel(const TensorMap& d, const std::vector<int>& at, std::string_view form,
                         std::uint32_t smem_offset) {
   std::string coordinates;
   for (const int c : at) coordinates += fmt::format("{}{}", coordinates.empty() ? "" : ", ", c);
@@ -43,7 +40,7 @@ std::string load_kernel(const TensorMapDescription& d, const std::vector<int>& a
 }
 
 /// The expected bytes of the box: element by element in the order of the modes, swizzled by the shared address.
-std::vector<std::uint8_t> expected_box(const TensorMapDescription& d, const std::vector<std::uint8_t>& memory,
+std::vector<std::uint8_t> expected_box(const TensorMap& d, const std::vector<std::uint8_t>& memory,
                                        const std::vector<int>& at, std::uint32_t smem_address) {
   const auto width = static_cast<std::uint64_t>(bytes(d.type));
   std::vector<std::uint8_t> box(box_bytes(d));
@@ -60,7 +57,7 @@ std::vector<std::uint8_t> expected_box(const TensorMapDescription& d, const std:
       from += static_cast<std::uint64_t>(c) * (mode == 0 ? width : d.strides[mode]);
     }
     const std::uint64_t to = smem_address + element * width;
-    const auto chunks = static_cast<std::uint64_t>(std::max(runtime::width(d.swizzle) / 16, 1));
+    const auto chunks = static_cast<std::uint64_t>(std::max(tilewright::width(d.swizzle) / 16, 1));
     const std::uint64_t place = (to ^ (((to >> 7) & (chunks - 1)) << 4)) - smem_address;
     for (std::uint64_t b = 0; b < width; ++b) {
       const std::uint8_t outside = d.fill == TensorMapFill::zeros ? 0 : b % 2 == 0 ? 0xf7 : 0x7f;
@@ -72,15 +69,15 @@ std::vector<std::uint8_t> expected_box(const TensorMapDescription& d, const std:
 
 struct LoadCase {
   const char* name;
-  TensorMapDescription map;
+  TensorMap map;
   std::vector<int> at;
   std::string_view form = "shared::cluster.global.tile";
   std::uint32_t smem_offset = 0;
 };
 
-TensorMapDescription describe(TensorMapType type, std::vector<std::uint64_t> extents, std::vector<std::uint32_t> box,
-                              TensorMapSwizzle swizzle = TensorMapSwizzle::none) {
-  TensorMapDescription d;
+TensorMap describe(TensorMapType type, std::vector<std::uint64_t> extents, std::vector<std::uint32_t> box,
+                   TensorMapSwizzle swizzle = TensorMapSwizzle::none) {
+  TensorMap d;
   d.type = type;
   d.rank = static_cast<int>(extents.size());
   d.swizzle = swizzle;
@@ -151,7 +148,7 @@ TEST(TensorCopy, SwizzledNarrowRowsAndTf32RoundAsOnAnH200) {
   for (std::uint32_t i = 0; i < 1024; ++i) memory[i] = i / 4;
   const auto tensor = upload(device, memory);
   const auto out = upload(device, std::vector<std::uint32_t>(256));
-  TensorMapDescription d = describe(TensorMapType::u32, {32, 32}, {4, 8}, TensorMapSwizzle::bytes_128);
+  TensorMap d = describe(TensorMapType::u32, {32, 32}, {4, 8}, TensorMapSwizzle::bytes_128);
   d.address = tensor.address();
   const std::string load = hopper_kernel(init_bars({1}) + R"(
     @%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bars], 128;
@@ -178,7 +175,7 @@ TEST(TensorCopy, SwizzledNarrowRowsAndTf32RoundAsOnAnH200) {
   for (const TensorMapType type :
        {TensorMapType::f32, TensorMapType::f32_ftz, TensorMapType::tf32, TensorMapType::tf32_ftz}) {
     const auto floats = upload(device, values);
-    TensorMapDescription row = describe(type, {16}, {16});
+    TensorMap row = describe(type, {16}, {16});
     row.address = floats.address();
     launch_hopper(*device, load_kernel(row, {0}, "shared::cluster.global", 0),
                   pack_maps({device->encode(row), {}}, {out.address()}),
@@ -191,7 +188,7 @@ TEST(TensorCopy, SwizzledNarrowRowsAndTf32RoundAsOnAnH200) {
 
 TEST(TensorCopy, StoresSkipElementsOutsideTheTensor) {
   const auto device = test_device();
-  TensorMapDescription d = describe(TensorMapType::u32, {20, 10}, {16, 8}, TensorMapSwizzle::bytes_64);
+  TensorMap d = describe(TensorMapType::u32, {20, 10}, {16, 8}, TensorMapSwizzle::bytes_64);
   const auto tensor = upload(device, std::vector<std::uint32_t>(200, 7));
   d.address = tensor.address();
   // Element (x, y) of the box has the value 100 * y + x.
@@ -255,7 +252,7 @@ TEST(TensorCopy, ReductionsUseTheMapsType) {
     }
     const auto tensor = upload(device, memory);
     const auto out = upload(device, operand);
-    TensorMapDescription d = describe(test.type, {16 / width}, {static_cast<std::uint32_t>(16 / width)});
+    TensorMap d = describe(test.type, {16 / width}, {static_cast<std::uint32_t>(16 / width)});
     d.address = tensor.address();
     launch_hopper(*device,
                   hopper_kernel(fmt::format(R"(
@@ -280,23 +277,53 @@ TEST(TensorCopy, ReductionsUseTheMapsType) {
 TEST(TensorCopy, InvalidTensorMapsAreFound) {
   const auto device = test_device();
   const runtime::DeviceBuffer out(device, 4096);
-  const auto find = [&](const TensorMapDescription& d, const runtime::TensorMap& map) {
+  const auto find = [&](const TensorMap& d, const EncodedTensorMap& map) {
     return finding_of([&] {
       launch_hopper(*device, load_kernel(d, {0, 0}, "shared::cluster.global", 0), pack_maps({map, {}}, {out.address()}),
                     {.block = {32, 1, 1}, .dynamic_smem_bytes = 4096});
     });
   };
-  TensorMapDescription d = describe(TensorMapType::u8, {16, 16}, {16, 16});
-  EXPECT_EQ(find(d, runtime::TensorMap{}).kind, FindingKind::bad_descriptor);
-  TensorMapDescription cube = describe(TensorMapType::u8, {16, 16, 2}, {16, 16, 1});
+  TensorMap d = describe(TensorMapType::u8, {16, 16}, {16, 16});
+  EXPECT_EQ(find(d, EncodedTensorMap{}).kind, FindingKind::bad_descriptor);
+  TensorMap cube = describe(TensorMapType::u8, {16, 16, 2}, {16, 16, 1});
   cube.address = out.address();
   EXPECT_EQ(find(d, device->encode(cube)).kind, FindingKind::bad_descriptor);
   d.address = out.address() + 3968;  // 256 bytes where 128 are left
   EXPECT_EQ(find(d, device->encode(d)).kind, FindingKind::out_of_bounds_global);
 }
 
+// Copies in .im2col mode are not executed.
+TEST(TensorCopy, TiledCopiesRefuseIm2colMaps) {
+  const auto device = test_device();
+  const runtime::DeviceBuffer out(device, 4096);
+  TensorMap image = image_map(1);
+  image.address = out.address();
+  const Finding finding = finding_of([&] {
+    launch_hopper(*device, load_kernel(image, {0, 0, 0}, "shared::cluster.global", 0),
+                  pack_maps({device->encode(image), {}}, {out.address()}),
+                  {.block = {32, 1, 1}, .dynamic_smem_bytes = 32768});
+  });
+  EXPECT_EQ(finding.kind, FindingKind::bad_descriptor);
+  EXPECT_NE(finding.detail.find("a copy in .tile mode with an im2col map"), std::string::npos) << finding.detail;
+}
+
+TEST(TensorCopy, EncodedMapsAreDecodedAsTheyWere) {
+  for (TensorMapRule& rule : tensor_map_rules()) {
+    if (!rule.refusal.empty()) continue;
+    for (auto mode = static_cast<std::size_t>(rule.map.rank); mode < kMaxTensorMapRank; ++mode) {
+      rule.map.extents[mode] = rule.map.strides[mode] = rule.map.box[mode] = 0;
+    }
+    if (rule.map.im2col) rule.map.box = {};
+    const EncodedTensorMap encoded = encode_tensor_map(rule.map);
+    const std::optional<TensorMap> decoded = decode_tensor_map(encoded.bytes.data());
+    ASSERT_TRUE(decoded) << rule.name;
+    EXPECT_EQ(*decoded, rule.map) << rule.name;
+  }
+  EXPECT_FALSE(decode_tensor_map(EncodedTensorMap{}.bytes.data()));
+}
+
 TEST(TensorCopy, EncodingNeedsSm90) {
-  TensorMapDescription d = describe(TensorMapType::u8, {16}, {16});
+  TensorMap d = describe(TensorMapType::u8, {16}, {16});
   d.address = 1 << 20;
   EXPECT_THROW(make_emulated_device(kSm80)->encode(d), InvalidArgument);
   d.box[0] = 8;

@@ -337,13 +337,13 @@ TEST(LaunchParameters, EveryFieldIsAtAMultipleOfItsSize) {
 TEST(LaunchParameters, TensorMapsAreAlignedTo64BytesAndFilledInLater) {
   Launch launch;
   launch.append(std::uint32_t{1});
-  launch.append(TensorMapRequest{.element = DType::f16, .address = 256});
+  launch.append(TensorMapRequest{});
   launch.append(std::uint32_t{2});
   ASSERT_EQ(launch.tensor_maps().size(), 1U);
   const TensorMapRequest& request = launch.tensor_maps().front();
   EXPECT_EQ(request.parameter_offset, 64U);
-  std::array<std::byte, kTensorMapBytes> encoded{};
-  encoded.back() = std::byte{7};
+  EncodedTensorMap encoded;
+  encoded.bytes.back() = std::byte{7};
   launch.set_tensor_map(request, encoded);
   EXPECT_EQ(launch.parameters()[64 + 127], std::byte{7});
   EXPECT_EQ(launch.parameters()[64 + 128], std::byte{2});

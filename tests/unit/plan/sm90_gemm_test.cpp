@@ -34,12 +34,12 @@ TEST(Sm90Gemm, PinsTheIntegersOfF16AlongK) {
   EXPECT_EQ(plan.a.tile_bytes(), 128 * 64 * 2);
   EXPECT_EQ(plan.a.boxes, 1);
   EXPECT_EQ(plan.a.shares, 1);
-  EXPECT_EQ(plan.a.map.box_dim, (std::vector<std::int64_t>{64, 128, 1}));
+  EXPECT_EQ(plan.a.map.box, (std::array<std::uint32_t, 5>{64, 128, 1}));
   EXPECT_EQ(arch::encode(plan.a.wgmma.descriptor), 0x4000004000010000U);
   EXPECT_EQ(to_string(plan.a.wgmma.offset), "(2,4):(512,2)");
   // Two CTAs along M share B: each loads half of its columns.
   EXPECT_EQ(plan.b.shares, 2);
-  EXPECT_EQ(plan.b.map.box_dim, (std::vector<std::int64_t>{64, 128, 1}));
+  EXPECT_EQ(plan.b.map.box, (std::array<std::uint32_t, 5>{64, 128, 1}));
   EXPECT_EQ(plan.b.share, (TmaStep{0, 128, 128 * 128}));
   EXPECT_EQ(plan.subtile, (EpilogueSubtile{64, 1}));
   EXPECT_EQ(plan.smem_bytes(), 4 * (16384 + 32768) + 2 * 2 * 8192 + 2 * 4 * 8 + 2 * 2 * 8);
@@ -51,7 +51,7 @@ TEST(Sm90Gemm, MnMajorOperandsHaveWideBoxesOfAllK) {
   const op::GemmSignature description = describe_f16({kColumn, kRow, kRow, kRow});
   const Sm90GemmPlan plan = planned(description, sm90_design(kLarge));
   EXPECT_EQ(plan.b.boxes, 4);
-  EXPECT_EQ(plan.b.map.box_dim, (std::vector<std::int64_t>{64, 64, 1}));
+  EXPECT_EQ(plan.b.map.box, (std::array<std::uint32_t, 5>{64, 64, 1}));
   EXPECT_EQ(plan.b.box, (TmaStep{64, 0, 64 * 128}));
   EXPECT_EQ(arch::encode(plan.b.wgmma.descriptor), 0x4000004002000000U);  // LBO 8192, SBO 1024
   EXPECT_EQ(to_string(plan.b.wgmma.offset), "(1,4):(0,128)");
@@ -93,12 +93,15 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
   EXPECT_EQ(launched.cluster[0], 2U);
   ASSERT_EQ(launched.tensor_maps().size(), 4U);
   const TensorMapRequest& a = launched.tensor_maps()[0];
-  EXPECT_EQ(a.extents, (std::array<std::int64_t, 3>{520, 1000, 1}));
-  EXPECT_EQ(a.strides, (std::array<std::int64_t, 2>{1040, 1040000}));
-  EXPECT_EQ(a.box, (std::array<std::int64_t, 3>{64, 128, 1}));
-  EXPECT_EQ(a.swizzle_bytes, 128);
+  EXPECT_EQ(a.map.extents, (std::array<std::uint64_t, 5>{520, 1000, 1}));
+  EXPECT_EQ(a.map.strides, (std::array<std::uint64_t, 5>{0, 1040, 1040000}));
+  EXPECT_EQ(a.map.box, (std::array<std::uint32_t, 5>{64, 128, 1}));
+  EXPECT_EQ(a.map.type, TensorMapType::f16);
+  EXPECT_EQ(a.map.swizzle, TensorMapSwizzle::bytes_128);
+  EXPECT_EQ(a.map.promotion, TensorMapPromotion::bytes_256);
+  for (const TensorMapRequest& request : launched.tensor_maps()) EXPECT_TRUE(check(request.map));
   EXPECT_EQ(launched.tensor_maps()[2].parameter_offset, 256U);
-  EXPECT_EQ(launched.tensor_maps()[3].address, gemm.d.address) << "the map of D replaces that of C, which is not read";
+  EXPECT_EQ(launched.tensor_maps()[3].map.address, gemm.d.address) << "the map of D replaces that of C, which is not read";
   // The parameters are four tensor maps, nine integers, the cache policies, the workspace and the scalars, rounded up
   // to a multiple of 64 bytes.
   EXPECT_EQ(launched.parameters().size(), 640U);
@@ -131,14 +134,14 @@ TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
   const Launch launched = launch(plan, op::view(gemm));
   EXPECT_EQ(launched.grid[0], 5U * 2) << "one cluster of two CTAs for each matrix";
   const TensorMapRequest& a = launched.tensor_maps()[0];
-  EXPECT_EQ(a.extents, (std::array<std::int64_t, 3>{520, 200, 5}));
-  EXPECT_EQ(a.strides, (std::array<std::int64_t, 2>{1040, (200 * 520 + 64) * 2}));
-  EXPECT_EQ(a.box[2], 1);
-  EXPECT_EQ(launched.tensor_maps()[1].extents, (std::array<std::int64_t, 3>{520, 256, 1})) << "one B for all";
-  EXPECT_EQ(launched.tensor_maps()[2].extents, (std::array<std::int64_t, 3>{256, 200, 5}));
-  EXPECT_EQ(launched.tensor_maps()[2].strides, (std::array<std::int64_t, 2>{512, 200 * 512}));
-  EXPECT_EQ(launched.tensor_maps()[3].address, gemm.c.address);
-  EXPECT_EQ(launched.tensor_maps()[3].strides, (std::array<std::int64_t, 2>{512, 200 * 512}));
+  EXPECT_EQ(a.map.extents, (std::array<std::uint64_t, 5>{520, 200, 5}));
+  EXPECT_EQ(a.map.strides, (std::array<std::uint64_t, 5>{0, 1040, (200 * 520 + 64) * 2}));
+  EXPECT_EQ(a.map.box[2], 1U);
+  EXPECT_EQ(launched.tensor_maps()[1].map.extents, (std::array<std::uint64_t, 5>{520, 256, 1})) << "one B for all";
+  EXPECT_EQ(launched.tensor_maps()[2].map.extents, (std::array<std::uint64_t, 5>{256, 200, 5}));
+  EXPECT_EQ(launched.tensor_maps()[2].map.strides, (std::array<std::uint64_t, 5>{0, 512, 200 * 512}));
+  EXPECT_EQ(launched.tensor_maps()[3].map.address, gemm.c.address);
+  EXPECT_EQ(launched.tensor_maps()[3].map.strides, (std::array<std::uint64_t, 5>{0, 512, 200 * 512}));
   std::array<std::int32_t, 8> integers{};
   std::memcpy(integers.data(), launched.parameters().data() + 512, sizeof integers);
   EXPECT_EQ(integers, (std::array<std::int32_t, 8>{200, 256, 520, 5, 1, 0, 1, 1}))
@@ -336,20 +339,20 @@ TEST(Sm90Gemm, RepackedCopiesHaveLinesOf128Bytes) {
   constexpr std::int64_t kBytesOfB = 1 * 100 * 1024;  // its lines have 1022 bytes; one matrix for the whole batch
   const TensorMapRequest& a = launched.tensor_maps()[0];
   EXPECT_TRUE(a.is_in_workspace);
-  EXPECT_EQ(a.address, kWorkspaceCounterBytes);
-  EXPECT_EQ(a.extents, (std::array<std::int64_t, 3>{100, 257, 3}));
-  EXPECT_EQ(a.strides, (std::array<std::int64_t, 2>{256, 257 * 256}));
+  EXPECT_EQ(a.map.address, kWorkspaceCounterBytes);
+  EXPECT_EQ(a.map.extents, (std::array<std::uint64_t, 5>{100, 257, 3}));
+  EXPECT_EQ(a.map.strides, (std::array<std::uint64_t, 5>{0, 256, 257 * 256}));
   const TensorMapRequest& b = launched.tensor_maps()[1];
-  EXPECT_EQ(b.address, kWorkspaceCounterBytes + kBytesOfA);
-  EXPECT_EQ(b.extents, (std::array<std::int64_t, 3>{511, 100, 1}));
-  EXPECT_EQ(b.strides, (std::array<std::int64_t, 2>{1024, 100 * 1024}));
+  EXPECT_EQ(b.map.address, kWorkspaceCounterBytes + kBytesOfA);
+  EXPECT_EQ(b.map.extents, (std::array<std::uint64_t, 5>{511, 100, 1}));
+  EXPECT_EQ(b.map.strides, (std::array<std::uint64_t, 5>{0, 1024, 100 * 1024}));
   EXPECT_EQ(launched.workspace_bytes(), kWorkspaceCounterBytes + kBytesOfA + kBytesOfB);
   // A has a tensor map, address, leading dimension, batch stride, and the offset and pitch of its copy. B follows at
   // byte 192.
   std::array<std::int64_t, 5> words{};
   std::memcpy(words.data(), launched.parameters().data() + kTensorMapBytes, sizeof words);
   EXPECT_EQ(words, (std::array<std::int64_t, 5>{(std::int64_t{1} << 40) + 2, 101, 257 * 101,
-                                                static_cast<std::int64_t>(a.address), 256}));
+                                                static_cast<std::int64_t>(a.map.address), 256}));
   EXPECT_EQ(b.parameter_offset, 192U);
   EXPECT_EQ(cost_input(plan, op::view(gemm)).repacked_bytes, 2 * (3 * 257 * 100 + 511 * 100));
 
@@ -363,8 +366,8 @@ TEST(Sm90Gemm, RepackedCopiesFollowThePartialSums) {
   design.split_k = 4;
   const Launch launched = launch(planned(description, design), op::view(problem_of(description, 383, 127, 1023)));
   ASSERT_EQ(launched.tensor_maps().size(), 2U);
-  EXPECT_EQ(launched.tensor_maps()[0].address, kWorkspaceCounterBytes + 3 * 2 * 4 * 128 * 128 * 4);
-  EXPECT_EQ(launched.workspace_bytes(), launched.tensor_maps()[1].address + 127 * 2048);
+  EXPECT_EQ(launched.tensor_maps()[0].map.address, kWorkspaceCounterBytes + 3 * 2 * 4 * 128 * 128 * 4);
+  EXPECT_EQ(launched.workspace_bytes(), launched.tensor_maps()[1].map.address + 127 * 2048);
 }
 
 TEST(Sm90Gemm, RefusesAWorkspaceBeyondFourGigabytes) {
@@ -508,9 +511,9 @@ TEST(Sm90Gemm, SwappedOperandsStoreColumns) {
   EXPECT_EQ(plan.subtile, (EpilogueSubtile{16, 1}));
   const Launch launched = launch(plan, op::view(problem_of(description, 9, 512, 256)));
   const TensorMapRequest& d = launched.tensor_maps()[2];
-  EXPECT_EQ(d.extents, (std::array<std::int64_t, 3>{512, 9, 1}));
-  EXPECT_EQ(d.box, (std::array<std::int64_t, 3>{64, 16, 1}));
-  EXPECT_EQ(d.swizzle_bytes, 128);
+  EXPECT_EQ(d.map.extents, (std::array<std::uint64_t, 5>{512, 9, 1}));
+  EXPECT_EQ(d.map.box, (std::array<std::uint32_t, 5>{64, 16, 1}));
+  EXPECT_EQ(d.map.swizzle, TensorMapSwizzle::bytes_128);
 }
 
 TEST(Sm90Gemm, UnalignedOutputsAreStoredByPlainStores) {
@@ -546,7 +549,7 @@ TEST(Sm90Gemm, MnMajor32BitAGoesThroughRegisters) {
   const Sm90GemmPlan plan = planned(description, sm90_design(kWords));
   EXPECT_EQ(plan.atom->name, "wgmma_k8_f32_tf32_tf32_rs");
   EXPECT_EQ(plan.a.boxes, 4);
-  EXPECT_EQ(plan.a.map.box_dim, (std::vector<std::int64_t>{32, 32, 1}));
+  EXPECT_EQ(plan.a.map.box, (std::array<std::uint32_t, 5>{32, 32, 1}));
   ASSERT_TRUE(plan.a.fragments);
   EXPECT_EQ(to_string(plan.a.fragments->offset),
             "Sw<3,2,3> o 0 o ((4,8,(2,2)),(2,2),2):((32,1,(16,1024)),(8,128),2048)");
@@ -597,7 +600,7 @@ TEST(Sm90Gemm, MnMajor32BitAnd8BitOperandsAreRepackedToKMajor) {
     EXPECT_EQ(plan.a.major, arch::Major::k);
     EXPECT_FALSE(plan.a.fragments);
     const Launch launched = launch(plan, op::view(problem_of(description, 260, 516, 100)));
-    EXPECT_EQ(launched.tensor_maps()[1].extents, (std::array<std::int64_t, 3>{100, 516, 1}));
+    EXPECT_EQ(launched.tensor_maps()[1].map.extents, (std::array<std::uint64_t, 5>{100, 516, 1}));
   }
   // Warps transpose in shared memory and need more of it than the stages of small tiles occupy.
   const op::GemmSignature description = describe(kBytes, {kColumn, kRow, kRow, kRow});
@@ -610,7 +613,7 @@ TEST(Sm90Gemm, MnMajor8BitAGoesThroughRegistersByLdmatrix) {
   const Sm90GemmPlan plan = planned(description, sm90_design({{128, 256, 128}, 4, {8, 1}}));
   EXPECT_EQ(plan.atom->name, "wgmma_k32_s32_s8_u8_rs");
   EXPECT_EQ(plan.a.boxes, 1);
-  EXPECT_EQ(plan.a.map.box_dim, (std::vector<std::int64_t>{128, 128, 1}));
+  EXPECT_EQ(plan.a.map.box, (std::array<std::uint32_t, 5>{128, 128, 1}));
   EXPECT_EQ(plan.consumer_arrivals(), 4);
   ASSERT_TRUE(plan.a.fragments);
   EXPECT_TRUE(plan.a.fragments->pairs_rows);

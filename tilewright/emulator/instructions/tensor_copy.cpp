@@ -13,10 +13,6 @@
 namespace tilewright::emulator {
 namespace {
 
-using runtime::TensorMapDescription;
-using runtime::TensorMapFill;
-using runtime::TensorMapType;
-
 constexpr std::uint32_t kChunk = 16;
 constexpr std::uint32_t kBoxAlignment = 128;
 constexpr std::size_t kMaxRowBytes = 256 * 8;
@@ -34,7 +30,7 @@ class Box {
  public:
   Box(Warp& warp, const Instruction& in, int lane, std::size_t map_address, const Slot* coordinates, int rank) {
     LanePointers at;
-    resolve(warp, in, Mask{1} << lane, Space::generic, map_address, AccessSize{sizeof(runtime::TensorMap), 64},
+    resolve(warp, in, Mask{1} << lane, Space::generic, map_address, AccessSize{sizeof(EncodedTensorMap), 64},
             AccessKind::unshadowed, at);
     const auto map = decode_tensor_map(at.at[lane]);
     if (!map) {
@@ -48,13 +44,16 @@ class Box {
       warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane],
                 fmt::format("a {}d copy with a tensor map of rank {}", rank, map->rank));
     }
+    if (map->im2col) {
+      warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane], "a copy in .tile mode with an im2col map");
+    }
     map_ = *map;
     for (std::size_t mode = 0; mode < static_cast<std::size_t>(rank); ++mode) {
       start_[mode] = warp.reg<std::int32_t>(coordinates[mode])[lane];
     }
   }
 
-  const TensorMapDescription& map() const { return map_; }
+  const TensorMap& map() const { return map_; }
   /// Bytes of the box, which are also the bytes of complete_tx.
   std::uint32_t bytes() const { return static_cast<std::uint32_t>(box_bytes(map_)); }
   std::uint32_t row_bytes() const { return map_.box[0] * element_bytes(); }
@@ -63,12 +62,12 @@ class Box {
   std::uint32_t rows() const { return bytes() / row_bytes(); }
   /// Bytes of shared memory from the first row to the end of the last one.
   std::uint32_t shared_bytes() const { return (rows() - 1) * row_pitch() + row_bytes(); }
-  std::uint32_t element_bytes() const { return static_cast<std::uint32_t>(runtime::bytes(map_.type)); }
+  std::uint32_t element_bytes() const { return static_cast<std::uint32_t>(tilewright::bytes(map_.type)); }
 
   /// Calls f(row) for each row of the box, in the order they lie in shared memory.
   template <class F>
   void each_row(F&& f) const {
-    std::array<std::uint32_t, runtime::kMaxTensorMapRank> at{};
+    std::array<std::uint32_t, kMaxTensorMapRank> at{};
     const auto rank = static_cast<std::size_t>(map_.rank);
     for (std::uint32_t i = 0; i < rows(); ++i) {
       f(row(i * row_pitch(), at));
@@ -80,7 +79,7 @@ class Box {
   }
 
  private:
-  BoxRow row(std::uint32_t offset, const std::array<std::uint32_t, runtime::kMaxTensorMapRank>& at) const {
+  BoxRow row(std::uint32_t offset, const std::array<std::uint32_t, kMaxTensorMapRank>& at) const {
     BoxRow row{offset, map_.address, 0, 0};
     for (std::size_t mode = 1; mode < static_cast<std::size_t>(map_.rank); ++mode) {
       const std::int64_t coordinate = start_[mode] + std::int64_t{at[mode]} * map_.element_strides[mode];
@@ -97,8 +96,8 @@ class Box {
     return row;
   }
 
-  TensorMapDescription map_;
-  std::array<std::int64_t, runtime::kMaxTensorMapRank> start_{};
+  TensorMap map_;
+  std::array<std::int64_t, kMaxTensorMapRank> start_{};
 };
 
 /// Calls f(swizzled shared address, offset in the row) for each 16-byte chunk of a row.

@@ -19,19 +19,39 @@ std::int64_t leading_dimension(const op::Tensor& tensor) { return op::view_matri
 /// of 0, so a matrix that is broadcast over the batch is mapped as one matrix, and the kernel loads it at coordinate 0.
 std::int64_t distinct(const op::Tensor& tensor) { return tensor.batch_stride() == 0 ? 1 : tensor.batch(); }
 
-/// The tensor map of matrices of `contiguous` x `strided` elements. If there is only one row or only one matrix, its
+/// Matrices in global memory: the contiguous, the strided and the batch mode, in elements, and the strides of the last
+/// two, in bytes.
+struct Matrices {
+  std::uint64_t address = 0;
+  std::int64_t contiguous = 1, strided = 1, batch = 1;
+  std::int64_t row_bytes = 0, matrix_bytes = 0;
+};
+
+/// The tensor map with the type, box and swizzle of `map` for these matrices.
+TensorMap map_of(TensorMap map, const Matrices& matrices) {
+  const auto unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  map.rank = 3;
+  map.address = matrices.address;
+  map.extents = {unsigned_of(matrices.contiguous), unsigned_of(matrices.strided), unsigned_of(matrices.batch)};
+  map.strides = {0, unsigned_of(matrices.row_bytes), unsigned_of(matrices.matrix_bytes)};
+  map.promotion = TensorMapPromotion::bytes_256;
+  return map;
+}
+
+/// The same for an operand of `contiguous` x `strided` elements. If there is only one row or only one matrix, its
 /// stride is never used, but it must still be a value that tensor maps allow.
-TensorMapRequest request(DType element, const op::Tensor& tensor, std::int64_t contiguous, std::int64_t strided,
-                         const std::array<std::int64_t, 3>& box, int swizzle_bytes) {
+TensorMapRequest request(const TensorMap& map, const op::Tensor& tensor, std::int64_t contiguous,
+                         std::int64_t strided) {
   const std::int64_t ld = strided == 1 ? contiguous : leading_dimension(tensor);
-  const std::int64_t row_bytes = ceil_div(ld * bits(element) / 8, kTmaBytes) * kTmaBytes;
+  const std::int64_t row_bytes = ceil_div(ld * bytes(map.type), kTmaBytes) * kTmaBytes;
   const std::int64_t batch = distinct(tensor);
-  return {.element = element,
-          .address = tensor.address,
-          .extents = {contiguous, strided, batch},
-          .strides = {row_bytes, batch == 1 ? row_bytes * strided : tensor.batch_stride() * bits(element) / 8},
-          .box = box,
-          .swizzle_bytes = swizzle_bytes};
+  return {
+      .map = map_of(map, {.address = tensor.address,
+                          .contiguous = contiguous,
+                          .strided = strided,
+                          .batch = batch,
+                          .row_bytes = row_bytes,
+                          .matrix_bytes = batch == 1 ? row_bytes * strided : tensor.batch_stride() * bytes(map.type)})};
 }
 
 /// The operands and the extents of the problem as computed.
@@ -132,21 +152,18 @@ std::int64_t launched_groups(const Sm90GemmSketch& plan, const op::GemmView& arg
 
 TensorMapRequest operand_map(const TmaOperandPlan& operand, const op::Tensor& tensor, std::int64_t mn, std::int64_t k) {
   const bool is_k_major = operand.major == arch::Major::k;
-  const arch::TensorMap& map = operand.map;
-  return request(operand.element, tensor, is_k_major ? k : mn, is_k_major ? mn : k, {map.box_dim[0], map.box_dim[1], 1},
-                 arch::width_bytes(map.swizzle));
+  return request(operand.map, tensor, is_k_major ? k : mn, is_k_major ? mn : k);
 }
 
 /// The tensor map of the repacked copy at `offset` bytes from the beginning of the workspace.
 TensorMapRequest repacked_map(const TmaOperandPlan& operand, const RepackedCopy& copy, std::int64_t offset) {
-  const arch::TensorMap& map = operand.map;
-  return {.element = operand.element,
-          .address = static_cast<std::uint64_t>(offset),
-          .is_in_workspace = true,
-          .extents = {copy.contiguous, copy.lines, copy.matrices},
-          .strides = {copy.pitch, copy.pitch * copy.lines},
-          .box = {map.box_dim[0], map.box_dim[1], 1},
-          .swizzle_bytes = arch::width_bytes(map.swizzle)};
+  return {.map = map_of(operand.map, {.address = static_cast<std::uint64_t>(offset),
+                                      .contiguous = copy.contiguous,
+                                      .strided = copy.lines,
+                                      .batch = copy.matrices,
+                                      .row_bytes = copy.pitch,
+                                      .matrix_bytes = copy.pitch * copy.lines}),
+          .is_in_workspace = true};
 }
 
 /// The tensor map of C, D or another output. Its box is that of panel_boxes().
@@ -156,8 +173,11 @@ TensorMapRequest output_map(const Sm90GemmPlan& plan, const View& problem, const
   const int element_bytes = bytes(described.element);
   const PanelBoxes boxes = panel_boxes(element_bytes, is_row_major, plan.subtile.panel_columns);
   const std::int64_t columns = problem.n / plan.operands.epilogue.columns_per_element();
-  return request(described.element, tensor, is_row_major ? columns : problem.m, is_row_major ? problem.m : columns,
-                 {boxes.line, boxes.lines, 1}, boxes.line * element_bytes);
+  TensorMap map;
+  map.type = tensor_map_type(described.element).value_or_throw();
+  map.box = {static_cast<std::uint32_t>(boxes.line), static_cast<std::uint32_t>(boxes.lines), 1};
+  map.swizzle = swizzle_of_width(boxes.line * element_bytes);
+  return request(map, tensor, is_row_major ? columns : problem.m, is_row_major ? problem.m : columns);
 }
 
 /// The L2 eviction policy for an operand each of whose tiles is multiplied by `times` tiles of the other operand. Data
@@ -280,7 +300,7 @@ Support check_plain_loads(const OperandPath& operand, int tile_mn, int tile_k, c
 }
 
 Support check_tma_strides(const op::Tensor& tensor) {
-  constexpr std::int64_t kMaxStride = std::int64_t{1} << 40;  // in bytes; from cuTensorMapEncodeTiled
+  constexpr auto kMaxStride = static_cast<std::int64_t>(kTensorMapStrideLimit);
   const std::int64_t row_bytes = leading_dimension(tensor) * bits(tensor.dtype) / 8;
   if (row_bytes >= kMaxStride)
     return refuse("rows are {} bytes apart, TMA needs strides below {}", row_bytes, kMaxStride)

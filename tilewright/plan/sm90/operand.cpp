@@ -38,7 +38,7 @@ Support plan_boxes(TmaOperandPlan& operand, char role) {
   const layout::IntTuple stride =
       operand.major == arch::Major::k ? layout::IntTuple{k, 1, mn * k} : layout::IntTuple{1, mn, mn * k};
   Result<arch::TmaCopy> copy = arch::make_tma_copy({.global = layout::Layout({mn, k, 2}, stride),
-                                                    .element_bits = element_bits,
+                                                    .element = operand.element,
                                                     .smem = operand.smem,
                                                     .tile = {operand.mn, operand.k},
                                                     .multicast = operand.shares});

@@ -8,6 +8,7 @@
 #include "tilewright/arch/wgmma_fragment.hpp"
 #include "tilewright/arch/wgmma_tile.hpp"
 #include "tilewright/base/support.hpp"
+#include "tilewright/base/tensor_map.hpp"
 #include "tilewright/op/gemm.hpp"
 
 namespace tilewright::plan {
@@ -41,7 +42,7 @@ struct TmaOperandPlan : OperandPath {
   DType element = DType::f16;
   int mn = 0, k = 0;            // extents of the tile
   layout::ComposedLayout smem;  // (mn, k) -> offset in elements
-  arch::TensorMap map;          // modes: contiguous, strided, batch; launch() sets the extents
+  TensorMap map;                // modes: contiguous, strided, batch; launch() sets the tensor's address and extents
   int shares = 1;               // CTAs of a cluster that need the tile; each multicasts one slice of every box
   int boxes = 1;                // TMA boxes that one CTA loads per stage
   TmaStep box, share;

@@ -155,21 +155,92 @@ int parameter_info(void*, std::size_t index, std::size_t* offset, std::size_t* s
   return kSuccess;
 }
 
+/// The arguments that cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col have in common.
+struct TensorMapArguments {
+  int type;
+  unsigned rank;
+  std::uint64_t address;
+  const std::uint64_t* extents;
+  const std::uint64_t* strides;
+  const unsigned* element_strides;
+  int interleave, swizzle, promotion, fill;
+
+  unsigned element_bytes() const {
+    constexpr unsigned kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+    return kBytes[type];
+  }
+  bool is_float() const { return type >= 6; }
+
+  /// The rules of both functions in cuda.h, for types and swizzles of sm_90 and without interleave.
+  bool are_valid() const {
+    const auto is_in = [](std::uint64_t value, std::uint64_t least, std::uint64_t most) {
+      return value >= least && value <= most;
+    };
+    if (type < 0 || type > 12 || swizzle < 0 || swizzle > 3 || promotion < 0 || promotion > 3) return false;
+    if (interleave != 0 || fill < 0 || fill > 1 || (fill == 1 && !is_float())) return false;
+    if (rank < 1 || rank > 5 || address % 16 != 0) return false;
+    for (unsigned i = 0; i < rank; ++i) {
+      if (!is_in(extents[i], 1, std::uint64_t{1} << 32) || !is_in(element_strides[i], 1, 8)) return false;
+      if (i > 0 && (strides[i - 1] % 16 != 0 || strides[i - 1] >= std::uint64_t{1} << 40)) return false;
+    }
+    return true;
+  }
+  /// The rule for the innermost mode of a box.
+  bool fits_swizzle(unsigned elements) const {
+    return swizzle == 0 || elements * element_bytes() <= 16U << static_cast<unsigned>(swizzle);
+  }
+
+  fake_driver::TensorMap record() const {
+    fake_driver::TensorMap map{};
+    map.type = type;
+    map.address = address;
+    map.extents = {extents, extents + rank};
+    map.strides = {strides, strides + rank - 1};
+    map.element_strides = {element_strides, element_strides + rank};
+    map.interleave = interleave;
+    map.swizzle = swizzle;
+    map.promotion = promotion;
+    map.fill = fill;
+    return map;
+  }
+};
+
 /// Sets every bit of the map, so that tests see which bits the caller clears.
-int encode_tensor_map(void* map, int type, unsigned rank, std::uint64_t address, const std::uint64_t* extents,
-                      const std::uint64_t* strides, const unsigned* box, const unsigned* element_strides,
-                      int interleave, int swizzle, int promotion, int fill) {
+int encode_tiled(void* map, int type, unsigned rank, std::uint64_t address, const std::uint64_t* extents,
+                 const std::uint64_t* strides, const unsigned* box, const unsigned* element_strides, int interleave,
+                 int swizzle, int promotion, int fill) {
   if (const int code = enter_with_context("cuTensorMapEncodeTiled"); code != kSuccess) return code;
-  g_state.tensor_maps.push_back({type,
-                                 address,
-                                 {extents, extents + rank},
-                                 {strides, strides + rank - 1},
-                                 {box, box + rank},
-                                 {element_strides, element_strides + rank},
-                                 interleave,
-                                 swizzle,
-                                 promotion,
-                                 fill});
+  const TensorMapArguments arguments{type,       rank,    address,   extents, strides, element_strides,
+                                     interleave, swizzle, promotion, fill};
+  if (!arguments.are_valid() || !arguments.fits_swizzle(box[0])) return kInvalidValue;
+  if (box[0] * arguments.element_bytes() % 16 != 0) return kInvalidValue;
+  if (std::any_of(box, box + rank, [](unsigned extent) { return extent < 1 || extent > 256; })) return kInvalidValue;
+  fake_driver::TensorMap record = arguments.record();
+  record.box = {box, box + rank};
+  g_state.tensor_maps.push_back(std::move(record));
+  std::memset(map, 0xff, 128);
+  return kSuccess;
+}
+
+int encode_im2col(void* map, int type, unsigned rank, std::uint64_t address, const std::uint64_t* extents,
+                  const std::uint64_t* strides, const int* lower, const int* upper, unsigned channels, unsigned pixels,
+                  const unsigned* element_strides, int interleave, int swizzle, int promotion, int fill) {
+  if (const int code = enter_with_context("cuTensorMapEncodeIm2col"); code != kSuccess) return code;
+  const TensorMapArguments arguments{type,       rank,    address,   extents, strides, element_strides,
+                                     interleave, swizzle, promotion, fill};
+  if (!arguments.are_valid() || rank < 3 || !arguments.fits_swizzle(channels)) return kInvalidValue;
+  if (channels > 256 || pixels > 1024) return kInvalidValue;
+  const int limit = rank == 3 ? 32768 : rank == 4 ? 128 : 16;
+  for (unsigned i = 0; i < rank - 2; ++i) {
+    if (lower[i] < -limit || lower[i] >= limit || upper[i] < -limit || upper[i] >= limit) return kInvalidValue;
+    if (static_cast<std::int64_t>(extents[i + 1]) + upper[i] - lower[i] < 1) return kInvalidValue;
+  }
+  fake_driver::TensorMap record = arguments.record();
+  record.lower_corner = {lower, lower + rank - 2};
+  record.upper_corner = {upper, upper + rank - 2};
+  record.channels_per_pixel = channels;
+  record.pixels_per_column = pixels;
+  g_state.tensor_maps.push_back(std::move(record));
   std::memset(map, 0xff, 128);
   return kSuccess;
 }
@@ -276,7 +347,8 @@ const Function kFunctions[] = {
                  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes)),
     WITH_CONTEXT("cuMemsetD8Async", (std::uint64_t to, unsigned char value, std::size_t bytes, void*),
                  std::memset(reinterpret_cast<void*>(to), value, bytes)),
-    {"cuTensorMapEncodeTiled", reinterpret_cast<void*>(&encode_tensor_map)},
+    {"cuTensorMapEncodeTiled", reinterpret_cast<void*>(&encode_tiled)},
+    {"cuTensorMapEncodeIm2col", reinterpret_cast<void*>(&encode_im2col)},
 };
 
 }  // namespace

@@ -18,15 +18,17 @@ struct Launch {
   std::vector<std::byte> parameters;
 };
 
-/// One recorded cuTensorMapEncodeTiled.
+/// One recorded cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col.
 struct TensorMap {
   int type;
   std::uint64_t address;
   std::vector<std::uint64_t> extents;
   std::vector<std::uint64_t> strides;  // of modes 1..
-  std::vector<unsigned> box;
+  std::vector<unsigned> box;           // empty for im2col
   std::vector<unsigned> element_strides;
   int interleave, swizzle, promotion, fill;
+  std::vector<int> lower_corner, upper_corner;  // empty for boxes, like the rest
+  unsigned channels_per_pixel = 0, pixels_per_column = 0;
 };
 
 struct State {
