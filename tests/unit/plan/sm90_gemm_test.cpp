@@ -101,7 +101,8 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
   EXPECT_EQ(a.map.promotion, TensorMapPromotion::bytes_256);
   for (const TensorMapRequest& request : launched.tensor_maps()) EXPECT_TRUE(check(request.map));
   EXPECT_EQ(launched.tensor_maps()[2].parameter_offset, 256U);
-  EXPECT_EQ(launched.tensor_maps()[3].map.address, gemm.d.address) << "the map of D replaces that of C, which is not read";
+  EXPECT_EQ(launched.tensor_maps()[3].map.address, gemm.d.address)
+      << "the map of D replaces that of C, which is not read";
   // The parameters are four tensor maps, nine integers, the cache policies, the workspace and the scalars, rounded up
   // to a multiple of 64 bytes.
   EXPECT_EQ(launched.parameters().size(), 640U);
