@@ -25,6 +25,7 @@ using KernelHandle = struct KernelRecord*;      // CUkernel
 using LibraryHandle = struct LibraryRecord*;    // CUlibrary
 using PoolHandle = struct PoolRecord*;          // CUmemoryPool
 using GpuOrdinal = int;                         // CUdevice
+using HostFunction = void (*)(void*);           // CUhostFn
 
 /// The result codes that are handled individually; values of CUresult in cuda.h.
 inline constexpr DriverCode kSuccess = 0;
@@ -257,6 +258,7 @@ class Driver {
       stream_get_capture_info{*this, "cuStreamGetCaptureInfo"};
   const DriverCall<CaptureMode*> thread_exchange_capture_mode{*this, "cuThreadExchangeStreamCaptureMode"};
   const DriverCall<StreamHandle, EventHandle, unsigned> stream_wait_event{*this, "cuStreamWaitEvent"};
+  const DriverCall<StreamHandle, HostFunction, void*> launch_host_function{*this, "cuLaunchHostFunc"};
   const DriverCall<EventHandle*, unsigned> event_create{*this, "cuEventCreate"};
   const DriverCall<EventHandle> event_destroy{*this, "cuEventDestroy"};
   const DriverCall<EventHandle, StreamHandle> event_record{*this, "cuEventRecord"};
