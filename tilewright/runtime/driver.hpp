@@ -126,6 +126,9 @@ inline void* const kParameterEnd = nullptr;
 inline void* const kParameterBuffer = reinterpret_cast<void*>(std::uintptr_t{1});
 inline void* const kParameterBufferSize = reinterpret_cast<void*>(std::uintptr_t{2});
 
+/// "13.0" for 13000: 1000 * major + 10 * minor.
+std::string cuda_version_text(int version);
+
 struct DriverOptions {
   std::string library_path = "libcuda.so.1";  // as dlopen takes it
 };
