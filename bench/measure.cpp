@@ -7,48 +7,42 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <utility>
 
-#include "stream_hold.hpp"
 #include "tilewright/base/error.hpp"
-#include "tilewright/runtime/event.hpp"
-#include "tilewright/runtime/stream.hpp"
+#include "tilewright/base/median.hpp"
+#include "tilewright/runtime/call_timer.hpp"
 
 namespace tilewright::bench {
 namespace {
 
-/// Calls that are enqueued while the stream is held. With up to 5 launches and events each, they fit into the driver's
-/// queue.
-constexpr std::size_t kHeldCalls = 64;
-
 using Clock = std::chrono::steady_clock;
 
-double median_of_sorted(const std::vector<double>& sorted) {
-  const std::size_t half = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+/// The contender of each call: rounds of all contenders, each in random order.
+std::vector<std::size_t> shuffled_rounds(std::size_t contenders, int rounds, std::uint64_t seed) {
+  std::vector<std::size_t> round(contenders);
+  std::iota(round.begin(), round.end(), std::size_t{0});
+  std::mt19937_64 generator(seed);
+  std::vector<std::size_t> order;
+  for (int i = 0; i < rounds; ++i) {
+    std::ranges::shuffle(round, generator);
+    order.insert(order.end(), round.begin(), round.end());
+  }
+  return order;
 }
 
-struct TimedCall {
-  std::size_t contender;
-  runtime::Event start, stop;
-};
-
-/// Calls all contenders in rounds until both warm-up limits are reached. Returns the milliseconds of the shortest
+/// Times rounds of all contenders until both warm-up limits are reached. Returns the milliseconds of the shortest
 /// round.
-template <class NextSet>
-double warm_up(const runtime::Stream& stream, std::span<const Contender> contenders, const NextSet& next_set,
-               const MeasureOptions& options) {
-  const auto begin = Clock::now();
-  const auto since = [](Clock::time_point start) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  };
-  double shortest = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < std::max(1, options.warmups) || since(begin) < options.warmup_ms; ++i) {
-    const auto round = Clock::now();
-    for (const Contender& contender : contenders) contender.run(next_set(), stream.handle());
-    stream.synchronize();
-    shortest = std::min(shortest, since(round));
+template <class TimeCalls>
+double warm_up(const TimeCalls& time, std::size_t contenders, const MeasureOptions& options) {
+  const std::vector<std::size_t> round = shuffled_rounds(contenders, 1, options.seed);
+  const auto end = Clock::now() + std::chrono::milliseconds(options.warmup_ms);
+  double shortest_us = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < std::max(1, options.warmups) || Clock::now() < end; ++i) {
+    const std::vector<double> times_us = time(round);
+    shortest_us = std::min(shortest_us, std::accumulate(times_us.begin(), times_us.end(), 0.0));
   }
-  return shortest;
+  return shortest_us / 1000.0;
 }
 
 }  // namespace
@@ -60,49 +54,30 @@ int samples_for(double round_ms, const MeasureOptions& options) {
 
 Timing summarize(std::vector<double> samples_us) {
   TILEWRIGHT_CHECK(!samples_us.empty(), "no samples to summarize");
-  std::ranges::sort(samples_us);
-  const double median = median_of_sorted(samples_us);
+  const double center = median(samples_us);
   std::vector<double> deviations;
-  for (const double sample : samples_us) deviations.push_back(std::abs(sample - median));
-  std::ranges::sort(deviations);
-  return {median, median_of_sorted(deviations), samples_us.front(), samples_us.back(),
-          static_cast<int>(samples_us.size())};
+  for (const double sample : samples_us) deviations.push_back(std::abs(sample - center));
+  const auto [least, most] = std::ranges::minmax(samples_us);
+  return {center, median(std::move(deviations)), least, most, static_cast<int>(samples_us.size())};
 }
 
 std::vector<Timing> measure(const runtime::CudaDevice& device, std::span<const Contender> contenders, int set_count,
                             const MeasureOptions& options) {
-  const runtime::ContextScope scope(*device.context());
-  const runtime::Stream stream(device.context());
+  runtime::CallTimer timer(device.context());
   int set = 0;
-  const auto next_set = [&] { return set = (set + 1) % set_count; };
-  const int sample_count = samples_for(warm_up(stream, contenders, next_set, options), options);
-
-  std::vector<std::size_t> order(contenders.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::mt19937_64 generator(options.seed);
-  std::vector<TimedCall> calls;
-  for (int i = 0; i < sample_count; ++i) {
-    std::ranges::shuffle(order, generator);
-    for (const std::size_t index : order) {
-      calls.push_back({index, runtime::Event(device.context()), runtime::Event(device.context())});
-    }
-  }
-  for (std::size_t begin = 0; begin < calls.size(); begin += kHeldCalls) {
-    const StreamHold hold(stream.handle());
-    for (const TimedCall& call : std::span(calls).subspan(begin, std::min(kHeldCalls, calls.size() - begin))) {
-      call.start.record(stream.handle());
-      contenders[call.contender].run(next_set(), stream.handle());
-      call.stop.record(stream.handle());
-    }
-  }
-  stream.synchronize();
-
-  std::vector<std::vector<double>> samples(contenders.size());
-  for (const TimedCall& call : calls) {
-    samples[call.contender].push_back(1000.0 * call.stop.milliseconds_since(call.start));
-  }
+  const auto time = [&](const std::vector<std::size_t>& order) {
+    return timer.time(order.size(), [&](std::size_t call, runtime::StreamHandle stream) {
+      set = (set + 1) % set_count;
+      contenders[order[call]].run(set, stream);
+    });
+  };
+  const int sample_count = samples_for(warm_up(time, contenders.size(), options), options);
+  const std::vector<std::size_t> order = shuffled_rounds(contenders.size(), sample_count, options.seed);
+  const std::vector<double> times_us = time(order);
+  std::vector<std::vector<double>> samples_us(contenders.size());
+  for (std::size_t i = 0; i < order.size(); ++i) samples_us[order[i]].push_back(times_us[i]);
   std::vector<Timing> timings;
-  for (std::vector<double>& of_one : samples) timings.push_back(summarize(std::move(of_one)));
+  for (std::vector<double>& of_one : samples_us) timings.push_back(summarize(std::move(of_one)));
   return timings;
 }
 

@@ -23,7 +23,7 @@ struct MeasureOptions {
 /// The number of timed calls of each contender if one call of all contenders takes `round_ms`.
 int samples_for(double round_ms, const MeasureOptions& options);
 
-/// Times of one contender's calls in microseconds, measured by CUDA events.
+/// Times of one contender's calls in microseconds.
 struct Timing {
   double median_us = 0.0;
   double mad_us = 0.0;  // median absolute deviation from the median
@@ -34,8 +34,7 @@ struct Timing {
 
 Timing summarize(std::vector<double> samples_us);
 
-/// One timing per contender, in their order. Every call is between two events. Calls are enqueued while the stream is
-/// held, so that the host's time per call is not measured.
+/// One timing per contender, in their order. The calls are timed by runtime::CallTimer.
 /// @param set_count number of operand sets to rotate over
 std::vector<Timing> measure(const runtime::CudaDevice& device, std::span<const Contender> contenders, int set_count,
                             const MeasureOptions& options);

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "tilewright/base/median.hpp"
 #include "tilewright/compile/shared_library.hpp"
 
 namespace tilewright::bench {
@@ -43,12 +44,6 @@ std::optional<Nvml> open_nvml() {
       resolve(nvml.power, "nvmlDeviceGetPowerUsage") && resolve(nvml.temperature, "nvmlDeviceGetTemperature");
   if (!complete || nvml.init() != 0) return std::nullopt;
   return nvml;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ class Bench {
             .sm_count = properties.sm_count,
             .l2_bytes = properties.l2_bytes,
             .kernel_driver = kernel_driver_version(),
-            .cuda_driver = fmt::format("{}.{}", version / 1000, version % 1000 / 10),
+            .cuda_driver = runtime::cuda_version_text(version),
             .cublaslt = cublaslt_ ? cublaslt_->version() : "",
             .compiler = engine_.compiler().identity()};
   }

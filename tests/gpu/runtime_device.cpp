@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "gpu_test.hpp"
+#include "tilewright/base/median.hpp"
+#include "tilewright/runtime/call_timer.hpp"
 #include "tilewright/runtime/event.hpp"
 #include "tilewright/runtime/stream.hpp"
 
@@ -95,6 +97,29 @@ TEST_F(RuntimeDevice, EventsMeasureTime) {
   stop.synchronize();
   EXPECT_GT(stop.milliseconds_since(start), 0.01f);
   EXPECT_LT(stop.milliseconds_since(start), 1000.0f);
+}
+
+// The host needs longer to enqueue a call than the GPU needs to run it; one of three calls waits for the GPU.
+TEST_F(RuntimeDevice, CallTimerMeasuresTheGpuAndNotTheHost) {
+  const auto kernel = load_kernel(*device_, "add_value", kAddSource);
+  const DeviceBuffer buffer(device_, sizeof(int));
+  const AddParameters parameters{buffer.address(), 1, 1};
+  CallTimer timer(device_->context());
+  const auto launch_slowly = [&](std::size_t, StreamHandle stream) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    kernel->launch({.block = {32}, .stream = stream}, parameter_bytes(parameters));
+  };
+  std::vector<double> times_us = timer.time(200, launch_slowly);
+  EXPECT_EQ(times_us.size(), 200u);
+  EXPECT_LT(median(std::move(times_us)), 50.0);
+
+  int synchronized = 0;
+  times_us = timer.time(3, [&](std::size_t call, StreamHandle stream) {
+    if (call == 1 && synchronized++ == 0) device_->synchronize(stream);
+    launch_slowly(call, stream);
+  });
+  EXPECT_EQ(synchronized, 2) << "the calls were enqueued again";
+  EXPECT_LT(median(std::move(times_us)), 50.0);
 }
 
 TEST_F(RuntimeDevice, SharedMemoryUpToTheOptInMaximum) {

@@ -1,12 +1,13 @@
 // The overhead of a launch through the runtime compared with a direct driver call.
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "gpu_test.hpp"
+#include "tilewright/base/median.hpp"
 #include "tilewright/runtime/stream.hpp"
 
 namespace tilewright::runtime {
@@ -32,8 +33,7 @@ double median_us(const std::function<void()>& call, const std::function<void()>&
     const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
     batches.push_back(elapsed.count() / kCalls);
   }
-  std::ranges::nth_element(batches, batches.begin() + kBatches / 2);
-  return batches[kBatches / 2];
+  return median(std::move(batches));
 }
 
 TEST_F(RuntimeLaunchCost, IsWithinTwoMicrosecondsOfTheDriver) {

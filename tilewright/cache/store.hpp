@@ -27,11 +27,15 @@ struct Lookup;
 
 using ArtifactPtr = std::shared_ptr<const compile::Artifact>;
 
+/// The default of TILEWRIGHT_CACHE_MAX_BYTES.
+inline constexpr std::int64_t kDefaultMaxBytes = std::int64_t{2} << 30;
+
 struct StoreOptions {
-  std::string root;                                // empty: choose_root() chooses it
-  bool on_disk = true;                             // false: memory only
-  std::int64_t max_bytes = std::int64_t{2} << 30;  // limit on disk; the least recently used entries are evicted first
-  double lock_timeout_s = 300.0;                   // how long to wait while another process compiles the same kernel
+  std::string root;                           // empty: choose_root() chooses it
+  bool on_disk = true;                        // false: memory only
+  std::int64_t max_bytes = kDefaultMaxBytes;  // limit on disk; the least recently used entries are evicted first
+  double lock_timeout_s =
+      compile::ToolchainOptions{}.timeout_s;  // how long to wait while another process compiles the same kernel
   /// Folders that are read after the user's own and never written: parts of container images, network folders.
   std::vector<std::string> shared_roots = {};
   std::int64_t max_memory_bytes = std::int64_t{128}

@@ -35,7 +35,6 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto kPollInterval = 10ms;  // how often the time limit and interruptions are checked
-constexpr std::uint64_t kMaxReplyBytes = std::uint64_t{1} << 30;
 
 /// The embedded executable as an anonymous file in memory, so that nothing has to be installed beside the library.
 UniqueFd open_executable() {
@@ -224,7 +223,7 @@ CompilerReply attempt(CompilerProcess& process, std::string_view job, Clock::tim
     was_accepted = true;
     std::uint64_t size = 0;
     process.receive({reinterpret_cast<char*>(&size), sizeof size}, deadline);
-    if (size > kMaxReplyBytes) throw ConnectionFailure::closed;
+    if (size > kMaxMessageBytes) throw ConnectionFailure::closed;
     std::string bytes(size, '\0');
     process.receive(bytes, deadline);
     reply.outcome = decode_outcome(bytes);

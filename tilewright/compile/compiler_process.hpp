@@ -14,9 +14,9 @@ namespace tilewright::compile {
 
 /// Limits of one compile, and the temporary folder that the process uses.
 struct CompilerLimits {
-  double timeout_s = 300.0;       // wall time
-  std::int64_t memory_bytes = 0;  // address space; 0: no limit
-  std::string temporary_dir = "/tmp";
+  double timeout_s;           // wall time
+  std::int64_t memory_bytes;  // address space; 0: no limit
+  std::string temporary_dir;
 };
 
 /// How a compile in another process ended.

@@ -10,12 +10,12 @@
 #include "tilewright/compile/failed_source.hpp"
 #include "tilewright/compile/file.hpp"
 #include "tilewright/compile/include_graph.hpp"
+#include "tilewright/compile/language.hpp"
 #include "tilewright/compile/toolchain.hpp"
 
 namespace tilewright::compile {
 namespace {
 
-constexpr std::string_view kLanguage = "-std=c++20";
 constexpr std::size_t kMaxOutputBytes = std::size_t{256} << 20;  // per output file; kernels have kilobytes
 
 std::string host_compiler_identity(const Environment& environment) {

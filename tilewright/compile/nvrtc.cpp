@@ -8,6 +8,7 @@
 #include "tilewright/compile/compiler_process.hpp"
 #include "tilewright/compile/failed_source.hpp"
 #include "tilewright/compile/include_graph.hpp"
+#include "tilewright/compile/language.hpp"
 #include "tilewright/compile/nvrtc_job.hpp"
 #include "tilewright/compile/toolchain.hpp"
 
@@ -54,7 +55,7 @@ NvrtcCompiler::NvrtcCompiler(const ToolchainOptions& options, const Environment&
   const Search search = find_nvrtc(environment);
   if (!search.path) throw_not_found("NVRTC (libnvrtc.so.13 or .12)", search, kInstallNvrtc);
   path_ = *search.path;
-  identity_ = fmt::format("nvrtc {} {} {}", build_identity(path_), kNvrtcLanguage, kNvrtcMinimal);
+  identity_ = fmt::format("nvrtc {} {} {}", build_identity(path_), kLanguage, kNvrtcMinimal);
 }
 
 Artifact NvrtcCompiler::compile(const Source& source) const {

@@ -8,6 +8,8 @@
 #include <memory>
 #include <mutex>
 
+#include "tilewright/compile/language.hpp"
+
 namespace tilewright::compile {
 namespace {
 
@@ -83,7 +85,7 @@ const NvrtcFunctions* functions_of(const std::string& path, std::string& error) 
 // A virtual architecture makes NVRTC stop after PTX, which saves the time of ptxas when only the emulator is used.
 std::vector<std::string> options_of(const NvrtcJob& job, const NvrtcFunctions& nvrtc) {
   const bool has_cache = nvrtc.major > 12 || (nvrtc.major == 12 && nvrtc.minor >= 9);
-  std::vector<std::string> options = {"--gpu-architecture=" + job.architecture, std::string(kNvrtcLanguage)};
+  std::vector<std::string> options = {"--gpu-architecture=" + job.architecture, std::string(kLanguage)};
   if (job.wants_cubin) options.emplace_back("--ptxas-options=-v");
   if (job.line_info) options.emplace_back("-lineinfo");
   if (job.max_registers > 0) options.push_back("--maxrregcount=" + std::to_string(job.max_registers));

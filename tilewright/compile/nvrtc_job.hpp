@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,14 +38,15 @@ struct NvrtcOutcome {
   std::string cubin;
 };
 
-/// The language option of every compile.
-inline constexpr std::string_view kNvrtcLanguage = "-std=c++20";
 /// An option of NVRTC 13 and later that saves about 10 ms per compile: it omits the declarations of textures and of the
 /// device runtime, which GEMM kernels do not use.
 inline constexpr std::string_view kNvrtcMinimal = "--minimal";
 
 /// Compiles in this process; the first call loads the library. Thread-safe. Errors of NVRTC are returned, not thrown.
 NvrtcOutcome run(const NvrtcJob& job);
+
+/// Limit on a message between the two processes. A larger size is damage.
+inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
 
 /// The message format between the two processes: little-endian 64-bit integers, and texts preceded by their length.
 std::string encode(const NvrtcJob& job);

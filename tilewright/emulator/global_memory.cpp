@@ -11,7 +11,7 @@
 namespace tilewright::emulator {
 namespace {
 
-constexpr std::size_t kRedZone = 256;
+constexpr std::size_t kRedZone = runtime::kAllocationAlignment;  // also keeps allocations aligned
 constexpr unsigned char kFill = 0xff;
 
 constexpr std::size_t index(Owner owner) { return static_cast<std::size_t>(owner); }

@@ -39,9 +39,9 @@ class RegionMap {
   std::vector<Region> regions_;
 };
 
-/// Thread-safe. Addresses are host addresses, aligned to 256 bytes, with red zones of at least 256 bytes between
-/// allocations. New memory is filled with ones, which is NaN in every float type, so that uninitialised reads show in a
-/// kernel's results.
+/// Thread-safe. Addresses are host addresses, aligned to runtime::kAllocationAlignment, with red zones of at least as
+/// many bytes between allocations. New memory is filled with ones, which is NaN in every float type, so that
+/// uninitialised reads show in a kernel's results.
 class GlobalMemory {
  public:
   explicit GlobalMemory(std::int64_t limit_bytes) : limit_(static_cast<std::size_t>(limit_bytes)) {}

@@ -7,13 +7,13 @@ namespace tilewright::engine {
 namespace {
 
 Support check_workspace(std::size_t needed, const RunOptions& options) {
-  constexpr std::uint64_t kAlignment = 256;
   if (options.workspace_bytes < needed) {
     return refuse("the kernel needs a workspace of {} bytes, got {}", needed, options.workspace_bytes)
         .as(RefusalCode::memory);
   }
-  if (options.workspace % kAlignment != 0) {
-    return refuse("the workspace must be aligned to {} bytes, got address {:#x}", kAlignment, options.workspace)
+  if (options.workspace % runtime::kAllocationAlignment != 0) {
+    return refuse("the workspace must be aligned to {} bytes, got address {:#x}", runtime::kAllocationAlignment,
+                  options.workspace)
         .as(RefusalCode::alignment);
   }
   return {};

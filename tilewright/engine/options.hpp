@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/cache/store.hpp"
 #include "tilewright/compile/compiler.hpp"
 #include "tilewright/emulator/options.hpp"
 #include "tilewright/op/problem.hpp"
@@ -28,7 +29,7 @@ struct Options {
   compile::ToolchainOptions toolchain;
   std::string cache_dir;  // empty: the default directory
   bool cache_on_disk = true;
-  std::int64_t cache_max_bytes = std::int64_t{2} << 30;
+  std::int64_t cache_max_bytes = cache::kDefaultMaxBytes;
   std::vector<std::string> shared_cache_dirs;  // read after cache_dir, never written
   int compile_threads = 0;                     // 0: one per core, at most 8
   Tuning tuning = Tuning::use;

@@ -17,6 +17,9 @@ namespace tilewright::runtime {
 /// An address in device memory. Arithmetic is in bytes.
 using DeviceAddress = std::uint64_t;
 
+/// The least alignment of allocations, in bytes.
+inline constexpr std::size_t kAllocationAlignment = 256;
+
 /// A stream of the device: a CUstream on a GPU. The emulator has only the null stream, and launches run synchronously.
 using StreamHandle = void*;
 
@@ -85,7 +88,7 @@ class Device {
 
   virtual const DeviceProperties& properties() const = 0;
 
-  /// Stream-ordered allocation from the device's pool, aligned to at least 256 bytes. 0 bytes give a unique address.
+  /// Stream-ordered allocation from the device's pool, aligned to kAllocationAlignment. 0 bytes give a unique address.
   /// @throws OutOfMemory with requested, free and total bytes
   virtual DeviceAddress allocate(std::size_t bytes, StreamHandle stream) = 0;
   virtual void deallocate(DeviceAddress address, StreamHandle stream) noexcept = 0;

@@ -20,23 +20,23 @@ constexpr const char* kInstallHint =
 using GetProcedure = DriverCode (*)(const char* symbol, void** function, int version, std::uint64_t flags, int* status);
 constexpr std::uint64_t kLegacyDefaultStream = 1;
 
-std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
-
 /// The version that a driver without cuGetProcAddress_v2 reports.
 std::string version_of_old_driver(void* library) {
   using GetVersion = DriverCode (*)(int*);
   const auto get_version = reinterpret_cast<GetVersion>(dlsym(library, "cuDriverGetVersion"));
   int version = 0;
   if (get_version == nullptr || get_version(&version) != kSuccess) return "an unknown CUDA version";
-  return "CUDA " + version_text(version);
+  return "CUDA " + cuda_version_text(version);
 }
 
 ToolchainNotFound driver_too_old(const std::string& supports) {
   return ToolchainNotFound(fmt::format("the NVIDIA driver supports {}, need {} or newer (driver 525 or newer): {}",
-                                       supports, version_text(kMinimumVersion), kInstallHint));
+                                       supports, cuda_version_text(kMinimumVersion), kInstallHint));
 }
 
 }  // namespace
+
+std::string cuda_version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
 bool is_fatal(DriverCode code) {
   static constexpr std::array kFatal = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810};
@@ -70,7 +70,7 @@ void* Driver::find(const char* symbol, int version, Presence presence) const {
   if (code != kSuccess || function == nullptr) {
     if (presence == Presence::optional) return nullptr;
     throw DriverError(code, fmt::format("cuGetProcAddress({}) for CUDA {} returned {}, status {}", symbol,
-                                        version_text(version), code, status));
+                                        cuda_version_text(version), code, status));
   }
   return function;
 }
@@ -92,7 +92,7 @@ void Driver::initialize() {
   check(code, init.symbol());
   int version = 0;
   check(driver_get_version.raw(&version), driver_get_version.symbol());
-  if (version < kMinimumVersion) throw driver_too_old("CUDA " + version_text(version));
+  if (version < kMinimumVersion) throw driver_too_old("CUDA " + cuda_version_text(version));
   owner_ = getpid();
   initialized_ = true;
 }

@@ -25,6 +25,7 @@ using KernelHandle = struct KernelRecord*;      // CUkernel
 using LibraryHandle = struct LibraryRecord*;    // CUlibrary
 using PoolHandle = struct PoolRecord*;          // CUmemoryPool
 using GpuOrdinal = int;                         // CUdevice
+using HostFunction = void (*)(void*);           // CUhostFn
 
 /// The result codes that are handled individually; values of CUresult in cuda.h.
 inline constexpr DriverCode kSuccess = 0;
@@ -124,6 +125,9 @@ static_assert(sizeof(LaunchRecord) == 56);
 inline void* const kParameterEnd = nullptr;
 inline void* const kParameterBuffer = reinterpret_cast<void*>(std::uintptr_t{1});
 inline void* const kParameterBufferSize = reinterpret_cast<void*>(std::uintptr_t{2});
+
+/// "13.0" for 13000: 1000 * major + 10 * minor.
+std::string cuda_version_text(int version);
 
 struct DriverOptions {
   std::string library_path = "libcuda.so.1";  // as dlopen takes it
@@ -257,6 +261,7 @@ class Driver {
       stream_get_capture_info{*this, "cuStreamGetCaptureInfo"};
   const DriverCall<CaptureMode*> thread_exchange_capture_mode{*this, "cuThreadExchangeStreamCaptureMode"};
   const DriverCall<StreamHandle, EventHandle, unsigned> stream_wait_event{*this, "cuStreamWaitEvent"};
+  const DriverCall<StreamHandle, HostFunction, void*> launch_host_function{*this, "cuLaunchHostFunc"};
   const DriverCall<EventHandle*, unsigned> event_create{*this, "cuEventCreate"};
   const DriverCall<EventHandle> event_destroy{*this, "cuEventDestroy"};
   const DriverCall<EventHandle, StreamHandle> event_record{*this, "cuEventRecord"};

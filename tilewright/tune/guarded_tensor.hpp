@@ -15,7 +15,7 @@
 namespace tilewright::tune {
 
 /// Copies of tensors have the same address modulo this number of bytes as the caller's.
-inline constexpr std::size_t kGuardedAlignment = 256;
+inline constexpr std::size_t kGuardedAlignment = runtime::kAllocationAlignment;
 
 class GuardedTensor {
  public:

@@ -6,6 +6,7 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/interruption.hpp"
+#include "tilewright/base/median.hpp"
 
 namespace tilewright::tune {
 namespace {
@@ -60,11 +61,8 @@ double Race::call(const TimeCalls& time, int rounds, bool keeps) {
 }
 
 double Race::median_us(std::size_t contender) const {
-  std::vector<double> sorted = samples_us_[contender];
-  TILEWRIGHT_CHECK(!sorted.empty(), "contender {} has no samples", contender);
-  std::ranges::sort(sorted);
-  const std::size_t half = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+  TILEWRIGHT_CHECK(samples(contender) > 0, "contender {} has no samples", contender);
+  return median(samples_us_[contender]);
 }
 
 double Race::best_us() const {

@@ -14,11 +14,12 @@ class Timer {
  public:
   virtual ~Timer() = default;
 
-  /// Runs the calls back to back in this order, waits, and returns the device time of each call in microseconds.
+  /// Runs the calls back to back in this order, waits, and returns the device time of each call in microseconds. May
+  /// run them twice.
   virtual std::vector<double> time(std::span<const engine::PreparedCall> calls) = 0;
 };
 
-/// A timer that uses CUDA events. Refused for the emulator, whose times are meaningless.
+/// A timer that uses runtime::CallTimer. Refused for the emulator, whose times are meaningless.
 Result<std::shared_ptr<Timer>> make_timer(const std::shared_ptr<runtime::Device>& device);
 
 }  // namespace tilewright::tune

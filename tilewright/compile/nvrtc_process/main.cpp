@@ -23,7 +23,6 @@ namespace {
 
 constexpr int kSocket = STDIN_FILENO;
 constexpr int kIdle_ms = 60'000;
-constexpr std::uint64_t kMaxJobBytes = std::uint64_t{1} << 30;
 
 // Otherwise this process would keep the caller's other files open as long as it lives.
 void close_inherited_files() {
@@ -78,7 +77,8 @@ bool serve_one() {
   pollfd waiting{kSocket, POLLIN, 0};
   if (::poll(&waiting, 1, kIdle_ms) <= 0) return false;
   std::uint64_t size = 0;
-  if (!receive(reinterpret_cast<char*>(&size), sizeof size) || size > kMaxJobBytes) return false;
+  if (!receive(reinterpret_cast<char*>(&size), sizeof size) || size > tilewright::compile::kMaxMessageBytes)
+    return false;
   std::string bytes(size, '\0');
   if (!receive(bytes.data(), bytes.size())) return false;
   const auto job = tilewright::compile::decode_job(bytes);

@@ -1,4 +1,4 @@
-// A libcuda for tests: counts handles, fails on request, executes nothing.
+// A libcuda for tests: counts handles, fails on request, and executes nothing but host functions.
 #include "fake_driver.hpp"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace {
@@ -18,12 +19,15 @@ constexpr int kSuccess = 0;
 constexpr int kInvalidValue = 1;
 constexpr int kOutOfMemory = 2;
 constexpr int kInvalidContext = 201;
+constexpr int kInvalidHandle = 400;
 constexpr int kNotFound = 500;
 
 State g_state;
 std::mutex g_mutex;
 /// Never destroyed, so that handles left by an unusable context are not reported as leaks of the process.
 std::map<void*, std::string>& g_handles = *new std::map<void*, std::string>;
+/// The host functions of each stream. Never destroyed, because those of an unusable context are not waited for.
+std::multimap<void*, std::thread>& g_host_functions = *new std::multimap<void*, std::thread>;
 thread_local void* t_current_context = nullptr;
 char g_primary_context;
 
@@ -135,6 +139,49 @@ int launch(const LaunchConfig* config, void*, void** parameters, void** extra) {
     record.parameters.assign(bytes, bytes + *static_cast<const std::size_t*>(extra[3]));
   }
   g_state.launches.push_back(record);
+  return kSuccess;
+}
+
+/// Runs the function at once. Work that is enqueued later does not wait for it, but synchronizing with the stream does.
+int launch_host_function(void* stream, void (*function)(void*), void* data) {
+  if (const int code = enter_with_context("cuLaunchHostFunc"); code != kSuccess) return code;
+  const std::scoped_lock lock(g_mutex);
+  g_state.stream_work.push_back({"host function", stream});
+  g_host_functions.emplace(stream, std::thread(function, data));
+  return kSuccess;
+}
+
+void wait_for_host_functions(void* stream) {
+  while (true) {
+    std::thread function;
+    {
+      const std::scoped_lock lock(g_mutex);
+      const auto entry = g_host_functions.find(stream);
+      if (entry == g_host_functions.end()) return;
+      function = std::move(entry->second);
+      g_host_functions.erase(entry);
+    }
+    function.join();
+  }
+}
+
+int destroy_stream(void* stream) {
+  wait_for_host_functions(stream);
+  return destroy("cuStreamDestroy", "stream", stream);
+}
+
+int record_event(void* event, void* stream) {
+  if (const int code = enter_with_context("cuEventRecord"); code != kSuccess) return code;
+  g_state.stream_work.push_back({"event", stream});
+  g_state.event_times_ms[event] = g_state.clock_ms;
+  g_state.clock_ms += fake_driver::kRecordMs;
+  return kSuccess;
+}
+
+int elapsed_time(float* milliseconds, void* start, void* stop) {
+  if (const int code = enter_with_context("cuEventElapsedTime"); code != kSuccess) return code;
+  if (!g_state.event_times_ms.contains(start) || !g_state.event_times_ms.contains(stop)) return kInvalidHandle;
+  *milliseconds = g_state.event_times_ms[stop] - g_state.event_times_ms[start];
   return kSuccess;
 }
 
@@ -310,8 +357,8 @@ const Function kFunctions[] = {
     {"cuLaunchKernelEx", reinterpret_cast<void*>(&launch)},
 
     FORWARD("cuStreamCreate", (void** stream, unsigned), create("cuStreamCreate", "stream", stream)),
-    FORWARD("cuStreamDestroy", (void* stream), destroy("cuStreamDestroy", "stream", stream)),
-    WITH_CONTEXT("cuStreamSynchronize", (void*), ),
+    {"cuStreamDestroy", reinterpret_cast<void*>(&destroy_stream)},
+    WITH_CONTEXT("cuStreamSynchronize", (void* stream), wait_for_host_functions(stream)),
     WITH_CONTEXT("cuStreamIsCapturing", (void*, int* status), *status = g_state.capture_status),
     WITH_CONTEXT("cuStreamGetId", (void* stream, std::uint64_t* id),
                  *id = reinterpret_cast<std::uintptr_t>(stream) + 1),
@@ -320,12 +367,13 @@ const Function kFunctions[] = {
                  *id = g_state.capture_id),
     ANSWER("cuThreadExchangeStreamCaptureMode", (int* mode), std::swap(*mode, g_state.capture_mode)),
     WITH_CONTEXT("cuStreamWaitEvent", (void*, void*, unsigned), ),
+    {"cuLaunchHostFunc", reinterpret_cast<void*>(&launch_host_function)},
     FORWARD("cuEventCreate", (void** event, unsigned), create("cuEventCreate", "event", event)),
     FORWARD("cuEventDestroy", (void* event), destroy("cuEventDestroy", "event", event)),
-    WITH_CONTEXT("cuEventRecord", (void*, void*), ),
+    {"cuEventRecord", reinterpret_cast<void*>(&record_event)},
     WITH_CONTEXT("cuEventQuery", (void*), ),
     WITH_CONTEXT("cuEventSynchronize", (void*), ),
-    WITH_CONTEXT("cuEventElapsedTime", (float* milliseconds, void*, void*), *milliseconds = 1.5f),
+    {"cuEventElapsedTime", reinterpret_cast<void*>(&elapsed_time)},
 
     FORWARD("cuMemPoolCreate", (void** pool, const void*), create("cuMemPoolCreate", "pool", pool)),
     FORWARD("cuMemPoolDestroy", (void* pool), destroy("cuMemPoolDestroy", "pool", pool)),

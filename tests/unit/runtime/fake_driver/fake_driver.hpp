@@ -9,6 +9,16 @@
 
 namespace fake_driver {
 
+/// The time that recording an event takes on the fake GPU. All other work takes none.
+inline constexpr float kRecordMs = 1.5f;
+
+/// Work on a stream. Tests may add entries of their own.
+struct StreamWork {
+  std::string what;  // "event", "host function"
+  void* stream;
+  bool operator==(const StreamWork&) const = default;
+};
+
 /// One recorded cuLaunchKernelEx.
 struct Launch {
   unsigned grid[3];
@@ -50,6 +60,10 @@ struct State {
   std::vector<Launch> launches;
   std::vector<TensorMap> tensor_maps;
   std::size_t release_threshold = 0;
+
+  std::vector<StreamWork> stream_work;    // in the order of the calls, of all streams
+  float clock_ms = 0.0f;                  // the time on the fake GPU; tests may advance it
+  std::map<void*, float> event_times_ms;  // event -> when it was last recorded
 };
 
 /// The state of the library, exported as fake_driver_state.
