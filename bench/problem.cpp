@@ -147,7 +147,7 @@ Support check_epilogue(const Problem& problem, const EpilogueCase& epilogue) {
   if (!is_float(problem.out) || problem.out == DType::f64)
     return refuse("epilogue={} needs a D of a floating-point type of at most 32 bits, got {}", name,
                   tilewright::name(problem.out));
-  if (graph(epilogue, DType::f32).pairs_columns() && problem.n % 2 != 0)
+  if (graph(epilogue, DType::f32).is_gated() && problem.n % 2 != 0)
     return refuse("epilogue={} needs an even n, got {}", name, problem.n);
   return {};
 }

@@ -235,7 +235,7 @@ op::EpilogueElement Verifier::exact_element(const Place& place) const {
 }
 
 std::vector<double> Verifier::exact_values(const Place& place) const {
-  if (!epilogue_.pairs_columns()) return op::evaluate_nodes(epilogue_, exact_element(place));
+  if (!epilogue_.is_gated()) return op::evaluate_nodes(epilogue_, exact_element(place));
   const std::int64_t odd = place.column % 2, even_column = place.column - odd;
   return op::evaluate_pair(epilogue_, {exact_element({place.matrix, place.row, even_column}),
                                        exact_element({place.matrix, place.row, even_column + 1})})

@@ -237,7 +237,7 @@ void bind_epilogue(nb::module_& module) {
           },
           "The tensors that the epilogue writes besides D, by name, each with its shape in the same words.")
       .def_prop_ro(
-          "is_gated", [](const op::Epilogue& self) { return self.pairs_columns(); },
+          "is_gated", [](const op::Epilogue& self) { return self.is_gated(); },
           "Whether each column of D is computed from a pair of columns of A @ B, as in SwiGLU: out has n / 2 columns.")
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const op::Epilogue& self) { return std::hash<std::string>()(op::signature(self)); })

@@ -116,7 +116,7 @@ void append_parameter(plan::Launch& launch, nb::handle parameter) {
     return std::visit([&](const auto& value) { launch.append_parameter(value); },
                       nb::cast<const TypedNumber&>(parameter).value);
   }
-  if (nb::isinstance<plan::Scratch>(parameter)) return launch.append_parameter(nb::cast<plan::Scratch>(parameter));
+  if (nb::isinstance<plan::Workspace>(parameter)) return launch.append_parameter(nb::cast<plan::Workspace>(parameter));
   if (nb::hasattr(parameter, "data_ptr") && !nb::isinstance<nb::type_object>(parameter)) {
     const nb::object pointer = parameter.attr("data_ptr");
     const bool is_method = PyCallable_Check(pointer.ptr()) != 0;
@@ -253,19 +253,19 @@ void bind_typed_numbers(nb::module_& module) {
 
 void bind_launch(nb::module_& module) {
   bind_typed_numbers(module);
-  nb::class_<plan::Scratch>(
+  nb::class_<plan::Workspace>(
       module, "Workspace",
       "A kernel parameter that points to device memory which the library provides for the launch. "
       "`bytes` is its size, `alignment` the alignment of its address in bytes. The first "
       "`zeroed_bytes` bytes are zero when the kernel starts.")
       .def(
           "__init__",
-          [](plan::Scratch* self, std::size_t bytes, std::size_t alignment, std::size_t zeroed_bytes) {
+          [](plan::Workspace* self, std::size_t bytes, std::size_t alignment, std::size_t zeroed_bytes) {
             if (alignment == 0 || (alignment & (alignment - 1)) != 0)
               throw InvalidArgument(fmt::format("alignment must be a power of two, got {}", alignment));
             if (zeroed_bytes > bytes)
               throw InvalidArgument(fmt::format("zeroed_bytes is {}, more than bytes, {}", zeroed_bytes, bytes));
-            new (self) plan::Scratch{bytes, alignment, zeroed_bytes};
+            new (self) plan::Workspace{bytes, alignment, zeroed_bytes};
           },
           nb::arg("bytes"), nb::arg("alignment") = 256, nb::arg("zeroed_bytes") = 0);
   nb::class_<plan::Launch>(module, "Launch",

@@ -212,7 +212,7 @@ void bind_design(nb::module_& module) {
             const auto parsed = plan::parse_schedule(schedule);
             if (!parsed) throw InvalidArgument(fmt::format("unknown schedule '{}'", printable(schedule)));
             design.schedule = *parsed;
-            design.raster = {.width = raster_width, .groups_rows = read_along(raster_along.read("raster_along"))};
+            design.raster = {.width = raster_width, .along_n = read_along(raster_along.read("raster_along"))};
             design.split_k = split_k;
             design.repacks_operands = repacks_operands;
             new (self) plan::FlatDesign(design);
@@ -248,7 +248,7 @@ void bind_design(nb::module_& module) {
       .def_prop_ro("instruction_shape", [](const plan::FlatDesign& self) { return extents_of(self.instruction); })
       .def_prop_ro("op_class", [](const plan::FlatDesign& self) { return plan::name(self.op_class); })
       .def_prop_ro("raster_width", [](const plan::FlatDesign& self) { return self.raster.width; })
-      .def_prop_ro("raster_along", [](const plan::FlatDesign& self) { return self.raster.groups_rows ? "n" : "m"; })
+      .def_prop_ro("raster_along", [](const plan::FlatDesign& self) { return self.raster.along_n ? "n" : "m"; })
       .def_prop_ro("split_k", [](const plan::FlatDesign& self) { return self.split_k; })
       .def_prop_ro("repacks_operands", [](const plan::FlatDesign& self) { return self.repacks_operands; })
       .def_prop_ro("target", [](const plan::FlatDesign& self) { return self.target.name(); })

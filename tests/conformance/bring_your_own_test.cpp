@@ -441,7 +441,7 @@ TEST_P(BringYourOwn, B24_PtxAndCubinsNeedNoCompiler) {
 
 /// D = A * B + (number of launches since the workspace was zeroed) - 1. The kernel counts its launches in the
 /// workspace.
-class WithScratch final : public registry::Kernel {
+class WithWorkspace final : public registry::Kernel {
  public:
   using Kernel::Kernel;
 
@@ -458,7 +458,7 @@ class WithScratch final : public registry::Kernel {
     const auto& arguments = std::get<op::Gemm>(problem);
     plan::Launch launch;
     launch.append_parameter(arguments.d.address);
-    launch.append_parameter(plan::Scratch{.bytes = 10000, .alignment = 4096, .leading_zeros = 4});
+    launch.append_parameter(plan::Workspace{.bytes = 10000, .alignment = 4096, .zeroed_bytes = 4});
     return launch;
   }
 };
@@ -467,7 +467,7 @@ TEST_P(BringYourOwn, WorkspacesAreAlignedAndZeroedAsRequested) {
   F64Problem problem(1, 32, 32, 16);
   registry::KernelMetadata metadata = engine_->find_kernels(problem.gemm, is_mine).front().kernel->metadata();
   metadata.name = "with_scratch";
-  const auto kernel = std::make_shared<WithScratch>(metadata);
+  const auto kernel = std::make_shared<WithWorkspace>(metadata);
   EXPECT_GE(kernel->workspace_bytes(problem.gemm), 10000U);
   for (int i = 0; i < 3; ++i) {
     engine_->run(problem.gemm, kernel);

@@ -153,7 +153,7 @@ op::Gemm problem_of(std::string_view text, const Turn& turn) {
   op::Gemm gemm = plan::problem_of(plan::describe(turn.types(), turn.layouts()), m, n, k);
   const DType compute = op::default_compute(gemm.accumulator, gemm.d.dtype);
   gemm.epilogue = op::parse_epilogue(text, compute, kScalars).value_or_throw();
-  if (gemm.epilogue.pairs_columns()) halve_d(gemm);
+  if (gemm.epilogue.is_gated()) halve_d(gemm);
   gemm.alpha = 2.0;
   gemm.beta = -1.0;
   std::size_t number = turn.number;
@@ -352,7 +352,7 @@ class RandomGraphs {
                                        op::column_index() * 0.0625};
     for (int i = 0; i < kOperations; ++i) {
       const op::NamedFunction& function = op::functions()[below(op::functions().size())];
-      if (pairs_columns(function)) continue;
+      if (is_gated(function)) continue;
       std::vector<op::Expression> inputs;
       for (int side = 0; side < function.arity; ++side)
         inputs.push_back(tamed(values[below(values.size())], function.name));
@@ -365,7 +365,7 @@ class RandomGraphs {
  private:
   static constexpr int kOperations = 6;
 
-  static bool pairs_columns(const op::NamedFunction& function) {
+  static bool is_gated(const op::NamedFunction& function) {
     const std::vector<op::Expression> inputs(static_cast<std::size_t>(function.arity), op::acc());
     const op::Expression made = function.apply(inputs);
     return std::ranges::any_of(made.nodes(), [](const op::EpilogueNode& node) {

@@ -2,6 +2,7 @@
 // y and z dimensions, and calls captured into CUDA graphs.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <vector>
 
 #include "capture.hpp"
@@ -113,6 +114,37 @@ TEST_F(EngineEdges, APreparedCallIsReplayed) {
     EXPECT_TRUE(problem.compare().is_exact());
     capture.destroy_executable(executable);
     capture.destroy(graph);
+  }
+}
+
+/// Split-K, repacked operands and reductions use a workspace, and the capture gets one of its own.
+TEST_F(EngineEdges, ACallWithAWorkspaceIsReplayed) {
+  const runtime::Capture capture;
+  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{128, 128, 32768}, {1031, 901, 1433}}) {
+    SCOPED_TRACE(m);
+    HostProblem problem(m, n, k, {.type = DType::f16});
+    HostOperands operands(problem.gemm, engine_->device(), nullptr);
+    int with_workspace = 0;
+    for (const RankedKernel& candidate : engine_->find_kernels(operands.on_device())) {
+      if (candidate.kernel->workspace_bytes(operands.on_device()) == 0) continue;
+      if (++with_workspace > 3) break;
+      const PreparedCall prepared = engine_->prepare(operands.on_device(), candidate.kernel);
+      const runtime::Stream stream(device_->context());
+      ASSERT_EQ(capture.begin(stream.handle(), 0), 0);
+      prepared.run(stream.handle());
+      prepared.run(stream.handle());
+      void* graph = nullptr;
+      void* executable = nullptr;
+      ASSERT_EQ(capture.end(stream.handle(), &graph), 0);
+      ASSERT_EQ(capture.instantiate(&executable, graph, 0), 0);
+      for (int i = 0; i < 10; ++i) ASSERT_EQ(capture.launch(executable, stream.handle()), 0);
+      stream.synchronize();
+      operands.copy_out();
+      EXPECT_TRUE(problem.compare().is_exact()) << candidate.kernel->name();
+      capture.destroy_executable(executable);
+      capture.destroy(graph);
+    }
+    EXPECT_GT(with_workspace, 0);
   }
 }
 

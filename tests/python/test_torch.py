@@ -122,6 +122,25 @@ def test_streams_and_graphs() -> None:
 
 
 @needs_gpu
+@pytest.mark.parametrize("extents", [(128, 128, 65536), (4169, 3599, 1433)])
+def test_graphs_of_kernels_with_a_workspace(extents: tuple[int, int, int]) -> None:
+    m, n, k = extents
+    a, b = integers(m, k, device="cuda"), integers(k, n, device="cuda")
+    out = torch.full((m, n), float("nan"), device="cuda", dtype=torch.float32)
+    args = tilewright.GemmArguments(a, b, out)
+    calls = (tilewright.prepare(args, kernel) for kernel in tilewright.find_kernels(args))
+    prepared = next(call for call in calls if call.workspace_bytes > 0)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        prepared.run()
+    for _ in range(3):
+        a.copy_(integers(m, k, device="cuda"))
+        graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(out.double(), a.double() @ b.double())
+
+
+@needs_gpu
 def test_every_kernel_found_is_correct() -> None:
     a, b = integers(192, 256, device="cuda"), integers(256, 320, device="cuda")
     out = torch.empty(192, 320, device="cuda", dtype=torch.float16)

@@ -5,7 +5,8 @@
 // architecture whitepapers, divided by SMs and clock. On sm_90, mma.sync reaches half of the wgmma rate (measured on an
 // H200: 3xTF32 at 518 of 1024 tf32 multiply-adds per clock), except f64, which has no wgmma form. L2 bytes per clock:
 // sm_80 as published, sm_90 from published microbenchmarks (3942 to 4472), the others L2 slices x 64 bytes. Clusters:
-// measured on an H200 by timing grids of clusters.
+// measured on an H200 by timing grids of clusters. The row of sm_120 takes the tensor-core rates per SM of sm_89, its
+// predecessor among the parts without data-center tensor cores; nothing of it was measured.
 #include "tilewright/arch/limits.hpp"
 
 #include <fmt/format.h>
@@ -112,6 +113,22 @@ std::vector<ArchLimits> build_limits() {
                     .e4m3 = kHopperWgmma.e4m3 * kMmaSyncShareOfWgmma,
                     .s8 = kHopperWgmma.s8 * kMmaSyncShareOfWgmma},
        .wgmma = kHopperWgmma},
+      {.sm = 120,
+       .part = "RTX PRO 6000 Blackwell",
+       .smem_per_block_bytes = 99 * kKiB,
+       .smem_per_sm_bytes = 100 * kKiB,
+       .smem_reserved_per_block_bytes = kKiB,
+       .max_threads_per_sm = 1536,
+       .max_blocks_per_sm = 24,
+       .sm_count = 188,
+       .clock_ghz = 2.4,
+       .dram_bytes_per_s = 1.792e12,
+       .l2_bytes = 128 * kMiB,
+       .l2_bytes_per_clock = 4096,
+       .launch_us = 2.5,
+       .simt = {.f64 = 2, .f32 = 128, .f16 = 128, .s8 = 64},
+       .mma_sync = {.f64 = 2, .tf32 = 256, .f16 = 512, .e4m3 = 1024, .s8 = 1024},
+       .wgmma = {}},
   };
 }
 

@@ -62,16 +62,6 @@ Result<layout::Swizzle> swizzle_for(int row_bytes, SmemAccess access) {
   return layout::Swizzle(chunks_log2, log2(chunk), log2(kSmemLineBytes) - log2(chunk));
 }
 
-Result<layout::ComposedLayout> smem_panel(int rows, int row_elements, int element_bytes, SmemAccess access) {
-  if (element_bytes < 1 || element_bytes > 16 || !std::has_single_bit(static_cast<unsigned>(element_bytes)))
-    return refuse("elements in shared memory must have 1, 2, 4, 8 or 16 bytes, got {}", element_bytes);
-  if (rows < 1 || row_elements < 1) return refuse("a panel of {} rows of {} elements is empty", rows, row_elements);
-  const Result<layout::Swizzle> swizzle = swizzle_for(row_elements * element_bytes, access);
-  if (!swizzle) return swizzle.refusal();
-  return layout::ComposedLayout{layout::upcast(*swizzle, element_bytes), 0,
-                                layout::make_row_major({rows, row_elements})};
-}
-
 int smem_wavefronts(std::span<const std::int64_t> byte_offsets, int access_bytes) {
   require_access(byte_offsets, access_bytes);
   const std::size_t group = lanes_served(access_bytes);

@@ -34,10 +34,6 @@ enum class SmemAccess : std::uint8_t {
 /// need several panels.
 Result<layout::Swizzle> swizzle_for(int row_bytes, SmemAccess access);
 
-/// A row-major panel of rows x row_elements, swizzled for the access: (row, element) -> offset in elements.
-/// Refused: what swizzle_for refuses; element_bytes other than 1, 2, 4, 8, 16.
-Result<layout::ComposedLayout> smem_panel(int rows, int row_elements, int element_bytes, SmemAccess access);
-
 /// The number of wavefronts (clocks) of one shared-memory access of a warp, in which lane i accesses `access_bytes` (1,
 /// 2, 4, 8 or 16) at byte_offsets[i]. A warp is served whole up to 4 bytes, by half warps at 8, by quarter warps at 16
 /// bytes. Each such group needs as many wavefronts as the largest number of different words in one bank; lanes that

@@ -1,6 +1,8 @@
 // The rules of tensor maps.
 #include "tilewright/base/tensor_map.hpp"
 
+#include <limits>
+
 namespace tilewright {
 namespace {
 
@@ -104,6 +106,11 @@ Support check_corners(const TensorMap& map, const Im2colBox& box) {
     if (end <= lower) {
       return refuse("the bounding box of an im2col tensor map must have pixels along mode {}, got {} up to {}", mode,
                     lower, end);
+    }
+    // The driver computes this sum in 32 bits: it refuses most larger ones (driver 580.159, H200), and accepts those
+    // that wrap around to a position after the lower corner.
+    if (end > std::numeric_limits<std::int32_t>::max()) {
+      return refuse("the bounding box of an im2col tensor map must end before 2^31 along mode {}, got {}", mode, end);
     }
   }
   return {};

@@ -72,8 +72,8 @@ void launch_with_workspace(runtime::LoadedKernel& loaded, Workspaces& workspaces
     const runtime::DeviceAddress workspace =
         is_callers ? options.workspace : workspaces.at_least(needs.bytes, options.stream);
     set_workspace(workspaces.device(), packed, workspace);
-    if (needs.leading_zeros != 0)
-      workspaces.device().fill(needs.given(workspace), 0, needs.leading_zeros, options.stream);
+    if (needs.zeroed_bytes != 0)
+      workspaces.device().fill(needs.given(workspace), 0, needs.zeroed_bytes, options.stream);
   }
   launch(loaded, launch_config(packed), packed, options);
 }

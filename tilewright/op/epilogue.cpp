@@ -174,7 +174,7 @@ Support check_output(const Epilogue& epilogue, const EpilogueOutput& output) {
 
 // Checks a graph that pairs columns; accepts all others.
 Support check_pairs(const Epilogue& epilogue) {
-  if (!epilogue.pairs_columns()) return {};
+  if (!epilogue.is_gated()) return {};
   if (epilogue.reads_source())
     return refuse("epilogue '{}' pairs columns and reads C, which has only one column per pair", epilogue.name);
   const std::vector<bool> varies = epilogue.varies_by_column();
@@ -295,7 +295,7 @@ bool Epilogue::reads_source() const {
   return std::any_of(nodes.begin(), nodes.end(), [](const EpilogueNode& n) { return n.op == EpilogueOp::source; });
 }
 
-bool Epilogue::pairs_columns() const {
+bool Epilogue::is_gated() const {
   return std::ranges::any_of(
       nodes, [](const EpilogueNode& node) { return node.op == EpilogueOp::even || node.op == EpilogueOp::odd; });
 }

@@ -120,9 +120,9 @@ struct Epilogue {
   std::vector<std::string> scalars() const;
   /// Whether each element of D is computed from a pair of adjacent columns of A*B, as in a gated epilogue (SwiGLU). N
   /// must be even then.
-  bool pairs_columns() const;
+  bool is_gated() const;
   /// The number of columns of A*B for each column of D.
-  int columns_per_element() const { return pairs_columns() ? 2 : 1; }
+  int columns_per_element() const { return is_gated() ? 2 : 1; }
   /// For each node, whether its value may differ between the two columns of a pair. even() and odd() never vary.
   std::vector<bool> varies_by_column() const;
   /// The tensors that it reads: the first node of each label, in order.

@@ -106,12 +106,12 @@ Support check_shapes(const Gemm& gemm) {
     return refuse("{}: {} and {}", what, to_string(shape(x)), to_string(shape(y))).as(RefusalCode::shape);
   };
   if (gemm.k() != gemm.b.rows()) return mismatch("columns of A and rows of B differ", gemm.a, gemm.b);
-  const bool pairs_columns = gemm.epilogue.pairs_columns();
-  if (pairs_columns && gemm.n() % 2 != 0)
+  const bool is_gated = gemm.epilogue.is_gated();
+  if (is_gated && gemm.n() % 2 != 0)
     return refuse("the epilogue pairs columns of A*B: n must be even, got {}", gemm.n()).as(RefusalCode::shape).of("B");
   if (shape(gemm.d) != Dims{gemm.m(), gemm.d_columns()}) {
-    return refuse("D must be ({},{}){}, got {}", gemm.m(), gemm.d_columns(),
-                  pairs_columns ? ", one column per pair," : "", to_string(shape(gemm.d)))
+    return refuse("D must be ({},{}){}, got {}", gemm.m(), gemm.d_columns(), is_gated ? ", one column per pair," : "",
+                  to_string(shape(gemm.d)))
         .as(RefusalCode::shape)
         .of("D");
   }

@@ -182,7 +182,7 @@ std::string to_string(const Design& design) {
       [](const auto& each) {
         return fmt::format("{}{} {} s{} w{}x{} r{}{}{}", each.target.name(), instruction_text(each), text(each.tile),
                            each.stages, each.warps_m, each.warps_n, each.raster.width,
-                           each.raster.groups_rows ? "rows" : "", other_choices(each));
+                           each.raster.along_n ? "rows" : "", other_choices(each));
       },
       design);
 }

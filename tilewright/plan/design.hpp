@@ -34,13 +34,13 @@ struct TileShape {
 
 /// The raster order in which CTAs take the tiles of the problem as computed. By default, groups of `width` tile columns
 /// are walked row by row, so that their tiles share rows of A in L2 (CUTLASS: IdentitySwizzle1, 2, 4, 8). With
-/// `groups_rows`, groups of `width` tile rows are walked column by column.
+/// `along_n`, groups of `width` tile rows are walked column by column.
 struct Raster {
   int width = 1;
-  bool groups_rows = false;
+  bool along_n = false;
 
   /// Whether consecutive tiles follow each other along M and so share B.
-  bool walks_along_m() const { return groups_rows == (width > 1); }
+  bool walks_along_m() const { return along_n == (width > 1); }
   bool operator==(const Raster&) const = default;
 };
 

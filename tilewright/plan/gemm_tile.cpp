@@ -122,7 +122,7 @@ Result<GemmTile> plan_gemm_tile(const op::GemmSignature& signature, const GemmTi
   }
 
   const bool is_transposed = (signature.d.layout == op::MatrixLayout::column_major) != swaps_operands;
-  if (is_transposed && signature.epilogue.pairs_columns())
+  if (is_transposed && signature.epilogue.is_gated())
     return refuse("the epilogue pairs columns of A*B, which needs a row-major D and operands that are not swapped")
         .as(RefusalCode::epilogue);
   GemmTile plan{.operands = is_transposed ? op::transposed(signature) : signature,
@@ -175,9 +175,9 @@ Support check_extents(const GemmTile& tile, const op::GemmView& arguments) {
   if (ctas > kMaxGrid)
     return refuse("needs {} CTAs, more than the {} of a grid", ctas, kMaxGrid).as(RefusalCode::shape);
   const int width = tile.raster.width;
-  if (const std::int64_t tiles = tile.raster.groups_rows ? tiles_n : tiles_m; tiles > kMaxGrid / width) {
+  if (const std::int64_t tiles = tile.raster.along_n ? tiles_n : tiles_m; tiles > kMaxGrid / width) {
     return refuse("a raster of width {} must have at most {} tiles a {}, got {}", width, kMaxGrid / width,
-                  tile.raster.groups_rows ? "row" : "column", tiles)
+                  tile.raster.along_n ? "row" : "column", tiles)
         .as(RefusalCode::shape);
   }
   return {};

@@ -34,18 +34,18 @@ inline constexpr std::size_t kWorkspaceCounterBytes = kReductionCountersFrom + k
 inline constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{4} << 30;
 
 /// Temporary device memory for one launch of a kernel that uses no counters.
-struct Scratch {
+struct Workspace {
   std::size_t bytes = 0;
-  std::size_t alignment = 256;    // a power of two
-  std::size_t leading_zeros = 0;  // leading bytes that must be zero when the kernel starts; the rest is uninitialized
+  std::size_t alignment = 256;   // a power of two
+  std::size_t zeroed_bytes = 0;  // leading bytes that must be zero when the kernel starts; the rest is uninitialized
 };
 
 /// The requirements of one launch on its workspace.
 struct WorkspaceNeeds {
   std::size_t bytes = 0;
-  std::size_t begin = 0;          // offset of the part that is passed to the kernel, before it is aligned
-  std::size_t alignment = 1;      // alignment of the address that is passed to the kernel
-  std::size_t leading_zeros = 0;  // bytes from that address on that must be zero when the kernel starts
+  std::size_t begin = 0;         // offset of the part that is passed to the kernel, before it is aligned
+  std::size_t alignment = 1;     // alignment of the address that is passed to the kernel
+  std::size_t zeroed_bytes = 0;  // bytes from that address on that must be zero when the kernel starts
 
   /// The address that is passed to the kernel for a workspace at `address`.
   std::uint64_t given(std::uint64_t address) const { return (address + begin + alignment - 1) / alignment * alignment; }
@@ -113,11 +113,12 @@ struct Launch {
   /// @throws InvalidArgument if the launch already has a workspace
   void append_workspace(std::size_t bytes) { reserve_workspace({.bytes = bytes}); }
   /// Appends a workspace for a kernel that keeps no counters. Its memory follows the counters of other kernels.
-  void append(const Scratch& scratch) {
-    reserve_workspace({.bytes = scratch.bytes == 0 ? 0 : kWorkspaceCounterBytes + scratch.alignment + scratch.bytes,
-                       .begin = kWorkspaceCounterBytes,
-                       .alignment = scratch.alignment,
-                       .leading_zeros = scratch.leading_zeros});
+  void append(const Workspace& workspace) {
+    reserve_workspace(
+        {.bytes = workspace.bytes == 0 ? 0 : kWorkspaceCounterBytes + workspace.alignment + workspace.bytes,
+         .begin = kWorkspaceCounterBytes,
+         .alignment = workspace.alignment,
+         .zeroed_bytes = workspace.zeroed_bytes});
   }
   std::size_t workspace_bytes() const { return workspace_.bytes; }
   const WorkspaceNeeds& workspace() const { return workspace_; }

@@ -98,7 +98,7 @@ std::string to_json(const KernelMetadata& metadata) {
         {"schedule", plan::name(design.schedule)},
         {"swaps_operands", design.swaps_operands},
         {"stages", design.stages},
-        {"raster", {{"width", design.raster.width}, {"along", design.raster.groups_rows ? "n" : "m"}}},
+        {"raster", {{"width", design.raster.width}, {"along", design.raster.along_n ? "n" : "m"}}},
         {"split_k", design.split_k},
         {"repacks_operands", design.repacks_operands}}},
   };

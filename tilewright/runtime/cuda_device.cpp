@@ -59,9 +59,12 @@ void CudaDevice::synchronize(StreamHandle stream) {
 
 StreamOrder CudaDevice::order_of(StreamHandle stream) {
   const ContextScope scope(*context_);
+  // cuStreamGetId is not permitted on a stream that is being captured, and invalidates the capture. Within one capture
+  // the handle identifies the stream.
+  if (const std::uint64_t capture = capture_id(context_->driver(), stream); capture != 0)
+    return {.stream = reinterpret_cast<std::uintptr_t>(stream), .capture = capture};
   StreamOrder order;
   context_->driver().stream_get_id(stream, &order.stream);
-  order.capture = capture_id(context_->driver(), stream);
   return order;
 }
 

@@ -66,7 +66,7 @@ struct LaunchConfig {
 /// Identifies an order of execution: work of one stream, outside of captures or in the same graph capture, runs in
 /// order.
 struct StreamOrder {
-  std::uint64_t stream = 0;   // the id, which is never reused, unlike a handle
+  std::uint64_t stream = 0;   // the id, which unlike a handle is never reused; within a capture, the handle
   std::uint64_t capture = 0;  // the id of the current capture; 0: not being captured
   bool operator==(const StreamOrder&) const = default;
 };

@@ -91,7 +91,7 @@ plan::FlatDesign read_design(const Target& target, const KernelOptions& options)
   if (!options.schedule.empty()) design.schedule = parse_schedule(options.schedule);
   design.swaps_operands = options.swaps_operands;
   if (options.raster_width != 0) design.raster.width = options.raster_width;
-  design.raster.groups_rows = read_raster_along(options.raster_along);
+  design.raster.along_n = read_raster_along(options.raster_along);
   if (options.split_k != 0) design.split_k = options.split_k;
   design.repacks_operands = options.repacks_operands;
   if (!options.instruction.empty()) {

@@ -14,6 +14,8 @@ TEST(Limits, SharedMemoryOfABlock) {
   EXPECT_EQ(limits({87}).smem_per_block_bytes, 166912);
   EXPECT_EQ(limits({89}).smem_per_block_bytes, 101376);
   EXPECT_EQ(limits(kSm90a).smem_per_block_bytes, 232448);
+  EXPECT_EQ(limits({100}).smem_per_block_bytes, 232448);
+  EXPECT_EQ(limits({120}).smem_per_block_bytes, 101376);
 }
 
 TEST(Limits, RowsAreConsistentAndSorted) {
@@ -33,7 +35,8 @@ TEST(Limits, RowsAreConsistentAndSorted) {
 
 TEST(Limits, TargetsBetweenRowsUseThePreviousRow) {
   EXPECT_EQ(limits({88}).sm, 87);
-  EXPECT_EQ(limits({120}).sm, 90);
+  EXPECT_EQ(limits({100}).sm, 90);
+  EXPECT_EQ(limits({121}).sm, 120);
   EXPECT_THROW(limits({75}), InvalidArgument);
 }
 

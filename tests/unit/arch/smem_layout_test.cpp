@@ -157,23 +157,11 @@ TEST(Swizzles, AreNeeded) {
   EXPECT_EQ(bank_conflicts(fragment(Swizzle(2, 5, 2)), 4), 0);
 }
 
-TEST(SmemPanel, HasOffsetsInElements) {
-  const auto panel = smem_panel(64, 64, 2, SmemAccess::rows_of_16_bytes);
-  ASSERT_TRUE(panel);
-  EXPECT_EQ(to_string(*panel), "Sw<3,3,3> o 0 o (64,64):(64,1)");
-  EXPECT_EQ((*panel)(1, 0), 72);
-  EXPECT_EQ(to_string(*smem_panel(8, 16, 8, SmemAccess::rows_of_32_bytes)), "Sw<2,2,2> o 0 o (8,16):(16,1)");
-  std::set<std::int64_t> image;
-  for (std::int64_t i = 0; i < size(*panel); ++i) image.insert((*panel)(i));
-  EXPECT_EQ(image.size(), 4096u);
-  EXPECT_EQ(*image.rbegin(), 4095);
-}
-
-TEST(SmemPanel, Refusals) {
-  EXPECT_EQ(smem_panel(8, 128, 2, SmemAccess::rows_of_16_bytes).reason(),
+TEST(SwizzleFor, RefusesRowsThatAreNoLineOfTheBanks) {
+  EXPECT_EQ(swizzle_for(256, SmemAccess::rows_of_16_bytes).reason(),
             "rows of a panel must be a power of two from 16 to 128 bytes, got 256");
-  EXPECT_FALSE(smem_panel(8, 64, 3, SmemAccess::rows_of_16_bytes));
-  EXPECT_FALSE(smem_panel(0, 64, 2, SmemAccess::rows_of_16_bytes));
+  EXPECT_EQ(swizzle_for(16, SmemAccess::rows_of_32_bytes).reason(),
+            "rows of a panel must be a power of two from 32 to 128 bytes, got 16");
 }
 
 }  // namespace

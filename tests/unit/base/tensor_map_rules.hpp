@@ -71,6 +71,14 @@ inline std::vector<TensorMapRule> tensor_map_rules() {
   using M = TensorMap;
   constexpr bool kOurs = false;
 
+  add(
+      matrix_map(), "tiled_extent_of_mode_1_most", [](M& m) { m.extents[1] = std::uint64_t{1} << 32; }, "");
+  add(
+      image_map(), "im2col_end_most", [](M& m) { m.extents[1] = std::uint64_t{1} << 31; }, "");
+  add(
+      image_map(), "im2col_end_past", [](M& m) { m.extents[1] = (std::uint64_t{1} << 31) + 1; },
+      "must end before 2^31 along mode 1, got 2147483648");
+
   // Rules of both modes.
   for (const bool is_im2col : {false, true}) {
     const auto both = [&](const std::string& name, const std::function<void(M&)>& change, std::string refusal,
@@ -90,7 +98,7 @@ inline std::vector<TensorMapRule> tensor_map_rules() {
     both(
         "extent_0", [](M& m) { m.extents[1] = 0; }, "mode 1 of a tensor map must have an extent from 1 to 2^32, got 0");
     both(
-        "extent_most", [](M& m) { m.extents[1] = std::uint64_t{1} << 32; }, "");
+        "extent_most", [](M& m) { m.extents[0] = std::uint64_t{1} << 32; }, "");
     both(
         "extent_past", [](M& m) { m.extents[0] = (std::uint64_t{1} << 32) + 1; },
         "mode 0 of a tensor map must have an extent from 1 to 2^32, got 4294967297");

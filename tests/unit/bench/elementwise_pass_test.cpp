@@ -109,7 +109,7 @@ struct Example {
   /// Values of all nodes of the graph at an element of the product.
   std::vector<double> expected(std::int64_t row, std::int64_t column) {
     const op::Epilogue epilogue = graph(problem);
-    if (!epilogue.pairs_columns()) return op::evaluate_nodes(epilogue, element(row, column));
+    if (!epilogue.is_gated()) return op::evaluate_nodes(epilogue, element(row, column));
     const std::int64_t first = column / 2 * 2;
     return op::evaluate_pair(epilogue,
                              {element(row, first), element(row, first + 1)})[static_cast<std::size_t>(column - first)];

@@ -148,7 +148,7 @@ double value_of(std::string_view function, double x, double y, double z) {
     const Epilogue epilogue = make_epilogue("graph", DType::f64, made).value_or_throw();
     EpilogueElement element{.accumulator = x};
     for (const EpilogueNode* tensor : epilogue.tensors()) element.tensors.push_back(tensor->label == "y" ? y : z);
-    if (epilogue.pairs_columns()) return evaluate_pair(epilogue, {element, {.accumulator = y}})[0].back();
+    if (epilogue.is_gated()) return evaluate_pair(epilogue, {element, {.accumulator = y}})[0].back();
     return evaluate_nodes(epilogue, element)[static_cast<std::size_t>(epilogue.node_of_d())];
   }
   ADD_FAILURE() << function;

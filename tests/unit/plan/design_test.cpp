@@ -23,7 +23,7 @@ TEST(FlatDesign, BecomesTheFamilysDesignAndBack) {
   design.schedule = Schedule::ping_pong;
   design.split_k = 3;
   design.repacks_operands = true;
-  design.raster = {.width = 4, .groups_rows = true};
+  design.raster = {.width = 4, .along_n = true};
   for (const auto d_layout : {kRow, kColumn}) {
     for (const bool swaps_operands : {false, true}) {
       const op::GemmSignature given = describe_f16({kRow, kColumn, kRow, d_layout});
@@ -76,7 +76,7 @@ TEST(Design, TextHasEveryChoice) {
   EXPECT_EQ(to_string(sm80), "sm_90a 16x8x16 128x128x32 s4 w2x2 r8");
   Sm90GemmDesign sm90 = sm90_design({{128, 256, 64}, 4, {8, 1}}, {2, 1});
   EXPECT_EQ(to_string(sm90), "sm_90a 128x256x64 s4 w8x1 r1 c2x1x1");
-  sm90.raster.groups_rows = true;
+  sm90.raster.along_n = true;
   sm90.schedule = Schedule::ping_pong;
   sm90.swaps_operands = true;
   sm90.split_k = 3;

@@ -75,7 +75,7 @@ TEST(KernelName, DependsOnEverythingThatSelectsCode) {
   expect_new([](KernelMetadata& m) { plan::tiling(m.design).target = {80, FeatureSet::architecture_specific}; });
   expect_new([](KernelMetadata& m) { plan::tiling(m.design).target = {86}; });
   expect_new([](KernelMetadata& m) { plan::tiling(m.design).raster.width = 8; });
-  expect_new([](KernelMetadata& m) { plan::tiling(m.design).raster.groups_rows = true; });
+  expect_new([](KernelMetadata& m) { plan::tiling(m.design).raster.along_n = true; });
   expect_new([](KernelMetadata& m) { plan::tiling(m.design).tile.k = 64; });
   expect_new([](KernelMetadata& m) { m.design = plan::sm80_design({16, 8, 8}); });
   const auto expect_new_sm90 = [&](auto change) {

@@ -168,8 +168,12 @@ TEST_F(CudaDeviceTest, ACaptureHasItsOwnOrder) {
   state_->capture_id = 7;
   EXPECT_EQ(device_->order_of(nullptr), eager) << "the stream is not being captured";
   state_->capture_status = 1;
-  EXPECT_EQ(device_->order_of(nullptr).capture, 7u);
-  EXPECT_NE(device_->order_of(reinterpret_cast<StreamHandle>(64)).stream, eager.stream);
+  const StreamOrder captured = device_->order_of(reinterpret_cast<StreamHandle>(64));
+  EXPECT_EQ(captured.capture, 7u);
+  EXPECT_EQ(device_->order_of(reinterpret_cast<StreamHandle>(64)), captured);
+  EXPECT_NE(device_->order_of(reinterpret_cast<StreamHandle>(128)), captured) << "branches of one capture may overlap";
+  state_->capture_id = 8;
+  EXPECT_NE(device_->order_of(reinterpret_cast<StreamHandle>(64)), captured);
 }
 
 TEST_F(CudaDeviceTest, PlainLaunchHasNoAttributes) {

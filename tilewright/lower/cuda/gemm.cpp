@@ -17,7 +17,7 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", tile.tile.m, tile.tile.n, tile.tile.k);
   out.line("static constexpr int kWarpsM = {}, kWarpsN = {};", tile.warps_m, tile.warps_n);
   out.line("static constexpr int kStages = {};", tile.stages);
-  out.line("using Raster = tilewright::Raster<{}, {}>;", tile.raster.width, tile.raster.groups_rows);
+  out.line("using Raster = tilewright::Raster<{}, {}>;", tile.raster.width, tile.raster.along_n);
   out.line("static constexpr int kReductionCounters = {};", plan::kReductionCountersFrom);
 }
 

@@ -105,7 +105,7 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
            plan.consumer_arrivals());
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
   out.line("static constexpr int kClusterM = {}, kClusterN = {};", plan.cluster_m, plan.cluster_n);
-  out.line("using Raster = tilewright::Raster<{}, {}>;", plan.raster.width, plan.raster.groups_rows);
+  out.line("using Raster = tilewright::Raster<{}, {}>;", plan.raster.width, plan.raster.along_n);
   out.line("static constexpr int kSplitK = {}, kCounterBytes = {}, kReductionCounters = {};", plan.split_k,
            plan::kWorkspaceCounterBytes, plan::kReductionCountersFrom);
   out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kPlainLoadWords = {};",

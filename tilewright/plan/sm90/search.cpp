@@ -344,7 +344,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
   Candidates candidates;
   const TmaOutputs others = tma_outputs(signature, 1);  // the transposed problem has the same
   for (const bool is_transposed : {natural, !natural}) {
-    if (is_transposed && signature.epilogue.pairs_columns()) continue;
+    if (is_transposed && signature.epilogue.is_gated()) continue;
     const std::int64_t rows = is_transposed ? view.n() : view.m();
     const std::int64_t columns = is_transposed ? view.m() : view.n();
     const arch::ArchLimits& limits = arch::limits(target);

@@ -20,7 +20,7 @@ bool stores_by_tma(const op::TensorSignature& d) { return d.alignment * bytes(d.
 TmaOutputs tma_outputs(const op::GemmSignature& operands, int split_k) {
   TmaOutputs found;
   const op::Epilogue& epilogue = operands.epilogue;
-  if (epilogue.outputs.empty() || split_k > 1 || !stores_by_tma(operands.d) || epilogue.pairs_columns()) return found;
+  if (epilogue.outputs.empty() || split_k > 1 || !stores_by_tma(operands.d) || epilogue.is_gated()) return found;
   const auto contiguous =
       operands.d.layout == op::MatrixLayout::row_major ? op::ContiguousMode::columns : op::ContiguousMode::rows;
   const std::size_t sources = epilogue.tensors().size();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -21,6 +22,7 @@ constexpr int kOutOfMemory = 2;
 constexpr int kInvalidContext = 201;
 constexpr int kInvalidHandle = 400;
 constexpr int kNotFound = 500;
+constexpr int kStreamCaptureUnsupported = 900;
 
 State g_state;
 std::mutex g_mutex;
@@ -280,7 +282,8 @@ int encode_im2col(void* map, int type, unsigned rank, std::uint64_t address, con
   const int limit = rank == 3 ? 32768 : rank == 4 ? 128 : 16;
   for (unsigned i = 0; i < rank - 2; ++i) {
     if (lower[i] < -limit || lower[i] >= limit || upper[i] < -limit || upper[i] >= limit) return kInvalidValue;
-    if (static_cast<std::int64_t>(extents[i + 1]) + upper[i] - lower[i] < 1) return kInvalidValue;
+    const std::int64_t end = static_cast<std::int64_t>(extents[i + 1]) + upper[i];
+    if (end <= lower[i] || end > std::numeric_limits<std::int32_t>::max()) return kInvalidValue;
   }
   fake_driver::TensorMap record = arguments.record();
   record.lower_corner = {lower, lower + rank - 2};
@@ -361,6 +364,7 @@ const Function kFunctions[] = {
     WITH_CONTEXT("cuStreamSynchronize", (void* stream), wait_for_host_functions(stream)),
     WITH_CONTEXT("cuStreamIsCapturing", (void*, int* status), *status = g_state.capture_status),
     WITH_CONTEXT("cuStreamGetId", (void* stream, std::uint64_t* id),
+                 if (g_state.capture_status != 0) return kStreamCaptureUnsupported;
                  *id = reinterpret_cast<std::uintptr_t>(stream) + 1),
     WITH_CONTEXT("cuStreamGetCaptureInfo", (void*, int* status, std::uint64_t* id, void**, const void**, std::size_t*),
                  *status = g_state.capture_status;
