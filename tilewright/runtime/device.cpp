@@ -1,4 +1,4 @@
-// What devices check alike, and DeviceBuffer.
+// The check of tensor maps that all devices share, and DeviceBuffer.
 #include "tilewright/runtime/device.hpp"
 
 #include <utility>
