@@ -191,7 +191,7 @@ void bind_operand(nb::module_& module) {
 void bind_epilogue(nb::module_& module) {
   nb::class_<op::Epilogue>(
       module, "Epilogue",
-      "What is computed from the accumulators before they are stored: elementwise operations and reductions. "
+      "The computation on the accumulators before they are stored: elementwise operations and reductions. "
       "docs/epilogues.md describes the language.")
       .def(
           "__init__",
