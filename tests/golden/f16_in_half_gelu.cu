@@ -69,9 +69,10 @@ struct Plan {
   static constexpr int kStageBytes = 8192, kBandBytes = 9216, kSharedBytes = 24576;
   using ElementC = tilewright::half_t;
   using ElementD = tilewright::half_t;
+  using LayoutC = tilewright::RowMajor;
+  using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 8;
   static constexpr int kAlignmentD = 8;
-  static constexpr bool kCIsRowMajor = true;
   static constexpr int kTileM = 64, kTileN = 64, kTileK = 32;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 3;

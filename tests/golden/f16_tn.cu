@@ -69,9 +69,10 @@ struct Plan {
   static constexpr int kStageBytes = 16384, kBandBytes = 17408, kSharedBytes = 65536;
   using ElementC = tilewright::half_t;
   using ElementD = tilewright::half_t;
+  using LayoutC = tilewright::RowMajor;
+  using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 8;
   static constexpr int kAlignmentD = 8;
-  static constexpr bool kCIsRowMajor = true;
   static constexpr int kTileM = 128, kTileN = 128, kTileK = 32;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 4;

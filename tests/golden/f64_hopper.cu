@@ -69,9 +69,10 @@ struct Plan {
   static constexpr int kStageBytes = 16384, kBandBytes = 18432, kSharedBytes = 65536;
   using ElementC = double;
   using ElementD = double;
+  using LayoutC = tilewright::RowMajor;
+  using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 2;
   static constexpr int kAlignmentD = 2;
-  static constexpr bool kCIsRowMajor = true;
   static constexpr int kTileM = 64, kTileN = 64, kTileK = 16;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 4;

@@ -69,9 +69,10 @@ struct Plan {
   static constexpr int kStageBytes = 6144, kBandBytes = 4608, kSharedBytes = 18432;
   using ElementC = float;
   using ElementD = float;
+  using LayoutC = tilewright::ColumnMajor;
+  using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 4;
   static constexpr int kAlignmentD = 4;
-  static constexpr bool kCIsRowMajor = false;
   static constexpr int kTileM = 32, kTileN = 64, kTileK = 16;
   static constexpr int kWarpsM = 1, kWarpsN = 2;
   static constexpr int kStages = 3;

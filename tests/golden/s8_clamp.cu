@@ -69,9 +69,10 @@ struct Plan {
   static constexpr int kStageBytes = 8192, kBandBytes = 9216, kSharedBytes = 32768;
   using ElementC = tilewright::int8_t;
   using ElementD = tilewright::int8_t;
+  using LayoutC = tilewright::RowMajor;
+  using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 16;
   static constexpr int kAlignmentD = 16;
-  static constexpr bool kCIsRowMajor = true;
   static constexpr int kTileM = 64, kTileN = 64, kTileK = 64;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 4;

@@ -60,9 +60,10 @@ struct Plan {
   static constexpr int kStageBytes = 8320, kSharedBytes = 33280;
   using ElementC = float;
   using ElementD = float;
+  using LayoutC = tilewright::RowMajor;
+  using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 1;
   static constexpr int kAlignmentD = 1;
-  static constexpr bool kCIsRowMajor = true;
   static constexpr int kTileM = 128, kTileN = 128, kTileK = 8;
   static constexpr int kWarpsM = 2, kWarpsN = 4;
   static constexpr int kStages = 4;

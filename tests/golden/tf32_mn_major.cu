@@ -69,9 +69,10 @@ struct Plan {
   static constexpr int kStageBytes = 12288, kBandBytes = 9216, kSharedBytes = 36864;
   using ElementC = float;
   using ElementD = float;
+  using LayoutC = tilewright::ColumnMajor;
+  using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 4;
   static constexpr int kAlignmentD = 4;
-  static constexpr bool kCIsRowMajor = false;
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 16;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 3;

@@ -167,10 +167,15 @@ Result<Sm90GemmDesign> sm90_gemm_design(const Design& design, const op::GemmSign
   return design_of<Sm90GemmDesign>(design, signature);
 }
 
+bool computes_transposed(const op::GemmSignature& signature, bool swaps_operands) {
+  if (signature.epilogue.is_gated()) return false;
+  return (signature.d.layout == op::MatrixLayout::column_major) != swaps_operands;
+}
+
 TileShape wgmma_shape(const Sm90GemmDesign& design, const op::GemmSignature& signature) {
   constexpr int kRows = 64, kBytesAlongK = 32;
-  const bool is_transposed = (signature.d.layout == op::MatrixLayout::column_major) != design.swaps_operands;
-  return {kRows, is_transposed ? design.tile.m : design.tile.n, kBytesAlongK / bytes(signature.a.element)};
+  const bool along_m = computes_transposed(signature, design.swaps_operands);
+  return {kRows, along_m ? design.tile.m : design.tile.n, kBytesAlongK / bytes(signature.a.element)};
 }
 
 FlatDesign flatten(const Design& design, const op::GemmSignature* signature) {

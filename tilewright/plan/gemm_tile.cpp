@@ -121,10 +121,12 @@ Result<GemmTile> plan_gemm_tile(const op::GemmSignature& signature, const GemmTi
     return refuse("raster width must be 1, 2, 4 or 8, got {}", design.raster.width).as(RefusalCode::design);
   }
 
-  const bool is_transposed = (signature.d.layout == op::MatrixLayout::column_major) != swaps_operands;
-  if (is_transposed && signature.epilogue.is_gated())
-    return refuse("the epilogue pairs columns of A*B, which needs a row-major D and operands that are not swapped")
+  if (swaps_operands && signature.epilogue.is_gated()) {
+    return refuse(
+               "the epilogue pairs columns of A*B, which would be rows if the operands were swapped: do not swap them")
         .as(RefusalCode::epilogue);
+  }
+  const bool is_transposed = computes_transposed(signature, swaps_operands);
   GemmTile plan{.operands = is_transposed ? op::transposed(signature) : signature,
                 .is_transposed = is_transposed,
                 .tile = design.tile,

@@ -15,9 +15,10 @@
 namespace tilewright::plan {
 
 struct GemmTile {
-  /// Signature of the problem as computed. Its D is row-major unless the design swaps operands.
+  /// Signature of the problem as computed. Its D is row-major unless the design swaps operands or the epilogue is
+  /// gated.
   op::GemmSignature operands;
-  /// The kernel computes D' = B' A', because either the caller's D is column-major or the design swaps operands.
+  /// The kernel computes D' = B' A'; see plan::computes_transposed().
   bool is_transposed = false;
   TileShape tile;  // extents along m, n and k of the problem as computed
   int warps_m = 1, warps_n = 1;
@@ -36,9 +37,9 @@ struct GemmTile {
   bool operator==(const GemmTile&) const = default;
 };
 
-/// Transposes the problem if D is column-major or, with `swaps_operands`, if it is row-major. Makes the checks that
-/// every family shares: the target is sm_80 or newer, there are at least two stages, the raster width is 1, 2, 4 or 8,
-/// the threads are within the architecture's limit, and the warps divide the tile evenly.
+/// Transposes the problem where plan::computes_transposed() says so. Refuses to swap the operands of a gated epilogue.
+/// Makes the checks that every family shares: the target is sm_80 or newer, there are at least two stages, the raster
+/// width is 1, 2, 4 or 8, the threads are within the architecture's limit, and the warps divide the tile evenly.
 /// @pre op::validate(signature); the planning functions of the families require it too
 Result<GemmTile> plan_gemm_tile(const op::GemmSignature& signature, const GemmTiling& design,
                                 bool swaps_operands = false);

@@ -5,12 +5,13 @@
 #include "tilewright/epilogue/band_reductions.cuh"
 #include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/matrix_layout.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor, kTileM, kTileN, kReductionCounters (an
-/// offset in the workspace). D is row-major.
+/// Plan: ElementC, ElementD, LayoutC, LayoutD (operand/matrix_layout.cuh), kAlignmentC, kAlignmentD (elements), kTileM,
+/// kTileN, kReductionCounters (an offset in the workspace). D's rows are contiguous unless the epilogue pairs columns.
 /// Parameters of the kernel: c, d, ldc, ldd, batch_stride_c, batch_stride_d, m, n, batch, workspace, reduction_parts,
 /// epilogue.
 /// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), kColumnsPerElement (columns of A*B for each
@@ -20,6 +21,8 @@ template <class Plan, class Epilogue, class Parameters>
 class OutputTile {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
+  using LayoutC = typename Plan::LayoutC;
+  using LayoutD = typename Plan::LayoutD;
   using Compute = typename Epilogue::Compute;
 
  public:
@@ -53,8 +56,8 @@ class OutputTile {
                                         const Reductions& reductions, int band_row, int band_column) const {
     if (row >= parameters_.m) return reductions.template skip<kCount>(parameters_.epilogue, band_row, band_column);
     constexpr int kPerElement = Epilogue::kColumnsPerElement;
-    constexpr int kVector = minimum(kCount, Plan::kAlignmentD * kPerElement);
-    D* const d = d_ + row * parameters_.ldd + column / kPerElement;
+    constexpr int kVector = LayoutD::kRowsAreContiguous ? minimum(kCount, Plan::kAlignmentD * kPerElement) : kCount;
+    D* const d = d_ + LayoutD::offset(row, column / kPerElement, parameters_.ldd);
 #pragma unroll
     for (int first = 0; first < kCount; first += kVector) {
       Compute source[kVector] = {};
@@ -70,7 +73,13 @@ class OutputTile {
       Stored out;
 #pragma unroll
       for (int i = 0; i < kVector / kPerElement; ++i) out.element[i] = convert<D>(values[i * kPerElement]);
-      if (column + first + kVector <= parameters_.n) {
+      if constexpr (!LayoutD::kRowsAreContiguous) {
+#pragma unroll
+        for (int i = 0; i < kVector / kPerElement; ++i) {
+          const int along = first / kPerElement + i;
+          if (column + along * kPerElement < parameters_.n) d[along * parameters_.ldd] = out.element[i];
+        }
+      } else if (column + first + kVector <= parameters_.n) {
         *reinterpret_cast<Stored*>(d + first / kPerElement) = out;
       } else {
 #pragma unroll
@@ -84,9 +93,9 @@ class OutputTile {
  private:
   template <int kCount>
   __device__ __forceinline__ void load_source(Compute (&source)[kCount], int row, int column) const {
-    if constexpr (Plan::kCIsRowMajor) {
+    if constexpr (LayoutC::kRowsAreContiguous) {
       constexpr int kVector = minimum(kCount, Plan::kAlignmentC);
-      const C* const at = c_ + row * parameters_.ldc + column;
+      const C* const at = c_ + LayoutC::offset(row, column, parameters_.ldc);
 #pragma unroll
       for (int first = 0; first < kCount; first += kVector) {
         if (column + first + kVector <= parameters_.n) {
@@ -103,7 +112,8 @@ class OutputTile {
     } else {
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
-        if (column + i < parameters_.n) source[i] = convert<Compute>(c_[row + (column + i) * parameters_.ldc]);
+        if (column + i < parameters_.n)
+          source[i] = convert<Compute>(c_[LayoutC::offset(row, column + i, parameters_.ldc)]);
       }
     }
   }

@@ -26,7 +26,6 @@ class SplitKOutput {
   static constexpr int kClusterCtas = Plan::kClusterM * Plan::kClusterN;
   static constexpr int kThreads = 128;
   static constexpr int kPerElement = Epilogue::kColumnsPerElement;
-  static_assert(kPerElement == 1 || Plan::kDIsRowMajor, "a pair of columns is one element of a row");
   static constexpr int kShareColumns = minimum(Plan::kTileN, Sum::kShareGroups * 8);
   using Reductions = BandReductions<Epilogue, 64, kShareColumns, 64, Plan::kTileN, Plan::kSplitK, kThreads>;
 
@@ -125,7 +124,10 @@ class SplitKOutput {
     }
     if constexpr (kPerElement == 2) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) store_one(out[i].element[0], row + i * Rows::kOtherRow, column / 2, batch);
+      for (int i = 0; i < 2; ++i) {
+        const int y = row + i * Rows::kOtherRow, x = column / 2;
+        store_one(out[i].element[0], Plan::kDIsRowMajor ? y : x, Plan::kDIsRowMajor ? x : y, batch);
+      }
     } else if constexpr (Rows::kOtherRow == 1 &&
                          !Plan::kDIsRowMajor) {  // a column's elements are contiguous, so pairs are two rows
 #pragma unroll
@@ -172,7 +174,9 @@ class SplitKOutput {
     if (line < lines() && along < line_elements()) *address(line, along, batch) = element;
   }
 
-  __device__ __forceinline__ int lines() const { return Plan::kDIsRowMajor ? parameters_.m : parameters_.n; }
+  __device__ __forceinline__ int lines() const {
+    return Plan::kDIsRowMajor ? parameters_.m : parameters_.n / kPerElement;
+  }
   __device__ __forceinline__ int line_elements() const {
     return Plan::kDIsRowMajor ? parameters_.n / kPerElement : parameters_.m;
   }

@@ -47,8 +47,7 @@ class WarpgroupOutput {
   static constexpr int kTileColumns = Plan::kTileN / kPerElement;            // of D
   static constexpr int kSubtiles = ceil_div(kTileColumns, kSubtileColumns);  // of buffers, for 64 rows
   static_assert(kTileColumns % Plan::kPanelColumns == 0, "panels cover the columns");
-  static_assert(kPerElement == 1 || (Plan::kDIsRowMajor && !Epilogue::kReadsSource),
-                "an epilogue that pairs columns needs a row-major D and reads no C");
+  static_assert(kPerElement == 1 || !Epilogue::kReadsSource, "an epilogue that pairs columns reads no C");
   static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix>;
   static constexpr int kLaneRows = Rows::kLaneRows;
   static constexpr int kOtherRow = Rows::kOtherRow;
@@ -377,7 +376,7 @@ class WarpgroupOutput {
     constexpr int kCount = Plan::kStoreBytes / static_cast<int>(sizeof(D));
     using Stored = Vector<D, kCount>;
     const int end_x = Plan::kDIsRowMajor ? parameters_.n / kPerElement : parameters_.m;
-    const int end_y = Plan::kDIsRowMajor ? parameters_.m : parameters_.n;
+    const int end_y = Plan::kDIsRowMajor ? parameters_.m : parameters_.n / kPerElement;
     D* const d = static_cast<D*>(const_cast<void*>(parameters_.d.address)) + batch * parameters_.d.batch_stride;
     Panel::template for_each<kCount, kThreads>(thread_, row, column, [&](uint32_t offset, int x, int y) {
       const Stored values = ptx::load_shared<Stored>(buffer + offset);

@@ -5,8 +5,8 @@
 
 namespace tilewright {
 
-/// D is row-major: a column-major D is computed as the transposed problem. plan/gemm_tile writes these fields; the
-/// emitted text asserts their offsets.
+/// The problem as computed: a column-major D is computed as the transposed problem. plan/gemm_tile writes these fields;
+/// the emitted text asserts their offsets.
 template <class EpilogueParameters>
 struct GemmParameters {
   const void* a;

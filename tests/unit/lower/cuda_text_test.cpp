@@ -106,9 +106,10 @@ TEST(TileText, RestatesThePlan) {
   write_tile_constants(out, *tile);
   EXPECT_EQ(std::move(out).take(), R"(using ElementC = float;
 using ElementD = float;
+using LayoutC = tilewright::ColumnMajor;
+using LayoutD = tilewright::RowMajor;
 static constexpr int kAlignmentC = 4;
 static constexpr int kAlignmentD = 4;
-static constexpr bool kCIsRowMajor = false;
 static constexpr int kTileM = 64, kTileN = 128, kTileK = 32;
 static constexpr int kWarpsM = 2, kWarpsN = 4;
 static constexpr int kStages = 3;

@@ -7,6 +7,7 @@
 
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/arch/smem_layout.hpp"
+#include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/plan/search.hpp"
 
 namespace tilewright::plan {
@@ -499,6 +500,21 @@ TEST(Sm90Gemm, PingPongGivesEachWarpgroupATile) {
   design.schedule = Schedule::ping_pong;
   EXPECT_EQ(refusal(description, design),
             "a tile of 128x256 over 1 warpgroups needs about 296 registers a thread, of 232");
+}
+
+TEST(Sm90Gemm, GatedEpiloguesAreNeverTransposed) {
+  for (const auto d_layout : {kRow, kColumn}) {
+    op::GemmSignature description = describe_f16({kRow, kColumn, kRow, d_layout});
+    description.epilogue = op::parse_epilogue("D = swiglu(acc)", DType::f32).value_or_throw();
+    Sm90GemmDesign design = sm90_design({{128, 128, 64}, 4, {8, 1}});
+    const Sm90GemmPlan plan = planned(description, design);
+    EXPECT_FALSE(plan.is_transposed);
+    EXPECT_EQ(plan.d_is_row_major(), d_layout == kRow);
+    EXPECT_EQ(wgmma_shape(design, description), (TileShape{64, 128, 16}));
+    design.swaps_operands = true;
+    EXPECT_EQ(refusal(description, design),
+              "the epilogue pairs columns of A*B, which would be rows if the operands were swapped: do not swap them");
+  }
 }
 
 TEST(Sm90Gemm, SwappedOperandsStoreColumns) {

@@ -5,15 +5,21 @@ namespace {
 
 constexpr std::string_view kOffset = "tilewright::uint32_t";
 
+/// The type in device/tilewright/operand/matrix_layout.cuh.
+std::string_view layout_type(op::MatrixLayout layout) {
+  return layout == op::MatrixLayout::row_major ? "tilewright::RowMajor" : "tilewright::ColumnMajor";
+}
+
 }  // namespace
 
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   const op::GemmSignature& operands = tile.operands;
   out.line("using ElementC = {};", cuda_name(operands.c.element));
   out.line("using ElementD = {};", cuda_name(operands.d.element));
+  out.line("using LayoutC = {};", layout_type(operands.c.layout));
+  out.line("using LayoutD = {};", layout_type(operands.d.layout));
   out.line("static constexpr int kAlignmentC = {};", operands.c.alignment);
   out.line("static constexpr int kAlignmentD = {};", operands.d.alignment);
-  out.line("static constexpr bool kCIsRowMajor = {};", operands.c.layout == op::MatrixLayout::row_major);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", tile.tile.m, tile.tile.n, tile.tile.k);
   out.line("static constexpr int kWarpsM = {}, kWarpsN = {};", tile.warps_m, tile.warps_n);
   out.line("static constexpr int kStages = {};", tile.stages);

@@ -14,7 +14,7 @@
 
 namespace tilewright::lower::cuda {
 
-/// Writes ElementC, ElementD, kAlignmentC, kAlignmentD, kCIsRowMajor, kReductionCounters, and the constants of the
+/// Writes ElementC, ElementD, LayoutC, LayoutD, kAlignmentC, kAlignmentD, kReductionCounters, and the constants of the
 /// tile, the warps, the stages and the raster order.
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile);
 

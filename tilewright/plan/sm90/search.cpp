@@ -289,7 +289,7 @@ Sm90GemmDesign design_of(const Candidate& candidate, const op::GemmSignature& si
   design.cluster_m = candidate.group.m;
   design.cluster_n = candidate.group.n;
   design.schedule = candidate.rows->schedule;
-  design.swaps_operands = candidate.is_transposed != (signature.d.layout == op::MatrixLayout::column_major);
+  design.swaps_operands = candidate.is_transposed != computes_transposed(signature);
   if (candidate.is_transposed) {  // the shapes of a design refer to the caller's problem
     std::swap(design.tile.m, design.tile.n);
     std::swap(design.warps_m, design.warps_n);
@@ -338,13 +338,14 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
   const bool is_tf32 = element == DType::f32 && signature.math == op::MathOperation::multiply_add_tf32;
   if (bytes(element) > 2 && !is_tf32) return {};
 
-  const bool natural = signature.d.layout == op::MatrixLayout::column_major;
+  const bool natural = computes_transposed(signature);
+  const bool d_is_row_major = signature.d.layout == op::MatrixLayout::row_major;
   const bool is_word_or_byte = bytes(element) != 2;  // wgmma reads these types K-major only
   const bool must_swap = !reads_b(signature, natural) && reads_b(signature, !natural);
   Candidates candidates;
   const TmaOutputs others = tma_outputs(signature, 1);  // the transposed problem has the same
   for (const bool is_transposed : {natural, !natural}) {
-    if (is_transposed && signature.epilogue.is_gated()) continue;
+    if (is_transposed != natural && signature.epilogue.is_gated()) continue;
     const std::int64_t rows = is_transposed ? view.n() : view.m();
     const std::int64_t columns = is_transposed ? view.m() : view.n();
     const arch::ArchLimits& limits = arch::limits(target);
@@ -355,7 +356,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .batches = view.batch(),
         .limits = limits,
         .element_bytes = bytes(element),
-        .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed == natural, others},
+        .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed != d_is_row_major, others},
         .staging = epilogue_staging(is_transposed ? op::transposed(signature.epilogue) : signature.epilogue),
         .columns_per_element = signature.epilogue.columns_per_element(),
         .beside_bytes = beside_bytes(signature),
