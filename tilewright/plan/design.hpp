@@ -32,15 +32,20 @@ struct TileShape {
   bool operator==(const TileShape&) const = default;
 };
 
-/// The raster order in which CTAs take the tiles of the problem as computed. By default, groups of `width` tile columns
-/// are walked row by row, so that their tiles share rows of A in L2 (CUTLASS: IdentitySwizzle1, 2, 4, 8). With
-/// `along_n`, groups of `width` tile rows are walked column by column.
+/// The raster order in which CTAs take the tiles of D. By default, groups of `width` tile columns are walked row by
+/// row, so that their tiles share rows of A in L2 (CUTLASS: IdentitySwizzle1, 2, 4, 8). With `along_n`, groups of
+/// `width` tile rows are walked column by column; of width 1 these are rows, one after another (CUTLASS:
+/// HorizontalSwizzle). As in CUTLASS, a group of 8 is 4 wide if there are fewer than 6 tiles across. The matrices of a
+/// batch follow each other. A CTA of simt_gemm and sm80_gemm computes the tile of its number. The clusters of sm90_gemm
+/// are persistent: they take groups of tiles of their size, in this order, round-robin.
 struct Raster {
   int width = 1;
   bool along_n = false;
 
   /// Whether consecutive tiles follow each other along M and so share B.
   bool walks_along_m() const { return along_n == (width > 1); }
+  /// The same order in the transposed problem.
+  Raster transposed() const { return {width, !along_n}; }
   bool operator==(const Raster&) const = default;
 };
 

@@ -133,7 +133,7 @@ Result<GemmTile> plan_gemm_tile(const op::GemmSignature& signature, const GemmTi
                 .warps_m = design.warps_m,
                 .warps_n = design.warps_n,
                 .stages = design.stages,
-                .raster = design.raster};
+                .raster = is_transposed ? design.raster.transposed() : design.raster};
   if (is_transposed) {
     std::swap(plan.tile.m, plan.tile.n);
     std::swap(plan.warps_m, plan.warps_n);
@@ -179,7 +179,7 @@ Support check_extents(const GemmTile& tile, const op::GemmView& arguments) {
   const int width = tile.raster.width;
   if (const std::int64_t tiles = tile.raster.along_n ? tiles_n : tiles_m; tiles > kMaxGrid / width) {
     return refuse("a raster of width {} must have at most {} tiles a {}, got {}", width, kMaxGrid / width,
-                  tile.raster.along_n ? "row" : "column", tiles)
+                  tile.raster.along_n != tile.is_transposed ? "row" : "column", tiles)
         .as(RefusalCode::shape);
   }
   return {};

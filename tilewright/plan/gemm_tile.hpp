@@ -23,7 +23,7 @@ struct GemmTile {
   TileShape tile;  // extents along m, n and k of the problem as computed
   int warps_m = 1, warps_n = 1;
   int stages = 2;
-  Raster raster;
+  Raster raster;  // of the problem as computed
 
   int threads() const { return 32 * warps_m * warps_n; }
   int warp_tile_m() const { return tile.m / warps_m; }

@@ -16,7 +16,8 @@ struct TileRow {
   int instruction_k = 0;  // f64 only: k of the mma.sync m16n8k? that was fastest for the tile
 };
 
-constexpr int kRasterWidth = 8;  // tile columns walked together; keeps the operands of a wave of 8192^3 in L2
+// Tile columns of the problem as computed that are walked together; keeps the operands of a wave of 8192^3 in L2.
+constexpr int kRasterWidth = 8;
 
 // The k of tensor-core tiles is in bytes, so that one table serves all element widths: 128 bytes are k = 64 of f16, and
 // one line of the shared-memory banks.
@@ -76,18 +77,18 @@ std::span<const TileRow> tensor_rows(const op::GemmSignature& signature) {
 }
 
 /// @param bytes_per_k bytes per element if the k of the row is in bytes, else 1
-GemmTiling tiling_of(const TileRow& row, const Target& target, int bytes_per_k) {
+GemmTiling tiling_of(const TileRow& row, const op::GemmSignature& signature, const Target& target, int bytes_per_k) {
   return {target,      {row.shape.m, row.shape.n, row.shape.k / bytes_per_k},
           row.stages,  row.warps_m,
-          row.warps_n, {.width = kRasterWidth}};
+          row.warps_n, {.width = kRasterWidth, .along_n = computes_transposed(signature)}};
 }
 
 }  // namespace
 
-std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& /*signature*/, const Target& target) {
+std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& signature, const Target& target) {
   std::vector<SimtGemmDesign> designs;
   designs.reserve(kSimtTiles.size());
-  for (const TileRow& row : kSimtTiles) designs.push_back({tiling_of(row, target, 1)});
+  for (const TileRow& row : kSimtTiles) designs.push_back({tiling_of(row, signature, target, 1)});
   return designs;
 }
 
@@ -99,7 +100,7 @@ std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmSignature& signature
   std::vector<Sm80GemmDesign> designs;
   designs.reserve(rows.size());
   for (const TileRow& row : rows) {
-    designs.push_back({tiling_of(row, target, bytes(element)), tensor_instruction(signature, target, row)});
+    designs.push_back({tiling_of(row, signature, target, bytes(element)), tensor_instruction(signature, target, row)});
   }
   return designs;
 }

@@ -241,6 +241,7 @@ class GemmOperationUniversal:
                 instruction_shape=instruction_shape,
                 op_class=math.opcode_class.value,
                 raster_width=self.swizzling_functor.raster_width,
+                raster_along=self.swizzling_functor.raster_along,
             )
             try:
                 return make(design)
@@ -275,5 +276,6 @@ class GemmOperationUniversal:
 
 def _differences(design: BLASDesignMetadata, wanted: BLASDesignMetadata) -> tuple[bool, ...]:
     """Which parts of two designs differ, the most important part first."""
-    names = ("op_class", "instruction_shape", "tile_shape", "warp_count", "stages", "cluster_shape", "raster_width")
+    names = ("op_class", "instruction_shape", "tile_shape", "warp_count", "stages", "cluster_shape")
+    names += ("raster_width", "raster_along")
     return tuple(getattr(design, name) != getattr(wanted, name) for name in names)

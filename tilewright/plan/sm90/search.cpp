@@ -290,12 +290,13 @@ Sm90GemmDesign design_of(const Candidate& candidate, const op::GemmSignature& si
   design.cluster_n = candidate.group.n;
   design.schedule = candidate.rows->schedule;
   design.swaps_operands = candidate.is_transposed != computes_transposed(signature);
+  design.raster = raster_of(candidate.m, candidate.tile);
   if (candidate.is_transposed) {  // the shapes of a design refer to the caller's problem
     std::swap(design.tile.m, design.tile.n);
     std::swap(design.warps_m, design.warps_n);
     std::swap(design.cluster_m, design.cluster_n);
+    design.raster = design.raster.transposed();
   }
-  design.raster = raster_of(candidate.m, candidate.tile);
   design.split_k = candidate.group.split_k;
   design.repacks_operands = candidate.repacks;
   return design;
