@@ -300,6 +300,7 @@ Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& signature, const Sm
                   plan.warp_tile_n(), plan.registers(), available)
         .as(RefusalCode::resources);
   }
+  if (const Support fits = check_split_k(plan, residence_of(plan)); !fits) return fits.refusal();
   return plan;
 }
 
