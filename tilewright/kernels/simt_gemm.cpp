@@ -16,9 +16,9 @@ struct SimtGemmFamily {
   static constexpr Target kNeeds = kSm80;
   static constexpr const char* kNoDesign = "no CUDA core design supports this problem";
 
-  static std::vector<Design> designs(const op::GemmView& /*view*/, const op::GemmSignature& signature,
+  static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature,
                                      const Target& target) {
-    return plan::simt_gemm_designs(signature, target);
+    return plan::simt_gemm_designs(view, signature, target);
   }
   static Result<Design> design(const plan::Design& given, const op::GemmSignature& signature) {
     return plan::simt_gemm_design(given, signature);

@@ -18,9 +18,9 @@ struct Sm80GemmFamily {
       "supports neither 8-bit floats nor f32 with multiply_add (use multiply_add_tf32, fast_f32, fast_f16 or "
       "fast_bf16)";
 
-  static std::vector<Design> designs(const op::GemmView& /*view*/, const op::GemmSignature& signature,
+  static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature,
                                      const Target& target) {
-    return plan::sm80_gemm_designs(signature, target);
+    return plan::sm80_gemm_designs(view, signature, target);
   }
   static Result<Design> design(const plan::Design& given, const op::GemmSignature& signature) {
     return plan::sm80_gemm_design(given, signature);

@@ -184,6 +184,7 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const Si
                   plan.registers(), available)
         .as(RefusalCode::resources);
   }
+  if (const Support fits = check_split_k(plan, residence_of(plan)); !fits) return fits.refusal();
   return plan;
 }
 

@@ -31,8 +31,4 @@ struct Raster {
   }
 };
 
-/// The matrix of the batch that this CTA computes; it may be past the last one. gridDim.z is at most 65535, which is
-/// too small for some batches, so the batch index is blockIdx.z * gridDim.y + blockIdx.y, the order of the CTAs.
-__device__ __forceinline__ uint32_t batch_of_grid() { return blockIdx.z * gridDim.y + blockIdx.y; }
-
 }  // namespace tilewright
