@@ -33,18 +33,22 @@ plan::TileShape shape_of(const Extents& extents) {
   return {m, n, k};
 }
 
-/// The strides of (batch, rows, columns): (0, 0, 1) for row-major, (0, 1, 0) for column-major.
+/// The strides of (batch, rows, columns): (0, 0, 1) for row-major, (0, 1, 0) for column-major. With an interleaved
+/// layout, the stride of 1 holds for 32 elements, and that of the other mode is 32.
 std::tuple<int, int, int> stride_of(const op::TensorSignature& tensor) {
-  return tensor.layout == op::MatrixLayout::row_major ? std::tuple{0, 0, 1} : std::tuple{0, 1, 0};
+  const int other = op::is_interleaved(tensor.layout) ? static_cast<int>(op::kInterleaved) : 0;
+  return op::has_contiguous_rows(tensor.layout) ? std::tuple{0, other, 1} : std::tuple{0, 1, other};
 }
 
-/// Reads the strides of an operand, or "row" or "column".
+/// Reads the strides of an operand, or the name of its layout.
 op::MatrixLayout layout_of(nb::handle stride) {
   if (nb::isinstance<nb::str>(stride)) {
     const std::string text = read_text(stride, "stride");
-    if (text == "row") return op::MatrixLayout::row_major;
-    if (text == "column") return op::MatrixLayout::column_major;
-    throw InvalidArgument(fmt::format("stride must be \"row\" or \"column\" as a str, got \"{}\"", printable(text)));
+    if (const auto layout = op::parse_matrix_layout(text)) return *layout;
+    throw InvalidArgument(
+        fmt::format("stride must be \"row\", \"column\", \"row_interleaved_32\" or \"column_interleaved_32\" as a str, "
+                    "got \"{}\"",
+                    printable(text)));
   }
   const std::size_t rank = nb::len(stride);
   const auto is_one = [&](std::size_t mode) {
@@ -156,7 +160,8 @@ void bind_tensor_attributes(nb::module_& module) {
           },
           nb::arg("dtype"), nb::arg("stride"), nb::arg("divisibility") = 1,
           "`stride` is (0, 0, 1) or \"row\" for row-major, (0, 1, 0) or \"column\" for column-major; its entries are "
-          "the strides of batch, rows and columns.")
+          "the strides of batch, rows and columns. The interleaved layouts are \"row_interleaved_32\" and "
+          "\"column_interleaved_32\".")
       .def_prop_ro("dtype", [](const op::TensorSignature& self) { return self.element; })
       .def_prop_ro("stride", &stride_of)
       .def_prop_ro("layout", [](const op::TensorSignature& self) { return op::name(self.layout); })

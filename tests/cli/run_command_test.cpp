@@ -91,6 +91,14 @@ TEST_F(RunCommandTest, ReadsAGemm) {
   EXPECT_EQ(gemm.description(), "gemm A(3,64,16):bf16 B(3,16,32):bf16 C(3,64,32):f32 D(3,64,32):f32");
 }
 
+TEST_F(RunCommandTest, ReadsAnInterleavedGemm) {
+  const ProblemFile file = read(R"({"operation": "gemm", "extents": {"m": 40, "n": 64, "k": 96},
+                                    "types": {"A": "s8", "B": "s8", "D": "s8"},
+                                    "layouts": {"A": "column_interleaved_32", "B": "row_interleaved_32",
+                                                "D": "column_interleaved_32"}})");
+  EXPECT_EQ(file.description(), "gemm A(40,96):s8 B(96,64):s8 D(40,64):s8");
+}
+
 TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   const auto message = [&](const std::string& text) {
     try {

@@ -52,8 +52,7 @@ std::string GuardedOperand::damage() const {
   for (std::int64_t index = 0; index < host_.batch(); ++index) {
     for (std::int64_t row = 0; row < host_.rows(); ++row) {
       for (std::int64_t column = 0; column < host_.columns(); ++column) {
-        const auto element = static_cast<std::size_t>(index * host_.batch_stride() + row * host_.row_stride() +
-                                                      column * host_.column_stride());
+        const auto element = static_cast<std::size_t>(index * host_.batch_stride() + host_.offset(row, column));
         for (std::size_t byte = 0; byte < size; ++byte) belongs[begin_ + element * size + byte] = true;
       }
     }

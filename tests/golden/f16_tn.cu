@@ -5,7 +5,7 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
     using Element = tilewright::half_t;
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr int kContiguous = 32, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 8192, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,32),4):((8@1,1@0),32@0)
@@ -29,7 +29,7 @@ struct Plan {
   };
   struct OperandB {  // shared-memory layout: Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
     using Element = tilewright::half_t;
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr int kContiguous = 32, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 8192, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,32),4):((8@1,1@0),32@0)

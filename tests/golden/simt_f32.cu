@@ -5,7 +5,7 @@ struct Plan {
   struct OperandA {  // (128,8):(1,132)
     using Element = float;
     using Stored = float;
-    static constexpr bool kIsKMajor = true, kIsAsync = true;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kIsAsync = true;
     static constexpr int kTileK = 8, kVector = 1;
     static constexpr int kTileElements = 1056, kLineElements = 132, kElementStep = 132;
     struct Copy {  // (thread, pass) -> (line, element): ((8,32),4):((1@1,1@0),32@0)
@@ -22,7 +22,7 @@ struct Plan {
   struct OperandB {  // (8,128):(128,1)
     using Element = float;
     using Stored = float;
-    static constexpr bool kIsKMajor = false, kIsAsync = true;
+    static constexpr bool kIsKMajor = false, kIsInterleaved = false, kIsAsync = true;
     static constexpr int kTileK = 8, kVector = 1;
     static constexpr int kTileElements = 1024, kLineElements = 128, kElementStep = 1;
     struct Copy {  // (thread, pass) -> (line, element): ((128,2),4):((1@1,1@0),2@0)

@@ -26,6 +26,7 @@ plan::Launch launch_of(const Plan& plan, const op::GemmView& view) {
 /// A Family has:
 /// - kName; kNeeds, whose features a target must have; kNoDesign, the refusal if there is no design;
 /// - Design, its alternative of plan::Design; design(given, signature), which converts any plan::Design or refuses it;
+/// - accepts(signature), which refuses problems that no design could compute, for a reason other than kNoDesign;
 /// - designs(view, signature, target), the candidate designs;
 /// - Sketch and sketch(signature, design), the partial plan that check_arguments and cost_input need;
 /// - Plan and plan(signature, design), the complete plan that launch and lower(plan, symbol) need. It must succeed for
@@ -105,6 +106,10 @@ class PlannedGemmProvider final : public registry::Provider {
       return;
     }
     const op::GemmSignature signature = op::describe(*view);
+    if (const Support accepted = Family::accepts(signature); !accepted) {
+      found.refused.push_back({family(), accepted.refusal()});
+      return;
+    }
     const std::vector<Design> designs = Family::designs(*view, signature, target);
     if (designs.empty()) found.refused.push_back({family(), refuse("{}", Family::kNoDesign).as(RefusalCode::types)});
     for (const Design& design : designs) {

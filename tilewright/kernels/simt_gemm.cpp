@@ -16,6 +16,7 @@ struct SimtGemmFamily {
   static constexpr Target kNeeds = kSm80;
   static constexpr const char* kNoDesign = "no CUDA core design supports this problem";
 
+  static Support accepts(const op::GemmSignature& /*signature*/) { return {}; }
   static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature,
                                      const Target& target) {
     return plan::simt_gemm_designs(view, signature, target);

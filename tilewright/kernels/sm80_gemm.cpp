@@ -18,6 +18,7 @@ struct Sm80GemmFamily {
       "supports neither 8-bit floats nor f32 with multiply_add (use multiply_add_tf32, fast_f32, fast_f16 or "
       "fast_bf16)";
 
+  static Support accepts(const op::GemmSignature& /*signature*/) { return {}; }
   static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature,
                                      const Target& target) {
     return plan::sm80_gemm_designs(view, signature, target);

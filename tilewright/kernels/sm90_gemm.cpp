@@ -16,6 +16,7 @@ struct Sm90GemmFamily {
   static constexpr Target kNeeds = kSm90a;
   static constexpr const char* kNoDesign = "wgmma supports only f16, bf16, tf32, e4m3, e5m2, s8 and u8";
 
+  static Support accepts(const op::GemmSignature& signature) { return plan::check_layouts(signature); }
   static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature,
                                      const Target& target) {
     return plan::sm90_gemm_designs(view, signature, target);

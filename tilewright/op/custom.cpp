@@ -84,6 +84,8 @@ Support check_layout(const Tensor& tensor, std::string_view name) {
         .as(RefusalCode::strides)
         .of(name);
   }
+  if (tensor.interleaved != InterleavedMode::none)
+    return refuse("'{}' is interleaved, which only operands of a GEMM may be", name).as(RefusalCode::strides).of(name);
   return check_modes(tensor, name);
 }
 

@@ -32,8 +32,7 @@ class Random {
 };
 
 std::byte* element(const Tensor& tensor, std::int64_t row, std::int64_t column) {
-  const std::int64_t offset = row * tensor.row_stride() + column * tensor.column_stride();
-  return reinterpret_cast<std::byte*>(tensor.address) + offset * bytes(tensor.dtype);
+  return reinterpret_cast<std::byte*>(tensor.address) + tensor.offset(row, column) * bytes(tensor.dtype);
 }
 
 template <class T>

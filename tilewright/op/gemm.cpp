@@ -100,6 +100,30 @@ Support check_epilogue(const Gemm& gemm) {
   return {};
 }
 
+/// Kernels read and store only the interleaved layouts of CUTLASS's integer GEMMs: A and B have blocks of 32 along K.
+Support check_interleaved(const Gemm& gemm) {
+  const bool reads_c = reads_source(gemm);
+  for (const auto& [role, tensor] : {std::pair{"A", &gemm.a}, {"B", &gemm.b}, {"C", &gemm.c}, {"D", &gemm.d}}) {
+    if (tensor->interleaved == InterleavedMode::none || (tensor == &gemm.c && !reads_c)) continue;
+    const MatrixLayout layout = view_matrix(*tensor, role)->layout;
+    if (!is_byte(gemm.a.dtype)) {
+      return refuse("{} is {}: interleaved layouts are for s8 and u8 operands, got {}", role, name(layout),
+                    name(gemm.a.dtype))
+          .as(RefusalCode::types)
+          .of(role);
+    }
+    const bool blocks_n_or_m = (tensor == &gemm.a && layout == MatrixLayout::row_interleaved) ||
+                               (tensor == &gemm.b && layout == MatrixLayout::column_interleaved);
+    if (blocks_n_or_m) {
+      return refuse("{} is {}: its blocks of {} must be along k, so make it {}", role, name(layout), kInterleaved,
+                    name(transposed(layout)))
+          .as(RefusalCode::strides)
+          .of(role);
+    }
+  }
+  return {};
+}
+
 Support check_shapes(const Gemm& gemm) {
   const auto shape = [](const Tensor& tensor) { return Dims{tensor.rows(), tensor.columns()}; };
   const auto mismatch = [&](std::string_view what, const Tensor& x, const Tensor& y) {
@@ -234,8 +258,8 @@ Support validate(const Gemm& gemm) {
   if (reads_source(gemm)) {
     if (const Result<MatrixView> view = view_matrix(gemm.c, "C"); !view) return view.refusal();
   }
-  for (const auto& check :
-       {check_types, check_epilogue, check_shapes, check_batches, check_epilogue_tensors, check_operands}) {
+  for (const auto& check : {check_types, check_interleaved, check_epilogue, check_shapes, check_batches,
+                            check_epilogue_tensors, check_operands}) {
     if (const Support support = check(gemm); !support) return support;
   }
   return {};

@@ -27,10 +27,8 @@ std::optional<std::int64_t> coalesced_stride(const Mode& mode) {
 // The largest power of two in elements, of at most 16 bytes, that divides the address, the leading dimension and the
 // batch stride. For a tensor that is written it also divides the contiguous extent.
 int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) {
-  const bool is_row_major = view.layout == MatrixLayout::row_major;
-  const std::int64_t lines = is_row_major ? tensor.rows() : tensor.columns();
-  const std::int64_t line = is_row_major ? tensor.columns() : tensor.rows();
-  return shared_alignment(tensor, {lines > 1 ? view.ld : 0, is_written ? line : 0, tensor.batch_stride()});
+  return shared_alignment(
+      tensor, {view.lines(tensor) > 1 ? view.ld : 0, is_written ? view.line(tensor) : 0, tensor.batch_stride()});
 }
 
 TensorSignature describe_tensor(const OperandView& operand, std::string_view role) {

@@ -24,7 +24,7 @@ struct Mode {
 
 /// How the elements of an operand are addressed.
 enum class OperandAccess : std::uint8_t {
-  strided,  // rows, columns and batch have one stride each, in OperandView::tensor
+  strided,  // rows, columns and batch have one stride each, in OperandView::tensor, which may be interleaved
   folded,   // a mode has several coordinates that do not coalesce to one stride
 };
 
@@ -45,7 +45,7 @@ struct OperandView {
 
   /// The offset of (row, column) of the first matrix, in elements.
   std::int64_t offset(std::int64_t row, std::int64_t column) const {
-    if (access == OperandAccess::strided) return row * tensor.row_stride() + column * tensor.column_stride();
+    if (access == OperandAccess::strided) return tensor.offset(row, column);
     return rows.offset(row) + columns.offset(column);
   }
 };

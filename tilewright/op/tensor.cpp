@@ -13,7 +13,8 @@ struct LastOffset {
 };
 
 // The offset in bytes of one past the last element.
-LastOffset last_offset(const Tensor& tensor) {
+LastOffset last_offset(const Tensor& given) {
+  const Tensor tensor = strided_modes(given);
   LastOffset last;
   std::int64_t elements = 1;
   for (int mode = 0; mode < tensor.shape.rank(); ++mode) {
@@ -58,10 +59,20 @@ std::string to_string(const MemoryDevice& device) {
   return "unknown";
 }
 
-std::string_view name(MatrixLayout layout) { return layout == MatrixLayout::row_major ? "row" : "column"; }
+std::string_view name(MatrixLayout layout) {
+  constexpr std::array<std::string_view, 4> kNames{"row", "column", "row_interleaved_32", "column_interleaved_32"};
+  return kNames[static_cast<std::size_t>(layout)];
+}
+
+std::optional<MatrixLayout> parse_matrix_layout(std::string_view text) {
+  const auto* const found = std::ranges::find(kMatrixLayouts, text, [](MatrixLayout each) { return name(each); });
+  return found == kMatrixLayouts.end() ? std::optional<MatrixLayout>() : *found;
+}
 
 MatrixLayout transposed(MatrixLayout layout) {
-  return layout == MatrixLayout::row_major ? MatrixLayout::column_major : MatrixLayout::row_major;
+  constexpr std::array<MatrixLayout, 4> kTransposed{MatrixLayout::column_major, MatrixLayout::row_major,
+                                                    MatrixLayout::column_interleaved, MatrixLayout::row_interleaved};
+  return kTransposed[static_cast<std::size_t>(layout)];
 }
 
 bool Tensor::is_empty() const {
@@ -73,9 +84,16 @@ bool Tensor::is_empty() const {
 
 Tensor matrix(std::uint64_t address, DType dtype, std::int64_t rows, std::int64_t columns, MatrixLayout layout,
               std::int64_t ld, MemoryDevice device) {
+  if (is_interleaved(layout)) {
+    const bool by_columns = layout == MatrixLayout::column_interleaved;
+    if (ld == 0) ld = kInterleaved * std::max<std::int64_t>(1, by_columns ? rows : columns);
+    return Tensor{address,         dtype,
+                  {rows, columns}, by_columns ? Dims{kInterleaved, ld} : Dims{ld, kInterleaved},
+                  device,          by_columns ? InterleavedMode::columns : InterleavedMode::rows};
+  }
   const bool row_major = layout == MatrixLayout::row_major;
   if (ld == 0) ld = std::max<std::int64_t>(1, row_major ? columns : rows);
-  return Tensor{address, dtype, {rows, columns}, row_major ? Dims{ld, 1} : Dims{1, ld}, device};
+  return Tensor{address, dtype, {rows, columns}, row_major ? Dims{ld, 1} : Dims{1, ld}, device, {}};
 }
 
 Tensor matrix(const void* host_data, DType dtype, std::int64_t rows, std::int64_t columns, MatrixLayout layout,
@@ -84,8 +102,11 @@ Tensor matrix(const void* host_data, DType dtype, std::int64_t rows, std::int64_
 }
 
 Tensor batched(const Tensor& matrix, std::int64_t batch, std::optional<std::int64_t> stride) {
-  const std::int64_t lines = matrix.column_stride() == 1 ? matrix.rows() : matrix.columns();
-  const std::int64_t ld = matrix.column_stride() == 1 ? matrix.row_stride() : matrix.column_stride();
+  const bool by_rows = matrix.interleaved == InterleavedMode::none ? matrix.column_stride() == 1
+                                                                   : matrix.interleaved == InterleavedMode::rows;
+  const std::int64_t together = matrix.interleaved == InterleavedMode::none ? 1 : kInterleaved;
+  const std::int64_t lines = (by_rows ? matrix.rows() : matrix.columns()) / together;
+  const std::int64_t ld = by_rows ? matrix.row_stride() : matrix.column_stride();
   Tensor result = matrix;
   result.shape = {batch, matrix.rows(), matrix.columns()};
   result.stride = {stride.value_or(lines * ld), matrix.row_stride(), matrix.column_stride()};
@@ -105,8 +126,65 @@ Tensor transposed(const Tensor& tensor) {
   const int columns = tensor.shape.rank() - 1;
   std::swap(result.shape[columns - 1], result.shape[columns]);
   std::swap(result.stride[columns - 1], result.stride[columns]);
+  if (tensor.interleaved != InterleavedMode::none) {
+    result.interleaved = tensor.interleaved == InterleavedMode::rows ? InterleavedMode::columns : InterleavedMode::rows;
+  }
   return result;
 }
+
+Tensor strided_modes(const Tensor& tensor) {
+  if (tensor.interleaved == InterleavedMode::none) return tensor;
+  Tensor result = tensor;
+  const int rows = tensor.shape.rank() - 2;
+  result.shape[tensor.interleaved == InterleavedMode::rows ? rows : rows + 1] /= kInterleaved;
+  result.shape.append(kInterleaved);
+  result.stride.append(1);
+  result.interleaved = InterleavedMode::none;
+  return result;
+}
+
+std::int64_t MatrixView::lines(const Tensor& tensor) const {
+  if (is_interleaved(layout))
+    return (layout == MatrixLayout::row_interleaved ? tensor.rows() : tensor.columns()) / kInterleaved;
+  return layout == MatrixLayout::row_major ? tensor.rows() : tensor.columns();
+}
+
+std::int64_t MatrixView::line(const Tensor& tensor) const {
+  if (is_interleaved(layout))
+    return (layout == MatrixLayout::row_interleaved ? tensor.columns() : tensor.rows()) * kInterleaved;
+  return layout == MatrixLayout::row_major ? tensor.columns() : tensor.rows();
+}
+
+namespace {
+
+Result<MatrixView> view_interleaved(const Tensor& tensor, std::string_view role) {
+  const bool by_rows = tensor.interleaved == InterleavedMode::rows;
+  MatrixView view{by_rows ? MatrixLayout::row_interleaved : MatrixLayout::column_interleaved,
+                  by_rows ? tensor.row_stride() : tensor.column_stride()};
+  const std::int64_t blocked = by_rows ? tensor.rows() : tensor.columns();
+  const std::int64_t within = by_rows ? tensor.column_stride() : tensor.row_stride();
+  if (blocked % kInterleaved != 0) {
+    return refuse("{} is {}: it needs a multiple of {} {}, got {}", role, name(view.layout), kInterleaved,
+                  by_rows ? "rows" : "columns", blocked)
+        .as(RefusalCode::shape)
+        .of(role);
+  }
+  if (within != kInterleaved && (by_rows ? tensor.columns() : tensor.rows()) > 1) {
+    return refuse("{} is {}: its {} must be {} elements apart, got {}", role, name(view.layout),
+                  by_rows ? "columns" : "rows", kInterleaved, within)
+        .as(RefusalCode::strides)
+        .of(role);
+  }
+  const std::int64_t line = std::max(view.line(tensor), kInterleaved);
+  if (view.lines(tensor) <= 1) view.ld = std::max(view.ld, line);
+  if (view.ld >= line) return view;
+  return refuse("{} of shape {} is {}: it needs a leading dimension of at least {}, got {}", role,
+                to_string(tensor.shape), name(view.layout), line, view.ld)
+      .as(RefusalCode::strides)
+      .of(role);
+}
+
+}  // namespace
 
 Support check_strides(const Tensor& tensor, std::string_view role) {
   const int rank = tensor.shape.rank();
@@ -139,6 +217,7 @@ Support check_modes(const Tensor& tensor, std::string_view role) {
 
 Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
   if (const Support valid = check_strides(tensor, role); !valid) return valid.refusal();
+  if (tensor.interleaved != InterleavedMode::none) return view_interleaved(tensor, role);
   // The contiguous mode has stride 1 or extent 1, and the stride of the other mode is at least its extent.
   const std::array<std::int64_t, 2> extent{tensor.rows(), tensor.columns()};
   const std::array<std::int64_t, 2> stride{tensor.row_stride(), tensor.column_stride()};

@@ -48,11 +48,31 @@ struct MemoryDevice {
 /// "host", "cuda:0", "emulator", "shape"
 std::string to_string(const MemoryDevice& device);
 
-enum class MatrixLayout : std::uint8_t { row_major, column_major };
+/// Number of adjacent elements that an interleaved layout stores together.
+constexpr std::int64_t kInterleaved = 32;
 
-std::string_view name(MatrixLayout layout);  // "row", "column"
+/// The interleaved layouts are CUTLASS's RowMajorInterleaved<32> and ColumnMajorInterleaved<32>: with leading dimension
+/// ld, element (r, c) of a column-interleaved matrix is at c / 32 * ld + r * 32 + c % 32, and that of a row-interleaved
+/// one, which is its transpose, at r / 32 * ld + c * 32 + r % 32.
+enum class MatrixLayout : std::uint8_t { row_major, column_major, row_interleaved, column_interleaved };
+constexpr std::array<MatrixLayout, 4> kMatrixLayouts{MatrixLayout::row_major, MatrixLayout::column_major,
+                                                     MatrixLayout::row_interleaved, MatrixLayout::column_interleaved};
+
+std::string_view name(MatrixLayout layout);  // "row", "column", "row_interleaved_32", "column_interleaved_32"
+std::optional<MatrixLayout> parse_matrix_layout(std::string_view text);
 /// The layout of the transposed matrix in the same memory.
 MatrixLayout transposed(MatrixLayout layout);
+constexpr bool is_interleaved(MatrixLayout layout) {
+  return layout == MatrixLayout::row_interleaved || layout == MatrixLayout::column_interleaved;
+}
+/// Whether adjacent elements of a row are adjacent in memory, which of a column-interleaved matrix are 32 at a time.
+constexpr bool has_contiguous_rows(MatrixLayout layout) {
+  return layout == MatrixLayout::row_major || layout == MatrixLayout::column_interleaved;
+}
+
+/// The mode of a tensor whose elements are stored in blocks of kInterleaved: its coordinate i is at offset i % 32 of
+/// block i / 32, and its stride is the distance of two blocks. The stride of the matrix's other mode is kInterleaved.
+enum class InterleavedMode : std::uint8_t { none, rows, columns };
 
 /// A matrix (rows, columns), or a batch of matrices (batch, rows, columns).
 struct Tensor {
@@ -61,6 +81,7 @@ struct Tensor {
   Dims shape;
   Dims stride;  // elements
   MemoryDevice device;
+  InterleavedMode interleaved = InterleavedMode::none;  // only for GEMM operands: A, B, C and D
 
   std::int64_t rows() const { return shape[row_mode()]; }
   std::int64_t columns() const { return shape[row_mode() + 1]; }
@@ -72,6 +93,14 @@ struct Tensor {
   std::int64_t batch_stride() const { return batch() == 1 ? 0 : stride[0]; }
   /// Whether any extent is 0.
   bool is_empty() const;
+  /// The offset in elements of an element of the first matrix.
+  std::int64_t offset(std::int64_t row, std::int64_t column) const {
+    if (interleaved == InterleavedMode::none) return row * row_stride() + column * column_stride();
+    const std::int64_t blocked = interleaved == InterleavedMode::rows ? row : column;
+    const std::int64_t other = interleaved == InterleavedMode::rows ? column : row;
+    const std::int64_t ld = interleaved == InterleavedMode::rows ? row_stride() : column_stride();
+    return blocked / kInterleaved * ld + other * kInterleaved + blocked % kInterleaved;
+  }
 
   bool operator==(const Tensor&) const = default;
 
@@ -79,14 +108,15 @@ struct Tensor {
   int row_mode() const { return shape.rank() == 3 ? 1 : 0; }
 };
 
-/// A matrix with leading dimension `ld` in elements; 0 means packed.
+/// A matrix with leading dimension `ld` in elements; 0 means packed. An interleaved layout needs a multiple of 32 rows,
+/// or columns, which view_matrix() checks.
 Tensor matrix(std::uint64_t address, DType dtype, std::int64_t rows, std::int64_t columns,
               MatrixLayout layout = MatrixLayout::row_major, std::int64_t ld = 0, MemoryDevice device = {});
 Tensor matrix(const void* host_data, DType dtype, std::int64_t rows, std::int64_t columns,
               MatrixLayout layout = MatrixLayout::row_major, std::int64_t ld = 0);
 
 /// A strided batch of `batch` matrices whose first is `matrix`. `stride` is in elements: 0 repeats one matrix, and the
-/// default is the leading dimension times the number of rows (row-major) or columns (column-major).
+/// default is the leading dimension times the number of rows (row-major), columns (column-major) or blocks of 32.
 Tensor batched(const Tensor& matrix, std::int64_t batch, std::optional<std::int64_t> stride = {});
 
 /// Matrix `index` of the batch, with rank 2. A tensor without a batch mode is its own slice. @pre rank 2 or 3
@@ -95,10 +125,19 @@ Tensor slice(const Tensor& tensor, std::int64_t index);
 /// Exchanges the row and column modes; the memory is the same.
 Tensor transposed(const Tensor& tensor);
 
-/// Layout and leading dimension of a matrix that has a stride of 1.
+/// The tensor's elements, in the same order of modes, with one stride per mode: an interleaved mode becomes two modes,
+/// (blocks, 32), whose second is the last. Other tensors are returned as they are.
+Tensor strided_modes(const Tensor& tensor);
+
+/// Layout and leading dimension of a matrix that has a stride of 1, or of an interleaved one.
 struct MatrixView {
   MatrixLayout layout = MatrixLayout::row_major;
   std::int64_t ld = 0;  // leading dimension in elements; at least 1 and at least the contiguous extent
+
+  /// The number of lines of `tensor`, which are `ld` elements apart, and the length of each in elements. The lines are
+  /// its rows, its columns, or its blocks of 32 rows or columns.
+  std::int64_t lines(const Tensor& tensor) const;
+  std::int64_t line(const Tensor& tensor) const;
   bool operator==(const MatrixView&) const = default;
 };
 
@@ -109,8 +148,8 @@ Support check_modes(const Tensor& tensor, std::string_view role);
 /// Refuses ranks other than 2 and 3, and what check_modes refuses.
 Support check_strides(const Tensor& tensor, std::string_view role);
 
-/// Refuses what check_strides refuses, matrices without a stride of 1, and leading dimensions below the contiguous
-/// extent. The batch stride may be any.
+/// Refuses what check_strides refuses, matrices without a stride of 1, leading dimensions below the contiguous extent,
+/// and interleaved modes that are not a multiple of 32 elements. The batch stride may be any.
 Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role);
 
 /// Bytes from the first element to one past the last; 0 for an empty tensor. @pre check_strides accepted it

@@ -169,7 +169,7 @@ Result<Sm90GemmDesign> sm90_gemm_design(const Design& design, const op::GemmSign
 
 bool computes_transposed(const op::GemmSignature& signature, bool swaps_operands) {
   if (signature.epilogue.is_gated()) return false;
-  return (signature.d.layout == op::MatrixLayout::column_major) != swaps_operands;
+  return op::has_contiguous_rows(signature.d.layout) == swaps_operands;
 }
 
 TileShape wgmma_shape(const Sm90GemmDesign& design, const op::GemmSignature& signature) {

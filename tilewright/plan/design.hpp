@@ -111,9 +111,10 @@ Result<SimtGemmDesign> simt_gemm_design(const Design& design, const op::GemmSign
 Result<Sm80GemmDesign> sm80_gemm_design(const Design& design, const op::GemmSignature& signature);
 Result<Sm90GemmDesign> sm90_gemm_design(const Design& design, const op::GemmSignature& signature);
 
-/// Whether a kernel computes the transposed problem D' = B' A'. It does so for a column-major D, or, with
-/// `swaps_operands`, for a row-major one. A gated epilogue pairs columns of A*B, which would be rows of the transposed
-/// problem, so its problem is never transposed and plan_gemm_tile() refuses to swap its operands.
+/// Whether a kernel computes the transposed problem D' = B' A'. It does so for a D whose rows are not contiguous
+/// (column-major or row-interleaved), or, with `swaps_operands`, for one whose rows are. A gated epilogue pairs columns
+/// of A*B, which would be rows of the transposed problem, so its problem is never transposed and plan_gemm_tile()
+/// refuses to swap its operands.
 bool computes_transposed(const op::GemmSignature& signature, bool swaps_operands = false);
 
 /// The instruction of a design of sm90_gemm: wgmma's m is 64, its n is that of the tile as computed, and its k is 32

@@ -174,6 +174,13 @@ Support check_warps_are_powers_of_two(const GemmTiling& design) {
   return {};
 }
 
+Support check_blocks_along_k(const GemmTile& tile) {
+  const bool has_blocks = op::is_interleaved(tile.operands.a.layout) || op::is_interleaved(tile.operands.b.layout);
+  if (!has_blocks || tile.tile.k % op::kInterleaved == 0) return {};
+  return refuse("tile k must be a multiple of {} for interleaved operands, got {}", op::kInterleaved, tile.tile.k)
+      .as(RefusalCode::design);
+}
+
 Support check_workspace(std::int64_t bytes) {
   if (bytes > kMaxWorkspaceBytes)
     return refuse("needs a workspace of {} bytes, at most {}", bytes, kMaxWorkspaceBytes).as(RefusalCode::resources);

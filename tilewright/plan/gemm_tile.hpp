@@ -16,8 +16,8 @@
 namespace tilewright::plan {
 
 struct GemmTile {
-  /// Signature of the problem as computed. Its D is row-major unless the design swaps operands or the epilogue is
-  /// gated.
+  /// Signature of the problem as computed. The rows of its D are contiguous unless the design swaps operands or the
+  /// epilogue is gated.
   op::GemmSignature operands;
   /// The kernel computes D' = B' A'; see plan::computes_transposed().
   bool is_transposed = false;
@@ -53,6 +53,9 @@ Support check_workspace(std::int64_t bytes);
 
 /// Refuses more shared memory than one CTA of the target may allocate.
 Support check_smem(int smem_bytes, const Target& target);
+
+/// Refuses a tile along K that does not consist of whole blocks of an interleaved A or B.
+Support check_blocks_along_k(const GemmTile& tile);
 
 /// Refuses a number of warps along M or N that is not a power of two.
 Support check_warps_are_powers_of_two(const GemmTiling& design);

@@ -67,6 +67,13 @@ constexpr std::array<TileRow, 5> kSimtTiles{{
     {{32, 32, 16}, 3, 1, 1},
 }};
 
+// Interleaved operands are loaded in whole blocks of K.
+constexpr std::array<TileRow, 3> kSimtInterleavedTiles{{
+    {{128, 64, 32}, 2, 2, 2},
+    {{64, 64, 32}, 2, 2, 1},
+    {{32, 32, 32}, 3, 1, 1},
+}};
+
 // Tiles for types that only CUDA cores multiply: with few rows or columns, a tile of their number wastes none.
 constexpr std::array<TileRow, 12> kSimtOnlyTiles{{
     {{128, 128, 16}, 3, 2, 4},
@@ -101,6 +108,12 @@ std::span<const TileRow> tensor_rows(const op::GemmSignature& signature) {
   if (signature.a.element == DType::f64) return kDoubleTiles;
   if (signature.math == op::MathOperation::multiply_add_fast_f32) return kSplitTiles;
   return kTensorTiles;
+}
+
+std::span<const TileRow> simt_rows(const op::GemmSignature& signature) {
+  if (op::is_interleaved(signature.a.layout) || op::is_interleaved(signature.b.layout)) return kSimtInterleavedTiles;
+  const bool is_alone = signature.a.element == DType::f32 && signature.math == op::MathOperation::multiply_add;
+  return is_alone ? std::span<const TileRow>(kSimtOnlyTiles) : kSimtTiles;
 }
 
 /// @param bytes_per_k bytes per element if the k of the row is in bytes, else 1
@@ -178,8 +191,7 @@ std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmView& view, const op
 }
 
 std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& signature, const Target& target) {
-  const bool is_alone = signature.a.element == DType::f32 && signature.math == op::MathOperation::multiply_add;
-  const std::span<const TileRow> rows = is_alone ? std::span<const TileRow>(kSimtOnlyTiles) : kSimtTiles;
+  const std::span<const TileRow> rows = simt_rows(signature);
   std::vector<SimtGemmDesign> designs;
   designs.reserve(rows.size());
   for (const TileRow& row : rows) designs.push_back({tiling_of(row, signature, target, 1)});

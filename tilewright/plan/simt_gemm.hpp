@@ -13,9 +13,10 @@ namespace tilewright::plan {
 struct PanelOperand {
   DType element = DType::f32;
   bool is_k_major = true;
-  int vector = 1;         // elements per load of a thread from global memory
-  int line_elements = 0;  // elements per line, including padding
-  bool is_async = true;   // loaded by cp.async; else loaded to registers and converted to the stored type
+  int vector = 1;               // elements per load of a thread from global memory
+  int line_elements = 0;        // elements per line, including padding
+  bool is_async = true;         // loaded by cp.async; else loaded to registers and converted to the stored type
+  bool is_interleaved = false;  // K-major in blocks of op::kInterleaved
 
   bool operator==(const PanelOperand&) const = default;
 };

@@ -74,6 +74,7 @@ Result<SmemOperand> plan_operand(char role, const op::TensorSignature& tensor, b
   const int element_bytes = bytes(tensor.element);
   operand.element = tensor.element;
   operand.is_k_major = is_k_major;
+  operand.is_interleaved = op::is_interleaved(tensor.layout);
   operand.strided = is_k_major ? tile_mn : tile_k;
   operand.contiguous = is_k_major ? tile_k : tile_mn;
   if (element_bytes == 1 && !is_k_major) {
@@ -277,8 +278,9 @@ Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& signature, const Sm
         .as(RefusalCode::design);
   }
 
-  const bool a_is_k_major = plan.operands.a.layout == op::MatrixLayout::row_major;
-  const bool b_is_k_major = plan.operands.b.layout == op::MatrixLayout::column_major;
+  if (const Support fits = check_blocks_along_k(plan); !fits) return fits.refusal();
+  const bool a_is_k_major = op::has_contiguous_rows(plan.operands.a.layout);
+  const bool b_is_k_major = !op::has_contiguous_rows(plan.operands.b.layout);
   const auto [role_a, role_b] = plan.is_transposed ? std::pair{'B', 'A'} : std::pair{'A', 'B'};
   Result<SmemOperand> a = plan_operand(role_a, plan.operands.a, a_is_k_major, plan.tile.m, plan.tile.k, plan.threads());
   if (!a) return a.refusal();

@@ -21,7 +21,8 @@ struct SmemOperand {
   int panel_bytes = 0;      // bytes of a line in one panel
   int alignment_bytes = 0;  // bytes per cp.async
   bool uses_ldmatrix = true;
-  layout::Swizzle swizzle;  // acts on byte offsets
+  layout::Swizzle swizzle;      // acts on byte offsets
+  bool is_interleaved = false;  // K-major in blocks of op::kInterleaved
 
   int tile_bytes() const { return strided * contiguous * bits(element) / 8; }
   bool operator==(const SmemOperand&) const = default;

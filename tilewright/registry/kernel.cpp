@@ -7,6 +7,11 @@
 namespace tilewright::registry {
 namespace {
 
+// "row-major", "column_interleaved_32"
+std::string text_of(op::MatrixLayout layout) {
+  return fmt::format("{}{}", op::name(layout), op::is_interleaved(layout) ? "" : "-major");
+}
+
 // In these functions, `made_for` is the kernel's signature and `given` the problem's.
 Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& given, char role) {
   if (given.element != made_for.element)
@@ -14,8 +19,7 @@ Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& 
         .as(RefusalCode::types)
         .of(role);
   if (given.layout != made_for.layout)
-    return refuse("{} is {}-major, but the kernel needs {}-major", role, op::name(given.layout),
-                  op::name(made_for.layout))
+    return refuse("{} is {}, but the kernel needs {}", role, text_of(given.layout), text_of(made_for.layout))
         .as(RefusalCode::strides)
         .of(role);
   if (given.alignment < made_for.alignment) {

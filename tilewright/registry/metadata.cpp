@@ -1,5 +1,6 @@
 #include "tilewright/registry/metadata.hpp"
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "tilewright/base/hash.hpp"
@@ -7,9 +8,10 @@
 namespace tilewright::registry {
 namespace {
 
-// "f16r8": element, r or c for row- or column-major, alignment in elements.
+// "f16r8": element, r or c for row- or column-major (ri or ci if interleaved), alignment in elements.
 std::string short_name(const op::TensorSignature& tensor) {
-  return fmt::format("{}{}{}", name(tensor.element), tensor.layout == op::MatrixLayout::row_major ? 'r' : 'c',
+  constexpr std::array<std::string_view, 4> kLetters{"r", "c", "ri", "ci"};
+  return fmt::format("{}{}{}", name(tensor.element), kLetters[static_cast<std::size_t>(tensor.layout)],
                      tensor.alignment);
 }
 

@@ -22,8 +22,10 @@ constexpr std::size_t kMaxDiffering = std::size_t{1} << 20;
 /// The contiguous runs of elements of a tensor, in the order of their addresses.
 class Runs {
  public:
-  explicit Runs(const op::Tensor& tensor) : rank_(tensor.shape.rank()), element_(bytes(tensor.dtype)) {
-    for (int mode = 0; mode < rank_; ++mode) {
+  explicit Runs(const op::Tensor& given)
+      : interleaved_(given.interleaved), rank_(given.shape.rank()), element_(bytes(given.dtype)) {
+    const op::Tensor tensor = op::strided_modes(given);
+    for (int mode = 0; mode < tensor.shape.rank(); ++mode) {
       if (tensor.shape[mode] != 1) modes_.push_back({tensor.shape[mode], tensor.stride[mode] * element_, mode});
     }
     std::ranges::stable_sort(modes_, std::ranges::greater(), &Mode::step);
@@ -58,6 +60,11 @@ class Runs {
       run /= mode->count;
     }
     coordinates[static_cast<std::size_t>(run_.number)] += static_cast<std::int64_t>(byte) / element_;
+    if (interleaved_ != op::InterleavedMode::none) {
+      const int blocked = rank_ - (interleaved_ == op::InterleavedMode::rows ? 2 : 1);
+      std::int64_t& coordinate = coordinates[static_cast<std::size_t>(blocked)];
+      coordinate = coordinate * op::kInterleaved + coordinates[static_cast<std::size_t>(rank_)];
+    }
     const auto last = [&](int from_end) {
       return rank_ < from_end ? 0 : coordinates[static_cast<std::size_t>(rank_ - from_end)];
     };
@@ -69,6 +76,7 @@ class Runs {
     std::int64_t count = 1, step = 0;  // extent, and stride in bytes
     int number = 0;                    // index of the tensor's mode
   };
+  op::InterleavedMode interleaved_;
   int rank_;
   std::int64_t element_;
   std::vector<Mode> modes_;  // all modes except the contiguous one, the largest stride first

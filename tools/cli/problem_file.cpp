@@ -93,13 +93,6 @@ std::optional<op::Access> parse_access(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<op::MatrixLayout> parse_layout(std::string_view text) {
-  for (const op::MatrixLayout each : {op::MatrixLayout::row_major, op::MatrixLayout::column_major}) {
-    if (op::name(each) == text) return each;
-  }
-  return std::nullopt;
-}
-
 std::vector<std::string> read_texts(const Json& json, std::string_view what) {
   if (!json.is_array()) throw InvalidArgument(fmt::format("{} must be a list of strings", what));
   std::vector<std::string> texts;
@@ -211,9 +204,9 @@ op::Problem read_gemm(Fields& fields) {
   std::size_t number = 0;
   const auto operand = [&](const char* name, std::int64_t rows, std::int64_t columns) {
     const Json* const layout = layouts.find(name);
-    const op::Tensor tensor =
-        op::matrix(kPlaceholder * ++number << 20, read_type(types.at(name), name), rows, columns,
-                   layout == nullptr ? op::MatrixLayout::row_major : read_name(*layout, "layout", parse_layout));
+    const op::Tensor tensor = op::matrix(
+        kPlaceholder * ++number << 20, read_type(types.at(name), name), rows, columns,
+        layout == nullptr ? op::MatrixLayout::row_major : read_name(*layout, "layout", op::parse_matrix_layout));
     return batch == nullptr ? tensor : op::batched(tensor, read_extent(*batch, "batch"));
   };
   op::Gemm gemm;

@@ -57,6 +57,7 @@ class OutputTile {
                                         const Reductions& reductions, int band_row, int band_column) const {
     if (row >= parameters_.m) return reductions.template skip<kCount>(parameters_.epilogue, band_row, band_column);
     constexpr int kPerElement = Epilogue::kColumnsPerElement;
+    static_assert(kCount <= kInterleaved, "vectors are contiguous in an interleaved matrix");
     constexpr int kVector = LayoutD::kRowsAreContiguous ? minimum(kCount, Plan::kAlignmentD * kPerElement) : kCount;
     D* const d = d_ + LayoutD::offset(row, column / kPerElement, parameters_.ldd);
 #pragma unroll
@@ -77,8 +78,8 @@ class OutputTile {
       if constexpr (!LayoutD::kRowsAreContiguous) {
 #pragma unroll
         for (int i = 0; i < kVector / kPerElement; ++i) {
-          const int along = first / kPerElement + i;
-          if (column + along * kPerElement < parameters_.n) d[along * parameters_.ldd] = out.element[i];
+          const int at = column + first + i * kPerElement;
+          if (at < parameters_.n) d_[LayoutD::offset(row, at / kPerElement, parameters_.ldd)] = out.element[i];
         }
       } else if (column + first + kVector <= parameters_.n) {
         *reinterpret_cast<Stored*>(d + first / kPerElement) = out;

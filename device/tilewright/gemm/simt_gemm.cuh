@@ -7,6 +7,7 @@
 #include "tilewright/epilogue/output_tile.cuh"
 #include "tilewright/epilogue/split_k_tile.cuh"
 #include "tilewright/gemm/parameters.cuh"
+#include "tilewright/operand/matrix_layout.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/thread.cuh"

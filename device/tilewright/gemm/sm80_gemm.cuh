@@ -9,6 +9,7 @@
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/mma/fragment_loader.cuh"
 #include "tilewright/mma/warp_math.cuh"
+#include "tilewright/operand/matrix_layout.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/scheduler/grid_tiles.cuh"

@@ -23,10 +23,4 @@ __device__ __forceinline__ KPart k_part(int k, int part) {
   }
 }
 
-/// The offset in elements of element `k` of K from the first one, in an operand with leading dimension `ld`.
-template <class Operand>
-__device__ __forceinline__ int64_t along_k(int k, int64_t ld) {
-  return Operand::kIsKMajor ? k : k * ld;
-}
-
 }  // namespace tilewright

@@ -23,6 +23,7 @@ from .tensor import TensorDescription
 from .visitor import EpilogueVisitTree, VisitorOutputOp
 
 BIAS = "bias"  # the name of C in the epilogue if C is a vector
+INTERLEAVED = 32  # rows or columns that an interleaved layout stores together
 
 
 class SplitKWorkspace:
@@ -43,6 +44,7 @@ class GemmArguments:
                     each operand may be a list of arrays.
     C               a vector of n elements is a bias that is added to every row (of m elements, added to every column,
                     if C and D are column-major); may be None if beta is 0
+    B               is in its natural order also if C and D are interleaved: reorder_tensor_B() has nothing to do
     output_op       operation.epilogue_type(alpha, beta); the default is alpha = 1 and beta = 0
     split_k_slices  a hint without effect on the result (also split_k_splices)
     batch           the number of matrices, for modes Batched and Array
@@ -114,6 +116,14 @@ class GemmArguments:
             raise InvalidArgument(f"ptr_D needs mode GemmSplitKParallel, got {self.gemm_mode.name}")
         self._workspace = self._workspace or SplitKWorkspace(self)
         return self._workspace
+
+    def reorder_tensor_B(self, tensor_B: Any, problem_size: GemmCoord) -> Any:
+        """Returns `tensor_B`.
+
+        CUTLASS's kernels with an interleaved C and D need the columns of B in another order, and PyCUTLASS's arguments
+        copy it. These kernels read B as it is, so that nothing is copied.
+        """
+        return tensor_B
 
     def launch(self, stream: Any = None) -> None:
         """Implements GemmOperationUniversal.run()."""
@@ -193,6 +203,7 @@ class GemmArguments:
                 beta=visit.beta,
                 math=operation.math,
                 tensors=visit.tensors,
+                interleaved=self._interleaved(None),
             )
         d = self._matrix(D, "D", operation.C, size.m(), size.n(), batch, is_written=True)
         self._memories.append(d.memory)
@@ -209,7 +220,15 @@ class GemmArguments:
             beta=output_op.beta,
             math=operation.math,
             tensors=tensors,
+            interleaved=self._interleaved(source),
         )
+
+    def _interleaved(self, source: View | None) -> str:
+        """The letters of the interleaved operands; C has the layout of D."""
+        operation = self.operation
+        described = {"A": operation.A, "B": operation.B, "C": operation.C, "D": operation.C}
+        given = "ABD" if source is None else "ABCD"
+        return "".join(letter for letter in given if described[letter].layout.is_interleaved)
 
     def _visitor_output_op(self, functor: EpilogueVisitTree) -> VisitorOutputOp:
         output_op = self.output_op
@@ -236,13 +255,13 @@ class GemmArguments:
             raise InvalidArgument(f"C is None, but beta is {output_op.beta}")
         m, n = self.problem_size.m(), self.problem_size.n()
         description = self.operation.C
-        along, across = (n, m) if description.layout is cutlass.RowMajor else (m, n)
+        is_row = description.layout is not cutlass.ColumnMajor
+        along, across = (n, m) if is_row else (m, n)
         memory = memory_of(C, "C")
         is_bias = self._is_bias_given or (memory.elements == along and across != 1)
         self.bias = is_bias
         if not is_bias:
             return self._matrix(C, "C", description, m, n, batch), functor.graph(output_op), {}
-        is_row = description.layout is cutlass.RowMajor
         vector = (1, along) if is_row else (along, 1)
         has_batch = batch is not None and memory.elements is not None and memory.elements >= along * batch
         shape = (batch or 1, *vector) if has_batch else vector
@@ -268,6 +287,9 @@ class GemmArguments:
         is_row_major = description.layout is cutlass.RowMajor
         strides: tuple[int, ...] = (max(1, columns), 1) if is_row_major else (1, max(1, rows))
         shape: tuple[int, ...] = (rows, columns)
+        if description.layout.is_interleaved:
+            shape = _blocks(role, description, rows, columns)
+            strides = packed(shape)
         if batch is not None:
             shape, strides = (batch, *shape), (rows * columns, *strides)
         if not memory.is_contiguous and memory.elements is not None:
@@ -324,6 +346,18 @@ class GemmArguments:
             return self.operation.closest_kernel(problem)
         status.raise_on_error()
         return kernel
+
+
+def _blocks(role: str, description: TensorDescription, rows: int, columns: int) -> tuple[int, ...]:
+    """The shape of an interleaved matrix in memory: blocks of 32 columns, or rows, the other extent, and 32."""
+    by_rows = description.layout is cutlass.RowMajorInterleaved32
+    along, other = (rows, columns) if by_rows else (columns, rows)
+    if along % INTERLEAVED != 0:
+        raise InvalidArgument(
+            f"{role} is {description.layout.name}: it needs a multiple of {INTERLEAVED} "
+            f"{'rows' if by_rows else 'columns'}, got {along}"
+        )
+    return (along // INTERLEAVED, other, INTERLEAVED)
 
 
 def _gemm_arguments(*operands: Any, **options: Any) -> _tilewright.GemmArguments:

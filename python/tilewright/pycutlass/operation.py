@@ -37,6 +37,14 @@ def api_version(arch: int, opclass: cutlass.OpClass, datatype: DataType) -> ApiV
     return ApiVersion.v3x if is_wgmma else ApiVersion.v2x
 
 
+LETTERS = {
+    cutlass.RowMajor: "t",
+    cutlass.ColumnMajor: "n",
+    cutlass.RowMajorInterleaved32: "t32",
+    cutlass.ColumnMajorInterleaved32: "n32",
+}
+
+
 class RuntimeModule:
     """The source of an operation's kernel."""
 
@@ -173,8 +181,8 @@ class GemmOperationUniversal:
         return name if self.A.element is accumulator else f"{name}_{self.A.element.value}"
 
     def layout_name(self) -> str:
-        """A letter for A and for B: t for row-major, n for column-major."""
-        return "".join("t" if each.layout is cutlass.RowMajor else "n" for each in (self.A, self.B))
+        """A letter for A and for B: t for row-major, n for column-major, t32 and n32 if they are interleaved."""
+        return "".join(LETTERS[each.layout] for each in (self.A, self.B))
 
     def procedural_name(self) -> str:
         """PyCUTLASS's name: class, types, tile, layouts, alignment. It is not unique; `kernel.name` is."""
@@ -202,6 +210,13 @@ class GemmOperationUniversal:
                 f"the epilogue's accumulator is {functor.element_accumulator.name}, but the math instruction "
                 f"accumulates in {math.element_accumulator.name}"
             )
+        for role, given, expected in (
+            ("A", self.A, cutlass.ColumnMajorInterleaved32),
+            ("B", self.B, cutlass.RowMajorInterleaved32),
+            ("C", self.C, cutlass.ColumnMajorInterleaved32),
+        ):
+            if given.layout.is_interleaved and given.layout is not expected:
+                raise Unsupported(f"{role} is {given.layout.name}: as in CUTLASS, it must be {expected.name}")
         if self.swizzling_functor.is_of_strided_dgrad:
             raise InvalidArgument(f"{type(self.swizzling_functor).__name__} is for convolutions")
         if self.arch > device_cc():

@@ -93,6 +93,33 @@ TEST(GemmTile, ColumnMajorOutputIsComputedTransposed) {
   EXPECT_EQ(plan->operands.c.layout, kColumn);
 }
 
+TEST(GemmTile, InterleavedOutputIsTransposedIfItsColumnsAreContiguous) {
+  const TypeCase bytes{DType::s8, DType::s8, DType::s8, DType::s32};
+  const op::GemmSignature by_columns = describe(bytes, kInterleavedLayouts);
+  const Sm80GemmDesign design = sm80_design({16, 8, 32}, {{128, 64, 64}, 3, {4, 1}});
+  const Result<GemmTile> plain = plan_gemm_tile(by_columns, design);
+  ASSERT_TRUE(plain) << plain.reason();
+  EXPECT_FALSE(plain->is_transposed);
+  const Result<GemmTile> transposed =
+      plan_gemm_tile(describe(bytes, {kColumnInterleaved, kRowInterleaved, kRow, kRowInterleaved}), design);
+  ASSERT_TRUE(transposed) << transposed.reason();
+  EXPECT_TRUE(transposed->is_transposed);
+  EXPECT_EQ(transposed->operands.a.layout, kColumnInterleaved);
+  EXPECT_EQ(transposed->operands.b.layout, kRowInterleaved);
+  EXPECT_EQ(transposed->operands.c.layout, kColumn);
+  EXPECT_EQ(transposed->operands.d.layout, kColumnInterleaved);
+}
+
+TEST(GemmTile, RasterIsThatOfTheCallersProblem) {
+  Sm80GemmDesign design = sm80_design({16, 8, 16}, {{128, 64, 32}, 3, {4, 1}});
+  for (const bool along_n : {false, true}) {
+    design.raster = {4, along_n};
+    EXPECT_EQ(plan_gemm_tile(describe_f16(), design)->raster, (Raster{4, along_n}));
+    EXPECT_EQ(plan_gemm_tile(describe_f16({kRow, kColumn, kRow, kColumn}), design)->raster, (Raster{4, !along_n}));
+    EXPECT_EQ(plan_gemm_tile(describe_f16(), design, true)->raster, (Raster{4, !along_n}));
+  }
+}
+
 TEST(GemmTile, RowMajorOutputStaysAsItIs) {
   const op::GemmSignature description = describe_f16();
   Sm80GemmDesign design = sm80_design({16, 8, 16}, {{128, 64, 32}, 3, {4, 1}});

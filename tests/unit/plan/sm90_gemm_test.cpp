@@ -502,6 +502,15 @@ TEST(Sm90Gemm, PingPongGivesEachWarpgroupATile) {
             "a tile of 128x256 over 1 warpgroups needs about 296 registers a thread, of 232");
 }
 
+TEST(Sm90Gemm, InterleavedOperandsAreRefused) {
+  const TypeCase bytes{DType::s8, DType::s8, DType::s8, DType::s32};
+  const Sm90GemmDesign design = sm90_design({{128, 128, 128}, 4, {8, 1}});
+  EXPECT_EQ(refusal(describe(bytes, kInterleavedLayouts), design),
+            "TMA moves row-major and column-major matrices, but A is column_interleaved_32");
+  EXPECT_EQ(refusal(describe(bytes, {kRow, kColumn, kRow, kColumnInterleaved}), design),
+            "TMA moves row-major and column-major matrices, but D is column_interleaved_32");
+}
+
 TEST(Sm90Gemm, GatedEpiloguesAreNeverTransposed) {
   for (const auto d_layout : {kRow, kColumn}) {
     op::GemmSignature description = describe_f16({kRow, kColumn, kRow, d_layout});

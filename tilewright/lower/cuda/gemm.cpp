@@ -7,7 +7,17 @@ constexpr std::string_view kOffset = "tilewright::uint32_t";
 
 /// The type in device/tilewright/operand/matrix_layout.cuh.
 std::string_view layout_type(op::MatrixLayout layout) {
-  return layout == op::MatrixLayout::row_major ? "tilewright::RowMajor" : "tilewright::ColumnMajor";
+  switch (layout) {
+    case op::MatrixLayout::row_major:
+      return "tilewright::RowMajor";
+    case op::MatrixLayout::column_major:
+      return "tilewright::ColumnMajor";
+    case op::MatrixLayout::row_interleaved:
+      return "tilewright::RowInterleaved";
+    case op::MatrixLayout::column_interleaved:
+      return "tilewright::ColumnInterleaved";
+  }
+  TILEWRIGHT_CHECK(false, "layout {} has no device type", static_cast<int>(layout));
 }
 
 }  // namespace

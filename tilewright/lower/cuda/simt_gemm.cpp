@@ -13,7 +13,8 @@ void write_operand(SourceWriter& out, char role, const plan::SimtGemmPlan& plan)
   out.line("struct Operand{} {{  // {}", role, layout::to_string(smem)).indent();
   out.line("using Element = {};", cuda_name(operand.element));
   out.line("using Stored = {};", cuda_name(plan.stored));
-  out.line("static constexpr bool kIsKMajor = {}, kIsAsync = {};", operand.is_k_major, operand.is_async);
+  out.line("static constexpr bool kIsKMajor = {}, kIsInterleaved = {}, kIsAsync = {};", operand.is_k_major,
+           operand.is_interleaved, operand.is_async);
   out.line("static constexpr int kTileK = {}, kVector = {};", plan.tile.k, operand.vector);
   out.line("static constexpr int kTileElements = {}, kLineElements = {}, kElementStep = {};",
            operand.line_elements * plan.tile.k, operand.line_elements, smem(0, 1));

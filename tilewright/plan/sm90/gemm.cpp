@@ -306,7 +306,20 @@ Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
   };
 }
 
+Support check_layouts(const op::GemmSignature& signature) {
+  for (const auto& [role, tensor] :
+       {std::pair{'A', &signature.a}, {'B', &signature.b}, {'C', &signature.c}, {'D', &signature.d}}) {
+    if (op::is_interleaved(tensor->layout)) {
+      return refuse("TMA moves row-major and column-major matrices, but {} is {}", role, op::name(tensor->layout))
+          .as(RefusalCode::strides)
+          .of(role);
+    }
+  }
+  return {};
+}
+
 Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
+  if (const Support fits = check_layouts(signature); !fits) return fits.refusal();
   Result<GemmTile> tile = plan_gemm_tile(signature, design, design.swaps_operands);
   if (!tile) return tile.refusal();
   Sm90GemmSketch plan{*std::move(tile), design.target};

@@ -167,6 +167,9 @@ struct Sm90GemmPlan : Sm90GemmSketch {
 /// elements, the two rows of a thread are adjacent; see arch/wgmma_fragment.
 AccumulatorTile accumulator_tile(const Sm90GemmPlan& plan);
 
+/// Refuses interleaved layouts, which the family's tensor maps do not describe.
+Support check_layouts(const op::GemmSignature& signature);
+
 /// Computes the plan without the operands' layouts, or refuses with the first number that makes it impossible.
 Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design);
 
