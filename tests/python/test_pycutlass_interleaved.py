@@ -1,9 +1,23 @@
-"""Interleaved layouts: PyCUTLASS's operations with RowMajorInterleaved32 and ColumnMajorInterleaved32, and GemmArguments
-with `interleaved`."""
+"""Interleaved layouts: operations with RowMajorInterleaved32 and ColumnMajorInterleaved32, and GemmArguments with
+`interleaved`."""
 
 import numpy as np
 import pytest
-from pycutlass_problems import ARRAY, BATCHED, COLUMN, F16, F32, PARALLEL, ROW, S8, S32, SATURATE, SIMT, TENSOR_OP, refused
+from pycutlass_problems import (
+    ARRAY,
+    BATCHED,
+    COLUMN,
+    F16,
+    F32,
+    PARALLEL,
+    ROW,
+    S8,
+    S32,
+    SATURATE,
+    SIMT,
+    TENSOR_OP,
+    refused,
+)
 
 import tilewright
 from tilewright.errors import InvalidArgument, Unsupported
@@ -48,7 +62,7 @@ def operation(
     tile=(64, 64, 64), stages=6, shape=(16, 8, 32), warps=(2, 2, 1), output=S8, functor=None, layouts=None, element=S8,
     math=SATURATE,
 ):  # fmt: skip
-    """The operation of PyCUTLASS's unit test gemm_s8_sm80.py, SM80_Device_Gemm_s8t_s8n_s8t_tensor_op_s32_interleaved."""
+    """The operation of PyCUTLASS's unit test gemm_s8_sm80.py with interleaved layouts."""
     a, b, c = layouts or (BY_COLUMNS, BY_ROWS, BY_COLUMNS)
     op_class = SIMT if shape == (1, 1, 1) else TENSOR_OP
     alignment = 1 if op_class is SIMT else 16

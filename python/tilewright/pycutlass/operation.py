@@ -291,6 +291,8 @@ class GemmOperationUniversal:
 
 def _differences(design: BLASDesignMetadata, wanted: BLASDesignMetadata) -> tuple[bool, ...]:
     """Which parts of two designs differ, the most important part first."""
-    names = ("op_class", "instruction_shape", "tile_shape", "warp_count", "stages", "cluster_shape")
-    names += ("raster_width", "raster_along")
+    names = (
+        *("op_class", "instruction_shape", "tile_shape", "warp_count", "stages", "cluster_shape"),
+        *("raster_width", "raster_along"),
+    )
     return tuple(getattr(design, name) != getattr(wanted, name) for name in names)

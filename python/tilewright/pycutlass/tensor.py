@@ -18,7 +18,7 @@ class TensorDescription:
     alignment   a power of two; addresses and rows (columns, for ColumnMajor) are multiples of that many elements. It is
                 limited to the number of elements in a load of 128 bits.
 
-    With an interleaved layout, which is for int8 and uint8 operands, element (r, c) of a matrix of R x C is at
+    With an interleaved layout, which is for 8-bit integers, element (r, c) of a matrix of R x C is at
     c // 32 * R * 32 + r * 32 + c % 32 (ColumnMajorInterleaved32) or r // 32 * C * 32 + c * 32 + r % 32
     (RowMajorInterleaved32).
 

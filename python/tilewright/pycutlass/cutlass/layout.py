@@ -20,7 +20,7 @@ class LayoutType(enum.Enum):
 
     @property
     def major(self) -> str:
-        """Tilewright's name of a matrix layout: "row", "column" or an interleaved one. Raises Unsupported for others."""
+        """Tilewright's name of the layout: "row", "column" or an interleaved one. Raises Unsupported for others."""
         if self in (LayoutType.TensorNHWC, LayoutType.TensorNC32HW32, LayoutType.TensorC32RSK32):
             raise Unsupported(f"no kernel has operands of layout {self.name}: it is for convolutions")
         return str(self.value)
