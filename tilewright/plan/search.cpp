@@ -1,5 +1,6 @@
 #include "tilewright/plan/search.hpp"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -102,6 +103,21 @@ std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmSignature& signature
     designs.push_back({tiling_of(row, target, bytes(element)), tensor_instruction(signature, target, row)});
   }
   return designs;
+}
+
+// The smallest tile along K pads K with the fewest zeros, and most tiles have it.
+std::optional<SimtGemmDesign> invariant_simt_gemm_design(const op::GemmSignature& signature, const Target& target) {
+  const std::vector<SimtGemmDesign> designs = simt_gemm_designs(signature, target);
+  return *std::ranges::min_element(designs, {}, [](const SimtGemmDesign& design) { return design.tile.k; });
+}
+
+// The instruction and the k of this tile are those of most tiles of its table.
+std::optional<Sm80GemmDesign> invariant_sm80_gemm_design(const op::GemmSignature& signature, const Target& target) {
+  const std::vector<Sm80GemmDesign> designs = sm80_gemm_designs(signature, target);
+  const auto found = std::ranges::find_if(designs, [&](const Sm80GemmDesign& design) {
+    return design.tile == TileShape{64, 64, 128 / bytes(signature.a.element)};
+  });
+  return found == designs.end() ? std::nullopt : std::optional(*found);
 }
 
 }  // namespace tilewright::plan
