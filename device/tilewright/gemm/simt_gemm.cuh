@@ -6,6 +6,7 @@
 #include "tilewright/copy/panel_copy.cuh"
 #include "tilewright/epilogue/output_tile.cuh"
 #include "tilewright/gemm/parameters.cuh"
+#include "tilewright/numeric/functions.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/thread.cuh"
@@ -113,7 +114,7 @@ class SimtGemm {
 #pragma unroll
         for (int j = 0; j < kThreadN; ++j) {
           const int column = i % 2 == 0 ? j : kThreadN - 1 - j;
-          accumulators[i][column] += a[k % 2][i] * b[k % 2][column];
+          accumulators[i][column] = numeric::fma(a[k % 2][i], b[k % 2][column], accumulators[i][column]);
         }
       }
     }
