@@ -234,7 +234,7 @@ void bind_design(nb::module_& module) {
           "raster_width       tile columns, or tile rows, that CTAs take as a group: CUTLASS's swizzle size\n"
           "raster_along       \"m\": CTAs walk along m through groups of tile columns;\n"
           "                   \"n\": they walk along n through groups of tile rows\n"
-          "split_k            CTAs that compute one tile together, each a part of K (sm_90)\n"
+          "split_k            CTAs that compute one tile together, each a part of K\n"
           "repacks_operands   whether operands that TMA or wgmma cannot read are copied first (sm_90)")
       .def_prop_ro("tile_shape", [](const plan::FlatDesign& self) { return extents_of(self.tile); })
       .def_prop_ro("cluster_shape", [](const plan::FlatDesign& self) { return extents_of(self.cluster); })

@@ -76,7 +76,7 @@ struct Plan {
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 3;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kReductionCounters = 8192;
+  static constexpr int kSplitK = 1, kReductionCounters = 8192;
 };
 
 // linear_combination_gelu f32 mul(mul(0x1p-1,add(mul($alpha,acc),mul($beta,c))),add(0x1p+0,erf(mul(add(mul($alpha,acc),mul($beta,c)),0x1.6a09e667f3bccp-1))))

@@ -76,7 +76,7 @@ struct Plan {
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 4;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kReductionCounters = 8192;
+  static constexpr int kSplitK = 1, kReductionCounters = 8192;
 };
 
 // linear_combination f64 add(mul($alpha,acc),mul($beta,c))

@@ -25,11 +25,12 @@ bool has_fewer_sms(const runtime::DeviceProperties& device) {
   return !device.emulated && device.sm_count < arch::limits(device.target).sm_count;
 }
 
-/// Cooperative kernels need one SM per CTA, and plans assume the SM count in arch::limits().
+/// The CTAs of a cooperative kernel must be resident at once, and plans assume the SM count in arch::limits().
 Support check_residence(const registry::Kernel& kernel, const op::Problem& problem,
                         const runtime::DeviceProperties& device) {
   const plan::Launch launch = kernel.launch(problem);
-  if (!launch.cooperative || static_cast<int>(launch.grid[0]) <= device.sm_count) return {};
+  const int resident = device.sm_count * launch.ctas_per_sm;
+  if (!launch.cooperative || static_cast<int>(launch.grid[0]) <= resident) return {};
   return refuse("its {} CTAs must be co-resident, but {} has {} SMs", launch.grid[0], device.name, device.sm_count)
       .as(RefusalCode::resources);
 }

@@ -16,9 +16,10 @@ struct SimtGemmFamily {
   static constexpr Target kNeeds = kSm80;
   static constexpr const char* kNoDesign = "no CUDA core design supports this problem";
 
-  static std::vector<Design> designs(const op::GemmView& /*view*/, const op::GemmSignature& signature,
-                                     const Target& target, const std::optional<plan::SumOrder>& /*order*/) {
-    return plan::simt_gemm_designs(signature, target);
+  static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature, const Target& target,
+                                     const std::optional<plan::SumOrder>& order) {
+    if (order && !order->is_exact) return plan::simt_gemm_designs(signature, target);
+    return plan::simt_gemm_designs(view, signature, target);
   }
   static std::optional<Design> invariant_design(const op::GemmSignature& signature, const Target& target) {
     return plan::invariant_simt_gemm_design(signature, target);

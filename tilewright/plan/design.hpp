@@ -51,6 +51,9 @@ struct GemmTiling {
   int stages = 2;                // shared-memory stages of the mainloop pipeline
   int warps_m = 2, warps_n = 4;  // math warps; producer warps are not counted
   Raster raster;
+  /// Number of CTAs that compute one tile together. Each computes a part of K, and they sum their partial results
+  /// through the workspace.
+  int split_k = 1;
 
   int math_threads() const { return 32 * warps_m * warps_n; }
   bool operator==(const GemmTiling&) const = default;
@@ -73,9 +76,6 @@ struct Sm90GemmDesign : GemmTiling {
   Schedule schedule = Schedule::cooperative;
   /// Computes D' = B' A' although D is row-major, so that the m of the instruction lies along n.
   bool swaps_operands = false;
-  /// Number of CTAs that compute one tile together. Each computes a part of K, and they reduce their partial sums
-  /// through the workspace.
-  int split_k = 1;
   /// Operands that TMA cannot load, or whose major mode wgmma cannot read, are first copied to the workspace. If false,
   /// the producer uses plain loads instead of TMA, and wgmma takes A from registers.
   bool repacks_operands = false;
@@ -91,7 +91,6 @@ struct FlatDesign : GemmTiling {
   TileShape cluster{1, 1, 1};
   Schedule schedule = Schedule::cooperative;
   bool swaps_operands = false;
-  int split_k = 1;
   bool repacks_operands = false;
   bool operator==(const FlatDesign&) const = default;
 };

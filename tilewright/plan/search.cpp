@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <utility>
 
+#include "tilewright/arch/limits.hpp"
 #include "tilewright/arch/mma_atom.hpp"
+#include "tilewright/plan/simt_gemm.hpp"
+#include "tilewright/plan/sm80_gemm.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -83,7 +87,72 @@ GemmTiling tiling_of(const TileRow& row, const Target& target, int bytes_per_k) 
           row.warps_n, {.width = kRasterWidth}};
 }
 
+Result<SimtGemmPlan> plan_of(const op::GemmSignature& signature, const SimtGemmDesign& design) {
+  return plan_simt_gemm(signature, design);
+}
+Result<Sm80GemmPlan> plan_of(const op::GemmSignature& signature, const Sm80GemmDesign& design) {
+  return plan_sm80_gemm(signature, design);
+}
+
+/// The values of split_k to try for a plan without split-K: those that give each SM one, two, ... CTAs, up to as many
+/// as it can hold. There are none if the tiles alone do that.
+template <class Plan>
+std::vector<int> split_k_worth_trying(const Plan& plan, const op::GemmView& view) {
+  const auto ceil_div = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
+  const std::int64_t m = plan.is_transposed ? view.n() : view.m();
+  const std::int64_t n = plan.is_transposed ? view.m() : view.n();
+  const std::int64_t tiles = ceil_div(m, plan.tile.m) * ceil_div(n, plan.tile.n) * view.batch();
+  const std::int64_t k_tiles = view.reads_product ? ceil_div(view.k(), plan.tile.k) : 0;
+  std::vector<int> values;
+  if (tiles == 0) return values;
+  for (int per_sm = 1; per_sm <= residence_of(plan).ctas_per_sm; per_sm *= 2) {
+    const std::int64_t split_k = std::min(per_sm * arch::limits(plan.target).sm_count / tiles, k_tiles);
+    if (split_k > 1 && std::ranges::count(values, split_k) == 0) values.push_back(static_cast<int>(split_k));
+  }
+  return values;
+}
+
+/// The design with the split_k that has the shortest predicted time; none if no value is worth trying.
+template <class Design>
+std::optional<Design> best_split_k(const op::GemmView& view, const op::GemmSignature& signature, Design design) {
+  const auto whole = plan_of(signature, design);
+  if (!whole) return std::nullopt;
+  std::optional<Design> best;
+  double best_us = 0;
+  for (const int split_k : split_k_worth_trying(*whole, view)) {
+    design.split_k = split_k;
+    const auto plan = plan_of(signature, design);
+    if (!plan) continue;
+    const double us = estimate_us(arch::limits(design.target), cost_input(*plan, view));
+    if (best && us >= best_us) continue;
+    best = design;
+    best_us = us;
+  }
+  return best;
+}
+
+template <class Design>
+std::vector<Design> with_split_k(const op::GemmView& view, const op::GemmSignature& signature,
+                                 std::vector<Design> designs) {
+  if (signature.accumulator == DType::f16) return designs;  // no family splits K there
+  const std::size_t whole = designs.size();
+  for (std::size_t i = 0; i < whole; ++i) {
+    if (const std::optional<Design> split = best_split_k(view, signature, designs[i])) designs.push_back(*split);
+  }
+  return designs;
+}
+
 }  // namespace
+
+std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
+                                              const Target& target) {
+  return with_split_k(view, signature, simt_gemm_designs(signature, target));
+}
+
+std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
+                                              const Target& target) {
+  return with_split_k(view, signature, sm80_gemm_designs(signature, target));
+}
 
 std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& /*signature*/, const Target& target) {
   std::vector<SimtGemmDesign> designs;

@@ -10,12 +10,19 @@
 
 namespace tilewright::plan {
 
-/// Designs for CUDA cores, for any type. They may not fit the target; planning refuses those that do not.
+/// Designs for CUDA cores without split-K, for any type. They may not fit the target; planning refuses those that do
+/// not.
 std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& signature, const Target& target);
+/// The same and, for each of them whose tiles leave SMs idle, the split_k with the shortest predicted time.
+std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
+                                              const Target& target);
 
-/// Designs that use mma.sync for the types and math of the problem. The result is empty if no instruction multiplies
-/// these types.
+/// Designs without split-K that use mma.sync for the types and math of the problem. The result is empty if no
+/// instruction multiplies these types.
 std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmSignature& signature, const Target& target);
+/// The same and, for each of them whose tiles leave SMs idle, the split_k with the shortest predicted time.
+std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
+                                              const Target& target);
 
 /// Designs that use wgmma for the problem's types, math and extents: the twelve that the cost model ranks first among
 /// all tiles, schedules and clusters or, with `order`, among those that sum in this order. plan_sm90_gemm accepts every

@@ -130,7 +130,10 @@ CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
 
 SumOrder sum_order(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   if (sums_exactly(arguments)) return exact_order();
-  return {.unit = arch::MathUnit::simt, .padded_k = padded_k(arguments, plan.tile.k)};
+  return {.unit = arch::MathUnit::simt,
+          .padded_k = padded_k(arguments, plan.tile.k),
+          .split_k = plan.split_k,
+          .split_k_step = plan.split_k > 1 ? plan.tile.k : 0};
 }
 
 Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const SimtGemmDesign& design) {
@@ -189,6 +192,7 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const Si
                   plan.registers(), available)
         .as(RefusalCode::resources);
   }
+  if (const Support fits = check_split_k(plan, residence_of(plan)); !fits) return fits.refusal();
   return plan;
 }
 

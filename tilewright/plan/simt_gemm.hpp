@@ -31,18 +31,20 @@ struct SimtGemmPlan : GemmTile {
   int thread_m() const { return warp_tile_m() / lanes_m; }
   int thread_n() const { return warp_tile_n() / lanes_n; }
   int stage_bytes() const { return (a.line_elements + b.line_elements) * tile.k * bytes(stored); }
+  /// Rows of the bands that the epilogue reduces.
+  int band_rows() const { return split_k > 1 ? split_k_rows() : warps_m * lanes_m; }
   /// Bytes of shared memory per CTA. The epilogue's reductions reuse the memory of the stages.
-  int smem_bytes() const { return std::max(stages * stage_bytes(), reduction_bytes(warps_m * lanes_m)); }
+  int smem_bytes() const { return std::max(stages * stage_bytes(), reduction_bytes(band_rows())); }
   /// Registers per thread for the accumulators and two steps of fragments.
   int registers() const;
   bool operator==(const SimtGemmPlan&) const = default;
 };
 
 inline Support check_arguments(const SimtGemmPlan& plan, const op::GemmView& arguments) {
-  return check_launch(plan, arguments);
+  return check_launch(plan, residence_of(plan), arguments);
 }
 inline Launch launch(const SimtGemmPlan& plan, const op::GemmView& arguments) {
-  return launch_gemm(plan, plan.smem_bytes(), arguments);
+  return launch_gemm(plan, residence_of(plan), plan.smem_bytes(), arguments);
 }
 
 /// Maps (line, element of the line) to the offset in elements in the tile of A, or in that of B. A line is contiguous

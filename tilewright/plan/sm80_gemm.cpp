@@ -271,7 +271,9 @@ SumOrder sum_order(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
           .rounding_a = rounding,
           .rounding_b = rounding,
           .padded_k = padded_k(arguments, plan.tile.k),
-          .promotion_k = plan.promotes_accumulators ? plan.tile.k : 0};
+          .promotion_k = plan.promotes_accumulators ? plan.tile.k : 0,
+          .split_k = plan.split_k,
+          .split_k_step = plan.split_k > 1 ? plan.tile.k : 0};
 }
 
 Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& signature, const Sm80GemmDesign& design) {
@@ -313,6 +315,7 @@ Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& signature, const Sm
                   plan.warp_tile_n(), plan.registers(), available)
         .as(RefusalCode::resources);
   }
+  if (const Support fits = check_split_k(plan, residence_of(plan)); !fits) return fits.refusal();
   return plan;
 }
 

@@ -42,18 +42,22 @@ struct Sm80GemmPlan : GemmTile {
   /// by 8 elements so that the lanes of a warp, which cover 8 rows with 4 lanes each, write to different banks.
   int band_line() const { return tile.n + 8; }
   int band_bytes() const;
-  /// Bytes of shared memory per CTA. The epilogue's bands and reductions reuse the memory of the stages.
-  int smem_bytes() const { return std::max(stages * stage_bytes(), band_bytes() + reduction_bytes(warps_m * atom->m)); }
+  /// Bytes of shared memory in which the epilogue stages and reduces bands; with split-K it only reduces.
+  int epilogue_bytes() const {
+    return split_k > 1 ? reduction_bytes(split_k_rows()) : band_bytes() + reduction_bytes(warps_m * atom->m);
+  }
+  /// Bytes of shared memory per CTA. The epilogue reuses the memory of the stages.
+  int smem_bytes() const { return std::max(stages * stage_bytes(), epilogue_bytes()); }
   /// Registers per thread for the accumulators and two steps of fragments, which is a lower bound of the real need.
   int registers() const;
   bool operator==(const Sm80GemmPlan&) const = default;
 };
 
 inline Support check_arguments(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
-  return check_launch(plan, arguments);
+  return check_launch(plan, residence_of(plan), arguments);
 }
 inline Launch launch(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
-  return launch_gemm(plan, plan.smem_bytes(), arguments);
+  return launch_gemm(plan, residence_of(plan), plan.smem_bytes(), arguments);
 }
 
 /// The cp.async copy of an operand's tile by the plan's threads. Offsets in shared memory are in bytes.

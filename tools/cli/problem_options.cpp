@@ -157,7 +157,7 @@ void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_tar
   add("--raster-along", options.raster_along, "m|n",
       "raster order: m (default) walks along m through groups of tile columns, n along n through groups of tile rows");
   add_integer<int>(command, "--split-k", options.split_k, {},
-                   "split-K: number of CTAs that share a tile, each with a part of K (default 1; sm_90a)")
+                   "split-K: number of CTAs that share a tile, each with a part of K (default 1)")
       ->group(kDesign);
   command
       .add_flag("--swap-operands", options.swaps_operands,

@@ -9,8 +9,8 @@
 
 namespace tilewright {
 
-/// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor, kTileM, kTileN, kReductionCounters (an
-/// offset in the workspace). D is row-major.
+/// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor, kTileM, kTileN, kSplitK,
+/// kReductionCounters (an offset in the workspace). D is row-major.
 /// Parameters of the kernel: c, d, ldc, ldd, batch_stride_c, batch_stride_d, m, n, batch, workspace, reduction_parts,
 /// epilogue.
 /// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), kColumnsPerElement (columns of A*B for each
@@ -25,7 +25,7 @@ class OutputTile {
  public:
   /// The reductions of a CTA's tile in bands of kRows rows, by kThreads threads.
   template <int kRows, int kThreads>
-  using Reductions = BandReductions<Epilogue, kRows, Plan::kTileN, Plan::kTileM, Plan::kTileN, 1, kThreads>;
+  using Reductions = BandReductions<Epilogue, kRows, Plan::kTileN, Plan::kTileM, Plan::kTileN, Plan::kSplitK, kThreads>;
   template <int kRows, int kThreads>
   static __device__ __forceinline__ Reductions<kRows, kThreads> reductions(const Parameters& parameters,
                                                                            uint32_t shared) {

@@ -71,14 +71,17 @@ class StagedOutput {
     }
   }
 
+  /// The row of the tile at row `band_row` of the i-th band.
+  static __device__ __forceinline__ int tile_row(int band_row, int i) {
+    return band_row / kInstructionM * kWarpTileM + i * kInstructionM + band_row % kInstructionM;
+  }
+
   /// Must be called after the last band.
   __device__ __forceinline__ void end() const { reductions_.end(parameters_.epilogue, block_, 0, ptx::Synchronize{}); }
 
  private:
   /// The row of D at row `row` of the i-th band.
-  __device__ __forceinline__ int row_of(int row, int i) const {
-    return block_.row + row / kInstructionM * kWarpTileM + i * kInstructionM + row % kInstructionM;
-  }
+  __device__ __forceinline__ int row_of(int row, int i) const { return block_.row + tile_row(row, i); }
 
   const Parameters& parameters_;
   Tile output_;

@@ -19,8 +19,8 @@ struct GemmParameters {
   int m, n, k;
   int tiles_m, tiles_n;
   uint32_t batch;           // number of matrices of D
-  char* workspace;          // counters and partial results of kernels with reductions; else null
-  int64_t reduction_parts;  // offset of the partial results in it, bytes
+  char* workspace;          // null unless the kernel has split-K or reductions
+  int64_t reduction_parts;  // offset of the reductions' partial results in it, bytes
   EpilogueParameters epilogue;
 };
 

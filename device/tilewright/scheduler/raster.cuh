@@ -29,8 +29,4 @@ struct Raster {
   }
 };
 
-/// The matrix of the batch that this CTA computes; it may be past the last one. gridDim.z is at most 65535, which is
-/// too small for some batches, so the batch index is blockIdx.y * gridDim.z + blockIdx.z.
-__device__ __forceinline__ uint32_t batch_of_grid() { return blockIdx.y * gridDim.z + blockIdx.z; }
-
 }  // namespace tilewright

@@ -113,7 +113,7 @@ static constexpr int kTileM = 64, kTileN = 128, kTileK = 32;
 static constexpr int kWarpsM = 2, kWarpsN = 4;
 static constexpr int kStages = 3;
 using Raster = tilewright::Raster<4, false>;
-static constexpr int kReductionCounters = 8192;
+static constexpr int kSplitK = 1, kReductionCounters = 8192;
 )");
 }
 

@@ -168,7 +168,7 @@ GemmTile tile_for(const op::Gemm& gemm) {
 
 TEST(Launching, GridBlockAndParametersOfF32) {
   const op::Gemm gemm = problem(DType::f32, DType::f32);
-  const Launch launch = launch_gemm(tile_for(gemm), 12345, op::view(gemm));
+  const Launch launch = launch_gemm(tile_for(gemm), {}, 12345, op::view(gemm));
   EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{2 * 3, 1, 1}));
   EXPECT_EQ(launch.block, (std::array<std::uint32_t, 3>{64, 1, 1}));
   EXPECT_EQ(launch.dynamic_smem_bytes, 12345U);
@@ -199,7 +199,7 @@ TEST(Launching, ABatchIsTheGridsYAndZ) {
   gemm.b = op::batched(gemm.b, 7, 0);
   gemm.c = op::batched(gemm.c, 7);
   gemm.d = op::batched(gemm.d, 7, 9000);
-  const Launch launch = launch_gemm(tile_for(gemm), 0, op::view(gemm));
+  const Launch launch = launch_gemm(tile_for(gemm), {}, 0, op::view(gemm));
   EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{3 * 2, 1, 7}));
   const auto p = parameters_of<AlphaBeta<float>>(launch);
   EXPECT_EQ(p.batch_stride_a, 0) << "the transposed problem's A is B";
@@ -208,7 +208,7 @@ TEST(Launching, ABatchIsTheGridsYAndZ) {
   EXPECT_EQ(p.batch_stride_d, 9000);
   EXPECT_EQ(p.batch, 7U);
   gemm.beta = 0.0;
-  EXPECT_EQ(parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), 0, op::view(gemm))).batch_stride_c, 0);
+  EXPECT_EQ(parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), {}, 0, op::view(gemm))).batch_stride_c, 0);
 }
 
 // gridDim.z is at most 65535. The few CTAs past the last matrix return at once.
@@ -217,7 +217,7 @@ TEST(Launching, BatchesOfAnySizeFitTheGrid) {
   const auto grid = [&](std::int64_t batch) {
     op::Gemm gemm = one;
     gemm.d = op::batched(one.d, batch);
-    const std::array<std::uint32_t, 3> found = launch_gemm(tile_for(one), 0, op::view(gemm)).grid;
+    const std::array<std::uint32_t, 3> found = launch_gemm(tile_for(one), {}, 0, op::view(gemm)).grid;
     EXPECT_EQ(found[0], 6U);
     return std::array{found[1], found[2]};
   };
@@ -232,7 +232,7 @@ TEST(Launching, TransposedProblemExchangesTheOperands) {
   const op::Gemm gemm = problem(DType::f32, DType::f32, kColumn);
   const GemmTile tile = tile_for(gemm);
   ASSERT_EQ(tile.tile, (TileShape{32, 64, 8}));
-  const auto p = parameters_of<AlphaBeta<float>>(launch_gemm(tile, 0, op::view(gemm)));
+  const auto p = parameters_of<AlphaBeta<float>>(launch_gemm(tile, {}, 0, op::view(gemm)));
   EXPECT_EQ(p.a, 0xb0000U);
   EXPECT_EQ(p.b, 0xa0000U);
   EXPECT_EQ(p.lda, 48);
@@ -246,12 +246,12 @@ TEST(Launching, TransposedProblemExchangesTheOperands) {
 
 TEST(Launching, ScalarsHaveTheEpiloguesType) {
   const op::Gemm doubles = problem(DType::f64, DType::f64);
-  const auto f64 = parameters_of<AlphaBeta<double>>(launch_gemm(tile_for(doubles), 0, op::view(doubles)));
+  const auto f64 = parameters_of<AlphaBeta<double>>(launch_gemm(tile_for(doubles), {}, 0, op::view(doubles)));
   EXPECT_EQ(f64.tiles_n, 3);
   EXPECT_EQ(f64.epilogue.alpha, 2.0);
   EXPECT_EQ(f64.epilogue.beta, -3.0);
   const op::Gemm integers = problem(DType::s8, DType::s32);
-  const auto s32 = parameters_of<AlphaBeta<std::int32_t>>(launch_gemm(tile_for(integers), 0, op::view(integers)));
+  const auto s32 = parameters_of<AlphaBeta<std::int32_t>>(launch_gemm(tile_for(integers), {}, 0, op::view(integers)));
   EXPECT_EQ(s32.epilogue.alpha, 2);
   EXPECT_EQ(s32.epilogue.beta, -3);
 }
@@ -262,24 +262,24 @@ TEST(Launching, ScalarsComeInTheOrderOfTheGraph) {
   };
   op::Gemm gemm = problem(DType::f32, DType::f32);
   gemm.epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.125);
-  const auto leaky = parameters_of<Leaky>(launch_gemm(tile_for(gemm), 0, op::view(gemm)));
+  const auto leaky = parameters_of<Leaky>(launch_gemm(tile_for(gemm), {}, 0, op::view(gemm)));
   EXPECT_EQ(leaky.epilogue.alpha, 2.0F);
   EXPECT_EQ(leaky.epilogue.beta, -3.0F);
   EXPECT_EQ(leaky.epilogue.leaky_alpha, 0.125F);
   gemm.epilogue = {"plain", DType::f32, {{op::EpilogueOp::accumulator, {-1, -1}, 0.0, {}}}};
-  const auto plain = parameters_of<NoScalars>(launch_gemm(tile_for(gemm), 0, op::view(gemm)));
+  const auto plain = parameters_of<NoScalars>(launch_gemm(tile_for(gemm), {}, 0, op::view(gemm)));
   EXPECT_EQ(plain.tiles_n, 3);
 }
 
 TEST(Launching, OperandsThatAreNotReadAreNotPassed) {
   op::Gemm gemm = problem(DType::f32, DType::f32);
   gemm.beta = 0.0;
-  const auto no_source = parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), 0, op::view(gemm)));
+  const auto no_source = parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), {}, 0, op::view(gemm)));
   EXPECT_EQ(no_source.c, 0U);
   EXPECT_EQ(no_source.ldc, 0);
   EXPECT_EQ(no_source.k, 33);
   gemm.alpha = 0.0;
-  const auto no_product = parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), 0, op::view(gemm)));
+  const auto no_product = parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), {}, 0, op::view(gemm)));
   EXPECT_EQ(no_product.k, 0);
 }
 

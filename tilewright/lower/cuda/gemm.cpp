@@ -18,7 +18,11 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   out.line("static constexpr int kWarpsM = {}, kWarpsN = {};", tile.warps_m, tile.warps_n);
   out.line("static constexpr int kStages = {};", tile.stages);
   out.line("using Raster = tilewright::Raster<{}, {}>;", tile.raster.width, tile.raster.along_n);
-  out.line("static constexpr int kReductionCounters = {};", plan::kReductionCountersFrom);
+  out.line("static constexpr int kSplitK = {}, kReductionCounters = {};", tile.split_k, plan::kReductionCountersFrom);
+  if (tile.split_k == 1) return;
+  out.line("static constexpr int kSplitKRows = {}, kCounterBytes = {};", tile.split_k_rows(),
+           plan::kWorkspaceCounterBytes);
+  out.line("static constexpr int kClusterM = 1, kClusterN = 1;");
 }
 
 std::vector<std::string> pair_code(const layout::Layout& layout, const std::vector<layout::IndexVariable>& variables) {
@@ -87,13 +91,16 @@ void write_kernel(SourceWriter& out, const KernelEntry& entry, const plan::Param
   out.dedent().line("}}");
 }
 
-void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol,
-                       const plan::GemmTile& tile) {
+void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, const plan::GemmTile& tile,
+                       int ctas_per_sm) {
+  // The CTAs of a split-K kernel wait for each other, so the compiler must not give a thread more registers than the
+  // plan has assumed for the number of resident CTAs.
+  const std::string residence = tile.split_k > 1 ? fmt::format(", {}", ctas_per_sm) : "";
   write_kernel(out,
                {.family = family,
                 .symbol = symbol,
                 .parameters = "tilewright::GemmParameters<Epilogue::Parameters>",
-                .attributes = fmt::format("__launch_bounds__({})", tile.threads())},
+                .attributes = fmt::format("__launch_bounds__({}{})", tile.threads(), residence)},
                plan::gemm_parameter_layout(tile));
 }
 

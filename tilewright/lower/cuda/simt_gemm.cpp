@@ -57,7 +57,7 @@ std::string lower(const plan::SimtGemmPlan& plan, std::string_view symbol) {
   out.blank();
   write_epilogue(out, plan.operands);
   out.blank();
-  write_tile_kernel(out, "SimtGemm", symbol, plan);
+  write_tile_kernel(out, "SimtGemm", symbol, plan, plan::residence_of(plan).ctas_per_sm);
   return std::move(out).take();
 }
 

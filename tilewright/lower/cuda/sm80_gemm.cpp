@@ -95,7 +95,7 @@ std::string lower(const plan::Sm80GemmPlan& plan, std::string_view symbol) {
   out.blank();
   write_epilogue(out, plan.operands);
   out.blank();
-  write_tile_kernel(out, "Sm80Gemm", symbol, plan);
+  write_tile_kernel(out, "Sm80Gemm", symbol, plan, plan::residence_of(plan).ctas_per_sm);
   return std::move(out).take();
 }
 

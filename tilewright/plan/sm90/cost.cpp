@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "tilewright/plan/cost.hpp"
+
 namespace tilewright::plan {
 namespace {
 
@@ -23,9 +25,7 @@ constexpr double kStepClocks = 13.8;           // barrier overhead of one mainlo
 constexpr double kNarrowRows = 0.82;           // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
 constexpr double kSubtileClocks = 366;         // overhead of an epilogue subtile: barriers and the issue of the store
 constexpr double kStoreBytesPerClock = 38;
-constexpr double kExchangeUs = 3.6;           // time of the split-K barrier between CTAs, which goes through L2
-constexpr double kPartialBytesPerClock = 36;  // rate of split-K partial sums to and from the workspace
-constexpr double kOverlapLoss = 0.32;         // share of the faster of two overlapping phases that is exposed
+constexpr double kOverlapLoss = 0.32;  // share of the faster of two overlapping phases that is exposed
 // Latency of plain loads that straddle cache lines, under load; measured with K-major bf16 4095^3.
 constexpr double kGatherLatencyClocks = 3000;
 // Rate at which wgmma reads shared memory, whose peak is 128; measured with tiles of 64 columns (fp8 4096x2112x7168).
@@ -94,9 +94,8 @@ double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& inpu
   const double stores = input.subtiles * kSubtileClocks + functions +
                         tile_area * (input.d_bytes + input.beside_bytes) / input.split_k / kStoreBytesPerClock;
   if (input.split_k == 1) return stores;
-  constexpr double kAccumulatorBytes = 4;
-  const double exchanged = 2 * tile_area * kAccumulatorBytes;  // each CTA writes one tile and reads as much
-  return stores + kExchangeUs * limits.clock_ghz * 1e3 + exchanged / kPartialBytesPerClock;
+  constexpr int kAccumulatorBytes = 4;
+  return stores + exchange_us(limits, tile_area, kAccumulatorBytes) * limits.clock_ghz * 1e3;
 }
 
 double repack_us(const Sm90CostInput& input) {

@@ -349,7 +349,6 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
   if (const Support fits = check_cluster(design.cluster_m, design.cluster_n); !fits) return fits.refusal();
   plan.cluster_m = plan.is_transposed ? design.cluster_n : design.cluster_m;
   plan.cluster_n = plan.is_transposed ? design.cluster_m : design.cluster_n;
-  plan.split_k = design.split_k;
   plan.schedule = design.schedule;
   for (const auto& check : {check_teams, check_split_k}) {
     if (const Support fits = check(plan); !fits) return fits.refusal();

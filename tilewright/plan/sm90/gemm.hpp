@@ -116,8 +116,6 @@ struct Sm90GemmSketch : GemmTile {
   Target target;
   const arch::WgmmaAtom* atom = nullptr;  // entry of the atom table; the instruction's n is tile.n
   int cluster_m = 1, cluster_n = 1;       // CTAs per cluster, which share operands by multicast
-  /// Number of CTAs that compute one tile. Each computes a part of K and stores a share of the summed tile.
-  int split_k = 1;
   Schedule schedule = Schedule::cooperative;
   OperandPath path_a = {}, path_b = {};
   /// D is stored with plain stores if its lines do not begin and end at multiples of 16 bytes, or with split-K.
