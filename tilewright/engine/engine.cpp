@@ -212,6 +212,8 @@ registry::KernelPtr Engine::make_kernel(const op::Signature& signature, const pl
   throw InvalidArgument("no family can make a kernel with this design: " + reasons);
 }
 
+const registry::Promises& Engine::required() const { return state_->options.required; }
+
 Support Engine::check_promises(const registry::Kernel& kernel, const op::Problem& problem,
                                std::optional<registry::Promises> required) const {
   const registry::Promises promises = required.value_or(state_->options.required);

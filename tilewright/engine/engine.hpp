@@ -106,6 +106,8 @@ class Engine {
   /// @throws InvalidArgument with the number that makes it impossible, before anything is compiled
   registry::KernelPtr make_kernel(const op::Signature& signature, const plan::Design& design) const;
 
+  /// Options::required.
+  const registry::Promises& required() const;
   /// Refuses a kernel of the caller's choice that does not make the promises `required` (default: Options::required).
   /// If batch_invariant is required, a shipped kernel must have the plan::SumOrder that its family has for every M.
   /// @pre kernel.supports(problem)
