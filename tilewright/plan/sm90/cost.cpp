@@ -3,6 +3,7 @@
 #include "tilewright/plan/sm90/cost.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -12,7 +13,7 @@ namespace tilewright::plan {
 namespace {
 
 constexpr double kLaunchUs = 3.8;              // overhead of one kernel, timed between two events
-constexpr double kSharingUs = 1.29;            // extra time per launch of clusters that multicast
+constexpr double kSharingUs = 1.29;            // extra time per launch of pairs that multicast, and per doubling
 constexpr double kSplitKSharingUs = 0.5;       // the same with split-K, where CTAs wait for each other anyway
 constexpr double kPeakShare = 0.81;            // share of the tensor cores' nominal rate reached under the power limit
 constexpr double kDramShare = 0.96;            // share of DRAM's nominal rate reached in steady state
@@ -37,6 +38,9 @@ constexpr int kInstructionM = 64;
 constexpr int kInstructionKBytes = 32;
 
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+/// The binary logarithm of `ctas`, rounded up.
+double doublings(int ctas) { return std::bit_width(static_cast<unsigned>(ctas - 1)); }
 
 /// Clocks of the wgmma instructions of one mainloop step. `math` is the time at the tensor cores' rate. `reads` is the
 /// time to read A and B from shared memory, which limits narrow tiles.
@@ -74,15 +78,17 @@ struct StepBytes {
   double merged;  // bytes per SM if the two SMs of a TPC merge their reads of the operand that they share
 };
 StepBytes step_bytes(const Sm90CostInput& input) {
-  const auto weighted = [&](int lines, int sharers, int row_bytes) {
+  const auto weighted = [&](int lines, int sharers, int row_bytes, double sectors) {
     constexpr int kWidestRow = 128;
-    const double bytes = static_cast<double>(lines) / sharers * input.tile.k * input.element_bytes;
+    const double bytes = static_cast<double>(lines) / sharers * input.tile.k * input.element_bytes * sectors;
     return row_bytes == kWidestRow ? bytes : bytes * std::pow(kWidestRow / row_bytes, kNarrowRows);
   };
-  const double a = weighted(input.tile.m, input.cluster_n, input.row_bytes_a);
-  const double b = weighted(input.tile.n, input.cluster_m, input.row_bytes_b);
-  // CTAs of a cluster share operands by multicast already, and the split-K CTAs of a tile share nothing.
-  const bool tpc_merges_reads = input.cluster_m * input.cluster_n * input.split_k == 1;
+  const double a = weighted(input.tile.m, input.cluster_n, input.row_bytes_a, input.sectors_a);
+  const double b = weighted(input.tile.n, input.cluster_m, input.row_bytes_b, input.sectors_b);
+  // CTAs of a cluster share operands by multicast already, and the split-K CTAs of a tile share nothing. Reads that
+  // straddle sectors did not seem to be merged.
+  const double sectors = input.walks_along_m ? input.sectors_b : input.sectors_a;
+  const bool tpc_merges_reads = input.cluster_m * input.cluster_n * input.split_k == 1 && sectors == 1;
   return {a, b, tpc_merges_reads ? a + b - (input.walks_along_m ? b : a) / 2 : a + b};
 }
 
@@ -142,6 +148,17 @@ double function_instructions(const op::Epilogue& epilogue) {
   return sum;
 }
 
+double sectors_per_sector(const op::Tensor& operand) {
+  // In every other row, each 32 bytes lie in two sectors, which alone would give 1.5. The factor is estimated from bf16
+  // 4176x5408x2488 (H200, 2026-11-22): 404 TFLOP/s without multicast, 490 with the best of our tiles of that day and
+  // 662 with cuBLASLt's 192x192 in pairs each correspond to about 3600 bytes per clock from L2, where aligned rows
+  // reach 6050. With rows of 4992 instead of 4976 bytes the same problem ran at 651.
+  constexpr std::int64_t kSectorBytes = 32;
+  constexpr double kHalfOfTheRows = 1.7;
+  const Result<op::MatrixView> view = op::view_matrix(operand, "operand");
+  return view && view->ld * bytes(operand.dtype) % kSectorBytes != 0 ? kHalfOfTheRows : 1;
+}
+
 int beside_bytes(const op::GemmSignature& operands) {
   int sum = 0;
   std::size_t index = 0;
@@ -187,7 +204,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
       ((m + n) * static_cast<double>(input.k) * input.element_bytes + m * n * (input.d_bytes + input.beside_bytes)) *
       static_cast<double>(input.batches);
   const double dram_us = kDramUs + dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
-  const double sharing_us = sharers == 1 ? 0 : input.split_k > 1 ? kSplitKSharingUs : kSharingUs;
+  const double sharing_us = (input.split_k > 1 ? kSplitKSharingUs : kSharingUs) * doublings(sharers);
   return kLaunchUs + sharing_us + repack_us(input) + std::max(body_us, dram_us) +
          kOverlapLoss * std::min(body_us, dram_us) + epilogue / clocks_per_us;
 }

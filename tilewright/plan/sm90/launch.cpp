@@ -318,6 +318,9 @@ Support check_tma_strides(const op::Tensor& tensor) {
 Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   const int element_bytes = bytes(plan.operands.a.element);
+  const auto sectors = [](const OperandPath& path, const op::Tensor& tensor) {
+    return path.uses_plain_loads() || path.is_repacked ? 1.0 : sectors_per_sector(tensor);
+  };
   return {
       .m = problem.m,
       .n = problem.n,
@@ -331,6 +334,8 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .schedule = plan.schedule,
       .row_bytes_a = row_bytes(plan.path_a.major, element_bytes, plan.tile.m, plan.tile.k),
       .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.tile.n, plan.tile.k),
+      .sectors_a = sectors(plan.path_a, problem.a),
+      .sectors_b = sectors(plan.path_b, problem.b),
       .walks_along_m = plan.raster.walks_along_m(),
       .reads_a = plan.path_a.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.a)) : 0,
       .reads_b = plan.path_b.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.b)) : 0,

@@ -57,7 +57,8 @@ std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; 
 struct Group {
   int m, n, split_k;
 };
-constexpr std::array<Group, 3> kClusters{{{1, 1, 1}, {2, 1, 1}, {1, 2, 1}}};
+/// Clusters of four are considered only if the pair that comes before them is promising.
+constexpr std::array<Group, 5> kClusters{{{1, 1, 1}, {2, 1, 1}, {4, 1, 1}, {1, 2, 1}, {1, 4, 1}}};
 
 /// The problem as computed, and the properties that all its candidates share.
 struct Search {
@@ -72,6 +73,7 @@ struct Search {
   int plain_bytes;  // size of an element of D if it is stored with plain stores instead of TMA; else 0
   arch::Major major_a, major_b;
   int reads_a, reads_b;  // see Sm90CostInput
+  double sectors_a, sectors_b;
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
   double repacked_bytes;                 // 0 if no operand is repacked
@@ -154,6 +156,8 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .schedule = rows.schedule,
                       .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k),
                       .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k),
+                      .sectors_a = search.sectors_a,
+                      .sectors_b = search.sectors_b,
                       .walks_along_m = raster_of(search.m, shape).walks_along_m(),
                       .reads_a = search.reads_a,
                       .reads_b = search.reads_b,
@@ -176,15 +180,16 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
   return tile;
 }
 
+/// Returns whether the candidate is promising: fast enough with the most stages and the fewest subtiles.
 /// @pre tile.is_possible
-void consider(const Search& search, const Tile& tile, const Group& group, Candidates& candidates) {
+bool consider(const Search& search, const Tile& tile, const Group& group, Candidates& candidates) {
   const auto [cluster_m, cluster_n, split_k] = group;
   const Rows& rows = tile.rows;
   const TileShape& shape = tile.input.tile;
-  if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return;
-  if (split_k > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (split_k - 1))) return;
+  if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return false;
+  if (split_k > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (split_k - 1))) return false;
   // Multicast with parts that are not a multiple of 16 rows was 6 % slower than no multicast (128x112, H200, tf32).
-  if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return;
+  if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return false;
   Sm90CostInput input = tile.input;
   input.cluster_m = cluster_m;
   input.cluster_n = cluster_n;
@@ -192,11 +197,11 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   // Most candidates are too slow even with the most stages and the fewest subtiles, so reject them early.
   input.stages = kMaxStages;
   input.subtiles = split_k > 1 ? 0 : 1;
-  if (estimate_us(search.limits, input) >= candidates.worst_us()) return;
+  if (estimate_us(search.limits, input) >= candidates.worst_us()) return false;
 
   ConsumerExtras extras = tile.extras;
   if (split_k > 1) extras.plain_bytes = 0;
-  if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return;
+  if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return false;
   Sm90SharedMemory memory{.stage_bytes = (shape.m + shape.n) * shape.k * search.element_bytes,
                           .consumers = rows.consumers,
                           .output_bytes = kSplitKSumBytes,
@@ -205,13 +210,13 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   if (split_k == 1) {
     memory.output_barriers = kOutputBuffers;
     memory.output_bytes = epilogue_subtile(search.output, d_columns, 0).bytes(search.output.bytes_per_element());
-    if (memory.output_bytes == 0) return;
+    if (memory.output_bytes == 0) return false;
   }
-  if (!fit_stages(search, memory)) return;
+  if (!fit_stages(search, memory)) return false;
   if (search.k <= shape.k) {
     const int teams = rows.consumers / rows.team();  // each team needs a current stage and the next one
     memory.stages = std::min(memory.stages, kAheadBytes / memory.stage_bytes);
-    if (memory.stages < std::max(kMinStages, 2 * teams)) return;
+    if (memory.stages < std::max(kMinStages, 2 * teams)) return false;
   }
   input.stages = memory.stages;
   if (split_k == 1) {
@@ -221,6 +226,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   }
   candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
                     search.is_transposed, search.repacked_bytes > 0});
+  return true;
 }
 
 /// The values of split_k to try: as many as leave no SM idle, and half as many. There are none if the tiles fill more
@@ -253,16 +259,19 @@ std::array<int, 2> filling_columns(const Search& search, int rows) {
 void consider_columns(const Search& search, const Rows& rows, int columns, Candidates& candidates) {
   const std::array tiles{make_tile(search, rows, columns, kSwizzleBytes),
                          make_tile(search, rows, columns, 2 * kSwizzleBytes)};
+  bool is_promising = true;
   for (Group group : kClusters) {
+    if (group.m * group.n > 2 && !is_promising) continue;
+    is_promising = false;
     for (const Tile& tile : tiles) {
       if (!tile.is_possible) continue;
       group.split_k = 1;
-      consider(search, tile, group, candidates);
+      is_promising |= consider(search, tile, group, candidates);
       // With ping_pong, one warpgroup would multiply a whole tile, and the CTA would reduce two tiles.
       if (rows.schedule == Schedule::ping_pong || search.padded_k) continue;
       for (const int split_k : split_k_worth_trying(search, rows.m, columns, group)) {
         group.split_k = split_k;
-        if (split_k > 1) consider(search, tile, group, candidates);
+        if (split_k > 1) is_promising |= consider(search, tile, group, candidates);
       }
     }
   }
@@ -376,6 +385,8 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .major_b = major(is_word_or_byte || is_a_along_k(signature, !is_transposed)),
         .reads_a = 0,
         .reads_b = 0,
+        .sectors_a = 1,
+        .sectors_b = 1,
         .is_transposed = is_transposed,
         .promotes = promotes_accumulators(signature),
         .loads_fragments = false,
@@ -394,6 +405,8 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
     search.reads_a = is_transposed ? times_b : times_a;
     search.reads_b = is_transposed ? times_a : times_b;
     if (is_restricted && is_tf32 && search.uses_plain_loads()) continue;  // they round to tf32 in another way than TMA
+    search.sectors_a = sectors_per_sector(is_transposed ? view.b.tensor : view.a.tensor);
+    search.sectors_b = sectors_per_sector(is_transposed ? view.a.tensor : view.b.tensor);
     search.major_a = major(is_a_along_k(signature, is_transposed));
     search.major_b = major(is_a_along_k(signature, !is_transposed));
     search.loads_fragments = is_word_or_byte && !is_a_along_k(signature, is_transposed);
