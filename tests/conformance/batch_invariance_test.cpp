@@ -78,7 +78,7 @@ TEST_P(WithoutThePromise, TheBitsDependOnM) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Promises, WithoutThePromise, testing::ValuesIn(devices()),
-                         [](const auto& info) { return identifier(info.param); });
+                         [](const auto& each) { return identifier(each.param); });
 
 }  // namespace
 }  // namespace tilewright::conformance

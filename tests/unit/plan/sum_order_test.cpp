@@ -195,7 +195,7 @@ TEST_P(InvariantDesigns, OfSm90GemmAreFoundForEveryM) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, InvariantDesigns, testing::ValuesIn(type_cases()),
-                         [](const auto& info) { return fmt::format("case_{}", info.index); });
+                         [](const auto& each) { return fmt::format("case_{}", each.index); });
 
 }  // namespace
 }  // namespace tilewright::plan

@@ -279,10 +279,12 @@ void consider_columns(const Search& search, const Rows& rows, int columns, Candi
 
 void consider_all(const Search& search, Candidates& candidates) {
   constexpr std::array<int, 4> kHeights{64, 128, 192, 256};
+  // A narrow tile may be impossible for the required orientation of operands, and then only wider ones remain.
+  const bool keeps_wasteful = search.padded_k.has_value();
   for (const Rows& rows : kRows) {
-    if (is_wasteful(kHeights, rows.m, search.m)) continue;
+    if (!keeps_wasteful && is_wasteful(kHeights, rows.m, search.m)) continue;
     for (const int columns : kColumns) {
-      if (is_wasteful(kColumns, columns, search.n)) break;
+      if (!keeps_wasteful && is_wasteful(kColumns, columns, search.n)) break;
       consider_columns(search, rows, columns, candidates);
     }
     for (const int columns : filling_columns(search, rows.m)) {
