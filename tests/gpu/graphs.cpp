@@ -1,5 +1,5 @@
-// Kernels with a workspace in CUDA graphs: every family with split-K, repacked operands and reductions, captured in every
-// mode on two streams and replayed many times. Each result must have the bits of a run without a graph.
+// Kernels with a workspace in CUDA graphs: every family with split-K, repacked operands and reductions, captured in
+// every mode on two streams and replayed many times. Each result must have the bits of a run without a graph.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -66,10 +66,7 @@ std::vector<WorkspaceCase> workspace_cases() {
 class CapturedCall {
  public:
   CapturedCall(Engine& engine, const std::shared_ptr<runtime::CudaContext>& context, const WorkspaceCase& wanted)
-      : device_(engine.device()),
-        host_(wanted.problem()),
-        operands_(host_->gemm, device_, nullptr),
-        stream_(context) {
+      : device_(engine.device()), host_(wanted.problem()), operands_(host_->gemm, device_, nullptr), stream_(context) {
     for (const RankedKernel& ranked : engine.find_kernels(operands_.on_device())) {
       const registry::KernelMetadata& metadata = ranked.kernel->metadata();
       if (metadata.family != wanted.family) continue;
