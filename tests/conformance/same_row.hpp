@@ -83,7 +83,7 @@ class SameRow {
   op::Tensor tensor(DType type, std::int64_t rows, std::int64_t columns, op::MatrixLayout layout, std::int64_t batch) {
     memory_.emplace_back(static_cast<std::size_t>(rows * columns * batch * bytes(type)));
     const op::Tensor one = op::matrix(memory_.back().data(), type, rows, columns, layout);
-    return batch == 1 ? one : op::batched(one, batch);
+    return batch == 1 ? one : op::batched(one, batch, rows * columns);
   }
   void fill_row_of(const op::Tensor& tensor, std::uint64_t seed) const {
     fill_randomly(tensor, seed + static_cast<std::uint64_t>(1000 * place_ + 10 * tensor.rows()));
