@@ -173,6 +173,11 @@ int shared_alignment(const Tensor& tensor, std::span<const std::int64_t> steps) 
   return static_cast<int>(std::max<std::uint64_t>(1, alignment_bytes / element));
 }
 
+bool splits_sectors(const Tensor& tensor) {
+  constexpr std::uint64_t kSectorBytes = 32;
+  return tensor.device.kind == MemoryDevice::Kind::cuda && tensor.address % kSectorBytes == kSectorBytes / 2;
+}
+
 std::int64_t span_bytes(const Tensor& tensor) { return last_offset(tensor).bytes; }
 
 }  // namespace tilewright::op

@@ -113,6 +113,9 @@ Support check_strides(const Tensor& tensor, std::string_view role);
 /// extent. The batch stride may be any.
 Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role);
 
+/// Whether the tensor begins in the middle of a 32-byte sector of a GPU's memory, at an odd multiple of 16 bytes.
+bool splits_sectors(const Tensor& tensor);
+
 /// Bytes from the first element to one past the last; 0 for an empty tensor. @pre check_strides accepted it
 std::int64_t span_bytes(const Tensor& tensor);
 

@@ -46,8 +46,14 @@ constexpr std::array<TileRow, 5> kSplitTiles{{
     {{32, 32, 128}, 4, 2, 2},
 }};
 
-constexpr std::array<TileRow, 3> kDoubleTiles{{
+constexpr std::array<TileRow, 9> kDoubleTiles{{
     {{128, 128, 128}, 3, 4, 2, 4},
+    {{128, 64, 128}, 4, 4, 2, 8},
+    {{64, 128, 128}, 4, 2, 4, 8},
+    {{128, 32, 128}, 4, 4, 1, 8},
+    {{32, 128, 128}, 4, 1, 4, 8},
+    {{128, 16, 128}, 4, 4, 1, 8},
+    {{16, 128, 128}, 4, 1, 4, 8},
     {{64, 64, 128}, 4, 2, 2, 8},
     {{32, 32, 128}, 4, 2, 2, 8},
 }};
@@ -56,6 +62,22 @@ constexpr std::array<TileRow, 5> kSimtTiles{{
     {{128, 128, 16}, 3, 2, 4},
     {{128, 128, 8}, 4, 2, 4},
     {{128, 64, 8}, 4, 2, 2},
+    {{64, 64, 8}, 4, 2, 1},
+    {{32, 32, 16}, 3, 1, 1},
+}};
+
+// Tiles for types that only CUDA cores multiply: with few rows or columns, a tile of their number wastes none.
+constexpr std::array<TileRow, 12> kSimtOnlyTiles{{
+    {{128, 128, 16}, 3, 2, 4},
+    {{128, 128, 8}, 4, 2, 4},
+    {{256, 64, 8}, 4, 4, 2},
+    {{64, 256, 8}, 4, 2, 4},
+    {{128, 64, 8}, 4, 2, 2},
+    {{64, 128, 8}, 4, 2, 2},
+    {{128, 32, 16}, 3, 4, 1},
+    {{32, 128, 16}, 3, 1, 4},
+    {{128, 16, 16}, 4, 4, 1},
+    {{16, 128, 16}, 4, 1, 4},
     {{64, 64, 8}, 4, 2, 1},
     {{32, 32, 16}, 3, 1, 1},
 }};
@@ -154,10 +176,12 @@ std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmView& view, const op
   return with_split_k(view, signature, sm80_gemm_designs(signature, target));
 }
 
-std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& /*signature*/, const Target& target) {
+std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& signature, const Target& target) {
+  const bool is_alone = signature.a.element == DType::f32 && signature.math == op::MathOperation::multiply_add;
+  const std::span<const TileRow> rows = is_alone ? std::span<const TileRow>(kSimtOnlyTiles) : kSimtTiles;
   std::vector<SimtGemmDesign> designs;
-  designs.reserve(kSimtTiles.size());
-  for (const TileRow& row : kSimtTiles) designs.push_back({tiling_of(row, target, 1)});
+  designs.reserve(rows.size());
+  for (const TileRow& row : rows) designs.push_back({tiling_of(row, target, 1)});
   return designs;
 }
 
@@ -174,10 +198,11 @@ std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmSignature& signature
   return designs;
 }
 
-// The smallest tile along K pads K with the fewest zeros, and most tiles have it.
+// The narrow tiles, which suit few rows or columns, are the longest along K. Where K is a multiple of that, all others
+// have the same order.
 std::optional<SimtGemmDesign> invariant_simt_gemm_design(const op::GemmSignature& signature, const Target& target) {
   const std::vector<SimtGemmDesign> designs = simt_gemm_designs(signature, target);
-  return *std::ranges::min_element(designs, {}, [](const SimtGemmDesign& design) { return design.tile.k; });
+  return *std::ranges::max_element(designs, {}, [](const SimtGemmDesign& design) { return design.tile.k; });
 }
 
 // The instruction and the k of this tile are those of most tiles of its table.

@@ -20,6 +20,8 @@ constexpr double kIssuesPerClock = 4;  // of one SM
 constexpr int kAddressRegisters =
     40;  // pointers, counters and predicates beside fragments; from ptxas -v of this family
 
+constexpr int kTileLoopRegisters = 24;  // state of the loop over tiles with split-K; from ptxas -v, as above
+
 bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
 
 // The type in which the instruction multiplies.
@@ -237,7 +239,8 @@ int Sm80GemmPlan::registers() const {
   const int accumulators = tiles_m * tiles_n * atom->c_registers * element_registers;
   const int step_bytes = (warp_tile_m() * bytes(a.element) + warp_tile_n() * bytes(b.element)) * atom->k;
   const int fragments = 2 * step_bytes / (kLanes * 4);
-  return (promotes_accumulators ? 2 : 1) * accumulators + fragments + kAddressRegisters;
+  return (promotes_accumulators ? 2 : 1) * accumulators + fragments + kAddressRegisters +
+         (split_k > 1 ? kTileLoopRegisters : 0);
 }
 
 CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {

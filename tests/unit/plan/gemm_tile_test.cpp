@@ -211,6 +211,48 @@ TEST(Launching, ABatchIsTheGridsYAndZ) {
   EXPECT_EQ(parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), {}, 0, op::view(gemm))).batch_stride_c, 0);
 }
 
+// The workspace has the counters, two sets of partial sums for each group, and the parts of reductions. A group is the
+// CTAs of one tile; there are as many as are resident at once, or as there are tiles.
+TEST(Launching, GroupsOfASplitKKernelAreResident) {
+  op::Gemm gemm = problem(DType::f32, DType::f32);
+  gemm.a = op::batched(gemm.a, 7);
+  gemm.b = op::batched(gemm.b, 7);
+  gemm.c = op::batched(gemm.c, 7);
+  gemm.d = op::batched(gemm.d, 7);
+  GemmTile tile = tile_for(gemm);
+  tile.split_k = 4;
+  constexpr std::size_t kPartialBytes = 64 * 32 * 4;
+  for (const auto& [residence, groups] : {std::pair{Residence{2, 10}, 5U}, {Residence{4, 132}, 2U * 3 * 7}}) {
+    ASSERT_TRUE(check_launch(tile, residence, op::view(gemm)));
+    const Launch launch = launch_gemm(tile, residence, 0, op::view(gemm));
+    EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{groups * 4, 1, 1}));
+    EXPECT_TRUE(launch.cooperative);
+    EXPECT_EQ(launch.ctas_per_sm, residence.ctas_per_sm);
+    EXPECT_EQ(launch.workspace_bytes(), kWorkspaceCounterBytes + groups * 2 * 4 * kPartialBytes);
+    EXPECT_EQ(static_cast<std::size_t>(parameters_of<AlphaBeta<float>>(launch).reduction_parts),
+              launch.workspace_bytes());
+  }
+}
+
+TEST(Launching, SplitKNeedsResidentCtasAndWholeVectors) {
+  const op::Gemm gemm = problem(DType::f32, DType::f32);
+  GemmTile tile = tile_for(gemm);
+  const auto refusal = [&](int split_k, int columns) {
+    tile.split_k = split_k;
+    tile.tile.n = columns;
+    return check_split_k(tile, {2, 10}).reason();
+  };
+  EXPECT_EQ(refusal(21, 32),
+            "split_k must be from 1 to 20, the number of CTAs of this kernel that are resident at "
+            "once, got 21");
+  EXPECT_EQ(refusal(4, 30), "with split-K a row of a tile must be a multiple of 16 bytes of accumulators, got 120");
+  tile.tile.n = 32;
+  EXPECT_TRUE(check_split_k(tile, {2, 10}));
+  EXPECT_EQ(tile.split_k_rows(), 17) << "a quarter of the tile's 64 rows, which may begin anywhere in a row";
+  tile.split_k = 7;
+  EXPECT_EQ(tile.split_k_rows(), 11) << "74 vectors of rows of 8, which may begin anywhere in a row";
+}
+
 // gridDim.z is at most 65535. The few CTAs past the last matrix return at once.
 TEST(Launching, BatchesOfAnySizeFitTheGrid) {
   const op::Gemm one = problem(DType::f32, DType::f32);

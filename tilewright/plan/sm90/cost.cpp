@@ -149,14 +149,16 @@ double function_instructions(const op::Epilogue& epilogue) {
 }
 
 double sectors_per_sector(const op::Tensor& operand) {
-  // In every other row, each 32 bytes lie in two sectors, which alone would give 1.5. The factor is estimated from bf16
+  // In a row that begins in the middle of a sector, each 32 bytes lie in two sectors, which alone would give 2 for the
+  // row, and 1.5 if every other row is such a row. The factor for every other row is estimated from bf16
   // 4176x5408x2488 (H200, 2026-11-22): 404 TFLOP/s without multicast, 490 with the best of our tiles of that day and
   // 662 with cuBLASLt's 192x192 in pairs each correspond to about 3600 bytes per clock from L2, where aligned rows
   // reach 6050. With rows of 4992 instead of 4976 bytes the same problem ran at 651.
   constexpr std::int64_t kSectorBytes = 32;
-  constexpr double kHalfOfTheRows = 1.7;
+  constexpr double kHalfOfTheRows = 1.7, kAllRows = 2 * (kHalfOfTheRows - 1) + 1;
   const Result<op::MatrixView> view = op::view_matrix(operand, "operand");
-  return view && view->ld * bytes(operand.dtype) % kSectorBytes != 0 ? kHalfOfTheRows : 1;
+  if (view && view->ld * bytes(operand.dtype) % kSectorBytes != 0) return kHalfOfTheRows;
+  return op::splits_sectors(operand) ? kAllRows : 1;
 }
 
 int beside_bytes(const op::GemmSignature& operands) {

@@ -48,9 +48,9 @@ double function_instructions(const op::Epilogue& epilogue);
 /// Bytes per element of A*B that an epilogue reads and writes in m x n tensors other than C and D.
 int beside_bytes(const op::GemmSignature& operands);
 
-/// The mean number of 32-byte sectors of L2 that TMA reads for 32 bytes of a row of `operand`, whose address is taken
-/// to be a multiple of 32. It is 1 if rows begin at multiples of 32 bytes. If their distance is an odd multiple of 16
-/// bytes, every other row begins in the middle of a sector.
+/// The mean number of 32-byte sectors of L2 that TMA reads for 32 bytes of a row of `operand`. It is 1 if rows begin at
+/// multiples of 32 bytes. If their distance is an odd multiple of 16 bytes, every other row begins in the middle of a
+/// sector; if only the address is one, every row does.
 double sectors_per_sector(const op::Tensor& operand);
 
 /// Estimated microseconds, including the launch and the repacking of operands. A persistent CTA computes its tiles one
