@@ -16,6 +16,9 @@ struct Contender {
   // Additional relative error that is allowed, for a product that is rounded between two kernels or for a function that
   // is approximated.
   double rounding = 0.0;
+  // The number of partial sums of split-K that are rounded to the type of D before they are added; 1: none are. It
+  // allows no larger error, but explains one.
+  int rounded_parts = 1;
 };
 
 }  // namespace tilewright::bench

@@ -1,11 +1,13 @@
 // cuBLASLt, loaded at run time: the baseline of the comparison.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "contender.hpp"
+#include "operand_alignment.hpp"
 #include "operand_sets.hpp"
 
 namespace tilewright::bench {
@@ -31,11 +33,17 @@ class CublasLt {
   /// "13.1.0 (/usr/local/cuda/lib64/libcublasLt.so.13)"
   std::string version() const;
 
+  /// No limit other than the size of the workspace.
+  static constexpr std::size_t kWholeWorkspace = std::numeric_limits<std::size_t>::max();
+
   /// Up to `most` algorithms for the problem, in the order of the heuristic, each as a contender named "cublaslt". They
   /// use the memory of `sets`. `sets` and this object must outlive them. Empty if cuBLASLt has no algorithm for these
-  /// types and layouts. @pre for MatmulForm::fused, the problem has an epilogue that cuBLASLt has too
+  /// types and layouts. The algorithms use at most
+  /// `most_workspace_bytes` of the workspace. @pre for MatmulForm::fused, the problem has an epilogue that cuBLASLt has
+  /// too
   std::vector<Contender> contenders(const Problem& problem, const OperandSets& sets, int most,
-                                    MatmulForm form = MatmulForm::plain);
+                                    MatmulForm form = MatmulForm::plain,
+                                    std::size_t most_workspace_bytes = kWholeWorkspace);
 
  private:
   std::shared_ptr<runtime::CudaDevice> device_;
