@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
 #include "bench/random_class.hpp"
 #include "bench/report.hpp"
 
@@ -206,6 +211,22 @@ TEST(ScoreRandom, OddRowsAndCudaCoresHaveTargetsOfTheirOwn) {
   EXPECT_FALSE(is_met("f32", {made("A", "f32", 0.96, 1.0)}));
   EXPECT_TRUE(is_met("f32", {made("A", "f32", 0.98, 1.0), missing("B", "f32", true)}));
   EXPECT_FALSE(is_met("f32", {made("A", "f32", 0.98, 1.0), missing("B", "f32", false)}));
+}
+
+TEST(ScoreRandom, TheGuideHasTheTargetsOfEveryGroup) {
+  std::ifstream file(TILEWRIGHT_SOURCE_DIR "/bench/README.md");
+  const std::string guide(std::istreambuf_iterator<char>(file), {});
+  const std::vector<RandomScore> groups = score_random_groups(
+      std::vector{made("A", "odd_rows", 1.0, 1.0), made("B", "f32", 1.0, 1.0), made("C", "f64", 1.0, 1.0)});
+  EXPECT_EQ(groups.size(), 5u);
+  for (const RandomScore& group : groups) {
+    std::string line = fmt::format("| {} |", group.title);
+    for (const std::optional<double>& target :
+         {group.targets.geomean, group.targets.fifth_percentile, group.targets.least, group.targets.mean_regret,
+          group.targets.percentile_95_of_regret})
+      line += target ? fmt::format(" {:.2f} |", *target) : " |";
+    EXPECT_THAT(guide, HasSubstr(line));
+  }
 }
 
 TEST(Worst, AreTheSmallestRatiosInOrder) {
