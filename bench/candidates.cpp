@@ -5,6 +5,7 @@
 
 #include "random_class.hpp"
 #include "tilewright/base/error.hpp"
+#include "verification.hpp"
 
 namespace tilewright::bench {
 namespace {
@@ -83,7 +84,55 @@ plan::FlatDesign design_of(const Json& json) {
   return design;
 }
 
+/// Verifies the candidates, and returns the contenders that may be timed.
+std::vector<Contender> verified(const std::shared_ptr<runtime::Device>& device, const Problem& problem,
+                                const OperandSets& sets, std::span<const Contender> contenders,
+                                std::vector<Candidate>& candidates) {
+  Verification verification(device, problem, sets);
+  std::vector<Contender> right;
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    candidates[i].is_right = verification.judge(contenders[i]).right;
+    if (*candidates[i].is_right) right.push_back(contenders[i]);
+  }
+  return right;
+}
+
+std::vector<std::string> lines_of(engine::Engine& engine, const Problem& problem, RandomBlocks& random,
+                                  const CandidateOptions& options, const MakeTimer& make_timer) {
+  const std::shared_ptr<runtime::Device>& device = engine.device();
+  const std::string gpu = device->properties().name;
+  const OperandSets sets(device, problem, random, options.seed, options.most_sets);
+  const Result<OurKernels> ours = tilewright_contenders(engine, problem, sets, options.choice);
+  if (!ours) return {failure_line(problem, gpu, "", ours.reason())};
+  std::vector<std::string> lines;
+  for (const FailedKernel& failed : ours->failed)
+    lines.push_back(failure_line(problem, gpu, failed.name, failed.reason));
+  std::vector<Candidate> candidates;
+  for (const engine::RankedKernel& ranked : ours->kernels)
+    candidates.push_back({.ranked = ranked, .rank = static_cast<int>(candidates.size()) + 1});
+  const std::vector<Contender> timed = sets.bytes() <= options.most_verified_bytes
+                                           ? verified(device, problem, sets, ours->contenders, candidates)
+                                           : ours->contenders;
+  std::vector<Timing> timings;
+  if (!timed.empty()) timings = survey(make_timer(timed, sets.count()), timed.size(), options.survey);
+  auto timing = timings.begin();
+  for (Candidate& candidate : candidates) {
+    if (candidate.is_right.value_or(true)) candidate.timing = *timing++;
+    lines.push_back(candidate_line(problem, gpu, candidate));
+  }
+  return lines;
+}
+
 }  // namespace
+
+std::vector<std::string> survey_candidates(engine::Engine& engine, const Problem& problem, RandomBlocks& random,
+                                           const CandidateOptions& options, const MakeTimer& make_timer) {
+  try {
+    return lines_of(engine, problem, random, options, make_timer);
+  } catch (const Error& error) {
+    return {failure_line(problem, engine.device()->properties().name, "", error.what())};
+  }
+}
 
 std::string candidate_line(const Problem& problem, const std::string& gpu, const Candidate& candidate) {
   const registry::Kernel& kernel = *candidate.ranked.kernel;

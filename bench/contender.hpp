@@ -1,12 +1,17 @@
 // One implementation of a problem, Tilewright's or cuBLASLt's. The harness times several of them side by side.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "tilewright/runtime/device.hpp"
 
 namespace tilewright::bench {
+
+/// No limit on cuBLASLt's workspace other than its size.
+inline constexpr std::size_t kWholeWorkspace = std::numeric_limits<std::size_t>::max();
 
 struct Contender {
   std::string name;                                                // "tilewright", "cublaslt", "cublaslt_best"

@@ -1,7 +1,6 @@
 // cuBLASLt, loaded at run time: the baseline of the comparison.
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "contender.hpp"
 #include "operand_alignment.hpp"
 #include "operand_sets.hpp"
+#include "tilewright/runtime/cuda_device.hpp"
 
 namespace tilewright::bench {
 
@@ -32,9 +32,6 @@ class CublasLt {
 
   /// "13.1.0 (/usr/local/cuda/lib64/libcublasLt.so.13)"
   std::string version() const;
-
-  /// No limit other than the size of the workspace.
-  static constexpr std::size_t kWholeWorkspace = std::numeric_limits<std::size_t>::max();
 
   /// Up to `most` algorithms for the problem, in the order of the heuristic, each as a contender named "cublaslt". They
   /// use the memory of `sets`. `sets` and this object must outlive them. Empty if cuBLASLt has no algorithm for these

@@ -50,21 +50,21 @@ std::string conclusion(std::span<const Recheck> rechecks) {
   return "cuBLASLt's algorithm is wrong wherever the operands are";
 }
 
-std::vector<Recheck> recheck_cublaslt(CublasLt& cublaslt, std::shared_ptr<runtime::CudaDevice> device,
+std::vector<Recheck> recheck_cublaslt(const Algorithms& algorithms, const std::shared_ptr<runtime::Device>& device,
                                       const Problem& problem, const OperandSets& sets, RandomBlocks& random,
                                       std::uint64_t seed) {
   std::vector<Recheck> rechecks;
   const auto add = [&](Where where, const OperandSets& memory, std::size_t workspace_bytes) {
-    const std::vector<Contender> found = cublaslt.contenders(problem, memory, 1, MatmulForm::plain, workspace_bytes);
+    const std::vector<Contender> found = algorithms(memory, workspace_bytes);
     if (found.empty()) return;
     Verification verification(device, problem, memory);
     const Verdict verdict = verification.judge(found.front());
     const bool is_rounding = !verdict.right && verification.is_explained_by_rounding(found.front());
     rechecks.push_back({where, found.front().detail, verdict, is_rounding});
   };
-  add(Where::same_memory, sets, CublasLt::kWholeWorkspace);
+  add(Where::same_memory, sets, kWholeWorkspace);
   const OperandSets fresh(device, problem, random, seed + 1000, 1);
-  add(Where::fresh_memory, fresh, CublasLt::kWholeWorkspace);
+  add(Where::fresh_memory, fresh, kWholeWorkspace);
   add(Where::without_workspace, fresh, 0);
   return rechecks;
 }

@@ -1,11 +1,15 @@
 // Finds out whether cuBLASLt or the harness is at fault when cuBLASLt's result is wrong.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "cublaslt.hpp"
+#include "contender.hpp"
+#include "operand_sets.hpp"
 #include "verification.hpp"
 
 namespace tilewright::bench {
@@ -29,8 +33,12 @@ std::string describe(const Recheck& recheck);
 /// What follows from the rechecks.
 std::string conclusion(std::span<const Recheck> rechecks);
 
+/// The algorithms that the heuristic offers on the memory of `sets` with at most this much workspace, the first choice
+/// first.
+using Algorithms = std::function<std::vector<Contender>(const OperandSets& sets, std::size_t most_workspace_bytes)>;
+
 /// Runs the heuristic's first algorithm again. Without an algorithm that needs no workspace, that recheck is missing.
-std::vector<Recheck> recheck_cublaslt(CublasLt& cublaslt, std::shared_ptr<runtime::CudaDevice> device,
+std::vector<Recheck> recheck_cublaslt(const Algorithms& algorithms, const std::shared_ptr<runtime::Device>& device,
                                       const Problem& problem, const OperandSets& sets, RandomBlocks& random,
                                       std::uint64_t seed);
 

@@ -6,6 +6,7 @@
 
 #include "tilewright/base/float_format.hpp"
 #include "tilewright/op/fill.hpp"
+#include "tilewright/runtime/cuda_device.hpp"
 
 namespace tilewright::bench {
 namespace {
@@ -69,30 +70,37 @@ std::size_t bytes_of_set(const Problem& problem) {
 
 }  // namespace
 
-RandomBlocks::RandomBlocks(std::shared_ptr<runtime::CudaDevice> device, std::uint64_t seed)
+RandomBlocks::RandomBlocks(std::shared_ptr<runtime::Device> device, std::uint64_t seed)
     : device_(std::move(device)), seed_(seed) {}
 
-const runtime::DeviceBuffer& RandomBlocks::block(DType dtype) {
+const RandomBlocks::Block& RandomBlocks::block(DType dtype) {
   if (const auto made = blocks_.find(dtype); made != blocks_.end()) return made->second;
-  const std::vector<std::byte> elements = random_block(dtype, seed_);
-  runtime::DeviceBuffer buffer(device_, elements.size());
-  device_->copy_in(buffer.address(), elements.data(), elements.size(), nullptr);
-  return blocks_.emplace(dtype, std::move(buffer)).first->second;
+  Block block{.host = random_block(dtype, seed_), .device = {}};
+  block.device = runtime::DeviceBuffer(device_, block.host.size());
+  device_->copy_in(block.device.address(), block.host.data(), block.host.size(), nullptr);
+  return blocks_.emplace(dtype, std::move(block)).first->second;
+}
+
+void RandomBlocks::copy(std::uint64_t to, const Block& from, std::size_t offset, std::size_t bytes) const {
+  if (const auto* gpu = dynamic_cast<const runtime::CudaDevice*>(device_.get())) {
+    const runtime::ContextScope scope(*gpu->context());
+    gpu->context()->driver().copy_device_to_device(to, from.device.address() + offset, bytes, nullptr);
+  } else {
+    device_->copy_in(to, from.host.data() + offset, bytes, nullptr);
+  }
 }
 
 void RandomBlocks::fill(const runtime::DeviceBuffer& buffer, DType dtype, std::mt19937_64& offsets) {
-  const runtime::DeviceBuffer& random = block(dtype);
-  const runtime::ContextScope scope(*device_->context());
+  const Block& random = block(dtype);
   std::size_t offset = offsets() % kRandomElements * static_cast<std::size_t>(bytes(dtype));
   for (std::size_t done = 0; done < buffer.bytes(); offset = 0) {
-    const std::size_t piece = std::min(buffer.bytes() - done, random.bytes() - offset);
-    device_->context()->driver().copy_device_to_device(buffer.address() + done, random.address() + offset, piece,
-                                                       nullptr);
+    const std::size_t piece = std::min(buffer.bytes() - done, random.host.size() - offset);
+    copy(buffer.address() + done, random, offset, piece);
     done += piece;
   }
 }
 
-OperandSets::OperandSets(std::shared_ptr<runtime::CudaDevice> device, const Problem& problem, RandomBlocks& random,
+OperandSets::OperandSets(std::shared_ptr<runtime::Device> device, const Problem& problem, RandomBlocks& random,
                          std::uint64_t seed, int most)
     : device_(std::move(device)),
       tensors_(stored_tensors(problem)),

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "arguments.hpp"
-#include "tilewright/runtime/cuda_device.hpp"
+#include "tilewright/runtime/device.hpp"
 #include "verify.hpp"
 
 namespace tilewright::bench {
@@ -19,16 +19,23 @@ namespace tilewright::bench {
 /// Blocks of random elements on the device, one for each element type that was used.
 class RandomBlocks {
  public:
-  RandomBlocks(std::shared_ptr<runtime::CudaDevice> device, std::uint64_t seed);
+  RandomBlocks(std::shared_ptr<runtime::Device> device, std::uint64_t seed);
   /// Fills the buffer with repeated copies of the type's block, starting at an element of it that `offsets` draws.
   void fill(const runtime::DeviceBuffer& buffer, DType dtype, std::mt19937_64& offsets);
 
  private:
-  const runtime::DeviceBuffer& block(DType dtype);
+  /// The elements on the host and on the device. A GPU copies its own, the emulator those of the host.
+  struct Block {
+    std::vector<std::byte> host;
+    runtime::DeviceBuffer device;
+  };
 
-  std::shared_ptr<runtime::CudaDevice> device_;
+  const Block& block(DType dtype);
+  void copy(std::uint64_t to, const Block& from, std::size_t offset, std::size_t bytes) const;
+
+  std::shared_ptr<runtime::Device> device_;
   std::uint64_t seed_;
-  std::map<DType, runtime::DeviceBuffer> blocks_;
+  std::map<DType, Block> blocks_;
 };
 
 class OperandSets {
@@ -37,8 +44,8 @@ class OperandSets {
   /// value has that value. D and the epilogue's outputs are NaN. All sets together have more than three times the size
   /// of the L2 cache, unless `most` sets are less. `seed` chooses the places in `random` where the operands begin.
   /// @throws OutOfMemory
-  OperandSets(std::shared_ptr<runtime::CudaDevice> device, const Problem& problem, RandomBlocks& random,
-              std::uint64_t seed, int most = std::numeric_limits<int>::max());
+  OperandSets(std::shared_ptr<runtime::Device> device, const Problem& problem, RandomBlocks& random, std::uint64_t seed,
+              int most = std::numeric_limits<int>::max());
 
   /// Of one set.
   std::size_t bytes() const { return bytes_of_set_; }
@@ -75,7 +82,7 @@ class OperandSets {
   std::vector<std::byte> read(const runtime::DeviceBuffer& buffer, std::size_t begin, std::size_t bytes) const;
   void poison(const runtime::DeviceBuffer& buffer, std::uint8_t byte) const;
 
-  std::shared_ptr<runtime::CudaDevice> device_;
+  std::shared_ptr<runtime::Device> device_;
   std::vector<StoredTensor> tensors_;
   std::size_t bytes_of_set_ = 0, bytes_of_d_ = 0;  // without the red zone behind D
   std::vector<Set> sets_;

@@ -173,47 +173,18 @@ class Bench {
   }
 
   /// The lines of the problem's candidates (candidates.hpp).
-  std::vector<std::string> survey_candidates(const Problem& problem) {
-    const std::string gpu = device_->properties().name;
-    try {
-      return lines_of_candidates(problem, gpu);
-    } catch (const Error& error) {
-      return {failure_line(problem, gpu, "", error.what())};
-    }
+  std::vector<std::string> candidates(const Problem& problem) {
+    const CandidateOptions options{.choice = options_.choice(),
+                                   .survey = options_.survey,
+                                   .most_verified_bytes = static_cast<std::size_t>(options_.verified_mib) << 20,
+                                   .seed = options_.measure.seed};
+    return survey_candidates(engine_, problem, *random_, options,
+                             [&](std::span<const Contender> contenders, int set_count) {
+                               return call_timer(*device_, contenders, set_count);
+                             });
   }
 
  private:
-  std::vector<std::string> lines_of_candidates(const Problem& problem, const std::string& gpu) {
-    const OperandSets sets(device_, problem, *random_, options_.measure.seed);
-    const Result<OurKernels> ours = tilewright_contenders(engine_, problem, sets, options_.choice());
-    if (!ours) return {failure_line(problem, gpu, "", ours.reason())};
-    std::vector<std::string> lines;
-    for (const FailedKernel& failed : ours->failed)
-      lines.push_back(failure_line(problem, gpu, failed.name, failed.reason));
-    std::vector<Candidate> candidates;
-    for (const engine::RankedKernel& ranked : ours->kernels)
-      candidates.push_back({.ranked = ranked, .rank = static_cast<int>(candidates.size()) + 1});
-    std::vector<Contender> timed = ours->contenders;
-    if (sets.bytes() <= static_cast<std::size_t>(options_.verified_mib) << 20) {
-      timed.clear();
-      Verification verification(device_, problem, sets);
-      for (std::size_t i = 0; i < candidates.size(); ++i) {
-        candidates[i].is_right = verification.judge(ours->contenders[i]).right;
-        if (*candidates[i].is_right) timed.push_back(ours->contenders[i]);
-      }
-    }
-    if (!timed.empty()) {
-      const std::vector<Timing> timings =
-          survey(call_timer(*device_, timed, sets.count()), timed.size(), options_.survey);
-      auto timing = timings.begin();
-      for (Candidate& candidate : candidates) {
-        if (candidate.is_right.value_or(true)) candidate.timing = *timing++;
-      }
-    }
-    for (const Candidate& candidate : candidates) lines.push_back(candidate_line(problem, gpu, candidate));
-    return lines;
-  }
-
   void open_cublaslt() {
     try {
       cublaslt_ = std::make_unique<CublasLt>(device_, options_.cublaslt_path,
@@ -369,8 +340,11 @@ class Bench {
     const Row* choice = find_row(outcome, "cublaslt");
     if (choice == nullptr || choice->verdict.right) return;
     const std::string error = why_not([&] {
+      const auto algorithms = [&](const OperandSets& memory, std::size_t most_workspace_bytes) {
+        return cublaslt_->contenders(outcome.problem, memory, 1, MatmulForm::plain, most_workspace_bytes);
+      };
       const std::vector<Recheck> rechecks =
-          recheck_cublaslt(*cublaslt_, device_, outcome.problem, sets, *random_, options_.measure.seed);
+          recheck_cublaslt(algorithms, device_, outcome.problem, sets, *random_, options_.measure.seed);
       for (const Recheck& recheck : rechecks) outcome.rechecks.push_back(describe(recheck));
       outcome.conclusion = conclusion(rechecks);
       return std::string();
@@ -383,14 +357,12 @@ class Bench {
     });
     if (others.empty()) return;
     const std::vector<Timing> timings = measure(*device_, others, sets.count(), brief(options_.measure));
-    for (const std::size_t index : by_median(timings)) {
-      Contender contender = named("cublaslt_correct", others[index]);
-      const Verdict verdict = verification.judge(contender);
-      if (!verdict.right) continue;
-      outcome.rows.push_back({contender.name, contender.detail, verdict, {}});
-      contenders.push_back(std::move(contender));
-      return;
-    }
+    std::vector<Contender> by_speed;
+    for (const std::size_t index : by_median(timings)) by_speed.push_back(named("cublaslt_correct", others[index]));
+    const auto found = verification.first_right(by_speed);
+    if (!found) return;
+    outcome.rows.push_back({found->first.name, found->first.detail, found->second, {}});
+    contenders.push_back(found->first);
   }
 
   void time(const std::vector<Contender>& contenders, int set_count, Outcome& outcome) {
@@ -461,7 +433,7 @@ int dump_candidates(const BenchOptions& options, const std::vector<Problem>& pro
       compile_ahead(bench.engine(), problems, options.choice(), compile_threads_beside_measuring());
   for (std::size_t i = 0; i < problems.size(); ++i) {
     ahead->wait_for(i);
-    const std::vector<std::string> lines = bench.survey_candidates(problems[i]);
+    const std::vector<std::string> lines = bench.candidates(problems[i]);
     for (const std::string& line : lines) file << line << '\n';
     if (!file.flush()) throw Error(fmt::format("cannot write {}", options.dump_path));
     fmt::print("{} of {}: {}, {} lines\n", i + 1, problems.size(), title(problems[i]), lines.size());

@@ -43,6 +43,14 @@ Verdict Verification::judge(const Contender& contender) {
   return verdict;
 }
 
+std::optional<std::pair<Contender, Verdict>> Verification::first_right(std::span<const Contender> contenders) {
+  for (const Contender& contender : contenders) {
+    const Verdict verdict = judge(contender);
+    if (verdict.right) return std::pair(contender, verdict);
+  }
+  return {};
+}
+
 bool Verification::is_explained_by_rounding(const Contender& contender) const {
   const std::optional<Peers>& peers = contender.applies_epilogue ? of_epilogue_ : of_product_;
   return peers && contender.rounded_parts > 1 && !contender.applies_epilogue && !last_.bytes.empty() &&

@@ -1,8 +1,10 @@
 // Runs contenders once on poisoned outputs and judges their results.
 #pragma once
 
+#include <memory>
 #include <optional>
-#include <string>
+#include <span>
+#include <utility>
 
 #include "contender.hpp"
 #include "operand_sets.hpp"
@@ -15,13 +17,16 @@ namespace tilewright::bench {
 class Verification {
  public:
   /// `sets` must outlive this object.
-  Verification(std::shared_ptr<runtime::CudaDevice> device, const Problem& problem, const OperandSets& sets)
+  Verification(std::shared_ptr<runtime::Device> device, const Problem& problem, const OperandSets& sets)
       : device_(std::move(device)), problem_(problem), sets_(sets), sources_(sets.read_sources(0)) {}
   Verification(const Verification&) = delete;
   Verification& operator=(const Verification&) = delete;
 
   /// An error of the call is a verdict too, with its message as the reason.
   Verdict judge(const Contender& contender);
+
+  /// The first of the contenders whose result is right; nullopt if there is none.
+  std::optional<std::pair<Contender, Verdict>> first_right(std::span<const Contender> contenders);
 
   /// Whether the errors of the last judged result are those of a sum of rounded partial sums: Contender::rounded_parts.
   bool is_explained_by_rounding(const Contender& contender) const;
@@ -38,7 +43,7 @@ class Verification {
 
   Peers& peers_of(const Contender& contender);
 
-  std::shared_ptr<runtime::CudaDevice> device_;
+  std::shared_ptr<runtime::Device> device_;
   Problem problem_;
   const OperandSets& sets_;
   Sources sources_;

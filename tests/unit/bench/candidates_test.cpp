@@ -77,6 +77,52 @@ TEST(CandidateLine, HasTheProblemTheDesignAndBothTimes) {
   EXPECT_EQ(nlohmann::json::parse(failure_line(problem(), "a GPU", "k", "no memory \xff"))["kernel"], "k");
 }
 
+/// Runs the calls on the emulator, and says that each took as many microseconds as its contender's number plus 10.
+MakeTimer fake_timer() {
+  return [](std::span<const Contender> contenders, int set_count) -> TimeCalls {
+    return [contenders, set_count, set = 0](const std::vector<std::size_t>& order) mutable {
+      std::vector<double> times_us;
+      for (const std::size_t one : order) {
+        set = (set + 1) % set_count;
+        contenders[one].run(set, nullptr);
+        times_us.push_back(static_cast<double>(one) + 10.0);
+      }
+      return times_us;
+    };
+  };
+}
+
+/// From finding the kernels to their lines, with the emulator as the device.
+TEST(SurveyCandidates, VerifiesAndTimesKernels) {
+  engine::Engine& engine = engine_of_emulator();
+  RandomBlocks random(engine.device(), 1);
+  const Problem small = *parse_problem("id=R1-001 dtype=f16 m=24 n=40 k=32 b=col kernel=sm80_gemm");
+  CandidateOptions options{.choice = {.most = 2}};
+  options.most_sets = 2;
+  options.survey.most_samples = 3;
+  const std::vector<std::string> lines = survey_candidates(engine, small, random, options, fake_timer());
+  ASSERT_EQ(lines.size(), 2u);
+  for (int i = 0; i < 2; ++i) {
+    const auto json = nlohmann::json::parse(lines[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(json.value("failure", ""), "");
+    EXPECT_EQ(json["right"], true);
+    EXPECT_EQ(json["rank"], i + 1);
+    EXPECT_DOUBLE_EQ(json["median_us"], 10.0 + i);
+    EXPECT_EQ(json["samples"], 3);
+    EXPECT_EQ(json["family"], "sm80_gemm");
+    EXPECT_EQ(json["gpu"], engine.device()->properties().name);
+  }
+  options.most_verified_bytes = 0;
+  EXPECT_TRUE(
+      nlohmann::json::parse(survey_candidates(engine, small, random, options, fake_timer())[0])["right"].is_null());
+
+  const Problem none = *parse_problem("dtype=f16 m=24 n=40 k=32 kernel=no_such_kernel");
+  const std::vector<std::string> failed = survey_candidates(engine, none, random, options, fake_timer());
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_EQ(nlohmann::json::parse(failed[0])["failure"],
+            "no kernel for this problem has \"no_such_kernel\" in its name");
+}
+
 /// The whole ranking, written as designs and read again, makes the same kernels.
 TEST(Designs, OfCandidatesCanBeMeasuredAgain) {
   const FoundKernels all = found({.most = 0});
