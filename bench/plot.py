@@ -361,14 +361,17 @@ def random_worst_line(case):
     ]
 
 
-def random_remark(case):
-    if case["missing"]:
-        return "missing: " + case["missing"]
-    return "cuBLASLt's choice is wrong, the ratio is to its fastest correct algorithm: " + case["substituted"]
+def random_remarks(case):
+    remarks = {
+        "missing": "missing: ",
+        "substituted": "cuBLASLt's choice is wrong, the ratio is to its fastest correct algorithm: ",
+        "wrong_kernels": "wrong kernels: ",
+    }
+    return "; ".join(text + case[key] for key, text in remarks.items() if case[key])
 
 
 def random_remark_line(case):
-    remark = html.escape(random_remark(case), quote=False).replace("|", "/").replace("\n", " ")
+    remark = html.escape(random_remarks(case), quote=False).replace("|", "/").replace("\n", " ")
     return [case["id"], case["class"], case["title"], figure(case.get("ratio")), remark]
 
 
@@ -386,7 +389,7 @@ def random_tables(random):
         ["case", "class", "problem", "ratio", "ours, us", "kernel", "cuBLASLt, us", "algorithm"],
         map(random_worst_line, judged[:WORST]),
     )
-    remarkable = [case for case in random["cases"] if case["missing"] or case["substituted"]]
+    remarkable = [case for case in random["cases"] if random_remarks(case)]
     remarks = markdown(["case", "class", "problem", "ratio", "remark"], map(random_remark_line, remarkable))
     return [groups, classes, worst] + ([remarks] if remarkable else [])
 

@@ -63,6 +63,21 @@ std::string why_no_time(const Outcome& outcome) {
   return ours->verdict.right ? "" : "wrong: " + ours->verdict.reason;
 }
 
+/// RandomCase::wrong_kernels
+std::string wrong_kernels(const Outcome& outcome) {
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& reason) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, reason);
+  };
+  const Row* first = find_row(outcome, "tilewright");
+  for (const Row& row : outcome.rows) {
+    if (row.contender.starts_with("tilewright") && &row != first && !row.verdict.right)
+      add(fmt::format("{} {}", row.contender, row.detail), row.verdict.reason);
+  }
+  for (const FailedKernel& failed : outcome.failed_kernels) add(failed.name, failed.reason);
+  return text;
+}
+
 double mean(const std::vector<double>& values) {
   double sum = 0.0;
   for (const double value : values) sum += value;
@@ -80,6 +95,7 @@ RandomScore score(std::string_view name, std::string_view title, const RandomTar
   for (const RandomCase& one : cases) {
     if (!has(one)) continue;
     ++score.cases;
+    if (!one.wrong_kernels.empty()) ++score.with_wrong_kernels;
     if (one.regret) {
       regrets.push_back(*one.regret);
       if (one.regret > score.largest_regret) {
@@ -123,6 +139,7 @@ RandomCase judge_random(const Outcome& outcome) {
   one.random_class = random_class(problem).name;
   one.has_aligned_rows = has_aligned_rows(problem);
   one.missing = why_no_time(outcome);
+  one.wrong_kernels = wrong_kernels(outcome);
   one.regret = regret(outcome);
   if (!one.missing.empty()) return one;
   std::string substituted = why_other_reference(outcome);
@@ -150,7 +167,7 @@ bool RandomScore::is_met() const {
   const auto is_at_most = [](std::optional<double> found, std::optional<double> target) {
     return !target || (found && *found <= *target);
   };
-  return missing == lacks_cublaslt && is_at_least(geomean, targets.geomean) &&
+  return missing == lacks_cublaslt && with_wrong_kernels == 0 && is_at_least(geomean, targets.geomean) &&
          is_at_least(fifth_percentile, targets.fifth_percentile) && is_at_least(least, targets.least) &&
          is_at_most(mean_regret, targets.mean_regret) &&
          is_at_most(percentile_95_of_regret, targets.percentile_95_of_regret);

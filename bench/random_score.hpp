@@ -21,6 +21,7 @@ struct RandomCase {
   std::string missing;          // the reason why it has no ratio; empty if it has one
   bool lacks_cublaslt = false;  // cuBLASLt, and not Tilewright, is the reason
   std::string substituted;      // why cuBLASLt's heuristic choice is not the reference; empty if it is
+  std::string wrong_kernels;    // our kernels, other than the first, that are wrong or do not compile, with the reasons
   double ratio = 0.0;
   double ours_us = 0.0, cublaslt_us = 0.0;
   std::string kernel, algorithm;  // Row::detail of both
@@ -42,6 +43,7 @@ struct RandomScore {
   int cases = 0;
   int missing = 0;                 // cases without a ratio
   int lacks_cublaslt = 0;          // how many of them for lack of cuBLASLt
+  int with_wrong_kernels = 0;      // cases that have RandomCase::wrong_kernels
   int substituted = 0;             // cases with another reference than cuBLASLt's heuristic choice
   int below_09 = 0, below_08 = 0;  // ratios below 0.9, and below 0.8
   std::optional<double> geomean, fifth_percentile, least;
@@ -52,7 +54,7 @@ struct RandomScore {
 
   double share_below_09() const { return share(below_09); }  // of the cases that have a ratio
   double share_below_08() const { return share(below_08); }
-  /// Whether all targets are met, and no case is missing for a reason other than cuBLASLt.
+  /// Whether all targets are met, all our kernels are right, and no case is missing for a reason other than cuBLASLt.
   bool is_met() const;
 
  private:

@@ -151,6 +151,7 @@ Json to_json(const RandomCase& one) {
             {"has_aligned_rows", one.has_aligned_rows},
             {"missing", one.missing},
             {"substituted", one.substituted},
+            {"wrong_kernels", one.wrong_kernels},
             {"regret", optional_json(one.regret)}};
   if (!one.missing.empty()) return json;
   json.update({{"ratio", one.ratio},
@@ -177,6 +178,7 @@ Json to_json(const RandomScore& score) {
           {"missing", score.missing},
           {"lacks_cublaslt", score.lacks_cublaslt},
           {"substituted", score.substituted},
+          {"with_wrong_kernels", score.with_wrong_kernels},
           {"geomean", optional_json(score.geomean)},
           {"fifth_percentile", optional_json(score.fifth_percentile)},
           {"min", optional_json(score.least)},
@@ -369,6 +371,7 @@ void print_random_scores(const std::vector<Outcome>& outcomes) {
                one.ratio, one.title, one.ours_us, one.kernel, one.cublaslt_us, one.algorithm);
   for (const RandomCase& one : cases) {
     if (!one.missing.empty()) fmt::print("missing {} ({}): {}\n", one.id, one.title, one.missing);
+    if (!one.wrong_kernels.empty()) fmt::print("wrong in {} ({}): {}\n", one.id, one.title, one.wrong_kernels);
   }
   print_substitutions(cases);
   std::fflush(stdout);

@@ -126,6 +126,21 @@ TEST(JudgeRandom, GivesTheReasonOfAMissingCaseAndWhoseItIs) {
   EXPECT_TRUE(judge_random(both).lacks_cublaslt);
 }
 
+TEST(JudgeRandom, NamesOurWrongKernelsThatAreNotTheFirst) {
+  Outcome one = outcome(kDecode, {row("cublaslt", "algorithm 0", 18.0), row("tilewright", "kernel x", 18.0),
+                                  wrong_row("tilewright_best", "D is 3")});
+  one.failed_kernels = {{"kernel z", "ptxas failed"}};
+  const RandomCase judged = judge_random(one);
+  EXPECT_EQ(judged.missing, "");
+  EXPECT_EQ(judged.wrong_kernels, "tilewright_best wrong algorithm: D is 3; kernel z: ptxas failed");
+  const RandomScore all = score_random_groups(std::vector{judged}).front();
+  EXPECT_EQ(all.with_wrong_kernels, 1);
+  EXPECT_FALSE(all.is_met());
+  RandomCase right = judged;
+  right.wrong_kernels = "";
+  EXPECT_TRUE(score_random_groups(std::vector{right}).front().is_met());
+}
+
 TEST(Percentile, IsTheSmallestValueWithThatShareBelowOrAtIt) {
   std::vector<double> values;
   for (int i = 20; i >= 1; --i) values.push_back(i);
