@@ -7,16 +7,18 @@
 namespace tilewright::registry {
 namespace {
 
-// "f16r8": element, r or c for row- or column-major, alignment in elements.
+// "f16r8": element, r or c for row- or column-major, alignment in elements. "f16r8p" is a pointer array.
 std::string short_name(const op::TensorSignature& tensor) {
-  return fmt::format("{}{}{}", name(tensor.element), tensor.layout == op::MatrixLayout::row_major ? 'r' : 'c',
-                     tensor.alignment);
+  return fmt::format("{}{}{}{}", name(tensor.element), tensor.layout == op::MatrixLayout::row_major ? 'r' : 'c',
+                     tensor.alignment, tensor.is_pointer_array ? "p" : "");
 }
 
 using Json = nlohmann::ordered_json;
 
 Json to_value(const op::TensorSignature& tensor) {
-  return {{"element", name(tensor.element)}, {"layout", op::name(tensor.layout)}, {"alignment", tensor.alignment}};
+  Json json{{"element", name(tensor.element)}, {"layout", op::name(tensor.layout)}, {"alignment", tensor.alignment}};
+  if (tensor.is_pointer_array) json["is_pointer_array"] = true;
+  return json;
 }
 Json to_value(const plan::TileShape& shape) { return {shape.m, shape.n, shape.k}; }
 Json to_value(bool value) { return value; }
