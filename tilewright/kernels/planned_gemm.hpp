@@ -56,8 +56,8 @@ class PlannedGemm final : public registry::Kernel {
  protected:
   Support do_supports(const op::Problem& problem) const override {
     const op::GemmView view = view_of(problem);
-    const Support strided = view.check_strided(Family::kName);
-    return strided ? check_arguments(sketch_, view) : strided;
+    const Support taken = view.check_not_folded(Family::kName);
+    return taken ? check_arguments(sketch_, view) : taken;
   }
   compile::Source do_source() const override {
     compile::Source source;
@@ -100,8 +100,8 @@ class PlannedGemmProvider final : public registry::Provider {
       found.refused.push_back({family(), refuse("computes only GEMMs: {}", view.reason()).as(RefusalCode::operation)});
       return;
     }
-    if (const Support strided = view->check_strided(family()); !strided) {
-      found.refused.push_back({family(), strided.refusal()});
+    if (const Support taken = view->check_not_folded(family()); !taken) {
+      found.refused.push_back({family(), taken.refusal()});
       return;
     }
     const op::GemmSignature signature = op::describe(*view);

@@ -28,18 +28,17 @@ class PanelCopy {
                 "a transposing cp.async moves single elements");
 
  public:
-  /// The matrix begins `offset` elements after `operand` and has leading dimension `ld`. `mn` is the first row or
-  /// column of the tile, `mn_extent` the matrix's extent along the same mode.
-  __device__ __forceinline__ PanelCopy(const void* operand, int64_t offset, int64_t ld, int mn, int mn_extent,
-                                       int thread)
+  /// The matrix has leading dimension `ld`. `mn` is the first row or column of the tile, `mn_extent` the matrix's
+  /// extent along the same mode.
+  __device__ __forceinline__ PanelCopy(const Element* matrix, int64_t ld, int mn, int mn_extent, int thread)
       : ld_(ld),
         mn_left_(mn_extent - mn),
         line_(Copy::line(thread)),
         first_(Copy::element(thread)),
         place_(Copy::place(thread)),
         is_active_(!kIsPartial || thread < Copy::kActiveThreads) {
-    const int64_t origin = offset + (Operand::kIsKMajor ? mn * ld : static_cast<int64_t>(mn));
-    global_ = static_cast<const Element*>(operand) + origin + line_ * ld + first_;
+    const int64_t origin = Operand::kIsKMajor ? mn * ld : static_cast<int64_t>(mn);
+    global_ = matrix + origin + line_ * ld + first_;
     step_elements_ = Copy::kLineStep * ld;
   }
 

@@ -5,11 +5,13 @@
 #include "tilewright/epilogue/band_reductions.cuh"
 #include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor, kTileM, kTileN, kReductionCounters (an
+/// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor, kCIsPointerArray,
+/// kDIsPointerArray, kTileM, kTileN, kReductionCounters (an
 /// offset in the workspace). D is row-major.
 /// Parameters of the kernel: c, d, ldc, ldd, batch_stride_c, batch_stride_d, m, n, batch, workspace, reduction_parts,
 /// epilogue.
@@ -42,8 +44,8 @@ class OutputTile {
   __device__ __forceinline__ OutputTile(const Parameters& parameters, uint32_t batch)
       : parameters_(parameters),
         batch_(static_cast<int>(batch)),
-        c_(static_cast<const C*>(parameters.c) + batch * parameters.batch_stride_c),
-        d_(static_cast<D*>(parameters.d) + batch * parameters.batch_stride_d),
+        c_(matrix_of_batch<Plan::kCIsPointerArray, const C>(parameters.c, parameters.batch_stride_c, batch)),
+        d_(matrix_of_batch<Plan::kDIsPointerArray, D>(parameters.d, parameters.batch_stride_d, batch)),
         reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
 
   /// Stores kCount adjacent columns of one row, leaving out those outside D. They begin at (row, column) of D and at

@@ -6,6 +6,7 @@
 #include "tilewright/copy/panel_copy.cuh"
 #include "tilewright/epilogue/output_tile.cuh"
 #include "tilewright/gemm/parameters.cuh"
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/thread.cuh"
@@ -14,11 +15,11 @@
 
 namespace tilewright {
 
-/// Plan: OperandA, OperandB, Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kStageBytes,
-/// kSharedBytes, Raster, and the members that OutputTile uses. The values come from plan/simt_gemm. ThreadTile: kM x kN
-/// accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the
-/// tile, the others row_step(i) and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see
-/// plan::SimtThreadTile.
+/// Plan: OperandA, OperandB (also kIsPointerArray), Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN,
+/// kStages, kStageBytes, kSharedBytes, Raster, and the members that OutputTile uses. The values come from
+/// plan/simt_gemm. ThreadTile: kM x kN accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at
+/// row(thread) and column(thread) of the tile, the others row_step(i) and column_step(j) from it; kBandRows,
+/// band_row(thread), row_of_band(row); see plan::SimtThreadTile.
 template <class Plan, class Epilogue>
 class SimtGemm {
   using OperandA = typename Plan::OperandA;
@@ -63,10 +64,14 @@ class SimtGemm {
  private:
   __device__ __forceinline__ void multiply(Accumulator (&accumulators)[kThreadM][kThreadN], Stored* stages, int m,
                                            int n) {
-    PanelCopy<OperandA, kThreads> copy_a(parameters_.a, batch_ * parameters_.batch_stride_a, parameters_.lda, m,
-                                         parameters_.m, thread_);
-    PanelCopy<OperandB, kThreads> copy_b(parameters_.b, batch_ * parameters_.batch_stride_b, parameters_.ldb, n,
-                                         parameters_.n, thread_);
+    using A = const typename OperandA::Element;
+    using B = const typename OperandB::Element;
+    PanelCopy<OperandA, kThreads> copy_a(
+        matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, batch_),
+        parameters_.lda, m, parameters_.m, thread_);
+    PanelCopy<OperandB, kThreads> copy_b(
+        matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, batch_),
+        parameters_.ldb, n, parameters_.n, thread_);
     const int k_tiles = ceil_div(parameters_.k, Plan::kTileK);
     int k_left = parameters_.k;
     int write_stage = 0;

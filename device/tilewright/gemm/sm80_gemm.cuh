@@ -8,6 +8,7 @@
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/mma/fragment_loader.cuh"
 #include "tilewright/mma/warp_math.cuh"
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/scheduler/raster.cuh"
@@ -15,7 +16,7 @@
 
 namespace tilewright {
 
-/// Plan: OperandA, OperandB, Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, Raster,
+/// Plan: OperandA, OperandB (also kIsPointerArray), Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, Raster,
 /// kPromotesAccumulators, kAccumulatesInHalf, AccumulatorTile, kBandLine, kStageBytes, kBandBytes, kSharedBytes, and
 /// the members that OutputTile uses. The values come from plan/sm80_gemm.
 template <class Plan, class Epilogue>
@@ -79,8 +80,12 @@ class Sm80Gemm {
   };
 
   __device__ __forceinline__ void multiply(Accumulators& accumulators, int m, int n) {
-    Ring ring{{parameters_.a, batch_ * parameters_.batch_stride_a, parameters_.lda, m, parameters_.m, thread_},
-              {parameters_.b, batch_ * parameters_.batch_stride_b, parameters_.ldb, n, parameters_.n, thread_},
+    using A = const typename OperandA::Element;
+    using B = const typename OperandB::Element;
+    Ring ring{{matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, batch_),
+               parameters_.lda, m, parameters_.m, thread_},
+              {matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, batch_),
+               parameters_.ldb, n, parameters_.n, thread_},
               parameters_.k,
               shared_,
               shared_};

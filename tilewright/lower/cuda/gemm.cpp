@@ -7,6 +7,11 @@ constexpr std::string_view kOffset = "tilewright::uint32_t";
 
 }  // namespace
 
+void write_output_pointers(SourceWriter& out, const op::GemmSignature& operands) {
+  out.line("static constexpr bool kCIsPointerArray = {}, kDIsPointerArray = {};", operands.c.is_pointer_array,
+           operands.d.is_pointer_array);
+}
+
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   const op::GemmSignature& operands = tile.operands;
   out.line("using ElementC = {};", cuda_name(operands.c.element));
@@ -14,6 +19,7 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   out.line("static constexpr int kAlignmentC = {};", operands.c.alignment);
   out.line("static constexpr int kAlignmentD = {};", operands.d.alignment);
   out.line("static constexpr bool kCIsRowMajor = {};", operands.c.layout == op::MatrixLayout::row_major);
+  write_output_pointers(out, operands);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", tile.tile.m, tile.tile.n, tile.tile.k);
   out.line("static constexpr int kWarpsM = {}, kWarpsN = {};", tile.warps_m, tile.warps_n);
   out.line("static constexpr int kStages = {};", tile.stages);

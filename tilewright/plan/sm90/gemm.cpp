@@ -309,6 +309,9 @@ Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
 Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
   Result<GemmTile> tile = plan_gemm_tile(signature, design, design.swaps_operands);
   if (!tile) return tile.refusal();
+  for (const op::TensorSignature* tensor : {&signature.a, &signature.b, &signature.c, &signature.d}) {
+    if (tensor->is_pointer_array) return refuse("sm90_gemm takes no pointer arrays").as(RefusalCode::strides);
+  }
   Sm90GemmSketch plan{*std::move(tile), design.target};
   const Result<const arch::WgmmaAtom*> atom = find_atom(plan.operands, design);
   if (!atom) return atom.refusal();
