@@ -74,6 +74,7 @@ struct Search {
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
   double repacked_bytes;  // 0 if no operand is repacked
+  int tensor_maps;        // at most as many operands have tensor maps that CTAs make; see Sm90SharedMemory
 
   bool uses_plain_loads() const { return reads_a > 0 || reads_b > 0; }
 };
@@ -197,7 +198,8 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   Sm90SharedMemory memory{.stage_bytes = (shape.m + shape.n) * shape.k * search.element_bytes,
                           .consumers = rows.consumers,
                           .output_bytes = kSplitKSumBytes,
-                          .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, split_k)};
+                          .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, split_k),
+                          .tensor_maps = search.tensor_maps};
   const int d_columns = shape.n / search.columns_per_element;
   if (split_k == 1) {
     memory.output_barriers = kOutputBuffers;
@@ -371,6 +373,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .accumulates_in_half = signature.accumulator == DType::f16,
         .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element),
         .repacked_bytes = bytes_to_repack(view, signature),
+        .tensor_maps = (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
     };
     if (search.repacked_bytes > 0 && (is_transposed == natural || columns <= kFewRows)) {
       consider_all(search, candidates);
