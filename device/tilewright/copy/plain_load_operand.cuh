@@ -232,7 +232,8 @@ class PlainLoadOperand<Operand, false> {
     uint32_t shift;
   };
 
-  __device__ __forceinline__ PlainLoadOperand(const TmaMatrix&, int, int) {}
+  template <class Source>
+  __device__ __forceinline__ PlainLoadOperand(const Source&, int, int) {}
   __device__ __forceinline__ Tile locate(int, int, int) const { return {}; }
   template <class Words>
   __device__ __forceinline__ void load(Words&, const Tile&, int) const {}
