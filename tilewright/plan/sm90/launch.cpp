@@ -360,6 +360,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .beside_bytes = beside_bytes(plan.operands),
       .function_instructions = function_instructions(plan.operands.epilogue),
       .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
+      .tensor_maps = plan.made_tensor_maps(),
       .repacked_bytes = repacked_bytes(plan, arguments),
       .exposed_clocks = exposed_clocks(plan.tile, plan.team(), plan.extras(), element_bytes),
       .loads_fragments = plan.loads_fragments(),

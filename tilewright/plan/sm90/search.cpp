@@ -74,7 +74,7 @@ struct Search {
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
   double repacked_bytes;  // 0 if no operand is repacked
-  int tensor_maps;        // at most as many operands have tensor maps that CTAs make; see Sm90SharedMemory
+  int tensor_maps;        // pointer arrays, for which CTAs make tensor maps unless TMA cannot load them
 
   bool uses_plain_loads() const { return reads_a > 0 || reads_b > 0; }
 };
@@ -162,6 +162,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .beside_bytes = search.beside_bytes,
                       .function_instructions = search.function_instructions,
                       .fma_per_clock = search.fma_per_clock,
+                      .tensor_maps = search.tensor_maps,
                       .repacked_bytes = search.repacked_bytes,
                       .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes)},
             .extras = extras,
