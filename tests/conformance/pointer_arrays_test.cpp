@@ -41,7 +41,8 @@ class PointerArrays : public testing::TestWithParam<std::string> {
       SCOPED_TRACE(kernel->name());
       expect_exact(engine(), kernel, guarded);
     }
-    EXPECT_EQ(kernels.size(), best_of_each_family(engine(), as_strided(gemm)).size());
+    const GuardedProblem strided(engine().device(), as_strided(gemm), placement);
+    EXPECT_EQ(kernels.size(), best_of_each_family(engine(), strided.on_device()).size());
   }
 };
 

@@ -97,7 +97,7 @@ def test_what_is_no_batch_is_refused() -> None:
     locked[1].flags.writeable = False
     with pytest.raises(InvalidArgument, match=r"out\[1\] is read-only"):
         GemmArguments(a, b, locked)
-    with pytest.raises(InvalidArgument, match="'bias'"):
+    with pytest.raises(InvalidArgument, match="bias: expected an array"):
         GemmArguments(a, b, out, epilogue="D = acc + row(bias)", tensors={"bias": [b[0]] * 3})
     addresses = np.zeros(3, np.int64)
     for arguments, told in (

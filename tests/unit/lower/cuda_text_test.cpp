@@ -109,6 +109,7 @@ using ElementD = float;
 static constexpr int kAlignmentC = 4;
 static constexpr int kAlignmentD = 4;
 static constexpr bool kCIsRowMajor = false;
+static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
 static constexpr int kTileM = 64, kTileN = 128, kTileK = 32;
 static constexpr int kWarpsM = 2, kWarpsN = 4;
 static constexpr int kStages = 3;
