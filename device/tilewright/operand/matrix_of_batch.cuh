@@ -1,6 +1,7 @@
 // Where a matrix of a batch lies: at a stride from the one before, or at an address that an array has.
 #pragma once
 
+#include "tilewright/ptx/global.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
@@ -12,8 +13,9 @@ template <bool kIsPointerArray, class Element>
 __device__ __forceinline__ Element* matrix_of_batch(const void* address, [[maybe_unused]] int64_t stride,
                                                     int64_t index) {
   if constexpr (kIsPointerArray) {
-    const auto matrices = static_cast<Element* const*>(address);
-    return matrices == nullptr ? nullptr : matrices[index];
+    const auto addresses = static_cast<const uint64_t*>(address);
+    return addresses == nullptr ? nullptr
+                                : reinterpret_cast<Element*>(ptx::load_global_constant_b64(addresses + index));
   } else {
     return static_cast<Element*>(const_cast<void*>(address)) + index * stride;
   }
