@@ -166,3 +166,22 @@ def test_a_visitor_takes_lists() -> None:
     assert launches(arguments) == 1
     np.testing.assert_array_equal(t, a @ b + vector)
     np.testing.assert_array_equal(np.stack(d), np.maximum(2 * t, 0))
+
+
+@pytest.mark.parametrize("dtype, layouts", [("float16", "rc"), ("bfloat16", "rr"), ("int8", "rc"), ("float16", "cc")])
+def test_kernels_for_pointer_arrays_do_not_spill(dtype: str, layouts: str) -> None:
+    def shapes(rows: int, columns: int, layout: str, kind: str) -> list[tilewright.ShapeOnly]:
+        return [tilewright.ShapeOnly((rows, columns), kind, (columns, 1) if layout == "r" else (1, rows))] * 8
+
+    kind = "int32" if dtype == "int8" else dtype
+    for m, n, k in ((1024, 2048, 512), (1001, 2047, 519)):  # by TMA, and by plain loads
+        out = shapes(m, n, "r", kind)
+        args = GemmArguments(shapes(m, k, layouts[0], dtype), shapes(k, n, layouts[1], dtype), out, C=out, beta=1.0)
+        families = set()
+        for kernel in tilewright.find_kernels(args, target="sm_90a"):
+            family = kernel.name.split("_gemm")[0]
+            if family in families:
+                continue
+            families.add(family)
+            assert not kernel.compile(args).spill_bytes, kernel.name
+        assert "sm90" in families

@@ -192,6 +192,22 @@ class Sm90Gemm {
             parameters_.workspace};
   }
 
+  /// Must be called by a whole warp if tensor maps are made: makes those of matrix `batch`, unless they are `selected`.
+  static __device__ __forceinline__ void select(BatchA& a, BatchB& b, [[maybe_unused]] int& selected,
+                                                [[maybe_unused]] int batch) {
+    if constexpr (kMakesMaps) {
+      if (batch == selected) return;
+      selected = batch;
+      a.replace(batch);
+      b.replace(batch);
+      __syncwarp();
+      a.publish();
+      b.publish();
+      a.acquire();
+      b.acquire();
+    }
+  }
+
   /// The loop of the producer thread, which issues TMA loads. CTAs of a cluster that differ only in N share A's tile;
   /// those that differ only in M share B's. If tensor maps are made, a whole warp must call it, in which one thread
   /// `issues` the loads.
@@ -205,11 +221,11 @@ class Sm90Gemm {
     const uint32_t same_n = ((1U << Plan::kClusterM) - 1U) << (cta_n * Plan::kClusterM);
     BatchA batch_a = this->batch_a(shared);
     BatchB batch_b = this->batch_b(shared);
+    int selected = -1;
     PersistentTiles<Plan> tiles = this->tiles();
     typename Ring::Position at;
     for (TileOrigin tile; tiles.next(tile);) {
-      batch_a.select(tile.batch);
-      batch_b.select(tile.batch);
+      select(batch_a, batch_b, selected, tile.batch);
       const TmaOperand<OperandA> a(batch_a.map(), cta_n, static_cast<uint16_t>(same_m), parameters_.policy_a);
       const TmaOperand<OperandB> b(batch_b.map(), cta_m, static_cast<uint16_t>(same_n), parameters_.policy_b);
       if (issues) {
@@ -235,6 +251,7 @@ class Sm90Gemm {
     if (!tiles.next(tile)) return;
     BatchA batch_a = this->batch_a(shared);
     BatchB batch_b = this->batch_b(shared);
+    [[maybe_unused]] int selected = -1;
     PlainLoadStage<OperandA, OperandB, Plan::kPlainLoadWords> operands(parameters_.a, parameters_.b, parameters_.m,
                                                                        parameters_.n, parameters_.k);
     int k_tile = first_k_tile_;
@@ -251,10 +268,7 @@ class Sm90Gemm {
       ring.wait_for_readers(at);
       __syncwarp();
       if constexpr (kTmaBytes > 0) {
-        if (threadIdx.x < 32) {
-          batch_a.select(here.batch);
-          batch_b.select(here.batch);
-        }
+        if (threadIdx.x < 32) select(batch_a, batch_b, selected, here.batch);
         if (threadIdx.x == 0) load_rest(ring, batch_a, batch_b, at.stage, here);
         __syncwarp();
       }

@@ -26,7 +26,9 @@ class TmaBatch {
   __device__ __forceinline__ TmaBatch(const Source& matrix, int step, uint32_t /*shared*/, char* /*workspace*/)
       : map_(tma_matrix(matrix)), step_(step) {}
 
-  __device__ __forceinline__ void select(int /*batch*/) const {}
+  __device__ __forceinline__ void replace(int /*batch*/) const {}
+  __device__ __forceinline__ void publish() const {}
+  __device__ __forceinline__ void acquire() const {}
   __device__ __forceinline__ const TmaMatrix& map() const { return map_; }
   /// The coordinate of matrix `batch` along the third mode of map().
   __device__ __forceinline__ int coordinate(int batch) const { return batch * step_; }
@@ -51,19 +53,18 @@ class TmaBatch<TmaPointerArray, kSlots> {
     if (threadIdx.x < 32) ring_.begin(matrices.map);
   }
 
-  /// Must be called before loads of matrix `batch`; at least one load must follow before the next call with another.
-  __device__ __forceinline__ void select(int batch) {
-    if (batch == batch_) return;
-    batch_ = batch;
-    ring_.next(matrix_of_batch<true, const void>(addresses_, 0, batch));
+  /// The steps before loads of matrix `batch`, see TensorMapRing. At least one load must follow before the next matrix.
+  __device__ __forceinline__ void replace(int batch) {
+    ring_.replace(matrix_of_batch<true, const void>(addresses_, 0, batch));
   }
+  __device__ __forceinline__ void publish() const { ring_.publish(); }
+  __device__ __forceinline__ void acquire() const { ring_.acquire(); }
   __device__ __forceinline__ const TmaMatrix& map() const { return ring_.map(); }
   __device__ __forceinline__ int coordinate(int /*batch*/) const { return 0; }
 
  private:
   const void* addresses_;
   Ring ring_;
-  int batch_ = -1;  // none
 };
 
 /// The tensor map of the kernel's parameters.
@@ -76,7 +77,9 @@ class TmaBatch<GlobalMatrix, kSlots> {
   static constexpr bool kMakesMaps = false;
 
   __device__ __forceinline__ TmaBatch(const GlobalMatrix&, int, uint32_t, char*) {}
-  __device__ __forceinline__ void select(int /*batch*/) const {}
+  __device__ __forceinline__ void replace(int /*batch*/) const {}
+  __device__ __forceinline__ void publish() const {}
+  __device__ __forceinline__ void acquire() const {}
 };
 
 }  // namespace tilewright

@@ -32,7 +32,7 @@ constexpr double kGatherLatencyClocks = 3000;
 constexpr double kOperandBytesPerClock = 107;
 constexpr double kBarrierUs = 3;               // time of the grid-wide barrier after repacking; estimated
 constexpr double kRepackedBytesPerUs = 2.8e6;  // rate of repacking, reads plus writes, mostly DRAM-bound; estimated
-constexpr double kTensorMapClocks = 1900;      // latency of making a tensor map; see docs/decisions/pointer_arrays.md
+constexpr double kTensorMapClocks = 550;       // latency of making tensor maps; see docs/decisions/pointer_arrays.md
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
 constexpr int kInstructionKBytes = 32;
@@ -185,7 +185,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double tiles_of_matrix =
       static_cast<double>(cluster_tiles) / static_cast<double>(std::max<std::int64_t>(input.batches, 1));
   const double changes = std::min(1.0, static_cast<double>(resident) / std::max(1.0, tiles_of_matrix));
-  const double making = input.tensor_maps * kTensorMapClocks;
+  const double making = input.tensor_maps > 0 ? kTensorMapClocks : 0;  // both operands' at once
   const double tile_clocks =
       making > 0 ? std::max(consuming, steps * (load + kStepClocks) + changes * making) : consuming;
   const double body_us = ((tiles - 1) * tile_clocks + main + making) / clocks_per_us;
