@@ -110,6 +110,7 @@ using LayoutC = tilewright::ColumnMajor;
 using LayoutD = tilewright::RowMajor;
 static constexpr int kAlignmentC = 4;
 static constexpr int kAlignmentD = 4;
+static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
 static constexpr int kTileM = 64, kTileN = 128, kTileK = 32;
 static constexpr int kWarpsM = 2, kWarpsN = 4;
 static constexpr int kStages = 3;
