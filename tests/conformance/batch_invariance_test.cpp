@@ -37,8 +37,8 @@ TEST_P(BatchInvariance, TheBitsOfARowDependOnNothingElse) {
   EXPECT_EQ(bits(1, 0, 3, 2), expected);
   EXPECT_EQ(bits(33, 5, 3, 1), expected);
   EXPECT_EQ(bits(129, 128, 5, 4), expected);
-  // For extents as small as these, one tile may be ranked first for many M. Other kernels of the ranking have to compute
-  // the same bits.
+  // For extents as small as these, one tile may be ranked first for many M. Other kernels of the ranking have to
+  // compute the same bits.
   SameRow rows(problem, 70, 65, 1, 0);
   const std::vector<engine::RankedKernel> ranked = engine.find_kernels(rows.gemm, {}, {}, {}, kRequired);
   ASSERT_GT(ranked.size(), 1U);
