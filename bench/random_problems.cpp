@@ -16,9 +16,9 @@ namespace {
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014): a counter with an odd
 /// increment, whose bits are mixed.
-class Dice {
+class Generator {
  public:
-  Dice(std::uint64_t seed, std::uint64_t number) : state_(mixed(seed + kStep) ^ mixed(~number)) {}
+  Generator(std::uint64_t seed, std::uint64_t number) : state_(mixed(seed + kStep) ^ mixed(~number)) {}
 
   /// Uniform from 0 to limit - 1.
   std::int64_t below(std::int64_t limit) {
@@ -92,36 +92,36 @@ struct Draft {
 };
 
 /// A multiple of one of kMultiples that is a multiple of `least` too; the largest of them that is at most `extent`.
-std::int64_t rounded(Dice& dice, std::int64_t extent, std::int64_t least) {
-  std::int64_t multiple = dice.pick(kMultiples);
+std::int64_t rounded(Generator& generator, std::int64_t extent, std::int64_t least) {
+  std::int64_t multiple = generator.pick(kMultiples);
   while (multiple > extent) multiple /= 2;
   multiple = std::max(multiple, least);
   return std::max(extent / multiple, std::int64_t{1}) * multiple;
 }
 
-void draw_types(Dice& dice, Draft& draft) {
-  draft.dtype = dice.pick(kTypes);
+void draw_types(Generator& generator, Draft& draft) {
+  draft.dtype = generator.pick(kTypes);
   if (draft.dtype == "bf16" || draft.dtype == "f16") {
-    if (dice.chance(10)) draft.out = "f32";
+    if (generator.chance(10)) draft.out = "f32";
   } else if (draft.dtype == "e4m3") {
-    draft.out = dice.chance(75) ? "bf16" : "e4m3";
-    if (dice.chance(60)) draft.math = "multiply_add_fast_accumulate";
+    draft.out = generator.chance(75) ? "bf16" : "e4m3";
+    if (generator.chance(60)) draft.math = "multiply_add_fast_accumulate";
   }
 }
 
-void draw_extents(Dice& dice, Draft& draft) {
+void draw_extents(Generator& generator, Draft& draft) {
   const std::int64_t least = draft.is_eight_bit() ? 16 : 1;
-  const bool is_batched = draft.dtype != "e4m3" && dice.chance(12);
+  const bool is_batched = draft.dtype != "e4m3" && generator.chance(12);
   const int most = is_batched ? 10 : 15;
-  if (is_batched) draft.batch = dice.by_octave(1, 12);
-  draft.m = rounded(dice, dice.by_octave(0, most), 1);
-  draft.n = rounded(dice, dice.by_octave(dice.chance(25) ? 0 : 6, most), least);
-  draft.k = rounded(dice, dice.by_octave(4, is_batched ? 11 : 16), least);
+  if (is_batched) draft.batch = generator.by_octave(1, 12);
+  draft.m = rounded(generator, generator.by_octave(0, most), 1);
+  draft.n = rounded(generator, generator.by_octave(generator.chance(25) ? 0 : 6, most), least);
+  draft.k = rounded(generator, generator.by_octave(4, is_batched ? 11 : 16), least);
 }
 
-void draw_layouts(Dice& dice, Draft& draft) {
-  const auto [a, b] = dice.pick(kColumnMajor);
-  const bool d = dice.chance(8);
+void draw_layouts(Generator& generator, Draft& draft) {
+  const auto [a, b] = generator.pick(kColumnMajor);
+  const bool d = generator.chance(8);
   draft.a_column_major = a && !draft.is_eight_bit();
   draft.b_column_major = b || draft.is_eight_bit();
   draft.d_column_major = d && !draft.is_eight_bit();
@@ -129,9 +129,9 @@ void draw_layouts(Dice& dice, Draft& draft) {
 
 /// The packed leading dimension plus one to four units, of which half are rounded down to a multiple of the unit.
 /// A unit is 16 or 128 bytes.
-std::int64_t padded(Dice& dice, std::int64_t packed, std::int64_t unit) {
-  const std::int64_t sum = packed + unit * (1 + dice.below(4));
-  return dice.chance(50) ? sum / unit * unit : sum;
+std::int64_t padded(Generator& generator, std::int64_t packed, std::int64_t unit) {
+  const std::int64_t sum = packed + unit * (1 + generator.below(4));
+  return generator.chance(50) ? sum / unit * unit : sum;
 }
 
 std::int64_t element_bytes(std::string_view dtype) {
@@ -144,12 +144,12 @@ std::string_view type_of_d(const Draft& draft) {
 }
 
 /// Also draws where nothing is padded, so that the following draws do not depend on it.
-void draw_leading_dimensions(Dice& dice, Draft& draft) {
-  const Padding padding = dice.pick(kPaddings);
+void draw_leading_dimensions(Generator& generator, Draft& draft) {
+  const Padding padding = generator.pick(kPaddings);
   const std::int64_t unit_bytes = padding == Padding::line ? 128 : 16;
   const auto draw = [&](std::int64_t packed, std::string_view dtype) -> std::int64_t {
-    const bool is_padded = dice.chance(60) && padding != Padding::none;
-    const std::int64_t ld = padded(dice, packed, unit_bytes / element_bytes(dtype));
+    const bool is_padded = generator.chance(60) && padding != Padding::none;
+    const std::int64_t ld = padded(generator, packed, unit_bytes / element_bytes(dtype));
     return is_padded ? ld : 0;
   };
   draft.lda = draw(draft.a_column_major ? draft.m : draft.k, draft.dtype);
@@ -158,10 +158,10 @@ void draw_leading_dimensions(Dice& dice, Draft& draft) {
 }
 
 /// Vectors of 16 bytes of D's rows must be whole, as the separate epilogue kernel of cuBLASLt's contender needs.
-void draw_epilogue(Dice& dice, Draft& draft) {
-  const bool is_wanted = dice.chance(9);
-  std::string_view epilogue = dice.pick(kEpilogues);
-  const std::string_view quantised = dice.pick(kQuantisedEpilogues);
+void draw_epilogue(Generator& generator, Draft& draft) {
+  const bool is_wanted = generator.chance(9);
+  std::string_view epilogue = generator.pick(kEpilogues);
+  const std::string_view quantised = generator.pick(kQuantisedEpilogues);
   if (draft.batch != 1) return;
   if (draft.dtype == "e4m3") {
     if (draft.out == "e4m3") draft.epilogue = quantised;
@@ -234,14 +234,14 @@ bool passes(const Problem& problem, const RandomFilter& filter) {
 }  // namespace
 
 Problem random_problem(std::uint64_t seed, int number) {
-  Dice dice(seed, static_cast<std::uint64_t>(number));
+  Generator generator(seed, static_cast<std::uint64_t>(number));
   for (;;) {
     Draft draft;
-    draw_types(dice, draft);
-    draw_extents(dice, draft);
-    draw_layouts(dice, draft);
-    draw_leading_dimensions(dice, draft);
-    draw_epilogue(dice, draft);
+    draw_types(generator, draft);
+    draw_extents(generator, draft);
+    draw_layouts(generator, draft);
+    draw_leading_dimensions(generator, draft);
+    draw_epilogue(generator, draft);
     Problem problem = parse_problem(line_of(draft, seed, number)).value_or_throw();
     if (is_within_limits(problem, draft.dtype)) return problem;
   }
