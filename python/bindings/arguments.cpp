@@ -143,6 +143,8 @@ engine::Call make_call(op::Gemm gemm) {
 /// The interleaved matrix, or batch of matrices, in an array of shape ([batch,] blocks, extent, 32), in which the last
 /// two modes are contiguous. `blocked` is the mode that consists of blocks. @throws InvalidArgument for other arrays
 op::Tensor as_interleaved(const op::Tensor& array, op::InterleavedMode blocked, const char* name) {
+  if (array.is_pointer_array())
+    throw InvalidArgument(fmt::format("{} is interleaved: it must be one array, no list and no PointerArray", name));
   const int rank = array.shape.rank(), first = rank - 3;
   const bool has_blocks = (rank == 3 || rank == 4) && array.shape[rank - 1] == op::kInterleaved &&
                           array.stride[rank - 1] == 1 &&

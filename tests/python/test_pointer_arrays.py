@@ -99,6 +99,9 @@ def test_what_is_no_batch_is_refused() -> None:
         GemmArguments(a, b, locked)
     with pytest.raises(InvalidArgument, match="bias: expected an array"):
         GemmArguments(a, b, out, epilogue="D = acc + row(bias)", tensors={"bias": [b[0]] * 3})
+    blocks = [np.zeros((16, 32), np.int8)] * 3
+    with pytest.raises(InvalidArgument, match="A is interleaved: it must be one array, no list and no PointerArray"):
+        GemmArguments(blocks, np.zeros((32, 32), np.int8), np.zeros((3, 16, 32), np.int32), interleaved="A")
     addresses = np.zeros(3, np.int64)
     for arguments, told in (
         ((addresses.astype(np.int32), (8, 16), "float32"), "addresses must be an array of int64 or uint64, got int32"),

@@ -14,7 +14,7 @@ struct LastOffset {
 
 // The offset in bytes of one past the last element, or past the last address of a pointer array.
 LastOffset last_offset(const Tensor& given) {
-  const Tensor tensor = strided_modes(given);
+  const Tensor tensor = given.is_pointer_array() ? given : strided_modes(given);
   LastOffset last;
   if (tensor.is_pointer_array()) {
     last.overflows = last_offset(matrix_at(tensor, 0)).overflows ||

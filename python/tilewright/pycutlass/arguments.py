@@ -98,7 +98,7 @@ class GemmArguments:
         self._prepared: list[PreparedCall] | None = None
         self._workspace: SplitKWorkspace | None = None
         self._stream: Any = None
-        if isinstance(C, (list, tuple)) and self._are_bias_vectors(C):
+        if lists and (self._has_interleaved() or (isinstance(C, (list, tuple)) and self._are_bias_vectors(C))):
             self._problems = [self._bind(*each, batch=None) for each in self._elements_of_array(A, B, C, D)]
         else:
             self._problems = [self._bind(A, B, C, D, self.batch_count if is_batch else None)]
@@ -177,6 +177,11 @@ class GemmArguments:
                 columns.append([operand.reshape(-1)[i * step : (i + 1) * step] for i in range(self.batch_count)])
         return [*zip(*columns, strict=True)]
 
+    def _has_interleaved(self) -> bool:
+        """Whether an operand is interleaved. Lists of such arrays are not pointer arrays, so that each matrix is a launch
+        of its own."""
+        return any(each.layout.is_interleaved for each in (self.operation.A, self.operation.B, self.operation.C))
+
     def _are_bias_vectors(self, C: Any) -> bool:
         """Whether C is a list of vectors that an epilogue would add. The tensors of epilogues have no pointer arrays, so
         that each matrix is then a launch of its own."""
@@ -188,7 +193,7 @@ class GemmArguments:
 
     def _is_vector(self, memory: Memory) -> bool:
         m, n = self.problem_size.m(), self.problem_size.n()
-        along, across = (n, m) if self.operation.C.layout is cutlass.RowMajor else (m, n)
+        along, across = (m, n) if self.operation.C.layout is cutlass.ColumnMajor else (n, m)
         return memory.elements == along and across != 1
 
     def _bind(self, A: Any, B: Any, C: Any, D: Any, batch: int | None) -> _tilewright.GemmArguments:
@@ -235,7 +240,7 @@ class GemmArguments:
             interleaved=self._interleaved(source),
         )
 
-    def _interleaved(self, source: View | None) -> str:
+    def _interleaved(self, source: View | list[View] | None) -> str:
         """The letters of the interleaved operands; C has the layout of D."""
         operation = self.operation
         described = {"A": operation.A, "B": operation.B, "C": operation.C, "D": operation.C}

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 #include <vector>
 
@@ -171,6 +172,19 @@ TEST(PointerArray, HasTheShapeOfItsMatricesAndNoBatchStride) {
   fill_poison(tensor);
   EXPECT_NE(second[14], second[14]);
   EXPECT_EQ(slice(pointer_array(like, 0, 2), 1).address, 0U) << "a shape without memory";
+}
+
+TEST(PointerArray, MatricesMayBeInterleaved) {
+  std::vector<std::int8_t> first(2 * 32 * 8), second(2 * 32 * 8);
+  const std::array<std::uint64_t, 2> addresses{reinterpret_cast<std::uint64_t>(first.data()),
+                                               reinterpret_cast<std::uint64_t>(second.data())};
+  const Tensor like = matrix(nullptr, DType::s8, 8, 64, MatrixLayout::column_interleaved);
+  const Tensor tensor = pointer_array(like, reinterpret_cast<std::uint64_t>(addresses.data()), 2);
+  ASSERT_TRUE(view_matrix(tensor, "A")) << view_matrix(tensor, "A").reason();
+  EXPECT_EQ(view_matrix(tensor, "A")->layout, MatrixLayout::column_interleaved);
+  EXPECT_EQ(span_bytes(tensor), 2 * 8) << "those of the addresses";
+  store(slice(tensor, 1), 3, 40, 5.0);
+  EXPECT_EQ(second[32 * 8 + 3 * 32 + 8], 5);
 }
 
 TEST(PointerArray, TheDeclaredAlignmentStandsForTheAddresses) {
