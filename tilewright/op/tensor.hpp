@@ -177,8 +177,7 @@ Support check_strides(const Tensor& tensor, std::string_view role);
 /// and interleaved modes that are not a multiple of 32 elements. The batch stride may be any.
 Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role);
 
-/// Whether the tensor begins in the middle of a 32-byte sector of a GPU's memory, at an odd multiple of 16 bytes. Of a
-/// pointer array this is not known, and the result is false.
+/// Whether the tensor begins in the middle of a 32-byte sector of a GPU's memory, at an odd multiple of 16 bytes.
 bool splits_sectors(const Tensor& tensor);
 
 /// Bytes from the first element to one past the last; 0 for an empty tensor. The bytes of a pointer array are those of
