@@ -162,7 +162,7 @@ def test_find_ranks_and_explains(tilewright):
     assert "refused" in text
 
 
-FEW_ROWS = ("--m", 8, "--n", 64, "--k", 2048, "--dtype", "f16", "--device", "emulator:sm_90a")
+FEW_ROWS = ("--m", 8, "--n", 64, "--k", 8192, "--dtype", "f16", "--device", "emulator:sm_90a")
 
 
 def test_required_promises(tilewright):
@@ -172,7 +172,7 @@ def test_required_promises(tilewright):
     assert "required" not in free
     bound = json.loads(tilewright("find", *FEW_ROWS, "--json", "--batch-invariant", "--deterministic").stdout)
     assert bound["kernels"] and all(each["metadata"]["design"]["split_k"] == 1 for each in bound["kernels"])
-    assert bound["required"]["order"] == "wgmma 64x0x16 over 2048"
+    assert bound["required"]["order"] == "wgmma 64x0x16 over 8192"
     assert bound["required"]["unrestricted_us"] == free["kernels"][0]["estimate_us"]
     text = tilewright("find", *FEW_ROWS, "--batch-invariant").stdout
     assert "required  batch_invariant: the best kernel takes" in text

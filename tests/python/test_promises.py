@@ -24,7 +24,7 @@ def matrix(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float16)
 
 
-def few_rows(m: int = 8, k: int = 2048) -> GemmArguments:
+def few_rows(m: int = 8, k: int = 8192) -> GemmArguments:
     """A problem for which the ranking splits K."""
     return GemmArguments(matrix(m, k), matrix(k, 64), np.empty((m, 64), np.float16))
 
@@ -49,11 +49,11 @@ def test_the_choice_is_restricted_and_explained() -> None:
     found = tilewright.find_kernels(args, batch_invariant=True)
     assert len(found) > 0 and all(kernel.metadata.design.split_k == 1 for kernel in found)
     explained = tilewright.explain(args, batch_invariant=True)
-    assert explained.order == "wgmma 64x0x16 over 2048"
+    assert explained.order == "wgmma 64x0x16 over 8192"
     assert explained.unrestricted_us is not None and explained.unrestricted_us < found.estimate_us(0)
     assert "required  batch_invariant: the best kernel takes" in str(explained)
     refused = {each.name: each for each in explained.refused if each.code == "promises"}
-    assert any("sums in the order [fma 1x1x1 over 2048" in each.reason for each in refused.values())
+    assert any("sums in the order [fma 1x1x1 over 8192" in each.reason for each in refused.values())
     assert tilewright.explain(args).order is None and tilewright.explain(args).unrestricted_us is None
     prepared = tilewright.prepare(args, batch_invariant=True)
     assert prepared.kernel_name == found[0].name
